@@ -7,12 +7,12 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/tidepool-net/tidepool/internal/lab/realtime"
+	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // arm is both ends of a flow.
-func arm(ctx context.Context, e *realtime.End) error {
+func arm(ctx context.Context, e *emulation.End) error {
 	g, err := e.Goods()
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func arm(ctx context.Context, e *realtime.End) error {
 		return err
 	}
 	on := netip.AddrPortFrom(e.Start.Host, 0)
-	if e.Start.Role == realtime.Sender {
+	if e.Start.Role == emulation.Sender {
 		on = e.There()
 	}
 	pc, err := e.Node.ListenPacket(on)
@@ -33,7 +33,7 @@ func arm(ctx context.Context, e *realtime.End) error {
 	if err := pc.SetReadBuffer(readerBuffer); err != nil {
 		return err
 	}
-	if e.Start.Role == realtime.Sender {
+	if e.Start.Role == emulation.Sender {
 		var data [][]byte
 		for i := range g.Items {
 			data = append(data, g.Items[i].Data)
@@ -52,7 +52,7 @@ func arm(ctx context.Context, e *realtime.End) error {
 
 // report tells what the sender has counted. What QUIC takes for lost it sends again, in other
 // packets.
-func report(e *realtime.End, s *quic.ConnectionStats) {
+func report(e *emulation.End, s *quic.ConnectionStats) {
 	if s.PacketsSent == 0 {
 		return
 	}

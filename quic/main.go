@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/realtime"
 )
 
 func main() {
@@ -26,5 +26,5 @@ func serve() error {
 	if err := os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true"); err != nil {
 		return err
 	}
-	return realtime.Serve(os.Stdin, os.Stdout, map[plan.Protocol]realtime.Arm{plan.QUIC: arm})
+	return emulation.Serve(os.Stdin, os.Stdout, map[plan.Protocol]emulation.Arm{plan.QUIC: arm})
 }

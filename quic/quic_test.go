@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool"
+	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/realtime"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asEnd) != "" && len(os.Args) == 1:
 		err = serve()
 	case os.Getenv(asEnd) != "" && os.Args[1] == "middle":
-		err = realtime.ServeMiddle(os.Stdin, os.Stdout)
+		err = emulation.ServeMiddle(os.Stdin, os.Stdout)
 	default:
 		os.Exit(m.Run())
 	}
@@ -228,11 +228,11 @@ func TestTheArmInRealTime(t *testing.T) {
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	o := &realtime.Options{
+	o := &emulation.Options{
 		Middle: []string{self, "middle"}, Programs: map[plan.Protocol]string{plan.QUIC: self},
-		Plan: realtime.Plan{Document: string(f.Resolved())},
+		Plan: emulation.Plan{Document: string(f.Resolved())},
 	}
-	require.Nil(t, realtime.Able(&cells[0].Experiment, o.Programs))
+	require.Nil(t, emulation.Able(&cells[0].Experiment, o.Programs))
 	trial, record, err := o.Play(t.Context(), &cells[0], 0, true)
 	require.NoError(t, err)
 	require.True(t, trial.Finished, trial.Note)

@@ -13,7 +13,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/preset"
 	"github.com/tidepool-net/tidepool/internal/sim/convergence"
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
@@ -53,7 +52,7 @@ func labListCommand() *cobra.Command {
 				About string `json:"about"`
 			}
 			var list []entry
-			for _, g := range preset.Groups() {
+			for _, g := range lab.PresetGroups() {
 				for _, p := range g.Presets {
 					list = append(list, entry{p.Name, g.Title, p.About})
 				}
@@ -87,9 +86,9 @@ func labShowCommand() *cobra.Command {
 			"runs it.",
 		Example:           "  node lab show tahoe-low > mine.yaml",
 		Args:              usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: completing(preset.Names, cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: completing(lab.PresetNames, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(c *cobra.Command, args []string) error {
-			if p, ok := preset.Find(args[0]); ok {
+			if p, ok := lab.FindPreset(args[0]); ok {
 				_, err := c.OutOrStdout().Write(p.Text)
 				return err
 			}
@@ -97,7 +96,7 @@ func labShowCommand() *cobra.Command {
 				return misuse(c, fmt.Errorf("%q has no file: it is a program's", args[0]))
 			}
 			return misuse(c, fmt.Errorf("%q is no preset%s; `node lab list` lists them", args[0],
-				diagnostic.DidYouMean(args[0], preset.Names())))
+				diagnostic.DidYouMean(args[0], lab.PresetNames())))
 		},
 	}
 }
@@ -132,7 +131,7 @@ func labError(c *cobra.Command, name string, err error) error {
 func unknown(err error, name string, names []string) error {
 	const some = 4
 	hint := diagnostic.DidYouMean(name, names)
-	if family := preset.Family(name); len(family) > 0 {
+	if family := lab.PresetFamily(name); len(family) > 0 {
 		rest := ""
 		if n := len(family) - some; n > 0 {
 			family, rest = family[:some], fmt.Sprintf(" and %d more", n)
@@ -144,7 +143,7 @@ func unknown(err error, name string, names []string) error {
 
 // experimentNames are all that can be run by name.
 func experimentNames() []string {
-	names := append(preset.Names(), casesName)
+	names := append(lab.PresetNames(), casesName)
 	for _, e := range convergence.Experiments() {
 		names = append(names, e.Name)
 	}

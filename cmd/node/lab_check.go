@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
-	"github.com/tidepool-net/tidepool/internal/lab/preset"
 )
 
 // labCheckOptions are the flags of `node lab check`.
@@ -49,7 +48,8 @@ func labCheckCommand() *cobra.Command {
 		ValidArgsFunction: func(*cobra.Command, []string, string) (
 			[]string, cobra.ShellCompDirective,
 		) {
-			return append(preset.Names(), preset.Families()...), cobra.ShellCompDirectiveDefault
+			return append(lab.PresetNames(), lab.PresetFamilies()...),
+				cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.workers < 1 {
@@ -114,11 +114,11 @@ func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 		return nil
 	}
 	for _, arg := range args {
-		family := preset.Family(arg)
+		family := lab.PresetFamily(arg)
 		if arg == "*" {
-			family = preset.Names()
+			family = lab.PresetNames()
 		}
-		if _, known := preset.Find(arg); known || len(family) == 0 || isThere(arg) {
+		if _, known := lab.FindPreset(arg); known || len(family) == 0 || isThere(arg) {
 			if err := add(arg, true); err != nil {
 				return nil, err
 			}
@@ -163,7 +163,7 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 	checks, err := o.checks(args)
 	if bad, ok := errors.AsType[*checkError](err); ok {
 		if errors.Is(err, lab.ErrUnknown) {
-			names := append(experimentNames(), preset.Families()...)
+			names := append(experimentNames(), lab.PresetFamilies()...)
 			if slices.Contains(names, bad.name) || strings.HasPrefix(bad.name, "rip-") {
 				return misuse(c, fmt.Errorf("%q expects nothing: it has no file", bad.name))
 			}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 	"github.com/tidepool-net/tidepool/judge/ns3"
 )
 
@@ -105,7 +105,7 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	player := func(cell *plan.Cell, trial int, p play.Options) (
+	player := func(cell *plan.Cell, trial int, p simulation.Options) (
 		*result.Trial, *result.Record, error,
 	) {
 		return simulator.Play(ctx, cell, trial, ns3.Options{Without: o.without, Record: p.Record})
@@ -165,7 +165,9 @@ type speed struct {
 
 // of measures a player.
 func (s *speed) of(player lab.Player) lab.Player {
-	return func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+	return func(cell *plan.Cell, trial int, o simulation.Options) (
+		*result.Trial, *result.Record, error,
+	) {
 		began := time.Now()
 		t, r, err := player(cell, trial, o)
 		if err == nil {

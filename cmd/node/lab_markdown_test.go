@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
-	"github.com/tidepool-net/tidepool/internal/lab/preset"
 )
 
 // docs/lab.md has all experiments that expect something, and no others. What it says of them is
@@ -22,7 +21,7 @@ func TestThePageOfExperiments(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllSubmatch(page, -1) {
 		there = append(there, string(m[1]))
 	}
-	for _, name := range preset.Names() {
+	for _, name := range lab.PresetNames() {
 		s, err := lab.Load(lab.Request{Experiment: name})
 		if errors.Is(err, lab.ErrRealOnly) {
 			continue

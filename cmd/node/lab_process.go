@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidepool-net/tidepool/internal/lab/realtime"
+	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 )
 
 // The words behind `node lab` that make a process of a run in real time.
@@ -30,10 +30,10 @@ func labProcessCommands() []*cobra.Command {
 	}
 	return []*cobra.Command{
 		process(endWord, "an end of a flow in real time", func(c *cobra.Command) error {
-			return realtime.Serve(c.InOrStdin(), c.OutOrStdout(), realtime.Arms())
+			return emulation.Serve(c.InOrStdin(), c.OutOrStdout(), emulation.Arms())
 		}),
 		process(middleWord, "the path of a run in real time", func(c *cobra.Command) error {
-			return realtime.ServeMiddle(c.InOrStdin(), c.OutOrStdout())
+			return emulation.ServeMiddle(c.InOrStdin(), c.OutOrStdout())
 		}),
 	}
 }

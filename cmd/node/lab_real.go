@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/realtime"
 )
 
 // realFlags are the flags of `node lab run` that are about real time.
@@ -39,7 +39,7 @@ func (r *realFlags) request(q *lab.Request, trials int) error {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	q.Real, q.RealTrials = r.on, trials
-	q.Processes = realtime.Options{
+	q.Processes = emulation.Options{
 		End: []string{self, "lab", endWord}, Middle: []string{self, "lab", middleWord},
 		Programs: map[plan.Protocol]string{}, Printed: q.Printed,
 	}
@@ -61,11 +61,11 @@ func (r *realFlags) request(q *lab.Request, trials int) error {
 // quicProgram finds the program that speaks QUIC: beside this one, or on PATH; empty: it is not
 // there.
 func quicProgram(self string) string {
-	beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), realtime.QUICProgram))
+	beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), emulation.QUICProgram))
 	if err == nil {
 		return beside
 	}
-	found, err := exec.LookPath(realtime.QUICProgram)
+	found, err := exec.LookPath(emulation.QUICProgram)
 	if err != nil {
 		return ""
 	}

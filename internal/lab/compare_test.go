@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // ran runs a study into a directory.
@@ -117,7 +117,7 @@ func labelled(kinds ...string) *lab.Study {
 		s.Cells[i].Flows = s.Cells[i].Flows[:1]
 		s.Cells[i].Flows[0].Name = "tahoe"
 	}
-	s.Play = func(c *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+	s.Play = func(c *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 		t, r, err := drawn(c, trial, o)
 		t.Flows[0].Label = kinds[c.Index]
 		return t, r, err
@@ -148,7 +148,7 @@ func TestLateRunsAreMarked(t *testing.T) {
 		s.Real = func(_ context.Context, c *plan.Cell, trial int, _ bool) (
 			*result.Trial, *result.Record, error,
 		) {
-			one, _, err := drawn(c, trial, play.Options{})
+			one, _, err := drawn(c, trial, simulation.Options{})
 			one.Clock = clock
 			return one, nil, err
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
-	"github.com/tidepool-net/tidepool/internal/lab/preset"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -222,7 +221,7 @@ func (r *Results) repeat() (command, here string) {
 
 // ofPreset reports whether the results are those of a preset as it comes, and with which flags.
 func (r *Results) ofPreset() (flags string, ok bool) {
-	if _, ok := preset.Find(r.Name); !ok {
+	if _, ok := FindPreset(r.Name); !ok {
 		return "", false
 	}
 	q := Request{Experiment: r.Name, Version: r.Version, Real: r.Real}

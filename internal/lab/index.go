@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // RunCell runs all trials of one cell into a file of its own, for an engine that spreads the
@@ -48,7 +48,9 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 	if err := s.announce(later, o.Real); err != nil {
 		return nil, err
 	}
-	do := func(j job, shelf *play.Shelf) (*result.Trial, error) { return playRun(s, j, o, shelf) }
+	do := func(j job, shelf *simulation.Shelf) (*result.Trial, error) {
+		return playRun(s, j, o, shelf)
+	}
 	take := func(j job, t *result.Trial) error {
 		runs[j] = t
 		if o.Progress != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/check"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
@@ -29,8 +29,8 @@ func Judge(ctx context.Context, s *Study, o Options) (*Judged, error) {
 	if o.Progress != nil {
 		o.Progress(0, len(jobs))
 	}
-	do := func(j job, shelf *play.Shelf) (*result.Trial, error) {
-		t, _, err := s.Play(&s.Cells[j.cell], j.trial, play.Options{Shelf: shelf})
+	do := func(j job, shelf *simulation.Shelf) (*result.Trial, error) {
+		t, _, err := s.Play(&s.Cells[j.cell], j.trial, simulation.Options{Shelf: shelf})
 		if err != nil {
 			return nil, fmt.Errorf("%s, %v: %w", s.Name, j, err)
 		}
@@ -183,7 +183,8 @@ func printVerdicts(b *strings.Builder, list []*check.Verdict) {
 			verdict = "FAILS"
 		}
 		t.Wrapped([]string{verdict}, table.Wrap(what, whatWidth), table.Wrap(v.Case(), caseWidth),
-			table.Wrap(v.Expected(), expectedWidth), table.Wrap(v.Got(), gotWidth), []string{v.Tolerance()})
+			table.Wrap(v.Expected(), expectedWidth), table.Wrap(v.Got(), gotWidth),
+			[]string{v.Tolerance()})
 		notes := [4]string{v.Published, v.Why, v.Source, v.Because}
 		for i, label := range []string{"published: ", "", "source: ", "tolerance: "} {
 			if notes[i] != "" && notes[i] != before[i] && (!v.Own || i != sourceNote) {

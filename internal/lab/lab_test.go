@@ -18,8 +18,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // study is a sweep of two algorithms whose runs take no time: what they come to is drawn from a
@@ -38,7 +38,7 @@ func study(cells, trials int) *lab.Study {
 	return s
 }
 
-func drawn(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+func drawn(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 	seed := cell.Seed + uint64(trial)
 	luck := rand.New(rand.NewPCG(seed, uint64(cell.Index)))
 	t := &result.Trial{
@@ -135,7 +135,7 @@ func TestResume(t *testing.T) {
 		require.NoError(t, os.Chtimes(left, time.Time{}, time.Now().Add(-2*time.Hour)))
 		var played atomic.Int32
 		s := study(3, 3)
-		s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+		s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 			played.Add(1)
 			return drawn(cell, trial, o)
 		}
@@ -272,7 +272,7 @@ func TestSingleCells(t *testing.T) {
 func TestTwoCannotWriteAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := study(1, 1)
-	s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 		_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})
 		assert.ErrorIs(t, err, lab.ErrBusy)
 		return drawn(cell, trial, o)
@@ -291,7 +291,7 @@ func TestWhatIsDoneStays(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		s := study(2, 4)
-		s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+		s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 			if trial == 2 {
 				if err := fail(cancel); err != nil {
 					return nil, nil, err
@@ -316,7 +316,7 @@ func TestRunsThatDiffer(t *testing.T) {
 	_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})
 	require.NoError(t, err)
 	s := study(1, 1)
-	s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 		r, record2, err := drawn(cell, trial, o)
 		r.Hash++
 		return r, record2, err
@@ -327,7 +327,7 @@ func TestRunsThatDiffer(t *testing.T) {
 
 func TestUntil(t *testing.T) {
 	s := study(2, 200)
-	s.Play = func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error) {
+	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 		r, record2, err := drawn(cell, trial, o)
 		if cell.Index == 1 { // has no spread
 			r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput] = 1, 1

@@ -14,11 +14,10 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
-	"github.com/tidepool-net/tidepool/internal/lab/preset"
-	"github.com/tidepool-net/tidepool/internal/lab/realtime"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // Request says which experiment is wanted, and what is to be changed in it.
@@ -33,7 +32,7 @@ type Request struct {
 	// Processes. A directory that has such results is gone on with so without being asked to.
 	Real       bool
 	RealTrials int
-	Processes  realtime.Options
+	Processes  emulation.Options
 	// Printed gets each line that Starlark files print in the first trial of the first cell, and
 	// when; nil: nobody does. The worker that plays the trial calls it.
 	Printed func(at time.Duration, line string)
@@ -144,12 +143,12 @@ func essence(document []byte) []byte {
 }
 
 func (q *Request) play(
-	cell *plan.Cell, trial int, o play.Options,
+	cell *plan.Cell, trial int, o simulation.Options,
 ) (*result.Trial, *result.Record, error) {
 	if cell.Index == 0 && trial == 0 {
 		o.Printed = q.Printed
 	}
-	return play.Run(cell, trial, o)
+	return simulation.Run(cell, trial, o)
 }
 
 // origin is where an experiment comes from.
@@ -174,7 +173,7 @@ func (o *origin) read(name string) ([]byte, error) {
 
 // find finds what a name means: a preset, a file, or a directory with results.
 func find(name string) (*origin, error) {
-	if p, ok := preset.Find(name); ok {
+	if p, ok := FindPreset(name); ok {
 		return &origin{name: name + ".yaml", text: p.Text}, nil
 	}
 	info, err := os.Stat(name)

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
-	"github.com/tidepool-net/tidepool/internal/lab/preset"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // outcome is the first trial of a preset's first cell.
@@ -25,7 +25,7 @@ type outcome struct {
 func of(t *testing.T, name string, changes ...string) outcome {
 	t.Helper()
 	testenv.NeedLong(t)
-	p, ok := preset.Find(name)
+	p, ok := lab.FindPreset(name)
 	require.True(t, ok, name)
 	text, _, _ := strings.Cut(string(p.Text), "\nexpect:\n") // some name cells that the changes remove
 	text += "\n"
@@ -44,7 +44,7 @@ func of(t *testing.T, name string, changes ...string) outcome {
 	}
 	cells, err := f.Cells()
 	require.NoError(t, err)
-	trial, _, err := play.Run(&cells[0], 0, play.Options{})
+	trial, _, err := simulation.Run(&cells[0], 0, simulation.Options{})
 	require.NoError(t, err)
 	return outcome{t, trial}
 }

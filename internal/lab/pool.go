@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // outcome is what became of a job.
@@ -18,7 +18,7 @@ type outcome struct {
 }
 
 // worker does a job. The shelf is that of whoever does it.
-type worker func(j job, shelf *play.Shelf) (*result.Trial, error)
+type worker func(j job, shelf *simulation.Shelf) (*result.Trial, error)
 
 // work has several workers do jobs in about their order, and gives what they come to, in
 // whatever order, to done, which nobody else calls meanwhile. It ends with the first error, or
@@ -42,7 +42,7 @@ func work(
 	var busy sync.WaitGroup
 	for range max(1, min(workers, len(jobs))) {
 		busy.Go(func() {
-			var shelf play.Shelf
+			var shelf simulation.Shelf
 			for j := range todo {
 				t, err := attempt(j, do, &shelf)
 				select {
@@ -71,7 +71,7 @@ func work(
 }
 
 // attempt does a job. A bug's text says in which, for it is found again there.
-func attempt(j job, do worker, shelf *play.Shelf) (t *result.Trial, err error) {
+func attempt(j job, do worker, shelf *simulation.Shelf) (t *result.Trial, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v: %v\n%s", j, r, debug.Stack())

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/realtime"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/table"
 )
@@ -21,12 +21,12 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 	both := make([]plan.Cell, 0, 2*len(s.Cells))
 	for i := range s.Cells {
 		c := s.Cells[i]
-		if err := realtime.Able(&c.Experiment, q.Processes.Programs); err != nil {
+		if err := emulation.Able(&c.Experiment, q.Processes.Programs); err != nil {
 			return f.Mistake(&c, err.Flow, err.Key, err.What, err.Want)
 		}
 		c.Index = 2 * i
 		live := c
-		if realtime.VirtualToo(&c.Experiment) != nil {
+		if emulation.VirtualToo(&c.Experiment) != nil {
 			c.Trials = 0
 		}
 		live.Index++
@@ -36,7 +36,7 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 	s.Cells = both
 	s.Plan = markOf(s.Plan, "real")
 	o := q.Processes
-	o.Plan = realtime.Plan{Document: string(s.Document), Files: s.Files}
+	o.Plan = emulation.Plan{Document: string(s.Document), Files: s.Files}
 	s.Real = func(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 		*result.Trial, *result.Record, error,
 	) {
@@ -54,7 +54,7 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 // onlyVirtual says what of a study cannot be played without --real.
 func (s *Study) onlyVirtual(f *plan.File) error {
 	for i := range s.Cells {
-		if err := realtime.VirtualToo(&s.Cells[i].Experiment); err != nil {
+		if err := emulation.VirtualToo(&s.Cells[i].Experiment); err != nil {
 			return &realOnlyError{f.Mistake(&s.Cells[i], err.Flow, err.Key, err.What, err.Want)}
 		}
 	}
@@ -152,7 +152,7 @@ func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) err
 	}
 	var most time.Duration
 	for _, j := range jobs {
-		most += realtime.Estimate(&s.Cells[j.cell])
+		most += emulation.Estimate(&s.Cells[j.cell])
 	}
 	if err := tell(len(jobs), most); err != nil {
 		return usage("%w", err)
@@ -304,10 +304,10 @@ func (r *Results) timing(cell int) string {
 	if !r.Real || !isReal(cell) || len(runs) == 0 {
 		return ""
 	}
-	var worst *realtime.Timing
+	var worst *emulation.Timing
 	in := 0
 	for _, t := range runs {
-		one := realtime.TimingOf(t.Whole)
+		one := emulation.TimingOf(t.Whole)
 		if t.Clock == result.RealTime {
 			in++
 		}

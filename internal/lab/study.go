@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // Study is an experiment as it is to be run.
@@ -42,7 +42,9 @@ type Study struct {
 }
 
 // Player plays one trial of one cell, counted from 0, with its record if that is wanted.
-type Player func(cell *plan.Cell, trial int, o play.Options) (*result.Trial, *result.Record, error)
+type Player func(cell *plan.Cell, trial int, o simulation.Options) (
+	*result.Trial, *result.Record, error,
+)
 
 // RealPlayer plays one trial of one cell in real time. It returns when nothing of it goes on any
 // more, which is soon after ctx is over.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // Options are how a study is run, whatever it is about.
@@ -153,14 +153,14 @@ func sameAgain(before, t *result.Trial) error {
 }
 
 // do plays one run. Its record is written before the run is known to be done.
-func (w *sweep) do(j job, shelf *play.Shelf) (*result.Trial, error) {
+func (w *sweep) do(j job, shelf *simulation.Shelf) (*result.Trial, error) {
 	return playRun(w.study, j, w.options, shelf)
 }
 
-func playRun(s *Study, j job, o Options, shelf *play.Shelf) (t *result.Trial, err error) {
+func playRun(s *Study, j job, o Options, shelf *simulation.Shelf) (t *result.Trial, err error) {
 	cell := &s.Cells[j.cell]
 	name := recordName(len(s.Cells), j.cell)
-	wanted := play.Options{Record: j.trial == 0 && j.cell < o.Records, Shelf: shelf}
+	wanted := simulation.Options{Record: j.trial == 0 && j.cell < o.Records, Shelf: shelf}
 	if j.trial == 0 && o.captured(cell) {
 		c := captures{dir: o.Dir, prefix: name, files: map[string]*os.File{}}
 		wanted.Capture = c.open

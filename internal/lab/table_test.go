@@ -12,8 +12,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // printed runs a study and returns its table.
@@ -32,7 +32,7 @@ func printed(t *testing.T, s *lab.Study, metrics ...result.Metric) string {
 
 // came is a player whose runs come to what a test says.
 func came(of func(cell, trial int, t *result.Trial)) lab.Player {
-	return func(cell *plan.Cell, trial int, _ play.Options) (*result.Trial, *result.Record, error) {
+	return func(cell *plan.Cell, trial int, _ simulation.Options) (*result.Trial, *result.Record, error) {
 		t := &result.Trial{Cell: cell.Index, Trial: trial, Finished: true, Whole: result.Values{}}
 		for i := range cell.Flows {
 			t.Flows = append(t.Flows, result.Flow{

@@ -26,12 +26,12 @@ const module = "github.com/tidepool-net/tidepool/"
 // who plays an experiment. What else is of the laboratory only judges what happened.
 func deciders(t *testing.T) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "./...", "../rcp", "../rdt", "../script",
-		"../lab/play").Output()
+	out, err := exec.Command("go", "list", "-deps", "./...", "../rcp", "../rdt", "../tcp/starlark",
+		"../lab/simulation").Output()
 	require.NoError(t, err)
 	var all []string
 	for path := range strings.FieldsSeq(string(out)) {
-		judges := strings.HasPrefix(path, module+"internal/lab/") && !strings.HasSuffix(path, "/play")
+		judges := strings.HasPrefix(path, module+"internal/lab/") && !strings.HasSuffix(path, "/simulation")
 		if strings.HasPrefix(path, module) && !judges {
 			all = append(all, path)
 		}

@@ -247,7 +247,7 @@ var mutants = []mutant{
 		[]string{"rdt-delay"},
 	},
 	{
-		"app-slow", "an application with a rate has 90 % of it", "internal/lab/play/source.go",
+		"app-slow", "an application with a rate has 90 % of it", "internal/lab/simulation/source.go",
 		"app.Paced(elapsed, s.sent, s.size)", "app.Paced(elapsed*9/10, s.sent, s.size)",
 		[]string{"rmcat-5.6", "check-app-limited"},
 	},
@@ -273,7 +273,7 @@ var mutants = []mutant{
 		"r.next.Add(r.cfg.Tick)", "r.next.Add(2 * r.cfg.Tick)", fencePresets,
 	},
 	{
-		"echo-hasty", "the echo's writer rests for a millisecond less", "internal/sim/fence/client.go",
+		"echo-hasty", "the echo's writer rests for a millisecond less", "internal/sim/workload/echo_client.go",
 		"return c.cfg.MinPause + ", "return c.cfg.MinPause/2 + ", []string{"fence", "fence-phase"},
 	},
 	{
@@ -282,11 +282,11 @@ var mutants = []mutant{
 		[]string{"fence-timer"},
 	},
 	{
-		"rdt-cost", "an RDT packet costs half", "internal/sim/objects/rdt.go",
+		"rdt-cost", "an RDT packet costs half", "internal/sim/workload/objects_rdt.go",
 		"{engine: from, buf: make([]byte, datagramBytes), cost: cfg.Cost}", "{engine: from, buf: make([]byte, datagramBytes), cost: cfg.Cost / 2}", objectPresets,
 	},
 	{
-		"read-cost", "a client's read costs half", "internal/sim/objects/tcp.go",
+		"read-cost", "a client's read costs half", "internal/sim/workload/objects_tcp.go",
 		"now.Add(i.cfg.ReadCost)", "now.Add(i.cfg.ReadCost / 2)", []string{"rdt-baseline"},
 	},
 	{
@@ -316,15 +316,15 @@ var mutants = []mutant{
 		[]string{"fixed-1000", "two-fixed"},
 	},
 	{
-		"notebook-rtt", "the notebook's sender counts half a round trip", "internal/sim/notebook/strategy.go",
+		"notebook-rtt", "the notebook's sender counts half a round trip", "internal/sim/workload/notebook_strategy.go",
 		"l.LastRTT = now - a.SentAt", "l.LastRTT = (now - a.SentAt) / 2", notebookPresets,
 	},
 	{
-		"notebook-held", "the notebook's receiver walks its list in no time", "internal/sim/notebook/receiver.go",
+		"notebook-held", "the notebook's receiver walks its list in no time", "internal/sim/workload/notebook_receiver.go",
 		"time.Duration(1+len(r.peer.window)) * r.cfg.HeldCost", "0", notebookPresets,
 	},
 	{
-		"notebook-go", "the notebook's receiver acknowledges what it has", "internal/sim/notebook/receiver.go",
+		"notebook-go", "the notebook's receiver acknowledges what it has", "internal/sim/workload/notebook_receiver.go",
 		"return p.window[p.contiguous], true", "return p.window[p.top], true", notebookPresets,
 	},
 }

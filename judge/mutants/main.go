@@ -176,7 +176,7 @@ func runChecks(ctx context.Context, program, preset string) ([]byte, error) {
 // kept is the file of a preset's verdicts, named after what they depend on: the fault, the
 // program's sources and the preset.
 func (o *options) kept(m *mutant, preset string) (string, error) {
-	files, err := filepath.Glob("internal/lab/preset/files/*/" + preset + ".yaml")
+	files, err := filepath.Glob("internal/lab/presets/*/" + preset + ".yaml")
 	if err != nil || len(files) != 1 {
 		return "", fmt.Errorf("%d files of preset %s: %w", len(files), preset, err)
 	}

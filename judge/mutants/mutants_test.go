@@ -23,7 +23,7 @@ func TestFaultsApply(t *testing.T) {
 		assert.NoError(t, err, m.name)
 		assert.NotEqual(t, string(text), edited, m.name)
 		for _, name := range m.presets {
-			found, err := filepath.Glob("internal/lab/preset/files/*/" + name + ".yaml")
+			found, err := filepath.Glob("internal/lab/presets/*/" + name + ".yaml")
 			require.NoError(t, err)
 			assert.Len(t, found, 1, "%s: preset %s", m.name, name)
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // cellOf is the first cell of an experiment with a path and flows.
@@ -176,14 +176,14 @@ func BenchmarkJudge(b *testing.B) {
 	require.NoError(b, err)
 	for _, name := range []string{"tidepool", "ns-3"} {
 		b.Run(name, func(b *testing.B) {
-			player := play.Run
+			player := simulation.Run
 			if name == "ns-3" {
 				simulator, err := Find(b.Context())
 				if errors.Is(err, ErrNotFound) {
 					b.Skip("skip: needs ns3")
 				}
 				require.NoError(b, err)
-				player = func(cell *plan.Cell, trial int, _ play.Options) (
+				player = func(cell *plan.Cell, trial int, _ simulation.Options) (
 					*result.Trial, *result.Record, error,
 				) {
 					return simulator.Play(b.Context(), cell, trial, Options{})
@@ -191,7 +191,7 @@ func BenchmarkJudge(b *testing.B) {
 			}
 			packets := 0.0
 			for b.Loop() {
-				trial, _, err := player(&s.Cells[0], 0, play.Options{})
+				trial, _, err := player(&s.Cells[0], 0, simulation.Options{})
 				require.NoError(b, err)
 				packets += trial.Whole[result.Packets]
 			}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/play"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
 // read reads what the driver prints.
@@ -25,7 +25,7 @@ func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 		Whole: result.Values{},
 	}
 	r := &result.Record{
-		Title: play.Title(cell, trial) + ", ns-3", Duration: cell.Duration,
+		Title: simulation.Title(cell, trial) + ", ns-3", Duration: cell.Duration,
 		RTT: cell.Path.Down.Delay + cell.Path.Up.Delay,
 	}
 	if cell.Path.Down.Rate != nil {
@@ -34,10 +34,10 @@ func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 	for i := range cell.Flows {
 		f := &cell.Flows[i]
 		t.Flows = append(t.Flows, result.Flow{
-			Name: f.Name, Label: play.Label(f), Finished: true, Values: result.Values{},
+			Name: f.Name, Label: simulation.Label(f), Finished: true, Values: result.Values{},
 		})
 		r.Flows = append(r.Flows, result.FlowRecord{
-			Name: f.Name, Label: play.Label(f), Start: f.Start, Upward: f.Upward, MSS: f.MSS,
+			Name: f.Name, Label: simulation.Label(f), Start: f.Start, Upward: f.Upward, MSS: f.MSS,
 			RTT: r.RTT + 4*f.Delay, //nolint:mnd // the wires of both hosts, both ways
 		})
 	}

@@ -34,7 +34,7 @@ var rooms = []room{
 	{".", driver, "control files link lnx node objects operator portforward rdt requests stack", ""},
 	{"cmd/node", driver, "api control diagnostic files lab lab/* link lnx netctl node observe " +
 		"operator repl sim/arrivals sim/convergence tcp/starlark topology judge/ns3", ""},
-	{"judge/ns3", driver, "lab/plan lab/play lab/result netem", ""},
+	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 
 	{"internal/clock", pure, "", ""},
@@ -63,9 +63,7 @@ var rooms = []room{
 	{"internal/sim", pure, "buffer capture checksum clock ip netem rip stack tcp udp", ""},
 	{"internal/sim/arrivals", pure, "clock tcp", ""},
 	{"internal/sim/convergence", pure, "clock netem rip sim stack", ""},
-	{"internal/sim/fence", pure, "clock rcp sim tcp", ""},
-	{"internal/sim/notebook", pure, "clock sim", ""},
-	{"internal/sim/objects", pure, "clock netem rdt sim tcp", "encoding/base64"},
+	{"internal/sim/workload", pure, "clock netem rcp rdt sim tcp", "encoding/base64"},
 	{"internal/sim/chaos", driver, "capture clock ip netem sim stack tcp", ""},
 
 	{"internal/control", sequential, "", ""},
@@ -91,20 +89,17 @@ var rooms = []room{
 
 	{"internal/lab", driver, "files lab/* table", ""},
 	{"internal/lab/plan", driver, "diagnostic lab/formula lab/result lab/trace netem rcp rdt " +
-		"sim/fence sim/notebook sim/objects tcp tcp/congestion tcp/starlark", ""},
-	{"internal/lab/play", driver, "capture clock lab/gauge lab/plan lab/result netem " +
-		"sim sim/fence sim/notebook sim/objects stack tcp tcp/congestion tcp/starlark", ""},
-	{"internal/lab/realtime", driver, "buffer clock lab/gauge lab/plan lab/play " +
-		"lab/result link lnx netem node objects rdt sim sim/fence sim/objects stack tcp " +
-		"tcp/starlark", ""},
-	{"internal/lab/gauge", driver, "clock lab/plan lab/result netem tcp", ""},
+		"sim/workload tcp tcp/congestion tcp/starlark", ""},
+	{"internal/lab/simulation", driver, "capture clock lab/plan lab/result netem sim " +
+		"sim/workload stack tcp tcp/congestion tcp/starlark", ""},
+	{"internal/lab/emulation", driver, "buffer clock lab/plan lab/result lab/simulation link " +
+		"lnx netem node objects rdt sim sim/workload stack tcp tcp/starlark", ""},
 	{"internal/lab/check", driver, "lab/formula lab/plan lab/result", ""},
 	{"internal/lab/figure", driver, "lab/chart lab/result", ""},
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},
 	{"internal/lab/trace", driver, "lab/result netem", ""},
 	{"internal/lab/result", driver, "files", ""},
-	{"internal/lab/preset", driver, "", ""},
 
 	// Commands for this tree, and helpers of tests.
 	{"internal/ci/*", driver, "", ""},
@@ -117,7 +112,7 @@ var rooms = []room{
 	// Modules of their own.
 	{"bench", driver, "bench/*", ""},
 	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node requests tcp", ""},
-	{"quic", driver, "lab/plan lab/realtime lab/result", ""},
+	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 }
 
 // common lists the packages of Go's that every pure room may import.

@@ -4,7 +4,7 @@ package main
 // and its entry goes when it meets the limit.
 var known = map[string]int{
 	"lines of Go without tests":         141615,
-	"packages below internal":           60,
+	"packages below internal":           55,
 	"receive path, files":               12,
 	"receive path, lines of its files":  2724,
 	"send path, files":                  12,

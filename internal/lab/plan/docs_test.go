@@ -15,8 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rcp"
-	"github.com/tidepool-net/tidepool/internal/sim/fence"
-	"github.com/tidepool-net/tidepool/internal/sim/objects"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
 // reference is the page about experiment files.
@@ -34,8 +33,8 @@ func known() []string {
 		new(gilbertOf).keys(), stateKeys(&netem.FourStates{}), windowKeys(&netem.Window{}),
 		onOffKeys(&netem.OnOff{}), new(scheduleOf).keys(), policerKeys(&netem.Policer{}),
 		new(generatedOf).keys(), new(flowOf).keys(), new(App).keys(), own,
-		echoKeys(&fence.Config{}), rcpKeys(&rcp.Config{}), objectKeys(&objects.Config{}),
-		orderKeys(&objects.Config{}), rdtKeys(&objects.Config{}), new(strategyOf).keys(),
+		echoKeys(&workload.EchoConfig{}), rcpKeys(&rcp.Config{}), objectKeys(&workload.ObjectsConfig{}),
+		orderKeys(&workload.ObjectsConfig{}), rdtKeys(&workload.ObjectsConfig{}), new(strategyOf).keys(),
 		new(expectOf).keys(),
 	)), queueNames, shellNames, protocolNames, recoveries)
 }

@@ -7,9 +7,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/sim/fence"
-	"github.com/tidepool-net/tidepool/internal/sim/notebook"
-	"github.com/tidepool-net/tidepool/internal/sim/objects"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
@@ -99,19 +97,19 @@ type App struct {
 	// it. Echo is founding document 000's, over RCP or TCP, and Burst its thought experiment,
 	// over RCP. Objects is founding document 003's, over RDT, or over TCP by the other arms.
 	// Notebook is founding document 002's, and its protocol is called so, too.
-	Echo     *fence.Config
-	Burst    *fence.BurstConfig
-	Objects  *objects.Config
+	Echo     *workload.EchoConfig
+	Burst    *workload.BurstConfig
+	Objects  *workload.ObjectsConfig
 	Notebook *NotebookApp
 }
 
 // NotebookApp is a sender of founding document 002 as published, with its receiver. Its
 // Duration, if that is 0, is the run's.
 type NotebookApp struct {
-	notebook.Config
+	workload.NotebookConfig
 	// Fixed is a fixed window in segments; 0: Tahoe.
 	Fixed int
-	Tahoe notebook.TahoeConfig
+	Tahoe workload.TahoeConfig
 }
 
 // Wanted is how many bytes it sends in all; 0: it does not end.

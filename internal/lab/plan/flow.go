@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/rcp"
-	"github.com/tidepool-net/tidepool/internal/sim/objects"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
@@ -27,7 +27,7 @@ type flowOf struct {
 	app      *node
 	size     *node
 	rcp      rcp.Config
-	rdt      objects.Config
+	rdt      workload.ObjectsConfig
 	strategy strategyOf
 }
 

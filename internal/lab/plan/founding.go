@@ -5,13 +5,12 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/rdt"
-	"github.com/tidepool-net/tidepool/internal/sim/fence"
-	"github.com/tidepool-net/tidepool/internal/sim/objects"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
 // readEcho reads what founding document 000's client does, in the place of an application.
 func (f *flowOf) readEcho(d *decoder, n *node) {
-	c := &fence.Config{}
+	c := &workload.EchoConfig{}
 	f.App.Echo = c
 	d.fill(n, "an echo", echoKeys(c))
 	if c.MaxBytes > 0 && c.MinBytes > c.MaxBytes {
@@ -24,7 +23,7 @@ func (f *flowOf) readEcho(d *decoder, n *node) {
 // readBurst reads its thought experiment.
 func (f *flowOf) readBurst(d *decoder, n *node) {
 	const most = 1 << 10
-	f.App.Burst = &fence.BurstConfig{}
+	f.App.Burst = &workload.BurstConfig{}
 	readCount("how many packets at once", most, &f.App.Burst.Packets)(d, n)
 	if f.at.get("echo") != nil {
 		d.bad(n, "a burst and an echo exclude each other", "one of them")
@@ -37,7 +36,7 @@ const (
 	maxMemory = 1 << 30
 )
 
-func echoKeys(c *fence.Config) []key {
+func echoKeys(c *workload.EchoConfig) []key {
 	return []key{
 		{"writes", "", readCount("how many pieces it writes", maxWrites, &c.Writes)},
 		{"min_bytes", "", readSize("the shortest piece", 1, maxPiece, &c.MinBytes)},
@@ -66,7 +65,7 @@ func rcpKeys(c *rcp.Config) []key {
 
 // readObjects reads what founding document 003's client fetches.
 func (f *flowOf) readObjects(d *decoder, n *node) {
-	c := &objects.Config{Arm: objects.Sequential}
+	c := &workload.ObjectsConfig{Arm: workload.Sequential}
 	f.App.Objects = c
 	keys := objectKeys(c)
 	if f.Protocol == TCP {
@@ -80,7 +79,7 @@ func (f *flowOf) readObjects(d *decoder, n *node) {
 
 const maxRandom = 1 << 26
 
-func objectKeys(c *objects.Config) []key {
+func objectKeys(c *workload.ObjectsConfig) []key {
 	return []key{
 		{"pairs", "", readCount(
 			"how many small objects, and large ones", rdt.MaxObjects/2, &c.Pairs)},
@@ -91,17 +90,17 @@ func objectKeys(c *objects.Config) []key {
 }
 
 // orderKeys are for objects over TCP.
-func orderKeys(c *objects.Config) []key {
+func orderKeys(c *workload.ObjectsConfig) []key {
 	const mostBytes = 1<<16 - 1
 	return []key{
 		{"order", "", readOneOf("an order of objects", &c.Arm,
-			objects.Sequential, objects.Interleaved, objects.Parallel)},
+			workload.Sequential, workload.Interleaved, workload.Parallel)},
 		{"read_cost", "", readTime("what it takes to read 1024 bytes", time.Second, &c.ReadCost)},
 		{"chunk", "", readSize("bytes of an object in its turn", 1, mostBytes, &c.Chunk)},
 	}
 }
 
-func rdtKeys(o *objects.Config) []key {
+func rdtKeys(o *workload.ObjectsConfig) []key {
 	c := &o.RDT
 	return []key{
 		{"payload", "", readSize(
@@ -187,7 +186,7 @@ func (f *flowOf) finishDocument(d *decoder) {
 			return
 		}
 		if f.App.Echo == nil {
-			f.App.Echo = &fence.Config{}
+			f.App.Echo = &workload.EchoConfig{}
 		}
 		f.App.Echo.RCP = f.rcp
 	case RDT:
@@ -195,7 +194,7 @@ func (f *flowOf) finishDocument(d *decoder) {
 		if o := f.App.Objects; o != nil {
 			c.Pairs, c.Small, c.Large, c.SmallestFirst = o.Pairs, o.Small, o.Large, o.SmallestFirst
 		}
-		c.Arm = objects.RDT
+		c.Arm = workload.RDT
 		f.App.Objects = &c
 	case Notebook:
 		s := f.strategy.NotebookApp
@@ -205,9 +204,9 @@ func (f *flowOf) finishDocument(d *decoder) {
 		f.App.Notebook = &s
 	case QUIC:
 		if f.App.Objects == nil {
-			f.App.Objects = &objects.Config{}
+			f.App.Objects = &workload.ObjectsConfig{}
 		}
-		f.App.Objects.Arm = objects.Parallel // a stream for each
+		f.App.Objects.Arm = workload.Parallel // a stream for each
 	case TCP:
 	}
 }

@@ -12,9 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/rdt"
-	"github.com/tidepool-net/tidepool/internal/sim/fence"
-	"github.com/tidepool-net/tidepool/internal/sim/notebook"
-	"github.com/tidepool-net/tidepool/internal/sim/objects"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -296,13 +294,13 @@ func TestFoundingFlows(t *testing.T) {
 		protocol plan.Protocol
 		want     plan.App
 	}{
-		{"protocol: rcp", plan.RCP, plan.App{Echo: &fence.Config{}}},
+		{"protocol: rcp", plan.RCP, plan.App{Echo: &workload.EchoConfig{}}},
 		{
 			"protocol: rcp, echo: {writes: 10, min_bytes: 1, max_bytes: 9, min_pause: 1ms, max_pause: 2ms}, " +
 				"rcp: {width: 64, packet_size: 512, tick: 5ms, timeout: 1s, classic_window: on, " +
 				"timer: on, max_rto: 100ms, send_buffer: 1MB, recv_buffer: 2MB}",
 			plan.RCP,
-			plan.App{Echo: &fence.Config{
+			plan.App{Echo: &workload.EchoConfig{
 				Writes: 10, MinBytes: 1, MaxBytes: 9, MinPause: ms, MaxPause: 2 * ms,
 				RCP: rcp.Config{
 					Width: 64, PacketSize: 512, Tick: 5 * ms, Timeout: time.Second, Window: true,
@@ -311,16 +309,16 @@ func TestFoundingFlows(t *testing.T) {
 			}},
 		},
 		{"protocol: rcp, burst: 16, rcp: {width: 8}", plan.RCP, plan.App{
-			Burst: &fence.BurstConfig{Packets: 16, RCP: rcp.Config{Width: 8}},
+			Burst: &workload.BurstConfig{Packets: 16, RCP: rcp.Config{Width: 8}},
 		}},
-		{"protocol: rdt", plan.RDT, plan.App{Objects: &objects.Config{}}},
+		{"protocol: rdt", plan.RDT, plan.App{Objects: &workload.ObjectsConfig{}}},
 		{
 			"protocol: rdt, objects: {pairs: 3, small: 1kB, large: 2MB, smallest_first: on}, " +
 				"rdt: {payload: 10000, window: 21, checksum: crc32c, timeout: 500ms, adaptive: on, " +
 				"min_timeout: 20ms, max_timeout: 3s, duplicates: 2, selective: on, compress: on, " +
 				"interleave: on, in_order: on, push: on, patience: 1min, cost: 0, buffer: 1MiB}",
 			plan.RDT,
-			plan.App{Objects: &objects.Config{
+			plan.App{Objects: &workload.ObjectsConfig{
 				Pairs: 3, Small: 1000, Large: 2e6, SmallestFirst: true, Buffer: 1 << 20, Cost: -1,
 				RDT: rdt.Config{
 					Payload: 10000, Window: 21, Checksum: rdt.CRC32C, Timeout: 500 * ms, Adaptive: true,
@@ -337,7 +335,7 @@ func TestFoundingFlows(t *testing.T) {
 				"sender_cost: 10us, receiver_cost: 0, held_cost: 1us, buffer: 500, recv_window: 2000}",
 			plan.Notebook,
 			plan.App{
-				Notebook: &plan.NotebookApp{Fixed: 1000, Config: notebook.Config{
+				Notebook: &plan.NotebookApp{Fixed: 1000, NotebookConfig: workload.NotebookConfig{
 					Duration: 20 * time.Second, SenderCost: 10 * time.Microsecond, ReceiverCost: -1, HeldCost: time.Microsecond,
 					Buffer: 500, Window: 2000,
 				}},
@@ -345,7 +343,7 @@ func TestFoundingFlows(t *testing.T) {
 		},
 		{"protocol: notebook, notebook: {ssthresh: 500, cwnd: 2, even: on}", plan.Notebook, plan.App{
 			Notebook: &plan.NotebookApp{
-				Tahoe: notebook.TahoeConfig{Ssthresh: 500, Cwnd: 2, Even: true},
+				Tahoe: workload.TahoeConfig{Ssthresh: 500, Cwnd: 2, Even: true},
 			},
 		}},
 	} {
@@ -355,9 +353,9 @@ func TestFoundingFlows(t *testing.T) {
 	}
 	f := one(t, flow("echo: {writes: 5}")).Flows[0]
 	assert.Equal(t, plan.TCP, f.Protocol)
-	assert.Equal(t, &fence.Config{Writes: 5}, f.App.Echo)
+	assert.Equal(t, &workload.EchoConfig{Writes: 5}, f.App.Echo)
 	f = one(t, flow("objects: {order: parallel, chunk: 500, read_cost: 25us}")).Flows[0]
-	assert.Equal(t, &objects.Config{Arm: objects.Parallel, Chunk: 500, ReadCost: 25 * time.Microsecond}, f.App.Objects)
+	assert.Equal(t, &workload.ObjectsConfig{Arm: workload.Parallel, Chunk: 500, ReadCost: 25 * time.Microsecond}, f.App.Objects)
 }
 
 // Flows without names are called by what they run; copies are numbered.

@@ -1,0 +1,80 @@
+package emulation
+
+import (
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+)
+
+// MaxFlows is how many flows are played in real time: each has two processes.
+const MaxFlows = 64
+
+// QUICProgram is what the program is called that speaks QUIC. It is of a module of its own: quic/.
+const QUICProgram = "node-quic"
+
+// VirtualToo says what of an experiment cannot be played in virtual time; nil: all of it can.
+func VirtualToo(x *plan.Experiment) *UnableError {
+	for i := range x.Flows {
+		if x.Flows[i].Protocol == plan.QUIC {
+			return &UnableError{
+				Flow: i, Key: "protocol",
+				What: "quic runs with --real only: it has goroutines, and a clock of its own",
+				Want: "--real, or protocol: rdt or tcp",
+			}
+		}
+	}
+	return nil
+}
+
+// UnableError says what of an experiment cannot be played in real time.
+type UnableError struct {
+	// Flow is whose fault it is, -1: the experiment's. Key is what of it.
+	Flow int
+	Key  string
+	// What says what is wrong, Want what to do.
+	What, Want string
+}
+
+// Error implements error.
+func (u *UnableError) Error() string { return u.What + "; " + u.Want }
+
+// Able says what of an experiment cannot be played in real time; nil: all of it can. Programs are
+// those that speak further protocols.
+func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
+	if n := len(x.Flows); n > MaxFlows {
+		return &UnableError{
+			Flow: -1, Key: "flows",
+			What: fmt.Sprintf("%d flows cannot be played in real time: each is two processes", n),
+			Want: fmt.Sprintf("%d flows at most, or no --real", MaxFlows),
+		}
+	}
+	for i := range x.Flows {
+		f := &x.Flows[i]
+		u := &UnableError{Flow: i, Want: "another flow, or no --real"}
+		switch app := &f.App; {
+		case programs[f.Protocol] != "":
+			continue
+		case f.Protocol == plan.Notebook:
+			u.Key = "protocol"
+			u.What = "the notebook's own senders are played in virtual time only"
+			u.Want = "protocol: tcp, as the corrected presets have it, or no --real"
+		case f.Protocol == plan.QUIC:
+			u.Key, u.What = "protocol", "no program is known that speaks quic"
+			u.Want = "`cd quic && go build -o ../bin/" + QUICProgram + " .`, which is found " +
+				"beside this program and on PATH, or --end quic=PROGRAM"
+		case app.Burst != nil:
+			u.Key = "burst"
+			u.What = "the burst is a thought experiment in rounds: it has no real time"
+		case app.Objects != nil && app.Objects.RDT.Push:
+			u.Key = "rdt"
+			u.What = "objects are not pushed in real time: nodes ask for them"
+		case f.Protocol != plan.TCP && f.Protocol != plan.RCP && f.Protocol != plan.RDT:
+			u.Key = "protocol"
+			u.What = fmt.Sprintf("nodes do not speak %s", f.Protocol)
+		default:
+			continue
+		}
+		return u
+	}
+	return nil
+}

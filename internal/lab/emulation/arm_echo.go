@@ -1,0 +1,172 @@
+package emulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
+)
+
+// rcpArm is both ends of founding document 000's experiment: a client that writes pieces and
+// rests, and a server that sends back what it reads.
+func rcpArm(ctx context.Context, e *End) error {
+	cfg := e.Flow.App.Echo.Whole()
+	if e.Start.Role == Receiver {
+		l, err := e.Node.ListenRCP(e.There(), 1, cfg.RCP)
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+		defer stop()
+		e.Ready()
+		c, err := l.AcceptRCP()
+		if err != nil {
+			return err
+		}
+		end := context.AfterFunc(ctx, c.Abort)
+		defer end()
+		_ = echoBack(c) // the client falls silent at the end, which the server takes for a failure
+		return nil
+	}
+	if !e.Wait(ctx) {
+		return context.Cause(ctx)
+	}
+	// A peer that is dialed has to answer before there is a connection: that is its first packet.
+	c, err := e.Node.DialRCP(ctx, netip.AddrPort{}, e.There(), cfg.RCP)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, c.Abort)
+	defer stop()
+	err = e.count(ctx, c, &cfg)
+	e.countRCP(c)
+	c.Abort() // as the document's client does: it says no word of farewell
+	return err
+}
+
+// countRCP takes note of what the client's socket has sent.
+func (e *End) countRCP(c *node.RCPConn) {
+	n := c.Info().Counts
+	e.Set(result.ClientSent, float64(n.Sent()))
+	e.Set(result.ClientData, float64(n.DAT))
+	e.Set(result.ClientAcks, float64(n.ACK))
+	e.Set(result.ClientPackets, float64(n.DAT-n.Again))
+	e.Set(result.Retransmits, float64(n.Again))
+}
+
+// countEcho is the same client over TCP.
+func (e *End) countEcho(ctx context.Context, c *node.Conn) error {
+	cfg := e.Flow.App.Echo.Whole()
+	err := e.count(ctx, c, &cfg)
+	return errors.Join(err, c.Close())
+}
+
+// countTCP takes note of what the client's connection has sent, when its node is closed.
+func (e *End) countTCP() {
+	if e.Flow.App.Echo == nil || e.seen.last.Time == 0 {
+		return
+	}
+	s := &e.seen.last
+	e.Set(result.ClientSent, float64(s.SegsOut))
+	e.Set(result.ClientData, float64(s.DataSegsOut))
+	e.Set(result.ClientAcks, float64(s.SegsOut-s.DataSegsOut))
+	e.Set(result.ClientPackets, float64(s.DataSegsOut-s.Retransmits))
+}
+
+// count writes pieces, rests behind each, and waits until all of them have come back. It leaves
+// the connection to its caller, who closes it.
+func (e *End) count(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) error {
+	began := time.Now()
+	writer := make(chan written, 1)
+	go func() { writer <- e.write(ctx, c, cfg) }()
+	err := e.listen(c, writer)
+	if err != nil {
+		e.Finish(false, fmt.Sprintf("%v: %d bytes echoed", err, e.seen.received))
+		return err
+	}
+	took := time.Since(began)
+	e.Finish(true, "")
+	e.Set(result.Completion, took.Seconds())
+	e.Set(result.Delivered, float64(e.seen.received))
+	e.Set(result.Goodput, float64(e.seen.received)*8/took.Seconds())
+	return nil
+}
+
+// written is what a client has written, or why it has not.
+type written struct {
+	bytes uint64
+	err   error
+}
+
+// write writes the pieces.
+func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (w written) {
+	side := simulation.Left
+	if e.Flow.Upward {
+		side = simulation.Right
+	}
+	rng := netem.Streams(e.Start.Seed)(side.Host(e.Start.Flow) + " " + cfg.Name)
+	buf := make([]byte, cfg.MaxBytes)
+	for range cfg.Writes {
+		piece := buf[:cfg.MinBytes+rng.IntN(cfg.MaxBytes-cfg.MinBytes+1)]
+		sim.Fill(piece, w.bytes)
+		if _, w.err = c.Write(piece); w.err != nil {
+			break
+		}
+		w.bytes += uint64(len(piece))
+		steps := int64((cfg.MaxPause - cfg.MinPause) / time.Millisecond)
+		pause := cfg.MinPause + time.Duration(rng.Int64N(steps+1))*time.Millisecond
+		if !e.rests.until(ctx, time.Now().Add(pause)) {
+			w.err = context.Cause(ctx)
+			break
+		}
+	}
+	_ = c.SetReadDeadline(time.Now()) // whoever reads looks whether that was all
+	return w
+}
+
+// errWrong is an echo that is not what was written.
+var errWrong = errors.New("a byte came back that was not sent")
+
+// listen reads what comes back until that is all that was written.
+func (e *End) listen(c net.Conn, writer <-chan written) error {
+	buf := make([]byte, sim.PatternRun)
+	var all *written
+	for all == nil || e.seen.received < all.bytes {
+		n, err := c.Read(buf)
+		e.Got(buf[:n])
+		switch {
+		case e.seen.damaged != "":
+			return errWrong
+		case err == nil:
+		case all == nil && errors.Is(err, os.ErrDeadlineExceeded):
+			w := <-writer
+			if w.err != nil {
+				return w.err
+			}
+			all = &w
+			if err := c.SetReadDeadline(time.Time{}); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// echoBack sends back what it reads.
+func echoBack(c net.Conn) error {
+	_, err := io.Copy(c, c)
+	return errors.Join(err, c.Close())
+}

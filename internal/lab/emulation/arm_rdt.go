@@ -1,0 +1,122 @@
+package emulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/objects"
+	"github.com/tidepool-net/tidepool/internal/rdt"
+)
+
+// rdtArm is both ends of a flow of RDT, by the servers and fetches that a node's operator has. The
+// client knows the listing, so that it asks for the objects at once, as in virtual time.
+func rdtArm(ctx context.Context, e *End) error {
+	g, err := e.Goods()
+	if err != nil {
+		return err
+	}
+	cfg := e.Flow.App.Objects.RDT
+	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
+	if list.Payload == 0 {
+		list.Payload = documentPayload
+	}
+	if list.Window == 0 {
+		list.Window = documentWindow
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = documentTimeout
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = documentPatience
+	}
+	cfg.Window = list.Window
+	cfg.Trust = true // as in virtual time, where a sender knows its receiver
+	var wares []rdt.Object
+	for i := range g.Items {
+		wares = append(wares, rdt.Object{
+			Entry: rdt.Entry{
+				Name: g.Items[i].Name, Size: int64(len(g.Items[i].Data)), SHA256: g.sum(i),
+			},
+			Data: g.Items[i].Data,
+		})
+		list.Entries = append(list.Entries, wares[i].Entry)
+	}
+	if e.Start.Role == Sender {
+		return e.serveRDT(ctx, cfg, wares)
+	}
+	if !e.Wait(ctx) {
+		return context.Cause(ctx)
+	}
+	var names []string
+	number := map[string]int{}
+	for _, i := range g.Order {
+		names = append(names, g.Items[i].Name)
+		number[g.Items[i].Name] = i
+	}
+	_, err = objects.Get(ctx, e.Node, e.There(), objects.Fetch{
+		Config: cfg, Names: names, Known: list,
+		Each: func(r *objects.Result) error {
+			if r.Err == nil {
+				g.Got(number[r.Name], 0, r.Data)
+			}
+			return nil
+		},
+	})
+	g.Report(err)
+	return err
+}
+
+// What the document has, where an experiment says nothing.
+const (
+	documentPayload  = 1325
+	documentWindow   = 1120
+	documentTimeout  = time.Second
+	documentPatience = 30 * time.Second
+)
+
+// served is how often a server looks whether it is done.
+const served = 5 * time.Millisecond
+
+// serveRDT serves until the client has everything, or is silent.
+func (e *End) serveRDT(ctx context.Context, cfg rdt.Config, wares []rdt.Object) error {
+	s, err := objects.Serve(e.Node, e.There(), cfg, wares, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	e.Ready()
+	tick := time.NewTicker(served)
+	defer tick.Stop()
+	var last []rdt.Flow
+	for {
+		flows := s.Flows()
+		if len(flows) > 0 {
+			last = flows
+		}
+		if len(last) > 0 {
+			e.countRDT(&last[0])
+			if len(flows) == 0 {
+				return rdt.ErrSilent
+			}
+			if last[0].Done {
+				// Its last acknowledgment is here: the port may close.
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (e *End) countRDT(f *rdt.Flow) {
+	i := &f.Sender
+	e.Set(result.ServerSent, float64(i.Sent))
+	e.Set(result.ServerData, float64(i.Sent))
+	e.Set(result.Retransmits, float64(i.Resent))
+	e.Set(result.Timeouts, float64(i.TimedOut))
+	e.Set(result.Recoveries, float64(i.FastResent))
+}

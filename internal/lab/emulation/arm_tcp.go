@@ -1,0 +1,211 @@
+package emulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// tcpArm is both ends of a flow of TCP: one that sends, or one that is asked for what it sends.
+func tcpArm(ctx context.Context, e *End) error {
+	if e.Flow.App.Objects != nil {
+		return objectsArm(ctx, e)
+	}
+	c, err := e.connect(ctx)
+	if err != nil {
+		return err
+	}
+	// Whatever waits is over with ctx.
+	stop := context.AfterFunc(ctx, c.Abort)
+	defer stop()
+	defer func() {
+		if ctx.Err() != nil {
+			c.Abort()
+		}
+	}()
+	app := &e.Flow.App
+	switch {
+	case app.Echo != nil && e.Start.Role == Sender:
+		return e.countEcho(ctx, c)
+	case app.Echo != nil:
+		return echoBack(c)
+	case e.Start.Role == Sender && app.Requests > 0:
+		return e.respond(c)
+	case e.Start.Role == Sender:
+		return e.send(ctx, c)
+	case app.Requests > 0:
+		return e.request(ctx, c)
+	}
+	return e.receive(c)
+}
+
+// connect returns the flow's connection when it begins.
+func (e *End) connect(ctx context.Context) (*node.Conn, error) {
+	if e.Dials() {
+		if !e.Wait(ctx) {
+			return nil, context.Cause(ctx)
+		}
+		return e.Node.Dial(ctx, e.There())
+	}
+	l, err := e.Node.Listen(e.There(), 1)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	e.Ready()
+	return l.AcceptTCP()
+}
+
+// send is the application that sends: all at once, or at a rate, or by turns.
+func (e *End) send(ctx context.Context, c *node.Conn) error {
+	s := &source{end: e, conn: c, began: time.Now(), size: math.MaxUint64}
+	if e.Start.Size > 0 {
+		s.size = e.Start.Size
+	}
+	for s.sent < s.size {
+		n, at := s.room()
+		if n == 0 {
+			if !e.rests.until(ctx, at) {
+				return context.Cause(ctx)
+			}
+			continue
+		}
+		if _, err := c.Write(sim.Pattern(s.sent, int(n))); err != nil {
+			return err
+		}
+		s.sent += n
+	}
+	if err := c.CloseWrite(); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, c)
+	return errors.Join(err, c.Close())
+}
+
+// source says how much may be written when.
+type source struct {
+	end        *End
+	conn       *node.Conn
+	began      time.Time
+	size, sent uint64
+}
+
+// lookAgain is how long a source waits for what it has written to be sent.
+const lookAgain = time.Millisecond
+
+// room is how much may be written now, or when to ask again.
+func (s *source) room() (n uint64, at time.Time) {
+	app := &s.end.Flow.App
+	n = min(s.size-s.sent, sim.PatternRun)
+	elapsed := time.Since(s.began)
+	if app.Off > 0 {
+		if rest := app.Rest(elapsed); rest > 0 {
+			return 0, s.began.Add(elapsed + rest)
+		}
+		if s.sent-min(s.sent, s.end.seen.sent.Load()) >= plan.Backlog {
+			return 0, time.Now().Add(lookAgain)
+		}
+		n = min(n, plan.Backlog)
+	}
+	if app.Rate > 0 {
+		paced, wait := app.Paced(elapsed, s.sent, s.size)
+		if paced == 0 {
+			return 0, time.Now().Add(wait)
+		}
+		n = min(n, paced)
+	}
+	return n, time.Time{}
+}
+
+// receive is the application that receives.
+func (e *End) receive(c *node.Conn) error {
+	buf := make([]byte, sim.PatternRun)
+	for {
+		n, err := c.Read(buf)
+		e.Got(buf[:n])
+		if e.Start.Size > 0 && e.seen.received >= e.Start.Size {
+			e.Complete()
+		}
+		if errors.Is(err, io.EOF) {
+			return c.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// requestBytes is how long a request is.
+const requestBytes = 100
+
+// request is the application that asks, and receives.
+func (e *End) request(ctx context.Context, c net.Conn) error {
+	app := &e.Flow.App
+	buf := make([]byte, sim.PatternRun)
+	var took simulation.Histogram
+	defer func() {
+		if took.Count > 0 {
+			e.Set(result.RequestMean, took.Mean().Seconds())
+			e.Set(result.RequestP95, took.Percentile(.95).Seconds())
+		}
+	}()
+	for i := range app.Requests {
+		o := result.Object{
+			Name: fmt.Sprintf("request %d", i+1), Size: int(app.Size), Start: e.Now(),
+		}
+		_, err := c.Write(sim.Pattern(0, requestBytes))
+		for left := app.Size; err == nil && left > 0; {
+			var n int
+			n, err = c.Read(buf[:min(left, uint64(len(buf)))])
+			e.Got(buf[:n])
+			left -= uint64(n)
+			if left == 0 {
+				err = nil
+			}
+		}
+		if o.Done = err == nil; o.Done {
+			o.End = e.Now()
+			took.Add(o.End - o.Start)
+		}
+		e.Object(o)
+		if err != nil {
+			return err
+		}
+		if i < app.Requests-1 && !e.rests.until(ctx, time.Now().Add(app.Gap)) {
+			return context.Cause(ctx)
+		}
+	}
+	e.Complete()
+	return c.Close()
+}
+
+// respond is the application that answers each request with as much as was asked for.
+func (e *End) respond(c net.Conn) error {
+	size, sent := e.Flow.App.Size, uint64(0)
+	for request := make([]byte, requestBytes); ; {
+		if _, err := io.ReadFull(c, request); errors.Is(err, io.EOF) {
+			return c.Close()
+		} else if err != nil {
+			return err
+		}
+		for owed := size; owed > 0; {
+			n, err := c.Write(sim.Pattern(sent, int(min(owed, sim.PatternRun))))
+			if err != nil {
+				return err
+			}
+			owed, sent = owed-uint64(n), sent+uint64(n)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package emulation
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// child is a process of a run.
+type child struct {
+	name    string
+	process *exec.Cmd
+	in      io.WriteCloser
+	orders  chan any // what it has still to be told
+	delay   time.Duration
+	index   int
+	to      chan<- heard  // what it says
+	over    chan struct{} // closed when it is gone
+	talk    talk
+}
+
+// heard is a message of a child, or its end.
+type heard struct {
+	from *child
+	*Message
+	// gone says that the child will say no more, and err why that is not in order.
+	gone bool
+	err  error
+}
+
+// killDelay is how long a process may take to end when its input has ended, before it is killed.
+const killDelay = 2 * time.Second
+
+// maxOrders is how many lines a process is told: its Start, go and stop.
+const maxOrders = 3
+
+// startChild starts a process, which ends with its input, and at the latest a while after ctx.
+func startChild(
+	ctx context.Context, name string, command []string, to chan<- heard,
+) (*child, error) {
+	c := &child{
+		name: name, to: to, over: make(chan struct{}), orders: make(chan any, maxOrders),
+		delay: killDelay,
+	}
+	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
+	c.process.Stderr = &c.talk
+	detach(c.process)
+	in, err := c.process.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	out, err := c.process.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	c.in = in
+	if err := withPriority(c.process.Start); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go c.listen(ctx, out)
+	go c.speak()
+	return c, nil
+}
+
+// listen passes on what the process says, until it is gone.
+func (c *child) listen(ctx context.Context, out io.Reader) {
+	defer close(c.over)
+	pass := func(h heard) {
+		h.from = c
+		select {
+		case c.to <- h:
+		case <-ctx.Done():
+		}
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, maxLine)
+	var wrong error
+	for wrong == nil && lines.Scan() {
+		m := new(Message)
+		if err := json.Unmarshal(lines.Bytes(), m); err != nil {
+			wrong = fmt.Errorf("%w: %.80q", ErrProtocol, lines.Text())
+			continue
+		}
+		pass(heard{Message: m})
+	}
+	if wrong == nil {
+		wrong = lines.Err()
+	}
+	if wrong != nil { // told now: it may go on for as long as the run does
+		pass(heard{gone: true, err: fmt.Errorf("%s %w", c.name, wrong)})
+	}
+	_, _ = io.Copy(io.Discard, out) // who is not heard any more ends all the same
+	err := c.process.Wait()
+	switch said := c.talk.last(); {
+	case wrong != nil:
+		return
+	case err != nil && said != "":
+		err = fmt.Errorf("%s: %w: %s", c.name, err, said)
+	case err != nil:
+		err = fmt.Errorf("%s: %w", c.name, err)
+	}
+	pass(heard{gone: true, err: err})
+}
+
+// tell has a line written to the process, and does not wait: who does not read what he is told
+// keeps nobody up but himself. If the process is gone, that is heard.
+func (c *child) tell(v any) { c.orders <- v }
+
+// speak writes what the process is told, until it is gone.
+func (c *child) speak() {
+	to := json.NewEncoder(c.in)
+	for {
+		select {
+		case v := <-c.orders:
+			if to.Encode(v) != nil {
+				return
+			}
+		case <-c.over:
+			return
+		}
+	}
+}
+
+// end has the process end, if it has not, with those that it has started, which may have its
+// output open, and waits until it is gone.
+func (c *child) end() {
+	_ = c.in.Close() // it may have ended already
+	timer := time.NewTimer(c.delay)
+	defer timer.Stop()
+	select {
+	case <-c.over:
+		return
+	case <-timer.C:
+	}
+	kill(c.process)
+	<-c.over
+}
+
+// talk keeps the end of what a process writes to its standard error.
+type talk struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxTalk = 4 << 10
+
+// Write implements io.Writer.
+func (t *talk) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if n := len(t.text) - maxTalk; n > 0 {
+		t.text = append(t.text[:0], t.text[n:]...)
+	}
+	return len(p), nil
+}
+
+// last is the last line.
+func (t *talk) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := bytes.TrimSpace(t.text)
+	return strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))
+}

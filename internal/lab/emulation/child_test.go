@@ -1,0 +1,69 @@
+package emulation
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shell starts a child that is a script of the shell.
+func shell(t *testing.T, text string, to chan<- heard) *child {
+	t.Helper()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("skip: needs sh")
+	}
+	c, err := startChild(t.Context(), "the script", []string{sh, "-c", text}, to)
+	require.NoError(t, err)
+	c.delay = time.Millisecond
+	return c
+}
+
+// A program that never reads what it is told, which is more than a pipe holds, keeps nobody up;
+// and one whose own children have its output open ends with them.
+func TestAChildThatDoesNotListenEnds(t *testing.T) {
+	to := make(chan heard, 1)
+	c := shell(t, "sleep 1000; true", to)
+	c.tell(strings.Repeat("x", 1<<20))
+	c.end()
+	h := <-to
+	assert.True(t, h.gone)
+	assert.ErrorContains(t, h.err, "the script: signal: killed")
+}
+
+// A program that speaks otherwise is told of at once, and not when the run gives it up.
+func TestAChildThatSpeaksOtherwise(t *testing.T) {
+	to := make(chan heard)
+	c := shell(t, "echo hello; sleep 1000", to)
+	h := <-to
+	assert.True(t, h.gone)
+	require.ErrorIs(t, h.err, ErrProtocol)
+	assert.ErrorContains(t, h.err, `the script does not speak as an end does: "hello"`)
+	c.end()
+}
+
+// Who says twice that he is ready is ready once, and who does not say it is named.
+func TestReadyOnce(t *testing.T) {
+	a, b := &child{name: "a"}, &child{name: "b", index: 1}
+	r := &run{children: []*child{a, b}, reports: []*report{{}, {}}}
+	for range 2 {
+		require.NoError(t, r.take(heard{from: a, Message: &Message{Type: "ready"}}))
+	}
+	assert.Equal(t, 1, r.ready)
+	assert.Equal(t, "b", r.unready())
+	require.NoError(t, r.take(heard{from: b, Message: &Message{Type: "ready"}}))
+	assert.Equal(t, 2, r.ready)
+}
+
+// A line that is shown before the run begins has its beginning's time.
+func TestALogBeforeTheRun(t *testing.T) {
+	at := time.Duration(-1)
+	o := &Options{Printed: func(d time.Duration, _ string) { at = d }}
+	r := &run{options: o, reports: []*report{{}}}
+	require.NoError(t, r.take(heard{from: &child{}, Message: &Message{Type: "log", Text: "x"}}))
+	assert.Zero(t, at)
+}

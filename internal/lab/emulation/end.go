@@ -1,0 +1,218 @@
+package emulation
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
+)
+
+// Arm is what an end of a flow does, sender or receiver. Before the run begins it opens what it
+// has to, and says Ready or calls Wait. It returns when there is nothing more to do, or when ctx
+// is over, which may be before: then its error is of no interest.
+type Arm func(ctx context.Context, e *End) error
+
+// End is one end of a flow, for its Arm.
+type End struct {
+	Start *Start
+	// Flow is the flow as the experiment has it, and Node the end's node, on the virtual network.
+	Flow *plan.Flow
+	Node *node.Node
+	// Origin is when the run began.
+	Origin time.Time
+
+	seen      watch
+	rests     rests
+	say       *speaker
+	readiness sync.Once
+	gone      chan struct{} // closed when the run begins
+}
+
+// Arms are those that this package has, by protocol.
+func Arms() map[plan.Protocol]Arm {
+	return map[plan.Protocol]Arm{plan.TCP: tcpArm, plan.RCP: rcpArm, plan.RDT: rdtArm}
+}
+
+// Serve is the process of an end, which hears and says what this package describes: it finds its
+// part in what it hears, and its arm by the flow's protocol. It returns when the run is over, or
+// when its input ends.
+func Serve(in io.Reader, out io.Writer, arms map[plan.Protocol]Arm) error {
+	to := newSpeaker(out)
+	err := serve(in, to, arms)
+	if err != nil && !errors.Is(err, errAbandoned) {
+		to.say(&Message{Type: "error", Text: err.Error()})
+	}
+	return err
+}
+
+func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
+	start, lines, err := hear(in)
+	if err != nil {
+		return err
+	}
+	cell, err := start.Plan.cell()
+	if err != nil {
+		return err
+	}
+	if start.Flow < 0 || start.Flow >= len(cell.Flows) {
+		return fmt.Errorf("the experiment has no flow %d", start.Flow)
+	}
+	e := &End{
+		Start: start, Flow: &cell.Flows[start.Flow], say: to, gone: make(chan struct{}),
+	}
+	arm := arms[e.Flow.Protocol]
+	if arm == nil {
+		return fmt.Errorf("flow %s: no arm speaks %s here", e.Flow.Name, e.Flow.Protocol)
+	}
+	defer spareProcessors()()
+	e.prepare(len(cell.Flows))
+	if err := e.open(); err != nil {
+		return err
+	}
+	return e.run(lines, arm)
+}
+
+// open opens the node.
+func (e *End) open() error {
+	c, bad := lnx.Parse(e.Flow.Name, []byte(e.Start.LNX))
+	if bad != nil {
+		return bad
+	}
+	hooks := starlark.Hooks{Failed: e.fail}
+	if e.Start.Record && e.Start.Role == Sender {
+		hooks.Recorded = e.seen.tape.Own
+	}
+	transport, err := simulation.TCPConfig(e.Flow, hooks)
+	if err != nil {
+		return err
+	}
+	cfg := node.Config{
+		LNX: c, Seed: e.Start.Seed,
+		Tune: func(cfg *node.TCPConfig) {
+			secret := cfg.Secret
+			*cfg = transport
+			cfg.Secret = secret
+		},
+	}
+	if e.Start.Role == Sender && e.Flow.Protocol == plan.TCP {
+		cfg.Sampled = e.sampled
+		if e.Start.Record {
+			cfg.Tap = e.tracer(e.Start.Host)
+		}
+	}
+	e.Node, err = node.Open(cfg)
+	return err
+}
+
+// run has the arm do its part, until stop.
+func (e *End) run(lines *bufio.Scanner, arm Arm) error {
+	heard := orders(lines)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	sleeper, err := startSleeper()
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		err := arm(ctx, e)
+		e.Ready() // if it has not come so far
+		e.ended(ctx, err)
+		e.say.say(&Message{Type: "over"})
+		close(ended)
+	}()
+	if err := e.heed(heard, "go", cancel); err != nil {
+		return err
+	}
+	if err := e.heed(heard, "stop", cancel); err != nil {
+		return err
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		return errors.New("the arm does not end when its time is over")
+	}
+	e.seen.late = sleeper.stop().worse(e.rests.lateness())
+	e.seen.dropped = e.drops()
+	if err := e.Node.Close(); err != nil {
+		return err
+	}
+	e.report()
+	return nil
+}
+
+// heed waits for an order and carries it out. At go the time of the flow begins to run out.
+func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) error {
+	for {
+		select {
+		case err := <-e.seen.failed:
+			return err
+		case o, ok := <-heard:
+			if !ok || o.Type != want {
+				return errAbandoned
+			}
+			if want == "go" {
+				e.begin(time.Unix(0, o.At))
+				until := e.Start.Duration
+				if e.Start.Stop > 0 {
+					until = e.Start.Stop
+				}
+				_ = e.drops() // the node's loop, which answers, has seen Origin then
+				time.AfterFunc(time.Until(e.Origin.Add(seconds(until))), cancel)
+				close(e.gone)
+			}
+			return nil
+		}
+	}
+}
+
+// patience is how long an arm may take to end when its time is over.
+const patience = 5 * time.Second
+
+// Dials reports whether this end calls the other: the sender of data does, unless it is asked for
+// it.
+func (e *End) Dials() bool {
+	asked := e.Flow.App.Requests > 0 || e.Flow.App.Objects != nil
+	return (e.Start.Role == Sender) != asked
+}
+
+// There is where the end that does not dial listens.
+func (e *End) There() netip.AddrPort {
+	if e.Dials() {
+		return netip.AddrPortFrom(e.Start.Peer, e.Start.Port)
+	}
+	return netip.AddrPortFrom(e.Start.Host, e.Start.Port)
+}
+
+// Ready says that the other end may speak: whoever listens says it when he does.
+func (e *End) Ready() {
+	e.readiness.Do(func() { e.say.say(&Message{Type: "ready"}) })
+}
+
+// Wait says that this end is ready, waits until the flow begins, and reports whether it does
+// before ctx is over.
+func (e *End) Wait(ctx context.Context) bool {
+	e.Ready()
+	select {
+	case <-e.gone:
+	case <-ctx.Done():
+		return false
+	}
+	return e.rests.until(ctx, e.Origin.Add(seconds(e.Start.Begin)))
+}
+
+// Now is how long the run has gone on.
+func (e *End) Now() time.Duration { return time.Since(e.Origin) }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

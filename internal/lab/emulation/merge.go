@@ -1,0 +1,140 @@
+package emulation
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+)
+
+// merge puts together what all processes have come to.
+func (r *run) merge() (*result.Trial, *result.Record) {
+	middle := r.reports[0]
+	t := &result.Trial{
+		Cell: r.cell.Index, Trial: r.trial, Seed: r.seed, Virtual: seconds(middle.Until),
+		Whole: middle.Values,
+	}
+	if t.Whole == nil {
+		t.Whole = result.Values{}
+	}
+	timing := r.timing()
+	timing.set(t.Whole)
+	t.Clock = result.RealTime
+	if !timing.Kept() {
+		t.Clock = result.LateTime
+	}
+	for i := range r.cell.Flows {
+		t.Flows = append(t.Flows, r.flow(i))
+	}
+	t.AddUp()
+	if !r.record {
+		return t, nil
+	}
+	return t, r.recorded(timing)
+}
+
+// ends are what the two ends of a flow have said.
+func (r *run) ends(flow int) (sender, receiver *report) {
+	return r.reports[1+2*flow], r.reports[2+2*flow]
+}
+
+// flow is what a flow has come to: what its ends say, and what the middle has counted.
+func (r *run) flow(i int) result.Flow {
+	f := &r.cell.Flows[i]
+	sender, receiver := r.ends(i)
+	o := result.Flow{
+		Name: f.Name, Label: simulation.Label(f), Finished: true, Values: result.Values{},
+	}
+	until := seconds(r.reports[0].Until)
+	for _, end := range []*report{receiver, sender} {
+		if end.Done == nil {
+			o.Finished = false
+			o.Note = strings.TrimPrefix(end.err.Error(), "the ")
+			continue
+		}
+		if !end.Finished {
+			if o.Finished || o.Note == "" {
+				o.Note = end.Note
+			}
+			o.Finished = false
+		}
+		if end.Until > 0 {
+			until = min(until, seconds(end.Until))
+		}
+		maps.Copy(o.Values, end.Values)
+	}
+	var crossed simulation.Tally
+	if list := r.reports[0].Tallies; i < len(list) {
+		crossed = list[i]
+	}
+	v := o.Values
+	crossed.Result(f, v)
+	if from := max(f.Start, r.cell.Warmup); until > from && f.App.Echo == nil {
+		v[result.Throughput] = float64(crossed.Crossed) * 8 / (until - from).Seconds()
+	}
+	return o
+}
+
+// timing is whether the run kept time.
+func (r *run) timing() *Timing {
+	limit := limitOf(&r.cell.Experiment)
+	t := &Timing{
+		Limit:     limit.Seconds(),
+		WakeLimit: wakeLimitOf(&r.cell.Experiment, limit).Seconds(),
+	}
+	for i, one := range r.reports {
+		switch {
+		case one.Done == nil:
+			continue
+		case i == 0:
+			t.Middle = one.Late
+		default:
+			t.Ends = t.Ends.worse(one.Late)
+		}
+		t.Dropped += one.Dropped
+	}
+	return t
+}
+
+// recorded is the record of the run.
+func (r *run) recorded(timing *Timing) *result.Record {
+	middle := r.reports[0]
+	out := &result.Record{
+		Title:    simulation.Title(r.cell, r.trial) + ", real",
+		Duration: seconds(middle.Until), RTT: r.cell.RTT(&plan.Flow{}),
+		Rate: middle.Rate, Marks: middle.Marks, Links: middle.Links,
+		Notes: append([]string{fmt.Sprintf("This run %s.", timing)}, middle.Notes...),
+	}
+	for i := range out.Links {
+		out.Links[i].Events = middle.events[min(i, len(middle.events)-1)]
+	}
+	thinned := false
+	for i := range r.cell.Flows {
+		f := &r.cell.Flows[i]
+		sender, receiver := r.ends(i)
+		one := simulation.FlowRecord(&r.cell.Experiment, f)
+		for _, end := range []*report{sender, receiver} {
+			one.Samples = append(one.Samples, end.samples...)
+			one.Segments = append(one.Segments, end.segments...)
+			one.Progress = append(one.Progress, end.progress...)
+			if end.Done != nil {
+				one.MSS = max(one.MSS, end.MSS)
+				one.Own = append(one.Own, end.Own...) // the sender alone has some
+				out.Objects = append(out.Objects, end.Objects...)
+				thinned = thinned || end.Thinned
+			}
+		}
+		out.Flows = append(out.Flows, one)
+	}
+	if thinned {
+		out.Notes = append(out.Notes, simulation.Thinned())
+	}
+	return out
+}
+
+// Estimate is about how long a trial of a cell takes.
+func Estimate(cell *plan.Cell) time.Duration { return cell.Duration + time.Second }

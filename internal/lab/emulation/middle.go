@@ -1,0 +1,323 @@
+package emulation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// middle is the process between the ends. One goroutine, the loop, has it.
+type middle struct {
+	x      *plan.Experiment
+	start  *Start
+	waiter node.Waiter
+	doors  []*door
+	at     map[Port]*door
+	frames []buffer.Frame
+
+	base  time.Time // the loop's clock counts from here
+	began clock.Time
+	wires *wires
+	path  *simulation.Path
+	warm  bool // the warm-up is over
+	late  simulation.Histogram
+	lost  uint64 // packets that a socket did not take
+	ended atomic.Bool
+}
+
+// door is a socket to one end.
+type door struct {
+	device *link.UDP
+	port   Port
+	host   netip.Addr
+	id     int
+	ready  bool // it may have something to read
+	trains []buffer.Train
+	due    []clock.Time // of each train
+	bytes  []byte       // theirs
+}
+
+// framesPerRead is how many frames are read at a time.
+const framesPerRead = 16
+
+// ServeMiddle is the process in the middle of a run, which hears and says what this package
+// describes. It returns when the run is over, or when its input ends.
+func ServeMiddle(in io.Reader, out io.Writer) error {
+	to := newSpeaker(out)
+	err := serveMiddle(in, to)
+	if err != nil && !errors.Is(err, errAbandoned) {
+		to.say(&Message{Type: "error", Text: err.Error()})
+	}
+	return err
+}
+
+// errAbandoned is the end of a process whose parent is gone.
+var errAbandoned = errors.New("nobody tells it what to do any more")
+
+func serveMiddle(in io.Reader, to *speaker) error {
+	start, lines, err := hear(in)
+	if err != nil {
+		return err
+	}
+	cell, err := start.Plan.cell()
+	if err != nil {
+		return err
+	}
+	m := &middle{
+		x: &cell.Experiment, start: start, base: time.Now(),
+		frames: make([]buffer.Frame, framesPerRead),
+	}
+	defer m.close()
+	if err := m.open(); err != nil {
+		return err
+	}
+	to.say(&Message{Type: "ready"})
+	heard := orders(lines)
+	o, ok := <-heard
+	if !ok || o.Type != "go" {
+		return errAbandoned
+	}
+	if err := m.begin(o.At); err != nil {
+		return err
+	}
+	abandoned := make(chan bool, 1)
+	go func() {
+		_, ok := <-heard
+		abandoned <- !ok
+		m.ended.Store(true)
+		m.waiter.Ring()
+	}()
+	sleeper, err := startSleeper()
+	if err != nil {
+		return err
+	}
+	err = m.loop()
+	late := sleeper.stop()
+	if err != nil {
+		return err
+	}
+	if <-abandoned {
+		return errAbandoned
+	}
+	m.report(to, late)
+	return nil
+}
+
+// open opens the sockets.
+func (m *middle) open() (err error) {
+	if m.waiter, err = node.NewWaiter(); err != nil {
+		return err
+	}
+	for i, p := range m.start.Ports {
+		side := simulation.Left
+		if p.Right {
+			side = simulation.Right
+		}
+		d := &door{port: p, id: i, host: side.Address(p.Flow, simulation.HostNumber)}
+		d.device, err = link.Open(link.Config{
+			Host: p.Local.Addr().String(), Port: p.Local.Port(),
+			Interfaces: []link.Interface{{
+				Name: side.Host(p.Flow), ID: i, MTU: m.x.Path.MTU,
+				Local: side.Address(p.Flow, simulation.RouterNumber).As4(),
+				Neighbors: []link.Neighbor{{
+					Addr: d.host.As4(), Host: p.Remote.Addr().String(), Port: p.Remote.Port(),
+				}},
+			}},
+		})
+		if err != nil {
+			return err
+		}
+		m.doors = append(m.doors, d)
+		if d.device.FD() < 0 {
+			d.device.Feed(m.waiter.Feed(i))
+		} else if err := m.waiter.Add(d.device.FD(), i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *middle) close() {
+	for _, d := range m.doors {
+		_ = d.device.Close() // nothing can be done about it
+	}
+	if m.waiter != nil {
+		_ = m.waiter.Close()
+	}
+}
+
+// now is the loop's clock.
+func (m *middle) now() clock.Time { return clock.Time(time.Since(m.base)) + 1 }
+
+// begin makes the links, whose time begins at an instant in nanoseconds since 1970.
+func (m *middle) begin(at int64) error {
+	m.began = clock.Time(time.Unix(0, at).Sub(m.base)) + 1
+	var err error
+	if m.wires, err = newWires(m.x, m.start.Seed, m.began); err != nil {
+		return err
+	}
+	m.at = map[Port]*door{}
+	for _, d := range m.doors {
+		m.at[Port{Flow: d.port.Flow, Right: d.port.Right}] = d
+	}
+	m.wires.out = m.arrived
+	m.path = simulation.NewPath(m.x, m.began)
+	m.path.Watch(m.wires.down.link, m.wires.up.link)
+	if m.start.Record {
+		m.path.Record()
+	}
+	m.warm = m.x.Warmup == 0
+	return nil
+}
+
+// loop moves packets until the run is over.
+func (m *middle) loop() error {
+	runtime.LockOSThread() // it asks for punctual timers by the thread
+	var ready []int
+	for !m.ended.Load() {
+		again := false
+		for _, d := range m.doors {
+			if d.ready {
+				more, err := m.read(d)
+				if err != nil {
+					return err
+				}
+				again = again || more
+			}
+		}
+		now := m.now()
+		m.advance(now)
+		if err := m.flush(); err != nil {
+			return err
+		}
+		timeout := time.Duration(-1)
+		if _, due := m.wires.next(); due != clock.Never {
+			timeout = max(0, due.Sub(m.now()))
+		}
+		if again {
+			timeout = 0
+		}
+		var err error
+		if ready, err = m.waiter.Wait(timeout, ready[:0]); err != nil {
+			return err
+		}
+		for _, i := range ready {
+			m.doors[i].ready = true
+		}
+	}
+	return nil
+}
+
+// advance does what is due by now, and ends the warm-up between what was due before and after.
+func (m *middle) advance(now clock.Time) {
+	if end := m.began.Add(m.x.Warmup); !m.warm && end.Due(now) {
+		m.wires.advance(end)
+		m.path.Warm(end)
+		m.warm = true
+	}
+	m.wires.advance(now)
+}
+
+// read takes what an end has sent, a batch at a time, and reports whether there may be more.
+func (m *middle) read(d *door) (more bool, err error) {
+	n, err := d.device.ReadBatch(m.frames)
+	if errors.Is(err, link.ErrWouldBlock) {
+		d.ready = false
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading from %s: %w", d.host, err)
+	}
+	now := m.now()
+	m.advance(now)
+	for i := range m.frames[:n] {
+		f := &m.frames[i]
+		for data := f.Data; len(data) > 0; {
+			size := min(f.Size, len(data))
+			m.wires.send(now, d.port.Flow, d.port.Right, data[:size])
+			data = data[size:]
+		}
+	}
+	d.ready = n == len(m.frames)
+	return d.ready, nil
+}
+
+// arrived takes a packet for an end. It is written with the others of this turn.
+func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
+	d := m.at[Port{Flow: flow, Right: right}]
+	if d == nil {
+		return
+	}
+	if len(d.bytes)+len(packet) > cap(d.bytes) {
+		d.bytes = make([]byte, 0, max(1<<16, len(packet))) // what was lent from the other stays
+	}
+	from := len(d.bytes)
+	d.bytes = append(d.bytes, packet...)
+	d.trains = append(d.trains, buffer.Train{
+		Pieces: [][]byte{d.bytes[from:]}, Size: len(packet), Count: 1, Bytes: len(packet),
+		Iface: d.id, NextHop: d.host.As4(),
+	})
+	d.due = append(d.due, due)
+}
+
+// flush writes what has arrived, and takes note of how late it is.
+func (m *middle) flush() error {
+	for _, d := range m.doors {
+		if len(d.trains) == 0 && d.device.Pending() == 0 {
+			continue
+		}
+		n, err := d.device.WriteBatch(d.trains)
+		if err != nil {
+			return fmt.Errorf("writing to %s: %w", d.host, err)
+		}
+		m.lost += uint64(len(d.trains) - n)
+		now := m.now()
+		for _, due := range d.due {
+			m.late.Add(now.Sub(due))
+		}
+		clear(d.trains)
+		d.trains, d.due, d.bytes = d.trains[:0], d.due[:0], d.bytes[:0]
+	}
+	return nil
+}
+
+// report says what the path did.
+func (m *middle) report(to *speaker, woke Lateness) {
+	now := m.now()
+	m.advance(now)
+	m.path.Advance(now)
+	done := Done{
+		Finished: true, Values: result.Values{}, Tallies: m.path.Tallies,
+		Late: latenessOf(&m.late), Dropped: m.lost, Rate: m.path.MeanRate(),
+		Until: now.Sub(m.began).Seconds(), Marks: m.path.Marks(now),
+	}
+	done.Late.Max = max(done.Late.Max, 0)
+	if done.Late.Count == 0 {
+		done.Late = woke
+	}
+	for _, d := range m.doors {
+		counts := d.device.Counters(d.id)
+		done.Dropped += counts.Drops[link.DropKernel] + counts.Drops[link.DropRefused]
+	}
+	m.path.Result(now, done.Values)
+	if m.start.Record {
+		done.Links, done.Notes = m.path.Links(now)
+		for i := range done.Links {
+			sayRows(to, "events", i, done.Links[i].Events)
+			done.Links[i].Events = nil
+		}
+	}
+	to.say(&Message{Type: "done", Done: done})
+}

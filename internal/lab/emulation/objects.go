@@ -1,0 +1,92 @@
+package emulation
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
+)
+
+// Goods are the objects of a flow, which both ends make from the same seed: one to send them, the
+// other to compare every byte.
+type Goods struct {
+	Items []workload.Item
+	Order []int // in which they are to be sent, or asked for, by their numbers
+
+	end  *End
+	mu   sync.Mutex
+	list []workload.Object
+	left int
+	bad  string
+}
+
+// Goods makes the objects of a flow that has some.
+func (e *End) Goods() (*Goods, error) {
+	r := rand.New(rand.NewPCG(e.Start.Seed, uint64(e.Start.Flow)))
+	items, order, err := workload.Items(*e.Flow.App.Objects, r)
+	if err != nil {
+		return nil, err
+	}
+	g := &Goods{Items: items, Order: order, end: e, left: len(items)}
+	for i := range items {
+		g.list = append(g.list, workload.Object{Name: items[i].Name, Size: len(items[i].Data)})
+	}
+	return g, nil
+}
+
+// Got takes note of bytes of an object, which is then whole up to at+len(p): the next ones are
+// those behind. It reports whether they are what the object has there.
+func (g *Goods) Got(i, at int, p []byte) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o, item := &g.list[i], &g.Items[i]
+	if o.Complete || at+len(p) > len(item.Data) || !bytes.Equal(item.Data[at:at+len(p)], p) {
+		if g.bad == "" {
+			g.bad = o.Name + " is not what it was"
+		}
+		return false
+	}
+	now := g.end.Now() - seconds(g.end.Start.Begin)
+	if at == 0 {
+		o.Began = now
+	}
+	g.end.Count(len(p))
+	if at+len(p) == len(item.Data) {
+		o.Complete, o.Verified, o.Done = true, true, now
+		if g.left--; g.left == 0 {
+			g.end.Complete()
+		}
+	}
+	return true
+}
+
+// Report says what has come of them, at the end that has them now. Err is why no more have come.
+func (g *Goods) Report(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	whole := len(g.list) - g.left
+	for _, row := range simulation.Objects(g.end.Flow.Name, seconds(g.end.Start.Begin), g.list) {
+		g.end.Object(row)
+	}
+	g.end.Set(result.ObjectsDone, float64(whole))
+	simulation.ObjectValues(g.end.seen.values, g.list)
+	switch {
+	case g.left == 0:
+		g.end.Finish(true, "")
+		return
+	case g.bad != "":
+	case err != nil:
+		g.bad = err.Error()
+	default:
+		g.bad = "out of time"
+	}
+	g.end.Finish(false, fmt.Sprintf("%s: %d of %d objects", g.bad, whole, len(g.list)))
+}
+
+// sum is the digest of an object, as RDT's listings have it.
+func (g *Goods) sum(i int) [32]byte { return sha256.Sum256(g.Items[i].Data) }

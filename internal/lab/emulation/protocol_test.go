@@ -1,0 +1,58 @@
+package emulation
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The conversation in docs/EXPERIMENTS.md is one: a process hears no key that a Start or an order
+// has not, and what it says there is taken.
+func TestTheConversationInTheManual(t *testing.T) {
+	manual, err := os.ReadFile("../../../docs/EXPERIMENTS.md")
+	require.NoError(t, err)
+	_, text, ok := strings.Cut(string(manual), "```text\n→ {\"type\":\"start\"")
+	require.True(t, ok)
+	text, _, _ = strings.Cut(text, "\n```")
+	text = strings.ReplaceAll("→ {\"type\":\"start\""+text, "\n   ", "")
+	text = strings.ReplaceAll(text, ",…}", "}")
+	end := &child{name: "the end", index: 1}
+	r := &run{
+		children: []*child{{}, end}, reports: []*report{{}, {}}, options: &Options{},
+		origin: time.Unix(1, 0),
+	}
+	var told []string
+	for line := range strings.Lines(text) {
+		way, line, _ := strings.Cut(strings.TrimSpace(line), " ")
+		d := json.NewDecoder(strings.NewReader(line))
+		d.DisallowUnknownFields()
+		switch {
+		case way == "←":
+			m := new(Message)
+			require.NoError(t, d.Decode(m), line)
+			require.NoError(t, r.take(heard{from: end, Message: m}), line)
+		case len(told) == 0:
+			s := new(Start)
+			require.NoError(t, d.Decode(s), line)
+			assert.Equal(t, Sender, s.Role)
+			told = append(told, s.Type)
+		default:
+			var o order
+			require.NoError(t, d.Decode(&o), line)
+			told = append(told, o.Type)
+		}
+	}
+	assert.Equal(t, []string{"start", "go", "stop"}, told)
+	one := r.reports[1]
+	assert.Equal(t, 1, r.ready)
+	assert.Equal(t, 1, r.over)
+	require.Len(t, one.samples, 1)
+	assert.Equal(t, 14480, one.samples[0].Cwnd)
+	assert.InDelta(t, 4, one.Values["retransmits"], 0)
+	assert.True(t, one.Finished)
+}

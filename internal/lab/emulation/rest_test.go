@@ -1,0 +1,37 @@
+package emulation
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// What sleeps in the kernel takes no processor from the arm.
+func TestSpareProcessors(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	undo := spareProcessors()
+	assert.Equal(t, before+asleep, runtime.GOMAXPROCS(0))
+	undo()
+	assert.Equal(t, before, runtime.GOMAXPROCS(0))
+}
+
+// Each rest counts by how late it was over, but not one that was over before it began.
+func TestRests(t *testing.T) {
+	var r rests
+	ctx, cancel := context.WithCancel(t.Context())
+	assert.True(t, r.until(ctx, time.Now()))
+	assert.Zero(t, r.lateness())
+	for range 3 {
+		assert.True(t, r.until(ctx, time.Now().Add(time.Millisecond)))
+	}
+	got := r.lateness()
+	assert.EqualValues(t, 3, got.Count)
+	assert.GreaterOrEqual(t, got.Max, got.P50)
+	cancel()
+	assert.False(t, r.until(ctx, time.Now().Add(time.Hour)))
+	assert.False(t, r.until(ctx, time.Now()))
+	assert.EqualValues(t, 3, r.lateness().Count)
+}

@@ -1,0 +1,339 @@
+package emulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/link"
+)
+
+// Options are how runs are played in real time.
+type Options struct {
+	// End and Middle are the commands that run Serve with Arms, and ServeMiddle. Programs are
+	// those that are an end of a flow of another protocol, or of one of these.
+	End, Middle []string
+	Programs    map[plan.Protocol]string
+	// Plan is what the cells are of: its Cell is each one's own.
+	Plan Plan
+	// Printed gets what ends print, and when; nil: nobody does.
+	Printed func(at time.Duration, line string)
+}
+
+// How long processes may take: to open their sockets, to hear of the beginning before it comes,
+// and to say what they have come to.
+const (
+	readyTime  = 20 * time.Second
+	beginAhead = 150 * time.Millisecond
+	reportTime = 30 * time.Second
+	portTries  = 3
+)
+
+// ErrProcess is the error of a run whose processes could not be brought to begin.
+var ErrProcess = errors.New("could not begin in real time")
+
+// run is a run under way. One goroutine has it.
+type run struct {
+	cell     *plan.Cell
+	options  *Options
+	trial    int
+	seed     uint64
+	record   bool
+	children []*child // the middle, then each flow's sender and receiver
+	heard    chan heard
+	origin   time.Time
+	ready    int
+	over     int // ends with nothing more to do, or gone
+	reports  []*report
+	deaths   []error
+}
+
+// report is what a child has said of the run.
+type report struct {
+	*Done
+	ready    bool
+	over     bool
+	gone     bool
+	err      error // why it is gone without a word
+	samples  []result.Sample
+	segments []result.Segment
+	progress []result.Point
+	events   [2][]result.LinkEvent
+}
+
+// Play plays one trial of a cell, counted from 0; the trial says whether it kept time. The record
+// is nil unless it is wanted. When ctx is over it ends the processes and returns ctx's cause. An
+// end that dies is a flow that did not finish; errors are what kept the run from beginning, and a
+// process in the middle that dies.
+func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record bool) (
+	*result.Trial, *result.Record, error,
+) {
+	for try := 1; ; try++ {
+		r := &run{
+			cell: cell, options: o, trial: trial, seed: simulation.Seed(cell.Seed, trial),
+			record: record,
+		}
+		err := r.play(ctx)
+		if err == nil {
+			t, rec := r.merge()
+			return t, rec, nil
+		}
+		if ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
+		// A port that was free may have been taken by somebody else meanwhile. A program that does
+		// not know how to speak will not learn it.
+		if try == portTries || !errors.Is(err, ErrProcess) || errors.Is(err, ErrProtocol) {
+			return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
+		}
+	}
+}
+
+// play is the run.
+func (r *run) play(ctx context.Context) error {
+	r.heard = make(chan heard)
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		cancel() // nobody hears any more
+		for _, c := range r.children {
+			_ = c.in.Close() // all of them at once
+		}
+		for _, c := range r.children {
+			c.end()
+		}
+	}()
+	if err := r.start(inner); err != nil {
+		return fmt.Errorf("%w: %w", ErrProcess, err)
+	}
+	ready := func() bool { return r.ready == len(r.children) }
+	err := r.await(ctx, readyTime, ready)
+	if errors.Is(err, errLate) { // who is silent once is silent again
+		return fmt.Errorf("%s does not say that it is ready: %w", r.unready(), err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrProcess, err)
+	}
+	if len(r.deaths) > 0 {
+		return fmt.Errorf("%w: %w", ErrProcess, errors.Join(r.deaths...))
+	}
+	r.origin = time.Now().Add(beginAhead)
+	r.tell(order{Type: "go", At: r.origin.UnixNano()})
+	limit := time.Until(r.origin) + r.cell.Duration
+	ends := len(r.children) - 1
+	err = r.await(ctx, limit, func() bool { return r.over == ends || r.reports[0].gone })
+	if err != nil && !errors.Is(err, errLate) {
+		return err
+	}
+	r.tell(order{Type: "stop"})
+	err = r.await(ctx, reportTime, func() bool {
+		for _, one := range r.reports {
+			if one.Done == nil && !one.gone {
+				return false
+			}
+		}
+		return true
+	})
+	if errors.Is(err, errLate) {
+		return fmt.Errorf("%s does not say what it has come to: %w", r.silent(), err)
+	}
+	if err != nil {
+		return err
+	}
+	if r.reports[0].Done == nil {
+		return fmt.Errorf("the process in the middle ended: %w", errors.Join(r.deaths...))
+	}
+	return nil
+}
+
+// silent is the first process that has not said what it has come to.
+func (r *run) silent() string {
+	for i, one := range r.reports {
+		if one.Done == nil && !one.gone {
+			return r.children[i].name
+		}
+	}
+	return "nobody"
+}
+
+// unready is the first process that is not ready.
+func (r *run) unready() string {
+	for i, one := range r.reports {
+		if !one.ready {
+			return r.children[i].name
+		}
+	}
+	return "nobody"
+}
+
+// tell tells all processes.
+func (r *run) tell(o order) {
+	for _, c := range r.children {
+		c.tell(o)
+	}
+}
+
+// errLate is the end of a wait in which what was waited for did not happen.
+var errLate = errors.New("it takes too long")
+
+// await hears what processes say until something is so.
+func (r *run) await(ctx context.Context, d time.Duration, so func() bool) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for !so() {
+		select {
+		case h := <-r.heard:
+			if err := r.take(h); err != nil {
+				return err
+			}
+		case <-timer.C:
+			return errLate
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// take takes what a process says.
+func (r *run) take(h heard) (err error) {
+	one := r.reports[h.from.index]
+	finish := func() {
+		if !one.over && h.from.index > 0 {
+			one.over = true
+			r.over++
+		}
+	}
+	if h.gone {
+		one.gone = true
+		finish()
+		if one.Done == nil {
+			if h.err == nil {
+				h.err = fmt.Errorf("%s ended too early", h.from.name)
+			}
+			one.err = h.err
+			r.deaths = append(r.deaths, h.err)
+			if r.origin.IsZero() {
+				return h.err
+			}
+		}
+		return nil
+	}
+	switch m := h.Message; m.Type {
+	case "ready":
+		if !one.ready {
+			one.ready = true
+			r.ready++
+		}
+	case "over":
+		finish()
+	case "log":
+		if to := r.options.Printed; to != nil {
+			var at time.Duration // 0: before the run
+			if !r.origin.IsZero() {
+				at = max(0, time.Since(r.origin))
+			}
+			to(at, m.Text)
+		}
+	case "rows":
+		err = one.rows(m)
+	case "done":
+		one.Done = &m.Done
+		finish()
+	case "error":
+		err = fmt.Errorf("%s: %s", h.from.name, m.Text)
+	default:
+		err = fmt.Errorf("%s %w: a message %q", h.from.name, ErrProtocol, m.Type)
+	}
+	return err
+}
+
+// rows takes rows of a record.
+func (r *report) rows(m *Message) error {
+	var err error
+	switch m.Table {
+	case "samples":
+		err = addRows(&r.samples, m)
+	case "segments":
+		err = addRows(&r.segments, m)
+	case "progress":
+		err = addRows(&r.progress, m)
+	case "events":
+		err = addRows(&r.events[min(max(0, m.Link), 1)], m)
+	default:
+		err = fmt.Errorf("%w: rows of %q", ErrProtocol, m.Table)
+	}
+	return err
+}
+
+func addRows[T result.Row](to *[]T, m *Message) error {
+	rows, err := result.ParseRows[T](m.Table, []byte(m.CSV))
+	*to = append(*to, rows...)
+	return err
+}
+
+// start starts the processes and tells each who it is.
+func (r *run) start(ctx context.Context) error {
+	x := &r.cell.Experiment
+	ports, err := link.FreePorts(4 * len(x.Flows))
+	if err != nil {
+		return err
+	}
+	udp := func() netip.AddrPort {
+		p := ports[0]
+		ports = ports[1:]
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(p))
+	}
+	common := Start{
+		Type: "start", Duration: x.Duration.Seconds(), Warmup: x.Warmup.Seconds(),
+		Seed: r.seed, Record: r.record, Plan: r.options.Plan,
+	}
+	common.Plan.Cell = r.cell.Index
+	middle := common
+	middle.Role = Middle
+	var ends []Start
+	for i := range x.Flows {
+		for _, role := range []Role{Sender, Receiver} {
+			e := common
+			e.describe(x, i, role)
+			e.Local, e.Remote = udp(), udp()
+			e.LNX = lnxOf(&e)
+			middle.Ports = append(middle.Ports, Port{
+				Flow: i, Right: e.side(x) == simulation.Right, Local: e.Remote, Remote: e.Local,
+			})
+			ends = append(ends, e)
+		}
+	}
+	if err := r.launch(ctx, "the process in the middle", r.options.Middle, &middle); err != nil {
+		return err
+	}
+	for i := range ends {
+		e := &ends[i]
+		command := r.options.End
+		if p := r.options.Programs[x.Flows[e.Flow].Protocol]; p != "" {
+			command = []string{p}
+		}
+		name := fmt.Sprintf("the %s of flow %s", e.Role, e.Name)
+		if err := r.launch(ctx, name, command, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch starts a process.
+func (r *run) launch(ctx context.Context, name string, command []string, s *Start) error {
+	c, err := startChild(ctx, name, command, r.heard)
+	if err != nil {
+		return err
+	}
+	c.index = len(r.children)
+	r.children = append(r.children, c)
+	r.reports = append(r.reports, &report{})
+	c.tell(s)
+	return nil
+}

@@ -1,0 +1,274 @@
+package emulation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// watch is what an end measures: what its node's loop sees of the sender, and what its arm has
+// received.
+type watch struct {
+	// The loop's until the node is closed.
+	view simulation.View
+	last tcp.Sample
+	warm bool // the warm-up is over for the view
+	tape *simulation.FlowTape
+	sent atomic.Uint64 // offset of the stream's next byte to be sent
+
+	// The arm's until it has returned.
+	received, warmBytes uint64
+	warmed              bool // received counts from warmBytes on
+	progress, completed time.Duration
+	until               time.Duration // the arm returned; 0: not yet
+	damaged             string
+	err                 error
+	values              result.Values
+	list                []result.Object
+	finished            *bool // the arm's own word; nil: it is found out
+	note                string
+
+	failed  chan error
+	late    Lateness
+	dropped uint64
+}
+
+// prepare makes what measures one of n flows.
+func (e *End) prepare(n int) {
+	e.seen.failed = make(chan error, 1)
+	e.seen.values = result.Values{}
+	e.seen.tape = simulation.NewFlowTape(n, e.Flow.Ssthresh > 0)
+	e.seen.warm, e.seen.warmed = e.Start.Warmup == 0, e.Start.Warmup == 0
+}
+
+// fail ends the process with an error.
+func (e *End) fail(err error) {
+	select {
+	case e.seen.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
+	default: // it fails already
+	}
+}
+
+// begin takes note of when the run begins.
+func (e *End) begin(at time.Time) {
+	// The node's time is monotonic, so the difference is counted once.
+	e.Origin = time.Now().Add(time.Until(at))
+}
+
+// since is how long the run had gone on at an instant of the node's.
+func (e *End) since(t clock.Time) time.Duration { return e.Node.Wall(t).Sub(e.Origin) }
+
+// instant is the node's of a time of the run.
+func (e *End) instant(d time.Duration) clock.Time {
+	return clock.Time(e.Origin.Add(d).Sub(e.Node.Wall(1))) + 1
+}
+
+// sampled sees a sample of one of the sender's connections. The loop's.
+func (e *End) sampled(conn int, s *tcp.Sample) {
+	if e.Origin.IsZero() {
+		return
+	}
+	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && s.Time >= end {
+		e.seen.warm = true
+		e.seen.view.Warm(end)
+	}
+	e.seen.sent.Store(s.Nxt)
+	fresh := e.seen.view.Sampled(conn, s)
+	if e.Start.Record {
+		e.seen.tape.Sample(e.since(s.Time), s, fresh)
+	}
+	e.seen.last = *s
+}
+
+// tracer is a tap that records the segments of the host with an address.
+func (e *End) tracer(host netip.Addr) stack.Tap {
+	owns := func(a [4]byte) bool { return a == host.As4() }
+	var r result.Segment
+	return sim.NewTracer(owns, func(s *sim.Segment) {
+		r = simulation.Segment(e.since(s.Time), s)
+		e.seen.tape.Segment(&r)
+	}).Tap
+}
+
+// Got takes note of data that has arrived: it checks that it is the pattern of package sim.
+func (e *End) Got(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	right := sim.Check(p, e.seen.received)
+	if right < len(p) && e.seen.damaged == "" {
+		e.seen.damaged = fmt.Sprintf("byte %d arrived damaged", e.seen.received+uint64(right))
+	}
+	e.Count(len(p))
+}
+
+// Count takes note of so many bytes that have arrived.
+func (e *End) Count(n int) {
+	now := e.Now()
+	if !e.seen.warmed && now >= seconds(e.Start.Warmup) {
+		e.seen.warmed, e.seen.warmBytes = true, e.seen.received
+	}
+	e.seen.received += uint64(n)
+	e.seen.progress = now
+	if e.Start.Record {
+		e.seen.tape.Got(now, e.seen.received)
+	}
+}
+
+// Complete takes note that all that was to come is there.
+func (e *End) Complete() {
+	if e.seen.completed == 0 {
+		e.seen.completed = e.Now()
+	}
+}
+
+// Object takes note of something that was transferred. Times are the run's.
+func (e *End) Object(o result.Object) {
+	o.Flow = e.Flow.Name
+	e.seen.list = append(e.seen.list, o)
+}
+
+// Set sets a number of the flow. What is not set is measured, as far as it can be.
+func (e *End) Set(m result.Metric, v float64) { e.seen.values[m] = v }
+
+// Finish says whether the flow came to its end, and what happened if not. Without a word it has if
+// as much as Start.Size has arrived.
+func (e *End) Finish(finished bool, note string) { e.seen.finished, e.seen.note = &finished, note }
+
+// ended takes note that the arm has returned.
+func (e *End) ended(ctx context.Context, err error) {
+	select {
+	case <-e.gone:
+	default: // the run has not begun: it never will
+		if err != nil {
+			e.fail(err)
+		}
+		return
+	}
+	if ctx.Err() == nil {
+		e.seen.until = e.Now()
+		e.seen.err = err
+	}
+}
+
+// drops is how many packets the node's socket had no room for.
+func (e *End) drops() (n uint64) {
+	_ = e.Node.Call(func(*stack.Stack, clock.Time) error { // a closed node has none
+		for i := range e.Node.Faces() {
+			d, ok := e.Node.Device(i).(interface{ Counters(id int) link.Counters })
+			if ok {
+				n += d.Counters(i).Drops[link.DropKernel]
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// report says what the end has come to. The node is closed.
+func (e *End) report() {
+	if stop := seconds(e.Start.Stop); e.seen.until == 0 && stop > 0 && e.Now() > stop {
+		e.seen.until = stop
+	}
+	d := Done{
+		Values: e.seen.values, Objects: e.seen.list, Late: e.seen.late, Dropped: e.seen.dropped,
+		Until: e.seen.until.Seconds(),
+	}
+	d.Finished, d.Note = e.outcome()
+	over := e.Now()
+	if e.seen.until > 0 {
+		over = e.seen.until
+	}
+	switch e.Start.Role {
+	case Sender:
+		e.reportSender(over, d.Values)
+	case Receiver:
+		e.reportReceiver(over, &d)
+	case Middle:
+	}
+	if e.Start.Record {
+		var r result.FlowRecord
+		d.Thinned = e.seen.tape.Fill(&r)
+		d.MSS, d.Own = r.MSS, r.Own
+		sayRows(e.say, "samples", 0, r.Samples, r.Own...)
+		sayRows(e.say, "segments", 0, r.Segments)
+		sayRows(e.say, "progress", 0, r.Progress)
+	}
+	e.say.say(&Message{Type: "done", Done: d})
+}
+
+func (e *End) reportSender(over time.Duration, v result.Values) {
+	until := e.instant(over)
+	defer maps.Copy(v, maps.Clone(v)) // what the arm has set stays
+	e.countTCP()
+	if e.seen.last.Time == 0 {
+		return // nobody was looked at
+	}
+	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && until > end {
+		e.seen.view.Warm(end)
+	}
+	e.seen.view.Result(until, v)
+	v[result.Retransmits] = float64(e.seen.last.Retransmits)
+	v[result.Timeouts] = float64(e.seen.last.Timeouts)
+	v[result.Recoveries] = float64(e.seen.last.FastRecoveries)
+}
+
+func (e *End) reportReceiver(over time.Duration, d *Done) {
+	if e.Flow.App.Echo != nil {
+		return // who has the echo has what arrived
+	}
+	v := d.Values
+	v[result.Delivered] = float64(e.seen.received)
+	if e.seen.completed > 0 {
+		v[result.Completion] = (e.seen.completed - seconds(e.Start.Begin)).Seconds()
+		over = e.seen.completed
+		d.Until = e.seen.completed.Seconds()
+	}
+	if !e.seen.warmed {
+		e.seen.warmBytes = e.seen.received
+	}
+	if from := max(seconds(e.Start.Begin), seconds(e.Start.Warmup)); over > from {
+		v[result.Goodput] = float64(e.seen.received-e.seen.warmBytes) * 8 / (over - from).Seconds()
+	}
+}
+
+// outcome reports whether the flow came to its end, as far as this end knows, and what happened if
+// not.
+func (e *End) outcome() (bool, string) {
+	switch {
+	case e.seen.finished != nil:
+		return *e.seen.finished, e.seen.note
+	case e.seen.damaged != "":
+		return false, e.seen.damaged
+	case e.seen.completed > 0:
+		return true, ""
+	case e.seen.err == nil && (e.Start.Role == Sender || e.Start.Size == 0):
+		return true, ""
+	case e.Start.Role == Sender:
+		return false, e.seen.err.Error()
+	}
+	reached := fmt.Sprintf("%d bytes", e.seen.received)
+	if e.Start.Size > 0 {
+		reached = fmt.Sprintf("%d of %d bytes", e.seen.received, e.Start.Size)
+	}
+	last := max(0, e.seen.progress-seconds(e.Start.Begin))
+	reached += fmt.Sprintf(", the last after %.3f s", last.Seconds())
+	switch {
+	case e.seen.err != nil:
+		return false, e.seen.err.Error() + ": " + reached
+	case e.Start.Stop > 0:
+		return false, "stopped: " + reached
+	}
+	return false, "out of time: " + reached
+}

@@ -1,0 +1,127 @@
+package emulation
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// wires are the links of the dumbbell that internal/lab/simulation builds: those of each flow's two
+// hosts, both ways, and the bottleneck's. Routers are left out: they take no time.
+//
+// Each link does what it does at the time at which that is due, however late somebody asks for it.
+// So a process that was not woken in time is late with what comes out, and with nothing else.
+type wires struct {
+	links    []*wire
+	down, up *wire
+	access   [][2]*wire // by flow, from the left and the right host
+	egress   [][2]*wire // to them
+	flows    int
+	// out takes what has arrived at a host, and when it was due there.
+	out func(flow int, right bool, due clock.Time, packet []byte)
+}
+
+// wire is one link, and where its packets go.
+type wire struct {
+	link *netem.Link
+	to   func(at clock.Time, packet []byte)
+}
+
+// newWires returns the links of an experiment whose run begins at an instant.
+func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error) {
+	w := &wires{flows: len(x.Flows)}
+	near := simulation.Left.Router() + ":" + simulation.BottleneckFace
+	far := simulation.Right.Router() + ":" + simulation.BottleneckFace
+	var err error
+	link := func(cfg netem.Config, from, to string, next func(clock.Time, []byte)) *wire {
+		if err != nil {
+			return nil
+		}
+		cfg.Origin = began
+		var l *netem.Link
+		if l, err = netem.New(cfg, sim.WireStreams(seed, from, to)); err != nil {
+			return nil
+		}
+		one := &wire{link: l, to: next}
+		w.links = append(w.links, one)
+		return one
+	}
+	w.down = link(x.Path.Down, near, far, w.crossed)
+	w.up = link(x.Path.Up, far, near, w.crossed)
+	for i := range x.Flows {
+		var access, egress [2]*wire
+		for k, side := range []simulation.Side{simulation.Left, simulation.Right} {
+			bottleneck := []*wire{w.down, w.up}[k]
+			host := side.Host(i) + ":" + simulation.HostFace
+			router := side.Router() + ":" + simulation.RouterFace(i)
+			sends := x.HostLink(&x.Flows[i], (side == simulation.Left) != x.Flows[i].Upward)
+			access[k] = link(sends, host, router, func(at clock.Time, p []byte) {
+				bottleneck.link.Input(at, 0, [][]byte{p})
+			})
+			egress[k] = link(netem.Config{Delay: x.Flows[i].Delay}, router, host,
+				func(at clock.Time, p []byte) { w.out(i, k == 1, at, p) })
+		}
+		w.access, w.egress = append(w.access, access), append(w.egress, egress)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the path: %w", err)
+	}
+	return w, nil
+}
+
+// send takes a packet that a host has sent.
+func (w *wires) send(now clock.Time, flow int, right bool, packet []byte) {
+	k := 0
+	if right {
+		k = 1
+	}
+	w.access[flow][k].link.Input(now, 0, [][]byte{packet})
+}
+
+// crossed takes a packet from the bottleneck to the host that it is for. One that was damaged so
+// that it is for nobody is dropped, as a router does.
+func (w *wires) crossed(at clock.Time, packet []byte) {
+	const target, addressEnd = 16, 20
+	if len(packet) < addressEnd {
+		return
+	}
+	to := netip.AddrFrom4([4]byte(packet[target:addressEnd]))
+	flow, side, ok := simulation.WhoseAddress(to)
+	if !ok || flow >= w.flows {
+		return
+	}
+	k := 0
+	if side == simulation.Right {
+		k = 1
+	}
+	w.egress[flow][k].link.Input(at, 0, [][]byte{packet})
+}
+
+// advance does all that is due by now, in the order of time.
+func (w *wires) advance(now clock.Time) {
+	for {
+		next, due := w.next()
+		if next == nil || !due.Due(now) {
+			return
+		}
+		next.link.Advance(due)
+		if packet, _, ok := next.link.Output(due); ok {
+			next.to(due, packet)
+		}
+	}
+}
+
+// next is the link with the earliest deadline; nil: none has any.
+func (w *wires) next() (first *wire, due clock.Time) {
+	for _, l := range w.links {
+		if at := l.link.Deadline(); at != clock.Never && (first == nil || at < due) {
+			first, due = l, at
+		}
+	}
+	return first, due
+}

@@ -1,0 +1,136 @@
+package lab
+
+import (
+	"cmp"
+	"embed"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// presetFiles are the experiments that come with the laboratory, one folder a group. A file's line
+// "about: …" says what the experiment shows, for the list.
+//
+//go:embed presets
+var presetFiles embed.FS
+
+// presetGroups are the folders of files, in the order of the list, with what they have in common.
+var presetGroups = []PresetGroup{
+	{Folder: "basics", Title: "What a congestion control does"},
+	{Folder: "fence", Title: "The sliding fence (founding document 000)"},
+	{Folder: "notebook", Title: "The congestion-control notebook (founding document 002)"},
+	{Folder: "objects", Title: "Reliable data transfer (founding document 003)"},
+	{Folder: "course", Title: "Files between a course's nodes (founding documents 001 and 004)"},
+	{Folder: "pantheon", Title: "Pantheon's emulated paths (Yan et al. 2018)"},
+	{Folder: "rmcat", Title: "The schedules of RFC 8867"},
+	{Folder: "checks", Title: "Against theory (node lab check)"},
+}
+
+// PresetGroup is presets that belong together.
+type PresetGroup struct {
+	Folder, Title string
+	Presets       []Preset
+}
+
+// Preset is one experiment.
+type Preset struct {
+	Name string
+	// About is what it shows, in one line.
+	About string
+	// Text is the experiment file.
+	Text []byte
+}
+
+// PresetGroups returns the presets in the order of the list.
+func PresetGroups() []PresetGroup {
+	out := slices.Clone(presetGroups)
+	for i := range out {
+		folder := path.Join("presets", out[i].Folder)
+		entries, err := presetFiles.ReadDir(folder)
+		if err != nil {
+			panic("BUG: preset: " + err.Error())
+		}
+		for _, e := range entries {
+			text, err := presetFiles.ReadFile(path.Join(folder, e.Name()))
+			if err != nil {
+				panic("BUG: preset: " + err.Error())
+			}
+			out[i].Presets = append(out[i].Presets, Preset{
+				Name: strings.TrimSuffix(e.Name(), ".yaml"), About: aboutOf(text), Text: text,
+			})
+		}
+		slices.SortFunc(out[i].Presets, byNumber)
+	}
+	return out
+}
+
+// byNumber compares names, numbers in them by their value.
+func byNumber(a, b Preset) int {
+	head := func(s string) (text string, number int) {
+		i := strings.LastIndexByte(s, '-') + 1
+		n, err := strconv.Atoi(s[i:])
+		if err != nil {
+			return s, 0
+		}
+		return s[:i], n
+	}
+	textA, numberA := head(a.Name)
+	textB, numberB := head(b.Name)
+	return cmp.Or(cmp.Compare(textA, textB), numberA-numberB)
+}
+
+// aboutOf is what a file says in its line about:.
+func aboutOf(text []byte) string {
+	for line := range strings.Lines(string(text)) {
+		if said, ok := strings.CutPrefix(line, "about:"); ok {
+			return strings.TrimSpace(said)
+		}
+	}
+	return ""
+}
+
+// FindPreset returns the preset with that name.
+func FindPreset(name string) (Preset, bool) {
+	for _, g := range PresetGroups() {
+		for _, p := range g.Presets {
+			if p.Name == name {
+				return p, true
+			}
+		}
+	}
+	return Preset{}, false
+}
+
+// PresetNames returns the names of all presets, in the order of the list.
+func PresetNames() []string {
+	var names []string
+	for _, g := range PresetGroups() {
+		for _, p := range g.Presets {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// PresetFamily returns the names that begin with some text, in the order of the list; a star behind
+// the text is left out. Empty: none does.
+func PresetFamily(text string) []string {
+	text = strings.TrimSuffix(text, "*")
+	return slices.DeleteFunc(PresetNames(), func(name string) bool {
+		return text == "" || !strings.HasPrefix(name, text)
+	})
+}
+
+// PresetFamilies returns the first words of names that several have, in the order of the list.
+func PresetFamilies() []string {
+	var out []string
+	count := map[string]int{}
+	for _, name := range PresetNames() {
+		word, _, _ := strings.Cut(name, "-")
+		if count[word]++; count[word] == 2 {
+			out = append(out, word)
+		}
+	}
+	return out
+}

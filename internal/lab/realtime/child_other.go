@@ -1,7 +1,0 @@
-//go:build !linux
-
-package realtime
-
-// withPriority has start start a process. There is no more to it here: a priority is the whole
-// process's.
-func withPriority(start func() error) error { return start() }

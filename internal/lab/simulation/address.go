@@ -1,0 +1,73 @@
+package simulation
+
+import (
+	"net/netip"
+	"strconv"
+)
+
+// Side is the left or the right one: a bit of the addresses. 10.0.0.0/9 has the left side's
+// networks, 10.128.0.0/9 the right side's, one of 256 addresses for each flow.
+type Side byte
+
+// The sides.
+const (
+	Left  Side = 0
+	Right Side = 128
+)
+
+// MaxFlows is how many flows the addresses are for.
+const MaxFlows = 1 << 15
+
+// Host numbers in the networks of the flows.
+const (
+	RouterNumber = 1
+	HostNumber   = 2
+)
+
+// Port is where receivers listen.
+const Port = 5001
+
+// Other is the side that this one is not.
+func (s Side) Other() Side { return s ^ Left ^ Right }
+
+// Address returns an address in the network of a flow.
+func (s Side) Address(flow int, host byte) netip.Addr {
+	return netip.AddrFrom4([4]byte{ourNetwork, byte(s) | byte(flow>>8), byte(flow), host})
+}
+
+// Prefix is what all networks of a side share.
+func (s Side) Prefix() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{ourNetwork, byte(s), 0, 0}), 9)
+}
+
+// Names of interfaces.
+const (
+	BottleneckFace = "bottleneck" // of both routers
+	HostFace       = "if0"
+)
+
+// RouterFace is a router's interface to a flow's host.
+func RouterFace(flow int) string { return "if" + strconv.Itoa(flow+1) }
+
+// Router is the name of a side's router.
+func (s Side) Router() string { return "router " + s.String() }
+
+// Host is the name of a flow's host.
+func (s Side) Host(flow int) string { return s.String() + " " + strconv.Itoa(flow+1) }
+
+// String is the side's name.
+func (s Side) String() string {
+	if s == Right {
+		return "right"
+	}
+	return "left"
+}
+
+// WhoseAddress tells whose host has an address; false: it is nobody's.
+func WhoseAddress(a netip.Addr) (flow int, side Side, ok bool) {
+	b := a.As4()
+	if b[0] != ourNetwork || b[3] != HostNumber {
+		return 0, Left, false
+	}
+	return int(b[1]&^byte(Right))<<8 | int(b[2]), Side(b[1] & byte(Right)), true
+}

@@ -1,0 +1,175 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// capacity is how many bits the direction could have sent in a part of the run, 0 if there is
+// no limit.
+func (m *meter) capacity(from, to time.Duration) float64 {
+	if m.cfg.Rate == nil || to <= from {
+		return 0
+	}
+	switch rate := m.cfg.Rate.(type) {
+	case netem.Schedule:
+		return scheduled(&rate, from, to)
+	case netem.Opportunities:
+		bytes, _ := opportunity(&rate)
+		return float64(opportunities(&rate, to)-opportunities(&rate, from)) * float64(bytes) * 8
+	}
+	return float64(m.cfg.Rate.MeanRate()) * (to - from).Seconds()
+}
+
+// used is how many bits of it were: packets cost what the link says on top of their own.
+func (m *meter) used() float64 {
+	extra := m.cfg.Overhead
+	if rate, ok := m.cfg.Rate.(netem.Opportunities); ok {
+		_, overhead := opportunity(&rate)
+		extra += overhead
+	}
+	return float64(m.bytes+m.packets*uint64(extra)) * 8
+}
+
+// meanRate is what the direction sends in the long run, in bits a second; 0: there is no limit.
+func (m *meter) meanRate() float64 {
+	if m.cfg.Rate == nil {
+		return 0
+	}
+	return m.capacity(0, m.path.duration) / m.path.duration.Seconds()
+}
+
+// opportunity is how much may leave by one of a trace's, and what each packet costs of it on top
+// of its own.
+func opportunity(o *netem.Opportunities) (bytes, overhead int) {
+	if o.Bytes == 0 {
+		return netem.OpportunityBytes, netem.OpportunityOverhead
+	}
+	return o.Bytes, o.Overhead
+}
+
+// opportunities counts those of a trace up to a time, and at it.
+func opportunities(o *netem.Opportunities, until time.Duration) int {
+	period, laps := o.At[len(o.At)-1], 0
+	if !o.Once {
+		laps = int(until / period)
+		until %= period
+	}
+	n, _ := slices.BinarySearch(o.At, until+1)
+	return laps*len(o.At) + n
+}
+
+// scheduled is how many bits a schedule lets out between two times.
+func scheduled(s *netem.Schedule, from, to time.Duration) float64 {
+	bits := 0.0
+	steps(s, to, func(rate netem.BitsPerSecond, begin, end time.Duration) {
+		if begin = max(begin, from); begin < end {
+			bits += float64(float64(rate) * (end - begin).Seconds())
+		}
+	})
+	return bits
+}
+
+// steps calls f for each step of a schedule that begins before a time.
+func steps(s *netem.Schedule, until time.Duration,
+	f func(rate netem.BitsPerSecond, begin, end time.Duration),
+) {
+	for lap := time.Duration(0); lap < until; lap += s.Every {
+		for i, step := range s.Steps {
+			end := until
+			if i+1 < len(s.Steps) {
+				end = min(until, lap+s.Steps[i+1].At)
+			} else if s.Every > 0 {
+				end = min(until, lap+s.Every)
+			}
+			if begin := lap + step.At; begin < until {
+				f(step.Rate, begin, end)
+			}
+		}
+		if s.Every == 0 {
+			return
+		}
+	}
+}
+
+// maxRates is how many changes of a rate a record has at most.
+const maxRates = 1 << 12
+
+// rates are the rates of a direction until a time, if it has a schedule.
+func (m *meter) rates(until time.Duration) []result.Point {
+	s, ok := m.cfg.Rate.(netem.Schedule)
+	if !ok {
+		return nil
+	}
+	var all []result.Point
+	steps(&s, until, func(r netem.BitsPerSecond, begin, _ time.Duration) {
+		if len(all) < maxRates {
+			all = append(all, result.Point{At: begin, Value: float64(r)})
+		}
+	})
+	return all
+}
+
+// maxMarks is how many changes of a rate are marked: more would hide what they explain.
+const maxMarks = 32
+
+// Marks are the end of the warm-up and the moments at which a rate changes.
+func (p *Path) Marks(now clock.Time) []result.Mark {
+	var all []result.Mark
+	for _, m := range []*meter{p.down, p.up} {
+		rates := m.rates(p.since(now))
+		if len(rates) > maxMarks {
+			continue
+		}
+		for _, at := range rates[min(1, len(rates)):] {
+			all = append(all, result.Mark{At: at.At, Text: m.name + " " + bitRate(at.Value)})
+		}
+	}
+	if w := p.warmup; w > 0 && w < p.since(now) {
+		all = append(all, result.Mark{At: w, Text: "measured from here"})
+	}
+	slices.SortStableFunc(all, func(a, b result.Mark) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// bitRate is a rate for a person.
+func bitRate(bits float64) string {
+	switch {
+	case bits >= 1e6:
+		return fmt.Sprintf("%.4g Mbit/s", bits/1e6)
+	case bits >= 1e3:
+		return fmt.Sprintf("%.4g kbit/s", bits/1e3)
+	}
+	return fmt.Sprintf("%.4g bit/s", bits)
+}
+
+// queueWords are what mahimahi says of a queue in its logs, in the same form of those that it has
+// not.
+func queueWords(d netem.Discipline) string {
+	name, b := plan.QueueBound(d)
+	var limits []string
+	if b.Bytes > 0 {
+		limits = append(limits, fmt.Sprintf("bytes=%d", b.Bytes))
+	}
+	if b.Packets > 0 {
+		limits = append(limits, fmt.Sprintf("packets=%d", b.Packets))
+	}
+	if b.Time > 0 {
+		limits = append(limits, fmt.Sprintf("time=%dms", b.Time/time.Millisecond))
+	}
+	if len(limits) == 0 {
+		if name == "droptail" {
+			return "infinite"
+		}
+		return name
+	}
+	return name + " [" + strings.Join(limits, ", ") + "]"
+}

@@ -1,0 +1,274 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
+)
+
+// flow is one conversation with its two hosts.
+type flow struct {
+	spec             *plan.Flow
+	run              *run
+	index            int
+	sender, receiver *sim.Host
+	to               Side // that the data goes to
+	// The two ends of the connection, nil before there is one, or what counts for itself.
+	tx, rx  *sim.Conn
+	guest   guest
+	watched int // connections of the guest's
+
+	view      View
+	tape      *FlowTape // nil: nothing is recorded
+	got       receipts
+	begun     clock.Time
+	progress  clock.Time // the last time that data arrived
+	completed clock.Time // all of it was there; never: not yet
+	ended     clock.Time // there is nothing more to do; never: there is
+	closed    int        // ends
+	stopped   bool
+	err       error
+	damaged   string // what was wrong with what arrived
+	requests  []request
+	asked     int        // requests
+	asking    clock.Time // when the last of them was made
+}
+
+// receipts are what the receiving application got.
+type receipts struct {
+	bytes uint64
+	warm  uint64                     // of them, in the warm-up, which goodput leaves out
+	parts [result.TrendParts]float64 // of the measured time: bytes in each
+}
+
+var errNotPlayed = errors.New("is not played in virtual time")
+
+func newFlow(r *run, i int) *flow {
+	return &flow{spec: &r.x.Flows[i], run: r, index: i}
+}
+
+// begin lets the flow speak.
+func (f *flow) begin(now clock.Time) {
+	f.begun, f.progress = now, now
+	if err := f.beginApp(); err != nil {
+		f.run.fail(err)
+	}
+}
+
+func (f *flow) beginApp() (err error) {
+	app := &f.spec.App
+	if f.spec.Protocol == plan.TCP && app.Echo == nil && app.Burst == nil && app.Objects == nil &&
+		app.Notebook == nil {
+		return f.beginTCP()
+	}
+	if f.spec.Stop > 0 {
+		return fmt.Errorf("flow %s: its application ends by itself, and a stop %w", f.spec.Name,
+			errNotPlayed)
+	}
+	if f.guest, err = f.attach(); err != nil {
+		f.guest = nil
+		return err
+	}
+	f.run.guests = append(f.run.guests, f)
+	f.sender.Settle()
+	f.receiver.Settle()
+	return nil
+}
+
+func (f *flow) beginTCP() error {
+	listens, dials, at := f.receiver, f.sender, f.to
+	welcome := func(c *sim.Conn) sim.App {
+		f.rx = c
+		return &sink{flow: f}
+	}
+	var app sim.App = newSource(f)
+	if f.spec.App.Requests > 0 {
+		listens, dials, at = f.sender, f.receiver, f.to.Other()
+		welcome = func(c *sim.Conn) sim.App {
+			f.sends(c)
+			return &responder{flow: f}
+		}
+		app = &requester{flow: f}
+	}
+	if _, err := listens.Listen(Port, 1, welcome); err != nil {
+		return err
+	}
+	to := netip.AddrPortFrom(at.Address(f.index, HostNumber), Port)
+	_, err := dials.Dial(to, app)
+	return err
+}
+
+// sends takes the connection that the data is sent on.
+func (f *flow) sends(c *sim.Conn) {
+	f.tx = c
+	c.TCP().SetProbe(func(s *tcp.Sample) {
+		fresh := f.view.Sampled(0, s)
+		if f.tape != nil {
+			f.tape.Sample(f.run.since(s.Time), s, fresh)
+		}
+	})
+}
+
+// watch watches another connection of a guest's that sends.
+func (f *flow) watch(c *sim.Conn) {
+	conn := f.watched
+	f.watched++
+	c.SetProbe(func(s *tcp.Sample) { f.view.Sampled(conn, s) })
+}
+
+// took takes note of data that the receiving application got.
+func (f *flow) took(now clock.Time, n int) {
+	f.got.bytes += uint64(n)
+	f.progress = now
+	if x := f.run.x; f.run.since(now) >= x.Warmup {
+		measured := x.Duration - x.Warmup
+		i := result.TrendParts * (f.run.since(now) - x.Warmup) / (measured + 1)
+		f.got.parts[i] += float64(n)
+	}
+	if f.tape != nil {
+		f.tape.Got(f.run.since(now), f.got.bytes)
+	}
+}
+
+// complete takes note that all that was to come is there.
+func (f *flow) complete(now clock.Time) {
+	if f.completed == clock.Never {
+		f.completed = now
+	}
+}
+
+// close takes note of the end of one end of the connection.
+func (f *flow) close(now clock.Time, c *sim.Conn) {
+	f.closed++
+	if err := c.TCP().Err(); err != nil && f.err == nil {
+		f.err = err
+	}
+	if f.closed == 2 || f.err != nil {
+		f.end(now)
+	}
+}
+
+// end ends the flow.
+func (f *flow) end(now clock.Time) {
+	if f.ended != clock.Never {
+		return
+	}
+	f.ended = now
+	f.run.open--
+}
+
+// stop ends the flow whatever it has reached.
+func (f *flow) stop(now clock.Time) {
+	if f.ended != clock.Never {
+		return
+	}
+	f.stopped = true
+	f.end(now)
+	for _, c := range []*sim.Conn{f.tx, f.rx} {
+		if c != nil && c.TCP().State() != tcp.StateClosed {
+			c.Wake(clock.Never)
+			c.Abort()
+			c.Host().Settle()
+		}
+	}
+}
+
+// warm ends the warm-up.
+func (f *flow) warm(now clock.Time) {
+	f.got.warm = f.got.bytes
+	f.view.Warm(now)
+}
+
+// Label is what the flow is an instance of: what differs in it from others of its kind.
+func Label(f *plan.Flow) string {
+	app := &f.App
+	switch {
+	case app.Echo != nil && f.Protocol == plan.RCP:
+		return fenceLabel(app.Echo.RCP.Window)
+	case app.Burst != nil:
+		return fenceLabel(app.Burst.RCP.Window)
+	case app.Objects != nil && f.Protocol != plan.QUIC:
+		return app.Objects.Arm.String()
+	case app.Notebook != nil && app.Notebook.Fixed > 0:
+		return "notebook fixed"
+	case app.Notebook != nil:
+		return "notebook tahoe"
+	case f.Protocol != plan.TCP:
+		return string(f.Protocol)
+	}
+	return algorithm(f)
+}
+
+// fenceLabel is what founding document 000 compares.
+func fenceLabel(window bool) string {
+	if window {
+		return "window"
+	}
+	return "fence"
+}
+
+// tcpConfig is how a flow's end on one side speaks TCP. The first error of a script ends the
+// run. What it prints and records is the sender's: the other end sends no data.
+func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
+	h := starlark.Hooks{
+		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.spec.Name, err)) },
+	}
+	if (s == Left) == f.spec.Upward {
+		return TCPConfig(f.spec, h)
+	}
+	if to := f.run.printed; to != nil {
+		h.Printed = func(_ clock.Time, line string) {
+			to(f.run.since(f.run.world.Now()), f.spec.Name+": "+line)
+		}
+	}
+	h.Recorded = func(name string, value float64) {
+		if f.tape != nil {
+			f.tape.Own(name, value)
+		}
+	}
+	return TCPConfig(f.spec, h)
+}
+
+// TCPConfig is how an end of a flow speaks TCP. Hooks are for its Starlark file, if it has one.
+func TCPConfig(f *plan.Flow, h starlark.Hooks) (tcp.Config, error) {
+	cfg := f.TCP
+	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
+		return cfg, nil
+	}
+	name := algorithm(f)
+	var create congestion.Make
+	var err error
+	if f.Script != nil {
+		create = f.Script.Begin(h).New
+	} else if create, err = congestion.Find(cfg.Algorithms, name); err != nil {
+		return cfg, err
+	}
+	cfg.Algorithms = map[string]congestion.Make{name: bounded(f, create)}
+	return cfg, nil
+}
+
+// algorithm is the name of a flow's congestion control.
+func algorithm(f *plan.Flow) string {
+	if f.TCP.Congestion == "" {
+		return "cubic"
+	}
+	return f.TCP.Congestion
+}
+
+// bounded has an algorithm begin with a flow's slow start threshold.
+func bounded(f *plan.Flow, create congestion.Make) congestion.Make {
+	return func(cfg congestion.Config) congestion.Controller {
+		if cfg.Ssthresh == 0 && f.Ssthresh > 0 {
+			cfg.Ssthresh = f.Ssthresh * cfg.MSS
+		}
+		return create(cfg)
+	}
+}

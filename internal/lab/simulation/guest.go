@@ -1,0 +1,255 @@
+package simulation
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
+)
+
+// guest is an application of a founding document, which counts for itself.
+type guest interface {
+	// Done reports whether there is nothing more to do.
+	Done() bool
+	// report returns whether it has come to its end, or what happened if not, and fills in
+	// what it has counted.
+	report(v result.Values) (finished bool, failure string)
+}
+
+// attach places a guest on the flow's hosts.
+func (f *flow) attach() (guest, error) {
+	app := &f.spec.App
+	client, server := f.sender, f.receiver
+	there := netip.AddrPortFrom(f.to.Address(f.index, HostNumber), Port)
+	switch {
+	case app.Echo != nil && f.spec.Protocol == plan.TCP:
+		cfg := *app.Echo
+		cfg.Opened = f.watch
+		a, err := workload.AttachEchoTCP(client, server, there, cfg)
+		return echo{a}, err
+	case app.Echo != nil && f.spec.Protocol == plan.RCP:
+		a, err := workload.AttachEcho(client, server, there, *app.Echo)
+		return echo{a}, err
+	case app.Burst != nil && f.spec.Protocol == plan.RCP:
+		a, err := workload.AttachBurst(client, server, there, *app.Burst)
+		return burst{a}, err
+	case app.Objects != nil && f.spec.Protocol == speaks(app.Objects.Arm):
+		// Here the data comes from the server. The document's objects were made once for all
+		// trials.
+		cfg := *app.Objects
+		cfg.Seed, cfg.Opened = f.run.first, f.watch
+		a, err := f.run.shelf.Attach(server, client, f.here(), cfg)
+		return fetch{a}, err
+	case app.Notebook != nil && f.spec.Protocol == plan.Notebook:
+		return f.attachNotebook(client, server)
+	}
+	return nil, fmt.Errorf("flow %s: its application and %s do not go together: %w", f.spec.Name,
+		f.spec.Protocol, errNotPlayed)
+}
+
+// speaks is the protocol of a way to transfer objects.
+func speaks(a workload.Arm) plan.Protocol {
+	if a == workload.RDT {
+		return plan.RDT
+	}
+	return plan.TCP
+}
+
+// here is where the sending side listens.
+func (f *flow) here() netip.AddrPort {
+	return netip.AddrPortFrom(f.to.Other().Address(f.index, HostNumber), Port)
+}
+
+func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
+	n := f.spec.App.Notebook
+	cfg := n.NotebookConfig
+	if cfg.Duration == 0 {
+		cfg.Duration = f.run.x.Duration - f.spec.Start
+	}
+	cfg.Record = cfg.Record || f.tape != nil
+	strategy := workload.NewTahoe(n.Tahoe)
+	if n.Fixed > 0 {
+		strategy = workload.NewFixedWindow(n.Fixed)
+	}
+	process := &workload.Process{} // one receives for all of the document's senders
+	for _, other := range f.run.flows {
+		if n, ok := other.guest.(notes); ok {
+			process = n.Process()
+		}
+	}
+	a, err := process.Attach(sender, receiver, f.here(), strategy, cfg)
+	return notes{a, n.Duration == 0}, err
+}
+
+// echo is founding document 000's client.
+type echo struct{ *workload.EchoApp }
+
+func (e echo) report(v result.Values) (finished bool, failure string) {
+	r := e.Result()
+	v[result.ClientSent] = float64(r.Sent)
+	v[result.ClientData] = float64(r.Data)
+	v[result.ClientAcks] = float64(r.Acks)
+	v[result.ClientPackets] = float64(r.Packets())
+	v[result.Rounds] = float64(r.Rounds)
+	v[result.Delivered] = float64(r.Echoed)
+	v[result.Retransmits] = float64(r.Again)
+	v[result.Timeouts] = float64(r.Timeouts)
+	v[result.Recoveries] = float64(r.Recoveries)
+	took(v, r.Took, r.Echoed, r.Finished)
+	return r.Finished, r.Failure
+}
+
+// burst is its thought experiment.
+type burst struct{ *workload.Burst }
+
+func (b burst) report(v result.Values) (finished bool, failure string) {
+	r := b.Result()
+	v[result.ClientData] = float64(r.Sent)
+	v[result.Rounds] = float64(r.Rounds)
+	took(v, r.Took, 0, r.Finished)
+	return r.Finished, r.Failure
+}
+
+// fetch is founding document 003's client.
+type fetch struct{ *workload.ObjectsApp }
+
+func (f fetch) report(v result.Values) (finished bool, failure string) {
+	r := f.Result()
+	v[result.ServerSent] = float64(r.Sent)
+	v[result.ServerData] = float64(r.Data)
+	v[result.Delivered] = float64(r.Bytes)
+	v[result.Retransmits] = float64(r.Again)
+	v[result.Timeouts] = float64(r.Timeouts)
+	v[result.Recoveries] = float64(r.Recoveries)
+	v[result.Damaged] = float64(r.Damaged)
+	v[result.ObjectsDone] = float64(r.Complete)
+	took(v, r.Took, r.Bytes, r.Finished)
+	ObjectValues(v, r.Objects)
+	return r.Finished, r.Failure
+}
+
+// ObjectValues fills in when objects were there.
+func ObjectValues(v result.Values, list []workload.Object) {
+	var all, small, large Histogram
+	for i := range list {
+		o := &list[i]
+		if !o.Complete {
+			continue
+		}
+		all.Add(o.Done)
+		if strings.HasPrefix(o.Name, "small") {
+			small.Add(o.Done)
+		} else {
+			large.Add(o.Done)
+		}
+	}
+	for _, part := range []struct {
+		of         *Histogram
+		mean, last result.Metric
+	}{
+		{&all, result.ObjectMean, ""},
+		{&small, result.SmallMean, result.SmallLast},
+		{&large, result.LargeMean, result.LargeLast},
+	} {
+		if part.of.Count > 0 {
+			v[part.mean] = part.of.Mean().Seconds()
+			if part.last != "" {
+				v[part.last] = part.of.Most.Seconds()
+			}
+		}
+	}
+}
+
+// Objects are what was transferred by a flow that began at start, for a record.
+func Objects(flow string, start time.Duration, list []workload.Object) []result.Object {
+	var all []result.Object
+	for i := range list {
+		o := &list[i]
+		row := result.Object{
+			Flow: flow, Name: o.Name, Size: o.Size, Start: start + o.Began, Done: o.Complete,
+		}
+		if o.Complete {
+			row.End = start + o.Done
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+// notes is founding document 002's sender, which ends by itself or with the run.
+type notes struct {
+	*workload.NotebookApp
+	endless bool
+}
+
+// notebookBytes is what a segment counts there.
+const notebookBytes = 80
+
+func (n notes) report(v result.Values) (finished bool, failure string) {
+	r := n.Result()
+	finished, failure = r.Finished, r.Failure
+	if n.endless && r.Took > 0 {
+		if !n.Died() {
+			finished, failure = true, ""
+		}
+		r.Throughput = notebookBytes * float64(r.NewAcks) / r.Took.Seconds()
+	}
+	v[result.NotebookThroughput] = r.Throughput
+	v[result.NotebookAcks] = float64(r.TotalAcks)
+	v[result.NotebookDuplicates] = r.DuplicatePercent / 100
+	v[result.Retransmits] = float64(r.Again)
+	v[result.ServerSent] = float64(r.Sent)
+	v[result.Delivered] = float64(r.DeliveredBytes)
+	if r.Took > 0 {
+		v[result.Goodput] = float64(r.DeliveredBytes) * 8 / r.Took.Seconds()
+	}
+	if r.MaxRTT > 0 {
+		v[result.RTTMean] = r.MeanRTT.Seconds()
+		v[result.RTTMin] = r.MinRTT.Seconds()
+		v[result.RTTMax] = r.MaxRTT.Seconds()
+	}
+	v[result.CwndMax] = float64(r.MaxCwnd) * notebookBytes
+	return finished, failure
+}
+
+// record records what its acknowledgments left behind.
+func (n notes) record(f *flow) {
+	r := n.Result()
+	f.tape.SendMSS(notebookBytes)
+	for i := range r.Points {
+		p := &r.Points[i]
+		f.tape.Row(&result.Sample{
+			At: f.spec.Start + p.At, RTT: p.RTT, SRTT: p.RTT,
+			Cwnd: p.Cwnd * notebookBytes, Ssthresh: p.Ssthresh * notebookBytes, State: "open",
+		})
+	}
+}
+
+// took fills in how long something took, if it has come to its end.
+func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
+	if finished {
+		v[result.Completion] = d.Seconds()
+	}
+	if d > 0 && bytes > 0 {
+		v[result.Goodput] = float64(bytes) * 8 / d.Seconds()
+	}
+}
+
+// look ends the flows of guests that have nothing more to do.
+func (r *run) look(now clock.Time) {
+	left := r.guests[:0]
+	for _, f := range r.guests {
+		if f.guest.Done() {
+			f.end(now)
+			continue
+		}
+		left = append(left, f)
+	}
+	r.guests = left
+}

@@ -1,0 +1,100 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// meter watches one direction of the bottleneck.
+type meter struct {
+	path *Path
+	name string // down or up
+	cfg  netem.Config
+	link *netem.Link
+	tape *linkTape        // nil: nothing is recorded
+	row  result.LinkEvent // on its way into the tape
+	// What has left its server since the warm-up ended, and how long it had waited.
+	bytes, packets uint64
+	waits          Histogram
+	waited         time.Duration // by the packet that its server has
+}
+
+// warm forgets what was measured so far.
+func (m *meter) warm(now clock.Time) {
+	m.link.Advance(now)
+	m.bytes, m.packets, m.waits = 0, 0, Histogram{}
+}
+
+// event takes note of what happens.
+func (m *meter) event(e *netem.Event) {
+	switch e.Kind {
+	case netem.Arrive:
+		p := m.parse(e)
+		if p.flow >= 0 {
+			m.path.Tallies[p.flow].count(&p)
+		}
+		m.tell(e, result.Arrival, &p)
+	case netem.Serve:
+		m.waited = e.Sojourn
+		m.waits.Add(e.Sojourn)
+	case netem.Depart:
+		p := m.parse(e)
+		m.packets++
+		m.bytes += uint64(e.Size)
+		if p.flow >= 0 {
+			m.path.Tallies[p.flow].crossed(&p)
+		}
+		m.tell(e, result.Departure, &p)
+	case netem.Drop, netem.Mark, netem.Opportunity:
+		p := m.parse(e)
+		if p.flow >= 0 && e.Kind == netem.Drop {
+			m.path.Tallies[p.flow].Dropped++
+		}
+		m.tell(e, kinds[e.Kind], &p)
+	}
+}
+
+// kinds are the letters of mahimahi's logs for what is rare.
+var kinds = [...]result.LinkEventKind{
+	netem.Drop: result.Drop, netem.Mark: result.Marked, netem.Opportunity: result.Opportunity,
+}
+
+// reasons are what a record says of a drop.
+var reasons = [...]string{
+	netem.Tail: "tail", netem.Head: "head", netem.Early: "early", netem.Limit: "limit",
+	netem.Excess: "policer", netem.Model: "loss",
+}
+
+func (m *meter) parse(e *netem.Event) parcel { return parse(e.Data, len(m.path.Tallies)) }
+
+// tell records an event.
+func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
+	if m.tape == nil {
+		return
+	}
+	row := &m.row
+	*row = result.LinkEvent{
+		At: m.path.since(e.At), Kind: kind, Flow: p.flow, Bytes: e.Size, Queued: e.Bytes,
+	}
+	switch kind {
+	case result.Departure:
+		row.Wait = m.waited
+	case result.Drop:
+		row.Why = reasons[e.Why]
+	case result.Arrival, result.Marked, result.Opportunity:
+	}
+	m.tape.add(row)
+}
+
+// limit is how many bytes the queue has room for, 0 if it is not bounded in bytes.
+func (m *meter) limit() int {
+	switch m.cfg.Queue.(type) {
+	case netem.DropTail, netem.DropHead:
+		return plan.QueueBytes(m.cfg.Queue, m.path.mtu)
+	}
+	return 0
+}

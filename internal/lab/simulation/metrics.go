@@ -1,0 +1,119 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// result is what the run came to.
+func (r *run) result() *result.Trial {
+	now := r.world.Now()
+	t := &result.Trial{Hash: r.world.Hash(), Virtual: r.since(now), Whole: result.Values{}}
+	for _, f := range r.flows {
+		t.Flows = append(t.Flows, f.result(now))
+	}
+	t.AddUp()
+	r.net.path.Result(now, t.Whole)
+	return t
+}
+
+// result is what the flow came to.
+func (f *flow) result(now clock.Time) result.Flow {
+	if f.ended == clock.Never {
+		f.ended = now
+	}
+	o := result.Flow{Name: f.spec.Name, Label: Label(f.spec), Values: result.Values{}}
+	o.Finished, o.Note = f.outcome()
+	v := o.Values
+	v[result.Delivered] = float64(f.got.bytes)
+	crossed := f.run.net.path.Tallies[f.index]
+	crossed.Result(f.spec, v)
+	until := f.ended
+	if f.completed != clock.Never {
+		v[result.Completion] = f.completed.Sub(f.begun).Seconds()
+		until = f.completed
+	}
+	from := max(f.begun, f.run.at(f.run.x.Warmup))
+	if f.begun != clock.Never && until > from {
+		d := until.Sub(from).Seconds()
+		v[result.Goodput] = float64(f.got.bytes-f.got.warm) * 8 / d
+		v[result.Throughput] = float64(crossed.Crossed) * 8 / d
+	}
+	// Without an end and a beginning of its own it can be steady.
+	if f.guest == nil && f.spec.App.Size == 0 && f.spec.Stop == 0 && f.spec.Start < f.run.x.Warmup {
+		s, drift := result.TrendOf(f.got.parts[:])
+		v[result.Trend], v[result.Drift] = float64(s), drift
+	}
+	f.view.Result(until, v)
+	f.requestsResult(v)
+	if f.guest != nil {
+		o.Finished, o.Note = f.guest.report(v)
+	}
+	if f.tx != nil {
+		i := f.tx.TCP().Info()
+		v[result.Retransmits] = float64(i.Retransmits)
+		v[result.Timeouts] = float64(i.Timeouts)
+		v[result.Recoveries] = float64(i.FastRecoveries)
+	}
+	return o
+}
+
+// requestsResult adds how long requests took.
+func (f *flow) requestsResult(v result.Values) {
+	if len(f.requests) == 0 {
+		return
+	}
+	var h Histogram
+	for _, q := range f.requests {
+		h.Add(q.done - q.asked)
+	}
+	v[result.RequestMean] = h.Mean().Seconds()
+	v[result.RequestP95] = h.Percentile(.95).Seconds()
+}
+
+// outcome reports whether a flow that has an end came to it, and what happened if not.
+func (f *flow) outcome() (bool, string) {
+	switch {
+	case f.damaged != "":
+		return false, f.damaged
+	case f.completed != clock.Never || f.spec.App.Size == 0 && (f.err == nil || f.stopped):
+		return true, ""
+	case f.begun == clock.Never:
+		return false, "it did not begin in time"
+	}
+	size := f.spec.App.Wanted()
+	reached := fmt.Sprintf("%d bytes", f.got.bytes)
+	if size > 0 {
+		reached = fmt.Sprintf("%d of %d bytes", f.got.bytes, size)
+	}
+	reached += fmt.Sprintf(", the last after %.3f s", f.progress.Sub(f.begun).Seconds())
+	switch {
+	case f.stopped:
+		return false, "stopped: " + reached
+	case f.err != nil:
+		return false, f.failure() + ": " + reached
+	case f.tx == nil:
+		return false, "the connection did not begin"
+	}
+	i := f.tx.TCP().Info()
+	if i.Retries > 0 {
+		reached += fmt.Sprintf(", %s, %d retransmissions without an answer", i.State, i.Retries)
+	}
+	return false, "out of time: " + reached
+}
+
+// failure is how a connection ended that failed.
+func (f *flow) failure() string {
+	text := f.err.Error()
+	if f.tx != nil && errors.Is(f.err, tcp.ErrTimeout) {
+		// The last time-out was one too many, and sent nothing.
+		if n := f.tx.TCP().Info().Retries - 1; n > 0 {
+			text += fmt.Sprintf(" after %d retransmissions", n)
+		}
+	}
+	return text
+}

@@ -1,0 +1,116 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/netem"
+)
+
+// Path watches both directions of the bottleneck.
+type Path struct {
+	// Tallies are the flows', in their order.
+	Tallies []Tally
+
+	began    clock.Time
+	duration time.Duration
+	warmup   time.Duration
+	mtu      int
+	down, up *meter
+	data     *meter // the direction that data takes: down, if there are flows in both
+}
+
+// NewPath returns the path of an experiment whose run has begun at an instant.
+func NewPath(x *plan.Experiment, began clock.Time) *Path {
+	p := &Path{
+		began: began, duration: x.Duration, warmup: x.Warmup, mtu: x.Path.MTU,
+		Tallies: make([]Tally, len(x.Flows)),
+	}
+	p.down = &meter{path: p, name: "down", cfg: x.Path.Down}
+	p.up = &meter{path: p, name: "up", cfg: x.Path.Up}
+	p.data = p.up
+	for i := range x.Flows {
+		p.Tallies[i].to = Left
+		if !x.Flows[i].Upward {
+			p.Tallies[i].to = Right
+			p.data = p.down
+		}
+	}
+	return p
+}
+
+// Watch begins to watch the links of both directions.
+func (p *Path) Watch(down, up *netem.Link) {
+	p.down.link, p.up.link = down, up
+	down.Watch(p.down.event)
+	up.Watch(p.up.event)
+}
+
+// Record has all that happens recorded, opportunities too. It comes after Watch.
+func (p *Path) Record() {
+	for _, m := range []*meter{p.down, p.up} {
+		m.tape = newLinkTape(len(p.Tallies))
+		m.link.WatchOpportunities(m.event)
+	}
+}
+
+// Warm ends the warm-up: means count from here.
+func (p *Path) Warm(now clock.Time) {
+	p.down.warm(now)
+	p.up.warm(now)
+	for i := range p.Tallies {
+		p.Tallies[i].Crossed = 0
+	}
+}
+
+// Advance has the links do what is due.
+func (p *Path) Advance(now clock.Time) {
+	p.down.link.Advance(now)
+	p.up.link.Advance(now)
+}
+
+// since is how long the run has gone on at an instant.
+func (p *Path) since(t clock.Time) time.Duration { return t.Sub(p.began) }
+
+// MeanRate is what the bottleneck sends in the long run, in bits a second; 0: there is no limit.
+func (p *Path) MeanRate() float64 { return p.data.meanRate() }
+
+// Result adds what the path did. The queue and the utilisation are those of the direction that
+// data takes.
+func (p *Path) Result(now clock.Time, v result.Values) {
+	m := p.data
+	counts := m.link.Counters()
+	v[result.Losses] = float64(p.down.link.Counters().Lost + p.up.link.Counters().Lost)
+	v[result.QueueDrops] = float64(counts.QueueDropped + counts.Overflowed)
+	v[result.Policed] = float64(counts.Policed)
+	v[result.Marks] = float64(counts.Marked)
+	if bits := m.capacity(p.warmup, p.since(now)); bits > 0 {
+		v[result.Utilisation] = m.used() / bits
+	}
+	if m.cfg.Rate != nil && m.waits.Count > 0 {
+		v[result.QueueMean] = m.waits.Mean().Seconds()
+		v[result.QueueP50] = m.waits.Percentile(.50).Seconds()
+		v[result.QueueP95] = m.waits.Percentile(.95).Seconds()
+		v[result.QueueMax] = m.waits.Most.Seconds()
+	}
+}
+
+// Links returns what was recorded of both directions, and notes on what was left out.
+func (p *Path) Links(now clock.Time) (links []result.LinkRecord, notes []string) {
+	for _, m := range []*meter{p.down, p.up} {
+		l := result.LinkRecord{
+			Name: m.name, Rate: m.meanRate(), Limit: m.limit(),
+			Queue: queueWords(m.cfg.Queue), Rates: m.rates(p.since(now)),
+		}
+		var most uint64
+		if l.Events, most = m.tape.events(); most > 0 {
+			notes = append(notes, fmt.Sprintf(
+				"%s: an event stands for up to %d packets, all but drops and marks", m.name, most))
+		}
+		links = append(links, l)
+	}
+	return links, notes
+}

@@ -1,0 +1,160 @@
+package simulation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
+)
+
+// Options say what else is wanted of a run than its numbers.
+type Options struct {
+	// Record has Run return a record. It takes memory and some time.
+	Record bool
+	// Capture says where the packets of a flow's sender and of its receiver go, as pcapng; nil,
+	// of either: nowhere.
+	Capture func(flow int, receiver bool) io.Writer
+	// Printed gets each line that a flow's script prints, after the flow's name, and when; nil:
+	// nobody does.
+	Printed func(at time.Duration, line string)
+	// Shelf has what a run before made and this one wants again; nil: all is made anew.
+	Shelf *Shelf
+}
+
+// Shelf keeps what the trials of several cells have in common. One run at a time has it.
+type Shelf = workload.Shelf
+
+// run is one trial of one cell.
+type run struct {
+	world   *sim.World
+	x       *plan.Experiment
+	began   clock.Time
+	net     dumbbell
+	flows   []*flow
+	guests  []*flow // whose guests are not done
+	open    int     // flows that are not over
+	err     error
+	scratch []byte // for a call of an application
+	printed func(at time.Duration, line string)
+	shelf   *Shelf
+	first   uint64 // the seed of the first trial
+}
+
+// Run plays one trial of a cell, counted from 0. The record is nil unless it was asked for. An
+// error says that the cell cannot be played.
+func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
+	seed := Seed(cell.Seed, trial)
+	r := &run{world: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
+	r.began, r.printed, r.shelf = r.world.Now(), o.Printed, cmp.Or(o.Shelf, &Shelf{})
+	r.first = Seed(cell.Seed, 0)
+	if err := r.build(); err != nil {
+		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
+	}
+	if o.Record {
+		r.record()
+	}
+	r.schedule()
+	if err := r.capture(o.Capture, r.play); err != nil {
+		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
+	}
+	r.conserve()
+	t := r.result()
+	t.Cell, t.Trial, t.Seed = cell.Index, trial, seed
+	if o.Record {
+		return t, r.recorded(Title(cell, trial)), nil
+	}
+	return t, nil, nil
+}
+
+// Seed returns the seed of a trial's world. It depends on nothing of the cell, so that trials
+// of different cells are pairs.
+func Seed(experiment uint64, trial int) uint64 {
+	h := experiment ^ uint64(trial+1)*0x9e3779b97f4a7c15
+	// The finalizer of SplitMix64: neighbours in either number are strangers in the outcome.
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// at is an instant of the run.
+func (r *run) at(d time.Duration) clock.Time { return r.began.Add(d) }
+
+// since is how long the run has gone on at an instant.
+func (r *run) since(t clock.Time) time.Duration { return t.Sub(r.began) }
+
+// schedule has the flows begin and end, and the warm-up end, at their times.
+func (r *run) schedule() {
+	r.open = len(r.flows)
+	if r.x.Warmup > 0 {
+		r.world.At(r.at(r.x.Warmup), func(now clock.Time) { r.warm(now) })
+	}
+	for _, f := range r.flows {
+		r.world.At(r.at(f.spec.Start), f.begin)
+		if f.spec.Stop > 0 {
+			r.world.At(r.at(f.spec.Stop), f.stop)
+		}
+	}
+}
+
+// play lets the time pass: all of it, or until there is nothing left to do.
+func (r *run) play() error {
+	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.world.Step(until); {
+		if len(r.guests) > 0 {
+			r.look(r.world.Now())
+		}
+	}
+	r.net.path.Advance(r.world.Now())
+	return r.err
+}
+
+// capture has the hosts' packets written while f runs.
+func (r *run) capture(to func(flow int, receiver bool) io.Writer, f func() error) error {
+	if to == nil {
+		return f()
+	}
+	var writers []*capture.Writer
+	for _, f := range r.flows {
+		for _, end := range []struct {
+			host     *sim.Host
+			receiver bool
+		}{{f.sender, false}, {f.receiver, true}} {
+			w := to(f.index, end.receiver)
+			if w == nil {
+				continue
+			}
+			c, err := end.host.Capture(w, 0)
+			if err != nil {
+				return err
+			}
+			writers = append(writers, c)
+		}
+	}
+	err := f()
+	for _, w := range writers {
+		err = errors.Join(err, w.Flush())
+	}
+	return err
+}
+
+// warm ends the warm-up: means count from here.
+func (r *run) warm(now clock.Time) {
+	r.net.path.Warm(now)
+	for _, f := range r.flows {
+		f.warm(now)
+	}
+}
+
+// fail ends the run with an error.
+func (r *run) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}

@@ -1,0 +1,131 @@
+package simulation
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// source is the application that sends: all at once, or at a rate, or by turns.
+type source struct {
+	flow *flow
+	size uint64
+	sent uint64
+	shut bool
+}
+
+// Sizes of what a source writes.
+const (
+	endless = math.MaxUint64
+	// leastAhead is how much a source keeps written that is not acknowledged, beside three
+	// windows: so much that a sender whose window is acknowledged at once, and doubles, never
+	// waits for its application, and so little that a thousand flows have room.
+	leastAhead = 64 << 10
+)
+
+func newSource(f *flow) *source {
+	s := &source{flow: f, size: f.spec.App.Size}
+	if s.size == 0 {
+		s.size = endless
+	}
+	return s
+}
+
+// Turn implements sim.App.
+func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
+	switch {
+	case s.flow.tx == nil:
+		s.flow.sends(c)
+	case e&tcp.Closed != 0:
+		s.flow.close(now, c)
+		c.Wake(clock.Never)
+		return
+	}
+	for s.write(now, c) {
+		continue
+	}
+	if s.sent == s.size && !s.shut {
+		s.shut = true
+		c.CloseWrite()
+	}
+	if s.shut && c.EOF() {
+		c.Close()
+	}
+}
+
+// write writes a piece and reports whether to go on.
+func (s *source) write(now clock.Time, c *sim.Conn) bool {
+	app, tx := &s.flow.spec.App, c.TCP().Tx()
+	ahead := 3*s.flow.view.Cwnd() + leastAhead - tx.Len()
+	room := min(s.size-s.sent, uint64(max(0, min(ahead, tx.Free()))))
+	if room == 0 {
+		return false
+	}
+	elapsed := now.Sub(s.flow.begun)
+	if app.Off > 0 {
+		if rest := app.Rest(elapsed); rest > 0 {
+			c.Wake(now.Add(rest))
+			return false
+		}
+		if unsent := c.TCP().Info().NotSent; unsent >= plan.Backlog {
+			return false
+		}
+		room = min(room, plan.Backlog)
+		c.Wake(now) // to see whether all of it was sent
+	}
+	if app.Rate > 0 {
+		paced, wait := app.Paced(elapsed, s.sent, s.size)
+		if paced == 0 {
+			c.Wake(now.Add(wait))
+			return false
+		}
+		room = min(room, paced)
+	}
+	n := c.WritePattern(0, int(min(room, pieceMost)))
+	s.sent += uint64(n)
+	return n > 0 && app.Off == 0
+}
+
+// pieceMost is the longest piece that is written or read at a time.
+const pieceMost = sim.PatternRun
+
+// fill returns a piece of the pattern that all streams carry, from an offset on.
+func (r *run) fill(n, from uint64) []byte {
+	return sim.Pattern(from, int(min(n, pieceMost)))
+}
+
+// sink is the application that receives, and checks that it is the pattern.
+type sink struct{ flow *flow }
+
+// Turn implements sim.App.
+func (s *sink) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
+	s.flow.read(now, c)
+	if s.flow.spec.App.Size > 0 && s.flow.got.bytes >= s.flow.spec.App.Size {
+		s.flow.complete(now)
+	}
+	if e&tcp.Closed != 0 {
+		s.flow.close(now, c)
+		return
+	}
+	if c.EOF() {
+		c.CloseWrite()
+		c.Close()
+	}
+}
+
+// read takes what has arrived.
+func (f *flow) read(now clock.Time, c *sim.Conn) {
+	n := c.TCP().Rx().Len()
+	for _, p := range c.Peek(n) {
+		right := sim.Check(p, f.got.bytes)
+		if right < len(p) && f.damaged == "" {
+			f.damaged = fmt.Sprintf("byte %d arrived damaged", f.got.bytes+uint64(right))
+		}
+		f.took(now, len(p))
+	}
+	c.Discard(n)
+}

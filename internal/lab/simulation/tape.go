@@ -1,0 +1,228 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// A record is bounded: so many samples, segments and points of all flows together, at least
+// minRows of each flow, and so many events of a link. What exceeds that is thinned, in doubling
+// steps and evenly over the run, and the record says so: see thinner.
+const (
+	MaxSamples  = 1 << 16
+	MaxSegments = 1 << 17
+	MaxPoints   = 1 << 16
+	MaxEvents   = 1 << 17
+	minRows     = 1 << 9
+)
+
+// FlowTape is what is recorded of a flow.
+type FlowTape struct {
+	samples        thinner[result.Sample]
+	sent, received thinner[result.Segment]
+	points         thinner[result.Point]
+	mss            int
+	threshold      bool   // there is one for slow start from the beginning
+	unset          int    // what stands for none
+	rows           uint64 // so far
+	ownNames       []string
+	own            []float64 // as they are now
+	// Rows on their way into a list: what is made for one call would be allocated each time.
+	sample result.Sample
+	point  result.Point
+}
+
+// NewFlowTape returns a tape for one of n flows. A flow has a threshold if its first slow start
+// ends at one.
+func NewFlowTape(n int, threshold bool) *FlowTape {
+	share := func(most int) int { return max(most/n, minRows) }
+	way := thinner[result.Segment]{limit: share(MaxSegments / 2), merge: mergeSegments}
+	return &FlowTape{
+		threshold: threshold,
+		samples: thinner[result.Sample]{
+			limit: share(MaxSamples), merge: mergeSamples, same: sameInstant,
+		},
+		sent: way, received: way,
+		points: thinner[result.Point]{
+			limit: share(MaxPoints),
+			merge: func(a, b *result.Point) bool { *a = *b; return true },
+		},
+	}
+}
+
+// place returns the place of the next row.
+func (f *FlowTape) place() uint64 {
+	f.rows++
+	return f.rows
+}
+
+// Sample records a sample of the sender's TCP; fresh says that it has a measurement of the round
+// trip that no other had.
+func (f *FlowTape) Sample(at time.Duration, s *tcp.Sample, fresh bool) {
+	f.SendMSS(s.SendMSS)
+	r := &f.sample
+	*r = result.Sample{
+		At: at, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, SRTT: s.SRTT, RTTVar: s.RTTVar,
+		MinRTT: s.MinRTT, RTO: s.RTO, Unacked: int(s.Nxt - s.Una), InFlight: s.Pipe,
+		Sacked: s.Sacked, Lost: s.Lost, Retrans: s.Retrans, SendWindow: s.SendWindow,
+		BytesAcked: s.BytesAcked, BytesSent: s.BytesSent,
+		Retransmits: s.Retransmits, Timeouts: s.Timeouts, DupAcks: s.DupAcks,
+		DeliveryRate: s.DeliveryRate, PacingRate: s.PacingRate, State: s.Recovery,
+	}
+	if f.unset == 0 && !f.threshold {
+		f.unset = s.Ssthresh
+	}
+	if r.Ssthresh == f.unset {
+		r.Ssthresh = 0
+	}
+	if fresh {
+		r.RTT = s.LatestRTT
+	}
+	r.Own = slices.Clone(f.own)
+	f.Row(r)
+}
+
+// Own takes a number of a script's: it is part of each sample from now on.
+func (f *FlowTape) Own(name string, value float64) {
+	i := slices.Index(f.ownNames, name)
+	if i < 0 {
+		i = len(f.ownNames)
+		f.ownNames, f.own = append(f.ownNames, name), append(f.own, value)
+	}
+	f.own[i] = value
+}
+
+// SendMSS takes note of how long the sender's segments are.
+func (f *FlowTape) SendMSS(bytes int) { f.mss = max(f.mss, bytes) }
+
+// Row records a sample that is a row already.
+func (f *FlowTape) Row(r *result.Sample) { f.samples.add(r, f.place()) }
+
+// mergeSamples leaves the earlier of two samples out, unless something happened with it.
+func mergeSamples(a, b *result.Sample) bool {
+	if a.State != b.State || a.Retransmits != b.Retransmits || a.Timeouts != b.Timeouts ||
+		a.Ssthresh != b.Ssthresh {
+		return false
+	}
+	rtt := cmp.Or(b.RTT, a.RTT)
+	*a = *b
+	a.RTT = rtt
+	return true
+}
+
+// sameInstant is of two samples of which the later says all: an acknowledgment and what it let
+// out.
+func sameInstant(a, b *result.Sample) bool { return a.At == b.At && (a.RTT == 0 || b.RTT == 0) }
+
+// Segment records a segment at the sender.
+func (f *FlowTape) Segment(r *result.Segment) {
+	way := &f.sent
+	if r.Received {
+		way = &f.received
+	}
+	way.add(r, f.place())
+}
+
+// mergeSegments makes one segment of two that carry on one another, and leaves out an
+// acknowledgment that the next one goes beyond.
+func mergeSegments(a, b *result.Segment) bool {
+	switch {
+	case a.Received != b.Received || a.Again || b.Again || len(a.SACK)+len(b.SACK) > 0:
+		return false
+	case a.Received:
+		if a.Len > 0 || b.Len > 0 || b.Ack <= a.Ack {
+			return false
+		}
+		*a = *b
+		return true
+	case a.Seq+uint64(a.Len) != b.Seq:
+		return false
+	}
+	seq, n := a.Seq, a.Len+b.Len
+	*a = *b
+	a.Seq, a.Len = seq, n
+	return true
+}
+
+// Got records what the receiving application has got.
+func (f *FlowTape) Got(at time.Duration, bytes uint64) {
+	f.point = result.Point{At: at, Value: float64(bytes)}
+	f.points.add(&f.point, f.place())
+}
+
+// Fill fills in what the tape holds, and reports whether it was thinned.
+func (f *FlowTape) Fill(r *result.FlowRecord) (thinned bool) {
+	r.MSS, r.Own = f.mss, f.ownNames
+	r.Samples, r.Progress = together(&f.samples), together(&f.points)
+	r.Segments = together(&f.sent, &f.received)
+	return f.samples.stride+f.sent.stride+f.received.stride+f.points.stride > 0
+}
+
+// Thinned says what a record of which some tape was thinned leaves out.
+func Thinned() string {
+	return fmt.Sprintf("samples, segments and progress are thinned to %d, %d and %d, evenly over "+
+		"the run", MaxSamples, MaxSegments, MaxPoints)
+}
+
+// linkTape is what is recorded of a direction of the bottleneck: what comes and what leaves of
+// each flow, of nobody too, and what happens beside.
+type linkTape struct {
+	come, leave []*thinner[result.LinkEvent] // by flow, from -1 on
+	chances     thinner[result.LinkEvent]
+	other       thinner[result.LinkEvent]
+	rows        uint64
+}
+
+// newLinkTape returns a tape for n flows.
+func newLinkTape(n int) *linkTape {
+	list := func(limit int) thinner[result.LinkEvent] {
+		return thinner[result.LinkEvent]{limit: max(limit, minRows), merge: mergeEvents}
+	}
+	t := &linkTape{chances: list(MaxEvents / 2), other: list(MaxEvents)}
+	for range n + 1 {
+		come, leave := list(MaxEvents/n/2), list(MaxEvents/n/2)
+		t.come, t.leave = append(t.come, &come), append(t.leave, &leave)
+	}
+	return t
+}
+
+func (t *linkTape) add(e *result.LinkEvent) {
+	t.rows++
+	switch e.Kind {
+	case result.Arrival:
+		t.come[e.Flow+1].add(e, t.rows)
+	case result.Departure:
+		t.leave[e.Flow+1].add(e, t.rows)
+	case result.Opportunity:
+		t.chances.add(e, t.rows)
+	case result.Drop, result.Marked:
+		t.other.add(e, t.rows)
+	}
+}
+
+// events returns all, and for how many packets one may stand.
+func (t *linkTape) events() (all []result.LinkEvent, most uint64) {
+	lists := append([]*thinner[result.LinkEvent]{&t.chances, &t.other}, t.come...)
+	lists = append(lists, t.leave...)
+	for _, l := range lists {
+		most = max(most, l.stride)
+	}
+	return together(lists...), most
+}
+
+// mergeEvents makes one event of two: of so many bytes, and the longer wait. What befalls few
+// packets is left as it is.
+func mergeEvents(a, b *result.LinkEvent) bool {
+	if a.Kind != b.Kind || a.Kind == result.Drop || a.Kind == result.Marked {
+		return false
+	}
+	a.At, a.Flow, a.Queued = b.At, b.Flow, b.Queued
+	a.Bytes += b.Bytes
+	a.Wait = max(a.Wait, b.Wait)
+	return true
+}

@@ -1,0 +1,105 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// View is what is seen of a sender: its round trips, and its congestion window over time. One with
+// several connections has round trips of all of them, and no one window.
+type View struct {
+	rtt     Histogram
+	conn    int            // whose sample was the last
+	samples uint64         // of its round trip, that were seen
+	others  map[int]uint64 // those of other connections; nil: there are none
+
+	cwnd                int
+	cwndLeast, cwndMost int
+	cwndSince           clock.Time // never: there is no window yet
+	cwndArea            float64    // bytes times nanoseconds
+	cwndTime            time.Duration
+}
+
+// Sampled takes a sample of a connection of the sender's and reports whether it has a measurement
+// of the round trip that no other had. Connections are told apart by numbers.
+func (v *View) Sampled(conn int, s *tcp.Sample) (fresh bool) {
+	if conn != v.conn {
+		v.turn(conn)
+	}
+	if fresh = s.RTTSamples != v.samples; fresh {
+		v.samples = s.RTTSamples
+		v.rtt.Add(s.LatestRTT)
+	}
+	if v.others != nil {
+		return fresh
+	}
+	first := v.cwndSince == clock.Never
+	if s.Cwnd != v.cwnd || first {
+		v.settle(s.Time)
+		v.cwnd, v.cwndSince = s.Cwnd, s.Time
+		if first {
+			v.cwndLeast = s.Cwnd
+		}
+		v.cwndLeast, v.cwndMost = min(v.cwndLeast, s.Cwnd), max(v.cwndMost, s.Cwnd)
+	}
+	return fresh
+}
+
+// turn has the samples be another connection's from now on.
+func (v *View) turn(conn int) {
+	if v.others == nil && (v.samples > 0 || v.cwndSince != clock.Never) {
+		v.others = map[int]uint64{}
+	}
+	if v.others != nil {
+		v.others[v.conn] = v.samples
+		v.samples = v.others[conn]
+	}
+	v.conn = conn
+}
+
+// settle adds up the window so far.
+func (v *View) settle(now clock.Time) {
+	if v.cwndSince == clock.Never {
+		return
+	}
+	d := now.Sub(v.cwndSince)
+	v.cwndArea += float64(float64(v.cwnd) * float64(d))
+	v.cwndTime += d
+	v.cwndSince = now
+}
+
+// Warm forgets what was seen so far, but for the window.
+func (v *View) Warm(now clock.Time) {
+	v.settle(now)
+	v.rtt, v.cwndArea, v.cwndTime = Histogram{}, 0, 0
+	v.cwndLeast, v.cwndMost = v.cwnd, v.cwnd
+}
+
+// Cwnd is the congestion window as it was seen last, in bytes.
+func (v *View) Cwnd() int { return v.cwnd }
+
+// Result adds what was seen until an instant.
+func (v *View) Result(until clock.Time, to result.Values) {
+	if h := &v.rtt; h.Count > 0 {
+		to[result.RTTMean] = h.Mean().Seconds()
+		to[result.RTTMin] = h.Least.Seconds()
+		to[result.RTTMax] = h.Most.Seconds()
+		to[result.RTTP50] = h.Percentile(.50).Seconds()
+		to[result.RTTP95] = h.Percentile(.95).Seconds()
+		to[result.RTTP99] = h.Percentile(.99).Seconds()
+	}
+	if v.cwndSince == clock.Never || v.others != nil {
+		return
+	}
+	if until > v.cwndSince {
+		v.settle(until)
+	}
+	if v.cwndTime > 0 {
+		to[result.CwndMean] = v.cwndArea / float64(v.cwndTime)
+	}
+	to[result.CwndMin] = float64(v.cwndLeast)
+	to[result.CwndMax] = float64(v.cwndMost)
+}

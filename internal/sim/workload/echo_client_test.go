@@ -1,0 +1,81 @@
+package workload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// mirror echoes, with room for so many bytes at a time.
+type mirror struct {
+	b    []byte
+	room int
+	harm func(b []byte) []byte
+}
+
+func (m *mirror) Write(p []byte) int {
+	n := min(len(p), m.room)
+	m.b = append(m.b, p[:n]...)
+	m.room -= n
+	return n
+}
+
+func (m *mirror) Read(p []byte) int {
+	if m.harm != nil {
+		m.b = m.harm(m.b)
+	}
+	n := copy(p, m.b)
+	m.b = m.b[n:]
+	return n
+}
+
+func aClient(t *testing.T, cfg EchoConfig) *echoClient {
+	t.Helper()
+	l, err := EchoNetwork{}.Build(1)
+	require.NoError(t, err)
+	return newEchoClient(l.Left, cfg.withDefaults())
+}
+
+// A stream without room holds the client back, who rests when a piece is written whole.
+func TestAClientWaitsForRoom(t *testing.T) {
+	c := aClient(t, EchoConfig{Writes: 2, MinBytes: 100, MaxBytes: 100})
+	m := &mirror{room: 60}
+	c.turn(c.now, m)
+	assert.Equal(t, uint64(60), c.written)
+	assert.Equal(t, uint64(60), c.echoed)
+	assert.Equal(t, clock.Never, c.due())
+	m.room = 60
+	c.turn(c.now.Add(time.Second), m)
+	assert.Equal(t, uint64(100), c.written)
+	assert.Equal(t, 1, c.writes)
+	require.Greater(t, c.due(), c.now)
+	m.room = 100
+	c.turn(c.due(), m)
+	assert.Equal(t, uint64(200), c.echoed)
+	assert.False(t, c.done(), "the last pause")
+	c.turn(c.due(), m)
+	assert.True(t, c.done())
+	assert.False(t, c.wrong)
+}
+
+// A byte that is not the one that was written, or one too many, does not go unnoticed.
+func TestAClientChecksEveryByte(t *testing.T) {
+	for _, harm := range []func(b []byte) []byte{
+		func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+		func(b []byte) []byte {
+			more := make([]byte, len(b)+1)
+			sim.Fill(more, 0)
+			return more
+		},
+	} {
+		c := aClient(t, EchoConfig{})
+		c.turn(c.now, &mirror{room: 1 << 20, harm: harm})
+		assert.True(t, c.wrong)
+		assert.False(t, c.done())
+	}
+}

@@ -1,0 +1,154 @@
+package workload
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// port is the RCP of one UDP port, and whose turn it is when something happens there.
+type port struct {
+	router *rcp.Router
+	buf    []byte
+	// user has its turn at each of the port's; it returns when it wants another.
+	user func(now clock.Time) clock.Time
+	// sent, if it is set, is shown what leaves.
+	sent func(now clock.Time, b []byte)
+}
+
+// Turn implements sim.DatagramApp. What the user writes at the instant of a round of the
+// send loop is part of it.
+func (p *port) Turn(now clock.Time, s *sim.Socket) {
+	for r, ok := s.Receive(p.buf); ok; r, ok = s.Receive(p.buf) {
+		p.router.Input(now, r.From, p.buf[:r.Len])
+	}
+	next := p.user(now)
+	if p.router.Deadline().Due(now) {
+		p.router.Advance(now)
+		next = p.user(now) // a socket may have learnt that it is over
+	}
+	var d rcp.Datagram
+	for s.Roomy() && p.router.Output(now, &d) {
+		if p.sent != nil {
+			p.sent(now, d.Data)
+		}
+		if s.Send(d.Peer, d.Data) != nil {
+			break // as good as lost: a round later it is sent again
+		}
+	}
+	s.Wake(clock.Earliest(next, p.router.Deadline()))
+}
+
+// rcpStream is a socket as a stream.
+type rcpStream struct{ *rcp.Socket }
+
+func (s rcpStream) Write(p []byte) int { return s.Tx().Write(p) }
+func (s rcpStream) Read(p []byte) int  { return s.Rx().Read(p) }
+
+// newPort returns a port whose router listens for backlog peers; 0: for none.
+func newPort(h *sim.Host, cfg *EchoConfig, backlog int) (*port, error) {
+	c := cfg.RCP
+	c.Rand = h.World().Rand(h.Name() + " " + cfg.Name + " loop")
+	r, err := rcp.NewRouter(c)
+	if err != nil {
+		return nil, fmt.Errorf("fence: %w", err)
+	}
+	if backlog > 0 {
+		if err := r.Listen(backlog); err != nil {
+			return nil, fmt.Errorf("fence: %w", err)
+		}
+	}
+	return &port{router: r, buf: make([]byte, 1<<16)}, nil
+}
+
+// newPorts returns a port for each host, of which the server's listens.
+func newPorts(client, server *sim.Host, cfg *EchoConfig) (c, s *port, err error) {
+	if c, err = newPort(client, cfg, 0); err != nil {
+		return nil, nil, err
+	}
+	if s, err = newPort(server, cfg, 1); err != nil {
+		return nil, nil, err
+	}
+	return c, s, nil
+}
+
+// server serves the sockets of a port, each by serve.
+func (p *port) serve(serve func(s *rcp.Socket)) {
+	var sockets []*rcp.Socket
+	p.user = func(clock.Time) clock.Time {
+		for s, ok := p.router.Accept(); ok; s, ok = p.router.Accept() {
+			sockets = append(sockets, s)
+		}
+		for _, s := range sockets {
+			serve(s)
+		}
+		return clock.Never
+	}
+}
+
+// AttachEcho has a client on one host begin to write to an echo server on the other, whose
+// address and UDP port are at. Errors: ErrConfig, what rcp.Config has against itself, and
+// that the port is taken.
+func AttachEcho(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*EchoApp, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c, s, err := newPorts(onto, server, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 1<<16)
+	s.serve(func(s *rcp.Socket) { echo(rcpStream{s}, s.Tx().Free(), buf) })
+	if _, err := server.BindUDP(at.Port(), s); err != nil {
+		return nil, err
+	}
+	a := &EchoApp{client: newEchoClient(onto, cfg)}
+	a.counts = func(r *EchoResult) {
+		n := c.router.Counts()
+		r.Sent, r.Data, r.Again, r.Acks = n.Sent(), n.DAT, n.Again, n.ACK
+		there := s.router.Counts()
+		r.PeerSent = there.Sent()
+	}
+	socket, err := c.router.Connect(onto.World().Now(), at)
+	if err != nil {
+		return nil, fmt.Errorf("fence: %w", err)
+	}
+	c.user = func(now clock.Time) clock.Time { return a.turnRCP(now, c.router, socket) }
+	c.sent = func(now clock.Time, _ []byte) { a.round(now) }
+	_, err = onto.BindUDP(0, c)
+	return a, err
+}
+
+// turnRCP is the client's turn over RCP.
+func (a *EchoApp) turnRCP(now clock.Time, r *rcp.Router, s *rcp.Socket) clock.Time {
+	if a.over {
+		return clock.Never
+	}
+	c := a.client
+	c.turn(now, rcpStream{s})
+	a.result.RTT = s.Info().SRTT
+	switch {
+	case c.wrong:
+		a.end(c.missing("a byte came back that was not sent"))
+	case c.done():
+		a.end("")
+	case s.State() == rcp.Closed:
+		a.end(c.missing(s.Err().Error()))
+	default:
+		return c.due()
+	}
+	r.Close() // as the document's client does: it says no word of farewell
+	return clock.Never
+}
+
+// round counts the instants at which something leaves.
+func (a *EchoApp) round(now clock.Time) {
+	if now != a.lastRound {
+		a.lastRound = now
+		a.result.Rounds++
+	}
+}

@@ -1,0 +1,93 @@
+package workload
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// AttachEchoTCP has the same client and server talk over TCP, as the hosts' configurations have
+// it: what Recovery they use, for one. RCP's part of the Config has no meaning then.
+func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*EchoApp, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	var far *sim.Conn
+	_, err := server.Listen(at.Port(), 1, func(c *sim.Conn) sim.App {
+		far = c
+		return &echoServer{buf: make([]byte, 1<<16)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := &EchoApp{client: newEchoClient(onto, cfg)}
+	t := &tcpClient{app: a}
+	a.counts = func(r *EchoResult) {
+		if t.conn == nil {
+			return
+		}
+		i := t.conn.TCP().Info()
+		r.Sent, r.Data, r.Again = i.SegsOut, i.DataSegsOut, i.Retransmits
+		r.Acks = r.Sent - r.Data
+		r.Timeouts, r.Recoveries, r.RTT = i.Timeouts, i.FastRecoveries, i.RTT
+		if far != nil {
+			r.PeerSent = far.TCP().Info().SegsOut
+		}
+	}
+	c, err := onto.Dial(at, t)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Opened != nil {
+		cfg.Opened(c)
+	}
+	return a, nil
+}
+
+// tcpClient is a client on a connection.
+type tcpClient struct {
+	app  *EchoApp
+	conn *sim.Conn
+}
+
+// Turn implements sim.App.
+func (t *tcpClient) Turn(now clock.Time, conn *sim.Conn, e tcp.Event) {
+	t.conn = conn
+	a := t.app
+	if a.over {
+		return
+	}
+	c := a.client
+	c.turn(now, conn)
+	switch {
+	case c.wrong:
+		a.end(c.missing("a byte came back that was not sent"))
+	case c.done():
+		a.end("")
+	case e&tcp.Closed != 0:
+		a.end(c.missing(fmt.Sprint(conn.TCP().Err())))
+	default:
+		conn.Wake(c.due())
+		return
+	}
+	conn.Wake(clock.Never)
+	conn.Close()
+}
+
+// echoServer is the server on a connection.
+type echoServer struct{ buf []byte }
+
+// Turn implements sim.App.
+func (s *echoServer) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
+	if e&tcp.Closed != 0 {
+		return
+	}
+	echo(c, c.TCP().Tx().Free(), s.buf)
+	if c.EOF() {
+		c.Close()
+	}
+}

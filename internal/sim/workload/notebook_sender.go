@@ -1,0 +1,225 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// NotebookApp is a sender and its receiver.
+type NotebookApp struct {
+	sender   *sender
+	receiver *receiver
+}
+
+// Attach has a receiver on one host ask for the segments of a sender on another, whose
+// address and UDP port are at. The strategy is the sender's own: each sender has another.
+// The receiver is a part of the process. Errors: ErrConfig, and that the port is taken.
+func (p *Process) Attach(
+	from, to *sim.Host, at netip.AddrPort, strategy Strategy, cfg NotebookConfig,
+) (*NotebookApp, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	l := strategy.Book()
+	if l.Cwnd < 1 || l.Ssthresh < 0 {
+		return nil, fmt.Errorf("%w: a window of %d, a threshold of %d", ErrNotebookConfig, l.Cwnd,
+			l.Ssthresh)
+	}
+	a := &NotebookApp{sender: newSender(&cfg, strategy), receiver: newReceiver(&cfg, p, at)}
+	s, err := from.BindUDP(at.Port(), a.sender)
+	if err != nil {
+		return nil, err
+	}
+	s.SetReceiveBuffer(cfg.Buffer * datagramCharge)
+	if _, err = to.BindUDP(0, a.receiver); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Process is the program that its receiver is a part of.
+func (a *NotebookApp) Process() *Process { return a.receiver.process }
+
+// Done reports whether the sender has run for its time, or never will.
+func (a *NotebookApp) Done() bool { return a.sender.over || a.receiver.tries > handshakeTries }
+
+// Died reports whether the sender has ended before its time, by an exception of its strategy's.
+func (a *NotebookApp) Died() bool { return a.sender.strategy.Book().Died != "" }
+
+// Result returns what the sender has come to, at the end or on the way there.
+func (a *NotebookApp) Result() NotebookResult {
+	s, r := a.sender, a.receiver
+	res := s.result
+	if res.MaxRTT == 0 {
+		res.MinRTT = 0
+	}
+	d := s.cfg.Duration
+	if s.began == clock.Never {
+		d = 0
+	} else {
+		res.Took = min(d, s.socket.Host().World().Now().Sub(s.began))
+	}
+	res.fill(s.strategy.Book(), d)
+	res.Delivered, res.DeliveredBytes = uint64(r.peer.contiguous+1), r.peer.bytes
+	res.Acks, res.AckBytes = r.acks, r.ackBytes
+	res.Garbage += r.garbage
+	res.Overflowed = r.overflowed
+	switch died := s.strategy.Book().Died; {
+	case died != "":
+		res.Failure = fmt.Sprintf("the sender died after %v: %s", s.died.Sub(s.began), died)
+	case s.over:
+		res.Finished = true
+	case r.tries > handshakeTries:
+		res.Failure = "no handshake"
+	case s.began == clock.Never:
+		res.Failure = "was not begun"
+	default:
+		res.Failure = fmt.Sprintf("was not done: %v of %v", res.Took, s.cfg.Duration)
+	}
+	return res
+}
+
+// sender is the document's sender on a UDP socket: a loop that reads an acknowledgment, if
+// one is there, and sends a segment, if the strategy has one, and so on.
+type sender struct {
+	cfg      *NotebookConfig
+	strategy Strategy
+	socket   *sim.Socket
+	peer     netip.AddrPort // invalid: the receiver has not called yet
+	began    clock.Time
+	died     clock.Time
+	idle     clock.Time // it is busy until then
+	top      int        // segments sent so far, counted once
+	buf, out []byte
+	over     bool
+	result   NotebookResult
+}
+
+func newSender(cfg *NotebookConfig, strategy Strategy) *sender {
+	return &sender{
+		cfg: cfg, strategy: strategy, buf: make([]byte, 1600),
+		result: NotebookResult{MinRTT: math.MaxInt64, MaxCwnd: strategy.Book().Cwnd},
+	}
+}
+
+// Turn implements sim.DatagramApp.
+func (s *sender) Turn(now clock.Time, socket *sim.Socket) {
+	s.socket = socket
+	if !s.peer.IsValid() {
+		s.answer(now)
+	}
+	end := s.began.Add(s.cfg.Duration)
+	switch {
+	case s.over || s.began == clock.Never:
+		return
+	case end.Due(now):
+		s.over = true
+		socket.Wake(clock.Never)
+		return
+	}
+	for s.idle <= now && s.strategy.Book().Died == "" && s.poll(now) {
+		s.idle = now.Add(s.cfg.SenderCost)
+		if s.cfg.SenderCost > 0 {
+			break
+		}
+	}
+	socket.Wake(clock.Earliest(end, s.due(now)))
+}
+
+// due is when the loop has something to do that no datagram tells it of.
+func (s *sender) due(now clock.Time) clock.Time {
+	switch {
+	case s.strategy.Book().Died != "":
+		return clock.Never
+	case s.idle > now:
+		return s.idle
+	}
+	switch due := s.strategy.Due(); {
+	case due == 0: // only while the host has no room, which will tell
+		return clock.Never
+	default:
+		return virtual(due)
+	}
+}
+
+// answer answers the receiver's handshake, which begins the run.
+func (s *sender) answer(now clock.Time) {
+	for {
+		d, ok := s.socket.Receive(s.buf)
+		if !ok {
+			return
+		}
+		if m, err := parse(s.buf[:min(d.Len, len(s.buf))]); err != nil || !m.handshake {
+			s.result.Garbage++
+			continue
+		}
+		s.peer, s.began = d.From, now
+		s.send(append(s.out[:0], handshake...))
+		return
+	}
+}
+
+// poll is a turn of the loop, and reports whether there was anything to do.
+func (s *sender) poll(now clock.Time) (busy bool) {
+	t := pythonTime(now)
+	if d, ok := s.socket.Receive(s.buf); ok {
+		busy = true
+		s.take(now, t, s.buf[:min(d.Len, len(s.buf))])
+	}
+	if s.strategy.Book().Died != "" {
+		s.died = now
+		return busy
+	}
+	if !s.socket.Roomy() {
+		return busy
+	}
+	p, ok := s.strategy.NextPacket(t)
+	if !ok {
+		return busy
+	}
+	wire := packet{seq: p.Seq, sent: p.SentAt, bytes: -1}
+	if p.Count {
+		wire.bytes = s.strategy.Book().SentBytes
+	}
+	s.out = wire.append(s.out[:0])
+	s.result.Sent++
+	s.result.SentBytes += uint64(len(s.out) + headers)
+	if p.Seq < s.top {
+		s.result.Again++
+	}
+	s.top = max(s.top, p.Seq+1)
+	s.send(s.out)
+	return true
+}
+
+func (s *sender) send(b []byte) { _ = s.socket.Send(s.peer, b) }
+
+// take takes an acknowledgment.
+func (s *sender) take(now clock.Time, t float64, b []byte) {
+	m, err := parse(b)
+	switch {
+	case err == nil && m.handshake:
+		return
+	case err != nil || m.fields&fieldsAck != fieldsAck:
+		s.result.Garbage++
+		return
+	}
+	s.strategy.ProcessAck(t, &Ack{Seq: m.seq, SentAt: m.sent, Bytes: m.bytes})
+	l := s.strategy.Book()
+	r := &s.result
+	r.MaxCwnd = max(r.MaxCwnd, l.Cwnd)
+	rtt := seconds(l.LastRTT)
+	if l.LastRTT > 0 {
+		r.MinRTT, r.MaxRTT, r.LastRTT = min(r.MinRTT, rtt), max(r.MaxRTT, rtt), rtt
+	}
+	if s.cfg.Record {
+		r.Points = append(r.Points, Point{
+			At: now.Sub(s.began), Seq: m.seq, RTT: rtt, Cwnd: l.Cwnd, Ssthresh: l.Ssthresh,
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package workload
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// all sends what a strategy has at now, and returns the segments' numbers.
+func all(s Strategy, now float64) (seqs []int) {
+	for p, ok := s.NextPacket(now); ok; p, ok = s.NextPacket(now) {
+		seqs = append(seqs, p.Seq)
+	}
+	return seqs
+}
+
+func ack(s Strategy, now float64, seq int) {
+	s.ProcessAck(now, &Ack{Seq: seq, SentAt: now - .2, Bytes: 49})
+}
+
+// Every third duplicate, of whatever it is, sends a fixed window back to what is missing, and
+// then the window is sent again.
+func TestAFixedWindowGoesBack(t *testing.T) {
+	f := NewFixedWindow(4)
+	assert.Equal(t, []int{0, 1, 2, 3}, all(f, 0))
+	assert.True(t, math.IsInf(f.Due(), 1))
+	ack(f, .2, 0)
+	assert.Equal(t, []int{4}, all(f, .2))
+	for range 2 {
+		ack(f, .3, 0)
+		assert.Empty(t, all(f, .3))
+	}
+	ack(f, .3, 0)
+	assert.Equal(t, []int{1, 2, 3, 4}, all(f, .3), "from what is missing on")
+	ack(f, .4, 3) // passes over 1 and 2
+	assert.Equal(t, []int{5, 6, 7}, all(f, .4))
+	ack(f, .5, 2)
+	b := f.Book()
+	assert.Equal(t, 3, b.DuplicateAcks, "nobody named 2 before: it counts as news")
+	assert.Equal(t, 3, b.AckCount)
+	assert.Equal(t, 4, b.NextAck)
+	assert.Equal(t, 6, b.TotalAcks)
+	assert.Equal(t, 3*49, b.SentBytes)
+	assert.InDelta(t, .6, b.RTT, 1e-9)
+}
+
+// The third duplicate of one segment sends the next of it again, halves the threshold and
+// begins with a window of one; what the next news says decides where it goes on.
+func TestTahoeSendsAgain(t *testing.T) {
+	s := NewTahoe(TahoeConfig{Ssthresh: 100, Cwnd: 8})
+	assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, all(s, 0))
+	ack(s, .2, 0)
+	assert.Equal(t, []int{8, 9}, all(s, .2), "slow start: a window of 9 from 1 on")
+	for range 3 {
+		ack(s, .3, 0)
+	}
+	b := s.Book()
+	assert.Equal(t, 1, b.Cwnd)
+	assert.Equal(t, 4, b.Ssthresh)
+	p, ok := s.NextPacket(.3)
+	require.True(t, ok)
+	assert.Equal(t, Packet{Seq: 1, SentAt: .3}, p)
+	assert.Empty(t, all(s, .4))
+	assert.InDelta(t, 1.3, s.Due(), 1e-9)
+	assert.Empty(t, all(s, 1.3), "not more than a second yet")
+	assert.Equal(t, []int{1}, all(s, 1.31))
+	ack(s, 1.5, 0)
+	assert.Equal(t, 1, b.Cwnd, "the fourth duplicate does nothing")
+	ack(s, 1.5, 4)
+	assert.Equal(t, 5, b.NextAck)
+	assert.Equal(t, 2, b.Cwnd)
+	assert.Equal(t, []int{5, 6}, all(s, 1.5), "it goes back to behind what is acknowledged")
+	ack(s, 1.6, 9)
+	assert.Equal(t, []int{7, 8, 9, 10, 11, 12}, all(s, 1.6),
+		"and does not look how far it had been before")
+	ack(s, 1.7, 8)
+	assert.Equal(t, 4, b.DuplicateAcks, "what it sent below is in its books again")
+	ack(s, 1.8, 12)
+	ack(s, 1.9, 8)
+	assert.Equal(t, 5, b.DuplicateAcks, "until there is news")
+}
+
+// A segment without an acknowledgment for four seconds is sent again, without any backing off,
+// once nothing else is to be sent.
+func TestTahoeTimesOut(t *testing.T) {
+	s := NewTahoe(TahoeConfig{Cwnd: 3})
+	assert.Equal(t, []int{0, 1, 2}, all(s, 0))
+	assert.InDelta(t, 4, s.Due(), 1e-9)
+	assert.Empty(t, all(s, 4))
+	for now := 4.1; now < 20; now += 4.1 {
+		assert.Equal(t, []int{0, 1, 2}, all(s, now))
+	}
+	assert.Equal(t, 3, s.Book().Cwnd, "and the window is what it was")
+	ack(s, 21, 2)
+	assert.Equal(t, []int{3, 4, 5, 6}, all(s, 21))
+}
+
+// An acknowledgment that was overtaken thrice asks for a segment that is forgotten: the
+// document's sender ends there.
+func TestTahoeDiesOfWhatItForgot(t *testing.T) {
+	s := NewTahoe(TahoeConfig{Cwnd: 6})
+	all(s, 0)
+	ack(s, .2, 5)
+	for range 3 {
+		assert.Empty(t, s.Book().Died)
+		ack(s, .3, 2)
+	}
+	assert.Equal(t, "KeyError: 3", s.Book().Died)
+}
+
+// As published, a Tahoe that begins with (10, 1) never leaves its slow start: with nothing
+// lost, each number is divisible by the window. The text has it grow by one a window.
+func TestTahoesWindowAsPublishedAndAsDescribed(t *testing.T) {
+	for _, even := range []bool{false, true} {
+		s := NewTahoe(TahoeConfig{Even: even})
+		const n = 100_000
+		var rounds, seq int
+		for ; seq < n; rounds++ {
+			flight := all(s, float64(rounds))
+			for range flight {
+				ack(s, float64(rounds)+.2, seq)
+				seq++
+			}
+		}
+		b := s.Book()
+		if even {
+			// 10 + 11 + … : the window after r rounds is r-3 + 10.
+			assert.InDelta(t, rounds+6, b.Cwnd, 2)
+			assert.InDelta(t, math.Sqrt(2*n), b.Cwnd, 15)
+		} else {
+			assert.Equal(t, seq+1, b.Cwnd)
+			assert.InDelta(t, math.Log2(n), float64(rounds), 1)
+		}
+	}
+}
+
+// Behind a loss the published window grows whenever it happens to divide a number, which is
+// nearly twice a round trip: not once, as a Tahoe does.
+func TestTahoesWindowGrowsTwiceARoundTrip(t *testing.T) {
+	s := NewTahoe(TahoeConfig{Ssthresh: 1, Cwnd: 100})
+	h := s.(*tahoe)
+	h.SeqNum, h.NextAck, h.end = 1_000_003, 1_000_003, 1_000_003
+	const rounds = 200
+	for r := range rounds {
+		for _, seq := range all(s, float64(r)) {
+			ack(s, float64(r)+.2, seq)
+		}
+	}
+	grown := float64(h.Cwnd-100) / rounds
+	t.Logf("%.2f a round trip", grown)
+	assert.Greater(t, grown, 1.5)
+	assert.Less(t, grown, 2.2)
+}

@@ -1,0 +1,210 @@
+package workload
+
+import (
+	"math"
+	"strconv"
+)
+
+// TahoeConfig describes a Tahoe. The zero one is the document's TahoeStrategy(10, 1).
+type TahoeConfig struct {
+	Ssthresh int // segments; 0: 10
+	Cwnd     int // segments, to begin with; 0: 1
+	// Even has the window grow by one whenever a window of segments is acknowledged, which is
+	// what the document says. What it does is to grow whenever the number of the segment is
+	// divisible by the window: each time as long as nothing was lost, and nearly twice a
+	// round trip after that.
+	Even bool
+}
+
+const (
+	// segmentTimeout is how old a segment without an acknowledgment gets before it is sent
+	// again, and retransmitRetry how long a retransmission waits for its own; in seconds.
+	segmentTimeout  = 4
+	retransmitRetry = 1
+)
+
+// segment is a packet that is kept.
+type segment struct {
+	seq  int
+	sent float64
+}
+
+// tahoe is the document's TahoeStrategy. Its dictionary of unacknowledged packets is taken
+// apart here: those from NextAck on, without a gap, in a ring; and those below, which it
+// sends after it has gone back too far, and forgets with the next news.
+type tahoe struct {
+	Ledger
+	even    bool
+	growth  int        // acknowledgments since the window grew, for Even
+	ring    []*segment // a power of two of them; those from NextAck to end are in use
+	end     int
+	stale   []*segment
+	scan    float64 // before then none of them has timed out
+	repeat  *segment
+	repeats bool // it was sent, at repeatAt
+	// repeatAt is when repeat was sent last.
+	repeatAt   float64
+	duplicated int // the segment that the last duplicate named; -1: there was none
+}
+
+// NewTahoe returns a Tahoe.
+func NewTahoe(cfg TahoeConfig) Strategy {
+	if cfg.Ssthresh == 0 {
+		cfg.Ssthresh = 10
+	}
+	if cfg.Cwnd == 0 {
+		cfg.Cwnd = 1
+	}
+	return &tahoe{
+		Ledger: Ledger{Cwnd: cfg.Cwnd, Ssthresh: cfg.Ssthresh}, even: cfg.Even,
+		ring: make([]*segment, 64), scan: math.Inf(1), duplicated: -1,
+	}
+}
+
+func (t *tahoe) at(seq int) **segment { return &t.ring[seq&(len(t.ring)-1)] }
+
+// find returns a segment that is not acknowledged, nil: there is none of that number.
+func (t *tahoe) find(seq int) *segment {
+	if seq >= t.NextAck {
+		if seq < t.end {
+			return *t.at(seq)
+		}
+		return nil
+	}
+	for _, s := range t.stale {
+		if s.seq == seq {
+			return s
+		}
+	}
+	return nil
+}
+
+// keep enters a segment that is sent, in place of an older one of its number.
+func (t *tahoe) keep(s *segment) {
+	t.scan = min(t.scan, s.sent+segmentTimeout)
+	if s.seq < t.NextAck {
+		for i := range t.stale {
+			if t.stale[i].seq == s.seq {
+				t.stale[i] = s
+				return
+			}
+		}
+		t.stale = append(t.stale, s)
+		return
+	}
+	if s.seq-t.NextAck == len(t.ring) {
+		more := make([]*segment, 2*len(t.ring))
+		for seq := t.NextAck; seq < t.end; seq++ {
+			more[seq&(len(more)-1)] = *t.at(seq)
+		}
+		t.ring = more
+	}
+	*t.at(s.seq) = s
+	t.end = max(t.end, s.seq+1)
+}
+
+func (t *tahoe) NextPacket(now float64) (Packet, bool) {
+	if t.repeats && now-t.repeatAt > retransmitRetry {
+		t.repeats = false
+	}
+	switch {
+	case t.repeat != nil && !t.repeats:
+		t.find(t.repeat.seq).sent = now
+		t.repeats, t.repeatAt = true, now
+		return t.repeat.packet(), true
+	case t.WindowIsOpen():
+		s := &segment{t.SeqNum, now}
+		t.keep(s)
+		t.SeqNum++
+		return s.packet(), true
+	case now > t.scan:
+		return t.timedOut(now)
+	}
+	return Packet{}, false
+}
+
+func (s *segment) packet() Packet { return Packet{Seq: s.seq, SentAt: s.sent} }
+
+// timedOut returns the first segment that is too old, or sets when one can be.
+func (t *tahoe) timedOut(now float64) (Packet, bool) {
+	oldest := math.Inf(1)
+	look := func(s *segment) bool {
+		oldest = min(oldest, s.sent)
+		return now-s.sent > segmentTimeout
+	}
+	for seq := t.NextAck; seq < t.end; seq++ {
+		if s := *t.at(seq); look(s) {
+			s.sent = now
+			return s.packet(), true
+		}
+	}
+	for _, s := range t.stale {
+		if look(s) {
+			s.sent = now
+			return s.packet(), true
+		}
+	}
+	t.scan = oldest + segmentTimeout
+	return Packet{}, false
+}
+
+func (t *tahoe) ProcessAck(now float64, a *Ack) {
+	t.TotalAcks++
+	t.LastRTT = 0
+	switch {
+	case t.find(a.Seq) == nil:
+		t.duplicate(a.Seq)
+	case a.Seq >= t.NextAck:
+		t.acknowledge(now, a)
+	}
+}
+
+// duplicate takes an acknowledgment of what is acknowledged.
+func (t *tahoe) duplicate(seq int) {
+	t.DuplicateAcks++
+	if t.duplicated == seq {
+		t.current++
+	} else {
+		t.duplicated, t.current = seq, 1
+	}
+	if t.current != 3 {
+		return
+	}
+	if t.repeat = t.find(seq + 1); t.repeat == nil {
+		t.Died = "KeyError: " + strconv.Itoa(seq+1)
+		return
+	}
+	t.Ssthresh = max(1, t.Cwnd/2)
+	t.Cwnd, t.growth = 1, 0
+}
+
+// acknowledge takes one that says something new.
+func (t *tahoe) acknowledge(now float64, a *Ack) {
+	if t.repeat != nil {
+		t.repeat, t.repeats, t.current = nil, false, 0
+		t.SeqNum = a.Seq + 1
+	}
+	for seq := t.NextAck; seq <= a.Seq; seq++ {
+		*t.at(seq) = nil
+	}
+	t.stale = t.stale[:0]
+	t.SentBytes = a.Bytes
+	t.measure(now, a)
+	t.growth++
+	switch {
+	case t.Cwnd < t.Ssthresh:
+		t.Cwnd, t.growth = t.Cwnd+1, 0
+	case t.even && t.growth >= t.Cwnd, !t.even && (a.Seq+1)%t.Cwnd == 0:
+		t.Cwnd, t.growth = t.Cwnd+1, 0
+	}
+}
+
+func (t *tahoe) Due() float64 {
+	switch {
+	case t.repeat != nil && !t.repeats, t.WindowIsOpen():
+		return 0
+	case t.repeats:
+		return min(t.scan, t.repeatAt+retransmitRetry)
+	}
+	return t.scan
+}

@@ -1,0 +1,312 @@
+package workload_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/sim/workload"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+const ms = time.Millisecond
+
+// bound is the longest round trip of the slow path with an empty way back: both wires and a
+// full queue, and a packet each way that is being sent.
+const bound = 176*ms + 26400*8*time.Second/2_435_000 + ms
+
+func addr(port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), port)
+}
+
+func runNotebook(
+	t *testing.T, n workload.NotebookNetwork, cfg workload.NotebookConfig, s ...workload.Strategy,
+) []workload.NotebookResult {
+	t.Helper()
+	r, _, err := n.Run(1, cfg, s...)
+	require.NoError(t, err)
+	for i := range r {
+		require.True(t, r[i].Finished, r[i].Failure)
+		require.LessOrEqual(t, r[i].NewAcks+r[i].DuplicateAcks, r[i].TotalAcks)
+		require.LessOrEqual(t, r[i].TotalAcks, int(r[i].Acks))
+	}
+	return r
+}
+
+// A window that the path and its queue hold is sent once a round trip, after the first.
+func TestAWindowARoundTrip(t *testing.T) {
+	const d = 10 * time.Second
+	for _, w := range []int{1, 30, 250, 300} {
+		cfg := workload.NotebookConfig{Duration: d}
+		r := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(w))[0]
+		t.Logf("W %d: %.0f bytes/s, %v", w, r.Throughput, r.MeanRTT)
+		share := (d - r.MeanRTT).Seconds() / d.Seconds()
+		assert.InEpsilon(t, float64(w)*80/r.MeanRTT.Seconds()*share, r.Throughput, .015)
+		assert.InDelta(t, 176.9, r.MeanRTT.Seconds()*1000, .7)
+		assert.GreaterOrEqual(t, r.MinRTT, 176*ms)
+		assert.LessOrEqual(t, r.MaxRTT, bound)
+		assert.Zero(t, r.DuplicateAcks)
+		assert.Zero(t, r.Again)
+		assert.Greater(t, r.AckBytes, r.Acks*88, "an acknowledgment weighs 88 to 98 bytes")
+		assert.Less(t, r.AckBytes, r.Acks*98)
+	}
+}
+
+// What has no room in the queue has a fixed window go back at every third duplicate, and send
+// its whole window again: nothing but that is what the path carries then. The same overload is
+// no harm to a TCP with a fixed window that sends again what is lost, only.
+func TestTheCollapseIsGoBackN(t *testing.T) {
+	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
+	for _, w := range []int{600, 1000} {
+		r := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(w))[0]
+		t.Logf("W %d: %.0f bytes/s, %.1f %% duplicates, %d of %d sent again", w, r.Throughput,
+			r.DuplicatePercent, r.Again, r.Sent)
+		assert.Less(t, r.Throughput, 10_000.0, "of 113000 with a window of 250")
+		assert.Greater(t, r.DuplicatePercent, 90.0)
+		assert.Greater(t, float64(r.Again), .95*float64(r.Sent))
+	}
+	goodput := map[string]float64{}
+	for _, recovery := range []string{"rack", "gbn"} {
+		l, err := workload.NotebookNetwork{}.Build(1)
+		require.NoError(t, err)
+		// 110 kB are more than the 54 of a round trip and the 26 of the queue.
+		knobs := tcp.Knobs{Congestion: "fixed", FixedWindow: 110_000, Recovery: recovery}
+		require.NoError(t, l.Left.Stack().TCP().SetKnobs(knobs))
+		left, right := &sim.Bulk{Send: 1 << 30}, &sim.Bulk{}
+		_, err = l.Bulk(left, right, 80, 20*time.Second)
+		require.NoError(t, err)
+		goodput[recovery] = float64(right.Received) / 20
+		t.Logf("TCP, %s: %.0f bytes/s", recovery, goodput[recovery])
+	}
+	assert.Greater(t, goodput["rack"], .6*2_435_000/8)
+	assert.Less(t, goodput["gbn"], .5*goodput["rack"])
+}
+
+// The receiver looks through all that it holds for each segment, so that behind a gap it takes far
+// less than the path carries, and its buffer is full: the document has 23,377 acknowledgments and
+// 1,277 bytes/s in 60 s, and 973 ms.
+func TestWhatIsHeldCostsTheReceiver(t *testing.T) {
+	var r [2]workload.NotebookResult
+	for i, held := range []time.Duration{-1, 2 * time.Microsecond} {
+		cfg := workload.NotebookConfig{Duration: 10 * time.Second, HeldCost: held}
+		r[i] = runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(1000))[0]
+		t.Logf("%v for each: %s", held, r[i].Text(1))
+	}
+	assert.Zero(t, r[0].Overflowed)
+	assert.NotZero(t, r[1].Overflowed)
+	assert.Less(t, r[1].TotalAcks, r[0].TotalAcks/2)
+}
+
+// One process receives for all senders: together they get what one would, and what one has in
+// its buffer the other waits for.
+func TestSendersShareAReceiver(t *testing.T) {
+	cfg := workload.NotebookConfig{Duration: 5 * time.Second, ReceiverCost: 2 * time.Millisecond, HeldCost: -1}
+	one := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(200))[0]
+	assert.InEpsilon(t, 500, float64(one.TotalAcks)/5, .1, "an acknowledgment in 2 ms")
+	two := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(200), workload.NewFixedWindow(1))
+	assert.InEpsilon(t, one.TotalAcks, two[0].TotalAcks+two[1].TotalAcks, .02)
+	assert.Greater(t, two[1].MeanRTT, 350*ms, "behind the 200 of the other")
+}
+
+// Congestion avoidance from a window of 10 on, without loss: 10, 11, 12 … segments in the
+// round trips of 240 s make 10t/R + t²/2R². The link and its queue do not matter: the run is
+// too short to fill them.
+func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
+	d := 60 * time.Second
+	if testenv.Long() {
+		d = 240 * time.Second
+	}
+	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
+	s := workload.NewTahoe(workload.TahoeConfig{Cwnd: 10, Even: true})
+	// A receiver that takes 80 µs keeps up with 1,357 segments a round trip; the default, 150, does
+	// not.
+	r := runNotebook(t, n, workload.NotebookConfig{Duration: d, ReceiverCost: 80 * time.Microsecond}, s)[0]
+	rounds := d.Seconds() / r.MeanRTT.Seconds()
+	want := 10*rounds + rounds*rounds/2
+	t.Logf("%d acknowledgments, want %.0f", r.NewAcks, want)
+	assert.InEpsilon(t, want, float64(r.NewAcks), .02)
+	assert.Zero(t, r.DuplicateAcks)
+	assert.InDelta(t, 176.01, r.MeanRTT.Seconds()*1000, .05)
+	assert.InDelta(t, rounds+10, float64(r.MaxCwnd), 3)
+}
+
+// As published it is another matter: it doubles each round trip until something is lost, which
+// is in the receiver's socket, and comes back at twice the slope that a Tahoe has. The document
+// has 649,011 acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
+func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
+	testenv.NeedNoRace(t)
+	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
+	// With ends that take no time the queue is what overflows.
+	free := workload.NotebookConfig{Duration: 3 * time.Second, SenderCost: -1, ReceiverCost: -1}
+	r := runNotebook(t, n, free, workload.NewTahoe(workload.TahoeConfig{}))[0]
+	assert.Zero(t, r.Overflowed)
+	assert.Greater(t, r.MaxCwnd, (1_104_620+2_200_000)/81)
+	if !testenv.Long() {
+		return
+	}
+	cfg := workload.NotebookConfig{Duration: 240 * time.Second, HeldCost: -1} // as preset tahoe-high-published
+	r = runNotebook(t, n, cfg, workload.NewTahoe(workload.TahoeConfig{}))[0]
+	t.Logf("%s overflowed %d, largest window %d", r.Text(1), r.Overflowed, r.MaxCwnd)
+	assert.NotZero(t, r.Overflowed)
+	assert.NotZero(t, r.DuplicateAcks)
+	assert.Less(t, r.DuplicatePercent, 2.0)
+	assert.Less(t, r.MeanRTT, 190*ms, "the queue stays empty")
+	assert.Greater(t, r.Throughput, 100_000.0)
+	assert.Less(t, r.Throughput, 1_000_000.0, "of 12.5 million")
+}
+
+// A link of one rate both ways has no room for acknowledgments that are longer than the data:
+// the queue on the way back, which has no end, is what the sender's round trips are made of.
+func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
+	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(243_500), Queue: 2640}
+	cfg := workload.NotebookConfig{Duration: 30 * time.Second, Record: true}
+	s := workload.NewTahoe(workload.TahoeConfig{Even: true})
+	r := runNotebook(t, n, cfg, s)[0]
+	fill := 243_500. / 8 / 97 * r.MinRTT.Seconds() // of acknowledgments in a round trip
+	for _, p := range r.Points {
+		if float64(p.Cwnd) < .9*fill {
+			require.Less(t, p.RTT, r.MinRTT+20*ms, "at %v", p.At)
+		}
+	}
+	require.Greater(t, float64(r.MaxCwnd), 1.5*fill)
+	assert.Zero(t, r.DuplicateAcks, "nothing waits on the way there")
+	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*r.MinRTT.Seconds(), r.LastRTT.Seconds(), .05)
+}
+
+// Senders that share the path: two that do not heed it spoil it for both, one spoils it for a
+// Tahoe, and two Tahoes share it.
+func TestSendersShareThePath(t *testing.T) {
+	testenv.NeedNoRace(t)
+	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
+	two := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(1000), workload.NewFixedWindow(1000))
+	for _, r := range two {
+		assert.Less(t, r.Throughput, 10_000.0)
+		assert.Greater(t, r.DuplicatePercent, 90.0)
+	}
+	mixed := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewTahoe(workload.TahoeConfig{}),
+		workload.NewFixedWindow(600))
+	t.Logf("Tahoe %d acknowledgments, fixed window %d", mixed[0].TotalAcks, mixed[1].TotalAcks)
+	assert.Less(t, mixed[0].TotalAcks, 100)
+	assert.Greater(t, mixed[1].TotalAcks, 100*mixed[0].TotalAcks)
+
+	cfg.Duration = 120 * time.Second
+	if !testenv.Long() {
+		return
+	}
+	r := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewTahoe(workload.TahoeConfig{}),
+		workload.NewTahoe(workload.TahoeConfig{}))
+	x, y := r[0].Throughput, r[1].Throughput
+	t.Logf("two Tahoes: %.0f, %.0f", x, y)
+	assert.Greater(t, (x+y)*(x+y)/(2*(x*x+y*y)), .9, "Jain's index")
+}
+
+// The acknowledgment after a mended hole carries the time of the segment's first arrival, so
+// that the "round trip" counts the recovery: nothing on the path takes that long.
+func TestStoredStampsMeasureRecoveries(t *testing.T) {
+	n := workload.NotebookNetwork{Loss: netem.ListedLoss{200}}
+	cfg := workload.NotebookConfig{Duration: 5 * time.Second, Record: true}
+	r := runNotebook(t, n, cfg, workload.NewTahoe(workload.TahoeConfig{Even: true}))[0]
+	assert.NotZero(t, r.DuplicateAcks)
+	assert.NotZero(t, r.Again)
+	assert.Greater(t, r.MaxRTT, 300*ms)
+	late := 0
+	for _, p := range r.Points {
+		if p.RTT > 180*ms {
+			late++
+		}
+	}
+	assert.Equal(t, 1, late)
+	assert.Len(t, r.Points, r.TotalAcks)
+	assert.Less(t, r.MinRTT, 177*ms)
+}
+
+func TestNotebookOfTheSameSeed(t *testing.T) {
+	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
+	n := workload.NotebookNetwork{Loss: netem.UniformLoss(.01)}
+	play := func(seed uint64) ([]workload.NotebookResult, uint64) {
+		r, hash, err := n.Run(seed, cfg, workload.NewTahoe(workload.TahoeConfig{}))
+		require.NoError(t, err)
+		return r, hash
+	}
+	one, hash := play(1)
+	again, same := play(1)
+	assert.Equal(t, one, again)
+	assert.Equal(t, hash, same)
+	_, other := play(2)
+	assert.NotEqual(t, hash, other)
+}
+
+// What is lost of the handshake is asked for again, and data counts as an answer; who never
+// answers is given up.
+func TestHandshakes(t *testing.T) {
+	cfg := workload.NotebookConfig{Duration: 3 * time.Second}
+	n := workload.NotebookNetwork{Loss: netem.ListedLoss{1}} // the answer
+	r := runNotebook(t, n, cfg, workload.NewFixedWindow(4))[0]
+	assert.InEpsilon(t, 4*80/.1767, r.Throughput, .1)
+
+	l, err := workload.NotebookNetwork{}.Build(1)
+	require.NoError(t, err)
+	sim.End{Host: l.Right}.Cut(true)
+	a, err := new(workload.Process).Attach(l.Left, l.Right, addr(5000), workload.NewFixedWindow(4), cfg)
+	require.NoError(t, err)
+	l.At(l.Now().Add(2500*ms), func(clock.Time) { sim.End{Host: l.Right}.Cut(false) })
+	require.Equal(t, "was not begun", a.Result().Failure)
+	require.True(t, l.RunUntil(time.Minute, a.Done))
+	assert.True(t, a.Result().Finished)
+	assert.Equal(t, 3*time.Second+88*ms+3*time.Second, l.Elapsed().Round(ms))
+
+	l, err = workload.NotebookNetwork{}.Build(1)
+	require.NoError(t, err)
+	sim.End{Host: l.Right}.Cut(true)
+	a, err = new(workload.Process).Attach(l.Left, l.Right, addr(5000), workload.NewFixedWindow(4), cfg)
+	require.NoError(t, err)
+	require.True(t, l.RunUntil(time.Minute, a.Done))
+	assert.Equal(t, "no handshake", a.Result().Failure)
+	assert.False(t, a.Result().Finished)
+	assert.Equal(t, 10*time.Second, l.Elapsed())
+}
+
+// What the results say is what the document prints.
+func TestResultsAreShownAsTheDocumentDoes(t *testing.T) {
+	r := workload.NotebookResult{
+		TotalAcks: 356153, DuplicateAcks: 3932, DuplicatePercent: 1.104020,
+		Throughput: 116953.3333333, MeanRTT: 211311396 * time.Nanosecond,
+	}
+	assert.Equal(t, `Results for sender 53812:
+Total Acks: 356153
+Num Duplicate Acks: 3932
+% duplicate acks: 1.104020
+Throughput (bytes/s): 116953.333333
+Average RTT (ms): 211.311396
+`, r.Text(53812))
+}
+
+func TestNotebookConfigurationsThatCannotBe(t *testing.T) {
+	for _, c := range []workload.NotebookConfig{
+		{Duration: -1}, {SenderCost: time.Minute}, {Buffer: -1}, {Window: 1},
+	} {
+		_, _, err := workload.NotebookNetwork{}.Run(1, c, workload.NewFixedWindow(1))
+		assert.ErrorIs(t, err, workload.ErrNotebookConfig, "%+v", c)
+	}
+	for _, s := range []workload.Strategy{
+		workload.NewFixedWindow(0), workload.NewTahoe(workload.TahoeConfig{Cwnd: -1}),
+		workload.NewTahoe(workload.TahoeConfig{Ssthresh: -1}),
+	} {
+		_, _, err := workload.NotebookNetwork{}.Run(1, workload.NotebookConfig{}, s)
+		assert.ErrorIs(t, err, workload.ErrNotebookConfig)
+	}
+	l, err := workload.NotebookNetwork{}.Build(1)
+	require.NoError(t, err)
+	for i, want := range []bool{true, false} {
+		_, err = new(workload.Process).Attach(l.Left, l.Right, addr(5000), workload.NewFixedWindow(1),
+			workload.NotebookConfig{})
+		assert.Equal(t, want, err == nil, "the %d.", i)
+	}
+}

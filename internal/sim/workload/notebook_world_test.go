@@ -1,0 +1,87 @@
+package workload
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// NotebookNetwork is the document's path: a mahimahi shell with the receivers in it, and the
+// senders outside. The zero Network is that of its slow experiments.
+type NotebookNetwork struct {
+	// Rate is of both directions; nil: 2,435,000 bit/s, which is the mean of the trace that
+	// is called 2.64 Mbit/s. PacketOverhead is what a packet costs beside its own bytes; 0:
+	// the 4 that mahimahi counts; negative: nothing, where Rate counts them itself.
+	Rate           netem.Rate
+	PacketOverhead int
+	// Delay is that of each direction; 0: 88 ms.
+	Delay time.Duration
+	// Queue is the downlink's in bytes; 0: 26400. The uplink's has no end.
+	Queue int
+	// Loss is the downlink's; nil: none.
+	Loss netem.Loss
+}
+
+const (
+	defaultRate     = netem.BitsPerSecond(2_435_000)
+	defaultOverhead = 4
+	defaultDelay    = 88 * time.Millisecond
+	defaultQueue    = 26400
+	firstPort       = 5000
+)
+
+// Build returns the network as a world: the senders' host is on the left.
+func (n NotebookNetwork) Build(seed uint64) (*sim.Line, error) {
+	if n.Rate == nil {
+		n.Rate = defaultRate
+	}
+	if n.PacketOverhead == 0 {
+		n.PacketOverhead = defaultOverhead
+	}
+	if n.Delay == 0 {
+		n.Delay = defaultDelay
+	}
+	if n.Queue == 0 {
+		n.Queue = defaultQueue
+	}
+	up := netem.Config{Rate: n.Rate, Overhead: max(0, n.PacketOverhead), Delay: n.Delay}
+	down := up
+	down.Queue, down.Loss = netem.DropTail{Bytes: n.Queue}, n.Loss
+	return sim.NewLine(seed, sim.LineConfig{Wires: []sim.Wire{{AB: down, BA: up}}})
+}
+
+// Run has senders of these strategies share the network and a receivers' process for cfg.Duration.
+// Two runs with one hash went the same way.
+func (n NotebookNetwork) Run(seed uint64, cfg NotebookConfig, strategies ...Strategy) (
+	results []NotebookResult, hash uint64, err error,
+) {
+	l, err := n.Build(seed)
+	if err != nil {
+		return nil, 0, err
+	}
+	apps := make([]*NotebookApp, len(strategies))
+	here := netip.AddrFrom4([4]byte{10, 0, 0, 1})
+	var process Process
+	for i, s := range strategies {
+		at := netip.AddrPortFrom(here, uint16(firstPort+i))
+		if apps[i], err = process.Attach(l.Left, l.Right, at, s, cfg); err != nil {
+			return nil, 0, err
+		}
+	}
+	over := func() bool {
+		for _, a := range apps {
+			if !a.Done() {
+				return false
+			}
+		}
+		return true
+	}
+	// The handshakes take their time, too.
+	l.RunUntil(cfg.withDefaults().Duration+(handshakeTries+1)*handshakeRetry, over)
+	for _, a := range apps {
+		results = append(results, a.Result())
+	}
+	return results, l.Hash(), nil
+}

@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// ErrObjectsConfig is wrapped by what is wrong with a Config.
+var ErrObjectsConfig = errors.New("objects: impossible configuration")
+
+// Arm is a way to transfer objects.
+type Arm uint8
+
+// The arms.
+const (
+	// RDT is the reliable data transfer over UDP.
+	RDT Arm = iota
+	// Sequential is one TCP connection with one object after the other, each behind its
+	// length in 16 characters, as in the document.
+	Sequential
+	// Interleaved is one TCP connection on which the objects take turns, a chunk each: what
+	// is lost of one holds up all.
+	Interleaved
+	// Parallel is a TCP connection for each object.
+	Parallel
+	numArms
+)
+
+var armNames = [numArms]string{"rdt", "sequential", "interleaved", "parallel"}
+
+// String returns the arm's name.
+func (a Arm) String() string {
+	if a < numArms {
+		return armNames[a]
+	}
+	return "unknown arm"
+}
+
+// ObjectsConfig is what is transferred, and how. The zero Config is the document's, by RDT.
+type ObjectsConfig struct {
+	Arm Arm
+	// Name is of the flow's random streams, which its objects are made of; empty: "objects".
+	Name string
+	// Seed is what the random bytes of the objects are drawn from; 0: the world's own.
+	Seed uint64
+	// Pairs is how many small objects there are, and how many large ones; 0: 10.
+	Pairs int
+	// Small and Large are how many random bytes an object of each kind is made of; 0: 7400
+	// and 740000, which are 9998 and 999651 bytes of text.
+	Small, Large int
+	// SmallestFirst sends the small objects before the large ones, one after the other. It
+	// has no meaning where objects take turns.
+	SmallestFirst bool
+	// RDT is how both ends of that arm are; its zero is the document's.
+	RDT rdt.Config
+	// Buffer is the receive buffer of that arm's two sockets in bytes; 0: 16 MiB, as in the
+	// document: a window of 1120 packets arrives at once, which Linux's default drops.
+	Buffer int
+	// Cost is what it takes that arm's two ends to send a packet, one after the other; 0: 20
+	// µs, about what Python takes for a header, a digest and a system call; negative: no time.
+	// Then a window leaves at once, and what is sent again waits behind all of it: so most of
+	// what is lost waits for its time-out.
+	Cost time.Duration
+	// ReadCost is what it takes the client to read from a TCP connection once, 1024 bytes at the
+	// most, as the document's does; 0: no time, and it reads all there is.
+	ReadCost time.Duration
+	// Chunk is how many bytes of an object a turn of the arm Interleaved has; 0: 1325.
+	Chunk int
+	// Opened is given each connection of the server's before anything happens on it; nil: nobody
+	// looks.
+	Opened func(*sim.Conn)
+}
+
+const (
+	defaultPairs  = 10
+	defaultSmall  = 7400
+	defaultLarge  = 740_000
+	objectsBuffer = 16 << 20
+	defaultChunk  = 1325
+	defaultCost   = 20 * time.Microsecond
+	maxRandom     = 1 << 26 // bytes of an object, and of all
+)
+
+func (c ObjectsConfig) withDefaults() ObjectsConfig {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{
+		{&c.Pairs, defaultPairs},
+		{&c.Small, defaultSmall},
+		{&c.Large, defaultLarge},
+		{&c.Buffer, objectsBuffer},
+		{&c.Chunk, defaultChunk},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if c.Cost == 0 {
+		c.Cost = defaultCost
+	}
+	if c.Name == "" {
+		c.Name = "objects"
+	}
+	return c
+}
+
+func (c *ObjectsConfig) validate() error {
+	switch {
+	case c.Arm >= numArms:
+		return fmt.Errorf("%w: arm %d", ErrObjectsConfig, c.Arm)
+	case c.Pairs < 1 || c.Pairs > rdt.MaxObjects/2:
+		return fmt.Errorf("%w: %d pairs: want 1 to %d", ErrObjectsConfig, c.Pairs, rdt.MaxObjects/2)
+	case c.Small < 1 || c.Large < 1 || c.Small > maxRandom || c.Large > maxRandom ||
+		c.Pairs*(c.Small+c.Large) > maxRandom:
+		return fmt.Errorf("%w: %d times %d and %d bytes: want 1 to %d in all", ErrObjectsConfig,
+			c.Pairs, c.Small, c.Large, maxRandom)
+	case c.Cost > time.Second || c.ReadCost < 0 || c.ReadCost > time.Second:
+		return fmt.Errorf("%w: a cost of %v, and %v to read: want up to 1s", ErrObjectsConfig,
+			c.Cost,
+			c.ReadCost)
+	case c.Buffer < 0 || c.Buffer > 1<<30 || c.Chunk < 1 || c.Chunk > maxChunk:
+		return fmt.Errorf("%w: a buffer of %d bytes, chunks of %d", ErrObjectsConfig, c.Buffer,
+			c.Chunk)
+	}
+	return nil
+}

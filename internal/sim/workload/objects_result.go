@@ -1,0 +1,147 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// ObjectsResult is what a transfer has come to so far.
+type ObjectsResult struct {
+	// Finished says that all objects have arrived and are what they were; Failure says what
+	// happened if not.
+	Finished bool
+	Failure  string
+	// Took is from the beginning to the last byte of the last object, or until now.
+	Took time.Duration
+	// Objects are in the document's order, whatever they were sent in.
+	Objects []Object
+	// Complete is how many have arrived, Bytes what they come to.
+	Complete int
+	Bytes    uint64
+
+	// What the server sent until then, in packets. Data had bytes of objects in them, or
+	// ends, of which Again had been sent before; the rest of Sent had not. SentBytes are the
+	// payloads of UDP, or of TCP, repeats included.
+	Sent, Data, Again, SentBytes uint64
+	// ClientSent are the client's packets: acknowledgments, and requests.
+	ClientSent uint64
+	// Timeouts are packets of RDT that timed out, and time-outs of TCP; Recoveries the packets
+	// of RDT that were sent again early, and fast recoveries of TCP.
+	Timeouts, Recoveries uint64
+	// Damaged are packets of RDT that a checksum of its own found out, Overflowed those that
+	// a socket had no room for.
+	Damaged, Overflowed uint64
+}
+
+// Object is what became of an object. Times count from the beginning.
+type Object struct {
+	Name string
+	Size int
+	// Began is when the first byte arrived, Done when the last did.
+	Began, Done time.Duration
+	// Complete says that all of it has arrived, Verified that it is what it was.
+	Complete, Verified bool
+}
+
+// Packets returns how many packets of data there were, each counted once.
+func (r *ObjectsResult) Packets() uint64 { return r.Data - r.Again }
+
+// ObjectsApp is a server of objects and its client.
+type ObjectsApp struct {
+	world   *sim.World
+	items   []item
+	began   clock.Time
+	counts  func(r *ObjectsResult) // what the arm counts; frozen at the end
+	objects []Object
+	left    int // objects that have not arrived and not failed
+	result  ObjectsResult
+	over    bool
+}
+
+func newApp(client *sim.Host, items []item) *ObjectsApp {
+	w := client.World()
+	a := &ObjectsApp{world: w, began: w.Now(), items: items}
+	for i := range a.items {
+		o := &a.items[i]
+		a.objects = append(a.objects, Object{Name: o.name, Size: len(o.data)})
+	}
+	a.left = len(a.items)
+	return a
+}
+
+// Done reports whether everything has arrived, or never will.
+func (a *ObjectsApp) Done() bool { return a.over }
+
+// Result returns what the transfer has come to, at the end or on the way there.
+func (a *ObjectsApp) Result() ObjectsResult {
+	r := a.result
+	if !a.over {
+		a.fill(&r)
+		r.Failure = a.missing(&r, "was not done")
+	}
+	return r
+}
+
+// fill completes a result with what is so now.
+func (a *ObjectsApp) fill(r *ObjectsResult) {
+	r.Took = a.world.Now().Sub(a.began)
+	r.Objects = append([]Object(nil), a.objects...)
+	r.Complete, r.Bytes = 0, 0
+	for i := range r.Objects {
+		if o := &r.Objects[i]; o.Complete {
+			r.Complete++
+			r.Bytes += uint64(o.Size)
+		}
+	}
+	a.counts(r)
+}
+
+func (a *ObjectsApp) missing(r *ObjectsResult, what string) string {
+	return fmt.Sprintf("%s: %d of %d objects", what, r.Complete, len(a.items))
+}
+
+// begin notes that something of an object has arrived.
+func (a *ObjectsApp) begin(i int, at clock.Time) { a.objects[i].Began = at.Sub(a.began) }
+
+// complete notes that an object has arrived, and whether it is what it was.
+func (a *ObjectsApp) complete(i int, at clock.Time, right bool) {
+	o := &a.objects[i]
+	o.Done, o.Complete, o.Verified = at.Sub(a.began), true, right
+	if a.left--; a.left == 0 {
+		a.end("")
+	}
+}
+
+// fail notes that an object will not arrive.
+func (a *ObjectsApp) fail(why string) {
+	if a.result.Failure == "" {
+		a.result.Failure = why
+	}
+	if a.left--; a.left == 0 {
+		a.end(a.result.Failure)
+	}
+}
+
+// end freezes the result. An empty failure means success, if everything is what it was.
+func (a *ObjectsApp) end(failure string) {
+	if a.over {
+		return
+	}
+	a.over = true
+	r := &a.result
+	a.fill(r)
+	if failure == "" {
+		failure = r.Failure
+	}
+	for i := range r.Objects {
+		if o := &r.Objects[i]; failure == "" && !o.Verified {
+			failure = o.Name + " is not what it was"
+		}
+	}
+	if r.Finished = failure == ""; !r.Finished {
+		r.Failure = a.missing(r, failure)
+	}
+}

@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// Shelf keeps the objects that were made last. All cells of a sweep have the same ones, for the
+// seed decides, and making ten million bytes takes as long as moving them. Nobody writes to
+// objects, so that who comes next finds them as they were made. The zero Shelf is empty; one
+// owner calls it.
+type Shelf struct {
+	label label
+	items []item
+}
+
+// label is what objects are made from.
+type label struct {
+	first, second       uint64 // numbers of their random stream
+	pairs, small, large int
+}
+
+// take returns the objects that cfg asks for, of the random stream of that name.
+func (s *Shelf) take(w *sim.World, name string, cfg *ObjectsConfig) []item {
+	r := source(w, name, cfg)
+	l := label{r.Uint64(), r.Uint64(), cfg.Pairs, cfg.Small, cfg.Large}
+	if s.items == nil || s.label != l {
+		s.label, s.items = l, makeItems(cfg, source(w, name, cfg))
+	}
+	return s.items
+}
+
+// source is the random stream of that name, from its beginning.
+func source(w *sim.World, name string, cfg *ObjectsConfig) *rand.Rand {
+	if cfg.Seed != 0 {
+		return netem.Streams(cfg.Seed)(name)
+	}
+	return w.Rand(name)
+}
+
+// Attach is the package's Attach with objects from the shelf.
+func (s *Shelf) Attach(
+	client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig,
+) (*ObjectsApp, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	a := newApp(client, s.take(client.World(), client.Name()+" "+cfg.Name, &cfg))
+	arm := attachTCP
+	if cfg.Arm == RDT {
+		arm = attachRDT
+	}
+	if err := arm(a, client, server, at, &cfg); err != nil {
+		return nil, err
+	}
+	return a, nil
+}

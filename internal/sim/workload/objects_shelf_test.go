@@ -1,0 +1,34 @@
+package workload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidepool-net/tidepool/internal/sim"
+)
+
+// What a shelf has is what would have been made anew: by the world's seed, the name and the
+// sizes.
+func TestAShelfHasWhatWouldBeMade(t *testing.T) {
+	var shelf Shelf
+	cfg := ObjectsConfig{Pairs: 2, Small: 30, Large: 3000}.withDefaults()
+	one := shelf.take(sim.New(1), "a", &cfg)
+	assert.Equal(t, makeItems(&cfg, sim.New(1).Rand("a")), one)
+	assert.Same(t, &one[0], &shelf.take(sim.New(1), "a", &cfg)[0], "of another cell")
+	other := cfg
+	other.Small = 31
+	for name, items := range map[string][]item{
+		"seed": shelf.take(sim.New(2), "a", &cfg),
+		"name": shelf.take(sim.New(1), "b", &cfg),
+		"size": shelf.take(sim.New(1), "a", &other),
+	} {
+		assert.NotEqual(t, one[1].data, items[1].data, name)
+	}
+	assert.Equal(t, one, shelf.take(sim.New(1), "a", &cfg))
+
+	// A seed of its own: the worlds of all trials have the same objects.
+	cfg.Seed = 1
+	assert.Equal(t, one, shelf.take(sim.New(2), "a", &cfg))
+	assert.Same(t, &shelf.take(sim.New(2), "a", &cfg)[0], &shelf.take(sim.New(3), "a", &cfg)[0])
+}

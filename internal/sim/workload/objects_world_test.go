@@ -1,0 +1,62 @@
+package workload
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/sim"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// ObjectsNetwork is two hosts and the wire between them. The zero Network does nothing to packets.
+type ObjectsNetwork struct {
+	// Down is what the wire does on the way from the server to the client, Up on the way back.
+	// The document put its netem rules on a container's only interface.
+	Down, Up netem.Config
+	// TCP is how both hosts' TCP is.
+	TCP tcp.Config
+	// MTU is the wire's; 0: stack.DefaultMTU.
+	MTU int
+	// Limit is how much time a run has; 0: five minutes. One that has not finished by then
+	// says so.
+	Limit time.Duration
+}
+
+const (
+	defaultLimit = 5 * time.Minute
+	serverPort   = 65432 // as in the document
+)
+
+// Build returns the network as a world: the client's host is on the left.
+func (n ObjectsNetwork) Build(seed uint64) (*sim.Line, error) {
+	return sim.NewLine(seed, sim.LineConfig{
+		Left: n.TCP, Right: n.TCP, Wires: []sim.Wire{{AB: n.Up, BA: n.Down, MTU: n.MTU}},
+	})
+}
+
+// Run transfers the objects once. Two runs with one hash went the same way.
+func (n ObjectsNetwork) Run(seed uint64, cfg ObjectsConfig) (r ObjectsResult, hash uint64, err error) {
+	l, err := n.Build(seed)
+	if err != nil {
+		return ObjectsResult{}, 0, err
+	}
+	a, err := AttachObjects(l.Left, l.Right, l.Address(serverPort), cfg)
+	if err != nil {
+		return ObjectsResult{}, 0, err
+	}
+	limit := n.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	l.RunUntil(limit, a.Done)
+	return a.Result(), l.Hash(), nil
+}
+
+// AttachObjects has a client on one host fetch objects from a server on the other, whose address
+// and port are at. How TCP is, is the hosts' configuration. Errors: ErrConfig, what rdt.Config has
+// against itself, and that the port is taken.
+func AttachObjects(client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig) (*ObjectsApp, error) {
+	var shelf Shelf
+	return shelf.Attach(client, server, at, cfg)
+}
