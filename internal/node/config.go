@@ -24,7 +24,7 @@ import (
 type Config struct {
 	// LNX describes the node; required.
 	LNX *lnx.Config
-	// Reread reads the file of LNX again, for control.Reload; nil: it is of none.
+	// Reread reads the file of LNX again, for package reload; nil: it is of none.
 	Reread func() (*lnx.Config, error)
 	// LogLevel is what the setting log.level turns; nil: there is no log.
 	LogLevel *slog.LevelVar
@@ -80,7 +80,7 @@ func (n *Node) openDevices() error {
 	c := n.cfg.LNX
 	n.ifaceDevice = make([]int, len(c.Interfaces))
 	n.attached = make([]bool, len(c.Interfaces))
-	w := wiring{file: c}
+	w := Wiring{File: c}
 	for _, faces := range w.groups() {
 		if d := n.cfg.Devices[c.Interfaces[faces[0]].Name]; d != nil {
 			if err := n.attach(d, linkInterface(c, faces[0])); err != nil {
@@ -186,6 +186,15 @@ func (n *Node) watch(d link.Device, token int) error {
 	return n.waiter.Add(d.FD(), token)
 }
 
+// Rehearse makes the stack that a new node would have of a file, and forgets it: what that refuses
+// is told before anything changes.
+func (n *Node) Rehearse(c *lnx.Config) error {
+	trial := &Node{cfg: n.cfg, start: n.start}
+	trial.cfg.LNX = c
+	_, err := stack.New(n.now(), trial.stackConfig())
+	return err
+}
+
 // stackConfig translates the file into the stack's terms.
 func (n *Node) stackConfig() stack.Config {
 	c := n.cfg.LNX
@@ -203,7 +212,7 @@ func (n *Node) stackConfig() stack.Config {
 		}
 	}
 	cfg.TCP = n.tcpConfig()
-	cfg.Knobs = internetKnobs(c)
+	cfg.Knobs = InternetKnobs(c)
 	cfg.TimeOfDay = n.start.UTC().Sub(n.start.UTC().Truncate(24*time.Hour)) - 1 // now begins at 1
 	seed := n.cfg.Seed
 	if seed == 0 {
@@ -269,8 +278,8 @@ func (n *Node) tcpConfig() tcp.Config {
 	return cfg
 }
 
-// internetKnobs is how a file sets them.
-func internetKnobs(c *lnx.Config) (k stack.Knobs) {
+// InternetKnobs is how a file sets them.
+func InternetKnobs(c *lnx.Config) (k stack.Knobs) {
 	k.ICMP = stack.ICMPKnobs{
 		Errors:   icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
 		NoErrors: c.ICMP.NoErrors, NoEcho: c.ICMP.NoEcho, NoTimestamp: c.ICMP.NoTimestamp,
@@ -351,8 +360,8 @@ type realDevice interface {
 	Neighbors(id int) []link.NeighborInfo
 }
 
-// underneath is what an interface stands on: a UDP address, or "tun:DEV".
-func underneath(f *lnx.Interface) string {
+// UnderneathOf is what an interface stands on: a UDP address, or "tun:DEV".
+func UnderneathOf(f *lnx.Interface) string {
 	if f.Tun != nil {
 		return "tun:" + f.Tun.Device
 	}
@@ -366,5 +375,5 @@ func (n *Node) Underneath(i int) string {
 	if n.cfg.Devices[f.Name] != nil {
 		return "in process"
 	}
-	return underneath(f)
+	return UnderneathOf(f)
 }

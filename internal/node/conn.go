@@ -119,7 +119,7 @@ func (c *Conn) AwaitDelivery(ctx context.Context) error {
 // Guard has TCP find out, after half a minute, that a silent peer is gone: who only receives has
 // nothing in flight that would time out. It does not wait for the loop.
 func (c *Conn) Guard() {
-	c.node.post(func(now clock.Time) {
+	c.node.Post(func(now clock.Time) {
 		if !c.gone {
 			c.tc.SetKeepalive(now, guarded)
 		}

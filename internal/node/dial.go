@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -52,7 +53,7 @@ func (n *Node) dial(
 			n.adopt(c, nil)
 		}
 	})
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err = cmp.Or(callErr, NetError(err)); err != nil {
 		return fail(err)
 	}
 	if err := c.awaitAnswer(ctx, c.Abort); err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -274,7 +275,7 @@ func (d *duplex) RemoteAddr() net.Addr { return d.addr(d.peer()) }
 
 // SetDeadline sets both deadlines.
 func (d *duplex) SetDeadline(t time.Time) error {
-	return firstError(d.SetReadDeadline(t), d.SetWriteDeadline(t))
+	return cmp.Or(d.SetReadDeadline(t), d.SetWriteDeadline(t))
 }
 
 // SetReadDeadline makes Read give up at t; the zero time means never.
@@ -294,15 +295,6 @@ func (d *duplex) SetWriteDeadline(t time.Time) error {
 	}
 	d.out.by.set(d.node, t)
 	d.out.ready.ring()
-	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"sync/atomic"
@@ -99,7 +100,7 @@ func (e *ends) end() {
 
 // SetDeadline sets both deadlines.
 func (e *ends) SetDeadline(t time.Time) error {
-	return firstError(e.SetReadDeadline(t), e.SetWriteDeadline(t))
+	return cmp.Or(e.SetReadDeadline(t), e.SetWriteDeadline(t))
 }
 
 // SetReadDeadline makes reads give up at t; the zero time means never.

@@ -2,9 +2,6 @@ package node
 
 import (
 	"errors"
-	"fmt"
-	"net"
-	"os"
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -18,9 +15,6 @@ import (
 
 // errClosing is a Write behind a CloseWrite.
 var errClosing = NetError(tcp.ErrClosing)
-
-// errTimeout is what a passed deadline answers with.
-var errTimeout = os.ErrDeadlineExceeded
 
 // mapped is an error that is also one of the operating system's, so that
 // errors.Is finds either, and one of control's.
@@ -141,13 +135,4 @@ func ReportErrno(typ, code uint8) syscall.Errno {
 		return syscall.EPROTO
 	}
 	return syscall.EHOSTUNREACH
-}
-
-// ControlError translates an error of Call for operators: a node that is closed is
-// control.ErrClosed.
-func ControlError(err error) error {
-	if err == net.ErrClosed { //nolint:errorlint // only the bare sentinel means the node itself
-		return fmt.Errorf("node: %w", control.ErrClosed)
-	}
-	return err
 }

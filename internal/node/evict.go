@@ -16,9 +16,9 @@ type Bound struct {
 	End  func(now clock.Time)
 }
 
-// boundTo lists what has one of the addresses: connections, listeners, UDP sockets, and who has a
+// BoundTo lists what has one of the addresses: connections, listeners, UDP sockets, and who has a
 // port of RCP's or RDT's. The loop's.
-func (n *Node) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
+func (n *Node) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	if len(addrs) == 0 {
 		return nil
 	}

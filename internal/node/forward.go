@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -58,7 +59,7 @@ func (n *Node) ForwardAll(f func(*Caught), g func(*CaughtUDP)) error {
 		n.stack.Catch(maxCaught)
 		n.stack.CatchUDP(maxCaught)
 	})
-	return firstError(callErr, err)
+	return cmp.Or(callErr, err)
 }
 
 // tellCaught starts the forwarder on what was caught. The loop's.
@@ -132,7 +133,7 @@ func (c *Caught) Ignore() { c.decide((*tcp.Host).Ignore) }
 // decide does nothing when a decision was made before.
 func (c *Caught) decide(how func(*tcp.Host, tcp.Tuple)) {
 	if !c.decided.Swap(true) {
-		c.node.post(func(clock.Time) { how(c.node.stack.TCP(), c.tuple) })
+		c.node.Post(func(clock.Time) { how(c.node.stack.TCP(), c.tuple) })
 	}
 }
 

@@ -72,14 +72,14 @@ func (c *CaughtUDP) Accept() (*PacketConn, error) {
 // Reject tells the sender that nobody listens.
 func (c *CaughtUDP) Reject() {
 	if !c.decided.Swap(true) {
-		c.node.post(func(now clock.Time) { c.node.stack.RejectUDP(now, c.flow) })
+		c.node.Post(func(now clock.Time) { c.node.stack.RejectUDP(now, c.flow) })
 	}
 }
 
 // Ignore forgets what came.
 func (c *CaughtUDP) Ignore() {
 	if !c.decided.Swap(true) {
-		c.node.post(func(clock.Time) { c.node.stack.UDP().Dismiss(c.flow) })
+		c.node.Post(func(clock.Time) { c.node.stack.UDP().Dismiss(c.flow) })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // failed notes what a device said. One that was deleted is taken down at the end of
@@ -36,7 +37,7 @@ func (n *Node) takeDown(now clock.Time) {
 		}
 	}
 	n.gone = n.gone[:0]
-	n.drain(now) // what RIP has to say of it
+	n.Drain(now) // what RIP has to say of it
 }
 
 // Problem is why nothing leaves by an interface although nobody took it down.
@@ -45,12 +46,12 @@ func (n *Node) Problem(i int) string {
 	f := &n.cfg.LNX.Interfaces[i]
 	switch {
 	case ok && d.Gone():
-		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", underneath(f), f.Name)
+		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", UnderneathOf(f), f.Name)
 	case ok && d.Down() && n.stack.Up(i) && f.Tun.Kernel.IsValid():
 		return fmt.Sprintf("%v is not up; `up %s` brings it up, with what the file says of it",
-			underneath(f), f.Name)
+			UnderneathOf(f), f.Name)
 	case ok && d.Down() && n.stack.Up(i):
-		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", underneath(f),
+		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", UnderneathOf(f),
 			f.Tun.Device)
 	}
 	return ""
@@ -58,16 +59,15 @@ func (n *Node) Problem(i int) string {
 
 // Reopen opens the device of an interface once more if it was deleted, and brings the
 // kernel's end up if that is down. It waits for the kernel.
-func (n *Node) Reopen(i int) error { return ControlError(n.reopen(i)) }
-
-func (n *Node) reopen(i int) error {
+func (n *Node) Reopen(i int) error {
 	var d *link.TUN
 	gone, down, ok, token := false, false, false, 0
-	err := n.call(func(clock.Time) {
+	err := n.Ask(func(*stack.Stack, clock.Time) error {
 		token = n.ifaceDevice[i]
 		if d, ok = bare(n.devices[token]).(*link.TUN); ok {
 			gone, down = d.Gone(), d.Down()
 		}
+		return nil
 	})
 	switch {
 	case err != nil:
@@ -84,28 +84,29 @@ func (n *Node) reopen(i int) error {
 		return fmt.Errorf("%w: %w", control.ErrInterfaceDown, err)
 	}
 	taken := false
-	callErr := n.call(func(clock.Time) {
-		if taken = d.Gone(); taken {
-			d.Replace(fresh)
-			err = n.watch(n.devices[token], token)
+	err = n.Ask(func(*stack.Stack, clock.Time) error {
+		if taken = d.Gone(); !taken {
+			return nil
 		}
+		d.Replace(fresh)
+		return n.watch(n.devices[token], token)
 	})
 	if !taken {
 		_ = fresh.Close() // the node has ended
 	}
-	return firstError(callErr, err)
+	return err
 }
 
 // raise has the kernel's end of a device brought up, and told its routes again.
 func (n *Node) raise(d *link.TUN) error {
 	err := d.Raise()
-	callErr := n.call(func(clock.Time) {
+	return n.Ask(func(*stack.Stack, clock.Time) error {
 		if err == nil && !d.Gone() {
 			err = d.Raised()
 		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", control.ErrInterfaceDown, err)
+		}
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("%w: %w", control.ErrInterfaceDown, err)
-	}
-	return callErr
 }

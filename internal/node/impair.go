@@ -37,28 +37,43 @@ var ways = [...]control.Way{wayOut: control.WayOut, wayIn: control.WayIn}
 // links the file says nothing stays as it is.
 func (n *Node) impairFile(token int, faces []link.Interface) error {
 	for _, face := range faces {
-		f := &n.cfg.LNX.Interfaces[face.ID]
-		if f.Impair != (lnx.Impairments{}) {
-			cfg := impairment(&f.Impair)
-			if err := n.impair(token, face.ID, [2]*netem.Config{&cfg, &cfg}); err != nil {
-				return err
-			}
+		both, err := ImpairmentsOf(n.cfg.LNX, face.Name)
+		if err != nil {
+			return fmt.Errorf("interface %s: %w", face.Name, err)
 		}
-		for i := range n.cfg.LNX.Impair {
-			l := &n.cfg.LNX.Impair[i]
-			if l.Iface != f.Name {
-				continue
-			}
-			cfg, err := ParseImpairment(l.Text(), files.Machine())
-			if err != nil {
-				return fmt.Errorf("interface %s: %w", l.Iface, err)
-			}
-			if err := n.impair(token, face.ID, pick(control.Way(l.Way), &cfg)); err != nil {
-				return err
-			}
+		if both[wayOut] == nil && both[wayIn] == nil {
+			continue
+		}
+		if err := n.impair(token, face.ID, both); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// ImpairmentsOf is what a file says that an interface does to packets that go, and that come; nil:
+// nothing.
+func ImpairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
+	if f, ok := c.Interface(name); ok && f.Impair != (lnx.Impairments{}) {
+		cfg := impairment(&f.Impair)
+		both = [2]*netem.Config{&cfg, &cfg}
+	}
+	for i := range c.Impair {
+		l := &c.Impair[i]
+		if l.Iface != name {
+			continue
+		}
+		cfg, err := ParseImpairment(l.Text(), files.Machine())
+		if err != nil {
+			return both, err
+		}
+		for way, set := range pick(control.Way(l.Way), &cfg) {
+			if set != nil {
+				both[way] = set
+			}
+		}
+	}
+	return both, nil
 }
 
 // pick is one configuration for a way or for both.
@@ -234,8 +249,9 @@ func bare(d link.Device) link.Device {
 	return d
 }
 
-// checkImpairments tells the mistakes of a file's impair lines.
-func checkImpairments(c *lnx.Config) (list lnx.Errors) {
+// Check returns what is wrong with a file beyond what lnx knows of: impair lines whose words nobody
+// understands. Open refuses them.
+func Check(c *lnx.Config) (list lnx.Errors) {
 	for i := range c.Impair {
 		l := &c.Impair[i]
 		if at, e := wrongWords(l.Text()); e != nil {
@@ -243,6 +259,13 @@ func checkImpairments(c *lnx.Config) (list lnx.Errors) {
 		}
 	}
 	return list
+}
+
+// CheckWords returns what is wrong with the words of an impair line, as of a line that has them
+// alone; nil: nothing.
+func CheckWords(words string) *lnx.Error {
+	_, e := wrongWords(words)
+	return e
 }
 
 // wrongWords returns what is wrong with the words of an impair line, and at which byte; nil:
@@ -260,4 +283,26 @@ func wrongWords(words string) (int, *lnx.Error) {
 		return 0, &lnx.Error{Col: 1, Text: first, Msg: err.Error(), Source: words}
 	}
 	return 0, nil
+}
+
+// ParseImpairment reads words that describe a link, and the files of a folder that
+// they name.
+func ParseImpairment(words string, folder *files.Folder) (netem.Config, error) {
+	return netem.ParseWith(words, func(name string) (string, error) {
+		return readDistribution(folder, name)
+	})
+}
+
+// maxDistribution is more than any table of tc's has, in bytes.
+const maxDistribution = 256 << 10
+
+// readDistribution reads a file of tc's with a distribution.
+func readDistribution(folder *files.Folder, name string) (string, error) {
+	f, _, err := folder.Read(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := files.All(name, f, maxDistribution)
+	return string(text), err
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -51,7 +52,7 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 		case <-l.ready:
 		case <-l.done:
 		case <-l.by.wait():
-			return nil, l.opError("accept", errTimeout)
+			return nil, l.opError("accept", os.ErrDeadlineExceeded)
 		}
 	}
 }

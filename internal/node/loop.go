@@ -101,9 +101,9 @@ func (n *Node) turn() {
 	if n.stack.Deadline().Due(past) {
 		n.stack.Advance(now)
 	}
-	n.drain(now)
+	n.Drain(now)
 	if n.keepVigil(now) {
-		n.drain(now)
+		n.Drain(now)
 	}
 	n.takeDown(now)
 	n.tellAll(now)
@@ -199,7 +199,7 @@ func (n *Node) readDevice(token int) {
 			n.in.packets = f.Packets(n.in.packets[:0])
 			n.stack.Input(now, f.Iface, f.Checked, n.in.packets)
 		}
-		n.drain(now) // before the frames' memory is used again
+		n.Drain(now) // before the frames' memory is used again
 		if got < len(n.in.frames) {
 			return
 		}
@@ -207,8 +207,8 @@ func (n *Node) readDevice(token int) {
 	n.again = appendToken(n.again, token)
 }
 
-// drain gives the links what the stack has to send.
-func (n *Node) drain(now clock.Time) {
+// Drain gives the links what the stack has to send.
+func (n *Node) Drain(now clock.Time) {
 	for {
 		for i, d := range n.ifaceDevice {
 			// Interfaces of one socket share its room.

@@ -39,7 +39,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 		a.turn() // the question leaves, and the answer lies there until somebody looks
 		before = read
 		require.Eventually(t, due, patience, time.Millisecond)
-		a.post(func(now clock.Time) { assert.GreaterOrEqual(t, now, last) })
+		a.Post(func(now clock.Time) { assert.GreaterOrEqual(t, now, last) })
 		a.turn()
 	}
 }

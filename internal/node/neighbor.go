@@ -287,7 +287,7 @@ func (n *Node) kernels() []control.Neighbor {
 		f := &n.cfg.LNX.Interfaces[i]
 		if f.Tun != nil && f.Tun.Kernel.IsValid() && n.stack.Up(i) {
 			list = append(list, control.Neighbor{
-				Iface: f.Name, Addr: f.Tun.Kernel, UDP: underneath(f), Heard: -1,
+				Iface: f.Name, Addr: f.Tun.Kernel, UDP: UnderneathOf(f), Heard: -1,
 			})
 		}
 	}

@@ -9,6 +9,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +24,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -56,7 +58,9 @@ type Node struct {
 	closing  atomic.Bool
 	stopped  chan struct{}
 	watchers watchers
-	rereading
+
+	slots []string // the names of interfaces by number, also of those that are no more
+	shown atomic.Pointer[lnx.Config]
 }
 
 // cards are the devices of a node, and which interface each is for.
@@ -100,7 +104,9 @@ func (n *Node) open() error {
 	if err := Check(n.cfg.LNX).Err(); err != nil {
 		return err
 	}
-	n.keepFile()
+	own, names := n.numbered(n.cfg.LNX)
+	n.slots = names
+	n.Become(own)
 	var err error
 	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
@@ -139,11 +145,11 @@ func (n *Node) now() clock.Time {
 	return clock.Time(time.Since(n.start)) + 1
 }
 
-// Wall translates an instant of what Config's functions are shown into the time of day.
-func (n *Node) Wall(t clock.Time) time.Time { return n.wall(t) }
+// Wall translates an instant of the loop's clock into the time of day.
+func (n *Node) Wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
 
 // Now is the time of day by the node's clock.
-func (n *Node) Now() time.Time { return n.wall(n.now()) }
+func (n *Node) Now() time.Time { return n.Wall(n.now()) }
 
 // Driven reports whether a Clock drives the node: time waits for it.
 func (n *Node) Driven() bool { return n.cfg.Clock != nil }
@@ -152,9 +158,6 @@ func (n *Node) Driven() bool { return n.cfg.Clock != nil }
 func (n *Node) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return n.afterFunc(d, f).Stop
 }
-
-// wall translates an instant of the loop's clock into the time of day.
-func (n *Node) wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
 
 // Close stops the loop and closes the sockets. What was written to connections
 // that are closed already is still delivered, for a short while; those that are
@@ -204,7 +207,7 @@ func (n *Node) shutdown() {
 	}
 	n.virReset(now)
 	n.stack.Farewell(now)
-	n.drain(now)
+	n.Drain(now)
 	n.tellAll(now)
 	for c := range n.conns {
 		c.endProbe() // of what the peer has not answered the FIN of
@@ -228,22 +231,26 @@ func (n *Node) closeDevices() {
 // Call has the loop run f between two packets, and returns what f returned; net.ErrClosed if the
 // node is closed.
 func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
-	return firstError(n.call(func(now clock.Time) { err = f(n.stack, now) }), err)
+	if closed := n.call(func(now clock.Time) { err = f(n.stack, now) }); closed != nil {
+		return closed
+	}
+	return err
 }
 
 // Ask is Call for operators: the errors are package control's.
 func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
-	return ControlError(NetError(n.Call(f)))
+	err := n.Call(f)
+	if err == net.ErrClosed { //nolint:errorlint // only the bare sentinel means the node itself
+		return fmt.Errorf("node: %w", control.ErrClosed)
+	}
+	return NetError(err)
 }
 
 // Follow has the loop call f at the end of each iteration, until f returns true. The loop's.
 func (n *Node) Follow(f func() (done bool)) { n.followers = append(n.followers, f) }
 
 // Post has the loop run f, without waiting. It reports false when the node is closed.
-func (n *Node) Post(f func(now clock.Time)) bool { return n.post(f) }
-
-// post has the loop run f. It reports false when the node is closed.
-func (n *Node) post(f func(now clock.Time)) bool {
+func (n *Node) Post(f func(now clock.Time)) bool {
 	if n.closing.Load() {
 		return false
 	}
@@ -255,7 +262,7 @@ func (n *Node) post(f func(now clock.Time)) bool {
 // call has the loop run f and waits until it has.
 func (n *Node) call(f func(now clock.Time)) error {
 	done := make(chan struct{})
-	if !n.post(func(now clock.Time) { f(now); close(done) }) {
+	if !n.Post(func(now clock.Time) { f(now); close(done) }) {
 		return net.ErrClosed
 	}
 	select {
@@ -312,7 +319,7 @@ func (n *Node) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error)
 			n.listeners[l.tl] = l
 		}
 	})
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err = cmp.Or(callErr, NetError(err)); err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(on), Err: err,
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/observe"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -29,9 +30,7 @@ type observing struct {
 
 // Observe has an observer shown packets from now on.
 func (n *Node) Observe(o *observe.Observer) error {
-	var err error
-	callErr := n.call(func(clock.Time) { err = n.observe(o) })
-	return ControlError(firstError(callErr, err))
+	return n.Ask(func(*stack.Stack, clock.Time) error { return n.observe(o) })
 }
 
 // observe is Observe. The loop's.
@@ -39,7 +38,7 @@ func (n *Node) observe(o *observe.Observer) error {
 	if len(n.observers) >= maxObservers {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
 	}
-	o.Begin(n.wall(n.now()), len(n.cfg.LNX.Interfaces), &n.backlog)
+	o.Begin(n.Wall(n.now()), len(n.cfg.LNX.Interfaces), &n.backlog)
 	n.observers = append(n.observers, o)
 	n.retap()
 	return nil

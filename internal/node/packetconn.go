@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -79,7 +80,7 @@ func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, er
 		c.sid = n.stack.AddUDP(c.us)
 		n.packetConns[c] = struct{}{}
 	})
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err = cmp.Or(callErr, NetError(err)); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -114,7 +115,7 @@ func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 // address of the node's: what a port that is not open does (RFC 1122 §4.1.3.1).
 func (c *PacketConn) Refuse(from netip.AddrPort, at netip.Addr, length int) {
 	local := netip.AddrPortFrom(at, c.local.Port())
-	c.node.post(func(now clock.Time) { c.node.stack.RefuseUDP(now, local, from, length) })
+	c.node.Post(func(now clock.Time) { c.node.stack.RefuseUDP(now, local, from, length) })
 }
 
 // ReadFrom is ReadFromAddrPort with a *net.UDPAddr of the virtual network.
@@ -195,7 +196,7 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 				room = c.node.awaitRoom()
 			}
 		})
-		if err = firstError(callErr, NetError(err)); err == nil {
+		if err = cmp.Or(callErr, NetError(err)); err == nil {
 			return len(p), nil
 		}
 		if room == nil {
@@ -231,7 +232,7 @@ func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, e
 		if room != nil {
 			err = nil
 			c.awaitRoom(room)
-		} else if err = firstError(callErr, NetError(err)); err != nil {
+		} else if err = cmp.Or(callErr, NetError(err)); err != nil {
 			return n, c.opError("write", to, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
@@ -76,15 +77,13 @@ func (c *PacketConn) PathMTU() (mtu int, err error) {
 }
 
 // option runs what reads or changes the socket's options.
-func (c *PacketConn) option(do func(n *Node) error) (err error) {
-	callErr := c.node.call(func(clock.Time) {
+func (c *PacketConn) option(do func(n *Node) error) error {
+	if err := NetError(c.node.Call(func(*stack.Stack, clock.Time) error {
 		if c.closed.Load() {
-			err = net.ErrClosed
-			return
+			return net.ErrClosed
 		}
-		err = do(c.node)
-	})
-	if err = firstError(callErr, NetError(err)); err != nil {
+		return do(c.node)
+	})); err != nil {
 		return c.refuse("set", err)
 	}
 	return nil
@@ -109,9 +108,8 @@ type UDPInfo = udp.Info
 
 // Info returns what the socket has seen, also after its end.
 func (c *PacketConn) Info() (i UDPInfo, err error) {
-	callErr := c.node.call(func(clock.Time) { i = c.us.Info() })
-	if callErr != nil {
-		return i, c.refuse("info", callErr)
+	if err := c.node.call(func(clock.Time) { i = c.us.Info() }); err != nil {
+		return i, c.refuse("info", err)
 	}
 	return i, nil
 }

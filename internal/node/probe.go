@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"sync"
@@ -156,7 +157,7 @@ func (c *Conn) Probe(f func(Sample)) error {
 		<-old.done
 	}
 	c.probes.set = p
-	if err = firstError(callErr, err); err == nil || p == nil {
+	if err = cmp.Or(callErr, err); err == nil || p == nil {
 		return nil // to stop is never an error
 	}
 	c.probes.set = nil
@@ -191,7 +192,7 @@ func (c *Conn) sampled(s *tcp.Sample) {
 		return
 	}
 	p.shot = Sample{
-		Time: c.node.wall(s.Time), State: stack.StateName(s.State),
+		Time: c.node.Wall(s.Time), State: stack.StateName(s.State),
 		CAState: s.Recovery,
 		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
 		NotSentBytes: s.UnsentBytes, Unread: s.RxUnread,

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -54,7 +55,7 @@ func (n *Node) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawCon
 			n.rawConns[c] = struct{}{}
 		}
 	})
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err = cmp.Or(callErr, NetError(err)); err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: ipAddr(on), Err: err}
 	}
 	return c, nil
@@ -144,7 +145,7 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 			room = c.node.awaitRoom()
 		}
 	})
-	return room, firstError(callErr, NetError(err))
+	return room, cmp.Or(callErr, NetError(err))
 }
 
 // SetTTL sets the TTL of what is sent from now on; 0: the node's own.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,7 +127,7 @@ func (n *Node) DialRCP(
 	var c *RCPConn
 	var err error
 	callErr := n.call(func(now clock.Time) { c, err = n.connectRCP(now, from, to, cfg) })
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err = cmp.Or(callErr, NetError(err)); err != nil {
 		return fail(err)
 	}
 	if err := c.awaitAnswer(ctx, c.Abort); err != nil {
@@ -175,7 +176,7 @@ func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPLis
 		l.port.port.Router.CountAhead(func() int { return len(l.accepted) })
 		err = l.port.port.Router.Listen(backlog)
 	})
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err = cmp.Or(callErr, NetError(err)); err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: rcpNetwork, Addr: net.UDPAddrFromAddrPort(on), Err: err,
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -68,7 +69,7 @@ func (c *RCPConn) Abort() {
 // tell has the loop see what the application did, where that is not in the rings.
 func (c *RCPConn) tell(what uint32) {
 	if what&(closeWrite|closeBoth|abort) != 0 {
-		c.node.post(func(clock.Time) { c.serve(what) })
+		c.node.Post(func(clock.Time) { c.serve(what) })
 	}
 }
 
@@ -165,7 +166,7 @@ func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
 		}
 		select {
 		case <-l.by.wait():
-			return nil, l.opError("accept", errTimeout)
+			return nil, l.opError("accept", os.ErrDeadlineExceeded)
 		default:
 		}
 		select {

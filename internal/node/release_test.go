@@ -110,11 +110,11 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 		}, done.Changes)
 		assert.False(t, open)
 		require.True(t, isFree(p[0]))
-		a.takeBack()
+		reloaderOf(a).TakeBack()
 		assert.True(t, open)
 		assert.False(t, isFree(p[0]))
 		more()
-		a.takeBack() // there is nothing any more
+		reloaderOf(a).TakeBack() // there is nothing any more
 		more()
 
 		t.Log("# a reload of the same file is a second step, too")

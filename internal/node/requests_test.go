@@ -5,13 +5,56 @@ import (
 	"sync"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
 // OperatorOf returns what carries out requests. Package requests does, which this package cannot
 // import: answered_test.go sets it.
 var OperatorOf func(*Node) control.Operator
 
-var operators sync.Map // by *Node
+// Change is reload.Change.
+type Change = struct {
+	Text  string
+	Do    func() error
+	Undo  func()
+	Frees bool
+}
+
+// more lists the changes of services above a node.
+type more = func(was, now *lnx.Config) []Change
+
+// Reloader is a *reload.Reloader.
+type Reloader interface {
+	Do(r control.Reload) (control.Reloaded, error)
+	TakeBack()
+}
+
+// ReloaderOf returns what reloads a node, as OperatorOf.
+var ReloaderOf func(*Node, *Config, more) Reloader
+
+var operators, reloaders, moreOf sync.Map // by *Node
+
+func reloaderOf(n *Node) Reloader {
+	r, ok := reloaders.Load(n)
+	if !ok {
+		r, _ = reloaders.LoadOrStore(n, ReloaderOf(n, &n.cfg, func(was, now *lnx.Config) []Change {
+			if f, ok := moreOf.Load(n); ok {
+				return f.(more)(was, now)
+			}
+			return nil
+		}))
+	}
+	return r.(Reloader)
+}
+
+// Reload has the node be as its file says.
+func (n *Node) Reload(r control.Reload, f more) (control.Reloaded, error) {
+	if f != nil {
+		moreOf.Store(n, f)
+		defer moreOf.Delete(n)
+	}
+	return reloaderOf(n).Do(r)
+}
 
 // Operator returns the node as its operator sees it.
 func (n *Node) Operator() control.Operator {

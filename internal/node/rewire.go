@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
@@ -12,13 +11,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// wiring is what the interfaces of a running node are to be. It is prepared outside the loop, so
+// Wiring is what the interfaces of a running node are to be. It is prepared outside the loop, so
 // that what can fail has failed before anything changes; the loop then changes all between two
 // packets.
-type wiring struct {
-	// file is the new file, with an interface for each number that there is or ever was: those that
+type Wiring struct {
+	// File is the new file, with an interface for each number that there is or ever was: those that
 	// are no more are zero.
-	file  *lnx.Config
+	File  *lnx.Config
 	names []string               // of the numbers
 	fresh map[string]link.Device // sockets and devices that were opened, by what they are
 	place map[string]string      // of each interface, what it stood on before
@@ -27,8 +26,8 @@ type wiring struct {
 // File is what the node is now. Nobody changes it.
 func (n *Node) File() *lnx.Config { return n.shown.Load() }
 
-// become makes a file the node's. The loop's, but while the node opens.
-func (n *Node) become(c *lnx.Config) {
+// Become makes a file the node's. The loop's, but while the node opens.
+func (n *Node) Become(c *lnx.Config) {
 	n.cfg.LNX = c
 	n.shown.Store(c)
 }
@@ -50,25 +49,26 @@ func (n *Node) numbered(c *lnx.Config) (*lnx.Config, []string) {
 	return &own, names
 }
 
-// wire prepares what a file wants of the interfaces, and opens what there is not yet.
-func (n *Node) wire(c *lnx.Config) (*wiring, error) {
-	w := &wiring{fresh: map[string]link.Device{}, place: map[string]string{}}
-	w.file, w.names = n.numbered(c)
+// Wire prepares what a file wants of the interfaces, and opens what there is not yet. The
+// interfaces in unplugged have no socket. One goroutine at a time calls it.
+func (n *Node) Wire(c *lnx.Config, unplugged map[string]bool) (*Wiring, error) {
+	w := &Wiring{fresh: map[string]link.Device{}, place: map[string]string{}}
+	w.File, w.names = n.numbered(c)
 	standing := map[string]bool{}
 	for i := range n.cfg.LNX.Interfaces {
-		if f := &n.cfg.LNX.Interfaces[i]; f.Name != "" && !n.released.faces[f.Name] {
-			w.place[f.Name] = underneath(f)
-			standing[underneath(f)] = true
+		if f := &n.cfg.LNX.Interfaces[i]; f.Name != "" && !unplugged[f.Name] {
+			w.place[f.Name] = UnderneathOf(f)
+			standing[UnderneathOf(f)] = true
 		}
 	}
 	for _, faces := range w.groups() {
-		on := underneath(&w.file.Interfaces[faces[0]])
+		on := UnderneathOf(&w.File.Interfaces[faces[0]])
 		if standing[on] {
 			continue
 		}
-		d, err := n.openDevice(w.file, faces)
+		d, err := n.openDevice(w.File, faces)
 		if err != nil {
-			w.abandon()
+			w.Abandon()
 			return nil, err
 		}
 		w.fresh[on] = d
@@ -77,15 +77,15 @@ func (n *Node) wire(c *lnx.Config) (*wiring, error) {
 }
 
 // groups are the interfaces by number, those of one socket together.
-func (w *wiring) groups() (list [][]int) {
+func (w *Wiring) groups() (list [][]int) {
 	at := map[string]int{}
-	for i := range w.file.Interfaces {
-		f := &w.file.Interfaces[i]
+	for i := range w.File.Interfaces {
+		f := &w.File.Interfaces[i]
 		if f.Name == "" {
 			continue
 		}
-		on := underneath(f)
-		if k, ok := at[on]; ok && w.file.SharedSocket {
+		on := UnderneathOf(f)
+		if k, ok := at[on]; ok && w.File.SharedSocket {
 			list[k] = append(list[k], i)
 			continue
 		}
@@ -95,15 +95,18 @@ func (w *wiring) groups() (list [][]int) {
 	return list
 }
 
-// abandon closes what was opened.
-func (w *wiring) abandon() {
+// Opened reports whether there is a socket or device that the node did not have.
+func (w *Wiring) Opened() bool { return len(w.fresh) > 0 }
+
+// Abandon closes what was opened.
+func (w *Wiring) Abandon() {
 	for _, d := range w.fresh {
 		_ = d.Close() // nobody has used it
 	}
 }
 
-// rewire carries the wiring out. The loop's, which has made the file its own.
-func (n *Node) rewire(now clock.Time, w *wiring) error {
+// Rewire carries the wiring out. The loop's, which has made the file its own.
+func (n *Node) Rewire(now clock.Time, w *Wiring) error {
 	err := n.stack.Rewire(now, n.stackFaces())
 	if err != nil {
 		return fmt.Errorf("node: %w", err)
@@ -119,7 +122,7 @@ func (n *Node) rewire(now clock.Time, w *wiring) error {
 	taken := map[int]bool{}
 	n.attached = make([]bool, len(w.names))
 	for _, faces := range w.groups() {
-		d := devices[underneath(&w.file.Interfaces[faces[0]])]
+		d := devices[UnderneathOf(&w.File.Interfaces[faces[0]])]
 		token := n.tokenFor(faces, taken)
 		taken[token] = true
 		if err := n.plug(token, d, faces, old); err != nil {
@@ -199,18 +202,36 @@ func (n *Node) plug(token int, d link.Device, faces []int, old map[link.Device]i
 	return n.watch(d, token)
 }
 
-// goneAddrs are the node's addresses that another file does not have.
-func (n *Node) goneAddrs(c *lnx.Config) map[netip.Addr]bool {
-	gone := map[netip.Addr]bool{}
-	for i := range n.cfg.LNX.Interfaces {
-		if a := n.cfg.LNX.Interfaces[i].Addr.Addr(); a.IsValid() {
-			gone[a] = true
+// Unplug closes the UDP sockets but those of some addresses, and returns the interfaces that have
+// none now. Those in gone had none before. The loop's.
+func (n *Node) Unplug(stays, gone map[string]bool) (names []string) {
+	for i, token := range n.ifaceDevice {
+		f := &n.cfg.LNX.Interfaces[i]
+		if f.Name == "" || gone[f.Name] || stays[UnderneathOf(f)] {
+			continue
+		}
+		d := bare(n.devices[token])
+		if _, udp := d.(*link.UDP); !udp && d != (unplugged{}) {
+			continue
+		}
+		names = append(names, f.Name)
+		if d == (unplugged{}) {
+			continue // one socket for several
+		}
+		_ = d.Close() // nothing can be done about it
+		n.blocked[token] = false
+		if n.devices[token] == d {
+			n.devices[token] = unplugged{}
+		}
+		if m := n.impairingOf(i); m != nil {
+			var lanes []link.Impairment
+			for _, face := range m.faces {
+				lanes = append(lanes, link.Impairment{Iface: face})
+			}
+			_ = m.device.Carry(unplugged{}, lanes...) // it has them all
 		}
 	}
-	for i := range c.Interfaces {
-		delete(gone, c.Interfaces[i].Addr.Addr())
-	}
-	return gone
+	return names
 }
 
 // unplugged is the device of interfaces that are no more.

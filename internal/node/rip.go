@@ -5,9 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -56,6 +58,23 @@ func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 			cfg.RIP.Sequence = uint32(time.Now().Unix())
 		}
 	}
+}
+
+// RIPOf is how a file has RIP spoken, in a node with these interfaces.
+func (n *Node) RIPOf(c *lnx.Config) (cfg stack.Config) {
+	trial := &Node{cfg: n.cfg}
+	trial.cfg.LNX, _ = n.numbered(c)
+	if trial.setRIP(&cfg, nil); cfg.RIP != nil {
+		cfg.RIP.Sequence = 0 // it is the time of day
+	}
+	return cfg
+}
+
+// RestartRIP goes on with RIP as the file has it now. The loop's.
+func (n *Node) RestartRIP(now clock.Time) error {
+	var cfg stack.Config
+	n.setRIP(&cfg, netem.Streams(n.seedFor(&netem.Config{}))("rip"))
+	return n.stack.RestartRIP(now, cfg)
 }
 
 // courseEntries is how many entries a message of the course's dialect has: it has to fit

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/settings"
 )
@@ -21,7 +22,7 @@ func (n *Node) Knobs() settings.Knobs {
 
 // SetKnobs changes the settings. The loop's.
 func (n *Node) SetKnobs(now clock.Time, k settings.Knobs) error {
-	err := firstError(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.Stack))
+	err := cmp.Or(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.Stack))
 	if r := n.stack.RIP(); r != nil && err == nil && k.RIP != r.Timers() {
 		err = r.SetTimers(now, k.RIP)
 	}

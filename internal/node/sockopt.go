@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -20,18 +21,14 @@ func (c *Conn) set(f func(now clock.Time) error) error {
 	if c.closed.Load() {
 		return c.opError("set", net.ErrClosed)
 	}
-	var err error
-	callErr := c.node.call(func(now clock.Time) {
-		if c.gone {
-			err = net.ErrClosed
-			if failure := c.failure.Load(); failure != nil {
-				err = *failure
-			}
-			return
+	if err := NetError(c.node.Call(func(_ *stack.Stack, now clock.Time) error {
+		if failure := c.failure.Load(); c.gone && failure != nil {
+			return *failure
+		} else if c.gone {
+			return net.ErrClosed
 		}
-		err = f(now)
-	})
-	if err = firstError(callErr, NetError(err)); err != nil {
+		return f(now)
+	})); err != nil {
 		return c.opError("set", err)
 	}
 	return nil
@@ -153,9 +150,8 @@ func (c *Conn) SetCongestionControl(name string) error {
 
 // Info returns the connection's state; after its end, the last one.
 func (c *Conn) Info() (i tcp.Info, err error) {
-	callErr := c.node.call(func(clock.Time) { i = c.tc.Info() })
-	if callErr != nil {
-		return i, c.opError("info", callErr)
+	if err := c.node.call(func(clock.Time) { i = c.tc.Info() }); err != nil {
+		return i, c.opError("info", err)
 	}
 	return i, nil
 }
@@ -181,7 +177,7 @@ func (c *Conn) FileDigest() (agreed bool) {
 // Status returns what STATUS of RFC 9293 §3.10.6 lists.
 func (c *Conn) Status() (s tcp.Status, err error) {
 	callErr := c.node.call(func(clock.Time) { s, err = c.tc.Status() })
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err = cmp.Or(callErr, NetError(err)); err != nil {
 		return s, c.opError("status", err)
 	}
 	return s, nil
@@ -222,9 +218,9 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 
 // SetOptions sets what connections accepted from now on begin with.
 func (l *Listener) SetOptions(o tcp.Sockopts) error {
-	var err error
-	callErr := l.node.call(func(clock.Time) { err = l.tl.SetSockopts(o) })
-	if err = firstError(callErr, NetError(err)); err != nil {
+	if err := NetError(l.node.Call(func(*stack.Stack, clock.Time) error {
+		return l.tl.SetSockopts(o)
+	})); err != nil {
 		return &net.OpError{Op: "set", Net: "tcp", Addr: l.Addr(), Err: err}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/observe"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -53,14 +54,14 @@ func address(a uint32) (b ip.Addr) {
 func (n *Node) ObserveSocket(
 	o *observe.Observer, sid int, recorded bool,
 ) (b observe.Beginning, err error) {
-	callErr := n.call(func(clock.Time) {
-		if err = n.followSocket(o, sid); err != nil {
-			return
+	err = n.Ask(func(*stack.Stack, clock.Time) error {
+		if err := n.followSocket(o, sid); err != nil {
+			return err
 		}
 		b = n.beginning(sid, recorded)
-		err = n.observe(o)
+		return n.observe(o)
 	})
-	return b, ControlError(firstError(callErr, err))
+	return b, err
 }
 
 // beginning says where a socket's connection stands. The loop's.

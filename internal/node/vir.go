@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -35,7 +36,7 @@ func (n *Node) Vir() *Vir {
 		n.vir.vir = &Vir{
 			node: n, core: stack.NewVir(n.stack), changed: make(chan struct{}),
 		}
-		n.post(func(clock.Time) { n.vir.used = true })
+		n.Post(func(clock.Time) { n.vir.used = true })
 	})
 	return n.vir.vir
 }
@@ -77,7 +78,7 @@ func (v *Vir) do(ctx context.Context, f func(now clock.Time) error) error {
 		changed := v.watch()
 		var err error
 		callErr := v.node.call(func(now clock.Time) { err = f(now) })
-		if err = firstError(callErr, err); !errors.Is(err, stack.ErrWouldBlock) {
+		if err = cmp.Or(callErr, err); !errors.Is(err, stack.ErrWouldBlock) {
 			return err
 		}
 		select {

@@ -24,6 +24,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/reload"
 )
 
 // timeless starts two nodes with a clock of their own, joined in memory, and returns the clock and
@@ -218,9 +219,11 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"
 	text := fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
-	a := roomtest.Start(t, node.Config{Reread: func() (*lnx.Config, error) {
-		return lnx.Parse("A.lnx", []byte(text))
-	}}, nodetest.Parse(t, "A", text), room)
+	cfg := node.Config{
+		LNX:    nodetest.Parse(t, "A", text),
+		Reread: func() (*lnx.Config, error) { return lnx.Parse("A.lnx", []byte(text)) },
+	}
+	a := roomtest.Start(t, cfg, cfg.LNX, room)
 	b := roomtest.Start(t, node.Config{}, nodetest.Parse(t, "B",
 		fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])), room)
 	object := []rdt.Object{New("a", make([]byte, 1000))}
@@ -240,7 +243,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	require.NoError(t, err)
 
 	text = strings.Replace(text, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)
-	ended, err := a.Reload(control.Reload{}, nil)
+	ended, err := reload.New(a.Node, &cfg, nil).Do(control.Reload{})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{
 		"rdt 10.1.0.1:91, serving", fmt.Sprintf("rdt %v from 10.1.0.2:7", asks),

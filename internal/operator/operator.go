@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/portforward"
+	"github.com/tidepool-net/tidepool/internal/reload"
 	"github.com/tidepool-net/tidepool/internal/requests"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/traffic"
@@ -30,6 +31,7 @@ type Node struct {
 	Requests *requests.Host
 	Doors    *portforward.Set
 	record   *observe.Host
+	reloader *reload.Reloader
 	dropped  bool // the process has given up its privileges
 }
 
@@ -49,7 +51,7 @@ func Open(cfg node.Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := above(inner, cfg.LNX.Name)
+	n := above(inner, &cfg)
 	if err := n.start(&cfg, func() error {
 		if everything == nil {
 			return nil
@@ -84,7 +86,7 @@ func (n *Node) start(cfg *node.Config, begin func() error) error {
 
 // reload reads the node's file again.
 func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, error) {
-	done, err := n.Reload(r, n.Doors.Changes)
+	done, err := n.reloader.Do(r)
 	if n.dropped && errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("%w (this node gave up root's privileges when it started: restart it to "+
 			"open TUN devices, ports below 1024 and root's files)", err)
@@ -93,7 +95,8 @@ func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, er
 }
 
 // above gives a node its services.
-func above(inner *node.Node, name string) *Node {
+func above(inner *node.Node, cfg *node.Config) *Node {
+	name := cfg.LNX.Name
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: requests.New(inner),
 		Doors:  portforward.New(inner),
@@ -105,6 +108,7 @@ func above(inner *node.Node, name string) *Node {
 	} {
 		maps.Copy(n.Handlers, service)
 	}
+	n.reloader = reload.New(inner, cfg, n.Doors.Changes)
 	control.Handle(n.Handlers, n.about)
 	control.Handle(n.Handlers, n.reload)
 	return n
@@ -112,7 +116,7 @@ func above(inner *node.Node, name string) *Node {
 
 // Closed returns a node that is closed.
 func Closed() *Node {
-	n := above(node.Closed(), "")
+	n := above(node.Closed(), &node.Config{LNX: &lnx.Config{}})
 	n.Doors.Close()
 	return n
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/reload"
 )
 
 // OpenFile opens the doors that a file asks for, up to the first that cannot be.
@@ -75,7 +75,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 }
 
 // Changes closes doors before it opens others, which may have their ports.
-func (s *Set) Changes(was, now *lnx.Config) (list []node.Change) {
+func (s *Set) Changes(was, now *lnx.Config) (list []reload.Change) {
 	has := func(c *lnx.Config, d *lnx.Door) bool {
 		return slices.ContainsFunc(c.Doors, func(o lnx.Door) bool {
 			return o.String() == d.String()
@@ -86,7 +86,7 @@ func (s *Set) Changes(was, now *lnx.Config) (list []node.Change) {
 		if has(now, d) {
 			continue
 		}
-		list = append(list, node.Change{
+		list = append(list, reload.Change{
 			Text: "no more: " + d.String(),
 			Do: func() error {
 				if open := s.at(d); open != nil {
@@ -103,7 +103,7 @@ func (s *Set) Changes(was, now *lnx.Config) (list []node.Change) {
 		if has(was, d) {
 			continue
 		}
-		list = append(list, node.Change{
+		list = append(list, reload.Change{
 			Text: d.String(),
 			Do:   func() error { return s.openOf(now, d) },
 			Undo: func() {

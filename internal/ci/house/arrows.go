@@ -75,14 +75,15 @@ var rooms = []room{
 	{"internal/observe", driver, "capture clock control files ip lnx stack tcp", ""},
 	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem " +
 		"observe rcp rdt rip settings stack tcp udp", ""},
-	{"internal/portforward", driver, "clock control lnx node stack", ""},
+	{"internal/portforward", driver, "clock control lnx node reload stack", ""},
+	{"internal/reload", driver, "clock control ip lnx netem node settings stack", ""},
 	{"internal/requests", driver, "clock control files icmp ip link netem node settings stack " +
 		"tcp udp", ""},
 	{"internal/iperf", driver, "control node objects rdt tcp udp", ""},
 	{"internal/traffic", driver, "control files node", ""},
 	{"internal/objects", driver, "clock control files node rdt stack tcp udp", ""},
 	{"internal/operator", driver, "clock control iperf lnx node objects observe portforward " +
-		"requests stack traffic", ""},
+		"reload requests stack traffic", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},
 	{"internal/netctl", driver, "api control files", ""},

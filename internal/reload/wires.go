@@ -1,56 +1,74 @@
-package node
+package reload
 
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // wires are the interfaces and neighbors: a line for each that is otherwise, and one turn.
 func (l *reloading) wires() (list []turn) {
 	for _, text := range wireTexts(l.was, l.now) {
-		list = append(list, turn{text: text, do: func(clock.Time) error { return nil }})
+		list = append(list, turn{text: text, do: func(*stack.Stack, clock.Time) error { return nil }})
 	}
-	if len(list) == 0 && (l.wiring == nil || len(l.wiring.fresh) == 0) {
+	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
 		// The file is another nevertheless: what it says is where it stands now.
-		return []turn{{do: func(clock.Time) error { l.node.become(l.wiring.file); return nil }}}
+		return []turn{{do: func(*stack.Stack, clock.Time) error {
+			l.node.Become(l.wiring.File)
+			return nil
+		}}}
 	}
 	return append(list, turn{do: l.rewire})
 }
 
 // rewire ends what loses its address, takes leave of links that are no more, and then has the
 // interfaces be what the file says. The loop's.
-func (l *reloading) rewire(now clock.Time) error {
+func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 	n := l.node
-	for _, b := range n.boundTo(n.goneAddrs(l.now)) {
+	for _, b := range n.BoundTo(l.goneAddrs()) {
 		b.End(now)
 		l.done.Ended = append(l.done.Ended, b.Text)
 	}
-	n.drain(now) // resets, while there is a way
-	for i := range n.cfg.LNX.Interfaces {
-		f := &n.cfg.LNX.Interfaces[i]
-		if _, stays := l.now.Interface(f.Name); f.Name != "" && !stays {
-			n.stack.SetUp(now, i, false)
+	n.Drain(now) // resets, while there is a way
+	for i, f := range n.Faces() {
+		if f.Name != "" && !has(l.now, f.Name) {
+			s.SetUp(now, i, false)
 		}
 	}
-	n.drain(now) // what RIP has to say
-	n.become(l.wiring.file)
-	return n.rewire(now, l.wiring)
+	n.Drain(now) // what RIP has to say
+	n.Become(l.wiring.File)
+	return n.Rewire(now, l.wiring)
 }
 
 // ending tells what a reload would end.
 func (l *reloading) ending() (texts []string) {
-	n := l.node
-	_ = n.call(func(clock.Time) { // one that is closed has nothing to end
-		for _, b := range n.boundTo(n.goneAddrs(l.now)) {
+	_ = l.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has nothing to end
+		for _, b := range l.node.BoundTo(l.goneAddrs()) {
 			texts = append(texts, b.Text)
 		}
+		return nil
 	})
 	return texts
+}
+
+// goneAddrs are the node's addresses that the new file does not have. The loop's.
+func (l *reloading) goneAddrs() map[netip.Addr]bool {
+	gone := map[netip.Addr]bool{}
+	for _, f := range l.node.Faces() {
+		if a := f.Addr.Addr(); a.IsValid() {
+			gone[a] = true
+		}
+	}
+	for i := range l.now.Interfaces {
+		delete(gone, l.now.Interfaces[i].Addr.Addr())
+	}
+	return gone
 }
 
 // wireTexts say how the interfaces and neighbors of two files differ.
@@ -58,21 +76,21 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	tell := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i := range was.Interfaces {
 		if f := &was.Interfaces[i]; !has(now, f.Name) {
-			tell("no more: interface %s %v at %s", f.Name, f.Addr, underneath(f))
+			tell("no more: interface %s %v at %s", f.Name, f.Addr, node.UnderneathOf(f))
 		}
 	}
 	for i := range now.Interfaces {
 		f := &now.Interfaces[i]
 		a, ok := was.Interface(f.Name)
 		if !ok {
-			tell("interface %s %v at %s", f.Name, f.Addr, underneath(f))
+			tell("interface %s %v at %s", f.Name, f.Addr, node.UnderneathOf(f))
 			continue
 		}
 		if a.Addr != f.Addr {
 			tell("interface %s: address %v, was %v", f.Name, f.Addr, a.Addr)
 		}
-		if underneath(a) != underneath(f) {
-			tell("interface %s: at %s, was at %s", f.Name, underneath(f), underneath(a))
+		if node.UnderneathOf(a) != node.UnderneathOf(f) {
+			tell("interface %s: at %s, was at %s", f.Name, node.UnderneathOf(f), node.UnderneathOf(a))
 		}
 		if mtuOf(a) != mtuOf(f) {
 			tell("interface %s: mtu %d, was %d", f.Name, mtuOf(f), mtuOf(a))

@@ -1,4 +1,6 @@
-package node
+// Package reload brings a running node from one configuration to another: it lists the differences,
+// and then makes all the changes between two packets, or none.
+package reload
 
 import (
 	"cmp"
@@ -8,33 +10,37 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/settings"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// rereading is what a node knows of its file.
-type rereading struct {
-	reload   sync.Mutex  // one at a time
-	file     *lnx.Config // as it was read last; under reload
+// Reloader changes a running node when its file changes.
+type Reloader struct {
+	node   *node.Node
+	reread func() (*lnx.Config, error)
+	more   func(was, now *lnx.Config) []Change
+
+	mu       sync.Mutex  // one at a time
+	file     *lnx.Config // as it was read last
 	released released
-	slots    []string // the names of interfaces by number, also of those that are no more
-	shown    atomic.Pointer[lnx.Config]
 }
 
-// keepFile makes the node's configuration its own, which a Reload changes.
-func (n *Node) keepFile() {
-	n.file = n.cfg.LNX
-	own, names := n.numbered(n.cfg.LNX)
-	n.slots = names
-	n.become(own)
+// New returns the Reloader of a node that was opened with cfg. More lists the changes that services
+// above the node make, before the node's own; nil: there are none.
+func New(
+	n *node.Node, cfg *node.Config, more func(was, now *lnx.Config) []Change,
+) *Reloader {
+	if more == nil {
+		more = func(was, now *lnx.Config) []Change { return nil }
+	}
+	return &Reloader{node: n, reread: cfg.Reread, more: more, file: cfg.LNX}
 }
 
 // Change is one thing that a file says otherwise than before.
@@ -49,39 +55,37 @@ type Change struct {
 // turn is a change that the loop carries out, between two packets.
 type turn struct {
 	text string // empty: it belongs to the one before
-	do   func(now clock.Time) error
-	undo func(now clock.Time) // nil: nothing before it can fail
+	do   func(s *stack.Stack, now clock.Time) error
+	undo func(s *stack.Stack, now clock.Time) // nil: nothing before it can fail
 }
 
 // reloading is a new file on its way.
 type reloading struct {
-	node     *Node
+	*Reloader
 	was, now *lnx.Config
-	wiring   *wiring
-	more     []Change // others', before the loop's
+	wiring   *node.Wiring
+	others   []Change // before the loop's
 	turns    []turn
 	done     control.Reloaded
 }
 
-// Reload carries out control.Reload. More are changes that are made before the node's own, of what
-// others keep by the file; nil: nobody does. All are made, or none.
-func (n *Node) Reload(
-	r control.Reload, more func(was, now *lnx.Config) []Change,
-) (control.Reloaded, error) {
-	if n.cfg.Reread == nil {
+// Do carries out control.Reload: all changes are made, or none.
+func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
+	if d.reread == nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w: this node is of no file",
 			control.ErrUnsupported)
 	}
-	n.reload.Lock()
-	defer n.reload.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if r.Release && !r.Undo {
-		n.released.before = nil // until it has begun
+		d.released.before = nil // until it has begun
 	}
-	now, err := n.wanted(r)
+	now, err := d.wanted(r)
 	if err != nil {
 		return nothingReloaded(), fmt.Errorf("%w: %w", control.ErrUsage, err)
 	}
-	l := n.reloadingTo(now, more)
+	l := d.to(now)
+	l.others = d.more(l.was, now)
 	switch {
 	case r.Release:
 		return l.release(r)
@@ -94,20 +98,20 @@ func (n *Node) Reload(
 }
 
 // wanted is the file that a request is about.
-func (n *Node) wanted(r control.Reload) (*lnx.Config, error) {
+func (d *Reloader) wanted(r control.Reload) (*lnx.Config, error) {
 	switch {
 	case (r.Try && (r.Release || r.Undo)) || (r.All && (!r.Release || r.Undo)):
 		return nil, errors.New("try stands alone, and all with release")
-	case r.Undo && n.released.before == nil:
+	case r.Undo && d.released.before == nil:
 		return nil, errors.New("there is nothing to undo")
 	case r.Undo:
-		return n.released.before, nil
+		return d.released.before, nil
 	case r.All:
 		return &lnx.Config{}, nil
 	}
-	now, err := n.cfg.Reread()
+	now, err := d.reread()
 	if err == nil {
-		err = Check(now).Err()
+		err = node.Check(now).Err()
 	}
 	return now, err
 }
@@ -116,58 +120,42 @@ func nothingReloaded() control.Reloaded {
 	return control.Reloaded{Changes: []string{}, Restart: []string{}, Ended: []string{}}
 }
 
-func (n *Node) reloadingTo(
-	now *lnx.Config, more func(was, now *lnx.Config) []Change,
-) *reloading {
-	l := &reloading{node: n, was: n.file, now: now, done: nothingReloaded()}
-	if more != nil {
-		l.more = more(l.was, now)
-	}
+// to prepares the way to a file.
+func (d *Reloader) to(now *lnx.Config) *reloading {
+	l := &reloading{Reloader: d, was: d.file, now: now, done: nothingReloaded()}
 	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
 	return l
 }
 
 // apply has the node be as the file says, all or nothing.
 func (l *reloading) apply() (control.Reloaded, error) {
-	n := l.node
 	if len(l.done.Restart) > 0 {
 		l.list()
 		l.done.Ended = append(l.done.Ended, l.ending()...)
 		return l.done, fmt.Errorf("reload: %w: only a new node can be that: %s",
 			control.ErrUnsupported, strings.Join(l.done.Restart, "; "))
 	}
-	err := n.rehearse(l.now)
+	err := l.node.Rehearse(l.now)
 	if err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
 	}
-	if l.wiring, err = n.wire(l.now); err != nil {
+	if l.wiring, err = l.node.Wire(l.now, l.released.faces); err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w", err)
 	}
 	l.list()
 	if err := l.carryOut(); err != nil {
 		return l.done, err
 	}
-	n.regained(l.now)
-	n.file = l.now
+	l.regained(l.now)
+	l.file = l.now
 	return l.done, nil
-}
-
-// rehearse makes the stack that a new node would have of a file, and forgets it: what that refuses
-// is told before anything changes.
-func (n *Node) rehearse(c *lnx.Config) error {
-	trial := &Node{cfg: n.cfg, start: n.start}
-	trial.cfg.LNX = c
-	_, err := stack.New(n.now(), trial.stackConfig())
-	return err
 }
 
 // list finds out what is to be done. What can fail comes first.
 func (l *reloading) list() {
-	n := l.node
-	l.turns = slices.Concat(n.knobTurns(l.was, l.now), n.forwardingTurn(l.was, l.now),
-		n.oldRoutes(l.was, l.now), l.wires(), n.newRoutes(l.was, l.now),
-		n.linkTurns(l.was, l.now), n.ripTurns(l.was, l.now))
-	for _, c := range l.more {
+	l.turns = slices.Concat(l.knobTurns(), l.forwardingTurn(), l.oldRoutes(), l.wires(),
+		l.newRoutes(), l.linkTurns(), l.ripTurns())
+	for _, c := range l.others {
 		l.done.Changes = append(l.done.Changes, c.Text)
 	}
 	for _, t := range l.turns {
@@ -180,20 +168,22 @@ func (l *reloading) list() {
 // carryOut does it, all or nothing.
 func (l *reloading) carryOut() error {
 	failed := func(text string, err error) error {
-		l.wiring.abandon()
+		l.wiring.Abandon()
 		return fmt.Errorf("reload: %s: %w", text, err)
 	}
-	for i, c := range l.more {
+	for i, c := range l.others {
 		if err := c.Do(); err != nil {
-			undo(l.more[:i])
+			undo(l.others[:i])
 			return failed(c.Text, err)
 		}
 	}
 	var what string
-	var err error
-	callErr := l.node.call(func(now clock.Time) { what, err = l.turnAll(now) })
-	if err = ControlError(firstError(callErr, err)); err != nil {
-		undo(l.more)
+	err := l.node.Ask(func(s *stack.Stack, now clock.Time) (err error) {
+		what, err = l.turnAll(s, now)
+		return err
+	})
+	if err != nil {
+		undo(l.others)
 		return failed(what, err)
 	}
 	return nil
@@ -208,21 +198,21 @@ func undo(done []Change) {
 }
 
 // turnAll is the loop's part. It tells what failed, after it has been undone.
-func (l *reloading) turnAll(now clock.Time) (what string, err error) {
-	before := l.node.cfg.LNX
+func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err error) {
+	before := l.node.File()
 	for i, t := range l.turns {
-		if err := t.do(now); err != nil {
+		if err := t.do(s, now); err != nil {
 			for _, t := range slices.Backward(l.turns[:i]) {
 				if t.undo != nil {
-					t.undo(now)
+					t.undo(s, now)
 				}
 			}
-			l.node.become(before)
+			l.node.Become(before)
 			return t.text, err
 		}
 	}
-	l.node.become(l.wiring.file)
-	l.node.drain(now)
+	l.node.Become(l.wiring.File)
+	l.node.Drain(now)
 	return "", nil
 }
 
@@ -267,8 +257,8 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 // be closed before it is opened.
 func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	for i := range now.Interfaces {
-		if b := &now.Interfaces[i]; a.Tun != nil && underneath(b) == underneath(a) {
-			list = append(list, fmt.Sprintf("the interface of %s: was %s, is %s", underneath(a),
+		if b := &now.Interfaces[i]; a.Tun != nil && node.UnderneathOf(b) == node.UnderneathOf(a) {
+			list = append(list, fmt.Sprintf("the interface of %s: was %s, is %s", node.UnderneathOf(a),
 				a.Name, b.Name))
 		}
 	}
@@ -277,7 +267,7 @@ func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 
 // deviceText is what an interface stands on, with what the file says of the kernel's end.
 func deviceText(f *lnx.Interface) string {
-	text := underneath(f)
+	text := node.UnderneathOf(f)
 	if f.Tun == nil || !f.Tun.Kernel.IsValid() {
 		return text
 	}
@@ -292,50 +282,53 @@ func deviceText(f *lnx.Interface) string {
 }
 
 // knobTurns are the settings of TCP, ICMP and IP.
-func (n *Node) knobTurns(was, now *lnx.Config) (list []turn) {
+func (l *reloading) knobTurns() (list []turn) {
+	was, now := l.was, l.now
 	if was.TCP != now.TCP {
-		list = append(list, n.knobTurn("tcp", func(k *settings.Knobs) {
+		list = append(list, l.knobTurn("tcp", func(k *settings.Knobs) {
 			k.RTOMin, k.RTOMax, k.OptionsOff = now.TCP.RTOMin, now.TCP.RTOMax, now.TCP.OptionsOff
 			k.NoResets = now.TCP.NoResets
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {
-		list = append(list, n.knobTurn("ip and icmp", func(k *settings.Knobs) {
-			k.Stack = internetKnobs(now)
+		list = append(list, l.knobTurn("ip and icmp", func(k *settings.Knobs) {
+			k.Stack = node.InternetKnobs(now)
 		}))
 	}
 	return list
 }
 
-func (n *Node) knobTurn(what string, set func(*settings.Knobs)) turn {
+func (l *reloading) knobTurn(what string, set func(*settings.Knobs)) turn {
 	var before settings.Knobs
 	return turn{
 		text: what + " settings",
-		do: func(now clock.Time) error {
-			before = n.Knobs()
+		do: func(_ *stack.Stack, now clock.Time) error {
+			before = l.node.Knobs()
 			k := before
 			set(&k)
-			return n.SetKnobs(now, k)
+			return l.node.SetKnobs(now, k)
 		},
-		undo: func(now clock.Time) { _ = n.SetKnobs(now, before) }, // they stood so a moment ago
+		undo: func(_ *stack.Stack, now clock.Time) {
+			_ = l.node.SetKnobs(now, before) // they stood so a moment ago
+		},
 	}
 }
 
 // oldRoutes are the static routes that a file has no more.
-func (n *Node) oldRoutes(was, now *lnx.Config) (list []turn) {
-	after := staticRoutes(now)
-	for _, r := range staticRoutes(was) {
+func (l *reloading) oldRoutes() (list []turn) {
+	after := staticRoutes(l.now)
+	for _, r := range staticRoutes(l.was) {
 		if !slices.Contains(after, r) {
 			list = append(list, turn{
 				text: "no more: " + routeText(&r),
-				do: func(now clock.Time) error {
-					err := n.stack.DelRoute(now, r.Prefix, r.Via)
+				do: func(s *stack.Stack, now clock.Time) error {
+					err := s.DelRoute(now, r.Prefix, r.Via)
 					if errors.Is(err, stack.ErrNoSuchRoute) {
 						return nil // somebody has taken it away by hand
 					}
-					return NetError(err)
+					return err
 				},
-				undo: func(now clock.Time) { _ = n.stack.AddRoute(now, r) }, // as it was
+				undo: func(s *stack.Stack, now clock.Time) { _ = s.AddRoute(now, r) }, // as it was
 			})
 		}
 	}
@@ -343,18 +336,18 @@ func (n *Node) oldRoutes(was, now *lnx.Config) (list []turn) {
 }
 
 // newRoutes are those that it did not have.
-func (n *Node) newRoutes(was, now *lnx.Config) (list []turn) {
-	before := staticRoutes(was)
-	for _, r := range staticRoutes(now) {
+func (l *reloading) newRoutes() (list []turn) {
+	before := staticRoutes(l.was)
+	for _, r := range staticRoutes(l.now) {
 		if !slices.Contains(before, r) {
 			list = append(list, turn{
 				text: routeText(&r),
-				do: func(now clock.Time) error {
-					err := n.stack.AddRoute(now, r)
+				do: func(s *stack.Stack, now clock.Time) error {
+					err := s.AddRoute(now, r)
 					if errors.Is(err, stack.ErrRouteExists) {
 						return nil // somebody has added it by hand
 					}
-					return NetError(err)
+					return err
 				},
 			})
 		}
@@ -369,7 +362,7 @@ func staticRoutes(c *lnx.Config) (list []stack.Route) {
 			break
 		}
 		list = append(list, stack.Route{
-			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: RouteKinds[r.Kind],
+			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: node.RouteKinds[r.Kind],
 		})
 	}
 	return list
@@ -383,25 +376,26 @@ func routeText(r *stack.Route) string {
 }
 
 // linkTurns are what links do to packets.
-func (n *Node) linkTurns(was, now *lnx.Config) (list []turn) {
-	for i := range now.Interfaces {
-		name := now.Interfaces[i].Name
-		a, b := manners(was, name), manners(now, name)
+func (l *reloading) linkTurns() (list []turn) {
+	for i := range l.now.Interfaces {
+		name := l.now.Interfaces[i].Name
+		a, b := manners(l.was, name), manners(l.now, name)
 		if reflect.DeepEqual(a, b) {
 			continue
 		}
 		list = append(list, turn{
 			text: "link " + name + ": " + strings.Join(b[:], " in, ") + " out",
-			do: func(clock.Time) error {
-				both, err := mannersOf(now, name)
+			do: func(*stack.Stack, clock.Time) error {
+				both, err := mannersOf(l.now, name)
 				if err != nil {
 					return err
 				}
-				i, err := n.Face(name)
+				i, err := l.node.Face(name)
 				if err != nil {
 					return err
 				}
-				return n.impair(n.ifaceDevice[i], i, both)
+				return cmp.Or(l.node.Impair(i, control.WayOut, both[0]),
+					l.node.Impair(i, control.WayIn, both[1]))
 			},
 		})
 	}
@@ -422,67 +416,38 @@ func manners(c *lnx.Config, name string) (text [2]string) {
 	return text
 }
 
-// mannersOf is the same as configurations. The words were judged when the file was read.
+// mannersOf is the same as configurations.
 func mannersOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
-	both = [2]*netem.Config{{}, {}}
-	if f, ok := c.Interface(name); ok && f.Impair != (lnx.Impairments{}) {
-		cfg := impairment(&f.Impair)
-		both = [2]*netem.Config{&cfg, &cfg}
+	both, err = node.ImpairmentsOf(c, name)
+	for way := range both {
+		both[way] = cmp.Or(both[way], &netem.Config{})
 	}
-	for i := range c.Impair {
-		l := &c.Impair[i]
-		if l.Iface != name {
-			continue
-		}
-		cfg, err := ParseImpairment(l.Text(), files.Machine())
-		if err != nil {
-			return both, err
-		}
-		for way, set := range pick(control.Way(l.Way), &cfg) {
-			if set != nil {
-				both[way] = set
-			}
-		}
-	}
-	return both, nil
+	return both, err
 }
 
 // forwardingTurn makes a host a router, or a router a host.
-func (n *Node) forwardingTurn(was, now *lnx.Config) []turn {
-	if was.Forwarding == now.Forwarding {
+func (l *reloading) forwardingTurn() []turn {
+	was, now := l.was.Forwarding, l.now.Forwarding
+	if was == now {
 		return nil
 	}
 	return []turn{{
-		text: map[bool]string{true: "forwarding", false: "no more: forwarding"}[now.Forwarding],
-		do: func(clock.Time) error {
-			n.stack.SetForwarding(now.Forwarding)
+		text: map[bool]string{true: "forwarding", false: "no more: forwarding"}[now],
+		do: func(s *stack.Stack, _ clock.Time) error {
+			s.SetForwarding(now)
 			return nil
 		},
-		undo: func(clock.Time) { n.stack.SetForwarding(was.Forwarding) },
+		undo: func(s *stack.Stack, _ clock.Time) { s.SetForwarding(was) },
 	}}
 }
 
 // ripTurns go on with RIP in another configuration.
-func (n *Node) ripTurns(was, now *lnx.Config) []turn {
-	old, _ := n.numbered(was)
-	own, _ := n.numbered(now)
-	a, b := n.ripOf(old), n.ripOf(own)
+func (l *reloading) ripTurns() []turn {
+	a, b := l.node.RIPOf(l.was), l.node.RIPOf(l.now)
 	if a.RIP == nil || b.RIP == nil || reflect.DeepEqual(a, b) {
 		return nil
 	}
-	return []turn{{text: "rip", do: func(at clock.Time) error {
-		var cfg stack.Config
-		n.setRIP(&cfg, netem.Streams(n.seedFor(&netem.Config{}))("rip"))
-		return n.stack.RestartRIP(at, cfg)
+	return []turn{{text: "rip", do: func(_ *stack.Stack, now clock.Time) error {
+		return l.node.RestartRIP(now)
 	}}}
-}
-
-// ripOf is how a file has RIP spoken.
-func (n *Node) ripOf(c *lnx.Config) (cfg stack.Config) {
-	trial := &Node{cfg: n.cfg}
-	trial.cfg.LNX = c
-	if trial.setRIP(&cfg, nil); cfg.RIP != nil {
-		cfg.RIP.Sequence = 0 // it is the time of day
-	}
-	return cfg
 }
