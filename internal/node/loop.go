@@ -102,7 +102,7 @@ func (n *Node) turn() {
 		n.stack.Advance(now)
 	}
 	n.Drain(now)
-	if n.keepVigil(now) {
+	if n.neighbors.check(now) {
 		n.Drain(now)
 	}
 	n.takeDown(now)
@@ -149,7 +149,7 @@ func (n *Node) look() {
 
 // due is when the loop has something to do, whatever happens.
 func (n *Node) due() clock.Time {
-	return clock.Earliest(n.stack.Deadline(), n.flushAt, n.held(), n.vigil.next)
+	return clock.Earliest(n.stack.Deadline(), n.flushAt, n.held(), n.neighbors.next)
 }
 
 // gather has the next turn read the devices that are ready and those that had

@@ -11,17 +11,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// vigil is what the node knows of whether its neighbours are there. UDP has no carrier, so
-// it is told from three things: that something came, that nothing came although something
-// was sent, and that the network said that nobody has the port.
-type vigil struct {
-	udps  []*link.UDP // their devices
-	wards []*ward
-	next  clock.Time // when to look again
+// neighbors is what the node knows of whether its neighbors are there. UDP has no carrier. So
+// their state follows from three things: that something came, that nothing came although something
+// was sent, and that the network said that no program has the port. All of it is the loop's.
+type neighbors struct {
+	node *Node
+	udps []*link.UDP // their devices
+	list []*neighbor
+	next clock.Time // when to look again
 }
 
-// ward is one neighbour.
-type ward struct {
+// neighbor is one of them.
+type neighbor struct {
 	device *link.UDP
 	iface  int
 	addr   netip.Addr
@@ -35,10 +36,10 @@ type ward struct {
 }
 
 const (
-	// watchEvery is how often the neighbours are looked at. What the network says of one
+	// watchEvery is how often the neighbors are looked at. What the network says of one
 	// is heeded at once.
 	watchEvery = time.Second
-	// silentAfter is for how long a neighbour may leave what was sent to it unanswered.
+	// silentAfter is for how long a neighbor may leave what was sent to it unanswered.
 	// RIP speakers are given as long as their routes live.
 	silentAfter = 15 * time.Second
 	// believed is how long after a packet it would have been refused: routers and kernels
@@ -46,18 +47,13 @@ const (
 	believed = 3 * time.Second
 )
 
-// startVigil lists the neighbours on UDP links. Those of links without an address of the
-// machine are known to whoever made them.
-func (n *Node) startVigil() { n.keepWards(n.now()) }
-
-// keepWards is startVigil for when links have changed: of neighbours that are where they were, what
-// is known is kept.
-func (n *Node) keepWards(now clock.Time) {
-	old := n.vigil.wards
-	n.vigil = vigil{next: n.vigil.next}
+// renew lists the neighbors on UDP links. Of those that are where they were, what is known stays.
+func (v *neighbors) renew(now clock.Time) {
+	n, old := v.node, v.list
+	*v = neighbors{node: n, next: v.next}
 	for _, d := range n.devices {
 		if u, ok := bare(d).(*link.UDP); ok {
-			n.vigil.udps = append(n.vigil.udps, u)
+			v.udps = append(v.udps, u)
 		}
 	}
 	for _, nb := range n.cfg.LNX.Neighbors {
@@ -69,63 +65,63 @@ func (n *Node) keepWards(now clock.Time) {
 		if !ok {
 			continue
 		}
-		w := &ward{
+		w := &neighbor{
 			device: u, iface: i, addr: nb.Addr, state: control.NeighborUnknown, since: now,
 			to: nb.UDP,
 		}
-		k := slices.IndexFunc(old, func(o *ward) bool {
+		k := slices.IndexFunc(old, func(o *neighbor) bool {
 			return o.device == u && o.iface == i && o.addr == nb.Addr && o.to == nb.UDP
 		})
 		if k >= 0 {
 			w = old[k]
 		}
-		n.vigil.wards = append(n.vigil.wards, w)
+		v.list = append(v.list, w)
 	}
-	if len(n.vigil.wards) > 0 && n.vigil.next == clock.Never {
-		n.vigil.next = now.Add(watchEvery)
+	if len(v.list) > 0 && v.next == clock.Never {
+		v.next = now.Add(watchEvery)
 	}
 }
 
-// keepVigil looks at the neighbours when it is time to, or when the network has said
-// something, and reports whether it did. The loop's.
-func (n *Node) keepVigil(now clock.Time) bool {
-	look := n.vigil.next.Due(now)
-	for _, u := range n.vigil.udps {
+// check looks at the neighbors when it is time to, or when the network has said something, and
+// reports whether it did.
+func (v *neighbors) check(now clock.Time) bool {
+	look := v.next.Due(now)
+	for _, u := range v.udps {
 		look = u.Bounced() || look
 	}
 	if !look {
 		return false
 	}
-	n.vigil.next = now.Add(watchEvery)
-	for _, w := range n.vigil.wards {
-		n.lookAt(now, w)
+	v.next = now.Add(watchEvery)
+	for _, w := range v.list {
+		v.look(now, w)
 	}
 	return true
 }
 
-// lookAt finds out what has become of one neighbour.
-func (n *Node) lookAt(now clock.Time, w *ward) {
-	info, ok := w.find()
+// look finds out what has become of one neighbor.
+func (v *neighbors) look(now clock.Time, w *neighbor) {
+	info, ok := w.info()
 	if !ok {
 		return
 	}
-	if !n.stack.Up(w.iface) {
+	if !v.node.stack.Up(w.iface) {
 		w.last = info
 		// Nothing comes and nothing goes: it is no worse for it when the link is back.
 		w.state, w.since, w.asked = control.NeighborUnknown, now, clock.Never
 		return
 	}
 	before := w.last.UDP
-	n.weigh(now, w, info)
+	v.weigh(now, w, info)
 	if before.IsValid() && info.UDP != before {
-		n.watchers.publish(control.NeighborChanged{
-			Neighbor: n.describe(now, w), Was: w.state, From: before.String(),
+		v.node.watchers.publish(control.NeighborChanged{
+			Neighbor: v.describe(now, w), Was: w.state, From: before.String(),
 		})
 	}
 }
 
-// weigh draws the conclusions from what a neighbour's device knows now.
-func (n *Node) weigh(now clock.Time, w *ward, info link.NeighborInfo) {
+// weigh draws the conclusions from what a neighbor's device knows now.
+func (v *neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 	before := w.last
 	w.last = info
 	if info.Refused > before.Refused {
@@ -135,11 +131,11 @@ func (n *Node) weigh(now clock.Time, w *ward, info link.NeighborInfo) {
 	} else if info.Sent > before.Sent && w.asked == clock.Never {
 		w.asked = now
 	}
-	n.settle(now, w, w.judge(now, &before, n.patience()))
+	v.settle(now, w, w.judge(now, &before, v.patience()))
 }
 
-// find returns what the device knows of the neighbour.
-func (w *ward) find() (link.NeighborInfo, bool) {
+// info returns what the device knows of the neighbor.
+func (w *neighbor) info() (link.NeighborInfo, bool) {
 	for _, info := range w.device.Neighbors(w.iface) {
 		if info.Addr == w.addr.As4() {
 			return info, true
@@ -148,8 +144,8 @@ func (w *ward) find() (link.NeighborInfo, bool) {
 	return link.NeighborInfo{}, false
 }
 
-// judge tells a neighbour's state from what has happened since it was looked at before.
-func (w *ward) judge(
+// judge tells a neighbor's state from what has happened since it was looked at before.
+func (w *neighbor) judge(
 	now clock.Time, before *link.NeighborInfo, patience time.Duration,
 ) control.NeighborState {
 	switch {
@@ -178,17 +174,17 @@ func (w *ward) judge(
 	return control.NeighborUnknown
 }
 
-// patience is for how long a neighbour may be silent.
-func (n *Node) patience() time.Duration {
-	if len(n.cfg.LNX.RIP.AdvertiseTo) > 0 && n.cfg.LNX.RIP.Timeout > 0 {
-		return n.cfg.LNX.RIP.Timeout
+// patience is for how long a neighbor may be silent.
+func (v *neighbors) patience() time.Duration {
+	if r := &v.node.cfg.LNX.RIP; len(r.AdvertiseTo) > 0 && r.Timeout > 0 {
+		return r.Timeout
 	}
 	return silentAfter
 }
 
-// settle enters a neighbour's state, and tells who wants to know if it is another one.
-func (n *Node) settle(now clock.Time, w *ward, state control.NeighborState) {
-	was, since := w.state, w.since
+// settle enters a neighbor's state, and tells who wants to know if it is another one.
+func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborState) {
+	n, was, since := v.node, w.state, w.since
 	if state == was {
 		return
 	}
@@ -205,17 +201,18 @@ func (n *Node) settle(now clock.Time, w *ward, state control.NeighborState) {
 		return // as it should be
 	}
 	n.watchers.publish(control.NeighborChanged{
-		Neighbor: n.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,
+		Neighbor: v.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,
 	})
 }
 
-// describe is a neighbour as its operator sees it.
-func (n *Node) describe(now clock.Time, w *ward) control.Neighbor {
+// describe is a neighbor as its operator sees it.
+func (v *neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
+	file := v.node.cfg.LNX
 	nb := control.Neighbor{
-		Iface: n.cfg.LNX.Interfaces[w.iface].Name, Addr: w.addr,
-		UDP: n.neighborUDP(w.iface, w.addr.As4(), w.configured(n)), State: w.state,
+		Iface: file.Interfaces[w.iface].Name, Addr: w.addr,
+		UDP: v.udp(w.iface, w.addr.As4(), w.configured(file)), State: w.state,
 		Since: now.Sub(w.since), Heard: -1, In: w.last.Heard, Out: w.last.Sent,
-		Line: n.lineOf(w),
+		Line: w.line(file),
 	}
 	if w.heard != clock.Never {
 		nb.Heard = now.Sub(w.heard)
@@ -231,19 +228,19 @@ func (n *Node) describe(now clock.Time, w *ward) control.Neighbor {
 	return nb
 }
 
-// lineOf is where the file speaks of a neighbour.
-func (n *Node) lineOf(w *ward) string {
-	for i := range n.cfg.LNX.Neighbors {
-		if nb := &n.cfg.LNX.Neighbors[i]; nb.Addr == w.addr {
-			return n.cfg.LNX.Line(nb)
+// line is where a file speaks of a neighbor.
+func (w *neighbor) line(c *lnx.Config) string {
+	for i := range c.Neighbors {
+		if nb := &c.Neighbors[i]; nb.Addr == w.addr {
+			return c.Line(nb)
 		}
 	}
 	return ""
 }
 
-// configured is the UDP address that the file has for a neighbour.
-func (w *ward) configured(n *Node) string {
-	for _, nb := range n.cfg.LNX.Neighbors {
+// configured is the UDP address that a file has for a neighbor.
+func (w *neighbor) configured(c *lnx.Config) string {
+	for _, nb := range c.Neighbors {
 		if nb.Addr == w.addr {
 			return nb.UDP.String()
 		}
@@ -251,9 +248,9 @@ func (w *ward) configured(n *Node) string {
 	return ""
 }
 
-// wardOf finds a neighbour's ward, nil: nobody keeps one.
-func (n *Node) wardOf(i int, addr netip.Addr) *ward {
-	for _, w := range n.vigil.wards {
+// find returns the neighbor of an interface with that address; nil: it is on no UDP link.
+func (v *neighbors) find(i int, addr netip.Addr) *neighbor {
+	for _, w := range v.list {
 		if w.iface == i && w.addr == addr {
 			return w
 		}
@@ -263,25 +260,27 @@ func (n *Node) wardOf(i int, addr netip.Addr) *ward {
 
 // Neighbors lists who is on the links that are up. The loop's.
 func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
+	v := &n.neighbors
 	list := []control.Neighbor{}
 	for _, nb := range n.cfg.LNX.Neighbors {
 		if i, err := n.Face(nb.Iface); err == nil && n.stack.Up(i) {
-			if w := n.wardOf(i, nb.Addr); w != nil {
-				n.lookAt(now, w)
-				list = append(list, n.describe(now, w))
+			if w := v.find(i, nb.Addr); w != nil {
+				v.look(now, w)
+				list = append(list, v.describe(now, w))
 				continue
 			}
 			list = append(list, control.Neighbor{
 				Iface: nb.Iface, Addr: nb.Addr, Heard: -1,
-				UDP: n.neighborUDP(i, nb.Addr.As4(), nb.UDP.String()),
+				UDP: v.udp(i, nb.Addr.As4(), nb.UDP.String()),
 			})
 		}
 	}
-	return append(list, n.kernels()...)
+	return append(list, v.kernels()...)
 }
 
 // kernels lists the kernel's ends of the TUN devices that are up.
-func (n *Node) kernels() []control.Neighbor {
+func (v *neighbors) kernels() []control.Neighbor {
+	n := v.node
 	var list []control.Neighbor
 	for i := range n.cfg.LNX.Interfaces {
 		f := &n.cfg.LNX.Interfaces[i]
@@ -294,9 +293,9 @@ func (n *Node) kernels() []control.Neighbor {
 	return list
 }
 
-// neighborUDP returns where packets for a neighbour go now.
-func (n *Node) neighborUDP(i int, addr [4]byte, configured string) string {
-	d, ok := bare(n.devices[n.ifaceDevice[i]]).(realDevice)
+// udp returns where packets for a neighbor go now.
+func (v *neighbors) udp(i int, addr [4]byte, configured string) string {
+	d, ok := v.node.Device(i).(realDevice)
 	if !ok {
 		return configured
 	}

@@ -118,7 +118,7 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c Clock
 			n, _ := driven(t, &c, "")
-			w := &ward{state: unknown, addr: netip.MustParseAddr("10.0.0.2")}
+			w := &neighbor{state: unknown, addr: netip.MustParseAddr("10.0.0.2")}
 			w.last.UDP = netip.MustParseAddrPort("127.0.0.1:1")
 			for _, s := range steps {
 				now := clock.Time(s.second) * clock.Time(time.Second)
@@ -126,12 +126,12 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 				info.Heard += s.heard
 				info.Sent += s.sent
 				info.Refused += s.fails
-				n.weigh(now, w, info)
+				n.neighbors.weigh(now, w, info)
 				require.Equal(t, s.want, w.state, "second %d", s.second)
 			}
 		})
 	}
-	w := &ward{state: up}
+	w := &neighbor{state: up}
 	w.last.UDP = netip.MustParseAddrPort("127.0.0.1:1")
 	before := w.last
 	w.last.Problem = errors.New("network is unreachable")

@@ -37,7 +37,7 @@ type Node struct {
 	// The loop's.
 	stack *stack.Stack
 	cards
-	vigil vigil
+	neighbors neighbors
 	reading
 	batch     *buffer.Batch
 	room      []int
@@ -120,7 +120,8 @@ func (n *Node) open() error {
 	}
 	n.room = make([]int, len(n.ifaceDevice))
 	n.blocked = make([]bool, len(n.devices))
-	n.startVigil()
+	n.neighbors.node = n
+	n.neighbors.renew(n.now())
 	return n.openRecords()
 }
 

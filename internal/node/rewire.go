@@ -142,7 +142,7 @@ func (n *Node) Rewire(now clock.Time, w *Wiring) error {
 		}
 	}
 	n.room = make([]int, len(n.ifaceDevice))
-	n.keepWards(now)
+	n.neighbors.renew(now)
 	return nil
 }
 
