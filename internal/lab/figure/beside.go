@@ -65,11 +65,11 @@ func (p *pair) panels(label string, u unit, curve func(v *view, f *flow) []chart
 			Layers: []chart.Layer{
 				{
 					Name: p.names[0], Kind: chart.Steps, Paint: f.paint, Width: 1.7,
-					Points: scaledPoints(curve(p.virtual, f), u),
+					Points: scale(curve(p.virtual, f), u),
 				},
 				{
 					Name: p.names[1], Kind: chart.Steps, Paint: g.paint, Width: 0.8,
-					Points: scaledPoints(curve(p.live, g), u),
+					Points: scale(curve(p.live, g), u),
 				},
 			},
 		}
@@ -85,14 +85,6 @@ func (p *pair) panels(label string, u unit, curve func(v *view, f *flow) []chart
 	}
 	alike(list)
 	return list
-}
-
-// scaledPoints are points in a unit.
-func scaledPoints(points []chart.Point, u unit) []chart.Point {
-	for i := range points {
-		points[i].Y = u.of(points[i].Y)
-	}
-	return points
 }
 
 // plot is a figure of panels; false: there are none.

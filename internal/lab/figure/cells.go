@@ -93,65 +93,13 @@ func (c *Cell) name(keys []string, without ...string) string {
 	return strings.Join(parts, ", ")
 }
 
-// words are metrics as axes and tables call them, where their names alone would not do.
-var metricWords = map[result.Metric]string{
-	result.Completion:  "time to completion",
-	result.DataSent:    "data packets sent",
-	result.Sent:        "packets sent",
-	result.AcksSent:    "acknowledgments sent",
-	result.Retransmits: "retransmitted packets",
-	result.Timeouts:    "timeouts",
-	result.RTTMean:     "mean RTT",
-	result.RTTMin:      "shortest RTT",
-	result.RTTMax:      "longest RTT",
-	result.RTTP50:      "median RTT",
-	result.RTTP95:      "RTT (p95)",
-	result.RTTP99:      "RTT (p99)",
-	result.CwndMean:    "mean cwnd",
-	result.CwndMin:     "smallest cwnd",
-	result.CwndMax:     "largest cwnd",
-	result.Jain:        "Jain's index",
-	result.QueueMean:   "mean queueing delay",
-	result.QueueP50:    "queueing delay (p50)",
-	result.QueueP95:    "queueing delay (p95)",
-	result.QueueMax:    "longest queueing delay",
-	result.QueueDrops:  "packets dropped",
-	result.Losses:      "packets lost",
-	result.Marks:       "packets marked",
-	result.Packets:     "packets of all hosts",
-	result.Drops:       "packets dropped or lost",
-
-	result.ClientSent:    "client's packets",
-	result.ClientData:    "client's data packets",
-	result.ClientAcks:    "client's acknowledgments",
-	result.ClientPackets: "client's data, once each",
-	result.ServerSent:    "server's packets",
-	result.ServerData:    "server's data packets",
-	result.ObjectMean:    "mean time of an object",
-	result.SmallMean:     "mean time of small objects",
-	result.SmallLast:     "time of the last small object",
-	result.LargeMean:     "mean time of large objects",
-	result.LargeLast:     "time of the last large object",
-
-	result.NotebookThroughput: "new ACKs × 80",
-	result.NotebookAcks:       "acknowledgments",
-	result.NotebookDuplicates: "share of duplicate ACKs",
-}
-
-// title is a metric in words.
-func title(m result.Metric) string {
-	if s, ok := metricWords[m]; ok {
-		return s
-	}
-	return strings.ReplaceAll(string(m), "_", " ")
-}
-
 // labelled is a metric with its unit, which is left out where its name has it.
 func labelled(m result.Metric, u unit) string {
-	if u.name == "packets" || slices.Contains(strings.Fields(title(m)), u.name) {
-		return title(m)
+	title := m.Definition().Titled()
+	if u.name == "packets" || slices.Contains(strings.Fields(title), u.name) {
+		return title
 	}
-	return joined(title(m), u.name)
+	return joined(title, u.name)
 }
 
 // runs says how many runs the cells have.

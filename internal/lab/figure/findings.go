@@ -69,5 +69,5 @@ func (c *compared) sweepFinding() string {
 		}
 		parts = append(parts, said)
 	}
-	return title(m) + " " + listed(parts)
+	return m.Definition().Titled() + " " + listed(parts)
 }

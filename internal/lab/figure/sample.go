@@ -31,54 +31,44 @@ type Sample struct {
 	TailProbes  int
 }
 
-// reader reads one field of a row into a sample.
-type reader func(s *Sample, field string) error
-
-// columns are the fields that Sample keeps, by the names of the probe file's header line.
-var columns = map[string]reader{
-	"seconds":   number(func(s *Sample) *float64 { return &s.Seconds }),
-	"sid":       count(func(s *Sample) *int { return &s.SID }),
-	"cwnd":      number(func(s *Sample) *float64 { return &s.Cwnd }),
-	"ssthresh":  number(func(s *Sample) *float64 { return &s.Ssthresh }),
-	"rtt_ms":    millis(func(s *Sample) *time.Duration { return &s.RTT }),
-	"minrtt_ms": millis(func(s *Sample) *time.Duration { return &s.MinRTT }),
-	"rto_ms":    millis(func(s *Sample) *time.Duration { return &s.RTO }),
-	"in_flight": number(func(s *Sample) *float64 { return &s.InFlight }),
-	"acked":     number(func(s *Sample) *float64 { return &s.Acked }),
-	"sent":      number(func(s *Sample) *float64 { return &s.Sent }),
-	"retrans":   count(func(s *Sample) *int { return &s.Retransmits }),
-	"rtos":      count(func(s *Sample) *int { return &s.Timeouts }),
-	"tlps":      count(func(s *Sample) *int { return &s.TailProbes }),
+// columns are the fields that Sample keeps, by the names of the probe file's header line. Times are
+// in milliseconds.
+var columns = map[string]func(s *Sample) any{
+	"seconds":   func(s *Sample) any { return &s.Seconds },
+	"sid":       func(s *Sample) any { return &s.SID },
+	"cwnd":      func(s *Sample) any { return &s.Cwnd },
+	"ssthresh":  func(s *Sample) any { return &s.Ssthresh },
+	"rtt_ms":    func(s *Sample) any { return &s.RTT },
+	"minrtt_ms": func(s *Sample) any { return &s.MinRTT },
+	"rto_ms":    func(s *Sample) any { return &s.RTO },
+	"in_flight": func(s *Sample) any { return &s.InFlight },
+	"acked":     func(s *Sample) any { return &s.Acked },
+	"sent":      func(s *Sample) any { return &s.Sent },
+	"retrans":   func(s *Sample) any { return &s.Retransmits },
+	"rtos":      func(s *Sample) any { return &s.Timeouts },
+	"tlps":      func(s *Sample) any { return &s.TailProbes },
 }
 
-func number(at func(*Sample) *float64) reader {
-	return func(s *Sample, field string) error {
-		v, err := strconv.ParseFloat(field, 64)
-		if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-			err = strconv.ErrRange
-		}
-		*at(s) = v
+// read reads a field of a row into one of a sample.
+func read(to any, field string) error {
+	if n, ok := to.(*int); ok {
+		v, err := strconv.Atoi(field)
+		*n = v
 		return err
 	}
-}
-
-func count(at func(*Sample) *int) reader {
-	return func(s *Sample, field string) (err error) {
-		*at(s), err = strconv.Atoi(field)
-		return err
+	v, err := strconv.ParseFloat(field, 64)
+	most := math.MaxFloat64
+	switch to := to.(type) {
+	case *time.Duration:
+		most = math.MaxInt64 / float64(time.Millisecond) / 2
+		*to = time.Duration(v * float64(time.Millisecond))
+	case *float64:
+		*to = v
 	}
-}
-
-func millis(at func(*Sample) *time.Duration) reader {
-	return func(s *Sample, field string) error {
-		var ms float64
-		err := number(func(*Sample) *float64 { return &ms })(s, field)
-		if err == nil && math.Abs(ms) > math.MaxInt64/float64(time.Millisecond)/2 {
-			err = strconv.ErrRange
-		}
-		*at(s) = time.Duration(ms * float64(time.Millisecond))
-		return err
+	if err == nil && !(math.Abs(v) <= most) {
+		err = strconv.ErrRange
 	}
+	return err
 }
 
 // ReadSamples reads a probe file: a header line that names the columns, in any order and with
@@ -93,10 +83,10 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 		return nil, fmt.Errorf("probe file: %w", ErrNoSamples)
 	}
 	header := strings.Split(strings.TrimSpace(in.Text()), ",")
-	readers := make([]reader, len(header))
+	fields := make([]func(*Sample) any, len(header))
 	known := 0
 	for i, name := range header {
-		if readers[i] = columns[name]; readers[i] != nil {
+		if fields[i] = columns[name]; fields[i] != nil {
 			known++
 		}
 	}
@@ -110,7 +100,7 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 		if broken != nil {
 			return samples, broken
 		}
-		s, err := readRow(readers, in.Text())
+		s, err := readRow(fields, in.Text())
 		if err != nil {
 			broken = fmt.Errorf("probe file: line %d: %w", line, err)
 			continue
@@ -123,19 +113,19 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 	return samples, nil
 }
 
-func readRow(readers []reader, row string) (Sample, error) {
+func readRow(fields []func(*Sample) any, row string) (Sample, error) {
 	var s Sample
 	rest := strings.TrimSuffix(row, "\r")
-	for i, read := range readers {
+	for i, of := range fields {
 		field, after, more := strings.Cut(rest, ",")
-		if more != (i < len(readers)-1) {
-			return s, fmt.Errorf("want %d fields: %q", len(readers), row)
+		if more != (i < len(fields)-1) {
+			return s, fmt.Errorf("want %d fields: %q", len(fields), row)
 		}
 		rest = after
-		if read == nil {
+		if of == nil {
 			continue
 		}
-		if err := read(&s, field); err != nil {
+		if err := read(of(&s), field); err != nil {
 			return s, fmt.Errorf("field %d: %w", i+1, err)
 		}
 	}

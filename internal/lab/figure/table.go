@@ -116,7 +116,7 @@ func (c *compared) table() table {
 			}
 		}
 		units[i] = scaleOf(d.Unit, most)
-		t.Heads = append(t.Heads, head{short(m), units[i].name, d.Text})
+		t.Heads = append(t.Heads, head{d.Headed(), units[i].name, d.Text})
 	}
 	last := -1
 	for _, g := range rows[:min(len(rows), mostRows)] {
@@ -170,42 +170,6 @@ func (c *compared) row(g result.Group, t *table) row {
 // counted reports whether a run has a whole number of it.
 func counted(m result.Metric) bool {
 	return m.Definition().Unit == "packets" || m == result.Timeouts || m == result.Recoveries
-}
-
-// short is a metric as the head of a narrow column has it.
-func short(m result.Metric) string {
-	switch m {
-	case result.Completion:
-		return "completion"
-	case result.Sent:
-		return "sent"
-	case result.Retransmits:
-		return "retransmitted"
-	case result.QueueP95:
-		return "queue (p95)"
-	case result.Jain:
-		return "Jain"
-	case result.ClientSent:
-		return "client sent"
-	case result.ClientData:
-		return "client's data"
-	case result.SmallMean:
-		return "small objects"
-	case result.LargeMean:
-		return "large objects"
-	case result.SmallLast:
-		return "last small"
-	case result.LargeLast:
-		return "last large"
-	case result.NotebookThroughput:
-		return "new ACKs × 80"
-	case result.NotebookDuplicates:
-		return "dup. ACKs"
-	case result.Drops:
-		return "dropped"
-	default:
-		return title(m)
-	}
 }
 
 // colorOf is a flow's colour in figures; empty: it has none.
@@ -310,7 +274,7 @@ func fullRowOf(d result.Definition, v result.Number) fullRow {
 		return digits(u.of(x))
 	}
 	r := fullRow{
-		Name: joined(title(d.Name), u.name), Text: d.Text, N: strconv.Itoa(len(v.Values)),
+		Name: joined(d.Titled(), u.name), Text: d.Text, N: strconv.Itoa(len(v.Values)),
 		Mean: say(v.Mean), SD: say(v.SD), Median: say(v.Median), IQR: say(v.Q3 - v.Q1),
 		Range: say(v.Minimum) + " … " + say(v.Maximum),
 	}

@@ -17,27 +17,24 @@ type jitterOf struct {
 	widthNode *node
 }
 
-func (j *jitterOf) keys() []key {
-	width := func(what string, made func(time.Duration) netem.Jitter) reading {
-		return func(d *decoder, n *node) {
-			if w, ok := d.span(n, what, 0, maxDelay); ok {
-				j.made = made(w)
-			}
+// readWidth reads how wide a distribution is.
+func readWidth[J interface {
+	~int64
+	netem.Jitter
+}](what string, to *netem.Jitter) reading {
+	return func(d *decoder, n *node) {
+		if w, ok := d.span(n, what, 0, maxDelay); ok {
+			*to = J(w)
 		}
 	}
+}
+
+func (j *jitterOf) keys() []key {
 	return []key{
-		{"uniform", "", width("so much more or less", func(w time.Duration) netem.Jitter {
-			return netem.UniformJitter(w)
-		})},
-		{"normal", "", width("a standard deviation", func(w time.Duration) netem.Jitter {
-			return netem.NormalJitter(w)
-		})},
-		{"pareto", "", width("a jitter", func(w time.Duration) netem.Jitter {
-			return netem.ParetoJitter(w)
-		})},
-		{"paretonormal", "", width("a jitter", func(w time.Duration) netem.Jitter {
-			return netem.ParetoNormalJitter(w)
-		})},
+		{"uniform", "", readWidth[netem.UniformJitter]("so much more or less", &j.made)},
+		{"normal", "", readWidth[netem.NormalJitter]("a standard deviation", &j.made)},
+		{"pareto", "", readWidth[netem.ParetoJitter]("a jitter", &j.made)},
+		{"paretonormal", "", readWidth[netem.ParetoNormalJitter]("a jitter", &j.made)},
 		{"table", "", readNode(&j.table)},
 		{"width", "", func(d *decoder, n *node) {
 			j.widthNode = n

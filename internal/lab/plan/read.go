@@ -165,8 +165,8 @@ func (x *draft) readMetrics(d *decoder, n *node) {
 		switch {
 		case !ok:
 		case !known:
-			d.bad(item, diagnostic.Quote(name)+" is no metric"+diagnostic.DidYouMean(name, result.Names()),
-				"one of `node lab metrics`")
+			near := diagnostic.DidYouMean(name, result.Names())
+			d.bad(item, diagnostic.Quote(name)+" is no metric"+near, "one of `node lab metrics`")
 		case slices.Contains(x.Metrics, m.Name):
 			d.bad(item, diagnostic.Quote(name)+" is there already", "each metric once")
 		default:

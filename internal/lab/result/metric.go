@@ -1,14 +1,29 @@
 package result
 
+import (
+	"cmp"
+	"strings"
+)
+
 // Metric is the name of a number of a flow or a run, as columns of files have it.
 type Metric string
 
-// Definition is a Metric with its unit and its meaning.
+// Definition is all that tables, figures, formulas and documents know of a metric.
 type Definition struct {
 	Name Metric
 	Unit string // bit/s, s, bytes, packets, or empty for a pure number
-	Text string
+	// Title is what an axis calls it, Head the head of a narrow column; empty: see Titled, Headed.
+	Title, Head string
+	Text        string // how it is measured
 }
+
+// Titled is the metric in words.
+func (d Definition) Titled() string {
+	return cmp.Or(d.Title, strings.ReplaceAll(string(d.Name), "_", " "))
+}
+
+// Headed is the metric as the head of a narrow column has it.
+func (d Definition) Headed() string { return cmp.Or(d.Head, d.Titled()) }
 
 // The metrics of a flow. Means and extremes leave the warm-up out, counts do not.
 const (
@@ -90,68 +105,82 @@ const (
 
 // catalog has the metrics in the order of tables.
 var catalog = []Definition{
-	{Goodput, "bit/s", "what the receiving application got"},
-	{Throughput, "bit/s", "what the flow's data packets took of the bottleneck, headers included"},
-	{Share, "", "the flow's part of the goodput of all"},
-	{Trend, "", "Kendall's S of the goodput in 16 parts of the measured time: pairs that rise " +
-		"less those that fall"},
-	{Drift, "", "how much of its mean the goodput changes from the first part to the last " +
-		"(Sen's slope)"},
-	{Completion, "s", "from the flow's start to the last byte that the application got"},
-	{Delivered, "bytes", "what the receiving application got"},
-	{Sent, "packets", "what both ends sent"},
-	{DataSent, "packets", "packets with data, repeats included"},
-	{AcksSent, "packets", "packets that only acknowledge"},
-	{Retransmits, "packets", "packets with data that was sent before"},
-	{Timeouts, "", "retransmission time-outs"},
-	{Recoveries, "", "fast recoveries"},
-	{Drops, "packets", "of both ends', that the bottleneck dropped or the path's model lost"},
-	{RTTMean, "s", "mean of the round trips measured"},
-	{RTTMin, "s", "the shortest"},
-	{RTTMax, "s", "the longest"},
-	{RTTP50, "s", "half were shorter"},
-	{RTTP95, "s", "95 of 100 were shorter"},
-	{RTTP99, "s", "99 of 100 were shorter"},
-	{RequestMean, "s", "mean time from a request to the last byte of its answer"},
-	{RequestP95, "s", "95 of 100 took less"},
-	{CwndMean, "bytes", "mean over time of the congestion window"},
-	{CwndMin, "bytes", "its smallest"},
-	{CwndMax, "bytes", "its largest"},
-	{ClientSent, "packets", "what the client sent until it had all: document 000's count"},
-	{ClientData, "packets", "of these, with data, repeats included"},
-	{ClientAcks, "packets", "of these, that only acknowledge"},
-	{ClientPackets, "packets", "with data, each counted once: the N of the closed form"},
-	{Rounds, "", "rounds of the client's send loop in which something left"},
-	{ServerSent, "packets", "what the server, or the sender, sent until then"},
-	{ServerData, "packets", "of these, with data, repeats included"},
-	{Damaged, "packets", "that a checksum of the protocol's own found damaged"},
-	{ObjectsDone, "", "objects that arrived"},
-	{ObjectMean, "s", "mean time from the beginning to an object's last byte"},
-	{SmallMean, "s", "the same of small objects"},
-	{SmallLast, "s", "when the last small object was there"},
-	{LargeMean, "s", "the same as object_mean of large objects"},
-	{LargeLast, "s", "when the last large object was there"},
-	{NotebookThroughput, "bytes/s", "80 for each new acknowledgment: document 002's count"},
-	{NotebookAcks, "packets", "acknowledgments that its sender got"},
-	{NotebookDuplicates, "", "the part of them that it took for duplicates"},
-	{Utilisation, "", "what left the bottleneck of what could have"},
-	{Jain, "", "Jain's index of the goodputs: 1 is fair"},
-	{QueueMean, "s", "mean wait of a packet in the bottleneck's queue"},
-	{QueueP50, "s", "half waited less"},
-	{QueueP95, "s", "95 of 100 waited less"},
-	{QueueMax, "s", "the longest"},
-	{QueueDrops, "packets", "what the bottleneck's queue dropped"},
-	{Policed, "packets", "what the bottleneck's policer dropped"},
-	{Losses, "packets", "what the path's loss model lost"},
-	{Marks, "packets", "what the queue marked"},
-	{Packets, "packets", "what all hosts sent"},
-	{LateP99, "s", "in real time: 99 of 100 packets left the path less late"},
-	{LateMax, "s", "the latest"},
-	{WakeP99, "s", "99 of 100 times the ends' processes woke up less late"},
-	{WakeMax, "s", "the latest"},
-	{LateLimit, "s", "what late_p99 may be for time to be kept; 0: the path takes no time"},
-	{WakeLimit, "s", "what wake_p99 may be"},
-	{SocketDrops, "packets", "that the machine's sockets had no room for"},
+	{Goodput, "bit/s", "", "", "what the receiving application got"},
+	{Throughput, "bit/s", "", "", "what the flow's data packets took of the bottleneck, headers " +
+		"included"},
+	{Share, "", "", "", "the flow's part of the goodput of all"},
+	{Trend, "", "", "", "Kendall's S of the goodput in 16 parts of the measured time: pairs that " +
+		"rise less those that fall"},
+	{Drift, "", "", "", "how much of its mean the goodput changes from the first part to the " +
+		"last (Sen's slope)"},
+	{Completion, "s", "time to completion", "completion", "from the flow's start to the last " +
+		"byte that the application got"},
+	{Delivered, "bytes", "", "", "what the receiving application got"},
+	{Sent, "packets", "packets sent", "sent", "what both ends sent"},
+	{DataSent, "packets", "data packets sent", "", "packets with data, repeats included"},
+	{AcksSent, "packets", "acknowledgments sent", "", "packets that only acknowledge"},
+	{Retransmits, "packets", "retransmitted packets", "retransmitted", "packets with data that " +
+		"was sent before"},
+	{Timeouts, "", "timeouts", "", "retransmission time-outs"},
+	{Recoveries, "", "", "", "fast recoveries"},
+	{Drops, "packets", "packets dropped or lost", "dropped", "of both ends', that the bottleneck " +
+		"dropped or the path's model lost"},
+	{RTTMean, "s", "mean RTT", "", "mean of the round trips measured"},
+	{RTTMin, "s", "shortest RTT", "", "the shortest"},
+	{RTTMax, "s", "longest RTT", "", "the longest"},
+	{RTTP50, "s", "median RTT", "", "half were shorter"},
+	{RTTP95, "s", "RTT (p95)", "", "95 of 100 were shorter"},
+	{RTTP99, "s", "RTT (p99)", "", "99 of 100 were shorter"},
+	{RequestMean, "s", "", "", "mean time from a request to the last byte of its answer"},
+	{RequestP95, "s", "", "", "95 of 100 took less"},
+	{CwndMean, "bytes", "mean cwnd", "", "mean over time of the congestion window"},
+	{CwndMin, "bytes", "smallest cwnd", "", "its smallest"},
+	{CwndMax, "bytes", "largest cwnd", "", "its largest"},
+	{ClientSent, "packets", "client's packets", "client sent", "what the client sent until it " +
+		"had all: document 000's count"},
+	{ClientData, "packets", "client's data packets", "client's data", "of these, with data, " +
+		"repeats included"},
+	{ClientAcks, "packets", "client's acknowledgments", "", "of these, that only acknowledge"},
+	{ClientPackets, "packets", "client's data, once each", "", "with data, each counted once: " +
+		"the N of the closed form"},
+	{Rounds, "", "", "", "rounds of the client's send loop in which something left"},
+	{ServerSent, "packets", "server's packets", "", "what the server, or the sender, sent until " +
+		"then"},
+	{ServerData, "packets", "server's data packets", "", "of these, with data, repeats included"},
+	{Damaged, "packets", "", "", "that a checksum of the protocol's own found damaged"},
+	{ObjectsDone, "", "", "", "objects that arrived"},
+	{ObjectMean, "s", "mean time of an object", "", "mean time from the beginning to an object's " +
+		"last byte"},
+	{SmallMean, "s", "mean time of small objects", "small objects", "the same of small objects"},
+	{SmallLast, "s", "time of the last small object", "last small", "when the last small object " +
+		"was there"},
+	{LargeMean, "s", "mean time of large objects", "large objects", "the same as object_mean of " +
+		"large objects"},
+	{LargeLast, "s", "time of the last large object", "last large", "when the last large object " +
+		"was there"},
+	{NotebookThroughput, "bytes/s", "new ACKs × 80", "new ACKs × 80", "80 for each new " +
+		"acknowledgment: document 002's count"},
+	{NotebookAcks, "packets", "acknowledgments", "", "acknowledgments that its sender got"},
+	{NotebookDuplicates, "", "share of duplicate ACKs", "dup. ACKs", "the part of them that it " +
+		"took for duplicates"},
+	{Utilisation, "", "", "", "what left the bottleneck of what could have"},
+	{Jain, "", "Jain's index", "Jain", "Jain's index of the goodputs: 1 is fair"},
+	{QueueMean, "s", "mean queueing delay", "", "mean wait of a packet in the bottleneck's queue"},
+	{QueueP50, "s", "queueing delay (p50)", "", "half waited less"},
+	{QueueP95, "s", "queueing delay (p95)", "queue (p95)", "95 of 100 waited less"},
+	{QueueMax, "s", "longest queueing delay", "", "the longest"},
+	{QueueDrops, "packets", "packets dropped", "", "what the bottleneck's queue dropped"},
+	{Policed, "packets", "", "", "what the bottleneck's policer dropped"},
+	{Losses, "packets", "packets lost", "", "what the path's loss model lost"},
+	{Marks, "packets", "packets marked", "", "what the queue marked"},
+	{Packets, "packets", "packets of all hosts", "", "what all hosts sent"},
+	{LateP99, "s", "", "", "in real time: 99 of 100 packets left the path less late"},
+	{LateMax, "s", "", "", "the latest"},
+	{WakeP99, "s", "", "", "99 of 100 times the ends' processes woke up less late"},
+	{WakeMax, "s", "", "", "the latest"},
+	{LateLimit, "s", "", "", "what late_p99 may be for time to be kept; 0: the path takes no time"},
+	{WakeLimit, "s", "", "", "what wake_p99 may be"},
+	{SocketDrops, "packets", "", "", "that the machine's sockets had no room for"},
 }
 
 // Catalog returns the metrics, in the order of tables.

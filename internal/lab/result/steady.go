@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// TrendParts is how many equal parts of the measured time a trend is tested over. They should be long
-// beside a sawtooth: neighbors that are alike make trends out of nothing.
+// TrendParts is how many equal parts of the measured time a trend is tested over. They should be
+// long beside a sawtooth: neighbors that are alike make trends out of nothing.
 const TrendParts = 16
 
-// TrendOf looks for one in the means of TrendParts consecutive parts of a run. It returns Kendall's S, the
-// pairs that rise less those that fall (Mann 1945), and by how much the series changes from end to
-// end by Sen's slope (1968), as a share of its mean. Ties are counted as neither.
+// TrendOf looks for a trend in the means of TrendParts consecutive parts of a run. It returns
+// Kendall's S, the pairs that rise less those that fall (Mann 1945), and by how much the series
+// changes from end to end by Sen's slope (1968), as a share of its mean. Ties are counted as
+// neither.
 func TrendOf(means []float64) (s int, drift float64) {
 	var slopes []float64
 	sum := 0.0
@@ -34,10 +35,10 @@ func TrendOf(means []float64) (s int, drift float64) {
 	return s, at(slopes, 0.5) * float64(len(means)-1) * float64(len(means)) / sum
 }
 
-// Steady reports whether trials show no trend, by the S and the drift of each over TrendParts parts. A
-// trend must be significant in all of them together, at 1 % by the seasonal Kendall test (Hirsch,
-// Slack and Smith 1982), and move the mean by more than 5 %: in a deterministic run any change is
-// significant.
+// Steady reports whether trials show no trend, by the S and the drift of each over TrendParts
+// parts. A trend must be significant in all of them together, at 1 % by the seasonal Kendall test
+// (Hirsch, Slack and Smith 1982), and move the mean by more than 5 %: in a deterministic run any
+// change is significant.
 func Steady(s, drift []float64) bool {
 	const (
 		significant = 2.576 // standard deviations
