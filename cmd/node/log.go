@@ -65,44 +65,24 @@ type voice struct {
 	log   *slog.Logger // nil: lines
 }
 
-// record is told at any level: it is said once, or it is why there is no more to say.
-func (v *voice) record(level slog.Level, msg string, attrs ...any) {
-	ctx := context.Background()
+// say writes a text, or a record whatever the log's level is.
+func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
+	if v.log == nil {
+		_, _ = fmt.Fprintln(v.lines, text)
+		return
+	}
 	r := slog.NewRecord(time.Now(), level, msg, 0)
 	r.Add(attrs...)
-	_ = v.log.Handler().Handle(ctx, r) // there is nobody left to tell
+	_ = v.log.Handler().Handle(context.Background(), r) // there is nobody left to tell
 }
 
-func (v *voice) line(format string, args ...any) {
-	_, _ = fmt.Fprintf(v.lines, format+"\n", args...)
-}
-
-// note tells a remark on a file.
-func (v *voice) note(m *lnx.Error) {
-	if v.log != nil {
-		v.record(slog.LevelWarn, "note", mistakeAttrs(m)...)
-		return
+// remarks tells the notes on a file, and what is left for the user to type.
+func (v *voice) remarks(c *lnx.Config) {
+	for _, note := range c.Notes {
+		v.say(note.Error(), slog.LevelWarn, "note", mistakeAttrs(note)...)
 	}
-	v.line("%v", m)
-}
-
-// advise tells what is left for the user to type.
-func (v *voice) advise(text string) {
-	if v.log != nil {
-		v.record(slog.LevelWarn, "advice", "text", text)
-		return
-	}
-	v.line("%s", text)
-}
-
-// serves tells where a page and an API are, with the token that they want.
-func (v *voice) serves(p place) {
-	switch {
-	case p.Page == "":
-	case v.log != nil:
-		v.record(slog.LevelInfo, "serving", "page", p.Page, "api", p.API)
-	default:
-		v.line("%s", p)
+	for _, line := range tunAdvice(c) {
+		v.say(line, slog.LevelWarn, "advice", "text", line)
 	}
 }
 
@@ -114,10 +94,10 @@ func (v *voice) failed(err error) error {
 	const msg = "failed"
 	if mistakes, ok := errors.AsType[lnx.Errors](err); ok {
 		for _, m := range mistakes {
-			v.record(slog.LevelError, msg, mistakeAttrs(m)...)
+			v.say("", slog.LevelError, msg, mistakeAttrs(m)...)
 		}
 	} else if explain(err) != "" {
-		v.record(slog.LevelError, msg, "problem", err.Error())
+		v.say("", slog.LevelError, msg, "problem", err.Error())
 	}
 	return told{err}
 }

@@ -237,18 +237,15 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 	self := o.config.LNX.Name
 	v := o.voice(console.err, self)
-	for _, note := range o.config.LNX.Notes {
-		v.note(note)
-	}
-	for _, line := range tunAdvice(o.config.LNX) {
-		v.advise(line)
-	}
+	v.remarks(o.config.LNX)
 	nodes := map[string]control.Operator{self: n}
 	_, leave := o.doors.serve(nodes, func(text string) {
 		n.Announce(control.Message{Text: text})
 	})
 	defer func() { err = errors.Join(err, leave()) }()
-	v.serves(o.doors.place())
+	if p := o.doors.place(); p.Page != "" {
+		v.say(p.String(), slog.LevelInfo, "serving", "page", p.Page, "api", p.API)
+	}
 	switch {
 	case o.daemon:
 		return o.runDaemon(ctx, n, o.log.newLog(console.err, self))

@@ -66,8 +66,8 @@ func within(least, most uint64, unit string) func(*report, Word) (int, bool) {
 	return func(r *report, w Word) (int, bool) { return r.number(w, least, most, unit) }
 }
 
-// timer is a setting with a time in whole units. If least is 0, a 0 in the file turns the timer off;
-// it is kept as -1, because zero is the default.
+// timer is a setting with a time in whole units. If least is 0, a 0 in the file turns the timer
+// off; it is kept as -1, because zero is the default.
 func timer[T any](
 	name string, unit time.Duration, least, most uint64, field func(*T) *time.Duration,
 ) setting[T] {
