@@ -57,6 +57,21 @@ func (e *env) json(c *cobra.Command) bool {
 	return on || err != nil && e.cfg.JSON
 }
 
+// ask asks the node. Its errors are in the words of the command.
+func ask[A any](e *env, c *cobra.Command, req control.Request[A]) (A, error) {
+	answer, err := control.Ask(c.Context(), e.op, req)
+	return answer, failed(c, err)
+}
+
+// show asks the node and prints the answer.
+func show[A any](e *env, c *cobra.Command, req control.Request[A], text func(A) string) error {
+	answer, err := ask(e, c, req)
+	if err != nil {
+		return err
+	}
+	return e.answer(c, answer, text(answer))
+}
+
 // done ends a command whose only answer is success, which as JSON is an empty document.
 func (e *env) done(c *cobra.Command, err error) error {
 	if err != nil {

@@ -144,9 +144,9 @@ func captureLines(e *env, c *cobra.Command, req *control.Record) error {
 		}
 		e.screen.data(packetLine(e, &p))
 	}
-	done, err := control.Ask(c.Context(), e.op, *req)
+	done, err := ask(e, c, *req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	if asJSON {
 		return e.line("result", done)
@@ -240,21 +240,21 @@ func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 		e.screen.talk("capturing " + captured(req.Iface, req.Filter) + " to " +
 			printable(req.File) + " until Ctrl-C")
 	}
-	done, err := control.Ask(c.Context(), e.op, *req)
+	done, err := ask(e, c, *req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, done, printCaptured(&done))
 }
 
 // captureBeside begins a capture into a file beside the session.
 func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
-	on, err := control.Ask(c.Context(), e.op, control.StartCapture{
+	on, err := ask(e, c, control.StartCapture{
 		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,
 		File: req.File, FileSize: req.FileSize, Files: req.Files, Overwrite: req.Overwrite,
 	})
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, on, fmt.Sprintf("capture %d: %s to %s; `capture stop %d` ends it", on.ID,
 		captured(on.Iface, on.Filter), printable(on.File), on.ID))
@@ -272,17 +272,17 @@ func stopCapture(e *env, c *cobra.Command, args []string) error {
 		}
 		req.ID = int(n)
 	}
-	done, err := control.Ask(c.Context(), e.op, req)
+	done, err := ask(e, c, req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, done, printCaptured(&done))
 }
 
 func listCaptures(e *env, c *cobra.Command) error {
-	list, err := control.Ask(c.Context(), e.op, control.Captures{})
+	list, err := ask(e, c, control.Captures{})
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	columns := []column{
 		{"ID", 3, leftmost}, {"Kind", 9, 2}, {"Packets", 9, 2}, {"Missed", 8, 2}, {"Since", 10, 2},

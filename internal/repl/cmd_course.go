@@ -170,9 +170,9 @@ func courseAlgorithms(e *env) *cobra.Command {
 		Use:   "lc",
 		Short: "the congestion control algorithms",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), e.op, control.Show{Key: "tcp.congestion"})
+			list, err := ask(e, c, control.Show{Key: "tcp.congestion"})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			_, names, _ := strings.Cut(list[0].Doc, ": ")
 			algorithms := strings.Split(names, ", ")
@@ -192,9 +192,9 @@ func infoCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := control.Ask(c.Context(), e.op, control.Sockets{Info: true, Timers: true})
+			list, err := ask(e, c, control.Sockets{Info: true, Timers: true})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			list = slices.DeleteFunc(list, func(k control.Socket) bool { return k.SID != sid })
 			if len(list) == 0 {
@@ -224,10 +224,9 @@ func delayCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := control.Ask(c.Context(), e.op,
-				control.Impair{Way: control.WayOut, Words: words})
+			list, err := ask(e, c, control.Impair{Way: control.WayOut, Words: words})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, list, printImpairments(list, true))
 		},

@@ -130,9 +130,9 @@ func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
 
 // door opens one.
 func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error {
-	d, err := control.Ask(c.Context(), e.op, req)
+	d, err := ask(e, c, req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	text := fmt.Sprintf("Door %d: %s %s leads to %s", d.ID, strings.ToUpper(d.Network),
 		printable(d.From), printable(d.To))
@@ -145,11 +145,7 @@ func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error
 }
 
 func listDoors(e *env, c *cobra.Command) error {
-	list, err := control.Ask(c.Context(), e.op, control.Doors{})
-	if err != nil {
-		return failed(c, err)
-	}
-	return e.answer(c, list, printDoors(list))
+	return show(e, c, control.Doors{}, printDoors)
 }
 
 func doorsCommand(e *env) *cobra.Command {
@@ -182,9 +178,9 @@ func doorsCloseCommand(e *env) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			var ids []int
 			if args[0] == "all" {
-				list, err := control.Ask(c.Context(), e.op, control.Doors{})
+				list, err := ask(e, c, control.Doors{})
 				if err != nil {
-					return failed(c, err)
+					return err
 				}
 				for i := range list {
 					if cut || !list[i].Closing {

@@ -65,9 +65,9 @@ func smallServer(e *env, use, short string, service control.SmallService) *cobra
 				}
 				req.Port = port
 			}
-			sock, err := control.Ask(c.Context(), e.op, req)
+			sock, err := ask(e, c, req)
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, sock, fmt.Sprintf("Serving %s on port %d (TCP and UDP), socket %d",
 				service, sock.Local.Port(), sock.SID))
@@ -115,9 +115,9 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	case !asJSON && !o.quiet:
 		req.Each = func(r control.EchoReply) { e.screen.data(printEcho(&r)) }
 	}
-	result, err := control.Ask(c.Context(), e.op, req)
+	result, err := ask(e, c, req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	if err := e.answer(c, result, printEchoes(&result)); err != nil {
 		return err

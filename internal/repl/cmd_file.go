@@ -149,9 +149,9 @@ func transfersCommand(e *env) *cobra.Command {
 			"the background, those of other sessions, and what `http get -o` stores. The number\n" +
 			"in front is for `cancel`.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), e.op, control.Transfers{})
+			list, err := ask(e, c, control.Transfers{})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			if len(list) == 0 && !e.json(c) {
 				e.screen.talk("no file is under way")

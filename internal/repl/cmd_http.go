@@ -31,9 +31,9 @@ func serveCommand(e *env) *cobra.Command {
 			if len(args) > 1 {
 				req.Dir, what = args[1], "the files of "+printable(args[1])
 			}
-			sock, err := control.Ask(c.Context(), e.op, req)
+			sock, err := ask(e, c, req)
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, sock, fmt.Sprintf("Serving %s on port %d, socket %d",
 				what, port, sock.SID))
@@ -127,9 +127,9 @@ func fetchCommand(e *env) *cobra.Command {
 			if len(args) > 1 {
 				req.Path = args[1]
 			}
-			page, err := control.Ask(c.Context(), e.op, req)
+			page, err := ask(e, c, req)
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return showPage(e, c, args[0], &page)
 		},

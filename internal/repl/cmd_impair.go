@@ -1,7 +1,9 @@
 package repl
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,9 +87,9 @@ func runImpair(e *env, c *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) == 0 {
-		list, err := control.Ask(c.Context(), e.op, control.Impairments{Iface: req.Iface})
+		list, err := ask(e, c, control.Impairments{Iface: req.Iface})
 		if err != nil {
-			return failed(c, err)
+			return err
 		}
 		if req.Way == control.WayIn || req.Way == control.WayOut {
 			list = slices.DeleteFunc(list, func(i control.Impairment) bool {
@@ -97,9 +99,62 @@ func runImpair(e *env, c *cobra.Command, args []string) error {
 		return e.answer(c, list, printImpairments(list, req.Iface != ""))
 	}
 	req.Words = strings.Join(args, " ")
-	list, err := control.Ask(c.Context(), e.op, req)
+	list, err := ask(e, c, req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, list, printImpairments(list, true))
+}
+
+// nothing is how a node calls a link that does nothing to packets.
+const nothing = "nothing"
+
+// printImpairments is two paragraphs a way: what it does, and what it did. Ways that never
+// did anything are left out unless all are asked for.
+func printImpairments(list []control.Impairment, all bool) string {
+	var b strings.Builder
+	for _, i := range list {
+		if !all && i.Words == nothing && i.Seen == 0 {
+			continue
+		}
+		words := i.Words
+		if i.Seed != 0 && !strings.Contains(words, " seed ") {
+			words += fmt.Sprintf(" (seed %d)", i.Seed)
+		}
+		title := fmt.Sprintf("%s %s:", i.Iface, i.Way)
+		b.WriteString(wrapped(pad(title, 8)+" "+words, "         "))
+		if i.Seen > 0 {
+			b.WriteString(wrapped("         "+impairmentCounts(&i), "         "))
+		}
+	}
+	if b.Len() == 0 {
+		return "no link is impaired; `help impair` says how\n"
+	}
+	return b.String()
+}
+
+// impairmentCounts is what was done to how many packets.
+func impairmentCounts(i *control.Impairment) string {
+	parts := []string{fmt.Sprintf("%d packets seen, %d passed", i.Seen, i.Passed)}
+	for _, c := range []struct {
+		n    uint64
+		what string
+	}{
+		{i.Lost, "lost"},
+		{i.QueueDropped, "dropped by the queue"},
+		{i.Overflowed, "dropped for want of room"},
+		{i.Marked, "marked"},
+		{i.Duplicated, "duplicated"},
+		{i.Corrupted, "corrupted"},
+		{i.Truncated, "truncated"},
+		{i.Reordered, "reordered"},
+		{i.Delayed, "delayed"},
+		{uint64(i.Inside), "on their way"},
+		{uint64(i.Waiting), "of these in the queue"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, strconv.FormatUint(c.n, 10)+" "+c.what)
+		}
+	}
+	return strings.Join(parts, ", ")
 }

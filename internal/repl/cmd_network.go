@@ -1,8 +1,11 @@
 package repl
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +25,9 @@ func interfacesCommand(e *env) *cobra.Command {
 			if zero {
 				return e.done(c, control.Order(c.Context(), e.op, control.ClearCounters{}))
 			}
-			list, err := control.Ask(c.Context(), e.op, control.Interfaces{})
+			list, err := ask(e, c, control.Interfaces{})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, list, briefInterfaces(list, stats))
 		},
@@ -42,9 +45,9 @@ func neighborsCommand(e *env) *cobra.Command {
 		Long: "The nodes on the links and what is wrong with them; with -s the state of each.\n" +
 			"`ln` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), e.op, control.Neighbors{})
+			list, err := ask(e, c, control.Neighbors{})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, list, printNeighbors(list, stats))
 		},
@@ -61,16 +64,16 @@ func routesCommand(e *env) *cobra.Command {
 			"static those of the file or of `route add`, rip those that were learned, with\n" +
 			"their cost as metric. `lr` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := control.Ask(c.Context(), e.op, control.Routes{})
+			list, err := ask(e, c, control.Routes{})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			if e.json(c) {
 				return e.document(list)
 			}
-			faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
+			faces, err := ask(e, c, control.Interfaces{})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, list, fieldRoutes(list, faces))
 		},
@@ -87,9 +90,9 @@ func linkCommand(e *env, verb string, up bool) *cobra.Command {
 		Short:             "take an interface " + verb + ", by name or number",
 		ValidArgsFunction: at(e.interfaceNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			face, err := control.Ask(c.Context(), e.op, control.SetLink{Iface: args[0], Up: up})
+			face, err := ask(e, c, control.SetLink{Iface: args[0], Up: up})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, face, "")
 		},
@@ -127,11 +130,7 @@ func lossyCommand(e *env) *cobra.Command {
 // setLoss carries out lossyforward (whole is 100) and lossy (whole is 1).
 func setLoss(e *env, c *cobra.Command, args []string, whole float64) error {
 	if len(args) == 0 {
-		list, err := control.Ask(c.Context(), e.op, control.Loss{})
-		if err != nil {
-			return failed(c, err)
-		}
-		return e.answer(c, list, printLoss(list))
+		return show(e, c, control.Loss{}, printLoss)
 	}
 	share, err := strconv.ParseFloat(args[0], 64)
 	if err != nil || math.IsNaN(share) || share < 0 || share > whole {
@@ -141,9 +140,186 @@ func setLoss(e *env, c *cobra.Command, args []string, whole float64) error {
 	if len(args) > 1 {
 		req.Iface = args[1]
 	}
-	list, err := control.Ask(c.Context(), e.op, req)
+	list, err := ask(e, c, req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, list, printLossSet(req, list))
+}
+
+// printCounters is one direction in the shape of ip -s link, each drop reason by name behind it;
+// where reasons matter most, a line each.
+func printCounters(direction string, c control.Counters, stats int) string {
+	var dropped uint64
+	reasons := make([]string, 0, len(c.Drops))
+	for _, d := range c.Drops {
+		dropped += d.Packets
+		reasons = append(reasons, fmt.Sprintf("%s %d", d.Reason, d.Packets))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "    %s: %12s %15s %8s %8s\n",
+		direction, "packets", "bytes", "errors", "dropped")
+	counts := fmt.Sprintf("        %12d %15d %8d %8d", c.Packets, c.Bytes, c.Errors, dropped)
+	inline := counts + "  (" + strings.Join(reasons, ", ") + ")"
+	switch {
+	case stats > 1 || len(reasons) == 0:
+		b.WriteString(counts + "\n")
+		for _, d := range c.Drops {
+			fmt.Fprintf(&b, "        %-34s %11d\n", d.Reason, d.Packets)
+		}
+	case len(inline) <= textWidth:
+		b.WriteString(inline + "\n")
+	default:
+		b.WriteString(counts + "\n")
+		b.WriteString(wrapped("        ("+strings.Join(reasons, ", ")+")", "         "))
+	}
+	if stats > 1 && direction == "RX" {
+		fmt.Fprintf(&b, "        delivered %d, passed on %d\n", c.Delivered, c.Forwarded)
+	}
+	if c.Fragments > 0 {
+		whole := map[string]string{"RX": "reassembled", "TX": "fragmented"}[direction]
+		fmt.Fprintf(&b, "        fragments %d, %s %d\n", c.Fragments, whole, c.Fragmented)
+	}
+	return b.String()
+}
+
+// printDevice is what the device beneath an interface has counted.
+func printDevice(i *control.Interface) string {
+	if i.Device == nil {
+		return ""
+	}
+	d := i.Device
+	text := fmt.Sprintf("    beneath (%s): %d packets in, %d out",
+		i.Offload, d.InPackets, d.OutPackets)
+	if d.Oversize > 0 {
+		text += fmt.Sprintf(", %d came larger than the MTU", d.Oversize)
+	}
+	if d.Waited > 0 {
+		text += fmt.Sprintf(", %d waited for the kernel", d.Waited)
+	}
+	return wrapped(text, "        ")
+}
+
+func printLoss(list []control.LinkLoss) string {
+	rows := make([][]string, 0, len(list))
+	for _, l := range list {
+		rows = append(rows, []string{
+			l.Iface, percent(l.Percent), strconv.FormatUint(l.Dropped, 10),
+		})
+	}
+	return table([]column{{"Iface", 5, 0}, {"Loss", 8, 2}, {"Dropped", 9, 2}}, rows)
+}
+
+func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
+	text := "dropping " + percent(set.Percent) + " of forwarded packets"
+	if set.Iface == "" {
+		return text
+	}
+	name := set.Iface
+	if _, err := strconv.Atoi(name); err == nil && len(on) == 1 {
+		name = on[0].Iface // it was given by number
+	}
+	text += " on " + name
+	return text
+}
+
+// percent writes a share without the noise of binary fractions.
+func percent(p float64) string { return strconv.FormatFloat(p, 'g', 6, 64) + "%" }
+
+// printNeighbors is the family's table. With stats what is known of each neighbour is behind
+// it, without only of those who are not well.
+func printNeighbors(list []control.Neighbor, stats bool) string {
+	columns := []column{{"Iface", 5, 0}, {"VIP", 13, 2}, {"UDPAddr", 17, 2}}
+	if stats {
+		columns = append(columns, column{"State", 7, 2}, column{"Since", 7, 2},
+			column{"Heard", 7, 2}, column{"In", 6, 2}, column{"Out", 6, 2})
+	}
+	var notes strings.Builder
+	rows := make([][]string, 0, len(list))
+	for _, n := range list {
+		row := []string{n.Iface, n.Addr.String(), n.UDP, "-", "-", "-", "-", "-"}
+		if n.State != "" {
+			row = append(row[:3], string(n.State), ago(n.Since), "never",
+				strconv.FormatUint(n.In, 10), strconv.FormatUint(n.Out, 10))
+			if n.Heard >= 0 {
+				row[5] = ago(n.Heard)
+			}
+		}
+		rows = append(rows, row[:len(columns)])
+		notes.WriteString(neighborNote(&n))
+	}
+	return table(columns, rows) + notes.String()
+}
+
+// neighborNote is what the table has no column for: what is wrong with a neighbour.
+func neighborNote(n *control.Neighbor) string {
+	why := ""
+	if n.Problem != "" {
+		why = ": " + n.Problem + inFile(n)
+	}
+	switch n.State {
+	case "", control.NeighborUnknown, control.NeighborUp:
+		if why == "" {
+			return ""
+		}
+		return wrapped("    "+n.Addr.String()+why, "    ")
+	case control.NeighborRefused:
+		why = ": nobody has its UDP port" + inFile(n)
+	case control.NeighborSilent, control.NeighborUnreachable, control.NeighborUnresolved:
+	}
+	return wrapped(fmt.Sprintf("    %v is %s for %s%s", n.Addr, n.State, ago(n.Since), why), "    ")
+}
+
+// inFile is where the file speaks of a neighbour, in brackets.
+func inFile(n *control.Neighbor) string {
+	if n.Line == "" {
+		return ""
+	}
+	return " (" + n.Line + ")"
+}
+
+// ago is a time in two figures or so: 0.3s, 12s, 4m, 3h, 2d.
+func ago(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 10*time.Second:
+		return strconv.FormatFloat(max(0, d).Seconds(), 'f', 1, 64) + "s"
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + "s"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d/time.Minute)) + "m"
+	case d < 2*day:
+		return strconv.Itoa(int(d/time.Hour)) + "h"
+	}
+	return strconv.Itoa(int(d/day)) + "d"
+}
+
+// neighborNews is what has happened to a neighbour.
+func neighborNews(e *control.NeighborChanged) string {
+	n := &e.Neighbor
+	who := fmt.Sprintf("Neighbor %v (%s via %s)", n.Addr, n.UDP, n.Iface)
+	if e.From != "" {
+		return fmt.Sprintf("%s has moved from %s", who, e.From)
+	}
+	why := inFile(n)
+	if n.Problem != "" {
+		why = ": " + n.Problem + why
+	}
+	switch n.State {
+	case control.NeighborUp:
+		if e.First {
+			return who + " is here"
+		}
+		return fmt.Sprintf("%s is back after %s of being %s", who, ago(e.For), e.Was)
+	case control.NeighborRefused:
+		return who + " is not there: nobody has that UDP port" + inFile(n) + ". Does its node run?"
+	case control.NeighborSilent:
+		return who + " is silent: what was sent to it is not answered" + inFile(n)
+	case control.NeighborUnreachable:
+		return who + " cannot be reached" + why
+	case control.NeighborUnresolved:
+		return who + " has no address yet" + why
+	case control.NeighborUnknown:
+	}
+	return who + " is " + string(n.State) + why
 }

@@ -104,11 +104,7 @@ func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 	case o.client != "":
 		return perfClient(e, c, o)
 	}
-	list, err := control.Ask(c.Context(), e.op, control.PerfServers{})
-	if err != nil {
-		return failed(c, err)
-	}
-	return e.answer(c, list, printPerfServers(list))
+	return show(e, c, control.PerfServers{}, printPerfServers)
 }
 
 func perfClient(e *env, c *cobra.Command, o *perfFlags) error {

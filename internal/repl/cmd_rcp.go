@@ -74,9 +74,9 @@ func rcpEchoCommand(e *env) *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			at, err := control.Ask(c.Context(), e.op, req)
+			at, err := ask(e, c, req)
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, at, fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port()))
 		},
@@ -110,9 +110,9 @@ func rcpCountCommand(e *env) *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			counted, err := control.Ask(c.Context(), e.op, req)
+			counted, err := ask(e, c, req)
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, counted, printCounted(&counted))
 		},

@@ -19,9 +19,9 @@ func reloadCommand(e *env) *cobra.Command {
 			"one that asks for what only a new node can be: another routing, say. --try only\n" +
 			"tells what would be done.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			done, err := control.Ask(c.Context(), e.op, control.Reload{Try: try})
+			done, err := ask(e, c, control.Reload{Try: try})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			lines := append([]string{}, done.Changes...)
 			for _, text := range done.Restart {

@@ -22,9 +22,9 @@ func ripCommand(e *env) *cobra.Command {
 }
 
 func showRIP(e *env, c *cobra.Command) error {
-	info, err := control.Ask(c.Context(), e.op, control.RIP{})
+	info, err := ask(e, c, control.RIP{})
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, info, printRIP(&info))
 }

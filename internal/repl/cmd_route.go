@@ -75,9 +75,9 @@ func routeCommand(e *env) *cobra.Command {
 
 // routeTo answers with the route to an address: of those in use the one with the longest prefix.
 func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
-	faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
+	faces, err := ask(e, c, control.Interfaces{})
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	for _, f := range faces {
 		if f.Addr.Addr() == addr {
@@ -88,9 +88,9 @@ func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 			return e.answer(c, r, fmt.Sprintf("local %v dev %s", addr, f.Name))
 		}
 	}
-	list, err := control.Ask(c.Context(), e.op, control.Routes{})
+	list, err := ask(e, c, control.Routes{})
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	best := -1
 	for i, r := range list {

@@ -68,9 +68,9 @@ func pcapCommand(e *env) *cobra.Command {
 		Short: "end the capture",
 		Args:  positional,
 		RunE: func(c *cobra.Command, _ []string) error {
-			done, err := control.Ask(c.Context(), e.op, control.PcapStop{})
+			done, err := ask(e, c, control.PcapStop{})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			text := fmt.Sprintf("%d packets in %s", done.Packets, printable(done.File))
 			if done.Missed > 0 {

@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -96,9 +99,9 @@ func acceptCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sock, err := control.Ask(c.Context(), e.op, control.Listen{Port: port})
+			sock, err := ask(e, c, control.Listen{Port: port})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, sock, fmt.Sprintf("Created listen socket with ID %d", sock.SID))
 		},
@@ -119,9 +122,9 @@ func connectCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sock, err := control.Ask(c.Context(), e.op, control.Connect{Addr: addr, Port: port})
+			sock, err := ask(e, c, control.Connect{Addr: addr, Port: port})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, sock, fmt.Sprintf("Created new socket with ID %d", sock.SID))
 		},
@@ -150,9 +153,9 @@ func recvCommand(e *env) *cobra.Command {
 				return wrong(c, "%q is neither y nor n", args[2])
 			}
 			full := len(args) > 2 && args[2] == "y"
-			data, err := control.Ask(c.Context(), e.op, control.Read{SID: sid, N: n, Full: full})
+			data, err := ask(e, c, control.Read{SID: sid, N: n, Full: full})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, data, printData(e, data))
 		},
@@ -215,9 +218,9 @@ func windowCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w, err := control.Ask(c.Context(), e.op, control.Window{SID: sid})
+			w, err := ask(e, c, control.Window{SID: sid})
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			text := fmt.Sprintf("send window %d, receive window %d", w.Send, w.Receive)
 			return e.answer(c, w, text)
@@ -240,9 +243,9 @@ func congestionCommand(e *env) *cobra.Command {
 				return err
 			}
 			req := control.Congestion{SID: sid, Name: args[1]}
-			sock, err := control.Ask(c.Context(), e.op, req)
+			sock, err := ask(e, c, req)
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, sock, fmt.Sprintf("socket %d uses %s", sock.SID, args[1]))
 		},
@@ -260,4 +263,195 @@ func writeAll(ctx context.Context, e *env, sid int, piece []byte, n int64) error
 		n -= int64(w.Bytes)
 	}
 	return nil
+}
+
+// printSockets is the family's table. A connection whose Info was asked for gets the second line
+// of ss -ti.
+func printSockets(list []control.Socket) string {
+	columns := []column{
+		{"SID", 3, leftmost},
+		{"LAddr", 11, 2},
+		{"LPort", 6, 1},
+		{"RAddr", 11, 2},
+		{"RPort", 6, 1},
+		{"Status", 13, 2},
+	}
+	rows := make([][]string, 0, len(list))
+	for _, s := range list {
+		rows = append(rows, []string{
+			strconv.Itoa(s.SID),
+			s.Local.Addr().String(), strconv.Itoa(int(s.Local.Port())),
+			s.Remote.Addr().String(), strconv.Itoa(int(s.Remote.Port())),
+			s.State,
+		})
+	}
+	lines := strings.SplitAfter(table(columns, rows), "\n")
+	var b strings.Builder
+	b.WriteString(lines[0])
+	for i, s := range list {
+		b.WriteString(lines[i+1])
+		if s.Info != nil {
+			b.WriteString("\t " + printInfo(s.Info) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// fields collects the words of an ss line.
+type fields []string
+
+func (f *fields) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+// count adds a number that ss leaves out when it is zero.
+func (f *fields) count(name string, n uint64) {
+	if n > 0 {
+		f.add("%s:%d", name, n)
+	}
+}
+
+// waited adds a time that ss leaves out when it is zero, and its share of another.
+func (f *fields) waited(name string, d, of time.Duration) {
+	switch {
+	case d < time.Millisecond:
+	case of <= 0:
+		f.add("%s:%dms", name, d.Milliseconds())
+	default:
+		f.add("%s:%dms(%.1f%%)", name, d.Milliseconds(), 100*float64(d)/float64(of))
+	}
+}
+
+// printInfo is a connection's inner state under ss's names and units: times in milliseconds, cwnd
+// and ssthresh in segments. Behind them stands what ss has no name for.
+func printInfo(i *control.Info) string {
+	var f fields
+	for _, o := range []struct {
+		on   bool
+		name string
+	}{{i.Timestamps, "ts"}, {i.SACK, "sack"}, {i.ECN, "ecn"}} {
+		if o.on {
+			f.add("%s", o.name)
+		}
+	}
+	f.add("%s", i.Congestion)
+	f.path(i)
+	f.traffic(i)
+	f.outstanding(i)
+	f.add("snd_wnd:%d rcv_wnd:%d", i.SendWindow, i.RecvWindow)
+	f.count("rtos", i.Timeouts)
+	f.count("tlps", i.TailProbes)
+	f.count("probes", i.WindowProbes)
+	f.count("undone", i.Undone)
+	if i.Strategy != "" {
+		f.add("recovery:%s", i.Strategy)
+	}
+	if i.Recovery != "" {
+		f.add("state:%s", i.Recovery)
+	}
+	if i.Limited != "" {
+		f.add("limited:%s since:%sms", i.Limited, millis(i.LimitedFor))
+	}
+	return strings.Join(f, " ")
+}
+
+// path adds what is known of the way, and the windows on it.
+func (f *fields) path(i *control.Info) {
+	if i.SendScale >= 0 {
+		f.add("wscale:%d,%d", i.SendScale, i.RecvScale)
+	}
+	f.add("rto:%s", millis(i.RTO))
+	f.count("backoff", uint64(max(0, i.Backoff)))
+	if i.RTT > 0 {
+		f.add("rtt:%s/%s", millis(i.RTT), millis(i.RTTVar))
+	}
+	if i.ATO > 0 {
+		f.add("ato:%s", millis(i.ATO))
+	}
+	f.add("mss:%d pmtu:%d", i.MSS, i.PMTU)
+	f.count("rcvmss", uint64(max(0, i.RecvMSS)))
+	f.count("advmss", uint64(max(0, i.AdvMSS)))
+	f.add("cwnd:%d", segments(i.Cwnd, i.MSS))
+	if i.Ssthresh > 0 {
+		f.add("ssthresh:%d", segments(i.Ssthresh, i.MSS))
+	}
+}
+
+// traffic adds what went over it.
+func (f *fields) traffic(i *control.Info) {
+	f.count("bytes_sent", i.BytesSent)
+	f.count("bytes_retrans", i.BytesRetrans)
+	f.count("bytes_acked", i.BytesAcked)
+	f.count("bytes_received", i.BytesReceived)
+	f.count("segs_out", i.SegsOut)
+	f.count("segs_in", i.SegsIn)
+	f.count("data_segs_out", i.DataSegsOut)
+	f.count("data_segs_in", i.DataSegsIn)
+	if i.RTT > 0 {
+		f.add("send %sbps", strconv.FormatFloat(float64(i.Cwnd)*8/i.RTT.Seconds(), 'f', 0, 64))
+	}
+	f.add("lastsnd:%d lastrcv:%d lastack:%d", i.LastSent.Milliseconds(),
+		i.LastReceived.Milliseconds(), i.LastAck.Milliseconds())
+	if i.PacingRate > 0 {
+		f.add("pacing_rate %dbps", i.PacingRate)
+	}
+	if i.DeliveryRate > 0 {
+		f.add("delivery_rate %dbps", i.DeliveryRate)
+	}
+	f.count("delivered", i.Delivered)
+	if i.AppLimited {
+		f.add("app_limited")
+	}
+}
+
+// outstanding adds what is under way, and what it waits for.
+func (f *fields) outstanding(i *control.Info) {
+	f.waited("busy", i.BusyTime, 0)
+	f.waited("rwnd_limited", i.RwndLimited, i.BusyTime)
+	f.waited("sndbuf_limited", i.SndbufLimited, i.BusyTime)
+	f.count("unacked", uint64(max(0, i.Unacked)))
+	if i.Retransmits > 0 {
+		f.add("retrans:%d/%d", i.Retrans, i.Retransmits)
+	}
+	f.count("lost", uint64(max(0, i.Lost)))
+	f.count("sacked", uint64(max(0, i.Sacked)))
+	f.count("dsack_dups", i.DSACKs)
+	f.count("reord_seen", i.ReorderSeen)
+	if i.RecvRTT > 0 {
+		f.add("rcv_rtt:%s", millis(i.RecvRTT))
+	}
+	f.count("rcv_space", uint64(max(0, i.RecvSpace)))
+	f.count("rcv_ssthresh", uint64(max(0, i.RecvBuffer)))
+	f.count("notsent", uint64(max(0, i.NotSent)))
+	if i.MinRTT > 0 {
+		f.add("minrtt:%s", millis(i.MinRTT))
+	}
+	f.count("rcv_ooopack", i.OutOfOrder)
+}
+
+// millis is a time in milliseconds with at most three decimals.
+func millis(d time.Duration) string {
+	return strconv.FormatFloat(float64(d.Round(time.Microsecond).Microseconds())/1000, 'f', -1, 64)
+}
+
+// segments is a number of bytes in segments, as ss counts windows.
+func segments(bytes, mss int) int {
+	if mss <= 0 {
+		return bytes
+	}
+	return bytes / mss
+}
+
+// printData shows what was read. A terminal sees it made harmless, a file sees it as it is.
+func printData(e *env, d control.Data) string {
+	text := string(d.Bytes)
+	if e.interactive() {
+		text = printable(text)
+	}
+	switch {
+	case len(d.Bytes) > 0:
+		return fmt.Sprintf("Read %d bytes: %s", len(d.Bytes), text)
+	case d.EOF:
+		return "Read 0 bytes: the peer has closed"
+	default:
+		return "Read 0 bytes"
+	}
 }

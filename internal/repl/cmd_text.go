@@ -83,9 +83,9 @@ func sendTest(e *env, c *cobra.Command, word, text string) error {
 	if req.Text == "" {
 		return wrong(c, "TEXT is missing")
 	}
-	sent, err := control.Ask(c.Context(), e.op, req)
+	sent, err := ask(e, c, req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes", sent.Bytes))
 }

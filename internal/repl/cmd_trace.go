@@ -76,9 +76,9 @@ func (e *env) tracedWords(ctx context.Context, prefix string) []string {
 func traceJSON(e *env, c *cobra.Command, req *control.Trace) error {
 	e.endless()
 	req.Segment = func(g control.TracedSegment) { _ = e.line("segment", g) } // plain values
-	done, err := control.Ask(c.Context(), e.op, *req)
+	done, err := ask(e, c, *req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.line("result", done)
 }

@@ -53,9 +53,9 @@ func udpListen(e *env, c *cobra.Command, line string) error {
 	if err != nil {
 		return err
 	}
-	sock, err := control.Ask(c.Context(), e.op, control.ListenUDP{Port: port})
+	sock, err := ask(e, c, control.ListenUDP{Port: port})
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, sock, fmt.Sprintf("Created UDP socket with ID %d", sock.SID))
 }
@@ -82,9 +82,9 @@ func udpSend(e *env, c *cobra.Command, line string) error {
 		return err
 	}
 	req := control.SendUDP{Addr: addr, Port: port, Data: data}
-	sent, err := control.Ask(c.Context(), e.op, req)
+	sent, err := ask(e, c, req)
 	if err != nil {
-		return failed(c, err)
+		return err
 	}
 	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes from socket %d", sent.Bytes, sent.SID))
 }

@@ -37,9 +37,9 @@ func overUDP[Flow any](e *env, t *transport[Flow], own ...*cobra.Command) *cobra
 				return wrong(c, "%q is none of %s%s", args[0], strings.Join(words, ", "),
 					near(c, args[0]))
 			}
-			list, err := control.Ask(c.Context(), e.op, t.list)
+			list, err := ask(e, c, t.list)
 			if err != nil {
-				return failed(c, err)
+				return err
 			}
 			return e.answer(c, list, t.print(list))
 		},

@@ -2,8 +2,8 @@
 // renders the answers. It knows both generations' command names and nothing of the protocols.
 //
 // A line's way: ReadLine (reader.go) or a script (script.go) -> Execute -> split (words.go) ->
-// a fresh command tree (tree.go) -> one file of commands (cmd_*.go) -> control.Ask ->
-// a rendering (print_*.go) -> screen.go. A cobra tree keeps the flag values of its last run, which
+// a fresh command tree (tree.go) -> one file of commands (cmd_*.go), which get an env (env.go) ->
+// control.Ask -> answer.go -> screen.go. A cobra tree keeps the flag values of its last run, which
 // is why every line gets a new one; that costs less than a tenth of a millisecond.
 package repl
 

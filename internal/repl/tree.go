@@ -79,7 +79,8 @@ func (s *Shell) tree() *cobra.Command {
 	}
 	help := helpCommand(s.env)
 	group(root, groupFile, waitCommand(s))
-	group(root, groupSession, repeatCommand(s), eventsCommand(s), historyCommand(s), sourceCommand(s),
+	group(root, groupSession, repeatCommand(s), eventsCommand(s), historyCommand(s),
+		sourceCommand(s),
 		quitCommand(s), help)
 	everyJSON(s.env, root)
 	return root
