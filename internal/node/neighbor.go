@@ -182,7 +182,7 @@ func (v *neighbors) patience() time.Duration {
 	return silentAfter
 }
 
-// settle enters a neighbor's state, and tells who wants to know if it is another one.
+// settle enters a neighbor's state, and announces a change to the watchers.
 func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborState) {
 	n, was, since := v.node, w.state, w.since
 	if state == was {
@@ -258,7 +258,7 @@ func (v *neighbors) find(i int, addr netip.Addr) *neighbor {
 	return nil
 }
 
-// Neighbors lists who is on the links that are up. The loop's.
+// Neighbors lists the neighbors on the links that are up. The loop's.
 func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
 	v := &n.neighbors
 	list := []control.Neighbor{}

@@ -19,10 +19,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// progressPeriod is how often a flow under way is told of.
+// progressPeriod is the time between two reports of a flow under way.
 const progressPeriod = 200 * time.Millisecond
 
-// flow is a flow of objects to this node: a UDP port of its own, and who waits for them.
+// flow is a flow of objects to this node, with a UDP port of its own.
 type flow struct {
 	node     *node.Node
 	stack    *stack.Stack  // the loop's
@@ -116,8 +116,8 @@ func (f *flow) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 	}}
 }
 
-// Shut implements node.PortOwner. A receiver that has everything says so a few times more: nobody
-// would answer the server if the last acknowledgment was lost.
+// Shut implements node.PortOwner. A receiver that has everything acknowledges it a few times
+// more: the port closes, and the last acknowledgment may be lost.
 func (f *flow) Shut() { f.receiver.Farewell() }
 
 // shut ends the flow, with an error if objects are missing. The loop's.

@@ -197,7 +197,7 @@ func undo(done []Change) {
 	}
 }
 
-// turnAll is the loop's part. It tells what failed, after it has been undone.
+// turnAll is the loop's part. When a change fails, it undoes all and returns the change's text.
 func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err error) {
 	before := l.node.File()
 	for i, t := range l.turns {

@@ -120,7 +120,7 @@ func has(c *lnx.Config, name string) bool {
 	return ok
 }
 
-// neighborLike finds the neighbor of the same address on the same link; -1: there is none.
+// neighborLike finds the neighbor of the same address on the same link; -1: not found.
 func neighborLike(c *lnx.Config, nb *lnx.Neighbor) int {
 	return slices.IndexFunc(c.Neighbors, func(o lnx.Neighbor) bool {
 		return o.Addr == nb.Addr && o.Iface == nb.Iface

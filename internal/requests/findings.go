@@ -54,8 +54,7 @@ func (r *run) end() {
 // many is counted and not shown.
 const maxFindings = 4096
 
-// findings are what a ping or a traceroute has found out, on the way from the loop to
-// whoever waits.
+// findings are what a ping or a traceroute has found out, on the way from the loop to the caller.
 type findings[T any] struct {
 	mu     sync.Mutex
 	list   []T

@@ -88,8 +88,8 @@ func (h *Host) deviceInfo(i int, f *control.Interface) {
 	}
 }
 
-// clearCounters has counters begin at zero. A device goes on counting: what it had counted by now
-// is taken off whatever it says.
+// clearCounters sets counters to zero. A device cannot: its counts of now are subtracted from what
+// it reports later.
 func (h *Host) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounters) error {
 	which, err := h.faces(r.Iface)
 	if err != nil {

@@ -52,7 +52,7 @@ func (h *Host) StartPing(r *control.Ping) (*Ping, error) {
 	return p, nil
 }
 
-// checkPing refuses what nobody can send.
+// checkPing refuses what cannot be sent.
 func checkPing(r *control.Ping) error {
 	if err := within([]limit{
 		{"size", r.Bytes(), 0, maxPingBytes},

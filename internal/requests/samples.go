@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// samplePeriod is how often samples are told unless it is said.
+// samplePeriod is the default time between samples.
 const samplePeriod = 100 * time.Millisecond
 
 // samples tells of a connection's state.
@@ -46,7 +46,7 @@ func samples(ctx context.Context, h *Host, r control.Samples) (control.Sampled, 
 	return done, nil
 }
 
-// sampling is somebody who looks at a connection's samples. The loop's.
+// sampling is one request for a connection's samples. The loop's.
 type sampling struct {
 	host  *Host
 	found *findings[control.Sample]

@@ -66,7 +66,7 @@ func (h *Host) connect(ctx context.Context, r control.Connect) (control.Socket, 
 	if err != nil {
 		return control.Socket{}, err
 	}
-	// From here on it is the operator's, who has not seen what happened meanwhile.
+	// The operator has not seen what happened since the handshake.
 	if err := h.node.AnnounceEnd(c); err != nil {
 		return control.Socket{}, err
 	}

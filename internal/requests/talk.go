@@ -18,8 +18,8 @@ import (
 // maxTalks bounds the UDP sockets that operators have open.
 const maxTalks = 64
 
-// talk is a UDP socket that an operator opened: what comes to it is told, and what is
-// written to it by number goes to its peer, or else to whoever was heard last.
+// talk is a UDP socket that an operator opened. Watchers see each datagram that arrives. What is
+// written to it by number goes to its peer, or else to the sender of the last datagram.
 type talk struct {
 	conn *node.PacketConn
 	last atomic.Pointer[netip.AddrPort] // nil: nobody yet
@@ -58,7 +58,7 @@ func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
 		return nil
 	})
 	if err == nil {
-		// An operator who writes to all means it.
+		// Operators may write to broadcast addresses.
 		err = c.SetOptions(func(o *udp.Options) { o.Broadcast = true })
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 	return k, nil
 }
 
-// of finds the UDP socket with that number that an operator opened; nil: it is none.
+// of finds the UDP socket with that number that an operator opened; nil: there is no such socket.
 func (a *talks) of(sid int) (t *talk) {
 	_ = a.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has none
 		if known, ok := s.Socket(sid); ok && known.UDP != nil {

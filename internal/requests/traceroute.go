@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// What a traceroute does unless it is told otherwise, as the program of that name.
+// Defaults and bounds of a traceroute, as those of the program of that name.
 const (
 	defaultHops     = 30
 	maxHops         = 255
