@@ -46,7 +46,8 @@ func (n *Node) Problem(i int) string {
 	f := &n.cfg.LNX.Interfaces[i]
 	switch {
 	case ok && d.Gone():
-		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", UnderneathOf(f), f.Name)
+		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", UnderneathOf(f),
+			f.Name)
 	case ok && d.Down() && n.stack.Up(i) && f.Tun.Kernel.IsValid():
 		return fmt.Sprintf("%v is not up; `up %s` brings it up, with what the file says of it",
 			UnderneathOf(f), f.Name)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/settings"
 )

@@ -258,8 +258,8 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	for i := range now.Interfaces {
 		if b := &now.Interfaces[i]; a.Tun != nil && node.UnderneathOf(b) == node.UnderneathOf(a) {
-			list = append(list, fmt.Sprintf("the interface of %s: was %s, is %s", node.UnderneathOf(a),
-				a.Name, b.Name))
+			list = append(list, fmt.Sprintf("the interface of %s: was %s, is %s",
+				node.UnderneathOf(a), a.Name, b.Name))
 		}
 	}
 	return list

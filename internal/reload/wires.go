@@ -15,7 +15,8 @@ import (
 // wires are the interfaces and neighbors: a line for each that is otherwise, and one turn.
 func (l *reloading) wires() (list []turn) {
 	for _, text := range wireTexts(l.was, l.now) {
-		list = append(list, turn{text: text, do: func(*stack.Stack, clock.Time) error { return nil }})
+		nothing := func(*stack.Stack, clock.Time) error { return nil }
+		list = append(list, turn{text: text, do: nothing})
 	}
 	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
 		// The file is another nevertheless: what it says is where it stands now.
@@ -90,7 +91,8 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 			tell("interface %s: address %v, was %v", f.Name, f.Addr, a.Addr)
 		}
 		if node.UnderneathOf(a) != node.UnderneathOf(f) {
-			tell("interface %s: at %s, was at %s", f.Name, node.UnderneathOf(f), node.UnderneathOf(a))
+			tell("interface %s: at %s, was at %s", f.Name, node.UnderneathOf(f),
+				node.UnderneathOf(a))
 		}
 		if mtuOf(a) != mtuOf(f) {
 			tell("interface %s: mtu %d, was %d", f.Name, mtuOf(f), mtuOf(a))
