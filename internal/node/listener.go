@@ -100,9 +100,12 @@ func (l *Listener) strike(now clock.Time) {
 func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
 
 // Socket returns what an operator sees of the listener.
-func (l *Listener) Socket() (info control.Socket, err error) {
-	err = l.node.Ask(func(s *stack.Stack, now clock.Time) error {
-		info = s.SocketInfo(l.sid, now)
+func (l *Listener) Socket() (control.Socket, error) { return SocketInfo(l.node, l.sid) }
+
+// SocketInfo returns what an operator sees of the socket with that number.
+func SocketInfo(n *Node, sid int) (info control.Socket, err error) {
+	err = n.Ask(func(s *stack.Stack, now clock.Time) error {
+		info = s.SocketInfo(sid, now)
 		return nil
 	})
 	return info, err

@@ -70,15 +70,7 @@ func (h *Host) connect(ctx context.Context, r control.Connect) (control.Socket, 
 	if err := h.node.AnnounceEnd(c); err != nil {
 		return control.Socket{}, err
 	}
-	return h.socket(c.SID())
-}
-
-func (h *Host) socket(sid int) (info control.Socket, err error) {
-	err = h.node.Ask(func(s *stack.Stack, now clock.Time) error {
-		info = s.SocketInfo(sid, now)
-		return nil
-	})
-	return info, err
+	return node.SocketInfo(h.node, c.SID())
 }
 
 // lookup finds what the socket with that number is: an application's connection, or an error that

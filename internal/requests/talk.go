@@ -39,7 +39,7 @@ func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, 
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}
-	return a.host.socket(t.conn.SID())
+	return node.SocketInfo(a.host.node, t.conn.SID())
 }
 
 // open opens a socket that speaks with the operator.
