@@ -71,7 +71,7 @@ var mutants = []mutant{
 	},
 	{
 		"prr-off", "recovery lets out all that is below ssthresh at once", recovery,
-		"left := c.rec.cwnd - pipe", "left := c.cc.Ssthresh() - pipe", renoPresets,
+		"left := v.ep.cwnd - pipe", "left := v.cc.Ssthresh() - pipe", renoPresets,
 	},
 	{
 		"sack-off", "no SYN permits SACK", "internal/tcp/input_syn.go",
@@ -89,22 +89,22 @@ var mutants = []mutant{
 		[]string{"rdt-loss", "fence-tcp", "files-2pct", "tahoe-low", "two-tahoe", "fixed-1000"},
 	},
 	{
-		"ecn-ignored", "senders ignore marks", "internal/tcp/ecn.go",
-		"if !c.echoed(s) || c.cc.Controller == nil {", "if true {", aqmPresets,
+		"ecn-ignored", "senders ignore marks", "internal/tcp/input.go",
+		"if c.echoed(s) && c.rec.cc.Controller != nil {", "if false {", aqmPresets,
 	},
 	{
 		"rack-impatient", "RACK waits for no reordered segment", "internal/tcp/rack.go",
-		"min(time.Duration(k.mult)*r.snd.minRTT/4, r.snd.srtt)", "0",
+		"min(time.Duration(k.mult)*v.rtt.lowest()/4, v.rtt.srtt)", "0",
 		[]string{"check-reorder"},
 	},
 	{
 		"rack-patient", "RACK waits a round trip for reordered segments", "internal/tcp/rack.go",
-		"min(time.Duration(k.mult)*r.snd.minRTT/4, r.snd.srtt)", "r.snd.srtt",
+		"min(time.Duration(k.mult)*v.rtt.lowest()/4, v.rtt.srtt)", "v.rtt.srtt",
 		[]string{"rdt-reorder", "check-reorder"},
 	},
 	{
 		"newreno-one-hole", "NewReno retransmits one hole and waits for the RTO", "internal/tcp/newreno.go",
-		"v.kind == recovering && r.snd.una < v.point", "false",
+		"v.ep.kind == recovering && v.snd.una < v.ep.point", "false",
 		[]string{"window-47m", "files-2pct", "fence-tcp"},
 	},
 	{
@@ -312,7 +312,7 @@ var mutants = []mutant{
 	},
 	{
 		"go-back-n", "go-back-N retransmits one segment", "internal/tcp/gbn.go",
-		"v.loseFlight(r)", "v.loseFirst(r)",
+		"v.lose(r, l.head, v.sent.at(l.head))", "v.lose(r, l.head, v.sent.at(l.head))\n\t\tbreak",
 		[]string{"fixed-1000", "two-fixed"},
 	},
 	{
