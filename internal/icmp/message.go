@@ -99,9 +99,6 @@ func (m Message) MTU() int { return int(binary.BigEndian.Uint16(m.Rest[2:])) }
 // where the error is in its first byte.
 func PointerRest(at int) [4]byte { return [4]byte{byte(at)} }
 
-// Pointer returns what PointerRest wrote.
-func (m Message) Pointer() int { return int(m.Rest[0]) }
-
 // TimestampLen is the length of what a timestamp message has behind its header: when it
 // left, when it was received, and when the answer left (RFC 792).
 const TimestampLen = 12

@@ -104,3 +104,91 @@ func (r *route) setVia(g *gateway) {
 	}
 	r.via = g
 }
+
+// Lost says that nobody is at a neighbour's any more: what was learned from it is withdrawn
+// now instead of when it expires. RFC 2453 §3.8 has only the timer because RIP's messages
+// go unanswered; whoever drives us may know better. What it says next is learned again.
+func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
+	g := s.gateway(addr, iface)
+	if g == nil {
+		return
+	}
+	g.heard = clock.Never
+	had := g.routes > 0
+	for r := s.table.learned.head; r != nil; {
+		next := r.next
+		if r.via == g {
+			s.kill(now, r)
+		}
+		r = next
+	}
+	if had {
+		s.tell(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
+	}
+}
+
+// Found says that somebody is at a neighbour's again. If RIP has not heard it since, it is asked
+// for its table and told ours: its next update may be a period away.
+func (s *Speaker) Found(addr netip.Addr, iface int) {
+	g := s.gateway(addr, iface)
+	if g == nil || g.heard != clock.Never || !s.started {
+		return
+	}
+	for _, o := range s.outlets {
+		if o.iface == iface && o.to.Addr() == addr && o.port.up {
+			o.introduce()
+		}
+	}
+}
+
+// Inherit takes over what another Speaker of the same router knows, which is silent from now on:
+// when the router goes on in another configuration, its routes need not be learned again. It is
+// for before Start, when what is ours has been said. What was learned from who is no neighbour any
+// more, and what was ours and is not, is withdrawn.
+func (s *Speaker) Inherit(now clock.Time, old *Speaker) {
+	s.watched, s.events = old.watched, old.events
+	for key, g := range old.gateways {
+		is := s.gateways[key]
+		if is == nil && s.cfg.Dialect == RIPv2 && g.Iface < len(s.ports) &&
+			s.ports[g.Iface].isOnLink(g.Addr) && !s.ports[g.Iface].listed {
+			is = s.enlist(now, g.Neighbor)
+		}
+		if is != nil {
+			is.heard, is.version, is.sequences = g.heard, g.version, g.sequences
+		}
+	}
+	for _, r := range old.table.sorted() {
+		s.inherit(now, r)
+	}
+}
+
+// inherit takes one route over.
+func (s *Speaker) inherit(now clock.Time, old *route) {
+	r := s.table.find(old.prefix)
+	if r == nil {
+		r = s.table.add(old.prefix)
+	}
+	r.installed = old.installed
+	if r.isOwn() {
+		if r.installed && !r.unsaid { // the owner has the learned one yet
+			r.unsaid = true
+			s.changes = append(s.changes, r)
+		}
+		return
+	}
+	if old.via != nil {
+		if g := s.gateway(old.via.Addr, old.via.Iface); g != nil && g.port.up {
+			r.setVia(g)
+			r.cost = min(old.cost-old.via.port.Cost+g.port.Cost, Infinity)
+			r.tag, r.hop = old.tag, old.hop
+			r.changedAt = old.changedAt
+			s.table.schedule(r, old.due)
+			if r.cost == Infinity || r.cost != old.cost || !r.installed {
+				s.publish(now, r)
+			}
+			return
+		}
+	}
+	r.cost = old.cost // what hold-down compares with
+	s.kill(now, r)
+}

@@ -2,6 +2,7 @@ package rip
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
@@ -122,4 +123,194 @@ func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 // then equal costs do not make the route go to and fro.
 func (s *Speaker) isStale(now clock.Time, r *route) bool {
 	return r.via != nil && r.due.Sub(now) < s.cfg.Timeout/2
+}
+
+// input2 judges a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: the
+// link, the sender, the form, the authentication, and then what it says.
+func (s *Speaker) input2(
+	now clock.Time, from netip.AddrPort, iface int, b []byte,
+) Refusal {
+	if iface < 0 || iface >= len(s.ports) || !s.ports[iface].up {
+		return RefusedInterface
+	}
+	p := s.ports[iface]
+	if r := s.judgeSender(p, from.Addr(), iface); r != Taken {
+		return r
+	}
+	m, r := parseHeader2(b)
+	switch {
+	case r != Taken:
+		return r
+	case !p.accepts(m.Version):
+		return RefusedVersion
+	case m.Command == Response && from.Port() != Port:
+		return RefusedPort // RFC 2453 §3.9.2
+	}
+	body := b[header2:]
+	var auth authentication
+	if m.Version > 1 {
+		if auth, body, r = authenticate(p.Keys, b); r != Taken {
+			return r
+		}
+	}
+	if m.Entries, r = parseEntries2(body, s.parsed2); r != Taken {
+		return r
+	}
+	s.parsed2 = m.Entries
+	if m.Version == 1 && !isZeroWhereItMust(b, m.Entries) {
+		return RefusedMustBeZero
+	}
+	if m.Command == Request && auth.key == nil {
+		return s.requested(p, from, iface, m) // nobody need be known to ask
+	}
+	g := s.gateway(from.Addr(), iface)
+	if g == nil {
+		if g = s.enlist(now, Neighbor{from.Addr(), iface}); g == nil {
+			return RefusedCrowd
+		}
+	}
+	if !s.follows(now, g, auth) {
+		return RefusedSequence
+	}
+	s.hear(now, g)
+	g.version = m.Version
+	if m.Command == Request {
+		g.requests++
+		return s.requested(p, from, iface, m)
+	}
+	s.responded(now, g, m)
+	return Taken
+}
+
+// judgeSender is RFC 2453 §3.9.2's check of the source: not ourselves, and on the link.
+func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
+	if !from.Is4() {
+		return RefusedOffLink
+	}
+	for _, mine := range s.ports {
+		if mine.Addr.Addr() == from {
+			return RefusedOwn
+		}
+	}
+	switch g := s.gateway(from, iface); {
+	case g != nil && g.configured:
+		return Taken
+	case p.listed:
+		return RefusedStranger
+	case !p.isOnLink(from):
+		return RefusedOffLink
+	}
+	return Taken
+}
+
+// responded takes what a response says, entry by entry.
+func (s *Speaker) responded(now clock.Time, g *gateway, m Packet2) {
+	s.counters.ResponsesIn++
+	g.responses++
+	s.counters.EntriesIn += uint64(len(m.Entries))
+	for i := range m.Entries {
+		if e, r := g.entry(&m.Entries[i]); r == Taken {
+			s.learn(now, g, &e)
+		} else {
+			s.refuse(r)
+		}
+	}
+}
+
+// entry turns what stands in a message into what it means, or says why RFC 2453 §3.9.2
+// has the entry ignored.
+func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
+	if w.Family != familyIPv4 {
+		return e, RefusedFamily
+	}
+	addr := addrOf(w.Addr)
+	if w.Mask == 0 {
+		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: no mask was said
+	} else {
+		bits, ok := prefixLength(w.Mask)
+		if !ok {
+			return e, RefusedMask
+		}
+		e.Prefix = netip.PrefixFrom(addr, bits).Masked()
+	}
+	switch {
+	case !isDestination(e.Prefix):
+		return e, RefusedMartian
+	case w.Metric < 1 || w.Metric > Infinity:
+		return e, RefusedMetric
+	}
+	e.Cost, e.Tag = w.Metric, w.Tag
+	// RFC 2453 §4.4: the next hop that is named, if it is on the link; else the sender.
+	e.NextHop = g.Addr
+	if hop := addrOf(w.NextHop); w.NextHop != 0 && w.Metric < Infinity && g.port.Addr.Bits() < 32 {
+		if hop == g.port.Addr.Addr() {
+			return e, RefusedNextHop
+		}
+		if g.port.isOnLink(hop) {
+			e.NextHop = hop
+		}
+	}
+	return e, Taken
+}
+
+// reply is a response whose entries are made already.
+type reply struct {
+	outlet  *outlet
+	entries []Entry2
+}
+
+// maxAnswers bounds those who have asked and are not yet answered; more go without.
+const maxAnswers = 64
+
+// requested answers a request (RFC 2453 §3.9.1): with the whole table if it asks so, or
+// with the metrics of what it asks for, to the address and port that it came from.
+func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) Refusal {
+	s.counters.RequestsIn++
+	switch {
+	case len(m.Entries) == 0:
+		return Taken // "If there are no entries, no response is given."
+	case p.Send == SendNone, p.Passive && from.Port() == Port:
+		return RefusedSilent
+	case m.Version == 1 && p.Send == SendRIP2, m.Version > 1 && p.Send == SendRIP1:
+		return RefusedVersion // RFC 2453 §4.6: who sends RIP-2 only does not answer RIP-1
+	case len(s.answers)+len(s.replies) >= maxAnswers:
+		return RefusedBusy
+	}
+	o := &outlet{
+		to: from, iface: iface, port: p, version: min(m.Version, 2), answer: true, full: true,
+	}
+	if e := &m.Entries[0]; len(m.Entries) == 1 && e.Family == 0 && e.Metric == Infinity {
+		if !slices.ContainsFunc(s.answers, func(a *outlet) bool {
+			return a.to == o.to && a.iface == iface && a.full
+		}) {
+			s.answers = append(s.answers, o)
+		}
+		return Taken
+	}
+	// What is asked for one by one is for a monitor, not for routing: no split horizon.
+	r := reply{outlet: o, entries: slices.Clone(m.Entries)}
+	for i := range r.entries {
+		r.entries[i].Metric = s.metric(p, &r.entries[i])
+	}
+	s.replies = append(s.replies, r)
+	return Taken
+}
+
+// metric is what the table says of the destination that an entry names.
+func (s *Speaker) metric(p *port, w *Entry2) uint32 {
+	if w.Family != familyIPv4 {
+		return Infinity
+	}
+	prefix := p.inferred(addrOf(w.Addr))
+	if w.Mask != 0 {
+		bits, ok := prefixLength(w.Mask)
+		if !ok {
+			return Infinity
+		}
+		prefix = netip.PrefixFrom(addrOf(w.Addr), bits).Masked()
+	}
+	if r := s.table.find(prefix); r != nil {
+		return uint32(r.cost)
+	}
+	return Infinity
 }

@@ -1,0 +1,15 @@
+package rip
+
+// ParsePacket2 reads a message that has no authentication, with its entries in the
+// memory of scratch.
+func ParsePacket2(b []byte, scratch []Entry2) (Packet2, Refusal) {
+	p, r := parseHeader2(b)
+	if r != Taken {
+		return p, r
+	}
+	p.Entries, r = parseEntries2(b[header2:], scratch)
+	if r == Taken && p.Version == 1 && !isZeroWhereItMust(b, p.Entries) {
+		return p, RefusedMustBeZero
+	}
+	return p, r
+}
