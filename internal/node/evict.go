@@ -45,7 +45,7 @@ func (n *Node) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 			}})
 		}
 	}
-	for _, port := range n.stack.Ports() {
+	for _, port := range n.stack.Ports().List() {
 		if o, ok := port.UDP.Owner.(PortOwner); ok {
 			list = append(list, o.BoundTo(addrs)...)
 		}

@@ -48,10 +48,10 @@ func (n *Node) Problem(i int) string {
 	case ok && d.Gone():
 		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", UnderneathOf(f),
 			f.Name)
-	case ok && d.Down() && n.stack.Up(i) && f.Tun.Kernel.IsValid():
+	case ok && d.Down() && n.stack.Interfaces().Up(i) && f.Tun.Kernel.IsValid():
 		return fmt.Sprintf("%v is not up; `up %s` brings it up, with what the file says of it",
 			UnderneathOf(f), f.Name)
-	case ok && d.Down() && n.stack.Up(i):
+	case ok && d.Down() && n.stack.Interfaces().Up(i):
 		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", UnderneathOf(f),
 			f.Tun.Device)
 	}

@@ -92,7 +92,7 @@ func (l *Listener) Close() error {
 // strike ends the listener for the stack. The loop's.
 func (l *Listener) strike(now clock.Time) {
 	l.tl.Close(now)
-	l.node.stack.RemoveSocket(l.sid)
+	l.node.stack.Sockets().Remove(l.sid)
 	delete(l.node.listeners, l.tl)
 }
 
@@ -105,7 +105,7 @@ func (l *Listener) Socket() (control.Socket, error) { return SocketInfo(l.node, 
 // SocketInfo returns what an operator sees of the socket with that number.
 func SocketInfo(n *Node, sid int) (info control.Socket, err error) {
 	err = n.Ask(func(s *stack.Stack, now clock.Time) error {
-		info = s.SocketInfo(sid, now)
+		info = s.Sockets().Info(sid, now)
 		return nil
 	})
 	return info, err

@@ -78,7 +78,7 @@ func (n *Node) undelivered() bool {
 			return true
 		}
 	}
-	for _, port := range n.stack.Ports() {
+	for _, port := range n.stack.Ports().List() {
 		if o, ok := port.UDP.Owner.(PortOwner); ok && o.Undelivered() {
 			return true
 		}

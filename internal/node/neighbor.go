@@ -105,7 +105,7 @@ func (v *neighbors) look(now clock.Time, w *neighbor) {
 	if !ok {
 		return
 	}
-	if !v.node.stack.Up(w.iface) {
+	if !v.node.stack.Interfaces().Up(w.iface) {
 		w.last = info
 		// Nothing comes and nothing goes: it is no worse for it when the link is back.
 		w.state, w.since, w.asked = control.NeighborUnknown, now, clock.Never
@@ -191,10 +191,10 @@ func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 	w.state, w.since = state, now
 	defer func() { w.known = w.known || state == control.NeighborUp }()
 	if state == control.NeighborRefused && !n.cfg.LNX.RIP.KeepRefused {
-		n.stack.NeighborLost(now, w.iface, w.addr)
+		n.stack.RIP().NeighborLost(now, w.iface, w.addr)
 	}
 	if state == control.NeighborUp {
-		n.stack.NeighborFound(w.iface, w.addr)
+		n.stack.RIP().NeighborFound(w.iface, w.addr)
 	}
 	if state == control.NeighborUnknown ||
 		was == control.NeighborUnknown && state == control.NeighborUp {
@@ -263,7 +263,7 @@ func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
 	v := &n.neighbors
 	list := []control.Neighbor{}
 	for _, nb := range n.cfg.LNX.Neighbors {
-		if i, err := n.Face(nb.Iface); err == nil && n.stack.Up(i) {
+		if i, err := n.Face(nb.Iface); err == nil && n.stack.Interfaces().Up(i) {
 			if w := v.find(i, nb.Addr); w != nil {
 				v.look(now, w)
 				list = append(list, v.describe(now, w))
@@ -284,7 +284,7 @@ func (v *neighbors) kernels() []control.Neighbor {
 	var list []control.Neighbor
 	for i := range n.cfg.LNX.Interfaces {
 		f := &n.cfg.LNX.Interfaces[i]
-		if f.Tun != nil && f.Tun.Kernel.IsValid() && n.stack.Up(i) {
+		if f.Tun != nil && f.Tun.Kernel.IsValid() && n.stack.Interfaces().Up(i) {
 			list = append(list, control.Neighbor{
 				Iface: f.Name, Addr: f.Tun.Kernel, UDP: UnderneathOf(f), Heard: -1,
 			})

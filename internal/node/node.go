@@ -201,13 +201,13 @@ func (n *Node) shutdown() {
 			c.failure.CompareAndSwap(nil, &closed)
 		}
 	}
-	for _, port := range slices.Backward(n.stack.Ports()) {
+	for _, port := range slices.Backward(n.stack.Ports().List()) {
 		if o, ok := port.UDP.Owner.(PortOwner); ok {
 			o.Shut()
 		}
 	}
 	n.virReset(now)
-	n.stack.Farewell(now)
+	n.stack.RIP().Farewell(now)
 	n.Drain(now)
 	n.tellAll(now)
 	for c := range n.conns {
@@ -316,7 +316,7 @@ func (n *Node) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error)
 			if l.screen != nil {
 				l.tl.Defer()
 			}
-			l.sid = n.stack.AddListener(l.tl)
+			l.sid = n.stack.Sockets().AddListener(l.tl)
 			n.listeners[l.tl] = l
 		}
 	})
@@ -334,7 +334,7 @@ func (n *Node) ListenerOf(tl *tcp.Listener) *Listener { return n.listeners[tl] }
 // adopt enters a connection into the node's books. The loop's.
 func (n *Node) adopt(c *Conn, l *Listener) {
 	n.conns[c] = struct{}{}
-	c.sid = n.stack.AddConn(c.tc)
+	c.sid = n.stack.Sockets().AddConn(c.tc)
 	c.reprobe()
 	if l != nil {
 		c.answered()
@@ -348,8 +348,8 @@ func (n *Node) adopt(c *Conn, l *Listener) {
 func (n *Node) release(c *Conn) {
 	delete(n.conns, c)
 	if c.tc.State() == tcp.StateTimeWait {
-		n.stack.RetireSocket(c.sid, n.now().Add(n.stack.TCP().TimeWait()))
+		n.stack.Sockets().Retire(c.sid, n.now().Add(n.stack.TCP().TimeWait()))
 		return
 	}
-	n.stack.RemoveSocket(c.sid)
+	n.stack.Sockets().Remove(c.sid)
 }

@@ -39,7 +39,7 @@ var (
 // ListenPacket opens a UDP socket on a port of any of the node's addresses
 // (0.0.0.0), or of the given one. Port 0 has one chosen.
 func (n *Node) ListenPacket(on netip.AddrPort) (*PacketConn, error) {
-	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.BindUDP(on) })
+	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.Datagrams().Bind(on) })
 	if err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: "udp", Addr: net.UDPAddrFromAddrPort(on), Err: err,
@@ -57,7 +57,9 @@ func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 // alone, from the given address and port as far as they are given. Errors that ICMP
 // reports about its datagrams are answers of the next call.
 func (n *Node) DialUDPFrom(from, to netip.AddrPort) (*PacketConn, error) {
-	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.DialUDPFrom(from, to) })
+	c, err := n.openPacketConn(func() (*udp.Socket, error) {
+		return n.stack.Datagrams().Dial(from, to)
+	})
 	if err != nil {
 		return nil, &net.OpError{
 			Op: "dial", Net: "udp", Source: source(net.UDPAddrFromAddrPort(from), from),
@@ -77,7 +79,7 @@ func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, er
 		}
 		c.us.Owner = c
 		c.local, c.peer, c.rx = c.us.Local(), c.us.Remote(), c.us.Rx()
-		c.sid = n.stack.AddUDP(c.us)
+		c.sid = n.stack.Sockets().AddUDP(c.us)
 		n.packetConns[c] = struct{}{}
 	})
 	if err = cmp.Or(callErr, NetError(err)); err != nil {
@@ -115,7 +117,7 @@ func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 // address of the node's: what a port that is not open does (RFC 1122 §4.1.3.1).
 func (c *PacketConn) Refuse(from netip.AddrPort, at netip.Addr, length int) {
 	local := netip.AddrPortFrom(at, c.local.Port())
-	c.node.Post(func(now clock.Time) { c.node.stack.RefuseUDP(now, local, from, length) })
+	c.node.Post(func(now clock.Time) { c.node.stack.Datagrams().Refuse(now, local, from, length) })
 }
 
 // ReadFrom is ReadFromAddrPort with a *net.UDPAddr of the virtual network.
@@ -192,7 +194,8 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 				err = net.ErrClosed
 				return
 			}
-			if err = c.node.stack.SendUDP(now, c.us, to, p); errors.Is(err, stack.ErrQueueFull) {
+			err = c.node.stack.Datagrams().Send(now, c.us, to, p)
+			if errors.Is(err, stack.ErrQueueFull) {
 				room = c.node.awaitRoom()
 			}
 		})
@@ -218,10 +221,11 @@ func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, e
 		}
 		var room chan struct{}
 		callErr := c.node.call(func(now clock.Time) {
+			sockets := c.node.stack.Datagrams()
 			for n < len(datagrams) && err == nil {
 				if c.closed.Load() {
 					err = net.ErrClosed
-				} else if err = c.node.stack.SendUDP(now, c.us, to, datagrams[n]); err == nil {
+				} else if err = sockets.Send(now, c.us, to, datagrams[n]); err == nil {
 					n++
 				}
 			}

@@ -35,7 +35,7 @@ type PortOwner interface {
 // tellPorts passes on what happened at the ports of protocols over UDP in this iteration.
 func (n *Node) tellPorts(now clock.Time) {
 	// Backward: one that closes moves those behind it.
-	for _, port := range slices.Backward(n.stack.Ports()) {
+	for _, port := range slices.Backward(n.stack.Ports().List()) {
 		if o, ok := port.UDP.Owner.(PortOwner); ok {
 			o.Tell(now)
 		}
@@ -61,7 +61,7 @@ func (p *packets) tellPackets(n *Node) {
 		}
 		wake(c.arrived)
 	}
-	if p.roomy != nil && n.stack.Roomy() {
+	if p.roomy != nil && n.stack.Datagrams().Roomy() {
 		close(p.roomy)
 		p.roomy = nil
 	}
@@ -79,7 +79,7 @@ func (p *packets) awaitRoom() chan struct{} {
 func (n *Node) releasePacketConn(c *PacketConn) {
 	delete(n.packetConns, c)
 	c.us.Close()
-	n.stack.RemoveSocket(c.sid)
+	n.stack.Sockets().Remove(c.sid)
 }
 
 // closePackets closes every socket, at the end.

@@ -49,14 +49,14 @@ func (c *PacketConn) SetOutlet(iface string) error {
 // that name.
 func (c *PacketConn) Join(iface string, group netip.Addr) error {
 	return c.membership(iface, func(n *Node, i int) error {
-		return n.stack.JoinUDP(c.us, i, group)
+		return n.stack.Datagrams().Join(c.us, i, group)
 	})
 }
 
 // Leave undoes Join. Close leaves all groups.
 func (c *PacketConn) Leave(iface string, group netip.Addr) error {
 	return c.membership(iface, func(n *Node, i int) error {
-		return n.stack.LeaveUDP(c.us, i, group)
+		return n.stack.Datagrams().Leave(c.us, i, group)
 	})
 }
 

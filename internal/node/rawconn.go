@@ -51,7 +51,7 @@ func (n *Node) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawCon
 	}
 	var err error
 	callErr := n.call(func(clock.Time) {
-		if err = n.stack.OpenRaw(c.raw); err == nil {
+		if err = n.stack.Raws().Open(c.raw); err == nil {
 			n.rawConns[c] = struct{}{}
 		}
 	})
@@ -141,7 +141,7 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 		Protocol: c.raw.Protocol, Src: c.raw.Local, Dst: dst, TTL: uint8(c.ttl.Load()), Payload: p,
 	}
 	callErr := c.node.call(func(now clock.Time) {
-		if err = c.node.stack.SendRaw(now, &packet); errors.Is(err, stack.ErrQueueFull) {
+		if err = c.node.stack.Raws().Send(now, &packet); errors.Is(err, stack.ErrQueueFull) {
 			room = c.node.awaitRoom()
 		}
 	})
@@ -160,7 +160,7 @@ func (c *RawConn) SetTTL(ttl int) error {
 // releaseRaw strikes a socket from the books. The loop's.
 func (n *Node) releaseRaw(c *RawConn) {
 	delete(n.rawConns, c)
-	n.stack.CloseRaw(c.raw)
+	n.stack.Raws().Close(c.raw)
 }
 
 // closeRaws closes every raw socket, at the end. The loop's.

@@ -30,7 +30,7 @@ type rcpPort struct {
 
 // openRCP opens a port. The loop's.
 func (n *Node) openRCP(local, remote netip.AddrPort, cfg RCPConfig) (*rcpPort, error) {
-	opened, err := n.stack.OpenRCP(local, remote, cfg)
+	opened, err := n.stack.Ports().OpenRCP(local, remote, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (p *rcpPort) forget(c *RCPConn) {
 func (p *rcpPort) settle() {
 	if p.listener == nil && len(p.conns) == 0 && !p.closed {
 		p.closed = true
-		p.node.stack.CloseRCP(p.port)
+		p.node.stack.Ports().CloseRCP(p.port)
 	}
 }
 
@@ -140,7 +140,7 @@ func (n *Node) DialRCP(
 func (n *Node) connectRCP(
 	now clock.Time, from, to netip.AddrPort, cfg RCPConfig,
 ) (*RCPConn, error) {
-	if !control.IsHost(to.Addr()) || n.stack.IsBroadcast(to.Addr()) {
+	if !control.IsHost(to.Addr()) || n.stack.Interfaces().IsBroadcast(to.Addr()) {
 		return nil, fmt.Errorf("%v: %w", to, rcp.ErrAddress)
 	}
 	p, err := n.openRCP(from, to, cfg)

@@ -32,7 +32,7 @@ var _ net.Conn = (*RCPConn)(nil)
 func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 	local := p.port.UDP.Local()
 	if local.Addr().IsUnspecified() {
-		local = netip.AddrPortFrom(p.node.stack.LocalTo(s.Peer().Addr()), local.Port())
+		local = netip.AddrPortFrom(p.node.stack.Routing().LocalTo(s.Peer().Addr()), local.Port())
 	}
 	c := &RCPConn{port: p, socket: s}
 	c.node, c.carrier = p.node, c

@@ -13,7 +13,7 @@ import (
 // RCPSockets lists RCP's ports and connections. The loop's.
 func RCPSockets(s *stack.Stack) []control.RCPSocket {
 	list := []control.RCPSocket{}
-	for _, port := range s.Ports() {
+	for _, port := range s.Ports().List() {
 		p, ok := port.UDP.Owner.(*rcpPort)
 		if !ok {
 			continue
@@ -61,7 +61,7 @@ func rcpCounts(c rcp.Counts) control.RCPCounts {
 
 // CloseRCP ends what RCP has on a port. The loop's.
 func CloseRCP(s *stack.Stack, number uint16) error {
-	for _, port := range s.Ports() {
+	for _, port := range s.Ports().List() {
 		if p, ok := port.UDP.Owner.(*rcpPort); ok && port.UDP.Local().Port() == number {
 			p.Shut()
 			return nil

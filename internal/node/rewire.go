@@ -181,7 +181,7 @@ func (n *Node) plug(token int, d link.Device, faces []int, old map[link.Device]i
 	}
 	for _, i := range faces {
 		if u, ok := d.(*link.UDP); ok {
-			u.SetUp(i, n.stack.Up(i))
+			u.SetUp(i, n.stack.Interfaces().Up(i))
 		}
 	}
 	n.devices[token] = d

@@ -74,7 +74,7 @@ func (n *Node) RIPOf(c *lnx.Config) (cfg stack.Config) {
 func (n *Node) RestartRIP(now clock.Time) error {
 	var cfg stack.Config
 	n.setRIP(&cfg, netem.Streams(n.seedFor(&netem.Config{}))("rip"))
-	return n.stack.RestartRIP(now, cfg)
+	return n.stack.RIP().Restart(now, cfg)
 }
 
 // courseEntries is how many entries a message of the course's dialect has: it has to fit

@@ -12,7 +12,7 @@ func (n *Node) Knobs() settings.Knobs {
 	k := settings.Knobs{
 		Knobs: n.stack.TCP().Knobs(), Stack: n.stack.Knobs(), Recorded: n.recorded,
 	}
-	if r := n.stack.RIP(); r != nil {
+	if r := n.stack.RIP().Speaker(); r != nil {
 		k.RIP = r.Timers()
 	}
 	if n.cfg.LogLevel != nil {
@@ -24,7 +24,7 @@ func (n *Node) Knobs() settings.Knobs {
 // SetKnobs changes the settings. The loop's.
 func (n *Node) SetKnobs(now clock.Time, k settings.Knobs) error {
 	err := cmp.Or(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.Stack))
-	if r := n.stack.RIP(); r != nil && err == nil && k.RIP != r.Timers() {
+	if r := n.stack.RIP().Speaker(); r != nil && err == nil && k.RIP != r.Timers() {
 		err = r.SetTimers(now, k.RIP)
 	}
 	if err == nil {

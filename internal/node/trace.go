@@ -29,8 +29,8 @@ func (n *Node) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet)
 		if !ok {
 			return false
 		}
-		_, src := n.stack.Owns(address(k.Local))
-		_, dst := n.stack.Owns(address(k.Remote))
+		_, src := n.stack.Interfaces().Owns(address(k.Local))
+		_, dst := n.stack.Interfaces().Owns(address(k.Remote))
 		if dst && !src {
 			k, _ = f.Flow(false)
 		}
@@ -66,7 +66,7 @@ func (n *Node) ObserveSocket(
 
 // beginning says where a socket's connection stands. The loop's.
 func (n *Node) beginning(sid int, recorded bool) (from observe.Beginning) {
-	s, _ := n.stack.Socket(sid)
+	s, _ := n.stack.Sockets().Get(sid)
 	if s.Conn == nil {
 		return from // the next that comes to a listener has everything before it
 	}
@@ -85,7 +85,7 @@ func (n *Node) beginning(sid int, recorded bool) (from observe.Beginning) {
 // followSocket has an observer follow the connection with that number, or the next that a
 // listener gets. The loop's.
 func (n *Node) followSocket(o *observe.Observer, sid int) error {
-	s, ok := n.stack.Socket(sid)
+	s, ok := n.stack.Sockets().Get(sid)
 	switch {
 	case !ok:
 		return fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket)

@@ -28,7 +28,7 @@ func (n *Node) SetVerbose(r control.Verbose) error {
 		case r.SID == control.AllSockets:
 			v.all, v.some = r.On, nil
 		case r.On:
-			if _, ok := n.stack.Socket(r.SID); !ok {
+			if _, ok := n.stack.Sockets().Get(r.SID); !ok {
 				return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
 			}
 			if v.some == nil {
@@ -38,7 +38,7 @@ func (n *Node) SetVerbose(r control.Verbose) error {
 		default:
 			delete(v.some, r.SID)
 		}
-		if r := n.stack.RIP(); r != nil {
+		if r := n.stack.RIP().Speaker(); r != nil {
 			r.SetWatched(v.all)
 		}
 		n.retap()
@@ -63,10 +63,10 @@ func (n *Node) verboseSegment(dir stack.Direction, pieces [][]byte) {
 		src, dst = dst, src
 		local, remote = remote, local
 	}
-	if _, ok := n.stack.Owns(dst); !ok {
+	if _, ok := n.stack.Interfaces().Owns(dst); !ok {
 		return // forwarded
 	}
-	sid := n.stack.FindSocket(dst, local, src, remote)
+	sid := n.stack.Sockets().Find(dst, local, src, remote)
 	if !n.verbose.all && !n.verbose.some[sid] {
 		return
 	}
@@ -89,7 +89,7 @@ func (n *Node) verboseSegment(dir stack.Direction, pieces [][]byte) {
 // arrival is what becomes of the text of a packet that arrives for a connection:
 // what founding document 001's verbose option told.
 func (n *Node) arrival(sid int, packet []byte) tcp.Arrival {
-	k, ok := n.stack.Socket(sid)
+	k, ok := n.stack.Sockets().Get(sid)
 	if !ok || k.Conn == nil {
 		return tcp.ArrivalEmpty
 	}

@@ -149,7 +149,9 @@ func (n *Node) publishStack(e stack.Event) {
 // announceAccept tells watchers of a connection that a listener took.
 func (n *Node) announceAccept(c *Conn, l *Listener) {
 	if l.loud && n.watchers.any() {
-		n.watchers.publish(control.Accepted{Listener: l.sid, Socket: n.stack.SocketInfo(c.sid, 0)})
+		n.watchers.publish(control.Accepted{
+			Listener: l.sid, Socket: n.stack.Sockets().Info(c.sid, 0),
+		})
 	}
 }
 
@@ -173,7 +175,7 @@ func (n *Node) announceEnd(c *Conn) {
 	if c.closed.Load() {
 		return
 	}
-	e := control.SocketClosed{Socket: n.stack.SocketInfo(c.sid, 0)}
+	e := control.SocketClosed{Socket: n.stack.Sockets().Info(c.sid, 0)}
 	e.Socket.SID = c.sid
 	e.Socket.Local, e.Socket.Remote = c.local(), c.peer()
 	if e.Socket.State == "" {

@@ -48,14 +48,14 @@ func openFlow(
 	}
 	err := n.Call(func(s *stack.Stack, now clock.Time) (err error) {
 		f.stack = s
-		if s.IsBroadcast(to.Addr()) {
+		if s.Interfaces().IsBroadcast(to.Addr()) {
 			return fmt.Errorf("%v: %w", to, udp.ErrAddress)
 		}
 		if f.receiver, err = rdt.NewReceiver(now, cfg, wanted...); err != nil {
 			return err
 		}
 		f.port, err = openPort(s, func() (*stack.Port, error) {
-			return s.OpenRDTReceiver(from, to, f.receiver)
+			return s.Ports().OpenRDTReceiver(from, to, f.receiver)
 		})
 		if err == nil {
 			f.port.UDP.Owner = f
@@ -125,7 +125,7 @@ func (f *flow) shut(err error) bool {
 	if f.port == nil {
 		return false
 	}
-	f.stack.ClosePort(f.port)
+	f.stack.Ports().Close(f.port)
 	f.port = nil
 	if !f.receiver.Done() && err != nil {
 		f.mu.Lock()

@@ -177,7 +177,7 @@ func (h *Host) fetch(ctx context.Context, r control.RDTFetch) (control.RDTFetche
 func (h *Host) flows(_ context.Context, _ control.RDTFlows) ([]control.RDTFlow, error) {
 	list := []control.RDTFlow{}
 	err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
-		for _, port := range s.Ports() {
+		for _, port := range s.Ports().List() {
 			switch e := port.UDP.Owner.(type) {
 			case *Server:
 				list = append(list, e.describe(now)...)
@@ -193,7 +193,7 @@ func (h *Host) flows(_ context.Context, _ control.RDTFlows) ([]control.RDTFlow, 
 // close ends what RDT has on a port.
 func (h *Host) close(_ context.Context, r control.RDTClose) error {
 	return h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
-		for _, port := range s.Ports() {
+		for _, port := range s.Ports().List() {
 			if port.UDP.Local().Port() != r.Port {
 				continue
 			}

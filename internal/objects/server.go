@@ -98,7 +98,7 @@ func Serve(
 	err = n.Call(func(st *stack.Stack, _ clock.Time) (err error) {
 		s.stack = st
 		s.port, err = openPort(st, func() (*stack.Port, error) {
-			return st.OpenRDTServer(on, server)
+			return st.Ports().OpenRDTServer(on, server)
 		})
 		if err == nil {
 			s.port.UDP.Owner = s
@@ -156,7 +156,7 @@ func (s *Server) shut() bool {
 	if s.port == nil {
 		return false
 	}
-	s.stack.ClosePort(s.port)
+	s.stack.Ports().Close(s.port)
 	s.port = nil
 	s.closed.Store(true)
 	return true
@@ -219,7 +219,7 @@ func openPort(s *stack.Stack, open func() (*stack.Port, error)) (*stack.Port, er
 	if !errors.Is(err, stack.ErrTooMany) {
 		return p, err
 	}
-	for _, old := range s.Ports() {
+	for _, old := range s.Ports().List() {
 		if f, ok := old.UDP.Owner.(*flow); ok && f.receiver.Done() {
 			f.shut(nil)
 			return open()

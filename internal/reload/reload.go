@@ -322,13 +322,13 @@ func (l *reloading) oldRoutes() (list []turn) {
 			list = append(list, turn{
 				text: "no more: " + routeText(&r),
 				do: func(s *stack.Stack, now clock.Time) error {
-					err := s.DelRoute(now, r.Prefix, r.Via)
+					err := s.Routing().Remove(now, r.Prefix, r.Via)
 					if errors.Is(err, stack.ErrNoSuchRoute) {
 						return nil // somebody has taken it away by hand
 					}
 					return err
 				},
-				undo: func(s *stack.Stack, now clock.Time) { _ = s.AddRoute(now, r) }, // as it was
+				undo: func(s *stack.Stack, now clock.Time) { _ = s.Routing().Add(now, r) }, // as it was
 			})
 		}
 	}
@@ -343,7 +343,7 @@ func (l *reloading) newRoutes() (list []turn) {
 			list = append(list, turn{
 				text: routeText(&r),
 				do: func(s *stack.Stack, now clock.Time) error {
-					err := s.AddRoute(now, r)
+					err := s.Routing().Add(now, r)
 					if errors.Is(err, stack.ErrRouteExists) {
 						return nil // somebody has added it by hand
 					}
@@ -434,10 +434,10 @@ func (l *reloading) forwardingTurn() []turn {
 	return []turn{{
 		text: map[bool]string{true: "forwarding", false: "no more: forwarding"}[now],
 		do: func(s *stack.Stack, _ clock.Time) error {
-			s.SetForwarding(now)
+			s.Routing().SetForwarding(now)
 			return nil
 		},
-		undo: func(s *stack.Stack, _ clock.Time) { s.SetForwarding(was) },
+		undo: func(s *stack.Stack, _ clock.Time) { s.Routing().SetForwarding(was) },
 	}}
 }
 

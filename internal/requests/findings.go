@@ -24,7 +24,7 @@ type run struct {
 
 // start has the stack run the engine. The loop's.
 func (r *run) start(s *stack.Stack) error {
-	if err := s.StartProber(r.engine); err != nil {
+	if err := s.Probers().Start(r.engine); err != nil {
 		return fmt.Errorf("%w: %w", control.ErrUnsupported, err)
 	}
 	r.host.node.Follow(func() bool { return r.gather(s) })
@@ -36,7 +36,7 @@ func (r *run) start(s *stack.Stack) error {
 func (r *run) gather(s *stack.Stack) bool {
 	if !r.over && r.take() {
 		r.over = true
-		s.StopProber(r.engine)
+		s.Probers().Stop(r.engine)
 	}
 	return r.over
 }
@@ -151,7 +151,7 @@ func (h *Host) sourceOf(s *stack.Stack, source string) (netip.Addr, int, error) 
 		return addr, -1, control.Misuse(
 			"source %q is neither an address nor an interface of this node", source)
 	}
-	if _, ours := s.Owns(addr.As4()); !ours {
+	if _, ours := s.Interfaces().Owns(addr.As4()); !ours {
 		return addr, -1, control.Misuse("source %v is no address of this node", addr)
 	}
 	return addr, -1, nil

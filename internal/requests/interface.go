@@ -41,7 +41,7 @@ func (h *Host) faces(name string) (list []int, err error) {
 
 // interfaces is the stack's snapshot with what only the devices know. The loop's.
 func (h *Host) interfaces(s *stack.Stack) []control.Interface {
-	list := s.InterfaceInfos()
+	list := s.Interfaces().Infos()
 	for i := range list {
 		h.deviceInfo(list[i].Index, &list[i])
 	}
@@ -96,7 +96,7 @@ func (h *Host) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounte
 		return err
 	}
 	for _, i := range which {
-		s.ClearCounters(i)
+		s.Interfaces().ClearCounters(i)
 		if m := h.node.Impaired(i); m != nil {
 			m.Clear(i)
 		}
@@ -120,7 +120,7 @@ func (h *Host) setLink(_ context.Context, r control.SetLink) (answer control.Int
 		}
 	}
 	err = h.node.Ask(func(s *stack.Stack, now clock.Time) error {
-		before := s.Up(i)
+		before := s.Interfaces().Up(i)
 		s.SetUp(now, i, r.Up)
 		if d, ok := h.node.Device(i).(*link.UDP); ok {
 			d.SetUp(i, r.Up)
@@ -162,7 +162,7 @@ func (h *Host) losses(s *stack.Stack, name string) (list []control.LinkLoss, err
 	}
 	for _, i := range which {
 		list = append(list, control.LinkLoss{
-			Iface: h.node.FaceName(i), Percent: s.Loss(i) * 100, Dropped: s.Lossy(i),
+			Iface: h.node.FaceName(i), Percent: s.Interfaces().Loss(i) * 100, Dropped: s.Interfaces().Lossy(i),
 		})
 	}
 	return list, nil

@@ -92,19 +92,19 @@ func (h *Host) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err e
 	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
 		return err
 	}
-	cfg.Group = r.Addr.IsMulticast() || s.IsBroadcast(r.Addr)
+	cfg.Group = r.Addr.IsMulticast() || s.Interfaces().IsBroadcast(r.Addr)
 	if cfg.Group && !r.Addr.IsMulticast() && !r.Broadcast {
 		return control.Misuse(
 			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
-	if s.Group(r.Addr) && cfg.Iface < 0 {
+	if stack.Group(r.Addr) && cfg.Iface < 0 {
 		cfg.Iface = 0 // a group is on every link, and no route says on which
 	}
-	if cfg.Iface < 0 && !s.LocalTo(r.Addr).IsValid() {
+	if cfg.Iface < 0 && !s.Routing().LocalTo(r.Addr).IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
 	cfg.DF = r.Fragment == "do" ||
-		r.Fragment == "want" && r.Bytes()+icmpOverhead <= s.MTUTo(r.Addr)
+		r.Fragment == "want" && r.Bytes()+icmpOverhead <= s.Routing().MTUTo(r.Addr)
 	return nil
 }
 

@@ -12,14 +12,14 @@ import (
 
 func handleRoutes(h *Host) {
 	look(h, func(s *stack.Stack, _ clock.Time, _ control.Routes) ([]control.Route, error) {
-		return s.RouteInfos(), nil
+		return s.Routing().Infos(), nil
 	})
 	look(h, func(s *stack.Stack, now clock.Time, _ control.RIP) (control.RIPInfo, error) {
-		return s.RIPInfo(now), nil
+		return s.RIP().Info(now), nil
 	})
 	order(h, addRoute)
 	order(h, func(s *stack.Stack, now clock.Time, r control.DelRoute) error {
-		return s.DelRoute(now, r.Prefix, r.Via)
+		return s.Routing().Remove(now, r.Prefix, r.Via)
 	})
 }
 
@@ -38,7 +38,7 @@ func addRoute(s *stack.Stack, now clock.Time, r control.AddRoute) error {
 		return fmt.Errorf("%v: %w: a route that is %s has no next hop", r.Via, control.ErrUsage,
 			r.Kind)
 	}
-	return s.AddRoute(now, stack.Route{
+	return s.Routing().Add(now, stack.Route{
 		Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: kind,
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 func (h *Host) handleSockets() {
 	look(h, func(s *stack.Stack, now clock.Time, r control.Sockets) ([]control.Socket, error) {
-		list := s.SocketInfos(r.Info, now)
+		list := s.Sockets().Infos(r.Info, now)
 		for i := range list {
 			if !r.Timers {
 				list[i].Timer = nil
@@ -76,7 +76,7 @@ func (h *Host) connect(ctx context.Context, r control.Connect) (control.Socket, 
 // lookup finds what the socket with that number is: an application's connection, or an error that
 // says what it is instead. The loop's.
 func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
-	known, ok := s.Socket(sid)
+	known, ok := s.Sockets().Get(sid)
 	if !ok {
 		return nil, fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket)
 	}
@@ -191,7 +191,7 @@ func (h *Host) shutdown(_ context.Context, r control.Shutdown) error {
 func (h *Host) close(_ context.Context, r control.Close) error {
 	var socket interface{ Close() error }
 	err := h.node.Ask(func(s *stack.Stack, _ clock.Time) (err error) {
-		known, ok := s.Socket(r.SID)
+		known, ok := s.Sockets().Get(r.SID)
 		if !ok {
 			return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
 		}
@@ -224,23 +224,23 @@ func setCongestion(
 	if _, err := lookup(s, r.SID); err != nil {
 		return control.Socket{}, err
 	}
-	known, _ := s.Socket(r.SID)
+	known, _ := s.Sockets().Get(r.SID)
 	if err := known.Conn.SetCongestion(r.Name); err != nil {
 		return control.Socket{}, fmt.Errorf("socket %d: %w: %w", r.SID, control.ErrUsage, err)
 	}
-	return s.SocketInfo(r.SID, now), nil
+	return s.Sockets().Info(r.SID, now), nil
 }
 
 // windows answers how much each end may still send. The loop's.
 func windows(s *stack.Stack, now clock.Time, r control.Window) (control.Windows, error) {
-	known, ok := s.Socket(r.SID)
+	known, ok := s.Sockets().Get(r.SID)
 	if !ok {
 		return control.Windows{}, fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
 	}
 	if known.Conn == nil {
 		return control.Windows{}, fmt.Errorf("%d: %w", r.SID, control.ErrNotConnected)
 	}
-	info := s.SocketInfo(r.SID, now)
+	info := s.Sockets().Info(r.SID, now)
 	w := control.Windows{SID: r.SID}
 	if info.Info != nil {
 		w.Send, w.Receive = info.Info.SendWindow, info.Info.RecvWindow

@@ -141,7 +141,7 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 // of finds the UDP socket with that number that an operator opened; nil: there is no such socket.
 func (a *talks) of(sid int) (t *talk) {
 	_ = a.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has none
-		if known, ok := s.Socket(sid); ok && known.UDP != nil {
+		if known, ok := s.Sockets().Get(sid); ok && known.UDP != nil {
 			c, _ := known.UDP.Owner.(*node.PacketConn)
 			t = a.list[c]
 		}

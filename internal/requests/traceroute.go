@@ -154,7 +154,7 @@ func (h *Host) aimTrace(
 	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
 		return err
 	}
-	local := s.LocalTo(r.Addr)
+	local := s.Routing().LocalTo(r.Addr)
 	if !local.IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
@@ -168,7 +168,7 @@ func (h *Host) aimTrace(
 		cfg.ID = synPorts
 	case icmp.Datagram:
 		any4 := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		if t.port, err = s.BindUDP(any4); err != nil {
+		if t.port, err = s.Datagrams().Bind(any4); err != nil {
 			return err
 		}
 		cfg.ID = t.port.Local().Port()

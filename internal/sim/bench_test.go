@@ -141,7 +141,7 @@ func (c *cell) dumbbell(tb testing.TB, seed uint64) (*sim.World, []*sim.Bulk) {
 // count.
 func endToEnd(w *sim.World) (packets uint64) {
 	for _, h := range w.Hosts() {
-		if len(h.Stack().InterfaceInfos()) == 1 {
+		if len(h.Stack().Interfaces().Infos()) == 1 {
 			packets += sim.End{Host: h}.Out().Counters().In
 		}
 	}

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"bytes"
 	"encoding/binary"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -39,9 +40,9 @@ func numbered(i int) []byte {
 // arrived, all of them as they were sent.
 func deluge(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
 	t.Helper()
-	right, err := l.Right.Stack().BindUDP(l.Address(53))
+	right, err := l.Right.Stack().Datagrams().Bind(l.Address(53))
 	require.NoError(t, err)
-	left, err := l.Left.Stack().DialUDP(l.Address(53))
+	left, err := l.Left.Stack().Datagrams().Dial(netip.AddrPort{}, l.Address(53))
 	require.NoError(t, err)
 	p := make([]byte, 65_536)
 	take := func(s *udp.Socket, i int) {
@@ -61,10 +62,10 @@ func deluge(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
 	}
 	for i := range datagrams {
 		if i%2 == 0 {
-			require.NoError(t, l.Left.Stack().SendUDP(l.Now(), left, right.Local(), numbered(i)))
+			require.NoError(t, l.Left.Stack().Datagrams().Send(l.Now(), left, right.Local(), numbered(i)))
 			l.Left.Settle()
 		} else {
-			require.NoError(t, l.Right.Stack().SendUDP(l.Now(), right, left.Local(), numbered(i)))
+			require.NoError(t, l.Right.Stack().Datagrams().Send(l.Now(), right, left.Local(), numbered(i)))
 			l.Right.Settle()
 		}
 		l.Run(200 * time.Millisecond)
@@ -124,7 +125,7 @@ func TestLongDatagramsOverWiresThatLose(t *testing.T) {
 	assert.GreaterOrEqual(t, timedOut, uint64(datagrams-arrived)/2)
 	drops := map[string]uint64{}
 	for _, h := range l.Hosts() {
-		for _, f := range h.Stack().InterfaceInfos() {
+		for _, f := range h.Stack().Interfaces().Infos() {
 			for _, d := range append(f.In.Drops, f.Out.Drops...) {
 				drops[d.Reason] += d.Packets
 			}

@@ -17,10 +17,10 @@ import (
 // probed runs an engine on the left host of a line until it is done.
 func probed(t *testing.T, l *sim.Line, p stack.Prober, done func() bool) {
 	t.Helper()
-	require.NoError(t, l.Left.Stack().StartProber(p))
+	require.NoError(t, l.Left.Stack().Probers().Start(p))
 	l.Left.Settle()
 	require.True(t, l.RunUntil(time.Hour, done))
-	l.Left.Stack().StopProber(p)
+	l.Left.Stack().Probers().Stop(p)
 }
 
 func TestPingAndTracerouteInVirtualTime(t *testing.T) {

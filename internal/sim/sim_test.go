@@ -74,17 +74,17 @@ func TestALineWhoseRoutersSpeakRIP(t *testing.T) {
 
 	// A cut wire: its neighbours' routes time out, and nothing leads there any more.
 	dst := l.Address(80).Addr()
-	_, ok := l.Routers[0].Stack().Route(dst)
+	_, ok := l.Routers[0].Stack().Routing().Lookup(dst)
 	require.True(t, ok)
 	sim.End{Host: l.Routers[1], Iface: 1}.Cut(true)
 	sim.End{Host: l.Routers[2], Iface: 0}.Cut(true)
 	l.Run(time.Minute)
-	_, ok = l.Routers[0].Stack().Route(dst)
+	_, ok = l.Routers[0].Stack().Routing().Lookup(dst)
 	assert.False(t, ok, "the route is gone")
 	sim.End{Host: l.Routers[1], Iface: 1}.Cut(false)
 	sim.End{Host: l.Routers[2], Iface: 0}.Cut(false)
 	l.Run(time.Minute)
-	_, ok = l.Routers[0].Stack().Route(dst)
+	_, ok = l.Routers[0].Stack().Routing().Lookup(dst)
 	assert.True(t, ok, "and back")
 }
 

@@ -46,7 +46,7 @@ const maxTraced = 1 << 16
 // call, in which f calls nothing of the host.
 func (h *Host) Trace(f func(*Segment)) {
 	h.Tap(NewTracer(func(addr [4]byte) bool {
-		_, own := h.stack.Owns(addr)
+		_, own := h.stack.Interfaces().Owns(addr)
 		return own
 	}, f).Tap)
 }

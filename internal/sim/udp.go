@@ -33,14 +33,14 @@ type Socket struct {
 // BindUDP gives an application a UDP socket that hears everybody on a port; 0: one that is
 // free.
 func (h *Host) BindUDP(port uint16, app DatagramApp) (*Socket, error) {
-	u, err := h.stack.BindUDP(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+	u, err := h.stack.Datagrams().Bind(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
 	return h.newSocket(u, app, err)
 }
 
 // DialUDP gives an application a UDP socket that is connected to a peer: it hears nobody
 // else, and ICMP's reports about what it sends.
 func (h *Host) DialUDP(to netip.AddrPort, app DatagramApp) (*Socket, error) {
-	u, err := h.stack.DialUDP(to)
+	u, err := h.stack.Datagrams().Dial(netip.AddrPort{}, to)
 	return h.newSocket(u, app, err)
 }
 
@@ -87,7 +87,7 @@ func (s *Socket) Receive(p []byte) (udp.Received, bool) { return udp.Dequeue(s.u
 // Roomy reports whether the host takes more datagrams now. If not, the application gets a
 // turn when it does.
 func (s *Socket) Roomy() bool {
-	if s.host.stack.Roomy() {
+	if s.host.stack.Datagrams().Roomy() {
 		return true
 	}
 	s.wait()
@@ -98,7 +98,7 @@ func (s *Socket) Roomy() bool {
 // holds too much that its wires have not taken, it fails with stack.ErrQueueFull, and the
 // application gets a turn when there is room. Other errors are those of stack.SendUDP.
 func (s *Socket) Send(to netip.AddrPort, b []byte) error {
-	err := s.host.stack.SendUDP(s.host.world.now, s.udp, to, b)
+	err := s.host.stack.Datagrams().Send(s.host.world.now, s.udp, to, b)
 	if errors.Is(err, stack.ErrQueueFull) {
 		s.wait()
 	}
@@ -142,7 +142,7 @@ func (h *Host) tellSockets(now clock.Time) bool {
 			s.app.Turn(now, s)
 		}
 	}
-	for len(h.crowded) > 0 && h.stack.Roomy() {
+	for len(h.crowded) > 0 && h.stack.Datagrams().Roomy() {
 		s := h.crowded[0]
 		h.crowded = h.crowded[:copy(h.crowded, h.crowded[1:])]
 		s.waits = false

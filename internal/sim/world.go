@@ -22,7 +22,7 @@ type World struct {
 	log    journal
 	stats  Stats
 	pool   netem.Pool
-	// Memory that is used for one call at a time: a train that arrives, what an application looks at.
+	// Memory that one call uses: a train that arrives, what an application looks at.
 	coming coming
 	pieces [][]byte
 }

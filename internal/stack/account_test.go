@@ -34,7 +34,7 @@ var ofFragments = func() map[string]bool {
 // fragments of a datagram make one packet.
 func accounted(t require.TestingT, s *stack.Stack, sent uint64) {
 	var forwarded, out uint64
-	for i, f := range s.InterfaceInfos() {
+	for i, f := range s.Interfaces().Infos() {
 		var dropped uint64
 		for _, d := range f.In.Drops {
 			if !ofFragments[d.Reason] {
@@ -67,9 +67,9 @@ func fuzzRouter(t require.TestingT, dialect rip.Dialect) *stack.Stack {
 	})
 	require.NoError(t, err)
 	s.SetLoss(2, 0.1)
-	u, err := s.BindUDP(netip.MustParseAddrPort("0.0.0.0:53"))
+	u, err := s.Datagrams().Bind(netip.MustParseAddrPort("0.0.0.0:53"))
 	require.NoError(t, err)
-	require.NoError(t, s.JoinUDP(u, 0, ripGroup))
+	require.NoError(t, s.Datagrams().Join(u, 0, ripGroup))
 	_, err = s.ListenTCP(netip.MustParseAddrPort("0.0.0.0:80"), 4)
 	require.NoError(t, err)
 	return s
@@ -173,7 +173,7 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 		s.Events()
 	}
 	accounted(t, s, sent)
-	infos := s.InterfaceInfos()
+	infos := s.Interfaces().Infos()
 	require.NotZero(t, infos[0].In.Delivered)
 	require.NotZero(t, infos[0].In.Forwarded)
 	require.NotZero(t, infos[0].In.Fragments)

@@ -30,13 +30,13 @@ type echo struct {
 func newPinger(t *testing.T, s *stack.Stack) *pinger {
 	t.Helper()
 	p := &pinger{stack: s}
-	require.NoError(t, s.OpenRaw(&stack.Raw{Protocol: ip.ProtoICMP, Hear: p.hear}))
+	require.NoError(t, s.Raws().Open(&stack.Raw{Protocol: ip.ProtoICMP, Hear: p.hear}))
 	return p
 }
 
 func (p *pinger) send(now clock.Time, dst string, seq uint16, size, ttl int) error {
 	m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(1, seq), Body: make([]byte, size)}
-	return p.stack.SendRaw(now, &stack.RawPacket{
+	return p.stack.Raws().Send(now, &stack.RawPacket{
 		Protocol: ip.ProtoICMP, Dst: addr(dst), TTL: uint8(ttl), Payload: m.Append(nil),
 	})
 }

@@ -114,10 +114,10 @@ func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
 	for range 3 {
 		assert.Equal(t, 1, pass())
 	}
-	r.SetForwarding(false)
+	r.Routing().SetForwarding(false)
 	assert.Zero(t, pass())
-	assert.EqualValues(t, 1, dropsOf(r.InterfaceInfos()[0].In)[ip.DropNotForUs.String()])
-	r.SetForwarding(true)
+	assert.EqualValues(t, 1, dropsOf(r.Interfaces().Infos()[0].In)[ip.DropNotForUs.String()])
+	r.Routing().SetForwarding(true)
 	assert.Equal(t, 1, pass())
 }
 
@@ -148,7 +148,7 @@ func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
 		require.Equal(t, whole.seen, apart.seen, "round %d", round)
 		require.Equal(t, byHop(single.sent), byHop(whole.sent), "round %d", round)
 		require.Equal(t, byHop(single.seen), byHop(whole.seen), "round %d: the tap", round)
-		require.Equal(t, single.InterfaceInfos(), whole.InterfaceInfos(), "round %d", round)
+		require.Equal(t, single.Interfaces().Infos(), whole.Interfaces().Infos(), "round %d", round)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestATrainIsCutWhereTheLinkIsFull(t *testing.T) {
 	assert.Equal(t, 10, r.batch.Trains()[0].Count)
 	r.batch.Reset()
 	require.False(t, r.Output(1, []int{10, 0}, r.batch))
-	out := r.InterfaceInfos()[1].Out
+	out := r.Interfaces().Infos()[1].Out
 	assert.Equal(t, uint64(10), out.Packets)
 	assert.Equal(t, []control.Drop{{Reason: ip.DropQueueFull.String(), Packets: 34}}, out.Drops)
 	assert.Len(t, r.seen, 44+44, "each packet is shown twice, whatever becomes of it")
@@ -199,7 +199,7 @@ func TestARouterDropsWhatIsForALinkThatWentDown(t *testing.T) {
 	r.SetUp(1, 1, false)
 	r.Output(1, []int{100, 100}, r.batch)
 	assert.Empty(t, r.batch.Trains())
-	out := r.InterfaceInfos()[1].Out
+	out := r.Interfaces().Infos()[1].Out
 	assert.Equal(t, []control.Drop{{Reason: ip.DropInterfaceDown.String(), Packets: 44}}, out.Drops)
 }
 
@@ -257,7 +257,7 @@ func BenchmarkForwardAnywhere(b *testing.B) {
 	network := func(i int) ip.Addr { return ip.Addr{byte(20 + i>>16), byte(i >> 8), byte(i), 7} }
 	for i := range networks {
 		p := netip.PrefixFrom(netip.AddrFrom4(network(i)), 24).Masked()
-		require.NoError(b, r.AddRoute(1, stack.Route{Prefix: p, Via: addr("10.1.0.9")}))
+		require.NoError(b, r.Routing().Add(1, stack.Route{Prefix: p, Via: addr("10.1.0.9")}))
 	}
 	frames := make([]buffer.Frame, 64)
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -337,10 +337,10 @@ func TestFlowsAreForgotten(t *testing.T) {
 		"the way in":        {func(r *relay) error { r.SetUp(1, 0, false); return nil }, ""},
 		"the way out":       {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 [10 0 0 1]"}, // ICMP's
 		"loss":              {func(r *relay) error { r.SetLoss(0, 1); return nil }, ""},
-		"a route":           {func(r *relay) error { return r.AddRoute(1, route("10.1.0.2/32", "10.1.0.7")) }, "1 [10 1 0 7]"},
-		"a route elsewhere": {func(r *relay) error { return r.AddRoute(1, route("10.1.0.3/32", "10.1.0.7")) }, "1 [10 1 0 2]"},
+		"a route":           {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.2/32", "10.1.0.7")) }, "1 [10 1 0 7]"},
+		"a route elsewhere": {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.3/32", "10.1.0.7")) }, "1 [10 1 0 2]"},
 		"reverse path": {func(r *relay) error {
-			if err := r.AddRoute(1, route("10.0.0.1/32", "10.1.0.7")); err != nil {
+			if err := r.Routing().Add(1, route("10.0.0.1/32", "10.1.0.7")); err != nil {
 				return err
 			}
 			k := r.Knobs()

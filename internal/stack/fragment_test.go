@@ -84,14 +84,14 @@ func TestRFC791_3_2_LongDatagramsCrossNarrowLinks(t *testing.T) {
 		w, a, b, c := narrowLine(t, mtu)
 		w.room = 64 // at a time: all wait, and none is dropped
 		server := bindUDP(t, c, "0.0.0.0:53")
-		client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+		client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 		require.NoError(t, err)
 		for _, n := range []int{0, 1, 28, 1372, 1373, 4000, udp.MaxPayload} {
 			want := pattern(n)
-			require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, want))
+			require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, want))
 			w.run(10 * time.Millisecond)
 			require.True(t, bytes.Equal(want, readAll(t, server)), "%d bytes through %d", n, mtu)
-			require.NoError(t, c.SendUDP(w.now, server, client.Local(), want))
+			require.NoError(t, c.Datagrams().Send(w.now, server, client.Local(), want))
 			w.run(10 * time.Millisecond)
 			require.True(t, bytes.Equal(want, readAll(t, client)), "%d bytes back through %d", n, mtu)
 		}
@@ -114,7 +114,7 @@ func TestRFC1812_4_2_2_7_FragmentsInOrder(t *testing.T) {
 		}
 	}
 	client := bindUDP(t, a, "0.0.0.0:0")
-	require.NoError(t, a.SendUDP(w.now, client, netip.MustParseAddrPort("10.1.0.2:53"), pattern(1372)))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.MustParseAddrPort("10.1.0.2:53"), pattern(1372)))
 	w.run(10 * time.Millisecond)
 	assert.Equal(t, []string{"552 at 0", "552 at 552", "276 at 1104"}, cut)
 }
@@ -124,16 +124,16 @@ func TestFragmentsAreCounted(t *testing.T) {
 	w, a, b, c := narrowLine(t, 576)
 	bindUDP(t, c, "0.0.0.0:53")
 	client := bindUDP(t, a, "0.0.0.0:0")
-	require.NoError(t, a.SendUDP(w.now, client, netip.MustParseAddrPort("10.1.0.2:53"), pattern(3000)))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.MustParseAddrPort("10.1.0.2:53"), pattern(3000)))
 	w.run(10 * time.Millisecond)
 	of := func(c control.Counters) string {
 		return fmt.Sprintf("%d of %d, %d packets", c.Fragments, c.Fragmented, c.Packets)
 	}
-	assert.Equal(t, "3 of 1, 3 packets", of(a.InterfaceInfos()[0].Out))
-	assert.Equal(t, "0 of 0, 3 packets", of(b.InterfaceInfos()[0].In))
+	assert.Equal(t, "3 of 1, 3 packets", of(a.Interfaces().Infos()[0].Out))
+	assert.Equal(t, "0 of 0, 3 packets", of(b.Interfaces().Infos()[0].In))
 	// Two of 1396 bytes are cut in three, the last of 276 passes as it is.
-	assert.Equal(t, "6 of 2, 7 packets", of(b.InterfaceInfos()[1].Out))
-	assert.Equal(t, "7 of 1, 7 packets", of(c.InterfaceInfos()[0].In))
+	assert.Equal(t, "6 of 2, 7 packets", of(b.Interfaces().Infos()[1].Out))
+	assert.Equal(t, "7 of 1, 7 packets", of(c.Interfaces().Infos()[0].In))
 }
 
 // RFC 1122 §3.2.2.6: an echo of any length that can be put together is answered
@@ -158,38 +158,38 @@ func TestRFC1122_3_2_2_6_LongEchoes(t *testing.T) {
 func TestRFC1191_4_DontFragment(t *testing.T) {
 	w, a, b, c := narrowLine(t, 576)
 	server := bindUDP(t, c, "0.0.0.0:53")
-	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 	require.NoError(t, err)
 	client.SetOptions(udp.Options{DontFragment: true})
-	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(549)))
 	w.run(time.Millisecond)
 	assert.ErrorIs(t, client.TakeError(), udp.ErrTooBig)
 	assert.Nil(t, readAll(t, server))
 	assert.Equal(t, map[string]uint64{ip.DropTooBig.String(): 1}, drops(b, 1))
-	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(548)))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(548)))
 	w.run(time.Millisecond)
 	assert.Equal(t, pattern(548), readAll(t, server))
 	assert.NoError(t, client.TakeError())
 
 	t.Log("# what is known to be too long is not sent, until the report is old (RFC 1191 §6.3)")
 	assert.Equal(t, 576, client.PathMTU(w.now))
-	assert.ErrorIs(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)), stack.ErrTooBig)
+	assert.ErrorIs(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(549)), stack.ErrTooBig)
 	assert.Equal(t, map[string]uint64{ip.DropTooBig.String(): 1}, drops(b, 1))
 	client.SetOptions(udp.Options{})
-	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(549)))
 	w.run(time.Millisecond)
 	assert.Equal(t, pattern(549), readAll(t, server), "in fragments it may")
 	client.SetOptions(udp.Options{DontFragment: true})
 	w.run(10 * time.Minute)
 	assert.Zero(t, client.PathMTU(w.now))
-	assert.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, pattern(549)))
+	assert.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(549)))
 }
 
 // A report that is no use to anybody is no reason to send less: of a datagram that was
 // not too long (RFC 1191 §4), or to a size below what every link takes (RFC 791 §3.2).
 func TestReportsOfPathsThatCannotBe(t *testing.T) {
 	w, a, _, _ := narrowLine(t, 576)
-	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 	require.NoError(t, err)
 	client.SetOptions(udp.Options{DontFragment: true})
 	src, dst := client.Local().Addr().As4(), ip.Addr{10, 1, 0, 2}
@@ -255,7 +255,7 @@ func TestRFC1122_3_3_2_ReassemblyTimeExceeded(t *testing.T) {
 		for _, b := range list[:3] {
 			input(c, w.now, frame(b))
 		}
-		sent := c.InterfaceInfos()[0].Out.Packets
+		sent := c.Interfaces().Infos()[0].Out.Packets
 		w.run(20*time.Second - time.Microsecond)
 		assert.Equal(t, 1, c.Fragments().Datagrams)
 		assert.Empty(t, drops(c, 0))
@@ -263,10 +263,10 @@ func TestRFC1122_3_3_2_ReassemblyTimeExceeded(t *testing.T) {
 		assert.Zero(t, c.Fragments().Datagrams)
 		assert.Equal(t, map[string]uint64{ip.DropFragmentTimeout.String(): 3}, drops(c, 0))
 		if zero {
-			assert.Equal(t, sent+1, c.InterfaceInfos()[0].Out.Packets)
+			assert.Equal(t, sent+1, c.Interfaces().Infos()[0].Out.Packets)
 			assert.Equal(t, uint64(1), client.Info().Errors)
 		} else {
-			assert.Equal(t, sent, c.InterfaceInfos()[0].Out.Packets)
+			assert.Equal(t, sent, c.Interfaces().Infos()[0].Out.Packets)
 			assert.Zero(t, client.Info().Errors)
 		}
 		assert.NoError(t, client.TakeError(), "as on Linux")
@@ -319,7 +319,7 @@ func TestHostileFragmentsAreCountedByName(t *testing.T) {
 		ip.DropFragmentTooLong.String(): 1,
 	}, drops(c, 0))
 	w.run(time.Millisecond)
-	assert.Zero(t, c.InterfaceInfos()[0].Out.Packets, "silently")
+	assert.Zero(t, c.Interfaces().Infos()[0].Out.Packets, "silently")
 }
 
 // A host that answers for every address puts others' segments together, too.
@@ -351,8 +351,8 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
 	to := netip.MustParseAddrPort("10.0.0.2:53")
-	require.NoError(t, a.SendUDP(w.now, s, to, pattern(10_000)))
-	require.NoError(t, a.SendUDP(w.now, s, to, pattern(10)))
+	require.NoError(t, a.Datagrams().Send(w.now, s, to, pattern(10_000)))
+	require.NoError(t, a.Datagrams().Send(w.now, s, to, pattern(10)))
 	batch := buffer.NewBatch()
 	var got []byte
 	calls := 0
@@ -376,11 +376,11 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 	}
 	assert.Equal(t, 3, calls, "eight packets, three at a time, and the short one with the last")
 	assert.Equal(t, pattern(10_000), got[8:])
-	assert.True(t, a.Roomy())
+	assert.True(t, a.Datagrams().Roomy())
 	assert.Empty(t, drops(a, 0))
 
 	t.Log("# a link that is full is asked once, and says when it is not")
-	require.NoError(t, a.SendUDP(w.now, s, to, pattern(10_000)))
+	require.NoError(t, a.Datagrams().Send(w.now, s, to, pattern(10_000)))
 	batch.Reset()
 	assert.False(t, a.Output(w.now, []int{0}, batch))
 	assert.Empty(t, batch.Trains())
@@ -439,7 +439,7 @@ func TestARouterCutsNoPingOfDeath(t *testing.T) {
 	input(b, w.now, frame(append(h.Append(nil), pattern(1380)...)))
 	w.run(time.Millisecond)
 	assert.Equal(t, map[string]uint64{ip.DropFragmentTooLong.String(): 1}, drops(b, 1))
-	assert.Zero(t, c.InterfaceInfos()[0].In.Packets)
+	assert.Zero(t, c.Interfaces().Infos()[0].In.Packets)
 }
 
 func TestMTUsThatNoLinkHas(t *testing.T) {
@@ -467,10 +467,10 @@ func TestTheOtherEndMayHaveALargerMTU(t *testing.T) {
 	w.wire(end{0, 0}, end{1, 0})
 	server, client := bindUDP(t, b, "10.0.0.2:53"), bindUDP(t, a, "10.0.0.1:9")
 	for _, n := range []int{40, 1372, 5000} {
-		require.NoError(t, a.SendUDP(w.now, client, server.Local(), pattern(n)))
+		require.NoError(t, a.Datagrams().Send(w.now, client, server.Local(), pattern(n)))
 		w.run(time.Millisecond)
 		assert.Equal(t, pattern(n), readAll(t, server))
-		require.NoError(t, b.SendUDP(w.now, server, client.Local(), pattern(n)))
+		require.NoError(t, b.Datagrams().Send(w.now, server, client.Local(), pattern(n)))
 		w.run(time.Millisecond)
 		assert.Equal(t, pattern(n), readAll(t, client))
 	}
@@ -489,13 +489,13 @@ func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
 	})
 	to := netip.MustParseAddrPort("10.0.0.2:53")
 	for range 1000 {
-		require.NoError(t, a.SendUDP(w.now, s, to, []byte("x")))
+		require.NoError(t, a.Datagrams().Send(w.now, s, to, []byte("x")))
 		w.run(time.Millisecond)
 	}
 	assert.Len(t, seen, 1000)
 	s.SetOptions(udp.Options{DontFragment: true})
 	clear(seen)
-	require.NoError(t, a.SendUDP(w.now, s, to, []byte("x")))
+	require.NoError(t, a.Datagrams().Send(w.now, s, to, []byte("x")))
 	w.run(time.Millisecond)
 	assert.Equal(t, map[uint16]bool{0: true}, seen)
 }

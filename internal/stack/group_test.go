@@ -34,7 +34,7 @@ func shared(t *testing.T) (w *world, nodes [3]*stack.Stack) {
 
 func sendTo(t *testing.T, w *world, s *stack.Stack, u *udp.Socket, to, text string) {
 	t.Helper()
-	require.NoError(t, s.SendUDP(w.now, u, netip.MustParseAddrPort(to), []byte(text)))
+	require.NoError(t, s.Datagrams().Send(w.now, u, netip.MustParseAddrPort(to), []byte(text)))
 	w.run(time.Millisecond)
 }
 
@@ -46,17 +46,17 @@ func TestAGroupsDatagramsReachItsMembers(t *testing.T) {
 	for i, s := range n {
 		u[i] = bindUDP(t, s, "0.0.0.0:520")
 	}
-	require.NoError(t, n[0].JoinUDP(u[0], 0, ripGroup))
-	require.NoError(t, n[1].JoinUDP(u[1], 0, ripGroup))
+	require.NoError(t, n[0].Datagrams().Join(u[0], 0, ripGroup))
+	require.NoError(t, n[1].Datagrams().Join(u[1], 0, ripGroup))
 	sendTo(t, w, n[0], u[0], "224.0.0.9:520", "routes")
 	assert.Equal(t, "10.0.0.1:520 routes", read(u[1]))
 	assert.Empty(t, read(u[2]), "it is not in the group")
 	assert.Equal(t, map[string]uint64{"not in group": 1}, drops(n[2], 0))
 	assert.Equal(t, "10.0.0.1:520 routes", read(u[0]), "RFC 1112 §6.1: the sender is a member")
-	assert.Equal(t, uint64(2), n[0].InterfaceInfos()[0].Out.Packets, "a copy for each neighbor")
+	assert.Equal(t, uint64(2), n[0].Interfaces().Infos()[0].Out.Packets, "a copy for each neighbor")
 
-	require.NoError(t, n[1].LeaveUDP(u[1], 0, ripGroup))
-	require.ErrorIs(t, n[1].LeaveUDP(u[1], 0, ripGroup), udp.ErrNotMember)
+	require.NoError(t, n[1].Datagrams().Leave(u[1], 0, ripGroup))
+	require.ErrorIs(t, n[1].Datagrams().Leave(u[1], 0, ripGroup), udp.ErrNotMember)
 	u[0].SetOptions(udp.Options{NoLoop: true})
 	sendTo(t, w, n[0], u[0], "224.0.0.9:520", "again")
 	for i := range u {
@@ -89,7 +89,7 @@ func TestBroadcastsReachAllOnTheLink(t *testing.T) {
 	}
 	for _, to := range []string{"255.255.255.255:7", "10.0.0.255:7"} {
 		u[0].SetOptions(udp.Options{})
-		err := n[0].SendUDP(w.now, u[0], netip.MustParseAddrPort(to), nil)
+		err := n[0].Datagrams().Send(w.now, u[0], netip.MustParseAddrPort(to), nil)
 		require.ErrorIs(t, err, stack.ErrBroadcast)
 		u[0].SetOptions(udp.Options{Broadcast: true})
 		sendTo(t, w, n[0], u[0], to, "all")
@@ -106,11 +106,11 @@ func TestGroupsStayOnTheirLink(t *testing.T) {
 	u, all := bindUDP(t, a, "0.0.0.0:520"), bindUDP(t, b, "0.0.0.0:520")
 	u.SetOptions(udp.Options{MulticastTTL: 9})
 	far := bindUDP(t, c, "0.0.0.0:520")
-	require.NoError(t, c.JoinUDP(far, 0, ripGroup))
+	require.NoError(t, c.Datagrams().Join(far, 0, ripGroup))
 	sendTo(t, w, a, u, "224.0.0.9:520", "near")
 	assert.Equal(t, map[string]uint64{"not in group": 1}, drops(b, 0))
-	assert.Zero(t, b.InterfaceInfos()[0].Out.Packets)
-	assert.Zero(t, b.InterfaceInfos()[1].Out.Packets)
+	assert.Zero(t, b.Interfaces().Infos()[0].Out.Packets)
+	assert.Zero(t, b.Interfaces().Infos()[1].Out.Packets)
 
 	all.SetOptions(udp.Options{Outlet: 2})
 	sendTo(t, w, b, all, "224.0.0.9:520", "if1")
@@ -122,23 +122,23 @@ func TestGroupsStayOnTheirLink(t *testing.T) {
 
 func TestMembershipsOfTheStackItself(t *testing.T) {
 	w, a, b, _ := line(t)
-	require.NoError(t, b.Join(0, ripGroup))
-	require.NoError(t, b.Join(0, ripGroup))
+	require.NoError(t, b.Interfaces().Join(0, ripGroup))
+	require.NoError(t, b.Interfaces().Join(0, ripGroup))
 	packet := packetTo(ip.Addr{10, 0, 0, 1}, ip.Addr{224, 0, 0, 9})
 	input(b, w.now, frame(packet))
 	assert.Len(t, b.Events(), 1)
-	require.NoError(t, b.Leave(0, ripGroup))
+	require.NoError(t, b.Interfaces().Leave(0, ripGroup))
 	input(b, w.now, frame(packet))
 	assert.Len(t, b.Events(), 1, "joined twice, left once")
-	require.NoError(t, b.Leave(0, ripGroup))
+	require.NoError(t, b.Interfaces().Leave(0, ripGroup))
 	input(b, w.now, frame(packet))
 	assert.Empty(t, b.Events())
-	require.ErrorIs(t, b.Leave(0, ripGroup), udp.ErrNotMember)
+	require.ErrorIs(t, b.Interfaces().Leave(0, ripGroup), udp.ErrNotMember)
 	for _, no := range []string{"10.0.0.9", "255.255.255.255", "ff02::9"} { // RFC 1112 §4
-		require.ErrorIs(t, a.Join(0, addr(no)), stack.ErrNotGroup)
+		require.ErrorIs(t, a.Interfaces().Join(0, addr(no)), stack.ErrNotGroup)
 	}
-	require.ErrorIs(t, a.Join(1, ripGroup), stack.ErrNotGroup)
-	require.ErrorIs(t, a.Join(-1, ripGroup), stack.ErrNotGroup)
+	require.ErrorIs(t, a.Interfaces().Join(1, ripGroup), stack.ErrNotGroup)
+	require.ErrorIs(t, a.Interfaces().Join(-1, ripGroup), stack.ErrNotGroup)
 }
 
 // RFC 3021 §2.2: a network of two addresses has no broadcast of its own.
@@ -147,7 +147,7 @@ func TestALinkOfTwoHasNoBroadcast(t *testing.T) {
 	s := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.5.0.0/31")}})
 	u := bindUDP(t, s, "0.0.0.0:7")
 	sendTo(t, w, s, u, "10.5.0.1:7", "one host")
-	require.ErrorIs(t, s.SendUDP(w.now, u, netip.MustParseAddrPort("255.255.255.255:7"), nil),
+	require.ErrorIs(t, s.Datagrams().Send(w.now, u, netip.MustParseAddrPort("255.255.255.255:7"), nil),
 		stack.ErrBroadcast)
 	input(s, w.now, frame(packetTo(ip.Addr{10, 5, 0, 1}, ip.Addr{10, 5, 0, 0})))
 	assert.Len(t, s.Events(), 1, "from what would be the broadcast, to what would be none")

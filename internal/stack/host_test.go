@@ -41,9 +41,9 @@ func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 		{"all hosts, RFC 1112 §7.2", packetTo(from, ip.Addr{224, 0, 0, 1}), true},
 	}
 	for _, tt := range tests {
-		before := dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()]
+		before := dropsOf(c.Interfaces().Infos()[0].In)[ip.DropNotForUs.String()]
 		input(c, w.now, frame(tt.packet))
-		after := dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()]
+		after := dropsOf(c.Interfaces().Infos()[0].In)[ip.DropNotForUs.String()]
 		if tt.ours {
 			assert.Len(t, c.Events(), 1, tt.name)
 			assert.Equal(t, before, after, tt.name)
@@ -66,10 +66,10 @@ func TestRFC1122_3_2_2_6_Echo(t *testing.T) {
 	assert.Equal(t, icmp.TypeEchoReply, got[0].Type)
 	assert.Equal(t, addr("10.1.0.1"), got[0].From)
 
-	received := b.InterfaceInfos()[0].In.Packets
+	received := b.Interfaces().Infos()[0].In.Packets
 	require.NoError(t, p.send(w.now, "10.0.0.255", 2, 8, 0))
 	w.run(time.Millisecond)
-	assert.Equal(t, received+1, b.InterfaceInfos()[0].In.Packets, "it did arrive")
+	assert.Equal(t, received+1, b.Interfaces().Infos()[0].In.Packets, "it did arrive")
 	assert.Empty(t, p.take())
 }
 
@@ -92,7 +92,7 @@ func TestRFC1812_5_3_7_Martians(t *testing.T) {
 	for i, m := range martians {
 		input(b, w.now, frame(packetTo(m[0], m[1])))
 		w.run(time.Millisecond)
-		drops := dropsOf(b.InterfaceInfos()[0].In)
+		drops := dropsOf(b.Interfaces().Infos()[0].In)
 		assert.Equal(t, uint64(i+1), drops[ip.DropMartian.String()], "%v to %v", m[0], m[1])
 	}
 	assert.Empty(t, a.Events())

@@ -128,9 +128,9 @@ func TestASoftErrorThatIsOver(t *testing.T) {
 func TestRFC1122_4_1_3_3_WhatEachErrorMeansToUDP(t *testing.T) {
 	for _, m := range meanings {
 		w, a, _, _ := line(t)
-		u, err := a.DialUDP(far)
+		u, err := a.Datagrams().Dial(netip.AddrPort{}, far)
 		require.NoError(t, err)
-		require.NoError(t, a.SendUDP(w.now, u, netip.AddrPort{}, []byte("hello")))
+		require.NoError(t, a.Datagrams().Send(w.now, u, netip.AddrPort{}, []byte("hello")))
 		about := leaving(w, 0)[0]
 		report := icmp.ReportError{Type: m.typ, Code: m.code}
 		tell(w, m.typ, m.code, about)

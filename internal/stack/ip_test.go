@@ -78,7 +78,7 @@ func TestEchoAndItsErrors(t *testing.T) {
 	assert.Equal(t, addr("10.0.0.2"), got[2].From, "RFC 1812 §4.3.2.4: the interface that leads back")
 	assert.Equal(t, icmp.TypeUnreachable, got[3].Type)
 	assert.Equal(t, icmp.CodeNet, got[3].Code)
-	drops := dropsOf(b.InterfaceInfos()[0].In)
+	drops := dropsOf(b.Interfaces().Infos()[0].In)
 	assert.Equal(t, uint64(1), drops[ip.DropTTL.String()])
 	assert.Equal(t, uint64(1), drops[ip.DropNoRoute.String()])
 }
@@ -102,7 +102,7 @@ func TestLossyForwardDropsItsShare(t *testing.T) {
 		w.run(250 * time.Microsecond)
 		got += len(c.Events())
 	}
-	lost := dropsOf(b.InterfaceInfos()[1].Out)[ip.DropLossy.String()]
+	lost := dropsOf(b.Interfaces().Infos()[1].Out)[ip.DropLossy.String()]
 	assert.Equal(t, uint64(packets-got), lost, "every drop is counted")
 	assert.InDelta(t, packets/4, lost, 4*61, "4 sigma of the binomial")
 }
@@ -115,7 +115,7 @@ func TestHostsDoNotForward(t *testing.T) {
 	w.run(time.Millisecond)
 	assert.Empty(t, c.Events())
 	assert.Empty(t, a.Events(), "and nothing is said about it")
-	assert.Equal(t, uint64(1), dropsOf(c.InterfaceInfos()[0].In)[ip.DropNotForUs.String()])
+	assert.Equal(t, uint64(1), dropsOf(c.Interfaces().Infos()[0].In)[ip.DropNotForUs.String()])
 }
 
 func TestADownInterfaceDropsAndIsSilent(t *testing.T) {
@@ -128,7 +128,7 @@ func TestADownInterfaceDropsAndIsSilent(t *testing.T) {
 	w.run(time.Millisecond)
 	assert.Empty(t, c.Events())
 	assert.Empty(t, a.Events())
-	assert.Equal(t, uint64(1), dropsOf(b.InterfaceInfos()[1].In)[ip.DropInterfaceDown.String()])
+	assert.Equal(t, uint64(1), dropsOf(b.Interfaces().Infos()[1].In)[ip.DropInterfaceDown.String()])
 	b.SetUp(w.now, 1, true)
 	_, err = a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestGarbageIsCountedByName(t *testing.T) {
 	for _, p := range bad {
 		input(b, w.now, buffer.Frame{Data: p, Size: len(p), Iface: 0})
 	}
-	drops := dropsOf(b.InterfaceInfos()[0].In)
+	drops := dropsOf(b.Interfaces().Infos()[0].In)
 	for reason := range bad {
 		assert.Equal(t, uint64(1), drops[reason.String()], reason.String())
 	}
@@ -189,12 +189,12 @@ func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
 	input(b, w.now, buffer.Frame{Data: data, Size: 20, Iface: 0})
 	batch := buffer.NewBatch()
 	assert.True(t, b.Output(clock.Time(5), []int{9, 2}, batch), "once the link has these")
-	assert.Empty(t, dropsOf(b.InterfaceInfos()[1].Out))
+	assert.Empty(t, dropsOf(b.Interfaces().Infos()[1].Out))
 	require.Len(t, batch.Trains(), 1)
 	assert.Equal(t, 2, batch.Trains()[0].Count)
 	batch.Reset()
 	assert.False(t, b.Output(clock.Time(5), []int{9, 0}, batch))
-	assert.Equal(t, uint64(1), dropsOf(b.InterfaceInfos()[1].Out)[ip.DropQueueFull.String()])
+	assert.Equal(t, uint64(1), dropsOf(b.Interfaces().Infos()[1].Out)[ip.DropQueueFull.String()])
 	assert.Empty(t, batch.Trains())
 }
 
@@ -230,7 +230,7 @@ func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
 	w.wire(end{0, 0}, end{1, 0})
 	p := newPinger(t, a)
 	require.ErrorIs(t, p.send(w.now, "10.0.0.9", 1, 0, 0), stack.ErrNoNeighbor)
-	own := dropsOf(a.InterfaceInfos()[0].Out)
+	own := dropsOf(a.Interfaces().Infos()[0].Out)
 	assert.Equal(t, uint64(1), own[ip.DropUnknownNeighbor.String()], "what was not sent is counted")
 	_, err := a.TCP().Connect(w.now, addrPort(addr("10.0.0.9"), 80), 0)
 	require.ErrorIs(t, err, tcp.ErrUnreachable)
@@ -240,6 +240,6 @@ func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
 	require.Len(t, got, 1)
 	assert.Equal(t, icmp.TypeUnreachable, got[0].Type)
 	assert.Equal(t, icmp.CodeHost, got[0].Code, "RFC 1812 §5.2.7.1: the network is there")
-	drops := dropsOf(b.InterfaceInfos()[1].Out)
+	drops := dropsOf(b.Interfaces().Infos()[1].Out)
 	assert.Equal(t, uint64(1), drops[ip.DropUnknownNeighbor.String()])
 }

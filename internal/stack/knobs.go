@@ -82,7 +82,7 @@ func ParseReversePath(name string) (ReversePath, bool) {
 func (s *Stack) Knobs() Knobs {
 	k := s.knobs
 	k.ICMP.Errors = k.ICMP.Errors.WithDefaults()
-	k.IP.Reassembly = s.fragments.Config()
+	k.IP.Reassembly = s.local.fragments.Config()
 	return k
 }
 
@@ -95,11 +95,11 @@ func (s *Stack) SetKnobs(k Knobs) error {
 	if int(k.IP.ReversePath) >= len(reversePaths) {
 		return fmt.Errorf("%w: reverse path %d", ErrKnob, k.IP.ReversePath)
 	}
-	if err := s.fragments.Configure(k.IP.Reassembly); err != nil {
+	if err := s.local.fragments.Configure(k.IP.Reassembly); err != nil {
 		return fmt.Errorf("%w: %w", ErrKnob, err)
 	}
 	s.knobs = k
-	s.bucket.SetLimit(k.ICMP.Errors)
-	s.rerouted()
+	s.icmp.bucket.SetLimit(k.ICMP.Errors)
+	s.routing.changed()
 	return nil
 }

@@ -1,6 +1,8 @@
 package stack
 
-import "math/bits"
+import (
+	"math/bits"
+)
 
 // memory is what the node's own packets live in. It is taken for a packet that is queued,
 // given back when that has left in a batch, and taken again when the batch is done with:

@@ -61,7 +61,7 @@ func TestASYNOfNoHostIsIgnored(t *testing.T) {
 			require.NoError(t, err)
 			w.mangle = func(p []byte) { readdress(p, addr(row.src), addr(row.dst)); w.mangle = nil }
 			w.step(w.now.Add(time.Millisecond))
-			info := a.InterfaceInfos()[0]
+			info := a.Interfaces().Infos()[0]
 			drops := dropsOf(info.In)
 			if row.taken {
 				assert.Equal(t, uint64(1), info.Out.Packets, state)

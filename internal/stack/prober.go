@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Prober is an engine of package reach: a ping or a traceroute.
+// Prober is an engine of package icmp: a ping or a traceroute.
 type Prober interface {
 	Output(now clock.Time, p *icmp.Packet) bool
 	Refused(now clock.Time, err error, mtu int)
@@ -23,55 +23,63 @@ type Prober interface {
 	Advance(now clock.Time)
 }
 
+// Probers runs engines of package icmp.
+type Probers struct {
+	ifs     *Interfaces
+	routing *Routing
+	out     *sender
+	list    []Prober
+}
+
 // maxProbers bounds the pings and traceroutes that run at once.
 const maxProbers = 64
 
 // ErrTooMany is one prober more than the stack runs at once.
 var ErrTooMany = errors.New("too many at once")
 
-// StartProber has the stack run a prober until StopProber.
-func (s *Stack) StartProber(p Prober) error {
-	if len(s.probers) >= maxProbers {
+// Start has the stack run a prober until Stop.
+func (pr *Probers) Start(p Prober) error {
+	if len(pr.list) >= maxProbers {
 		return ErrTooMany
 	}
-	s.probers = append(s.probers, p)
+	pr.list = append(pr.list, p)
 	return nil
 }
 
-// StopProber ends what StartProber began.
-func (s *Stack) StopProber(p Prober) {
-	s.probers = slices.DeleteFunc(s.probers, func(q Prober) bool { return q == p })
+// Stop ends what Start began.
+func (pr *Probers) Stop(p Prober) {
+	pr.list = slices.DeleteFunc(pr.list, func(q Prober) bool { return q == p })
 }
 
-// proberDeadline is when a prober wants to be called.
-func (s *Stack) proberDeadline() (t clock.Time) {
-	for _, p := range s.probers {
+// deadline is when a prober wants to be called.
+func (pr *Probers) deadline() (t clock.Time) {
+	for _, p := range pr.list {
 		t = clock.Earliest(t, p.Deadline())
 	}
 	return t
 }
 
-func (s *Stack) advanceProbers(now clock.Time) {
-	for _, p := range s.probers {
+func (pr *Probers) advance(now clock.Time) {
+	for _, p := range pr.list {
 		p.Advance(now)
 	}
 }
 
-// outputProbes sends what probers have to send. What the stack's queue has no room for
+// output sends what probers have to send. What the stack's queue has no room for
 // is refused and not kept: a probe that leaves late measures the wrong thing.
-func (s *Stack) outputProbes(now clock.Time) {
-	if len(s.probers) == 0 {
+func (pr *Probers) output(now clock.Time) {
+	if len(pr.list) == 0 {
 		return // before anything is allocated
 	}
 	var packet icmp.Packet
-	for _, p := range s.probers {
+	for _, p := range pr.list {
 		for p.Output(now, &packet) {
-			switch err := s.sendProbe(now, &packet); {
+			switch err := pr.send(now, &packet); {
 			case err == nil:
 			case errors.Is(err, ErrNoNeighbor):
-				p.Input(now, s.nobody(&packet))
+				p.Input(now, pr.nobody(&packet))
 			case errors.Is(err, ErrTooBig):
-				p.Refused(now, err, s.MTUTo(packet.Dst))
+				p.Refused(now, err, pr.routing.MTUTo(packet.Dst))
 			default:
 				p.Refused(now, err, 0)
 			}
@@ -81,19 +89,19 @@ func (s *Stack) outputProbes(now clock.Time) {
 
 // nobody is the answer to a probe whose destination is on a link and not there: the host
 // itself says so, as where ARP fails.
-func (s *Stack) nobody(p *icmp.Packet) *icmp.Answer {
+func (pr *Probers) nobody(p *icmp.Packet) *icmp.Answer {
 	a := &icmp.Answer{
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
 		Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,
 	}
 	if !a.From.IsValid() {
-		a.From = s.LocalTo(p.Dst)
+		a.From = pr.routing.LocalTo(p.Dst)
 	}
 	return a
 }
 
-// sendProbe renders a probe and queues it.
-func (s *Stack) sendProbe(now clock.Time, p *icmp.Packet) error {
+// send renders a probe and queues it.
+func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 	h := ip.Header{TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst.As4()}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
@@ -101,10 +109,10 @@ func (s *Stack) sendProbe(now clock.Time, p *icmp.Packet) error {
 	if p.Src.IsValid() {
 		h.Src = p.Src.As4()
 	} else if p.Iface >= 0 {
-		h.Src = s.interfaces[p.Iface].addr
+		h.Src = pr.ifs.list[p.Iface].addr
 	} else {
 		var err error
-		if h.Src, err = s.sourceTo(h.Dst); err != nil {
+		if h.Src, err = pr.routing.sourceTo(h.Dst); err != nil {
 			return err
 		}
 	}
@@ -119,16 +127,16 @@ func (s *Stack) sendProbe(now clock.Time, p *icmp.Packet) error {
 	case icmp.SYN:
 		h.Protocol, payload = ip.ProtoTCP, synProbe(h.Src, h.Dst, p)
 	}
-	if _, self := s.self(h.Dst); self || p.Iface < 0 {
-		return s.send(now, h, payload)
+	if _, self := pr.ifs.self(h.Dst); self || p.Iface < 0 {
+		return pr.out.send(now, h, payload)
 	}
 	hop := h.Dst
-	if i, via, err := s.way(h.Dst); err == nil && i == p.Iface {
+	if i, via, err := pr.routing.way(h.Dst); err == nil && i == p.Iface {
 		hop = via
-	} else if !s.present(p.Iface, h.Dst) && !special(h.Dst) && !s.all(p.Iface, h.Dst) {
+	} else if !pr.ifs.present(p.Iface, h.Dst) && !special(h.Dst) && !pr.ifs.all(p.Iface, h.Dst) {
 		return ErrNoRoute
 	}
-	return s.sendVia(now, p.Iface, hop, h, payload)
+	return pr.out.sendVia(now, p.Iface, hop, h, payload)
 }
 
 // synProbe is a SYN that asks for nothing. Whatever answers it finds no connection here,
@@ -142,54 +150,9 @@ func synProbe(src, dst ip.Addr, p *icmp.Packet) []byte {
 	return b
 }
 
-// MTUTo is the MTU of the first link on the way to dst; 0: there is no way.
-func (s *Stack) MTUTo(dst netip.Addr) int {
-	i, self := s.own[dst.As4()]
-	if !self {
-		var err error
-		if i, _, err = s.way(dst.As4()); err != nil {
-			return 0
-		}
-	}
-	return s.interfaces[i].MTU
-}
-
-// LocalTo is the address that packets to dst leave from; invalid: there is no way.
-func (s *Stack) LocalTo(dst netip.Addr) (local netip.Addr) {
-	if _, self := s.self(dst.As4()); self {
-		return dst
-	}
-	if from, err := s.sourceTo(dst.As4()); err == nil {
-		return netip.AddrFrom4(from)
-	}
-	if route, ok := s.routes.Lookup(dst.As4()); ok {
-		return netip.AddrFrom4(s.interfaces[route.Iface].addr)
-	}
-	return local
-}
-
-// Group reports whether an address is that of no host, but of all on any link (RFC 1122
-// §3.2.1.3): multicast, or the limited broadcast.
-func (s *Stack) Group(dst netip.Addr) bool { return dst.As4()[0] >= 224 }
-
-// IsBroadcast reports whether an address means everybody on a link of this node.
-func (s *Stack) IsBroadcast(dst netip.Addr) bool {
-	a := dst.As4()
-	if a == [4]byte{255, 255, 255, 255} {
-		return true
-	}
-	for i := range s.interfaces {
-		if s.all(i, a) {
-			_, self := s.own[a]
-			return !self
-		}
-	}
-	return false
-}
-
 // hear shows probers a packet for this node that may answer one of their probes.
-func (s *Stack) hear(now clock.Time, h *ip.Header, payload []byte) {
-	if len(s.probers) == 0 {
+func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
+	if len(pr.list) == 0 {
 		return
 	}
 	a := icmp.Answer{ // of a reply, the destination is who sends it
@@ -216,7 +179,7 @@ func (s *Stack) hear(now clock.Time, h *ip.Header, payload []byte) {
 	default:
 		return
 	}
-	for _, p := range s.probers {
+	for _, p := range pr.list {
 		p.Input(now, &a)
 	}
 }

@@ -26,10 +26,10 @@ func pinged(w *world, s *stack.Stack, cfg icmp.PingConfig) []icmp.Reply {
 		cfg.Iface = -1
 	}
 	p := icmp.NewPing(w.now, cfg)
-	require.NoError(w.t, s.StartProber(p))
+	require.NoError(w.t, s.Probers().Start(p))
 	w.run(time.Minute)
 	assert.True(w.t, p.Done())
-	s.StopProber(p)
+	s.Probers().Stop(p)
 	var list []icmp.Reply
 	for {
 		r, ok := p.Next()
@@ -105,7 +105,7 @@ func TestATraceOfEachKindFindsTheRouter(t *testing.T) {
 			cfg.Dst, cfg.Iface, cfg.First, cfg.Max = addr("10.1.0.2"), -1, 1, 30
 			cfg.Queries, cfg.Parallel, cfg.Wait = 3, 16, 5*time.Second
 			tr := icmp.NewTrace(cfg)
-			require.NoError(t, a.StartProber(tr))
+			require.NoError(t, a.Probers().Start(tr))
 			w.run(time.Minute)
 			require.True(t, tr.Done())
 			for ttl, from := range []string{"10.0.0.2", "10.1.0.2"} {
@@ -127,11 +127,11 @@ func TestProbersAreBounded(t *testing.T) {
 	var first *icmp.Ping
 	for range 64 {
 		first = icmp.NewPing(1, icmp.PingConfig{Dst: addr("10.1.0.2")})
-		require.NoError(t, a.StartProber(first))
+		require.NoError(t, a.Probers().Start(first))
 	}
-	require.ErrorIs(t, a.StartProber(icmp.NewPing(1, icmp.PingConfig{})), stack.ErrTooMany)
-	a.StopProber(first)
-	require.NoError(t, a.StartProber(first))
+	require.ErrorIs(t, a.Probers().Start(icmp.NewPing(1, icmp.PingConfig{})), stack.ErrTooMany)
+	a.Probers().Stop(first)
+	require.NoError(t, a.Probers().Start(first))
 }
 
 func TestAPingOfNobodyOnTheLinkIsAnsweredByOneself(t *testing.T) {
@@ -165,12 +165,12 @@ func FuzzProbersHear(f *testing.F) {
 		w, a, _, _ := line(t)
 		dst := addr("10.1.0.2")
 		ping := icmp.NewPing(w.now, icmp.PingConfig{Dst: dst, Iface: -1, ID: 1, Count: 1})
-		require.NoError(t, a.StartProber(ping))
+		require.NoError(t, a.Probers().Start(ping))
 		trace := icmp.NewTrace(icmp.TraceConfig{
 			Dst: dst, Iface: -1, ID: 50000, Port: 33434, First: 1, Max: 3, Queries: 3, Parallel: 1,
 			Wait: time.Second, DF: true, Overhead: 28, Data: make([]byte, 2000),
 		})
-		require.NoError(t, a.StartProber(trace))
+		require.NoError(t, a.Probers().Start(trace))
 		w.run(50 * time.Microsecond)
 		h := ip.Header{
 			Protocol: protocol, TTL: 9, Src: [4]byte{10, 0, 0, 2}, Dst: [4]byte{10, 0, 0, 1},

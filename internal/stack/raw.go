@@ -19,26 +19,33 @@ type Raw struct {
 	Hear func(from netip.Addr, payload []byte)
 }
 
+// Raws are the raw sockets.
+type Raws struct {
+	ifs  *Interfaces
+	out  *sender
+	list []*Raw
+}
+
 // maxRaws bounds the raw sockets of a stack.
 const maxRaws = 64
 
-// OpenRaw has r hear packets until CloseRaw.
-func (s *Stack) OpenRaw(r *Raw) error {
+// Open has r hear packets until Close.
+func (rs *Raws) Open(r *Raw) error {
 	if r.Local.IsValid() {
-		if _, own := s.self(r.Local.As4()); !own {
+		if _, own := rs.ifs.self(r.Local.As4()); !own {
 			return ErrNotOurs
 		}
 	}
-	if len(s.raws) >= maxRaws {
+	if len(rs.list) >= maxRaws {
 		return ErrTooMany
 	}
-	s.raws = append(s.raws, r)
+	rs.list = append(rs.list, r)
 	return nil
 }
 
-// CloseRaw ends what OpenRaw began.
-func (s *Stack) CloseRaw(r *Raw) {
-	s.raws = slices.DeleteFunc(s.raws, func(q *Raw) bool { return q == r })
+// Close ends what Open began.
+func (rs *Raws) Close(r *Raw) {
+	rs.list = slices.DeleteFunc(rs.list, func(q *Raw) bool { return q == r })
 }
 
 // RawPacket is what a raw socket sends.
@@ -50,10 +57,10 @@ type RawPacket struct {
 	Payload  []byte
 }
 
-// SendRaw sends a packet of any protocol. Its payload is sent as it is: no checksum is
+// Send sends a packet of any protocol. Its payload is sent as it is: no checksum is
 // filled in.
-func (s *Stack) SendRaw(now clock.Time, p *RawPacket) error {
-	if s.out.bytes >= maxQueuedBytes/2 {
+func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
+	if rs.out.bytes >= maxQueuedBytes/2 {
 		return ErrQueueFull
 	}
 	h := ip.Header{
@@ -65,13 +72,13 @@ func (s *Stack) SendRaw(now clock.Time, p *RawPacket) error {
 	if p.Src.IsValid() {
 		h.Src = p.Src.As4()
 	}
-	return s.send(now, h, p.Payload)
+	return rs.out.send(now, h, p.Payload)
 }
 
-// hearRaw shows a packet to the raw sockets of its protocol, and reports whether there
+// hear shows a packet to the raw sockets of its protocol, and reports whether there
 // is one.
-func (s *Stack) hearRaw(h *ip.Header, payload []byte) (heard bool) {
-	for _, r := range s.raws {
+func (rs *Raws) hear(h *ip.Header, payload []byte) (heard bool) {
+	for _, r := range rs.list {
 		if r.Protocol == h.Protocol && (!r.Local.IsValid() || r.Local.As4() == h.Dst) {
 			r.Hear(netip.AddrFrom4(h.Src), payload)
 			heard = true

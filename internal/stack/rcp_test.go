@@ -23,7 +23,7 @@ func openRCP(t *testing.T, s *stack.Stack, local, remote string, cfg rcp.Config)
 	if remote != "" {
 		to = netip.MustParseAddrPort(remote)
 	}
-	p, err := s.OpenRCP(netip.MustParseAddrPort(local), to, cfg)
+	p, err := s.Ports().OpenRCP(netip.MustParseAddrPort(local), to, cfg)
 	require.NoError(t, err)
 	return p
 }
@@ -64,8 +64,8 @@ func TestRCPOverUDPPorts(t *testing.T) {
 		pour(t, w, s, peer, text)
 		pour(t, w, peer, s, text)
 	}
-	assert.Len(t, c.Ports(), 1)
-	assert.Len(t, a.Ports(), 2)
+	assert.Len(t, c.Ports().List(), 1)
+	assert.Len(t, a.Ports().List(), 2)
 }
 
 // A port is RCP's alone as long as its router is open, and no longer.
@@ -73,12 +73,12 @@ func TestRCPTakesAPortAndFreesIt(t *testing.T) {
 	w, a, _, c := line(t)
 	at := netip.MustParseAddrPort("10.1.0.2:9000")
 	p := openRCP(t, c, at.String(), "", rcp.Config{})
-	_, err := c.BindUDP(at)
+	_, err := c.Datagrams().Bind(at)
 	require.ErrorIs(t, err, udp.ErrPortInUse)
-	_, err = c.OpenRCP(at, netip.AddrPort{}, rcp.Config{})
+	_, err = c.Ports().OpenRCP(at, netip.AddrPort{}, rcp.Config{})
 	require.ErrorIs(t, err, udp.ErrPortInUse)
-	c.CloseRCP(p)
-	assert.Empty(t, c.Ports())
+	c.Ports().CloseRCP(p)
+	assert.Empty(t, c.Ports().List())
 	bindUDP(t, c, at.String()).Close()
 
 	// Nobody is there now, which ICMP reports to whoever has asked.
@@ -105,17 +105,17 @@ func TestRCPRefuses(t *testing.T) {
 		if c.remote != "" {
 			to = netip.MustParseAddrPort(c.remote)
 		}
-		_, err := a.OpenRCP(netip.MustParseAddrPort(c.local), to, c.cfg)
+		_, err := a.Ports().OpenRCP(netip.MustParseAddrPort(c.local), to, c.cfg)
 		require.ErrorIs(t, err, c.want, c.local)
 	}
-	assert.Empty(t, a.Ports())
+	assert.Empty(t, a.Ports().List())
 
 	all := netip.MustParseAddrPort("0.0.0.0:0")
 	for range 256 {
-		_, err := a.OpenRCP(all, netip.AddrPort{}, rcp.Config{})
+		_, err := a.Ports().OpenRCP(all, netip.AddrPort{}, rcp.Config{})
 		require.NoError(t, err)
 	}
-	_, err := a.OpenRCP(all, netip.AddrPort{}, rcp.Config{})
+	_, err := a.Ports().OpenRCP(all, netip.AddrPort{}, rcp.Config{})
 	require.ErrorIs(t, err, stack.ErrTooMany)
 }
 

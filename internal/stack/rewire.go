@@ -1,9 +1,6 @@
 package stack
 
 import (
-	"errors"
-	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -17,81 +14,60 @@ import (
 //
 // Routes follow. What is queued for an interface that is no more is dropped as for one that is
 // down. Connections of addresses that are no more are the owner's to end before. RIP learns of it
-// by RestartRIP.
+// by RIP.Restart.
 func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 	list = slices.Clone(list)
-	if err := s.checkWires(list); err != nil {
+	if err := s.ifs.checkWires(list); err != nil {
 		return err
 	}
-	for i := range s.interfaces { // all of them first: addresses may change places
-		if f := &s.interfaces[i]; f.Addr != list[i].Addr && f.Addr.IsValid() && f.up {
-			s.routes.Remove(f.Addr.Masked(), ip.Local)
+	for i := range s.ifs.list { // all of them first: addresses may change places
+		if f := &s.ifs.list[i]; f.Addr != list[i].Addr && f.Addr.IsValid() && f.up {
+			s.routing.table.Remove(f.Addr.Masked(), ip.Local)
 		}
 	}
-	s.own, s.addrs = map[ip.Addr]int{}, addresses{}
-	for i, c := range list {
-		if i == len(s.interfaces) {
-			s.interfaces = append(s.interfaces, iface{})
-		}
-		f := &s.interfaces[i]
-		appears := !f.Addr.IsValid() && c.Addr.IsValid()
-		f.Interface = c
-		if !c.Addr.IsValid() {
-			f.addr, f.up = ip.Addr{}, false
-			continue
-		}
-		f.addr, f.up = c.Addr.Addr().As4(), f.up || appears
-		s.own[f.addr] = i
-		s.addrs.add(f.addr, c.Addr.Bits())
-	}
-	for i := range s.interfaces {
-		if f := &s.interfaces[i]; f.up {
-			s.routes.Insert(s.localRoute(i)) // also where another's went that had the same network
+	s.ifs.set(list)
+	for i := range s.ifs.list {
+		if f := &s.ifs.list[i]; f.up {
+			// Also where another's went that had the same network.
+			s.routing.table.Insert(s.routing.localRoute(i))
 		}
 	}
-	s.reinstallAll(now)
-	s.rerouted()
+	s.routing.reinstallAll(now)
+	s.routing.changed()
 	return nil
 }
 
-// checkWires reports what is wrong with interfaces that are to be, with defaults for zeros.
-func (s *Stack) checkWires(list []Interface) error {
-	if len(list) < len(s.interfaces) {
-		return errors.New("stack: interfaces keep their numbers, and there are more")
+// SetUp takes interface i up or down. Down, it drops what arrives, sends
+// nothing, and its network is withdrawn at once.
+func (s *Stack) SetUp(now clock.Time, i int, up bool) {
+	in := &s.ifs.list[i]
+	if in.up == up {
+		return
 	}
-	own := map[netip.Addr]string{}
-	for i := range list {
-		c := &list[i]
-		if !c.Addr.IsValid() {
-			*c = Interface{}
-			continue
+	if s.rip.speaker != nil && !up {
+		s.rip.speaker.Farewell(i)
+		s.rip.output(now)
+		for k := range s.out.packets {
+			s.out.packets[k].last = true // it leaves although its interface is down by then
 		}
-		if err := c.check(); err != nil {
-			return err
-		}
-		if other, dup := own[c.Addr.Addr()]; dup {
-			return fmt.Errorf("stack: interfaces %s and %s have the same address %v", other, c.Name,
-				c.Addr.Addr())
-		}
-		own[c.Addr.Addr()] = c.Name
 	}
-	if len(own) == 0 {
-		return errors.New("stack: no interfaces")
+	in.up = up
+	if up {
+		s.routing.table.Insert(s.routing.localRoute(i))
+	} else {
+		s.routing.table.Remove(in.Addr.Masked(), ip.Local)
 	}
-	return nil
+	s.routing.reinstall(now, i)
+	if s.rip.speaker != nil {
+		s.rip.speaker.SetLocal(now, in.Addr.Masked(), i, up)
+		s.rip.learn()
+	}
+	s.routing.changed()
 }
 
-// check reports what is wrong with an interface, and gives it the default for a zero.
-func (c *Interface) check() error {
-	if !c.Addr.IsValid() || !c.Addr.Addr().Is4() {
-		return fmt.Errorf("stack: interface %s: address %v is not IPv4", c.Name, c.Addr)
-	}
-	if c.MTU == 0 {
-		c.MTU = DefaultMTU
-	}
-	if c.MTU < ip.MinMTU || c.MTU > ip.MaxPacketLen {
-		return fmt.Errorf("stack: interface %s: MTU %d: want %d to %d", c.Name, c.MTU,
-			ip.MinMTU, ip.MaxPacketLen)
-	}
-	return nil
+// SetLoss has the share p (0 to 1) of the packets that are forwarded over
+// interface i, in either direction, dropped.
+func (s *Stack) SetLoss(i int, p float64) {
+	s.ifs.list[i].loss = p
+	s.routing.changed()
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func prefixes(s *stack.Stack) (list []string) {
-	for _, r := range s.RouteInfos() {
+	for _, r := range s.Routing().Infos() {
 		list = append(list, r.Prefix.String()+" "+r.Iface)
 	}
 	return list
@@ -20,7 +20,7 @@ func prefixes(s *stack.Stack) (list []string) {
 // TestRewire: interfaces come, go and change places, and routes follow.
 func TestRewire(t *testing.T) {
 	s := router(t)
-	require.NoError(t, s.AddRoute(1, route("10.9.0.0/16", "10.1.0.2")))
+	require.NoError(t, s.Routing().Add(1, route("10.9.0.0/16", "10.1.0.2")))
 	assert.Equal(t, []string{
 		"10.0.0.0/24 if0", "10.1.0.0/24 if1", "10.2.0.0/31 p2p", "10.9.0.0/16 if1",
 	}, prefixes(s))
@@ -34,7 +34,7 @@ func TestRewire(t *testing.T) {
 		"10.0.0.0/24 if1", "10.1.0.0/24 if0", "10.2.0.0/31 p2p", "10.3.0.0/24 if3",
 		"10.9.0.0/16 if0",
 	}, prefixes(s))
-	i, own := s.Owns([4]byte{10, 3, 0, 1})
+	i, own := s.Interfaces().Owns([4]byte{10, 3, 0, 1})
 	assert.True(t, own)
 	assert.Equal(t, 3, i)
 
@@ -44,14 +44,14 @@ func TestRewire(t *testing.T) {
 		{}, face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
 	}))
 	assert.Equal(t, []string{"10.0.0.0/24 if1"}, prefixes(s), "what was down stays down")
-	list := s.InterfaceInfos()
+	list := s.Interfaces().Infos()
 	require.Len(t, list, 2)
 	assert.Equal(t, 3, list[1].Index)
-	_, own = s.Owns([4]byte{10, 1, 0, 1})
+	_, own = s.Interfaces().Owns([4]byte{10, 1, 0, 1})
 	assert.False(t, own)
-	assert.False(t, s.Up(0))
-	assert.True(t, s.IsBroadcast(netip.MustParseAddr("10.0.0.255")))
-	assert.False(t, s.IsBroadcast(netip.MustParseAddr("10.1.0.255")), "nobody knows that network")
+	assert.False(t, s.Interfaces().Up(0))
+	assert.True(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.0.0.255")))
+	assert.False(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.1.0.255")), "nobody knows that network")
 
 	t.Log("# one comes back, and what was asked for by hand with it")
 	require.NoError(t, s.Rewire(4, []stack.Interface{

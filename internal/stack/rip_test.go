@@ -69,35 +69,35 @@ func TestRIPv2OnASharedLink(t *testing.T) {
 	}
 	assert.Greater(t, multicasts, 2)
 
-	got, ok := r2.Route(addr("10.1.0.7"))
+	got, ok := r2.Routing().Lookup(addr("10.1.0.7"))
 	require.True(t, ok)
 	assert.Equal(t, addr("10.0.0.1"), got.NextHop)
 	assert.Equal(t, 2, got.Cost)
-	got, _ = r2.Route(addr("172.20.0.1"))
+	got, _ = r2.Routing().Lookup(addr("172.20.0.1"))
 	assert.Equal(t, addr("10.0.0.3"), got.NextHop, "not the detour over router 1")
 	assert.Equal(t, 4, got.Cost)
-	for _, r := range r2.RIPInfo(w.now).Routes {
+	for _, r := range r2.RIP().Info(w.now).Routes {
 		if r.Prefix == pfx("172.16.0.0/12") {
 			assert.Equal(t, 5, r.Tag)
 			assert.Equal(t, addr("10.0.0.1"), r.From)
 		}
 	}
-	assert.Zero(t, host.InterfaceInfos()[0].Out.Packets, "a host says nothing about it")
+	assert.Zero(t, host.Interfaces().Infos()[0].Out.Packets, "a host says nothing about it")
 
 	t.Log("# the interface behind goes down: withdrawn at once")
 	r1.SetUp(w.now, 1, false)
 	w.run(5 * time.Second)
-	_, ok = r2.Route(addr("10.1.0.7"))
+	_, ok = r2.Routing().Lookup(addr("10.1.0.7"))
 	assert.False(t, ok)
 
 	t.Log("# and so are static routes over one that goes down")
 	r1.SetUp(w.now, 0, false)
 	w.run(5 * time.Second)
-	_, ok = r2.Route(addr("172.20.0.1"))
+	_, ok = r2.Routing().Lookup(addr("172.20.0.1"))
 	assert.False(t, ok, "told by the farewell")
 	r1.SetUp(w.now, 0, true)
 	w.run(10 * time.Second)
-	_, ok = r2.Route(addr("172.20.0.1"))
+	_, ok = r2.Routing().Lookup(addr("172.20.0.1"))
 	assert.True(t, ok)
 }
 
@@ -105,7 +105,7 @@ func TestRIPv2OnASharedLink(t *testing.T) {
 func TestRIPv2Refuses(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(speaker(face("if0", "10.0.0.1/24")))
-	_, err := s.BindUDP(addrPort(addr("0.0.0.0"), 520))
+	_, err := s.Datagrams().Bind(addrPort(addr("0.0.0.0"), 520))
 	require.ErrorIs(t, err, udp.ErrPortInUse)
 	message := rip.Packet2{Command: rip.Response, Version: 2, Entries: []rip.Entry2{
 		{Family: 2, Addr: 0x0a050000, Mask: 0xffff0000, Metric: 1},
@@ -123,21 +123,21 @@ func TestRIPv2Refuses(t *testing.T) {
 	send(ip.Addr{10, 0, 0, 2}, own, rip.Port, 1)
 	assert.Equal(t, uint64(2), drops(s, 0)[ip.DropRIP.String()])
 	assert.Equal(t, uint64(1), drops(s, 0)[ip.DropUDPChecksum.String()])
-	_, ok := s.Route(addr("10.5.0.1"))
+	_, ok := s.Routing().Lookup(addr("10.5.0.1"))
 	assert.False(t, ok)
 	var reasons []string
-	for _, r := range s.RIPInfo(w.now).Refused {
+	for _, r := range s.RIP().Info(w.now).Refused {
 		reasons = append(reasons, r.Reason)
 	}
 	assert.Equal(t, []string{"from an address that is not on the link", "response not from port 520"}, reasons)
 
 	send(ip.Addr{10, 0, 0, 2}, group, rip.Port, 0)
-	got, ok := s.Route(addr("10.5.0.1"))
+	got, ok := s.Routing().Lookup(addr("10.5.0.1"))
 	require.True(t, ok)
 	assert.Equal(t, addr("10.0.0.2"), got.NextHop)
 
 	t.Log("# what RIP does is told while somebody watches")
-	s.RIP().SetWatched(true)
+	s.RIP().Speaker().SetWatched(true)
 	send(ip.Addr{10, 0, 0, 3}, group, 9, 0)
 	events := s.Events()
 	require.Len(t, events, 1)

@@ -3,126 +3,182 @@ package stack
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// startRouting installs the local and static routes and starts RIP.
-func (s *Stack) startRouting(now clock.Time) error {
-	for i := range s.interfaces {
-		s.routes.Insert(s.localRoute(i))
+// Routing is the routing table, the static routes that go into it, and what it says of packets.
+type Routing struct {
+	ifs   *Interfaces
+	rip   *RIP
+	tcp   *tcp.Host
+	in    *incoming
+	knobs *Knobs
+
+	table    ip.Table
+	statics  statics
+	flows    flows
+	forwards bool // the node is a router
+}
+
+// start installs the local and static routes and starts RIP.
+func (rt *Routing) start(now clock.Time, static []Route) error {
+	for i := range rt.ifs.list {
+		rt.table.Insert(rt.localRoute(i))
 	}
-	for _, r := range s.cfg.Routes {
-		if err := s.AddRoute(now, r); err != nil {
+	for _, r := range static {
+		if err := rt.Add(now, r); err != nil {
 			return fmt.Errorf("stack: route: %w", err)
 		}
 	}
-	return s.startRIP(now, nil)
+	return rt.rip.start(now, nil)
 }
 
-func (s *Stack) localRoute(i int) ip.Route {
-	return ip.Route{Prefix: s.interfaces[i].Addr.Masked(), Iface: i, Origin: ip.Local}
-}
-
-// isNetwork reports whether a prefix is that of an interface: RIP knows it anyway.
-func (s *Stack) isNetwork(p netip.Prefix) bool {
-	return slices.ContainsFunc(s.interfaces, func(f iface) bool { return f.Addr.Masked() == p })
+func (rt *Routing) localRoute(i int) ip.Route {
+	return ip.Route{Prefix: rt.ifs.list[i].Addr.Masked(), Iface: i, Origin: ip.Local}
 }
 
 // hop finds the way of a packet of the node's own.
-func (s *Stack) hop(dst ip.Addr) (ip.Hop, bool) {
-	hop, ok := s.routes.Hop(dst)
+func (rt *Routing) hop(dst ip.Addr) (ip.Hop, bool) {
+	hop, ok := rt.table.Hop(dst)
 	return hop, ok && hop.Kind == ip.Forwarded
 }
 
-// self reports whether an address is the node's own, and whose network it is of. An
-// address is the node's and not its interface's, the weak model of RFC 1122 §3.3.4.2: a
-// router is reached by any of its addresses over any interface, and by itself although
-// the interface is down. Those of 127/8 are the node's too, from within (RFC 1122
-// §3.2.1.3).
-func (s *Stack) self(a ip.Addr) (int, bool) {
-	i, own := s.own[a]
-	return i, own || loopback(a)
-}
-
-func loopback(a ip.Addr) bool { return a[0] == 127 }
-
-// present reports whether dst is on the link of interface i, as far as is known.
-func (s *Stack) present(i int, dst ip.Addr) bool {
-	nodes := s.interfaces[i].Neighbors
-	return nodes == nil || slices.Contains(nodes, netip.AddrFrom4(dst))
-}
-
 // path is TCP's question which way leads to remote.
-func (s *Stack) path(remote [4]byte) tcp.Path {
-	if i, self := s.self(remote); self {
-		return tcp.Path{Outlet: s.loopback(), MTU: s.interfaces[i].MTU, Local: remote}
+func (rt *Routing) path(remote [4]byte) tcp.Path {
+	if i, self := rt.ifs.self(remote); self {
+		return tcp.Path{Outlet: rt.ifs.loopback(), MTU: rt.ifs.list[i].MTU, Local: remote}
 	}
-	hop, ok := s.hop(remote)
-	if special(remote) || ok && hop.OnLink && s.all(hop.Iface, remote) {
+	hop, ok := rt.hop(remote)
+	if special(remote) || ok && hop.OnLink && rt.ifs.all(hop.Iface, remote) {
 		return tcp.Path{Outlet: -1, NotHost: true} // RFC 1122 §4.2.3.10
 	}
-	if !ok || hop.OnLink && !s.present(hop.Iface, remote) {
+	if !ok || hop.OnLink && !rt.ifs.present(hop.Iface, remote) {
 		return tcp.Path{Outlet: -1}
 	}
-	out := &s.interfaces[hop.Iface]
+	out := &rt.ifs.list[hop.Iface]
 	return tcp.Path{
 		Outlet: hop.Iface, MTU: out.MTU, Local: out.addr, DefaultMSS: out.DefaultMSS,
 	}
 }
 
-// loopback is the outlet to the node itself, behind those of the interfaces.
-func (s *Stack) loopback() int { return len(s.interfaces) }
-
-// SetUp takes interface i up or down. Down, it drops what arrives, sends
-// nothing, and its network is withdrawn at once.
-func (s *Stack) SetUp(now clock.Time, i int, up bool) {
-	in := &s.interfaces[i]
-	if in.up == up {
-		return
-	}
-	if s.rip != nil && !up {
-		s.rip.Farewell(i)
-		s.outputRIP(now)
-		for k := range s.out.packets {
-			s.out.packets[k].last = true // it leaves although its interface is down by then
-		}
-	}
-	in.up = up
-	if up {
-		s.routes.Insert(s.localRoute(i))
-	} else {
-		s.routes.Remove(in.Addr.Masked(), ip.Local)
-	}
-	s.reinstall(now, i)
-	if s.rip != nil {
-		s.rip.SetLocal(now, in.Addr.Masked(), i, up)
-		s.learn()
-	}
-	s.rerouted()
-}
-
-// rerouted has what was decided about packets and paths decided anew.
-func (s *Stack) rerouted() {
-	s.flows = flows{}
-	s.tcp.Rerouted()
-}
-
-// SetLoss has the share p (0 to 1) of the packets that are forwarded over
-// interface i, in either direction, dropped.
-func (s *Stack) SetLoss(i int, p float64) {
-	s.interfaces[i].loss = p
-	s.rerouted()
+// changed has what was decided about packets and paths decided anew.
+func (rt *Routing) changed() {
+	rt.flows = flows{}
+	rt.tcp.Rerouted()
 }
 
 // SetForwarding makes a host a router, which passes on what is for others, or a router a host.
-func (s *Stack) SetForwarding(on bool) {
-	s.cfg.Forwarding = on
-	s.rerouted()
+func (rt *Routing) SetForwarding(on bool) {
+	rt.forwards = on
+	rt.changed()
 }
 
-// Route returns the way that a packet to dst would take now.
-func (s *Stack) Route(dst netip.Addr) (ip.Route, bool) { return s.routes.Lookup(dst.As4()) }
+// Lookup returns the way that a packet to dst would take now.
+func (rt *Routing) Lookup(dst netip.Addr) (ip.Route, bool) { return rt.table.Lookup(dst.As4()) }
+
+// outlet is the interface that packets for a group, or the limited broadcast, leave
+// by unless somebody chose one: that of the route there, or the first that is up.
+func (rt *Routing) outlet(dst ip.Addr) (int, bool) {
+	if hop, ok := rt.hop(dst); ok && rt.ifs.list[hop.Iface].up {
+		return hop.Iface, true
+	}
+	for i := range rt.ifs.list {
+		if rt.ifs.list[i].up {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// MTUTo is the MTU of the first link on the way to dst; 0: there is no way.
+func (rt *Routing) MTUTo(dst netip.Addr) int {
+	i, self := rt.ifs.own[dst.As4()]
+	if !self {
+		var err error
+		if i, _, err = rt.way(dst.As4()); err != nil {
+			return 0
+		}
+	}
+	return rt.ifs.list[i].MTU
+}
+
+// LocalTo is the address that packets to dst leave from; invalid: there is no way.
+func (rt *Routing) LocalTo(dst netip.Addr) (local netip.Addr) {
+	if _, self := rt.ifs.self(dst.As4()); self {
+		return dst
+	}
+	if from, err := rt.sourceTo(dst.As4()); err == nil {
+		return netip.AddrFrom4(from)
+	}
+	if route, ok := rt.table.Lookup(dst.As4()); ok {
+		return netip.AddrFrom4(rt.ifs.list[route.Iface].addr)
+	}
+	return local
+}
+
+// inside refuses what would carry a source of 127/8 out of the node: RFC 1122
+// §3.2.1.3 (g).
+func (rt *Routing) inside(src, dst ip.Addr) error {
+	if _, self := rt.ifs.self(dst); loopback(src) && !self {
+		return fmt.Errorf("%v from %v: %w", netip.AddrFrom4(dst), netip.AddrFrom4(src), ErrNoRoute)
+	}
+	return nil
+}
+
+// way finds the interface and next hop for a packet of the node's own to
+// another node, or to all on a link.
+func (rt *Routing) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
+	if isGroup(dst) || dst == limited {
+		if i, ok := rt.outlet(dst); ok {
+			return i, dst, nil
+		}
+	}
+	h, ok := rt.hop(dst)
+	switch {
+	case !ok:
+		return 0, hop, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
+	case h.OnLink && !rt.ifs.present(h.Iface, dst) && !rt.ifs.broadcast(h.Iface, dst):
+		return h.Iface, hop, fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(dst),
+			rt.ifs.list[h.Iface].Name, ErrNoNeighbor)
+	}
+	return h.Iface, h.Next, nil
+}
+
+// Infos returns the routes in use, sorted by prefix.
+func (rt *Routing) Infos() []control.Route {
+	list := []control.Route{}
+	for r := range rt.table.All() {
+		info := control.Route{
+			Origin: control.OriginLocal, Prefix: r.Prefix, NextHop: r.NextHop, Cost: r.Cost,
+			Iface: rt.ifs.list[r.Iface].Name,
+		}
+		switch r.Origin {
+		case ip.Local:
+		case ip.Static:
+			info.Origin = control.OriginStatic
+		case ip.RIP:
+			info.Origin = control.OriginRIP
+		}
+		if r.Kind != ip.Forwarded {
+			info.Iface, info.Kind = "", control.RouteKind(r.Kind.String())
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// sourceTo is the address that packets to dst leave from.
+func (rt *Routing) sourceTo(dst ip.Addr) (ip.Addr, error) {
+	if _, self := rt.ifs.self(dst); self {
+		return dst, nil
+	}
+	i, _, err := rt.way(dst)
+	if err != nil {
+		return ip.Addr{}, err
+	}
+	return rt.ifs.list[i].addr, nil
+}

@@ -127,7 +127,7 @@ func TestEndsThatMetAreJudgedAnew(t *testing.T) {
 	assert.True(t, judged(0), "they have met")
 	knobs(stack.ReverseLoose)
 	assert.False(t, judged(0), "and have no way back")
-	require.NoError(t, b.AddRoute(w.now, stack.Route{
+	require.NoError(t, b.Routing().Add(w.now, stack.Route{
 		Prefix: netip.MustParsePrefix("172.16.0.0/16"), Via: netip.AddrFrom4(hostA),
 	}))
 	knobs(stack.ReverseStrict)

@@ -1,10 +1,12 @@
 package stack
 
 import (
-	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
@@ -43,111 +45,150 @@ func (k *Socket) Remote() netip.AddrPort {
 	return k.tuple.Remote()
 }
 
-// sockets numbers sockets: the smallest free number first, as the family does.
-type sockets struct {
+// Sockets numbers sockets: the smallest free number first, as the family does.
+type Sockets struct {
+	tcp     *tcp.Host
 	byID    []*Socket // nil: free
 	free    int       // no number below is free
 	waiting []int     // of those in TIME-WAIT, the oldest first
 }
 
-// ListenTCP is tcp.Host.Listen for an address that the node has, or for any of them
-// if it is unspecified or invalid.
-func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, error) {
-	if err := s.ours(local.Addr()); err != nil {
-		return nil, err
-	}
-	return s.tcp.Listen(local, backlog)
-}
-
-// DialTCP is tcp.Host.ConnectFrom for an address that the node has, or the route's
-// if it is unspecified or invalid, and a port that no listener has there, or 0.
-func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn, error) {
-	if err := s.ours(local.Addr()); err != nil {
-		return nil, err
-	}
-	if l := local.Addr().Unmap(); l.Is4() && remote.Addr().Is4() {
-		if err := s.inside(l.As4(), remote.Addr().As4()); err != nil {
-			return nil, err
-		}
-	}
-	if local.Port() != 0 && s.tcp.Listens(local) {
-		return nil, fmt.Errorf("%v: %w", local, tcp.ErrPortInUse)
-	}
-	return s.tcp.ConnectFrom(now, local, remote)
-}
-
-// ours reports an address that a socket cannot have: one that is neither the node's
-// nor left open.
-func (s *Stack) ours(a netip.Addr) error {
-	a = a.Unmap()
-	if !a.IsValid() || a.IsUnspecified() {
-		return nil
-	}
-	if a.Is4() && s.isHost(a.As4()) {
-		return nil
-	}
-	return fmt.Errorf("%v: %w", a, ErrNotOurs)
-}
-
 // AddListener gives a listener a number, which it returns.
-func (s *Stack) AddListener(l *tcp.Listener) int {
-	return s.sockets.add(&Socket{Listener: l})
+func (ss *Sockets) AddListener(l *tcp.Listener) int {
+	return ss.add(&Socket{Listener: l})
 }
 
 // AddConn gives a connection a number.
-func (s *Stack) AddConn(c *tcp.Conn) int {
-	return s.sockets.add(&Socket{Conn: c, tuple: c.Tuple()})
+func (ss *Sockets) AddConn(c *tcp.Conn) int {
+	return ss.add(&Socket{Conn: c, tuple: c.Tuple()})
 }
 
 // AddUDP gives a UDP socket a number.
-func (s *Stack) AddUDP(u *udp.Socket) int {
-	return s.sockets.add(&Socket{UDP: u})
+func (ss *Sockets) AddUDP(u *udp.Socket) int {
+	return ss.add(&Socket{UDP: u})
 }
 
-// RemoveSocket frees a number; one that is free already is left alone.
-func (s *Stack) RemoveSocket(id int) {
-	if _, ok := s.Socket(id); ok {
-		s.sockets.byID[id] = nil
-		s.sockets.free = min(s.sockets.free, id)
+// Remove frees a number; one that is free already is left alone.
+func (ss *Sockets) Remove(id int) {
+	if _, ok := ss.Get(id); ok {
+		ss.byID[id] = nil
+		ss.free = min(ss.free, id)
 	}
 }
 
-// RetireSocket keeps the number of a connection in TIME-WAIT until then, for
+// Retire keeps the number of a connection in TIME-WAIT until then, for
 // operators to see.
-func (s *Stack) RetireSocket(id int, until clock.Time) {
-	if k, ok := s.Socket(id); ok {
+func (ss *Sockets) Retire(id int, until clock.Time) {
+	if k, ok := ss.Get(id); ok {
 		k.Conn, k.TimeWait = nil, until
-		s.sockets.waiting = append(s.sockets.waiting, id)
+		ss.waiting = append(ss.waiting, id)
 	}
 }
 
-// expireSockets frees the numbers of connections whose TIME-WAIT is over.
-func (s *Stack) expireSockets(now clock.Time) {
-	w := s.sockets.waiting
-	for len(w) > 0 && s.sockets.byID[w[0]].TimeWait.Due(now) {
-		s.RemoveSocket(w[0])
+// expire frees the numbers of connections whose TIME-WAIT is over.
+func (ss *Sockets) expire(now clock.Time) {
+	w := ss.waiting
+	for len(w) > 0 && ss.byID[w[0]].TimeWait.Due(now) {
+		ss.Remove(w[0])
 		w = w[1:]
 	}
-	s.sockets.waiting = w
+	ss.waiting = w
 }
 
-// Socket returns the socket with that number.
-func (s *Stack) Socket(id int) (*Socket, bool) {
-	if id < 0 || id >= len(s.sockets.byID) || s.sockets.byID[id] == nil {
+// Get returns the socket with that number.
+func (ss *Sockets) Get(id int) (*Socket, bool) {
+	if id < 0 || id >= len(ss.byID) || ss.byID[id] == nil {
 		return nil, false
 	}
-	return s.sockets.byID[id], true
+	return ss.byID[id], true
 }
 
-func (t *sockets) add(s *Socket) int {
-	id := t.free
-	for id < len(t.byID) && t.byID[id] != nil {
+func (ss *Sockets) add(s *Socket) int {
+	id := ss.free
+	for id < len(ss.byID) && ss.byID[id] != nil {
 		id++
 	}
-	for len(t.byID) <= id {
-		t.byID = append(t.byID, nil)
+	for len(ss.byID) <= id {
+		ss.byID = append(ss.byID, nil)
 	}
-	t.free = id + 1
-	t.byID[id] = s
+	ss.free = id + 1
+	ss.byID[id] = s
 	return id
 }
+
+// Infos returns every socket by number, with the connections' inner state
+// if info is set; behind them what listeners have in SYN-RECEIVED, without numbers.
+func (ss *Sockets) Infos(info bool, now clock.Time) []control.Socket {
+	ss.expire(now)
+	list := []control.Socket{}
+	for id, k := range ss.byID {
+		if k != nil {
+			list = append(list, k.info(id, info, now))
+		}
+	}
+	for c := range ss.tcp.HalfOpen() {
+		t := c.Tuple()
+		k := control.Socket{SID: -1, Local: t.Local(), Remote: t.Remote()}
+		DescribeConn(&k, c, info, now)
+		list = append(list, k)
+	}
+	return list
+}
+
+// Info returns one socket with its inner state; the zero Socket with
+// that number when there is none.
+func (ss *Sockets) Info(id int, now clock.Time) control.Socket {
+	k, ok := ss.Get(id)
+	if !ok {
+		return control.Socket{SID: id}
+	}
+	return k.info(id, true, now)
+}
+
+// Find returns the number of the connection with these ends, or -1.
+func (ss *Sockets) Find(local ip.Addr, localPort uint16, remote ip.Addr, remotePort uint16) int {
+	l := netip.AddrPortFrom(netip.AddrFrom4(local), localPort)
+	r := netip.AddrPortFrom(netip.AddrFrom4(remote), remotePort)
+	for id, k := range ss.byID {
+		if k != nil && k.Local() == l && k.Remote() == r {
+			return id
+		}
+	}
+	return -1
+}
+
+func (k *Socket) info(id int, info bool, now clock.Time) control.Socket {
+	c := control.Socket{SID: id, Local: k.Local(), Remote: k.Remote()}
+	if k.Listener != nil {
+		c.Remote = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+		c.State = StateName(tcp.StateListen)
+		c.RecvQ, c.SendQ = k.Listener.Queued(), k.Listener.Backlog()
+		return c
+	}
+	if k.UDP != nil {
+		return udpInfo(c, k.UDP)
+	}
+	if k.Conn == nil {
+		c.State = StateName(tcp.StateTimeWait)
+		c.Timer = &control.Timer{Name: "timewait", In: k.TimeWait.Sub(now)}
+		return c
+	}
+	DescribeConn(&c, k.Conn, info, now)
+	return c
+}
+
+// DescribeConn fills in what a connection tells of itself, with its inner state if
+// info is set.
+func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
+	s.State = StateName(c.State())
+	s.RecvQ, s.SendQ = c.Rx().Len(), c.Tx().Len()
+	if p, ok := c.Pending(); ok {
+		s.Timer = &control.Timer{Name: p.Name, In: max(0, p.At.Sub(now)), Retries: p.Retries}
+	}
+	if info {
+		s.Info = connInfo(c.Info(), now)
+	}
+}
+
+// StateName is the RFC's name as sockets tables write it.
+func StateName(s tcp.State) string { return strings.ReplaceAll(s.String(), "-", "_") }

@@ -18,31 +18,31 @@ func TestSocketNumbersAreTheSmallestFree(t *testing.T) {
 	for port := range 4 {
 		l, err := a.TCP().Listen(addrPort(local, 80+port), 1)
 		require.NoError(t, err)
-		ids = append(ids, a.AddListener(l))
+		ids = append(ids, a.Sockets().AddListener(l))
 	}
 	assert.Equal(t, []int{0, 1, 2, 3}, ids)
-	a.RemoveSocket(2)
-	a.RemoveSocket(1)
-	a.RemoveSocket(1)
-	assert.Len(t, a.SocketInfos(true, w.now), 2)
+	a.Sockets().Remove(2)
+	a.Sockets().Remove(1)
+	a.Sockets().Remove(1)
+	assert.Len(t, a.Sockets().Infos(true, w.now), 2)
 	l, err := a.TCP().Listen(addrPort(local, 90), 1)
 	require.NoError(t, err)
-	assert.Equal(t, 1, a.AddListener(l))
-	assert.Equal(t, 2, a.AddListener(l))
-	assert.Equal(t, 4, a.AddListener(l))
+	assert.Equal(t, 1, a.Sockets().AddListener(l))
+	assert.Equal(t, 2, a.Sockets().AddListener(l))
+	assert.Equal(t, 4, a.Sockets().AddListener(l))
 }
 
 func TestATimeWaitKeepsItsNumberForAWhile(t *testing.T) {
 	w, a, _, _ := line(t)
 	c, err := a.TCP().Connect(w.now, addrPort(addr("10.1.0.2"), 9), 0)
 	require.NoError(t, err)
-	id := a.AddConn(c)
-	a.RetireSocket(id, w.now.Add(time.Minute))
-	list := a.SocketInfos(true, w.now)
+	id := a.Sockets().AddConn(c)
+	a.Sockets().Retire(id, w.now.Add(time.Minute))
+	list := a.Sockets().Infos(true, w.now)
 	require.Len(t, list, 1)
 	assert.Equal(t, "TIME_WAIT", list[0].State)
-	assert.Empty(t, a.SocketInfos(true, w.now.Add(time.Minute)))
-	_, ok := a.Socket(id)
+	assert.Empty(t, a.Sockets().Infos(true, w.now.Add(time.Minute)))
+	_, ok := a.Sockets().Get(id)
 	assert.False(t, ok)
 }
 
@@ -51,7 +51,7 @@ func TestFirstSocketNumber(t *testing.T) {
 		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")}, FirstSocket: 3,
 	})
 	require.NoError(t, err)
-	assert.Equal(t, 3, s.AddListener(new(tcp.Listener)))
+	assert.Equal(t, 3, s.Sockets().AddListener(new(tcp.Listener)))
 }
 
 // Who has sent a SYN and nothing after it is listed, though no number is his.
@@ -60,13 +60,13 @@ func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	at := addrPort(addr("10.1.0.2"), 80)
 	l, err := b.TCP().Listen(at, 4)
 	require.NoError(t, err)
-	assert.Zero(t, b.AddListener(l))
+	assert.Zero(t, b.Sockets().AddListener(l))
 	back := w.wires[end{2, 0}]
 	delete(w.wires, end{2, 0}) // what b answers is lost
 	c, err := a.TCP().Connect(w.now, at, 0)
 	require.NoError(t, err)
 	w.run(1500 * time.Millisecond)
-	list := b.SocketInfos(true, w.now)
+	list := b.Sockets().Infos(true, w.now)
 	require.Len(t, list, 2)
 	half := list[1]
 	assert.Equal(t, -1, half.SID)
@@ -83,5 +83,5 @@ func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	w.run(5 * time.Second)
 	_, ok := l.Accept()
 	assert.True(t, ok, "nothing has come of it that one looked")
-	assert.Len(t, b.SocketInfos(false, w.now), 1)
+	assert.Len(t, b.Sockets().Infos(false, w.now), 1)
 }

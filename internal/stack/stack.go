@@ -1,21 +1,34 @@
-// Package stack wires the protocol rooms into one host or router. It is still
-// synchronous: its owner brings packets and time, and takes packets away.
+// Package stack joins the protocol engines into one host or router. Like them it is synchronous:
+// its owner brings packets and time, and takes packets away.
 //
-// A packet comes in by Input and goes out by Output. What a packet causes is
-// done when Input returns, except for what has to be sent: that waits inside
-// until the owner drains it with Output, which it does after every call that
-// may have changed something.
+// A packet arrives by Input and leaves by Output. When Input returns, everything that the packet
+// causes has happened, except for sending: packets wait until the owner drains them with Output,
+// which it does after every call that may have changed something.
+//
+// Stack composes parts, each with its own state:
+//
+//	Interfaces  addresses, groups, counters, the tap
+//	Routing     the routing table, static routes, the table of flows, reverse path
+//	forwarder   packets for others
+//	local       packets for this node: reassembly, the choice of the protocol, TCP's trains
+//	icmpHost    answers, reports, and reports of others
+//	RIP         the routing protocol's messages and what they teach
+//	sender      packets of the node itself, until links take them
+//	Datagrams   UDP's sockets
+//	Sockets     the numbers of sockets
+//	Ports       UDP ports of RCP and RDT
+//	Probers     pings and traceroutes
+//	Raws        raw sockets
 package stack
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -63,144 +76,132 @@ type Config struct {
 	Rand *rand.Rand
 }
 
-// Interface is one attachment to a link.
-type Interface struct {
-	Name string
-	Addr netip.Prefix // the node's address and the length of the link's prefix
-	MTU  int          // bytes of IP packet; 0 means DefaultMTU
-	// DefaultMSS has TCP peers there that send no MSS option taken at 536 bytes (RFC 9293 §3.7.1).
-	// Without it they take the MTU, as course nodes do.
-	DefaultMSS bool
-	// Neighbors are the nodes on the link; nil means that nobody knows who is.
-	Neighbors []netip.Addr
-}
-
-// Direction tells a tap which way a packet was going.
-type Direction uint8
-
-// The directions of a packet at an interface.
-const (
-	Inbound Direction = iota
-	Outbound
-)
-
-// Tap sees every packet at the moment it arrives, leaves or is dropped. The
-// pieces are lent for the call. Reason is ip.DropNone for a packet that lives.
-type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pieces [][]byte)
-
-// Stack is one host or router.
+// Stack is one host or router. It calls its parts in order.
 type Stack struct {
-	cfg        Config
-	interfaces []iface
-	own        map[ip.Addr]int    // address to interface
-	addrs      addresses          // the same, and the networks, for a quick look
-	groups     map[membership]int // joined by others than UDP's sockets
-	routes     ip.Table
-	statics    statics
-	rip        *rip.Speaker
-	routeWatch func(rip.Change)
-	tcp        *tcp.Host
-	udp        *udp.Host
-	fragments  *ip.Reassembler
-	ids        *ip.Identifications
-	rng        *rand.Rand
-	knobs      Knobs
-	bucket     icmp.Bucket // of ICMP's errors
-	catching   catching
-
-	in      inbound
-	out     outbound
-	flows   flows
-	events  []Event
-	sockets sockets
-	guests
-	tap Tap
-}
-
-// guests are what the stack's owner has it run beside its own protocols.
-type guests struct {
-	probers []Prober
-	raws    []*Raw
-	ports   ports
-}
-
-// iface is the state of one interface.
-type iface struct {
-	Interface
-	addr ip.Addr
-	up   bool
-	loss float64 // share of forwarded packets dropped on the way out, 0..1
-	rx   counters
-	tx   counters
-}
-
-type counters struct {
-	packets, bytes uint64
-	// fragments are those of the packets that were fragments: in, for this node; out,
-	// of larger ones, which are those of fragmented.
-	fragments, fragmented uint64
-	// Received packets that a protocol here has taken, or that were for others and had
-	// a way: each packet is one of them or among the drops.
-	delivered, forwarded uint64
-	drops                ip.Drops
+	in        incoming
+	ifs       Interfaces
+	routing   Routing
+	out       sender
+	icmp      icmpHost
+	fwd       forwarder
+	local     local
+	rip       RIP
+	tcp       *tcp.Host
+	udp       *udp.Host
+	datagrams Datagrams
+	sockets   Sockets
+	probers   Probers
+	raws      Raws
+	ports     Ports
+	events    events
+	knobs     Knobs
 }
 
 // New returns a stack with every interface up. RIP, if configured, begins with
 // the first Output.
 func New(now clock.Time, cfg Config) (*Stack, error) {
-	s := &Stack{cfg: cfg, own: map[ip.Addr]int{}, statics: statics{}, rng: cfg.Rand}
-	s.sockets.free = cfg.FirstSocket
-	if s.rng == nil {
-		s.rng = rand.New(rand.NewPCG(1, 1))
+	if cfg.Rand == nil {
+		cfg.Rand = rand.New(rand.NewPCG(1, 1))
 	}
-	if len(cfg.Interfaces) == 0 {
-		return nil, errors.New("stack: no interfaces")
-	}
-	s.fragments = ip.NewReassembler()
-	for i, c := range cfg.Interfaces {
-		if err := s.attach(i, c); err != nil {
+	s := &Stack{}
+	cfg.TCP.Route = s.routing.path
+	cfg.UDP.Rand = cfg.Rand
+	s.udp = udp.NewHost(cfg.UDP)
+	s.ifs = Interfaces{udp: s.udp, in: &s.in}
+	list := slices.Clone(cfg.Interfaces)
+	for i := range list {
+		if err := list[i].check(); err != nil {
 			return nil, err
 		}
 	}
-	// One secret serves both: each marks what it hashes with a letter of its own.
-	s.ids = ip.NewIdentifications(cfg.TCP.Secret)
-	cfg.TCP.Route = s.path
-	host, err := tcp.NewHost(cfg.TCP)
+	err := s.ifs.checkWires(list)
 	if err != nil {
+		return nil, err
+	}
+	s.ifs.set(list)
+	if s.tcp, err = tcp.NewHost(cfg.TCP); err != nil {
 		return nil, fmt.Errorf("stack: %w", err)
 	}
-	s.tcp = host
+	s.join(&cfg)
 	if err := s.SetKnobs(cfg.Knobs); err != nil {
 		return nil, fmt.Errorf("stack: %w", err)
 	}
-	cfg.UDP.Rand = s.rng
-	s.udp = udp.NewHost(cfg.UDP)
-	if err := s.startRouting(now); err != nil {
+	if err := s.routing.start(now, cfg.Routes); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Stack) attach(i int, c Interface) error {
-	if err := c.check(); err != nil {
-		return err
+// join makes the parts that know each other.
+func (s *Stack) join(cfg *Config) {
+	ifs, routing, out := &s.ifs, &s.routing, &s.out
+	s.routing = Routing{
+		ifs: ifs, rip: &s.rip, tcp: s.tcp, in: &s.in, knobs: &s.knobs,
+		statics: statics{}, forwards: cfg.Forwarding,
 	}
-	addr := c.Addr.Addr().As4()
-	if j, dup := s.own[addr]; dup {
-		return fmt.Errorf("stack: interfaces %s and %s have the same address %v",
-			s.interfaces[j].Name, c.Name, c.Addr.Addr())
+	s.out = sender{
+		ifs: ifs, routing: routing, tcp: s.tcp,
+		// One secret serves both: each marks what it hashes with a letter of its own.
+		ids: ip.NewIdentifications(cfg.TCP.Secret),
 	}
-	s.own[addr] = i
-	s.addrs.add(addr, c.Addr.Bits())
-	s.interfaces = append(s.interfaces, iface{Interface: c, addr: addr, up: true})
-	return nil
+	s.icmp = icmpHost{
+		ifs: ifs, routing: routing, local: &s.local, out: out, tcp: s.tcp, udp: s.udp, in: &s.in,
+		knobs: &s.knobs, timeOfDay: cfg.TimeOfDay,
+	}
+	s.fwd = forwarder{
+		ifs: ifs, routing: routing, icmp: &s.icmp, local: &s.local, out: out, in: &s.in,
+		knobs: &s.knobs, rng: cfg.Rand,
+	}
+	s.local = local{
+		ifs: ifs, routing: routing, icmp: &s.icmp, rip: &s.rip, probers: &s.probers,
+		raws: &s.raws, ports: &s.ports, events: &s.events, tcp: s.tcp, udp: s.udp, in: &s.in,
+		fragments: ip.NewReassembler(),
+	}
+	s.rip = RIP{
+		ifs: ifs, routing: routing, out: out, events: &s.events, rng: cfg.Rand,
+		cfg: cfg.RIP, originated: cfg.Originate, redistribute: cfg.Redistribute,
+	}
+	s.datagrams = Datagrams{
+		ifs: ifs, routing: routing, out: out, icmp: &s.icmp, rip: &s.rip, udp: s.udp,
+	}
+	s.sockets = Sockets{tcp: s.tcp, free: cfg.FirstSocket}
+	s.probers = Probers{ifs: ifs, routing: routing, out: out}
+	s.raws = Raws{ifs: ifs, out: out}
+	s.ports = Ports{ifs: ifs, out: out, datagrams: &s.datagrams, rng: cfg.Rand}
 }
 
-// TCP returns the transport. Its owner is the stack's owner.
+// TCP returns the transport.
 func (s *Stack) TCP() *tcp.Host { return s.tcp }
 
+// UDP returns UDP's demultiplexer.
+func (s *Stack) UDP() *udp.Host { return s.udp }
+
+// Datagrams opens and serves UDP's sockets.
+func (s *Stack) Datagrams() *Datagrams { return &s.datagrams }
+
+// Interfaces returns the node's interfaces.
+func (s *Stack) Interfaces() *Interfaces { return &s.ifs }
+
+// Routing returns the routing table.
+func (s *Stack) Routing() *Routing { return &s.routing }
+
+// RIP returns the routing protocol.
+func (s *Stack) RIP() *RIP { return &s.rip }
+
+// Sockets returns the numbers of sockets.
+func (s *Stack) Sockets() *Sockets { return &s.sockets }
+
+// Probers returns the pings and traceroutes.
+func (s *Stack) Probers() *Probers { return &s.probers }
+
+// Raws returns the raw sockets.
+func (s *Stack) Raws() *Raws { return &s.raws }
+
+// Ports returns the ports of RCP and RDT.
+func (s *Stack) Ports() *Ports { return &s.ports }
+
 // SetTap has every packet shown to tap from now on; nil ends it.
-func (s *Stack) SetTap(tap Tap) { s.tap = tap }
+func (s *Stack) SetTap(tap Tap) { s.ifs.tap = tap }
 
 // FromSelf reports, to the tap, whether the packet that it is shown came from the node itself. Its
 // interface is then the one that has the address.
@@ -208,15 +209,15 @@ func (s *Stack) FromSelf() bool { return s.in.self }
 
 // Deadline returns when Advance is due next, or never.
 func (s *Stack) Deadline() clock.Time {
-	t := clock.Earliest(s.tcp.Deadline(), s.fragments.Deadline())
-	if s.rip != nil {
-		t = clock.Earliest(t, s.rip.Deadline())
+	t := clock.Earliest(s.tcp.Deadline(), s.local.fragments.Deadline())
+	if s.rip.speaker != nil {
+		t = clock.Earliest(t, s.rip.speaker.Deadline())
 	}
 	if len(s.out.local) > 0 {
 		t = clock.Earliest(t, s.out.localAt)
 	}
-	if len(s.probers) > 0 {
-		t = clock.Earliest(t, s.proberDeadline())
+	if len(s.probers.list) > 0 {
+		t = clock.Earliest(t, s.probers.deadline())
 	}
 	if len(s.ports.list) > 0 {
 		t = clock.Earliest(t, s.ports.deadline())
@@ -229,16 +230,83 @@ func (s *Stack) Deadline() clock.Time {
 func (s *Stack) Advance(now clock.Time) {
 	s.out.memory.reuse()
 	s.deliverLocal(now)
-	s.expireSockets(now)
-	s.fragments.Advance(now)
-	s.discardFragments(now)
-	s.advanceProbers(now)
+	s.sockets.expire(now)
+	s.local.fragments.Advance(now)
+	s.local.discardFragments(now)
+	s.probers.advance(now)
 	s.tcp.Advance(now)
 	s.ports.advance(now)
-	if s.rip != nil {
-		s.rip.Advance(now)
-		s.learn()
+	if s.rip.speaker != nil {
+		s.rip.speaker.Advance(now)
+		s.rip.learn()
 	}
+}
+
+// Events returns what happened since the last call.
+func (s *Stack) Events() []Event {
+	e := s.events.list
+	s.events.list = nil
+	return e
+}
+
+// Fragments returns what is held of datagrams that are not whole, and what became of
+// the others.
+func (s *Stack) Fragments() ip.ReassemblyInfo { return s.local.fragments.Info() }
+
+// SendTest sends a packet of the given protocol whose payload is text: the
+// family's way to try a network out. It returns the packet's size in bytes.
+func (s *Stack) SendTest(now clock.Time, dst netip.Addr, protocol uint8, text []byte) (int, error) {
+	h := ip.Header{Protocol: protocol, TTL: courseTTL, Dst: dst.As4()}
+	return ip.HeaderLen + len(text), s.out.send(now, h, text)
+}
+
+// ListenTCP is tcp.Host.Listen for an address that the node has, or for any of them
+// if it is unspecified or invalid.
+func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, error) {
+	if err := s.ifs.ours(local.Addr()); err != nil {
+		return nil, err
+	}
+	return s.tcp.Listen(local, backlog)
+}
+
+// DialTCP is tcp.Host.ConnectFrom for an address that the node has, or the route's
+// if it is unspecified or invalid, and a port that no listener has there, or 0.
+func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn, error) {
+	if err := s.ifs.ours(local.Addr()); err != nil {
+		return nil, err
+	}
+	if l := local.Addr().Unmap(); l.Is4() && remote.Addr().Is4() {
+		if err := s.routing.inside(l.As4(), remote.Addr().As4()); err != nil {
+			return nil, err
+		}
+	}
+	if local.Port() != 0 && s.tcp.Listens(local) {
+		return nil, fmt.Errorf("%v: %w", local, tcp.ErrPortInUse)
+	}
+	return s.tcp.ConnectFrom(now, local, remote)
+}
+
+// deliverLocal receives what the node has sent to itself.
+func (s *Stack) deliverLocal(now clock.Time) {
+	packets := s.out.local
+	s.out.local = nil
+	s.in.self = true
+	for _, p := range packets {
+		s.out.bytes -= len(p.data)
+		s.receive(now, p.iface, p.data)
+	}
+	s.in.self = false
+	s.local.flushTrain(now)
+}
+
+// Arrival tells what becomes of n bytes of text at seq that a tap is shown. The
+// train that is being gathered is not TCP's yet, but is before them.
+func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
+	t := &s.local.train
+	if s.local.gathered && n > 0 && t.Tuple == c.Tuple() && seq == t.Seq+uint32(t.Len) {
+		return c.Arrival(t.Seq, t.Len+n)
+	}
+	return c.Arrival(seq, n)
 }
 
 // Event is something that the stack's owner may want to tell its user.
@@ -259,78 +327,11 @@ type TestPacket struct {
 // maxEvents bounds what a flood can pile up between two calls of Events.
 const maxEvents = 1024
 
-func (s *Stack) tell(e Event) {
-	if len(s.events) < maxEvents {
-		s.events = append(s.events, e)
+// events are what the owner has not been told yet, at most maxEvents.
+type events struct{ list []Event }
+
+func (ev *events) tell(e Event) {
+	if len(ev.list) < maxEvents {
+		ev.list = append(ev.list, e)
 	}
 }
-
-// Events returns what happened since the last call.
-func (s *Stack) Events() []Event {
-	e := s.events
-	s.events = nil
-	return e
-}
-
-// drop counts a packet that dies at interface i and shows it to the tap.
-func (s *Stack) drop(now clock.Time, i int, dir Direction, reason ip.DropReason, pieces [][]byte) {
-	c := &s.interfaces[i].rx
-	if dir == Outbound {
-		c = &s.interfaces[i].tx
-	}
-	c.drops[reason]++
-	if s.tap != nil {
-		s.tap(now, i, dir, reason, pieces)
-	}
-}
-
-// dropOne is drop for a packet that is one piece.
-func (s *Stack) dropOne(now clock.Time, i int, dir Direction, reason ip.DropReason, b []byte) {
-	s.in.one[0] = b
-	s.drop(now, i, dir, reason, s.in.one[:])
-}
-
-// inbound is the state of Input: the TCP train that is being gathered.
-type inbound struct {
-	train    tcp.Segment
-	iface    int
-	gathered bool
-	checked  bool     // the link has just made the checksums of what it gave
-	payload  [][]byte // the train's pieces, reused
-	one      [1][]byte
-	self     bool // what is received comes from the node itself
-	met      bool // its flow is known
-}
-
-// outbound is what waits for Output.
-type outbound struct {
-	packets  []packet // our own, rendered, in order
-	forward  []run    // others', lent by the driver until its next Input
-	emitted  int      // how many of forward are in a batch
-	local    []packet // to ourselves
-	localAt  clock.Time
-	train    tcp.Train
-	walk     renderer
-	cut      ip.Fragmenter
-	walking  bool   // the last batch ended before the train did
-	outlets  []int  // the room of each outlet, the loopback last
-	bytes    int    // of packets and local
-	datagram []byte // of UDP, being sent
-	sound    bool   // what is queued now is a datagram whose checksum was made
-	memory   memory
-}
-
-// packet is one IP packet on its way out.
-type packet struct {
-	iface  int
-	hop    ip.Addr
-	data   []byte
-	at     int  // bytes of its payload that have left in fragments
-	last   bool // sent before the interface went down
-	shared bool // the data is that of other packets, too
-	sound  bool // the transport's checksum was made a moment ago
-}
-
-// maxQueuedBytes bounds what the stack itself queues: answers to pings, ICMP
-// errors, RIP messages, test packets. TCP's data stays in its rings.
-const maxQueuedBytes = 1 << 20

@@ -36,12 +36,12 @@ type Route struct {
 // statics are the operator's routes by their prefix, the better ones first.
 type statics map[netip.Prefix][]Route
 
-// AddRoute adds a static route.
-func (s *Stack) AddRoute(now clock.Time, r Route) error {
-	if err := s.checkRoute(r); err != nil {
+// Add adds a static route.
+func (rt *Routing) Add(now clock.Time, r Route) error {
+	if err := rt.check(r); err != nil {
 		return err
 	}
-	list := s.statics[r.Prefix]
+	list := rt.statics[r.Prefix]
 	at := len(list)
 	for i := range list {
 		if list[i].Via == r.Via && list[i].Kind == r.Kind {
@@ -51,35 +51,35 @@ func (s *Stack) AddRoute(now clock.Time, r Route) error {
 			at = min(at, i)
 		}
 	}
-	s.statics[r.Prefix] = slices.Insert(list, at, r)
-	s.install(now, r.Prefix)
-	s.rerouted()
+	rt.statics[r.Prefix] = slices.Insert(list, at, r)
+	rt.install(now, r.Prefix)
+	rt.changed()
 	return nil
 }
 
-// DelRoute takes the static routes to a prefix away: the one by a next hop, or all of
+// Remove takes the static routes to a prefix away: the one by a next hop, or all of
 // them if via is invalid.
-func (s *Stack) DelRoute(now clock.Time, p netip.Prefix, via netip.Addr) error {
+func (rt *Routing) Remove(now clock.Time, p netip.Prefix, via netip.Addr) error {
 	if err := checkPrefix(p); err != nil {
 		return err
 	}
-	list := s.statics[p]
+	list := rt.statics[p]
 	left := slices.DeleteFunc(slices.Clone(list), func(r Route) bool {
 		return !via.IsValid() || r.Via == via
 	})
 	if len(left) == len(list) {
 		return fmt.Errorf("static route to %v: %w", p, ErrNoSuchRoute)
 	}
-	if s.statics[p] = left; len(left) == 0 {
-		delete(s.statics, p)
+	if rt.statics[p] = left; len(left) == 0 {
+		delete(rt.statics, p)
 	}
-	s.install(now, p)
-	s.rerouted()
+	rt.install(now, p)
+	rt.changed()
 	return nil
 }
 
-// checkRoute refuses what can be no static route of this node.
-func (s *Stack) checkRoute(r Route) error {
+// check refuses what can be no static route of this node.
+func (rt *Routing) check(r Route) error {
 	if err := checkPrefix(r.Prefix); err != nil {
 		return err
 	}
@@ -90,18 +90,18 @@ func (s *Stack) checkRoute(r Route) error {
 		return fmt.Errorf("%v: %w: not an IPv4 address", r.Via, ErrNextHop)
 	}
 	hop := r.Via.As4()
-	if _, own := s.self(hop); own {
+	if _, own := rt.ifs.self(hop); own {
 		return fmt.Errorf("%v: %w: it is this node", r.Via, ErrNextHop)
 	}
-	i, ok := s.onLink(r.Via)
+	i, ok := rt.ifs.onLink(r.Via)
 	switch {
 	case !ok:
 		return fmt.Errorf("%v: %w: it is on no interface's network", r.Via, ErrNextHop)
-	case s.all(i, hop):
+	case rt.ifs.all(i, hop):
 		return fmt.Errorf("%v: %w: it is all hosts of a network", r.Via, ErrNextHop)
-	case !s.present(i, hop):
+	case !rt.ifs.present(i, hop):
 		return fmt.Errorf("%v: %w: it is not on %s's link", r.Via, ErrNextHop,
-			s.interfaces[i].Name)
+			rt.ifs.list[i].Name)
 	}
 	return nil
 }
@@ -117,31 +117,15 @@ func checkPrefix(p netip.Prefix) error {
 	return nil
 }
 
-// onLink finds the interface on whose network an address is: of several networks that
-// hold it the smallest. At the other end of a point-to-point link, which is a network of
-// one address, is whoever is named there.
-func (s *Stack) onLink(a netip.Addr) (int, bool) {
-	best, bits := 0, -1
-	for i := range s.interfaces {
-		if slices.Contains(s.interfaces[i].Neighbors, a) {
-			return i, true
-		}
-		if p := s.interfaces[i].Addr; p.Masked().Contains(a) && p.Bits() > bits {
-			best, bits = i, p.Bits()
-		}
-	}
-	return best, bits >= 0
-}
-
 // install brings the best static route to a prefix that can be used now into the route
 // table, or takes the one that was there out, and has RIP say so where it is to.
-func (s *Stack) install(now clock.Time, p netip.Prefix) {
+func (rt *Routing) install(now clock.Time, p netip.Prefix) {
 	usable, best := false, ip.Route{Prefix: p}
-	for _, r := range s.statics[p] {
+	for _, r := range rt.statics[p] {
 		i := 0
 		if r.Kind == ip.Forwarded {
-			i, usable = s.onLink(r.Via) // its interface may be no more
-			usable = usable && s.interfaces[i].up
+			i, usable = rt.ifs.onLink(r.Via) // its interface may be no more
+			usable = usable && rt.ifs.list[i].up
 		} else {
 			usable = true
 		}
@@ -150,39 +134,39 @@ func (s *Stack) install(now clock.Time, p netip.Prefix) {
 				Prefix: p, NextHop: r.Via, Iface: i, Origin: ip.Static,
 				Kind: r.Kind, Cost: r.Metric,
 			}
-			s.routes.Insert(best)
+			rt.table.Insert(best)
 			break
 		}
 	}
 	if !usable {
-		s.routes.Remove(p, ip.Static)
+		rt.table.Remove(p, ip.Static)
 	}
-	s.originate(now, best, usable)
+	rt.rip.originate(now, best, usable)
 }
 
 // reinstall is install for every prefix with a route that leads over interface i, which
 // has come up or gone down.
-func (s *Stack) reinstall(now clock.Time, i int) {
+func (rt *Routing) reinstall(now clock.Time, i int) {
 	var affected []netip.Prefix
-	for p, list := range s.statics {
+	for p, list := range rt.statics {
 		if slices.ContainsFunc(list, func(r Route) bool {
-			out, ok := s.onLink(r.Via)
+			out, ok := rt.ifs.onLink(r.Via)
 			return ok && out == i
 		}) {
 			affected = append(affected, p)
 		}
 	}
-	s.installAll(now, affected)
+	rt.installAll(now, affected)
 }
 
 // reinstallAll is install for every prefix.
-func (s *Stack) reinstallAll(now clock.Time) {
-	s.installAll(now, slices.Collect(maps.Keys(s.statics)))
+func (rt *Routing) reinstallAll(now clock.Time) {
+	rt.installAll(now, slices.Collect(maps.Keys(rt.statics)))
 }
 
-func (s *Stack) installAll(now clock.Time, prefixes []netip.Prefix) {
+func (rt *Routing) installAll(now clock.Time, prefixes []netip.Prefix) {
 	slices.SortFunc(prefixes, netip.Prefix.Compare)
 	for _, p := range prefixes {
-		s.install(now, p)
+		rt.install(now, p)
 	}
 }

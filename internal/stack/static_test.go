@@ -48,16 +48,16 @@ func TestStaticRoutesThatCannotBe(t *testing.T) {
 		{"10.9.0.0/16", "fd00::1", stack.ErrNextHop, "not an IPv4 address"},
 	}
 	for _, tt := range tests {
-		err := s.AddRoute(1, stack.Route{Prefix: pfx(tt.prefix), Via: addr(tt.via)})
+		err := s.Routing().Add(1, stack.Route{Prefix: pfx(tt.prefix), Via: addr(tt.via)})
 		require.ErrorIs(t, err, tt.want, "%s via %s", tt.prefix, tt.via)
 		assert.ErrorContains(t, err, tt.text)
 	}
-	require.NoError(t, s.AddRoute(1, route("10.9.0.0/16", "10.0.0.2")))
-	require.ErrorIs(t, s.AddRoute(1, route("10.9.0.0/16", "10.0.0.2")), stack.ErrRouteExists)
-	require.NoError(t, s.AddRoute(1, route("10.8.0.0/16", "10.2.0.1")), "RFC 3021 §2.1: a /31")
-	require.ErrorIs(t, s.DelRoute(1, pfx("10.7.0.0/16"), netip.Addr{}), stack.ErrNoSuchRoute)
-	require.ErrorIs(t, s.DelRoute(1, pfx("10.9.0.0/16"), addr("10.0.0.3")), stack.ErrNoSuchRoute)
-	require.ErrorIs(t, s.DelRoute(1, pfx("10.0.0.0/24"), netip.Addr{}), stack.ErrNoSuchRoute,
+	require.NoError(t, s.Routing().Add(1, route("10.9.0.0/16", "10.0.0.2")))
+	require.ErrorIs(t, s.Routing().Add(1, route("10.9.0.0/16", "10.0.0.2")), stack.ErrRouteExists)
+	require.NoError(t, s.Routing().Add(1, route("10.8.0.0/16", "10.2.0.1")), "RFC 3021 §2.1: a /31")
+	require.ErrorIs(t, s.Routing().Remove(1, pfx("10.7.0.0/16"), netip.Addr{}), stack.ErrNoSuchRoute)
+	require.ErrorIs(t, s.Routing().Remove(1, pfx("10.9.0.0/16"), addr("10.0.0.3")), stack.ErrNoSuchRoute)
+	require.ErrorIs(t, s.Routing().Remove(1, pfx("10.0.0.0/24"), netip.Addr{}), stack.ErrNoSuchRoute,
 		"an interface's network is no static route")
 }
 
@@ -66,14 +66,14 @@ func TestStaticRoutesThatCannotBe(t *testing.T) {
 func TestStaticRoutesToOnePrefix(t *testing.T) {
 	s := router(t)
 	via := func() string {
-		r, ok := s.Route(addr("10.9.0.7"))
+		r, ok := s.Routing().Lookup(addr("10.9.0.7"))
 		if !ok {
 			return "none"
 		}
 		return r.NextHop.String()
 	}
 	add := func(p, hop string, metric int) {
-		require.NoError(t, s.AddRoute(1, stack.Route{Prefix: pfx(p), Via: addr(hop), Metric: metric}))
+		require.NoError(t, s.Routing().Add(1, stack.Route{Prefix: pfx(p), Via: addr(hop), Metric: metric}))
 	}
 	add("10.9.0.0/16", "10.0.0.2", 5)
 	add("10.9.0.0/16", "10.0.0.3", 5)
@@ -87,12 +87,12 @@ func TestStaticRoutesToOnePrefix(t *testing.T) {
 	s.SetUp(1, 1, true)
 	assert.Equal(t, "10.1.0.2", via())
 	s.SetUp(1, 0, true)
-	require.NoError(t, s.DelRoute(1, pfx("10.9.0.0/16"), addr("10.1.0.2")))
+	require.NoError(t, s.Routing().Remove(1, pfx("10.9.0.0/16"), addr("10.1.0.2")))
 	assert.Equal(t, "10.0.0.2", via())
 	add("10.9.0.7/32", "10.1.0.9", 9)
 	assert.Equal(t, "10.1.0.9", via(), "a host's route, whatever its metric")
-	require.NoError(t, s.DelRoute(1, pfx("10.9.0.7/32"), netip.Addr{}))
-	require.NoError(t, s.DelRoute(1, pfx("10.9.0.0/16"), netip.Addr{}))
+	require.NoError(t, s.Routing().Remove(1, pfx("10.9.0.7/32"), netip.Addr{}))
+	require.NoError(t, s.Routing().Remove(1, pfx("10.9.0.0/16"), netip.Addr{}))
 	assert.Equal(t, "none", via(), "all of them")
 	add("0.0.0.0/0", "10.2.0.1", 0)
 	assert.Equal(t, "10.2.0.1", via(), "the default route")
@@ -106,20 +106,20 @@ func TestNextHopAtTheEndOfAPointToPointLink(t *testing.T) {
 		Routes:     []stack.Route{route("0.0.0.0/0", "192.168.5.5")},
 	})
 	require.NoError(t, err)
-	r, ok := s.Route(addr("8.8.8.8"))
+	r, ok := s.Routing().Lookup(addr("8.8.8.8"))
 	require.True(t, ok)
 	assert.Equal(t, 1, r.Iface)
 	s.SetUp(1, 1, false)
-	_, ok = s.Route(addr("8.8.8.8"))
+	_, ok = s.Routing().Lookup(addr("8.8.8.8"))
 	assert.False(t, ok)
 }
 
 func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 	w, a, b, _ := line(t)
 	for p, kind := range map[string]ip.Kind{"10.5.0.0/16": ip.Blackhole, "10.6.0.0/16": ip.Unreachable} {
-		require.NoError(t, b.AddRoute(w.now, stack.Route{Prefix: pfx(p), Kind: kind}))
+		require.NoError(t, b.Routing().Add(w.now, stack.Route{Prefix: pfx(p), Kind: kind}))
 	}
-	require.NoError(t, b.AddRoute(w.now, route("0.0.0.0/0", "10.1.0.9")))
+	require.NoError(t, b.Routing().Add(w.now, route("0.0.0.0/0", "10.1.0.9")))
 	p := newPinger(t, a)
 	require.NoError(t, p.send(w.now, "10.5.0.1", 5, 0, 0))
 	require.NoError(t, p.send(w.now, "10.6.0.1", 6, 0, 0))
@@ -129,26 +129,26 @@ func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 	assert.Equal(t, uint16(6), got[0].Seq)
 	assert.Equal(t, icmp.TypeUnreachable, got[0].Type)
 	assert.Equal(t, icmp.CodeHost, got[0].Code)
-	assert.Equal(t, uint64(2), dropsOf(b.InterfaceInfos()[0].In)[ip.DropBlackhole.String()])
+	assert.Equal(t, uint64(2), dropsOf(b.Interfaces().Infos()[0].In)[ip.DropBlackhole.String()])
 	require.ErrorIs(t, newPinger(t, b).send(w.now, "10.5.0.1", 1, 0, 0), stack.ErrNoRoute)
 	_, err := b.TCP().Connect(w.now, addrPort(addr("10.6.0.1"), 80), 0)
 	require.Error(t, err)
-	require.ErrorIs(t, b.AddRoute(w.now, stack.Route{Prefix: pfx("10.5.0.0/16"), Kind: ip.Blackhole}),
+	require.ErrorIs(t, b.Routing().Add(w.now, stack.Route{Prefix: pfx("10.5.0.0/16"), Kind: ip.Blackhole}),
 		stack.ErrRouteExists)
-	require.NoError(t, b.DelRoute(w.now, pfx("10.5.0.0/16"), netip.Addr{}))
-	_, ok := b.Route(addr("10.5.0.1"))
+	require.NoError(t, b.Routing().Remove(w.now, pfx("10.5.0.0/16"), netip.Addr{}))
+	_, ok := b.Routing().Lookup(addr("10.5.0.1"))
 	assert.True(t, ok, "the default route holds it again")
 }
 
 // RFC 1812 §5.2.7.1: code 13 is what a router says of what it is told not to pass on.
 func TestAProhibitedRoute(t *testing.T) {
 	w, _, b, _ := line(t)
-	require.NoError(t, b.AddRoute(w.now, stack.Route{Prefix: pfx("10.7.0.0/16"), Kind: ip.Prohibited}))
+	require.NoError(t, b.Routing().Add(w.now, stack.Route{Prefix: pfx("10.7.0.0/16"), Kind: ip.Prohibited}))
 	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, ip.Addr{10, 7, 0, 1}, ip.Header{}, nil)))
 	assert.Equal(t, icmp.TypeUnreachable, m.Type)
 	assert.Equal(t, icmp.CodeAdminProhibited, m.Code)
 	assert.Equal(t, map[string]uint64{"prohibited": 1}, drops(b, 0))
-	assert.Equal(t, control.RouteProhibit, b.RouteInfos()[2].Kind)
+	assert.Equal(t, control.RouteProhibit, b.Routing().Infos()[2].Kind)
 }
 
 // chain is n routers in a row that speak RIP, router i having 10.i.0.2 and 10.i+1.0.1.
@@ -189,7 +189,7 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	w, r := chain(t, 4, "0.0.0.0/0", "172.16.0.0/12", "192.168.0.0/16")
 	w.run(time.Second)
 	cost := func(i int, to string) int {
-		got, ok := r[i].Route(addr(to))
+		got, ok := r[i].Routing().Lookup(addr(to))
 		if !ok || got.Origin != ip.RIP {
 			return -1
 		}
@@ -197,12 +197,12 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	}
 	assert.Equal(t, 3, cost(3, "8.8.8.8"), "the default route, three hops away")
 	assert.Equal(t, 3, cost(3, "172.20.0.1"))
-	got, _ := r[3].Route(addr("8.8.8.8"))
+	got, _ := r[3].Routing().Lookup(addr("8.8.8.8"))
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix)
 	assert.Equal(t, addr("10.3.0.1"), got.NextHop)
-	got, _ = r[3].Route(addr("192.168.7.7"))
+	got, _ = r[3].Routing().Lookup(addr("192.168.7.7"))
 	assert.Equal(t, pfx("192.168.0.0/16"), got.Prefix, "one without a route of its own")
-	mine, _ := r[0].Route(addr("8.8.8.8"))
+	mine, _ := r[0].Routing().Lookup(addr("8.8.8.8"))
 	assert.Equal(t, ip.Static, mine.Origin)
 
 	t.Log("# the static routes go with the link that they lead over, and come back")
@@ -213,15 +213,15 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	r[0].SetUp(w.now, 0, true)
 	w.run(time.Second)
 	assert.Equal(t, 3, cost(3, "8.8.8.8"))
-	require.NoError(t, r[0].DelRoute(w.now, pfx("172.16.0.0/12"), netip.Addr{}))
+	require.NoError(t, r[0].Routing().Remove(w.now, pfx("172.16.0.0/12"), netip.Addr{}))
 	w.run(time.Second)
-	got, _ = r[3].Route(addr("172.20.0.1"))
+	got, _ = r[3].Routing().Lookup(addr("172.20.0.1"))
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix, "withdrawn with the operator's route")
 
 	t.Log("# what is not named is not announced")
-	require.NoError(t, r[0].AddRoute(w.now, route("172.31.0.0/16", "10.0.0.8")))
+	require.NoError(t, r[0].Routing().Add(w.now, route("172.31.0.0/16", "10.0.0.8")))
 	w.run(10 * time.Second)
-	got, _ = r[3].Route(addr("172.31.0.1"))
+	got, _ = r[3].Routing().Lookup(addr("172.31.0.1"))
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix)
 }
 
@@ -229,13 +229,13 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 func TestFarewellWithdrawsEverything(t *testing.T) {
 	w, r := chain(t, 3, "0.0.0.0/0")
 	w.run(time.Second)
-	_, ok := r[2].Route(addr("8.8.8.8"))
+	_, ok := r[2].Routing().Lookup(addr("8.8.8.8"))
 	require.True(t, ok)
-	r[0].Farewell(w.now)
+	r[0].RIP().Farewell(w.now)
 	w.run(10 * time.Millisecond)
-	_, ok = r[2].Route(addr("8.8.8.8"))
+	_, ok = r[2].Routing().Lookup(addr("8.8.8.8"))
 	assert.False(t, ok)
-	_, ok = r[1].Route(addr("8.8.8.8"))
+	_, ok = r[1].Routing().Lookup(addr("8.8.8.8"))
 	assert.False(t, ok)
 }
 
@@ -243,12 +243,12 @@ func TestTheOperatorsRouteHidesALearnedOne(t *testing.T) {
 	w, r := chain(t, 3, "0.0.0.0/0")
 	w.run(time.Second)
 	origin := func() ip.Origin {
-		got, ok := r[2].Route(addr("8.8.8.8"))
+		got, ok := r[2].Routing().Lookup(addr("8.8.8.8"))
 		require.True(t, ok)
 		return got.Origin
 	}
 	require.Equal(t, ip.RIP, origin())
-	require.NoError(t, r[2].AddRoute(w.now, route("0.0.0.0/0", "10.3.0.9")))
+	require.NoError(t, r[2].Routing().Add(w.now, route("0.0.0.0/0", "10.3.0.9")))
 	assert.Equal(t, ip.Static, origin())
 	w.run(20 * time.Second)
 	assert.Equal(t, ip.Static, origin(), "whatever RIP says meanwhile")
@@ -256,7 +256,7 @@ func TestTheOperatorsRouteHidesALearnedOne(t *testing.T) {
 	assert.Equal(t, ip.RIP, origin(), "its interface is down: the learned one is still there")
 	r[2].SetUp(w.now, 1, true)
 	assert.Equal(t, ip.Static, origin())
-	require.NoError(t, r[2].DelRoute(w.now, pfx("0.0.0.0/0"), netip.Addr{}))
+	require.NoError(t, r[2].Routing().Remove(w.now, pfx("0.0.0.0/0"), netip.Addr{}))
 	assert.Equal(t, ip.RIP, origin())
 }
 
@@ -274,11 +274,11 @@ func TestSourceAddressIsTheOutgoingInterfaces(t *testing.T) {
 	toC, err := b.DialTCP(w.now, netip.MustParseAddrPort("10.0.0.2:0"), netip.MustParseAddrPort("10.1.0.2:80"))
 	require.NoError(t, err)
 	assert.Equal(t, ip.Addr{10, 0, 0, 2}, toC.Tuple().LocalAddr, "chosen: the other interface's")
-	u, err := b.DialUDP(netip.MustParseAddrPort("10.1.0.2:9"))
+	u, err := b.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:9"))
 	require.NoError(t, err)
 	assert.Equal(t, addr("10.1.0.1"), u.Local().Addr())
 	open, server := bindUDP(t, b, "0.0.0.0:7"), bindUDP(t, c, "0.0.0.0:7")
-	require.NoError(t, b.SendUDP(w.now, open, netip.MustParseAddrPort("10.1.0.2:7"), []byte("x")))
+	require.NoError(t, b.Datagrams().Send(w.now, open, netip.MustParseAddrPort("10.1.0.2:7"), []byte("x")))
 	w.run(time.Millisecond)
 	assert.Equal(t, "10.1.0.1:7 x", read(server))
 	require.Len(t, fromB.take(), 2, "both echoes are answered to where they came from")
@@ -302,7 +302,7 @@ func TestLoopbackStaysInside(t *testing.T) {
 	p := newPinger(t, a)
 	require.NoError(t, p.send(w.now, "127.0.0.1", 1, 0, 0))
 	u := bindUDP(t, a, "127.0.0.1:7")
-	require.NoError(t, a.SendUDP(w.now, u, netip.MustParseAddrPort("127.0.0.1:7"), []byte("x")))
+	require.NoError(t, a.Datagrams().Send(w.now, u, netip.MustParseAddrPort("127.0.0.1:7"), []byte("x")))
 	l, err := a.ListenTCP(netip.MustParseAddrPort("127.0.0.1:80"), 1)
 	require.NoError(t, err)
 	_, err = a.DialTCP(w.now, netip.AddrPort{}, netip.MustParseAddrPort("127.0.0.1:80"))
@@ -312,9 +312,9 @@ func TestLoopbackStaysInside(t *testing.T) {
 	assert.Equal(t, "127.0.0.1:7 x", read(u))
 	_, ok := l.Accept()
 	assert.True(t, ok, "the connection is there")
-	assert.Zero(t, a.InterfaceInfos()[0].Out.Packets, "nothing left the node")
+	assert.Zero(t, a.Interfaces().Infos()[0].Out.Packets, "nothing left the node")
 
-	require.ErrorIs(t, a.SendUDP(w.now, u, netip.MustParseAddrPort("10.0.0.2:7"), nil), stack.ErrNoRoute)
+	require.ErrorIs(t, a.Datagrams().Send(w.now, u, netip.MustParseAddrPort("10.0.0.2:7"), nil), stack.ErrNoRoute)
 	_, err = a.DialTCP(w.now, netip.MustParseAddrPort("127.0.0.1:0"), netip.MustParseAddrPort("10.0.0.2:80"))
 	require.ErrorIs(t, err, stack.ErrNoRoute)
 	for _, p := range [][]byte{
@@ -323,6 +323,6 @@ func TestLoopbackStaysInside(t *testing.T) {
 	} {
 		input(b, w.now, buffer.Frame{Data: p, Size: len(p)})
 	}
-	assert.Equal(t, uint64(2), dropsOf(b.InterfaceInfos()[0].In)[ip.DropMartian.String()])
+	assert.Equal(t, uint64(2), dropsOf(b.Interfaces().Infos()[0].In)[ip.DropMartian.String()])
 	assert.Empty(t, b.Events())
 }

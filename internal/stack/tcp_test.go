@@ -125,7 +125,7 @@ func TestAConnectionToOneself(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := newStream(w, a, a, netip.MustParseAddrPort("10.0.0.1:80"), 20<<20)
 	s.run(time.Minute)
-	assert.Empty(t, dropsOf(a.InterfaceInfos()[0].Out), "it waits for room, like any other")
+	assert.Empty(t, dropsOf(a.Interfaces().Infos()[0].Out), "it waits for room, like any other")
 	assert.Zero(t, s.client.Info().Retransmits)
 }
 
@@ -151,7 +151,7 @@ func TestRFC1191_3_ANarrowLinkInTheMiddle(t *testing.T) {
 	i := s.client.Info()
 	assert.Equal(t, 576-40-12, i.SendMSS, "less 12 for the timestamps")
 	assert.Equal(t, 576, i.PMTU)
-	assert.Less(t, dropsOf(b.InterfaceInfos()[1].Out)[ip.DropTooBig.String()], uint64(20))
+	assert.Less(t, dropsOf(b.Interfaces().Infos()[1].Out)[ip.DropTooBig.String()], uint64(20))
 }
 
 func TestATrainArrivesAsOne(t *testing.T) {
@@ -202,7 +202,7 @@ func ring(t *testing.T) (w *world, h1, h2 *stack.Stack, routers []*stack.Stack) 
 func TestRIPRoutesAroundACutDuringATransfer(t *testing.T) {
 	w, h1, h2, routers := ring(t)
 	w.run(time.Second)
-	r, ok := routers[0].Route(addr("10.9.2.2"))
+	r, ok := routers[0].Routing().Lookup(addr("10.9.2.2"))
 	require.True(t, ok)
 	assert.Equal(t, ip.RIP, r.Origin)
 	assert.Equal(t, 2, r.Cost)
@@ -215,13 +215,13 @@ func TestRIPRoutesAroundACutDuringATransfer(t *testing.T) {
 	routers[0].SetUp(w.now, cut, false)
 	was := w.now
 	s.run(time.Minute)
-	after, ok := routers[0].Route(addr("10.9.2.2"))
+	after, ok := routers[0].Routing().Lookup(addr("10.9.2.2"))
 	require.True(t, ok)
 	assert.NotEqual(t, cut, after.Iface, "the other way round")
 	assert.Less(t, w.now.Sub(was), 2*time.Second, "withdrawn at once on both sides of the cut")
 	routers[0].SetUp(w.now, cut, true)
 	w.run(15 * time.Second)
-	again, ok := routers[0].Route(addr("10.9.2.2"))
+	again, ok := routers[0].Routing().Lookup(addr("10.9.2.2"))
 	require.True(t, ok)
 	assert.Equal(t, 2, again.Cost)
 }

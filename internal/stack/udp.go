@@ -24,22 +24,29 @@ var (
 	ErrBroadcast = errors.New("the socket does not permit broadcasts")
 )
 
-// UDP returns the host's UDP. Its owner is the stack's owner.
-func (s *Stack) UDP() *udp.Host { return s.udp }
+// Datagrams opens UDP's sockets on the node's addresses and sends what they send.
+type Datagrams struct {
+	ifs     *Interfaces
+	routing *Routing
+	out     *sender
+	icmp    *icmpHost
+	rip     *RIP
+	udp     *udp.Host
+}
 
 // datagram hands the payload of a UDP packet to the socket that it is for.
-func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
-	if reason, mine := s.datagramRIP(now, i, h, payload); mine {
+func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
+	if reason, mine := l.rip.inputDatagram(now, i, h, payload); mine {
 		return reason
 	}
-	s.ports.now = now
+	l.ports.now = now
 	a := udp.Arrival{
-		Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL, Foreign: s.foreign(i, h.Dst),
-		Checked: s.in.checked,
+		Src: h.Src, Dst: h.Dst, Iface: i, TTL: h.TTL, Foreign: l.foreign(i, h.Dst),
+		Checked: l.in.checked,
 	}
-	verdict := s.udp.Input(a, payload)
-	if verdict == udp.NoPort && s.catching.udp && !s.many(i, h.Dst) {
-		verdict = s.udp.Hold(a, payload, b)
+	verdict := l.udp.Input(a, payload)
+	if verdict == udp.NoPort && l.catching.udp && !l.ifs.many(i, h.Dst) {
+		verdict = l.udp.Hold(a, payload, b)
 	}
 	switch verdict {
 	case udp.Delivered:
@@ -56,19 +63,19 @@ func (s *Stack) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	}
 	// RFC 1122 §4.1.3.1: nobody listens, and the sender is told. RFC 1122 §3.2.2
 	// forbids that where everybody on a link would.
-	s.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
+	l.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
 	return ip.DropUDPPort
 }
 
-// RefuseUDP tells remote that nobody took its datagram of so many bytes to local (RFC 1122
+// Refuse tells remote that nobody took its datagram of so many bytes to local (RFC 1122
 // §4.1.3.1). The datagram is gone: of it the error quotes the headers (RFC 792), whose ports tell
 // remote which it was.
-func (s *Stack) RefuseUDP(now clock.Time, local, remote netip.AddrPort, length int) {
+func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length int) {
 	if !local.Addr().Is4() || !remote.Addr().Is4() {
 		return
 	}
 	if local.Addr().IsUnspecified() {
-		source, err := s.sourceTo(remote.Addr().As4())
+		source, err := ds.routing.sourceTo(remote.Addr().As4())
 		if err != nil {
 			return
 		}
@@ -82,65 +89,43 @@ func (s *Stack) RefuseUDP(now clock.Time, local, remote netip.AddrPort, length i
 	b = binary.BigEndian.AppendUint16(b, local.Port())
 	b = binary.BigEndian.AppendUint16(b, uint16(udp.HeaderLen+length))
 	b = binary.BigEndian.AppendUint16(b, 0) // RFC 768: no checksum
-	s.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
+	ds.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
 }
 
-// udpError gives an ICMP error to the socket whose datagram it quotes.
-func (s *Stack) udpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
-	local := netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest))
-	remote := netip.AddrPortFrom(netip.AddrFrom4(q.Dst), binary.BigEndian.Uint16(rest[2:]))
-	r := m.Report()
-	switch {
-	case m.Type == icmp.TypeUnreachable && m.Code == icmp.CodeFragNeeded:
-		s.udp.TooBig(now, local, remote, q.TotalLen, max(ip.MinMTU, reportedMTU(q, m)))
-	case r.Refuses():
-		s.udp.Report(local, remote, udp.ErrRefused)
-	case r.Lasting():
-		s.udp.Report(local, remote, r)
-	default:
-		s.udp.Report(local, remote, nil)
-	}
-}
-
-// BindUDP opens a UDP socket on one of the node's addresses, or with 0.0.0.0 on
+// Bind opens a UDP socket on one of the node's addresses, or with 0.0.0.0 on
 // all. A group's address has it receive what is for the group and nothing else, once
 // it has joined; a broadcast's likewise. Port 0 has one chosen.
-func (s *Stack) BindUDP(local netip.AddrPort) (*udp.Socket, error) {
-	if local.Port() == rip.Port && s.speaksRIP2() {
+func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
+	if local.Port() == rip.Port && ds.rip.speaks2() {
 		return nil, fmt.Errorf("%v, RIP's: %w", local, udp.ErrPortInUse)
 	}
 	a := local.Addr()
 	if a.Is4() && !a.IsUnspecified() {
-		if !s.isHost(a.As4()) && !s.anyMany(a.As4()) {
+		if !ds.ifs.isHost(a.As4()) && !ds.ifs.anyMany(a.As4()) {
 			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
 		}
 	}
-	return s.udp.Bind(local)
+	return ds.udp.Bind(local)
 }
 
-// DialUDP is DialUDPFrom with address and port left to the node.
-func (s *Stack) DialUDP(remote netip.AddrPort) (*udp.Socket, error) {
-	return s.DialUDPFrom(netip.AddrPort{}, remote)
-}
-
-// DialUDPFrom opens a UDP socket that is connected to remote. A local address that is
+// Dial opens a UDP socket that is connected to remote. A local address that is
 // unspecified or invalid is the one that the way there leaves from (RFC 1122
 // §4.1.3.5), and a port of 0 has one chosen.
-func (s *Stack) DialUDPFrom(local, remote netip.AddrPort) (*udp.Socket, error) {
+func (ds *Datagrams) Dial(local, remote netip.AddrPort) (*udp.Socket, error) {
 	if !remote.Addr().Is4() {
 		return nil, fmt.Errorf("%v: %w", remote, udp.ErrAddress)
 	}
-	if err := s.ours(local.Addr()); err != nil {
+	if err := ds.ifs.ours(local.Addr()); err != nil {
 		return nil, err
 	}
-	source, err := s.sourceTo(remote.Addr().As4())
+	source, err := ds.routing.sourceTo(remote.Addr().As4())
 	if err != nil {
 		return nil, err
 	}
 	if from := local.Addr().Unmap(); from.Is4() && !from.IsUnspecified() {
 		source = from.As4()
 	}
-	u, err := s.udp.Bind(netip.AddrPortFrom(netip.AddrFrom4(source), local.Port()))
+	u, err := ds.udp.Bind(netip.AddrPortFrom(netip.AddrFrom4(source), local.Port()))
 	if err != nil {
 		return nil, err
 	}
@@ -151,29 +136,17 @@ func (s *Stack) DialUDPFrom(local, remote netip.AddrPort) (*udp.Socket, error) {
 	return u, nil
 }
 
-// sourceTo is the address that packets to dst leave from.
-func (s *Stack) sourceTo(dst ip.Addr) (ip.Addr, error) {
-	if _, self := s.self(dst); self {
-		return dst, nil
-	}
-	i, _, err := s.way(dst)
-	if err != nil {
-		return ip.Addr{}, err
-	}
-	return s.interfaces[i].addr, nil
-}
-
-// SendUDP sends a datagram from u to the given address, or to u's peer when that
+// Send sends a datagram from u to the given address, or to u's peer when that
 // is invalid. What is longer than the link takes leaves in fragments, unless the socket
 // does not permit it: then it fails with ErrTooBig, as with more than a packet holds,
 // and with ErrQueueFull while the stack holds too much that links have not taken.
-func (s *Stack) SendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
-	s.out.memory.reuse()
-	return s.sendUDP(now, u, to, payload)
+func (ds *Datagrams) Send(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
+	ds.out.memory.reuse()
+	return ds.send(now, u, to, payload)
 }
 
-// sendUDP is SendUDP from within Output, too.
-func (s *Stack) sendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
+// send is Send from within Output, too.
+func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
 	if !to.IsValid() {
 		to = u.Remote()
 	}
@@ -186,7 +159,7 @@ func (s *Stack) sendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
 	case u.Options().DontFragment && to == u.Remote() && tooLongFor(u.PathMTU(now), payload):
 		return fmt.Errorf("%d bytes over %d: %w", len(payload), u.PathMTU(now), ErrTooBig)
-	case s.out.bytes >= maxQueuedBytes/2: // the rest is for answers, reports and routing
+	case ds.out.bytes >= maxQueuedBytes/2: // the rest is for answers, reports and routing
 		return ErrQueueFull
 	}
 	o := u.Options()
@@ -196,30 +169,30 @@ func (s *Stack) sendUDP(now clock.Time, u *udp.Socket, to netip.AddrPort, payloa
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
 	}
-	i, many, err := s.link(u, h.Dst)
+	i, many, err := ds.link(u, h.Dst)
 	if err != nil {
 		return err
 	}
 	local := u.Local().Addr()
 	switch {
-	case !local.IsUnspecified() && (u.Admitted() || s.isHost(local.As4())):
+	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isHost(local.As4())):
 		h.Src = local.As4()
 	case many:
-		h.Src = s.interfaces[i].addr
+		h.Src = ds.ifs.list[i].addr
 	default:
-		if h.Src, err = s.sourceTo(h.Dst); err != nil {
+		if h.Src, err = ds.routing.sourceTo(h.Dst); err != nil {
 			return err
 		}
 	}
 	header := udp.Header{SrcPort: u.Local().Port(), DstPort: to.Port()}
-	s.out.datagram = header.Append(s.out.datagram[:0], h.Src, h.Dst, payload)
-	s.out.sound = true
+	ds.out.datagram = header.Append(ds.out.datagram[:0], h.Src, h.Dst, payload)
+	ds.out.sound = true
 	if many {
-		err = s.sendMany(now, i, u, h, s.out.datagram)
+		err = ds.sendMany(now, i, u, h, ds.out.datagram)
 	} else {
-		err = s.send(now, h, s.out.datagram)
+		err = ds.out.send(now, h, ds.out.datagram)
 	}
-	s.out.sound = false
+	ds.out.sound = false
 	return err
 }
 
@@ -230,7 +203,7 @@ func tooLongFor(mtu int, payload []byte) bool {
 
 // Roomy reports whether the stack's own queue has emptied enough for those who
 // met ErrQueueFull to try again.
-func (s *Stack) Roomy() bool { return s.out.bytes < maxQueuedBytes/4 }
+func (ds *Datagrams) Roomy() bool { return ds.out.bytes < maxQueuedBytes/4 }
 
 // udpInfo completes the snapshot of a UDP socket.
 func udpInfo(c control.Socket, u *udp.Socket) control.Socket {
@@ -239,4 +212,64 @@ func udpInfo(c control.Socket, u *udp.Socket) control.Socket {
 		c.Remote = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	}
 	return c
+}
+
+// Join has a socket receive what interface i brings for a group and its port.
+func (ds *Datagrams) Join(u *udp.Socket, i int, group netip.Addr) error {
+	if err := ds.ifs.checkGroup(i, group); err != nil {
+		return err
+	}
+	return u.Join(i, group.As4())
+}
+
+// Leave undoes Join.
+func (ds *Datagrams) Leave(u *udp.Socket, i int, group netip.Addr) error {
+	if err := ds.ifs.checkGroup(i, group); err != nil {
+		return err
+	}
+	return u.Leave(i, group.As4())
+}
+
+// link finds the interface on whose link all nodes, or those of a group, are to get a
+// socket's datagram; many is false when dst is one host.
+func (ds *Datagrams) link(u *udp.Socket, dst ip.Addr) (i int, many bool, err error) {
+	if !isGroup(dst) && dst != limited {
+		hop, ok := ds.routing.hop(dst)
+		return hop.Iface, ok && hop.OnLink && ds.ifs.broadcast(hop.Iface, dst), nil
+	}
+	if i = u.Options().Outlet - 1; i >= 0 && i < len(ds.ifs.list) {
+		return i, true, nil
+	}
+	if local := u.Local().Addr(); local.Is4() {
+		if i, ok := ds.ifs.own[local.As4()]; ok {
+			return i, true, nil
+		}
+	}
+	i, ok := ds.routing.outlet(dst)
+	if !ok {
+		return 0, true, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
+	}
+	return i, true, nil
+}
+
+// sendMany sends a socket's datagram to all on a link, or to a group there. The node
+// itself gets a copy if it is among them, as RFC 1112 §6.1 has it for groups.
+func (ds *Datagrams) sendMany(
+	now clock.Time, i int, u *udp.Socket, h ip.Header, payload []byte,
+) error {
+	o := u.Options()
+	switch {
+	case isGroup(h.Dst):
+		h.TTL = max(o.MulticastTTL, 1)
+	case !o.Broadcast:
+		return fmt.Errorf("%v: %w", netip.AddrFrom4(h.Dst), ErrBroadcast)
+	}
+	if err := ds.out.sendVia(now, i, h.Dst, h, payload); err != nil {
+		return err
+	}
+	if isGroup(h.Dst) && (o.NoLoop || !ds.ifs.joined(i, h.Dst)) {
+		return nil
+	}
+	h.TotalLen = h.Size() + len(payload)
+	return ds.out.queueLocal(now, i, append(h.Append(nil), payload...))
 }

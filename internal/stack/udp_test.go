@@ -26,14 +26,14 @@ func read(s *udp.Socket) string {
 
 func bindUDP(t *testing.T, s *stack.Stack, local string) *udp.Socket {
 	t.Helper()
-	u, err := s.BindUDP(netip.MustParseAddrPort(local))
+	u, err := s.Datagrams().Bind(netip.MustParseAddrPort(local))
 	require.NoError(t, err)
 	return u
 }
 
 func drops(s *stack.Stack, i int) map[string]uint64 {
 	m := map[string]uint64{}
-	f := s.InterfaceInfos()[i]
+	f := s.Interfaces().Infos()[i]
 	for _, d := range append(f.In.Drops, f.Out.Drops...) {
 		m[d.Reason] += d.Packets
 	}
@@ -43,13 +43,13 @@ func drops(s *stack.Stack, i int) map[string]uint64 {
 func TestDatagramsCrossARouterBothWays(t *testing.T) {
 	w, a, _, c := line(t)
 	server := bindUDP(t, c, "0.0.0.0:53")
-	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 	require.NoError(t, err)
 	assert.Equal(t, addr("10.0.0.1"), client.Local().Addr(), "RFC 1122 §4.1.3.5: where the way leaves from")
-	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, []byte("question")))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, []byte("question")))
 	w.run(time.Millisecond)
 	assert.Equal(t, client.Local().String()+" question", read(server))
-	require.NoError(t, c.SendUDP(w.now, server, client.Local(), []byte("answer")))
+	require.NoError(t, c.Datagrams().Send(w.now, server, client.Local(), []byte("answer")))
 	w.run(time.Millisecond)
 	assert.Equal(t, "10.1.0.2:53 answer", read(client))
 }
@@ -57,7 +57,7 @@ func TestDatagramsCrossARouterBothWays(t *testing.T) {
 func TestDatagramsToOneself(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
-	require.NoError(t, a.SendUDP(w.now, s, netip.MustParseAddrPort("10.0.0.1:53"), []byte("hello")))
+	require.NoError(t, a.Datagrams().Send(w.now, s, netip.MustParseAddrPort("10.0.0.1:53"), []byte("hello")))
 	w.run(time.Millisecond)
 	assert.Equal(t, "10.0.0.1:53 hello", read(s))
 }
@@ -66,9 +66,9 @@ func TestDatagramsToOneself(t *testing.T) {
 // unreachable; §3.2.2: not when it spoke to everybody.
 func TestPortUnreachable(t *testing.T) {
 	w, a, b, c := line(t)
-	client, err := a.DialUDP(netip.MustParseAddrPort("10.1.0.2:53"))
+	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 	require.NoError(t, err)
-	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, []byte("anybody?")))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, []byte("anybody?")))
 	w.run(time.Millisecond)
 	s, ok := a.UDP().Next()
 	require.True(t, ok)
@@ -78,19 +78,19 @@ func TestPortUnreachable(t *testing.T) {
 
 	all := bindUDP(t, a, "0.0.0.0:0")
 	all.SetOptions(udp.Options{Broadcast: true})
-	require.NoError(t, a.SendUDP(w.now, all, netip.MustParseAddrPort("10.0.0.255:53"), []byte("anybody?")))
+	require.NoError(t, a.Datagrams().Send(w.now, all, netip.MustParseAddrPort("10.0.0.255:53"), []byte("anybody?")))
 	w.run(time.Millisecond)
 	assert.Equal(t, map[string]uint64{"no udp socket": 1}, drops(b, 0))
-	assert.Equal(t, uint64(1), b.InterfaceInfos()[0].In.Packets-1, "and b says nothing")
+	assert.Equal(t, uint64(1), b.Interfaces().Infos()[0].In.Packets-1, "and b says nothing")
 	_, ok = a.UDP().Next()
 	assert.False(t, ok)
 }
 
 func TestReportsThatMayBeOverAboutDatagrams(t *testing.T) {
 	w, a, _, _ := line(t)
-	client, err := a.DialUDP(netip.MustParseAddrPort("10.7.0.2:53")) // b has no route there
+	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.7.0.2:53")) // b has no route there
 	require.NoError(t, err)
-	require.NoError(t, a.SendUDP(w.now, client, netip.AddrPort{}, []byte("anybody?")))
+	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, []byte("anybody?")))
 	w.run(time.Millisecond)
 	require.NoError(t, client.TakeError())
 	assert.Equal(t, uint64(1), client.Info().Errors)
@@ -100,21 +100,21 @@ func TestWhatUDPRefuses(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
 	to := netip.MustParseAddrPort("10.0.0.2:53")
-	assert.ErrorIs(t, a.SendUDP(w.now, s, netip.AddrPort{}, nil), stack.ErrNotConnected)
+	assert.ErrorIs(t, a.Datagrams().Send(w.now, s, netip.AddrPort{}, nil), stack.ErrNotConnected)
 	s.SetOptions(udp.Options{DontFragment: true})
-	assert.ErrorIs(t, a.SendUDP(w.now, s, to, make([]byte, 1373)), stack.ErrTooBig)
-	assert.ErrorIs(t, a.SendUDP(w.now, s, to, make([]byte, 70_000)), stack.ErrTooBig)
-	assert.NoError(t, a.SendUDP(w.now, s, to, make([]byte, 1372)), "1400 with both headers")
-	assert.ErrorIs(t, a.SendUDP(w.now, s, netip.MustParseAddrPort("10.0.0.2:0"), nil), udp.ErrAddress)
-	_, err := a.BindUDP(netip.MustParseAddrPort("10.0.0.9:53"))
+	assert.ErrorIs(t, a.Datagrams().Send(w.now, s, to, make([]byte, 1373)), stack.ErrTooBig)
+	assert.ErrorIs(t, a.Datagrams().Send(w.now, s, to, make([]byte, 70_000)), stack.ErrTooBig)
+	assert.NoError(t, a.Datagrams().Send(w.now, s, to, make([]byte, 1372)), "1400 with both headers")
+	assert.ErrorIs(t, a.Datagrams().Send(w.now, s, netip.MustParseAddrPort("10.0.0.2:0"), nil), udp.ErrAddress)
+	_, err := a.Datagrams().Bind(netip.MustParseAddrPort("10.0.0.9:53"))
 	assert.ErrorIs(t, err, stack.ErrNotOurs)
-	_, err = a.DialUDP(netip.MustParseAddrPort("0.0.0.0:53"))
+	_, err = a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("0.0.0.0:53"))
 	assert.ErrorIs(t, err, udp.ErrAddress)
 
 	lone := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.5.0.1/24")}})
 	s = bindUDP(t, lone, "0.0.0.0:53")
-	assert.ErrorIs(t, lone.SendUDP(w.now, s, to, nil), stack.ErrNoRoute)
-	_, err = lone.DialUDP(to)
+	assert.ErrorIs(t, lone.Datagrams().Send(w.now, s, to, nil), stack.ErrNoRoute)
+	_, err = lone.Datagrams().Dial(netip.AddrPort{}, to)
 	assert.ErrorIs(t, err, stack.ErrNoRoute)
 }
 
@@ -126,18 +126,18 @@ func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
 	to := netip.MustParseAddrPort("10.0.0.2:53")
 	n := 0
 	for ; n < 1_000_000; n++ {
-		if err := a.SendUDP(w.now, s, to, make([]byte, 1000)); err != nil {
+		if err := a.Datagrams().Send(w.now, s, to, make([]byte, 1000)); err != nil {
 			assert.ErrorIs(t, err, stack.ErrQueueFull)
 			break
 		}
 	}
 	assert.InDelta(t, (1<<19)/1028, n, 2)
-	assert.False(t, a.Roomy())
+	assert.False(t, a.Datagrams().Roomy())
 	_, err := a.SendTest(w.now, to.Addr(), ip.ProtoTest, []byte("this matters"))
 	assert.NoError(t, err)
 	assert.Empty(t, drops(a, 0))
 	w.run(time.Millisecond)
-	assert.True(t, a.Roomy())
+	assert.True(t, a.Datagrams().Roomy())
 	assert.Equal(t, uint64(256<<10/1016), far.Info().Received)
 	assert.Equal(t, uint64(n)-far.Info().Received, drops(b, 0)["udp receive buffer full"])
 }
@@ -157,14 +157,14 @@ func TestDamagedDatagramsAreCounted(t *testing.T) {
 	arrive(func(b []byte) { b[25] = 3 })
 	assert.Equal(t, map[string]uint64{"bad udp checksum": 1, "bad udp header": 1}, drops(a, 0))
 	w.run(time.Millisecond)
-	assert.Zero(t, a.InterfaceInfos()[0].Out.Packets, "RFC 1122 §4.1.3.4: silently")
+	assert.Zero(t, a.Interfaces().Infos()[0].Out.Packets, "RFC 1122 §4.1.3.4: silently")
 }
 
 func TestUDPSocketsAreListed(t *testing.T) {
 	_, a, _, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
-	k := a.AddUDP(s)
-	list := a.SocketInfos(true, 1)
+	k := a.Sockets().AddUDP(s)
+	list := a.Sockets().Infos(true, 1)
 	require.Len(t, list, 1)
 	assert.Equal(t, "UDP", list[0].State)
 	assert.Equal(t, k, list[0].SID)
@@ -178,11 +178,11 @@ func sends(tb testing.TB, n int) (once func()) {
 		{Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24")},
 	}})
 	require.NoError(tb, err)
-	u, err := s.DialUDP(netip.MustParseAddrPort("10.0.0.2:53"))
+	u, err := s.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.2:53"))
 	require.NoError(tb, err)
 	batch, room, payload := buffer.NewBatch(), []int{0}, make([]byte, n)
 	return func() {
-		if s.SendUDP(1, u, netip.AddrPort{}, payload) != nil {
+		if s.Datagrams().Send(1, u, netip.AddrPort{}, payload) != nil {
 			tb.Fatal("no room")
 		}
 		room[0] = 10

@@ -203,7 +203,7 @@ func (g *game) outcome() *outcome {
 	s := g.line.Stats()
 	o.events, o.packets, o.hash = s.Events, s.Delivered, g.line.Hash()
 	for _, h := range g.line.Hosts() {
-		for i := range h.Stack().InterfaceInfos() {
+		for i := range h.Stack().Interfaces().Infos() {
 			if out := (sim.End{Host: h, Iface: i}).Out(); out != nil {
 				c := out.Counters()
 				o.faults.Add(&c)

@@ -54,7 +54,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	c := &Count{Dialect: dialectName(dialect), Seed: seed}
 	lost, before := w.Now(), w.messages()
 	for router := range 3 {
-		w.hosts[router].Stack().WatchRoutes(func(n rip.Change) {
+		w.hosts[router].Stack().RIP().Watch(func(n rip.Change) {
 			w.watch.hear(router, n)
 			if wireOf(n.Prefix) != stub {
 				return

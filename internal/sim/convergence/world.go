@@ -63,7 +63,7 @@ func build(g graph, dialect rip.Dialect, seed uint64) (*network, error) {
 			return nil, err
 		}
 		w.hosts = append(w.hosts, h)
-		h.Stack().WatchRoutes(func(c rip.Change) { w.watch.hear(r, c) })
+		h.Stack().RIP().Watch(func(c rip.Change) { w.watch.hear(r, c) })
 	}
 	delays := w.Rand("delays")
 	for i, pair := range g.wires {
@@ -158,13 +158,13 @@ func fill(row []uint8, v uint8) {
 }
 
 // effective are the times that the routers keep.
-func (w *network) effective() rip.Timers { return w.hosts[0].Stack().RIP().Timers() }
+func (w *network) effective() rip.Timers { return w.hosts[0].Stack().RIP().Speaker().Timers() }
 
 // messages are RIP's counts of all routers together.
 func (w *network) messages() Messages {
 	var m Messages
 	for _, h := range w.hosts {
-		c := h.Stack().RIP().Counters()
+		c := h.Stack().RIP().Speaker().Counters()
 		m.Requests += c.RequestsOut
 		m.Responses += c.ResponsesOut
 		m.Triggered += c.TriggeredOut

@@ -1,0 +1,230 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/udp"
+)
+
+// Interface is one attachment to a link.
+type Interface struct {
+	Name string
+	Addr netip.Prefix // the node's address and the length of the link's prefix
+	MTU  int          // bytes of IP packet; 0 means DefaultMTU
+	// DefaultMSS has TCP peers there that send no MSS option taken at 536 bytes (RFC 9293 §3.7.1).
+	// Without it they take the MTU, as course nodes do.
+	DefaultMSS bool
+	// Neighbors are the nodes on the link; nil means that nobody knows who is.
+	Neighbors []netip.Addr
+}
+
+// Direction tells a tap which way a packet was going.
+type Direction uint8
+
+// The directions of a packet at an interface.
+const (
+	Inbound Direction = iota
+	Outbound
+)
+
+// Tap sees every packet at the moment it arrives, leaves or is dropped. The
+// pieces are lent for the call. Reason is ip.DropNone for a packet that lives.
+type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pieces [][]byte)
+
+// Interfaces are the node's attachments to links: their addresses, groups and counters.
+type Interfaces struct {
+	list   []iface
+	own    map[ip.Addr]int    // address to interface
+	addrs  addresses          // the same, and the networks, for a quick look
+	groups map[membership]int // joined by others than UDP's sockets
+	udp    *udp.Host
+	in     *incoming
+	tap    Tap
+	one    [1][]byte // for the tap
+}
+
+// iface is the state of one interface.
+type iface struct {
+	Interface
+	addr ip.Addr
+	up   bool
+	loss float64 // share of forwarded packets dropped on the way out, 0..1
+	rx   counters
+	tx   counters
+}
+
+type counters struct {
+	packets, bytes uint64
+	// fragments are those of the packets that were fragments: in, for this node; out,
+	// of larger ones, which are those of fragmented.
+	fragments, fragmented uint64
+	// Received packets that a protocol here has taken, or that were for others and had
+	// a way: each packet is one of them or among the drops.
+	delivered, forwarded uint64
+	drops                ip.Drops
+}
+
+func (c *counters) info() control.Counters {
+	info := control.Counters{
+		Packets: c.packets, Bytes: c.bytes, Delivered: c.delivered, Forwarded: c.forwarded,
+		Fragments: c.fragments, Fragmented: c.fragmented, Drops: []control.Drop{},
+	}
+	for reason, n := range c.drops {
+		if n > 0 {
+			info.Drops = append(info.Drops, control.Drop{
+				Reason: ip.DropReason(reason).String(), Packets: n,
+			})
+		}
+	}
+	return info
+}
+
+// check reports what is wrong with an interface, and gives it the default for a zero.
+func (c *Interface) check() error {
+	if !c.Addr.IsValid() || !c.Addr.Addr().Is4() {
+		return fmt.Errorf("stack: interface %s: address %v is not IPv4", c.Name, c.Addr)
+	}
+	if c.MTU == 0 {
+		c.MTU = DefaultMTU
+	}
+	if c.MTU < ip.MinMTU || c.MTU > ip.MaxPacketLen {
+		return fmt.Errorf("stack: interface %s: MTU %d: want %d to %d", c.Name, c.MTU,
+			ip.MinMTU, ip.MaxPacketLen)
+	}
+	return nil
+}
+
+// set makes the interfaces what the list says; checkWires has found it right.
+func (ifs *Interfaces) set(list []Interface) {
+	ifs.own, ifs.addrs = map[ip.Addr]int{}, addresses{}
+	for i, c := range list {
+		if i == len(ifs.list) {
+			ifs.list = append(ifs.list, iface{})
+		}
+		f := &ifs.list[i]
+		appears := !f.Addr.IsValid() && c.Addr.IsValid()
+		f.Interface = c
+		if !c.Addr.IsValid() {
+			f.addr, f.up = ip.Addr{}, false
+			continue
+		}
+		f.addr, f.up = c.Addr.Addr().As4(), f.up || appears
+		ifs.own[f.addr] = i
+		ifs.addrs.add(f.addr, c.Addr.Bits())
+	}
+}
+
+// checkWires reports what is wrong with interfaces that are to be, with defaults for zeros.
+func (ifs *Interfaces) checkWires(list []Interface) error {
+	if len(list) < len(ifs.list) {
+		return errors.New("stack: interfaces keep their numbers, and there are more")
+	}
+	own := map[netip.Addr]string{}
+	for i := range list {
+		c := &list[i]
+		if !c.Addr.IsValid() {
+			*c = Interface{}
+			continue
+		}
+		if err := c.check(); err != nil {
+			return err
+		}
+		if other, dup := own[c.Addr.Addr()]; dup {
+			return fmt.Errorf("stack: interfaces %s and %s have the same address %v", other, c.Name,
+				c.Addr.Addr())
+		}
+		own[c.Addr.Addr()] = c.Name
+	}
+	if len(own) == 0 {
+		return errors.New("stack: no interfaces")
+	}
+	return nil
+}
+
+// name is an interface's name, empty when there is none of that number.
+func (ifs *Interfaces) name(i int) string {
+	if i < 0 || i >= len(ifs.list) {
+		return ""
+	}
+	return ifs.list[i].Name
+}
+
+// Up reports whether interface i is up.
+func (ifs *Interfaces) Up(i int) bool { return ifs.list[i].up }
+
+// Loss returns the share (0 to 1) of packets that is dropped on the way out of
+// interface i when they are forwarded.
+func (ifs *Interfaces) Loss(i int) float64 { return ifs.list[i].loss }
+
+// Lossy returns how many packets lossyforward has dropped on the way out of interface i.
+func (ifs *Interfaces) Lossy(i int) uint64 { return ifs.list[i].tx.drops[ip.DropLossy] }
+
+// ClearCounters sets what interface i has counted to zero.
+func (ifs *Interfaces) ClearCounters(i int) {
+	f := &ifs.list[i]
+	f.rx, f.tx = counters{}, counters{}
+}
+
+// Owns returns the interface that has the address.
+func (ifs *Interfaces) Owns(a ip.Addr) (int, bool) {
+	i, ok := ifs.own[a]
+	return i, ok
+}
+
+// Infos returns every interface as an operator sees it, but for what
+// only its device knows.
+func (ifs *Interfaces) Infos() []control.Interface {
+	list := make([]control.Interface, 0, len(ifs.list))
+	for i := range ifs.list {
+		f := &ifs.list[i]
+		if !f.Addr.IsValid() {
+			continue // it is no more
+		}
+		list = append(list, control.Interface{
+			Index: i, Name: f.Name, Addr: f.Addr, Up: f.up, MTU: f.MTU,
+			LossPercent: f.loss * 100, In: f.rx.info(), Out: f.tx.info(),
+		})
+	}
+	return list
+}
+
+// drop counts a packet that dies at interface i and shows it to the tap.
+func (ifs *Interfaces) drop(
+	now clock.Time, i int, dir Direction, reason ip.DropReason, pieces [][]byte,
+) {
+	c := &ifs.list[i].rx
+	if dir == Outbound {
+		c = &ifs.list[i].tx
+	}
+	c.drops[reason]++
+	if ifs.tap != nil {
+		ifs.tap(now, i, dir, reason, pieces)
+	}
+}
+
+// dropOne is drop for a packet that is one piece.
+func (ifs *Interfaces) dropOne(
+	now clock.Time, i int, dir Direction, reason ip.DropReason, b []byte,
+) {
+	ifs.one[0] = b
+	ifs.drop(now, i, dir, reason, ifs.one[:])
+}
+
+// show shows the tap, which there must be, a packet that is one piece.
+func (ifs *Interfaces) show(now clock.Time, i int, dir Direction, b []byte) {
+	ifs.one[0] = b
+	ifs.tap(now, i, dir, ip.DropNone, ifs.one[:])
+}
+
+// showLast shows the tap, which there must be, the last packet of a batch.
+func (ifs *Interfaces) showLast(now clock.Time, i int, b *buffer.Batch) {
+	trains := b.Trains()
+	last := &trains[len(trains)-1]
+	ifs.tap(now, i, Outbound, ip.DropNone, last.Packet(last.Count-1))
+}
