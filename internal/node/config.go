@@ -61,7 +61,7 @@ type Config struct {
 	// packet; nil: nobody. The loop calls them, or a Write or Read that has its turn: they are
 	// quick, wait for no lock that a caller of these may hold, and call nothing of the node but
 	// Wall.
-	Sampled func(sid int, s *tcp.Sample)
+	Sampled func(sid int, s *tcp.Info)
 	Tap     stack.Tap
 
 	waiter waiterKind // tests choose; zero: the platform's best

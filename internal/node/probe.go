@@ -176,7 +176,7 @@ func (c *Conn) reprobe() {
 }
 
 // sampled passes a sample on to all who look. The loop's.
-func (c *Conn) sampled(s *tcp.Sample) {
+func (c *Conn) sampled(s *tcp.Info) {
 	if c.node.sampler != nil {
 		c.node.record(c.sid, s)
 	}
@@ -195,10 +195,10 @@ func (c *Conn) sampled(s *tcp.Sample) {
 		Time: c.node.Wall(s.Time), State: stack.StateName(s.State),
 		CAState: s.Recovery,
 		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
-		NotSentBytes: s.UnsentBytes, Unread: s.RxUnread,
-		RTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
+		NotSentBytes: s.NotSent, Unread: s.Unread,
+		RTT: s.RTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
 		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
-		DeliveredBytes: s.Delivered, DeliveryRate: uint64(s.DeliveryRate) * 8,
+		DeliveredBytes: s.DeliveredBytes, DeliveryRate: uint64(s.DeliveryRate) * 8,
 		TotalRetrans: s.Retransmits, TotalRTO: s.Timeouts,
 		TailProbes: s.TailProbes,
 		Limited:    s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
@@ -221,13 +221,13 @@ func (c *Conn) endProbe() {
 
 // watching is somebody who looks at a connection's samples. The loop calls its functions.
 type watching struct {
-	show  func(*tcp.Sample)
+	show  func(*tcp.Info)
 	ended func()
 }
 
 // WatchSamples has the loop call show with each sample until stop is called or the connection is
 // gone, and then ended, once.
-func (c *Conn) WatchSamples(show func(*tcp.Sample), ended func()) (stop func(), err error) {
+func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), err error) {
 	w := &watching{show, ended}
 	err = c.node.Call(func(*stack.Stack, clock.Time) error {
 		if c.gone {

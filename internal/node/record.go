@@ -104,7 +104,7 @@ func (n *Node) closeRecords() error {
 }
 
 // record writes down a connection's sample. The loop's.
-func (n *Node) record(sid int, p *tcp.Sample) {
+func (n *Node) record(sid int, p *tcp.Info) {
 	n.wrote(p.Time)
 	n.sampler.add(sid, p)
 }

@@ -27,7 +27,7 @@ func TestASlowDiskHoldsUpNobody(t *testing.T) {
 	s.start(pipe)
 	const rows = 200_000 // some 20 MB
 	for range rows {
-		s.add(1, &tcp.Sample{})
+		s.add(1, &tcp.Info{})
 	}
 	require.Positive(t, s.missed)
 

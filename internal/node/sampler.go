@@ -93,7 +93,7 @@ func (s *sampler) hand() bool {
 }
 
 // add writes down a sample. The loop's.
-func (s *sampler) add(sid int, p *tcp.Sample) {
+func (s *sampler) add(sid int, p *tcp.Info) {
 	if len(s.rows) >= sampleBytes && !s.hand() {
 		s.missed++
 		return
@@ -123,7 +123,7 @@ const sampleHeader = "seconds,sid,state,cwnd,ssthresh,rtt_ms,rttvar_ms,rto_ms,mi
 	"in_flight,acked,sent,retrans,rtos,tlps,limited\n"
 
 // appendSample appends one row of a probe file.
-func appendSample(row []byte, sid int, p *tcp.Sample) []byte {
+func appendSample(row []byte, sid int, p *tcp.Info) []byte {
 	ms := func(d int64) { row = strconv.AppendFloat(row, float64(d)/1e6, 'f', 4, 64) }
 	num := func(v uint64) { row = strconv.AppendUint(row, v, 10) }
 	comma := func() { row = append(row, ',') }
@@ -136,7 +136,7 @@ func appendSample(row []byte, sid int, p *tcp.Sample) []byte {
 	num(uint64(p.Cwnd))
 	comma()
 	num(uint64(p.Ssthresh))
-	for _, d := range []int64{int64(p.SRTT), int64(p.RTTVar), int64(p.RTO), int64(p.MinRTT)} {
+	for _, d := range []int64{int64(p.RTT), int64(p.RTTVar), int64(p.RTO), int64(p.MinRTT)} {
 		comma()
 		ms(d)
 	}

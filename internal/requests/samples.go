@@ -58,7 +58,7 @@ type sampling struct {
 }
 
 // note tells of a sample if it is time, or if something has happened.
-func (w *sampling) note(s *tcp.Sample) {
+func (w *sampling) note(s *tcp.Info) {
 	if w.at != clock.Never && s.Time < w.at.Add(w.every) && w.last.Recovery == s.Recovery &&
 		w.last.Retransmits == s.Retransmits && w.last.Timeouts == s.Timeouts &&
 		w.last.State == stack.StateName(s.State) {
@@ -71,13 +71,13 @@ func (w *sampling) note(s *tcp.Sample) {
 		Congestion: s.Congestion, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, Pipe: s.Pipe,
 		SendWindow: s.SendWindow, RecvWindow: s.RecvWindow, MSS: s.SendMSS,
 		RoundTrips: control.RoundTrips{
-			RTT: s.SRTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
+			RTT: s.RTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
 		},
 		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
 		DeliveryRate: uint64(s.DeliveryRate) * 8, PacingRate: uint64(s.PacingRate) * 8,
 		Retransmits: s.Retransmits, Timeouts: s.Timeouts, TailProbes: s.TailProbes,
 		Limited: s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
-		NotSent: s.UnsentBytes, Unread: s.RxUnread, Missed: w.gap,
+		NotSent: s.NotSent, Unread: s.Unread, Missed: w.gap,
 	}
 	if w.found.add(w.last) {
 		w.gap = 0

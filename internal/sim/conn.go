@@ -41,7 +41,7 @@ func (c *Conn) TCP() *tcp.Conn { return c.tcp }
 
 // SetProbe has f called with a sample of the connection's state whenever that changes:
 // see tcp.Conn's. An application that sets it in its first turn misses nothing.
-func (c *Conn) SetProbe(f func(*tcp.Sample)) { c.tcp.SetProbe(f) }
+func (c *Conn) SetProbe(f func(*tcp.Info)) { c.tcp.SetProbe(f) }
 
 // Host returns the host that the connection is on.
 func (c *Conn) Host() *Host { return c.host }

@@ -80,13 +80,13 @@ func TestALogTellsWhereTwoRunsPart(t *testing.T) {
 // sampled has its connection sampled from its first turn.
 type sampled struct {
 	sim.Bulk
-	got []tcp.Sample
+	got []tcp.Info
 }
 
 func (s *sampled) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	if s.got == nil {
-		s.got = []tcp.Sample{}
-		c.SetProbe(func(p *tcp.Sample) { s.got = append(s.got, *p) })
+		s.got = []tcp.Info{}
+		c.SetProbe(func(p *tcp.Info) { s.got = append(s.got, *p) })
 	}
 	s.Bulk.Turn(now, c, e)
 }
@@ -102,7 +102,7 @@ func TestSamplesOfAConnection(t *testing.T) {
 
 	require.Greater(t, len(left.got), 500)
 	seen := map[string]bool{}
-	var last tcp.Sample
+	var last tcp.Info
 	for i := range left.got {
 		s := &left.got[i]
 		require.GreaterOrEqual(t, s.Time, last.Time)

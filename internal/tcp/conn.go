@@ -30,7 +30,7 @@ type Conn struct {
 	stats  stats
 	limit  limited
 	stamps stamps
-	probe  func(*Sample)
+	probe  func(*Info)
 	links  links
 }
 

@@ -39,7 +39,7 @@ type Host struct {
 	ports      ports
 	isn        sequences
 
-	shot Sample
+	shot Info // scratch of SetProbe's
 }
 
 // Event is a set of things that happened to a connection or listener since the

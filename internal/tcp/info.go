@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // Info is a snapshot of a connection: what Linux's struct tcp_info holds, under
@@ -12,15 +13,14 @@ import (
 // it counts micro- or milliseconds. What it has of fast open, of MPTCP and of
 // rehashing has no meaning here.
 type Info struct {
+	Time       clock.Time // when it was so
 	State      State
 	Recovery   string // ca_state: open, recovery or loss
 	Congestion string // TCP_CONGESTION
 	Strategy   string // of loss recovery: gbn, newreno, sack, rack
 	// options: SACK, WindowScale, Timestamps and ECN were negotiated; Plain says that nothing was.
 	SACK, WindowScale, Timestamps, ECN, Plain bool
-	// ECNMarks counts the segments that arrived marked, ECNEchoes the reductions for echoes of
-	// the peer's (delivered_ce, as far as RFC 3168 tells).
-	ECNMarks, ECNEchoes uint64
+	ECNMarks                                  uint64 // segments that arrived marked (delivered_ce)
 
 	SendScale, RecvScale     uint8 // snd_wscale, rcv_wscale
 	RTO, RTT, RTTVar, MinRTT time.Duration
@@ -49,20 +49,17 @@ type Info struct {
 
 	BytesSent, BytesAcked, BytesRetrans, BytesReceived uint64
 	SegsOut, SegsIn, DataSegsOut, DataSegsIn           uint64
-	Delivered                                          uint64 // segments
-	DeliveryRate, PacingRate                           int64  // bytes a second
+	Delivered, DeliveredBytes                          uint64 // Delivered is in segments
+	RTTSamples                                         uint64 // measurements of the round trip
+	DeliveryRate, PacingRate                           int64  // bytes a second; 0: no pacing
 	PipeACK                                            int    // RFC 7661 §4.2, bytes; 0: undefined
 	AppLimited                                         bool   // delivery_rate_app_limited
-	Retransmits                                        uint64 // total_retrans
-	LostRetransmits, FastRecoveries                    uint64
-	Undone                                             uint64        // spurious recoveries
-	Timeouts, TailProbes, WindowProbes                 uint64        // total_rto, …
-	TimeoutEpisodes                                    uint64        // total_rto_recoveries
-	TimeoutTime                                        time.Duration // total_rto_time
-	DSACKs, DupAcks, ReorderSeen                       uint64        // dsack_dups, …, reord_seen
-	Retries                                            int           // since the last answer
-	Backoff                                            int           // doublings of the time-out
-	Probes                                             int           // window probes unanswered
+	Counts
+	TimeoutEpisodes uint64        // total_rto_recoveries
+	TimeoutTime     time.Duration // total_rto_time
+	Retries         int           // since the last answer
+	Backoff         int           // doublings of the time-out
+	Probes          int           // window probes unanswered
 
 	Limited      Limit
 	LimitedSince clock.Time
@@ -73,59 +70,70 @@ type Info struct {
 	LastSent, LastReceived, LastAck clock.Time
 }
 
-// Info returns the connection's state.
+// Counts are events of a connection, under Linux's names where they differ.
+type Counts struct {
+	Retransmits, Timeouts    uint64 // total_retrans, total_rto
+	TailProbes, WindowProbes uint64
+	LostRetransmits          uint64
+	FastRecoveries           uint64
+	Undone                   uint64 // spurious recoveries
+	DupAcks, DSACKs          uint64 // DSACKs: dsack_dups
+	ReorderSeen              uint64
+	ECNEchoes                uint64 // reductions for marks that the peer told of
+}
+
+// Info returns the connection's state. One that has not sent anything yet has no congestion
+// controller: it shows the initial window (RFC 5681 §3.1).
 func (c *Conn) Info() Info {
 	if c.rests() {
 		c.busy()
 		defer c.rest()
 	}
-	s, b, r := &c.stats, &c.rec.lasting, &c.rcv
-	i := Info{
-		State: c.State(), Recovery: recoveryNames[c.rec.ep.kind], Congestion: c.rec.cc.name,
-		Strategy: c.rec.how.name,
-		SACK:     c.rcv.sack, WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
-		ECN: c.has(flagECN), Plain: c.has(flagPlain),
-		ECNMarks: r.marks, ECNEchoes: c.rec.lasting.counts.ECNEchoes,
+	var i Info
+	c.fill(&i)
+	if c.rec.cc.Controller == nil && c.state.synchronized() {
+		cfg := c.rec.complete(congestion.Config{})
+		i.Cwnd, i.Ssthresh = cfg.InitialWindow, cfg.MaxWindow
+	}
+	return i
+}
+
+// fill writes the connection's state into i.
+func (c *Conn) fill(i *Info) {
+	s, v, r, q := &c.stats, &c.rec, &c.rcv, &c.rec.sent
+	*i = Info{
+		Time: c.host.now, State: c.State(), Recovery: recoveryNames[v.ep.kind],
+		Congestion: v.cc.name, Strategy: v.how.name,
+		SACK: r.sack, WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
+		ECN: c.has(flagECN), Plain: c.has(flagPlain), ECNMarks: r.marks,
 		SendScale: c.snd.scale, RecvScale: r.scale,
-		RTO: c.rec.timeout(), RTT: c.rec.rtt.srtt, RTTVar: c.rec.rtt.rttvar,
-		MinRTT: c.rec.rtt.lowest(), LatestRTT: c.rec.rtt.latest, ATO: c.host.cfg.DelayedAck,
+		RTO: v.timeout(), RTT: v.rtt.srtt, RTTVar: v.rtt.rttvar, MinRTT: v.rtt.lowest(),
+		LatestRTT: v.rtt.latest, RTTSamples: v.rtt.samples, ATO: c.host.cfg.DelayedAck,
 		SendMSS: c.snd.mss, RecvMSS: r.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
-		SendWindow: c.snd.wnd, RecvWindow: r.window(),
-		Pipe: c.rec.pipe(),
-		Una:  streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
+		SendWindow: c.snd.wnd, RecvWindow: r.window(), Pipe: v.pipe(),
+		Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
 		RcvNxt:  streamed(r.nxt, r.irs),
-		Unacked: c.rec.sent.len(), Sacked: c.rec.sent.count[sacked], Lost: c.rec.sent.count[lost],
-		Retrans: c.rec.sent.again,
-		Unread:  r.rx.Len(), OutOfOrder: r.reassembly.ooo.Len(), OutOfOrderSegs: r.early,
+		Unacked: q.len(), Sacked: q.count[sacked], Lost: q.count[lost], Retrans: q.again,
+		NotSent: c.snd.tx.Len(), Unread: r.rx.Len(),
+		OutOfOrder: r.reassembly.ooo.Len(), OutOfOrderSegs: r.early,
 		SendBuffer: c.snd.tx.Limit(), RecvBuffer: r.tune.size, RecvSpace: r.tune.copied,
-		RecvRTT:     r.tune.rtt,
-		UserTimeout: c.wait.limit,
-		BytesSent:   s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: b.bytesRetrans,
+		RecvRTT: r.tune.rtt, UserTimeout: c.wait.limit,
+		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: v.lasting.bytesRetrans,
 		BytesReceived: r.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
-		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Delivered: c.rec.segments,
-		DeliveryRate: c.rec.rate, AppLimited: c.rec.is.rateLimited,
-		Retransmits: b.counts.Retransmits, LostRetransmits: b.counts.LostRetransmits,
-		FastRecoveries: b.counts.FastRecoveries, Undone: b.counts.Undone,
-		Timeouts: b.counts.Timeouts, TailProbes: b.counts.TailProbes,
-		WindowProbes:    b.counts.WindowProbes,
-		TimeoutEpisodes: b.spells.count, TimeoutTime: b.spells.total,
-		DSACKs: b.counts.DSACKs, DupAcks: b.counts.DupAcks, ReorderSeen: b.counts.ReorderSeen,
-		Retries: int(c.rec.retries), Backoff: int(c.rec.backoff), Probes: int(c.snd.probes),
+		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn,
+		Delivered: v.segments, DeliveredBytes: q.delivered,
+		DeliveryRate: v.rate, AppLimited: v.is.rateLimited, Counts: v.lasting.counts,
+		TimeoutEpisodes: v.lasting.spells.count, TimeoutTime: v.lasting.spells.total,
+		Retries: int(v.retries), Backoff: int(v.backoff), Probes: int(c.snd.probes),
 		Limited: c.limit.by, LimitedSince: c.limit.since,
-		LastSent: c.rec.lastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
+		LastSent: v.lastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
 	}
 	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.limit.times(c.host.now)
-	if c.rec.cc.Controller == nil && c.state.synchronized() {
-		c.rec.begin(c.congestionConfig()) // who looks on sees its window before it is used
-	}
-	if c.rec.cc.Controller != nil {
-		i.PipeACK = max(c.rec.rounds.window.bins[0], c.rec.rounds.window.bins[1])
-		i.Cwnd, i.Ssthresh, i.PacingRate = c.rec.cc.Cwnd(), c.rec.cc.Ssthresh(), c.rec.pacingRate()
+	if v.cc.Controller != nil {
+		i.PipeACK = max(v.rounds.window.bins[0], v.rounds.window.bins[1])
+		i.Cwnd, i.Ssthresh, i.PacingRate = v.cc.Cwnd(), v.cc.Ssthresh(), v.pacingRate()
 	}
 	if c.state.synchronized() {
 		i.NotSent = c.snd.unsent()
-	} else {
-		i.NotSent = c.snd.tx.Len()
 	}
-	return i
 }

@@ -35,7 +35,7 @@ func TestSquareRootLaw(t *testing.T) {
 			return true
 		}
 		begin, last, cwnd, area := w.now.Add(3*time.Second), clock.Never, 0, 0.0
-		a.SetProbe(func(p *Sample) {
+		a.SetProbe(func(p *Info) {
 			if last != clock.Never && p.Time > begin {
 				area += float64(cwnd) * p.Time.Sub(last).Seconds()
 			}

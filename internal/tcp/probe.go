@@ -95,121 +95,32 @@ func (c *Conn) limitBy(now clock.Time, by Limit) {
 	}
 }
 
-// Sample is a connection's state at one instant, for graphs: what ss -ti prints, and
-// more.
-type Sample struct {
-	Time                   clock.Time
-	State                  State
-	Congestion             string // the algorithm's name
-	Cwnd, Ssthresh         int    // bytes; a zero Ssthresh means none
-	Pipe                   int    // bytes in flight
-	SendWindow, RecvWindow int
-	SendMSS                int
-	Una, Nxt               uint64 // stream offsets: acknowledged, sent
-	RcvNxt                 uint64 // stream offset received in order
-	Delivered              uint64 // bytes
-	Recovery               string // open, recovery, loss
-	Strategy               string // of loss recovery: gbn, newreno, sack, rack
-	Timing
-	Rates
-	Flight
-	Traffic
-	Counts
-	Limited               Limit
-	LimitedSince          clock.Time
-	UnsentBytes, RxUnread int
-}
-
-// Timing is what a Sample says of round trips.
-type Timing struct {
-	SRTT, RTTVar, MinRTT time.Duration
-	LatestRTT, RTO       time.Duration
-}
-
-// Rates are a Sample's, in bytes a second.
-type Rates struct {
-	DeliveryRate, PacingRate int64 // a zero PacingRate: not paced
-	AppLimited               bool  // DeliveryRate was the application's, not the path's
-}
-
-// Flight is what is outstanding at a Sample, in segments. Retrans are those in flight that
-// were sent again.
-type Flight struct{ Unacked, Sacked, Lost, Retrans int }
-
-// Traffic is what a connection had sent and received by a Sample.
-type Traffic struct {
-	BytesSent, BytesAcked, BytesRetrans, BytesReceived uint64
-	SegsOut, SegsIn, DataSegsOut, DataSegsIn           uint64
-	DeliveredSegs                                      uint64
-}
-
-// Counts are a connection's events up to a Sample.
-type Counts struct {
-	Retransmits, Timeouts    uint64
-	TailProbes, WindowProbes uint64
-	LostRetransmits          uint64
-	FastRecoveries           uint64
-	Undone                   uint64 // spurious recoveries
-	DupAcks, DSACKs          uint64
-	ReorderSeen              uint64
-	ECNEchoes                uint64 // reductions for marks that the peer told of
-	RTTSamples               uint64 // measurements of the round trip
-}
-
-// SetProbe streams a sample to f at every acknowledgment that changes anything,
+// SetProbe streams the connection's state to f at every acknowledgment that changes anything,
 // whenever text was sent, at every change of the state and of what limits the sender,
 // at time-outs, at probes of the tail and of the window as they are sent, and as the
-// sender begins, ends or takes back a recovery or answers a mark. The sample is lent for
+// sender begins, ends or takes back a recovery or answers a mark. The Info is lent for
 // the call, in which f calls nothing of the connection. Nil stops it.
-func (c *Conn) SetProbe(f func(*Sample)) {
+func (c *Conn) SetProbe(f func(*Info)) {
 	c.probe, c.rec.changed = f, nil
 	if f != nil {
 		c.rec.changed = c.sample
 	}
 }
 
+// sample tells whoever listens.
 func (c *Conn) sample(now clock.Time) {
 	if c.probe == nil {
 		return
 	}
 	c.busy()
 	if c.rec.cc.Controller == nil && c.state.synchronized() {
-		c.rec.begin(c.congestionConfig()) // who looks on sees its window before it is used
+		c.rec.begin(c.congestionConfig()) // its window is shown before it is used
 	}
-	s := &c.host.shot
-	*s = Sample{
-		Time: now, State: c.state, Congestion: c.rec.cc.name,
-		Pipe: c.rec.pipe(), SendWindow: c.snd.wnd, RecvWindow: c.rcv.window(),
-		SendMSS: c.snd.mss,
-		Una:     streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
-		RcvNxt: streamed(c.rcv.nxt, c.rcv.irs), Delivered: c.rec.sent.delivered,
-		Strategy: c.rec.how.name, Recovery: recoveryNames[c.rec.ep.kind],
-		Timing: Timing{
-			SRTT: c.rec.rtt.srtt, RTTVar: c.rec.rtt.rttvar, MinRTT: c.rec.rtt.lowest(),
-			LatestRTT: c.rec.rtt.latest,
-			RTO:       c.rec.timeout(),
-		},
-		Rates: Rates{DeliveryRate: c.rec.rate, AppLimited: c.rec.is.rateLimited},
-		Flight: Flight{
-			Unacked: c.rec.sent.len(), Sacked: c.rec.sent.count[sacked],
-			Lost: c.rec.sent.count[lost], Retrans: c.rec.sent.again,
-		},
-		Traffic: c.traffic(), Counts: c.rec.lasting.counts,
-		Limited: c.limit.by, LimitedSince: c.limit.since, RxUnread: c.rcv.rx.Len(),
+	i := &c.host.shot
+	c.fill(i)
+	i.Time, i.State = now, c.state
+	if c.rec.cc.Controller == nil {
+		i.NotSent = 0
 	}
-	s.RTTSamples = c.rec.rtt.samples
-	if c.rec.cc.Controller != nil {
-		s.Cwnd, s.Ssthresh, s.PacingRate = c.rec.cc.Cwnd(), c.rec.cc.Ssthresh(), c.rec.pacingRate()
-		s.UnsentBytes = c.snd.unsent()
-	}
-	c.probe(s)
-}
-
-func (c *Conn) traffic() Traffic {
-	s := &c.stats
-	return Traffic{
-		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: c.rec.lasting.bytesRetrans,
-		BytesReceived: c.rcv.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
-		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, DeliveredSegs: c.rec.segments,
-	}
+	c.probe(i)
 }

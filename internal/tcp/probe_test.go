@@ -9,9 +9,9 @@ import (
 )
 
 // listenTo collects a connection's samples.
-func listenTo(c *Conn) *[]Sample {
-	got := &[]Sample{}
-	c.SetProbe(func(p *Sample) { *got = append(*got, *p) })
+func listenTo(c *Conn) *[]Info {
+	got := &[]Info{}
+	c.SetProbe(func(p *Info) { *got = append(*got, *p) })
 	return got
 }
 
@@ -98,7 +98,7 @@ func TestSamplePerLimit(t *testing.T) {
 func TestProbeAllocatesNothing(t *testing.T) {
 	p := newPipe(t, Config{})
 	samples := 0
-	p.a.SetProbe(func(*Sample) { samples++ })
+	p.a.SetProbe(func(*Info) { samples++ })
 	p.move(8 << 20)
 	require.Zero(t, testing.AllocsPerRun(20, func() { p.move(1 << 20) }))
 	require.Positive(t, samples)

@@ -393,8 +393,8 @@ func TestCwndGrowsOnlyWhenUsed(t *testing.T) {
 
 func TestProbeAndInfo(t *testing.T) {
 	s := opened(t, Config{})
-	var got []Sample
-	s.c.SetProbe(func(p *Sample) { got = append(got, *p) })
+	var got []Info
+	s.c.SetProbe(func(p *Info) { got = append(got, *p) })
 	s.write(5000)
 	s.collect()
 	s.out = nil
@@ -403,7 +403,7 @@ func TestProbeAndInfo(t *testing.T) {
 	require.NotEmpty(t, got)
 	last := got[len(got)-1]
 	assert.Equal(t, uint64(5000), last.Una)
-	assert.Equal(t, uint64(5000), last.Delivered)
+	assert.Equal(t, uint64(5000), last.DeliveredBytes)
 	assert.Equal(t, s.now, last.Time)
 	assert.Equal(t, "open", last.Recovery)
 	assert.InDelta(t, 500000, last.DeliveryRate, 1, "5000 bytes in 10 ms")

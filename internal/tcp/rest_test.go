@@ -50,6 +50,7 @@ func TestAFreshConnectionRests(t *testing.T) {
 		assert.Nil(t, c.rec.cc.Controller)
 		assert.Positive(t, c.Info().Cwnd, "but it says what it will begin with")
 		assert.True(t, rests(c), "and rests on when it was looked at")
+		assert.Nil(t, c.rec.cc.Controller, "without a controller")
 	}
 }
 
@@ -68,7 +69,7 @@ func TestASilentConnectionRests(t *testing.T) {
 		assert.Equal(t, clock.Never, c.deadline())
 	}
 	after := p.a.Info()
-	after.LimitedSince, after.Limited = before.LimitedSince, before.Limited
+	after.Time, after.LimitedSince, after.Limited = before.Time, before.LimitedSince, before.Limited
 	after.BusyTime, before.BusyTime = 0, 0
 	after.PipeACK, before.PipeACK = 0, 0 // RFC 7661 §4.2: nothing was delivered lately
 	assert.Equal(t, before, after)
@@ -147,7 +148,7 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 		"tell":     func(c *Conn) { c.TellUserTimeout(true) },
 		"keep":     func(c *Conn) { c.SetKeepalive(p.now, Keepalive{Idle: time.Second, Count: 1}) },
 		"cork":     func(c *Conn) { c.SetCork(true); c.SetCork(false); c.SetNoDelay(true) },
-		"probe":    func(c *Conn) { c.SetProbe(func(*Sample) {}) },
+		"probe":    func(c *Conn) { c.SetProbe(func(*Info) {}) },
 	} {
 		p.silence(2 * time.Second)
 		require.True(t, rests(p.a), name)

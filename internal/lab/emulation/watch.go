@@ -22,7 +22,7 @@ import (
 type watch struct {
 	// The loop's until the node is closed.
 	view simulation.View
-	last tcp.Sample
+	last tcp.Info
 	warm bool // the warm-up is over for the view
 	tape *simulation.FlowTape
 	sent atomic.Uint64 // offset of the stream's next byte to be sent
@@ -75,7 +75,7 @@ func (e *End) instant(d time.Duration) clock.Time {
 }
 
 // sampled sees a sample of one of the sender's connections. The loop's.
-func (e *End) sampled(conn int, s *tcp.Sample) {
+func (e *End) sampled(conn int, s *tcp.Info) {
 	if e.Origin.IsZero() {
 		return
 	}

@@ -109,7 +109,7 @@ func (f *flow) beginTCP() error {
 // sends takes the connection that the data is sent on.
 func (f *flow) sends(c *sim.Conn) {
 	f.tx = c
-	c.TCP().SetProbe(func(s *tcp.Sample) {
+	c.TCP().SetProbe(func(s *tcp.Info) {
 		fresh := f.view.Sampled(0, s)
 		if f.tape != nil {
 			f.tape.Sample(f.run.since(s.Time), s, fresh)
@@ -121,7 +121,7 @@ func (f *flow) sends(c *sim.Conn) {
 func (f *flow) watch(c *sim.Conn) {
 	conn := f.watched
 	f.watched++
-	c.SetProbe(func(s *tcp.Sample) { f.view.Sampled(conn, s) })
+	c.SetProbe(func(s *tcp.Info) { f.view.Sampled(conn, s) })
 }
 
 // took takes note of data that the receiving application got.

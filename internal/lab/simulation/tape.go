@@ -63,11 +63,11 @@ func (f *FlowTape) place() uint64 {
 
 // Sample records a sample of the sender's TCP; fresh says that it has a measurement of the round
 // trip that no other had.
-func (f *FlowTape) Sample(at time.Duration, s *tcp.Sample, fresh bool) {
+func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
 	f.SendMSS(s.SendMSS)
 	r := &f.sample
 	*r = result.Sample{
-		At: at, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, SRTT: s.SRTT, RTTVar: s.RTTVar,
+		At: at, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, SRTT: s.RTT, RTTVar: s.RTTVar,
 		MinRTT: s.MinRTT, RTO: s.RTO, Unacked: int(s.Nxt - s.Una), InFlight: s.Pipe,
 		Sacked: s.Sacked, Lost: s.Lost, Retrans: s.Retrans, SendWindow: s.SendWindow,
 		BytesAcked: s.BytesAcked, BytesSent: s.BytesSent,

@@ -25,7 +25,7 @@ type View struct {
 
 // Sampled takes a sample of a connection of the sender's and reports whether it has a measurement
 // of the round trip that no other had. Connections are told apart by numbers.
-func (v *View) Sampled(conn int, s *tcp.Sample) (fresh bool) {
+func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
 	if conn != v.conn {
 		v.turn(conn)
 	}

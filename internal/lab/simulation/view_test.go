@@ -17,9 +17,9 @@ import (
 func TestAViewOfSeveralConnections(t *testing.T) {
 	var v simulation.View
 	sample := func(conn int, at clock.Time, count uint64, rtt time.Duration) bool {
-		return v.Sampled(conn, &tcp.Sample{
+		return v.Sampled(conn, &tcp.Info{
 			Time: at, Cwnd: 1000 * conn,
-			Counts: tcp.Counts{RTTSamples: count}, Timing: tcp.Timing{LatestRTT: rtt},
+			RTTSamples: count, LatestRTT: rtt,
 		})
 	}
 	assert.True(t, sample(7, 1, 1, 10*time.Millisecond))
