@@ -76,3 +76,8 @@ func (c *Conn) acknowledge(ack uint64, r *round) {
 		c.raise(Writable)
 	}
 }
+
+// echoed reports whether a segment says that one of ours was marked.
+func (c *Conn) echoed(s *Segment) bool {
+	return c.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
+}

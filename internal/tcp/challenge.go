@@ -96,3 +96,40 @@ func (c *Conn) mayRepeat(now clock.Time) bool {
 	c.answers.oowAt = now
 	return true
 }
+
+// checkStamp is what RFC 7323 adds to the first step of SEGMENT ARRIVES.
+func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
+	switch {
+	case !c.has(flagStamps) || s.Flags.Has(RST):
+		return true // RFC 7323 §5.2: PAWS is not for resets
+	case s.Flags.Has(SYN) && (c.state.synchronized() || !s.Options.HasTimestamps):
+		return true // of another incarnation, which is asked to prove itself
+	case !s.Options.HasTimestamps:
+		// RFC 7323 §3.2: a non-RST segment without the option SHOULD be dropped silently.
+		c.host.drop(DropNoStamp)
+		return false
+	case !c.stamps.old(now, s.Options.TSVal):
+		return true
+	}
+	// RFC 7323 §5.3 R1: not acceptable, so acknowledged and dropped.
+	c.host.drop(DropOldStamp)
+	if s.Len == 0 {
+		c.offWindowACK(now)
+		return false
+	}
+	c.rcv.reportDuplicate(seq, min(seq+s.space(), c.rcv.nxt))
+	c.rcv.ackOutOfOrder(s)
+	return false
+}
+
+// takeStamp remembers the stamp to echo: RFC 7323 §4.3 (2), that of a segment
+// which begins at or before what was acknowledged last, so that a delayed
+// acknowledgment echoes the first segment it is for, and a gap does not count
+// as the path's delay.
+func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
+	if !c.has(flagStamps) || !s.Options.HasTimestamps || seq > c.stamps.lastAck ||
+		c.stamps.old(now, s.Options.TSVal) {
+		return
+	}
+	c.stamps.recent, c.stamps.recentAt = s.Options.TSVal, now
+}

@@ -14,30 +14,28 @@ type Conn struct {
 	// Owner is the owner's to use.
 	Owner any
 
-	host  *Host
-	tuple Tuple
-	path  pathMTU
-	state State
-	flags connFlags
-	outcome
-
-	snd     sender
-	rcv     receiver
-	rec     recovery
-	timers  timers
-	answers *answers // to what deserves few; nil: none was given
-	wishes
-	stats  stats
-	limit  limited
-	stamps stamps
-	probe  func(*Info)
-	links  links
-}
-
-// outcome is how a connection ends.
-type outcome struct {
+	host   *Host
+	tuple  Tuple
+	path   pathMTU
+	state  State
+	flags  connFlags
 	err    error     // why it closed, nil for an orderly close; with flagSoft, a doubt
 	parked *timeWait // what is left of it in TIME-WAIT
+
+	snd      sender
+	rcv      receiver
+	rec      recovery
+	timers   timers
+	answers  *answers   // to what deserves few; nil: none was given
+	keep     *keepalive // nil: it never asks
+	wait     userTimeout
+	maxSeg   int   // what the user allows; zero: anything
+	tos, ttl uint8 // ttl zero: the stack's
+	stats    stats
+	limit    limited
+	stamps   stamps
+	probe    func(*Info)
+	links    links
 }
 
 // connFlags are a connection's yes-or-no facts.

@@ -6,14 +6,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// folds reports whether all that the connection does is to wait for the acknowledgment of its
-// SYN-ACK, for a listener. One that somebody watches stays as it is.
-func (c *Conn) folds() bool {
-	return c.has(flagHalfOpen) && c.state == StateSynReceived && !c.has(flagSynDue) &&
-		c.rcv.ack.owed == 0 && c.rec.at.rto != clock.Never && c.path.Outlet >= 0 &&
-		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
-}
-
 // fold makes a half-open connection small.
 func (h *Host) fold(c *Conn) {
 	o := &halfOpen{
@@ -153,4 +145,16 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 			}
 		}
 	}
+}
+
+// Find returns the connection with these ends, nil if there is none or it is in TIME-WAIT. Of one
+// that is half-open it is a likeness: to be looked at, and now.
+func (h *Host) Find(t Tuple) *Conn {
+	if c := h.recent; c != nil && c.tuple == t {
+		return c
+	}
+	if o := h.half.find(t); o != nil {
+		return h.likeness(h.now, o)
+	}
+	return h.conns[t]
 }

@@ -3,6 +3,7 @@ package tcp
 import (
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
@@ -136,4 +137,192 @@ func (c *Conn) fill(i *Info) {
 	if c.state.synchronized() {
 		i.NotSent = c.snd.unsent()
 	}
+}
+
+// Glance is what little of a connection is shown beside each of its segments.
+type Glance struct {
+	State                State
+	Recovery, Congestion string
+	Cwnd, Ssthresh       int // bytes; a zero Ssthresh means none
+	Pipe                 int // bytes in flight
+	MSS                  int // of what is sent
+	RTT                  time.Duration
+}
+
+// Glance returns the connection's state, at the price of a few fields.
+func (c *Conn) Glance() Glance {
+	g := Glance{
+		State: c.State(), Recovery: recoveryNames[steady], Congestion: c.rec.cc.name,
+		MSS: c.snd.mss, RTT: c.rec.rtt.srtt,
+	}
+	if !c.rests() {
+		g.Recovery, g.Pipe = recoveryNames[c.rec.ep.kind], c.rec.pipe()
+	}
+	if c.rec.cc.Controller != nil {
+		g.Cwnd, g.Ssthresh = c.rec.cc.Cwnd(), c.rec.cc.Ssthresh()
+	}
+	return g
+}
+
+// Pending is the time-out that a connection waits for.
+type Pending struct {
+	// Name is what ss calls it: "on" until something is sent again, "persist" until a window is
+	// probed, "keepalive" until a silent peer is asked, or let go.
+	Name    string
+	At      clock.Time
+	Retries int // that were not answered
+}
+
+// Pending returns the time-out that matters most; false: none runs.
+func (c *Conn) Pending() (Pending, bool) {
+	t := &c.timers
+	again := clock.Earliest(c.rec.at.rto, c.rec.at.probe, c.rec.at.reorder)
+	silent := clock.Earliest(t[timerKeepalive], t[timerFinWait2])
+	switch {
+	case again != clock.Never:
+		return Pending{"on", again, int(c.rec.retries)}, true
+	case t[timerPersist] != clock.Never:
+		return Pending{"persist", t[timerPersist], int(c.snd.probes)}, true
+	case silent != clock.Never:
+		p := Pending{Name: "keepalive", At: silent}
+		if c.keep != nil {
+			p.Retries = c.keep.asked
+		}
+		return p, true
+	}
+	return Pending{}, false
+}
+
+// Bearings are where a connection stands in the sequence numbers of both ends.
+type Bearings struct {
+	ISS, IRS       uint32 // what the SYNs had
+	Sent, Received uint64 // what comes next, counted from them
+	// SendScale is the shift of the windows that we receive, RecvScale of those that we send;
+	// -1: not negotiated (RFC 7323 §2.2).
+	SendScale, RecvScale int
+}
+
+// Bearings returns them; false: the peer's SYN has not come yet.
+func (c *Conn) Bearings() (b Bearings, ok bool) {
+	if s := c.State(); s == StateClosed || s == StateListen || s == StateSynSent {
+		return b, false
+	}
+	b = Bearings{
+		ISS: uint32(c.snd.iss), IRS: uint32(c.rcv.irs), SendScale: -1, RecvScale: -1,
+		Sent: c.snd.nxt - c.snd.iss, Received: c.rcv.nxt - c.rcv.irs,
+	}
+	if c.has(flagScale) {
+		b.SendScale, b.RecvScale = int(c.snd.scale), int(c.rcv.scale)
+	}
+	return b, true
+}
+
+// Arrival is what becomes of a segment's text when it arrives: the three kinds
+// of founding document 001, and what it left out.
+type Arrival uint8
+
+// The kinds of arrival.
+const (
+	ArrivalEmpty   Arrival = iota // no text
+	ArrivalNext                   // begins at RCV.NXT: it can be read at once
+	ArrivalEarly                  // within the window: kept until the gap is filled
+	ArrivalOutside                // beyond the window: dropped
+	ArrivalOld                    // received before
+	ArrivalEnded                  // behind the peer's FIN: ignored
+)
+
+var arrivalNames = [...]string{
+	"", "next", "early, kept", "outside the window, dropped", "received before",
+	"behind the FIN, ignored",
+}
+
+// String returns the kind in a few words.
+func (a Arrival) String() string { return arrivalNames[a] }
+
+// Arrival tells what would become of n bytes of text at seq, now.
+func (c *Conn) Arrival(seq uint32, n int) Arrival {
+	r := &c.rcv
+	if n == 0 || !c.state.synchronized() {
+		return ArrivalEmpty
+	}
+	start := widen(r.nxt, seq)
+	end := start + uint64(n)
+	switch {
+	case end <= r.nxt:
+		return ArrivalOld
+	case !c.state.mayReceive(), r.fin != 0 && start >= r.fin:
+		return ArrivalEnded
+	case start >= r.limit():
+		return ArrivalOutside
+	case start <= r.nxt:
+		return ArrivalNext
+	case r.reassembly != nil && r.reassembly.ooo.Covers(r.offset(start), r.offset(end)):
+		return ArrivalOld
+	}
+	return ArrivalEarly
+}
+
+// Reassembly is where a connection's receiver stands, in sequence numbers.
+type Reassembly struct {
+	Next uint32 // RCV.NXT
+	// Window is how many bytes from there on the peer was told that it may send.
+	Window int
+	// Readable is how many bytes in front of RCV.NXT wait for the user.
+	Readable int
+	// Held is what came early, the lowest first. A FIN has its number there too.
+	Held []SACKBlock
+	// Closed says that the peer's FIN is in front of RCV.NXT.
+	Closed bool
+}
+
+// Reassembly returns where the receiver stands. It allocates.
+func (c *Conn) Reassembly() Reassembly {
+	r := &c.rcv
+	view := Reassembly{
+		Next: uint32(r.nxt), Window: r.window(), Readable: r.rx.Len(), Closed: r.done(),
+	}
+	if r.reassembly == nil {
+		return view
+	}
+	hold := func(b buffer.Range) {
+		b = r.numbers(b)
+		view.Held = append(view.Held, SACKBlock{Start: uint32(b.Start), End: uint32(b.End)})
+	}
+	for i := range r.reassembly.ooo.Len() {
+		hold(r.reassembly.ooo.At(i))
+	}
+	if b, alone := r.finAlone(); alone {
+		hold(b)
+	}
+	return view
+}
+
+// SetProbe streams the connection's state to f at every acknowledgment that changes anything,
+// whenever text was sent, at every change of the state and of what limits the sender,
+// at time-outs, at probes of the tail and of the window as they are sent, and as the
+// sender begins, ends or takes back a recovery or answers a mark. The Info is lent for
+// the call, in which f calls nothing of the connection. Nil stops it.
+func (c *Conn) SetProbe(f func(*Info)) {
+	c.probe, c.rec.changed = f, nil
+	if f != nil {
+		c.rec.changed = c.sample
+	}
+}
+
+// sample tells whoever listens.
+func (c *Conn) sample(now clock.Time) {
+	if c.probe == nil {
+		return
+	}
+	c.busy()
+	if c.rec.cc.Controller == nil && c.state.synchronized() {
+		c.rec.begin(c.congestionConfig()) // its window is shown before it is used
+	}
+	i := &c.host.shot
+	c.fill(i)
+	i.Time, i.State = now, c.state
+	if c.rec.cc.Controller == nil {
+		i.NotSent = 0
+	}
+	c.probe(i)
 }

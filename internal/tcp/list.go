@@ -159,3 +159,24 @@ func (d *deadlines) settle(i int, f filed) {
 	}
 	d.place(i, f)
 }
+
+// pool keeps objects that nobody has for those that need one next, at most maxPool.
+type pool[T any] struct{ free []*T }
+
+const maxPool = 64
+
+func (p *pool[T]) take() *T {
+	n := len(p.free) - 1
+	if n < 0 {
+		return new(T)
+	}
+	v := p.free[n]
+	p.free[n], p.free = nil, p.free[:n]
+	return v
+}
+
+func (p *pool[T]) put(v *T) {
+	if len(p.free) < maxPool {
+		p.free = append(p.free, v)
+	}
+}

@@ -33,15 +33,6 @@ type Sockopts struct {
 	FileDigest bool
 }
 
-// wishes are what the user has asked of a connection.
-type wishes struct {
-	keep   *keepalive // nil: it never asks
-	wait   userTimeout
-	maxSeg int // zero: no wish
-	tos    uint8
-	ttl    uint8 // zero: the stack's
-}
-
 // SetSockopts sets what connections accepted from now on begin with.
 func (l *Listener) SetSockopts(o Sockopts) error {
 	if err := o.validate(); err != nil {
@@ -165,4 +156,60 @@ func (c *Conn) SetCongestion(name string) error {
 	}
 	c.touch()
 	return nil
+}
+
+// SetReadBuffer sets the receive buffer, which then does not tune itself. A
+// window that was offered is not taken back (RFC 9293 §3.8.6): after a smaller
+// n the offer shrinks as data arrives.
+func (c *Conn) SetReadBuffer(now clock.Time, n int) {
+	n = min(max(n, MinBuffer), MaxBuffer)
+	c.rcv.tune.size, c.rcv.tune.max = n, n
+	c.rcv.rx.SetLimit(n)
+	c.Consumed(now)
+}
+
+// SetWriteBuffer sets the send buffer, which then does not tune itself.
+func (c *Conn) SetWriteBuffer(n int) {
+	n = min(max(n, MinBuffer), MaxBuffer)
+	c.snd.txMax = n
+	c.snd.tx.Resize(n)
+	c.raise(Writable)
+	c.touch()
+}
+
+// Buffers returns the receive and send buffers as they are now.
+func (c *Conn) Buffers() (receive, send int) { return c.rcv.tune.size, c.snd.tx.Limit() }
+
+// SetUserTimeout bounds how long what was written may stay unacknowledged, or
+// wait for a window that is shut; then the connection ends with ErrUserTimeout.
+// It overrides the host's number of retries. Zero: the host's Patience again.
+func (c *Conn) SetUserTimeout(now clock.Time, d time.Duration) error {
+	if o := (Sockopts{UserTimeout: d}); o.validate() != nil {
+		return o.validate()
+	}
+	c.wait.set(d)
+	c.wait.watch(now, &c.timers[timerUser])
+	c.touch()
+	return nil
+}
+
+// TellUserTimeout has the peer told of the user timeout (RFC 5482 §3): on the
+// SYN, and again whenever it changes.
+func (c *Conn) TellUserTimeout(on bool) {
+	c.wait.tell = on
+	c.wait.due = on && c.wait.limit != 0
+	c.touch()
+}
+
+// UserTimeout returns the limit in force, zero when there is none.
+func (c *Conn) UserTimeout() time.Duration { return c.wait.limit }
+
+// SetKeepalive has a silent peer asked, or no more.
+func (c *Conn) SetKeepalive(now clock.Time, k Keepalive) {
+	c.keep, c.timers[timerKeepalive] = nil, clock.Never
+	if k.Idle > 0 {
+		c.keep = &keepalive{Keepalive: k.withDefaults(), since: now}
+		c.timers[timerKeepalive] = in(now, c.keep.Idle)
+	}
+	c.touch()
 }

@@ -54,23 +54,3 @@ func findStrategy(name string) (*strategy, error) {
 	}
 	return nil, fmt.Errorf("unknown loss recovery %q (have %v)", name, Recoveries())
 }
-
-// hearsSACK reports whether the peer may send selective acknowledgments: RFC 2018
-// §2, the option says that its sender can make use of them. A peer that may not
-// sends a duplicate for each segment, which is what strategies without SACK count.
-func (c *Conn) hearsSACK() bool {
-	s, err := findStrategy(c.host.cfg.Recovery)
-	return err == nil && s.sack && !c.host.cfg.NoSACK
-}
-
-// chooseStrategy takes the configured strategy, as far as the peer plays along.
-func (c *Conn) chooseStrategy() {
-	s, err := findStrategy(c.host.cfg.Recovery)
-	if err != nil {
-		panic("BUG: tcp: " + err.Error())
-	}
-	if s.sack && !c.rcv.sack {
-		s = &newReno
-	}
-	c.rec.how = s
-}

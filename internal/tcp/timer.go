@@ -82,11 +82,8 @@ func (c *Conn) advance(now clock.Time) {
 		c.giveUp(now, ErrUserTimeout)
 		return
 	}
-	if take(&c.timers[timerKeepalive], now) {
-		c.onKeepalive(now)
-		if c.state == StateClosed {
-			return
-		}
+	if take(&c.timers[timerKeepalive], now) && !c.onKeepalive(now) {
+		return
 	}
 	if take(&c.timers[timerFinWait2], now) && c.state == StateFinWait2 {
 		c.setState(now, evTimeout)
@@ -121,44 +118,6 @@ func (c *Conn) onRTO(now clock.Time) {
 	c.mtuTimeout(now)
 	c.path.lost(c.rec.onTimeout(now))
 	c.sample(now)
-}
-
-// onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
-func (c *Conn) onSYNTimeout(now clock.Time) {
-	c.rec.retries++
-	most := c.host.cfg.SynRetries
-	if c.state == StateSynReceived && !c.has(flagActive) {
-		most = c.host.cfg.SynAckRetries
-	}
-	if c.wait.exhausted(int(c.rec.retries), most) {
-		c.giveUp(now, ErrTimeout)
-		return
-	}
-	c.rec.backoff = min(c.rec.backoff+1, maxBackoff)
-	c.host.counters.Timeouts++
-	c.sendSYN(now)
-}
-
-// synTimeout returns how long to wait for the answer to a SYN.
-func (c *Conn) synTimeout() time.Duration {
-	if d := c.host.cfg.SynTimeout; d != 0 {
-		return d
-	}
-	return c.rec.rtt.timeout(c.rec.backoff, &c.host.cfg)
-}
-
-// onPersist probes the peer's window, ever more slowly (RFC 9293 §3.8.6.1). A
-// peer that answers may keep it shut for ever; one that is silent is gone.
-func (c *Conn) onPersist(now clock.Time) {
-	c.rec.retries++
-	if c.wait.exhausted(int(c.rec.retries), c.host.cfg.DataRetries) {
-		c.giveUp(now, ErrTimeout)
-		return
-	}
-	c.rec.lasting.counts.WindowProbes++
-	c.snd.probeDue = true
-	c.snd.probes = min(c.snd.probes+1, 32)
-	c.timers[timerPersist] = in(now, c.rec.rtt.timeout(c.snd.probes, &c.host.cfg))
 }
 
 // stranded starts the clock of a connection that has something to say and no
@@ -208,4 +167,103 @@ func (c *Conn) trim() {
 	if c.rcv.reassembly.ooo.Len() == 0 {
 		c.rcv.rx.TrimProducer()
 	}
+}
+
+// limitBy notes what limits the sender now. Whoever listens hears of a change.
+func (c *Conn) limitBy(now clock.Time, by Limit) {
+	changed := by != c.limit.by
+	c.limit.set(now, by)
+	if by == LimitCwnd || by == LimitRecovery {
+		c.rec.rounds.used = true
+	}
+	if changed {
+		c.sample(now)
+	}
+}
+
+// An idle connection gives back what recovery and the receiver need while data is on its way. What
+// is called from outside begins with busy, and the host settles whom it has served.
+
+// rests reports whether the connection has given that back.
+func (c *Conn) rests() bool { return c.rec.outstanding == nil }
+
+// busy makes sure that the connection has it.
+func (c *Conn) busy() {
+	if c.rests() {
+		c.rec.wake(c.host.now)
+		c.rcv.wake()
+	}
+}
+
+// rest gives it back, all but what is worth remembering.
+func (c *Conn) rest() {
+	c.rec.rest()
+	c.rcv.rest()
+	c.timers[timerIdle] = clock.Never
+}
+
+// end gives it back once the connection is over.
+func (c *Conn) end() {
+	c.rec.end()
+	c.rcv.rest()
+}
+
+// settle has a connection rest that has nothing to do and will not have soon: one that
+// carried no text yet, and one that carries none any more.
+func (c *Conn) settle(now clock.Time) {
+	switch {
+	case c.rests() || !c.quiet():
+	case c.stats.bytesSent == 0 && c.rcv.bytes == 0:
+		c.rest()
+	case c.silent(now):
+		c.trim()
+		c.rest()
+	default:
+		c.idle(now)
+	}
+}
+
+// quiet reports whether nothing is in flight, held, owed or being mended.
+func (c *Conn) quiet() bool {
+	return c.rec.sent.empty() && !c.wants() && !c.probing() &&
+		c.rec.ep.kind == steady && c.timers[timerPace] == clock.Never && c.rcv.quiet()
+}
+
+// wants reports whether the connection has something to send, now or once it may.
+func (c *Conn) wants() bool {
+	return c.has(flagSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.wait.due ||
+		c.snd.probeDue || !c.rests() && c.rec.lasting.tlp.due ||
+		c.state.synchronized() && c.snd.waits()
+}
+
+// over reports whether the connection is none any more, but perhaps a TIME-WAIT.
+func (c *Conn) over() bool { return c.state == StateClosed || c.state == StateTimeWait }
+
+// onKeepalive is the keepalive's timer: arrivals note their time and leave it alone. It reports
+// whether there is still a connection.
+func (c *Conn) onKeepalive(now clock.Time) bool {
+	if !c.state.synchronized() || !c.rec.sent.empty() {
+		// What is in flight asks the same question, with time-outs of its own.
+		c.keep.asked, c.timers[timerKeepalive] = 0, in(now, c.keep.Idle)
+		return true
+	}
+	next, err := c.keep.expired(now, max(c.rcv.heardAt, c.stats.lastAck), c.wait.limit)
+	c.timers[timerKeepalive] = next
+	if err != nil {
+		c.giveUp(now, err)
+	}
+	return err == nil
+}
+
+// waits reports whether anything is on its way, or would be.
+func (c *Conn) waits() bool {
+	return !c.state.synchronized() || !c.rec.sent.empty() || c.probing()
+}
+
+// outputKeepalive asks: a segment from just before the window, which the peer
+// has to answer with an acknowledgment and can do nothing else with.
+func (c *Conn) outputKeepalive(now clock.Time, t *Train) {
+	c.keep.due = false
+	c.begin(t, c.snd.nxt-1, 0)
+	c.leave(now, t)
 }

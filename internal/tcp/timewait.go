@@ -165,10 +165,6 @@ func (h *Host) reusable(now clock.Time, t Tuple) bool {
 		now.Sub(e.since) >= reuseAfter
 }
 
-// succeed begins beyond all that the last incarnation used, which at our speeds
-// the clock of RFC 9293 §3.4.1 need not (RFC 1122 §4.2.2.13 (a)).
-func (c *Conn) succeed(last *timeWait) { c.snd.begin(last.sndNxt + 1<<16) }
-
 // answerTimeWait acknowledges again, at most once in half an RTOMin.
 func (h *Host) answerTimeWait(now clock.Time, e *timeWait) {
 	h.drop(DropTimeWait)

@@ -24,28 +24,6 @@ func CheckBuffer(n int) error {
 	return nil
 }
 
-// SetReadBuffer sets the receive buffer, which then does not tune itself. A
-// window that was offered is not taken back (RFC 9293 §3.8.6): after a smaller
-// n the offer shrinks as data arrives.
-func (c *Conn) SetReadBuffer(now clock.Time, n int) {
-	n = min(max(n, MinBuffer), MaxBuffer)
-	c.rcv.tune.size, c.rcv.tune.max = n, n
-	c.rcv.rx.SetLimit(n)
-	c.Consumed(now)
-}
-
-// SetWriteBuffer sets the send buffer, which then does not tune itself.
-func (c *Conn) SetWriteBuffer(n int) {
-	n = min(max(n, MinBuffer), MaxBuffer)
-	c.snd.txMax = n
-	c.snd.tx.Resize(n)
-	c.raise(Writable)
-	c.touch()
-}
-
-// Buffers returns the receive and send buffers as they are now.
-func (c *Conn) Buffers() (receive, send int) { return c.rcv.tune.size, c.snd.tx.Limit() }
-
 // windowScale returns the shift that lets the largest receive buffer be offered
 // whole (RFC 7323 §2.3).
 func (r *receiver) windowScale() uint8 {

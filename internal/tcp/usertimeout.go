@@ -30,30 +30,6 @@ func (u *userTimeout) set(d time.Duration) {
 	u.due = u.tell && d != 0
 }
 
-// SetUserTimeout bounds how long what was written may stay unacknowledged, or
-// wait for a window that is shut; then the connection ends with ErrUserTimeout.
-// It overrides the host's number of retries. Zero: the host's Patience again.
-func (c *Conn) SetUserTimeout(now clock.Time, d time.Duration) error {
-	if o := (Sockopts{UserTimeout: d}); o.validate() != nil {
-		return o.validate()
-	}
-	c.wait.set(d)
-	c.wait.watch(now, &c.timers[timerUser])
-	c.touch()
-	return nil
-}
-
-// TellUserTimeout has the peer told of the user timeout (RFC 5482 §3): on the
-// SYN, and again whenever it changes.
-func (c *Conn) TellUserTimeout(on bool) {
-	c.wait.tell = on
-	c.wait.due = on && c.wait.limit != 0
-	c.touch()
-}
-
-// UserTimeout returns the limit in force, zero when there is none.
-func (c *Conn) UserTimeout() time.Duration { return c.wait.limit }
-
 // watch starts the timer when something has begun to wait.
 func (u *userTimeout) watch(now clock.Time, timer *clock.Time) {
 	if u.since == clock.Never {
@@ -62,11 +38,6 @@ func (u *userTimeout) watch(now clock.Time, timer *clock.Time) {
 	if u.limit > 0 && *timer == clock.Never {
 		*timer = max(u.since.Add(u.limit), now)
 	}
-}
-
-// waits reports whether anything is on its way, or would be.
-func (c *Conn) waits() bool {
-	return !c.state.synchronized() || !c.rec.sent.empty() || c.probing()
 }
 
 // expired is the timer: it reports whether the wait has been too long. Progress notes its time and
@@ -108,25 +79,4 @@ func decodeTimeout(v uint16) time.Duration {
 		return time.Duration(v&timeoutNumber) * time.Minute
 	}
 	return time.Duration(v) * time.Second
-}
-
-// offeredTimeout is the option to send now, zero for none.
-func (c *Conn) offeredTimeout() uint16 {
-	if !c.wait.tell || c.wait.limit == 0 || c.has(flagPlain) || c.host.cfg.OptionsOff {
-		return 0
-	}
-	return encodeTimeout(c.wait.limit)
-}
-
-// takeTimeout adapts to what the peer says of its own patience: RFC 5482 §3.1,
-// USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the
-// user has set one.
-func (c *Conn) takeTimeout(now clock.Time, v uint16) {
-	if v&timeoutNumber == 0 || c.wait.chosen {
-		return // §3.2: a value of zero must be ignored
-	}
-	c.wait.limit = min(max(decodeTimeout(v), leastPeerTimeout), mostPeerTimeout)
-	if c.waits() {
-		c.wait.watch(now, &c.timers[timerUser])
-	}
 }

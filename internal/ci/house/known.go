@@ -18,7 +18,6 @@ var known = map[string]int{
 	"fields of operator/roomtest.Host":  59,
 	"fields of tcp.Config":              45,
 	"fields of tcp.Host":                31,
-	"fields of tcp.Sample":              57,
 	"fields of test/internal/peer.Host": 27,
 	"files with methods of node.Node":   29,
 	"files with methods of tcp.Conn":    26,

@@ -1,6 +1,10 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
 
 // input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2.
 // Last is the TIME-WAIT of the same tuple that the SYN ends if it is taken, nil
@@ -228,4 +232,186 @@ func (c *Conn) synOptions() Options {
 		c.stamps.put(c.host.now, &o)
 	}
 	return o
+}
+
+// asksECN reports whether our SYN asks for ECN: RFC 3168 §6.1.1.1, no more once
+// one has found no answer or a reset, for some middleboxes take it for an attack.
+func (c *Conn) asksECN() bool {
+	k := &c.host.cfg.Knobs
+	asks := k.ECN == ECNOn || k.ECN == ECNDCTCP
+	return asks && !k.OptionsOff && !c.has(flagNoECN) && c.rec.retries == 0
+}
+
+// synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1).
+func (c *Conn) synFlags() Flags {
+	switch {
+	case c.state != StateSynSent && c.has(flagECN):
+		return ECE
+	case c.state != StateSynSent:
+		return 0
+	case c.asksECN():
+		c.flags |= flagAskedECN
+		return ECE | CWR
+	}
+	// Whoever has sent a SYN without them must mark nothing as capable, though the first SYN be
+	// the one that is answered.
+	c.flags |= flagNoECT
+	return 0
+}
+
+// negotiateECN settles it from the peer's SYN or SYN-ACK (RFC 3168 §6.1.1).
+// Both flags on a SYN-ACK are a reflection by somebody who knows neither.
+func (c *Conn) negotiateECN(s *Segment) {
+	k, want := &c.host.cfg.Knobs, ECE|CWR
+	agreed := k.ECN != ECNOff && !k.OptionsOff
+	if s.Flags.Has(ACK) {
+		want, agreed = ECE, agreed && c.has(flagAskedECN)
+	}
+	if agreed && s.Flags&(ECE|CWR) == want {
+		c.flags |= flagECN
+		if k.ECN == ECNDCTCP {
+			c.flags |= flagDCTCP
+		}
+	}
+}
+
+// repeatedSYN notes that the peer has sent its SYN again without asking for ECN:
+// then the first one's answer may have been what was lost.
+func (c *Conn) repeatedSYN(s *Segment) {
+	if s.Flags&(ECE|CWR) != ECE|CWR {
+		c.flags &^= flagECN
+	}
+}
+
+// retryWithoutECN sends the SYN again when what asked for ECN was reset (RFC
+// 3168 §6.1.1.1). It reports false when ECN cannot have been the reason.
+func (c *Conn) retryWithoutECN(now clock.Time) bool {
+	if !c.has(flagAskedECN) || c.has(flagNoECN) {
+		return false
+	}
+	c.flags |= flagNoECN
+	c.sendSYN(now)
+	return true
+}
+
+// plainSYN is the retransmission of a SYN from which on it goes without options. The third, or the
+// last if that comes sooner: a path that loses a packet in ten each way takes two in a row from
+// one connection in 28, which would have to do without SACK ever after, and three from one in 146.
+const plainSYN = 3
+
+// plainAge is how long a peer that answered without options gets SYNs without them.
+const plainAge = 10 * time.Minute
+
+// rememberPlain notes at the end of a handshake whether the peer knows options. One that drops SYNs
+// with options costs its first connection all timeouts up to plainSYN, and only that one. But the
+// path may also have lost three SYNs. So a connection whose first SYN had no options prolongs
+// nothing, and one option from the peer ends it.
+func (c *Conn) rememberPlain(now clock.Time) {
+	h, peer := c.host, c.tuple.RemoteAddr
+	switch {
+	case h.cfg.OptionsOff:
+	case !c.has(flagPlain):
+		h.plain.forget(peer)
+	case c.has(flagActive) && !h.knowsPlain(now, peer):
+		h.plain.learn(now, peer, struct{}{}, plainAge)
+	}
+}
+
+// knowsPlain reports whether a peer is remembered as one without options.
+func (h *Host) knowsPlain(now clock.Time, peer [4]byte) bool {
+	_, until := h.plain.find(now, peer)
+	return until != clock.Never
+}
+
+// hearsSACK reports whether the peer may send selective acknowledgments: RFC 2018
+// §2, the option says that its sender can make use of them. A peer that may not
+// sends a duplicate for each segment, which is what strategies without SACK count.
+func (c *Conn) hearsSACK() bool {
+	s, err := findStrategy(c.host.cfg.Recovery)
+	return err == nil && s.sack && !c.host.cfg.NoSACK
+}
+
+// chooseStrategy takes the configured strategy, as far as the peer plays along.
+func (c *Conn) chooseStrategy() {
+	s, err := findStrategy(c.host.cfg.Recovery)
+	if err != nil {
+		panic("BUG: tcp: " + err.Error())
+	}
+	if s.sack && !c.rcv.sack {
+		s = &newReno
+	}
+	c.rec.how = s
+}
+
+// onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
+func (c *Conn) onSYNTimeout(now clock.Time) {
+	c.rec.retries++
+	most := c.host.cfg.SynRetries
+	if c.state == StateSynReceived && !c.has(flagActive) {
+		most = c.host.cfg.SynAckRetries
+	}
+	if c.wait.exhausted(int(c.rec.retries), most) {
+		c.giveUp(now, ErrTimeout)
+		return
+	}
+	c.rec.backoff = min(c.rec.backoff+1, maxBackoff)
+	c.host.counters.Timeouts++
+	c.sendSYN(now)
+}
+
+// synTimeout returns how long to wait for the answer to a SYN.
+func (c *Conn) synTimeout() time.Duration {
+	if d := c.host.cfg.SynTimeout; d != 0 {
+		return d
+	}
+	return c.rec.rtt.timeout(c.rec.backoff, &c.host.cfg)
+}
+
+// succeed begins beyond all that the last incarnation used, which at our speeds
+// the clock of RFC 9293 §3.4.1 need not (RFC 1122 §4.2.2.13 (a)).
+func (c *Conn) succeed(last *timeWait) { c.snd.begin(last.sndNxt + 1<<16) }
+
+// folds reports whether all that the connection does is to wait for the acknowledgment of its
+// SYN-ACK, for a listener. One that somebody watches stays as it is.
+func (c *Conn) folds() bool {
+	return c.has(flagHalfOpen) && c.state == StateSynReceived && !c.has(flagSynDue) &&
+		c.rcv.ack.owed == 0 && c.rec.at.rto != clock.Never && c.path.Outlet >= 0 &&
+		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
+}
+
+func (c *Conn) outputSYN(now clock.Time, t *Train) {
+	c.flags &^= flagSynDue
+	c.begin(t, c.snd.iss, SYN)
+	if c.state == StateSynSent {
+		t.Flags, t.Ack = SYN, 0
+	}
+	t.Flags |= c.synFlags()
+	t.Options = c.synOptions()
+	if c.rec.lastSent != clock.Never {
+		c.flags |= flagSynAgain
+	}
+	c.rec.lastSent = now
+	c.stats.segsOut++
+	c.acknowledged(0)
+}
+
+// offeredTimeout is the option to send now, zero for none.
+func (c *Conn) offeredTimeout() uint16 {
+	if !c.wait.tell || c.wait.limit == 0 || c.has(flagPlain) || c.host.cfg.OptionsOff {
+		return 0
+	}
+	return encodeTimeout(c.wait.limit)
+}
+
+// takeTimeout adapts to what the peer says of its own patience: RFC 5482 §3.1,
+// USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the
+// user has set one.
+func (c *Conn) takeTimeout(now clock.Time, v uint16) {
+	if v&timeoutNumber == 0 || c.wait.chosen {
+		return // §3.2: a value of zero must be ignored
+	}
+	c.wait.limit = min(max(decodeTimeout(v), leastPeerTimeout), mostPeerTimeout)
+	if c.waits() {
+		c.wait.watch(now, &c.timers[timerUser])
+	}
 }
