@@ -121,19 +121,20 @@ func unstamped() version {
 	}
 }
 
-// buildMark tells builds apart: by their commit if that says all, else by the program itself.
+// buildMark tells builds apart: by their commit and, if the tree was edited, by the program itself.
 func buildMark() string {
 	v := thisVersion()
+	mark := strings.TrimSpace(v.Version + " " + v.Commit)
 	if v.Commit != "" && !v.Modified {
-		return v.Version + " " + v.Commit
+		return mark
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return v.Version
+		return mark
 	}
 	digest, err := digestOf(path)
 	if err != nil {
-		return v.Version
+		return mark
 	}
-	return v.Version + lab.Unpublished + digest[:12]
+	return mark + lab.Unpublished + digest[:12]
 }

@@ -104,6 +104,9 @@ func (d *directory) describe(s *Study) error {
 			return err
 		}
 	}
+	if err := result.WriteFile(filepath.Join(d.path, columnsFile), result.Columns()); err != nil {
+		return err
+	}
 	return d.manifest.write(d.path)
 }
 

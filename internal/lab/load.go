@@ -235,7 +235,7 @@ func Clear(dir string) error {
 	}
 	var errs []error
 	for _, name := range append([]string{
-		manifestFile, documentFile, trialsFile, summaryFile, reportFile,
+		manifestFile, documentFile, trialsFile, summaryFile, columnsFile, reportFile,
 	}, folders...) {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 	}

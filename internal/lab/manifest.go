@@ -18,8 +18,9 @@ const (
 	documentFile = "experiment.yaml"
 	trialsFile   = "trials.csv"
 	summaryFile  = "summary.csv"
-	cellsFolder  = "cells" // what single cells were run into, by others
-	filesFolder  = "files" // that the experiment names
+	columnsFile  = "columns.csv" // what the columns of all tables are
+	cellsFolder  = "cells"       // what single cells were run into, by others
+	filesFolder  = "files"       // that the experiment names
 	lockFile     = ".lock"
 )
 

@@ -274,12 +274,11 @@ func curvePlot(c *compared) (Plot, bool) {
 			p.chart.Rows = append(p.chart.Rows, row)
 		}
 	}
-	p.Caption = "The mean over the trials of each cell (" + c.runs() + ") with its 95 % interval, " +
-		"and each trial as a faint dot."
+	p.Caption = "The mean over the trials of each cell (" + c.runs() + ") with its 95 % " +
+		"interval, and each trial as a faint dot."
 	if c.cutOff() {
-		p.Caption = "The mean over the trials of each cell (" + c.runs() + ") with its 95 % " +
-			"interval (where some did not finish: the median and the middle half), and each trial " +
-			"as a faint dot."
+		p.Caption = "The mean of each cell (" + c.runs() + ") with its 95 % interval (where some " +
+			"did not finish: the median and the middle half), and each trial as a faint dot."
 	} else if !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }) {
 		p.Caption = "What the one run of each cell came to."
 	}

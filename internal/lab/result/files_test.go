@@ -1,6 +1,8 @@
 package result_test
 
 import (
+	"bytes"
+	"encoding/csv"
 	"math"
 	"os"
 	"path/filepath"
@@ -70,6 +72,33 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 
 	_, err = result.ReadRecord(dir, "01")
 	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Each column of each table has a row in columns.csv.
+func TestColumnsAreDescribed(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, result.WriteRecord(dir, "00", record()))
+	rows, err := csv.NewReader(bytes.NewReader(result.Columns())).ReadAll()
+	require.NoError(t, err)
+	described := map[string][]string{}
+	for _, row := range rows[1:] {
+		assert.NotEmpty(t, row[3], "%s, %s", row[0], row[1])
+		described[row[0]] = append(described[row[0]], row[1])
+	}
+	for file, path := range map[string]string{
+		"flows/CELL-FLOW.csv": "flows/00-0.csv", "flows/CELL-FLOW-segments.csv": "flows/00-0-segments.csv",
+		"flows/CELL-FLOW-progress.csv": "flows/00-0-progress.csv", "links/CELL-LINK.csv": "links/00-down.csv",
+		"trials.csv": "",
+	} {
+		text := result.TrialsHeader()
+		if path != "" {
+			text, err = os.ReadFile(filepath.Join(dir, path))
+			require.NoError(t, err)
+		}
+		head, _, _ := strings.Cut(string(text), "\n")
+		head = strings.Replace(head, "cc_alpha,cc_beta", "cc_NAME", 1)
+		assert.Equal(t, strings.Split(head, ","), described[file], file)
+	}
 }
 
 // TestOwnColumns: a script's own numbers are columns behind the others, and empty where there is

@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	_ "embed"
 	"strings"
 )
 
@@ -181,6 +182,20 @@ var catalog = []Definition{
 	{LateLimit, "s", "", "", "what late_p99 may be for time to be kept; 0: the path takes no time"},
 	{WakeLimit, "s", "", "", "what wake_p99 may be"},
 	{SocketDrops, "packets", "", "", "that the machine's sockets had no room for"},
+}
+
+//go:embed columns.csv
+var columns string
+
+// Columns describes the columns of all tables in a directory of results, as CSV: the table's file,
+// the column, its unit and its meaning.
+func Columns() []byte {
+	text := []byte(columns)
+	for _, d := range catalog {
+		text = append(text, "trials.csv,"+string(d.Name)+","+d.Unit+","...)
+		text = append(AppendField(text, d.Text), '\n')
+	}
+	return text
 }
 
 // Catalog returns the metrics, in the order of tables.

@@ -120,7 +120,7 @@ func JainIndex(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
 		sum += x
-		squares += x * x
+		squares += float64(x * x) // the same on every machine: not fused
 	}
 	if squares == 0 {
 		return 1

@@ -30,16 +30,16 @@ type Trial struct {
 // they sent, and how evenly they shared what there was (Jain's index).
 func (t *Trial) AddUp() {
 	var notes []string
-	var all, squares, packets float64
+	var goodputs []float64
+	var all, packets float64
 	t.Finished = true
 	for _, f := range t.Flows {
 		if !f.Finished {
 			t.Finished = false
 			notes = append(notes, f.Name+": "+f.Note)
 		}
-		goodput := f.Values[Goodput]
-		all += goodput
-		squares += float64(goodput * goodput) // the same on every machine: not fused
+		goodputs = append(goodputs, f.Values[Goodput])
+		all += f.Values[Goodput]
 		packets += f.Values[Sent]
 	}
 	t.Note = strings.Join(notes, "; ")
@@ -47,7 +47,7 @@ func (t *Trial) AddUp() {
 		for i := range t.Flows {
 			t.Flows[i].Values[Share] = t.Flows[i].Values[Goodput] / all
 		}
-		t.Whole[Jain] = all * all / (float64(len(t.Flows)) * squares)
+		t.Whole[Jain] = JainIndex(goodputs)
 	}
 	t.Whole[Packets] = packets
 }
