@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"maps"
@@ -184,13 +185,28 @@ func TestAReaderThatLeaves(t *testing.T) {
 
 // TestAClientRecords: a capture comes as it is, from its first packet on, and ends with what became
 // of it when its client has had enough.
+// packetBlocks counts the whole enhanced packet blocks of a capture (pcapng §4.3), however it was
+// cut into pieces.
+func packetBlocks(capture []byte) (n int) {
+	for len(capture) >= 8 {
+		kind, size := binary.LittleEndian.Uint32(capture), int(binary.LittleEndian.Uint32(capture[4:]))
+		if size > len(capture) {
+			return n
+		}
+		if kind == 6 {
+			n++
+		}
+		capture = capture[size:]
+	}
+	return n
+}
+
 func TestAClientRecords(t *testing.T) {
 	b := newBed(t)
 	ctx, stop := context.WithCancel(t.Context())
 	begun, came := make(chan struct{}), make(chan struct{})
 	var all bytes.Buffer
-	const six = 6 * (32 + 64) // packets' blocks, at the least
-	header := 0               // which comes first
+	reached := false
 	type outcome struct {
 		done control.Captured
 		err  error
@@ -202,9 +218,8 @@ func TestAClientRecords(t *testing.T) {
 			Begun: func() { close(begun) },
 			Piece: func(p []byte) {
 				all.Write(p)
-				if header == 0 {
-					header = all.Len()
-				} else if all.Len() >= header+six && all.Len()-len(p) < header+six {
+				if !reached && packetBlocks(all.Bytes()) == 6 {
+					reached = true
 					close(came)
 				}
 			},

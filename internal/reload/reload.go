@@ -328,7 +328,7 @@ func (l *reloading) oldRoutes() (list []turn) {
 					}
 					return err
 				},
-				undo: func(s *stack.Stack, now clock.Time) { _ = s.Routing().Add(now, r) }, // as it was
+				undo: func(s *stack.Stack, now clock.Time) { _ = s.Routing().Add(now, r) },
 			})
 		}
 	}

@@ -23,9 +23,10 @@ func New(n *node.Node, name string) *Host {
 	h := &Host{Handlers: control.Handlers{}, node: n, name: name}
 	control.Handle(h.Handlers, h.sendFile)
 	control.Handle(h.Handlers, h.recvFile)
-	control.Handle(h.Handlers, func(context.Context, control.Transfers) ([]control.Underway, error) {
-		return h.underway.transfers(), nil
-	})
+	control.Handle(h.Handlers,
+		func(context.Context, control.Transfers) ([]control.Underway, error) {
+			return h.underway.transfers(), nil
+		})
 	control.HandleOrder(h.Handlers, h.stopTransfer)
 	control.Handle(h.Handlers, h.serve)
 	control.Handle(h.Handlers, h.fetch)

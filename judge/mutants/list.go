@@ -128,7 +128,8 @@ var mutants = []mutant{
 	},
 	{
 		"bbr-startup", "BBR's Startup gain is 1.5", bbr,
-		"bbrHighGain    = 2.885", "bbrHighGain    = 1.5  ", []string{"check-bbr"},
+		"bbrHighGain    = 2.885", "bbrHighGain    = 1.5  ",
+		[]string{"check-bbr"},
 	},
 	{
 		"bbr-probe-rtt", "BBR's ProbeRTT takes 600 ms", "internal/tcp/congestion/bbr_sender.go",
@@ -136,11 +137,13 @@ var mutants = []mutant{
 	},
 	{
 		"bbr-window", "BBR's window is three products, not two", "internal/tcp/congestion/bbr_sender.go",
-		"bbrCwndGain     = 2.0", "bbrCwndGain     = 3.0", []string{"check-bbr", "check-bbr-cubic"},
+		"bbrCwndGain     = 2.0", "bbrCwndGain     = 3.0",
+		[]string{"check-bbr", "check-bbr-cubic"},
 	},
 	{
 		"bbr-margin", "BBR paces 10 % below the rate, not 1 %", "internal/tcp/congestion/bbr_sender.go",
-		"bbrPacingMargin = 0.99", "bbrPacingMargin = 0.90", []string{"check-bbr", "check-reno-share", "pantheon-1"},
+		"bbrPacingMargin = 0.99", "bbrPacingMargin = 0.90",
+		[]string{"check-bbr", "check-reno-share", "pantheon-1"},
 	},
 	{
 		"bbr-pipe", "BBR keeps 8 segments in ProbeRTT", "internal/tcp/congestion/bbr_sender.go",

@@ -31,7 +31,8 @@ type room struct {
 
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
-	{".", driver, "control files link lnx node objects operator portforward rdt requests stack", ""},
+	{".", driver, "control files link lnx node objects operator portforward rdt " +
+		"requests stack", ""},
 	{"cmd/node", driver, "api control diagnostic files lab lab/* link lnx netctl node observe " +
 		"operator repl sim/arrivals sim/convergence tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},

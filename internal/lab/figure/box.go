@@ -30,8 +30,8 @@ func boxPlot(c *compared) (Plot, bool) {
 	if single && len(c.cells) < 2 {
 		return Plot{}, false
 	}
-	p.Caption = "Each run is a dot (" + c.runs() + "). The box holds the middle half, its line is " +
-		"the median, and the whiskers reach to the last run within one and a half times the box."
+	p.Caption = "Each run is a dot (" + c.runs() + "). The box holds the middle half, its line " +
+		"is the median, and the whiskers reach to the last run within one and a half times the box."
 	if single {
 		p.Title, p.Caption = "Cell beside cell", "Each dot is a run."
 	}
