@@ -79,7 +79,7 @@ var mutants = []mutant{
 		"left := v.ep.cwnd - pipe", "left := v.cc.Ssthresh() - pipe", renoPresets,
 	},
 	{
-		"sack-off", "no SYN permits SACK", "internal/tcp/input_syn.go",
+		"sack-off", "no SYN permits SACK", "internal/tcp/handshake.go",
 		"o.SACKPermitted = c.rcv.sack && c.hearsSACK()", "o.SACKPermitted = false",
 		[]string{"check-bernoulli", "rdt-loss", "rdt-corrupt", "fence-tcp", "check-bbr-loss"},
 	},
