@@ -162,7 +162,7 @@ func (h *Host) losses(s *stack.Stack, name string) (list []control.LinkLoss, err
 	}
 	for _, i := range which {
 		list = append(list, control.LinkLoss{
-			Iface: h.node.FaceName(i),
+			Iface:   h.node.FaceName(i),
 			Percent: s.Interfaces().Loss(i) * 100, Dropped: s.Interfaces().Lossy(i),
 		})
 	}
