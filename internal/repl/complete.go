@@ -217,7 +217,9 @@ func commandNames(
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, sub := range c.Root().Commands() {
-		names = append(names, sub.Name())
+		if !sub.Hidden { // cobra's own command for completions
+			names = append(names, sub.Name())
+		}
 	}
 	return at(words(names...))(c, args, prefix)
 }

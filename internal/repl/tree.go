@@ -78,6 +78,7 @@ func (s *Shell) tree() *cobra.Command {
 		group(root, g.group, commands...)
 	}
 	help := helpCommand(s.env)
+	root.SetHelpCommand(help) // or cobra adds one of its own beside it
 	group(root, groupFile, waitCommand(s))
 	group(root, groupSession, repeatCommand(s), eventsCommand(s), historyCommand(s),
 		sourceCommand(s),

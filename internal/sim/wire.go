@@ -150,7 +150,7 @@ func (v *wire) act(now clock.Time) {
 	w := v.world
 	v.link.Advance(now)
 	c := &w.coming
-	for v.link.Deadline().Due(now) {
+	for next := now; next.Due(now); next = v.link.Deadline() {
 		data, tag, ok := v.link.Output(now)
 		if !ok {
 			break

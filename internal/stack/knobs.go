@@ -100,6 +100,6 @@ func (s *Stack) SetKnobs(k Knobs) error {
 	}
 	s.knobs = k
 	s.icmp.bucket.SetLimit(k.ICMP.Errors)
-	s.routing.changed()
+	s.routing.forget()
 	return nil
 }

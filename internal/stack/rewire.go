@@ -69,5 +69,5 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 // interface i, in either direction, dropped.
 func (s *Stack) SetLoss(i int, p float64) {
 	s.ifs.list[i].loss = p
-	s.routing.changed()
+	s.routing.forget()
 }

@@ -65,16 +65,19 @@ func (rt *Routing) path(remote [4]byte) tcp.Path {
 	}
 }
 
-// changed has what was decided about packets and paths decided anew.
+// forget has what was decided about packets decided anew.
+func (rt *Routing) forget() { rt.flows = flows{} }
+
+// changed does that, and has connections look for their paths again.
 func (rt *Routing) changed() {
-	rt.flows = flows{}
+	rt.forget()
 	rt.tcp.Rerouted()
 }
 
 // SetForwarding makes a host a router, which passes on what is for others, or a router a host.
 func (rt *Routing) SetForwarding(on bool) {
 	rt.forwards = on
-	rt.changed()
+	rt.forget()
 }
 
 // Lookup returns the way that a packet to dst would take now.

@@ -99,6 +99,25 @@ func TestStreamsCrossALossyRouter(t *testing.T) {
 	}
 }
 
+// What forwarding does to packets is nothing to the connections of the host itself: their paths
+// stay, and none is asked what it has to send.
+func TestAShareOfLossWakesNoConnection(t *testing.T) {
+	w, a, _, c := line(t)
+	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
+	s.run(time.Minute)
+	for w.step(w.now.Add(time.Second)) {
+		// the last acknowledgments
+	}
+	require.False(t, a.Pending())
+	a.SetLoss(0, 0.1)
+	a.Routing().SetForwarding(true)
+	require.NoError(t, a.SetKnobs(a.Knobs()))
+	assert.False(t, a.Pending())
+	a.SetUp(w.now, 0, false)
+	a.SetUp(w.now, 0, true)
+	assert.True(t, a.Pending(), "another path may lead there now")
+}
+
 func TestALinkOfLittleRoomOnlySlowsDown(t *testing.T) {
 	w, a, _, c := line(t)
 	w.room = 3
