@@ -147,38 +147,47 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 // act delivers what has arrived. Packets of one instant and one size come as a
 // train, as they do from a socket.
 func (v *wire) act(now clock.Time) {
-	w := v.world
+	w, h := v.world, v.to.Host
 	v.link.Advance(now)
-	c := &w.coming
-	for next := now; next.Due(now); next = v.link.Deadline() {
+	c, next, alone := &w.coming, now, true
+	for ; next.Due(now); next = v.link.Deadline() {
 		data, tag, ok := v.link.Output(now)
 		if !ok {
+			next = v.link.Deadline()
 			break
 		}
 		w.stats.Delivered++
 		w.log.arrived(now, v, data)
 		if c.given+c.bytes+len(data) > maxGiven {
 			v.hand(now, c)
-			v.to.Host.settle(now)
+			h.settle(now)
 			c.given = 0
 		}
 		if !c.takes(data) {
 			v.hand(now, c)
+			alone = false
 		}
 		c.add(data, tag == sound && v.link.Intact())
 	}
-	v.hand(now, c)
-	v.to.Host.settle(now)
+	// A router that only passes on a train has nothing to tell anybody and no new deadline.
+	alone = alone && len(h.limited) == 0 && !h.stack.Pending()
+	if v.hand(now, c) && alone {
+		h.drain(now)
+	} else {
+		h.settle(now)
+		next = v.link.Deadline() // an application may have had the other end send
+	}
 	c.given = 0
-	w.agenda.set(&v.actor, v.link.Deadline()) // an application may have had the other end send
+	w.agenda.set(&v.actor, next)
 }
 
-// hand gives the host what is coming to it.
-func (v *wire) hand(now clock.Time, c *coming) {
+// hand gives the host what is coming to it, and reports whether the host only passes that on.
+func (v *wire) hand(now clock.Time, c *coming) (passed bool) {
 	if len(c.packets) > 0 {
-		v.to.Host.stack.Input(now, v.to.Iface, c.checked, c.packets)
+		passed = v.to.Host.stack.Input(now, v.to.Iface, c.checked, c.packets)
 		c.packets, c.bytes = c.packets[:0], 0
 	}
+	return passed
 }
 
 // coming is a train on its way from a wire to a host: packets where the wire has them.

@@ -14,22 +14,23 @@ type incoming struct {
 	met     bool // their flow is known
 }
 
-// Input takes packets that arrived by one interface at now; checked: somebody has just made or
-// verified all their transport checksums. It borrows their bytes, and changes those of forwarded
-// packets, until the owner has drained Output. What links did not take by then is dropped.
-func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) {
+// Input takes packets of one interface; checked: their transport checksums are right. It borrows
+// their bytes, and changes what it forwards, until Output is drained; what has no room then is
+// dropped. passed: all went the way of their flows, so no deadline changed and no user has news.
+func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) (passed bool) {
 	s.out.memory.reuse()
-	s.in.checked = checked
+	s.in.checked, passed = checked, true
 	for len(packets) > 0 {
 		n := s.fwd.follow(now, iface, packets)
 		if n == 0 {
 			s.receive(now, iface, slices.Clip(packets[0]))
-			n = 1
+			n, passed = 1, false
 		}
 		packets = packets[n:]
 	}
 	s.in.checked = false
 	s.local.flushTrain(now)
+	return passed
 }
 
 // receive is the IP layer's side of one packet.
@@ -74,8 +75,7 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 	}
 	s.local.flushTrain(now) // order is kept between what is ours and what is not
 	if isGroup(h.Dst) {
-		// RFC 1122 §3.2.1.3: silently. Nor is any group's packet passed on: 224.0.0.0/24
-		// never is (RFC 5771 §4), and nobody here routes the others.
+		// RFC 1122 §3.2.1.3: silently. Nobody here routes groups (224.0.0.0/24: RFC 5771 §4).
 		s.ifs.dropOne(now, i, Inbound, ip.DropGroup, b)
 		return
 	}

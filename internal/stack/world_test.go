@@ -205,7 +205,7 @@ func frame(packet []byte) buffer.Frame {
 // input gives a stack, or a relay's, the packets of a frame.
 func input(
 	s interface {
-		Input(now clock.Time, iface int, checked bool, packets [][]byte)
+		Input(now clock.Time, iface int, checked bool, packets [][]byte) bool
 	},
 	now clock.Time, f buffer.Frame,
 ) {
