@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
@@ -224,7 +225,7 @@ func TestApplyHandsAPortOn(t *testing.T) {
 	require.NoError(t, err)
 	udp := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(string(text), 2)
 	require.Len(t, udp, 2)
-	free := "127.0.0.1:" + strconv.Itoa(int(nodes.FreePort(t)))
+	free := "127.0.0.1:" + strconv.Itoa(int(testenv.FreePort(t)))
 	// B moves to another port, and A to the one that B had.
 	move := strings.NewReplacer(udp[0], udp[1], udp[1], free)
 	for _, name := range []string{"A", "B"} {

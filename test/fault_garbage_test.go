@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
@@ -195,7 +195,7 @@ const mostGarbage = 2_000_000
 
 // garbageTransfer is a file that takes about as long as the garbage.
 func garbageTransfer() int64 {
-	if !ci.Long() {
+	if !testenv.Long() {
 		return 5 * megabyte
 	}
 	return 60 * megabyte
@@ -206,7 +206,7 @@ func garbageTransfer() int64 {
 func TestGarbageFromANeighbour(t *testing.T) {
 	t.Parallel()
 	n := nodes.CopyNetwork(t, "nets", "a-b-c")
-	at, from := nodes.FreePort(t), nodes.FreePort(t)
+	at, from := testenv.FreePort(t), testenv.FreePort(t)
 	n.Append("B", fmt.Sprintf("interface if2 10.9.0.1/24 127.0.0.1:%d", at),
 		fmt.Sprintf("neighbor 10.9.0.2 at 127.0.0.1:%d via if2", from), "rip advertise-to 10.9.0.2")
 	a, b, c := startLine(t, n)
@@ -261,7 +261,7 @@ func TestGarbageFromAStranger(t *testing.T) {
 			}
 			wires := map[*nodes.Node]*peer.Wire{}
 			for _, n := range []*nodes.Node{a, b, c} {
-				wires[n] = peer.Listen(t, nodes.FreePort(t), udpPort(t, n.Interfaces()[0]))
+				wires[n] = peer.Listen(t, testenv.FreePort(t), udpPort(t, n.Interfaces()[0]))
 			}
 			for i := 0; i < 15_000 || !d.over() && i < mostGarbage; i++ {
 				for n, wire := range wires {

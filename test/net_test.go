@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
@@ -264,7 +265,7 @@ func TestNothingIsStarted(t *testing.T) {
 	t.Parallel()
 	r := newRealm(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
-	taken := nodes.FreePort(t)
+	taken := testenv.FreePort(t)
 	held, err := netListenUDP(taken)
 	require.NoError(t, err)
 	defer held.Close()
@@ -374,7 +375,7 @@ func TestAPlan(t *testing.T) {
 func firstOf(t *testing.T, n int) uint16 {
 	t.Helper()
 	for {
-		first := nodes.FreePort(t)
+		first := testenv.FreePort(t)
 		free := 1
 		for ; free < n; free++ {
 			c, err := netListenUDP(first + uint16(free))
@@ -516,7 +517,10 @@ func TestServingANetworkEnds(t *testing.T) {
 		var answer bytes.Buffer
 		serve.Stdout = &answer
 		require.NoError(t, serve.Start())
-		t.Cleanup(func() { _ = serve.Process.Kill() })
+		t.Cleanup(func() {
+			_ = serve.Process.Kill() // it may have ended
+			_ = serve.Wait()
+		})
 		lines := bufio.NewScanner(talk)
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving 2 nodes of pair") {
 			continue

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
@@ -24,7 +25,7 @@ var (
 // oldBesides is besides in an old grammar: the middle of a line of three whose ends are wires.
 func oldBesides(t *testing.T, form string) (*nodes.Node, *peer.Wire, *peer.Wire) {
 	t.Helper()
-	at, one, two := nodes.FreePort(t), nodes.FreePort(t), nodes.FreePort(t)
+	at, one, two := testenv.FreePort(t), testenv.FreePort(t), testenv.FreePort(t)
 	text := fmt.Sprintf(form, at, one, two)
 	file := t.TempDir() + "/node.lnx"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
@@ -23,7 +24,7 @@ var (
 // besides starts a node whose one neighbour is the returned end of a wire.
 func besides(t *testing.T, directives ...string) (*nodes.Node, *peer.Wire) {
 	t.Helper()
-	at, from := nodes.FreePort(t), nodes.FreePort(t)
+	at, from := testenv.FreePort(t), testenv.FreePort(t)
 	file := t.TempDir() + "/node.lnx"
 	text := fmt.Sprintf("interface if0 %v/24 127.0.0.1:%d\nneighbor %v at 127.0.0.1:%d via if0\n",
 		ours, at, theirs, from)

@@ -27,6 +27,7 @@ type service struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	file   string
+	text   string // of the file when it started
 	log    *bufio.Scanner
 	states *net.UnixConn
 	op     *api.Client
@@ -38,8 +39,8 @@ func newService(t *testing.T, args ...string) *service {
 	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	s := &service{t: t, file: filepath.Join(folder, "H.lnx")}
-	require.NoError(t, os.WriteFile(s.file, []byte(lone), 0o600))
+	s := &service{t: t, file: filepath.Join(folder, "H.lnx"), text: loneText(t)}
+	require.NoError(t, os.WriteFile(s.file, []byte(s.text), 0o600))
 	s.states, err = net.ListenUnixgram("unixgram",
 		&net.UnixAddr{Name: filepath.Join(folder, "notify"), Net: "unixgram"})
 	require.NoError(t, err)
@@ -55,7 +56,10 @@ func newService(t *testing.T, args ...string) *service {
 	require.NoError(t, err)
 	s.log = bufio.NewScanner(log)
 	require.NoError(t, s.cmd.Start())
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // it may have ended
+		_ = s.cmd.Wait()
+	})
 	s.op = api.NewClient(api.Endpoint{Socket: socket}, "H")
 	t.Cleanup(s.op.Close)
 	return s
@@ -95,13 +99,13 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	s.state("WATCHDOG=1")
 	s.line("up")
 
-	require.NoError(t, os.WriteFile(s.file, []byte(lone+"expose 80 3000\n"), 0o600))
+	require.NoError(t, os.WriteFile(s.file, []byte(s.text+"expose 80 3000\n"), 0o600))
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.state("RELOADING=1\nMONOTONIC_USEC=")
 	s.state("READY=1")
 	assert.Equal(t, "expose 80 127.0.0.1:3000", s.line("reloaded")["changes"])
 
-	require.NoError(t, os.WriteFile(s.file, []byte(lone+"expose 80 4000\nwrong\n"), 0o600))
+	require.NoError(t, os.WriteFile(s.file, []byte(s.text+"expose 80 4000\nwrong\n"), 0o600))
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.state("READY=1")
 	bad := s.line("not reloaded: the node runs on as it was")

@@ -15,13 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // TestPipesAreNotOpened: no command that reads a file blocks on a named pipe.
 func TestPipesAreNotOpened(t *testing.T) {
-	ports, err := link.FreePorts(1)
-	require.NoError(t, err)
+	ports := nodetest.FreePorts(t, 1)
 	t.Chdir(t.TempDir())
 	node := fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n", ports[0])
 	require.NoError(t, os.WriteFile("node.lnx", node, 0o600))

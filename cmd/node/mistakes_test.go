@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // ran runs the program and returns its status and all that it says.
@@ -87,8 +87,7 @@ func TestAFileThatIsWrong(t *testing.T) {
 // TestPortsOfAPlan that are taken are told as the plan can mend them.
 func TestPortsOfAPlan(t *testing.T) {
 	t.Parallel()
-	ports, err := link.FreePorts(1)
-	require.NoError(t, err)
+	ports := nodetest.FreePorts(t, 1)
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "p.net")
 	require.NoError(t, os.WriteFile(plan,
@@ -118,8 +117,7 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 	tcp, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer tcp.Close()
-	ports, err := link.FreePorts(1)
-	require.NoError(t, err)
+	ports := nodetest.FreePorts(t, 1)
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,16 +18,22 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
-// lone is a node's file whose neighbour does not exist.
-const lone = "interface if0 10.0.0.1/24 127.0.0.1:25730\n" +
-	"neighbor 10.0.0.2 at 127.0.0.1:25731 via if0\n"
+// loneText is a node's file, on free ports, whose neighbor does not exist.
+func loneText(t *testing.T) string {
+	t.Helper()
+	ports := nodetest.FreePorts(t, 2)
+	return fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
+		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", ports[0], ports[1])
+}
 
 func loneFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "H.lnx")
-	require.NoError(t, os.WriteFile(path, []byte(lone), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(loneText(t)), 0o600))
 	return path
 }
 
@@ -108,9 +115,7 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 func TestWhatOnlyShowsEndsWithItsReader(t *testing.T) {
 	s := newService(t)
 	s.state("READY=1")
-	beside := filepath.Join(t.TempDir(), "H.lnx")
-	text := strings.ReplaceAll(lone, ":2573", ":2583") // the service has its ports
-	require.NoError(t, os.WriteFile(beside, []byte(text), 0o600))
+	beside := loneFile(t)
 	for _, command := range []string{
 		"events --json", "capture all tcp", "capture all tcp -w -", "trace tcp", "trace tcp --json",
 		"watch -n 1000 rip",

@@ -86,7 +86,7 @@ func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Dir(s.file), 0o755)) //nolint:gosec // the user reads there
 	require.NoError(t, os.Chmod(s.file, 0o644))
 	require.NoError(t, os.WriteFile(s.file,
-		[]byte(lone+"interface tun9 10.9.0.1/24 tun:tide9 kernel 10.9.0.2\n"), 0o600))
+		[]byte(s.text+"interface tun9 10.9.0.1/24 tun:tide9 kernel 10.9.0.2\n"), 0o600))
 	_, err = control.Ask(t.Context(), control.Operator(s.op), control.Reload{})
 	require.ErrorContains(t, err, "tide9")
 	require.ErrorContains(t, err, "gave up root's privileges when it started")

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
@@ -38,7 +38,7 @@ func TestCourseManners(t *testing.T) {
 				report(t, r)
 				manners := manners
 				manners.Loss, manners.ISS = percent/100, 20238
-				at, from := nodes.FreePort(t), nodes.FreePort(t)
+				at, from := testenv.FreePort(t), testenv.FreePort(t)
 				cfg, err := lnx.Parse("A.lnx", fmt.Appendf(nil, "interface if0 %v/24 127.0.0.1:%d\n"+
 					"neighbor %v at 127.0.0.1:%d via if0\n", ours, at, theirs, from))
 				require.NoError(t, err)

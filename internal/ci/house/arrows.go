@@ -105,7 +105,7 @@ var rooms = []room{
 
 	// Commands for this tree, and helpers of tests.
 	{"internal/ci/*", driver, "", ""},
-	{"internal/node/nodetest", driver, "control link lnx", ""},
+	{"internal/node/nodetest", driver, "ci/testenv control lnx", ""},
 	{"internal/operator/operatortest", driver, "lnx node node/nodetest operator", ""},
 	{"internal/operator/roomtest", driver, "control lnx node node/nodetest requests", ""},
 	{"test", driver, "", ""},

@@ -8,16 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// FreePorts returns UDP ports of loopback that were free a moment ago.
+// FreePorts returns n UDP ports of loopback that nobody has, each given out once.
 func FreePorts(tb testing.TB, n int) []int {
 	tb.Helper()
-	ports, err := link.FreePorts(n)
-	require.NoError(tb, err)
+	ports := make([]int, n)
+	for i := range ports {
+		ports[i] = int(testenv.FreePort(tb))
+	}
 	return ports
 }
 

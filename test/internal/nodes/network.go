@@ -1,18 +1,16 @@
 package nodes
 
 import (
-	"math/rand/v2"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // Network is a folder of .lnx files on UDP ports that nobody else uses, and the nodes started from
@@ -113,7 +111,7 @@ func movePorts(t *testing.T, text string, ports map[string]string) string {
 	t.Helper()
 	move := func(old string) string {
 		if ports[old] == "" {
-			ports[old] = strconv.Itoa(int(FreePort(t)))
+			ports[old] = strconv.Itoa(int(testenv.FreePort(t)))
 		}
 		return ports[old]
 	}
@@ -125,45 +123,4 @@ func movePorts(t *testing.T, text string, ports map[string]string) string {
 		m := parted.FindStringSubmatch(s)
 		return m[1] + move(m[2])
 	})
-}
-
-// taken are the ports given out. Each is held by a TCP listener on the same number until the
-// process ends: nodes have no use for it, and another process's tests see that it is taken.
-var taken = struct {
-	sync.Mutex
-	ports map[uint16]net.Listener
-}{ports: map[uint16]net.Listener{}}
-
-// Ports below the ranges from which systems give out ports of their own accord.
-const (
-	firstPort = 10_000
-	portCount = 20_000
-)
-
-// FreePort returns a UDP port of the loopback address that is free, each only once.
-func FreePort(t *testing.T) uint16 {
-	t.Helper()
-	taken.Lock()
-	defer taken.Unlock()
-	for range portCount {
-		port := uint16(firstPort + rand.IntN(portCount))
-		if taken.ports[port] != nil {
-			continue
-		}
-		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
-		held, err := net.Listen("tcp4", addr.String())
-		if err != nil {
-			continue
-		}
-		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(addr))
-		if err != nil {
-			require.NoError(t, held.Close())
-			continue
-		}
-		require.NoError(t, c.Close())
-		taken.ports[port] = held
-		return port
-	}
-	require.FailNow(t, "no free UDP port")
-	return 0
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
@@ -29,7 +29,7 @@ func TestTwoPeersUnderstandEachOther(t *testing.T) {
 		"closed":    {SynWindow0: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, q := nodes.FreePort(t), nodes.FreePort(t)
+			p, q := testenv.FreePort(t), testenv.FreePort(t)
 			a := peer.New(peer.Listen(t, p, q), one, m)
 			b := peer.New(peer.Listen(t, q, p), two, m)
 			data := make([]byte, 300_000)

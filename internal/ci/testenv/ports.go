@@ -1,0 +1,40 @@
+package testenv
+
+import (
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Ports below the ranges from which systems give out ports of their own accord.
+const (
+	firstPort = 10_000
+	portCount = 20_000
+)
+
+// FreePort returns a UDP port of the loopback address that is free, each only once. A TCP listener
+// holds the same number until the process ends: the tests of other processes see that it is taken.
+func FreePort(tb testing.TB) uint16 {
+	tb.Helper()
+	for range portCount {
+		addr := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: firstPort + rand.IntN(portCount)}
+		holder, err := net.ListenTCP("tcp4", &addr)
+		if err != nil {
+			continue
+		}
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: addr.IP, Port: addr.Port})
+		if err != nil {
+			_ = holder.Close()
+			continue
+		}
+		_ = c.Close()
+		holders.Store(addr.Port, holder)
+		return uint16(addr.Port)
+	}
+	tb.Fatal("no free UDP port")
+	return 0
+}
+
+// holders keeps the listeners from the garbage collector, which would close them.
+var holders sync.Map
