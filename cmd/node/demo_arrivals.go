@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidepool-net/tidepool/internal/sim/arrivals"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // documentWindow is the receive buffer of founding document 001's node.
@@ -24,22 +24,22 @@ func arrivalsCommand() *cobra.Command {
 			"with an F for a FIN behind it; or read, to have the program read what there is.",
 		Example: "  node demo arrivals\n  node demo arrivals 1000+500 0+1000 read 1500+0F",
 		RunE: func(c *cobra.Command, args []string) error {
-			steps := arrivals.Document
+			steps := documentArrivals
 			if len(args) > 0 {
 				steps = nil
 			}
 			for _, arg := range args {
-				s, err := arrivals.ParseStep(arg)
+				s, err := parseArrival(arg)
 				if err != nil {
 					return misuse(c, err)
 				}
 				steps = append(steps, s)
 			}
-			if window < arrivals.MinWindow || window > documentWindow {
+			if window < tcp.MinBuffer || window > documentWindow {
 				return misuse(c, fmt.Errorf("--window %d: want %d to %d",
-					window, arrivals.MinWindow, documentWindow))
+					window, tcp.MinBuffer, documentWindow))
 			}
-			if err := arrivals.Play(c.OutOrStdout(), window, steps); err != nil {
+			if err := playArrivals(c.OutOrStdout(), window, steps); err != nil {
 				return fmt.Errorf("demo arrivals: %w", err)
 			}
 			return nil

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tidepool-net/tidepool/internal/sim/arrivals"
 )
 
 // The experiment of founding document 001's three kinds of arrivals, which has no file.
@@ -21,7 +19,7 @@ func runCases(c *cobra.Command, o *labRunOptions) error {
 		return misuse(c, fmt.Errorf("--%s: %s takes no flags; `node demo arrivals` has segments "+
 			"of your own", flag, casesName))
 	}
-	if err := arrivals.Play(c.OutOrStdout(), documentWindow, arrivals.Document); err != nil {
+	if err := playArrivals(c.OutOrStdout(), documentWindow, documentArrivals); err != nil {
 		return fmt.Errorf("%s: %w", commandPath(c), err)
 	}
 	return nil

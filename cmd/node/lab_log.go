@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/lab/check"
+	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -67,7 +67,7 @@ func readLog(c *cobra.Command, path string) (*result.LinkRecord, error) {
 }
 
 func printLog(w io.Writer, name string, d *trace.Digest) error {
-	rate := func(v float64) string { return check.Quantity(v, formula.Rate) }
+	rate := func(v float64) string { return lab.Quantity(v, formula.Rate) }
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s link\t%v\n", name, d.Length.Round(time.Millisecond))
 	if d.Capacity > 0 {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
-	"github.com/tidepool-net/tidepool/internal/lab/check"
 )
 
 // markdownHead is the top of the page that `make lab` writes.
@@ -22,7 +21,7 @@ const markdownHead = "# What the laboratory's experiments come to\n\n" +
 func writeMarkdown(w io.Writer, j *lab.Judged) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s.\n\n", j.Name, markdownText(j.About))
-	var checks, own []*check.Verdict
+	var checks, own []*lab.Verdict
 	for i := range j.Verdicts {
 		if v := &j.Verdicts[i]; v.Own {
 			own = append(own, v)
@@ -41,7 +40,7 @@ func writeMarkdown(w io.Writer, j *lab.Judged) error {
 
 // markdownTable writes verdicts as a table. The source and the reason for the tolerance stand in
 // the first of several rows about the same thing.
-func markdownTable(b *strings.Builder, list []*check.Verdict, good, bad string) {
+func markdownTable(b *strings.Builder, list []*lab.Verdict, good, bad string) {
 	if len(list) == 0 {
 		return
 	}

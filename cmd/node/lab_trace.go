@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/lab/check"
+	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/trace"
@@ -169,7 +169,7 @@ func readAll(c *cobra.Command, path string) ([]byte, error) {
 }
 
 func printTrace(w io.Writer, i trace.Info) error {
-	rate := func(v float64) string { return check.Quantity(v, formula.Rate) }
+	rate := func(v float64) string { return lab.Quantity(v, formula.Rate) }
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "opportunities\t%d\n", i.Lines)
 	fmt.Fprintf(t, "begins again after\t%v\n", i.Length)

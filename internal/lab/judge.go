@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/lab/check"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -18,7 +17,7 @@ import (
 // Judged is the expectations of an experiment, held against what its runs came to.
 type Judged struct {
 	Name, About string
-	Verdicts    []check.Verdict
+	Verdicts    []Verdict
 }
 
 // Judge runs a study and holds what its runs come to against what is expected of them. It leaves
@@ -46,7 +45,7 @@ func Judge(ctx context.Context, s *Study, o Options) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Judged{s.Name, s.About, check.Expectations(s.Cells, inOrder(runs))}, nil
+	return &Judged{s.Name, s.About, Expectations(s.Cells, inOrder(runs))}, nil
 }
 
 // Judge holds the runs of a directory against what its experiment expects of them. Cells are the
@@ -64,7 +63,7 @@ func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 			len(missing))
 	}
 	cells, list := virtualOf(r.Manifest, cells, r.Runs)
-	return &Judged{r.Name, r.About, check.Expectations(cells, list)}, nil
+	return &Judged{r.Name, r.About, Expectations(cells, list)}, nil
 }
 
 // Tally counts verdicts. Own regressions are apart: they compare with what this program printed
@@ -145,7 +144,7 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 	var b strings.Builder
 	b.WriteString(j.Name + "\n")
 	for _, own := range []bool{false, true} {
-		var list []*check.Verdict
+		var list []*Verdict
 		for i := range j.Verdicts {
 			if v := &j.Verdicts[i]; v.Own == own && (!failedOnly || !v.Pass) {
 				list = append(list, v)
@@ -164,7 +163,7 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 }
 
 // printVerdicts writes one table. What several rows have in common stands once.
-func printVerdicts(b *strings.Builder, list []*check.Verdict) {
+func printVerdicts(b *strings.Builder, list []*Verdict) {
 	const whatWidth, caseWidth, expectedWidth, gotWidth = 34, 20, 22, 26
 	t := table.New("<", "<what", "<where", "<expected", "<got", "<tolerance")
 	var said string

@@ -4,7 +4,6 @@ import (
 	"math"
 	"regexp"
 
-	"github.com/tidepool-net/tidepool/internal/lab/check"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -51,7 +50,7 @@ func (j *Judged) theory(cells []figure.Cell) {
 
 // compared is the metric that a verdict compares with a number: the mean of the whole run's, or of
 // its first flow's.
-func compared(v *check.Verdict, cell *figure.Cell) (result.Metric, bool) {
+func compared(v *Verdict, cell *figure.Cell) (result.Metric, bool) {
 	if v.Err != nil || v.Claim == nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 {
 		return "", false
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/lab/check"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -38,7 +37,7 @@ func TestTheoryIsWhatExpectationsSayOfAMetric(t *testing.T) {
 		claim, err := formula.CompileClaim(c.claim, &formula.Scope{Flows: []string{"a", "b"}})
 		require.NoError(t, err, c.claim)
 		cells := []figure.Cell{{Trials: []*result.Trial{trial}}}
-		j := &Judged{Verdicts: []check.Verdict{
+		j := &Judged{Verdicts: []Verdict{
 			{Claim: claim, Values: c.values, Published: c.published},
 			{Cell: 7},
 			{Claim: claim, Err: ErrUsage},

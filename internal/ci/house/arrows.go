@@ -33,8 +33,8 @@ type room struct {
 var rooms = []room{
 	{".", driver, "control files link lnx node objects operator portforward rdt " +
 		"requests stack", ""},
-	{"cmd/node", driver, "api control diagnostic files lab lab/* link lnx netctl node observe " +
-		"operator repl sim/arrivals sim/convergence tcp/starlark topology judge/ns3", ""},
+	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl node " +
+		"observe operator repl sim/convergence tcp tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 
@@ -62,7 +62,6 @@ var rooms = []room{
 
 	{"internal/capture", pure, "checksum", "bufio github.com/gopacket/gopacket"},
 	{"internal/sim", pure, "buffer capture checksum clock ip netem rip stack tcp udp", ""},
-	{"internal/sim/arrivals", pure, "clock tcp", ""},
 	{"internal/sim/convergence", pure, "clock netem rip sim stack", ""},
 	{"internal/sim/workload", pure, "clock netem rcp rdt sim tcp", "encoding/base64"},
 	{"internal/sim/chaos", driver, "capture clock ip netem sim stack tcp", ""},
@@ -96,7 +95,6 @@ var rooms = []room{
 		"sim/workload stack tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/emulation", driver, "buffer clock lab/plan lab/result lab/simulation link " +
 		"lnx netem node objects rdt sim sim/workload stack tcp tcp/starlark", ""},
-	{"internal/lab/check", driver, "lab/formula lab/plan lab/result", ""},
 	{"internal/lab/figure", driver, "lab/chart lab/result", ""},
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},

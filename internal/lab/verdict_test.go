@@ -1,4 +1,4 @@
-package check_test
+package lab_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/lab/check"
+	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -55,7 +55,7 @@ func runs() []*result.Trial {
 // An expectation without anything picked is held against every cell, with what is swept as
 // variables, and says what was expected and what came.
 func TestEachCell(t *testing.T) {
-	v := check.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because, source: s, because: b}`), runs())
+	v := lab.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because, source: s, because: b}`), runs())
 	require.Len(t, v, 4)
 	assert.Equal(t, []bool{false, false, true, false}, passes(v))
 	assert.Equal(t, "utilisation", v[0].What())
@@ -79,7 +79,7 @@ func TestComparedBesideAThird(t *testing.T) {
 	require.NoError(t, err)
 	list, err := f.Cells()
 	require.NoError(t, err)
-	v := check.Expectations(list, runs())
+	v := lab.Expectations(list, runs())
 	require.Len(t, v, 2)
 	assert.Equal(t, "limit 0.5bdp", v[0].Case())
 	assert.Equal(t, "limit 1bdp", v[1].Case())
@@ -87,14 +87,14 @@ func TestComparedBesideAThird(t *testing.T) {
 
 // A comparison of cells is one case for each value of what it leaves open.
 func TestCompared(t *testing.T) {
-	v := check.Expectations(cells(t, `  - {value: "utilisation(cubic) > utilisation(reno)", source: s}`), runs())
+	v := lab.Expectations(cells(t, `  - {value: "utilisation(cubic) > utilisation(reno)", source: s}`), runs())
 	require.Len(t, v, 2)
 	assert.Equal(t, []bool{true, true}, passes(v))
 	assert.Equal(t, "limit 0.5bdp", v[0].Case())
 	assert.Equal(t, "limit 1bdp", v[1].Case())
 	assert.Equal(t, "> 0.96", v[0].Expected())
 
-	v = check.Expectations(cells(t,
+	v = lab.Expectations(cells(t,
 		`  - {value: "utilisation(cubic, 1bdp) > utilisation(reno, 1bdp) > utilisation(cubic, 0.5bdp) > 0.9705", source: s}`), runs())
 	require.Len(t, v, 1)
 	assert.False(t, v[0].Pass)
@@ -104,7 +104,7 @@ func TestCompared(t *testing.T) {
 
 // Where picks cells, and theory sees the constants of each.
 func TestPickedCells(t *testing.T) {
-	v := check.Expectations(cells(t, `
+	v := lab.Expectations(cells(t, `
   - {value: utilisation, where: {cc: reno}, is: reno_utilisation(path.buffer), within: 1%, source: s, because: b}
   - {value: goodput, where: {cc: cubic, limit: 1bdp}, at_least: 9.9Mbit/s, source: s, because: b}
   - {value: completion.max, where: {cc: cubic, limit: 1bdp}, is: 1s, within: 10ms, source: s, because: b}`), runs())
@@ -122,7 +122,7 @@ func TestUnanswered(t *testing.T) {
 	cut := all[4].Flows
 	cut[0].Finished, all[4].Finished = false, false
 	delete(cut[0].Values, result.Completion)
-	v := check.Expectations(cells(t, `
+	v := lab.Expectations(cells(t, `
   - {value: completion, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}
   - {value: completion.median, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}
   - {value: completion.max, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}
@@ -132,12 +132,12 @@ func TestUnanswered(t *testing.T) {
 	assert.Contains(t, v[0].Got(), "1 of 3 runs did not come to their completion")
 	assert.Contains(t, v[3].Got(), "was not measured")
 
-	v = check.Expectations(cells(t, `  - {value: "utilisation > 0.1", source: s}`), all[:3])
+	v = lab.Expectations(cells(t, `  - {value: "utilisation > 0.1", source: s}`), all[:3])
 	assert.Equal(t, []bool{true, false, false, false}, passes(v))
 	assert.Contains(t, v[1].Got(), "has not been run")
 }
 
-func passes(v []check.Verdict) []bool {
+func passes(v []lab.Verdict) []bool {
 	out := make([]bool, len(v))
 	for i := range v {
 		out[i] = v[i].Pass
@@ -160,7 +160,7 @@ func TestQuantity(t *testing.T) {
 		{-1.5, "s", "-1.5 s"},
 		{1e-9, "", "0.000000001"},
 	} {
-		assert.Equal(t, c.want, check.Quantity(c.x, formula.Unit(c.unit)), "%v %s", c.x, c.unit)
+		assert.Equal(t, c.want, lab.Quantity(c.x, formula.Unit(c.unit)), "%v %s", c.x, c.unit)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestUnsteadyGoodputIsMarked(t *testing.T) {
 			v[result.Trend] = -80
 		}
 	}
-	v := check.Expectations(cells(t, "  - {value: goodput, at_least: 1Mbit/s, source: a test}\n"+
+	v := lab.Expectations(cells(t, "  - {value: goodput, at_least: 1Mbit/s, source: a test}\n"+
 		"  - {value: utilisation, at_least: 0.9, source: a test}"), list)
 	require.Len(t, v, 8)
 	for i := range v {

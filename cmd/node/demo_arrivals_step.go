@@ -1,4 +1,4 @@
-package arrivals
+package main
 
 import (
 	"fmt"
@@ -8,26 +8,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Step is one thing that happens: a segment arrives, or the program reads all that
-// there is.
-type Step struct {
-	Offset int // of the segment's text, from the peer's first byte; may be negative
+// arrival is one step of a story: a segment arrives, or the program reads what it has received.
+type arrival struct {
+	Offset int // of the payload, from the peer's first byte; may be negative
 	Len    int
-	FIN    bool // behind the text
+	FIN    bool // behind the payload
 	Read   bool // no segment
 }
 
 // Bounds of a step, so that a sequence number never wraps around to another meaning.
 const (
-	MaxOffset = 1 << 28
-	MaxLen    = 65495
-	// MinWindow is the smallest receive buffer.
-	MinWindow = tcp.MinBuffer
+	maxOffset = 1 << 28
+	maxLen    = 65495
 )
 
-// Document is the story of founding document 001: the three kinds of arrival, and what
-// lies between them.
-var Document = []Step{
+// documentArrivals is the story of founding document 001: its three kinds of arrival, and the
+// cases between them.
+var documentArrivals = []arrival{
 	{Offset: 1360, Len: 1360},            // inside the window
 	{Offset: 66000, Len: 1360},           // beyond it
 	{Offset: 0, Len: 1360},               // expected next
@@ -42,51 +39,44 @@ var Document = []Step{
 	{Read: true},
 }
 
-// ParseStep reads OFFSET+LENGTH, with an F behind it for a FIN, or the word read.
-func ParseStep(text string) (Step, error) {
+// parseArrival reads OFFSET+LENGTH, with an F behind it for a FIN, or the word read.
+func parseArrival(text string) (arrival, error) {
 	if text == "read" {
-		return Step{Read: true}, nil
+		return arrival{Read: true}, nil
 	}
 	rest, fin := strings.CutSuffix(text, "F")
 	offset, length, ok := strings.Cut(rest, "+")
 	if !ok {
-		return Step{}, fmt.Errorf("%q: want OFFSET+LENGTH, such as 1360+1360 or 0+0F, or read",
+		return arrival{}, fmt.Errorf("%q: want OFFSET+LENGTH, such as 1360+1360 or 0+0F, or read",
 			text)
 	}
 	o, err := strconv.Atoi(offset)
-	if err != nil || o < -MaxOffset || o > MaxOffset {
-		return Step{}, fmt.Errorf("offset %q of %q: want %d to %d",
-			offset, text, -MaxOffset, MaxOffset)
+	if err != nil || o < -maxOffset || o > maxOffset {
+		return arrival{}, fmt.Errorf("offset %q of %q: want %d to %d",
+			offset, text, -maxOffset, maxOffset)
 	}
 	n, err := strconv.Atoi(length)
-	if err != nil || n < 0 || n > MaxLen {
-		return Step{}, fmt.Errorf("length %q of %q: want 0 to %d bytes", length, text, MaxLen)
+	if err != nil || n < 0 || n > maxLen {
+		return arrival{}, fmt.Errorf("length %q of %q: want 0 to %d bytes", length, text, maxLen)
 	}
-	return Step{Offset: o, Len: n, FIN: fin}, nil
+	return arrival{Offset: o, Len: n, FIN: fin}, nil
 }
 
 // what names a segment.
-func (s *Step) what() string {
+func (s *arrival) what() string {
 	switch {
 	case s.FIN && s.Len > 0:
-		return counted(s.Len) + " and FIN"
+		return counted(s.Len, "byte") + " and FIN"
 	case s.FIN:
 		return "FIN"
 	}
-	return counted(s.Len)
+	return counted(s.Len, "byte")
 }
 
-func counted(n int) string {
-	if n == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// verdict is the kind of an arrival and why it is of that kind, from where the receiver
+// arrivalVerdict is the kind of an arrival and why it is of that kind, from where the receiver
 // stood before.
-func verdict(r *tcp.Reassembly, kind tcp.Arrival, s Step) string {
-	next := int(r.Next) - first // as an offset of the peer's bytes
+func arrivalVerdict(r *tcp.Reassembly, kind tcp.Arrival, s arrival) string {
+	next := int(r.Next) - firstSeq // as an offset of the peer's bytes
 	edge := next + r.Window
 	start, end := s.Offset, s.Offset+s.Len
 	switch kind {
@@ -107,14 +97,14 @@ func verdict(r *tcp.Reassembly, kind tcp.Arrival, s Step) string {
 		}
 		return "received before: all of it is held"
 	case tcp.ArrivalEnded:
-		return behind
+		return behindFIN
 	case tcp.ArrivalEmpty:
 	}
 	switch {
 	case !s.FIN:
 		return "no text: only its acknowledgment counts"
 	case r.Closed && end >= next:
-		return behind
+		return behindFIN
 	case end < next:
 		return "received before: the FIN is in front of RCV.NXT"
 	case end == next:
@@ -126,11 +116,11 @@ func verdict(r *tcp.Reassembly, kind tcp.Arrival, s Step) string {
 		"missing", end-next)
 }
 
-// behind is the verdict on what comes after a FIN.
-const behind = "behind the FIN: ignored, for nothing can come there"
+// behindFIN is the verdict on what comes after a FIN.
+const behindFIN = "behind the FIN: ignored, for nothing can come there"
 
 func beyond(edge int) string {
-	return fmt.Sprintf("beyond the window: dropped, for that ends at %d", first+edge)
+	return fmt.Sprintf("beyond the window: dropped, for that ends at %d", firstSeq+edge)
 }
 
 // cut says what is lost of text that ends beyond the window.

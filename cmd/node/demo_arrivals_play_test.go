@@ -1,4 +1,4 @@
-package arrivals_test
+package main
 
 import (
 	"bytes"
@@ -10,32 +10,30 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/internal/sim/arrivals"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// play plays the steps of some arguments.
+// play plays the steps that the arguments describe.
 func play(t *testing.T, window int, args ...string) string {
 	t.Helper()
-	var steps []arrivals.Step
+	var steps []arrival
 	for _, arg := range args {
-		s, err := arrivals.ParseStep(arg)
+		s, err := parseArrival(arg)
 		require.NoError(t, err)
 		steps = append(steps, s)
 	}
 	if args == nil {
-		steps = arrivals.Document
+		steps = documentArrivals
 	}
 	var out bytes.Buffer
-	require.NoError(t, arrivals.Play(&out, window, steps))
+	require.NoError(t, playArrivals(&out, window, steps))
 	return out.String()
 }
 
-// The stories, line for line: RFC 9293 §3.10.7.4's seventh and eighth step, and what RFC
-// 2018 §4 and RFC 2883 §4 have the answers report.
-func TestStories(t *testing.T) {
+// The answers follow the seventh and eighth step of RFC 9293 §3.10.7.4, RFC 2018 §4 and RFC 2883
+// §4, line for line.
+func TestArrivalStories(t *testing.T) {
 	for name, story := range map[string]struct {
 		window int
 		args   []string
@@ -48,7 +46,7 @@ func TestStories(t *testing.T) {
 		"shut": {2048, []string{"0+2048", "2048+100", "read", "3000+2000", "5000+0F", "4096+0F"}},
 	} {
 		got := play(t, story.window, story.args...)
-		file := filepath.Join("testdata", name+".txt")
+		file := filepath.Join("testdata", "arrivals", name+".txt")
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 		}
@@ -58,16 +56,16 @@ func TestStories(t *testing.T) {
 	}
 }
 
-func TestStepsThatAreNone(t *testing.T) {
+func TestArrivalSyntax(t *testing.T) {
 	for _, bad := range []string{
 		"", "x", "1+", "+1", "1+-1", "1+65496", "268435457+1", "-268435457+1", "1+1G", "READ", "F",
 	} {
-		_, err := arrivals.ParseStep(bad)
+		_, err := parseArrival(bad)
 		require.Error(t, err, bad)
 	}
-	s, err := arrivals.ParseStep("-5+10F")
+	s, err := parseArrival("-5+10F")
 	require.NoError(t, err)
-	assert.Equal(t, arrivals.Step{Offset: -5, Len: 10, FIN: true}, s)
+	assert.Equal(t, arrival{Offset: -5, Len: 10, FIN: true}, s)
 }
 
 type full struct{}
@@ -76,23 +74,23 @@ var errFull = errors.New("full")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestAStoryThatNobodyHears(t *testing.T) {
-	require.ErrorIs(t, arrivals.Play(full{}, 65535, arrivals.Document), errFull)
-	require.Error(t, arrivals.Play(&bytes.Buffer{}, 1, nil), "no window")
+func TestArrivalsFail(t *testing.T) {
+	require.ErrorIs(t, playArrivals(full{}, 65535, documentArrivals), errFull)
+	require.Error(t, playArrivals(&bytes.Buffer{}, 1, nil), "no window")
 }
 
-// Whatever arrives, the program reads what was sent: Play fails otherwise.
-func FuzzPlay(f *testing.F) {
+// The program reads the bytes that were sent, whatever the order of arrival.
+func FuzzArrivals(f *testing.F) {
 	f.Add([]byte{1, 5, 0, 5, 255, 3, 2, 9})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var steps []arrivals.Step
+		var steps []arrival
 		for i := 0; i+1 < len(b) && i < 400; i += 2 {
-			steps = append(steps, arrivals.Step{
+			steps = append(steps, arrival{
 				Offset: int(int8(b[i])) * 300, Len: int(b[i+1]&127) * 300,
 				FIN: false, Read: b[i+1] > 200,
 			})
 		}
-		steps = append(steps, arrivals.Step{Read: true})
-		require.NoError(t, arrivals.Play(&bytes.Buffer{}, 30000, steps))
+		steps = append(steps, arrival{Read: true})
+		require.NoError(t, playArrivals(&bytes.Buffer{}, 30000, steps))
 	})
 }

@@ -1,7 +1,4 @@
-// Package arrivals shows what becomes of segments as they arrive, in virtual time: the
-// three kinds of founding document 001, with the numbers that decide. What decides is
-// tcp, the code that runs on the wire.
-package arrivals
+package main
 
 import (
 	"fmt"
@@ -14,11 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The two ends, and where the peer's bytes begin: document 001's.
+// The sequence numbers are founding document 001's.
 const (
-	first = 705500 // the sequence number of the peer's first byte
-	iss   = 1000   // our SYN's
-	gap   = 50 * time.Millisecond
+	firstSeq = 705500 // the sequence number of the peer's first byte
+	iss      = 1000   // our SYN's
+	gap      = 50 * time.Millisecond
 )
 
 var (
@@ -26,8 +23,8 @@ var (
 	peer = netip.MustParseAddrPort("192.168.0.4:4323")
 )
 
-// player is a host, one connection of it, and where the story goes.
-type player struct {
+// arrivalPlayer hands the segments of a story to one TCP connection in virtual time.
+type arrivalPlayer struct {
 	out   io.Writer
 	err   error
 	host  *tcp.Host
@@ -37,10 +34,10 @@ type player struct {
 	read  int // bytes that the program has read
 }
 
-// Play opens a connection with a receive buffer of window bytes, has the steps happen,
-// one every 50 ms, and writes what becomes of each. It fails if out does, or if what the
-// program reads is not what was sent.
-func Play(out io.Writer, window int, steps []Step) error {
+// playArrivals opens a connection with a receive buffer of window bytes, plays one step every
+// 50 ms, and writes what the receiver does with each. It fails if out fails, or if the program
+// does not read the bytes that the peer sent.
+func playArrivals(out io.Writer, window int, steps []arrival) error {
 	path := tcp.Path{MTU: 1400, Local: here.Addr().As4()}
 	h, err := tcp.NewHost(tcp.Config{
 		Knobs:      tcp.Knobs{NoWindowScale: true},
@@ -56,13 +53,13 @@ func Play(out io.Writer, window int, steps []Step) error {
 		return err
 	}
 	begin := clock.Time(time.Second)
-	p := &player{out: out, host: h, now: begin, begin: begin}
+	p := &arrivalPlayer{out: out, host: h, now: begin, begin: begin}
 	p.say("%v receives from %v, with a window of %d bytes.", here, peer, window)
-	p.arrive(tcp.Header{Seq: first - 1, Flags: tcp.SYN, Options: tcp.Options{
+	p.arrive(tcp.Header{Seq: firstSeq - 1, Flags: tcp.SYN, Options: tcp.Options{
 		MSS: 1360, SACKPermitted: true,
 	}}, 0)
 	p.drain("")
-	p.arrive(tcp.Header{Seq: first, Ack: iss + 1, Flags: tcp.ACK}, 0)
+	p.arrive(tcp.Header{Seq: firstSeq, Ack: iss + 1, Flags: tcp.ACK}, 0)
 	c, ok := l.Accept()
 	if !ok {
 		panic("BUG: arrivals: the handshake failed")
@@ -77,14 +74,14 @@ func Play(out io.Writer, window int, steps []Step) error {
 	return p.err
 }
 
-func (p *player) say(format string, args ...any) {
+func (p *arrivalPlayer) say(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
 	}
 }
 
 // stamp is the time since the beginning, as the lines bear it.
-func (p *player) stamp() string {
+func (p *arrivalPlayer) stamp() string {
 	return fmt.Sprintf("%7.3f s", p.now.Sub(p.begin).Seconds())
 }
 
@@ -92,7 +89,7 @@ func (p *player) stamp() string {
 const margin = "           "
 
 // pass lets time go by, and does what comes due.
-func (p *player) pass(d time.Duration) {
+func (p *arrivalPlayer) pass(d time.Duration) {
 	end := p.now.Add(d)
 	for due := p.host.Deadline(); due.Due(end); due = p.host.Deadline() {
 		p.now = max(p.now, due)
@@ -103,15 +100,15 @@ func (p *player) pass(d time.Duration) {
 }
 
 // step has one thing happen.
-func (p *player) step(s Step) {
+func (p *arrivalPlayer) step(s arrival) {
 	if s.Read {
 		p.take()
 		return
 	}
-	seq := uint32(first + s.Offset)
+	seq := uint32(firstSeq + s.Offset)
 	before, drops := p.conn.Reassembly(), p.host.Drops()
 	p.say("\n%s  SeqNo %d, %s", p.stamp(), seq, s.what())
-	p.say(margin+"%s", verdict(&before, p.conn.Arrival(seq, s.Len), s))
+	p.say(margin+"%s", arrivalVerdict(&before, p.conn.Arrival(seq, s.Len), s))
 	flags := tcp.ACK
 	if s.FIN {
 		flags |= tcp.FIN
@@ -127,11 +124,11 @@ func (p *player) step(s Step) {
 }
 
 // arrive gives the host a segment of the peer's with n bytes of text.
-func (p *player) arrive(h tcp.Header, n int) {
+func (p *arrivalPlayer) arrive(h tcp.Header, n int) {
 	h.Window = 65535
 	text := make([]byte, n)
 	for i := range text {
-		text[i] = letter(int(int32(h.Seq-first)) + i)
+		text[i] = letter(int(int32(h.Seq-firstSeq)) + i)
 	}
 	s := tcp.Segment{
 		Tuple: tcp.Tuple{
@@ -151,7 +148,7 @@ func letter(offset int) byte { return byte(offset%251) ^ byte(offset>>8) }
 
 // drain takes what the host sends, and tells of it behind a lead; the empty one tells
 // nothing.
-func (p *player) drain(lead string) {
+func (p *arrivalPlayer) drain(lead string) {
 	var t tcp.Train
 	sent := false
 	for p.host.Output(p.now, []int{64}, &t) {
@@ -183,7 +180,7 @@ func spans(blocks []tcp.SACKBlock) string {
 }
 
 // state tells where the receiver stands.
-func (p *player) state() {
+func (p *arrivalPlayer) state() {
 	r := p.conn.Reassembly()
 	text := fmt.Sprintf("RCV.NXT %d, window %s; %d bytes to read; ", r.Next,
 		span(tcp.SACKBlock{Start: r.Next, End: r.Next + uint32(r.Window)}), r.Readable)
@@ -199,7 +196,7 @@ func (p *player) state() {
 }
 
 // take has the program read all that there is, and looks at every byte.
-func (p *player) take() {
+func (p *arrivalPlayer) take() {
 	buf := make([]byte, p.conn.Rx().Len())
 	n := p.conn.Rx().Read(buf)
 	p.conn.Consumed(p.now)
