@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"image/png"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -229,6 +230,25 @@ func TestNamesHaveRoom(t *testing.T) {
 		}
 	}
 	assert.Len(t, places, 5)
+}
+
+// Two words of one point in a corner of the panel stand one below the other.
+func TestNamesInACorner(t *testing.T) {
+	for _, x := range []float64{0.1, 9.9} {
+		p := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}, Names: []Name{
+			{X: x, Y: 9.5, Text: "a name", Paint: Ink}, {X: x, Y: 9.5, Text: "a name", Paint: Ink},
+		}}
+		var heights []float64
+		for _, e := range elements(t, svgOf(t, &Figure{Rows: []Row{{Height: 200, Panels: []Panel{p}}}})) {
+			if e.name == "text" && e.text == "a name" {
+				y, err := strconv.ParseFloat(e.attr["y"], 64)
+				require.NoError(t, err)
+				heights = append(heights, y)
+			}
+		}
+		require.Len(t, heights, 2)
+		assert.GreaterOrEqual(t, heights[1]-heights[0], 10*(smallSize+1))
+	}
 }
 
 func TestLongNoteIsWrappedAndNotCut(t *testing.T) {

@@ -22,6 +22,8 @@ func (p *placed) drawNames(c canvas) {
 			{X: at.X - gap - wide, Y: at.Y - gap},
 			{X: at.X - gap - wide, Y: at.Y + gap + 0.72*textSize},
 			{X: at.X - gap - wide, Y: at.Y - gap - lineHeight},
+			{X: at.X + gap, Y: at.Y + 0.36*textSize + lineHeight},
+			{X: at.X - gap - wide, Y: at.Y + 0.36*textSize + lineHeight},
 		}
 		best, found := sides[1], false
 		for _, s := range sides {

@@ -74,6 +74,9 @@ func shortKey(key string, others []string) string {
 	return key
 }
 
+// bare are the values that, like numbers, say nothing without the key that has them.
+var bare = []string{"on", "off", "yes", "no", "true", "false", "none", "infinite"}
+
 // name is a cell by what is swept, without some keys.
 func (c *Cell) name(keys []string, without ...string) string {
 	var parts []string
@@ -82,7 +85,7 @@ func (c *Cell) name(keys []string, without ...string) string {
 			continue
 		}
 		v := c.value(k)
-		if _, err := measure([]string{v}); err && v != "" {
+		if _, number := measure([]string{v}); number && v != "" || slices.Contains(bare, v) {
 			v = shortKey(k, keys) + " " + v
 		}
 		parts = append(parts, result.Shown(v))

@@ -203,10 +203,11 @@ func unlike(labels []string) bool {
 	return true
 }
 
-// switches reports whether all that curves are called is on or off, which tells nobody anything.
+// switches reports whether curves differ by one key that is on or off.
 func switches(list []series) bool {
 	for _, s := range list {
-		if s.real || !slices.Contains([]string{"on", "off", "yes", "no", "true", "false"}, s.name) {
+		_, value, _ := strings.Cut(s.name, " ")
+		if s.real || !slices.Contains(bare, value) {
 			return false
 		}
 	}

@@ -248,6 +248,21 @@ func TestGeometric(t *testing.T) {
 	assert.False(t, geometric([]float64{1, 100}))
 }
 
+// Cells are named by values, and by their keys where values alone say nothing.
+func TestNamesOfCells(t *testing.T) {
+	keys := []string{"path.down.loss", "flows.0.rcp.timer", "arm"}
+	for want, values := range map[string][]string{
+		"loss none, timer off, TCP in turns": {"none", "off", "TCP in turns"},
+		"loss 1%, timer on, cubic":           {"1%", "on", "cubic"},
+	} {
+		var c Cell
+		for i, key := range keys {
+			c.Set = append(c.Set, Setting{key, values[i]})
+		}
+		assert.Equal(t, want, c.name(keys))
+	}
+}
+
 func TestShortKeys(t *testing.T) {
 	keys := []string{"path.down.queue.limit", "path.up.queue.limit", "flows.0.cc"}
 	assert.Equal(t, "cc", shortKey(keys[2], keys))
