@@ -22,7 +22,7 @@ import (
 
 // statuses are the exit statuses of the program.
 const statuses = "0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C,\n" +
-	"143 SIGTERM, 141 when nobody reads standard output any more"
+	"143 SIGTERM, 141 when standard output is closed"
 
 // run is the program but for its process: it returns the exit status, one of statuses.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
