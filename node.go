@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
 // Node is a running host or router, with addresses, routes, TCP, UDP and ICMP of its own.
@@ -254,9 +254,9 @@ func (l *RCPListener) inner() *node.RCPListener {
 	return l.listener
 }
 
-func (s *RDTServer) inner() *objects.Server {
+func (s *RDTServer) inner() *services.RDTServer {
 	if s.server == nil {
-		return objects.Closed()
+		return services.ClosedRDTServer()
 	}
 	return s.server
 }

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
 // RDT is how the reliable data transfer of founding document 003 behaves at one end: objects
@@ -42,7 +42,7 @@ type RDT struct {
 }
 
 func (r RDT) config() (rdt.Config, error) {
-	sum, err := objects.Checksum(r.Checksum)
+	sum, err := services.ParseChecksum(r.Checksum)
 	return rdt.Config{
 		Window: r.Window, Payload: r.Payload, Checksum: sum, Timeout: r.Timeout,
 		Selective: !r.Cumulative, Compress: r.Compress, Interleave: r.Interleave,
@@ -58,7 +58,7 @@ type RDTObject struct {
 }
 
 // RDTServer gives objects to whoever asks.
-type RDTServer struct{ server *objects.Server }
+type RDTServer struct{ server *services.RDTServer }
 
 // ServeRDT gives objects to whoever asks on a UDP port, until Close; the zero netip.Addr is any
 // address of the node, and port 0 one that is free. Their bytes must not change until then.
@@ -71,13 +71,13 @@ func (n *Node) ServeRDT(on netip.AddrPort, how RDT, list ...RDTObject) (*RDTServ
 	}
 	wares := make([]rdt.Object, 0, len(list))
 	for _, o := range list {
-		wares = append(wares, objects.New(o.Name, o.Data))
+		wares = append(wares, services.NewObject(o.Name, o.Data))
 	}
 	cfg, err := how.config()
 	if err != nil {
-		return nil, objects.OpError("listen", unmap(on), err)
+		return nil, services.OpError("listen", unmap(on), err)
 	}
-	s, err := objects.Serve(n.inner().Node, unmap(on), cfg, wares, nil)
+	s, err := services.ServeRDT(n.inner().Node, unmap(on), cfg, wares, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +132,10 @@ type RDTEntry struct {
 func (n *Node) ListRDT(ctx context.Context, server netip.AddrPort, how RDT) ([]RDTEntry, error) {
 	cfg, err := how.config()
 	if err != nil {
-		return nil, objects.OpError("fetch", unmap(server), err)
+		return nil, services.OpError("fetch", unmap(server), err)
 	}
-	found, err := objects.List(ctx, n.inner().Node, unmap(server), objects.Fetch{Config: cfg})
+	what := services.RDTFetch{Config: cfg}
+	found, err := services.ListRDT(ctx, n.inner().Node, unmap(server), what)
 	var list []RDTEntry
 	for i := range found {
 		list = append(list, RDTEntry(found[i]))
@@ -173,11 +174,11 @@ func (n *Node) FetchRDT(
 ) (RDTInfo, error) {
 	cfg, err := how.config()
 	if err != nil {
-		return RDTInfo{}, objects.OpError("fetch", unmap(server), err)
+		return RDTInfo{}, services.OpError("fetch", unmap(server), err)
 	}
 	var own error
-	what := objects.Fetch{Config: cfg, Names: names}
-	what.Each = func(r *objects.Result) error {
+	what := services.RDTFetch{Config: cfg, Names: names}
+	what.Each = func(r *services.RDTResult) error {
 		if each == nil {
 			return nil
 		}
@@ -186,7 +187,7 @@ func (n *Node) FetchRDT(
 		})
 		return own
 	}
-	f, err := objects.Get(ctx, n.inner().Node, unmap(server), what)
+	f, err := services.FetchRDT(ctx, n.inner().Node, unmap(server), what)
 	if own != nil {
 		err = own
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
 // RDT moves objects, and who wants them asks. So its sender is a server of objects that are all
@@ -24,7 +24,7 @@ const (
 
 // rdtCarrier carries a stream of RDT.
 type rdtCarrier struct {
-	server *objects.Server // a sender's
+	server *services.RDTServer // a sender's
 	done   atomic.Int64
 }
 
@@ -39,7 +39,7 @@ func (h *Host) give(port uint16) (*rdtCarrier, error) {
 	}
 	f := &rdtCarrier{}
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
-	server, err := objects.Serve(h.node, on, rdt.Config{Selective: true}, wares,
+	server, err := services.ServeRDT(h.node, on, rdt.Config{Selective: true}, wares,
 		func(flow rdt.Flow) {
 			f.done.Add(flow.Bytes)
 		})
@@ -149,7 +149,7 @@ func (f *rdtCarrier) receive(s *stream) error {
 	})
 	for {
 		had := int64(0)
-		_, err := objects.Get(ctx, s.test.host.node, s.remote, objects.Fetch{
+		_, err := services.FetchRDT(ctx, s.test.host.node, s.remote, services.RDTFetch{
 			Progress: func(bytes, _ int64) {
 				s.took(int(max(0, bytes-had)))
 				had = max(had, bytes)

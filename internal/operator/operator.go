@@ -15,13 +15,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/iperf"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/portforward"
 	"github.com/tidepool-net/tidepool/internal/reload"
 	"github.com/tidepool-net/tidepool/internal/requests"
+	"github.com/tidepool-net/tidepool/internal/services"
 	"github.com/tidepool-net/tidepool/internal/stack"
-	"github.com/tidepool-net/tidepool/internal/traffic"
 )
 
 // Node is a node with all that it can be asked for. It is a control.Operator.
@@ -104,7 +103,7 @@ func above(inner *node.Node, cfg *node.Config) *Node {
 	}
 	for _, service := range []control.Handlers{
 		n.Requests.Handlers, n.Doors.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,
-		traffic.New(inner, name).Handlers, objects.NewHost(inner).Handlers,
+		services.New(inner, name).Handlers,
 	} {
 		maps.Copy(n.Handlers, service)
 	}

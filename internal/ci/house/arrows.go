@@ -31,8 +31,8 @@ type room struct {
 
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
-	{".", driver, "control files link lnx node objects operator portforward rdt " +
-		"requests stack", ""},
+	{".", driver, "control files link lnx node operator portforward rdt " +
+		"requests services stack", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl node " +
 		"observe operator repl sim/convergence tcp tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
@@ -79,11 +79,10 @@ var rooms = []room{
 	{"internal/reload", driver, "clock control ip lnx netem node settings stack", ""},
 	{"internal/requests", driver, "clock control files icmp ip link netem node settings stack " +
 		"tcp udp", ""},
-	{"internal/iperf", driver, "control node objects rdt tcp udp", ""},
-	{"internal/traffic", driver, "control files node", ""},
-	{"internal/objects", driver, "clock control files node rdt stack tcp udp", ""},
-	{"internal/operator", driver, "clock control iperf lnx node objects observe portforward " +
-		"reload requests stack traffic", ""},
+	{"internal/iperf", driver, "control node rdt services tcp udp", ""},
+	{"internal/services", driver, "clock control files node rdt stack tcp udp", ""},
+	{"internal/operator", driver, "clock control iperf lnx node observe portforward reload " +
+		"requests services stack", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},
 	{"internal/netctl", driver, "api control files", ""},
@@ -94,7 +93,7 @@ var rooms = []room{
 	{"internal/lab/simulation", driver, "capture clock lab/plan lab/result netem sim " +
 		"sim/workload stack tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/emulation", driver, "buffer clock lab/plan lab/result lab/simulation link " +
-		"lnx netem node objects rdt sim sim/workload stack tcp tcp/starlark", ""},
+		"lnx netem node rdt services sim sim/workload stack tcp tcp/starlark", ""},
 	{"internal/lab/figure", driver, "lab/chart lab/result", ""},
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},

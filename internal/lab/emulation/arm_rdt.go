@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/objects"
 	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
 // rdtArm is both ends of a flow of RDT, by the servers and fetches that a node's operator has. The
@@ -54,9 +54,9 @@ func rdtArm(ctx context.Context, e *End) error {
 		names = append(names, g.Items[i].Name)
 		number[g.Items[i].Name] = i
 	}
-	_, err = objects.Get(ctx, e.Node, e.There(), objects.Fetch{
+	_, err = services.FetchRDT(ctx, e.Node, e.There(), services.RDTFetch{
 		Config: cfg, Names: names, Known: list,
-		Each: func(r *objects.Result) error {
+		Each: func(r *services.RDTResult) error {
 			if r.Err == nil {
 				g.Got(number[r.Name], 0, r.Data)
 			}
@@ -80,7 +80,7 @@ const served = 5 * time.Millisecond
 
 // serveRDT serves until the client has everything, or is silent.
 func (e *End) serveRDT(ctx context.Context, cfg rdt.Config, wares []rdt.Object) error {
-	s, err := objects.Serve(e.Node, e.There(), cfg, wares, nil)
+	s, err := services.ServeRDT(e.Node, e.There(), cfg, wares, nil)
 	if err != nil {
 		return err
 	}

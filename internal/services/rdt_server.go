@@ -1,4 +1,4 @@
-package objects
+package services
 
 import (
 	"cmp"
@@ -41,8 +41,8 @@ func withDefaults(cfg rdt.Config) rdt.Config {
 	return cfg
 }
 
-// New returns an object of bytes.
-func New(name string, data []byte) rdt.Object {
+// NewObject returns an object of bytes.
+func NewObject(name string, data []byte) rdt.Object {
 	return rdt.Object{
 		Entry: rdt.Entry{Name: name, Size: int64(len(data)), SHA256: sha256.Sum256(data)},
 		Data:  data,
@@ -54,8 +54,8 @@ var checksums = map[string]rdt.Checksum{
 	"": rdt.MD5, rdt.MD5.String(): rdt.MD5, rdt.CRC32C.String(): rdt.CRC32C,
 }
 
-// Checksum finds a checksum by its name: md5, which the empty name means too, or crc32c.
-func Checksum(name string) (rdt.Checksum, error) {
+// ParseChecksum finds a checksum by its name: md5, which the empty name means too, or crc32c.
+func ParseChecksum(name string) (rdt.Checksum, error) {
 	sum, ok := checksums[name]
 	if !ok {
 		return 0, node.NetError(fmt.Errorf("%w: checksum %q: want md5 or crc32c", rdt.ErrConfig,
@@ -71,8 +71,8 @@ func OpError(op string, at netip.AddrPort, err error) error {
 	}
 }
 
-// Server gives objects to the clients of a UDP port.
-type Server struct {
+// RDTServer gives objects to the clients of a UDP port.
+type RDTServer struct {
 	node   *node.Node
 	addr   netip.AddrPort
 	server *rdt.Server    // the loop's
@@ -82,19 +82,19 @@ type Server struct {
 	closed atomic.Bool
 }
 
-var _ node.PortOwner = (*Server)(nil)
+var _ node.PortOwner = (*RDTServer)(nil)
 
-// Serve gives objects to the clients of a UDP port of any of the node's addresses, or of the given
-// one. Their bytes must not change while the server lives. Port 0 has one chosen. The loop calls
-// ended, unless it is nil, for each flow that has ended.
-func Serve(
+// ServeRDT gives objects to the clients of a UDP port, on all addresses of the node or on the given
+// one. The bytes of the objects must not change while the server lives. Port 0 chooses a free port.
+// The loop calls ended, unless it is nil, for each flow that has ended.
+func ServeRDT(
 	n *node.Node, on netip.AddrPort, cfg rdt.Config, objects []rdt.Object, ended func(rdt.Flow),
-) (*Server, error) {
+) (*RDTServer, error) {
 	server, err := rdt.NewServer(withDefaults(cfg), objects)
 	if err != nil {
 		return nil, OpError("listen", on, err)
 	}
-	s := &Server{node: n, ended: ended, server: server}
+	s := &RDTServer{node: n, ended: ended, server: server}
 	err = n.Call(func(st *stack.Stack, _ clock.Time) (err error) {
 		s.stack = st
 		s.port, err = openPort(st, func() (*stack.Port, error) {
@@ -112,21 +112,21 @@ func Serve(
 	return s, nil
 }
 
-// Closed returns a server that is closed.
-func Closed() *Server {
-	s := &Server{node: node.Closed()}
+// ClosedRDTServer returns a server that is closed.
+func ClosedRDTServer() *RDTServer {
+	s := &RDTServer{node: node.Closed()}
 	s.closed.Store(true)
 	return s
 }
 
 // Addr returns a *net.UDPAddr of the virtual network.
-func (s *Server) Addr() net.Addr { return net.UDPAddrFromAddrPort(s.addr) }
+func (s *RDTServer) Addr() net.Addr { return net.UDPAddrFromAddrPort(s.addr) }
 
 // Local is the virtual address and port of the server.
-func (s *Server) Local() netip.AddrPort { return s.addr }
+func (s *RDTServer) Local() netip.AddrPort { return s.addr }
 
 // Close ends the server and its flows, and frees the port.
-func (s *Server) Close() error {
+func (s *RDTServer) Close() error {
 	open := false
 	if !s.closed.Swap(true) {
 		_ = s.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has none
@@ -141,7 +141,7 @@ func (s *Server) Close() error {
 }
 
 // Flows describes the flows under way, and those that have ended lately.
-func (s *Server) Flows() (list []rdt.Flow) {
+func (s *RDTServer) Flows() (list []rdt.Flow) {
 	_ = s.node.Call(func(_ *stack.Stack, now clock.Time) error { // a closed node has none
 		if s.port != nil {
 			list = s.server.Flows(now)
@@ -152,7 +152,7 @@ func (s *Server) Flows() (list []rdt.Flow) {
 }
 
 // shut frees the port, and reports whether it had one. The loop's.
-func (s *Server) shut() bool {
+func (s *RDTServer) shut() bool {
 	if s.port == nil {
 		return false
 	}
@@ -163,7 +163,7 @@ func (s *Server) shut() bool {
 }
 
 // Tell implements node.PortOwner: it passes on which flows have ended.
-func (s *Server) Tell(clock.Time) {
+func (s *RDTServer) Tell(clock.Time) {
 	for f, ok := s.server.Next(); ok; f, ok = s.server.Next() {
 		if s.ended != nil {
 			s.ended(f)
@@ -172,13 +172,13 @@ func (s *Server) Tell(clock.Time) {
 }
 
 // Report implements node.PortOwner. The port is not connected: nothing is reported.
-func (s *Server) Report(error) {}
+func (s *RDTServer) Report(error) {}
 
 // Undelivered implements node.PortOwner: a node that closes does not wait for clients.
-func (s *Server) Undelivered() bool { return false }
+func (s *RDTServer) Undelivered() bool { return false }
 
 // BoundTo implements node.PortOwner.
-func (s *Server) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
+func (s *RDTServer) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 	if !addrs[s.addr.Addr()] {
 		return nil
 	}
@@ -188,10 +188,10 @@ func (s *Server) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 }
 
 // Shut implements node.PortOwner: clients notice the silence.
-func (s *Server) Shut() {}
+func (s *RDTServer) Shut() {}
 
 // describe is what operators see of a server: it, and its flows. The loop's.
-func (s *Server) describe(now clock.Time) []control.RDTFlow {
+func (s *RDTServer) describe(now clock.Time) []control.RDTFlow {
 	i := s.server.Info()
 	list := []control.RDTFlow{{
 		Local: s.addr, Remote: netip.AddrPortFrom(netip.IPv4Unspecified(), 0), State: "serving",

@@ -1,4 +1,4 @@
-package objects
+package services
 
 import (
 	"context"
@@ -100,7 +100,7 @@ func (g *gathering) file(
 		return tooBig
 	}
 	g.bytes += int64(len(data))
-	g.objects = append(g.objects, New(name, data))
+	g.objects = append(g.objects, NewObject(name, data))
 	return nil
 }
 
@@ -141,7 +141,7 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 const partPrefix = ".part-"
 
 // resultOf is what an operator sees of an object that has come, or has not.
-func resultOf(r *Result, dir string, problems map[string]error) control.RDTObject {
+func resultOf(r *RDTResult, dir string, problems map[string]error) control.RDTObject {
 	o := control.RDTObject{
 		RDTEntry: entryOf(&r.Entry), Began: r.Began.Seconds(), Done: r.Done.Seconds(),
 	}

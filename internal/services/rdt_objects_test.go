@@ -1,4 +1,4 @@
-package objects
+package services
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
@@ -24,10 +23,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func room(n *node.Node, _ string) roomtest.Room { return NewHost(n) }
 
 // bears is the silence that a flow of a test bears on a machine that is busy.
 var bears = control.RDTOptions{Patience: 20 * time.Second}
@@ -280,8 +275,8 @@ func TestRDTStoresInTheFolderAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, left, 1)
 	a, _ := roomtest.Two(t, node.Config{}, room)
-	_, err = Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:0"), rdt.Config{},
-		[]rdt.Object{New("../up", nil)}, nil)
+	_, err = ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:0"), rdt.Config{},
+		[]rdt.Object{NewObject("../up", nil)}, nil)
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 

@@ -1,7 +1,7 @@
-// Package traffic moves bytes over a virtual network for their own sake: files from node to node
-// and by HTTP, the small services of RFC 862 to 864, and RCP's echo server with the client that
-// counts. See docs/TRAFFIC.md.
-package traffic
+// Package services holds what a node serves to others and fetches from them: files over TCP and by
+// HTTP, objects over RDT (package rdt), RCP's echo server and the client that counts lost packets,
+// and the small services of RFC 862 to 864. See docs/TRAFFIC.md.
+package services
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Host does it for a node.
+// Host carries out the requests about the services of one node.
 type Host struct {
 	control.Handlers
 	node *node.Node
@@ -18,7 +18,7 @@ type Host struct {
 	underway
 }
 
-// New returns what does it for a node of that name.
+// New returns the Host of a node of that name.
 func New(n *node.Node, name string) *Host {
 	h := &Host{Handlers: control.Handlers{}, node: n, name: name}
 	control.Handle(h.Handlers, h.sendFile)
@@ -34,5 +34,10 @@ func New(n *node.Node, name string) *Host {
 	control.Handle(h.Handlers, h.echo)
 	control.Handle(h.Handlers, h.echoRCP)
 	control.Handle(h.Handlers, h.countRCP)
+	control.Handle(h.Handlers, h.serveRDT)
+	control.Handle(h.Handlers, h.listRDT)
+	control.Handle(h.Handlers, h.fetchRDT)
+	control.Handle(h.Handlers, h.flowsRDT)
+	control.HandleOrder(h.Handlers, h.closeRDT)
 	return h
 }

@@ -1,4 +1,4 @@
-package objects
+package services
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ const (
 // errDigest is an object that is not what the server's listing says.
 var errDigest = fmt.Errorf("%w: its SHA-256 is not the one in the listing", rdt.ErrMalformed)
 
-// Fetch is what to take from a server, and who wants it.
-type Fetch struct {
+// RDTFetch is what to take from a server, and who wants it.
+type RDTFetch struct {
 	From   netip.AddrPort // as far as they are given, the address and port to ask from
 	Config rdt.Config     // of it Checksum, InOrder and Patience
 	Names  []string       // in the order in which they are to leave; empty: all
@@ -38,22 +38,22 @@ type Fetch struct {
 	Known *rdt.Listing
 	// Each is called with every object as it ends, in the order in which they do. Its error ends
 	// the fetch. Nil: nobody wants them.
-	Each func(*Result) error
+	Each func(*RDTResult) error
 	// Progress, if set, is called when the listing is there, and now and then.
 	Progress func(bytes, total int64)
 }
 
-// Result is what became of one object. Times count from the first request.
-type Result struct {
+// RDTResult is what became of one object. Times count from the first request.
+type RDTResult struct {
 	rdt.Entry
 	Data        []byte        // of Each alone; nil if there is an Err
 	Began, Done time.Duration // the first and the last of it arrived; 0: nothing has
 	Err         error         // rdt.ErrMalformed, rdt.ErrTooLarge, rdt.ErrSilent or another
 }
 
-// Fetched is what came of a fetch.
-type Fetched struct {
-	Objects []Result // in the order asked for
+// RDTFetched is what came of a fetch.
+type RDTFetched struct {
+	Objects []RDTResult // in the order asked for
 	Took    time.Duration
 	// Received packets brought something new; Acks and Requests were sent. Twice came what was
 	// there, and Damaged had a wrong checksum.
@@ -65,19 +65,19 @@ type fetching struct {
 	node  *node.Node
 	to    netip.AddrPort
 	began time.Time
-	Fetch
-	result Fetched
+	RDTFetch
+	result RDTFetched
 	got    int64 // bytes of objects that are whole
 	total  int64
 }
 
-// Get takes objects from a server: first the listing, then what is wanted of it, up to
+// FetchRDT takes objects from a server: first the listing, then what is wanted of it, up to
 // rdt.MaxObjects in one flow. An error means that there is no listing, that a name is not in
 // it (rdt.ErrAbsent), that Each had one, or that ctx has ended. What became of each object
 // else is in the result, an object that did not come with its error.
-func Get(
-	ctx context.Context, n *node.Node, to netip.AddrPort, what Fetch,
-) (Fetched, error) {
+func FetchRDT(
+	ctx context.Context, n *node.Node, to netip.AddrPort, what RDTFetch,
+) (RDTFetched, error) {
 	f := newFetching(n, to, what)
 	if what.Known == nil {
 		list, err := f.list(ctx)
@@ -90,22 +90,22 @@ func Get(
 }
 
 // over is the end of a fetch.
-func (f *fetching) over(err error) (Fetched, error) {
+func (f *fetching) over(err error) (RDTFetched, error) {
 	f.result.Took = f.node.Now().Sub(f.began)
 	return f.result, f.opError(err)
 }
 
-// List asks a server what it has. Of what, From and Config count.
-func List(
-	ctx context.Context, n *node.Node, to netip.AddrPort, what Fetch,
+// ListRDT asks a server what it has. Of what, From and Config count.
+func ListRDT(
+	ctx context.Context, n *node.Node, to netip.AddrPort, what RDTFetch,
 ) ([]rdt.Entry, error) {
 	f := newFetching(n, to, what)
 	list, err := f.list(ctx)
 	return list.Entries, f.opError(err)
 }
 
-func newFetching(n *node.Node, to netip.AddrPort, what Fetch) *fetching {
-	f := &fetching{node: n, to: to, Fetch: what, began: n.Now()}
+func newFetching(n *node.Node, to netip.AddrPort, what RDTFetch) *fetching {
+	f := &fetching{node: n, to: to, RDTFetch: what, began: n.Now()}
 	f.Config = rdt.Config{
 		Checksum: what.Config.Checksum, InOrder: what.Config.InOrder, Timeout: requestPeriod,
 		Linger: lingerTime, Patience: cmp.Or(what.Config.Patience, defaultPatience),
@@ -150,7 +150,7 @@ func (f *fetching) fetch(ctx context.Context, list *rdt.Listing) error {
 		e := list.Entries[id-1]
 		place[id] = i
 		f.total += e.Size
-		f.result.Objects = append(f.result.Objects, Result{Entry: e})
+		f.result.Objects = append(f.result.Objects, RDTResult{Entry: e})
 	}
 	if f.total > MaxBytes {
 		return fmt.Errorf("%w: %d bytes, and a fetch may have %d", rdt.ErrTooLarge, f.total,
@@ -202,7 +202,7 @@ func (f *fetching) choose(list *rdt.Listing) (streams []uint16, err error) {
 }
 
 // complete takes an object that has ended.
-func (f *fetching) complete(r *Result, c *rdt.Completion) error {
+func (f *fetching) complete(r *RDTResult, c *rdt.Completion) error {
 	r.Err = node.NetError(c.Err)
 	if c.Began != clock.Never {
 		r.Began = f.node.Wall(c.Began).Sub(f.began)

@@ -1,6 +1,4 @@
-// Package objects moves objects by RDT (package rdt) over a node: servers and fetches for programs,
-// and for operators those of files, which are read from folders and stored in them.
-package objects
+package services
 
 import (
 	"context"
@@ -12,39 +10,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
-
-// Host carries out operators' requests for a node.
-type Host struct {
-	control.Handlers
-	node *node.Node
-}
-
-// NewHost returns the Host of a node.
-func NewHost(n *node.Node) *Host {
-	h := &Host{control.Handlers{}, n}
-	control.Handle(h.Handlers, h.serve)
-	control.Handle(h.Handlers, h.list)
-	control.Handle(h.Handlers, h.fetch)
-	control.Handle(h.Handlers, h.flows)
-	control.HandleOrder(h.Handlers, h.close)
-	return h
-}
 
 func config(o *control.RDTOptions) (cfg rdt.Config, err error) {
 	cfg = rdt.Config{
 		Window: o.Window, Payload: o.Payload, Timeout: o.Timeout, Selective: !o.Cumulative,
 		Compress: o.Compress, Interleave: o.Interleave, Patience: o.Patience,
 	}
-	cfg.Checksum, err = Checksum(o.Checksum)
+	cfg.Checksum, err = ParseChecksum(o.Checksum)
 	return cfg, err
 }
 
-// serve opens a server of files, and announces what is taken.
-func (h *Host) serve(ctx context.Context, r control.RDTServe) (control.RDTServed, error) {
+// serveRDT opens a server of files, and announces what is taken.
+func (h *Host) serveRDT(ctx context.Context, r control.RDTServe) (control.RDTServed, error) {
 	var answer control.RDTServed
 	cfg, err := config(&r.Options)
 	if err != nil {
@@ -54,7 +34,7 @@ func (h *Host) serve(ctx context.Context, r control.RDTServe) (control.RDTServed
 	if err != nil {
 		return answer, fmt.Errorf("rdt serve: %w", err)
 	}
-	s, err := Serve(h.node, netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
+	s, err := ServeRDT(h.node, netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
 		func(f rdt.Flow) { h.announce(r.Port, &f) })
 	if err != nil {
 		return answer, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
@@ -84,14 +64,14 @@ func (h *Host) announce(port uint16, f *rdt.Flow) {
 	)})
 }
 
-// list lists what a server has.
-func (h *Host) list(ctx context.Context, r control.RDTList) ([]control.RDTEntry, error) {
+// listRDT lists what a server has.
+func (h *Host) listRDT(ctx context.Context, r control.RDTList) ([]control.RDTEntry, error) {
 	cfg, err := config(&r.Options)
 	if err != nil {
 		return nil, err
 	}
 	to := netip.AddrPortFrom(r.Addr, r.Port)
-	found, err := List(ctx, h.node, to, Fetch{Config: cfg})
+	found, err := ListRDT(ctx, h.node, to, RDTFetch{Config: cfg})
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", to, control.Reason(err))
 	}
@@ -107,7 +87,7 @@ func entryOf(e *rdt.Entry) control.RDTEntry {
 }
 
 // whole says how many of the objects had come to their end.
-func whole(got *Fetched) string {
+func whole(got *RDTFetched) string {
 	n := 0
 	for i := range got.Objects {
 		if o := &got.Objects[i]; o.Err == nil && o.Done > 0 {
@@ -117,14 +97,14 @@ func whole(got *Fetched) string {
 	return fmt.Sprintf("%d of %d objects are whole", n, len(got.Objects))
 }
 
-// fetch fetches objects, and stores them if it is to.
-func (h *Host) fetch(ctx context.Context, r control.RDTFetch) (control.RDTFetched, error) {
+// fetchRDT fetches objects, and stores them if it is to.
+func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFetched, error) {
 	var answer control.RDTFetched
 	cfg, err := config(&r.Options)
 	if err != nil {
 		return answer, err
 	}
-	what := Fetch{Config: cfg, Names: r.Names}
+	what := RDTFetch{Config: cfg, Names: r.Names}
 	problems := map[string]error{} // of storing, by name
 	if r.Dir != "" {
 		folder, err := openShelf(files.Of(ctx), r.Dir)
@@ -132,7 +112,7 @@ func (h *Host) fetch(ctx context.Context, r control.RDTFetch) (control.RDTFetche
 			return answer, fmt.Errorf("rdt fetch: %w", err)
 		}
 		defer folder.close()
-		what.Each = func(o *Result) error {
+		what.Each = func(o *RDTResult) error {
 			if o.Err == nil {
 				err := store(folder.Folder, o.Name, o.Data, r.Overwrite)
 				if problems[o.Name] = err; err == nil {
@@ -151,7 +131,7 @@ func (h *Host) fetch(ctx context.Context, r control.RDTFetch) (control.RDTFetche
 		}
 	}
 	to := netip.AddrPortFrom(r.Addr, r.Port)
-	got, err := Get(ctx, h.node, to, what)
+	got, err := FetchRDT(ctx, h.node, to, what)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return answer, fmt.Errorf("%v: %w (%d of %d bytes had come, and %s)", to,
 			control.ErrStopped, last.Bytes, last.Total, whole(&got))
@@ -173,13 +153,13 @@ func (h *Host) fetch(ctx context.Context, r control.RDTFetch) (control.RDTFetche
 	return answer, nil
 }
 
-// flows lists RDT's servers and flows.
-func (h *Host) flows(_ context.Context, _ control.RDTFlows) ([]control.RDTFlow, error) {
+// flowsRDT lists RDT's servers and flows.
+func (h *Host) flowsRDT(_ context.Context, _ control.RDTFlows) ([]control.RDTFlow, error) {
 	list := []control.RDTFlow{}
 	err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
 		for _, port := range s.Ports().List() {
 			switch e := port.UDP.Owner.(type) {
-			case *Server:
+			case *RDTServer:
 				list = append(list, e.describe(now)...)
 			case *flow:
 				list = append(list, e.describe())
@@ -190,8 +170,8 @@ func (h *Host) flows(_ context.Context, _ control.RDTFlows) ([]control.RDTFlow, 
 	return list, err
 }
 
-// close ends what RDT has on a port.
-func (h *Host) close(_ context.Context, r control.RDTClose) error {
+// closeRDT ends what RDT has on a port.
+func (h *Host) closeRDT(_ context.Context, r control.RDTClose) error {
 	return h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
 		for _, port := range s.Ports().List() {
 			if port.UDP.Local().Port() != r.Port {
@@ -199,7 +179,7 @@ func (h *Host) close(_ context.Context, r control.RDTClose) error {
 			}
 			found := false
 			switch e := port.UDP.Owner.(type) {
-			case *Server:
+			case *RDTServer:
 				found = e.shut()
 			case *flow:
 				found = e.shut(control.ErrClosed)

@@ -1,4 +1,4 @@
-package objects
+package services
 
 import (
 	"bytes"
@@ -64,7 +64,7 @@ func TestRDTSilence(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := List(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), Fetch{})
+		_, err := ListRDT(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), RDTFetch{})
 		done <- err
 	}()
 	took, err := await(done)
@@ -74,15 +74,15 @@ func TestRDTSilence(t *testing.T) {
 	assert.GreaterOrEqual(t, took, 10*time.Second)
 
 	var ended []rdt.Flow
-	s, err := Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{}, []rdt.Object{
-		New("a", make([]byte, 100)), New("b", make([]byte, 5_000_000)),
+	s, err := ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{}, []rdt.Object{
+		NewObject("a", make([]byte, 100)), NewObject("b", make([]byte, 5_000_000)),
 	}, func(f rdt.Flow) { ended = append(ended, f) })
 	require.NoError(t, err)
 	nodetest.Ask(t, b, control.Impair{Iface: "if0", Way: control.WayBoth, Words: "delay 5ms"})
-	var got []*Result
+	var got []*RDTResult
 	go func() {
-		_, err := Get(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), Fetch{
-			Each: func(r *Result) error { got = append(got, r); return nil },
+		_, err := FetchRDT(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), RDTFetch{
+			Each: func(r *RDTResult) error { got = append(got, r); return nil },
 		})
 		done <- err
 	}()
@@ -118,8 +118,8 @@ func TestRDTGarbage(t *testing.T) {
 	a, b := roomtest.Two(t, node.Config{}, room)
 	data := make([]byte, 50_000)
 	_, _ = rand.Read(data)
-	server, err := Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{},
-		[]rdt.Object{New("a", data)}, nil)
+	server, err := ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{},
+		[]rdt.Object{NewObject("a", data)}, nil)
 	require.NoError(t, err)
 	defer server.Close()
 	c, err := b.DialUDP(netip.MustParseAddrPort("10.0.0.1:9000"))
@@ -132,9 +132,9 @@ func TestRDTGarbage(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var got []byte
-	_, err = Get(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), Fetch{
+	_, err = FetchRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), RDTFetch{
 		Config: rdt.Config{Patience: 20 * time.Second}, // the machine may be busy
-		Each:   func(r *Result) error { got = r.Data; return r.Err },
+		Each:   func(r *RDTResult) error { got = r.Data; return r.Err },
 	})
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(data, got))
@@ -159,7 +159,7 @@ func TestRDTGarbage(t *testing.T) {
 			}
 		}
 	}()
-	_, err = List(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), Fetch{})
+	_, err = ListRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), RDTFetch{})
 	require.ErrorIs(t, err, rdt.ErrMalformed)
 	require.NoError(t, l.Close())
 }
@@ -169,13 +169,13 @@ func TestRDTManyObjects(t *testing.T) {
 	a, b := roomtest.Two(t, node.Config{}, room)
 	var objects []rdt.Object
 	for i := range 600 {
-		objects = append(objects, New(strings.Repeat("x", i+1), make([]byte, i)))
+		objects = append(objects, NewObject(strings.Repeat("x", i+1), make([]byte, i)))
 	}
 	on := netip.MustParseAddrPort("10.0.0.1:9000")
-	s, err := Serve(a.Node, on, rdt.Config{Selective: true}, objects, nil)
+	s, err := ServeRDT(a.Node, on, rdt.Config{Selective: true}, objects, nil)
 	require.NoError(t, err)
 	n := 0
-	got, err := Get(t.Context(), b.Node, on, Fetch{Each: func(r *Result) error {
+	got, err := FetchRDT(t.Context(), b.Node, on, RDTFetch{Each: func(r *RDTResult) error {
 		require.NoError(t, r.Err)
 		require.Len(t, r.Data, int(r.Size))
 		n++
@@ -190,7 +190,7 @@ func TestRDTManyObjects(t *testing.T) {
 	}
 	assert.Equal(t, map[int]int{0: 1, 256: 2, 88: 1}, flows)
 	enough := errors.New("enough")
-	_, err = Get(t.Context(), b.Node, on, Fetch{Each: func(*Result) error { return enough }})
+	_, err = FetchRDT(t.Context(), b.Node, on, RDTFetch{Each: func(*RDTResult) error { return enough }})
 	require.ErrorIs(t, err, enough)
 }
 
@@ -199,15 +199,15 @@ func TestRDTManyObjects(t *testing.T) {
 func TestRDTManyFlows(t *testing.T) {
 	a, b := roomtest.Two(t, node.Config{}, room)
 	on := netip.MustParseAddrPort("10.0.0.1:9000")
-	object := New("a", []byte("x"))
-	s, err := Serve(a.Node, on, rdt.Config{}, []rdt.Object{object}, nil)
+	object := NewObject("a", []byte("x"))
+	s, err := ServeRDT(a.Node, on, rdt.Config{}, []rdt.Object{object}, nil)
 	require.NoError(t, err)
 	defer s.Close()
 	list := &rdt.Listing{
 		Payload: 1325, Window: DefaultWindow, Entries: []rdt.Entry{object.Entry},
 	}
 	for i := range 300 {
-		got, err := Get(t.Context(), b.Node, on, Fetch{Known: list})
+		got, err := FetchRDT(t.Context(), b.Node, on, RDTFetch{Known: list})
 		require.NoError(t, err, i)
 		require.NoError(t, got.Objects[0].Err, i)
 	}
@@ -226,17 +226,17 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	a := roomtest.Start(t, cfg, cfg.LNX, room)
 	b := roomtest.Start(t, node.Config{}, nodetest.Parse(t, "B",
 		fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])), room)
-	object := []rdt.Object{New("a", make([]byte, 1000))}
-	goes, err := Serve(a.Node, netip.MustParseAddrPort("10.1.0.1:91"), rdt.Config{}, object, nil)
+	object := []rdt.Object{NewObject("a", make([]byte, 1000))}
+	goes, err := ServeRDT(a.Node, netip.MustParseAddrPort("10.1.0.1:91"), rdt.Config{}, object, nil)
 	require.NoError(t, err)
-	stays, err := Serve(a.Node, netip.MustParseAddrPort("0.0.0.0:92"), rdt.Config{}, object, nil)
+	stays, err := ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:92"), rdt.Config{}, object, nil)
 	require.NoError(t, err)
 	silent, err := b.ListenPacket(netip.MustParseAddrPort("10.1.0.2:7"))
 	require.NoError(t, err)
 	fetched := make(chan error, 1)
 	go func() {
-		_, err := List(context.Background(), a.Node, netip.MustParseAddrPort("10.1.0.2:7"),
-			Fetch{Config: rdt.Config{Patience: time.Minute}})
+		_, err := ListRDT(context.Background(), a.Node, netip.MustParseAddrPort("10.1.0.2:7"),
+			RDTFetch{Config: rdt.Config{Patience: time.Minute}})
 		fetched <- err
 	}()
 	_, asks, err := silent.ReadFromAddrPort(make([]byte, 2000))
@@ -250,7 +250,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	}, ended.Ended)
 	require.ErrorIs(t, goes.Close(), net.ErrClosed)
 	require.ErrorIs(t, <-fetched, syscall.EADDRNOTAVAIL)
-	entries, err := List(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:92"), Fetch{})
+	entries, err := ListRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:92"), RDTFetch{})
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
 	require.NoError(t, stays.Close())

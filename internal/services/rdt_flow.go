@@ -1,4 +1,4 @@
-package objects
+package services
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -18,9 +17,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
-
-// progressPeriod is the time between two reports of a flow under way.
-const progressPeriod = 200 * time.Millisecond
 
 // flow is a flow of objects to this node, with a UDP port of its own.
 type flow struct {
