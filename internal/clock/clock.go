@@ -14,6 +14,9 @@ const Never Time = 0
 // Add returns the instant d after t.
 func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 
+// Later returns the instant d after t, and at least one nanosecond after it.
+func (t Time) Later(d time.Duration) Time { return t.Add(max(d, time.Nanosecond)) }
+
 // Sub returns how long t is after u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 

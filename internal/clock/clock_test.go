@@ -24,4 +24,6 @@ func TestDue(t *testing.T) {
 func TestArithmetic(t *testing.T) {
 	start := clock.Time(5)
 	assert.Equal(t, time.Second, start.Add(time.Second).Sub(start))
+	assert.Equal(t, clock.Time(12), start.Later(7))
+	assert.Equal(t, clock.Time(6), start.Later(0), "a wait is never over at once")
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// ackArrives takes an acknowledgment of something between snd.una and snd.nxt:
+// ackArrives takes an acknowledgment of something between snd.Una and snd.Nxt:
 // the ESTABLISHED part of the fifth step of RFC 9293 §3.10.7.4.
 func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	v := &c.rec
@@ -31,9 +31,9 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	}
 	if v.how.sack && s.Options.SACKCount > 0 {
 		var buf [maxSACKBlocks]buffer.Range
-		v.takeSACK(s.Options.blocks(c.snd.una, &buf), ack, r)
+		v.takeSACK(s.Options.blocks(c.snd.Una, &buf), ack, r)
 	}
-	if ack > c.snd.una {
+	if ack > c.snd.Una {
 		c.acknowledge(ack, r)
 	}
 	c.path.acked = max(c.path.acked, r.mtu.largest)
@@ -61,13 +61,13 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 // answers a probe of a shut window says that it is shut, not that anything was
 // lost.
 func (c *Conn) isDuplicate(s *Segment, ack uint64) bool {
-	return ack == c.snd.una && !c.rec.sent.empty() && !c.probing() && s.Len == 0 &&
+	return ack == c.snd.Una && !c.rec.sent.empty() && !c.probing() && s.Len == 0 &&
 		!s.Flags.Has(FIN) && c.snd.offered(s) == c.snd.wnd
 }
 
-// acknowledge moves snd.una and forgets what it passes.
+// acknowledge moves snd.Una and forgets what it passes.
 func (c *Conn) acknowledge(ack uint64, r *round) {
-	r.advance = int(ack - c.snd.una)
+	r.advance = int(ack - c.snd.Una)
 	c.wait.since = r.now
 	c.settled()
 	c.rec.acknowledge(ack, r)

@@ -44,7 +44,7 @@ func TestRFC9293_3_10_UserCalls(t *testing.T) {
 	syn := func(s *script) { s.connect(); s.expect(SYN, 0, 0, 0) }
 	closeIt := func(s *script) { require.NoError(t, s.c.Finish(s.now)); s.collect(); s.out = nil }
 	fin := func(s *script) {
-		s.send(FIN|ACK, 1, uint32(s.c.snd.una-s.c.snd.iss), 0)
+		s.send(FIN|ACK, 1, uint32(s.c.snd.Una-s.c.snd.iss), 0)
 		s.collect()
 		s.out = nil
 	}

@@ -136,6 +136,16 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// lossOptions returns what loss detection and congestion control need of the configuration.
+func (c *Config) lossOptions() lossOptions {
+	return lossOptions{
+		Congestion: c.Congestion, Algorithms: c.Algorithms, InitialWindow: c.InitialWindow,
+		FixedWindow: c.FixedWindow, MaxWindow: c.SendBufferMax, Pacing: c.Pacing,
+		RTOMin: c.RTOMin, RTOMax: c.RTOMax, RTOInitial: c.RTOInitial,
+		FinTimeout: c.FinTimeout, AckDelay: c.DelayedAck,
+	}
+}
+
 // synRetries returns how often a SYN is retransmitted by default. Hosts with a small RTOMax outlast
 // a router's restart like others do.
 func (c *Config) synRetries() int {

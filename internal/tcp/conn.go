@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -221,6 +220,3 @@ func (c *Conn) touch() {
 	}
 	c.host.wake(c)
 }
-
-// duration converts a wait to an instant that is never in the past.
-func in(now clock.Time, d time.Duration) clock.Time { return now.Add(max(d, time.Nanosecond)) }

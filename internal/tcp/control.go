@@ -30,7 +30,7 @@ type congestionEvents struct {
 // begin gives the connection a fresh congestion controller: as it begins to send. Of the
 // configuration recovery knows the path, and the connection the rest.
 func (v *recovery) begin(cfg congestion.Config) {
-	create, err := congestion.Find(v.shared.cfg.Algorithms, v.cc.name)
+	create, err := congestion.Find(v.shared.Algorithms, v.cc.name)
 	if err != nil {
 		panic("BUG: tcp: " + err.Error())
 	}
@@ -39,9 +39,9 @@ func (v *recovery) begin(cfg congestion.Config) {
 
 // complete adds to a controller's configuration what is known of the path.
 func (v *recovery) complete(cfg congestion.Config) congestion.Config {
-	host := v.shared.cfg
-	cfg.MSS, cfg.InitialWindow = v.snd.mss, host.InitialWindow*v.snd.mss
-	cfg.MaxWindow, cfg.FixedWindow = max(host.SendBufferMax, 2*v.snd.mss), host.FixedWindow
+	host := &v.shared.lossOptions
+	cfg.MSS, cfg.InitialWindow = v.snd.MSS, host.InitialWindow*v.snd.MSS
+	cfg.MaxWindow, cfg.FixedWindow = max(host.MaxWindow, 2*v.snd.MSS), host.FixedWindow
 	cfg.SRTT, cfg.MinRTT, cfg.SACK, cfg.Paced = v.rtt.srtt, v.rtt.lowest(), v.how.sack, v.is.paced
 	return cfg
 }
@@ -49,7 +49,7 @@ func (v *recovery) complete(cfg congestion.Config) congestion.Config {
 // setAlgorithm changes the congestion control algorithm. The new one starts from the window that
 // the old one had reached.
 func (v *recovery) setAlgorithm(name string, cfg congestion.Config) error {
-	create, err := congestion.Find(v.shared.cfg.Algorithms, name)
+	create, err := congestion.Find(v.shared.Algorithms, name)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (v *recovery) restart(now clock.Time) {
 	}
 	e := &v.shared.restart
 	*e = congestion.Restart{
-		Now: now, Idle: now.Sub(v.lastSent), MSS: v.snd.mss, RTO: v.timeout(),
+		Now: now, Idle: now.Sub(v.lastSent), MSS: v.snd.MSS, RTO: v.timeout(),
 	}
 	restarter.OnRestart(e)
 }
@@ -90,8 +90,8 @@ func (v *recovery) control(r *round) {
 	}
 	q, s, a := &v.sent, &r.rate, &v.shared.ack
 	*a = congestion.Ack{
-		Now: r.now, Delivered: r.credit(v.snd.mss), Prior: r.prior,
-		InFlight: v.pipe(), MSS: v.snd.mss,
+		Now: r.now, Delivered: r.credit(v.snd.MSS), Prior: r.prior,
+		InFlight: v.pipe(), MSS: v.snd.MSS,
 		Lost:   int(q.lost - v.lasting.told),
 		MinRTT: v.rtt.lowest(), SRTT: v.rtt.srtt,
 		TotalDelivered: q.delivered,
@@ -128,7 +128,7 @@ func (v *recovery) control(r *round) {
 	if a.Round && v.rounds.measure(r.now, q.delivered, v.rtt.srtt, v.cc.Cwnd()) {
 		if restarter, ok := v.cc.Controller.(congestion.Restarter); ok {
 			e := &v.shared.restart
-			*e = congestion.Restart{Now: r.now, MSS: v.snd.mss, Unvalidated: true}
+			*e = congestion.Restart{Now: r.now, MSS: v.snd.MSS, Unvalidated: true}
 			restarter.OnRestart(e)
 		}
 	}
@@ -143,7 +143,7 @@ func (v *recovery) expireControl(now clock.Time) {
 		return
 	}
 	t.OnTimer(congestion.Timer{
-		Now: now, InFlight: v.pipe(), MSS: v.snd.mss,
+		Now: now, InFlight: v.pipe(), MSS: v.snd.MSS,
 		TotalDelivered: v.sent.delivered, TotalLost: v.sent.lost,
 		MinRTT: v.rtt.lowest(), SRTT: v.rtt.srtt,
 	})
@@ -154,14 +154,14 @@ func (v *recovery) expireControl(now clock.Time) {
 // Behind is how far SND.NXT is beyond the first of n bytes.
 func (v *recovery) left(now clock.Time, behind uint32, n, segments int) {
 	v.lastSent = now
-	v.pacer.sent(now, n, v.snd.mss)
+	v.pacer.sent(now, n, v.snd.MSS)
 	w, ok := v.cc.Controller.(congestion.SendWatcher)
 	if !ok || n == 0 || v.sent.empty() {
 		return
 	}
-	last, seq := v.sent.at(v.sent.next-1), v.snd.nxt-uint64(behind)
+	last, seq := v.sent.at(v.sent.next-1), v.snd.Nxt-uint64(behind)
 	w.OnSend(congestion.Sent{
-		Now: now, Seq: seq, Size: n, Segments: segments, MSS: v.snd.mss, InFlight: v.pipe(),
+		Now: now, Seq: seq, Size: n, Segments: segments, MSS: v.snd.MSS, InFlight: v.pipe(),
 		Again: seq+uint64(n) < last.seq+uint64(last.text()) || last.flags&recAgain != 0,
 	})
 }
@@ -197,5 +197,5 @@ func (v *recovery) pace(room int) int {
 	if v.pacer.rate == 0 {
 		return room
 	}
-	return max(1, min(room, v.pacer.quantum(v.snd.mss)/v.snd.mss))
+	return max(1, min(room, v.pacer.quantum(v.snd.MSS)/v.snd.MSS))
 }

@@ -110,7 +110,7 @@ func (r *receiver) ackInOrder(now clock.Time, s *Segment, n int) {
 		!a.pingpong && (tail || a.quick > 0):
 		a.answer(s.Count, most)
 	case a.timer == clock.Never:
-		a.timer = in(now, r.shared.cfg.DelayedAck)
+		a.timer = now.Later(r.shared.cfg.DelayedAck)
 	}
 	a.quick = max(0, a.quick-1)
 }

@@ -77,7 +77,7 @@ func NewHost(cfg Config) (*Host, error) {
 		},
 	}
 	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops}
-	h.recoveries = recoveries{cfg: &h.cfg, counters: &h.counters}
+	h.recoveries.lossOptions = h.cfg.lossOptions()
 	h.waits.init(cfg.MaxTimeWait)
 	h.ports.secret, h.isn.secret = cfg.Secret, cfg.Secret
 	return h, nil
@@ -268,7 +268,7 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard 
 		return
 	}
 	// RFC 5927 §4.1: only a report about something that is in flight can be genuine.
-	if w := widen(c.snd.una, seq); w < c.snd.una || w >= c.snd.nxt {
+	if w := widen(c.snd.Una, seq); w < c.snd.Una || w >= c.snd.Nxt {
 		return
 	}
 	if hard && !c.state.synchronized() {
@@ -290,17 +290,6 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 		for c := h.first; c != nil; c = c.links.all.next {
 			c.flags |= flagShown
 			if !yield(c) {
-				return
-			}
-		}
-	}
-}
-
-// Listeners yields every listener.
-func (h *Host) Listeners() iter.Seq[*Listener] {
-	return func(yield func(*Listener) bool) {
-		for _, l := range h.listeners {
-			if !yield(l) {
 				return
 			}
 		}

@@ -59,6 +59,10 @@ type Counters struct {
 func (h *Host) Drops() Drops { return h.drops }
 
 // Counters returns the totals.
-func (h *Host) Counters() Counters { return h.counters }
+func (h *Host) Counters() Counters {
+	c := h.counters
+	c.Retransmits = h.recoveries.retransmits
+	return c
+}
 
 func (h *Host) drop(d Drop) { h.drops[d]++ }

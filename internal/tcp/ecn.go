@@ -58,7 +58,7 @@ func ParseECNMode(name string) (ECNMode, bool) {
 // ecn is the sender's side of RFC 3168 §6.1.2. It means nothing without flagECN.
 type ecn struct {
 	reduced bool       // the window was reduced: the next new data carries CWR
-	point   uint64     // snd.nxt then; until it is passed no echo counts again
+	point   uint64     // snd.Nxt then; until it is passed no echo counts again
 	until   clock.Time // nothing new is sent before, when the window is one segment
 }
 

@@ -52,7 +52,7 @@ type mtuNews struct {
 func (v *recovery) beginRound(now clock.Time) *round {
 	r := &v.shared.round
 	*r = round{}
-	r.now, r.flight, r.prior = now, int(v.snd.nxt-v.snd.una), v.pipe()
+	r.now, r.flight, r.prior = now, int(v.snd.Nxt-v.snd.Una), v.pipe()
 	return r
 }
 
@@ -88,7 +88,7 @@ func (v *recovery) digest(r *round, more, persisting bool) {
 func (v *recovery) measure(r *round) {
 	if r.rtt.first != clock.Never && !r.rtt.again {
 		share := (r.flight + r.delivered - 1) / r.delivered
-		v.rtt.sample(r.now, r.now.Sub(r.rtt.first), share, v.shared.cfg)
+		v.rtt.sample(r.now, r.now.Sub(r.rtt.first), share, &v.shared.lossOptions)
 		v.rtt.minimum(r.now, max(r.now.Sub(r.rtt.last), time.Nanosecond))
 		v.backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
 		return
@@ -96,7 +96,7 @@ func (v *recovery) measure(r *round) {
 	sent := r.rtt.againSent
 	rtt := r.now.Sub(sent)
 	if sent != clock.Never && r.echo.known && r.echo.tick == stampClock(sent) && rtt >= stampTick {
-		v.rtt.sample(r.now, rtt, 1, v.shared.cfg)
+		v.rtt.sample(r.now, rtt, 1, &v.shared.lossOptions)
 		v.backoff = 0
 	}
 }
@@ -123,7 +123,7 @@ func (v *recovery) recover(r *round, more bool) {
 	e := &v.ep
 	r.recovering = e.kind == recovering
 	r.restarting = e.kind == restarting && (e.over || !v.how.sack)
-	if e.kind == restarting && v.snd.una < e.point {
+	if e.kind == restarting && v.snd.Una < e.point {
 		spurious, resend := e.lookForward(r, v.snd, v.how.sack, more)
 		if resend {
 			v.sent.resendFlight()
@@ -132,9 +132,9 @@ func (v *recovery) recover(r *round, more bool) {
 			v.takeBack(r.now)
 		}
 	}
-	if e.kind != steady && v.snd.una >= e.point {
+	if e.kind != steady && v.snd.Una >= e.point {
 		v.exit(r.now, false)
-		e.leapt = r.restarting && r.advance > 4*v.snd.mss
+		e.leapt = r.restarting && r.advance > 4*v.snd.MSS
 		r.lost += v.sent.count[lost] // what was lost since belongs to a new episode
 	}
 	if v.spurious(r) {
@@ -144,7 +144,7 @@ func (v *recovery) recover(r *round, more bool) {
 		v.enter(r)
 	}
 	if e.kind == recovering {
-		e.reduce(r, v.cc.Ssthresh(), v.pipe(), v.snd.mss)
+		e.reduce(r, v.cc.Ssthresh(), v.pipe(), v.snd.MSS)
 	}
 }
 
@@ -154,7 +154,7 @@ func (v *recovery) enter(r *round) {
 	v.lasting.counts.FastRecoveries++
 	v.noteLoss(r.now)
 	e.kind = recovering
-	e.point = v.snd.nxt
+	e.point = v.snd.Nxt
 	v.board.rescued = false
 	v.beginUndo(false)
 	v.lasting.tlp = tlp{}
@@ -173,7 +173,7 @@ func (v *recovery) enter(r *round) {
 		// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
 		e.delivered, e.out = 0, 0
 		before := v.sent.bytes[sacked] + e.dupBytes - (r.delivered - r.advance)
-		e.flight = max(r.flight-max(before, 0), v.snd.mss)
+		e.flight = max(r.flight-max(before, 0), v.snd.MSS)
 	}
 	v.notify(r.now)
 }
@@ -182,8 +182,8 @@ func (v *recovery) enter(r *round) {
 func (v *recovery) exit(now clock.Time, spurious bool) {
 	e := &v.shared.exit
 	*e = congestion.Exit{
-		Now: now, InFlight: v.pipe(), MSS: v.snd.mss, Spurious: spurious,
-		Ceiling: v.rounds.endUse(v.snd.mss),
+		Now: now, InFlight: v.pipe(), MSS: v.snd.MSS, Spurious: spurious,
+		Ceiling: v.rounds.endUse(v.snd.MSS),
 	}
 	v.cc.OnExit(e)
 	if v.ep.kind != steady && !spurious {
@@ -195,13 +195,13 @@ func (v *recovery) exit(now clock.Time, spurious bool) {
 }
 
 func (v *recovery) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
-	v.lasting.ecn.reduced, v.lasting.ecn.point = true, v.snd.nxt
+	v.lasting.ecn.reduced, v.lasting.ecn.point = true, v.snd.Nxt
 	if k == congestion.Detected || k == congestion.Echo {
 		flight = v.rounds.batch.flightSize(now, flight, v.sent.transmissions)
 	}
 	l := &v.shared.loss
 	*l = congestion.Loss{
-		Now: now, Kind: k, MSS: v.snd.mss,
+		Now: now, Kind: k, MSS: v.snd.MSS,
 		FlightSize: v.rounds.lossFlight(now, k, flight, v.rtt.srtt, v.cc.Cwnd()),
 		InFlight:   v.pipe(),
 	}
@@ -217,7 +217,7 @@ func (v *recovery) allowance() int {
 			return 0
 		}
 		// In whole segments: the excess is in out, and the next acknowledgment allows less.
-		return max(left, v.snd.mss)
+		return max(left, v.snd.MSS)
 	}
 	return v.cc.Cwnd() - pipe
 }
@@ -228,15 +228,15 @@ func (v *recovery) allowance() int {
 // charge.
 func (v *recovery) onEcho(now clock.Time, persisting bool) {
 	v.undo.marked = true
-	if v.ep.kind != steady || v.snd.una <= v.lasting.ecn.point {
+	if v.ep.kind != steady || v.snd.Una <= v.lasting.ecn.point {
 		return
 	}
 	v.lasting.counts.ECNEchoes++
 	v.cc.OnLoss(v.lossEvent(now, congestion.Echo, v.shared.round.flight))
-	if v.cc.Cwnd() <= v.snd.mss {
+	if v.cc.Cwnd() <= v.snd.MSS {
 		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
 		// the retransmission timer starts anew, and only its end lets the next segment out.
-		v.lasting.ecn.until = in(now, v.timeout())
+		v.lasting.ecn.until = now.Later(v.timeout())
 		if !v.sent.empty() && !persisting {
 			v.armRTO(now)
 		}

@@ -75,7 +75,8 @@ func (v *recovery) rest() {
 
 // end gives the flight of a connection back that is over, all but the counts.
 func (v *recovery) end() {
-	if v.outstanding == nil {
+	f := v.outstanding
+	if f == nil {
 		return
 	}
 	if v.lasting != (lasting{}) || v.filed != nil {
@@ -84,15 +85,7 @@ func (v *recovery) end() {
 		}
 		*v.filed = v.lasting
 	}
-	v.dismiss()
-}
-
-// dismiss gives the flight of a connection back that nobody will look at.
-func (v *recovery) dismiss() {
-	f := v.outstanding
-	if v.outstanding = nil; f == nil {
-		return
-	}
+	v.outstanding = nil
 	recs := f.sent.recs
 	if len(recs) > maxSpareRecords {
 		recs = nil

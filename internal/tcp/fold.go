@@ -31,7 +31,7 @@ func (h *Host) fold(c *Conn) {
 		o.odd = &kept
 	}
 	h.unhook(c)
-	c.rec.dismiss()
+	c.rec.end()
 	c.rcv.rest()
 	h.half.push(o)
 	if !c.has(flagShown) {
@@ -132,7 +132,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 		for o := h.half.first; o != nil; o = o.next {
 			c := h.likeness(h.now, o)
 			more := yield(c)
-			c.rec.dismiss()
+			c.rec.end()
 			c.rcv.rest()
 			h.half.give(c)
 			if !more {

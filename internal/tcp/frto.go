@@ -33,7 +33,7 @@ func (e *episode) mayForward(una uint64) bool {
 func (e *episode) lookForward(r *round, snd *sendSpace, sack, more bool) (spurious, resend bool) {
 	switch {
 	case e.forward == forwardFirst && r.advance > 0 && more:
-		e.forward, e.fresh = forwardNew, forwardSegments*snd.mss
+		e.forward, e.fresh = forwardNew, forwardSegments*snd.MSS
 	case e.forward == forwardFirst && (r.advance > 0 || r.dups > 0 && !sack):
 		// Conventional: there is nothing new to send, or §2.1 step 2a; with SACK, §3.1 step 2
 		// stays and waits.
@@ -52,7 +52,7 @@ func (e *episode) lookForward(r *round, snd *sendSpace, sack, more bool) (spurio
 		}
 		// A peer without SACK may be one that keeps nothing out of order. Then the new segments are
 		// gone as well, and nothing but another time-out would tell.
-		e.point = snd.nxt
+		e.point = snd.Nxt
 		return false, true
 	}
 	return false, false

@@ -122,7 +122,7 @@ func (s *script) fuzzOne(op []byte) {
 	seq, ack := near(op[1]), near(op[2])
 	if c := s.c; c != nil {
 		seq += uint32(c.rcv.nxt) - s.peer
-		ack += uint32(c.snd.una) - s.iss
+		ack += uint32(c.snd.Una) - s.iss
 	}
 	if op[5]&0xf0 == 0xf0 {
 		seq, ack = seq*0x01010101, ack*0x10101010
@@ -210,12 +210,12 @@ func verify(tb testing.TB, h *Host) {
 		}
 		require.Equal(tb, c.rcv.reach(), c.rcv.reassembly.held)
 		early += c.rcv.reassembly.held
-		require.LessOrEqual(tb, c.snd.una, c.snd.nxt)
+		require.LessOrEqual(tb, c.snd.Una, c.snd.Nxt)
 		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.MaxReceiveRanges)
 		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.RecvBuffer)
 		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
 		q := &c.rec.sent
-		total, next := 0, c.snd.una
+		total, next := 0, c.snd.Una
 		var bytes, count [numPlaces]int
 		for id := q.first; id != q.next; id++ {
 			r := q.at(id)
@@ -231,7 +231,7 @@ func verify(tb testing.TB, h *Host) {
 		require.Len(tb, ids(q, lost), count[lost])
 		require.Len(tb, ids(q, inFlight), count[inFlight])
 		if c.state.synchronized() {
-			require.Equal(tb, int(c.snd.nxt-c.snd.una), total)
+			require.Equal(tb, int(c.snd.Nxt-c.snd.Una), total)
 		}
 		if c.state.synchronized() && total > 0 && c.path.Outlet >= 0 {
 			require.NotEqual(tb, clock.Never, clock.Earliest(c.rec.at.rto, c.timers[timerPersist]),
@@ -252,7 +252,7 @@ func verifyResting(tb testing.TB, c *Conn) {
 	if !c.state.synchronized() {
 		return
 	}
-	require.Equal(tb, c.snd.nxt, c.snd.una, "nothing is in flight")
+	require.Equal(tb, c.snd.Nxt, c.snd.Una, "nothing is in flight")
 	require.True(tb, c.snd.unsent() == 0 || c.path.Outlet < 0 || c.links.isReady)
 	require.Equal(tb, clock.Never, c.rcv.ack.timer)
 	require.Equal(tb, lossTimers{}, c.rec.at)
@@ -273,7 +273,7 @@ func verifyBoard(tb testing.TB, c *Conn) {
 	}
 	require.Equal(tb, above, b.above)
 	require.LessOrEqual(tb, int32(b.highest-q.next), int32(0))
-	require.LessOrEqual(tb, c.rec.undo.to, c.snd.nxt)
+	require.LessOrEqual(tb, c.rec.undo.to, c.snd.Nxt)
 	require.True(tb, !c.rec.undo.open || c.rec.undo.owed >= 0)
 }
 

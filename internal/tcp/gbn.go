@@ -20,7 +20,7 @@ func (gbn) detect(v *recovery, r *round) {
 		v.ep.dupAcks = 0
 	}
 	if v.ep.dupAcks += r.dups; v.ep.dupAcks < dupThresh || r.dups == 0 ||
-		v.ep.kind != steady || v.ep.mayEcho(v.snd.una) {
+		v.ep.kind != steady || v.ep.mayEcho(v.snd.Una) {
 		return
 	}
 	v.lasting.counts.FastRecoveries++
@@ -28,7 +28,7 @@ func (gbn) detect(v *recovery, r *round) {
 		v.lose(r, l.head, v.sent.at(l.head))
 	}
 	v.beginUndo(true)
-	v.ep = episode{kind: restarting, point: v.snd.nxt, timedOut: v.snd.una, force: true}
+	v.ep = episode{kind: restarting, point: v.snd.Nxt, timedOut: v.snd.Una, force: true}
 	v.cc.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
 	v.notify(r.now)
 }

@@ -133,8 +133,8 @@ func (c *Conn) negotiate(o *Options) {
 
 // inputSynSent is SEGMENT ARRIVES in SYN-SENT, §3.10.7.3.
 func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
-	ack := widen(c.snd.una, s.Ack)
-	if s.Flags.Has(ACK) && ack != c.snd.nxt { // first
+	ack := widen(c.snd.Una, s.Ack)
+	if s.Flags.Has(ACK) && ack != c.snd.Nxt { // first
 		c.host.drop(DropAck)
 		c.host.refuse(s)
 		return
@@ -177,10 +177,10 @@ func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
 // synAcknowledged takes our SYN off the sequence space and its round trip as
 // the first sample, unless it was sent twice (RFC 6298 §3, Karn's algorithm).
 func (c *Conn) synAcknowledged(now clock.Time) {
-	c.snd.una = c.snd.nxt
+	c.snd.Una = c.snd.Nxt
 	c.settled()
 	if !c.has(flagSynAgain) && c.rec.lastSent != clock.Never {
-		c.rec.rtt.sample(now, now.Sub(c.rec.lastSent), 1, &c.host.cfg)
+		c.rec.rtt.sample(now, now.Sub(c.rec.lastSent), 1, &c.rec.shared.lossOptions)
 	}
 	c.stats.lastAck = now
 }
@@ -188,7 +188,7 @@ func (c *Conn) synAcknowledged(now clock.Time) {
 // sendSYN asks for the SYN or SYN-ACK to be sent, and again until answered.
 func (c *Conn) sendSYN(now clock.Time) {
 	c.flags |= flagSynDue
-	c.rec.at.rto = in(now, c.synTimeout())
+	c.rec.at.rto = now.Later(c.synTimeout())
 	c.wait.watch(now, &c.timers[timerUser])
 }
 
@@ -364,7 +364,7 @@ func (c *Conn) synTimeout() time.Duration {
 	if d := c.host.cfg.SynTimeout; d != 0 {
 		return d
 	}
-	return c.rec.rtt.timeout(c.rec.backoff, &c.host.cfg)
+	return c.rec.rtt.timeout(c.rec.backoff, &c.rec.shared.lossOptions)
 }
 
 // succeed begins beyond all that the last incarnation used, which at our speeds

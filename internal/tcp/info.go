@@ -110,9 +110,9 @@ func (c *Conn) fill(i *Info) {
 		SendScale: c.snd.scale, RecvScale: r.scale,
 		RTO: v.timeout(), RTT: v.rtt.srtt, RTTVar: v.rtt.rttvar, MinRTT: v.rtt.lowest(),
 		LatestRTT: v.rtt.latest, RTTSamples: v.rtt.samples, ATO: c.host.cfg.DelayedAck,
-		SendMSS: c.snd.mss, RecvMSS: r.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
+		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: r.window(), Pipe: v.pipe(),
-		Una: streamed(c.snd.una, c.snd.iss), Nxt: streamed(c.snd.nxt, c.snd.iss),
+		Una: streamed(c.snd.Una, c.snd.iss), Nxt: streamed(c.snd.Nxt, c.snd.iss),
 		RcvNxt:  streamed(r.nxt, r.irs),
 		Unacked: q.len(), Sacked: q.count[sacked], Lost: q.count[lost], Retrans: q.again,
 		NotSent: c.snd.tx.Len(), Unread: r.rx.Len(),
@@ -153,7 +153,7 @@ type Glance struct {
 func (c *Conn) Glance() Glance {
 	g := Glance{
 		State: c.State(), Recovery: recoveryNames[steady], Congestion: c.rec.cc.name,
-		MSS: c.snd.mss, RTT: c.rec.rtt.srtt,
+		MSS: c.snd.MSS, RTT: c.rec.rtt.srtt,
 	}
 	if !c.rests() {
 		g.Recovery, g.Pipe = recoveryNames[c.rec.ep.kind], c.rec.pipe()
@@ -209,7 +209,7 @@ func (c *Conn) Bearings() (b Bearings, ok bool) {
 	}
 	b = Bearings{
 		ISS: uint32(c.snd.iss), IRS: uint32(c.rcv.irs), SendScale: -1, RecvScale: -1,
-		Sent: c.snd.nxt - c.snd.iss, Received: c.rcv.nxt - c.rcv.irs,
+		Sent: c.snd.Nxt - c.snd.iss, Received: c.rcv.nxt - c.rcv.irs,
 	}
 	if c.has(flagScale) {
 		b.SendScale, b.RecvScale = int(c.snd.scale), int(c.rcv.scale)

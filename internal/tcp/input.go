@@ -140,7 +140,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 // acknowledgment of our SYN that it is (RFC 9293 §3.5, figure 8). The peer owes no
 // other: it is ESTABLISHED by ours.
 func (c *Conn) bothOpened(now clock.Time, s *Segment, seq uint64) {
-	if c.has(flagActive) && widen(c.snd.una, s.Ack) == c.snd.nxt {
+	if c.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
 		c.acceptSYNACK(now, s)
 		c.takeStamp(now, s, seq)
 		c.takeContents(now, s, seq+1)
@@ -208,9 +208,9 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		c.host.drop(DropNoAck)
 		return false
 	}
-	ack := widen(c.snd.una, s.Ack)
+	ack := widen(c.snd.Una, s.Ack)
 	if c.state == StateSynReceived {
-		if ack != c.snd.nxt {
+		if ack != c.snd.Nxt {
 			c.host.drop(DropAck)
 			c.host.refuse(s)
 			return false
@@ -221,14 +221,14 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		}
 		c.acceptSYNACK(now, s)
 	}
-	if ack > c.snd.nxt || ack < c.snd.una && c.snd.una-ack > uint64(c.snd.maxWnd) {
+	if ack > c.snd.Nxt || ack < c.snd.Una && c.snd.Una-ack > uint64(c.snd.maxWnd) {
 		// RFC 5961 §5.2: SND.UNA - MAX.SND.WND =< SEG.ACK =< SND.NXT.
 		c.host.drop(DropAck)
 		c.challengeACK(now)
 		return false
 	}
 	c.takeStamp(now, s, seq) // RFC 7323 §5.3 R3, once the ACK vouches for the segment
-	if ack < c.snd.una {
+	if ack < c.snd.Una {
 		return true // old, but its text may be new
 	}
 	c.ackArrives(now, s, seq, ack)
@@ -241,7 +241,7 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 // finAcknowledged moves on when our FIN is acknowledged, and reports whether
 // there is still a connection.
 func (c *Conn) finAcknowledged(now clock.Time) bool {
-	if c.snd.fin != 0 && c.snd.una > c.snd.fin {
+	if c.snd.fin != 0 && c.snd.Una > c.snd.fin {
 		switch c.state {
 		case StateFinWait1, StateClosing, StateLastAck:
 			c.setState(now, evACKOfFIN)

@@ -56,5 +56,5 @@ func (k *keepalive) expired(
 	}
 	k.asked++
 	k.due, k.last = true, now
-	return in(now, k.Interval), nil
+	return now.Later(k.Interval), nil
 }

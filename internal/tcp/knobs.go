@@ -60,7 +60,7 @@ func (h *Host) SetKnobs(k Knobs) error {
 	if err := cfg.validate(); err != nil {
 		return err
 	}
-	h.cfg = cfg
+	h.cfg, h.recoveries.lossOptions = cfg, cfg.lossOptions()
 	return nil
 }
 

@@ -27,11 +27,11 @@ func (n reno) duplicateACK(v *recovery, r *round) {
 	}
 	v.ep.dupAcks += r.dups
 	room := v.sent.bytes[inFlight] - v.ep.dupBytes
-	gone := max(0, min(r.dups*v.snd.mss, room))
+	gone := max(0, min(r.dups*v.snd.MSS, room))
 	v.ep.dupBytes += gone
 	r.dupDelivered = gone
 	// RFC 6582 §3.2 step 2: duplicates of what the last recovery resent do not start another.
-	if v.ep.kind == steady && v.ep.dupAcks >= dupThresh && !v.ep.mayEcho(v.snd.una) {
+	if v.ep.kind == steady && v.ep.dupAcks >= dupThresh && !v.ep.mayEcho(v.snd.Una) {
 		n.loseFirst(v, r)
 	}
 }
@@ -51,13 +51,13 @@ func (reno) loseFirst(v *recovery, r *round) {
 func (n reno) partialACK(v *recovery, r *round) {
 	v.ep.dupAcks = 0
 	// One segment of the advance is the retransmission, the others had left the network before.
-	counted := min(v.ep.dupBytes, max(0, r.advance-v.snd.mss))
+	counted := min(v.ep.dupBytes, max(0, r.advance-v.snd.MSS))
 	v.ep.dupBytes -= counted
 	r.dupDelivered = -min(counted, r.delivered)
 	switch {
 	case v.ep.kind == steady || v.sent.empty():
 		v.ep.dupBytes = 0
-	case v.ep.kind == recovering && v.snd.una < v.ep.point:
+	case v.ep.kind == recovering && v.snd.Una < v.ep.point:
 		n.loseFirst(v, r)
 		v.ep.force = r.lost > 0 // at once, whatever the window says
 	}

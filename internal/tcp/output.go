@@ -97,7 +97,7 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 	switch {
 	case c.outputNew(now, room, t, c.rec.allowance()):
 		return true
-	case c.rec.ep.kind != recovering || c.rec.allowance() < c.snd.mss ||
+	case c.rec.ep.kind != recovering || c.rec.allowance() < c.snd.MSS ||
 		c.rec.pacer.holds(now) != clock.Never:
 		return false
 	}
@@ -113,12 +113,12 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 // out to be none.
 func (c *Conn) outputForward(now clock.Time, room int, t *Train) bool {
 	e := &c.rec.ep
-	before := c.snd.nxt
+	before := c.snd.Nxt
 	if c.outputNew(now, room, t, min(c.rec.allowance(), e.fresh)) {
-		e.fresh -= int(c.snd.nxt - before)
+		e.fresh -= int(c.snd.Nxt - before)
 		return true
 	}
-	if e.fresh == forwardSegments*c.snd.mss {
+	if e.fresh == forwardSegments*c.snd.MSS {
 		e.forward = forwardOff
 	}
 	return false
@@ -126,7 +126,7 @@ func (c *Conn) outputForward(now clock.Time, room int, t *Train) bool {
 
 // trainLimit returns the most segments of a train.
 func (c *Conn) trainLimit() int {
-	return max(1, min(c.host.cfg.TrainSegments, maxTrainBytes/(c.snd.mss+60)))
+	return max(1, min(c.host.cfg.TrainSegments, maxTrainBytes/(c.snd.MSS+60)))
 }
 
 // begin starts a train with the connection's current acknowledgment.
@@ -158,13 +158,13 @@ func (c *Conn) leave(now clock.Time, t *Train) {
 	if t.Len > 0 || t.Flags.Has(FIN) {
 		c.stats.dataSegsOut += n
 		c.stats.bytesSent += uint64(t.Len)
-		c.rec.left(now, uint32(c.snd.nxt)-t.Seq, t.Len, int(n))
+		c.rec.left(now, uint32(c.snd.Nxt)-t.Seq, t.Len, int(n))
 	}
 	c.acknowledged(t.Len)
 }
 
 func (c *Conn) outputACK(now clock.Time, t *Train) {
-	c.begin(t, c.snd.nxt, 0)
+	c.begin(t, c.snd.Nxt, 0)
 	if c.wait.due {
 		t.Options.UserTimeout, c.wait.due = c.offeredTimeout(), false
 	}
@@ -221,7 +221,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		return false
 	}
 	// A segment may be longer than a train of several: there is always room for one.
-	most := min(room*c.snd.mss, max(maxTrainBytes, c.snd.mss))
+	most := min(room*c.snd.MSS, max(maxTrainBytes, c.snd.MSS))
 	n, why := c.admitted(waiting, most, allowed)
 	finish = finish && n == waiting && c.snd.usable() > n
 	if n == 0 && !finish {
@@ -232,7 +232,7 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		case why == LimitReceiver && c.rec.sent.empty():
 			c.startProbing(now)
 			why = LimitPersist
-		case why != LimitReceiver && waiting < c.snd.mss:
+		case why != LimitReceiver && waiting < c.snd.MSS:
 			c.rec.limitedByApp() // it has not written a segment's worth
 		}
 		c.limitBy(now, why)
@@ -248,14 +248,14 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 		n, why = c.admitted(waiting, most, min(allowed, c.rec.allowance()))
 		finish = finish && n == waiting
 	}
-	seq := c.snd.nxt
+	seq := c.snd.Nxt
 	var flags Flags
 	if finish {
 		flags = FIN
 		c.snd.fin = seq + uint64(n)
 	}
 	c.begin(t, seq, flags)
-	c.snd.lend(t, seq, n, c.snd.mss)
+	c.snd.lend(t, seq, n, c.snd.MSS)
 	c.markNew(t)
 	c.record(now, seq, n, finish)
 	c.limitBy(now, why)
@@ -271,7 +271,7 @@ func (c *Conn) runDry(now clock.Time) {
 	switch {
 	case c.rec.sent.empty():
 		c.limitBy(now, LimitIdle)
-	case c.snd.tx.Free() < c.snd.mss:
+	case c.snd.tx.Free() < c.snd.MSS:
 		c.limitBy(now, LimitBuffer)
 	default:
 		c.limitBy(now, LimitApp)
@@ -281,12 +281,12 @@ func (c *Conn) runDry(now clock.Time) {
 
 // admitted returns how many of the waiting bytes may leave now, and what the limit was.
 func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
-	if allowed < min(c.snd.mss, waiting) && c.rec.pipe() == 0 && c.rec.ep.kind != recovering {
-		allowed = c.snd.mss // a window below a segment must still move
+	if allowed < min(c.snd.MSS, waiting) && c.rec.pipe() == 0 && c.rec.ep.kind != recovering {
+		allowed = c.snd.MSS // a window below a segment must still move
 	}
 	n, why := c.snd.admitted(waiting, most, allowed, c.probesPause())
 	if why == LimitCork && c.timers[timerCork] == clock.Never {
-		c.timers[timerCork] = in(c.host.now, corkTime)
+		c.timers[timerCork] = c.host.now.Later(corkTime)
 	}
 	return n, why
 }
@@ -298,15 +298,15 @@ func (c *Conn) probesPause() bool { return c.rec.lasting.tlp.due && c.rec.lossFr
 
 // record enters what is sent for the first time into the sent queue.
 func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
-	mss := c.snd.mss
+	mss := c.snd.MSS
 	if n%mss != 0 {
 		c.snd.smallEnd = seq + uint64(n)
 		c.snd.nagle.corkOut = false // the next short one is held anew
 		c.timers[timerCork] = clock.Never
 	}
-	c.snd.nxt = seq + uint64(n)
+	c.snd.Nxt = seq + uint64(n)
 	if finish {
-		c.snd.nxt++
+		c.snd.Nxt++
 	}
 	for {
 		k, flags := min(n, mss), recFlags(0)
@@ -343,7 +343,7 @@ func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
 		return false
 	}
 	v.pacer.next = min(v.pacer.next, now) // a probe does not wait
-	if v.ep.kind == steady && c.outputNew(now, probeSegments, t, probeSegments*c.snd.mss) {
+	if v.ep.kind == steady && c.outputNew(now, probeSegments, t, probeSegments*c.snd.MSS) {
 		v.probed(now, false, 0)
 		return true
 	}

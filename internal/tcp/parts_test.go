@@ -108,12 +108,12 @@ func TestSenderAlone(t *testing.T) {
 			true, 500, LimitReceiver,
 		},
 		{
-			"Nagle", 3500, 9000, 9000, func(d *sender) { d.smallEnd = d.una + 1 },
+			"Nagle", 3500, 9000, 9000, func(d *sender) { d.smallEnd = d.Una + 1 },
 			false, 3000, LimitNagle,
 		},
 		{
 			"no delay", 3500, 9000, 9000,
-			func(d *sender) { d.smallEnd, d.nagle.off = d.una+1, true }, false, 3500, LimitNone,
+			func(d *sender) { d.smallEnd, d.nagle.off = d.Una+1, true }, false, 3500, LimitNone,
 		},
 		{
 			"the cork", 3500, 9000, 9000, func(d *sender) { d.nagle.cork = true },
@@ -128,9 +128,9 @@ func TestSenderAlone(t *testing.T) {
 			func(d *sender) { d.nagle.cork, d.closed = true, true }, false, 3500, LimitNone,
 		},
 	} {
-		d := &sender{sendSpace: sendSpace{mss: 1000}, wnd: 8000, maxWnd: 8000}
+		d := &sender{sendSpace: sendSpace{MSS: 1000}, wnd: 8000, maxWnd: 8000}
 		d.begin(7)
-		d.una = d.nxt
+		d.Una = d.Nxt
 		if c.change != nil {
 			c.change(d)
 		}
@@ -143,7 +143,7 @@ func TestSenderAlone(t *testing.T) {
 // TestRecoveryAlone: RFC 8985 §6.2 on a flight of ten segments, of which the second is lost.
 func TestRecoveryAlone(t *testing.T) {
 	const ms = clock.Time(1e6)
-	space := &sendSpace{una: 1000, nxt: 11000, mss: 1000}
+	space := &sendSpace{Una: 1000, Nxt: 11000, MSS: 1000}
 	v := &recovery{
 		snd: space, how: &rackTLP, rtt: rtt{srtt: 10e6, min: 10e6}, shared: &recoveries{},
 		outstanding: &outstanding{rack: rack{patience: patience{mult: 1}}},
@@ -153,7 +153,7 @@ func TestRecoveryAlone(t *testing.T) {
 	}
 	r := &round{now: 11 * ms}
 	v.acknowledge(2000, r)
-	space.una = 2000
+	space.Una = 2000
 	v.takeSACK([]buffer.Range{{Start: 3000, End: 5000}}, 2000, r)
 	v.how.detect(v, r)
 	assert.Equal(t, []int{3000, 3, 0}, []int{r.delivered, r.segments, r.lost})

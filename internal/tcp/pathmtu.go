@@ -127,12 +127,12 @@ func (c *Conn) setMTU(mtu int) {
 // it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
 // record of the old size would exceed it.
 func (c *Conn) refit() {
-	before := c.snd.mss
-	c.snd.mss = c.mssFor(c.path.MTU)
-	if c.snd.mss >= before || c.rests() || c.rec.sent.empty() {
+	before := c.snd.MSS
+	c.snd.MSS = c.mssFor(c.path.MTU)
+	if c.snd.MSS >= before || c.rests() || c.rec.sent.empty() {
 		return
 	}
-	c.rec.recut(c.snd.mss)
+	c.rec.recut(c.snd.MSS)
 }
 
 // mssFor returns the payload of a full segment on a path of that MTU.
@@ -180,8 +180,8 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	}
 	// RFC 5927 §4.1: believed only of what is in flight; RFC 1191 §3: never below the 68 bytes
 	// that every link carries.
-	w := widen(c.snd.una, seq)
-	if w < c.snd.una || w >= c.snd.nxt || mtu < minPathMTU || c.probeTooBig(now, w, mtu) ||
+	w := widen(c.snd.Una, seq)
+	if w < c.snd.Una || w >= c.snd.Nxt || mtu < minPathMTU || c.probeTooBig(now, w, mtu) ||
 		mtu >= c.path.MTU {
 		return
 	}
@@ -202,7 +202,7 @@ func (c *Conn) narrow(now clock.Time, mtu int) {
 	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 	c.rec.resendLarge(c.mssFor(mtu))
 	c.setMTU(mtu)
-	c.path.acked = min(c.path.acked, c.snd.mss)
+	c.path.acked = min(c.path.acked, c.snd.MSS)
 	c.path.search = &search{next: now.Add(mtuAge)}
 }
 
@@ -212,7 +212,7 @@ func (c *Conn) narrow(now clock.Time, mtu int) {
 func (c *Conn) mtuTimeout(now clock.Time) {
 	if doubted := c.path.doubt; doubted != nil {
 		c.path.doubt = nil
-		if doubted.seq >= c.snd.una {
+		if doubted.seq >= c.snd.Una {
 			c.narrow(now, doubted.mtu)
 			return
 		}
@@ -227,7 +227,7 @@ func (c *Conn) suspectBlackHole(now clock.Time) {
 		c.rec.sent.empty() || now.Sub(c.wait.since) < blackHoleTime || c.path.MTU <= leastMTU {
 		return
 	}
-	if c.rec.sent.at(c.rec.sent.first).text() < c.snd.mss {
+	if c.rec.sent.at(c.rec.sent.first).text() < c.snd.MSS {
 		return // not even a small one arrives: it is not the size
 	}
 	mtu := baseMTU
@@ -235,7 +235,7 @@ func (c *Conn) suspectBlackHole(now clock.Time) {
 		mtu = max(c.path.MTU/2, leastMTU)
 	}
 	c.setMTU(mtu)
-	c.path.acked = min(c.path.acked, c.snd.mss)
+	c.path.acked = min(c.path.acked, c.snd.MSS)
 	c.path.search = &search{next: now.Add(mtuAge)}
 	if c.probesMTU() {
 		c.path.search.next = now // if it was something else, the first probe finds that out
@@ -275,13 +275,13 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 		if !p.choose(now) {
 			return false, false
 		}
-		if c.mssFor(q.size) <= c.snd.mss {
+		if c.mssFor(q.size) <= c.snd.MSS {
 			p.search = nil // the peer takes no more
 			return false, false
 		}
 	}
 	n := c.mssFor(q.size)
-	need := n + (dupThresh+1)*c.snd.mss
+	need := n + (dupThresh+1)*c.snd.MSS
 	if c.rec.ep.kind != steady || c.rec.sent.count[sacked] > 0 || c.snd.unsent() < need ||
 		c.snd.usable() < need || c.rec.cc.Cwnd() < need {
 		return false, false
@@ -289,11 +289,11 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 	if c.rec.allowance() < n {
 		return false, c.rec.pipe() > 0
 	}
-	q.seq = c.snd.nxt
-	c.begin(t, c.snd.nxt, 0)
-	c.snd.lend(t, c.snd.nxt, n, n)
-	c.rec.push(now, c.snd.nxt, n, recMTUProbe)
-	c.snd.nxt += uint64(n)
+	q.seq = c.snd.Nxt
+	c.begin(t, c.snd.Nxt, 0)
+	c.snd.lend(t, c.snd.Nxt, n, n)
+	c.rec.push(now, c.snd.Nxt, n, recMTUProbe)
+	c.snd.Nxt += uint64(n)
 	c.armSent(now)
 	c.leave(now, t)
 	return true, false

@@ -16,7 +16,7 @@ func (c *Conn) startProbing(now clock.Time) {
 	}
 	c.snd.probes = 0
 	c.rec.at.rto = clock.Never
-	c.timers[timerPersist] = in(now, c.rec.rtt.timeout(0, &c.host.cfg))
+	c.timers[timerPersist] = now.Later(c.rec.rtt.timeout(0, &c.rec.shared.lossOptions))
 }
 
 // stopProbing resumes: the byte that a probe carried, if the peer did not take
@@ -45,22 +45,22 @@ func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
 }
 
 func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
-	n := min(c.snd.unsent(), max(1, c.snd.usable()), c.snd.mss)
+	n := min(c.snd.unsent(), max(1, c.snd.usable()), c.snd.MSS)
 	finish := n == c.snd.unsent() && c.finishes(now, n)
 	if n == 0 && !finish {
 		return false
 	}
-	seq := c.snd.nxt
+	seq := c.snd.Nxt
 	var flags Flags
 	if finish {
 		flags, c.snd.fin = FIN, seq+uint64(n)
 	}
 	open := c.snd.usable() > 0
 	c.begin(t, seq, flags)
-	c.snd.lend(t, seq, n, c.snd.mss)
+	c.snd.lend(t, seq, n, c.snd.MSS)
 	c.rec.restart(now)
 	c.record(now, seq, n, finish)
-	c.snd.smallEnd = c.snd.una // a probe is short by nature, and holds nothing up
+	c.snd.smallEnd = c.snd.Una // a probe is short by nature, and holds nothing up
 	c.rec.at.probe = clock.Never
 	if open {
 		c.timers[timerPersist] = clock.Never // ordinary data, if less than we like to send
@@ -82,5 +82,5 @@ func (c *Conn) onPersist(now clock.Time) {
 	c.rec.lasting.counts.WindowProbes++
 	c.snd.probeDue = true
 	c.snd.probes = min(c.snd.probes+1, 32)
-	c.timers[timerPersist] = in(now, c.rec.rtt.timeout(c.snd.probes, &c.host.cfg))
+	c.timers[timerPersist] = now.Later(c.rec.rtt.timeout(c.snd.probes, &c.rec.shared.lossOptions))
 }

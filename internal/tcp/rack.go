@@ -59,10 +59,10 @@ func (k *rack) adaptReordering(r *round, snd *sendSpace, probeEnd uint64) {
 	if !r.dsack || r.dsackEnd == probeEnd && probeEnd != 0 {
 		return // the duplicate of a tail probe says nothing about order
 	}
-	if k.dsackRound != 0 && snd.una < k.dsackRound {
+	if k.dsackRound != 0 && snd.Una < k.dsackRound {
 		return
 	}
-	k.dsackRound = snd.nxt
+	k.dsackRound = snd.Nxt
 	k.mult = min(k.mult+1, maxReorderSteps)
 	k.persist = 16
 }

@@ -188,7 +188,7 @@ func TestWhatLeavesIsTold(t *testing.T) {
 	s.clear()
 	require.NotEmpty(t, c.sent)
 	first, bytes := c.sent[0].Seq, 0
-	assert.Equal(t, s.c.snd.una+9000, first)
+	assert.Equal(t, s.c.snd.Una+9000, first)
 	for _, e := range c.sent {
 		assert.Equal(t, first+uint64(bytes), e.Seq)
 		assert.False(t, e.Again)

@@ -158,7 +158,8 @@ func (r *receiver) noteRecent(pos uint64) {
 // toldLater returns how many of the latest changes the acknowledgment that leaves now does not
 // report, because others follow it. There are none if it has room for all that there is.
 func (r *receiver) toldLater(room int) int {
-	r.runs -= uint8(ceilDiv(int(r.runs), max(int(r.ack.owed), 1)))
+	owed := max(int(r.ack.owed), 1)
+	r.runs -= uint8((int(r.runs) + owed - 1) / owed)
 	if r.reassembly.ooo.Len() <= room {
 		r.runs = 0
 	}

@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"time"
+
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
@@ -45,31 +47,42 @@ type lossTimers struct {
 	reorder clock.Time // RACK's reordering window (RFC 8985 §6.2)
 }
 
-// sendSpace is what both the sender and recovery know: SND.UNA, SND.NXT (RFC 9293 §3.3.1) and the
-// payload of a full segment.
+// sendSpace is SND.UNA, SND.NXT (RFC 9293 §3.3.1) and the payload of a full segment.
 type sendSpace struct {
-	una, nxt uint64
-	mss      int
+	Una, Nxt uint64
+	MSS      int
+}
+
+// lossOptions is how the recoveries of a host are configured.
+type lossOptions struct {
+	Congestion                 string // the algorithm: of Algorithms, or of package congestion
+	Algorithms                 map[string]congestion.Make
+	InitialWindow              int // segments
+	FixedWindow, MaxWindow     int // bytes
+	Pacing                     bool
+	RTOMin, RTOMax, RTOInitial time.Duration // RFC 6298 §2
+	FinTimeout                 time.Duration // after a FIN whose data is acknowledged; 0: RTO
+	AckDelay                   time.Duration // RFC 8985 §7.2, max_ack_delay
 }
 
 // recoveries is what the recoveries of a host have in common.
 type recoveries struct {
-	cfg      *Config
-	counters *Counters
-	lossAt   clock.Time // when one of them lost something last
-	spare    pool[outstanding]
-	round    round // scratch of the acknowledgment in hand
-	gone     congestion.LostSegment
+	lossOptions
+	retransmits uint64     // segments, of all connections
+	lossAt      clock.Time // when one of them lost something last
+	spare       pool[outstanding]
+	round       round // scratch of the acknowledgment in hand
+	gone        congestion.LostSegment
 	congestionEvents
 }
 
 // episode is the state of one loss recovery.
 type episode struct {
 	kind     recoveryKind
-	point    uint64 // snd.nxt as it began: past this, it is over (RFC 6582's recover)
+	point    uint64 // snd.Nxt as it began: past this, it is over (RFC 6582's recover)
 	dupAcks  int    // duplicate ACKs in a row, without SACK
 	dupBytes int    // what they say has left the network
-	timedOut uint64 // snd.una at the last time-out
+	timedOut uint64 // snd.Una at the last time-out
 	// RFC 9937.
 	delivered, out, flight int
 	cwnd                   int // what may be in flight until the next acknowledgment
@@ -272,7 +285,7 @@ func (v *recovery) holdsGrowth(r *round) bool {
 // Tahoe's slow start, and in that after a time-out without SACK, what was sent
 // before it does not count: it leaves the network, or left it long ago, whatever
 // the window is, and a window grown by it would be back at ssthresh at once. RFC
-// 5681 §3.1 (2) has it count for a segment at most where snd.una moves.
+// 5681 §3.1 (2) has it count for a segment at most where snd.Una moves.
 func (r *round) credit(mss int) int {
 	switch {
 	case !r.restarting:
@@ -315,7 +328,7 @@ type span struct {
 func (v *recovery) mayResend() bool {
 	q := &v.sent
 	if q.uneven {
-		v.recut(v.snd.mss) // short pieces, cut while they were in flight, are joined
+		v.recut(v.snd.MSS) // short pieces, cut while they were in flight, are joined
 	}
 	return v.ep.force ||
 		v.ep.forward != forwardFirst &&
@@ -327,7 +340,7 @@ func (v *recovery) resend(now clock.Time, room int) span {
 	q, left := &v.sent, v.allowance()
 	id := q.lists[lost].head
 	rec := q.at(id)
-	s := span{seq: rec.seq, mss: min(rec.text(), v.snd.mss)}
+	s := span{seq: rec.seq, mss: min(rec.text(), v.snd.MSS)}
 	room = max(room, ceilDiv(rec.text(), max(s.mss, 1))) // one record is never cut
 	v.undo.noteResent(now)
 	for again := uint64(1); ; again++ {
@@ -349,7 +362,7 @@ func (v *recovery) resend(now clock.Time, room int) span {
 			break
 		}
 	}
-	if s.seq == v.snd.una || v.at.rto == clock.Never {
+	if s.seq == v.snd.Una || v.at.rto == clock.Never {
 		v.armRTO(now)
 	}
 	v.armProbe(now)
@@ -363,7 +376,7 @@ func (v *recovery) repeat(now clock.Time, id uint32) (span, bool) {
 		return span{}, false
 	}
 	n := rec.text()
-	s := span{rec.seq, n, min(max(n, 1), v.snd.mss), rec.flags&recFIN != 0}
+	s := span{rec.seq, n, min(max(n, 1), v.snd.MSS), rec.flags&recFIN != 0}
 	if v.ep.kind != steady {
 		v.undo.noteResent(now)
 		v.undo.sent(rec.seq, rec.end())
@@ -380,7 +393,7 @@ func (v *recovery) repeatByte(now clock.Time) span {
 	v.sent.resent(now, v.sent.first, rec)
 	n := min(rec.text(), 1)
 	v.countAgain(1, n)
-	return span{rec.seq, n, v.snd.mss, rec.flags&recFIN != 0 && n == rec.text()}
+	return span{rec.seq, n, v.snd.MSS, rec.flags&recFIN != 0 && n == rec.text()}
 }
 
 // countAgain counts what is retransmitted.
@@ -388,7 +401,7 @@ func (v *recovery) countAgain(segments uint64, n int) {
 	v.lasting.counts.Retransmits += segments
 	v.lasting.bytesRetrans += uint64(n)
 	v.rounds.window.resent += n
-	v.shared.counters.Retransmits += segments
+	v.shared.retransmits += segments
 }
 
 // recut cuts the sent queue into segments of the present size.

@@ -219,29 +219,29 @@ func TestRFC6298_Karn(t *testing.T) {
 }
 
 func TestRFC6298_Estimator(t *testing.T) {
-	cfg := Config{Knobs: Knobs{RTOMin: time.Millisecond, RTOMax: time.Second}}
+	o := lossOptions{RTOMin: time.Millisecond, RTOMax: time.Second}
 	var e rtt
 	now := clock.Time(1)
-	e.sample(now, 100*time.Millisecond, 1, &cfg)
+	e.sample(now, 100*time.Millisecond, 1, &o)
 	assert.Equal(t, 100*time.Millisecond, e.srtt)
 	assert.Equal(t, 50*time.Millisecond, e.rttvar)
 	assert.Equal(t, 300*time.Millisecond, e.rto)
-	e.sample(now, 200*time.Millisecond, 1, &cfg)
+	e.sample(now, 200*time.Millisecond, 1, &o)
 	assert.Equal(t, 112500*time.Microsecond, e.srtt)
 	assert.Equal(t, 62500*time.Microsecond, e.rttvar)
 	before := e
-	e.sample(now, 200*time.Millisecond, 10, &cfg)
+	e.sample(now, 200*time.Millisecond, 10, &o)
 	assert.Less(t, e.srtt-before.srtt, 1200*time.Microsecond, "RFC 7323 appendix G: a tenth of the gain")
 	for range 1000 {
-		e.sample(now, 10*time.Microsecond, 1, &cfg)
+		e.sample(now, 10*time.Microsecond, 1, &o)
 	}
 	assert.Equal(t, time.Millisecond, e.rto, "the lower bound")
-	assert.Equal(t, 8*time.Millisecond, e.timeout(3, &cfg))
-	assert.Equal(t, time.Second, e.timeout(32, &cfg), "the upper bound")
+	assert.Equal(t, 8*time.Millisecond, e.timeout(3, &o))
+	assert.Equal(t, time.Second, e.timeout(32, &o), "the upper bound")
 	assert.Equal(t, 10*time.Microsecond, e.lowest())
 	for range 3 {
 		now = now.Add(minWindow)
-		e.sample(now, time.Second, 1, &cfg)
+		e.sample(now, time.Second, 1, &o)
 	}
 	assert.Equal(t, time.Second, e.lowest(), "the minimum of a route that is gone is forgotten")
 	assert.Equal(t, time.Second, e.rto)
@@ -279,7 +279,7 @@ func TestRFC6582_NewReno(t *testing.T) {
 	assert.LessOrEqual(t, s.c.Info().Cwnd, 6000)
 	t.Log("# RFC 6582 §3.2 step 2: echoes of it start nothing")
 	r := s.c.Info().FastRecoveries
-	s.c.rec.ep.point = s.c.snd.nxt + 1
+	s.c.rec.ep.point = s.c.snd.Nxt + 1
 	for range 4 {
 		s.send(ACK, 1, 12001, 0)
 	}

@@ -138,8 +138,8 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 	h := p.hosts[0]
 	for name, do := range map[string]func(c *Conn){
 		"routes":   func(*Conn) { h.Rerouted() },
-		"too big":  func(c *Conn) { h.TooBig(p.now, c.tuple, uint32(c.snd.una), 576) },
-		"unreach":  func(c *Conn) { h.Unreachable(p.now, c.tuple, uint32(c.snd.una), ErrUnreachable, false) },
+		"too big":  func(c *Conn) { h.TooBig(p.now, c.tuple, uint32(c.snd.Una), 576) },
+		"unreach":  func(c *Conn) { h.Unreachable(p.now, c.tuple, uint32(c.snd.Una), ErrUnreachable, false) },
 		"segments": func(c *Conn) { assert.NoError(t, c.SetMaxSeg(300)) },
 		"read":     func(c *Conn) { c.Consumed(p.now) },
 		"buffers":  func(c *Conn) { c.SetReadBuffer(p.now, 1<<20); c.SetWriteBuffer(1 << 20) },

@@ -27,7 +27,7 @@ const minWindow = 30 * time.Second
 // sample takes one measurement. Share says how many such samples a window of
 // data gives: RFC 7323 appendix G divides the gains by it, lest a burst of
 // acknowledgments make the estimate forget everything older than itself.
-func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
+func (e *rtt) sample(now clock.Time, r time.Duration, share int, o *lossOptions) {
 	r = max(r, time.Nanosecond)
 	e.latest = r
 	e.samples++
@@ -48,12 +48,11 @@ func (e *rtt) sample(now clock.Time, r time.Duration, share int, cfg *Config) {
 	}
 	// RFC 6298 §2.3 with the clock's granularity G of a nanosecond; §2.4's lower bound of 1 s
 	// is RTOMin's to choose.
-	e.rto = min(max(e.srtt+4*e.rttvar, cfg.RTOMin), cfg.RTOMax)
+	e.rto = min(max(e.srtt+4*e.rttvar, o.RTOMin), o.RTOMax)
 }
 
-// adapt has the next sample start the estimate anew, from no less than what it
-// was before a time-out that turned out spurious (RFC 4015 §3.1 step 11, whose
-// granularity G is a nanosecond here).
+// adapt makes the next sample start the estimate anew, from no less than what it was before a
+// spurious timeout (RFC 4015 §3.1 step 11, with a granularity G of a nanosecond).
 func (e *rtt) adapt(srtt, rttvar time.Duration) { e.keepSRTT, e.keepVar = srtt, rttvar }
 
 func (e *rtt) minimum(now clock.Time, r time.Duration) {
@@ -72,13 +71,10 @@ func (e *rtt) lowest() time.Duration {
 }
 
 // timeout returns the time-out after some doublings (RFC 6298 §5.5).
-func (e *rtt) timeout(backoff uint8, cfg *Config) time.Duration {
+func (e *rtt) timeout(backoff uint8, o *lossOptions) time.Duration {
 	d := e.rto
 	for range backoff {
-		if d >= cfg.RTOMax {
-			break
-		}
-		d *= 2
+		d = min(2*d, o.RTOMax)
 	}
-	return min(d, cfg.RTOMax)
+	return min(d, o.RTOMax)
 }

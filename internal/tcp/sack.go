@@ -14,7 +14,7 @@ func (o *Options) blocks(una uint64, buf *[maxSACKBlocks]buffer.Range) []buffer.
 // takeSACK marks what the peer's SACK blocks report (RFC 2018 §5).
 func (v *recovery) takeSACK(blocks []buffer.Range, ack uint64, r *round) {
 	for i, b := range blocks {
-		if b.Start >= b.End || b.End > v.snd.nxt || b.Len() > 1<<31 {
+		if b.Start >= b.End || b.End > v.snd.Nxt || b.Len() > 1<<31 {
 			continue // not of this connection
 		}
 		if i == 0 && (b.End <= ack || len(blocks) > 1 &&
@@ -26,7 +26,7 @@ func (v *recovery) takeSACK(blocks []buffer.Range, ack uint64, r *round) {
 			v.undo.reported(b.Start, b.End)
 			continue
 		}
-		if b.Start >= v.snd.una && b.Start >= ack {
+		if b.Start >= v.snd.Una && b.Start >= ack {
 			v.markSacked(b.Start, b.End, r)
 		}
 	}

@@ -148,7 +148,7 @@ func (s *script) conn() *Conn {
 // position returns what is expected next and what was sent last, relative.
 func (s *script) position() (rcv, snd uint32, ok bool) {
 	if c := s.conn(); c != nil {
-		return uint32(c.rcv.nxt) - s.peer, uint32(c.snd.nxt) - s.iss, true
+		return uint32(c.rcv.nxt) - s.peer, uint32(c.snd.Nxt) - s.iss, true
 	}
 	return 0, 0, false
 }

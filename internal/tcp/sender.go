@@ -33,7 +33,7 @@ type nagle struct {
 // begin takes our initial sequence number.
 func (d *sender) begin(iss uint32) {
 	d.iss = wide(iss)
-	d.una, d.nxt = d.iss, d.iss+1
+	d.Una, d.Nxt = d.iss, d.iss+1
 }
 
 // offset turns a sequence number into an offset in tx.
@@ -64,7 +64,7 @@ func (d *sender) update(s *Segment, seq uint64) bool {
 
 // acknowledge moves SND.UNA, and returns how many bytes of tx that frees.
 func (d *sender) acknowledge(ack uint64) (freed uint64) {
-	d.una = ack
+	d.Una = ack
 	if d.fin != 0 {
 		ack = min(ack, d.fin)
 	}
@@ -77,24 +77,24 @@ func (d *sender) acknowledge(ack uint64) (freed uint64) {
 
 // usable returns how many bytes of new data the peer's window admits; it
 // is negative after the peer has taken a window back.
-func (d *sender) usable() int { return d.wnd - int(d.nxt-d.una) }
+func (d *sender) usable() int { return d.wnd - int(d.Nxt-d.Una) }
 
 // unsent returns how many bytes in tx were never sent.
 func (d *sender) unsent() int {
 	if d.fin != 0 {
 		return 0
 	}
-	return int(d.tx.Tail() - d.offset(d.nxt))
+	return int(d.tx.Tail() - d.offset(d.Nxt))
 }
 
 // waits reports whether data, or the FIN, waits to be sent for the first time.
 func (d *sender) waits() bool { return d.unsent() > 0 || d.closed && d.fin == 0 }
 
 // onlyFIN reports whether our FIN is all that is not acknowledged.
-func (d *sender) onlyFIN() bool { return d.fin != 0 && d.una == d.fin }
+func (d *sender) onlyFIN() bool { return d.fin != 0 && d.Una == d.fin }
 
 // delivered reports whether the peer has acknowledged all data before our FIN.
-func (d *sender) delivered() bool { return d.fin != 0 && d.una >= d.fin }
+func (d *sender) delivered() bool { return d.fin != 0 && d.Una >= d.fin }
 
 // lend adds the data [seq, seq+n) to a train of segments of size mss.
 func (d *sender) lend(t *Train, seq uint64, n, mss int) {
@@ -113,7 +113,7 @@ func (d *sender) lend(t *Train, seq uint64, n, mss int) {
 // limit was: whole segments, or all that there is (RFC 9293 §3.8.6.2.1). Most is what fits a train,
 // allowed what congestion control lets out. With crumbs what the peer's window has left is enough.
 func (d *sender) admitted(waiting, most, allowed int, crumbs bool) (int, Limit) {
-	mss, usable := d.mss, d.usable()
+	mss, usable := d.MSS, d.usable()
 	n, why := waiting, LimitNone
 	if n > most {
 		n, why = most/mss*mss, LimitNone
@@ -147,7 +147,7 @@ func (d *sender) holdsTail() Limit {
 		return LimitNone
 	case d.nagle.cork:
 		return LimitCork
-	case !d.nagle.off && d.smallEnd > d.una:
+	case !d.nagle.off && d.smallEnd > d.Una:
 		return LimitNagle
 	}
 	return LimitNone

@@ -4,7 +4,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// sentQueue holds one record for each segment between snd.una and snd.nxt, in
+// sentQueue holds one record for each segment between snd.Una and snd.Nxt, in
 // sequence order, in a ring of power-of-two size that ids index. A record is in
 // one of three places: in flight (a list in the order of transmission, which is
 // what RACK walks), lost (a list that waits for retransmission, lowest first), or sacked (no

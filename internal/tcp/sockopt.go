@@ -177,9 +177,6 @@ func (c *Conn) SetWriteBuffer(n int) {
 	c.touch()
 }
 
-// Buffers returns the receive and send buffers as they are now.
-func (c *Conn) Buffers() (receive, send int) { return c.rcv.tune.size, c.snd.tx.Limit() }
-
 // SetUserTimeout bounds how long what was written may stay unacknowledged, or
 // wait for a window that is shut; then the connection ends with ErrUserTimeout.
 // It overrides the host's number of retries. Zero: the host's Patience again.
@@ -209,7 +206,7 @@ func (c *Conn) SetKeepalive(now clock.Time, k Keepalive) {
 	c.keep, c.timers[timerKeepalive] = nil, clock.Never
 	if k.Idle > 0 {
 		c.keep = &keepalive{Keepalive: k.withDefaults(), since: now}
-		c.timers[timerKeepalive] = in(now, c.keep.Idle)
+		c.timers[timerKeepalive] = now.Later(c.keep.Idle)
 	}
 	c.touch()
 }

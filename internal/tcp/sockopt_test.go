@@ -79,7 +79,7 @@ func TestListenerOptionsAreInherited(t *testing.T) {
 	assert.Equal(t, 5000, a.window)
 	s.send(ACK, 1, 1, 0)
 	s.c, _ = s.l.Accept()
-	r, w := s.c.Buffers()
+	r, w := s.c.Info().RecvBuffer, s.c.Info().SendBuffer
 	assert.Equal(t, []int{5000, 4000}, []int{r, w})
 	assert.Equal(t, 7*time.Second, s.c.UserTimeout())
 	s.write(10)

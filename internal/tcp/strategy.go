@@ -1,6 +1,9 @@
 package tcp
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // strategy is a way to find out what was lost and to mend it, as a sender: one
 // a file. It keeps no state of its own; what it remembers is in recovery. A receiver reports the
@@ -47,10 +50,8 @@ func Recoveries() []string {
 }
 
 func findStrategy(name string) (*strategy, error) {
-	for _, s := range strategies {
-		if s.name == name {
-			return s, nil
-		}
+	if i := slices.IndexFunc(strategies, func(s *strategy) bool { return s.name == name }); i >= 0 {
+		return strategies[i], nil
 	}
 	return nil, fmt.Errorf("unknown loss recovery %q (have %v)", name, Recoveries())
 }

@@ -41,9 +41,9 @@ func (v *recovery) inherit(now clock.Time) {
 // timeout returns the retransmission time-out as it is now. RFC 6298 §2.4 has a lower bound
 // of a second, of which RTOMin is what remains where losses are known.
 func (v *recovery) timeout() time.Duration {
-	d := v.rtt.timeout(v.backoff, v.shared.cfg)
+	d := v.rtt.timeout(v.backoff, &v.shared.lossOptions)
 	if v.lossFree() {
-		d = min(max(d, pauseFloor<<min(v.backoff, 16)), v.shared.cfg.RTOMax)
+		d = min(max(d, pauseFloor<<min(v.backoff, 16)), v.shared.RTOMax)
 	}
 	return d
 }
@@ -57,7 +57,7 @@ func (v *recovery) awaken(now clock.Time) {
 	}
 	for _, at := range [...]*clock.Time{&v.at.probe, &v.at.rto} {
 		if at.Due(now) && now.Sub(*at) >= pauseFloor/2 {
-			*at = in(now, pauseFloor)
+			*at = now.Later(pauseFloor)
 			v.is.late = true
 		}
 	}
@@ -75,11 +75,11 @@ func (v *recovery) onTimeout(now clock.Time) (probes int) {
 	r := v.beginRound(now)
 	v.loseOverdue(r)
 	kind := congestion.Timeout
-	if v.ep.kind == restarting && v.ep.timedOut == v.snd.una {
+	if v.ep.kind == restarting && v.ep.timedOut == v.snd.Una {
 		kind = congestion.TimeoutAgain
 	}
-	next := episode{kind: restarting, point: v.snd.nxt, timedOut: v.snd.una, force: true}
-	if v.how.forward && v.ep.mayForward(v.snd.una) {
+	next := episode{kind: restarting, point: v.snd.Nxt, timedOut: v.snd.Una, force: true}
+	if v.how.forward && v.ep.mayForward(v.snd.Una) {
 		next.forward = forwardFirst
 	}
 	switch v.ep.kind {
@@ -101,10 +101,10 @@ func (v *recovery) onTimeout(now clock.Time) (probes int) {
 // armRTO starts the retransmission time-out.
 func (v *recovery) armRTO(now clock.Time) {
 	d := v.timeout()
-	if v.shared.cfg.FinTimeout != 0 && v.outstanding != nil && v.sent.onlyFIN() {
-		d = v.shared.cfg.FinTimeout
+	if v.shared.FinTimeout != 0 && v.outstanding != nil && v.sent.onlyFIN() {
+		d = v.shared.FinTimeout
 	}
-	v.at.rto = in(now, d)
+	v.at.rto = now.Later(d)
 }
 
 // onReorderTimer looks again once the reordering window is over. It returns how many probes of the

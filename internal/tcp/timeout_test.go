@@ -29,7 +29,7 @@ func nearby(t *testing.T) *script {
 // loses has a hole found and filled.
 func loses(s *script) {
 	s.t.Helper()
-	una := uint32(s.c.snd.una - s.c.snd.iss)
+	una := uint32(s.c.snd.Una - s.c.snd.iss)
 	s.write(5000)
 	s.collect()
 	s.out = nil
@@ -143,7 +143,7 @@ func TestLateTimers(t *testing.T) {
 // twice then. Where losses are known the last segment is, which draws an answer at once.
 func TestRFC8985_7_3_ARestOfTheWindow(t *testing.T) {
 	probe := func(s *script) (una uint32) {
-		una = uint32(s.c.snd.una - s.c.snd.iss)
+		una = uint32(s.c.snd.Una - s.c.snd.iss)
 		s.write(4000)
 		s.sendWindow(ACK, 1, una, 0, 2800)
 		s.expect(ACK, una, 1, 1000)

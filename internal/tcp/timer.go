@@ -134,7 +134,7 @@ func (c *Conn) stranded() {
 // read: RFC 9293 §3.6 lets such a half-open end be given up.
 func (c *Conn) armFinWait2(now clock.Time) {
 	if c.state == StateFinWait2 && c.rcv.closed && c.snd.closed {
-		c.timers[timerFinWait2] = in(now, c.host.cfg.FinWait2)
+		c.timers[timerFinWait2] = now.Later(c.host.cfg.FinWait2)
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *Conn) armFinWait2(now clock.Time) {
 // the connection is busy again.
 func (c *Conn) idle(now clock.Time) {
 	if c.timers[timerIdle] == clock.Never {
-		c.timers[timerIdle] = in(now, c.host.lull)
+		c.timers[timerIdle] = now.Later(c.host.lull)
 	}
 }
 
@@ -150,7 +150,7 @@ func (c *Conn) onIdle(now clock.Time) {
 	switch {
 	case !c.rec.sent.empty(): // it is asked again when all is acknowledged
 	case !c.silent(now):
-		c.timers[timerIdle] = in(now, c.host.lull)
+		c.timers[timerIdle] = now.Later(c.host.lull)
 	default:
 		c.trim()
 	}
@@ -244,7 +244,7 @@ func (c *Conn) over() bool { return c.state == StateClosed || c.state == StateTi
 func (c *Conn) onKeepalive(now clock.Time) bool {
 	if !c.state.synchronized() || !c.rec.sent.empty() {
 		// What is in flight asks the same question, with time-outs of its own.
-		c.keep.asked, c.timers[timerKeepalive] = 0, in(now, c.keep.Idle)
+		c.keep.asked, c.timers[timerKeepalive] = 0, now.Later(c.keep.Idle)
 		return true
 	}
 	next, err := c.keep.expired(now, max(c.rcv.heardAt, c.stats.lastAck), c.wait.limit)
@@ -264,6 +264,6 @@ func (c *Conn) waits() bool {
 // has to answer with an acknowledgment and can do nothing else with.
 func (c *Conn) outputKeepalive(now clock.Time, t *Train) {
 	c.keep.due = false
-	c.begin(t, c.snd.nxt-1, 0)
+	c.begin(t, c.snd.Nxt-1, 0)
 	c.leave(now, t)
 }

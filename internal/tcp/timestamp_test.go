@@ -239,7 +239,7 @@ func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
 	s.collect()
 	require.True(t, s.c.rec.undo.resent.known)
 	r := s.c.rec.beginRound(s.now)
-	r.advance, s.c.snd.una = 100, s.c.snd.nxt
+	r.advance, s.c.snd.Una = 100, s.c.snd.Nxt
 	s.c.rec.sent.pop()
 	r.echo = echo{tick: first.options.TSVal - s.c.stamps.offset, known: true}
 	assert.True(t, s.c.rec.spurious(r))

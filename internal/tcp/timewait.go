@@ -66,7 +66,7 @@ func (w *timeWaits) remove(e *timeWait) {
 // memory is promised, the quiet time is a precaution.
 func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
-		tuple: c.tuple, sndNxt: uint32(c.snd.nxt), rcvNxt: uint32(c.rcv.nxt),
+		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
 		window: c.rcv.windowField(false), gone: h.cfg.MSL < 0, plain: c.has(flagPlain), since: now,
 		stamped: c.has(flagStamps), stamps: c.stamps,
 	}

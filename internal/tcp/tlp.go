@@ -12,7 +12,7 @@ import (
 // and RACK sees what it lacks long before the time-out.
 type tlp struct {
 	start  uint64 // where a probe that repeats old data begins
-	end    uint64 // snd.nxt when the probe was sent, zero when none is out
+	end    uint64 // snd.Nxt when the probe was sent, zero when none is out
 	again  bool   // the probe repeated old data
 	due    bool   // it is to be sent
 	inside bool   // one was sent in recovery, and nothing has been delivered since
@@ -46,13 +46,13 @@ func (v *recovery) armProbe(now clock.Time) {
 	} else {
 		may = may && !p.inside && e.forward == forwardOff && v.backoff == 0
 	}
-	if !may || v.shared.cfg.FinTimeout != 0 && v.sent.onlyFIN() {
+	if !may || v.shared.FinTimeout != 0 && v.sent.onlyFIN() {
 		return
 	}
 	// Two round trips, and, which RFC 8985 §7.2 does not ask for, not less than the variance
 	// allows for: on a path whose round trips vary by more than their mean a probe after two of
 	// them mostly repeats what is not lost. A floor for very short ones is ours too.
-	floor := min(probeFloor, v.shared.cfg.RTOMin/4)
+	floor := min(probeFloor, v.shared.RTOMin/4)
 	if v.lossFree() {
 		floor = pauseFloor
 	}
@@ -61,9 +61,9 @@ func (v *recovery) armProbe(now clock.Time) {
 		// RFC 8985 §7.2's max_ack_delay is the peer's, which nothing tells us. We take our own:
 		// what peers configured alike take at most, which makes probes useful on short paths;
 		// one that delays longer gets a needless probe, which costs it a D-SACK.
-		wait += v.shared.cfg.DelayedAck
+		wait += v.shared.AckDelay
 	}
-	due := in(now, wait)
+	due := now.Later(wait)
 	if rto := v.at.rto; rto != clock.Never {
 		due = min(due, rto)
 	}
@@ -95,7 +95,7 @@ func (v *recovery) repeatProbe(now clock.Time) (s span, ok bool) {
 // probed notes that a probe was sent, of old data from start on if it repeats any.
 func (v *recovery) probed(now clock.Time, again bool, start uint64) {
 	p := &v.lasting.tlp
-	p.again, p.end = again, v.snd.nxt
+	p.again, p.end = again, v.snd.Nxt
 	if again {
 		p.start = start
 	}
@@ -111,10 +111,10 @@ func (v *recovery) probeAnswered(now clock.Time, r *round) {
 	}
 	both := r.dsack && r.dsackEnd == p.end
 	switch {
-	case v.snd.una < p.end && !both:
+	case v.snd.Una < p.end && !both:
 	case !p.again, both:
 		p.end = 0 // new data was needed, or both copies arrived
-	case v.snd.una > p.end:
+	case v.snd.Una > p.end:
 		// The probe repaired the only loss, which must still count as one.
 		p.end = 0
 		v.noteLoss(now)

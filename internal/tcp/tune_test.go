@@ -14,7 +14,7 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	wi := wire{delay: 20 * time.Millisecond, bytesPerSec: 50e6}
 	w := newWorld(t, 1, wi, Config{})
 	a, b := w.connect()
-	recv, send := b.Buffers()
+	recv, send := b.Info().RecvBuffer, b.Info().SendBuffer
 	require.Equal(t, []int{256 << 10, 256 << 10}, []int{recv, send})
 	s := newStream(a, b, 60<<20)
 	start := w.now
@@ -27,8 +27,8 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	}
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	took := w.now.Sub(start).Seconds()
-	recv, _ = b.Buffers()
-	_, send = a.Buffers()
+	recv = b.Info().RecvBuffer
+	send = a.Info().SendBuffer
 	t.Logf("%.1f MB/s, receive buffer %d, send buffer %d, %+v", 60*1.048576/took, recv, send,
 		b.rcv.tune)
 	assert.Greater(t, recv, 2_000_000, "a round trip of 40 ms at 50 MB/s")
@@ -49,7 +49,7 @@ func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
 		w := newWorld(t, 1, wire{delay: delay}, Config{RecvBufferNear: 1 << 20})
 		a, b := w.connect()
 		require.True(t, w.transfer(time.Minute, newStream(a, b, 40<<20)))
-		recv, _ := b.Buffers()
+		recv := b.Info().RecvBuffer
 		assert.Equal(t, want, recv, delay)
 	}
 }
@@ -61,7 +61,7 @@ func TestBuffersOfASlowReaderStay(t *testing.T) {
 	s := newStream(a, b, 1<<20)
 	s.maxRead, s.lazy = 200, 0.9
 	w.transfer(2*time.Second, s)
-	recv, _ := b.Buffers()
+	recv := b.Info().RecvBuffer
 	assert.Equal(t, 256<<10, recv)
 }
 
@@ -72,8 +72,8 @@ func TestBuffersThatWereSetStay(t *testing.T) {
 	a, b := w.connect()
 	s := newStream(a, b, 4<<20)
 	require.True(t, w.transfer(time.Minute, s))
-	recv, _ := b.Buffers()
-	_, send := a.Buffers()
+	recv := b.Info().RecvBuffer
+	send := a.Info().SendBuffer
 	assert.Equal(t, []int{100_000, 90_000}, []int{recv, send})
 	assert.NotZero(t, a.Info().RwndLimited+a.Info().SndbufLimited)
 }

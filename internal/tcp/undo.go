@@ -43,9 +43,6 @@ func (u *undo) reported(start, end uint64) {
 	}
 }
 
-// disproved reports whether all that was sent again has arrived twice.
-func (u *undo) disproved() bool { return u.open && u.to != 0 && u.owed == 0 }
-
 // spurious reports whether an episode is to be taken back: its retransmissions are disproved, or
 // RFC 3522 §3.2 steps 3 and 4 hold. What was sent again first is acknowledged, and the echo is of a
 // transmission before that. Another retransmission that is still out was needed, for all that is
@@ -55,10 +52,10 @@ func (v *recovery) spurious(r *round) bool {
 	switch {
 	case v.ep.kind == recovering && v.sent.count[lost] > 0:
 		return false // some of it stands
-	case u.disproved():
-		return true
+	case u.open && u.to != 0 && u.owed == 0:
+		return true // all that was retransmitted has arrived twice
 	}
-	return r.advance > 0 && u.open && u.to != 0 && v.snd.una > u.from &&
+	return r.advance > 0 && u.open && u.to != 0 && v.snd.Una > u.from &&
 		(v.sent.empty() || v.sent.at(v.sent.first).flags&recAgain == 0) &&
 		u.resent.known && r.echo.known && after(u.resent.tick, r.echo.tick)
 }
@@ -79,7 +76,7 @@ func (u *undo) noteResent(now clock.Time) {
 // beginUndo begins to remember what an episode retransmits.
 func (v *recovery) beginUndo(timeout bool) {
 	v.undo = undo{
-		from: v.snd.una, open: true, timeout: timeout, srtt: v.rtt.srtt, rttvar: v.rtt.rttvar,
+		from: v.snd.Una, open: true, timeout: timeout, srtt: v.rtt.srtt, rttvar: v.rtt.rttvar,
 		reduced: v.lasting.ecn.reduced, point: v.lasting.ecn.point,
 	}
 	if p := &v.lasting.tlp; p.end != 0 && p.again {

@@ -286,7 +286,7 @@ func TestRFC4015_3_1_Adapt(t *testing.T) {
 	assert.GreaterOrEqual(t, s.c.rec.rtt.srtt, 100*time.Millisecond)
 	assert.GreaterOrEqual(t, s.c.rec.rtt.rttvar, 50*time.Millisecond)
 	s.c.rec.rtt.adapt(srtt, rttvar)
-	s.c.rec.rtt.sample(s.now, time.Microsecond, 1, &s.h.cfg)
+	s.c.rec.rtt.sample(s.now, time.Microsecond, 1, &s.h.recoveries.lossOptions)
 	assert.Equal(t, srtt, s.c.rec.rtt.srtt)
 	assert.Equal(t, rttvar, s.c.rec.rtt.rttvar)
 }
@@ -314,11 +314,11 @@ func TestRFC3522_Eifel(t *testing.T) {
 		t.Helper()
 		s := stamped(t, Config{}, 100)
 		e := watchExits(s)
-		s.write(10 * s.c.snd.mss)
+		s.write(10 * s.c.snd.MSS)
 		s.collect()
 		original := s.out[0].options.TSVal
 		s.out = nil
-		val, mss := uint32(200), uint32(s.c.snd.mss)
+		val, mss := uint32(200), uint32(s.c.snd.MSS)
 		answer := func(echo, segments uint32, sacked ...uint32) {
 			val++
 			o := Options{HasTimestamps: true, TSVal: val, TSEcr: echo}

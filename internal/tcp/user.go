@@ -189,7 +189,7 @@ func (c *Conn) sendReset() {
 	if c.host.cfg.NoResets {
 		return
 	}
-	r := reply{c.tuple, Header{Seq: uint32(c.snd.nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}}
+	r := reply{c.tuple, Header{Seq: uint32(c.snd.Nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}}
 	if c.has(flagStamps) {
 		c.stamps.put(c.host.now, &r.header.Options) // RFC 7323 §3.2: SHOULD
 	}

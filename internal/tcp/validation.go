@@ -43,7 +43,7 @@ func (v *validation) turn(now clock.Time, srtt time.Duration) {
 type rounds struct {
 	used     bool   // the window was the limit in this round,
 	usedLast bool   // or in the one before
-	roundEnd uint64 // snd.nxt as the round began
+	roundEnd uint64 // snd.Nxt as the round began
 	// roundBegan is when, and roundSent the segments with text that had been sent.
 	roundBegan clock.Time
 	roundSent  uint64
@@ -81,7 +81,7 @@ func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 // another. Prior was in flight, and so many segments have ever been sent.
 func (l *rounds) turn(now clock.Time, snd *sendSpace, prior int, sent uint64) bool {
 	l.peak = max(l.peak, prior)
-	if snd.una < l.roundEnd {
+	if snd.Una < l.roundEnd {
 		return false
 	}
 	if sent != l.roundSent || now != l.roundBegan {
@@ -90,7 +90,7 @@ func (l *rounds) turn(now clock.Time, snd *sendSpace, prior int, sent uint64) bo
 		l.usedLast, l.used = l.used, false
 		l.peakLast, l.peak = l.peak, 0
 	}
-	l.roundEnd, l.roundBegan, l.roundSent = snd.nxt, now, sent
+	l.roundEnd, l.roundBegan, l.roundSent = snd.Nxt, now, sent
 	return true
 }
 

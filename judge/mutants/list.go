@@ -90,7 +90,7 @@ var mutants = []mutant{
 	},
 	{
 		"rto-min", "the least RTO is five times what it should be", "internal/tcp/rtt.go",
-		"max(e.srtt+4*e.rttvar, cfg.RTOMin)", "max(e.srtt+4*e.rttvar, 5*cfg.RTOMin)",
+		"max(e.srtt+4*e.rttvar, o.RTOMin)", "max(e.srtt+4*e.rttvar, 5*o.RTOMin)",
 		[]string{"rdt-loss", "fence-tcp", "files-2pct", "tahoe-low", "two-tahoe", "fixed-1000"},
 	},
 	{
