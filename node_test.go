@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // As in net, what nobody has opened fails and does not panic.
@@ -436,7 +436,7 @@ func TestOpenFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("interface if0\n"), 0o600))
 	_, err = tidepool.OpenFile(path)
 	require.ErrorContains(t, err, "a.lnx:1")
-	ports := nodetest.FreePorts(t, 1)
+	ports := testenv.FreePorts(t, 1)
 	text := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n", ports[0])
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	n, err := tidepool.OpenFile(path)

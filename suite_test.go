@@ -30,7 +30,6 @@ import (
 
 	"github.com/tidepool-net/tidepool"
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // lossyTCP is a TCP for links that lose much and take no time: the time-outs of
@@ -341,7 +340,7 @@ func line(tb testing.TB, cfg tidepool.Config) (a, router, c *tidepool.Node) {
 // udpLine is line over UDP sockets of loopback.
 func udpLine(tb testing.TB, cfg tidepool.Config) (a, router, c *tidepool.Node) {
 	tb.Helper()
-	ports := nodetest.FreePorts(tb, 4)
+	ports := testenv.FreePorts(tb, 4)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
 	face := func(address string, own int, neighbor string, theirs int) tidepool.Interface {
 		return tidepool.Interface{

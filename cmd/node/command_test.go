@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // TestTheStatusOfACommandIsItsPings: as iputils's ping ends.
 func TestTheStatusOfACommandIsItsPings(t *testing.T) {
-	ports := nodetest.FreePorts(t, 2)
+	ports := testenv.FreePorts(t, 2)
 	file := filepath.Join(t.TempDir(), "A.lnx")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", ports[0], ports[1]), 0o600))
@@ -54,7 +54,7 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 
 // What a file says in vain is told by who checks it and by who runs it.
 func TestNotesAreTold(t *testing.T) {
-	ports := nodetest.FreePorts(t, 1)
+	ports := testenv.FreePorts(t, 1)
 	file := filepath.Join(t.TempDir(), "A.lnx")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"routing rip\nrip key if0 1 md5 tide\n", ports[0]), 0o600))

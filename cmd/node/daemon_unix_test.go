@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // service is a node as a service manager runs it.
@@ -111,7 +111,7 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	bad := s.line("not reloaded: the node runs on as it was")
 	assert.InDelta(t, 4, bad["line"], 0)
 	assert.Equal(t, "wrong", bad["text"])
-	doors := nodetest.Ask(t, control.Operator(s.op), control.Doors{})
+	doors := testenv.Ask(t, control.Operator(s.op), control.Doors{})
 	require.Len(t, doors, 1)
 	assert.Equal(t, "127.0.0.1:3000", doors[0].To)
 
@@ -127,10 +127,10 @@ func TestWhatSIGTERMAbandons(t *testing.T) {
 	s := newService(t, "--grace", "100ms")
 	s.line("up")
 	op := control.Operator(s.op)
-	nodetest.Ask(t, op, control.Listen{Port: 80})
-	us := nodetest.Ask(t, op, control.Interfaces{})
-	c := nodetest.Ask(t, op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
-	nodetest.Ask(t, op, control.Write{SID: c.SID, Data: []byte("unread")})
+	testenv.Ask(t, op, control.Listen{Port: 80})
+	us := testenv.Ask(t, op, control.Interfaces{})
+	c := testenv.Ask(t, op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
+	testenv.Ask(t, op, control.Write{SID: c.SID, Data: []byte("unread")})
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	s.line("ending")
 	first, second := s.line("abandoned"), s.line("abandoned")
@@ -148,7 +148,7 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	op := control.Operator(s.op)
 	_, err := control.Ask(t.Context(), op, control.Set{Key: "log.level", Value: "loud"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	got := nodetest.Ask(t, op, control.Set{Key: "log.level", Value: "INFO"})
+	got := testenv.Ask(t, op, control.Set{Key: "log.level", Value: "INFO"})
 	assert.Equal(t, "info", got.Value)
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.True(t, s.log.Scan())

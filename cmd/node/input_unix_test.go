@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // TestPipesAreNotOpened: no command that reads a file blocks on a named pipe.
 func TestPipesAreNotOpened(t *testing.T) {
-	ports := nodetest.FreePorts(t, 1)
+	ports := testenv.FreePorts(t, 1)
 	t.Chdir(t.TempDir())
 	node := fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n", ports[0])
 	require.NoError(t, os.WriteFile("node.lnx", node, 0o600))

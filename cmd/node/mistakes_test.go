@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // ran runs the program and returns its status and all that it says.
@@ -87,7 +87,7 @@ func TestAFileThatIsWrong(t *testing.T) {
 // TestPortsOfAPlan that are taken are told as the plan can mend them.
 func TestPortsOfAPlan(t *testing.T) {
 	t.Parallel()
-	ports := nodetest.FreePorts(t, 1)
+	ports := testenv.FreePorts(t, 1)
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "p.net")
 	require.NoError(t, os.WriteFile(plan,
@@ -117,7 +117,7 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 	tcp, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer tcp.Close()
-	ports := nodetest.FreePorts(t, 1)
+	ports := testenv.FreePorts(t, 1)
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)

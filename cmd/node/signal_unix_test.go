@@ -19,13 +19,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // loneText is a node's file, on free ports, whose neighbor does not exist.
 func loneText(t *testing.T) string {
 	t.Helper()
-	ports := nodetest.FreePorts(t, 2)
+	ports := testenv.FreePorts(t, 2)
 	return fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", ports[0], ports[1])
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
@@ -34,13 +34,13 @@ type bed struct {
 // newBed starts the nodes A (10.0.0.1) and B (10.0.0.2).
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	ports := nodetest.FreePorts(t, 2)
+	ports := testenv.FreePorts(t, 2)
 	b := &bed{nodes: map[string]control.Operator{}}
 	for i, name := range []string{"A", "B"} {
 		text := fmt.Sprintf("interface if0 10.0.0.%d/24 127.0.0.1:%d\n"+
 			"neighbor 10.0.0.%d at 127.0.0.1:%d via if0\nrouting rip\n",
 			i+1, ports[i], 2-i, ports[1-i])
-		b.nodes[name] = operatortest.Start(t, node.Config{Seed: 1}, nodetest.Parse(t, name, text))
+		b.nodes[name] = operatortest.Start(t, node.Config{Seed: 1}, testenv.ParseNode(t, name, text))
 	}
 	b.serve(t)
 	return b

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 var _ control.Operator = (*Client)(nil)
@@ -170,7 +170,7 @@ func TestFilesAreSeenFromTheClient(t *testing.T) {
 	})
 	<-listening
 	told := 0
-	sent := nodetest.Ask(t, control.Operator(b.client(t, "A")), control.SendFile{
+	sent := testenv.Ask(t, control.Operator(b.client(t, "A")), control.SendFile{
 		Path: "sent", Addr: addrB, Port: 6000, Progress: func(control.Progress) { told++ },
 	})
 	assert.Positive(t, told)
@@ -187,8 +187,8 @@ func TestFilesAreSeenFromTheClient(t *testing.T) {
 	t.Chdir("sub")
 	op := control.Operator(b.client(t, "A"))
 	for _, name := range []string{"../x.pcapng", filepath.Join(folder, "sub", "y.pcapng")} {
-		nodetest.Ask(t, op, control.StartCapture{File: name})
-		nodetest.Ask(t, op, control.StopCapture{})
+		testenv.Ask(t, op, control.StartCapture{File: name})
+		testenv.Ask(t, op, control.StopCapture{})
 		require.FileExists(t, name)
 	}
 	_, err = op.Do(t.Context(), control.StartCapture{File: "../../x"})
@@ -216,7 +216,7 @@ func TestEvents(t *testing.T) {
 		n, _ := resp.Body.Read(text)
 		lines <- text[:n]
 	}()
-	nodetest.Ask(t, b.nodes["A"], control.Request[control.TestSent](
+	testenv.Ask(t, b.nodes["A"], control.Request[control.TestSent](
 		control.SendTest{Addr: addrB, Text: "wave"}))
 	got, ok := (<-told).(control.TestReceived)
 	require.True(t, ok)
@@ -282,7 +282,7 @@ func TestNodesServedTogether(t *testing.T) {
 	require.ErrorIs(t, err, ErrGone)
 	_, err = all.client(t, "A").Do(t.Context(), control.Window{SID: 3})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket, "through both")
-	result := nodetest.Ask(t, control.Operator(all.client(t, "A")), control.Ping{
+	result := testenv.Ask(t, control.Operator(all.client(t, "A")), control.Ping{
 		Addr: addrB, Count: 2, Interval: time.Millisecond,
 	})
 	assert.Equal(t, 2, result.Received)

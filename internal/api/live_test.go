@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // streamed reads the stream as a page does.
@@ -86,7 +86,7 @@ func TestStream(t *testing.T) {
 		Prefix: mustPrefix("10.9.0.0/16"), Via: mustAddr("10.0.0.2"),
 	}))
 	s.find("routes", `10.9.0.0/16`)
-	nodetest.Ask(t, b.nodes["A"], control.SetLink{Iface: "if0"})
+	testenv.Ask(t, b.nodes["A"], control.SetLink{Iface: "if0"})
 	s.find("interfaces", `"up":false`)
 }
 
@@ -155,14 +155,14 @@ func TestAPageThatComesBack(t *testing.T) {
 // TestStreamFollowsAConnection: and says when it is over.
 func TestStreamFollowsAConnection(t *testing.T) {
 	b := newBed(t)
-	nodetest.Ask(t, b.nodes["B"], control.Listen{Port: 80})
-	k := nodetest.Ask(t, b.nodes["A"], control.Connect{
+	testenv.Ask(t, b.nodes["B"], control.Listen{Port: 80})
+	k := testenv.Ask(t, b.nodes["A"], control.Connect{
 		Addr: mustAddr("10.0.0.2"), Port: 80,
 	})
 	// What is silent has nothing to tell, so something is written now and then.
 	await := func(s *streamed, name, has string) string {
 		for s.in.Err() == nil {
-			nodetest.Ask(t, b.nodes["A"], control.Write{
+			testenv.Ask(t, b.nodes["A"], control.Write{
 				SID: k.SID, Data: []byte("hello"),
 			})
 			if s.next() == name && strings.Contains(s.heard[len(s.heard)-1][1], has) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // exposed is what a strict reader of the text format makes of it: samples by name and labels.
@@ -68,8 +68,8 @@ func exposed(t *testing.T, text string) map[string]float64 {
 func TestMetrics(t *testing.T) {
 	b := newBed(t)
 	a := b.nodes["A"]
-	nodetest.Ask(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 2})
-	nodetest.Ask(t, a, control.Expose{Port: 80, To: "127.0.0.1:3000"})
+	testenv.Ask(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 2})
+	testenv.Ask(t, a, control.Expose{Port: 80, To: "127.0.0.1:3000"})
 	s := New(Config{Nodes: b.nodes, Version: `v"1\` + "\n"})
 	defer s.Close()
 	w := httptest.NewRecorder()

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // shapeOf is a shape with those nodes.
@@ -83,8 +83,8 @@ func TestTheStreamFollowsTheNodes(t *testing.T) {
 // TestWhatRunsAtANodeThatGoes ends, and says why; what runs at one that stays goes on.
 func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	b := newBed(t)
-	nodetest.Ask(t, b.nodes["A"], control.Listen{Port: 80})
-	k := nodetest.Ask(t, b.nodes["B"], control.Connect{
+	testenv.Ask(t, b.nodes["A"], control.Listen{Port: 80})
+	k := testenv.Ask(t, b.nodes["B"], control.Connect{
 		Addr: mustAddr("10.0.0.1"), Port: 80,
 	})
 	page := b.stream(t, fmt.Sprintf("?connection=B/%d", k.SID))
@@ -115,7 +115,7 @@ func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 			"more", name)
 	}
 	page.find("sample", `"over"`)
-	nodetest.Ask(t, b.nodes["B"], control.Connect{
+	testenv.Ask(t, b.nodes["B"], control.Connect{
 		Addr: mustAddr("10.0.0.1"), Port: 80,
 	})
 	in := bufio.NewScanner(staying)

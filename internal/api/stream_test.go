@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // open begins a GET whose answer goes on.
@@ -40,7 +40,7 @@ func (b *bed) open(ctx context.Context, t *testing.T, path, accept string) *http
 
 func (b *bed) ping(t *testing.T, count int) {
 	t.Helper()
-	nodetest.Ask(t, b.nodes["A"], control.Ping{
+	testenv.Ask(t, b.nodes["A"], control.Ping{
 		Addr: netip.MustParseAddr("10.0.0.2"), Count: count, Interval: 1_000_000,
 	})
 }
@@ -174,7 +174,7 @@ func TestAReaderThatLeaves(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_ = b.open(ctx, t, "/v1/nodes/A/capture", "")
 	_ = b.open(ctx, t, "/v1/nodes/A/streams/trace?filter=tcp", typeEvents)
-	list := nodetest.Ask(t, b.nodes["A"], control.Captures{})
+	list := testenv.Ask(t, b.nodes["A"], control.Captures{})
 	assert.Len(t, list, 2)
 	cancel()
 	require.Eventually(t, func() bool {
@@ -227,7 +227,7 @@ func TestAClientRecords(t *testing.T) {
 		ended <- outcome{done, err}
 	}()
 	<-begun
-	nodetest.Ask(t, b.nodes["A"], control.Ping{
+	testenv.Ask(t, b.nodes["A"], control.Ping{
 		Addr: netip.MustParseAddr("10.0.0.2"), Count: 3, Size: 56, Interval: time.Millisecond,
 	})
 	<-came // while it goes on

@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // TestATransferThatIsStopped is said to be, whichever end was first to hear of it, and nobody is
 // told how to go on with its file, which is gone.
 func TestATransferThatIsStopped(t *testing.T) {
 	b := newBed(t)
-	nodetest.Ask(t, b.nodes["A"], control.Impair{Iface: "if0", Way: "out", Words: "rate 10mbit"})
+	testenv.Ask(t, b.nodes["A"], control.Impair{Iface: "if0", Way: "out", Words: "rate 10mbit"})
 	var (
 		mu   sync.Mutex
 		told []control.TransferEnded

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
@@ -40,7 +40,7 @@ func served(t *testing.T, n *roomtest.Host) chan control.PerfEnded {
 		}
 	})
 	t.Cleanup(stop)
-	served := nodetest.Ask(t, n, control.PerfServe{Background: true})
+	served := testenv.Ask(t, n, control.PerfServe{Background: true})
 	assert.Equal(t, uint16(control.PerfPort), served.Local.Port())
 	return ended
 }
@@ -70,7 +70,7 @@ func TestPerfBetweenNodes(t *testing.T) {
 			req.Addr = roomtest.TheHost
 			starts := 0
 			req.Start = func(control.PerfStart) { starts++ }
-			report := nodetest.Ask(t, a, req)
+			report := testenv.Ask(t, a, req)
 			assert.Equal(t, 1, starts)
 			theirs := <-ended
 			require.Empty(t, theirs.Problem)
@@ -135,7 +135,7 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 	a, b := twoNodes(t)
 	served(t, b)
 	var told []control.PerfInterval
-	report := nodetest.Ask(t, a, control.Perf{
+	report := testenv.Ask(t, a, control.Perf{
 		Addr: roomtest.TheHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
 		Rate: 8_000_000, Length: 1000,
 		Interval: func(i control.PerfInterval) { told = append(told, i) },
@@ -196,10 +196,10 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
 	require.NoError(t, c.Close())
 
-	list := nodetest.Ask(t, b, control.PerfServers{})
+	list := testenv.Ask(t, b, control.PerfServers{})
 	require.Len(t, list, 1)
 	assert.Equal(t, 1, list[0].Tests)
-	nodetest.Ask(t, b, control.PerfClose{})
+	testenv.Ask(t, b, control.PerfClose{})
 	require.ErrorIs(t, control.Order(t.Context(), b, control.PerfClose{}),
 		control.ErrNoSuchSocket)
 	a.NoSockets(t)
@@ -270,7 +270,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			}
 			k.conn.Abort()
 			assert.Contains(t, (<-ended).Problem, tt.want)
-			nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+			testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 			assert.Empty(t, (<-ended).Problem)
 			a.NoSockets(t)
 			b.NoSockets(t)
@@ -353,7 +353,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	_, err := io.ReadAll(k.conn)
 	assert.ErrorIs(t, err, control.ErrReset)
 	k.conn.Abort()
-	nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.Empty(t, (<-ended).Problem)
 	silent.conn.Abort()
 	a.NoSockets(t)
@@ -389,7 +389,7 @@ func TestAPerfServerThatIsBusy(t *testing.T) {
 	cancel()
 	assert.EqualError(t, <-over, "interrupted: interrupt - the client has terminated")
 	assert.Contains(t, (<-ended).Problem, "the client has terminated")
-	nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	a.NoSockets(t)
 	b.NoSockets(t)
 }
@@ -398,7 +398,7 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	over := underWay(t.Context(), t, a)
-	nodetest.Ask(t, b, control.PerfClose{})
+	testenv.Ask(t, b, control.PerfClose{})
 	assert.ErrorContains(t, <-over, "the server has terminated")
 	assert.Contains(t, (<-ended).Problem, "the server has terminated")
 	a.NoSockets(t)
@@ -430,7 +430,7 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 		done <- served
 	}()
 	<-listening
-	nodetest.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
 	assert.Equal(t, 1, (<-done).Tests)
 	require.Len(t, ended, 1)
 	assert.Empty(t, ended[0].Problem)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -19,9 +19,9 @@ func TestCongestionSettings(t *testing.T) {
 	for _, x := range []struct{ key, value string }{
 		{"tcp.pacing", "on"}, {"tcp.pacing", "off"}, {"tcp.nagle", "off"}, {"tcp.congestion", "tahoe"},
 	} {
-		got := nodetest.Ask(t, a, control.Set{Key: x.key, Value: x.value})
+		got := testenv.Ask(t, a, control.Set{Key: x.key, Value: x.value})
 		assert.Equal(t, x.value, got.Value)
-		all := nodetest.Ask(t, a, control.Show{Key: x.key})
+		all := testenv.Ask(t, a, control.Show{Key: x.key})
 		assert.Equal(t, []control.Setting{got}, all)
 	}
 	_, err := control.Ask(t.Context(), a, control.Set{Key: "tcp.pacing", Value: "maybe"})
@@ -38,7 +38,7 @@ func TestCongestionSettings(t *testing.T) {
 func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:900")
-	socks := nodetest.Ask(t, a, control.Sockets{})
+	socks := testenv.Ask(t, a, control.Sockets{})
 	require.Len(t, socks, 1)
 	sid := socks[0].SID
 	names := append(tcp.Algorithms(), tcp.Algorithms()...)
@@ -56,7 +56,7 @@ func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	for _, name := range names {
 		_, err := io.ReadFull(server, got)
 		require.NoError(t, err)
-		s := nodetest.Ask(t, a, control.Congestion{SID: sid, Name: name})
+		s := testenv.Ask(t, a, control.Congestion{SID: sid, Name: name})
 		require.NotNil(t, s.Info)
 		assert.Equal(t, name, s.Info.Congestion)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // Two nodes over UDP sockets whose link has all faults that a file can name: every
@@ -59,7 +59,7 @@ func reasons(drops []control.Drop) (list []string) {
 
 func ask[T any](t *testing.T, n *Node, r control.Request[T]) T {
 	t.Helper()
-	answer := nodetest.Ask(t, n, r)
+	answer := testenv.Ask(t, n, r)
 	return answer
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -24,7 +24,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 			read = now
 		}
 	}
-	fa, fb := nodetest.Two(t)
+	fa, fb := testenv.TwoNodes(t)
 	a, b := startFile(t, Config{Tap: tap}, fa), startFile(t, Config{}, fb)
 	ask, c := echoing(t, a, b, "10.0.0.2:7")
 	ask()

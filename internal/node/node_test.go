@@ -21,21 +21,21 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/net/nettest"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func freePorts(tb testing.TB, n int) []int {
 	tb.Helper()
-	return nodetest.FreePorts(tb, n)
+	return testenv.FreePorts(tb, n)
 }
 
 func start(tb testing.TB, cfg Config, name, text string) *Node {
 	tb.Helper()
-	return startFile(tb, cfg, nodetest.Parse(tb, name, text))
+	return startFile(tb, cfg, testenv.ParseNode(tb, name, text))
 }
 
 func startFile(tb testing.TB, cfg Config, file *lnx.Config) *Node {
@@ -50,14 +50,14 @@ func startFile(tb testing.TB, cfg Config, file *lnx.Config) *Node {
 // twoNodes starts two nodes on one link: 10.0.0.1 and 10.0.0.2.
 func twoNodes(tb testing.TB, cfg Config) (a, b *Node) {
 	tb.Helper()
-	fa, fb := nodetest.Two(tb)
+	fa, fb := testenv.TwoNodes(tb)
 	return startFile(tb, cfg, fa), startFile(tb, cfg, fb)
 }
 
 // line3 starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
 func line3(tb testing.TB, cfg Config) (a, b, c *Node) {
 	tb.Helper()
-	fa, fb, fc := nodetest.Three(tb)
+	fa, fb, fc := testenv.ThreeNodes(tb)
 	return startFile(tb, cfg, fa), startFile(tb, cfg, fb), startFile(tb, cfg, fc)
 }
 
@@ -114,7 +114,7 @@ func TestConnIsANetConn(t *testing.T) {
 
 func TestBytesCrossALossyRouterBothWays(t *testing.T) {
 	a, b, c := line3(t, Config{Seed: 3})
-	nodetest.Ask(t, b, control.SetLoss{Percent: 3})
+	testenv.Ask(t, b, control.SetLoss{Percent: 3})
 	client, server := connect(t, c, a, "10.0.0.1:80")
 	const size = 3 << 20
 	var wg sync.WaitGroup

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 	a, b := twoNodes(t, Config{})
-	nodetest.Ask(t, a, control.Listen{Port: 700})
+	testenv.Ask(t, a, control.Listen{Port: 700})
 	_, err := a.Do(t.Context(), control.Listen{Port: 700})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.ErrorContains(t, err, "port 700")
@@ -43,7 +43,7 @@ func TestCloseTakesAUDPSocket(t *testing.T) {
 		_, err := u.Read(make([]byte, 1))
 		read <- err
 	}()
-	nodetest.Ask(t, a, control.Close{SID: u.sid})
+	testenv.Ask(t, a, control.Close{SID: u.sid})
 	require.ErrorIs(t, <-read, net.ErrClosed)
 	err := control.Order(t.Context(), a.Operator(), control.Close{SID: u.sid})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)

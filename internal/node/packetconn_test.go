@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -78,12 +78,12 @@ func TestDatagramsGoThereAndBack(t *testing.T) {
 	assert.Equal(t, to, from)
 	assert.Equal(t, "cut", string(p[:n]))
 
-	sockets := nodetest.Ask(t, a, control.Sockets{})
+	sockets := testenv.Ask(t, a, control.Sockets{})
 	require.Len(t, sockets, 2)
 	assert.Equal(t, "UDP", sockets[0].State)
 	require.NoError(t, client.Close())
 	require.NoError(t, open.Close())
-	sockets = nodetest.Ask(t, a, control.Sockets{})
+	sockets = testenv.Ask(t, a, control.Sockets{})
 	assert.Empty(t, sockets)
 
 	require.NoError(t, server.Close())

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/nettest"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // quick is an RCP for links that take no time, on machines that have none.
@@ -63,7 +63,7 @@ func TestRCPConnIsANetConn(t *testing.T) {
 // of the two ports.
 func TestRCPOverALossyRouter(t *testing.T) {
 	a, b, c := line3(t, Config{Seed: 3})
-	nodetest.Ask(t, b, control.SetLoss{Percent: 20})
+	testenv.Ask(t, b, control.SetLoss{Percent: 20})
 	on := netip.MustParseAddrPort("10.1.0.2:9000")
 	l, err := c.ListenRCP(netip.MustParseAddrPort("0.0.0.0:9000"), 0, quick)
 	require.NoError(t, err)

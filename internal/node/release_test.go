@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // steps carries out one request at several nodes.
@@ -62,7 +62,7 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 		steps(t, control.Reload{}, a, b)
 		more()
 		udp := func(n *Node) string {
-			faces := nodetest.Ask(t, n, control.Interfaces{})
+			faces := testenv.Ask(t, n, control.Interfaces{})
 			return faces[0].UDP
 		}
 		assert.Equal(t, fmt.Sprintf("127.0.0.1:%d", p[1]), udp(a))
@@ -73,7 +73,7 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 		steps(t, control.Reload{Undo: true}, a, b)
 		more()
 		assert.Equal(t, fmt.Sprintf("127.0.0.1:%d", p[0]), udp(a))
-		list := nodetest.Ask(t, a, control.Impairments{Iface: "if0"})
+		list := testenv.Ask(t, a, control.Impairments{Iface: "if0"})
 		assert.Equal(t, "delay 1ms", list[0].Words, "it stays with its link")
 		stop()
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // passes has some text pass from one end of a connection to the other.
@@ -56,7 +56,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		passes(t, first, firstFar)
 		more()
 		faces := func() (list []string) {
-			answer := nodetest.Ask(t, a, control.Interfaces{})
+			answer := testenv.Ask(t, a, control.Interfaces{})
 			for _, f := range answer {
 				list = append(list, fmt.Sprintf("%d %s %s", f.Index, f.Name, f.UDP))
 			}
@@ -70,7 +70,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		passes(t, first, firstFar)
 		passes(t, thirdFar, third)
 		more()
-		list := nodetest.Ask(t, a, control.Impairments{})
+		list := testenv.Ask(t, a, control.Impairments{})
 		words := map[string]string{}
 		for _, i := range list {
 			words[i.Iface] += i.Words + ";"

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // both runs a test with each way of waiting, and so with each kind of socket.
@@ -135,7 +135,7 @@ func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 		textB += "link if0 mtu 576\n"
 		assert.Equal(t, []string{"interface if0: mtu 576, was 1400"}, reload(t, b).Changes)
 		more()
-		faces := nodetest.Ask(t, b, control.Interfaces{})
+		faces := testenv.Ask(t, b, control.Interfaces{})
 		assert.Equal(t, 576, faces[0].MTU)
 
 		t.Log("# B moves to another UDP port, and A follows")
@@ -152,7 +152,7 @@ func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 		t.Log("# C's link goes, and its number stays its own")
 		textA = line(1, p[0], 2, p[4])
 		reload(t, a)
-		faces = nodetest.Ask(t, a, control.Interfaces{})
+		faces = testenv.Ask(t, a, control.Interfaces{})
 		require.Len(t, faces, 1)
 		_, err := a.Do(t.Context(), control.SetLink{Iface: "1", Up: true})
 		require.ErrorIs(t, err, control.ErrNoSuchInterface)
@@ -161,7 +161,7 @@ func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 		textA += fmt.Sprintf(link, 1, p[2], 3, p[3])
 		reload(t, a)
 		connect(t, a, c, "10.1.0.3:82")
-		faces = nodetest.Ask(t, a, control.Interfaces{})
+		faces = testenv.Ask(t, a, control.Interfaces{})
 		assert.Equal(t, 1, faces[1].Index)
 	})
 }
@@ -216,7 +216,7 @@ func TestAnAddressThatGoes(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))
 	require.NoError(t, err)
-	routes := nodetest.Ask(t, a, control.Routes{})
+	routes := testenv.Ask(t, a, control.Routes{})
 	assert.Len(t, routes, 2)
 }
 
@@ -243,7 +243,7 @@ func TestUDPAddressesChangePlaces(t *testing.T) {
 			more()
 		}
 		stop()
-		list := nodetest.Ask(t, a, control.Impairments{Iface: "if1"})
+		list := testenv.Ask(t, a, control.Impairments{Iface: "if1"})
 		assert.Equal(t, "delay 1ms", list[0].Words, "it stays with its link")
 	})
 }
@@ -266,7 +266,7 @@ func TestALinkThatCannotBe(t *testing.T) {
 	require.ErrorAs(t, err, &at)
 	assert.Equal(t, 5, at.Line)
 	require.ErrorContains(t, err, "address already in use")
-	routes := nodetest.Ask(t, a, control.Routes{})
+	routes := testenv.Ask(t, a, control.Routes{})
 	require.Len(t, routes, 1)
 	assert.Equal(t, "10.0.0.0/24", routes[0].Prefix.String())
 	free, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", p[2]))
@@ -284,7 +284,7 @@ func TestALinkThatCannotBe(t *testing.T) {
 	})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.True(t, undone)
-	faces := nodetest.Ask(t, a, control.Interfaces{})
+	faces := testenv.Ask(t, a, control.Interfaces{})
 	assert.Equal(t, "10.0.0.1/24", faces[0].Addr.String())
 }
 
@@ -335,7 +335,7 @@ func TestRIPFollowsLinks(t *testing.T) {
 
 func hasRoute(t *testing.T, n *Node, prefix string) bool {
 	t.Helper()
-	routes := nodetest.Ask(t, n, control.Routes{})
+	routes := testenv.Ask(t, n, control.Routes{})
 	for _, r := range routes {
 		if r.Prefix.String() == prefix {
 			return true

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // iproute runs ip(8) in the test's network namespace, whose loopback is up.
@@ -39,7 +39,7 @@ func iproute(t *testing.T) func(args ...string) string {
 // pinged is how many of three pings came back.
 func pinged(t *testing.T, n *Node, addr string) int {
 	t.Helper()
-	stats := nodetest.Ask(t, n, control.Ping{
+	stats := testenv.Ask(t, n, control.Ping{
 		Addr: netip.MustParseAddr(addr), Count: 3, Interval: 1,
 	})
 	return stats.Received
@@ -121,7 +121,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	assert.NotContains(t, ip("route"), "10.20.0.0/16")
 	_, err = kernel.Read(make([]byte, 1))
 	require.ErrorIs(t, err, unix.ECONNRESET, "the kernel is told")
-	faces := nodetest.Ask(t, a, control.Interfaces{})
+	faces := testenv.Ask(t, a, control.Interfaces{})
 	require.Len(t, faces, 1)
 
 	t.Log("# and comes again, under its number")
@@ -129,7 +129,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	reload(t, a)
 	assert.Equal(t, 3, pinged(t, a, "10.8.0.2"))
 	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0")
-	faces = nodetest.Ask(t, a, control.Interfaces{})
+	faces = testenv.Ask(t, a, control.Interfaces{})
 	assert.Equal(t, 1, faces[1].Index)
 	stop()
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // Two routers of RIPv2 that sign what they say hear each other over real sockets, and
@@ -37,7 +37,7 @@ routing rip2
 rip key if0 1 md5 tide
 `, p[1], p[0])
 	state := func(n *Node) control.RIPInfo {
-		info := nodetest.Ask(t, n, control.RIP{})
+		info := testenv.Ask(t, n, control.RIP{})
 		return info
 	}
 	require.Eventually(t, func() bool {
@@ -56,11 +56,11 @@ rip key if0 1 md5 tide
 	assert.Equal(t, 9, r.Tag)
 	assert.Equal(t, "wrong key", state(a).Refused[0].Reason)
 
-	routes := nodetest.Ask(t, b, control.Routes{})
+	routes := testenv.Ask(t, b, control.Routes{})
 	assert.Equal(t, control.OriginRIP, routes[1].Origin)
 	assert.Equal(t, 4, routes[1].Cost)
 
-	set := nodetest.Ask(t, b, control.Set{Key: "rip.timeout", Value: "90s"})
+	set := testenv.Ask(t, b, control.Set{Key: "rip.timeout", Value: "90s"})
 	assert.Equal(t, "1m30s", set.Value)
 	_, err := control.Ask(t.Context(), b.Operator(), control.Set{Key: "rip.timeout", Value: "9s"})
 	require.ErrorIs(t, err, control.ErrUsage)
@@ -71,6 +71,6 @@ func TestRIPSettingsWithoutRIP(t *testing.T) {
 		"interface if0 10.0.0.1/24 127.0.0.1:%d\n", freePorts(t, 1)[0]))
 	_, err := control.Ask(t.Context(), n.Operator(), control.Set{Key: "rip.timeout", Value: "90s"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	info := nodetest.Ask(t, n, control.RIP{})
+	info := testenv.Ask(t, n, control.RIP{})
 	assert.Empty(t, info.Dialect)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // aloneWithTheKernel moves the test into a network namespace of its own.
@@ -32,18 +32,18 @@ func aloneWithTheKernel(t *testing.T) {
 func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
 	aloneWithTheKernel(t)
 	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2\n")
-	faces := nodetest.Ask(t, n, control.Interfaces{})
+	faces := testenv.Ask(t, n, control.Interfaces{})
 	require.Len(t, faces, 1)
 	assert.Equal(t, "tun:tide0", faces[0].UDP)
 	assert.Equal(t, "tun+gso", faces[0].Offload)
-	neighbors := nodetest.Ask(t, n, control.Neighbors{})
+	neighbors := testenv.Ask(t, n, control.Neighbors{})
 	require.Len(t, neighbors, 1)
 	assert.Equal(t, control.Neighbor{
 		Iface: "tun0", Addr: n.cfg.LNX.Interfaces[0].Tun.Kernel, UDP: "tun:tide0",
 		Heard: -1,
 	}, neighbors[0])
 
-	stats := nodetest.Ask(t, n, control.Ping{
+	stats := testenv.Ask(t, n, control.Ping{
 		Addr: neighbors[0].Addr, Count: 3, Interval: 1,
 	})
 	assert.Equal(t, 3, stats.Received)
@@ -87,8 +87,8 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	defer stop()
 	kernel := netip.MustParseAddr("10.8.0.2")
 	problem := func() string {
-		nodetest.Ask(t, n, control.SendTest{Addr: kernel, Text: "up?"})
-		faces := nodetest.Ask(t, n, control.Interfaces{})
+		testenv.Ask(t, n, control.SendTest{Addr: kernel, Text: "up?"})
+		faces := testenv.Ask(t, n, control.Interfaces{})
 		return faces[0].Problem
 	}
 	ip("link", "set", "tide0", "down")
@@ -96,7 +96,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 		return problem() == "tun:tide0 is not up; `up tun0` brings it up, with what the file says of it"
 	}, 10*time.Second, time.Millisecond)
 	assert.NotContains(t, ip("route"), "10.20.0.0/16", "the kernel forgets it")
-	nodetest.Ask(t, n, control.SetLink{Iface: "tun0", Up: true})
+	testenv.Ask(t, n, control.SetLink{Iface: "tun0", Up: true})
 	assert.Empty(t, problem())
 	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0", "it is told again")
 
@@ -108,7 +108,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	ip("link", "del", "tide0")
 	const why = "tun:tide0 was deleted; `up tun0` opens or makes it anew"
 	assert.Equal(t, "tun0 is down: "+why, <-said)
-	faces := nodetest.Ask(t, n, control.Interfaces{})
+	faces := testenv.Ask(t, n, control.Interfaces{})
 	assert.False(t, faces[0].Up)
 	assert.Equal(t, why, faces[0].Problem)
 	_, err = control.Ask(t.Context(), n.Operator(), control.SendTest{Addr: kernel, Text: "anybody?"})
@@ -124,10 +124,10 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 
 	// Somebody has made it by hand.
 	ip("tuntap", "add", "dev", "tide0", "mode", "tun")
-	face := nodetest.Ask(t, n, up)
+	face := testenv.Ask(t, n, up)
 	assert.True(t, face.Up)
 	assert.Empty(t, face.Problem)
-	stats := nodetest.Ask(t, n, control.Ping{
+	stats := testenv.Ask(t, n, control.Ping{
 		Addr: kernel, Count: 2, Interval: 1,
 	})
 	assert.Equal(t, 2, stats.Received)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // TestVerboseTellsWhatBecomesOfASegment: founding document 001's verbose switch.
@@ -24,7 +24,7 @@ func TestVerboseTellsWhatBecomesOfASegment(t *testing.T) {
 			}
 		}
 	})()
-	nodetest.Ask(t, b, control.Verbose{On: true, SID: control.AllSockets})
+	testenv.Ask(t, b, control.Verbose{On: true, SID: control.AllSockets})
 	_, err := client.Write([]byte("hello"))
 	require.NoError(t, err)
 	buf := make([]byte, 10)

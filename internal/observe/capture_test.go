@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
@@ -35,7 +35,7 @@ func connect(t *testing.T, from, to *operator.Node) (client, server *node.Conn) 
 // pings sends some and waits for the answers.
 func pings(t *testing.T, from *operator.Node, count, size int) {
 	t.Helper()
-	nodetest.Ask(t, from, control.Ping{
+	testenv.Ask(t, from, control.Ping{
 		Addr: netip.MustParseAddr("10.0.0.2"), Count: count, Size: size, Interval: time.Millisecond,
 	})
 }
@@ -84,7 +84,7 @@ func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (cont
 func TestACaptureTellsOfConnections(t *testing.T) {
 	a, b := operatortest.Two(t)
 	client, server := connect(t, a, b)
-	nodetest.Ask(t, a, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
+	testenv.Ask(t, a, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
 	var file bytes.Buffer
 	done, err := capturing(t, a, control.Record{
 		Filter: "tcp", Piece: func(p []byte) { file.Write(p) },
@@ -107,7 +107,7 @@ func TestACaptureTellsOfConnections(t *testing.T) {
 		}
 	}
 	assert.Positive(t, lost)
-	ways := nodetest.Ask(t, a, control.Impairments{Iface: "if0"})
+	ways := testenv.Ask(t, a, control.Impairments{Iface: "if0"})
 	assert.LessOrEqual(t, lost, int(ways[0].Lost))
 }
 
@@ -186,12 +186,12 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 func TestACaptureOfManyFiles(t *testing.T) {
 	a, _ := operatortest.Two(t)
 	folder := t.TempDir()
-	started := nodetest.Ask(t, a, control.StartCapture{
+	started := testenv.Ask(t, a, control.StartCapture{
 		File: filepath.Join(folder, "x.pcapng"), FileSize: 5000, Files: 3, Filter: "icmp",
 	})
 	assert.Equal(t, 1, started.ID)
 	pings(t, a, 30, 1000)
-	done := nodetest.Ask(t, a, control.StopCapture{})
+	done := testenv.Ask(t, a, control.StopCapture{})
 	assert.Equal(t, uint64(60), done.Packets)
 	assert.Empty(t, done.Problem)
 	names, err := filepath.Glob(filepath.Join(folder, "*"))
@@ -216,9 +216,9 @@ func TestTheTimeOfStatistics(t *testing.T) {
 	a, _ := operatortest.Two(t)
 	file := filepath.Join(t.TempDir(), "x.pcapng")
 	began := time.Now()
-	nodetest.Ask(t, a, control.StartCapture{File: file})
+	testenv.Ask(t, a, control.StartCapture{File: file})
 	pings(t, a, 1, 0)
-	nodetest.Ask(t, a, control.StopCapture{})
+	testenv.Ask(t, a, control.StopCapture{})
 	f, err := os.Open(file)
 	require.NoError(t, err)
 	defer f.Close()
@@ -232,9 +232,9 @@ func TestACaptureReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
 	other, old := filepath.Join(dir, "other"), filepath.Join(dir, "old.pcapng")
 	require.NoError(t, os.WriteFile(other, []byte("root:x:0:0"), 0o600))
-	nodetest.Ask(t, a, control.StartCapture{File: old})
+	testenv.Ask(t, a, control.StartCapture{File: old})
 	pings(t, a, 1, 0)
-	nodetest.Ask(t, a, control.StopCapture{})
+	testenv.Ask(t, a, control.StopCapture{})
 	was, err := os.ReadFile(old)
 	require.NoError(t, err)
 	for _, overwrite := range []bool{false, true} {
@@ -258,8 +258,8 @@ func TestACaptureReplacesNothing(t *testing.T) {
 	text, err = os.ReadFile(old)
 	require.NoError(t, err)
 	assert.Equal(t, was, text)
-	nodetest.Ask(t, a, control.StartCapture{File: old, Overwrite: true, Filter: "udp"})
-	nodetest.Ask(t, a, control.StopCapture{})
+	testenv.Ask(t, a, control.StartCapture{File: old, Overwrite: true, Filter: "udp"})
+	testenv.Ask(t, a, control.StopCapture{})
 	f, err := os.Open(old)
 	require.NoError(t, err)
 	comments, _ := whole(t, f)
@@ -276,7 +276,7 @@ func TestACaptureThatCannotBegin(t *testing.T) {
 		_, err = a.Do(t.Context(), control.StartCapture{File: name, Overwrite: true})
 		require.Error(t, err)
 	}
-	list := nodetest.Ask(t, a, control.Captures{})
+	list := testenv.Ask(t, a, control.Captures{})
 	assert.Empty(t, list)
 	pings(t, a, 1, 0)
 }
@@ -285,7 +285,7 @@ func TestACaptureThatCannotBegin(t *testing.T) {
 func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t)
 	name := filepath.Join(t.TempDir(), "x.pcapng")
-	nodetest.Ask(t, a, control.StartCapture{File: name, Filter: "icmp"})
+	testenv.Ask(t, a, control.StartCapture{File: name, Filter: "icmp"})
 	var stream bytes.Buffer
 	done, err := capturing(t, a, control.Record{
 		Filter: "icmp", Piece: func(p []byte) { stream.Write(p) },
@@ -334,7 +334,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	a, b := operatortest.Two(t)
 	file := filepath.Join(dir, "a.pcapng")
-	nodetest.Ask(t, a, control.PcapStart{File: file})
+	testenv.Ask(t, a, control.PcapStart{File: file})
 	err := control.Order(t.Context(), a, control.PcapStart{File: file})
 	require.ErrorIs(t, err, control.ErrCapturing)
 	client, server := connect(t, a, b)
@@ -347,7 +347,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 		info, err := os.Stat(file)
 		return err == nil && info.Size() > 5000
 	}, 10*time.Second, 20*time.Millisecond)
-	c := nodetest.Ask(t, a, control.PcapStop{})
+	c := testenv.Ask(t, a, control.PcapStop{})
 	assert.GreaterOrEqual(t, c.Packets, uint64(3+4))
 	info, err := os.Stat(file)
 	require.NoError(t, err)
@@ -367,7 +367,7 @@ func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
 		}, func() {
 			pings(t, a, 2, 0)
 			for _, own := range []string{"10.0.0.1", "127.0.0.1"} {
-				nodetest.Ask(t, a, control.Ping{Addr: netip.MustParseAddr(own), Count: 1})
+				testenv.Ask(t, a, control.Ping{Addr: netip.MustParseAddr(own), Count: 1})
 			}
 		})
 		require.NoError(t, err)
@@ -379,7 +379,7 @@ func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
 	var file bytes.Buffer
 	_, err := capturing(t, a, control.Record{
 		Filter: "icmp", Piece: func(p []byte) { file.Write(p) },
-	}, func() { nodetest.Ask(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.1"), Count: 1}) })
+	}, func() { testenv.Ask(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.1"), Count: 1}) })
 	require.NoError(t, err)
 	r, err := pcapgo.NewNgReader(&file, pcapgo.NgReaderOptions{})
 	require.NoError(t, err)

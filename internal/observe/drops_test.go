@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
@@ -20,13 +20,13 @@ import (
 // lossy has a node's link lose some of what leaves it.
 func lossy(t *testing.T, n *operator.Node, words string) {
 	t.Helper()
-	nodetest.Ask(t, n, control.Impair{Iface: "if0", Way: control.WayOut, Words: words})
+	testenv.Ask(t, n, control.Impair{Iface: "if0", Way: control.WayOut, Words: words})
 }
 
 // lost is how many packets the link of a node has lost.
 func lost(t *testing.T, n *operator.Node) int {
 	t.Helper()
-	for _, i := range nodetest.Ask(t, n, control.Impairments{Iface: "if0"}) {
+	for _, i := range testenv.Ask(t, n, control.Impairments{Iface: "if0"}) {
 		if i.Way == control.WayOut {
 			return int(i.Lost)
 		}
@@ -132,6 +132,6 @@ func TestASlowReaderOfATrace(t *testing.T) {
 // packets is how many have passed a node's link, both ways.
 func packets(t *testing.T, n *operator.Node) int {
 	t.Helper()
-	faces := nodetest.Ask(t, n, control.Interfaces{})
+	faces := testenv.Ask(t, n, control.Interfaces{})
 	return int(faces[0].In.Packets + faces[0].Out.Packets)
 }

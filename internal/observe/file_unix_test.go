@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
@@ -35,6 +35,6 @@ func TestPipesAndDevicesAreNoCaptures(t *testing.T) {
 			require.ErrorIs(t, err, files.ErrNotRegular, "%T %s", req, name)
 		}
 	}
-	list := nodetest.Ask(t, a, control.Captures{})
+	list := testenv.Ask(t, a, control.Captures{})
 	assert.Empty(t, list)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
@@ -20,13 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func start(t *testing.T, cfg node.Config, name, text string) *operator.Node {
 	t.Helper()
-	return operatortest.Start(t, cfg, nodetest.Parse(t, name, text))
+	return operatortest.Start(t, cfg, testenv.ParseNode(t, name, text))
 }
 
 // TestAPortOfAFileThatIsTaken is told with its place, and the node is not opened.
 func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	taken := listenHere(t)
-	p := nodetest.FreePorts(t, 1)
+	p := testenv.FreePorts(t, 1)
 	text := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\nexpose 80 3000\n"+
 		"publish %s 10.0.0.2:80\n", p[0], taken.Addr())
 	c, err := lnx.Parse("A.lnx", []byte(text))
@@ -44,7 +44,7 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	require.NoError(t, taken.Close())
 	n, err := operator.Open(node.Config{LNX: c})
 	require.NoError(t, err)
-	assert.Len(t, nodetest.Ask(t, n, control.Doors{}), 2)
+	assert.Len(t, testenv.Ask(t, n, control.Doors{}), 2)
 	require.NoError(t, n.Close())
 }
 

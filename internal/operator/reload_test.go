@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
@@ -35,13 +35,13 @@ func rewritable(t *testing.T, name string, text *string) *operator.Node {
 
 func reload(t *testing.T, n *operator.Node) control.Reloaded {
 	t.Helper()
-	done := nodetest.Ask(t, n, control.Reload{})
+	done := testenv.Ask(t, n, control.Reload{})
 	return done
 }
 
 // TestAReloadChangesWhatTheFileSays, and a connection through all of it goes on.
 func TestAReloadChangesWhatTheFileSays(t *testing.T) {
-	p := nodetest.FreePorts(t, 2)
+	p := testenv.FreePorts(t, 2)
 	links := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
 	text := fmt.Sprintf(links, 1, p[0], 2, p[1])
 	a := rewritable(t, "A", &text)
@@ -54,26 +54,26 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 		"tcp rto-min 300000\npublish 0.0.0.0:1 10.0.0.2:80\n"
 	text = strings.Replace(text, "0.0.0.0:1 ", fmt.Sprintf("%d ", tcpPort(t)), 1)
 	with := text
-	try := nodetest.Ask(t, a, control.Reload{Try: true})
+	try := testenv.Ask(t, a, control.Reload{Try: true})
 	assert.Len(t, try.Changes, 5)
-	assert.Empty(t, nodetest.Ask(t, a, control.Doors{}), "it was only tried")
+	assert.Empty(t, testenv.Ask(t, a, control.Doors{}), "it was only tried")
 	done := reload(t, a)
 	assert.Equal(t, try, done)
 	assert.Equal(t, []string{
 		"tcp settings", "ip and icmp settings",
 		"route 10.7.0.0/16 via 10.0.0.2 metric 0", "link if0: delay 30ms in, delay 30ms out",
 	}, done.Changes[1:])
-	assert.Len(t, nodetest.Ask(t, a, control.Doors{}), 1)
+	assert.Len(t, testenv.Ask(t, a, control.Doors{}), 1)
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
-	seen := nodetest.Ask(t, a, ping)
+	seen := testenv.Ask(t, a, ping)
 	assert.GreaterOrEqual(t, seen.Min, 60*time.Millisecond, "the delay is there, each way")
-	show := nodetest.Ask(t, a, control.Show{Key: "tcp.rtomin"})
+	show := testenv.Ask(t, a, control.Show{Key: "tcp.rtomin"})
 	assert.Equal(t, "300ms", show[0].Value)
 
 	text = base
 	assert.Len(t, reload(t, a).Changes, 5)
-	assert.Empty(t, nodetest.Ask(t, a, control.Doors{}))
-	routes := nodetest.Ask(t, a, control.Routes{})
+	assert.Empty(t, testenv.Ask(t, a, control.Doors{}))
+	routes := testenv.Ask(t, a, control.Routes{})
 	assert.Len(t, routes, 1)
 	assert.Empty(t, reload(t, a).Changes)
 
@@ -103,7 +103,7 @@ func tcpPort(t *testing.T) int {
 
 // TestAReloadThatCannotBe changes nothing.
 func TestAReloadThatCannotBe(t *testing.T) {
-	p := nodetest.FreePorts(t, 3)
+	p := testenv.FreePorts(t, 3)
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", p[0], p[1])
 	text := base
@@ -122,7 +122,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	_, err = a.Do(t.Context(), control.Reload{})
 	require.ErrorIs(t, err, control.ErrUnsupported)
 	require.ErrorContains(t, err, "routing: was static, is rip; tcp profile: was none, is 004")
-	tried := nodetest.Ask(t, a, control.Reload{Try: true})
+	tried := testenv.Ask(t, a, control.Reload{Try: true})
 	assert.Len(t, tried.Restart, 2)
 
 	// What has been done when something cannot be is undone.
@@ -133,7 +133,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	var at *lnx.Error
 	require.ErrorAs(t, err, &at)
 	assert.Equal(t, 4, at.Line)
-	assert.Empty(t, nodetest.Ask(t, a, control.Doors{}))
+	assert.Empty(t, testenv.Ask(t, a, control.Doors{}))
 
 	// A door whose other end changes keeps its port.
 	port := tcpPort(t)
@@ -141,7 +141,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	reload(t, a)
 	text = base + fmt.Sprintf("publish %d 10.0.0.2:81\n", port)
 	reload(t, a)
-	doors := nodetest.Ask(t, a, control.Doors{})
+	doors := testenv.Ask(t, a, control.Doors{})
 	require.Len(t, doors, 1)
 	assert.Equal(t, "10.0.0.2:81", doors[0].To)
 
@@ -152,7 +152,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 
 // TestAReloadOfRIP: a prefix more is announced, and what was learnt is learnt again.
 func TestAReloadOfRIP(t *testing.T) {
-	p := nodetest.FreePorts(t, 3)
+	p := testenv.FreePorts(t, 3)
 	text := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"routing rip\nrip advertise-to 10.0.0.%d\n"
 	one := fmt.Sprintf(text, 1, p[0], 2, p[1], 2)
@@ -162,7 +162,7 @@ func TestAReloadOfRIP(t *testing.T) {
 	has := func(n *operator.Node, prefix string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			routes := nodetest.Ask(t, n, control.Routes{})
+			routes := testenv.Ask(t, n, control.Routes{})
 			for _, r := range routes {
 				if r.Prefix.String() == prefix && r.Origin == control.OriginRIP {
 					return true
@@ -180,18 +180,18 @@ func TestAReloadOfRIP(t *testing.T) {
 
 // TestACaptureKnowsOfANewInterface, which a reload brings while it goes on.
 func TestACaptureKnowsOfANewInterface(t *testing.T) {
-	p := nodetest.FreePorts(t, 4)
+	p := testenv.FreePorts(t, 4)
 	const link = "interface if%d 10.%[1]d.0.%d/24 127.0.0.1:%d\n" +
 		"neighbor 10.%[1]d.0.%[4]d at 127.0.0.1:%[5]d via if%[1]d\n"
 	text := fmt.Sprintf(link, 0, 1, p[0], 2, p[1])
 	a := rewritable(t, "A", &text)
 	file := filepath.Join(t.TempDir(), "a.pcapng")
-	nodetest.Ask(t, a, control.StartCapture{File: file, Filter: "tcp port 81"})
+	testenv.Ask(t, a, control.StartCapture{File: file, Filter: "tcp port 81"})
 	text += fmt.Sprintf(link, 1, 1, p[2], 2, p[3])
 	assert.Len(t, reload(t, a).Changes, 2)
 	c := start(t, node.Config{}, "C", fmt.Sprintf(link, 1, 2, p[3], 1, p[2]))
 	operatortest.Connect(t, c, a, "10.1.0.1:81")
-	nodetest.Ask(t, a, control.StopCapture{})
+	testenv.Ask(t, a, control.StopCapture{})
 	assert.Equal(t, []string{"if1"}, facesIn(t, file))
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/portforward"
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // doors lists those of a node.
 func doors(t *testing.T, n *operator.Node) []control.Door {
 	t.Helper()
-	return nodetest.Ask(t, n, control.Doors{})
+	return testenv.Ask(t, n, control.Doors{})
 }
 
 // published is a node with a door to a listener of another, and a client of this machine that
@@ -399,7 +399,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux: elsewhere what was said hides the FIN behind it")
 	}
-	a, _ := nodetest.Two(t) // the other is not there
+	a, _ := testenv.TwoNodes(t) // the other is not there
 	n := operatortest.Start(t, node.Config{}, a)
 	d, err := n.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.NoError(t, err)
@@ -415,7 +415,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	}
 	open := func(want int) func() bool {
 		return func() bool {
-			socks := nodetest.Ask(t, n, control.Sockets{})
+			socks := testenv.Ask(t, n, control.Sockets{})
 			return len(socks) == want && d.State().Open == want
 		}
 	}
@@ -435,7 +435,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 // TestAnUnreachableHostBehindADoor: the door tries for as long as TCP does, for a router that
 // restarts reports so too (RFC 1122 §4.2.3.9). Then its client is reset, and the door says why.
 func TestAnUnreachableHostBehindADoor(t *testing.T) {
-	fa, fb, _ := nodetest.Three(t)
+	fa, fb, _ := testenv.ThreeNodes(t)
 	fa.TCP.RTOMax = 20 * time.Millisecond
 	a := operatortest.Start(t, node.Config{}, fa)
 	operatortest.Start(t, node.Config{}, fb)
@@ -474,7 +474,7 @@ func TestDoorsThatCannotBe(t *testing.T) {
 	}
 	_, err = a.Do(t.Context(), control.Expose{To: "127.0.0.1:80"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	nodetest.Ask(t, a, control.Expose{Port: 80, To: "127.0.0.1:80"})
+	testenv.Ask(t, a, control.Expose{Port: 80, To: "127.0.0.1:80"})
 	_, err = a.Do(t.Context(), control.Expose{Port: 80, To: "127.0.0.1:81"})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	_, err = a.Do(t.Context(), control.CloseDoor{ID: 77})
@@ -505,7 +505,7 @@ func TestClosingADoor(t *testing.T) {
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	id := d.State().ID
-	nodetest.Ask(t, a, control.CloseDoor{ID: id})
+	testenv.Ask(t, a, control.CloseDoor{ID: id})
 	_, err := net.Dial("tcp", d.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = client.Write([]byte("x"))
@@ -590,7 +590,7 @@ func memory() int {
 func TestDownloadsBesideEachOther(t *testing.T) {
 	a, b, c := operatortest.Three(t)
 	for _, f := range []string{"if0", "if1"} {
-		nodetest.Ask(t, b, control.SetLoss{Iface: f, Percent: 2})
+		testenv.Ask(t, b, control.SetLoss{Iface: f, Percent: 2})
 	}
 	service := listenHere(t)
 	file := make([]byte, 256<<10)

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // two starts 10.0.0.1 and 10.0.0.2.
@@ -23,7 +23,7 @@ func two(t *testing.T) (a, b *Host) {
 		t.Cleanup(func() { require.NoError(t, n.Close()) })
 		return New(n)
 	}
-	fa, fb := nodetest.Two(t)
+	fa, fb := testenv.TwoNodes(t)
 	return start(fa), start(fb)
 }
 
@@ -95,10 +95,10 @@ func TestOperatorsTalkByDatagrams(t *testing.T) {
 func TestOperatorsTalkToAll(t *testing.T) {
 	a, b := two(t)
 	hear := watch(t, a)
-	nodetest.Ask(t, a, control.ListenUDP{Port: 53})
+	testenv.Ask(t, a, control.ListenUDP{Port: 53})
 	for _, all := range []string{"10.0.0.255", "255.255.255.255"} {
 		send := control.SendUDP{Addr: netip.MustParseAddr(all), Port: 53, Data: []byte(all)}
-		nodetest.Ask(t, b, send)
+		testenv.Ask(t, b, send)
 		assert.Equal(t, all, string(next(t, hear).(control.Datagram).Data))
 	}
 }
@@ -106,11 +106,11 @@ func TestOperatorsTalkToAll(t *testing.T) {
 func TestOperatorsDatagramsAreBounded(t *testing.T) {
 	a, _ := two(t)
 	for i := range maxTalks {
-		nodetest.Ask(t, a, control.ListenUDP{Port: uint16(1000 + i)})
+		testenv.Ask(t, a, control.ListenUDP{Port: uint16(1000 + i)})
 	}
 	_, err := control.Ask(t.Context(), a, control.ListenUDP{Port: 2000})
 	require.ErrorIs(t, err, control.ErrNoPorts)
-	list := nodetest.Ask(t, a, control.Sockets{})
+	list := testenv.Ask(t, a, control.Sockets{})
 	assert.Len(t, list, maxTalks, "the one too many is gone")
 	_, err = control.Ask(t.Context(), a, control.SendUDP{Addr: netip.MustParseAddr("10.0.0.2")})
 	assert.ErrorIs(t, err, control.ErrUsage)

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -51,7 +51,7 @@ func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *roomtest.Host)
 		}
 	})
 	go relay(right, left, func([]byte) {})
-	fa, fb := nodetest.Two(t)
+	fa, fb := testenv.TwoNodes(t)
 	a = roomtest.Start(t, node.Config{Devices: map[string]link.Device{"if0": near}}, fa, room)
 	b = roomtest.Start(t, node.Config{Devices: map[string]link.Device{"if0": far}}, fb, room)
 	return a, b

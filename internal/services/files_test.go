@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
@@ -50,7 +50,7 @@ func sendAndReceive(tb testing.TB, from, to *roomtest.Host, addr, path, target s
 
 func TestFilesOfEverySizeArrive(t *testing.T) {
 	a, b, c := roomtest.Three(t, node.Config{Seed: 5}, room)
-	nodetest.Ask(t, b, control.SetLoss{Percent: 2})
+	testenv.Ask(t, b, control.SetLoss{Percent: 2})
 	dir := t.TempDir()
 	for _, size := range []int{0, 1, 1360, 1 << 20, 5_000_000} {
 		path, target := filepath.Join(dir, "in"), filepath.Join(dir, fmt.Sprint(size))

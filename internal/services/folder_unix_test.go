@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // Nothing leads out of the folder, and a pipe in it keeps nobody waiting.
@@ -27,7 +27,7 @@ func TestWhatAFolderDoesNotGive(t *testing.T) {
 	require.NoError(t, os.Symlink("../secret", filepath.Join(inside, "way")))
 	require.NoError(t, os.Symlink("..", filepath.Join(inside, "up")))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(inside, "pipe"), 0o644))
-	nodetest.Ask(t, b, control.Serve{Port: 80, Dir: inside})
+	testenv.Ask(t, b, control.Serve{Port: 80, Dir: inside})
 	for _, path := range []string{"/../secret", "/%2e%2e/secret", "/way", "/up/secret", "/up/", "/pipe", "/..%2fsecret"} {
 		c, err := a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 		require.NoError(t, err)

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
 func fetchPage(t *testing.T, n *roomtest.Host, req control.Fetch) control.Page {
 	t.Helper()
-	page := nodetest.Ask(t, n, req)
+	page := testenv.Ask(t, n, req)
 	assert.Positive(t, page.Seconds)
 	return page
 }
@@ -38,7 +38,7 @@ func TestAPageAboutTheNode(t *testing.T) {
 		}
 	})
 	defer stop()
-	sock := nodetest.Ask(t, b, control.Serve{Port: 80})
+	sock := testenv.Ask(t, b, control.Serve{Port: 80})
 	assert.Equal(t, "LISTEN", sock.State)
 	page := fetchPage(t, a, control.Fetch{URL: "10.0.0.2"})
 	assert.Equal(t, 200, page.Code)
@@ -57,7 +57,7 @@ func TestAPageAboutTheNode(t *testing.T) {
 
 	_, err := control.Ask(t.Context(), b, control.Serve{Port: 80})
 	require.ErrorIs(t, err, control.ErrPortInUse)
-	nodetest.Ask(t, b, control.Close{SID: sock.SID})
+	testenv.Ask(t, b, control.Close{SID: sock.SID})
 	_, err = control.Ask(t.Context(), a, control.Fetch{URL: "10.0.0.2"})
 	require.ErrorIs(t, err, control.ErrRefused)
 	assert.EqualError(t, err, "fetch 10.0.0.2: connection refused")
@@ -71,7 +71,7 @@ func TestAFoldersFiles(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "way-out")))
-	nodetest.Ask(t, b, control.Serve{Port: 8080, Dir: dir})
+	testenv.Ask(t, b, control.Serve{Port: 8080, Dir: dir})
 	const at = "http://10.0.0.2:8080/"
 
 	page := fetchPage(t, a, control.Fetch{URL: at})
@@ -191,7 +191,7 @@ func TestAPageThatIsNotWritten(t *testing.T) {
 // Clients that connect and say nothing keep nobody out: the oldest of them makes room.
 func TestSilentClientsKeepNobodyOut(t *testing.T) {
 	a, b := twoNodes(t)
-	nodetest.Ask(t, b, control.Serve{Port: 80})
+	testenv.Ask(t, b, control.Serve{Port: 80})
 	to := netip.MustParseAddrPort("10.0.0.2:80")
 	var silent []net.Conn
 	for range maxServed + 10 {

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
@@ -23,11 +23,11 @@ var longSilence = control.RCPOptions{Timeout: 20 * time.Second}
 // and what acknowledgments cost are repeats.
 func TestRCPEchoAndCount(t *testing.T) {
 	a, b, c := roomtest.Three(t, node.Config{Seed: 3}, room)
-	nodetest.Ask(t, b, control.SetLoss{Percent: 20})
-	at := nodetest.Ask(t, a, control.RCPEcho{Port: 9000, Options: longSilence})
+	testenv.Ask(t, b, control.SetLoss{Percent: 20})
+	at := testenv.Ask(t, a, control.RCPEcho{Port: 9000, Options: longSilence})
 	assert.Equal(t, "0.0.0.0:9000", at.Local.String())
 	to := control.RCPCount{Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Writes: 100, Options: longSilence}
-	got := nodetest.Ask(t, c, to)
+	got := testenv.Ask(t, c, to)
 	assert.Equal(t, 100, got.Writes)
 	assert.GreaterOrEqual(t, got.Bytes, int64(100*leastPiece))
 	assert.LessOrEqual(t, got.Bytes, int64(100*mostPiece))
@@ -38,12 +38,12 @@ func TestRCPEchoAndCount(t *testing.T) {
 	assert.Positive(t, got.ACK)
 	assert.Positive(t, got.Received)
 
-	list := nodetest.Ask(t, a, control.RCPSockets{})
+	list := testenv.Ask(t, a, control.RCPSockets{})
 	require.NotEmpty(t, list)
 	assert.Equal(t, "listening", list[0].State)
 	assert.Greater(t, list[0].Sent(), uint64(100))
-	nodetest.Ask(t, a, control.RCPClose{Port: 9000})
-	assert.Empty(t, nodetest.Ask(t, a, control.RCPSockets{}))
+	testenv.Ask(t, a, control.RCPClose{Port: 9000})
+	assert.Empty(t, testenv.Ask(t, a, control.RCPSockets{}))
 	_, err := a.Do(t.Context(), control.RCPClose{Port: 9000})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
 	_, err = c.Do(t.Context(), to)
@@ -74,5 +74,5 @@ func TestRCPRequestsThatFail(t *testing.T) {
 		Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Writes: maxCounted, Options: longSilence,
 	})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	nodetest.Ask(t, b, control.RCPClose{Port: 9000})
+	testenv.Ask(t, b, control.RCPClose{Port: 9000})
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/reload"
@@ -36,7 +36,7 @@ func timeless(t *testing.T) (
 	c = new(node.Clock)
 	x, y := link.Pipe(0)
 	file := func(name string, own, peer int) *lnx.Config {
-		return nodetest.Parse(t, name, fmt.Sprintf("interface if0 10.0.0.%d/24 127.0.0.1:%d\n"+
+		return testenv.ParseNode(t, name, fmt.Sprintf("interface if0 10.0.0.%d/24 127.0.0.1:%d\n"+
 			"neighbor 10.0.0.%d at 127.0.0.1:%d via if0", own, own, peer, peer))
 	}
 	a = roomtest.Start(t, node.Config{Clock: c, Devices: map[string]link.Device{"if0": x}},
@@ -78,7 +78,7 @@ func TestRDTSilence(t *testing.T) {
 		NewObject("a", make([]byte, 100)), NewObject("b", make([]byte, 5_000_000)),
 	}, func(f rdt.Flow) { ended = append(ended, f) })
 	require.NoError(t, err)
-	nodetest.Ask(t, b, control.Impair{Iface: "if0", Way: control.WayBoth, Words: "delay 5ms"})
+	testenv.Ask(t, b, control.Impair{Iface: "if0", Way: control.WayBoth, Words: "delay 5ms"})
 	var got []*RDTResult
 	go func() {
 		_, err := FetchRDT(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), RDTFetch{
@@ -96,7 +96,7 @@ func TestRDTSilence(t *testing.T) {
 	for sent() < 300 { // of 3776
 		virtual.Advance(time.Millisecond)
 	}
-	nodetest.Ask(t, b, control.SetLink{Iface: "if0"})
+	testenv.Ask(t, b, control.SetLink{Iface: "if0"})
 	_, err = await(done)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -215,16 +215,16 @@ func TestRDTManyFlows(t *testing.T) {
 
 // An address that goes takes RDT's servers and fetches there along, and no others.
 func TestAnAddressThatGoesTakesRDT(t *testing.T) {
-	p := nodetest.FreePorts(t, 4)
+	p := testenv.FreePorts(t, 4)
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"
 	text := fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
 	cfg := node.Config{
-		LNX:    nodetest.Parse(t, "A", text),
+		LNX:    testenv.ParseNode(t, "A", text),
 		Reread: func() (*lnx.Config, error) { return lnx.Parse("A.lnx", []byte(text)) },
 	}
 	a := roomtest.Start(t, cfg, cfg.LNX, room)
-	b := roomtest.Start(t, node.Config{}, nodetest.Parse(t, "B",
+	b := roomtest.Start(t, node.Config{}, testenv.ParseNode(t, "B",
 		fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])), room)
 	object := []rdt.Object{NewObject("a", make([]byte, 1000))}
 	goes, err := ServeRDT(a.Node, netip.MustParseAddrPort("10.1.0.1:91"), rdt.Config{}, object, nil)

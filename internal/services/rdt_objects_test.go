@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
@@ -76,17 +76,17 @@ func TestRDTOverABadRouter(t *testing.T) {
 		{"delay 2ms reorder 10%", control.RDTOptions{Window: 1120}, control.RDTOptions{}},
 	} {
 		for _, iface := range []string{"if0", "if1"} {
-			nodetest.Ask(t, b, control.Impair{Iface: iface, Way: control.WayOut, Words: row.words})
+			testenv.Ask(t, b, control.Impair{Iface: iface, Way: control.WayOut, Words: row.words})
 		}
 		row.server.Patience, row.client.Patience = bears.Patience, bears.Patience
 		port := uint16(9000 + i)
-		at := nodetest.Ask(t, a, control.RDTServe{Port: port, Paths: []string{dir}, Options: row.server})
+		at := testenv.Ask(t, a, control.RDTServe{Port: port, Paths: []string{dir}, Options: row.server})
 		assert.Equal(t, control.RDTServed{
 			Local: netip.AddrPortFrom(netip.IPv4Unspecified(), port), Objects: 4, Bytes: 345_000,
 		}, at)
 		into := t.TempDir()
 		var last control.Progress
-		got := nodetest.Ask(t, c, control.RDTFetch{
+		got := testenv.Ask(t, c, control.RDTFetch{
 			Addr: netip.MustParseAddr("10.0.0.1"), Port: port, Dir: into, Options: row.client,
 			Progress: func(p control.Progress) { last = p },
 		})
@@ -107,7 +107,7 @@ func TestRDTOverABadRouter(t *testing.T) {
 		assert.GreaterOrEqual(t, got.Requests, uint64(2))
 	}
 	var sent, again uint64
-	for _, f := range nodetest.Ask(t, a, control.RDTFlows{}) {
+	for _, f := range testenv.Ask(t, a, control.RDTFlows{}) {
 		sent, again = sent+f.Sent, again+f.Again
 	}
 	assert.Positive(t, again)
@@ -125,7 +125,7 @@ func TestRDTTwoClients(t *testing.T) {
 			messages <- m.Text
 		}
 	})()
-	nodetest.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{
+	testenv.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{
 		filepath.Join(dir, "one"), filepath.Join(dir, "two"),
 	}})
 	into := [2]string{t.TempDir(), t.TempDir()}
@@ -145,15 +145,15 @@ func TestRDTTwoClients(t *testing.T) {
 	requireFiles(t, into[0], files)
 	requireFiles(t, into[1], files)
 
-	list := nodetest.Ask(t, a, control.RDTFlows{})
+	list := testenv.Ask(t, a, control.RDTFlows{})
 	require.Len(t, list, 5, "the server, two looks at the listing, and two flows")
 	assert.Equal(t, "serving", list[0].State)
 	for _, f := range list[1:] {
 		assert.Equal(t, "done", f.State)
 	}
-	assert.Equal(t, "done", nodetest.Ask(t, c, control.RDTFlows{})[0].State)
-	nodetest.Ask(t, a, control.RDTClose{Port: 9000})
-	assert.Empty(t, nodetest.Ask(t, a, control.RDTFlows{}))
+	assert.Equal(t, "done", testenv.Ask(t, c, control.RDTFlows{})[0].State)
+	testenv.Ask(t, a, control.RDTClose{Port: 9000})
+	assert.Empty(t, testenv.Ask(t, a, control.RDTFlows{}))
 	_, err := a.Do(t.Context(), control.RDTClose{Port: 9000})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
 	to := netip.MustParseAddr("10.0.0.1")
@@ -168,9 +168,9 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	a, b := roomtest.Two(t, node.Config{}, room)
 	dir, files := tree(t, map[string]int{"a": 1000, "b": 2000, "sub/c": 3000})
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
-	nodetest.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	testenv.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
 	to := netip.MustParseAddr("10.0.0.1")
-	list := nodetest.Ask(t, b, control.RDTList{Addr: to, Port: 9000, Options: bears})
+	list := testenv.Ask(t, b, control.RDTList{Addr: to, Port: 9000, Options: bears})
 	require.Len(t, list, 3, "a link is no file of the folder")
 	assert.Equal(t, "sub/c", list[2].Name)
 
@@ -180,7 +180,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(into, "b"), 0o755))
 	require.NoError(t, os.Symlink(outside, filepath.Join(into, "sub")))
 	fetch := control.RDTFetch{Addr: to, Port: 9000, Dir: into, Options: bears, Overwrite: true}
-	got := nodetest.Ask(t, b, fetch)
+	got := testenv.Ask(t, b, fetch)
 	requireFiles(t, into, map[string]string{"a": files["a"]})
 	assert.Empty(t, got.Objects[0].Problem)
 	assert.Contains(t, got.Objects[1].Problem, "not a regular file")
@@ -191,7 +191,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	assert.Empty(t, left)
 
 	fetch.Dir, fetch.Names = "", []string{"sub/c", "a"}
-	got = nodetest.Ask(t, b, fetch)
+	got = testenv.Ask(t, b, fetch)
 	assert.Equal(t, "sub/c", got.Objects[0].Name)
 	assert.Empty(t, got.Objects[0].Path)
 	assert.Equal(t, int64(4000), got.Bytes)
@@ -209,7 +209,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 func TestRDTMakesTheFolder(t *testing.T) {
 	a, b := roomtest.Two(t, node.Config{}, room)
 	dir, files := tree(t, map[string]int{"a": 1000, "sub/b": 10})
-	nodetest.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	testenv.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
 	room := t.TempDir()
 	into := filepath.Join(room, "new")
 	fetch := control.RDTFetch{
@@ -221,10 +221,10 @@ func TestRDTMakesTheFolder(t *testing.T) {
 	assert.NoDirExists(t, into, "nothing came")
 
 	fetch.Names = nil
-	got := nodetest.Ask(t, b, fetch)
+	got := testenv.Ask(t, b, fetch)
 	requireFiles(t, into, files)
 	assert.Equal(t, into, got.Made)
-	got = nodetest.Ask(t, b, fetch)
+	got = testenv.Ask(t, b, fetch)
 	assert.Empty(t, got.Made, "it was there")
 
 	fetch.Dir = filepath.Join(into, "a")
@@ -303,7 +303,7 @@ func TestRDTRequestsThatFail(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = a.Do(t.Context(), control.RDTServe{Port: 9000, Paths: []string{os.DevNull}})
 	require.ErrorContains(t, err, "not a regular file")
-	nodetest.Ask(t, b, control.RDTServe{Port: 9000, Paths: []string{dir}})
+	testenv.Ask(t, b, control.RDTServe{Port: 9000, Paths: []string{dir}})
 	_, err = b.Do(t.Context(), control.RDTServe{Port: 9000, Paths: []string{dir}})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	canceled, cancel := context.WithCancel(t.Context())

@@ -15,19 +15,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
 // RFC 862: what comes goes back, by TCP and by UDP.
 func TestEcho(t *testing.T) {
 	a, b := twoNodes(t)
-	sock := nodetest.Ask(t, b, control.ServeSmall{Service: control.ServiceEcho})
+	sock := testenv.Ask(t, b, control.ServeSmall{Service: control.ServiceEcho})
 	assert.Equal(t, uint16(7), sock.Local.Port())
 	for _, udp := range []bool{false, true} {
 		var replies []control.EchoReply
-		result := nodetest.Ask(t, a, control.Echo{
+		result := testenv.Ask(t, a, control.Echo{
 			Addr: roomtest.TheHost, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
 			Each: func(r control.EchoReply) { replies = append(replies, r) },
 		})
@@ -48,7 +48,7 @@ func TestEcho(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, result.Received)
 
-	nodetest.Ask(t, b, control.Close{SID: sock.SID})
+	testenv.Ask(t, b, control.Close{SID: sock.SID})
 	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 	require.Eventually(t, func() bool { // the port of UDP goes with it
@@ -81,7 +81,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 		}
 	}()
 	var problems []string
-	result := nodetest.Ask(t, a, control.Echo{
+	result := testenv.Ask(t, a, control.Echo{
 		Addr: roomtest.TheHost, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
 		Each: func(r control.EchoReply) { problems = append(problems, r.Problem) },
 	})
@@ -90,7 +90,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 	require.Len(t, problems, 2)
 	assert.Equal(t, "no answer", problems[1])
 	require.NoError(t, c.Close())
-	result = nodetest.Ask(t, a, control.Echo{Addr: roomtest.TheHost, UDP: true, Count: 1})
+	result = testenv.Ask(t, a, control.Echo{Addr: roomtest.TheHost, UDP: true, Count: 1})
 	assert.Zero(t, result.Received)
 
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
@@ -107,7 +107,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 func TestDiscardAndChargen(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, s := range []control.SmallService{control.ServiceDiscard, control.ServiceChargen} {
-		nodetest.Ask(t, b, control.ServeSmall{Service: s})
+		testenv.Ask(t, b, control.ServeSmall{Service: s})
 	}
 	_, err := control.Ask(t.Context(), b, control.ServeSmall{Service: control.ServiceDiscard})
 	require.ErrorIs(t, err, control.ErrPortInUse)
@@ -157,7 +157,7 @@ func TestDiscardAndChargen(t *testing.T) {
 func TestAFileByHTTPThatGoesOn(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
-	nodetest.Ask(t, b, control.Serve{Port: 80, Dir: filepath.Dir(file)})
+	testenv.Ask(t, b, control.Serve{Port: 80, Dir: filepath.Dir(file)})
 	page := fetchPage(t, a, control.Fetch{URL: "10.0.0.2/file", Range: "10-19"})
 	assert.Equal(t, http.StatusPartialContent, page.Code)
 	assert.Equal(t, "tidepools ", string(page.Body))

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
 )
 
@@ -38,12 +38,12 @@ func waiting(t *testing.T, b *roomtest.Host, path string, port uint16) (id int, 
 // TestTransfersUnderway: whoever asks is told of those that others began, and may end them.
 func TestTransfersUnderway(t *testing.T) {
 	_, b := twoNodes(t)
-	list := nodetest.Ask(t, b, control.Transfers{})
+	list := testenv.Ask(t, b, control.Transfers{})
 	assert.Empty(t, list)
 
 	target := filepath.Join(t.TempDir(), "target")
 	id, ended := waiting(t, b, target, 9000)
-	list = nodetest.Ask(t, b, control.Transfers{})
+	list = testenv.Ask(t, b, control.Transfers{})
 	require.Len(t, list, 1)
 	assert.Equal(t, id, list[0].ID)
 	assert.Equal(t, "recvfile", list[0].What)
@@ -64,12 +64,12 @@ func TestTransfersUnderway(t *testing.T) {
 	err = control.Order(t.Context(), b, control.StopTransfer{ID: 99})
 	require.ErrorIs(t, err, control.ErrNoSuchTransfer)
 	require.ErrorContains(t, err, "`transfers` lists them")
-	nodetest.Ask(t, b, control.StopTransfer{ID: id})
+	testenv.Ask(t, b, control.StopTransfer{ID: id})
 	err = <-ended
 	require.ErrorIs(t, err, control.ErrStopped)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "nobody had connected")
-	list = nodetest.Ask(t, b, control.Transfers{})
+	list = testenv.Ask(t, b, control.Transfers{})
 	assert.Empty(t, list)
 	assert.NoFileExists(t, target+".part")
 }
@@ -113,7 +113,7 @@ func TestStoppedHalfway(t *testing.T) {
 		list, err := control.Ask(t.Context(), b, control.Transfers{})
 		return err == nil && len(list) == 1 && list[0].Peer.IsValid()
 	}, 20*time.Second, 5*time.Millisecond)
-	nodetest.Ask(t, b, control.StopTransfer{ID: id})
+	testenv.Ask(t, b, control.StopTransfer{ID: id})
 	err = <-ended
 	require.ErrorIs(t, err, control.ErrStopped)
 	kept, statErr := os.Stat(target + ".part")

@@ -22,10 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -129,13 +129,13 @@ func (b *bed) way() string {
 // setLoss has the router drop a share of what it forwards.
 func (b *bed) setLoss(percent float64) {
 	b.t.Helper()
-	nodetest.Ask(b.t, b.b, control.SetLoss{Percent: percent})
+	testenv.Ask(b.t, b.b, control.SetLoss{Percent: percent})
 }
 
 // set turns a knob of C's for connections from now on.
 func (b *bed) set(key, value string) {
 	b.t.Helper()
-	nodetest.Ask(b.t, b.c, control.Set{Key: key, Value: value})
+	testenv.Ask(b.t, b.c, control.Set{Key: key, Value: value})
 }
 
 // open opens a node of a bed.

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -115,7 +115,7 @@ func (b *ripBed) until(what string, done func() bool) {
 // route is a node's route to a prefix as RIP has it, zero: none.
 func (b *ripBed) route(n *operator.Node, prefix string) control.RIPRoute {
 	b.t.Helper()
-	info := nodetest.Ask(b.t, n, control.RIP{})
+	info := testenv.Ask(b.t, n, control.RIP{})
 	for _, r := range info.Routes {
 		if r.Prefix == netip.MustParsePrefix(prefix) {
 			return r
@@ -158,11 +158,11 @@ func TestBIRDAndRIPv2(t *testing.T) {
 	})
 
 	t.Log("# a cut behind A")
-	nodetest.Ask(t, b.router, control.SetLink{Iface: "if0"})
+	testenv.Ask(t, b.router, control.SetLink{Iface: "if0"})
 	b.until("withdrawn from BIRD", func() bool {
 		return !strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
 	})
-	nodetest.Ask(t, b.router, control.SetLink{Iface: "if0", Up: true})
+	testenv.Ask(t, b.router, control.SetLink{Iface: "if0", Up: true})
 	b.until("back at BIRD", func() bool {
 		return strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
 	})
@@ -176,7 +176,7 @@ func TestBIRDAndRIPv2(t *testing.T) {
 	require.Contains(t, b.birdc("enable", "elsewhere"), "enabled")
 	b.until("back at B", func() bool { return b.reaches(b.beyond, "172.16.0.0/12", 3) })
 
-	info := nodetest.Ask(t, b.router, control.RIP{})
+	info := testenv.Ask(t, b.router, control.RIP{})
 	assert.Empty(t, info.Refused)
 }
 
@@ -230,7 +230,7 @@ func TestBIRDAndAWrongKey(t *testing.T) {
 			b := newRIPBed(t, "rip "+tt.ours+"\n")
 			b.bird("mode multicast", tt.auth)
 			refused := func() (n uint64) {
-				info := nodetest.Ask(t, b.router, control.RIP{})
+				info := testenv.Ask(t, b.router, control.RIP{})
 				for _, r := range info.Refused {
 					require.Equal(t, tt.want, r.Reason)
 					n = r.Packets
@@ -256,7 +256,7 @@ func TestBIRDAndALargeTable(t *testing.T) {
 	b.static = strings.Replace(birdStatic, "\tipv4;\n", "\tipv4;\n"+routes.String(), 1)
 	b.bird("mode multicast", `authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`)
 	known := func(n *operator.Node) (count int) {
-		info := nodetest.Ask(t, n, control.RIP{})
+		info := testenv.Ask(t, n, control.RIP{})
 		for _, r := range info.Routes {
 			if r.From.IsValid() {
 				count++

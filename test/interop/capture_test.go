@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // flags are what Wireshark finds remarkable about a TCP segment.
@@ -160,7 +160,7 @@ func (b *bed) observe(kernelSends bool, n int64, folder string) map[string]verdi
 	}
 	b.gone()
 	s.end()
-	nodetest.Ask(t, b.c, control.PcapStop{})
+	testenv.Ask(t, b.c, control.PcapStop{})
 	return map[string]verdict{
 		"ours": b.judge(filepath.Join(folder, "ours.pcapng")), "the kernel's": b.judge(kernels),
 	}
@@ -227,7 +227,7 @@ func TestTsharkSeesTrainsCutUp(t *testing.T) {
 			file := filepath.Join(captures(t, "gateway "+name), "gateway.pcapng")
 			b := newBed(t, 0, map[string]string{"A": file})
 			transfer(b, n)
-			nodetest.Ask(t, b.a, control.PcapStop{})
+			testenv.Ask(t, b.a, control.PcapStop{})
 			v := b.judge(file)
 			t.Logf("%+v", v)
 			assert.Zero(t, v.malformed)

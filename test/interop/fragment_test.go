@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // narrow gives the link between A and B an MTU. The link beyond keeps the family's.
@@ -44,7 +44,7 @@ func TestPingOfEverySize(t *testing.T) {
 			assert.Equal(t, got[1], got[2], "%d bytes to %s: %s", n, target, out)
 		}
 	}
-	nodetest.Ask(t, b.c, control.PcapStop{})
+	testenv.Ask(t, b.c, control.PcapStop{})
 	b.sound(file, 150)
 }
 
@@ -107,7 +107,7 @@ func TestLongDatagramsWithTheKernel(t *testing.T) {
 		require.NoError(t, err, "%d bytes back", n)
 		require.True(t, bytes.Equal(text, p[:got]), "%d bytes back", n)
 	}
-	nodetest.Ask(t, b.c, control.PcapStop{})
+	testenv.Ask(t, b.c, control.PcapStop{})
 	b.sound(file, 1000)
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // frrFolder is where Debian's package frr keeps its daemons.
@@ -108,7 +108,7 @@ func thirty(second int) (prefixes []string, lines string) {
 // known counts the routes of a list that a node has learned.
 func (b *ripBed) known(prefixes []string) (n int) {
 	learned := map[string]bool{}
-	for _, r := range nodetest.Ask(b.t, b.router, control.RIP{}).Routes {
+	for _, r := range testenv.Ask(b.t, b.router, control.RIP{}).Routes {
 		learned[r.Prefix.String()] = r.From.IsValid() && r.Cost < 16
 	}
 	for _, p := range prefixes {
@@ -150,7 +150,7 @@ func TestFRRAndRIPv2(t *testing.T) {
 				learned := b.frrHas()
 				return !slices.ContainsFunc(ours, func(p string) bool { return learned[p] != "2" })
 			})
-			for _, r := range nodetest.Ask(t, b.router, control.RIP{}).Refused {
+			for _, r := range testenv.Ask(t, b.router, control.RIP{}).Refused {
 				assert.Equal(t, "authentication missing", r.Reason, "FRR signs no request")
 				assert.LessOrEqual(t, r.Packets, uint64(1))
 			}

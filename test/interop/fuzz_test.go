@@ -14,7 +14,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -54,7 +53,7 @@ func TestScapyFuzz(t *testing.T) {
 	b.echoUDP(53)
 	b.must(b.command("ip", "link", "set", device, "txqueuelen", "10000"))
 	file := filepath.Join(captures(t, "scapy"), "ours.pcapng")
-	nodetest.Ask(t, b.c, control.PcapStart{File: file, Snaplen: 0})
+	testenv.Ask(t, b.c, control.PcapStart{File: file, Snaplen: 0})
 	send := func(seed, n int) {
 		out := b.must(b.commandFor(4*patience, with, "testdata/fuzz.py", device, hostIP,
 			strconv.Itoa(seed), strconv.Itoa(n)))
@@ -66,7 +65,7 @@ func TestScapyFuzz(t *testing.T) {
 	before := memory()
 	send(*fuzzSeed+1, count-looked)
 
-	faces := nodetest.Ask(t, b.a, control.Interfaces{})
+	faces := testenv.Ask(t, b.a, control.Interfaces{})
 	assert.GreaterOrEqual(t, faces[0].Device.InPackets, uint64(count), "none was lost on the way in")
 	grown := memory() - before
 	t.Logf("%d bytes more on the heap", grown)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -50,7 +50,7 @@ func TestTUNOffload(t *testing.T) {
 					spent := processorTime(t) - before
 					t.Logf("%s: %.2f ns of processor a byte in the nodes", r.scenario,
 						float64(spent)/float64(r.bytes))
-					faces := nodetest.Ask(t, b.a, control.Interfaces{})
+					faces := testenv.Ask(t, b.a, control.Interfaces{})
 					assert.Equal(t, way, faces[0].Offload)
 					assert.Empty(t, faces[0].In.Drops)
 					assert.Empty(t, faces[0].Out.Drops)
@@ -160,7 +160,7 @@ func TestDatagramsCrossAsTrains(t *testing.T) {
 			require.Equal(t, text[i*size:min(len(text), (i+1)*size)], p[:n])
 		}
 	}
-	faces := nodetest.Ask(t, b.a, control.Interfaces{})
+	faces := testenv.Ask(t, b.a, control.Interfaces{})
 	assert.Equal(t, uint64(20*count), faces[0].In.Packets)
 	assert.Equal(t, uint64(20*count), faces[0].Out.Packets)
 	assert.Empty(t, faces[0].In.Drops)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 // way is the interface of a node's route to a prefix; empty: there is none.
 func (w *world) way(from, prefix string) string {
 	w.t.Helper()
-	list := nodetest.Ask(w.t, w.nodes[from], control.Routes{})
+	list := testenv.Ask(w.t, w.nodes[from], control.Routes{})
 	for _, r := range list {
 		if r.Prefix == netip.MustParsePrefix(prefix) {
 			return r.Iface
@@ -67,10 +67,10 @@ func TestThePageBehindThreeRouters(t *testing.T) {
 	report(t, r)
 	w := newWorld(t)
 	host := w.nodes["H"]
-	nodetest.Ask(t, host, control.Serve{Port: 80})
+	testenv.Ask(t, host, control.Serve{Port: 80})
 	r.bytes = size(0)
 	_, want := w.randomFile("big.bin", r.bytes)
-	nodetest.Ask(t, host, control.Serve{Port: 81, Dir: w.dir})
+	testenv.Ask(t, host, control.Serve{Port: 81, Dir: w.dir})
 	w.routed()
 
 	page := w.must(w.command("curl", "-sSf", "http://10.4.0.2/"))
@@ -86,7 +86,7 @@ func TestThePageBehindThreeRouters(t *testing.T) {
 	assert.Equal(t, want, sumOf(t, target))
 
 	w.kernelServes("10.8.0.2:8000", "a page of the machine\n")
-	got := nodetest.Ask(t, host, control.Fetch{URL: "10.8.0.2:8000"})
+	got := testenv.Ask(t, host, control.Fetch{URL: "10.8.0.2:8000"})
 	assert.Equal(t, "a page of the machine\n", string(got.Body))
 }
 
@@ -119,14 +119,14 @@ func TestThePageComesTheOtherWayRound(t *testing.T) {
 	r := &row{peer: "Linux, curl", scenario: "a page, a link cut, a TUN device deleted"}
 	report(t, r)
 	w := newWorld(t)
-	nodetest.Ask(t, w.nodes["H"], control.Serve{Port: 80})
+	testenv.Ask(t, w.nodes["H"], control.Serve{Port: 80})
 	w.routed()
 	get := func() string { return w.must(w.command("curl", "-sSf", "http://10.4.0.2/")) }
 	assert.Contains(t, get(), "<h1>H</h1>")
 
 	gate := w.nodes["R"]
 	cut := w.way("R", "10.4.0.0/24")
-	nodetest.Ask(t, gate, control.SetLink{Iface: cut, Up: false})
+	testenv.Ask(t, gate, control.SetLink{Iface: cut, Up: false})
 	require.Eventually(t, func() bool {
 		other := w.way("R", "10.4.0.0/24")
 		return other != "" && other != cut && w.way("R3", "10.8.0.0/24") != ""
@@ -136,7 +136,7 @@ func TestThePageComesTheOtherWayRound(t *testing.T) {
 
 	w.must(w.command("ip", "link", "del", "tide0"))
 	require.Eventually(t, func() bool {
-		faces := nodetest.Ask(t, gate, control.Interfaces{})
+		faces := testenv.Ask(t, gate, control.Interfaces{})
 		return !faces[0].Up && faces[0].Problem != ""
 	}, patience, time.Millisecond)
 	require.NoError(t, w.inside(func() error {

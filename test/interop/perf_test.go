@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // perfSeconds is how long each measurement takes.
@@ -55,7 +55,7 @@ func TestIperf3Client(t *testing.T) {
 			ended <- p
 		}
 	}))
-	nodetest.Ask(t, b.c, control.PerfServe{Background: true})
+	testenv.Ask(t, b.c, control.PerfServe{Background: true})
 	for _, tt := range perfCases {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &row{peer: "iperf3 client", scenario: tt.name}
@@ -166,7 +166,7 @@ func TestNonsenseForAPerfServer(t *testing.T) {
 			said <- m.Text
 		}
 	}))
-	nodetest.Ask(t, b.c, control.PerfServe{Background: true})
+	testenv.Ask(t, b.c, control.PerfServe{Background: true})
 	cmd := b.command("socat", "-", "TCP:"+colon(hostIP, 5201))
 	cmd.Stdin = io.LimitReader(strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 10)), 100)
 	_ = cmd.Run() // it is reset, or has ended before

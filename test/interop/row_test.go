@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -67,7 +67,7 @@ func newRow(t *testing.T, pcap string) *bed {
 // web has C serve its page.
 func (b *bed) web(port uint16) {
 	b.t.Helper()
-	nodetest.Ask(b.t, b.c, control.Serve{Port: port})
+	testenv.Ask(b.t, b.c, control.Serve{Port: port})
 }
 
 // echoUDP has C send back every datagram to a port, to where it came from.
@@ -107,13 +107,13 @@ func (b *bed) healthy(n int64) {
 // stopCapture has C's capture be whole.
 func (b *bed) stopCapture() {
 	b.t.Helper()
-	nodetest.Ask(b.t, b.c, control.PcapStop{})
+	testenv.Ask(b.t, b.c, control.PcapStop{})
 }
 
 // drops adds up the packets that a node refused, by reason.
 func (b *bed) drops(n *operator.Node, all map[string]uint64) {
 	b.t.Helper()
-	faces := nodetest.Ask(b.t, n, control.Interfaces{})
+	faces := testenv.Ask(b.t, n, control.Interfaces{})
 	for i := range faces {
 		for _, d := range faces[i].In.Drops {
 			all[d.Reason] += d.Packets
@@ -125,7 +125,7 @@ func (b *bed) drops(n *operator.Node, all map[string]uint64) {
 func (b *bed) arrived(n *operator.Node, packets uint64) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
-		faces := nodetest.Ask(b.t, n, control.Interfaces{})
+		faces := testenv.Ask(b.t, n, control.Interfaces{})
 		return faces[0].In.Packets >= packets
 	}, 2*patience, 10*time.Millisecond, "%d packets", packets)
 }

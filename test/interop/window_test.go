@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 )
 
 // until waits for something that others bring about.
@@ -38,7 +38,7 @@ func TestClosedWindows(t *testing.T) {
 			ours, kernels := b.mustPair(9000, weSend)
 			var from, to net.Conn = ours, kernels
 			probed := func() bool {
-				list := nodetest.Ask(t, b.c, control.Sockets{Info: true})
+				list := testenv.Ask(t, b.c, control.Sockets{Info: true})
 				for _, s := range list {
 					if s.Info != nil && s.Info.WindowProbes > 0 {
 						return true
@@ -93,7 +93,7 @@ func TestANarrowLinkInTheMiddle(t *testing.T) {
 		require.NoError(t, <-wrote)
 		assert.Equal(t, sha256.Sum256(text), sha256.Sum256(got))
 		if weSend {
-			list := nodetest.Ask(t, b.c, control.Sockets{Info: true})
+			list := testenv.Ask(t, b.c, control.Sockets{Info: true})
 			require.NotEmpty(t, list)
 			assert.Equal(t, 600, list[0].Info.PMTU)
 		} else {
@@ -103,6 +103,6 @@ func TestANarrowLinkInTheMiddle(t *testing.T) {
 		require.NoError(t, kernels.Close())
 		b.gone()
 	}
-	faces := nodetest.Ask(t, b.b, control.Interfaces{})
+	faces := testenv.Ask(t, b.b, control.Interfaces{})
 	assert.Contains(t, fmt.Sprint(faces), "too big", "the router met one that did not fit")
 }

@@ -102,9 +102,9 @@ var rooms = []room{
 
 	// Commands for this tree, and helpers of tests.
 	{"internal/ci/*", driver, "", ""},
-	{"internal/node/nodetest", driver, "ci/testenv control lnx", ""},
-	{"internal/operator/operatortest", driver, "lnx node node/nodetest operator", ""},
-	{"internal/operator/roomtest", driver, "control lnx node node/nodetest requests", ""},
+	{"internal/ci/testenv", driver, "control lnx", ""},
+	{"internal/operator/operatortest", driver, "ci/testenv lnx node operator", ""},
+	{"internal/operator/roomtest", driver, "ci/testenv control lnx node requests", ""},
 	{"test", driver, "", ""},
 	{"test/internal/*", driver, "ci/testenv control", ""},
 
@@ -186,7 +186,10 @@ func forbidden(pkg string) string {
 }
 
 // ofTests reports whether the room has helpers of tests.
-func (r room) ofTests() bool { return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") }
+func (r room) ofTests() bool {
+	return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") ||
+		r.dir == "internal/ci/testenv"
+}
 
 // under reports whether a slash-separated name is root or below it.
 func under(name, root string) bool { return name == root || strings.HasPrefix(name, root+"/") }

@@ -20,7 +20,7 @@ func TestImportsOfARoom(t *testing.T) {
 		{"internal/lab/plan", "go.starlark.net/starlark", "may be imported only in internal/tcp/starlark"},
 		{"internal/tcp/starlark", "go.starlark.net/starlark", ""},
 		{"internal/node", "github.com/stretchr/testify/require", "may be imported only in tests"},
-		{"internal/node/nodetest", "github.com/stretchr/testify/require", ""},
+		{"internal/ci/testenv", "github.com/stretchr/testify/require", ""},
 		{"internal/node", "math/rand", "may be imported nowhere"},
 		{"internal/node", "math/rand/v2", ""},
 		{"internal/lab", module + "/internal/lab/plan", ""},

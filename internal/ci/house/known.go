@@ -4,7 +4,7 @@ package main
 // and its entry goes when it meets the limit.
 var known = map[string]int{
 	"lines of Go without tests":         141364,
-	"packages below internal":           53,
+	"packages below internal":           52,
 	"receive path, files":               12,
 	"receive path, lines of its files":  2716,
 	"send path, files":                  12,

@@ -1,5 +1,5 @@
-// Package testenv says which tests to run here, and kills the processes that a killed test leaves
-// behind.
+// Package testenv is what the tests of many packages share: which tests run here, free ports, the
+// files of small networks, and a reaper of the processes that a killed test leaves behind.
 //
 // Long variants of tests have more seeds, longer worlds and larger files. They take minutes: CI
 // sets TIDEPOOL_LONG=1 for them, and `go test ./...` runs the short ones. The race detector makes

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
@@ -27,14 +27,14 @@ func Start(tb testing.TB, cfg node.Config, file *lnx.Config) *operator.Node {
 // Two starts 10.0.0.1 and 10.0.0.2.
 func Two(tb testing.TB) (a, b *operator.Node) {
 	tb.Helper()
-	fa, fb := nodetest.Two(tb)
+	fa, fb := testenv.TwoNodes(tb)
 	return Start(tb, node.Config{}, fa), Start(tb, node.Config{}, fb)
 }
 
 // Three starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
 func Three(tb testing.TB) (a, b, c *operator.Node) {
 	tb.Helper()
-	fa, fb, fc := nodetest.Three(tb)
+	fa, fb, fc := testenv.ThreeNodes(tb)
 	return Start(tb, node.Config{}, fa), Start(tb, node.Config{}, fb), Start(tb, node.Config{}, fc)
 }
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/node/nodetest"
 	"github.com/tidepool-net/tidepool/internal/requests"
 )
 
@@ -45,14 +45,14 @@ func Start(tb testing.TB, cfg node.Config, file *lnx.Config, build Build) *Host 
 // Two starts 10.0.0.1 and 10.0.0.2.
 func Two(tb testing.TB, cfg node.Config, build Build) (a, b *Host) {
 	tb.Helper()
-	fa, fb := nodetest.Two(tb)
+	fa, fb := testenv.TwoNodes(tb)
 	return Start(tb, cfg, fa, build), Start(tb, cfg, fb, build)
 }
 
 // Three starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
 func Three(tb testing.TB, cfg node.Config, build Build) (a, b, c *Host) {
 	tb.Helper()
-	fa, fb, fc := nodetest.Three(tb)
+	fa, fb, fc := testenv.ThreeNodes(tb)
 	return Start(tb, cfg, fa, build), Start(tb, cfg, fb, build), Start(tb, cfg, fc, build)
 }
 
@@ -72,11 +72,11 @@ var TheHost = netip.MustParseAddr("10.0.0.2")
 func (h *Host) NoSockets(tb testing.TB) {
 	tb.Helper()
 	require.Eventually(tb, func() bool {
-		for _, s := range nodetest.Ask(tb, h, control.Sockets{}) {
+		for _, s := range testenv.Ask(tb, h, control.Sockets{}) {
 			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
 				return false
 			}
 		}
-		return len(nodetest.Ask(tb, h, control.RCPSockets{})) == 0
+		return len(testenv.Ask(tb, h, control.RCPSockets{})) == 0
 	}, time.Minute, 10*time.Millisecond)
 }

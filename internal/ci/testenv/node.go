@@ -1,6 +1,4 @@
-// Package nodetest has the files of small networks, on free ports of the loopback, and asks nodes,
-// for the tests of nodes and of the packages above them.
-package nodetest
+package testenv
 
 import (
 	"fmt"
@@ -8,61 +6,60 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// FreePorts returns n UDP ports of loopback that nobody has, each given out once.
+// FreePorts returns n ports of FreePort.
 func FreePorts(tb testing.TB, n int) []int {
 	tb.Helper()
 	ports := make([]int, n)
 	for i := range ports {
-		ports[i] = int(testenv.FreePort(tb))
+		ports[i] = int(FreePort(tb))
 	}
 	return ports
 }
 
-// Parse reads a node's file.
-func Parse(tb testing.TB, name, text string) *lnx.Config {
+// ParseNode reads a .lnx file.
+func ParseNode(tb testing.TB, name, text string) *lnx.Config {
 	tb.Helper()
 	c, err := lnx.Parse(name+".lnx", []byte(text))
 	require.NoError(tb, err)
 	return c
 }
 
-// Two are two nodes on one link: 10.0.0.1 and 10.0.0.2.
-func Two(tb testing.TB) (a, b *lnx.Config) {
+// TwoNodes returns the files of two nodes on one link: 10.0.0.1 and 10.0.0.2.
+func TwoNodes(tb testing.TB) (a, b *lnx.Config) {
 	tb.Helper()
 	p := FreePorts(tb, 2)
 	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
 neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 `
-	return Parse(tb, "A", fmt.Sprintf(text, 1, p[0], 2, p[1])),
-		Parse(tb, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
+	return ParseNode(tb, "A", fmt.Sprintf(text, 1, p[0], 2, p[1])),
+		ParseNode(tb, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
 }
 
-// Three are A - B - C: 10.0.0.1, a router, 10.1.0.2.
-func Three(tb testing.TB) (a, b, c *lnx.Config) {
+// ThreeNodes returns the files of A - B - C: 10.0.0.1, a router, 10.1.0.2.
+func ThreeNodes(tb testing.TB) (a, b, c *lnx.Config) {
 	tb.Helper()
 	p := FreePorts(tb, 4)
-	a = Parse(tb, "A", fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
+	a = ParseNode(tb, "A", fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
 neighbor 10.0.0.2 at 127.0.0.1:%d via if0
 routing static
 route 0.0.0.0/0 via 10.0.0.2`, p[0], p[1]))
-	b = Parse(tb, "B", fmt.Sprintf(`interface if0 10.0.0.2/24 127.0.0.1:%d
+	b = ParseNode(tb, "B", fmt.Sprintf(`interface if0 10.0.0.2/24 127.0.0.1:%d
 interface if1 10.1.0.1/24 127.0.0.1:%d
 neighbor 10.0.0.1 at 127.0.0.1:%d via if0
 neighbor 10.1.0.2 at 127.0.0.1:%d via if1
 routing rip`, p[1], p[2], p[0], p[3]))
-	c = Parse(tb, "C", fmt.Sprintf(`interface if0 10.1.0.2/24 127.0.0.1:%d
+	c = ParseNode(tb, "C", fmt.Sprintf(`interface if0 10.1.0.2/24 127.0.0.1:%d
 neighbor 10.1.0.1 at 127.0.0.1:%d via if0
 routing static
 route 0.0.0.0/0 via 10.1.0.1`, p[3], p[2]))
 	return a, b, c
 }
 
-// Ask asks for something that has to succeed.
+// Ask carries out a request that must succeed.
 func Ask[A any](tb testing.TB, op control.Operator, req control.Request[A]) A {
 	tb.Helper()
 	answer, err := control.Ask(tb.Context(), op, req)
