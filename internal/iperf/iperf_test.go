@@ -1,4 +1,4 @@
-package iperf
+package iperf_test
 
 import (
 	"context"
@@ -16,22 +16,22 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/iperf"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func room(n *node.Node, name string) roomtest.Room { return New(n, name) }
-
 // twoNodes starts 10.0.0.1 and 10.0.0.2.
-func twoNodes(t *testing.T) (a, b *roomtest.Host) {
+func twoNodes(t *testing.T) (a, b *operator.Node) {
 	t.Helper()
-	return roomtest.Two(t, node.Config{}, room)
+	return operatortest.Two(t, node.Config{})
 }
 
 // served has a node serve in the background, and returns what it tells of tests.
-func served(t *testing.T, n *roomtest.Host) chan control.PerfEnded {
+func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 	t.Helper()
 	ended := make(chan control.PerfEnded, 10)
 	stop := n.Watch(func(e control.Event) {
@@ -67,7 +67,7 @@ func TestPerfBetweenNodes(t *testing.T) {
 	ended := served(t, b)
 	for name, req := range tests {
 		t.Run(name, func(t *testing.T) {
-			req.Addr = roomtest.TheHost
+			req.Addr = operatortest.Second
 			starts := 0
 			req.Start = func(control.PerfStart) { starts++ }
 			report := testenv.Ask(t, a, req)
@@ -77,8 +77,8 @@ func TestPerfBetweenNodes(t *testing.T) {
 			checkReports(t, &req, &report, &theirs.Report)
 		})
 	}
-	a.NoSockets(t)
-	b.NoSockets(t)
+	operatortest.NoSockets(t, a)
+	operatortest.NoSockets(t, b)
 }
 
 // checkReports holds the two ends' reports of a test against each other.
@@ -136,7 +136,7 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 	served(t, b)
 	var told []control.PerfInterval
 	report := testenv.Ask(t, a, control.Perf{
-		Addr: roomtest.TheHost, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
+		Addr: operatortest.Second, Time: time.Second, Omit: time.Second, Every: 200 * time.Millisecond,
 		Rate: 8_000_000, Length: 1000,
 		Interval: func(i control.PerfInterval) { told = append(told, i) },
 	})
@@ -169,12 +169,12 @@ func TestPerfRequestsThatAreWrong(t *testing.T) {
 		"reverse and bidirectio": {Reverse: true, Bidir: true},
 		"a length of -1":         {Length: -1},
 	} {
-		req.Addr = roomtest.TheHost
+		req.Addr = operatortest.Second
 		_, err := control.Ask(t.Context(), a, req)
 		require.ErrorIs(t, err, control.ErrUsage)
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost})
+	_, err := control.Ask(t.Context(), a, control.Perf{Addr: operatortest.Second})
 	require.ErrorIs(t, err, control.ErrRefused)
 	assert.EqualError(t, err,
 		"perf: unable to connect to server: 10.0.0.2:5201: connection refused")
@@ -190,7 +190,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a, control.Perf{
-		Addr: roomtest.TheHost, Proto: control.PerfUDP, Bytes: 1000,
+		Addr: operatortest.Second, Proto: control.PerfUDP, Bytes: 1000,
 	})
 	require.ErrorContains(t, err, "the server says: it cannot create a stream")
 	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
@@ -202,16 +202,16 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	testenv.Ask(t, b, control.PerfClose{})
 	require.ErrorIs(t, control.Order(t.Context(), b, control.PerfClose{}),
 		control.ErrNoSuchSocket)
-	a.NoSockets(t)
-	b.NoSockets(t)
+	operatortest.NoSockets(t, a)
+	operatortest.NoSockets(t, b)
 }
 
 // dial is a foreign client's control connection.
-func dial(t *testing.T, n *roomtest.Host) *wire {
+func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 	t.Helper()
-	c, err := n.Dial(t.Context(), netip.AddrPortFrom(roomtest.TheHost, control.PerfPort))
+	c, err := n.Dial(t.Context(), netip.AddrPortFrom(operatortest.Second, control.PerfPort))
 	require.NoError(t, err)
-	return &wire{conn: c}
+	return iperf.NewWire(c)
 }
 
 // someCookie is a client's.
@@ -220,7 +220,7 @@ var someCookie = []byte("abcdefghijklmnopqrstuvwxyz2345672345\x00")
 // A client that says nonsense, too much, or nothing more: the server says so in a line, and
 // serves the next.
 func TestPerfClientsThatMisbehave(t *testing.T) {
-	params, err := AppendMessage(nil, &Params{TCP: true, Len: 1000, Time: 1})
+	params, err := iperf.AppendMessage(nil, &iperf.Params{TCP: true, Len: 1000, Time: 1})
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		sends [][]byte // behind the cookie, each when the server has said something
@@ -247,7 +247,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			[][]byte{params}, "control socket has closed unexpectedly", "",
 		},
 		"a state instead of the streams": {
-			[][]byte{params, {byte(TestEnd)}},
+			[][]byte{params, {byte(iperf.TestEnd)}},
 			"TEST_END where streams are due",
 			"control socket has closed unexpectedly",
 		},
@@ -256,24 +256,24 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 			a, b := twoNodes(t)
 			ended := served(t, b)
 			k := dial(t, a)
-			require.NoError(t, k.write(someCookie))
-			require.NoError(t, k.expect(ParamExchange))
+			require.NoError(t, k.Write(someCookie))
+			require.NoError(t, k.Expect(iperf.ParamExchange))
 			for _, piece := range tt.sends {
-				require.NoError(t, k.write(piece))
+				require.NoError(t, k.Write(piece))
 			}
 			if tt.hears != "" {
 				var err error
 				for err == nil {
-					_, err = k.state(patience)
+					_, err = k.Next()
 				}
 				assert.ErrorContains(t, err, tt.hears)
 			}
-			k.conn.Abort()
+			k.Conn().Abort()
 			assert.Contains(t, (<-ended).Problem, tt.want)
-			testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+			testenv.Ask(t, a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
 			assert.Empty(t, (<-ended).Problem)
-			a.NoSockets(t)
-			b.NoSockets(t)
+			operatortest.NoSockets(t, a)
+			operatortest.NoSockets(t, b)
 		})
 	}
 }
@@ -281,40 +281,40 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 // A server that says something in the midst of a test, where nothing is due, is told from one that
 // has nothing to say: the test is over at once, and says why.
 func TestAServerThatTalksInATest(t *testing.T) {
-	for _, says := range []State{0, TestEnd} {
+	for _, says := range []iperf.State{0, iperf.TestEnd} {
 		a, b := twoNodes(t)
-		l, err := b.Listen(netip.AddrPortFrom(roomtest.TheHost, control.PerfPort), 0)
+		l, err := b.Listen(netip.AddrPortFrom(operatortest.Second, control.PerfPort), 0)
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		go func() { served <- talkInATest(l, says) }()
-		_, err = control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost, Time: time.Hour})
-		require.ErrorIs(t, err, ErrMessage)
+		_, err = control.Ask(t.Context(), a, control.Perf{Addr: operatortest.Second, Time: time.Hour})
+		require.ErrorIs(t, err, iperf.ErrMessage)
 		assert.ErrorContains(t, err, fmt.Sprintf("%v while it is measured", says))
 		require.NoError(t, <-served)
 		require.NoError(t, l.Close())
-		a.NoSockets(t)
-		b.NoSockets(t)
+		operatortest.NoSockets(t, a)
+		operatortest.NoSockets(t, b)
 	}
 }
 
 // talkInATest is a server of one stream that says too much, and waits until its client is gone.
-func talkInATest(l *node.Listener, says State) error {
+func talkInATest(l *node.Listener, says iperf.State) error {
 	c, err := l.AcceptTCP()
 	if err != nil {
 		return err
 	}
 	defer c.Abort()
-	k := &wire{conn: c}
-	var cookie Cookie
-	err = k.read(cookie[:], patience)
+	k := iperf.NewWire(c)
+	var cookie iperf.Cookie
+	err = k.Read(cookie[:])
 	if err == nil {
-		err = k.say(ParamExchange)
+		err = k.Say(iperf.ParamExchange)
 	}
 	if err == nil {
-		_, err = k.receive(MaxParams)
+		_, err = k.Receive()
 	}
 	if err == nil {
-		err = k.say(CreateStreams)
+		err = k.Say(iperf.CreateStreams)
 	}
 	if err != nil {
 		return err
@@ -324,13 +324,13 @@ func talkInATest(l *node.Listener, says State) error {
 		return err
 	}
 	defer stream.Abort()
-	for _, s := range []State{TestStart, TestRunning, says} {
-		if err := k.say(s); err != nil {
+	for _, s := range []iperf.State{iperf.TestStart, iperf.TestRunning, says} {
+		if err := k.Say(s); err != nil {
 			return err
 		}
 	}
-	if _, err := k.state(patience); !errors.Is(err, errGone) {
-		return fmt.Errorf("%w: the client goes on", ErrMessage)
+	if _, err := k.Next(); !errors.Is(err, iperf.ErrGone) {
+		return fmt.Errorf("%w: the client goes on", iperf.ErrMessage)
 	}
 	return nil
 }
@@ -347,26 +347,26 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	})()
 	silent := dial(t, a)
 	k := dial(t, a)
-	require.NoError(t, k.write([]byte("GET / HTTP/1.1\r\nHost: 10.0.0.2:5201\r\n\r\n")))
+	require.NoError(t, k.Write([]byte("GET / HTTP/1.1\r\nHost: 10.0.0.2:5201\r\n\r\n")))
 	assert.Regexp(t, `^perf 5201: 10\.0\.0\.1:\d+: no message of iperf3's: it begins with no cookie$`,
 		<-said)
-	_, err := io.ReadAll(k.conn)
+	_, err := io.ReadAll(k.Conn())
 	assert.ErrorIs(t, err, control.ErrReset)
-	k.conn.Abort()
-	testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	k.Conn().Abort()
+	testenv.Ask(t, a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
 	assert.Empty(t, (<-ended).Problem)
-	silent.conn.Abort()
-	a.NoSockets(t)
-	b.NoSockets(t)
+	silent.Conn().Abort()
+	operatortest.NoSockets(t, a)
+	operatortest.NoSockets(t, b)
 }
 
 // underWay has a test begin that does not end by itself, and returns what it comes to.
-func underWay(ctx context.Context, t *testing.T, n *roomtest.Host) chan error {
+func underWay(ctx context.Context, t *testing.T, n *operator.Node) chan error {
 	t.Helper()
 	began, over := make(chan struct{}), make(chan error, 1)
 	go func() {
 		report, err := control.Ask(ctx, n, control.Perf{
-			Addr: roomtest.TheHost, Time: time.Hour, Parallel: 2,
+			Addr: operatortest.Second, Time: time.Hour, Parallel: 2,
 			Start: func(control.PerfStart) { close(began) },
 		})
 		if err == nil && report.Error != "" {
@@ -383,15 +383,15 @@ func TestAPerfServerThatIsBusy(t *testing.T) {
 	ended := served(t, b)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := underWay(ctx, t, a)
-	_, err := control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
 	require.ErrorIs(t, err, control.ErrBusy)
 	assert.ErrorContains(t, err, "the server is busy running a test. try again later")
 	cancel()
 	assert.EqualError(t, <-over, "interrupted: interrupt - the client has terminated")
 	assert.Contains(t, (<-ended).Problem, "the client has terminated")
-	testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
-	a.NoSockets(t)
-	b.NoSockets(t)
+	testenv.Ask(t, a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
+	operatortest.NoSockets(t, a)
+	operatortest.NoSockets(t, b)
 }
 
 func TestAPerfServerThatIsClosedInATest(t *testing.T) {
@@ -401,8 +401,8 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 	testenv.Ask(t, b, control.PerfClose{})
 	assert.ErrorContains(t, <-over, "the server has terminated")
 	assert.Contains(t, (<-ended).Problem, "the server has terminated")
-	a.NoSockets(t)
-	b.NoSockets(t)
+	operatortest.NoSockets(t, a)
+	operatortest.NoSockets(t, b)
 }
 
 // A client whose machine is gone in the midst of it.
@@ -413,7 +413,7 @@ func TestAPerfClientThatIsGone(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.Error(t, <-over)
 	assert.Regexp(t, "control socket has closed|connection reset", (<-ended).Problem)
-	b.NoSockets(t)
+	operatortest.NoSockets(t, b)
 }
 
 // In the foreground it ends with its context, or behind one test.
@@ -430,10 +430,10 @@ func TestAPerfServerInTheForeground(t *testing.T) {
 		done <- served
 	}()
 	<-listening
-	testenv.Ask(t, a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	testenv.Ask(t, a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
 	assert.Equal(t, 1, (<-done).Tests)
 	require.Len(t, ended, 1)
 	assert.Empty(t, ended[0].Problem)
-	_, err := control.Ask(t.Context(), a, control.Perf{Addr: roomtest.TheHost, Bytes: 1000})
+	_, err := control.Ask(t.Context(), a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
 	assert.ErrorIs(t, err, control.ErrRefused)
 }

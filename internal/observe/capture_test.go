@@ -82,7 +82,7 @@ func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (cont
 
 // TestACaptureTellsOfConnections: windows and state beside each segment, and what the link lost.
 func TestACaptureTellsOfConnections(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	testenv.Ask(t, a, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 30% seed 1"})
 	var file bytes.Buffer
@@ -113,7 +113,7 @@ func TestACaptureTellsOfConnections(t *testing.T) {
 
 // TestATraceOfAFile has what the trace had that went on beside the capture.
 func TestATraceOfAFile(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	var live []control.TracedSegment
 	ended := make(chan struct{})
@@ -158,7 +158,7 @@ func TestATraceOfAFile(t *testing.T) {
 // TestASlowReaderMissesPackets: they are counted, in the answer and in the file, and the node does
 // not wait.
 func TestASlowReaderMissesPackets(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	var file bytes.Buffer
 	goOn := make(chan struct{})
 	first := true
@@ -184,7 +184,7 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 
 // TestACaptureOfManyFiles: each is whole, none larger than it may be, the oldest are deleted.
 func TestACaptureOfManyFiles(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	folder := t.TempDir()
 	started := testenv.Ask(t, a, control.StartCapture{
 		File: filepath.Join(folder, "x.pcapng"), FileSize: 5000, Files: 3, Filter: "icmp",
@@ -213,7 +213,7 @@ func TestACaptureOfManyFiles(t *testing.T) {
 
 // TestTheTimeOfStatistics is that of the capture's end, in the file's own unit.
 func TestTheTimeOfStatistics(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	file := filepath.Join(t.TempDir(), "x.pcapng")
 	began := time.Now()
 	testenv.Ask(t, a, control.StartCapture{File: file})
@@ -228,7 +228,7 @@ func TestTheTimeOfStatistics(t *testing.T) {
 
 // TestACaptureReplacesNothing but another capture, and that only if it may.
 func TestACaptureReplacesNothing(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	dir := t.TempDir()
 	other, old := filepath.Join(dir, "other"), filepath.Join(dir, "old.pcapng")
 	require.NoError(t, os.WriteFile(other, []byte("root:x:0:0"), 0o600))
@@ -269,7 +269,7 @@ func TestACaptureReplacesNothing(t *testing.T) {
 
 // TestACaptureThatCannotBegin leaves no capture, and the node goes on.
 func TestACaptureThatCannotBegin(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	for _, name := range []string{"/nowhere/at/all", t.TempDir()} {
 		_, err := a.Do(t.Context(), control.Record{File: name})
 		require.Error(t, err)
@@ -283,7 +283,7 @@ func TestACaptureThatCannotBegin(t *testing.T) {
 
 // TestANodeThatEndsEndsItsCaptures: the files are whole.
 func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	name := filepath.Join(t.TempDir(), "x.pcapng")
 	testenv.Ask(t, a, control.StartCapture{File: name, Filter: "icmp"})
 	var stream bytes.Buffer
@@ -306,7 +306,7 @@ func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
 }
 
 func TestWrongCaptures(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	for _, r := range []control.Record{
 		{Snaplen: -1},
 		{Snaplen: 70_000},
@@ -332,7 +332,7 @@ func TestWrongCaptures(t *testing.T) {
 
 func TestEveryPacketIsWritten(t *testing.T) {
 	dir := t.TempDir()
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	file := filepath.Join(dir, "a.pcapng")
 	testenv.Ask(t, a, control.PcapStart{File: file})
 	err := control.Order(t.Context(), a, control.PcapStart{File: file})
@@ -358,7 +358,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 
 // TestWhatANodeSendsToItselfCrossesLo, and no interface.
 func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	for iface, want := range map[string]int{"lo": 4, "if0": 4, "all": 8} {
 		seen := map[string]int{}
 		_, err := capturing(t, a, control.Record{

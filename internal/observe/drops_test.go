@@ -56,7 +56,7 @@ func move(t *testing.T, client, server *node.Conn, size int) {
 // TestATraceOfDrops tells of each segment that went no further, and of nothing else: neither of
 // what arrives, nor of other packets that are lost beside it.
 func TestATraceOfDrops(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	port := netip.MustParseAddrPort(client.LocalAddr().String()).Port()
 	lossy(t, a, "loss 10% seed 7")
@@ -91,7 +91,7 @@ func TestATraceOfDrops(t *testing.T) {
 // TestASlowReaderOfATrace misses segments, which are counted: in the answer, and at the next
 // segment that it is told of. The connection does not wait for it.
 func TestASlowReaderOfATrace(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
 	r := control.Trace{SID: client.SID()}
 	goOn, behind := make(chan struct{}), make(chan struct{})

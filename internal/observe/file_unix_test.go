@@ -13,13 +13,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 // TestPipesAndDevicesAreNoCaptures: a request that names one fails at once, however it is made, and
 // leaves no capture behind.
 func TestPipesAndDevicesAreNoCaptures(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, name := range []string{pipe, "/dev/null"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
@@ -61,7 +62,7 @@ func tracing(
 // count from the SYN, though nobody looked at it.
 func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	t.Parallel()
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	set := func(value string) error {
 		_, err := a.Do(t.Context(), control.Set{Key: "tcp.recorder", Value: value})
 		return err

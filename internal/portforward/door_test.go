@@ -39,7 +39,7 @@ func doors(t *testing.T, n *operator.Node) []control.Door {
 // came through it to the server there.
 func published(t *testing.T) (d *portforward.Door, l *node.Listener) {
 	t.Helper()
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	return publishedTo(t, a, b)
 }
 
@@ -76,7 +76,7 @@ func limit(t *testing.T, c net.Conn) {
 // exposed is a node with a door to a service of this machine, and another node.
 func exposed(t *testing.T) (client *operator.Node, d *portforward.Door, service *net.TCPListener) {
 	t.Helper()
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	service = listenHere(t)
 	d, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
@@ -363,7 +363,7 @@ func fill(p []byte) {
 }
 
 func TestNobodyBehindADoor(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	said := make(chan string, 10)
 	defer a.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
@@ -451,7 +451,7 @@ func TestAnUnreachableHostBehindADoor(t *testing.T) {
 }
 
 func TestDoorsThatCannotBe(t *testing.T) {
-	a, _ := operatortest.Two(t)
+	a, _ := operatortest.Two(t, node.Config{})
 	taken := listenHere(t)
 	at := netip.MustParseAddrPort(taken.Addr().String())
 	to := netip.MustParseAddrPort("10.0.0.2:80")
@@ -486,7 +486,7 @@ func TestDoorsThatCannotBe(t *testing.T) {
 
 // TestANodeEndsWithItsDoors: whoever is inside is reset, and nothing is left.
 func TestANodeEndsWithItsDoors(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	require.NoError(t, a.Close())
@@ -501,7 +501,7 @@ func TestANodeEndsWithItsDoors(t *testing.T) {
 }
 
 func TestClosingADoor(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	d, l := publishedTo(t, a, b)
 	client, server := through(t, d, l)
 	id := d.State().ID
@@ -530,7 +530,7 @@ func TestClosingADoor(t *testing.T) {
 // TestAPortIsFreeAgain when its door is closed, though connections through it go on or have just
 // ended.
 func TestAPortIsFreeAgain(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	d, l := publishedTo(t, a, b)
 	at := netip.MustParseAddrPort(d.Addr().String())
 	one, other := through(t, d, l)
@@ -588,7 +588,7 @@ func memory() int {
 
 // TestDownloadsBesideEachOther through a lossy router, each compared with what was sent.
 func TestDownloadsBesideEachOther(t *testing.T) {
-	a, b, c := operatortest.Three(t)
+	a, b, c := operatortest.Three(t, node.Config{})
 	for _, f := range []string{"if0", "if1"} {
 		testenv.Ask(t, b, control.SetLoss{Iface: f, Percent: 2})
 	}
@@ -642,7 +642,7 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 }
 
 func TestDatagramsThroughDoors(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
 		netip.MustParseAddrPort("127.0.0.1:0")))
 	require.NoError(t, err)
@@ -683,7 +683,7 @@ func (u *udpConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 // TestSpliceLeadsEveryPortHere, and refuses what this machine refuses.
 func TestSpliceLeadsEveryPortHere(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	d, err := b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	require.NoError(t, err)
 	_, err = b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
@@ -735,7 +735,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 
 // TestWhoseDoor: a port that a door of ours has is told with the door.
 func TestWhoseDoor(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	d, _ := publishedTo(t, a, b)
 	at, err := netip.ParseAddrPort(d.Addr().String())
 	require.NoError(t, err)

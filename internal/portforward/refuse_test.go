@@ -32,7 +32,7 @@ var leadingUDP = map[string]func(*operator.Node, netip.AddrPort) (*portforward.D
 func TestADoorRefusesDatagrams(t *testing.T) {
 	for name, open := range leadingUDP {
 		t.Run(name, func(t *testing.T) {
-			a, b := operatortest.Two(t)
+			a, b := operatortest.Two(t, node.Config{})
 			service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
 				netip.MustParseAddrPort("127.0.0.1:0")))
 			require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestADoorRefusesDatagrams(t *testing.T) {
 // TestADoorRefusesOnlyForItsService: an answer that comes when its client has gone says nothing
 // about the service's port.
 func TestADoorRefusesOnlyForItsService(t *testing.T) {
-	a, b := operatortest.Two(t)
+	a, b := operatortest.Two(t, node.Config{})
 	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
 		netip.MustParseAddrPort("127.0.0.1:0")))
 	require.NoError(t, err)

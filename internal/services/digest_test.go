@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"crypto/sha256"
@@ -18,13 +18,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // flipped joins 10.0.0.1 and 10.0.0.2 by a link that corrupts one segment from a to b: flip reports
 // whether it has.
-func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *roomtest.Host) {
+func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *operator.Node) {
 	t.Helper()
 	near, left := link.Pipe(0)
 	right, far := link.Pipe(0)
@@ -52,8 +53,8 @@ func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *roomtest.Host)
 	})
 	go relay(right, left, func([]byte) {})
 	fa, fb := testenv.TwoNodes(t)
-	a = roomtest.Start(t, node.Config{Devices: map[string]link.Device{"if0": near}}, fa, room)
-	b = roomtest.Start(t, node.Config{Devices: map[string]link.Device{"if0": far}}, fb, room)
+	a = operatortest.Start(t, node.Config{Devices: map[string]link.Device{"if0": near}}, fa)
+	b = operatortest.Start(t, node.Config{Devices: map[string]link.Device{"if0": far}}, fb)
 	return a, b
 }
 
@@ -177,7 +178,7 @@ func TestPlainPeersHaveNoDigest(t *testing.T) {
 	}()
 	go func() {
 		_, err := control.Ask(t.Context(), a, control.SendFile{
-			Path: file, Addr: roomtest.TheHost, Port: 9001,
+			Path: file, Addr: operatortest.Second, Port: 9001,
 		})
 		assert.NoError(t, err)
 		close(sent)

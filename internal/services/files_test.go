@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"bytes"
@@ -20,11 +20,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 // sendAndReceive moves a file, for which its receiver waits already.
-func sendAndReceive(tb testing.TB, from, to *roomtest.Host, addr, path, target string) (
+func sendAndReceive(tb testing.TB, from, to *operator.Node, addr, path, target string) (
 	sent, got control.Transfer, sendErr, recvErr error,
 ) {
 	tb.Helper()
@@ -49,7 +50,7 @@ func sendAndReceive(tb testing.TB, from, to *roomtest.Host, addr, path, target s
 }
 
 func TestFilesOfEverySizeArrive(t *testing.T) {
-	a, b, c := roomtest.Three(t, node.Config{Seed: 5}, room)
+	a, b, c := operatortest.Three(t, node.Config{Seed: 5})
 	testenv.Ask(t, b, control.SetLoss{Percent: 2})
 	dir := t.TempDir()
 	for _, size := range []int{0, 1, 1360, 1 << 20, 5_000_000} {
@@ -128,7 +129,7 @@ func TestTwoTransfersIntoOneFileAreRefused(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 	})
 	<-listening
-	for _, n := range []*roomtest.Host{a, b} {
+	for _, n := range []*operator.Node{a, b} {
 		_, err := control.Ask(t.Context(), n, control.RecvFile{Path: path, Port: 2})
 		require.ErrorIs(t, err, control.ErrBusy)
 	}

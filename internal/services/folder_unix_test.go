@@ -1,6 +1,6 @@
 //go:build unix
 
-package services
+package services_test
 
 import (
 	"io"

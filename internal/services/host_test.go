@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"testing"
@@ -6,15 +6,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func room(n *node.Node, name string) roomtest.Room { return New(n, name) }
-
 // twoNodes starts 10.0.0.1 and 10.0.0.2.
-func twoNodes(t *testing.T) (a, b *roomtest.Host) {
+func twoNodes(t *testing.T) (a, b *operator.Node) {
 	t.Helper()
-	return roomtest.Two(t, node.Config{}, room)
+	return operatortest.Two(t, node.Config{})
 }

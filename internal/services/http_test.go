@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"bufio"
@@ -19,10 +19,11 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-func fetchPage(t *testing.T, n *roomtest.Host, req control.Fetch) control.Page {
+func fetchPage(t *testing.T, n *operator.Node, req control.Fetch) control.Page {
 	t.Helper()
 	page := testenv.Ask(t, n, req)
 	assert.Positive(t, page.Seconds)
@@ -141,7 +142,7 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 	a, b := twoNodes(t)
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)
-	few := &fewAtATime{Listener: l, room: make(chan struct{}, 1)}
+	few := services.FewAtATime(l, 1)
 	accepted := make(chan net.Conn)
 	done := make(chan error, 1)
 	go func() {
@@ -174,32 +175,18 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-// What the system could not write to the end does not get the file's name.
-func TestAPageThatIsNotWritten(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "page")
-	s := &storing{fetch: &control.Fetch{Path: path}, page: &control.Page{}}
-	s.t = New(nil, "").newTransfer(t.Context(), path, false, nil)
-	var err error
-	s.file, err = s.t.createTarget(false, false)
-	require.NoError(t, err)
-	require.NoError(t, s.file.Close()) // so what follows fails, as it does on a disk that is full
-	require.ErrorIs(t, s.done(), os.ErrClosed)
-	assert.NoFileExists(t, path)
-	assert.FileExists(t, path+".part")
-}
-
 // Clients that connect and say nothing keep nobody out: the oldest of them makes room.
 func TestSilentClientsKeepNobodyOut(t *testing.T) {
 	a, b := twoNodes(t)
 	testenv.Ask(t, b, control.Serve{Port: 80})
 	to := netip.MustParseAddrPort("10.0.0.2:80")
 	var silent []net.Conn
-	for range maxServed + 10 {
+	for range services.MaxServed + 10 {
 		c, err := a.Dial(t.Context(), to)
 		require.NoError(t, err)
 		silent = append(silent, c)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), headerTimeout*2/3)
+	ctx, cancel := context.WithTimeout(t.Context(), services.HeaderTimeout*2/3)
 	defer cancel()
 	page, err := control.Ask(ctx, a, control.Fetch{URL: "10.0.0.2"})
 	require.NoError(t, err)

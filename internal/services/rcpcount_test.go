@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
 // longSilence is what connections of a test bear on a machine that is busy.
@@ -22,15 +23,15 @@ var longSilence = control.RCPOptions{Timeout: 20 * time.Second}
 // comes back, and each packet of data takes 1/(1-p) tries at the least, of which the share p
 // and what acknowledgments cost are repeats.
 func TestRCPEchoAndCount(t *testing.T) {
-	a, b, c := roomtest.Three(t, node.Config{Seed: 3}, room)
+	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	testenv.Ask(t, b, control.SetLoss{Percent: 20})
 	at := testenv.Ask(t, a, control.RCPEcho{Port: 9000, Options: longSilence})
 	assert.Equal(t, "0.0.0.0:9000", at.Local.String())
 	to := control.RCPCount{Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Writes: 100, Options: longSilence}
 	got := testenv.Ask(t, c, to)
 	assert.Equal(t, 100, got.Writes)
-	assert.GreaterOrEqual(t, got.Bytes, int64(100*leastPiece))
-	assert.LessOrEqual(t, got.Bytes, int64(100*mostPiece))
+	assert.GreaterOrEqual(t, got.Bytes, int64(100*services.LeastPiece))
+	assert.LessOrEqual(t, got.Bytes, int64(100*services.MostPiece))
 	assert.Len(t, got.SHA256, 64)
 	assert.GreaterOrEqual(t, got.Seconds, .2, "100 rests of 2 ms at the least")
 	assert.GreaterOrEqual(t, got.DAT-got.Again, uint64(got.Bytes/256), "packets of 256 bytes")
@@ -71,7 +72,7 @@ func TestRCPRequestsThatFail(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = a.Do(ctx, control.RCPCount{
-		Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Writes: maxCounted, Options: longSilence,
+		Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Writes: services.MaxCounted, Options: longSilence,
 	})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	testenv.Ask(t, b, control.RCPClose{Port: 9000})

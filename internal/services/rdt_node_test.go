@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"bytes"
@@ -22,15 +22,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/reload"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
 // timeless starts two nodes with a clock of their own, joined in memory, and returns the clock and
 // how to wait for what only time brings about.
 func timeless(t *testing.T) (
-	a, b *roomtest.Host, c *node.Clock, await func(done <-chan error) (time.Duration, error),
+	a, b *operator.Node, c *node.Clock, await func(done <-chan error) (time.Duration, error),
 ) {
 	t.Helper()
 	c = new(node.Clock)
@@ -39,10 +41,10 @@ func timeless(t *testing.T) (
 		return testenv.ParseNode(t, name, fmt.Sprintf("interface if0 10.0.0.%d/24 127.0.0.1:%d\n"+
 			"neighbor 10.0.0.%d at 127.0.0.1:%d via if0", own, own, peer, peer))
 	}
-	a = roomtest.Start(t, node.Config{Clock: c, Devices: map[string]link.Device{"if0": x}},
-		file("A", 1, 2), room)
-	b = roomtest.Start(t, node.Config{Clock: c, Devices: map[string]link.Device{"if0": y}},
-		file("B", 2, 1), room)
+	a = operatortest.Start(t, node.Config{Clock: c, Devices: map[string]link.Device{"if0": x}},
+		file("A", 1, 2))
+	b = operatortest.Start(t, node.Config{Clock: c, Devices: map[string]link.Device{"if0": y}},
+		file("B", 2, 1))
 	return a, b, c, func(done <-chan error) (time.Duration, error) {
 		began := c.Now()
 		for {
@@ -64,7 +66,7 @@ func TestRDTSilence(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := ListRDT(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), RDTFetch{})
+		_, err := services.ListRDT(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), services.RDTFetch{})
 		done <- err
 	}()
 	took, err := await(done)
@@ -74,15 +76,15 @@ func TestRDTSilence(t *testing.T) {
 	assert.GreaterOrEqual(t, took, 10*time.Second)
 
 	var ended []rdt.Flow
-	s, err := ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{}, []rdt.Object{
-		NewObject("a", make([]byte, 100)), NewObject("b", make([]byte, 5_000_000)),
+	s, err := services.ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{}, []rdt.Object{
+		services.NewObject("a", make([]byte, 100)), services.NewObject("b", make([]byte, 5_000_000)),
 	}, func(f rdt.Flow) { ended = append(ended, f) })
 	require.NoError(t, err)
 	testenv.Ask(t, b, control.Impair{Iface: "if0", Way: control.WayBoth, Words: "delay 5ms"})
-	var got []*RDTResult
+	var got []*services.RDTResult
 	go func() {
-		_, err := FetchRDT(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), RDTFetch{
-			Each: func(r *RDTResult) error { got = append(got, r); return nil },
+		_, err := services.FetchRDT(context.Background(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), services.RDTFetch{
+			Each: func(r *services.RDTResult) error { got = append(got, r); return nil },
 		})
 		done <- err
 	}()
@@ -115,11 +117,11 @@ func TestRDTSilence(t *testing.T) {
 
 // Garbage, and packets that are sound but lie, end no flow but in an error, and never the node.
 func TestRDTGarbage(t *testing.T) {
-	a, b := roomtest.Two(t, node.Config{}, room)
+	a, b := operatortest.Two(t, node.Config{})
 	data := make([]byte, 50_000)
 	_, _ = rand.Read(data)
-	server, err := ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{},
-		[]rdt.Object{NewObject("a", data)}, nil)
+	server, err := services.ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:9000"), rdt.Config{},
+		[]rdt.Object{services.NewObject("a", data)}, nil)
 	require.NoError(t, err)
 	defer server.Close()
 	c, err := b.DialUDP(netip.MustParseAddrPort("10.0.0.1:9000"))
@@ -132,9 +134,9 @@ func TestRDTGarbage(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var got []byte
-	_, err = FetchRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), RDTFetch{
+	_, err = services.FetchRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), services.RDTFetch{
 		Config: rdt.Config{Patience: 20 * time.Second}, // the machine may be busy
-		Each:   func(r *RDTResult) error { got = r.Data; return r.Err },
+		Each:   func(r *services.RDTResult) error { got = r.Data; return r.Err },
 	})
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(data, got))
@@ -159,23 +161,23 @@ func TestRDTGarbage(t *testing.T) {
 			}
 		}
 	}()
-	_, err = ListRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), RDTFetch{})
+	_, err = services.ListRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:7"), services.RDTFetch{})
 	require.ErrorIs(t, err, rdt.ErrMalformed)
 	require.NoError(t, l.Close())
 }
 
 // More objects than one flow carries come in several, and an error of who takes them ends it.
 func TestRDTManyObjects(t *testing.T) {
-	a, b := roomtest.Two(t, node.Config{}, room)
+	a, b := operatortest.Two(t, node.Config{})
 	var objects []rdt.Object
 	for i := range 600 {
-		objects = append(objects, NewObject(strings.Repeat("x", i+1), make([]byte, i)))
+		objects = append(objects, services.NewObject(strings.Repeat("x", i+1), make([]byte, i)))
 	}
 	on := netip.MustParseAddrPort("10.0.0.1:9000")
-	s, err := ServeRDT(a.Node, on, rdt.Config{Selective: true}, objects, nil)
+	s, err := services.ServeRDT(a.Node, on, rdt.Config{Selective: true}, objects, nil)
 	require.NoError(t, err)
 	n := 0
-	got, err := FetchRDT(t.Context(), b.Node, on, RDTFetch{Each: func(r *RDTResult) error {
+	got, err := services.FetchRDT(t.Context(), b.Node, on, services.RDTFetch{Each: func(r *services.RDTResult) error {
 		require.NoError(t, r.Err)
 		require.Len(t, r.Data, int(r.Size))
 		n++
@@ -190,24 +192,24 @@ func TestRDTManyObjects(t *testing.T) {
 	}
 	assert.Equal(t, map[int]int{0: 1, 256: 2, 88: 1}, flows)
 	enough := errors.New("enough")
-	_, err = FetchRDT(t.Context(), b.Node, on, RDTFetch{Each: func(*RDTResult) error { return enough }})
+	_, err = services.FetchRDT(t.Context(), b.Node, on, services.RDTFetch{Each: func(*services.RDTResult) error { return enough }})
 	require.ErrorIs(t, err, enough)
 }
 
 // Flows that have everything linger, and give way to new ones when there are too many: a folder of
 // 65,535 files comes in 256 of them.
 func TestRDTManyFlows(t *testing.T) {
-	a, b := roomtest.Two(t, node.Config{}, room)
+	a, b := operatortest.Two(t, node.Config{})
 	on := netip.MustParseAddrPort("10.0.0.1:9000")
-	object := NewObject("a", []byte("x"))
-	s, err := ServeRDT(a.Node, on, rdt.Config{}, []rdt.Object{object}, nil)
+	object := services.NewObject("a", []byte("x"))
+	s, err := services.ServeRDT(a.Node, on, rdt.Config{}, []rdt.Object{object}, nil)
 	require.NoError(t, err)
 	defer s.Close()
 	list := &rdt.Listing{
-		Payload: 1325, Window: DefaultWindow, Entries: []rdt.Entry{object.Entry},
+		Payload: 1325, Window: services.DefaultWindow, Entries: []rdt.Entry{object.Entry},
 	}
 	for i := range 300 {
-		got, err := FetchRDT(t.Context(), b.Node, on, RDTFetch{Known: list})
+		got, err := services.FetchRDT(t.Context(), b.Node, on, services.RDTFetch{Known: list})
 		require.NoError(t, err, i)
 		require.NoError(t, got.Objects[0].Err, i)
 	}
@@ -223,20 +225,20 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 		LNX:    testenv.ParseNode(t, "A", text),
 		Reread: func() (*lnx.Config, error) { return lnx.Parse("A.lnx", []byte(text)) },
 	}
-	a := roomtest.Start(t, cfg, cfg.LNX, room)
-	b := roomtest.Start(t, node.Config{}, testenv.ParseNode(t, "B",
-		fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])), room)
-	object := []rdt.Object{NewObject("a", make([]byte, 1000))}
-	goes, err := ServeRDT(a.Node, netip.MustParseAddrPort("10.1.0.1:91"), rdt.Config{}, object, nil)
+	a := operatortest.Start(t, cfg, cfg.LNX)
+	b := operatortest.Start(t, node.Config{}, testenv.ParseNode(t, "B",
+		fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])))
+	object := []rdt.Object{services.NewObject("a", make([]byte, 1000))}
+	goes, err := services.ServeRDT(a.Node, netip.MustParseAddrPort("10.1.0.1:91"), rdt.Config{}, object, nil)
 	require.NoError(t, err)
-	stays, err := ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:92"), rdt.Config{}, object, nil)
+	stays, err := services.ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:92"), rdt.Config{}, object, nil)
 	require.NoError(t, err)
 	silent, err := b.ListenPacket(netip.MustParseAddrPort("10.1.0.2:7"))
 	require.NoError(t, err)
 	fetched := make(chan error, 1)
 	go func() {
-		_, err := ListRDT(context.Background(), a.Node, netip.MustParseAddrPort("10.1.0.2:7"),
-			RDTFetch{Config: rdt.Config{Patience: time.Minute}})
+		_, err := services.ListRDT(context.Background(), a.Node, netip.MustParseAddrPort("10.1.0.2:7"),
+			services.RDTFetch{Config: rdt.Config{Patience: time.Minute}})
 		fetched <- err
 	}()
 	_, asks, err := silent.ReadFromAddrPort(make([]byte, 2000))
@@ -250,7 +252,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	}, ended.Ended)
 	require.ErrorIs(t, goes.Close(), net.ErrClosed)
 	require.ErrorIs(t, <-fetched, syscall.EADDRNOTAVAIL)
-	entries, err := ListRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:92"), RDTFetch{})
+	entries, err := services.ListRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:92"), services.RDTFetch{})
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
 	require.NoError(t, stays.Close())

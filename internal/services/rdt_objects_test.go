@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"context"
@@ -20,8 +20,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/rdt"
+	"github.com/tidepool-net/tidepool/internal/services"
 )
 
 // bears is the silence that a flow of a test bears on a machine that is busy.
@@ -57,7 +59,7 @@ func requireFiles(t *testing.T, dir string, files map[string]string) {
 // Over a router whose links lose, double, damage and reorder packets each object arrives as
 // it was, whatever the options, and what it took is told at both ends.
 func TestRDTOverABadRouter(t *testing.T) {
-	a, b, c := roomtest.Three(t, node.Config{Seed: 3}, room)
+	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	dir, files := tree(t, map[string]int{
 		"large": 300_000, "small": 5000, "empty": 0, "sub/folder/deep": 40_000,
 	})
@@ -117,7 +119,7 @@ func TestRDTOverABadRouter(t *testing.T) {
 // Two clients at once have one server, who tells of each, and knows them until they are
 // forgotten. What is closed is refused at once.
 func TestRDTTwoClients(t *testing.T) {
-	a, b, c := roomtest.Three(t, node.Config{Seed: 3}, room)
+	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	dir, files := tree(t, map[string]int{"one": 200_000, "two": 100_000})
 	messages := make(chan string, 16)
 	defer a.Watch(func(e control.Event) {
@@ -130,7 +132,7 @@ func TestRDTTwoClients(t *testing.T) {
 	}})
 	into := [2]string{t.TempDir(), t.TempDir()}
 	done := make(chan error, 2)
-	for i, n := range []*roomtest.Host{b, c} {
+	for i, n := range []*operator.Node{b, c} {
 		go func() {
 			_, err := n.Do(context.Background(), control.RDTFetch{
 				Addr: netip.MustParseAddr("10.0.0.1"), Port: 9000, Dir: into[i], Options: bears,
@@ -165,7 +167,7 @@ func TestRDTTwoClients(t *testing.T) {
 
 // A fetch takes what it is told to, over files that are there, and into folders alone.
 func TestRDTNamesAndFiles(t *testing.T) {
-	a, b := roomtest.Two(t, node.Config{}, room)
+	a, b := operatortest.Two(t, node.Config{})
 	dir, files := tree(t, map[string]int{"a": 1000, "b": 2000, "sub/c": 3000})
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	testenv.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
@@ -207,7 +209,7 @@ func TestRDTNamesAndFiles(t *testing.T) {
 // A folder that is not there is made, and told; one of which nothing came is not left behind, and
 // neither a file nor a folder in one that is not there is made into one.
 func TestRDTMakesTheFolder(t *testing.T) {
-	a, b := roomtest.Two(t, node.Config{}, room)
+	a, b := operatortest.Two(t, node.Config{})
 	dir, files := tree(t, map[string]int{"a": 1000, "sub/b": 10})
 	testenv.Ask(t, a, control.RDTServe{Port: 9000, Paths: []string{dir}})
 	room := t.TempDir()
@@ -248,13 +250,13 @@ func TestRDTStoresPartsOfNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.part"), []byte("mine"), 0o600))
 	want := map[string]string{"a.part": "1", "a": "2", "b": "3"}
 	for _, name := range []string{"a.part", "a", "b"} {
-		require.NoError(t, store(root, name, []byte(want[name]), false))
+		require.NoError(t, services.Store(root, name, []byte(want[name]), false))
 	}
-	require.ErrorIs(t, store(root, "b", []byte("4"), false), fs.ErrExist)
+	require.ErrorIs(t, services.Store(root, "b", []byte("4"), false), fs.ErrExist)
 	want["b.part"] = "mine"
 	requireFiles(t, dir, want)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
-	require.Error(t, store(root, "d", nil, true))
+	require.Error(t, services.Store(root, "d", nil, true))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, left, len(want)+1)
@@ -269,19 +271,19 @@ func TestRDTStoresInTheFolderAlone(t *testing.T) {
 	require.NoError(t, err)
 	defer root.Close()
 	for _, name := range []string{"../up", "/abs", "a/../../up"} {
-		require.Error(t, store(root, name, []byte("x"), true), name)
+		require.Error(t, services.Store(root, name, []byte("x"), true), name)
 	}
 	left, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	assert.Len(t, left, 1)
-	a, _ := roomtest.Two(t, node.Config{}, room)
-	_, err = ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:0"), rdt.Config{},
-		[]rdt.Object{NewObject("../up", nil)}, nil)
+	a, _ := operatortest.Two(t, node.Config{})
+	_, err = services.ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:0"), rdt.Config{},
+		[]rdt.Object{services.NewObject("../up", nil)}, nil)
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
 func TestRDTRequestsThatFail(t *testing.T) {
-	a, b := roomtest.Two(t, node.Config{}, room)
+	a, b := operatortest.Two(t, node.Config{})
 	dir, _ := tree(t, map[string]int{"a": 10})
 	same := filepath.Join(dir, "a")
 	to := netip.MustParseAddr("10.0.0.2")

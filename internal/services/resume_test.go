@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // moved is what became of a file at both ends.
@@ -26,7 +26,7 @@ type moved struct {
 }
 
 // moveFile has b receive, and then a send.
-func moveFile(t *testing.T, a, b *roomtest.Host, send control.SendFile, recv control.RecvFile) (m moved) {
+func moveFile(t *testing.T, a, b *operator.Node, send control.SendFile, recv control.RecvFile) (m moved) {
 	t.Helper()
 	listening, done := make(chan struct{}), make(chan struct{})
 	first := true

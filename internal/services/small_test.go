@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
 // RFC 862: what comes goes back, by TCP and by UDP.
@@ -28,7 +28,7 @@ func TestEcho(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		var replies []control.EchoReply
 		result := testenv.Ask(t, a, control.Echo{
-			Addr: roomtest.TheHost, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
+			Addr: operatortest.Second, UDP: udp, Count: 5, Size: 5000, Interval: time.Millisecond, Timeout: time.Minute,
 			Each: func(r control.EchoReply) { replies = append(replies, r) },
 		})
 		assert.Equal(t, 5, result.Received)
@@ -43,20 +43,20 @@ func TestEcho(t *testing.T) {
 	// An end of its own is an answer, too.
 	ctx, cancel := context.WithCancel(t.Context())
 	result, err := control.Ask(ctx, a, control.Echo{
-		Addr: roomtest.TheHost, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
+		Addr: operatortest.Second, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 1, result.Received)
 
 	testenv.Ask(t, b, control.Close{SID: sock.SID})
-	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Count: 1})
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 	require.Eventually(t, func() bool { // the port of UDP goes with it
 		c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
-	b.NoSockets(t)
-	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Size: 3})
+	operatortest.NoSockets(t, b)
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Size: 3})
 	assert.ErrorIs(t, err, control.ErrUsage)
 	_, err = control.Ask(t.Context(), b, control.ServeSmall{Service: "daytime"})
 	assert.ErrorIs(t, err, control.ErrUsage)
@@ -82,7 +82,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 	}()
 	var problems []string
 	result := testenv.Ask(t, a, control.Echo{
-		Addr: roomtest.TheHost, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
+		Addr: operatortest.Second, UDP: true, Count: 2, Interval: time.Millisecond, Timeout: 50 * time.Millisecond,
 		Each: func(r control.EchoReply) { problems = append(problems, r.Problem) },
 	})
 	assert.Equal(t, 2, result.Sent)
@@ -90,16 +90,16 @@ func TestEchoesThatAreNone(t *testing.T) {
 	require.Len(t, problems, 2)
 	assert.Equal(t, "no answer", problems[1])
 	require.NoError(t, c.Close())
-	result = testenv.Ask(t, a, control.Echo{Addr: roomtest.TheHost, UDP: true, Count: 1})
+	result = testenv.Ask(t, a, control.Echo{Addr: operatortest.Second, UDP: true, Count: 1})
 	assert.Zero(t, result.Received)
 
 	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
 	require.NoError(t, err)
-	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Count: 1, Timeout: 50 * time.Millisecond})
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Count: 1, Timeout: 50 * time.Millisecond})
 	require.ErrorIs(t, err, control.ErrTimeout)
 	require.ErrorContains(t, err, "no answer for 50ms")
 	require.NoError(t, l.Close())
-	_, err = control.Ask(t.Context(), a, control.Echo{Addr: roomtest.TheHost, Count: 1})
+	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Count: 1})
 	require.EqualError(t, err, "echo 10.0.0.2:7: connection refused")
 }
 
@@ -150,7 +150,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	_, err = u.Read(make([]byte, 2000))
 	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, u.Close())
-	a.NoSockets(t)
+	operatortest.NoSockets(t, a)
 }
 
 // RFC 9110 §14.1.2: ranges, and a file that goes on where it was cut off.

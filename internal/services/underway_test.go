@@ -1,4 +1,4 @@
-package services
+package services_test
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/operator/roomtest"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // waiting begins a recvfile of b and returns when its listener stands, with its number.
-func waiting(t *testing.T, b *roomtest.Host, path string, port uint16) (id int, ended <-chan error) {
+func waiting(t *testing.T, b *operator.Node, path string, port uint16) (id int, ended <-chan error) {
 	t.Helper()
 	stands, over := make(chan int, 1), make(chan error, 1)
 	go func() {

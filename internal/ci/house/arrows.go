@@ -103,8 +103,7 @@ var rooms = []room{
 	// Commands for this tree, and helpers of tests.
 	{"internal/ci/*", driver, "", ""},
 	{"internal/ci/testenv", driver, "control lnx", ""},
-	{"internal/operator/operatortest", driver, "ci/testenv lnx node operator", ""},
-	{"internal/operator/roomtest", driver, "ci/testenv control lnx node requests", ""},
+	{"internal/operator/operatortest", driver, "ci/testenv control lnx node operator", ""},
 	{"test", driver, "", ""},
 	{"test/internal/*", driver, "ci/testenv control", ""},
 

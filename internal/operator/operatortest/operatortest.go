@@ -1,14 +1,16 @@
-// Package operatortest has whole nodes that run, for the tests of packages beneath operator's and
-// of those that ask a node through it.
+// Package operatortest starts whole nodes for the tests of the packages below package operator and
+// of the packages that send a node requests.
 package operatortest
 
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -25,17 +27,33 @@ func Start(tb testing.TB, cfg node.Config, file *lnx.Config) *operator.Node {
 }
 
 // Two starts 10.0.0.1 and 10.0.0.2.
-func Two(tb testing.TB) (a, b *operator.Node) {
+func Two(tb testing.TB, cfg node.Config) (a, b *operator.Node) {
 	tb.Helper()
 	fa, fb := testenv.TwoNodes(tb)
-	return Start(tb, node.Config{}, fa), Start(tb, node.Config{}, fb)
+	return Start(tb, cfg, fa), Start(tb, cfg, fb)
 }
 
 // Three starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
-func Three(tb testing.TB) (a, b, c *operator.Node) {
+func Three(tb testing.TB, cfg node.Config) (a, b, c *operator.Node) {
 	tb.Helper()
 	fa, fb, fc := testenv.ThreeNodes(tb)
-	return Start(tb, node.Config{}, fa), Start(tb, node.Config{}, fb), Start(tb, node.Config{}, fc)
+	return Start(tb, cfg, fa), Start(tb, cfg, fb), Start(tb, cfg, fc)
+}
+
+// Second is the second of Two.
+var Second = netip.MustParseAddr("10.0.0.2")
+
+// NoSockets waits until a node has only listeners and connections in TIME-WAIT.
+func NoSockets(tb testing.TB, n *operator.Node) {
+	tb.Helper()
+	require.Eventually(tb, func() bool {
+		for _, s := range testenv.Ask(tb, n, control.Sockets{}) {
+			if s.State != "LISTEN" && s.State != "TIME_WAIT" {
+				return false
+			}
+		}
+		return len(testenv.Ask(tb, n, control.RCPSockets{})) == 0
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // Connect has one node take a connection of another's at an address of its own.
