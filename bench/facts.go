@@ -130,7 +130,7 @@ func forwarding(ctx context.Context, s *session) ([]report.Fact, error) {
 		core = append(core, report.Round(1e6/f.CPU))
 		last = f
 	}
-	note := fmt.Sprintf("%.3f µs a packet, %.3f of them not the kernel's; %s",
+	note := fmt.Sprintf("%.3f µs per packet, %.3f of it outside the kernel; %s",
 		last.CPU, last.User, last.Note)
 	return []report.Fact{
 		{
@@ -193,7 +193,7 @@ func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
 			fmt.Sprintf("%.0f B a connection; the client's heap has %.0f B for its end of one",
 				c.Each, c.ClientHeap)),
 		fact("100,000 connections: goroutines of the node", float64(c.Goroutines), "goroutines",
-			"those of the shell and the runtime's own among them"),
+			"including those of the shell and the runtime"),
 	}, nil
 }
 
@@ -239,7 +239,7 @@ func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 		}
 		s.talk("%s: %.1f s, %.1f s of CPU\n", name, took.Seconds(), busy.Seconds())
 		if name == boundless {
-			aside = fmt.Sprintf("; besides, %s, which has no limit: %.1f s", name, took.Seconds())
+			aside = fmt.Sprintf("; %s, which has no limit: %.1f s", name, took.Seconds())
 			continue
 		}
 		work = max(work, busy)

@@ -150,10 +150,10 @@ func TestPoints(t *testing.T) {
 	}
 	for what, want := range map[string]string{
 		"clean, to gVisor tuned":                            "reached",
-		"CPU of the sender, ns a byte":                      "reached",
-		"CPU of the receiver, ns a byte":                    "MISSED",
+		"CPU of the sender, ns per byte":                    "reached",
+		"CPU of the receiver, ns per byte":                  "MISSED",
 		"clean, to the kernel without offloads":             "MISSED a word",
-		"clean: segments sent again, a run":                 "reached",
+		"clean: segments retransmitted, per run":            "reached",
 		"10 % loss each way, the best to the kernel's best": "MISSED",
 		allocated + ", a":                                   "MISSED",
 		"2 % loss each way, bbr to the kernel's":            "not measured",

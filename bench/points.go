@@ -18,8 +18,8 @@ func points(r *report.Report) []report.Check {
 	p.ratio(1, "clean, to the data plane without a protocol", "plane", "plane")
 	p.ratio(1, "clean, to raw trains", "raw", "raw-gso")
 	if row, ok := r.Row("clean", "gvisor-tuned"); ok {
-		p.add(1, "CPU of the sender, ns a byte", row.SendNs, 0.6, true)
-		p.add(1, "CPU of the receiver, ns a byte", row.ReceiveNs, 0.6, true)
+		p.add(1, "CPU of the sender, ns per byte", row.SendNs, 0.6, true)
+		p.add(1, "CPU of the receiver, ns per byte", row.ReceiveNs, 0.6, true)
 	}
 	p.ratio(2, "through a router, to gVisor tuned behind the relay", "router", "gvisor-tuned")
 	p.fact(2, "router, packets of 1400 B a second of one core", 1e6, false)
@@ -38,7 +38,7 @@ func points(r *report.Report) []report.Check {
 		p.add(5, "heap of an idle connection, bytes", row.Ours, 2048, true)
 	}
 	if row, ok := r.Row("idle-used", "gvisor-tuned"); ok {
-		p.add(5, "heap of one that carried 16 KiB, bytes", row.Ours, 2048, true)
+		p.add(5, "heap of a connection that carried 16 KiB, bytes", row.Ours, 2048, true)
 	}
 	p.fact(5, "100,000 connections: those established", 100_000, false)
 	p.fact(5, "100,000 connections: goroutines of the node", 100, true)
@@ -123,6 +123,6 @@ func (p *pointer) clean(name, peer string) {
 	if !ok {
 		return
 	}
-	p.add(4, name+": segments sent again, a run", *row.Retransmits, 0, true)
-	p.add(4, name+": packets dropped in queues of ours, a run", *row.Drops, 0, true)
+	p.add(4, name+": segments retransmitted, per run", *row.Retransmits, 0, true)
+	p.add(4, name+": packets dropped in our queues, per run", *row.Drops, 0, true)
 }

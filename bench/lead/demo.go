@@ -56,7 +56,7 @@ func (p *Program) Demo(ctx context.Context, args ...string) (d Demo, err error) 
 
 // Account is how a transfer went, in a few words.
 func (d *Demo) Account() string {
-	return fmt.Sprintf("RTT %.3g ms, %d sent again, %d RTOs, %d tail and %d window probes",
+	return fmt.Sprintf("RTT %.3g ms, %d retransmitted, %d RTOs, %d tail and %d window probes",
 		d.RTTms, d.Retransmits, d.RTOs, d.TailProbes, d.WindowProbes)
 }
 

@@ -35,7 +35,7 @@ const (
 	// trainPackets is how many packets go to the kernel in one piece, trainsAtOnce in one call.
 	trainPackets = 44
 	trainsAtOnce = 4
-	// overdue is when packets that did not come out are given up.
+	// overdue is when packets that were lost are given up.
 	overdue = 100 * time.Millisecond
 )
 
@@ -207,7 +207,7 @@ func (s *Shell) sumUp(f flow) (r Forwarded, err error) {
 		Packets: forwarded / f.took.Seconds(),
 		CPU:     float64(busy.Microseconds()) / forwarded,
 		User:    float64(user.Microseconds()) / forwarded,
-		Note: fmt.Sprintf("%d of %d did not come out%s",
+		Note: fmt.Sprintf("%d of %d were lost%s",
 			f.sent-f.arrived, f.sent, drops(list)),
 	}, nil
 }

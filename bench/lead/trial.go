@@ -14,8 +14,8 @@ import (
 // Sample is what one run came to. What was not measured is zero.
 type Sample struct {
 	Value      float64 // in the case's unit
-	Sender     float64 // CPU of the sender, ns a byte
-	Receiver   float64 // CPU of the receiver, ns a byte
+	Sender     float64 // CPU of the sender, ns per byte
+	Receiver   float64 // CPU of the receiver, ns per byte
 	Drops      uint64  // in queues of ours
 	Whole      bool    // all that was written has arrived
 	Delivered  float64 // of what a ceiling's sender sent, the share that arrived

@@ -64,7 +64,7 @@ func (s *Sample) aside() (text string) {
 		text += fmt.Sprintf(", %.3f to receive", s.Receiver)
 	}
 	if s.Path.Retransmits > 0 {
-		text += fmt.Sprintf(", %d sent again, %d RTOs", s.Path.Retransmits, s.Path.RTOs)
+		text += fmt.Sprintf(", %d retransmitted, %d RTOs", s.Path.Retransmits, s.Path.RTOs)
 	}
 	return text
 }

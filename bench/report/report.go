@@ -156,9 +156,9 @@ func (r *Row) Aside() string {
 	}{
 		{r.RTOs, "RTOs"},
 		{r.TailProbes, "TLPs"},
-		{r.Retransmits, "sent again"},
+		{r.Retransmits, "retransmitted"},
 		{r.LostRetransmits, "of these lost"},
-		{r.Spurious, "needless"},
+		{r.Spurious, "spurious"},
 		{r.Drops, "dropped by us"},
 	} {
 		if c.count != nil && (*c.count > 0 || r.Bound > 0) {
