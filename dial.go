@@ -72,7 +72,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 
 // DialTCP is DialContext for TCP with an address in its own type.
 func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	n := d.node().inner()
+	n := d.node().inner().Node
 	ctx, cancel := n.Within(ctx, d.Timeout)
 	defer cancel()
 	c, err := n.DialFrom(ctx, d.LocalAddr, to)
@@ -86,7 +86,7 @@ func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) 
 // alone. A later call fails with what ICMP reports about its datagrams, if that
 // will not pass: a port unreachable does, a time exceeded does not, as on Linux.
 func (d *Dialer) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	c, err := d.node().inner().DialUDPFrom(d.LocalAddr, unmap(to))
+	c, err := d.node().inner().Node.DialUDPFrom(d.LocalAddr, unmap(to))
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,7 @@ func (n *Node) Listen(network, address string) (net.Listener, error) {
 // ListenTCP is Listen with an address in its own type; the zero netip.Addr is any
 // address of the node.
 func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
-	l, err := n.inner().Listen(on, 0)
+	l, err := n.inner().Node.Listen(on, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +321,7 @@ func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
 func (c *Clock) Next() (time.Duration, bool) { return c.clock.Next() }
 
 // Vir returns the node's socket calls by number. Every call returns the same table.
-func (n *Node) Vir() *Vir { return &Vir{n.inner().Vir()} }
+func (n *Node) Vir() *Vir { return &Vir{n.inner().Node.Vir()} }
 
 // AddRoute adds a static route while the node runs. A prefix with host bits, or a
 // neighbor that is on no interface's network, is EINVAL or ENETUNREACH of package

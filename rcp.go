@@ -43,7 +43,7 @@ func (r RCP) config() node.RCPConfig {
 // DialRCP is DialContext for RCP with an address in its own type. The connection has a UDP
 // port of its own. A dial takes at most RCP.Timeout.
 func (d *Dialer) DialRCP(ctx context.Context, to netip.AddrPort) (*RCPConn, error) {
-	n := d.node().inner()
+	n := d.node().inner().Node
 	ctx, cancel := n.Within(ctx, d.Timeout)
 	defer cancel()
 	c, err := n.DialRCP(ctx, d.LocalAddr, unmap(to), d.RCP.config())
@@ -67,7 +67,7 @@ func (n *Node) ListenRCP(on netip.AddrPort, how RCP) (*RCPListener, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
 	}
-	l, err := n.inner().ListenRCP(unmap(on), 0, how.config())
+	l, err := n.inner().Node.ListenRCP(unmap(on), 0, how.config())
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func twoNodes(t *testing.T) (a, b *operator.Node) {
 func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 	t.Helper()
 	ended := make(chan control.PerfEnded, 10)
-	stop := n.Watch(func(e control.Event) {
+	stop := n.Node.Watch(func(e control.Event) {
 		if p, ok := e.(control.PerfEnded); ok {
 			ended <- p
 		}
@@ -187,7 +187,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.ErrorContains(t, err, "unable to start listener on port 5201")
 	// Somebody has the port of UDP, which a test by UDP needs.
-	c, err := b.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
+	c, err := b.Node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a, control.Perf{
 		Addr: operatortest.Second, Proto: control.PerfUDP, Bytes: 1000,
@@ -209,7 +209,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 // dial is a foreign client's control connection.
 func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 	t.Helper()
-	c, err := n.Dial(t.Context(), netip.AddrPortFrom(operatortest.Second, control.PerfPort))
+	c, err := n.Node.Dial(t.Context(), netip.AddrPortFrom(operatortest.Second, control.PerfPort))
 	require.NoError(t, err)
 	return iperf.NewWire(c)
 }
@@ -283,7 +283,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 func TestAServerThatTalksInATest(t *testing.T) {
 	for _, says := range []iperf.State{0, iperf.TestEnd} {
 		a, b := twoNodes(t)
-		l, err := b.Listen(netip.AddrPortFrom(operatortest.Second, control.PerfPort), 0)
+		l, err := b.Node.Listen(netip.AddrPortFrom(operatortest.Second, control.PerfPort), 0)
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		go func() { served <- talkInATest(l, says) }()
@@ -340,7 +340,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	said := make(chan string, 10)
-	defer b.Watch(func(e control.Event) {
+	defer b.Node.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
 			said <- m.Text
 		}

@@ -26,7 +26,7 @@ import (
 // Node is a node with all that it can be asked for. It is a control.Operator.
 type Node struct {
 	control.Handlers
-	*node.Node
+	Node     *node.Node
 	Requests *requests.Host
 	Doors    *portforward.Set
 	record   *observe.Host
@@ -80,7 +80,7 @@ func (n *Node) start(cfg *node.Config, begin func() error) error {
 	if cfg.Drop == nil {
 		return nil
 	}
-	return n.OpenProbe()
+	return n.Node.OpenProbe()
 }
 
 // reload reads the node's file again.
@@ -124,16 +124,19 @@ func Closed() *Node {
 // captures have seen is written.
 func (n *Node) Close() error {
 	n.Doors.Close()
-	n.Stop()
+	n.Node.Stop()
 	err := errors.Join(n.record.Finish(), n.Node.Close())
 	n.Doors.Wait()
 	return err
 }
 
+// Watch implements control.Operator.
+func (n *Node) Watch(f func(control.Event)) (stop func()) { return n.Node.Watch(f) }
+
 // about is what the node says of itself.
 func (n *Node) about(context.Context, control.About) (a control.Node, err error) {
-	err = n.Ask(func(*stack.Stack, clock.Time) error {
-		f := n.File()
+	err = n.Node.Ask(func(*stack.Stack, clock.Time) error {
+		f := n.Node.File()
 		a = control.Node{
 			Name: f.Name, OldGrammar: f.Grammar != 0, Forwarding: f.Forwarding,
 			Capturing: n.record.File(),

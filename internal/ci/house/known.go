@@ -14,7 +14,6 @@ var known = map[string]int{
 	"fields of control.Sample":          30,
 	"fields of control.TracedSegment":   32,
 	"fields of node.Node":               56,
-	"fields of operator.Node":           63,
 	"fields of tcp.Config":              45,
 	"fields of tcp.Host":                31,
 	"fields of test/internal/peer.Host": 27,
@@ -23,7 +22,6 @@ var known = map[string]int{
 	"files with methods of tcp.Host":    14,
 	"methods of portforward.virtualEnd": 62,
 	"methods of node.Node":              165,
-	"methods of operator.Node":          169,
 	"methods of tcp.Conn":               162,
 	"methods of tcp.Host":               67,
 }
