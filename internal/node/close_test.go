@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
@@ -46,5 +47,8 @@ func TestAClosedListenerIsForgotten(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 	}
-	require.NoError(t, a.call(func(clock.Time) { assert.Empty(t, a.listeners) }))
+	require.NoError(t, a.Call(func(*stack.Stack, clock.Time) error {
+		assert.Empty(t, a.listeners)
+		return nil
+	}))
 }

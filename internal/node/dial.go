@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -44,17 +44,17 @@ func (n *Node) dial(
 		return fail(context.Cause(ctx)) // before anybody hears of us
 	}
 	var c *Conn
-	var err error
-	callErr := n.call(func(now clock.Time) {
-		var tc *tcp.Conn
-		if tc, err = n.stack.DialTCP(now, from, to); err == nil {
+	err := n.Call(func(s *stack.Stack, now clock.Time) error {
+		tc, err := s.DialTCP(now, from, to)
+		if err == nil {
 			prepare(tc)
 			c = newConn(n, tc)
 			n.adopt(c, nil)
 		}
+		return err
 	})
-	if err = cmp.Or(callErr, NetError(err)); err != nil {
-		return fail(err)
+	if err != nil {
+		return fail(NetError(err))
 	}
 	if err := c.awaitAnswer(ctx, c.Abort); err != nil {
 		return fail(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // ends is what a socket for packets has of a net.PacketConn, whatever its packets are: two
@@ -79,7 +80,7 @@ func (e *ends) Close() error {
 		return e.refused("close", net.ErrClosed)
 	}
 	e.end()
-	_ = e.node.call(func(clock.Time) { e.release() }) // closed: it is done
+	_ = e.node.Call(func(*stack.Stack, clock.Time) error { e.release(); return nil })
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (l *Listener) endHere(now clock.Time) {
 	}
 	close(l.done)
 	l.by.stop()
-	l.strike(now)
+	_ = l.strike(l.node.stack, now) // never fails
 }
 
 // BoundTo implements PortOwner.

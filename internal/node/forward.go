@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -36,30 +36,29 @@ type Caught struct {
 // listener takes, whatever address and port it is for. What f does not decide is
 // forgotten when it returns. Nil ends it.
 func (n *Node) Forward(f func(*Caught)) error {
-	return n.call(func(clock.Time) {
+	return n.Call(func(s *stack.Stack, _ clock.Time) error {
 		n.forwarder = f
 		limit := 0
 		if f != nil {
 			limit = maxCaught
 		}
-		n.stack.Catch(limit)
+		s.Catch(limit)
+		return nil
 	})
 }
 
 // ForwardAll is Forward and ForwardUDP at once, unless either has somebody already, which is
 // control.ErrPortInUse.
 func (n *Node) ForwardAll(f func(*Caught), g func(*CaughtUDP)) error {
-	var err error
-	callErr := n.call(func(clock.Time) {
+	return n.Call(func(s *stack.Stack, _ clock.Time) error {
 		if n.forwarder != nil || n.udpForwarder != nil {
-			err = fmt.Errorf("%w: something takes every port already", control.ErrPortInUse)
-			return
+			return fmt.Errorf("%w: something takes every port already", control.ErrPortInUse)
 		}
 		n.forwarder, n.udpForwarder = f, g
-		n.stack.Catch(maxCaught)
-		n.stack.CatchUDP(maxCaught)
+		s.Catch(maxCaught)
+		s.CatchUDP(maxCaught)
+		return nil
 	})
-	return cmp.Or(callErr, err)
 }
 
 // tellCaught starts the forwarder on what was caught. The loop's.
@@ -100,17 +99,17 @@ func (c *Caught) Accept() (*Conn, error) {
 		return nil, c.opError(net.ErrClosed)
 	}
 	var conn *Conn
-	err := c.node.call(func(now clock.Time) {
-		if tc, ok := c.node.stack.TCP().Admit(now, c.tuple); ok {
-			conn = newConn(c.node, tc)
-			c.node.adopt(conn, nil)
+	err := c.node.Call(func(s *stack.Stack, now clock.Time) error {
+		tc, ok := s.TCP().Admit(now, c.tuple)
+		if !ok {
+			return syscall.ECONNABORTED
 		}
+		conn = newConn(c.node, tc)
+		c.node.adopt(conn, nil)
+		return nil
 	})
 	if err != nil {
 		return nil, c.opError(err)
-	}
-	if conn == nil {
-		return nil, c.opError(syscall.ECONNABORTED)
 	}
 	if err := conn.awaitAnswer(context.Background(), conn.Abort); err != nil {
 		return nil, c.opError(err)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -21,13 +22,14 @@ type CaughtUDP struct {
 // socket takes, whatever address and port it is for. What f does not decide is
 // forgotten when it returns. Nil ends it.
 func (n *Node) ForwardUDP(f func(*CaughtUDP)) error {
-	return n.call(func(clock.Time) {
+	return n.Call(func(s *stack.Stack, _ clock.Time) error {
 		n.udpForwarder = f
 		limit := 0
 		if f != nil {
 			limit = maxCaught
 		}
-		n.stack.CatchUDP(limit)
+		s.CatchUDP(limit)
+		return nil
 	})
 }
 

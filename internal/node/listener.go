@@ -79,7 +79,7 @@ func (l *Listener) Close() error {
 	}
 	close(l.done)
 	l.by.stop()
-	err := l.node.call(l.strike)
+	err := l.node.Call(l.strike)
 	for {
 		c, ok := l.backlog.Shift()
 		if !ok {
@@ -90,10 +90,11 @@ func (l *Listener) Close() error {
 }
 
 // strike ends the listener for the stack. The loop's.
-func (l *Listener) strike(now clock.Time) {
+func (l *Listener) strike(s *stack.Stack, now clock.Time) error {
 	l.tl.Close(now)
-	l.node.stack.Sockets().Remove(l.sid)
+	s.Sockets().Remove(l.sid)
 	delete(l.node.listeners, l.tl)
+	return nil
 }
 
 // Addr returns a *net.TCPAddr of the virtual network.

@@ -13,6 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -105,12 +106,13 @@ func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 		}
 	}
 	established := func() (n int) {
-		require.NoError(t, s.node.call(func(_ clock.Time) {
-			for c := range s.node.stack.TCP().Conns() {
+		require.NoError(t, s.node.Call(func(s *stack.Stack, _ clock.Time) error {
+			for c := range s.TCP().Conns() {
 				if c.State() == tcp.StateEstablished {
 					n++
 				}
 			}
+			return nil
 		}))
 		return n
 	}

@@ -9,7 +9,6 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -232,10 +231,21 @@ func (n *Node) closeDevices() {
 // Call has the loop run f between two packets, and returns what f returned; net.ErrClosed if the
 // node is closed.
 func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
-	if closed := n.call(func(now clock.Time) { err = f(n.stack, now) }); closed != nil {
-		return closed
+	done := make(chan struct{})
+	if !n.Post(func(now clock.Time) { err = f(n.stack, now); close(done) }) {
+		return net.ErrClosed
 	}
-	return err
+	select {
+	case <-done:
+		return err
+	case <-n.stopped:
+		select {
+		case <-done:
+			return err
+		default:
+			return net.ErrClosed
+		}
+	}
 }
 
 // Ask is Call for operators: the errors are package control's.
@@ -258,25 +268,6 @@ func (n *Node) Post(f func(now clock.Time)) bool {
 	n.requests.Append(f)
 	n.waiter.Ring()
 	return true
-}
-
-// call has the loop run f and waits until it has.
-func (n *Node) call(f func(now clock.Time)) error {
-	done := make(chan struct{})
-	if !n.Post(func(now clock.Time) { f(now); close(done) }) {
-		return net.ErrClosed
-	}
-	select {
-	case <-done:
-		return nil
-	case <-n.stopped:
-		select {
-		case <-done:
-			return nil
-		default:
-			return net.ErrClosed
-		}
-	}
 }
 
 // Listen takes connections on a port of any of the node's addresses, or of the
@@ -307,20 +298,21 @@ func (n *Node) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error)
 	l.node, l.sid, l.backlog = n, -1, lane.NewBoundDeque[*Conn](uint(backlog))
 	l.ready, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.by.init()
-	var err error
-	callErr := n.call(func(clock.Time) {
-		if l.tl, err = n.stack.ListenTCP(on, backlog); err == nil {
-			l.addr = l.tl.Local()
-			_ = l.tl.SetSockopts(l.options) // they are valid
-			l.tl.CountAhead(func() int { return int(l.backlog.Size()) })
-			if l.screen != nil {
-				l.tl.Defer()
-			}
-			l.sid = n.stack.Sockets().AddListener(l.tl)
-			n.listeners[l.tl] = l
+	err := NetError(n.Call(func(s *stack.Stack, _ clock.Time) (err error) {
+		if l.tl, err = s.ListenTCP(on, backlog); err != nil {
+			return err
 		}
-	})
-	if err = cmp.Or(callErr, NetError(err)); err != nil {
+		l.addr = l.tl.Local()
+		_ = l.tl.SetSockopts(l.options) // they are valid
+		l.tl.CountAhead(func() int { return int(l.backlog.Size()) })
+		if l.screen != nil {
+			l.tl.Defer()
+		}
+		l.sid = s.Sockets().AddListener(l.tl)
+		n.listeners[l.tl] = l
+		return nil
+	}))
+	if err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(on), Err: err,
 		}

@@ -60,7 +60,7 @@ func (n *Node) unobserve(o *observe.Observer) {
 
 // LetGo is for an observer that wants to be shown nothing more.
 func (n *Node) LetGo(o *observe.Observer) {
-	_ = n.call(func(clock.Time) { n.unobserve(o) }) // a node that is closed shows nothing
+	_ = n.Call(func(*stack.Stack, clock.Time) error { n.unobserve(o); return nil })
 }
 
 // Stopped is closed when the loop has ended, which then shows nothing to anybody.

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -72,18 +71,18 @@ func (n *Node) DialUDPFrom(from, to netip.AddrPort) (*PacketConn, error) {
 func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, error) {
 	c := &PacketConn{}
 	c.init(n, c.refuse, func() { n.releasePacketConn(c) })
-	var err error
-	callErr := n.call(func(clock.Time) {
+	err := n.Call(func(s *stack.Stack, _ clock.Time) (err error) {
 		if c.us, err = open(); err != nil {
-			return
+			return err
 		}
 		c.us.Owner = c
 		c.local, c.peer, c.rx = c.us.Local(), c.us.Remote(), c.us.Rx()
-		c.sid = n.stack.Sockets().AddUDP(c.us)
+		c.sid = s.Sockets().AddUDP(c.us)
 		n.packetConns[c] = struct{}{}
+		return nil
 	})
-	if err = cmp.Or(callErr, NetError(err)); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, NetError(err)
 	}
 	return c, nil
 }
@@ -187,23 +186,22 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 		if err := c.takeFailure(); err != nil {
 			return 0, c.opError("write", to, err)
 		}
-		var err error
 		var room chan struct{}
-		callErr := c.node.call(func(now clock.Time) {
+		err := c.node.Call(func(s *stack.Stack, now clock.Time) error {
 			if c.closed.Load() {
-				err = net.ErrClosed
-				return
+				return net.ErrClosed
 			}
-			err = c.node.stack.Datagrams().Send(now, c.us, to, p)
+			err := s.Datagrams().Send(now, c.us, to, p)
 			if errors.Is(err, stack.ErrQueueFull) {
 				room = c.node.awaitRoom()
 			}
+			return err
 		})
-		if err = cmp.Or(callErr, NetError(err)); err == nil {
+		if err == nil {
 			return len(p), nil
 		}
 		if room == nil {
-			return 0, c.opError("write", to, err)
+			return 0, c.opError("write", to, NetError(err))
 		}
 		c.awaitRoom(room)
 	}
@@ -220,24 +218,23 @@ func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, e
 			return n, c.opError("write", to, err)
 		}
 		var room chan struct{}
-		callErr := c.node.call(func(now clock.Time) {
-			sockets := c.node.stack.Datagrams()
+		err := c.node.Call(func(s *stack.Stack, now clock.Time) (err error) {
 			for n < len(datagrams) && err == nil {
 				if c.closed.Load() {
 					err = net.ErrClosed
-				} else if err = sockets.Send(now, c.us, to, datagrams[n]); err == nil {
+				} else if err = s.Datagrams().Send(now, c.us, to, datagrams[n]); err == nil {
 					n++
 				}
 			}
 			if errors.Is(err, stack.ErrQueueFull) {
 				room = c.node.awaitRoom()
 			}
+			return err
 		})
 		if room != nil {
-			err = nil
 			c.awaitRoom(room)
-		} else if err = cmp.Or(callErr, NetError(err)); err != nil {
-			return n, c.opError("write", to, err)
+		} else if err != nil {
+			return n, c.opError("write", to, NetError(err))
 		}
 	}
 	return n, nil

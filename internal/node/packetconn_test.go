@@ -17,6 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -220,6 +221,9 @@ func TestPacketConnIsForManyGoroutines(t *testing.T) {
 	wg.Wait()
 	dropped := uint64(each*senders - len(seen))
 	var info udp.Info
-	require.NoError(t, server.node.call(func(clock.Time) { info = server.us.Info() }))
+	require.NoError(t, server.node.Call(func(*stack.Stack, clock.Time) error {
+		info = server.us.Info()
+		return nil
+	}))
 	assert.Equal(t, info.Dropped, dropped, "what did not come is counted")
 }

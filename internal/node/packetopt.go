@@ -108,7 +108,8 @@ type UDPInfo = udp.Info
 
 // Info returns what the socket has seen, also after its end.
 func (c *PacketConn) Info() (i UDPInfo, err error) {
-	if err := c.node.call(func(clock.Time) { i = c.us.Info() }); err != nil {
+	err = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.us.Info(); return nil })
+	if err != nil {
 		return i, c.refuse("info", err)
 	}
 	return i, nil

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"net"
 	"slices"
 	"sync"
@@ -140,24 +139,22 @@ func (c *Conn) Probe(f func(Sample)) error {
 	if f != nil {
 		p = newProbe(f)
 	}
-	var err error
-	callErr := c.node.call(func(clock.Time) {
-		if c.gone {
-			err = net.ErrClosed
-			if failure := c.failure.Load(); failure != nil {
-				err = *failure
-			}
-			return
+	err := c.node.Call(func(*stack.Stack, clock.Time) error {
+		if failure := c.failure.Load(); c.gone && failure != nil {
+			return *failure
+		} else if c.gone {
+			return net.ErrClosed
 		}
 		c.probes.admit().own = p
 		c.reprobe()
+		return nil
 	})
 	if old := c.probes.set; old != nil {
 		old.end()
 		<-old.done
 	}
 	c.probes.set = p
-	if err = cmp.Or(callErr, err); err == nil || p == nil {
+	if err == nil || p == nil {
 		return nil // to stop is never an error
 	}
 	c.probes.set = nil
@@ -238,7 +235,9 @@ func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), er
 		c.reprobe()
 		return nil
 	})
-	return func() { _ = c.node.call(func(clock.Time) { unwatch(c, w) }) }, err
+	return func() {
+		_ = c.node.Call(func(*stack.Stack, clock.Time) error { unwatch(c, w); return nil })
+	}, err
 }
 
 // unwatch ends a watching. The loop's.

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -49,13 +48,14 @@ func (n *Node) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawCon
 	if !on.IsUnspecified() {
 		c.raw.Local = on
 	}
-	var err error
-	callErr := n.call(func(clock.Time) {
-		if err = n.stack.Raws().Open(c.raw); err == nil {
+	err := NetError(n.Call(func(s *stack.Stack, _ clock.Time) error {
+		err := s.Raws().Open(c.raw)
+		if err == nil {
 			n.rawConns[c] = struct{}{}
 		}
-	})
-	if err = cmp.Or(callErr, NetError(err)); err != nil {
+		return err
+	}))
+	if err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: ipAddr(on), Err: err}
 	}
 	return c, nil
@@ -140,12 +140,14 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 	packet := stack.RawPacket{
 		Protocol: c.raw.Protocol, Src: c.raw.Local, Dst: dst, TTL: uint8(c.ttl.Load()), Payload: p,
 	}
-	callErr := c.node.call(func(now clock.Time) {
-		if err = c.node.stack.Raws().Send(now, &packet); errors.Is(err, stack.ErrQueueFull) {
+	err = c.node.Call(func(s *stack.Stack, now clock.Time) error {
+		err := s.Raws().Send(now, &packet)
+		if errors.Is(err, stack.ErrQueueFull) {
 			room = c.node.awaitRoom()
 		}
+		return err
 	})
-	return room, cmp.Or(callErr, NetError(err))
+	return room, NetError(err)
 }
 
 // SetTTL sets the TTL of what is sent from now on; 0: the node's own.

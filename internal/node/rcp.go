@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,10 +124,12 @@ func (n *Node) DialRCP(
 		return fail(context.Cause(ctx)) // before anybody hears of us
 	}
 	var c *RCPConn
-	var err error
-	callErr := n.call(func(now clock.Time) { c, err = n.connectRCP(now, from, to, cfg) })
-	if err = cmp.Or(callErr, NetError(err)); err != nil {
-		return fail(err)
+	err := n.Call(func(_ *stack.Stack, now clock.Time) (err error) {
+		c, err = n.connectRCP(now, from, to, cfg)
+		return err
+	})
+	if err != nil {
+		return fail(NetError(err))
 	}
 	if err := c.awaitAnswer(ctx, c.Abort); err != nil {
 		return fail(err)
@@ -166,17 +167,16 @@ func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPLis
 		done: make(chan struct{}),
 	}
 	l.by.init()
-	var err error
-	callErr := n.call(func(clock.Time) {
+	err := NetError(n.Call(func(*stack.Stack, clock.Time) (err error) {
 		if l.port, err = n.openRCP(on, netip.AddrPort{}, cfg); err != nil {
-			return
+			return err
 		}
 		l.addr = l.port.port.UDP.Local()
 		l.port.listener = l
 		l.port.port.Router.CountAhead(func() int { return len(l.accepted) })
-		err = l.port.port.Router.Listen(backlog)
-	})
-	if err = cmp.Or(callErr, NetError(err)); err != nil {
+		return l.port.port.Router.Listen(backlog)
+	}))
+	if err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: rcpNetwork, Addr: net.UDPAddrFromAddrPort(on), Err: err,
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/rcp"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // rcpNetwork is what errors call it.
@@ -130,7 +131,7 @@ type RCPInfo = rcp.Info
 // Info returns what there is to know about the connection, also when it is over; the zero
 // RCPInfo when the node is closed.
 func (c *RCPConn) Info() (i RCPInfo) {
-	_ = c.node.call(func(clock.Time) { i = c.socket.Info() }) // of a closed node nothing
+	_ = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.socket.Info(); return nil })
 	return i
 }
 
@@ -199,7 +200,7 @@ func (l *RCPListener) Close() error {
 	if l.closing.Load() || !l.end() {
 		return l.opError("close", net.ErrClosed)
 	}
-	err := l.node.call(func(clock.Time) { l.port.unlisten() })
+	err := l.node.Call(func(*stack.Stack, clock.Time) error { l.port.unlisten(); return nil })
 	for {
 		select {
 		case c := <-l.accepted:

@@ -35,7 +35,7 @@ func RCPSockets(s *stack.Stack) []control.RCPSocket {
 
 // Describe is what operators see of a connection; the zero RCPSocket when the node is closed.
 func (c *RCPConn) Describe() (s control.RCPSocket) {
-	_ = c.node.call(func(clock.Time) { s = c.describe() }) // of a closed node nothing
+	_ = c.node.Call(func(*stack.Stack, clock.Time) error { s = c.describe(); return nil })
 	return s
 }
 

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -21,15 +20,21 @@ func (c *Conn) set(f func(now clock.Time) error) error {
 	if c.closed.Load() {
 		return c.opError("set", net.ErrClosed)
 	}
-	if err := NetError(c.node.Call(func(_ *stack.Stack, now clock.Time) error {
+	return run(c, "set", func(now clock.Time) error {
 		if failure := c.failure.Load(); c.gone && failure != nil {
 			return *failure
 		} else if c.gone {
 			return net.ErrClosed
 		}
 		return f(now)
-	})); err != nil {
-		return c.opError("set", err)
+	})
+}
+
+// run has the loop read or change something of the connection; op names that in errors.
+func run(c *Conn, op string, f func(now clock.Time) error) error {
+	err := c.node.Call(func(_ *stack.Stack, now clock.Time) error { return f(now) })
+	if err != nil {
+		return c.opError(op, NetError(err))
 	}
 	return nil
 }
@@ -150,37 +155,30 @@ func (c *Conn) SetCongestionControl(name string) error {
 
 // Info returns the connection's state; after its end, the last one.
 func (c *Conn) Info() (i tcp.Info, err error) {
-	if err := c.node.call(func(clock.Time) { i = c.tc.Info() }); err != nil {
-		return i, c.opError("info", err)
-	}
-	return i, nil
+	err = run(c, "info", func(clock.Time) error { i = c.tc.Info(); return nil })
+	return i, err
 }
 
 // Socket returns what an operator sees of the connection; after its end, the last.
 func (c *Conn) Socket() (s control.Socket, err error) {
-	callErr := c.node.call(func(now clock.Time) {
+	err = run(c, "info", func(now clock.Time) error {
 		s = control.Socket{SID: c.sid, Local: c.local(), Remote: c.peer()}
 		stack.DescribeConn(&s, c.tc, true, now)
+		return nil
 	})
-	if callErr != nil {
-		return s, c.opError("info", callErr)
-	}
-	return s, nil
+	return s, err
 }
 
 // FileDigest reports whether both ends have offered a file's digest; false on a closed node.
 func (c *Conn) FileDigest() (agreed bool) {
-	_ = c.node.call(func(clock.Time) { agreed = c.tc.FileDigest() })
+	_ = c.node.Call(func(*stack.Stack, clock.Time) error { agreed = c.tc.FileDigest(); return nil })
 	return agreed
 }
 
 // Status returns what STATUS of RFC 9293 §3.10.6 lists.
 func (c *Conn) Status() (s tcp.Status, err error) {
-	callErr := c.node.call(func(clock.Time) { s, err = c.tc.Status() })
-	if err = cmp.Or(callErr, NetError(err)); err != nil {
-		return s, c.opError("status", err)
-	}
-	return s, nil
+	err = run(c, "status", func(clock.Time) (err error) { s, err = c.tc.Status(); return err })
+	return s, err
 }
 
 // SetLinger says what Close does about data that is not delivered yet. Negative,

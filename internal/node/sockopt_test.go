@@ -33,8 +33,8 @@ func TestSocketOptions(t *testing.T) {
 		require.NoError(t, err, name)
 	}
 	seen := make(chan ip.Header, 100)
-	require.NoError(t, b.call(func(clock.Time) {
-		b.stack.SetTap(func(_ clock.Time, _ int, d stack.Direction, _ ip.DropReason, p [][]byte) {
+	require.NoError(t, b.Call(func(s *stack.Stack, _ clock.Time) error {
+		s.SetTap(func(_ clock.Time, _ int, d stack.Direction, _ ip.DropReason, p [][]byte) {
 			// The handshake's last segment has no text, and may come only now.
 			h, _, reason := ip.ParseHeader(p[0])
 			if d == stack.Inbound && reason == ip.DropNone && h.TotalLen > 100 {
@@ -44,6 +44,7 @@ func TestSocketOptions(t *testing.T) {
 				}
 			}
 		})
+		return nil
 	}))
 	_, err := client.Write(make([]byte, 2000))
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -76,9 +75,8 @@ func (v *Vir) watch() <-chan struct{} {
 func (v *Vir) do(ctx context.Context, f func(now clock.Time) error) error {
 	for {
 		changed := v.watch()
-		var err error
-		callErr := v.node.call(func(now clock.Time) { err = f(now) })
-		if err = cmp.Or(callErr, err); !errors.Is(err, stack.ErrWouldBlock) {
+		err := v.node.Call(func(_ *stack.Stack, now clock.Time) error { return f(now) })
+		if !errors.Is(err, stack.ErrWouldBlock) {
 			return err
 		}
 		select {

@@ -3,13 +3,13 @@ package main
 // known lists the figures that were above their limit when the limit was set. Each must not grow,
 // and its entry goes when it meets the limit.
 var known = map[string]int{
-	"lines of Go without tests":         141364,
+	"lines of Go without tests":         141252,
 	"packages below internal":           51,
 	"receive path, files":               12,
-	"receive path, lines of its files":  2716,
+	"receive path, lines of its files":  2705,
 	"send path, files":                  12,
-	"send path, lines of its files":     3015,
-	"methods of the largest type":       169,
+	"send path, lines of its files":     3004,
+	"methods of the largest type":       164,
 	"fields of bench/report.Row":        27,
 	"fields of control.Sample":          30,
 	"fields of control.TracedSegment":   32,
@@ -21,7 +21,7 @@ var known = map[string]int{
 	"files with methods of tcp.Conn":    12,
 	"files with methods of tcp.Host":    14,
 	"methods of portforward.virtualEnd": 62,
-	"methods of node.Node":              165,
-	"methods of tcp.Conn":               162,
-	"methods of tcp.Host":               67,
+	"methods of node.Node":              164,
+	"methods of tcp.Conn":               161,
+	"methods of tcp.Host":               66,
 }
