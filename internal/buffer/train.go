@@ -1,8 +1,7 @@
 package buffer
 
-// Frame is what a link delivers in one piece: one or more IP packets, each of
-// Size bytes but the last, which may be shorter. Data is lent until the link's
-// next read.
+// Frame is what a link delivers in one piece: one or more IP packets, each of Size bytes but the
+// last, which may be shorter. Data is lent until the link's next read.
 type Frame struct {
 	Data  []byte
 	Size  int
@@ -12,11 +11,11 @@ type Frame struct {
 	Checked bool
 }
 
-// Packets appends the frame's packets to list. Each has the capacity of those behind it.
+// Packets appends the frame's packets to list.
 func (f *Frame) Packets(list [][]byte) [][]byte {
 	data, size := f.Data, f.Size
 	for len(data) > size {
-		list = append(list, data[:size])
+		list = append(list, data[:size:size])
 		data = data[size:]
 	}
 	if len(data) > 0 {
@@ -25,9 +24,8 @@ func (f *Frame) Packets(list [][]byte) [][]byte {
 	return list
 }
 
-// Train is what a link is given in one piece: Count IP packets for one next
-// hop, each of Size bytes but the last, which may be shorter. Pieces hold them
-// in wire order; no piece spans two packets.
+// Train is what a link is given in one piece: Count IP packets for one next hop, each of Size bytes
+// but the last, which may be shorter. Pieces hold them in wire order; no piece spans two packets.
 type Train struct {
 	Pieces  [][]byte
 	Size    int // bytes of every packet but the last
@@ -74,15 +72,14 @@ const (
 	trainBytes  = 80*MaxTrainPackets + 2048
 )
 
-// Batch is the memory that an engine renders trains into: the headers it
-// writes and the lists of pieces it lends. What it holds stays valid until
-// Reset, or until the engine that filled it is called for anything but Output.
+// Batch is the memory that an engine renders trains into: headers and lists of pieces. It stays
+// valid until Reset, or until the engine that filled it is called for anything but Output.
 type Batch struct {
 	trains []Train
 	pieces [][]byte
 	bytes  []byte
 	open   bool // the last train may take more packets
-	before bool // the last train's Checked, without its last packet
+	lent   bool // the last train's list of pieces is AddRun's caller's
 }
 
 // NewBatch returns an empty batch.
@@ -97,8 +94,8 @@ func NewBatch() *Batch {
 // Trains returns the trains gathered so far, in order.
 func (b *Batch) Trains() []Train { return b.trains }
 
-// Reset empties the batch. It lets go of what it was lent: a piece of one segment would hold a
-// whole chunk of a ring, long after the connection has given it back.
+// Reset empties the batch. A piece that it kept would hold a whole chunk of a ring, which the
+// connection has given back.
 func (b *Batch) Reset() {
 	clear(b.pieces)
 	b.trains, b.pieces, b.bytes = b.trains[:0], b.pieces[:0], b.bytes[:0]
@@ -107,8 +104,8 @@ func (b *Batch) Reset() {
 
 // Full reports whether another train of the greatest size might not fit.
 func (b *Batch) Full() bool {
-	return len(b.trains) == cap(b.trains) || cap(b.pieces)-len(b.pieces) < trainPieces ||
-		cap(b.bytes)-len(b.bytes) < trainBytes
+	return len(b.trains) == batchTrains || len(b.pieces) > batchPieces-trainPieces ||
+		len(b.bytes) > batchBytes-trainBytes
 }
 
 // Scratch returns n bytes of the batch's memory for headers or whole packets;
@@ -119,31 +116,36 @@ func (b *Batch) Scratch(n int) []byte {
 	return b.bytes[at : at+n : at+n]
 }
 
-// Begin opens a packet of size bytes for a next hop. The packet joins the last
-// train if it may: same way out, no shorter packet before it, not too long.
+// Begin opens a packet of size bytes for a next hop; checked: its transport checksum is right. The
+// packet joins the last train if it may: same way out, no shorter packet before it, not too long.
 // The caller adds its pieces with Add before the next Begin.
-func (b *Batch) Begin(iface int, hop [4]byte, size int) {
-	if b.open {
-		t := &b.trains[len(b.trains)-1]
-		if t.Iface == iface && t.NextHop == hop && size <= t.Size &&
-			t.Count < MaxTrainPackets && t.Bytes+size <= MaxTrainBytes {
-			t.Count++
-			t.Bytes += size
-			b.open = size == t.Size
-			b.before, t.Checked = t.Checked, false
-			return
-		}
-	}
+func (b *Batch) Begin(iface int, hop [4]byte, size int, checked bool) {
 	at := len(b.pieces)
-	b.trains = append(b.trains, Train{
-		Pieces: b.pieces[at:at], Size: size, Count: 1, Bytes: size, Iface: iface, NextHop: hop,
-	})
-	b.open, b.before = true, true
+	if !b.open || !b.joins(iface, hop, size) {
+		b.trains = append(b.trains, Train{
+			Pieces: b.pieces[at:at], Size: size, Count: 1, Bytes: size, Iface: iface, NextHop: hop,
+			Checked: checked,
+		})
+		b.open, b.lent = true, false
+		return
+	}
+	t := &b.trains[len(b.trains)-1]
+	if b.lent {
+		b.pieces = append(b.pieces, t.Pieces...)
+		t.Pieces, b.lent = b.pieces[at:], false
+	}
+	t.Count++
+	t.Bytes += size
+	t.Checked = t.Checked && checked
+	b.open = size == t.Size
 }
 
-// Vouch says that the transport's checksum of the packet that Begin opened was made, or
-// verified, a moment ago.
-func (b *Batch) Vouch() { b.trains[len(b.trains)-1].Checked = b.before }
+// joins reports whether a packet may join the last train, which is open.
+func (b *Batch) joins(iface int, hop [4]byte, size int) bool {
+	t := &b.trains[len(b.trains)-1]
+	return t.Iface == iface && t.NextHop == hop && size <= t.Size &&
+		t.Count < MaxTrainPackets && t.Bytes+size <= MaxTrainBytes
+}
 
 // Add appends a piece to the packet that Begin opened.
 func (b *Batch) Add(piece []byte) {
@@ -152,26 +154,25 @@ func (b *Batch) Add(piece []byte) {
 	t.Pieces = t.Pieces[:len(t.Pieces)+1]
 }
 
-// AddRun puts packets into the batch that lie back to back in data, each of size bytes
-// but the last, which may be shorter. It takes as many as fit into one train, at least
-// one, and returns how many that are.
-func (b *Batch) AddRun(iface int, hop [4]byte, data []byte, size int) int {
-	b.Begin(iface, hop, min(size, len(data)))
-	t := &b.trains[len(b.trains)-1]
-	n := 0
-	for {
-		p := data[:min(size, len(data))]
-		b.pieces = append(b.pieces, p)
-		n++
-		if data = data[len(p):]; len(data) == 0 || t.Size != size ||
-			t.Count == MaxTrainPackets || t.Bytes+size > MaxTrainBytes {
-			break
-		}
-		next := min(size, len(data))
-		t.Count++
-		t.Bytes += next
-		b.open = next == size
+// AddRun puts packets into the batch, each as long as the first but the last, which may be
+// shorter; checked: their transport checksums are right. It takes as many as fit into one train, at
+// least one, and returns how many and their bytes. The batch borrows the list.
+func (b *Batch) AddRun(iface int, hop [4]byte, checked bool, packets [][]byte) (n, bytes int) {
+	size := len(packets[0])
+	if b.open && b.joins(iface, hop, size) {
+		b.Begin(iface, hop, size, checked)
+		b.Add(packets[0])
+		return 1, size
 	}
-	t.Pieces = t.Pieces[:len(t.Pieces)+n]
-	return n
+	n, bytes = 1, size
+	if len(packets) > 1 {
+		n = min(len(packets), MaxTrainPackets, max(1, MaxTrainBytes/size))
+		bytes = (n-1)*size + len(packets[n-1])
+	}
+	b.trains = append(b.trains, Train{
+		Pieces: packets[:n], Size: size, Count: n, Bytes: bytes, Iface: iface, NextHop: hop,
+		Checked: checked,
+	})
+	b.open, b.lent = bytes == n*size, true
+	return n, bytes
 }

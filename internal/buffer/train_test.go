@@ -1,6 +1,7 @@
 package buffer_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +11,7 @@ import (
 )
 
 func add(b *buffer.Batch, iface int, hop byte, payload []byte) {
-	b.Begin(iface, [4]byte{10, 0, 0, hop}, 40+len(payload))
+	b.Begin(iface, [4]byte{10, 0, 0, hop}, 40+len(payload), false)
 	b.Add(b.Scratch(40))
 	b.Add(payload)
 }
@@ -59,7 +60,7 @@ func TestBatchIsFullBeforeItOverflows(t *testing.T) {
 		full := b.Scratch(1)[:0]
 		for !b.Full() {
 			for range buffer.MaxTrainPackets {
-				b.Begin(0, [4]byte{}, 60)
+				b.Begin(0, [4]byte{}, 60, false)
 				b.Add(b.Scratch(60))
 				b.Add(full)
 				b.Add(full)
@@ -71,53 +72,67 @@ func TestBatchIsFullBeforeItOverflows(t *testing.T) {
 	assert.NotEmpty(t, b.Trains())
 }
 
+// packets are those of data, each of size bytes but the last.
+func packets(data []byte, size int) [][]byte {
+	return (&buffer.Frame{Data: data, Size: size}).Packets(nil)
+}
+
 func TestBatchTakesRuns(t *testing.T) {
-	b := buffer.NewBatch()
+	b, hop := buffer.NewBatch(), [4]byte{10, 0, 0, 9}
 	data := make([]byte, 100*1000+300)
 	for i := range data {
 		data[i] = byte(i / 1000)
 	}
-	took := 0
-	for left := data; len(left) > 0; {
-		n := b.AddRun(1, [4]byte{10, 0, 0, 9}, left, 1000)
-		left = left[min(len(left), n*1000):]
-		took += n
+	took, bytes := 0, 0
+	for left := packets(data, 1000); len(left) > 0; {
+		n, size := b.AddRun(1, hop, true, left)
+		left = left[n:]
+		took, bytes = took+n, bytes+size
 	}
 	assert.Equal(t, 101, took)
+	assert.Equal(t, len(data), bytes)
 	require.Len(t, b.Trains(), 2, "as many as a train may have, and the rest")
 	assert.Equal(t, buffer.MaxTrainPackets, b.Trains()[0].Count)
 	assert.Equal(t, 37, b.Trains()[1].Count)
 	assert.Equal(t, 36*1000+300, b.Trains()[1].Bytes)
-	var got []byte
+	assert.Equal(t, data, content(t, b))
+
+	b.Reset()
+	b.AddRun(1, hop, true, packets(data[:2500], 1000))
+	b.AddRun(1, hop, true, packets(data[500:2500], 1000))
+	require.Len(t, b.Trains(), 2, "a shorter packet ends a train")
+	took, bytes = b.AddRun(1, hop, true, packets(data[2500:3700], 600))
+	assert.Equal(t, 1, took)
+	assert.Equal(t, 600, bytes)
+	assert.Equal(t, 3, b.Trains()[1].Count, "a smaller one joins as the last")
+	assert.Equal(t, slices.Concat(data[:2500], data[500:2500], data[2500:3100]), content(t, b))
+
+	b.Reset()
+	n, _ := b.AddRun(1, hop, true, packets(data[:2*buffer.MaxTrainBytes/3*2], buffer.MaxTrainBytes/3*2))
+	assert.Equal(t, 1, n, "two are too long for a train")
+	n, _ = b.AddRun(1, hop, true, [][]byte{data[:buffer.MaxTrainBytes+1], data[:1]})
+	assert.Equal(t, 1, n, "one is too long, but must leave")
+}
+
+// content is what the batch's trains carry. It has been made sure that no piece spans two packets.
+func content(t *testing.T, b *buffer.Batch) (all []byte) {
+	t.Helper()
 	for _, tr := range b.Trains() {
 		for i := range tr.Count {
 			p := tr.Packet(i)
 			require.Len(t, p, 1, "no piece spans two packets")
-			got = append(got, p[0]...)
+			all = append(all, p[0]...)
 		}
 	}
-	assert.Equal(t, data, got)
-
-	b.Reset()
-	b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:2500], 1000)
-	b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:2000], 1000)
-	require.Len(t, b.Trains(), 2, "a shorter packet ends a train")
-	assert.Equal(t, 1, b.AddRun(1, [4]byte{10, 0, 0, 9}, data[:1200], 600))
-	assert.Equal(t, 3, b.Trains()[1].Count, "a smaller one joins as the last")
+	return all
 }
 
-// A train is vouched for when each of its packets is.
+// A train is checked when each of its packets is.
 func TestBatchVouches(t *testing.T) {
 	b := buffer.NewBatch()
-	put := func(size int, vouch bool) {
-		b.Begin(0, [4]byte{1}, size)
-		if vouch {
-			b.Vouch()
-		}
-		b.Add(make([]byte, size))
-	}
+	packet := make([]byte, 100)
 	for _, c := range []struct {
-		vouches []bool
+		checked []bool
 		want    bool
 	}{
 		{[]bool{true}, true},
@@ -127,17 +142,21 @@ func TestBatchVouches(t *testing.T) {
 		{[]bool{false, true, true}, false},
 		{[]bool{true, true, false}, false},
 	} {
-		b.Reset()
-		for _, v := range c.vouches {
-			put(100, v)
+		for runs := range 1 << len(c.checked) {
+			b.Reset()
+			for i, checked := range c.checked {
+				if runs>>i&1 == 1 {
+					b.AddRun(0, [4]byte{1}, checked, [][]byte{packet})
+					continue
+				}
+				b.Begin(0, [4]byte{1}, len(packet), checked)
+				b.Add(packet)
+			}
+			require.Len(t, b.Trains(), 1)
+			assert.Equal(t, c.want, b.Trains()[0].Checked, "%v, of them runs: %b", c.checked, runs)
+			assert.Len(t, content(t, b), len(c.checked)*len(packet))
 		}
-		require.Len(t, b.Trains(), 1)
-		assert.Equal(t, c.want, b.Trains()[0].Checked, "%v", c.vouches)
 	}
-	b.Reset()
-	put(100, true)
-	b.AddRun(0, [4]byte{1}, make([]byte, 250), 100)
-	assert.False(t, b.Trains()[0].Checked, "nobody has looked at the run")
 }
 
 // A piece that nobody sends any more would hold a chunk of a ring for as long as the batch lives.

@@ -93,14 +93,17 @@ func Fold(s uint64) uint16 {
 // whose checksum field was zero.
 func Checksum(b []byte) uint16 { return ^Fold(Sum(b, 0)) }
 
-// Verify reports whether b, its checksum field included, sums to all ones.
-func Verify(b []byte, initial uint64) bool { return Fold(Sum(b, initial)) == 0xffff }
+// Valid reports whether a sum over a checksum field and what it covers is right: all ones.
+func Valid(sum uint64) bool { return sum != 0 && sum%0xffff == 0 }
 
-// VerifyHeader is Verify for an IP header without options, without a loop.
-func VerifyHeader(h *[20]byte) bool {
+// Verify reports whether b, its checksum field included, sums to all ones.
+func Verify(b []byte, initial uint64) bool { return Valid(Sum(b, initial)) }
+
+// SumHeader is Sum for an IP header without its options, without a loop.
+func SumHeader(h *[20]byte) uint64 {
 	s, c := bits.Add64(binary.LittleEndian.Uint64(h[:]), binary.LittleEndian.Uint64(h[8:]), 0)
 	s, c = bits.Add64(s, uint64(binary.LittleEndian.Uint32(h[16:])), c)
-	return Fold(s+c) == 0xffff
+	return s + c
 }
 
 // Update returns the stored checksum after one of the words that it covers

@@ -79,6 +79,10 @@ func TestUpdateEqualsRecomputation(t *testing.T) {
 		stored := binary.BigEndian.Uint16(h[10:])
 		binary.BigEndian.PutUint16(h[10:], checksum.Update(stored, old, changed))
 		require.True(t, checksum.Verify(h, 0))
+		require.True(t, checksum.Valid(checksum.SumHeader((*[20]byte)(h))))
+		h[at] ^= uint8(1 << rng.IntN(8))
+		require.False(t, checksum.Valid(checksum.SumHeader((*[20]byte)(h))))
+		require.Equal(t, naive(h), checksum.Fold(checksum.SumHeader((*[20]byte)(h))))
 	}
 }
 
@@ -86,6 +90,19 @@ func TestPseudoHeader(t *testing.T) {
 	src, dst := [4]byte{10, 0, 0, 1}, [4]byte{10, 1, 0, 2}
 	flat := []byte{10, 0, 0, 1, 10, 1, 0, 2, 0, 6, 0x05, 0x50}
 	assert.Equal(t, naive(flat), checksum.Fold(checksum.PseudoHeader(src, dst, 6, 0x550)))
+}
+
+func TestASumIsValidIfItIsAllOnes(t *testing.T) {
+	for _, sum := range []uint64{0, 1, 0xfffe, 0xffff, 0x10000, 0x1fffe, 1<<32 - 1, 1<<64 - 1, 1<<64 - 2} {
+		assert.Equal(t, checksum.Fold(sum) == 0xffff, checksum.Valid(sum), "%#x", sum)
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 10000 {
+		sum := rng.Uint64() >> rng.IntN(64)
+		require.Equal(t, checksum.Fold(sum) == 0xffff, checksum.Valid(sum), "%#x", sum)
+		sum -= sum % 0xffff
+		require.Equal(t, sum != 0, checksum.Valid(sum), "%#x", sum)
+	}
 }
 
 func FuzzSum(f *testing.F) {
@@ -100,7 +117,9 @@ func FuzzSum(f *testing.F) {
 		got := checksum.Fold(checksum.Sum(b[at:], checksum.Sum(b[:at], 0)))
 		assert.Equal(t, naive(b), got)
 		want := checksum.Fold(checksum.Pure(b, initial))
-		assert.Equal(t, want, checksum.Fold(checksum.Sum(b, initial)))
+		sum := checksum.Sum(b, initial)
+		assert.Equal(t, want, checksum.Fold(sum))
+		assert.Equal(t, want == 0xffff, checksum.Valid(sum))
 	})
 }
 

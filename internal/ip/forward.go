@@ -36,5 +36,5 @@ func IsPlain(b []byte, ends uint64) bool {
 	}
 	h := (*[HeaderLen]byte)(b)
 	return h[0] == version4<<4|HeaderLen/4 && h[8] > 1 && Ends(h[:]) == ends &&
-		int(binary.BigEndian.Uint16(h[2:])) == len(b) && checksum.VerifyHeader(h)
+		int(binary.BigEndian.Uint16(h[2:])) == len(b) && checksum.Valid(checksum.SumHeader(h))
 }

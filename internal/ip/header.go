@@ -69,7 +69,11 @@ func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
 	if total < ihl || total > len(b) {
 		return Header{}, nil, DropTotalLength
 	}
-	if !checksum.Verify(b[:ihl], 0) {
+	sum := checksum.SumHeader((*[HeaderLen]byte)(b))
+	if ihl > HeaderLen {
+		sum = checksum.Sum(b[HeaderLen:ihl], sum)
+	}
+	if !checksum.Valid(sum) {
 		return Header{}, nil, DropHeaderChecksum
 	}
 	fragment := binary.BigEndian.Uint16(b[6:])
@@ -118,13 +122,12 @@ func (h Header) Append(b []byte) []byte {
 	return b
 }
 
-// Put writes the header over b[:20], checksum included, without its options:
-// the fast path of what we send ourselves.
+// Put writes the header over b[:20], with its checksum and without its options.
 func (h Header) Put(b []byte) {
 	b = b[:HeaderLen]
 	h.fill(b)
 	b[0] = version4<<4 | HeaderLen/4
-	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b))
+	binary.BigEndian.PutUint16(b[10:], ^checksum.Fold(checksum.SumHeader((*[HeaderLen]byte)(b))))
 }
 
 // fill writes the fixed fields but the first byte, and a zero checksum.

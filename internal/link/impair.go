@@ -324,7 +324,7 @@ func (i *Impaired) gather(now clock.Time) bool {
 				return len(i.batch.Trains()) > 0
 			}
 			data, tag, _ := l.out.Output(now)
-			i.batch.Begin(l.iface, hopOf(tag), len(data))
+			i.batch.Begin(l.iface, hopOf(tag), len(data), false)
 			i.batch.Add(data)
 			room--
 		}

@@ -115,7 +115,7 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	for _, p := range pieces {
 		size += len(p)
 	}
-	p := l.enter(now, tag, size, nil)
+	p, _ := l.enter(now, tag, size, nil)
 	if p == nil {
 		return
 	}
@@ -129,16 +129,15 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 // InputTrain takes each packet of a train that came at now. Those that another link of its
 // pool has lent it takes as they are: their memory is lent no more.
 func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
-	pieces := t.Pieces
-	for left := t.Bytes; left > 0; {
+	for k, left := 0, t.Bytes; left > 0; {
 		size := min(t.Size, left)
 		left -= size
-		p := l.enter(now, tag, size, pieces[0])
-		for at := 0; at < size; pieces = pieces[1:] {
-			if p != nil && &p.data[at] != &pieces[0][0] {
-				copy(p.data[at:], pieces[0])
+		p, adopted := l.enter(now, tag, size, t.Pieces[k])
+		for at := 0; at < size; k++ {
+			if p != nil && !adopted {
+				copy(p.data[at:], t.Pieces[k])
 			}
-			at += len(pieces[0])
+			at += len(t.Pieces[k])
 		}
 		if p != nil {
 			l.admit(now, p)
@@ -146,33 +145,31 @@ func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	}
 }
 
-// enter counts a packet in and returns the memory for it, which has its first piece already if
-// that is all of it, and was lent; nil when there is no room or it is lost, and nobody watches
-// who would want to see it.
-func (l *Link) enter(now clock.Time, tag uint64, size int, piece []byte) *Packet {
+// enter counts a packet in and returns the memory for it: its first piece if that is all of it and
+// was lent (adopted); nil when there is no room or it is lost, and nobody watches.
+func (l *Link) enter(now clock.Time, tag uint64, size int, piece []byte) (p *Packet, adopted bool) {
 	l.Advance(now)
 	l.counters.In++
 	l.counters.InBytes += uint64(size)
 	if !l.fits(size) {
 		l.counters.Overflowed++
-		return l.bury(now, Limit, tag, size)
+		return l.bury(now, Limit, tag, size), false
 	}
 	if l.police != nil && !l.police.passes(now, size) && !l.police.Mark {
 		l.counters.Policed++
-		return l.bury(now, Excess, tag, size)
+		return l.bury(now, Excess, tag, size), false
 	}
 	if l.server == nil && l.loses(now, size) {
-		return l.bury(now, Model, tag, size)
+		return l.bury(now, Model, tag, size), false
 	}
-	var p *Packet
 	if len(piece) == size && l.store.pool.lender != nil {
 		p = l.store.adopt(piece)
 	}
-	if p == nil {
+	if adopted = p != nil; !adopted {
 		p = l.store.take(size)
 	}
 	p.tag, p.entered = tag, now
-	return p
+	return p, adopted
 }
 
 func (l *Link) fits(size int) bool {

@@ -191,7 +191,7 @@ func TestInputTrainIsInputPacketByPacket(t *testing.T) {
 		}
 		head := batch.Scratch(40)
 		head[0] = byte(at / 1000)
-		batch.Begin(0, [4]byte{}, 40+n)
+		batch.Begin(0, [4]byte{}, 40+n, false)
 		batch.Add(head)
 		batch.Add(text[at : at+300])
 		batch.Add(text[at+300 : at+n])

@@ -124,22 +124,29 @@ func (h *Host) settle(now clock.Time) {
 	h.world.agenda.set(&h.actor, due)
 }
 
-// drain puts what the stack has to send on the wires. It looks at none but those that
-// something is for, and those that have a limit: a router may have thousands. One that has a
-// limit has to be told the time before it says when it has room.
+// drain has the host send if it may have something to send. Its wires that have a limit have to
+// be told the time before they say when they have room.
 func (h *Host) drain(now clock.Time) {
+	if len(h.limited) > 0 || h.stack.Pending() {
+		h.send(now)
+	}
+}
+
+// send puts what the stack has to send on the wires. It looks at none but those that
+// something is for, and those that have a limit: a router may have thousands.
+func (h *Host) send(now clock.Time) {
 	batch := h.world.batch
-	for more := len(h.limited) > 0 || h.stack.Pending(); more; {
+	for more := true; more; {
 		for _, v := range h.limited {
 			h.room[v.from] = v.room(now)
 		}
 		more = h.stack.Output(now, h.room, batch)
 		trains := batch.Trains()
 		for i := range trains {
-			iface := trains[i].Iface
-			h.room[iface] = room
-			if v := h.wires[iface]; v != nil {
-				v.send(now, &trains[i])
+			t := &trains[i]
+			h.room[t.Iface] = room
+			if v := h.wires[t.Iface]; v != nil {
+				v.send(now, t)
 			}
 		}
 		batch.Reset()

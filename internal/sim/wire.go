@@ -169,10 +169,8 @@ func (v *wire) act(now clock.Time) {
 		}
 		c.add(data, tag == sound && v.link.Intact())
 	}
-	// A router that only passes on a train has nothing to tell anybody and no new deadline.
-	alone = alone && len(h.limited) == 0 && !h.stack.Pending()
-	if v.hand(now, c) && alone {
-		h.drain(now)
+	if v.hand(now, c) && alone && len(h.limited) == 0 {
+		h.send(now) // a router has nothing to tell anybody then, and no new deadline
 	} else {
 		h.settle(now)
 		next = v.link.Deadline() // an application may have had the other end send

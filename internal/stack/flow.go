@@ -26,30 +26,14 @@ const flowBits = 6
 
 func (f *flows) of(ends uint64) *flow { return &f[ends*0x9e3779b97f4a7c15>>(64-flowBits)] }
 
-// run is one or more packets for others on their way out, back to back in the memory
-// that the driver lent: each of size bytes but the last, which may be shorter.
+// run is one or more packets for others that leave one after another for one next hop: each of
+// size bytes but the last, which may be shorter.
 type run struct {
-	iface int
-	hop   ip.Addr
-	data  []byte
-	size  int
-	at    int  // bytes of its payload that have left in fragments, if it is cut
-	sound bool // the transport's checksums were checked when they came
-	short bool // the last is shorter, and none joins it
-}
-
-// takes puts b, of flow f, at the run's end if it lies there and goes the same way. Only what
-// a frame has together is given the capacity to be joined.
-func (r *run) takes(f *flow, b []byte, sound bool) bool {
-	end := len(r.data)
-	if r.short || r.iface != f.out || r.hop != f.hop || r.sound != sound ||
-		len(b) > r.size || end+len(b) > cap(r.data) {
-		return false
-	}
-	longer := r.data[:end+len(b)]
-	if &longer[end] != &b[0] {
-		return false
-	}
-	r.data, r.short = longer, len(b) < r.size
-	return true
+	iface   int
+	hop     ip.Addr
+	size    int
+	packets int
+	at      int  // bytes of the first one's payload that have left in fragments, if it is cut
+	sound   bool // the checksums of the transport were checked; forwarding changes nothing in them
+	short   bool // the last is shorter, and none joins it
 }

@@ -20,8 +20,10 @@ type forwarder struct {
 	knobs   *Knobs
 	rng     *rand.Rand
 
-	queue   []run // lent by the driver until its next Input
-	emitted int   // how many of them are in a batch
+	packets [][]byte // to be forwarded; their bytes are the driver's until its next Input
+	queue   []run    // of these packets
+	sent    int      // packets that have left or were dropped
+	emitted int      // runs of them
 }
 
 // forward passes on a packet that is for somebody else (RFC 1812 §5.2.1).
@@ -62,9 +64,7 @@ func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	default:
 		fw.icmp.stamp(now, h, b, out.addr)
 		ip.Forward(b)
-		fw.queue = append(fw.queue, run{
-			iface: route.Iface, hop: route.Next, data: b, size: len(b), sound: fw.in.checked,
-		})
+		fw.enqueue(route.Iface, route.Next, b)
 		ends := ip.Ends(b)
 		*fw.routing.flows.of(ends) = flow{
 			ends: ends, in: i, out: route.Iface, hop: route.Next, mtu: out.MTU,
@@ -99,125 +99,118 @@ func (fw *forwarder) loses(in, out int) bool {
 	return p > 0 && fw.rng.Float64() < p
 }
 
-// follow forwards the packets at the front of a batch that go where others went before them, and
-// returns how many. It stops in front of a packet that may need more than that: one between other
-// addresses, to this node, with options, with an error, at its last hop.
-func (fw *forwarder) follow(now clock.Time, i int, packets [][]byte) int {
-	ifs, checked := fw.ifs, fw.in.checked
-	in := &ifs.list[i]
-	var f *flow
-	for n, b := range packets {
-		if len(b) < ip.HeaderLen {
-			return n
-		}
-		if ends := ip.Ends(b); f == nil || f.ends != ends {
-			f = fw.routing.flows.of(ends)
-		}
-		if f.in != i || len(b) > f.mtu || !ip.IsPlain(b, f.ends) {
-			return n
-		}
-		fw.local.flushTrain(now) // order is kept between what is ours and what is not
-		in.rx.packets++
-		in.rx.bytes += uint64(len(b))
-		in.rx.forwarded++
-		if ifs.tap != nil {
-			ifs.show(now, i, Inbound, b)
-		}
-		if f.lossy && fw.loses(i, f.out) {
-			ifs.dropOne(now, f.out, Outbound, ip.DropLossy, b)
-			continue
-		}
-		ip.Forward(b)
-		if k := len(fw.queue); k == 0 || !fw.queue[k-1].takes(f, b, checked) {
-			fw.queue = append(fw.queue, run{
-				iface: f.out, hop: f.hop, data: b, size: len(b), sound: checked,
-			})
-		}
+// follow forwards a packet that goes where others went before it. False: it may need more, being
+// between other addresses, to this node, with options, with an error, or at its last hop.
+func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
+	if len(b) < ip.HeaderLen {
+		return false
 	}
-	return len(packets)
+	f := fw.routing.flows.of(ip.Ends(b))
+	if f.in != i || len(b) > f.mtu || !ip.IsPlain(b, f.ends) {
+		return false
+	}
+	fw.local.flushTrain(now) // order is kept between what is ours and what is not
+	ifs := fw.ifs
+	in := &ifs.list[i].rx
+	in.packets++
+	in.bytes += uint64(len(b))
+	in.forwarded++
+	if ifs.tap != nil {
+		ifs.show(now, i, Inbound, b)
+	}
+	if f.lossy && fw.loses(i, f.out) {
+		ifs.dropOne(now, f.out, Outbound, ip.DropLossy, b)
+		return true
+	}
+	ip.Forward(b)
+	fw.enqueue(f.out, f.hop, b)
+	return true
 }
 
-// output moves others' packets into b. A packet whose link has no
-// room, behind that link's own queue, is dropped as a router drops it; but where the
-// room has gone into b, the owner asks again, for the link may have taken that by then.
+// enqueue has a packet wait for Output, in the run before it if it goes the same way.
+func (fw *forwarder) enqueue(out int, hop ip.Addr, b []byte) {
+	fw.packets = append(fw.packets, b)
+	sound := fw.in.checked
+	if last := len(fw.queue) - 1; last >= 0 {
+		r := &fw.queue[last]
+		if !r.short && len(b) <= r.size && r.iface == out && r.hop == hop && r.sound == sound {
+			r.packets++
+			r.short = len(b) < r.size
+			return
+		}
+	}
+	fw.queue = append(fw.queue, run{iface: out, hop: hop, size: len(b), packets: 1, sound: sound})
+}
+
+// output moves others' packets into b. A packet whose link has no room is dropped. But where the
+// room has gone into b, the owner asks again: the link may have taken that by then.
 func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	for ; fw.emitted < len(fw.queue); fw.emitted++ {
 		r := &fw.queue[fw.emitted]
 		out := &fw.ifs.list[r.iface]
-		if !out.up {
-			fw.dropRun(now, r, ip.DropInterfaceDown)
-			continue
-		}
-		if r.size > out.MTU {
-			if !fw.cut(now, room, b, r) {
+		for r.packets > 0 {
+			switch {
+			case !out.up:
+				fw.drop(now, r, r.packets, ip.DropInterfaceDown)
+			case len(fw.packets[fw.sent]) > out.MTU:
+				if !fw.cut(now, room, b, r) {
+					return false
+				}
+			case room[r.iface] > 0 && !b.Full():
+				fw.emitRun(now, room, b, r)
+			case len(b.Trains()) > 0:
 				return false
+			default:
+				fw.drop(now, r, r.packets, ip.DropQueueFull)
 			}
-			continue
-		}
-		for len(r.data) > 0 && room[r.iface] > 0 {
-			if b.Full() {
-				return false
-			}
-			fw.emitRun(now, room, b, r)
-		}
-		if len(r.data) > 0 {
-			if len(b.Trains()) > 0 {
-				return false
-			}
-			fw.dropRun(now, r, ip.DropQueueFull)
 		}
 	}
-	fw.queue, fw.emitted = fw.queue[:0], 0
+	fw.packets, fw.queue, fw.sent, fw.emitted = fw.packets[:0], fw.queue[:0], 0, 0
 	return true
 }
 
 // emitRun puts as many packets of a run into b as one train and the link's room take.
 func (fw *forwarder) emitRun(now clock.Time, room []int, b *buffer.Batch, r *run) {
-	data := r.data[:min(len(r.data), room[r.iface]*r.size)]
-	took := b.AddRun(r.iface, r.hop, data, r.size)
-	if r.sound {
-		b.Vouch() // forwarding changes nothing that the transport's checksum is over
-	}
+	packets := fw.packets[fw.sent:][:min(r.packets, room[r.iface])]
+	n, bytes := b.AddRun(r.iface, r.hop, r.sound, packets)
+	fw.sent, r.packets = fw.sent+n, r.packets-n
 	out := &fw.ifs.list[r.iface]
-	bytes := min(len(data), took*r.size)
-	room[r.iface] -= took
-	out.tx.packets += uint64(took)
+	room[r.iface] -= n
+	out.tx.packets += uint64(n)
 	out.tx.bytes += uint64(bytes)
 	if fw.ifs.tap != nil {
-		for left := data[:bytes]; len(left) > 0; {
-			p := left[:min(r.size, len(left))]
+		for _, p := range packets[:n] {
 			fw.ifs.show(now, r.iface, Outbound, p)
-			left = left[len(p):]
 		}
 	}
-	r.data = r.data[bytes:]
 }
 
-// dropRun counts what is left of a run under a reason.
-func (fw *forwarder) dropRun(now clock.Time, r *run, reason ip.DropReason) {
-	for len(r.data) > 0 {
-		p := r.data[:min(r.size, len(r.data))]
+// drop drops the next n packets of a run.
+func (fw *forwarder) drop(now clock.Time, r *run, n int, reason ip.DropReason) {
+	for _, p := range fw.packets[fw.sent:][:n] {
 		fw.ifs.dropOne(now, r.iface, Outbound, reason, p)
-		r.data = r.data[len(p):]
 	}
+	fw.sent, r.packets = fw.sent+n, r.packets-n
 }
 
-// cut puts the fragments of a packet that is passed on into b, and reports
-// whether b took all. If the link does not, none of it goes: fragments of what cannot
-// get whole are in the way of others.
+// cut puts the fragments of the next packet of a run into b, and reports whether b took all. If the
+// link has no room for all, none is sent: they would only be in the way of others.
 func (fw *forwarder) cut(now clock.Time, room []int, b *buffer.Batch, r *run) bool {
-	p := packet{iface: r.iface, hop: r.hop, data: r.data, at: r.at}
+	p := packet{iface: r.iface, hop: r.hop, data: fw.packets[fw.sent], at: r.at}
 	f := &fw.out.cut
 	if f.Reset(p.data, fw.ifs.list[r.iface].MTU, p.at) && f.Left() > room[r.iface] {
 		if len(b.Trains()) > 0 {
 			return false // as in output: the link is asked again
 		}
-		fw.dropRun(now, r, ip.DropQueueFull)
+		fw.drop(now, r, 1, ip.DropQueueFull)
 		return true
 	}
-	done := fw.out.emitFragments(now, room, b, &p)
-	r.at = p.at
-	return done
+	if !fw.out.emitFragments(now, room, b, &p) {
+		r.at = p.at
+		return false
+	}
+	r.at, fw.sent, r.packets = 0, fw.sent+1, r.packets-1
+	return true
 }
 
 // directedBroadcast receives what is for all on another link of a router's than it came

@@ -69,7 +69,7 @@ func (tx *sender) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *
 		}
 		header := b.Scratch(f.HeaderLen())
 		text := f.Next(header)
-		b.Begin(p.iface, p.hop, len(header)+len(text))
+		b.Begin(p.iface, p.hop, len(header)+len(text), false)
 		b.Add(header)
 		b.Add(text)
 		room[p.iface]--

@@ -1,8 +1,6 @@
 package stack
 
 import (
-	"slices"
-
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
@@ -16,21 +14,20 @@ type incoming struct {
 
 // Input takes packets of one interface; checked: their transport checksums are right. It borrows
 // their bytes, and changes what it forwards, until Output is drained; what has no room then is
-// dropped. passed: all went the way of their flows, so no deadline changed and no user has news.
+// dropped. passed: all went the way of their flows, and Output has nothing else to send, so no
+// deadline changed and no user has news.
 func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) (passed bool) {
 	s.out.memory.reuse()
-	s.in.checked, passed = checked, true
-	for len(packets) > 0 {
-		n := s.fwd.follow(now, iface, packets)
-		if n == 0 {
-			s.receive(now, iface, slices.Clip(packets[0]))
-			n, passed = 1, false
+	s.in.checked, passed = checked, len(s.fwd.queue) == 0
+	for _, b := range packets {
+		if !s.fwd.follow(now, iface, b) {
+			s.receive(now, iface, b)
+			passed = false
 		}
-		packets = packets[n:]
 	}
 	s.in.checked = false
 	s.local.flushTrain(now)
-	return passed
+	return passed && !s.unsent() && !s.asks()
 }
 
 // receive is the IP layer's side of one packet.

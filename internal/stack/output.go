@@ -10,15 +10,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Output fills b with what is to be sent at now and reports whether there may
-// be more than fitted. Room holds, an interface, how many packets its link
-// takes; it is counted down. What is in b stays valid until the stack is
-// called for anything but Output.
+// Output fills b with what is to be sent at now and reports whether there may be more. It counts
+// down room: how many packets the link of each interface takes. What is in b stays valid until the
+// stack is called for anything but Output.
 func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
-	s.rip.output(now)
-	s.probers.output(now)
-	s.ports.output(now)
-	if !s.out.outputOwn(now, room, b) || !s.fwd.output(now, room, b) {
+	if s.asks() {
+		s.rip.output(now)
+		s.probers.output(now)
+		s.ports.output(now)
+	}
+	if len(s.out.packets) > 0 && !s.out.outputOwn(now, room, b) ||
+		len(s.fwd.queue) > 0 && !s.fwd.output(now, room, b) {
 		return true
 	}
 	if s.ports.waits && s.ports.roomy() {
@@ -42,15 +44,19 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 }
 
 // Pending reports whether Output may have something, or somebody has to be asked.
-func (s *Stack) Pending() bool {
-	return s.tcp.Ready() || s.out.walking || len(s.out.packets)+len(s.fwd.queue) > 0 ||
-		s.rip.speaker != nil || len(s.probers.list)+len(s.ports.list) > 0
+func (s *Stack) Pending() bool { return len(s.fwd.queue) > 0 || s.unsent() || s.asks() }
+
+// unsent reports whether Output may have packets of the node's own.
+func (s *Stack) unsent() bool { return s.tcp.Ready() || s.out.walking || len(s.out.packets) > 0 }
+
+// asks reports whether Output has engines to ask for packets, except TCP.
+func (s *Stack) asks() bool {
+	return s.rip.speaker != nil || len(s.probers.list)+len(s.ports.list) > 0
 }
 
-// usedUp reports whether a connection, or a packet of our own, waits for a link whose
-// room has gone into b. Then the owner asks again: perhaps the link has room for more by
-// then, and if it has none, then a link that is full says when it is not. What waits for
-// room has filed no timer, so nobody else would.
+// usedUp reports whether a connection, or a packet of our own, waits for a link whose room has gone
+// into b. What waits for room has no timer, so the owner asks again: the link may have more room by
+// then, and a link that is full says when it is not.
 func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	if len(b.Trains()) == 0 {
 		return false
@@ -66,12 +72,8 @@ func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	return false
 }
 
-// outputOwn moves the node's own packets into b and keeps those whose link has
-// no room. It reports false when b is full.
+// outputOwn moves the node's own packets into b, as far as links have room. False: b is full.
 func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
-	if len(tx.packets) == 0 {
-		return !b.Full()
-	}
 	kept := tx.packets[:0]
 	for i := range tx.packets {
 		p := &tx.packets[i]
@@ -89,8 +91,7 @@ func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	return !b.Full()
 }
 
-// emit puts one packet into b, in fragments if it has to be, and reports false if
-// some of it is left.
+// emit puts one packet into b, in fragments if it must. False: some of it is left.
 func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &tx.ifs.list[p.iface]
 	if !out.up && !p.last {
@@ -100,10 +101,7 @@ func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) b
 	if len(p.data) > out.MTU {
 		return tx.emitFragments(now, room, b, p)
 	}
-	b.Begin(p.iface, p.hop, len(p.data))
-	if p.sound {
-		b.Vouch()
-	}
+	b.Begin(p.iface, p.hop, len(p.data), p.sound)
 	b.Add(p.data)
 	room[p.iface]--
 	out.tx.packets++
@@ -149,8 +147,7 @@ func (tx *sender) renderOn(now clock.Time, room []int, b *buffer.Batch) {
 			tx.walking = false
 			return
 		}
-		b.Begin(r.iface, r.hop, r.size)
-		b.Vouch() // put makes it
+		b.Begin(r.iface, r.hop, r.size, true) // put makes the checksum
 		b.Add(r.put(b.Scratch(r.headers)))
 		for _, p := range r.text {
 			b.Add(p)
@@ -177,26 +174,26 @@ func (tx *sender) renderLocal(now clock.Time, i int) {
 	}
 }
 
-// renderer walks a train segment by segment.
+// renderer walks a train segment by segment: the train's header becomes each segment's in turn.
 type renderer struct {
 	train   *tcp.Train
-	header  tcp.Header
-	pieces  [][]byte // payload not yet used
-	sent    int      // payload bytes used
-	headers int      // bytes of IP and TCP header of this segment
-	size    int      // bytes of this segment's packet
-	text    [][]byte // its payload
+	flags   tcp.Flags // the train's
+	pieces  [][]byte  // payload not yet used
+	sent    int       // payload bytes used
+	headers int       // bytes of IP and TCP header of this segment
+	size    int       // bytes of this segment's packet
+	text    [][]byte  // its payload
 	cut     [4][]byte
 	done    bool
 	iface   int // where the train goes
 	hop     ip.Addr
 }
 
-// renderer begins to walk a train. There is one, because it points into itself and
-// would be allocated anew for each.
+// renderer begins to walk a train. There is one, because it points into itself: no allocation.
 func (tx *sender) renderer(t *tcp.Train) *renderer {
-	tx.walk = renderer{train: t, pieces: t.Payload, header: t.Header}
-	return &tx.walk
+	r := &tx.walk
+	r.train, r.flags, r.pieces, r.sent, r.done = t, t.Flags, t.Payload, 0, false
+	return r
 }
 
 // next steps to the next segment.
@@ -206,17 +203,16 @@ func (r *renderer) next() bool {
 	}
 	t := r.train
 	n := min(t.MSS, t.Len-r.sent)
-	r.header.Seq = t.Seq + uint32(r.sent)
+	t.Flags = r.flags
+	if r.sent > 0 {
+		t.Seq += uint32(t.MSS)
+		t.Flags &^= tcp.CWR
+	}
 	r.sent += n
-	r.done = r.sent >= t.Len
-	r.header.Flags = t.Flags
-	if !r.done {
-		r.header.Flags &^= tcp.PSH | tcp.FIN
+	if r.done = r.sent >= t.Len; !r.done {
+		t.Flags &^= tcp.PSH | tcp.FIN
 	}
-	if r.sent > n {
-		r.header.Flags &^= tcp.CWR
-	}
-	r.headers = ip.HeaderLen + r.header.Size()
+	r.headers = ip.HeaderLen + t.Header.Size()
 	r.size = r.headers + n
 	r.text = r.cut[:0]
 	for n > 0 {
@@ -246,7 +242,7 @@ func (r *renderer) put(b []byte) []byte {
 	}
 	h.Put(b[:ip.HeaderLen])
 	seg := b[ip.HeaderLen:]
-	r.header.Put(seg, t.LocalPort, t.RemotePort)
+	t.Header.Put(seg, t.LocalPort, t.RemotePort)
 	sum := checksum.PseudoHeader(h.Src, h.Dst, ip.ProtoTCP, r.size-ip.HeaderLen)
 	sum = checksum.Sum(seg, sum)
 	binary.BigEndian.PutUint16(seg[16:], ^checksum.Fold(checksum.SumPieces(r.text, sum)))
