@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/requests"
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // PingOptions say how Ping goes about it. The zero PingOptions send one echo request of
@@ -92,7 +92,7 @@ func (n *Node) Ping(ctx context.Context, host string, o PingOptions) (PingResult
 
 // Pinger is a ping under way.
 type Pinger struct {
-	ping *requests.Ping
+	ping *operator.Ping
 	opt  PingOptions
 	host netip.Addr
 }
@@ -243,7 +243,7 @@ func (n *Node) Traceroute(ctx context.Context, host string, o TracerouteOptions)
 
 // Tracer is a traceroute under way.
 type Tracer struct {
-	trace *requests.Trace
+	trace *operator.Trace
 	each  func(Hop)
 	host  netip.Addr
 }

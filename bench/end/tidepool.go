@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/requests"
+	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -20,7 +20,7 @@ import (
 type ours struct {
 	spec *Spec
 	node *node.Node
-	ask  *requests.Host
+	ask  *operator.Requests
 }
 
 // Describe writes the .lnx file of a node with these sides.
@@ -60,7 +60,7 @@ func open(spec *Spec) (*ours, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ours{spec, n, requests.New(n)}, nil
+	return &ours{spec, n, operator.NewRequests(n)}, nil
 }
 
 func openTidepool(spec *Spec) (host, error) { return open(spec) }

@@ -24,7 +24,7 @@ import (
 type Config struct {
 	// LNX describes the node; required.
 	LNX *lnx.Config
-	// Reread reads the file of LNX again, for package reload; nil: it is of none.
+	// Reread reads the file of LNX again, for reloads; nil: it is of none.
 	Reread func() (*lnx.Config, error)
 	// LogLevel is what the setting log.level turns; nil: there is no log.
 	LogLevel *slog.LevelVar

@@ -8,11 +8,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// OperatorOf returns what carries out requests. Package requests does, which this package cannot
+// OperatorOf returns what carries out requests. Package operator does, which this package cannot
 // import: answered_test.go sets it.
 var OperatorOf func(*Node) control.Operator
 
-// Change is reload.Change.
+// Change is portforward.Change.
 type Change = struct {
 	Text  string
 	Do    func() error
@@ -23,7 +23,7 @@ type Change = struct {
 // more lists the changes of services above a node.
 type more = func(was, now *lnx.Config) []Change
 
-// Reloader is a *reload.Reloader.
+// Reloader is a *operator.Reloader.
 type Reloader interface {
 	Do(r control.Reload) (control.Reloaded, error)
 	TakeBack()

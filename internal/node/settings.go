@@ -2,14 +2,31 @@ package node
 
 import (
 	"cmp"
+	"log/slog"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/settings"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
+// Knobs are the settings that can change while a node runs. TCP's count for connections opened
+// afterwards.
+type Knobs struct {
+	tcp.Knobs
+	Stack stack.Knobs
+	RIP   rip.Timers // all zero: RIP is not spoken
+	Log   slog.Level
+	// Recorded is how many segments connections keep, up to MaxRecorded.
+	Recorded int
+}
+
+// MaxRecorded bounds the flight recorder of a connection: 64 segments need 22 kB.
+const MaxRecorded = 4096
+
 // Knobs returns the settings. The loop's.
-func (n *Node) Knobs() settings.Knobs {
-	k := settings.Knobs{
+func (n *Node) Knobs() Knobs {
+	k := Knobs{
 		Knobs: n.stack.TCP().Knobs(), Stack: n.stack.Knobs(), Recorded: n.recorded,
 	}
 	if r := n.stack.RIP().Speaker(); r != nil {
@@ -22,7 +39,7 @@ func (n *Node) Knobs() settings.Knobs {
 }
 
 // SetKnobs changes the settings. The loop's.
-func (n *Node) SetKnobs(now clock.Time, k settings.Knobs) error {
+func (n *Node) SetKnobs(now clock.Time, k Knobs) error {
 	err := cmp.Or(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.Stack))
 	if r := n.stack.RIP().Speaker(); r != nil && err == nil && k.RIP != r.Timers() {
 		err = r.SetTimers(now, k.RIP)

@@ -1,5 +1,6 @@
-// Package operator is a whole node as its operator has it: package node, and what carries out the
-// requests about it (package requests) and about the services on top.
+// Package operator is a node as its operator has it: package node, its services, and what carries
+// out the requests about the node itself: read-outs, settings by name, links, routes, sockets, ping
+// and traceroute (Requests), and changes of its file (Reloader).
 package operator
 
 import (
@@ -17,8 +18,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/portforward"
-	"github.com/tidepool-net/tidepool/internal/reload"
-	"github.com/tidepool-net/tidepool/internal/requests"
 	"github.com/tidepool-net/tidepool/internal/services"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -27,10 +26,10 @@ import (
 type Node struct {
 	control.Handlers
 	Node     *node.Node
-	Requests *requests.Host
+	Requests *Requests
 	Doors    *portforward.Set
 	record   *observe.Host
-	reloader *reload.Reloader
+	reloader *Reloader
 	dropped  bool // the process has given up its privileges
 }
 
@@ -97,7 +96,7 @@ func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, er
 func above(inner *node.Node, cfg *node.Config) *Node {
 	name := cfg.LNX.Name
 	n := &Node{
-		Handlers: control.Handlers{}, Node: inner, Requests: requests.New(inner),
+		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
 		Doors:  portforward.New(inner),
 		record: observe.New(inner, inner.Driven(), inner.Announce),
 	}
@@ -107,7 +106,7 @@ func above(inner *node.Node, cfg *node.Config) *Node {
 	} {
 		maps.Copy(n.Handlers, service)
 	}
-	n.reloader = reload.New(inner, cfg, n.Doors.Changes)
+	n.reloader = NewReloader(inner, cfg, n.Doors.Changes)
 	control.Handle(n.Handlers, n.about)
 	control.Handle(n.Handlers, n.reload)
 	return n

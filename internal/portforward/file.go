@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/reload"
 )
 
 // OpenFile opens the doors that a file asks for, up to the first that cannot be.
@@ -74,8 +73,17 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	return list
 }
 
+// Change is one difference between a node's file and the file before it. A reload makes all changes
+// or none.
+type Change struct {
+	Text  string
+	Do    func() error // a second time it does nothing
+	Undo  func()       // nil: nothing has to be
+	Frees bool         // Do gives up a port of the machine
+}
+
 // Changes closes doors before it opens others, which may have their ports.
-func (s *Set) Changes(was, now *lnx.Config) (list []reload.Change) {
+func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 	has := func(c *lnx.Config, d *lnx.Door) bool {
 		return slices.ContainsFunc(c.Doors, func(o lnx.Door) bool {
 			return o.String() == d.String()
@@ -86,7 +94,7 @@ func (s *Set) Changes(was, now *lnx.Config) (list []reload.Change) {
 		if has(now, d) {
 			continue
 		}
-		list = append(list, reload.Change{
+		list = append(list, Change{
 			Text: "no more: " + d.String(),
 			Do: func() error {
 				if open := s.at(d); open != nil {
@@ -103,7 +111,7 @@ func (s *Set) Changes(was, now *lnx.Config) (list []reload.Change) {
 		if has(was, d) {
 			continue
 		}
-		list = append(list, reload.Change{
+		list = append(list, Change{
 			Text: d.String(),
 			Do:   func() error { return s.openOf(now, d) },
 			Undo: func() {

@@ -25,7 +25,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/rdt"
-	"github.com/tidepool-net/tidepool/internal/reload"
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
@@ -245,7 +244,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	require.NoError(t, err)
 
 	text = strings.Replace(text, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)
-	ended, err := reload.New(a.Node, &cfg, nil).Do(control.Reload{})
+	ended, err := operator.NewReloader(a.Node, &cfg, nil).Do(control.Reload{})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{
 		"rdt 10.1.0.1:91, serving", fmt.Sprintf("rdt %v from 10.1.0.2:7", asks),

@@ -32,7 +32,7 @@ type room struct {
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
 	{".", driver, "control files link lnx node operator portforward rdt " +
-		"requests services stack", ""},
+		"services stack", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl node " +
 		"observe operator repl sim/convergence tcp tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
@@ -68,21 +68,17 @@ var rooms = []room{
 
 	{"internal/control", sequential, "", ""},
 	{"internal/files", sequential, "", ""},
-	{"internal/settings", sequential, "control rip stack tcp", ""},
 	{"internal/topology", pure, "diagnostic lnx", ""},
 
 	{"internal/link", driver, "buffer checksum clock netem", ""},
 	{"internal/observe", driver, "capture clock control files ip lnx stack tcp", ""},
 	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem " +
-		"observe rcp rdt rip settings stack tcp udp", ""},
-	{"internal/portforward", driver, "clock control lnx node reload stack", ""},
-	{"internal/reload", driver, "clock control ip lnx netem node settings stack", ""},
-	{"internal/requests", driver, "clock control files icmp ip link netem node settings stack " +
-		"tcp udp", ""},
+		"observe rcp rdt rip stack tcp udp", ""},
+	{"internal/portforward", driver, "clock control lnx node stack", ""},
 	{"internal/iperf", driver, "control node rdt services tcp udp", ""},
 	{"internal/services", driver, "clock control files node rdt stack tcp udp", ""},
-	{"internal/operator", driver, "clock control iperf lnx node observe portforward reload " +
-		"requests services stack", ""},
+	{"internal/operator", driver, "clock control files icmp iperf ip link lnx netem node observe " +
+		"portforward rip services stack tcp udp", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},
 	{"internal/netctl", driver, "api control files", ""},
@@ -109,7 +105,7 @@ var rooms = []room{
 
 	// Modules of their own.
 	{"bench", driver, "bench/*", ""},
-	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node requests tcp", ""},
+	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node operator tcp", ""},
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 }
 

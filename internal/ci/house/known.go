@@ -4,7 +4,6 @@ package main
 // and its entry goes when it meets the limit.
 var known = map[string]int{
 	"lines of Go without tests":         141231,
-	"packages below internal":           51,
 	"receive path, files":               12,
 	"receive path, lines of its files":  2705,
 	"send path, files":                  12,

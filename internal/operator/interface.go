@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-func (h *Host) handleInterfaces() {
+func (h *Requests) handleInterfaces() {
 	look(h, func(s *stack.Stack, _ clock.Time, _ control.Interfaces) ([]control.Interface, error) {
 		return h.interfaces(s), nil
 	})
@@ -26,7 +26,7 @@ func (h *Host) handleInterfaces() {
 }
 
 // faces returns the interface of that name, or all for the empty name.
-func (h *Host) faces(name string) (list []int, err error) {
+func (h *Requests) faces(name string) (list []int, err error) {
 	if name != "" {
 		i, err := h.node.Face(name)
 		return []int{i}, err
@@ -40,7 +40,7 @@ func (h *Host) faces(name string) (list []int, err error) {
 }
 
 // interfaces is the stack's snapshot with what only the devices know. The loop's.
-func (h *Host) interfaces(s *stack.Stack) []control.Interface {
+func (h *Requests) interfaces(s *stack.Stack) []control.Interface {
 	list := s.Interfaces().Infos()
 	for i := range list {
 		h.deviceInfo(list[i].Index, &list[i])
@@ -55,7 +55,7 @@ type counting interface {
 }
 
 // deviceInfo adds what only the device knows to an interface's snapshot.
-func (h *Host) deviceInfo(i int, f *control.Interface) {
+func (h *Requests) deviceInfo(i int, f *control.Interface) {
 	f.UDP, f.Problem = h.node.Underneath(i), h.node.Problem(i)
 	h.impairmentDrops(i, f)
 	device := h.node.Device(i)
@@ -90,7 +90,7 @@ func (h *Host) deviceInfo(i int, f *control.Interface) {
 
 // clearCounters sets counters to zero. A device cannot: its counts of now are subtracted from what
 // it reports later.
-func (h *Host) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounters) error {
+func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounters) error {
 	which, err := h.faces(r.Iface)
 	if err != nil {
 		return err
@@ -109,7 +109,9 @@ func (h *Host) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounte
 }
 
 // setLink takes an interface up or down.
-func (h *Host) setLink(_ context.Context, r control.SetLink) (answer control.Interface, err error) {
+func (h *Requests) setLink(
+	_ context.Context, r control.SetLink,
+) (answer control.Interface, err error) {
 	i, err := h.node.Face(r.Iface)
 	if err != nil {
 		return answer, err
@@ -139,7 +141,7 @@ func (h *Host) setLink(_ context.Context, r control.SetLink) (answer control.Int
 }
 
 // setLoss has a router drop a share of what it passes on.
-func (h *Host) setLoss(
+func (h *Requests) setLoss(
 	s *stack.Stack, _ clock.Time, r control.SetLoss,
 ) ([]control.LinkLoss, error) {
 	if !(r.Percent >= 0 && r.Percent <= 100) {
@@ -155,7 +157,7 @@ func (h *Host) setLoss(
 	return h.losses(s, r.Iface)
 }
 
-func (h *Host) losses(s *stack.Stack, name string) (list []control.LinkLoss, err error) {
+func (h *Requests) losses(s *stack.Stack, name string) (list []control.LinkLoss, err error) {
 	which, err := h.faces(name)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package settings
+package operator
 
 import (
 	"math/rand/v2"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -22,23 +23,23 @@ func TestWhatIsShownCanBeWritten(t *testing.T) {
 		Rand:       rand.New(rand.NewPCG(1, 1)),
 	})
 	require.NoError(t, err)
-	knobs := Knobs{
+	knobs := node.Knobs{
 		Knobs: s.TCP().Knobs(), Stack: s.Knobs(), Recorded: 64,
 		RIP: rip.Timers{Periodic: 5 * time.Second, HoldDown: -1},
 	}
-	list, err := Show(&knobs, "")
+	list, err := showSettings(&knobs, "")
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, shown := range list {
 		assert.False(t, seen[shown.Key], shown.Key)
 		seen[shown.Key] = true
 		assert.NotEmpty(t, shown.Doc, shown.Key)
-		found, err := Find(shown.Key)
+		found, err := findSetting(shown.Key)
 		require.NoError(t, err)
 		k := knobs
-		require.NoError(t, found.Write(&k, shown.Value), shown.Key)
-		assert.Equal(t, shown, found.Show(&k))
-		err = found.Write(&k, "no such value")
+		require.NoError(t, found.write(&k, shown.Value), shown.Key)
+		assert.Equal(t, shown, found.show(&k))
+		err = found.write(&k, "no such value")
 		if !free[shown.Key] {
 			require.ErrorIs(t, err, control.ErrUsage, shown.Key)
 		}
@@ -53,13 +54,13 @@ var free = map[string]bool{"tcp.congestion": true, "tcp.recovery": true, "tcp.mt
 
 // TestABeginningOfAKeyShowsAllThatHaveIt in their order; one that none has is told with all keys.
 func TestABeginningOfAKeyShowsAllThatHaveIt(t *testing.T) {
-	list, err := Show(&Knobs{Knobs: tcp.Knobs{NoDelay: true}}, "tcp.n")
+	list, err := showSettings(&node.Knobs{Knobs: tcp.Knobs{NoDelay: true}}, "tcp.n")
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	assert.Equal(t, "off", list[0].Value)
-	_, err = Show(&Knobs{}, "tcp.x")
+	_, err = showSettings(&node.Knobs{}, "tcp.x")
 	require.ErrorIs(t, err, control.ErrUsage)
-	_, err = Find("tcp.n")
+	_, err = findSetting("tcp.n")
 	require.ErrorIs(t, err, control.ErrUsage)
 	assert.ErrorContains(t, err, "icmp.echo, ")
 }

@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // run is a ping or a traceroute under way.
 type run struct {
-	host   *Host
+	host   *Requests
 	engine stack.Prober
 	stop   func()      // ends the engine early; the loop's
 	take   func() bool // takes what the engine has found out, and reports whether it is done
@@ -132,14 +132,14 @@ func within(limits []limit) error {
 }
 
 // freeEcho is an identifier that no ping of ours has. The loop's.
-func (h *Host) freeEcho() uint16 {
+func (h *Requests) freeEcho() uint16 {
 	h.nextEcho++
 	return h.nextEcho
 }
 
 // sourceOf reads a source: an address of ours, the name of an interface, or nothing.
 // The interface is negative unless it was named. The loop's.
-func (h *Host) sourceOf(s *stack.Stack, source string) (netip.Addr, int, error) {
+func (h *Requests) sourceOf(s *stack.Stack, source string) (netip.Addr, int, error) {
 	if source == "" {
 		return netip.Addr{}, -1, nil
 	}
@@ -158,7 +158,7 @@ func (h *Host) sourceOf(s *stack.Stack, source string) (netip.Addr, int, error) 
 }
 
 // replyOf translates a probe's reply.
-func (h *Host) replyOf(r *icmp.Reply) control.Reply {
+func (h *Requests) replyOf(r *icmp.Reply) control.Reply {
 	to := control.Reply{
 		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT, At: h.node.Wall(r.At),
 		Type: r.Type, Code: r.Code, MTU: r.MTU, Local: r.Verdict == icmp.Failed, Late: r.Late,

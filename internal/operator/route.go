@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-func handleRoutes(h *Host) {
+func handleRoutes(h *Requests) {
 	look(h, func(s *stack.Stack, _ clock.Time, _ control.Routes) ([]control.Route, error) {
 		return s.Routing().Infos(), nil
 	})

@@ -1,7 +1,4 @@
-// Package requests carries out what operators ask of one node (package control): read-outs,
-// settings, links, routes, sockets by number, ping and traceroute. The services above a node, such
-// as file transfers, have handlers of their own; package operator joins them.
-package requests
+package operator
 
 import (
 	"context"
@@ -13,8 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Host carries out requests for a node.
-type Host struct {
+// Requests carries out the requests about a node itself: read-outs, settings, links, routes,
+// sockets by number, ping and traceroute. The services have handlers of their own.
+type Requests struct {
 	control.Handlers
 	node *node.Node
 
@@ -29,9 +27,9 @@ type cleared struct {
 	counts link.Counters
 }
 
-// New returns the Host of a node.
-func New(n *node.Node) *Host {
-	h := &Host{
+// NewRequests returns the Requests of a node.
+func NewRequests(n *node.Node) *Requests {
+	h := &Requests{
 		Handlers: control.Handlers{}, node: n, cleared: map[int]cleared{},
 	}
 	h.talks = talks{host: h, list: map[*node.PacketConn]*talk{}}
@@ -61,7 +59,7 @@ func New(n *node.Node) *Host {
 
 // look enters the handler of a request that the loop answers between two packets.
 func look[R control.Request[A], A any](
-	h *Host, f func(s *stack.Stack, now clock.Time, r R) (A, error),
+	h *Requests, f func(s *stack.Stack, now clock.Time, r R) (A, error),
 ) {
 	control.Handle(h.Handlers, func(_ context.Context, r R) (a A, err error) {
 		err = h.node.Ask(func(s *stack.Stack, now clock.Time) (err error) {
@@ -74,7 +72,7 @@ func look[R control.Request[A], A any](
 
 // order is look for a request whose only answer is success.
 func order[R control.Request[control.Nothing]](
-	h *Host, f func(s *stack.Stack, now clock.Time, r R) error,
+	h *Requests, f func(s *stack.Stack, now clock.Time, r R) error,
 ) {
 	look(h, func(s *stack.Stack, now clock.Time, r R) (control.Nothing, error) {
 		return control.Nothing{}, f(s, now, r)
@@ -82,4 +80,4 @@ func order[R control.Request[control.Nothing]](
 }
 
 // Watch is control.Operator's.
-func (h *Host) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(f) }
+func (h *Requests) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(f) }

@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-func (h *Host) handleImpairments() {
+func (h *Requests) handleImpairments() {
 	look(h, func(_ *stack.Stack, _ clock.Time, r control.Impairments) (
 		list []control.Impairment, err error,
 	) {
@@ -29,7 +29,7 @@ func (h *Host) handleImpairments() {
 }
 
 // impair has links do something to packets.
-func (h *Host) impair(
+func (h *Requests) impair(
 	ctx context.Context, r control.Impair,
 ) (answer []control.Impairment, err error) {
 	switch r.Way {
@@ -62,7 +62,7 @@ func (h *Host) impair(
 }
 
 // impairment describes one direction of an interface. The loop's.
-func (h *Host) impairment(i int, way control.Way) control.Impairment {
+func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 	a := control.Impairment{
 		Iface: h.node.FaceName(i), Way: way, Words: netem.Config{}.String(),
 	}
@@ -90,7 +90,7 @@ func (h *Host) impairment(i int, way control.Way) control.Impairment {
 }
 
 // impairmentDrops adds to an interface's snapshot what its link lost on purpose.
-func (h *Host) impairmentDrops(i int, f *control.Interface) {
+func (h *Requests) impairmentDrops(i int, f *control.Interface) {
 	m := h.node.Impaired(i)
 	if m == nil {
 		return

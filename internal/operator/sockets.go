@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-func (h *Host) handleSockets() {
+func (h *Requests) handleSockets() {
 	look(h, func(s *stack.Stack, now clock.Time, r control.Sockets) ([]control.Socket, error) {
 		list := s.Sockets().Infos(r.Info, now)
 		for i := range list {
@@ -45,7 +45,7 @@ func (h *Host) handleSockets() {
 }
 
 // listen opens a listener that accepts all that come.
-func (h *Host) listen(_ context.Context, r control.Listen) (control.Socket, error) {
+func (h *Requests) listen(_ context.Context, r control.Listen) (control.Socket, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	l, err := h.node.ListenWith(on, node.ListenOptions{Announce: true})
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *Host) listen(_ context.Context, r control.Listen) (control.Socket, erro
 	return l.Socket()
 }
 
-func (h *Host) connect(ctx context.Context, r control.Connect) (control.Socket, error) {
+func (h *Requests) connect(ctx context.Context, r control.Connect) (control.Socket, error) {
 	c, err := node.ConnectBy(ctx, h.node.Dial, r.Addr, r.Port)
 	if err != nil {
 		return control.Socket{}, err
@@ -94,7 +94,7 @@ func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
 }
 
 // conn is lookup from outside the loop.
-func (h *Host) conn(sid int) (c *node.Conn, err error) {
+func (h *Requests) conn(sid int) (c *node.Conn, err error) {
 	err = h.node.Ask(func(s *stack.Stack, _ clock.Time) (err error) {
 		c, err = lookup(s, sid)
 		return err
@@ -119,7 +119,7 @@ func ctxError(ctx context.Context, err error) error {
 	return control.Reason(err)
 }
 
-func (h *Host) write(ctx context.Context, r control.Write) (control.Written, error) {
+func (h *Requests) write(ctx context.Context, r control.Write) (control.Written, error) {
 	if t := h.talks.of(r.SID); t != nil {
 		k, err := t.write(ctx, r.Data)
 		return control.Written{Bytes: k}, err
@@ -139,7 +139,7 @@ func (h *Host) write(ctx context.Context, r control.Write) (control.Written, err
 // maxRead bounds one Read request, and so the answer's memory.
 const maxRead = 64 << 20
 
-func (h *Host) read(ctx context.Context, r control.Read) (control.Data, error) {
+func (h *Requests) read(ctx context.Context, r control.Read) (control.Data, error) {
 	if r.N < 0 || r.N > maxRead {
 		return control.Data{}, fmt.Errorf("read of %d bytes: %w: want 0 to %d",
 			r.N, control.ErrUsage, maxRead)
@@ -167,7 +167,7 @@ func (h *Host) read(ctx context.Context, r control.Read) (control.Data, error) {
 	return control.Data{Bytes: got}, nil
 }
 
-func (h *Host) shutdown(_ context.Context, r control.Shutdown) error {
+func (h *Requests) shutdown(_ context.Context, r control.Shutdown) error {
 	c, err := h.conn(r.SID)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (h *Host) shutdown(_ context.Context, r control.Shutdown) error {
 	return nil
 }
 
-func (h *Host) close(_ context.Context, r control.Close) error {
+func (h *Requests) close(_ context.Context, r control.Close) error {
 	var socket interface{ Close() error }
 	err := h.node.Ask(func(s *stack.Stack, _ clock.Time) (err error) {
 		known, ok := s.Sockets().Get(r.SID)

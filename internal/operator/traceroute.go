@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"context"
@@ -46,7 +46,7 @@ type Trace struct {
 }
 
 // StartTrace begins a traceroute and returns at once.
-func (h *Host) StartTrace(r *control.Traceroute) (*Trace, error) {
+func (h *Requests) StartTrace(r *control.Traceroute) (*Trace, error) {
 	cfg, err := traceConfig(*r)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func checkTrace(r *control.Traceroute) error {
 }
 
 // aimTrace finds out where a traceroute leaves from. The loop's.
-func (h *Host) aimTrace(
+func (h *Requests) aimTrace(
 	s *stack.Stack, t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig,
 ) (err error) {
 	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
@@ -253,7 +253,7 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 }
 
 // traceroute carries out the request of that name.
-func (h *Host) traceroute(ctx context.Context, r control.Traceroute) ([]control.Hop, error) {
+func (h *Requests) traceroute(ctx context.Context, r control.Traceroute) ([]control.Hop, error) {
 	t, err := h.StartTrace(&r)
 	if err != nil {
 		return nil, err

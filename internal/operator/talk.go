@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type talk struct {
 
 // talks are the UDP sockets that operators have open.
 type talks struct {
-	host *Host
+	host *Requests
 	list map[*node.PacketConn]*talk // the loop's
 }
 

@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type Ping struct {
 }
 
 // StartPing begins to send echo requests and returns at once.
-func (h *Host) StartPing(r *control.Ping) (*Ping, error) {
+func (h *Requests) StartPing(r *control.Ping) (*Ping, error) {
 	if err := checkPing(r); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func pattern(size int, fill []byte) []byte {
 }
 
 // aim finds out where a ping leaves from, and whether there is a way at all. The loop's.
-func (h *Host) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err error) {
+func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err error) {
 	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (p *Ping) Wait(
 }
 
 // ping carries out the request of that name: what ended it is no error.
-func (h *Host) ping(ctx context.Context, r control.Ping) (control.PingResult, error) {
+func (h *Requests) ping(ctx context.Context, r control.Ping) (control.PingResult, error) {
 	p, err := h.StartPing(&r)
 	if err != nil {
 		return control.PingResult{}, err
@@ -173,7 +173,7 @@ func (h *Host) ping(ctx context.Context, r control.Ping) (control.PingResult, er
 }
 
 // sendTest sends a packet of a test protocol.
-func (h *Host) sendTest(
+func (h *Requests) sendTest(
 	_ context.Context, r control.SendTest,
 ) (answer control.TestSent, err error) {
 	if !control.IsHost(r.Addr) {

@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"net/netip"
@@ -15,20 +15,20 @@ import (
 )
 
 // two starts 10.0.0.1 and 10.0.0.2.
-func two(t *testing.T) (a, b *Host) {
+func two(t *testing.T) (a, b *Requests) {
 	t.Helper()
-	start := func(file *lnx.Config) *Host {
+	start := func(file *lnx.Config) *Requests {
 		n, err := node.Open(node.Config{LNX: file})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, n.Close()) })
-		return New(n)
+		return NewRequests(n)
 	}
 	fa, fb := testenv.TwoNodes(t)
 	return start(fa), start(fb)
 }
 
 // watch gathers the events of a node.
-func watch(t *testing.T, n *Host) <-chan control.Event {
+func watch(t *testing.T, n *Requests) <-chan control.Event {
 	t.Helper()
 	events := make(chan control.Event, 64)
 	t.Cleanup(n.Watch(func(e control.Event) { events <- e }))

@@ -1,6 +1,4 @@
-// Package reload brings a running node from one configuration to another: it lists the differences,
-// and then makes all the changes between two packets, or none.
-package reload
+package operator
 
 import (
 	"cmp"
@@ -17,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/node"
-	"github.com/tidepool-net/tidepool/internal/settings"
+	"github.com/tidepool-net/tidepool/internal/portforward"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -25,31 +23,22 @@ import (
 type Reloader struct {
 	node   *node.Node
 	reread func() (*lnx.Config, error)
-	more   func(was, now *lnx.Config) []Change
+	more   func(was, now *lnx.Config) []portforward.Change
 
 	mu       sync.Mutex  // one at a time
 	file     *lnx.Config // as it was read last
 	released released
 }
 
-// New returns the Reloader of a node that was opened with cfg. More lists the changes that services
-// above the node make, before the node's own; nil: there are none.
-func New(
-	n *node.Node, cfg *node.Config, more func(was, now *lnx.Config) []Change,
+// NewReloader returns the Reloader of a node that was opened with cfg. More, unless it is nil,
+// lists the changes of the services above the node; they are made before the node's own.
+func NewReloader(
+	n *node.Node, cfg *node.Config, more func(was, now *lnx.Config) []portforward.Change,
 ) *Reloader {
 	if more == nil {
-		more = func(was, now *lnx.Config) []Change { return nil }
+		more = func(was, now *lnx.Config) []portforward.Change { return nil }
 	}
 	return &Reloader{node: n, reread: cfg.Reread, more: more, file: cfg.LNX}
-}
-
-// Change is one thing that a file says otherwise than before.
-type Change struct {
-	Text string
-	Do   func() error // a second time it does nothing
-	Undo func()       // nil: nothing has to be
-	// Frees is set where a port of the machine is given up by it.
-	Frees bool
 }
 
 // turn is a change that the loop carries out, between two packets.
@@ -64,7 +53,7 @@ type reloading struct {
 	*Reloader
 	was, now *lnx.Config
 	wiring   *node.Wiring
-	others   []Change // before the loop's
+	others   []portforward.Change // before the loop's
 	turns    []turn
 	done     control.Reloaded
 }
@@ -189,7 +178,7 @@ func (l *reloading) carryOut() error {
 	return nil
 }
 
-func undo(done []Change) {
+func undo(done []portforward.Change) {
 	for _, before := range slices.Backward(done) {
 		if before.Undo != nil {
 			before.Undo()
@@ -285,21 +274,21 @@ func deviceText(f *lnx.Interface) string {
 func (l *reloading) knobTurns() (list []turn) {
 	was, now := l.was, l.now
 	if was.TCP != now.TCP {
-		list = append(list, l.knobTurn("tcp", func(k *settings.Knobs) {
+		list = append(list, l.knobTurn("tcp", func(k *node.Knobs) {
 			k.RTOMin, k.RTOMax, k.OptionsOff = now.TCP.RTOMin, now.TCP.RTOMax, now.TCP.OptionsOff
 			k.NoResets = now.TCP.NoResets
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {
-		list = append(list, l.knobTurn("ip and icmp", func(k *settings.Knobs) {
+		list = append(list, l.knobTurn("ip and icmp", func(k *node.Knobs) {
 			k.Stack = node.InternetKnobs(now)
 		}))
 	}
 	return list
 }
 
-func (l *reloading) knobTurn(what string, set func(*settings.Knobs)) turn {
-	var before settings.Knobs
+func (l *reloading) knobTurn(what string, set func(*node.Knobs)) turn {
+	var before node.Knobs
 	return turn{
 		text: what + " settings",
 		do: func(_ *stack.Stack, now clock.Time) error {

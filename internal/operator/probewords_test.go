@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"net/netip"

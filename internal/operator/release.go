@@ -1,4 +1,4 @@
-package reload
+package operator
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/portforward"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -19,9 +20,9 @@ const releaseTime = 30 * time.Second
 
 // released is what a node has given up for a reload that is still to come. Under reload's lock.
 type released struct {
-	before *lnx.Config     // the file as it was when the first step was made; nil: none was
-	faces  map[string]bool // the interfaces that have no socket
-	others []Change        // what others gave up
+	before *lnx.Config          // the file as it was when the first step was made; nil: none was
+	faces  map[string]bool      // the interfaces that have no socket
+	others []portforward.Change // what others gave up
 	back   *time.Timer
 }
 

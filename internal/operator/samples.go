@@ -1,4 +1,4 @@
-package requests
+package operator
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 const samplePeriod = 100 * time.Millisecond
 
 // samples tells of a connection's state.
-func samples(ctx context.Context, h *Host, r control.Samples) (control.Sampled, error) {
+func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampled, error) {
 	var done control.Sampled
 	c, err := h.conn(r.SID)
 	if err != nil {
@@ -48,7 +48,7 @@ func samples(ctx context.Context, h *Host, r control.Samples) (control.Sampled, 
 
 // sampling is one request for a connection's samples. The loop's.
 type sampling struct {
-	host  *Host
+	host  *Requests
 	found *findings[control.Sample]
 	every time.Duration
 	sid   int
