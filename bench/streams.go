@@ -248,8 +248,10 @@ func beside(c *streamCase, p *peer, ours *lead.Samples) (r report.Row, err error
 	}
 	r = report.Row{
 		Case: c.as(p), Peer: p.name, Unit: "MB/s", Goal: p.goal,
-		Ours: report.Round(ours.Value()), OursRuns: values(ours, value), Measured: c.name,
-		SendRuns: values(ours, sender), ReceiveRuns: values(ours, receiver),
+		Ours: report.Round(ours.Value()), OursRuns: values(ours, value),
+		Measured: report.Measured{
+			Case: c.name, Send: values(ours, sender), Receive: values(ours, receiver),
+		},
 		Ends: report.Ends{
 			SendNs:    report.Round(ours.Median(sender)),
 			ReceiveNs: report.Round(ours.Median(receiver)),

@@ -21,7 +21,7 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		row := &r.Rows[i]
 		ratio, goal := row.Ratio, row.Goal
 		name := strings.Replace(row.Peer, "gvisor-tuned", "gvisor", 1)
-		if row.Case == row.Measured { // else the case is named after the peer
+		if row.Case == row.Measured.Case { // else the case is named after the peer
 			name = row.Case + ": " + name
 		}
 		if row.LessIsBetter {

@@ -18,7 +18,7 @@ func (r *Report) WriteBenchmarks(w io.Writer) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		unit := unitWord(row.Unit)
-		if ours := "case=" + word(row.Measured) + "/stack=tidepool"; !seen[ours] {
+		if ours := "case=" + word(row.Measured.Case) + "/stack=tidepool"; !seen[ours] {
 			seen[ours] = true
 			for run, v := range row.OursRuns {
 				fmt.Fprintf(&b, "BenchmarkPeers/%s-%d 1 %g %s%s\n",
@@ -27,7 +27,7 @@ func (r *Report) WriteBenchmarks(w io.Writer) error {
 		}
 		for _, v := range row.TheirRuns {
 			fmt.Fprintf(&b, "BenchmarkPeers/case=%s/stack=%s-%d 1 %g %s\n",
-				word(row.Measured), word(row.Peer), r.CPUs, v, unit)
+				word(row.Measured.Case), word(row.Peer), r.CPUs, v, unit)
 		}
 	}
 	for _, f := range r.Facts {
@@ -42,10 +42,11 @@ func (r *Report) WriteBenchmarks(w io.Writer) error {
 
 // costs are the ends' CPU in one of our runs.
 func (r *Row) costs(run int) string {
-	if run >= len(r.SendRuns) || r.SendRuns[run] == 0 {
+	m := &r.Measured
+	if run >= len(m.Send) || m.Send[run] == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %g send-ns/B %g receive-ns/B", r.SendRuns[run], r.ReceiveRuns[run])
+	return fmt.Sprintf(" %g send-ns/B %g receive-ns/B", m.Send[run], m.Receive[run])
 }
 
 // word is a name without what ends one.

@@ -20,16 +20,16 @@ func sample() *Report {
 		Commit: "c0ffee", CPU: "some", CPUs: 2, Rounds: 2,
 		Rows: []Row{
 			{
-				Case: "clean", Measured: "clean", Ours: 200, Peer: "gvisor", Their: 100, Ratio: 2,
+				Case: "clean", Ours: 200, Peer: "gvisor", Their: 100, Ratio: 2,
 				Unit: "MB/s", Goal: 2, OursRuns: []float64{190, 210}, TheirRuns: []float64{100, 100},
-				SendRuns: []float64{0.5, 0.4}, ReceiveRuns: []float64{0.3, 0.2}, RTOs: &none,
+				Measured: Measured{"clean", []float64{0.5, 0.4}, []float64{0.3, 0.2}}, RTOs: &none,
 			},
 			{
-				Case: "plane", Measured: "clean", Ours: 200, Peer: "plane", Their: 500, Ratio: 0.4,
+				Case: "plane", Measured: Measured{Case: "clean"}, Ours: 200, Peer: "plane", Their: 500, Ratio: 0.4,
 				Unit: "MB/s", Goal: 0.6, OursRuns: []float64{190, 210}, TheirRuns: []float64{500},
 			},
 			{
-				Case: "idle", Measured: "idle", Ours: 10, Peer: "gvisor", Their: 40, Ratio: 0.25,
+				Case: "idle", Measured: Measured{Case: "idle"}, Ours: 10, Peer: "gvisor", Their: 40, Ratio: 0.25,
 				Unit: "B of heap", Goal: 0.5, LessIsBetter: true, Bound: 7, RTTms: 1, RTOs: &one,
 			},
 		},

@@ -25,9 +25,7 @@ type Row struct {
 
 	OursRuns  []float64 `json:"ours_runs,omitempty"`
 	TheirRuns []float64 `json:"theirs_runs,omitempty"`
-	// Measured is the case whose runs of ours these are: several rows may share them.
-	Measured              string    `json:"-"`
-	SendRuns, ReceiveRuns []float64 `json:"-"`
+	Measured  Measured  `json:"-"`
 	Ends
 	// Bound is 1.31/√p · MSS/RTT in the case's unit, with our RTT in ms; 0: nothing is lost.
 	Bound float64 `json:"bound,omitempty"`
@@ -41,6 +39,12 @@ type Row struct {
 	Drops           *float64 `json:"own_drops,omitempty"`
 
 	Note string `json:"note,omitempty"`
+}
+
+// Measured says which runs of ours a row compares: several rows may share them.
+type Measured struct {
+	Case          string
+	Send, Receive []float64 // the CPU time of both ends in each run, ns a byte
 }
 
 // Ends is the CPU of both ends' processes, ns a byte: ours, and theirs as far as a process tells

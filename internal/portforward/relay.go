@@ -160,24 +160,27 @@ func give(c net.Conn, p []byte) (int, error) {
 }
 
 // virtualEnd is the end of a flow in the virtual network.
-type virtualEnd struct{ *node.Conn }
+type virtualEnd struct{ conn *node.Conn }
 
 func (v virtualEnd) receive() (*[relayChunk]byte, int, error) {
-	if err := v.AwaitRead(); err != nil {
+	if err := v.conn.AwaitRead(); err != nil {
 		return nil, 0, err
 	}
 	buf, _ := relayBuffers.Get().(*[relayChunk]byte)
-	k, err := v.Read(buf[:])
+	k, err := v.conn.Read(buf[:])
 	return buf, k, err
 }
 
-func (v virtualEnd) give(p []byte) (int, error) { return give(v, p) }
+func (v virtualEnd) give(p []byte) (int, error) { return give(v.conn, p) }
+func (v virtualEnd) CloseWrite() error          { return v.conn.CloseWrite() }
+func (v virtualEnd) Close() error               { return v.conn.Close() }
+func (v virtualEnd) Abort()                     { v.conn.Abort() }
 
 func (v virtualEnd) fails(wait bool) error {
 	if wait {
-		return v.AwaitFailure()
+		return v.conn.AwaitFailure()
 	}
-	return v.Failed()
+	return v.conn.Failed()
 }
 
 // machineEnd is the end of a flow in this machine's network.

@@ -31,7 +31,7 @@ type Host struct {
 	stormed  bool
 
 	// Receiving, in order only.
-	program
+	program   program
 	rcv       uint32
 	finSeen   bool
 	stalledAt time.Time
@@ -85,7 +85,7 @@ func New(wire *Wire, addr netip.Addr, manners Manners) *Host {
 func (h *Host) Accept(port uint16, out []byte, within time.Duration) ([]byte, error) {
 	h.port, h.out = port, out
 	err := h.run(within)
-	return h.in.Bytes(), err
+	return h.program.in.Bytes(), err
 }
 
 // Connect opens a connection, sends out, closes, and returns what came until the other end closed.
@@ -95,7 +95,7 @@ func (h *Host) Connect(to netip.AddrPort, out []byte, within time.Duration) ([]b
 	h.arm()
 	h.sendSYN()
 	err := h.run(within)
-	return h.in.Bytes(), err
+	return h.program.in.Bytes(), err
 }
 
 // run serves the connection to its end, and for a moment longer.
@@ -112,13 +112,13 @@ func (h *Host) run(within time.Duration) error {
 		case !h.timer.IsZero() && h.timer.Before(limit):
 			until = h.timer
 		}
-		if h.unread.Len() > 0 && h.readAt.Before(until) {
-			until = h.readAt
+		if h.program.unread.Len() > 0 && h.program.readAt.Before(until) {
+			until = h.program.readAt
 		}
 		p, ok := h.wire.Receive(until)
 		now := time.Now()
-		if h.unread.Len() > 0 && !now.Before(h.readAt) {
-			_, _ = h.unread.WriteTo(&h.in)
+		if h.program.unread.Len() > 0 && !now.Before(h.program.readAt) {
+			_, _ = h.program.unread.WriteTo(&h.program.in)
 		}
 		switch {
 		case ok:
@@ -137,7 +137,7 @@ func (h *Host) run(within time.Duration) error {
 func (h *Host) String() string {
 	return fmt.Sprintf("state %d, %d of %d bytes acknowledged, %d received, "+
 		"FIN sent %v, seen %v, %+v",
-		h.state, h.una-h.iss, len(h.out), h.in.Len(), h.finSent, h.finSeen, h.Stats)
+		h.state, h.una-h.iss, len(h.out), h.program.in.Len(), h.finSent, h.finSeen, h.Stats)
 }
 
 func (h *Host) packet(p Packet) {
@@ -247,8 +247,8 @@ func (h *Host) receive(s Segment) {
 		if s.Flags&FIN != 0 && !h.finSeen {
 			h.finSeen = true
 			h.rcv++
-			h.Stats.Discarded += h.unread.Len()
-			h.unread.Reset()
+			h.Stats.Discarded += h.program.unread.Len()
+			h.program.unread.Reset()
 		}
 	}
 	h.acknowledge()
@@ -258,20 +258,20 @@ func (h *Host) receive(s Segment) {
 func (h *Host) take(data []byte) {
 	h.rcv += uint32(len(data))
 	if h.manners.ReadAfter == 0 {
-		h.in.Write(data)
+		h.program.in.Write(data)
 		return
 	}
-	if h.unread.Len() == 0 {
-		h.readAt = time.Now().Add(h.manners.ReadAfter)
+	if h.program.unread.Len() == 0 {
+		h.program.readAt = time.Now().Add(h.manners.ReadAfter)
 	}
-	h.unread.Write(data)
+	h.program.unread.Write(data)
 }
 
 // window is what we announce.
 func (h *Host) window() uint16 {
 	m := h.manners
-	if m.Stall == 0 || h.in.Len() < m.Stall {
-		return uint16(max(0, window-h.unread.Len()))
+	if m.Stall == 0 || h.program.in.Len() < m.Stall {
+		return uint16(max(0, window-h.program.unread.Len()))
 	}
 	if h.stalledAt.IsZero() {
 		h.stalledAt = time.Now()
