@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -160,5 +161,10 @@ func TestLateRunsAreMarked(t *testing.T) {
 		late := clock == result.LateTime
 		assert.Equal(t, late, strings.Contains(text, "Virtual results hold; real runs were late"))
 		assert.Equal(t, late, regexp.MustCompile(`goodput .* late\n`).MatchString(text), text)
+		report, err := r.Draw(lab.Drawing{})
+		require.NoError(t, err)
+		page, err := os.ReadFile(report)
+		require.NoError(t, err)
+		assert.Equal(t, late, strings.Contains(string(page), ">real, late</td>"))
 	}
 }

@@ -129,7 +129,9 @@ func (r *Results) figureCells() []figure.Cell {
 			cells[i].Set = append(cells[i].Set, figure.Setting{Key: s.Key, Value: s.Value})
 		}
 		cells[i].Trials = r.runsOf(i)
-		cells[i].Real = r.Real && isReal(i)
+		if r.Real {
+			cells[i].Real, cells[i].Clock = isReal(i), r.clockName(i)
+		}
 	}
 	return cells
 }

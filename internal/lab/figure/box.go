@@ -35,12 +35,14 @@ func boxPlot(c *compared) (Plot, bool) {
 	if single {
 		p.Title, p.Caption = "Cell beside cell", "Each dot is a run."
 	}
+	var says beside
 	var kinds [][]chart.Panel // of panels with the same rows
 	for _, m := range c.metrics {
 		panel, ok := c.boxPanel(m)
 		if !ok {
 			continue
 		}
+		says.name(panel.Layers)
 		i := slices.IndexFunc(kinds, func(k []chart.Panel) bool {
 			return slices.Equal(k[0].Y.Names, panel.Y.Names)
 		})
@@ -50,6 +52,7 @@ func boxPlot(c *compared) (Plot, bool) {
 			kinds[i] = append(kinds[i], panel)
 		}
 	}
+	p.Caption += says.text()
 	for i, kind := range kinds {
 		if first := kind[0].Layers; i == 0 && !single && first[0].Kind == chart.Shape {
 			first[0].Name, first[3].Name = "middle half, "+c.runs(), "median"
@@ -77,23 +80,21 @@ func (p *Plot) addBoxes(row []chart.Panel) {
 func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	list := c.series(m, "")
 	list = list[:min(len(list), mostBoxes)]
-	enough, different := false, false // between runs or cells
-	least, greatest := math.Inf(1), math.Inf(-1)
 	var names []string
+	var values, said []float64
 	for _, s := range list {
 		names = append(names, cmp.Or(s.name, "all"))
 		for _, g := range s.groups {
-			t := g.Numbers[m]
-			enough = enough || len(t.Values) > 0
-			for _, v := range t.Values {
-				different = different || v != least && !math.IsInf(least, 0)
-				least, greatest = min(least, v), max(greatest, v)
-			}
+			values = append(values, g.Numbers[m].Values...)
+			theory, published := c.said(g, m)
+			said = append(said, theory, published)
 		}
 	}
-	if !enough || !different {
+	if len(values) == 0 || slices.Min(values) == slices.Max(values) {
 		return chart.Panel{}, false
 	}
+	values = append(values, slices.DeleteFunc(said, infinite)...)
+	least, greatest := slices.Min(values), slices.Max(values)
 	u := axisScale(m.Definition().Unit, greatest)
 	p := chart.Panel{
 		X: chart.Axis{Label: labelled(m, u)},
@@ -103,7 +104,18 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	p.X.Min, p.X.Max = ends([]float64{u.of(least), u.of(greatest)}, p.X.Log)
 	for i, s := range list {
 		for _, g := range s.groups {
-			p.Layers = append(p.Layers, boxLayers(g.Numbers[m].Values, float64(i), s.paint, u)...)
+			theory, published := c.said(g, m)
+			const half = 0.42
+			x, y := u.of(theory), float64(i)
+			p.Layers = append(append(p.Layers, boxLayers(g.Numbers[m].Values, y, s.paint, u)...),
+				chart.Layer{
+					Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true,
+					Points: []chart.Point{{X: x, Y: y - half}, {X: x, Y: y + half}},
+				},
+				chart.Layer{
+					Kind: chart.Crosses, Paint: s.paint.Tint(-0.35), Width: 0.9,
+					Points: []chart.Point{{X: u.of(published), Y: y}},
+				})
 		}
 	}
 	return p, true

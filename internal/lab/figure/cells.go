@@ -15,8 +15,9 @@ type Setting struct{ Key, Value string }
 // Cell is a point of a sweep, and what its runs came to.
 type Cell struct {
 	Set []Setting
-	// Real cells were played by processes in real time, others in virtual time.
+	// Real cells were played by processes in real time, others in virtual time: Clock names it.
 	Real   bool
+	Clock  string
 	Trials []*result.Trial
 	// Theory is what a formula says, and Published what a paper does, where they say something:
 	// of the whole run, or of its first flow.
@@ -94,6 +95,20 @@ func (c *Cell) name(keys []string, without ...string) string {
 		parts = append(parts, "real")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// said is what theory and a paper say of a group's metric, or NaN. They are about the whole run or
+// its first flow.
+func (c *compared) said(g result.Group, m result.Metric) (theory, published float64) {
+	cell := &c.cells[g.Cell]
+	of := func(values result.Values) float64 {
+		v, ok := values[m]
+		if !ok || g.Flow != "" && g.Flow != cell.Trials[0].Flows[0].Name {
+			return math.NaN()
+		}
+		return v
+	}
+	return of(cell.Theory), of(cell.Published)
 }
 
 // labelled is a metric with its unit, which is left out where its name has it.

@@ -73,6 +73,7 @@ func TestAReportSaysEverything(t *testing.T) {
 	cells[2].Trials[3].Flows[0].Finished = false
 	cells[2].Trials[3].Flows[0].Note = "the time limit of 60 s"
 	delete(cells[2].Trials[3].Flows[0].Values, result.Completion)
+	cells[1].Clock = "real, late"
 	rec := synthesize(4*time.Second, 10, 60_000, "reno")
 	r := &Report{
 		Name: "arms", About: "five of them", Version: "v9", Seed: 42, Hash: "00ff",
@@ -91,7 +92,7 @@ func TestAReportSaysEverything(t *testing.T) {
 	requireWhole(t, page)
 	for _, want := range []string{
 		"five of them", "v9", "42", "00ff", "node lab run arms", "name: arms", "no jitter",
-		"100 runs in 10 cells", "9/10", "the time limit of 60 s", "virtual", "real",
+		"100 runs in 10 cells", "9/10", "the time limit of 60 s", ">virtual<", ">real<", ">real, late<",
 		"±1 %", "one lucky draw", "the sum of a geometric series", "3 σ of 1000 runs", "1 met, 1 not", "not met", "Figure 1.", "trial 0", "thinned",
 		"median", "95 % interval", "every metric of every flow",
 	} {

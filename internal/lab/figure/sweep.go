@@ -283,12 +283,7 @@ func curvePlot(c *compared) (Plot, bool) {
 	} else if !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }) {
 		p.Caption = "What the one run of each cell came to."
 	}
-	if says.theory {
-		p.Caption += " Dashed: what theory says."
-	}
-	if says.published {
-		p.Caption += " Crosses: what was published."
-	}
+	p.Caption += says.text()
 	return p, true
 }
 
@@ -332,6 +327,30 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 
 // beside is what else than runs a panel shows.
 type beside struct{ band, theory, published bool }
+
+// text explains them in a caption.
+func (b beside) text() (text string) {
+	if b.theory {
+		text += " Dashed: what theory says."
+	}
+	if b.published {
+		text += " Crosses: what was published."
+	}
+	return text
+}
+
+// name names the first layers that show what theory says and what was published.
+func (b *beside) name(layers []chart.Layer) {
+	for i := range layers {
+		l := &layers[i]
+		switch n := len(l.Points) > 0 && !infinite(l.Points[0].X); {
+		case n && l.Paint == chart.Ink && l.Dash && !b.theory:
+			b.theory, l.Name = true, "theory"
+		case n && l.Kind == chart.Crosses && !b.published:
+			b.published, l.Name = true, "published"
+		}
+	}
+}
 
 // curvePanel is a metric over what is swept. named says that its key names the curves.
 func (c *compared) curvePanel(
@@ -377,14 +396,10 @@ func (c *compared) curvePanel(
 		}
 		p.Layers = append(p.Layers, c.curve(s, m, u, name)...)
 	}
+	says.name(p.Layers)
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		switch n := len(l.Points) > 0; {
-		case n && l.Paint == chart.Ink && l.Dash && !says.theory:
-			says.theory, l.Name = true, "theory"
-		case n && l.Kind == chart.Crosses && !says.published:
-			says.published, l.Name = true, "published"
-		case n && l.Kind == chart.Fill && named && !says.band:
+		if len(l.Points) > 0 && l.Kind == chart.Fill && named && !says.band {
 			says.band, l.Name = true, c.bandName()
 		}
 	}
@@ -409,19 +424,11 @@ func (c *compared) extent(g result.Group, m result.Metric) []float64 {
 	if low, _, high, ok := middleOf(t); ok {
 		list = append(list, low, high)
 	}
-	for _, said := range []result.Values{c.cells[g.Cell].Theory, c.cells[g.Cell].Published} {
-		if v, ok := said[m]; ok && c.spoken(g) {
-			list = append(list, v)
-		}
-	}
+	theory, published := c.said(g, m)
+	list = append(list, theory, published)
 	return slices.DeleteFunc(list, func(v float64) bool {
 		return math.IsNaN(v) || math.IsInf(v, 0)
 	})
-}
-
-// spoken reports whether a cell's theory is about a group: the whole, or the first flow.
-func (c *compared) spoken(g result.Group) bool {
-	return g.Flow == "" || g.Flow == c.cells[g.Cell].Trials[0].Flows[0].Name
 }
 
 // middleOf is what a group comes to and how sure that is: the mean and its interval, or the
@@ -453,11 +460,12 @@ func (c *compared) curve(s series, m result.Metric, u unit, name string) []chart
 		for _, v := range t.Values {
 			dots = append(dots, chart.Point{X: x, Y: u.of(v)})
 		}
-		if v, ok := c.cells[g.Cell].Theory[m]; ok && c.spoken(g) {
-			theory = append(theory, chart.Point{X: x, Y: u.of(v)})
+		formula, paper := c.said(g, m)
+		if !infinite(formula) {
+			theory = append(theory, chart.Point{X: x, Y: u.of(formula)})
 		}
-		if v, ok := c.cells[g.Cell].Published[m]; ok && c.spoken(g) {
-			published = append(published, chart.Point{X: x, Y: u.of(v)})
+		if !infinite(paper) {
+			published = append(published, chart.Point{X: x, Y: u.of(paper)})
 		}
 	}
 	for _, list := range [][]chart.Point{mean, band, dots, theory, published} {
@@ -471,7 +479,7 @@ func (c *compared) curve(s series, m result.Metric, u unit, name string) []chart
 		{Kind: chart.Dots, Paint: s.paint.Tint(0.5), Width: 1.7, Points: dots},
 		line,
 		{Kind: chart.Dots, Paint: s.paint, Width: 3, Points: mean},
-		{Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true, Points: theory},
+		{Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true, Least: 12, Points: theory},
 		{Kind: chart.Crosses, Paint: s.paint.Tint(-0.35), Width: 0.9, Points: published},
 	}
 }

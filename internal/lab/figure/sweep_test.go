@@ -96,6 +96,43 @@ func TestASweepOfNamesIsBoxes(t *testing.T) {
 	assert.True(t, scatter.X.Reversed, "up and to the right is better")
 }
 
+func TestBoxesShowTheoryAndWhatWasPublished(t *testing.T) {
+	cells := arms(1, false)
+	cells[1].Theory = result.Values{result.Goodput: 7e6}
+	cells[2].Published = result.Values{result.Goodput: 20e6}
+	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Goodput}), "spread")
+	panel := &p.chart.Rows[0].Panels[0]
+	at := map[string]chart.Point{}
+	for i := range panel.Layers {
+		at[panel.Layers[i].Name] = panel.Layers[i].Points[0]
+	}
+	assert.InDelta(t, 7, at["theory"].X, 0)
+	assert.InDelta(t, 1, at["theory"].Y, 0.5)
+	assert.Equal(t, chart.Point{X: 20, Y: 2}, at["published"])
+	assert.Greater(t, panel.X.Max, 20.0)
+	assert.Contains(t, p.Caption, "Dashed: what theory says. Crosses: what was published.")
+}
+
+// Theory of one cell is a line too short to see, so it is drawn longer.
+func TestTheoryOfOneCellIsSeen(t *testing.T) {
+	var cells []Cell
+	for i, loss := range []string{"1%", "2%", "3%"} {
+		cells = append(cells, Cell{
+			Set: []Setting{{"path.down.loss", loss}}, Trials: arms(1, false)[i].Trials,
+		})
+	}
+	cells[1].Theory = result.Values{result.Goodput: 7e6}
+	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Goodput}), "sweep")
+	for _, l := range p.chart.Rows[0].Panels[0].Layers {
+		if l.Name == "theory" {
+			assert.Equal(t, []chart.Point{{X: 2, Y: 7}}, l.Points)
+			assert.Greater(t, l.Least, 4*l.Width)
+			return
+		}
+	}
+	require.Fail(t, "there is no theory")
+}
+
 func TestBoxesHoldTheMiddleHalf(t *testing.T) {
 	values := []float64{1, 2, 3, 4, 5, 6, 7, 8, 100}
 	layers := boxLayers(values, 2, chart.Blue, unit{"", 1})

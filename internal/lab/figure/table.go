@@ -32,7 +32,7 @@ type row struct {
 	First    bool // of its cell
 	Span     int  // how many rows its cell has, if it is the first
 	Settings []setting
-	Real     bool
+	Clock    string
 	Flow     string
 	Color    template.CSS // of the flow
 	Finished string
@@ -61,8 +61,8 @@ func (r *row) title() string {
 	for _, s := range r.Settings {
 		name = joined(name, s.Text)
 	}
-	if r.Real {
-		name = joined(name, "real")
+	if r.Clock != "virtual" {
+		name = joined(name, r.Clock)
 	}
 	return joined(name, r.Flow)
 }
@@ -145,7 +145,8 @@ func (c *compared) table() table {
 func (c *compared) row(g result.Group, t *table) row {
 	cell := &c.cells[g.Cell]
 	r := row{
-		Note: g.Note, Real: cell.Real, Color: c.colorOf(g), Short: g.Finished < g.N,
+		Note: g.Note, Clock: cell.Clock, Color: c.colorOf(g),
+		Short:    g.Finished < g.N,
 		Finished: strconv.Itoa(g.Finished) + "/" + strconv.Itoa(g.N), Flow: "all",
 	}
 	named := false

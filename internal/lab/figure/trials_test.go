@@ -64,13 +64,13 @@ func arms(trials int, both bool) []Cell {
 	rng := rand.New(rand.NewPCG(8, 16))
 	var cells []Cell
 	for i, cc := range []string{"tahoe", "reno", "newreno", "cubic", "bbr"} {
-		c := Cell{Set: []Setting{{"flows.0.cc", cc}}}
+		c := Cell{Set: []Setting{{"flows.0.cc", cc}}, Clock: "virtual"}
 		for j := range trials {
 			c.Trials = append(c.Trials, drawn(rng, j, 5e6+1e6*float64(i), 0.08-0.008*float64(i), cc))
 		}
 		cells = append(cells, c)
 		if both {
-			c.Real = true
+			c.Real, c.Clock = true, "real"
 			cells = append(cells, c)
 		}
 	}
