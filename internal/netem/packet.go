@@ -15,9 +15,6 @@ type Packet struct {
 // Bytes returns the packet, for a queue that looks into it or marks it.
 func (p *Packet) Bytes() []byte { return p.data }
 
-// Entered returns when the packet came, which sojourn times are measured from.
-func (p *Packet) Entered() clock.Time { return p.entered }
-
 // The memory for a packet's bytes comes in two sizes, so that an acknowledgment takes none that
 // a full packet could use, and many of them lie close together. What is longer has its own.
 const (

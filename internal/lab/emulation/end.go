@@ -56,11 +56,7 @@ func Serve(in io.Reader, out io.Writer, arms map[plan.Protocol]Arm) error {
 }
 
 func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
-	start, lines, err := hear(in)
-	if err != nil {
-		return err
-	}
-	cell, err := start.Plan.cell()
+	start, cell, lines, err := hear(in)
 	if err != nil {
 		return err
 	}

@@ -171,20 +171,21 @@ func orders(in *bufio.Scanner) <-chan order {
 }
 
 // hear reads the Start of a process.
-func hear(r io.Reader) (*Start, *bufio.Scanner, error) {
+func hear(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	if !in.Scan() {
-		return nil, nil, fmt.Errorf("no start on the standard input: %w", orEOF(in.Err()))
+		return nil, nil, nil, fmt.Errorf("no start on the standard input: %w", orEOF(in.Err()))
 	}
 	s := new(Start)
 	if err := json.Unmarshal(in.Bytes(), s); err != nil {
-		return nil, nil, fmt.Errorf("the start on the standard input: %w", err)
+		return nil, nil, nil, fmt.Errorf("the start on the standard input: %w", err)
 	}
 	if s.Type != "start" {
-		return nil, nil, fmt.Errorf("the standard input begins with %q: want start", s.Type)
+		return nil, nil, nil, fmt.Errorf("the standard input begins with %q: want start", s.Type)
 	}
-	return s, in, nil
+	cell, err := s.Plan.cell()
+	return s, cell, in, err
 }
 
 func orEOF(err error) error {

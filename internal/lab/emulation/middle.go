@@ -67,11 +67,7 @@ func ServeMiddle(in io.Reader, out io.Writer) error {
 var errAbandoned = errors.New("nobody tells it what to do any more")
 
 func serveMiddle(in io.Reader, to *speaker) error {
-	start, lines, err := hear(in)
-	if err != nil {
-		return err
-	}
-	cell, err := start.Plan.cell()
+	start, cell, lines, err := hear(in)
 	if err != nil {
 		return err
 	}

@@ -318,12 +318,7 @@ func orZero(v float64) float64 {
 
 // shown reports whether some of the points are numbers.
 func shown(points []chart.Point) bool {
-	for _, p := range points {
-		if !math.IsNaN(p.Y) && !math.IsInf(p.Y, 0) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(points, func(p chart.Point) bool { return !infinite(p.Y) })
 }
 
 // growth is when a counter grew.

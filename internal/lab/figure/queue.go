@@ -2,6 +2,7 @@ package figure
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -25,12 +26,7 @@ func queuePlots(v *view) []Plot {
 
 // carries reports whether a link is the way of some flow's data.
 func (v *view) carries(l *result.LinkRecord) bool {
-	for i := range v.flows {
-		if v.flows[i].link == l {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.flows, func(f flow) bool { return f.link == l })
 }
 
 // negligible is the share of a round trip that is too short a wait to be worth a figure.

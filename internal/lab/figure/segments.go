@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -214,7 +215,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 		}
 	}
 	t.scale(u)
-	if !touches(t.window, p.Y.Max) {
+	if !slices.ContainsFunc(t.window, func(q chart.Point) bool { return q.Y < p.Y.Max }) {
 		t.window = nil
 	}
 	weight := 0.9
@@ -287,16 +288,6 @@ func retransmitPaint(f *flow) chart.Paint {
 		return chart.Ink
 	}
 	return chart.Vermillion
-}
-
-// touches reports whether a line comes below a height.
-func touches(line []chart.Point, height float64) bool {
-	for _, p := range line {
-		if p.Y < height {
-			return true
-		}
-	}
-	return false
 }
 
 // sequenceFinding says how much a few flows retransmitted.

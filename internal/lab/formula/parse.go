@@ -150,35 +150,21 @@ func (p *parser) nested() bool {
 	return false
 }
 
-func (p *parser) sum() term {
-	left := p.product()
-	for p.err == nil {
-		if p.peek("+-") {
-			break // a tolerance
-		}
-		p.space()
-		at := p.at
-		op := p.first([]string{"+", "-", "−"})
-		if op == "" {
-			break
-		}
-		right := p.product()
-		left = p.binary(op, at, left, right)
-	}
-	return left
-}
+func (p *parser) sum() term { return p.chain(p.product, "+", "-", "−") }
 
-func (p *parser) product() term {
-	left := p.signed()
-	for p.err == nil {
+func (p *parser) product() term { return p.chain(p.signed, "*", "/", "·", "×") }
+
+// chain reads terms that operators join, up to a tolerance.
+func (p *parser) chain(next func() term, operators ...string) term {
+	left := next()
+	for p.err == nil && !p.peek("+-") {
 		p.space()
 		at := p.at
-		op := p.first([]string{"*", "/", "·", "×"})
+		op := p.first(operators)
 		if op == "" {
 			break
 		}
-		right := p.signed()
-		left = p.binary(op, at, left, right)
+		left = p.binary(op, at, left, next())
 	}
 	return left
 }
