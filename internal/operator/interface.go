@@ -108,6 +108,15 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 	return nil
 }
 
+// forgetDevices forgets the counts of devices that the node no longer has. The loop's.
+func (h *Requests) forgetDevices(clock.Time) {
+	for i, c := range h.cleared {
+		if c.device != h.node.Device(i) {
+			delete(h.cleared, i)
+		}
+	}
+}
+
 // setLink takes an interface up or down.
 func (h *Requests) setLink(
 	_ context.Context, r control.SetLink,

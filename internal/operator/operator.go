@@ -85,6 +85,7 @@ func (n *Node) start(cfg *node.Config, begin func() error) error {
 // reload reads the node's file again.
 func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, error) {
 	done, err := n.reloader.Do(r)
+	n.Node.Post(n.Requests.forgetDevices)
 	if n.dropped && errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("%w (this node gave up root's privileges when it started: restart it to "+
 			"open TUN devices, ports below 1024 and root's files)", err)

@@ -8,21 +8,26 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/gopacket/gopacket/pcapgo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // rewritable is a node whose file can be written anew.
@@ -83,6 +88,27 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	require.NoError(t, err)
 	text = with
 	reload(t, a)
+}
+
+// A socket that a reload closes is not kept for the sake of counters that were cleared before.
+func TestAReloadReleasesClosedSockets(t *testing.T) {
+	p := testenv.FreePorts(t, 3)
+	line := "interface if0 10.0.0.1/24 127.0.0.1:%d\nneighbor 10.0.0.2 at 127.0.0.1:%d via if0\n"
+	text := fmt.Sprintf(line, p[0], p[1])
+	n := rewritable(t, "A", &text)
+	require.NoError(t, control.Order(t.Context(), n, control.ClearCounters{}))
+	var socket weak.Pointer[link.UDP]
+	require.NoError(t, n.Node.Call(func(*stack.Stack, clock.Time) error {
+		socket = weak.Make(n.Node.Device(0).(*link.UDP))
+		return nil
+	}))
+	text = fmt.Sprintf(line, p[2], p[1])
+	reload(t, n)
+	for range 2 { // the loop's goroutine may have had it in a register
+		testenv.Ask(t, n, control.Interfaces{})
+		runtime.GC()
+	}
+	assert.Nil(t, socket.Value(), "the closed socket is still reachable")
 }
 
 func listenHere(t *testing.T) net.Listener {

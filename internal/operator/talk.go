@@ -49,17 +49,16 @@ func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
 		return nil, err
 	}
 	t := &talk{conn: c}
-	err = a.host.node.Call(func(*stack.Stack, clock.Time) error {
-		if len(a.list) >= maxTalks {
-			return fmt.Errorf("%d UDP sockets are open: %w: `close` some", maxTalks,
-				control.ErrNoPorts)
-		}
-		a.list[c] = t
-		return nil
-	})
-	if err == nil {
-		// Operators may write to broadcast addresses.
-		err = c.SetOptions(func(o *udp.Options) { o.Broadcast = true })
+	// Operators may write to broadcast addresses.
+	if err = c.SetOptions(func(o *udp.Options) { o.Broadcast = true }); err == nil {
+		err = a.host.node.Call(func(*stack.Stack, clock.Time) error {
+			if len(a.list) >= maxTalks {
+				return fmt.Errorf("%d UDP sockets are open: %w: `close` some", maxTalks,
+					control.ErrNoPorts)
+			}
+			a.list[c] = t
+			return nil
+		})
 	}
 	if err != nil {
 		_ = c.Close() // the first error is the one to tell

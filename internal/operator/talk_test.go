@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -9,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // two starts 10.0.0.1 and 10.0.0.2.
@@ -114,4 +117,18 @@ func TestOperatorsDatagramsAreBounded(t *testing.T) {
 	assert.Len(t, list, maxTalks, "the one too many is gone")
 	_, err = control.Ask(t.Context(), a, control.SendUDP{Addr: netip.MustParseAddr("10.0.0.2")})
 	assert.ErrorIs(t, err, control.ErrUsage)
+}
+
+func TestASocketThatFailsToOpenIsNotListed(t *testing.T) {
+	a, _ := two(t)
+	_, err := a.talks.open(func() (*node.PacketConn, error) {
+		c, err := a.node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:53"))
+		require.NoError(t, err)
+		return c, c.Close() // so that its options cannot be set
+	})
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.NoError(t, a.node.Call(func(*stack.Stack, clock.Time) error {
+		assert.Empty(t, a.talks.list)
+		return nil
+	}))
 }
