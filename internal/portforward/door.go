@@ -17,7 +17,6 @@ const (
 	maxDoors    = 256
 	maxFlows    = 4096             // of one door at a time; see enter for what others do
 	patience    = 10 * time.Second // for a service to answer
-	halfHere    = 5 * time.Second  // for a virtual host, of a client that says no more
 	sayAgain    = time.Second      // between two announcements of one problem at one door
 	acceptAgain = 100 * time.Millisecond
 )

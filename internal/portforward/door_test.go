@@ -48,6 +48,7 @@ func publishedTo(t *testing.T, a, b *operator.Node) (d *portforward.Door, l *nod
 	l, err := b.Node.Listen(netip.MustParseAddrPort("10.0.0.2:80"), 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
+	a.Doors.Hurry()
 	d, err = a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.NoError(t, err)
 	return d, l
@@ -78,6 +79,7 @@ func exposed(t *testing.T) (client *operator.Node, d *portforward.Door, service 
 	t.Helper()
 	a, b := operatortest.Two(t, node.Config{})
 	service = listenHere(t)
+	b.Doors.Hurry()
 	d, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
 	return a, d, service
@@ -290,7 +292,7 @@ func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
 	piece := make([]byte, 1<<20)
 	fill(piece)
 	written := 0
-	require.NoError(t, server.SetWriteDeadline(time.Now().Add(2*time.Second)))
+	require.NoError(t, server.SetWriteDeadline(time.Now().Add(time.Second)))
 	for {
 		k, err := server.Write(piece)
 		sum.Write(piece[:k])
@@ -343,7 +345,7 @@ func stuff(t *testing.T, c closing) (bytes int64) {
 	t.Helper()
 	piece := make([]byte, 1<<20)
 	for {
-		require.NoError(t, c.SetWriteDeadline(time.Now().Add(1500*time.Millisecond)))
+		require.NoError(t, c.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
 		k, err := c.Write(piece)
 		bytes += int64(k)
 		if err != nil {
@@ -401,6 +403,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	}
 	a, _ := testenv.TwoNodes(t) // the other is not there
 	n := operatortest.Start(t, node.Config{}, a)
+	n.Doors.Hurry()
 	d, err := n.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.NoError(t, err)
 	var clients []net.Conn

@@ -11,13 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// relayChunk is how much a flow copies at a time. The memory for it is borrowed when there is
-// something to copy, so that a flow that is idle holds none.
+// relayChunk is how much a flow copies at a time. An idle flow holds no memory for it.
 const relayChunk = 64 << 10
-
-// lookAround is how long a write may wait, for a reader that takes nothing, before the door sees
-// whether who has written is still there.
-const lookAround = time.Second
 
 var relayBuffers = sync.Pool{New: func() any { return new([relayChunk]byte) }}
 
@@ -26,8 +21,8 @@ type end interface {
 	// receive waits for bytes and returns them in memory that it borrowed, to be given back by
 	// relayBuffers.Put; nil: there are none.
 	receive() (*[relayChunk]byte, int, error)
-	// give writes for as long as lookAround at most.
-	give(p []byte) (int, error)
+	// give writes for as long as wait at most.
+	give(p []byte, wait time.Duration) (int, error)
 	// fails is why the connection has failed. It waits, behind the peer's FIN, until that is so or
 	// the connection is closed here; or does not wait: nil, it goes on. Beside it nobody receives.
 	fails(wait bool) error
@@ -36,9 +31,8 @@ type end interface {
 	Abort()
 }
 
-// relay copies between this machine's end of a flow and the virtual one until both directions
-// have ended, and returns why it was not in order. What is sent into the virtual network is told
-// as in.
+// relay copies between this machine's end of a flow and the virtual one until both directions have
+// ended, and returns what went wrong. What is sent into the virtual network counts as in.
 //
 // A FIN ends one direction and the other goes on. An end that cannot be read any more has been
 // reset or has timed out: the other is reset, behind a FIN too. One that cannot be written to is
@@ -111,7 +105,7 @@ func (d *Door) pump(to, from end, in bool) error {
 		buf, k, err := from.receive()
 		if k > 0 {
 			d.count(in, k)
-			wrong, failed := hand(to, from, buf[:k])
+			wrong, failed := d.hand(to, from, buf[:k])
 			relayBuffers.Put(buf)
 			switch {
 			case failed != nil:
@@ -135,9 +129,9 @@ func (d *Door) pump(to, from end, in bool) error {
 
 // hand writes what was received, and returns what is wrong with the reader; or that the writer has
 // failed, which nobody could see who reads nothing from it for as long as its reader takes nothing.
-func hand(to, from end, p []byte) (wrong, failed error) {
+func (d *Door) hand(to, from end, p []byte) (wrong, failed error) {
 	for {
-		k, err := to.give(p)
+		k, err := to.give(p, d.set.lookAround)
 		p = p[k:]
 		switch {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -151,9 +145,9 @@ func hand(to, from end, p []byte) (wrong, failed error) {
 	}
 }
 
-// give writes to a connection for as long as lookAround.
-func give(c net.Conn, p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(lookAround)); err != nil {
+// give writes to a connection for as long as wait.
+func give(c net.Conn, p []byte, wait time.Duration) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(wait)); err != nil {
 		return 0, err
 	}
 	return c.Write(p)
@@ -171,10 +165,13 @@ func (v virtualEnd) receive() (*[relayChunk]byte, int, error) {
 	return buf, k, err
 }
 
-func (v virtualEnd) give(p []byte) (int, error) { return give(v.conn, p) }
-func (v virtualEnd) CloseWrite() error          { return v.conn.CloseWrite() }
-func (v virtualEnd) Close() error               { return v.conn.Close() }
-func (v virtualEnd) Abort()                     { v.conn.Abort() }
+func (v virtualEnd) CloseWrite() error { return v.conn.CloseWrite() }
+func (v virtualEnd) Close() error      { return v.conn.Close() }
+func (v virtualEnd) Abort()            { v.conn.Abort() }
+
+func (v virtualEnd) give(p []byte, wait time.Duration) (int, error) {
+	return give(v.conn, p, wait)
+}
 
 func (v virtualEnd) fails(wait bool) error {
 	if wait {
@@ -186,7 +183,9 @@ func (v virtualEnd) fails(wait bool) error {
 // machineEnd is the end of a flow in this machine's network.
 type machineEnd struct{ *net.TCPConn }
 
-func (m machineEnd) give(p []byte) (int, error) { return give(m, p) }
+func (m machineEnd) give(p []byte, wait time.Duration) (int, error) {
+	return give(m, p, wait)
+}
 
 // Abort resets the connection.
 func (m machineEnd) Abort() {

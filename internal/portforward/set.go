@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -25,11 +26,15 @@ type Set struct {
 	next  int
 	over  bool // the node ends: no more
 	flows sync.WaitGroup
+	// lookAround is how long a write waits for a reader before the door checks its writer, halfHere
+	// how long a virtual host has to answer a client that has sent its FIN.
+	lookAround, halfHere time.Duration
 }
 
 // New returns the doors of a node, of which there are none yet.
 func New(n *node.Node) *Set {
 	s := &Set{Handlers: control.Handlers{}, node: n, list: map[int]*Door{}}
+	s.lookAround, s.halfHere = time.Second, 5*time.Second
 	handle(s, s.Publish)
 	handle(s, s.Expose)
 	handle(s, s.Splice)

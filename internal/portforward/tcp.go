@@ -86,8 +86,8 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 // errLeft is why nobody is led through a door any more.
 var errLeft = errors.New("the client left before there was an answer")
 
-// dial connects to a virtual host for a client, and no longer than the client is there. One that
-// has sent its FIN may wait for an answer, or be gone: it is believed for as long as halfHere.
+// dial connects to a virtual host for a client, and no longer than the client is there. A client
+// that has sent its FIN may wait for an answer, or be gone: it has as long as halfHere.
 func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
 	ctx, cancel := context.WithCancelCause(f.door.goesOn)
 	watched := make(chan struct{})
@@ -96,7 +96,7 @@ func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
 		if !client.leaves() {
 			return
 		}
-		_ = client.SetReadDeadline(time.Now().Add(halfHere))
+		_ = client.SetReadDeadline(time.Now().Add(f.door.set.halfHere))
 		if ctx.Err() == nil {
 			_ = client.fails(true)
 		}

@@ -124,16 +124,15 @@ func (h *Host) settle(now clock.Time) {
 	h.world.agenda.set(&h.actor, due)
 }
 
-// drain has the host send if it may have something to send. Its wires that have a limit have to
-// be told the time before they say when they have room.
+// drain has the host send if it may have something, or has to ask wires with a limit for room.
 func (h *Host) drain(now clock.Time) {
 	if len(h.limited) > 0 || h.stack.Pending() {
 		h.send(now)
 	}
 }
 
-// send puts what the stack has to send on the wires. It looks at none but those that
-// something is for, and those that have a limit: a router may have thousands.
+// send puts what the stack has to send on the wires. It looks only at those that have a limit or
+// that something is for: a router may have thousands.
 func (h *Host) send(now clock.Time) {
 	batch := h.world.batch
 	for more := true; more; {
