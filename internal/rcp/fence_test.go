@@ -66,6 +66,14 @@ func trial(t *testing.T, seed uint64, p float64, cfg rcp.Config) tally {
 	}
 }
 
+// trials are n in a long run of the tests, and a quarter of them in a short one.
+func trials(n int) int {
+	if testenv.Long() {
+		return n
+	}
+	return n / 4
+}
+
 // mean repeats a trial.
 func mean(t *testing.T, trials int, p float64, cfg rcp.Config) (m tally) {
 	t.Helper()
@@ -89,7 +97,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 			if p != .3 {
 				testenv.NeedNoRace(t)
 			}
-			m := mean(t, 10, p, rcp.Config{})
+			m := mean(t, trials(20), p, rcp.Config{})
 			want := m.n*(1+p)/(1-p) + m.seconds/.010
 			t.Logf("p %.1f: sent %.0f, closed form %.0f; N %.0f, T %.2f s", p, m.sent, want, m.n,
 				m.seconds)
@@ -107,8 +115,8 @@ func TestTheWindowSendsMore(t *testing.T) {
 	for _, c := range []struct{ p, ratio, tolerance float64 }{
 		{.5, 1.31, .03}, {.6, 1.39, .06},
 	} {
-		fence := mean(t, 20, c.p, rcp.Config{})
-		window := mean(t, 20, c.p, rcp.Config{Window: true})
+		fence := mean(t, trials(20), c.p, rcp.Config{})
+		window := mean(t, trials(20), c.p, rcp.Config{Window: true})
 		t.Logf("p %.1f: window %.0f, fence %.0f, ratio %.3f", c.p, window.sent, fence.sent,
 			window.sent/fence.sent)
 		assert.InDelta(t, c.ratio, window.sent/fence.sent, c.tolerance)
@@ -189,12 +197,12 @@ func TestTheTableOfSixteenPackets(t *testing.T) {
 			if c.name != "fence" {
 				testenv.NeedNoRace(t)
 			}
-			const trials = 2000
+			n := trials(2000)
 			var packets, rounds float64
-			for i := range trials {
+			for i := range n {
 				p, r := sixteen(t, uint64(i), c.cfg, c.ackLoss)
-				packets += float64(p) / trials
-				rounds += float64(r) / trials
+				packets += float64(p) / float64(n)
+				rounds += float64(r) / float64(n)
 			}
 			t.Logf("%.2f packets in %.2f rounds", packets, rounds)
 			assert.InDelta(t, c.packets, packets, c.within)
