@@ -120,24 +120,26 @@ type TCP struct {
 
 // apply sets what is not zero.
 func (t *TCP) apply(c *node.TCPConfig) {
-	override(&c.Congestion, t.CongestionControl)
-	override(&c.Recovery, t.Recovery)
+	rec := &c.Recovery
+	override(&rec.Congestion, t.CongestionControl)
+	override(&rec.Strategy, t.Recovery)
+	override(&rec.InitialWindow, t.InitialWindow)
+	override(&rec.RTOInitial, t.RTOInitial)
+	override(&rec.RTOMin, t.RTOMin)
+	override(&rec.RTOMax, t.RTOMax)
+	rec.Pacing = t.Pacing
 	c.NoSACK, c.NoTimestamps, c.NoWindowScale = t.NoSACK, t.NoTimestamps, t.NoWindowScale
-	c.OptionsOff, c.Pacing, c.NoDelay = t.NoOptions, t.Pacing, !t.Nagle
+	c.OptionsOff, c.NoDelay = t.NoOptions, !t.Nagle
 	c.NoResets = t.NoResets
 	c.ECN, _ = node.ParseECN(t.ECN) // check has looked at both
 	c.SynCookies, _ = node.ParseSynCookies(t.SynCookies)
 	override(&c.MTUProbing, t.MTUProbing)
-	override(&c.InitialWindow, t.InitialWindow)
-	override(&c.RTOInitial, t.RTOInitial)
-	override(&c.RTOMin, t.RTOMin)
-	override(&c.RTOMax, t.RTOMax)
 	override(&c.DelayedAck, t.DelayedAck)
-	override(&c.SynRetries, t.SynRetries)
-	override(&c.DataRetries, t.DataRetries)
+	override(&c.Retries.Syn, t.SynRetries)
+	override(&c.Retries.Data, t.DataRetries)
 	override(&c.MSL, t.MSL)
-	buffer(&c.RecvBuffer, &c.RecvBufferMax, t.ReadBuffer)
-	buffer(&c.SendBuffer, &c.SendBufferMax, t.WriteBuffer)
+	buffer(&c.Buffers.Recv, &c.Buffers.RecvMax, t.ReadBuffer)
+	buffer(&c.Buffers.Send, &c.Buffers.SendMax, t.WriteBuffer)
 }
 
 // buffer sets a buffer's size, or leaves it to tune itself.

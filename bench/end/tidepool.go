@@ -53,7 +53,7 @@ func open(spec *Spec) (*ours, error) {
 		LNX: c, Seed: spec.Seed,
 		Tune: func(t *node.TCPConfig) {
 			if spec.Congestion != "" {
-				t.Congestion = spec.Congestion
+				t.Recovery.Congestion = spec.Congestion
 			}
 		},
 	})

@@ -40,8 +40,8 @@ type arrivalPlayer struct {
 func playArrivals(out io.Writer, window int, steps []arrival) error {
 	path := tcp.Path{MTU: 1400, Local: here.Addr().As4()}
 	h, err := tcp.NewHost(tcp.Config{
-		Knobs:      tcp.Knobs{NoWindowScale: true},
-		RecvBuffer: window, RecvBufferMax: window,
+		Knobs:    tcp.Knobs{NoWindowScale: true},
+		Buffers:  tcp.Buffers{Recv: window, RecvMax: window},
 		Route:    func([4]byte) tcp.Path { return path },
 		Sequence: func(tcp.Tuple) uint32 { return iss },
 	})

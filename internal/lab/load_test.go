@@ -74,7 +74,7 @@ func TestAChangeOfAllFlowsEndsASweep(t *testing.T) {
 	s := load(t, "cubic-reno-buffer", lab.Change{Text: "flows.*.cc=tahoe"})
 	assert.Len(t, s.Cells, 4)
 	for _, c := range s.Cells {
-		assert.Equal(t, "tahoe", c.Flows[0].TCP.Congestion)
+		assert.Equal(t, "tahoe", c.Flows[0].TCP.Recovery.Congestion)
 	}
 }
 

@@ -250,26 +250,30 @@ func (n *Node) tcpConfig() tcp.Config {
 	c := n.cfg.LNX
 	cfg := tcp.Config{
 		Knobs: tcp.Knobs{
-			RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax, OptionsOff: c.TCP.OptionsOff,
-			NoResets: c.TCP.NoResets,
-			// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
-			// sets the minimum to a millisecond says that this is none.
-			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
+			Recovery: tcp.Recovery{
+				RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax,
+				// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
+				// sets the minimum to a millisecond says that this is none.
+				RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
+			},
+			OptionsOff: c.TCP.OptionsOff, NoResets: c.TCP.NoResets,
 		},
-		RecvBuffer: min(firstBuffer, n.receiveBuffer()), RecvBufferMax: n.receiveBuffer(),
-		RecvBufferNear: nearReceiveBuffer,
-		SendBuffer:     firstBuffer, SendBufferMax: maxSendBuffer,
+		Buffers: tcp.Buffers{
+			Recv: min(firstBuffer, n.receiveBuffer()), RecvMax: n.receiveBuffer(),
+			RecvNear: nearReceiveBuffer,
+			Send:     firstBuffer, SendMax: maxSendBuffer,
+		},
 	}
 	if c.TCP.Profile == "004" {
 		// Founding document 004 §7. It counts a SYN or FIN that is sent three
 		// times, 3 s apart, and says nothing of an idle limit.
-		cfg.RTOInitial = 30 * time.Millisecond
-		cfg.SynRetries, cfg.SynTimeout = 2, 3*time.Second
-		cfg.FinRetries, cfg.FinTimeout = 2, 3*time.Second
-		cfg.DataRetries = 20
+		cfg.Recovery.RTOInitial = 30 * time.Millisecond
+		cfg.Retries.Syn, cfg.Retries.SynTimeout = 2, 3*time.Second
+		cfg.Retries.Fin, cfg.Retries.FinTimeout = 2, 3*time.Second
+		cfg.Retries.Data = 20
 		cfg.MSL = 2 * time.Minute
-		cfg.RecvBuffer, cfg.RecvBufferMax = 65535, 65535
-		cfg.SendBuffer, cfg.SendBufferMax = 65535, 65535
+		cfg.Buffers.Recv, cfg.Buffers.RecvMax = 65535, 65535
+		cfg.Buffers.Send, cfg.Buffers.SendMax = 65535, 65535
 	}
 	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it ends the program instead
 	if n.cfg.Tune != nil {

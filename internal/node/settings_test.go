@@ -38,7 +38,7 @@ func TestNumbersAmongTheSettings(t *testing.T) {
 		require.NoError(t, err, x.key)
 		assert.Equal(t, x.want, got.Value, x.key)
 	}
-	assert.Equal(t, 65535, a.stack.TCP().Knobs().FixedWindow)
+	assert.Equal(t, 65535, a.stack.TCP().Knobs().Recovery.FixedWindow)
 	for key, value := range map[string]string{
 		"tcp.initialwindow": "-1", "tcp.fixedwindow": "64k", "tcp.rtomin": "200", "tcp.rtomax": "-1s",
 		"tcp.delayedack": "soon", "icmp.rate": "2000000", "icmp.burst": "-3",

@@ -275,8 +275,8 @@ func (l *reloading) knobTurns() (list []turn) {
 	was, now := l.was, l.now
 	if was.TCP != now.TCP {
 		list = append(list, l.knobTurn("tcp", func(k *node.Knobs) {
-			k.RTOMin, k.RTOMax, k.OptionsOff = now.TCP.RTOMin, now.TCP.RTOMax, now.TCP.OptionsOff
-			k.NoResets = now.TCP.NoResets
+			k.Recovery.RTOMin, k.Recovery.RTOMax = now.TCP.RTOMin, now.TCP.RTOMax
+			k.OptionsOff, k.NoResets = now.TCP.OptionsOff, now.TCP.NoResets
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {

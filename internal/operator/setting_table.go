@@ -18,14 +18,14 @@ import (
 var settings = []setting{
 	named("tcp.congestion", "congestion control of new connections: "+
 		strings.Join(tcp.Algorithms(), ", "), tcp.Algorithms(),
-		func(k *node.Knobs) *string { return &k.Congestion }),
+		func(k *node.Knobs) *string { return &k.Recovery.Congestion }),
 	named("tcp.recovery", "loss recovery of new connections: "+
 		strings.Join(tcp.Recoveries(), ", "), tcp.Recoveries(),
-		func(k *node.Knobs) *string { return &k.Recovery }),
+		func(k *node.Knobs) *string { return &k.Recovery.Strategy }),
 	toggle("tcp.nagle", "on: small segments wait while data is unacknowledged (RFC 9293 §3.7.4)",
 		false, func(k *node.Knobs) *bool { return &k.NoDelay }),
 	toggle("tcp.pacing", "on: new connections spread their window over the round trip",
-		true, func(k *node.Knobs) *bool { return &k.Pacing }),
+		true, func(k *node.Knobs) *bool { return &k.Recovery.Pacing }),
 	named("tcp.mtuprobing", "find a path's MTU by probes (RFC 4821): off, blackhole when full "+
 		"segments vanish, or on from the start", []string{"blackhole", "off", "on"},
 		func(k *node.Knobs) *string { return &k.MTUProbing }),
@@ -47,15 +47,15 @@ var settings = []setting{
 	toggle("tcp.windowscale", "on: offer and accept scaled windows (RFC 7323 §2)",
 		false, func(k *node.Knobs) *bool { return &k.NoWindowScale }),
 	number("tcp.initialwindow", "the first congestion window, in segments (RFC 6928)",
-		func(k *node.Knobs) *int { return &k.InitialWindow }),
+		func(k *node.Knobs) *int { return &k.Recovery.InitialWindow }),
 	number("tcp.fixedwindow", "the window of the algorithm fixed, in bytes; 0: the first window",
-		func(k *node.Knobs) *int { return &k.FixedWindow }),
+		func(k *node.Knobs) *int { return &k.Recovery.FixedWindow }),
 	period("tcp.rtomin", "the least retransmission time-out (RFC 6298 §2.4)",
-		func(k *node.Knobs) *time.Duration { return &k.RTOMin }),
+		func(k *node.Knobs) *time.Duration { return &k.Recovery.RTOMin }),
 	period("tcp.rtomax", "the greatest retransmission time-out (RFC 6298 §2.5)",
-		func(k *node.Knobs) *time.Duration { return &k.RTOMax }),
+		func(k *node.Knobs) *time.Duration { return &k.Recovery.RTOMax }),
 	period("tcp.rtoinitial", "the time-out before the first measurement (RFC 6298 §2.1)",
-		func(k *node.Knobs) *time.Duration { return &k.RTOInitial }),
+		func(k *node.Knobs) *time.Duration { return &k.Recovery.RTOInitial }),
 	period("tcp.delayedack", "how long an acknowledgment waits for company (RFC 9293 §3.8.6.3)",
 		func(k *node.Knobs) *time.Duration { return &k.DelayedAck }),
 	{

@@ -53,8 +53,8 @@ func (c *cell) bottleneck() sim.Wire {
 
 func (c *cell) tcp() tcp.Config {
 	return tcp.Config{
-		Knobs:      tcp.Knobs{Congestion: c.congested},
-		SendBuffer: 2 << 20, RecvBuffer: 16 << 20,
+		Knobs:   tcp.Knobs{Recovery: tcp.Recovery{Congestion: c.congested}},
+		Buffers: tcp.Buffers{Send: 2 << 20, Recv: 16 << 20},
 	}
 }
 

@@ -41,7 +41,7 @@ func goldenWorlds() []goldenWorld {
 	}
 	for _, recovery := range []string{"rack", "sack", "newreno", "gbn"} {
 		all = append(all, goldenWorld{"line " + recovery, func(t *testing.T, seed uint64) *sim.World {
-			cfg := tcp.Config{Knobs: tcp.Knobs{Congestion: "reno", Recovery: recovery}}
+			cfg := tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{Congestion: "reno", Strategy: recovery}}}
 			return move(t, seed, sim.LineConfig{
 				Left: cfg, Right: cfg, Wires: []sim.Wire{both(netem.Config{
 					Rate: netem.BitsPerSecond(10e6), Queue: netem.DropTail{Packets: 30},

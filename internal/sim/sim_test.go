@@ -151,7 +151,7 @@ func TestRefusedAndUnanswered(t *testing.T) {
 func TestWaysToLeave(t *testing.T) {
 	run := func(left, right *sim.Bulk) {
 		l, err := sim.NewLine(1, sim.LineConfig{
-			Left: tcp.Config{SendBuffer: 20_000}, Right: tcp.Config{SendBuffer: 20_000},
+			Left: tcp.Config{Buffers: tcp.Buffers{Send: 20_000}}, Right: tcp.Config{Buffers: tcp.Buffers{Send: 20_000}},
 			Wires: []sim.Wire{both(netem.Config{
 				Delay: time.Millisecond, Rate: netem.BitsPerSecond(1e8),
 			})},
@@ -188,7 +188,7 @@ func TestWaysToLeave(t *testing.T) {
 
 func TestSlowApplications(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{
-		Left: tcp.Config{SendBuffer: 3000}, Right: tcp.Config{RecvBuffer: 2000},
+		Left: tcp.Config{Buffers: tcp.Buffers{Send: 3000}}, Right: tcp.Config{Buffers: tcp.Buffers{Recv: 2000}},
 		Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})},
 	})
 	require.NoError(t, err)
@@ -230,7 +230,7 @@ func TestBadWorlds(t *testing.T) {
 	assert.ErrorContains(t, err, "999 routers")
 	_, err = sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: netem.Config{Duplicate: 7}}}})
 	assert.ErrorIs(t, err, netem.ErrConfig)
-	_, err = sim.NewLine(1, sim.LineConfig{Left: tcp.Config{RecvBuffer: -4}})
+	_, err = sim.NewLine(1, sim.LineConfig{Left: tcp.Config{Buffers: tcp.Buffers{Recv: -4}}})
 	assert.ErrorContains(t, err, "host left")
 	l, err := sim.NewLine(1, sim.LineConfig{})
 	require.NoError(t, err)
@@ -290,7 +290,7 @@ func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
 	const size = 3_000_000
 	for _, held := range []bool{false, true} {
 		l, err := sim.NewLine(1, sim.LineConfig{
-			Left: tcp.Config{Knobs: tcp.Knobs{Congestion: "none"}},
+			Left: tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{Congestion: "none"}}},
 			Wires: []sim.Wire{{
 				AB: netem.Config{
 					Rate: netem.BitsPerSecond(1e7), Queue: netem.DropTail{Packets: 30},

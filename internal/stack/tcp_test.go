@@ -249,7 +249,7 @@ func TestUnreachablePeersTimeOut(t *testing.T) {
 	w := newWorld(t)
 	a := w.add(stack.Config{
 		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")},
-		TCP:        tcp.Config{Knobs: tcp.Knobs{RTOInitial: 10 * time.Millisecond, RTOMax: time.Second}},
+		TCP:        tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{RTOInitial: 10 * time.Millisecond, RTOMax: time.Second}}},
 	})
 	c, err := a.TCP().Connect(w.now, netip.MustParseAddrPort("10.0.0.2:80"), 0)
 	require.NoError(t, err)

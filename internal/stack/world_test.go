@@ -228,4 +228,4 @@ func aim(rng *rand.Rand, packet []byte, t *tcp.Tuple) {
 }
 
 // courseTCP is what the family's files say.
-var courseTCP = tcp.Config{Knobs: tcp.Knobs{RTOMin: time.Millisecond, RTOMax: 5 * time.Second}}
+var courseTCP = tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{RTOMin: time.Millisecond, RTOMax: 5 * time.Second}}}

@@ -14,7 +14,7 @@ import (
 // expected goes into the buffer, one within the window waits for what is before
 // it, one beyond the window is dropped.
 func TestKindsOfArrival(t *testing.T) {
-	s := opened(t, Config{RecvBuffer: 65535})
+	s := opened(t, Config{Buffers: Buffers{Recv: 65535}})
 	kind := func(seq uint32, n int) Arrival { return s.c.Arrival(s.peer+seq, n) }
 	assert.Equal(t, ArrivalEmpty, kind(1, 0))
 	assert.Equal(t, ArrivalOutside, kind(66000, 1000))
@@ -36,7 +36,7 @@ func TestKindsOfArrival(t *testing.T) {
 func ExampleConn_Arrival() {
 	path := Path{MTU: 1400, Local: [4]byte{192, 168, 0, 2}}
 	h, err := NewHost(Config{
-		RecvBuffer: 65535, Route: func([4]byte) Path { return path },
+		Buffers: Buffers{Recv: 65535}, Route: func([4]byte) Path { return path },
 		Sequence: func(Tuple) uint32 { return 1000 },
 	})
 	if err != nil {

@@ -185,25 +185,19 @@ func (k *catch) answered(c *Conn) {
 	}
 }
 
-// Reject refuses a caught SYN with a reset, and resets a connection that a cookie opened.
-func (h *Host) Reject(t Tuple) {
-	caught, ok := h.catch.release(t)
-	switch {
-	case caught.conn != nil:
-		caught.conn.Abort(h.now)
-	case ok:
-		h.refuse(&caught.segment)
-	}
-}
+// Reject refuses a caught SYN with a reset.
+func (h *Host) Reject(t Tuple) { h.dismiss(t, h.refuse) }
 
-// Ignore forgets a caught SYN, as if it had been lost. A connection that a cookie opened is reset,
-// for its peer has been answered.
-func (h *Host) Ignore(t Tuple) {
+// Ignore forgets a caught SYN, as if it had been lost.
+func (h *Host) Ignore(t Tuple) { h.dismiss(t, func(*Segment) { h.drop(DropBacklog) }) }
+
+// dismiss releases what was caught: a SYN to f. A connection that a cookie opened is reset, for its
+// peer has been answered.
+func (h *Host) dismiss(t Tuple, f func(syn *Segment)) {
 	caught, ok := h.catch.release(t)
-	switch {
-	case caught.conn != nil:
+	if caught.conn != nil {
 		caught.conn.Abort(h.now)
-	case ok:
-		h.drop(DropBacklog)
+	} else if ok {
+		f(&caught.segment)
 	}
 }

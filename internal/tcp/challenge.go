@@ -62,7 +62,7 @@ func (h *Host) spend(now clock.Time, own *budget) bool {
 // stranger could count what is left of it and learn what others' segments draw
 // (CVE-2016-5696).
 func (h *Host) challengesNow(now clock.Time) int {
-	n := h.cfg.ChallengeAcks
+	n := h.cfg.Limits.ChallengeAcks
 	random := keyedAt(&h.cfg.Secret, 'b', Tuple{}, uint32(uint64(now)/uint64(time.Second)))
 	return max(1, n/2+int(random%uint64(n)))
 }
@@ -90,7 +90,8 @@ func (c *Conn) offWindowACK(now clock.Time) {
 
 // mayRepeat reports whether the interval has passed, and begins another.
 func (c *Conn) mayRepeat(now clock.Time) bool {
-	if last := c.answered().oowAt; last != clock.Never && now.Sub(last) < c.host.cfg.RTOMin/2 {
+	last, pause := c.answered().oowAt, c.host.cfg.Recovery.RTOMin/2
+	if last != clock.Never && now.Sub(last) < pause {
 		return false
 	}
 	c.answers.oowAt = now

@@ -43,7 +43,7 @@ func TestRFC5961_3_2_Reset(t *testing.T) {
 		})
 	}
 	t.Run("with the window shut", func(t *testing.T) {
-		s := opened(t, Config{RecvBuffer: 1000})
+		s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 		s.send(ACK, 1, 1, 1000)
 		s.expect(ACK, 1, 1001, 0)
 		s.send(RST, 1001, 0, 0)

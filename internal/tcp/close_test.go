@@ -174,7 +174,7 @@ func TestFinWait2EndsWithoutUser(t *testing.T) {
 }
 
 func TestFINRetriesEnd(t *testing.T) {
-	s := opened(t, Config{Patience: Patience{FinRetries: 3, FinTimeout: 3 * time.Second}})
+	s := opened(t, Config{Retries: Retries{Fin: 3, FinTimeout: 3 * time.Second}})
 	s.c.Close(s.now)
 	s.collect()
 	start := s.now
@@ -194,7 +194,7 @@ func TestFINRetriesEnd(t *testing.T) {
 }
 
 func TestCloseReadDiscards(t *testing.T) {
-	s := opened(t, Config{RecvBuffer: 5000})
+	s := opened(t, Config{Buffers: Buffers{Recv: 5000}})
 	s.c.CloseRead(s.now)
 	for i := range uint32(20) {
 		s.send(ACK, 1+i*1000, 1, 1000)

@@ -3,6 +3,7 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
@@ -26,8 +27,9 @@ type Path struct {
 // Config is what a Host is made from. Every zero field but Route has a meaning.
 type Config struct {
 	Knobs
-	Patience
-	Limits
+	Buffers Buffers
+	Retries Retries
+	Limits  Limits
 
 	// Route finds the way to a peer. It must be set.
 	Route func(remote [4]byte) Path
@@ -35,46 +37,95 @@ type Config struct {
 	FinWait2 time.Duration
 	// MSL is the maximum segment lifetime, half of TIME-WAIT; zero: 30 s. Negative: no TIME-WAIT.
 	MSL time.Duration
-	// RecvBuffer and SendBuffer are each connection's buffers in bytes, to begin with; zero:
-	// 256 KiB.
-	RecvBuffer, SendBuffer int
-	// RecvBufferMax and SendBufferMax are what they grow to by themselves; zero: no more than a
-	// size that was given, else 6 MiB and 4 MiB.
-	RecvBufferMax, SendBufferMax int
-	// RecvBufferNear is what the receive buffer grows to by itself while a round trip is shorter
-	// than a millisecond; zero: RecvBufferMax. There a round trip is what waits in queues, and
-	// what waits longer than the processor's cache is large is fetched twice.
-	RecvBufferNear int
 	// TrainSegments is the largest train in segments; zero: 44.
 	TrainSegments int
 	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
 	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
 	Secret [16]byte
-	// Algorithms are congestion controllers of the host's own. Knobs.Congestion and
-	// Conn.SetCongestion take their names beside, and before, those of package congestion.
+	// Algorithms are congestion controllers of the host's own. Recovery.Congestion and
+	// Conn.SetCongestion find their names before those of package congestion.
 	Algorithms map[string]congestion.Make
 	// Sequence replaces the initial sequence number of RFC 9293 §3.4.1, for experiments that
 	// must start at a known place; nil: the RFC's.
 	Sequence func(Tuple) uint32
 }
 
-// Patience is how often an unanswered segment is sent again before its
+// Knobs are what an operator may change while a host runs. They are for the
+// connections opened afterwards, but for the bounds of the RTO, which all
+// connections obey.
+type Knobs struct {
+	Recovery Recovery
+	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most
+	// 40 ms, so that a peer configured alike never mistakes the delay for a loss.
+	DelayedAck time.Duration
+	// MTUProbing is how a path's MTU is found where routers do not report it (RFC 4821): "off",
+	// "blackhole" when nothing else explains that full segments are lost, or "on" from the start;
+	// zero: "blackhole".
+	MTUProbing string
+	// NoDelay turns Nagle's algorithm off for new connections.
+	NoDelay bool
+	// OptionsOff sends no option at all, and offers none.
+	OptionsOff bool
+	// NoResets sends no segment with RST: a closed port does not answer, and the peer of an
+	// aborted connection hears nothing.
+	NoResets bool
+	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept the one option.
+	NoTimestamps, NoSACK, NoWindowScale bool
+	// ECN says whether to use explicit congestion notification; zero: when the peer asks.
+	ECN ECNMode
+	// SynCookies says when SYNs are answered without remembering them; zero: when a listener's
+	// SYN queue is full.
+	SynCookies CookieMode
+}
+
+// Recovery says how senders find losses and control congestion.
+type Recovery struct {
+	// Strategy names the loss recovery: "gbn", "newreno", "sack" or "rack"; zero: "rack" (RFC
+	// 8985). The first two do not let the peer send selective acknowledgments.
+	Strategy string
+	// Congestion names the congestion control algorithm; zero: "cubic".
+	Congestion string
+	// InitialWindow is the first congestion window in segments; zero: 10 (RFC 6928).
+	InitialWindow int
+	// FixedWindow is the window of the algorithm "fixed", in bytes; zero: the initial window.
+	FixedWindow int
+	// RTOMin and RTOMax bound the RTO; zero: 200 ms, 120 s.
+	RTOMin, RTOMax time.Duration
+	// RTOInitial is the RTO before the first sample; zero: 1 s (RFC 6298 §2.1).
+	RTOInitial time.Duration
+	// Pacing spreads the window of new connections over the round trip. BBR always does.
+	Pacing bool
+}
+
+// Buffers are the sizes of each connection's buffers in bytes.
+type Buffers struct {
+	// Recv and Send are the sizes to begin with; zero: 256 KiB.
+	Recv, Send int
+	// RecvMax and SendMax are what they grow to by themselves; zero: no more than a size that was
+	// given, else 6 MiB and 4 MiB.
+	RecvMax, SendMax int
+	// RecvNear is what the receive buffer grows to by itself while a round trip is shorter than a
+	// millisecond; zero: RecvMax. There a round trip is what waits in queues, and what waits
+	// longer than the processor's cache is large is fetched twice.
+	RecvNear int
+}
+
+// Retries are how often an unanswered segment is retransmitted before its
 // connection is given up.
-type Patience struct {
-	// SynRetries is how often a SYN is retransmitted; zero: 6, or up to 30 until that has taken
+type Retries struct {
+	// Syn is how often a SYN is retransmitted; zero: 6, or up to 30 until that has taken
 	// 127 s, which is what 6 take with the usual RTOs.
-	SynRetries int
-	// SynAckRetries is the same for a SYN-ACK, whose address may be a victim's; zero: 5, or
-	// SynRetries if that is less.
-	SynAckRetries int
+	Syn int
+	// SynAck is the same for a SYN-ACK, whose address may be a victim's; zero: 5, or Syn if that
+	// is less.
+	SynAck int
 	// SynTimeout is the wait after each SYN and SYN-ACK; zero: RTOInitial, doubled each time.
 	SynTimeout time.Duration
-	// DataRetries is how often data is sent again, without an answer, before the connection is
-	// given up; zero: 15 (RFC 9293 §3.8.3, R2).
-	DataRetries int
-	// FinRetries is the same for a FIN with all data acknowledged; zero: 8.
-	FinRetries int
-	// FinTimeout is the wait after each FIN; zero: the retransmission time-out.
+	// Data is how often data is retransmitted without an answer; zero: 15 (RFC 9293 §3.8.3, R2).
+	Data int
+	// Fin is the same for a FIN with all data acknowledged; zero: 8.
+	Fin int
+	// FinTimeout is the wait after each FIN; zero: the RTO.
 	FinTimeout time.Duration
 }
 
@@ -97,68 +148,79 @@ type Limits struct {
 	ChallengeAcks int
 }
 
-func orDefault[T int | time.Duration](v *T, d T) {
-	if *v == 0 {
+func orDefault[T comparable](v *T, d T) {
+	if *v == *new(T) {
 		*v = d
 	}
 }
 
-func (c Config) withDefaults() Config {
-	orDefault(&c.RTOMin, 200*time.Millisecond)
-	orDefault(&c.RTOMax, max(120*time.Second, c.RTOMin))
-	orDefault(&c.RTOInitial, min(max(time.Second, c.RTOMin), c.RTOMax))
-	orDefault(&c.SynRetries, c.synRetries())
-	orDefault(&c.SynAckRetries, min(c.SynRetries, 5))
-	orDefault(&c.DataRetries, 15)
-	orDefault(&c.SynBacklog, 1024)
-	orDefault(&c.EarlyBytes, 256<<20)
-	orDefault(&c.FinRetries, 8)
+// complete returns the configuration with its defaults, or an error that says what it cannot be.
+func (c Config) complete() (Config, error) {
+	c.Recovery.setDefaults()
+	c.Buffers.setDefaults()
+	c.Retries.setDefaults(&c.Recovery)
+	orDefault(&c.Limits.SynBacklog, 1024)
+	orDefault(&c.Limits.EarlyBytes, 256<<20)
+	orDefault(&c.Limits.MaxTimeWait, 65536)
+	orDefault(&c.Limits.MaxReceiveRanges, 1024)
+	orDefault(&c.Limits.ChallengeAcks, 1000)
+	orDefault(&c.Limits.MaxConns, 1<<20)
 	orDefault(&c.FinWait2, 60*time.Second)
 	orDefault(&c.MSL, 30*time.Second)
-	orDefault(&c.MaxTimeWait, 65536)
-	bufferDefaults(&c.RecvBuffer, &c.RecvBufferMax, 6<<20)
-	bufferDefaults(&c.SendBuffer, &c.SendBufferMax, 4<<20)
-	orDefault(&c.MaxReceiveRanges, 1024)
-	orDefault(&c.InitialWindow, 10)
-	orDefault(&c.DelayedAck, min(c.RTOMin/5, 40*time.Millisecond))
+	orDefault(&c.DelayedAck, min(c.Recovery.RTOMin/5, 40*time.Millisecond))
+	orDefault(&c.MTUProbing, MTUProbingBlackHole)
 	orDefault(&c.TrainSegments, maxTrainSegments)
-	orDefault(&c.ChallengeAcks, 1000)
-	orDefault(&c.MaxConns, 1<<20)
-	if c.Congestion == "" {
-		c.Congestion = "cubic"
-	}
-	if c.Recovery == "" {
-		c.Recovery = rackTLP.name
-	}
-	if c.MTUProbing == "" {
-		c.MTUProbing = MTUProbingBlackHole
-	}
-	return c
+	return c, c.validate()
+}
+
+func (r *Recovery) setDefaults() {
+	orDefault(&r.RTOMin, 200*time.Millisecond)
+	orDefault(&r.RTOMax, max(120*time.Second, r.RTOMin))
+	orDefault(&r.RTOInitial, min(max(time.Second, r.RTOMin), r.RTOMax))
+	orDefault(&r.InitialWindow, 10)
+	orDefault(&r.Congestion, "cubic")
+	orDefault(&r.Strategy, rackTLP.name)
+}
+
+func (b *Buffers) setDefaults() {
+	bufferDefaults(&b.Recv, &b.RecvMax, 6<<20)
+	bufferDefaults(&b.Send, &b.SendMax, 4<<20)
+}
+
+func (r *Retries) setDefaults(rec *Recovery) {
+	orDefault(&r.Syn, rec.synRetries())
+	orDefault(&r.SynAck, min(r.Syn, 5))
+	orDefault(&r.Data, 15)
+	orDefault(&r.Fin, 8)
 }
 
 // lossOptions returns what loss detection and congestion control need of the configuration.
 func (c *Config) lossOptions() lossOptions {
+	r := &c.Recovery
 	return lossOptions{
-		Congestion: c.Congestion, Algorithms: c.Algorithms, InitialWindow: c.InitialWindow,
-		FixedWindow: c.FixedWindow, MaxWindow: c.SendBufferMax, Pacing: c.Pacing,
-		RTOMin: c.RTOMin, RTOMax: c.RTOMax, RTOInitial: c.RTOInitial,
-		FinTimeout: c.FinTimeout, AckDelay: c.DelayedAck,
+		Congestion: r.Congestion, Algorithms: c.Algorithms, InitialWindow: r.InitialWindow,
+		FixedWindow: r.FixedWindow, MaxWindow: c.Buffers.SendMax, Pacing: r.Pacing,
+		RTOMin: r.RTOMin, RTOMax: r.RTOMax, RTOInitial: r.RTOInitial,
+		FinTimeout: c.Retries.FinTimeout, AckDelay: c.DelayedAck,
 	}
 }
 
 // synRetries returns how often a SYN is retransmitted by default. Hosts with a small RTOMax outlast
 // a router's restart like others do.
-func (c *Config) synRetries() int {
+func (r *Recovery) synRetries() int {
 	const least, most, outage = 6, 30, 127 * time.Second
-	rto, total := c.RTOInitial, time.Duration(0)
+	rto, total := r.RTOInitial, time.Duration(0)
 	for n := range most {
 		if total += rto; n >= least && total >= outage {
 			return n
 		}
-		rto = min(2*rto, c.RTOMax)
+		rto = min(2*rto, r.RTOMax)
 	}
 	return most
 }
+
+// Algorithms returns the names that Recovery.Congestion takes.
+func Algorithms() []string { return congestion.Names() }
 
 // bufferDefaults completes a buffer's size and what it may grow to.
 func bufferDefaults(size, most *int, wide int) {
@@ -175,60 +237,59 @@ func bufferDefaults(size, most *int, wide int) {
 func (c *Config) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	within := func(what string, n, least, most int) {
+		if n < least || n > most {
+			bad("%s is %d: must be %d to %d", what, n, least, most)
+		}
+	}
 	if c.Route == nil {
 		bad("no Route")
 	}
-	if c.RTOMin < 0 || c.RTOMax < c.RTOMin {
-		bad("RTO bounds %v to %v", c.RTOMin, c.RTOMax)
-	}
-	if c.RTOInitial < 0 || c.SynTimeout < 0 || c.FinTimeout < 0 || c.FinWait2 < 0 ||
-		c.DelayedAck < 0 {
-		bad("a negative time-out")
-	}
-	if c.DelayedAck >= MaxDelayedAck {
-		bad("acknowledgments delayed by %v: want less than %v", c.DelayedAck, MaxDelayedAck)
-	}
-	if c.SynBacklog < 0 || c.EarlyBytes < 0 {
-		bad("a negative limit on what strangers send")
-	}
-	for _, n := range []int{c.SynRetries, c.SynAckRetries, c.DataRetries, c.FinRetries} {
-		if n < 0 || n > MaxRetries {
-			bad("%d retries: want 0 to %d", n, MaxRetries)
+	rec, retries, limits := &c.Recovery, &c.Retries, &c.Limits
+	positive := func(what string, d time.Duration) {
+		if d < 0 {
+			bad("%s is %v: must not be negative", what, d)
 		}
 	}
-	if c.MaxTimeWait < 0 ||
-		c.ChallengeAcks < 0 || c.MaxConns < 0 || c.MaxReceiveRanges < 0 {
-		bad("a negative limit")
+	positive("RTOMin", rec.RTOMin)
+	positive("RTOInitial", rec.RTOInitial)
+	positive("SynTimeout", retries.SynTimeout)
+	positive("FinTimeout", retries.FinTimeout)
+	positive("FinWait2", c.FinWait2)
+	positive("DelayedAck", c.DelayedAck)
+	if rec.RTOMax < rec.RTOMin {
+		bad("RTOMax is %v: must be at least RTOMin, %v", rec.RTOMax, rec.RTOMin)
 	}
-	if c.RecvBuffer < MinBuffer || c.RecvBuffer > MaxBuffer ||
-		c.SendBuffer < MinBuffer || c.SendBuffer > MaxBuffer ||
-		c.RecvBufferMax < c.RecvBuffer || c.RecvBufferMax > MaxBuffer ||
-		c.SendBufferMax < c.SendBuffer || c.SendBufferMax > MaxBuffer {
-		bad("buffers of %d to %d and %d to %d bytes, want %d to %d", c.RecvBuffer,
-			c.RecvBufferMax, c.SendBuffer, c.SendBufferMax, MinBuffer, MaxBuffer)
+	if c.DelayedAck >= MaxDelayedAck {
+		bad("DelayedAck is %v: must be less than %v", c.DelayedAck, MaxDelayedAck)
 	}
+	within("Retries.Syn", retries.Syn, 0, MaxRetries)
+	within("Retries.SynAck", retries.SynAck, 0, MaxRetries)
+	within("Retries.Data", retries.Data, 0, MaxRetries)
+	within("Retries.Fin", retries.Fin, 0, MaxRetries)
+	within("SynBacklog", limits.SynBacklog, 0, math.MaxInt)
+	within("EarlyBytes", limits.EarlyBytes, 0, math.MaxInt)
+	within("MaxTimeWait", limits.MaxTimeWait, 0, math.MaxInt)
+	within("MaxReceiveRanges", limits.MaxReceiveRanges, 0, math.MaxInt)
+	within("ChallengeAcks", limits.ChallengeAcks, 0, math.MaxInt)
+	within("MaxConns", limits.MaxConns, 0, math.MaxInt)
+	within("Buffers.Recv", c.Buffers.Recv, MinBuffer, MaxBuffer)
+	within("Buffers.Send", c.Buffers.Send, MinBuffer, MaxBuffer)
+	within("Buffers.RecvMax", c.Buffers.RecvMax, c.Buffers.Recv, MaxBuffer)
+	within("Buffers.SendMax", c.Buffers.SendMax, c.Buffers.Send, MaxBuffer)
+	within("InitialWindow", rec.InitialWindow, 1, MaxInitialWindow)
+	within("TrainSegments", c.TrainSegments, 1, maxTrainSegments)
+	within("ECN mode", int(c.ECN), 0, int(numECNModes)-1)
+	within("SYN cookie mode", int(c.SynCookies), 0, int(numCookieModes)-1)
 	switch c.MTUProbing {
 	case MTUProbingOff, MTUProbingBlackHole, MTUProbingOn:
 	default:
-		bad("MTU probing %q", c.MTUProbing)
+		bad("MTUProbing is %q: must be off, blackhole or on", c.MTUProbing)
 	}
-	if c.ECN >= numECNModes || c.SynCookies >= numCookieModes {
-		bad("ECN mode %d or cookie mode %d", c.ECN, c.SynCookies)
-	}
-	if c.InitialWindow < 1 || c.InitialWindow > MaxInitialWindow {
-		bad("an initial window of %d segments: want 1 to %d", c.InitialWindow, MaxInitialWindow)
-	}
-	if c.TrainSegments < 1 || c.TrainSegments > maxTrainSegments {
-		bad("trains of %d segments: want 1 to %d", c.TrainSegments, maxTrainSegments)
-	}
-	if _, err := congestion.Find(c.Algorithms, c.Congestion); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := findStrategy(c.Recovery); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("tcp: config: %w", errors.Join(errs...))
+	_, unknown := congestion.Find(c.Algorithms, rec.Congestion)
+	_, unheard := findStrategy(rec.Strategy)
+	if err := errors.Join(append(errs, unknown, unheard)...); err != nil {
+		return fmt.Errorf("tcp: config: %w", err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func TestAlgorithmTable(t *testing.T) {
 		for _, loss := range []float64{0, 0.01, 0.1} {
 			for _, d := range []time.Duration{75e3, 10e6} {
 				cfg := course()
-				cfg.Congestion = name
+				cfg.Recovery.Congestion = name
 				g.row(direct(d, loss), cfg)
 			}
 		}
@@ -34,7 +34,7 @@ func TestEveryAlgorithmDelivers(t *testing.T) {
 		for _, plain := range []bool{false, true} {
 			for seed := range uint64(fewer(6)) {
 				cfg := course()
-				cfg.Congestion, cfg.OptionsOff, cfg.Pacing = name, plain, seed%2 == 1
+				cfg.Recovery.Congestion, cfg.OptionsOff, cfg.Recovery.Pacing = name, plain, seed%2 == 1
 				w := newWorld(t, seed, wire{
 					delay: 200 * time.Microsecond, jitter: 50 * time.Microsecond, bytesPerSec: 50e6,
 					loss: 0.05, dup: 0.01, reorder: 0.02, merge: seed%3 == 0,
@@ -52,7 +52,7 @@ func TestEveryAlgorithmDelivers(t *testing.T) {
 // TestTahoeStartsOver: RFC 5681 §3.1's loss window after a fast retransmit: the segments that
 // follow come by slow start, one, then two.
 func TestTahoeStartsOver(t *testing.T) {
-	s := flight(t, 10, fullOptions, Config{Knobs: Knobs{Congestion: "tahoe"}})
+	s := flight(t, 10, fullOptions, Config{Knobs: Knobs{Recovery: Recovery{Congestion: "tahoe"}}})
 	s.sack(1, 1001, 4001)
 	s.collect()
 	require.NotEmpty(t, s.out)
@@ -75,7 +75,7 @@ func TestTahoeStartsOver(t *testing.T) {
 // leaves the buffer empty.
 func TestBBRNeedsNoLoss(t *testing.T) {
 	cfg := course()
-	cfg.Congestion = "bbr"
+	cfg.Recovery.Congestion = "bbr"
 	w := newWorld(t, 1, wire{delay: 10 * time.Millisecond, bytesPerSec: 10e6, merge: true}, cfg)
 	a, b := w.connect()
 	s := newStream(a, b, 1<<62)
@@ -98,7 +98,7 @@ func TestBBRAtHeavyLoss(t *testing.T) {
 	rates := map[string]float64{}
 	for _, name := range []string{"bbr", "bbr3"} {
 		cfg := course()
-		cfg.Congestion = name
+		cfg.Recovery.Congestion = name
 		w := newWorld(t, 1, wire{
 			delay: 2 * time.Millisecond, bytesPerSec: 5e6, loss: 0.1, merge: true,
 		}, cfg)
@@ -163,18 +163,18 @@ func TestAlgorithmsOfOnesOwn(t *testing.T) {
 	}
 	cfg := course()
 	cfg.Algorithms = map[string]congestion.Make{"half": own, "reno": own}
-	cfg.Congestion = "half"
+	cfg.Recovery.Congestion = "half"
 	w := newWorld(t, 1, wire{delay: time.Millisecond}, cfg)
 	a, b := w.connect()
 	for _, c := range []*Conn{a, b} {
 		i := c.Info()
 		assert.Equal(t, "half", i.Congestion)
-		assert.Equal(t, w.hosts[0].cfg.InitialWindow*i.SendMSS, i.Cwnd)
+		assert.Equal(t, w.hosts[0].cfg.Recovery.InitialWindow*i.SendMSS, i.Cwnd)
 	}
 	assert.Empty(t, made, "who looks makes none")
 	require.True(t, w.transfer(time.Minute, newStream(a, b, 1000)))
 	i := a.Info()
-	assert.Equal(t, w.hosts[0].cfg.SendBufferMax/2, i.Cwnd)
+	assert.Equal(t, w.hosts[0].cfg.Buffers.SendMax/2, i.Cwnd)
 	assert.Equal(t, []int{i.SendMSS}, made, "one for a connection that sends")
 
 	require.NoError(t, a.SetCongestion("tahoe"))
@@ -188,9 +188,9 @@ func TestAlgorithmsOfOnesOwn(t *testing.T) {
 	require.ErrorIs(t, err, ErrCongestion)
 	assert.ErrorContains(t, err, "tahoe, half, reno")
 	k := w.hosts[0].Knobs()
-	k.Congestion = "quarter"
+	k.Recovery.Congestion = "quarter"
 	require.ErrorIs(t, w.hosts[0].SetKnobs(k), ErrCongestion)
-	k.Congestion = "half"
+	k.Recovery.Congestion = "half"
 	assert.NoError(t, w.hosts[0].SetKnobs(k))
 }
 
@@ -201,7 +201,7 @@ func TestAlgorithmsOfOnesOwn(t *testing.T) {
 func TestSlowStartAfterAHole(t *testing.T) {
 	for _, recovery := range []string{"newreno", "gbn"} {
 		s := flight(t, 20, Options{MSS: 1000}, Config{
-			Knobs: Knobs{Congestion: "tahoe", Recovery: recovery},
+			Knobs: Knobs{Recovery: Recovery{Congestion: "tahoe", Strategy: recovery}},
 		})
 		s.write(20000)
 		for range 3 {

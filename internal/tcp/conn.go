@@ -71,13 +71,12 @@ type stats struct {
 
 // links are a connection's places in its host's lists.
 type links struct {
-	all      link      // every connection of the host
-	ready    link      // connections that may have something to send
+	in       [numLists]link
 	event    *Conn     // the next with events
 	listener *Listener // the one that will accept it, until accepted
 	accepted *Conn     // next in its accept queue
 	heap     int32     // index in the deadline heap, -1 outside
-	isReady  bool      // it is among the ready
+	isReady  bool      // it is in the list inReady
 	events   Event
 }
 
@@ -188,7 +187,7 @@ func (c *Conn) established(now clock.Time) {
 		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
 		// times its initial RTO, and so are ours.
 		c.rec.noteLoss(now)
-		c.rec.rtt.rto = min(3*cfg.RTOInitial, cfg.RTOMax)
+		c.rec.rtt.rto = min(3*cfg.Recovery.RTOInitial, cfg.Recovery.RTOMax)
 	}
 	c.probeFromBase(now)
 	c.host.catch.answered(c)

@@ -84,7 +84,7 @@ func lossyTrains(loss float64) wire {
 // longer than the RTO. That made each single segment the first of a new flight.
 func TestSingleSegmentsAreDelayed(t *testing.T) {
 	for _, n := range []int{1000, 100} {
-		s := newScript(t, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
+		s := newScript(t, Config{Knobs: Knobs{Recovery: Recovery{RTOMin: time.Millisecond}}})
 		s.accept(fullOptions)
 		atOnce, later := 0, 0
 		for seq := 1; seq < 40*n; seq += n {

@@ -17,12 +17,10 @@ type Host struct {
 	passive
 	waits timeWaits
 	peers
-	first  *Conn // all connections, oldest first: a map's order would not repeat itself
-	last   *Conn
-	recent *Conn // the connection that the last segment was for
+	all    connList // a map's order would not repeat itself
+	recent *Conn    // the connection that the last segment was for
 
-	ready      []readyList // by outlet
-	turn       int         // the outlet whose turn it is
+	ready      readyConns
 	replies    replies
 	deadlines  deadlines
 	events     eventList
@@ -64,8 +62,8 @@ const (
 
 // NewHost returns a host without connections.
 func NewHost(cfg Config) (*Host, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	cfg, err := cfg.complete()
+	if err != nil {
 		return nil, err
 	}
 	h := &Host{
@@ -78,10 +76,27 @@ func NewHost(cfg Config) (*Host, error) {
 	}
 	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops}
 	h.recoveries.lossOptions = h.cfg.lossOptions()
-	h.waits.init(cfg.MaxTimeWait)
+	h.waits.init(cfg.Limits.MaxTimeWait)
 	h.ports.secret, h.isn.secret = cfg.Secret, cfg.Secret
 	return h, nil
 }
+
+// Knobs returns the knobs as they are.
+func (h *Host) Knobs() Knobs { return h.cfg.Knobs }
+
+// SetKnobs changes the knobs, all or none. A zero means the default.
+func (h *Host) SetKnobs(k Knobs) error {
+	cfg := h.cfg
+	cfg.Knobs = k
+	cfg, err := cfg.complete()
+	if err == nil {
+		h.cfg, h.recoveries.lossOptions = cfg, cfg.lossOptions()
+	}
+	return err
+}
+
+// TimeWait returns how long a connection stays in TIME-WAIT (RFC 9293 §3.4.2).
+func (h *Host) TimeWait() time.Duration { return 2 * max(h.cfg.MSL, 0) }
 
 // Input takes one segment or train that arrived at now. It borrows s and its
 // payload for the call.
@@ -127,23 +142,14 @@ func (h *Host) listener(t Tuple) *Listener {
 	return h.listeners[netip.AddrPortFrom(netip.IPv4Unspecified(), t.LocalPort)]
 }
 
-// listens reports whether a listener has taken an address and port: that
-// address, or any.
-func (h *Host) listens(local netip.AddrPort) bool {
-	if local.Addr().IsUnspecified() {
-		return h.listening[local.Port()] > 0
-	}
-	return h.listener(Tuple{LocalAddr: local.Addr().As4(), LocalPort: local.Port()}) != nil
-}
-
 // Listens reports whether a listener has taken a port at an address, or at any if
 // the address is unspecified or invalid.
 func (h *Host) Listens(local netip.AddrPort) bool {
 	a := local.Addr().Unmap()
-	if !a.IsValid() {
-		a = netip.IPv4Unspecified()
+	if !a.IsValid() || a.IsUnspecified() {
+		return h.listening[local.Port()] > 0
 	}
-	return h.listens(netip.AddrPortFrom(a, local.Port()))
+	return h.listener(Tuple{LocalAddr: a.As4(), LocalPort: local.Port()}) != nil
 }
 
 // Output fills t with the next train to send at now and reports whether there
@@ -155,11 +161,12 @@ func (h *Host) Output(now clock.Time, room []int, t *Train) bool {
 		h.counters.SegmentsOut++
 		return true
 	}
-	for range h.ready {
-		if h.turn++; h.turn >= len(h.ready) {
-			h.turn = 0
+	for range h.ready.by {
+		if h.ready.turn++; h.ready.turn >= len(h.ready.by) {
+			h.ready.turn = 0
 		}
-		if h.turn < len(room) && room[h.turn] > 0 && h.outputBy(now, room[h.turn], t) {
+		turn := h.ready.turn
+		if turn < len(room) && room[turn] > 0 && h.outputBy(now, room[turn], t) {
 			h.counters.SegmentsOut += uint64(t.Segments())
 			return true
 		}
@@ -172,8 +179,8 @@ func (h *Host) Ready() bool {
 	if h.replies.n > 0 {
 		return true
 	}
-	for i := range h.ready {
-		if h.ready[i].first != nil {
+	for i := range h.ready.by {
+		if h.ready.waits(i) {
 			return true
 		}
 	}
@@ -181,17 +188,15 @@ func (h *Host) Ready() bool {
 }
 
 // Waits reports whether a connection waits for room at an outlet.
-func (h *Host) Waits(outlet int) bool {
-	return outlet < len(h.ready) && h.ready[outlet].first != nil
-}
+func (h *Host) Waits(outlet int) bool { return h.ready.waits(outlet) }
 
 // outputBy gives the connections of one outlet their turn until one sends.
 func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
-	l := &h.ready[h.turn]
+	l := &h.ready.by[h.ready.turn]
 	for c := l.first; c != nil; c = l.first {
-		l.remove(c)
+		h.ready.remove(c)
 		if c.output(now, room, t) {
-			l.push(c)
+			h.ready.push(c)
 			return true
 		}
 		if c.folds() {
@@ -251,10 +256,8 @@ func (h *Host) NextEvent() (*Conn, *Listener, Event, bool) {
 
 // Rerouted looks every path up again, because routes or interfaces changed.
 func (h *Host) Rerouted() {
-	for c := h.first; c != nil; c = c.links.all.next {
-		if c.links.isReady {
-			h.ready[c.path.Outlet].remove(c)
-		}
+	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
+		h.ready.remove(c)
 		c.setPath(h.cfg.Route(c.tuple.RemoteAddr))
 		h.wake(c)
 	}
@@ -287,7 +290,7 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 		for h.half.first != nil {
 			h.unfold(h.now, h.half.first)
 		}
-		for c := h.first; c != nil; c = c.links.all.next {
+		for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 			c.flags |= flagShown
 			if !yield(c) {
 				return
@@ -298,12 +301,7 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 
 // wake queues a connection for output and files its deadline.
 func (h *Host) wake(c *Conn) {
-	if !c.links.isReady && c.path.Outlet >= 0 {
-		for len(h.ready) <= c.path.Outlet {
-			h.ready = append(h.ready, readyList{})
-		}
-		h.ready[c.path.Outlet].push(c)
-	}
+	h.ready.push(c)
 	if c.path.Outlet < 0 {
 		c.stranded()
 	}
@@ -328,13 +326,7 @@ func (h *Host) insert(c *Conn) {
 // hook enters the connection into the table and the list of all.
 func (h *Host) hook(c *Conn) {
 	h.conns[c.tuple] = c
-	c.links.all.prev = h.last
-	if h.last == nil {
-		h.first = c
-	} else {
-		h.last.links.all.next = c
-	}
-	h.last = c
+	h.all.push(c)
 }
 
 // remove forgets a connection that closed or was reduced to a TIME-WAIT.
@@ -357,30 +349,12 @@ func (h *Host) remove(c *Conn) {
 // unhook takes the connection out of whatever the host finds it by.
 func (h *Host) unhook(c *Conn) {
 	delete(h.conns, c.tuple)
-	h.unlist(c)
+	h.all.remove(c)
 	if h.recent == c {
 		h.recent = nil
 	}
 	h.deadlines.remove(c)
-	if c.links.isReady {
-		h.ready[c.path.Outlet].remove(c)
-	}
-}
-
-// unlist takes the connection out of the list of all.
-func (h *Host) unlist(c *Conn) {
-	n := &c.links.all
-	if n.prev == nil {
-		h.first = n.next
-	} else {
-		n.prev.links.all.next = n.next
-	}
-	if n.next == nil {
-		h.last = n.prev
-	} else {
-		n.next.links.all.prev = n.prev
-	}
-	*n = link{}
+	h.ready.remove(c)
 }
 
 // abandon ends the half-open connections of a listener that closed.
@@ -395,8 +369,8 @@ func (h *Host) abandon(now clock.Time, l *Listener) {
 		}
 		o = next
 	}
-	for c := h.first; c != nil; {
-		next := c.links.all.next
+	for c := h.all.first; c != nil; {
+		next := c.links.in[inAll].next
 		if c.links.listener == l {
 			c.Abort(now)
 		}

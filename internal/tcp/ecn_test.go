@@ -284,7 +284,7 @@ func TestECNModes(t *testing.T) {
 // TestRFC3168_6_1_2_OneSegment: an echo that finds a window of one segment has
 // the sender wait for the retransmission timer before it sends another.
 func TestRFC3168_6_1_2_OneSegment(t *testing.T) {
-	s := withECN(t, Config{Knobs: Knobs{Congestion: "reno", InitialWindow: 1}})
+	s := withECN(t, Config{Knobs: Knobs{Recovery: Recovery{Congestion: "reno", InitialWindow: 1}}})
 	s.write(5000)
 	first := s.expect(ACK, 1, 1, 1000)
 	s.pass(10 * time.Millisecond)
@@ -309,7 +309,7 @@ func TestRFC3168_6_1_2_OneSegment(t *testing.T) {
 // is of one before it; and what an echo asked for is not taken back.
 func TestRFC3168_6_1_2_Undo(t *testing.T) {
 	spurious := func(t *testing.T, echo, flags Flags) *script {
-		s := withECN(t, Config{Knobs: Knobs{Congestion: "reno", NoDelay: true}})
+		s := withECN(t, Config{Knobs: Knobs{Recovery: Recovery{Congestion: "reno"}, NoDelay: true}})
 		s.write(10000)
 		s.collect()
 		s.out = nil

@@ -63,7 +63,7 @@ func TestZeroWindowProbeIsTaken(t *testing.T) {
 }
 
 func TestZeroWindowSilentPeer(t *testing.T) {
-	s := opened(t, Config{Patience: Patience{DataRetries: 5}})
+	s := opened(t, Config{Retries: Retries{Data: 5}})
 	s.sendWindow(ACK, 1, 1, 0, 0)
 	s.write(3)
 	s.wait(30 * time.Minute)
@@ -71,7 +71,7 @@ func TestZeroWindowSilentPeer(t *testing.T) {
 }
 
 func TestZeroWindowAnswersKeepItAlive(t *testing.T) {
-	s := opened(t, Config{Patience: Patience{DataRetries: 5}})
+	s := opened(t, Config{Retries: Retries{Data: 5}})
 	s.sendWindow(ACK, 1, 1, 0, 0)
 	s.write(3)
 	for range 50 {
@@ -93,7 +93,7 @@ func TestZeroWindowFIN(t *testing.T) {
 }
 
 func TestShutWindowTakesFIN(t *testing.T) {
-	s := opened(t, Config{RecvBuffer: 1000})
+	s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 	s.send(ACK, 1, 1, 1000)
 	s.expect(ACK, 1, 1001, 0)
 	s.send(ACK, 1001, 1, 1) // a probe
@@ -105,7 +105,7 @@ func TestShutWindowTakesFIN(t *testing.T) {
 }
 
 func TestShutWindowTakesACKs(t *testing.T) {
-	s := opened(t, Config{RecvBuffer: 1000})
+	s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 	s.write(100)
 	s.collect()
 	s.out = nil
@@ -118,7 +118,7 @@ func TestShutWindowTakesACKs(t *testing.T) {
 }
 
 func TestRFC9293_3_8_6_2_2_WindowUpdates(t *testing.T) {
-	s := opened(t, Config{RecvBuffer: 8000})
+	s := opened(t, Config{Buffers: Buffers{Recv: 8000}})
 	for i := range uint32(8) {
 		s.send(ACK, 1+i*1000, 1, 1000)
 		s.wait(50 * time.Millisecond)
@@ -145,7 +145,7 @@ func TestRFC9293_3_8_6_2_2_WindowUpdates(t *testing.T) {
 
 func TestWindowNeverShrinks(t *testing.T) {
 	for _, size := range []int{100, 4000, 65535, 100000, 1 << 20} {
-		s := opened(t, Config{RecvBuffer: size})
+		s := opened(t, Config{Buffers: Buffers{Recv: size}})
 		edge := uint64(0)
 		seq := uint32(1)
 		scale := s.c.rcv.scale
@@ -277,7 +277,7 @@ func TestTrainIsAcknowledgedAtOnce(t *testing.T) {
 }
 
 func TestTrainLimits(t *testing.T) {
-	s := opened(t, Config{Knobs: Knobs{InitialWindow: 100}, SendBuffer: 1 << 20})
+	s := opened(t, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 100}}, Buffers: Buffers{Send: 1 << 20}})
 	s.write(100000)
 	require.True(t, s.h.Output(s.now, []int{1000}, &s.train))
 	assert.Equal(t, 44, s.train.Segments())
@@ -288,7 +288,7 @@ func TestTrainLimits(t *testing.T) {
 	require.True(t, s.h.Output(s.now, []int{7}, &s.train), "and what it could not take is still there")
 	assert.Equal(t, 7, s.train.Segments())
 
-	s = newScript(t, Config{Knobs: Knobs{InitialWindow: 100}})
+	s = newScript(t, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 100}}})
 	s.path.MTU = 9000
 	s.accept(Options{MSS: 8960})
 	s.write(1 << 17)
@@ -297,7 +297,7 @@ func TestTrainLimits(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	s := newScript(t, Config{Knobs: Knobs{InitialWindow: 100}})
+	s := newScript(t, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 100}}})
 	var conns []*Conn
 	for p := range uint16(3) {
 		s.tuple.RemotePort = 100 + p
@@ -320,7 +320,7 @@ func TestTurns(t *testing.T) {
 }
 
 func TestReroute(t *testing.T) {
-	s := opened(t, Config{Patience: Patience{DataRetries: 3}})
+	s := opened(t, Config{Retries: Retries{Data: 3}})
 	s.write(5000)
 	s.expect(ACK, 1, 1, 1000)
 	s.out = nil
@@ -372,7 +372,7 @@ func TestOutOfOrderIsBounded(t *testing.T) {
 }
 
 func TestTextBeyondTheWindow(t *testing.T) {
-	s := opened(t, Config{RecvBuffer: 1000})
+	s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 	s.send(FIN|ACK, 1, 1, 1300)
 	s.expect(ACK, 1, 1001, 0)
 	assert.Equal(t, StateEstablished, s.c.State(), "the FIN was beyond the window too")
@@ -435,7 +435,7 @@ func TestConsumerEvents(t *testing.T) {
 }
 
 func TestProbesDoNotCreepPastTheBuffer(t *testing.T) {
-	s := newScript(t, Config{RecvBuffer: 1 << 20})
+	s := newScript(t, Config{Buffers: Buffers{Recv: 1 << 20}})
 	s.accept(fullOptions)
 	require.NotZero(t, s.c.rcv.scale, "a scaled window is rounded")
 	next := func() uint32 { return uint32(s.c.rcv.nxt - s.c.rcv.irs) }

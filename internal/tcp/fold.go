@@ -105,18 +105,18 @@ func (h *Host) has(t Tuple) bool { return h.conns[t] != nil || h.half.find(t) !=
 func (h *Host) known() int { return len(h.conns) + len(h.half.byTuple) }
 
 // full reports whether there are as many as may be.
-func (h *Host) full() bool { return h.known() >= h.cfg.MaxConns }
+func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
 
 // blank returns a connection in CLOSED without numbers: one that was folded, or a new one.
 func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
-	c.host, c.tuple, c.rec.cc.name = h, t, h.cfg.Congestion
-	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.SendBufferMax
-	c.rcv.tune.size, c.rcv.tune.max = h.cfg.RecvBuffer, h.cfg.RecvBufferMax
+	c.host, c.tuple, c.rec.cc.name = h, t, h.cfg.Recovery.Congestion
+	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.Buffers.SendMax
+	c.rcv.tune.size, c.rcv.tune.max = h.cfg.Buffers.Recv, h.cfg.Buffers.RecvMax
 	c.links.heap = -1
-	c.rec.rtt.rto = h.cfg.RTOInitial
-	c.rec.shared, c.rec.snd, c.rec.is.paced = &h.recoveries, &c.snd.sendSpace, h.cfg.Pacing
+	c.rec.rtt.rto = h.cfg.Recovery.RTOInitial
+	c.rec.shared, c.rec.snd, c.rec.is.paced = &h.recoveries, &c.snd.sendSpace, h.cfg.Recovery.Pacing
 	c.rec.rested.mult = 1
 	c.chooseStrategy()
 	c.snd.nagle.off = h.cfg.NoDelay
@@ -139,7 +139,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 				return
 			}
 		}
-		for c := h.first; c != nil; c = c.links.all.next {
+		for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 			if c.has(flagHalfOpen) && !yield(c) {
 				return
 			}

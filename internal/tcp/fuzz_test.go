@@ -103,7 +103,7 @@ func FuzzInput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, state uint8, ops []byte) {
 		s := newScript(t, Config{
-			Limits: Limits{MaxReceiveRanges: 8}, RecvBuffer: 20000, SendBuffer: 50000,
+			Limits: Limits{MaxReceiveRanges: 8}, Buffers: Buffers{Recv: 20000, Send: 50000},
 		})
 		fuzzStates[int(state)%len(fuzzStates)](s)
 		for ; len(ops) >= 6; ops = ops[6:] {
@@ -203,7 +203,7 @@ func verify(tb testing.TB, h *Host) {
 	tb.Helper()
 	verifyHalfOpen(tb, h)
 	early := 0
-	for c := h.first; c != nil; c = c.links.all.next {
+	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 		if c.rests() {
 			verifyResting(tb, c)
 			continue
@@ -211,8 +211,8 @@ func verify(tb testing.TB, h *Host) {
 		require.Equal(tb, c.rcv.reach(), c.rcv.reassembly.held)
 		early += c.rcv.reassembly.held
 		require.LessOrEqual(tb, c.snd.Una, c.snd.Nxt)
-		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.MaxReceiveRanges)
-		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.RecvBuffer)
+		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.Limits.MaxReceiveRanges)
+		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.Buffers.Recv)
 		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
 		q := &c.rec.sent
 		total, next := 0, c.snd.Una
@@ -241,7 +241,7 @@ func verify(tb testing.TB, h *Host) {
 		require.True(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.deadline() || c.deadline() == 0)
 	}
 	require.Equal(tb, early, h.receivers.held)
-	require.LessOrEqual(tb, early, h.cfg.EarlyBytes)
+	require.LessOrEqual(tb, early, h.cfg.Limits.EarlyBytes)
 }
 
 // verifyResting checks that nothing needs the work of a connection that has none.
@@ -288,10 +288,13 @@ func TestRandomSegments(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		s := newScript(t, Config{
 			Knobs: Knobs{
-				Recovery:   Recoveries()[seed/5%4],
-				OptionsOff: seed%5 == 0, RTOMin: time.Millisecond, InitialWindow: 1 + int(seed%30),
+				Recovery: Recovery{
+					Strategy: Recoveries()[seed/5%4], RTOMin: time.Millisecond,
+					InitialWindow: 1 + int(seed%30),
+				},
+				OptionsOff: seed%5 == 0,
 			},
-			Limits: Limits{MaxReceiveRanges: 8}, RecvBuffer: 20000, SendBuffer: 50000,
+			Limits: Limits{MaxReceiveRanges: 8}, Buffers: Buffers{Recv: 20000, Send: 50000},
 		})
 		fuzzStates[rng.IntN(len(fuzzStates))](s)
 		op := make([]byte, 6)

@@ -77,14 +77,14 @@ const maxSpareConns = 32
 func (q *halfOpens) take(cfg *Config) *Conn {
 	n := len(q.spare)
 	if n == 0 {
-		tx, rx := buffer.NewRing(cfg.SendBuffer), buffer.NewRing(cfg.RecvBuffer)
+		tx, rx := buffer.NewRing(cfg.Buffers.Send), buffer.NewRing(cfg.Buffers.Recv)
 		return &Conn{snd: sender{tx: tx}, rcv: receiver{rx: rx}}
 	}
 	c := q.spare[n-1]
 	q.spare[n-1], q.spare = nil, q.spare[:n-1]
 	*c = Conn{snd: sender{tx: c.snd.tx}, rcv: receiver{rx: c.rcv.rx}}
-	c.snd.tx.Resize(cfg.SendBuffer)
-	c.rcv.rx.Resize(cfg.RecvBuffer)
+	c.snd.tx.Resize(cfg.Buffers.Send)
+	c.rcv.rx.Resize(cfg.Buffers.Recv)
 	return c
 }
 

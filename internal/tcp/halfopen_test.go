@@ -32,7 +32,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	}
 	require.Len(tb, h.half.byTuple, n)
 	require.Len(tb, h.half.byDue, n)
-	for c := h.first; c != nil; c = c.links.all.next {
+	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 		if c.has(flagHalfOpen) {
 			of[c.links.listener]++
 		}
@@ -248,7 +248,7 @@ func (s *script) passBy(d time.Duration, whole bool) {
 
 // drain is collect for segments of any tuple, sorted by it, with the time instead of the text.
 func (s *script) drain(whole bool) {
-	for c := s.h.first; whole && c != nil; c = c.links.all.next {
+	for c := s.h.all.first; whole && c != nil; c = c.links.in[inAll].next {
 		c.Owner = "somebody" // so it is not made small
 	}
 	n := len(s.out)
@@ -312,7 +312,7 @@ func TestHalfOpenConnectionsThatAreDueTogether(t *testing.T) {
 
 // TestAHalfOpenConnectionAgain: what is made for a moment is made of memory that is there already.
 func TestAHalfOpenConnectionAgain(t *testing.T) {
-	s := newScript(t, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
+	s := newScript(t, Config{Knobs: Knobs{Recovery: Recovery{RTOMin: time.Millisecond}}})
 	s.listen(1)
 	s.send(SYN, 0, 0, 0, fullOptions)
 	s.expect(SYN|ACK, 0, 1, 0)
@@ -405,7 +405,7 @@ func TestHalfOpenConnectionsAreShown(t *testing.T) {
 	assert.Equal(t, due, s.h.Deadline())
 	assert.Equal(t, 3, s.l.halfOpen)
 	require.Len(t, s.h.half.byTuple, 3)
-	assert.Nil(t, s.h.first, "they are small still")
+	assert.Nil(t, s.h.all.first, "they are small still")
 	verifyHalfOpen(t, s.h)
 	s.passBy(time.Second, false)
 	for c := range s.h.HalfOpen() {

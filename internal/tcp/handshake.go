@@ -203,7 +203,7 @@ func (c *Conn) synOptions() Options {
 	// A SYN that stays unanswered may be one that the peer cannot parse: a late retransmission
 	// goes without options. A SYN-ACK that carries some still negotiates them, for the peer may
 	// have taken the first SYN.
-	if c.state == StateSynSent && (int(c.rec.retries) >= min(plainSYN, c.host.cfg.SynRetries) ||
+	if c.state == StateSynSent && (int(c.rec.retries) >= min(plainSYN, c.host.cfg.Retries.Syn) ||
 		c.host.knowsPlain(c.host.now, c.tuple.RemoteAddr)) {
 		return Options{}
 	}
@@ -327,13 +327,13 @@ func (h *Host) knowsPlain(now clock.Time, peer [4]byte) bool {
 // §2, the option says that its sender can make use of them. A peer that may not
 // sends a duplicate for each segment, which is what strategies without SACK count.
 func (c *Conn) hearsSACK() bool {
-	s, err := findStrategy(c.host.cfg.Recovery)
+	s, err := findStrategy(c.host.cfg.Recovery.Strategy)
 	return err == nil && s.sack && !c.host.cfg.NoSACK
 }
 
 // chooseStrategy takes the configured strategy, as far as the peer plays along.
 func (c *Conn) chooseStrategy() {
-	s, err := findStrategy(c.host.cfg.Recovery)
+	s, err := findStrategy(c.host.cfg.Recovery.Strategy)
 	if err != nil {
 		panic("BUG: tcp: " + err.Error())
 	}
@@ -346,9 +346,9 @@ func (c *Conn) chooseStrategy() {
 // onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
 func (c *Conn) onSYNTimeout(now clock.Time) {
 	c.rec.retries++
-	most := c.host.cfg.SynRetries
+	most := c.host.cfg.Retries.Syn
 	if c.state == StateSynReceived && !c.has(flagActive) {
-		most = c.host.cfg.SynAckRetries
+		most = c.host.cfg.Retries.SynAck
 	}
 	if c.wait.exhausted(int(c.rec.retries), most) {
 		c.giveUp(now, ErrTimeout)
@@ -361,7 +361,7 @@ func (c *Conn) onSYNTimeout(now clock.Time) {
 
 // synTimeout returns how long to wait for the answer to a SYN.
 func (c *Conn) synTimeout() time.Duration {
-	if d := c.host.cfg.SynTimeout; d != 0 {
+	if d := c.host.cfg.Retries.SynTimeout; d != 0 {
 		return d
 	}
 	return c.rec.rtt.timeout(c.rec.backoff, &c.rec.shared.lossOptions)

@@ -109,7 +109,7 @@ func TestSYNFallback(t *testing.T) {
 		assert.Zero(t, s.expect(ACK, 2001, 1, 0).options, "never an option on a plain connection")
 	})
 	t.Run("at the latest the last", func(t *testing.T) {
-		s := newScript(t, Config{Patience: Patience{SynRetries: 2}})
+		s := newScript(t, Config{Retries: Retries{Syn: 2}})
 		s.connect()
 		for _, want := range []bool{true, true, false} {
 			syn := s.expect(SYN, 0, 0, 0)
@@ -149,7 +149,7 @@ func TestSYNFallback(t *testing.T) {
 }
 
 func TestSYNRetriesEnd(t *testing.T) {
-	s := newScript(t, Config{Patience: Patience{SynRetries: 3, SynTimeout: 3 * time.Second}})
+	s := newScript(t, Config{Retries: Retries{Syn: 3, SynTimeout: 3 * time.Second}})
 	s.connect()
 	s.collect()
 	start := s.now
@@ -166,7 +166,7 @@ func TestSYNRetriesEnd(t *testing.T) {
 
 func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	host := errors.New("host unreachable")
-	s := newScript(t, Config{Patience: Patience{SynRetries: 1}})
+	s := newScript(t, Config{Retries: Retries{Syn: 1}})
 	s.connect()
 	s.expect(SYN, 0, 0, 0)
 	s.h.Unreachable(s.now, s.tuple, s.iss+7, host, true)
@@ -195,7 +195,7 @@ func TestAConnectionRequestOutlastsAnOutage(t *testing.T) {
 		{time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 3100 * time.Millisecond},
 	} {
 		s := newScript(t, Config{
-			Knobs: Knobs{RTOMin: row.min, RTOInitial: row.initial, RTOMax: row.most},
+			Knobs: Knobs{Recovery: Recovery{RTOMin: row.min, RTOInitial: row.initial, RTOMax: row.most}},
 		})
 		began := s.now
 		s.connect()
@@ -295,7 +295,7 @@ func TestRFC9293_3_10_7_2_Listen(t *testing.T) {
 func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
 	begin := func(t *testing.T) *script {
 		t.Helper()
-		s := newScript(t, Config{Patience: Patience{SynRetries: 2}})
+		s := newScript(t, Config{Retries: Retries{Syn: 2}})
 		s.listen(1)
 		s.send(SYN, 0, 0, 0, fullOptions)
 		s.expect(SYN|ACK, 0, 1, 0)
@@ -403,13 +403,13 @@ func TestConfigIsChecked(t *testing.T) {
 	route := func([4]byte) Path { return Path{} }
 	for name, cfg := range map[string]Config{
 		"no route":    {},
-		"bounds":      {Route: route, Knobs: Knobs{RTOMin: time.Second, RTOMax: time.Millisecond}},
-		"negative":    {Route: route, Patience: Patience{SynTimeout: -1}},
-		"limits":      {Route: route, Patience: Patience{DataRetries: -1}},
-		"buffers":     {Route: route, RecvBuffer: 1},
-		"huge buffer": {Route: route, SendBuffer: 1 << 31},
+		"bounds":      {Route: route, Knobs: Knobs{Recovery: Recovery{RTOMin: time.Second, RTOMax: time.Millisecond}}},
+		"negative":    {Route: route, Retries: Retries{SynTimeout: -1}},
+		"limits":      {Route: route, Retries: Retries{Data: -1}},
+		"buffers":     {Route: route, Buffers: Buffers{Recv: 1}},
+		"huge buffer": {Route: route, Buffers: Buffers{Send: 1 << 31}},
 		"train":       {Route: route, TrainSegments: 1000},
-		"congestion":  {Route: route, Knobs: Knobs{Congestion: "vegas"}},
+		"congestion":  {Route: route, Knobs: Knobs{Recovery: Recovery{Congestion: "vegas"}}},
 	} {
 		_, err := NewHost(cfg)
 		require.ErrorContains(t, err, "tcp: config: ", name)
@@ -417,10 +417,10 @@ func TestConfigIsChecked(t *testing.T) {
 	h, err := NewHost(Config{Route: route})
 	require.NoError(t, err)
 	assert.Equal(t, 40*time.Millisecond, h.cfg.DelayedAck)
-	require.NoError(t, h.SetKnobs(Knobs{Congestion: "none", NoDelay: true}))
-	assert.Equal(t, "none", h.Knobs().Congestion)
+	require.NoError(t, h.SetKnobs(Knobs{Recovery: Recovery{Congestion: "none"}, NoDelay: true}))
+	assert.Equal(t, "none", h.Knobs().Recovery.Congestion)
 	assert.True(t, h.Knobs().NoDelay)
-	assert.Equal(t, 10, h.Knobs().InitialWindow, "a zero is the default")
-	require.Error(t, h.SetKnobs(Knobs{Congestion: "vegas"}))
+	assert.Equal(t, 10, h.Knobs().Recovery.InitialWindow, "a zero is the default")
+	require.Error(t, h.SetKnobs(Knobs{Recovery: Recovery{Congestion: "vegas"}}))
 	assert.Equal(t, time.Minute, h.TimeWait())
 }

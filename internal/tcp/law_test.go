@@ -20,7 +20,7 @@ func TestSquareRootLaw(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, recovery := range Recoveries() {
 		cfg := Config{}
-		cfg.Knobs = Knobs{Congestion: "reno", Recovery: recovery}
+		cfg.Knobs = Knobs{Recovery: Recovery{Congestion: "reno", Strategy: recovery}}
 		w := newWorld(t, 1, wire{delay: 5 * time.Millisecond, bytesPerSec: 12.5e6}, cfg)
 		a, b := w.connect()
 		data, losses := 0, uint64(0)

@@ -2,38 +2,76 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// link is a connection's place in one intrusive list.
+// link is a connection's place in a connList.
 type link struct{ next, prev *Conn }
 
-// readyList is a queue of the connections that may have something to send by
-// one outlet.
-type readyList struct{ first, last *Conn }
+// The connLists that a connection can be in.
+const (
+	inAll   = iota // every connection of the host, oldest first
+	inReady        // those that may have something to send by one outlet
+	numLists
+)
 
-func (l *readyList) push(c *Conn) {
-	n := &c.links.ready
-	n.next, n.prev = nil, l.last
-	c.links.isReady = true
+// connList is a list of connections, linked by their links.in[which].
+type connList struct {
+	first, last *Conn
+	which       int
+}
+
+func (l *connList) push(c *Conn) {
+	c.links.in[l.which] = link{prev: l.last}
 	if l.last == nil {
 		l.first = c
 	} else {
-		l.last.links.ready.next = c
+		l.last.links.in[l.which].next = c
 	}
 	l.last = c
 }
 
-func (l *readyList) remove(c *Conn) {
-	n := &c.links.ready
+func (l *connList) remove(c *Conn) {
+	n := &c.links.in[l.which]
 	if n.prev == nil {
 		l.first = n.next
 	} else {
-		n.prev.links.ready.next = n.next
+		n.prev.links.in[l.which].next = n.next
 	}
 	if n.next == nil {
 		l.last = n.prev
 	} else {
-		n.next.links.ready.prev = n.prev
+		n.next.links.in[l.which].prev = n.prev
 	}
-	*n, c.links.isReady = link{}, false
+	*n = link{}
+}
+
+// readyConns are the connections that may have something to send, by outlet.
+type readyConns struct {
+	by   []connList
+	turn int // the outlet whose turn it is
+}
+
+// push queues a connection behind the others of its outlet, if it has one and is not queued.
+func (r *readyConns) push(c *Conn) {
+	if c.links.isReady || c.path.Outlet < 0 {
+		return
+	}
+	for len(r.by) <= c.path.Outlet {
+		r.by = append(r.by, connList{which: inReady})
+	}
+	r.by[c.path.Outlet].push(c)
+	c.links.isReady = true
+}
+
+// remove takes a connection out, if it is queued.
+func (r *readyConns) remove(c *Conn) {
+	if c.links.isReady {
+		r.by[c.path.Outlet].remove(c)
+		c.links.isReady = false
+	}
+}
+
+// waits reports whether a connection waits for room at an outlet.
+func (r *readyConns) waits(outlet int) bool {
+	return outlet < len(r.by) && r.by[outlet].first != nil
 }
 
 // eventList is a queue of the connections that have events for the owner.

@@ -44,7 +44,7 @@ func TestDeadlinesAgainstModel(t *testing.T) {
 
 func TestReadyList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var l readyList
+	var r readyConns
 	var want []*Conn
 	conns := make([]*Conn, 20)
 	for i := range conns {
@@ -54,10 +54,10 @@ func TestReadyList(t *testing.T) {
 		i := rng.IntN(len(conns))
 		c := conns[i]
 		if !c.links.isReady {
-			l.push(c)
+			r.push(c)
 			want = append(want, c)
 		} else {
-			l.remove(c)
+			r.remove(c)
 			for j, w := range want {
 				if w == c {
 					want = append(want[:j:j], want[j+1:]...)
@@ -66,7 +66,7 @@ func TestReadyList(t *testing.T) {
 			}
 		}
 		var got []*Conn
-		for c := l.first; c != nil; c = c.links.ready.next {
+		for c := r.by[0].first; c != nil; c = c.links.in[inReady].next {
 			got = append(got, c)
 		}
 		require.Len(t, got, len(want))

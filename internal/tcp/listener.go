@@ -103,7 +103,7 @@ func (l *Listener) full() bool {
 	if l.deferred {
 		return l.host.catch.unanswered() >= l.backlog
 	}
-	return l.halfOpen >= l.host.cfg.SynBacklog
+	return l.halfOpen >= l.host.cfg.Limits.SynBacklog
 }
 
 // complete moves a connection from the half-open ones to the accept queue, or has it wait for the

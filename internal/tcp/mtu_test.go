@@ -145,7 +145,7 @@ func TestBlackHoleWithoutProbing(t *testing.T) {
 // TestRFC8899_5_3_Search: from the base upwards when the operator wants it; a
 // probe that is lost costs a segment and no window.
 func TestRFC8899_5_3_Search(t *testing.T) {
-	fixed := Knobs{MTUProbing: MTUProbingOn, Congestion: "fixed", FixedWindow: 64 << 10}
+	fixed := Knobs{MTUProbing: MTUProbingOn, Recovery: Recovery{Congestion: "fixed", FixedWindow: 64 << 10}}
 	w := blackHole(t, 1250, fixed)
 	a, b := w.connect()
 	assert.Equal(t, baseMTU, a.Info().PMTU)
@@ -169,7 +169,7 @@ func TestRFC8899_5_3_Search(t *testing.T) {
 // lost, and not sooner.
 func TestRFC8899_5_1_2_MaxProbes(t *testing.T) {
 	w := blackHole(t, 1250, Knobs{
-		MTUProbing: MTUProbingOn, Congestion: "fixed", FixedWindow: 64 << 10,
+		MTUProbing: MTUProbingOn, Recovery: Recovery{Congestion: "fixed", FixedWindow: 64 << 10},
 	})
 	tries := map[int]int{}
 	w.tap = func(_ int, h Header, n int) bool {
@@ -207,7 +207,7 @@ func TestProbeReportedTooBig(t *testing.T) {
 	w.tap = func(from int, h Header, n int) bool {
 		big := ipHeaderSize+h.Size()+n > 1180
 		if big && from == 0 {
-			c := w.hosts[0].first
+			c := w.hosts[0].all.first
 			w.hosts[0].TooBig(w.now, c.tuple, h.Seq, 1180)
 		}
 		return big

@@ -50,8 +50,8 @@ func TestPacingSpreadsTheWindow(t *testing.T) {
 	var rates [2]float64
 	for i, pacing := range []bool{false, true} {
 		cfg := course()
-		cfg.Pacing = pacing
-		cfg.SendBuffer, cfg.RecvBuffer = 1<<20, 1<<20
+		cfg.Recovery.Pacing = pacing
+		cfg.Buffers.Send, cfg.Buffers.Recv = 1<<20, 1<<20
 		w := newWorld(t, 1, wire{delay: 10 * time.Millisecond, bytesPerSec: 10e6, merge: true}, cfg)
 		a, b := w.connect()
 		sent := bursts(w)
@@ -85,7 +85,7 @@ func TestPacingSpreadsTheWindow(t *testing.T) {
 func TestPacingUnderLoss(t *testing.T) {
 	for seed := range uint64(20) {
 		cfg := course()
-		cfg.Pacing = true
+		cfg.Recovery.Pacing = true
 		w := newWorld(t, seed, wire{
 			delay: time.Millisecond, bytesPerSec: 20e6, loss: 0.05, reorder: 0.02, merge: true,
 		}, cfg)
@@ -97,7 +97,7 @@ func TestPacingUnderLoss(t *testing.T) {
 }
 
 func TestPacingIsSaid(t *testing.T) {
-	s := opened(t, Config{Knobs: Knobs{Pacing: true, InitialWindow: 100}})
+	s := opened(t, Config{Knobs: Knobs{Recovery: Recovery{Pacing: true, InitialWindow: 100}}})
 	s.write(5000)
 	s.collect()
 	s.out = nil

@@ -14,7 +14,7 @@ import (
 func TestReceiverAlone(t *testing.T) {
 	const window = 1000
 	drops := new(Drops)
-	cfg := Config{RecvBuffer: window}.withDefaults()
+	cfg, _ := Config{Buffers: Buffers{Recv: window}}.complete() // without a Route, which it does not use
 	r := &receiver{
 		shared: &receivers{cfg: &cfg, drops: drops}, rx: buffer.NewRing(window), sack: true,
 		tune: autotuning{size: window, max: window}, reassembly: &reassembly{},

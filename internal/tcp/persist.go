@@ -75,7 +75,7 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // peer that answers may keep it shut for ever; one that is silent is gone.
 func (c *Conn) onPersist(now clock.Time) {
 	c.rec.retries++
-	if c.wait.exhausted(int(c.rec.retries), c.host.cfg.DataRetries) {
+	if c.wait.exhausted(int(c.rec.retries), c.host.cfg.Retries.Data) {
 		c.giveUp(now, ErrTimeout)
 		return
 	}

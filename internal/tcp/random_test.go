@@ -49,16 +49,16 @@ func randomConfig(r *rand.Rand) Config {
 	pick := func(p float64) bool { return r.Float64() < p }
 	cfg.OptionsOff = pick(0.2)
 	cfg.NoDelay = pick(0.3)
-	cfg.DataRetries, cfg.SynRetries, cfg.FinRetries = 60, 60, 60
-	cfg.RTOMax = 200 * time.Millisecond
+	cfg.Retries.Data, cfg.Retries.Syn, cfg.Retries.Fin = 60, 60, 60
+	cfg.Recovery.RTOMax = 200 * time.Millisecond
 	cfg.MSL = 5 * time.Second // it outlasts any run of lost acknowledgments
 	cfg.TrainSegments = 1 + r.IntN(44)
-	cfg.InitialWindow = 1 + r.IntN(20)
+	cfg.Recovery.InitialWindow = 1 + r.IntN(20)
 	sizes := []int{100, 1000, 5000, 20000, 65535, 200000, 1 << 20}
-	cfg.RecvBuffer = sizes[r.IntN(len(sizes))]
-	cfg.SendBuffer = sizes[r.IntN(len(sizes))]
-	cfg.Congestion = Algorithms()[r.IntN(len(Algorithms()))]
-	cfg.Pacing = pick(0.2)
+	cfg.Buffers.Recv = sizes[r.IntN(len(sizes))]
+	cfg.Buffers.Send = sizes[r.IntN(len(sizes))]
+	cfg.Recovery.Congestion = Algorithms()[r.IntN(len(Algorithms()))]
+	cfg.Recovery.Pacing = pick(0.2)
 	cfg.NoTimestamps, cfg.NoSACK, cfg.NoWindowScale = pick(0.3), pick(0.2), pick(0.2)
 	cfg.ECN = ECNMode(r.IntN(int(numECNModes)))
 	if pick(0.5) {
@@ -120,7 +120,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 	r := rand.New(rand.NewPCG(seed, 3))
 	cfg := randomConfig(r)
 	wi := randomWire(r)
-	cfg.Recovery = []string{"rack", "sack", "rack", "newreno", "gbn"}[seed%5]
+	cfg.Recovery.Strategy = []string{"rack", "sack", "rack", "newreno", "gbn"}[seed%5]
 	w := newWorld(t, seed, wi, cfg)
 	w.verify = seed%7 == 0
 	if seed%3 == 0 { // each quiet moment is one to rest
@@ -131,7 +131,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 		return assert.Fail(t, "no handshake", "seed %d: %v", seed, a.Err())
 	}
 	most := 300000
-	if wi.mtu == 100 || cfg.RecvBuffer <= 1000 || cfg.SendBuffer <= 1000 {
+	if wi.mtu == 100 || cfg.Buffers.Recv <= 1000 || cfg.Buffers.Send <= 1000 {
 		most = 20000
 	}
 	ab, ba := newStream(a, b, uint64(r.IntN(most))), newStream(b, a, uint64(r.IntN(most)))

@@ -107,7 +107,7 @@ func TestDeliveryRate(t *testing.T) {
 // TestDeliveryRateKnowsTheApplication: §4.1.1.3: samples of what was sent after
 // the application ran dry are marked until that is delivered.
 func TestDeliveryRateKnowsTheApplication(t *testing.T) {
-	s := flight(t, 4, fullOptions, Config{Knobs: Knobs{InitialWindow: 4}})
+	s := flight(t, 4, fullOptions, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 4}}})
 	h := listen(s)
 	s.send(ACK, 1, 4001, 0)
 	assert.True(t, h.last().AppLimited, "before it there was nothing to send")
@@ -254,7 +254,7 @@ func TestRestartIsTold(t *testing.T) {
 func TestRFC5681_IdleConnection(t *testing.T) {
 	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		cfg := course()
-		cfg.Congestion = name
+		cfg.Recovery.Congestion = name
 		w := newWorld(t, 1, wire{delay: time.Millisecond, merge: true}, cfg)
 		a, b := w.connect()
 		s := newStream(a, b, 1<<20)

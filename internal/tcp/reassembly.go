@@ -28,7 +28,7 @@ func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < 
 // wake gives the receiver of an idle connection its reassembly.
 func (r *receiver) wake() {
 	r.reassembly = r.shared.spare.take()
-	r.reassembly.head, r.reassembly.ooo.Max = r.rx.Head(), r.shared.cfg.MaxReceiveRanges
+	r.reassembly.head, r.reassembly.ooo.Max = r.rx.Head(), r.shared.cfg.Limits.MaxReceiveRanges
 }
 
 // rest gives it back.
@@ -53,7 +53,7 @@ func (r *receiver) reach() int {
 // which is always taken.
 func (r *receiver) mayHold(to uint64) bool {
 	more := int(to-r.offset(r.nxt)) - r.reassembly.held
-	return more <= 0 || r.shared.held+more <= r.shared.cfg.EarlyBytes
+	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes
 }
 
 // countHeld keeps the counts after data out of order has changed.

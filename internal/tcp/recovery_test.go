@@ -19,9 +19,9 @@ import (
 // segments of 1000 bytes, all sent and 10 ms old.
 func flight(t *testing.T, n int, o Options, cfg Config) *script {
 	t.Helper()
-	cfg.InitialWindow = n
-	if cfg.Congestion == "" {
-		cfg.Congestion = "reno" // whose windows the scripts have in their head
+	cfg.Recovery.InitialWindow = n
+	if cfg.Recovery.Congestion == "" {
+		cfg.Recovery.Congestion = "reno" // whose windows the scripts have in their head
 	}
 	s := newScript(t, cfg)
 	s.accept(o)
@@ -159,7 +159,7 @@ func TestRFC8985_RACK(t *testing.T) {
 }
 
 func TestRFC6298_Timeout(t *testing.T) {
-	s := flight(t, 4, Options{MSS: 1000}, Config{Patience: Patience{DataRetries: 3}})
+	s := flight(t, 4, Options{MSS: 1000}, Config{Retries: Retries{Data: 3}})
 	start := s.now
 	var at []time.Duration
 	for s.c.State() == StateEstablished {
@@ -304,7 +304,7 @@ func TestDuplicatesForAPeerWithoutSACK(t *testing.T) {
 }
 
 func TestRFC9937_PRR(t *testing.T) {
-	s := flight(t, 20, fullOptions, Config{SendBuffer: 1 << 20})
+	s := flight(t, 20, fullOptions, Config{Buffers: Buffers{Send: 1 << 20}})
 	s.write(40000)
 	s.sack(1, 1001, 4001)
 	s.expect(ACK, 1, 1, 1000)

@@ -40,7 +40,7 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 func TestReorderedAtLength(t *testing.T) {
 	testenv.NeedNoRace(t)
 	cfg := course()
-	cfg.RTOMin, cfg.DelayedAck = 200*time.Millisecond, 0
+	cfg.Recovery.RTOMin, cfg.DelayedAck = 200*time.Millisecond, 0
 	wi := wire{delay: 10 * time.Millisecond, bytesPerSec: 100e6, merge: true, reorder: 0.01}
 	w := newWorld(t, 3, wi, cfg)
 	a, b := w.connect()

@@ -24,7 +24,7 @@ func TestAcknowledgmentsThatComeTogetherGrowTheWindow(t *testing.T) {
 func TestFlightSizeOfAcknowledgmentsThatComeTogether(t *testing.T) {
 	for _, recovery := range []string{"newreno", "sack", "gbn"} {
 		cfg := Config{}
-		cfg.Recovery = recovery
+		cfg.Recovery.Strategy = recovery
 		s := flight(t, 20, fullOptions, cfg)
 		s.send(ACK, 1, 12001, 0)
 		for i := range uint32(7) {

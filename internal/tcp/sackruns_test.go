@@ -49,7 +49,7 @@ func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 func TestBatchesAreReportedInOrder(t *testing.T) {
 	for _, loss := range []float64{0.02, 0.1} {
 		cfg := course()
-		cfg.Congestion = "bbr"
+		cfg.Recovery.Congestion = "bbr"
 		w := newWorld(t, 1, wire{
 			delay: 100 * time.Microsecond, bytesPerSec: 1e9, loss: loss, merge: true,
 			pause: 300 * time.Microsecond, every: 310 * time.Microsecond,

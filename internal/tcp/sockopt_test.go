@@ -92,7 +92,7 @@ func TestListenerOptionsAreInherited(t *testing.T) {
 // TestRFC9293_3_8_3_UserTimeout: the clock runs from the first unacknowledged
 // byte, whatever is sent later, and progress starts it again.
 func TestRFC9293_3_8_3_UserTimeout(t *testing.T) {
-	s := opened(t, Config{Patience: Patience{DataRetries: 1}})
+	s := opened(t, Config{Retries: Retries{Data: 1}})
 	require.ErrorIs(t, s.c.SetUserTimeout(s.now, -1), ErrOption)
 	require.NoError(t, s.c.SetUserTimeout(s.now, 10*time.Second))
 	s.write(100)
@@ -231,7 +231,7 @@ func TestPlainPeersAreToldNothing(t *testing.T) {
 // TestRFC9293_3_8_6_BufferShrinks: a smaller receive buffer takes no window
 // back; the offer shrinks as data arrives.
 func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
-	s := opened(t, Config{RecvBuffer: 10000})
+	s := opened(t, Config{Buffers: Buffers{Recv: 10000}})
 	s.send(ACK, 1, 1, 1000)
 	assert.Equal(t, 9000, s.expect(ACK, 1, 1001, 0).window)
 	s.c.SetReadBuffer(s.now, 4000)
@@ -256,7 +256,7 @@ func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
 }
 
 func TestWriteBufferShrinks(t *testing.T) {
-	s := opened(t, Config{SendBuffer: 10000})
+	s := opened(t, Config{Buffers: Buffers{Send: 10000}})
 	s.write(6000)
 	s.c.SetWriteBuffer(2000)
 	assert.Zero(t, s.c.Tx().Free())

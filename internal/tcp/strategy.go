@@ -40,7 +40,7 @@ func (simple) spare(*recovery) (uint32, bool)          { return 0, false }
 
 var strategies = []*strategy{&goBackN, &newReno, &selective, &rackTLP}
 
-// Recoveries returns the names that Knobs.Recovery takes.
+// Recoveries returns the names that Recovery.Strategy takes.
 func Recoveries() []string {
 	var names []string
 	for _, s := range strategies {

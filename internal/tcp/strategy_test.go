@@ -13,12 +13,12 @@ import (
 
 func testTime(n uint64) clock.Time { return clock.Time(n) }
 
-func using(name string) Config { return Config{Knobs: Knobs{Recovery: name}} }
+func using(name string) Config { return Config{Knobs: Knobs{Recovery: Recovery{Strategy: name}}} }
 
 func TestRecoveryIsChosen(t *testing.T) {
 	assert.Equal(t, []string{"gbn", "newreno", "sack", "rack"}, Recoveries())
 	_, err := NewHost(Config{
-		Route: func([4]byte) Path { return Path{} }, Knobs: Knobs{Recovery: "hope"},
+		Route: func([4]byte) Path { return Path{} }, Knobs: Knobs{Recovery: Recovery{Strategy: "hope"}},
 	})
 	require.ErrorContains(t, err, `unknown loss recovery "hope"`)
 	s := opened(t, Config{})
@@ -30,10 +30,10 @@ func TestRecoveryIsChosen(t *testing.T) {
 	s.accept(Options{MSS: 1000})
 	assert.Equal(t, "newreno", s.c.Info().Strategy, "the peer permits no SACK")
 	k := s.h.Knobs()
-	k.Recovery = "gbn"
+	k.Recovery.Strategy = "gbn"
 	require.NoError(t, s.h.SetKnobs(k))
 	assert.Equal(t, "newreno", s.c.Info().Strategy, "for new connections only")
-	k.Recovery = "hope"
+	k.Recovery.Strategy = "hope"
 	require.Error(t, s.h.SetKnobs(k))
 }
 
@@ -47,7 +47,7 @@ func TestReceiverReportsWhateverItsOwnRecovery(t *testing.T) {
 func TestGoBackN(t *testing.T) {
 	t.Run("a time-out sends everything again", func(t *testing.T) {
 		cfg := using("gbn")
-		cfg.Congestion = "none"
+		cfg.Recovery.Congestion = "none"
 		s := flight(t, 10, fullOptions, cfg)
 		s.send(ACK, 1, 2001, 0)
 		s.sack(2001, 3001, 10001) // not heard
@@ -64,7 +64,7 @@ func TestGoBackN(t *testing.T) {
 	})
 	t.Run("and so does the third duplicate", func(t *testing.T) {
 		cfg := using("gbn")
-		cfg.Congestion = "none"
+		cfg.Recovery.Congestion = "none"
 		s := flight(t, 5, fullOptions, cfg)
 		s.sack(1, 1001, 2001)
 		s.sack(1, 1001, 3001)
@@ -197,7 +197,7 @@ func TestEveryStrategyDelivers(t *testing.T) {
 		for _, cc := range []string{"reno", "none"} {
 			for seed := range uint64(fewer(10)) {
 				cfg := course()
-				cfg.Recovery, cfg.Congestion = name, cc
+				cfg.Recovery.Strategy, cfg.Recovery.Congestion = name, cc
 				w := newWorld(t, seed, wire{
 					delay: 200 * time.Microsecond, loss: 0.05, dup: 0.02, reorder: 0.05,
 					merge: seed%2 == 0, bytesPerSec: 50e6,

@@ -103,9 +103,9 @@ func (c *Conn) onRTO(now clock.Time) {
 		c.onSYNTimeout(now)
 		return
 	}
-	limit := c.host.cfg.DataRetries
+	limit := c.host.cfg.Retries.Data
 	if c.snd.onlyFIN() {
-		limit = c.host.cfg.FinRetries
+		limit = c.host.cfg.Retries.Fin
 	}
 	c.rec.retries++
 	if c.wait.exhausted(int(c.rec.retries), limit) {

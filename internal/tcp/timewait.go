@@ -168,7 +168,7 @@ func (h *Host) reusable(now clock.Time, t Tuple) bool {
 // answerTimeWait acknowledges again, at most once in half an RTOMin.
 func (h *Host) answerTimeWait(now clock.Time, e *timeWait) {
 	h.drop(DropTimeWait)
-	if e.answered != clock.Never && now.Sub(e.answered) < h.cfg.RTOMin/2 {
+	if e.answered != clock.Never && now.Sub(e.answered) < h.cfg.Recovery.RTOMin/2 {
 		return
 	}
 	e.answered = now

@@ -15,7 +15,7 @@ var seeds = flag.Int("seeds", 0, "seeds for the random worlds; 0: some hundred")
 // course is the family's timing: a millisecond of RTO.
 func course() Config {
 	return Config{Knobs: Knobs{
-		RTOMin: time.Millisecond, RTOMax: 5 * time.Second, RTOInitial: 50 * time.Millisecond,
+		Recovery: Recovery{RTOMin: time.Millisecond, RTOMax: 5 * time.Second, RTOInitial: 50 * time.Millisecond},
 	}}
 }
 

@@ -76,7 +76,7 @@ func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	u.copied = copied
 	want := 2*copied + 16*max(r.mss, defaultMSS)
 	most := u.max
-	if near := r.shared.cfg.RecvBufferNear; rtt < nearRTT && near != 0 {
+	if near := r.shared.cfg.Buffers.RecvNear; rtt < nearRTT && near != 0 {
 		most = min(most, near)
 	}
 	if want = min(want, most); want > u.size {

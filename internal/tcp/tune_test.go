@@ -46,7 +46,7 @@ func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
 	for delay, want := range map[time.Duration]int{
 		100 * time.Microsecond: 1 << 20, 5 * time.Millisecond: 6 << 20,
 	} {
-		w := newWorld(t, 1, wire{delay: delay}, Config{RecvBufferNear: 1 << 20})
+		w := newWorld(t, 1, wire{delay: delay}, Config{Buffers: Buffers{RecvNear: 1 << 20}})
 		a, b := w.connect()
 		require.True(t, w.transfer(time.Minute, newStream(a, b, 40<<20)))
 		recv := b.Info().RecvBuffer
@@ -67,7 +67,7 @@ func TestBuffersOfASlowReaderStay(t *testing.T) {
 
 func TestBuffersThatWereSetStay(t *testing.T) {
 	w := newWorld(t, 1, wire{delay: 20 * time.Millisecond}, Config{
-		RecvBuffer: 100_000, SendBuffer: 90_000,
+		Buffers: Buffers{Recv: 100_000, Send: 90_000},
 	})
 	a, b := w.connect()
 	s := newStream(a, b, 4<<20)

@@ -272,7 +272,7 @@ func TestRFC3708_UndoOfTimeout(t *testing.T) {
 }
 
 func TestRFC4015_3_1_Adapt(t *testing.T) {
-	s, e := timesOut(t, 5, Options{MSS: 1000}, Config{Knobs: Knobs{RTOMin: time.Millisecond}})
+	s, e := timesOut(t, 5, Options{MSS: 1000}, Config{Knobs: Knobs{Recovery: Recovery{RTOMin: time.Millisecond}}})
 	srtt, rttvar := s.c.rec.rtt.srtt, s.c.rec.rtt.rttvar
 	s.now = s.now.Add(100 * time.Millisecond)
 	s.send(ACK, 1, 1001, 0)

@@ -75,13 +75,13 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	}
 	if local.Port() == 0 {
 		t := Tuple{LocalAddr: local.Addr().As4()}
-		port, ok := h.ports.next(t, func(t Tuple) bool { return !h.listens(t.Local()) })
+		port, ok := h.ports.next(t, func(t Tuple) bool { return !h.Listens(t.Local()) })
 		if !ok {
 			return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrNoPorts)
 		}
 		local = netip.AddrPortFrom(local.Addr(), port)
 	}
-	if h.listens(local) {
+	if h.Listens(local) {
 		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrPortInUse)
 	}
 	l := &Listener{host: h, local: local, backlog: max(backlog, 1)}

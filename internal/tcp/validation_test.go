@@ -26,7 +26,7 @@ func trickle(s *script, una uint32, n, rounds int, rtt time.Duration) uint32 {
 func grown(t *testing.T, cc string) (*script, uint32) {
 	t.Helper()
 	cfg := Config{}
-	cfg.Congestion = cc
+	cfg.Recovery.Congestion = cc
 	s := flight(t, 10, fullOptions, cfg)
 	s.send(ACK, 1, 10001, 0)
 	una := trickle(s, 10001, 20000, 1, 10*time.Millisecond)

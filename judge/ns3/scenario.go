@@ -196,19 +196,19 @@ func red(q netem.RED, c *netem.Config, line func(key string, value any),
 func flow(x *plan.Experiment, i int, line func(key string, value any)) error {
 	f := &x.Flows[i]
 	unable := func(what string) error { return &UnableError{f.Name + "'s " + what} }
-	name := f.TCP.Congestion
+	name := f.TCP.Recovery.Congestion
 	switch a := &f.App; {
 	case f.Protocol != plan.TCP:
 		return unable("protocol " + string(f.Protocol))
 	case algorithms[name] == "" || f.Script != nil:
-		return unable("congestion control " + f.TCP.Congestion)
+		return unable("congestion control " + f.TCP.Recovery.Congestion)
 	case a.Rate > 0 || a.On > 0 || a.Requests > 0 || a.Echo != nil || a.Objects != nil:
 		return unable("application, which is not bulk")
-	case f.TCP.Recovery == "gbn":
+	case f.TCP.Recovery.Strategy == "gbn":
 		return unable("go-back-N recovery")
 	case f.TCP.NoTimestamps || f.TCP.NoWindowScale:
 		return unable("lack of timestamps or window scaling")
-	case f.TCP.Pacing:
+	case f.TCP.Recovery.Pacing:
 		return unable("pacing")
 	}
 	line("cc", algorithms[name])
@@ -216,10 +216,10 @@ func flow(x *plan.Experiment, i int, line func(key string, value any)) error {
 	line("stop", f.Stop.Seconds())
 	line("delay", f.Delay.Seconds())
 	line("upward", bit(f.Upward))
-	line("sack", bit(!f.TCP.NoSACK && f.TCP.Recovery != "newreno"))
+	line("sack", bit(!f.TCP.NoSACK && f.TCP.Recovery.Strategy != "newreno"))
 	line("ecn", bit(f.TCP.ECN.String() == "on"))
 	line("mss", min(f.MSS, x.Path.MTU-tcpIPHeaders)-timestamps)
-	line("initial", f.TCP.InitialWindow)
+	line("initial", f.TCP.Recovery.InitialWindow)
 	line("ssthresh", f.Ssthresh)
 	line("size", f.App.Size)
 	if f.TCP.DelayedAck <= time.Nanosecond {
@@ -228,8 +228,8 @@ func flow(x *plan.Experiment, i int, line func(key string, value any)) error {
 		line("delack", 2)
 		line("delack_timeout", f.TCP.DelayedAck.Seconds())
 	}
-	line("sndbuf", cmp.Or(f.TCP.SendBuffer, bufferSize))
-	line("rcvbuf", cmp.Or(f.TCP.RecvBuffer, bufferSize))
+	line("sndbuf", cmp.Or(f.TCP.Buffers.Send, bufferSize))
+	line("rcvbuf", cmp.Or(f.TCP.Buffers.Recv, bufferSize))
 	return nil
 }
 

@@ -272,7 +272,7 @@ func (f *flowOf) finishApp(d *decoder) {
 // Label is what a flow is an instance of: its congestion control, or its protocol.
 func (f *Flow) Label() string {
 	if f.Protocol == TCP {
-		return f.TCP.Congestion
+		return f.TCP.Recovery.Congestion
 	}
 	return string(f.Protocol)
 }

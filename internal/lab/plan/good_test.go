@@ -216,8 +216,11 @@ func TestWayBack(t *testing.T) {
 // usual is a flow of which nothing is said.
 func usual() plan.Flow {
 	return plan.Flow{Name: "cubic", Protocol: plan.TCP, MSS: 1460, TCP: tcp.Config{Knobs: tcp.Knobs{
-		Congestion: "cubic", Recovery: "rack", InitialWindow: 10, RTOMin: 200 * ms,
-		RTOMax: 2 * time.Minute, RTOInitial: time.Second, DelayedAck: 40 * ms,
+		Recovery: tcp.Recovery{
+			Congestion: "cubic", Strategy: "rack", InitialWindow: 10, RTOMin: 200 * ms,
+			RTOMax: 2 * time.Minute, RTOInitial: time.Second,
+		},
+		DelayedAck: 40 * ms,
 		MTUProbing: tcp.MTUProbingOff, ECN: tcp.ECNOff,
 	}}}
 }
@@ -230,18 +233,18 @@ func TestFlows(t *testing.T) {
 	}{
 		{"count: 1", func(*plan.Flow) {}},
 		{"name: a", func(f *plan.Flow) { f.Name = "a" }},
-		{"cc: reno", func(f *plan.Flow) { f.Name, f.TCP.Congestion = "reno", "reno" }},
+		{"cc: reno", func(f *plan.Flow) { f.Name, f.TCP.Recovery.Congestion = "reno", "reno" }},
 		{"cc: fixed, window: 20pkt", func(f *plan.Flow) {
-			f.Name, f.TCP.Congestion, f.TCP.FixedWindow = "fixed", "fixed", 29200
+			f.Name, f.TCP.Recovery.Congestion, f.TCP.Recovery.FixedWindow = "fixed", "fixed", 29200
 		}},
 		{"cc: fixed, window: 10kB", func(f *plan.Flow) {
-			f.Name, f.TCP.Congestion, f.TCP.FixedWindow = "fixed", "fixed", 10000
+			f.Name, f.TCP.Recovery.Congestion, f.TCP.Recovery.FixedWindow = "fixed", "fixed", 10000
 		}},
-		{"recovery: gbn", func(f *plan.Flow) { f.TCP.Recovery = "gbn" }},
+		{"recovery: gbn", func(f *plan.Flow) { f.TCP.Recovery.Strategy = "gbn" }},
 		{"mss: 536", func(f *plan.Flow) { f.MSS = 536 }},
 		{"mss: 536B", func(f *plan.Flow) { f.MSS = 536 }},
-		{"iw: 1", func(f *plan.Flow) { f.TCP.InitialWindow = 1 }},
-		{"iw: 3pkt", func(f *plan.Flow) { f.TCP.InitialWindow = 3 }},
+		{"iw: 1", func(f *plan.Flow) { f.TCP.Recovery.InitialWindow = 1 }},
+		{"iw: 3pkt", func(f *plan.Flow) { f.TCP.Recovery.InitialWindow = 3 }},
 		{"ssthresh: 10", func(f *plan.Flow) { f.Ssthresh = 10 }},
 		{"ssthresh: none", func(*plan.Flow) {}},
 		{"start: 3s, stop: 5s", func(f *plan.Flow) {
@@ -252,19 +255,21 @@ func TestFlows(t *testing.T) {
 		{"delay: 15ms", func(f *plan.Flow) { f.Delay = 15 * ms }},
 		{"delayed_ack: 100ms", func(f *plan.Flow) { f.TCP.DelayedAck = 100 * ms }},
 		{"delayed_ack: off", func(f *plan.Flow) { f.TCP.DelayedAck = 1 }},
-		{"rto_min: 10ms", func(f *plan.Flow) { f.TCP.RTOMin, f.TCP.DelayedAck = 10*ms, 2*ms }},
-		{"rto_initial: 3s", func(f *plan.Flow) { f.TCP.RTOInitial = 3 * time.Second }},
-		{"rto_max: 60s", func(f *plan.Flow) { f.TCP.RTOMax = time.Minute }},
+		{"rto_min: 10ms", func(f *plan.Flow) {
+			f.TCP.Recovery.RTOMin, f.TCP.DelayedAck = 10*ms, 2*ms
+		}},
+		{"rto_initial: 3s", func(f *plan.Flow) { f.TCP.Recovery.RTOInitial = 3 * time.Second }},
+		{"rto_max: 60s", func(f *plan.Flow) { f.TCP.Recovery.RTOMax = time.Minute }},
 		{"sack: off", func(f *plan.Flow) { f.TCP.NoSACK = true }},
 		{"timestamps: no", func(f *plan.Flow) { f.TCP.NoTimestamps = true }},
 		{"window_scale: false", func(f *plan.Flow) { f.TCP.NoWindowScale = true }},
 		{"nagle: off", func(f *plan.Flow) { f.TCP.NoDelay = true }},
-		{"pacing: on", func(f *plan.Flow) { f.TCP.Pacing = true }},
+		{"pacing: on", func(f *plan.Flow) { f.TCP.Recovery.Pacing = true }},
 		{"ecn: on", func(f *plan.Flow) { f.TCP.ECN = tcp.ECNOn }},
 		{"ecn: dctcp", func(f *plan.Flow) { f.TCP.ECN = tcp.ECNDCTCP }},
 		{"ecn: passive", func(f *plan.Flow) { f.TCP.ECN = tcp.ECNPassive }},
 		{"recv_buffer: 1MiB, send_buffer: 64kB", func(f *plan.Flow) {
-			f.TCP.RecvBuffer, f.TCP.SendBuffer = 1<<20, 64000
+			f.TCP.Buffers.Recv, f.TCP.Buffers.Send = 1<<20, 64000
 		}},
 		{
 			"mtu_probing: blackhole",

@@ -59,8 +59,10 @@ func TestAWholeFile(t *testing.T) {
 		Flows: []plan.Flow{{
 			Name: "tahoe", Protocol: plan.TCP, MSS: 1460, Ssthresh: 10,
 			TCP: tcp.Config{Knobs: tcp.Knobs{
-				Congestion: "tahoe", Recovery: "gbn", InitialWindow: 1,
-				RTOMin: 200 * time.Millisecond, RTOMax: 2 * time.Minute, RTOInitial: time.Second,
+				Recovery: tcp.Recovery{
+					Congestion: "tahoe", Strategy: "gbn", InitialWindow: 1, RTOInitial: time.Second,
+					RTOMin: 200 * time.Millisecond, RTOMax: 2 * time.Minute,
+				},
 				DelayedAck: 40 * time.Millisecond, MTUProbing: tcp.MTUProbingOff, ECN: tcp.ECNOff,
 			}},
 		}},
@@ -95,7 +97,7 @@ func TestCells(t *testing.T) {
 			{Key: "flows.0.cc", Name: "cc", Value: want.cc},
 			{Key: "path.down.queue.limit", Name: "limit", Value: want.limit},
 		}, c.Set)
-		assert.Equal(t, want.cc, c.Flows[0].TCP.Congestion)
+		assert.Equal(t, want.cc, c.Flows[0].TCP.Recovery.Congestion)
 		assert.Equal(t, want.queue, c.Path.Down.Queue)
 	}
 	require.NoError(t, f.Set("flows.0.cc=cubic"), "what is set is swept no more")
@@ -104,7 +106,7 @@ func TestCells(t *testing.T) {
 	cells, err = f.Cells()
 	require.NoError(t, err)
 	require.Len(t, cells, 2)
-	assert.Equal(t, "cubic", cells[1].Flows[0].TCP.Congestion)
+	assert.Equal(t, "cubic", cells[1].Flows[0].TCP.Recovery.Congestion)
 	assert.Equal(t, netem.DropTail{Bytes: 6000}, cells[1].Path.Down.Queue)
 }
 

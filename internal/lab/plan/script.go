@@ -22,10 +22,10 @@ func (f *flowOf) readAlgorithm(d *decoder, n *node) {
 	switch {
 	case !ok:
 	case isScript(text):
-		f.TCP.Congestion = path.Base(text)
+		f.TCP.Recovery.Congestion = path.Base(text)
 		f.Script = readScript(d, n, text, f.at.get("params"))
 	case slices.Contains(tcp.Algorithms(), text):
-		f.TCP.Congestion = text
+		f.TCP.Recovery.Congestion = text
 	default:
 		near := diagnostic.DidYouMean(text, tcp.Algorithms())
 		d.bad(n, diagnostic.Quote(text)+" is not a congestion control"+near, want)
@@ -39,8 +39,8 @@ func Algorithms() []string { return tcp.Algorithms() }
 
 // checkParams checks the values of a script's parameters: numbers, by the script's own names.
 func (f *flowOf) checkParams(d *decoder, n *node) {
-	if !isScript(f.TCP.Congestion) {
-		d.bad(n, "params are for a Starlark script, and cc is "+diagnostic.Quote(f.TCP.Congestion),
+	if cc := f.TCP.Recovery.Congestion; !isScript(cc) {
+		d.bad(n, "params are for a Starlark script, and cc is "+diagnostic.Quote(cc),
 			"cc: FILE"+scriptSuffix+", or no params")
 		return
 	}

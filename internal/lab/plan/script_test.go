@@ -40,8 +40,8 @@ sweep: {flows.1.cc: [tahoe, own.star]}
 	first := cells[0].Flows
 	require.NotNil(t, first[0].Script)
 	assert.Equal(t, "own.star", first[0].Script.Name())
-	assert.Equal(t, "own.star", first[0].TCP.Congestion)
-	assert.Equal(t, 20*1460, first[0].TCP.FixedWindow)
+	assert.Equal(t, "own.star", first[0].TCP.Recovery.Congestion)
+	assert.Equal(t, 20*1460, first[0].TCP.Recovery.FixedWindow)
 	assert.Nil(t, first[1].Script)
 	assert.Equal(t, "own.star-1", cells[1].Flows[0].Name)
 	assert.Equal(t, "own.star-2", cells[1].Flows[1].Name)

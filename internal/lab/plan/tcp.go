@@ -18,10 +18,10 @@ func (f *flowOf) tcpKeys() []key {
 		{"fast_convergence", "on", readInverse(&f.cubic.NoFastConvergence)},
 		{"reno_friendly", "on", readInverse(&f.cubic.NoRenoFriendly)},
 		{"hystart", "on", readInverse(&f.cubic.NoHyStart)},
-		{"recovery", "rack", readWord("a loss recovery", recoveries, &c.Recovery)},
+		{"recovery", "rack", readWord("a loss recovery", recoveries, &c.Recovery.Strategy)},
 		{"mss", "", f.readMSS},
 		{"iw", "10", readSegments(
-			"an initial window", tcp.MaxInitialWindow, &c.InitialWindow)},
+			"an initial window", tcp.MaxInitialWindow, &c.Recovery.InitialWindow)},
 		{"ssthresh", "", unlessNone(readSegments(
 			"an initial slow start threshold", tcp.MaxInitialWindow, &f.Ssthresh))},
 		{"window", "", readNode(&f.window)},
@@ -30,18 +30,18 @@ func (f *flowOf) tcpKeys() []key {
 		{"timestamps", "on", readInverse(&c.NoTimestamps)},
 		{"window_scale", "on", readInverse(&c.NoWindowScale)},
 		{"nagle", "on", readInverse(&c.NoDelay)},
-		{"pacing", "off", readSwitch(&c.Pacing)},
+		{"pacing", "off", readSwitch(&c.Recovery.Pacing)},
 		{"ecn", "off", func(d *decoder, n *node) {
 			words := []string{"on", "off", "passive", "dctcp"}
 			if w, ok := d.word(n, "a use of ECN", words); ok {
 				c.ECN, _ = tcp.ParseECNMode(w)
 			}
 		}},
-		{"recv_buffer", "", readSize("a buffer", tcp.MinBuffer, tcp.MaxBuffer, &c.RecvBuffer)},
-		{"send_buffer", "", readSize("a buffer", tcp.MinBuffer, tcp.MaxBuffer, &c.SendBuffer)},
-		{"rto_min", "200ms", readTimeout(&c.RTOMin)},
-		{"rto_max", "120s", readTimeout(&c.RTOMax)},
-		{"rto_initial", "", readTimeout(&c.RTOInitial)},
+		{"recv_buffer", "", readSize("a buffer", tcp.MinBuffer, tcp.MaxBuffer, &c.Buffers.Recv)},
+		{"send_buffer", "", readSize("a buffer", tcp.MinBuffer, tcp.MaxBuffer, &c.Buffers.Send)},
+		{"rto_min", "200ms", readTimeout(&c.Recovery.RTOMin)},
+		{"rto_max", "120s", readTimeout(&c.Recovery.RTOMax)},
+		{"rto_initial", "", readTimeout(&c.Recovery.RTOInitial)},
 		{"mtu_probing", "off", readWord("a way to find the MTU", []string{
 			tcp.MTUProbingOff, tcp.MTUProbingBlackHole, tcp.MTUProbingOn,
 		}, &c.MTUProbing)},
@@ -90,7 +90,7 @@ func (f *flowOf) finishTCP(d *decoder) {
 	c := &f.TCP
 	n := f.at
 	if w := f.window; w != nil {
-		if c.Congestion != "fixed" && !isScript(c.Congestion) {
+		if c.Recovery.Congestion != "fixed" && !isScript(c.Recovery.Congestion) {
 			d.bad(w, "a window is fixed with cc: fixed alone, or a script's conn.fixed_window",
 				"cc: fixed, or no window")
 		}
@@ -102,29 +102,29 @@ func (f *flowOf) finishTCP(d *decoder) {
 			if m.value < 1 || m.value > tcp.MaxBuffer {
 				d.bad(w, w.text+" is out of range", "a fixed window up to 1GiB")
 			} else {
-				c.FixedWindow = int(math.Round(m.value))
+				c.Recovery.FixedWindow = int(math.Round(m.value))
 			}
 		}
-	} else if c.Congestion == "fixed" {
+	} else if c.Recovery.Congestion == "fixed" {
 		d.bad(n.get("cc"), "a fixed window without its size", "window: 20pkt")
 	}
 	if (f.cubic != congestion.Cubic{}) {
 		c.Algorithms = map[string]congestion.Make{"cubic": f.cubic.New}
-		if c.Congestion != "cubic" {
+		if c.Recovery.Congestion != "cubic" {
 			d.bad(firstOf(n, "fast_convergence", "reno_friendly", "hystart"),
 				"a part of CUBIC is off with another congestion control", "cc: cubic")
 		}
 	}
-	if c.RTOMax < c.RTOMin {
+	if c.Recovery.RTOMax < c.Recovery.RTOMin {
 		d.bad(firstOf(n, "rto_max", "rto_min"), fmt.Sprintf("rto_max %v is below rto_min %v",
-			c.RTOMax, c.RTOMin), "")
+			c.Recovery.RTOMax, c.Recovery.RTOMin), "")
 	}
-	if c.RTOInitial == 0 {
-		c.RTOInitial = min(max(time.Second, c.RTOMin), c.RTOMax)
+	if c.Recovery.RTOInitial == 0 {
+		c.Recovery.RTOInitial = min(max(time.Second, c.Recovery.RTOMin), c.Recovery.RTOMax)
 	}
 	if c.DelayedAck == 0 {
 		const part, most = 5, 40 * time.Millisecond
-		c.DelayedAck = min(c.RTOMin/part, most) // as internal/tcp has it
+		c.DelayedAck = min(c.Recovery.RTOMin/part, most) // as internal/tcp has it
 	}
 	if d.mtu < minMSS+tcpIPHeaders {
 		d.bad(n, fmt.Sprintf("an MTU of %d has no room for TCP", d.mtu),

@@ -105,7 +105,7 @@ func TestUpward(t *testing.T) {
 func TestSegmentSizeAndThreshold(t *testing.T) {
 	c := cell("reno", 60)
 	c.Flows[0].MSS, c.Flows[0].Ssthresh = 536, 4
-	c.Flows[0].TCP.InitialWindow = 1
+	c.Flows[0].TCP.Recovery.InitialWindow = 1
 	c.Duration = 2 * time.Second
 	_, r := mustRecord(t, c)
 	assert.Equal(t, 536-12, r.Flows[0].MSS)

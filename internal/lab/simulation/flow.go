@@ -257,10 +257,10 @@ func TCPConfig(f *plan.Flow, h starlark.Hooks) (tcp.Config, error) {
 
 // algorithm is the name of a flow's congestion control.
 func algorithm(f *plan.Flow) string {
-	if f.TCP.Congestion == "" {
+	if f.TCP.Recovery.Congestion == "" {
 		return "cubic"
 	}
-	return f.TCP.Congestion
+	return f.TCP.Recovery.Congestion
 }
 
 // bounded has an algorithm begin with a flow's slow start threshold.

@@ -173,7 +173,7 @@ func TestAScriptIsAnAlgorithm(t *testing.T) {
 	c := cell("tahoe", 30)
 	c.Flows[0].Ssthresh = 20
 	want, wantRecord := mustRecord(t, c)
-	c.Flows[0].TCP.Congestion = "mine"
+	c.Flows[0].TCP.Recovery.Congestion = "mine"
 	c.Flows[0].Script = compile(t, "tahoe.star", string(text))
 	got, gotRecord := mustRecord(t, c)
 	assert.Equal(t, want.Hash, got.Hash)

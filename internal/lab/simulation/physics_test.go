@@ -22,7 +22,7 @@ func TestFixedWindow(t *testing.T) {
 		t.Run(fmt.Sprint(packets), func(t *testing.T) {
 			c := cell("fixed", 1000)
 			f := &c.Flows[0]
-			f.TCP.FixedWindow, f.TCP.DelayedAck = packets*mss, time.Nanosecond
+			f.TCP.Recovery.FixedWindow, f.TCP.DelayedAck = packets*mss, time.Nanosecond
 			c.HostJitter, c.Warmup = perfect, 2*time.Second
 			v := mustRun(t, c, 0).Flows[0].Values
 			// The wires, a packet's time on the way, and an acknowledgment's.
@@ -62,7 +62,7 @@ func TestSlowStartDoubles(t *testing.T) {
 		wire := netem.Config{Delay: 50 * ms}
 		c.Path.Down, c.Path.Up, c.HostJitter = wire, wire, perfect
 		f := &c.Flows[0]
-		f.TCP.InitialWindow, f.TCP.DelayedAck = first, time.Nanosecond
+		f.TCP.Recovery.InitialWindow, f.TCP.DelayedAck = first, time.Nanosecond
 		const segments = 2000
 		f.App.Size = segments * mss
 		got, r := mustRecord(t, c)
@@ -102,7 +102,7 @@ func TestRenoUtilisation(t *testing.T) {
 				x := cell("reno", int(math.Round(b*float64(c.path))))
 				x.Path.Down.Rate = netem.BitsPerSecond(rate * c.path / 60)
 				x.Path.Up.Rate = x.Path.Down.Rate
-				x.Flows[0].TCP.Recovery = c.recovery
+				x.Flows[0].TCP.Recovery.Strategy = c.recovery
 				x.HostJitter = perfect
 				x.Duration, x.Warmup = time.Duration(c.path/20)*minute, minute/2
 				u := mustRun(t, x, 0).Whole[result.Utilisation]

@@ -44,8 +44,8 @@ func cell(cc string, queue int) *plan.Cell {
 }
 
 func addFlow(c *plan.Cell, cc string) *plan.Flow {
-	t := tcp.Config{RecvBuffer: window, SendBuffer: window}
-	t.Congestion = cc
+	t := tcp.Config{Buffers: tcp.Buffers{Recv: window, Send: window}}
+	t.Recovery.Congestion = cc
 	c.Flows = append(c.Flows, plan.Flow{
 		Name: fmt.Sprintf("%s %d", cc, len(c.Flows)+1), Protocol: plan.TCP, TCP: t,
 	})
@@ -94,7 +94,7 @@ func TestABulkTransferIsCounted(t *testing.T) {
 func TestTheWarmUpIsLeftOut(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("fixed", 1000)
-	c.Flows[0].TCP.FixedWindow = 200 * mss // more than the path holds: the queue fills at once
+	c.Flows[0].TCP.Recovery.FixedWindow = 200 * mss // more than the path holds: the queue fills at once
 	c.Flows[0].Start = 5 * time.Second
 	c.Warmup = 10 * time.Second
 	got := mustRun(t, c, 0)
@@ -243,7 +243,7 @@ func TestWhatIsUnfinishedSaysWhy(t *testing.T) {
 	hole := func(retries int) *plan.Cell {
 		c := cell("reno", 60)
 		c.Flows[0].App.Size = 20_000_000
-		c.Flows[0].TCP.DataRetries = retries
+		c.Flows[0].TCP.Retries.Data = retries
 		c.Duration = 300 * time.Second
 		c.Path.Down.Rate = netem.Schedule{Steps: []netem.Step{
 			{Rate: 12e6}, {At: 2 * time.Second, Rate: 0},

@@ -113,8 +113,8 @@ func TestTheChecksNotice(t *testing.T) {
 	}), "aborted by nobody")
 
 	s = calm()
-	s.line.Left.RecvBuffer = -1
-	assert.Contains(t, playWith(s, nil), "buffers")
+	s.line.Left.Buffers.Recv = -1
+	assert.Contains(t, playWith(s, nil), "Buffers.Recv")
 }
 
 // A byte that TCP calls acknowledged though the other end has no such byte.

@@ -46,8 +46,8 @@ func draw(seed uint64) *scenario {
 	}
 	most := 100_000
 	for _, b := range []int{
-		s.line.Left.RecvBuffer, s.line.Left.SendBuffer,
-		s.line.Right.RecvBuffer, s.line.Right.SendBuffer, 10 * s.line.Wires[0].MTU,
+		s.line.Left.Buffers.Recv, s.line.Left.Buffers.Send,
+		s.line.Right.Buffers.Recv, s.line.Right.Buffers.Send, 10 * s.line.Wires[0].MTU,
 	} {
 		if b <= 1000 {
 			most = min(most, 100*b)

@@ -14,33 +14,35 @@ import (
 func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	sizes := []int{64, 100, 536, 1000, 5000, 20_000, 65_535, 200_000, 1 << 20}
 	cfg := tcp.Config{
-		RecvBuffer: sizes[r.IntN(len(sizes))], SendBuffer: sizes[r.IntN(len(sizes))],
+		Buffers: tcp.Buffers{
+			Recv: sizes[r.IntN(len(sizes))], Send: sizes[r.IntN(len(sizes))],
+		},
 		TrainSegments: 1 + r.IntN(44),
 		MSL:           time.Duration(1+r.IntN(30)) * time.Second,
 		FinWait2:      time.Duration(1+r.IntN(60)) * time.Second,
 	}
 	k := &cfg.Knobs
 	const ms = time.Millisecond
-	k.RTOMin = []time.Duration{0, ms, 50 * ms, 200 * ms}[r.IntN(4)]
-	k.RTOMax = []time.Duration{0, 1000 * ms, 5000 * ms, 120_000 * ms}[r.IntN(4)]
-	k.InitialWindow = 1 + r.IntN(20)
+	k.Recovery.RTOMin = []time.Duration{0, ms, 50 * ms, 200 * ms}[r.IntN(4)]
+	k.Recovery.RTOMax = []time.Duration{0, 1000 * ms, 5000 * ms, 120_000 * ms}[r.IntN(4)]
+	k.Recovery.InitialWindow = 1 + r.IntN(20)
 	if r.IntN(2) == 0 {
 		k.DelayedAck = time.Duration(r.IntN(100)) * time.Millisecond
 	}
 	algorithms := tcp.Algorithms()
-	k.Congestion = algorithms[r.IntN(len(algorithms))]
+	k.Recovery.Congestion = algorithms[r.IntN(len(algorithms))]
 	recoveries := tcp.Recoveries()
-	k.Recovery = recoveries[stream(seed, "Recovery").IntN(len(recoveries))]
-	drawSwitches(k, seed)
+	k.Recovery.Strategy = recoveries[stream(seed, "Recovery").IntN(len(recoveries))]
+	drawSwitches(reflect.ValueOf(k).Elem(), seed)
 	k.ECN = []tcp.ECNMode{tcp.ECNPassive, tcp.ECNOn, tcp.ECNOff}[stream(seed, "ECN").IntN(3)]
 	if stream(seed, "SynCookies").IntN(4) == 0 {
 		k.SynCookies = tcp.CookiesAlways
 	}
-	cfg.SynRetries = 3 + r.IntN(20)
-	cfg.DataRetries = 3 + r.IntN(40)
-	cfg.FinRetries = 3 + r.IntN(40)
+	cfg.Retries.Syn = 3 + r.IntN(20)
+	cfg.Retries.Data = 3 + r.IntN(40)
+	cfg.Retries.Fin = 3 + r.IntN(40)
 	if r.IntN(4) == 0 {
-		cfg.MaxReceiveRanges = 1 + r.IntN(8)
+		cfg.Limits.MaxReceiveRanges = 1 + r.IntN(8)
 	}
 	if r.IntN(2) == 0 { // the sequence space wraps somewhere
 		next := -uint32(r.IntN(100_000))
@@ -52,17 +54,19 @@ func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	return cfg
 }
 
-// drawSwitches turns every knob that is a yes or no, now and then. They are found by
-// their type, so that one which is added later is drawn too, and each by a stream of
-// its own, so that it does not shift what the others get.
-func drawSwitches(k *tcp.Knobs, seed uint64) {
+// drawSwitches sets every knob of type bool, now and then, in groups of knobs too. It finds them by
+// their type, so that it sets those added later, and draws each from a stream of its own, so that a
+// new one does not shift the others.
+func drawSwitches(knobs reflect.Value, seed uint64) {
 	const share = 0.15
-	v := reflect.ValueOf(k).Elem()
-	for i := range v.NumField() {
-		if v.Field(i).Kind() != reflect.Bool {
-			continue
+	for i := range knobs.NumField() {
+		switch f := knobs.Field(i); f.Kind() {
+		case reflect.Struct:
+			drawSwitches(f, seed)
+		case reflect.Bool:
+			f.SetBool(stream(seed, knobs.Type().Field(i).Name).Float64() < share)
+		default:
 		}
-		v.Field(i).SetBool(stream(seed, v.Type().Field(i).Name).Float64() < share)
 	}
 }
 

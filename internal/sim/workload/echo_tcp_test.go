@@ -13,7 +13,7 @@ import (
 
 func overTCP(t *testing.T, seed uint64, p float64, recovery string) workload.EchoResult {
 	t.Helper()
-	n := workload.EchoNetwork{There: p, Back: p, TCP: tcp.Config{Knobs: tcp.Knobs{Recovery: recovery}}}
+	n := workload.EchoNetwork{There: p, Back: p, TCP: tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{Strategy: recovery}}}}
 	r, _, err := n.RunTCP(seed, workload.EchoConfig{})
 	require.NoError(t, err)
 	require.Equal(t, r.Sent, r.Data+r.Acks)

@@ -77,7 +77,7 @@ func TestTheCollapseIsGoBackN(t *testing.T) {
 		l, err := workload.NotebookNetwork{}.Build(1)
 		require.NoError(t, err)
 		// 110 kB are more than the 54 of a round trip and the 26 of the queue.
-		knobs := tcp.Knobs{Congestion: "fixed", FixedWindow: 110_000, Recovery: recovery}
+		knobs := tcp.Knobs{Recovery: tcp.Recovery{Congestion: "fixed", FixedWindow: 110_000, Strategy: recovery}}
 		require.NoError(t, l.Left.Stack().TCP().SetKnobs(knobs))
 		left, right := &sim.Bulk{Send: 1 << 30}, &sim.Bulk{}
 		_, err = l.Bulk(left, right, 80, 20*time.Second)

@@ -235,8 +235,8 @@ func TestHeadOfLineBlocking(t *testing.T) {
 		cfg := arms[name]
 		cfg.Cost = -1
 		n := line(netem.Config{Delay: 50 * ms})
-		n.TCP.Congestion = "none" // a loss is to cost no window
-		n.TCP.RecvBuffer, n.TCP.SendBuffer = 4<<20, 4<<20
+		n.TCP.Recovery.Congestion = "none" // a loss is to cost no window
+		n.TCP.Buffers.Recv, n.TCP.Buffers.Send = 4<<20, 4<<20
 		clean := runObjects(t, n, 1, cfg)
 		n.Down.Loss = netem.ListedLoss{100}
 		r := runObjects(t, n, 1, cfg)
@@ -309,7 +309,7 @@ func TestObjectsOfTheSameSeed(t *testing.T) {
 // What cannot finish says what has happened: a silence, or the end of its time.
 func TestObjectsThatCannotFinish(t *testing.T) {
 	hole := workload.ObjectsNetwork{Down: netem.Config{Loss: netem.UniformLoss(1)}}
-	hole.TCP.SynRetries = 2
+	hole.TCP.Retries.Syn = 2
 	short := lossy(.1)
 	short.Limit = 500 * ms
 	for _, arm := range []workload.Arm{

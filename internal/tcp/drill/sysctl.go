@@ -45,11 +45,11 @@ func (s *settings) option(o option) error {
 	case "remote_ip":
 		s.remote, err = address(o.value)
 	case "recovery":
-		s.config.Recovery = o.value
+		s.config.Recovery.Strategy = o.value
 	case "pacing":
-		s.config.Pacing = true
+		s.config.Recovery.Pacing = true
 	case "initial_window":
-		s.config.InitialWindow, err = number(1, 1000)
+		s.config.Recovery.InitialWindow, err = number(1, 1000)
 	case "ip_version":
 		if o.value != "ipv4" {
 			return errors.New("only ipv4")
@@ -148,7 +148,7 @@ func (s *settings) sysctl(key string, values []string) error {
 		return nil
 	}
 	if key == "net.ipv4.tcp_congestion_control" && len(values) == 1 {
-		s.config.Congestion = values[0]
+		s.config.Recovery.Congestion = values[0]
 		return nil
 	}
 	set := sysctls[key]
@@ -191,7 +191,7 @@ var sysctls = map[string]func(*settings, []int) error{
 		return nil
 	},
 	"net.ipv4.tcp_max_syn_backlog": func(s *settings, n []int) error {
-		s.config.SynBacklog = n[0]
+		s.config.Limits.SynBacklog = n[0]
 		return nil
 	},
 	"net.ipv4.tcp_mtu_probing": func(s *settings, n []int) error {
@@ -203,9 +203,9 @@ var sysctls = map[string]func(*settings, []int) error{
 		return nil
 	},
 	"net.ipv4.tcp_recovery": func(s *settings, n []int) error {
-		s.config.Recovery = "sack"
+		s.config.Recovery.Strategy = "sack"
 		if n[0]&1 != 0 {
-			s.config.Recovery = "rack"
+			s.config.Recovery.Strategy = "rack"
 		}
 		return nil
 	},
@@ -230,11 +230,11 @@ var sysctls = map[string]func(*settings, []int) error{
 		return nil
 	},
 	"net.ipv4.tcp_rmem": func(s *settings, n []int) error {
-		s.config.RecvBuffer, s.config.RecvBufferMax = n[len(n)/2], n[len(n)-1]
+		s.config.Buffers.Recv, s.config.Buffers.RecvMax = n[len(n)/2], n[len(n)-1]
 		return nil
 	},
 	"net.ipv4.tcp_wmem": func(s *settings, n []int) error {
-		s.config.SendBuffer, s.config.SendBufferMax = n[len(n)/2], n[len(n)-1]
+		s.config.Buffers.Send, s.config.Buffers.SendMax = n[len(n)/2], n[len(n)-1]
 		return nil
 	},
 	"net.ipv4.tcp_fin_timeout": func(s *settings, n []int) error {
@@ -242,11 +242,11 @@ var sysctls = map[string]func(*settings, []int) error{
 		return nil
 	},
 	"net.ipv4.tcp_retries2": func(s *settings, n []int) error {
-		s.config.DataRetries = n[0]
+		s.config.Retries.Data = n[0]
 		return nil
 	},
 	"net.ipv4.tcp_orphan_retries": func(s *settings, n []int) error {
-		s.config.FinRetries = n[0]
+		s.config.Retries.Fin = n[0]
 		return nil
 	},
 	"net.ipv4.tcp_syn_retries":    synRetries,
@@ -264,20 +264,20 @@ var sysctls = map[string]func(*settings, []int) error{
 		return nil
 	},
 	"net.ipv4.tcp_max_tw_buckets": func(s *settings, n []int) error {
-		s.config.MaxTimeWait = n[0]
+		s.config.Limits.MaxTimeWait = n[0]
 		return nil
 	},
 	"net.ipv4.tcp_challenge_ack_limit": func(s *settings, n []int) error {
-		s.config.ChallengeAcks = n[0]
+		s.config.Limits.ChallengeAcks = n[0]
 		return nil
 	},
 	"net.ipv4.tcp_rto_min_us": func(s *settings, n []int) error {
-		s.config.RTOMin = time.Duration(n[0]) * time.Microsecond
+		s.config.Recovery.RTOMin = time.Duration(n[0]) * time.Microsecond
 		return nil
 	},
 }
 
 func synRetries(s *settings, n []int) error {
-	s.config.SynRetries = n[0]
+	s.config.Retries.Syn = n[0]
 	return nil
 }

@@ -209,7 +209,7 @@ func paths() []path {
 	back := netem.Config{Delay: 20 * time.Millisecond}
 	plain := tcp.Knobs{ECN: tcp.ECNOff}
 	knobs := func(recovery string) tcp.Knobs {
-		return tcp.Knobs{ECN: tcp.ECNOff, Recovery: recovery}
+		return tcp.Knobs{ECN: tcp.ECNOff, Recovery: tcp.Recovery{Strategy: recovery}}
 	}
 	unruly := lossy(0.01)
 	unruly.Jitter, unruly.Overtaking = netem.UniformJitter(15*time.Millisecond), true
@@ -237,7 +237,7 @@ func transfer(t *testing.T, p path, seed uint64, create congestion.Make) (
 	left := tcp.Config{Knobs: p.tcp, Algorithms: map[string]congestion.Make{
 		"one": recorded(create, &curve, kinds),
 	}}
-	left.Congestion = "one"
+	left.Recovery.Congestion = "one"
 	l, err := sim.NewLine(seed, sim.LineConfig{
 		Left: left, Right: tcp.Config{Knobs: p.tcp}, Wires: []sim.Wire{p.wire},
 	})
