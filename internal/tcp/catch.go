@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -49,14 +48,6 @@ func (h *Host) Catch(limit int) {
 		h.Reject(t)
 		return true
 	})
-}
-
-// passive is who answers a SYN: listeners, what catches the rest, and what waits for the answer.
-type passive struct {
-	listeners map[netip.AddrPort]*Listener
-	listening map[uint16]int // how many of them have a port
-	catch     catch
-	half      halfOpens
 }
 
 // take reports whether a segment that no listener is for is a SYN to be caught, or brings a cookie
@@ -121,9 +112,6 @@ func (k *catch) release(t Tuple) (caughtSYN, bool) {
 	return caught, ok
 }
 
-// Knows reports whether there is a connection of that tuple, in TIME-WAIT too.
-func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.waits.find(t) != nil }
-
 // NextCaught returns the tuple of a caught SYN, or of a connection that a cookie opened, once, and
 // whose listener it is for; nil: nobody's.
 func (h *Host) NextCaught() (Tuple, *Listener, bool) {
@@ -186,7 +174,7 @@ func (k *catch) answered(c *Conn) {
 }
 
 // Reject refuses a caught SYN with a reset.
-func (h *Host) Reject(t Tuple) { h.dismiss(t, h.refuse) }
+func (h *Host) Reject(t Tuple) { h.dismiss(t, h.replies.refuse) }
 
 // Ignore forgets a caught SYN, as if it had been lost.
 func (h *Host) Ignore(t Tuple) { h.dismiss(t, func(*Segment) { h.drop(DropBacklog) }) }

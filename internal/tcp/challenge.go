@@ -39,29 +39,35 @@ func (b *budget) stale(now clock.Time, every time.Duration) bool {
 	return b.refilled == clock.Never || now.Sub(b.refilled) >= every
 }
 
+// challenges are the challenge ACKs of a host.
+type challenges struct {
+	cfg          *Config
+	all          budget // of this second
+	sent, spared uint64
+}
+
 // spend takes one from a connection's budget and the host's, or from neither.
-func (h *Host) spend(now clock.Time, own *budget) bool {
+func (h *challenges) spend(now clock.Time, own *budget) bool {
 	if own.stale(now, connChallengeTime) {
 		*own = budget{connChallenges, now}
 	}
-	if all := &h.challenge; all.stale(now, time.Second) {
-		*all = budget{h.challengesNow(now), now}
+	if h.all.stale(now, time.Second) {
+		h.all = budget{h.allowance(now), now}
 	}
-	if own.left == 0 || h.challenge.left == 0 {
-		h.counters.ChallengesSpared++
+	if own.left == 0 || h.all.left == 0 {
+		h.spared++
 		return false
 	}
 	own.left--
-	h.challenge.left--
-	h.counters.ChallengeAcks++
+	h.all.left--
+	h.sent++
 	return true
 }
 
-// challengesNow is the host's budget for the second that begins: the configured
-// one on the average. All connections share it, so that if it were known, a
-// stranger could count what is left of it and learn what others' segments draw
-// (CVE-2016-5696).
-func (h *Host) challengesNow(now clock.Time) int {
+// allowance is the host's budget for the second that begins: the configured one on the average. All
+// connections share it. If it were known, an off-path attacker could count what is left of it and
+// learn how many challenge ACKs the segments of others draw (CVE-2016-5696).
+func (h *challenges) allowance(now clock.Time) int {
 	n := h.cfg.Limits.ChallengeAcks
 	random := keyedAt(&h.cfg.Secret, 'b', Tuple{}, uint32(uint64(now)/uint64(time.Second)))
 	return max(1, n/2+int(random%uint64(n)))
@@ -71,7 +77,7 @@ func (h *Host) challengesNow(now clock.Time) int {
 // such as the first SYN of a peer that lost its memory (RFC 5961 §3.2, §4.2,
 // §5.2).
 func (c *Conn) challengeACK(now clock.Time) {
-	if c.host.spend(now, &c.answered().challenges) {
+	if c.host.challenges.spend(now, &c.answered().challenges) {
 		c.rcv.ack.now()
 	}
 }

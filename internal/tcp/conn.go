@@ -133,7 +133,7 @@ func (c *Conn) setState(now clock.Time, e event) {
 		c.armFinWait2(now)
 		c.raise(Writable) // all that was written has been delivered
 	case StateTimeWait:
-		c.host.park(now, c)
+		c.park(now)
 		c.raise(Closed | Readable)
 	case StateClosed:
 		c.host.remove(c)
@@ -141,6 +141,23 @@ func (c *Conn) setState(now clock.Time, e event) {
 	default:
 	}
 	c.sample(now)
+}
+
+// park reduces the connection to its TIME-WAIT.
+func (c *Conn) park(now clock.Time) {
+	e := &timeWait{
+		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
+		window: c.rcv.windowField(false), plain: c.has(flagPlain), since: now,
+		stamped: c.has(flagStamps), stamps: c.stamps,
+	}
+	e.edge = uint32(c.rcv.window())
+	c.parked = e
+	owed := c.rcv.ack.owed > 0 || c.rcv.ack.pending > 0
+	c.host.remove(c)
+	if owed {
+		c.host.replies.ack(now, e)
+	}
+	c.host.waits.add(now, e)
 }
 
 // settled forgets an ICMP report: what was sent has arrived since.

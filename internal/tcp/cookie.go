@@ -64,23 +64,25 @@ const (
 	noCookieScale = 0x0f
 )
 
-// cookie returns the initial sequence number that answers a SYN numbered irs.
-func (h *Host) cookie(now clock.Time, t Tuple, irs uint32, mss int) uint32 {
+// newCookie returns the cookie that answers a SYN numbered irs.
+func newCookie(secret *[16]byte, now clock.Time, t Tuple, irs uint32, mss int) uint32 {
 	minute := uint32(uint64(now) / uint64(cookieMinute))
-	low := (uint32(keyedAt(&h.cfg.Secret, 'm', t, minute)) + uint32(mss)) & cookieLow
-	return uint32(keyedAt(&h.cfg.Secret, 'k', t, irs)) + minute<<24 + low
+	low := (uint32(keyedAt(secret, 'm', t, minute)) + uint32(mss)) & cookieLow
+	return uint32(keyedAt(secret, 'k', t, irs)) + minute<<24 + low
 }
 
 // redeem returns the index into cookieMSS that a cookie holds, false when it is
 // none, or too old.
-func (h *Host) redeem(now clock.Time, t Tuple, irs, cookie uint32) (mss int, ok bool) {
-	cookie -= uint32(keyedAt(&h.cfg.Secret, 'k', t, irs))
+func redeem(
+	secret *[16]byte, now clock.Time, t Tuple, irs, cookie uint32,
+) (mss int, ok bool) {
+	cookie -= uint32(keyedAt(secret, 'k', t, irs))
 	minute := uint32(uint64(now) / uint64(cookieMinute))
 	age := (minute - cookie>>24) & 0xff
 	if age >= cookieAges {
 		return 0, false
 	}
-	low := uint32(keyedAt(&h.cfg.Secret, 'm', t, minute-age))
+	low := uint32(keyedAt(secret, 'm', t, minute-age))
 	mss = int((cookie - low) & cookieLow)
 	return mss, mss < len(cookieMSS)
 }
@@ -115,7 +117,7 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 		}
 	}
 	c := l.answer(now, &syn, path)
-	c.snd.begin(h.cookie(now, s.Tuple, s.Seq, mss))
+	c.snd.begin(newCookie(&h.cfg.Secret, now, s.Tuple, s.Seq, mss))
 	var t Train
 	c.outputSYN(now, &t)
 	if o := &t.Options; o.HasTimestamps {
@@ -125,7 +127,7 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 			o.TSVal -= cookieBits + 1
 		}
 	}
-	h.replies.push(h, reply{s.Tuple, t.Header})
+	h.replies.push(reply{s.Tuple, t.Header})
 }
 
 // cookieIndex returns the index into cookieMSS of what a SYN offers.
@@ -166,7 +168,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	if l.cookieAt == clock.Never || now.Sub(l.cookieAt) > cookieAges*cookieMinute {
 		return false // RFC 4987 §3.6: nobody may guess at cookies that were never made
 	}
-	mss, ok := h.redeem(now, s.Tuple, s.Seq-1, s.Ack-1)
+	mss, ok := redeem(&h.cfg.Secret, now, s.Tuple, s.Seq-1, s.Ack-1)
 	if !ok {
 		h.counters.CookiesFailed++
 		return false

@@ -4,8 +4,8 @@
 // every room: Input, Output, Deadline, Advance.
 //
 // Host.Input (demux.go) finds the connection, and Conn.input (input.go) is SEGMENT
-// ARRIVES, one function a step. Host.Output takes turns, and Conn.output (output.go)
-// fills one train.
+// ARRIVES, one function a step. Host.Output (ready.go) serves connections in turn, and
+// Conn.output (output.go) fills one train.
 //
 // A Conn has three parts that know neither it nor each other: the receiver, the
 // sender, and recovery (recovery.go), which is loss detection and congestion

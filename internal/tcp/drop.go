@@ -54,15 +54,3 @@ type Counters struct {
 	// CookiesSent answered SYNs, CookiesAccepted came back, CookiesFailed were none or too old.
 	CookiesSent, CookiesAccepted, CookiesFailed uint64
 }
-
-// Drops returns the counts by reason.
-func (h *Host) Drops() Drops { return h.drops }
-
-// Counters returns the totals.
-func (h *Host) Counters() Counters {
-	c := h.counters
-	c.Retransmits = h.recoveries.retransmits
-	return c
-}
-
-func (h *Host) drop(d Drop) { h.drops[d]++ }

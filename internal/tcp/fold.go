@@ -1,8 +1,6 @@
 package tcp
 
 import (
-	"iter"
-
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -85,76 +83,4 @@ func (h *Host) unfoldDue(now clock.Time) {
 	for n := 0; n < maxSpareConns && h.half.deadline().Due(now); n++ {
 		h.unfold(now, h.half.byDue[0])
 	}
-}
-
-// lookup returns the connection of a tuple, whole; nil: there is none, but perhaps a TIME-WAIT.
-func (h *Host) lookup(now clock.Time, t Tuple) *Conn {
-	if c := h.conns[t]; c != nil {
-		return c
-	}
-	if o := h.half.find(t); o != nil {
-		return h.unfold(now, o)
-	}
-	return nil
-}
-
-// has reports whether there is a connection of that tuple, half-open perhaps.
-func (h *Host) has(t Tuple) bool { return h.conns[t] != nil || h.half.find(t) != nil }
-
-// known returns how many connections there are, half-open ones too.
-func (h *Host) known() int { return len(h.conns) + len(h.half.byTuple) }
-
-// full reports whether there are as many as may be.
-func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
-
-// blank returns a connection in CLOSED without numbers: one that was folded, or a new one.
-func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
-	h.now = now
-	c := h.half.take(&h.cfg)
-	c.host, c.tuple, c.rec.cc.name = h, t, h.cfg.Recovery.Congestion
-	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.Buffers.SendMax
-	c.rcv.tune.size, c.rcv.tune.max = h.cfg.Buffers.Recv, h.cfg.Buffers.RecvMax
-	c.links.heap = -1
-	c.rec.rtt.rto = h.cfg.Recovery.RTOInitial
-	c.rec.shared, c.rec.snd, c.rec.is.paced = &h.recoveries, &c.snd.sendSpace, h.cfg.Recovery.Pacing
-	c.rec.rested.mult = 1
-	c.chooseStrategy()
-	c.snd.nagle.off = h.cfg.NoDelay
-	c.setPath(p)
-	c.limitBy(now, LimitHandshake)
-	return c
-}
-
-// HalfOpen yields the connections of listeners in SYN-RECEIVED. What stands for one that is small
-// is there until the next is asked for: to be looked at only.
-func (h *Host) HalfOpen() iter.Seq[*Conn] {
-	return func(yield func(*Conn) bool) {
-		for o := h.half.first; o != nil; o = o.next {
-			c := h.likeness(h.now, o)
-			more := yield(c)
-			c.rec.end()
-			c.rcv.rest()
-			h.half.give(c)
-			if !more {
-				return
-			}
-		}
-		for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-			if c.has(flagHalfOpen) && !yield(c) {
-				return
-			}
-		}
-	}
-}
-
-// Find returns the connection with these ends, nil if there is none or it is in TIME-WAIT. Of one
-// that is half-open it is a likeness: to be looked at, and now.
-func (h *Host) Find(t Tuple) *Conn {
-	if c := h.recent; c != nil && c.tuple == t {
-		return c
-	}
-	if o := h.half.find(t); o != nil {
-		return h.likeness(h.now, o)
-	}
-	return h.conns[t]
 }

@@ -95,13 +95,6 @@ func (q *halfOpens) give(c *Conn) {
 	}
 }
 
-func (q *halfOpens) find(t Tuple) *halfOpen {
-	if len(q.byTuple) == 0 {
-		return nil
-	}
-	return q.byTuple[t]
-}
-
 func (q *halfOpens) deadline() clock.Time {
 	if len(q.byDue) == 0 {
 		return clock.Never

@@ -149,7 +149,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				s.h.wake(c)
 				require.False(t, s.h.Output(s.now, []int{9}, &s.train))
 				require.Empty(t, s.h.conns)
-				o := s.h.half.find(s.tuple)
+				o := s.h.half.byTuple[s.tuple]
 				require.NotNil(t, o)
 				got := s.h.likeness(s.now, o)
 				got.end()
@@ -272,7 +272,7 @@ func TestRFC6298_5_5_SYNACK(t *testing.T) {
 	s.quiet()
 	for wait := time.Second; wait <= 16*time.Second; wait *= 2 {
 		require.Equal(t, s.now.Add(wait), s.h.Deadline())
-		require.NotNil(t, s.h.half.find(s.tuple))
+		require.NotNil(t, s.h.half.byTuple[s.tuple])
 		s.now = s.h.Deadline()
 		s.h.Advance(s.now)
 		s.expect(SYN|ACK, 0, 1, 0)

@@ -18,7 +18,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	case s.Flags.Has(ACK):
 		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.mayReturn(now, s) {
 			h.drop(DropNoConnection) // second: nothing here to acknowledge
-			h.refuse(s)
+			h.replies.refuse(s)
 		}
 		return
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
@@ -136,7 +136,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	ack := widen(c.snd.Una, s.Ack)
 	if s.Flags.Has(ACK) && ack != c.snd.Nxt { // first
 		c.host.drop(DropAck)
-		c.host.refuse(s)
+		c.host.replies.refuse(s)
 		return
 	}
 	if s.Flags.Has(RST) { // second
@@ -188,7 +188,11 @@ func (c *Conn) synAcknowledged(now clock.Time) {
 // sendSYN asks for the SYN or SYN-ACK to be sent, and again until answered.
 func (c *Conn) sendSYN(now clock.Time) {
 	c.flags |= flagSynDue
-	c.rec.at.rto = now.Later(c.synTimeout())
+	d := c.host.cfg.Retries.SynTimeout
+	if d == 0 {
+		d = c.rec.rtt.timeout(c.rec.backoff, &c.rec.shared.lossOptions)
+	}
+	c.rec.at.rto = now.Later(d)
 	c.wait.watch(now, &c.timers[timerUser])
 }
 
@@ -204,7 +208,7 @@ func (c *Conn) synOptions() Options {
 	// goes without options. A SYN-ACK that carries some still negotiates them, for the peer may
 	// have taken the first SYN.
 	if c.state == StateSynSent && (int(c.rec.retries) >= min(plainSYN, c.host.cfg.Retries.Syn) ||
-		c.host.knowsPlain(c.host.now, c.tuple.RemoteAddr)) {
+		c.host.peers.knowsPlain(c.host.now, c.tuple.RemoteAddr)) {
 		return Options{}
 	}
 	o := Options{
@@ -311,16 +315,10 @@ func (c *Conn) rememberPlain(now clock.Time) {
 	switch {
 	case h.cfg.OptionsOff:
 	case !c.has(flagPlain):
-		h.plain.forget(peer)
-	case c.has(flagActive) && !h.knowsPlain(now, peer):
-		h.plain.learn(now, peer, struct{}{}, plainAge)
+		h.peers.plain.forget(peer)
+	case c.has(flagActive) && !h.peers.knowsPlain(now, peer):
+		h.peers.plain.learn(now, peer, struct{}{}, plainAge)
 	}
-}
-
-// knowsPlain reports whether a peer is remembered as one without options.
-func (h *Host) knowsPlain(now clock.Time, peer [4]byte) bool {
-	_, until := h.plain.find(now, peer)
-	return until != clock.Never
 }
 
 // hearsSACK reports whether the peer may send selective acknowledgments: RFC 2018
@@ -357,14 +355,6 @@ func (c *Conn) onSYNTimeout(now clock.Time) {
 	c.rec.backoff = min(c.rec.backoff+1, maxBackoff)
 	c.host.counters.Timeouts++
 	c.sendSYN(now)
-}
-
-// synTimeout returns how long to wait for the answer to a SYN.
-func (c *Conn) synTimeout() time.Duration {
-	if d := c.host.cfg.Retries.SynTimeout; d != 0 {
-		return d
-	}
-	return c.rec.rtt.timeout(c.rec.backoff, &c.rec.shared.lossOptions)
 }
 
 // succeed begins beyond all that the last incarnation used, which at our speeds

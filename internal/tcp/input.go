@@ -75,7 +75,7 @@ func (c *Conn) takeText(now clock.Time, s *Segment, seq uint64) bool {
 		// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost,
 		// and the connection is gone, as RFC 9293 §3.10.7.1 has it.
 		c.host.drop(DropClosed)
-		c.host.refuse(s)
+		c.host.replies.refuse(s)
 		c.fail(now, ErrAborted)
 		return false
 	}
@@ -212,7 +212,7 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if c.state == StateSynReceived {
 		if ack != c.snd.Nxt {
 			c.host.drop(DropAck)
-			c.host.refuse(s)
+			c.host.replies.refuse(s)
 			return false
 		}
 		if l := c.links.listener; l != nil && l.backlogged() {

@@ -7,12 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// sequences chooses initial sequence numbers, RFC 9293 §3.4.1:
+// initialSequence returns the initial sequence number of a new connection, RFC 9293 §3.4.1:
 // ISN = M + F(addresses, ports, secret), M a clock of 4 µs ticks.
-type sequences struct{ secret [16]byte }
-
-func (s *sequences) next(now clock.Time, t Tuple) uint32 {
-	return uint32(now/4000) + uint32(keyed(&s.secret, 'i', t))
+func initialSequence(secret *[16]byte, now clock.Time, t Tuple) uint32 {
+	return uint32(now/4000) + uint32(keyed(secret, 'i', t))
 }
 
 // keyed is the keyed hash behind sequence numbers and ports. RFC 9293 §3.4.1 wants
@@ -71,36 +69,4 @@ func (p *ports) next(t Tuple, free func(Tuple) bool) (uint16, bool) {
 		}
 	}
 	return 0, false
-}
-
-// claim completes the tuple of an active OPEN, with the port that the user named
-// or with one of RFC 6056. A port whose last connection is in TIME-WAIT is the
-// last resort.
-func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
-	again := func(t Tuple) bool { return !h.has(t) && h.reusable(now, t) }
-	if t.LocalPort != 0 {
-		if !again(t) {
-			return t, ErrExists
-		}
-		return t, nil
-	}
-	port, ok := h.ports.next(t, func(t Tuple) bool {
-		return !h.has(t) && h.waits.find(t) == nil && h.listener(t) == nil
-	})
-	if !ok {
-		port, ok = h.ports.next(t, func(t Tuple) bool { return again(t) && h.listener(t) == nil })
-	}
-	if !ok {
-		return t, ErrNoPorts
-	}
-	t.LocalPort = port
-	return t, nil
-}
-
-// sequence returns the initial sequence number of a new connection.
-func (h *Host) sequence(now clock.Time, t Tuple) uint32 {
-	if h.cfg.Sequence != nil {
-		return h.cfg.Sequence(t)
-	}
-	return h.isn.next(now, t)
 }

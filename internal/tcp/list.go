@@ -43,37 +43,6 @@ func (l *connList) remove(c *Conn) {
 	*n = link{}
 }
 
-// readyConns are the connections that may have something to send, by outlet.
-type readyConns struct {
-	by   []connList
-	turn int // the outlet whose turn it is
-}
-
-// push queues a connection behind the others of its outlet, if it has one and is not queued.
-func (r *readyConns) push(c *Conn) {
-	if c.links.isReady || c.path.Outlet < 0 {
-		return
-	}
-	for len(r.by) <= c.path.Outlet {
-		r.by = append(r.by, connList{which: inReady})
-	}
-	r.by[c.path.Outlet].push(c)
-	c.links.isReady = true
-}
-
-// remove takes a connection out, if it is queued.
-func (r *readyConns) remove(c *Conn) {
-	if c.links.isReady {
-		r.by[c.path.Outlet].remove(c)
-		c.links.isReady = false
-	}
-}
-
-// waits reports whether a connection waits for room at an outlet.
-func (r *readyConns) waits(outlet int) bool {
-	return outlet < len(r.by) && r.by[outlet].first != nil
-}
-
 // eventList is a queue of the connections that have events for the owner.
 type eventList struct{ first, last *Conn }
 

@@ -23,6 +23,41 @@ type Listener struct {
 	ahead            func() int // see CountAhead; nil: none
 }
 
+// listeners are those of a host.
+type listeners struct {
+	byAddr map[netip.AddrPort]*Listener
+	ports  map[uint16]int // how many of them have a port
+}
+
+// find returns the listener on a segment's destination: on that address, or on any.
+func (q *listeners) find(t Tuple) *Listener {
+	if l := q.byAddr[t.Local()]; l != nil {
+		return l
+	}
+	return q.byAddr[netip.AddrPortFrom(netip.IPv4Unspecified(), t.LocalPort)]
+}
+
+// listens is Host.Listens.
+func (q *listeners) listens(local netip.AddrPort) bool {
+	a := local.Addr().Unmap()
+	if !a.IsValid() || a.IsUnspecified() {
+		return q.ports[local.Port()] > 0
+	}
+	return q.find(Tuple{LocalAddr: a.As4(), LocalPort: local.Port()}) != nil
+}
+
+func (q *listeners) add(l *Listener) {
+	q.byAddr[l.local] = l
+	q.ports[l.local.Port()]++
+}
+
+func (q *listeners) remove(l *Listener) {
+	delete(q.byAddr, l.local)
+	if q.ports[l.local.Port()]--; q.ports[l.local.Port()] == 0 {
+		delete(q.ports, l.local.Port())
+	}
+}
+
 // Local returns the address and port that the listener answers for; the
 // address may be unspecified.
 func (l *Listener) Local() netip.AddrPort { return l.local }
@@ -73,10 +108,7 @@ func (l *Listener) Close(now clock.Time) {
 		return
 	}
 	l.closed = true
-	delete(l.host.listeners, l.local)
-	if l.host.listening[l.local.Port()]--; l.host.listening[l.local.Port()] == 0 {
-		delete(l.host.listening, l.local.Port())
-	}
+	l.host.listeners.remove(l)
 	for {
 		c, ok := l.Accept()
 		if !ok {
@@ -84,7 +116,7 @@ func (l *Listener) Close(now clock.Time) {
 		}
 		c.Abort(now)
 	}
-	l.host.abandon(now, l)
+	l.abandon(now)
 }
 
 // backlogged reports whether as many connections wait for Accept as may: exactly the backlog,
@@ -135,5 +167,27 @@ func (l *Listener) forget(c *Conn) {
 	if c.has(flagHalfOpen) {
 		c.flags &^= flagHalfOpen
 		l.halfOpen--
+	}
+}
+
+// abandon ends the half-open connections of the listener, which has closed.
+func (l *Listener) abandon(now clock.Time) {
+	h := l.host
+	if l.halfOpen == 0 && !l.deferred {
+		return
+	}
+	for o := h.half.first; o != nil; {
+		next := o.next
+		if o.listener == l {
+			h.unfold(now, o)
+		}
+		o = next
+	}
+	for c := h.all.first; c != nil; {
+		next := c.links.in[inAll].next
+		if c.links.listener == l {
+			c.Abort(now)
+		}
+		c = next
 	}
 }

@@ -110,7 +110,7 @@ func (p *pathMTU) lost(n int) {
 
 // setPath takes a new path to the peer: at first, and when routes change.
 func (c *Conn) setPath(p Path) {
-	known, until := c.host.mtus.find(c.host.now, c.tuple.RemoteAddr)
+	known, until := c.host.peers.mtus.find(c.host.now, c.tuple.RemoteAddr)
 	c.path.reroute(p, known, until)
 	if p.Outlet >= 0 {
 		c.refit()
@@ -199,7 +199,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 // narrow believes in a smaller path, for all connections to the host (RFC 1191
 // §6.2), until that is too long ago.
 func (c *Conn) narrow(now clock.Time, mtu int) {
-	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
+	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 	c.rec.resendLarge(c.mssFor(mtu))
 	c.setMTU(mtu)
 	c.path.acked = min(c.path.acked, c.snd.MSS)
@@ -313,10 +313,10 @@ func (c *Conn) mtuProbeArrived(now clock.Time) {
 	c.setMTU(mtu)
 	if mtu >= p.link {
 		p.search = nil
-		c.host.mtus.forget(c.tuple.RemoteAddr)
+		c.host.peers.mtus.forget(c.tuple.RemoteAddr)
 		return
 	}
-	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
+	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 }
 
 // probeTooBig takes a router's report about a probe in flight, which settles
@@ -330,7 +330,7 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 		return false
 	}
 	c.setMTU(mtu)
-	c.host.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
+	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 	*q = search{next: now.Add(mtuAge)}
 	c.touch()
 	return true
@@ -338,6 +338,6 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 
 // PathMTU returns what is remembered of the path to a host, zero for nothing.
 func (h *Host) PathMTU(now clock.Time, host [4]byte) int {
-	mtu, _ := h.mtus.find(now, host)
+	mtu, _ := h.peers.mtus.find(now, host)
 	return mtu
 }

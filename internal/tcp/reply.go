@@ -1,8 +1,13 @@
 package tcp
 
+import "github.com/tidepool-net/tidepool/internal/clock"
+
 // replies are the segments that no connection sends: resets for nobody's
 // segments, and acknowledgments from TIME-WAIT.
 type replies struct {
+	cfg     *Config
+	drops   *Drops
+	refused uint64 // resets sent for no connection
 	ring    []reply
 	head, n int
 }
@@ -16,12 +21,12 @@ type reply struct {
 // he must survive anyway.
 const maxReplies = 256
 
-func (q *replies) push(h *Host, r reply) {
+func (q *replies) push(r reply) {
 	if q.ring == nil {
 		q.ring = make([]reply, maxReplies)
 	}
 	if q.n == maxReplies {
-		h.drop(DropReplies)
+		q.drops[DropReplies]++
 		return
 	}
 	q.ring[(q.head+q.n)%maxReplies] = r
@@ -31,10 +36,10 @@ func (q *replies) push(h *Host, r reply) {
 // output sends the oldest reply whose outlet has room. One without a route is
 // forgotten; one that waits for room holds the others back, which are no more
 // urgent.
-func (q *replies) output(h *Host, room []int, t *Train) bool {
+func (q *replies) output(room []int, t *Train) bool {
 	for q.n > 0 {
 		r := &q.ring[q.head]
-		p := h.cfg.Route(r.tuple.RemoteAddr)
+		p := q.cfg.Route(r.tuple.RemoteAddr)
 		if p.Outlet >= 0 && p.Outlet < len(room) && room[p.Outlet] <= 0 {
 			return false
 		}
@@ -50,18 +55,18 @@ func (q *replies) output(h *Host, room []int, t *Train) bool {
 }
 
 // ack queues the acknowledgment of a connection in TIME-WAIT.
-func (q *replies) ack(h *Host, e *timeWait) {
+func (q *replies) ack(now clock.Time, e *timeWait) {
 	r := reply{e.tuple, Header{Seq: e.sndNxt, Ack: e.rcvNxt, Flags: ACK, Window: e.window}}
 	if e.stamped {
-		e.stamps.put(h.now, &r.header.Options) // RFC 7323 §3.2: every segment
+		e.stamps.put(now, &r.header.Options) // RFC 7323 §3.2: every segment
 	}
-	q.push(h, r)
+	q.push(r)
 }
 
 // refuse answers a segment that belongs to no connection with a reset that its
 // sender can recognize (RFC 9293 §3.10.7.1).
-func (h *Host) refuse(s *Segment) {
-	if s.Flags.Has(RST) || h.cfg.NoResets {
+func (q *replies) refuse(s *Segment) {
+	if s.Flags.Has(RST) || q.cfg.NoResets {
 		return
 	}
 	r := reply{tuple: s.Tuple}
@@ -70,6 +75,6 @@ func (h *Host) refuse(s *Segment) {
 	} else {
 		r.header = Header{Ack: s.Seq + uint32(s.space()), Flags: RST | ACK}
 	}
-	h.counters.Refused++
-	h.replies.push(h, r)
+	q.refused++
+	q.push(r)
 }

@@ -50,7 +50,7 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, local.Port(), err)
 	}
 	c := h.newConn(now, t, path)
-	if last := h.waits.find(t); last != nil {
+	if last := h.waits.byTuple[t]; last != nil {
 		h.waits.remove(last)
 		c.succeed(last)
 	}
@@ -85,16 +85,60 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrPortInUse)
 	}
 	l := &Listener{host: h, local: local, backlog: max(backlog, 1)}
-	h.listeners[local] = l
-	h.listening[local.Port()]++
+	h.listeners.add(l)
 	return l, nil
+}
+
+// claim completes the tuple of an active OPEN, with the port that the user named
+// or with one of RFC 6056. A port whose last connection is in TIME-WAIT is the
+// last resort.
+func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
+	again := func(t Tuple) bool { return !h.has(t) && h.waits.reusable(now, t) }
+	heard := func(t Tuple) bool { return h.listeners.find(t) != nil }
+	if t.LocalPort != 0 {
+		if !again(t) {
+			return t, ErrExists
+		}
+		return t, nil
+	}
+	port, ok := h.ports.next(t, func(t Tuple) bool { return !h.Knows(t) && !heard(t) })
+	if !ok {
+		port, ok = h.ports.next(t, func(t Tuple) bool { return again(t) && !heard(t) })
+	}
+	if !ok {
+		return t, ErrNoPorts
+	}
+	t.LocalPort = port
+	return t, nil
+}
+
+// blank returns a connection in CLOSED without numbers: one that was folded, or a new one.
+func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
+	h.now = now
+	c := h.half.take(&h.cfg)
+	c.host, c.tuple, c.rec.cc.name = h, t, h.cfg.Recovery.Congestion
+	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.Buffers.SendMax
+	c.rcv.tune.size, c.rcv.tune.max = h.cfg.Buffers.Recv, h.cfg.Buffers.RecvMax
+	c.links.heap = -1
+	c.rec.rtt.rto = h.cfg.Recovery.RTOInitial
+	c.rec.shared, c.rec.snd, c.rec.is.paced = &h.recoveries, &c.snd.sendSpace, h.cfg.Recovery.Pacing
+	c.rec.rested.mult = 1
+	c.chooseStrategy()
+	c.snd.nagle.off = h.cfg.NoDelay
+	c.setPath(p)
+	c.limitBy(now, LimitHandshake)
+	return c
 }
 
 // newConn returns a connection in CLOSED with nothing agreed on.
 func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c := h.blank(now, t, p)
-	c.snd.begin(h.sequence(now, t))
-	c.stamps.offset = h.stampOffset(t)
+	iss := initialSequence(&h.cfg.Secret, now, t)
+	if h.cfg.Sequence != nil {
+		iss = h.cfg.Sequence(t)
+	}
+	c.snd.begin(iss)
+	c.stamps.offset = stampOffset(&h.cfg.Secret, t)
 	return c
 }
 
@@ -161,14 +205,7 @@ func (c *Conn) Abort(now clock.Time) {
 	c.flags |= flagOrphan
 	c.snd.closed = true
 	c.rcv.closed = true
-	switch c.state {
-	case StateClosed, StateTimeWait, StateListen:
-		return
-	case StateSynSent:
-	default:
-		c.sendReset()
-	}
-	c.fail(now, ErrAborted)
+	c.Forsake(now, ErrAborted)
 }
 
 // Forsake ends the connection with a reset and an error that the host gives, for a reason of its
@@ -193,7 +230,7 @@ func (c *Conn) sendReset() {
 	if c.has(flagStamps) {
 		c.stamps.put(c.host.now, &r.header.Options) // RFC 7323 §3.2: SHOULD
 	}
-	c.host.replies.push(c.host, r)
+	c.host.replies.push(r)
 }
 
 // Consumed is RECEIVE (§3.10.3): the user has read from Rx.
