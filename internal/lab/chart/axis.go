@@ -130,7 +130,7 @@ func (a *Axis) named(n int) []tick {
 	var list []tick
 	for i, name := range a.Names {
 		if i%every == 0 {
-			list = append(list, tick{float64(i), Clean(name, 24)})
+			list = append(list, tick{float64(i), Clean(name, 32)})
 		}
 	}
 	return list

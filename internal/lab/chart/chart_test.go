@@ -232,6 +232,15 @@ func TestNamesHaveRoom(t *testing.T) {
 	assert.Len(t, places, 5)
 }
 
+// A row's name of three parts is whole.
+func TestNamesOfRowsAreWhole(t *testing.T) {
+	const name = "flow-1, three senders, cubic"
+	p := Panel{X: Axis{Max: 1}, Y: Axis{Names: []string{name}}}
+	svg := svgOf(t, &Figure{Rows: []Row{{Panels: []Panel{p}}}})
+	requireWithin(t, svg)
+	assert.Contains(t, string(svg), name)
+}
+
 // Two words of one point in a corner of the panel stand one below the other.
 func TestNamesInACorner(t *testing.T) {
 	for _, x := range []float64{0.1, 9.9} {
