@@ -46,7 +46,6 @@ func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 }
 
 func TestPerfBetweenNodes(t *testing.T) {
-	t.Parallel() // it waits
 	const some = 2 << 20
 	tests := map[string]control.Perf{
 		"TCP":             {Bytes: some},
@@ -133,7 +132,6 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 
 // What is omitted does not count, and intervals are told as they come.
 func TestPerfOmitsTheBeginning(t *testing.T) {
-	t.Parallel() // it waits
 	a, b := twoNodes(t)
 	served(t, b)
 	var told []control.PerfInterval
