@@ -225,3 +225,39 @@ func TestSlowStartAfterAHole(t *testing.T) {
 		assert.Equal(t, threshold, s.c.Info().Ssthresh, "echoes: %s", recovery)
 	}
 }
+
+// TestInfoBeforeData: until the connection sends, Info shows what the controller will start from,
+// and makes none: a script of the host's own is called when data leaves.
+func TestInfoBeforeData(t *testing.T) {
+	made := 0
+	own := func(cfg congestion.Config) congestion.Controller {
+		made++
+		return congestion.Cubic{}.New(cfg)
+	}
+	for _, name := range append(congestion.Names(), "own") {
+		for _, rec := range []Recovery{{}, {FixedWindow: 30_000, InitialWindow: 3, Pacing: true}} {
+			rec.Congestion = name
+			s := newScript(t, Config{
+				Knobs:      Knobs{Recovery: rec},
+				Algorithms: map[string]congestion.Make{"own": own},
+			})
+			s.connect()
+			s.expect(SYN, 0, 0, 0)
+			s.now = s.now.Add(20 * time.Millisecond)
+			s.send(SYN|ACK, 0, 1, 0, fullOptions)
+			s.collect()
+			want := s.c.Info()
+			assert.Equal(t, want, s.c.Info(), "%s: it may be asked again", name)
+			require.Nil(t, s.c.rec.cc.Controller, name)
+			require.Zero(t, made, name)
+			s.write(1)
+			s.collect()
+			require.NotNil(t, s.c.rec.cc.Controller, name)
+			made = 0
+			got := s.c.Info()
+			assert.Equal(t, want.Cwnd, got.Cwnd, name)
+			assert.Equal(t, want.Ssthresh, got.Ssthresh, name)
+			assert.Equal(t, want.PacingRate, got.PacingRate, "%s %+v", name, rec)
+		}
+	}
+}

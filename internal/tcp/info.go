@@ -83,20 +83,35 @@ type Counts struct {
 	ECNEchoes                uint64 // reductions for marks that the peer told of
 }
 
-// Info returns the connection's state. One that has not sent anything yet has no congestion
-// controller: it shows the initial window (RFC 5681 §3.1).
+// Info returns the connection's state. It shows a connection that has not sent anything yet with
+// the window, threshold and rate that its congestion controller will start from.
 func (c *Conn) Info() Info {
 	if c.rests() {
 		c.busy()
 		defer c.rest()
 	}
+	if is := c.rec.cc; is.Controller == nil && c.state.synchronized() {
+		c.rec.cc.take(c.firstController())
+		defer func() { c.rec.cc = is }()
+	}
 	var i Info
 	c.fill(&i)
-	if c.rec.cc.Controller == nil && c.state.synchronized() {
-		cfg := c.rec.complete(congestion.Config{})
-		i.Cwnd, i.Ssthresh = cfg.InitialWindow, cfg.MaxWindow
-	}
 	return i
+}
+
+// firstController returns what stands for the congestion controller of a connection that has none
+// yet. An algorithm of the host's own may be a script whose first call has effects: it is shown
+// with the initial window (RFC 5681 §3.1).
+func (c *Conn) firstController() congestion.Controller {
+	name := c.rec.cc.name
+	if c.host.cfg.Algorithms[name] != nil {
+		name = "reno"
+	}
+	cc, err := congestion.New(name, c.rec.complete(c.congestionConfig()))
+	if err != nil {
+		panic("BUG: tcp: " + err.Error())
+	}
+	return cc
 }
 
 // fill writes the connection's state into i.
