@@ -3,8 +3,8 @@
 // holds every listener and connection of one host and has the four verbs of
 // every room: Input, Output, Deadline, Advance.
 //
-// Host.Input (demux.go) finds the connection, and Conn.input (input.go) is SEGMENT
-// ARRIVES, one function a step. Host.Output (ready.go) serves connections in turn, and
+// Host.Input (input.go) finds the connection, and Conn.input is SEGMENT ARRIVES, one
+// function a step. Host.Output (ready.go) serves connections in turn, and
 // Conn.output (output.go) fills one train.
 //
 // A Conn has three parts that know neither it nor each other: the receiver, the

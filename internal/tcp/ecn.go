@@ -69,3 +69,33 @@ func (e *ecn) holds(now clock.Time) clock.Time {
 	}
 	return e.until
 }
+
+// takeMark is the receiver's side of RFC 3168 §6.1.3: CE is echoed on every ACK until CWR says
+// that the sender has heard. CWR on a marked segment answers an earlier mark.
+func (r *receiver) takeMark(s *Segment) {
+	if s.Flags.Has(CWR) {
+		r.echo = false
+	}
+	if s.ECN == CE {
+		r.echo = true
+		r.marks += uint64(max(s.Count, 1))
+		r.ack.quick = max(r.ack.quick, 2) // the sender should hear of it soon
+	}
+}
+
+// takeMarkDCTCP is the receiver's side of DCTCP, RFC 8257 §3.2: the echo is the mark of the newest
+// segment with data, and a change of it is acknowledged at once. That acknowledgment has the new
+// mark, also for what waited for a delayed one with the old mark: at most a segment.
+func (r *receiver) takeMarkDCTCP(s *Segment) {
+	if s.Len == 0 {
+		return
+	}
+	marked := s.ECN == CE
+	if marked {
+		r.marks += uint64(max(s.Count, 1))
+	}
+	if marked != r.echo {
+		r.echo = marked
+		r.ack.now()
+	}
+}

@@ -84,34 +84,27 @@ type Counts struct {
 }
 
 // Info returns the connection's state. It shows a connection that has not sent anything yet with
-// the window, threshold and rate that its congestion controller will start from.
-func (c *Conn) Info() Info {
+// the window, threshold and rate that its congestion controller will start from. An algorithm of
+// the host's own may be a script whose first call has effects: RFC 5681 §3.1 stands for it.
+func (c *Conn) Info() (i Info) {
 	if c.rests() {
 		c.busy()
 		defer c.rest()
 	}
 	if is := c.rec.cc; is.Controller == nil && c.state.synchronized() {
-		c.rec.cc.take(c.firstController())
+		name := is.name
+		if c.host.cfg.Algorithms[name] != nil {
+			name = "reno"
+		}
+		first, err := congestion.New(name, c.rec.complete(c.congestionConfig()))
+		if err != nil {
+			panic("BUG: tcp: " + err.Error())
+		}
+		c.rec.cc.take(first)
 		defer func() { c.rec.cc = is }()
 	}
-	var i Info
 	c.fill(&i)
 	return i
-}
-
-// firstController returns what stands for the congestion controller of a connection that has none
-// yet. An algorithm of the host's own may be a script whose first call has effects: it is shown
-// with the initial window (RFC 5681 §3.1).
-func (c *Conn) firstController() congestion.Controller {
-	name := c.rec.cc.name
-	if c.host.cfg.Algorithms[name] != nil {
-		name = "reno"
-	}
-	cc, err := congestion.New(name, c.rec.complete(c.congestionConfig()))
-	if err != nil {
-		panic("BUG: tcp: " + err.Error())
-	}
-	return cc
 }
 
 // fill writes the connection's state into i.

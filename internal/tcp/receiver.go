@@ -1,8 +1,6 @@
 package tcp
 
 import (
-	"time"
-
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
@@ -229,92 +227,6 @@ func (r *receiver) takeFIN() bool {
 	r.nxt++
 	r.edge = max(r.edge, r.nxt)
 	r.forget()
-	r.ack.now()
-	return true
-}
-
-// takeMark is the receiver's side of RFC 3168 §6.1.3: CE is echoed on every ACK until CWR says
-// that the sender has heard. CWR on a marked segment answers an earlier mark.
-func (r *receiver) takeMark(s *Segment) {
-	if s.Flags.Has(CWR) {
-		r.echo = false
-	}
-	if s.ECN == CE {
-		r.echo = true
-		r.marks += uint64(max(s.Count, 1))
-		r.ack.quick = max(r.ack.quick, 2) // the sender should hear of it soon
-	}
-}
-
-// takeMarkDCTCP is the receiver's side of DCTCP, RFC 8257 §3.2: the echo is the mark of the newest
-// segment with data, and a change of it is acknowledged at once. That acknowledgment has the new
-// mark, also for what waited for a delayed one with the old mark: at most a segment.
-func (r *receiver) takeMarkDCTCP(s *Segment) {
-	if s.Len == 0 {
-		return
-	}
-	marked := s.ECN == CE
-	if marked {
-		r.marks += uint64(max(s.Count, 1))
-	}
-	if marked != r.echo {
-		r.echo = marked
-		r.ack.now()
-	}
-}
-
-// limit returns the end of what the peer may have been told that it may send.
-func (r *receiver) limit() uint64 { return r.edge + 1<<r.scale - 1 }
-
-// window returns RCV.WND as the peer knows it.
-func (r *receiver) window() int { return int(r.edge - r.nxt) }
-
-// windowField returns the window to advertise, and remembers the right edge that it promises: an
-// edge is never taken back (RFC 9293 §3.8.6.2.1), and not moved by less than a segment or half the
-// buffer (§3.8.6.2.2), lest the peer be invited to send crumbs. The window of a handshake is not
-// scaled (RFC 7323 §2.2).
-func (r *receiver) windowField(handshake bool) uint16 {
-	scale, most := r.scale, 65535<<r.scale
-	if handshake {
-		scale, most = 0, 65535
-	}
-	if edge := r.nextEdge(most); edge >= r.edge+r.edgeStep() {
-		r.edge = edge
-	}
-	// Rounded up: what the peer reads may lie up to a unit beyond the edge, and less far beyond it
-	// next time. RFC 7323 §2.4: all of it must be honoured, and limit does; nextEdge left room.
-	unit := uint64(1) << scale
-	return uint16(min((r.edge-r.nxt+unit-1)>>scale, 65535))
-}
-
-// nextEdge returns the right edge that the free buffer allows, at most so many bytes away.
-func (r *receiver) nextEdge(most int) uint64 {
-	free := r.tune.size
-	if !r.closed {
-		free -= r.rx.Len()
-	}
-	unit := 1 << r.scale
-	if unit > 1 {
-		free -= unit // so that rounding up cannot promise what is not there
-	}
-	return r.nxt + uint64(min(max(free, 0), most))&^uint64(unit-1)
-}
-
-// edgeStep is the least by which the right edge moves.
-func (r *receiver) edgeStep() uint64 {
-	return uint64(max(1, min(r.tune.size/2, max(r.mss, defaultMSS))))
-}
-
-// consumed is RECEIVE (RFC 9293 §3.10.3): the user has read from rx. The peer may
-// be waiting for a larger window. So it gets an acknowledgment at once if the window that it knows
-// is less than half the buffer, and can be doubled; then consumed returns true.
-func (r *receiver) consumed(now clock.Time, srtt time.Duration) bool {
-	r.grow(now, srtt)
-	known := r.edge - r.nxt
-	if known >= uint64(r.tune.size/2) || known >= uint64(32768)<<r.scale ||
-		r.nextEdge(65535<<r.scale) < r.edge+max(r.edgeStep(), known) {
-		return false
-	}
 	r.ack.now()
 	return true
 }

@@ -4,8 +4,8 @@ package main
 // and its entry goes when it meets the limit.
 var known = map[string]int{
 	"lines of Go without tests":        141227,
-	"receive path, files":              12,
-	"receive path, lines of its files": 2347,
+	"receive path, files":              11,
+	"receive path, lines of its files": 2257,
 	"send path, files":                 12,
 	"send path, lines of its files":    2708,
 	"methods of the largest type":      164,

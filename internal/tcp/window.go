@@ -84,3 +84,59 @@ func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 		r.rx.SetLimit(want)
 	}
 }
+
+// limit returns the end of what the peer may have been told that it may send.
+func (r *receiver) limit() uint64 { return r.edge + 1<<r.scale - 1 }
+
+// window returns RCV.WND as the peer knows it.
+func (r *receiver) window() int { return int(r.edge - r.nxt) }
+
+// windowField returns the window to advertise, and remembers the right edge that it promises: an
+// edge is never taken back (RFC 9293 §3.8.6.2.1), and not moved by less than a segment or half the
+// buffer (§3.8.6.2.2), lest the peer be invited to send crumbs. The window of a handshake is not
+// scaled (RFC 7323 §2.2).
+func (r *receiver) windowField(handshake bool) uint16 {
+	scale, most := r.scale, 65535<<r.scale
+	if handshake {
+		scale, most = 0, 65535
+	}
+	if edge := r.nextEdge(most); edge >= r.edge+r.edgeStep() {
+		r.edge = edge
+	}
+	// Rounded up: what the peer reads may lie up to a unit beyond the edge, and less far beyond it
+	// next time. RFC 7323 §2.4: all of it must be honoured, and limit does; nextEdge left room.
+	unit := uint64(1) << scale
+	return uint16(min((r.edge-r.nxt+unit-1)>>scale, 65535))
+}
+
+// nextEdge returns the right edge that the free buffer allows, at most so many bytes away.
+func (r *receiver) nextEdge(most int) uint64 {
+	free := r.tune.size
+	if !r.closed {
+		free -= r.rx.Len()
+	}
+	unit := 1 << r.scale
+	if unit > 1 {
+		free -= unit // so that rounding up cannot promise what is not there
+	}
+	return r.nxt + uint64(min(max(free, 0), most))&^uint64(unit-1)
+}
+
+// edgeStep is the least by which the right edge moves.
+func (r *receiver) edgeStep() uint64 {
+	return uint64(max(1, min(r.tune.size/2, max(r.mss, defaultMSS))))
+}
+
+// consumed is RECEIVE (RFC 9293 §3.10.3): the user has read from rx. The peer may
+// be waiting for a larger window. So it gets an acknowledgment at once if the window that it knows
+// is less than half the buffer, and can be doubled; then consumed returns true.
+func (r *receiver) consumed(now clock.Time, srtt time.Duration) bool {
+	r.grow(now, srtt)
+	known := r.edge - r.nxt
+	if known >= uint64(r.tune.size/2) || known >= uint64(32768)<<r.scale ||
+		r.nextEdge(65535<<r.scale) < r.edge+max(r.edgeStep(), known) {
+		return false
+	}
+	r.ack.now()
+	return true
+}
