@@ -84,7 +84,7 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 		_, err := terminal.WriteString(keys)
 		require.NoError(t, err)
 	}
-	shown.await(t, "attached to node A; Ctrl-D leaves, and it runs on")
+	shown.await(t, "attached to node A; Ctrl-D leaves, the node keeps running")
 	shown.await(t, "A> ")
 	enter("ping -i 0.05 10.0.0.2\r")
 	shown.await(t, "icmp_seq=3")

@@ -31,7 +31,7 @@ type remote struct {
 func (r *remote) flags(c *cobra.Command) {
 	r.stateFlag(c)
 	c.Flags().StringVar(&r.token, "token", os.Getenv("TIDEPOOL_TOKEN"),
-		"`TOKEN` of a node at an http address; else that of the environment's TIDEPOOL_TOKEN")
+		"`TOKEN` of a node at an http address; the default is $TIDEPOOL_TOKEN")
 	c.Flags().Lookup("token").DefValue = "" // the help is no place for it
 }
 
@@ -170,10 +170,11 @@ func attachCommand() *cobra.Command {
 	var asJSON, keepGoing bool
 	c := &cobra.Command{
 		Use:   "attach NODE",
-		Short: "a shell at a node that runs",
-		Long: "A shell at a node that runs, like that of `node run`; several may be open at\n" +
-			"once. Ctrl-C stops a command, Ctrl-D leaves, and the node runs on. Where nobody\n" +
-			"types, standard input is a script.\n\n" + nodeArg,
+		Short: "open a shell at a running node",
+		Long: "Open the shell of a running node, as `node run` does at a terminal. Several\n" +
+			"shells may be open at the same time. Ctrl-C stops a command, Ctrl-D leaves the\n" +
+			"shell, and the node keeps running. If standard input is not a terminal, it is\n" +
+			"a script.\n\n" + nodeArg,
 		Example:           "  node net up nets/ring && node attach A",
 		Args:              usageArgs(cobra.ExactArgs(1)),
 		ValidArgsFunction: r.complete,
@@ -191,13 +192,13 @@ func attachCommand() *cobra.Command {
 			if !console.typed {
 				return r.ended(name, o.runScript(ctx, client, console, "stdin"))
 			}
-			hello := fmt.Sprintf("attached to node %s; Ctrl-D leaves, and it runs on", name)
+			hello := fmt.Sprintf("attached to node %s; Ctrl-D leaves, the node keeps running", name)
 			return r.ended(name, o.runShell(ctx, client, console, hello))
 		},
 	}
 	r.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print answers and events as JSON")
-	c.Flags().BoolVar(&keepGoing, "keep-going", false, "go on behind a line that failed")
+	c.Flags().BoolVar(&keepGoing, "keep-going", false, "continue after a line that fails")
 	return c
 }
 
@@ -217,13 +218,13 @@ func ctlCommand() *cobra.Command {
 	var r remote
 	c := &cobra.Command{
 		Use:   "ctl NODE COMMAND...",
-		Short: "one command of the shell at a node that runs",
-		Long: "Carry out one command of the shell at a node that runs, in words or in one\n" +
-			"quoted line. `node ctl NODE help` lists them. --state and --token may stand\n" +
-			"before NODE or after COMMAND. With --json each prints its answer\n" +
-			"as JSON, what goes on as a line each, and what fails as\n" +
-			"{\"error\": ..., \"status\": ...}. The exit status is 0, 1 if the command\n" +
-			"failed, 2 if it was wrong, 130 after Ctrl-C.\n\n" + nodeArg,
+		Short: "run one shell command at a running node",
+		Long: "Run one shell command at a running node. COMMAND is several words, or one\n" +
+			"quoted line. `node ctl NODE help` lists the commands. --state and --token may\n" +
+			"stand before NODE or after COMMAND.\n\n" +
+			"With --json, an answer is a JSON document, a stream has one document a line,\n" +
+			"and a failure is {\"error\": ..., \"status\": ...}. The exit status is 0, 1 if the\n" +
+			"command failed, 2 for wrong usage, 130 after Ctrl-C.\n\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +
 			"  node ctl A events --json",

@@ -90,17 +90,17 @@ func (d *daemon) reload(ctx context.Context) {
 	if err == nil {
 		d.log.Info("reloaded", "changes", strings.Join(done.Changes, "; "))
 		for _, text := range done.Ended {
-			d.log.Warn("connection ended: its local address is no more", "connection", text)
+			d.log.Warn("connection ended: local address removed", "connection", text)
 		}
 		return
 	}
 	mistakes, ok := errors.AsType[lnx.Errors](err)
 	if !ok {
-		d.log.Error("not reloaded: the node runs on as it was", "problem", err.Error())
+		d.log.Error("reload failed", "problem", err.Error())
 		return
 	}
 	for _, m := range mistakes {
-		d.log.Error("not reloaded: the node runs on as it was", mistakeAttrs(m)...)
+		d.log.Error("reload failed", mistakeAttrs(m)...)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	require.NoError(t, os.WriteFile(s.file, []byte(s.text+"expose 80 4000\nwrong\n"), 0o600))
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.state("READY=1")
-	bad := s.line("not reloaded: the node runs on as it was")
+	bad := s.line("reload failed")
 	assert.InDelta(t, 4, bad["line"], 0)
 	assert.Equal(t, "wrong", bad["text"])
 	doors := testenv.Ask(t, control.Operator(s.op), control.Doors{})

@@ -44,14 +44,14 @@ func demoCommand() *cobra.Command {
 	var o demoOptions
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "move a file across a lossy network of three nodes on this machine",
-		Long: "Start three nodes A - B - C as processes on loopback, have B drop a share of\n" +
-			"what it forwards, move a generated file from C to A, compare the SHA-256 of\n" +
-			"both ends, and leave a folder with a capture of each node, a figure and a\n" +
-			"summary.\n\n" +
-			"--cc chooses the congestion control of the sender. --cc all moves the file by\n" +
-			"reno, cubic and bbr in turn, prints what each got and why, and draws one figure\n" +
-			"of all three.",
+		Short: "send a file over three nodes on this machine, with loss",
+		Long: "Start three nodes A - B - C as processes on the loopback. B drops a share of\n" +
+			"the packets that it forwards. Send a generated file from C to A and compare\n" +
+			"the SHA-256 of both ends. The demo leaves a folder with a capture of each\n" +
+			"node, a figure and a summary.\n\n" +
+			"--cc chooses the congestion control of the sender. --cc all sends the file\n" +
+			"with reno, cubic and bbr in turn, prints the throughput of each with an\n" +
+			"explanation, and draws one figure of all three.",
 		Example: "  node demo\n  node demo --cc all\n  node demo --cc bbr --loss 10",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -67,17 +67,17 @@ func demoCommand() *cobra.Command {
 	c.AddCommand(arrivalsCommand())
 	f := c.Flags()
 	f.Int64Var(&o.bytes, "bytes", demoBytes, "size of the file; the default is document 001's")
-	f.Float64Var(&o.loss, "loss", 2, "percent of what B forwards that it drops, in each direction")
+	f.Float64Var(&o.loss, "loss", 2, "percentage of packets that B drops, in each direction")
 	f.StringVar(&o.cc, "cc", "cubic", "congestion control of the sender: `NAME`, or all to "+
 		"compare "+strings.Join(comparedAlgorithms, ", "))
 	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
-	f.StringVar(&o.out, "out", "demo-out", "folder for what is left")
-	f.Uint64Var(&o.seed, "seed", 1, "of the file's content and of the drops")
-	f.IntVar(&o.snaplen, "pcap-snaplen", 128, "bytes of each packet in the captures; 0: all")
-	f.BoolVar(&o.quiet, "quiet", false, "no progress, only the result")
+	f.StringVar(&o.out, "out", "demo-out", "folder for captures, figures and summary")
+	f.Uint64Var(&o.seed, "seed", 1, "seed for the file's content and for the drops")
+	f.IntVar(&o.snaplen, "pcap-snaplen", 128, "bytes to capture of each packet; 0: all")
+	f.BoolVar(&o.quiet, "quiet", false, "print only the result, no progress")
 	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")
 	f.BoolVar(&o.direct, "direct", false, "no router: A and C share one link, without loss")
-	f.BoolVar(&o.bare, "bare", false, "no captures and no figure: for measuring")
+	f.BoolVar(&o.bare, "bare", false, "no captures and no figure, for measurements")
 	styleFlags(c, &o.style)
 	return c
 }

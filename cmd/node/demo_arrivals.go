@@ -15,13 +15,15 @@ func arrivalsCommand() *cobra.Command {
 	var window int
 	c := &cobra.Command{
 		Use:   "arrivals [OFFSET+LENGTH[F] | read]...",
-		Short: "show what becomes of segments as they arrive",
-		Long: "Have segments arrive at a TCP connection, in virtual time, and print of each\n" +
-			"which of founding document 001's kinds it is, and why: expected next, inside the\n" +
-			"window, or beyond it; and the answer, and what is held and can be read then.\n\n" +
-			"Without arguments it is the document's own story. Otherwise each argument is a\n" +
-			"segment, by the offset of its text from the stream's first byte and its length,\n" +
-			"with an F for a FIN behind it; or read, to have the program read what there is.",
+		Short: "show how TCP handles arriving segments",
+		Long: "Deliver segments to a TCP connection in virtual time. For each segment, print\n" +
+			"its kind in the terms of founding document 001 (expected next, inside the\n" +
+			"window, beyond it), the reason, the answer, and the data that the receiver\n" +
+			"then holds.\n\n" +
+			"Without arguments it plays the document's example. Otherwise each argument is\n" +
+			"a segment, OFFSET+LENGTH: the offset of its payload from the first byte of the\n" +
+			"stream, and its length; an F adds a FIN. The argument `read` makes the\n" +
+			"application read the available data.",
 		Example: "  node demo arrivals\n  node demo arrivals 1000+500 0+1000 read 1500+0F",
 		RunE: func(c *cobra.Command, args []string) error {
 			steps := documentArrivals

@@ -26,17 +26,17 @@ type doors struct {
 
 func (d *doors) flags(f *pflag.FlagSet) {
 	f.StringVar(&d.socket, "socket", "",
-		"answer HTTP requests at the Unix socket `PATH` too: node attach, node ctl, curl")
+		"also answer HTTP requests at the Unix socket `PATH`: node attach, node ctl, curl")
 	f.StringVar(&d.listen, "listen", "",
 		"answer HTTP requests at `[HOST:]PORT` of this machine's loopback, with a token")
 	f.BoolVar(&d.pprof, "pprof", false,
-		"serve profiles of the program there too: /debug/pprof/, for go tool pprof")
+		"also serve profiles of the program: /debug/pprof/, for go tool pprof")
 }
 
 // filesFlag is the flag of a process whose own nodes are asked.
 func (d *doors) filesFlag(f *pflag.FlagSet) {
 	f.StringVar(&d.folder, "files", ".",
-		"clients of the socket and of HTTP can name files below `DIR` only")
+		"clients of the socket and of HTTP can use only files below `DIR`")
 }
 
 // openFiles opens the folder of filesFlag.

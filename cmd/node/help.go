@@ -15,9 +15,9 @@ import (
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
-		Short: "this list, or one command in full",
-		Long: "Show what there is to know of a command, or without one list them all. The\n" +
-			"commands of a node's shell have their own: `node ctl NODE help COMMAND`.",
+		Short: "list the commands, or explain one",
+		Long: "Explain a command, or list all commands. For the commands of a node's shell,\n" +
+			"use `node ctl NODE help COMMAND`.",
 		ValidArgsFunction: completeTopics,
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)

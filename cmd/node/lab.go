@@ -20,9 +20,9 @@ import (
 func labCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "experiments in virtual time",
-		Long: "Experiments with the code that runs on the wire, in virtual time: the same\n" +
-			"seed gives the same result on every machine.",
+		Short: "run experiments in virtual time",
+		Long: "Run experiments in virtual time, with the same protocol code that nodes run.\n" +
+			"The same seed gives the same result on every machine.",
 		Example: "  node lab list\n" +
 			"  node lab run tahoe-low\n" +
 			"  node lab show tahoe-low > mine.yaml && node lab run mine.yaml",
@@ -37,7 +37,7 @@ func labCommand() *cobra.Command {
 }
 
 // routing is the title of the experiments that have no file.
-const routing = "How long routers take to agree (RIP; the number may be another)"
+const routing = "How long RIP takes to converge (N is your choice)"
 
 func labListCommand() *cobra.Command {
 	var asJSON bool
@@ -82,7 +82,7 @@ func labShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show PRESET",
 		Short: "print the file of an experiment",
-		Long: "Print the file of an experiment, to begin one's own with. `node lab run FILE`\n" +
+		Long: "Print the file of an experiment, as a start for your own. `node lab run FILE`\n" +
 			"runs it.",
 		Example:           "  node lab show tahoe-low > mine.yaml",
 		Args:              usageArgs(cobra.ExactArgs(1)),

@@ -28,18 +28,19 @@ type labCheckOptions struct {
 }
 
 // errExpectations is the error of expectations that do not hold.
-var errExpectations = errors.New("not all is as expected")
+var errExpectations = errors.New("some expectations failed")
 
 func labCheckCommand() *cobra.Command {
 	var o labCheckOptions
 	c := &cobra.Command{
 		Use:   "check [PRESET|FAMILY|FILE|DIR]...",
-		Short: "hold what comes out against what is expected",
-		Long: "Run experiments and hold what they come to against what their files expect, by\n" +
-			"theory or by what was published: all presets that expect something, unless some\n" +
-			"are named. A word that is no preset's name means all whose names begin with it,\n" +
-			"and 'fence*' the family of one that is. Of a directory of results those are\n" +
-			"looked at, and nothing is run. It fails if an expectation does.",
+		Short: "compare results with what is expected",
+		Long: "Run experiments and compare their results with the expectations in their\n" +
+			"files, which come from theory or publications. Without arguments, it runs all\n" +
+			"presets that have expectations. A name that is not a preset selects all\n" +
+			"presets that begin with it; 'fence*' selects fence and all presets that begin\n" +
+			"with it. For a directory of results it checks those, and runs nothing. It\n" +
+			"fails if an expectation fails.",
 		Example: "  node lab check\n" +
 			"  node lab check pantheon\n" +
 			"  node lab check --list\n" +
@@ -63,11 +64,11 @@ func labCheckCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
-	f.BoolVar(&o.failed, "failed", false, "print only what does not hold")
-	f.BoolVar(&o.list, "list", false, "list what would be checked, and run nothing")
+	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
+	f.BoolVar(&o.failed, "failed", false, "print only the expectations that fail")
+	f.BoolVar(&o.list, "list", false, "list the checks, and run nothing")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
-	f.BoolVar(&o.markdown, "markdown", false, "print a page in Markdown, without how long it took")
+	f.BoolVar(&o.markdown, "markdown", false, "print a Markdown page, without durations")
 	return c
 }
 
@@ -109,7 +110,9 @@ func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 			seen[name] = true
 			out = append(out, toCheck{name, s})
 		case named:
-			return &checkError{name, &usageError{fmt.Errorf("%s: its file expects nothing", name)}}
+			return &checkError{
+				name, &usageError{fmt.Errorf("%s: its file has no expectations", name)},
+			}
 		}
 		return nil
 	}
@@ -131,7 +134,7 @@ func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 			}
 		}
 		if len(out) == had && !seen[family[0]] {
-			return nil, &checkError{arg, &usageError{fmt.Errorf("%s: none of %s expects anything",
+			return nil, &checkError{arg, &usageError{fmt.Errorf("%s: none of %s has expectations",
 				arg, counted(len(family), "preset"))}}
 		}
 	}
@@ -165,7 +168,7 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 		if errors.Is(err, lab.ErrUnknown) {
 			names := append(experimentNames(), lab.PresetFamilies()...)
 			if slices.Contains(names, bad.name) || strings.HasPrefix(bad.name, "rip-") {
-				return misuse(c, fmt.Errorf("%q expects nothing: it has no file", bad.name))
+				return misuse(c, fmt.Errorf("%q has no expectations: it has no file", bad.name))
 			}
 			return misuse(c, unknown(bad.cause, bad.name, names))
 		}

@@ -35,9 +35,9 @@ func TestFamiliesAreChecked(t *testing.T) {
 	assert.Greater(t, len(checksOf(t, "fence*")), 4)
 	for args, want := range map[string]string{
 		"panteon":               "did you mean pantheon?",
-		"pantheon-3":            "pantheon-3: its file expects nothing",
-		"rip-line-4":            "expects nothing: it has no file",
-		"reassembly-cases":      "expects nothing: it has no file",
+		"pantheon-3":            "pantheon-3: its file has no expectations",
+		"rip-line-4":            "has no expectations: it has no file",
+		"reassembly-cases":      "has no expectations: it has no file",
 		"nowhere/at-all.yaml":   "no such file",
 		"--list --markdown":     "--list runs nothing",
 		"--list rmcat nonsense": "is neither a preset nor a file",

@@ -24,11 +24,12 @@ func labLogCommand() *cobra.Command {
 	var style figure.Style
 	c := &cobra.Command{
 		Use:   "log FILE",
-		Short: "say what a log of mahimahi's mm-link has, and draw it",
-		Long: "Say what a log of mahimahi's mm-link has: capacity, throughput, delays and\n" +
-			"drops, as mm-throughput-graph does, which stops at the first drop. With --out it\n" +
-			"is drawn. Delays are those of the link's queue alone: what mm-delay adds\n" +
-			"is not in such a log. A link's log in a directory of results reads likewise.",
+		Short: "summarize and draw a log of mahimahi's mm-link",
+		Long: "Summarize a log of mahimahi's mm-link: capacity, throughput, delays and drops,\n" +
+			"like mm-throughput-graph, which stops at the first drop. --out draws figures.\n" +
+			"Delays are those of the link's queue only: such a log does not contain the\n" +
+			"delay of mm-delay. The command also reads a link's log in a directory of\n" +
+			"results.",
 		Example: "  node lab log lab/tahoe-low/links/0-down.log\n" +
 			"  node lab log uplink.log -o figures",
 		Args: usageArgs(cobra.ExactArgs(1)),

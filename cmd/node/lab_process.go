@@ -29,10 +29,10 @@ func labProcessCommands() []*cobra.Command {
 		}
 	}
 	return []*cobra.Command{
-		process(endWord, "an end of a flow in real time", func(c *cobra.Command) error {
+		process(endWord, "run one end of a flow in real time", func(c *cobra.Command) error {
 			return emulation.Serve(c.InOrStdin(), c.OutOrStdout(), emulation.Arms())
 		}),
-		process(middleWord, "the path of a run in real time", func(c *cobra.Command) error {
+		process(middleWord, "run the path of a real-time run", func(c *cobra.Command) error {
 			return emulation.ServeMiddle(c.InOrStdin(), c.OutOrStdout())
 		}),
 	}

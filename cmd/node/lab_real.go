@@ -26,10 +26,11 @@ type realFlags struct {
 const usualMost = 10 * time.Minute
 
 func (r *realFlags) add(f *pflag.FlagSet) {
-	f.BoolVar(&r.on, "real", false, "in real time, too: by processes, over UDP")
-	f.DurationVar(&r.atMost, "at-most", usualMost, "--real begins nothing that takes longer")
+	f.BoolVar(&r.on, "real", false, "also run in real time: with processes, over UDP")
+	f.DurationVar(&r.atMost, "at-most", usualMost,
+		"do not start a --real run that takes longer than this")
 	f.StringToStringVar(&r.ends, "end", nil,
-		"`PROTOCOL=PROGRAM` is both ends of such flows with --real; see docs/EXPERIMENTS.md")
+		"program for both ends of such flows: `PROTOCOL=PROGRAM`; see docs/EXPERIMENTS.md")
 }
 
 // request says how to play in real time, and whether to.

@@ -18,9 +18,9 @@ func labMergeCommand() *cobra.Command {
 	var o labRunOptions
 	c := &cobra.Command{
 		Use:   "merge DIR",
-		Short: "put together the cells that were run one by one",
-		Long: "Put together what `node lab run --index` has left in a directory, and print what\n" +
-			"it comes to. Nothing is run: if cells are missing it says which, and fails.",
+		Short: "merge cells that were run one by one",
+		Long: "Merge the results of `node lab run --index` in a directory, and print the\n" +
+			"summary. It runs nothing; if cells are missing, it lists them and fails.",
 		Example: "  node lab merge results",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -58,10 +58,10 @@ func labPlotCommand() *cobra.Command {
 	var o labRunOptions
 	c := &cobra.Command{
 		Use:   "plot DIR",
-		Short: "draw the figures of a directory of results again",
-		Long: "Draw the figures of a directory of results, each as .svg, .png, .pdf and .eps,\n" +
-			"and its report, from the files in there: nothing is run. The .svg files and the\n" +
-			"report are listed.",
+		Short: "draw the figures of a directory again",
+		Long: "Draw the figures of a directory of results again, each as .svg, .png, .pdf and\n" +
+			".eps, and write the report. It reads the files in the directory and runs\n" +
+			"nothing. It lists the .svg files and the report.",
 		Example: "  node lab plot lab/tahoe-low\n" +
 			"  node lab plot lab/cubic-reno-buffer --metrics utilisation,queue_p95",
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -108,11 +108,11 @@ func (o *labRunOptions) drawing() lab.Drawing {
 // resultFlags are those of commands that print what is in a directory.
 func resultFlags(c *cobra.Command, o *labRunOptions) {
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
-	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "`A,B,…` are what is printed")
+	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "print the metrics `A,B,…`")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	styleFlags(c, &o.style)
 	if c.Name() == "merge" {
-		c.Flags().BoolVar(&o.all, "all", false, "a row for each flow, however many there are")
+		c.Flags().BoolVar(&o.all, "all", false, "print a row for each flow, however many there are")
 	}
 	if c.Name() != "plot" {
 		latexFlag(c, o)
@@ -142,10 +142,10 @@ func labCompareCommand() *cobra.Command {
 	var o labRunOptions
 	c := &cobra.Command{
 		Use:   "compare DIR DIR",
-		Short: "print how the results of two directories differ",
-		Long: "Print how much more the runs of the second directory came to than those of the\n" +
-			"first. Trials with the same seed had the same luck: their differences, pair by\n" +
-			"pair, are less uncertain than either mean.",
+		Short: "compare the results of two directories",
+		Long: "Compare the second directory with the first and print the differences of all\n" +
+			"metrics. Trials with the same seed have the same random draws, so the paired\n" +
+			"differences are less uncertain than either mean.",
 		Example: "  node lab run two-tahoe --trials 10 -o a\n" +
 			"  node lab run two-tahoe --trials 10 -o b --set flows.0.cc=cubic\n" +
 			"  node lab compare a b",
@@ -175,7 +175,7 @@ func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
 		return err
 	}
 	if len(list) == 0 {
-		return errors.New("nothing was run in one of them")
+		return errors.New("one of the directories has no results")
 	}
 	if o.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)
@@ -187,7 +187,7 @@ func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
 func labMetricsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "metrics",
-		Short: "list what is measured",
+		Short: "list the metrics",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return lab.Metrics(c.OutOrStdout()) },
 	}

@@ -46,34 +46,35 @@ type labRunOptions struct {
 	live       realFlags
 }
 
-const labRunLong = `Run an experiment: a preset of the list, a file, or what a directory of results
-is about, which goes on where it was stopped. One table says what came out; the
-directory has all the rest, and is lab/NAME unless -o names another.
+const labRunLong = `Run an experiment: a preset of the list, a file, or a directory of results,
+whose experiment continues where it was stopped. It prints one table; the
+directory, lab/NAME or that of -o, has all other results.
 
---set and --sweep change the file: --set path.down.rate=5Mbit/s gives a key
-another value, --sweep flows.0.cc=reno,cubic several, each in cells of its own.
---netem and --mm change the path in the words that others have: tc-netem(8)'s on
-the way of the data, where they replace what the file says of the same, or a
-chain of mahimahi's shells, which is all of the path.
-A sweep's cells are run --trials times each. Trial i has the same luck in every
-cell, so that cells can be compared pair by pair.
+--set and --sweep change the file: --set path.down.rate=5Mbit/s sets a key,
+--sweep flows.0.cc=reno,cubic varies one, with a cell for each value. --netem takes
+the arguments of tc-netem(8) for the direction of data, and replaces these
+properties of the file. --mm takes a chain of mahimahi's shells, and replaces the
+path.
 
-A second run in the same directory runs only what is missing: after a Ctrl-C, a
-kill, or with more trials. --index N runs one cell, for engines that spread a
-sweep over machines with a common directory; alone it takes N from
-SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX. ` + "`node lab merge DIR`" + ` puts the cells
-together.
+Each cell of a sweep runs --trials times. Trial i has the same random draws in
+every cell, so that cells can be compared pair by pair.
 
---real plays each cell in real time, too, by processes of this machine: a node
-for each end of a flow and one process between them that does what the path does,
-over UDP. A minute of an experiment takes a minute. The report shows virtual beside
-real, and whether the machine kept time. Without --trials that is once a cell.`
+A second run in the same directory runs only the missing runs: after a Ctrl-C, a
+kill, or with more trials. --index N runs one cell, for batch systems that spread a
+sweep over machines with a common directory; without N it uses
+SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX. ` + "`node lab merge DIR`" + ` merges
+the cells.
+
+--real also runs each cell in real time, with processes of this machine: a node
+for each end of a flow, and one process between them for the path, over UDP. A
+minute of an experiment takes a minute. The report compares virtual and real time,
+and says whether the machine kept time. Without --trials each cell runs once.`
 
 func labRunCommand() *cobra.Command {
 	var o labRunOptions
 	c := &cobra.Command{
 		Use:   "run PRESET|FILE|DIR",
-		Short: "run an experiment and print what came out",
+		Short: "run an experiment and print the results",
 		Long:  labRunLong,
 		Example: "  node lab run tahoe-low\n" +
 			"  node lab run tahoe-low --real --set duration=40s\n" +
@@ -88,42 +89,42 @@ func labRunCommand() *cobra.Command {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.cc, "cc", "",
-		"`NAME` or FILE.star is the congestion control of all flows; see tutorial/")
+		"congestion control of all flows: `NAME`, or FILE.star (see tutorial/)")
 	addChanges(f, &o)
 	f.StringVar(&o.netem, "netem", "",
-		"`WORDS` of tc-netem(8), such as 'delay 40ms loss 1%', on the way of the data")
+		"`ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%', for the direction of data")
 	f.StringVar(&o.mm, "mm", "",
-		"`WORDS` of mahimahi's, such as 'mm-delay 40 mm-link UP DOWN', are the path")
+		"path as a mahimahi `COMMAND`, such as 'mm-delay 40 mm-link UP DOWN'")
 	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times")
-	f.Uint64Var(&o.seed, "seed", 0, "`S` decides all that is random")
+	f.Uint64Var(&o.seed, "seed", 0, "`SEED` of all random draws")
 	f.StringVar(&o.until, "until", "",
-		"`'ci<5%'` adds trials until each interval is so narrow, --trials (200) at most")
-	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR`, or go on with those in there")
-	f.BoolVar(&o.fresh, "fresh", false, "remove the results in there, and run everything")
-	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` at a time")
-	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch engine")
+		"`'ci<5%'` adds trials until each confidence interval is narrower, at most --trials (200)")
+	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR`, or continue the results in it")
+	f.BoolVar(&o.fresh, "fresh", false, "remove existing results, and run everything")
+	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
+	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.Lookup("index").NoOptDefVal = indexOfEngine
-	f.IntVar(&o.records, "records", 6, "keep what figures are drawn from of `N` cells")
+	f.IntVar(&o.records, "records", 6, "keep the detailed records of `N` cells, for figures")
 	f.BoolVar(&o.pcap, "pcap", false, "capture the first trial of each cell, for Wireshark")
 	f.StringSliceVar(&o.metrics, "metrics", nil,
-		"`A,B,…` are the table's columns, not those that the file chooses")
-	f.BoolVar(&o.all, "all", false, "a row for each flow, however many there are")
-	f.BoolVar(&o.plain, "no-figures", false, "neither figures nor a report")
+		"show the metrics `A,B,…` in the table, in place of those in the file")
+	f.BoolVar(&o.all, "all", false, "print a row for each flow, however many there are")
+	f.BoolVar(&o.plain, "no-figures", false, "write neither figures nor a report")
 	styleFlags(c, &o.style)
-	f.BoolVar(&o.dry, "dry-run", false, "only list the cells")
+	f.BoolVar(&o.dry, "dry-run", false, "list the cells, and run nothing")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	latexFlag(c, &o)
 	o.live.add(f)
-	f.StringVar(&o.dialect, "dialect", "rip", "of rip-…: rip, the course's, or rip2")
+	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's) or rip2")
 	choices(c, "dialect", "rip", "rip2")
 	return c
 }
 
 // addChanges adds the flags that change an experiment's file.
 func addChanges(f *pflag.FlagSet, o *labRunOptions) {
-	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` changes the experiment; may be given again")
+	f.StringArrayVar(&o.set, "set", nil, "set a key: `KEY=VALUE`; may be repeated")
 	f.StringArrayVar(&o.sweep, "sweep", nil,
-		"`KEY=A,B,…` runs it for each value; may be given again")
+		"vary a key: `KEY=A,B,…`; may be repeated")
 }
 
 // begin is the command.

@@ -21,10 +21,11 @@ import (
 func labTraceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
-		Short: "make and look at mahimahi traces",
-		Long: "Make and look at traces: text files that say when a link may send, as mahimahi\n" +
-			"has them. Each line is a time in milliseconds at which a packet of 1504 bytes may\n" +
-			"leave, 1500 of IP and 4 that mahimahi adds; behind the last the trace begins again.",
+		Short: "make, explain and convert mahimahi traces",
+		Long: "Make, explain and convert traces, in mahimahi's format: text files with the\n" +
+			"times at which a link may send. Each line is a time in milliseconds at which\n" +
+			"one packet of 1504 bytes may leave: 1500 of IP and 4 that mahimahi adds. After\n" +
+			"its last line a trace starts again.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -44,9 +45,9 @@ func labTraceGenCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gen const|poisson|onoff|cell",
 		Short: "make a trace",
-		Long: "Make a trace: of a constant rate, of opportunities with exponential gaps, of a\n" +
-			"rate that comes and goes, or such as a cellular link has, whose rate wanders\n" +
-			"between --low and --rate.",
+		Long: "Make a trace: `const` has a constant rate, `poisson` exponential gaps between\n" +
+			"packets, `onoff` a rate that stops and resumes, and `cell` a rate that wanders\n" +
+			"between --low and --rate, like a cellular link.",
 		Example: "  node lab trace gen const --rate 12Mbit/s > 12.trace\n" +
 			"  node lab trace gen poisson --rate 2.637Mbit/s --stall 5s --stall-rate 120kbit/s " +
 			"-o p.trace",
@@ -62,15 +63,15 @@ func labTraceGenCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.rate, "rate", "", "how fast, such as 2.64Mbit/s; required")
-	f.StringVar(&o.low, "low", "", "of cell: the least rate (default a tenth of --rate)")
-	f.DurationVar(&o.Length, "length", 60*time.Second, "after which the trace begins again")
-	f.DurationVar(&o.On, "on", time.Second, "of onoff: how long it sends")
-	f.DurationVar(&o.Off, "off", time.Second, "of onoff: how long it does not")
-	f.DurationVar(&o.Stay, "stay", 2*time.Second, "of cell: how long it keeps a rate, about")
-	f.DurationVar(&o.Stall, "stall", 0, "how long it stalls before that, of its length")
-	f.StringVar(&o.stallRate, "stall-rate", "", "how fast it is in the stall (default: not at all)")
-	f.Uint64Var(&o.Seed, "seed", 1, "decides all that is random")
+	f.StringVar(&o.rate, "rate", "", "rate, such as 2.64Mbit/s; required")
+	f.StringVar(&o.low, "low", "", "for cell: minimum rate (default: a tenth of --rate)")
+	f.DurationVar(&o.Length, "length", 60*time.Second, "length, after which the trace starts again")
+	f.DurationVar(&o.On, "on", time.Second, "for onoff: duration of sending")
+	f.DurationVar(&o.Off, "off", time.Second, "for onoff: duration of silence")
+	f.DurationVar(&o.Stay, "stay", 2*time.Second, "for cell: mean time between rate changes")
+	f.DurationVar(&o.Stall, "stall", 0, "duration of a stall at the start, part of the length")
+	f.StringVar(&o.stallRate, "stall-rate", "", "rate during the stall (default: none)")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random draws")
 	f.StringVarP(&o.out, "out", "o", "", "the file (default: standard output)")
 	return c
 }
@@ -124,7 +125,7 @@ func writeOut(c *cobra.Command, path string, text []byte) error {
 func labTraceInfoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "info FILE",
-		Short:   "say what is in a trace",
+		Short:   "summarize a trace",
 		Example: "  node lab trace info 2.64mbps-poisson.trace",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -188,10 +189,11 @@ func labTraceConvertCommand() *cobra.Command {
 	var window time.Duration
 	c := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "make a trace of rates over time, or the other way round",
-		Long: "Make a trace of a file with two columns, seconds and Mbit/s from then on, whose\n" +
-			"last line says where it ends; or, of a trace, such a file with its rate in each\n" +
-			"--window. Which of the two it is, the file tells by its columns.",
+		Short: "convert rates over time into a trace, or a trace into rates",
+		Long: "Convert a file with two columns, seconds and the rate in Mbit/s from then on,\n" +
+			"into a trace; its last line gives the end. Or convert a trace into such a\n" +
+			"file, with its mean rate in each --window. The number of columns tells which\n" +
+			"of the two the file is.",
 		Example: "  node lab trace convert bandwidth.txt > bandwidth.trace\n" +
 			"  node lab trace convert --window 500ms 2.64mbps-poisson.trace",
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -210,7 +212,8 @@ func labTraceConvertCommand() *cobra.Command {
 			return writeOut(c, out, made)
 		},
 	}
-	c.Flags().DurationVar(&window, "window", time.Second, "of a trace: a rate is a mean over it")
+	c.Flags().DurationVar(&window, "window", time.Second,
+		"for a trace: interval over which rates are averaged")
 	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: standard output)")
 	return c
 }

@@ -225,9 +225,9 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"run", file, "--grace", "1s"}, "--grace is a daemon's"},
+		{[]string{"run", file, "--grace", "1s"}, "--grace is for a daemon"},
 		{[]string{"run", file, "--grace", "1x"}, `--grace "1x": want a time like 10s or 1m30s`},
-		{[]string{"run", file, "--pprof"}, "--pprof has nobody to serve"},
+		{[]string{"run", file, "--pprof"}, "--pprof has no server"},
 		{[]string{"run", spaces}, "`node net up '" + dir + `/it'\''s a network'` + "` runs it"},
 		{[]string{"completion", "csh"}, `unknown command "csh"`},
 		{[]string{"net", "generate", "random", "5", "99", "--plan"}, "with LINKS up to 10"},

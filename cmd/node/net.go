@@ -34,9 +34,10 @@ func netCommand() *cobra.Command {
 	var o netOptions
 	c := &cobra.Command{
 		Use:   "net",
-		Short: "whole networks: up, status, down",
-		Long: "Whole networks: a process for each node, and one folder with their sockets and\n" +
-			"logs. A network is a folder of .lnx files, and has the folder's name.",
+		Short: "run whole networks: up, status, down",
+		Long: "Run whole networks: one process for each node, and one folder with their\n" +
+			"sockets and logs. A network is a folder of .lnx files, and has the name of\n" +
+			"that folder.",
 		Example: "  node net up nets/ring\n" +
 			"  node attach A\n" +
 			"  node net down",
@@ -85,11 +86,11 @@ type bringer func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, e
 
 func (o *netOptions) upCommand() *cobra.Command {
 	c := o.bringCommand("up", (*netctl.State).Up)
-	c.Short = "start every node of a network that does not run"
-	c.Long = "Start every node of a network that does not run yet, and return when all\n" +
-		"answer. Mistakes in the files are told all at once, and then nothing is\n" +
-		"started; nor is anything if one of the nodes cannot be. A FILE.net is a plan\n" +
-		"of a few lines, of which .lnx files are made: `node net generate --plan`."
+	c.Short = "start all nodes of a network"
+	c.Long = "Start all nodes of a network that are not running, and return when all of them\n" +
+		"answer. If files have errors, it prints all errors and starts nothing; if one\n" +
+		"node cannot start, none does. A FILE.net is a plan, a few lines from which the\n" +
+		".lnx files are made: `node net generate --plan`."
 	c.Example = "  node net up nets/ring"
 	return c
 }
@@ -98,13 +99,13 @@ func (o *netOptions) applyCommand() *cobra.Command {
 	c := o.bringCommand("apply", (*netctl.State).Apply)
 	c.Use = "apply [FOLDER|FILE.lnx|FILE.net]"
 	c.Args = usageArgs(cobra.MaximumNArgs(1))
-	c.Short = "bring a network that runs to what its files say now"
-	c.Long = "Bring a network to what its files say now: nodes that are new are started,\n" +
-		"those whose file has changed read it again and run on, with their connections, or\n" +
-		"are started anew where only that helps (another routing, say), and those without\n" +
-		"a file end. UDP ports may go from any node to any other. If one node cannot have\n" +
-		"what its file says, all stay as they were. Alone it is about the only network,\n" +
-		"and the files that it is from."
+	c.Short = "apply changed files to a running network"
+	c.Long = "Apply changed files to a running network. New nodes start. Nodes whose file\n" +
+		"has changed reload it and keep their connections; they restart only for\n" +
+		"changes that need it, such as another routing protocol. Nodes without a file\n" +
+		"stop. UDP ports may move between nodes. If one node cannot apply its file, no\n" +
+		"node changes. Without an argument, it is the only running network, with the\n" +
+		"files that it was started from."
 	return c
 }
 
@@ -125,12 +126,12 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 			return o.bring(c, n.Source(), cmp.Or(name, n.Name()), do)
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "the network's `NAME`; else its folder's")
-	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object: what was done")
+	c.Flags().StringVar(&name, "name", "", "`NAME` of the network (default: its folder's name)")
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object with the changes")
 	c.Flags().StringVar(&o.files, "files", ".",
-		"`node ctl`, the page and the API can name files below `DIR` only")
+		"node ctl, the page and the API can use only files below `DIR`")
 	c.Flags().StringVar(&o.user, "user", "",
-		"nodes that root starts become the user `NAME` when their devices and ports are open")
+		"nodes that root starts become the user `NAME` after opening devices and ports")
 	return c
 }
 
@@ -305,9 +306,9 @@ func (o *netOptions) downCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "down [NETWORK|FOLDER]",
-		Short: "end a network's nodes; alone: of the only one",
-		Long: "End the nodes of a network; alone of the only one. The log of a node that was\n" +
-			"dead before stays where it is until the network is brought up again.",
+		Short: "stop the nodes of a network, by default of the only one",
+		Long: "Stop the nodes of a network, by default of the only one. The log of a node\n" +
+			"that was dead before stays until the network is started again.",
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, names, err := o.meant(args, all)
@@ -346,8 +347,8 @@ func (o *netOptions) downCommand() *cobra.Command {
 		},
 		ValidArgsFunction: o.completeNetworks,
 	}
-	c.Flags().BoolVar(&all, "all", false, "end every network")
-	c.Flags().BoolVar(&o.json, "json", false, "print one JSON array: which nodes ended")
+	c.Flags().BoolVar(&all, "all", false, "stop every network")
+	c.Flags().BoolVar(&o.json, "json", false, "print one JSON array with the stopped nodes")
 	return c
 }
 

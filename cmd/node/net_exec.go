@@ -18,13 +18,13 @@ import (
 func (o *netOptions) execCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec NODE|NETWORK COMMAND...",
-		Short: "one command of the shell at a node, or at each of a network",
-		Long: "Carry out one command of the shell at a node, or at each of a network in turn,\n" +
-			"where each node's name stands above what it answers. With --json, in front or\n" +
-			"behind, an answer is a line {\"node\": \"A\", \"answer\": ...} each, also that of\n" +
-			"one node; of what failed it is {\"error\": ..., \"status\": ...}. `node ctl`\n" +
-			"answers bare. The exit status is that of the last node that failed; wrong\n" +
-			"usage ends it at once.",
+		Short: "run one shell command at a node, or at all nodes of a network",
+		Long: "Run one shell command at a node, or at each node of a network in turn. Each\n" +
+			"node's name is printed above its answer. With --json, before or after COMMAND,\n" +
+			"each answer is a line {\"node\": \"A\", \"answer\": ...}, and a failure is\n" +
+			"{\"error\": ..., \"status\": ...}. `node ctl` prints the answer alone. The exit\n" +
+			"status is that of the last node that failed. Wrong usage stops the command at\n" +
+			"the first node.",
 		Example: "  node net exec A routes\n" +
 			"  node net exec ring interfaces -s\n" +
 			"  node net exec ring routes --json",

@@ -39,12 +39,13 @@ func netGenerateCommand() *cobra.Command {
 	var o generateOptions
 	c := &cobra.Command{
 		Use:   "generate SHAPE SIZE...|FILE.net",
-		Short: "write the files of a network of a usual shape, or of a plan",
-		Long: "Write the .lnx files of a network of a usual shape, a folder of them, or with\n" +
-			"--plan the few lines that they are made from: `link A B delay 20ms` and so on,\n" +
-			"to be changed by hand and given to `node net up` as FILE.net. A FILE.net may be a\n" +
-			"plan like these or one of the course, with `node A localhost` and `A <-> B`: its\n" +
-			".lnx files are those of net2lnx. The shapes:\n\n  " +
+		Short: "write the files of a network, by shape or from a plan",
+		Long: "Write a folder with the .lnx files of a network of a common shape. With\n" +
+			"--plan, print the plan instead: a few lines such as `link A B delay 20ms`,\n" +
+			"which you can edit and give to `node net up` as FILE.net. A FILE.net may be\n" +
+			"such a plan, or a file of the course with `node A localhost` and `A <-> B`;\n" +
+			"its .lnx files are then those of net2lnx. The shapes:\n\n" +
+			"  " +
 			strings.Join(topology.Shapes(), "\n  "),
 		Example: "  node net generate line 3 && node net up line-3\n" +
 			"  node net generate --plan random 8 > web.net && node net up web.net",
@@ -52,12 +53,12 @@ func netGenerateCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	f := c.Flags()
-	f.StringVarP(&o.out, "out", "o", "", "`FOLDER` to write to; else SHAPE-SIZE")
-	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT`, of 127.0.0.1")
-	f.Uint64Var(&o.seed, "seed", 1, "`N` chooses what chance makes of random")
+	f.StringVarP(&o.out, "out", "o", "", "`FOLDER` to write to; the default is SHAPE-SIZE")
+	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
+	f.Uint64Var(&o.seed, "seed", 1, "seed `N` of the shape random")
 	f.BoolVar(&o.plan, "plan", false, "print the plan instead")
-	f.BoolVar(&o.json, "json", false, "print one JSON object: the files that were written")
-	f.BoolVar(&o.force, "force", false, "write over .lnx files that are there")
+	f.BoolVar(&o.json, "json", false, "print one JSON object with the written files")
+	f.BoolVar(&o.force, "force", false, "overwrite existing .lnx files")
 	return c
 }
 
@@ -190,9 +191,9 @@ func (o *netOptions) graphCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph [NETWORK|FOLDER|FILE]",
 		Short: "draw a network: SVG, DOT or Mermaid",
-		Long: "Draw the network of a folder, of a FILE.net, or one that runs, in which those\n" +
-			"that do not are dashed. Alone it draws the only one that runs. As JSON it is what\n" +
-			"the API has at /v1/network.",
+		Long: "Draw the network of a folder, of a FILE.net, or of a running network, where\n" +
+			"stopped nodes are dashed. Without an argument it draws the only running\n" +
+			"network. --json prints the same as the API at /v1/network.",
 		Example: "  node net graph nets/ring > ring.svg\n" +
 			"  node net graph --format mermaid nets/ring",
 		Args: usageArgs(cobra.MaximumNArgs(1)),

@@ -24,11 +24,11 @@ func (o *netOptions) serveCommand() *cobra.Command {
 	var d doors
 	c := &cobra.Command{
 		Use:   "serve [NETWORK]",
-		Short: "the page of a network, and its HTTP API, at one place",
-		Long: "Serve the page of a network, and answer HTTP requests about all its nodes, at\n" +
-			"one place until Ctrl-C. The page's address is on standard output, with the\n" +
-			"token in it: open it in a browser. What is asked is passed on, so nodes may\n" +
-			"come and go, and what `node net apply` makes of the network is followed.",
+		Short: "serve the web page and the HTTP API of a network",
+		Long: "Serve the web page of a network, and the HTTP API of all its nodes, at one\n" +
+			"address until Ctrl-C. Standard output has the address of the page, with a\n" +
+			"token: open it in a browser. The server forwards requests to the nodes. Nodes\n" +
+			"may stop and start, and it follows the changes of `node net apply`.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {

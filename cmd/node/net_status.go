@@ -20,9 +20,9 @@ var errUnwell = errors.New("a node is not up")
 func (o *netOptions) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [NETWORK|FOLDER]",
-		Short: "which nodes are up, and how they are",
-		Long: "Show which nodes are up, of one network or of all. Of one that is not, the end\n" +
-			"of its log is shown, and the exit status is 1.",
+		Short: "show which nodes are up, and how they are",
+		Long: "Show which nodes are up, of one network or of all. For a node that is not up,\n" +
+			"it prints the end of its log, and the exit status is 1.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -44,14 +44,14 @@ func runCommand() *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
 		Use:   "run FILE.lnx",
-		Short: "run the node that a file describes, with a shell",
-		Long: "Run the node that FILE.lnx describes. At a terminal it has a shell;\n" +
-			"`help` there lists the commands. Else standard input is a script, or the\n" +
-			"file that --script names, or the lines of --command: it stops at the first\n" +
-			"line that fails, whose exit status is then the program's, waits for its\n" +
-			"transfers at the end, and so ends the node. With --daemon there is no shell:\n" +
-			"--socket or --listen says where it is asked instead, and SIGHUP has it read\n" +
-			"FILE.lnx again.",
+		Short: "run the node of a file, with a shell",
+		Long: "Run the node that FILE.lnx describes. At a terminal it opens a shell, in which\n" +
+			"`help` lists the commands. Otherwise it runs a script: from standard input,\n" +
+			"from the file of --script, or the lines of --command. The script stops at the\n" +
+			"first line that fails, and the program exits with that line's status. At its\n" +
+			"end it waits for its transfers, and the node stops. With --daemon there is no\n" +
+			"shell: clients connect through --socket or --listen, and SIGHUP makes the node\n" +
+			"reload FILE.lnx.",
 		Example: "  node run nets/a-b-c/B.lnx\n" +
 			"  printf 'interfaces\\nroutes\\n' | node run nets/a-b-c/B.lnx\n" +
 			"  node run nets/a-b-c/A.lnx -c 'ping -c 3 10.1.0.2'\n" +
@@ -72,37 +72,37 @@ func runCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.script, "script", "", "run the lines of `FILE` (- is standard input), then end")
+	f.StringVar(&o.script, "script", "", "run the lines of `FILE` (- is standard input), then stop")
 	f.StringArrayVarP(&o.commands, "command", "c", nil,
-		"run the `LINE` of the shell, then end; may be given again")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "go on behind a line that failed")
+		"run the shell command `LINE`, then stop; may be repeated")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "continue after a line that fails")
 	f.BoolVar(&o.json, "json", false, "print answers and events as JSON, one document a line")
 	f.BoolVar(&o.daemon, "daemon", false,
-		"no shell: log to standard error what happens, until SIGTERM or Ctrl-C; it wants\n"+
-			"--socket or --listen, where it can be asked")
+		"run without a shell and log to standard error, until SIGTERM or Ctrl-C;\n"+
+			"needs --socket or --listen")
 	f.DurationVar(&o.grace, "grace", 0,
-		"with --daemon, give connections the `TIME` to end, once SIGTERM has come")
+		"with --daemon: `TIME` for which connections may close after SIGTERM")
 	f.StringVar(&o.user, "user", "",
-		"if started as root, become the user `NAME` when devices and ports are open; without\n"+
+		"if started as root, become the user `NAME` after opening devices and ports; without\n"+
 			"it a daemon becomes the owner of the socket's folder")
 	f.TextVar(&o.log.level, "log-level", &slog.LevelVar{},
-		"log from the `LEVEL` on: debug, info, warn, error; `set log.level` turns it later")
+		"minimum `LEVEL` to log: debug, info, warn, error; `set log.level` changes it later")
 	f.StringVar(&o.log.format, "log-format", "text",
-		"with --daemon, log as `FORMAT`: text, or json, where every line is a record")
+		"with --daemon: log `FORMAT`, text or json, one record a line")
 	o.doors.flags(f)
 	o.doors.filesFlag(f)
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
-	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "keep `N` bytes of each; 0: all")
+	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Overwrite, "force", false,
-		"let --pcap replace a capture that is there, and --probe a file")
+		"let --pcap and --probe replace existing files")
 	f.StringVar(&o.config.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
-	f.Uint64Var(&o.config.Seed, "seed", 0, "`N` makes the drops of lossyforward repeatable; 0: not")
+	f.Uint64Var(&o.config.Seed, "seed", 0, "seed `N` of lossyforward's drops; 0: not repeatable")
 	f.StringVar(&o.config.Offload, "offload", "auto",
-		"auto, gso, mmsg or plain: how packets reach the kernel")
+		"system calls that send packets: auto, gso, mmsg or plain")
 	f.StringArrayVar(&o.tun, "tun", nil,
-		"`NAME=ADDR/LEN` adds an interface that leads to this machine's kernel")
+		"add an interface to this machine's kernel: `NAME=ADDR/LEN`")
 	f.StringArrayVar(&o.lines, "door", nil,
-		"adds a `LINE` to the file: 'publish 8080 10.1.0.2:80', 'expose 80 3000', 'splice ADDR'")
+		"add a `LINE` to the file: 'publish 8080 10.1.0.2:80', 'expose 80 3000', 'splice ADDR'")
 	choices(c, "log-level", "debug", "info", "warn", "error")
 	choices(c, "log-format", "text", "json")
 	choices(c, "offload", "auto", "gso", "mmsg", "plain")
@@ -122,14 +122,14 @@ func (o *runOptions) validate() error {
 	case o.grace < 0:
 		return fmt.Errorf("--grace %v is negative", o.grace)
 	case !o.daemon && o.grace > 0:
-		return errors.New("--grace is a daemon's: want --daemon too")
+		return errors.New("--grace is for a daemon: want --daemon too")
 	case o.doors.pprof && o.doors.socket == "" && o.doors.listen == "":
-		return errors.New("--pprof has nobody to serve: want --socket or --listen too")
+		return errors.New("--pprof has no server: want --socket or --listen too")
 	case !o.daemon && o.log.format == "json":
-		return errors.New("--log-format json is of a daemon's log: want --daemon too, or --json " +
-			"for what the shell answers")
+		return errors.New("--log-format json is for a daemon's log: want --daemon too, or " +
+			"--json for the answers of the shell")
 	case o.daemon && o.doors.socket == "" && o.doors.listen == "":
-		return errors.New("--daemon could not be asked anything: want --socket or --listen too")
+		return errors.New("--daemon has no server: want --socket or --listen too")
 	}
 	if _, err := link.ParseOffload(o.config.Offload); err != nil {
 		return fmt.Errorf("--offload: %w", err)

@@ -20,11 +20,12 @@ func traceCommand() *cobra.Command {
 	var width int
 	c := &cobra.Command{
 		Use:   "trace FILE [FILTER...]",
-		Short: "draw a connection of a capture as a ladder",
-		Long: "Draw the segments of a connection that a pcapng file has (- is standard input),\n" +
-			"as the shell's `trace` draws those of one that goes on: of the first that FILTER\n" +
-			"fits, in the words of the shell's `capture`. The captures of nodes have states,\n" +
-			"windows and drops, those of other programs the segments alone.",
+		Short: "draw a captured connection as a ladder",
+		Long: "Draw the segments of a connection in a pcapng FILE (- is standard input) as a\n" +
+			"ladder, like the shell's `trace`. It draws the first connection that matches\n" +
+			"FILTER, which has the syntax of the shell's `capture`. Captures of nodes\n" +
+			"include TCP states, windows and drops; those of other programs have the\n" +
+			"segments only.",
 		Example: "  node trace a.pcapng tcp port 9000\n" +
 			"  node ctl A capture all tcp -c 200 -w - | node trace -",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
@@ -53,9 +54,9 @@ func traceCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&each, "each", false, "a line for each segment")
-	c.Flags().IntVar(&width, "width", 0, "draw `COLUMNS` wide; 0: as the terminal, or 80")
-	c.Flags().BoolVar(&asJSON, "json", false, "a line of JSON a segment")
+	c.Flags().BoolVar(&each, "each", false, "print a line for each segment")
+	c.Flags().IntVar(&width, "width", 0, "width in `COLUMNS`; 0: that of the terminal, or 80")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each segment")
 	return c
 }
 
@@ -86,7 +87,7 @@ func traceFile(
 	case asJSON:
 		return jsonEvent(t.out, "result", done)
 	case done.Segments == 0:
-		return fmt.Errorf("no TCP segment fits %q", filter)
+		return fmt.Errorf("no TCP segment matches %q", filter)
 	}
 	return nil
 }

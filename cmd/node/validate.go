@@ -26,10 +26,10 @@ func validateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate FILE|FOLDER...",
 		Short: "check .lnx files without running anything",
-		Long: "Check .lnx files and print every mistake with its place. A folder is\n" +
-			"checked with all that is below it; the files that lie in one folder are\n" +
-			"taken for one network and must fit together. Exit status: 2 for mistakes, 1\n" +
-			"for what --here alone finds, since another time the files may run.",
+		Long: "Check .lnx files and print every error with its place. For a folder, it checks\n" +
+			"all files below it; the files in one folder are one network and must fit\n" +
+			"together. The exit status is 2 for errors in files, and 1 for errors that only\n" +
+			"--here finds, because the files may run at another time.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			v := validation{here: here, ctx: c.Context}
@@ -46,7 +46,7 @@ func validateCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().BoolVar(&here, "here", false,
-		"check too whether this machine can run them now: ports, addresses, ways to peers")
+		"also check whether this machine can run them now: ports, addresses, routes to peers")
 	return c
 }
 

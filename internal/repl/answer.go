@@ -20,7 +20,7 @@ func (e *env) jsonFlag(c *cobra.Command) *cobra.Command {
 
 // streamFlag gives a command its --json-stream.
 func (e *env) streamFlag(c *cobra.Command) *cobra.Command {
-	c.Flags().Bool("json-stream", false, "print a line of JSON as each comes, the last the result")
+	c.Flags().Bool("json-stream", false, "print a line of JSON for each event, then the result")
 	return c
 }
 

@@ -47,7 +47,7 @@ func captureCommand(e *env) *cobra.Command {
 	var o captureFlags
 	c := &cobra.Command{
 		Use:               "capture [IF|all] [FILTER...]",
-		Short:             "packets as lines or pcapng; stop, list",
+		Short:             "print or record packets; stop, list",
 		Long:              aboutCapture,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: at(e.captureWords, e.filterWords),
@@ -76,9 +76,9 @@ func captureCommand(e *env) *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&o.file, "write", "w", "", "write pcapng to `FILE`; - is standard output")
 	f.IntVarP(&o.snaplen, "snaplen", "s", 0, "keep `BYTES` of a packet; 0: all")
-	f.Uint64VarP(&o.count, "count", "c", 0, "end after `N` packets")
-	f.Float64VarP(&o.size, "file-size", "C", 0, "begin another file after `MB`")
-	f.BoolVar(&o.force, "force", false, "replace captures that have the names of -w")
+	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `N` packets")
+	f.Float64VarP(&o.size, "file-size", "C", 0, "start a new file after `MB`")
+	f.BoolVar(&o.force, "force", false, "replace existing captures with the names of -w")
 	f.IntVarP(&o.files, "files", "W", 0, "keep the last `N` files of -C")
 	flagWords(c, "write", fileNames)
 	return e.jsonFlag(c)
@@ -256,7 +256,7 @@ func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(c, on, fmt.Sprintf("capture %d: %s to %s; `capture stop %d` ends it", on.ID,
+	return e.answer(c, on, fmt.Sprintf("capture %d: %s to %s; `capture stop %d` stops it", on.ID,
 		captured(on.Iface, on.Filter), printable(on.File), on.ID))
 }
 

@@ -28,7 +28,7 @@ const (
 )
 
 func courseInterfaces(e *env) *cobra.Command {
-	return courseTable(e, "li", "interfaces, in the course's table",
+	return courseTable(e, "li", "interfaces, as the course prints them",
 		func(c *cobra.Command) (any, string, error) {
 			list, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			var b strings.Builder
@@ -49,7 +49,7 @@ func upDown(up bool) string {
 
 // courseNeighbors leaves out the neighbors of interfaces that are down: the course requires it.
 func courseNeighbors(e *env) *cobra.Command {
-	return courseTable(e, "ln", "neighbors, in the course's table",
+	return courseTable(e, "ln", "neighbors, as the course prints them",
 		func(c *cobra.Command) (any, string, error) {
 			faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			if err != nil {
@@ -101,7 +101,7 @@ func courseTable(e *env,
 	return e.jsonFlag(&cobra.Command{
 		Use:   name + " [FILE]",
 		Short: short,
-		Long: "Print the course's table, or write it to FILE. A FILE that is there is replaced\n" +
+		Long: "Print the course's table, or write it to FILE. An existing FILE is replaced\n" +
 			"only if it is empty or begins with a table of li, ln or lr.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -211,11 +211,11 @@ const maxDelay = 3600
 func delayCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "delay [SECONDS] [FRACTION]",
-		Short: "delay what is sent, or a share of it",
-		Long: "Delay a FRACTION (0 to 1; without it all) of the packets that this node sends\n" +
-			"by SECONDS, on every interface; 0 ends it. It replaces what `impair` set for\n" +
-			"outgoing packets, and is short for `impair IF out delay`, which can do more.\n" +
-			"Without SECONDS it shows what is set.",
+		Short: "delay sent packets, or a share of them",
+		Long: "Delay a FRACTION (0 to 1; the default is all) of the packets that this node\n" +
+			"sends by SECONDS, on every interface; 0 turns it off. It replaces the settings\n" +
+			"of `impair` for outgoing packets, and is short for `impair IF out delay`,\n" +
+			"which has more options. Without SECONDS it shows the setting.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return runImpair(e, c, nil)

@@ -17,12 +17,12 @@ func publishCommand(e *env) *cobra.Command {
 	var udp bool
 	c := &cobra.Command{
 		Use:   "publish [PORT ADDR:PORT]",
-		Short: "lead a port here to a virtual host",
+		Short: "forward a port here to a virtual host",
 		Args:  cobra.ArbitraryArgs,
-		Long: "Open a TCP port of this machine that leads to a virtual host, so that a browser\n" +
-			"or curl here reads a page there: `publish 8080 10.1.0.2:80`. It is on the\n" +
-			"loopback, for programs of this machine alone, unless another of its addresses\n" +
-			"stands before the port. With --udp it is for datagrams. Alone it is `doors`.",
+		Long: "Forward a TCP port of this machine to a virtual host, so that a browser or\n" +
+			"curl on this machine can load a page there: `publish 8080 10.1.0.2:80`. The\n" +
+			"port is on the loopback, unless you write another address of the machine\n" +
+			"before it. With --udp it forwards datagrams. Without arguments it is `doors`.",
 		Example:           "publish 8080 10.1.0.2:80",
 		ValidArgsFunction: at(nil, e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func publishCommand(e *env) *cobra.Command {
 			return openDoor(e, c, req)
 		},
 	}
-	c.Flags().BoolVar(&udp, "udp", false, "lead datagrams on")
+	c.Flags().BoolVar(&udp, "udp", false, "forward datagrams")
 	return e.jsonFlag(c)
 }
 
@@ -56,11 +56,12 @@ func exposeCommand(e *env) *cobra.Command {
 	var udp bool
 	c := &cobra.Command{
 		Use:   "expose [PORT HOST:PORT]",
-		Short: "lead a virtual port to a service here",
+		Short: "forward a port of the node to a service",
 		Args:  cobra.ArbitraryArgs,
-		Long: "Open a TCP port of the node that leads to a service of this machine, or of one\n" +
-			"that it reaches: `expose 80 127.0.0.1:3000`; a port alone is this machine's.\n" +
-			"With --udp it is for datagrams. Alone it is `doors`.",
+		Long: "Forward a TCP port of the node to a service of this machine, or of one that\n" +
+			"the machine can reach: `expose 80 127.0.0.1:3000`. A port without a host is\n" +
+			"one of this machine. With --udp it forwards datagrams. Without arguments it is\n" +
+			"`doors`.",
 		Example: "expose 80 127.0.0.1:3000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -80,17 +81,17 @@ func exposeCommand(e *env) *cobra.Command {
 			return openDoor(e, c, control.Expose{Port: port, To: to, UDP: udp})
 		},
 	}
-	c.Flags().BoolVar(&udp, "udp", false, "lead datagrams on")
+	c.Flags().BoolVar(&udp, "udp", false, "forward datagrams")
 	return e.jsonFlag(c)
 }
 
 func spliceCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "splice ADDR [HOST-ADDR]",
-		Short: "lead every port of an address here",
-		Long: "Have every port of an address of the node's that nothing listens on lead to\n" +
-			"the port of that number of this machine's loopback, or of HOST-ADDR; TCP and\n" +
-			"UDP. What is refused there is refused here.",
+		Short: "forward every port of an address here",
+		Long: "Forward every port of a node's address that has no listener to the same port\n" +
+			"of this machine's loopback, or of HOST-ADDR, for TCP and UDP. If the machine\n" +
+			"refuses a connection, the node refuses it too.",
 		ValidArgsFunction: at(e.ownAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			var req control.Splice
@@ -123,7 +124,7 @@ func (e *env) ownAddrs(ctx context.Context, _ string) (list []string) {
 // noDoor is what a command without its two words does: alone it lists.
 func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return wrong(c, "want two words, or none")
+		return wrong(c, "want two arguments, or none")
 	}
 	return listDoors(e, c)
 }
@@ -151,11 +152,11 @@ func listDoors(e *env, c *cobra.Command) error {
 func doorsCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doors",
-		Short: "the doors to this machine; doors close ID",
-		Long: "List the doors between this machine and the virtual network: flows under way\n" +
-			"and in all, those that failed, bytes into the network and out of it.\n" +
-			"`doors close ID` closes some: nobody comes in any more, connections go on until\n" +
-			"they end, unless --cut is there, and flows of datagrams end at once.",
+		Short: "the port forwards; doors close ID",
+		Long: "List the port forwards between this machine and the virtual network: active\n" +
+			"and total flows, failed flows, and bytes in each direction.\n\n" +
+			"`doors close ID` closes one, or all: it accepts no new connections. Existing\n" +
+			"connections stay open, unless you add --cut. Flows of datagrams end at once.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -172,7 +173,7 @@ func doorsCloseCommand(e *env) *cobra.Command {
 	var cut bool
 	c := &cobra.Command{
 		Use:               "close ID",
-		Short:             "close a door, or all",
+		Short:             "close a port forward, or all",
 		Args:              positional,
 		ValidArgsFunction: at(e.doorIDs),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -206,7 +207,7 @@ func doorsCloseCommand(e *env) *cobra.Command {
 			return e.done(c, nil)
 		},
 	}
-	c.Flags().BoolVar(&cut, "cut", false, "reset what is under way, too")
+	c.Flags().BoolVar(&cut, "cut", false, "also reset open connections")
 	return c
 }
 

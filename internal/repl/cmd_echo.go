@@ -23,12 +23,13 @@ func echoCommand(e *env) *cobra.Command {
 	var o echoFlags
 	c := &cobra.Command{
 		Use:   "echo ADDR [PORT]",
-		Short: "ask an echo server, or be one",
-		Long: "`echo ADDR [PORT]` sends messages to the echo server there (port 7, RFC 862), by\n" +
-			"TCP or with -u by UDP, checks that each comes back as it was, and prints how\n" +
-			"long that took: until Ctrl-C, or -c of them; in a script 4.\n" +
-			"`echo serve [PORT]` is such a server, by TCP and UDP, until `close SID`;\n" +
-			"`discard` and `chargen` are its kin (RFC 863, RFC 864).",
+		Short: "use an echo server, or run one",
+		Long: "`echo ADDR [PORT]` sends messages to an echo server (port 7, RFC 862) by TCP,\n" +
+			"or with -u by UDP. It checks that each message returns unchanged, and prints\n" +
+			"the round-trip time. It stops after -c messages or at Ctrl-C; in a script,\n" +
+			"after 4.\n\n" +
+			"`echo serve [PORT]` runs an echo server for TCP and UDP, until `close SID`.\n" +
+			"`discard` and `chargen` are similar servers (RFC 863, RFC 864).",
 		Args: cobra.ArbitraryArgs,
 
 		ValidArgsFunction: at(e.neighborAddrs),
@@ -41,12 +42,12 @@ func echoCommand(e *env) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVarP(&o.udp, "udp", "u", false, "by UDP")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only what it comes to")
-	f.IntVarP(&o.count, "count", "c", 0, "`N` messages; else go on until Ctrl-C")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` messages; else at Ctrl-C")
 	f.IntVarP(&o.size, "size", "s", 64, "`BYTES` of each")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between messages")
 	f.Float64VarP(&o.timeout, "timeout", "W", 2, "`SECONDS` to wait for each")
-	c.AddCommand(smallServer(e, "serve [PORT]", "be an echo server", control.ServiceEcho))
+	c.AddCommand(smallServer(e, "serve [PORT]", "run an echo server", control.ServiceEcho))
 	return e.streamFlag(e.jsonFlag(c))
 }
 
@@ -76,11 +77,11 @@ func smallServer(e *env, use, short string, service control.SmallService) *cobra
 }
 
 func discardCommand(e *env) *cobra.Command {
-	return smallServer(e, "discard [PORT]", "a server that forgets (9)", control.ServiceDiscard)
+	return smallServer(e, "discard [PORT]", "run a discard server (9)", control.ServiceDiscard)
 }
 
 func chargenCommand(e *env) *cobra.Command {
-	return smallServer(e, "chargen [PORT]", "a server of letters (19)", control.ServiceChargen)
+	return smallServer(e, "chargen [PORT]", "run a chargen server (19)", control.ServiceChargen)
 }
 
 func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {

@@ -20,15 +20,16 @@ func sendFileCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "sendfile PATH ADDR PORT",
 		Aliases: []string{"sf"},
-		Short:   "connect, send a file, close",
-		Long: "Connect, send the file and close. It runs in the background: the\n" +
-			"prompt returns and shows how far it is, the end is announced with rate\n" +
-			"and SHA-256. `transfers` lists what is under way, `cancel N` ends one, `wait`\n" +
-			"waits; a script does so at its end, and Ctrl-C ends a script's and that of\n" +
-			"`node ctl`. --offset sends what is behind the first bytes, which\n" +
-			"`recvfile --resume` has already; both ends print the SHA-256 of the whole file.\n" +
-			"Where both ends are tidepool's, they compare it, and fail where it differs;\n" +
-			"--no-verify sends the bytes alone, as to every other peer.",
+		Short:   "send a file over a new connection",
+		Long: "Connect, send the file and close. At the shell it runs in the background: the\n" +
+			"prompt returns and shows the progress, and the end is announced with rate and\n" +
+			"SHA-256. `transfers` lists the transfers in progress, `cancel N` stops one,\n" +
+			"`wait` waits for all. A script waits for its transfers at its end; Ctrl-C\n" +
+			"stops the transfer of a script or of `node ctl`.\n\n" +
+			"--offset skips the first bytes, which `recvfile --resume` already has. Both\n" +
+			"ends print the SHA-256 of the whole file. If both ends are tidepool nodes,\n" +
+			"they compare it, and fail if it differs. --no-verify sends only the bytes of\n" +
+			"the file, as to every other peer.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			addr, err := parseAddr(c, args[1])
@@ -54,7 +55,7 @@ func sendFileCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().Int64Var(&offset, "offset", 0, "begin behind the first `BYTES`")
+	c.Flags().Int64Var(&offset, "offset", 0, "skip the first `BYTES`")
 	c.Flags().BoolVar(&plain, "no-verify", false, noVerifyUsage)
 	return e.streamFlag(e.jsonFlag(c))
 }
@@ -77,13 +78,13 @@ func recvFileCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "recvfile PATH PORT",
 		Aliases: []string{"rf"},
-		Short:   "listen, store what one connection brings",
-		Long: "Listen on PORT, accept one connection and store what it brings in PATH. An\n" +
-			"existing file is kept unless --force is given. The command runs in the\n" +
+		Short:   "receive a file over one connection",
+		Long: "Listen on PORT, accept one connection and store the received data in PATH. An\n" +
+			"existing file is kept unless you give --force. The command runs in the\n" +
 			"background like `sendfile`; `cancel N` stops it, where N is the number that\n" +
-			"`transfers` shows. Until the file is complete, its data is in PATH.part. If\n" +
-			"the transfer is cut off, --resume appends to PATH.part what a sender sends\n" +
-			"with `sendfile --offset`.",
+			"`transfers` shows. Until the file is complete, its data is in PATH.part. After\n" +
+			"an interruption, --resume appends to PATH.part the data of a `sendfile\n" +
+			"--offset`.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[1])
@@ -105,11 +106,11 @@ func recvFileCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&req.Resume, "resume", false, "go on behind what PATH.part has")
-	f.Int64Var(&req.Offset, "offset", 0, "go on behind the first `BYTES` of it")
-	f.Int64Var(&req.Size, "size", 0, "the whole file must have `BYTES`")
-	f.BoolVar(&req.Overwrite, "force", false, "replace PATH, and what PATH.part has")
-	f.StringVar(&req.SHA256, "sha256", "", "its SHA-256 must be `HEX`")
+	f.BoolVar(&req.Resume, "resume", false, "continue after the bytes in PATH.part")
+	f.Int64Var(&req.Offset, "offset", 0, "continue after its first `BYTES`")
+	f.Int64Var(&req.Size, "size", 0, "expect a file of `BYTES`")
+	f.BoolVar(&req.Overwrite, "force", false, "replace PATH and PATH.part")
+	f.StringVar(&req.SHA256, "sha256", "", "expect the SHA-256 `HEX`")
 	f.BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
 	return e.streamFlag(e.jsonFlag(c))
 }
@@ -144,17 +145,17 @@ func resuming(e *env, path string, tell progress) progress {
 func transfersCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "transfers",
-		Short: "files under way; `cancel N` ends one",
-		Long: "List the files that are under way, whoever began them: sendfile and recvfile in\n" +
-			"the background, those of other sessions, and what `http get -o` stores. The number\n" +
-			"in front is for `cancel`.",
+		Short: "transfers in progress; `cancel N`",
+		Long: "List the transfers in progress, of all sessions: sendfile and recvfile in the\n" +
+			"background, and files of `http get -o`. The number at the start of the line is\n" +
+			"for `cancel`.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := ask(e, c, control.Transfers{})
 			if err != nil {
 				return err
 			}
 			if len(list) == 0 && !e.json(c) {
-				e.screen.talk("no file is under way")
+				e.screen.talk("no transfers")
 				return nil
 			}
 			return e.answer(c, list, printUnderway(list))
@@ -202,15 +203,15 @@ func waitCommand(s *Shell) *cobra.Command {
 func cancelCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel N",
-		Short: "end a transfer that `transfers` shows",
-		Long: "End the transfer that has the number N in `transfers`, or `all`. Whoever began\n" +
-			"it is told how far it came, and how it goes on.",
+		Short: "stop a transfer",
+		Long: "Stop transfer N of the list that `transfers` prints, or `all`. The session\n" +
+			"that started it prints how far it got, and how to continue.",
 		ValidArgsFunction: at(e.transferNumbers),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "all" {
 				id, err := strconv.ParseUint(args[0], 10, 31)
 				if err != nil {
-					return wrong(c, "%q is no number that `transfers` shows, and not all", args[0])
+					return wrong(c, "%q is no number that `transfers` prints, and not all", args[0])
 				}
 				stop := control.StopTransfer{ID: int(id)}
 				return e.done(c, control.Order(c.Context(), e.op, stop))

@@ -15,11 +15,11 @@ import (
 func serveCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "serve PORT [DIR]",
-		Short: "an HTTP server: a page, or files",
-		Long: "Answer HTTP requests on a port: with the files of a folder, or without one\n" +
-			"with a page about the node. Each request is announced. `close SID` ends it.\n" +
-			"What runs on the virtual network asks with `fetch`; where a TUN device leads to\n" +
-			"the machine, so do curl and browsers.",
+		Short: "run an HTTP server: a page, or files",
+		Long: "Run an HTTP server on a port: with the files of a folder, or with a page about\n" +
+			"the node. Each request is announced. `close SID` stops it. Nodes use `fetch`\n" +
+			"as a client; curl and browsers can load the page where a TUN device or\n" +
+			"`publish` leads to it.",
 		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[0])
@@ -45,10 +45,10 @@ func serveCommand(e *env) *cobra.Command {
 func httpCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "http",
-		Short: "serve a folder, get a page or a file",
-		Long: "`http serve PORT [DIR]` is `serve`: files and listings, with ranges; nothing\n" +
-			"leads out of the folder. `http get URL` prints a page, and with -o stores it:\n" +
-			"with rate and SHA-256, and with -C where a file was cut off.",
+		Short: "run a server, or get a page or file",
+		Long: "`http serve PORT [DIR]` is `serve`: files and listings, with ranges, of that\n" +
+			"folder only. `http get URL` prints a page. With -o it stores the page and\n" +
+			"prints rate and SHA-256; with -C it continues an interrupted file.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -104,9 +104,9 @@ func httpGetCommand(e *env) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&req.Path, "output", "o", "", "store it in `FILE`")
-	f.BoolVarP(&req.Resume, "continue", "C", false, "go on behind what FILE.part has")
-	f.BoolVar(&req.Overwrite, "force", false, "replace FILE, and what FILE.part has")
-	f.StringVarP(&req.Range, "range", "r", "", "only the `BYTES` 0-99, 100- or -100")
+	f.BoolVarP(&req.Resume, "continue", "C", false, "continue after the bytes in FILE.part")
+	f.BoolVar(&req.Overwrite, "force", false, "replace FILE and FILE.part")
+	f.StringVarP(&req.Range, "range", "r", "", "request only the `BYTES` 0-99, 100- or -100")
 	flagWords(c, "output", fileNames)
 	return e.streamFlag(e.jsonFlag(c))
 }
@@ -119,8 +119,8 @@ func fetchCommand(e *env) *cobra.Command {
 		Use:   "fetch URL [PATH]",
 		Short: "get a page by HTTP; PATH: into a file",
 		Long: "Get http://ADDR:PORT/PATH over the virtual network and print it, or store it\n" +
-			"in a file. http://, the port 80 and the path may be left out. An answer of 400\n" +
-			"or more fails.",
+			"in a file. http://, the port 80 and the path may be omitted. A status of 400\n" +
+			"or more is a failure.",
 		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Fetch{URL: args[0]}

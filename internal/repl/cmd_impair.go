@@ -54,7 +54,7 @@ Example: impair if0 out delay 20ms 5ms loss 2% rate 10mbit codel seed 7
 func impairCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "impair [IF] [in|out|both] [WORD…]",
-		Short: "lose, delay, queue what crosses a link",
+		Short: "add loss, delay or a queue to a link",
 		Long:  impairHelp,
 		Args:  cobra.ArbitraryArgs,
 		ValidArgsFunction: at(e.interfaceNames, words("in", "out", "both", "off"),
@@ -128,7 +128,7 @@ func printImpairments(list []control.Impairment, all bool) string {
 		}
 	}
 	if b.Len() == 0 {
-		return "no link is impaired; `help impair` says how\n"
+		return "no link is impaired; `help impair` explains it\n"
 	}
 	return b.String()
 }
@@ -142,14 +142,14 @@ func impairmentCounts(i *control.Impairment) string {
 	}{
 		{i.Lost, "lost"},
 		{i.QueueDropped, "dropped by the queue"},
-		{i.Overflowed, "dropped for want of room"},
+		{i.Overflowed, "dropped: no memory"},
 		{i.Marked, "marked"},
 		{i.Duplicated, "duplicated"},
 		{i.Corrupted, "corrupted"},
 		{i.Truncated, "truncated"},
 		{i.Reordered, "reordered"},
 		{i.Delayed, "delayed"},
-		{uint64(i.Inside), "on their way"},
+		{uint64(i.Inside), "in transit"},
 		{uint64(i.Waiting), "of these in the queue"},
 	} {
 		if c.n > 0 {

@@ -17,10 +17,10 @@ func interfacesCommand(e *env) *cobra.Command {
 	var zero bool
 	c := &cobra.Command{
 		Use:   "interfaces",
-		Short: "a line each; -s: counters, -s -s: all",
-		Long: "A line an interface, like `ip -s -br link`: name, state, address, flags, MTU,\n" +
-			"packets and bytes received and sent, and what was dropped.\n" +
-			"`li` is the course's table.",
+		Short: "the interfaces; -s: counters",
+		Long: "Print a line for each interface, like `ip -s -br link`: name, state, address,\n" +
+			"flags, MTU, packets and bytes received and sent, and drops. `li` is the\n" +
+			"course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if zero {
 				return e.done(c, control.Order(c.Context(), e.op, control.ClearCounters{}))
@@ -32,8 +32,8 @@ func interfacesCommand(e *env) *cobra.Command {
 			return e.answer(c, list, briefInterfaces(list, stats))
 		},
 	}
-	c.Flags().CountVarP(&stats, "stats", "s", "packets, bytes, errors, drops; twice: all there is")
-	c.Flags().BoolVar(&zero, "clear", false, "set the counters to zero, those of impair too")
+	c.Flags().CountVarP(&stats, "stats", "s", "packets, bytes, errors, drops; twice: all counters")
+	c.Flags().BoolVar(&zero, "clear", false, "set the counters to zero, also those of impair")
 	return e.jsonFlag(c)
 }
 
@@ -41,8 +41,8 @@ func neighborsCommand(e *env) *cobra.Command {
 	var stats bool
 	c := &cobra.Command{
 		Use:   "neighbors",
-		Short: "who is on the links; with -s how they are",
-		Long: "The nodes on the links and what is wrong with them; with -s the state of each.\n" +
+		Short: "the neighbors; -s: their state",
+		Long: "List the neighbors, and the problems with them; with -s the state of each.\n" +
 			"`ln` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := ask(e, c, control.Neighbors{})
@@ -52,7 +52,7 @@ func neighborsCommand(e *env) *cobra.Command {
 			return e.answer(c, list, printNeighbors(list, stats))
 		},
 	}
-	c.Flags().BoolVarP(&stats, "stats", "s", false, "the state of each, when it was heard, packets")
+	c.Flags().BoolVarP(&stats, "stats", "s", false, "state, time of the last packet, packets")
 	return e.jsonFlag(c)
 }
 
@@ -60,9 +60,9 @@ func routesCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "routes",
 		Short: "routes in use, like `ip route`",
-		Long: "The routes in use, like `ip route`: proto kernel are those to our own links,\n" +
-			"static those of the file or of `route add`, rip those that were learned, with\n" +
-			"their cost as metric. `lr` is the course's table.",
+		Long: "List the routes in use, like `ip route`. proto kernel marks routes to our own\n" +
+			"links, static those of the file or of `route add`, rip those learned by RIP,\n" +
+			"with their cost as metric. `lr` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := ask(e, c, control.Routes{})
 			if err != nil {
@@ -102,10 +102,10 @@ func linkCommand(e *env, verb string, up bool) *cobra.Command {
 func lossyForwardCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "lossyforward [PERCENT] [IF]",
-		Short: "drop that share of what is forwarded",
+		Short: "drop a share of forwarded packets",
 		Long: "Drop PERCENT percent of the packets that this node forwards, in both\n" +
-			"directions, on every interface or on one. Fractions like 0.5 are fine.\n" +
-			"Without PERCENT it shows what is set.",
+			"directions, on every interface or on one. Fractions like 0.5 are allowed.\n" +
+			"Without PERCENT it shows the setting.",
 		ValidArgsFunction: at(nil, e.interfaceNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			return setLoss(e, c, args, 100)
@@ -119,7 +119,7 @@ func lossyCommand(e *env) *cobra.Command {
 		Aliases: []string{"drop"},
 		Short:   "lossyforward, but 0.02 is 2 percent",
 		Long: "Drop a FRACTION (0 to 1) of the packets that this node forwards, as\n" +
-			"`lossyforward` does by percent. Without FRACTION it shows what is set.",
+			"`lossyforward` does with a percentage. Without FRACTION it shows the setting.",
 		ValidArgsFunction: at(nil, e.interfaceNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			return setLoss(e, c, args, 1)
@@ -264,7 +264,7 @@ func neighborNote(n *control.Neighbor) string {
 		}
 		return wrapped("    "+n.Addr.String()+why, "    ")
 	case control.NeighborRefused:
-		why = ": nobody has its UDP port" + inFile(n)
+		why = ": its UDP port is closed" + inFile(n)
 	case control.NeighborSilent, control.NeighborUnreachable, control.NeighborUnresolved:
 	}
 	return wrapped(fmt.Sprintf("    %v is %s for %s%s", n.Addr, n.State, ago(n.Since), why), "    ")
@@ -312,9 +312,9 @@ func neighborNews(e *control.NeighborChanged) string {
 		}
 		return fmt.Sprintf("%s is back after %s of being %s", who, ago(e.For), e.Was)
 	case control.NeighborRefused:
-		return who + " is not there: nobody has that UDP port" + inFile(n) + ". Does its node run?"
+		return who + " is not there: that UDP port is closed" + inFile(n) + ". Does its node run?"
 	case control.NeighborSilent:
-		return who + " is silent: what was sent to it is not answered" + inFile(n)
+		return who + " is silent: it does not answer" + inFile(n)
 	case control.NeighborUnreachable:
 		return who + " cannot be reached" + why
 	case control.NeighborUnresolved:

@@ -33,12 +33,13 @@ func perfCommand(e *env) *cobra.Command {
 	var o perfFlags
 	c := &cobra.Command{
 		Use:   "perf [ADDR]",
-		Short: "iperf3's client, or -s its server",
-		Long: "Measure what gets through to a server at ADDR, as iperf3 does and with its\n" +
-			"options, or be one with -s: an iperf3 behind a TUN device is a peer both ways.\n" +
-			"Retr are segments sent again, Cwnd is the congestion window, and jitter how much\n" +
-			"the time on the way changes. `perf -s` ends with Ctrl-C; with -D it goes on in\n" +
-			"the background, and --end ends it. --proto rcp and rdt are for two of our nodes.",
+		Short: "measure throughput, like iperf3",
+		Long: "Measure the throughput to a server at ADDR, like iperf3 and with its options,\n" +
+			"or run a server with -s. An iperf3 behind a TUN device can be either end. Retr\n" +
+			"counts retransmitted segments, Cwnd is the congestion window, and jitter the\n" +
+			"variation of the one-way delay.\n\n" +
+			"`perf -s` serves until Ctrl-C; with -D it serves in the background, and --end\n" +
+			"stops it. --proto rcp and rdt work between two tidepool nodes.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -51,26 +52,26 @@ func perfCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.client, "client", "c", "", "be a client of the server at `ADDR`")
-	f.BoolVarP(&o.server, "server", "s", false, "be a server")
+	f.StringVarP(&o.client, "client", "c", "", "connect to the server at `ADDR`")
+	f.BoolVarP(&o.server, "server", "s", false, "run a server")
 	f.BoolVarP(&o.daemon, "daemon", "D", false, "with -s: in the background")
 	f.BoolVarP(&o.oneOff, "one-off", "1", false, "with -s: for one test")
-	f.BoolVar(&o.end, "end", false, "end the server in the background")
+	f.BoolVar(&o.end, "end", false, "stop the server in the background")
 	f.IntVarP(&o.port, "port", "p", control.PerfPort, "the server's `PORT`")
 	f.BoolVarP(&o.udp, "udp", "u", false, "by UDP")
-	f.StringVar(&o.proto, "proto", "tcp", "by `PROTO`: tcp, udp, rcp or rdt")
-	f.StringVarP(&o.rate, "bitrate", "b", "", "at most `BITS[KMG][/N]` a second and stream,\n"+
+	f.StringVar(&o.proto, "proto", "tcp", "protocol `PROTO`: tcp, udp, rcp or rdt")
+	f.StringVarP(&o.rate, "bitrate", "b", "", "at most `BITS[KMG][/N]` per second and stream,\n"+
 		"N blocks at once; 0: no bound, which UDP has at 1M")
 	f.Float64VarP(&o.seconds, "time", "t", 10, "for `SECONDS`")
-	f.StringVarP(&o.bytes, "bytes", "n", "", "until `BYTES[KMG]` are sent, and not for a time")
-	f.StringVarP(&o.blocks, "blockcount", "k", "", "until `N[KMG]` blocks are sent")
-	f.StringVarP(&o.length, "length", "l", "", "`BYTES[KMG]` of a block (128K; of UDP a packet's)")
-	f.IntVarP(&o.parallel, "parallel", "P", 1, "`N` streams at once")
+	f.StringVarP(&o.bytes, "bytes", "n", "", "stop after `BYTES[KMG]`, not after a time")
+	f.StringVarP(&o.blocks, "blockcount", "k", "", "stop after `N[KMG]` blocks")
+	f.StringVarP(&o.length, "length", "l", "", "block size `BYTES[KMG]` (128K; UDP: a packet)")
+	f.IntVarP(&o.parallel, "parallel", "P", 1, "`N` parallel streams")
 	f.BoolVarP(&o.reverse, "reverse", "R", false, "the server sends")
 	f.BoolVar(&o.bidir, "bidir", false, "both send")
-	f.StringVarP(&o.window, "window", "w", "", "`BYTES[KMG]` of the socket buffers")
-	f.StringVarP(&o.algo, "congestion", "C", "", "the congestion control `ALGO`, at both ends")
-	f.IntVarP(&o.mss, "set-mss", "M", 0, "`BYTES` of a segment at the most")
+	f.StringVarP(&o.window, "window", "w", "", "socket buffers of `BYTES[KMG]`")
+	f.StringVarP(&o.algo, "congestion", "C", "", "congestion control `ALGO`, at both ends")
+	f.IntVarP(&o.mss, "set-mss", "M", 0, "maximum segment size `BYTES`")
 	f.BoolVarP(&o.noDelay, "no-delay", "N", false, "without Nagle's algorithm")
 	f.IntVarP(&o.tos, "tos", "S", 0, "`TOS` byte")
 	f.Float64VarP(&o.omit, "omit", "O", 0, "do not count the first `SECONDS`")

@@ -47,11 +47,11 @@ func pingCommand(e *env) *cobra.Command {
 	var o pingFlags
 	c := &cobra.Command{
 		Use:   "ping ADDR",
-		Short: "echo requests, until Ctrl-C; in a script 4",
-		Long: "Send ICMP echo requests and print what comes back, as iputils's ping does:\n" +
-			"until Ctrl-C, or as -c and -w say; in a script, or as the command of `node ctl`,\n" +
-			"that says neither, 4. Exit status of a script that it ends: 1 when no reply came\n" +
-			"(or with -w and -c, too few), 2 when nothing could be sent.",
+		Short: "send echo requests until Ctrl-C",
+		Long: "Send ICMP echo requests and print the replies, like iputils's ping: until\n" +
+			"Ctrl-C, or the limits of -c and -w; in a script, or as a command of `node\n" +
+			"ctl`, 4 requests by default. The exit status of a script that it fails is 1 if\n" +
+			"no reply came (with -w and -c, too few), and 2 if nothing could be sent.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(c, args[0])
@@ -65,13 +65,13 @@ func pingCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N`; else go on until Ctrl-C")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` requests; else at Ctrl-C")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between requests")
 	f.IntVarP(&o.size, "size", "s", 56, "`BYTES` of data in each")
 	f.IntVarP(&o.ttl, "ttl", "t", 64, "`TTL` of requests, 1 to 255")
 	f.Float64VarP(&o.timeout, "timeout", "W", 10, "`SECONDS` to wait for the first reply")
-	f.Float64VarP(&o.deadline, "deadline", "w", 0, "end after `SECONDS`, or with an error")
-	f.StringVarP(&o.source, "source", "I", "", "an own `ADDR` or interface to send from")
+	f.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after `SECONDS`, or at an error")
+	f.StringVarP(&o.source, "source", "I", "", "own `ADDR` or interface to send from")
 	f.StringVarP(&o.pattern, "pattern", "p", "", "fill with `HEX` digits, up to 16 bytes")
 	f.StringVarP(&o.discover, "pmtudisc", "M", "dont",
 		"`HOW`: do sets DF, dont does not,\nwant does if it fits here")
@@ -82,9 +82,9 @@ func pingCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.adaptive, "adaptive", "A", false, "as fast as replies come, 500 a second")
 	f.BoolVarP(&o.broadcast, "broadcast", "b", false, "allow a broadcast address")
 	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time of day of each line")
-	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "tell of requests without a reply")
-	f.BoolVarP(&o.numeric, "numeric", "n", false, "addresses as numbers, which they always are")
-	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
+	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "report requests without a reply")
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "numeric addresses, as always")
+	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, as always")
 	flagWords(c, "source", e.interfaceNames)
 	flagWords(c, "pmtudisc", words("do", "dont", "want"))
 	return e.streamFlag(e.jsonFlag(c))

@@ -14,14 +14,13 @@ import (
 // rcp is the command for the sliding-fence transport.
 func rcpCommand(e *env) *cobra.Command {
 	return overUDP[control.RCPSocket](e, &transport[control.RCPSocket]{
-		name: "rcp", short: "the sliding fence: sockets, echo, count",
-		long: "RCP, the transport of founding document 000, over UDP ports. `rcp` alone\n" +
-			"lists its sockets: packets that were sent, those of them that were repeats,\n" +
-			"packets that wait for an acknowledgment, packets held for one before them,\n" +
-			"and bytes to read. `rcp echo PORT` is the document's echo server, and\n" +
-			"`rcp count ADDR PORT` its client: it writes 1000 pieces of 200 to 399 random\n" +
-			"bytes, checks each byte of the echo, and prints how many packets that took.\n" +
-			"`rcp close PORT` ends what is on a port.",
+		name: "rcp", short: "RCP, the sliding fence: echo, count",
+		long: "RCP, the transport of founding document 000, over UDP ports. `rcp` alone lists\n" +
+			"its sockets: sent and repeated packets, packets that wait for an\n" +
+			"acknowledgment, packets held behind a gap, and bytes to read. `rcp echo PORT`\n" +
+			"is the document's echo server, and `rcp count ADDR PORT` its client: it writes\n" +
+			"1000 pieces of 200 to 399 random bytes, checks each byte of the echo, and\n" +
+			"prints the number of packets. `rcp close PORT` closes the sockets of a port.",
 		list: control.RCPSockets{}, print: printRCP,
 		port: func(k *control.RCPSocket) uint16 { return k.Local.Port() },
 		end: func(ctx context.Context, port uint16) error {
@@ -41,10 +40,10 @@ const mostWidth = 1024
 
 func (o *rcpFlags) of(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&o.Width, "width", 32, "`PACKETS` that the fence holds, as at the other end")
-	f.BoolVar(&o.Window, "window", false, "be the classic window: only what is contiguous counts")
-	f.BoolVar(&o.Timer, "timer", false, "repeat when RFC 6298 would, not every 10 ms")
-	f.Float64Var(&o.seconds, "timeout", 3, "`SECONDS` of silence that end a connection")
+	f.IntVar(&o.Width, "width", 32, "`PACKETS` in the fence, as at the other end")
+	f.BoolVar(&o.Window, "window", false, "use the classic window: only contiguous data counts")
+	f.BoolVar(&o.Timer, "timer", false, "retransmit by RFC 6298, not every 10 ms")
+	f.Float64Var(&o.seconds, "timeout", 3, "close after `SECONDS` of silence")
 }
 
 // options are what the flags say.
@@ -63,7 +62,7 @@ func rcpEchoCommand(e *env) *cobra.Command {
 	var o rcpFlags
 	c := &cobra.Command{
 		Use:   "echo PORT",
-		Short: "write back what connections bring",
+		Short: "run an echo server",
 		Args:  positional,
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[0])
@@ -118,7 +117,7 @@ func rcpCountCommand(e *env) *cobra.Command {
 		},
 	}
 	o.of(c)
-	c.Flags().IntVar(&writes, "writes", 1000, "`N` pieces are written")
+	c.Flags().IntVar(&writes, "writes", 1000, "write `N` pieces")
 	return e.jsonFlag(c)
 }
 

@@ -16,14 +16,13 @@ import (
 // rdt is the command for the reliable data transfer over UDP.
 func rdtCommand(e *env) *cobra.Command {
 	return overUDP[control.RDTFlow](e, &transport[control.RDTFlow]{
-		name: "rdt", short: "many objects in one flow of UDP",
-		long: "RDT, the reliable data transfer of founding document 003: objects over one\n" +
-			"flow of UDP, by selective repeat, and with no congestion control. `rdt serve\n" +
-			"PORT PATH...` gives files away, `rdt list ADDR PORT` asks which, `rdt fetch\n" +
-			"ADDR PORT` takes them, all or some. `rdt` alone lists servers and flows:\n" +
-			"packets that were sent, those of them that were repeats, good packets that\n" +
-			"came, and packets that wait for an acknowledgment. `rdt close PORT` ends what\n" +
-			"is on a port.",
+		name: "rdt", short: "RDT: many objects in one UDP flow",
+		long: "RDT, the reliable data transfer of founding document 003: objects over one UDP\n" +
+			"flow, with selective repeat and without congestion control. `rdt serve PORT\n" +
+			"PATH...` serves files, `rdt list ADDR PORT` lists them, and `rdt fetch ADDR\n" +
+			"PORT` fetches all or some. `rdt` alone lists servers and flows: sent and\n" +
+			"repeated packets, good packets received, and packets that wait for an\n" +
+			"acknowledgment. `rdt close PORT` closes the flows of a port.",
 		list: control.RDTFlows{}, print: printRDT,
 		port: func(f *control.RDTFlow) uint16 { return f.Local.Port() },
 		end: func(ctx context.Context, port uint16) error {
@@ -49,27 +48,27 @@ const (
 // ofServer adds the flags of who sends.
 func (o *rdtFlags) ofServer(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&o.Window, "window", 128, "`PACKETS` that may be without an acknowledgment")
-	f.IntVar(&o.Payload, "payload", 1325, "`BYTES` of an object in a packet")
+	f.IntVar(&o.Window, "window", 128, "at most `PACKETS` unacknowledged")
+	f.IntVar(&o.Payload, "payload", 1325, "payload `BYTES` of a packet")
 	f.Float64Var(&o.timeout, "timeout", 0,
-		"`SECONDS` until a packet is repeated; 0: as round trips are")
+		"retransmit after `SECONDS`; 0: adapt to the round-trip time")
 	f.BoolVar(&o.Cumulative, "cumulative", false,
-		"have acknowledgments name only what is expected next")
-	f.BoolVar(&o.Compress, "compress", false, "compress packets that become shorter by it")
-	f.BoolVar(&o.Interleave, "interleave", false, "let objects take turns, a packet each")
+		"cumulative acknowledgments only")
+	f.BoolVar(&o.Compress, "compress", false, "compress packets if that makes them shorter")
+	f.BoolVar(&o.Interleave, "interleave", false, "interleave objects, packet by packet")
 	o.ofBoth(c)
 }
 
 // ofClient adds the flags of who receives.
 func (o *rdtFlags) ofClient(c *cobra.Command) {
-	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "`NAME` of packets' checksum: md5, crc32c")
+	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "checksum `NAME` of packets: md5, crc32c")
 	flagWords(c, "checksum", words("md5", "crc32c"))
 	o.ofBoth(c)
 }
 
 func (o *rdtFlags) ofBoth(c *cobra.Command) {
 	c.Flags().Float64Var(&o.patience, "patience", defaultPatience,
-		"`SECONDS` of silence that end a flow")
+		"close a flow after `SECONDS` of silence")
 }
 
 // options are what the flags say.
@@ -108,14 +107,14 @@ func rdtServeCommand(e *env) *cobra.Command {
 	var o rdtFlags
 	c := &cobra.Command{
 		Use:   "serve PORT PATH...",
-		Short: "give files away, and those of folders",
-		Long: "Give files to whoever asks on a UDP port, as they are now: a file by the last\n" +
-			"word of its path, and those of a folder, and of the folders in it, by their\n" +
-			"paths from there. Each flow that has ended is announced, with its packets.\n" +
-			"Nothing paces a window, and all of it may wait in a receive buffer at once:\n" +
-			"128 packets are 174 kB, which fit; what does not is lost and sent again. The\n" +
-			"document has --window 1120 --timeout 1 --cumulative: with the last of these a\n" +
-			"packet that was lost is found out by three acknowledgments in a row or by time.",
+		Short: "serve files, and those of folders",
+		Long: "Serve files on a UDP port, as they are now. The name of a file is the last\n" +
+			"part of its path; files of a folder, and of its subfolders, are named by their\n" +
+			"path from there. The end of each flow is announced, with its packets. There is\n" +
+			"no pacing, so a whole window may wait in a receive buffer: 128 packets are 174\n" +
+			"kB, which fit. Packets that do not fit are lost and retransmitted. The\n" +
+			"document uses --window 1120 --timeout 1 --cumulative; with --cumulative, the\n" +
+			"sender detects a loss by three equal acknowledgments or by the timeout.",
 		Args: some(2),
 
 		ValidArgsFunction: func(
@@ -148,7 +147,7 @@ func rdtListCommand(e *env) *cobra.Command {
 	var o rdtFlags
 	c := &cobra.Command{
 		Use:   "list ADDR PORT",
-		Short: "ask what a server has",
+		Short: "list the objects of a server",
 		Args:  positional,
 
 		ValidArgsFunction: at(e.neighborAddrs),
@@ -179,7 +178,7 @@ func rdtFetchCommand(e *env) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "fetch ADDR PORT [NAME...] [into DIR]",
-		Short: "take objects from a server",
+		Short: "fetch objects from a server",
 		Long: "Fetch objects from a server: the named ones in this order, or all. With\n" +
 			"`into DIR` each complete object is stored in DIR, which is created if it does\n" +
 			"not exist. An existing file is kept unless --force is given. Without `into`,\n" +
@@ -210,7 +209,7 @@ func rdtFetchCommand(e *env) *cobra.Command {
 		},
 	}
 	o.ofClient(c)
-	c.Flags().BoolVar(&force, "force", false, "replace files that are there")
+	c.Flags().BoolVar(&force, "force", false, "replace existing files")
 	return e.jsonFlag(c)
 }
 

@@ -12,12 +12,12 @@ func reloadCommand(e *env) *cobra.Command {
 	var try bool
 	c := &cobra.Command{
 		Use:   "reload",
-		Short: "read the node's file again",
-		Long: "Read the node's .lnx file again and be as it says now: interfaces, neighbors,\n" +
-			"links, routes, RIP, doors and settings change, and connections go on, but those\n" +
-			"whose local address is no more. A file with mistakes changes nothing, nor does\n" +
-			"one that asks for what only a new node can be: another routing, say. --try only\n" +
-			"tells what would be done.",
+		Short: "reload the node's file",
+		Long: "Reload the node's .lnx file: interfaces, neighbors, links, routes, RIP, port\n" +
+			"forwards and settings change. Connections stay open, except those whose local\n" +
+			"address is removed. A file with errors changes nothing, and neither does one\n" +
+			"that needs a new process, such as for another routing protocol. --try only\n" +
+			"prints the changes.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			done, err := ask(e, c, control.Reload{Try: try})
 			if err != nil {
@@ -31,7 +31,7 @@ func reloadCommand(e *env) *cobra.Command {
 				lines = append(lines, "ended, for its address is no more: "+text)
 			}
 			if len(lines) == 0 {
-				lines = append(lines, "nothing has changed")
+				lines = append(lines, "no changes")
 			}
 			for i := range lines {
 				lines[i] = printable(lines[i])
@@ -39,6 +39,6 @@ func reloadCommand(e *env) *cobra.Command {
 			return e.answer(c, done, strings.Join(lines, "\n"))
 		},
 	}
-	c.Flags().BoolVar(&try, "try", false, "tell what would be done")
+	c.Flags().BoolVar(&try, "try", false, "print the changes, and apply none")
 	return e.jsonFlag(c)
 }

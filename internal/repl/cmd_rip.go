@@ -14,7 +14,7 @@ import (
 func ripCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "rip",
-		Short: "routing: neighbors, routes, refusals",
+		Short: "RIP: neighbors, routes, refused messages",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return showRIP(e, c)
 		},

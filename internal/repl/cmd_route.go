@@ -17,14 +17,14 @@ func routeCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "route",
 		Short: "add or delete static routes; look one up",
-		Long: "Add static routes, or take them away; `routes` shows what is in use, and get the\n" +
-			"one that a packet to ADDR takes. PREFIX is\n" +
-			"like 10.1.0.0/16, an address for one host, or `default`. A route leads by a next\n" +
-			"hop on a link of this node, or nowhere: `blackhole` has packets dropped,\n" +
-			"`unreachable` their senders told as well, `prohibit` told that it is forbidden.\n" +
-			"Of several routes to one prefix the one is used that has the smallest METRIC (0)\n" +
-			"among those whose interface is up, and of equal ones the first. Without\n" +
-			"VADDR, del takes all to PREFIX.",
+		Long: "Add or delete static routes, or look up the route that a packet to ADDR takes.\n" +
+			"`routes` lists the routes in use.\n\n" +
+			"PREFIX is like 10.1.0.0/16, an address for one host, or `default`. A route\n" +
+			"leads to a next hop on a link of this node, or nowhere: `blackhole` drops\n" +
+			"packets, `unreachable` also reports this to their senders, `prohibit` reports\n" +
+			"that it is forbidden. Of several routes to one prefix, the node uses the one\n" +
+			"with the smallest METRIC (0) whose interface is up, and of equal ones the\n" +
+			"first. Without VADDR, del deletes all routes to PREFIX.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -47,7 +47,7 @@ func routeCommand(e *env) *cobra.Command {
 		},
 	}, &cobra.Command{
 		Use:               "del PREFIX [via VADDR]",
-		Short:             "take a static route away",
+		Short:             "delete a static route",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: at(nil, words("via")),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -15,7 +15,7 @@ import (
 func verboseCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "verbose on|off [SID]",
-		Short:             "print each segment sent and received",
+		Short:             "print segments sent and received",
 		ValidArgsFunction: at(words("on", "off"), e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "on" && args[0] != "off" {
@@ -62,10 +62,10 @@ func pcapCommand(e *env) *cobra.Command {
 		},
 	}
 	start.Flags().IntVar(&snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
-	start.Flags().BoolVar(&force, "force", false, "replace a capture that is there")
+	start.Flags().BoolVar(&force, "force", false, "replace an existing capture")
 	stop := e.jsonFlag(&cobra.Command{
 		Use:   "stop",
-		Short: "end the capture",
+		Short: "stop the capture",
 		Args:  positional,
 		RunE: func(c *cobra.Command, _ []string) error {
 			done, err := ask(e, c, control.PcapStop{})
@@ -86,7 +86,7 @@ func pcapCommand(e *env) *cobra.Command {
 func showCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "show [KEY]",
-		Short:             "the settings, or those that begin so",
+		Short:             "the settings, or those with a prefix",
 		ValidArgsFunction: at(e.settingKeys),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "rip" {
@@ -117,8 +117,8 @@ func printSettings(e *env, list []control.Setting) string {
 func setCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "set KEY VALUE",
-		Short:             "turn a setting that `show` lists",
-		Long:              "Turn a setting. These are the KEYs, and their values now:",
+		Short:             "change a setting; `show` lists them",
+		Long:              "Change a setting. These are the KEYs and their current values:",
 		Annotations:       map[string]string{settingsAbout: ""},
 		ValidArgsFunction: e.completeSetting,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -134,11 +134,11 @@ func setCommand(e *env) *cobra.Command {
 func eventsCommand(s *Shell) *cobra.Command {
 	return s.env.jsonFlag(&cobra.Command{
 		Use:   "events",
-		Short: "show what the node tells, until Ctrl-C",
-		Long: "Show what the node tells, until Ctrl-C: connections, neighbors that come and\n" +
-			"go, interfaces that are taken down or up, test packets, what `verbose` asked\n" +
-			"for. A session shows it anyway; as JSON it is a line each:\n" +
-			"{\"event\": its kind, \"data\": what it is}.",
+		Short: "print events until Ctrl-C",
+		Long: "Print the node's events until Ctrl-C: connections, neighbors that appear and\n" +
+			"disappear, interfaces that go up or down, test packets, and the output of\n" +
+			"`verbose`. A session prints them anyway. As JSON, each is a line: {\"event\":\n" +
+			"kind, \"data\": content}.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			s.env.endless()
 			asJSON, _ := c.Flags().GetBool("json")
@@ -160,7 +160,7 @@ const clearing = topLeft + "\x1b[2J\x1b[3J"
 func clearCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear",
-		Short: "empty the screen (Ctrl-L does too)",
+		Short: "clear the screen (also Ctrl-L)",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if e.height() == 0 || e.json(c) {
 				return e.done(c, nil) // there is no screen
@@ -188,9 +188,9 @@ func sleepCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sleep [T]",
 		Short: "wait T seconds (1.5, 150ms, 2m)",
-		Long: "Wait T seconds, or a time like 150ms or 2m. Without T it waits until\n" +
-			"Ctrl-C, or until the node is told to end: the last line of a script\n" +
-			"for a router that should stay.",
+		Long: "Wait T seconds, or a time like 150ms or 2m. Without T it waits until Ctrl-C,\n" +
+			"or until the node is stopped: use it as the last line of a script for a\n" +
+			"router.",
 		RunE: func(c *cobra.Command, args []string) error {
 			var over <-chan time.Time // nil: never
 			if len(args) > 0 {

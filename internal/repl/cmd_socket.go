@@ -33,13 +33,15 @@ func socketsCommand(e *env) *cobra.Command {
 	var o socketFlags
 	c := &cobra.Command{
 		Use:   "sockets",
-		Short: "like ss; -i: windows, and what limits it",
-		Long: "The sockets, like `ss -tuan`; with -i what `ss -i` tells of each connection, and\n" +
-			"what limits it: app (nothing more was written), cwnd, rwnd, sndbuf, pacing,\n" +
-			"nagle, cork, persist, recovery or idle, and for how long; with -o the time-out\n" +
-			"that it waits for, and how many came before. sid is the number by which\n" +
-			"commands know it; SYN-RECV, who has sent a SYN to a listener and nothing after\n" +
-			"it, has none. `ls` is the course's table.",
+		Short: "the sockets, like ss; -i: details",
+		Long: "List the sockets, like `ss -tuan`. -i adds the fields of `ss -i` for each\n" +
+			"connection, and what limits it, and for how long: app (the application has\n" +
+			"written no more), cwnd, rwnd, sndbuf, pacing, nagle, cork, persist, recovery\n" +
+			"or idle. -o adds the timer that a connection waits for, and how often it has\n" +
+			"expired.\n\n" +
+			"sid is the socket's number in other commands. A connection in SYN-RECV has\n" +
+			"sent a SYN to a listener and nothing else; it has no number. `ls` is the\n" +
+			"course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := listSockets(e, c, &o)
 			if err != nil {
@@ -50,18 +52,18 @@ func socketsCommand(e *env) *cobra.Command {
 	}
 	f := c.Flags()
 	o.infoFlag(c)
-	f.BoolVarP(&o.timers, "options", "o", false, "time-outs: what for, and when")
-	f.BoolVarP(&o.tcp, "tcp", "t", false, "those of TCP")
-	f.BoolVarP(&o.udp, "udp", "u", false, "those of UDP")
-	f.BoolVarP(&o.listening, "listening", "l", false, "those that listen")
-	f.BoolVarP(&o.noHeader, "no-header", "H", false, "without the titles")
-	f.BoolVarP(&o.all, "all", "a", false, "those that listen too, as always")
-	f.BoolVarP(&o.numeric, "numeric", "n", false, "numbers, as always")
+	f.BoolVarP(&o.timers, "options", "o", false, "timers: kind and time left")
+	f.BoolVarP(&o.tcp, "tcp", "t", false, "TCP sockets")
+	f.BoolVarP(&o.udp, "udp", "u", false, "UDP sockets")
+	f.BoolVarP(&o.listening, "listening", "l", false, "listening sockets only")
+	f.BoolVarP(&o.noHeader, "no-header", "H", false, "without the header")
+	f.BoolVarP(&o.all, "all", "a", false, "also listening sockets, as always")
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "numeric addresses and ports, as always")
 	return e.jsonFlag(c)
 }
 
 func (o *socketFlags) infoFlag(c *cobra.Command) {
-	c.Flags().BoolVarP(&o.info, "info", "i", false, "RTT, windows, counts, and why no more is sent")
+	c.Flags().BoolVarP(&o.info, "info", "i", false, "RTT, windows, counters, and what limits it")
 }
 
 // listSockets returns the sockets that the flags ask for.
@@ -75,7 +77,7 @@ func courseSockets(e *env) *cobra.Command {
 	var o socketFlags
 	c := &cobra.Command{
 		Use:   "ls",
-		Short: "sockets, in the course's table",
+		Short: "sockets, as the course prints them",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := listSockets(e, c, &o)
 			if err != nil {
@@ -93,7 +95,7 @@ func acceptCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:     "accept PORT",
 		Aliases: []string{"a"},
-		Short:   "listen, and accept all that come",
+		Short:   "listen and accept all connections",
 		RunE: func(c *cobra.Command, args []string) error {
 			port, err := parsePort(c, args[0])
 			if err != nil {
@@ -169,7 +171,7 @@ func shutdownCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "shutdown SID [read|write|both]",
 		Aliases:           []string{"sd"},
-		Short:             "close one direction; alone: write",
+		Short:             "close one direction; default: write",
 		Long:              "Close one direction of a connection, or both. r is read, w is write.",
 		ValidArgsFunction: at(e.connections, words("read", "write", "both")),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -184,7 +186,7 @@ func shutdownCommand(e *env) *cobra.Command {
 			switch how {
 			case control.ShutdownRead, control.ShutdownWrite, control.ShutdownBoth:
 			default:
-				return wrong(c, "%q is none of read, write, both", args[1])
+				return wrong(c, "%q is not read, write or both", args[1])
 			}
 			err = control.Order(c.Context(), e.op, control.Shutdown{SID: sid, How: how})
 			return e.done(c, err)
@@ -196,7 +198,7 @@ func closeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "close SID",
 		Aliases:           []string{"cl"},
-		Short:             "close a socket; written data is delivered",
+		Short:             "close a socket; pending data is sent",
 		ValidArgsFunction: at(e.everySocket),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid, err := parseSID(c, args[0])

@@ -18,9 +18,9 @@ func writeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "s SID TEXT",
 		Short: "write to a connection (or FILL BYTE N)",
-		Long: "Write TEXT, the rest of the line as it stands, to a connection, and\n" +
-			"wait until the send buffer has taken it. `s SID FILL BYTE N` writes N\n" +
-			"times BYTE, which is one character or a number like 0x2a.",
+		Long: "Write TEXT, the rest of the line unchanged, to a connection, and wait until\n" +
+			"the send buffer has accepted it. `s SID FILL BYTE N` writes BYTE N times; BYTE\n" +
+			"is one character or a number like 0x2a.",
 		DisableFlagParsing: true,
 		ValidArgsFunction:  at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -60,9 +60,9 @@ func traceCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.Uint64VarP(&count, "count", "c", 0, "end after `N` segments")
-	f.BoolVar(&each, "each", false, "a line for each segment")
-	f.IntVar(&width, "width", 0, "draw `COLUMNS` wide; 0: as the terminal, or 80")
+	f.Uint64VarP(&count, "count", "c", 0, "stop after `N` segments")
+	f.BoolVar(&each, "each", false, "print a line for each segment")
+	f.IntVar(&width, "width", 0, "width in `COLUMNS`; 0: that of the terminal, or 80")
 	return e.jsonFlag(c)
 }
 

@@ -33,11 +33,12 @@ func tracerouteCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "traceroute ADDR [BYTES]",
 		Aliases: []string{"tracert"},
-		Short:   "the routers on the way",
-		Long: "Find the routers on the way to ADDR, by packets of BYTES (60) whose TTL grows.\n" +
-			"A star is a probe that nobody answered. Behind a time, !H, !N and !P say that\n" +
-			"host, network or protocol is unreachable, !X that it is forbidden, !S that the\n" +
-			"source route failed, !F-576 that DF is set and the next link takes 576 bytes.",
+		Short:   "the routers on the path",
+		Long: "Find the routers on the path to ADDR, with packets of BYTES (60) and\n" +
+			"increasing TTL. A star marks a probe without an answer. After a time, !H, !N\n" +
+			"and !P mean that the host, network or protocol is unreachable, !X that it is\n" +
+			"forbidden, !S that the source route failed, and !F-576 that DF is set and the\n" +
+			"next link has an MTU of 576 bytes.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(c, args)
@@ -48,10 +49,10 @@ func tracerouteCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVarP(&o.first, "first", "f", 1, "begin with the TTL `N`")
-	f.IntVarP(&o.hops, "max-hops", "m", 30, "give up after the TTL `N`")
-	f.IntVarP(&o.queries, "queries", "q", 3, "`N` probes a hop, up to 10")
-	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "`N` probes at once")
+	f.IntVarP(&o.first, "first", "f", 1, "start with the TTL `N`")
+	f.IntVarP(&o.hops, "max-hops", "m", 30, "stop after the TTL `N`")
+	f.IntVarP(&o.queries, "queries", "q", 3, "`N` probes for each hop, up to 10")
+	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "`N` probes in flight")
 	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "`MAX[,HERE,NEAR]`: seconds for a reply,\n"+
 		"or HERE times one of the same hop, NEAR times one of a\nlater hop")
 	f.StringVarP(&o.gap, "sendwait", "z", "",
@@ -61,12 +62,12 @@ func tracerouteCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
 	f.BoolVarP(&o.tcp, "tcp", "T", false, "probe by TCP SYNs")
 	f.BoolVarP(&o.df, "dont-fragment", "F", false, "set DF")
-	f.BoolVar(&o.mtu, "mtu", false, "find the path's MTU: F=576 is where it shrinks")
-	f.StringVarP(&o.source, "source", "s", "", "an own `ADDR` to send from")
+	f.BoolVar(&o.mtu, "mtu", false, "discover the path MTU: F=576 marks where it shrinks")
+	f.StringVarP(&o.source, "source", "s", "", "own `ADDR` to send from")
 	f.StringVarP(&o.iface, "interface", "i", "", "the interface `IF` to send from")
 	f.IntVarP(&o.tos, "tos", "t", 0, "`TOS` byte of probes")
-	f.BoolVarP(&o.numeric, "numeric", "n", false, "each address once")
-	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, which it always is")
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "print each address once")
+	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, as always")
 	flagWords(c, "interface", e.interfaceNames)
 	return e.streamFlag(e.jsonFlag(c))
 }

@@ -18,12 +18,12 @@ const mostDatagram = 65507
 func udpCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "udp listen PORT | send ADDR PORT TEXT",
-		Short: "datagrams: hear them, send them",
-		Long: "`udp listen PORT` opens a UDP socket. What comes to it is printed, and\n" +
-			"`s SID TEXT` answers whoever was heard last.\n" +
-			"`udp send ADDR PORT TEXT` sends TEXT, the rest of the line as it stands, as\n" +
-			"one datagram; `FILL BYTE N` instead of it sends N times BYTE. Its socket stays\n" +
-			"open for replies until `close SID`, and for `s SID TEXT`.",
+		Short: "send and receive datagrams",
+		Long: "`udp listen PORT` opens a UDP socket and prints the datagrams that it\n" +
+			"receives. `s SID TEXT` answers the last sender.\n\n" +
+			"`udp send ADDR PORT TEXT` sends TEXT, the rest of the line unchanged, as one\n" +
+			"datagram; `FILL BYTE N` instead of TEXT sends BYTE N times. The socket stays\n" +
+			"open for replies and for `s SID TEXT`, until `close SID`.",
 		DisableFlagParsing: true,
 		ValidArgsFunction:  at(words("listen", "send")),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -39,7 +39,7 @@ const (
 func repeatCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:                "watch [-n SEC] [-c N] [--json] COMMAND...",
-		Short:              "a command again and again, in place",
+		Short:              "repeat a command, in place",
 		Long:               aboutWatch,
 		DisableFlagParsing: true,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) (
@@ -123,7 +123,7 @@ func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 	}
 	if slices.Contains(endless, about.Name()) ||
 		about.Name() == "capture" && (len(words) < 2 || words[1] != "list") {
-		return nil, wrong(c, "%s is nothing that can be repeated", about.Name())
+		return nil, wrong(c, "%s cannot be repeated", about.Name())
 	}
 	o.line = strings.TrimRight(text, " \t")
 	return o, nil

@@ -286,7 +286,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"send 10.0.0 x", `send: "10.0.0" is not an IPv4 address`, "send ADDR TEXT"},
 		{"r 0 0", `recv: "0" is not a number from 1 to 67108864`, "recv SID N [y|n] [--json]"},
 		{"r 0 9 yes", `recv: "yes" is neither y nor n`, "recv SID N [y|n] [--json]"},
-		{"sd 0 up", `shutdown: "up" is none of read, write, both`, "shutdown SID [read|write|both]"},
+		{"sd 0 up", `shutdown: "up" is not read, write or both`, "shutdown SID [read|write|both]"},
 		{
 			"lossyforward 101", `lossyforward: "101" is not a number from 0 to 100`,
 			"lossyforward [PERCENT] [IF] [--json]",

@@ -66,10 +66,10 @@ func (p *past) History() []TypedLine {
 func historyCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history [N]",
-		Short: "what was typed; the last N lines of it",
-		Long: "List what was typed, numbered, the newest last: here, and in sessions before on\n" +
-			"this machine, whichever node they were at. The arrows and Ctrl-R find it again.\n" +
-			"Nothing is kept of scripts.",
+		Short: "the typed lines; the last N of them",
+		Long: "List the lines that were typed in this session and in earlier sessions on this\n" +
+			"machine, at any node, the newest last. The arrow keys and Ctrl-R find them\n" +
+			"again. Lines of scripts are not kept.",
 		RunE: func(c *cobra.Command, args []string) error {
 			most := historyLines
 			if len(args) > 0 {
@@ -84,7 +84,7 @@ func historyCommand(s *Shell) *cobra.Command {
 			s.mu.Unlock()
 			if editor == nil {
 				if !s.env.json(c) {
-					s.env.screen.talk("nobody types here: there is no history")
+					s.env.screen.talk("input is not a terminal: there is no history")
 				}
 				return s.env.answer(c, []TypedLine{}, "")
 			}

@@ -36,11 +36,11 @@ func TestPrintImpairments(t *testing.T) {
 	assert.Equal(t, `if0 out: delay 20ms 5ms distribution normal loss 2% rate 10mbit limit 100
          codel target 5ms interval 100ms seed 7
          1000 packets seen, 979 passed, 21 lost, 4 dropped by the queue, 5
-         marked, 3 duplicated, 6 reordered, 979 delayed, 3 on their way
+         marked, 3 duplicated, 6 reordered, 979 delayed, 3 in transit
 if0 in:  loss 1% (seed 99)
 `, printImpairments(list, false))
 	assert.Contains(t, printImpairments(list, true), "if1 out: nothing\n")
-	assert.Equal(t, "no link is impaired; `help impair` says how\n", printImpairments(list[2:], false))
+	assert.Equal(t, "no link is impaired; `help impair` explains it\n", printImpairments(list[2:], false))
 }
 
 func TestPrintCounters(t *testing.T) {

@@ -31,12 +31,12 @@ func TestPrintNeighbors(t *testing.T) {
   if1         10.1.0.2        127.0.0.1:5002     refused     5h  never     0     9
   if2         10.2.0.2  nowhere.example:5002  unresolved   0.0s  never     0     0
  tun0         10.8.0.2              tun:tun0           -      -      -     -     -
-    10.1.0.2 is refused for 5h: nobody has its UDP port (A.lnx:5)
+    10.1.0.2 is refused for 5h: its UDP port is closed (A.lnx:5)
     10.2.0.2 is unresolved for 0.0s: host nowhere.example: no such host
 `
 	assert.Equal(t, want, printNeighbors(list, true))
 	assert.Equal(t, "Iface          VIP          UDPAddr\n  if1     10.1.0.2   127.0.0.1:5002\n"+
-		"    10.1.0.2 is refused for 5h: nobody has its UDP port (A.lnx:5)\n", printNeighbors(list[1:2], false))
+		"    10.1.0.2 is refused for 5h: its UDP port is closed (A.lnx:5)\n", printNeighbors(list[1:2], false))
 	for d, want := range map[time.Duration]string{
 		0: "0.0s", 9900 * time.Millisecond: "9.9s", 119 * time.Second: "119s", 3 * time.Minute: "3m",
 		47 * time.Hour: "47h", 72 * time.Hour: "3d",
@@ -50,8 +50,8 @@ func TestNewsOfNeighbors(t *testing.T) {
 	nb.Line = "A.lnx:3"
 	for state, want := range map[control.NeighborState]string{
 		control.NeighborUp:          "is back after 12s of being refused",
-		control.NeighborRefused:     "is not there: nobody has that UDP port (A.lnx:3). Does its node run?",
-		control.NeighborSilent:      "is silent: what was sent to it is not answered (A.lnx:3)",
+		control.NeighborRefused:     "is not there: that UDP port is closed (A.lnx:3). Does its node run?",
+		control.NeighborSilent:      "is silent: it does not answer (A.lnx:3)",
 		control.NeighborUnreachable: "cannot be reached: why (A.lnx:3)",
 		control.NeighborUnresolved:  "has no address yet: why (A.lnx:3)",
 		control.NeighborUnknown:     "is unknown: why (A.lnx:3)",

@@ -53,7 +53,7 @@ func overUDP[Flow any](e *env, t *transport[Flow], own ...*cobra.Command) *cobra
 func (t *transport[Flow]) closePort(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "close PORT",
-		Short: "end what is on a port, and free it",
+		Short: "close the sockets of a port",
 		Args:  positional,
 
 		ValidArgsFunction: at(func(ctx context.Context, _ string) []string {

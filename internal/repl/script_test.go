@@ -199,7 +199,7 @@ func TestTransfersOfANode(t *testing.T) {
 	s = open(t, idle, Config{})
 	require.NoError(t, s.Execute(t.Context(), "transfers"))
 	assert.Empty(t, s.out.String())
-	assert.Equal(t, "no file is under way\n", s.err.String())
+	assert.Equal(t, "no transfers\n", s.err.String())
 	require.NoError(t, s.Execute(t.Context(), "transfers --json"))
 	assert.Equal(t, "[]\n", s.out.String())
 }

@@ -130,7 +130,7 @@ func helpCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND|TOPIC]",
 		Aliases: []string{"h", "?"},
-		Short:   "this list, one command in full, or a topic",
+		Short:   "list commands, or explain one",
 		Long: "List all commands; or show a COMMAND in full; or list the commands of a TOPIC,\n" +
 			"which is a heading of the list (help sockets) or a word of their lines in it\n" +
 			"(help loss).",

@@ -79,9 +79,9 @@ func TestWatchGoesOn(t *testing.T) {
 		"watch -c 0 routes":       "not a number from 1",
 		"watch -x routes":         "unknown flag: -x",
 		"watch bogus":             `no command "bogus"`,
-		"watch events":            "events is nothing that can be repeated",
-		"watch watch routes":      "watch is nothing that can be repeated",
-		"watch capture if0":       "capture is nothing that can be repeated",
+		"watch events":            "events cannot be repeated",
+		"watch watch routes":      "watch cannot be repeated",
+		"watch capture if0":       "capture cannot be repeated",
 		"watch -c 5 window here":  "not a socket number",
 	} {
 		err := open(t, &fake{}, Config{}).Execute(t.Context(), line)
