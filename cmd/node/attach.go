@@ -74,7 +74,6 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 	return api.NewClient(e, node), node, nil
 }
 
-// unknown is the error of a server that did not take the token.
 func (r *remote) unknown(ref string) error {
 	what := "the server did not take this token"
 	if r.token == "" {

@@ -31,12 +31,10 @@ func calledAs(name string) string {
 	return netctl.ShellWord(name)
 }
 
-// isTest reports whether the program is the binary of this package's tests.
 func isTest(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(filepath.Base(name), ".exe"), ".test")
 }
 
-// isTemporary reports whether a path is that of a program that `go run` has built.
 func isTemporary(path string) bool {
 	path = filepath.ToSlash(path)
 	return strings.Contains(path, "/go-build") && strings.Contains(path, "/exe/")
@@ -53,7 +51,6 @@ func baseName(path string) string {
 
 func programName() string { return baseName(os.Args[0]) }
 
-// commandPath is a command with the program's name before it.
 func commandPath(c *cobra.Command) string {
 	path := c.Name()
 	for c = c.Parent(); c != nil; c = c.Parent() {
@@ -66,7 +63,6 @@ func commandPath(c *cobra.Command) string {
 var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|help|lab|" +
 	"man|net|run|trace|validate|version|FILE\\.lnx|--version)\\b)")
 
-// named puts the program as it was called into the command lines of a text.
 func named(text string) string { return namedAs(called(), text) }
 
 func namedAs(name, text string) string {
@@ -76,7 +72,6 @@ func namedAs(name, text string) string {
 	return command.ReplaceAllString(text, "${1}"+strings.ReplaceAll(name, "$", "$$")+"${2}")
 }
 
-// nameAll does so in the help of a command and of its subcommands.
 func nameAll(c *cobra.Command, name string) {
 	for _, text := range []*string{&c.Long, &c.Short, &c.Example} {
 		*text = namedAs(name, *text)

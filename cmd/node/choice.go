@@ -2,7 +2,6 @@ package main
 
 import "github.com/spf13/cobra"
 
-// choices has Tab complete the value of a flag that is one of a few words.
 func choices(c *cobra.Command, flag string, words ...cobra.Completion) {
 	err := c.RegisterFlagCompletionFunc(flag,
 		cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
@@ -11,7 +10,6 @@ func choices(c *cobra.Command, flag string, words ...cobra.Completion) {
 	}
 }
 
-// completing has Tab complete the arguments of a command by names.
 func completing(names func() []string, d cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return names(), d

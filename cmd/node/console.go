@@ -68,7 +68,6 @@ func (t *console) whileRead(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { cancel(nil) }
 }
 
-// keyboard is the terminal at which somebody types; nil: none.
 func (t *console) keyboard() *os.File {
 	if f, ok := t.in.(*os.File); ok && t.typed {
 		return f
@@ -99,7 +98,6 @@ func terminalSize(stream any) (width int, ok bool) {
 	return 80, true
 }
 
-// terminalHeight is the height of a terminal.
 func terminalHeight(f *os.File) int {
 	if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
 		return height

@@ -157,7 +157,6 @@ func (d *daemon) closeDoors(ctx context.Context, sockets []control.Socket) {
 	}
 }
 
-// connected reports whether a socket is a connection that has something to lose.
 func connected(s *control.Socket) bool {
 	switch s.State {
 	case "LISTEN", "UDP", "TIME_WAIT", "TIME-WAIT", "CLOSED":

@@ -192,7 +192,6 @@ func (d *demo) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.stdout, format+"\n", args...)
 }
 
-// machine names what the figures were measured on.
 func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		runtime.Version())

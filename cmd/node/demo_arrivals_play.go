@@ -80,7 +80,6 @@ func (p *arrivalPlayer) say(format string, args ...any) {
 	}
 }
 
-// stamp is the time since the beginning, as the lines bear it.
 func (p *arrivalPlayer) stamp() string {
 	return fmt.Sprintf("%7.3f s", p.now.Sub(p.begin).Seconds())
 }
@@ -88,7 +87,6 @@ func (p *arrivalPlayer) stamp() string {
 // margin is where lines go that belong to one with a time.
 const margin = "           "
 
-// pass lets time go by, and does what comes due.
 func (p *arrivalPlayer) pass(d time.Duration) {
 	end := p.now.Add(d)
 	for due := p.host.Deadline(); due.Due(end); due = p.host.Deadline() {

@@ -62,7 +62,6 @@ func parseArrival(text string) (arrival, error) {
 	return arrival{Offset: o, Len: n, FIN: fin}, nil
 }
 
-// what names a segment.
 func (s *arrival) what() string {
 	switch {
 	case s.FIN && s.Len > 0:
@@ -123,7 +122,6 @@ func beyond(edge int) string {
 	return fmt.Sprintf("beyond the window: dropped, for that ends at %d", firstSeq+edge)
 }
 
-// cut says what is lost of text that ends beyond the window.
 func cut(end, edge int) string {
 	if end <= edge {
 		return ""

@@ -142,7 +142,6 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// crashed reports whether the process, which has ended, was ended from outside.
 func (c *child) crashed() bool {
 	exit, ok := errors.AsType[*exec.ExitError](c.err)
 	return ok && exit.ExitCode() < 0

@@ -99,7 +99,6 @@ func (d *demo) remove(names ...string) {
 	}
 }
 
-// grouped writes a number with commas between its thousands.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {

@@ -151,7 +151,6 @@ func allFree(ports []int) bool {
 	return true
 }
 
-// each returns the nodes that were started.
 func (n *demoNet) each() []*child {
 	var nodes []*child
 	for _, c := range []*child{n.a, n.b, n.c} {

@@ -169,7 +169,6 @@ type picture interface {
 	Write(w io.Writer, format string, s figure.Style) error
 }
 
-// save writes a figure into the folder.
 func (d *demo) save(f picture) error {
 	return writeFigure(d.dir, "figure", func(b *bytes.Buffer, format string) error {
 		return f.Write(b, format, d.style)
@@ -221,7 +220,6 @@ func (r *demoResult) print(w io.Writer) {
 	_, _ = io.WriteString(w, b.String()) // nobody is left to tell when this fails
 }
 
-// verdict is the digest, and whether it was the same everywhere.
 func (r *demoResult) verdict() string {
 	verdict := "the same in the file sent, at both nodes and in the file received"
 	if !r.Match {

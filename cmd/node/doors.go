@@ -33,13 +33,11 @@ func (d *doors) flags(f *pflag.FlagSet) {
 		"also serve profiles of the program: /debug/pprof/, for go tool pprof")
 }
 
-// filesFlag is the flag of a process whose own nodes are asked.
 func (d *doors) filesFlag(f *pflag.FlagSet) {
 	f.StringVar(&d.folder, "files", ".",
 		"clients of the socket and of HTTP can use only files below `DIR`")
 }
 
-// openFiles opens the folder of filesFlag.
 func (d *doors) openFiles() (err error) {
 	if d.socket == "" && d.listen == "" {
 		return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// styleFlags adds the flags of commands that draw figures.
 func styleFlags(c *cobra.Command, s *figure.Style) {
 	c.Flags().Func("figure-size",
 		"`SIZE` of the figures, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)",
@@ -21,7 +20,6 @@ func styleFlags(c *cobra.Command, s *figure.Style) {
 	choices(c, "font", "sans", "serif", "mono")
 }
 
-// figureFiles are the names of a figure's files.
 func figureFiles(name string) []string {
 	var files []string
 	for _, format := range figure.Formats {

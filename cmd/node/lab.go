@@ -141,7 +141,6 @@ func unknown(err error, name string, names []string) error {
 	return fmt.Errorf("%w%s; `node lab list` lists the presets", err, hint)
 }
 
-// experimentNames are all that can be run by name.
 func experimentNames() []string {
 	names := append(lab.PresetNames(), casesName)
 	for _, e := range convergence.Experiments() {

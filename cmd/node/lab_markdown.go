@@ -75,7 +75,6 @@ func markdownTable(b *strings.Builder, list []*lab.Verdict, good, bad string) {
 	b.WriteString("\n")
 }
 
-// markdownText keeps a text within its cell, and literal.
 func markdownText(s string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "_", "\\_", "<", "&lt;").Replace(s)
 }

@@ -81,7 +81,6 @@ func printExpectations(out io.Writer, r *lab.Results, j *lab.Judged) error {
 	return err
 }
 
-// chosen are the metrics that were asked for; nil: none were.
 func (o *labRunOptions) chosen() []result.Metric {
 	var metrics []result.Metric
 	for _, m := range o.metrics {

@@ -100,7 +100,6 @@ func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
 	return err
 }
 
-// drawing is what is asked for of figures.
 func (o *labRunOptions) drawing() lab.Drawing {
 	return lab.Drawing{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen(), Style: o.style}
 }
@@ -119,7 +118,6 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 	}
 }
 
-// latexFlag is the flag of commands that print a table.
 func latexFlag(c *cobra.Command, o *labRunOptions) {
 	c.Flags().BoolVar(&o.latex, "latex", false, "print only the table, as LaTeX")
 	c.MarkFlagsMutuallyExclusive("latex", "json")
@@ -193,7 +191,6 @@ func labMetricsCommand() *cobra.Command {
 	}
 }
 
-// checkMetrics is the error of a name that is no metric's.
 func checkMetrics(names []string) error {
 	for _, m := range names {
 		if _, known := result.Find(m); !known {

@@ -120,7 +120,6 @@ func labRunCommand() *cobra.Command {
 	return c
 }
 
-// addChanges adds the flags that change an experiment's file.
 func addChanges(f *pflag.FlagSet, o *labRunOptions) {
 	f.StringArrayVar(&o.set, "set", nil, "set a key: `KEY=VALUE`; may be repeated")
 	f.StringArrayVar(&o.sweep, "sweep", nil,

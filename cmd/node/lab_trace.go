@@ -100,7 +100,6 @@ func (o *traceOptions) generate() (trace.Trace, error) {
 	return o.Make()
 }
 
-// bitsPerSecond reads the rate of a flag.
 func bitsPerSecond(flag, text string) (int64, error) {
 	v, unit, ok := formula.Number(text)
 	if !ok || unit != formula.Rate || v < 1 || v > trace.MaxRate {

@@ -18,7 +18,6 @@ type logFlags struct {
 	format string
 }
 
-// check judges the flags.
 func (l *logFlags) check() error {
 	if l.format != "text" && l.format != "json" {
 		return fmt.Errorf("--log-format %q: want text or json", l.format)
@@ -76,7 +75,6 @@ func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
 	_ = v.log.Handler().Handle(context.Background(), r) // there is nobody left to tell
 }
 
-// remarks tells the notes on a file, and what is left for the user to type.
 func (v *voice) remarks(c *lnx.Config) {
 	for _, note := range c.Notes {
 		v.say(note.Error(), slog.LevelWarn, "note", mistakeAttrs(note)...)

@@ -42,7 +42,6 @@ func manCommand() *cobra.Command {
 	}
 }
 
-// manualPages writes the pages of a command and of those below it.
 func manualPages(c *cobra.Command, pages map[string]string) {
 	if c.Hidden || c.Name() == "help" {
 		return

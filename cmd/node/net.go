@@ -72,7 +72,6 @@ func (o *netOptions) open() (*netctl.State, error) {
 	return s, netError(err)
 }
 
-// netError is an error about a network: what was asked for wrongly has status 2.
 func netError(err error) error {
 	switch {
 	case errors.Is(err, netctl.ErrUsage), errors.Is(err, netctl.ErrAmbiguous):
@@ -374,7 +373,6 @@ func (o *netOptions) meant(args []string, all bool) (*netctl.State, []string, er
 	return s, names, err
 }
 
-// network opens the state and finds the network of the arguments, or the only one.
 func (o *netOptions) network(args []string) (*netctl.State, *netctl.Network, error) {
 	s, err := o.open()
 	if err != nil {

@@ -222,7 +222,6 @@ func (o *netOptions) graphCommand() *cobra.Command {
 	return c
 }
 
-// shapeText is a graph as JSON.
 func shapeText(g *topology.Graph) string {
 	text, err := json.Marshal(shapeOfGraph(g))
 	if err != nil {

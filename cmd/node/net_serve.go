@@ -75,7 +75,6 @@ func (o *netOptions) serveCommand() *cobra.Command {
 	return c
 }
 
-// print writes the place as an answer.
 func (p place) print(out io.Writer, asJSON bool) (err error) {
 	switch text := p.String(); {
 	case asJSON:
@@ -86,7 +85,6 @@ func (p place) print(out io.Writer, asJSON bool) (err error) {
 	return err
 }
 
-// served says what was done, and what goes on without it.
 func served(s *netctl.State, name string, how time.Duration) string {
 	text := fmt.Sprintf("served %s for %v; ", name, how.Round(time.Second))
 	if _, err := s.Network(name); err != nil {

@@ -120,7 +120,6 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 	return nil, misuse(root, errors.New(text))
 }
 
-// isFile reports whether an argument means a node's file.
 func isFile(arg string) bool {
 	if filepath.Ext(arg) == ".lnx" {
 		return true
@@ -136,7 +135,6 @@ type usageError struct{ cause error }
 func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage} }
 
-// misuse makes an error of wrong usage of a command.
 func misuse(c *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s: %w (`%s --help` says more)",
 		commandPath(c), err, c.CommandPath())}

@@ -92,7 +92,6 @@ func traceFile(
 	return nil
 }
 
-// jsonEvent writes a line of a stream, as the HTTP API has it.
 func jsonEvent(out io.Writer, event string, data any) error {
 	return json.NewEncoder(out).Encode(struct {
 		Event string `json:"event"`

@@ -94,7 +94,6 @@ func behind(c *lnx.Config, except int) (list []netip.Prefix) {
 	return list[:min(len(list), maxAdvised)]
 }
 
-// isUp reports whether a device of the machine is up.
 func isUp(device string) bool {
 	f, err := net.InterfaceByName(device)
 	return err == nil && f.Flags&net.FlagUp != 0

@@ -115,7 +115,6 @@ func (v *validation) add(arg string) error {
 	return nil
 }
 
-// noFile says of a path that nothing is at what should be.
 func noFile(path string, err error, want string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -211,7 +210,6 @@ func (v *validation) print(out io.Writer, asJSON bool) error {
 	return err
 }
 
-// counted is a number of things.
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -114,7 +114,6 @@ func versionOf(info *debug.BuildInfo) version {
 	return v
 }
 
-// unstamped is a build that tells neither its version nor its commit.
 func unstamped() version {
 	return version{
 		Version: noVersion, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

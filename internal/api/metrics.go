@@ -147,7 +147,7 @@ func (e *exposition) node(ctx context.Context, name string, op control.Operator)
 	if list, err := control.Ask(ctx, op, control.Neighbors{}); err == nil {
 		for _, nb := range list {
 			if nb.State != "" {
-				e.add("tidepool_neighbor_up", gauge, "Whether a neighbour is heard.",
+				e.add("tidepool_neighbor_up", gauge, "Whether the neighbor is reachable.",
 					truth(nb.State == control.NeighborUp), "node", name, "device", nb.Iface,
 					"neighbor", nb.Addr.String())
 			}
@@ -171,7 +171,7 @@ func truth(is bool) float64 {
 func (e *exposition) face(node string, f *control.Interface) {
 	labels := []string{"node", node, "device", f.Name}
 	e.add("node_network_up", gauge, "Whether the interface is up.", truth(f.Up), labels...)
-	e.add("node_network_mtu_bytes", gauge, "The largest packet.", float64(f.MTU), labels...)
+	e.add("node_network_mtu_bytes", gauge, "MTU of the interface.", float64(f.MTU), labels...)
 	for _, way := range []struct {
 		name, direction string
 		c               *control.Counters
@@ -180,7 +180,7 @@ func (e *exposition) face(node string, f *control.Interface) {
 		e.add(prefix+"packets_total", counter, "IP packets.", float64(way.c.Packets), labels...)
 		e.add(prefix+"bytes_total", counter, "Bytes of IP packets.", float64(way.c.Bytes),
 			labels...)
-		e.add(prefix+"errs_total", counter, "Packets that the device refused.",
+		e.add(prefix+"errs_total", counter, "Packets that the device rejected.",
 			float64(way.c.Errors), labels...)
 		dropped := uint64(0)
 		for _, d := range way.c.Drops {
@@ -192,9 +192,9 @@ func (e *exposition) face(node string, f *control.Interface) {
 		e.add(prefix+"drop_total", counter, "Packets dropped.", float64(dropped), labels...)
 	}
 	e.add("tidepool_interface_delivered_packets_total", counter,
-		"Packets that a protocol here took.", float64(f.In.Delivered), labels...)
+		"Received packets that a protocol here accepted.", float64(f.In.Delivered), labels...)
 	e.add("tidepool_interface_forwarded_packets_total", counter,
-		"Packets that came in for others and had a way.", float64(f.In.Forwarded), labels...)
+		"Received packets that were forwarded.", float64(f.In.Forwarded), labels...)
 }
 
 // tcp adds what TCP counts.
@@ -205,21 +205,22 @@ func (e *exposition) tcp(node string, t *control.TCPCounted) {
 	const stat = "node_netstat_Tcp_"
 	add(stat+"InSegs", counter, "Segments received.", t.SegmentsIn)
 	add(stat+"OutSegs", counter, "Segments sent.", t.SegmentsOut)
-	add(stat+"RetransSegs", counter, "Segments sent again.", t.Retransmits)
+	add(stat+"RetransSegs", counter, "Segments retransmitted.", t.Retransmits)
 	add(stat+"CurrEstab", gauge, "Connections in ESTABLISHED or CLOSE-WAIT.",
 		uint64(t.Established))
-	add("node_netstat_TcpExt_TCPTimeouts", counter, "Retransmission time-outs.", t.Timeouts)
+	add("node_netstat_TcpExt_TCPTimeouts", counter, "Retransmission timeouts.", t.Timeouts)
 	add("node_netstat_TcpExt_TCPChallengeACK", counter, "Challenge ACKs sent.", t.ChallengeAcks)
 	add("node_netstat_TcpExt_SyncookiesSent", counter, "SYN cookies sent.", t.CookiesSent)
-	add("node_netstat_TcpExt_SyncookiesRecv", counter, "SYN cookies that came back.",
+	add("node_netstat_TcpExt_SyncookiesRecv", counter, "Valid SYN cookies received.",
 		t.CookiesAccepted)
-	add("node_netstat_TcpExt_SyncookiesFailed", counter, "SYN cookies that were wrong.",
+	add("node_netstat_TcpExt_SyncookiesFailed", counter, "Invalid SYN cookies received.",
 		t.CookiesFailed)
-	add("tidepool_tcp_connections_opened_total", counter, "Connections begun or accepted.",
+	add("tidepool_tcp_connections_opened_total", counter, "Connections opened or accepted.",
 		t.Opened)
-	add("tidepool_tcp_refused_total", counter, "Resets sent for no connection.", t.Refused)
+	add("tidepool_tcp_refused_total", counter, "Resets sent for unknown connections.",
+		t.Refused)
 	for _, d := range t.Drops {
-		e.add("tidepool_tcp_drops_total", counter, "Segments that were not used, by reason.",
+		e.add("tidepool_tcp_drops_total", counter, "Segments dropped, by reason.",
 			float64(d.Packets), "node", node, "reason", d.Reason)
 	}
 }
@@ -239,10 +240,10 @@ func (e *exposition) sockets(node string, list []control.Socket) {
 		e.add("tidepool_sockets", gauge, "Sockets, by state.", float64(states[state]), "node",
 			node, "state", state)
 	}
-	e.add("tidepool_socket_receive_queue_bytes", gauge, "What waits to be read.", float64(recv),
-		"node", node)
-	e.add("tidepool_socket_send_queue_bytes", gauge, "What is not acknowledged.", float64(send),
-		"node", node)
+	e.add("tidepool_socket_receive_queue_bytes", gauge, "Bytes received and not read.",
+		float64(recv), "node", node)
+	e.add("tidepool_socket_send_queue_bytes", gauge, "Bytes sent or queued and not acknowledged.",
+		float64(send), "node", node)
 }
 
 // routes adds how many there are of each origin.
@@ -272,9 +273,9 @@ func (e *exposition) door(node string, d *control.Door) {
 		"node", node, "door", strconv.Itoa(d.ID), "kind", string(d.Kind), "network", d.Network,
 		"from", d.From, "to", d.To,
 	}
-	e.add("tidepool_door_flows", gauge, "Flows under way.", float64(d.Open), labels...)
-	e.add("tidepool_door_flows_total", counter, "Flows.", float64(d.Opened), labels...)
-	e.add("tidepool_door_failures_total", counter, "Flows that did not end in order.",
+	e.add("tidepool_door_flows", gauge, "Open flows.", float64(d.Open), labels...)
+	e.add("tidepool_door_flows_total", counter, "Flows opened.", float64(d.Opened), labels...)
+	e.add("tidepool_door_failures_total", counter, "Flows that failed.",
 		float64(d.Failed), labels...)
 	e.add("tidepool_door_receive_bytes_total", counter, "Bytes into the virtual network.",
 		float64(d.In), labels...)

@@ -2,39 +2,39 @@ package control
 
 import "net/netip"
 
-// Publish opens a TCP port of this machine that leads to a virtual host: what connects there is
-// connected to To through the network. Both ways are ended by themselves, as are those of To's
-// program and its client, and a reset at one end is one at the other. Answer Door.
+// Publish forwards a TCP port of this machine to a virtual host: a connection to the port is
+// connected to To through the network. Each direction is closed separately, as between To's program
+// and its client, and a reset at one end resets the other. Answer Door.
 type Publish struct {
-	// Port is this machine's; 0: one that is free.
+	// Port is a port of this machine; 0: a free one.
 	Port uint16 `json:"port"`
-	// On is this machine's address; the zero Addr: 127.0.0.1, which is this machine's alone.
+	// On is an address of this machine; the zero Addr: 127.0.0.1, for its own programs only.
 	On netip.Addr `json:"on,omitzero"`
 	// To is the virtual host's address and port.
 	To netip.AddrPort `json:"to"`
-	// UDP has it be about datagrams: who sends to the port has a port of the node's, until he
-	// and the host have been silent for two minutes.
+	// UDP forwards datagrams. Each sender gets a port of the node, until the sender and the host
+	// were silent for two minutes.
 	UDP bool `json:"udp,omitempty"`
 }
 
 func (Publish) answers(Door) {}
 
-// Expose opens a virtual port that leads to a service of this machine, or of one that it reaches.
+// Expose forwards a port of the node to a service of this machine, or of one that it can reach.
 // Answer Door.
 type Expose struct {
-	// Port is the node's, at all its addresses.
+	// Port is a port of the node, at all its addresses.
 	Port uint16 `json:"port"`
 	// To is the service as HOST:PORT.
 	To string `json:"to"`
-	// UDP has it be about datagrams: see Publish.
+	// UDP forwards datagrams, as in Publish.
 	UDP bool `json:"udp,omitempty"`
 }
 
 func (Expose) answers(Door) {}
 
-// Splice has every port of an address of the node's that nothing here listens on lead to the port
-// of that number of this machine, TCP and UDP; where nobody listens there either, whoever asks is
-// refused. One at a time. Answer Door.
+// Splice forwards every port of a node's address that has no listener to the same port of this
+// machine, TCP and UDP. If that port is closed, the node refuses the client. One at a time.
+// Answer Door.
 type Splice struct {
 	Addr netip.Addr `json:"addr"`
 	// To is the machine; the zero Addr: 127.0.0.1.
@@ -43,44 +43,45 @@ type Splice struct {
 
 func (Splice) answers(Door) {}
 
-// Doors asks for the doors between this machine and the virtual network; answer []Door, by number.
+// Doors asks for the port forwards between this machine and the virtual network; answer []Door, by
+// number.
 type Doors struct{}
 
 func (Doors) answers([]Door) {}
 
-// Door is a way between this machine and the virtual network.
+// Door is a port forward between this machine and the virtual network.
 type Door struct {
 	ID      int      `json:"id"`
 	Kind    DoorKind `json:"kind"`
 	Network string   `json:"network"` // "tcp" or "udp"; both, of a splice: "tcp+udp"
-	From    string   `json:"from"`    // where it listens
-	To      string   `json:"to"`      // where it leads
-	// Closing is set when it was closed and some of its connections go on.
+	From    string   `json:"from"`    // the listening address
+	To      string   `json:"to"`      // the target
+	// Closing is set if it was closed and some of its connections are still open.
 	Closing bool `json:"closing,omitempty"`
-	// Open are the connections, or flows of datagrams, under way, Opened all that have been,
-	// Failed those of them that could not be led on or ended otherwise than in order.
+	// Open counts open connections, or flows of datagrams. Opened counts all of them so far, Failed
+	// those that could not be forwarded or did not end in order.
 	Open   int    `json:"open"`
 	Opened uint64 `json:"opened"`
 	Failed uint64 `json:"failed"`
-	// In are the bytes into the virtual network, Out those out of it.
+	// In counts the bytes into the virtual network, Out those out of it.
 	In  uint64 `json:"bytes_in"`
 	Out uint64 `json:"bytes_out"`
 	// Problem is the last failure.
 	Problem string `json:"problem,omitempty"`
 }
 
-// DoorKind is the way that a door leads.
+// DoorKind is the kind of a port forward.
 type DoorKind string
 
-// The kinds of doors.
+// The kinds of port forwards.
 const (
 	DoorPublish DoorKind = "publish"
 	DoorExpose  DoorKind = "expose"
 	DoorSplice  DoorKind = "splice"
 )
 
-// CloseDoor closes a door: its ports are free at once. Connections go on until they end, unless
-// Cut is set. Answer Nothing.
+// CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is
+// set. Answer Nothing.
 type CloseDoor struct {
 	ID  int  `json:"id"`
 	Cut bool `json:"cut,omitempty"`

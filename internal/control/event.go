@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Event is something that a node tells unasked: one of the types of this file.
+// Event is a notification from a node: one of the types of this file.
 type Event interface {
 	// Event names the kind of event, as a stream of events labels it.
 	Event() string
@@ -22,7 +22,7 @@ type TestReceived struct {
 // Event is part of the interface of that name.
 func (TestReceived) Event() string { return "test" }
 
-// Accepted is a connection that a Listen took.
+// Accepted is a connection that a Listen accepted.
 type Accepted struct {
 	Listener int    `json:"listener"` // the listening socket's number
 	Socket   Socket `json:"socket"`
@@ -31,19 +31,18 @@ type Accepted struct {
 // Event is part of the interface of that name.
 func (Accepted) Event() string { return "accepted" }
 
-// SocketClosed is a connection that ended otherwise than by our own Close: the peer sent its FIN,
-// or it failed.
+// SocketClosed is a connection that the peer closed with a FIN, or that failed.
 type SocketClosed struct {
 	Socket Socket `json:"socket"`
-	// Problem is empty when the peer has closed its side in order and what it sent can be read,
-	// else why the connection failed.
+	// Problem is why the connection failed; empty if the peer has closed its side in order, and its
+	// data can be read.
 	Problem string `json:"problem,omitempty"`
 }
 
 // Event is part of the interface of that name.
 func (SocketClosed) Event() string { return "closed" }
 
-// Datagram is what came to a UDP socket that a ListenUDP or SendUDP opened.
+// Datagram is a datagram received on a UDP socket of a ListenUDP or SendUDP.
 type Datagram struct {
 	SID  int            `json:"sid"`
 	From netip.AddrPort `json:"from"`
@@ -53,7 +52,7 @@ type Datagram struct {
 // Event is part of the interface of that name.
 func (Datagram) Event() string { return "datagram" }
 
-// Undelivered is ICMP's report that a datagram of such a socket did not arrive.
+// Undelivered is an ICMP error about a datagram of such a socket.
 type Undelivered struct {
 	SID     int            `json:"sid"`
 	To      netip.AddrPort `json:"to"`
@@ -63,7 +62,7 @@ type Undelivered struct {
 // Event is part of the interface of that name.
 func (Undelivered) Event() string { return "undelivered" }
 
-// Transferring is how far a file transfer is, a few times a second.
+// Transferring is the progress of a file transfer, a few times a second.
 type Transferring struct {
 	Path     string         `json:"path"`
 	Sent     bool           `json:"sent"` // false: received
@@ -75,7 +74,7 @@ type Transferring struct {
 // Event is part of the interface of that name.
 func (Transferring) Event() string { return "progress" }
 
-// TransferEnded is a file transfer that has ended.
+// TransferEnded is the end of a file transfer.
 type TransferEnded struct {
 	Transfer Transfer `json:"transfer"`
 	Problem  string   `json:"problem,omitempty"` // empty: it succeeded
@@ -88,27 +87,27 @@ func (TransferEnded) Event() string { return "transfer" }
 type Segment struct {
 	SID  int    `json:"sid"`
 	Sent bool   `json:"sent"` // false: received
-	Text string `json:"text"` // one line, as the capture's decoder writes it
+	Text string `json:"text"` // one line of the capture's decoder
 }
 
 // Event is part of the interface of that name.
 func (Segment) Event() string { return "segment" }
 
-// NeighborChanged is a neighbour that is gone, back, or somewhere else.
+// NeighborChanged is a change of a neighbor's state or UDP address.
 type NeighborChanged struct {
 	Neighbor Neighbor      `json:"neighbor"`
 	Was      NeighborState `json:"was"`
-	For      time.Duration `json:"for_ns"` // how long it was that
-	// First is set if it has never been heard before.
+	For      time.Duration `json:"for_ns"` // time in that state
+	// First is set if it was never heard before.
 	First bool `json:"first,omitempty"`
-	// From is the UDP address that its host name meant before, if that is what changed.
+	// From is the previous UDP address of its host name, if that has changed.
 	From string `json:"from,omitempty"`
 }
 
 // Event is part of the interface of that name.
 func (NeighborChanged) Event() string { return "neighbor" }
 
-// LinkChanged is an interface that somebody took down, or up again.
+// LinkChanged is an interface that was taken down or up.
 type LinkChanged struct {
 	Interface Interface `json:"interface"`
 }
@@ -116,7 +115,7 @@ type LinkChanged struct {
 // Event is part of the interface of that name.
 func (LinkChanged) Event() string { return "link" }
 
-// Message is anything else that the operator should read: one line of text.
+// Message is any other line of text for the operator.
 type Message struct {
 	Text string `json:"text"`
 }

@@ -1,9 +1,9 @@
 package control
 
-// Serve answers HTTP requests on a port until that socket is closed; answer Socket, which listens.
+// Serve runs an HTTP server on a port until its socket is closed; answer Socket, the listener.
 type Serve struct {
 	Port uint16 `json:"port"`
-	// Dir is the folder whose files are served; empty: one page, about the node.
+	// Dir is the folder with the files; empty: one page about the node.
 	Dir string `json:"dir,omitempty"`
 }
 
@@ -11,17 +11,17 @@ func (Serve) answers(Socket) {}
 
 // Fetch gets a page over the virtual network; answer Page.
 type Fetch struct {
-	// URL is http://ADDR:PORT/PATH; http://, the port and the path may be left out.
+	// URL is http://ADDR:PORT/PATH; http://, the port and the path may be omitted.
 	URL string `json:"url"`
-	// Path is the file to store the page in, under Path with ".part" behind it until it is
-	// whole; empty: it is in the answer.
+	// Path is the file to store the page in, with ".part" appended until it is complete; empty:
+	// the answer has the page.
 	Path string `json:"path,omitempty"`
-	// Resume asks only for what is behind what Path with ".part" has; a server that knows no
-	// ranges sends everything, and what was there is gone then.
+	// Resume requests the bytes after those in the .part file. A server without ranges sends
+	// everything, which replaces that file.
 	Resume bool `json:"resume,omitempty"`
 	// Overwrite is as in RecvFile.
 	Overwrite bool `json:"overwrite,omitempty"`
-	// Range asks for some bytes: "0-99", "100-", or "-100" for the last (RFC 9110 §14.1.2).
+	// Range requests some bytes: "0-99", "100-", or "-100" for the last (RFC 9110 §14.1.2).
 	Range string `json:"range,omitempty"`
 	// Progress, if set, is called a few times a second while it is stored, and at its end.
 	Progress func(Progress) `json:"-"`
@@ -29,19 +29,19 @@ type Fetch struct {
 
 func (Fetch) answers(Page) {}
 
-// MaxPage bounds the page in an answer. Of a longer one the answer has the beginning.
+// MaxPage limits the page in an answer; a longer page is truncated.
 const MaxPage = 1 << 20
 
-// Page is what came of a Fetch. A server that says no is no error: see Code.
+// Page is the result of a Fetch. A status of failure is not an error: see Code.
 type Page struct {
 	URL     string  `json:"url"` // after redirections
 	Code    int     `json:"code"`
 	Status  string  `json:"status"` // "200 OK"
 	Type    string  `json:"type"`   // of the content, as the server says
 	Bytes   int64   `json:"bytes"`
-	Seconds float64 `json:"seconds"` // with the connection's opening
+	Seconds float64 `json:"seconds"` // including the handshake
 	Body    []byte  `json:"body,omitempty"`
 	Path    string  `json:"path,omitempty"`
-	Offset  int64   `json:"offset,omitempty"` // bytes that were there before
+	Offset  int64   `json:"offset,omitempty"` // bytes from before Resume
 	SHA256  string  `json:"sha256,omitempty"` // of the file, in hex, if it was stored
 }

@@ -16,46 +16,46 @@ type Interface struct {
 	Name  string       `json:"name"`
 	Addr  netip.Prefix `json:"addr"` // the address and the length of its network
 	Up    bool         `json:"up"`
-	// Problem is why nothing leaves by it although nobody took it down; empty: no such thing.
+	// Problem is why an interface that is up cannot send; empty: it can.
 	Problem string `json:"problem,omitempty"`
 	UDP     string `json:"udp"` // the address it is bound to, or "tun:DEV"
 	MTU     int    `json:"mtu"`
 	// Offload is how its datagrams reach the kernel: "gso", "mmsg", "plain", "tun" or
 	// "tun+gso".
 	Offload     string   `json:"offload"`
-	LossPercent float64  `json:"loss_percent"` // of what is forwarded over it
+	LossPercent float64  `json:"loss_percent"` // of the packets forwarded over it
 	In          Counters `json:"in"`
 	Out         Counters `json:"out"`
-	// Device is what the device beneath has counted; nil: it counts nothing.
+	// Device has the counters of the underlying device; nil: it has none.
 	Device *DeviceCounters `json:"device,omitempty"`
 }
 
-// DeviceCounters count what crossed the boundary to the kernel at an interface. What impair does
-// lies between them and the interface's own.
+// DeviceCounters count the packets that crossed between an interface and the kernel. Impairments
+// apply between these counters and the interface's own.
 type DeviceCounters struct {
 	InPackets  uint64 `json:"in_packets"`
 	InBytes    uint64 `json:"in_bytes"`
 	OutPackets uint64 `json:"out_packets"`
 	OutBytes   uint64 `json:"out_bytes"`
-	Oversize   uint64 `json:"oversize"` // of InPackets, those larger than the MTU
-	Waited     uint64 `json:"waited"`   // of OutPackets, those that it had no room for at first
+	Oversize   uint64 `json:"oversize"` // InPackets larger than the MTU
+	Waited     uint64 `json:"waited"`   // OutPackets that waited for room
 }
 
 // Counters count one direction of an interface since the node started, or ClearCounters.
 type Counters struct {
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
-	Errors  uint64 `json:"errors"` // refused by the device beneath
-	// Fragments are those of the packets that were fragments: in, of datagrams for this node;
-	// out, of packets too long for the link. Fragmented counts what they made, or were made of.
+	Errors  uint64 `json:"errors"` // refused by the underlying device
+	// Fragments counts fragments: in, of datagrams for this node; out, of packets too long for
+	// the link. Fragmented counts the packets that were reassembled or fragmented.
 	Fragments  uint64 `json:"fragments,omitempty"`
 	Fragmented uint64 `json:"fragmented,omitempty"`
-	// Delivered and Forwarded are, of the packets that arrived, those that a protocol of the
-	// node has taken and those for others that had a way: with Drops they are all.
+	// Delivered counts received packets that a protocol of the node accepted, Forwarded those that
+	// were forwarded. With Drops, these are all received packets.
 	Delivered uint64 `json:"delivered,omitempty"`
 	Forwarded uint64 `json:"forwarded,omitempty"`
-	// Drops lists the reasons that occurred, in a stable order; packets that were dropped count
-	// under Packets too if they had arrived.
+	// Drops lists the reasons that occurred, in a stable order. Packets includes received packets
+	// that were dropped.
 	Drops []Drop `json:"drops,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type Drop struct {
 	Packets uint64 `json:"packets"`
 }
 
-// Neighbors asks who is on the links that are up; answer []Neighbor.
+// Neighbors asks for the neighbors on the links that are up; answer []Neighbor.
 type Neighbors struct{}
 
 func (Neighbors) answers([]Neighbor) {}
@@ -75,28 +75,28 @@ type Neighbor struct {
 	Iface string     `json:"iface"`
 	Addr  netip.Addr `json:"addr"`
 	UDP   string     `json:"udp"`
-	// State is empty where nobody can tell: behind a TUN device or a program's link.
+	// State is empty if it cannot be known: behind a TUN device or a program's link.
 	State NeighborState `json:"state,omitempty"`
-	Since time.Duration `json:"since_ns"` // for how long that has been its state
-	Heard time.Duration `json:"heard_ns"` // how long ago it was heard last; negative: never
-	In    uint64        `json:"in"`       // packets that came from it
-	Out   uint64        `json:"out"`      // packets that were sent to it
-	// Problem is why packets for it are not sent, or why its host name was not found.
+	Since time.Duration `json:"since_ns"` // time in this state
+	Heard time.Duration `json:"heard_ns"` // time since it was heard; negative: never
+	In    uint64        `json:"in"`       // packets received from it
+	Out   uint64        `json:"out"`      // packets sent to it
+	// Problem is why it cannot be reached, or why its host name was not found.
 	Problem string `json:"problem,omitempty"`
-	// Line is where the file speaks of it, like A.lnx:3; empty: nowhere.
+	// Line is its place in the file, like A.lnx:3; empty: none.
 	Line string `json:"line,omitempty"`
 }
 
-// NeighborState is what is known of whether a neighbour is there.
+// NeighborState says whether a neighbor is reachable.
 type NeighborState string
 
-// The states of a neighbour.
+// The states of a neighbor.
 const (
-	NeighborUnknown     NeighborState = "unknown"     // neither heard nor missed yet
+	NeighborUnknown     NeighborState = "unknown"     // not heard yet, no reply missing
 	NeighborUp          NeighborState = "up"          // heard
-	NeighborSilent      NeighborState = "silent"      // sent to for a while, and not heard since
-	NeighborRefused     NeighborState = "refused"     // nobody has its UDP port
-	NeighborUnreachable NeighborState = "unreachable" // what is for it cannot be sent
+	NeighborSilent      NeighborState = "silent"      // does not answer
+	NeighborRefused     NeighborState = "refused"     // its UDP port is closed
+	NeighborUnreachable NeighborState = "unreachable" // packets for it cannot be sent
 	NeighborUnresolved  NeighborState = "unresolved"  // its host name has no address yet
 )
 
@@ -108,15 +108,15 @@ type SetLink struct {
 
 func (SetLink) answers(Interface) {}
 
-// Loss asks how much of what is forwarded is dropped on purpose; answer []LinkLoss.
+// Loss asks for the share of forwarded packets that each interface drops; answer []LinkLoss.
 type Loss struct {
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
 
 func (Loss) answers([]LinkLoss) {}
 
-// SetLoss has a share of the packets that are forwarded over an interface dropped, in both
-// directions; answer []LinkLoss, the interfaces that it set.
+// SetLoss sets the share of packets forwarded over an interface that are dropped, in both
+// directions; answer []LinkLoss, the interfaces that it changed.
 type SetLoss struct {
 	Percent float64 `json:"percent"`         // 0 to 100
 	Iface   string  `json:"iface,omitempty"` // empty: every interface
@@ -128,10 +128,10 @@ func (SetLoss) answers([]LinkLoss) {}
 type LinkLoss struct {
 	Iface   string  `json:"iface"`
 	Percent float64 `json:"percent"`
-	Dropped uint64  `json:"dropped"` // packets that would have left by it
+	Dropped uint64  `json:"dropped"` // packets
 }
 
-// ClearCounters sets what Interfaces and Impairments count to zero; answer Nothing.
+// ClearCounters sets the counters of Interfaces and Impairments to zero; answer Nothing.
 type ClearCounters struct {
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }

@@ -1,34 +1,32 @@
 package control
 
-// Reload has the node read its file again and be as that says now, as far as it says something
-// else than before: interfaces, neighbors, links, routes, RIP, doors and settings change, and
-// connections go on. What was changed by hand and is as before in the file stays as it is. A file
-// with mistakes, and one that asks for what only a new node can be, changes nothing. Connections
-// whose local address is no more end. Answer Reloaded.
+// Reload makes the node reload its file and apply what has changed in it: interfaces, neighbors,
+// links, routes, RIP, port forwards and settings. Connections stay open, except those whose local
+// address is removed. Settings changed by hand stay if the file has not changed there. A file with
+// errors changes nothing, nor does one that needs a restart. Answer Reloaded.
 type Reload struct {
-	// Try only tells what would be done.
+	// Try reports the changes without applying them.
 	Try bool `json:"try,omitempty"`
-	// Release is a first step, of nodes that take ports from each other: the node gives up the UDP
-	// ports and doors that its file has no more, and changes nothing else. What comes in there is
-	// lost. The Reload that follows is the second step; without one in 30 s the node takes back
-	// what it gave up.
+	// Release is the first step when nodes exchange ports: the node releases the UDP ports and port
+	// forwards that its file no longer has, and changes nothing else. Packets for them are lost.
+	// The next Reload is the second step; without one in 30 s the node takes its ports back.
 	Release bool `json:"release,omitempty"`
-	// All, with Release, gives up every one, as a node does that is about to end.
+	// All, with Release, releases all of them, for a node that is about to stop.
 	All bool `json:"all,omitempty"`
-	// Undo is about the file as it was before the last Release, not as it is now: Release with Undo
-	// gives up what that did not have, and Undo alone is the second step back.
+	// Undo uses the file as it was before the last Release: Release with Undo releases what that
+	// file did not have, and Undo alone is the second step of the rollback.
 	Undo bool `json:"undo,omitempty"`
 }
 
 func (Reload) answers(Reloaded) {}
 
-// Reloaded is what came of a Reload.
+// Reloaded is the result of a Reload.
 type Reloaded struct {
-	// Changes are a line each.
+	// Changes has a line for each change.
 	Changes []string `json:"changes"`
-	// Restart is what only a new node can be, a line each; then nothing was changed.
+	// Restart has a line for each change that needs a restart; then nothing was changed.
 	Restart []string `json:"restart"`
-	// Ended are the connections, listeners, servers and fetches whose local address is no more, a
-	// line each.
+	// Ended has a line for each connection, listener, server and fetch that was closed because its
+	// local address was removed.
 	Ended []string `json:"ended"`
 }

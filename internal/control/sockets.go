@@ -7,9 +7,9 @@ import (
 
 // Sockets asks for every socket, by number; answer []Socket.
 type Sockets struct {
-	// Info has each connection's inner state filled in too.
+	// Info adds each connection's internal state.
 	Info bool `json:"info,omitempty"`
-	// Timers has each connection's time-out filled in too: two answers are never the same then.
+	// Timers adds each connection's timer, so two answers always differ.
 	Timers bool `json:"timers,omitempty"`
 }
 
@@ -17,27 +17,27 @@ func (Sockets) answers([]Socket) {}
 
 // Socket is one socket: a listener, a connection or a program's UDP socket.
 type Socket struct {
-	SID    int            `json:"sid"`    // -1: a listener's that is in SYN_RECEIVED has none
-	Local  netip.AddrPort `json:"local"`  // 0.0.0.0 when it takes every address
-	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 of a listener
+	SID    int            `json:"sid"`    // -1: a half-open connection of a listener
+	Local  netip.AddrPort `json:"local"`  // 0.0.0.0: every address
+	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 for a listener
 	State  string         `json:"state"`  // RFC 9293 §3.3.2's name (SYN_SENT), or UDP
-	RecvQ  int            `json:"recv_q"` // bytes to read; of a listener: connections to accept
-	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; of a listener: the backlog
-	// Timer is nil unless it was asked for, and where none runs.
+	RecvQ  int            `json:"recv_q"` // bytes to read; for a listener: connections to accept
+	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; for a listener: the backlog
+	// Timer is nil if it was not requested, or none is running.
 	Timer *Timer `json:"timer,omitempty"`
 	Info  *Info  `json:"info,omitempty"`
 }
 
-// Timer is the time-out that a connection waits for, as ss -o tells.
+// Timer is the running timer of a connection, as ss -o shows it.
 type Timer struct {
-	// Name is "on" before something is sent again, "persist" before a window is probed,
-	// "keepalive" before a silent peer is asked or given up, or "timewait".
+	// Name is "on" for a retransmission, "persist" for a window probe, "keepalive" for a
+	// keepalive probe or its failure, or "timewait".
 	Name    string        `json:"name"`
 	In      time.Duration `json:"in_ns"`
-	Retries int           `json:"retries"` // that were not answered
+	Retries int           `json:"retries"` // without an answer
 }
 
-// Info is a connection's inner state, in the shape of Linux's TCP_INFO as ss -ti shows it.
+// Info is a connection's internal state, like Linux's TCP_INFO as ss -ti shows it.
 type Info struct {
 	Recovery   string        `json:"recovery"` // open, recovery or loss
 	Congestion string        `json:"congestion"`
@@ -45,7 +45,7 @@ type Info struct {
 	SACK       bool          `json:"sack"`
 	Timestamps bool          `json:"timestamps"`
 	ECN        bool          `json:"ecn"`
-	Plain      bool          `json:"plain"`      // nothing was negotiated
+	Plain      bool          `json:"plain"`      // no TCP options were negotiated
 	SendScale  int           `json:"send_scale"` // -1: no window scaling
 	RecvScale  int           `json:"recv_scale"`
 	RTO        time.Duration `json:"rto_ns"`
@@ -54,10 +54,10 @@ type Info struct {
 	MinRTT     time.Duration `json:"min_rtt_ns"`
 	LatestRTT  time.Duration `json:"latest_rtt_ns"`
 	Backoff    int           `json:"backoff"` // doublings of the RTO
-	ATO        time.Duration `json:"ato_ns"`  // how long an acknowledgment may wait
+	ATO        time.Duration `json:"ato_ns"`  // delayed-acknowledgment timeout
 	MSS        int           `json:"mss"`
 	RecvMSS    int           `json:"rcvmss"`
-	AdvMSS     int           `json:"advmss"` // what our SYN offered
+	AdvMSS     int           `json:"advmss"` // the MSS option of our SYN
 	PMTU       int           `json:"pmtu"`
 	Cwnd       int           `json:"cwnd"`     // bytes
 	Ssthresh   int           `json:"ssthresh"` // bytes; 0: not set yet
@@ -66,7 +66,7 @@ type Info struct {
 	Pipe       int           `json:"pipe"`    // bytes in flight
 	PipeACK    int           `json:"pipeack"` // RFC 7661 §4.2, bytes; 0: undefined
 
-	BytesSent     uint64 `json:"bytes_sent"` // with what was sent again
+	BytesSent     uint64 `json:"bytes_sent"` // with retransmissions
 	BytesAcked    uint64 `json:"bytes_acked"`
 	BytesRetrans  uint64 `json:"bytes_retrans"`
 	BytesReceived uint64 `json:"bytes_received"`
@@ -76,60 +76,60 @@ type Info struct {
 	DataSegsIn    uint64 `json:"data_segs_in"`
 	Delivered     uint64 `json:"delivered"`     // segments
 	DeliveryRate  uint64 `json:"delivery_rate"` // bits per second
-	AppLimited    bool   `json:"app_limited"`   // that rate was the application's
+	AppLimited    bool   `json:"app_limited"`   // the application limited DeliveryRate
 	PacingRate    uint64 `json:"pacing_rate"`   // bits per second; 0: not paced
 
 	Unacked      int    `json:"unacked"` // segments in flight
-	Lost         int    `json:"lost"`    // of them thought lost
+	Lost         int    `json:"lost"`    // of them considered lost
 	Sacked       int    `json:"sacked"`  // of them reported received
-	Retrans      int    `json:"retrans"` // of them sent again
+	Retrans      int    `json:"retrans"` // of them retransmitted
 	Retransmits  uint64 `json:"retransmits"`
-	DSACKs       uint64 `json:"dsack_dups"`  // segments that the peer had twice
-	ReorderSeen  uint64 `json:"reord_seen"`  // times that the path changed the order
+	DSACKs       uint64 `json:"dsack_dups"`  // segments that the peer received twice
+	ReorderSeen  uint64 `json:"reord_seen"`  // reordering events
 	OutOfOrder   uint64 `json:"rcv_ooopack"` // segments received out of order
 	Timeouts     uint64 `json:"timeouts"`    // retransmission timeouts that fired
 	TailProbes   uint64 `json:"tail_probes"`
-	Undone       uint64 `json:"undone"` // recoveries that turned out spurious
+	Undone       uint64 `json:"undone"` // spurious recoveries
 	WindowProbes uint64 `json:"window_probes"`
 
 	LostRetransmits uint64        `json:"lost_retransmits"`
 	FastRecoveries  uint64        `json:"fast_recoveries"`
-	TimeoutEpisodes uint64        `json:"timeout_episodes"` // and how long they took until the
+	TimeoutEpisodes uint64        `json:"timeout_episodes"` // and their total time until the
 	TimeoutTime     time.Duration `json:"timeout_time_ns"`  // next delivery
 	DupAcks         uint64        `json:"dup_acks"`
-	Retries         int           `json:"retries"`         // time-outs since the last answer
-	Probes          int           `json:"probes"`          // window probes unanswered
-	Early           int           `json:"early"`           // ranges held that came out of order
+	Retries         int           `json:"retries"`         // timeouts since the last answer
+	Probes          int           `json:"probes"`          // unanswered window probes
+	Early           int           `json:"early"`           // ranges received out of order
 	ECNMarks        uint64        `json:"ecn_marks"`       // segments that arrived marked
-	ECNEchoes       uint64        `json:"ecn_echoes"`      // reductions for marks on ours
+	ECNEchoes       uint64        `json:"ecn_echoes"`      // window reductions after marks
 	UserTimeout     time.Duration `json:"user_timeout_ns"` // 0: none
-	Unread          int           `json:"unread"`          // bytes that wait to be read
+	Unread          int           `json:"unread"`          // bytes received and not read
 
-	// Limited is why no more is in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
-	// "nagle", "cork", "persist", "recovery" or "idle", and LimitedFor is for how long that has
-	// been the reason.
+	// Limited is what limits the data in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
+	// "nagle", "cork", "persist", "recovery" or "idle". LimitedFor is the time since this reason
+	// applies.
 	Limited    string        `json:"limited"`
 	LimitedFor time.Duration `json:"limited_for_ns"`
-	// BusyTime is how long there was something to send; of it RwndLimited was spent waiting for
-	// the peer's window, SndbufLimited for room in the send buffer.
+	// BusyTime is the time with data to send; RwndLimited the part of it spent waiting for the
+	// peer's window, SndbufLimited that for room in the send buffer.
 	BusyTime      time.Duration `json:"busy_time_ns"`
 	RwndLimited   time.Duration `json:"rwnd_limited_ns"`
 	SndbufLimited time.Duration `json:"sndbuf_limited_ns"`
-	// NotSent is what was written and not sent yet, in bytes. SendBuffer and RecvBuffer are the
-	// buffers as they are now, RecvSpace the most that was read in one round trip of RecvRTT.
+	// NotSent is the number of bytes written but not sent. SendBuffer and RecvBuffer are current
+	// buffer sizes, RecvSpace is the most that was read in one round trip of RecvRTT.
 	NotSent    int           `json:"notsent_bytes"`
 	SendBuffer int           `json:"send_buffer"`
 	RecvBuffer int           `json:"recv_buffer"`
 	RecvSpace  int           `json:"rcv_space"`
 	RecvRTT    time.Duration `json:"rcv_rtt_ns"`
-	// Since the last segment with data was sent, data was received, an ACK was received.
+	// Time since data was last sent, data was received, an ACK was received.
 	LastSent     time.Duration `json:"last_sent_ns"`
 	LastReceived time.Duration `json:"last_received_ns"`
 	LastAck      time.Duration `json:"last_ack_ns"`
 }
 
-// Listen opens a listener and accepts whatever comes; each connection gets a socket of its own and
-// an Accepted event. Answer Socket.
+// Listen opens a listener and accepts all connections. Each connection gets its own socket and an
+// Accepted event. Answer Socket.
 type Listen struct {
 	Port uint16 `json:"port"`
 }
@@ -152,7 +152,7 @@ type Write struct {
 
 func (Write) answers(Written) {}
 
-// Written is how much a Write took.
+// Written is the result of a Write.
 type Written struct {
 	Bytes int `json:"bytes"`
 }
@@ -161,26 +161,26 @@ type Written struct {
 type Read struct {
 	SID int `json:"sid"`
 	N   int `json:"n"`
-	// Full has it wait until all N bytes came or the peer closed.
+	// Full waits until all N bytes are received or the peer closes.
 	Full bool `json:"full,omitempty"`
 }
 
 func (Read) answers(Data) {}
 
-// Data is what was read.
+// Data is the result of a Read.
 type Data struct {
 	Bytes []byte `json:"bytes"`
 	EOF   bool   `json:"eof"` // the peer has closed and there is no more
 }
 
-// Window asks for a connection's two windows; answer Windows.
+// Window asks for both windows of a connection; answer Windows.
 type Window struct {
 	SID int `json:"sid"`
 }
 
 func (Window) answers(Windows) {}
 
-// Windows are how many bytes each end of a connection may still send.
+// Windows are the bytes that each end of a connection may still send.
 type Windows struct {
 	SID     int `json:"sid"`
 	Send    int `json:"send"`    // as the peer announced
@@ -205,7 +205,7 @@ const (
 	ShutdownBoth  How = "both"
 )
 
-// Close closes a socket and returns at once: what was written is still delivered. Answer Nothing.
+// Close closes a socket and returns at once. Written data is still sent. Answer Nothing.
 type Close struct {
 	SID int `json:"sid"`
 }
@@ -220,16 +220,16 @@ type Congestion struct {
 
 func (Congestion) answers(Socket) {}
 
-// ListenUDP opens a UDP socket; what comes to it is told as Datagram events. A Write to it goes to
-// whoever was heard last. Answer Socket.
+// ListenUDP opens a UDP socket. Received datagrams are Datagram events. A Write goes to the sender
+// of the last datagram. Answer Socket.
 type ListenUDP struct {
-	Port uint16 `json:"port"` // 0: one that is free
+	Port uint16 `json:"port"` // 0: a free port
 }
 
 func (ListenUDP) answers(Socket) {}
 
-// SendUDP sends one datagram from a socket that is connected to Addr and Port, opened for the first
-// and kept: replies are told as Datagram events, and what ICMP reports as Undelivered. Answer
+// SendUDP sends one datagram from a socket connected to Addr and Port, which the first call opens
+// and later calls reuse. Replies are Datagram events, ICMP errors Undelivered events. Answer
 // DatagramSent.
 type SendUDP struct {
 	Addr netip.Addr `json:"addr"`
@@ -239,7 +239,7 @@ type SendUDP struct {
 
 func (SendUDP) answers(DatagramSent) {}
 
-// DatagramSent is which socket sent how much.
+// DatagramSent is the socket, and the bytes that it sent.
 type DatagramSent struct {
 	SID   int `json:"sid"`
 	Bytes int `json:"bytes"`

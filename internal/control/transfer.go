@@ -8,83 +8,80 @@ import (
 // SendFile connects, sends the file at Path and closes; it waits until the peer has acknowledged
 // everything. Answer Transfer.
 type SendFile struct {
-	// Path is the file; empty: Random bytes are sent in its place.
+	// Path is the file; empty: send Random bytes.
 	Path string     `json:"path"`
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port"`
-	// Offset is where it begins: what is before it the receiver has, of a transfer that was cut
-	// off. The peer is not told: its RecvFile says so, too.
+	// Offset is the first byte to send, to continue an interrupted transfer. The peer's RecvFile
+	// must have the same Offset, because it is not sent.
 	Offset int64 `json:"offset,omitempty"`
-	// Random is how many random bytes are sent where there is no Path.
+	// Random is the number of random bytes to send if Path is empty.
 	Random int64 `json:"random,omitempty"`
-	// Once says that nobody will go on with it when it ends early: the error does not say how.
+	// Once says that the transfer will not be continued: an error does not say how.
 	Once bool `json:"once,omitempty"`
-	// NoVerify sends the plain file to every peer. Otherwise a RecvFile at the other end gets its
-	// length and SHA-256 too, and answers with the SHA-256 of what it has.
+	// NoVerify sends only the bytes of the file. Otherwise a RecvFile at the other end also
+	// receives their length and SHA-256, and answers with the SHA-256 of its file.
 	NoVerify bool `json:"no_verify,omitempty"`
-	// Progress, if set, is called once when the connection stands, then a few times a second and
-	// once at the end; never twice at once.
+	// Progress, if set, is called when the connection is established, then a few times a second
+	// and once at the end, never concurrently.
 	Progress func(Progress) `json:"-"`
 }
 
 func (SendFile) answers(Transfer) {}
 
-// RecvFile listens, takes one connection, stores what comes at Path and closes. While it runs the
-// data is in Path with ".part" behind it, and it stays there when the transfer fails.
-// Answer Transfer.
+// RecvFile listens, accepts one connection, stores the received data in Path and closes. During
+// the transfer, and after a failure, the data is in Path with ".part" appended. Answer Transfer.
 type RecvFile struct {
-	// Path is the file; empty: what comes is counted, and dropped.
+	// Path is the file; empty: the data is counted and discarded.
 	Path string `json:"path"`
 	Port uint16 `json:"port"`
-	// Resume stores what comes behind what a transfer that was cut off has left, or behind the
-	// first Offset bytes of it, and drops the rest.
+	// Resume appends to the data of an interrupted transfer, or to its first Offset bytes; the
+	// rest is discarded.
 	Resume bool  `json:"resume,omitempty"`
 	Offset int64 `json:"offset,omitempty"`
-	// Size and SHA256, if set, are what the whole file must have: else it stays what it was
-	// while it came, with an ErrMismatch.
+	// Size and SHA256, if set, are those expected of the whole file. If they differ, the data stays
+	// in the .part file, with an ErrMismatch.
 	Size   int64  `json:"size,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
-	// Overwrite lets it replace a file that has the name, or what an earlier transfer left in
-	// Path with ".part".
+	// Overwrite replaces an existing file, and the .part file of an earlier transfer.
 	Overwrite bool `json:"overwrite,omitempty"`
 	// Once and NoVerify are as in SendFile.
 	Once     bool `json:"once,omitempty"`
 	NoVerify bool `json:"no_verify,omitempty"`
-	// Progress is as in SendFile, but the first call says that the listener stands (so an operator
-	// may tell the sender to start), and Total is -1 unless there is a Size.
+	// Progress is as in SendFile, but the first call reports that the listener is ready, so that
+	// the sender may start. Total is -1 unless there is a Size.
 	Progress func(Progress) `json:"-"`
 }
 
 func (RecvFile) answers(Transfer) {}
 
-// Transfers lists the transfers under way, whoever began them, oldest first. Answer []Underway.
+// Transfers lists the transfers in progress, oldest first. Answer []Underway.
 type Transfers struct{}
 
 func (Transfers) answers([]Underway) {}
 
-// Underway is a transfer that goes on.
+// Underway is a transfer in progress.
 type Underway struct {
-	ID   int    `json:"id"` // from 1, not given twice
+	ID   int    `json:"id"` // from 1, never reused
 	Path string `json:"path"`
 	Sent bool   `json:"sent"` // false: received
-	// What is the command that does it: "sendfile", "recvfile" or "fetch".
+	// What is its command: "sendfile", "recvfile" or "fetch".
 	What string `json:"what"`
-	// Port is where a recvfile listens; 0 of others.
+	// Port is the port on which a recvfile listens; 0 for others.
 	Port     uint16         `json:"port,omitempty"`
-	Peer     netip.AddrPort `json:"peer"` // not valid: nobody yet
+	Peer     netip.AddrPort `json:"peer"` // not valid: not connected yet
 	Since    time.Time      `json:"since"`
 	Progress Progress       `json:"progress"`
 }
 
-// StopTransfer ends a transfer under way; it fails with ErrStopped for whoever began it.
-// Answer Nothing.
+// StopTransfer stops a transfer, whose own request fails with ErrStopped. Answer Nothing.
 type StopTransfer struct {
 	ID int `json:"id"`
 }
 
 func (StopTransfer) answers(Nothing) {}
 
-// Progress is how far a transfer has come. Bytes and Total are of what is moved, behind Offset.
+// Progress is the progress of a transfer. Bytes and Total count from Offset.
 type Progress struct {
 	// ID is the number of Underway; 0: it has none.
 	ID      int           `json:"id,omitempty"`
@@ -94,25 +91,25 @@ type Progress struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
-// Transfer is what became of a transfer.
+// Transfer is the result of a transfer.
 type Transfer struct {
 	Path    string         `json:"path"`
 	Sent    bool           `json:"sent"` // false: received
 	SID     int            `json:"sid"`
 	Peer    netip.AddrPort `json:"peer"`
-	Offset  int64          `json:"offset,omitempty"` // where it began
-	Bytes   int64          `json:"bytes"`            // that were moved, behind Offset
+	Offset  int64          `json:"offset,omitempty"` // the first byte
+	Bytes   int64          `json:"bytes"`            // transferred, from Offset on
 	Seconds float64        `json:"seconds"`          // from the first byte to the last
 	MBPerS  float64        `json:"mb_per_s"`
 	SHA256  string         `json:"sha256"` // of the file up to Offset and Bytes, in hex
-	// Verified says that both ends have compared SHA-256, which were equal.
+	// Verified says that both ends have compared their SHA-256, and they are equal.
 	Verified bool `json:"verified,omitempty"`
-	// Note is empty unless there is something to say of what succeeded.
+	// Note is a remark on a successful transfer; empty: none.
 	Note string `json:"note,omitempty"`
-	// Once is the request's: whoever made it tells what became of it.
+	// Once is that of the request: its client reports the result.
 	Once bool `json:"once,omitempty"`
 
-	// Why it was not faster; zero of a receiver.
+	// What limited the rate; zero for a receiver.
 	Retransmits  uint64        `json:"retransmits"`
 	Timeouts     uint64        `json:"timeouts"`
 	TailProbes   uint64        `json:"tail_probes"`

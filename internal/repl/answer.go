@@ -12,19 +12,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// jsonFlag gives a command its --json.
 func (e *env) jsonFlag(c *cobra.Command) *cobra.Command {
 	c.Flags().Bool("json", e.cfg.JSON, "print the answer as JSON")
 	return c
 }
 
-// streamFlag gives a command its --json-stream.
 func (e *env) streamFlag(c *cobra.Command) *cobra.Command {
 	c.Flags().Bool("json-stream", false, "print a line of JSON for each event, then the result")
 	return c
 }
 
-// streams reports whether a command is to print lines of JSON.
 func streams(c *cobra.Command) bool {
 	on, err := c.Flags().GetBool("json-stream")
 	return err == nil && on
@@ -51,7 +48,6 @@ func (e *env) answer(c *cobra.Command, a any, text string) error {
 	return nil
 }
 
-// json reports whether a command is to answer with JSON.
 func (e *env) json(c *cobra.Command) bool {
 	on, err := c.Flags().GetBool("json")
 	return on || err != nil && e.cfg.JSON
@@ -72,7 +68,6 @@ func show[A any](e *env, c *cobra.Command, req control.Request[A], text func(A) 
 	return e.answer(c, answer, text(answer))
 }
 
-// done ends a command whose only answer is success, which as JSON is an empty document.
 func (e *env) done(c *cobra.Command, err error) error {
 	if err != nil {
 		return failed(c, err)

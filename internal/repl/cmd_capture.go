@@ -155,7 +155,6 @@ func captureLines(e *env, c *cobra.Command, req *control.Record) error {
 	return nil
 }
 
-// captured says what is captured.
 func captured(iface, filter string) string {
 	if iface == "" || iface == "all" {
 		iface = "all interfaces"
@@ -309,7 +308,6 @@ func listCaptures(e *env, c *cobra.Command) error {
 	return e.answer(c, list, strings.Join(lines, "\n"))
 }
 
-// captureWords completes what is captured, or what is to be done with captures.
 func (e *env) captureWords(ctx context.Context, prefix string) []string {
 	words := append([]string{"all", "stop", "list"}, e.interfaceNames(ctx, prefix)...)
 	return append(words, filterNouns...)

@@ -121,7 +121,6 @@ func (e *env) ownAddrs(ctx context.Context, _ string) (list []string) {
 	return list
 }
 
-// noDoor is what a command without its two words does: alone it lists.
 func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return wrong(c, "want two arguments, or none")

@@ -133,7 +133,6 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	return nil
 }
 
-// printEcho is a line of one message.
 func printEcho(r *control.EchoReply) string {
 	if r.Problem != "" {
 		return fmt.Sprintf("%s: seq=%d %s", r.From, r.Seq, printable(r.Problem))

@@ -270,7 +270,6 @@ func printTransfer(t control.Transfer) string {
 	return text
 }
 
-// took is how long something took, in three figures or more.
 func took(seconds float64) string {
 	if seconds < 0.9995 { // 0.9996 would be 1e+03 ms
 		return fmt.Sprintf("%.3g ms", seconds*1000)

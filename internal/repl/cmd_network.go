@@ -223,7 +223,6 @@ func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
 	return text
 }
 
-// percent writes a share without the noise of binary fractions.
 func percent(p float64) string { return strconv.FormatFloat(p, 'g', 6, 64) + "%" }
 
 // printNeighbors is the family's table. With stats what is known of each neighbour is behind
@@ -270,7 +269,6 @@ func neighborNote(n *control.Neighbor) string {
 	return wrapped(fmt.Sprintf("    %v is %s for %s%s", n.Addr, n.State, ago(n.Since), why), "    ")
 }
 
-// inFile is where the file speaks of a neighbour, in brackets.
 func inFile(n *control.Neighbor) string {
 	if n.Line == "" {
 		return ""

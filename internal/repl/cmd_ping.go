@@ -390,7 +390,6 @@ func printPing(req *control.Ping, p *control.PingResult) string {
 	return b.String()
 }
 
-// pingExact cuts a time off behind the microsecond.
 func pingExact(d time.Duration) string {
 	us := d.Microseconds()
 	return fmt.Sprintf("%d.%03d", us/1000, us%1000)

@@ -59,7 +59,6 @@ func (o *rdtFlags) ofServer(c *cobra.Command) {
 	o.ofBoth(c)
 }
 
-// ofClient adds the flags of who receives.
 func (o *rdtFlags) ofClient(c *cobra.Command) {
 	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "checksum `NAME` of packets: md5, crc32c")
 	flagWords(c, "checksum", words("md5", "crc32c"))
@@ -309,7 +308,6 @@ func printFetched(r *control.RDTFetched) string {
 	return b.String()
 }
 
-// seconds is an instant since a beginning; 0: there was none.
 func seconds(s float64) string {
 	if s == 0 {
 		return "-"

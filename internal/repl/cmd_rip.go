@@ -178,7 +178,6 @@ func orDash(text string) string {
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// brief is a time in tenths of a second, in minutes and seconds from a minute on.
 func brief(d time.Duration) string {
 	if d >= time.Minute {
 		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)

@@ -20,7 +20,6 @@ type socketFlags struct {
 	numeric, all                                bool // which it always is
 }
 
-// keeps reports whether a socket is one of those asked for.
 func (o *socketFlags) keeps(k control.Socket) bool {
 	udp := isUDP(k)
 	if o.tcp != o.udp && udp != o.udp {
@@ -66,7 +65,6 @@ func (o *socketFlags) infoFlag(c *cobra.Command) {
 	c.Flags().BoolVarP(&o.info, "info", "i", false, "RTT, windows, counters, and what limits it")
 }
 
-// listSockets returns the sockets that the flags ask for.
 func listSockets(e *env, c *cobra.Command, o *socketFlags) ([]control.Socket, error) {
 	list, err := control.Ask(c.Context(), e.op, control.Sockets{Info: o.info, Timers: o.timers})
 	return slices.DeleteFunc(list, func(k control.Socket) bool { return !o.keeps(k) }), err
@@ -429,12 +427,10 @@ func (f *fields) outstanding(i *control.Info) {
 	f.count("rcv_ooopack", i.OutOfOrder)
 }
 
-// millis is a time in milliseconds with at most three decimals.
 func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Round(time.Microsecond).Microseconds())/1000, 'f', -1, 64)
 }
 
-// segments is a number of bytes in segments, as ss counts windows.
 func segments(bytes, mss int) int {
 	if mss <= 0 {
 		return bytes

@@ -113,7 +113,6 @@ func at(places ...completer) cobra.CompletionFunc {
 	}
 }
 
-// words completes a fixed choice.
 func words(choice ...string) completer {
 	return func(context.Context, string) []string { return choice }
 }
@@ -156,7 +155,6 @@ func flagWords(c *cobra.Command, flag string, f completer) {
 	}
 }
 
-// connections completes the numbers of the sockets that have a peer.
 func (e *env) connections(ctx context.Context, _ string) []string {
 	return e.socketNumbers(ctx, func(k control.Socket) bool { return k.Remote.Port() != 0 })
 }

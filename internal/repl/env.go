@@ -26,10 +26,8 @@ type env struct {
 	track func(name string, cancel context.CancelFunc) (advance progress, end func())
 }
 
-// width is that of the terminal; 0: there is none.
 func (e *env) width() int { return now(e.cfg.Width) }
 
-// height is that of the terminal that may be painted; 0: there is none.
 func (e *env) height() int { return now(e.cfg.Height) }
 
 func now(size func() int) int {
@@ -39,10 +37,8 @@ func now(size func() int) int {
 	return size()
 }
 
-// script reports whether nobody types the lines.
 func (e *env) script() bool { return !e.interactive() }
 
-// endless is told by a command that only shows what happens.
 func (e *env) endless() {
 	if e.cfg.Endless != nil {
 		e.cfg.Endless()

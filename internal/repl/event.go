@@ -26,7 +26,6 @@ func (s *Shell) tell(e control.Event) {
 	}
 }
 
-// tellJSON shows an event as a line of JSON.
 func (s *Shell) tellJSON(e control.Event) {
 	// An event that cannot be written as JSON does not exist: they are plain values.
 	_ = s.env.line(e.Event(), e)

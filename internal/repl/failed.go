@@ -34,7 +34,6 @@ func failed(c *cobra.Command, err error) error {
 var inside = strings.NewReplacer(
 	control.ErrUsage.Error()+": ", "", "tcp: config: ", "", ": open ", ": ")
 
-// plainly is an error's text without them.
 func plainly(err error) string { return strings.TrimPrefix(inside.Replace(err.Error()), "open ") }
 
 // help says what to do about an error; empty: the error does.

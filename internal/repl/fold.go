@@ -21,7 +21,6 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// clip cuts a text to a width.
 func clip(text string, width int) string {
 	for i, r := range text {
 		if width -= runeColumns(r); width < 0 {

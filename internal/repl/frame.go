@@ -22,7 +22,6 @@ const (
 	upright     = "\x1b[0m"
 )
 
-// resize has the frame be as large as the terminal is.
 func (f *frame) resize(width, height int) {
 	width = max(1, width)
 	if width != f.width || height != f.height {

@@ -237,7 +237,6 @@ func (s *Shell) abandon() {
 	}
 }
 
-// interactive reports whether somebody types the lines.
 func (s *Shell) interactive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

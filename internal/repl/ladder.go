@@ -138,7 +138,6 @@ func (l *Ladder) joins(s *control.TracedSegment) bool {
 		(s.Length == t.last.Length || s.Length < t.first.Length)
 }
 
-// head draws the ends' names over their lifelines.
 func (l *Ladder) head(s *control.TracedSegment) {
 	left, right := s.Left, s.Right
 	const over = 6 // columns of a name that stand outside of the lifelines
@@ -210,12 +209,10 @@ func (l *Ladder) between(text string) {
 		strings.Repeat(" ", max(0, room-before)) + line)
 }
 
-// right is a text at the right end of some columns.
 func right(text string, width int) string {
 	return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text))) + text
 }
 
-// since is a time between segments: "+1.234 ms".
 func (l *Ladder) since(d time.Duration) string {
 	if d <= 0 {
 		return ""
@@ -273,7 +270,6 @@ func (l *Ladder) beside(s *control.TracedSegment) string {
 	return strings.Join(parts, " ")
 }
 
-// shortState is a state's name as ss has it.
 func shortState(name string) string {
 	if name == "ESTABLISHED" {
 		return "ESTAB"
@@ -281,7 +277,6 @@ func shortState(name string) string {
 	return strings.ReplaceAll(name, "_", "-")
 }
 
-// has reports whether a segment has one of the marks.
 func has(s *control.TracedSegment, marks ...control.Mark) bool {
 	return slices.ContainsFunc(s.Marks, func(m control.Mark) bool {
 		return slices.Contains(marks, m)

@@ -30,7 +30,6 @@ func (l *Ladder) arrow(first, last *control.TracedSegment, n int) string {
 	return l.paint(color, l.glyph("◀", "<")+shaft+label+strings.Repeat(shaft, max(0, room-2)))
 }
 
-// dropRoom is how many columns the reason of a drop takes.
 func (l *Ladder) dropRoom(s *control.TracedSegment) int {
 	if s.Drop == "" {
 		return 0

@@ -228,7 +228,6 @@ func ssProcess(k *control.Socket, timers bool) string {
 	return strings.Join(words, " ")
 }
 
-// ssTime is a time-out as ss writes it: as fine as it matters.
 func ssTime(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
@@ -239,7 +238,6 @@ func ssTime(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// ssAddress is an end of a socket; a port that is none is a star.
 func ssAddress(a netip.AddrPort) string {
 	if a.Port() == 0 {
 		return a.Addr().String() + ":*"

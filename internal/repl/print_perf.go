@@ -21,7 +21,6 @@ const (
 	perfRuler = "-----------------------------------------------------------\n"
 )
 
-// listening is what a server says when it waits.
 func (p *perfText) listening(port int) string {
 	p.tests++
 	return fmt.Sprintf("%sServer listening on %d (test #%d)\n%s", perfRuler, port, p.tests,
@@ -47,7 +46,6 @@ func (p *perfText) begin(r *control.PerfStart) string {
 
 func (p *perfText) bidir() bool { return p.start.TestStart.Bidir != 0 }
 
-// sends reports whether this end does, and the other does not.
 func (p *perfText) sends() bool { return (p.start.TestStart.Reverse != 0) == p.server }
 
 // header is the line above the rows: of intervals, or of the end.
@@ -180,7 +178,6 @@ func (p *perfText) directed(r *control.PerfRow, sender bool) *control.PerfRow {
 	return &row
 }
 
-// rate writes bits a second in the unit that was asked for.
 func (p *perfText) rate(bits float64) string {
 	format := p.format
 	if format == "" {

@@ -60,7 +60,6 @@ func (s *screen) suspend(stop func()) {
 	stop()
 }
 
-// paint writes for whoever holds the screen.
 func (s *screen) paint(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,10 +68,8 @@ func (s *screen) paint(text string) {
 
 const eraseLine = "\r\x1b[K"
 
-// data prints an answer.
 func (s *screen) data(text string) { s.write(s.out, text) }
 
-// talk prints what is not an answer: events, announcements, complaints.
 func (s *screen) talk(text string) { s.write(s.err, text) }
 
 func (s *screen) write(w io.Writer, text string) {
@@ -105,7 +102,6 @@ func (s *screen) put(w io.Writer, text string) {
 	}
 }
 
-// raw writes bytes where answers go, as they are.
 func (s *screen) raw(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +112,6 @@ func (s *screen) raw(b []byte) error {
 	return err
 }
 
-// failed is why not all answers could be written.
 func (s *screen) failed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +130,6 @@ func (s *screen) setStatus(text string) {
 	}
 }
 
-// redirect has everything go to w from now on.
 func (s *screen) redirect(w io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,5 +157,4 @@ func printable(text string) string {
 	return b.String()
 }
 
-// steers reports whether a terminal would do anything with r but show it.
 func steers(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }

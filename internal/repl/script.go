@@ -89,7 +89,6 @@ func (s *Shell) halted(err error) {
 	}
 }
 
-// single reports whether the session is one command.
 func (s *Shell) single() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

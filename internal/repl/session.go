@@ -48,7 +48,6 @@ func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
 	}
 }
 
-// watch shows what the node tells as long as the session lasts.
 func (s *Shell) watch() (stop func()) {
 	s.mu.Lock()
 	s.watching = true
@@ -56,7 +55,6 @@ func (s *Shell) watch() (stop func()) {
 	return s.env.op.Watch(s.tell)
 }
 
-// watches reports whether the session shows events by itself.
 func (s *Shell) watches() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,7 +91,6 @@ func New(ctx context.Context, cfg Config) (*Shell, error) {
 	return newShell(cfg, node, &screen{out: cfg.Out, err: cfg.Err}), nil
 }
 
-// newShell returns a session that writes to out.
 func newShell(cfg Config, node control.Node, out *screen) *Shell {
 	s := &Shell{}
 	s.env = &env{

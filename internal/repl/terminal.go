@@ -50,7 +50,6 @@ const (
 	marksOff = "\x1b[?2004l"
 )
 
-// markPastes has the terminal mark what is pasted, or not.
 func (t *terminal) markPastes(on bool) {
 	marks := marksOff
 	if on {

@@ -116,7 +116,6 @@ func group(root *cobra.Command, id string, cs ...*cobra.Command) {
 	}
 }
 
-// lookup finds a command by name or alias; nil: there is none.
 func lookup(root *cobra.Command, word string) *cobra.Command {
 	for _, c := range root.Commands() {
 		if c.Name() == word || c.HasAlias(word) {

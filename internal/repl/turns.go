@@ -24,7 +24,6 @@ func (t *turns) changed() *sync.Cond {
 	return t.change
 }
 
-// edit begins or ends a line.
 func (t *turns) edit(on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +31,6 @@ func (t *turns) edit(on bool) {
 	t.changed().Broadcast()
 }
 
-// wait is called when the editor waits for a key.
 func (t *turns) wait() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,7 +23,6 @@ type usageError struct {
 func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage} }
 
-// wrong makes a usage error of command c.
 func wrong(c *cobra.Command, format string, args ...any) error {
 	return &usageError{
 		cause: fmt.Errorf("%s: "+format, append([]any{nameOf(c)}, args...)...),
@@ -53,7 +52,6 @@ func flagError(c *cobra.Command, err error) error {
 	return wrong(c, "%s %s: want %s (%s)", name, what, want, about)
 }
 
-// nameOf is a command's whole name: "pcap start".
 func nameOf(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
@@ -123,7 +121,6 @@ func unknown(root *cobra.Command, word string) error {
 	return &usageError{cause: fmt.Errorf("%s", text)}
 }
 
-// near says which command below c a word may have been meant for.
 func near(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {
@@ -132,7 +129,6 @@ func near(c *cobra.Command, word string) string {
 	return meant(word, names)
 }
 
-// meant says which of the names a word may have been meant for; empty: none.
 func meant(word string, names []string) string {
 	if near := diagnostic.Near(word, names); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, ", ") + "?"

@@ -119,7 +119,6 @@ func split(text string) ([]string, error) {
 	return words, nil
 }
 
-// escapes reports whether a backslash escapes c.
 func escapes(quote, c byte) bool {
 	if quote == '"' {
 		return c == '"' || c == '\\'
