@@ -5,52 +5,51 @@ import (
 	"github.com/tidepool-net/tidepool/internal/observe"
 )
 
-// maxFlights is how many connections have a flight recorder; those that come while there are so
-// many have none.
+// maxFlights bounds the connections that have a flight recorder.
 const maxFlights = 1024
 
-// flights are the recorders of connections. The loop's.
+// flights are the recorders of connections.
 type flights struct {
-	recorded int // segments that each keeps; 0: none
-	flying   map[*Conn]struct{}
+	segments int // that each keeps; 0: there are no recorders
+	conns    map[*Conn]struct{}
 }
 
 // flight is a connection's recorder.
 type flight = observe.Recorder
 
 // setRecorded has connections keep so many of their segments from now on. The loop's.
-func (n *Node) setRecorded(segments int) {
-	if n.recorded == segments {
+func (t *Taps) setRecorded(segments int) {
+	if t.flights.segments == segments {
 		return
 	}
-	n.recorded = segments
-	for c := range n.flying {
-		n.land(c)
+	t.flights.segments = segments
+	for c := range t.flights.conns {
+		t.flights.end(c)
 	}
-	n.retap()
+	t.retap()
 }
 
 // fly has the connection of a segment keep it. The loop's.
-func (n *Node) fly(f *capture.Facts, s *observe.Packet, header []byte) {
-	c := n.glance(f, s)
+func (t *Taps) fly(f *capture.Facts, s *observe.Packet, header []byte) {
+	c := t.glance(f, s)
 	if c == nil || c.gone {
 		return
 	}
 	if c.flight == nil {
-		if len(n.flying) >= maxFlights {
+		if len(t.flights.conns) >= maxFlights {
 			return
 		}
-		if n.flying == nil {
-			n.flying = map[*Conn]struct{}{}
+		if t.flights.conns == nil {
+			t.flights.conns = map[*Conn]struct{}{}
 		}
-		n.flying[c] = struct{}{}
-		c.flight = observe.NewRecorder(n.recorded)
+		t.flights.conns[c] = struct{}{}
+		c.flight = observe.NewRecorder(t.flights.segments)
 	}
 	c.flight.Put(s, header)
 }
 
-// land takes a connection's recorder away. The loop's.
-func (n *Node) land(c *Conn) {
+// end takes a connection's recorder away.
+func (f *flights) end(c *Conn) {
 	c.flight = nil
-	delete(n.flying, c)
+	delete(f.conns, c)
 }

@@ -113,8 +113,8 @@ func (n *Node) impair(token, i int, both [2]*netem.Config) error {
 		m.active = true
 		n.devices[token] = m.device
 	}
-	if len(n.observers) > 0 {
-		n.rewatch()
+	if len(n.Taps.observers) > 0 {
+		n.Taps.rewatch()
 	}
 	return nil
 }

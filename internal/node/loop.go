@@ -107,10 +107,7 @@ func (n *Node) turn() {
 	}
 	n.takeDown(now)
 	n.tellAll(now)
-	if n.flushAt.Due(now) {
-		n.flush()
-	}
-	n.settleSights()
+	n.Taps.settle(now)
 }
 
 // wait sleeps until there is something to do.
@@ -149,7 +146,7 @@ func (n *Node) look() {
 
 // due is when the loop has something to do, whatever happens.
 func (n *Node) due() clock.Time {
-	return clock.Earliest(n.stack.Deadline(), n.flushAt, n.held(), n.neighbors.next)
+	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.held(), n.neighbors.next)
 }
 
 // gather has the next turn read the devices that are ready and those that had
@@ -350,8 +347,8 @@ func (c *Conn) heed(ev tcp.Event) (woke bool) {
 		c.in.by.stop()
 		c.out.by.stop()
 		c.endProbe()
-		c.node.land(c)
-		c.node.endTraces(c.tc)
+		c.node.Taps.flights.end(c)
+		c.node.Taps.endTraces(c.tc)
 		c.node.release(c)
 	}
 	c.node.announceEnd(c)

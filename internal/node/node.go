@@ -33,6 +33,9 @@ type Node struct {
 	cfg   Config
 	start time.Time // the origin of the loop's clock
 
+	// Taps watch packets and connections.
+	Taps Taps
+
 	// The loop's.
 	stack *stack.Stack
 	cards
@@ -45,10 +48,8 @@ type Node struct {
 	forwarding
 	followers []func() (done bool)
 	packets
-	records
 	leading
-	verbose verbosity
-	vir     virCalls
+	vir virCalls
 
 	// Shared with applications and operators.
 	waiter   waiter
@@ -119,10 +120,13 @@ func (n *Node) open() error {
 	}
 	n.room = make([]int, len(n.ifaceDevice))
 	n.blocked = make([]bool, len(n.devices))
-	n.neighbors.node = n
+	n.Taps.node, n.neighbors.node = n, n
 	n.neighbors.renew(n.now())
-	return n.openRecords()
+	return n.Taps.open()
 }
+
+// Stopped is closed when the loop has ended, which then shows nothing to anybody.
+func (n *Node) Stopped() <-chan struct{} { return n.stopped }
 
 // newWaiter returns the way of waiting that suits the node's links. Where none
 // has a descriptor it is channels and timers alone, which also lets the node live
@@ -167,7 +171,7 @@ func (n *Node) Close() error {
 	if !n.watchers.close() {
 		return nil // somebody else does the rest, or has
 	}
-	return n.closeRecords()
+	return n.Taps.close()
 }
 
 // Stop is Close as far as the network goes: the loop has ended. Who watches is told of what the
@@ -216,7 +220,7 @@ func (n *Node) shutdown() {
 	n.closeRaws()
 	n.serveRequests(now)
 	n.closeDevices()
-	n.settleSights()
+	n.Taps.stop()
 }
 
 func (n *Node) closeDevices() {

@@ -4,13 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -19,149 +17,102 @@ import (
 // maxObservers bounds how many there may be at once.
 const maxObservers = 64
 
-// observing is who is shown packets. The loop's.
-type observing struct {
-	flights
-	observers []*observe.Observer
-	backlog   observe.Backlog
-	header    [capture.HeaderBytes]byte
-	facts     capture.Facts
-}
-
 // Observe has an observer shown packets from now on.
-func (n *Node) Observe(o *observe.Observer) error {
-	return n.Ask(func(*stack.Stack, clock.Time) error { return n.observe(o) })
+func (t *Taps) Observe(o *observe.Observer) error {
+	return t.node.Ask(func(*stack.Stack, clock.Time) error { return t.observe(o) })
 }
 
 // observe is Observe. The loop's.
-func (n *Node) observe(o *observe.Observer) error {
-	if len(n.observers) >= maxObservers {
+func (t *Taps) observe(o *observe.Observer) error {
+	if len(t.observers) >= maxObservers {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
 	}
-	o.Begin(n.Wall(n.now()), len(n.cfg.LNX.Interfaces), &n.backlog)
-	n.observers = append(n.observers, o)
-	n.retap()
+	o.Begin(t.node.Wall(t.node.now()), len(t.node.cfg.LNX.Interfaces), &t.backlog)
+	t.observers = append(t.observers, o)
+	t.retap()
 	return nil
 }
 
 // observed reports whether packets have to be shown to anybody, or kept. The loop's.
-func (r *observing) observed() bool { return len(r.observers) > 0 || r.recorded > 0 }
+func (t *Taps) observed() bool { return len(t.observers) > 0 || t.flights.segments > 0 }
 
 // unobserve shows an observer nothing more. The loop's.
-func (n *Node) unobserve(o *observe.Observer) {
-	i := slices.Index(n.observers, o)
+func (t *Taps) unobserve(o *observe.Observer) {
+	i := slices.Index(t.observers, o)
 	if i < 0 {
 		return
 	}
-	n.observers = slices.Delete(n.observers, i, i+1)
+	t.observers = slices.Delete(t.observers, i, i+1)
 	o.End()
-	n.retap()
+	t.retap()
 }
 
 // LetGo is for an observer that wants to be shown nothing more.
-func (n *Node) LetGo(o *observe.Observer) {
-	_ = n.Call(func(*stack.Stack, clock.Time) error { n.unobserve(o); return nil })
+func (t *Taps) LetGo(o *observe.Observer) {
+	_ = t.node.Call(func(*stack.Stack, clock.Time) error { t.unobserve(o); return nil })
 }
 
-// Stopped is closed when the loop has ended, which then shows nothing to anybody.
-func (n *Node) Stopped() <-chan struct{} { return n.stopped }
-
 // exhibit shows a packet to all who look. The loop's.
-func (n *Node) exhibit(now clock.Time, s observe.Packet, pieces [][]byte) {
+func (t *Taps) exhibit(now clock.Time, s observe.Packet, pieces [][]byte) {
 	header := pieces[0]
 	s.At = now
 	for _, p := range pieces {
 		s.Length += len(p)
 	}
-	if len(header) < len(n.header) && len(pieces) > 1 {
-		header = n.header[:0]
+	if len(header) < len(t.header) && len(pieces) > 1 {
+		header = t.header[:0]
 		for _, p := range pieces {
-			header = append(header, p[:min(len(p), len(n.header)-len(header))]...)
+			header = append(header, p[:min(len(p), len(t.header)-len(header))]...)
 		}
 	}
-	f := &n.facts
-	f.Iface, f.Out, f.Length = n.FaceName(s.Iface), s.Out, s.Length
+	t.show(&s, header, pieces)
+}
+
+// show shows a packet to the observers that want it, and has its connection record it. One that
+// left in this iteration and was then lost is only marked if it was shown already.
+func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
+	f := &t.facts
+	f.Iface, f.Out, f.Length = t.node.FaceName(s.Iface), s.Out, s.Length
 	f.Dropped = s.Dropped() != ""
 	f.Look(header)
-	asked := n.recorded > 0
+	asked := t.flights.segments > 0
 	if asked {
-		n.fly(f, &s, header)
+		t.fly(f, s, header)
 	}
-	for i := 0; i < len(n.observers); i++ {
-		o := n.observers[i]
-		if !o.Sees(s.Iface) || !n.wants(o, f, &s) {
+	for i := 0; i < len(t.observers); i++ {
+		o := t.observers[i]
+		if !o.Sees(s.Iface) || !t.wants(o, f, s) || s.Late && o.Amend(s, pieces[0]) {
 			continue
 		}
 		if o.Glances && !asked {
 			asked = true
-			n.glance(f, &s)
+			t.glance(f, s)
 		}
-		if o.Put(&s, header, pieces) {
-			n.unobserve(o)
+		if o.Put(s, header, pieces) {
+			t.unobserve(o)
 			i--
 		}
 	}
 }
 
-// Faces are the interfaces that there are and were, by their number. Nobody changes them.
-func (n *Node) Faces() []lnx.Interface { return n.File().Interfaces }
-
-// FaceName is an interface's name; what the node sends to itself crosses lo.
-func (n *Node) FaceName(i int) string {
-	if list := n.File().Interfaces; i >= 0 && i < len(list) {
-		return list[i].Name
-	}
-	return observe.SelfFace
-}
-
-// Face finds an interface by name or by number.
-func (n *Node) Face(name string) (int, error) {
-	list := n.Faces()
-	var names []string
-	for i := range list {
-		if list[i].Name == name && name != "" {
-			return i, nil
-		}
-		if list[i].Name != "" {
-			names = append(names, list[i].Name)
-		}
-	}
-	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(list) && list[i].Name != "" {
-		return i, nil
-	}
-	return 0, fmt.Errorf("%q: %w: there %s", name, control.ErrNoSuchInterface, listed(names))
-}
-
-// listed lists some of the interfaces.
-func listed(names []string) string {
-	const most = 8
-	switch {
-	case len(names) == 1:
-		return "is " + names[0]
-	case len(names) > most:
-		return "are " + strings.Join(names[:most], ", ") + " and more"
-	}
-	return "are " + strings.Join(names, ", ")
-}
-
 // wants reports whether a packet is for an observer.
-func (n *Node) wants(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
+func (t *Taps) wants(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
 	if o.Flow != nil {
-		return n.follows(o, f, s)
+		return t.follows(o, f, s)
 	}
 	return o.Filter.Match(f)
 }
 
-// glance looks at the connection that a segment is for; nil: it is none of an application's.
-func (n *Node) glance(f *capture.Facts, s *observe.Packet) *Conn {
+// glance looks at the connection of a segment; nil: no application has it.
+func (t *Taps) glance(f *capture.Facts, s *observe.Packet) *Conn {
 	k, ok := f.Flow(s.Out)
 	if !ok {
 		return nil
 	}
-	t := tcp.Tuple{LocalPort: k.LocalPort, RemotePort: k.RemotePort}
-	binary.BigEndian.PutUint32(t.LocalAddr[:], k.Local)
-	binary.BigEndian.PutUint32(t.RemoteAddr[:], k.Remote)
-	c := n.stack.TCP().Find(t)
+	tuple := tcp.Tuple{LocalPort: k.LocalPort, RemotePort: k.RemotePort}
+	binary.BigEndian.PutUint32(tuple.LocalAddr[:], k.Local)
+	binary.BigEndian.PutUint32(tuple.RemoteAddr[:], k.Remote)
+	c := t.node.stack.TCP().Find(tuple)
 	if c == nil {
 		return nil
 	}
@@ -173,21 +124,60 @@ func (n *Node) glance(f *capture.Facts, s *observe.Packet) *Conn {
 	return own
 }
 
-// settleSights has what was seen in this turn be taken. The loop's.
-func (n *Node) settleSights() {
-	for _, o := range n.observers {
-		o.Settle()
-	}
-}
-
 // Captures lists the observers. The loop's.
-func (n *Node) Captures() []control.Capturing {
+func (t *Taps) Captures() []control.Capturing {
 	list := []control.Capturing{}
-	for _, o := range n.observers {
+	for _, o := range t.observers {
 		about := o.About
 		_, about.Missed = o.Counts()
 		about.Packets = o.Shown()
 		list = append(list, about)
 	}
 	return list
+}
+
+// Why a link drops a packet on purpose.
+const (
+	LostByLink    = "lost by the link"
+	LinkQueueFull = "link's queue full"
+)
+
+func whyOf(r netem.Reason) string {
+	if r == netem.Model {
+		return LostByLink
+	}
+	return LinkQueueFull
+}
+
+// rewatch has the links that lose packets on purpose tell of it exactly while there are observers.
+// The loop's.
+func (t *Taps) rewatch() {
+	for _, m := range t.node.impaired {
+		if m == nil {
+			continue
+		}
+		for _, i := range m.faces {
+			out, in := m.device.Links(i)
+			if !t.observed() {
+				out.Watch(nil)
+				in.Watch(nil)
+				continue
+			}
+			out.Watch(func(e *netem.Event) { t.beneath(i, true, e) })
+			in.Watch(func(e *netem.Event) { t.beneath(i, false, e) })
+		}
+	}
+}
+
+// beneath shows a packet that a link drops.
+func (t *Taps) beneath(i int, out bool, e *netem.Event) {
+	if e.Kind != netem.Drop {
+		return
+	}
+	// A node that closes has its links hand over at once what is due later.
+	at := min(e.At, t.node.now())
+	s := observe.Packet{
+		At: at, Iface: i, Out: out, Why: whyOf(e.Why), Late: out, Length: len(e.Data),
+	}
+	t.show(&s, e.Data, [][]byte{e.Data})
 }

@@ -165,7 +165,8 @@ func (c *Conn) Probe(f func(Sample)) error {
 // reprobe has TCP show samples exactly while somebody looks. The loop's.
 func (c *Conn) reprobe() {
 	a := c.probes.audience()
-	if c.node.sampler == nil && a.own == nil && c.node.cfg.Sampled == nil && len(a.watchers) == 0 {
+	n := c.node
+	if n.Taps.sampler == nil && n.cfg.Sampled == nil && a.own == nil && len(a.watchers) == 0 {
 		c.tc.SetProbe(nil)
 		return
 	}
@@ -174,8 +175,8 @@ func (c *Conn) reprobe() {
 
 // sampled passes a sample on to all who look. The loop's.
 func (c *Conn) sampled(s *tcp.Info) {
-	if c.node.sampler != nil {
-		c.node.record(c.sid, s)
+	if w := c.node.Taps.sampler; w != nil {
+		w.add(c.sid, s)
 	}
 	if f := c.node.cfg.Sampled; f != nil {
 		f(c.sid, s)

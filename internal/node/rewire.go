@@ -3,12 +3,16 @@ package node
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/observe"
 )
 
 // Wiring is what the interfaces of a running node are to be. It is prepared outside the loop, so
@@ -30,6 +34,47 @@ func (n *Node) File() *lnx.Config { return n.shown.Load() }
 func (n *Node) Become(c *lnx.Config) {
 	n.cfg.LNX = c
 	n.shown.Store(c)
+}
+
+// Faces are the interfaces that there are and were, by their number. Nobody changes them.
+func (n *Node) Faces() []lnx.Interface { return n.File().Interfaces }
+
+// FaceName is an interface's name; what the node sends to itself crosses lo.
+func (n *Node) FaceName(i int) string {
+	if list := n.File().Interfaces; i >= 0 && i < len(list) {
+		return list[i].Name
+	}
+	return observe.SelfFace
+}
+
+// Face finds an interface by name or by number.
+func (n *Node) Face(name string) (int, error) {
+	list := n.Faces()
+	var names []string
+	for i := range list {
+		if list[i].Name == name && name != "" {
+			return i, nil
+		}
+		if list[i].Name != "" {
+			names = append(names, list[i].Name)
+		}
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(list) && list[i].Name != "" {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%q: %w: there %s", name, control.ErrNoSuchInterface, listed(names))
+}
+
+// listed lists some of the interfaces.
+func listed(names []string) string {
+	const most = 8
+	switch {
+	case len(names) == 1:
+		return "is " + names[0]
+	case len(names) > most:
+		return "are " + strings.Join(names[:most], ", ") + " and more"
+	}
+	return "are " + strings.Join(names, ", ")
 }
 
 // numbered is a file whose interfaces have the numbers that they have in the running node: a name
@@ -193,7 +238,7 @@ func (n *Node) plug(token int, d link.Device, faces []int, old map[link.Device]i
 		if m.faces = faces; m.active {
 			n.devices[token] = m.device
 		}
-		n.rewatch()
+		n.Taps.rewatch()
 	}
 	if !moved {
 		return nil

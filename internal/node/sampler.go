@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"time"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -23,12 +25,15 @@ const (
 // them: no disk holds up the loop, and rows that find no room are counted.
 type sampler struct {
 	path   string
-	file   *os.File    // nil: not open yet
-	rows   []byte      // the loop's
-	missed int         // the loop's
-	full   chan []byte // to be written
-	empty  chan []byte // written, to be filled again
-	done   chan error  // of the first write that failed, at the end
+	file   *os.File // nil: not open yet
+	rows   []byte   // the loop's
+	missed int      // the loop's
+	// flushAt is when rows must be written that do not fill a buffer; never: there are none. The
+	// loop's.
+	flushAt clock.Time
+	full    chan []byte // to be written
+	empty   chan []byte // written, to be filled again
+	done    chan error  // of the first write that failed, at the end
 }
 
 // newSampler returns a sampler that queues rows until start gives it a file.
@@ -92,13 +97,28 @@ func (s *sampler) hand() bool {
 	return true
 }
 
+// flushPeriod is how long something written down may stay in memory, where a
+// program that reads the file does not see it and a kill loses it.
+const flushPeriod = time.Second
+
 // add writes down a sample. The loop's.
 func (s *sampler) add(sid int, p *tcp.Info) {
+	if s.flushAt == clock.Never {
+		s.flushAt = p.Time.Add(flushPeriod)
+	}
 	if len(s.rows) >= sampleBytes && !s.hand() {
 		s.missed++
 		return
 	}
 	s.rows = appendSample(s.rows, sid, p)
+}
+
+// flush has written what waits in memory. Errors stick, and are told in the end. The loop's.
+func (s *sampler) flush() {
+	s.flushAt = clock.Never
+	if len(s.rows) > 0 {
+		s.hand() // if there is no room, it is written soon all the same
+	}
 }
 
 // close writes what is left. The loop has ended.

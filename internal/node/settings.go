@@ -27,7 +27,7 @@ const MaxRecorded = 4096
 // Knobs returns the settings. The loop's.
 func (n *Node) Knobs() Knobs {
 	k := Knobs{
-		Knobs: n.stack.TCP().Knobs(), Stack: n.stack.Knobs(), Recorded: n.recorded,
+		Knobs: n.stack.TCP().Knobs(), Stack: n.stack.Knobs(), Recorded: n.Taps.flights.segments,
 	}
 	if r := n.stack.RIP().Speaker(); r != nil {
 		k.RIP = r.Timers()
@@ -45,7 +45,7 @@ func (n *Node) SetKnobs(now clock.Time, k Knobs) error {
 		err = r.SetTimers(now, k.RIP)
 	}
 	if err == nil {
-		n.setRecorded(k.Recorded)
+		n.Taps.setRecorded(k.Recorded)
 	}
 	if n.cfg.LogLevel != nil && err == nil {
 		n.cfg.LogLevel.Set(k.Log)

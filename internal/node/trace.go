@@ -16,7 +16,7 @@ import (
 
 // follows reports whether a packet is of the connection that an observer follows; the first that
 // its filter lets pass says which that is.
-func (n *Node) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
+func (t *Taps) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
 	flow := o.Flow
 	if flow.Drops && !f.Dropped {
 		return false
@@ -29,8 +29,8 @@ func (n *Node) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet)
 		if !ok {
 			return false
 		}
-		_, src := n.stack.Interfaces().Owns(address(k.Local))
-		_, dst := n.stack.Interfaces().Owns(address(k.Remote))
+		_, src := t.node.stack.Interfaces().Owns(address(k.Local))
+		_, dst := t.node.stack.Interfaces().Owns(address(k.Remote))
 		if dst && !src {
 			k, _ = f.Flow(false)
 		}
@@ -51,22 +51,22 @@ func address(a uint32) (b ip.Addr) {
 
 // ObserveSocket has an observer follow the connection with that number, or the next that a listener
 // gets, from now on. Recorded: what its recorder has is wanted too.
-func (n *Node) ObserveSocket(
+func (t *Taps) ObserveSocket(
 	o *observe.Observer, sid int, recorded bool,
 ) (b observe.Beginning, err error) {
-	err = n.Ask(func(*stack.Stack, clock.Time) error {
-		if err := n.followSocket(o, sid); err != nil {
+	err = t.node.Ask(func(*stack.Stack, clock.Time) error {
+		if err := t.followSocket(o, sid); err != nil {
 			return err
 		}
-		b = n.beginning(sid, recorded)
-		return n.observe(o)
+		b = t.beginning(sid, recorded)
+		return t.observe(o)
 	})
 	return b, err
 }
 
 // beginning says where a socket's connection stands. The loop's.
-func (n *Node) beginning(sid int, recorded bool) (from observe.Beginning) {
-	s, _ := n.stack.Sockets().Get(sid)
+func (t *Taps) beginning(sid int, recorded bool) (from observe.Beginning) {
+	s, _ := t.node.stack.Sockets().Get(sid)
 	if s.Conn == nil {
 		return from // the next that comes to a listener has everything before it
 	}
@@ -84,8 +84,8 @@ func (n *Node) beginning(sid int, recorded bool) (from observe.Beginning) {
 
 // followSocket has an observer follow the connection with that number, or the next that a
 // listener gets. The loop's.
-func (n *Node) followSocket(o *observe.Observer, sid int) error {
-	s, ok := n.stack.Sockets().Get(sid)
+func (t *Taps) followSocket(o *observe.Observer, sid int) error {
+	s, ok := t.node.stack.Sockets().Get(sid)
 	switch {
 	case !ok:
 		return fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket)
@@ -109,18 +109,18 @@ func (n *Node) followSocket(o *observe.Observer, sid int) error {
 }
 
 // endTraces lets those go that follow a connection which is gone. The loop's.
-func (n *Node) endTraces(c *tcp.Conn) {
-	if len(n.observers) == 0 {
+func (t *Taps) endTraces(c *tcp.Conn) {
+	if len(t.observers) == 0 {
 		return
 	}
-	t := c.Tuple()
+	tuple := c.Tuple()
 	key := capture.Flow{
-		Local: binary.BigEndian.Uint32(t.LocalAddr[:]), LocalPort: t.LocalPort,
-		Remote: binary.BigEndian.Uint32(t.RemoteAddr[:]), RemotePort: t.RemotePort,
+		Local: binary.BigEndian.Uint32(tuple.LocalAddr[:]), LocalPort: tuple.LocalPort,
+		Remote: binary.BigEndian.Uint32(tuple.RemoteAddr[:]), RemotePort: tuple.RemotePort,
 	}
-	for _, o := range slices.Backward(n.observers) {
+	for _, o := range slices.Backward(t.observers) {
 		if o.Flow != nil && o.Flow.Found && o.Flow.Key == key {
-			n.unobserve(o)
+			t.unobserve(o)
 		}
 	}
 }

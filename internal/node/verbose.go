@@ -21,14 +21,14 @@ type verbosity struct {
 func (v *verbosity) on() bool { return v.all || len(v.some) > 0 }
 
 // SetVerbose has segments told as events, or no more.
-func (n *Node) SetVerbose(r control.Verbose) error {
-	return n.Ask(func(*stack.Stack, clock.Time) error {
-		v := &n.verbose
+func (t *Taps) SetVerbose(r control.Verbose) error {
+	return t.node.Ask(func(*stack.Stack, clock.Time) error {
+		v := &t.verbose
 		switch {
 		case r.SID == control.AllSockets:
 			v.all, v.some = r.On, nil
 		case r.On:
-			if _, ok := n.stack.Sockets().Get(r.SID); !ok {
+			if _, ok := t.node.stack.Sockets().Get(r.SID); !ok {
 				return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
 			}
 			if v.some == nil {
@@ -38,16 +38,16 @@ func (n *Node) SetVerbose(r control.Verbose) error {
 		default:
 			delete(v.some, r.SID)
 		}
-		if r := n.stack.RIP().Speaker(); r != nil {
+		if r := t.node.stack.RIP().Speaker(); r != nil {
 			r.SetWatched(v.all)
 		}
-		n.retap()
+		t.retap()
 		return nil
 	})
 }
 
 // verboseSegment tells one TCP segment of ours as an event.
-func (n *Node) verboseSegment(dir stack.Direction, pieces [][]byte) {
+func (t *Taps) verboseSegment(dir stack.Direction, pieces [][]byte) {
 	head := pieces[0]
 	const least = ip.HeaderLen + 4
 	if len(head) < least || head[9] != ip.ProtoTCP {
@@ -63,11 +63,11 @@ func (n *Node) verboseSegment(dir stack.Direction, pieces [][]byte) {
 		src, dst = dst, src
 		local, remote = remote, local
 	}
-	if _, ok := n.stack.Interfaces().Owns(dst); !ok {
+	if _, ok := t.node.stack.Interfaces().Owns(dst); !ok {
 		return // forwarded
 	}
-	sid := n.stack.Sockets().Find(dst, local, src, remote)
-	if !n.verbose.all && !n.verbose.some[sid] {
+	sid := t.node.stack.Sockets().Find(dst, local, src, remote)
+	if !t.verbose.all && !t.verbose.some[sid] {
 		return
 	}
 	packet := head
@@ -79,17 +79,17 @@ func (n *Node) verboseSegment(dir stack.Direction, pieces [][]byte) {
 	}
 	text := string(capture.Describe(nil, packet))
 	if dir == stack.Inbound {
-		if kind := n.arrival(sid, packet); kind != tcp.ArrivalEmpty {
+		if kind := t.arrival(sid, packet); kind != tcp.ArrivalEmpty {
 			text += " [" + kind.String() + "]"
 		}
 	}
-	n.watchers.publish(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
+	t.node.watchers.publish(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
 }
 
 // arrival is what becomes of the text of a packet that arrives for a connection:
 // what founding document 001's verbose option told.
-func (n *Node) arrival(sid int, packet []byte) tcp.Arrival {
-	k, ok := n.stack.Sockets().Get(sid)
+func (t *Taps) arrival(sid int, packet []byte) tcp.Arrival {
+	k, ok := t.node.stack.Sockets().Get(sid)
 	if !ok || k.Conn == nil {
 		return tcp.ArrivalEmpty
 	}
@@ -97,5 +97,5 @@ func (n *Node) arrival(sid int, packet []byte) tcp.Arrival {
 	if !ok {
 		return tcp.ArrivalEmpty
 	}
-	return n.stack.Arrival(k.Conn, h.Seq, len(text))
+	return t.node.stack.Arrival(k.Conn, h.Seq, len(text))
 }

@@ -36,14 +36,14 @@ func (h *Host) capture(ctx context.Context, r control.Record) (control.Captured,
 			return control.Captured{}, err
 		}
 	}
-	if err := h.node.Observe(c.o); err != nil {
+	if err := h.taps.Observe(c.o); err != nil {
 		return control.Captured{}, errors.Join(err, c.abandon())
 	}
 	if r.Begun != nil {
 		r.Begun()
 	}
 	if err = write(&Batch{}); err == nil { // the header, though no packet may ever come
-		err = c.o.Watch(ctx, h.node, write)
+		err = c.o.Watch(ctx, h.taps, write)
 	}
 	err = errors.Join(err, finish())
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *capturing) begin() {
 func (c *capturing) write(ctx context.Context) {
 	defer close(c.over)
 	defer c.stop()
-	err := errors.Join(c.o.Watch(ctx, c.node, c.file.write), c.file.finish())
+	err := errors.Join(c.o.Watch(ctx, c.host.taps, c.file.write), c.file.finish())
 	asked := ctx.Err() != nil
 	what := "capture"
 	if c.o.About.ID > 0 {

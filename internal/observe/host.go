@@ -15,14 +15,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// Node is what captures and traces need of a node.
-type Node interface {
-	Shower
-	Clock
+// Taps show packets of a node to observers.
+type Taps interface {
 	// Observe shows an observer packets from now on; ObserveSocket those of the connection with
 	// that number, or of the next that a listener gets.
 	Observe(o *Observer) error
 	ObserveSocket(o *Observer, sid int, recorded bool) (Beginning, error)
+	// LetGo shows an observer nothing more.
+	LetGo(o *Observer)
+}
+
+// Node is what captures and traces need of a node besides its Taps.
+type Node interface {
+	Clock
 	// Faces are the interfaces that there are and were, by their number, and Face is the number of
 	// the one with a name.
 	Faces() []lnx.Interface
@@ -39,6 +44,7 @@ type Clock interface {
 type Host struct {
 	control.Handlers
 	node     Node
+	taps     Taps
 	announce func(control.Event)
 	driven   bool // time waits for the node
 
@@ -49,10 +55,10 @@ type Host struct {
 }
 
 // New returns the captures and traces of a node, whose operators are told of events by announce.
-func New(n Node, driven bool, announce func(control.Event)) *Host {
+func New(n Node, taps Taps, driven bool, announce func(control.Event)) *Host {
 	h := &Host{
-		Handlers: control.Handlers{}, node: n, driven: driven, announce: announce,
-		files: map[int]*capturing{},
+		Handlers: control.Handlers{}, node: n, taps: taps, driven: driven,
+		announce: announce, files: map[int]*capturing{},
 	}
 	control.Handle(h.Handlers, h.capture)
 	control.Handle(h.Handlers, h.start)
@@ -86,7 +92,7 @@ func (h *Host) start(ctx context.Context, r control.StartCapture) (control.Captu
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.o.About.ID = h.lastID%math.MaxInt32 + 1
-	if err := h.node.Observe(c.o); err != nil {
+	if err := h.taps.Observe(c.o); err != nil {
 		return control.Capturing{}, errors.Join(err, c.abandon())
 	}
 	h.lastID = c.o.About.ID

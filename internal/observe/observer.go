@@ -167,7 +167,7 @@ func (o *Observer) Amend(s *Packet, data []byte) bool {
 		one := &list[k]
 		seen := o.turn.Bytes(one)
 		if one.Out && one.Iface == s.Iface && one.Why == "" && one.Length == s.Length &&
-			bytes.Equal(Head(seen), Head(data[:min(len(data), len(seen))])) {
+			bytes.Equal(head(seen), head(data[:min(len(data), len(seen))])) {
 			one.Why = s.Why
 			return true
 		}
@@ -175,8 +175,8 @@ func (o *Observer) Amend(s *Packet, data []byte) bool {
 	return false
 }
 
-// Head is as much of a packet as tells it from others.
-func Head(packet []byte) []byte { return packet[:min(len(packet), capture.HeaderBytes)] }
+// head is as much of a packet as tells it from others.
+func head(packet []byte) []byte { return packet[:min(len(packet), capture.HeaderBytes)] }
 
 // Settle moves a turn's packets to where they are taken. The oldest of the backlog are dropped for
 // them if need be. The loop's.
@@ -301,15 +301,9 @@ func (o *Observer) Counts() (faces []Count, missed uint64) {
 	return slices.Clone(o.counts), o.missed
 }
 
-// Shower is a node that shows packets.
-type Shower interface {
-	LetGo(o *Observer)        // shows o nothing more
-	Stopped() <-chan struct{} // closed when it shows nothing to anybody
-}
-
-// Watch gives f what the observer is shown until the observer or ctx or the node ends, or f fails.
-// It lets the observer go.
-func (o *Observer) Watch(ctx context.Context, n Shower, f func(*Batch) error) (err error) {
+// Watch gives f what the observer is shown until the observer or ctx ends, or f fails. It lets the
+// observer go.
+func (o *Observer) Watch(ctx context.Context, taps Taps, f func(*Batch) error) (err error) {
 	var p Batch
 	for over := false; !over && err == nil; {
 		select {
@@ -318,17 +312,15 @@ func (o *Observer) Watch(ctx context.Context, n Shower, f func(*Batch) error) (e
 			over = true
 		case <-ctx.Done():
 			over = true
-		case <-n.Stopped():
-			over = true
 		}
 		if over {
-			n.LetGo(o)
+			taps.LetGo(o)
 		}
 		for p = o.take(p); len(p.List) > 0 && err == nil; p = o.take(p) {
 			err = f(&p)
 		}
 	}
 	o.Leave()
-	n.LetGo(o)
+	taps.LetGo(o)
 	return err
 }

@@ -57,7 +57,7 @@ func (h *Host) startPcap(ctx context.Context, r control.PcapStart) error {
 		return err
 	}
 	c.o.About.Kind = pcapKind
-	if err := h.node.Observe(c.o); err != nil {
+	if err := h.taps.Observe(c.o); err != nil {
 		return errors.Join(err, c.abandon())
 	}
 	h.pcap = c

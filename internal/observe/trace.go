@@ -25,9 +25,9 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 	t := tracer{node: h.node, flow: o.Flow, tell: r.Segment, done: &done}
 	var from Beginning
 	if r.Filter == "" {
-		from, err = h.node.ObserveSocket(o, r.SID, r.Recorded)
+		from, err = h.taps.ObserveSocket(o, r.SID, r.Recorded)
 	} else {
-		err = h.node.Observe(o)
+		err = h.taps.Observe(o)
 	}
 	if err != nil {
 		return done, err
@@ -39,9 +39,9 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 		t.follower.Begin(from.Local, from.Remote, len(from.Before.List) > 0)
 	}
 	t.tellAll(&from.Before)
-	err = o.Watch(ctx, h.node, func(p *Batch) error {
+	err = o.Watch(ctx, h.taps, func(p *Batch) error {
 		if t.tellAll(p) {
-			h.node.LetGo(o) // it has ended, and so does Watch
+			h.taps.LetGo(o) // it has ended, and so does Watch
 		}
 		return nil
 	})

@@ -79,7 +79,7 @@ func (n *Node) start(cfg *node.Config, begin func() error) error {
 	if cfg.Drop == nil {
 		return nil
 	}
-	return n.Node.OpenProbe()
+	return n.Node.Taps.OpenProbe()
 }
 
 // reload reads the node's file again.
@@ -99,7 +99,7 @@ func above(inner *node.Node, cfg *node.Config) *Node {
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
 		Doors:  portforward.New(inner),
-		record: observe.New(inner, inner.Driven(), inner.Announce),
+		record: observe.New(inner, &inner.Taps, inner.Driven(), inner.Announce),
 	}
 	for _, service := range []control.Handlers{
 		n.Requests.Handlers, n.Doors.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,

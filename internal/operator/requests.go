@@ -49,10 +49,10 @@ func NewRequests(n *node.Node) *Requests {
 		return samples(ctx, h, r)
 	})
 	control.HandleOrder(h.Handlers, func(_ context.Context, r control.Verbose) error {
-		return n.SetVerbose(r)
+		return n.Taps.SetVerbose(r)
 	})
 	look(h, func(*stack.Stack, clock.Time, control.Captures) ([]control.Capturing, error) {
-		return n.Captures(), nil
+		return n.Taps.Captures(), nil
 	})
 	return h
 }
