@@ -13,7 +13,7 @@ import (
 // Closed returns a node that is closed.
 func Closed() *Node {
 	n := &Node{stopped: make(chan struct{})}
-	n.Taps.node = n
+	n.Devices.node, n.Taps.node = n, n
 	n.closing.Store(true)
 	n.shown.Store(&lnx.Config{})
 	close(n.stopped)

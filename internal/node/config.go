@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -71,121 +70,6 @@ type Config struct {
 	resolveEvery time.Duration
 }
 
-// openDevices opens what the interfaces are: TUN devices and UDP sockets, one
-// for each, or one socket for all.
-func (n *Node) openDevices() error {
-	if _, err := parseOffload(n.cfg.Offload); err != nil {
-		return err
-	}
-	c := n.cfg.LNX
-	n.ifaceDevice = make([]int, len(c.Interfaces))
-	n.attached = make([]bool, len(c.Interfaces))
-	w := Wiring{File: c}
-	for _, faces := range w.groups() {
-		if d := n.cfg.Devices[c.Interfaces[faces[0]].Name]; d != nil {
-			if err := n.attach(d, linkInterface(c, faces[0])); err != nil {
-				return err
-			}
-			continue
-		}
-		d, err := n.openDevice(c, faces)
-		if err != nil {
-			return err
-		}
-		var list []link.Interface
-		for _, i := range faces {
-			list = append(list, linkInterface(c, i))
-		}
-		if err := n.addDevice(d, list); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parseOffload reads the word for a way; empty: auto.
-func parseOffload(word string) (link.Offload, error) {
-	return link.ParseOffload(cmp.Or(word, link.OffloadAuto.String()))
-}
-
-// linkInterface is an interface of a file as its device knows it.
-func linkInterface(c *lnx.Config, i int) link.Interface {
-	f := &c.Interfaces[i]
-	face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr().As4(), MTU: f.MTU}
-	for _, nb := range c.Neighbors {
-		if nb.Iface == f.Name {
-			face.Neighbors = append(face.Neighbors, link.Neighbor{
-				Addr: nb.Addr.As4(), Host: nb.UDP.Host, Port: nb.UDP.Port,
-			})
-		}
-	}
-	return face
-}
-
-// openDevice opens what interfaces of a file stand on together.
-func (n *Node) openDevice(c *lnx.Config, faces []int) (link.Device, error) {
-	var list []link.Interface
-	for _, i := range faces {
-		list = append(list, linkInterface(c, i))
-	}
-	f := &c.Interfaces[faces[0]]
-	if f.Tun != nil {
-		return n.openTUN(f, list[0])
-	}
-	offload, err := parseOffload(n.cfg.Offload)
-	if err != nil {
-		return nil, err
-	}
-	d, err := link.Open(link.Config{
-		Host: f.UDP.Host, Port: f.UDP.Port, Interfaces: list, Offload: offload,
-		Lookup: n.cfg.lookup, ResolveEvery: n.cfg.resolveEvery,
-	})
-	if err != nil {
-		return nil, placed(c, faces[0], err)
-	}
-	return d, nil
-}
-
-func (n *Node) openTUN(f *lnx.Interface, face link.Interface) (link.Device, error) {
-	offload, err := parseOffload(cmp.Or(n.cfg.TUNOffload, n.cfg.Offload))
-	if err != nil {
-		return nil, err
-	}
-	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face, Offload: offload}
-	if f.Tun.Kernel.IsValid() {
-		cfg.Kernel = netip.PrefixFrom(f.Tun.Kernel, f.Addr.Bits())
-		cfg.Routes = f.Tun.Routes
-	}
-	d, err := link.OpenTUN(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
-// addDevice enters a device into the node's books.
-func (n *Node) addDevice(d link.Device, faces []link.Interface) error {
-	token := len(n.devices)
-	n.devices = append(n.devices, d)
-	n.sharing = append(n.sharing, len(faces))
-	for _, f := range faces {
-		n.ifaceDevice[f.ID], n.attached[f.ID] = token, true
-	}
-	if err := n.impairFile(token, faces); err != nil {
-		return err
-	}
-	return n.watch(d, token)
-}
-
-// watch has the waiter report the device's packets.
-func (n *Node) watch(d link.Device, token int) error {
-	if f, ok := d.(link.Feeder); ok && d.FD() < 0 {
-		f.Feed(n.waiter.Feed(token))
-		return nil
-	}
-	return n.waiter.Add(d.FD(), token)
-}
-
 // Rehearse makes the stack that a new node would have of a file, and forgets it: what that refuses
 // is told before anything changes.
 func (n *Node) Rehearse(c *lnx.Config) error {
@@ -247,7 +131,7 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 }
 
 func (n *Node) tcpConfig() tcp.Config {
-	c := n.cfg.LNX
+	c, most := n.cfg.LNX, n.Devices.receiveBuffer()
 	cfg := tcp.Config{
 		Knobs: tcp.Knobs{
 			Recovery: tcp.Recovery{
@@ -259,7 +143,7 @@ func (n *Node) tcpConfig() tcp.Config {
 			OptionsOff: c.TCP.OptionsOff, NoResets: c.TCP.NoResets,
 		},
 		Buffers: tcp.Buffers{
-			Recv: min(firstBuffer, n.receiveBuffer()), RecvMax: n.receiveBuffer(),
+			Recv: min(firstBuffer, most), RecvMax: most,
 			RecvNear: nearReceiveBuffer,
 			Send:     firstBuffer, SendMax: maxSendBuffer,
 		},
@@ -340,44 +224,3 @@ const (
 	nearReceiveBuffer = 2 << 20
 	minReceiveBuffer  = 64 << 10
 )
-
-// receiveBuffer is what a connection's receive buffer grows to: not more than the kernel
-// queues for a device of ours, because what it has no room for is lost.
-func (n *Node) receiveBuffer() int {
-	size := maxReceiveBuffer
-	for _, d := range n.devices {
-		u, ok := bare(d).(realDevice)
-		if !ok {
-			continue
-		}
-		if packets := u.Info().RecvPackets; packets > 0 {
-			size = min(size, packets*stack.DefaultMTU)
-		}
-	}
-	return max(size, minReceiveBuffer)
-}
-
-// realDevice is what a device that leaves the process knows beyond a Device.
-type realDevice interface {
-	Info() link.Info
-	Counters(id int) link.Counters
-	Neighbors(id int) []link.NeighborInfo
-}
-
-// UnderneathOf is what an interface stands on: a UDP address, or "tun:DEV".
-func UnderneathOf(f *lnx.Interface) string {
-	if f.Tun != nil {
-		return "tun:" + f.Tun.Device
-	}
-	return f.UDP.String()
-}
-
-// Underneath is what an interface stands on: a UDP address, "tun:DEV" or a device of the program.
-// The loop's.
-func (n *Node) Underneath(i int) string {
-	f := &n.cfg.LNX.Interfaces[i]
-	if n.cfg.Devices[f.Name] != nil {
-		return "in process"
-	}
-	return UnderneathOf(f)
-}

@@ -144,9 +144,9 @@ func (n *Node) step() {
 	if !w.rung.Swap(false) {
 		return
 	}
-	n.gather(w.fed.take(n.ready[:0]))
+	n.Devices.gather(w.fed.take(n.Devices.ready[:0]))
 	n.turn()
-	if len(n.again) > 0 || n.due().Due(n.now()) {
+	if len(n.Devices.again) > 0 || n.due().Due(n.now()) {
 		w.mark()
 	}
 }

@@ -35,16 +35,16 @@ var ways = [...]control.Way{wayOut: control.WayOut, wayIn: control.WayIn}
 
 // impairFile impairs a device that was just opened as the file has it. A device of whose
 // links the file says nothing stays as it is.
-func (n *Node) impairFile(token int, faces []link.Interface) error {
+func (ds *Devices) impairFile(token int, faces []link.Interface) error {
 	for _, face := range faces {
-		both, err := ImpairmentsOf(n.cfg.LNX, face.Name)
+		both, err := ImpairmentsOf(ds.node.cfg.LNX, face.Name)
 		if err != nil {
 			return fmt.Errorf("interface %s: %w", face.Name, err)
 		}
 		if both[wayOut] == nil && both[wayIn] == nil {
 			continue
 		}
-		if err := n.impair(token, face.ID, both); err != nil {
+		if err := ds.impair(token, face.ID, both); err != nil {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ func pick(way control.Way, cfg *netem.Config) (both [2]*netem.Config) {
 }
 
 // impair has an interface of a device do something to packets, each way that is not nil.
-func (n *Node) impair(token, i int, both [2]*netem.Config) error {
-	m, err := n.impairable(token)
+func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
+	m, err := ds.impairable(token)
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (n *Node) impair(token, i int, both [2]*netem.Config) error {
 		if cfg == nil {
 			continue
 		}
-		seed := n.seedFor(cfg)
-		name := n.cfg.LNX.Interfaces[i].Name
+		seed := ds.node.seedFor(cfg)
+		name := ds.node.cfg.LNX.Interfaces[i].Name
 		err := m.device.Change(i, way == wayIn, *cfg, func(part string) *rand.Rand {
 			return netem.Streams(seed)(name + " " + part)
 		})
@@ -111,10 +111,10 @@ func (n *Node) impair(token, i int, both [2]*netem.Config) error {
 	}
 	if !m.active && !m.device.Idle() {
 		m.active = true
-		n.devices[token] = m.device
+		ds.list[token] = m.device
 	}
-	if len(n.Taps.observers) > 0 {
-		n.Taps.rewatch()
+	if len(ds.node.Taps.observers) > 0 {
+		ds.node.Taps.rewatch()
 	}
 	return nil
 }
@@ -132,26 +132,26 @@ func (n *Node) seedFor(cfg *netem.Config) uint64 {
 }
 
 // impairable returns what impairs a device, made when it is asked for first.
-func (n *Node) impairable(token int) (*impairing, error) {
-	for len(n.impaired) <= token {
-		n.impaired = append(n.impaired, nil)
+func (ds *Devices) impairable(token int) (*impairing, error) {
+	for len(ds.impaired) <= token {
+		ds.impaired = append(ds.impaired, nil)
 	}
-	if n.impaired[token] != nil {
-		return n.impaired[token], nil
+	if ds.impaired[token] != nil {
+		return ds.impaired[token], nil
 	}
 	m := &impairing{seeds: map[int][2]uint64{}}
 	var list []link.Impairment
-	for i, d := range n.ifaceDevice {
-		if d == token && n.attached[i] {
+	for i, d := range ds.byIface {
+		if d == token && ds.attached[i] {
 			m.faces = append(m.faces, i)
 			list = append(list, link.Impairment{Iface: i, Stream: netem.Streams(1)})
 		}
 	}
 	var err error
-	if m.device, err = link.Impair(n.devices[token], n.now, list...); err != nil {
+	if m.device, err = link.Impair(ds.list[token], ds.node.now, list...); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
-	n.impaired[token] = m
+	ds.impaired[token] = m
 	return m, nil
 }
 
@@ -185,38 +185,35 @@ func CheckImpairment(words string) error {
 }
 
 // Impair has an interface do something to packets in a direction; empty: in both. The loop's.
-func (n *Node) Impair(i int, way control.Way, cfg *netem.Config) error {
-	return n.impair(n.ifaceDevice[i], i, pick(way, cfg))
+func (ds *Devices) Impair(i int, way control.Way, cfg *netem.Config) error {
+	return ds.impair(ds.byIface[i], i, pick(way, cfg))
 }
 
-// Device is what an interface stands on, without what impairs it. The loop's.
-func (n *Node) Device(i int) link.Device { return bare(n.devices[n.ifaceDevice[i]]) }
-
 // Impaired is what impairs the device of an interface; nil: nothing ever has. The loop's.
-func (n *Node) Impaired(i int) *link.Impaired {
-	if m := n.impairingOf(i); m != nil {
+func (ds *Devices) Impaired(i int) *link.Impaired {
+	if m := ds.impairingOf(i); m != nil {
 		return m.device
 	}
 	return nil
 }
 
 // Seed is the seed of one direction of an interface that is impaired. The loop's.
-func (n *Node) Seed(i int, way control.Way) uint64 {
-	return n.impairingOf(i).seeds[i][slices.Index(ways[:], way)]
+func (ds *Devices) Seed(i int, way control.Way) uint64 {
+	return ds.impairingOf(i).seeds[i][slices.Index(ways[:], way)]
 }
 
 // impairingOf is what impairs the device of an interface; nil: nothing ever has.
-func (n *Node) impairingOf(i int) *impairing {
-	if token := n.ifaceDevice[i]; token < len(n.impaired) {
-		return n.impaired[token]
+func (ds *Devices) impairingOf(i int) *impairing {
+	if token := ds.byIface[i]; token < len(ds.impaired) {
+		return ds.impaired[token]
 	}
 	return nil
 }
 
 // held is when a device hands over next what it holds back.
-func (n *Node) held() clock.Time {
+func (ds *Devices) held() clock.Time {
 	first := clock.Never
-	for _, m := range n.impaired {
+	for _, m := range ds.impaired {
 		if m != nil && m.active {
 			first = clock.Earliest(first, m.device.Deadline())
 		}
@@ -226,27 +223,19 @@ func (n *Node) held() clock.Time {
 
 // ripe has the next turn read the devices that hold something that is due. One that has
 // nothing left to do steps out of the packets' way.
-func (n *Node) ripe(tokens []int) []int {
-	for token, m := range n.impaired {
+func (ds *Devices) ripe(tokens []int) []int {
+	for token, m := range ds.impaired {
 		if m == nil || !m.active {
 			continue
 		}
-		if m.device.Deadline().Due(n.now()) {
+		if m.device.Deadline().Due(ds.node.now()) {
 			tokens = appendToken(tokens, token)
 		} else if m.device.Idle() {
 			m.active = false
-			n.devices[token] = m.device.Unwrap()
+			ds.list[token] = m.device.Unwrap()
 		}
 	}
 	return tokens
-}
-
-// bare is a device without what impairs it.
-func bare(d link.Device) link.Device {
-	if i, ok := d.(*link.Impaired); ok {
-		return i.Unwrap()
-	}
-	return d
 }
 
 // Check returns what is wrong with a file beyond what lnx knows of: impair lines whose words nobody

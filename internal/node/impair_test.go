@@ -188,8 +188,8 @@ func TestImpairmentOfAFile(t *testing.T) {
 func TestAPlainLinkCostsNothing(t *testing.T) {
 	var c Clock
 	n, _ := driven(t, &c, "link if0 mtu 900\n")
-	assert.IsType(t, &link.End{}, n.devices[0])
-	assert.Empty(t, n.impaired)
+	assert.IsType(t, &link.End{}, n.Devices.list[0])
+	assert.Empty(t, n.Devices.impaired)
 }
 
 // What is impaired at run time is impaired from there on, each way by itself, and leaves
@@ -197,7 +197,7 @@ func TestAPlainLinkCostsNothing(t *testing.T) {
 func TestImpairAtRunTime(t *testing.T) {
 	var c Clock
 	n, far := driven(t, &c, "")
-	base := n.devices[0]
+	base := n.Devices.list[0]
 	ping := func() bool {
 		packet := make([]byte, 2000)
 		_, err := far.Write(echoRequest())
@@ -222,10 +222,10 @@ func TestImpairAtRunTime(t *testing.T) {
 	ask(t, n, control.Impair{Words: "delay 1s"})
 	require.False(t, ping())
 	ask(t, n, control.Impair{Words: "off"})
-	assert.NotEqual(t, base, n.devices[0], "a packet is on its way")
+	assert.NotEqual(t, base, n.Devices.list[0], "a packet is on its way")
 	c.Advance(time.Second)
 	assert.True(t, ping())
-	assert.Same(t, base, n.devices[0], "nothing stands in the way of packets")
+	assert.Same(t, base, n.Devices.list[0], "nothing stands in the way of packets")
 	list = ask(t, n, control.Impairments{})
 	assert.Equal(t, []string{"nothing", "nothing"}, []string{list[0].Words, list[1].Words})
 	assert.Equal(t, uint64(7), list[1].Seen, "the counts are still there")

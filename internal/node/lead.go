@@ -49,7 +49,7 @@ func (n *Node) lend() {
 func (n *Node) leave() {
 	n.lulled = n.now().Add(lull)
 	for range turnsMore {
-		if len(n.again) > 0 || !n.timely() || n.closing.Load() {
+		if len(n.Devices.again) > 0 || !n.timely() || n.closing.Load() {
 			break // the loop's goroutine has to know
 		}
 		if n.waiter.Yield() {
@@ -85,19 +85,19 @@ func (n *Node) lead(d *duplex) bool {
 		n.leave()
 		return false
 	}
-	for start := n.now(); !n.woke && len(n.again) == 0 && n.timely(); {
+	for start := n.now(); !n.woke && len(n.Devices.again) == 0 && n.timely(); {
 		n.called.Store(false)
 		n.leader.Store(d) // who has news for d sees this, or d.waits sees the news
 		left := leadTime - n.now().Sub(start)
 		if left <= 0 || !d.waits() {
 			break
 		}
-		ready, owner := n.second.Lead(left, n.ready[:0])
+		ready, owner := n.second.Lead(left, n.Devices.ready[:0])
 		n.leader.Store(nil)
 		if !owner {
 			return !d.waits()
 		}
-		n.gather(ready)
+		n.Devices.gather(ready)
 		n.turn()
 	}
 	n.leader.Store(nil)

@@ -18,19 +18,6 @@ const (
 	requestsPerTurn = 256
 )
 
-// reading is what has arrived: the devices that have some, by token, and where a turn puts it.
-type reading struct {
-	in    inlet
-	ready []int
-	again []int // those that had more than a turn's worth
-}
-
-// inlet is the memory of a read: frames, and the packets of one.
-type inlet struct {
-	frames  []buffer.Frame
-	packets [][]byte
-}
-
 // loop owns the stack: it alone calls it, from here.
 //
 //	wait      until a socket is readable, somebody rang, or a deadline is near
@@ -89,7 +76,7 @@ func (n *Node) undelivered() bool {
 // turn does everything that can be done without waiting.
 func (n *Node) turn() {
 	n.woke = false
-	n.readReady()
+	n.Devices.readReady()
 	past := n.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
@@ -101,11 +88,11 @@ func (n *Node) turn() {
 	if n.stack.Deadline().Due(past) {
 		n.stack.Advance(now)
 	}
-	n.Drain(now)
+	n.Devices.Drain(now)
 	if n.neighbors.check(now) {
-		n.Drain(now)
+		n.Devices.Drain(now)
 	}
-	n.takeDown(now)
+	n.Devices.takeDown(now)
 	n.tellAll(now)
 	n.Taps.settle(now)
 }
@@ -120,43 +107,43 @@ func (n *Node) wait() {
 	if now := n.now(); now < n.lulled {
 		n.alarm = clock.Earliest(n.alarm, now.Add(lull))
 	}
-	if len(n.again) > 0 {
+	if len(n.Devices.again) > 0 {
 		timeout = 0
 	} else if n.alarm != clock.Never {
 		timeout = max(0, n.alarm.Sub(n.now()))
 	}
-	ready, err := n.waiter.Wait(timeout, n.ready[:0])
+	ready, err := n.waiter.Wait(timeout, n.Devices.ready[:0])
 	if err != nil {
 		n.say("node: waiting for packets: %v", err)
 	}
-	n.gather(ready)
+	n.Devices.gather(ready)
 }
 
 // look reads what has arrived up to now. A deadline may be past only because
 // this process had to wait for a processor: then the answer that it waits for is
 // in a socket, and must be seen first.
 func (n *Node) look() {
-	ready, err := n.waiter.Wait(0, n.ready[:0])
+	ready, err := n.waiter.Wait(0, n.Devices.ready[:0])
 	if err != nil {
 		return // wait will say so
 	}
-	n.gather(ready)
-	n.readReady()
+	n.Devices.gather(ready)
+	n.Devices.readReady()
 }
 
 // due is when the loop has something to do, whatever happens.
 func (n *Node) due() clock.Time {
-	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.held(), n.neighbors.next)
+	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.held(), n.neighbors.next)
 }
 
 // gather has the next turn read the devices that are ready and those that had
 // more to read in the last.
-func (n *Node) gather(ready []int) {
-	for _, token := range n.again {
+func (ds *Devices) gather(ready []int) {
+	for _, token := range ds.again {
 		ready = appendToken(ready, token)
 	}
-	n.again = n.again[:0]
-	n.ready = n.ripe(ready)
+	ds.again = ds.again[:0]
+	ds.ready = ds.ripe(ready)
 }
 
 func appendToken(tokens []int, token int) []int {
@@ -167,75 +154,75 @@ func appendToken(tokens []int, token int) []int {
 }
 
 // readReady reads the devices that are ready.
-func (n *Node) readReady() {
-	for _, token := range n.ready {
-		n.readDevice(token)
+func (ds *Devices) readReady() {
+	for _, token := range ds.ready {
+		ds.read(token)
 	}
-	n.ready = n.ready[:0]
+	ds.ready = ds.ready[:0]
 }
 
-// readDevice takes what has arrived at one device, a batch at a time.
-func (n *Node) readDevice(token int) {
-	dev := n.devices[token]
+// read takes what has arrived at one device, a batch at a time.
+func (ds *Devices) read(token int) {
+	dev := ds.list[token]
 	if dev.Pending() > 0 {
 		if _, err := dev.WriteBatch(nil); err != nil { // what it cannot send now it keeps
-			n.failed(token, err)
+			ds.failed(token, err)
 		}
 	}
 	for range readsPerTurn {
-		got, err := dev.ReadBatch(n.in.frames)
+		got, err := dev.ReadBatch(ds.frames)
 		if err != nil && !errors.Is(err, link.ErrWouldBlock) {
-			n.failed(token, err)
+			ds.failed(token, err)
 		}
 		if got == 0 {
 			return
 		}
-		now := n.now() // one stamp for the batch: it is what RTTs are measured by
-		for i := range n.in.frames[:got] {
-			f := &n.in.frames[i]
-			n.in.packets = f.Packets(n.in.packets[:0])
-			n.stack.Input(now, f.Iface, f.Checked, n.in.packets)
+		now := ds.node.now() // one stamp for the batch: it is what RTTs are measured by
+		for i := range ds.frames[:got] {
+			f := &ds.frames[i]
+			ds.packets = f.Packets(ds.packets[:0])
+			ds.node.stack.Input(now, f.Iface, f.Checked, ds.packets)
 		}
-		n.Drain(now) // before the frames' memory is used again
-		if got < len(n.in.frames) {
+		ds.Drain(now) // before the frames' memory is used again
+		if got < len(ds.frames) {
 			return
 		}
 	}
-	n.again = appendToken(n.again, token)
+	ds.again = appendToken(ds.again, token)
 }
 
-// Drain gives the links what the stack has to send.
-func (n *Node) Drain(now clock.Time) {
+// Drain gives the links what the stack has to send. The loop's.
+func (ds *Devices) Drain(now clock.Time) {
 	for {
-		for i, d := range n.ifaceDevice {
+		for i, d := range ds.byIface {
 			// Interfaces of one socket share its room.
-			n.room[i] = n.devices[d].Room() / n.sharing[d]
+			ds.room[i] = ds.list[d].Room() / ds.sharing[d]
 		}
-		more := n.stack.Output(now, n.room, n.batch)
-		n.write(n.batch.Trains())
-		n.batch.Reset()
+		more := ds.node.stack.Output(now, ds.room, ds.batch)
+		ds.write(ds.batch.Trains())
+		ds.batch.Reset()
 		if !more {
 			break
 		}
 	}
-	for token, d := range n.devices {
-		if want := d.Pending() > 0; want != n.blocked[token] {
-			n.blocked[token] = want
-			n.waiter.WantWrite(d.FD(), want)
+	for token, d := range ds.list {
+		if want := d.Pending() > 0; want != ds.blocked[token] {
+			ds.blocked[token] = want
+			ds.node.waiter.WantWrite(d.FD(), want)
 		}
 	}
 }
 
 // write hands runs of trains for one device to it.
-func (n *Node) write(trains []buffer.Train) {
+func (ds *Devices) write(trains []buffer.Train) {
 	for len(trains) > 0 {
-		d := n.ifaceDevice[trains[0].Iface]
+		d := ds.byIface[trains[0].Iface]
 		run := 1
-		for run < len(trains) && n.ifaceDevice[trains[run].Iface] == d {
+		for run < len(trains) && ds.byIface[trains[run].Iface] == d {
 			run++
 		}
-		if _, err := n.devices[d].WriteBatch(trains[:run]); err != nil {
-			n.failed(d, err)
+		if _, err := ds.list[d].WriteBatch(trains[:run]); err != nil {
+			ds.failed(d, err)
 		}
 		trains = trains[run:]
 	}

@@ -51,7 +51,7 @@ const (
 func (v *neighbors) renew(now clock.Time) {
 	n, old := v.node, v.list
 	*v = neighbors{node: n, next: v.next}
-	for _, d := range n.devices {
+	for _, d := range n.Devices.list {
 		if u, ok := bare(d).(*link.UDP); ok {
 			v.udps = append(v.udps, u)
 		}
@@ -61,7 +61,7 @@ func (v *neighbors) renew(now clock.Time) {
 		if err != nil {
 			continue
 		}
-		u, ok := bare(n.devices[n.ifaceDevice[i]]).(*link.UDP)
+		u, ok := bare(n.Devices.list[n.Devices.byIface[i]]).(*link.UDP)
 		if !ok {
 			continue
 		}
@@ -295,7 +295,7 @@ func (v *neighbors) kernels() []control.Neighbor {
 
 // udp returns where packets for a neighbor go now.
 func (v *neighbors) udp(i int, addr [4]byte, configured string) string {
-	d, ok := v.node.Device(i).(realDevice)
+	d, ok := v.node.Devices.Bare(i).(realDevice)
 	if !ok {
 		return configured
 	}

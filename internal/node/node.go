@@ -22,7 +22,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -33,16 +32,12 @@ type Node struct {
 	cfg   Config
 	start time.Time // the origin of the loop's clock
 
-	// Taps watch packets and connections.
-	Taps Taps
+	Devices Devices // what interfaces stand on
+	Taps    Taps    // what watches packets and connections
 
 	// The loop's.
-	stack *stack.Stack
-	cards
+	stack     *stack.Stack
 	neighbors neighbors
-	reading
-	batch     *buffer.Batch
-	room      []int
 	conns     map[*Conn]struct{}
 	listeners map[*tcp.Listener]*Listener
 	forwarding
@@ -59,19 +54,7 @@ type Node struct {
 	stopped  chan struct{}
 	watchers watchers
 
-	slots []string // the names of interfaces by number, also of those that are no more
 	shown atomic.Pointer[lnx.Config]
-}
-
-// cards are the devices of a node, and which interface each is for.
-type cards struct {
-	devices     []link.Device
-	ifaceDevice []int        // interface to device
-	sharing     []int        // how many interfaces a device serves
-	impaired    []*impairing // what makes them worse, by device; nil: nothing ever has
-	attached    []bool       // interfaces whose device is open
-	blocked     []bool       // devices that we wait to be able to write to
-	gone        []int        // those that were deleted, to be taken down
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if
@@ -79,17 +62,19 @@ type cards struct {
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, start: startOf(cfg.Clock),
-		reading: reading{in: inlet{frames: make([]buffer.Frame, framesPerRead)}},
-		batch:   buffer.NewBatch(),
-		conns:   map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
+		Devices: Devices{
+			frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
+		},
+		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
 		packets: packets{
 			packetConns: map[*PacketConn]struct{}{}, rawConns: map[*RawConn]struct{}{},
 		},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
+	n.Devices.node, n.Taps.node, n.neighbors.node = n, n, n
 	if err := n.open(); err != nil {
-		n.closeDevices()
-		n.closeUnused()
+		n.Devices.close()
+		n.Devices.closeUnused()
 		return nil, err
 	}
 	n.live()
@@ -104,29 +89,34 @@ func (n *Node) open() error {
 	if err := Check(n.cfg.LNX).Err(); err != nil {
 		return err
 	}
-	own, names := n.numbered(n.cfg.LNX)
-	n.slots = names
+	own, names := n.Devices.numbered(n.cfg.LNX)
+	n.Devices.names = names
 	n.Become(own)
 	var err error
 	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	n.second, _ = n.waiter.(second)
-	if err := n.openDevices(); err != nil {
+	if err := n.Devices.open(); err != nil {
 		return err
 	}
 	if n.stack, err = stack.New(n.now(), n.stackConfig()); err != nil {
 		return control.Also(err, ErrConfig)
 	}
-	n.room = make([]int, len(n.ifaceDevice))
-	n.blocked = make([]bool, len(n.devices))
-	n.Taps.node, n.neighbors.node = n, n
 	n.neighbors.renew(n.now())
 	return n.Taps.open()
 }
 
 // Stopped is closed when the loop has ended, which then shows nothing to anybody.
 func (n *Node) Stopped() <-chan struct{} { return n.stopped }
+
+// startOf is the origin of a node's time.
+func startOf(c *Clock) time.Time {
+	if c != nil {
+		return drivenEpoch
+	}
+	return time.Now()
+}
 
 // newWaiter returns the way of waiting that suits the node's links. Where none
 // has a descriptor it is channels and timers alone, which also lets the node live
@@ -135,7 +125,7 @@ func (n *Node) newWaiter() (waiter, error) {
 	switch {
 	case n.cfg.Clock != nil:
 		return &drivenWaiter{clock: n.cfg.Clock}, nil
-	case n.cfg.waiter == waitBest && n.inProcess():
+	case n.cfg.waiter == waitBest && n.Devices.inProcess():
 		return newWaiter(waitFed)
 	}
 	return newWaiter(n.cfg.waiter)
@@ -211,7 +201,7 @@ func (n *Node) shutdown() {
 	}
 	n.virReset(now)
 	n.stack.RIP().Farewell(now)
-	n.Drain(now)
+	n.Devices.Drain(now)
 	n.tellAll(now)
 	for c := range n.conns {
 		c.endProbe() // of what the peer has not answered the FIN of
@@ -219,17 +209,8 @@ func (n *Node) shutdown() {
 	n.closePackets()
 	n.closeRaws()
 	n.serveRequests(now)
-	n.closeDevices()
+	n.Devices.close()
 	n.Taps.stop()
-}
-
-func (n *Node) closeDevices() {
-	for _, d := range n.devices {
-		_ = d.Close() // nothing can be done about it
-	}
-	if n.waiter != nil {
-		_ = n.waiter.Close()
-	}
 }
 
 // Call has the loop run f between two packets, and returns what f returned; net.ErrClosed if the

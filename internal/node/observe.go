@@ -152,7 +152,7 @@ func whyOf(r netem.Reason) string {
 // rewatch has the links that lose packets on purpose tell of it exactly while there are observers.
 // The loop's.
 func (t *Taps) rewatch() {
-	for _, m := range t.node.impaired {
+	for _, m := range t.node.Devices.impaired {
 		if m == nil {
 			continue
 		}

@@ -79,8 +79,8 @@ func listed(names []string) string {
 
 // numbered is a file whose interfaces have the numbers that they have in the running node: a name
 // keeps its number as long as the node lives.
-func (n *Node) numbered(c *lnx.Config) (*lnx.Config, []string) {
-	names := slices.Clone(n.slots)
+func (ds *Devices) numbered(c *lnx.Config) (*lnx.Config, []string) {
+	names := slices.Clone(ds.names)
 	own := *c
 	own.Interfaces = make([]lnx.Interface, len(names), len(names)+len(c.Interfaces))
 	for _, f := range c.Interfaces {
@@ -96,12 +96,12 @@ func (n *Node) numbered(c *lnx.Config) (*lnx.Config, []string) {
 
 // Wire prepares what a file wants of the interfaces, and opens what there is not yet. The
 // interfaces in unplugged have no socket. One goroutine at a time calls it.
-func (n *Node) Wire(c *lnx.Config, unplugged map[string]bool) (*Wiring, error) {
+func (ds *Devices) Wire(c *lnx.Config, unplugged map[string]bool) (*Wiring, error) {
 	w := &Wiring{fresh: map[string]link.Device{}, place: map[string]string{}}
-	w.File, w.names = n.numbered(c)
+	w.File, w.names = ds.numbered(c)
 	standing := map[string]bool{}
-	for i := range n.cfg.LNX.Interfaces {
-		if f := &n.cfg.LNX.Interfaces[i]; f.Name != "" && !unplugged[f.Name] {
+	for i := range ds.node.cfg.LNX.Interfaces {
+		if f := &ds.node.cfg.LNX.Interfaces[i]; f.Name != "" && !unplugged[f.Name] {
 			w.place[f.Name] = UnderneathOf(f)
 			standing[UnderneathOf(f)] = true
 		}
@@ -111,7 +111,7 @@ func (n *Node) Wire(c *lnx.Config, unplugged map[string]bool) (*Wiring, error) {
 		if standing[on] {
 			continue
 		}
-		d, err := n.openDevice(w.File, faces)
+		d, err := ds.openOne(w.File, faces)
 		if err != nil {
 			w.Abandon()
 			return nil, err
@@ -151,26 +151,26 @@ func (w *Wiring) Abandon() {
 }
 
 // Rewire carries the wiring out. The loop's, which has made the file its own.
-func (n *Node) Rewire(now clock.Time, w *Wiring) error {
-	err := n.stack.Rewire(now, n.stackFaces())
+func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
+	err := ds.node.stack.Rewire(now, ds.node.stackFaces())
 	if err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	devices, old := w.fresh, map[link.Device]int{}
-	for i, token := range n.ifaceDevice {
-		if on, was := w.place[n.slots[i]]; was {
-			devices[on] = bare(n.devices[token])
+	for i, token := range ds.byIface {
+		if on, was := w.place[ds.names[i]]; was {
+			devices[on] = bare(ds.list[token])
 			old[devices[on]] = token
 		}
 	}
-	n.slots = w.names
+	ds.names = w.names
 	taken := map[int]bool{}
-	n.attached = make([]bool, len(w.names))
+	ds.attached = make([]bool, len(w.names))
 	for _, faces := range w.groups() {
 		d := devices[UnderneathOf(&w.File.Interfaces[faces[0]])]
-		token := n.tokenFor(faces, taken)
+		token := ds.tokenFor(faces, taken)
 		taken[token] = true
-		if err := n.plug(token, d, faces, old); err != nil {
+		if err := ds.plug(token, d, faces, old); err != nil {
 			return err
 		}
 		delete(old, d)
@@ -178,84 +178,82 @@ func (n *Node) Rewire(now clock.Time, w *Wiring) error {
 	for d := range old {
 		_ = d.Close() // nothing can be done about it
 	}
-	for token := range n.devices {
+	for token := range ds.list {
 		if !taken[token] {
-			n.devices[token], n.blocked[token] = unplugged{}, false
-			if token < len(n.impaired) {
-				n.impaired[token] = nil
+			ds.list[token], ds.blocked[token] = unplugged{}, false
+			if token < len(ds.impaired) {
+				ds.impaired[token] = nil
 			}
 		}
 	}
-	n.room = make([]int, len(n.ifaceDevice))
-	n.neighbors.renew(now)
+	ds.room = make([]int, len(ds.byIface))
+	ds.node.neighbors.renew(now)
 	return nil
 }
 
 // tokenFor is the token for the device of a group of interfaces: that of one of them, so that what
 // makes its link worse stays with it, or a new one.
-func (n *Node) tokenFor(faces []int, taken map[int]bool) int {
-	for len(n.ifaceDevice) <= slices.Max(faces) {
-		n.ifaceDevice = append(n.ifaceDevice, -1)
+func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
+	for len(ds.byIface) <= slices.Max(faces) {
+		ds.byIface = append(ds.byIface, -1)
 	}
 	for _, i := range faces {
-		if token := n.ifaceDevice[i]; token >= 0 && !taken[token] {
+		if token := ds.byIface[i]; token >= 0 && !taken[token] {
 			return token
 		}
 	}
-	n.devices = append(n.devices, unplugged{})
-	n.sharing, n.blocked = append(n.sharing, 1), append(n.blocked, false)
-	return len(n.devices) - 1
+	ds.list = append(ds.list, unplugged{})
+	ds.sharing, ds.blocked = append(ds.sharing, 1), append(ds.blocked, false)
+	return len(ds.list) - 1
 }
 
 // plug has a device serve interfaces under a token. Old are the tokens of those that were there.
-func (n *Node) plug(token int, d link.Device, faces []int, old map[link.Device]int) error {
+func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Device]int) error {
 	was, there := old[d]
 	moved := !there || was != token
-	var list []link.Interface
 	var lanes []link.Impairment
 	for _, i := range faces {
-		n.ifaceDevice[i], n.attached[i] = token, true
-		list = append(list, linkInterface(n.cfg.LNX, i))
+		ds.byIface[i], ds.attached[i] = token, true
 		lanes = append(lanes, link.Impairment{Iface: i, Stream: netem.Streams(1)})
 	}
-	n.sharing[token] = len(faces)
+	ds.sharing[token] = len(faces)
 	if u, ok := d.(*link.UDP); ok && there {
-		if err := u.Serve(list); err != nil {
+		if err := u.Serve(linkInterfaces(ds.node.cfg.LNX, faces)); err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
 	}
 	for _, i := range faces {
 		if u, ok := d.(*link.UDP); ok {
-			u.SetUp(i, n.stack.Interfaces().Up(i))
+			u.SetUp(i, ds.node.stack.Interfaces().Up(i))
 		}
 	}
-	n.devices[token] = d
-	if token < len(n.impaired) && n.impaired[token] != nil {
-		m := n.impaired[token]
+	ds.list[token] = d
+	if token < len(ds.impaired) && ds.impaired[token] != nil {
+		m := ds.impaired[token]
 		if err := m.device.Carry(d, lanes...); err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
 		if m.faces = faces; m.active {
-			n.devices[token] = m.device
+			ds.list[token] = m.device
 		}
-		n.Taps.rewatch()
+		ds.node.Taps.rewatch()
 	}
 	if !moved {
 		return nil
 	}
-	n.blocked[token] = false
-	return n.watch(d, token)
+	ds.blocked[token] = false
+	return ds.watch(d, token)
 }
 
 // Unplug closes the UDP sockets but those of some addresses, and returns the interfaces that have
 // none now. Those in gone had none before. The loop's.
-func (n *Node) Unplug(stays, gone map[string]bool) (names []string) {
-	for i, token := range n.ifaceDevice {
-		f := &n.cfg.LNX.Interfaces[i]
+func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
+	for i, token := range ds.byIface {
+		f := &ds.node.cfg.LNX.Interfaces[i]
 		if f.Name == "" || gone[f.Name] || stays[UnderneathOf(f)] {
 			continue
 		}
-		d := bare(n.devices[token])
+		d := bare(ds.list[token])
 		if _, udp := d.(*link.UDP); !udp && d != (unplugged{}) {
 			continue
 		}
@@ -264,11 +262,11 @@ func (n *Node) Unplug(stays, gone map[string]bool) (names []string) {
 			continue // one socket for several
 		}
 		_ = d.Close() // nothing can be done about it
-		n.blocked[token] = false
-		if n.devices[token] == d {
-			n.devices[token] = unplugged{}
+		ds.blocked[token] = false
+		if ds.list[token] == d {
+			ds.list[token] = unplugged{}
 		}
-		if m := n.impairingOf(i); m != nil {
+		if m := ds.impairingOf(i); m != nil {
 			var lanes []link.Impairment
 			for _, face := range m.faces {
 				lanes = append(lanes, link.Impairment{Iface: face})

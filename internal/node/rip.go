@@ -63,7 +63,7 @@ func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 // RIPOf is how a file has RIP spoken, in a node with these interfaces.
 func (n *Node) RIPOf(c *lnx.Config) (cfg stack.Config) {
 	trial := &Node{cfg: n.cfg}
-	trial.cfg.LNX, _ = n.numbered(c)
+	trial.cfg.LNX, _ = n.Devices.numbered(c)
 	if trial.setRIP(&cfg, nil); cfg.RIP != nil {
 		cfg.RIP.Sequence = 0 // it is the time of day
 	}

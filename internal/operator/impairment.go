@@ -47,7 +47,7 @@ func (h *Requests) impair(
 	}
 	err = h.node.Ask(func(*stack.Stack, clock.Time) error {
 		for _, i := range which {
-			if err := h.node.Impair(i, r.Way, &cfg); err != nil {
+			if err := h.node.Devices.Impair(i, r.Way, &cfg); err != nil {
 				return err
 			}
 			for _, way := range []control.Way{control.WayOut, control.WayIn} {
@@ -66,7 +66,7 @@ func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 	a := control.Impairment{
 		Iface: h.node.FaceName(i), Way: way, Words: netem.Config{}.String(),
 	}
-	m := h.node.Impaired(i)
+	m := h.node.Devices.Impaired(i)
 	if m == nil {
 		return a
 	}
@@ -78,7 +78,7 @@ func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 	c := l.Counters()
 	a.Words = cfg.String()
 	if cfg.Random() {
-		a.Seed = h.node.Seed(i, way)
+		a.Seed = h.node.Devices.Seed(i, way)
 	}
 	a.Seen, a.SeenBytes, a.Passed, a.PassedBytes = c.In, c.InBytes, c.Out, c.OutBytes
 	a.Lost, a.QueueDropped, a.Overflowed = c.Lost, c.QueueDropped+c.Policed, c.Overflowed
@@ -91,7 +91,7 @@ func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 
 // impairmentDrops adds to an interface's snapshot what its link lost on purpose.
 func (h *Requests) impairmentDrops(i int, f *control.Interface) {
-	m := h.node.Impaired(i)
+	m := h.node.Devices.Impaired(i)
 	if m == nil {
 		return
 	}

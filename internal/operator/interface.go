@@ -56,9 +56,9 @@ type counting interface {
 
 // deviceInfo adds what only the device knows to an interface's snapshot.
 func (h *Requests) deviceInfo(i int, f *control.Interface) {
-	f.UDP, f.Problem = h.node.Underneath(i), h.node.Problem(i)
+	f.UDP, f.Problem = h.node.Devices.Underneath(i), h.node.Devices.Problem(i)
 	h.impairmentDrops(i, f)
-	device := h.node.Device(i)
+	device := h.node.Devices.Bare(i)
 	d, ok := device.(counting)
 	if !ok {
 		return
@@ -97,10 +97,10 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 	}
 	for _, i := range which {
 		s.Interfaces().ClearCounters(i)
-		if m := h.node.Impaired(i); m != nil {
+		if m := h.node.Devices.Impaired(i); m != nil {
 			m.Clear(i)
 		}
-		device := h.node.Device(i)
+		device := h.node.Devices.Bare(i)
 		if d, ok := device.(counting); ok {
 			h.cleared[i] = cleared{device, d.Counters(i)}
 		}
@@ -126,14 +126,14 @@ func (h *Requests) setLink(
 		return answer, err
 	}
 	if r.Up {
-		if err := h.node.Reopen(i); err != nil {
+		if err := h.node.Devices.Reopen(i); err != nil {
 			return answer, err
 		}
 	}
 	err = h.node.Ask(func(s *stack.Stack, now clock.Time) error {
 		before := s.Interfaces().Up(i)
 		s.SetUp(now, i, r.Up)
-		if d, ok := h.node.Device(i).(*link.UDP); ok {
+		if d, ok := h.node.Devices.Bare(i).(*link.UDP); ok {
 			d.SetUp(i, r.Up)
 		}
 		for _, f := range h.interfaces(s) {

@@ -128,7 +128,7 @@ func (l *reloading) apply() (control.Reloaded, error) {
 	if err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
 	}
-	if l.wiring, err = l.node.Wire(l.now, l.released.faces); err != nil {
+	if l.wiring, err = l.node.Devices.Wire(l.now, l.released.faces); err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w", err)
 	}
 	l.list()
@@ -201,7 +201,7 @@ func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err er
 		}
 	}
 	l.node.Become(l.wiring.File)
-	l.node.Drain(now)
+	l.node.Devices.Drain(now)
 	return "", nil
 }
 
@@ -383,8 +383,8 @@ func (l *reloading) linkTurns() (list []turn) {
 				if err != nil {
 					return err
 				}
-				return cmp.Or(l.node.Impair(i, control.WayOut, both[0]),
-					l.node.Impair(i, control.WayIn, both[1]))
+				return cmp.Or(l.node.Devices.Impair(i, control.WayOut, both[0]),
+					l.node.Devices.Impair(i, control.WayIn, both[1]))
 			},
 		})
 	}

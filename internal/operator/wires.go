@@ -36,15 +36,15 @@ func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 		b.End(now)
 		l.done.Ended = append(l.done.Ended, b.Text)
 	}
-	n.Drain(now) // resets, while there is a way
+	n.Devices.Drain(now) // resets, while there is a way
 	for i, f := range n.Faces() {
 		if f.Name != "" && !has(l.now, f.Name) {
 			s.SetUp(now, i, false)
 		}
 	}
-	n.Drain(now) // what RIP has to say
+	n.Devices.Drain(now) // what RIP has to say
 	n.Become(l.wiring.File)
-	return n.Rewire(now, l.wiring)
+	return n.Devices.Rewire(now, l.wiring)
 }
 
 // ending tells what a reload would end.

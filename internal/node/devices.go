@@ -1,0 +1,239 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// Devices are what a node's interfaces stand on: UDP sockets, TUN devices and links of the program.
+// A device has a token, its index in list. The fields are the loop's.
+type Devices struct {
+	node     *Node
+	names    []string // of interfaces by number, also of those that are no more
+	list     []link.Device
+	byIface  []int        // the token of each interface
+	sharing  []int        // how many interfaces a device serves
+	impaired []*impairing // what impairs them; nil: nothing ever has
+	attached []bool       // interfaces whose device is open
+	blocked  []bool       // devices that must become writable
+	gone     []int        // tokens of those that were deleted, to be taken down
+
+	ready   []int          // tokens of those to read in this iteration
+	again   []int          // tokens of those that had more than one iteration reads
+	frames  []buffer.Frame // of one read
+	packets [][]byte       // of one frame
+	room    []int          // of each interface
+	batch   *buffer.Batch
+}
+
+// open opens what the interfaces are: TUN devices and UDP sockets, one
+// for each, or one socket for all.
+func (ds *Devices) open() error {
+	if _, err := parseOffload(ds.node.cfg.Offload); err != nil {
+		return err
+	}
+	c := ds.node.cfg.LNX
+	ds.byIface = make([]int, len(c.Interfaces))
+	ds.room = make([]int, len(c.Interfaces))
+	ds.attached = make([]bool, len(c.Interfaces))
+	w := Wiring{File: c}
+	for _, faces := range w.groups() {
+		list := linkInterfaces(c, faces)
+		d, err := ds.node.cfg.Devices[list[0].Name], error(nil)
+		if d != nil {
+			err = attach(d, list[0])
+		} else {
+			d, err = ds.openOne(c, faces)
+		}
+		if err != nil {
+			return err
+		}
+		if err := ds.add(d, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseOffload reads the word for a way; empty: auto.
+func parseOffload(word string) (link.Offload, error) {
+	return link.ParseOffload(cmp.Or(word, link.OffloadAuto.String()))
+}
+
+// linkInterfaces are interfaces of a file as their device knows them.
+func linkInterfaces(c *lnx.Config, faces []int) (list []link.Interface) {
+	for _, i := range faces {
+		f := &c.Interfaces[i]
+		face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr().As4(), MTU: f.MTU}
+		for _, nb := range c.Neighbors {
+			if nb.Iface == f.Name {
+				face.Neighbors = append(face.Neighbors, link.Neighbor{
+					Addr: nb.Addr.As4(), Host: nb.UDP.Host, Port: nb.UDP.Port,
+				})
+			}
+		}
+		list = append(list, face)
+	}
+	return list
+}
+
+// openOne opens what interfaces of a file stand on together.
+func (ds *Devices) openOne(c *lnx.Config, faces []int) (link.Device, error) {
+	list := linkInterfaces(c, faces)
+	f := &c.Interfaces[faces[0]]
+	if f.Tun != nil {
+		return ds.openTUN(f, list[0])
+	}
+	offload, err := parseOffload(ds.node.cfg.Offload)
+	if err != nil {
+		return nil, err
+	}
+	d, err := link.Open(link.Config{
+		Host: f.UDP.Host, Port: f.UDP.Port, Interfaces: list, Offload: offload,
+		Lookup: ds.node.cfg.lookup, ResolveEvery: ds.node.cfg.resolveEvery,
+	})
+	if err != nil {
+		return nil, placed(c, faces[0], err)
+	}
+	return d, nil
+}
+
+func (ds *Devices) openTUN(f *lnx.Interface, face link.Interface) (link.Device, error) {
+	offload, err := parseOffload(cmp.Or(ds.node.cfg.TUNOffload, ds.node.cfg.Offload))
+	if err != nil {
+		return nil, err
+	}
+	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face, Offload: offload}
+	if f.Tun.Kernel.IsValid() {
+		cfg.Kernel = netip.PrefixFrom(f.Tun.Kernel, f.Addr.Bits())
+		cfg.Routes = f.Tun.Routes
+	}
+	d, err := link.OpenTUN(cfg)
+	if err != nil {
+		return nil, err // not d, which is a nil of its own type
+	}
+	return d, nil
+}
+
+// attach makes a device of the program this node's.
+func attach(d link.Device, face link.Interface) error {
+	a, ok := d.(link.Attacher)
+	if !ok {
+		return fmt.Errorf("node: interface %s: %T cannot be attached", face.Name, d)
+	}
+	if err := a.Attach(face.ID); err != nil {
+		return fmt.Errorf("node: interface %s: %w", face.Name, err)
+	}
+	return nil
+}
+
+// add gives a device the next token.
+func (ds *Devices) add(d link.Device, faces []link.Interface) error {
+	token := len(ds.list)
+	ds.list, ds.blocked = append(ds.list, d), append(ds.blocked, false)
+	ds.sharing = append(ds.sharing, len(faces))
+	for _, f := range faces {
+		ds.byIface[f.ID], ds.attached[f.ID] = token, true
+	}
+	if err := ds.impairFile(token, faces); err != nil {
+		return err
+	}
+	return ds.watch(d, token)
+}
+
+// watch has the waiter report the device's packets.
+func (ds *Devices) watch(d link.Device, token int) error {
+	if f, ok := d.(link.Feeder); ok && d.FD() < 0 {
+		f.Feed(ds.node.waiter.Feed(token))
+		return nil
+	}
+	return ds.node.waiter.Add(d.FD(), token)
+}
+
+// inProcess reports whether all of the node's links are in this process.
+func (ds *Devices) inProcess() bool {
+	for i := range ds.node.cfg.LNX.Interfaces {
+		if ds.node.cfg.Devices[ds.node.cfg.LNX.Interfaces[i].Name] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// closeUnused closes the devices that a failed Open did not come to, but for one
+// that has another node.
+func (ds *Devices) closeUnused() {
+	for _, d := range ds.node.cfg.Devices {
+		if a, ok := d.(link.Attacher); ok && !errors.Is(a.Attach(0), link.ErrAttached) {
+			_ = d.Close() // nothing can be done about it
+		}
+	}
+}
+
+func (ds *Devices) close() {
+	for _, d := range ds.list {
+		_ = d.Close() // nothing can be done about it
+	}
+	if ds.node.waiter != nil {
+		_ = ds.node.waiter.Close()
+	}
+}
+
+// receiveBuffer is what a connection's receive buffer grows to: not more than the kernel
+// queues for a device of ours, because what it has no room for is lost.
+func (ds *Devices) receiveBuffer() int {
+	size := maxReceiveBuffer
+	for _, d := range ds.list {
+		u, ok := bare(d).(realDevice)
+		if !ok {
+			continue
+		}
+		if packets := u.Info().RecvPackets; packets > 0 {
+			size = min(size, packets*stack.DefaultMTU)
+		}
+	}
+	return max(size, minReceiveBuffer)
+}
+
+// realDevice is what a device that leaves the process knows beyond a Device.
+type realDevice interface {
+	Info() link.Info
+	Counters(id int) link.Counters
+	Neighbors(id int) []link.NeighborInfo
+}
+
+// UnderneathOf is what an interface stands on: a UDP address, or "tun:DEV".
+func UnderneathOf(f *lnx.Interface) string {
+	if f.Tun != nil {
+		return "tun:" + f.Tun.Device
+	}
+	return f.UDP.String()
+}
+
+// Underneath is what an interface stands on: a UDP address, "tun:DEV" or a device of the program.
+// The loop's.
+func (ds *Devices) Underneath(i int) string {
+	f := &ds.node.cfg.LNX.Interfaces[i]
+	if ds.node.cfg.Devices[f.Name] != nil {
+		return "in process"
+	}
+	return UnderneathOf(f)
+}
+
+// Bare is what an interface stands on, without what impairs it. The loop's.
+func (ds *Devices) Bare(i int) link.Device { return bare(ds.list[ds.byIface[i]]) }
+
+// bare is a device without what impairs it.
+func bare(d link.Device) link.Device {
+	if i, ok := d.(*link.Impaired); ok {
+		return i.Unwrap()
+	}
+	return d
+}
