@@ -28,9 +28,9 @@ import (
 // what is for others to f.
 func (n *Node) Forward(f func(*Request)) error {
 	if f == nil {
-		return n.inner().Node.Forward(nil)
+		return n.inner().Node.Forwarders.TakeTCP(nil)
 	}
-	return n.inner().Node.Forward(func(c *node.Caught) { f(&Request{c}) })
+	return n.inner().Node.Forwarders.TakeTCP(func(c *node.Caught) { f(&Request{c}) })
 }
 
 // Request is a connection that a peer wants to open. Accept, Reject or Drop
@@ -69,9 +69,9 @@ func (r *Request) Drop() { r.inner().Ignore() }
 // most; others are lost. A nil f ends it; flows that were accepted go on.
 func (n *Node) ForwardUDP(f func(*UDPRequest)) error {
 	if f == nil {
-		return n.inner().Node.ForwardUDP(nil)
+		return n.inner().Node.Forwarders.TakeUDP(nil)
 	}
-	return n.inner().Node.ForwardUDP(func(c *node.CaughtUDP) { f(&UDPRequest{c}) })
+	return n.inner().Node.Forwarders.TakeUDP(func(c *node.CaughtUDP) { f(&UDPRequest{c}) })
 }
 
 // UDPRequest is a flow of datagrams that a peer has begun. Accept, Reject or Drop

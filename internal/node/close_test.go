@@ -2,6 +2,7 @@ package node
 
 import (
 	"io"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -51,4 +53,11 @@ func TestAClosedListenerIsForgotten(t *testing.T) {
 		assert.Empty(t, a.listeners)
 		return nil
 	}))
+}
+
+func TestClosedNodeAnswersThatItIsClosed(t *testing.T) {
+	n := Closed()
+	require.ErrorIs(t, n.Forwarders.TakeTCP(nil), net.ErrClosed)
+	require.ErrorIs(t, n.Taps.SetVerbose(control.Verbose{}), control.ErrClosed)
+	require.ErrorIs(t, n.Devices.Reopen(0), control.ErrClosed)
 }

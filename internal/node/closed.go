@@ -12,10 +12,9 @@ import (
 
 // Closed returns a node that is closed.
 func Closed() *Node {
-	n := &Node{stopped: make(chan struct{})}
-	n.Devices.node, n.Taps.node = n, n
+	n := newNode(Config{LNX: &lnx.Config{}})
 	n.closing.Store(true)
-	n.shown.Store(&lnx.Config{})
+	n.shown.Store(n.cfg.LNX)
 	close(n.stopped)
 	return n
 }

@@ -42,6 +42,7 @@ func (ds *Devices) open() error {
 	c := ds.node.cfg.LNX
 	ds.byIface = make([]int, len(c.Interfaces))
 	ds.room = make([]int, len(c.Interfaces))
+	ds.frames, ds.batch = make([]buffer.Frame, framesPerRead), buffer.NewBatch()
 	ds.attached = make([]bool, len(c.Interfaces))
 	w := Wiring{File: c}
 	for _, faces := range w.groups() {

@@ -33,7 +33,7 @@ func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
 				ListenOptions{Screen: acceptAll(accepted)})
 			return err
 		},
-		"forward": func(n *Node, accepted func()) error { return n.Forward(acceptAll(accepted)) },
+		"forward": func(n *Node, accepted func()) error { return n.Forwarders.TakeTCP(acceptAll(accepted)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

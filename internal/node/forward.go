@@ -19,9 +19,12 @@ import (
 // cookies (RFC 4987 §3.6), and as many connections that these have opened wait for a decision.
 const maxCaught = DefaultBacklog
 
-// forwarding is what has the connections that no listener takes.
-type forwarding struct {
-	forwarder func(*Caught) // the loop's
+// Forwarders get the connections that no listener takes, and the flows of datagrams that no socket
+// takes. The fields are the loop's; nil: there is no forwarder.
+type Forwarders struct {
+	node *Node
+	tcp  func(*Caught)
+	udp  func(*CaughtUDP)
 }
 
 // Caught is a connection that somebody tries to open, before it is answered: one that no listener
@@ -32,43 +35,55 @@ type Caught struct {
 	decided atomic.Bool
 }
 
-// Forward has f called, in a goroutine each, with every connection that no
-// listener takes, whatever address and port it is for. What f does not decide is
-// forgotten when it returns. Nil ends it.
-func (n *Node) Forward(f func(*Caught)) error {
-	return n.Call(func(s *stack.Stack, _ clock.Time) error {
-		n.forwarder = f
-		limit := 0
-		if f != nil {
-			limit = maxCaught
-		}
-		s.Catch(limit)
+// TakeTCP has f called, in a goroutine each, with every connection that no listener takes, whatever
+// address and port it is for. What f does not decide is forgotten when it returns. Nil ends it.
+func (fs *Forwarders) TakeTCP(f func(*Caught)) error {
+	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
+		fs.tcp = f
+		s.Catch(limitFor(f != nil))
 		return nil
 	})
 }
 
-// ForwardAll is Forward and ForwardUDP at once, unless either has somebody already, which is
+// TakeUDP is TakeTCP for every flow of datagrams that no socket takes.
+func (fs *Forwarders) TakeUDP(f func(*CaughtUDP)) error {
+	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
+		fs.udp = f
+		s.CatchUDP(limitFor(f != nil))
+		return nil
+	})
+}
+
+func limitFor(caught bool) int {
+	if caught {
+		return maxCaught
+	}
+	return 0
+}
+
+// TakeAll is TakeTCP and TakeUDP at once, unless there is a forwarder of either already, which is
 // control.ErrPortInUse.
-func (n *Node) ForwardAll(f func(*Caught), g func(*CaughtUDP)) error {
-	return n.Call(func(s *stack.Stack, _ clock.Time) error {
-		if n.forwarder != nil || n.udpForwarder != nil {
+func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
+	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
+		if fs.tcp != nil || fs.udp != nil {
 			return fmt.Errorf("%w: something takes every port already", control.ErrPortInUse)
 		}
-		n.forwarder, n.udpForwarder = f, g
+		fs.tcp, fs.udp = f, g
 		s.Catch(maxCaught)
 		s.CatchUDP(maxCaught)
 		return nil
 	})
 }
 
-// tellCaught starts the forwarder on what was caught. The loop's.
-func (n *Node) tellCaught() {
+// tell starts the forwarders, or a listener's Screen, on what was caught. The loop's.
+func (fs *Forwarders) tell() {
+	n := fs.node
 	for {
 		t, tl, ok := n.stack.TCP().NextCaught()
 		if !ok {
-			return
+			break
 		}
-		f := n.forwarder
+		f := fs.tcp
 		if tl != nil {
 			f = nil
 			if l := n.listeners[tl]; l != nil {
@@ -80,6 +95,17 @@ func (n *Node) tellCaught() {
 			continue
 		}
 		c := &Caught{node: n, tuple: t}
+		go func() {
+			defer c.Ignore()
+			f(c)
+		}()
+	}
+	for {
+		flow, ok := n.stack.UDP().NextCaught()
+		if !ok {
+			return
+		}
+		c, f := &CaughtUDP{node: n, flow: flow}, fs.udp
 		go func() {
 			defer c.Ignore()
 			f(c)

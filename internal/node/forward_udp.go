@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -16,36 +15,6 @@ type CaughtUDP struct {
 	node    *Node
 	flow    udp.Flow
 	decided atomic.Bool
-}
-
-// ForwardUDP has f called, in a goroutine each, with every flow of datagrams that no
-// socket takes, whatever address and port it is for. What f does not decide is
-// forgotten when it returns. Nil ends it.
-func (n *Node) ForwardUDP(f func(*CaughtUDP)) error {
-	return n.Call(func(s *stack.Stack, _ clock.Time) error {
-		n.udpForwarder = f
-		limit := 0
-		if f != nil {
-			limit = maxCaught
-		}
-		s.CatchUDP(limit)
-		return nil
-	})
-}
-
-// tellCaughtUDP starts the forwarder on what was caught. The loop's.
-func (n *Node) tellCaughtUDP() {
-	for {
-		flow, ok := n.stack.UDP().NextCaught()
-		if !ok {
-			return
-		}
-		c, f := &CaughtUDP{node: n, flow: flow}, n.udpForwarder
-		go func() {
-			defer c.Ignore()
-			f(c)
-		}()
-	}
 }
 
 // Local is the address and port that the datagrams are for.

@@ -287,8 +287,7 @@ func (n *Node) tellAll(now clock.Time) {
 	n.tellPackets(n)
 	n.tellPorts(now)
 	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
-	n.tellCaught()
-	n.tellCaughtUDP()
+	n.Forwarders.tell()
 	for _, e := range n.stack.Events() {
 		n.publishStack(e)
 	}

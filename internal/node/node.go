@@ -19,7 +19,6 @@ import (
 
 	"github.com/oleiade/lane/v2"
 
-	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
@@ -32,15 +31,15 @@ type Node struct {
 	cfg   Config
 	start time.Time // the origin of the loop's clock
 
-	Devices Devices // what interfaces stand on
-	Taps    Taps    // what watches packets and connections
+	Devices    Devices    // what interfaces stand on
+	Taps       Taps       // what watches packets and connections
+	Forwarders Forwarders // what gets connections that no listener takes
 
 	// The loop's.
 	stack     *stack.Stack
 	neighbors neighbors
 	conns     map[*Conn]struct{}
 	listeners map[*tcp.Listener]*Listener
-	forwarding
 	followers []func() (done bool)
 	packets
 	leading
@@ -60,18 +59,7 @@ type Node struct {
 // Open starts the node that cfg describes. Every interface is up, and RIP, if
 // configured, has begun. The doors of the file are package door's.
 func Open(cfg Config) (*Node, error) {
-	n := &Node{
-		cfg: cfg, start: startOf(cfg.Clock),
-		Devices: Devices{
-			frames: make([]buffer.Frame, framesPerRead), batch: buffer.NewBatch(),
-		},
-		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
-		packets: packets{
-			packetConns: map[*PacketConn]struct{}{}, rawConns: map[*RawConn]struct{}{},
-		},
-		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
-	}
-	n.Devices.node, n.Taps.node, n.neighbors.node = n, n, n
+	n := newNode(cfg)
 	if err := n.open(); err != nil {
 		n.Devices.close()
 		n.Devices.closeUnused()
@@ -79,6 +67,20 @@ func Open(cfg Config) (*Node, error) {
 	}
 	n.live()
 	return n, nil
+}
+
+// newNode returns a node that is not open.
+func newNode(cfg Config) *Node {
+	n := &Node{
+		cfg: cfg, start: startOf(cfg.Clock),
+		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
+		packets: packets{
+			packetConns: map[*PacketConn]struct{}{}, rawConns: map[*RawConn]struct{}{},
+		},
+		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
+	}
+	n.Devices.node, n.Taps.node, n.Forwarders.node, n.neighbors.node = n, n, n, n
+	return n
 }
 
 // open brings up what the loop will own, devices first.

@@ -11,10 +11,9 @@ import (
 
 // packets is the loop's side of UDP.
 type packets struct {
-	packetConns  map[*PacketConn]struct{}
-	rawConns     map[*RawConn]struct{}
-	roomy        chan struct{} // closed when ErrQueueFull is over; nil: nobody waits
-	udpForwarder func(*CaughtUDP)
+	packetConns map[*PacketConn]struct{}
+	rawConns    map[*RawConn]struct{}
+	roomy       chan struct{} // closed when ErrQueueFull is over; nil: nobody waits
 }
 
 // PortOwner has a UDP port of the stack for a protocol that is not UDP (stack.Port.UDP.Owner). The

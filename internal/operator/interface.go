@@ -111,7 +111,7 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 // forgetDevices forgets the counts of devices that the node no longer has. The loop's.
 func (h *Requests) forgetDevices(clock.Time) {
 	for i, c := range h.cleared {
-		if c.device != h.node.Device(i) {
+		if c.device != h.node.Devices.Bare(i) {
 			delete(h.cleared, i)
 		}
 	}

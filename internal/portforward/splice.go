@@ -34,13 +34,14 @@ func (s *Set) Splice(r control.Splice) (*Door, error) {
 		d.end()
 		return nil, fmt.Errorf("splice %v: %w", r.Addr, err)
 	}
-	if err := s.node.ForwardAll(d.spliceTCP(r.Addr, to), d.spliceUDP(r.Addr, to)); err != nil {
+	err := s.node.Forwarders.TakeAll(d.spliceTCP(r.Addr, to), d.spliceUDP(r.Addr, to))
+	if err != nil {
 		d.end()
 		return nil, fmt.Errorf("splice: %w", err)
 	}
-	err := s.admit(d, func() {
-		_ = s.node.Forward(nil) // a closed node forwards nothing
-		_ = s.node.ForwardUDP(nil)
+	err = s.admit(d, func() {
+		_ = s.node.Forwarders.TakeTCP(nil) // a closed node forwards nothing
+		_ = s.node.Forwarders.TakeUDP(nil)
 	}, func() { <-d.ends.Done() })
 	return d, err
 }
