@@ -81,7 +81,27 @@ var mutants = []mutant{
 	{
 		"sack-off", "no SYN permits SACK", "internal/tcp/handshake.go",
 		"o.SACKPermitted = c.rcv.sack && c.hearsSACK()", "o.SACKPermitted = false",
-		[]string{"check-bernoulli", "rdt-loss", "rdt-corrupt", "fence-tcp", "check-bbr-loss"},
+		[]string{"check-bernoulli", "rdt-loss", "rdt-corrupt", "rdt-dup", "fence-tcp", "check-bbr-loss"},
+	},
+	{
+		"dupacks-off", "NewReno counts no duplicate acknowledgments", "internal/tcp/newreno.go",
+		"v.ep.dupAcks += r.dups", "v.ep.dupAcks += 0 * r.dups",
+		[]string{"check-reorder", "files-2pct", "window-47m"},
+	},
+	{
+		"rto-kept", "an RTO that has doubled stays so", "internal/tcp/episode.go",
+		"v.backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off", "_ = v.backoff",
+		[]string{"files-2pct", "window-47m"},
+	},
+	{
+		"reno-one", "Reno begins again from one segment after each loss", window,
+		"w.cwnd = min(w.cwnd, w.ssthresh)", "w.cwnd = l.MSS",
+		[]string{"rmcat-5.2", "pantheon-2"},
+	},
+	{
+		"reno-slow", "Reno grows by a segment in two round trips", window,
+		"for w.acked += n; w.acked", "for w.acked += n / 2; w.acked",
+		[]string{"pantheon-5"},
 	},
 	{
 		"delayed-ack-off", "each segment is acknowledged at once", "internal/tcp/delack.go",
@@ -103,6 +123,11 @@ var mutants = []mutant{
 		[]string{"check-reorder"},
 	},
 	{
+		"rack-patient", "RACK waits four round trips for reordered segments", "internal/tcp/rack.go",
+		"min(time.Duration(k.mult)*v.rtt.lowest()/4, v.rtt.srtt)", "4 * v.rtt.srtt",
+		[]string{"rdt-reorder"},
+	},
+	{
 		"wrap", "sequence numbers stop at 2^32", "internal/tcp/seq.go",
 		"return ref + uint64(int64(int32(s-uint32(ref))))", "return wideBase + uint64(s)",
 		[]string{"wrap-5g"},
@@ -117,6 +142,10 @@ var mutants = []mutant{
 	{
 		"cubic-half", "CUBIC falls to 0.5", cubic, "cubicBeta = 0.7", "cubicBeta = 0.5",
 		[]string{"check-ns3-cubic", "check-cubic-reno", "cubic-reno-buffer"},
+	},
+	{
+		"cubic-tenth", "CUBIC falls to 0.1", cubic, "cubicBeta = 0.7", "cubicBeta = 0.1",
+		[]string{"rmcat-5.1", "rmcat-5.2", "pantheon-2", "check-bbr-loss"},
 	},
 	{
 		"cubic-alpha", "CUBIC's Reno-friendly window grows three times as fast", cubic,
@@ -139,6 +168,11 @@ var mutants = []mutant{
 		"bbr-window", "BBR's window is three products, not two", "internal/tcp/congestion/bbr_sender.go",
 		"bbrCwndGain     = 2.0", "bbrCwndGain     = 3.0",
 		[]string{"check-bbr", "check-bbr-cubic"},
+	},
+	{
+		"bbr-narrow", "BBR's window is 1.2 products, not two", "internal/tcp/congestion/bbr_sender.go",
+		"bbrCwndGain     = 2.0", "bbrCwndGain     = 1.2",
+		[]string{"check-bbr-cubic"},
 	},
 	{
 		"bbr-margin", "BBR paces 10 % below the rate, not 1 %", "internal/tcp/congestion/bbr_sender.go",
@@ -190,6 +224,11 @@ var mutants = []mutant{
 		[]string{"check-aqm"},
 	},
 	{
+		"red-count", "RED forgets when it dropped last", "internal/netem/red.go",
+		"	q.count++\n", "	q.count = 0\n",
+		[]string{"check-aqm"},
+	},
+	{
 		"queue-half", "a queue holds half of its limit", "internal/netem/queue.go",
 		"q.room.holds(q.ring.n+1, q.ring.bytes+len(p.data))",
 		"q.room.holds(2*q.ring.n+1, 2*q.ring.bytes+len(p.data))",
@@ -200,9 +239,14 @@ var mutants = []mutant{
 		"rate: uint64(b)}", "rate: uint64(b) * 97 / 100}", linkPresets,
 	},
 	{
+		"rate-90", "a link has 90 % of its rate", "internal/netem/rate.go",
+		"rate: uint64(b)}", "rate: uint64(b) * 90 / 100}",
+		[]string{"files-clean", "hol-20", "rdt-dup"},
+	},
+	{
 		"delay-double", "a link's delay counts twice", "internal/netem/link.go",
 		"cfg, nil, nil, nil, nil, nil\n", "cfg, nil, nil, nil, nil, nil\n\tl.cfg.Delay *= 2\n",
-		[]string{"check-reno-buffer", "check-fixed-window", "policer", "pantheon-8", "pantheon-9", "pantheon-11", "pantheon-12", "tahoe-high", "tahoe-low", "tahoe-low-queue"},
+		[]string{"check-reno-buffer", "check-fixed-window", "policer", "pantheon-7", "pantheon-8", "pantheon-9", "pantheon-10", "pantheon-11", "pantheon-12", "tahoe-high", "tahoe-low", "tahoe-low-queue"},
 	},
 	{
 		"trace-slow", "a random trace has 90 % of its rate", "internal/lab/trace/generate.go",
@@ -217,7 +261,7 @@ var mutants = []mutant{
 	{
 		"loss-half", "of what is lost at random half is lost", "internal/netem/loss.go",
 		"u.random.Float64() < u.share", "u.random.Float64() < u.share/2",
-		append([]string{"check-bernoulli", "check-bbr-loss", "window-47m"}, fencePresets...),
+		append([]string{"check-bernoulli", "check-bbr-loss", "rdt-loss", "window-47m"}, fencePresets...),
 	},
 	{
 		"loss-one-way", "up: same does not repeat the loss", "internal/lab/plan/path.go",
@@ -269,7 +313,7 @@ var mutants = []mutant{
 	},
 	{
 		"rdt-cost", "an RDT packet costs half", "internal/sim/workload/objects_rdt.go",
-		"{engine: from, buf: make([]byte, datagramBytes), cost: cfg.Cost}", "{engine: from, buf: make([]byte, datagramBytes), cost: cfg.Cost / 2}", objectPresets,
+		"now.Add(max(0, e.cost))", "now.Add(max(0, e.cost/2))", objectPresets,
 	},
 	{
 		"read-cost", "a client's read costs half", "internal/sim/workload/objects_tcp.go",
@@ -298,6 +342,22 @@ var mutants = []mutant{
 		"case ahead > 0:\n", "case ahead > 1:\n", objectPresets,
 	},
 	{
+		"rdt-turns", "RDT sends objects in turns though nobody asks", "internal/rdt/schedule.go",
+		"if s.interleave {", "if true {",
+		[]string{"hol-20"},
+	},
+	{
+		"rdt-turns-half", "in turns an RDT packet carries half", "internal/rdt/schedule.go",
+		"k.size = uint32(min(s.payload, len(object)-c.at))",
+		"k.size = uint32(min(s.payload, len(object)-c.at))\n\t\tif s.interleave {\n\t\t\tk.size = (k.size + 1) / 2\n\t\t}",
+		[]string{"hol-20"},
+	},
+	{
+		"rdt-early-end", "an RDT object is whole when its end arrives", "internal/rdt/object.go",
+		"case o.sized && o.got == o.size:", "case o.sized:",
+		[]string{"rdt-reorder", "rdt-delay"},
+	},
+	{
 		"go-back-n", "go-back-N retransmits one segment", "internal/tcp/gbn.go",
 		"for l := &v.sent.lists[inFlight]; l.n > 0; {", "if l := &v.sent.lists[inFlight]; l.n > 0 {",
 		[]string{"fixed-1000", "two-fixed"},
@@ -305,6 +365,10 @@ var mutants = []mutant{
 	{
 		"notebook-rtt", "the notebook's sender counts half a round trip", "internal/sim/workload/notebook_strategy.go",
 		"l.LastRTT = now - a.SentAt", "l.LastRTT = (now - a.SentAt) / 2", publishedPresets,
+	},
+	{
+		"notebook-window", "the notebook's window is a tenth", "internal/sim/workload/notebook_strategy.go",
+		"l.SeqNum-l.NextAck < l.Cwnd", "l.SeqNum-l.NextAck < l.Cwnd/10", publishedPresets,
 	},
 	{
 		"notebook-held", "the notebook's receiver walks its list in no time", "internal/sim/workload/notebook_receiver.go",
