@@ -59,6 +59,35 @@ func TestOpenAndOpenFileRefuseTheSameAddresses(t *testing.T) {
 	}
 }
 
+// Info shows the options that a handshake agreed on: those that Config.TCP offers.
+func TestConfigOfTCPOptions(t *testing.T) {
+	type agreed struct {
+		Strategy                     string
+		SACK, Timestamps, ECN, Plain bool
+		Scaled                       bool
+	}
+	for name, row := range map[string]struct {
+		tcp  tidepool.TCP
+		want agreed
+	}{
+		"default":       {tidepool.TCP{}, agreed{"rack", true, true, false, false, true}},
+		"no SACK":       {tidepool.TCP{NoSACK: true}, agreed{"newreno", false, true, false, false, true}},
+		"no timestamps": {tidepool.TCP{NoTimestamps: true}, agreed{"rack", true, false, false, false, true}},
+		"no scale":      {tidepool.TCP{NoWindowScale: true}, agreed{"rack", true, true, false, false, false}},
+		"no options":    {tidepool.TCP{NoOptions: true}, agreed{"newreno", false, false, false, true, false}},
+		"ECN":           {tidepool.TCP{ECN: "on"}, agreed{"rack", true, true, true, false, true}},
+		"go-back-N":     {tidepool.TCP{Recovery: "gbn"}, agreed{"gbn", false, true, false, false, true}},
+	} {
+		a, b := pair(t, tidepool.Config{TCP: row.tcp})
+		client, _ := dial(t, a, b, "10.0.0.2:80")
+		i, err := client.Info()
+		require.NoError(t, err)
+		assert.Equal(t, row.want, agreed{
+			i.Strategy, i.SACK, i.Timestamps, i.ECN, i.Plain, i.SndWScale >= 0 && i.RcvWScale >= 0,
+		}, name)
+	}
+}
+
 // The README's program is a part of one that is compiled and run.
 func TestReadmeShowsAnExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
