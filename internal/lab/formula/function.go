@@ -100,15 +100,15 @@ var mathematics = map[string]function{
 	"ceil":  pure("rounded up", math.Ceil),
 	"round": pure("rounded to the nearest", math.Round),
 	"abs": {
-		params: []param{{"x", Unknown, must}}, same: true, about: "without its sign",
+		params: []param{{"x", Unknown, must}}, same: true, about: "the absolute value",
 		value: func(x []float64) float64 { return math.Abs(x[0]) },
 	},
 	"min": {
-		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the least",
+		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the minimum",
 		value: slices.Min[[]float64],
 	},
 	"max": {
-		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the greatest",
+		params: []param{{"x", Unknown, must}}, same: true, more: true, about: "the maximum",
 		value: slices.Max[[]float64],
 	},
 }

@@ -17,14 +17,14 @@ const randomConstant = 1.3098
 // and probabilities from 0 to 1.
 var theory = map[string]function{
 	"reno_utilisation": {
-		params: []param{{"b", Pure, must}}, about: "of a link with a buffer of b bandwidth-delay " +
-			"products, by one Reno: the area under its sawtooth",
+		params: []param{{"b", Pure, must}}, about: "utilisation of a link with a buffer of b " +
+			"bandwidth-delay products by one Reno: the area under its sawtooth",
 		source: "the sawtooth of RFC 5681 §3.1; Appenzeller, Keslassy, McKeown 2004 for b of 1",
 		value:  func(x []float64) float64 { return sawtooth(renoBeta, x[0]) },
 	},
 	"aimd_utilisation": {
 		params: []param{{"beta", Pure, must}, {"b", Pure, must}}, about: "as reno_utilisation, " +
-			"for a window that falls to beta of itself and grows evenly: .7 is CUBIC's fall",
+			"for a window that falls to beta of itself and grows linearly: CUBIC has .7",
 		source: "the sawtooth of RFC 5681 §3.1",
 		value:  func(x []float64) float64 { return sawtooth(x[0], x[1]) },
 	},
@@ -36,8 +36,7 @@ var theory = map[string]function{
 	},
 	"random_window": {
 		params: []param{{"p", Pure, must}}, of: Packets,
-		about: "as mathis, when each packet is lost with probability p whatever became of " +
-			"others: 1.31/√p",
+		about:  "as mathis, when each packet is lost with probability p, independently: 1.31/√p",
 		source: "Mathis, Semke, Mahdavi, Ott 1997, table 1",
 		value:  func(x []float64) float64 { return randomConstant / math.Sqrt(x[0]) },
 	},
@@ -53,7 +52,7 @@ var theory = map[string]function{
 	},
 	"cubic_k": {
 		params: []param{{"w", Packets, must}}, of: Seconds,
-		about: "how long CUBIC takes back to a window of w", source: "RFC 9438 §4.2",
+		about: "time that CUBIC takes to return to a window of w", source: "RFC 9438 §4.2",
 		value: func(x []float64) float64 { return math.Cbrt(x[0] * (1 - cubicBeta) / cubicC) },
 	},
 	"pftk": {
@@ -64,7 +63,7 @@ var theory = map[string]function{
 			{"rto", Seconds, 1},
 			{"b", Pure, 1},
 		}, of: Rate,
-		about:  "rate of Reno with time-outs, at one acknowledgment for b segments",
+		about:  "rate of Reno with timeouts, with one acknowledgment for b segments",
 		source: "Padhye, Firoiu, Towsley, Kurose 1998; RFC 5348 §3.1",
 		value:  pftk,
 	},
@@ -83,7 +82,8 @@ var theory = map[string]function{
 	"avoidance_packets": {
 		params: []param{{"t", Seconds, must}, {"rtt", Seconds, must}, {"w", Packets, 1}},
 		of:     Packets,
-		about:  "what a window that begins at w and grows by one a round trip delivers in t",
+		about: "packets that a window starting at w and growing by one per round trip " +
+			"delivers in t",
 		source: "RFC 5681 §3.1",
 		value: func(x []float64) float64 {
 			rounds := x[0] / x[1]
@@ -97,7 +97,7 @@ var theory = map[string]function{
 			{"queue", Bytes, must},
 			{"size", Bytes, must},
 		}, of: Packets,
-		about:  "the window that fills a path and its queue with packets of a size",
+		about:  "window that fills a path and its queue with packets of a size",
 		source: "Little's law",
 		value:  func(x []float64) float64 { return (x[0]*x[1]/8 + x[2]) / x[3] },
 	},
@@ -105,18 +105,19 @@ var theory = map[string]function{
 		params: []param{
 			{"window", Bytes, must}, {"rtt", Seconds, must}, {"rate", Rate, must},
 		}, of: Rate,
-		about: "rate of a fixed window that loses nothing", source: "Little's law",
+		about: "rate of a fixed window without loss", source: "Little's law",
 		value: func(x []float64) float64 { return min(x[0]*8/x[1], x[2]) },
 	},
 	"stop_and_wait": {
 		params: []param{{"p", Pure, must}, {"a", Pure, must}},
-		about:  "utilisation, where a is the delay of a way in packet times",
+		about:  "utilisation of stop-and-wait, where a is the one-way delay in packet times",
 		source: "Stallings, Data and Computer Communications, appendix on performance",
 		value:  func(x []float64) float64 { return (1 - x[0]) / (1 + 2*x[1]) },
 	},
 	"gbn_utilisation": {
 		params: []param{{"p", Pure, must}, {"w", Packets, must}, {"a", Pure, must}},
-		about:  "of go-back-N with a window of w, where a is the delay of a way in packet times",
+		about: "utilisation of go-back-N with a window of w, where a is the one-way delay in " +
+			"packet times",
 		source: "Stallings, Data and Computer Communications, appendix on performance",
 		value: func(x []float64) float64 {
 			p, w, round := x[0], x[1], 1+2*x[2]
@@ -128,7 +129,7 @@ var theory = map[string]function{
 	},
 	"sr_utilisation": {
 		params: []param{{"p", Pure, must}, {"w", Packets, must}, {"a", Pure, must}},
-		about:  "of selective repeat with a window of w, a as in gbn_utilisation",
+		about:  "utilisation of selective repeat with a window of w, a as in gbn_utilisation",
 		source: "Stallings, Data and Computer Communications, appendix on performance",
 		value: func(x []float64) float64 {
 			return (1 - x[0]) * min(1, x[1]/(1+2*x[2]))
@@ -136,7 +137,7 @@ var theory = map[string]function{
 	},
 	"sr_packets": {
 		params: []param{{"n", Packets, must}, {"p", Pure, must}}, of: Packets,
-		about:  "what any selective repeat sends of n packets, at least",
+		about:  "minimum number of packets that selective repeat sends for n packets",
 		source: "the mean of a geometric distribution",
 		value:  func(x []float64) float64 { return x[0] / (1 - x[1]) },
 	},
@@ -144,8 +145,8 @@ var theory = map[string]function{
 		params: []param{
 			{"n", Packets, must}, {"p", Pure, must}, {"t", Seconds, must}, {"tick", Seconds, .01},
 		}, of: Packets,
-		about: "packets that the sliding fence sends for n of data in a time t when each way " +
-			"loses p: what is outstanding and one acknowledgment, every tick",
+		about: "packets that the sliding fence sends for n of data in a time t when each " +
+			"direction loses p: the outstanding ones and one acknowledgment at every tick",
 		source: "founding document 000: n(1+p)/(1-p) + t/tick",
 		value: func(x []float64) float64 {
 			return x[0]*(1+x[1])/(1-x[1]) + x[2]/x[3]
@@ -158,20 +159,20 @@ var theory = map[string]function{
 	},
 	"overtaking": {
 		params: []param{{"gap", Seconds, must}, {"sd", Seconds, must}},
-		about:  "the chance that of two packets sent a gap apart normal jitter swaps the order",
+		about:  "probability that normal jitter reorders two packets sent a gap apart",
 		source: "the difference of two normal distributions",
 		value:  func(x []float64) float64 { return math.Erfc(x[0]/(2*x[1])) / 2 },
 	},
 	"codel_drop": {
 		params: []param{{"n", Pure, must}, {"interval", Seconds, .1}}, of: Seconds,
-		about:  "when CoDel drops for the n-th time, from the first",
+		about:  "time from CoDel's first drop to its n-th",
 		source: "RFC 8289 §5.6",
 		value:  codelDrop,
 	},
 	"codel_drops": {
 		params: []param{{"t", Seconds, must}, {"interval", Seconds, .1}}, of: Packets,
-		about: "how many packets CoDel drops in a time from the first drop on, while nothing " +
-			"helps",
+		about: "number of packets that CoDel drops in a time from the first drop on, while " +
+			"the delay stays too long",
 		source: "RFC 8289 §5.6",
 		value:  codelDrops,
 	},
