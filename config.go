@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // Config describes a node. Only Interfaces are needed.
@@ -105,17 +108,16 @@ type Neighbor struct {
 
 // internal translates the configuration into the terms of an .lnx file and the
 // devices beside it.
-func (c *Config) internal() (node.Config, error) {
+func (c *Config) internal() (operator.Config, error) {
 	file := &lnx.Config{Name: c.Name, Forwarding: c.Router || c.RIP || c.RIPv2}
 	if file.Name == "" {
 		file.Name = "node"
 	}
-	cfg := node.Config{
-		LNX: file, Pcap: c.Capture, Seed: c.Seed, Devices: map[string]link.Device{},
-		Tune: c.TCP.apply,
-	}
+	cfg := operator.Config{LNX: file, Pcap: c.Capture, Node: node.Config{
+		Seed: c.Seed, Devices: map[string]link.Device{}, Tune: c.TCP.apply,
+	}}
 	if c.Clock != nil {
-		cfg.Clock = &c.Clock.clock
+		cfg.Node.Clock = &c.Clock.clock
 	}
 	if len(c.Interfaces) == 0 {
 		return cfg, wrong("Interfaces: want at least one")
@@ -157,17 +159,17 @@ func (c *Config) internal() (node.Config, error) {
 	return cfg, nil
 }
 
-func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
+func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	face := lnx.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
 	if face.Name == "" {
 		face.Name = "if" + strconv.Itoa(i)
 	}
 	if f.Link != nil {
-		if cfg.Devices[face.Name] != nil {
+		if cfg.Node.Devices[face.Name] != nil {
 			_ = f.Link.Close() // the name's owner is closed with the rest
 			return wrong("two interfaces are called %s", face.Name)
 		}
-		cfg.Devices[face.Name] = device(f.Link)
+		cfg.Node.Devices[face.Name] = device(f.Link)
 	}
 	if _, taken := cfg.LNX.Interface(face.Name); taken {
 		return wrong("two interfaces are called %s", face.Name)
@@ -187,7 +189,7 @@ func (f *Interface) internal(i int, cfg *node.Config, rip bool) error {
 	}
 	if f.Impair.Words != "" || f.Impair.Seed != 0 {
 		words := f.Impair.String()
-		if err := node.CheckImpairment(words); err != nil {
+		if _, err := node.ParseImpairment(words, files.Machine()); err != nil {
 			return wrong("interface %s: Impair.Words: %v", face.Name, err)
 		}
 		face.Impair = lnx.Impairments{}
@@ -347,21 +349,21 @@ func (t *TCP) check() error {
 	if t.Profile != "" && t.Profile != "004" {
 		return wrong("TCP.Profile %q: want 004 or none", t.Profile)
 	}
-	if _, ok := node.ParseECN(t.ECN); !ok {
+	if _, ok := tcp.ParseECNMode(t.ECN); !ok && t.ECN != "" {
 		return wrong("TCP.ECN %q: want on, off or passive", t.ECN)
 	}
-	if _, ok := node.ParseSynCookies(t.SynCookies); !ok {
+	if _, ok := tcp.ParseCookieMode(t.SynCookies); !ok && t.SynCookies != "" {
 		return wrong("TCP.SynCookies %q: want auto, always or off", t.SynCookies)
 	}
 	for _, f := range []struct {
 		name               string
 		value, least, most int
 	}{
-		{"InitialWindow", t.InitialWindow, 1, node.MaxInitialWindow},
-		{"SynRetries", t.SynRetries, 1, node.MaxRetries},
-		{"DataRetries", t.DataRetries, 1, node.MaxRetries},
-		{"ReadBuffer", t.ReadBuffer, node.MinBuffer, node.MaxBuffer},
-		{"WriteBuffer", t.WriteBuffer, node.MinBuffer, node.MaxBuffer},
+		{"InitialWindow", t.InitialWindow, 1, tcp.MaxInitialWindow},
+		{"SynRetries", t.SynRetries, 1, tcp.MaxRetries},
+		{"DataRetries", t.DataRetries, 1, tcp.MaxRetries},
+		{"ReadBuffer", t.ReadBuffer, tcp.MinBuffer, tcp.MaxBuffer},
+		{"WriteBuffer", t.WriteBuffer, tcp.MinBuffer, tcp.MaxBuffer},
 	} {
 		if f.value != 0 && (f.value < f.least || f.value > f.most) {
 			return wrong("TCP.%s %d: want %d to %d", f.name, f.value, f.least, f.most)
@@ -383,9 +385,9 @@ func (t *TCP) check() error {
 	if t.RTOMax != 0 && t.RTOMax < t.RTOMin {
 		return wrong("TCP.RTOMax %v is less than RTOMin %v", t.RTOMax, t.RTOMin)
 	}
-	if t.DelayedAck >= node.MaxDelayedAck {
+	if t.DelayedAck >= tcp.MaxDelayedAck {
 		return wrong("TCP.DelayedAck %v: want less than %v (RFC 9293 §3.8.6.3)",
-			t.DelayedAck, node.MaxDelayedAck)
+			t.DelayedAck, tcp.MaxDelayedAck)
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // ICMP is what a node answers by ICMP. The zero ICMP is what a good host does.
@@ -119,7 +119,7 @@ type TCP struct {
 }
 
 // apply sets what is not zero.
-func (t *TCP) apply(c *node.TCPConfig) {
+func (t *TCP) apply(c *tcp.Config) {
 	rec := &c.Recovery
 	override(&rec.Congestion, t.CongestionControl)
 	override(&rec.Strategy, t.Recovery)
@@ -131,8 +131,8 @@ func (t *TCP) apply(c *node.TCPConfig) {
 	c.NoSACK, c.NoTimestamps, c.NoWindowScale = t.NoSACK, t.NoTimestamps, t.NoWindowScale
 	c.OptionsOff, c.NoDelay = t.NoOptions, !t.Nagle
 	c.NoResets = t.NoResets
-	c.ECN, _ = node.ParseECN(t.ECN) // check has looked at both
-	c.SynCookies, _ = node.ParseSynCookies(t.SynCookies)
+	c.ECN, _ = tcp.ParseECNMode(t.ECN) // check has looked at both; empty: the zero mode
+	c.SynCookies, _ = tcp.ParseCookieMode(t.SynCookies)
 	override(&c.MTUProbing, t.MTUProbing)
 	override(&c.DelayedAck, t.DelayedAck)
 	override(&c.Retries.Syn, t.SynRetries)

@@ -44,7 +44,7 @@ type Node struct {
 func Open(cfg Config) (*Node, error) {
 	inner, err := cfg.internal()
 	if err != nil {
-		for _, d := range inner.Devices {
+		for _, d := range inner.Node.Devices {
 			_ = d.Close() // the first error is the one to tell
 		}
 		return nil, err
@@ -93,10 +93,10 @@ func OpenFile(path string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(node.Config{LNX: file}, nil)
+	return open(operator.Config{LNX: file}, nil)
 }
 
-func open(cfg node.Config, hosts map[string]netip.Addr) (*Node, error) {
+func open(cfg operator.Config, hosts map[string]netip.Addr) (*Node, error) {
 	inner, err := operator.Open(cfg)
 	if err != nil {
 		return nil, err

@@ -49,14 +49,14 @@ func open(spec *Spec) (*ours, error) {
 	for i := range c.Interfaces {
 		c.Interfaces[i].MTU = spec.MTU
 	}
-	n, err := node.Open(node.Config{
-		LNX: c, Seed: spec.Seed,
-		Tune: func(t *node.TCPConfig) {
+	n, err := operator.OpenNode(node.Config{
+		Seed: spec.Seed,
+		Tune: func(t *tcp.Config) {
 			if spec.Congestion != "" {
 				t.Recovery.Congestion = spec.Congestion
 			}
 		},
-	})
+	}, c)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -143,7 +143,7 @@ func parsePlan(path string) (*topology.Plan, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	p, err := topology.Parse(path, text, node.CheckWords)
+	p, err := topology.Parse(path, text, operator.CheckWords)
 	if err != nil {
 		return nil, err
 	}

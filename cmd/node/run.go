@@ -19,14 +19,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 // runOptions are the flags of `node run`.
 type runOptions struct {
-	config    node.Config
+	config    operator.Config
 	script    string
 	tun       []string
 	lines     []string // doors
@@ -93,11 +92,12 @@ func runCommand() *cobra.Command {
 	o.doors.filesFlag(f)
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
-	f.BoolVar(&o.config.Overwrite, "force", false,
+	f.BoolVar(&o.config.Node.Overwrite, "force", false,
 		"let --pcap and --probe replace existing files")
-	f.StringVar(&o.config.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
-	f.Uint64Var(&o.config.Seed, "seed", 0, "seed `N` of lossyforward's drops; 0: not repeatable")
-	f.StringVar(&o.config.Offload, "offload", "auto",
+	f.StringVar(&o.config.Node.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
+	f.Uint64Var(&o.config.Node.Seed, "seed", 0,
+		"seed `N` of lossyforward's drops; 0: not repeatable")
+	f.StringVar(&o.config.Node.Offload, "offload", "auto",
 		"system calls that send packets: auto, gso, mmsg or plain")
 	f.StringArrayVar(&o.tun, "tun", nil,
 		"add an interface to this machine's kernel: `NAME=ADDR/LEN`")
@@ -131,7 +131,7 @@ func (o *runOptions) validate() error {
 	case o.daemon && o.doors.socket == "" && o.doors.listen == "":
 		return errors.New("--daemon has no server: want --socket or --listen too")
 	}
-	if _, err := link.ParseOffload(o.config.Offload); err != nil {
+	if _, err := link.ParseOffload(o.config.Node.Offload); err != nil {
 		return fmt.Errorf("--offload: %w", err)
 	}
 	return o.log.check()
@@ -187,7 +187,7 @@ func (o *runOptions) read(path string) (*lnx.Config, error) {
 		return nil, &usageError{err}
 	}
 	c, errs := lnx.Read(path, text)
-	errs = append(errs, node.Check(c)...)
+	errs = append(errs, operator.Check(c)...)
 	errs.Sort()
 	if err := errs.Err(); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 		return err
 	}
 	o.config.Reread = func() (*lnx.Config, error) { return o.read(path) }
-	o.config.LogLevel = &o.log.level
+	o.config.Node.LogLevel = &o.log.level
 	in, name := c.InOrStdin(), "stdin"
 	switch {
 	case len(o.commands) > 0:
@@ -265,7 +265,7 @@ func (o *runOptions) findUser() error {
 	if as == nil {
 		return nil
 	}
-	o.config.Drop = as.become
+	o.config.Node.Drop = as.become
 	if err := noNewPrivileges(); err != nil {
 		return fmt.Errorf("become another user: forbid new privileges: %w", err)
 	}

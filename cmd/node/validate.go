@@ -16,7 +16,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
@@ -157,7 +156,7 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	}
 	c, errs := lnx.Read(path, text)
 	readable := errs.Err() == nil
-	errs = append(errs, node.Check(c)...)
+	errs = append(errs, operator.Check(c)...)
 	if v.here && readable {
 		busy := operator.CheckHere(v.ctx(), c)
 		v.busy += len(busy)

@@ -1,10 +1,8 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
 // total is what was dropped for every reason.
@@ -131,46 +127,4 @@ func exchangeWord(t *testing.T, a, b *Conn) {
 		require.NoError(t, err)
 		require.Equal(t, "word", string(buf[:n]))
 	}
-}
-
-// What the machine does not let a node have is told with its place in the file.
-func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
-	p := freePorts(t, 1)
-	file := filepath.Join("nets", "A.lnx")
-	open := func(udp string) error {
-		c, err := lnx.Parse(file, []byte("# A\ninterface if0 10.0.0.1/24 "+udp+"\n"))
-		require.NoError(t, err)
-		for _, e := range CheckHere(t.Context(), c) {
-			assert.Equal(t, []any{file, 2, 27}, []any{e.File, e.Line, e.Col})
-		}
-		n, err := Open(Config{LNX: c})
-		if err == nil {
-			t.Cleanup(func() { _ = n.Close() })
-		}
-		return err
-	}
-	taken := fmt.Sprintf("127.0.0.1:%d", p[0])
-	require.NoError(t, open(taken))
-	err := open(taken)
-	require.Error(t, err)
-	assert.Contains(t, err.Error(), file+":2:27: interface if0 cannot have "+taken+
-		": address already in use; expected a port that is free")
-	assert.Contains(t, err.Error(), "\n                              ^^^^")
-	_, ok := errors.AsType[*link.BindError](err)
-	assert.True(t, ok)
-	err = open("192.0.2.77:5000")
-	require.Error(t, err)
-	assert.Contains(t, err.Error(), "not an address of this machine; expected one of this machine's: ")
-}
-
-// Of the machine that a file's neighbours are on, too, is told what can be known beforehand.
-func TestCheckHere(t *testing.T) {
-	p := freePorts(t, 1)
-	c, err := lnx.Parse("A.lnx", fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
-		"neighbor 10.0.0.2 at 127.0.0.1:9 via if0\nneighbor 10.0.0.3 at no.such.invalid:9 via if0\n", p[0]))
-	require.NoError(t, err)
-	list := CheckHere(t.Context(), c)
-	require.Len(t, list, 1)
-	assert.Contains(t, list[0].Error(),
-		"A.lnx:3:22: neighbor 10.0.0.3 via if0 cannot be reached at no.such.invalid:9: ")
 }

@@ -10,10 +10,12 @@ import (
 
 func init() {
 	node.OperatorOf = func(n *node.Node) control.Operator { return operator.NewRequests(n) }
+	node.OpenFile = operator.OpenNode
 	node.ReloaderOf = func(
-		n *node.Node, cfg *node.Config, more func(was, now *lnx.Config) []node.Change,
+		n *node.Node, file *lnx.Config, reread func() (*lnx.Config, error),
+		more func(was, now *lnx.Config) []node.Change,
 	) node.Reloader {
-		return operator.NewReloader(n, cfg, func(was, now *lnx.Config) (list []portforward.Change) {
+		return operator.NewReloader(n, file, reread, func(was, now *lnx.Config) (list []portforward.Change) {
 			for _, c := range more(was, now) {
 				list = append(list, portforward.Change(c))
 			}

@@ -3,7 +3,6 @@ package node
 import (
 	"net/netip"
 
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -12,9 +11,9 @@ import (
 
 // Closed returns a node that is closed.
 func Closed() *Node {
-	n := newNode(Config{LNX: &lnx.Config{}})
+	n := newNode(Config{})
 	n.closing.Store(true)
-	n.shown.Store(n.cfg.LNX)
+	n.shown.Store(&n.cfg.Network)
 	close(n.stopped)
 	return n
 }
@@ -41,15 +40,17 @@ func ClosedRCPConn() *RCPConn {
 
 // ClosedRCPListener returns a listener for RCP that is closed.
 func ClosedRCPListener() *RCPListener {
-	l := &RCPListener{node: Closed()}
-	l.closing.Store(true)
+	l := &RCPListener{}
+	l.init(Closed(), rcpNetwork, netip.AddrPort{}, 1)
+	l.end()
 	return l
 }
 
 // ClosedListener returns a listener that is closed.
 func ClosedListener() *Listener {
-	l := &Listener{node: Closed(), sid: -1}
-	l.closing.Store(true)
+	l := &Listener{sid: -1}
+	l.init(Closed(), "tcp", netip.AddrPort{}, 1)
+	l.end()
 	return l
 }
 

@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"strconv"
 	"time"
 
 	cryptorand "crypto/rand"
 
-	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
@@ -21,25 +21,18 @@ import (
 
 // Config says which node to open and what to record of it.
 type Config struct {
-	// LNX describes the node; required.
-	LNX *lnx.Config
-	// Reread reads the file of LNX again, for reloads; nil: it is of none.
-	Reread func() (*lnx.Config, error)
+	// Network is what the node is to others; required.
+	Network
 	// LogLevel is what the setting log.level turns; nil: there is no log.
 	LogLevel *slog.LevelVar
 	// Observers are shown packets from the start.
 	Observers []*observe.Observer
-	// Pcap is a file to capture every packet to from the start; empty: none. It is package
-	// operator that opens it.
-	Pcap string
-	// Snaplen is how many bytes of a packet the capture keeps; 0: all.
-	Snaplen int
 	// Probe is a file for a CSV row an ACK of every connection; empty: none.
 	Probe string
 	// Drop gives up the privileges of the process; nil: it keeps them. Package operator calls it
-	// once, when devices and ports are open and the files of Pcap and Probe are not.
+	// once, when devices and ports are open and the files of captures and Probe are not.
 	Drop func() error
-	// Overwrite lets Pcap and Probe replace files that are there.
+	// Overwrite lets Probe, and package operator's captures, replace files that are there.
 	Overwrite bool
 	// Seed makes the packets that lossyforward drops the same in every run;
 	// 0: different ones each time.
@@ -54,8 +47,8 @@ type Config struct {
 	Devices map[string]link.Device
 	// Clock drives the node; nil: the system's time does.
 	Clock *Clock
-	// Tune changes what LNX makes of TCP; nil: nothing.
-	Tune func(*TCPConfig)
+	// Tune changes the configuration of TCP when it is complete; nil: nothing.
+	Tune func(*tcp.Config)
 	// Sampled sees each sample of each TCP connection, whose socket has a number, and Tap each
 	// packet; nil: nobody. The loop calls them, or a Write or Read that has its turn: they are
 	// quick, wait for no lock that a caller of these may hold, and call nothing of the node but
@@ -70,33 +63,79 @@ type Config struct {
 	resolveEvery time.Duration
 }
 
-// Rehearse makes the stack that a new node would have of a file, and forgets it: what that refuses
-// is told before anything changes.
-func (n *Node) Rehearse(c *lnx.Config) error {
+// Network is what a node is to others: its interfaces and what they stand on, its neighbors, and
+// how its stack behaves. A reload replaces it.
+type Network struct {
+	// Stack configures the stack, but for what only a running node knows. An interface keeps its
+	// number while the node lives; one without a name is no more. Buffers of TCP that are zero tune
+	// themselves, within what the devices hold.
+	Stack stack.Config
+	// Links are what the interfaces stand on, by number.
+	Links []Link
+	// SharedSocket is set when one UDP socket serves all interfaces, which then have one address.
+	SharedSocket bool
+	// Neighbors are the nodes at the other ends of the links.
+	Neighbors []Neighbor
+	// Patience is for how long a neighbor may leave what was sent to it unanswered; 0: 15 s.
+	Patience time.Duration
+	// KeepRefused has RIP keep the routes by a neighbor whose UDP port is closed.
+	KeepRefused bool
+}
+
+// Link is what an interface stands on; the zero Link is a device of Config.Devices.
+type Link struct {
+	UDP HostPort // to bind; zero if TUN is set
+	TUN *TUN     // nil: a UDP socket
+	// Impair is what the link does to packets that go, and to those that come; nil: nothing.
+	Impair [2]*netem.Config
+}
+
+// String returns the UDP address, or "tun:DEV".
+func (l *Link) String() string {
+	if l.TUN != nil {
+		return "tun:" + l.TUN.Device
+	}
+	return l.UDP.String()
+}
+
+// HostPort is a UDP address whose host may be a name.
+type HostPort struct {
+	Host string
+	Port uint16
+}
+
+// String returns HOST:PORT.
+func (h HostPort) String() string { return h.Host + ":" + strconv.Itoa(int(h.Port)) }
+
+// TUN is a TUN device that leads to the kernel.
+type TUN struct {
+	Device string         // the kernel's name for it
+	Kernel netip.Addr     // of the kernel's end; invalid: it is left alone
+	Routes []netip.Prefix // that the kernel is told to reach by the node
+}
+
+// Neighbor is a node at the other end of a link.
+type Neighbor struct {
+	Iface string
+	Addr  netip.Addr
+	UDP   HostPort // where its packets are sent
+	Line  string   // where a file names it, such as "A.lnx:3"; empty: it is of no file
+}
+
+// Rehearse makes the stack that a new node would have, and forgets it: its errors are known before
+// anything changes.
+func (n *Node) Rehearse(w *Network) error {
 	trial := &Node{cfg: n.cfg, start: n.start}
-	trial.cfg.LNX = c
+	trial.cfg.Network = *w
 	_, err := stack.New(n.now(), trial.stackConfig())
 	return err
 }
 
-// stackConfig translates the file into the stack's terms.
+// stackConfig completes the stack's configuration.
 func (n *Node) stackConfig() stack.Config {
-	c := n.cfg.LNX
-	cfg := stack.Config{Forwarding: c.Forwarding}
-	if c.TCP.Profile == "004" {
-		cfg.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are the standard streams
-	}
+	cfg := n.cfg.Stack
 	cfg.Interfaces = n.stackFaces()
-	if c.Routing != lnx.RoutingNone {
-		for _, r := range c.Routes {
-			cfg.Routes = append(cfg.Routes, stack.Route{
-				Prefix: r.Prefix, Via: r.Via, Metric: r.Metric,
-				Kind: RouteKinds[r.Kind],
-			})
-		}
-	}
 	cfg.TCP = n.tcpConfig()
-	cfg.Knobs = InternetKnobs(c)
 	cfg.TimeOfDay = n.start.UTC().Sub(n.start.UTC().Truncate(24*time.Hour)) - 1 // now begins at 1
 	seed := n.cfg.Seed
 	if seed == 0 {
@@ -107,21 +146,32 @@ func (n *Node) stackConfig() stack.Config {
 	return cfg
 }
 
-// stackFaces are the interfaces by number; one without an address is no more.
+// setRIP gives RIP its random source, and its first sequence number.
+func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
+	if cfg.RIP == nil {
+		return
+	}
+	r := *cfg.RIP
+	r.Rand = rng
+	if r.Dialect == rip.RIPv2 && n.cfg.Clock == nil {
+		// Further on after a restart than before it: RFC 4822 §2.
+		r.Sequence = uint32(time.Now().Unix())
+	}
+	cfg.RIP = &r
+}
+
+// stackFaces are the interfaces with their neighbors.
 func (n *Node) stackFaces() (list []stack.Interface) {
-	c := n.cfg.LNX
-	for i := range c.Interfaces {
-		f := &c.Interfaces[i]
-		face := stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
+	for i, face := range n.cfg.Stack.Interfaces {
 		// Behind a TUN device the kernel knows who is there, behind a program's the program. Course
 		// nodes are on UDP links only.
-		if f.Tun == nil && n.cfg.Devices[f.Name] == nil {
+		if n.cfg.Links[i].TUN == nil && n.cfg.Devices[face.Name] == nil {
 			face.Neighbors = []netip.Addr{}
 		} else {
 			face.DefaultMSS = true
 		}
-		for _, nb := range c.Neighbors {
-			if nb.Iface == f.Name {
+		for _, nb := range n.cfg.Neighbors {
+			if nb.Iface == face.Name {
 				face.Neighbors = append(face.Neighbors, nb.Addr)
 			}
 		}
@@ -130,34 +180,15 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 	return list
 }
 
+// tcpConfig completes TCP's configuration.
 func (n *Node) tcpConfig() tcp.Config {
-	c, most := n.cfg.LNX, n.Devices.receiveBuffer()
-	cfg := tcp.Config{
-		Knobs: tcp.Knobs{
-			Recovery: tcp.Recovery{
-				RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax,
-				// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
-				// sets the minimum to a millisecond says that this is none.
-				RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
-			},
-			OptionsOff: c.TCP.OptionsOff, NoResets: c.TCP.NoResets,
-		},
-		Buffers: tcp.Buffers{
-			Recv: min(firstBuffer, most), RecvMax: most,
-			RecvNear: nearReceiveBuffer,
-			Send:     firstBuffer, SendMax: maxSendBuffer,
-		},
-	}
-	if c.TCP.Profile == "004" {
-		// Founding document 004 §7. It counts a SYN or FIN that is sent three
-		// times, 3 s apart, and says nothing of an idle limit.
-		cfg.Recovery.RTOInitial = 30 * time.Millisecond
-		cfg.Retries.Syn, cfg.Retries.SynTimeout = 2, 3*time.Second
-		cfg.Retries.Fin, cfg.Retries.FinTimeout = 2, 3*time.Second
-		cfg.Retries.Data = 20
-		cfg.MSL = 2 * time.Minute
-		cfg.Buffers.Recv, cfg.Buffers.RecvMax = 65535, 65535
-		cfg.Buffers.Send, cfg.Buffers.SendMax = 65535, 65535
+	cfg := n.cfg.Stack.TCP
+	if cfg.Buffers.Recv == 0 {
+		most := n.Devices.receiveBuffer()
+		cfg.Buffers = tcp.Buffers{
+			Recv: min(firstBuffer, most), RecvMax: most, RecvNear: nearReceiveBuffer,
+			Send: firstBuffer, SendMax: maxSendBuffer,
+		}
 	}
 	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it ends the program instead
 	if n.cfg.Tune != nil {
@@ -166,52 +197,8 @@ func (n *Node) tcpConfig() tcp.Config {
 	return cfg
 }
 
-// InternetKnobs is how a file sets them.
-func InternetKnobs(c *lnx.Config) (k stack.Knobs) {
-	k.ICMP = stack.ICMPKnobs{
-		Errors:   icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
-		NoErrors: c.ICMP.NoErrors, NoEcho: c.ICMP.NoEcho, NoTimestamp: c.ICMP.NoTimestamp,
-		EchoBroadcast: c.ICMP.EchoBroadcast,
-	}
-	k.IP.DirectedBroadcast = c.IP.DirectedBroadcast
-	k.IP.Reassembly.Timeout = c.IP.ReassemblyTimeout
-	k.IP.Reassembly.MaxBytes = c.IP.ReassemblyBytes
-	k.IP.ReversePath, _ = stack.ParseReversePath(c.IP.ReversePath) // lnx knows the same modes
-	return k
-}
-
 // ErrConfig marks the errors of Open that are about what Config says of the stack.
 var ErrConfig = errors.New("bad configuration")
-
-// The bounds of the transport's configuration.
-const (
-	MinBuffer        = tcp.MinBuffer
-	MaxBuffer        = tcp.MaxBuffer
-	MaxRetries       = tcp.MaxRetries
-	MaxInitialWindow = tcp.MaxInitialWindow
-	MaxDelayedAck    = tcp.MaxDelayedAck
-)
-
-// TCPConfig is the transport's configuration.
-type TCPConfig = tcp.Config
-
-// ParseECN returns the mode of explicit congestion notification with that name;
-// the empty name is the default's.
-func ParseECN(name string) (tcp.ECNMode, bool) {
-	if name == "" {
-		return tcp.ECNPassive, true
-	}
-	return tcp.ParseECNMode(name)
-}
-
-// ParseSynCookies returns the mode of SYN cookies with that name; the empty name
-// is the default's.
-func ParseSynCookies(name string) (tcp.CookieMode, bool) {
-	if name == "" {
-		return tcp.CookiesAuto, true
-	}
-	return tcp.ParseCookieMode(name)
-}
 
 const (
 	// Memory comes and goes with what is in a buffer, so a large one costs nothing at first.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -16,7 +15,6 @@ import (
 // A device has a token, its index in list. The fields are the loop's.
 type Devices struct {
 	node     *Node
-	names    []string // of interfaces by number, also of those that are no more
 	list     []link.Device
 	byIface  []int        // the token of each interface
 	sharing  []int        // how many interfaces a device serves
@@ -39,19 +37,18 @@ func (ds *Devices) open() error {
 	if _, err := parseOffload(ds.node.cfg.Offload); err != nil {
 		return err
 	}
-	c := ds.node.cfg.LNX
-	ds.byIface = make([]int, len(c.Interfaces))
-	ds.room = make([]int, len(c.Interfaces))
+	w := &ds.node.cfg.Network
+	ds.byIface = make([]int, len(w.Links))
+	ds.room = make([]int, len(w.Links))
 	ds.frames, ds.batch = make([]buffer.Frame, framesPerRead), buffer.NewBatch()
-	ds.attached = make([]bool, len(c.Interfaces))
-	w := Wiring{File: c}
+	ds.attached = make([]bool, len(w.Links))
 	for _, faces := range w.groups() {
-		list := linkInterfaces(c, faces)
+		list := w.linkInterfaces(faces)
 		d, err := ds.node.cfg.Devices[list[0].Name], error(nil)
 		if d != nil {
 			err = attach(d, list[0])
 		} else {
-			d, err = ds.openOne(c, faces)
+			d, err = ds.openOne(w, faces)
 		}
 		if err != nil {
 			return err
@@ -68,12 +65,12 @@ func parseOffload(word string) (link.Offload, error) {
 	return link.ParseOffload(cmp.Or(word, link.OffloadAuto.String()))
 }
 
-// linkInterfaces are interfaces of a file as their device knows them.
-func linkInterfaces(c *lnx.Config, faces []int) (list []link.Interface) {
+// linkInterfaces are interfaces as their device knows them.
+func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 	for _, i := range faces {
-		f := &c.Interfaces[i]
+		f := &w.Stack.Interfaces[i]
 		face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr().As4(), MTU: f.MTU}
-		for _, nb := range c.Neighbors {
+		for _, nb := range w.Neighbors {
 			if nb.Iface == f.Name {
 				face.Neighbors = append(face.Neighbors, link.Neighbor{
 					Addr: nb.Addr.As4(), Host: nb.UDP.Host, Port: nb.UDP.Port,
@@ -85,36 +82,35 @@ func linkInterfaces(c *lnx.Config, faces []int) (list []link.Interface) {
 	return list
 }
 
-// openOne opens what interfaces of a file stand on together.
-func (ds *Devices) openOne(c *lnx.Config, faces []int) (link.Device, error) {
-	list := linkInterfaces(c, faces)
-	f := &c.Interfaces[faces[0]]
-	if f.Tun != nil {
-		return ds.openTUN(f, list[0])
+// openOne opens what interfaces stand on together.
+func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
+	list, l := w.linkInterfaces(faces), &w.Links[faces[0]]
+	if l.TUN != nil {
+		return ds.openTUN(l.TUN, list[0], w.Stack.Interfaces[faces[0]].Addr.Bits())
 	}
 	offload, err := parseOffload(ds.node.cfg.Offload)
 	if err != nil {
 		return nil, err
 	}
 	d, err := link.Open(link.Config{
-		Host: f.UDP.Host, Port: f.UDP.Port, Interfaces: list, Offload: offload,
+		Host: l.UDP.Host, Port: l.UDP.Port, Interfaces: list, Offload: offload,
 		Lookup: ds.node.cfg.lookup, ResolveEvery: ds.node.cfg.resolveEvery,
 	})
 	if err != nil {
-		return nil, placed(c, faces[0], err)
+		return nil, err // not d, which is a nil of its own type
 	}
 	return d, nil
 }
 
-func (ds *Devices) openTUN(f *lnx.Interface, face link.Interface) (link.Device, error) {
+func (ds *Devices) openTUN(t *TUN, face link.Interface, bits int) (link.Device, error) {
 	offload, err := parseOffload(cmp.Or(ds.node.cfg.TUNOffload, ds.node.cfg.Offload))
 	if err != nil {
 		return nil, err
 	}
-	cfg := link.TUNConfig{Device: f.Tun.Device, Interface: face, Offload: offload}
-	if f.Tun.Kernel.IsValid() {
-		cfg.Kernel = netip.PrefixFrom(f.Tun.Kernel, f.Addr.Bits())
-		cfg.Routes = f.Tun.Routes
+	cfg := link.TUNConfig{Device: t.Device, Interface: face, Offload: offload}
+	if t.Kernel.IsValid() {
+		cfg.Kernel = netip.PrefixFrom(t.Kernel, bits)
+		cfg.Routes = t.Routes
 	}
 	d, err := link.OpenTUN(cfg)
 	if err != nil {
@@ -143,7 +139,7 @@ func (ds *Devices) add(d link.Device, faces []link.Interface) error {
 	for _, f := range faces {
 		ds.byIface[f.ID], ds.attached[f.ID] = token, true
 	}
-	if err := ds.impairFile(token, faces); err != nil {
+	if err := ds.impairLinks(token, faces); err != nil {
 		return err
 	}
 	return ds.watch(d, token)
@@ -160,8 +156,8 @@ func (ds *Devices) watch(d link.Device, token int) error {
 
 // inProcess reports whether all of the node's links are in this process.
 func (ds *Devices) inProcess() bool {
-	for i := range ds.node.cfg.LNX.Interfaces {
-		if ds.node.cfg.Devices[ds.node.cfg.LNX.Interfaces[i].Name] == nil {
+	for i := range ds.node.cfg.Stack.Interfaces {
+		if ds.node.cfg.Devices[ds.node.cfg.Stack.Interfaces[i].Name] == nil {
 			return false
 		}
 	}
@@ -210,22 +206,13 @@ type realDevice interface {
 	Neighbors(id int) []link.NeighborInfo
 }
 
-// UnderneathOf is what an interface stands on: a UDP address, or "tun:DEV".
-func UnderneathOf(f *lnx.Interface) string {
-	if f.Tun != nil {
-		return "tun:" + f.Tun.Device
-	}
-	return f.UDP.String()
-}
-
 // Underneath is what an interface stands on: a UDP address, "tun:DEV" or a device of the program.
 // The loop's.
 func (ds *Devices) Underneath(i int) string {
-	f := &ds.node.cfg.LNX.Interfaces[i]
-	if ds.node.cfg.Devices[f.Name] != nil {
+	if ds.node.cfg.Devices[ds.node.FaceName(i)] != nil {
 		return "in process"
 	}
-	return UnderneathOf(f)
+	return ds.node.cfg.Links[i].String()
 }
 
 // Bare is what an interface stands on, without what impairs it. The loop's.

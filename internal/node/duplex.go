@@ -259,19 +259,19 @@ func (d *duplex) finishWrites(how uint32) {
 	}
 }
 
-// addr is an address as the network's programs know it.
-func (d *duplex) addr(a netip.AddrPort) net.Addr {
-	if d.network() == "tcp" {
+// netAddr is an address as the network's programs know it.
+func netAddr(network string, a netip.AddrPort) net.Addr {
+	if network == "tcp" {
 		return net.TCPAddrFromAddrPort(a)
 	}
 	return net.UDPAddrFromAddrPort(a)
 }
 
 // LocalAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
-func (d *duplex) LocalAddr() net.Addr { return d.addr(d.local()) }
+func (d *duplex) LocalAddr() net.Addr { return netAddr(d.network(), d.local()) }
 
 // RemoteAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
-func (d *duplex) RemoteAddr() net.Addr { return d.addr(d.peer()) }
+func (d *duplex) RemoteAddr() net.Addr { return netAddr(d.network(), d.peer()) }
 
 // SetDeadline sets both deadlines.
 func (d *duplex) SetDeadline(t time.Time) error {

@@ -56,12 +56,9 @@ func (n *Node) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 
 // endHere closes a listener from within the loop. Accept says that it is closed.
 func (l *Listener) endHere(now clock.Time) {
-	if l.closing.Swap(true) {
-		return
+	if l.end() {
+		_ = l.strike(l.node.stack, now) // never fails
 	}
-	close(l.done)
-	l.by.stop()
-	_ = l.strike(l.node.stack, now) // never fails
 }
 
 // BoundTo implements PortOwner.

@@ -33,7 +33,7 @@ func (ds *Devices) takeDown(now clock.Time) {
 				continue
 			}
 			ds.node.stack.SetUp(now, i, false)
-			ds.node.say("%s is down: %s", ds.node.cfg.LNX.Interfaces[i].Name, ds.Problem(i))
+			ds.node.say("%s is down: %s", ds.node.FaceName(i), ds.Problem(i))
 		}
 	}
 	ds.gone = ds.gone[:0]
@@ -43,17 +43,17 @@ func (ds *Devices) takeDown(now clock.Time) {
 // Problem is why nothing leaves by an interface although nobody took it down.
 func (ds *Devices) Problem(i int) string {
 	d, ok := bare(ds.list[ds.byIface[i]]).(*link.TUN)
-	f := &ds.node.cfg.LNX.Interfaces[i]
+	l, name := &ds.node.cfg.Links[i], ds.node.FaceName(i)
 	switch {
 	case ok && d.Gone():
-		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", UnderneathOf(f),
-			f.Name)
-	case ok && d.Down() && ds.node.stack.Interfaces().Up(i) && f.Tun.Kernel.IsValid():
+		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", l,
+			name)
+	case ok && d.Down() && ds.node.stack.Interfaces().Up(i) && l.TUN.Kernel.IsValid():
 		return fmt.Sprintf("%v is not up; `up %s` brings it up, with what the file says of it",
-			UnderneathOf(f), f.Name)
+			l, name)
 	case ok && d.Down() && ds.node.stack.Interfaces().Up(i):
-		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", UnderneathOf(f),
-			f.Tun.Device)
+		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", l,
+			l.TUN.Device)
 	}
 	return ""
 }

@@ -1,18 +1,14 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -33,14 +29,10 @@ const (
 
 var ways = [...]control.Way{wayOut: control.WayOut, wayIn: control.WayIn}
 
-// impairFile impairs a device that was just opened as the file has it. A device of whose
-// links the file says nothing stays as it is.
-func (ds *Devices) impairFile(token int, faces []link.Interface) error {
+// impairLinks impairs a device that was just opened as its links are configured.
+func (ds *Devices) impairLinks(token int, faces []link.Interface) error {
 	for _, face := range faces {
-		both, err := ImpairmentsOf(ds.node.cfg.LNX, face.Name)
-		if err != nil {
-			return fmt.Errorf("interface %s: %w", face.Name, err)
-		}
+		both := ds.node.cfg.Links[face.ID].Impair
 		if both[wayOut] == nil && both[wayIn] == nil {
 			continue
 		}
@@ -49,31 +41,6 @@ func (ds *Devices) impairFile(token int, faces []link.Interface) error {
 		}
 	}
 	return nil
-}
-
-// ImpairmentsOf is what a file says that an interface does to packets that go, and that come; nil:
-// nothing.
-func ImpairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
-	if f, ok := c.Interface(name); ok && f.Impair != (lnx.Impairments{}) {
-		cfg := impairment(&f.Impair)
-		both = [2]*netem.Config{&cfg, &cfg}
-	}
-	for i := range c.Impair {
-		l := &c.Impair[i]
-		if l.Iface != name {
-			continue
-		}
-		cfg, err := ParseImpairment(l.Text(), files.Machine())
-		if err != nil {
-			return both, err
-		}
-		for way, set := range pick(control.Way(l.Way), &cfg) {
-			if set != nil {
-				both[way] = set
-			}
-		}
-	}
-	return both, nil
 }
 
 // pick is one configuration for a way or for both.
@@ -98,7 +65,7 @@ func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 			continue
 		}
 		seed := ds.node.seedFor(cfg)
-		name := ds.node.cfg.LNX.Interfaces[i].Name
+		name := ds.node.FaceName(i)
 		err := m.device.Change(i, way == wayIn, *cfg, func(part string) *rand.Rand {
 			return netem.Streams(seed)(name + " " + part)
 		})
@@ -155,35 +122,6 @@ func (ds *Devices) impairable(token int) (*impairing, error) {
 	return m, nil
 }
 
-// impairment translates what a link line says into what each direction of the link does.
-func impairment(i *lnx.Impairments) netem.Config {
-	c := netem.Config{
-		Delay: i.Delay, Duplicate: i.Duplicate.Fraction(),
-		Corrupt: netem.Corrupt{Share: i.Corrupt.Fraction()},
-		Reorder: netem.Reorder{Share: i.Reorder.Fraction()},
-	}
-	if i.Delay == 0 && i.Reorder > 0 {
-		c.Reorder.Late = netem.Lateness
-	}
-	if i.Loss > 0 {
-		c.Loss = netem.UniformLoss(i.Loss.Fraction())
-	}
-	if i.Jitter > 0 {
-		c.Jitter = netem.UniformJitter(i.Jitter)
-	}
-	if i.RateBitsPerSec > 0 {
-		c.Rate = netem.BitsPerSecond(i.RateBitsPerSec)
-		c.Queue = netem.UsualQueue(netem.BitsPerSecond(i.RateBitsPerSec))
-	}
-	return c
-}
-
-// CheckImpairment reports what is wrong with words that describe a link.
-func CheckImpairment(words string) error {
-	_, err := ParseImpairment(words, files.Machine())
-	return err
-}
-
 // Impair has an interface do something to packets in a direction; empty: in both. The loop's.
 func (ds *Devices) Impair(i int, way control.Way, cfg *netem.Config) error {
 	return ds.impair(ds.byIface[i], i, pick(way, cfg))
@@ -236,42 +174,6 @@ func (ds *Devices) ripe(tokens []int) []int {
 		}
 	}
 	return tokens
-}
-
-// Check returns what is wrong with a file beyond what lnx knows of: impair lines whose words nobody
-// understands. Open refuses them.
-func Check(c *lnx.Config) (list lnx.Errors) {
-	for i := range c.Impair {
-		l := &c.Impair[i]
-		if at, e := wrongWords(l.Text()); e != nil {
-			list = append(list, c.Mistake(l, at, e.Text, e.Msg, e.Want))
-		}
-	}
-	return list
-}
-
-// CheckWords returns what is wrong with the words of an impair line, as of a line that has them
-// alone; nil: nothing.
-func CheckWords(words string) *lnx.Error {
-	_, e := wrongWords(words)
-	return e
-}
-
-// wrongWords returns what is wrong with the words of an impair line, and at which byte; nil:
-// nothing.
-func wrongWords(words string) (int, *lnx.Error) {
-	_, err := ParseImpairment(words, files.Machine())
-	if w, ok := errors.AsType[*netem.WordError](err); ok {
-		return w.At, &lnx.Error{
-			Col: 1 + utf8.RuneCountInString(words[:min(w.At, len(words))]), Text: w.Word,
-			Msg: w.Message(), Want: w.Want, Source: words,
-		}
-	}
-	if err != nil {
-		first, _, _ := strings.Cut(words, " ")
-		return 0, &lnx.Error{Col: 1, Text: first, Msg: err.Error(), Source: words}
-	}
-	return 0, nil
 }
 
 // ParseImpairment reads words that describe a link, and the files of a folder that

@@ -16,8 +16,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
 // Two nodes over UDP sockets whose link has all faults that a file can name: every
@@ -168,22 +166,6 @@ func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
 	assert.Equal(t, []any{28, byte(0)}, []any{size, packet[20]}, "the echo reply")
 }
 
-func TestImpairmentOfAFile(t *testing.T) {
-	parse := func(line string) netem.Config {
-		cfg, err := lnx.Parse("x.lnx", []byte("interface if0 10.0.0.1/24 127.0.0.1:1\nlink if0 "+line))
-		require.NoError(t, err)
-		return impairment(&cfg.Interfaces[0].Impair)
-	}
-	assert.Equal(t, netem.Config{
-		Delay: 5 * time.Millisecond, Jitter: netem.UniformJitter(time.Millisecond),
-		Loss: netem.UniformLoss(0.02), Duplicate: 0.01,
-		Corrupt: netem.Corrupt{Share: 0.005}, Reorder: netem.Reorder{Share: 0.03},
-		Rate: netem.BitsPerSecond(10e6), Queue: netem.DropTail{Bytes: 250_000},
-	}, parse("delay 5ms jitter 1ms loss 2% dup 1% corrupt 0.5% reorder 3% rate 10mbit"))
-	assert.Equal(t, netem.Reorder{Share: 0.1, Late: netem.Lateness}, parse("reorder 10%").Reorder)
-	assert.Equal(t, netem.DropTail{Bytes: 32 << 10}, parse("rate 10kbit").Queue)
-}
-
 // A link of which the file says nothing is the device itself.
 func TestAPlainLinkCostsNothing(t *testing.T) {
 	var c Clock
@@ -289,14 +271,4 @@ func TestImpairLinesOfAFile(t *testing.T) {
 	assert.True(t, ok)
 	_, ok = far.TryRead(packet)
 	assert.False(t, ok)
-
-	text := "interface if0 10.0.0.1/24 127.0.0.1:1\nimpair if0 delay 1s  lss 2%\n" +
-		"impair if0 both off\n"
-	cfg, err := lnx.Parse("x.lnx", []byte(text[:len(text)-len("impair if0 both off\n")]))
-	require.NoError(t, err)
-	err = Check(cfg).Err()
-	require.Error(t, err)
-	assert.Contains(t, err.Error(), `x.lnx:2:22: "lss" is no impairment (did you mean loss?); expected one of `)
-	assert.Contains(t, err.Error(), "\n    impair if0 delay 1s  lss 2%\n"+
-		"                         ^^^")
 }

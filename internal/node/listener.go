@@ -19,43 +19,129 @@ import (
 // is not completed: its ACK is dropped, and the SYN-ACK retransmitted until there is room.
 const DefaultBacklog = 1024
 
-// Listener takes connections. It implements net.Listener.
-type Listener struct {
+// accepting is what listeners of TCP and RCP have of a net.Listener: connections that wait for
+// Accept, and calls that wait for connections.
+type accepting[C interface {
+	net.Conn
+	Abort()
+}] struct {
 	node    *Node
-	tl      *tcp.Listener // the loop's
+	network string // as errors call it
 	addr    netip.AddrPort
-	sid     int
-	loud    bool         // the operator is told what becomes of its connections
-	options tcp.Sockopts // what its connections begin with
-	backlog *lane.BoundDeque[*Conn]
+	backlog *lane.BoundDeque[C]
 	ready   chan struct{}
 	done    chan struct{}
 	closing atomic.Bool
 	by      deadline
-	screen  func(*Caught) // has its connections before they are answered; nil: nobody
 }
 
-// Accept waits for the next connection.
-func (l *Listener) Accept() (net.Conn, error) { return l.AcceptTCP() }
+// init has at most backlog connections wait; it returns that, or the default for 0.
+func (a *accepting[C]) init(n *Node, network string, on netip.AddrPort, backlog int) int {
+	if backlog <= 0 {
+		backlog = DefaultBacklog
+	}
+	a.node, a.network, a.addr = n, network, on
+	a.backlog = lane.NewBoundDeque[C](uint(backlog))
+	a.ready, a.done = make(chan struct{}, 1), make(chan struct{})
+	a.by.init()
+	return backlog
+}
 
-// AcceptTCP is Accept with the connection's own type.
-func (l *Listener) AcceptTCP() (*Conn, error) {
+// accept waits for the next connection.
+func (a *accepting[C]) accept() (c C, err error) {
 	for {
-		if l.closing.Load() {
-			return nil, l.opError("accept", net.ErrClosed)
+		if a.closing.Load() {
+			return c, a.opError("accept", net.ErrClosed)
 		}
-		if c, ok := l.backlog.Shift(); ok {
-			wake(l.ready) // another Accept may wait beside this one
+		if c, ok := a.backlog.Shift(); ok {
+			wake(a.ready) // another Accept may wait beside this one
 			return c, nil
 		}
 		select {
-		case <-l.ready:
-		case <-l.done:
-		case <-l.by.wait():
-			return nil, l.opError("accept", os.ErrDeadlineExceeded)
+		case <-a.ready:
+		case <-a.done:
+		case <-a.by.wait():
+			return c, a.opError("accept", os.ErrDeadlineExceeded)
 		}
 	}
 }
+
+// Accept waits for the next connection.
+func (a *accepting[C]) Accept() (net.Conn, error) {
+	c, err := a.accept()
+	if err != nil {
+		return nil, err // not a C that is nil
+	}
+	return c, nil
+}
+
+// waiting is how many connections wait for Accept.
+func (a *accepting[C]) waiting() int { return int(a.backlog.Size()) }
+
+// put has a connection wait for Accept. The loop's, which never has too many.
+func (a *accepting[C]) put(c C) {
+	a.backlog.Append(c)
+	wake(a.ready)
+}
+
+// end has Accept fail from now on, and reports whether it did not before.
+func (a *accepting[C]) end() bool {
+	if a.closing.Swap(true) {
+		return false
+	}
+	close(a.done)
+	a.by.stop()
+	return true
+}
+
+// close is Close: strike takes the listener from the stack. Connections that nobody has accepted
+// are aborted.
+func (a *accepting[C]) close(strike func(s *stack.Stack, now clock.Time) error) error {
+	if a.closing.Load() || !a.end() {
+		return a.opError("close", net.ErrClosed)
+	}
+	err := a.node.Call(strike)
+	for {
+		c, ok := a.backlog.Shift()
+		if !ok {
+			return err
+		}
+		c.Abort()
+	}
+}
+
+// Addr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
+func (a *accepting[C]) Addr() net.Addr { return netAddr(a.network, a.addr) }
+
+// Local is the virtual address and port of the listener.
+func (a *accepting[C]) Local() netip.AddrPort { return a.addr }
+
+// SetDeadline makes Accept give up at t; the zero time means never.
+func (a *accepting[C]) SetDeadline(t time.Time) error {
+	if a.closing.Load() {
+		return a.opError("set", net.ErrClosed)
+	}
+	a.by.set(a.node, t)
+	wake(a.ready)
+	return nil
+}
+
+func (a *accepting[C]) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: a.network, Addr: a.Addr(), Err: err}
+}
+
+// Listener takes connections. It implements net.Listener.
+type Listener struct {
+	accepting[*Conn]
+	tl      *tcp.Listener // the loop's
+	sid     int
+	loud    bool          // the operator is told what becomes of its connections
+	options tcp.Sockopts  // what its connections begin with
+	screen  func(*Caught) // has its connections before they are answered; nil: nobody
+}
+
+// AcceptTCP is Accept with the connection's own type.
+func (l *Listener) AcceptTCP() (*Conn, error) { return l.accept() }
 
 // refill moves connections from TCP's queue into the deque, which TCP counts as well: so there is
 // room for all. The loop's.
@@ -67,27 +153,12 @@ func (l *Listener) refill() {
 		}
 		c := newConn(l.node, tc)
 		l.node.adopt(c, l)
-		l.backlog.Append(c)
-		wake(l.ready)
+		l.put(c)
 	}
 }
 
 // Close stops listening. Connections that nobody has accepted are reset.
-func (l *Listener) Close() error {
-	if l.closing.Swap(true) {
-		return l.opError("close", net.ErrClosed)
-	}
-	close(l.done)
-	l.by.stop()
-	err := l.node.Call(l.strike)
-	for {
-		c, ok := l.backlog.Shift()
-		if !ok {
-			return err
-		}
-		c.Abort()
-	}
-}
+func (l *Listener) Close() error { return l.close(l.strike) }
 
 // strike ends the listener for the stack. The loop's.
 func (l *Listener) strike(s *stack.Stack, now clock.Time) error {
@@ -96,9 +167,6 @@ func (l *Listener) strike(s *stack.Stack, now clock.Time) error {
 	delete(l.node.listeners, l.tl)
 	return nil
 }
-
-// Addr returns a *net.TCPAddr of the virtual network.
-func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
 
 // Socket returns what an operator sees of the listener.
 func (l *Listener) Socket() (control.Socket, error) { return SocketInfo(l.node, l.sid) }
@@ -114,17 +182,3 @@ func SocketInfo(n *Node, sid int) (info control.Socket, err error) {
 
 // Done is closed with the listener.
 func (l *Listener) Done() <-chan struct{} { return l.done }
-
-// SetDeadline makes Accept give up at t; the zero time means never.
-func (l *Listener) SetDeadline(t time.Time) error {
-	if l.closing.Load() {
-		return l.opError("set", net.ErrClosed)
-	}
-	l.by.set(l.node, t)
-	wake(l.ready)
-	return nil
-}
-
-func (l *Listener) opError(op string, err error) error {
-	return &net.OpError{Op: op, Net: "tcp", Addr: l.Addr(), Err: err}
-}

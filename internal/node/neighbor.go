@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -8,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
 // neighbors is what the node knows of whether its neighbors are there. UDP has no carrier. So
@@ -26,7 +26,7 @@ type neighbor struct {
 	device *link.UDP
 	iface  int
 	addr   netip.Addr
-	to     lnx.HostPort // as the file has it
+	to     HostPort // as configured
 	state  control.NeighborState
 	since  clock.Time
 	heard  clock.Time // never: it was not
@@ -40,7 +40,6 @@ const (
 	// is heeded at once.
 	watchEvery = time.Second
 	// silentAfter is for how long a neighbor may leave what was sent to it unanswered.
-	// RIP speakers are given as long as their routes live.
 	silentAfter = 15 * time.Second
 	// believed is how long after a packet it would have been refused: routers and kernels
 	// send such errors once a second at least (RFC 1812 §4.3.2.8).
@@ -56,7 +55,7 @@ func (v *neighbors) renew(now clock.Time) {
 			v.udps = append(v.udps, u)
 		}
 	}
-	for _, nb := range n.cfg.LNX.Neighbors {
+	for _, nb := range n.cfg.Neighbors {
 		i, err := n.Face(nb.Iface)
 		if err != nil {
 			continue
@@ -176,10 +175,7 @@ func (w *neighbor) judge(
 
 // patience is for how long a neighbor may be silent.
 func (v *neighbors) patience() time.Duration {
-	if r := &v.node.cfg.LNX.RIP; len(r.AdvertiseTo) > 0 && r.Timeout > 0 {
-		return r.Timeout
-	}
-	return silentAfter
+	return cmp.Or(v.node.cfg.Patience, silentAfter)
 }
 
 // settle enters a neighbor's state, and announces a change to the watchers.
@@ -190,7 +186,7 @@ func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 	}
 	w.state, w.since = state, now
 	defer func() { w.known = w.known || state == control.NeighborUp }()
-	if state == control.NeighborRefused && !n.cfg.LNX.RIP.KeepRefused {
+	if state == control.NeighborRefused && !n.cfg.KeepRefused {
 		n.stack.RIP().NeighborLost(now, w.iface, w.addr)
 	}
 	if state == control.NeighborUp {
@@ -207,13 +203,15 @@ func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 
 // describe is a neighbor as its operator sees it.
 func (v *neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
-	file := v.node.cfg.LNX
 	nb := control.Neighbor{
-		Iface: file.Interfaces[w.iface].Name, Addr: w.addr,
-		UDP: v.udp(w.iface, w.addr.As4(), w.configured(file)), State: w.state,
+		Iface: v.node.FaceName(w.iface), Addr: w.addr, State: w.state,
 		Since: now.Sub(w.since), Heard: -1, In: w.last.Heard, Out: w.last.Sent,
-		Line: w.line(file),
 	}
+	list := v.node.cfg.Neighbors
+	if i := slices.IndexFunc(list, func(o Neighbor) bool { return o.Addr == w.addr }); i >= 0 {
+		nb.UDP, nb.Line = list[i].UDP.String(), list[i].Line
+	}
+	nb.UDP = v.udp(w.iface, w.addr.As4(), nb.UDP)
 	if w.heard != clock.Never {
 		nb.Heard = now.Sub(w.heard)
 	}
@@ -226,26 +224,6 @@ func (v *neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 		nb.Problem = w.last.Refusal.Error()
 	}
 	return nb
-}
-
-// line is where a file speaks of a neighbor.
-func (w *neighbor) line(c *lnx.Config) string {
-	for i := range c.Neighbors {
-		if nb := &c.Neighbors[i]; nb.Addr == w.addr {
-			return c.Line(nb)
-		}
-	}
-	return ""
-}
-
-// configured is the UDP address that a file has for a neighbor.
-func (w *neighbor) configured(c *lnx.Config) string {
-	for _, nb := range c.Neighbors {
-		if nb.Addr == w.addr {
-			return nb.UDP.String()
-		}
-	}
-	return ""
 }
 
 // find returns the neighbor of an interface with that address; nil: it is on no UDP link.
@@ -262,7 +240,7 @@ func (v *neighbors) find(i int, addr netip.Addr) *neighbor {
 func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
 	v := &n.neighbors
 	list := []control.Neighbor{}
-	for _, nb := range n.cfg.LNX.Neighbors {
+	for _, nb := range n.cfg.Neighbors {
 		if i, err := n.Face(nb.Iface); err == nil && n.stack.Interfaces().Up(i) {
 			if w := v.find(i, nb.Addr); w != nil {
 				v.look(now, w)
@@ -282,11 +260,11 @@ func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
 func (v *neighbors) kernels() []control.Neighbor {
 	n := v.node
 	var list []control.Neighbor
-	for i := range n.cfg.LNX.Interfaces {
-		f := &n.cfg.LNX.Interfaces[i]
-		if f.Tun != nil && f.Tun.Kernel.IsValid() && n.stack.Interfaces().Up(i) {
+	for i := range n.cfg.Links {
+		l := &n.cfg.Links[i]
+		if l.TUN != nil && l.TUN.Kernel.IsValid() && n.stack.Interfaces().Up(i) {
 			list = append(list, control.Neighbor{
-				Iface: f.Name, Addr: f.Tun.Kernel, UDP: UnderneathOf(f), Heard: -1,
+				Iface: n.FaceName(i), Addr: l.TUN.Kernel, UDP: l.String(), Heard: -1,
 			})
 		}
 	}

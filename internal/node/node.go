@@ -9,7 +9,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -53,7 +51,7 @@ type Node struct {
 	stopped  chan struct{}
 	watchers watchers
 
-	shown atomic.Pointer[lnx.Config]
+	shown atomic.Pointer[Network]
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if
@@ -85,15 +83,8 @@ func newNode(cfg Config) *Node {
 
 // open brings up what the loop will own, devices first.
 func (n *Node) open() error {
-	if n.cfg.LNX == nil {
-		return errors.New("node: no configuration")
-	}
-	if err := Check(n.cfg.LNX).Err(); err != nil {
-		return err
-	}
-	own, names := n.Devices.numbered(n.cfg.LNX)
-	n.Devices.names = names
-	n.Become(own)
+	own := n.cfg.Network
+	n.Become(&own)
 	var err error
 	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
@@ -181,10 +172,7 @@ func (n *Node) shutdown() {
 	n.serveRequests(now)
 	n.serveConns(now)
 	for _, l := range n.listeners {
-		if !l.closing.Swap(true) {
-			close(l.done)
-		}
-		l.by.stop()
+		l.end()
 		l.tl.Close(now)
 	}
 	for c := range n.conns {
@@ -276,22 +264,16 @@ type ListenOptions struct {
 
 // ListenWith is Listen with options.
 func (n *Node) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) {
-	l := &Listener{addr: on, loud: o.Announce, screen: o.Screen}
+	l := &Listener{sid: -1, loud: o.Announce, screen: o.Screen}
 	l.options.FileDigest = o.FileDigest
-	backlog := o.Backlog
-	if backlog <= 0 {
-		backlog = DefaultBacklog
-	}
-	l.node, l.sid, l.backlog = n, -1, lane.NewBoundDeque[*Conn](uint(backlog))
-	l.ready, l.done = make(chan struct{}, 1), make(chan struct{})
-	l.by.init()
+	backlog := l.init(n, "tcp", on, o.Backlog)
 	err := NetError(n.Call(func(s *stack.Stack, _ clock.Time) (err error) {
 		if l.tl, err = s.ListenTCP(on, backlog); err != nil {
 			return err
 		}
 		l.addr = l.tl.Local()
 		_ = l.tl.SetSockopts(l.options) // they are valid
-		l.tl.CountAhead(func() int { return int(l.backlog.Size()) })
+		l.tl.CountAhead(l.waiting)
 		if l.screen != nil {
 			l.tl.Defer()
 		}

@@ -40,8 +40,7 @@ func start(tb testing.TB, cfg Config, name, text string) *Node {
 
 func startFile(tb testing.TB, cfg Config, file *lnx.Config) *Node {
 	tb.Helper()
-	cfg.LNX = file
-	n, err := Open(cfg)
+	n, err := OpenFile(cfg, file)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, n.Close()) })
 	return n
@@ -336,7 +335,7 @@ neighbor 10.0.0.2 at 127.0.0.1:%d via if0`, p[0], p[1])
 	start(t, Config{}, "A", text)
 	cfg, err := lnx.Parse("A.lnx", []byte(text))
 	require.NoError(t, err)
-	_, err = Open(Config{LNX: cfg})
+	_, err = OpenFile(Config{}, cfg)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	assert.Contains(t, err.Error(), "if0")
 }

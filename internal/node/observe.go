@@ -27,7 +27,7 @@ func (t *Taps) observe(o *observe.Observer) error {
 	if len(t.observers) >= maxObservers {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
 	}
-	o.Begin(t.node.Wall(t.node.now()), len(t.node.cfg.LNX.Interfaces), &t.backlog)
+	o.Begin(t.node.Wall(t.node.now()), len(t.node.cfg.Links), &t.backlog)
 	t.observers = append(t.observers, o)
 	t.retap()
 	return nil

@@ -95,7 +95,7 @@ type UDPOptions = udp.Options
 // SetReadBuffer sets how many bytes of datagrams wait for Read at the most.
 func (c *PacketConn) SetReadBuffer(bytes int) error {
 	return c.option(func(*Node) error {
-		if bytes < MinBuffer || bytes > MaxBuffer {
+		if bytes < tcp.MinBuffer || bytes > tcp.MaxBuffer {
 			return fmt.Errorf("a buffer of %d bytes: %w", bytes, tcp.ErrOption)
 		}
 		c.rx.Resize(bytes)
@@ -103,11 +103,8 @@ func (c *PacketConn) SetReadBuffer(bytes int) error {
 	})
 }
 
-// UDPInfo counts what a socket has seen.
-type UDPInfo = udp.Info
-
 // Info returns what the socket has seen, also after its end.
-func (c *PacketConn) Info() (i UDPInfo, err error) {
+func (c *PacketConn) Info() (i udp.Info, err error) {
 	err = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.us.Info(); return nil })
 	if err != nil {
 		return i, c.refuse("info", err)

@@ -159,21 +159,15 @@ func (n *Node) connectRCP(
 // ListenRCP takes RCP's connections on a UDP port of any of the node's addresses, or of the
 // given one. Port 0 has one chosen; a backlog of 0 means DefaultBacklog.
 func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListener, error) {
-	if backlog <= 0 {
-		backlog = DefaultBacklog
-	}
-	l := &RCPListener{
-		node: n, accepted: make(chan *RCPConn, backlog), ready: make(chan struct{}, 1),
-		done: make(chan struct{}),
-	}
-	l.by.init()
+	l := &RCPListener{}
+	backlog = l.init(n, rcpNetwork, on, backlog)
 	err := NetError(n.Call(func(*stack.Stack, clock.Time) (err error) {
 		if l.port, err = n.openRCP(on, netip.AddrPort{}, cfg); err != nil {
 			return err
 		}
 		l.addr = l.port.port.UDP.Local()
 		l.port.listener = l
-		l.port.port.Router.CountAhead(func() int { return len(l.accepted) })
+		l.port.port.Router.CountAhead(l.waiting)
 		return l.port.port.Router.Listen(backlog)
 	}))
 	if err != nil {

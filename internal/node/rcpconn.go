@@ -4,9 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
-	"sync/atomic"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/rcp"
@@ -125,12 +122,9 @@ func (c *RCPConn) delivered() bool {
 	return c.gone || i.Counts.FIN > 0 && i.Una == i.End
 }
 
-// RCPInfo describes a connection of RCP.
-type RCPInfo = rcp.Info
-
 // Info returns what there is to know about the connection, also when it is over; the zero
-// RCPInfo when the node is closed.
-func (c *RCPConn) Info() (i RCPInfo) {
+// rcp.Info when the node is closed.
+func (c *RCPConn) Info() (i rcp.Info) {
 	_ = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.socket.Info(); return nil })
 	return i
 }
@@ -138,49 +132,16 @@ func (c *RCPConn) Info() (i RCPInfo) {
 // RCPListener takes connections of RCP: one router, many sockets. It implements
 // net.Listener.
 type RCPListener struct {
-	node     *Node
-	port     *rcpPort // the loop's
-	addr     netip.AddrPort
-	accepted chan *RCPConn
-	ready    chan struct{}
-	done     chan struct{}
-	closing  atomic.Bool
-	by       deadline
+	accepting[*RCPConn]
+	port *rcpPort // the loop's
 }
 
 var _ net.Listener = (*RCPListener)(nil)
 
-// Accept waits for the next connection.
-func (l *RCPListener) Accept() (net.Conn, error) {
-	c, err := l.AcceptRCP()
-	if err != nil {
-		return nil, err // not an *RCPConn that is nil
-	}
-	return c, nil
-}
-
 // AcceptRCP is Accept with the connection's own type.
-func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
-	for {
-		if l.closing.Load() {
-			return nil, l.opError("accept", net.ErrClosed)
-		}
-		select {
-		case <-l.by.wait():
-			return nil, l.opError("accept", os.ErrDeadlineExceeded)
-		default:
-		}
-		select {
-		case c := <-l.accepted:
-			return c, nil
-		case <-l.ready: // somebody has moved the deadline
-		case <-l.done:
-		case <-l.by.wait():
-		}
-	}
-}
+func (l *RCPListener) AcceptRCP() (*RCPConn, error) { return l.accept() }
 
-// refill moves connections from the router's queue into accepted, which the router counts as well:
+// refill moves connections from the router's queue into the deque, which the router counts as well:
 // so there is room for all. The loop's.
 func (l *RCPListener) refill() {
 	for {
@@ -190,53 +151,12 @@ func (l *RCPListener) refill() {
 		}
 		c := l.port.adopt(s)
 		c.heed() // data, or a FIN, may have come before us
-		l.accepted <- c
+		l.put(c)
 	}
 }
 
 // Close stops listening. Connections that nobody has accepted are forgotten; the others
 // live on, and the port is theirs until the last of them ends.
 func (l *RCPListener) Close() error {
-	if l.closing.Load() || !l.end() {
-		return l.opError("close", net.ErrClosed)
-	}
-	err := l.node.Call(func(*stack.Stack, clock.Time) error { l.port.unlisten(); return nil })
-	for {
-		select {
-		case c := <-l.accepted:
-			c.Abort()
-		default:
-			return err
-		}
-	}
-}
-
-// end has Accept fail from now on, and reports whether it did not before.
-func (l *RCPListener) end() bool {
-	if l.closing.Swap(true) {
-		return false
-	}
-	close(l.done)
-	l.by.stop()
-	return true
-}
-
-// Addr returns a *net.UDPAddr of the virtual network.
-func (l *RCPListener) Addr() net.Addr { return net.UDPAddrFromAddrPort(l.addr) }
-
-// Local is the virtual address and port of the listener.
-func (l *RCPListener) Local() netip.AddrPort { return l.addr }
-
-// SetDeadline makes Accept give up at t; the zero time means never.
-func (l *RCPListener) SetDeadline(t time.Time) error {
-	if l.closing.Load() {
-		return l.opError("set", net.ErrClosed)
-	}
-	l.by.set(l.node, t)
-	wake(l.ready)
-	return nil
-}
-
-func (l *RCPListener) opError(op string, err error) error {
-	return &net.OpError{Op: op, Net: rcpNetwork, Addr: l.Addr(), Err: err}
+	return l.close(func(*stack.Stack, clock.Time) error { l.port.unlisten(); return nil })
 }

@@ -29,21 +29,26 @@ type Reloader interface {
 	TakeBack()
 }
 
-// ReloaderOf returns what reloads a node, as OperatorOf.
-var ReloaderOf func(*Node, *Config, more) Reloader
+// ReloaderOf returns what reloads a node of a file, as OperatorOf.
+var ReloaderOf func(*Node, *lnx.Config, func() (*lnx.Config, error), more) Reloader
+
+// OpenFile is reload.Open, as OperatorOf.
+var OpenFile func(Config, *lnx.Config) (*Node, error)
 
 var operators, reloaders, moreOf sync.Map // by *Node
 
+// reloadable gives a node the Reloader of its file.
+func (n *Node) reloadable(file *lnx.Config, reread func() (*lnx.Config, error)) {
+	reloaders.Store(n, ReloaderOf(n, file, reread, func(was, now *lnx.Config) []Change {
+		if f, ok := moreOf.Load(n); ok {
+			return f.(more)(was, now)
+		}
+		return nil
+	}))
+}
+
 func reloaderOf(n *Node) Reloader {
-	r, ok := reloaders.Load(n)
-	if !ok {
-		r, _ = reloaders.LoadOrStore(n, ReloaderOf(n, &n.cfg, func(was, now *lnx.Config) []Change {
-			if f, ok := moreOf.Load(n); ok {
-				return f.(more)(was, now)
-			}
-			return nil
-		}))
-	}
+	r, _ := reloaders.Load(n)
 	return r.(Reloader)
 }
 

@@ -10,38 +10,35 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/observe"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // Wiring is what the interfaces of a running node are to be. It is prepared outside the loop, so
 // that what can fail has failed before anything changes; the loop then changes all between two
 // packets.
 type Wiring struct {
-	// File is the new file, with an interface for each number that there is or ever was: those that
-	// are no more are zero.
-	File  *lnx.Config
-	names []string               // of the numbers
-	fresh map[string]link.Device // sockets and devices that were opened, by what they are
-	place map[string]string      // of each interface, what it stood on before
+	*Network                        // with an interface for each number that there is or ever was
+	fresh    map[string]link.Device // sockets and devices that were opened, by what they are
+	place    map[int]string         // of each interface, what it stood on before
 }
 
-// File is what the node is now. Nobody changes it.
-func (n *Node) File() *lnx.Config { return n.shown.Load() }
+// Network is what the node is now. Nobody changes it.
+func (n *Node) Network() *Network { return n.shown.Load() }
 
-// Become makes a file the node's. The loop's, but while the node opens.
-func (n *Node) Become(c *lnx.Config) {
-	n.cfg.LNX = c
-	n.shown.Store(c)
+// Become makes a network the node's. The loop's, but while the node opens.
+func (n *Node) Become(w *Network) {
+	n.cfg.Network = *w
+	n.shown.Store(w)
 }
 
 // Faces are the interfaces that there are and were, by their number. Nobody changes them.
-func (n *Node) Faces() []lnx.Interface { return n.File().Interfaces }
+func (n *Node) Faces() []stack.Interface { return n.Network().Stack.Interfaces }
 
 // FaceName is an interface's name; what the node sends to itself crosses lo.
 func (n *Node) FaceName(i int) string {
-	if list := n.File().Interfaces; i >= 0 && i < len(list) {
+	if list := n.Faces(); i >= 0 && i < len(list) {
 		return list[i].Name
 	}
 	return observe.SelfFace
@@ -77,41 +74,24 @@ func listed(names []string) string {
 	return "are " + strings.Join(names, ", ")
 }
 
-// numbered is a file whose interfaces have the numbers that they have in the running node: a name
-// keeps its number as long as the node lives.
-func (ds *Devices) numbered(c *lnx.Config) (*lnx.Config, []string) {
-	names := slices.Clone(ds.names)
-	own := *c
-	own.Interfaces = make([]lnx.Interface, len(names), len(names)+len(c.Interfaces))
-	for _, f := range c.Interfaces {
-		i := slices.Index(names, f.Name)
-		if i < 0 {
-			i, names = len(names), append(names, f.Name)
-			own.Interfaces = append(own.Interfaces, lnx.Interface{})
-		}
-		own.Interfaces[i] = f
-	}
-	return &own, names
-}
-
-// Wire prepares what a file wants of the interfaces, and opens what there is not yet. The
+// Wire prepares what a network wants of the interfaces, and opens what there is not yet. The
 // interfaces in unplugged have no socket. One goroutine at a time calls it.
-func (ds *Devices) Wire(c *lnx.Config, unplugged map[string]bool) (*Wiring, error) {
-	w := &Wiring{fresh: map[string]link.Device{}, place: map[string]string{}}
-	w.File, w.names = ds.numbered(c)
+func (ds *Devices) Wire(to *Network, unplugged map[string]bool) (*Wiring, error) {
+	w := &Wiring{to, map[string]link.Device{}, map[int]string{}}
 	standing := map[string]bool{}
-	for i := range ds.node.cfg.LNX.Interfaces {
-		if f := &ds.node.cfg.LNX.Interfaces[i]; f.Name != "" && !unplugged[f.Name] {
-			w.place[f.Name] = UnderneathOf(f)
-			standing[UnderneathOf(f)] = true
+	was := ds.node.Network()
+	for i, f := range was.Stack.Interfaces {
+		if f.Name != "" && !unplugged[f.Name] {
+			w.place[i] = was.Links[i].String()
+			standing[w.place[i]] = true
 		}
 	}
 	for _, faces := range w.groups() {
-		on := UnderneathOf(&w.File.Interfaces[faces[0]])
+		on := w.Links[faces[0]].String()
 		if standing[on] {
 			continue
 		}
-		d, err := ds.openOne(w.File, faces)
+		d, err := ds.openOne(w.Network, faces)
 		if err != nil {
 			w.Abandon()
 			return nil, err
@@ -122,15 +102,14 @@ func (ds *Devices) Wire(c *lnx.Config, unplugged map[string]bool) (*Wiring, erro
 }
 
 // groups are the interfaces by number, those of one socket together.
-func (w *Wiring) groups() (list [][]int) {
+func (w *Network) groups() (list [][]int) {
 	at := map[string]int{}
-	for i := range w.File.Interfaces {
-		f := &w.File.Interfaces[i]
-		if f.Name == "" {
+	for i := range w.Links {
+		if w.Stack.Interfaces[i].Name == "" {
 			continue
 		}
-		on := UnderneathOf(f)
-		if k, ok := at[on]; ok && w.File.SharedSocket {
+		on := w.Links[i].String()
+		if k, ok := at[on]; ok && w.SharedSocket {
 			list[k] = append(list[k], i)
 			continue
 		}
@@ -150,7 +129,7 @@ func (w *Wiring) Abandon() {
 	}
 }
 
-// Rewire carries the wiring out. The loop's, which has made the file its own.
+// Rewire carries the wiring out. The loop's, for which the network has become the node's.
 func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	err := ds.node.stack.Rewire(now, ds.node.stackFaces())
 	if err != nil {
@@ -158,16 +137,15 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	}
 	devices, old := w.fresh, map[link.Device]int{}
 	for i, token := range ds.byIface {
-		if on, was := w.place[ds.names[i]]; was {
+		if on, was := w.place[i]; was {
 			devices[on] = bare(ds.list[token])
 			old[devices[on]] = token
 		}
 	}
-	ds.names = w.names
 	taken := map[int]bool{}
-	ds.attached = make([]bool, len(w.names))
+	ds.attached = make([]bool, len(w.Links))
 	for _, faces := range w.groups() {
-		d := devices[UnderneathOf(&w.File.Interfaces[faces[0]])]
+		d := devices[w.Links[faces[0]].String()]
 		token := ds.tokenFor(faces, taken)
 		taken[token] = true
 		if err := ds.plug(token, d, faces, old); err != nil {
@@ -218,7 +196,7 @@ func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Devi
 	}
 	ds.sharing[token] = len(faces)
 	if u, ok := d.(*link.UDP); ok && there {
-		if err := u.Serve(linkInterfaces(ds.node.cfg.LNX, faces)); err != nil {
+		if err := u.Serve(ds.node.cfg.linkInterfaces(faces)); err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
 	}
@@ -249,15 +227,15 @@ func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Devi
 // none now. Those in gone had none before. The loop's.
 func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 	for i, token := range ds.byIface {
-		f := &ds.node.cfg.LNX.Interfaces[i]
-		if f.Name == "" || gone[f.Name] || stays[UnderneathOf(f)] {
+		name := ds.node.FaceName(i)
+		if name == "" || gone[name] || stays[ds.node.cfg.Links[i].String()] {
 			continue
 		}
 		d := bare(ds.list[token])
 		if _, udp := d.(*link.UDP); !udp && d != (unplugged{}) {
 			continue
 		}
-		names = append(names, f.Name)
+		names = append(names, name)
 		if d == (unplugged{}) {
 			continue // one socket for several
 		}

@@ -30,8 +30,12 @@ func both(t *testing.T, f func(t *testing.T, cfg Config)) {
 // rewired is a node whose file can be written anew.
 func rewired(t *testing.T, cfg Config, name string, text *string) *Node {
 	t.Helper()
-	cfg.Reread = func() (*lnx.Config, error) { return lnx.Parse(name+".lnx", []byte(*text)) }
-	return start(t, cfg, name, *text)
+	file := testenv.ParseNode(t, name, *text)
+	n := startFile(t, cfg, file)
+	n.reloadable(file, func() (*lnx.Config, error) {
+		return lnx.Parse(name+".lnx", []byte(*text))
+	})
+	return n
 }
 
 func reload(t *testing.T, n *Node) control.Reloaded {

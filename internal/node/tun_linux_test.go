@@ -39,7 +39,7 @@ func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
 	neighbors := testenv.Ask(t, n, control.Neighbors{})
 	require.Len(t, neighbors, 1)
 	assert.Equal(t, control.Neighbor{
-		Iface: "tun0", Addr: n.cfg.LNX.Interfaces[0].Tun.Kernel, UDP: "tun:tide0",
+		Iface: "tun0", Addr: n.cfg.Links[0].TUN.Kernel, UDP: "tun:tide0",
 		Heard: -1,
 	}, neighbors[0])
 
@@ -56,7 +56,7 @@ func TestATUNThatIsTaken(t *testing.T) {
 	start(t, Config{}, "G", text)
 	cfg, err := lnx.Parse("G.lnx", []byte(text))
 	require.NoError(t, err)
-	_, err = Open(Config{LNX: cfg})
+	_, err = OpenFile(Config{}, cfg)
 	require.ErrorIs(t, err, unix.EBUSY)
 	_, ok := errors.AsType[*link.TUNError](err)
 	assert.True(t, ok)

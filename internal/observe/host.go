@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // Taps show packets of a node to observers.
@@ -30,7 +30,7 @@ type Node interface {
 	Clock
 	// Faces are the interfaces that there are and were, by their number, and Face is the number of
 	// the one with a name.
-	Faces() []lnx.Interface
+	Faces() []stack.Interface
 	Face(name string) (int, error)
 }
 

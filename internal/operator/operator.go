@@ -33,19 +33,33 @@ type Node struct {
 	dropped  bool // the process has given up its privileges
 }
 
+// Config says which node to open.
+type Config struct {
+	// LNX describes the node; required.
+	LNX *lnx.Config
+	// Reread reads the file of LNX again, for reloads; nil: it is of none.
+	Reread func() (*lnx.Config, error)
+	// Node is the rest; its Network is that of LNX.
+	Node node.Config
+	// Pcap is a file to capture every packet to from the start; empty: none.
+	Pcap string
+	// Snaplen is how many bytes of a packet that capture keeps; 0: all.
+	Snaplen int
+}
+
 // Open starts the node that cfg describes and opens its port forwards. Then it gives up privileges
-// if cfg.Drop is set, and opens the files that cfg names.
-func Open(cfg node.Config) (*Node, error) {
+// if Drop is set, and opens the files that cfg names.
+func Open(cfg Config) (*Node, error) {
 	var everything *observe.Observer
 	if cfg.Pcap != "" {
 		var err error
-		everything, err = observe.Everything(cfg.Pcap, cfg.Snaplen, cfg.Clock != nil)
+		everything, err = observe.Everything(cfg.Pcap, cfg.Snaplen, cfg.Node.Clock != nil)
 		if err != nil {
 			return nil, err
 		}
-		cfg.Observers = append(slices.Clip(cfg.Observers), everything)
+		cfg.Node.Observers = append(slices.Clip(cfg.Node.Observers), everything)
 	}
-	inner, err := node.Open(cfg)
+	inner, err := OpenNode(cfg.Node, cfg.LNX)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +68,7 @@ func Open(cfg node.Config) (*Node, error) {
 		if everything == nil {
 			return nil
 		}
-		return n.record.Begin(everything, cfg.Overwrite)
+		return n.record.Begin(everything, cfg.Node.Overwrite)
 	}); err != nil {
 		_ = n.Close() // the first error is the one to tell
 		return nil, err
@@ -63,12 +77,12 @@ func Open(cfg node.Config) (*Node, error) {
 }
 
 // start does what Open does once the devices are open; begin starts the capture.
-func (n *Node) start(cfg *node.Config, begin func() error) error {
+func (n *Node) start(cfg *Config, begin func() error) error {
 	if err := n.Doors.OpenFile(cfg.LNX); err != nil {
 		return err
 	}
-	if cfg.Drop != nil {
-		if err := cfg.Drop(); err != nil {
+	if cfg.Node.Drop != nil {
+		if err := cfg.Node.Drop(); err != nil {
 			return err
 		}
 		n.dropped = true
@@ -76,7 +90,7 @@ func (n *Node) start(cfg *node.Config, begin func() error) error {
 	if err := begin(); err != nil {
 		return err
 	}
-	if cfg.Drop == nil {
+	if cfg.Node.Drop == nil {
 		return nil
 	}
 	return n.Node.Taps.OpenProbe()
@@ -94,7 +108,7 @@ func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, er
 }
 
 // above gives a node its services.
-func above(inner *node.Node, cfg *node.Config) *Node {
+func above(inner *node.Node, cfg *Config) *Node {
 	name := cfg.LNX.Name
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
@@ -107,7 +121,7 @@ func above(inner *node.Node, cfg *node.Config) *Node {
 	} {
 		maps.Copy(n.Handlers, service)
 	}
-	n.reloader = NewReloader(inner, cfg, n.Doors.Changes)
+	n.reloader = NewReloader(inner, cfg.LNX, cfg.Reread, n.Doors.Changes)
 	control.Handle(n.Handlers, n.about)
 	control.Handle(n.Handlers, n.reload)
 	return n
@@ -115,7 +129,7 @@ func above(inner *node.Node, cfg *node.Config) *Node {
 
 // Closed returns a node that is closed.
 func Closed() *Node {
-	n := above(node.Closed(), &node.Config{LNX: &lnx.Config{}})
+	n := above(node.Closed(), &Config{LNX: &lnx.Config{}})
 	n.Doors.Close()
 	return n
 }
@@ -136,7 +150,7 @@ func (n *Node) Watch(f func(control.Event)) (stop func()) { return n.Node.Watch(
 // about is what the node says of itself.
 func (n *Node) about(context.Context, control.About) (a control.Node, err error) {
 	err = n.Node.Ask(func(*stack.Stack, clock.Time) error {
-		f := n.Node.File()
+		f := n.reloader.File()
 		a = control.Node{
 			Name: f.Name, OldGrammar: f.Grammar != 0, Forwarding: f.Forwarding,
 			Capturing: n.record.File(),
@@ -148,5 +162,5 @@ func (n *Node) about(context.Context, control.About) (a control.Node, err error)
 
 // CheckHere tells what keeps this machine, as it is now, from running the node of a file.
 func CheckHere(ctx context.Context, c *lnx.Config) lnx.Errors {
-	return append(node.CheckHere(ctx, c), portforward.CheckHere(ctx, c)...)
+	return append(checkHere(ctx, c), portforward.CheckHere(ctx, c)...)
 }

@@ -31,7 +31,7 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 		"publish %s 10.0.0.2:80\n", p[0], taken.Addr())
 	c, err := lnx.Parse("A.lnx", []byte(text))
 	require.NoError(t, err)
-	_, err = operator.Open(node.Config{LNX: c})
+	_, err = operator.Open(operator.Config{LNX: c})
 	var at *lnx.Error
 	require.ErrorAs(t, err, &at)
 	assert.Equal(t, 3, at.Line)
@@ -42,7 +42,7 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	assert.Equal(t, *at, *here[0])
 
 	require.NoError(t, taken.Close())
-	n, err := operator.Open(node.Config{LNX: c})
+	n, err := operator.Open(operator.Config{LNX: c})
 	require.NoError(t, err)
 	assert.Len(t, testenv.Ask(t, n, control.Doors{}), 2)
 	require.NoError(t, n.Close())

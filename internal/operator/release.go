@@ -7,7 +7,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/portforward"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -30,10 +29,10 @@ type released struct {
 func (l *reloading) release(r control.Reload) (control.Reloaded, error) {
 	stays := map[string]bool{}
 	for i := range l.now.Interfaces {
-		stays[node.UnderneathOf(&l.now.Interfaces[i])] = true
+		stays[standsOn(&l.now.Interfaces[i])] = true
 	}
 	if !r.Undo {
-		l.released.before = l.file
+		l.released.before = l.was
 	}
 	for _, c := range l.others {
 		if !c.Frees {
@@ -79,7 +78,11 @@ func (d *Reloader) TakeBack() {
 	if d.node.Call(func(*stack.Stack, clock.Time) error { return nil }) != nil {
 		return // it is closed
 	}
-	if _, err := d.to(d.file).apply(); err != nil {
+	l, err := d.to(d.File())
+	if err == nil {
+		_, err = l.apply()
+	}
+	if err != nil {
 		d.awaitSecondStep() // somebody has it, and may end
 	}
 }
@@ -87,7 +90,7 @@ func (d *Reloader) TakeBack() {
 // regained notes that the node is as a file says. One that stood before as it does now has others
 // take back what they gave up.
 func (d *Reloader) regained(now *lnx.Config) {
-	if now == d.file {
+	if now == d.File() {
 		undo(d.released.others)
 	}
 	d.released.faces, d.released.others = nil, nil

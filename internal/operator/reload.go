@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -25,21 +26,30 @@ type Reloader struct {
 	reread func() (*lnx.Config, error)
 	more   func(was, now *lnx.Config) []portforward.Change
 
-	mu       sync.Mutex  // one at a time
-	file     *lnx.Config // as it was read last
+	mu       sync.Mutex                 // one at a time
+	file     atomic.Pointer[lnx.Config] // as it was read last
+	names    []string                   // of interfaces by number, also of those that are no more
 	released released
 }
 
-// NewReloader returns the Reloader of a node that was opened with cfg. More, unless it is nil,
-// lists the changes of the services above the node; they are made before the node's own.
+// NewReloader returns the Reloader of a node that was opened with a file, which reread reads again;
+// nil: the node is of no file. More, unless it is nil, lists the changes of the services above the
+// node; they are made before the node's own.
 func NewReloader(
-	n *node.Node, cfg *node.Config, more func(was, now *lnx.Config) []portforward.Change,
+	n *node.Node, file *lnx.Config, reread func() (*lnx.Config, error),
+	more func(was, now *lnx.Config) []portforward.Change,
 ) *Reloader {
 	if more == nil {
 		more = func(was, now *lnx.Config) []portforward.Change { return nil }
 	}
-	return &Reloader{node: n, reread: cfg.Reread, more: more, file: cfg.LNX}
+	d := &Reloader{node: n, reread: reread, more: more}
+	_, d.names = numbered(file, nil)
+	d.file.Store(file)
+	return d
 }
+
+// File is what the node is now. Nobody changes it.
+func (d *Reloader) File() *lnx.Config { return d.file.Load() }
 
 // turn is a change that the loop carries out, between two packets.
 type turn struct {
@@ -52,7 +62,10 @@ type turn struct {
 type reloading struct {
 	*Reloader
 	was, now *lnx.Config
-	wiring   *node.Wiring
+	names    []string // of interfaces by number
+	before   *node.Network
+	network  *node.Network        // what now says
+	wiring   *node.Wiring         // nil until that is certain
 	others   []portforward.Change // before the loop's
 	turns    []turn
 	done     control.Reloaded
@@ -73,7 +86,10 @@ func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
 	if err != nil {
 		return nothingReloaded(), fmt.Errorf("%w: %w", control.ErrUsage, err)
 	}
-	l := d.to(now)
+	l, err := d.to(now)
+	if err != nil {
+		return nothingReloaded(), fmt.Errorf("%w: %w", control.ErrUsage, err)
+	}
 	l.others = d.more(l.was, now)
 	switch {
 	case r.Release:
@@ -98,11 +114,7 @@ func (d *Reloader) wanted(r control.Reload) (*lnx.Config, error) {
 	case r.All:
 		return &lnx.Config{}, nil
 	}
-	now, err := d.reread()
-	if err == nil {
-		err = node.Check(now).Err()
-	}
-	return now, err
+	return d.reread()
 }
 
 func nothingReloaded() control.Reloaded {
@@ -110,10 +122,15 @@ func nothingReloaded() control.Reloaded {
 }
 
 // to prepares the way to a file.
-func (d *Reloader) to(now *lnx.Config) *reloading {
-	l := &reloading{Reloader: d, was: d.file, now: now, done: nothingReloaded()}
+func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
+	l := &reloading{
+		Reloader: d, was: d.File(), now: now, before: d.node.Network(), done: nothingReloaded(),
+	}
 	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
-	return l
+	own, names := numbered(now, d.names)
+	network, err := Network(own)
+	l.names, l.network = names, &network // not a part of l, which would live as long as it
+	return l, err
 }
 
 // apply has the node be as the file says, all or nothing.
@@ -124,19 +141,22 @@ func (l *reloading) apply() (control.Reloaded, error) {
 		return l.done, fmt.Errorf("reload: %w: only a new node can be that: %s",
 			control.ErrUnsupported, strings.Join(l.done.Restart, "; "))
 	}
-	err := l.node.Rehearse(l.now)
+	anew, err := Network(l.now)
+	if err == nil {
+		err = l.node.Rehearse(&anew)
+	}
 	if err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
 	}
-	if l.wiring, err = l.node.Devices.Wire(l.now, l.released.faces); err != nil {
-		return nothingReloaded(), fmt.Errorf("reload: %w", err)
+	if l.wiring, err = l.node.Devices.Wire(l.network, l.released.faces); err != nil {
+		return nothingReloaded(), fmt.Errorf("reload: %w", placed(l.now, err))
 	}
 	l.list()
 	if err := l.carryOut(); err != nil {
 		return l.done, err
 	}
 	l.regained(l.now)
-	l.file = l.now
+	l.file.Store(l.now)
 	return l.done, nil
 }
 
@@ -188,7 +208,6 @@ func undo(done []portforward.Change) {
 
 // turnAll is the loop's part. When a change fails, it undoes all and returns the change's text.
 func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err error) {
-	before := l.node.File()
 	for i, t := range l.turns {
 		if err := t.do(s, now); err != nil {
 			for _, t := range slices.Backward(l.turns[:i]) {
@@ -196,11 +215,11 @@ func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err er
 					t.undo(s, now)
 				}
 			}
-			l.node.Become(before)
+			l.node.Become(l.before)
 			return t.text, err
 		}
 	}
-	l.node.Become(l.wiring.File)
+	l.node.Become(l.network)
 	l.node.Devices.Drain(now)
 	return "", nil
 }
@@ -246,9 +265,9 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 // be closed before it is opened.
 func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	for i := range now.Interfaces {
-		if b := &now.Interfaces[i]; a.Tun != nil && node.UnderneathOf(b) == node.UnderneathOf(a) {
+		if b := &now.Interfaces[i]; a.Tun != nil && standsOn(b) == standsOn(a) {
 			list = append(list, fmt.Sprintf("the interface of %s: was %s, is %s",
-				node.UnderneathOf(a), a.Name, b.Name))
+				standsOn(a), a.Name, b.Name))
 		}
 	}
 	return list
@@ -256,7 +275,7 @@ func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 
 // deviceText is what an interface stands on, with what the file says of the kernel's end.
 func deviceText(f *lnx.Interface) string {
-	text := node.UnderneathOf(f)
+	text := standsOn(f)
 	if f.Tun == nil || !f.Tun.Kernel.IsValid() {
 		return text
 	}
@@ -281,7 +300,7 @@ func (l *reloading) knobTurns() (list []turn) {
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {
 		list = append(list, l.knobTurn("ip and icmp", func(k *node.Knobs) {
-			k.Stack = node.InternetKnobs(now)
+			k.Stack = internetKnobs(now)
 		}))
 	}
 	return list
@@ -366,52 +385,39 @@ func routeText(r *stack.Route) string {
 
 // linkTurns are what links do to packets.
 func (l *reloading) linkTurns() (list []turn) {
-	for i := range l.now.Interfaces {
-		name := l.now.Interfaces[i].Name
-		a, b := manners(l.was, name), manners(l.now, name)
-		if reflect.DeepEqual(a, b) {
+	for k := range l.now.Interfaces {
+		name := l.now.Interfaces[k].Name
+		i := slices.Index(l.names, name)
+		var was [2]*netem.Config
+		if i < len(l.before.Links) {
+			was = l.before.Links[i].Impair
+		}
+		now := l.network.Links[i].Impair
+		if manners(now) == manners(was) {
 			continue
 		}
 		list = append(list, turn{
-			text: "link " + name + ": " + strings.Join(b[:], " in, ") + " out",
+			text: "link " + name + ": " + manners(now),
 			do: func(*stack.Stack, clock.Time) error {
-				both, err := mannersOf(l.now, name)
-				if err != nil {
-					return err
-				}
-				i, err := l.node.Face(name)
-				if err != nil {
-					return err
-				}
-				return cmp.Or(l.node.Devices.Impair(i, control.WayOut, both[0]),
-					l.node.Devices.Impair(i, control.WayIn, both[1]))
+				out, in := cmp.Or(now[0], &netem.Config{}), cmp.Or(now[1], &netem.Config{})
+				return cmp.Or(l.node.Devices.Impair(i, control.WayOut, out),
+					l.node.Devices.Impair(i, control.WayIn, in))
 			},
 		})
 	}
 	return list
 }
 
-// manners are what a file says that an interface does to packets that come and that go.
-func manners(c *lnx.Config, name string) (text [2]string) {
-	both, err := mannersOf(c, name)
-	for way := range both {
-		if err == nil {
-			text[1-way] = both[way].String()
-			if both[way].Seed != 0 {
-				text[1-way] += fmt.Sprintf(" seed %d", both[way].Seed)
-			}
+// manners tell what a link does to packets that go, and to those that come.
+func manners(both [2]*netem.Config) string {
+	text := func(c *netem.Config) string {
+		c = cmp.Or(c, &netem.Config{})
+		if c.Seed != 0 {
+			return fmt.Sprintf("%v seed %d", c.String(), c.Seed)
 		}
+		return c.String()
 	}
-	return text
-}
-
-// mannersOf is the same as configurations.
-func mannersOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
-	both, err = node.ImpairmentsOf(c, name)
-	for way := range both {
-		both[way] = cmp.Or(both[way], &netem.Config{})
-	}
-	return both, err
+	return text(both[1]) + " in, " + text(both[0]) + " out"
 }
 
 // forwardingTurn makes a host a router, or a router a host.
@@ -432,8 +438,10 @@ func (l *reloading) forwardingTurn() []turn {
 
 // ripTurns go on with RIP in another configuration.
 func (l *reloading) ripTurns() []turn {
-	a, b := l.node.RIPOf(l.was), l.node.RIPOf(l.now)
-	if a.RIP == nil || b.RIP == nil || reflect.DeepEqual(a, b) {
+	a, b := &l.before.Stack, l.network.Stack
+	if a.RIP == nil || b.RIP == nil || reflect.DeepEqual(a.RIP, b.RIP) &&
+		reflect.DeepEqual(a.Originate, b.Originate) &&
+		reflect.DeepEqual(a.Redistribute, b.Redistribute) {
 		return nil
 	}
 	return []turn{{text: "rip", do: func(_ *stack.Stack, now clock.Time) error {

@@ -33,9 +33,11 @@ import (
 // rewritable is a node whose file can be written anew.
 func rewritable(t *testing.T, name string, text *string) *operator.Node {
 	t.Helper()
-	return start(t, node.Config{Reread: func() (*lnx.Config, error) {
-		return lnx.Parse(name+".lnx", []byte(*text))
-	}}, name, *text)
+	return operatortest.Open(t, operator.Config{
+		LNX: testenv.ParseNode(t, name, *text), Reread: func() (*lnx.Config, error) {
+			return lnx.Parse(name+".lnx", []byte(*text))
+		},
+	})
 }
 
 func reload(t *testing.T, n *operator.Node) control.Reloaded {

@@ -21,7 +21,7 @@ import (
 func two(t *testing.T) (a, b *Requests) {
 	t.Helper()
 	start := func(file *lnx.Config) *Requests {
-		n, err := node.Open(node.Config{LNX: file})
+		n, err := OpenNode(node.Config{}, file)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, n.Close()) })
 		return NewRequests(n)

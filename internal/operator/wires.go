@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -21,7 +20,7 @@ func (l *reloading) wires() (list []turn) {
 	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
 		// The file is another nevertheless: what it says is where it stands now.
 		return []turn{{do: func(*stack.Stack, clock.Time) error {
-			l.node.Become(l.wiring.File)
+			l.node.Become(l.network)
 			return nil
 		}}}
 	}
@@ -43,7 +42,8 @@ func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 		}
 	}
 	n.Devices.Drain(now) // what RIP has to say
-	n.Become(l.wiring.File)
+	n.Become(l.network)
+	l.Reloader.names = l.names
 	return n.Devices.Rewire(now, l.wiring)
 }
 
@@ -77,22 +77,22 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	tell := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i := range was.Interfaces {
 		if f := &was.Interfaces[i]; !has(now, f.Name) {
-			tell("no more: interface %s %v at %s", f.Name, f.Addr, node.UnderneathOf(f))
+			tell("no more: interface %s %v at %s", f.Name, f.Addr, standsOn(f))
 		}
 	}
 	for i := range now.Interfaces {
 		f := &now.Interfaces[i]
 		a, ok := was.Interface(f.Name)
 		if !ok {
-			tell("interface %s %v at %s", f.Name, f.Addr, node.UnderneathOf(f))
+			tell("interface %s %v at %s", f.Name, f.Addr, standsOn(f))
 			continue
 		}
 		if a.Addr != f.Addr {
 			tell("interface %s: address %v, was %v", f.Name, f.Addr, a.Addr)
 		}
-		if node.UnderneathOf(a) != node.UnderneathOf(f) {
-			tell("interface %s: at %s, was at %s", f.Name, node.UnderneathOf(f),
-				node.UnderneathOf(a))
+		if standsOn(a) != standsOn(f) {
+			tell("interface %s: at %s, was at %s", f.Name, standsOn(f),
+				standsOn(a))
 		}
 		if mtuOf(a) != mtuOf(f) {
 			tell("interface %s: mtu %d, was %d", f.Name, mtuOf(f), mtuOf(a))

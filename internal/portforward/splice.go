@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -49,7 +48,7 @@ func (s *Set) Splice(r control.Splice) (*Door, error) {
 // owns refuses an address that is no interface's.
 func (s *Set) owns(a netip.Addr) error {
 	return s.node.Ask(func(*stack.Stack, clock.Time) error {
-		if a.IsValid() && slices.ContainsFunc(s.node.Faces(), func(f lnx.Interface) bool {
+		if a.IsValid() && slices.ContainsFunc(s.node.Faces(), func(f stack.Interface) bool {
 			return f.Addr.Addr() == a
 		}) {
 			return nil

@@ -220,11 +220,10 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"
 	text := fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
-	cfg := node.Config{
+	a := operatortest.Open(t, operator.Config{
 		LNX:    testenv.ParseNode(t, "A", text),
 		Reread: func() (*lnx.Config, error) { return lnx.Parse("A.lnx", []byte(text)) },
-	}
-	a := operatortest.Start(t, cfg, cfg.LNX)
+	})
 	b := operatortest.Start(t, node.Config{}, testenv.ParseNode(t, "B",
 		fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])))
 	object := []rdt.Object{services.NewObject("a", make([]byte, 1000))}
@@ -244,8 +243,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	require.NoError(t, err)
 
 	text = strings.Replace(text, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)
-	ended, err := operator.NewReloader(a.Node, &cfg, nil).Do(control.Reload{})
-	require.NoError(t, err)
+	ended := testenv.Ask(t, a, control.Reload{})
 	assert.ElementsMatch(t, []string{
 		"rdt 10.1.0.1:91, serving", fmt.Sprintf("rdt %v from 10.1.0.2:7", asks),
 	}, ended.Ended)

@@ -155,7 +155,9 @@ func (b *bed) openText(name, text, pcap string) *operator.Node {
 	require.NoError(b.t, err)
 	var n *operator.Node
 	require.NoError(b.t, b.inside(func() error {
-		n, err = operator.Open(node.Config{LNX: cfg, Pcap: pcap, Seed: 7, TUNOffload: b.way()})
+		n, err = operator.Open(operator.Config{
+			LNX: cfg, Pcap: pcap, Node: node.Config{Seed: 7, TUNOffload: b.way()},
+		})
 		return err
 	}))
 	b.t.Cleanup(func() { require.NoError(b.t, n.Close()) })

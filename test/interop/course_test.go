@@ -42,7 +42,7 @@ func TestCourseManners(t *testing.T) {
 				cfg, err := lnx.Parse("A.lnx", fmt.Appendf(nil, "interface if0 %v/24 127.0.0.1:%d\n"+
 					"neighbor %v at 127.0.0.1:%d via if0\n", ours, at, theirs, from))
 				require.NoError(t, err)
-				n, err := operator.Open(node.Config{LNX: cfg, Seed: 7})
+				n, err := operator.Open(operator.Config{LNX: cfg, Node: node.Config{Seed: 7}})
 				require.NoError(t, err)
 				t.Cleanup(func() { require.NoError(t, n.Close()) })
 				wire := peer.Listen(t, from, at)

@@ -32,8 +32,8 @@ type room struct {
 // rooms is the architecture: each arrow between two packages is stated here and nowhere else.
 var rooms = []room{
 	{".", driver, "control files link lnx node operator portforward rdt " +
-		"services stack", ""},
-	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl node " +
+		"services stack tcp", ""},
+	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"observe operator repl sim/convergence tcp tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
@@ -71,8 +71,8 @@ var rooms = []room{
 	{"internal/topology", pure, "diagnostic lnx", ""},
 
 	{"internal/link", driver, "buffer checksum clock netem", ""},
-	{"internal/observe", driver, "capture clock control files ip lnx stack tcp", ""},
-	{"internal/node", driver, "buffer capture clock control files icmp ip link lnx netem " +
+	{"internal/observe", driver, "capture clock control files ip stack tcp", ""},
+	{"internal/node", driver, "buffer capture clock control files icmp ip link netem " +
 		"observe rcp rdt rip stack tcp udp", ""},
 	{"internal/portforward", driver, "clock control lnx node stack", ""},
 	{"internal/iperf", driver, "control node rdt services tcp udp", ""},
@@ -89,7 +89,7 @@ var rooms = []room{
 	{"internal/lab/simulation", driver, "capture clock lab/plan lab/result netem sim " +
 		"sim/workload stack tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/emulation", driver, "buffer clock lab/plan lab/result lab/simulation link " +
-		"lnx netem node rdt services sim sim/workload stack tcp tcp/starlark", ""},
+		"lnx netem node operator rdt services sim sim/workload stack tcp tcp/starlark", ""},
 	{"internal/lab/figure", driver, "lab/chart lab/result", ""},
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},

@@ -3,7 +3,7 @@ package main
 // known lists the figures that were above their limit when the limit was set. Each must not grow,
 // and its entry goes when it meets the limit.
 var known = map[string]int{
-	"lines of Go without tests":        141203,
+	"lines of Go without tests":        141111,
 	"receive path, files":              11,
 	"receive path, lines of its files": 2240,
 	"send path, files":                 12,
@@ -14,6 +14,6 @@ var known = map[string]int{
 	"fields of node.Node":              29,
 	"files with methods of node.Node":  19,
 	"files with methods of tcp.Conn":   12,
-	"methods of node.Node":             91,
+	"methods of node.Node":             88,
 	"methods of tcp.Conn":              161,
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
@@ -93,8 +95,8 @@ func (e *End) open() error {
 		return err
 	}
 	cfg := node.Config{
-		LNX: c, Seed: e.Start.Seed,
-		Tune: func(cfg *node.TCPConfig) {
+		Seed: e.Start.Seed,
+		Tune: func(cfg *tcp.Config) {
 			secret := cfg.Secret
 			*cfg = transport
 			cfg.Secret = secret
@@ -106,7 +108,7 @@ func (e *End) open() error {
 			cfg.Tap = e.tracer(e.Start.Host)
 		}
 	}
-	e.Node, err = node.Open(cfg)
+	e.Node, err = operator.OpenNode(cfg, c)
 	return err
 }
 

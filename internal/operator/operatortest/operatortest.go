@@ -19,7 +19,12 @@ import (
 // Start opens the node of a file, which ends with the test.
 func Start(tb testing.TB, cfg node.Config, file *lnx.Config) *operator.Node {
 	tb.Helper()
-	cfg.LNX = file
+	return Open(tb, operator.Config{LNX: file, Node: cfg})
+}
+
+// Open is Start with all that can be configured.
+func Open(tb testing.TB, cfg operator.Config) *operator.Node {
+	tb.Helper()
 	n, err := operator.Open(cfg)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, n.Close()) })

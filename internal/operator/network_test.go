@@ -1,4 +1,4 @@
-package node
+package operator
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 
 // What a file says of ICMP and IP is how their knobs stand.
 func TestTheKnobsOfAFile(t *testing.T) {
-	assert.Equal(t, stack.Knobs{}, InternetKnobs(&lnx.Config{}))
+	assert.Equal(t, stack.Knobs{}, internetKnobs(&lnx.Config{}))
 	cfg, err := lnx.Parse("A.lnx", []byte(`interface if0 10.0.0.1/24 127.0.0.1:5000
 icmp rate off
 icmp burst 7
@@ -38,5 +38,5 @@ ip reassembly-bytes 1000000
 			ReversePath: stack.ReverseStrict, DirectedBroadcast: true,
 			Reassembly: ip.ReassemblyConfig{Timeout: 5 * time.Second, MaxBytes: 1_000_000},
 		},
-	}, InternetKnobs(cfg))
+	}, internetKnobs(cfg))
 }

@@ -1,4 +1,4 @@
-package node
+package operator
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// placed gives an error about an interface's UDP address its place in the file.
-func placed(c *lnx.Config, iface int, err error) error {
+// placed gives an error of an interface's UDP address its place in the file.
+func placed(c *lnx.Config, err error) error {
 	bind, ok := errors.AsType[*link.BindError](err)
 	if !ok {
 		return err
 	}
-	f := &c.Interfaces[iface]
+	f, _ := c.Interface(bind.Interfaces[0])
 	at := c.AtUDP(f, "interface "+f.Name+" cannot have "+bind.UDP+": "+bind.Reason(), bind.Advice())
 	if at == nil {
 		return err
@@ -29,10 +29,10 @@ func placed(c *lnx.Config, iface int, err error) error {
 // herePatience bounds how long a host name is looked up.
 const herePatience = 3 * time.Second
 
-// CheckHere tells what keeps this machine, as it is now, from running the node of a file:
+// checkHere tells what keeps this machine, as it is now, from running the node of a file:
 // UDP addresses that are not its own or that somebody has, neighbours that there is no way
 // to, host names that nobody knows. Nothing is sent but what a resolver asks.
-func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
+func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	bound := map[lnx.HostPort]bool{} // a shared socket is one
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
@@ -48,7 +48,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			_ = d.Close() // it was only to see whether it can be had
 			continue
 		}
-		at, ok := errors.AsType[*lnx.Error](placed(c, i, err))
+		at, ok := errors.AsType[*lnx.Error](placed(c, err))
 		if !ok {
 			at = &lnx.Error{File: c.Name, Msg: err.Error()}
 		}

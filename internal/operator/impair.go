@@ -1,0 +1,97 @@
+package operator
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/node"
+)
+
+// impairmentsOf is what a file says that an interface does to packets that go, and that come; nil:
+// nothing.
+func impairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
+	if f, ok := c.Interface(name); ok && f.Impair != (lnx.Impairments{}) {
+		cfg := impairment(&f.Impair)
+		both = [2]*netem.Config{&cfg, &cfg}
+	}
+	for i := range c.Impair {
+		l := &c.Impair[i]
+		if l.Iface != name {
+			continue
+		}
+		cfg, err := node.ParseImpairment(l.Text(), files.Machine())
+		if err != nil {
+			return both, err
+		}
+		if l.Way != lnx.WayIn {
+			both[0] = &cfg
+		}
+		if l.Way != lnx.WayOut {
+			both[1] = &cfg
+		}
+	}
+	return both, nil
+}
+
+// impairment translates what a link line says into what each direction of the link does.
+func impairment(i *lnx.Impairments) netem.Config {
+	c := netem.Config{
+		Delay: i.Delay, Duplicate: i.Duplicate.Fraction(),
+		Corrupt: netem.Corrupt{Share: i.Corrupt.Fraction()},
+		Reorder: netem.Reorder{Share: i.Reorder.Fraction()},
+	}
+	if i.Delay == 0 && i.Reorder > 0 {
+		c.Reorder.Late = netem.Lateness
+	}
+	if i.Loss > 0 {
+		c.Loss = netem.UniformLoss(i.Loss.Fraction())
+	}
+	if i.Jitter > 0 {
+		c.Jitter = netem.UniformJitter(i.Jitter)
+	}
+	if i.RateBitsPerSec > 0 {
+		c.Rate = netem.BitsPerSecond(i.RateBitsPerSec)
+		c.Queue = netem.UsualQueue(netem.BitsPerSecond(i.RateBitsPerSec))
+	}
+	return c
+}
+
+// Check returns what is wrong with a file beyond what lnx knows of: impair lines whose words nobody
+// understands. Read refuses them.
+func Check(c *lnx.Config) (list lnx.Errors) {
+	for i := range c.Impair {
+		l := &c.Impair[i]
+		if at, e := wrongWords(l.Text()); e != nil {
+			list = append(list, c.Mistake(l, at, e.Text, e.Msg, e.Want))
+		}
+	}
+	return list
+}
+
+// CheckWords returns what is wrong with the words of an impair line, as of a line that has them
+// alone; nil: nothing.
+func CheckWords(words string) *lnx.Error {
+	_, e := wrongWords(words)
+	return e
+}
+
+// wrongWords returns what is wrong with the words of an impair line, and at which byte; nil:
+// nothing.
+func wrongWords(words string) (int, *lnx.Error) {
+	_, err := node.ParseImpairment(words, files.Machine())
+	if w, ok := errors.AsType[*netem.WordError](err); ok {
+		return w.At, &lnx.Error{
+			Col: 1 + utf8.RuneCountInString(words[:min(w.At, len(words))]), Text: w.Word,
+			Msg: w.Message(), Want: w.Want, Source: words,
+		}
+	}
+	if err != nil {
+		first, _, _ := strings.Cut(words, " ")
+		return 0, &lnx.Error{Col: 1, Text: first, Msg: err.Error(), Source: words}
+	}
+	return 0, nil
+}

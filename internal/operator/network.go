@@ -1,0 +1,202 @@
+package operator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// OpenNode is node.Open for a file: cfg says the rest. Devices stay open where the file has errors.
+func OpenNode(cfg node.Config, file *lnx.Config) (*node.Node, error) {
+	var err error
+	if cfg.Network, err = Network(file); err != nil {
+		return nil, err
+	}
+	n, err := node.Open(cfg)
+	return n, placed(file, err)
+}
+
+// Network is what a file says that a node is. An interface without a name is no more.
+func Network(c *lnx.Config) (node.Network, error) {
+	if err := Check(c).Err(); err != nil {
+		return node.Network{}, err
+	}
+	w := node.Network{
+		Stack: stack.Config{
+			Forwarding: c.Forwarding, Routes: staticRoutes(c), TCP: transport(c),
+			Knobs: internetKnobs(c),
+		},
+		SharedSocket: c.SharedSocket, KeepRefused: c.RIP.KeepRefused,
+	}
+	if c.TCP.Profile == "004" {
+		w.Stack.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are the standard streams
+	}
+	if len(c.RIP.AdvertiseTo) > 0 { // their silence ends the routes by them
+		w.Patience = c.RIP.Timeout
+	}
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		both, err := impairmentsOf(c, f.Name)
+		if err != nil {
+			return w, fmt.Errorf("interface %s: %w", f.Name, err)
+		}
+		w.Stack.Interfaces = append(w.Stack.Interfaces,
+			stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU})
+		w.Links = append(w.Links,
+			node.Link{UDP: node.HostPort(f.UDP), TUN: (*node.TUN)(f.Tun), Impair: both})
+	}
+	for i := range c.Neighbors {
+		nb := &c.Neighbors[i]
+		w.Neighbors = append(w.Neighbors, node.Neighbor{
+			Iface: nb.Iface, Addr: nb.Addr, UDP: node.HostPort(nb.UDP), Line: c.Line(nb),
+		})
+	}
+	setRIP(c, &w.Stack)
+	return w, nil
+}
+
+// standsOn is what an interface of a file stands on.
+func standsOn(f *lnx.Interface) string {
+	l := node.Link{UDP: node.HostPort(f.UDP), TUN: (*node.TUN)(f.Tun)}
+	return l.String()
+}
+
+// numbered is a file whose interfaces have the numbers that they have in a running node, which had
+// interfaces of these names: a name keeps its number as long as the node lives.
+func numbered(c *lnx.Config, names []string) (*lnx.Config, []string) {
+	names = slices.Clone(names)
+	own := *c
+	own.Interfaces = make([]lnx.Interface, len(names), len(names)+len(c.Interfaces))
+	for _, f := range c.Interfaces {
+		i := slices.Index(names, f.Name)
+		if i < 0 {
+			i, names = len(names), append(names, f.Name)
+			own.Interfaces = append(own.Interfaces, lnx.Interface{})
+		}
+		own.Interfaces[i] = f
+	}
+	return &own, names
+}
+
+// transport is how TCP behaves.
+func transport(c *lnx.Config) tcp.Config {
+	cfg := tcp.Config{Knobs: tcp.Knobs{
+		Recovery: tcp.Recovery{
+			RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax,
+			// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
+			// sets the minimum to a millisecond says that this is none.
+			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
+		},
+		OptionsOff: c.TCP.OptionsOff, NoResets: c.TCP.NoResets,
+	}}
+	if c.TCP.Profile == "004" {
+		// Founding document 004 §7. It counts a SYN or FIN that is sent three
+		// times, 3 s apart, and says nothing of an idle limit.
+		cfg.Recovery.RTOInitial = 30 * time.Millisecond
+		cfg.Retries.Syn, cfg.Retries.SynTimeout = 2, 3*time.Second
+		cfg.Retries.Fin, cfg.Retries.FinTimeout = 2, 3*time.Second
+		cfg.Retries.Data = 20
+		cfg.MSL = 2 * time.Minute
+		cfg.Buffers.Recv, cfg.Buffers.RecvMax = 65535, 65535
+		cfg.Buffers.Send, cfg.Buffers.SendMax = 65535, 65535
+	}
+	return cfg
+}
+
+// internetKnobs are the settings of ICMP and IP.
+func internetKnobs(c *lnx.Config) (k stack.Knobs) {
+	k.ICMP = stack.ICMPKnobs{
+		Errors:   icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
+		NoErrors: c.ICMP.NoErrors, NoEcho: c.ICMP.NoEcho, NoTimestamp: c.ICMP.NoTimestamp,
+		EchoBroadcast: c.ICMP.EchoBroadcast,
+	}
+	k.IP.DirectedBroadcast = c.IP.DirectedBroadcast
+	k.IP.Reassembly.Timeout = c.IP.ReassemblyTimeout
+	k.IP.Reassembly.MaxBytes = c.IP.ReassemblyBytes
+	k.IP.ReversePath, _ = stack.ParseReversePath(c.IP.ReversePath) // lnx knows the same modes
+	return k
+}
+
+// ripOverhead is what a message of the course's RIP is longer than its entries: an IP
+// header, command and count.
+const ripOverhead = 24
+
+// setRIP has the stack speak RIP if the file says so.
+func setRIP(c *lnx.Config, cfg *stack.Config) {
+	if c.Routing != lnx.RoutingRIP && c.Routing != lnx.RoutingRIP2 {
+		return
+	}
+	for _, a := range c.RIP.Originate {
+		cfg.Originate = append(cfg.Originate, rip.External{
+			Prefix: a.Prefix, Iface: -1, Tag: a.Tag, Metric: a.Metric,
+		})
+	}
+	if a := c.RIP.Static; a != nil {
+		cfg.Redistribute = &rip.External{Tag: a.Tag, Metric: a.Metric}
+	}
+	cfg.RIP = &rip.Config{
+		Timers: rip.Timers{
+			Periodic: c.RIP.Periodic, PeriodicOffset: c.RIP.Offset, Timeout: c.RIP.Timeout,
+			Garbage: c.RIP.Garbage, TriggerMin: c.RIP.TriggerMin,
+			TriggerMax: c.RIP.TriggerMax, HoldDown: c.RIP.HoldDown,
+			AskAfter: c.RIP.AskAfter,
+		},
+		EntrySize: c.RIP.EntrySize, MaxEntries: courseEntries(c), Neighbors: ripNeighbors(c),
+	}
+	for i := range c.Interfaces {
+		cfg.RIP.Interfaces = append(cfg.RIP.Interfaces, ripInterface(&c.Interfaces[i]))
+	}
+	if c.Routing == lnx.RoutingRIP2 {
+		cfg.RIP.Dialect = rip.RIPv2
+	}
+}
+
+// courseEntries is how many entries a message of the course's dialect has: it has to fit
+// the smallest link whole. 0: as many as there may be.
+func courseEntries(c *lnx.Config) (most int) {
+	for i := range c.Interfaces {
+		if mtu := c.Interfaces[i].MTU; mtu > 0 {
+			fit := max(1, (mtu-ripOverhead)/rip.EntrySize)
+			most = min(fit, cmp.Or(most, rip.MaxEntries))
+		}
+	}
+	return most
+}
+
+// ripNeighbors are those that the file advertises to.
+func ripNeighbors(c *lnx.Config) (list []rip.Neighbor) {
+	for _, to := range c.RIP.AdvertiseTo {
+		for _, nb := range c.Neighbors {
+			i := slices.IndexFunc(c.Interfaces, func(f lnx.Interface) bool {
+				return f.Name == nb.Iface
+			})
+			if nb.Addr == to && i >= 0 {
+				list = append(list, rip.Neighbor{Addr: to, Iface: i})
+			}
+		}
+	}
+	return list
+}
+
+// ripInterface says what the file says. Its words were judged when it was read.
+func ripInterface(f *lnx.Interface) rip.Interface {
+	if f.Name == "" { // it is no more
+		return rip.Interface{Passive: true, Send: rip.SendNone, Receive: rip.ReceiveNone}
+	}
+	r := rip.Interface{Addr: f.Addr, MTU: f.MTU, Passive: f.RIP.Passive, Cost: f.RIP.Cost}
+	r.Send, _ = rip.ParseSendMode(f.RIP.Send)
+	r.Receive, _ = rip.ParseReceiveMode(f.RIP.Receive)
+	for _, k := range f.RIP.Keys {
+		algorithm, _ := rip.ParseAlgorithm(k.Algorithm)
+		r.Keys = append(r.Keys, rip.Key{ID: k.ID, Algorithm: algorithm, Secret: []byte(k.Secret)})
+	}
+	return r
+}
