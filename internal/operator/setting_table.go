@@ -147,7 +147,7 @@ func bad(value, want string) error {
 	return fmt.Errorf("%w: %q: want %s", control.ErrUsage, value, want)
 }
 
-// name is a setting whose words the stack judges.
+// named is a setting whose words the stack judges.
 func named(key, doc string, values []string, field func(*node.Knobs) *string) setting {
 	return setting{
 		key: key, doc: doc, values: values,
@@ -196,7 +196,7 @@ func toggle(key, doc string, on bool, field func(*node.Knobs) *bool) setting {
 	}
 }
 
-// count is a setting with a whole number.
+// number is a setting with a whole number.
 func number(key, doc string, field func(*node.Knobs) *int) setting {
 	return setting{
 		key: key, doc: doc,

@@ -19,7 +19,7 @@ type flow struct {
 }
 
 // flows are the flows of recent packets. Each has one place in the table and replaces the flow that
-// is there. Routing.changed clears the table; whatever changes what a decision rests on calls it.
+// is there. Routing.forget clears the table; whatever changes what a decision rests on calls it.
 type flows [1 << flowBits]flow
 
 const flowBits = 6

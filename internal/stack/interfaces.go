@@ -54,7 +54,7 @@ type iface struct {
 	Interface
 	addr ip.Addr
 	up   bool
-	loss float64 // share of forwarded packets dropped on the way out, 0..1
+	loss float64 // share of the packets forwarded in or out that is dropped, 0..1
 	rx   counters
 	tx   counters
 }
@@ -158,8 +158,8 @@ func (ifs *Interfaces) name(i int) string {
 // Up reports whether interface i is up.
 func (ifs *Interfaces) Up(i int) bool { return ifs.list[i].up }
 
-// Loss returns the share (0 to 1) of packets that is dropped on the way out of
-// interface i when they are forwarded.
+// Loss returns the share (0 to 1) of the packets forwarded over interface i, in either direction,
+// that is dropped.
 func (ifs *Interfaces) Loss(i int) float64 { return ifs.list[i].loss }
 
 // Lossy returns how many packets lossyforward has dropped on the way out of interface i.

@@ -1,10 +1,10 @@
 // Package tcp is the Transmission Control Protocol of RFC 9293 as a pure
 // engine: it reads no clock, opens no socket and starts no goroutine. A Host
 // holds every listener and connection of one host and has the four verbs of
-// every room: Input, Output, Deadline, Advance.
+// every engine: Input, Output, Deadline, Advance.
 //
 // Host.Input (input.go) finds the connection, and Conn.input is SEGMENT ARRIVES, one
-// function a step. Host.Output (ready.go) serves connections in turn, and
+// function for one or a few steps. Host.Output (ready.go) serves connections in turn, and
 // Conn.output (output.go) fills one train.
 //
 // A Conn has three parts that know neither it nor each other: the receiver, the

@@ -56,7 +56,7 @@ func Plots(rec *result.Record) []Plot {
 	return plots
 }
 
-// mostFlows is how many flows get a panel, or a curve in a crowd, of their own.
+// mostPanels and mostCurves are how many flows get a panel, or a curve among others, of their own.
 const (
 	mostPanels = 4
 	mostCurves = 12
@@ -205,8 +205,8 @@ func (f *flow) title() string {
 	return f.Name + " (" + f.Label + ")"
 }
 
-// capacity and limit are the bottleneck's rate in bytes a second and its queue in bytes; 0: there
-// is none.
+// bottleneck returns the bottleneck's rate in bytes a second and its queue in bytes; 0: there is
+// none.
 func (v *view) bottleneck(f *flow) (capacity, limit float64) {
 	rate := v.Rate
 	if f.link != nil {
