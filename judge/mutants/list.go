@@ -66,7 +66,8 @@ var mutants = []mutant{
 	},
 	{
 		"ssthresh-cwnd", "ssthresh is half of cwnd, not of the flight", window,
-		"min(l.FlightSize, w.cwnd)/2", "w.cwnd/2", []string{"check-app-limited"},
+		"min(l.FlightSize, w.cwnd)/2", "w.cwnd/2",
+		[]string{"check-app-limited"},
 	},
 	{
 		"abc-1", "slow start grows by one segment for two", window,
@@ -94,15 +95,18 @@ var mutants = []mutant{
 	},
 	{
 		"reno-one", "Reno begins again from one segment after each loss", window,
-		"w.cwnd = min(w.cwnd, w.ssthresh)", "w.cwnd = l.MSS", []string{"rmcat-5.2", "pantheon-2"},
+		"w.cwnd = min(w.cwnd, w.ssthresh)", "w.cwnd = l.MSS",
+		[]string{"rmcat-5.2", "pantheon-2"},
 	},
 	{
 		"reno-slow", "Reno grows by a segment in two round trips", window,
-		"for w.acked += n; w.acked", "for w.acked += n / 2; w.acked", []string{"pantheon-5"},
+		"for w.acked += n; w.acked", "for w.acked += n / 2; w.acked",
+		[]string{"pantheon-5"},
 	},
 	{
 		"delayed-ack-off", "each segment is acknowledged at once", "internal/tcp/delack.go",
-		"a.pending >= 2*r.mss", "a.pending > 0", []string{"ack-path", "check-fixed-window"},
+		"a.pending >= 2*r.mss", "a.pending > 0",
+		[]string{"ack-path", "check-fixed-window"},
 	},
 	{
 		"rto-min", "the least RTO is five times what it should be", "internal/tcp/rtt.go",
@@ -221,7 +225,8 @@ var mutants = []mutant{
 	},
 	{
 		"red-count", "RED forgets when it dropped last", "internal/netem/red.go",
-		"	q.count++\n", "	q.count = 0\n", []string{"check-aqm"},
+		"	q.count++\n", "	q.count = 0\n",
+		[]string{"check-aqm"},
 	},
 	{
 		"queue-half", "a queue holds half of its limit", "internal/netem/queue.go",
@@ -343,7 +348,8 @@ var mutants = []mutant{
 	},
 	{
 		"rdt-turns", "RDT sends objects in turns though nobody asks", "internal/rdt/schedule.go",
-		"if s.interleave {", "if true {", []string{"hol-20"},
+		"if s.interleave {", "if true {",
+		[]string{"hol-20"},
 	},
 	{
 		"rdt-turns-half", "in turns an RDT packet carries half", "internal/rdt/schedule.go",
