@@ -23,14 +23,15 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 // Due reports whether t is set and not after now.
 func (t Time) Due(now Time) bool { return t != Never && t <= now }
 
+// Order returns a number that is less for an earlier instant, and greatest for Never.
+func (t Time) Order() uint64 { return uint64(t) - 1 }
+
 // Earliest returns the first of the given instants, ignoring those that are
 // never, and Never if all are.
 func Earliest(ts ...Time) Time {
-	first := Never
+	first := Never.Order()
 	for _, t := range ts {
-		if t != Never && (first == Never || t < first) {
-			first = t
-		}
+		first = min(first, t.Order())
 	}
-	return first
+	return Time(first + 1)
 }

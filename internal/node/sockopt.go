@@ -175,12 +175,6 @@ func (c *Conn) FileDigest() (agreed bool) {
 	return agreed
 }
 
-// Status returns what STATUS of RFC 9293 §3.10.6 lists.
-func (c *Conn) Status() (s tcp.Status, err error) {
-	err = run(c, "status", func(clock.Time) (err error) { s, err = c.tc.Status(); return err })
-	return s, err
-}
-
 // SetLinger says what Close does about data that is not delivered yet. Negative,
 // which is the default: it is delivered in the background. Zero: it is discarded
 // and the peer gets a reset. Positive: Close waits for it, so many seconds, and

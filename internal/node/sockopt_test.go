@@ -63,10 +63,7 @@ func TestSocketOptions(t *testing.T) {
 	assert.Equal(t, []int{99_000, 88_000}, []int{i.RecvBuffer, i.SendBuffer})
 	assert.Equal(t, time.Minute, i.UserTimeout)
 	assert.Equal(t, "cubic", i.Congestion)
-	s, err := client.Status()
-	require.NoError(t, err)
-	assert.Equal(t, tcp.StateEstablished, s.State)
-	assert.Equal(t, "1m0s", s.UserTimeout)
+	assert.Equal(t, tcp.StateEstablished, i.State)
 
 	require.ErrorIs(t, client.SetMaxSeg(3), syscall.EINVAL)
 	require.NoError(t, client.Close())

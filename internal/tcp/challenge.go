@@ -73,21 +73,19 @@ func (h *challenges) allowance(now clock.Time) int {
 	return max(1, n/2+int(random%uint64(n)))
 }
 
-// challengeACK answers a segment that is wrong but may be an honest mistake,
-// such as the first SYN of a peer that lost its memory (RFC 5961 §3.2, §4.2,
-// §5.2).
+// challengeACK answers a segment that is wrong but may be an honest mistake, such as the first SYN
+// of a peer that lost its memory (RFC 5961 §3.2, §4.2, §5.2).
 func (c *Conn) challengeACK(now clock.Time) {
 	if c.host.challenges.spend(now, &c.answered().challenges) {
 		c.rcv.ack.now()
 	}
 }
 
-// offWindowACK answers an empty segment that is outside the window: a probe, a
-// keepalive, or a FIN that we have had. RFC 9293 §3.10.7.4 wants an ACK, but two
-// ends that disagree about where they are would answer each other's answers for
-// ever, and nodes of the family repeat a FIN thousands of times; so an interval
-// must pass between two. Whoever retransmits by a timer of RTOMin or more gets
-// an answer every time.
+// offWindowACK answers an empty segment that is outside the window: a probe, a keepalive, or a FIN
+// that we have had. RFC 9293 §3.10.7.4 wants an ACK, but two ends that disagree about where they
+// are would answer each other's answers for ever, and nodes of the family repeat a FIN thousands of
+// times; so an interval must pass between two. Whoever retransmits by a timer of RTOMin or more
+// gets an answer every time.
 func (c *Conn) offWindowACK(now clock.Time) {
 	if c.mayRepeat(now) {
 		c.rcv.ack.now()
@@ -129,10 +127,9 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	return false
 }
 
-// takeStamp remembers the stamp to echo: RFC 7323 §4.3 (2), that of a segment
-// which begins at or before what was acknowledged last, so that a delayed
-// acknowledgment echoes the first segment it is for, and a gap does not count
-// as the path's delay.
+// takeStamp remembers the stamp to echo: RFC 7323 §4.3 (2), that of a segment which begins at or
+// before what was acknowledged last, so that a delayed acknowledgment echoes the first segment it
+// is for, and a gap does not count as the path's delay.
 func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
 	if !c.has(flagStamps) || !s.Options.HasTimestamps || seq > c.stamps.lastAck ||
 		c.stamps.old(now, s.Options.TSVal) {

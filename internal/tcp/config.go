@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // Path is what routing knows about the way to a peer.
@@ -50,9 +51,8 @@ type Config struct {
 	Sequence func(Tuple) uint32
 }
 
-// Knobs are what an operator may change while a host runs. They are for the
-// connections opened afterwards, but for the bounds of the RTO, which all
-// connections obey.
+// Knobs are what an operator may change while a host runs. They are for the connections opened
+// afterwards, but for the bounds of the RTO, which all connections obey.
 type Knobs struct {
 	Recovery Recovery
 	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most
@@ -110,8 +110,7 @@ type Buffers struct {
 	RecvNear int
 }
 
-// Retries are how often an unanswered segment is retransmitted before its
-// connection is given up.
+// Retries are how often an unanswered segment is retransmitted before its connection is given up.
 type Retries struct {
 	// Syn is how often a SYN is retransmitted; zero: 6, or up to 30 until that has taken
 	// 127 s, which is what 6 take with the usual RTOs.
@@ -135,8 +134,7 @@ type Limits struct {
 	MaxTimeWait int
 	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
 	MaxReceiveRanges int
-	// EarlyBytes bounds the memory of all connections for what arrived out of order; zero: 256
-	// MiB.
+	// EarlyBytes bounds the memory of all connections for what arrived out of order; zero: 256 MiB.
 	EarlyBytes int
 	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
 	MaxConns int
@@ -179,7 +177,7 @@ func (r *Recovery) setDefaults() {
 	orDefault(&r.RTOInitial, min(max(time.Second, r.RTOMin), r.RTOMax))
 	orDefault(&r.InitialWindow, 10)
 	orDefault(&r.Congestion, "cubic")
-	orDefault(&r.Strategy, rackTLP.name)
+	orDefault(&r.Strategy, "rack")
 }
 
 func (b *Buffers) setDefaults() {
@@ -194,12 +192,13 @@ func (r *Retries) setDefaults(rec *Recovery) {
 	orDefault(&r.Fin, 8)
 }
 
-// lossOptions returns what loss detection and congestion control need of the configuration.
-func (c *Config) lossOptions() lossOptions {
+// recoveryOptions returns what loss detection and congestion control need of the configuration.
+func (c *Config) recoveryOptions() recovery.Options {
 	r := &c.Recovery
-	return lossOptions{
-		Congestion: r.Congestion, Algorithms: c.Algorithms, InitialWindow: r.InitialWindow,
-		FixedWindow: r.FixedWindow, MaxWindow: c.Buffers.SendMax, Pacing: r.Pacing,
+	return recovery.Options{
+		Strategy: r.Strategy, Congestion: r.Congestion, Algorithms: c.Algorithms,
+		InitialWindow: r.InitialWindow, FixedWindow: r.FixedWindow,
+		MaxWindow: c.Buffers.SendMax, Pacing: r.Pacing,
 		RTOMin: r.RTOMin, RTOMax: r.RTOMax, RTOInitial: r.RTOInitial,
 		FinTimeout: c.Retries.FinTimeout, AckDelay: c.DelayedAck,
 	}
@@ -221,6 +220,9 @@ func (r *Recovery) synRetries() int {
 
 // Algorithms returns the names that Recovery.Congestion takes.
 func Algorithms() []string { return congestion.Names() }
+
+// Recoveries returns the names that Recovery.Strategy takes.
+func Recoveries() []string { return recovery.Names() }
 
 // bufferDefaults completes a buffer's size and what it may grow to.
 func bufferDefaults(size, most *int, wide int) {
@@ -287,7 +289,7 @@ func (c *Config) validate() error {
 		bad("MTUProbing is %q: must be off, blackhole or on", c.MTUProbing)
 	}
 	_, unknown := congestion.Find(c.Algorithms, rec.Congestion)
-	_, unheard := findStrategy(rec.Strategy)
+	_, unheard := recovery.UsesSACK(rec.Strategy)
 	if err := errors.Join(append(errs, unknown, unheard)...); err != nil {
 		return fmt.Errorf("tcp: config: %w", err)
 	}

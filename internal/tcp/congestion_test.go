@@ -212,7 +212,7 @@ func TestSlowStartAfterAHole(t *testing.T) {
 		require.Equal(t, 1000, s.c.Info().Cwnd, recovery)
 		threshold := s.c.Info().Ssthresh
 		require.GreaterOrEqual(t, threshold, 10000, recovery)
-		all := uint32(s.c.rec.ep.point - s.c.snd.iss)
+		all := uint32(s.c.snd.Nxt - s.c.snd.iss)
 		s.send(ACK, 1, all, 0)
 		s.collect()
 		require.NotEmpty(t, s.out, recovery)
@@ -248,11 +248,11 @@ func TestInfoBeforeData(t *testing.T) {
 			s.collect()
 			want := s.c.Info()
 			assert.Equal(t, want, s.c.Info(), "%s: it may be asked again", name)
-			require.Nil(t, s.c.rec.cc.Controller, name)
+			require.Nil(t, s.c.rec.CC.Controller, name)
 			require.Zero(t, made, name)
 			s.write(1)
 			s.collect()
-			require.NotNil(t, s.c.rec.cc.Controller, name)
+			require.NotNil(t, s.c.rec.CC.Controller, name)
 			made = 0
 			got := s.c.Info()
 			assert.Equal(t, want.Cwnd, got.Cwnd, name)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // Conn is one connection: the TCB of RFC 9293 §3.3.1. It belongs to its Host's
@@ -23,7 +24,7 @@ type Conn struct {
 
 	snd      sender
 	rcv      receiver
-	rec      recovery
+	rec      recovery.Recovery
 	timers   timers
 	answers  *answers   // to what deserves few; nil: none was given
 	keep     *keepalive // nil: it never asks
@@ -91,8 +92,7 @@ func (c *Conn) State() State {
 	return c.state
 }
 
-// Err returns why the connection closed: nil while it is open and after an
-// orderly close.
+// Err returns why the connection closed: nil while it is open and after an orderly close.
 func (c *Conn) Err() error {
 	if c.has(flagSoft) {
 		return nil
@@ -112,8 +112,7 @@ func (c *Conn) Tx() *buffer.Ring { return c.snd.tx }
 // Rx returns the ring that the user reads from.
 func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
 
-// ReadDone reports whether the peer has closed its side and all that it sent
-// is in Rx.
+// ReadDone reports whether the peer has closed its side and all that it sent is in Rx.
 func (c *Conn) ReadDone() bool { return c.rcv.done() }
 
 // setState moves the connection along one arrow of the transition table.
@@ -191,21 +190,11 @@ func (c *Conn) giveUp(now clock.Time, err error) {
 
 // established makes the connection usable: once the handshake is complete.
 func (c *Conn) established(now clock.Time) {
-	c.rec.at.rto, c.timers[timerUser] = clock.Never, clock.Never
-	c.wait.since = clock.Never
-	c.rec.retries, c.rec.backoff = 0, 0
+	c.timers[timerUser], c.wait.since = clock.Never, clock.Never
 	c.flags &^= flagSynDue
 	c.rcv.ack.hurry()
-	cfg := &c.host.cfg
-	c.chooseStrategy()
+	c.rec.Establish(now, c.rcv.sack, c.has(flagSynAgain))
 	c.rememberPlain(now)
-	c.rec.inherit(now)
-	if c.has(flagSynAgain) {
-		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
-		// times its initial RTO, and so are ours.
-		c.rec.noteLoss(now)
-		c.rec.rtt.rto = min(3*cfg.Recovery.RTOInitial, cfg.Recovery.RTOMax)
-	}
 	c.probeFromBase(now)
 	c.host.catch.answered(c)
 	c.raise(Established | Writable)

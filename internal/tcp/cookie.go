@@ -7,8 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// CookieMode says when a listener answers SYNs without remembering them (RFC
-// 4987 §3.6).
+// CookieMode says when a listener answers SYNs without remembering them (RFC 4987 §3.6).
 type CookieMode uint8
 
 // The modes.
@@ -38,20 +37,18 @@ func ParseCookieMode(name string) (CookieMode, bool) {
 	return CookieMode(max(m, 0)), m >= 0
 }
 
-// A cookie is an initial sequence number that proves that its bearer has seen
-// it: eight bits of the minute and 24 of a keyed hash to which an index into
-// cookieMSS is added, on top of another hash that the peer's number is in. It
-// is good for one minute and the rest of the one it was made in.
+// A cookie is an initial sequence number that proves that its bearer has seen it: eight bits of the
+// minute and 24 of a keyed hash to which an index into cookieMSS is added, on top of another hash
+// that the peer's number is in. It is good for one minute and the rest of the one it was made in.
 const (
 	cookieMinute = time.Minute
 	cookieAges   = 2
 	cookieLow    = 1<<24 - 1
 )
 
-// cookieMSS are the segment sizes that a cookie can remember; the next lower
-// one stands in for others. The first means that the SYN carried no option at
-// all. What links are made of is there: 576 and 1280 bytes, the family's 1400,
-// PPPoE, Ethernet, jumbo frames.
+// cookieMSS are the segment sizes that a cookie can remember; the next lower one stands in for
+// others. The first means that the SYN carried no option at all. What links are made of is there:
+// 576 and 1280 bytes, the family's 1400, PPPoE, Ethernet, jumbo frames.
 var cookieMSS = [...]uint16{0, 88, 536, 1024, 1220, 1360, 1440, 1460, 8960}
 
 // The low bits of a cookie's timestamp, which the peer echoes: what cannot be
@@ -71,8 +68,7 @@ func newCookie(secret *[16]byte, now clock.Time, t Tuple, irs uint32, mss int) u
 	return uint32(keyedAt(secret, 'k', t, irs)) + minute<<24 + low
 }
 
-// redeem returns the index into cookieMSS that a cookie holds, false when it is
-// none, or too old.
+// redeem returns the index into cookieMSS that a cookie holds, false when it is none, or too old.
 func redeem(
 	secret *[16]byte, now clock.Time, t Tuple, irs, cookie uint32,
 ) (mss int, ok bool) {

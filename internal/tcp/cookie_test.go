@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // always is a listener that keeps nothing half open.
@@ -198,7 +199,7 @@ func TestRFC4987_3_6_StampsDoNotRunAhead(t *testing.T) {
 		s.send(SYN, 0, 0, 0, o)
 		s.collect()
 		g := s.out[len(s.out)-1]
-		clocked := stampClock(s.now) + stampOffset(&s.h.cfg.Secret, s.tuple)
+		clocked := recovery.Tick(s.now) + stampOffset(&s.h.cfg.Secret, s.tuple)
 		require.False(t, after(g.options.TSVal, clocked))
 		require.Less(t, clocked-g.options.TSVal, uint32(128))
 	}

@@ -35,11 +35,10 @@ const (
 // maxDupAcks bounds the duplicate acknowledgments owed to a peer without SACK.
 const maxDupAcks = 64
 
-// acksAfterGap is how many acknowledgments what arrives together draws on a path that
-// loses, if it is as many segments. One for all of a train makes silence of an
-// acknowledgment that is lost, where RFC 5681 §4.2 has one for every second segment. Both
-// say the same, all that there is to say: to peers with SACK a copy is not a duplicate
-// acknowledgment (RFC 6675 §2).
+// acksAfterGap is how many acknowledgments what arrives together draws on a path that loses, if it
+// is as many segments. One for all of a train makes silence of an acknowledgment that is lost,
+// where RFC 5681 §4.2 has one for every second segment. Both say the same, all that there is to
+// say: to peers with SACK a copy is not a duplicate acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
 // now makes the receiver acknowledge at once.

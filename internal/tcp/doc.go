@@ -8,7 +8,7 @@
 // Conn.output (output.go) fills one train.
 //
 // A Conn has three parts that know neither it nor each other: the receiver, the
-// sender, and recovery (recovery.go), which is loss detection and congestion
+// sender, and the recovery of package recovery, which is loss detection and congestion
 // control. What one tells another passes through the Conn.
 //
 // Inside, sequence numbers are 64 bits wide (seq.go) and payload lives once, in

@@ -1,10 +1,6 @@
 package tcp
 
-import (
-	"slices"
-
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
+import "slices"
 
 // ECN is the codepoint in the IP header that a segment travels under (RFC 3168
 // §5).
@@ -53,21 +49,6 @@ func (m ECNMode) String() string {
 func ParseECNMode(name string) (ECNMode, bool) {
 	m := slices.Index(ecnModeNames[:], name)
 	return ECNMode(max(m, 0)), m >= 0
-}
-
-// ecn is the sender's side of RFC 3168 §6.1.2. It means nothing without flagECN.
-type ecn struct {
-	reduced bool       // the window was reduced: the next new data carries CWR
-	point   uint64     // snd.Nxt then; until it is passed no echo counts again
-	until   clock.Time // nothing new is sent before, when the window is one segment
-}
-
-// holds returns until when an echo holds back what is new; never: it does not.
-func (e *ecn) holds(now clock.Time) clock.Time {
-	if e.until <= now {
-		e.until = clock.Never
-	}
-	return e.until
 }
 
 // takeMark is the receiver's side of RFC 3168 §6.1.3: CE is echoed on every ACK until CWR says

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // fold makes a half-open connection small.
@@ -12,12 +13,12 @@ func (h *Host) fold(c *Conn) {
 		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
 		syn: synAgreed{
 			uint16(c.snd.peerMSS), c.snd.scale, c.rcv.scale, c.rcv.sack,
-			c.rec.is.paced, c.rec.is.late,
+			c.rec.Paced, c.rec.Late,
 		},
 		nagle: c.snd.nagle,
 		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
-		since: c.wait.since, lastSent: c.rec.lastSent, rto: c.rec.at.rto,
-		retries: uint32(c.rec.retries),
+		since: c.wait.since, lastSent: c.rec.LastSent, rto: c.rec.At.RTO,
+		retries: uint32(c.rec.Retries),
 		segsIn:  uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
 	}
 	odd := oddity{
@@ -29,7 +30,7 @@ func (h *Host) fold(c *Conn) {
 		o.odd = &kept
 	}
 	h.unhook(c)
-	c.rec.end()
+	c.rec.End()
 	c.rcv.rest()
 	h.half.push(o)
 	if !c.has(flagShown) {
@@ -58,12 +59,13 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.snd.wl1 = c.rcv.irs
 	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.syn.mss)
 	c.snd.scale, c.rcv.scale, c.rcv.sack = o.syn.sendScale, o.syn.recvScale, o.syn.sack
-	c.snd.nagle, c.rec.is.paced, c.rec.is.late = o.nagle, o.syn.paced, o.syn.late
+	c.snd.nagle, c.rec.Paced, c.rec.Late = o.nagle, o.syn.paced, o.syn.late
 	c.stamps = stamps{
 		offset: o.stamp, recent: o.recent, recentAt: o.recentAt, lastAck: c.rcv.nxt,
 	}
-	c.rec.lastSent = o.lastSent
-	c.rec.retries, c.rec.backoff = int32(o.retries), uint8(min(o.retries, maxBackoff))
+	c.rec.LastSent = o.lastSent
+	c.rec.Retries = int32(o.retries)
+	c.rec.Backoff = uint8(min(o.retries, recovery.MaxBackoff))
 	c.stats.segsIn, c.stats.segsOut = uint64(o.segsIn), uint64(o.segsOut)
 	c.limit.since = o.since
 	c.wait = userTimeout{since: o.since}
@@ -71,7 +73,7 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 		c.err, c.wait, c.answers = odd.doubt, odd.wait, odd.answers
 		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
-	c.rec.at.rto = o.rto
+	c.rec.At.RTO = o.rto
 	c.wait.watch(now, &c.timers[timerUser])
 	c.refit()
 	return c

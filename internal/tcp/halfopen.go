@@ -7,11 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// halfOpen is a connection of a listener's in SYN-RECEIVED that waits for its peer: what was
-// agreed on by its SYN and our SYN-ACK, and when that goes again. Whatever happens to it happens to
-// the connection that unfold makes of it, which fold makes small again once nothing is left to
-// send. So a flood of SYNs costs this much each (RFC 4987 §3.2), and no segment is answered in two
-// ways.
+// halfOpen is a connection of a listener's in SYN-RECEIVED that waits for its peer: what was agreed
+// on by its SYN and our SYN-ACK, and when that goes again. Whatever happens to it happens to the
+// connection that unfold makes of it, which fold makes small again once nothing is left to send. So
+// a flood of SYNs costs this much each (RFC 4987 §3.2), and no segment is answered in two ways.
 type halfOpen struct {
 	tuple    Tuple
 	flags    connFlags

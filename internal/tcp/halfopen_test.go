@@ -41,7 +41,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 		require.Equal(tb, n, l.halfOpen)
 	}
 	for _, c := range h.half.spare {
-		require.True(tb, c.rests())
+		require.True(tb, c.rec.Resting())
 		require.Negative(tb, c.links.heap)
 		require.Zero(tb, c.snd.tx.Tail()+c.rcv.rx.Tail(), "no text was ever in it")
 	}
@@ -162,7 +162,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				for _, c := range []*Conn{&want, got} {
 					// Who asks begins anew; the peer's ACK is what he counts from.
 					c.keep, c.timers[timerKeepalive] = nil, clock.Never
-					c.snd.tx, c.rcv.rx, c.links, c.rec.rested = nil, nil, links{}, rested{}
+					c.snd.tx, c.rcv.rx, c.links = nil, nil, links{}
 					c.rcv.ack.quick = 0 // established sets it
 				}
 				if want.path.search != nil {

@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2.
-// Last is the TIME-WAIT of the same tuple that the SYN ends if it is taken, nil
-// when there is none.
+// input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2. Last is the TIME-WAIT of the same tuple
+// that the SYN ends if it is taken, nil when there is none.
 func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	h := l.host
 	switch {
@@ -53,8 +53,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 	c.touch()
 }
 
-// answer makes the connection that a SYN asks for. The host does not know it
-// yet.
+// answer makes the connection that a SYN asks for. The host does not know it yet.
 func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
 	c := l.host.newConn(now, s.Tuple, path)
 	c.beginFor(now, l)
@@ -179,8 +178,8 @@ func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
 func (c *Conn) synAcknowledged(now clock.Time) {
 	c.snd.Una = c.snd.Nxt
 	c.settled()
-	if !c.has(flagSynAgain) && c.rec.lastSent != clock.Never {
-		c.rec.rtt.sample(now, now.Sub(c.rec.lastSent), 1, &c.rec.shared.lossOptions)
+	if !c.has(flagSynAgain) && c.rec.LastSent != clock.Never {
+		c.rec.RTT.Sample(now, now.Sub(c.rec.LastSent), 1, &c.host.recoveries.Options)
 	}
 	c.stats.lastAck = now
 }
@@ -190,9 +189,9 @@ func (c *Conn) sendSYN(now clock.Time) {
 	c.flags |= flagSynDue
 	d := c.host.cfg.Retries.SynTimeout
 	if d == 0 {
-		d = c.rec.rtt.timeout(c.rec.backoff, &c.rec.shared.lossOptions)
+		d = c.rec.RTT.Timeout(c.rec.Backoff, &c.host.recoveries.Options)
 	}
-	c.rec.at.rto = now.Later(d)
+	c.rec.At.RTO = now.Later(d)
 	c.wait.watch(now, &c.timers[timerUser])
 }
 
@@ -207,7 +206,7 @@ func (c *Conn) synOptions() Options {
 	// A SYN that stays unanswered may be one that the peer cannot parse: a late retransmission
 	// goes without options. A SYN-ACK that carries some still negotiates them, for the peer may
 	// have taken the first SYN.
-	if c.state == StateSynSent && (int(c.rec.retries) >= min(plainSYN, c.host.cfg.Retries.Syn) ||
+	if c.state == StateSynSent && (int(c.rec.Retries) >= min(plainSYN, c.host.cfg.Retries.Syn) ||
 		c.host.peers.knowsPlain(c.host.now, c.tuple.RemoteAddr)) {
 		return Options{}
 	}
@@ -243,7 +242,7 @@ func (c *Conn) synOptions() Options {
 func (c *Conn) asksECN() bool {
 	k := &c.host.cfg.Knobs
 	asks := k.ECN == ECNOn || k.ECN == ECNDCTCP
-	return asks && !k.OptionsOff && !c.has(flagNoECN) && c.rec.retries == 0
+	return asks && !k.OptionsOff && !c.has(flagNoECN) && c.rec.Retries == 0
 }
 
 // synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1).
@@ -325,34 +324,22 @@ func (c *Conn) rememberPlain(now clock.Time) {
 // §2, the option says that its sender can make use of them. A peer that may not
 // sends a duplicate for each segment, which is what strategies without SACK count.
 func (c *Conn) hearsSACK() bool {
-	s, err := findStrategy(c.host.cfg.Recovery.Strategy)
-	return err == nil && s.sack && !c.host.cfg.NoSACK
-}
-
-// chooseStrategy takes the configured strategy, as far as the peer plays along.
-func (c *Conn) chooseStrategy() {
-	s, err := findStrategy(c.host.cfg.Recovery.Strategy)
-	if err != nil {
-		panic("BUG: tcp: " + err.Error())
-	}
-	if s.sack && !c.rcv.sack {
-		s = &newReno
-	}
-	c.rec.how = s
+	sack, err := recovery.UsesSACK(c.host.cfg.Recovery.Strategy)
+	return err == nil && sack && !c.host.cfg.NoSACK
 }
 
 // onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
 func (c *Conn) onSYNTimeout(now clock.Time) {
-	c.rec.retries++
+	c.rec.Retries++
 	most := c.host.cfg.Retries.Syn
 	if c.state == StateSynReceived && !c.has(flagActive) {
 		most = c.host.cfg.Retries.SynAck
 	}
-	if c.wait.exhausted(int(c.rec.retries), most) {
+	if c.wait.exhausted(int(c.rec.Retries), most) {
 		c.giveUp(now, ErrTimeout)
 		return
 	}
-	c.rec.backoff = min(c.rec.backoff+1, maxBackoff)
+	c.rec.Backoff = min(c.rec.Backoff+1, recovery.MaxBackoff)
 	c.host.counters.Timeouts++
 	c.sendSYN(now)
 }
@@ -365,7 +352,7 @@ func (c *Conn) succeed(last *timeWait) { c.snd.begin(last.sndNxt + 1<<16) }
 // SYN-ACK, for a listener. One that somebody watches stays as it is.
 func (c *Conn) folds() bool {
 	return c.has(flagHalfOpen) && c.state == StateSynReceived && !c.has(flagSynDue) &&
-		c.rcv.ack.owed == 0 && c.rec.at.rto != clock.Never && c.path.Outlet >= 0 &&
+		c.rcv.ack.owed == 0 && c.rec.At.RTO != clock.Never && c.path.Outlet >= 0 &&
 		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
 }
 
@@ -377,10 +364,10 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	}
 	t.Flags |= c.synFlags()
 	t.Options = c.synOptions()
-	if c.rec.lastSent != clock.Never {
+	if c.rec.LastSent != clock.Never {
 		c.flags |= flagSynAgain
 	}
-	c.rec.lastSent = now
+	c.rec.LastSent = now
 	c.stats.segsOut++
 	c.acknowledged(0)
 }
@@ -393,9 +380,8 @@ func (c *Conn) offeredTimeout() uint16 {
 	return encodeTimeout(c.wait.limit)
 }
 
-// takeTimeout adapts to what the peer says of its own patience: RFC 5482 §3.1,
-// USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the
-// user has set one.
+// takeTimeout adapts to what the peer says of its own patience: RFC 5482 §3.1, USER_TIMEOUT =
+// min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the user has set one.
 func (c *Conn) takeTimeout(now clock.Time, v uint16) {
 	if v&timeoutNumber == 0 || c.wait.chosen {
 		return // §3.2: a value of zero must be ignored

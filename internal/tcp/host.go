@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Host is the TCP of one host: every listener and connection, in one owner's
-// hands.
+// Host is the TCP of one host: every listener and connection, in one owner's hands.
 type Host struct {
 	cfg       Config
 	conns     map[Tuple]*Conn
@@ -34,15 +34,14 @@ type Host struct {
 	counters   Counters
 	challenges challenges
 	receivers  receivers
-	recoveries recoveries
+	recoveries recovery.Host
 	lull       time.Duration // after which a silent connection rests: idleTime
 	ports      ports
 
 	shot Info // scratch of SetProbe's
 }
 
-// Event is a set of things that happened to a connection or listener since the
-// owner last looked.
+// Event is a set of things that happened to a connection or listener since the owner last looked.
 type Event uint8
 
 // The events.
@@ -79,7 +78,7 @@ func NewHost(cfg Config) (*Host, error) {
 	}
 	h.challenges.cfg = &h.cfg
 	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops}
-	h.recoveries.lossOptions = h.cfg.lossOptions()
+	h.recoveries.Options = h.cfg.recoveryOptions()
 	h.ports.secret = cfg.Secret
 	return h, nil
 }
@@ -93,7 +92,7 @@ func (h *Host) SetKnobs(k Knobs) error {
 	cfg.Knobs = k
 	cfg, err := cfg.complete()
 	if err == nil {
-		h.cfg, h.recoveries.lossOptions = cfg, cfg.lossOptions()
+		h.cfg, h.recoveries.Options = cfg, cfg.recoveryOptions()
 	}
 	return err
 }
@@ -229,12 +228,12 @@ func (h *Host) remove(c *Conn) {
 	}
 	h.unhook(c)
 	c.timers, c.rcv.ack.timer = timers{}, clock.Never
-	c.rec.stop()
+	c.rec.Stop()
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
 	}
 	h.catch.answered(c)
-	if !c.rests() {
+	if !c.rec.Resting() {
 		c.rcv.forget()
 	}
 }
@@ -256,7 +255,7 @@ func (h *Host) Drops() Drops { return h.drops }
 // Counters returns the totals.
 func (h *Host) Counters() Counters {
 	c := h.counters
-	c.Retransmits, c.Refused = h.recoveries.retransmits, h.replies.refused
+	c.Retransmits, c.Refused = h.recoveries.Retransmits, h.replies.refused
 	c.ChallengeAcks, c.ChallengesSpared = h.challenges.sent, h.challenges.spared
 	return c
 }
@@ -270,7 +269,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 		for o := h.half.first; o != nil; o = o.next {
 			c := h.likeness(h.now, o)
 			more := yield(c)
-			c.rec.end()
+			c.rec.End()
 			c.rcv.rest()
 			h.half.give(c)
 			if !more {

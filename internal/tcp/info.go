@@ -5,37 +5,28 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Info is a snapshot of a connection: what Linux's struct tcp_info holds, under
-// its names, which the comments give where they differ by more than spelling.
-// Windows are bytes where Linux counts segments, times are time.Duration where
-// it counts micro- or milliseconds. What it has of fast open, of MPTCP and of
-// rehashing has no meaning here.
+// Info is a snapshot of a connection: what Linux's struct tcp_info holds, under its names, which
+// the comments give where they differ by more than spelling. Windows are bytes where Linux counts
+// segments, times are time.Duration where it counts micro- or milliseconds. What it has of fast
+// open, of MPTCP and of rehashing has no meaning here.
 type Info struct {
-	Time       clock.Time // when it was so
-	State      State
-	Recovery   string // ca_state: open, recovery or loss
-	Congestion string // TCP_CONGESTION
-	Strategy   string // of loss recovery: gbn, newreno, sack, rack
+	recovery.Info
+	Time  clock.Time // when it was so
+	State State
 	// options: SACK, WindowScale, Timestamps and ECN were negotiated; Plain says that nothing was.
 	SACK, WindowScale, Timestamps, ECN, Plain bool
 	ECNMarks                                  uint64 // segments that arrived marked (delivered_ce)
 
-	SendScale, RecvScale     uint8 // snd_wscale, rcv_wscale
-	RTO, RTT, RTTVar, MinRTT time.Duration
-	LatestRTT                time.Duration
-	ATO                      time.Duration // how long an acknowledgment may wait
-	SendMSS, RecvMSS         int           // snd_mss, rcv_mss
-	AdvMSS, PMTU             int           // advmss: what our SYN offered; pmtu
-	Cwnd, Ssthresh           int           // snd_cwnd, snd_ssthresh: bytes
-	SendWindow, RecvWindow   int           // snd_wnd, rcv_wnd
-	Pipe                     int           // bytes in flight
-	Una, Nxt, RcvNxt         uint64        // stream offsets
+	SendScale, RecvScale   uint8         // snd_wscale, rcv_wscale
+	ATO                    time.Duration // how long an acknowledgment may wait
+	SendMSS, RecvMSS       int           // snd_mss, rcv_mss
+	AdvMSS, PMTU           int           // advmss: what our SYN offered; pmtu
+	SendWindow, RecvWindow int           // snd_wnd, rcv_wnd
+	Una, Nxt, RcvNxt       uint64        // stream offsets
 
-	// What is outstanding, in segments; Retrans are those of them that were sent again.
-	Unacked, Sacked, Lost, Retrans int
 	// NotSent is what waits in Tx and was never sent (notsent_bytes); Unread what waits in Rx;
 	// OutOfOrder how many ranges arrived early, OutOfOrderSegs how many segments ever
 	// (rcv_ooopack).
@@ -48,19 +39,9 @@ type Info struct {
 	RecvRTT                           time.Duration
 	UserTimeout                       time.Duration // TCP_USER_TIMEOUT; zero: none
 
-	BytesSent, BytesAcked, BytesRetrans, BytesReceived uint64
-	SegsOut, SegsIn, DataSegsOut, DataSegsIn           uint64
-	Delivered, DeliveredBytes                          uint64 // Delivered is in segments
-	RTTSamples                                         uint64 // measurements of the round trip
-	DeliveryRate, PacingRate                           int64  // bytes a second; 0: no pacing
-	PipeACK                                            int    // RFC 7661 §4.2, bytes; 0: undefined
-	AppLimited                                         bool   // delivery_rate_app_limited
-	Counts
-	TimeoutEpisodes uint64        // total_rto_recoveries
-	TimeoutTime     time.Duration // total_rto_time
-	Retries         int           // since the last answer
-	Backoff         int           // doublings of the time-out
-	Probes          int           // window probes unanswered
+	BytesSent, BytesAcked, BytesReceived     uint64
+	SegsOut, SegsIn, DataSegsOut, DataSegsIn uint64
+	Probes                                   int // window probes unanswered
 
 	Limited      Limit
 	LimitedSince clock.Time
@@ -71,37 +52,17 @@ type Info struct {
 	LastSent, LastReceived, LastAck clock.Time
 }
 
-// Counts are events of a connection, under Linux's names where they differ.
-type Counts struct {
-	Retransmits, Timeouts    uint64 // total_retrans, total_rto
-	TailProbes, WindowProbes uint64
-	LostRetransmits          uint64
-	FastRecoveries           uint64
-	Undone                   uint64 // spurious recoveries
-	DupAcks, DSACKs          uint64 // DSACKs: dsack_dups
-	ReorderSeen              uint64
-	ECNEchoes                uint64 // reductions for marks that the peer told of
-}
-
-// Info returns the connection's state. It shows a connection that has not sent anything yet with
-// the window, threshold and rate that its congestion controller will start from. An algorithm of
-// the host's own may be a script whose first call has effects: RFC 5681 §3.1 stands for it.
+// Info returns the connection's state: STATUS (RFC 9293 §3.10.6). It shows a connection that has
+// not sent anything yet with the window, threshold and rate that its congestion controller will
+// start from. An algorithm of the host's own may be a script whose first call has effects: RFC 5681
+// §3.1 stands for it.
 func (c *Conn) Info() (i Info) {
-	if c.rests() {
+	if c.rec.Resting() {
 		c.busy()
 		defer c.rest()
 	}
-	if is := c.rec.cc; is.Controller == nil && c.state.synchronized() {
-		name := is.name
-		if c.host.cfg.Algorithms[name] != nil {
-			name = "reno"
-		}
-		first, err := congestion.New(name, c.rec.complete(c.congestionConfig()))
-		if err != nil {
-			panic("BUG: tcp: " + err.Error())
-		}
-		c.rec.cc.take(first)
-		defer func() { c.rec.cc = is }()
+	if c.rec.CC.Controller == nil && c.state.synchronized() {
+		defer c.rec.Preview(c.congestionConfig())()
 	}
 	c.fill(&i)
 	return i
@@ -109,39 +70,27 @@ func (c *Conn) Info() (i Info) {
 
 // fill writes the connection's state into i.
 func (c *Conn) fill(i *Info) {
-	s, v, r, q := &c.stats, &c.rec, &c.rcv, &c.rec.sent
+	s, r := &c.stats, &c.rcv
 	*i = Info{
-		Time: c.host.now, State: c.State(), Recovery: recoveryNames[v.ep.kind],
-		Congestion: v.cc.name, Strategy: v.how.name,
+		Info: c.rec.Info(), Time: c.host.now, State: c.State(),
 		SACK: r.sack, WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
 		ECN: c.has(flagECN), Plain: c.has(flagPlain), ECNMarks: r.marks,
-		SendScale: c.snd.scale, RecvScale: r.scale,
-		RTO: v.timeout(), RTT: v.rtt.srtt, RTTVar: v.rtt.rttvar, MinRTT: v.rtt.lowest(),
-		LatestRTT: v.rtt.latest, RTTSamples: v.rtt.samples, ATO: c.host.cfg.DelayedAck,
+		SendScale: c.snd.scale, RecvScale: r.scale, ATO: c.host.cfg.DelayedAck,
 		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
-		SendWindow: c.snd.wnd, RecvWindow: r.window(), Pipe: v.pipe(),
+		SendWindow: c.snd.wnd, RecvWindow: r.window(),
 		Una: streamed(c.snd.Una, c.snd.iss), Nxt: streamed(c.snd.Nxt, c.snd.iss),
 		RcvNxt:  streamed(r.nxt, r.irs),
-		Unacked: q.len(), Sacked: q.count[sacked], Lost: q.count[lost], Retrans: q.again,
 		NotSent: c.snd.tx.Len(), Unread: r.rx.Len(),
 		OutOfOrder: r.reassembly.ooo.Len(), OutOfOrderSegs: r.early,
 		SendBuffer: c.snd.tx.Limit(), RecvBuffer: r.tune.size, RecvSpace: r.tune.copied,
 		RecvRTT: r.tune.rtt, UserTimeout: c.wait.limit,
-		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesRetrans: v.lasting.bytesRetrans,
-		BytesReceived: r.bytes, SegsOut: s.segsOut, SegsIn: s.segsIn,
-		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn,
-		Delivered: v.segments, DeliveredBytes: q.delivered,
-		DeliveryRate: v.rate, AppLimited: v.is.rateLimited, Counts: v.lasting.counts,
-		TimeoutEpisodes: v.lasting.spells.count, TimeoutTime: v.lasting.spells.total,
-		Retries: int(v.retries), Backoff: int(v.backoff), Probes: int(c.snd.probes),
+		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesReceived: r.bytes,
+		SegsOut: s.segsOut, SegsIn: s.segsIn,
+		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Probes: int(c.snd.probes),
 		Limited: c.limit.by, LimitedSince: c.limit.since,
-		LastSent: v.lastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
+		LastSent: c.rec.LastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
 	}
 	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.limit.times(c.host.now)
-	if v.cc.Controller != nil {
-		i.PipeACK = max(v.rounds.window.bins[0], v.rounds.window.bins[1])
-		i.Cwnd, i.Ssthresh, i.PacingRate = v.cc.Cwnd(), v.cc.Ssthresh(), v.pacingRate()
-	}
 	if c.state.synchronized() {
 		i.NotSent = c.snd.unsent()
 	}
@@ -160,14 +109,14 @@ type Glance struct {
 // Glance returns the connection's state, at the price of a few fields.
 func (c *Conn) Glance() Glance {
 	g := Glance{
-		State: c.State(), Recovery: recoveryNames[steady], Congestion: c.rec.cc.name,
-		MSS: c.snd.MSS, RTT: c.rec.rtt.srtt,
+		State: c.State(), Recovery: "open", Congestion: c.rec.CC.Name,
+		MSS: c.snd.MSS, RTT: c.rec.RTT.SRTT,
 	}
-	if !c.rests() {
-		g.Recovery, g.Pipe = recoveryNames[c.rec.ep.kind], c.rec.pipe()
+	if !c.rec.Resting() {
+		g.Recovery, g.Pipe = c.rec.Episode.String(), c.rec.Pipe()
 	}
-	if c.rec.cc.Controller != nil {
-		g.Cwnd, g.Ssthresh = c.rec.cc.Cwnd(), c.rec.cc.Ssthresh()
+	if c.rec.CC.Controller != nil {
+		g.Cwnd, g.Ssthresh = c.rec.CC.Cwnd(), c.rec.CC.Ssthresh()
 	}
 	return g
 }
@@ -184,11 +133,11 @@ type Pending struct {
 // Pending returns the time-out that matters most; false: none runs.
 func (c *Conn) Pending() (Pending, bool) {
 	t := &c.timers
-	again := clock.Earliest(c.rec.at.rto, c.rec.at.probe, c.rec.at.reorder)
+	again := clock.Earliest(c.rec.At.RTO, c.rec.At.Probe, c.rec.At.Reorder)
 	silent := clock.Earliest(t[timerKeepalive], t[timerFinWait2])
 	switch {
 	case again != clock.Never:
-		return Pending{"on", again, int(c.rec.retries)}, true
+		return Pending{"on", again, int(c.rec.Retries)}, true
 	case t[timerPersist] != clock.Never:
 		return Pending{"persist", t[timerPersist], int(c.snd.probes)}, true
 	case silent != clock.Never:
@@ -311,9 +260,9 @@ func (c *Conn) Reassembly() Reassembly {
 // sender begins, ends or takes back a recovery or answers a mark. The Info is lent for
 // the call, in which f calls nothing of the connection. Nil stops it.
 func (c *Conn) SetProbe(f func(*Info)) {
-	c.probe, c.rec.changed = f, nil
+	c.probe, c.rec.Changed = f, nil
 	if f != nil {
-		c.rec.changed = c.sample
+		c.rec.Changed = c.sample
 	}
 }
 
@@ -323,13 +272,13 @@ func (c *Conn) sample(now clock.Time) {
 		return
 	}
 	c.busy()
-	if c.rec.cc.Controller == nil && c.state.synchronized() {
-		c.rec.begin(c.congestionConfig()) // its window is shown before it is used
+	if c.rec.CC.Controller == nil && c.state.synchronized() {
+		c.rec.Begin(c.congestionConfig()) // its window is shown before it is used
 	}
 	i := &c.host.shot
 	c.fill(i)
 	i.Time, i.State = now, c.state
-	if c.rec.cc.Controller == nil {
+	if c.rec.CC.Controller == nil {
 		i.NotSent = 0
 	}
 	c.probe(i)

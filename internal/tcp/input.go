@@ -53,7 +53,7 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)
 		if c.state.synchronized() {
-			c.rcv.notePause(now, s.Count, c.rec.rtt.srtt, c.rec.rtt.rto)
+			c.rcv.notePause(now, s.Count, c.rec.RTT.SRTT, c.rec.RTT.RTO)
 		}
 		c.rcv.heardAt = now
 	}
@@ -65,9 +65,8 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	c.touch()
 }
 
-// inputOtherwise is §3.10.7.4, for every state but CLOSED, LISTEN and SYN-SENT,
-// in the RFC's order. Its third step, security, has not been anyone's for
-// decades. TIME-WAIT is in timewait.go.
+// inputOtherwise is §3.10.7.4, for every state but CLOSED, LISTEN and SYN-SENT, in the RFC's order.
+// Its third step, security, has not been anyone's for decades. TIME-WAIT is in timewait.go.
 func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	seq := widen(c.rcv.nxt, s.Seq)
 	if !c.checkStamp(now, s, seq) || // first, RFC 7323 §5.3 R1
@@ -180,9 +179,8 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 	}
 }
 
-// bothOpened takes the SYN-ACK of a peer that opened at the same time for the
-// acknowledgment of our SYN that it is (RFC 9293 §3.5, figure 8). The peer owes no
-// other: it is ESTABLISHED by ours.
+// bothOpened takes the SYN-ACK of a peer that opened at the same time for the acknowledgment of our
+// SYN that it is (RFC 9293 §3.5, figure 8). The peer owes no other: it is ESTABLISHED by ours.
 func (c *Conn) bothOpened(now clock.Time, s *Segment, seq uint64) {
 	if c.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
 		c.acceptSYNACK(now, s)
@@ -276,8 +274,8 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		return true // old, but its text may be new
 	}
 	c.ackArrives(now, s, seq, ack)
-	if c.echoed(s) && c.rec.cc.Controller != nil {
-		c.rec.onEcho(now, c.probing())
+	if c.echoed(s) {
+		c.rec.ECNEcho(now, c.probing())
 	}
 	return c.finAcknowledged(now)
 }

@@ -58,8 +58,7 @@ func (q *listeners) remove(l *Listener) {
 	}
 }
 
-// Local returns the address and port that the listener answers for; the
-// address may be unspecified.
+// Local returns the address and port that the listener answers for; the address may be unspecified.
 func (l *Listener) Local() netip.AddrPort { return l.local }
 
 // Queued returns how many connections wait for a program to accept them.

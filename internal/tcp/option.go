@@ -51,10 +51,9 @@ type Options struct {
 	SACK        [maxSACKBlocks]SACKBlock
 }
 
-// parse reads an option list into o, which is empty. It reports false when a
-// length runs past the list or below 2: RFC 9293 §3.1 (MUST-7) asks to cope with
-// illegal lengths, and dropping the segment is the answer that trusts nothing
-// after it.
+// parse reads an option list into o, which is empty. It reports false when a length runs past the
+// list or below 2: RFC 9293 §3.1 (MUST-7) asks to cope with illegal lengths, and dropping the
+// segment is the answer that trusts nothing after it.
 func (o *Options) parse(b []byte) bool {
 	if len(b) == stampBytes && binary.BigEndian.Uint32(b) == stampLead {
 		// RFC 7323 appendix A: what nearly every segment carries, and nothing else.

@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,23 +16,6 @@ func TestLostACKsAreNotReordering(t *testing.T) {
 	assert.Zero(t, s.c.Info().ReorderSeen)
 	s.sack(6001, 7001, 9001)
 	assert.Equal(t, uint64(1), s.c.Info().ReorderSeen, "but this one was late")
-}
-
-func TestRFC8985_6_2_EchoOfAnEarlierTransmission(t *testing.T) {
-	s := stamped(t, Config{}, 100)
-	s.write(100)
-	s.collect()
-	s.now = s.now.Add(10 * time.Millisecond)
-	rec := s.c.rec.sent.at(s.c.rec.sent.first)
-	rec.flags |= recAgain
-	rec.sentAt = s.now
-	r := s.c.rec.beginRound(s.now.Add(20 * time.Millisecond))
-	r.echo = echo{tick: stampClock(s.now) - 1, known: true}
-	s.c.rec.deliver(rec, r)
-	assert.NotEqual(t, s.now, s.c.rec.rack.sentAt, "the original arrived")
-	r.echo.tick++
-	s.c.rec.deliver(rec, r)
-	assert.Equal(t, s.now, s.c.rec.rack.sentAt)
 }
 
 // TestRFC2018_2_PermittedIsForOneDirection: a strategy that makes no use of

@@ -5,13 +5,14 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // output fills t with the connection's next train of at most room segments and
 // reports whether there was one. What was lost goes before what is new, and an
 // acknowledgment rides on text when it can.
 func (c *Conn) output(now clock.Time, room int, t *Train) bool {
-	if c.rests() {
+	if c.rec.Resting() {
 		if !c.wants() {
 			return false
 		}
@@ -35,12 +36,12 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.outputKeepalive(now, t)
 		return true
 	}
-	if c.rec.cc.Controller == nil && !c.begins(now) {
+	if c.rec.CC.Controller == nil && !c.begins(now) {
 		return c.outputLastACK(now, t)
 	}
-	room = c.rec.pace(min(room, c.trainLimit()))
+	room = c.rec.Pace(min(room, c.trainLimit()))
 	if c.snd.probeDue && c.outputWindowProbe(now, t) ||
-		c.rec.lasting.tlp.due && c.outputTailProbe(now, t) {
+		c.rec.Kept.TLP.Due && c.outputTailProbe(now, t) {
 		c.sample(now)
 		return true
 	}
@@ -65,10 +66,10 @@ func (c *Conn) outputLastACK(now clock.Time, t *Train) bool {
 func (c *Conn) begins(now clock.Time) bool {
 	if !c.snd.waits() {
 		c.limitBy(now, LimitIdle)
-		c.rec.sent.appLimited = c.rec.sent.delivered + 1
+		c.rec.AppLimited()
 		return false
 	}
-	c.rec.begin(c.congestionConfig())
+	c.rec.Begin(c.congestionConfig())
 	return true
 }
 
@@ -83,45 +84,22 @@ func (c *Conn) congestionConfig() congestion.Config {
 // outputText sends text: again what was lost, or else what is new, or else in
 // recovery whatever may still be worth sending again.
 func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
-	switch {
-	case c.rec.ep.forward == forwardNew && c.outputForward(now, room, t):
-		return true
-	case c.rec.ep.forward == forwardNew:
-		return false
-	case c.rec.sent.lists[lost].n > 0:
+	if n, only := c.rec.Episode.Fresh(); only {
+		if c.outputNew(now, room, t, min(c.rec.Allowance(), n)) {
+			return true
+		}
+		if !c.rec.Episode.EndForward(c.snd.MSS) {
+			return false
+		}
+	}
+	if c.rec.Record.Lost() {
 		return c.outputLost(now, room, t)
 	}
 	if sent, hold := c.outputMTUProbe(now, t); sent || hold {
 		return sent
 	}
-	switch {
-	case c.outputNew(now, room, t, c.rec.allowance()):
-		return true
-	case c.rec.ep.kind != recovering || c.rec.allowance() < c.snd.MSS ||
-		c.rec.pacer.holds(now) != clock.Never:
-		return false
-	}
-	id, ok := c.rec.how.spare(&c.rec)
-	if !ok {
-		return false
-	}
-	c.rec.sent.move(id, c.rec.sent.at(id), lost)
-	return c.outputLost(now, room, t)
-}
-
-// outputForward sends the new segments of step 2b, and gives up when there turn
-// out to be none.
-func (c *Conn) outputForward(now clock.Time, room int, t *Train) bool {
-	e := &c.rec.ep
-	before := c.snd.Nxt
-	if c.outputNew(now, room, t, min(c.rec.allowance(), e.fresh)) {
-		e.fresh -= int(c.snd.Nxt - before)
-		return true
-	}
-	if e.fresh == forwardSegments*c.snd.MSS {
-		e.forward = forwardOff
-	}
-	return false
+	return c.outputNew(now, room, t, c.rec.Allowance()) ||
+		c.rec.Spare(now) && c.outputLost(now, room, t)
 }
 
 // trainLimit returns the most segments of a train.
@@ -158,7 +136,7 @@ func (c *Conn) leave(now clock.Time, t *Train) {
 	if t.Len > 0 || t.Flags.Has(FIN) {
 		c.stats.dataSegsOut += n
 		c.stats.bytesSent += uint64(t.Len)
-		c.rec.left(now, uint32(c.snd.Nxt)-t.Seq, t.Len, int(n))
+		c.rec.Left(now, uint32(c.snd.Nxt)-t.Seq, t.Len, int(n))
 	}
 	c.acknowledged(t.Len)
 }
@@ -172,31 +150,30 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 	c.leave(now, t)
 }
 
-// outputLost retransmits what is thought lost, neighbours of equal size as one
-// train.
+// outputLost retransmits what is thought lost, neighbours of equal size as one train.
 func (c *Conn) outputLost(now clock.Time, room int, t *Train) bool {
-	if !c.rec.mayResend() {
+	if !c.rec.MayResend() {
 		why := LimitRecovery
-		if c.rec.ep.kind == steady {
+		if c.rec.Episode.Open() {
 			why = LimitCwnd
 		}
 		c.limitBy(now, why)
 		return false
 	}
-	if c.holds(now, c.rec.pacer.holds(now), LimitPacing) {
+	if c.holds(now, c.rec.Pacer.Holds(now), LimitPacing) {
 		return false
 	}
-	c.again(now, t, c.rec.resend(now, room))
+	c.again(now, t, c.rec.Resend(now, room))
 	return true
 }
 
 // again fills t with data that was sent before.
-func (c *Conn) again(now clock.Time, t *Train, s span) {
-	c.begin(t, s.seq, 0)
-	if s.fin {
+func (c *Conn) again(now clock.Time, t *Train, s recovery.Span) {
+	c.begin(t, s.Seq, 0)
+	if s.FIN {
 		t.Flags |= FIN
 	}
-	c.snd.lend(t, s.seq, s.n, s.mss)
+	c.snd.lend(t, s.Seq, s.N, s.MSS)
 	c.leave(now, t)
 }
 
@@ -229,23 +206,23 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 			why = LimitReceiver // a FIN that the window does not admit
 		}
 		switch {
-		case why == LimitReceiver && c.rec.sent.empty():
+		case why == LimitReceiver && c.rec.Record.Empty():
 			c.startProbing(now)
 			why = LimitPersist
 		case why != LimitReceiver && waiting < c.snd.MSS:
-			c.rec.limitedByApp() // it has not written a segment's worth
+			c.rec.AppLimited() // it has not written a segment's worth
 		}
 		c.limitBy(now, why)
 		return false
 	}
-	if n > 0 && (c.holds(now, c.rec.lasting.ecn.holds(now), LimitCwnd) ||
-		c.holds(now, c.rec.pacer.holds(now), LimitPacing)) {
+	if n > 0 && (c.holds(now, c.rec.Kept.ECN.Holds(now), LimitCwnd) ||
+		c.holds(now, c.rec.Pacer.Holds(now), LimitPacing)) {
 		return false
 	}
-	if n > 0 && c.rec.sent.empty() {
+	if n > 0 && c.rec.Record.Empty() {
 		// RFC 5681 §4.1: before the window is used, not after.
-		c.rec.restart(now)
-		n, why = c.admitted(waiting, most, min(allowed, c.rec.allowance()))
+		c.rec.Restart(now)
+		n, why = c.admitted(waiting, most, min(allowed, c.rec.Allowance()))
 		finish = finish && n == waiting
 	}
 	seq := c.snd.Nxt
@@ -259,9 +236,6 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 	c.markNew(t)
 	c.record(now, seq, n, finish)
 	c.limitBy(now, why)
-	if why == LimitCwnd {
-		c.rec.rounds.used = true
-	}
 	c.leave(now, t)
 	return true
 }
@@ -269,32 +243,25 @@ func (c *Conn) outputNew(now clock.Time, room int, t *Train, allowed int) bool {
 // runDry notes that all that was written is sent.
 func (c *Conn) runDry(now clock.Time) {
 	switch {
-	case c.rec.sent.empty():
+	case c.rec.Record.Empty():
 		c.limitBy(now, LimitIdle)
 	case c.snd.tx.Free() < c.snd.MSS:
 		c.limitBy(now, LimitBuffer)
 	default:
 		c.limitBy(now, LimitApp)
 	}
-	c.rec.limitedByApp()
+	c.rec.AppLimited()
 }
 
 // admitted returns how many of the waiting bytes may leave now, and what the limit was.
 func (c *Conn) admitted(waiting, most, allowed int) (int, Limit) {
-	if allowed < min(c.snd.MSS, waiting) && c.rec.pipe() == 0 && c.rec.ep.kind != recovering {
-		allowed = c.snd.MSS // a window below a segment must still move
-	}
-	n, why := c.snd.admitted(waiting, most, allowed, c.probesPause())
+	allowed, remainder := c.rec.Allow(allowed, waiting)
+	n, why := c.snd.admitted(waiting, most, allowed, remainder)
 	if why == LimitCork && c.timers[timerCork] == clock.Never {
 		c.timers[timerCork] = c.host.now.Later(corkTime)
 	}
 	return n, why
 }
-
-// probesPause reports whether what is to be sent now is a probe of a path that loses nothing. RFC
-// 8985 §7.3 wants new data, if the window admits any: then a rest of the window will do, for
-// nothing is sent twice if the silence turns out to be a pause.
-func (c *Conn) probesPause() bool { return c.rec.lasting.tlp.due && c.rec.lossFree() }
 
 // record enters what is sent for the first time into the sent queue.
 func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
@@ -309,13 +276,11 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 		c.snd.Nxt++
 	}
 	for {
-		k, flags := min(n, mss), recFlags(0)
-		size := k
-		if n -= k; n == 0 && finish {
-			flags = recFIN
-			size++
+		size, flags := min(n, mss), recovery.Flags(0)
+		if n -= size; n == 0 && finish {
+			size, flags = size+1, recovery.FIN
 		}
-		c.rec.push(now, seq, size, flags)
+		c.rec.Push(now, seq, size, flags)
 		if n == 0 {
 			break
 		}
@@ -326,38 +291,33 @@ func (c *Conn) record(now clock.Time, seq uint64, n int, finish bool) {
 
 // armSent starts the time-outs of what was just sent for the first time.
 func (c *Conn) armSent(now clock.Time) {
-	if c.rec.at.rto == clock.Never {
+	if c.rec.Arm(now) {
 		c.wait.since = now
 		c.wait.watch(now, &c.timers[timerUser])
-		c.rec.armRTO(now) // RFC 6298 §5.1
 	}
-	c.rec.armProbe(now)
 }
 
 // outputTailProbe sends the loss probe: new data if the peer's window takes
 // any, else the last segment again (RFC 8985 §7.3).
 func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
-	v := &c.rec
-	defer func() { v.lasting.tlp.due = false }()
-	if v.sent.empty() {
+	segments, ok := c.rec.BeginProbe(now)
+	if !ok {
 		return false
 	}
-	v.pacer.next = min(v.pacer.next, now) // a probe does not wait
-	if v.ep.kind == steady && c.outputNew(now, probeSegments, t, probeSegments*c.snd.MSS) {
-		v.probed(now, false, 0)
+	if segments > 0 && c.outputNew(now, segments, t, segments*c.snd.MSS) {
+		c.rec.Probed(now)
 		return true
 	}
-	s, ok := v.repeatProbe(now)
+	s, ok := c.rec.RepeatProbe(now)
 	if ok {
 		c.again(now, t, s)
 	}
 	return ok
 }
 
-// markNew gives a train of new data its codepoint, and CWR when the window was
-// reduced since the last one (RFC 3168 §6.1.2). Nothing else is
-// ECN-capable: not bare ACKs (RFC 3168 §6.1.4), retransmissions (RFC 3168
-// §6.1.5) or window probes (RFC 3168 §6.1.6).
+// markNew gives a train of new data its codepoint, and CWR when the window was reduced since the
+// last one (RFC 3168 §6.1.2). Nothing else is ECN-capable: not bare ACKs (RFC 3168 §6.1.4),
+// retransmissions (RFC 3168 §6.1.5) or window probes (RFC 3168 §6.1.6).
 func (c *Conn) markNew(t *Train) {
 	if t.Len == 0 || !c.has(flagECN) {
 		return
@@ -365,8 +325,7 @@ func (c *Conn) markNew(t *Train) {
 	if !c.has(flagNoECT) {
 		t.ECN = ECT0
 	}
-	if c.rec.lasting.ecn.reduced {
-		c.rec.lasting.ecn.reduced = false
+	if c.rec.Kept.ECN.TakeCWR() {
 		t.Flags |= CWR
 	}
 }
@@ -388,7 +347,7 @@ func (c *Conn) finishes(now clock.Time, n int) bool {
 		return false
 	case !c.has(flagPlain):
 		return true
-	case n > 0 || !c.rec.sent.empty():
+	case n > 0 || !c.rec.Record.Empty():
 		return false
 	case c.snd.wnd >= c.snd.maxWnd || c.stats.bytesSent == 0:
 		return true

@@ -10,28 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-func TestPacer(t *testing.T) {
-	var p pacer
-	now := clock.Time(time.Hour)
-	p.sent(now, 1000, 1000)
-	assert.Zero(t, p.holds(now), "no rate, no pacing")
-	p.set(1e6) // a byte a microsecond
-	assert.Equal(t, 2000, p.quantum(1000), "two segments at least")
-	assert.Equal(t, 1000, p.quantum(400), "a millisecond's worth")
-	p.sent(now, 1000, 1000)
-	p.sent(now, 1000, 1000)
-	assert.Zero(t, p.holds(now), "after a silence: one burst on credit")
-	p.sent(now, 1000, 1000)
-	assert.Equal(t, now.Add(time.Millisecond), p.next)
-	assert.NotZero(t, p.holds(now))
-	now = now.Add(1500 * time.Microsecond)
-	assert.Zero(t, p.holds(now))
-	p.sent(now, 1000, 1000)
-	assert.Equal(t, now.Add(500*time.Microsecond), p.next, "what was late is made up for")
-	p.set(0)
-	assert.Zero(t, p.holds(now))
-}
-
 // bursts counts what leaves host 0 with text, by the instant.
 func bursts(w *world) map[clock.Time]int {
 	sent := map[clock.Time]int{}
@@ -109,7 +87,7 @@ func TestPacingIsSaid(t *testing.T) {
 	assert.Equal(t, LimitPacing, s.c.Info().Limited)
 	assert.Equal(t, "pacing", s.c.Info().Limited.String())
 	n := len(s.out)
-	s.now = s.c.rec.pacer.next
+	s.now = s.c.rec.Pacer.Holds(s.now)
 	s.h.Advance(s.now)
 	s.collect()
 	assert.Greater(t, len(s.out), n, "the time-out lets the next train out")

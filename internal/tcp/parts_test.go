@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // TestReceiverAlone: RFC 9293 §3.10.7.4, first and seventh step, RFC 2018 §4 and RFC 2883 §4,
@@ -128,7 +129,7 @@ func TestSenderAlone(t *testing.T) {
 			func(d *sender) { d.nagle.cork, d.closed = true, true }, false, 3500, LimitNone,
 		},
 	} {
-		d := &sender{sendSpace: sendSpace{MSS: 1000}, wnd: 8000, maxWnd: 8000}
+		d := &sender{Space: recovery.Space{MSS: 1000}, wnd: 8000, maxWnd: 8000}
 		d.begin(7)
 		d.Una = d.Nxt
 		if c.change != nil {
@@ -138,31 +139,4 @@ func TestSenderAlone(t *testing.T) {
 		assert.Equal(t, c.n, n, c.name)
 		assert.Equal(t, c.why, why, c.name)
 	}
-}
-
-// TestRecoveryAlone: RFC 8985 §6.2 on a flight of ten segments, of which the second is lost.
-func TestRecoveryAlone(t *testing.T) {
-	const ms = clock.Time(1e6)
-	space := &sendSpace{Una: 1000, Nxt: 11000, MSS: 1000}
-	v := &recovery{
-		snd: space, how: &rackTLP, rtt: rtt{srtt: 10e6, min: 10e6}, shared: &recoveries{},
-		outstanding: &outstanding{rack: rack{patience: patience{mult: 1}}},
-	}
-	for i := range uint64(10) {
-		v.push(ms, 1000*(i+1), 1000, 0)
-	}
-	r := &round{now: 11 * ms}
-	v.acknowledge(2000, r)
-	space.Una = 2000
-	v.takeSACK([]buffer.Range{{Start: 3000, End: 5000}}, 2000, r)
-	v.how.detect(v, r)
-	assert.Equal(t, []int{3000, 3, 0}, []int{r.delivered, r.segments, r.lost})
-	assert.Equal(t, ms+12_500_000, r.reorder, "a quarter of the round trip later")
-	assert.Equal(t, 7000, v.pipe())
-
-	r.now = r.reorder
-	v.how.detect(v, r)
-	assert.Equal(t, 1, r.lost)
-	assert.Equal(t, []uint32{v.sent.first}, ids(&v.sent, lost))
-	assert.Equal(t, 6000, v.pipe())
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // pathMTU is how packets get to the peer, and how large they may be: RFC 1191 with the doubts of
@@ -17,9 +18,8 @@ type pathMTU struct {
 	search *search // nil: the path is believed, and nothing more is looked for
 }
 
-// search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: a
-// segment that is larger than the path is known to carry goes first among
-// ordinary ones, and arrives or does not.
+// search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: a segment that is larger
+// than the path is known to carry goes first among ordinary ones, and arrives or does not.
 type search struct {
 	next  clock.Time // when to look for more than is believed; never: there is no more
 	high  int        // the path carries no more than this; zero: not known
@@ -82,9 +82,8 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 	p.Path = to
 }
 
-// choose decides on the MTU to try next: at first all that there can be,
-// which is right more often than not, then half way. It reports false when the
-// search is over for now.
+// choose decides on the MTU to try next: at first all that there can be, which is right more often
+// than not, then half way. It reports false when the search is over for now.
 func (p *pathMTU) choose(now clock.Time) bool {
 	switch q := p.search; {
 	case q.high == 0:
@@ -129,10 +128,10 @@ func (c *Conn) setMTU(mtu int) {
 func (c *Conn) refit() {
 	before := c.snd.MSS
 	c.snd.MSS = c.mssFor(c.path.MTU)
-	if c.snd.MSS >= before || c.rests() || c.rec.sent.empty() {
+	if c.snd.MSS >= before || c.rec.Resting() || c.rec.Record.Empty() {
 		return
 	}
-	c.rec.recut(c.snd.MSS)
+	c.rec.Recut(c.snd.MSS)
 }
 
 // mssFor returns the payload of a full segment on a path of that MTU.
@@ -200,15 +199,14 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 // §6.2), until that is too long ago.
 func (c *Conn) narrow(now clock.Time, mtu int) {
 	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
-	c.rec.resendLarge(c.mssFor(mtu))
+	c.rec.ResendLarge(c.mssFor(mtu))
 	c.setMTU(mtu)
 	c.path.acked = min(c.path.acked, c.snd.MSS)
 	c.path.search = &search{next: now.Add(mtuAge)}
 }
 
-// mtuTimeout is called at a retransmission time-out, before anything is sent
-// again. Either a report that was doubted is confirmed by it, or the path may
-// swallow large packets without a report.
+// mtuTimeout is called at a retransmission time-out, before anything is sent again. Either a report
+// that was doubted is confirmed by it, or the path may swallow large packets without a report.
 func (c *Conn) mtuTimeout(now clock.Time) {
 	if doubted := c.path.doubt; doubted != nil {
 		c.path.doubt = nil
@@ -223,11 +221,11 @@ func (c *Conn) mtuTimeout(now clock.Time) {
 // suspectBlackHole makes segments smaller when full ones are sent again and
 // again in vain: RFC 4821 §7.7, RFC 8899 §4.3.
 func (c *Conn) suspectBlackHole(now clock.Time) {
-	if c.host.cfg.MTUProbing == MTUProbingOff || c.rec.retries < blackHoleRetries ||
-		c.rec.sent.empty() || now.Sub(c.wait.since) < blackHoleTime || c.path.MTU <= leastMTU {
+	if c.host.cfg.MTUProbing == MTUProbingOff || c.rec.Retries < blackHoleRetries ||
+		c.rec.Record.Empty() || now.Sub(c.wait.since) < blackHoleTime || c.path.MTU <= leastMTU {
 		return
 	}
-	if c.rec.sent.at(c.rec.sent.first).text() < c.snd.MSS {
+	if c.rec.Record.FirstSize() < c.snd.MSS {
 		return // not even a small one arrives: it is not the size
 	}
 	mtu := baseMTU
@@ -253,7 +251,7 @@ func (c *Conn) probeFromBase(now clock.Time) {
 // probesMTU reports whether probes may be sent: their loss has to be told from
 // that of others, and noticed soon.
 func (c *Conn) probesMTU() bool {
-	return c.host.cfg.MTUProbing != MTUProbingOff && c.rcv.sack && c.rec.how.probes
+	return c.host.cfg.MTUProbing != MTUProbingOff && c.rcv.sack && c.rec.ProbesTail()
 }
 
 // outputMTUProbe sends a probe, if it is time for one and losing it would be
@@ -281,18 +279,17 @@ func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
 		}
 	}
 	n := c.mssFor(q.size)
-	need := n + (dupThresh+1)*c.snd.MSS
-	if c.rec.ep.kind != steady || c.rec.sent.count[sacked] > 0 || c.snd.unsent() < need ||
-		c.snd.usable() < need || c.rec.cc.Cwnd() < need {
+	need := n + (recovery.DupThresh+1)*c.snd.MSS
+	if c.snd.unsent() < need || c.snd.usable() < need {
 		return false, false
 	}
-	if c.rec.allowance() < n {
-		return false, c.rec.pipe() > 0
+	if room, hold := c.rec.RoomForMTUProbe(n, need); !room {
+		return false, hold
 	}
 	q.seq = c.snd.Nxt
 	c.begin(t, c.snd.Nxt, 0)
 	c.snd.lend(t, c.snd.Nxt, n, n)
-	c.rec.push(now, c.snd.Nxt, n, recMTUProbe)
+	c.rec.Push(now, c.snd.Nxt, n, recovery.MTUProbe)
 	c.snd.Nxt += uint64(n)
 	c.armSent(now)
 	c.leave(now, t)
@@ -326,7 +323,7 @@ func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
 	if q == nil || q.seq == 0 || seq != q.seq || mtu >= q.size || mtu < p.MTU {
 		return false
 	}
-	if !c.rec.resendProbe(seq) {
+	if !c.rec.ResendProbe(seq) {
 		return false
 	}
 	c.setMTU(mtu)

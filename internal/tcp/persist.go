@@ -15,8 +15,8 @@ func (c *Conn) startProbing(now clock.Time) {
 		return
 	}
 	c.snd.probes = 0
-	c.rec.at.rto = clock.Never
-	c.timers[timerPersist] = now.Later(c.rec.rtt.timeout(0, &c.rec.shared.lossOptions))
+	c.rec.At.RTO = clock.Never
+	c.timers[timerPersist] = now.Later(c.rec.RTT.Timeout(0, &c.host.recoveries.Options))
 }
 
 // stopProbing resumes: the byte that a probe carried, if the peer did not take
@@ -24,23 +24,17 @@ func (c *Conn) startProbing(now clock.Time) {
 func (c *Conn) stopProbing(now clock.Time) {
 	c.timers[timerPersist] = clock.Never
 	c.snd.probeDue = false
-	if c.rec.sent.empty() {
-		return
-	}
-	if rec := c.rec.sent.at(c.rec.sent.first); rec.place == inFlight {
-		c.rec.sent.move(c.rec.sent.first, rec, lost)
-	}
-	c.rec.armRTO(now)
+	c.rec.LoseFirst(now)
 }
 
 // outputWindowProbe sends one byte into a shut window: the first that waits, or
 // the one that the last probe carried.
 func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
 	c.snd.probeDue = false
-	if c.rec.sent.empty() {
+	if c.rec.Record.Empty() {
 		return c.firstWindowProbe(now, t)
 	}
-	c.again(now, t, c.rec.repeatByte(now))
+	c.again(now, t, c.rec.RepeatByte(now))
 	return true
 }
 
@@ -58,14 +52,14 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 	open := c.snd.usable() > 0
 	c.begin(t, seq, flags)
 	c.snd.lend(t, seq, n, c.snd.MSS)
-	c.rec.restart(now)
+	c.rec.Restart(now)
 	c.record(now, seq, n, finish)
 	c.snd.smallEnd = c.snd.Una // a probe is short by nature, and holds nothing up
-	c.rec.at.probe = clock.Never
+	c.rec.At.Probe = clock.Never
 	if open {
 		c.timers[timerPersist] = clock.Never // ordinary data, if less than we like to send
 	} else {
-		c.rec.at.rto = clock.Never // the persist timer is in charge
+		c.rec.At.RTO = clock.Never // the persist timer is in charge
 	}
 	c.leave(now, t)
 	return true
@@ -74,13 +68,13 @@ func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
 // onPersist probes the peer's window, ever more slowly (RFC 9293 §3.8.6.1). A
 // peer that answers may keep it shut for ever; one that is silent is gone.
 func (c *Conn) onPersist(now clock.Time) {
-	c.rec.retries++
-	if c.wait.exhausted(int(c.rec.retries), c.host.cfg.Retries.Data) {
+	c.rec.Retries++
+	if c.wait.exhausted(int(c.rec.Retries), c.host.cfg.Retries.Data) {
 		c.giveUp(now, ErrTimeout)
 		return
 	}
-	c.rec.lasting.counts.WindowProbes++
+	c.rec.Kept.Counts.WindowProbes++
 	c.snd.probeDue = true
 	c.snd.probes = min(c.snd.probes+1, 32)
-	c.timers[timerPersist] = now.Later(c.rec.rtt.timeout(c.snd.probes, &c.rec.shared.lossOptions))
+	c.timers[timerPersist] = now.Later(c.rec.RTT.Timeout(c.snd.probes, &c.host.recoveries.Options))
 }

@@ -181,8 +181,7 @@ func (r *receiver) change(i int) (buffer.Range, bool) {
 	return b, ok
 }
 
-// reportDuplicate has the next acknowledgment report [start, end) as received
-// twice (RFC 2883).
+// reportDuplicate has the next acknowledgment report [start, end) as received twice (RFC 2883).
 func (r *receiver) reportDuplicate(start, end uint64) {
 	d := &r.reassembly.dsack
 	switch {

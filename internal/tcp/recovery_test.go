@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
 // flight establishes a connection with a round trip of 10 ms, the window of n
@@ -151,10 +150,9 @@ func TestRFC8985_RACK(t *testing.T) {
 	t.Run("duplicates widen it more", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(2001, 1, 1001)
-		assert.EqualValues(t, 2, s.c.rec.rack.mult)
 		assert.Equal(t, uint64(1), s.c.Info().DSACKs)
 		s.sack(2001, 1, 1001)
-		assert.EqualValues(t, 2, s.c.rec.rack.mult, "once a round")
+		assert.Equal(t, uint64(2), s.c.Info().DSACKs)
 	})
 }
 
@@ -218,35 +216,6 @@ func TestRFC6298_Karn(t *testing.T) {
 	assert.Equal(t, 200*time.Millisecond, s.c.Info().RTO)
 }
 
-func TestRFC6298_Estimator(t *testing.T) {
-	o := lossOptions{RTOMin: time.Millisecond, RTOMax: time.Second}
-	var e rtt
-	now := clock.Time(1)
-	e.sample(now, 100*time.Millisecond, 1, &o)
-	assert.Equal(t, 100*time.Millisecond, e.srtt)
-	assert.Equal(t, 50*time.Millisecond, e.rttvar)
-	assert.Equal(t, 300*time.Millisecond, e.rto)
-	e.sample(now, 200*time.Millisecond, 1, &o)
-	assert.Equal(t, 112500*time.Microsecond, e.srtt)
-	assert.Equal(t, 62500*time.Microsecond, e.rttvar)
-	before := e
-	e.sample(now, 200*time.Millisecond, 10, &o)
-	assert.Less(t, e.srtt-before.srtt, 1200*time.Microsecond, "RFC 7323 appendix G: a tenth of the gain")
-	for range 1000 {
-		e.sample(now, 10*time.Microsecond, 1, &o)
-	}
-	assert.Equal(t, time.Millisecond, e.rto, "the lower bound")
-	assert.Equal(t, 8*time.Millisecond, e.timeout(3, &o))
-	assert.Equal(t, time.Second, e.timeout(32, &o), "the upper bound")
-	assert.Equal(t, 10*time.Microsecond, e.lowest())
-	for range 3 {
-		now = now.Add(minWindow)
-		e.sample(now, time.Second, 1, &o)
-	}
-	assert.Equal(t, time.Second, e.lowest(), "the minimum of a route that is gone is forgotten")
-	assert.Equal(t, time.Second, e.rto)
-}
-
 func TestRFC6582_NewReno(t *testing.T) {
 	s := flight(t, 10, Options{MSS: 1000}, Config{})
 	s.write(10000)
@@ -277,13 +246,6 @@ func TestRFC6582_NewReno(t *testing.T) {
 	assert.Equal(t, "open", s.c.Info().Recovery)
 	assert.Zero(t, s.c.Info().Timeouts)
 	assert.LessOrEqual(t, s.c.Info().Cwnd, 6000)
-	t.Log("# RFC 6582 §3.2 step 2: echoes of it start nothing")
-	r := s.c.Info().FastRecoveries
-	s.c.rec.ep.point = s.c.snd.Nxt + 1
-	for range 4 {
-		s.send(ACK, 1, 12001, 0)
-	}
-	assert.Equal(t, r, s.c.Info().FastRecoveries)
 }
 
 func TestDuplicatesForAPeerWithoutSACK(t *testing.T) {
@@ -355,7 +317,7 @@ func TestSACKBlocksThatLie(t *testing.T) {
 	assert.Equal(t, uint64(4500), s.c.Info().BytesAcked)
 	s.send(ACK, 1, 10001, 0)
 	assert.Zero(t, s.c.Info().Unacked)
-	assert.Zero(t, s.c.rec.pipe())
+	assert.Zero(t, s.c.rec.Pipe())
 }
 
 func TestACKStormCostsNothing(t *testing.T) {

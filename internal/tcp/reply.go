@@ -33,9 +33,8 @@ func (q *replies) push(r reply) {
 	q.n++
 }
 
-// output sends the oldest reply whose outlet has room. One without a route is
-// forgotten; one that waits for room holds the others back, which are no more
-// urgent.
+// output sends the oldest reply whose outlet has room. One without a route is forgotten; one that
+// waits for room holds the others back, which are no more urgent.
 func (q *replies) output(room []int, t *Train) bool {
 	for q.n > 0 {
 		r := &q.ring[q.head]

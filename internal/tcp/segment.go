@@ -142,10 +142,9 @@ func (s *Segment) space() uint64 {
 	return n
 }
 
-// Train is what leaves: consecutive segments of one flow, all of MSS payload
-// bytes but the last, which may be shorter. PSH and FIN belong on the last
-// segment only and CWR on the first only; the caller of Output sees to that
-// when it renders the headers.
+// Train is what leaves: consecutive segments of one flow, all of MSS payload bytes but the last,
+// which may be shorter. PSH and FIN belong on the last segment only and CWR on the first only; the
+// caller of Output sees to that when it renders the headers.
 type Train struct {
 	Tuple
 	// Header is the first segment's; each further one adds MSS to Seq.
@@ -162,8 +161,7 @@ type Train struct {
 	Payload [][]byte
 }
 
-// Segments returns how many wire segments the train is; one when it carries no
-// payload.
+// Segments returns how many wire segments the train is; one when it carries no payload.
 func (t *Train) Segments() int {
 	if t.Len <= t.MSS || t.MSS <= 0 {
 		return 1

@@ -1,12 +1,15 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/buffer"
+import (
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
+)
 
 // sender is the sending half of a connection: the send sequence space of RFC 9293 §3.3.1, figure 3,
 // in wide numbers, and what the user has written. It knows neither the connection nor its receiving
 // half.
 type sender struct {
-	sendSpace
+	recovery.Space
 	tx       *buffer.Ring
 	txMax    int // what tx may grow to
 	iss      uint64

@@ -1,9 +1,8 @@
 package tcp
 
-// Inside a connection sequence numbers are 64 bits wide: the low half is what
-// the wire carries, and comparisons are plain. A stream of any length then
-// crosses the wrap of RFC 9293 §3.4 without a special case, and a ring offset
-// is a subtraction.
+// Inside a connection sequence numbers are 64 bits wide: the low half is what the wire carries, and
+// comparisons are plain. A stream of any length then crosses the wrap of RFC 9293 §3.4 without a
+// special case, and a ring offset is a subtraction.
 
 // wideBase keeps the first wide numbers away from zero, so that "a little
 // before" the initial sequence number does not underflow.

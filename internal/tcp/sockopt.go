@@ -151,16 +151,15 @@ func (c *Conn) SetTTL(ttl uint8) { c.ttl = ttl }
 // SetCongestion changes the congestion control algorithm. The new one starts
 // from the window that the old one had reached.
 func (c *Conn) SetCongestion(name string) error {
-	if err := c.rec.setAlgorithm(name, c.congestionConfig()); err != nil {
+	if err := c.rec.SetAlgorithm(name, c.congestionConfig()); err != nil {
 		return err
 	}
 	c.touch()
 	return nil
 }
 
-// SetReadBuffer sets the receive buffer, which then does not tune itself. A
-// window that was offered is not taken back (RFC 9293 §3.8.6): after a smaller
-// n the offer shrinks as data arrives.
+// SetReadBuffer sets the receive buffer, which then does not tune itself. A window that was offered
+// is not taken back (RFC 9293 §3.8.6): after a smaller n the offer shrinks as data arrives.
 func (c *Conn) SetReadBuffer(now clock.Time, n int) {
 	n = min(max(n, MinBuffer), MaxBuffer)
 	c.rcv.tune.size, c.rcv.tune.max = n, n

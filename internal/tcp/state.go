@@ -39,8 +39,7 @@ func (s State) synchronized() bool { return s >= StateEstablished }
 // maySend reports whether the user may still send (RFC 9293 §3.10.2).
 func (s State) maySend() bool { return s == StateEstablished || s == StateCloseWait }
 
-// mayReceive reports whether the peer's text is still expected (RFC 9293
-// §3.10.7.4, seventh step).
+// mayReceive reports whether the peer's text is still expected (RFC 9293 §3.10.7.4, seventh step).
 func (s State) mayReceive() bool {
 	return s == StateEstablished || s == StateFinWait1 || s == StateFinWait2
 }
@@ -67,8 +66,7 @@ var eventNames = [numEvents]string{
 	"delete",
 }
 
-// stays marks an entry of the table that does not exist: the event cannot
-// happen in that state.
+// stays marks an entry of the table that does not exist: the event cannot happen in that state.
 const stays = numStates
 
 // transitions is figure 5 of RFC 9293 §3.3.2 as a table:

@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// pauseFloor is what recovery waits at least on a path that loses nothing.
+const pauseFloor = 10 * time.Millisecond
+
 // nearby establishes a connection whose round trips take 150 µs, with a time-out of 1 ms at the
 // least, and returns it with all acknowledged.
 func nearby(t *testing.T) *script {
@@ -77,10 +80,6 @@ func TestPauseOrLoss(t *testing.T) {
 		s.out = nil
 		s.wait(500 * time.Microsecond)
 		s.expect(ACK|PSH, 106_001, 1, 1000)
-		t.Log("# and long ago")
-		s.c.rec.lossFreeAt -= lossFreeAfter
-		s.send(ACK, 1, 107_001, 0)
-		assert.Equal(t, pauseFloor, s.c.Info().RTO)
 	})
 	t.Run("a time-out was one", func(t *testing.T) {
 		s := nearby(t)
@@ -92,20 +91,7 @@ func TestPauseOrLoss(t *testing.T) {
 		s.now = s.now.Add(150 * time.Microsecond)
 		s.send(ACK, 1, 102_001, 0)
 		require.Equal(t, "open", s.c.Info().Recovery)
-		assert.False(t, s.c.rec.lossFree())
-	})
-	t.Run("another connection has seen one", func(t *testing.T) {
-		s := nearby(t)
-		loses(s)
-		s.l.Close(s.now)
-		s.tuple.RemotePort++
-		s.accept(fullOptions)
-		assert.False(t, s.c.rec.lossFree(), "RFC 9040 §3.1 and §6")
-		s.now = s.now.Add(2 * lossMemory)
-		s.l.Close(s.now)
-		s.tuple.RemotePort++
-		s.accept(fullOptions)
-		assert.True(t, s.c.rec.lossFree())
+		assert.Less(t, s.c.Info().RTO, pauseFloor)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 // The time-outs of a connection, apart from those of recovery and of delayed acknowledgments.
@@ -24,19 +23,16 @@ type timers [numTimers]clock.Time
 
 // deadline returns when the connection must be advanced.
 func (c *Conn) deadline() clock.Time {
-	at := &c.rec.at
-	first := min(order(c.rcv.ack.timer), order(at.rto), order(at.probe), order(at.reorder))
+	at := &c.rec.At
+	first := min(c.rcv.ack.timer.Order(), at.RTO.Order(), at.Probe.Order(), at.Reorder.Order())
 	for _, at := range c.timers {
-		first = min(first, order(at))
+		first = min(first, at.Order())
 	}
-	if c.rec.cc.timed {
-		first = min(first, order(c.rec.cc.Controller.(congestion.Timed).Deadline()))
+	if c.rec.CC.Timed {
+		first = min(first, c.rec.CC.Deadline().Order())
 	}
 	return clock.Time(first + 1)
 }
-
-// order makes never, which is zero, the last instant of all: less one, and without a sign.
-func order(at clock.Time) uint64 { return uint64(at) - 1 }
 
 // take reports whether a timer is due, and stops it.
 func take(at *clock.Time, now clock.Time) bool {
@@ -47,28 +43,19 @@ func take(at *clock.Time, now clock.Time) bool {
 	return true
 }
 
-// maxBackoff bounds the doublings of a time-out that are counted: long before, it is RTOMax.
-const maxBackoff = 32
-
 // idleTime is how long a connection keeps the memory of its last transfer.
 const idleTime = time.Second
 
 // advance does what is due. Gentler remedies go first: each one restarts the
 // retransmission time-out that may be due at the same instant.
 func (c *Conn) advance(now clock.Time) {
-	if c.rests() && !c.deadline().Due(now) {
+	if c.rec.Resting() && !c.deadline().Due(now) {
 		return // what was filed is over
 	}
 	c.busy()
-	c.rec.awaken(now)
 	take(&c.timers[timerPace], now) // what it let wait leaves by being asked again
 	c.rcv.ack.advance(now)
-	if take(&c.rec.at.reorder, now) {
-		c.path.lost(c.rec.onReorderTimer(now))
-	}
-	if take(&c.rec.at.probe, now) {
-		c.rec.onProbeTimer(now)
-	}
+	c.path.lost(c.rec.Advance(now))
 	if take(&c.timers[timerPersist], now) {
 		c.onPersist(now)
 	}
@@ -89,12 +76,10 @@ func (c *Conn) advance(now clock.Time) {
 		c.setState(now, evTimeout)
 		return
 	}
-	if take(&c.rec.at.rto, now) {
+	if take(&c.rec.At.RTO, now) {
 		c.onRTO(now)
 	}
-	if c.rec.cc.timed {
-		c.rec.expireControl(now)
-	}
+	c.rec.ExpireControl(now)
 }
 
 // onRTO is the retransmission time-out, RFC 6298 §5.4-5.6.
@@ -107,26 +92,24 @@ func (c *Conn) onRTO(now clock.Time) {
 	if c.snd.onlyFIN() {
 		limit = c.host.cfg.Retries.Fin
 	}
-	c.rec.retries++
-	if c.wait.exhausted(int(c.rec.retries), limit) {
+	c.rec.Retries++
+	if c.wait.exhausted(int(c.rec.Retries), limit) {
 		c.giveUp(now, ErrTimeout)
 		return
 	}
-	c.rec.lasting.counts.Timeouts++
-	c.rec.lasting.spells.begin(now)
 	c.host.counters.Timeouts++
 	c.mtuTimeout(now)
-	c.path.lost(c.rec.onTimeout(now))
+	c.path.lost(c.rec.OnTimeout(now))
 	c.sample(now)
 }
 
 // stranded starts the clock of a connection that has something to say and no
 // route to say it by: it must not hang silently.
 func (c *Conn) stranded() {
-	if c.state.synchronized() && c.rec.at.rto == clock.Never &&
+	if c.state.synchronized() && c.rec.At.RTO == clock.Never &&
 		(c.snd.unsent() > 0 || c.snd.closed) && c.state != StateFinWait2 {
 		c.doubt(ErrUnreachable)
-		c.rec.armRTO(c.host.now)
+		c.rec.ArmRTO(c.host.now)
 	}
 }
 
@@ -148,7 +131,7 @@ func (c *Conn) idle(now clock.Time) {
 
 func (c *Conn) onIdle(now clock.Time) {
 	switch {
-	case !c.rec.sent.empty(): // it is asked again when all is acknowledged
+	case !c.rec.Record.Empty(): // it is asked again when all is acknowledged
 	case !c.silent(now):
 		c.timers[timerIdle] = now.Later(c.host.lull)
 	default:
@@ -158,7 +141,7 @@ func (c *Conn) onIdle(now clock.Time) {
 
 // silent reports whether no text has come or gone for as long as memory is kept.
 func (c *Conn) silent(now clock.Time) bool {
-	return now.Sub(max(c.rec.lastSent, c.rcv.heardAt)) >= c.host.lull
+	return now.Sub(max(c.rec.LastSent, c.rcv.heardAt)) >= c.host.lull
 }
 
 // trim gives the memory of the rings back, as far as they are empty.
@@ -174,7 +157,7 @@ func (c *Conn) limitBy(now clock.Time, by Limit) {
 	changed := by != c.limit.by
 	c.limit.set(now, by)
 	if by == LimitCwnd || by == LimitRecovery {
-		c.rec.rounds.used = true
+		c.rec.CwndLimited()
 	}
 	if changed {
 		c.sample(now)
@@ -184,27 +167,24 @@ func (c *Conn) limitBy(now clock.Time, by Limit) {
 // An idle connection gives back what recovery and the receiver need while data is on its way. What
 // is called from outside begins with busy, and the host settles whom it has served.
 
-// rests reports whether the connection has given that back.
-func (c *Conn) rests() bool { return c.rec.outstanding == nil }
-
 // busy makes sure that the connection has it.
 func (c *Conn) busy() {
-	if c.rests() {
-		c.rec.wake(c.host.now)
+	if c.rec.Resting() {
+		c.rec.Wake(c.host.now)
 		c.rcv.wake()
 	}
 }
 
 // rest gives it back, all but what is worth remembering.
 func (c *Conn) rest() {
-	c.rec.rest()
+	c.rec.Rest()
 	c.rcv.rest()
 	c.timers[timerIdle] = clock.Never
 }
 
 // end gives it back once the connection is over.
 func (c *Conn) end() {
-	c.rec.end()
+	c.rec.End()
 	c.rcv.rest()
 }
 
@@ -212,7 +192,7 @@ func (c *Conn) end() {
 // carried no text yet, and one that carries none any more.
 func (c *Conn) settle(now clock.Time) {
 	switch {
-	case c.rests() || !c.quiet():
+	case c.rec.Resting() || !c.quiet():
 	case c.stats.bytesSent == 0 && c.rcv.bytes == 0:
 		c.rest()
 	case c.silent(now):
@@ -225,14 +205,14 @@ func (c *Conn) settle(now clock.Time) {
 
 // quiet reports whether nothing is in flight, held, owed or being mended.
 func (c *Conn) quiet() bool {
-	return c.rec.sent.empty() && !c.wants() && !c.probing() &&
-		c.rec.ep.kind == steady && c.timers[timerPace] == clock.Never && c.rcv.quiet()
+	return c.rec.Record.Empty() && !c.wants() && !c.probing() &&
+		c.rec.Episode.Open() && c.timers[timerPace] == clock.Never && c.rcv.quiet()
 }
 
 // wants reports whether the connection has something to send, now or once it may.
 func (c *Conn) wants() bool {
 	return c.has(flagSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.wait.due ||
-		c.snd.probeDue || !c.rests() && c.rec.lasting.tlp.due ||
+		c.snd.probeDue || !c.rec.Resting() && c.rec.Kept.TLP.Due ||
 		c.state.synchronized() && c.snd.waits()
 }
 
@@ -242,7 +222,7 @@ func (c *Conn) over() bool { return c.state == StateClosed || c.state == StateTi
 // onKeepalive is the keepalive's timer: arrivals note their time and leave it alone. It reports
 // whether there is still a connection.
 func (c *Conn) onKeepalive(now clock.Time) bool {
-	if !c.state.synchronized() || !c.rec.sent.empty() {
+	if !c.state.synchronized() || !c.rec.Record.Empty() {
 		// What is in flight asks the same question, with time-outs of its own.
 		c.keep.asked, c.timers[timerKeepalive] = 0, now.Later(c.keep.Idle)
 		return true
@@ -257,7 +237,7 @@ func (c *Conn) onKeepalive(now clock.Time) bool {
 
 // waits reports whether anything is on its way, or would be.
 func (c *Conn) waits() bool {
-	return !c.state.synchronized() || !c.rec.sent.empty() || c.probing()
+	return !c.state.synchronized() || !c.rec.Record.Empty() || c.probing()
 }
 
 // outputKeepalive asks: a segment from just before the window, which the peer

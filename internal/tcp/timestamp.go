@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // stamps is a connection's side of the Timestamps option (RFC 7323 §3). It
@@ -18,23 +19,7 @@ type stamps struct {
 	lastAck  uint64     // Last.ACK.sent (§4.3)
 }
 
-// echo is the tick of our clock that an acknowledgment echoes (RFC 7323 §3.2).
-type echo struct {
-	tick  uint32
-	known bool
-	// transit is the acknowledgment's own stamp less the one that it echoes.
-	transit uint32
-}
-
-// before reports whether the acknowledgment answers a segment sent before an instant: RFC 8985 §6.2
-// step 2, what arrived then is an earlier transmission.
-func (e echo) before(when clock.Time) bool { return e.known && after(stampClock(when), e.tick) }
-
 const (
-	// stampTick is the unit of our timestamps: RFC 7323 §5.4 wants between 1 ms and 1 s. That is
-	// coarse beside round trips of 150 µs, which is why they are measured by the records of what
-	// is in flight, and stamps only tell transmissions of the same bytes apart.
-	stampTick = time.Millisecond
 	// stampLife is how long TS.Recent is believed: RFC 7323 §5.5, 24 days, before the fastest
 	// clock allowed has gone halfway round.
 	stampLife = 24 * 24 * time.Hour
@@ -42,14 +27,11 @@ const (
 	stampBytes = 12
 )
 
-// stampClock is the clock of every stamp, before a connection's offset.
-func stampClock(now clock.Time) uint32 { return uint32(uint64(now) / uint64(stampTick)) }
-
 // stampOffset returns the offset of a tuple's stamps.
 func stampOffset(secret *[16]byte, t Tuple) uint32 { return uint32(keyed(secret, 't', t)) }
 
 // at returns the stamp of a segment sent then.
-func (s *stamps) at(when clock.Time) uint32 { return stampClock(when) + s.offset }
+func (s *stamps) at(when clock.Time) uint32 { return recovery.Tick(when) + s.offset }
 
 // expired reports whether TS.Recent is too old to compare anything with.
 func (s *stamps) expired(now clock.Time) bool { return now.Sub(s.recentAt) > stampLife }

@@ -23,8 +23,7 @@ type timeWait struct {
 	neighbors[timeWait]
 }
 
-// timeWaits holds them by tuple and, because all wait equally long, in the
-// order of their expiry.
+// timeWaits holds them by tuple and, because all wait equally long, in the order of their expiry.
 type timeWaits struct {
 	cfg     *Config
 	drops   *Drops

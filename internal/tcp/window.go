@@ -51,10 +51,9 @@ func (r *receiver) timeWindow(now clock.Time) {
 // nearRTT is how long the round trips are of those for whom RecvBufferNear is.
 const nearRTT = time.Millisecond
 
-// grow makes the receive buffer follow the user: dynamic right-sizing.
-// What is read in one round trip is what arrived in the one before, and a
-// sender in slow start doubles it: so twice that, and some segments for what is
-// on its way when the reading is slow.
+// grow makes the receive buffer follow the user: dynamic right-sizing. What is read in one round
+// trip is what arrived in the one before, and a sender in slow start doubles it: so twice that, and
+// some segments for what is on its way when the reading is slow.
 func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	u := &r.tune
 	if u.size >= u.max || r.reassembly == nil {

@@ -15,7 +15,7 @@ const (
 	window   = "internal/tcp/congestion/window.go"
 	cubic    = "internal/tcp/congestion/cubic.go"
 	bbr      = "internal/tcp/congestion/bbr.go"
-	recovery = "internal/tcp/episode.go"
+	recovery = "internal/tcp/recovery/episode.go"
 )
 
 var (
@@ -76,7 +76,7 @@ var mutants = []mutant{
 	},
 	{
 		"prr-off", "recovery lets out all that is below ssthresh at once", recovery,
-		"left := v.ep.cwnd - pipe", "left := v.cc.Ssthresh() - pipe", renoPresets,
+		"left := v.Episode.cwnd - pipe", "left := v.CC.Ssthresh() - pipe", renoPresets,
 	},
 	{
 		"sack-off", "no SYN permits SACK", "internal/tcp/handshake.go",
@@ -84,13 +84,13 @@ var mutants = []mutant{
 		[]string{"check-bernoulli", "rdt-loss", "rdt-corrupt", "rdt-dup", "fence-tcp", "check-bbr-loss"},
 	},
 	{
-		"dupacks-off", "NewReno counts no duplicate acknowledgments", "internal/tcp/newreno.go",
-		"v.ep.dupAcks += r.dups", "v.ep.dupAcks += 0 * r.dups",
+		"dupacks-off", "NewReno counts no duplicate acknowledgments", "internal/tcp/recovery/newreno.go",
+		"v.Episode.dupAcks += r.Dups", "v.Episode.dupAcks += 0 * r.Dups",
 		[]string{"check-reorder", "files-2pct", "window-47m"},
 	},
 	{
-		"rto-kept", "an RTO that has doubled stays so", "internal/tcp/episode.go",
-		"v.backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off", "_ = v.backoff",
+		"rto-kept", "an RTO that has doubled stays so", "internal/tcp/recovery/ack.go",
+		"v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off", "_ = v.Backoff",
 		[]string{"files-2pct", "window-47m"},
 	},
 	{
@@ -109,22 +109,22 @@ var mutants = []mutant{
 		[]string{"ack-path", "check-fixed-window"},
 	},
 	{
-		"rto-min", "the least RTO is five times what it should be", "internal/tcp/rtt.go",
-		"max(e.srtt+4*e.rttvar, o.RTOMin)", "max(e.srtt+4*e.rttvar, 5*o.RTOMin)",
+		"rto-min", "the least RTO is five times what it should be", "internal/tcp/recovery/rtt.go",
+		"max(e.SRTT+4*e.rttvar, o.RTOMin)", "max(e.SRTT+4*e.rttvar, 5*o.RTOMin)",
 		[]string{"rdt-loss", "fence-tcp", "files-2pct", "tahoe-low", "two-tahoe", "fixed-1000"},
 	},
 	{
 		"ecn-ignored", "senders ignore marks", "internal/tcp/input.go",
-		"if c.echoed(s) && c.rec.cc.Controller != nil {", "if false {", aqmPresets,
+		"if c.echoed(s) {\n", "if false {\n", aqmPresets,
 	},
 	{
-		"rack-impatient", "RACK waits for no reordered segment", "internal/tcp/rack.go",
-		"min(time.Duration(k.mult)*v.rtt.lowest()/4, v.rtt.srtt)", "0",
+		"rack-impatient", "RACK waits for no reordered segment", "internal/tcp/recovery/rack.go",
+		"min(time.Duration(k.mult)*v.RTT.lowest()/4, v.RTT.SRTT)", "0",
 		[]string{"check-reorder"},
 	},
 	{
-		"rack-patient", "RACK waits four round trips for reordered segments", "internal/tcp/rack.go",
-		"min(time.Duration(k.mult)*v.rtt.lowest()/4, v.rtt.srtt)", "4 * v.rtt.srtt",
+		"rack-patient", "RACK waits four round trips for reordered segments", "internal/tcp/recovery/rack.go",
+		"min(time.Duration(k.mult)*v.RTT.lowest()/4, v.RTT.SRTT)", "4 * v.RTT.SRTT",
 		[]string{"rdt-reorder"},
 	},
 	{
@@ -363,8 +363,8 @@ var mutants = []mutant{
 		[]string{"rdt-reorder", "rdt-delay"},
 	},
 	{
-		"go-back-n", "go-back-N retransmits one segment", "internal/tcp/gbn.go",
-		"for l := &v.sent.lists[inFlight]; l.n > 0; {", "if l := &v.sent.lists[inFlight]; l.n > 0 {",
+		"go-back-n", "go-back-N retransmits one segment", "internal/tcp/recovery/gbn.go",
+		"for l := &v.Record.lists[inFlight]; l.n > 0; {", "if l := &v.Record.lists[inFlight]; l.n > 0 {",
 		[]string{"fixed-1000", "two-fixed"},
 	},
 	{

@@ -53,7 +53,8 @@ var rooms = []room{
 		"crypto/sha512 " +
 		"crypto/subtle"},
 	{"internal/netem", pure, "buffer checksum clock diagnostic", ""},
-	{"internal/tcp", pure, "buffer clock tcp/congestion", "crypto/sha256"},
+	{"internal/tcp", pure, "buffer clock tcp/congestion tcp/recovery", "crypto/sha256"},
+	{"internal/tcp/recovery", pure, "buffer clock tcp/congestion", ""},
 	{"internal/tcp/congestion", pure, "clock", ""},
 	{"internal/tcp/drill", pure, "clock tcp", ""},
 	{"internal/tcp/starlark", pure, "clock diagnostic tcp/congestion", "go.starlark.net"},

@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // Each connection counts its own round trips, so that one's samples are not another's; and several
@@ -18,8 +19,8 @@ func TestAViewOfSeveralConnections(t *testing.T) {
 	var v simulation.View
 	sample := func(conn int, at clock.Time, count uint64, rtt time.Duration) bool {
 		return v.Sampled(conn, &tcp.Info{
-			Time: at, Cwnd: 1000 * conn,
-			RTTSamples: count, LatestRTT: rtt,
+			Time: at,
+			Info: recovery.Info{Cwnd: 1000 * conn, RTTSamples: count, LatestRTT: rtt},
 		})
 	}
 	assert.True(t, sample(7, 1, 1, 10*time.Millisecond))

@@ -157,8 +157,7 @@ func (b *bbr) OnExit(e *Exit) {
 	}
 }
 
-// OnRestart is BBRHandleRestartFromIdle: pacing alone keeps the first flight from being a
-// burst.
+// OnRestart is BBRHandleRestartFromIdle: pacing alone keeps the first flight from being a burst.
 func (b *bbr) OnRestart(r *Restart) {
 	if r.Unvalidated {
 		return // the model is made of what was used

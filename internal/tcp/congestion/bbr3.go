@@ -109,8 +109,7 @@ func (b *bbr3) OnAck(a *Ack) {
 // startRound is StartRound, §5.5.1.
 func (b *bbr3) startRound(delivered uint64) { b.round.next = delivered }
 
-// budget is QuantizationBudget: enough for the bursts in which hosts send,
-// receive and acknowledge.
+// budget is QuantizationBudget: enough for the bursts in which hosts send, receive and acknowledge.
 func (b *bbr3) budget(inflight float64) float64 {
 	inflight = max(inflight, 3*b.quantum(), b.minPipe())
 	if b.state == bbr3Up {

@@ -19,8 +19,7 @@ type bbr3Undo struct {
 	bwShort, inflightShort, inflightLong float64
 }
 
-// tooHigh is IsInflightTooHigh: too much of what was in flight when a segment was
-// sent is lost.
+// tooHigh is IsInflightTooHigh: too much of what was in flight when a segment was sent is lost.
 func (b *bbr3) tooHigh(sent, lost float64) bool {
 	return lost > sent*bbr3LossThresh || lost > 0 && !b.cfg.SACK
 }

@@ -63,8 +63,7 @@ func (b *bbr3) congestion(a *Ack, limited bool) {
 	b.episode.lossInRound = false
 }
 
-// updateMaxBW is UpdateMaxBw, §5.5.5: what the application limited counts only
-// if it shows more.
+// updateMaxBW is UpdateMaxBw, §5.5.5: what the application limited counts only if it shows more.
 func (b *bbr3) updateMaxBW(a *Ack, limited bool) {
 	b.round.update(a)
 	if b.round.start {

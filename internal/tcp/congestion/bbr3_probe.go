@@ -103,8 +103,7 @@ func (b *bbr3) timeToProbe(a *Ack) bool {
 	return true
 }
 
-// target is TargetInflight: what the path holds, unless congestion has cut the
-// window.
+// target is TargetInflight: what the path holds, unless congestion has cut the window.
 func (b *bbr3) target() float64 { return min(b.bdp(b.model.bw, 1), b.cwnd) }
 
 // timeToCruise is IsTimeToCruise: the queue is drained, and room left to others.
@@ -159,8 +158,7 @@ func (b *bbr3) probeUpward(a *Ack) {
 	}
 }
 
-// adaptLongTerm is AdaptLongTermModel. It reports whether it has changed the
-// state.
+// adaptLongTerm is AdaptLongTermModel. It reports whether it has changed the state.
 func (b *bbr3) adaptLongTerm(a *Ack, limited bool) bool {
 	p := &b.probe
 	if b.round.start {

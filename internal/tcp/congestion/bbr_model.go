@@ -59,8 +59,7 @@ func (b *bbr) aggregated() float64 {
 	return min(max(b.extra.now, b.extra.before), bbrExtraMost*b.bw.most)
 }
 
-// checkFull is BBRCheckFullPipe: three rounds in which sending faster has delivered little
-// more.
+// checkFull is BBRCheckFullPipe: three rounds in which sending faster has delivered little more.
 func (b *bbr) checkFull(limited bool) {
 	if !b.full.reached && b.round.start && !limited {
 		b.full.look(b.bw.most)

@@ -129,8 +129,7 @@ func (b *bbrSender) saveCwnd(cut bool) {
 
 func (b *bbrSender) restoreCwnd() { b.cwnd = max(b.cwnd, b.saved) }
 
-// bbrRound counts round trips by what is delivered: one ends when data sent
-// after it began arrives.
+// bbrRound counts round trips by what is delivered: one ends when data sent after it began arrives.
 type bbrRound struct {
 	count, next uint64
 	start       bool

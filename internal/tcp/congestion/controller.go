@@ -1,7 +1,6 @@
-// Package congestion decides how many bytes a connection may have in flight:
-// one algorithm a file, behind one interface. A controller owns the congestion
-// window alone, sees what was acknowledged and what was lost, and never sees
-// the connection.
+// Package congestion decides how many bytes a connection may have in flight: one algorithm a file,
+// behind one interface. A controller owns the congestion window alone, sees what was acknowledged
+// and what was lost, and never sees the connection.
 package congestion
 
 import (

@@ -105,8 +105,7 @@ func (c *cubic) slowStart(n, mss int) int {
 	return max(0, grow-room)
 }
 
-// pause keeps time in which the window was not used off the curve: RFC 9438
-// §4.2, §5.8.
+// pause keeps time in which the window was not used off the curve: RFC 9438 §4.2, §5.8.
 func (c *cubic) pause(now clock.Time) {
 	if c.curve.epoch != clock.Never && c.seen != clock.Never {
 		c.curve.epoch = c.curve.epoch.Add(now.Sub(c.seen))
@@ -180,9 +179,8 @@ func (c *cubic) OnLoss(l *Loss) {
 	}
 }
 
-// remember ends the stage, and notes what window was too much. RFC 9438 §4.7,
-// fast convergence: a flow that did not get as far as the last time has company,
-// and releases more.
+// remember ends the stage, and notes what window was too much. RFC 9438 §4.7, fast convergence: a
+// flow that did not get as far as the last time has company, and releases more.
 func (c *cubic) remember() {
 	v := &c.curve
 	wMax := c.cwnd

@@ -13,9 +13,8 @@ const (
 	ackLimit         = 8 // L, in segments
 )
 
-// hystart is HyStart++, RFC 9406: a slow start that ends when round trips get
-// longer, before the queue that makes them longer overflows. Zero limit: no
-// limit.
+// hystart is HyStart++, RFC 9406: a slow start that ends when round trips get longer, before the
+// queue that makes them longer overflows. Zero limit: no limit.
 type hystart struct {
 	limit int // segments that one acknowledgment counts for at most
 	// The shortest round trip of the last round and of this one, and how many samples this has.
@@ -38,8 +37,7 @@ func newHystart(cfg *Config) hystart {
 	return h
 }
 
-// grow returns the bytes by which an acknowledgment of n bytes grows the window
-// (RFC 9406 §4.2).
+// grow returns the bytes by which an acknowledgment of n bytes grows the window (RFC 9406 §4.2).
 func (h *hystart) grow(n, mss int) int {
 	if h.limit > 0 {
 		n = min(n, h.limit*mss)
@@ -50,8 +48,7 @@ func (h *hystart) grow(n, mss int) int {
 	return n
 }
 
-// observe takes an acknowledgment's round trip, and reports whether slow start
-// is over.
+// observe takes an acknowledgment's round trip, and reports whether slow start is over.
 func (h *hystart) observe(a *Ack) bool {
 	if a.RTT > 0 {
 		if h.current == 0 || a.RTT < h.current {

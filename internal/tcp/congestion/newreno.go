@@ -15,9 +15,8 @@ func (r *newreno) OnLoss(l *Loss) {
 	r.reduce(l)
 }
 
-// OnExit is RFC 6582 §3.2 step 3 for a full acknowledgment, its first choice:
-// the window is what is in flight and a segment more, not all of ssthresh at
-// once, lest the flight be one burst.
+// OnExit is RFC 6582 §3.2 step 3 for a full acknowledgment, its first choice: the window is what is
+// in flight and a segment more, not all of ssthresh at once, lest the flight be one burst.
 func (r *newreno) OnExit(e *Exit) {
 	if r.fast && !e.Spurious {
 		r.cwnd = min(r.ssthresh, max(e.InFlight, e.MSS)+e.MSS)

@@ -1,8 +1,7 @@
 package congestion
 
-// tahoe is the algorithm of 1988: every loss, however it was noticed, halves the
-// threshold and starts over in slow start from one segment. There is no fast
-// recovery.
+// tahoe is the algorithm of 1988: every loss, however it was noticed, halves the threshold and
+// starts over in slow start from one segment. There is no fast recovery.
 type tahoe struct{ window }
 
 func newTahoe(cfg Config) Controller { return &tahoe{newWindow(&cfg)} }

@@ -134,8 +134,7 @@ func (f function) eval(names map[string]float64) (float64, error) {
 	return 0, fmt.Errorf("no function %s of %d arguments", f.name, len(args))
 }
 
-// assertions reads the statements of a %{ … }% block: assertions, one a line or
-// between semicolons.
+// assertions reads the statements of a %{ … }% block: assertions, one a line or between semicolons.
 func (p *parser) assertions(t token) (assertions, error) {
 	var all assertions
 	for i, line := range strings.Split(t.text, "\n") {

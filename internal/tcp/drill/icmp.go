@@ -12,8 +12,7 @@ var (
 	errHostUnreachable = errors.New("no route to host")
 )
 
-// reports are the ICMP messages that concern a connection: what Linux makes of
-// each.
+// reports are the ICMP messages that concern a connection: what Linux makes of each.
 var reports = map[string]error{
 	"unreachable net_unreachable":      errNetUnreachable,
 	"unreachable host_unreachable":     errHostUnreachable,

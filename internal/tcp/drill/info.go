@@ -26,8 +26,7 @@ var constants = map[string]float64{
 	"TCP_INFINITE_SSTHRESH": 0x7fffffff, "True": 1, "False": 0,
 }
 
-// names returns tcp_info of the connection in question, in Linux's units:
-// packets and microseconds.
+// names returns tcp_info of the connection in question, in Linux's units: packets and microseconds.
 func (w *world) names() (map[string]float64, error) {
 	if w.info == nil {
 		return nil, errors.New("no connection to ask for its tcp_info")

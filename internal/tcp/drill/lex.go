@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Error is a fault of a script, or of the host that did not do what the script
-// says.
+// Error is a fault of a script, or of the host that did not do what the script says.
 type Error struct {
 	File string
 	Line int
@@ -145,8 +144,7 @@ func (l *lexer) next() (token, error) {
 	return t, nil
 }
 
-// classify returns the token that rest begins with. As in packetdrill's lexer
-// the longest one wins.
+// classify returns the token that rest begins with. As in packetdrill's lexer the longest one wins.
 func classify(rest string) (tokenKind, string) {
 	if strings.HasPrefix(rest, "...") {
 		return tokEllipsis, rest[:3]

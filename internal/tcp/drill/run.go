@@ -7,8 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Run plays the script against a new host. Its error is an *Error with the line
-// that was not met.
+// Run plays the script against a new host. Its error is an *Error with the line that was not met.
 func (s *Script) Run() error {
 	w, err := newWorld(s)
 	if err != nil {

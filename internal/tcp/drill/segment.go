@@ -141,8 +141,7 @@ func when(e *event, from, to clock.Time) string {
 	return stamp(from)
 }
 
-// continues reports whether t is the next segment of what s began, not beyond n
-// bytes.
+// continues reports whether t is the next segment of what s began, not beyond n bytes.
 func (s *sent) continues(t *sent, n int) bool {
 	return t.peer == s.peer && t.header.Seq == s.header.Seq+uint32(s.length) && t.length > 0 &&
 		s.length+t.length <= n && t.at.Sub(s.at) <= time.Millisecond &&

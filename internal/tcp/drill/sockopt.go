@@ -16,8 +16,7 @@ type setting struct {
 	arg  value
 }
 
-// options are the socket options. Each applies one to a connection; before there
-// is one they wait.
+// options are the socket options. Each applies one to a connection; before there is one they wait.
 var options = map[string]func(w *world, s *socket, v value) error{
 	"SO_REUSEADDR": inert, "SO_REUSEPORT": inert, "IP_RECVERR": inert, "SO_LINGER": inert,
 	"TCP_NODELAY":      setFlag((*tcp.Conn).SetNoDelay),
@@ -31,9 +30,8 @@ var options = map[string]func(w *world, s *socket, v value) error{
 	"TCP_KEEPCNT": setKeepalive,
 }
 
-// inert is an option that tells the connection nothing. In a world of one
-// program all addresses may be used again; how to linger is the business of
-// close.
+// inert is an option that tells the connection nothing. In a world of one program all addresses may
+// be used again; how to linger is the business of close.
 func inert(*world, *socket, value) error { return nil }
 
 func sysSetsockopt(w *world, c *call) (step, error) {
@@ -111,8 +109,7 @@ func setUserTimeout(w *world, s *socket, _ value) error {
 	return s.conn.SetUserTimeout(w.now, ms)
 }
 
-// setBuffer sets a buffer's size to the number, where Linux would double it for
-// its own books.
+// setBuffer sets a buffer's size to the number, where Linux would double it for its own books.
 func setBuffer(w *world, s *socket, _ value) error {
 	if n := s.values["SO_RCVBUF"]; n > 0 && n < maxNumber {
 		s.conn.SetReadBuffer(w.now, int(n))

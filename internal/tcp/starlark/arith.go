@@ -2,11 +2,10 @@ package starlark
 
 import "math"
 
-// What follows is the same on every processor, to the last bit. The functions of Go's math
-// are not: some are assembly on one machine and Go on another, and Go may fuse x*y + z into
-// one rounding where the machine can. Each product is converted here, which forbids that
-// (Go specification, "Floating-point operators"). They are right within a few units in the
-// last place.
+// What follows is the same on every processor, to the last bit. The functions of Go's math are not:
+// some are assembly on one machine and Go on another, and Go may fuse x*y + z into one rounding
+// where the machine can. Each product is converted here, which forbids that (Go specification,
+// "Floating-point operators"). They are right within a few units in the last place.
 
 // The natural logarithm of 2 in two parts; the first has zeros enough for an exact product
 // with an exponent.

@@ -51,8 +51,7 @@ func (e *Error) Error() string {
 // maxErrors bounds how many mistakes of one file are told at once.
 const maxErrors = 10
 
-// mistakes turns what the parser, the resolver or the interpreter says about a file into
-// Errors.
+// mistakes turns what the parser, the resolver or the interpreter says about a file into Errors.
 func mistakes(file string, err error) error {
 	var syntactic syntax.Error
 	var unresolved resolve.ErrorList

@@ -136,8 +136,7 @@ func tooLarge(v starlark.Value) string {
 // census counts what a value holds, all of it.
 type census struct{ values, bytes int }
 
-// count adds a value, and tells what is wrong with it: too much, too deep, or not for
-// keeping.
+// count adds a value, and tells what is wrong with it: too much, too deep, or not for keeping.
 func (c *census) count(v starlark.Value, depth int) string {
 	if c.values++; c.values > maxValues || c.bytes > maxBytes {
 		return fmt.Sprintf("more than %d values or %d bytes", maxValues, maxBytes)

@@ -1,4 +1,4 @@
-package tcp
+package recovery
 
 import (
 	"time"
@@ -6,10 +6,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// pacer spreads a connection's trains over the round trip. It holds back only
+// Pacer spreads a connection's trains over the round trip. It holds back only
 // what congestion control governs: acknowledgments, probes of the window, of the
 // tail and of the peer leave at once, and are counted.
-type pacer struct {
+type Pacer struct {
 	next clock.Time // when the next train may leave
 	rate int64      // bytes a second; zero: no pacing
 }
@@ -27,7 +27,7 @@ const (
 )
 
 // set takes the rate that holds from now on.
-func (p *pacer) set(rate int64) {
+func (p *Pacer) set(rate int64) {
 	if p.rate = rate; rate == 0 {
 		p.next = clock.Never
 	}
@@ -36,24 +36,22 @@ func (p *pacer) set(rate int64) {
 // quantum returns how many bytes may leave at once: a millisecond's worth, and
 // at least two segments, so that a receiver that acknowledges every second one
 // answers each train. A train's own limit comes on top.
-func (p *pacer) quantum(mss int) int {
+func (p *Pacer) quantum(mss int) int {
 	return max(2*mss, int(p.rate/int64(time.Second/paceQuantum)))
 }
 
-// holds returns until when the next train has to wait; never: it need not.
-func (p *pacer) holds(now clock.Time) clock.Time {
+// Holds returns until when the next train has to wait; never: it need not.
+func (p *Pacer) Holds(now clock.Time) clock.Time {
 	if p.rate == 0 || p.next <= now {
 		return clock.Never
 	}
 	return p.next
 }
 
-// sent notes that a train of n bytes left at now. The time by which one left
-// late, because timers are and other processes run, is made up for, but no more
-// than a quantum's: what an idle connection did not send is gone. A fast link's
-// trains are much shorter than that, and would otherwise lose what a timer of
-// some tens of microseconds costs each.
-func (p *pacer) sent(now clock.Time, n, mss int) {
+// sent notes that a train of n bytes left at now. A train that left late makes up for at most a
+// quantum. A fast link's trains are shorter than that, and each would otherwise lose the tens of
+// microseconds that a timer costs.
+func (p *Pacer) sent(now clock.Time, n, mss int) {
 	if p.rate == 0 || n == 0 {
 		return
 	}
@@ -61,6 +59,6 @@ func (p *pacer) sent(now clock.Time, n, mss int) {
 }
 
 // lasts returns how long n bytes take at the rate.
-func (p *pacer) lasts(n int) time.Duration {
+func (p *Pacer) lasts(n int) time.Duration {
 	return time.Duration(float64(n) * 1e9 / float64(p.rate))
 }

@@ -1,4 +1,4 @@
-package tcp
+package recovery
 
 import (
 	"time"
@@ -27,7 +27,7 @@ type rack struct {
 type patience struct {
 	rtt        time.Duration
 	mult       int32 // quarters of the minimum round trip to wait
-	persist    int8  // recoveries until mult is forgotten
+	persist    int8  // Host until mult is forgotten
 	reordering bool  // this path has been seen to reorder
 }
 
@@ -40,9 +40,8 @@ func (k *rack) order(end uint64, again bool) (reordered bool) {
 	return reordered
 }
 
-// update is step 2, for one delivered segment: the most recently sent one
-// counts. A retransmission that comes back sooner than the path allows says
-// nothing: it was the original that arrived.
+// update is step 2, for one delivered segment: the most recently sent one counts. A retransmission
+// that comes back sooner than the path allows says nothing: it was the original that arrived.
 func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 	d := now.Sub(rec.sentAt)
 	if rec.flags&recAgain != 0 && d < minRTT {
@@ -54,9 +53,9 @@ func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 }
 
 // adaptReordering is step 4's DSACK part: the path delivered what we thought
-// lost, so wait longer; sixteen recoveries without that, and no more.
-func (k *rack) adaptReordering(r *round, snd *sendSpace, probeEnd uint64) {
-	if !r.dsack || r.dsackEnd == probeEnd && probeEnd != 0 {
+// lost, so wait longer; sixteen Host without that, and no more.
+func (k *rack) adaptReordering(r *Ack, snd *Space, probeEnd uint64) {
+	if r.DSACK == 0 || r.DSACK == probeEnd {
 		return // the duplicate of a tail probe says nothing about order
 	}
 	if k.dsackRound != 0 && snd.Una < k.dsackRound {
@@ -67,9 +66,9 @@ func (k *rack) adaptReordering(r *round, snd *sendSpace, probeEnd uint64) {
 	k.persist = 16
 }
 
-// maxReorderSteps bounds RFC 8985 §6.2's reo_wnd_mult, which has no other end than SRTT: where a
-// few packets come without the path's delay, a quarter of the least round trip is next to nothing,
-// and it takes hundreds of them to wait as long as packets are overtaken.
+// maxReorderSteps bounds RFC 8985 §6.2's reo_wnd_mult, beside SRTT. Where a few packets come
+// without the path's delay, a quarter of the least round trip is next to nothing, and hundreds are
+// needed.
 const maxReorderSteps = 1 << 10
 
 // forget is called as a recovery ends.
@@ -81,19 +80,18 @@ func (k *patience) forget() {
 
 // wait is how long a segment may be on its way, with step 4's window for one that later ones
 // overtook.
-func (timing) wait(v *recovery) time.Duration {
+func (timing) wait(v *Recovery) time.Duration {
 	k := &v.rack
-	if !k.reordering && (v.ep.kind != steady || v.sent.count[sacked] >= dupThresh) {
+	if !k.reordering && (v.Episode.kind != steady || v.Record.count[sacked] >= DupThresh) {
 		return k.rtt
 	}
-	return k.rtt + min(time.Duration(k.mult)*v.rtt.lowest()/4, v.rtt.srtt)
+	return k.rtt + min(time.Duration(k.mult)*v.RTT.lowest()/4, v.RTT.SRTT)
 }
 
-// detect is step 5, on an acknowledgment and when the reordering timer goes
-// off. The flight list is in order of transmission, so the walk ends at the
-// first segment that may still arrive.
-func (t timing) detect(v *recovery, r *round) {
-	k, q := &v.rack, &v.sent
+// detect is step 5, on an acknowledgment and when the reordering timer goes off. The flight list is
+// in order of transmission, so the walk ends at the first segment that may still arrive.
+func (t timing) detect(v *Recovery, r *Ack) {
+	k, q := &v.rack, &v.Record
 	wait := t.wait(v)
 	for l := &q.lists[inFlight]; l.n > 0; {
 		id := l.head
@@ -108,9 +106,9 @@ func (t timing) detect(v *recovery, r *round) {
 			return
 		}
 		if rec.flags&recAgain != 0 {
-			v.lasting.counts.LostRetransmits++
+			v.Kept.Counts.LostRetransmits++
 		}
-		if v.lose(r, id, rec) {
+		if r.lose(id, rec) {
 			r.lost++
 		}
 	}
@@ -118,6 +116,6 @@ func (t timing) detect(v *recovery, r *round) {
 
 // overdue is §6.3: a time-out takes for lost what has had its round trip and
 // the reordering window, and leaves alone what was sent a moment ago.
-func (t timing) overdue(v *recovery, r *round, rec *record) bool {
+func (t timing) overdue(v *Recovery, r *Ack, rec *record) bool {
 	return rec.sentAt.Add(t.wait(v)) <= r.now
 }

@@ -1,10 +1,10 @@
-package tcp
+package recovery
 
 import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// sentQueue holds one record for each segment between snd.Una and snd.Nxt, in
+// sentQueue holds one record for each segment between SND.UNA and SND.NXT, in
 // sequence order, in a ring of power-of-two size that ids index. A record is in
 // one of three places: in flight (a list in the order of transmission, which is
 // what RACK walks), lost (a list that waits for retransmission, lowest first), or sacked (no
@@ -44,14 +44,14 @@ type record struct {
 	lost        uint32 // of sentQueue.lost, then
 	size        uint16 // sequence space, a FIN included
 	place       place
-	flags       recFlags
+	flags       Flags
 }
 
 func (r *record) end() uint64 { return r.seq + uint64(r.size) }
 
 // text returns how many payload bytes the record covers.
 func (r *record) text() int {
-	if r.flags&recFIN != 0 {
+	if r.flags&FIN != 0 {
 		return int(r.size) - 1
 	}
 	return int(r.size)
@@ -66,13 +66,15 @@ const (
 	numPlaces
 )
 
-type recFlags uint8
+// Flags tell what is special about a segment.
+type Flags uint8
 
+// The flags; the caller of Push sets the exported ones.
 const (
-	recFIN        recFlags = 1 << iota // ends with our FIN
-	recAgain                           // was sent more than once
-	recAppLimited                      // was sent while the application was the limit
-	recMTUProbe                        // is larger than the path is known to carry
+	FIN           Flags = 1 << iota // ends with our FIN
+	recAgain                        // was sent more than once
+	recAppLimited                   // was sent while the application was the limit
+	MTUProbe                        // is larger than the path is known to carry
 )
 
 type idList struct {
@@ -83,13 +85,21 @@ type idList struct {
 // firstRecords is the ring that a connection starts with: one kilobyte.
 const firstRecords = 16
 
-func (q *sentQueue) empty() bool          { return q.first == q.next }
+// Empty reports whether nothing is outstanding.
+func (q *sentQueue) Empty() bool { return q.first == q.next }
+
+// Lost reports whether anything is thought lost and not retransmitted yet.
+func (q *sentQueue) Lost() bool { return q.lists[lost].n > 0 }
+
+// FirstSize returns the payload of the first segment that is outstanding; there is one.
+func (q *sentQueue) FirstSize() int { return q.at(q.first).text() }
+
 func (q *sentQueue) len() int             { return int(q.next - q.first) }
 func (q *sentQueue) at(id uint32) *record { return &q.recs[id&uint32(len(q.recs)-1)] }
 func (q *sentQueue) has(id uint32) bool   { return id-q.first < q.next-q.first }
 
 // push adds the record of a segment sent now behind all others.
-func (q *sentQueue) push(now clock.Time, seq uint64, size int, flags recFlags) {
+func (q *sentQueue) push(now clock.Time, seq uint64, size int, flags Flags) {
 	if q.len() == len(q.recs) {
 		q.grow()
 	}
@@ -197,16 +207,19 @@ func (q *sentQueue) restore() {
 	}
 }
 
-// resendFlight has everything that is in flight sent again. It says nothing about congestion.
-func (q *sentQueue) resendFlight() {
-	for l := &q.lists[inFlight]; l.n > 0; {
-		q.move(l.head, q.at(l.head), lost)
+// resendLonger retransmits what is in flight and has more than n bytes of data. It says nothing
+// about congestion.
+func (q *sentQueue) resendLonger(n int) {
+	for id := q.first; id != q.next; id++ {
+		if r := q.at(id); r.place == inFlight && r.text() > n {
+			q.move(id, r, lost)
+		}
 	}
 }
 
 // onlyFIN reports whether our FIN is all that is not acknowledged.
 func (q *sentQueue) onlyFIN() bool {
-	return !q.empty() && q.at(q.first).flags&recFIN != 0 && q.at(q.first).text() == 0
+	return !q.Empty() && q.at(q.first).flags&FIN != 0 && q.at(q.first).text() == 0
 }
 
 func (q *sentQueue) leave(id uint32, r *record) {
@@ -231,9 +244,8 @@ func (q *sentQueue) link(l *idList, id uint32, r *record) {
 	l.n++
 }
 
-// linkLost files a record among the lost in sequence order, because the
-// receiver waits for the lowest. They are nearly always found in that order, so
-// the search starts where the last one went.
+// linkLost files a record among the lost in sequence order, because the receiver waits for the
+// lowest. They are nearly always found in that order, so the search starts where the last one went.
 func (q *sentQueue) linkLost(id uint32, r *record) {
 	l, at := &q.lists[lost], q.lastLost
 	q.lastLost = id

@@ -1,4 +1,4 @@
-package tcp
+package recovery
 
 import (
 	"math/rand/v2"

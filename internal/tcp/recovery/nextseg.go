@@ -1,9 +1,8 @@
-package tcp
+package recovery
 
-// selective is RFC 6675: the peer's SACK blocks show the holes, counting shows
-// which of them are losses, and nothing but the time-out shows that a
-// retransmission was lost too. Pipe counts a segment once, wherever its last
-// transmission is.
+// selective is RFC 6675: the peer's SACK blocks show the holes, counting shows which of them are
+// losses, and nothing but the time-out shows that a retransmission was lost too. Pipe counts a
+// segment once, wherever its last transmission is.
 var selective = strategy{
 	name: "sack", sack: true, forward: true, detector: counting{},
 }
@@ -42,24 +41,22 @@ func (b *scoreboard) follow(q *sentQueue) {
 	}
 }
 
-// detect is IsLost, RFC 6675 §4: what has DupThresh sacked segments
-// above it. For full segments that is the RFC's (DupThresh - 1) * SMSS bytes and
-// some; small ones count one by one, as RFC 5681's duplicates would. Each record
-// is judged once, in order, so that an acknowledgment costs what it reports.
-func (counting) detect(v *recovery, r *round) {
-	q, b := &v.sent, &v.board
+// detect is IsLost, RFC 6675 §4: what has DupThresh sacked segments above it. For full segments
+// that is the RFC's (DupThresh - 1) * SMSS bytes and some. Each record is judged once, in order.
+func (counting) detect(v *Recovery, r *Ack) {
+	q, b := &v.Record, &v.board
 	b.follow(q)
-	for b.above >= dupThresh && b.judged != q.next {
+	for b.above >= DupThresh && b.judged != q.next {
 		rec := q.at(b.judged)
 		switch rec.place {
 		case sacked:
-			if b.above == dupThresh {
+			if b.above == DupThresh {
 				return // too few beyond this one
 			}
 			b.above--
 		case inFlight:
 			if rec.flags&recAgain == 0 {
-				v.lose(r, b.judged, rec)
+				r.lose(b.judged, rec)
 				r.lost++
 			}
 		default: // known already
@@ -68,13 +65,12 @@ func (counting) detect(v *recovery, r *round) {
 	}
 }
 
-// spare is rules 3 and 4 of NextSeg, RFC 6675 §4: first what may be a
-// hole although too little is sacked above it to say so, then, once in a
-// recovery, the end of the flight, which nothing would report if it were lost.
-// The RFC says the highest segment that is not sacked; where that lies below
-// others, recovery has just sent it again, and would send it twice at once.
-func (counting) spare(v *recovery) (uint32, bool) {
-	q, b := &v.sent, &v.board
+// spare is rules 3 and 4 of NextSeg, RFC 6675 §4: first what may be a hole although too little is
+// sacked above it, then, once in a recovery, the end of the flight, whose loss nothing would
+// report. The RFC's highest segment that is not sacked may be one that recovery has just
+// retransmitted.
+func (counting) spare(v *Recovery) (uint32, bool) {
+	q, b := &v.Record, &v.board
 	b.follow(q)
 	if int32(b.judged-b.tried) > 0 {
 		b.tried = b.judged
@@ -84,7 +80,7 @@ func (counting) spare(v *recovery) (uint32, bool) {
 			return b.tried, true
 		}
 	}
-	if last := q.next - 1; !b.rescued && !q.empty() && q.at(last).place == inFlight {
+	if last := q.next - 1; !b.rescued && !q.Empty() && q.at(last).place == inFlight {
 		b.rescued = true
 		return last, true
 	}

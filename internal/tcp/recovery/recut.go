@@ -1,4 +1,4 @@
-package tcp
+package recovery
 
 // recut cuts the records that are longer than a segment of mss bytes, except those that have
 // arrived and probes of the path, which are long on purpose. No piece spans two records in
@@ -59,14 +59,14 @@ func (q *sentQueue) run(id uint32) uint32 {
 
 // merges reports whether a record may be joined with its neighbors. A FIN without data stays alone.
 func (r *record) merges() bool {
-	return r.place == lost && r.flags&recMTUProbe == 0 && r.text() > 0
+	return r.place == lost && r.flags&MTUProbe == 0 && r.text() > 0
 }
 
 // pieces returns how many records of mss bytes of data a run becomes.
 func (q *sentQueue) pieces(id, run uint32, mss int) uint32 {
 	first, last := q.at(id), q.at(id+run-1)
 	n := int(last.seq-first.seq) + last.text()
-	if first.place == sacked || first.flags&recMTUProbe != 0 || n <= mss {
+	if first.place == sacked || first.flags&MTUProbe != 0 || n <= mss {
 		return 1
 	}
 	return uint32(ceilDiv(n, mss))
@@ -77,7 +77,7 @@ func (q *sentQueue) pieces(id, run uint32, mss int) uint32 {
 // algorithm).
 func (q *sentQueue) paste(id uint32, old *sentQueue, from, run uint32, mss int) {
 	seq, end := old.at(from).seq, old.at(from+run-1).end()
-	again := recFlags(0)
+	again := Flags(0)
 	for n := old.pieces(from, run, mss); n > 0; n-- {
 		stop := end
 		if n > 1 {
@@ -90,7 +90,7 @@ func (q *sentQueue) paste(id uint32, old *sentQueue, from, run uint32, mss int) 
 		piece := *old.at(from)
 		piece.flags |= again
 		if n > 1 {
-			piece.flags &^= recFIN
+			piece.flags &^= FIN
 		}
 		if piece.end() == stop {
 			from++

@@ -1,4 +1,4 @@
-package tcp
+package recovery
 
 import (
 	"time"
@@ -6,10 +6,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// undo remembers what the last loss episode sent again, until the peer's
-// duplicate reports show that none of it was needed, RFC 3708 §3 with the reports
-// of RFC 2883, or its timestamps, RFC 3522. It outlives the episode, because the
-// last report comes a round trip after the last retransmission.
+// undo remembers what the last loss episode retransmitted, until duplicate reports (RFC 3708 §3,
+// RFC 2883) or timestamps (RFC 3522) show that none of it was needed. It outlives the episode,
+// because the last report comes a round trip after the last retransmission.
 type undo struct {
 	from, to uint64 // what was sent again lies between; to is zero before anything was
 	owed     int    // bytes sent again and not reported as duplicates yet
@@ -20,7 +19,7 @@ type undo struct {
 	point    uint64 // how far that one reached
 	// What RFC 4015 §3.1 step 0 saves of the estimator as a time-out comes.
 	srtt, rttvar time.Duration
-	resent       resent
+	resent       Echo // the tick of the first retransmission, once there was one
 }
 
 // sent notes that [start, end) was sent again.
@@ -43,44 +42,39 @@ func (u *undo) reported(start, end uint64) {
 	}
 }
 
-// spurious reports whether an episode is to be taken back: its retransmissions are disproved, or
-// RFC 3522 §3.2 steps 3 and 4 hold. What was sent again first is acknowledged, and the echo is of a
-// transmission before that. Another retransmission that is still out was needed, for all that is
-// known. A stamp of the same tick decides nothing.
-func (v *recovery) spurious(r *round) bool {
+// spurious reports whether an episode is to be undone: the retransmissions are all reported as
+// duplicates, or RFC 3522 §3.2 steps 3 and 4 hold. The first retransmission is acknowledged, and
+// the echo is of an earlier transmission. The episode stands if another retransmission is still
+// out, or both have the same tick.
+func (r *Ack) spurious() bool {
+	v := r.v
 	u := &v.undo
 	switch {
-	case v.ep.kind == recovering && v.sent.count[lost] > 0:
+	case v.Episode.kind == recovering && v.Record.count[lost] > 0:
 		return false // some of it stands
 	case u.open && u.to != 0 && u.owed == 0:
 		return true // all that was retransmitted has arrived twice
 	}
 	return r.advance > 0 && u.open && u.to != 0 && v.snd.Una > u.from &&
-		(v.sent.empty() || v.sent.at(v.sent.first).flags&recAgain == 0) &&
-		u.resent.known && r.echo.known && after(u.resent.tick, r.echo.tick)
+		(v.Record.Empty() || v.Record.at(v.Record.first).flags&recAgain == 0) &&
+		u.resent.Known && r.Echo.Known && later(u.resent.Tick, r.Echo.Tick)
 }
 
-// resent is the tick of the first retransmission of an episode of losses, once there was one.
-type resent struct {
-	tick  uint32
-	known bool
-}
-
-// noteResent remembers the tick of the first retransmission of an episode.
+// noteResent remembers when an episode first retransmitted.
 func (u *undo) noteResent(now clock.Time) {
-	if !u.resent.known {
-		u.resent = resent{stampClock(now), true}
+	if !u.resent.Known {
+		u.resent = Echo{Tick: Tick(now), Known: true}
 	}
 }
 
-// beginUndo begins to remember what an episode retransmits.
-func (v *recovery) beginUndo(timeout bool) {
-	v.undo = undo{
-		from: v.snd.Una, open: true, timeout: timeout, srtt: v.rtt.srtt, rttvar: v.rtt.rttvar,
-		reduced: v.lasting.ecn.reduced, point: v.lasting.ecn.point,
+// begin begins to remember what an episode retransmits.
+func (u *undo) begin(v *Recovery, timeout bool) {
+	*u = undo{
+		from: v.snd.Una, open: true, timeout: timeout, srtt: v.RTT.SRTT, rttvar: v.RTT.rttvar,
+		reduced: v.Kept.ECN.reduced, point: v.Kept.ECN.point,
 	}
-	if p := &v.lasting.tlp; p.end != 0 && p.again {
-		v.undo.sent(p.start, p.end) // the probe's copy will be reported too
+	if p := &v.Kept.TLP; p.end != 0 && p.again {
+		u.sent(p.start, p.end) // the probe's copy will be reported too
 	}
 }
 
@@ -88,32 +82,33 @@ func (v *recovery) beginUndo(timeout bool) {
 // was never sent (step 8), the congestion window is restored (step 9)
 // and after a time-out the estimator learns from the delay (step 11). The window
 // stays reduced if an echo asked for that as well (RFC 3168 §6.1.2).
-func (v *recovery) takeBack(now clock.Time) {
+func (r *Ack) takeBack() {
+	v := r.v
 	u := v.undo
 	v.undo = undo{}
-	v.lasting.counts.Undone++
+	v.Kept.Counts.Undone++
 	if u.timeout {
-		v.backoff = 0
-		v.rtt.adapt(u.srtt, u.rttvar)
+		v.Backoff = 0
+		v.RTT.keepSRTT, v.RTT.keepVar = u.srtt, u.rttvar
 	} else {
 		// What was sent again had been overtaken. RFC 8985 §6.2 step 3 sees that only where the
 		// original arrives before it was sent again, and without it step 4 knows no window.
 		v.rack.reordering = true
 	}
-	if v.ep.kind == restarting {
-		v.sent.restore()
+	if v.Episode.kind == restarting {
+		v.Record.restore()
 		// What was in flight was overtaken by its own retransmission; that is no reordering.
 		v.rack.sentAt, v.rack.end = clock.Never, 0
-		v.at.reorder = clock.Never
+		v.At.Reorder = clock.Never
 	}
 	switch {
 	case !u.marked:
 		// RFC 3168 §6.1.2 has CWR say that the window was reduced, so it is not said of this one,
 		// unless one before it is still to be told; and the next echo counts.
-		e := &v.lasting.ecn
+		e := &v.Kept.ECN
 		e.reduced, e.point = e.reduced && u.reduced, u.point
-		v.exit(now, true)
-	case v.ep.kind != steady:
-		v.exit(now, false)
+		v.exit(r.now, true)
+	case v.Episode.kind != steady:
+		v.exit(r.now, false)
 	}
 }

@@ -1,10 +1,16 @@
-package tcp
+package recovery
 
 import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
+
+// rate is the last delivery rate.
+type rate struct {
+	bytes      int64 // a second
+	appLimited bool  // it was the application's rather than the path's
+}
 
 // rateSample is what the newest segment that an acknowledgment delivered
 // remembers of the moment when it was sent: the basis of the delivery rate.
@@ -31,11 +37,10 @@ func (s *rateSample) note(q *sentQueue, rec *record) {
 	q.firstSentAt = rec.sentAt
 }
 
-// rate computes the delivery rate in bytes a second, zero when this is no
-// sample: what was delivered since the segment was sent, over the longer of the
-// time that sending it took and the time that acknowledging it took, because
-// either may have been compressed. An interval shorter than the shortest round
-// trip means that what was acknowledged is an earlier transmission.
+// rate computes the delivery rate in bytes a second, zero when this is no sample: what was
+// delivered since the segment was sent, over the longer of the times that sending and acknowledging
+// it took, because either may have been compressed. An interval shorter than the shortest round
+// trip means that an earlier transmission was acknowledged.
 func (q *sentQueue) rate(now clock.Time, s *rateSample, minRTT time.Duration) int64 {
 	if s.sentAt == clock.Never {
 		return 0

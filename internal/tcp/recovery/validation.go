@@ -1,4 +1,4 @@
-package tcp
+package recovery
 
 import (
 	"time"
@@ -7,10 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// validation is RFC 7661: what the sender is known to have used of its window
-// lately. A window that is not used is not grown (recovery.cwndLimited); one that is
-// not half used is kept for a while, and when a loss comes, what was used counts
-// and not what was allowed.
+// validation is RFC 7661: what the sender has used of its window lately. A window that is not used
+// does not grow (cwndLimited). One that is not half used is kept for a while, and a loss then
+// halves what was used.
 type validation struct {
 	begun  uint64     // bytes delivered as this round began; zero: it is not a whole one
 	bins   [2]int     // the most that a round delivered, in this half period and in the last
@@ -43,7 +42,7 @@ func (v *validation) turn(now clock.Time, srtt time.Duration) {
 type rounds struct {
 	used     bool   // the window was the limit in this round,
 	usedLast bool   // or in the one before
-	roundEnd uint64 // snd.Nxt as the round began
+	roundEnd uint64 // SND.NXT as the round began
 	// roundBegan is when, and roundSent the segments with text that had been sent.
 	roundBegan clock.Time
 	roundSent  uint64
@@ -67,9 +66,8 @@ func (b *batch) gather(now clock.Time, flight int, sent uint64) {
 	}
 }
 
-// flightSize is what is outstanding, and what the acknowledgments of a batch before this one
-// made room for, which the sender had no time to fill: FlightSize is to say what the path
-// carried, not how acknowledgments were gathered.
+// flightSize is what is outstanding, and what earlier acknowledgments of the batch made room for:
+// FlightSize is to say what the path carried, not how acknowledgments were gathered.
 func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 	if b.at == now && b.sent == sent {
 		return max(flight, b.flight)
@@ -79,7 +77,7 @@ func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 
 // turn reports whether SND.UNA has passed what was in flight when the last round began, and begins
 // another. Prior was in flight, and so many segments have ever been sent.
-func (l *rounds) turn(now clock.Time, snd *sendSpace, prior int, sent uint64) bool {
+func (l *rounds) turn(now clock.Time, snd *Space, prior int, sent uint64) bool {
 	l.peak = max(l.peak, prior)
 	if snd.Una < l.roundEnd {
 		return false
@@ -94,17 +92,15 @@ func (l *rounds) turn(now clock.Time, snd *sendSpace, prior int, sent uint64) bo
 	return true
 }
 
-// cwndLimited reports whether the congestion window bounded the sender lately. In
-// slow start half of it in use is enough (RFC 7661 §4.3 validates so), because
-// it doubles in a round.
+// cwndLimited reports whether the congestion window bounded the sender lately. In slow start half
+// of it in use is enough (RFC 7661 §4.3 validates so), because it doubles in a round.
 func (l *rounds) cwndLimited(cc congestion.Controller) bool {
 	return l.used || l.usedLast ||
 		cc.Cwnd() < cc.Ssthresh() && cc.Cwnd() < 2*max(l.peak, l.peakLast)
 }
 
-// validated reports whether the sender uses its window: RFC 7661 §4.3, half of
-// it, or nothing is known yet. A window that held the sender back within the
-// last two round trips was used, whatever it has grown to since. The other result is pipeACK, the
+// validated reports whether the sender uses half of its window (RFC 7661 §4.3), nothing is known
+// yet, or the window held it back within the last two round trips. The other result is pipeACK, the
 // most that a round trip has delivered lately (RFC 7661 §4.2).
 func (l *rounds) validated(now clock.Time, srtt time.Duration, cwnd int) (yes bool, pipeACK int) {
 	w := &l.window
@@ -154,10 +150,8 @@ func (l *rounds) lossFlight(
 	return flight
 }
 
-// endUse closes the books of an episode and returns the window that RFC 7661
-// §4.4.1 leaves after one that began in the non-validated phase: half of what
-// was in use and did not have to be sent again. Zero: no bound. What was
-// measured before says nothing about now.
+// endUse ends an episode and returns the window that RFC 7661 §4.4.1 leaves after one that began in
+// the non-validated phase: half of what was in use and not retransmitted. Zero: no bound.
 func (l *rounds) endUse(mss int) int {
 	ceiling := 0
 	if w := &l.window; w.volume > 0 {

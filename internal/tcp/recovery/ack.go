@@ -1,0 +1,350 @@
+package recovery
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Ack is one acknowledgment, or a train of them that arrived together: what it says, and what it
+// changed. It is the host's, until the host begins another.
+type Ack struct {
+	Dups   int  // duplicate acknowledgments (RFC 5681 §2)
+	Marked bool // it echoes a mark
+	Exact  bool // and would not, if what it acknowledges had not been marked (RFC 8257)
+	Echo   Echo
+
+	Delivered int    // bytes that newly arrived, by SND.UNA or by SACK
+	DSACK     uint64 // the end of the duplicate that it reports (RFC 2883); zero: none
+	// What is learned of the sizes that the path carries (RFC 4821 §7).
+	Largest    int  // the most data of a segment that arrived and was sent only once
+	Probed     bool // a probe arrived
+	LostProbes int  // were lost
+
+	v             *Recovery
+	now           clock.Time
+	flight, prior int    // nxt - una, and pipe, before it
+	advance       int    // how far una moved
+	segments      int    // segments that newly arrived
+	fack          uint64 // the highest end among them
+	lost          int    // segments newly thought lost
+	rtt           sampled
+	earlier       int // bytes delivered that were sent once, before the recovery
+	rate          rateSample
+	dupDelivered  int        // bytes that a duplicate ACK stands for, without SACK
+	restarted     bool       // its losses made the algorithm start over
+	recovering    bool       // fast recovery was in progress,
+	restarting    bool       // or a slow start in which data sent before it does not count
+	reorder       clock.Time // when to look again for losses
+}
+
+// Echo is the timestamp that an acknowledgment echoes (RFC 7323 §3.2).
+type Echo struct {
+	Tick    uint32 // of our clock
+	Known   bool
+	Transit uint32 // the acknowledgment's own timestamp less the one that it echoes
+}
+
+// before reports whether the acknowledgment answers a segment sent before an instant: RFC 8985 §6.2
+// step 2, what arrived then is an earlier transmission.
+func (e Echo) before(when clock.Time) bool { return e.Known && later(Tick(when), e.Tick) }
+
+// TickTime is the unit of timestamps: RFC 7323 §5.4 wants between 1 ms and 1 s. That is coarse
+// beside round trips of 150 µs. So the records of what is in flight measure them, and timestamps
+// only tell transmissions of the same bytes apart.
+const TickTime = time.Millisecond
+
+// Tick is the clock of every timestamp, before a connection's offset.
+func Tick(now clock.Time) uint32 { return uint32(uint64(now) / uint64(TickTime)) }
+
+// later reports whether a tick comes after another, across the wrap (RFC 7323 §5.2).
+func later(a, b uint32) bool { return int32(a-b) > 0 }
+
+// sampled is when what was delivered had been sent.
+type sampled struct {
+	first, last clock.Time // of what was sent only once: the oldest and the newest
+	again       bool       // something was sent more than once
+	againSent   clock.Time // the last transmission of the first segment, if it is one of those
+}
+
+// BeginAck returns the acknowledgment that arrives now.
+func (v *Recovery) BeginAck(now clock.Time) *Ack {
+	r := v.beginRound(now)
+	v.rounds.batch.gather(now, r.flight, v.Record.transmissions)
+	return r
+}
+
+// beginRound returns an acknowledgment of nothing, for what a timer finds out.
+func (v *Recovery) beginRound(now clock.Time) *Ack {
+	r := &v.shared.scratch
+	*r = Ack{}
+	r.v, r.now, r.flight, r.prior = v, now, int(v.snd.Nxt-v.snd.Una), v.Pipe()
+	return r
+}
+
+// Take marks what an acknowledgment reports as arrived: all below ack (RFC 9293 §3.10.7.4), and the
+// blocks of a peer with SACK (RFC 2018 §5). The caller moves SND.UNA afterwards.
+func (r *Ack) Take(ack uint64, blocks []buffer.Range) {
+	v := r.v
+	v.Kept.Counts.DupAcks += uint64(r.Dups)
+	if v.how.sack && len(blocks) > 0 {
+		r.takeSACK(blocks, ack)
+	}
+	if ack > v.snd.Una {
+		r.advance = int(ack - v.snd.Una)
+		r.acknowledge(ack)
+	}
+}
+
+// Digest draws the conclusions from an acknowledgment: what is the round trip, what is lost, what
+// may be sent, when to try again. More says that there is something new to send. Persisting says
+// that the persist timer is in charge.
+func (r *Ack) Digest(more, persisting bool) {
+	v := r.v
+	if r.Delivered > 0 {
+		v.Record.delivered += uint64(r.Delivered)
+		v.Record.deliveredAt = r.now
+		v.rack.fack = max(v.rack.fack, r.fack)
+		v.losses.segments += uint64(r.segments)
+		v.Retries = 0
+		if s := &v.Kept.spells; s.since != clock.Never {
+			s.total += r.now.Sub(s.since)
+			s.since = clock.Never
+		}
+		r.measure()
+	}
+	v.rack.adaptReordering(r, v.snd, v.Kept.TLP.end)
+	v.how.detect(v, r)
+	v.At.Reorder = r.reorder
+	r.probeAnswered()
+	r.recover(more)
+	r.control()
+	r.rearm(persisting)
+}
+
+// measure takes the round trip sample. Its oldest segment counts for the RTO, which must survive
+// delayed acknowledgments; its newest for the minimum.
+//
+// RFC 6298 §3: never from a segment that was sent twice, nor from one that may have waited for such
+// a segment. Unless the echo tells which transmission arrived (RFC 7323 §4.1): then the time is the
+// record's. One that shares its tick with an earlier transmission would make the sample too short.
+func (r *Ack) measure() {
+	v := r.v
+	if r.rtt.first != clock.Never && !r.rtt.again {
+		share := (r.flight + r.Delivered - 1) / r.Delivered
+		v.RTT.Sample(r.now, r.now.Sub(r.rtt.first), share, &v.shared.Options)
+		v.RTT.minimum(r.now, max(r.now.Sub(r.rtt.last), time.Nanosecond))
+		v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
+		return
+	}
+	sent := r.rtt.againSent
+	rtt := r.now.Sub(sent)
+	if sent != clock.Never && r.Echo.Known && r.Echo.Tick == Tick(sent) && rtt >= TickTime {
+		v.RTT.Sample(r.now, rtt, 1, &v.shared.Options)
+		v.Backoff = 0
+	}
+}
+
+// rearm sets the time-outs that wait for the next acknowledgment.
+func (r *Ack) rearm(persisting bool) {
+	v := r.v
+	switch {
+	case v.Record.Empty():
+		v.At = Timers{} // RFC 6298 §5.2: all is acknowledged
+	case persisting || r.Delivered == 0:
+	default:
+		// RFC 6298 §5.3, where a selective acknowledgment counts as new data too: the time-out is
+		// for silence, and RACK finds a hole sooner.
+		v.Kept.TLP.Due, v.Kept.TLP.inside = false, false
+		v.Late = false
+		v.ArmRTO(r.now)
+		v.armProbe(r.now)
+	}
+}
+
+// takeSACK marks what the peer's SACK blocks report (RFC 2018 §5).
+func (r *Ack) takeSACK(blocks []buffer.Range, ack uint64) {
+	v := r.v
+	for i, b := range blocks {
+		if b.Start >= b.End || b.End > v.snd.Nxt || b.Len() > 1<<31 {
+			continue // not of this connection
+		}
+		if i == 0 && (b.End <= ack || len(blocks) > 1 &&
+			blocks[1].Start <= b.Start && b.End <= blocks[1].End) {
+			// RFC 2883 §4: a first block below the acknowledgment, or within the second, reports
+			// a duplicate.
+			r.DSACK = b.End
+			v.Kept.Counts.DSACKs++
+			v.undo.reported(b.Start, b.End)
+			continue
+		}
+		if b.Start >= v.snd.Una && b.Start >= ack {
+			r.markSacked(b.Start, b.End)
+		}
+	}
+}
+
+// markSacked marks the segments wholly within [start, end). It steps over runs
+// that are marked already, and remembers how far the run from its first segment
+// goes: a block that grows by one segment costs two steps, however long it is.
+func (r *Ack) markSacked(start, end uint64) {
+	v := r.v
+	q := &v.Record
+	from := q.find(start)
+	id := from
+	for q.has(id) {
+		rec := q.at(id)
+		if rec.end() > end {
+			break
+		}
+		if rec.place == sacked {
+			id += rec.skip
+			continue
+		}
+		r.deliver(rec)
+		q.move(id, rec, sacked)
+		v.board.noteSacked(id)
+		id++
+	}
+	if id != from {
+		q.at(from).skip = id - from
+	}
+}
+
+// loseOverdue thinks everything lost at a time-out that has had time to arrive (RFC 8985 §6.3), the
+// first segment in any case.
+func (r *Ack) loseOverdue() {
+	v := r.v
+	q := &v.Record
+	if q.at(q.first).place == sacked {
+		// RFC 2018 §8: the peer may have thrown away what was sacked, and a time-out of a segment
+		// that it once reported says that it did.
+		for id := q.first; id != q.next; id++ {
+			if rec := q.at(id); rec.place == sacked {
+				q.move(id, rec, lost)
+			}
+		}
+		v.board = scoreboard{judged: q.first, highest: q.first, tried: q.first}
+	}
+	for id := q.first; id != q.next; id++ {
+		rec := q.at(id)
+		if rec.place != inFlight || id != q.first && !v.how.overdue(v, r, rec) {
+			continue
+		}
+		if rec.flags&recAgain != 0 {
+			v.Kept.Counts.LostRetransmits++
+		}
+		r.lose(id, rec)
+	}
+}
+
+// deliver notes that a segment arrived, the first time that this is known.
+func (r *Ack) deliver(rec *record) {
+	v := r.v
+	r.Delivered += int(rec.size)
+	r.segments++
+	again := rec.flags&recAgain != 0
+	r.rtt.again = r.rtt.again || again
+	if !again && rec.end() <= v.Episode.point {
+		r.earlier += int(rec.size)
+	}
+	if !again {
+		r.Largest = max(r.Largest, rec.text())
+		if r.rtt.first == clock.Never || rec.sentAt < r.rtt.first {
+			r.rtt.first = rec.sentAt
+		}
+		r.rtt.last = max(r.rtt.last, rec.sentAt)
+	}
+	r.fack = max(r.fack, rec.end())
+	if v.rack.order(rec.end(), again) {
+		v.Kept.Counts.ReorderSeen++
+	}
+	if !again || rec.place != inFlight || !r.Echo.before(rec.sentAt) {
+		v.rack.update(rec, r.now, v.RTT.lowest())
+	}
+	r.Probed = r.Probed || rec.flags&MTUProbe != 0
+	r.rate.note(&v.Record, rec)
+}
+
+// acknowledge forgets what a cumulative acknowledgment passes.
+func (r *Ack) acknowledge(ack uint64) {
+	v := r.v
+	q := &v.Record
+	if !q.Empty() {
+		if rec := q.at(q.first); rec.flags&recAgain != 0 {
+			r.rtt.againSent = rec.sentAt
+		}
+	}
+	for !q.Empty() {
+		rec := q.at(q.first)
+		if rec.end() > ack {
+			break
+		}
+		if rec.place != sacked {
+			r.deliver(rec)
+		}
+		q.pop()
+	}
+	if q.Empty() {
+		return
+	}
+	if rec := q.at(q.first); rec.seq < ack {
+		n := int(ack - rec.seq)
+		if rec.place != sacked {
+			r.Delivered += n
+		}
+		q.cut(n)
+	}
+}
+
+// lose thinks a segment in flight lost, and reports whether because of congestion: a lost probe of
+// the path's MTU says nothing about that (RFC 4821 §7.6.2).
+func (r *Ack) lose(id uint32, rec *record) bool {
+	v := r.v
+	q := &v.Record
+	q.move(id, rec, lost)
+	if rec.flags&MTUProbe != 0 {
+		rec.flags &^= MTUProbe
+		r.LostProbes++
+		return false
+	}
+	q.lost += uint64(rec.size)
+	watcher, ok := v.CC.Controller.(congestion.LossWatcher)
+	if !ok {
+		return true
+	}
+	l := &v.shared.gone
+	*l = congestion.LostSegment{
+		Now: r.now, Seq: rec.seq, Size: int(rec.size), TxInFlight: int(rec.pipe),
+		LostSince: int(uint32(q.lost) - rec.lost), AppLimited: rec.flags&recAppLimited != 0,
+		TotalDelivered: q.delivered, SentAt: rec.sentAt,
+	}
+	watcher.OnSegmentLost(l)
+	return true
+}
+
+// holdsGrowth reports whether an acknowledgment must not grow the window: in fast recovery; before
+// it, while SACK alone reports data (RFC 3042 §2), unless this path is known to reorder; without
+// SACK as it ends, because duplicates have grown it (RFC 5681 §3.2 step 6); and with a mark (RFC
+// 3168 §6.1.2).
+func (r *Ack) holdsGrowth() bool {
+	v := r.v
+	return v.Episode.kind == recovering || r.Marked || r.restarted || r.recovering && !v.how.sack ||
+		v.Episode.kind == steady && r.advance == 0 && !v.rack.reordering
+}
+
+// credit returns the bytes by which an acknowledgment lets the window grow. In the slow start of
+// Tahoe, or after a timeout without SACK, what was sent before it left the network long ago and
+// does not count: the window would be back at ssthresh at once. RFC 5681 §3.1 (2) counts it for a
+// segment at most where SND.UNA moves.
+func (r *Ack) credit(mss int) int {
+	switch {
+	case !r.restarting:
+		return r.Delivered
+	case r.advance == 0:
+		return r.Delivered - r.earlier
+	}
+	return max(r.Delivered-r.earlier, min(r.Delivered, mss))
+}

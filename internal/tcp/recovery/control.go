@@ -1,0 +1,216 @@
+package recovery
+
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Algorithm is a connection's congestion controller; before the connection sends data it is only a
+// name.
+type Algorithm struct {
+	congestion.Controller
+	Name  string
+	Timed bool // it has a timer
+}
+
+// take has a controller govern the connection from now on.
+func (a *Algorithm) take(cc congestion.Controller) {
+	a.Controller = cc
+	_, a.Timed = cc.(congestion.Timed)
+}
+
+// Deadline returns when the timer of a timed controller expires.
+func (a *Algorithm) Deadline() clock.Time { return a.Controller.(congestion.Timed).Deadline() }
+
+// Begin gives the connection a fresh congestion controller: as it begins to send. Of the
+// configuration recovery knows the path, and the connection the rest.
+func (v *Recovery) Begin(cfg congestion.Config) {
+	create, err := congestion.Find(v.shared.Algorithms, v.CC.Name)
+	if err != nil {
+		panic("BUG: tcp: " + err.Error())
+	}
+	v.CC.take(create(v.complete(cfg)))
+}
+
+// Preview gives a connection without a controller the one that it will start from, until the
+// returned function is called. An algorithm of the host's own may be a script whose first call has
+// effects: RFC 5681 §3.1 stands for it.
+func (v *Recovery) Preview(cfg congestion.Config) (end func()) {
+	is := v.CC
+	name := is.Name
+	if v.shared.Algorithms[name] != nil {
+		name = "reno"
+	}
+	first, err := congestion.New(name, v.complete(cfg))
+	if err != nil {
+		panic("BUG: recovery: " + err.Error())
+	}
+	v.CC.take(first)
+	return func() { v.CC = is }
+}
+
+// complete adds to a controller's configuration what is known of the path.
+func (v *Recovery) complete(cfg congestion.Config) congestion.Config {
+	host := &v.shared.Options
+	cfg.MSS, cfg.InitialWindow = v.snd.MSS, host.InitialWindow*v.snd.MSS
+	cfg.MaxWindow, cfg.FixedWindow = max(host.MaxWindow, 2*v.snd.MSS), host.FixedWindow
+	cfg.SRTT, cfg.MinRTT, cfg.SACK, cfg.Paced = v.RTT.SRTT, v.RTT.lowest(), v.how.sack, v.Paced
+	return cfg
+}
+
+// SetAlgorithm changes the congestion control algorithm. The new one starts from the window that
+// the old one had reached.
+func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
+	create, err := congestion.Find(v.shared.Algorithms, name)
+	if err != nil {
+		return err
+	}
+	v.CC.Name = name
+	cc := v.CC.Controller
+	if cc == nil {
+		return nil
+	}
+	cfg = v.complete(cfg)
+	switch {
+	case cc.Ssthresh() != 0:
+		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Ssthresh()
+	case cc.PacingRate() != 0:
+		// It knows its path without a threshold: the window is one.
+		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
+	}
+	v.CC.take(create(cfg))
+	return nil
+}
+
+// Restart tells the congestion controller that data leaves after a silence.
+func (v *Recovery) Restart(now clock.Time) {
+	restarter, ok := v.CC.Controller.(congestion.Restarter)
+	if !ok || v.LastSent == clock.Never {
+		return
+	}
+	e := &v.shared.restart
+	*e = congestion.Restart{
+		Now: now, Idle: now.Sub(v.LastSent), MSS: v.snd.MSS, RTO: v.timeout(),
+	}
+	restarter.OnRestart(e)
+}
+
+// control tells the congestion controller what an acknowledgment delivered.
+func (r *Ack) control() {
+	v := r.v
+	if r.Delivered == 0 {
+		return
+	}
+	q, s, a := &v.Record, &r.rate, &v.shared.ack
+	*a = congestion.Ack{
+		Now: r.now, Delivered: r.credit(v.snd.MSS), Prior: r.prior,
+		InFlight: v.Pipe(), MSS: v.snd.MSS,
+		Lost:   int(q.lost - v.Kept.told),
+		MinRTT: v.RTT.lowest(), SRTT: v.RTT.SRTT,
+		TotalDelivered: q.delivered,
+		Rate:           q.rate(r.now, s, v.RTT.lowest()),
+		AppLimited:     s.limited,
+		PriorDelivered: s.delivered,
+		TxInFlight:     s.pipe,
+		Recovering:     r.holdsGrowth(),
+		Echo:           r.Marked,
+		Marked:         congestion.UnknownMarks,
+		Transit:        r.Echo.Transit,
+		Stamped:        r.Echo.Known,
+		SentAt:         s.sentAt,
+	}
+	if r.Exact {
+		a.Marked = 0
+		if r.Marked {
+			a.Marked = a.Delivered
+		}
+	}
+	v.Kept.told = q.lost
+	if s.sentAt != clock.Never {
+		a.LostSince = int(uint32(q.lost) - s.lost)
+	} else {
+		a.PriorDelivered = q.delivered - uint64(r.Delivered)
+	}
+	if r.rtt.last != clock.Never {
+		a.RTT = r.now.Sub(r.rtt.last)
+	}
+	if a.Rate != 0 && (!a.AppLimited || a.Rate > v.rate.bytes) {
+		v.rate = rate{a.Rate, a.AppLimited}
+	}
+	a.Round = v.rounds.turn(r.now, v.snd, r.prior, q.transmissions)
+	if a.Round && v.rounds.measure(r.now, q.delivered, v.RTT.SRTT, v.CC.Cwnd()) {
+		if restarter, ok := v.CC.Controller.(congestion.Restarter); ok {
+			e := &v.shared.restart
+			*e = congestion.Restart{Now: r.now, MSS: v.snd.MSS, Unvalidated: true}
+			restarter.OnRestart(e)
+		}
+	}
+	a.CwndLimited = v.rounds.cwndLimited(v.CC.Controller)
+	v.CC.OnAck(a)
+}
+
+// ExpireControl tells the congestion controller that its timer has expired.
+func (v *Recovery) ExpireControl(now clock.Time) {
+	t, ok := v.CC.Controller.(congestion.Timed)
+	if !ok || !t.Deadline().Due(now) {
+		return
+	}
+	t.OnTimer(congestion.Timer{
+		Now: now, InFlight: v.Pipe(), MSS: v.snd.MSS,
+		TotalDelivered: v.Record.delivered, TotalLost: v.Record.lost,
+		MinRTT: v.RTT.lowest(), SRTT: v.RTT.SRTT,
+	})
+	v.notify(now)
+}
+
+// Left notes that so many segments with data or the FIN left, and tells the congestion controller.
+// Behind is how far SND.NXT is beyond the first of n bytes.
+func (v *Recovery) Left(now clock.Time, behind uint32, n, segments int) {
+	v.LastSent = now
+	v.Pacer.sent(now, n, v.snd.MSS)
+	w, ok := v.CC.Controller.(congestion.SendWatcher)
+	if !ok || n == 0 || v.Record.Empty() {
+		return
+	}
+	last, seq := v.Record.at(v.Record.next-1), v.snd.Nxt-uint64(behind)
+	w.OnSend(congestion.Sent{
+		Now: now, Seq: seq, Size: n, Segments: segments, MSS: v.snd.MSS, InFlight: v.Pipe(),
+		Again: seq+uint64(n) < last.seq+uint64(last.text()) || last.flags&recAgain != 0,
+	})
+}
+
+// AppLimited notes that the application, not the path, bounds the sender: rates measured by what is
+// sent until all that is in flight has been delivered say little of the path.
+func (v *Recovery) AppLimited() {
+	if v.CC.Controller == nil || v.Pipe() < v.CC.Cwnd() {
+		v.Record.appLimited = v.Record.delivered + uint64(v.Pipe()) + 1
+	}
+}
+
+// pacingRate returns the rate at which the connection may send, zero for no
+// bound: the algorithm's own, or its window spread over the round trip.
+func (v *Recovery) pacingRate() int64 {
+	if rate := v.CC.PacingRate(); rate > 0 {
+		return rate
+	}
+	if !v.Paced || v.RTT.SRTT == 0 {
+		return 0
+	}
+	factor, cwnd := paceAvoidance, v.CC.Cwnd()
+	if cwnd < v.CC.Ssthresh()/2 {
+		factor = paceSlowStart
+	}
+	return max(1, int64(factor*float64(max(cwnd, v.Pipe()))/v.RTT.SRTT.Seconds()))
+}
+
+// Pace sets the rate and returns how many of room segments may leave at once.
+func (v *Recovery) Pace(room int) int {
+	v.Pacer.set(v.pacingRate())
+	if v.Pacer.rate == 0 {
+		return room
+	}
+	return max(1, min(room, v.Pacer.quantum(v.snd.MSS)/v.snd.MSS))
+}
+
+// CwndLimited notes that the congestion window is what holds the sender back (RFC 7661 §4.3).
+func (v *Recovery) CwndLimited() { v.rounds.used = true }

@@ -1,0 +1,207 @@
+package recovery
+
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// episode is the state of one loss recovery.
+type episode struct {
+	kind     phase
+	point    uint64 // SND.NXT as it began: past this, it is over (RFC 6582's recover)
+	dupAcks  int    // duplicate ACKs in a row, without SACK
+	dupBytes int    // what they say has left the network
+	timedOut uint64 // SND.UNA at the last time-out
+	// RFC 9937.
+	delivered, out, flight int
+	cwnd                   int // what may be in flight until the next acknowledgment
+	force                  bool
+	forward                forward
+	fresh                  int // bytes of new data that F-RTO may still send
+	// leapt says that the acknowledgment which ended a slow start after a time-out passed more
+	// than four segments: some of what was sent again behind it had arrived before.
+	leapt bool
+	over  bool // the algorithm started over, with what is in flight still there
+}
+
+type phase uint8
+
+const (
+	steady     phase = iota // nothing is known to be missing
+	recovering              // fast recovery
+	restarting              // slow start after a timeout
+)
+
+// reduce is RFC 9937 §6.2, proportional rate reduction: what each acknowledgment in recovery lets
+// out, so that the flight shrinks to ssthresh, the target, as evenly as it drains.
+func (e *episode) reduce(r *Ack, target, pipe, mss int) {
+	delivered := r.Delivered + r.dupDelivered
+	if target == 0 || delivered == 0 && e.out > 0 {
+		return // a timer: what it found lost has made room below cwnd
+	}
+	e.delivered += delivered
+	var n int
+	if pipe > target {
+		n = ceilDiv(e.delivered*target, e.flight) - e.out
+	} else {
+		n = max(e.delivered-e.out, delivered)
+		if r.advance > 0 && r.lost == 0 {
+			n += mss // the acknowledgment is safe: recovery makes progress
+		}
+		n = min(target-pipe, n)
+	}
+	if e.out == 0 && n <= 0 {
+		n = mss // the fast retransmit itself
+	}
+	e.cwnd = pipe + max(n, 0)
+}
+
+// String returns Linux's name of the phase.
+func (e *episode) String() string { return [...]string{"open", "recovery", "loss"}[e.kind] }
+
+// Open reports whether nothing is known to be missing.
+func (e *episode) Open() bool { return e.kind == steady }
+
+// mayEcho reports whether duplicate acknowledgments may come from segments that
+// the last recovery sent again: up to the recovery point (RFC 6582 §3.2 step 2),
+// and at it if segments behind a filled hole had been sent again (RFC 6582 §4.1).
+func (e *episode) mayEcho(una uint64) bool { return una < e.point || una == e.point && e.leapt }
+
+// spend takes what was sent off the allowance.
+func (e *episode) spend(n int) {
+	if e.kind == recovering {
+		e.out += n
+	}
+	e.force = false
+}
+
+// recover enters, continues and leaves recovery after an acknowledgment. More says that there is
+// something new to send.
+func (r *Ack) recover(more bool) {
+	v := r.v
+	e := &v.Episode
+	r.recovering = e.kind == recovering
+	r.restarting = e.kind == restarting && (e.over || !v.how.sack)
+	if e.kind == restarting && v.snd.Una < e.point {
+		spurious, resend := e.lookForward(r, v.snd, v.how.sack, more)
+		if resend {
+			v.Record.resendLonger(-1)
+		}
+		if spurious {
+			r.takeBack()
+		}
+	}
+	if e.kind != steady && v.snd.Una >= e.point {
+		v.exit(r.now, false)
+		e.leapt = r.restarting && r.advance > 4*v.snd.MSS
+		r.lost += v.Record.count[lost] // what was lost since belongs to a new episode
+	}
+	if r.spurious() {
+		r.takeBack()
+	}
+	if e.kind == steady && r.lost > 0 {
+		r.enter()
+	}
+	if e.kind == recovering {
+		e.reduce(r, v.CC.Ssthresh(), v.Pipe(), v.snd.MSS)
+	}
+}
+
+// enter begins fast recovery.
+func (r *Ack) enter() {
+	v := r.v
+	e := &v.Episode
+	v.Kept.Counts.FastRecoveries++
+	v.noteLoss(r.now)
+	e.kind = recovering
+	e.point = v.snd.Nxt
+	v.board.rescued = false
+	v.undo.begin(v, false)
+	v.Kept.TLP = tlp{}
+	v.Late = false
+	v.At.Probe = clock.Never
+	v.CC.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
+	if v.CC.Cwnd() < v.CC.Ssthresh() {
+		// The algorithm has no fast recovery (Tahoe): it goes on as after a time-out. Without SACK
+		// all that is in flight is sent again, because nothing would tell what else is missing.
+		r.restarted = true
+		e.kind, e.force, e.dupBytes, e.over = restarting, true, 0, true
+		if !v.how.sack {
+			v.Record.resendLonger(-1)
+		}
+	} else {
+		// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
+		e.delivered, e.out = 0, 0
+		before := v.Record.bytes[sacked] + e.dupBytes - (r.Delivered - r.advance)
+		e.flight = max(r.flight-max(before, 0), v.snd.MSS)
+	}
+	v.notify(r.now)
+}
+
+// exit closes an episode, or takes the last one back.
+func (v *Recovery) exit(now clock.Time, spurious bool) {
+	e := &v.shared.exit
+	*e = congestion.Exit{
+		Now: now, InFlight: v.Pipe(), MSS: v.snd.MSS, Spurious: spurious,
+		Ceiling: v.rounds.endUse(v.snd.MSS),
+	}
+	v.CC.OnExit(e)
+	if v.Episode.kind != steady && !spurious {
+		v.noteLoss(now)
+		v.rack.forget()
+	}
+	v.Episode = episode{point: v.Episode.point}
+	v.notify(now)
+}
+
+func (v *Recovery) lossEvent(now clock.Time, k congestion.Kind, flight int) *congestion.Loss {
+	v.Kept.ECN.reduced, v.Kept.ECN.point = true, v.snd.Nxt
+	if k == congestion.Detected || k == congestion.Echo {
+		flight = v.rounds.batch.flightSize(now, flight, v.Record.transmissions)
+	}
+	l := &v.shared.loss
+	*l = congestion.Loss{
+		Now: now, Kind: k, MSS: v.snd.MSS,
+		FlightSize: v.rounds.lossFlight(now, k, flight, v.RTT.SRTT, v.CC.Cwnd()),
+		InFlight:   v.Pipe(),
+	}
+	return l
+}
+
+// Allowance returns how many bytes congestion control lets out now.
+func (v *Recovery) Allowance() int {
+	pipe := v.Pipe()
+	if v.Episode.kind == recovering && v.CC.Ssthresh() != 0 {
+		left := v.Episode.cwnd - pipe
+		if left <= 0 {
+			return 0
+		}
+		// In whole segments: the excess is in out, and the next acknowledgment allows less.
+		return max(left, v.snd.MSS)
+	}
+	return v.CC.Cwnd() - pipe
+}
+
+// ECNEcho is the sender's side of RFC 3168 §6.1.2: reduce as for a loss, once a window of data, and
+// not in the window of a loss, which may not be undone any more. Persisting says that the persist
+// timer is in charge.
+func (v *Recovery) ECNEcho(now clock.Time, persisting bool) {
+	if v.CC.Controller == nil {
+		return
+	}
+	v.undo.marked = true
+	if v.Episode.kind != steady || v.snd.Una <= v.Kept.ECN.point {
+		return
+	}
+	v.Kept.Counts.ECNEchoes++
+	v.CC.OnLoss(v.lossEvent(now, congestion.Echo, v.shared.scratch.flight))
+	if v.CC.Cwnd() <= v.snd.MSS {
+		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
+		// the retransmission timer starts anew, and only its end lets the next segment out.
+		v.Kept.ECN.until = now.Later(v.timeout())
+		if !v.Record.Empty() && !persisting {
+			v.ArmRTO(now)
+		}
+	}
+	v.notify(now)
+}

@@ -1,0 +1,166 @@
+package recovery
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Counts are events of a connection, under Linux's names where they differ.
+type Counts struct {
+	Retransmits, Timeouts    uint64 // total_retrans, total_rto
+	TailProbes, WindowProbes uint64
+	LostRetransmits          uint64
+	FastRecoveries           uint64
+	Undone                   uint64 // spurious recoveries
+	DupAcks, DSACKs          uint64 // DSACKs: dsack_dups
+	ReorderSeen              uint64
+	ECNEchoes                uint64 // reductions for marks that the peer told of
+}
+
+// ecn is the sender's side of RFC 3168 §6.1.2. It means nothing without ECN.
+type ecn struct {
+	reduced bool       // the window was reduced: the next new data carries CWR
+	point   uint64     // SND.NXT then; until it is passed no echo counts again
+	until   clock.Time // nothing new is sent before, when the window is one segment
+}
+
+// Holds returns until when an echo holds back what is new; never: it does not.
+func (e *ecn) Holds(now clock.Time) clock.Time {
+	if e.until <= now {
+		e.until = clock.Never
+	}
+	return e.until
+}
+
+// TakeCWR reports whether the next new data is to carry CWR, because the window was reduced since
+// the last.
+func (e *ecn) TakeCWR() bool {
+	due := e.reduced
+	e.reduced = false
+	return due
+}
+
+// outstanding is what recovery needs while data is in flight, and for a second after. An idle
+// connection has none.
+type outstanding struct {
+	Record  sentQueue
+	rack    rack
+	board   scoreboard
+	Episode episode
+	undo    undo
+	rounds  rounds
+	Kept    lasting
+}
+
+// lasting is what few connections have, and keep at rest: counts of what was lost, and what is
+// still to be told or heard of it.
+type lasting struct {
+	Counts
+	bytesRetrans uint64
+	told         uint64 // of sentQueue.lost, to the congestion controller
+	spells       spells
+	ECN          ecn
+	TLP          tlp
+}
+
+// rested is what recovery keeps of every flight. What it forgets is over by then: an episode of
+// losses, its duplicates' reports, and the round trip in progress.
+type rested struct {
+	delivered, lost uint64 // of its sentQueue
+	patience
+	appLimited     bool       // the next rate sample is the application's
+	used, usedLast bool       // of its rounds
+	measured       bool       // RFC 7661's pipeACK is known: nothing, by now
+	unused         clock.Time // since when the window is not used; never: it is
+}
+
+// maxSpare is how many flights wait for their next connection.
+const maxSpare = 64
+
+// maxSpareRecords is how many a flight keeps that waits for its next connection: four kilobytes.
+const maxSpareRecords = 64
+
+// Resting reports whether the recovery has given back what it needs while data is in flight.
+func (v *Recovery) Resting() bool { return v.outstanding == nil }
+
+// Wake begins a flight.
+func (v *Recovery) Wake(now clock.Time) {
+	m := &v.rested
+	h := v.shared
+	if n := len(h.spare) - 1; n >= 0 {
+		v.outstanding = h.spare[n]
+		h.spare[n], h.spare = nil, h.spare[:n]
+	} else {
+		v.outstanding = new(outstanding)
+	}
+	v.Record.delivered, v.Record.lost = m.delivered, m.lost
+	if m.appLimited {
+		v.Record.appLimited = m.delivered + 1
+	}
+	v.rack.patience = m.patience
+	if v.filed != nil {
+		v.Kept = *v.filed
+	}
+	v.rounds.window.since, v.rounds.used, v.rounds.usedLast = m.unused, m.used, m.usedLast
+	if m.measured {
+		v.rounds.window.binAt = now
+	}
+}
+
+// Rest gives the flight back, all but what is worth remembering.
+func (v *Recovery) Rest() {
+	v.rested = rested{
+		delivered: v.Record.delivered, lost: v.Record.lost,
+		patience:   v.rack.patience,
+		appLimited: v.Record.appLimited > v.Record.delivered,
+		measured:   v.rounds.window.binAt != clock.Never, unused: v.rounds.window.since,
+		used: v.rounds.used, usedLast: v.rounds.usedLast,
+	}
+	v.End()
+}
+
+// End gives the flight of a connection back that is over, all but the counts.
+func (v *Recovery) End() {
+	f := v.outstanding
+	if f == nil {
+		return
+	}
+	if v.Kept != (lasting{}) || v.filed != nil {
+		if v.filed == nil {
+			v.filed = new(lasting)
+		}
+		*v.filed = v.Kept
+	}
+	v.outstanding = nil
+	recs := f.Record.recs
+	if len(recs) > maxSpareRecords {
+		recs = nil
+	}
+	*f = outstanding{Record: sentQueue{recs: recs}}
+	if h := v.shared; len(h.spare) < maxSpare {
+		h.spare = append(h.spare, f)
+	}
+}
+
+// notify tells who watches the connection that something has changed.
+func (v *Recovery) notify(now clock.Time) {
+	if v.Changed != nil {
+		v.Changed(now)
+	}
+}
+
+// Stop is called when the connection is over.
+func (v *Recovery) Stop() {
+	v.At, v.CC.Timed = Timers{}, false
+	if v.outstanding != nil {
+		v.Record = sentQueue{}
+	}
+}
+
+// spells are the times without an answer: from a first time-out to the next delivery.
+type spells struct {
+	since clock.Time // never: it answers
+	count uint64
+	total time.Duration
+}

@@ -1,0 +1,29 @@
+package recovery
+
+import "github.com/tidepool-net/tidepool/internal/tcp/congestion"
+
+// goBackN is the textbook's sliding window, for comparison: it uses only the cumulative
+// acknowledgment, and retransmits everything behind a hole. A timeout shows the hole, or the third
+// duplicate acknowledgment, once a window only: the duplicates of what was retransmitted would
+// start it again for ever.
+var goBackN = strategy{name: "gbn", detector: gbn{}}
+
+type gbn struct{ simple }
+
+func (gbn) detect(v *Recovery, r *Ack) {
+	if r.advance > 0 {
+		v.Episode.dupAcks = 0
+	}
+	if v.Episode.dupAcks += r.Dups; v.Episode.dupAcks < DupThresh || r.Dups == 0 ||
+		v.Episode.kind != steady || v.Episode.mayEcho(v.snd.Una) {
+		return
+	}
+	v.Kept.Counts.FastRecoveries++
+	for l := &v.Record.lists[inFlight]; l.n > 0; {
+		r.lose(l.head, v.Record.at(l.head))
+	}
+	v.undo.begin(v, true)
+	v.Episode = episode{kind: restarting, point: v.snd.Nxt, timedOut: v.snd.Una, force: true}
+	v.CC.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
+	v.notify(r.now)
+}

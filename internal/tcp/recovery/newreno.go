@@ -1,0 +1,64 @@
+package recovery
+
+// newReno is RFC 6582: fast retransmit and recovery without selective
+// acknowledgments, one hole a round trip.
+var newReno = strategy{name: "newreno", forward: true, detector: reno{}}
+
+type reno struct{ simple }
+
+// DupThresh is how many duplicates tell of a loss: RFC 5681 §3.2, RFC 6675 §2.
+const DupThresh = 3
+
+func (n reno) detect(v *Recovery, r *Ack) {
+	if r.Dups > 0 {
+		n.duplicateACK(v, r)
+	}
+	if r.advance > 0 {
+		n.partialACK(v, r)
+	}
+}
+
+// duplicateACK counts duplicates: each says that one segment has left the network, which lets new
+// data out (RFC 3042 §2), and the third that the first is lost (RFC 5681 §3.2).
+func (n reno) duplicateACK(v *Recovery, r *Ack) {
+	if v.Episode.kind == restarting {
+		return // echoes of what was sent before the time-out
+	}
+	v.Episode.dupAcks += r.Dups
+	room := v.Record.bytes[inFlight] - v.Episode.dupBytes
+	gone := max(0, min(r.Dups*v.snd.MSS, room))
+	v.Episode.dupBytes += gone
+	r.dupDelivered = gone
+	// RFC 6582 §3.2 step 2: duplicates of what the last recovery resent do not start another.
+	if v.Episode.kind == steady && v.Episode.dupAcks >= DupThresh && !v.Episode.mayEcho(v.snd.Una) {
+		n.loseFirst(v, r)
+	}
+}
+
+// loseFirst thinks the first outstanding segment lost.
+func (reno) loseFirst(v *Recovery, r *Ack) {
+	id := v.Record.first
+	if rec := v.Record.at(id); rec.place == inFlight {
+		r.lose(id, rec)
+		v.Episode.dupBytes = min(v.Episode.dupBytes, v.Record.bytes[inFlight])
+		r.lost++
+	}
+}
+
+// partialACK is RFC 6582 §3.2 step 3: in recovery, an acknowledgment short of
+// the recovery point shows the next hole.
+func (n reno) partialACK(v *Recovery, r *Ack) {
+	v.Episode.dupAcks = 0
+	// One segment of the advance is the retransmission, the others had left the network before.
+	counted := min(v.Episode.dupBytes, max(0, r.advance-v.snd.MSS))
+	v.Episode.dupBytes -= counted
+	r.dupDelivered = -min(counted, r.Delivered)
+	switch {
+	case v.Episode.kind == steady || v.Record.Empty():
+		v.Episode.dupBytes = 0
+	case v.Episode.kind == recovering && v.snd.Una < v.Episode.point:
+		n.loseFirst(v, r)
+		v.Episode.force = r.lost > 0 // at once, whatever the window says
+	}
+	v.Episode.dupBytes = min(v.Episode.dupBytes, v.Record.bytes[inFlight])
+}

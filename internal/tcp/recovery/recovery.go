@@ -1,0 +1,298 @@
+package recovery
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// Recovery is the loss detection and congestion control of one connection: what was sent and not
+// acknowledged, what of it was lost and is to be retransmitted, how much may be in flight, and when
+// to wait no longer.
+type Recovery struct {
+	shared       *Host
+	snd          *Space
+	how          *strategy
+	CC           Algorithm
+	RTT          Estimator
+	At           Timers
+	Retries      int32 // timeouts since the last answer
+	Backoff      uint8 // doublings of the RTO (RFC 6298 §5.5)
+	Paced        bool  // a window is spread over the round trip
+	Late         bool  // a timer that went off late has its time once more
+	losses       losses
+	LastSent     clock.Time // a SYN, data or a FIN
+	rate         rate
+	Pacer        Pacer
+	Changed      func(now clock.Time) // called when an episode begins or ends; may be nil
+	*outstanding                      // nil: nothing is in flight, nor was lately
+	rested       rested
+	filed        *lasting // Kept of the last flight; nil: nothing
+}
+
+// Timers are the instants at which recovery waits no longer.
+type Timers struct {
+	RTO     clock.Time // retransmission, of the SYN too (RFC 6298)
+	Probe   clock.Time // tail loss probe (RFC 8985 §7)
+	Reorder clock.Time // RACK's reordering window (RFC 8985 §6.2)
+}
+
+// Space is the part of the send sequence space that a sender and its recovery share: SND.UNA and
+// SND.NXT (RFC 9293 §3.3.1), and the payload of a full segment in bytes.
+type Space struct {
+	Una, Nxt uint64
+	MSS      int
+}
+
+// Options configure the recoveries of a host.
+type Options struct {
+	Strategy                   string // one of Names
+	Congestion                 string // the algorithm: of Algorithms, or of package congestion
+	Algorithms                 map[string]congestion.Make
+	InitialWindow              int // segments
+	FixedWindow, MaxWindow     int // bytes
+	Pacing                     bool
+	RTOMin, RTOMax, RTOInitial time.Duration // RFC 6298 §2
+	FinTimeout                 time.Duration // after a FIN whose data is acknowledged; 0: RTO
+	AckDelay                   time.Duration // RFC 8985 §7.2, max_ack_delay
+}
+
+// Host is what the recoveries of a host have in common.
+type Host struct {
+	Options
+	Retransmits uint64     // segments, of all connections
+	lossAt      clock.Time // when one of them lost something last
+	spare       []*outstanding
+	scratch     Ack // the acknowledgment in hand
+	// What controllers are told, lent for the call.
+	ack     congestion.Ack
+	loss    congestion.Loss
+	gone    congestion.LostSegment
+	exit    congestion.Exit
+	restart congestion.Restart
+}
+
+// Init prepares a connection that has not sent anything.
+func (v *Recovery) Init(h *Host, snd *Space) {
+	v.shared, v.snd, v.CC.Name, v.Paced = h, snd, h.Congestion, h.Pacing
+	v.RTT.RTO, v.rested.mult = h.RTOInitial, 1
+	v.how = choose(h.Strategy, false)
+}
+
+// Establish begins with data: the handshake is complete. With sack the peer sends selective
+// acknowledgments. Again says that the SYN was retransmitted.
+func (v *Recovery) Establish(now clock.Time, sack, again bool) {
+	v.At.RTO, v.Retries, v.Backoff = clock.Never, 0, 0
+	v.how = choose(v.shared.Strategy, sack)
+	if at := v.shared.lossAt; at != clock.Never && now.Sub(at) < lossMemory {
+		// RFC 9040 §3.1: it begins with what others have seen of losses lately. Of a short
+		// connection nothing may arrive behind its only loss.
+		v.losses.freeAt = lossFreeAfter
+	}
+	if again {
+		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
+		// times its initial RTO, and so are ours.
+		v.noteLoss(now)
+		v.RTT.RTO = min(3*v.shared.RTOInitial, v.shared.RTOMax)
+	}
+}
+
+// Pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
+func (v *Recovery) Pipe() int { return max(0, v.Record.bytes[inFlight]-v.Episode.dupBytes) }
+
+// ResendLarge has sent again what cannot have passed a path that has turned out to
+// carry only mss bytes of data. It says nothing about congestion (RFC 1191 §6.4).
+func (v *Recovery) ResendLarge(mss int) {
+	v.Record.resendLonger(mss)
+	v.Episode.force = v.Record.Lost()
+}
+
+// ResendProbe has a probe of the path's MTU sent again that a router reports as too big. It reports
+// false if there is none.
+func (v *Recovery) ResendProbe(seq uint64) bool {
+	id := v.Record.find(seq)
+	if !v.Record.has(id) || v.Record.at(id).flags&MTUProbe == 0 {
+		return false
+	}
+	rec := v.Record.at(id)
+	rec.flags &^= MTUProbe
+	if rec.place == inFlight {
+		v.Record.move(id, rec, lost)
+		v.Episode.force = true
+	}
+	return true
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// Push records that a segment is sent for the first time: size sequence numbers, the FIN included.
+// The caller moves SND.NXT.
+func (v *Recovery) Push(now clock.Time, seq uint64, size int, flags Flags) {
+	v.Record.push(now, seq, size, flags)
+	if e := &v.Episode; e.forward == forwardNew {
+		e.fresh -= size
+	}
+	v.Episode.spend(size)
+}
+
+// Arm starts the timers of what has just been sent for the first time (RFC 6298 §5.1). It reports
+// whether no RTO was running.
+func (v *Recovery) Arm(now clock.Time) (first bool) {
+	if first = v.At.RTO == clock.Never; first {
+		v.ArmRTO(now)
+	}
+	v.armProbe(now)
+	return first
+}
+
+// Allow returns allowed, or a segment if nothing is in flight and less would not move the waiting
+// bytes. Remainder says that the least rest of the peer's window will do: what is to be sent is a
+// probe of a path that loses nothing, for which RFC 8985 §7.3 wants new data.
+func (v *Recovery) Allow(allowed, waiting int) (n int, remainder bool) {
+	if allowed < min(v.snd.MSS, waiting) && v.Pipe() == 0 && v.Episode.kind != recovering {
+		allowed = v.snd.MSS
+	}
+	return allowed, v.Kept.TLP.Due && v.losses.free()
+}
+
+// Span is what to retransmit: n bytes of data in segments of mss, and perhaps our FIN.
+type Span struct {
+	Seq    uint64
+	N, MSS int
+	FIN    bool
+}
+
+// Spare finds a segment to retransmit while recovery has room, although nothing is known to be lost
+// and nothing new may be sent, and reports whether there is one.
+func (v *Recovery) Spare(now clock.Time) bool {
+	if v.Episode.kind != recovering || v.Allowance() < v.snd.MSS ||
+		v.Pacer.Holds(now) != clock.Never {
+		return false
+	}
+	id, ok := v.how.spare(v)
+	if ok {
+		v.Record.move(id, v.Record.at(id), lost)
+	}
+	return ok
+}
+
+// LoseFirst retransmits the first segment in flight, because the peer's window has opened and did
+// not take it as a probe. It says nothing about congestion.
+func (v *Recovery) LoseFirst(now clock.Time) {
+	if q := &v.Record; !q.Empty() {
+		if rec := q.at(q.first); rec.place == inFlight {
+			q.move(q.first, rec, lost)
+		}
+		v.ArmRTO(now)
+	}
+}
+
+// RoomForMTUProbe reports whether a probe of n bytes may be sent now, if need bytes would be sent
+// with those behind it. Hold asks the caller to send nothing else, until acknowledgments have made
+// room for it.
+func (v *Recovery) RoomForMTUProbe(n, need int) (room, hold bool) {
+	if !v.Episode.Open() || v.Record.count[sacked] > 0 || v.CC.Cwnd() < need {
+		return false, false
+	}
+	if v.Allowance() < n {
+		return false, v.Pipe() > 0
+	}
+	return true, false
+}
+
+// ProbesTail reports whether the strategy probes the tail of a flight (RFC 8985 §7).
+func (v *Recovery) ProbesTail() bool { return v.how.probes }
+
+// MayResend reports whether congestion control lets the lowest of what is lost out.
+func (v *Recovery) MayResend() bool {
+	q := &v.Record
+	if q.uneven {
+		v.Recut(v.snd.MSS) // short pieces, cut while they were in flight, are joined
+	}
+	return v.Episode.force ||
+		v.Episode.forward != forwardFirst &&
+			(v.Allowance() >= q.at(q.lists[lost].head).text() || v.Pipe() == 0)
+}
+
+// Resend takes what is lost for sent again, neighbours of equal size up to so many segments.
+func (v *Recovery) Resend(now clock.Time, room int) Span {
+	q, left := &v.Record, v.Allowance()
+	id := q.lists[lost].head
+	rec := q.at(id)
+	s := Span{Seq: rec.seq, MSS: min(rec.text(), v.snd.MSS)}
+	room = max(room, ceilDiv(rec.text(), max(s.MSS, 1))) // one record is never cut
+	v.undo.noteResent(now)
+	for again := uint64(1); ; again++ {
+		s.N += rec.text()
+		left -= int(rec.size)
+		s.FIN = s.FIN || rec.flags&FIN != 0
+		full, end := rec.text() == s.MSS, rec.end()
+		q.resent(now, id, rec)
+		v.undo.sent(rec.seq, end)
+		v.Episode.spend(int(rec.size))
+		id = q.lists[lost].head
+		if q.lists[lost].n > 0 {
+			rec = q.at(id)
+		}
+		if q.lists[lost].n == 0 || !full || v.Episode.forward != forwardOff ||
+			(s.N+s.MSS-1)/s.MSS >= room ||
+			rec.seq != end || rec.text() > s.MSS || rec.text() > left {
+			v.countAgain(again, s.N)
+			break
+		}
+	}
+	if s.Seq == v.snd.Una || v.At.RTO == clock.Never {
+		v.ArmRTO(now)
+	}
+	v.armProbe(now)
+	return s
+}
+
+// repeat takes a segment for sent again that is not known to be lost; false: it has arrived.
+func (v *Recovery) repeat(now clock.Time, id uint32) (Span, bool) {
+	rec := v.Record.at(id)
+	if rec.place == sacked {
+		return Span{}, false
+	}
+	n := rec.text()
+	s := Span{rec.seq, n, min(max(n, 1), v.snd.MSS), rec.flags&FIN != 0}
+	if v.Episode.kind != steady {
+		v.undo.noteResent(now)
+		v.undo.sent(rec.seq, rec.end())
+		v.Episode.spend(int(rec.size))
+	}
+	v.Record.resent(now, id, rec)
+	v.countAgain(1, n)
+	return s, true
+}
+
+// RepeatByte takes the first byte in flight for sent again, into a window that is shut.
+func (v *Recovery) RepeatByte(now clock.Time) Span {
+	rec := v.Record.at(v.Record.first)
+	v.Record.resent(now, v.Record.first, rec)
+	n := min(rec.text(), 1)
+	v.countAgain(1, n)
+	return Span{rec.seq, n, v.snd.MSS, rec.flags&FIN != 0 && n == rec.text()}
+}
+
+// countAgain counts what is retransmitted.
+func (v *Recovery) countAgain(segments uint64, n int) {
+	v.Kept.Counts.Retransmits += segments
+	v.Kept.bytesRetrans += uint64(n)
+	v.rounds.window.resent += n
+	v.shared.Retransmits += segments
+}
+
+// Recut cuts the record into segments of the present size.
+func (v *Recovery) Recut(mss int) {
+	move := v.Record.recut(mss)
+	b := &v.board
+	b.judged, b.highest, b.tried = move(b.judged), move(b.highest), move(b.tried)
+	b.above = 0
+	for id := b.judged; id != v.Record.next; id++ {
+		if v.Record.at(id).place == sacked {
+			b.above++
+		}
+	}
+}

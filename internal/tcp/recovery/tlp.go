@@ -1,0 +1,128 @@
+package recovery
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+)
+
+// tlp is the tail loss probe, RFC 8985 §7: if nothing answers the end of a flight for about two
+// round trips, one more segment makes the peer answer, long before the RTO.
+type tlp struct {
+	start  uint64 // where a probe that repeats old data begins
+	end    uint64 // SND.NXT when the probe was sent, zero when none is out
+	again  bool   // the probe repeated old data
+	Due    bool   // it is to be sent
+	inside bool   // one was sent in recovery, and nothing has been delivered since
+}
+
+// probeFloor keeps probes away from round trips that are shorter than what a
+// busy machine takes to look at its sockets.
+const probeFloor = 2 * time.Millisecond
+
+// probeSegments is how many new segments a probe is. RFC 8985 §7.3 has one. But if only the last
+// acknowledgment of a train was lost, one segment is in order, and the peer may delay its answer
+// (Linux: 40 ms). Two draw one at once (RFC 5681 §4.2); RFC 9002 §6.2.4 allows two as well.
+const probeSegments = 2
+
+// armProbe is TLP_calc_PTO, §7.2. A probe is scheduled when the peer talks SACK, nothing is known
+// to be missing, no probe is out, and there was a sample of the round trip since the last (§7.3).
+//
+// In recovery RFC 8985 waits for the RTO. On a path of 150 µs that loses one packet in twenty each
+// way, most of the time goes into these RTOs of 200 ms. So the first segment is retransmitted once
+// for each silence there as well. The window does not grow by it, and it waits for the RTO once
+// that has begun to back off (RFC 6298 §5.5).
+func (v *Recovery) armProbe(now clock.Time) {
+	v.At.Probe = clock.Never
+	p, e := &v.Kept.TLP, &v.Episode
+	may := v.how.probes && !v.Record.Empty() && v.RTT.SRTT != 0
+	if e.kind == steady {
+		may = may && p.end == 0 && v.RTT.fresh && v.Record.count[sacked] == 0 &&
+			v.Record.count[lost] == 0
+	} else {
+		may = may && !p.inside && e.forward == forwardOff && v.Backoff == 0
+	}
+	if !may || v.shared.FinTimeout != 0 && v.Record.onlyFIN() {
+		return
+	}
+	// Two round trips, and, unlike RFC 8985 §7.2, what the variance allows for: where round trips
+	// vary by more than their mean, a probe after two of them mostly repeats what is not lost.
+	floor := min(probeFloor, v.shared.RTOMin/4)
+	if v.losses.free() {
+		floor = pauseFloor
+	}
+	wait := max(2*v.RTT.SRTT, v.RTT.SRTT+4*v.RTT.rttvar, floor)
+	if v.Record.len() == 1 {
+		// RFC 8985 §7.2's max_ack_delay is the peer's, which is not known. Ours stands for it; a
+		// peer that delays longer gets a needless probe, and reports it by D-SACK.
+		wait += v.shared.AckDelay
+	}
+	due := now.Later(wait)
+	if rto := v.At.RTO; rto != clock.Never {
+		due = min(due, rto)
+	}
+	v.At.Probe = due
+}
+
+// BeginProbe begins to send the probe that is due, which pacing does not hold back, and reports
+// whether there is anything in flight. Segments is how many new segments it may be. If there are
+// none to send, or it is zero, the caller repeats old data (RFC 8985 §7.3).
+func (v *Recovery) BeginProbe(now clock.Time) (segments int, ok bool) {
+	if v.Record.Empty() {
+		v.Kept.TLP.Due = false
+		return 0, false
+	}
+	v.Pacer.next = min(v.Pacer.next, now)
+	if v.Episode.Open() {
+		segments = probeSegments
+	}
+	return segments, true
+}
+
+// RepeatProbe takes a segment for sent again as a probe: the last one, in a recovery the first.
+func (v *Recovery) RepeatProbe(now clock.Time) (s Span, ok bool) {
+	p := &v.Kept.TLP
+	if !v.Episode.Open() {
+		s, ok = v.repeat(now, v.Record.first)
+		p.inside = ok
+	} else if s, ok = v.repeat(now, v.Record.next-1); ok {
+		v.Probed(now)
+		p.again, p.start = true, s.Seq
+	}
+	p.Due = false
+	return s, ok
+}
+
+// Probed notes that new data was sent as the probe.
+func (v *Recovery) Probed(now clock.Time) {
+	p := &v.Kept.TLP
+	p.Due, p.again, p.end = false, false, v.snd.Nxt
+	v.At.Probe = clock.Never
+	v.ArmRTO(now)
+}
+
+// probeAnswered is TLP_process_ack, §7.4.2.
+func (r *Ack) probeAnswered() {
+	v := r.v
+	p := &v.Kept.TLP
+	if p.end == 0 {
+		return
+	}
+	both := r.DSACK == p.end
+	switch {
+	case v.snd.Una < p.end && !both:
+	case !p.again, both:
+		p.end = 0 // new data was needed, or both copies arrived
+	case v.snd.Una > p.end:
+		// The probe repaired the only loss, which must still count as one.
+		p.end = 0
+		v.noteLoss(r.now)
+		if v.Episode.kind == steady {
+			v.CC.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
+			v.exit(r.now, false)
+		}
+	case r.Dups > 0 && r.DSACK == 0:
+		p.end = 0
+	}
+}
