@@ -16,7 +16,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
 )
 
 func labLogCommand() *cobra.Command {
@@ -38,7 +37,7 @@ func labLogCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := trace.Look(l)
+			d := l.Digest()
 			if err := printLog(c.OutOrStdout(), l.Name, &d); err != nil || dir == "" {
 				return err
 			}
@@ -60,14 +59,14 @@ func readLog(c *cobra.Command, path string) (*result.LinkRecord, error) {
 		defer f.Close()
 		in = bufio.NewReader(f)
 	}
-	l, err := trace.ReadLog(path, in)
+	l, err := result.ReadLog(path, in)
 	if err != nil {
 		return nil, &usageError{err}
 	}
 	return l, nil
 }
 
-func printLog(w io.Writer, name string, d *trace.Digest) error {
+func printLog(w io.Writer, name string, d *result.Digest) error {
 	rate := func(v float64) string { return lab.Quantity(v, formula.Rate) }
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s link\t%v\n", name, d.Length.Round(time.Millisecond))
@@ -109,7 +108,7 @@ func flowsOf(l *result.LinkRecord) []result.FlowRecord {
 
 // drawLog draws what a link did.
 func drawLog(
-	c *cobra.Command, dir, name string, l *result.LinkRecord, d *trace.Digest, style figure.Style,
+	c *cobra.Command, dir, name string, l *result.LinkRecord, d *result.Digest, style figure.Style,
 ) error {
 	plots := figure.Plots(&result.Record{
 		Title: name, Duration: l.Events[len(l.Events)-1].At, Rate: d.Capacity,

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
+	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
 func labTraceCommand() *cobra.Command {
@@ -35,7 +35,7 @@ func labTraceCommand() *cobra.Command {
 
 // traceOptions are those of node lab trace gen.
 type traceOptions struct {
-	trace.Spec
+	netem.TraceSpec
 	rate, low, stallRate string
 	out                  string
 }
@@ -52,7 +52,7 @@ func labTraceGenCommand() *cobra.Command {
 			"  node lab trace gen poisson --rate 2.637Mbit/s --stall 5s --stall-rate 120kbit/s " +
 			"-o p.trace",
 		Args:      usageArgs(cobra.ExactArgs(1)),
-		ValidArgs: trace.Kinds,
+		ValidArgs: netem.TraceKinds,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Kind = args[0]
 			t, err := o.generate()
@@ -77,7 +77,7 @@ func labTraceGenCommand() *cobra.Command {
 }
 
 // generate makes the trace that the flags describe.
-func (o *traceOptions) generate() (trace.Trace, error) {
+func (o *traceOptions) generate() (netem.Trace, error) {
 	if o.rate == "" {
 		return nil, errors.New("no --rate: want one such as 2.64Mbit/s")
 	}
@@ -102,9 +102,9 @@ func (o *traceOptions) generate() (trace.Trace, error) {
 
 func bitsPerSecond(flag, text string) (int64, error) {
 	v, unit, ok := formula.Number(text)
-	if !ok || unit != formula.Rate || v < 1 || v > trace.MaxRate {
+	if !ok || unit != formula.Rate || v < 1 || v > netem.MaxTraceRate {
 		return 0, fmt.Errorf("--%s %s: want a rate such as 2.64Mbit/s, from 1bit/s to %dGbit/s",
-			flag, text, trace.MaxRate/1_000_000_000)
+			flag, text, netem.MaxTraceRate/1_000_000_000)
 	}
 	return int64(v), nil
 }
@@ -138,12 +138,12 @@ func labTraceInfoCommand() *cobra.Command {
 }
 
 // readTrace reads a trace, and tells what is odd about it.
-func readTrace(c *cobra.Command, path string) (trace.Trace, error) {
+func readTrace(c *cobra.Command, path string) (netem.Trace, error) {
 	text, err := readAll(c, path)
 	if err != nil {
 		return nil, err
 	}
-	t, warnings, err := trace.Parse(path, text)
+	t, warnings, err := netem.ParseTrace(path, text)
 	for _, w := range warnings {
 		c.PrintErrln("note: " + w)
 	}
@@ -168,7 +168,7 @@ func readAll(c *cobra.Command, path string) ([]byte, error) {
 	return text, nil
 }
 
-func printTrace(w io.Writer, i trace.Info) error {
+func printTrace(w io.Writer, i netem.TraceInfo) error {
 	rate := func(v float64) string { return lab.Quantity(v, formula.Rate) }
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "opportunities\t%d\n", i.Lines)
@@ -220,17 +220,17 @@ func labTraceConvertCommand() *cobra.Command {
 // convertTrace makes a trace of rates, or rates of a trace.
 func convertTrace(name string, text []byte, window time.Duration) ([]byte, error) {
 	if !twoColumns(text) {
-		t, _, err := trace.Parse(name, text)
+		t, _, err := netem.ParseTrace(name, text)
 		if err != nil {
 			return nil, err
 		}
 		return t.FormatRates(window), nil
 	}
-	steps, err := trace.ParseRates(name, text)
+	rates, err := netem.ParseRates(name, text)
 	if err != nil {
 		return nil, err
 	}
-	t, err := trace.Steps(steps...)
+	t, err := rates.Trace()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

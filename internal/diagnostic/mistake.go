@@ -20,7 +20,8 @@ const (
 type Error struct {
 	// File is the name that the parser was given, or the flag.
 	File string
-	// Line and Col count from 1, Col in characters; Line 0: a flag, or the file as a whole.
+	// Line and Col count from 1, Col in characters. Line is 0 for a flag or the whole file, Col for
+	// the whole line.
 	Line, Col int
 	// Text is the offending text, empty where something is missing.
 	Text string
@@ -37,7 +38,10 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
 	if e.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Col)
+		fmt.Fprintf(&b, ":%d", e.Line)
+		if e.Col > 0 {
+			fmt.Fprintf(&b, ":%d", e.Col)
+		}
 	}
 	b.WriteString(": ")
 	if e.Note {

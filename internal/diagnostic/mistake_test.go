@@ -22,6 +22,7 @@ func TestErrorsText(t *testing.T) {
 			diagnostic.Error{File: "f", Line: 2, Col: 3, Text: "cd", Msg: "m", Want: "w", Source: "abcde"},
 			"f:2:3: m; expected w\n    abcde\n      ^^",
 		},
+		"a whole line": {diagnostic.Error{File: "f", Line: 2, Msg: "m", Want: "w"}, "f:2: m; expected w"},
 		"what is missing": {
 			diagnostic.Error{File: "f", Line: 1, Col: 6, Msg: "m", Source: "abcde"},
 			"f:1:6: m\n    abcde\n         ^",

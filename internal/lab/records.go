@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
 )
 
 // recordName names the files of a cell's record.
@@ -49,7 +48,7 @@ func writeXplots(dir, name string, r *result.Record) error {
 func writeLogs(dir, name string, r *result.Record) error {
 	for i := range r.Links {
 		l := &r.Links[i]
-		h := trace.Header{
+		h := result.LogHeader{
 			Link: map[string]string{"down": "Downlink", "up": "Uplink"}[l.Name], Queue: l.Queue,
 			Trace: fmt.Sprintf("%g Mbit/s", l.Rate/1e6), Command: "node lab: " + r.Title,
 		}
@@ -59,7 +58,7 @@ func writeLogs(dir, name string, r *result.Record) error {
 			}
 		}
 		var text bytes.Buffer
-		if err := trace.WriteLog(&text, h, l); err != nil {
+		if err := l.WriteLog(&text, h); err != nil {
 			return err
 		}
 		path := result.LinkPath(dir, name, l.Name, ".log")

@@ -249,9 +249,9 @@ var mutants = []mutant{
 		[]string{"check-reno-buffer", "check-fixed-window", "policer", "pantheon-7", "pantheon-8", "pantheon-9", "pantheon-10", "pantheon-11", "pantheon-12", "tahoe-high", "tahoe-low", "tahoe-low-queue"},
 	},
 	{
-		"trace-slow", "a random trace has 90 % of its rate", "internal/lab/trace/generate.go",
-		"mean := time.Duration(stretch * OpportunityBits * int64(time.Second) / rate)",
-		"mean := time.Duration(stretch * OpportunityBits * int64(time.Second) / (rate * 9 / 10))", append([]string{"pantheon-2"}, notebookPresets...),
+		"trace-slow", "a random trace has 90 % of its rate", "internal/netem/trace_generate.go",
+		"mean := time.Duration(stretch * traceBits * int64(time.Second) / rate)",
+		"mean := time.Duration(stretch * traceBits * int64(time.Second) / (rate * 9 / 10))", append([]string{"pantheon-2"}, notebookPresets...),
 	},
 	{
 		"policer-rate", "a policer has 103 % of its rate", "internal/netem/policer.go",

@@ -34,7 +34,7 @@ var rooms = []room{
 	{".", driver, "control files link lnx node operator portforward rdt " +
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
-		"observe operator repl sim/convergence tcp tcp/starlark topology judge/ns3", ""},
+		"netem observe operator repl sim/convergence tcp tcp/starlark topology judge/ns3", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 
@@ -58,7 +58,7 @@ var rooms = []room{
 	{"internal/tcp/congestion", pure, "clock", ""},
 	{"internal/tcp/drill", pure, "clock tcp", ""},
 	{"internal/tcp/starlark", pure, "clock diagnostic tcp/congestion", "go.starlark.net"},
-	{"internal/lnx", pure, "diagnostic", ""},
+	{"internal/lnx", pure, "diagnostic rip", ""},
 	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt rip tcp udp", ""},
 
 	{"internal/capture", pure, "checksum", "bufio github.com/gopacket/gopacket"},
@@ -85,7 +85,7 @@ var rooms = []room{
 	{"internal/netctl", driver, "api control files", ""},
 
 	{"internal/lab", driver, "files lab/* table", ""},
-	{"internal/lab/plan", driver, "diagnostic lab/formula lab/result lab/trace netem rcp rdt " +
+	{"internal/lab/plan", driver, "diagnostic lab/formula lab/result netem rcp rdt " +
 		"sim/workload tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/simulation", driver, "capture clock lab/plan lab/result netem sim " +
 		"sim/workload stack tcp tcp/congestion tcp/starlark", ""},
@@ -94,8 +94,7 @@ var rooms = []room{
 	{"internal/lab/figure", driver, "lab/chart lab/result", ""},
 	{"internal/lab/chart", driver, "", ""},
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},
-	{"internal/lab/trace", driver, "lab/result netem", ""},
-	{"internal/lab/result", driver, "files", ""},
+	{"internal/lab/result", driver, "diagnostic files netem", ""},
 
 	// Commands for this tree, and helpers of tests.
 	{"internal/ci/*", driver, "", ""},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -20,7 +19,7 @@ type decoder struct {
 	report *report
 	load   Loader // reads files; nil: what they hold is not looked at
 	// traces are those read so far, by how they are written; nil: each is read again.
-	traces map[string]trace.Trace
+	traces map[string]netem.Trace
 	// variables are what is swept.
 	variables []variable
 	changed   bool           // a flag changes the file

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
+	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
 // File is an experiment file with the changes of Set and Sweep.
@@ -98,7 +98,7 @@ func (f *File) probe(r *report) {
 			}
 		}
 	}
-	at, traces := make([]int, len(f.sweeps)), map[string]trace.Trace{}
+	at, traces := make([]int, len(f.sweeps)), map[string]netem.Trace{}
 	f.decode(r, at, nil, traces)
 	if f.total(r) == 0 {
 		return
@@ -125,7 +125,7 @@ func (f *File) total(r *report) int {
 
 // decode makes the experiment of one cell: of each variable the value at an index.
 func (f *File) decode(
-	r *report, at []int, load Loader, traces map[string]trace.Trace,
+	r *report, at []int, load Loader, traces map[string]netem.Trace,
 ) Experiment {
 	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed, traces: traces}
 	rep := replacer{report: r}
@@ -266,7 +266,7 @@ func (f *File) Cells() ([]Cell, error) {
 	}
 	load = once(load)
 	cells := make([]Cell, 0, total)
-	at, traces := make([]int, len(f.sweeps)), map[string]trace.Trace{}
+	at, traces := make([]int, len(f.sweeps)), map[string]netem.Trace{}
 	for i := range total {
 		rest := i
 		for j := len(at) - 1; j >= 0; j-- {

@@ -436,7 +436,7 @@ func TestFiles(t *testing.T) {
 		"gone.trace":  "gone.trace: there is no such file",
 		"empty.trace": "empty.trace: no lines",
 		"bad.trace":   `bad.trace:3: "x" is not a time`,
-		"back.trace":  "back.trace:2: 4 ms comes behind 5",
+		"back.trace":  "back.trace:2: 4 ms follows 5 ms",
 		"zero.trace":  "zero.trace:1: the last time is 0",
 	} {
 		require.NoError(t, f.Set("path.down.trace="+name))

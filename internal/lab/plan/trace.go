@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -38,7 +40,7 @@ func (l *link) readTrace(d *decoder, n *node) {
 }
 
 // readOpportunities reads a trace in any of its forms: generated, listed, or a file's.
-func readOpportunities(d *decoder, n *node) (trace.Trace, bool) {
+func readOpportunities(d *decoder, n *node) (netem.Trace, bool) {
 	switch n.kind {
 	case mapping:
 		return readGenerated(d, n)
@@ -50,19 +52,13 @@ func readOpportunities(d *decoder, n *node) (trace.Trace, bool) {
 	if !ok {
 		return nil, false
 	}
-	t, _, err := trace.Parse(n.text, text)
-	if err != nil {
-		msg, want, found := strings.Cut(err.Error(), ": want ")
-		if !found {
-			want = "a time in milliseconds in each line, in order"
-		}
-		d.bad(n, msg, want)
-	}
+	t, _, err := netem.ParseTrace(n.text, text)
+	d.badTrace(n, err)
 	return t, err == nil
 }
 
 // readListed reads a trace whose times stand in the experiment.
-func readListed(d *decoder, n *node) (trace.Trace, bool) {
+func readListed(d *decoder, n *node) (netem.Trace, bool) {
 	var text []byte
 	for _, item := range n.items {
 		ms, ok := d.scalar(item, "a time in milliseconds")
@@ -71,17 +67,23 @@ func readListed(d *decoder, n *node) (trace.Trace, bool) {
 		}
 		text = append(append(text, ms...), '\n')
 	}
-	t, _, err := trace.Parse("entry", text)
-	if err != nil {
-		d.bad(n, err.Error(), "times in milliseconds, in order")
-	}
+	t, _, err := netem.ParseTrace("entry", text)
+	d.badTrace(n, err)
 	return t, err == nil
+}
+
+// badTrace reports an error of netem.ParseTrace, if there is one.
+func (d *decoder) badTrace(n *node, err error) {
+	if e, ok := errors.AsType[*diagnostic.Error](err); ok {
+		place := diagnostic.Error{File: e.File, Line: e.Line, Msg: e.Msg}
+		d.bad(n, place.Error(), cmp.Or(e.Want, "a time in milliseconds in each line, in order"))
+	}
 }
 
 // generatedOf is a trace in the making.
 type generatedOf struct {
-	trace.Spec
-	kinds int // how many of trace.Kinds were read
+	netem.TraceSpec
+	kinds int // how many of netem.TraceKinds were read
 }
 
 func (g *generatedOf) keys() []key {
@@ -98,7 +100,7 @@ func (g *generatedOf) keys() []key {
 		kind("onoff"),
 		kind("cell"),
 		{"low", "", readRate("the least rate", &g.Low)},
-		{"length", "60s", readTime("when the trace begins again", trace.MaxLength, &g.Length)},
+		{"length", "60s", readTime("when the trace begins again", netem.MaxTraceLength, &g.Length)},
 		{"on", "1s", readTime("how long it sends", maxSpan, &g.On)},
 		{"off", "1s", readTime("how long it does not", maxSpan, &g.Off)},
 		{"stay", "2s", readTime("how long it keeps a rate", maxSpan, &g.Stay)},
@@ -109,15 +111,15 @@ func (g *generatedOf) keys() []key {
 }
 
 // readGenerated makes a trace that a mapping describes.
-func readGenerated(d *decoder, n *node) (trace.Trace, bool) {
+func readGenerated(d *decoder, n *node) (netem.Trace, bool) {
 	var g generatedOf
 	before := len(d.report.errs)
 	if !d.fill(n, "a trace", g.keys()) || len(d.report.errs) > before {
 		return nil, false
 	}
 	if g.kinds != 1 {
-		d.bad(n, "a trace of no kind, or of several", "one of "+strings.Join(trace.Kinds, ", ")+
-			": {poisson: 2.64Mbit/s}")
+		d.bad(n, "a trace of no kind, or of several",
+			"one of "+strings.Join(netem.TraceKinds, ", ")+": {poisson: 2.64Mbit/s}")
 		return nil, false
 	}
 	t, err := g.Make()

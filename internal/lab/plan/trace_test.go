@@ -8,27 +8,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A trace may be described in place of a file: internal/lab/trace makes it then.
+// A trace may be described in place of a file: netem.TraceSpec makes it then.
 func TestGeneratedTraces(t *testing.T) {
 	const rate = 12_000_000
-	made := func(t trace.Trace, _ error) trace.Trace { return t }
-	stalled := trace.Spec{
+	made := func(spec netem.TraceSpec) netem.Trace {
+		spec.Seed = max(spec.Seed, 1) // the default of a file
+		got, err := spec.Make()
+		require.NoError(t, err)
+		return got
+	}
+	stalled := netem.TraceSpec{
 		Kind: "poisson", Rate: rate, Length: 3 * time.Second, Stall: 2 * time.Second,
 		StallRate: 120_000, Seed: 1,
 	}
-	for text, want := range map[string]trace.Trace{
-		"{poisson: 12Mbit/s, length: 3s, stall: 2s, stall_rate: 120kbit/s}": made(stalled.Make()),
-		"{const: 12Mbit/s, length: 5ms}":                                    made(trace.Constant(rate, 5*ms)),
+	for text, want := range map[string]netem.Trace{
+		"{poisson: 12Mbit/s, length: 3s, stall: 2s, stall_rate: 120kbit/s}": made(stalled),
+		"{const: 12Mbit/s, length: 5ms}":                                    made(netem.TraceSpec{Kind: "const", Rate: rate, Length: 5 * ms}),
 		"[0, 1, 1, 5]":                                                      {0, ms, ms, 5 * ms},
-		"{poisson: 12Mbit/s}":                                               made(trace.Poisson(rate, time.Minute, 1)),
-		"{poisson: 12Mbit/s, seed: 2}":                                      made(trace.Poisson(rate, time.Minute, 2)),
-		"{onoff: 12Mbit/s, on: 2ms, off: 3ms}":                              made(trace.OnOff(rate, 2*ms, 3*ms, time.Minute)),
-		"{cell: 12Mbit/s, low: 6Mbit/s, length: 3s}":                        made(trace.Cell(rate/2, rate, 2*time.Second, 3*time.Second, 1)),
-		"{cell: 12Mbit/s, stay: 50ms, length: 3s}":                          made(trace.Cell(rate/10, rate, 50*ms, 3*time.Second, 1)),
+		"{poisson: 12Mbit/s}":                                               made(netem.TraceSpec{Kind: "poisson", Rate: rate, Length: time.Minute}),
+		"{poisson: 12Mbit/s, seed: 2}":                                      made(netem.TraceSpec{Kind: "poisson", Rate: rate, Length: time.Minute, Seed: 2}),
+		"{onoff: 12Mbit/s, on: 2ms, off: 3ms}":                              made(netem.TraceSpec{Kind: "onoff", Rate: rate, On: 2 * ms, Off: 3 * ms, Length: time.Minute}),
+		"{cell: 12Mbit/s, low: 6Mbit/s, length: 3s}":                        made(netem.TraceSpec{Kind: "cell", Low: rate / 2, Rate: rate, Stay: 2 * time.Second, Length: 3 * time.Second}),
+		"{cell: 12Mbit/s, stay: 50ms, length: 3s}":                          made(netem.TraceSpec{Kind: "cell", Rate: rate, Stay: 50 * ms, Length: 3 * time.Second}),
 	} {
 		require.NotEmpty(t, want)
 		cells, err := parse(t, down("delay: 1ms, trace: "+text)).Cells()

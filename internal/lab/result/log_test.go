@@ -1,4 +1,4 @@
-package trace_test
+package result_test
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/trace"
 )
 
 // A log as mm-link writes it, with a drop, which its own graph does not read.
@@ -33,7 +33,7 @@ const link = `# mahimahi mm-link (Uplink) [12mbps] > log
 `
 
 func TestReadLog(t *testing.T) {
-	l, err := trace.ReadLog("log", strings.NewReader(link))
+	l, err := result.ReadLog("log", strings.NewReader(link))
 	require.NoError(t, err)
 	require.Len(t, l.Events, 11)
 	assert.Equal(t, "up", l.Name)
@@ -41,8 +41,8 @@ func TestReadLog(t *testing.T) {
 	assert.Equal(t, "drop", l.Events[6].Why)
 	assert.Equal(t, 2*1504, l.Events[6].Queued)
 	assert.Equal(t, 2*time.Millisecond, l.Events[10].Wait)
-	d := trace.Look(l)
-	assert.Equal(t, trace.Digest{
+	d := l.Digest()
+	assert.Equal(t, result.Digest{
 		Length: 3 * time.Millisecond, Capacity: 12.032e6, Ingress: 8 * 4 * 1504 / .003, Egress: 12.032e6,
 		Arrived: 4, Departed: 3, Dropped: 1, DroppedBytes: 1504,
 		Wait50: time.Millisecond, Wait95: 2 * time.Millisecond, Wait99: 2 * time.Millisecond,
@@ -52,14 +52,14 @@ func TestReadLog(t *testing.T) {
 
 // What nothing was sent at is one millisecond more than the next at which something was.
 func TestSignalDelay(t *testing.T) {
-	l, err := trace.ReadLog("log", strings.NewReader("0 + 10\n20 + 10\n25 - 10 25\n26 - 10 6\n"))
+	l, err := result.ReadLog("log", strings.NewReader("0 + 10\n20 + 10\n25 - 10 25\n26 - 10 6\n"))
 	require.NoError(t, err)
 	// 25 at 0, then 25 at 1, 24, … down to 6 at 20.
-	assert.Equal(t, 25*time.Millisecond, trace.Look(l).Signal95)
+	assert.Equal(t, 25*time.Millisecond, l.Digest().Signal95)
 }
 
 func TestPantheonLog(t *testing.T) {
-	l, err := trace.ReadLog("log", strings.NewReader(
+	l, err := result.ReadLog("log", strings.NewReader(
 		"# init timestamp: 5\n# base timestamp: 0\n1.500 + 1460 1\n2.750 + 1460 2\n31.625 - 1460 30.125 1\n"))
 	require.NoError(t, err)
 	assert.Equal(t, 1, l.Events[0].Flow)
@@ -83,9 +83,9 @@ func TestWriteLog(t *testing.T) {
 		at(1.2, result.Departure, 1), at(2.2, result.Departure, 1), at(3, result.Drop, 0),
 	}}
 	var out bytes.Buffer
-	require.NoError(t, trace.WriteLog(&out, trace.Header{
+	require.NoError(t, l.WriteLog(&out, result.LogHeader{
 		Link: "Downlink", Trace: "12Mbit/s", Queue: "droptail [packets=2]", Command: "two\nlines", Note: "a",
-	}, l))
+	}))
 	assert.Equal(t, `# mahimahi mm-link (Downlink) [12Mbit/s] > log
 # command line: two lines
 # queue: droptail [packets=2]
@@ -101,18 +101,18 @@ func TestWriteLog(t *testing.T) {
 3 # 1504
 3 d 1 1504
 `, out.String())
-	back, err := trace.ReadLog("log", &out)
+	back, err := result.ReadLog("log", &out)
 	require.NoError(t, err)
 	assert.Equal(t, "down", back.Name)
-	assert.InDelta(t, 12.032e6, trace.Look(back).Capacity, 1)
+	assert.InDelta(t, 12.032e6, back.Digest().Capacity, 1)
 }
 
 func TestLogMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                "log: no events: want lines such as 12 + 1504",
-		"# only\n":        "log: no events: want lines such as 12 + 1504",
+		"":                "log: no events; expected lines such as 12 + 1504",
+		"# only\n":        "log: no events; expected lines such as 12 + 1504",
 		"x + 1\n":         `log:1: "x" is not a time in milliseconds`,
-		"1 + 1\n0 + 1\n":  "log:2: 0s comes behind 1ms: times are in order",
+		"1 + 1\n0 + 1\n":  "log:2: 0s follows 1ms: want times in ascending order",
 		"1 ? 1\n":         `log:1: "?": want a time in ms, one of + - # d, and numbers`,
 		"1 +\n":           `log:1: "1 +": want a time in ms, one of + - # d, and numbers`,
 		"1 - 5\n":         `log:1: "1 - 5": a departure has its bytes and its delay in ms`,
@@ -123,7 +123,7 @@ func TestLogMistakes(t *testing.T) {
 		"1 m 5\n":         `log:1: "m": want a time in ms, one of + - # d, and numbers`,
 		"1 + 1 2 3 4 5\n": `log:1: "1 + 1 2 3 4 5": want a time in ms, one of + - # d, and numbers`,
 	} {
-		_, err := trace.ReadLog("log", strings.NewReader(text))
+		_, err := result.ReadLog("log", strings.NewReader(text))
 		require.EqualError(t, err, want, "%q", text)
 	}
 }
@@ -133,15 +133,15 @@ func FuzzReadLog(f *testing.F) {
 	f.Add([]byte("1.500 + 1460 1\n31.625 - 1460 30.125 1\n"))
 	f.Add([]byte("5 d 2 3008\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		l, err := trace.ReadLog("log", bytes.NewReader(text))
+		l, err := result.ReadLog("log", bytes.NewReader(text))
 		if err != nil {
-			var e *trace.Error
+			var e *diagnostic.Error
 			require.ErrorAs(t, err, &e)
 			return
 		}
-		d := trace.Look(l)
+		d := l.Digest()
 		require.NotEmpty(t, l.Events)
 		require.GreaterOrEqual(t, d.Length, time.Duration(0))
-		require.NoError(t, trace.WriteLog(&bytes.Buffer{}, trace.Header{}, l))
+		require.NoError(t, l.WriteLog(&bytes.Buffer{}, result.LogHeader{}))
 	})
 }

@@ -1,56 +1,53 @@
-package trace
+package result
 
 import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Digest is what a log comes to, as mahimahi's mm-throughput-graph has it.
+// Digest summarizes a log as mahimahi's mm-throughput-graph does.
 type Digest struct {
 	Length time.Duration
-	// Capacity, Ingress and Egress are in bits a second; a capacity of 0: the log does not tell.
+	// Capacity, Ingress and Egress are in bits/s. Capacity is 0 if the log has no opportunities.
 	Capacity, Ingress, Egress float64
-	// Arrived, Departed and Dropped are packets, and DroppedBytes what those were.
+	// Arrived, Departed and Dropped count packets, DroppedBytes the bytes of the dropped ones.
 	Arrived, Departed, Dropped, DroppedBytes int
-	// Wait50, Wait95 and Wait99 are how long packets were in the link: the value at that share of
-	// them in order, rounded down.
+	// Wait50, Wait95 and Wait99 are percentiles of the queueing delay, rounded down to a sample.
 	Wait50, Wait95, Wait99, WaitMax time.Duration
-	// Signal95 is the same of the signal delay: how long it took what was sent at each millisecond,
-	// or the first after it, to be there.
+	// Signal95 is the 95th percentile of the signal delay: for each millisecond, the time until
+	// data that was sent then or later has arrived.
 	Signal95 time.Duration
 }
 
-// Look looks at a log.
-func Look(l *result.LinkRecord) Digest {
+// Digest summarizes what the link did.
+func (l *LinkRecord) Digest() Digest {
 	first, last := l.Events[0].At, l.Events[len(l.Events)-1].At
 	d := Digest{Length: last - first}
-	var in, out, could float64
+	var in, out, capacity float64
 	var waits []time.Duration
 	for i := range l.Events {
 		e := &l.Events[i]
 		switch e.Kind {
-		case result.Arrival:
+		case Arrival:
 			d.Arrived++
 			in += float64(e.Bytes)
-		case result.Departure:
+		case Departure:
 			d.Departed++
 			out += float64(e.Bytes)
 			waits = append(waits, e.Wait)
-		case result.Drop:
+		case Drop:
 			d.Dropped++
 			d.DroppedBytes += e.Bytes
-		case result.Opportunity:
-			could += float64(e.Bytes)
-		case result.Marked:
+		case Opportunity:
+			capacity += float64(e.Bytes)
+		case Marked:
 		}
 	}
 	if s := d.Length.Seconds(); s > 0 {
-		d.Capacity, d.Ingress, d.Egress = 8*could/s, 8*in/s, 8*out/s
+		d.Capacity, d.Ingress, d.Egress = 8*capacity/s, 8*in/s, 8*out/s
 	}
-	d.Signal95 = signal(l, first)
+	d.Signal95 = signalDelay(l, first)
 	if len(waits) > 0 {
 		slices.Sort(waits)
 		at := func(p int) time.Duration { return waits[min(len(waits)*p/100, len(waits)-1)] }
@@ -59,16 +56,16 @@ func Look(l *result.LinkRecord) Digest {
 	return d
 }
 
-// maxSignal bounds the milliseconds that signal delays are looked at for: four hours.
+// maxSignal limits the milliseconds whose signal delay is computed: four hours.
 const maxSignal = 14_400_000
 
-// signal is the 95 % of the signal delays. For each millisecond it is the least delay of what was
-// sent then, and one more than that of the next millisecond where nothing was.
-func signal(l *result.LinkRecord, first time.Duration) time.Duration {
+// signalDelay returns the 95th percentile of the signal delay. A millisecond's delay is the minimum
+// of the packets sent in it, or one more than the next millisecond's if there are none.
+func signalDelay(l *LinkRecord, first time.Duration) time.Duration {
 	var least []int64
 	for i := range l.Events {
 		e := &l.Events[i]
-		if e.Kind != result.Departure {
+		if e.Kind != Departure {
 			continue
 		}
 		sent := (e.At - e.Wait - first).Milliseconds()
