@@ -219,9 +219,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) err
 // ofInterest are the comparisons of some metrics; nil: of those of tables.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
-		for _, s := range shown {
-			metrics = append(metrics, s.metric)
-		}
+		metrics = usual
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(c Comparison) bool {
 		return !slices.Contains(metrics, c.Metric) ||

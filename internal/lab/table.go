@@ -19,26 +19,12 @@ const (
 	maxRows    = 100
 )
 
-// shown are the metrics of tables, the most important first: what does not fit is left to
-// summary.csv. Those of a run stand in its flow's row if it has but one.
-var shown = []struct {
-	metric result.Metric
-	head   string
-}{
-	{result.Completion, "completion"},
-	{result.ClientSent, "client sent"},
-	{result.SmallMean, "small objects"},
-	{result.NotebookThroughput, "new ACKs x 80"},
-	{result.NotebookDuplicates, "dup. ACKs"},
-	{result.Goodput, "goodput"},
-	{result.RTTMean, "mean RTT"},
-	{result.Utilisation, "utilisation"},
-	{result.Retransmits, "retransmitted"},
-	{result.Jain, "Jain"},
-	{result.Sent, "sent"},
-	{result.QueueP95, "queue, p95"},
-	{result.Drops, "dropped"},
-	{result.Timeouts, "timeouts"},
+// usual lists the metrics of tables, the most important first; the others are in summary.csv.
+// The metrics of a run are in its flow's row if there is only one flow.
+var usual = []result.Metric{
+	result.Completion, result.ClientSent, result.SmallMean, result.NotebookThroughput,
+	result.NotebookDuplicates, result.Goodput, result.RTTMean, result.Utilisation,
+	result.Retransmits, result.Jain, result.Sent, result.QueueP95, result.Drops, result.Timeouts,
 }
 
 // Shown is what a table shows.
@@ -72,11 +58,11 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 	}
 	if metrics != nil {
 		for _, m := range metrics {
-			c, _ := metricColumn(rows, m, headOf(m))
+			c, _ := metricColumn(rows, m)
 			t.Add(c)
 		}
 	} else {
-		r.usual(t, rows)
+		r.addUsual(t, rows)
 	}
 	if s.LaTeX {
 		_, err := io.WriteString(w, t.LaTeX(b.String(), r.legend(all)))
@@ -90,16 +76,6 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 	r.printReal(&b, s.Metrics)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// headOf is what a metric's column is called.
-func headOf(m result.Metric) string {
-	for _, s := range shown {
-		if s.metric == m {
-			return s.head
-		}
-	}
-	return strings.ReplaceAll(string(m), "_", " ")
 }
 
 // settingsTable begins the table: what is swept, and whose row it is.
@@ -203,10 +179,10 @@ func (r *Results) shortKey(i int) string {
 	}
 }
 
-// usual adds the usual metrics that say something, as many as fit.
-func (r *Results) usual(t *table.Table, rows []result.Group) {
-	for _, s := range shown {
-		c, silent := metricColumn(rows, s.metric, s.head)
+// addUsual adds the usual metrics that say something, as many as fit.
+func (r *Results) addUsual(t *table.Table, rows []result.Group) {
+	for _, m := range usual {
+		c, silent := metricColumn(rows, m)
 		if !silent && t.Width()+table.Gap+c.Width() <= maxColumns {
 			t.Add(c)
 		}
@@ -278,9 +254,7 @@ func (r *Results) setText(set []plan.Setting) string {
 
 // metricColumn is a metric's column: in a unit that suits its numbers, all with as many decimals
 // unless some are many times the others. Silent: it says nothing.
-func metricColumn(rows []result.Group, m result.Metric, head string) (
-	c table.Column, silent bool,
-) {
+func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent bool) {
 	least, most := math.Inf(1), 0.0
 	silent = true
 	for i := range rows {
@@ -299,12 +273,13 @@ func metricColumn(rows []result.Group, m result.Metric, head string) (
 		}
 		silent = silent && n.Cut == 0
 	}
-	unit, scale := scaled(m.Definition().Unit, most)
+	d := m.Definition()
+	unit, scale := scaled(d.Unit, most)
 	f := numbers{scale: scale, decimals: decimalsOf(most * scale), each: most > wideSpan*least}
 	if allWhole(rows, m) {
 		f = numbers{scale: scale}
 	}
-	c.Head = [2]string{head, unit}
+	c.Head = [2]string{d.Headed(), unit}
 	for i := range rows {
 		n, ok := rows[i].Numbers[m]
 		text, reach := "", ""

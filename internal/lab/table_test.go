@@ -219,7 +219,7 @@ func TestTheTableFits(t *testing.T) {
 		}
 	})
 	got := printed(t, s)
-	assert.Contains(t, got, "completion        goodput  mean RTT  utilisation  retransmitted      sent  queue, p95\n")
+	assert.Contains(t, got, "completion        goodput  mean RTT  utilisation  retransmitted      sent  queue (p95)\n")
 	assert.Contains(t, got, "\na     reno    1235 ± 6  1.235 ± 0.006  1235 ± 6 ")
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
 // maxListed is how many names an error offers.
@@ -253,8 +254,8 @@ func (p *parser) checkTCP() {
 }
 
 func (p *parser) checkRIP() {
-	rip := p.cfg.RIP
-	for i, addr := range rip.AdvertiseTo {
+	r := p.cfg.RIP
+	for i, addr := range r.AdvertiseTo {
 		if _, known := p.neighborAt[addr]; !known && !p.excused[addr.String()] {
 			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
 				" is no neighbour of this file", "an address that a neighbor line declares")
@@ -272,35 +273,31 @@ func (p *parser) checkRIP() {
 
 // checkRIPTimes compares the times with each other, of which some may be defaults.
 func (p *parser) checkRIPTimes() {
-	rip := p.cfg.RIP
-	offset := max(rip.Offset, 0)
-	if rip.Offset == 0 && p.cfg.Routing == RoutingRIP2 {
-		offset = rip.Periodic / offsetShare
+	r := p.cfg.RIP
+	offset := max(r.Offset, 0)
+	if r.Offset == 0 && p.cfg.Routing == RoutingRIP2 {
+		offset = rip.Timers{Periodic: r.Periodic}.WithDefaults(rip.RIPv2).PeriodicOffset
 	}
 	at, ok := p.seen["rip route-timeout-threshold"]
 	if !ok {
 		at = p.seen["rip periodic-update-rate"]
 	}
 	switch {
-	case rip.Timeout <= rip.Periodic:
+	case r.Timeout <= r.Periodic:
 		p.report.add(at.Pos, at.Text, fmt.Sprintf(
 			"routes would die after %v, before they are renewed after %v",
-			rip.Timeout, rip.Periodic), "route-timeout-threshold > periodic-update-rate")
-	case offset > rip.Periodic/2:
+			r.Timeout, r.Periodic), "route-timeout-threshold > periodic-update-rate")
+	case offset > r.Periodic/2:
 		at = p.seen["rip periodic-update-offset"]
 		p.report.add(at.Pos, at.Text, fmt.Sprintf("the offset %v is more than half of the time %v",
-			offset, rip.Periodic), fmt.Sprint("at most ", (rip.Periodic/2).Milliseconds()))
-	case rip.Timeout <= rip.Periodic+offset:
+			offset, r.Periodic), fmt.Sprint("at most ", (r.Periodic/2).Milliseconds()))
+	case r.Timeout <= r.Periodic+offset:
 		p.report.add(at.Pos, at.Text, fmt.Sprintf(
 			"routes would die after %v, before they are renewed after up to %v",
-			rip.Timeout, rip.Periodic+offset),
+			r.Timeout, r.Periodic+offset),
 			"route-timeout-threshold > periodic-update-rate + periodic-update-offset")
 	}
 }
-
-// offsetShare is the part of the time between full updates by which chance moves them in
-// RIPv2, where a file does not say: RFC 2453 §3.8 has 5 s of 30.
-const offsetShare = 6
 
 // noteRIP2 remarks on what only RIPv2 has.
 func (p *parser) noteRIP2() {

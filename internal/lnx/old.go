@@ -3,6 +3,8 @@ package lnx
 import (
 	"net/netip"
 	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
 // oldGrammar is one of the grammars before 2022, whose lines have no directive: a link a line,
@@ -29,15 +31,15 @@ type oldGrammar struct {
 var oldGrammars = map[Grammar]oldGrammar{
 	Grammar2012: {
 		link:  "LOCALHOST:PORT LOCAL-VIP REMOTEHOST:PORT REMOTE-VIP",
-		words: 4, entrySize: hostEntrySize,
+		words: 4, entrySize: rip.OldEntrySize,
 	},
 	Grammar2013: {
 		node: "the node's own HOST:PORT", link: "HOST:PORT LOCAL-VIP REMOTE-VIP",
-		words: 3, entrySize: hostEntrySize,
+		words: 3, entrySize: rip.OldEntrySize,
 	},
 	Grammar2018: {
 		node: "the node's own HOST PORT", link: "HOST PORT LOCAL-VIP REMOTE-VIP",
-		words: 4, port: true, entrySize: maskEntrySize,
+		words: 4, port: true, entrySize: rip.EntrySize,
 	},
 }
 

@@ -6,19 +6,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
 // What the family's files leave out.
 const (
-	defaultPeriodic     = 5 * time.Second
-	defaultTimeout      = 12 * time.Second
-	defaultPeriodic2    = 30 * time.Second // RFC 2453 §3.8
-	defaultTimeout2     = 180 * time.Second
 	defaultRTOMin       = time.Millisecond
 	defaultRTOMax       = 5 * time.Second
-	defaultEntrySize    = 12
-	maskEntrySize       = 12 // bytes of a RIP entry with a mask
-	hostEntrySize       = 8  // and without
 	pointToPoint        = 32 // the prefix length of a link with two ends and no subnet
 	maxInterfaces       = 1000
 	profile004          = "004"
@@ -132,10 +127,10 @@ func (p *parser) setDefaults() {
 	rtoMin, rtoMax := RTODefaults(c.TCP.Profile)
 	setDefault(&c.TCP.RTOMin, rtoMin)
 	setDefault(&c.TCP.RTOMax, rtoMax)
-	periodic, timeout := ripDefaults(c.Routing)
-	setDefault(&c.RIP.Periodic, periodic)
-	setDefault(&c.RIP.Timeout, timeout)
-	setDefault(&c.RIP.EntrySize, defaultEntrySize)
+	times := ripDefaults(c.Routing)
+	setDefault(&c.RIP.Periodic, times.Periodic)
+	setDefault(&c.RIP.Timeout, times.Timeout)
+	setDefault(&c.RIP.EntrySize, rip.EntrySize)
 	if c.Routing == RoutingRIP || c.Routing == RoutingRIP2 || c.isGateway() {
 		c.Forwarding = true
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
 // RIP is how RIP is spoken.
@@ -125,13 +126,11 @@ var ripDirectives = slices.Concat([]directive{
 }, directivesOf(
 	ripTimer("rip periodic-update-rate", 1, func(r *RIP) *time.Duration { return &r.Periodic }).
 		usually(func(c *Config) string {
-			periodic, _ := ripDefaults(c.Routing)
-			return strconv.FormatInt(periodic.Milliseconds(), 10)
+			return strconv.FormatInt(ripDefaults(c.Routing).Periodic.Milliseconds(), 10)
 		}),
 	ripTimer("rip route-timeout-threshold", 1, func(r *RIP) *time.Duration { return &r.Timeout }).
 		usually(func(c *Config) string {
-			_, timeout := ripDefaults(c.Routing)
-			return strconv.FormatInt(timeout.Milliseconds(), 10)
+			return strconv.FormatInt(ripDefaults(c.Routing).Timeout.Milliseconds(), 10)
 		}),
 	ripTimer("rip periodic-update-offset", 0, func(r *RIP) *time.Duration { return &r.Offset }),
 	ripTimer("rip garbage-collection-time", 1, func(r *RIP) *time.Duration { return &r.Garbage }),
@@ -151,13 +150,13 @@ var ripDirectives = slices.Concat([]directive{
 	switchOff("rip withdraw-refused", func(c *Config) *bool { return &c.RIP.KeepRefused }),
 	settingOf("rip entry-size", "12 or 8", func(c *Config) *int { return &c.RIP.EntrySize },
 		func(r *report, w Word) (int, bool) {
-			size, ok := map[string]int{"12": maskEntrySize, "8": hostEntrySize}[w.Text]
+			size, ok := map[string]int{"12": rip.EntrySize, "8": rip.OldEntrySize}[w.Text]
 			if !ok {
 				r.bad(w, "no size of an entry", "12, or 8 for entries without a mask")
 			}
 			return size, ok
 		}, strconv.Itoa).
-		usually(func(*Config) string { return strconv.Itoa(defaultEntrySize) }),
+		usually(func(*Config) string { return strconv.Itoa(rip.EntrySize) }),
 ))
 
 // ripTimer is a time of RIP in milliseconds. Of those whose least is 0 there may be none.
@@ -166,12 +165,12 @@ func ripTimer(name string, least uint64, field func(*RIP) *time.Duration) settin
 		func(c *Config) *time.Duration { return field(&c.RIP) })
 }
 
-// ripDefaults are the times that a dialect has where a file does not set them.
-func ripDefaults(r Routing) (periodic, timeout time.Duration) {
+// ripDefaults returns the timers of a node whose file does not set them.
+func ripDefaults(r Routing) rip.Timers {
 	if r == RoutingRIP2 {
-		return defaultPeriodic2, defaultTimeout2
+		return rip.Timers{}.WithDefaults(rip.RIPv2)
 	}
-	return defaultPeriodic, defaultTimeout
+	return rip.Timers{}.WithDefaults(rip.Course)
 }
 
 // ripSettings are the keys of the directive rip interface.

@@ -18,23 +18,6 @@ const (
 	RIPv2
 )
 
-// What a zero Config means in the course's dialect.
-const (
-	DefaultPeriodic  = 5 * time.Second
-	DefaultTimeout   = 12 * time.Second
-	DefaultMaxRoutes = 16384
-)
-
-// What a zero Config means in RIPv2: the times of RFC 2453 §3.8 and §3.10.1.
-const (
-	DefaultPeriodic2  = 30 * time.Second
-	DefaultOffset2    = 5 * time.Second
-	DefaultTimeout2   = 180 * time.Second
-	DefaultGarbage2   = 120 * time.Second
-	DefaultTriggerMin = time.Second
-	DefaultTriggerMax = 5 * time.Second
-)
-
 // maxGateways bounds the routers that a RIPv2 Speaker keeps books of. One more takes
 // the place of one that has been silent for the time-out, or is refused.
 const maxGateways = 1024
@@ -100,7 +83,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Timers = c.Timers.withDefaults(c.Dialect)
+	c.Timers = c.Timers.WithDefaults(c.Dialect)
 	if c.EntrySize == 0 {
 		c.EntrySize = EntrySize
 	}
@@ -108,7 +91,7 @@ func (c Config) withDefaults() Config {
 		c.MaxEntries = MaxEntries
 	}
 	if c.MaxRoutes == 0 {
-		c.MaxRoutes = DefaultMaxRoutes
+		c.MaxRoutes = 16384
 	}
 	if c.Rand == nil {
 		c.Rand = rand.New(rand.NewPCG(1, 520))
@@ -116,18 +99,19 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (t Timers) withDefaults(d Dialect) Timers {
+// WithDefaults replaces zeros by the dialect's defaults; RFC 2453 §3.8 and §3.10.1 have RIPv2's.
+func (t Timers) WithDefaults(d Dialect) Timers {
 	if d == RIPv2 {
-		or(&t.Periodic, DefaultPeriodic2)
+		or(&t.Periodic, 30*time.Second)
 		or(&t.PeriodicOffset, t.Periodic/6)
-		or(&t.Timeout, DefaultTimeout2)
-		or(&t.Garbage, DefaultGarbage2)
-		or(&t.TriggerMax, max(DefaultTriggerMax, t.TriggerMin))
-		or(&t.TriggerMin, min(DefaultTriggerMin, t.TriggerMax))
+		or(&t.Timeout, 180*time.Second)
+		or(&t.Garbage, 120*time.Second)
+		or(&t.TriggerMax, max(5*time.Second, t.TriggerMin))
+		or(&t.TriggerMin, min(time.Second, t.TriggerMax))
 		or(&t.AskAfter, -1)
 	}
-	or(&t.Periodic, DefaultPeriodic)
-	or(&t.Timeout, DefaultTimeout)
+	or(&t.Periodic, 5*time.Second)
+	or(&t.Timeout, 12*time.Second)
 	or(&t.Garbage, t.Timeout)
 	or(&t.AskAfter, t.Periodic/10)
 	or(&t.TriggerMax, t.TriggerMin)

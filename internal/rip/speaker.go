@@ -216,7 +216,7 @@ func (s *Speaker) Timers() Timers { return s.cfg.Timers }
 // SetTimers changes the times. What waits already keeps its instant, but for the next
 // full update, which is not further away than the new period.
 func (s *Speaker) SetTimers(now clock.Time, t Timers) error {
-	t = t.withDefaults(s.cfg.Dialect)
+	t = t.WithDefaults(s.cfg.Dialect)
 	if err := t.validate(); err != nil {
 		return err
 	}

@@ -155,6 +155,7 @@ func orDefault[T comparable](v *T, d T) {
 // complete returns the configuration with its defaults, or an error that says what it cannot be.
 func (c Config) complete() (Config, error) {
 	c.Recovery.setDefaults()
+	c.SetTimes()
 	c.Buffers.setDefaults()
 	c.Retries.setDefaults(&c.Recovery)
 	orDefault(&c.Limits.SynBacklog, 1024)
@@ -165,16 +166,21 @@ func (c Config) complete() (Config, error) {
 	orDefault(&c.Limits.MaxConns, 1<<20)
 	orDefault(&c.FinWait2, 60*time.Second)
 	orDefault(&c.MSL, 30*time.Second)
-	orDefault(&c.DelayedAck, min(c.Recovery.RTOMin/5, 40*time.Millisecond))
 	orDefault(&c.MTUProbing, MTUProbingBlackHole)
 	orDefault(&c.TrainSegments, maxTrainSegments)
 	return c, c.validate()
 }
 
+// SetTimes derives RTOInitial and DelayedAck from RTOMin and RTOMax if they are zero.
+func (c *Config) SetTimes() {
+	r := &c.Recovery
+	orDefault(&r.RTOInitial, min(max(time.Second, r.RTOMin), r.RTOMax))
+	orDefault(&c.DelayedAck, min(r.RTOMin/5, 40*time.Millisecond))
+}
+
 func (r *Recovery) setDefaults() {
 	orDefault(&r.RTOMin, 200*time.Millisecond)
 	orDefault(&r.RTOMax, max(120*time.Second, r.RTOMin))
-	orDefault(&r.RTOInitial, min(max(time.Second, r.RTOMin), r.RTOMax))
 	orDefault(&r.InitialWindow, 10)
 	orDefault(&r.Congestion, "cubic")
 	orDefault(&r.Strategy, "rack")
@@ -310,9 +316,9 @@ const (
 	// maxTrainSegments and maxTrainBytes keep a train within one system call and one IP length.
 	maxTrainSegments = 44
 	maxTrainBytes    = 64000
-	// minMSS is the least that an MSS option is obeyed to: below it headers are most of the
-	// traffic (CVE-2019-11479). Above maxMSS a datagram has no length.
-	minMSS = 48
+	// MinMSS is the minimum MSS: with less, most of the traffic would be headers (CVE-2019-11479).
+	// A datagram of more than maxMSS has no length.
+	MinMSS = 48
 	maxMSS = 65535 - HeaderSize - ipHeaderSize
 	// ipHeaderSize is the IPv4 header that a segment travels in.
 	ipHeaderSize = 20

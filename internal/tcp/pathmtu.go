@@ -141,7 +141,7 @@ func (c *Conn) mssFor(mtu int) int {
 	// the link's 1400 bytes for granted.
 	mss := fitting(mtu)
 	if c.snd.peerMSS != 0 {
-		mss = min(mss, max(c.snd.peerMSS, minMSS))
+		mss = min(mss, max(c.snd.peerMSS, MinMSS))
 	}
 	if c.maxSeg != 0 {
 		mss = min(mss, c.maxSeg)

@@ -47,9 +47,9 @@ func (l *Listener) Sockopts() Sockopts { return l.options }
 
 func (o *Sockopts) validate() error {
 	switch {
-	case o.MaxSeg != 0 && (o.MaxSeg < minMSS || o.MaxSeg > maxMSS):
+	case o.MaxSeg != 0 && (o.MaxSeg < MinMSS || o.MaxSeg > maxMSS):
 		return fmt.Errorf("tcp: segments of %d bytes, want %d to %d: %w",
-			o.MaxSeg, minMSS, maxMSS, ErrOption)
+			o.MaxSeg, MinMSS, maxMSS, ErrOption)
 	case o.UserTimeout < 0, o.Keepalive.Idle < 0, o.Keepalive.Interval < 0:
 		return fmt.Errorf("tcp: a negative time: %w", ErrOption)
 	case o.RecvBuffer < 0, o.SendBuffer < 0, o.Keepalive.Count < 0:

@@ -53,13 +53,12 @@ var recoveries = []string{"gbn", "newreno", "sack", "rack"}
 
 const (
 	tcpIPHeaders = 40
-	minMSS       = 48 // internal/tcp obeys none below
 	maxTimeout   = 10 * time.Minute
 )
 
 // readMSS reads the largest segment, which the path's MTU has to have room for.
 func (f *flowOf) readMSS(d *decoder, n *node) {
-	readSize("the largest segment", minMSS, maxMTU-tcpIPHeaders, &f.MSS)(d, n)
+	readSize("the largest segment", tcp.MinMSS, maxMTU-tcpIPHeaders, &f.MSS)(d, n)
 	if f.MSS > d.mtu-tcpIPHeaders {
 		d.bad(n, fmt.Sprintf("segments of %d bytes do not fit into an MTU of %d", f.MSS, d.mtu),
 			fmt.Sprintf("%d bytes at most, or a larger mtu", d.mtu-tcpIPHeaders))
@@ -119,16 +118,10 @@ func (f *flowOf) finishTCP(d *decoder) {
 		d.bad(firstOf(n, "rto_max", "rto_min"), fmt.Sprintf("rto_max %v is below rto_min %v",
 			c.Recovery.RTOMax, c.Recovery.RTOMin), "")
 	}
-	if c.Recovery.RTOInitial == 0 {
-		c.Recovery.RTOInitial = min(max(time.Second, c.Recovery.RTOMin), c.Recovery.RTOMax)
-	}
-	if c.DelayedAck == 0 {
-		const part, most = 5, 40 * time.Millisecond
-		c.DelayedAck = min(c.Recovery.RTOMin/part, most) // as internal/tcp has it
-	}
-	if d.mtu < minMSS+tcpIPHeaders {
+	c.SetTimes()
+	if d.mtu < tcp.MinMSS+tcpIPHeaders {
 		d.bad(n, fmt.Sprintf("an MTU of %d has no room for TCP", d.mtu),
-			fmt.Sprintf("mtu: %d or more", minMSS+tcpIPHeaders))
+			fmt.Sprintf("mtu: %d or more", tcp.MinMSS+tcpIPHeaders))
 	}
 }
 

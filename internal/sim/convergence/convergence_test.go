@@ -66,10 +66,8 @@ func TestGolden(t *testing.T) {
 func check(t *testing.T, r *Result) {
 	t.Helper()
 	require.Len(t, r.Phases, 6)
-	timers := rip.Timers{Timeout: rip.DefaultTimeout}
-	if r.Dialect == "rip2" {
-		timers.Timeout = rip.DefaultTimeout2
-	}
+	dialect := map[string]rip.Dialect{"rip": rip.Course, "rip2": rip.RIPv2}[r.Dialect]
+	timers := rip.Timers{}.WithDefaults(dialect)
 	assert.Equal(t, r.Routers*r.Wires, r.Routes, "every network is within reach")
 	for _, p := range r.Phases {
 		assert.Less(t, p.Longest, timers.Timeout, "%s: no loop outlives the time-out", p.Name)
@@ -133,7 +131,7 @@ func TestCountToInfinity(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, highest, 13, "the case did arise")
-	assert.Less(t, o.Count.Over, rip.DefaultPeriodic, "by triggered updates")
+	assert.Less(t, o.Count.Over, rip.Timers{}.WithDefaults(rip.Course).Periodic, "by triggered updates")
 	last := o.Count.Steps[len(o.Count.Steps)-1]
 	assert.Equal(t, rip.Infinity, last.Cost)
 }
