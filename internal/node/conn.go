@@ -141,7 +141,7 @@ func (c *Conn) tell(what uint32) {
 		}
 	}
 	if what == wroteAlone {
-		c.node.lend()
+		c.node.leading.lend()
 	} else {
 		c.node.waiter.Ring()
 	}

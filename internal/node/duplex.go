@@ -81,6 +81,12 @@ type half struct {
 	parked atomic.Bool // somebody waits to hear ready
 }
 
+// call wakes a Read that waits.
+func (d *duplex) call() {
+	d.in.ready.ring()
+	d.node.leading.call(d)
+}
+
 // park waits until ready, which is armed, is heard, or the deadline has passed.
 func (h *half) park() {
 	h.parked.Store(true)
@@ -124,7 +130,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 		if failure != nil {
 			return 0, d.opError("read", *failure)
 		}
-		if d.in.ready.arm() || d.node.lead(d) {
+		if d.in.ready.arm() || d.node.leading.lead(d) {
 			continue
 		}
 		d.in.park()
@@ -135,7 +141,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 // and its caller no memory.
 func (d *duplex) AwaitRead() error {
 	for d.waits() {
-		if !d.in.ready.arm() && !d.node.lead(d) {
+		if !d.in.ready.arm() && !d.node.leading.lead(d) {
 			d.in.parked.Store(true)
 			<-d.in.ready.heard()
 			d.in.parked.Store(false)

@@ -75,7 +75,7 @@ func (n *Node) undelivered() bool {
 
 // turn does everything that can be done without waiting.
 func (n *Node) turn() {
-	n.woke = false
+	n.leading.woke = false
 	n.Devices.readReady()
 	past := n.now()
 	now := past
@@ -99,18 +99,12 @@ func (n *Node) turn() {
 
 // wait sleeps until there is something to do.
 func (n *Node) wait() {
-	if n.called.Load() && n.leader.Load() != nil {
-		n.second.Dismiss()
-	}
 	timeout := time.Duration(-1)
-	n.alarm = n.due()
-	if now := n.now(); now < n.lulled {
-		n.alarm = clock.Earliest(n.alarm, now.Add(lull))
-	}
+	alarm := n.leading.alarmAt()
 	if len(n.Devices.again) > 0 {
 		timeout = 0
-	} else if n.alarm != clock.Never {
-		timeout = max(0, n.alarm.Sub(n.now()))
+	} else if alarm != clock.Never {
+		timeout = max(0, alarm.Sub(n.now()))
 	}
 	ready, err := n.waiter.Wait(timeout, n.Devices.ready[:0])
 	if err != nil {
@@ -270,7 +264,7 @@ func (n *Node) tellAll(now clock.Time) {
 			break
 		}
 		if tl != nil {
-			n.woke = true
+			n.leading.woke = true
 			if l, ok := n.listeners[tl]; ok {
 				l.refill()
 			} else {
@@ -279,7 +273,7 @@ func (n *Node) tellAll(now clock.Time) {
 			continue
 		}
 		if c, ok := tc.Owner.(*Conn); ok {
-			n.woke = c.heed(ev) || n.woke
+			n.leading.woke = c.heed(ev) || n.leading.woke
 		} else {
 			n.virChanged()
 		}
@@ -310,7 +304,7 @@ func (c *Conn) heed(ev tcp.Event) (woke bool) {
 	if ev&tcp.Readable != 0 {
 		woke = c.in.parked.Load()
 		c.in.ready.ring()
-		c.node.newsFor(&c.duplex)
+		c.node.leading.newsFor(&c.duplex)
 	}
 	if ev&tcp.Writable != 0 {
 		woke = woke || c.out.parked.Load()
@@ -328,7 +322,7 @@ func (c *Conn) heed(ev tcp.Event) (woke bool) {
 		}
 		c.in.ready.ring()
 		c.out.ready.ring()
-		c.node.newsFor(&c.duplex)
+		c.node.leading.newsFor(&c.duplex)
 		c.ended.pass()
 		c.in.by.stop()
 		c.out.by.stop()

@@ -30,7 +30,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	ask()
 
 	enter(t, a.waiter)
-	defer a.leave()
+	defer a.leading.leave()
 	due := func() bool { return a.stack.Deadline().Due(a.now()) }
 	for start, before := time.Now(), read; read == before; {
 		require.Less(t, time.Since(start), patience, "nothing was read behind a deadline")

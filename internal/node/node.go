@@ -40,8 +40,8 @@ type Node struct {
 	listeners map[*tcp.Listener]*Listener
 	followers []func() (done bool)
 	packets
-	leading
-	vir virCalls
+	leading leading
+	vir     virCalls
 
 	// Shared with applications and operators.
 	waiter   waiter
@@ -77,7 +77,8 @@ func newNode(cfg Config) *Node {
 		},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
-	n.Devices.node, n.Taps.node, n.Forwarders.node, n.neighbors.node = n, n, n, n
+	n.Devices.node, n.Taps.node, n.Forwarders.node, n.leading.node = n, n, n, n
+	n.neighbors.node = n
 	return n
 }
 
@@ -89,7 +90,7 @@ func (n *Node) open() error {
 	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
-	n.second, _ = n.waiter.(second)
+	n.leading.second, _ = n.waiter.(second)
 	if err := n.Devices.open(); err != nil {
 		return err
 	}

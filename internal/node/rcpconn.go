@@ -113,7 +113,7 @@ func (c *RCPConn) heed() {
 	}
 	c.in.ready.ring()
 	c.out.ready.ring()
-	c.node.newsFor(&c.duplex)
+	c.node.leading.newsFor(&c.duplex)
 }
 
 // delivered reports whether the peer has everything, and the FIN, or never will. The loop's.
