@@ -73,7 +73,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 // DialTCP is DialContext for TCP with an address in its own type.
 func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	n := d.node().inner().Node
-	ctx, cancel := n.Within(ctx, d.Timeout)
+	ctx, cancel := n.Time.Within(ctx, d.Timeout)
 	defer cancel()
 	c, err := n.DialFrom(ctx, d.LocalAddr, to)
 	if err != nil {

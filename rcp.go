@@ -44,7 +44,7 @@ func (r RCP) config() node.RCPConfig {
 // port of its own. A dial takes at most RCP.Timeout.
 func (d *Dialer) DialRCP(ctx context.Context, to netip.AddrPort) (*RCPConn, error) {
 	n := d.node().inner().Node
-	ctx, cancel := n.Within(ctx, d.Timeout)
+	ctx, cancel := n.Time.Within(ctx, d.Timeout)
 	defer cancel()
 	c, err := n.DialRCP(ctx, d.LocalAddr, unmap(to), d.RCP.config())
 	if err != nil {

@@ -21,20 +21,14 @@ func Closed() *Node {
 // ClosedConn returns a connection that is closed.
 func ClosedConn() *Conn {
 	c := &Conn{sid: -1, tc: new(tcp.Conn)}
-	c.node, c.carrier = Closed(), c
-	c.closed.Store(true)
-	c.in.closed.Store(true)
-	c.out.closed.Store(true)
+	c.initClosed(c)
 	return c
 }
 
 // ClosedRCPConn returns a connection of RCP that is closed.
 func ClosedRCPConn() *RCPConn {
 	c := &RCPConn{}
-	c.node, c.carrier = Closed(), c
-	c.closed.Store(true)
-	c.in.closed.Store(true)
-	c.out.closed.Store(true)
+	c.initClosed(c)
 	return c
 }
 

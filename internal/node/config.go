@@ -125,9 +125,9 @@ type Neighbor struct {
 // Rehearse makes the stack that a new node would have, and forgets it: its errors are known before
 // anything changes.
 func (n *Node) Rehearse(w *Network) error {
-	trial := &Node{cfg: n.cfg, start: n.start}
+	trial := &Node{cfg: n.cfg, Time: n.Time}
 	trial.cfg.Network = *w
-	_, err := stack.New(n.now(), trial.stackConfig())
+	_, err := stack.New(n.Time.now(), trial.stackConfig())
 	return err
 }
 
@@ -136,7 +136,8 @@ func (n *Node) stackConfig() stack.Config {
 	cfg := n.cfg.Stack
 	cfg.Interfaces = n.stackFaces()
 	cfg.TCP = n.tcpConfig()
-	cfg.TimeOfDay = n.start.UTC().Sub(n.start.UTC().Truncate(24*time.Hour)) - 1 // now begins at 1
+	start := n.Time.start.UTC()
+	cfg.TimeOfDay = start.Sub(start.Truncate(24*time.Hour)) - 1 // now begins at 1
 	seed := n.cfg.Seed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -153,7 +154,7 @@ func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 	}
 	r := *cfg.RIP
 	r.Rand = rng
-	if r.Dialect == rip.RIPv2 && n.cfg.Clock == nil {
+	if r.Dialect == rip.RIPv2 && !n.Time.Driven() {
 		// Further on after a restart than before it: RFC 4822 §2.
 		r.Sequence = uint32(time.Now().Unix())
 	}

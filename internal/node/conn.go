@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -31,7 +32,7 @@ type Conn struct {
 	tc     *tcp.Conn // the loop's
 	sid    int       // -1: none
 	probes probes
-	flight *flight // nil: none; the loop's
+	flight *observe.Recorder // nil: none; the loop's
 
 	todo atomic.Uint32 // what the application did
 	next *Conn         // in the node's list of connections with something to do
@@ -48,15 +49,18 @@ type Conn struct {
 
 func newConn(n *Node, tc *tcp.Conn) *Conn {
 	c := &Conn{tc: tc, sid: -1}
-	c.node, c.carrier = n, c
-	c.init(tc.Rx(), tc.Tx())
+	c.init(n, c, tc.Rx(), tc.Tx())
 	tc.Owner = c
 	return c
 }
 
-func (c *Conn) network() string       { return "tcp" }
-func (c *Conn) local() netip.AddrPort { return c.tc.Tuple().Local() }
-func (c *Conn) peer() netip.AddrPort  { return c.tc.Tuple().Remote() }
+func (c *Conn) network() string { return "tcp" }
+
+// Local is this end.
+func (c *Conn) Local() netip.AddrPort { return c.tc.Tuple().Local() }
+
+// Remote is the other end.
+func (c *Conn) Remote() netip.AddrPort { return c.tc.Tuple().Remote() }
 
 // SID is the number that the operator knows the connection by.
 func (c *Conn) SID() int { return c.sid }
@@ -86,13 +90,6 @@ func (c *Conn) Close() error {
 	}
 	c.finishWrites(closeBoth)
 	return nil
-}
-
-// Abort resets the connection: nothing that waits is delivered.
-func (c *Conn) Abort() {
-	c.closed.Store(true)
-	c.out.closed.Store(true)
-	c.finishWrites(abort)
 }
 
 // AwaitDelivery waits until the peer has acknowledged our FIN, and with it

@@ -9,19 +9,16 @@ import (
 // while the call waits.
 type deadline struct {
 	mu     sync.Mutex
-	timer  stopper
+	timer  Timer
 	passed chan struct{} // closed once the deadline is over; nil: there never was one
 	idle   bool          // nothing will wait for it any more
 }
 
-// stopper is a timer of either kind of time.
-type stopper interface{ Stop() bool }
-
 // init is for those whose calls wait through a change of the deadline.
 func (d *deadline) init() { d.passed = make(chan struct{}) }
 
-// set moves the deadline to an instant of n's time; the zero time means none.
-func (d *deadline) set(n *Node, t time.Time) {
+// set moves the deadline to an instant of a node's time; the zero time means none.
+func (d *deadline) set(by *Time, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil && !d.timer.Stop() {
@@ -34,7 +31,7 @@ func (d *deadline) set(n *Node, t time.Time) {
 		over = true
 	default:
 	}
-	if t.IsZero() {
+	if at.IsZero() {
 		if over {
 			d.passed = make(chan struct{})
 		}
@@ -43,7 +40,7 @@ func (d *deadline) set(n *Node, t time.Time) {
 	if d.passed == nil {
 		d.passed = make(chan struct{})
 	}
-	left := n.until(t)
+	left := by.until(at)
 	if left <= 0 {
 		if !over {
 			close(d.passed)
@@ -57,7 +54,7 @@ func (d *deadline) set(n *Node, t time.Time) {
 		return // a timer would only outlive what it is for
 	}
 	passed := d.passed
-	d.timer = n.afterFunc(left, func() { close(passed) })
+	d.timer = by.AfterFunc(left, func() { close(passed) })
 }
 
 // wait returns a channel that is closed when the deadline is over.
@@ -75,20 +72,4 @@ func (d *deadline) stop() {
 	if d.timer != nil && d.timer.Stop() {
 		d.timer = nil // one that has fired is set's to wait for
 	}
-}
-
-// until is how far off an instant is by the node's clock.
-func (n *Node) until(t time.Time) time.Duration {
-	if c := n.cfg.Clock; c != nil {
-		return t.Sub(c.Now())
-	}
-	return time.Until(t)
-}
-
-// afterFunc is time.AfterFunc by the node's clock.
-func (n *Node) afterFunc(wait time.Duration, f func()) stopper {
-	if c := n.cfg.Clock; c != nil {
-		return c.afterFunc(wait, f)
-	}
-	return time.AfterFunc(wait, f)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -85,21 +83,4 @@ func source(a net.Addr, from netip.AddrPort) net.Addr {
 		return nil
 	}
 	return a
-}
-
-// Within returns ctx, ended after d of the node's time with os.ErrDeadlineExceeded as
-// its cause; d of 0 or less: it is not ended.
-func (n *Node) Within(
-	ctx context.Context, d time.Duration,
-) (context.Context, context.CancelFunc) {
-	if d <= 0 {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	late := func() { cancel(os.ErrDeadlineExceeded) }
-	timer := n.afterFunc(d, late)
-	return ctx, func() {
-		timer.Stop()
-		cancel(nil)
-	}
 }

@@ -146,7 +146,7 @@ func (n *Node) step() {
 	}
 	n.Devices.gather(w.fed.take(n.Devices.ready[:0]))
 	n.turn()
-	if len(n.Devices.again) > 0 || n.due().Due(n.now()) {
+	if len(n.Devices.again) > 0 || n.due().Due(n.Time.now()) {
 		w.mark()
 	}
 }

@@ -36,23 +36,21 @@ type carrier interface {
 	tell(what uint32)
 	// network is the protocol as errors call it.
 	network() string
-	local() netip.AddrPort
-	peer() netip.AddrPort
+	Local() netip.AddrPort
+	Remote() netip.AddrPort
 }
 
-// Local is this end.
-func (d *duplex) Local() netip.AddrPort { return d.local() }
-
-// Remote is the other end.
-func (d *duplex) Remote() netip.AddrPort { return d.peer() }
-
-// init gives it its rings.
-func (d *duplex) init(rx, tx *buffer.Ring) {
-	d.in.ring, d.out.ring = rx, tx
+func (d *duplex) init(n *Node, c carrier, rx, tx *buffer.Ring) {
+	d.node, d.carrier, d.in.ring, d.out.ring = n, c, rx, tx
 }
 
-// answered notes that the peer has answered, or will not. The loop's.
-func (d *duplex) answered() { d.established.pass() }
+// initClosed is init for a connection that was never opened.
+func (d *duplex) initClosed(c carrier) {
+	d.node, d.carrier = Closed(), c
+	d.closed.Store(true)
+	d.in.closed.Store(true)
+	d.out.closed.Store(true)
+}
 
 // awaitAnswer waits until the peer has answered, or will not, which is an error as is ctx's
 // end; then the connection is given up by abort.
@@ -166,10 +164,7 @@ func (d *duplex) AwaitFailure() error {
 			<-d.in.ready.heard()
 		}
 	}
-	if failure := d.failure.Load(); failure != nil {
-		return d.opError("read", *failure)
-	}
-	return d.opError("read", net.ErrClosed)
+	return cmp.Or(d.Failed(), d.opError("read", net.ErrClosed))
 }
 
 // Failed returns why the connection has failed, without waiting; nil: nothing is known of that.
@@ -251,6 +246,14 @@ func (d *duplex) CloseWrite() error {
 	return nil
 }
 
+// Abort gives the connection up: nothing that waits is delivered. TCP's peer gets a reset; RCP has
+// no packet for that, and its peer notices the silence.
+func (d *duplex) Abort() {
+	d.closed.Store(true)
+	d.out.closed.Store(true)
+	d.finishWrites(abort)
+}
+
 // finishWrites tells the loop of a close once a Write under way, which would
 // still add bytes, has seen that it must stop.
 func (d *duplex) finishWrites(how uint32) {
@@ -274,10 +277,10 @@ func netAddr(network string, a netip.AddrPort) net.Addr {
 }
 
 // LocalAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
-func (d *duplex) LocalAddr() net.Addr { return netAddr(d.network(), d.local()) }
+func (d *duplex) LocalAddr() net.Addr { return netAddr(d.network(), d.Local()) }
 
 // RemoteAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
-func (d *duplex) RemoteAddr() net.Addr { return netAddr(d.network(), d.peer()) }
+func (d *duplex) RemoteAddr() net.Addr { return netAddr(d.network(), d.Remote()) }
 
 // SetDeadline sets both deadlines.
 func (d *duplex) SetDeadline(t time.Time) error {
@@ -289,7 +292,7 @@ func (d *duplex) SetReadDeadline(t time.Time) error {
 	if d.closed.Load() {
 		return d.opError("set", net.ErrClosed)
 	}
-	d.in.by.set(d.node, t)
+	d.in.by.set(&d.node.Time, t)
 	d.call() // a Read that waits looks at the new deadline
 	return nil
 }
@@ -299,7 +302,7 @@ func (d *duplex) SetWriteDeadline(t time.Time) error {
 	if d.closed.Load() {
 		return d.opError("set", net.ErrClosed)
 	}
-	d.out.by.set(d.node, t)
+	d.out.by.set(&d.node.Time, t)
 	d.out.ready.ring()
 	return nil
 }

@@ -36,10 +36,8 @@ func (e *ends) init(n *Node, refused func(op string, err error) error, release f
 
 // initClosed is init for a socket that nobody has opened.
 func (e *ends) initClosed(refused func(op string, err error) error) {
-	e.node, e.refused, e.done = Closed(), refused, make(chan struct{})
+	e.init(Closed(), refused, nil)
 	e.closed.Store(true)
-	e.readBy.init()
-	e.writeBy.init()
 	e.end()
 }
 
@@ -114,7 +112,7 @@ func (e *ends) setDeadline(by *deadline, t time.Time) error {
 	if e.closed.Load() {
 		return e.refused("set", net.ErrClosed)
 	}
-	by.set(e.node, t)
+	by.set(&e.node.Time, t)
 	wake(e.arrived) // a read that waits looks at the new deadline
 	return nil
 }

@@ -64,9 +64,9 @@ func (l *Listener) endHere(now clock.Time) {
 // BoundTo implements PortOwner.
 func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range p.conns {
-		if addrs[c.local().Addr()] {
+		if addrs[c.Local().Addr()] {
 			list = append(list, Bound{
-				fmt.Sprintf("rcp %v to %v", c.local(), c.peer()), func(clock.Time) { c.forsake() },
+				fmt.Sprintf("rcp %v to %v", c.Local(), c.Remote()), func(clock.Time) { c.forsake() },
 			})
 		}
 	}

@@ -14,9 +14,6 @@ type flights struct {
 	conns    map[*Conn]struct{}
 }
 
-// flight is a connection's recorder.
-type flight = observe.Recorder
-
 // setRecorded has connections keep so many of their segments from now on. The loop's.
 func (t *Taps) setRecorded(segments int) {
 	if t.flights.segments == segments {

@@ -115,7 +115,7 @@ func (ds *Devices) impairable(token int) (*impairing, error) {
 		}
 	}
 	var err error
-	if m.device, err = link.Impair(ds.list[token], ds.node.now, list...); err != nil {
+	if m.device, err = link.Impair(ds.list[token], ds.node.Time.now, list...); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	ds.impaired[token] = m
@@ -166,7 +166,7 @@ func (ds *Devices) ripe(tokens []int) []int {
 		if m == nil || !m.active {
 			continue
 		}
-		if m.device.Deadline().Due(ds.node.now()) {
+		if m.device.Deadline().Due(ds.node.Time.now()) {
 			tokens = appendToken(tokens, token)
 		} else if m.device.Idle() {
 			m.active = false

@@ -59,7 +59,7 @@ func (l *leading) lend() {
 // meanwhile: most often the peer's loop with the answer to the packet that was just sent.
 func (l *leading) leave() {
 	n := l.node
-	l.lulled = n.now().Add(lull)
+	l.lulled = n.Time.now().Add(lull)
 	for range mostServed {
 		if len(n.Devices.again) > 0 || !l.timely() || n.closing.Load() {
 			break // the loop's goroutine has to know
@@ -95,10 +95,10 @@ func (l *leading) lead(d *duplex) bool {
 		l.leave()
 		return false
 	}
-	for start := n.now(); !l.woke && len(n.Devices.again) == 0 && l.timely(); {
+	for start := n.Time.now(); !l.woke && len(n.Devices.again) == 0 && l.timely(); {
 		l.called.Store(false)
 		l.leader.Store(d) // newsFor sees this, or d.waits sees the news
-		left := leadTime - n.now().Sub(start)
+		left := leadTime - n.Time.now().Sub(start)
 		if left <= 0 || !d.waits() {
 			break
 		}
@@ -137,7 +137,7 @@ func (l *leading) alarmAt() clock.Time {
 		l.second.Dismiss()
 	}
 	l.alarm = l.node.due()
-	if now := l.node.now(); now < l.lulled {
+	if now := l.node.Time.now(); now < l.lulled {
 		l.alarm = clock.Earliest(l.alarm, now.Add(lull))
 	}
 	return l.alarm

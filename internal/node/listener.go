@@ -121,7 +121,7 @@ func (a *accepting[C]) SetDeadline(t time.Time) error {
 	if a.closing.Load() {
 		return a.opError("set", net.ErrClosed)
 	}
-	a.by.set(a.node, t)
+	a.by.set(&a.node.Time, t)
 	wake(a.ready)
 	return nil
 }

@@ -36,52 +36,15 @@ func (n *Node) loop() {
 	n.shutdown()
 }
 
-// live has the loop run: here, or wherever its clock is driven.
-func (n *Node) live() {
-	if n.cfg.Clock != nil {
-		n.cfg.Clock.add(n)
-		return
-	}
-	go n.loop()
-}
-
-// lingerTime is how long a closing node goes on delivering what applications
-// had written to connections that they have closed.
-const lingerTime = 2 * time.Second
-
-// linger turns until everything of that kind is delivered, or time is up.
-func (n *Node) linger() {
-	end := n.now().Add(lingerTime)
-	wake := time.AfterFunc(lingerTime, n.waiter.Ring)
-	defer wake.Stop()
-	for n.turn(); n.undelivered() && n.now() < end; n.turn() {
-		n.wait()
-	}
-}
-
-func (n *Node) undelivered() bool {
-	for c := range n.conns {
-		if c.closed.Load() && !c.finAcked {
-			return true
-		}
-	}
-	for _, port := range n.stack.Ports().List() {
-		if o, ok := port.UDP.Owner.(PortOwner); ok && o.Undelivered() {
-			return true
-		}
-	}
-	return false
-}
-
 // turn does everything that can be done without waiting.
 func (n *Node) turn() {
 	n.leading.woke = false
 	n.Devices.readReady()
-	past := n.now()
+	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
 		n.look()      // first: it answers the doorbell, and what was rung for is served below
-		now = n.now() // what was read is answered: nothing that leaves now is older than that
+		now = n.Time.now() // what was read is answered: nothing that leaves now is older than that
 	}
 	n.serveRequests(now)
 	n.serveConns(now)
@@ -104,7 +67,7 @@ func (n *Node) wait() {
 	if len(n.Devices.again) > 0 {
 		timeout = 0
 	} else if alarm != clock.Never {
-		timeout = max(0, alarm.Sub(n.now()))
+		timeout = max(0, alarm.Sub(n.Time.now()))
 	}
 	ready, err := n.waiter.Wait(timeout, n.Devices.ready[:0])
 	if err != nil {
@@ -171,7 +134,7 @@ func (ds *Devices) read(token int) {
 		if got == 0 {
 			return
 		}
-		now := ds.node.now() // one stamp for the batch: it is what RTTs are measured by
+		now := ds.node.Time.now() // one stamp for the batch: it is what RTTs are measured by
 		for i := range ds.frames[:got] {
 			f := &ds.frames[i]
 			ds.packets = f.Packets(ds.packets[:0])
@@ -299,7 +262,7 @@ func (c *Conn) heed(ev tcp.Event) (woke bool) {
 		ev |= tcp.Readable
 	}
 	if ev&(tcp.Established|tcp.Closed) != 0 {
-		c.answered()
+		c.established.pass()
 	}
 	if ev&tcp.Readable != 0 {
 		woke = c.in.parked.Load()

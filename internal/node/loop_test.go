@@ -31,7 +31,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 
 	enter(t, a.waiter)
 	defer a.leading.leave()
-	due := func() bool { return a.stack.Deadline().Due(a.now()) }
+	due := func() bool { return a.stack.Deadline().Due(a.Time.now()) }
 	for start, before := time.Now(), read; read == before; {
 		require.Less(t, time.Since(start), patience, "nothing was read behind a deadline")
 		_, err := c.Write([]byte("?"))

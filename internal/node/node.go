@@ -26,9 +26,9 @@ import (
 
 // Node is one running host or router.
 type Node struct {
-	cfg   Config
-	start time.Time // the origin of the loop's clock
+	cfg Config
 
+	Time       Time
 	Devices    Devices    // what interfaces stand on
 	Taps       Taps       // what watches packets and connections
 	Forwarders Forwarders // what gets connections that no listener takes
@@ -55,7 +55,7 @@ type Node struct {
 }
 
 // Open starts the node that cfg describes. Every interface is up, and RIP, if
-// configured, has begun. The doors of the file are package door's.
+// configured, has begun.
 func Open(cfg Config) (*Node, error) {
 	n := newNode(cfg)
 	if err := n.open(); err != nil {
@@ -63,14 +63,18 @@ func Open(cfg Config) (*Node, error) {
 		n.Devices.closeUnused()
 		return nil, err
 	}
-	n.live()
+	if n.cfg.Clock != nil {
+		n.cfg.Clock.add(n)
+	} else {
+		go n.loop()
+	}
 	return n, nil
 }
 
 // newNode returns a node that is not open.
 func newNode(cfg Config) *Node {
 	n := &Node{
-		cfg: cfg, start: startOf(cfg.Clock),
+		cfg: cfg, Time: newTime(cfg.Clock),
 		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
 		packets: packets{
 			packetConns: map[*PacketConn]struct{}{}, rawConns: map[*RawConn]struct{}{},
@@ -94,23 +98,15 @@ func (n *Node) open() error {
 	if err := n.Devices.open(); err != nil {
 		return err
 	}
-	if n.stack, err = stack.New(n.now(), n.stackConfig()); err != nil {
+	if n.stack, err = stack.New(n.Time.now(), n.stackConfig()); err != nil {
 		return control.Also(err, ErrConfig)
 	}
-	n.neighbors.renew(n.now())
+	n.neighbors.renew(n.Time.now())
 	return n.Taps.open()
 }
 
 // Stopped is closed when the loop has ended, which then shows nothing to anybody.
 func (n *Node) Stopped() <-chan struct{} { return n.stopped }
-
-// startOf is the origin of a node's time.
-func startOf(c *Clock) time.Time {
-	if c != nil {
-		return drivenEpoch
-	}
-	return time.Now()
-}
 
 // newWaiter returns the way of waiting that suits the node's links. Where none
 // has a descriptor it is channels and timers alone, which also lets the node live
@@ -123,28 +119,6 @@ func (n *Node) newWaiter() (waiter, error) {
 		return newWaiter(waitFed)
 	}
 	return newWaiter(n.cfg.waiter)
-}
-
-// now is the loop's clock: nanoseconds since just before the node started.
-func (n *Node) now() clock.Time {
-	if n.cfg.Clock != nil {
-		return n.cfg.Clock.now()
-	}
-	return clock.Time(time.Since(n.start)) + 1
-}
-
-// Wall translates an instant of the loop's clock into the time of day.
-func (n *Node) Wall(t clock.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
-
-// Now is the time of day by the node's clock.
-func (n *Node) Now() time.Time { return n.Wall(n.now()) }
-
-// Driven reports whether a Clock drives the node: time waits for it.
-func (n *Node) Driven() bool { return n.cfg.Clock != nil }
-
-// AfterFunc calls f when the node's clock is d further on, unless stop is called before.
-func (n *Node) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	return n.afterFunc(d, f).Stop
 }
 
 // Close stops the loop and closes the sockets. What was written to connections
@@ -167,9 +141,37 @@ func (n *Node) Stop() {
 	<-n.stopped
 }
 
+// lingerTime is how long a closing node goes on delivering what applications
+// had written to connections that they have closed.
+const lingerTime = 2 * time.Second
+
+// linger turns until everything of that kind is delivered, or time is up.
+func (n *Node) linger() {
+	end := n.Time.now().Add(lingerTime)
+	wake := time.AfterFunc(lingerTime, n.waiter.Ring)
+	defer wake.Stop()
+	for n.turn(); n.undelivered() && n.Time.now() < end; n.turn() {
+		n.wait()
+	}
+}
+
+func (n *Node) undelivered() bool {
+	for c := range n.conns {
+		if c.closed.Load() && !c.finAcked {
+			return true
+		}
+	}
+	for _, port := range n.stack.Ports().List() {
+		if o, ok := port.UDP.Owner.(PortOwner); ok && o.Undelivered() {
+			return true
+		}
+	}
+	return false
+}
+
 // shutdown is the loop's last act.
 func (n *Node) shutdown() {
-	now := n.now()
+	now := n.Time.now()
 	n.serveRequests(now)
 	n.serveConns(now)
 	for _, l := range n.listeners {
@@ -299,7 +301,7 @@ func (n *Node) adopt(c *Conn, l *Listener) {
 	c.sid = n.stack.Sockets().AddConn(c.tc)
 	c.reprobe()
 	if l != nil {
-		c.answered()
+		c.established.pass()
 		c.loud = l.loud
 		n.announceAccept(c, l)
 	}
@@ -310,7 +312,7 @@ func (n *Node) adopt(c *Conn, l *Listener) {
 func (n *Node) release(c *Conn) {
 	delete(n.conns, c)
 	if c.tc.State() == tcp.StateTimeWait {
-		n.stack.Sockets().Retire(c.sid, n.now().Add(n.stack.TCP().TimeWait()))
+		n.stack.Sockets().Retire(c.sid, n.Time.now().Add(n.stack.TCP().TimeWait()))
 		return
 	}
 	n.stack.Sockets().Remove(c.sid)

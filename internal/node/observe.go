@@ -27,7 +27,7 @@ func (t *Taps) observe(o *observe.Observer) error {
 	if len(t.observers) >= maxObservers {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
 	}
-	o.Begin(t.node.Wall(t.node.now()), len(t.node.cfg.Links), &t.backlog)
+	o.Begin(t.node.Time.Wall(t.node.Time.now()), len(t.node.cfg.Links), &t.backlog)
 	t.observers = append(t.observers, o)
 	t.retap()
 	return nil
@@ -175,7 +175,7 @@ func (t *Taps) beneath(i int, out bool, e *netem.Event) {
 		return
 	}
 	// A node that closes has its links hand over at once what is due later.
-	at := min(e.At, t.node.now())
+	at := min(e.At, t.node.Time.now())
 	s := observe.Packet{
 		At: at, Iface: i, Out: out, Why: whyOf(e.Why), Late: out, Length: len(e.Data),
 	}

@@ -72,7 +72,7 @@ func (c *PacketConn) membership(iface string, change func(n *Node, i int) error)
 
 // PathMTU returns what a router has reported of the way to the peer; 0: none has.
 func (c *PacketConn) PathMTU() (mtu int, err error) {
-	err = c.option(func(n *Node) error { mtu = c.us.PathMTU(n.now()); return nil })
+	err = c.option(func(n *Node) error { mtu = c.us.PathMTU(n.Time.now()); return nil })
 	return mtu, err
 }
 

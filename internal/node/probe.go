@@ -190,7 +190,7 @@ func (c *Conn) sampled(s *tcp.Info) {
 		return
 	}
 	p.shot = Sample{
-		Time: c.node.Wall(s.Time), State: stack.StateName(s.State),
+		Time: c.node.Time.Wall(s.Time), State: stack.StateName(s.State),
 		CAState: s.Recovery,
 		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
 		NotSentBytes: s.NotSent, Unread: s.Unread,

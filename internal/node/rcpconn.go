@@ -33,17 +33,20 @@ func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 		local = netip.AddrPortFrom(p.node.stack.Routing().LocalTo(s.Peer().Addr()), local.Port())
 	}
 	c := &RCPConn{port: p, socket: s}
-	c.node, c.carrier = p.node, c
 	c.ends.local, c.ends.peer = local, s.Peer()
-	c.init(s.Rx(), s.Tx())
+	c.init(p.node, c, s.Rx(), s.Tx())
 	s.Owner = c
 	p.conns[c] = struct{}{}
 	return c
 }
 
-func (c *RCPConn) network() string       { return rcpNetwork }
-func (c *RCPConn) local() netip.AddrPort { return c.ends.local }
-func (c *RCPConn) peer() netip.AddrPort  { return c.ends.peer }
+func (c *RCPConn) network() string { return rcpNetwork }
+
+// Local is this end.
+func (c *RCPConn) Local() netip.AddrPort { return c.ends.local }
+
+// Remote is the other end.
+func (c *RCPConn) Remote() netip.AddrPort { return c.ends.peer }
 
 // Close closes both directions and returns at once. What was written is still delivered,
 // as long as the peer is not silent; what he still sends is discarded.
@@ -54,14 +57,6 @@ func (c *RCPConn) Close() error {
 	c.out.closed.Store(true)
 	c.finishWrites(closeBoth)
 	return nil
-}
-
-// Abort forgets the connection: nothing that waits is delivered. The protocol has no word
-// for that, so the peer notices the silence.
-func (c *RCPConn) Abort() {
-	c.closed.Store(true)
-	c.out.closed.Store(true)
-	c.finishWrites(abort)
 }
 
 // tell has the loop see what the application did, where that is not in the rings.
@@ -103,7 +98,7 @@ func (c *RCPConn) heed() {
 		c.eof.Store(true)
 	}
 	if s.State() != rcp.Connecting {
-		c.answered()
+		c.established.pass()
 	}
 	if s.State() == rcp.Closed && !c.gone {
 		c.gone = true

@@ -43,7 +43,7 @@ func (c *RCPConn) Describe() (s control.RCPSocket) {
 func (c *RCPConn) describe() control.RCPSocket {
 	i := c.socket.Info()
 	return control.RCPSocket{
-		Local: c.local(), Remote: c.peer(), State: i.State.String(),
+		Local: c.Local(), Remote: c.Remote(), State: i.State.String(),
 		Unacked: int(i.Nxt - i.Una), Held: i.Held, Unsent: i.Unsent, Unread: i.Unread,
 		SRTT: i.SRTT, RCPCounts: rcpCounts(i.Counts),
 	}

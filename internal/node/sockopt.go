@@ -162,7 +162,7 @@ func (c *Conn) Info() (i tcp.Info, err error) {
 // Socket returns what an operator sees of the connection; after its end, the last.
 func (c *Conn) Socket() (s control.Socket, err error) {
 	err = run(c, "info", func(now clock.Time) error {
-		s = control.Socket{SID: c.sid, Local: c.local(), Remote: c.peer()}
+		s = control.Socket{SID: c.sid, Local: c.Local(), Remote: c.Remote()}
 		stack.DescribeConn(&s, c.tc, true, now)
 		return nil
 	})
@@ -195,7 +195,7 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 	}
 	c.finishWrites(closeBoth)
 	over := make(chan struct{})
-	timer := c.node.afterFunc(limit, func() { close(over) })
+	timer := c.node.Time.AfterFunc(limit, func() { close(over) })
 	defer timer.Stop()
 	select {
 	case <-c.delivered.passed():

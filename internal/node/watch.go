@@ -177,7 +177,7 @@ func (n *Node) announceEnd(c *Conn) {
 	}
 	e := control.SocketClosed{Socket: n.stack.Sockets().Info(c.sid, 0)}
 	e.Socket.SID = c.sid
-	e.Socket.Local, e.Socket.Remote = c.local(), c.peer()
+	e.Socket.Local, e.Socket.Remote = c.Local(), c.Remote()
 	if e.Socket.State == "" {
 		e.Socket.State = tcp.StateClosed.String()
 	}

@@ -13,7 +13,6 @@ import (
 // capturing is one capture: who is shown packets, and what becomes of them.
 type capturing struct {
 	host  *Host
-	node  Node
 	o     *Observer
 	done  control.Captured
 	file  *captureFile // nil: none
@@ -119,7 +118,7 @@ func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
 		return err
 	}
 	err = w.Record(&capture.Record{
-		At: c.node.Wall(s.At).UnixNano(), Iface: iface, Direction: d, Comment: comment,
+		At: c.host.clock.Wall(s.At).UnixNano(), Iface: iface, Direction: d, Comment: comment,
 		Length: s.Length, Missed: s.Missed,
 	}, data)
 	if err == nil {
@@ -133,7 +132,7 @@ func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
 func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
 	number := c.o.Number(iface)
 	for len(c.faces) <= number {
-		f := c.node.Faces()[len(c.faces)-1]
+		f := c.host.node.Faces()[len(c.faces)-1]
 		next := capture.Interface{Name: f.Name, Addr: f.Addr.String()}
 		if err := w.Add(next); err != nil {
 			return 0, err
@@ -148,7 +147,7 @@ func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
 func (c *capturing) statistics(w *capture.Writer) (err error) {
 	faces, missed := c.o.Counts()
 	c.done.Missed = missed
-	at := c.node.Now().UnixNano()
+	at := c.host.clock.Now().UnixNano()
 	for i, f := range faces[:min(len(faces), len(c.faces))] {
 		err = errors.Join(err, w.Statistics(at, i, f.Packets, f.Missed))
 	}
@@ -166,7 +165,7 @@ func (c *capturing) lines(tell func(control.Packet)) func(*Batch) error {
 			c.done.Bytes += uint64(s.Length)
 			if tell != nil {
 				tell(control.Packet{
-					At: c.node.Wall(s.At), Iface: faceName(c.node, s.Iface), Sent: s.Out,
+					At: c.host.clock.Wall(s.At), Iface: c.host.node.FaceName(s.Iface), Sent: s.Out,
 					Length: s.Length, Text: string(text), Drop: s.Dropped(), State: s.State(),
 				})
 			}

@@ -25,12 +25,12 @@ type Taps interface {
 	LetGo(o *Observer)
 }
 
-// Node is what captures and traces need of a node besides its Taps.
+// Node is what captures and traces need of a node besides its Clock and Taps.
 type Node interface {
-	Clock
-	// Faces are the interfaces that there are and were, by their number, and Face is the number of
-	// the one with a name.
+	// Faces are the interfaces that there are and were, by their number. FaceName is the name of
+	// one, or SelfFace, and Face finds the number of the one with a name.
 	Faces() []stack.Interface
+	FaceName(i int) string
 	Face(name string) (int, error)
 }
 
@@ -38,15 +38,17 @@ type Node interface {
 type Clock interface {
 	Now() time.Time
 	Wall(t clock.Time) time.Time
+	// Driven reports whether time waits for the node.
+	Driven() bool
 }
 
 // Host carries out the requests about captures and traces of a node.
 type Host struct {
 	control.Handlers
 	node     Node
+	clock    Clock
 	taps     Taps
 	announce func(control.Event)
-	driven   bool // time waits for the node
 
 	mu     sync.Mutex
 	lastID int
@@ -55,9 +57,9 @@ type Host struct {
 }
 
 // New returns the captures and traces of a node, whose operators are told of events by announce.
-func New(n Node, taps Taps, driven bool, announce func(control.Event)) *Host {
+func New(n Node, c Clock, taps Taps, announce func(control.Event)) *Host {
 	h := &Host{
-		Handlers: control.Handlers{}, node: n, taps: taps, driven: driven,
+		Handlers: control.Handlers{}, node: n, clock: c, taps: taps,
 		announce: announce, files: map[int]*capturing{},
 	}
 	control.Handle(h.Handlers, h.capture)
@@ -67,14 +69,6 @@ func New(n Node, taps Taps, driven bool, announce func(control.Event)) *Host {
 	control.HandleOrder(h.Handlers, h.startPcap)
 	control.Handle(h.Handlers, h.stopPcap)
 	return h
-}
-
-// faceName is an interface's name; what the node sends to itself crosses lo.
-func faceName(n Node, i int) string {
-	if list := n.Faces(); i >= 0 && i < len(list) {
-		return list[i].Name
-	}
-	return SelfFace
 }
 
 // start begins a capture into a file that nobody waits for.
@@ -129,14 +123,14 @@ func (h *Host) prepare(r *control.Record) (*capturing, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Patient = h.driven && r.File != ""
+	o.Patient = h.clock.Driven() && r.File != ""
 	if r.Iface == SelfFace {
 		o.Iface, o.About.Iface = OwnFace, SelfFace
 	} else if r.Iface != "" && r.Iface != "all" {
 		if o.Iface, err = h.node.Face(r.Iface); err != nil {
 			return nil, err
 		}
-		o.About.Iface = faceName(h.node, o.Iface)
+		o.About.Iface = h.node.FaceName(o.Iface)
 	}
 	c := h.newCapturing(o)
 	o.Faces = len(c.faces) - 1
@@ -168,7 +162,7 @@ const lineBytes = 256
 
 // newCapturing is a capture of what an observer is shown, with the interfaces as it names them.
 func (h *Host) newCapturing(o *Observer) *capturing {
-	c := &capturing{host: h, node: h.node, o: o, over: make(chan struct{})}
+	c := &capturing{host: h, o: o, over: make(chan struct{})}
 	for _, f := range h.node.Faces() {
 		c.faces = append(c.faces, capture.Interface{Name: f.Name, Addr: f.Addr.String()})
 	}

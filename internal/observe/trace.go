@@ -22,7 +22,7 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 	if o.Filter, err = capture.ParseFilter(r.Filter); err != nil {
 		return done, control.Also(err, control.ErrUsage)
 	}
-	t := tracer{node: h.node, flow: o.Flow, tell: r.Segment, done: &done}
+	t := tracer{host: h, flow: o.Flow, tell: r.Segment, done: &done}
 	var from Beginning
 	if r.Filter == "" {
 		from, err = h.taps.ObserveSocket(o, r.SID, r.Recorded)
@@ -51,7 +51,7 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 
 // tracer tells of a connection's segments.
 type tracer struct {
-	node     Node
+	host     *Host
 	flow     *Flow
 	follower capture.Follower
 	facts    capture.Facts
@@ -97,7 +97,7 @@ var ecnNames = [4]string{"", "ect1", "ect0", "ce"}
 
 func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.TracedSegment {
 	one := tracedSegment(&t.flow.Key, g)
-	one.At, one.SID, one.Iface, one.Sent = t.node.Wall(s.At), -1, faceName(t.node, s.Iface), sent
+	one.At, one.SID, one.Iface, one.Sent = t.host.clock.Wall(s.At), -1, t.host.node.FaceName(s.Iface), sent
 	one.Drop, one.Missed = s.Dropped(), s.Missed
 	if s.Known && t.flow.Ours {
 		one.SID, one.Moment = s.SID, s.Moment()

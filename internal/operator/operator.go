@@ -113,7 +113,7 @@ func above(inner *node.Node, cfg *Config) *Node {
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
 		Doors:  portforward.New(inner),
-		record: observe.New(inner, &inner.Taps, inner.Driven(), inner.Announce),
+		record: observe.New(inner, &inner.Time, &inner.Taps, inner.Announce),
 	}
 	for _, service := range []control.Handlers{
 		n.Requests.Handlers, n.Doors.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,

@@ -66,7 +66,7 @@ func (w *sampling) note(s *tcp.Info) {
 	}
 	w.at = s.Time
 	w.last = control.Sample{
-		At: w.host.node.Wall(s.Time), SID: w.sid, State: stack.StateName(s.State),
+		At: w.host.node.Time.Wall(s.Time), SID: w.sid, State: stack.StateName(s.State),
 		Recovery:   s.Recovery,
 		Congestion: s.Congestion, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, Pipe: s.Pipe,
 		SendWindow: s.SendWindow, RecvWindow: s.RecvWindow, MSS: s.SendMSS,

@@ -82,7 +82,7 @@ func (h *Host) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 
 // run writes in a goroutine of its own, and reads the echo.
 func (k *counting) run() (control.RCPCounted, error) {
-	began := k.node.Now()
+	began := k.node.Time.Now()
 	written := make(chan struct{})
 	over := make(chan struct{}) // ends the writer's rest
 	go func() {
@@ -97,7 +97,7 @@ func (k *counting) run() (control.RCPCounted, error) {
 		return result, err
 	}
 	<-written
-	result.Seconds = k.node.Now().Sub(began).Seconds()
+	result.Seconds = k.node.Time.Now().Sub(began).Seconds()
 	s := k.conn.Describe()
 	result.SRTT, result.RCPCounts = s.SRTT, s.RCPCounts
 	return result, nil
@@ -116,11 +116,11 @@ func (k *counting) write(over chan struct{}) {
 		}
 		rested := make(chan struct{})
 		wait := time.Duration(leastRest+rand.IntN(mostRest-leastRest+1)) * time.Millisecond
-		stop := k.node.AfterFunc(wait, func() { close(rested) })
+		timer := k.node.Time.AfterFunc(wait, func() { close(rested) })
 		select {
 		case <-rested:
 		case <-over:
-			stop()
+			timer.Stop()
 			return
 		}
 	}

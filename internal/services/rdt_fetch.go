@@ -91,7 +91,7 @@ func FetchRDT(
 
 // over is the end of a fetch.
 func (f *fetching) over(err error) (RDTFetched, error) {
-	f.result.Took = f.node.Now().Sub(f.began)
+	f.result.Took = f.node.Time.Now().Sub(f.began)
 	return f.result, f.opError(err)
 }
 
@@ -105,7 +105,7 @@ func ListRDT(
 }
 
 func newFetching(n *node.Node, to netip.AddrPort, what RDTFetch) *fetching {
-	f := &fetching{node: n, to: to, RDTFetch: what, began: n.Now()}
+	f := &fetching{node: n, to: to, RDTFetch: what, began: n.Time.Now()}
 	f.Config = rdt.Config{
 		Checksum: what.Config.Checksum, InOrder: what.Config.InOrder, Timeout: requestPeriod,
 		Linger: lingerTime, Patience: cmp.Or(what.Config.Patience, defaultPatience),
@@ -205,8 +205,8 @@ func (f *fetching) choose(list *rdt.Listing) (streams []uint16, err error) {
 func (f *fetching) complete(r *RDTResult, c *rdt.Completion) error {
 	r.Err = node.NetError(c.Err)
 	if c.Began != clock.Never {
-		r.Began = f.node.Wall(c.Began).Sub(f.began)
-		r.Done = f.node.Wall(c.At).Sub(f.began)
+		r.Began = f.node.Time.Wall(c.Began).Sub(f.began)
+		r.Done = f.node.Time.Wall(c.At).Sub(f.began)
 	}
 	if r.Err == nil && (int64(len(c.Data)) != r.Size || sha256.Sum256(c.Data) != r.SHA256) {
 		r.Err = errDigest

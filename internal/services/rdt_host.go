@@ -122,10 +122,10 @@ func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFet
 			return nil
 		}
 	}
-	began := h.node.Now()
+	began := h.node.Time.Now()
 	var last control.Progress
 	what.Progress = func(bytes, total int64) {
-		last = control.Progress{Bytes: bytes, Total: total, Elapsed: h.node.Now().Sub(began)}
+		last = control.Progress{Bytes: bytes, Total: total, Elapsed: h.node.Time.Now().Sub(began)}
 		if r.Progress != nil {
 			r.Progress(last)
 		}

@@ -67,11 +67,11 @@ func (e *End) begin(at time.Time) {
 }
 
 // since is how long the run had gone on at an instant of the node's.
-func (e *End) since(t clock.Time) time.Duration { return e.Node.Wall(t).Sub(e.Origin) }
+func (e *End) since(t clock.Time) time.Duration { return e.Node.Time.Wall(t).Sub(e.Origin) }
 
 // instant is the node's of a time of the run.
 func (e *End) instant(d time.Duration) clock.Time {
-	return clock.Time(e.Origin.Add(d).Sub(e.Node.Wall(1))) + 1
+	return clock.Time(e.Origin.Add(d).Sub(e.Node.Time.Wall(1))) + 1
 }
 
 // sampled sees a sample of one of the sender's connections. The loop's.

@@ -1,0 +1,74 @@
+package node
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Time is a node's time: the system's, or that of a Clock.
+type Time struct {
+	start time.Time // the origin of the loop's clock
+	clock *Clock    // nil: the system's time
+}
+
+func newTime(c *Clock) Time {
+	if c != nil {
+		return Time{drivenEpoch, c}
+	}
+	return Time{start: time.Now()}
+}
+
+// now is the loop's clock: nanoseconds since just before the node started.
+func (t *Time) now() clock.Time {
+	if t.clock != nil {
+		return t.clock.now()
+	}
+	return clock.Time(time.Since(t.start)) + 1
+}
+
+// Wall translates an instant of the loop's clock into the time of day.
+func (t *Time) Wall(at clock.Time) time.Time { return t.start.Add(time.Duration(at - 1)) }
+
+// Now is the time of day by the node's clock.
+func (t *Time) Now() time.Time { return t.Wall(t.now()) }
+
+// Driven reports whether a Clock drives the node: time waits for it.
+func (t *Time) Driven() bool { return t.clock != nil }
+
+// until is how far off an instant is.
+func (t *Time) until(at time.Time) time.Duration {
+	if t.clock != nil {
+		return at.Sub(t.clock.Now())
+	}
+	return time.Until(at)
+}
+
+// Timer is a timer of either kind of time. Stop reports whether it has kept it from ending.
+type Timer interface{ Stop() bool }
+
+// AfterFunc calls f when d has passed, unless the timer is stopped before.
+func (t *Time) AfterFunc(d time.Duration, f func()) Timer {
+	if t.clock != nil {
+		return t.clock.afterFunc(d, f)
+	}
+	return time.AfterFunc(d, f)
+}
+
+// Within returns ctx, ended after d with os.ErrDeadlineExceeded as its cause; d of 0 or less: it is
+// not ended.
+func (t *Time) Within(
+	ctx context.Context, d time.Duration,
+) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := t.AfterFunc(d, func() { cancel(os.ErrDeadlineExceeded) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
