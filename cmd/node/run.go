@@ -240,7 +240,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	v.remarks(o.config.LNX)
 	nodes := map[string]control.Operator{self: n}
 	_, leave := o.doors.serve(nodes, func(text string) {
-		n.Node.Announce(control.Message{Text: text})
+		n.Node.Watchers.Announce(control.Message{Text: text})
 	})
 	defer func() { err = errors.Join(err, leave()) }()
 	if p := o.doors.place(); p.Page != "" {

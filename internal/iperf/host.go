@@ -81,8 +81,3 @@ func (h *Host) close(_ context.Context, r control.PerfClose) error {
 	}
 	return fmt.Errorf("perf: port %d: %w", r.Port, control.ErrNoSuchSocket)
 }
-
-// say tells the operator one line of text.
-func (h *Host) say(format string, args ...any) {
-	h.node.Announce(control.Message{Text: fmt.Sprintf(format, args...)})
-}

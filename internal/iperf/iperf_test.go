@@ -34,7 +34,7 @@ func twoNodes(t *testing.T) (a, b *operator.Node) {
 func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 	t.Helper()
 	ended := make(chan control.PerfEnded, 10)
-	stop := n.Node.Watch(func(e control.Event) {
+	stop := n.Node.Watchers.Watch(func(e control.Event) {
 		if p, ok := e.(control.PerfEnded); ok {
 			ended <- p
 		}
@@ -342,7 +342,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
 	said := make(chan string, 10)
-	defer b.Node.Watch(func(e control.Event) {
+	defer b.Node.Watchers.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
 			said <- m.Text
 		}

@@ -155,7 +155,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 		c.Abort()
 	}
 	if err != nil {
-		s.host.say("perf %d: %v: %v", s.req.Port, c.Remote(), err)
+		s.host.node.Watchers.Printf("perf %d: %v: %v", s.req.Port, c.Remote(), err)
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *server) run(ctx context.Context, k *wire, cookie Cookie) {
 	if s.req.Ended != nil {
 		s.req.Ended(ended)
 	} else {
-		s.host.node.Announce(ended)
+		s.host.node.Watchers.Announce(ended)
 	}
 	if s.req.OneOff {
 		s.cancel()

@@ -7,8 +7,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// What stands behind values that nobody has opened: it is closed, and says so.
-
 // Closed returns a node that is closed.
 func Closed() *Node {
 	n := newNode(Config{})

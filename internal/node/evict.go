@@ -65,9 +65,8 @@ func (l *Listener) endHere(now clock.Time) {
 func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range p.conns {
 		if addrs[c.Local().Addr()] {
-			list = append(list, Bound{
-				fmt.Sprintf("rcp %v to %v", c.Local(), c.Remote()), func(clock.Time) { c.forsake() },
-			})
+			text := fmt.Sprintf("rcp %v to %v", c.Local(), c.Remote())
+			list = append(list, Bound{text, func(clock.Time) { c.forsake() }})
 		}
 	}
 	if l := p.listener; l != nil && addrs[l.addr.Addr()] {

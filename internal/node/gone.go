@@ -17,7 +17,7 @@ func (ds *Devices) failed(token int, err error) {
 		ds.gone = appendToken(ds.gone, token)
 		return
 	}
-	ds.node.say("node: %v", err)
+	ds.node.Watchers.Printf("node: %v", err)
 }
 
 // takeDown takes down the interfaces whose device was deleted, so that nobody routes
@@ -33,7 +33,7 @@ func (ds *Devices) takeDown(now clock.Time) {
 				continue
 			}
 			ds.node.stack.SetUp(now, i, false)
-			ds.node.say("%s is down: %s", ds.node.FaceName(i), ds.Problem(i))
+			ds.node.Watchers.Printf("%s is down: %s", ds.node.FaceName(i), ds.Problem(i))
 		}
 	}
 	ds.gone = ds.gone[:0]

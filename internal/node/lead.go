@@ -14,14 +14,14 @@ import (
 // The protocol:
 //   - The waiter's doorbell names the stack's owner, of which there is one at most: the loop's
 //     goroutine outside Wait, or a goroutine that has entered.
-//   - A writer of at most smallWrite bytes enters and runs an iteration (lend). A reader enters and
-//     waits in the waiter's second seat (lead) until it has something to read, for leadTime at most.
+//   - A writer of at most smallWrite bytes enters and runs an iteration (lend). A reader enters
+//     and waits in the waiter's second seat (lead) until it can read, for leadTime at most.
 //   - One reader leads at a time. The loop's goroutine waits in its own seat meanwhile. A packet
 //     wakes one of the two, and the loop's goroutine keeps the time.
 //   - leave gives the stack up. It first serves goroutines that rang meanwhile, twice at most. If
 //     deadlines or reads are left that the loop's goroutine does not wake up for, leave rings.
-//   - If an owner has news for the reader that leads, it calls (newsFor) and ends that reader's wait
-//     when it gives up the stack itself.
+//   - If an owner has news for the reader that leads (newsFor), it ends that reader's wait when it
+//     gives up the stack itself.
 type leading struct {
 	node   *Node
 	second second     // a waiter with a second seat; nil: nothing leads

@@ -43,7 +43,7 @@ func (n *Node) turn() {
 	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
-		n.look()      // first: it answers the doorbell, and what was rung for is served below
+		n.look()           // first: it answers the doorbell, and what was rung for is served below
 		now = n.Time.now() // what was read is answered: nothing that leaves now is older than that
 	}
 	n.serveRequests(now)
@@ -71,7 +71,7 @@ func (n *Node) wait() {
 	}
 	ready, err := n.waiter.Wait(timeout, n.Devices.ready[:0])
 	if err != nil {
-		n.say("node: waiting for packets: %v", err)
+		n.Watchers.Printf("node: waiting for packets: %v", err)
 	}
 	n.Devices.gather(ready)
 }
@@ -246,7 +246,7 @@ func (n *Node) tellAll(now clock.Time) {
 	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
 	n.Forwarders.tell()
 	for _, e := range n.stack.Events() {
-		n.publishStack(e)
+		n.Watchers.publishStack(e, n.Network())
 	}
 }
 
@@ -294,6 +294,6 @@ func (c *Conn) heed(ev tcp.Event) (woke bool) {
 		c.node.Taps.endTraces(c.tc)
 		c.node.release(c)
 	}
-	c.node.announceEnd(c)
+	c.announceEnd()
 	return woke
 }

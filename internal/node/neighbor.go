@@ -113,7 +113,7 @@ func (v *neighbors) look(now clock.Time, w *neighbor) {
 	before := w.last.UDP
 	v.weigh(now, w, info)
 	if before.IsValid() && info.UDP != before {
-		v.node.watchers.publish(control.NeighborChanged{
+		v.node.Watchers.Announce(control.NeighborChanged{
 			Neighbor: v.describe(now, w), Was: w.state, From: before.String(),
 		})
 	}
@@ -196,7 +196,7 @@ func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 		was == control.NeighborUnknown && state == control.NeighborUp {
 		return // as it should be
 	}
-	n.watchers.publish(control.NeighborChanged{
+	n.Watchers.Announce(control.NeighborChanged{
 		Neighbor: v.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,
 	})
 }

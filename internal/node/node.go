@@ -29,6 +29,7 @@ type Node struct {
 	cfg Config
 
 	Time       Time
+	Watchers   Watchers
 	Devices    Devices    // what interfaces stand on
 	Taps       Taps       // what watches packets and connections
 	Forwarders Forwarders // what gets connections that no listener takes
@@ -49,7 +50,6 @@ type Node struct {
 	touched  atomic.Pointer[Conn]
 	closing  atomic.Bool
 	stopped  chan struct{}
-	watchers watchers
 
 	shown atomic.Pointer[Network]
 }
@@ -126,7 +126,7 @@ func (n *Node) newWaiter() (waiter, error) {
 // open are reset. Calls that wait fail with net.ErrClosed.
 func (n *Node) Close() error {
 	n.Stop()
-	if !n.watchers.close() {
+	if !n.Watchers.close() {
 		return nil // somebody else does the rest, or has
 	}
 	return n.Taps.close()
@@ -303,7 +303,11 @@ func (n *Node) adopt(c *Conn, l *Listener) {
 	if l != nil {
 		c.established.pass()
 		c.loud = l.loud
-		n.announceAccept(c, l)
+		if l.loud && n.Watchers.any() {
+			n.Watchers.Announce(control.Accepted{
+				Listener: l.sid, Socket: n.stack.Sockets().Info(c.sid, 0),
+			})
+		}
 	}
 	c.heed(0) // data, or a FIN, may have come before us
 }

@@ -72,3 +72,6 @@ func (n *Node) Operator() control.Operator {
 
 // Do carries out a request.
 func (n *Node) Do(ctx context.Context, req any) (any, error) { return n.Operator().Do(ctx, req) }
+
+// Watch completes control.Operator.
+func (n *Node) Watch(f func(control.Event)) (stop func()) { return n.Watchers.Watch(f) }

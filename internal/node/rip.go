@@ -2,10 +2,8 @@ package node
 
 import (
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/netem"
-	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
 // RouteKinds are what operators call the kinds of routes.
@@ -19,13 +17,4 @@ func (n *Node) RestartRIP(now clock.Time) error {
 	cfg := n.cfg.Stack
 	n.setRIP(&cfg, netem.Streams(n.seedFor(&netem.Config{}))("rip"))
 	return n.stack.RIP().Restart(now, cfg)
-}
-
-// publishRIP tells watchers what RIP did.
-func (n *Node) publishRIP(e *rip.Event) {
-	news := control.RIPNews{Text: e.String()}
-	if e.Neighbor.IsValid() && e.Iface >= 0 && e.Iface < len(n.cfg.Links) {
-		news.Iface = n.FaceName(e.Iface)
-	}
-	n.watchers.publish(news)
 }

@@ -83,7 +83,7 @@ func (t *Taps) verboseSegment(dir stack.Direction, pieces [][]byte) {
 			text += " [" + kind.String() + "]"
 		}
 	}
-	t.node.watchers.publish(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
+	t.node.Watchers.Announce(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
 }
 
 // arrival is what becomes of the text of a packet that arrives for a connection:

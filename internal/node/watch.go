@@ -13,8 +13,8 @@ import (
 // maxUntold bounds the events that one slow watcher may fall behind.
 const maxUntold = 8192
 
-// watchers are those who want to be told of events.
-type watchers struct {
+// Watchers are the functions that hear of the node's events.
+type Watchers struct {
 	mu   sync.Mutex
 	list map[*watcher]struct{}
 	done bool
@@ -33,9 +33,8 @@ type watcher struct {
 }
 
 // Watch implements control.Operator.
-func (n *Node) Watch(f func(control.Event)) (stop func()) {
+func (ws *Watchers) Watch(f func(control.Event)) (stop func()) {
 	w := &watcher{ready: make(chan struct{}, 1), gone: make(chan struct{})}
-	ws := &n.watchers
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.done {
@@ -86,8 +85,13 @@ func (w *watcher) take() []control.Event {
 	return events
 }
 
-// publish tells every watcher.
-func (ws *watchers) publish(e control.Event) {
+// Printf announces a line of text.
+func (ws *Watchers) Printf(format string, args ...any) {
+	ws.Announce(control.Message{Text: fmt.Sprintf(format, args...)})
+}
+
+// Announce tells every watcher of an event.
+func (ws *Watchers) Announce(e control.Event) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for w := range ws.list {
@@ -103,14 +107,14 @@ func (ws *watchers) publish(e control.Event) {
 }
 
 // any reports whether somebody watches.
-func (ws *watchers) any() bool {
+func (ws *Watchers) any() bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return len(ws.list) > 0
 }
 
 // close lets every watcher finish what it was told and ends it; false: it was done before.
-func (ws *watchers) close() bool {
+func (ws *Watchers) close() bool {
 	ws.mu.Lock()
 	if ws.done {
 		ws.mu.Unlock()
@@ -126,47 +130,34 @@ func (ws *watchers) close() bool {
 	return true
 }
 
-// Announce tells watchers of an event.
-func (n *Node) Announce(e control.Event) { n.watchers.publish(e) }
-
-// say tells watchers one line of text.
-func (n *Node) say(format string, args ...any) {
-	n.watchers.publish(control.Message{Text: fmt.Sprintf(format, args...)})
-}
-
-// publishStack passes on what the stack has told.
-func (n *Node) publishStack(e stack.Event) {
+// publishStack announces what the stack has told. The loop's.
+func (ws *Watchers) publishStack(e stack.Event, network *Network) {
 	if e.Test != nil {
-		n.watchers.publish(control.TestReceived{
+		ws.Announce(control.TestReceived{
 			Src: e.Test.Src, Dst: e.Test.Dst, TTL: e.Test.TTL, Text: string(e.Test.Data),
 		})
 	}
 	if e.RIP != nil {
-		n.publishRIP(e.RIP)
+		news := control.RIPNews{Text: e.RIP.String()}
+		if e.RIP.Neighbor.IsValid() && e.RIP.Iface >= 0 && e.RIP.Iface < len(network.Links) {
+			news.Iface = network.Stack.Interfaces[e.RIP.Iface].Name
+		}
+		ws.Announce(news)
 	}
 }
 
-// announceAccept tells watchers of a connection that a listener took.
-func (n *Node) announceAccept(c *Conn, l *Listener) {
-	if l.loud && n.watchers.any() {
-		n.watchers.publish(control.Accepted{
-			Listener: l.sid, Socket: n.stack.Sockets().Info(c.sid, 0),
-		})
-	}
-}
-
-// AnnounceEnd has watchers told when a connection's peer closes it, or it fails.
-func (n *Node) AnnounceEnd(c *Conn) error {
-	return n.Ask(func(*stack.Stack, clock.Time) error {
+// AnnounceEnd has watchers told when the peer closes the connection, or it fails.
+func (c *Conn) AnnounceEnd() error {
+	return c.node.Ask(func(*stack.Stack, clock.Time) error {
 		c.loud = true
-		n.announceEnd(c)
+		c.announceEnd()
 		return nil
 	})
 }
 
-// announceEnd tells watchers, once, that the peer has closed or the connection
-// has failed while the application still had it open.
-func (n *Node) announceEnd(c *Conn) {
+// announceEnd tells watchers, once, that the peer has closed or the connection has failed while the
+// application still had it open. The loop's.
+func (c *Conn) announceEnd() {
 	failure := c.failure.Load()
 	if c.peerClosed || !c.loud || c.sid < 0 || failure == nil && !c.eof.Load() {
 		return
@@ -175,7 +166,7 @@ func (n *Node) announceEnd(c *Conn) {
 	if c.closed.Load() {
 		return
 	}
-	e := control.SocketClosed{Socket: n.stack.Sockets().Info(c.sid, 0)}
+	e := control.SocketClosed{Socket: c.node.stack.Sockets().Info(c.sid, 0)}
 	e.Socket.SID = c.sid
 	e.Socket.Local, e.Socket.Remote = c.Local(), c.Remote()
 	if e.Socket.State == "" {
@@ -184,5 +175,5 @@ func (n *Node) announceEnd(c *Conn) {
 	if failure != nil {
 		e.Problem = (*failure).Error()
 	}
-	n.watchers.publish(e)
+	c.node.Watchers.Announce(e)
 }

@@ -97,7 +97,8 @@ var ecnNames = [4]string{"", "ect1", "ect0", "ce"}
 
 func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.TracedSegment {
 	one := tracedSegment(&t.flow.Key, g)
-	one.At, one.SID, one.Iface, one.Sent = t.host.clock.Wall(s.At), -1, t.host.node.FaceName(s.Iface), sent
+	one.At, one.Iface = t.host.clock.Wall(s.At), t.host.node.FaceName(s.Iface)
+	one.SID, one.Sent = -1, sent
 	one.Drop, one.Missed = s.Dropped(), s.Missed
 	if s.Known && t.flow.Ours {
 		one.SID, one.Moment = s.SID, s.Moment()

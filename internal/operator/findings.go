@@ -160,9 +160,10 @@ func (h *Requests) sourceOf(s *stack.Stack, source string) (netip.Addr, int, err
 // replyOf translates a probe's reply.
 func (h *Requests) replyOf(r *icmp.Reply) control.Reply {
 	to := control.Reply{
-		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT, At: h.node.Time.Wall(r.At),
-		Type: r.Type, Code: r.Code, MTU: r.MTU, Local: r.Verdict == icmp.Failed, Late: r.Late,
-		Duplicate: r.Duplicate, Elsewhere: r.Elsewhere, Damaged: r.Damaged,
+		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT,
+		At: h.node.Time.Wall(r.At), Type: r.Type, Code: r.Code, MTU: r.MTU,
+		Local: r.Verdict == icmp.Failed, Late: r.Late, Duplicate: r.Duplicate,
+		Elsewhere: r.Elsewhere, Damaged: r.Damaged,
 		Problem: problemOf(r), Mark: markOf(r), PathMTU: r.PathMTU,
 	}
 	if r.Err != nil {

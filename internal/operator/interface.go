@@ -142,7 +142,7 @@ func (h *Requests) setLink(
 			}
 		}
 		if before != r.Up {
-			h.node.Announce(control.LinkChanged{Interface: answer})
+			h.node.Watchers.Announce(control.LinkChanged{Interface: answer})
 		}
 		return nil
 	})

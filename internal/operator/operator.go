@@ -113,7 +113,7 @@ func above(inner *node.Node, cfg *Config) *Node {
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
 		Doors:  portforward.New(inner),
-		record: observe.New(inner, &inner.Time, &inner.Taps, inner.Announce),
+		record: observe.New(inner, &inner.Time, &inner.Taps, inner.Watchers.Announce),
 	}
 	for _, service := range []control.Handlers{
 		n.Requests.Handlers, n.Doors.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,
@@ -145,7 +145,7 @@ func (n *Node) Close() error {
 }
 
 // Watch implements control.Operator.
-func (n *Node) Watch(f func(control.Event)) (stop func()) { return n.Node.Watch(f) }
+func (n *Node) Watch(f func(control.Event)) (stop func()) { return n.Node.Watchers.Watch(f) }
 
 // about is what the node says of itself.
 func (n *Node) about(context.Context, control.About) (a control.Node, err error) {

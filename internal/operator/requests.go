@@ -80,4 +80,4 @@ func order[R control.Request[control.Nothing]](
 }
 
 // Watch is control.Operator's.
-func (h *Requests) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(f) }
+func (h *Requests) Watch(f func(control.Event)) (stop func()) { return h.node.Watchers.Watch(f) }

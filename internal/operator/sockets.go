@@ -67,7 +67,7 @@ func (h *Requests) connect(ctx context.Context, r control.Connect) (control.Sock
 		return control.Socket{}, err
 	}
 	// The operator has not seen what happened since the handshake.
-	if err := h.node.AnnounceEnd(c); err != nil {
+	if err := c.AnnounceEnd(); err != nil {
 		return control.Socket{}, err
 	}
 	return node.SocketInfo(h.node, c.SID())

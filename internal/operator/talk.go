@@ -77,12 +77,12 @@ func (a *talks) listenTo(t *talk) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			a.host.node.Announce(control.Undelivered{
+			a.host.node.Watchers.Announce(control.Undelivered{
 				SID: t.conn.SID(), To: t.conn.Peer(), Problem: control.Reason(err).Error(),
 			})
 		default:
 			t.last.Store(&from)
-			a.host.node.Announce(control.Datagram{
+			a.host.node.Watchers.Announce(control.Datagram{
 				SID: t.conn.SID(), From: from, Data: append([]byte(nil), data[:k]...),
 			})
 		}

@@ -256,6 +256,7 @@ func (d *Door) failed(who string, reason error) {
 	}
 	d.mu.Unlock()
 	if loud {
-		d.set.say("%s %s -> %s: %s: %s", d.state.Kind, d.state.From, d.state.To, who, text)
+		d.set.node.Watchers.Printf(
+			"%s %s -> %s: %s: %s", d.state.Kind, d.state.From, d.state.To, who, text)
 	}
 }

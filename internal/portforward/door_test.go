@@ -367,7 +367,7 @@ func fill(p []byte) {
 func TestNobodyBehindADoor(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	said := make(chan string, 10)
-	defer a.Node.Watch(func(e control.Event) {
+	defer a.Node.Watchers.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
 			said <- m.Text
 		}

@@ -153,11 +153,6 @@ func (s *Set) Close() {
 // node, so both are closed first.
 func (s *Set) Wait() { s.flows.Wait() }
 
-// say tells the operator one line of text.
-func (s *Set) say(format string, args ...any) {
-	s.node.Announce(control.Message{Text: fmt.Sprintf(format, args...)})
-}
-
 // machineError gives an error of this machine's network its name among control's.
 func machineError(err error) error {
 	err = control.Reason(err)

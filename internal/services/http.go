@@ -187,7 +187,7 @@ func (h *Host) announced(port uint16, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &counted{ResponseWriter: w, code: http.StatusOK}
 		next.ServeHTTP(c, r)
-		h.node.Announce(control.Message{Text: fmt.Sprintf("serve %d: %s %s %s: %d, %d bytes",
-			port, r.RemoteAddr, r.Method, r.URL.EscapedPath(), c.code, c.bytes)})
+		h.node.Watchers.Printf("serve %d: %s %s %s: %d, %d bytes",
+			port, r.RemoteAddr, r.Method, r.URL.EscapedPath(), c.code, c.bytes)
 	})
 }

@@ -33,7 +33,7 @@ func fetchPage(t *testing.T, n *operator.Node, req control.Fetch) control.Page {
 func TestAPageAboutTheNode(t *testing.T) {
 	a, b := twoNodes(t)
 	said := make(chan string, 10)
-	stop := b.Node.Watch(func(e control.Event) {
+	stop := b.Node.Watchers.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
 			said <- m.Text
 		}

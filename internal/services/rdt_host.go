@@ -58,10 +58,10 @@ func (h *Host) announce(port uint16, f *rdt.Flow) {
 			f.Took.Seconds(), f.Objects)
 	}
 	i := &f.Sender
-	h.node.Announce(control.Message{Text: fmt.Sprintf(
+	h.node.Watchers.Printf(
 		"rdt %d: %s: %s: %d packets, %d of them again (ACKs told of %d, %d timed out)",
 		port, f.Peer, what, i.Sent, i.Resent, i.FastResent, i.TimedOut,
-	)})
+	)
 }
 
 // listRDT lists what a server has.

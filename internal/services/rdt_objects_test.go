@@ -122,7 +122,7 @@ func TestRDTTwoClients(t *testing.T) {
 	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	dir, files := tree(t, map[string]int{"one": 200_000, "two": 100_000})
 	messages := make(chan string, 16)
-	defer a.Node.Watch(func(e control.Event) {
+	defer a.Node.Watchers.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok && strings.HasPrefix(m.Text, "rdt") {
 			messages <- m.Text
 		}

@@ -246,7 +246,7 @@ func TestATransferTellsHowFarItIs(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
 	events := make(chan control.Transferring, 1000)
-	defer a.Node.Watch(func(e control.Event) {
+	defer a.Node.Watchers.Watch(func(e control.Event) {
 		if p, ok := e.(control.Transferring); ok {
 			events <- p
 		}

@@ -86,7 +86,7 @@ func (t *transfer) tell() {
 	if t.progress != nil {
 		t.progress(p)
 	}
-	t.host.node.Announce(control.Transferring{
+	t.host.node.Watchers.Announce(control.Transferring{
 		Path: t.result.Path, Sent: t.result.Sent, SID: t.result.SID, Peer: t.result.Peer,
 		Progress: p,
 	})
@@ -106,7 +106,7 @@ func (t *transfer) finish(err error) (control.Transfer, error) {
 	if err != nil {
 		e.Problem = err.Error()
 	}
-	t.host.node.Announce(e)
+	t.host.node.Watchers.Announce(e)
 	return t.result, err
 }
 

@@ -50,7 +50,7 @@ func TestIperf3Client(t *testing.T) {
 	need(t, "iperf3")
 	b := newBed(t, 0, nil)
 	ended := make(chan control.PerfEnded, len(perfCases))
-	t.Cleanup(b.c.Node.Watch(func(e control.Event) {
+	t.Cleanup(b.c.Node.Watchers.Watch(func(e control.Event) {
 		if p, ok := e.(control.PerfEnded); ok {
 			ended <- p
 		}
@@ -161,7 +161,7 @@ func TestNonsenseForAPerfServer(t *testing.T) {
 	report(t, &row{peer: "Linux, socat", scenario: "nonsense for a server of iperf3's protocol"})
 	b := newBed(t, 0, nil)
 	said := make(chan string, 10)
-	t.Cleanup(b.c.Node.Watch(func(e control.Event) {
+	t.Cleanup(b.c.Node.Watchers.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
 			said <- m.Text
 		}

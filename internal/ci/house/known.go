@@ -3,7 +3,7 @@ package main
 // known lists the figures that were above their limit when the limit was set. Each must not grow,
 // and its entry goes when it meets the limit.
 var known = map[string]int{
-	"lines of Go without tests":        141089,
+	"lines of Go without tests":        141062,
 	"receive path, files":              11,
 	"receive path, lines of its files": 2202,
 	"send path, files":                 12,
@@ -11,8 +11,8 @@ var known = map[string]int{
 	"methods of the largest type":      156,
 	"fields of control.Sample":         30,
 	"fields of control.TracedSegment":  32,
-	"files with methods of node.Node":  17,
+	"files with methods of node.Node":  16,
 	"files with methods of tcp.Conn":   12,
-	"methods of node.Node":             74,
+	"methods of node.Node":             66,
 	"methods of tcp.Conn":              156,
 }
