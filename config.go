@@ -18,83 +18,79 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Config describes a node. Only Interfaces are needed.
+// Config describes a node. Only Interfaces is required.
 type Config struct {
-	// Name is for messages and captures; empty: "node".
+	// Name identifies the node in messages and captures. Empty: "node".
 	Name string
-	// Interfaces are the node's attachments to links.
+	// Interfaces connect the node to links.
 	Interfaces []Interface
-	// Routes lead to networks that are not on a link of the node's own.
+	// Routes lead to networks that no interface is attached to.
 	Routes []Route
-	// Router has the node pass on packets for others.
+	// Router makes the node forward packets.
 	Router bool
-	// RIP has the node, which is a router then, exchange routes with the
-	// neighbors of its interfaces, in the dialect of the .lnx family.
+	// RIP makes the node a router that exchanges routes with the neighbors of its interfaces, in
+	// the dialect of the .lnx files.
 	RIP bool
-	// RIPv2 is the same in RFC 2453's own protocol, by multicast on every interface.
+	// RIPv2 is RIP by RFC 2453: multicast, on every interface.
 	RIPv2 bool
-	// Hosts are names that Dial and Listen know beside addresses.
+	// Hosts maps names, which Dial and Listen accept, to addresses.
 	Hosts map[string]netip.Addr
-	// TCP turns the transport's knobs; zero: those of a good host.
+	// TCP configures TCP. Zero fields: the defaults.
 	TCP TCP
-	// ICMP and IP are what the node answers, and which packets it takes; zero: as a
-	// good host or router does.
+	// ICMP says what the node answers, and IP which packets it accepts. Zero fields: the defaults.
 	ICMP ICMP
 	IP   IP
-	// Clock drives the node; nil: the system's time does.
+	// Clock is the node's time. Nil: the system's time.
 	Clock *Clock
-	// Capture is a file for every packet, in pcapng; empty: none.
+	// Capture is the name of a pcapng file to which all packets are written. Empty: none.
 	Capture string
-	// Seed makes the packets that SetLoss drops the same in every run; 0:
-	// different ones each time.
+	// Seed chooses the packets that SetLoss drops: the same seed drops the same packets. 0: a
+	// random seed.
 	Seed uint64
 }
 
-// Interface is an attachment to a link: it has a Link, a UDP address or the name of
-// a TUN device.
+// Interface connects a node to a link. It needs exactly one of Link, UDP and TUN.
 type Interface struct {
-	// Name is for messages; empty: if0, if1, and so on.
+	// Name is used in messages and by SetUp and Impair. Empty: if0, if1 and so on.
 	Name string
-	// Addr is the node's address and the length of the link's prefix.
+	// Addr is the node's address with the prefix length of the link's network.
 	Addr netip.Prefix
-	// MTU is the largest packet in bytes; 0: 1400.
+	// MTU is the largest packet in bytes. 0: 1400.
 	MTU int
-	// Link carries the packets, one whole IPv4 packet a Read or Write. The node
-	// owns it from Open on, also when that fails, and closes it.
+	// Link carries the packets: each Read or Write is one complete IPv4 packet. The node closes it,
+	// even if Open fails.
 	Link io.ReadWriteCloser
-	// UDP is the HOST:PORT of this machine to carry packets over, a datagram each.
+	// UDP is the local HOST:PORT of a UDP link, which carries one packet per datagram.
 	UDP string
-	// TUN is a device of Linux, opened or created, with the kernel at its other end.
+	// TUN is the name of a Linux TUN device, which is opened or created.
 	TUN string
-	// Kernel is the address to give that end, which is brought up then; invalid: it
-	// is left alone.
+	// Kernel is the kernel's address on the TUN device. If it is set, the device is brought up.
 	Kernel netip.Addr
-	// KernelRoutes are what the kernel is told to reach by the node, until it is closed.
+	// KernelRoutes are prefixes that the kernel routes to the node until the node is closed.
 	KernelRoutes []netip.Prefix
-	// Neighbors are the nodes on the link. A UDP link reaches only these; on
-	// another, an empty list means that anybody may be there.
+	// Neighbors are the nodes on the link. A UDP link reaches only these. On other links an empty
+	// list means that any address of the link's network may exist.
 	Neighbors []Neighbor
-	// Impair makes the link worse than it is.
+	// Impair adds loss, delay and other impairments to the link.
 	Impair Impairments
 }
 
-// Impairments are what an interface does to packets, in each direction by itself.
-// Shares are of all packets, from 0 to 1. The zero Impairments do nothing.
+// Impairments are what an interface does to packets, independently in each direction. Shares are
+// fractions of all packets, from 0 to 1. The zero value does nothing.
 type Impairments struct {
-	// Loss, Duplicate, Reorder and Corrupt are the shares that are lost, that come
-	// twice, that overtake others, and in which bits are turned.
+	// Loss, Duplicate, Reorder and Corrupt are the shares of packets that are lost, duplicated,
+	// sent ahead of others, and corrupted by flipped bits.
 	Loss, Duplicate, Reorder, Corrupt float64
-	// Delay is how long a packet takes, and Jitter how much less or more, at most.
+	// Delay is the propagation delay. Jitter is the largest deviation from it.
 	Delay, Jitter time.Duration
-	// Rate is the link's speed in bits per second; 0: no limit. A packet waits for
-	// those before it, 200 ms at the most.
+	// Rate is the link's speed in bits per second. 0: no limit. Packets that would wait longer than
+	// 200 ms for earlier ones are dropped.
 	Rate int64
-	// Seed makes the random choices of these impairments the same in every run; 0: others in
-	// each run. ImpairInfo has the seed that was drawn.
+	// Seed makes the random choices repeatable. 0: a random seed, which ImpairInfo shows.
 	Seed uint64
-	// Words say more, or all of it, in the words of tc-netem(8) and tc-codel(8), such as
-	// "loss gemodel 1% 10% rate 10mbit limit 100 codel seed 7". What a field says they
-	// do not say again.
+	// Words are further impairments in the syntax of tc-netem(8) and tc-codel(8), such as "loss
+	// gemodel 1% 10% rate 10mbit limit 100 codel seed 7". They must not repeat what another field
+	// says.
 	Words string
 }
 
@@ -102,12 +98,11 @@ type Impairments struct {
 type Neighbor struct {
 	// Addr is its address on the link.
 	Addr netip.Addr
-	// UDP is the HOST:PORT at which it gets packets, if the link is a UDP link.
+	// UDP is the HOST:PORT at which it receives packets, on a UDP link.
 	UDP string
 }
 
-// internal translates the configuration into the terms of an .lnx file and the
-// devices beside it.
+// internal converts the configuration to that of package operator.
 func (c *Config) internal() (operator.Config, error) {
 	file := &lnx.Config{Name: c.Name, Forwarding: c.Router || c.RIP || c.RIPv2}
 	if file.Name == "" {
@@ -166,7 +161,7 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	}
 	if f.Link != nil {
 		if cfg.Node.Devices[face.Name] != nil {
-			_ = f.Link.Close() // the name's owner is closed with the rest
+			_ = f.Link.Close() // the first interface of that name is closed by the caller
 			return wrong("two interfaces are called %s", face.Name)
 		}
 		cfg.Node.Devices[face.Name] = device(f.Link)
@@ -218,7 +213,7 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	return nil
 }
 
-// underneath translates what the interface stands on.
+// underneath converts the Link, UDP or TUN field.
 func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	kinds := given([]string{"Link", "UDP", "TUN"}, f.Link != nil, f.UDP != "", f.TUN != "")
 	switch {
@@ -238,10 +233,10 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	return err
 }
 
-// maxMTU is the longest IPv4 packet.
+// maxMTU is the length of the longest IPv4 packet in bytes.
 const maxMTU = 65535
 
-// hostPort reads HOST:PORT; the empty string is no address.
+// hostPort parses HOST:PORT. An empty string is valid and means no address.
 func hostPort(text string) (lnx.HostPort, error) {
 	if text == "" {
 		return lnx.HostPort{}, nil
@@ -257,15 +252,14 @@ func hostPort(text string) (lnx.HostPort, error) {
 	return lnx.HostPort{Host: host, Port: uint16(n)}, nil
 }
 
-// errConfig is what is wrong with a Config.
+// errConfig is wrapped by all errors about a Config.
 var errConfig = errors.New("tidepool: bad configuration")
 
 func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errConfig, fmt.Sprintf(format, args...))
 }
 
-// checkAddr reports what is wrong with an interface's address: whatever an .lnx file
-// may not have either.
+// checkAddr returns an error if an .lnx file could not have this interface address.
 func checkAddr(p netip.Prefix) error {
 	if !p.IsValid() || !p.Addr().Is4() {
 		return fmt.Errorf("the Addr %v is not IPv4", p)
@@ -276,8 +270,7 @@ func checkAddr(p netip.Prefix) error {
 	return nil
 }
 
-// checkNeighbor reports what is wrong with the address of a neighbor at an
-// interface.
+// checkNeighbor returns an error if a cannot be a neighbor on the interface's link.
 func checkNeighbor(face *lnx.Interface, a netip.Addr) error {
 	if why := lnx.NeighborFault(a, face.Addr); why != "" {
 		return fmt.Errorf("neighbor %v is %s", a, why)
@@ -285,7 +278,7 @@ func checkNeighbor(face *lnx.Interface, a netip.Addr) error {
 	return nil
 }
 
-// checkKernel reports what is wrong with the address of a TUN device's other end.
+// checkKernel returns an error if the Kernel or KernelRoutes fields are invalid.
 func (f *Interface) checkKernel() error {
 	if f.Kernel.IsValid() && !f.Kernel.Is4() {
 		return fmt.Errorf("the Kernel's address %v is not IPv4", f.Kernel)
@@ -305,7 +298,7 @@ func (f *Interface) checkKernel() error {
 	return nil
 }
 
-// check reports what is wrong with a route of a node with those interfaces.
+// check returns an error if the route is invalid for a node with these interfaces.
 func (r *Route) check(faces []lnx.Interface) error {
 	switch {
 	case r.Metric < 0 || r.Metric > lnx.MaxMetric:
@@ -344,7 +337,7 @@ func checkHosts(hosts map[string]netip.Addr) error {
 	return nil
 }
 
-// check reports what is wrong with the fields of TCP; zero fields are right.
+// check returns an error if a field is out of range. Zero fields are valid.
 func (t *TCP) check() error {
 	if t.Profile != "" && t.Profile != "004" {
 		return wrong("TCP.Profile %q: want 004 or none", t.Profile)
@@ -392,7 +385,7 @@ func (t *TCP) check() error {
 	return nil
 }
 
-// given lists the names of what is set, for a message.
+// given joins the names of the fields that are set, for a message.
 func given(names []string, set ...bool) string {
 	var list []string
 	for i, name := range names {

@@ -7,38 +7,38 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// ICMP is what a node answers by ICMP. The zero ICMP is what a good host does.
+// ICMP configures what a node answers by ICMP. Zero fields: the defaults.
 type ICMP struct {
-	// Rate is how many error messages may leave a second in the long run; 0: 1000.
-	// Negative: no limit.
+	// Rate is the average number of error messages per second. 0: 1000. Negative: no limit.
 	Rate int
-	// Burst is how many may leave at once; 0: 50.
+	// Burst is the number of error messages that may be sent at once. 0: 50.
 	Burst int
-	// NoErrors sends no error messages. Some nodes of the .lnx family crash at one.
+	// NoErrors disables ICMP error messages. Some nodes of courses crash when they receive one.
 	NoErrors bool
-	// NoEcho leaves pings unanswered, and NoTimestamp timestamp requests.
+	// NoEcho and NoTimestamp disable the answers to pings and to timestamp requests.
 	NoEcho, NoTimestamp bool
-	// EchoBroadcast answers pings to all on a link, or to a group, too.
+	// EchoBroadcast enables answers to broadcast and multicast pings.
 	EchoBroadcast bool
 }
 
-// IP is which packets a node takes.
+// IP configures which packets a node accepts.
 type IP struct {
-	// ReversePath is what a packet's source needs (RFC 3704 §2): "loose" a route,
-	// "strict" one that leads out where the packet came in; empty or "off": nothing.
-	// Rings have ways back that are others than the ways there, and strict cuts them off.
+	// ReversePath is the reverse path filter (RFC 3704 §2): "loose" requires a route to a packet's
+	// source, "strict" requires that this route leaves by the interface at which the packet
+	// arrived. Empty or "off": no filter. Strict filtering drops valid packets where routes are
+	// asymmetric, for example in a ring.
 	ReversePath string
-	// DirectedBroadcast has a router pass on what is for all on a link of its own.
+	// DirectedBroadcast makes a router forward broadcasts to networks that it is attached to.
 	DirectedBroadcast bool
-	// ReassemblyTimeout is how long the rest of a datagram is waited for that comes in
-	// fragments; 0: 20 s. Two minutes at the most.
+	// ReassemblyTimeout is how long the fragments of a datagram wait for the missing ones. 0: 20 s.
+	// At most two minutes.
 	ReassemblyTimeout time.Duration
-	// ReassemblyBytes bounds the memory for all such datagrams; 0: 4 MiB. Where it is
-	// short, the oldest is lost. It is 256 KiB at the least.
+	// ReassemblyBytes is the memory for all incomplete datagrams in bytes. 0: 4 MiB. At least 256
+	// KiB. If it is full, the oldest datagram is dropped.
 	ReassemblyBytes int
 }
 
-// internet translates ICMP and IP into the terms of an .lnx file.
+// internet converts ICMP and IP to the settings of an .lnx file.
 func (c *Config) internet(file *lnx.Config) error {
 	if c.ICMP.Rate > lnx.MaxICMP || c.ICMP.Burst < 0 || c.ICMP.Burst > lnx.MaxICMP {
 		return wrong("ICMP: a rate of %d and a burst of %d: want at most %d",
@@ -64,61 +64,60 @@ func (c *Config) internet(file *lnx.Config) error {
 	return nil
 }
 
-// TCP is how a node's TCP behaves. Zero fields mean the default, and the zero TCP
-// is a good host.
+// TCP configures a node's TCP. Zero fields: the defaults.
 type TCP struct {
-	// Profile names a set of defaults for the other fields: "004" has those of founding
-	// document 004 §7, as in an .lnx file; empty: the ones that they tell.
+	// Profile selects defaults for the other fields. "004": those of founding document 004 §7, as
+	// in an .lnx file. Empty: those stated below.
 	Profile string
-	// CongestionControl names the algorithm of new connections: "cubic", "bbr", "bbr3",
-	// "reno", "newreno", "tahoe", "fixed" or "none"; empty: the node's default.
+	// CongestionControl is the algorithm of new connections: "cubic", "bbr", "bbr3", "reno",
+	// "newreno", "tahoe", "fixed" or "none". Empty: the node's default.
 	CongestionControl string
-	// Recovery names how losses are found and mended: "rack" (RFC 8985), "sack",
-	// "newreno" or "gbn", which goes back to the first loss; empty: "rack".
+	// Recovery is the algorithm for loss detection and recovery: "rack" (RFC 8985), "sack",
+	// "newreno" or "gbn" (go-back-N). Empty: "rack".
 	Recovery string
 	// NoSACK, NoTimestamps and NoWindowScale neither offer nor accept the option.
 	NoSACK, NoTimestamps, NoWindowScale bool
-	// NoOptions sends plain headers, as old nodes of the .lnx family need them.
+	// NoOptions sends segments without options, for old nodes of courses.
 	NoOptions bool
-	// NoResets sends no segment with RST: a closed port answers with silence. Some
-	// nodes of the .lnx family crash at one.
+	// NoResets sends no RST: closed ports do not answer. Some nodes of courses crash when they
+	// receive one.
 	NoResets bool
-	// ECN is explicit congestion notification (RFC 3168): "on" asks for it, "passive"
-	// accepts it, "off" does neither; "dctcp" asks for it, and reports marks as RFC 8257 §3.2 has
-	// it, which both ends must do; empty: "passive".
+	// ECN is explicit congestion notification (RFC 3168): "on" requests it, "passive" accepts it,
+	// "off" does neither. "dctcp" requests it and reports marks as in RFC 8257 §3.2, which both
+	// ends must do. Empty: "passive".
 	ECN string
-	// SynCookies has SYNs answered without remembering them (RFC 4987 §3.6): "auto"
-	// when too many are open, "always" or "off"; empty: "auto".
+	// SynCookies answers SYNs without keeping state (RFC 4987 §3.6): "auto" if too many connections
+	// are half-open, "always" or "off". Empty: "auto".
 	SynCookies string
-	// Pacing spreads what is sent over the round trip. BBR always does.
+	// Pacing spreads segments over the round-trip time. BBR always paces.
 	Pacing bool
-	// Nagle has small segments wait while data is unacknowledged, unless a
-	// connection's SetNoDelay says otherwise. Without it they do not, as in net.
+	// Nagle enables Nagle's algorithm for connections that do not call SetNoDelay. The default is
+	// off, as in package net.
 	Nagle bool
-	// MTUProbing finds a path's MTU where routers do not report it (RFC 4821): "on",
-	// "off", or "blackhole" when full segments vanish; empty: "blackhole".
+	// MTUProbing finds a path's MTU without ICMP (RFC 4821): "on", "off", or "blackhole", which
+	// starts when full-sized segments are lost. Empty: "blackhole".
 	MTUProbing string
-	// InitialWindow is the first congestion window in segments; 0: 10 (RFC 6928).
+	// InitialWindow is the initial congestion window in segments. 0: 10 (RFC 6928).
 	InitialWindow int
-	// RTOInitial is the retransmission time-out before a round trip was measured,
-	// RTOMin and RTOMax bound it afterwards; 0: 1 s, 200 ms, 120 s.
+	// RTOInitial is the retransmission timeout before the first round-trip time is measured. RTOMin
+	// and RTOMax are the limits afterwards. 0: 1 s, 200 ms, 120 s.
 	RTOInitial, RTOMin, RTOMax time.Duration
-	// DelayedAck is how long an acknowledgment may wait for company; 0: 40 ms, or
-	// a fifth of RTOMin if that is less.
+	// DelayedAck is the longest delay of an acknowledgment. 0: 40 ms, or a fifth of RTOMin if that
+	// is less.
 	DelayedAck time.Duration
-	// SynRetries and DataRetries are how often a SYN, or data, is retransmitted before
-	// the connection fails with ETIMEDOUT; 0: 6 and 15. A RTOMax below a minute has a SYN
-	// retransmitted up to 30 times, until that has taken 127 s.
+	// SynRetries and DataRetries are how often a SYN or data is retransmitted before the connection
+	// fails with ETIMEDOUT. 0: 6 and 15. If RTOMax is below a minute, a SYN is retransmitted up to
+	// 30 times, for 127 s at most.
 	SynRetries, DataRetries int
-	// ReadBuffer and WriteBuffer are each connection's buffers in bytes; 0: they
-	// tune themselves, from 1 MiB up to 6 MiB for reading, or what the machine's sockets hold,
-	// and 8 MiB for writing.
+	// ReadBuffer and WriteBuffer are the sizes of each connection's buffers in bytes. 0: automatic.
+	// The receive buffer then grows from 1 MiB to 6 MiB, or to the size of the machine's socket
+	// buffers; the send buffer grows to 8 MiB.
 	ReadBuffer, WriteBuffer int
-	// MSL is half of TIME-WAIT; 0: 30 s. Negative: no TIME-WAIT.
+	// MSL is half of the duration of TIME-WAIT. 0: 30 s. Negative: no TIME-WAIT.
 	MSL time.Duration
 }
 
-// apply sets what is not zero.
+// apply sets the fields that are not zero.
 func (t *TCP) apply(c *tcp.Config) {
 	rec := &c.Recovery
 	override(&rec.Congestion, t.CongestionControl)
@@ -131,7 +130,7 @@ func (t *TCP) apply(c *tcp.Config) {
 	c.NoSACK, c.NoTimestamps, c.NoWindowScale = t.NoSACK, t.NoTimestamps, t.NoWindowScale
 	c.OptionsOff, c.NoDelay = t.NoOptions, !t.Nagle
 	c.NoResets = t.NoResets
-	c.ECN, _ = tcp.ParseECNMode(t.ECN) // check has looked at both; empty: the zero mode
+	c.ECN, _ = tcp.ParseECNMode(t.ECN) // check has validated both
 	c.SynCookies, _ = tcp.ParseCookieMode(t.SynCookies)
 	override(&c.MTUProbing, t.MTUProbing)
 	override(&c.DelayedAck, t.DelayedAck)
@@ -142,7 +141,7 @@ func (t *TCP) apply(c *tcp.Config) {
 	buffer(&c.Buffers.Send, &c.Buffers.SendMax, t.WriteBuffer)
 }
 
-// buffer sets a buffer's size, or leaves it to tune itself.
+// buffer sets a buffer's size. 0 leaves it automatic.
 func buffer(size, most *int, wanted int) {
 	if wanted != 0 {
 		*size, *most = wanted, wanted

@@ -10,33 +10,31 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Conn is a TCP connection. It implements net.Conn, and its options have the
-// names and meanings that they have in net.TCPConn. Its errors are *net.OpErrors
-// in which errors.Is finds os.ErrDeadlineExceeded, net.ErrClosed and the numbers
-// of the system: syscall.ECONNREFUSED, ECONNRESET, ETIMEDOUT and so on.
+// Conn is a TCP connection. It implements net.Conn. Its options have the names and meanings of
+// net.TCPConn's. Errors are *net.OpErrors; errors.Is finds os.ErrDeadlineExceeded, net.ErrClosed
+// and the system's error numbers in them: syscall.ECONNREFUSED, ECONNRESET, ETIMEDOUT and so on.
 type Conn struct{ conn *node.Conn }
 
 var _ net.Conn = (*Conn)(nil)
 
-// Read waits for data and copies it into p. It returns io.EOF when the peer has
-// closed its side and everything was read.
+// Read waits for data and copies it into p. It returns io.EOF when the peer has closed its side and
+// all data has been read.
 func (c *Conn) Read(p []byte) (int, error) { return c.inner().Read(p) }
 
-// Write copies p into the send buffer, waiting while that is full. That it
-// returns says nothing about delivery.
+// Write copies p into the send buffer and blocks while the buffer is full. It does not wait for
+// delivery.
 func (c *Conn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 
-// Close closes both directions and returns at once, unless SetLinger says
-// otherwise. What was written is still delivered; if data was left unread, the peer
-// gets a reset.
+// Close closes both directions. It returns at once unless SetLinger says otherwise, and data that
+// was written is still delivered. If received data was not read, the peer gets a reset.
 func (c *Conn) Close() error { return c.inner().Close() }
 
-// CloseWrite ends what the peer reads, behind all that was written: a half-close. Reading
-// goes on, and Write fails with syscall.EPIPE.
+// CloseWrite sends a FIN after all data that was written (a half-close). Read still works; Write
+// fails with syscall.EPIPE.
 func (c *Conn) CloseWrite() error { return c.inner().CloseWrite() }
 
-// CloseRead discards what comes from now on, and what was not read yet: Read returns
-// io.EOF. The peer is not told, and not stalled.
+// CloseRead discards received data that was not read and all that arrives later: Read returns
+// io.EOF. The peer is not informed and can still send.
 func (c *Conn) CloseRead() error { return c.inner().CloseRead() }
 
 // LocalAddr returns a *net.TCPAddr.
@@ -45,18 +43,18 @@ func (c *Conn) LocalAddr() net.Addr { return c.inner().LocalAddr() }
 // RemoteAddr returns a *net.TCPAddr.
 func (c *Conn) RemoteAddr() net.Addr { return c.inner().RemoteAddr() }
 
-// SetDeadline sets the read and the write deadline: from then on, calls that wait and
-// those to come fail with os.ErrDeadlineExceeded until another is set. They are times of
-// the node's Clock, if it has one; the zero time means never.
+// SetDeadline sets the read and the write deadline. After the deadline, pending and later calls
+// fail with os.ErrDeadlineExceeded until another deadline is set. Deadlines are times of the node's
+// Clock, if it has one. The zero time means no deadline.
 func (c *Conn) SetDeadline(t time.Time) error { return c.inner().SetDeadline(t) }
 
-// SetReadDeadline has Read give up at t; the zero time means never.
+// SetReadDeadline sets the deadline of Read. The zero time means no deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.inner().SetReadDeadline(t) }
 
-// SetWriteDeadline has Write give up at t; the zero time means never.
+// SetWriteDeadline sets the deadline of Write. The zero time means no deadline.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.inner().SetWriteDeadline(t) }
 
-// Listener takes TCP connections. It implements net.Listener.
+// Listener accepts TCP connections. It implements net.Listener.
 type Listener struct{ listener *node.Listener }
 
 var _ net.Listener = (*Listener)(nil)
@@ -70,7 +68,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// AcceptTCP is Accept with the connection in its own type.
+// AcceptTCP is Accept that returns a *Conn.
 func (l *Listener) AcceptTCP() (*Conn, error) {
 	c, err := l.inner().AcceptTCP()
 	if err != nil {
@@ -79,167 +77,165 @@ func (l *Listener) AcceptTCP() (*Conn, error) {
 	return &Conn{c}, nil
 }
 
-// Close stops listening. Connections that nobody has accepted are reset.
+// Close stops listening. Connections that were not accepted are reset.
 func (l *Listener) Close() error { return l.inner().Close() }
 
 // Addr returns a *net.TCPAddr.
 func (l *Listener) Addr() net.Addr { return l.inner().Addr() }
 
-// SetDeadline has Accept give up at t; the zero time means never.
+// SetDeadline sets the deadline of Accept. The zero time means no deadline.
 func (l *Listener) SetDeadline(t time.Time) error { return l.inner().SetDeadline(t) }
 
-// SetNoDelay sends small segments at once, which is the default, or lets them
-// wait while data is unacknowledged.
+// SetNoDelay with true, the default, sends small segments at once. With false it enables Nagle's
+// algorithm.
 func (c *Conn) SetNoDelay(noDelay bool) error { return c.inner().SetNoDelay(noDelay) }
 
-// SetCork holds back segments that are not full, for 200 ms at the most, or lets
-// them go: TCP_CORK.
+// SetCork with true holds back segments that are not full for up to 200 ms, as TCP_CORK does. With
+// false it sends them.
 func (c *Conn) SetCork(cork bool) error { return c.inner().SetCork(cork) }
 
-// SetMaxSeg bounds the payload of the segments sent from now on, in bytes; 0:
-// only the path does.
+// SetMaxSeg limits the payload of segments that are sent from now on, in bytes. 0: no limit but the
+// path's.
 func (c *Conn) SetMaxSeg(bytes int) error { return c.inner().SetMaxSeg(bytes) }
 
-// SetCongestionControl changes the algorithm to one of TCP.CongestionControl's names; the
-// new one starts from the window that the old one had reached. Another name is
-// syscall.EINVAL.
+// SetCongestionControl changes the algorithm to one that TCP.CongestionControl lists. The new
+// algorithm starts with the current window. Other names return syscall.EINVAL.
 func (c *Conn) SetCongestionControl(name string) error {
 	return c.inner().SetCongestionControl(name)
 }
 
-// SetUserTimeout bounds how long what was written may stay unacknowledged before
-// the connection fails with ETIMEDOUT; 0: the number of retries decides.
+// SetUserTimeout limits how long written data may stay unacknowledged before the connection fails
+// with ETIMEDOUT. 0: the number of retransmissions is the limit.
 func (c *Conn) SetUserTimeout(d time.Duration) error { return c.inner().SetUserTimeout(d, false) }
 
-// SetKeepAlive has a silent peer asked whether it is still there, or no more.
+// SetKeepAlive enables or disables keep-alive probes.
 func (c *Conn) SetKeepAlive(keepalive bool) error { return c.inner().SetKeepAlive(keepalive) }
 
-// SetKeepAlivePeriod sets how long the peer has to be silent before it is asked,
-// and the time between the questions.
+// SetKeepAlivePeriod sets the idle time before the first keep-alive probe and the time between
+// probes.
 func (c *Conn) SetKeepAlivePeriod(d time.Duration) error { return c.inner().SetKeepAlivePeriod(d) }
 
-// SetKeepAliveConfig sets when and how often a silent peer is asked. A field that
-// is not positive is net's default: 15 s, 15 s and 9 times.
+// SetKeepAliveConfig sets the idle time, the interval and the number of keep-alive probes. Fields
+// that are not positive mean the defaults of package net: 15 s, 15 s and 9 probes.
 func (c *Conn) SetKeepAliveConfig(config net.KeepAliveConfig) error {
 	return c.inner().SetKeepAliveConfig(config)
 }
 
-// SetLinger sets what Close does about data that was not delivered yet. If sec is
-// negative, the default, Close returns at once and the node goes on delivering. If
-// it is 0 the connection is reset. If it is positive, Close waits so many seconds
-// for the peer's acknowledgment, and then resets the connection.
+// SetLinger sets what Close does with data that is not yet delivered. If sec is negative, the
+// default, Close returns at once and the node continues to deliver. If sec is 0, the connection is
+// reset. If sec is positive, Close waits up to sec seconds for the acknowledgment, and then resets
+// the connection.
 func (c *Conn) SetLinger(sec int) error { return c.inner().SetLinger(sec) }
 
-// SetReadBuffer sets the receive buffer in bytes, as net has it and not doubled as Linux
-// does. It no longer tunes itself then. A size out of bounds is syscall.EINVAL.
+// SetReadBuffer sets the size of the receive buffer in bytes, and disables its automatic growth.
+// The size is not doubled as on Linux. A size out of range returns syscall.EINVAL.
 func (c *Conn) SetReadBuffer(bytes int) error { return c.inner().SetReadBuffer(bytes) }
 
-// SetWriteBuffer sets the send buffer in bytes, as SetReadBuffer sets the other.
+// SetWriteBuffer sets the size of the send buffer in bytes, as SetReadBuffer does for the other.
 func (c *Conn) SetWriteBuffer(bytes int) error { return c.inner().SetWriteBuffer(bytes) }
 
-// SetTOS sets the traffic class of what is sent from now on: the field of the IP
-// header, whose lower two bits are left to ECN.
+// SetTOS sets the TOS field of the IP header of packets that are sent from now on. Its lower two
+// bits are ECN's and not changed.
 func (c *Conn) SetTOS(tos uint8) error { return c.inner().SetTOS(tos) }
 
-// ConnInfo is what a connection knows of itself and of its path. What Linux's TCP_INFO
-// has bears its name here too, in Go's form: tcpi_snd_cwnd is SndCwnd. Windows are in
-// bytes where Linux counts segments, rates are in bits per second.
+// ConnInfo is the state of a connection. Fields that exist in Linux's TCP_INFO have its names in
+// Go's form: tcpi_snd_cwnd is SndCwnd. Windows are in bytes, where Linux counts segments; rates are
+// in bits per second.
 type ConnInfo struct {
-	// State is RFC 9293 §3.3.2's name, with underscores.
+	// State is the name from RFC 9293 §3.3.2, with underscores.
 	State string
-	// CAState is where loss recovery stands: open, recovery or loss.
+	// CAState is the state of loss recovery: open, recovery or loss.
 	CAState string
-	// CongestionControl is the algorithm's name, and Strategy that of loss recovery: gbn,
-	// newreno, sack or rack.
+	// CongestionControl is the algorithm's name. Strategy is that of loss recovery: gbn, newreno,
+	// sack or rack.
 	CongestionControl, Strategy string
 
-	// SACK, Timestamps and ECN were agreed on in the handshake; Plain: nothing was.
+	// SACK, Timestamps and ECN were negotiated in the handshake. Plain: no option was.
 	SACK, Timestamps, ECN, Plain bool
-	// SndWScale and RcvWScale are the shifts of the windows; -1: not agreed on.
+	// SndWScale and RcvWScale are the window scale shifts. -1: not negotiated.
 	SndWScale, RcvWScale int
 
-	// RTT and RTTVar are RFC 6298's smoothed round trip and its variation, MinRTT the
-	// shortest lately, LatestRTT the last; 0: none was measured.
+	// RTT and RTTVar are the smoothed round-trip time and its variation (RFC 6298). MinRTT is the
+	// recent minimum, LatestRTT the last sample. 0: not measured.
 	RTT, RTTVar, MinRTT, LatestRTT time.Duration
-	// RTO is the retransmission time-out, ATO how long an acknowledgment may wait.
+	// RTO is the retransmission timeout, ATO the longest delay of an acknowledgment.
 	RTO, ATO time.Duration
-	// UserTimeout is SetUserTimeout's; 0: none.
+	// UserTimeout is the value of SetUserTimeout. 0: none.
 	UserTimeout time.Duration
 
-	// SndMSS and RcvMSS are the payload of segments sent and received, AdvMSS what our SYN
-	// offered, PMTU the largest packet that the path takes, all in bytes.
+	// SndMSS and RcvMSS are the largest payloads of segments sent and received, AdvMSS is the MSS
+	// that our SYN announced, PMTU the path MTU; all in bytes.
 	SndMSS, RcvMSS, AdvMSS, PMTU int
-	// SndCwnd and SndSsthresh are the congestion window and where slow start ends, in
-	// bytes; a threshold of 0: no loss has set one.
+	// SndCwnd is the congestion window and SndSsthresh the slow start threshold, in bytes. A
+	// threshold of 0: not yet set by a loss.
 	SndCwnd, SndSsthresh int
-	// PipeACK is what was in flight lately at the most (RFC 7661 §4.2), in bytes; 0:
-	// undefined.
+	// PipeACK is the recent maximum of data in flight (RFC 7661 §4.2) in bytes. 0: undefined.
 	PipeACK int
-	// SndWnd and RcvWnd are how many bytes each end has been told that it may send.
+	// SndWnd is the peer's window and RcvWnd ours, in bytes.
 	SndWnd, RcvWnd int
-	// Pipe is how many bytes are in flight (RFC 6675).
+	// Pipe is the data in flight in bytes (RFC 6675).
 	Pipe int
-	// NotSentBytes wait to be sent for the first time, and Unread to be read.
+	// NotSentBytes were written and not yet sent. Unread bytes were received and not yet read.
 	NotSentBytes, Unread int
-	// SndBuf and RcvBuf are the buffers as they are now, in bytes.
+	// SndBuf and RcvBuf are the current buffer sizes in bytes.
 	SndBuf, RcvBuf int
-	// RcvRTT is the round trip as the receiver sees it, and RcvSpace the most that was
-	// read in one, in bytes.
+	// RcvRTT is the round-trip time that the receiver measured. RcvSpace is the largest number of
+	// bytes that the application read in one.
 	RcvRTT   time.Duration
 	RcvSpace int
 
-	// BytesSent counts what BytesRetrans does too, BytesAcked what the peer has.
+	// BytesSent includes BytesRetrans. BytesAcked were acknowledged by the peer.
 	BytesSent, BytesRetrans, BytesAcked, BytesReceived uint64
-	// SegsOut and SegsIn count segments, DataSegsOut and DataSegsIn those with text.
+	// SegsOut and SegsIn count all segments, DataSegsOut and DataSegsIn those with payload.
 	SegsOut, SegsIn, DataSegsOut, DataSegsIn uint64
-	// Delivered counts segments that the peer has reported, in order or not.
+	// Delivered counts the segments that the peer acknowledged, cumulatively or by SACK.
 	Delivered uint64
-	// DeliveryRate is how fast they were lately, PacingRate how fast they may leave, in
-	// bits per second; 0: not measured, and not paced.
+	// DeliveryRate is the recent rate of delivery, PacingRate the current rate of sending, in bits
+	// per second. 0: not measured, not paced.
 	DeliveryRate, PacingRate uint64
-	// DeliveryRateAppLimited says that the rate is the application's, not the path's.
+	// DeliveryRateAppLimited: the application limited the rate, not the path.
 	DeliveryRateAppLimited bool
 
-	// Unacked counts the segments in flight; of these Lost are thought lost, Sacked were
-	// reported received, Retrans sent again.
+	// Unacked counts the segments in flight. Of these, Lost are considered lost, Sacked were
+	// acknowledged by SACK, and Retrans were retransmitted.
 	Unacked, Lost, Sacked, Retrans int
-	// TotalRetrans counts the segments that were ever sent again, LostRetransmits those of
-	// them that were lost too.
+	// TotalRetrans counts all retransmitted segments, LostRetransmits those that were lost again.
 	TotalRetrans, LostRetransmits uint64
-	// FastRecoveries counts recoveries without a time-out, Undone those of all that were
-	// not needed.
+	// FastRecoveries counts recoveries without a timeout, Undone all recoveries that proved to be
+	// unnecessary.
 	FastRecoveries, Undone uint64
-	// TotalRTO counts retransmission time-outs, TotalRTORecoveries the silences that they
-	// were in, and TotalRTOTime how long those were.
+	// TotalRTO counts retransmission timeouts, TotalRTORecoveries the periods of consecutive
+	// timeouts, and TotalRTOTime the total length of these periods.
 	TotalRTO, TotalRTORecoveries uint64
 	TotalRTOTime                 time.Duration
-	// TailProbes and WindowProbes count those of RFC 8985 §7 and RFC 9293 §3.8.6.1.
+	// TailProbes (RFC 8985 §7) and WindowProbes (RFC 9293 §3.8.6.1) count the probes sent.
 	TailProbes, WindowProbes uint64
-	// Retransmits, Backoff and Probes are the time-outs, their doublings and the window
-	// probes since the last answer.
+	// Retransmits, Backoff and Probes are the timeouts, the doublings of the timeout and the window
+	// probes since the last acknowledgment.
 	Retransmits, Backoff, Probes int
-	// DSACKDups counts what the peer had twice, DupAcks its duplicate acknowledgments, and
-	// ReordSeen what it got in disorder.
+	// DSACKDups counts duplicates that the peer reported, DupAcks its duplicate acknowledgments,
+	// and ReordSeen the segments that it received out of order.
 	DSACKDups, DupAcks, ReordSeen uint64
-	// OutOfOrder is how many ranges are held that came early, RcvOOOPack how many segments
-	// ever did.
+	// OutOfOrder is the number of out-of-order ranges in the receive buffer, RcvOOOPack the number
+	// of segments that arrived out of order.
 	OutOfOrder int
 	RcvOOOPack uint64
-	// ECNMarks counts segments that came marked, ECNEchoes reductions for marks of ours.
+	// ECNMarks counts received segments with a congestion mark, ECNEchoes the window reductions
+	// because the peer reported marks.
 	ECNMarks, ECNEchoes uint64
 
-	// Limited is why no more is in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
-	// persist, recovery, handshake, idle or none; LimitedFor is since when.
+	// Limited is what limits the data in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
+	// persist, recovery, handshake, idle or none. LimitedFor is for how long.
 	Limited    string
 	LimitedFor time.Duration
-	// BusyTime is how long there was something to send; of it RwndLimited was spent
-	// waiting for the peer's window, SndbufLimited for room in the send buffer.
+	// BusyTime is the time during which there was data to send. Of it, RwndLimited was spent
+	// waiting for the peer's window and SndbufLimited for space in the send buffer.
 	BusyTime, RwndLimited, SndbufLimited time.Duration
-	// LastDataSent, LastDataRecv and LastAckRecv are how long ago that was; 0: never.
+	// LastDataSent, LastDataRecv and LastAckRecv are the times since then. 0: never.
 	LastDataSent, LastDataRecv, LastAckRecv time.Duration
 }
 
-// String returns the most of it in a line, as ss -ti does.
+// String returns a summary in one line, similar to that of ss -ti.
 func (i ConnInfo) String() string {
 	var b strings.Builder
 	word := func(format string, args ...any) { fmt.Fprintf(&b, " "+format, args...) }
@@ -263,8 +259,8 @@ func (i ConnInfo) String() string {
 	return b.String()
 }
 
-// Info returns the connection's state, after its end the last. It fails once the
-// node is closed.
+// Info returns the connection's state. After the connection has ended it returns the last state. It
+// fails once the node is closed.
 func (c *Conn) Info() (ConnInfo, error) {
 	s, err := c.inner().Socket()
 	if err != nil {

@@ -8,34 +8,33 @@ import (
 	"time"
 )
 
-// Dialer connects as its fields say. Node's own methods are those of a Dialer with
-// nothing else in it.
+// Dialer connects with the options of its fields. Node's own Dial methods use a Dialer that has
+// only a Node.
 type Dialer struct {
-	// Node is where connections come from; it is required.
+	// Node is the node that connects. Required.
 	Node *Node
-	// LocalAddr is the address and port to connect from. The zero netip.Addr, or
-	// 0.0.0.0, is the one that the way to the peer leaves from; port 0 is one that is free
-	// (RFC 6056).
+	// LocalAddr is the local address and port. The zero netip.Addr, or 0.0.0.0, means the address
+	// of the interface that the route to the peer uses; port 0 means a free port (RFC 6056).
 	//
-	// A dial fails with syscall.EADDRNOTAVAIL if the address is none of the node's, and
-	// with EADDRINUSE if a listener or socket has the port, or the very connection exists
-	// already or is in TIME-WAIT.
+	// A dial fails with syscall.EADDRNOTAVAIL if the node does not have the address. It fails with
+	// EADDRINUSE if a listener or socket uses the port, or if the same connection exists or is in
+	// TIME-WAIT.
 	LocalAddr netip.AddrPort
-	// Timeout is how long a dial may take, in the time of the node's Clock if it has one;
-	// then it fails with os.ErrDeadlineExceeded. 0: until the SYN's retries are over.
+	// Timeout limits a dial, in the time of the node's Clock if it has one. After it, the dial
+	// fails with os.ErrDeadlineExceeded. 0: the limit is the number of SYN retransmissions.
 	Timeout time.Duration
-	// RCP is how a connection of the network "rcp" behaves.
+	// RCP configures connections of the network "rcp".
 	RCP RCP
 }
 
-// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4",
-// "udp", "udp4" or "rcp", whose connections are RCPConns.
+// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4", "udp", "udp4" or
+// "rcp". Connections of "rcp" are RCPConns.
 func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialContext is Dial that gives up when ctx ends, with its cause. It serves as the
-// DialContext of an http.Transport.
+// DialContext is Dial that fails with the cause of ctx when ctx ends. It can be the DialContext of
+// an http.Transport.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	transport := strings.TrimSuffix(network, "4")
 	if transport != "udp" && network != "rcp" {
@@ -47,7 +46,8 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		return nil, err
 	}
 	if !to.Addr().IsValid() && len(n.addrs) > 0 {
-		to = netip.AddrPortFrom(n.addrs[0], to.Port()) // as net.Dial has it: the local system
+		// No host means the local system, as in net.Dial.
+		to = netip.AddrPortFrom(n.addrs[0], to.Port())
 	}
 	switch transport {
 	case "udp":
@@ -70,7 +70,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return c, nil
 }
 
-// DialTCP is DialContext for TCP with an address in its own type.
+// DialTCP is DialContext for TCP with a netip.AddrPort.
 func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	n := d.node().inner().Node
 	ctx, cancel := n.Time.Within(ctx, d.Timeout)
@@ -82,9 +82,9 @@ func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) 
 	return &Conn{c}, nil
 }
 
-// DialUDP opens a UDP socket that sends to one address and receives from it
-// alone. A later call fails with what ICMP reports about its datagrams, if that
-// will not pass: a port unreachable does, a time exceeded does not, as on Linux.
+// DialUDP opens a UDP socket that sends to one address and receives only from it. After an ICMP
+// error that is permanent, such as port unreachable, the next call returns it. Time exceeded is not
+// returned, as on Linux.
 func (d *Dialer) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 	c, err := d.node().inner().Node.DialUDPFrom(d.LocalAddr, unmap(to))
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *Dialer) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 	return &PacketConn{c}, nil
 }
 
-// node is a closed one where none was given.
+// node returns a closed node if the field is nil.
 func (d *Dialer) node() *Node {
 	if d.Node == nil {
 		return &Node{}
@@ -101,26 +101,25 @@ func (d *Dialer) node() *Node {
 	return d.Node
 }
 
-// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4",
-// "udp", "udp4" or "rcp". A Dialer connects from a port of the program's choice.
+// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4", "udp", "udp4" or
+// "rcp". A Dialer can choose the local address and port.
 func (n *Node) Dial(network, address string) (net.Conn, error) {
 	return (&Dialer{Node: n}).Dial(network, address)
 }
 
-// DialContext is Dial that gives up when ctx ends, with its cause. It serves as the
-// DialContext of an http.Transport.
+// DialContext is Dial that fails with the cause of ctx when ctx ends. It can be the DialContext of
+// an http.Transport.
 func (n *Node) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&Dialer{Node: n}).DialContext(ctx, network, address)
 }
 
-// DialTCP is DialContext for TCP with an address in its own type.
+// DialTCP is DialContext for TCP with a netip.AddrPort.
 func (n *Node) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return (&Dialer{Node: n}).DialTCP(ctx, to)
 }
 
-// DialUDP opens a UDP socket that sends to one address and receives from it
-// alone. A later call fails with what ICMP reports about its datagrams, as with a
-// Dialer.
+// DialUDP opens a UDP socket that sends to one address and receives only from it. See
+// Dialer.DialUDP for ICMP errors.
 func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 	return (&Dialer{Node: n}).DialUDP(to)
 }

@@ -13,19 +13,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/portforward"
 )
 
-// Forward has f called, in a goroutine each, with every TCP connection that no
-// listener of the node takes, whatever address and port it is for: the node
-// answers for all of them, but for what a router has a route to. That is what
-// tunnels and proxies are built on. A nil f ends it; connections that were accepted
-// go on.
+// Forward calls f, each time in a new goroutine, for every incoming TCP connection that no listener
+// of the node accepts, whatever its destination address and port. The node answers for all
+// addresses except those that a router has a route to. Tunnels and proxies use Forward. A nil f
+// ends it; accepted connections stay open.
 //
-// At most 1,024 connections wait for a decision or in Accept. While they do, the node answers
-// SYNs with cookies (RFC 4987 §3.6) and calls f when a cookie comes back: the peer is
-// connected by then, so Reject and Drop reset the connection. At most 1,024 of these wait
-// for a decision. Without cookies ([TCP].SynCookies is "off") further SYNs are dropped.
+// At most 1,024 connections wait for a decision or in Accept. If more arrive, the node answers SYNs
+// with SYN cookies (RFC 4987 §3.6) and calls f when a cookie returns: the peer is connected by
+// then, so Reject and Drop reset the connection. At most 1,024 of these wait for a decision.
+// Without cookies ([TCP].SynCookies is "off") further SYNs are dropped.
 //
-// A listener on any address of the node takes what is for those addresses, and leaves
-// what is for others to f.
+// A listener without an address accepts connections to the node's own addresses; those to other
+// addresses go to f.
 func (n *Node) Forward(f func(*Request)) error {
 	if f == nil {
 		return n.inner().Node.Forwarders.TakeTCP(nil)
@@ -33,19 +32,18 @@ func (n *Node) Forward(f func(*Request)) error {
 	return n.inner().Node.Forwarders.TakeTCP(func(c *node.Caught) { f(&Request{c}) })
 }
 
-// Request is a connection that a peer wants to open. Accept, Reject or Drop
-// decides about it, whichever is first; the function that Forward calls drops it
-// by returning without a decision.
+// Request is an incoming connection. The first call of Accept, Reject or Drop decides about it. If
+// the function that Forward calls returns without a decision, the request is dropped.
 type Request struct{ caught *node.Caught }
 
-// Local returns the address and port that the peer wants to reach.
+// Local returns the destination address and port.
 func (r *Request) Local() netip.AddrPort { return r.inner().Local() }
 
 // Remote returns the peer's address and port.
 func (r *Request) Remote() netip.AddrPort { return r.inner().Remote() }
 
-// Accept opens the connection and waits until it is established. Its LocalAddr is what
-// the peer wanted to reach.
+// Accept completes the handshake and waits until the connection is established. Its LocalAddr is
+// the destination that the peer chose.
 func (r *Request) Accept() (*Conn, error) {
 	c, err := r.inner().Accept()
 	if err != nil {
@@ -57,16 +55,15 @@ func (r *Request) Accept() (*Conn, error) {
 // Reject refuses the connection: the peer's Dial fails with ECONNREFUSED.
 func (r *Request) Reject() { r.inner().Reject() }
 
-// Drop does not answer: the peer tries again, and in the end gives up.
+// Drop does not answer: the peer retransmits its SYN, and in the end its Dial times out.
 func (r *Request) Drop() { r.inner().Ignore() }
 
-// ForwardUDP has f called, in a goroutine each, with every flow of UDP datagrams that
-// no socket of the node takes, whatever address and port it is for: Forward for
-// datagrams. A flow is what one address and port sends to another; what is for a
-// multicast group or a broadcast address is none.
+// ForwardUDP calls f, each time in a new goroutine, for every incoming UDP flow that no socket of
+// the node receives, whatever its destination address and port. A flow is all datagrams from one
+// address and port to another. Multicast and broadcast datagrams are not included.
 //
-// While f decides, the first 4 datagrams of a flow wait, of 1024 flows and 1 MiB at the
-// most; others are lost. A nil f ends it; flows that were accepted go on.
+// Until f decides, the first 4 datagrams of a flow are kept, for at most 1024 flows and 1 MiB;
+// others are dropped. A nil f ends it; accepted flows stay open.
 func (n *Node) ForwardUDP(f func(*UDPRequest)) error {
 	if f == nil {
 		return n.inner().Node.Forwarders.TakeUDP(nil)
@@ -74,23 +71,22 @@ func (n *Node) ForwardUDP(f func(*UDPRequest)) error {
 	return n.inner().Node.Forwarders.TakeUDP(func(c *node.CaughtUDP) { f(&UDPRequest{c}) })
 }
 
-// UDPRequest is a flow of datagrams that a peer has begun. Accept, Reject or Drop
-// decides about it, whichever is first; the function that ForwardUDP calls drops it by
-// returning without a decision. After a Reject or Drop, the next datagram is a request
-// again.
+// UDPRequest is an incoming UDP flow. The first call of Accept, Reject or Drop decides about it. If
+// the function that ForwardUDP calls returns without a decision, the flow is dropped. After Reject
+// or Drop, the next datagram of the flow is a new request.
 type UDPRequest struct{ caught *node.CaughtUDP }
 
-// Local returns the address and port that the datagrams are for.
+// Local returns the destination address and port of the datagrams.
 func (r *UDPRequest) Local() netip.AddrPort { return r.inner().Local() }
 
 // Remote returns the peer's address and port.
 func (r *UDPRequest) Remote() netip.AddrPort { return r.inner().Remote() }
 
-// Accept returns a socket of the flow's own, as DialUDP does: its LocalAddr is what the
-// peer wanted to reach, and it hears and writes to that peer alone. What came so far can
-// be read. A flow has no end: close the socket once it has been silent for long enough.
+// Accept returns a socket for this flow only, like that of DialUDP: its LocalAddr is the
+// destination that the peer chose, and it receives from and sends to that peer. The datagrams that
+// arrived so far can be read. UDP flows have no end: close the socket after a period of silence.
 //
-// It fails with net.ErrClosed if it was decided before, and with syscall.ENOBUFS if
+// Accept fails with net.ErrClosed if the request was already decided, and with syscall.ENOBUFS if
 // 65536 flows are open.
 func (r *UDPRequest) Accept() (*PacketConn, error) {
 	c, err := r.inner().Accept()
@@ -100,37 +96,36 @@ func (r *UDPRequest) Accept() (*PacketConn, error) {
 	return &PacketConn{c}, nil
 }
 
-// Reject tells the peer that nobody listens: a later call on its socket fails with
-// ECONNREFUSED.
+// Reject sends an ICMP port unreachable: a later call on the peer's socket fails with ECONNREFUSED.
 func (r *UDPRequest) Reject() { r.inner().Reject() }
 
-// Drop forgets what came.
+// Drop discards the datagrams that arrived.
 func (r *UDPRequest) Drop() { r.inner().Ignore() }
 
-// Door is a way between the machine's network and the virtual one, which Publish and Expose
-// open. Connections through it are ended as by their own ends: each direction by itself, a reset
-// by a reset, and who reads slowly holds up who writes.
+// Door is a port forward between the machine's network and the virtual one, made by Publish or
+// Expose. The two connections of a forward end as their peers end them: each direction by itself,
+// and a reset with a reset. A slow reader slows the writer down.
 type Door struct {
 	door *portforward.Door
 	addr net.Addr
 }
 
-// DoorInfo is what went through a door.
+// DoorInfo counts what a port forward carried.
 type DoorInfo struct {
-	// Open are the connections, or flows of datagrams, under way, Opened all that have been,
-	// Failed those that could not be led on or did not end in order.
+	// Open counts the current connections or UDP flows, Opened all so far, and Failed those that
+	// could not be connected or did not end properly.
 	Open           int
 	Opened, Failed uint64
-	// In are the bytes into the virtual network, Out those out of it.
+	// In counts the bytes into the virtual network, Out those out of it.
 	In, Out uint64
-	// Problem is the last failure.
+	// Problem is the last error, or empty.
 	Problem string
 }
 
-// Publish has an address of the machine lead to one of the virtual network, so that every
-// program of the machine can reach it: Publish("tcp", "127.0.0.1:8080", "10.1.0.2:80"). Without a
-// host it is the machine's loopback; port 0 is one that is free. The network is "tcp" or "udp",
-// where who sends has a port of the node's until two minutes of silence.
+// Publish forwards an address of the machine to one of the virtual network, so that all programs of
+// the machine can reach it: Publish("tcp", "127.0.0.1:8080", "10.1.0.2:80"). Without a host the
+// address is the machine's loopback; port 0 means a free port. The network is "tcp" or "udp". Each
+// UDP client has a port of the node until it is silent for two minutes.
 func (n *Node) Publish(network, address, to string) (*Door, error) {
 	udp, err := datagrams("publish", network)
 	if err != nil {
@@ -148,8 +143,8 @@ func (n *Node) Publish(network, address, to string) (*Door, error) {
 	return n.door(n.inner().Doors.Publish(req))
 }
 
-// Expose has a port of the node, at all its addresses, lead to a service of the machine's network:
-// Expose("tcp", 80, "127.0.0.1:3000"). The network is "tcp" or "udp", see Publish.
+// Expose forwards a port of the node, at all its addresses, to a service of the machine's network:
+// Expose("tcp", 80, "127.0.0.1:3000"). The network is "tcp" or "udp", as for Publish.
 func (n *Node) Expose(network string, port uint16, to string) (*Door, error) {
 	udp, err := datagrams("expose", network)
 	if err != nil {
@@ -165,7 +160,7 @@ func (n *Node) door(d *portforward.Door, err error) (*Door, error) {
 	return &Door{door: d, addr: d.Addr()}, nil
 }
 
-// datagrams reports whether a network is UDP's.
+// datagrams reports whether the network is UDP.
 func datagrams(op, network string) (bool, error) {
 	switch transportOf(network) {
 	case "tcp":
@@ -176,10 +171,10 @@ func datagrams(op, network string) (bool, error) {
 	return false, &net.OpError{Op: op, Net: network, Err: net.UnknownNetworkError(network)}
 }
 
-// transportOf is a network's name without the version of IP.
+// transportOf returns the network's name without the version of IP.
 func transportOf(network string) string { return strings.TrimSuffix(network, "4") }
 
-// machineAddr reads [HOST]:PORT of the machine.
+// machineAddr parses [HOST]:PORT of the machine.
 func machineAddr(address string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -195,11 +190,11 @@ func machineAddr(address string) (netip.AddrPort, error) {
 	return on, nil
 }
 
-// Addr is where the door listens: for Publish an address of the machine, for Expose one of the
-// virtual network.
+// Addr returns the address that accepts connections: for Publish one of the machine, for Expose one
+// of the virtual network.
 func (d *Door) Addr() net.Addr { return d.addr }
 
-// Info tells what went through the door.
+// Info returns the counters.
 func (d *Door) Info() DoorInfo {
 	if d.door == nil {
 		return DoorInfo{}
@@ -210,7 +205,7 @@ func (d *Door) Info() DoorInfo {
 	}
 }
 
-// Close closes the door. What is under way goes on until it ends, or the node does.
+// Close stops accepting. Existing connections stay open until they end or the node is closed.
 func (d *Door) Close() error {
 	if d.door == nil {
 		return net.ErrClosed
@@ -218,7 +213,7 @@ func (d *Door) Close() error {
 	return d.door.Close(false)
 }
 
-// Cut closes the door and resets what is under way.
+// Cut stops accepting and resets existing connections.
 func (d *Door) Cut() error {
 	if d.door == nil {
 		return net.ErrClosed

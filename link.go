@@ -13,37 +13,36 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// PipeEnd is one end of a Pipe. Given to an Interface it joins a node to whatever
-// is at the other end; otherwise a program reads and writes the packets.
+// PipeEnd is one end of a Pipe. As the Link of an Interface it connects a node to the other end. A
+// program can also read and write packets itself.
 type PipeEnd struct{ end *link.End }
 
 var _ io.ReadWriteCloser = (*PipeEnd)(nil)
 
-// Pipe returns the two ends of a link in memory. At most packets wait in each
-// direction, and as many again are being read; 0: 1024. A node whose link is full
-// waits, or drops if it is a router, and a program's Write waits. Between nodes,
-// packets cross in trains, as TCP made them.
+// Pipe returns the two ends of a link in memory. Each direction holds up to the given number of
+// packets, and as many again while they are read. 0: 1024. If the link is full, a host waits, a
+// router drops packets, and a program's Write blocks. Between nodes, segments cross in the trains
+// that TCP made of them.
 func Pipe(packets int) (a, b *PipeEnd) {
 	x, y := link.Pipe(packets)
 	return &PipeEnd{x}, &PipeEnd{y}
 }
 
-// Read waits for the next packet and copies it into p; what does not fit is cut
-// off. It returns io.EOF once an end was closed and nothing is left.
+// Read waits for the next packet and copies it into p. Longer packets are truncated. It returns
+// io.EOF when an end is closed and no packet is left.
 func (e *PipeEnd) Read(p []byte) (int, error) { return e.inner().Read(p) }
 
-// TryRead is Read for a program that does not wait: it returns false when there
-// is no packet.
+// TryRead is Read that does not wait: it returns false if there is no packet.
 func (e *PipeEnd) TryRead(p []byte) (n int, ok bool) { return e.inner().TryRead(p) }
 
 // Write sends a packet.
 func (e *PipeEnd) Write(p []byte) (int, error) { return e.inner().Write(p) }
 
-// Close ends the link in both directions. The other end may still read what is
-// under way; what a node sends from then on is lost.
+// Close ends the link in both directions. The other end can still read the packets in the link.
+// Packets that a node sends afterwards are lost.
 func (e *PipeEnd) Close() error { return e.inner().Close() }
 
-// device makes a node's device of a link.
+// device wraps a link as a device of a node.
 func device(l io.ReadWriteCloser) link.Device {
 	if e, ok := l.(*PipeEnd); ok {
 		return e.inner()
@@ -54,37 +53,37 @@ func device(l io.ReadWriteCloser) link.Device {
 // Way is a direction of packets at an interface.
 type Way string
 
-// The ways.
+// The directions.
 const (
-	Out  Way = "out" // what the node sends
-	In   Way = "in"  // what it receives
+	Out  Way = "out" // packets that the node sends
+	In   Way = "in"  // packets that it receives
 	Both Way = "both"
 )
 
-// ImpairInfo is what one way of an interface does to packets on purpose, and did. At
+// ImpairInfo is the configuration and counters of one direction of an interface's impairments. At
 // any time Seen + Duplicated = Passed + Lost + QueueDropped + Overflowed + Inside.
 type ImpairInfo struct {
 	Interface string
 	Way       Way    // Out or In
-	Words     string // "nothing", or as Impairments.Words has them
-	Seed      uint64 // of its luck, its own or drawn; 0: none
+	Words     string // "nothing", or the syntax of Impairments.Words
+	Seed      uint64 // of the random choices, configured or drawn; 0: none
 
-	Seen, SeenBytes     uint64 // since the way was first impaired
+	Seen, SeenBytes     uint64 // since the direction was first impaired
 	Passed, PassedBytes uint64
-	Lost                uint64 // on the wire
-	QueueDropped        uint64 // by the queue of its rate, or by the policer
-	Overflowed          uint64 // because more was inside than may be
+	Lost                uint64 // by the loss model
+	QueueDropped        uint64 // by the queue of the rate limit, or by the policer
+	Overflowed          uint64 // because too many packets were delayed at once
 	Duplicated          uint64
 	Corrupted           uint64
 	Truncated           uint64
 	Reordered           uint64
-	Delayed             uint64 // that left later than they came
-	Marked              uint64 // with congestion experienced, instead of dropped
-	Inside, Waiting     int    // on their way now, and of these for the rate
+	Delayed             uint64 // that left later than they arrived
+	Marked              uint64 // with congestion experienced (CE), instead of dropped
+	Inside, Waiting     int    // delayed now, and of these waiting for the rate limit
 }
 
-// Impair makes the link of an interface worse than it is from now on, in place of what
-// it was; the zero Impairments end it. What is on its way then arrives.
+// Impair replaces the impairments of one direction of an interface. The zero Impairments remove
+// them. Packets that are delayed at this moment are still delivered.
 func (n *Node) Impair(name string, way Way, i Impairments) error {
 	if n.node == nil {
 		return syscall.EINVAL
@@ -98,7 +97,7 @@ func (n *Node) Impair(name string, way Way, i Impairments) error {
 	return err
 }
 
-// Impairments tells of every interface what it does to packets, out and then in.
+// Impairments returns the impairments of all interfaces: of each, Out and then In.
 func (n *Node) Impairments() ([]ImpairInfo, error) {
 	if n.node == nil {
 		return nil, syscall.EINVAL
@@ -121,7 +120,7 @@ func (n *Node) Impairments() ([]ImpairInfo, error) {
 	return infos, nil
 }
 
-// String returns the impairments in words, "off" for none.
+// String returns the impairments in the syntax of Words, or "off".
 func (i Impairments) String() string {
 	var words []string
 	share := func(name string, p float64) {

@@ -18,21 +18,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// Node is a running host or router, with addresses, routes, TCP, UDP and ICMP of its own.
-// Open makes one from a Config, OpenFile from an .lnx file, and OpenPair two hosts
-// with a link between them. Close ends it.
+// Node is a running host or router, with its own addresses, routes, TCP, UDP and ICMP. Open makes
+// one from a Config, OpenFile from an .lnx file, and OpenPair two hosts with a link between them.
+// Close ends it.
 //
-// Listen, ListenPacket, Dial and DialContext are like those of package net, and their
-// results are net.Listeners, net.PacketConns and net.Conns; a Dialer also chooses the local
-// address. ListenTCP, DialTCP, ListenUDP and DialUDP return the types of this package,
-// with TCP_INFO, probes and packet information. Forward and ForwardUDP accept what is for
-// any address, Publish and Expose connect ports of the machine with ports of the node.
+// Listen, ListenPacket, Dial and DialContext are like those of package net, and return
+// net.Listeners, net.PacketConns and net.Conns. A Dialer also chooses the local address. ListenTCP,
+// DialTCP, ListenUDP and DialUDP return the types of this package, which have TCP_INFO, probes and
+// packet information. Forward and ForwardUDP accept connections and datagrams for any address.
+// Publish and Expose forward ports between the machine and the node.
 //
-// AddRoute, SetUp, Impair and SetLoss change the network while it runs. Interfaces are
-// named as in Config.Interfaces; one without a name is if0, if1 and so on, by its place.
+// AddRoute, SetUp, Impair and SetLoss change the network while it runs. Interfaces have the names
+// of Config.Interfaces; those without a name are if0, if1 and so on, by their index.
 //
-// All methods may be called by several goroutines at once. Those of a Node that is closed,
-// and of the zero Node, return errors; for sockets these wrap net.ErrClosed.
+// All methods may be called by several goroutines at once. Methods of a closed Node, and of the
+// zero Node, return errors; those about sockets wrap net.ErrClosed.
 type Node struct {
 	node   *operator.Node
 	addrs  []netip.Addr
@@ -45,7 +45,7 @@ func Open(cfg Config) (*Node, error) {
 	inner, err := cfg.internal()
 	if err != nil {
 		for _, d := range inner.Node.Devices {
-			_ = d.Close() // the first error is the one to tell
+			_ = d.Close() // report the first error
 		}
 		return nil, err
 	}
@@ -56,9 +56,9 @@ func Open(cfg Config) (*Node, error) {
 	return n, err
 }
 
-// OpenPair starts two hosts, 10.0.0.1 and 10.0.0.2, with a link in memory between them that
-// does i to the packets of each direction: with a Delay of 20 ms the round trip takes 40 ms.
-// It is for tests of programs that use a network:
+// OpenPair starts two hosts, 10.0.0.1 and 10.0.0.2, joined by a link in memory with impairments i
+// in each direction: with a Delay of 20 ms the round-trip time is 40 ms. Use it to test programs
+// that use a network:
 //
 //	client, server, err := tidepool.OpenPair(tidepool.Impairments{
 //		Delay: 20 * time.Millisecond, Loss: 0.01, Seed: 1,
@@ -69,21 +69,21 @@ func OpenPair(i Impairments) (a, b *Node, err error) {
 		{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: x, Impair: i},
 	}})
 	if err != nil {
-		_ = y.Close() // the first error is the one to tell
+		_ = y.Close() // report the first error
 		return nil, nil, err
 	}
 	b, err = Open(Config{Name: "b", Interfaces: []Interface{
 		{Addr: netip.MustParsePrefix("10.0.0.2/24"), Link: y},
 	}})
 	if err != nil {
-		_ = a.Close() // the first error is the one to tell
+		_ = a.Close() // report the first error
 		return nil, nil, err
 	}
 	return a, b, nil
 }
 
-// OpenFile starts the node that an .lnx file describes. TCP's time-outs are those
-// of the file, which means for networks within a machine unless it says otherwise.
+// OpenFile starts the node that an .lnx file describes. TCP's timeouts are those of the file. Their
+// defaults are short, for networks within one machine.
 func OpenFile(path string) (*Node, error) {
 	text, err := files.Text(path, files.MaxText)
 	if err != nil {
@@ -108,10 +108,9 @@ func open(cfg operator.Config, hosts map[string]netip.Addr) (*Node, error) {
 	return n, nil
 }
 
-// Close ends the node and waits until it has ended. What was written to
-// connections that are closed already is still delivered, for two seconds at the
-// most, or for as long as that takes no time if a Clock drives the node. The
-// others are reset, and calls that wait return net.ErrClosed.
+// Close ends the node. Data that was written to connections that are already closed is still
+// delivered, for up to two seconds, or, on a Clock, as far as possible without advancing it. Other
+// connections are reset, and blocked calls return net.ErrClosed.
 func (n *Node) Close() error {
 	if n.node == nil {
 		return syscall.EINVAL
@@ -122,12 +121,11 @@ func (n *Node) Close() error {
 // Addrs returns the node's addresses, in the order of its interfaces.
 func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs...) }
 
-// SetLoss makes a router drop a share, from 0 to 1, of the packets that it forwards, in
-// both directions. It replaces the share that was set before; 0 ends the loss. The packets
-// are chosen at random, and the same in every run if Config.Seed is set. SetLoss does not
-// affect packets from or to the node itself: for the losses of a link, at a host or a
-// router, use Impair or the field Impair of an Interface. If the node is no router, the
-// error wraps errors.ErrUnsupported.
+// SetLoss makes a router drop a share, from 0 to 1, of the packets that it forwards, in both
+// directions. It replaces the previous share; 0 ends the loss. The packets are chosen at random,
+// and are the same in every run if Config.Seed is set. SetLoss does not affect packets from or to
+// the node itself: for losses on a link, use Impair or the field Impair of an Interface. If the
+// node is not a router, the error wraps errors.ErrUnsupported.
 func (n *Node) SetLoss(share float64) error {
 	if !n.router {
 		return fmt.Errorf("tidepool: SetLoss: no router: %w", errors.ErrUnsupported)
@@ -136,7 +134,7 @@ func (n *Node) SetLoss(share float64) error {
 	return err
 }
 
-// SetUp takes an interface up or down, by its name.
+// SetUp enables or disables the interface of that name.
 func (n *Node) SetUp(name string, up bool) error {
 	if n.node == nil {
 		return syscall.EINVAL
@@ -145,11 +143,11 @@ func (n *Node) SetUp(name string, up bool) error {
 	return err
 }
 
-// Listen takes connections to an address such as "10.0.0.1:80", or ":80" for any
-// address of the node. Port 0 is one that is free. The network is "tcp", "tcp4" or "rcp".
+// Listen accepts connections to an address such as "10.0.0.1:80", or ":80" for all addresses of the
+// node. Port 0 means a free port. The network is "tcp", "tcp4" or "rcp".
 //
-// At most 1,024 established connections wait for Accept. The listener drops the ACK that would
-// complete one more, and retransmits its SYN-ACK until there is room.
+// At most 1,024 established connections wait for Accept. If there is no room for another, the
+// listener drops the ACK that would complete it, and retransmits its SYN-ACK until there is.
 func (n *Node) Listen(network, address string) (net.Listener, error) {
 	if network == "rcp" {
 		l, err := n.listenRCP(address)
@@ -169,8 +167,7 @@ func (n *Node) Listen(network, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// ListenTCP is Listen with an address in its own type; the zero netip.Addr is any
-// address of the node.
+// ListenTCP is Listen with a netip.AddrPort. The zero netip.Addr means all addresses of the node.
 func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
 	l, err := n.inner().Node.Listen(on, 0)
 	if err != nil {
@@ -179,8 +176,8 @@ func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
 	return &Listener{l}, nil
 }
 
-// resolve reads HOST:PORT for a transport. The host is an address, a name that the
-// node knows, or empty, which is no address.
+// resolve parses HOST:PORT. The host is an address, a name from Config.Hosts, or empty, which
+// returns the zero netip.Addr.
 func (n *Node) resolve(
 	ctx context.Context, op, network, transport, address string,
 ) (netip.AddrPort, error) {
@@ -216,8 +213,7 @@ func (n *Node) resolve(
 	return netip.AddrPortFrom(addr, uint16(port)), nil
 }
 
-// The zero values of what Open, Dial, Listen and Pipe return behave as if they had
-// been closed.
+// The zero values of what Open, Dial, Listen and Pipe return behave as if they had been closed.
 
 func (n *Node) inner() *operator.Node {
 	if n.node == nil {
@@ -298,34 +294,33 @@ func (c *IPConn) inner() *node.RawConn {
 	return c.conn
 }
 
-// Clock is time that stands still until a program advances it. The zero Clock is
-// ready for use and shows the first second of the year 2000, UTC.
+// Clock is a time that moves only when a program advances it. The zero Clock is ready for use and
+// starts with the year 2000, UTC.
 //
-// Nodes that share a Clock need no goroutine. What a call such as Write or Dial
-// causes at the present instant, on all of them, has happened when it returns;
-// what is due later happens in Advance, in order of time and, at one instant, in
-// the order in which the nodes were opened. So the same calls in the same order
-// always have the same effect. Goroutines that wait in Read or Accept run on as
-// soon as there is something for them, and Advance does not wait for what they do
-// then: step from one event to the next with Next where that matters.
+// Nodes that share a Clock need no goroutine. When a call such as Write or Dial returns, everything
+// that it causes at the present time, on all of the nodes, has happened. Later events happen in
+// Advance, in order of time; events at the same time happen in the order in which the nodes were
+// opened. The same calls in the same order therefore have the same effect. Goroutines that wait in
+// Read or Accept continue as soon as there is something for them, and Advance does not wait for
+// them. Where that matters, step from event to event with Next.
 type Clock struct{ clock node.Clock }
 
-// Now returns the time that the clock shows.
+// Now returns the current time of the clock.
 func (c *Clock) Now() time.Time { return c.clock.Now() }
 
-// Advance moves the clock on by d, and everything happens that is due until then. A d
-// that is negative is 0, and 146 years is as far as a clock goes.
+// Advance moves the clock forward by d and runs all events that are due until then. A negative d
+// counts as 0. The clock ends after 146 years.
 func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
 
-// Next returns how long it is until something is due, and false if nothing is.
+// Next returns the time until the next event, and false if there is none.
 func (c *Clock) Next() (time.Duration, bool) { return c.clock.Next() }
 
-// Vir returns the node's socket calls by number. Every call returns the same table.
+// Vir returns the node's socket calls by descriptor number. Every call returns the same table.
 func (n *Node) Vir() *Vir { return &Vir{n.inner().Node.Vir()} }
 
-// AddRoute adds a static route while the node runs. A prefix with host bits, or a
-// neighbor that is on no interface's network, is EINVAL or ENETUNREACH of package
-// syscall; a route to that prefix by that neighbor that is there already is EEXIST.
+// AddRoute adds a static route. It returns syscall.EINVAL if the prefix has host bits, ENETUNREACH
+// if no interface is attached to the next hop's network, and EEXIST if there is already a route to
+// that prefix by that next hop.
 func (n *Node) AddRoute(r Route) error {
 	_, err := n.inner().Do(context.Background(), control.AddRoute{
 		Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: control.RouteKind(r.Kind),
@@ -333,14 +328,14 @@ func (n *Node) AddRoute(r Route) error {
 	return err
 }
 
-// DelRoute takes the static route to a prefix by a neighbor away, or all to the prefix
-// if via is the zero Addr. One that is not there is ESRCH of package syscall.
+// DelRoute removes the static route to a prefix by a next hop, or all static routes to the prefix
+// if via is the zero Addr. It returns syscall.ESRCH if there is no such route.
 func (n *Node) DelRoute(p netip.Prefix, via netip.Addr) error {
 	_, err := n.inner().Do(context.Background(), control.DelRoute{Prefix: p, Via: via})
 	return err
 }
 
-// Routes lists the routes in use, sorted by prefix. A RIP route's metric is its hops.
+// Routes returns the routes in use, sorted by prefix. The metric of a RIP route is its hop count.
 func (n *Node) Routes() ([]RouteInfo, error) {
 	if n.node == nil {
 		return nil, syscall.EINVAL

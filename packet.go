@@ -12,8 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// PacketConn is a UDP socket. It implements net.PacketConn and, if Dial made it,
-// net.Conn.
+// PacketConn is a UDP socket. It implements net.PacketConn and, if Dial made it, net.Conn.
 type PacketConn struct{ conn *node.PacketConn }
 
 var (
@@ -21,10 +20,10 @@ var (
 	_ net.Conn       = (*PacketConn)(nil)
 )
 
-// ListenPacket opens a UDP socket at an address such as "10.0.0.1:53", or ":53"
-// for any address of the node. Port 0 is one that is free. The network is "udp"
-// or "udp4". With a network such as "ip4:icmp" or "ip4:89" and an address without a
-// port it is an *IPConn, for the packets of that IP protocol.
+// ListenPacket opens a UDP socket at an address such as "10.0.0.1:53", or ":53" for all addresses
+// of the node. Port 0 means a free port. The network is "udp" or "udp4". With a network such as
+// "ip4:icmp" or "ip4:89" and an address without a port, it returns an *IPConn for the packets of
+// that IP protocol.
 func (n *Node) ListenPacket(network, address string) (net.PacketConn, error) {
 	if isIP(network) {
 		c, err := n.listenIP(network, address)
@@ -44,8 +43,8 @@ func (n *Node) ListenPacket(network, address string) (net.PacketConn, error) {
 	return c, nil
 }
 
-// ListenUDP is ListenPacket with an address in its own type; the zero netip.Addr
-// is any address of the node.
+// ListenUDP is ListenPacket with a netip.AddrPort. The zero netip.Addr means all addresses of the
+// node.
 func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
@@ -57,7 +56,7 @@ func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	return &PacketConn{c}, nil
 }
 
-// unmap makes the IPv4 address of one that is written as IPv6.
+// unmap converts an IPv4-mapped IPv6 address to IPv4.
 func unmap(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
@@ -65,27 +64,27 @@ func unmap(a netip.AddrPort) netip.AddrPort {
 // Read is ReadFrom without the address.
 func (c *PacketConn) Read(p []byte) (int, error) { return c.inner().Read(p) }
 
-// ReadFrom waits for a datagram and copies it into p; what does not fit is lost.
-// The address is a *net.UDPAddr.
+// ReadFrom waits for a datagram and copies it into p. Longer datagrams are truncated. The address
+// is a *net.UDPAddr.
 func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) { return c.inner().ReadFrom(p) }
 
-// ReadFromAddrPort is ReadFrom with the address in its own type.
+// ReadFromAddrPort is ReadFrom with a netip.AddrPort.
 func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
 	return c.inner().ReadFromAddrPort(p)
 }
 
-// Write sends a datagram to the address that was dialed.
+// Write sends a datagram to the dialed address.
 func (c *PacketConn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 
 // WriteTo sends a datagram.
 func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) { return c.inner().WriteTo(p, to) }
 
-// WriteToAddrPort is WriteTo with the address in its own type.
+// WriteToAddrPort is WriteTo with a netip.AddrPort.
 func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
 	return c.inner().WriteToAddrPort(p, to)
 }
 
-// Close closes the socket; calls that wait return net.ErrClosed.
+// Close closes the socket. Blocked calls return net.ErrClosed.
 func (c *PacketConn) Close() error { return c.inner().Close() }
 
 // LocalAddr returns a *net.UDPAddr.
@@ -97,61 +96,60 @@ func (c *PacketConn) RemoteAddr() net.Addr { return c.inner().RemoteAddr() }
 // SetDeadline sets the read and the write deadline.
 func (c *PacketConn) SetDeadline(t time.Time) error { return c.inner().SetDeadline(t) }
 
-// SetReadDeadline has reads give up at t; the zero time means never.
+// SetReadDeadline sets the deadline of reads. The zero time means no deadline.
 func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.inner().SetReadDeadline(t) }
 
-// SetWriteDeadline has writes give up at t; the zero time means never.
+// SetWriteDeadline sets the deadline of writes. The zero time means no deadline.
 func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.inner().SetWriteDeadline(t) }
 
-// SetTTL sets the time to live of datagrams to one host, or to all on a link; 0: 64.
+// SetTTL sets the TTL of unicast and broadcast datagrams. 0: 64.
 func (c *PacketConn) SetTTL(ttl uint8) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.TTL = ttl })
 }
 
-// SetTOS sets the type of service of the datagrams' IP header: the differentiated
-// services codepoint in its upper six bits.
+// SetTOS sets the TOS field of the IP header. Its upper six bits are the differentiated services
+// codepoint.
 func (c *PacketConn) SetTOS(tos uint8) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.TOS = tos })
 }
 
-// SetDontFragment has datagrams leave whole or not at all. One that is too long for the
-// link is answered with syscall.EMSGSIZE, and so is, on a socket that was dialed, the
-// call after one was too long for a link on the way; PathMTU tells what is not, and
-// longer ones are refused from then on. Without it they leave in fragments.
+// SetDontFragment sets the DF bit. Datagrams that are too long for the first link then fail with
+// syscall.EMSGSIZE. If a dialed socket's datagram is too long for a later link, the next call fails
+// with EMSGSIZE, PathMTU returns that link's MTU, and longer datagrams are refused from then on.
+// Without DF, long datagrams are fragmented.
 func (c *PacketConn) SetDontFragment(on bool) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.DontFragment = on })
 }
 
-// PathMTU returns how long a packet may be, its headers of 28 bytes included, to reach
-// the address that was dialed in one piece: what a router has reported in the last ten
-// minutes of a datagram that SetDontFragment kept whole. 0: none has.
+// PathMTU returns the longest packet, in bytes and with its 28 bytes of headers, that reaches the
+// dialed address without fragmentation, as routers reported in the last ten minutes for datagrams
+// with the DF bit. 0: no router reported one.
 func (c *PacketConn) PathMTU() (int, error) { return c.inner().PathMTU() }
 
-// SetBroadcast permits datagrams to all on a link, such as those to 255.255.255.255.
-// Without it, WriteTo answers syscall.EACCES to them.
+// SetBroadcast permits broadcast datagrams, such as those to 255.255.255.255. Without it, WriteTo
+// fails with syscall.EACCES for them.
 func (c *PacketConn) SetBroadcast(permit bool) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.Broadcast = permit })
 }
 
-// SetMulticastTTL sets the time to live of datagrams to a multicast group; 0: 1, which
-// keeps them on the link.
+// SetMulticastTTL sets the TTL of multicast datagrams. 0: 1, which keeps them on the link.
 func (c *PacketConn) SetMulticastTTL(ttl uint8) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.MulticastTTL = ttl })
 }
 
-// SetMulticastLoopback says whether members of a group on the node itself, this socket
-// among them, get what the socket sends to the group. They do unless told otherwise.
+// SetMulticastLoopback sets whether members of a group on the node itself, including this socket,
+// receive what the socket sends to the group. The default is true.
 func (c *PacketConn) SetMulticastLoopback(on bool) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.NoLoop = !on })
 }
 
-// SetMulticastInterface names the interface that datagrams to groups, and to
-// 255.255.255.255, leave by; empty: the one that has the socket's address, or that the
-// route there leads over, or the first.
+// SetMulticastInterface names the interface for multicast datagrams and those to 255.255.255.255.
+// Empty: the interface with the socket's address, otherwise the one of the route, otherwise the
+// first.
 func (c *PacketConn) SetMulticastInterface(name string) error { return c.inner().SetOutlet(name) }
 
-// JoinGroup has the socket receive what is for its port and a multicast group on the
-// link of the interface of that name.
+// JoinGroup makes the socket receive datagrams to a multicast group and its port on the link of the
+// named interface.
 func (c *PacketConn) JoinGroup(iface string, group netip.Addr) error {
 	return c.inner().Join(iface, group)
 }
@@ -161,39 +159,38 @@ func (c *PacketConn) LeaveGroup(iface string, group netip.Addr) error {
 	return c.inner().Leave(iface, group)
 }
 
-// SetReadBuffer sets how many bytes of datagrams wait for Read at the most, each counted
-// as 256 at the least; 256 KiB unless told otherwise. What finds no room is lost. A size
-// below 2 KiB or above 1 GiB is syscall.EINVAL.
+// SetReadBuffer sets the size of the receive buffer in bytes. Each datagram counts as at least 256
+// bytes. The default is 256 KiB. Datagrams that do not fit are dropped. A size below 2 KiB or above
+// 1 GiB returns syscall.EINVAL.
 func (c *PacketConn) SetReadBuffer(bytes int) error { return c.inner().SetReadBuffer(bytes) }
 
-// PacketInfo counts what a UDP socket has seen.
+// PacketInfo has the counters of a UDP socket.
 type PacketInfo struct {
-	// Received datagrams, of ReceivedBytes without headers, were queued for Read.
+	// Received counts datagrams and ReceivedBytes their payload.
 	Received, ReceivedBytes uint64
-	// Dropped is how many found no room in the read buffer.
+	// Dropped counts datagrams that did not fit into the receive buffer.
 	Dropped uint64
-	// Errors is how many times ICMP reported that a datagram did not arrive.
+	// Errors counts ICMP errors about the socket's datagrams.
 	Errors uint64
 }
 
-// Info returns what the socket has seen, also after its end. It fails once the node is
-// closed.
+// Info returns the counters, also after the socket is closed. It fails once the node is closed.
 func (c *PacketConn) Info() (PacketInfo, error) {
 	i, err := c.inner().Info()
 	return PacketInfo(i), err
 }
 
-// ICMPError is a report that a packet did not arrive, by a router or by the host that it
-// was for (RFC 792). For errors.Is it is the system's error of that meaning too:
-// ENETUNREACH, EHOSTUNREACH, ECONNREFUSED, EMSGSIZE and so on.
+// ICMPError is an ICMP error message from a router or from the destination (RFC 792). errors.Is
+// matches it with the system's error of the same meaning: ENETUNREACH, EHOSTUNREACH, ECONNREFUSED,
+// EMSGSIZE and so on.
 type ICMPError struct {
-	From       netip.Addr // who reports
+	From       netip.Addr // the sender of the message
 	Type, Code uint8      // of the message
-	MTU        int        // of the link that a packet was too large for; 0: not told
+	MTU        int        // of the link for which a packet was too long; 0: not reported
 	words      string
 }
 
-// Error is what ping says of it.
+// Error returns the description that ping prints.
 func (e *ICMPError) Error() string { return e.words }
 
 // Is reports whether target is the system's error of this meaning.
@@ -201,7 +198,7 @@ func (e *ICMPError) Is(target error) bool {
 	return target == error(node.ReportErrno(e.Type, e.Code))
 }
 
-// icmpError is the error of a reply, nil if it is none.
+// icmpError returns the error of a reply, or nil if the reply is not an error message.
 func icmpError(r *control.Reply) error {
 	switch {
 	case r.Local:
@@ -212,20 +209,20 @@ func icmpError(r *control.Reply) error {
 	return &ICMPError{From: r.From, Type: r.Type, Code: r.Code, MTU: r.MTU, words: r.Problem}
 }
 
-// IPConn is a socket for the packets of one IP protocol, as ListenPacket opens for a
-// network such as "ip4:icmp". What is read and written is what is behind the IP header,
-// and no checksum is filled in. It hears what is for the node, beside whatever the node
-// itself does with it; what nobody reads is lost behind 256 KiB.
+// IPConn is a socket for the packets of one IP protocol. ListenPacket returns one for a network
+// such as "ip4:icmp". Reads and writes are without the IP header, and checksums are the program's
+// task. The socket receives copies of the packets for the node; what the node does with them does
+// not change. Packets that do not fit into its buffer of 256 KiB are dropped.
 type IPConn struct{ conn *node.RawConn }
 
 var _ net.PacketConn = (*IPConn)(nil)
 
-// protocols are the names that a network may have behind its colon.
+// protocols maps the names after the colon of a network to protocol numbers.
 var protocols = map[string]uint8{
 	"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "gre": 47, "ospf": 89, "sctp": 132,
 }
 
-// listenIP opens a socket for a network such as "ip4:icmp", or "ip:1".
+// listenIP opens a socket for a network such as "ip4:icmp" or "ip:1".
 func (n *Node) listenIP(network, address string) (*IPConn, error) {
 	fail := func(err error) (*IPConn, error) {
 		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
@@ -253,25 +250,25 @@ func (n *Node) listenIP(network, address string) (*IPConn, error) {
 	return &IPConn{c}, nil
 }
 
-// isIP reports whether a network is that of an IPConn.
+// isIP reports whether the network is that of an IPConn.
 func isIP(network string) bool {
 	family, _, named := strings.Cut(network, ":")
 	return named && (family == "ip" || family == "ip4")
 }
 
-// ReadFrom waits for a packet and copies what is behind its IP header to p; what does
-// not fit is lost. The address is a *net.IPAddr.
+// ReadFrom waits for a packet and copies its payload to p. Longer payloads are truncated. The
+// address is a *net.IPAddr.
 func (c *IPConn) ReadFrom(p []byte) (int, net.Addr, error) { return c.inner().ReadFrom(p) }
 
-// WriteTo sends p to a *net.IPAddr, in fragments where a link takes no more; of TCP's
-// protocol and of 0 and 200, the family's own, what is too long for the first link is
-// EMSGSIZE.
+// WriteTo sends p to a *net.IPAddr, in fragments if the link requires it. Packets of TCP and of
+// protocols 0 and 200 (the courses' test and RIP protocols) are not fragmented: if they are too
+// long for the first link, WriteTo fails with EMSGSIZE.
 func (c *IPConn) WriteTo(p []byte, to net.Addr) (int, error) { return c.inner().WriteTo(p, to) }
 
-// SetTTL sets the TTL of what is sent from now on; 0: 64.
+// SetTTL sets the TTL of later packets. 0: 64.
 func (c *IPConn) SetTTL(ttl int) error { return c.inner().SetTTL(ttl) }
 
-// Close closes the socket; calls that wait return net.ErrClosed.
+// Close closes the socket. Blocked calls return net.ErrClosed.
 func (c *IPConn) Close() error { return c.inner().Close() }
 
 // LocalAddr returns a *net.IPAddr.
@@ -280,8 +277,8 @@ func (c *IPConn) LocalAddr() net.Addr { return c.inner().LocalAddr() }
 // SetDeadline sets the read and the write deadline.
 func (c *IPConn) SetDeadline(t time.Time) error { return c.inner().SetDeadline(t) }
 
-// SetReadDeadline has reads give up at t; the zero time means never.
+// SetReadDeadline sets the deadline of reads. The zero time means no deadline.
 func (c *IPConn) SetReadDeadline(t time.Time) error { return c.inner().SetReadDeadline(t) }
 
-// SetWriteDeadline has writes give up at t; the zero time means never.
+// SetWriteDeadline sets the deadline of writes. The zero time means no deadline.
 func (c *IPConn) SetWriteDeadline(t time.Time) error { return c.inner().SetWriteDeadline(t) }

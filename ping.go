@@ -13,65 +13,64 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// PingOptions say how Ping goes about it. The zero PingOptions send one echo request of
-// 56 bytes.
+// PingOptions configure Ping. The zero PingOptions send one echo request with 56 bytes of data.
 type PingOptions struct {
-	// Count is how many requests are sent; 0: one. Negative: until the context ends.
+	// Count is the number of requests. 0: one. Negative: until the context ends.
 	Count int
-	// Interval is the time between requests; 0: a second.
+	// Interval is the time between requests. 0: 1 s.
 	Interval time.Duration
-	// Size is how many bytes a request carries, up to 65507; 0: 56. Negative: none.
+	// Size is the amount of data in a request, in bytes, up to 65507. 0: 56. Negative: no data.
 	Size int
-	// Pattern, up to 16 bytes, fills them; empty: they count up.
+	// Pattern, up to 16 bytes, is repeated as the data. Empty: the bytes count up.
 	Pattern []byte
-	// TTL is how many routers a request may pass, and one more; 0: 64.
+	// TTL is the time to live of the requests. 0: 64.
 	TTL int
-	// DontFragment has no router cut a request to pieces, nor the node: it fails with
-	// EMSGSIZE where it is too large for a link.
+	// DontFragment sets the DF bit. A request that is too large for the first link fails with
+	// EMSGSIZE.
 	DontFragment bool
-	// Source is an address of the node to send from; invalid: that of the way out.
+	// Source is the source address, one of the node's. Invalid: that of the outgoing interface.
 	Source netip.Addr
-	// Broadcast allows a broadcast address, for which many may reply.
+	// Broadcast permits a broadcast address, from which many hosts can reply.
 	Broadcast bool
-	// Timeout is how long the first reply is waited for behind the last request; 0: 10 s.
-	// When there was one it is twice the longest round trip, at least Interval and a second.
+	// Timeout is how long Ping waits for a first reply after the last request. 0: 10 s. After a
+	// reply it waits twice the longest round-trip time, but at least Interval and 1 s.
 	Timeout time.Duration
-	// Each, if set, is called with every reply as Wait, or Ping, sees it.
+	// Each, if not nil, is called with each reply, by the goroutine that runs Wait or Ping.
 	Each func(PingReply)
 }
 
-// PingReply is what came back for an echo request.
+// PingReply is the answer to an echo request.
 type PingReply struct {
-	Seq  int        // which request: 1 is the first; after 65535 comes 0
-	From netip.Addr // who sent it; of a local error it is invalid
-	TTL  int        // that it arrived with
-	Size int        // bytes of ICMP: the data and 8
+	Seq  int        // the request: 1 is the first; 0 follows 65535
+	From netip.Addr // the sender; invalid for a local error
+	TTL  int        // of the reply when it arrived
+	Size int        // bytes of ICMP: the data and 8 bytes of header
 	RTT  time.Duration
 	At   time.Time
-	// Duplicate is another reply to a request that had one.
+	// Duplicate: an earlier reply answered the same request.
 	Duplicate bool
-	// Err is nil for a reply, an *ICMPError for a report that the request did not arrive,
-	// and another error when it could not be sent.
+	// Err is nil for an echo reply, an *ICMPError for an ICMP error, and another error if the
+	// request could not be sent.
 	Err error
 }
 
-// maxReplies bounds what a PingResult lists.
+// maxReplies is the largest number of replies in a PingResult.
 const maxReplies = 1 << 16
 
-// PingResult is what a ping has found out. Requests that nothing came back for are no
-// error, they are missing among the replies.
+// PingResult is the result of a ping. A request without an answer is not an error: it is missing in
+// Replies.
 type PingResult struct {
-	// Replies are the first 65536 that came back, errors among them.
+	// Replies are the first 65536 answers, errors included.
 	Replies []PingReply
 	Sent    int
-	// Received is how many requests were replied to, Duplicates how many replies came
-	// beside those, and Errors how many requests somebody reported lost.
+	// Received counts the requests with a reply, Duplicates the additional replies, and Errors the
+	// requests that were answered by an ICMP error or could not be sent.
 	Received, Duplicates, Errors int
-	// The round trips of all replies; StdDev is ping's mdev.
+	// The round-trip times of all replies. StdDev is the mdev of ping.
 	Min, Avg, Max, StdDev time.Duration
 }
 
-// Loss is the share, 0 to 1, of requests without a reply.
+// Loss returns the share of requests without a reply, from 0 to 1.
 func (r *PingResult) Loss() float64 {
 	if r.Sent == 0 {
 		return 0
@@ -79,9 +78,9 @@ func (r *PingResult) Loss() float64 {
 	return float64(r.Sent-r.Received) / float64(r.Sent)
 }
 
-// Ping sends ICMP echo requests to a host, an address or a name that the node knows,
-// and waits for replies. Its error says why nothing could be sent, or is the cause of
-// ctx's end; the result holds what was found out until then.
+// Ping sends ICMP echo requests to a host, which is an address or a name from Config.Hosts, and
+// waits for replies. It returns an error if nothing could be sent, or the cause of ctx when ctx
+// ends. The result includes what was received until then.
 func (n *Node) Ping(ctx context.Context, host string, o PingOptions) (PingResult, error) {
 	p, err := n.StartPing(host, o)
 	if err != nil {
@@ -90,15 +89,15 @@ func (n *Node) Ping(ctx context.Context, host string, o PingOptions) (PingResult
 	return p.Wait(ctx)
 }
 
-// Pinger is a ping under way.
+// Pinger is a running ping.
 type Pinger struct {
 	ping *operator.Ping
 	opt  PingOptions
 	host netip.Addr
 }
 
-// StartPing begins to ping a host and returns at once: what is due later happens while
-// time passes, by itself or by a Clock's Advance. Somebody must call Wait then.
+// StartPing starts to ping a host and returns at once. Requests are sent as time passes, or as
+// Advance moves a Clock. The caller must call Wait.
 func (n *Node) StartPing(host string, o PingOptions) (*Pinger, error) {
 	addr, err := n.lookup("ping", "ip4:icmp", host)
 	if err != nil {
@@ -124,7 +123,7 @@ func (n *Node) StartPing(host string, o PingOptions) (*Pinger, error) {
 	return &Pinger{ping: p, opt: o, host: addr}, nil
 }
 
-// Wait returns what the ping has found out when it is over, or ends it with ctx.
+// Wait returns the result when the ping has ended. When ctx ends, Wait ends the ping.
 func (p *Pinger) Wait(ctx context.Context) (PingResult, error) {
 	if p.ping == nil {
 		return PingResult{}, probeError("ping", p.host, control.ErrClosed)
@@ -157,7 +156,7 @@ func pingReply(r *control.Reply) PingReply {
 	}
 }
 
-// probeError is an error of package net about a probe.
+// probeError wraps an error of a ping or traceroute in a *net.OpError.
 func probeError(op string, to netip.Addr, err error) error {
 	if errors.Is(err, control.ErrClosed) {
 		err = net.ErrClosed
@@ -165,7 +164,7 @@ func probeError(op string, to netip.Addr, err error) error {
 	return &net.OpError{Op: op, Net: "ip4:icmp", Addr: &net.IPAddr{IP: to.AsSlice()}, Err: err}
 }
 
-// lookup reads a host: an address, or a name that the node knows.
+// lookup returns the address of a host, which is an address or a name from Config.Hosts.
 func (n *Node) lookup(op, network, host string) (netip.Addr, error) {
 	addr, known := n.hosts[host]
 	var err error
@@ -183,56 +182,56 @@ func (n *Node) lookup(op, network, host string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// TracerouteOptions say how Traceroute goes about it. The zero TracerouteOptions are
-// those of the program of that name.
+// TracerouteOptions configure Traceroute. Zero fields mean the defaults of traceroute(8).
 type TracerouteOptions struct {
-	// Protocol is what is sent: "udp" and empty, "icmp" or "tcp".
+	// Protocol is that of the probes: "udp", "icmp" or "tcp". Empty: "udp".
 	Protocol string
-	// First and MaxHops are the TTLs to begin and to end with; 0: 1 and 30.
+	// First and MaxHops are the first and the last TTL. 0: 1 and 30.
 	First, MaxHops int
-	// Queries is how many probes a TTL has, up to 10; 0: 3.
+	// Queries is the number of probes per TTL, up to 10. 0: 3.
 	Queries int
-	// Parallel is how many probes may wait for an answer at once; 0: 16.
+	// Parallel is the largest number of unanswered probes. 0: 16.
 	Parallel int
-	// Port is the first UDP port (0: 33434), the first echo's number (0: 1), or the TCP
-	// port (0: 80).
+	// Port is the first UDP port (0: 33434), the first ICMP sequence number (0: 1), or the TCP port
+	// (0: 80).
 	Port int
-	// Size is how long a packet is, its IP header included; 0: 60.
+	// Size is the length of a packet with its IP header, in bytes. 0: 60.
 	Size int
-	// DontFragment sets DF.
+	// DontFragment sets the DF bit.
 	DontFragment bool
-	// PathMTU finds the MTU of the path: probes are as large as it takes, one after
-	// another. Not with "tcp".
+	// PathMTU finds the path MTU: it sends one probe at a time, as large as the path allows. Not
+	// possible with "tcp".
 	PathMTU bool
-	// Source is an address of the node to send from; invalid: that of the way out.
+	// Source is the source address, one of the node's. Invalid: that of the outgoing interface.
 	Source netip.Addr
-	// Timeout is how long an answer is waited for; 0: 5 s. It is less where others have
-	// come: three times as long as one of the same TTL took, ten times one of a later.
+	// Timeout is how long to wait for an answer. 0: 5 s. After other answers the wait is shorter:
+	// three times as long as an answer with the same TTL took, ten times as long as one with a
+	// larger TTL.
 	Timeout time.Duration
-	// Each, if set, is called with every hop as it is found.
+	// Each, if not nil, is called with each hop when it is found.
 	Each func(Hop)
 }
 
-// Hop is what was found at one distance.
+// Hop is the result for one TTL.
 type Hop struct {
 	TTL    int
-	Probes []HopReply // one a probe
+	Probes []HopReply // one per probe
 }
 
-// HopReply is the answer to one probe. The zero HopReply is none.
+// HopReply is the answer to one probe. The zero HopReply means no answer.
 type HopReply struct {
 	From netip.Addr
 	RTT  time.Duration
-	// PathMTU is what the MTU up to here was found to be; 0: nothing new.
+	// PathMTU is the MTU of the path up to this hop, if this probe found a new value. Otherwise 0.
 	PathMTU int
-	// Err is nil for the router whose TTL it was and for the host that was asked for, and
-	// an *ICMPError where there is no way on.
+	// Err is nil if the answer is the router's time exceeded, or came from the destination. It is
+	// an *ICMPError if the destination is unreachable.
 	Err error
 }
 
-// Traceroute finds the routers on the way to a host, an address or a name that the node
-// knows, by packets whose TTL grows. Its error says why nothing could be sent, or is the
-// cause of ctx's end; the hops that were found until then are returned too.
+// Traceroute finds the routers on the path to a host, which is an address or a name from
+// Config.Hosts, with packets of increasing TTL. It returns an error if nothing could be sent, or
+// the cause of ctx when ctx ends, together with the hops that were found until then.
 func (n *Node) Traceroute(ctx context.Context, host string, o TracerouteOptions) ([]Hop, error) {
 	t, err := n.StartTraceroute(host, o)
 	if err != nil {
@@ -241,15 +240,15 @@ func (n *Node) Traceroute(ctx context.Context, host string, o TracerouteOptions)
 	return t.Wait(ctx)
 }
 
-// Tracer is a traceroute under way.
+// Tracer is a running traceroute.
 type Tracer struct {
 	trace *operator.Trace
 	each  func(Hop)
 	host  netip.Addr
 }
 
-// StartTraceroute begins a traceroute and returns at once: what is due later happens
-// while time passes, by itself or by a Clock's Advance. Somebody must call Wait then.
+// StartTraceroute starts a traceroute and returns at once. Probes are sent as time passes, or as
+// Advance moves a Clock. The caller must call Wait.
 func (n *Node) StartTraceroute(host string, o TracerouteOptions) (*Tracer, error) {
 	addr, err := n.lookup("traceroute", "ip4", host)
 	if err != nil {
@@ -270,7 +269,7 @@ func (n *Node) StartTraceroute(host string, o TracerouteOptions) (*Tracer, error
 	return &Tracer{trace: t, each: o.Each, host: addr}, nil
 }
 
-// Wait returns what the traceroute has found out when it is over, or ends it with ctx.
+// Wait returns the hops when the traceroute has ended. When ctx ends, Wait ends the traceroute.
 func (t *Tracer) Wait(ctx context.Context) ([]Hop, error) {
 	if t.trace == nil {
 		return nil, probeError("traceroute", t.host, control.ErrClosed)
@@ -295,58 +294,55 @@ func (t *Tracer) Wait(ctx context.Context) ([]Hop, error) {
 	return hops, nil
 }
 
-// Sample is a connection's state at one instant. Where Linux's TCP_INFO has a field
-// it has that name here too. Info tells more.
+// Sample is a connection's state at one time. Fields that exist in Linux's TCP_INFO have its names.
+// Info returns more.
 type Sample struct {
-	// Time is the instant, of the node's Clock if it has one.
+	// Time is when the sample was taken, in the time of the node's Clock if it has one.
 	Time time.Time
-	// State is RFC 9293 §3.3.2's name, with underscores; CAState, of loss recovery, is
-	// open, recovery or loss.
+	// State is the name from RFC 9293 §3.3.2, with underscores. CAState is the state of loss
+	// recovery: open, recovery or loss.
 	State, CAState string
-	// SndCwnd and SndSsthresh are the congestion window and where slow start ends, in
-	// bytes; a threshold of 0: no loss has set one.
+	// SndCwnd is the congestion window and SndSsthresh the slow start threshold, in bytes. A
+	// threshold of 0: not yet set by a loss.
 	SndCwnd, SndSsthresh int
-	// SndWnd is the peer's window, and Pipe what is in flight (RFC 6675), in bytes.
+	// SndWnd is the peer's window and Pipe the data in flight (RFC 6675), in bytes.
 	SndWnd, Pipe int
-	// NotSentBytes wait to be sent for the first time, and Unread to be read.
+	// NotSentBytes were written and not yet sent. Unread bytes were received and not yet read.
 	NotSentBytes, Unread int
-	// RTT and RTTVar are RFC 6298's smoothed round trip and its variation; 0: none was
-	// measured yet.
+	// RTT and RTTVar are the smoothed round-trip time and its variation (RFC 6298). 0: not
+	// measured.
 	RTT, RTTVar, MinRTT time.Duration
-	// LatestRTT is the last round trip alone, and RTO the retransmission time-out.
+	// LatestRTT is the last round-trip time, and RTO the retransmission timeout.
 	LatestRTT, RTO time.Duration
-	// Acked, Sent and Received are how many bytes the peer has acknowledged, how many
-	// it was sent, and how many came from it in order.
+	// Acked, Sent and Received are bytes: acknowledged by the peer, sent, and received in order.
 	Acked, Sent, Received uint64
-	// DeliveredBytes are those of the bytes sent that the peer has reported, in order or not.
+	// DeliveredBytes are the sent bytes that the peer acknowledged, cumulatively or by SACK.
 	DeliveredBytes uint64
-	// DeliveryRate is how fast they were delivered lately, in bits per second.
+	// DeliveryRate is the recent rate of delivery in bits per second.
 	DeliveryRate uint64
-	// TotalRetrans counts segments sent again, and TotalRTO retransmission time-outs.
+	// TotalRetrans counts retransmitted segments, and TotalRTO retransmission timeouts.
 	TotalRetrans, TotalRTO uint64
-	// TailProbes counts those of RFC 8985 §7, and Missed the samples that were not kept
-	// because the function lagged behind.
+	// TailProbes counts tail loss probes (RFC 8985 §7). Missed counts the samples that were dropped
+	// because the function was too slow.
 	TailProbes, Missed uint64
-	// Limited is why no more is in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
+	// Limited is what limits the data in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
 	// persist, recovery, handshake, idle or none.
 	Limited string
-	// LimitedFor is since when.
+	// LimitedFor is for how long.
 	LimitedFor time.Duration
 }
 
-// Probe has f called with the connection's state at every acknowledgment that changes
-// it, every change of its State and of what limits it, every time-out and probe, and at
-// the beginning and end of every recovery. A second Probe takes the first's place, and a
-// nil f ends it: when Probe returns, what was set before has had its last call. The end
-// of the connection ends it too.
+// Probe calls f with the connection's state at every acknowledgment that changes it, at every
+// change of its State and of what limits it, at every timeout and probe, and at the beginning and
+// end of every recovery. A second Probe replaces the first. A nil f ends it: when Probe returns,
+// the previous function is not called again. The end of the connection ends it too.
 //
-// F runs in a goroutine of its own, a call after the other in the order of time, and may
-// do whatever it likes but call Probe: the node does not wait for it. Of what happens
-// meanwhile the first 4096 samples are kept, and the others counted in Missed. A
-// connection without a probe pays nothing for this.
+// The calls come from one goroutine, in order of time. The function must not call Probe. The node
+// does not wait for it: if it is slow, up to 4096 samples are queued, and Missed counts the others.
+// A connection without a probe has no cost.
 //
-// The error of a connection or node that has ended is net.ErrClosed or the
-// connection's own. To end a probe is never an error.
+// If the connection or node has ended, the error is net.ErrClosed or that of the connection. Ending
+// a probe never returns an error.
 func (c *Conn) Probe(f func(Sample)) error {
 	if f == nil {
 		return c.inner().Probe(nil)
@@ -354,7 +350,7 @@ func (c *Conn) Probe(f func(Sample)) error {
 	return c.inner().Probe(func(s node.Sample) { f(Sample(s)) })
 }
 
-// String returns the most of it in a line.
+// String returns a summary in one line.
 func (s Sample) String() string {
 	return fmt.Sprintf("%s %s %s cwnd:%d ssthresh:%d pipe:%d snd_wnd:%d rtt:%v/%v rto:%v "+
 		"acked:%d notsent:%d retrans:%d delivery_rate:%dbps limited:%s",

@@ -9,27 +9,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// RCP is how the sliding-fence transport of founding document 000 behaves at one end: a
-// byte stream over UDP, whose receiver says of each packet in a fence whether it has
-// arrived, and whose sender repeats the rest every Tick. The zero RCP is the document's, but for
-// Timeout.
-// Both ends should have the same Width.
+// RCP configures one end of the sliding-fence transport of founding document 000. It is a byte
+// stream over UDP. Its receiver acknowledges each packet in a fence individually, and its sender
+// repeats the other packets every Tick. Zero fields mean the values of the document, except for
+// Timeout. Both ends should have the same Width.
 type RCP struct {
-	// Width is how many packets the fence holds, 1 to 1024; 0: 32.
+	// Width is the number of packets in the fence, 1 to 1024. 0: 32.
 	Width int
-	// PacketSize is how many bytes of the stream a packet carries at the most; 0: 256.
+	// PacketSize is the largest payload of a packet in bytes. 0: 256.
 	PacketSize int
-	// Window hears only what is contiguous of an acknowledgment, as the classic sliding
-	// window does.
+	// Window uses only the contiguous part of an acknowledgment, like the classic sliding window.
 	Window bool
-	// Timer repeats a packet when its retransmission timer has expired (RFC 6298), and
-	// not every Tick.
+	// Timer retransmits a packet when its retransmission timer expires (RFC 6298), and not every
+	// Tick.
 	Timer bool
-	// Tick is the time between two rounds of the send loop; 0: 10 ms.
+	// Tick is the time between two iterations of the send loop. 0: 10 ms.
 	Tick time.Duration
-	// Timeout is the silence that ends a connection with syscall.ETIMEDOUT; 0: 3 s, and at
-	// least ten Ticks. The document has ten Ticks, which a pause of a busy machine exceeds. A
-	// round trip must be shorter.
+	// Timeout is the silence after which a connection fails with syscall.ETIMEDOUT. 0: 3 s, but at
+	// least ten Ticks. It must exceed the round-trip time. The document's value is ten Ticks, which
+	// is too short on a busy machine.
 	Timeout time.Duration
 }
 
@@ -40,8 +38,8 @@ func (r RCP) config() node.RCPConfig {
 	}
 }
 
-// DialRCP is DialContext for RCP with an address in its own type. The connection has a UDP
-// port of its own. A dial takes at most RCP.Timeout.
+// DialRCP is DialContext for RCP with a netip.AddrPort. The connection uses its own UDP port. A
+// dial takes at most RCP.Timeout.
 func (d *Dialer) DialRCP(ctx context.Context, to netip.AddrPort) (*RCPConn, error) {
 	n := d.node().inner().Node
 	ctx, cancel := n.Time.Within(ctx, d.Timeout)
@@ -61,8 +59,8 @@ func (n *Node) listenRCP(address string) (*RCPListener, error) {
 	return n.ListenRCP(on, RCP{})
 }
 
-// ListenRCP is Listen for RCP with an address in its own type, where the zero netip.Addr
-// is any address of the node, and with how its connections behave.
+// ListenRCP is Listen for RCP with a netip.AddrPort and the configuration of its connections. The
+// zero netip.Addr means all addresses of the node.
 func (n *Node) ListenRCP(on netip.AddrPort, how RCP) (*RCPListener, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
@@ -74,24 +72,24 @@ func (n *Node) ListenRCP(on netip.AddrPort, how RCP) (*RCPListener, error) {
 	return &RCPListener{l}, nil
 }
 
-// RCPConn is a connection of RCP. It implements net.Conn, with the errors of a Conn.
+// RCPConn is an RCP connection. It implements net.Conn, and has the errors of a Conn.
 type RCPConn struct{ conn *node.RCPConn }
 
 var _ net.Conn = (*RCPConn)(nil)
 
-// Read waits for data and copies it into p. It returns io.EOF when the peer has closed
-// its side and everything was read.
+// Read waits for data and copies it into p. It returns io.EOF when the peer has closed its side and
+// all data has been read.
 func (c *RCPConn) Read(p []byte) (int, error) { return c.inner().Read(p) }
 
-// Write copies p into the send buffer, waiting while that is full. That it returns says
-// nothing about delivery.
+// Write copies p into the send buffer and blocks while the buffer is full. It does not wait for
+// delivery.
 func (c *RCPConn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 
-// Close closes both directions and returns at once. What was written is still delivered,
+// Close closes both directions and returns at once. Data that was written is still delivered,
 // unless the peer is silent.
 func (c *RCPConn) Close() error { return c.inner().Close() }
 
-// CloseWrite ends what the peer reads, behind all that was written: a half-close.
+// CloseWrite ends the stream after all data that was written (a half-close).
 func (c *RCPConn) CloseWrite() error { return c.inner().CloseWrite() }
 
 // LocalAddr returns a *net.UDPAddr.
@@ -100,26 +98,27 @@ func (c *RCPConn) LocalAddr() net.Addr { return c.inner().LocalAddr() }
 // RemoteAddr returns a *net.UDPAddr.
 func (c *RCPConn) RemoteAddr() net.Addr { return c.inner().RemoteAddr() }
 
-// SetDeadline sets the read and the write deadline, as a Conn's.
+// SetDeadline sets the read and the write deadline, like Conn.SetDeadline.
 func (c *RCPConn) SetDeadline(t time.Time) error { return c.inner().SetDeadline(t) }
 
-// SetReadDeadline has Read give up at t; the zero time means never.
+// SetReadDeadline sets the deadline of Read. The zero time means no deadline.
 func (c *RCPConn) SetReadDeadline(t time.Time) error { return c.inner().SetReadDeadline(t) }
 
-// SetWriteDeadline has Write give up at t; the zero time means never.
+// SetWriteDeadline sets the deadline of Write. The zero time means no deadline.
 func (c *RCPConn) SetWriteDeadline(t time.Time) error { return c.inner().SetWriteDeadline(t) }
 
 // RCPInfo counts a connection's packets.
 type RCPInfo struct {
-	// Data, Acks and Ends were sent: DAT, ACK and FIN. Again of them were repeats.
+	// Data, Acks and Ends count the DAT, ACK and FIN packets sent. Again counts the retransmissions
+	// among them.
 	Data, Acks, Ends, Again uint64
-	// Received packets were accepted.
+	// Received counts the packets that were accepted.
 	Received uint64
-	// RTT is the smoothed round-trip time; 0: not measured yet.
+	// RTT is the smoothed round-trip time. 0: not measured.
 	RTT time.Duration
 }
 
-// Info returns the connection's counts, also when it is over.
+// Info returns the counters, also after the connection has ended.
 func (c *RCPConn) Info() RCPInfo {
 	if c.conn == nil {
 		return RCPInfo{}
@@ -131,7 +130,7 @@ func (c *RCPConn) Info() RCPInfo {
 	}
 }
 
-// RCPListener takes connections of RCP at one UDP port. It implements net.Listener.
+// RCPListener accepts RCP connections at one UDP port. It implements net.Listener.
 type RCPListener struct{ listener *node.RCPListener }
 
 var _ net.Listener = (*RCPListener)(nil)
@@ -145,7 +144,7 @@ func (l *RCPListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// AcceptRCP is Accept with the connection in its own type.
+// AcceptRCP is Accept that returns an *RCPConn.
 func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
 	c, err := l.inner().AcceptRCP()
 	if err != nil {
@@ -154,12 +153,12 @@ func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
 	return &RCPConn{c}, nil
 }
 
-// Close stops listening. Connections that nobody has accepted are forgotten; the port is
-// free when the last of the others has ended.
+// Close stops listening. Connections that were not accepted are discarded. The port is free when
+// the last of the others has ended.
 func (l *RCPListener) Close() error { return l.inner().Close() }
 
 // Addr returns a *net.UDPAddr.
 func (l *RCPListener) Addr() net.Addr { return l.inner().Addr() }
 
-// SetDeadline has Accept give up at t; the zero time means never.
+// SetDeadline sets the deadline of Accept. The zero time means no deadline.
 func (l *RCPListener) SetDeadline(t time.Time) error { return l.inner().SetDeadline(t) }

@@ -10,34 +10,32 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// RDT is how the reliable data transfer of founding document 003 behaves at one end: objects
-// with names, many in one flow of UDP, by selective repeat and with no congestion
-// control: it is for networks that are one's own. The server, who
-// sends, has its say in all but Checksum, where it follows each client; of a client's RDT
-// Checksum and Patience count.
+// RDT configures one end of the reliable data transfer of founding document 003. It transfers many
+// named objects in one UDP flow, by selective repeat. It has no congestion control: use it only on
+// networks of your own. The server sends, and its configuration applies to all fields except
+// Checksum, where it follows each client. A client uses only its Checksum and Patience.
 type RDT struct {
-	// Window is how many packets may be without an acknowledgment, 1 to 32768; 0: 128. Nothing
-	// paces them, so all may wait in one receive buffer on their way: 128 of 1325 bytes are 174
-	// kB, which the usual ones hold, the document's 1120 are 1.5 MB. What finds no room is lost
-	// and sent again.
+	// Window is the largest number of unacknowledged packets, 1 to 32768. 0: 128. The packets are
+	// not paced, so a receive buffer on the path must hold all of them: 128 packets of 1325 bytes
+	// are 174 kB, which common buffers hold. The document's 1120 packets are 1.5 MB. Packets that
+	// do not fit are lost and retransmitted.
 	Window int
-	// Payload is how many bytes of an object a packet carries, 1 to 65455; 0: 1325.
+	// Payload is the number of bytes of an object in a packet, 1 to 65455. 0: 1325.
 	Payload int
-	// Checksum is what packets are verified by: "md5" or "crc32c"; empty: "md5".
+	// Checksum verifies packets: "md5" or "crc32c". Empty: "md5".
 	Checksum string
-	// Timeout is how long a packet waits for its acknowledgment until it is sent again; 0: as
-	// long as round trips suggest (RFC 6298), a second as long as there was none. The
-	// document's is a second.
+	// Timeout is the time until an unacknowledged packet is retransmitted. 0: calculated from
+	// round-trip times (RFC 6298), and 1 s before the first. The document's value is 1 s.
 	Timeout time.Duration
-	// Cumulative has acknowledgments name nothing but the packet that is expected next, as the
-	// document does, so that what was lost is found out one by one. Otherwise they name the
-	// packet that they answer, too, and nothing is repeated but what was lost.
+	// Cumulative makes acknowledgments contain only the next expected packet, as in the document.
+	// Each loss then takes a round trip to find. Otherwise they also contain the packet that they
+	// acknowledge, and only lost packets are retransmitted.
 	Cumulative bool
-	// Compress compresses each packet that becomes shorter by it (RFC 1950).
+	// Compress compresses the packets that become shorter by it (RFC 1950).
 	Compress bool
-	// Interleave lets the objects of a flow take turns, a packet each.
+	// Interleave sends one packet of each object in turn.
 	Interleave bool
-	// Patience is how long an end goes on without progress; 0: 10 s.
+	// Patience is how long an end waits without progress. 0: 10 s.
 	Patience time.Duration
 }
 
@@ -50,21 +48,23 @@ func (r RDT) config() (rdt.Config, error) {
 	}, err
 }
 
-// RDTObject is an object with a name: printing words with a slash between them, none of them
-// empty, "." or "..", 1024 bytes in all at the most.
+// RDTObject is a named object. A name consists of printable words with slashes between them, none
+// of which is empty, "." or "..", and has at most 1024 bytes.
 type RDTObject struct {
 	Name string
 	Data []byte
 }
 
-// RDTServer gives objects to whoever asks.
+// RDTServer serves objects.
 type RDTServer struct{ server *services.RDTServer }
 
-// ServeRDT gives objects to whoever asks on a UDP port, until Close; the zero netip.Addr is any
-// address of the node, and port 0 one that is free. Their bytes must not change until then.
-// An address that has only asked is sent 4 kB, and the rest when it has answered, for a request can
-// be forged. It serves 64 clients at a time, and 65535 objects of less than 4 GiB each. Errors:
-// syscall.EINVAL for an RDT or objects that cannot be, and those of ListenUDP.
+// ServeRDT serves objects at a UDP port until Close. The zero netip.Addr means all addresses of the
+// node, and port 0 a free port. The caller must not change the objects' data until then.
+//
+// Requests can be forged, so an address that has only sent a request receives 4 kB, and the rest
+// once it has acknowledged them. The server has at most 64 clients at a time, and 65535 objects of
+// less than 4 GiB each. Errors: syscall.EINVAL for an invalid RDT or object, and those of
+// ListenUDP.
 func (n *Node) ServeRDT(on netip.AddrPort, how RDT, list ...RDTObject) (*RDTServer, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
@@ -87,27 +87,27 @@ func (n *Node) ServeRDT(on netip.AddrPort, how RDT, list ...RDTObject) (*RDTServ
 // Addr returns a *net.UDPAddr.
 func (s *RDTServer) Addr() net.Addr { return s.inner().Addr() }
 
-// Close ends the server, and what its clients have not got by then, who notice the silence.
+// Close ends the server and its transfers. Clients notice the silence.
 func (s *RDTServer) Close() error { return s.inner().Close() }
 
-// RDTServed is what a server gives to one client.
+// RDTServed describes one transfer to a client.
 type RDTServed struct {
 	Client netip.AddrPort
-	// Objects, of so many Bytes, are those that the client has asked for.
+	// Objects is how many objects the client requested, and Bytes their total size.
 	Objects int
 	Bytes   int64
-	// Took is from the request to the last acknowledgment, or until now, if not Done.
+	// Took is the time from the request to the last acknowledgment, or until now if not Done.
 	Took time.Duration
 	Done bool
-	// Sent are packets of data, of which Again were repeats: FastAgain because of duplicate
-	// acknowledgments, TimedOut because there was none in time.
+	// Sent counts data packets, Again the retransmissions among them: FastAgain after duplicate
+	// acknowledgments, TimedOut after a timeout.
 	Sent, Again, FastAgain, TimedOut uint64
-	// RTT is the smoothed round-trip time; 0: it was not measured.
+	// RTT is the smoothed round-trip time. 0: not measured.
 	RTT time.Duration
 }
 
-// Served describes the flows to clients, one for each time that one asked, in the order in
-// which they began. One that is over, or whose client is silent, is forgotten after a while.
+// Served returns the transfers, one for each request, in order of their start. Transfers that
+// ended, or whose client is silent, are removed after a while.
 func (s *RDTServer) Served() []RDTServed {
 	var list []RDTServed
 	for _, f := range s.inner().Flows() {
@@ -120,15 +120,15 @@ func (s *RDTServer) Served() []RDTServed {
 	return list
 }
 
-// RDTEntry is an object that a server has.
+// RDTEntry describes an object of a server.
 type RDTEntry struct {
 	Name   string
 	Size   int64
 	SHA256 [32]byte
 }
 
-// ListRDT asks a server what it has. Errors: syscall.ECONNREFUSED if there is none at that
-// port, syscall.ETIMEDOUT if it is silent for RDT.Patience, and the cause of ctx's end.
+// ListRDT returns the list of a server's objects. Errors: syscall.ECONNREFUSED if no server uses
+// the port, syscall.ETIMEDOUT if it is silent for RDT.Patience, and the cause of ctx when ctx ends.
 func (n *Node) ListRDT(ctx context.Context, server netip.AddrPort, how RDT) ([]RDTEntry, error) {
 	cfg, err := how.config()
 	if err != nil {
@@ -143,31 +143,30 @@ func (n *Node) ListRDT(ctx context.Context, server netip.AddrPort, how RDT) ([]R
 	return list, err
 }
 
-// RDTResult is what became of one object that was asked for. Times count from the first
-// request.
+// RDTResult is the result for one requested object. Times are relative to the first request.
 type RDTResult struct {
 	RDTEntry
-	// Data is the object, whose SHA-256 was compared; nil if there is an Err.
+	// Data is the object, verified by its SHA-256, or nil if there is an Err.
 	Data []byte
-	// Began is when the first of it arrived, Done when the last did; 0: nothing has.
+	// Began is when its first packet arrived, Done when its last packet did. 0: not yet.
 	Began, Done time.Duration
-	// Err is syscall.ETIMEDOUT if the server fell silent, and says else what is wrong with it.
+	// Err is syscall.ETIMEDOUT if the server became silent. Other errors say what is wrong.
 	Err error
 }
 
-// RDTInfo is what a fetch took.
+// RDTInfo has the counters of a fetch.
 type RDTInfo struct {
 	Took time.Duration
-	// Received packets brought something new, Twice what was there already, and Damaged had a
-	// wrong checksum. Acks and Requests were sent.
+	// Received counts packets with new data, Twice duplicates, and Damaged packets with a wrong
+	// checksum. Acks and Requests count the packets sent.
 	Received, Twice, Damaged, Acks, Requests uint64
 }
 
-// FetchRDT takes objects from a server, those with these names in this order or without names
-// all, and calls each with every one when it has ended, which need not be in that order: one
-// that has lost a packet does not keep the others waiting. An error of each ends the fetch
-// and is returned. Otherwise errors are those of ListRDT, syscall.ENOENT for a name that the
-// server does not have, and EFBIG for more than 1 GiB.
+// FetchRDT requests the objects with these names in this order, or all objects if there are no
+// names. It calls each with every object as it completes. That order can differ, because an object
+// that lost a packet does not delay the others. If each returns an error, the fetch ends with it.
+// Other errors are those of ListRDT, syscall.ENOENT for a name that the server does not have, and
+// EFBIG for more than 1 GiB.
 func (n *Node) FetchRDT(
 	ctx context.Context, server netip.AddrPort, how RDT, each func(RDTResult) error,
 	names ...string,

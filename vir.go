@@ -8,18 +8,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Vir is the socket calls of founding document 004 §5.5: sockets are numbers from
-// 3 on, and an error is one of §5.6's, which errors.Is and errors.As find. Calls
-// that wait give up when their context ends, with its cause.
+// Vir has the socket calls of founding document 004 §5.5. Sockets are numbers from 3 up, and errors
+// are those of §5.6, which errors.Is and errors.As find. Blocked calls return the cause of their
+// context when it ends.
 type Vir struct{ vir *node.Vir }
 
-// Socket is virSocket: it registers a socket under the smallest number that is free.
+// Socket is virSocket: it creates a socket with the smallest free number.
 func (v *Vir) Socket() (int, error) { return v.vir.Socket() }
 
-// Bind is virBind: the socket gets a port, 1024 to 65535.
+// Bind is virBind: it gives the socket a port, 1024 to 65535.
 func (v *Vir) Bind(socket, port int) error { return v.vir.Bind(socket, port) }
 
-// Listen is virListen: the socket, which is bound, takes connections.
+// Listen is virListen: the bound socket accepts connections.
 func (v *Vir) Listen(socket int) error { return v.vir.Listen(socket) }
 
 // Connect is virConnect: it waits until the connection is established.
@@ -27,12 +27,12 @@ func (v *Vir) Connect(ctx context.Context, socket int, to netip.AddrPort) error 
 	return v.vir.Connect(ctx, socket, to)
 }
 
-// Accept is virAccept: it waits for a connection and returns that one's socket.
+// Accept is virAccept: it waits for a connection and returns its socket.
 func (v *Vir) Accept(ctx context.Context, socket int) (int, error) {
 	return v.vir.Accept(ctx, socket)
 }
 
-// Read is virRead: it waits for at least one byte. Behind the last it is io.EOF.
+// Read is virRead: it waits for at least one byte. At the end of the stream it returns io.EOF.
 func (v *Vir) Read(ctx context.Context, socket int, p []byte) (int, error) {
 	return v.vir.Read(ctx, socket, p)
 }
@@ -42,16 +42,16 @@ func (v *Vir) Write(ctx context.Context, socket int, p []byte) (int, error) {
 	return v.vir.Write(ctx, socket, p)
 }
 
-// ShutDown is virShutDown: it blocks reading, writing or both, and the number stays.
-// A socket that listens can only be shut down for both.
+// ShutDown is virShutDown: it disables reading, writing or both, and keeps the number. A listening
+// socket can only be shut down for both.
 func (v *Vir) ShutDown(socket int, how How) error {
 	return v.vir.ShutDown(socket, how)
 }
 
-// Close is virClose: what was written is delivered, and the number is free at once.
+// Close is virClose: written data is still delivered, and the number is free at once.
 func (v *Vir) Close(socket int) error { return v.vir.Close(socket) }
 
-// How is what a ShutDown blocks.
+// How selects what ShutDown disables.
 type How = stack.VirHow
 
 // The types of virShutDown.
@@ -61,25 +61,25 @@ const (
 	ShutBoth  = stack.ShutBoth
 )
 
-// VirError is one of the exceptions of founding document 004 §5.6. It is an error, whose
-// text begins with the document's name for it.
+// VirError is one of the exceptions of founding document 004 §5.6. Its text begins with the
+// document's name for it.
 type VirError = stack.VirError
 
 // The exceptions, in the document's order.
 const (
 	ErrBoundedSocket         = stack.ErrBoundedSocket         // bound or connected before
-	ErrDestinationUnreadable = stack.ErrDestinationUnreadable // no way leads to the remote address
+	ErrDestinationUnreadable = stack.ErrDestinationUnreadable // no route to the remote address
 	ErrErrorTCPState         = stack.ErrErrorTCPState         // the call needs another state
-	ErrInvalidPort           = stack.ErrInvalidPort           // not from 1024 to 65535
-	ErrInvalidSocket         = stack.ErrInvalidSocket         // not from 3 to 65535
-	ErrPortUsedUp            = stack.ErrPortUsedUp            // no port is left
+	ErrInvalidPort           = stack.ErrInvalidPort           // not in 1024 to 65535
+	ErrInvalidSocket         = stack.ErrInvalidSocket         // not in 3 to 65535
+	ErrPortUsedUp            = stack.ErrPortUsedUp            // no free port
 	ErrReadBlock             = stack.ErrReadBlock             // shut down for reading
-	ErrServerCannotShutdown  = stack.ErrServerCannotShutdown  // a server in one direction
-	ErrServerHasClose        = stack.ErrServerHasClose        // it listened, and was shut down
+	ErrServerCannotShutdown  = stack.ErrServerCannotShutdown  // a listening socket in one direction
+	ErrServerHasClose        = stack.ErrServerHasClose        // the listening socket was shut down
 	ErrServerClosed          = stack.ErrServerClosed          // the connection has ended
-	ErrSocketUsedUp          = stack.ErrSocketUsedUp          // no number is left
-	ErrUnboundSocket         = stack.ErrUnboundSocket         // it has no port
+	ErrSocketUsedUp          = stack.ErrSocketUsedUp          // no free number
+	ErrUnboundSocket         = stack.ErrUnboundSocket         // the socket has no port
 	ErrUninitialSocket       = stack.ErrUninitialSocket       // no such socket
-	ErrUsedPort              = stack.ErrUsedPort              // another socket has the port
+	ErrUsedPort              = stack.ErrUsedPort              // another socket uses the port
 	ErrWriteBlock            = stack.ErrWriteBlock            // shut down for writing
 )
