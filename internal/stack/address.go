@@ -10,18 +10,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// fewAddrs is up to how many addresses are compared one by one: quicker than a map.
+// fewAddrs is the number of addresses up to which comparing them one by one is faster than a map.
 const fewAddrs = 8
 
-// addresses are the node's own, and the networks that they are on, as they are needed for
-// each packet.
+// addresses are the node's own addresses and their networks, in the form that each packet's check
+// needs.
 type addresses struct {
 	hosts    []ip.Addr
 	networks []network
-	few      uint32 // the fewest host bits of a network; none: no network
+	few      uint32 // the host bits of the smallest network; 0: no network
 }
 
-// network is one that has a broadcast address.
+// network is a network with a broadcast address.
 type network struct{ prefix, hosts uint32 } // hosts: the bits that tell nodes apart
 
 func (a *addresses) add(addr ip.Addr, bits int) {
@@ -35,23 +35,23 @@ func (a *addresses) add(addr ip.Addr, bits int) {
 	}
 }
 
-// special reports whether an address is that of no host, or of the host itself
-// (RFC 1122 §3.2.1.3).
+// special reports whether an address is not that of another host: multicast, loopback, reserved or
+// zero (RFC 1122 §3.2.1.3).
 func special(a ip.Addr) bool { return a[0] >= 224 || a[0] == 127 || a[0] == 0 }
 
-// loopback reports whether an address is of 127/8.
+// loopback reports whether an address is in 127/8.
 func loopback(a ip.Addr) bool { return a[0] == 127 }
 
-// Group reports whether an address is that of no host, but of all on any link (RFC 1122
-// §3.2.1.3): multicast, or the limited broadcast.
+// Group reports whether an address is multicast, reserved or the limited broadcast (RFC 1122
+// §3.2.1.3).
 func Group(dst netip.Addr) bool { return dst.As4()[0] >= 224 }
 
 func be32(a ip.Addr) uint32 {
 	return uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
 }
 
-// hosts are the bits that tell the hosts of an interface's network from each other; false: it has
-// no broadcast (RFC 3021 §2.1, §2.2), or the interface is no more.
+// hosts returns the mask of the host bits of an interface's network. It returns false if the
+// network has no broadcast address (RFC 3021 §2.1, §2.2) or the interface was removed.
 func (in *iface) hosts() (mask uint32, ok bool) {
 	bits := in.Addr.Bits()
 	if bits < 0 || bits >= 31 {
@@ -60,8 +60,8 @@ func (in *iface) hosts() (mask uint32, ok bool) {
 	return ^uint32(0) >> bits, true
 }
 
-// all reports whether an address is for everybody on the link of interface i: its
-// broadcast, or what 4.2BSD took for that.
+// all reports whether an address is the broadcast address of interface i's network, in today's form
+// or that of 4.2BSD (all zeros).
 func (ifs *Interfaces) all(i int, a ip.Addr) bool {
 	in := &ifs.list[i]
 	mask, ok := in.hosts()
@@ -69,29 +69,28 @@ func (ifs *Interfaces) all(i int, a ip.Addr) bool {
 	return ok && be32(a)&^mask == be32(in.addr)&^mask && (host == 0 || host == mask)
 }
 
-// isPeer reports whether an address that came by interface i can be one end of a
-// connection.
+// isPeer reports whether an address that arrived at interface i can be one end of a connection.
 func (ifs *Interfaces) isPeer(i int, a ip.Addr) bool {
 	if !special(a) && !ifs.all(i, a) {
-		return true // the usual case: no table is asked
+		return true // the common case needs no lookup
 	}
 	_, self := ifs.own[a]
 	return self || ifs.in.self && loopback(a)
 }
 
-// broadcast reports whether an address is the broadcast of interface i's network.
+// broadcast reports whether an address is the broadcast address of interface i's network.
 func (ifs *Interfaces) broadcast(i int, a ip.Addr) bool {
 	in := &ifs.list[i]
 	mask, ok := in.hosts()
 	return ok && be32(a) == be32(in.addr)|mask
 }
 
-// many reports whether an address is that of all, or of a group, on interface i's link.
+// many reports whether an address is a broadcast or multicast address on interface i's link.
 func (ifs *Interfaces) many(i int, a ip.Addr) bool {
 	return a[0] >= 224 && (isGroup(a) || a == limited) || ifs.broadcast(i, a)
 }
 
-// anyMany reports whether an address is that of all, or of a group, on any link.
+// anyMany reports whether an address is a broadcast or multicast address on any link.
 func (ifs *Interfaces) anyMany(a ip.Addr) bool {
 	for i := range ifs.list {
 		if ifs.many(i, a) {
@@ -101,8 +100,8 @@ func (ifs *Interfaces) anyMany(a ip.Addr) bool {
 	return false
 }
 
-// isOurs reports whether dst is one of the node's addresses, all on the link that the
-// packet came by, or a group there that somebody here is in (RFC 1122 §3.2.1.3).
+// isOurs reports whether dst is one of the node's addresses, a broadcast address of the link on
+// which the packet arrived, or a group that the node has joined there (RFC 1122 §3.2.1.3).
 func (ifs *Interfaces) isOurs(i int, dst ip.Addr) bool {
 	if ifs.isHost(dst) {
 		return true
@@ -113,7 +112,7 @@ func (ifs *Interfaces) isOurs(i int, dst ip.Addr) bool {
 	return dst == limited || ifs.broadcast(i, dst)
 }
 
-// IsBroadcast reports whether an address means everybody on a link of this node.
+// IsBroadcast reports whether an address is a broadcast address of one of the node's links.
 func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
 	a := dst.As4()
 	if a == [4]byte{255, 255, 255, 255} {
@@ -128,35 +127,35 @@ func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
 	return false
 }
 
-// isNetwork reports whether a prefix is that of an interface: RIP knows it anyway.
+// isNetwork reports whether a prefix is that of an interface, which RIP does not have to learn.
 func (ifs *Interfaces) isNetwork(p netip.Prefix) bool {
 	return slices.ContainsFunc(ifs.list, func(f iface) bool { return f.Addr.Masked() == p })
 }
 
-// self reports whether an address is the node's own, and whose network it is of. An
-// address is the node's and not its interface's, the weak model of RFC 1122 §3.3.4.2: a
-// router is reached by any of its addresses over any interface, and by itself although
-// the interface is down. Those of 127/8 are the node's too, from within (RFC 1122
-// §3.2.1.3).
+// self reports whether an address is the node's own, and returns its interface. The stack uses the
+// weak host model of RFC 1122 §3.3.4.2: an address belongs to the node, so a router can be reached
+// by any of its addresses over any interface, and by itself even while the interface is down.
+// Addresses of 127/8 are the node's too, for its own packets (RFC 1122 §3.2.1.3).
 func (ifs *Interfaces) self(a ip.Addr) (int, bool) {
 	i, own := ifs.own[a]
 	return i, own || loopback(a)
 }
 
-// present reports whether dst is on the link of interface i, as far as is known.
+// present reports whether dst can be on the link of interface i, as far as the node knows.
 func (ifs *Interfaces) present(i int, dst ip.Addr) bool {
 	nodes := ifs.list[i].Neighbors
 	return nodes == nil || slices.Contains(nodes, netip.AddrFrom4(dst))
 }
 
-// loopback is the outlet to the node itself, behind those of the interfaces.
+// loopback returns the index of the loopback interface, which follows those of the links.
 func (ifs *Interfaces) loopback() int { return len(ifs.list) }
 
-// isMany reports whether an address is for all on a link of the node's: its broadcast, or
-// what 4.2BSD took for that (RFC 1122 §3.3.6).
+// isMany reports whether an address is a broadcast address of one of the node's links, in today's
+// form or that of 4.2BSD (RFC 1122 §3.3.6).
 func (ifs *Interfaces) isMany(a ip.Addr) bool {
 	v := be32(a)
-	// Whatever the network: the last bits are all alike. A router may have a thousand.
+	// The last bits of every broadcast address are all zeros or all ones. This check avoids the
+	// search: a router can have a thousand networks.
 	if host := v & ifs.addrs.few; host != 0 && host != ifs.addrs.few {
 		return false
 	}
@@ -168,8 +167,8 @@ func (ifs *Interfaces) isMany(a ip.Addr) bool {
 	return false
 }
 
-// isHost reports whether an address is one of the node's own. Those of 127/8 are, but
-// screen lets none in from a link.
+// isHost reports whether an address is one of the node's own. Those of 127/8 count; screen drops
+// packets from links that use them.
 func (ifs *Interfaces) isHost(a ip.Addr) bool {
 	if loopback(a) {
 		return true
@@ -181,8 +180,7 @@ func (ifs *Interfaces) isHost(a ip.Addr) bool {
 	return slices.Contains(ifs.addrs.hosts, a)
 }
 
-// ours reports an address that a socket cannot have: one that is neither the node's
-// nor left open.
+// ours returns an error for a socket address that is neither the node's nor the zero address.
 func (ifs *Interfaces) ours(a netip.Addr) error {
 	a = a.Unmap()
 	if !a.IsValid() || a.IsUnspecified() {
@@ -194,9 +192,9 @@ func (ifs *Interfaces) ours(a netip.Addr) error {
 	return fmt.Errorf("%v: %w", a, ErrNotOurs)
 }
 
-// onLink finds the interface on whose network an address is: of several networks that
-// hold it the smallest. At the other end of a point-to-point link, which is a network of
-// one address, is whoever is named there.
+// onLink returns the interface whose network contains an address. If several do, it returns that of
+// the longest prefix. A point-to-point link has a network of one address, and its neighbor is the
+// other end.
 func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
 	best, bits := 0, -1
 	for i := range ifs.list {
@@ -210,14 +208,14 @@ func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
 	return best, bits >= 0
 }
 
-// ErrNotGroup is an address that is not that of a host group, or an interface that
-// does not exist.
+// ErrNotGroup is returned for an address that is not multicast, or an interface that does not
+// exist.
 var ErrNotGroup = errors.New("not a multicast group on an interface")
 
-// allHosts is the group that every host is in (RFC 1112 §7.2).
+// allHosts is the group of all hosts (RFC 1112 §7.2).
 var allHosts = ip.Addr{224, 0, 0, 1}
 
-// limited is the broadcast to all on a link, whatever network is on it.
+// limited is the limited broadcast address.
 var limited = ip.Addr{255, 255, 255, 255}
 
 // membership is a group on the link of one interface.
@@ -226,9 +224,9 @@ type membership struct {
 	group ip.Addr
 }
 
-// Join has the stack take what interface i brings for a group, for whoever reads it
-// there: RIP, say. A socket joins by Datagrams.Join. Nobody on the link is told, for its
-// nodes get a copy each of what is sent to a group.
+// Join makes the stack accept packets to a group at interface i, for a protocol such as RIP.
+// Sockets join with Datagrams.Join. No IGMP is sent: links deliver each multicast packet to all of
+// their nodes.
 func (ifs *Interfaces) Join(i int, group netip.Addr) error {
 	if err := ifs.checkGroup(i, group); err != nil {
 		return err
@@ -262,10 +260,10 @@ func (ifs *Interfaces) checkGroup(i int, group netip.Addr) error {
 	return nil
 }
 
-// isGroup reports whether an address is that of a host group (RFC 1112 §4).
+// isGroup reports whether an address is a multicast address (RFC 1112 §4).
 func isGroup(a ip.Addr) bool { return a[0]&0xf0 == 224 }
 
-// joined reports whether anybody here is in the group on the link of interface i.
+// joined reports whether a protocol or socket of this node has joined the group at interface i.
 func (ifs *Interfaces) joined(i int, group ip.Addr) bool {
 	return group == allHosts || ifs.groups[membership{i, group}] > 0 || ifs.udp.Joined(i, group)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// catching is whose packets for others' addresses are the node's.
+// catching says which packets to foreign addresses the node accepts.
 type catching struct {
 	tcp, udp bool
-	past     bool // one of them was: what was accepted then goes on
+	past     bool // one of them was set: accepted connections and flows remain
 }
 
 func (c *catching) set(which *bool, on bool) {
@@ -21,32 +21,30 @@ func (c *catching) set(which *bool, on bool) {
 	*which = on
 }
 
-// Catch makes the stack answer for every address: up to limit SYNs that nobody
-// listens for, whoever they are for, wait in TCP for a decision (tcp.Host.Admit,
-// Reject, Ignore). A listener takes only what is for the node's own addresses. A router
-// still passes on what it has a route for. Zero ends it, but not for connections that
-// were admitted.
+// Catch makes the stack answer for every address: up to limit SYNs that no listener accepts,
+// whatever their destination, wait in TCP for a decision (tcp.Host.Admit, Reject, Ignore).
+// Listeners accept only connections to the node's own addresses. A router still forwards packets
+// that it has a route for. Zero ends it; connections that were admitted stay open.
 func (s *Stack) Catch(limit int) {
 	s.local.catching.set(&s.local.catching.tcp, limit > 0)
 	s.tcp.Catch(limit)
 }
 
-// CatchUDP is Catch for datagrams: those of up to limit flows that no socket is for
-// wait for a decision (udp.Host.Admit, Dismiss, and RejectUDP).
+// CatchUDP is Catch for datagrams: up to limit flows that no socket receives wait for a decision
+// (udp.Host.Admit, Dismiss, and RejectUDP).
 func (s *Stack) CatchUDP(limit int) {
 	s.local.catching.set(&s.local.catching.udp, limit > 0)
 	s.udp.Catch(limit)
 }
 
-// RejectUDP forgets a flow that waits, and tells its sender that nobody listens
-// (RFC 1122 §4.1.3.1).
+// RejectUDP discards a waiting flow and sends its source a port unreachable (RFC 1122 §4.1.3.1).
 func (s *Stack) RejectUDP(now clock.Time, f udp.Flow) {
 	if packet := s.udp.Dismiss(f); packet != nil {
 		s.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, packet)
 	}
 }
 
-// catches reports whether a packet for another's address is delivered here.
+// catches reports whether a packet to a foreign address is delivered here.
 func (l *local) catches(h *ip.Header, payload []byte) bool {
 	c := &l.catching
 	wanted := c.tcp && h.Protocol == ip.ProtoTCP ||
@@ -62,7 +60,7 @@ func (l *local) catches(h *ip.Header, payload []byte) bool {
 	return !routed
 }
 
-// admitted reports whether a packet is of a connection or flow of the node's.
+// admitted reports whether a packet belongs to an admitted connection or flow.
 func (l *local) admitted(h *ip.Header, payload []byte) bool {
 	if h.IsFragment() || len(payload) < 4 {
 		return false
@@ -80,8 +78,8 @@ func (l *local) admitted(h *ip.Header, payload []byte) bool {
 	return false
 }
 
-// foreign reports whether a packet that came by interface i is delivered here though it
-// is for another's address.
+// foreign reports whether a packet that arrived at interface i is delivered here although its
+// destination is not one of the node's addresses.
 func (l *local) foreign(i int, dst ip.Addr) bool {
 	c := &l.catching
 	return (c.tcp || c.udp || c.past) && !l.ifs.isOurs(i, dst)

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// connInfo translates a connection's state into the operator's terms.
+// connInfo converts a connection's state to that of package control.
 func connInfo(i tcp.Info, now clock.Time) *control.Info {
 	since := func(t clock.Time) time.Duration {
 		if t == clock.Never || now == clock.Never {

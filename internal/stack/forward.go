@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// forwarder passes on packets for others.
+// forwarder forwards packets.
 type forwarder struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -20,16 +20,16 @@ type forwarder struct {
 	knobs   *Knobs
 	rng     *rand.Rand
 
-	packets [][]byte // to be forwarded; their bytes are the driver's until its next Input
-	queue   []run    // of these packets
-	sent    int      // packets that have left or were dropped
-	emitted int      // runs of them
+	packets [][]byte // to be forwarded; the driver's memory, valid until its next Input
+	queue   []run    // the packets as runs
+	sent    int      // packets that were sent or dropped
+	emitted int      // runs that were sent or dropped
 }
 
-// forward passes on a packet that is for somebody else (RFC 1812 §5.2.1).
+// forward forwards a packet whose destination is not this node (RFC 1812 §5.2.1).
 func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	if !fw.routing.forwards {
-		// RFC 1122 §3.2.1.3: a host discards it, and says nothing about it.
+		// RFC 1122 §3.2.1.3: a host discards it silently.
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}
@@ -48,7 +48,7 @@ func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		fw.icmp.reportError(now, icmp.TypeTimeExceeded, icmp.CodeTTL, b)
 		return
 	}
-	fw.ifs.list[i].rx.forwarded++ // what befalls it from here on is counted at the way out
+	fw.ifs.list[i].rx.forwarded++ // later drops are counted at the outgoing interface
 	switch {
 	case route.OnLink && !fw.ifs.present(route.Iface, h.Dst):
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
@@ -73,7 +73,7 @@ func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 	}
 }
 
-// noWay drops a packet that no route leads on, or one that leads nowhere on purpose.
+// noWay drops a packet without a route, or with a blackhole, unreachable or prohibit route.
 func (fw *forwarder) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 	switch kind {
 	case ip.Forwarded:
@@ -83,7 +83,7 @@ func (fw *forwarder) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 		fw.ifs.dropOne(now, i, Inbound, ip.DropBlackhole, b)
 		fw.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
 	case ip.Prohibited:
-		// RFC 1812 §5.2.7.1: of the three codes for that, 9 and 10 are others' to use.
+		// RFC 1812 §5.2.7.1: routers use code 13, not 9 or 10.
 		fw.ifs.dropOne(now, i, Inbound, ip.DropProhibited, b)
 		fw.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeAdminProhibited, b)
 	case ip.Blackhole:
@@ -91,16 +91,17 @@ func (fw *forwarder) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 	}
 }
 
-// loses draws whether lossyforward drops a packet that came by interface in and
-// leaves by out: once, with the larger share of the two, so that a share set on
-// one interface is for both directions there, and one set on all is not doubled.
+// loses draws whether lossyforward drops a packet from interface in to interface out. It draws
+// once, with the larger share of the two interfaces. So a share set on one interface counts in both
+// directions there, and a share set on all does not count twice.
 func (fw *forwarder) loses(in, out int) bool {
 	p := max(fw.ifs.list[in].loss, fw.ifs.list[out].loss)
 	return p > 0 && fw.rng.Float64() < p
 }
 
-// follow forwards a packet that goes where others went before it. False: it may need more, being
-// between other addresses, to this node, with options, with an error, or at its last hop.
+// follow forwards a packet by the cached decision of its flow. It returns false if the packet needs
+// the whole path: it belongs to another flow, is for this node, has options or an error, or its TTL
+// expires.
 func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
 	if len(b) < ip.HeaderLen {
 		return false
@@ -109,7 +110,7 @@ func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
 	if f.in != i || len(b) > f.mtu || !ip.IsPlain(b, f.ends) {
 		return false
 	}
-	fw.local.flushTrain(now) // order is kept between what is ours and what is not
+	fw.local.flushTrain(now) // keeps the order of delivered and forwarded packets
 	ifs := fw.ifs
 	in := &ifs.list[i].rx
 	in.packets++
@@ -127,7 +128,7 @@ func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
 	return true
 }
 
-// enqueue has a packet wait for Output, in the run before it if it goes the same way.
+// enqueue queues a packet for Output. It joins the run before it if the next hop is the same.
 func (fw *forwarder) enqueue(out int, hop ip.Addr, b []byte) {
 	fw.packets = append(fw.packets, b)
 	sound := fw.in.checked
@@ -142,8 +143,8 @@ func (fw *forwarder) enqueue(out int, hop ip.Addr, b []byte) {
 	fw.queue = append(fw.queue, run{iface: out, hop: hop, size: len(b), packets: 1, sound: sound})
 }
 
-// output moves others' packets into b. A packet whose link has no room is dropped. But where the
-// room has gone into b, the owner asks again: the link may have taken that by then.
+// output moves forwarded packets into b. A packet whose link has no room is dropped. But if the
+// packets in b took that room, the owner calls again, because the link may have sent them by then.
 func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	for ; fw.emitted < len(fw.queue); fw.emitted++ {
 		r := &fw.queue[fw.emitted]
@@ -169,7 +170,8 @@ func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	return true
 }
 
-// emitRun puts as many packets of a run into b as one train and the link's room take.
+// emitRun puts packets of a run into b as one train, as many as the train and the link's room
+// allow.
 func (fw *forwarder) emitRun(now clock.Time, room []int, b *buffer.Batch, r *run) {
 	packets := fw.packets[fw.sent:][:min(r.packets, room[r.iface])]
 	n, bytes := b.AddRun(r.iface, r.hop, r.sound, packets)
@@ -193,14 +195,14 @@ func (fw *forwarder) drop(now clock.Time, r *run, n int, reason ip.DropReason) {
 	fw.sent, r.packets = fw.sent+n, r.packets-n
 }
 
-// cut puts the fragments of the next packet of a run into b, and reports whether b took all. If the
-// link has no room for all, none is sent: they would only be in the way of others.
+// cut puts the fragments of the next packet of a run into b, and reports whether b took all of
+// them. If the link has no room for all, it sends none: incomplete datagrams only waste the link.
 func (fw *forwarder) cut(now clock.Time, room []int, b *buffer.Batch, r *run) bool {
 	p := packet{iface: r.iface, hop: r.hop, data: fw.packets[fw.sent], at: r.at}
 	f := &fw.out.cut
 	if f.Reset(p.data, fw.ifs.list[r.iface].MTU, p.at) && f.Left() > room[r.iface] {
 		if len(b.Trains()) > 0 {
-			return false // as in output: the link is asked again
+			return false // the owner calls again, as in output
 		}
 		fw.drop(now, r, 1, ip.DropQueueFull)
 		return true
@@ -213,12 +215,12 @@ func (fw *forwarder) cut(now clock.Time, room []int, b *buffer.Batch, r *run) bo
 	return true
 }
 
-// directedBroadcast receives what is for all on another link of a router's than it came
-// by, and passes it on there if that is asked for (RFC 1812 §5.2.3, RFC 2644 §2).
+// directedBroadcast delivers a broadcast to another link of this router than the one on which it
+// arrived, and forwards it there if that is enabled (RFC 1812 §5.2.3, RFC 2644 §2).
 func (fw *forwarder) directedBroadcast(now clock.Time, i, out int, h *ip.Header, b []byte) {
 	if fw.knobs.IP.DirectedBroadcast && h.TTL > 1 && fw.ifs.list[out].up &&
 		len(b) <= fw.ifs.list[out].MTU {
-		copied := append([]byte(nil), b...) // it is queued for each node there
+		copied := append([]byte(nil), b...) // each node on the link gets its own copy
 		fw.icmp.stamp(now, h, copied, fw.ifs.list[out].addr)
 		ip.Forward(copied)
 		fw.out.enqueue(now, out, h.Dst, copied)

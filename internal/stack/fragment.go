@@ -7,11 +7,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// reassemble takes a fragment for this node, and delivers the datagram that it
-// completes as if that had come whole (RFC 1122 §3.3.2).
+// reassemble stores a fragment for this node. When it completes a datagram, it delivers the
+// datagram as if it had arrived in one packet (RFC 1122 §3.3.2).
 func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 	l.flushTrain(now)
-	l.in.checked = false // what the link has checked is packets
+	l.in.checked = false // the link verified packets, not datagrams
 	in := &l.ifs.list[i].rx
 	in.fragments++
 	whole, reason := l.fragments.Input(now, i, h, b)
@@ -25,14 +25,13 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 			panic("BUG: stack: a datagram put together to a packet that is " + sound.String())
 		}
 		l.deliver(now, i, &h, whole, payload)
-		l.flushTrain(now) // its text is lent by what is asked next
+		l.flushTrain(now) // the train uses memory that reassembly reuses
 	}
 	l.discardFragments(now)
 }
 
-// discardFragments counts the fragments that were held and are discarded. A
-// datagram that did not get whole in time is reported if its fragment zero had come
-// (RFC 792, RFC 1122 §3.3.2).
+// discardFragments counts the fragments that reassembly discards. If a datagram was not complete in
+// time, and its first fragment arrived, it sends a time exceeded (RFC 792, RFC 1122 §3.3.2).
 func (l *local) discardFragments(now clock.Time) {
 	for {
 		d, ok := l.fragments.Output()
@@ -50,15 +49,14 @@ func (l *local) discardFragments(now clock.Time) {
 	}
 }
 
-// emitFragments puts the fragments of a packet that is longer than its link's MTU
-// into b, in order and each as long as it can be (RFC 1812 §4.2.2.7), and reports
-// whether that were all: b may get full or the link's room end before, and the next
-// call goes on then.
+// emitFragments puts the fragments of a packet that exceeds its link's MTU into b, in order and
+// each as long as possible (RFC 1812 §4.2.2.7). It returns false if b or the link's room was full
+// before the last one; the next call continues there.
 func (tx *sender) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &tx.ifs.list[p.iface]
 	f := &tx.cut
 	if !f.Reset(p.data, out.MTU, p.at) {
-		// No datagram has such a fragment, and its pieces' offsets would begin anew.
+		// No valid datagram has such a fragment: the offsets of its pieces would overflow.
 		tx.ifs.dropOne(now, p.iface, Outbound, ip.DropFragmentTooLong, p.data)
 		return true
 	}

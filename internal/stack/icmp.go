@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// icmpHost answers queries, reports errors to the senders of packets, and tells the protocols
-// about reports that arrive.
+// icmpHost answers queries, sends errors about packets, and passes received errors to the
+// protocols.
 type icmpHost struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -24,15 +24,14 @@ type icmpHost struct {
 	in      *incoming
 	knobs   *Knobs
 
-	bucket    icmp.Bucket   // of errors
+	bucket    icmp.Bucket   // for error messages
 	timeOfDay time.Duration // see Config
 }
 
-// input takes an ICMP message for this node. What is not answered is taken in
-// silence: redirects, for a route is the operator's or RIP's to change (RFC 1812 §5.2.7.2
-// has routers ignore them; RFC 1122 §3.2.2.2 would have a host obey whoever sends one);
-// source quenches (RFC 6633 §3); and the address masks, information requests and router
-// discovery that RFC 6918 §2 and others have retired.
+// input handles an ICMP message for this node. It ignores redirects: routes are changed by the
+// operator or by RIP (RFC 1812 §5.2.7.2 for routers; RFC 1122 §3.2.2.2 differs for hosts, but
+// redirects can be forged). It ignores source quenches (RFC 6633 §3), and the messages that RFC
+// 6918 §2 and others deprecate: address masks, information requests and router discovery.
 func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
 	m, ok := icmp.Parse(payload)
 	if !ok {
@@ -57,17 +56,17 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 	return ip.DropNone
 }
 
-// reply answers the query b with m, if a query to its destination is answered at all.
-// RFC 1122 §3.2.2.6: the reply's source is the request's destination, and RFC 1812
-// §4.3.2.5: its type of service is the request's.
+// reply answers the query b with m, unless queries to its destination are not answered. The reply's
+// source is the request's destination (RFC 1122 §3.2.2.6), and its type of service that of the
+// request (RFC 1812 §4.3.2.5).
 func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, b []byte) {
 	r := ip.Header{
 		Protocol: ip.ProtoICMP, TTL: defaultTTL, TOS: h.TOS, Src: h.Dst, Dst: h.Src,
 		Options: ih.returned(now, h, b),
 	}
 	if !ih.ifs.isHost(h.Dst) {
-		// RFC 1122 §3.2.2.6 and §3.2.2.8: what all were asked may be ignored, lest all
-		// answer at once.
+		// RFC 1122 §3.2.2.6 and §3.2.2.8: queries to a broadcast address may be ignored, so that
+		// not all hosts answer at once.
 		if !ih.knobs.ICMP.EchoBroadcast || m.Type != icmp.TypeEchoReply {
 			return
 		}
@@ -76,17 +75,17 @@ func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, 
 	if special(r.Dst) && !ih.ifs.isHost(r.Dst) || ih.ifs.isMany(r.Dst) {
 		return
 	}
-	_ = ih.out.send(now, r, m.Append(nil)) // a reply that finds no way is a reply that was lost
+	_ = ih.out.send(now, r, m.Append(nil)) // a reply without a route is lost
 }
 
-// returned are the options of a reply: the query's record route and timestamp, with this
-// node in them (RFC 1122 §3.2.2.6, §3.2.2.8) twice: as the end of the way there, and as
-// the beginning of the way back. The rest of the options is not repeated.
+// returned returns the options of a reply: the query's record route and timestamp (RFC 1122
+// §3.2.2.6, §3.2.2.8). This node is in them twice, as the end of the request's path and as the
+// beginning of the reply's. Other options are not returned.
 func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []byte) {
 	if h.Options == nil {
 		return nil
 	}
-	o, _, _ := ip.ParseOptions(h.Options) // readOptions has found them right
+	o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
 	header := append([]byte(nil), b[:h.IHL]...)
 	for range 2 {
 		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.isHost)
@@ -99,12 +98,11 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 	return options
 }
 
-// hear gives an error to whom it concerns: the sender of the datagram
-// that it quotes.
+// hear passes an error to the protocol whose datagram it quotes.
 func (ih *icmpHost) hear(now clock.Time, m *icmp.Message) {
 	quoted, rest, ok := icmp.Quoted(m.Body)
 	if !ok || !ih.ifs.isHost(quoted.Src) && ih.local.catching == (catching{}) {
-		return // nothing that was sent here
+		return // no datagram of this node
 	}
 	switch quoted.Protocol {
 	case ip.ProtoTCP:
@@ -121,8 +119,8 @@ func (ih *icmpHost) hear(now clock.Time, m *icmp.Message) {
 	}
 }
 
-// reportedMTU is the MTU that a report of fragmentation needed tells (RFC 1191 §4), or
-// what it may have been where a router from before RFC 1191 does not tell.
+// reportedMTU returns the MTU in a fragmentation needed (RFC 1191 §4), or an estimate if the router
+// predates RFC 1191 and does not give one.
 func reportedMTU(q icmp.Quote, m *icmp.Message) int {
 	if mtu := m.MTU(); mtu != 0 {
 		return mtu
@@ -130,7 +128,7 @@ func reportedMTU(q icmp.Quote, m *icmp.Message) int {
 	return tcp.Plateau(q.TotalLen)
 }
 
-// quotedTuple names the connection of ours whose segment an error quotes.
+// quotedTuple returns the connection whose segment an error quotes.
 func quotedTuple(q icmp.Quote, rest []byte) tcp.Tuple {
 	return tcp.Tuple{
 		LocalAddr: q.Src, RemoteAddr: q.Dst,
@@ -138,21 +136,20 @@ func quotedTuple(q icmp.Quote, rest []byte) tcp.Tuple {
 	}
 }
 
-// reportError tells the sender of original why it was dropped.
+// reportError sends the source of original the reason for its drop.
 func (ih *icmpHost) reportError(now clock.Time, typ, code uint8, original []byte) {
 	ih.report(now, typ, code, [4]byte{}, original)
 }
 
-// reportTooBig reports fragmentation needed with the next hop's MTU (RFC 1191 §4).
+// reportTooBig sends a fragmentation needed with the next hop's MTU (RFC 1191 §4).
 func (ih *icmpHost) reportTooBig(now clock.Time, mtu int, original []byte) {
 	ih.report(now, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(mtu), original)
 }
 
-// report sends an error message about a packet, if one may be sent (RFC 1122 §3.2.2) and
-// the limit allows it (RFC 1812 §4.3.2.8). Its source is the address that the packet was
-// for, if that is ours, else that of the interface which leads back (RFC 1812 §4.3.2.4).
-// Its type of service is the packet's, its precedence 6, internetwork control (RFC 1812
-// §4.3.2.5).
+// report sends an error message about a packet, if RFC 1122 §3.2.2 permits one and the rate limit
+// has room (RFC 1812 §4.3.2.8). Its source is the packet's destination if that is this node,
+// otherwise the address of the interface towards the packet's source (RFC 1812 §4.3.2.4). Its type
+// of service is the packet's with precedence 6, internetwork control (RFC 1812 §4.3.2.5).
 func (ih *icmpHost) report(now clock.Time, typ, code uint8, rest [4]byte, original []byte) {
 	const tos, precedence, internetControl = 1, 0xe0, 6 << 5
 	if !icmp.MayReport(original, ih.in.self) {
@@ -177,21 +174,21 @@ func (ih *icmpHost) report(now clock.Time, typ, code uint8, rest [4]byte, origin
 		}
 		var err error
 		if i, _, err = ih.routing.way(h.Dst); err != nil {
-			return // a report that cannot be sent is lost, like any other datagram
+			return // an error message that cannot be sent is lost, like any datagram
 		}
 		size = ih.ifs.list[i].MTU
 	}
 	if !ih.bucket.Take(now) {
-		ih.ifs.list[i].tx.drops[ip.DropICMPRate]++ // there is nothing to show to a tap
+		ih.ifs.list[i].tx.drops[ip.DropICMPRate]++ // there is no packet to show to the tap
 		return
 	}
 	_ = ih.out.send(now, h, icmp.Error(nil, typ, code, rest, original, size))
 }
 
-// ecnBits are those of the type of service that are congestion's (RFC 3168 §5).
+// ecnBits are the ECN field of the type of service (RFC 3168 §5).
 const ecnBits = 3
 
-// hearUDP gives an ICMP error to the socket whose datagram it quotes.
+// hearUDP passes an ICMP error to the socket whose datagram it quotes.
 func (ih *icmpHost) hearUDP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
 	local := netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest))
 	remote := netip.AddrPortFrom(netip.AddrFrom4(q.Dst), binary.BigEndian.Uint16(rest[2:]))
@@ -208,12 +205,12 @@ func (ih *icmpHost) hearUDP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.M
 	}
 }
 
-// readOptions looks through the options of a packet that goes on, here or to others;
-// false: it does not, because of them. Nobody may say which way a packet takes: source
-// routes are refused, as RFC 7126 §4.3.5 and §4.4.5 advise, and RFC 1812 §5.3.13.4 is not
-// followed. Their sender is told. Security options, router alerts and what is unknown
-// are left alone. That RFC 7126 §4.5.5 and §4.7.5 would have recorded routes and times
-// dropped, too, is for networks that somebody pays for: here they are to be seen.
+// readOptions handles the options of a packet that is delivered or forwarded. It returns false if
+// the packet is dropped because of them. Source routes are dropped with an ICMP error, as RFC 7126
+// §4.3.5 and §4.4.5 advise, and RFC 1812 §5.3.13.4 does not. Security options, router alerts and
+// unknown options are ignored. RFC 7126 §4.5.5 and §4.7.5 advise to drop record route and timestamp
+// as well, to protect operated networks; this stack supports them because they help to understand a
+// network.
 func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) bool {
 	o, pointer, ok := ip.ParseOptions(h.Options)
 	switch {
@@ -233,22 +230,22 @@ func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) b
 	return true
 }
 
-// mayAnswer reports whether a packet is any of the node's business: a host is silent
-// about what is for others (RFC 1122 §3.2.1.3).
+// mayAnswer reports whether the node may send an error about a packet: a host does not for packets
+// to other hosts (RFC 1122 §3.2.1.3).
 func (ih *icmpHost) mayAnswer(i int, h *ip.Header) bool {
 	return ih.routing.forwards || ih.ifs.isOurs(i, h.Dst)
 }
 
-// stamp enters the node into the record route and the timestamp of a packet that goes on
-// from the given address (RFC 1812 §5.3.13.5, §5.3.13.6).
+// stamp adds the node to the record route and the timestamp of a packet, with the given address
+// (RFC 1812 §5.3.13.5, §5.3.13.6).
 func (ih *icmpHost) stamp(now clock.Time, h *ip.Header, b []byte, self ip.Addr) {
 	if h.Options != nil {
-		o, _, _ := ip.ParseOptions(h.Options) // readOptions has found them right
+		o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
 		o.Stamp(b, self, ih.millis(now), ih.ifs.isHost)
 	}
 }
 
-// millis is the time as timestamps have it: milliseconds since midnight UT (RFC 791 §3.1,
+// millis returns the time in the form of timestamps: milliseconds since midnight UT (RFC 791 §3.1,
 // RFC 792).
 func (ih *icmpHost) millis(now clock.Time) uint32 {
 	const day = 24 * time.Hour

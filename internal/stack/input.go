@@ -5,17 +5,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// incoming is what is known of the packets that are being received.
+// incoming is the state of the packets that are being received.
 type incoming struct {
-	checked bool // somebody has just made or verified the transport's checksums
-	self    bool // they come from the node itself
-	met     bool // their flow is known
+	checked bool // the transport's checksums are known to be correct
+	self    bool // the packets come from the node itself
+	met     bool // their flow is in the cache
 }
 
-// Input takes packets of one interface; checked: their transport checksums are right. It borrows
-// their bytes, and changes what it forwards, until Output is drained; what has no room then is
-// dropped. passed: all went the way of their flows, and Output has nothing else to send, so no
-// deadline changed and no user has news.
+// Input receives packets of one interface. checked says that their transport checksums are correct.
+// Input borrows the packets until Output is drained, and modifies those that it forwards; it drops
+// packets whose link has no room then. passed reports that all packets were forwarded by cached
+// decisions and Output has nothing else to send, so no deadline changed and no user has to wake.
 func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) (passed bool) {
 	s.out.memory.reuse()
 	s.in.checked, passed = checked, len(s.fwd.queue) == 0
@@ -30,7 +30,7 @@ func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte)
 	return passed && !s.unsent() && !s.asks()
 }
 
-// receive is the IP layer's side of one packet.
+// receive is the IP layer's processing of one packet.
 func (s *Stack) receive(now clock.Time, i int, b []byte) {
 	in := &s.ifs.list[i]
 	in.rx.packets++
@@ -70,9 +70,10 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		s.local.deliver(now, i, &h, b, payload)
 		return
 	}
-	s.local.flushTrain(now) // order is kept between what is ours and what is not
+	s.local.flushTrain(now) // keeps the order of delivered and forwarded packets
 	if isGroup(h.Dst) {
-		// RFC 1122 §3.2.1.3: silently. Nobody here routes groups (224.0.0.0/24: RFC 5771 §4).
+		// RFC 1122 §3.2.1.3: silently. The node does not route multicast (224.0.0.0/24: RFC 5771
+		// §4).
 		s.ifs.dropOne(now, i, Inbound, ip.DropGroup, b)
 		return
 	}

@@ -8,58 +8,59 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// ErrKnob is a knob that cannot be turned so.
+// ErrKnob is returned for a setting that is out of range.
 var ErrKnob = errors.New("a knob out of its bounds")
 
-// maxICMP bounds the limits of ICMP's errors.
+// maxICMP is the upper limit of ICMP's rate and burst.
 const maxICMP = 1_000_000
 
-// Knobs are what can be turned while a stack runs, beside TCP's. The zero Knobs are
-// those of a good host or router.
+// Knobs are the settings that can change while a stack runs, except TCP's. Zero fields mean the
+// defaults.
 type Knobs struct {
 	ICMP ICMPKnobs
 	IP   IPKnobs
 }
 
-// ICMPKnobs say what ICMP answers.
+// ICMPKnobs configure what ICMP answers.
 type ICMPKnobs struct {
-	// Errors bounds the error messages that are sent (RFC 1812 §4.3.2.8).
+	// Errors limits the rate of error messages (RFC 1812 §4.3.2.8).
 	Errors icmp.Limit
-	// NoErrors sends no error messages to other nodes.
+	// NoErrors disables error messages to other nodes.
 	NoErrors bool
-	// NoEcho leaves echo requests unanswered.
+	// NoEcho disables echo replies.
 	NoEcho bool
-	// EchoBroadcast answers those to all on a link, or to a group, as well.
+	// EchoBroadcast enables replies to echo requests that were sent to a broadcast or multicast
+	// address.
 	EchoBroadcast bool
-	// NoTimestamp leaves timestamp requests unanswered.
+	// NoTimestamp disables timestamp replies.
 	NoTimestamp bool
 }
 
-// IPKnobs say which packets IP takes.
+// IPKnobs configure which packets IP accepts.
 type IPKnobs struct {
 	// ReversePath is how the source of a packet is checked against the routes.
 	ReversePath ReversePath
-	// DirectedBroadcast has a router pass on what is for all on a link of its own
-	// (RFC 2644 §2 has it off unless asked for).
+	// DirectedBroadcast makes a router forward broadcasts to networks that it is attached to. The
+	// default is off (RFC 2644 §2).
 	DirectedBroadcast bool
-	// Reassembly bounds what is kept of datagrams that come in fragments.
+	// Reassembly limits the memory and time of incomplete datagrams.
 	Reassembly ip.ReassemblyConfig
 }
 
-// ReversePath is how strict a node is about the way back to a packet's source
-// (RFC 3704 §2).
+// ReversePath is a mode of the reverse path filter (RFC 3704 §2).
 type ReversePath uint8
 
-// The modes. Off is the default, because the way back is often another one here: RIP
-// chooses among equal costs by who spoke first, so that in a ring each direction may
-// have its own way, and while routes converge a source may for a moment have none.
-// Strict would cut off the former, loose lose packets of the latter.
+// The modes. Off is the default because routes are often asymmetric here. RIP keeps the first of
+// several routes with equal cost, so in a ring the two directions can differ, and while routes
+// converge a source can be without a route. Strict drops packets in the first case, loose in the
+// second.
 const (
-	// ReverseOff takes any source that is not a martian.
+	// ReverseOff accepts any source that is not a martian.
 	ReverseOff ReversePath = iota
-	// ReverseLoose wants a route to the source (RFC 3704 §2.4).
+	// ReverseLoose requires a route to the source (RFC 3704 §2.4).
 	ReverseLoose
-	// ReverseStrict wants it to lead out where the packet came in (RFC 3704 §2.2).
+	// ReverseStrict requires that this route uses the interface at which the packet arrived (RFC
+	// 3704 §2.2).
 	ReverseStrict
 )
 
@@ -68,7 +69,7 @@ var reversePaths = [...]string{ReverseOff: "off", ReverseLoose: "loose", Reverse
 // String returns the mode's name.
 func (r ReversePath) String() string { return reversePaths[r] }
 
-// ParseReversePath returns the mode with that name; the empty one is off.
+// ParseReversePath returns the mode with that name. Empty: off.
 func ParseReversePath(name string) (ReversePath, bool) {
 	for r, known := range reversePaths {
 		if name == known || name == "" {
@@ -78,7 +79,7 @@ func ParseReversePath(name string) (ReversePath, bool) {
 	return 0, false
 }
 
-// Knobs returns how the knobs stand, with defaults for zeros.
+// Knobs returns the current settings, with defaults in place of zeros.
 func (s *Stack) Knobs() Knobs {
 	k := s.knobs
 	k.ICMP.Errors = k.ICMP.Errors.WithDefaults()
@@ -86,7 +87,7 @@ func (s *Stack) Knobs() Knobs {
 	return k
 }
 
-// SetKnobs turns them.
+// SetKnobs changes all settings. An error changes none.
 func (s *Stack) SetKnobs(k Knobs) error {
 	if l := k.ICMP.Errors; l.Burst < 0 || l.Burst > maxICMP || l.Rate > maxICMP {
 		return fmt.Errorf("%w: %d ICMP errors a second, %d at once: want no more than %d",

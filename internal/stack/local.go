@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// local delivers packets for this node to its protocols, and gathers TCP's segments to trains.
+// local delivers packets for this node to its protocols, and joins TCP segments to trains.
 type local struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -32,7 +32,7 @@ type local struct {
 	payload   [][]byte // the train's pieces, reused
 }
 
-// deliver hands a packet for this node to its protocol.
+// deliver passes a packet for this node to its protocol.
 func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) {
 	if h.IsFragment() {
 		l.reassemble(now, i, h, b)
@@ -51,8 +51,8 @@ func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 	l.ifs.list[i].rx.delivered++
 }
 
-// accept is deliver's choice of the protocol. It returns why the packet ends here
-// instead of there; whoever is to be told has been.
+// accept chooses the protocol for deliver. It returns the reason if the packet is dropped; it has
+// sent the ICMP error then.
 func (l *local) accept(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
 	if h.Protocol == ip.ProtoTCP {
 		return l.segment(now, i, h, payload)
@@ -77,8 +77,8 @@ func (l *local) accept(now clock.Time, i int, h *ip.Header, b, payload []byte) i
 	return ip.DropNone
 }
 
-// segment verifies one TCP segment and adds it to the train that is being
-// gathered, or delivers that and starts another.
+// segment verifies one TCP segment. It appends the segment to the current train, or delivers that
+// train and starts another.
 func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
 	sum := checksum.PseudoHeader(h.Src, h.Dst, ip.ProtoTCP, len(payload))
 	if !l.in.checked && !checksum.Verify(payload, sum) {
@@ -89,7 +89,7 @@ func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 		return ip.DropTCPHeader
 	}
 	if !l.in.met && (!l.ifs.isPeer(i, h.Src) || !l.ifs.isPeer(i, h.Dst)) {
-		// RFC 9293 §3.9.2.3: neither from nor to a broadcast or multicast address.
+		// RFC 9293 §3.9.2.3: neither end may be a broadcast or multicast address.
 		return ip.DropMartian
 	}
 	tuple := tcp.Tuple{LocalAddr: h.Dst, RemoteAddr: h.Src, LocalPort: dst, RemotePort: src}
@@ -115,7 +115,7 @@ func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	return ip.DropNone
 }
 
-// flushTrain gives the gathered train to TCP.
+// flushTrain delivers the current train to TCP.
 func (l *local) flushTrain(now clock.Time) {
 	if !l.gathered {
 		return
@@ -125,7 +125,7 @@ func (l *local) flushTrain(now clock.Time) {
 	l.tcp.Input(now, &l.train)
 }
 
-// known reports whether the stack itself does something with a protocol.
+// known reports whether the stack implements a protocol.
 func known(protocol uint8) bool {
 	switch protocol {
 	case ip.ProtoTCP, ip.ProtoTest, ip.ProtoICMP, ip.ProtoUDP, ip.ProtoRIP:
@@ -134,9 +134,8 @@ func known(protocol uint8) bool {
 	return false
 }
 
-// joins reports whether a segment continues the gathered train: the next bytes
-// of the same flow, saying nothing else that the train does not say. Only the
-// last segment of a train may carry PSH.
+// joins reports whether a segment continues the current train: the next bytes of the same flow,
+// with the same header fields otherwise. Only the last segment of a train may have PSH.
 func (l *local) joins(tuple *tcp.Tuple, h *tcp.Header, n int) bool {
 	t := &l.train
 	const plain = tcp.ACK

@@ -4,25 +4,25 @@ import (
 	"math/bits"
 )
 
-// memory is what the node's own packets live in. It is taken for a packet that is queued,
-// given back when that has left in a batch, and taken again when the batch is done with:
-// then the owner calls the stack for something else than Output.
+// memory is a pool for the node's own packets. take returns memory for a packet that is queued,
+// give returns it when the packet is in a batch, and reuse makes it available when the batch was
+// sent, which is when the owner calls the stack for anything but Output.
 type memory struct {
 	free  [memoryClasses][][]byte // pieces of 64 bytes, of 128 and so on
-	bytes int                     // of all that are free
+	bytes int                     // in free
 	left  [][]byte                // in a batch
 }
 
 const (
-	leastMemory   = 6 // bits of the smallest piece
-	memoryClasses = 6 // the largest has 2048 bytes; what is longer has memory of its own
-	// maxFreeMemory bounds what is kept for later, and maxLeft the pieces of a batch that are:
-	// the garbage collector has the rest.
+	leastMemory   = 6 // log2 of the smallest size
+	memoryClasses = 6 // up to 2048 bytes; longer packets are allocated
+	// maxFreeMemory limits the bytes that are kept for later, and maxLeft the number of pieces in a
+	// batch that are. The rest is left to the garbage collector.
 	maxFreeMemory = maxQueuedBytes / 4
 	maxLeft       = 1024
 )
 
-// take returns an empty slice with a capacity of n bytes or more.
+// take returns an empty slice with a capacity of at least n bytes.
 func (m *memory) take(n int) []byte {
 	class := max(bits.Len(uint(n-1)), leastMemory) - leastMemory
 	if class >= memoryClasses {
@@ -39,14 +39,14 @@ func (m *memory) take(n int) []byte {
 	return b
 }
 
-// give takes back what is in a batch and nowhere else.
+// give returns memory that only a batch still uses.
 func (m *memory) give(b []byte) {
 	if len(m.left) < maxLeft {
 		m.left = append(m.left, b[:0])
 	}
 }
 
-// reuse has what was given taken again.
+// reuse makes the memory that was given available to take.
 func (m *memory) reuse() {
 	if len(m.left) == 0 {
 		return

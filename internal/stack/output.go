@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Output fills b with what is to be sent at now and reports whether there may be more. It counts
-// down room: how many packets the link of each interface takes. What is in b stays valid until the
-// stack is called for anything but Output.
+// Output fills b with the packets to send at now and reports whether there may be more. room is the
+// number of packets that the link of each interface takes, and Output counts it down. The contents
+// of b stay valid until the stack is called for anything but Output.
 func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	if s.asks() {
 		s.rip.output(now)
@@ -24,7 +24,7 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 		return true
 	}
 	if s.ports.waits && s.ports.roomy() {
-		return true // the queue has emptied since
+		return true // the queue was emptied meanwhile
 	}
 	if !s.out.walking && !s.tcp.Ready() {
 		return len(s.out.packets) > 0 && len(b.Trains()) > 0 // see usedUp
@@ -43,20 +43,20 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	return true
 }
 
-// Pending reports whether Output may have something, or somebody has to be asked.
+// Pending reports whether Output may have packets to send.
 func (s *Stack) Pending() bool { return len(s.fwd.queue) > 0 || s.unsent() || s.asks() }
 
 // unsent reports whether Output may have packets of the node's own.
 func (s *Stack) unsent() bool { return s.tcp.Ready() || s.out.walking || len(s.out.packets) > 0 }
 
-// asks reports whether Output has engines to ask for packets, except TCP.
+// asks reports whether engines other than TCP may have packets.
 func (s *Stack) asks() bool {
 	return s.rip.speaker != nil || len(s.probers.list)+len(s.ports.list) > 0
 }
 
-// usedUp reports whether a connection, or a packet of our own, waits for a link whose room has gone
-// into b. What waits for room has no timer, so the owner asks again: the link may have more room by
-// then, and a link that is full says when it is not.
+// usedUp reports whether a connection, or a packet of the node's own, waits for a link whose room
+// is used by packets in b. Waiting for room has no timer, so the owner calls again: the link may
+// have room by then, and a full link signals when it has.
 func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	if len(b.Trains()) == 0 {
 		return false
@@ -72,7 +72,8 @@ func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	return false
 }
 
-// outputOwn moves the node's own packets into b, as far as links have room. False: b is full.
+// outputOwn moves the node's own packets into b, as far as links have room. It returns false if b
+// is full.
 func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	kept := tx.packets[:0]
 	for i := range tx.packets {
@@ -91,7 +92,8 @@ func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	return !b.Full()
 }
 
-// emit puts one packet into b, in fragments if it must. False: some of it is left.
+// emit puts one packet into b, in fragments if necessary. It returns false if b did not take all of
+// it.
 func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &tx.ifs.list[p.iface]
 	if !out.up && !p.last {
@@ -112,7 +114,7 @@ func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) b
 	return true
 }
 
-// render turns the train that TCP gave into packets in b.
+// render converts the train from TCP to packets in b.
 func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 	t := &tx.train
 	hop, ok := tx.routing.hop(t.RemoteAddr)
@@ -123,7 +125,7 @@ func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 		room[tx.ifs.loopback()] = tx.localRoom()
 		return
 	case !ok:
-		// An address of ours always exists, so the drop has an interface to be counted at.
+		// The address is one of the node's, so there is an interface that counts the drop.
 		tx.ifs.list[tx.ifs.own[t.LocalAddr]].tx.drops[ip.DropNoRoute] += uint64(t.Segments())
 		return
 	case !tx.ifs.list[hop.Iface].up:
@@ -135,9 +137,9 @@ func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 	tx.renderOn(now, room, b)
 }
 
-// renderOn renders what is left of a train as far as b holds it. Most trains fit into
-// a batch that is not full; one that does not is what was sent as a single segment
-// before the path shrank, and the next call goes on with it.
+// renderOn continues to render a train as far as b has room. Most trains fit into an empty batch.
+// One that does not fit was sent as a single segment before the path MTU shrank; the next call
+// continues it.
 func (tx *sender) renderOn(now clock.Time, room []int, b *buffer.Batch) {
 	r := &tx.walk
 	out := &tx.ifs.list[r.iface]
@@ -147,7 +149,7 @@ func (tx *sender) renderOn(now clock.Time, room []int, b *buffer.Batch) {
 			tx.walking = false
 			return
 		}
-		b.Begin(r.iface, r.hop, r.size, true) // put makes the checksum
+		b.Begin(r.iface, r.hop, r.size, true) // put writes the checksum
 		b.Add(r.put(b.Scratch(r.headers)))
 		for _, p := range r.text {
 			b.Add(p)
@@ -170,33 +172,34 @@ func (tx *sender) renderLocal(now clock.Time, i int) {
 		for _, t := range r.text {
 			p = append(p, t...)
 		}
-		_ = tx.queueLocal(now, i, p) // counted; TCP sends it again
+		_ = tx.queueLocal(now, i, p) // the drop is counted; TCP retransmits
 	}
 }
 
-// renderer walks a train segment by segment: the train's header becomes each segment's in turn.
+// renderer writes the segments of a train. It adapts the train's header to each segment.
 type renderer struct {
 	train   *tcp.Train
-	flags   tcp.Flags // the train's
-	pieces  [][]byte  // payload not yet used
-	sent    int       // payload bytes used
+	flags   tcp.Flags // of the train
+	pieces  [][]byte  // payload not yet sent
+	sent    int       // payload bytes sent
 	headers int       // bytes of IP and TCP header of this segment
 	size    int       // bytes of this segment's packet
-	text    [][]byte  // its payload
+	text    [][]byte  // the payload of this segment
 	cut     [4][]byte
 	done    bool
-	iface   int // where the train goes
+	iface   int // the outgoing interface
 	hop     ip.Addr
 }
 
-// renderer begins to walk a train. There is one, because it points into itself: no allocation.
+// renderer starts to write a train. The stack has one renderer, which refers to itself, so this
+// does not allocate.
 func (tx *sender) renderer(t *tcp.Train) *renderer {
 	r := &tx.walk
 	r.train, r.flags, r.pieces, r.sent, r.done = t, t.Flags, t.Payload, 0, false
 	return r
 }
 
-// next steps to the next segment.
+// next advances to the next segment.
 func (r *renderer) next() bool {
 	if r.done {
 		return false
@@ -229,10 +232,10 @@ func (r *renderer) next() bool {
 	return true
 }
 
-// put writes the segment's IP and TCP headers, checksums included, to b.
+// put writes the segment's IP and TCP headers with their checksums to b.
 func (r *renderer) put(b []byte) []byte {
 	t := r.train
-	// RFC 6864 §4.1: with DF set the identification means nothing.
+	// RFC 6864 §4.1: the identification has no meaning if DF is set.
 	h := ip.Header{
 		TOS: t.TOS | uint8(t.ECN), TotalLen: r.size, TTL: t.TTL, Protocol: ip.ProtoTCP,
 		DF: true, Src: t.LocalAddr, Dst: t.RemoteAddr,

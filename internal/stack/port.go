@@ -12,44 +12,43 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// engine is a protocol above UDP that has a port to itself: the four verbs, with the
-// addresses of its peers.
+// engine is a protocol over UDP that has a port of its own: the four verbs, with the addresses of
+// its peers.
 type engine interface {
 	Input(now clock.Time, from netip.AddrPort, payload []byte)
-	// output returns the next datagram, lent until the next call. One without a peer is
-	// for the port's own.
+	// output returns the next datagram, which is valid until the next call. A zero address means
+	// the peer that the port is connected to.
 	output(now clock.Time) (to netip.AddrPort, payload []byte, ok bool)
 	Deadline() clock.Time
 	Advance(now clock.Time)
 }
 
-// Port is one UDP port whose datagrams are an engine's. They wait in no receive buffer: the
-// engine has them as they arrive.
+// Port is a UDP port whose datagrams go to an engine directly, without a receive buffer.
 type Port struct {
-	// UDP is the port itself. It is connected where there is one peer, so that it hears
-	// nobody else, and what ICMP reports is told.
+	// UDP is the port's socket. If the engine has a single peer, the socket is connected, so it
+	// receives only from that peer and reports ICMP errors.
 	UDP    *udp.Socket
 	engine engine
 }
 
-// maxPorts bounds the ports of a stack that are engines'.
+// maxPorts is the largest number of ports with engines in a stack.
 const maxPorts = 256
 
-// Ports are the UDP ports of engines.
+// Ports are the UDP ports with engines.
 type Ports struct {
 	ifs       *Interfaces
 	out       *sender
 	datagrams *Datagrams
 	rng       *rand.Rand
 
-	list  []*Port // maxPorts at most
-	turn  int     // whose datagrams leave first
-	waits bool    // somebody had more than the stack's queue took
+	list  []*Port // at most maxPorts
+	turn  int     // the engine that sends first
+	waits bool    // an engine has more than the queue had room for
 	now   clock.Time
 }
 
-// open gives an engine a port on one of the node's addresses, or on all, as Datagrams.Bind;
-// with a valid remote for that peer alone, as Datagrams.Dial.
+// open gives an engine a port on one of the node's addresses, or on all, like Datagrams.Bind. If
+// remote is valid, the port is for that peer only, like Datagrams.Dial.
 func (ps *Ports) open(local, remote netip.AddrPort, e engine) (*Port, error) {
 	if len(ps.list) >= maxPorts {
 		return nil, fmt.Errorf("%d ports of RCP and RDT: %w", maxPorts, ErrTooMany)
@@ -60,7 +59,7 @@ func (ps *Ports) open(local, remote netip.AddrPort, e engine) (*Port, error) {
 		u, err = ps.datagrams.Dial(local, remote)
 	} else if u, err = ps.datagrams.Bind(local); err == nil && !local.Addr().IsUnspecified() &&
 		!ps.ifs.isHost(local.Addr().As4()) {
-		u.Close() // a group has no connections
+		u.Close() // a multicast group cannot be connected
 		err = fmt.Errorf("%v: %w", local.Addr(), ErrNotOurs)
 	}
 	if err != nil {
@@ -72,14 +71,14 @@ func (ps *Ports) open(local, remote netip.AddrPort, e engine) (*Port, error) {
 	return p, nil
 }
 
-// Close frees a port's number. Its engine is asked for nothing more.
+// Close frees a port. Its engine is not called again.
 func (ps *Ports) Close(p *Port) {
 	p.UDP.Close()
 	ps.list = slices.DeleteFunc(ps.list, func(q *Port) bool { return q == p })
 	ps.waits = ps.waits && len(ps.list) > 0
 }
 
-// List returns the ports that are engines'. The slice is lent until one is opened or closed.
+// List returns the ports with engines. The slice is valid until one is opened or closed.
 func (ps *Ports) List() []*Port { return ps.list }
 
 func (ps *Ports) deadline() (t clock.Time) {
@@ -97,15 +96,15 @@ func (ps *Ports) advance(now clock.Time) {
 	}
 }
 
-// maxPortQueue is how many bytes of the stack's queue may wait before engines do. It is
-// little, for what waits there is repeated behind itself when it is late.
+// maxPortQueue is the number of bytes in the stack's queue above which engines wait. It is small
+// because a delayed packet there is retransmitted behind itself.
 const maxPortQueue = 64 << 10
 
-// roomy reports whether the queue takes another datagram of an engine.
+// roomy reports whether the queue has room for another datagram of an engine.
 func (ps *Ports) roomy() bool { return ps.out.bytes < maxPortQueue }
 
-// output sends what engines have to send, as far as the stack's queue has room: what an
-// engine gave is gone. What has no way is as good as lost, and repeated later.
+// output sends the engines' datagrams as far as the stack's queue has room. A datagram without a
+// route is lost; its engine retransmits it.
 func (ps *Ports) output(now clock.Time) {
 	if len(ps.list) == 0 {
 		return
@@ -116,7 +115,7 @@ func (ps *Ports) output(now clock.Time) {
 	for range ps.list {
 		ps.turn %= len(ps.list)
 		p := ps.list[ps.turn]
-		ps.turn++ // whoever fills the queue now lets the next begin with it
+		ps.turn++ // if this engine fills the queue, the next one is first next time
 		for to, data, ok := p.engine.output(now); ok; to, data, ok = p.engine.output(now) {
 			_ = ps.datagrams.send(now, p.UDP, to, data)
 			if ps.waits = !ps.roomy(); ps.waits {
@@ -126,16 +125,16 @@ func (ps *Ports) output(now clock.Time) {
 	}
 }
 
-// RCP is one UDP port whose datagrams are RCP's, and the router that they are for.
+// RCP is a UDP port for RCP with its router.
 type RCP struct {
 	*Port
-	// Router is the port's. Its owner is the stack's owner.
+	// Router handles the port's connections. Only the stack's owner may call it.
 	Router *rcp.Router
 }
 
-// OpenRCP opens a port for RCP on one of the node's addresses, or on all, as Datagrams.Bind; with
-// a valid remote for that peer alone, as Datagrams.Dial. The stack fills in the Config's Rand.
-// What rcp.NewRouter has against the Config is its error, too.
+// OpenRCP opens a port for RCP on one of the node's addresses, or on all, like Datagrams.Bind. If
+// remote is valid, the port is for that peer only, like Datagrams.Dial. The stack sets the Config's
+// Rand. Errors: those of Datagrams, and rcp.NewRouter's for an invalid Config.
 func (ps *Ports) OpenRCP(local, remote netip.AddrPort, cfg rcp.Config) (*RCP, error) {
 	cfg.Rand = ps.rng
 	r, err := rcp.NewRouter(cfg)
@@ -149,16 +148,16 @@ func (ps *Ports) OpenRCP(local, remote netip.AddrPort, cfg rcp.Config) (*RCP, er
 	return &RCP{Port: p, Router: r}, nil
 }
 
-// CloseRCP ends a port and its sockets, and frees its number.
+// CloseRCP closes a port and its connections.
 func (ps *Ports) CloseRCP(p *RCP) {
 	p.Router.Close()
 	ps.Close(p.Port)
 }
 
-// routing is a router of RCP as an engine.
+// routing makes an rcp.Router an engine.
 type routing struct{ *rcp.Router }
 
-// Input implements engine. The router counts what it thinks of a packet.
+// Input implements engine. The router counts invalid packets.
 func (r routing) Input(now clock.Time, from netip.AddrPort, payload []byte) {
 	r.Router.Input(now, from, payload)
 }
@@ -169,21 +168,21 @@ func (r routing) output(now clock.Time) (to netip.AddrPort, payload []byte, ok b
 	return d.Peer, d.Data, ok
 }
 
-// OpenRDTServer opens a port where a server of RDT gives its objects to everybody who asks,
-// on one of the node's addresses, or on all, as Datagrams.Bind. The stack owns the server then.
+// OpenRDTServer opens a port at which an RDT server serves its objects, on one of the node's
+// addresses, or on all, like Datagrams.Bind. The stack owns the server from then on.
 func (ps *Ports) OpenRDTServer(local netip.AddrPort, server *rdt.Server) (*Port, error) {
 	return ps.open(local, netip.AddrPort{}, &serving{Server: server})
 }
 
-// OpenRDTReceiver opens a port where a receiver of RDT asks one server, as Datagrams.Dial. The
-// stack owns the receiver then.
+// OpenRDTReceiver opens a port at which an RDT receiver requests objects from one server, like
+// Datagrams.Dial. The stack owns the receiver from then on.
 func (ps *Ports) OpenRDTReceiver(
 	local, server netip.AddrPort, receiver *rdt.Receiver,
 ) (*Port, error) {
 	return ps.open(local, server, &receiving{Receiver: receiver})
 }
 
-// serving is a server of RDT as an engine.
+// serving makes an rdt.Server an engine.
 type serving struct {
 	*rdt.Server
 	packet []byte
@@ -194,13 +193,13 @@ func (e *serving) output(now clock.Time) (to netip.AddrPort, payload []byte, ok 
 	return to, e.packet, ok
 }
 
-// receiving is a receiver of RDT as an engine.
+// receiving makes an rdt.Receiver an engine.
 type receiving struct {
 	*rdt.Receiver
 	packet []byte
 }
 
-// Input implements engine. The socket is connected, so it can only be from the server.
+// Input implements engine. The socket is connected, so the packet is from the server.
 func (e *receiving) Input(now clock.Time, _ netip.AddrPort, payload []byte) {
 	e.Receiver.Input(now, payload)
 }
