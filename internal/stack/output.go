@@ -72,8 +72,7 @@ func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	return false
 }
 
-// outputOwn moves the node's own packets into b, as far as links have room. It returns false if b
-// is full.
+// outputOwn moves the node's own packets into b, as far as links have room. False: b is full.
 func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	kept := tx.packets[:0]
 	for i := range tx.packets {
@@ -92,8 +91,7 @@ func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	return !b.Full()
 }
 
-// emit puts one packet into b, in fragments if necessary. It returns false if b did not take all of
-// it.
+// emit puts one packet into b, in fragments if necessary. False: b did not take all of it.
 func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &tx.ifs.list[p.iface]
 	if !out.up && !p.last {
@@ -191,8 +189,7 @@ type renderer struct {
 	hop     ip.Addr
 }
 
-// renderer starts to write a train. The stack has one renderer, which refers to itself, so this
-// does not allocate.
+// renderer starts to write a train. The stack has one renderer, so this does not allocate.
 func (tx *sender) renderer(t *tcp.Train) *renderer {
 	r := &tx.walk
 	r.train, r.flags, r.pieces, r.sent, r.done = t, t.Flags, t.Payload, 0, false

@@ -31,13 +31,13 @@ type Probers struct {
 	list    []Prober
 }
 
-// maxProbers bounds the pings and traceroutes that run at once.
+// maxProbers is the largest number of pings and traceroutes at a time.
 const maxProbers = 64
 
-// ErrTooMany is one prober more than the stack runs at once.
+// ErrTooMany is returned if maxProbers are running.
 var ErrTooMany = errors.New("too many at once")
 
-// Start has the stack run a prober until Stop.
+// Start runs a prober until Stop.
 func (pr *Probers) Start(p Prober) error {
 	if len(pr.list) >= maxProbers {
 		return ErrTooMany
@@ -46,12 +46,12 @@ func (pr *Probers) Start(p Prober) error {
 	return nil
 }
 
-// Stop ends what Start began.
+// Stop ends a prober.
 func (pr *Probers) Stop(p Prober) {
 	pr.list = slices.DeleteFunc(pr.list, func(q Prober) bool { return q == p })
 }
 
-// deadline is when a prober wants to be called.
+// deadline returns when the next prober has something to do.
 func (pr *Probers) deadline() (t clock.Time) {
 	for _, p := range pr.list {
 		t = clock.Earliest(t, p.Deadline())
@@ -65,8 +65,8 @@ func (pr *Probers) advance(now clock.Time) {
 	}
 }
 
-// output sends what probers have to send. What the stack's queue has no room for
-// is refused and not kept: a probe that leaves late measures the wrong thing.
+// output sends the probes that are due. Probes that do not fit into the stack's queue fail at once:
+// a probe that is sent late gives a wrong time.
 func (pr *Probers) output(now clock.Time) {
 	if len(pr.list) == 0 {
 		return // before anything is allocated
@@ -87,8 +87,8 @@ func (pr *Probers) output(now clock.Time) {
 	}
 }
 
-// nobody is the answer to a probe whose destination is on a link and not there: the host
-// itself says so, as where ARP fails.
+// nobody returns the answer to a probe whose destination is on a link but does not exist: host
+// unreachable from the node itself, as if ARP failed.
 func (pr *Probers) nobody(p *icmp.Packet) *icmp.Answer {
 	a := &icmp.Answer{
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
@@ -139,8 +139,8 @@ func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 	return pr.out.sendVia(now, p.Iface, hop, h, payload)
 }
 
-// synProbe is a SYN that asks for nothing. Whatever answers it finds no connection here,
-// and is reset (RFC 9293 §3.10.7.1).
+// synProbe returns a SYN without options. No connection exists for the answer, so TCP resets the
+// peer's (RFC 9293 §3.10.7.1).
 func synProbe(src, dst ip.Addr, p *icmp.Packet) []byte {
 	h := tcp.Header{Seq: uint32(p.ID) << 16, Flags: tcp.SYN, Window: 5840}
 	b := make([]byte, h.Size())
@@ -150,12 +150,12 @@ func synProbe(src, dst ip.Addr, p *icmp.Packet) []byte {
 	return b
 }
 
-// hear shows probers a packet for this node that may answer one of their probes.
+// hear passes a packet for this node to the probers: it can be the answer to a probe.
 func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
 	if len(pr.list) == 0 {
 		return
 	}
-	a := icmp.Answer{ // of a reply, the destination is who sends it
+	a := icmp.Answer{ // the reply's source is the destination of the probe
 		From: netip.AddrFrom4(h.Src), Dst: netip.AddrFrom4(h.Src), TTL: int(h.TTL),
 		Bytes: len(payload),
 	}
@@ -173,7 +173,7 @@ func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
 	case ip.ProtoTCP:
 		src, dst, t, _, ok := tcp.ParseHeader(payload)
 		if !ok || t.Flags&tcp.ACK == 0 || t.Ack != uint32(dst)<<16+1 {
-			return // RFC 9293 §3.10.7: whatever answers a SYN acknowledges it
+			return // RFC 9293 §3.10.7: every answer to a SYN has ACK
 		}
 		a.Kind, a.ID, a.Seq = icmp.SYN, dst, src
 	default:
@@ -184,7 +184,8 @@ func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
 	}
 }
 
-// answerICMP takes an ICMP message apart; false: it answers no probe.
+// answerICMP parses an ICMP message. It returns false if the message cannot be an answer to a
+// probe.
 func answerICMP(a *icmp.Answer, b []byte) bool {
 	m, intact := icmp.Parse(b)
 	if !intact {

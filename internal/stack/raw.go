@@ -8,14 +8,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Raw hears every packet of a protocol that is for this node, beside whatever else
-// becomes of it. Where nothing else does, nobody is told that there is no such protocol.
+// Raw is a raw socket. It receives a copy of each packet of its protocol for this node. If a raw
+// socket receives a packet, the node sends no protocol unreachable.
 type Raw struct {
 	Protocol uint8
-	// Local is the address that packets must be for; invalid: any.
+	// Local is the destination address of the packets to receive. Invalid: any.
 	Local netip.Addr
-	// Hear is called with the sender and what is behind the IP header, which is lent
-	// for the call.
+	// Hear is called with the source and the payload behind the IP header, which is valid during
+	// the call.
 	Hear func(from netip.Addr, payload []byte)
 }
 
@@ -26,10 +26,10 @@ type Raws struct {
 	list []*Raw
 }
 
-// maxRaws bounds the raw sockets of a stack.
+// maxRaws is the largest number of raw sockets of a stack.
 const maxRaws = 64
 
-// Open has r hear packets until Close.
+// Open lets r receive packets until Close.
 func (rs *Raws) Open(r *Raw) error {
 	if r.Local.IsValid() {
 		if _, own := rs.ifs.self(r.Local.As4()); !own {
@@ -43,22 +43,21 @@ func (rs *Raws) Open(r *Raw) error {
 	return nil
 }
 
-// Close ends what Open began.
+// Close undoes Open.
 func (rs *Raws) Close(r *Raw) {
 	rs.list = slices.DeleteFunc(rs.list, func(q *Raw) bool { return q == r })
 }
 
-// RawPacket is what a raw socket sends.
+// RawPacket is a packet that a raw socket sends.
 type RawPacket struct {
 	Protocol uint8
-	Src, Dst netip.Addr // Src invalid: that of the way out
-	TTL, TOS uint8      // TTL 0: the host's own
+	Src, Dst netip.Addr // Src invalid: that of the outgoing interface
+	TTL, TOS uint8      // TTL 0: the default
 	DF       bool
 	Payload  []byte
 }
 
-// Send sends a packet of any protocol. Its payload is sent as it is: no checksum is
-// filled in.
+// Send sends a packet of any protocol. It does not fill in a checksum in the payload.
 func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 	if rs.out.bytes >= maxQueuedBytes/2 {
 		return ErrQueueFull
@@ -75,8 +74,7 @@ func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 	return rs.out.send(now, h, p.Payload)
 }
 
-// hear shows a packet to the raw sockets of its protocol, and reports whether there
-// is one.
+// hear passes a packet to the raw sockets of its protocol, and reports whether there is one.
 func (rs *Raws) hear(h *ip.Header, payload []byte) (heard bool) {
 	for _, r := range rs.list {
 		if r.Protocol == h.Protocol && (!r.Local.IsValid() || r.Local.As4() == h.Dst) {

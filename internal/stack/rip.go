@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// RIP is the node's routing protocol: it hears messages for the Speaker, sends the Speaker's, and
-// brings into the routing table what the Speaker learns.
+// RIP connects the routing protocol's Speaker to the stack: it passes messages in both directions,
+// and adds the routes that the Speaker learns to the routing table.
 type RIP struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -22,18 +22,19 @@ type RIP struct {
 	events  *events
 	rng     *rand.Rand
 
-	speaker      *rip.Speaker // nil: the node speaks no RIP
-	cfg          *rip.Config  // nil as well
+	speaker      *rip.Speaker // nil: the node does not run RIP
+	cfg          *rip.Config  // nil if speaker is
 	originated   []rip.External
 	redistribute *rip.External
 	watch        func(rip.Change)
 }
 
-// Speaker returns the protocol's engine; nil: the node speaks no RIP. Its owner is the stack's.
+// Speaker returns the protocol's engine, or nil if the node does not run RIP. Only the stack's
+// owner may call it.
 func (rp *RIP) Speaker() *rip.Speaker { return rp.speaker }
 
-// start makes the Speaker, tells it what is ours and lets it begin. It takes over what the one
-// before it knows, nil: there is none.
+// start creates the Speaker, gives it the local routes and starts it. The new Speaker takes over
+// the routes of the previous one, unless that is nil.
 func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 	if rp.cfg == nil {
 		return nil
@@ -45,11 +46,11 @@ func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 	rp.speaker = speaker
 	for i := range rp.ifs.list {
 		if !rp.ifs.list[i].Addr.IsValid() {
-			continue // it is no more
+			continue // it was removed
 		}
 		rp.speaker.SetLocal(now, rp.ifs.list[i].Addr.Masked(), i, true)
 		if rp.speaks2() {
-			// RFC 2453 §4.5: on every interface, and nobody is told.
+			// RFC 2453 §4.5: on every interface. No IGMP is sent.
 			if err := rp.ifs.Join(i, rip.Multicast); err != nil {
 				return err
 			}
@@ -68,8 +69,8 @@ func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 	return nil
 }
 
-// config is the configuration with what RIPv2 needs and the stack knows: where no
-// interfaces are told, RIPv2 is spoken on all of them.
+// config returns the Speaker's configuration. If no interfaces are configured, RIPv2 runs on all of
+// them.
 func (rp *RIP) config() rip.Config {
 	cfg := *rp.cfg
 	if cfg.Dialect != rip.RIPv2 {
@@ -81,21 +82,21 @@ func (rp *RIP) config() rip.Config {
 			cfg.Interfaces = append(cfg.Interfaces, rip.Interface{Addr: f.Addr, MTU: f.MTU})
 		}
 	}
-	if cfg.Rand == nil { // routers that draw the same would keep in step
+	if cfg.Rand == nil { // routers with equal random numbers would stay synchronised
 		cfg.Rand = rand.New(rand.NewPCG(rp.rng.Uint64(), uint64(be32(rp.ifs.list[0].addr))))
 	}
 	return cfg
 }
 
-// Watch has f called with every route that RIP learns, changes or loses, before the
-// table has it; nil ends it.
+// Watch calls f with every route that RIP learns, changes or loses, before the routing table
+// changes. Nil ends it.
 func (rp *RIP) Watch(f func(rip.Change)) { rp.watch = f }
 
 func (rp *RIP) speaks2() bool { return rp.speaker != nil && rp.cfg.Dialect == rip.RIPv2 }
 
-// originate has RIP announce a prefix that is configured to be, or withdraw it. One
-// that the node has, or has had, a static route to goes with that; an interface's
-// network goes with the interface; any other is announced while the node runs.
+// originate makes RIP announce or withdraw a configured prefix. A prefix with a static route is
+// announced while that route exists, an interface's network while the interface is up, and any
+// other prefix always.
 func (rp *RIP) originate(now clock.Time, r ip.Route, up bool) {
 	if rp.speaker == nil || rp.ifs.isNetwork(r.Prefix) {
 		return
@@ -118,7 +119,7 @@ func (rp *RIP) originate(now clock.Time, r ip.Route, up bool) {
 	rp.learn()
 }
 
-// learn brings what RIP has found out into the route table.
+// learn applies RIP's changes to the routing table.
 func (rp *RIP) learn() {
 	changed := false
 	for {
@@ -146,9 +147,9 @@ func (rp *RIP) learn() {
 	}
 }
 
-// Farewell tells RIP's neighbours that nothing is reached through this node any more. It is
-// for an owner that is about to stop: without it they would send here until their routes
-// time out. What has to be sent is fetched with Output.
+// Farewell tells RIP's neighbours that no network can be reached through this node. Call it before
+// the node stops; otherwise the neighbours send packets here until their routes time out. Output
+// returns the messages.
 func (rp *RIP) Farewell(now clock.Time) {
 	if rp.speaker == nil {
 		return
@@ -159,7 +160,7 @@ func (rp *RIP) Farewell(now clock.Time) {
 	rp.output(now)
 }
 
-// inputCourse takes a message of the course's dialect.
+// inputCourse handles a message of the course's dialect.
 func (rp *RIP) inputCourse(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
 	if rp.speaker == nil || rp.speaks2() {
 		return ip.DropRIP
@@ -167,7 +168,7 @@ func (rp *RIP) inputCourse(now clock.Time, i int, h *ip.Header, payload []byte) 
 	return rp.input(now, i, h.Src, 0, payload)
 }
 
-// inputDatagram takes a datagram that is for RIPv2, and reports whether it was.
+// inputDatagram handles a datagram if it is a RIPv2 message, and reports whether it was.
 func (rp *RIP) inputDatagram(
 	now clock.Time, i int, h *ip.Header, payload []byte,
 ) (reason ip.DropReason, mine bool) {
@@ -184,7 +185,7 @@ func (rp *RIP) inputDatagram(
 	return rp.input(now, i, h.Src, u.SrcPort, text), true
 }
 
-// input gives a message to the Speaker.
+// input passes a message to the Speaker.
 func (rp *RIP) input(
 	now clock.Time, i int, src ip.Addr, port uint16, payload []byte,
 ) ip.DropReason {
@@ -197,12 +198,12 @@ func (rp *RIP) input(
 }
 
 const (
-	linkTTL = 1 // of RIPv2: it is for the link, and RFC 2453 §4.5 has nobody forward it
-	// routingTOS is the precedence of routing: RFC 791 §3.1's Internetwork Control.
+	linkTTL = 1 // of RIPv2: routers do not forward it (RFC 2453 §4.5)
+	// routingTOS is the precedence of routing protocols, Internetwork Control (RFC 791 §3.1).
 	routingTOS = 0xc0
 )
 
-// output queues the messages that RIP wants to send.
+// output queues the messages that RIP has to send.
 func (rp *RIP) output(now clock.Time) {
 	if rp.speaker == nil {
 		return
@@ -220,15 +221,14 @@ func (rp *RIP) output(now clock.Time) {
 			rp.out.datagram = u.Append(rp.out.datagram[:0], h.Src, h.Dst, m.Payload)
 			m.Payload = rp.out.datagram
 		}
-		// An interface that went down in the meantime counts the drop itself.
+		// If the interface went down meanwhile, sendVia counts the drop.
 		_ = rp.out.sendVia(now, m.Iface, h.Dst, h, m.Payload)
 	}
 }
 
-// Restart has the node speak RIP as cfg says from now on, of which it takes what is RIP's, on
-// the interfaces that there are now. What was learned from neighbors that stay is kept, and all of
-// them are asked anew; what is not reached any more is withdrawn. That there is RIP, and its
-// dialect, cannot change.
+// Restart changes RIP's configuration to that of cfg, on the current interfaces. Routes from
+// neighbors that remain are kept, and all neighbors are asked for their routes again; routes that
+// no neighbor confirms are withdrawn. Restart cannot enable or disable RIP, nor change its dialect.
 func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 	if rp.speaker == nil || cfg.RIP == nil || cfg.RIP.Dialect != rp.cfg.Dialect {
 		return fmt.Errorf("stack: RIP that begins, ends or is another: %w", rip.ErrConfig)
@@ -239,10 +239,10 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 		*rp = before
 		return fmt.Errorf("stack: %w", err)
 	}
-	rp.learn() // what it has found out and nobody has asked for yet
+	rp.learn() // apply the pending changes first
 	for i := range rp.ifs.list {
 		if rp.cfg.Dialect == rip.RIPv2 {
-			_ = rp.ifs.Leave(i, rip.Multicast) // it joins anew
+			_ = rp.ifs.Leave(i, rip.Multicast) // start joins again
 		}
 	}
 	err := rp.start(now, before.speaker)
@@ -256,8 +256,8 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 	return err
 }
 
-// NeighborLost says that nobody is at the address of a neighbour on interface i any more:
-// RIP withdraws what it has learned from it.
+// NeighborLost says that a neighbour on interface i no longer answers: RIP withdraws the routes
+// that it learned from it.
 func (rp *RIP) NeighborLost(now clock.Time, i int, addr netip.Addr) {
 	if rp.speaker != nil {
 		rp.speaker.Lost(now, addr, i)
@@ -265,14 +265,14 @@ func (rp *RIP) NeighborLost(now clock.Time, i int, addr netip.Addr) {
 	}
 }
 
-// NeighborFound says that somebody is there again: RIP asks what it would hear in the end.
+// NeighborFound says that the neighbour answers again: RIP requests its routes at once.
 func (rp *RIP) NeighborFound(i int, addr netip.Addr) {
 	if rp.speaker != nil {
 		rp.speaker.Found(addr, i)
 	}
 }
 
-// Info is the routing protocol as an operator sees it.
+// Info returns the state of the routing protocol for package control.
 func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 	if rp.speaker == nil {
 		return control.RIPInfo{}
@@ -304,11 +304,11 @@ func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 	return answer
 }
 
-// describe fills in the lists.
+// describe fills in the lists of neighbours and routes.
 func (rp *RIP) describe(answer *control.RIPInfo, info *rip.Info) {
 	for _, f := range info.Interfaces {
 		if i := f.Iface; i < len(rp.ifs.list) && !rp.ifs.list[i].Addr.IsValid() {
-			continue // it is no more
+			continue // it was removed
 		}
 		answer.Interfaces = append(answer.Interfaces, control.RIPInterface{
 			Iface: rp.ifs.name(f.Iface), Up: f.Up, Passive: f.Passive, Cost: f.Cost,

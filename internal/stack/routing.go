@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Routing is the routing table, the static routes that go into it, and what it says of packets.
+// Routing is the routing table with its static routes, and the cache of decisions about packets.
 type Routing struct {
 	ifs   *Interfaces
 	rip   *RIP
@@ -41,13 +41,13 @@ func (rt *Routing) localRoute(i int) ip.Route {
 	return ip.Route{Prefix: rt.ifs.list[i].Addr.Masked(), Iface: i, Origin: ip.Local}
 }
 
-// hop finds the way of a packet of the node's own.
+// hop returns the outgoing interface and next hop of a packet of the node's own.
 func (rt *Routing) hop(dst ip.Addr) (ip.Hop, bool) {
 	hop, ok := rt.table.Hop(dst)
 	return hop, ok && hop.Kind == ip.Forwarded
 }
 
-// path is TCP's question which way leads to remote.
+// path returns the path to remote for TCP.
 func (rt *Routing) path(remote [4]byte) tcp.Path {
 	if i, self := rt.ifs.self(remote); self {
 		return tcp.Path{Outlet: rt.ifs.loopback(), MTU: rt.ifs.list[i].MTU, Local: remote}
@@ -65,26 +65,26 @@ func (rt *Routing) path(remote [4]byte) tcp.Path {
 	}
 }
 
-// forget has what was decided about packets decided anew.
+// forget empties the cache of decisions.
 func (rt *Routing) forget() { rt.flows = flows{} }
 
-// changed does that, and has connections look for their paths again.
+// changed empties the cache and makes connections look up their paths again.
 func (rt *Routing) changed() {
 	rt.forget()
 	rt.tcp.Rerouted()
 }
 
-// SetForwarding makes a host a router, which passes on what is for others, or a router a host.
+// SetForwarding makes the node a router, which forwards packets, or a host.
 func (rt *Routing) SetForwarding(on bool) {
 	rt.forwards = on
 	rt.forget()
 }
 
-// Lookup returns the way that a packet to dst would take now.
+// Lookup returns the route of a packet to dst.
 func (rt *Routing) Lookup(dst netip.Addr) (ip.Route, bool) { return rt.table.Lookup(dst.As4()) }
 
-// outlet is the interface that packets for a group, or the limited broadcast, leave
-// by unless somebody chose one: that of the route there, or the first that is up.
+// outlet returns the default interface for packets to a multicast group or the limited broadcast:
+// that of the route, or the first that is up.
 func (rt *Routing) outlet(dst ip.Addr) (int, bool) {
 	if hop, ok := rt.hop(dst); ok && rt.ifs.list[hop.Iface].up {
 		return hop.Iface, true
@@ -97,7 +97,7 @@ func (rt *Routing) outlet(dst ip.Addr) (int, bool) {
 	return 0, false
 }
 
-// MTUTo is the MTU of the first link on the way to dst; 0: there is no way.
+// MTUTo returns the MTU of the first link on the path to dst, or 0 if there is no route.
 func (rt *Routing) MTUTo(dst netip.Addr) int {
 	i, self := rt.ifs.own[dst.As4()]
 	if !self {
@@ -109,7 +109,7 @@ func (rt *Routing) MTUTo(dst netip.Addr) int {
 	return rt.ifs.list[i].MTU
 }
 
-// LocalTo is the address that packets to dst leave from; invalid: there is no way.
+// LocalTo returns the source address for packets to dst, or the zero address if there is no route.
 func (rt *Routing) LocalTo(dst netip.Addr) (local netip.Addr) {
 	if _, self := rt.ifs.self(dst.As4()); self {
 		return dst
@@ -123,8 +123,8 @@ func (rt *Routing) LocalTo(dst netip.Addr) (local netip.Addr) {
 	return local
 }
 
-// inside refuses what would carry a source of 127/8 out of the node: RFC 1122
-// §3.2.1.3 (g).
+// inside returns an error for packets that would carry a source in 127/8 out of the node (RFC 1122
+// §3.2.1.3 (g)).
 func (rt *Routing) inside(src, dst ip.Addr) error {
 	if _, self := rt.ifs.self(dst); loopback(src) && !self {
 		return fmt.Errorf("%v from %v: %w", netip.AddrFrom4(dst), netip.AddrFrom4(src), ErrNoRoute)
@@ -132,8 +132,8 @@ func (rt *Routing) inside(src, dst ip.Addr) error {
 	return nil
 }
 
-// way finds the interface and next hop for a packet of the node's own to
-// another node, or to all on a link.
+// way returns the interface and next hop for a packet of the node's own to another node or to a
+// broadcast address.
 func (rt *Routing) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
 	if isGroup(dst) || dst == limited {
 		if i, ok := rt.outlet(dst); ok {
@@ -174,7 +174,7 @@ func (rt *Routing) Infos() []control.Route {
 	return list
 }
 
-// sourceTo is the address that packets to dst leave from.
+// sourceTo returns the source address for packets to dst.
 func (rt *Routing) sourceTo(dst ip.Addr) (ip.Addr, error) {
 	if _, self := rt.ifs.self(dst); self {
 		return dst, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Errors of a packet that the node itself wants to send.
+// Errors for packets that the node sends.
 var (
 	ErrNoRoute       = errors.New("no route to host")
 	ErrNoNeighbor    = errors.New("no such neighbor")
@@ -18,23 +18,22 @@ var (
 	ErrQueueFull     = errors.New("output queue full")
 )
 
-// packet is one IP packet on its way out.
+// packet is one queued IP packet.
 type packet struct {
 	iface  int
 	hop    ip.Addr
 	data   []byte
-	at     int  // bytes of its payload that have left in fragments
+	at     int  // bytes of its payload that were sent in fragments
 	last   bool // sent before the interface went down
-	shared bool // the data is that of other packets, too
-	sound  bool // the transport's checksum was made a moment ago
+	shared bool // other packets use the data, too
+	sound  bool // the transport's checksum is known to be correct
 }
 
-// maxQueuedBytes bounds what the stack itself queues: answers to pings, ICMP
-// errors, RIP messages, test packets. TCP's data stays in its rings.
+// maxQueuedBytes limits what the stack itself queues: echo replies, ICMP errors, RIP messages, test
+// packets. TCP's data stays in the send buffers.
 const maxQueuedBytes = 1 << 20
 
-// sender holds the packets that the node itself sends, until links take them, and renders TCP's
-// trains.
+// sender queues the node's own packets until links take them, and renders TCP's trains.
 type sender struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -42,20 +41,20 @@ type sender struct {
 	ids     *ip.Identifications
 
 	packets  []packet // rendered, in order
-	local    []packet // to ourselves
+	local    []packet // to the node itself
 	localAt  clock.Time
 	train    tcp.Train
 	walk     renderer
 	cut      ip.Fragmenter
-	walking  bool   // the last batch ended before the train did
+	walking  bool   // the last batch was full before the end of the train
 	outlets  []int  // the room of each outlet, the loopback last
-	bytes    int    // of packets and local
-	datagram []byte // of UDP, being sent
-	sound    bool   // what is queued now is a datagram whose checksum was made
+	bytes    int    // in packets and local
+	datagram []byte // the UDP datagram that is being sent
+	sound    bool   // the packet that is being queued is a datagram with a correct checksum
 	memory   memory
 }
 
-// send queues a packet of the node's own. A zero source is filled in.
+// send queues a packet of the node's own. A zero source means that of the outgoing interface.
 func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 	if n := ip.HeaderLen + len(payload); n > ip.MaxPacketLen {
 		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)
@@ -86,7 +85,7 @@ func (tx *sender) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, paylo
 	if h.Src == (ip.Addr{}) {
 		h.Src = out.addr
 	}
-	if !h.DF { // RFC 6864 §4.1: what is atomic needs no identification
+	if !h.DF { // RFC 6864 §4.1: atomic datagrams need no identification
 		h.ID = tx.ids.Next(h.Src, h.Dst, h.Protocol)
 	}
 	h.TotalLen = h.Size() + len(payload)
@@ -106,7 +105,7 @@ func (tx *sender) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, paylo
 	return nil
 }
 
-// queueLocal keeps a packet from the node to itself for the next Advance.
+// queueLocal queues a packet from the node to itself for the next Advance.
 func (tx *sender) queueLocal(now clock.Time, i int, b []byte) error {
 	if tx.bytes+len(b) > maxQueuedBytes {
 		tx.ifs.dropOne(now, i, Outbound, ip.DropQueueFull, b)
@@ -118,9 +117,9 @@ func (tx *sender) queueLocal(now clock.Time, i int, b []byte) error {
 	return nil
 }
 
-// enqueue queues a packet for its next hop: a copy for each node on the link, if it is
-// for all or a group, and it is known who is there. Where it is not, whatever is
-// behind the link knows what such an address means.
+// enqueue queues a packet for its next hop. A broadcast or multicast packet is copied for each
+// neighbor on the link if the neighbors are known. Otherwise one packet is sent, and the link
+// delivers it to all.
 func (tx *sender) enqueue(now clock.Time, i int, hop ip.Addr, b []byte) {
 	nodes := tx.ifs.list[i].Neighbors
 	if nodes == nil || !tx.ifs.many(i, hop) {
@@ -142,11 +141,11 @@ func (tx *sender) enqueueOne(p packet) {
 	tx.packets = append(tx.packets, p)
 }
 
-// localRoom is how many packets the queue to the node itself takes now.
+// localRoom returns how many more packets the queue to the node itself holds.
 func (tx *sender) localRoom() int { return (maxQueuedBytes - tx.bytes) / ip.MaxPacketLen }
 
-// mayCut reports whether a packet of our own may leave in fragments, as RFC 791 §3.2 has
-// it. TCP knows the way's MTU, and the family's own protocols expect theirs whole.
+// mayCut reports whether one of the node's packets may be fragmented (RFC 791 §3.2). TCP uses the
+// path MTU instead, and nodes of courses do not reassemble their own protocols.
 func mayCut(h *ip.Header) bool {
 	switch h.Protocol {
 	case ip.ProtoTCP, ip.ProtoTest, ip.ProtoRIP:

@@ -11,19 +11,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Socket is a number for a listener, a connection or a UDP socket, as operators
-// name them.
+// Socket is a numbered listener, connection or UDP socket.
 type Socket struct {
-	Conn     *tcp.Conn     // nil unless it is a connection
-	Listener *tcp.Listener // nil unless it is a listener
-	UDP      *udp.Socket   // nil unless it is of UDP
+	Conn     *tcp.Conn     // nil if it is not a connection
+	Listener *tcp.Listener // nil if it is not a listener
+	UDP      *udp.Socket   // nil if it is not a UDP socket
 	tuple    tcp.Tuple     // of a connection
-	// TimeWait is when a connection that has closed frees the number; zero: it
-	// is open. Conn is nil then, so that nothing holds its memory.
+	// TimeWait is when a closed connection frees the number; zero: it is not closed. Conn is nil
+	// then, so that its memory is free.
 	TimeWait clock.Time
 }
 
-// Local returns the socket's own end.
+// Local returns the local address and port.
 func (k *Socket) Local() netip.AddrPort {
 	switch {
 	case k.Listener != nil:
@@ -34,7 +33,7 @@ func (k *Socket) Local() netip.AddrPort {
 	return k.tuple.Local()
 }
 
-// Remote returns the peer's end, invalid where there is none.
+// Remote returns the peer's address and port, invalid if there is no peer.
 func (k *Socket) Remote() netip.AddrPort {
 	switch {
 	case k.Listener != nil:
@@ -45,30 +44,30 @@ func (k *Socket) Remote() netip.AddrPort {
 	return k.tuple.Remote()
 }
 
-// Sockets numbers sockets: the smallest free number first, as the family does.
+// Sockets assigns numbers to sockets: the smallest free one, as in the courses' nodes.
 type Sockets struct {
 	tcp     *tcp.Host
 	byID    []*Socket // nil: free
-	free    int       // no number below is free
-	waiting []int     // of those in TIME-WAIT, the oldest first
+	free    int       // all numbers below are used
+	waiting []int     // numbers in TIME-WAIT, the oldest first
 }
 
-// AddListener gives a listener a number, which it returns.
+// AddListener gives a listener a number, and returns it.
 func (ss *Sockets) AddListener(l *tcp.Listener) int {
 	return ss.add(&Socket{Listener: l})
 }
 
-// AddConn gives a connection a number.
+// AddConn gives a connection a number, and returns it.
 func (ss *Sockets) AddConn(c *tcp.Conn) int {
 	return ss.add(&Socket{Conn: c, tuple: c.Tuple()})
 }
 
-// AddUDP gives a UDP socket a number.
+// AddUDP gives a UDP socket a number, and returns it.
 func (ss *Sockets) AddUDP(u *udp.Socket) int {
 	return ss.add(&Socket{UDP: u})
 }
 
-// Remove frees a number; one that is free already is left alone.
+// Remove frees a number. It does nothing if the number is free.
 func (ss *Sockets) Remove(id int) {
 	if _, ok := ss.Get(id); ok {
 		ss.byID[id] = nil
@@ -76,8 +75,7 @@ func (ss *Sockets) Remove(id int) {
 	}
 }
 
-// Retire keeps the number of a connection in TIME-WAIT until then, for
-// operators to see.
+// Retire keeps the number of a connection in TIME-WAIT until then, so that operators see it.
 func (ss *Sockets) Retire(id int, until clock.Time) {
 	if k, ok := ss.Get(id); ok {
 		k.Conn, k.TimeWait = nil, until
@@ -85,7 +83,7 @@ func (ss *Sockets) Retire(id int, until clock.Time) {
 	}
 }
 
-// expire frees the numbers of connections whose TIME-WAIT is over.
+// expire frees the numbers of connections whose TIME-WAIT has ended.
 func (ss *Sockets) expire(now clock.Time) {
 	w := ss.waiting
 	for len(w) > 0 && ss.byID[w[0]].TimeWait.Due(now) {
@@ -116,8 +114,8 @@ func (ss *Sockets) add(s *Socket) int {
 	return id
 }
 
-// Infos returns every socket by number, with the connections' inner state
-// if info is set; behind them what listeners have in SYN-RECEIVED, without numbers.
+// Infos returns all sockets by number, and behind them the connections in SYN-RECEIVED, which have
+// no number. If info is set, connections include their TCP state.
 func (ss *Sockets) Infos(info bool, now clock.Time) []control.Socket {
 	ss.expire(now)
 	list := []control.Socket{}
@@ -135,8 +133,7 @@ func (ss *Sockets) Infos(info bool, now clock.Time) []control.Socket {
 	return list
 }
 
-// Info returns one socket with its inner state; the zero Socket with
-// that number when there is none.
+// Info returns one socket with its TCP state. If there is none, only the number is set.
 func (ss *Sockets) Info(id int, now clock.Time) control.Socket {
 	k, ok := ss.Get(id)
 	if !ok {
@@ -145,7 +142,7 @@ func (ss *Sockets) Info(id int, now clock.Time) control.Socket {
 	return k.info(id, true, now)
 }
 
-// Find returns the number of the connection with these ends, or -1.
+// Find returns the number of the connection between these addresses and ports, or -1.
 func (ss *Sockets) Find(local ip.Addr, localPort uint16, remote ip.Addr, remotePort uint16) int {
 	l := netip.AddrPortFrom(netip.AddrFrom4(local), localPort)
 	r := netip.AddrPortFrom(netip.AddrFrom4(remote), remotePort)
@@ -177,8 +174,7 @@ func (k *Socket) info(id int, info bool, now clock.Time) control.Socket {
 	return c
 }
 
-// DescribeConn fills in what a connection tells of itself, with its inner state if
-// info is set.
+// DescribeConn fills in s from a connection, with its TCP state if info is set.
 func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
 	s.State = StateName(c.State())
 	s.RecvQ, s.SendQ = c.Rx().Len(), c.Tx().Len()
@@ -190,5 +186,5 @@ func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
 	}
 }
 
-// StateName is the RFC's name as sockets tables write it.
+// StateName returns the RFC's name of a state with underscores.
 func StateName(s tcp.State) string { return strings.ReplaceAll(s.String(), "-", "_") }

@@ -1,5 +1,5 @@
 // Package stack joins the protocol engines into one host or router. Like them it is synchronous:
-// its owner brings packets and time, and takes packets away.
+// its owner passes it packets and the time, and takes packets from it.
 //
 // A packet arrives by Input and leaves by Output. When Input returns, everything that the packet
 // causes has happened, except for sending: packets wait until the owner drains them with Output,
@@ -8,13 +8,13 @@
 // Stack composes parts, each with its own state:
 //
 //	Interfaces  addresses, groups, counters, the tap
-//	Routing     the routing table, static routes, the table of flows, reverse path
-//	forwarder   packets for others
+//	Routing     the routing table, static routes, cached decisions, reverse path filter
+//	forwarder   packets to forward
 //	local       packets for this node: reassembly, the choice of the protocol, TCP's trains
-//	icmpHost    answers, reports, and reports of others
-//	RIP         the routing protocol's messages and what they teach
+//	icmpHost    ICMP replies and errors, sent and received
+//	RIP         the routing protocol's messages and routes
 //	sender      packets of the node itself, until links take them
-//	Datagrams   UDP's sockets
+//	Datagrams   UDP sockets
 //	Sockets     the numbers of sockets
 //	Ports       UDP ports of RCP and RDT
 //	Probers     pings and traceroutes
@@ -35,11 +35,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// DefaultMTU is the family's MTU: what a UDP link carries without being told.
+// DefaultMTU is the MTU of links that do not configure one, which a UDP datagram over Ethernet can
+// carry.
 const DefaultMTU = 1400
 
-// Initial TTLs. RFC 1122 §3.2.1.7 wants them configurable and large enough for
-// the network's diameter; test packets and RIP keep the family's 16.
+// Initial TTLs. RFC 1122 §3.2.1.7 requires them to be configurable and larger than the diameter of
+// the network. Test packets and RIP use 16, as the courses do.
 const (
 	defaultTTL = 64
 	courseTTL  = 16
@@ -50,29 +51,28 @@ type Config struct {
 	Interfaces []Interface
 	// Routes are the static routes.
 	Routes []Route
-	// RIP makes the node speak RIP with the neighbours it lists, or RIPv2 on the
-	// interfaces that it lists, and on all if it lists none; nil means no RIP.
+	// RIP makes the node run the course's RIP with the neighbours that it lists, or RIPv2 on the
+	// interfaces that it lists, or on all if it lists none. Nil: no RIP.
 	RIP *rip.Config
-	// Originate are prefixes that RIP announces beside the interfaces' own.
+	// Originate are prefixes that RIP announces in addition to the interfaces' networks.
 	Originate []rip.External
-	// Redistribute has RIP announce the static routes, too, with its tag and metric;
-	// nil: only those that Originate names.
+	// Redistribute makes RIP announce the static routes, with its tag and metric. Nil: only those
+	// that Originate names.
 	Redistribute *rip.External
-	// Forwarding makes the node a router: it passes on what is for others.
+	// Forwarding makes the node a router, which forwards packets.
 	Forwarding bool
-	// TCP configures the transport; the stack fills in its Route.
+	// TCP configures TCP. The stack sets its Route.
 	TCP tcp.Config
-	// UDP configures UDP's sockets; the stack fills in its Rand.
+	// UDP configures UDP. The stack sets its Rand.
 	UDP udp.Config
-	// Knobs are what can be turned later.
+	// Knobs are the settings that can change later.
 	Knobs Knobs
-	// TimeOfDay is how long after midnight UT the clock's origin was. It is what ICMP's
-	// and IP's timestamps count from.
+	// TimeOfDay is the time of day, UT, at the clock's origin. The timestamps of ICMP and IP count
+	// from midnight.
 	TimeOfDay time.Duration
 	// FirstSocket is the lowest socket number.
 	FirstSocket int
-	// Rand decides which packets lossyforward drops and which ports UDP chooses;
-	// nil means a fixed seed.
+	// Rand chooses the packets that lossyforward drops and the ports of UDP. Nil: a fixed seed.
 	Rand *rand.Rand
 }
 
@@ -97,8 +97,7 @@ type Stack struct {
 	knobs     Knobs
 }
 
-// New returns a stack with every interface up. RIP, if configured, begins with
-// the first Output.
+// New returns a stack whose interfaces are all up. RIP starts with the first Output.
 func New(now clock.Time, cfg Config) (*Stack, error) {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.New(rand.NewPCG(1, 1))
@@ -132,7 +131,7 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 	return s, nil
 }
 
-// join makes the parts that know each other.
+// join creates the parts that refer to each other.
 func (s *Stack) join(cfg *Config) {
 	ifs, routing, out := &s.ifs, &s.routing, &s.out
 	s.routing = Routing{
@@ -141,7 +140,7 @@ func (s *Stack) join(cfg *Config) {
 	}
 	s.out = sender{
 		ifs: ifs, routing: routing, tcp: s.tcp,
-		// One secret serves both: each marks what it hashes with a letter of its own.
+		// TCP and IP share one secret: each hashes with a different prefix.
 		ids: ip.NewIdentifications(cfg.TCP.Secret),
 	}
 	s.icmp = icmpHost{
@@ -170,13 +169,13 @@ func (s *Stack) join(cfg *Config) {
 	s.ports = Ports{ifs: ifs, out: out, datagrams: &s.datagrams, rng: cfg.Rand}
 }
 
-// TCP returns the transport.
+// TCP returns the TCP host.
 func (s *Stack) TCP() *tcp.Host { return s.tcp }
 
-// UDP returns UDP's demultiplexer.
+// UDP returns the UDP host.
 func (s *Stack) UDP() *udp.Host { return s.udp }
 
-// Datagrams opens and serves UDP's sockets.
+// Datagrams returns the UDP sockets.
 func (s *Stack) Datagrams() *Datagrams { return &s.datagrams }
 
 // Interfaces returns the node's interfaces.
@@ -200,14 +199,14 @@ func (s *Stack) Raws() *Raws { return &s.raws }
 // Ports returns the ports of RCP and RDT.
 func (s *Stack) Ports() *Ports { return &s.ports }
 
-// SetTap has every packet shown to tap from now on; nil ends it.
+// SetTap calls tap with every packet from now on. Nil ends it.
 func (s *Stack) SetTap(tap Tap) { s.ifs.tap = tap }
 
-// FromSelf reports, to the tap, whether the packet that it is shown came from the node itself. Its
+// FromSelf reports, during a call of the tap, whether the packet comes from the node itself. The
 // interface is then the one that has the address.
 func (s *Stack) FromSelf() bool { return s.in.self }
 
-// Deadline returns when Advance is due next, or never.
+// Deadline returns when Advance is due next, or clock.Never.
 func (s *Stack) Deadline() clock.Time {
 	t := clock.Earliest(s.tcp.Deadline(), s.local.fragments.Deadline())
 	if s.rip.speaker != nil {
@@ -225,8 +224,8 @@ func (s *Stack) Deadline() clock.Time {
 	return t
 }
 
-// Advance does what is due at or before now: timers, and the delivery of
-// packets that the node has sent to itself.
+// Advance does what is due at or before now: timers, and the delivery of packets that the node has
+// sent to itself.
 func (s *Stack) Advance(now clock.Time) {
 	s.out.memory.reuse()
 	s.deliverLocal(now)
@@ -242,26 +241,25 @@ func (s *Stack) Advance(now clock.Time) {
 	}
 }
 
-// Events returns what happened since the last call.
+// Events returns the events since the last call.
 func (s *Stack) Events() []Event {
 	e := s.events.list
 	s.events.list = nil
 	return e
 }
 
-// Fragments returns what is held of datagrams that are not whole, and what became of
-// the others.
+// Fragments returns the state and counters of reassembly.
 func (s *Stack) Fragments() ip.ReassemblyInfo { return s.local.fragments.Info() }
 
-// SendTest sends a packet of the given protocol whose payload is text: the
-// family's way to try a network out. It returns the packet's size in bytes.
+// SendTest sends a packet of the given protocol with text as its payload, which is how the courses
+// test a network. It returns the packet's size in bytes.
 func (s *Stack) SendTest(now clock.Time, dst netip.Addr, protocol uint8, text []byte) (int, error) {
 	h := ip.Header{Protocol: protocol, TTL: courseTTL, Dst: dst.As4()}
 	return ip.HeaderLen + len(text), s.out.send(now, h, text)
 }
 
-// ListenTCP is tcp.Host.Listen for an address that the node has, or for any of them
-// if it is unspecified or invalid.
+// ListenTCP is tcp.Host.Listen at one of the node's addresses, or at all of them if local has an
+// unspecified or invalid address.
 func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, error) {
 	if err := s.ifs.ours(local.Addr()); err != nil {
 		return nil, err
@@ -269,8 +267,8 @@ func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, err
 	return s.tcp.Listen(local, backlog)
 }
 
-// DialTCP is tcp.Host.ConnectFrom for an address that the node has, or the route's
-// if it is unspecified or invalid, and a port that no listener has there, or 0.
+// DialTCP is tcp.Host.ConnectFrom from one of the node's addresses, or the route's if local has an
+// unspecified or invalid address, and from a port that no listener uses there, or 0.
 func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn, error) {
 	if err := s.ifs.ours(local.Addr()); err != nil {
 		return nil, err
@@ -286,7 +284,7 @@ func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn
 	return s.tcp.ConnectFrom(now, local, remote)
 }
 
-// deliverLocal receives what the node has sent to itself.
+// deliverLocal receives the packets that the node has sent to itself.
 func (s *Stack) deliverLocal(now clock.Time) {
 	packets := s.out.local
 	s.out.local = nil
@@ -299,8 +297,8 @@ func (s *Stack) deliverLocal(now clock.Time) {
 	s.local.flushTrain(now)
 }
 
-// Arrival tells what becomes of n bytes of text at seq that a tap is shown. The
-// train that is being gathered is not TCP's yet, but is before them.
+// Arrival returns what becomes of n bytes of payload at seq that a tap is shown. The current train
+// comes before them and has not reached TCP yet.
 func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
 	t := &s.local.train
 	if s.local.gathered && n > 0 && t.Tuple == c.Tuple() && seq == t.Seq+uint32(t.Len) {
@@ -309,11 +307,11 @@ func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
 	return c.Arrival(seq, n)
 }
 
-// Event is something that the stack's owner may want to tell its user.
+// Event is something that the stack's owner may report to its user.
 type Event struct {
 	// Test is a test packet (protocol 0) for this node.
 	Test *TestPacket
-	// RIP is something that RIP did while somebody watched it.
+	// RIP is an event of RIP, if someone watches RIP.
 	RIP *rip.Event
 }
 
@@ -324,10 +322,10 @@ type TestPacket struct {
 	Data     []byte
 }
 
-// maxEvents bounds what a flood can pile up between two calls of Events.
+// maxEvents limits the events between two calls of Events, for example in a flood.
 const maxEvents = 1024
 
-// events are what the owner has not been told yet, at most maxEvents.
+// events are those since the last call of Events, at most maxEvents.
 type events struct{ list []Event }
 
 func (ev *events) tell(e Event) {
