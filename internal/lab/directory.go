@@ -14,19 +14,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// directory is where this process writes the results of a study. Nobody else does meanwhile,
-// but for the files of single cells.
+// directory is where this process writes a study's results. The lock keeps other processes out,
+// except those that write the files of single cells.
 type directory struct {
 	path     string
 	manifest *Manifest
 	lock     *os.File
 	trials   *os.File
 	runs     map[job]*result.Trial
-	notes    []string // what was found in it that somebody should know
+	notes    []string // for the user, about what the directory contained
 }
 
-// openDirectory makes a directory for a study's results, or goes on with one: what was written
-// whole is kept. Until is the Options'.
+// openDirectory creates a directory for a study's results, or opens one to continue: complete
+// results are kept. Until is Options.Until.
 func openDirectory(path string, s *Study, until float64) (*directory, error) {
 	d, err := lockDirectory(path)
 	if err != nil {
@@ -38,8 +38,8 @@ func openDirectory(path string, s *Study, until float64) (*directory, error) {
 	return d, nil
 }
 
-// abandoned is how long nobody has written to a file that nobody will go on with: engines may be
-// running single cells there now.
+// abandoned is the age at which a temporary file is deleted. Younger ones may belong to processes
+// that are running single cells.
 const abandoned = time.Hour
 
 func lockDirectory(path string) (*directory, error) {
@@ -81,7 +81,7 @@ func (d *directory) open(s *Study, until float64) error {
 	if old != nil && until == 0 && old.Until > 0 {
 		until = old.Until
 		d.notes = append(d.notes, fmt.Sprintf(
-			"it goes on until ci<%g%%, as it was begun; --trials N runs N", 100*until))
+			"it continues until ci<%g%%, as it was started; --trials N runs N", 100*until))
 	}
 	d.manifest.Until = max(0, until)
 	if err := d.describe(s); err != nil {

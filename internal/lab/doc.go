@@ -1,14 +1,12 @@
-// Package lab runs experiments: the cells of a plan, each so many times, on all cores, into a
-// directory that says all there is to say about them.
+// Package lab runs experiments: the cells of a plan, several trials of each, on all cores. It
+// writes the results into a directory, prints and compares them, and checks expectations.
 //
-// study.go is what is to be run, pool.go runs it, sweep.go from beginning to end, index.go one
-// cell of it for an engine that spreads the cells over machines. directory.go is the directory,
-// manifest.go what it says about itself, lock_*.go who writes there. summary.go says what the
-// runs come to, table.go prints it, compare.go compares two directories. verdict.go checks the
-// expectations of an experiment against its runs, verdict_cell.go gives their formulas the numbers
-// of the runs, verdict_text.go writes the verdicts for people.
+// study.go has the experiment, pool.go the workers, sweep.go the whole run, index.go the run of a
+// single cell for job schedulers. directory.go has the directory of results, manifest.go its
+// description, lock_*.go its lock. summary.go computes the results, table.go prints them,
+// compare.go compares two directories. verdict.go checks the expectations against the runs,
+// verdict_cell.go evaluates their formulas, verdict_text.go formats the verdicts.
 //
-// What a run comes to depends on the plan and its seed alone, never on what ran before it or
-// beside it. So runs may end in any order, and a directory whose writer was killed is finished by
-// whoever comes next, with the result that it would have had.
+// A run depends only on the plan and its seed, never on other runs. So runs may end in any order,
+// and if a process was killed, another one completes its directory with the same results.
 package lab

@@ -21,7 +21,7 @@ const (
 	plotsFolder = "plots"
 )
 
-// Drawing is what is drawn of results beside what they are.
+// Drawing says how to draw results.
 type Drawing struct {
 	Workers int
 	// Metrics are those of the table and of the figures of sweeps; nil: those that the experiment's
@@ -29,7 +29,7 @@ type Drawing struct {
 	Metrics []result.Metric
 	// Style is the size and the font of the figures' files; the report has the usual ones.
 	Style figure.Style
-	// Judged is how the runs stand to what was expected of them; nil: nobody looked.
+	// Judged are the verdicts on the runs; nil: the expectations were not checked.
 	Judged *Judged
 	// Other is what another simulator, called OtherName, comes to; nil: none was asked.
 	Other     *Results
@@ -106,7 +106,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	return report, result.WriteFile(report, text.Bytes())
 }
 
-// sectionTitle names a cell's recorded run, by what is special about it.
+// sectionTitle names a cell's recorded run by its settings.
 func (r *Results) sectionTitle(cell int) string {
 	var words []string
 	for i, s := range r.Cells[cell].Set {
@@ -151,8 +151,7 @@ type drawing struct {
 	plot *figure.Plot
 }
 
-// drawAll draws plots into files, several at a time. What was drawn before and is not any more
-// is removed.
+// drawAll draws plots into files, several at a time, and removes the files of earlier plots.
 func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error {
 	folder := filepath.Join(r.Dir, plotsFolder)
 	for _, format := range figure.Formats {
@@ -206,9 +205,8 @@ func (r *Results) Plots() ([]string, error) {
 	return filepath.Glob(filepath.Join(r.Dir, plotsFolder, "*.svg"))
 }
 
-// repeat are the commands that run the experiment again: one that does so wherever somebody is, or
-// where the results were made; and one for the folder of the results themselves. Either may be
-// empty, not both.
+// repeat returns two commands that run the experiment again: one for any folder, or for the folder
+// in which the results were made, and one for the folder of the results. One of them may be empty.
 func (r *Results) repeat() (command, here string) {
 	const run, anew = "node lab run ", " --fresh"
 	if flags, ok := r.ofPreset(); ok {
@@ -216,7 +214,7 @@ func (r *Results) repeat() (command, here string) {
 	}
 	here = run + "." + anew
 	if filepath.IsAbs(r.Dir) || r.Dir == "." {
-		return "", here // that the maker's machine has such a folder helps nobody
+		return "", here // other machines do not have that folder
 	}
 	return run + quoted(filepath.ToSlash(r.Dir)) + anew, here
 }

@@ -109,7 +109,7 @@ func shareDirectory(dir string, s *Study) (*Manifest, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	}
-	// Whoever comes at the same time writes the same.
+	// Processes that start at the same time write the same content.
 	d := &directory{path: dir, manifest: s.manifest()}
 	return d.manifest, d.describe(s)
 }

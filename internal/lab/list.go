@@ -29,7 +29,7 @@ func (s *Study) List(w io.Writer) error {
 	return err
 }
 
-// Metrics writes the catalogue of what is measured.
+// Metrics writes the catalog of metrics.
 func Metrics(w io.Writer) error {
 	t := table.New("<metric", "<unit", "<what it is")
 	for _, d := range result.Catalog() {

@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// Request says which experiment is wanted, and what is to be changed in it.
+// Request names an experiment and the changes to make in it.
 type Request struct {
 	// Experiment is the name of a preset, a file, or a directory of results.
 	Experiment string
@@ -125,8 +125,8 @@ func (s *Study) filesText() string {
 	return b.String()
 }
 
-// essence is a resolved document without what leaves alone what a run comes to: how often it is
-// run, and what somebody says or expects of it.
+// essence returns a resolved document without the keys that do not affect a run: the number of
+// trials, the description, the chosen metrics and the expectations.
 func essence(document []byte) []byte {
 	var out []byte
 	left := false
@@ -200,9 +200,9 @@ func findAgain(dir string) (*origin, error) {
 	return &origin{path, text, filepath.Join(dir, filesFolder), dir}, err
 }
 
-// Place is the directory for a study's results if nobody names one: that which it was read from,
-// or lab/NAME, or another beside it if that has the results of another experiment. Results of an
-// unpublished build of the program, which nobody can run again, are in the way there: stale.
+// Place returns the default directory for a study's results: the one it was read from, or lab/NAME,
+// or lab/NAME-PLAN if lab/NAME has the results of another experiment. It is stale if it has results
+// of an unpublished build, which cannot be reproduced.
 func Place(s *Study) (dir string, stale bool) {
 	if s.Dir != "" {
 		return s.Dir, false

@@ -49,7 +49,7 @@ type Manifest struct {
 	Cells   []ManifestCell  `json:"cells"`
 }
 
-// ManifestCell is one cell: what it has of what is swept, its flows, and how many trials it has.
+// ManifestCell is one cell: its settings, its flows and its number of trials.
 type ManifestCell struct {
 	Set    []plan.Setting `json:"set,omitempty"`
 	Flows  []string       `json:"flows"`

@@ -20,9 +20,9 @@ type outcome struct {
 // worker does a job. The shelf is that of whoever does it.
 type worker func(j job, shelf *simulation.Shelf) (*result.Trial, error)
 
-// work has several workers do jobs in about their order, and gives what they come to, in
-// whatever order, to done, which nobody else calls meanwhile. It ends with the first error, or
-// when ctx is over: what is under way then is left to itself, and comes to nothing.
+// work does jobs with several workers, in about their order, and calls done with each result, one
+// call at a time, in any order. It returns at the first error or when ctx is over; the results of
+// jobs that are still running are dropped.
 func work(
 	ctx context.Context, jobs []job, workers int, do worker, done func(job, *result.Trial) error,
 ) error {

@@ -15,9 +15,9 @@ import (
 //go:embed presets
 var presetFiles embed.FS
 
-// presetGroups are the folders of files, in the order of the list, with what they have in common.
+// presetGroups are the folders of files, in the order of the list, with their titles.
 var presetGroups = []PresetGroup{
-	{Folder: "basics", Title: "What a congestion control does"},
+	{Folder: "basics", Title: "Congestion control"},
 	{Folder: "fence", Title: "The sliding fence (founding document 000)"},
 	{Folder: "notebook", Title: "The congestion-control notebook (founding document 002)"},
 	{Folder: "objects", Title: "Reliable data transfer (founding document 003)"},
@@ -36,7 +36,7 @@ type PresetGroup struct {
 // Preset is one experiment.
 type Preset struct {
 	Name string
-	// About is what it shows, in one line.
+	// About describes it in one line.
 	About string
 	// Text is the experiment file.
 	Text []byte

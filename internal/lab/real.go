@@ -118,8 +118,8 @@ func (s *Study) split(jobs []job) (virtual, live []job) {
 	return virtual, live
 }
 
-// workReal does jobs of real time, one after the other. When ctx is over it returns its cause, and
-// nothing goes on any more.
+// workReal does jobs of real time, one after the other. When ctx is over, it stops the current job
+// and returns ctx's cause.
 func workReal(ctx context.Context, s *Study, jobs []job, o Options,
 	done func(job, *result.Trial) error,
 ) error {
@@ -160,7 +160,7 @@ func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) err
 	return nil
 }
 
-// besides are the metrics of virtual time and real time side by side, if nobody names others.
+// besides are the default metrics of the comparison of virtual time with real time.
 var besides = []result.Metric{
 	result.Completion, result.ClientSent, result.SmallMean, result.Goodput, result.RTTMean,
 	result.Utilisation, result.Retransmits,
@@ -321,7 +321,7 @@ func (r *Results) timing(cell int) string {
 	return fmt.Sprintf("%d of %d runs kept time; the worst %s", in, len(runs), worst)
 }
 
-// Beside compares what each cell came to in virtual time with what it came to in real time.
+// Beside compares the results in virtual time with those in real time, cell by cell.
 func (r *Results) Beside() []Comparison {
 	if !r.Real {
 		return nil

@@ -24,7 +24,8 @@ func hasRecord(dir, name string) bool {
 	return err == nil
 }
 
-// Record reads the record of a cell's first trial. The error is os.ErrNotExist if there is none.
+// Record reads the record of a cell's first trial. The error is os.ErrNotExist if the cell has no
+// record.
 func (r *Results) Record(cell int) (*result.Record, error) {
 	return result.ReadRecord(r.Dir, recordName(len(r.Cells), cell))
 }

@@ -22,7 +22,7 @@ type Results struct {
 	File string
 	// Ran is how many of the runs were run now; the others were there.
 	Ran int
-	// Notes are what was found in the directory that somebody should know.
+	// Notes tell the user about problems with the directory's content.
 	Notes []string
 }
 
@@ -41,7 +41,7 @@ func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
 	return r
 }
 
-// Read reads a directory of results as it is, whoever writes there.
+// Read reads a directory of results without locking it.
 func Read(dir string) (*Results, error) {
 	m, err := theManifest(dir)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Results) unsteady(rows []result.Group) []string {
 	return lines
 }
 
-// settingsText is what a cell has of what is swept, in one line.
+// settingsText returns a cell's settings in one line.
 func settingsText(set []plan.Setting) string {
 	parts := make([]string, len(set))
 	for i, s := range set {
@@ -156,7 +156,7 @@ func (r *Results) settingsOf(cell int) string {
 	return text
 }
 
-// cellText is what a cell has of what is swept, in short; empty: nothing is.
+// cellText returns a cell's settings with short keys; empty if nothing is swept.
 func (r *Results) cellText(cell int) string { return r.setText(r.Cells[cell].Set) }
 
 // timedText is that and the cell's clock, where there are several.

@@ -24,8 +24,7 @@ type Study struct {
 	Cells   []plan.Cell
 	// Notes are what its changes have left out of the file.
 	Notes []string
-	// Document is the file with all that was changed in it: what it says is what is run. Files
-	// are those that it names.
+	// Document is the file with all changes. Files are the files that it names.
 	Document []byte
 	Files    map[string][]byte
 	// Dir is the directory of results that this is the experiment of; empty: it is read from
@@ -36,8 +35,8 @@ type Study struct {
 	Mark, Plan string
 	// Play plays one trial of one cell. It is called by several goroutines.
 	Play Player
-	// Real plays those of real time; nil: there are none. If there are, every second cell is
-	// of real time, and the same as the one before it, which is of virtual time.
+	// Real plays the cells of real time; nil if the study has none. Otherwise every second cell is
+	// of real time and repeats the one before it, which is of virtual time.
 	Real RealPlayer
 }
 
@@ -46,8 +45,8 @@ type Player func(cell *plan.Cell, trial int, o simulation.Options) (
 	*result.Trial, *result.Record, error,
 )
 
-// RealPlayer plays one trial of one cell in real time. It returns when nothing of it goes on any
-// more, which is soon after ctx is over.
+// RealPlayer plays one trial of one cell in real time. Soon after ctx is over, it stops all
+// processes and returns.
 type RealPlayer func(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error)
 
@@ -58,7 +57,7 @@ func (s *Study) isReal(cell int) bool { return s.Real != nil && isReal(cell) }
 func isReal(cell int) bool { return cell%2 == 1 }
 
 var (
-	// ErrUsage is the error of what was asked for wrongly. It is in no text.
+	// ErrUsage is the error of a wrong request. Its text does not appear in messages.
 	ErrUsage = errors.New("wrong usage")
 	// ErrBusy is the error of a directory in which another process writes.
 	ErrBusy = errors.New("another process writes there")

@@ -77,8 +77,8 @@ type ReportPart struct {
 	Metrics  map[result.Metric]ReportNumber `json:"metrics"`
 }
 
-// ReportNumber is one metric: null is what cannot be said, and a median that is not there is
-// that of runs of which half did not come to a number.
+// ReportNumber is one metric. A value that is not defined is null; a median is null if half of the
+// runs did not reach a number.
 type ReportNumber struct {
 	Unit     string   `json:"unit,omitempty"`
 	Measured int      `json:"measured"`
@@ -128,7 +128,7 @@ func (r *Results) Report() *Report {
 	return out
 }
 
-// number is nil for what is none.
+// number returns nil for NaN and infinity.
 func number(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

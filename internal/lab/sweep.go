@@ -16,7 +16,7 @@ import (
 // Options are how a study is run, whatever it is about.
 type Options struct {
 	Dir     string
-	Workers int // how many runs go on at once; 0: one
+	Workers int // simultaneous runs; 0: one
 	// Records is how many cells leave a record of their first trial, from the first on.
 	Records int
 	// Pcap captures the first trial of each cell, at all hosts; without it those are captured
@@ -34,8 +34,8 @@ type Options struct {
 	Real func(runs int, most time.Duration) error
 }
 
-// Run runs what is missing in a directory of a study's results, and returns all there is then.
-// Interrupted by ctx it returns ctx's cause, and what is done stays.
+// Run runs the missing trials of a study in a directory of results and returns all results. If ctx
+// ends first, it returns ctx's cause; complete runs are kept.
 func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 	d, err := openDirectory(o.Dir, s, o.Until)
 	if err != nil {
@@ -49,11 +49,11 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 		if err != nil && ctx.Err() == nil && len(d.runs) == 0 {
 			err = errors.Join(err, Clear(o.Dir)) // nothing of it could be run
 			_ = os.Remove(filepath.Join(o.Dir, lockFile))
-			_ = os.Remove(o.Dir) // which fails if somebody else has something there
+			_ = os.Remove(o.Dir) // fails if it has other files
 		}
 	}()
 	if s.Real != nil {
-		o.Records *= 2 // beside each the other
+		o.Records *= 2 // one for each clock
 	}
 	w := &sweep{study: s, options: o, dir: d}
 	if o.Until > 0 {
@@ -185,7 +185,7 @@ func keepRecord(dir, name string, record *result.Record) error {
 	return result.WriteRecord(dir, name, record)
 }
 
-// extend adds trials to cells whose intervals are too wide; false: there is none.
+// extend adds trials to cells whose intervals are too wide. It returns false if no cell gets more.
 func (w *sweep) extend() bool {
 	wide := map[int]bool{}
 	for _, g := range w.dir.results().Groups() {

@@ -146,7 +146,7 @@ func (r *Results) sweeps(part string) bool {
 	})
 }
 
-// keys are what is swept.
+// keys returns the keys that are swept.
 func (r *Results) keys() []string {
 	var keys []string
 	for _, s := range r.Cells[0].Set {
@@ -155,8 +155,8 @@ func (r *Results) keys() []string {
 	return keys
 }
 
-// shortKey is what is swept in short: its name, or as much of the end of its key as tells it from
-// others of that name.
+// shortKey returns a short name of a swept key: its own name, or the shortest end of the key that
+// is unique.
 func (r *Results) shortKey(i int) string {
 	keys := r.keys()
 	set := r.Cells[0].Set
@@ -241,7 +241,7 @@ func (r *Results) legend(rows []result.Group) string {
 	return b.String()
 }
 
-// maxTold is of how many rows with runs that did not finish a reason is told.
+// maxTold limits the rows whose reasons for not finishing are printed.
 const maxTold = 5
 
 func (r *Results) setText(set []plan.Setting) string {

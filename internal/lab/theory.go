@@ -41,7 +41,7 @@ func (j *Judged) theory(cells []figure.Cell) {
 		if published {
 			cell.Published[m] = p
 		}
-		// A bound is no theory of what it comes to, nor is the published number itself.
+		// A bound is not a prediction, and neither is the published number.
 		if v.Claim.Operators[0] == formula.Equals && (!published || math.Abs(p-said) > p/1000) {
 			cell.Theory[m] = said
 		}

@@ -12,12 +12,11 @@ import (
 
 // Verdict is one expectation held against one cell, or against those cells that it compares.
 type Verdict struct {
-	// Line is where the expectation is in its file, About what it says for a person; empty: the
-	// claim speaks for itself.
+	// Line is the expectation's line in its file, About its description, which may be empty.
 	Line  int
 	About string
-	// Cell is the cell that was looked at, and Where it is by what is swept, without what the
-	// claim itself picks; empty: there is but one.
+	// Cell is the cell. Where are those of its settings that the claim does not select; empty if
+	// there is only one cell.
 	Cell  int
 	Where []plan.Setting
 	// Claim is the comparison, Values are those of its terms, and Unit what they are counted in.
@@ -40,8 +39,9 @@ type Verdict struct {
 	Own             bool
 }
 
-// Expectations looks at each expectation of the cells, whose runs these are, in any order. A
-// comparison of cells is looked at once for each choice of what it leaves open.
+// Expectations checks each expectation of the cells against the runs, which may be in any order. A
+// claim that compares cells is checked once for each combination of the settings that it does not
+// select.
 func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 	all := measure(cells, runs)
 	var out []Verdict
@@ -118,8 +118,8 @@ func compile(e *plan.Expectation) (*formula.Claim, error) {
 	}, nil
 }
 
-// open are the settings of the cell that a claim does not pick for itself: cells that are alike in
-// these are one case of it.
+// open returns the settings of the cell that a claim does not select. Cells with the same ones are
+// one case.
 func (e env) open(claim *formula.Claim) []plan.Setting {
 	var where []plan.Setting
 	for i, s := range e.cells[e.cell].Set {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// What says what is looked at.
+// What returns the expectation's description, or the value that it checks.
 func (v *Verdict) What() string {
 	switch {
 	case v.About != "":
@@ -64,7 +64,7 @@ var signs = map[formula.Operator]string{
 	formula.AtLeast: "≥ ", formula.AtMost: "≤ ", formula.Above: "> ", formula.Below: "< ",
 }
 
-// Got is what came out, with the 95 % interval where there is one; or why nothing did.
+// Got returns the result, with its 95 % interval if there is one, or the error.
 func (v *Verdict) Got() string {
 	if v.Unsteady {
 		return v.got() + ", not steady"

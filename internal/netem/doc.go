@@ -1,21 +1,20 @@
-// Package netem is what a link does to the packets that cross it: it delays them,
-// lets through so many a second, queues, loses, repeats, damages, cuts and
-// reorders them. It is pure: the same parts serve a world in virtual time and the
-// links of a real node.
+// Package netem emulates a link: it delays, queues, drops, duplicates, corrupts, truncates and
+// reorders packets, and limits their rate. It is pure: simulations in virtual time and the links
+// of a real node use the same code.
 //
-// A Link is one direction. A packet comes in by Input and passes, in this order,
+// A Link is one direction. Input passes a packet through, in this order,
 //
-//	queue     as long as the server is busy; without a rate there is none  (queue.go)
-//	server    which takes its time for each byte                          (rate.go)
+//	queue     while the server is busy; unused without a rate             (queue.go)
+//	server    which takes a time for each byte                            (rate.go)
 //	faults    loss, duplication, corruption, truncation                   (loss.go, damage.go)
 //	wire      delay, jitter, reordering                                   (delay.go)
 //
-// until Output hands it over at the other end. So a packet that is lost has used
-// the link, as it would have in the middle of a path. Each part is a description
-// that a Config names and that New makes a working part from: another queue, loss
-// model or rate is another file with another description.
+// until Output returns it at the other end. So a lost packet has used the link, like one that is
+// lost in the middle of a path. A Config has a description of each part, from which New makes the
+// part: another queue, loss model or rate is another file with another description.
 //
-// The contract is the one of every engine here. Input copies what it is given;
-// what Output lends is valid until the next Input or Advance. Deadline says when
-// Advance is due. A Link that has carried its load once allocates nothing more.
+// trace.go and trace_*.go read, write and generate mahimahi's traces.
+//
+// Input copies the packet; the result of Output is valid until the next Input or Advance.
+// Deadline returns when Advance is due. A Link does not allocate in its steady state.
 package netem

@@ -7,16 +7,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// actor is somebody with an instant at which to act.
+// actor is anything that acts at a scheduled time.
 type actor struct {
 	acts  interface{ act(now clock.Time) }
 	due   clock.Time // never: not in the agenda
 	place uint32     // in the agenda
 }
 
-// agenda finds the actor that is due first, by a tournament: a tree whose leaves are the places
-// of actors and whose other nodes each have the winner of two. Whoever is set anew plays its way
-// up to the root. Who wins a match nobody can predict, so that no jump depends on it.
+// agenda finds the earliest actor by a tournament: a tree with the actors at its leaves, whose
+// other nodes each hold the winner of two. A change replays the matches up to the root. Winners are
+// random, so no branch depends on them.
 type agenda struct {
 	tree   []term   // the root is 1, the children of i are 2i and 2i+1; the second half are leaves
 	actors []*actor // by place
@@ -43,8 +43,8 @@ const (
 // leastPlaces is how many places an agenda begins with, a power of two.
 const leastPlaces = 16
 
-// set files a under due, or strikes it when due is never. Whoever is set to the
-// instant it has already keeps its turn.
+// set schedules a at due, or removes it if due is never. An unchanged time keeps its place among
+// equal ones.
 func (g *agenda) set(a *actor, due clock.Time) {
 	if a == g.acting {
 		g.acting = nil
@@ -124,8 +124,8 @@ func (g *agenda) grow() {
 	}
 }
 
-// begin has the first actor's turn begin: it stays where it is until it is set, or until
-// end. Nobody can come before it.
+// begin begins the first actor's turn. The actor keeps its place until set or end; none can come
+// before it.
 func (g *agenda) begin(a *actor) { g.acting = a }
 
 // end has the turn of an actor end: if it was not set to another instant, it has none.
@@ -136,7 +136,7 @@ func (g *agenda) end() {
 	}
 }
 
-// first returns the actor that is due first, nil when nobody is.
+// first returns the earliest actor, or nil.
 func (g *agenda) first() *actor {
 	if len(g.tree) == 0 {
 		return nil

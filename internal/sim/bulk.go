@@ -23,8 +23,7 @@ type Bulk struct {
 	// MaxWrite and MaxRead are the most that it writes and reads in one piece; each
 	// piece is of a random size up to that. Zero: as much as there is.
 	MaxWrite, MaxRead int
-	// MaxPause is the most that it rests after each piece, a random while each time.
-	// Zero: it goes on until it can no more.
+	// MaxPause is the maximum of the random pause after each piece. Zero: it writes without pauses.
 	MaxPause time.Duration
 	// Lazy is the chance that it leaves what has arrived for another time. It has a
 	// meaning with pauses only.
@@ -55,7 +54,7 @@ type Bulk struct {
 	next      clock.Time // not before
 	ended     bool       // our side
 	deaf      bool       // reads no more
-	abandoned bool       // has let go of the connection
+	abandoned bool       // has closed the connection
 }
 
 // Leave is a way to go before one's time.
@@ -64,14 +63,14 @@ type Leave uint8
 // The ways.
 const (
 	Stay Leave = iota
-	// LeaveClose lets go of the connection: what was written is still delivered,
-	// unless something was left unread, or comes after.
+	// LeaveClose closes the connection: written data is still delivered, unless received data was
+	// left unread or arrives later.
 	LeaveClose
 	// LeaveAbort resets it.
 	LeaveAbort
-	// LeaveDeaf reads no more, but goes on sending.
+	// LeaveDeaf stops reading, but continues to send.
 	LeaveDeaf
-	// LeaveMute ends what it sends, but goes on reading.
+	// LeaveMute stops sending, but continues to read.
 	LeaveMute
 )
 
@@ -107,7 +106,7 @@ func (b *Bulk) Turn(now clock.Time, c *Conn, e tcp.Event) {
 	b.finish(now, c)
 }
 
-// over takes note of the connection's end. What has arrived can still be read.
+// over handles the connection's end. Received data can still be read.
 func (b *Bulk) over(now clock.Time, c *Conn) {
 	for !b.abandoned && b.read(c) {
 		continue

@@ -46,8 +46,8 @@ func (c *Conn) SetProbe(f func(*tcp.Info)) { c.tcp.SetProbe(f) }
 // Host returns the host that the connection is on.
 func (c *Conn) Host() *Host { return c.host }
 
-// Rand returns the random stream of the connection's host that has this name: whoever
-// asks for the same one draws the same.
+// Rand returns the random stream with this name of the connection's host. Streams with one name are
+// the same.
 func (c *Conn) Rand(name string) *rand.Rand {
 	return c.host.world.Rand(c.host.name + " " + name)
 }
@@ -110,12 +110,11 @@ func (c *Conn) CloseWrite() { c.tcp.CloseWrite(c.host.world.now) }
 // CloseRead says that the application reads no more.
 func (c *Conn) CloseRead() { c.tcp.CloseRead(c.host.world.now) }
 
-// Close lets go of the connection.
+// Close closes the connection.
 func (c *Conn) Close() { c.tcp.Close(c.host.world.now) }
 
 // Abort resets the connection.
 func (c *Conn) Abort() { c.tcp.Abort(c.host.world.now) }
 
-// Wake has the application take a turn at an instant; never: no more. A connection
-// has one alarm.
+// Wake calls the application at a time, or cancels that if it is never. A connection has one alarm.
 func (c *Conn) Wake(at clock.Time) { c.host.world.agenda.set(&c.actor, at) }

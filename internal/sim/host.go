@@ -32,8 +32,8 @@ type Host struct {
 // more than the wire can queue loses it there, as on a real path.
 const room = 1 << 16
 
-// AddHost adds a host or router, whose name nobody else has. Its TCP's secret and the
-// random source of its lossyforward are the world's, unless cfg has them.
+// AddHost adds a host or router with a unique name. Unless cfg has them, its TCP's secret and the
+// random source of its lossyforward are the world's.
 func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	if w.names[name] {
 		return nil, fmt.Errorf("sim: host %s: there is one already", name)
@@ -88,8 +88,7 @@ func (h *Host) Name() string { return h.name }
 // World returns the world that the host is in.
 func (h *Host) World() *World { return h.world }
 
-// Stack returns the host's stack. Whoever calls it for anything that may have
-// changed something calls Settle then.
+// Stack returns the host's stack. After a call that may have changed something, call Settle.
 func (h *Host) Stack() *stack.Stack { return h.stack }
 
 // Settle does what follows from calls of the stack: it sends, and tells
@@ -102,9 +101,8 @@ func (h *Host) act(now clock.Time) {
 	h.settle(now)
 }
 
-// settle drains the stack and tells applications what happened, until neither has
-// anything new. What an application does to a connection while it is told comes
-// back here by the same loop.
+// settle drains the stack and notifies applications until neither has anything new. What an
+// application does to a connection in the meantime is handled by the same loop.
 func (h *Host) settle(now clock.Time) {
 	if h.settling {
 		return
@@ -124,7 +122,7 @@ func (h *Host) settle(now clock.Time) {
 	h.world.agenda.set(&h.actor, due)
 }
 
-// drain has the host send if it may have something, or has to ask wires with a limit for room.
+// drain sends the host's packets, or waits for links with a limit to have room.
 func (h *Host) drain(now clock.Time) {
 	if len(h.limited) > 0 || h.stack.Pending() {
 		h.send(now)
@@ -189,7 +187,7 @@ func (h *Host) Listen(port uint16, backlog int, welcome func(*Conn) App) (*tcp.L
 	return l, nil
 }
 
-// Dial begins a connection that belongs to app. It is told when it stands.
+// Dial opens a connection that belongs to app, which is called when it is established.
 func (h *Host) Dial(to netip.AddrPort, app App) (*Conn, error) {
 	tc, err := h.stack.TCP().Connect(h.world.now, to, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ type Event struct {
 	Time clock.Time
 	// Wire is the direction of a wire: "left:if0>right:if0".
 	Wire string
-	// Arrived tells what arrived from what was sent.
+	// Arrived is set for arrivals, not for transmissions.
 	Arrived bool
 	// Packets were sent back to back, all of the first one's size but the last; what
 	// arrives, arrives alone. Bytes are those of all.
@@ -100,7 +100,7 @@ func (j *journal) arrived(now clock.Time, v *wire, data []byte) {
 	}
 }
 
-// note mixes an entry into the sum: when, where, how long, and what is in the headers.
+// note adds an entry to the hash: time, place, length, and headers.
 func (j *journal) note(now clock.Time, where uint64, size int, head []byte) {
 	place := where<<32 | uint64(size)
 	if len(head) < loggedBytes {

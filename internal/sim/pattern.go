@@ -25,8 +25,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// Pattern returns n bytes of the pattern from an offset on, at most PatternRun, where they
-// lie. Nobody writes to them.
+// Pattern returns up to n bytes of the pattern from an offset on, at most PatternRun. The result
+// must not be changed.
 func Pattern(off uint64, n int) []byte {
 	at := int(off % patternBytes)
 	return pattern[at : at+n : at+n]

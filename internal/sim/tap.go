@@ -25,12 +25,11 @@ func (h *Host) tapped(
 	}
 }
 
-// Capture writes the host's packets to w from now on, as pcapng, of each at most snaplen
-// bytes (0: all). Its times are how long the world has existed, so that they are those of
-// every other record of the run. If interfaces are named, it is their packets alone: a
-// router's capture has each packet twice, on its way in and out, and who reads it takes
-// the second for a retransmission. What w says to a write is the error of Flush, which
-// whoever captures calls at the end.
+// Capture writes the host's packets to w from now on, as pcapng, with at most snaplen bytes of each
+// (0: all). Its times count from the beginning of the world, like those of other records. If
+// interfaces are named, it has only their packets: a router's capture otherwise has each packet
+// twice, and readers take the second one for a retransmission. Flush, which the caller has to call
+// at the end, returns errors of w.
 func (h *Host) Capture(w io.Writer, snaplen int, ifaces ...int) (*capture.Writer, error) {
 	c, err := capture.New(w, h.faces, snaplen)
 	if err != nil {

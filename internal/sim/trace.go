@@ -14,7 +14,7 @@ import (
 // numbers are offsets of the streams: 0 is the first byte, and they do not wrap.
 type Segment struct {
 	Time clock.Time
-	// Sent tells what the host sent from what it received.
+	// Sent is set for packets that the host sent, not for those it received.
 	Sent  bool
 	Tuple tcp.Tuple // from the host's side
 	Flags tcp.Flags
@@ -66,7 +66,7 @@ func NewTracer(owns func(addr [4]byte) bool, f func(*Segment)) *Tracer {
 	return &Tracer{owns: owns, show: f, flows: map[tcp.Tuple]*traced{}}
 }
 
-// traced is what is known of a connection.
+// traced is the state of a connection.
 type traced struct{ out, in direction }
 
 // direction is one of a connection's two streams.
@@ -173,15 +173,14 @@ func (t *Tracer) tell(f *traced, h *tcp.Header) {
 	t.show(s)
 }
 
-// begin has the stream begin at a sequence number, if nobody knows where it began.
+// begin sets the stream's first sequence number, if it is not known.
 func (d *direction) begin(first uint32) {
 	if !d.begun {
 		d.begun, d.first = true, first
 	}
 }
 
-// offset is where in the stream a sequence number is: of those that it may be, the one
-// nearest to what was seen last.
+// offset converts a sequence number to the offset in the stream that is nearest to the last one.
 func (d *direction) offset(seq uint32) uint64 {
 	off := int64(d.high) + int64(int32(seq-d.first-uint32(d.high)))
 	return uint64(max(0, off))

@@ -37,8 +37,8 @@ func (h *Host) BindUDP(port uint16, app DatagramApp) (*Socket, error) {
 	return h.newSocket(u, app, err)
 }
 
-// DialUDP gives an application a UDP socket that is connected to a peer: it hears nobody
-// else, and ICMP's reports about what it sends.
+// DialUDP gives an application a UDP socket that is connected to a peer: it receives only from the
+// peer, and ICMP errors about its datagrams.
 func (h *Host) DialUDP(to netip.AddrPort, app DatagramApp) (*Socket, error) {
 	u, err := h.stack.Datagrams().Dial(netip.AddrPort{}, to)
 	return h.newSocket(u, app, err)
@@ -81,7 +81,7 @@ func (s *Socket) Rand(name string) *rand.Rand {
 // Without it the host's Config has its say.
 func (s *Socket) SetReceiveBuffer(bytes int) { s.udp.Rx().Resize(bytes) }
 
-// Receive copies the oldest datagram that has come to p; false: there is none.
+// Receive copies the oldest datagram to p; false if there is no datagram.
 func (s *Socket) Receive(p []byte) (udp.Received, bool) { return udp.Dequeue(s.udp.Rx(), p) }
 
 // Roomy reports whether the host takes more datagrams now. If not, the application gets a
@@ -105,8 +105,7 @@ func (s *Socket) Send(to netip.AddrPort, b []byte) error {
 	return err
 }
 
-// Wake has the application take a turn at an instant; never: no more. A socket has one
-// alarm.
+// Wake calls the application at a time, or cancels that if it is never. A socket has one alarm.
 func (s *Socket) Wake(at clock.Time) {
 	if s.closed {
 		return
@@ -124,7 +123,7 @@ func (s *Socket) Close() {
 	s.udp.Close()
 }
 
-// wait has the application take a turn when the host has room.
+// wait calls the application when the host has room.
 func (s *Socket) wait() {
 	if !s.waits && !s.closed {
 		s.waits = true

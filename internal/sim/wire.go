@@ -76,8 +76,8 @@ func WireStreams(seed uint64, from, to string) func(part string) *rand.Rand {
 	return func(part string) *rand.Rand { return stream("wire " + from + ">" + to + " " + part) }
 }
 
-// Out returns the direction of the wire that leads away from an interface, nil
-// when there is none, for its counters and its queue.
+// Out returns the direction of the link that leads away from an interface, with its counters and
+// its queue; nil if the interface has no link.
 func (e End) Out() *netem.Link {
 	if v := e.Host.wires[e.Iface]; v != nil {
 		return v.link
@@ -85,8 +85,8 @@ func (e End) Out() *netem.Link {
 	return nil
 }
 
-// Cut cuts the direction of the wire that leads away from an interface, or mends
-// it. What is under way still arrives.
+// Cut cuts the direction of the link that leads away from an interface, or repairs it. Packets on
+// the link still arrive.
 func (e End) Cut(cut bool) {
 	if v := e.Host.wires[e.Iface]; v != nil {
 		v.cut = cut
@@ -124,8 +124,8 @@ func (v *wire) vacant() clock.Time {
 	return v.link.Departure()
 }
 
-// sound is the tag of a packet whose transport's checksum its sender has just made. Nobody
-// need verify that if the links on its way have not damaged a packet.
+// sound marks a packet whose transport checksum its sender has just computed. Receivers need not
+// verify it unless a link has corrupted the packet.
 const sound = 1
 
 // send takes a train that a host sends.

@@ -97,7 +97,7 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	return true
 }
 
-// Next returns when the next actor is due, or never. Nobody asks in the middle of a turn.
+// Next returns the time of the next actor, or never. It must not be called during a turn.
 func (w *World) Next() clock.Time {
 	if a := w.agenda.first(); a != nil {
 		return a.due

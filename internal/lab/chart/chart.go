@@ -10,7 +10,7 @@ type Figure struct {
 	// Title stands above the panels, and Note beneath it, smaller; empty: none.
 	Title, Note string
 	Rows        []Row
-	// Alt is for who cannot see it.
+	// Alt describes the picture for people who cannot see it.
 	Alt string
 }
 
@@ -20,10 +20,10 @@ type Row struct {
 	Panels []Panel
 }
 
-// Panel is layers over two axes. What it shows is named in a line above it.
+// Panel is a set of layers over two axes, with a title above.
 type Panel struct {
 	Title string
-	Share float64 // of the row's width, beside the others' shares; 0: 1
+	Share float64 // of the row's width, relative to the other panels; 0: 1
 	X, Y  Axis
 	// Layers are drawn in their order.
 	Layers  []Layer
@@ -36,7 +36,7 @@ type Panel struct {
 // Axis is a direction of a panel.
 type Axis struct {
 	Label    string
-	Min, Max float64 // of what is shown; none that is no number, and Min below Max
+	Min, Max float64 // of the axis: finite, and Min below Max
 	Log      bool    // Min is above 0
 	Reversed bool    // greater values are further left, or further down
 	// Names, if there are any, are the numbers 0, 1, 2 and so on.
@@ -66,14 +66,14 @@ const (
 	Shape               // the closed polygon of all, filled faintly
 )
 
-// Layer is what is drawn in one manner. Points that are no numbers are gaps.
+// Layer is data drawn in one style. Points that are not finite are gaps.
 type Layer struct {
 	Name    string // in the key; empty: it is not there
 	Kind    Kind
 	Paint   Paint
 	Width   float64 // of a line, or of a dot; 0: 1, or 2 for a dot
 	Dash    bool
-	Opacity float64 // of what is filled; 0: 1, or 0.25 for a Shape
+	Opacity float64 // of the fill; 0: 1, or 0.25 for a Shape
 	Text    string  // of Letters
 	Beside  bool    // Letters stand to the left of their points, not above them
 	// Least is how long a piece of a Line is drawn at the least, in points: what is shorter than

@@ -51,10 +51,10 @@ func crosses(at []Point) [][]Point {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// piece is a part of a line without gaps, thinned, and what is beneath it.
+// piece is a thinned part of a line without gaps, with its lower edge.
 type piece struct{ upper, lower []Point }
 
-// pieces are the points of a layer on the page, cut where there are none.
+// pieces returns the points of a layer on the page, split at gaps.
 func (p *placed) pieces(l *Layer) []piece {
 	var list []piece
 	var upper, lower columns

@@ -36,7 +36,7 @@ type placed struct {
 	inside         box
 	xTicks, yTicks []tick
 	key            [][]entry // lines of it
-	left, right    float64   // what stands beside the inside
+	left, right    float64   // widths of the axis labels
 	above, below   float64
 	keyAt, labelAt float64 // the top of the key, and how far left the label of y is
 }

@@ -1,7 +1,7 @@
 package chart
 
-// drawNames writes words beside their points: on the side where neither another word nor the edge
-// of the panel is, to the right if there is none.
+// drawNames writes names next to their points: on the side that is free of other names and inside
+// the panel, or else on the right.
 func (p *placed) drawNames(c canvas) {
 	const gap, high = 5.0, smallSize + 1
 	var taken []box
@@ -34,7 +34,7 @@ func (p *placed) drawNames(c canvas) {
 				best = s
 				break
 			}
-			if inside && !found { // better on another word than beside the panel
+			if inside && !found { // rather over another name than outside the panel
 				best, found = s, true
 			}
 		}

@@ -77,7 +77,7 @@ func (r *raster) fill(shapes [][]Point, p Paint, opacity float64) {
 	r.Fill(r.path(shapes, true))
 }
 
-// dots are octagons: at a dot's size nobody sees a difference, and they are drawn faster.
+// dots draws octagons: at a dot's size they look like circles, and they are faster to draw.
 func (r *raster) dots(at []Point, diameter float64, p Paint) {
 	const corners = 8
 	var around [corners]Point

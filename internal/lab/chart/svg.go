@@ -108,7 +108,7 @@ func (s *svg) text(words string, at Point, l lettering) {
 	s.body.WriteString("</text>\n")
 }
 
-// pathData writes lines as an SVG path of relative moves. What does not move is left out.
+// pathData writes lines as an SVG path of relative moves, without zero moves.
 func pathData(lines [][]Point, closed bool) []byte {
 	var d []byte
 	x, y := 0, 0

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The grain of a picture: what is nearer than that cannot be told apart.
+// grain is the resolution of a picture: closer points look like one.
 const grain = 0.4
 
 // columns keep of a line, whose X do not shrink, what a picture can show: the first, the highest,

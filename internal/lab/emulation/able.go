@@ -31,7 +31,7 @@ type UnableError struct {
 	// Flow is whose fault it is, -1: the experiment's. Key is what of it.
 	Flow int
 	Key  string
-	// What says what is wrong, Want what to do.
+	// What says what is wrong, Want what is expected.
 	What, Want string
 }
 
@@ -61,7 +61,7 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 		case f.Protocol == plan.QUIC:
 			u.Key, u.What = "protocol", "no program is known that speaks quic"
 			u.Want = "`cd quic && go build -o ../bin/" + QUICProgram + " .`, which is found " +
-				"beside this program and on PATH, or --end quic=PROGRAM"
+				"in this program's folder and on PATH, or --end quic=PROGRAM"
 		case app.Burst != nil:
 			u.Key = "burst"
 			u.What = "the burst is a thought experiment in rounds: it has no real time"

@@ -84,8 +84,8 @@ func (e *End) countTCP() {
 	e.Set(result.ClientPackets, float64(s.DataSegsOut-s.Retransmits))
 }
 
-// count writes pieces, rests behind each, and waits until all of them have come back. It leaves
-// the connection to its caller, who closes it.
+// count writes pieces, pauses after each, and waits until all of them have come back. The caller
+// closes the connection.
 func (e *End) count(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) error {
 	began := time.Now()
 	writer := make(chan written, 1)
@@ -131,7 +131,7 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 			break
 		}
 	}
-	_ = c.SetReadDeadline(time.Now()) // whoever reads looks whether that was all
+	_ = c.SetReadDeadline(time.Now()) // the reader then checks if that was all
 	return w
 }
 

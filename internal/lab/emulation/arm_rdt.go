@@ -67,7 +67,7 @@ func rdtArm(ctx context.Context, e *End) error {
 	return err
 }
 
-// What the document has, where an experiment says nothing.
+// The document's values, used unless an experiment sets them.
 const (
 	documentPayload  = 1325
 	documentWindow   = 1120

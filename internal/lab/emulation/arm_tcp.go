@@ -16,7 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// tcpArm is both ends of a flow of TCP: one that sends, or one that is asked for what it sends.
+// tcpArm is either end of a TCP flow: a client that sends, or a server that sends what the client
+// requests.
 func tcpArm(ctx context.Context, e *End) error {
 	if e.Flow.App.Objects != nil {
 		return objectsArm(ctx, e)
@@ -102,7 +103,7 @@ type source struct {
 	size, sent uint64
 }
 
-// lookAgain is how long a source waits for what it has written to be sent.
+// lookAgain is how often a source checks if its data has been sent.
 const lookAgain = time.Millisecond
 
 // room is how much may be written now, or when to ask again.

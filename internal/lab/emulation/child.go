@@ -18,7 +18,7 @@ type child struct {
 	name    string
 	process *exec.Cmd
 	in      io.WriteCloser
-	orders  chan any // what it has still to be told
+	orders  chan any // messages to write
 	delay   time.Duration
 	index   int
 	to      chan<- heard  // what it says
@@ -38,7 +38,7 @@ type heard struct {
 // killDelay is how long a process may take to end when its input has ended, before it is killed.
 const killDelay = 2 * time.Second
 
-// maxOrders is how many lines a process is told: its Start, go and stop.
+// maxOrders is the number of messages that a process gets: Start, go and stop.
 const maxOrders = 3
 
 // startChild starts a process, which ends with its input, and at the latest a while after ctx.
@@ -93,10 +93,10 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	if wrong == nil {
 		wrong = lines.Err()
 	}
-	if wrong != nil { // told now: it may go on for as long as the run does
+	if wrong != nil { // reported now: the process may run until the run ends
 		pass(heard{gone: true, err: fmt.Errorf("%s %w", c.name, wrong)})
 	}
-	_, _ = io.Copy(io.Discard, out) // who is not heard any more ends all the same
+	_, _ = io.Copy(io.Discard, out) // drain the output so that the process can end
 	err := c.process.Wait()
 	switch said := c.talk.last(); {
 	case wrong != nil:
@@ -109,11 +109,10 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	pass(heard{gone: true, err: err})
 }
 
-// tell has a line written to the process, and does not wait: who does not read what he is told
-// keeps nobody up but himself. If the process is gone, that is heard.
+// tell queues a message to the process without waiting for it.
 func (c *child) tell(v any) { c.orders <- v }
 
-// speak writes what the process is told, until it is gone.
+// speak writes the queued messages until the process ends.
 func (c *child) speak() {
 	to := json.NewEncoder(c.in)
 	for {
@@ -128,8 +127,7 @@ func (c *child) speak() {
 	}
 }
 
-// end has the process end, if it has not, with those that it has started, which may have its
-// output open, and waits until it is gone.
+// end kills the process and its children, which may hold its output open, and waits for it.
 func (c *child) end() {
 	_ = c.in.Close() // it may have ended already
 	timer := time.NewTimer(c.delay)

@@ -8,9 +8,8 @@ import (
 // nice is how the processes of a run stand to others of the machine, if the system allows that.
 const nice = -15
 
-// withPriority has start, which starts a process, give it priority over others. A process has that
-// of the thread that has started it, and nobody but the privileged may raise it: who is not goes
-// without.
+// withPriority raises the priority of this thread while start starts a process, which inherits it.
+// Without the privilege to do so, the process starts at the normal priority.
 func withPriority(start func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,48 +1,45 @@
-// Package emulation runs one cell of an experiment once, in real time: processes of this machine
-// speak over UDP sockets, and one more in their middle does to packets what the path does.
+// Package emulation runs one cell of an experiment once, in real time. Processes on this machine
+// exchange packets over UDP sockets, and a process in their middle emulates the path.
 //
 //	sender 1 ──┐                            ┌── receiver 1
 //	sender 2 ──┤ middle: netem, by the clock ├── receiver 2
 //	sender n ──┘                            └── receiver n
 //
-// Each end is a process with a node, as `node run` has it. The middle has the links of
-// internal/lab/simulation, with the same models and the same seeds, so that the n-th packet is lost
-// in real time, too, if it is in virtual time. What differs is what is to be seen: the machine.
+// Each end is a process with a node, like `node run`. The middle has the links of
+// internal/lab/simulation with the same models and seeds, so the n-th packet is lost in real time
+// if it is lost in virtual time. The remaining differences are due to the machine.
 //
-// run.go is a run from its beginning to its end, child.go a process of it, merge.go what all of
-// them have come to. middle.go is the process in the middle, wires.go its links. end.go is the
-// process of an end, watch.go what it measures, and arm_*.go what ends do, by protocol. message.go
-// is how processes speak with whom has started them, lateness.go how late they were, able.go what
-// can be played at all.
+// run.go has a whole run, child.go a process, merge.go the combined result. middle.go is the
+// process in the middle, wires.go its links. end.go is the process of an end, watch.go its
+// measurements, and arm_*.go the protocols. message.go has the messages between processes,
+// lateness.go measures delays by the machine, able.go checks if an experiment can run in real time.
 //
 // # An arm
 //
-// A process that is an end of a flow is told what to do by lines of JSON on its standard input,
-// and answers by lines of JSON on its standard output; the last line that it writes to its standard
-// error is told if it fails. Any program may be one: see Options.Programs. It is started without
-// arguments and hears, in this order,
+// The process of an end reads lines of JSON from its standard input and writes lines of JSON to its
+// standard output. If it fails, the last line of its standard error is reported. It may be any
+// program: see Options.Programs. It is started without arguments and reads, in this order,
 //
-//	{"type":"start", …}   a Start: who it is, where it is, what it is to do
+//	{"type":"start", …}   a Start: its identity, its addresses and its task
 //	{"type":"go","at":T}  the run begins at T, in nanoseconds since 1970: all times count from it
 //	{"type":"stop"}       the run is over
 //
-// and when its input ends, it is to end at once, whatever it does. It says
+// It must exit immediately when its input ends. It writes
 //
 //	{"type":"ready"}                                      its sockets are open
-//	{"type":"over"}                                       it has nothing more to do
+//	{"type":"over"}                                       it has finished its task
 //	{"type":"rows","table":"samples","csv":"…"}           rows of a record, before done; tables
 //	                                                      are samples, segments and progress
-//	{"type":"log","text":"…"}                             a line for whoever watches
-//	{"type":"done","finished":true,"values":{…}, …}       a Done: what it came to, after stop
-//	{"type":"error","text":"…"}                           it cannot go on
+//	{"type":"log","text":"…"}                             a line for the user
+//	{"type":"done","finished":true,"values":{…}, …}       a Done: its results, after stop
+//	{"type":"error","text":"…"}                           it has to give up
 //
-// Its packets are IP packets, each in a datagram from Start.Local to Start.Remote; Start.LNX says
-// the same for a node. The dialing end begins at Start.Begin seconds, and neither goes on after
-// Start.Stop or Start.Duration. Rows are CSV below a line of names, those of the files that a
-// directory of results has: of flows/*.csv for samples, of flows/*-progress.csv for progress, and
-// so on, as many of the columns as the program knows. Values are named as `node lab metrics` has
-// them.
+// Its packets are IP packets, each in a datagram from Start.Local to Start.Remote; Start.LNX
+// configures a node the same way. The client begins at Start.Begin seconds, and both ends stop at
+// Start.Stop or Start.Duration. Rows are CSV below a header line, with any of the columns of the
+// files in a directory of results: flows/*.csv for samples, flows/*-progress.csv for progress, and
+// so on. `node lab metrics` lists the names of values.
 //
-// A program in Go has less to do: Serve speaks all of that, opens a node, measures lateness, and
-// calls an Arm, which has the flow and the node and takes note of what arrives.
+// A program in Go only needs Serve, which handles all of that, opens a node, measures lateness, and
+// calls an Arm with the flow and the node.
 package emulation

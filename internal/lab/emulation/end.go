@@ -112,7 +112,7 @@ func (e *End) open() error {
 	return err
 }
 
-// run has the arm do its part, until stop.
+// run runs the arm until stop.
 func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	heard := orders(lines)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -193,7 +193,7 @@ func (e *End) There() netip.AddrPort {
 	return netip.AddrPortFrom(e.Start.Host, e.Start.Port)
 }
 
-// Ready says that the other end may speak: whoever listens says it when he does.
+// Ready reports that this end listens, so that the other end may start.
 func (e *End) Ready() {
 	e.readiness.Do(func() { e.say.say(&Message{Type: "ready"}) })
 }

@@ -32,7 +32,7 @@ func latenessOf(h *simulation.Histogram) Lateness {
 	}
 }
 
-// worse is the worse of two, number by number: nobody has measured both together.
+// worse returns the larger of each number of the two.
 func (l Lateness) worse(m Lateness) Lateness {
 	return Lateness{
 		Count: l.Count + m.Count, P50: max(l.P50, m.P50), P99: max(l.P99, m.P99),
@@ -96,13 +96,13 @@ type Timing struct {
 	Dropped uint64
 }
 
-// The limit is a share of the shortest round trip, or the time of one packet on the wire if that
-// is longer: what is less late neither changes a round trip nor puts packets together that were
-// apart. Now and then something may be ten times as late.
+// The limit is a share of the shortest round trip, or one packet's time on the link if that is
+// longer. A smaller lateness neither changes a round trip nor joins packets that were apart. Single
+// packets may be ten times as late.
 //
-// A path without delay and rate takes no time. What ends do by the clock is all that may be late
-// then, and the shortest of its times is the tick of RCP's send loop: a tenth of that, and now and
-// then a whole one, which puts two together.
+// A path without delay and rate takes no time: only the timers of the ends can be late, and the
+// shortest one is the tick of RCP's send loop. The limit is a tenth of it; a single one may be late
+// by a whole tick, which joins two.
 const (
 	roundTripShare = 20
 	tickShare      = 10
@@ -172,7 +172,7 @@ func (t *Timing) Kept() bool {
 	return t.Dropped == 0 && t.Middle.within(t.Limit) && t.Ends.within(t.WakeLimit)
 }
 
-// within reports whether nothing was later than a limit allows; 0: there is none.
+// within reports whether nothing was later than a limit allows; 0 means no limit.
 func (l Lateness) within(limit float64) bool {
 	return limit == 0 || l.P99 <= limit && l.Max <= worstTimes*limit
 }
@@ -214,9 +214,9 @@ func short(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1e3) 
 // asleep is how many threads of an end sleep in the kernel: its node's loop and its sleeper.
 const asleep = 2
 
-// spareProcessors gives Go a processor more for each thread that sleeps in the kernel, until undo.
-// Such a thread keeps its own for up to 10 ms if nobody has a use for it at once, so that on a
-// machine of two the arm's timers, and its goroutines, would be as late.
+// spareProcessors adds a processor to GOMAXPROCS for each thread that sleeps in the kernel, until
+// undo. Such a thread keeps its processor for up to 10 ms if it is not needed at once, which would
+// delay the arm's timers and goroutines on a machine with two.
 func spareProcessors() (undo func()) {
 	was := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + asleep)
 	return func() { runtime.GOMAXPROCS(was) }
@@ -247,7 +247,7 @@ func (r *rests) until(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// lateness is what came of it.
+// lateness returns the percentiles of the delays.
 func (r *rests) lateness() Lateness {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -72,7 +72,7 @@ type Port struct {
 	Remote netip.AddrPort `json:"remote"`
 }
 
-// order is what a process is told beside Start.
+// order is a message to a process other than Start.
 type order struct {
 	Type string `json:"type"`         // go, stop
 	At   int64  `json:"at,omitempty"` // of go: nanoseconds since 1970
@@ -135,7 +135,8 @@ func newSpeaker(w io.Writer) *speaker {
 	return &speaker{to: e}
 }
 
-// say writes a message. Who does not listen any more has closed our input, too, so that we end.
+// say writes a message. A write error is ignored: a parent that stopped reading has closed our
+// input, too, which ends this process.
 func (s *speaker) say(m *Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +204,7 @@ func (s *Start) side(x *plan.Experiment) simulation.Side {
 	return simulation.Left
 }
 
-// describe fills in who one end of a flow is and what it does.
+// describe sets the identity and the task of one end of a flow.
 func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
 	f := &x.Flows[flow]
 	s.Role, s.Flow, s.Name, s.Protocol = role, flow, f.Name, string(f.Protocol)

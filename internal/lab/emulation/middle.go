@@ -64,7 +64,7 @@ func ServeMiddle(in io.Reader, out io.Writer) error {
 }
 
 // errAbandoned is the end of a process whose parent is gone.
-var errAbandoned = errors.New("nobody tells it what to do any more")
+var errAbandoned = errors.New("the parent process closed its input")
 
 func serveMiddle(in io.Reader, to *speaker) error {
 	start, cell, lines, err := hear(in)

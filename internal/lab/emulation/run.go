@@ -19,7 +19,7 @@ type Options struct {
 	// those that are an end of a flow of another protocol, or of one of these.
 	End, Middle []string
 	Programs    map[plan.Protocol]string
-	// Plan is what the cells are of: its Cell is each one's own.
+	// Plan is the study that the cells belong to; its Cell is set for each.
 	Plan Plan
 	// Printed gets what ends print, and when; nil: nobody does.
 	Printed func(at time.Duration, line string)
@@ -86,8 +86,8 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		// A port that was free may have been taken by somebody else meanwhile. A program that does
-		// not know how to speak will not learn it.
+		// Another process may have taken the port meanwhile: try others. A program that does not
+		// speak the protocol fails again.
 		if try == portTries || !errors.Is(err, ErrProcess) || errors.Is(err, ErrProtocol) {
 			return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 		}
@@ -99,7 +99,7 @@ func (r *run) play(ctx context.Context) error {
 	r.heard = make(chan heard)
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
-		cancel() // nobody hears any more
+		cancel() // the run is over
 		for _, c := range r.children {
 			_ = c.in.Close() // all of them at once
 		}
@@ -112,7 +112,7 @@ func (r *run) play(ctx context.Context) error {
 	}
 	ready := func() bool { return r.ready == len(r.children) }
 	err := r.await(ctx, readyTime, ready)
-	if errors.Is(err, errLate) { // who is silent once is silent again
+	if errors.Is(err, errLate) { // a silent process would be silent again
 		return fmt.Errorf("%s does not say that it is ready: %w", r.unready(), err)
 	}
 	if err != nil {

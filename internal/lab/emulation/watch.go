@@ -139,7 +139,7 @@ func (e *End) Object(o result.Object) {
 	e.seen.list = append(e.seen.list, o)
 }
 
-// Set sets a number of the flow. What is not set is measured, as far as it can be.
+// Set sets a metric of the flow. Metrics that the arm does not set are measured if possible.
 func (e *End) Set(m result.Metric, v float64) { e.seen.values[m] = v }
 
 // Finish says whether the flow came to its end, and what happened if not. Without a word it has if
@@ -213,7 +213,7 @@ func (e *End) reportSender(over time.Duration, v result.Values) {
 	defer maps.Copy(v, maps.Clone(v)) // what the arm has set stays
 	e.countTCP()
 	if e.seen.last.Time == 0 {
-		return // nobody was looked at
+		return // no connection was sampled
 	}
 	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && until > end {
 		e.seen.view.Warm(end)
@@ -226,7 +226,7 @@ func (e *End) reportSender(over time.Duration, v result.Values) {
 
 func (e *End) reportReceiver(over time.Duration, d *Done) {
 	if e.Flow.App.Echo != nil {
-		return // who has the echo has what arrived
+		return // an echo client counts its own bytes
 	}
 	v := d.Values
 	v[result.Delivered] = float64(e.seen.received)

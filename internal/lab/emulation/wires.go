@@ -12,10 +12,10 @@ import (
 )
 
 // wires are the links of the dumbbell that internal/lab/simulation builds: those of each flow's two
-// hosts, both ways, and the bottleneck's. Routers are left out: they take no time.
+// hosts in both directions, and the bottleneck's. Routers are left out: they take no time.
 //
-// Each link does what it does at the time at which that is due, however late somebody asks for it.
-// So a process that was not woken in time is late with what comes out, and with nothing else.
+// A link acts at the times at which its events are due, however late it is called. So a process
+// that wakes up late delays its output, but nothing else changes.
 type wires struct {
 	links    []*wire
 	down, up *wire
@@ -83,8 +83,8 @@ func (w *wires) send(now clock.Time, flow int, right bool, packet []byte) {
 	w.access[flow][k].link.Input(now, 0, [][]byte{packet})
 }
 
-// crossed takes a packet from the bottleneck to the host that it is for. One that was damaged so
-// that it is for nobody is dropped, as a router does.
+// crossed passes a packet from the bottleneck to its destination. It drops a corrupted packet
+// without a valid destination, like a router.
 func (w *wires) crossed(at clock.Time, packet []byte) {
 	const target, addressEnd = 16, 20
 	if len(packet) < addressEnd {

@@ -87,7 +87,7 @@ func (p *pair) panels(label string, u unit, curve func(v *view, f *flow) []chart
 	return list
 }
 
-// plot is a figure of panels; false: there are none.
+// plot returns a figure of panels; false if there are no panels.
 func (p *pair) plot(name, title, caption string, panels []chart.Panel) (Plot, bool) {
 	if len(panels) == 0 {
 		return Plot{}, false
@@ -152,5 +152,5 @@ func (p *pair) rates() (Plot, bool) {
 	}
 	panels := p.panels("goodput", rateScale(greatest), rate)
 	return p.plot("throughput", p.titled("Goodput"), fmt.Sprintf(
-		"What the receiving application got, in steps of %s.", plain(width, "s")), panels)
+		"Goodput of the receiving application, averaged over %s.", plain(width, "s")), panels)
 }

@@ -17,8 +17,8 @@ const (
 	manyTimes  = 20 // from which the greatest is of the least on, an axis is logarithmic
 )
 
-// boxPlot is how the runs of each cell are spread, a row a cell or a flow of one. What is swept
-// over numbers is seen better as curves.
+// boxPlot shows the spread of the runs, with a row for each cell or flow. Settings with numeric
+// values are drawn as curves instead.
 func boxPlot(c *compared) (Plot, bool) {
 	if c.axis != "" {
 		return Plot{}, false

@@ -78,7 +78,7 @@ func shortKey(key string, others []string) string {
 // bare are the values that, like numbers, say nothing without the key that has them.
 var bare = []string{"on", "off", "yes", "no", "true", "false", "none", "infinite"}
 
-// name is a cell by what is swept, without some keys.
+// name returns a cell's settings, without some keys.
 func (c *Cell) name(keys []string, without ...string) string {
 	var parts []string
 	for _, k := range keys {

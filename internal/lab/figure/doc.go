@@ -1,8 +1,9 @@
-// Package figure draws what was measured: of one run, of an experiment's cells, and of a transfer
-// that a node's probe has followed.
+// Package figure draws measurements of one run, of an experiment's cells, and of a transfer that a
+// node recorded.
 //
-// A record's way: Plots (plots.go) -> a view with what all figures need -> one file a figure. The
-// cells' way: SweepPlots (sweep.go) -> groups (cells.go) -> curves, boxes, a scatter. Both go into
-// a Report (report.go) and its tables (table.go). A probe file's way: ReadSamples (sample.go) ->
-// Connection -> Figure (transfer.go). All is drawn by internal/lab/chart.
+// For a record, Plots (plots.go) makes a view with the data that all figures need; each figure has
+// a file. For cells, SweepPlots (sweep.go) makes groups (cells.go) and draws curves, boxes and a
+// scatter plot. A Report (report.go) has both, and tables (table.go). For a recorded transfer,
+// ReadSamples (sample.go) returns a Connection, which Figure (transfer.go) draws. Package
+// internal/lab/chart draws all of them.
 package figure

@@ -19,8 +19,8 @@ func listed(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// meanOver is the mean over time of what is a step at each point, and how often it fell by more
-// than a fifth at once.
+// meanOver returns the mean over time of a step function, and the number of steps that fall by more
+// than a fifth.
 func meanOver(list []chart.Point, end float64) (mean float64, falls int) {
 	sum, span := 0.0, 0.0
 	for i, p := range list {

@@ -36,9 +36,8 @@ func objectPlots(v *view) []Plot {
 		axis = timeAxis(0, 1.02*last)
 	}
 	p := Plot{Name: "objects", Title: "Objects"}
-	p.Caption = "From when each object was asked for to when its last byte had arrived, in the " +
-		"order of completion, the small ones dark. What took less than the picture can show is " +
-		"as long as its shortest mark."
+	p.Caption = "From the request for each object to its last byte, in the order of " +
+		"completion, small objects dark. Bars have a minimum length."
 	p.chart = chart.Figure{}
 	unfinished := false
 	for i, name := range names {

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// paints are the colours of what is compared: the same in every figure of every experiment, so
-// that a reader who has seen one knows the next. What stands beside each other differs.
+// paints are the colours of series: the same in all figures of all experiments. Series that are
+// compared have different ones.
 var paints = map[string]chart.Paint{
 	"tahoe":   chart.Orange,
 	"reno":    chart.Sky,
@@ -42,7 +42,7 @@ var events = map[string]chart.Paint{
 	"TLP":           chart.Green,
 }
 
-// strangers are the colours of what has none of its own.
+// strangers are the colours of labels that paints does not have.
 var strangers = []chart.Paint{
 	chart.Purple.Tint(-0.4), chart.Green.Tint(-0.4), chart.Orange.Tint(-0.45),
 	chart.Blue.Tint(0.35), chart.Vermillion.Tint(-0.4), chart.Sky.Tint(-0.45),
@@ -69,9 +69,9 @@ func PaintOf(label string) chart.Paint {
 	return strangers[h.Sum32()%uint32(len(strangers))]
 }
 
-// shades are the colours of labels in their order: who shares a colour has another shade of it. Of
-// more than three alike nobody could tell which shade is which: they are a ramp from dark to light,
-// in their order, of all colours if there are no others, and of their own beside others.
+// shades returns the colours of labels. Up to three labels with one colour get shades of it. More
+// than three get a ramp from dark to light: through all colours if there are no other labels, or
+// else through shades of their own.
 func shades(labels []string) []chart.Paint {
 	alike := map[chart.Paint]int{}
 	for _, label := range labels {
@@ -98,8 +98,9 @@ func shades(labels []string) []chart.Paint {
 // mostShades is how many of one colour have shades that are no ramp.
 const mostShades = 3
 
-// stops are points of viridis, van der Walt and Smith's map for matplotlib: its lightness grows
-// evenly, also for who sees no red or no green. Its last part is too light for lines on paper.
+// stops are points of viridis, van der Walt and Smith's map for matplotlib. Its lightness grows
+// evenly, so readers with a colour vision deficiency can read it. Its last part is too light for
+// lines on paper.
 var stops = []uint32{
 	0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59,
 }

@@ -205,8 +205,7 @@ func (f *flow) title() string {
 	return f.Name + " (" + f.Label + ")"
 }
 
-// bottleneck returns the bottleneck's rate in bytes a second and its queue in bytes; 0: there is
-// none.
+// bottleneck returns the bottleneck's rate in bytes/s and its queue in bytes; 0: unlimited.
 func (v *view) bottleneck(f *flow) (capacity, limit float64) {
 	rate := v.Rate
 	if f.link != nil {
@@ -308,7 +307,7 @@ func most(points []chart.Point) float64 {
 	return greatest
 }
 
-// orZero is v, or 0 if it is none.
+// orZero returns v, or 0 for NaN and infinity.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -334,7 +333,7 @@ func growth(samples []result.Sample, counter func(*result.Sample) uint64) []floa
 
 func expiries(s *result.Sample) uint64 { return s.Timeouts }
 
-// strips are what happened to a flow: what the network lost of it, and what it did about it.
+// strips are the events of a flow: packets that the network lost, and the sender's reactions.
 func (v *view) strips(f *flow) []chart.Strip {
 	var drops, recoveries []float64
 	if f.link != nil {
@@ -408,7 +407,7 @@ func keyed(flows []*flow) map[*flow]bool {
 	return named
 }
 
-// crowdText says what a crowd's curves are; empty: there is none.
+// crowdText explains the curves of many flows; empty if all flows are drawn.
 func crowdText(all, drawn int) string {
 	switch {
 	case all <= mostCurves:

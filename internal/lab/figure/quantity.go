@@ -86,8 +86,8 @@ func measure(texts []string) (quantities, bool) {
 // written in: 5185067B is 5.19 MB.
 const longNumber = 10_000
 
-// Quantity reads a number with its unit, such as 211.3 ms, in a metric's unit, which is seconds
-// then. It is false if it is none.
+// Quantity parses a number with a unit, such as 211.3 ms, into a metric's unit, which is seconds
+// here. It returns false for any other text.
 func Quantity(text string, m result.Metric) (float64, bool) {
 	d := m.Definition()
 	form := quantityForm.FindStringSubmatch(strings.TrimSpace(strings.ReplaceAll(text, ",", "")))

@@ -38,7 +38,7 @@ func (v *view) waited(q *queue) bool {
 	return len(q.drops) > 0 || most(q.waits) > negligible*v.RTT.Seconds()
 }
 
-// queue is what was seen of a queue.
+// queue is the recorded state of a queue over time.
 type queue struct {
 	depth, waits []chart.Point
 	drops, marks []float64
@@ -65,7 +65,7 @@ func watch(l *result.LinkRecord) queue {
 				continue
 			}
 			q.drops = append(q.drops, at)
-			// What is dropped as it comes was seen to come, but never stood there.
+			// A packet dropped on arrival has an arrival event, but was never queued.
 			if n := len(q.depth); n > 0 && q.depth[n-1].X == at {
 				q.depth[n-1].Y = float64(max(e.Queued, 0))
 			}
@@ -96,8 +96,8 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 		p.Finding += ", and none is dropped"
 	}
 	layers, how := v.depthLayers(&q, byteScale(deepest))
-	p.Caption = "What stood in the queue" + how +
-		", and how long each packet that left had waited there."
+	p.Caption = "Bytes in the queue" + how +
+		", and the queueing delay of each packet that left."
 	limit := float64(l.Limit)
 	bytes, seconds := byteScale(deepest), spanScale(longest)
 	depth := chart.Panel{

@@ -20,8 +20,8 @@ func throughputPlots(v *view) []Plot {
 			panels, p.Finding = append(panels, panel), says
 		}
 	}
-	p.Caption = fmt.Sprintf("What left the bottleneck, headers included, in steps of %s, flow "+
-		"upon flow", plain(width, "s"))
+	p.Caption = fmt.Sprintf("Rate of the packets that left the bottleneck, headers included, "+
+		"averaged over %s, stacked by flow", plain(width, "s"))
 	if len(panels) == 0 {
 		panel, says, ok := v.progressPanel(width)
 		if !ok {
@@ -29,14 +29,14 @@ func throughputPlots(v *view) []Plot {
 		}
 		p.Finding = says
 		panels = []chart.Panel{panel}
-		p.Caption = fmt.Sprintf("What the receiving applications got, in steps of %s, flow upon "+
-			"flow", plain(width, "s"))
+		p.Caption = fmt.Sprintf("Goodput of the receiving applications, averaged over %s, "+
+			"stacked by flow", plain(width, "s"))
 	}
 	if len(panels) > 1 {
 		p.Finding = ""
 	}
 	if panels[0].Layers[0].Name == capacityName {
-		p.Caption += "; the shade behind is what the link could have sent"
+		p.Caption += "; the shaded area is the capacity of the link"
 	}
 	there := 0
 	for i := range v.flows {

@@ -23,15 +23,15 @@ type Report struct {
 	// Warmup is what of the beginning means leave out; empty: nothing.
 	Warmup   string
 	Document string   // the experiment as it was resolved
-	Notes    []string // what somebody should know before he believes it
+	Notes    []string // warnings about the results
 	Cells    []Cell
-	// Metrics are the table's, those that say most if there are none.
+	// Metrics are the table's; nil: the most important ones.
 	Metrics  []result.Metric
 	Verdicts []Verdict
 	Plots    []Plot    // of all cells
 	Sections []Section // of single runs
-	// Timings say of runs in real time whether they kept time, and Late that some did not. Beside
-	// is what they came to, beside what runs in virtual time did; nil: there were none.
+	// Timings describe the lateness of runs in real time; Late says that some were too late. Beside
+	// compares these runs with those in virtual time; nil without runs in real time.
 	Timings []string
 	Late    bool
 	Beside  *Plain
@@ -61,7 +61,7 @@ type Section struct {
 	Plots []Plot
 }
 
-// Verdict is what came of an expectation.
+// Verdict is the result of an expectation.
 type Verdict struct {
 	About string
 	Where string // the cells it is about; empty: all
@@ -69,7 +69,7 @@ type Verdict struct {
 	Expected, Got, Tolerance string
 	Pass                     bool
 	Published, Why           string // what a paper says where theory says something else
-	Source, Because          string // who says so, and where the tolerance comes from
+	Source, Because          string // of the expected value and of the tolerance
 }
 
 //go:embed report.html
@@ -108,7 +108,7 @@ type figureData struct {
 
 type partData struct {
 	Title   string
-	Closed  bool // until somebody opens it
+	Closed  bool // initially
 	Notes   []string
 	Figures []figureData
 }

@@ -87,8 +87,8 @@ func (c *compared) tradeoffCaption() string {
 	return text + "Better is up and to the right."
 }
 
-// pointed are the series that have their names beside them: all of a few, of a crowd the first and
-// the last of each kind.
+// pointed returns the series whose names are drawn next to their points: all of a few, or the first
+// and the last of each kind.
 func pointed(list []series) []bool {
 	named := make([]bool, len(list))
 	last := map[string]int{}
@@ -137,8 +137,8 @@ func (c *compared) ordered(groups []result.Group) []result.Group {
 	return list
 }
 
-// ellipse is the mean of some points and the line around it at one standard deviation, in the
-// logarithm of X if the axis has that. There is none of less than three points.
+// ellipse returns the mean of some points and the contour of one standard deviation, in the
+// logarithm of X on a logarithmic axis. It needs three points.
 func ellipse(cloud []chart.Point, log bool) (center chart.Point, around []chart.Point) {
 	to, from := func(x float64) float64 { return x }, func(x float64) float64 { return x }
 	if log {

@@ -44,7 +44,7 @@ func sequencePlots(v *view) []Plot {
 		p.chart.Rows = append(p.chart.Rows, row)
 	}
 	p.Caption = "Each segment as its sender sent it, a bar from its first byte to its last; the " +
-		"line beneath is what was acknowledged."
+		"line below is the acknowledgment number."
 	if detailed {
 		p.Caption += " To the right a detail, in which R marks retransmissions, small bars " +
 			"on the line are duplicate acknowledgments, and those above it what SACK says arrived."
@@ -101,7 +101,7 @@ func (v *view) detail(f *flow) stretch {
 	return s
 }
 
-// span is how long the flow's segments went on, in seconds.
+// span returns the time from the flow's first segment to its last, in seconds.
 func (f *flow) span() float64 {
 	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }

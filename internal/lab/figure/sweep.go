@@ -193,7 +193,7 @@ func (c *compared) series(m result.Metric, facet string) []series {
 	return paint(list, labels)
 }
 
-// unlike reports whether labels name what they are on, each for itself.
+// unlike reports whether all labels have different names.
 func unlike(labels []string) bool {
 	for i, l := range labels {
 		if l == "" || slices.Contains(labels[:i], l) {
@@ -214,7 +214,8 @@ func switches(list []series) bool {
 	return true
 }
 
-// paint gives series their colours: what was real has a darker shade of what was virtual.
+// paint sets the colours of series. Runs in real time have a darker shade of the colour of those in
+// virtual time.
 func paint(list []series, labels []string) []series {
 	var virtual []string
 	for i, s := range list {
@@ -281,7 +282,7 @@ func curvePlot(c *compared) (Plot, bool) {
 		p.Caption = "The mean of each cell (" + c.runs() + ") with its 95 % interval (where some " +
 			"did not finish: the median and the middle half), and each trial as a faint dot."
 	} else if !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }) {
-		p.Caption = "What the one run of each cell came to."
+		p.Caption = "The result of the single run of each cell."
 	}
 	p.Caption += says.text()
 	return p, true
@@ -339,7 +340,7 @@ func (b beside) text() (text string) {
 	return text
 }
 
-// name names the first layers that show what theory says and what was published.
+// name names the first layers with predicted and published values.
 func (b *beside) name(layers []chart.Layer) {
 	for i := range layers {
 		l := &layers[i]
@@ -366,7 +367,7 @@ func (c *compared) curvePanel(
 	}
 	p.X.Min, p.X.Max = ends(c.x.values, p.X.Log)
 	p.X.At = distinct(c.x.values)
-	// The unit and what is shown are those of all panels of the metric.
+	// All panels of the metric have the same unit and range.
 	low, high, least := math.Inf(1), math.Inf(-1), math.Inf(1)
 	for _, g := range c.groups {
 		if _, ok := g.Numbers[m]; !ok {

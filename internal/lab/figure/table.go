@@ -20,7 +20,7 @@ type table struct {
 	Crowd    bool // some rows are of several flows
 }
 
-// setting is a cell's value of what is swept, with the colour that it has in figures, if any.
+// setting is a cell's value of a swept key, with its colour in figures, if any.
 type setting struct {
 	Text  string
 	Color template.CSS

@@ -101,8 +101,8 @@ func greatest(samples []Sample, value func(*Sample) float64) float64 {
 	return most
 }
 
-// outstanding replaces what is in flight when an acknowledgment comes, and lets more be sent, by
-// what is unacknowledged from then to the next one: what was sent by then.
+// outstanding replaces the data in flight at each acknowledgment by the maximum until the next one:
+// the data sent by then.
 func outstanding(samples []Sample) []Sample {
 	changed := slices.Clone(samples)
 	for i := range len(changed) - 1 {

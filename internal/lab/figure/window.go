@@ -57,7 +57,7 @@ func windowPlots(v *view) []Plot {
 // a detail has about someTeeth.
 const manyTeeth, someTeeth = 60, 15
 
-// addTeeth puts a detail beside each panel if some have so many falls that they cannot be seen.
+// addTeeth adds a detail to the right of each panel if some windows fall too often to be seen.
 func (v *view) addTeeth(p *Plot, flows []*flow) bool {
 	most := 0
 	for _, f := range flows {
@@ -210,7 +210,7 @@ func (v *view) crowdedWindows(flows []*flow) chart.Figure {
 	return v.stacked([]chart.Panel{p}, heightOf(1))
 }
 
-// flightPlots are what the flows have in flight, beside the windows that limit it.
+// flightPlots show the flows' data in flight with the windows that limit it.
 func flightPlots(v *view) []Plot {
 	var panels []chart.Panel
 	outside := ""
@@ -230,9 +230,10 @@ func flightPlots(v *view) []Plot {
 		return nil
 	}
 	p := Plot{Name: "flight", Title: "In flight"}
-	p.Caption = "What the sender thinks is in the network, and the congestion window that limits it"
+	p.Caption = "The sender's estimate of the data in flight, and the congestion window that " +
+		"limits it"
 	if outside == "" {
-		p.Caption += ", beside the window that the receiver offers (rwnd)."
+		p.Caption += ", with the receiver's window (rwnd)."
 	} else {
 		p.Caption += "; the window that the receiver offers, " + outside + " at the least, never " +
 			"decides."
@@ -262,7 +263,7 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 		if q.Y > 0 && (least == 0 || q.Y < least) {
 			least = q.Y
 		}
-		// It decides, or nearly, in place of the window beside it.
+		// rwnd is the limit, or almost, instead of cwnd.
 		near = near || q.Y > 0 && cwnd[i].Y > 0 && q.Y < 1.1*cwnd[i].Y
 	}
 	if near {

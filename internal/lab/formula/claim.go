@@ -35,7 +35,7 @@ var spellings = []struct {
 
 // Claim is one comparison or several: a > b > c.
 type Claim struct {
-	// Terms are what is compared: one more than Operators.
+	// Terms are the operands: one more than Operators.
 	Terms     []*Expr
 	Operators []Operator
 	// Within is how far equal values may be apart: a share of the right one, or of its unit if

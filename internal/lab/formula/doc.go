@@ -1,20 +1,20 @@
-// Package formula is the language of expectations: what the numbers of an experiment should be,
-// in terms of numbers with units, of metrics, of what is swept, and of theory.
+// Package formula is the language of expectations about an experiment's results. Formulas have
+// numbers with units, metrics, swept variables, and functions from theory.
 //
 //	utilisation(cubic) > utilisation(reno) > utilisation(tahoe)
 //	rtt.max <= path.rtt + 8 * path.queue / path.rate
 //	utilisation = reno_utilisation(path.buffer) ± 1%
 //	goodput[0] / goodput["late"] < 1.1
 //
-// A metric is one of internal/lab/result's catalogue; a dot may stand for its underline, and
-// rtt, queue and cwnd are their means. Behind it may come a flow in brackets, by index or name,
-// and in parentheses the cell that is meant, by the values that it has of what is swept: the
-// cell is otherwise as the one that is looked at. A last part .mean, .median, .min, .max or .sd
-// says what is made of the trials; without one it is the mean.
+// A metric is one of internal/lab/result's catalog. A dot may replace its underscore, and rtt,
+// queue and cwnd mean their means. It may be followed by a flow in brackets, by index or name, and
+// by another cell in parentheses: the values of swept variables in which that cell differs from
+// the current one. A last part .mean, .median, .min, .max or .sd selects the statistic over the
+// trials; the default is the mean.
 //
-// Numbers with units are in seconds, bit/s and bytes, as metrics are, and a percentage is a
-// number from 0 to 1. What is known to have another unit is not compared or added.
+// Numbers with units are converted to seconds, bit/s and bytes, the units of metrics, and a
+// percentage to a number from 0 to 1. Values of different units cannot be compared or added.
 //
-// scan.go reads characters, parse.go makes expressions of them, eval.go their values, unit.go
-// knows units, function.go and theory.go what can be called.
+// scan.go reads characters, parse.go parses expressions, eval.go evaluates them, unit.go has the
+// units, function.go and theory.go the functions.
 package formula

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Error is what is wrong with a formula, and where.
+// Error is an error in a formula, with its place.
 type Error struct {
 	// Source is the whole formula, At where the wrong part begins and Width how long it is,
 	// both in bytes.

@@ -13,8 +13,8 @@ type Env interface {
 	Metric(r Ref) (float64, error)
 }
 
-// Eval returns the value of the formula. What is no number is an error of type *Error, and so
-// is what env says.
+// Eval returns the value of the formula. A result that is not finite is an error of type *Error,
+// and so are env's errors.
 func (e *Expr) Eval(env Env) (float64, error) {
 	v, err := e.root.eval(env)
 	if err != nil {
@@ -32,7 +32,7 @@ type term interface {
 	eval(env Env) (float64, error)
 }
 
-// walk visits t and what is in it.
+// walk visits t and its operands.
 func walk(t term, visit func(term)) {
 	visit(t)
 	switch t := t.(type) {

@@ -10,14 +10,14 @@ import (
 
 // function is what can be called.
 type function struct {
-	// params are the names of its arguments with their units. What has a usual value may be
-	// left out.
+	// params are the names of its arguments with their units. Arguments with a default may be
+	// omitted.
 	params []param
 	of     Unit
 	// same says that the value's unit is that of the arguments, which must be one; more, that
 	// the last may come again.
 	same, more bool
-	// about is what it is, and source who says so.
+	// about describes the function, source cites it.
 	about, source string
 	value         func(x []float64) float64
 }
@@ -28,7 +28,7 @@ type param struct {
 	usual float64 // NaN: it must be there
 }
 
-// must is the usual value of what has none.
+// must is the default of required arguments.
 var must = math.NaN()
 
 // usage is how it is called.

@@ -12,7 +12,7 @@ import (
 
 // Scope is what names a formula may use. A nil Scope takes any.
 type Scope struct {
-	// Variables are what is swept, and what else has a value in a cell.
+	// Variables are the names that have a value in a cell, such as the swept ones.
 	Variables []Variable
 	// Flows are the names of the flows.
 	Flows []string
@@ -32,14 +32,13 @@ type Ref struct {
 	// Flow is the index or the name of a flow; empty: the whole run's, or the only flow's of a
 	// metric that only flows have.
 	Flow string
-	// Cell picks another cell than that which is looked at, by its values of what is swept.
+	// Cell selects another cell by its values of swept variables.
 	Cell []Selector
-	// Statistic is what is made of the trials: mean, median, min, max or sd.
+	// Statistic is computed over the trials: mean, median, min, max or sd.
 	Statistic string
 }
 
-// Selector is a value that a cell has of what is swept. Without a Name it is that of the one
-// variable that has such a value.
+// Selector is a value of a swept variable. An empty Name means the only variable with this value.
 type Selector struct{ Name, Value string }
 
 // Statistics are what can be made of trials.
@@ -96,7 +95,7 @@ func Compile(source string, scope *Scope) (*Expr, error) {
 	return e, nil
 }
 
-// parser is one run of Compile. After an error it goes on with anything, to its end.
+// parser is one run of Compile. After an error it continues with a placeholder.
 type parser struct {
 	scanner
 	scope *Scope
@@ -267,7 +266,7 @@ func (p *parser) operand() term {
 	return p.named(from, name)
 }
 
-// named makes a term of a name with what is behind it.
+// named parses what follows a name: a metric, a function or a variable.
 func (p *parser) named(from int, name string) term {
 	f, isFunction := functions[name]
 	ref, isMetric := metricOf(name)

@@ -22,7 +22,7 @@ func (s *scanner) space() {
 	}
 }
 
-// peek reports whether the text goes on with prefix, behind spaces.
+// peek reports whether the text continues with prefix, after spaces.
 func (s *scanner) peek(prefix string) bool {
 	s.space()
 	return strings.HasPrefix(s.text[s.at:], prefix)
@@ -49,7 +49,7 @@ func (s *scanner) first(prefixes []string) string {
 
 func isNamePart(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// name takes a name, whose parts may be joined by dots; empty: there is none.
+// name takes a name, whose parts may be joined by dots; empty if there is no name.
 func (s *scanner) name() string {
 	s.space()
 	from := s.at
@@ -65,7 +65,7 @@ func (s *scanner) name() string {
 	return s.text[from:s.at]
 }
 
-// number takes a number with its unit; its length is 0 if there is none.
+// number takes a number with its unit; empty if there is no number.
 func (s *scanner) number() string {
 	s.space()
 	rest := s.text[s.at:]

@@ -9,15 +9,14 @@ import (
 // Unit is what a value is counted in.
 type Unit string
 
-// The units of metrics, and what is not one of them.
+// The units of metrics, and others.
 const (
 	Pure    Unit = ""
 	Seconds Unit = "s"
 	Rate    Unit = "bit/s"
 	Bytes   Unit = "bytes"
 	Packets Unit = "packets"
-	// Unknown is of what nobody keeps account of, such as a product of two units. It goes with
-	// everything.
+	// Unknown is a unit that is not tracked, such as a product of two. It matches every unit.
 	Unknown Unit = "?"
 )
 
@@ -53,8 +52,8 @@ var units = map[string]struct {
 	"%": {Pure, 1}, "pkt": {Packets, 1}, "pkts": {Packets, 1}, "bdp": {Pure, 1},
 }
 
-// Number reads a number with or without a unit, as it stands in a formula or as a value in an
-// experiment file: 262.5ms is 0.2625 seconds, 3% is 0.03, 0.5bdp is 0.5. False: it is none.
+// Number parses a number with or without a unit, as in formulas and experiment files: 262.5ms is
+// 0.2625 seconds, 3% is 0.03, 0.5bdp is 0.5. It returns false for any other text.
 func Number(text string) (value float64, unit Unit, ok bool) {
 	n := numberLength(text)
 	value, err := strconv.ParseFloat(text[:n], 64)

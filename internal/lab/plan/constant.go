@@ -74,8 +74,7 @@ func (x *Experiment) segmentBytes() float64 {
 	return float64(x.Flows[0].MSS)
 }
 
-// QueueBytes is the limit of a queue in bytes, 0 if there is none; one in packets is that many of
-// the MTU.
+// QueueBytes returns the limit of a queue in bytes, 0 without one. Packets count as the MTU.
 func QueueBytes(d netem.Discipline, mtu int) int {
 	_, b := QueueBound(d)
 	if n := b.Packets * mtu; n > 0 && (b.Bytes == 0 || n < b.Bytes) {
@@ -121,8 +120,8 @@ func meanLoss(l netem.Loss) (float64, bool) {
 	return 0, false
 }
 
-// Variable returns the value that a name of a formula has in the cell: of what is swept, or one
-// of Constants. It is half of a formula.Env.
+// Variable returns the value that a formula's name has in the cell: that of a swept variable, or
+// one of Constants. It implements one method of formula.Env.
 func (c *Cell) Variable(name string) (float64, error) {
 	for _, s := range c.Set {
 		if s.Name != name {

@@ -20,15 +20,15 @@ type decoder struct {
 	load   Loader // reads files; nil: what they hold is not looked at
 	// traces are those read so far, by how they are written; nil: each is read again.
 	traces map[string]netem.Trace
-	// variables are what is swept.
+	// variables are the swept variables.
 	variables []variable
 	changed   bool           // a flag changes the file
 	scope     *formula.Scope // of the expectations that are being read
-	// What one part of a file needs of another.
+	// Values of one part of a file that other parts use.
 	mtu        int
 	duration   time.Duration
 	rtt        time.Duration // of the path, without a queue
-	bottleneck float64       // mean rate in bits a second; 0: there is none
+	bottleneck float64       // mean rate in bits/s; 0: unlimited
 	unread     bool          // there is a rate, but its file is not read yet
 }
 
@@ -45,8 +45,8 @@ type key struct {
 	read  reading
 }
 
-// fill reads a mapping, key by key in the order of the table. What is a phrase for messages:
-// "a flow".
+// fill reads a mapping, key by key in the order of the table. Messages call it by the phrase in
+// what, such as "a flow".
 func (d *decoder) fill(n *node, what string, keys []key) bool {
 	if n.kind != mapping {
 		d.bad(n, n.shown()+" is not "+what, "a mapping with "+listed(keys))
@@ -87,7 +87,7 @@ func names(keys []key) []string {
 	return out
 }
 
-// listed names keys for a message, which is none to learn all of them from.
+// listed names keys for a message, some of them if there are many.
 func listed(keys []key) string {
 	const most = 6
 	all := names(keys)
@@ -119,7 +119,8 @@ func (d *decoder) scalar(n *node, want string) (string, bool) {
 	return n.text, true
 }
 
-// word reads one of some words. What says what they are: "a congestion control".
+// word reads one of some words. Messages call them by the phrase in what, such as "a congestion
+// control".
 func (d *decoder) word(n *node, what string, words []string) (string, bool) {
 	if n.kind == scalar && slices.Contains(words, n.text) {
 		return n.text, true
@@ -278,8 +279,8 @@ func (n *node) within(text string, at int, word string, ahead int) place {
 	return p
 }
 
-// file reads a file that the experiment names. While nobody is there to read it, what is in it
-// is not known, which is no mistake yet.
+// file reads a file that the experiment names. It returns false without an error if the File has no
+// Loader.
 func (d *decoder) file(n *node, what string) (text []byte, ok bool) {
 	name, ok := d.scalar(n, "the name of "+what)
 	if !ok || d.load == nil {

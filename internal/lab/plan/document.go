@@ -60,7 +60,7 @@ type node struct {
 // pair is a key with its value.
 type pair struct{ key, value *node }
 
-// get returns the value of a key, nil if there is none.
+// get returns the value of a key, or nil.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -234,7 +234,7 @@ func (b *builder) at(t *token.Token) place {
 	return place{b.src, t.Position.Line, max(1, t.Position.Column) - b.src.shift, width}
 }
 
-// node converts a node with what is in it.
+// node converts a node and its children.
 func (b *builder) node(n ast.Node, depth int) *node {
 	if b.nodes++; b.nodes > maxNodes {
 		b.report.add(b.at(n.GetToken()), "too much", strconv.Itoa(maxNodes)+" values at most")

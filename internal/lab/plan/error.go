@@ -24,14 +24,14 @@ type report struct {
 	errs Errors
 	seen map[Error]bool
 	more bool
-	// cell are the swept values of what is being decoded: a mistake that only they make is
-	// said to be theirs.
+	// cell has the swept values of the cell that is decoded. An error that only this cell has names
+	// them.
 	cell []swept
 	// moot are the expectations that have nothing to be about since a flag changed the file.
 	moot []*node
 }
 
-// swept is a value that a cell has of what is swept.
+// swept is a cell's value of a swept variable.
 type swept struct {
 	Setting
 	at place

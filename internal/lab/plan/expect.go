@@ -130,7 +130,7 @@ func (e *expectOf) read(d *decoder, n *node) bool {
 		ok := e.readClaim(d, e.value) && e.readWhere(d)
 		if ok && e.within != nil {
 			d.bad(e.within, "a tolerance apart from its comparison",
-				"± 1% in the value, or is beside it")
+				"± 1% in the value")
 			return false
 		}
 		return ok
@@ -203,8 +203,8 @@ func (e *expectOf) readWhere(d *decoder) bool {
 	return all
 }
 
-// setting reads a value that some cell has of what is swept. What a flag has taken out of the file
-// is not an error.
+// setting reads a value of a swept variable. A variable that a flag has removed from the file is
+// not an error.
 func (d *decoder) setting(p pair) (Setting, bool) {
 	s := Setting{Value: label(p.value)}
 	var all []string

@@ -12,9 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// Experiment is one cell of an experiment file, with everything decided: defaults are filled
-// in, names are looked up, and what was given in round trips or bandwidth-delay products is
-// bytes and times.
+// Experiment is one cell of an experiment file. Defaults are set, names are resolved, and numbers
+// of round trips and bandwidth-delay products are converted into times and bytes.
 type Experiment struct {
 	Name  string
 	About string // one line, for a list
@@ -61,7 +60,7 @@ type Flow struct {
 	// MSS is the largest segment of TCP as its option has it: options of the segment's own
 	// count in it. Without a word in the file it is what the path's MTU has room for.
 	MSS int
-	// Ssthresh is TCP's first slow start threshold in segments; 0: there is none.
+	// Ssthresh is TCP's initial slow start threshold in segments; 0: none.
 	Ssthresh int
 	// Script is TCP's congestion control if that is a Starlark file, whose name without its
 	// folder TCP.Congestion is then; nil: it is tcp's own of that name.
@@ -137,15 +136,15 @@ func (x *Experiment) HostLink(f *Flow, sender bool) netem.Config {
 	return c
 }
 
-// Expectation is a line of an experiment that says what should come out. It is looked at in
-// every cell by itself that Where picks, with means over the cell's trials. Cells that differ
-// only in variables of which each metric in it names a value, as in
-// utilisation(cubic) > utilisation(reno), are one.
+// Expectation is an expected result of an experiment. It is checked in each cell that Where
+// selects, with means over the cell's trials. If each metric in it selects the value of a variable,
+// as in utilisation(cubic) > utilisation(reno), cells that differ only in that variable are checked
+// once.
 type Expectation struct {
 	About string // for a person
-	// Where picks cells, by values of what is swept; empty: all.
+	// Where selects cells by values of swept variables; empty: all.
 	Where []Setting
-	// Value is what is looked at, and Is what it should be: formulas of internal/lab/formula
+	// Value is the value that is checked, and Is the expected one: formulas of internal/lab/formula
 	// that compile in the File's Scope. If the Relation is Holds, Value is a Claim.
 	Value, Is string
 	// Relation compares them.
@@ -155,8 +154,8 @@ type Expectation struct {
 	Absolute bool
 	// Published is what a paper says where it differs from what theory says, and Why it does.
 	Published, Why string
-	// Source is who says so: an RFC's section, a paper's figure, a formula, ns-3, or
-	// OwnRegression. Because says where the tolerance or the bound comes from.
+	// Source is the source of the expected value: an RFC's section, a paper's figure, a formula,
+	// ns-3, or OwnRegression. Because gives the reason for the tolerance or the bound.
 	Source, Because string
 	Line            int // in the file
 }
@@ -168,7 +167,7 @@ const OwnRegression = "own regression"
 // Own reports whether the expectation is an own regression.
 func (e *Expectation) Own() bool { return e.Source == OwnRegression }
 
-// Relation is how a value stands to what it should be.
+// Relation is the required relation of a value to the expected one.
 type Relation string
 
 // The relations.
@@ -193,12 +192,12 @@ type Setting struct {
 // Cell is one point of a sweep's cross product.
 type Cell struct {
 	Index int
-	Set   []Setting // what this cell has of what is swept; empty without a sweep
+	Set   []Setting // values of swept variables; empty without a sweep
 	Experiment
 }
 
-// endless returns a flow for which time would not pass, nil if there is none: it never has sent
-// everything, and all that it sends is answered at once.
+// endless returns a flow that would stop virtual time, or nil: it has always more to send, and each
+// packet is answered at the same instant.
 func (x *Experiment) endless() *Flow {
 	p := &x.Path
 	timeless := p.Down.Delay+p.Up.Delay+x.HostJitter == 0 && p.Down.Rate == nil &&

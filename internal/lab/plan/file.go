@@ -49,7 +49,7 @@ type variable struct {
 	scope  formula.Variable // what formulas know of it
 }
 
-// point is a value of a variable, with what it changes.
+// point is a value of a variable, with the keys that it changes.
 type point struct {
 	text    string
 	at      place
@@ -83,8 +83,8 @@ func Parse(name string, src []byte) (*File, error) {
 	return f, nil
 }
 
-// probe decodes the first cell, and one for each other value that is swept. What the file has
-// in place of swept values is looked at too.
+// probe decodes the first cell, and one for each other swept value. It also checks the values that
+// the sweep replaces.
 func (f *File) probe(r *report) {
 	written := &report{}
 	d := decoder{report: written, variables: f.sweeps}
@@ -201,7 +201,7 @@ func knownFirst(r *report, k keyPath) bool {
 	return false
 }
 
-// unsweep takes a key out of what is swept, or all that a key with a * stands for.
+// unsweep stops sweeping a key, or all keys that match one with a *.
 func (f *File) unsweep(key string) {
 	var left []variable
 	for _, v := range f.sweeps {
@@ -251,9 +251,9 @@ func (f *File) Sweep(arg string) error {
 	return nil
 }
 
-// Cells returns the experiments of the cross product of what is swept, the last variable
-// changing fastest; one if nothing is. Its errors are of type Errors, those of flags with the
-// flag in place of the file.
+// Cells returns the experiments of the cross product of the swept variables, the last one changing
+// fastest, or the single experiment. Its errors are of type Errors; those of flags name the flag in
+// place of the file.
 func (f *File) Cells() ([]Cell, error) {
 	r := &report{}
 	total := f.total(r)

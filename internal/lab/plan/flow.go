@@ -147,7 +147,7 @@ func readFlow(d *decoder, n *node) *flowOf {
 			d.duration), "less than duration")
 	}
 	if i := n.get("interval"); i != nil && f.count == 1 {
-		d.bad(i, "an interval between copies of which there is one", "count: 3 beside it")
+		d.bad(i, "an interval between copies, but only one copy", "a count such as count: 3")
 	}
 	return f
 }
@@ -177,8 +177,8 @@ func clone[T any](p *T) *T {
 	return &c
 }
 
-// nameFlows gives names to those that have none: what they run, and a number if that is not
-// enough. Names must differ.
+// nameFlows names the flows that have no name after their kind, with a number if that is not
+// unique. Names must differ.
 func (x *draft) nameFlows(d *decoder) {
 	taken := map[string]bool{}
 	for _, f := range x.Flows {
@@ -263,7 +263,7 @@ func (f *flowOf) finishApp(d *decoder) {
 			d.bad(n.get("requests"), "requests and paced writing exclude each other", "one of them")
 		case n.get("gap") != nil && n.get("requests") == nil:
 			d.bad(n.get("gap"), "a gap between requests that there are not",
-				"requests: 10 beside it")
+				"a number of requests such as requests: 10")
 		}
 	}
 	f.App = a

@@ -120,7 +120,7 @@ func rdtKeys(o *workload.ObjectsConfig) []key {
 		{"in_order", "", readSwitch(&c.InOrder)},
 		{"push", "", readSwitch(&c.Push)},
 		{"patience", "", readTime(
-			"how long it goes on without progress", maxSpan/7, &c.Patience)},
+			"how long it continues without progress", maxSpan/7, &c.Patience)},
 		{"cost", "", readCost(&o.Cost)},
 		{"buffer", "", readSize("the sockets' receive buffer", 1, maxMemory, &o.Buffer)},
 	}
@@ -171,7 +171,7 @@ func (s *strategyOf) keys() []key {
 	}
 }
 
-// maxSegmentsKept is what a receiver of the notebook's can be told to keep.
+// maxSegmentsKept limits the segments that the notebook's receiver keeps.
 const maxSegmentsKept = 1 << 24
 
 // finishDocument puts a flow of a founding document together.

@@ -69,7 +69,7 @@ func (l *link) readJitter(d *decoder, n *node) {
 	case j.table != nil:
 		j.readTable(d)
 	case j.widthNode != nil:
-		d.bad(j.widthNode, "a width without a table", "table: FILE.dist beside it")
+		d.bad(j.widthNode, "a width without a table", "a table such as table: FILE.dist")
 	}
 	l.Jitter, l.Overtaking, l.Correlation.Jitter = j.made, j.overtake, j.alike
 }
@@ -78,7 +78,8 @@ func (l *link) readJitter(d *decoder, n *node) {
 func (j *jitterOf) readTable(d *decoder) {
 	j.made = nil
 	if j.widthNode == nil {
-		d.bad(j.table, "a table without what 8192 stands for", "width: 10ms beside it")
+		d.bad(j.table, "a table without the time that 8192 stands for",
+			"a width such as width: 10ms")
 		return
 	}
 	text, ok := d.file(j.table, "a table of tc's, such as normal.dist")

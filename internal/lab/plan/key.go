@@ -97,8 +97,7 @@ func (r *replacer) put(root, n *node, path []*node, value *node) *node {
 	return n
 }
 
-// putPair changes a mapping. What is not there is made: whether there may be such a key is
-// seen when the document is decoded.
+// putPair changes a mapping, or adds a key. Decoding the document checks whether the key exists.
 func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
 	out := *n
 	out.pairs = slices.Clone(n.pairs)

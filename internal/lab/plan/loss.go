@@ -125,7 +125,7 @@ func (l *lossOf) keys() []key {
 	}
 }
 
-// lossCompany says which keys may stand beside the one that names the model.
+// lossCompany lists the keys that may accompany the one that names the model.
 var lossCompany = map[string][]string{
 	"share": {"correlation"}, "every": {"first"}, "windows": {"repeat"},
 	"from": {"to", "share", "repeat"},
@@ -276,7 +276,7 @@ func stateKeys(f *netem.FourStates) []key {
 	}
 }
 
-// readStates reads tc-netem(8)'s chain of four states, whose zeros are what is left out.
+// readStates reads tc-netem(8)'s chain of four states; missing probabilities are zero.
 func readStates(d *decoder, n *node) netem.Loss {
 	var f netem.FourStates
 	if !d.fill(n, "a loss of four states", stateKeys(&f)) {

@@ -74,7 +74,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 	}
 }
 
-// next takes a word of a shell's arguments; nil: there is none.
+// next takes a word of a shell's arguments, or returns nil.
 func (c *chain) next(shell *node, usage string) *node {
 	if len(c.words) == 0 || slices.Contains(shellNames, c.words[0].text) {
 		c.d.bad(shell, shell.text+" without its arguments", usage)
@@ -231,7 +231,7 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 		}
 	case "uplink-log", "downlink-log", "meter-uplink", "meter-uplink-delay", "meter-downlink",
 		"meter-downlink-delay", "meter-all", "uplink-meter", "downlink-meter":
-		// What is to be seen does not change what happens.
+		// Display options change nothing.
 	default:
 		known := []string{
 			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",
@@ -242,7 +242,7 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 	}
 }
 
-// mmQueues are mahimahi's queues by what they are here, with their arguments by ours.
+// mmQueues maps mahimahi's queues and their arguments to our names.
 var mmQueues = map[string]struct {
 	here string
 	args map[string]string

@@ -115,8 +115,8 @@ func netemWords(d *decoder, n *node) (netem.Config, bool) {
 	return cfg, true
 }
 
-// Netem puts words of tc-netem(8) into the way of the data: "delay 40ms loss 1%". What the file
-// says of the same parts of it, or sweeps, they replace; all else stays.
+// Netem applies words of tc-netem(8), such as "delay 40ms loss 1%", to the data's direction. They
+// replace the parts of the link that they name, swept or not; other parts stay.
 func (f *File) Netem(words string) error {
 	r := &report{}
 	n := flagWords(r, "--netem", words)
@@ -158,8 +158,8 @@ func (f *File) Netem(words string) error {
 	return nil
 }
 
-// Mahimahi puts a command line of mahimahi's in the place of the path: "mm-delay 40 mm-link up
-// down". What the file sweeps of its path is swept no more.
+// Mahimahi replaces the path by a command line of mahimahi's, such as "mm-delay 40 mm-link up
+// down". Keys of the path are no longer swept.
 func (f *File) Mahimahi(words string) error {
 	r := &report{}
 	n := flagWords(r, "--mm", words)
@@ -196,8 +196,7 @@ func flagWords(r *report, flag, words string) *node {
 	return nil
 }
 
-// unsweepBelow takes out of what is swept all that changes a key or a part of it, and notes that
-// the flag did so.
+// unsweepBelow stops sweeping a key and its parts, and notes that the flag did so.
 func (f *File) unsweepBelow(flag string, parts ...string) {
 	f.sweeps = slices.DeleteFunc(slices.Clone(f.sweeps), func(v variable) bool {
 		for _, p := range v.values {

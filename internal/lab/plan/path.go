@@ -14,8 +14,8 @@ type link struct {
 	queue    *node
 	words    *node
 	rateNode *node
-	mean     float64 // of the rate, in bits a second; 0: there is none
-	unknown  bool    // there is a rate, but nobody knows which
+	mean     float64 // of the rate, in bits/s; 0: unlimited
+	unknown  bool    // there is a rate, but it has an error
 }
 
 // maxDelay is what netem takes.

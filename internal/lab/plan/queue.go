@@ -82,7 +82,7 @@ func (q *queue) keys() []key {
 	}
 }
 
-// anyRate is for reading a queue while nobody knows how fast the link is.
+// anyRate stands for a rate that has an error, so that the queue can be checked.
 const anyRate = 12e6
 
 // readQueue reads the queue of a direction, when the path's rates and delays are known.
@@ -98,7 +98,7 @@ func (l *link) readQueue(d *decoder) {
 	case l.mean == 0 && l.unknown:
 		l.mean = anyRate
 	case l.mean == 0:
-		d.bad(n, "a queue without a rate is always empty", "a rate or a trace beside it")
+		d.bad(n, "a queue without a rate is always empty", "a rate or a trace")
 		return
 	}
 	q := queue{kind: "droptail"}

@@ -48,7 +48,7 @@ func (f *File) stillSaid(n *node) *node {
 	return &out
 }
 
-// swept is what is swept as a mapping, nil if nothing is.
+// swept returns the swept variables as a mapping, or nil.
 func (f *File) swept() *node {
 	if len(f.sweeps) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (f *File) swept() *node {
 	return out
 }
 
-// sweeps reports whether something that is swept touches a key or what it is a part of.
+// touches reports whether a swept variable changes a key or its parent.
 func (f *File) touches(parts ...string) bool {
 	for _, v := range f.sweeps {
 		for _, p := range v.values {

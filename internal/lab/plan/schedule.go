@@ -102,7 +102,7 @@ func (l *link) readSchedule(d *decoder, n *node) {
 	}
 }
 
-// meanRate returns a rate's mean over the run, in bits a second; 0: there is none.
+// meanRate returns a rate's mean over the run in bits/s; 0: unlimited.
 func meanRate(r netem.Rate, duration time.Duration) float64 {
 	s, changes := r.(netem.Schedule)
 	switch {

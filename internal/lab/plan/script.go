@@ -58,8 +58,8 @@ func (f *flowOf) checkParams(d *decoder, n *node) {
 	}
 }
 
-// script reads a Starlark file, with the values of its parameters; nil: its defaults. What is wrong
-// in there is shown where it stands.
+// readScript reads a Starlark file, with the values of its parameters; nil: its defaults. Errors in
+// the file are shown at their place in it.
 func readScript(d *decoder, n *node, name string, params *node) *starlark.Program {
 	if d.load == nil {
 		return nil

@@ -38,7 +38,7 @@ var measures = [...]struct{ what, such string }{
 	noMeasure:   {"no quantity", ""},
 }
 
-// units are the names of units and what is in one of them.
+// units maps the names of units to their quantities and sizes.
 var units = map[string]struct {
 	of   dimension
 	size float64
@@ -73,7 +73,7 @@ var advice = map[string]string{
 	"p": "pkt", "ms/s": "ms", "sec": "s", "secs": "s", "seconds": "s", "msec": "ms",
 }
 
-// measured is a number in the smallest unit of what it measures.
+// measured is a number in the smallest unit of its quantity.
 type measured struct {
 	value float64
 	of    dimension
@@ -141,7 +141,7 @@ func expected(what string, as []dimension) string {
 	return what + ", such as " + oneOf(such)
 }
 
-// measure takes a text apart; why is empty, or what is wrong.
+// measure parses a number with a unit. Why is the error, or empty.
 func measure(text string) (m measured, why string) {
 	digits := strings.TrimLeft(text, "0123456789.")
 	number := text[:len(text)-len(digits)]

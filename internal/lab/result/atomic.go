@@ -11,8 +11,8 @@ import (
 // temporary begins the names of files that are not whole yet.
 const temporary = ".part-"
 
-// WriteFile writes a file so that nobody ever sees a part of it: under another name first, then
-// renamed. Folders that are missing are made.
+// WriteFile replaces a file atomically: it writes another file and renames it. It creates missing
+// folders.
 func WriteFile(path string, text []byte) error {
 	f, err := CreateTemp(path)
 	if err != nil {
@@ -47,8 +47,7 @@ func Commit(f *os.File, path string) error {
 	return nil
 }
 
-// Sweep removes from a folder what a process that was killed had not finished writing: what
-// nobody has written to since then.
+// Sweep removes the temporary files of processes that were killed: those not written to since then.
 func Sweep(folder string, since time.Time) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -60,7 +59,7 @@ func Sweep(folder string, since time.Time) error {
 		}
 		info, statErr := e.Info()
 		if statErr != nil || info.ModTime().After(since) {
-			continue // it is gone, or somebody is at it
+			continue // it is gone, or in use
 		}
 		err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
 	}

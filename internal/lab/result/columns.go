@@ -39,7 +39,8 @@ var sampleColumns = []column[Sample]{
 // ownPrefix is what the columns of a script's own numbers begin with, and no other does.
 const ownPrefix = "cc_"
 
-// withOwn are a flow's columns and those of a script's own numbers. What was not recorded is empty.
+// withOwn returns the columns of samples, with those that a script records. Missing values are
+// empty.
 func withOwn(names []string) []column[Sample] {
 	columns := sampleColumns
 	for i, name := range names {

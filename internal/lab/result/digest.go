@@ -60,7 +60,7 @@ func (l *LinkRecord) Digest() Digest {
 const maxSignal = 14_400_000
 
 // signalDelay returns the 95th percentile of the signal delay. A millisecond's delay is the minimum
-// of the packets sent in it, or one more than the next millisecond's if there are none.
+// of the packets sent in it. Without packets it is one more than the next millisecond's.
 func signalDelay(l *LinkRecord, first time.Duration) time.Duration {
 	var least []int64
 	for i := range l.Events {

@@ -1,8 +1,8 @@
-// Package result is what experiments come to: numbers of runs, by the names of a catalogue,
-// and the records of one run that figures are drawn from.
+// Package result has the results of experiments: the metrics of runs, and the time series of a
+// single run, from which figures are drawn.
 //
-// metric.go is the catalogue, trial.go the numbers of a run, group.go those of a cell's runs, with
-// their statistics in stat.go, paired.go and steady.go, record.go what is seen of a run as it goes.
-// Whoever adds a number adds it to the catalogue; tables, files, expectations and
-// figures have it then.
+// metric.go is the catalog of metrics: tables, files, formulas and figures take theirs from it.
+// trial.go has the metrics of a run, group.go those of a cell's runs, with their statistics in
+// stat.go, paired.go and steady.go. record.go has the time series, log.go reads and writes those of
+// links as mahimahi's logs.
 package result

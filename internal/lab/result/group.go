@@ -23,8 +23,8 @@ type Group struct {
 	Crowd   bool     // it is of several flows
 }
 
-// Number is one metric of a Group: what each run came to, in the order of the trials, and what
-// that comes to. Of a run that was cut off before it came to a completion there is no value.
+// Number is one metric of a Group: the value of each run, in the order of the trials, and their
+// statistics. A run that was cut off has no completion.
 type Number struct {
 	Summary
 	Values []float64
@@ -106,7 +106,7 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 		}
 	}
 	if cut > 0 {
-		// What did not come to its end is not left out: it took longer than it had.
+		// Runs that were cut off count: they took longer than their time limit.
 		g.Numbers[Completion] = Number{Describe(values[Completion], cut), values[Completion]}
 		delete(values, Completion)
 	}
@@ -169,8 +169,8 @@ func (t *Trial) Crowd(label string) [3]Flow {
 	return out
 }
 
-// valuesOf are the sorted values of a metric of the flows of a label; those that have none took
-// for ever if it is their completion. Nothing if no flow has one.
+// valuesOf returns the sorted values of a metric of the flows with a label. A missing completion is
+// infinite. If no flow has the metric, it returns nil.
 func (t *Trial) valuesOf(label string, m Metric) []float64 {
 	var values []float64
 	found := false

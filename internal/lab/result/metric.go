@@ -201,7 +201,7 @@ func Columns() []byte {
 // Catalog returns the metrics, in the order of tables.
 func Catalog() []Definition { return catalog }
 
-// Find returns the metric of a name; false: there is none.
+// Find returns the metric with a name; false if there is no such metric.
 func Find(name string) (Definition, bool) {
 	for _, d := range catalog {
 		if string(d.Name) == name {

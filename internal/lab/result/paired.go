@@ -11,9 +11,9 @@ type Difference struct {
 	Share float64
 }
 
-// Paired compares runs that differ in one thing and saw the same luck, a[i] with b[i]: b minus
-// a. What luck has in common drops out, so that the interval is narrower than the two means'.
-// It panics if there are not as many of both.
+// Paired compares runs a[i] and b[i] that differ in one thing and had the same random draws: b
+// minus a. The common randomness cancels, so the interval is narrower than that of independent
+// means. It panics if the lengths differ.
 func Paired(a, b []float64) Difference {
 	if len(a) != len(b) {
 		panic("BUG: result: pairs of unequal length")

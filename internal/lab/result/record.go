@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// Record is what was seen of one run as it went. Times count from its beginning.
+// Record is a time series of one run. Times count from its beginning.
 type Record struct {
 	Title    string
 	Duration time.Duration
@@ -12,7 +12,7 @@ type Record struct {
 	Rate  float64
 	Flows []FlowRecord
 	Links []LinkRecord
-	// Objects are what was transferred, if the flows transfer objects.
+	// Objects are the transferred objects, if the flows transfer objects.
 	Objects []Object
 	Marks   []Mark
 	// Notes say what the record leaves out.
@@ -32,8 +32,7 @@ type FlowRecord struct {
 	Progress    []Point       // bytes that the receiving application has got
 }
 
-// Sample is the state of a sender at an instant, named as ss -ti has it. What it does not have
-// is 0.
+// Sample is the state of a sender at an instant, with the names of ss -ti. Missing values are 0.
 type Sample struct {
 	At                        time.Duration
 	Cwnd, Ssthresh            int           // bytes; an Ssthresh of 0: not set yet
@@ -75,7 +74,7 @@ type LinkRecord struct {
 	Rate   float64 // bit/s, on the average
 	Limit  int     // of the queue, in bytes; 0: none in bytes
 	Queue  string  // in mahimahi's words
-	Rates  []Point // bit/s from then on, if it changes as it was told to
+	Rates  []Point // bit/s from then on, if the rate changes by a schedule
 	Events []LinkEvent
 }
 
@@ -83,7 +82,7 @@ type LinkRecord struct {
 type LinkEvent struct {
 	At     time.Duration
 	Kind   LinkEventKind
-	Flow   int           // whose packet it is, -1: nobody's
+	Flow   int           // of the packet; -1: none
 	Bytes  int           // of the packet, or of so many that a thinned event stands for
 	Wait   time.Duration // in the queue, of a departure
 	Queued int           // bytes in the queue, after it

@@ -10,12 +10,11 @@ import (
 // written in.
 var longBytes = regexp.MustCompile(`\b[0-9]{5,15}B\b`)
 
-// exactDigits is how many digits a number in a larger unit may have to be told whole. One with more
-// is told with roundDigits of them.
+// exactDigits is the maximum number of digits of a number that is shown exactly in a larger unit.
+// Others are rounded to roundDigits.
 const exactDigits, roundDigits = 5, 3
 
-// Shown is a value of what is swept as people write it: 5185067B is 5.19 MB. Files keep what was
-// written.
+// Shown returns a swept value in a readable unit: 5185067B is 5.19 MB. Files keep the original.
 func Shown(value string) string {
 	return longBytes.ReplaceAllStringFunc(value, func(text string) string {
 		n, err := strconv.ParseFloat(strings.TrimSuffix(text, "B"), 64)

@@ -11,8 +11,8 @@ import (
 // Confidence is how sure the intervals are.
 const Confidence = 0.95
 
-// Summary describes a set of runs by one number of each. What cannot be said is NaN: the
-// spread of one run, the mean of runs of which some were cut off.
+// Summary describes a set of runs by one number of each. Undefined statistics are NaN: the spread
+// of one run, the mean if some runs were cut off.
 type Summary struct {
 	// N is how many runs there were; Cut how many of them ended before the number was reached,
 	// which is above all that were measured then: +Inf to the order statistics.
@@ -114,8 +114,8 @@ func at(sorted []float64, p float64) float64 {
 	return low + share*(sorted[i+1]-low)
 }
 
-// JainIndex is Jain's index of fairness: 1 if all have the same, 1/n if one of n has it all. Of
-// nothing, and of nobody who has anything, it is 1: they are alike.
+// JainIndex returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has
+// everything, and 1 if there are no shares or all are zero.
 func JainIndex(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {

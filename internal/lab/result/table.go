@@ -152,8 +152,8 @@ func FormatRows[T Row](rows []T, own ...string) []byte {
 	return formatTable(columnsOf[T](own...), rows)
 }
 
-// ParseRows reads rows of which a line of names says what columns they have: some of a file's, in
-// any order. What a row lacks is 0. The path is for errors.
+// ParseRows parses rows below a header line, which may have some of the columns in any order.
+// Missing columns are 0. The path is for errors.
 func ParseRows[T Row](path string, text []byte) ([]T, error) {
 	head, _, _ := bytes.Cut(text, []byte{'\n'})
 	var columns []column[T]
@@ -175,8 +175,8 @@ func ParseRows[T Row](path string, text []byte) ([]T, error) {
 	return parseTable(path, columns, text)
 }
 
-// appendTime writes a time as a decimal number of units, exactly: what is read again is what was
-// written, to the nanosecond. The unit is a power of ten of nanoseconds.
+// appendTime writes a time as an exact decimal number of units. The unit is a power of ten of
+// nanoseconds.
 func appendTime(dst []byte, d, unit time.Duration) []byte {
 	if d < 0 {
 		dst = append(dst, '-')

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Values are numbers by name. What was not measured is not there. Whoever ranges over them
-// ranges over Catalog.
+// Values are numbers by name; those not measured are missing. Iterate over Catalog for a fixed
+// order.
 type Values map[Metric]float64
 
 // Trial is what one run of one cell came to.

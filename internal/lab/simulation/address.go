@@ -63,7 +63,7 @@ func (s Side) String() string {
 	return "left"
 }
 
-// WhoseAddress tells whose host has an address; false: it is nobody's.
+// WhoseAddress returns the flow and the side of a host's address; false if it is no host's.
 func WhoseAddress(a netip.Addr) (flow int, side Side, ok bool) {
 	b := a.As4()
 	if b[0] != ourNetwork || b[3] != HostNumber {

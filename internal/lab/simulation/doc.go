@@ -1,21 +1,20 @@
 // Package simulation runs one cell of an experiment once, in virtual time, and measures its flows.
 //
-// Run builds a dumbbell of hosts and wires as the plan has it, lets its flows speak over it, and
-// returns what it came to: numbers by the names of internal/lab/result and, if they are asked
-// for, the records that figures are drawn from.
+// Run builds a dumbbell of hosts and links from the plan, runs its flows, and returns metrics of
+// internal/lab/result and, if requested, the time series for figures.
 //
 //	left 1 ──┐                                  ┌── right 1
 //	left 2 ──┤ router left ══ bottleneck ══ router right ├── right 2
 //	left n ──┘                                  └── right n
 //
-// play.go is the run from beginning to end, dumbbell.go its world, flow.go one flow, source.go,
-// sink.go and request.go the applications, guest.go those of founding documents, record.go what
-// figures are drawn from, metrics.go what it all comes to.
+// play.go has the whole run, dumbbell.go its topology, flow.go one flow, source.go, sink.go and
+// request.go the applications, guest.go those of founding documents, record.go the time series,
+// metrics.go the metrics.
 //
-// address.go, parcel.go, meter.go, path.go, capacity.go, view.go and tape.go measure: at the
-// bottleneck, and at a sender. They do not know what drives the path, so that
-// internal/lab/emulation measures with them, too.
+// address.go, parcel.go, meter.go, path.go, capacity.go, view.go and tape.go measure at the
+// bottleneck and at a sender. They do not depend on virtual time: internal/lab/emulation uses
+// them, too.
 //
-// The i-th trial of every cell of an experiment has one seed, and each component of the world a
-// random stream by its own name. So two cells that differ in an algorithm meet the same luck.
+// The i-th trials of all cells of an experiment have the same seed, and each component has its own
+// random stream. So two cells that differ in an algorithm have the same random losses.
 package simulation

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// dumbbell is the world: two routers with the bottleneck between them, and what it does.
+// dumbbell is the topology: two routers with the bottleneck between them, and its state.
 type dumbbell struct {
 	left, right *sim.Host
 	path        *Path

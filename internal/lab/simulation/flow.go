@@ -21,7 +21,8 @@ type flow struct {
 	index            int
 	sender, receiver *sim.Host
 	to               Side // that the data goes to
-	// The two ends of the connection, nil before there is one, or what counts for itself.
+	// The two ends of the connection, nil before it exists; or the application of a founding
+	// document.
 	tx, rx  *sim.Conn
 	guest   guest
 	watched int // connections of the guest's
@@ -70,7 +71,7 @@ func (f *flow) beginApp() (err error) {
 		return f.beginTCP()
 	}
 	if f.spec.Stop > 0 {
-		return fmt.Errorf("flow %s: its application ends by itself, and a stop %w", f.spec.Name,
+		return fmt.Errorf("flow %s: its application has its own end, and a stop %w", f.spec.Name,
 			errNotPlayed)
 	}
 	if f.guest, err = f.attach(); err != nil {
@@ -215,8 +216,8 @@ func fenceLabel(window bool) string {
 	return "fence"
 }
 
-// tcpConfig is how a flow's end on one side speaks TCP. The first error of a script ends the
-// run. What it prints and records is the sender's: the other end sends no data.
+// tcpConfig returns the TCP configuration of one side of a flow. The first error of a script ends
+// the run. Only the sender's script prints and records: the other end sends no data.
 func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
 	h := starlark.Hooks{
 		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.spec.Name, err)) },

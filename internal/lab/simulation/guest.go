@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// guest is an application of a founding document, which counts for itself.
+// guest is an application of a founding document, which has its own counters.
 type guest interface {
 	// Done reports whether there is nothing more to do.
 	Done() bool
@@ -166,7 +166,7 @@ func ObjectValues(v result.Values, list []workload.Object) {
 	}
 }
 
-// Objects are what was transferred by a flow that began at start, for a record.
+// Objects converts the objects of a flow that began at start, for a record.
 func Objects(flow string, start time.Duration, list []workload.Object) []result.Object {
 	var all []result.Object
 	for i := range list {
@@ -182,7 +182,7 @@ func Objects(flow string, start time.Duration, list []workload.Object) []result.
 	return all
 }
 
-// notes is founding document 002's sender, which ends by itself or with the run.
+// notes is founding document 002's sender, which ends when it is done or with the run.
 type notes struct {
 	*workload.NotebookApp
 	endless bool

@@ -16,7 +16,7 @@ type Histogram struct {
 	octaves [64 - stepBits][]uint32
 }
 
-// stepBits is how many binary digits of a time are told apart.
+// stepBits is the number of significant binary digits of a time.
 const stepBits = 10
 
 // Add counts a time; a negative one is 0.

@@ -17,7 +17,7 @@ type meter struct {
 	link *netem.Link
 	tape *linkTape        // nil: nothing is recorded
 	row  result.LinkEvent // on its way into the tape
-	// What has left its server since the warm-up ended, and how long it had waited.
+	// Bytes and packets that left the server since the warm-up, and their queueing delays.
 	bytes, packets uint64
 	waits          Histogram
 	waited         time.Duration // by the packet that its server has
@@ -58,7 +58,7 @@ func (m *meter) event(e *netem.Event) {
 	}
 }
 
-// kinds are the letters of mahimahi's logs for what is rare.
+// kinds are the letters of mahimahi's logs for rare events.
 var kinds = [...]result.LinkEventKind{
 	netem.Drop: result.Drop, netem.Mark: result.Marked, netem.Opportunity: result.Opportunity,
 }

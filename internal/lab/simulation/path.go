@@ -66,7 +66,7 @@ func (p *Path) Warm(now clock.Time) {
 	}
 }
 
-// Advance has the links do what is due.
+// Advance advances the links to now.
 func (p *Path) Advance(now clock.Time) {
 	p.down.link.Advance(now)
 	p.up.link.Advance(now)

@@ -25,7 +25,7 @@ type Options struct {
 	// Printed gets each line that a flow's script prints, after the flow's name, and when; nil:
 	// nobody does.
 	Printed func(at time.Duration, line string)
-	// Shelf has what a run before made and this one wants again; nil: all is made anew.
+	// Shelf has reusable buffers of an earlier run; nil: allocate all.
 	Shelf *Shelf
 }
 

@@ -86,7 +86,7 @@ func (f *flow) objects() []result.Object {
 	return all
 }
 
-// Title names a trial of a cell, by what is special about it.
+// Title names a trial of a cell by its settings.
 func Title(cell *plan.Cell, trial int) string {
 	words := []string{cell.Name}
 	for _, s := range cell.Set {

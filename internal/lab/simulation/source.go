@@ -57,7 +57,7 @@ func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 }
 
-// write writes a piece and reports whether to go on.
+// write writes a piece and reports whether to continue.
 func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	app, tx := &s.flow.spec.App, c.TCP().Tx()
 	ahead := 3*s.flow.view.Cwnd() + leastAhead - tx.Len()

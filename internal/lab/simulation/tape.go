@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// A record is bounded: so many samples, segments and points of all flows together, at least
-// minRows of each flow, and so many events of a link. What exceeds that is thinned, in doubling
-// steps and evenly over the run, and the record says so: see thinner.
+// A record is bounded: a number of samples, segments and points of all flows together, at least
+// minRows for each flow, and a number of events of a link. Longer series are thinned evenly, by
+// powers of two, and the record says so: see thinner.
 const (
 	MaxSamples  = 1 << 16
 	MaxSegments = 1 << 17
@@ -21,7 +21,7 @@ const (
 	minRows     = 1 << 9
 )
 
-// FlowTape is what is recorded of a flow.
+// FlowTape records a flow.
 type FlowTape struct {
 	samples        thinner[result.Sample]
 	sent, received thinner[result.Segment]
@@ -115,8 +115,8 @@ func mergeSamples(a, b *result.Sample) bool {
 	return true
 }
 
-// sameInstant is of two samples of which the later says all: an acknowledgment and what it let
-// out.
+// sameInstant reports whether the later of two samples suffices: an acknowledgment, and the state
+// after sending in response.
 func sameInstant(a, b *result.Sample) bool { return a.At == b.At && (a.RTT == 0 || b.RTT == 0) }
 
 // Segment records a segment at the sender.
@@ -169,8 +169,8 @@ func Thinned() string {
 		"the run", MaxSamples, MaxSegments, MaxPoints)
 }
 
-// linkTape is what is recorded of a direction of the bottleneck: what comes and what leaves of
-// each flow, of nobody too, and what happens beside.
+// linkTape records a direction of the bottleneck: arrivals and departures of each flow and of
+// packets without one, and rare events.
 type linkTape struct {
 	come, leave []*thinner[result.LinkEvent] // by flow, from -1 on
 	chances     thinner[result.LinkEvent]
@@ -215,8 +215,8 @@ func (t *linkTape) events() (all []result.LinkEvent, most uint64) {
 	return together(lists...), most
 }
 
-// mergeEvents makes one event of two: of so many bytes, and the longer wait. What befalls few
-// packets is left as it is.
+// mergeEvents merges two events: the sum of their bytes, and the longer wait. Rare events are not
+// merged.
 func mergeEvents(a, b *result.LinkEvent) bool {
 	if a.Kind != b.Kind || a.Kind == result.Drop || a.Kind == result.Marked {
 		return false

@@ -8,13 +8,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// View is what is seen of a sender: its round trips, and its congestion window over time. One with
-// several connections has round trips of all of them, and no one window.
+// View summarizes a sender: its round trips, and its congestion window over time. A sender with
+// several connections has the round trips of all, and no window.
 type View struct {
 	rtt     Histogram
 	conn    int            // whose sample was the last
 	samples uint64         // of its round trip, that were seen
-	others  map[int]uint64 // those of other connections; nil: there are none
+	others  map[int]uint64 // those of other connections
 
 	cwnd                int
 	cwndLeast, cwndMost int
@@ -23,8 +23,8 @@ type View struct {
 	cwndTime            time.Duration
 }
 
-// Sampled takes a sample of a connection of the sender's and reports whether it has a measurement
-// of the round trip that no other had. Connections are told apart by numbers.
+// Sampled takes a sample of one of the sender's connections, which are numbered. It reports whether
+// the sample has a new round-trip measurement.
 func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
 	if conn != v.conn {
 		v.turn(conn)
@@ -48,7 +48,7 @@ func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
 	return fresh
 }
 
-// turn has the samples be another connection's from now on.
+// turn switches to the samples of another connection.
 func (v *View) turn(conn int) {
 	if v.others == nil && (v.samples > 0 || v.cwndSince != clock.Never) {
 		v.others = map[int]uint64{}

@@ -110,7 +110,7 @@ func TestTheChecksNotice(t *testing.T) {
 			g.left.conn.Abort()
 			g.left.conn.Host().Settle()
 		})
-	}), "aborted by nobody")
+	}), "was aborted, but neither application did it")
 
 	s = calm()
 	s.line.Left.Buffers.Recv = -1
@@ -128,7 +128,7 @@ func TestAFalseAcknowledgmentIsNoticed(t *testing.T) {
 	require.Greater(t, tx.Tail(), g.right.inOrder(1<<40))
 	tx.Release(tx.Tail())
 	g.checkAlways()
-	assert.Contains(t, g.failure, "was told that")
+	assert.Contains(t, g.failure, "got an acknowledgment of 100000 bytes")
 }
 
 func TestWaitingForAPeerThatIsGoneIsNoFailure(t *testing.T) {

@@ -22,7 +22,7 @@ func (g *game) checkWay(from, to *end) {
 	tx, rx := from.conn.TCP().Tx(), from.conn.TCP().Rx()
 	if acked := tx.Head(); acked > 0 {
 		if got := to.inOrder(acked); acked > got {
-			g.fail("%s was told that %d bytes are acknowledged, %s has %d in order",
+			g.fail("%s got an acknowledgment of %d bytes, %s has %d in order",
 				from.name, acked, to.name, got)
 		}
 	}
@@ -43,8 +43,8 @@ func (g *game) checkWay(from, to *end) {
 	}
 }
 
-// inOrder is how many bytes an end's TCP has received in order. What is in the ring
-// is cheap to know and almost always enough.
+// inOrder returns the number of bytes that an end's TCP has received in order. Counting those in
+// the ring is cheap and usually enough.
 func (e *end) inOrder(enough uint64) uint64 {
 	if e.conn == nil {
 		return 0
@@ -131,7 +131,7 @@ func (g *game) checkEmpty() {
 	for _, e := range []*end{&g.left, &g.right} {
 		if errors.Is(e.app.Err, tcp.ErrAborted) && !e.forlorn &&
 			e.app.Leave != sim.LeaveAbort && e.app.Leave != sim.LeaveClose {
-			g.fail("%s was aborted by nobody", e.name)
+			g.fail("%s was aborted, but neither application did it", e.name)
 		}
 	}
 }

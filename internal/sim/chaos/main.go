@@ -1,14 +1,13 @@
-// Command chaos joins two of our stacks by wires that drop, repeat, reorder, cut and
-// damage packets, and has applications of all manners talk across them, seed after
-// seed, until something happens that must not:
+// Command chaos connects two of our stacks by links that drop, duplicate, reorder, cut and corrupt
+// packets, and runs all kinds of applications over them, seed after seed, until a check fails:
 //
 //	go run ./internal/sim/chaos               # until interrupted
-//	go run ./internal/sim/chaos -seeds 10000  # so many
-//	go run ./internal/sim/chaos -seed 4711    # this one again, told in full
+//	go run ./internal/sim/chaos -seeds 10000  # a number of seeds
+//	go run ./internal/sim/chaos -seed 4711    # one seed, with its log
 //	go run ./internal/sim/chaos -seeds 2000 -hash  # a line for each: seed, hash, ends
 //
-// What must not happen is in check.go. The seed decides everything, draw.go how. The
-// exit status is 1 when a seed failed, and the last lines say how to play it again.
+// check.go has the checks. The seed determines everything, draw.go draws from it. The exit status
+// is 1 if a seed failed, and the last lines say how to repeat it.
 package main
 
 import (
@@ -49,7 +48,7 @@ func main() {
 	}
 }
 
-// print writes to a terminal or a log: when that fails, nobody is left to tell.
+// say prints to a terminal or a log and ignores errors.
 func say(out interface{ Write([]byte) (int, error) }, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format, args...)
 }

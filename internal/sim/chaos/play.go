@@ -88,10 +88,9 @@ func (g *game) build(trace io.Writer) error {
 	return err
 }
 
-// again is a second connection where there was one SYN. A host that remembers no SYN
-// cannot tell a late segment of a connection that it has forgotten from the end of a
-// handshake, as long as the cookie in it is good (RFC 4987 §3.6): the connection rises
-// again, and what is known of both ends means nothing any more.
+// again handles a second connection from one SYN. With SYN cookies, a host cannot tell a late
+// segment of an old connection from the end of a handshake while the cookie is valid (RFC 4987
+// §3.6). So the connection comes up again, and the checks of both ends no longer apply.
 func (g *game) again() {
 	if g.scenario.line.Right.SynCookies != tcp.CookiesAlways {
 		g.fail("a second connection came of one")
@@ -131,8 +130,7 @@ func tracer(out io.Writer, name string) stack.Tap {
 	}
 }
 
-// run lets the world go on until both ends are over, and a while longer, so that what
-// lingers has gone too.
+// run runs the world until both ends are over, and then until late packets are gone, too.
 func (g *game) run() {
 	over := func() bool { return g.left.app.Over && (g.right.app.Over || g.right.conn == nil) }
 	for moved := g.moved() - 1; g.plays() && !over() && moved != g.moved(); {

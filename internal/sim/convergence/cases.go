@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// ErrCase is what a name that is none of an experiment says.
+// ErrCase is the error of an unknown experiment.
 var ErrCase = errors.New("no such experiment")
 
 // family is networks of one shape and many sizes.
@@ -51,7 +51,7 @@ func narrow(n int, seed uint64) graph {
 	}
 }
 
-// Experiment is a name that Run takes, and what it stands for.
+// Experiment is a name for Run, and its description.
 type Experiment struct{ Name, Text string }
 
 // Experiments lists what there is, at its usual size.
@@ -68,7 +68,7 @@ func Experiments() []Experiment {
 	})
 }
 
-// Options are what an experiment can be told.
+// Options are the options of an experiment.
 type Options struct {
 	Dialect string // rip (the course's; also empty) or rip2
 	Seed    uint64

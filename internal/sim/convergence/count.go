@@ -24,10 +24,10 @@ type Count struct {
 	Hash     string        `json:"hash"`
 }
 
-// countToInfinity lets three routers in a ring believe each other in turn. Router 0
-// loses the network behind it; the news reaches router 1 and not router 2, from which
-// router 1 then hears of a way that is none. RFC 2453 §3.4.3: "there is no way of
-// stopping" that by split horizon, but that it ends at infinity.
+// countToInfinity is a ring of three routers that believe each other in turn. Router 0 loses the
+// network behind it. The news reaches router 1, but not router 2, which then advertises a dead
+// route to router 1. RFC 2453 §3.4.3: split horizon has "no way of stopping" that; it ends at
+// infinity.
 func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	g := ring(3)
 	g.routers++

@@ -1,9 +1,8 @@
-// Package convergence measures RIP: how long networks of whole routers, in virtual
-// time, take until every one of them has the right routes, and what it costs.
+// Package convergence measures RIP in virtual time: how long networks of routers take until every
+// router has the right routes, and how many messages that costs.
 //
-// graph.go makes the networks and knows what is right, world.go builds their routers,
-// watch.go hears of every change of every table and so knows at each instant how many
-// routes are wrong and which go in circles, run.go lets things happen to a network,
-// cases.go has the experiments by name, print.go their tables. count.go is the case
-// that RFC 2453 §3.4.3 describes: counting to infinity, step by step.
+// graph.go has the topologies and their right routes, world.go builds the routers. watch.go follows
+// every change of every table, so it knows at each instant how many routes are wrong or loop.
+// run.go changes the network, cases.go names the experiments, print.go prints their tables.
+// count.go is the example of RFC 2453 §3.4.3: counting to infinity, step by step.
 package convergence

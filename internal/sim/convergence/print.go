@@ -28,7 +28,7 @@ func (r *Result) print(out io.Writer) error {
 	fmt.Fprintf(&b, "%s, dialect %s, seed %d\n", r.Name, r.Dialect, r.Seed)
 	fmt.Fprintf(&b, "%d routers, %d wires, diameter %d hops, %d routes\n\n",
 		r.Routers, r.Wires, r.Diameter, r.Routes)
-	fmt.Fprintf(&b, phaseRow, "what happened", "50 %", "90 %", "99 %", "all right",
+	fmt.Fprintf(&b, phaseRow, "event", "50 %", "90 %", "99 %", "all right",
 		"messages", "entries", "changes", "loops", "longest", "highest cost")
 	for i := range r.Phases {
 		p := &r.Phases[i]

@@ -68,8 +68,8 @@ type event struct {
 // run lets happen to a network what the experiments are about.
 func (w *network) run(r *Result) error {
 	t := w.effective()
-	// What is known travels with triggered updates, or the next full one; what nobody is
-	// told is found out by a time-out first.
+	// News travels with triggered updates, or the next full one. A silent failure is detected by a
+	// timeout first.
 	hop := max(t.TriggerMax, 0) + wireDelay + wireSpread
 	known := rip.Infinity*hop + 2*(t.Periodic+max(t.PeriodicOffset, 0))
 	silent := t.Timeout + known
@@ -77,10 +77,10 @@ func (w *network) run(r *Result) error {
 	for _, e := range []event{
 		{name: "start", limit: known, do: func() {}},
 		{name: "cut, both ends know", limit: known, do: func() { w.setDown(wire, true) }},
-		{name: "mended", limit: known, do: func() { w.setDown(wire, false) }},
+		{name: "repaired", limit: known, do: func() { w.setDown(wire, false) }},
 		{name: "ten flaps", limit: known, do: func() { w.flap(wire) }, lasting: true},
-		{name: "cut, nobody is told", limit: silent, do: func() { w.setBroken(wire, true) }},
-		{name: "mended", limit: known, do: func() { w.setBroken(wire, false) }},
+		{name: "cut silently", limit: silent, do: func() { w.setBroken(wire, true) }},
+		{name: "repaired", limit: known, do: func() { w.setBroken(wire, false) }},
 	} {
 		if err := w.phase(r, &e); err != nil {
 			return err

@@ -7,11 +7,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// watch holds every router's route to every wire's network, as the routers report it,
-// and compares it with what is right.
+// watch keeps every router's route to every link's network, as the routers report it, and compares
+// it with the right one.
 type watch struct {
 	net   *network
-	peers [][]int16 // of each router, who is at the other end of each interface
+	peers [][]int16 // of each router, the router at the other end of each interface
 	cells []cell    // by wire, then by router
 	want  []uint8   // the right costs, in the same order
 	wrong int       // cells that are not as wanted
@@ -167,7 +167,7 @@ func (v *watch) circular(wire, router int) bool {
 			return true
 		}
 	}
-	return false // it leads into a circle that is another's
+	return false // it leads into a loop of other routers
 }
 
 func (v *watch) known(wire int) bool {

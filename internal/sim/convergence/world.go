@@ -113,7 +113,7 @@ func (w *network) setDown(wire int, down bool) {
 	}
 }
 
-// setBroken has a wire lose everything, and nobody told, or mends it.
+// setBroken makes a link lose everything without telling its routers, or repairs it.
 func (w *network) setBroken(wire int, broken bool) {
 	w.broken[wire] = broken
 	for _, e := range w.ends[wire] {

@@ -52,8 +52,8 @@ type Burst struct {
 	over   bool
 }
 
-// AttachBurst has a host send a burst to another, whose address and UDP port are at, as soon
-// as they have a connection. Errors: as Attach's.
+// AttachBurst makes a host send a burst to another, at the address and UDP port at, as soon as they
+// have a connection. Errors are those of Attach.
 func AttachBurst(from, to *sim.Host, at netip.AddrPort, cfg BurstConfig) (*Burst, error) {
 	or(&cfg.Name, "burst")
 	or(&cfg.Packets, burstPackets)

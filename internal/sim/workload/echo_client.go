@@ -58,8 +58,7 @@ func (c *echoClient) turn(now clock.Time, s echoStream) {
 	}
 }
 
-// write writes a piece, or what is left of one that the stream had no room for, and reports
-// whether it has.
+// write writes a piece, or the rest of one, and reports whether all of it has been written.
 func (c *echoClient) write(s echoStream) bool {
 	if c.piece == c.written {
 		c.piece += uint64(c.cfg.MinBytes + c.rng.IntN(c.cfg.MaxBytes-c.cfg.MinBytes+1))

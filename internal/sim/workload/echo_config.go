@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// ErrEchoConfig is wrapped by what is wrong with a Config.
+// ErrEchoConfig is wrapped by errors in a Config.
 var ErrEchoConfig = errors.New("fence: impossible configuration")
 
 // EchoConfig is the document's workload and how RCP is to carry it. The zero Config is the
@@ -35,7 +35,7 @@ type EchoConfig struct {
 	Opened func(*sim.Conn)
 }
 
-// What a zero means, where RCP's own zero would mean something else.
+// Defaults that differ from RCP's.
 const (
 	defaultTick  = 10 * time.Millisecond
 	timeoutTicks = 50

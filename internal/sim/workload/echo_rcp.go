@@ -19,8 +19,8 @@ type port struct {
 	sent func(now clock.Time, b []byte)
 }
 
-// Turn implements sim.DatagramApp. What the user writes at the instant of a round of the
-// send loop is part of it.
+// Turn implements sim.DatagramApp. Data that the user writes at the time of a round of the send
+// loop is part of the round.
 func (p *port) Turn(now clock.Time, s *sim.Socket) {
 	for r, ok := s.Receive(p.buf); ok; r, ok = s.Receive(p.buf) {
 		p.router.Input(now, r.From, p.buf[:r.Len])

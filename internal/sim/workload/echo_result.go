@@ -19,9 +19,9 @@ type EchoResult struct {
 	// Written and Echoed are bytes; all of those echoed are as they were written.
 	Written, Echoed uint64
 
-	// What the client sent until then, in packets. Sent is the document's count: all of them.
-	// Data had bytes of the stream in them, of which Again had been sent before; Acks had
-	// none. RCP's first packet, which opens and has none either, is in Data.
+	// Packets of the client until then. Sent is the document's count: all of them. Data had bytes
+	// of the stream, and Again of these were retransmissions; Acks had no data. RCP's first packet,
+	// which opens the connection without data, counts as Data.
 	Sent, Data, Again, Acks uint64
 	// PeerSent is what the server had sent by then.
 	PeerSent uint64

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrNotebookConfig is wrapped by what is wrong with a Config.
+// ErrNotebookConfig is wrapped by errors in a Config.
 var ErrNotebookConfig = errors.New("notebook: impossible configuration")
 
 // NotebookConfig is how a sender and its receiver run. The zero Config is the document's.
@@ -15,13 +15,12 @@ type NotebookConfig struct {
 	Duration time.Duration
 	// Record keeps a Point for each acknowledgment, 40 bytes each.
 	Record bool
-	// SenderCost is what a turn of the sender's polling loop takes, which reads an
-	// acknowledgment and sends a segment, and ReceiverCost what a segment costs the receiver,
-	// who also prints a line. 0: 50 µs, about what Python takes, and 150 µs, for which the
-	// document's figure of its fast link has the window fall at 1,437: 277 datagrams in the
-	// receiver's buffer and 176 ms of what it takes. Negative: no time.
-	// The document's "bottleneck is the receiver" is this, and that a sender which goes back
-	// by a window does not send it at one instant.
+	// SenderCost is the time of an iteration of the sender's polling loop, which reads an
+	// acknowledgment and sends a segment. ReceiverCost is the receiver's time for a segment, for
+	// which it also prints a line. 0: 50 µs, about Python's time, and 150 µs, with which the window
+	// falls at 1,437 as in the document's figure of its fast link: 277 datagrams in the receiver's
+	// buffer, and 176 ms of processing. Negative: no time. The document's "bottleneck is the
+	// receiver" is this cost; besides, a go-back-N sender does not send a window at one instant.
 	SenderCost, ReceiverCost time.Duration
 	// HeldCost is what a segment costs the receiver on top for each one that it holds: it
 	// holds all since it had none missing the last time. 0: 500 ns; to find, sort and walk the

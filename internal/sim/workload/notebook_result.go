@@ -28,8 +28,8 @@ type NotebookResult struct {
 	// Sent counts the sender's segments and SentBytes their IP packets' bytes; Again those
 	// of a number that was sent before.
 	Sent, SentBytes, Again uint64
-	// Delivered is how many segments the receiver has without a gap before them, as it sees
-	// it, and DeliveredBytes what their datagrams held. Acks and AckBytes are what it sent.
+	// Delivered is the number of segments that the receiver has without a gap, by its own count,
+	// and DeliveredBytes their datagrams' payload. Acks and AckBytes are its acknowledgments.
 	Delivered, DeliveredBytes uint64
 	Acks, AckBytes            uint64
 	// Garbage counts datagrams that were no message, and Overflowed those that the

@@ -7,8 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Strategy is the document's sender strategy: what a sender sends when, and what it makes of
-// acknowledgments. Times are what Python's time.time() would be: seconds since 1970.
+// Strategy is the document's sender strategy: it decides when to send which segment, and handles
+// acknowledgments. Times are those of Python's time.time(): seconds since 1970.
 type Strategy interface {
 	// WindowIsOpen reports whether a new segment may be sent.
 	WindowIsOpen() bool
@@ -77,8 +77,8 @@ func pythonTime(at clock.Time) float64 {
 	return float64(epoch*int64(time.Second)+int64(at)) / 1e9
 }
 
-// virtual is when it is surely later than t by Python's clock: a microsecond, for that clock
-// has steps of 238 ns.
+// virtual returns a time that is later than t by Python's clock, which has steps of 238 ns: a
+// microsecond later.
 func virtual(t float64) clock.Time {
 	if math.IsInf(t, 1) {
 		return clock.Never

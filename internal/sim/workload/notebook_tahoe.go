@@ -9,10 +9,9 @@ import (
 type TahoeConfig struct {
 	Ssthresh int // segments; 0: 10
 	Cwnd     int // segments, to begin with; 0: 1
-	// Even has the window grow by one whenever a window of segments is acknowledged, which is
-	// what the document says. What it does is to grow whenever the number of the segment is
-	// divisible by the window: each time as long as nothing was lost, and nearly twice a
-	// round trip after that.
+	// Even makes the window grow by one for each acknowledged window of segments, as the document
+	// says. Its code grows the window whenever the segment's number is divisible by it: once a
+	// window without losses, and nearly twice a round trip later.
 	Even bool
 }
 
@@ -44,7 +43,7 @@ type tahoe struct {
 	repeats bool // it was sent, at repeatAt
 	// repeatAt is when repeat was sent last.
 	repeatAt   float64
-	duplicated int // the segment that the last duplicate named; -1: there was none
+	duplicated int // the segment that the last duplicate named; -1: no duplicate
 }
 
 // NewTahoe returns a Tahoe.
@@ -63,7 +62,7 @@ func NewTahoe(cfg TahoeConfig) Strategy {
 
 func (t *tahoe) at(seq int) **segment { return &t.ring[seq&(len(t.ring)-1)] }
 
-// find returns a segment that is not acknowledged, nil: there is none of that number.
+// find returns an unacknowledged segment, or nil.
 func (t *tahoe) find(seq int) *segment {
 	if seq >= t.NextAck {
 		if seq < t.end {
@@ -159,7 +158,7 @@ func (t *tahoe) ProcessAck(now float64, a *Ack) {
 	}
 }
 
-// duplicate takes an acknowledgment of what is acknowledged.
+// duplicate handles an acknowledgment of a segment that is already acknowledged.
 func (t *tahoe) duplicate(seq int) {
 	t.DuplicateAcks++
 	if t.duplicated == seq {

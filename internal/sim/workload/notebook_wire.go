@@ -10,8 +10,8 @@ import (
 type packet struct {
 	seq  int
 	sent float64 // time.time() of Python: seconds since 1970
-	// bytes is the sender's count of what was acknowledged, which a fixed window puts into
-	// each of its packets; -1: a Tahoe does not.
+	// bytes is the sender's count of acknowledged bytes, which a fixed window puts into each of its
+	// packets; -1 for Tahoe.
 	bytes int
 }
 
@@ -85,8 +85,7 @@ const (
 // errJSON is a datagram that is not one of the document's: its programs would end there.
 var errJSON = errors.New("notebook: no such message")
 
-// parse reads one flat object: names, and numbers or words. What has another name is passed
-// over.
+// parse reads one flat object of numbers and words. Unknown names are ignored.
 func parse(b []byte) (m message, err error) {
 	r := reader{b: b}
 	r.want('{')
@@ -105,7 +104,7 @@ func parse(b []byte) (m message, err error) {
 	return m, nil
 }
 
-// reader is what is left to be read.
+// reader is the rest of the input.
 type reader struct {
 	b   []byte
 	bad bool

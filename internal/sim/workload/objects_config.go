@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// ErrObjectsConfig is wrapped by what is wrong with a Config.
+// ErrObjectsConfig is wrapped by errors in a Config.
 var ErrObjectsConfig = errors.New("objects: impossible configuration")
 
 // Arm is a way to transfer objects.
@@ -40,7 +40,7 @@ func (a Arm) String() string {
 	return "unknown arm"
 }
 
-// ObjectsConfig is what is transferred, and how. The zero Config is the document's, by RDT.
+// ObjectsConfig describes the transfers. The zero Config is the document's, over RDT.
 type ObjectsConfig struct {
 	Arm Arm
 	// Name is of the flow's random streams, which its objects are made of; empty: "objects".
@@ -60,13 +60,13 @@ type ObjectsConfig struct {
 	// Buffer is the receive buffer of that arm's two sockets in bytes; 0: 16 MiB, as in the
 	// document: a window of 1120 packets arrives at once, which Linux's default drops.
 	Buffer int
-	// Cost is what it takes that arm's two ends to send a packet, one after the other; 0: 20
-	// µs, about what Python takes for a header, a digest and a system call; negative: no time.
-	// Then a window leaves at once, and what is sent again waits behind all of it: so most of
-	// what is lost waits for its time-out.
+	// Cost is the time that RDT's two ends take to send a packet, one after the other; 0: 20 µs,
+	// about Python's time for a header, a digest and a system call; negative: no time. With no
+	// time, a window leaves at one instant and a retransmission waits behind all of it, so most
+	// lost packets wait for their timeouts.
 	Cost time.Duration
-	// ReadCost is what it takes the client to read from a TCP connection once, 1024 bytes at the
-	// most, as the document's does; 0: no time, and it reads all there is.
+	// ReadCost is the client's time for one read from a TCP connection, of at most 1024 bytes like
+	// the document's; 0: no time, and it reads everything.
 	ReadCost time.Duration
 	// Chunk is how many bytes of an object a turn of the arm Interleaved has; 0: 1325.
 	Chunk int

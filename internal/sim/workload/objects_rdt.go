@@ -23,7 +23,7 @@ type engine interface {
 // end puts an engine on a UDP socket.
 type end struct {
 	engine
-	peer netip.AddrPort // invalid: nobody has asked yet
+	peer netip.AddrPort // invalid: no request yet
 	buf  []byte
 	cost time.Duration
 	idle clock.Time // it is busy sending until then

@@ -10,8 +10,7 @@ import (
 
 // ObjectsResult is what a transfer has come to so far.
 type ObjectsResult struct {
-	// Finished says that all objects have arrived and are what they were; Failure says what
-	// happened if not.
+	// Finished says that all objects have arrived unchanged; otherwise Failure says what happened.
 	Finished bool
 	Failure  string
 	// Took is from the beginning to the last byte of the last object, or until now.
@@ -22,9 +21,9 @@ type ObjectsResult struct {
 	Complete int
 	Bytes    uint64
 
-	// What the server sent until then, in packets. Data had bytes of objects in them, or
-	// ends, of which Again had been sent before; the rest of Sent had not. SentBytes are the
-	// payloads of UDP, or of TCP, repeats included.
+	// Packets of the server until then. Data had bytes of objects, or ends of objects, and Again of
+	// these were retransmissions; the rest of Sent had no data. SentBytes counts the payloads of
+	// UDP or TCP, with retransmissions.
 	Sent, Data, Again, SentBytes uint64
 	// ClientSent are the client's packets: acknowledgments, and requests.
 	ClientSent uint64
@@ -42,7 +41,7 @@ type Object struct {
 	Size int
 	// Began is when the first byte arrived, Done when the last did.
 	Began, Done time.Duration
-	// Complete says that all of it has arrived, Verified that it is what it was.
+	// Complete says that all of it has arrived, Verified that it is unchanged.
 	Complete, Verified bool
 }
 
@@ -85,7 +84,7 @@ func (a *ObjectsApp) Result() ObjectsResult {
 	return r
 }
 
-// fill completes a result with what is so now.
+// fill completes a result with the current state.
 func (a *ObjectsApp) fill(r *ObjectsResult) {
 	r.Took = a.world.Now().Sub(a.began)
 	r.Objects = append([]Object(nil), a.objects...)
@@ -106,7 +105,7 @@ func (a *ObjectsApp) missing(r *ObjectsResult, what string) string {
 // begin notes that something of an object has arrived.
 func (a *ObjectsApp) begin(i int, at clock.Time) { a.objects[i].Began = at.Sub(a.began) }
 
-// complete notes that an object has arrived, and whether it is what it was.
+// complete notes that an object has arrived, and whether it is unchanged.
 func (a *ObjectsApp) complete(i int, at clock.Time, right bool) {
 	o := &a.objects[i]
 	o.Done, o.Complete, o.Verified = at.Sub(a.began), true, right
@@ -125,7 +124,7 @@ func (a *ObjectsApp) fail(why string) {
 	}
 }
 
-// end freezes the result. An empty failure means success, if everything is what it was.
+// end freezes the result. An empty failure means success if all objects are unchanged.
 func (a *ObjectsApp) end(failure string) {
 	if a.over {
 		return

@@ -8,10 +8,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// Shelf keeps the objects that were made last. All cells of a sweep have the same ones, for the
-// seed decides, and making ten million bytes takes as long as moving them. Nobody writes to
-// objects, so that who comes next finds them as they were made. The zero Shelf is empty; one
-// owner calls it.
+// Shelf keeps the latest objects. All cells of a sweep have the same seed and so the same objects,
+// and making ten million bytes takes as long as moving them. Objects must not be changed. The zero
+// Shelf is empty; it has one owner.
 type Shelf struct {
 	label label
 	items []item

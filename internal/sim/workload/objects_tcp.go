@@ -12,10 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// On a connection, each object is behind its length, 16 characters, as Python's '{:16d}'
-// makes them. Where objects take turns, each chunk is behind a frame: the object's number
-// and the chunk's length, 2 bytes each. Who wants one object by a connection of its own asks
-// for it by its number, 2 bytes.
+// On a connection, each object follows its length, 16 characters in Python's format '{:16d}'. Where
+// chunks are interleaved, each follows a frame: the object's number and the chunk's length, 2 bytes
+// each. A client with a connection for each object requests it by its number, 2 bytes.
 const (
 	prefixBytes  = 16
 	frameBytes   = 4
