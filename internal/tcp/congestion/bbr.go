@@ -2,7 +2,7 @@ package congestion
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// The constants of BBR's first version.
+// Constants of BBR version 1.
 const (
 	bbrHighGain    = 2.885 // 2/ln 2: the rate doubles in a round
 	bbrBWRounds    = 10
@@ -11,7 +11,7 @@ const (
 	bbrExtraMost   = 0.1
 )
 
-// bbrState is a state of its machine.
+// bbrState is a state of BBR's state machine.
 type bbrState uint8
 
 const (
@@ -21,12 +21,12 @@ const (
 	bbrProbeRTT
 )
 
-// bbr is the first version of BBR, which is what Linux calls bbr:
-// draft-cardwell-iccrg-bbr-congestion-control-00, whose names comments have, with what Linux has
-// added to it, a percent of margin and room for aggregated acknowledgments; but not its guess at
-// the rate of a policer, which nothing describes. It paces at the most that the path delivered in
-// ten rounds, and no loss makes that less: where the third version, bbr3, backs off from more than
-// 2 % lost, this one keeps its rate at 10 %, and so it does where others' packets are what is lost.
+// bbr is BBR version 1, which Linux calls bbr: draft-cardwell-iccrg-bbr-congestion-control-00,
+// whose function names the comments use, with two additions of Linux: a pacing margin of one
+// percent, and room for aggregated acknowledgments. Linux's policer detection is not included,
+// because no document describes it. The pacing rate is the largest delivery rate of the last ten
+// rounds, and losses do not reduce it: version 3 (bbr3) backs off above a loss rate of 2 %; version
+// 1 keeps its rate at 10 %, even if its competitors suffer these losses.
 type bbr struct {
 	bbrSender
 	state bbrState
@@ -36,17 +36,17 @@ type bbr struct {
 	loss  bbrLoss
 }
 
-// bbrCycle is where ProbeBW's gains are.
+// bbrCycle is the position in ProbeBW's cycle of gains.
 type bbrCycle struct {
 	phase int
 	since clock.Time
 }
 
-// bbrLoss is what recovery leaves behind.
+// bbrLoss is the state of loss recovery.
 type bbrLoss struct {
-	open     bool // recovery is in progress,
-	entered  bool // since this very acknowledgment,
-	conserve bool // and in its first round: a packet for each that is delivered
+	open     bool // recovery is in progress
+	entered  bool // it started with this acknowledgment
+	conserve bool // its first round: packet conservation
 }
 
 func newBBR(cfg Config) Controller {
@@ -55,7 +55,7 @@ func newBBR(cfg Config) Controller {
 	return b
 }
 
-// enter moves to a state, with its gains.
+// enter changes to a state and sets its gains.
 func (b *bbr) enter(s bbrState) {
 	b.state, b.pacing, b.gain = s, 1, bbrCwndGain
 	switch s {
@@ -82,8 +82,8 @@ func (b *bbr) OnAck(a *Ack) {
 	b.setCwnd(a)
 }
 
-// inflight is BBRInflight: what the path holds, times a gain, and three of the trains that
-// hosts send and receive at once.
+// inflight is BBRInflight: the bandwidth-delay product times a gain, and three trains for the
+// bursts that hosts send and receive.
 func (b *bbr) inflight(gain, more float64) float64 {
 	if b.rtt.min == 0 {
 		return float64(b.cfg.FirstCwnd())
@@ -115,9 +115,9 @@ func (b *bbr) setCwnd(a *Ack) {
 	b.cwnd = max(min(b.cwnd, float64(b.cfg.MaxWindow)), float64(b.mss))
 }
 
-// recover is BBRModulateCwndForRecovery: what is lost leaves the window, and in the first
-// round of fast recovery, which says whether the path still delivers, nothing else moves it
-// but what is delivered. It reports whether that is so.
+// recover is BBRModulateCwndForRecovery: lost data reduces the window. In the first round of fast
+// recovery the window then only grows by the data delivered, which shows whether the path still
+// delivers. recover reports whether it is that round.
 func (b *bbr) recover(a *Ack) bool {
 	l := &b.loss
 	b.cwnd = max(b.cwnd-float64(a.Lost), float64(b.mss))
@@ -135,7 +135,7 @@ func (b *bbr) recover(a *Ack) bool {
 // OnLoss is BBROnEnterFastRecovery, or BBROnEnterRTO.
 func (b *bbr) OnLoss(l *Loss) {
 	if l.Kind == Echo {
-		return // it has no answer to marks
+		return // version 1 does not respond to marks
 	}
 	b.saveCwnd(b.cut())
 	b.loss.open = true
@@ -153,14 +153,14 @@ func (b *bbr) OnExit(e *Exit) {
 	b.restoreCwnd()
 	b.loss.open, b.loss.entered, b.loss.conserve = false, false, false
 	if e.Spurious {
-		b.full.reset(0) // a slow round may have been the recovery's
+		b.full.reset(0) // recovery may have caused a slow round
 	}
 }
 
-// OnRestart is BBRHandleRestartFromIdle: pacing alone keeps the first flight from being a burst.
+// OnRestart is BBRHandleRestartFromIdle: pacing alone prevents a burst.
 func (b *bbr) OnRestart(r *Restart) {
 	if r.Unvalidated {
-		return // the model is made of what was used
+		return // the model only contains what was used
 	}
 	b.rtt.idle = true
 	b.burst.start = r.Now
@@ -173,5 +173,5 @@ func (b *bbr) OnRestart(r *Restart) {
 	}
 }
 
-// cut reports whether the window is less than the model has it.
+// cut reports whether the window is below that of the model.
 func (b *bbr) cut() bool { return b.loss.open || b.state == bbrProbeRTT }

@@ -9,36 +9,35 @@ import (
 const (
 	bbr3StartupPacing  = 2.77 // 4 ln 2: the rate doubles in a round
 	bbr3DrainPacing    = 0.5
-	bbr3LossThresh     = 0.02 // of a round trip, that probing tolerates
+	bbr3LossThresh     = 0.02 // share lost per round trip that probing tolerates
 	bbr3Beta           = 0.7
-	bbr3Headroom       = 0.15 // of the path, left to others
+	bbr3Headroom       = 0.15 // share of the path left to other flows
 	bbr3StartupLosses  = 6    // gaps in a round that end Startup
 	bbr3ExtraRounds    = 10
 	bbr3ProbeRTTGain   = 0.5
 	bbr3ProbeRTTEvery  = 5 * time.Second
-	bbr3RenoRounds     = 63 // a Reno flow of this window gets its turn
+	bbr3RenoRounds     = 63 // probes at least as often as a Reno flow of this window
 	bbr3ProbeWait      = 2 * time.Second
 	bbr3ProbeWaitExtra = time.Second
 )
 
-// bbr3State is a state of BBR's machine, draft-ietf-ccwg-bbr §3.3.
+// bbr3State is a state of BBR's state machine, draft-ietf-ccwg-bbr §3.3.
 type bbr3State uint8
 
 const (
 	bbr3Startup  bbr3State = iota // doubles the rate until the path is full
-	bbr3Drain                     // lets go the queue that this made
-	bbr3Down                      // ProbeBW: sends slower than the path delivers
-	bbr3Cruise                    // ProbeBW: as fast as it delivers
-	bbr3Refill                    // ProbeBW: the same, for a round, without short-term bounds
-	bbr3Up                        // ProbeBW: faster
-	bbr3ProbeRTT                  // sends so little that no queue of its own is left
-	bbr3NoState                   // nothing to return to
+	bbr3Drain                     // drains the queue of Startup
+	bbr3Down                      // ProbeBW: below the bandwidth
+	bbr3Cruise                    // ProbeBW: at the bandwidth
+	bbr3Refill                    // ProbeBW: one round at the bandwidth, without short-term limits
+	bbr3Up                        // ProbeBW: above the bandwidth
+	bbr3ProbeRTT                  // almost nothing in flight, so that the flow has no queue
+	bbr3NoState                   // no state to return to
 )
 
-// bbr3 is BBR version 3 as draft-ietf-ccwg-bbr describes it: a model of the
-// path, of what it delivers and how long it takes at least, decides how fast to
-// send and how much may be in flight. Loss bounds the model; it does not drive
-// it. Where the draft looks at its connection, bbr3 looks at the acknowledgment.
+// bbr3 is BBR version 3 (draft-ietf-ccwg-bbr): a model of the path, its bandwidth and its minimum
+// round-trip time, determines the pacing rate and the data in flight. Losses limit the model; they
+// do not drive it. Where the draft reads the connection's state, bbr3 reads the acknowledgment.
 type bbr3 struct {
 	bbrSender
 	state   bbr3State
@@ -62,7 +61,7 @@ func newBBR3(cfg Config) Controller {
 	return b
 }
 
-// enter moves to a state, with the gains of §5.6.1's table.
+// enter changes to a state and sets the gains of §5.6.1's table.
 func (b *bbr3) enter(s bbr3State) {
 	b.state, b.pacing, b.gain = s, 1, bbrCwndGain
 	switch s {
@@ -83,7 +82,7 @@ func (b *bbr3) enter(s bbr3State) {
 // inProbeBW reports whether the state is one of the four of ProbeBW.
 func (b *bbr3) inProbeBW() bool { return b.state >= bbr3Down && b.state <= bbr3Up }
 
-// probing reports whether the state seeks more bandwidth.
+// probing reports whether the state probes for bandwidth.
 func (b *bbr3) probing() bool {
 	return b.state == bbr3Startup || b.state == bbr3Refill || b.state == bbr3Up
 }
@@ -109,7 +108,7 @@ func (b *bbr3) OnAck(a *Ack) {
 // startRound is StartRound, §5.5.1.
 func (b *bbr3) startRound(delivered uint64) { b.round.next = delivered }
 
-// budget is QuantizationBudget: enough for the bursts in which hosts send, receive and acknowledge.
+// budget is QuantizationBudget: room for the bursts in which hosts send, receive and acknowledge.
 func (b *bbr3) budget(inflight float64) float64 {
 	inflight = max(inflight, 3*b.quantum(), b.minPipe())
 	if b.state == bbr3Up {
@@ -140,11 +139,11 @@ func (b *bbr3) volumeCap() float64 {
 	return max(min(most, b.model.inflightShort), b.minPipe())
 }
 
-// OnRestart is HandleRestartFromIdle, §5.4: the model still holds, so the window
-// stays, and pacing alone keeps the first flight from being a burst.
+// OnRestart is HandleRestartFromIdle, §5.4: the model is still valid, so the window stays, and
+// pacing alone prevents a burst.
 func (b *bbr3) OnRestart(r *Restart) {
 	if r.Unvalidated {
-		return // the model is made of what was used
+		return // the model only contains what was used
 	}
 	b.rtt.idle = true
 	b.burst.start = r.Now
@@ -156,5 +155,5 @@ func (b *bbr3) OnRestart(r *Restart) {
 	}
 }
 
-// cut reports whether the window is less than the model has it.
+// cut reports whether the window is below that of the model.
 func (b *bbr3) cut() bool { return b.episode.open || b.state == bbr3ProbeRTT }

@@ -1,25 +1,25 @@
 package congestion
 
-// bbr3Episode is what BBR keeps of loss, draft-ietf-ccwg-bbr §5.5.10 and §5.5.11.
+// bbr3Episode is the state of a loss episode, draft-ietf-ccwg-bbr §5.5.10 and §5.5.11.
 type bbr3Episode struct {
 	open bool // loss recovery is in progress
-	fast bool // and it is fast recovery
-	// A round of losses ends when what was sent after its first arrives.
+	fast bool // it is fast recovery
+	// A round with losses ends when data that was sent after the first loss is acknowledged.
 	roundDelivered uint64
 	roundStart     bool
 	lossInRound    bool
 	gaps           int    // runs of lost segments in this round
-	lostEnd        uint64 // where the last one ends
+	lostEnd        uint64 // the end of the last one
 	undo           bbr3Undo
 }
 
-// bbr3Undo is the model before losses that may turn out to be none.
+// bbr3Undo is the model before losses that may prove to be spurious.
 type bbr3Undo struct {
 	state                                bbr3State // to return to
 	bwShort, inflightShort, inflightLong float64
 }
 
-// tooHigh is IsInflightTooHigh: too much of what was in flight when a segment was sent is lost.
+// tooHigh is IsInflightTooHigh: too large a share of the data in flight was lost.
 func (b *bbr3) tooHigh(sent, lost float64) bool {
 	return lost > sent*bbr3LossThresh || lost > 0 && !b.cfg.SACK
 }
@@ -49,13 +49,13 @@ func (b *bbr3) OnSegmentLost(l *LostSegment) {
 	if !b.probe.sample || !b.tooHigh(sent, lost) {
 		return
 	}
-	// InflightAtLoss: how much could be in flight before the losses became too many.
+	// InflightAtLoss: the data in flight at which the losses exceeded the threshold.
 	before, size := sent-float64(l.Size), float64(l.Size)
 	prefix := (float64(bbr3LossThresh*before) - (lost - size)) / (1 - bbr3LossThresh)
 	b.foundTooHigh(l, before+prefix)
 }
 
-// foundTooHigh is HandleInflightTooHigh: once a probe.
+// foundTooHigh is HandleInflightTooHigh, which acts once per probe.
 func (b *bbr3) foundTooHigh(l *LostSegment, inflight float64) {
 	b.probe.tooHigh, b.probe.sample = true, false
 	if !l.AppLimited {
@@ -67,13 +67,13 @@ func (b *bbr3) foundTooHigh(l *LostSegment, inflight float64) {
 	}
 }
 
-// OnLoss begins an episode, §5.6.4.4. The model has heard of each segment; a
-// time-out leaves room for one segment more than what is still in flight.
+// OnLoss starts an episode, §5.6.4.4. OnSegmentLost has already updated the model. After a timeout
+// the window is the data in flight and one more segment.
 func (b *bbr3) OnLoss(l *Loss) {
 	e := &b.episode
 	switch l.Kind {
 	case Echo:
-		e.lossInRound = true // RFC 3168 §6.1.2: a mark weighs what a loss does
+		e.lossInRound = true // RFC 3168 §6.1.2: a mark counts as a loss
 		return
 	case Detected:
 		b.saveCwnd(b.cut())
@@ -86,8 +86,7 @@ func (b *bbr3) OnLoss(l *Loss) {
 	e.lossInRound = true
 }
 
-// OnExit ends it: the window is what it was, as far as the model bounds it at the
-// next acknowledgment.
+// OnExit ends an episode and restores the window. The model limits it at the next acknowledgment.
 func (b *bbr3) OnExit(e *Exit) {
 	b.restoreCwnd()
 	b.episode.open, b.episode.fast = false, false

@@ -2,22 +2,22 @@ package congestion
 
 import "math"
 
-// bbr3Model is what BBR thinks of the path, draft-ietf-ccwg-bbr §3.4. Bounds that
-// are not set are infinite.
+// bbr3Model is BBR's model of the path, draft-ietf-ccwg-bbr §3.4. Limits that are not set are
+// infinite.
 type bbr3Model struct {
-	maxBW float64    // bytes a second: the most in this ProbeBW cycle and the last
+	maxBW float64    // bytes per second: the maximum of this ProbeBW cycle and the last
 	cycle [2]float64 // of the last cycle, and of this
-	bw    float64    // maxBW within the short-term bound
-	// Short-term bounds follow loss while not probing; they last until the next probe.
+	bw    float64    // maxBW within the short-term limit
+	// Short-term limits follow losses outside of probes, and last until the next probe.
 	bwShort, inflightShort float64
-	// inflightLong is what probing found to be too much.
+	// inflightLong is the limit that probing found.
 	inflightLong float64
-	// The most delivered in this round trip, as a rate and as a volume.
+	// The maximum delivered in this round trip, as a rate and as a volume.
 	bwLatest, inflightLatest float64
 }
 
-// bbr3Extra is the most that arrived at once beyond what the bandwidth explains, §5.5.9, in each
-// of the last rounds.
+// bbr3Extra is the largest volume that was acknowledged at once beyond the estimated bandwidth,
+// §5.5.9, in each of the last rounds.
 type bbr3Extra struct {
 	rounds [bbr3ExtraRounds]float64
 	round  uint64
@@ -63,7 +63,8 @@ func (b *bbr3) congestion(a *Ack, limited bool) {
 	b.episode.lossInRound = false
 }
 
-// updateMaxBW is UpdateMaxBw, §5.5.5: what the application limited counts only if it shows more.
+// updateMaxBW is UpdateMaxBw, §5.5.5: application-limited samples count only if they raise the
+// maximum.
 func (b *bbr3) updateMaxBW(a *Ack, limited bool) {
 	b.round.update(a)
 	if b.round.start {
@@ -76,8 +77,8 @@ func (b *bbr3) updateMaxBW(a *Ack, limited bool) {
 	}
 }
 
-// advanceFilter is AdvanceMaxBwFilter, §5.5.6: a cycle ends, and the one before
-// it is forgotten. A cycle without a sample makes nothing forgotten.
+// advanceFilter is AdvanceMaxBwFilter, §5.5.6: a new cycle discards the one before the last. A
+// cycle without a sample does not.
 func (m *bbr3Model) advanceFilter() {
 	if m.cycle[1] == 0 {
 		return
@@ -86,8 +87,8 @@ func (m *bbr3Model) advanceFilter() {
 	m.maxBW = m.cycle[0]
 }
 
-// lowerBounds is AdaptLowerBoundsFromCongestion, §5.5.10.3: once in a round that
-// lost something, towards what was delivered in it.
+// lowerBounds is AdaptLowerBoundsFromCongestion, §5.5.10.3: once per round with losses, the
+// short-term limits move towards what was delivered in it.
 func (b *bbr3) lowerBounds() {
 	m := &b.model
 	if math.IsInf(m.bwShort, 1) {

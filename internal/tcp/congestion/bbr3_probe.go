@@ -10,25 +10,25 @@ import (
 // bbr3Probe is the state of the ProbeBW cycle, draft-ietf-ccwg-bbr §5.3.3.
 type bbr3Probe struct {
 	phase         bbr3Phase
-	sample        bool    // acknowledgments are of data that probed
+	sample        bool    // acknowledgments are for data sent while probing
 	upAcked       float64 // towards the next segment of inflightLong
-	perIncrease   float64 // bytes acknowledged for each
+	perIncrease   float64 // acknowledged bytes per segment
 	upRounds      uint
-	roundsSince   uint64 // the last UP
+	roundsSince   uint64 // rounds since the last UP
 	wait          time.Duration
 	since         clock.Time // when the cycle began
 	tooHigh       bool       // the last probe found too much
-	precautionary bool       // the last probe stopped short of that
+	precautionary bool       // the last probe ended before that
 }
 
-// bbr3Phase says what acknowledgments tell of the probe.
+// bbr3Phase says what acknowledgments mean for the probe.
 type bbr3Phase uint8
 
 const (
 	bbr3Init      bbr3Phase = iota // nothing
-	bbr3Refilling                  // they are of data sent to fill the pipe
+	bbr3Refilling                  // for data sent to fill the pipe
 	bbr3Starting                   // the probe has begun
-	bbr3Feedback                   // they are of data that probed
+	bbr3Feedback                   // for data sent while probing
 	bbr3Stopping                   // the probe has ended, they still are
 )
 
@@ -37,7 +37,7 @@ func (b *bbr3) startDown(a *Ack) {
 	b.resetSignals()
 	p := &b.probe
 	p.perIncrease = math.Inf(1)
-	// PickProbeWait, §5.3.3.5: at random, so that flows do not probe in step.
+	// PickProbeWait, §5.3.3.5: random, so that flows do not probe at the same time.
 	p.roundsSince = b.rng.Uint64N(2)
 	p.wait = bbr3ProbeWait + time.Duration(b.rng.Int64N(int64(bbr3ProbeWaitExtra)))
 	p.since = a.Now
@@ -91,8 +91,8 @@ func (b *bbr3) cycle(a *Ack, limited bool) {
 	}
 }
 
-// timeToProbe is IsTimeToProbeBW, §5.3.3.5: after two to three seconds, or as
-// many rounds as a Reno flow of the same window would take to come back.
+// timeToProbe is IsTimeToProbeBW, §5.3.3.5: after two to three seconds, or as many rounds as a Reno
+// flow with the same window needs to recover from a loss.
 func (b *bbr3) timeToProbe(a *Ack) bool {
 	p := &b.probe
 	reno := min(b.target()/float64(b.mss), bbr3RenoRounds)
@@ -103,10 +103,10 @@ func (b *bbr3) timeToProbe(a *Ack) bool {
 	return true
 }
 
-// target is TargetInflight: what the path holds, unless congestion has cut the window.
+// target is TargetInflight: the bandwidth-delay product, unless congestion has reduced the window.
 func (b *bbr3) target() float64 { return min(b.bdp(b.model.bw, 1), b.cwnd) }
 
-// timeToCruise is IsTimeToCruise: the queue is drained, and room left to others.
+// timeToCruise is IsTimeToCruise: the queue is drained, and there is headroom for other flows.
 func (b *bbr3) timeToCruise(a *Ack) bool {
 	inflight := float64(a.InFlight)
 	return inflight <= b.withHeadroom() && inflight <= b.budget(b.bdp(b.model.maxBW, 1))
@@ -135,7 +135,7 @@ func (b *bbr3) withHeadroom() float64 {
 	return max(long-max(float64(b.mss), bbr3Headroom*long), b.minPipe())
 }
 
-// raiseSlope is RaiseInflightLongtermSlope: by 1, 2, 4 ... segments a round.
+// raiseSlope is RaiseInflightLongtermSlope: by 1, 2, 4 and so on segments per round.
 func (b *bbr3) raiseSlope() {
 	p := &b.probe
 	p.perIncrease = max(b.cwnd/float64(uint64(1)<<p.upRounds), float64(b.mss))
@@ -158,7 +158,7 @@ func (b *bbr3) probeUpward(a *Ack) {
 	}
 }
 
-// adaptLongTerm is AdaptLongTermModel. It reports whether it has changed the state.
+// adaptLongTerm is AdaptLongTermModel. It reports whether it changed the state.
 func (b *bbr3) adaptLongTerm(a *Ack, limited bool) bool {
 	p := &b.probe
 	if b.round.start {

@@ -27,14 +27,14 @@ func (m *bbrMax) add(round uint64, v float64) {
 	}
 }
 
-// bbrExtra is the most that arrived at once beyond what the bandwidth explains, in these rounds
-// and in those before.
+// bbrExtra is the largest volume that was acknowledged at once beyond the estimated bandwidth, in
+// the current rounds and in those before.
 type bbrExtra struct {
 	now, before float64
-	since       uint64 // the round in which now began
+	since       uint64 // the round in which the current maximum started
 }
 
-// updateBW is BBRUpdateBtlBw: what the application limited counts only if it shows more.
+// updateBW is BBRUpdateBtlBw: application-limited samples count only if they raise the maximum.
 func (b *bbr) updateBW(a *Ack, limited bool) {
 	b.round.update(a)
 	b.loss.conserve = b.loss.conserve && !b.round.start
@@ -51,7 +51,7 @@ func (b *bbr) aggregation(a *Ack) {
 	e.now = max(e.now, b.surplus(a, b.bw.most))
 }
 
-// aggregated is what the window holds beyond the path for that.
+// aggregated returns the window's extra room for aggregated acknowledgments.
 func (b *bbr) aggregated() float64 {
 	if !b.full.reached {
 		return 0
@@ -59,7 +59,7 @@ func (b *bbr) aggregated() float64 {
 	return min(max(b.extra.now, b.extra.before), bbrExtraMost*b.bw.most)
 }
 
-// checkFull is BBRCheckFullPipe: three rounds in which sending faster has delivered little more.
+// checkFull is BBRCheckFullPipe: three rounds of faster sending have delivered little more.
 func (b *bbr) checkFull(limited bool) {
 	if !b.full.reached && b.round.start && !limited {
 		b.full.look(b.bw.most)
@@ -76,16 +76,16 @@ func (b *bbr) checkDrain(a *Ack) {
 	}
 }
 
-// enterProbeBW is BBREnterProbeBW: flows begin anywhere in the cycle but where they would
-// drain what they have not filled.
+// enterProbeBW is BBREnterProbeBW: flows start at a random phase of the cycle, except the one that
+// drains the queue.
 func (b *bbr) enterProbeBW(now clock.Time) {
 	b.enter(bbrProbeBW)
 	b.cycle.phase = bbrPhases - 1 - b.rng.IntN(bbrPhases-1)
 	b.advanceCycle(now)
 }
 
-// advanceCycle is BBRAdvanceCyclePhase: faster for a round trip, slower for one, and six at
-// the bandwidth.
+// advanceCycle is BBRAdvanceCyclePhase: faster for a round trip, slower for one, and six at the
+// bandwidth.
 func (b *bbr) advanceCycle(now clock.Time) {
 	b.cycle = bbrCycle{(b.cycle.phase + 1) % bbrPhases, now}
 	switch b.cycle.phase {
@@ -98,8 +98,8 @@ func (b *bbr) advanceCycle(now clock.Time) {
 	}
 }
 
-// checkCycle is BBRCheckCyclePhase: the faster phase lasts until what it sends more is in
-// flight, or lost, the slower one no longer than until that has drained.
+// checkCycle is BBRCheckCyclePhase: the faster phase lasts until the additional data is in flight
+// or lost, the slower one until it is drained.
 func (b *bbr) checkCycle(a *Ack) {
 	if b.state != bbrProbeBW {
 		return
@@ -116,8 +116,8 @@ func (b *bbr) checkCycle(a *Ack) {
 	}
 }
 
-// updateRTT is BBRUpdateRTprop and BBRCheckProbeRTT: the minimum of ten seconds, and after
-// as many without a new one, 200 ms with next to nothing in flight.
+// updateRTT is BBRUpdateRTprop and BBRCheckProbeRTT: the minimum of ten seconds, and, after ten
+// seconds without a new minimum, 200 ms with almost no data in flight.
 func (b *bbr) updateRTT(a *Ack) {
 	r := &b.rtt
 	if r.minAt == clock.Never {
@@ -138,7 +138,7 @@ func (b *bbr) updateRTT(a *Ack) {
 	r.idle = false
 }
 
-// checkProbeRTTDone is BBRExitProbeRTT, once the time is over.
+// checkProbeRTTDone is BBRExitProbeRTT at the end of the 200 ms.
 func (b *bbr) checkProbeRTTDone(now clock.Time) {
 	if !b.rtt.over(now) {
 		return

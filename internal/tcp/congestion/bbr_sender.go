@@ -7,36 +7,35 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// The constants that both versions of BBR have.
+// Constants that both versions of BBR have.
 const (
 	bbrCwndGain     = 2.0
-	bbrPacingMargin = 0.99 // a percent below the path
+	bbrPacingMargin = 0.99 // one percent below the bandwidth
 	bbrMinPipe      = 4    // segments
 	bbrMaxQuantum   = 64 << 10
-	bbrFullRounds   = 3 // without growth, and the pipe is full
+	bbrFullRounds   = 3 // rounds without growth mean a full pipe
 	bbrFullGrowth   = 1.25
 	bbrMinRTTWindow = 10 * time.Second
 	bbrProbeRTTTime = 200 * time.Millisecond
 )
 
-// bbrSender is what version 1 of BBR and version 3 do alike: it holds the window and the pacing
-// rate, counts round trips, tells when the pipe is full, and keeps the least round trip. What the
-// path delivers, and what to think of losses, is each version's own. Where their documents look at
-// the connection, it looks at the acknowledgment.
+// bbrSender is what versions 1 and 3 of BBR share: the window, the pacing rate, the count of round
+// trips, the detection of a full pipe, and the minimum round-trip time. Each version has its own
+// bandwidth model and response to losses. Where the documents read the connection's state,
+// bbrSender reads the acknowledgment.
 type bbrSender struct {
 	cfg     Config
 	rng     *rand.Rand
 	mss     int
 	cwnd    float64
-	rate    float64 // the pacing rate, bytes a second
+	rate    float64 // the pacing rate in bytes per second
 	startup float64 // the pacing gain of Startup
-	pacing  float64 // gains, of the bandwidth
-	gain    float64 // and of the window
+	pacing  float64 // gain of the bandwidth
+	gain    float64 // gain of the window
 	paced   bool    // rate comes from a measured round trip
-	// bubble is what must have been delivered before samples count again that ProbeRTT
-	// made the application's.
+	// bubble is the delivered count up to which samples are limited by ProbeRTT.
 	bubble uint64
-	saved  float64 // the last window that neither loss recovery nor ProbeRTT had cut
+	saved  float64 // the last window before loss recovery or ProbeRTT reduced it
 
 	round bbrRound
 	full  bbrFull
@@ -54,8 +53,8 @@ func newBBRSender(cfg Config, startup float64, stream uint64) bbrSender {
 	return b
 }
 
-// initRate is InitPacingRate: the first window in a round trip, which before any measurement is a
-// millisecond.
+// initRate is InitPacingRate: the initial window per round trip, which is assumed to be a
+// millisecond before the first measurement.
 func (b *bbrSender) initRate(srtt time.Duration) {
 	b.paced = srtt > 0
 	if !b.paced {
@@ -66,13 +65,13 @@ func (b *bbrSender) initRate(srtt time.Duration) {
 
 func (b *bbrSender) Cwnd() int { return int(b.cwnd) }
 
-// Ssthresh is zero: there is no threshold, and recovery is the controller's own.
+// Ssthresh is zero: BBR has no threshold, and controls the window during recovery itself.
 func (b *bbrSender) Ssthresh() int { return 0 }
 
 func (b *bbrSender) PacingRate() int64 { return max(1, int64(b.rate)) }
 
-// begin takes what an acknowledgment says of the connection. It reports whether the application
-// limited its rate sample, or ProbeRTT.
+// begin updates the state from an acknowledgment. It reports whether the application, or ProbeRTT,
+// limited the rate sample.
 func (b *bbrSender) begin(a *Ack) (limited bool) {
 	b.mss = a.MSS
 	if !b.paced && a.SRTT > 0 {
@@ -81,8 +80,8 @@ func (b *bbrSender) begin(a *Ack) (limited bool) {
 	return a.AppLimited || a.PriorDelivered < b.bubble
 }
 
-// setRate is SetPacingRateWithGain, whose product rate is: until the pipe is full the rate only
-// grows, for samples may have been the application's.
+// setRate is SetPacingRateWithGain for the product rate: until the pipe is full the pacing rate
+// only grows, because samples can be application-limited.
 func (b *bbrSender) setRate(rate float64) {
 	rate *= bbrPacingMargin
 	if rate > 0 && (b.full.reached || rate > b.rate) {
@@ -90,15 +89,16 @@ func (b *bbrSender) setRate(rate float64) {
 	}
 }
 
-// quantum is SetSendQuantum, which the pacer of the connection applies too: a millisecond's worth.
+// quantum is SetSendQuantum: the data of a millisecond. The connection's pacer uses the same
+// amount.
 func (b *bbrSender) quantum() float64 {
 	return max(min(b.rate/1000, bbrMaxQuantum), float64(2*b.mss))
 }
 
-// minPipe is MinPipeCwnd: what a path of any length needs.
+// minPipe is MinPipeCwnd, the minimum window.
 func (b *bbrSender) minPipe() float64 { return float64(bbrMinPipe * b.mss) }
 
-// bdp is what the path holds, times a gain.
+// bdp returns the bandwidth-delay product times a gain.
 func (b *bbrSender) bdp(bw, gain float64) float64 {
 	if b.rtt.min == 0 {
 		return float64(b.cfg.FirstCwnd())
@@ -118,7 +118,7 @@ func (b *bbrSender) grow(a *Ack, target float64) {
 	b.cwnd = max(b.cwnd, b.minPipe())
 }
 
-// saveCwnd is SaveCwnd; cut says that recovery or ProbeRTT has cut the window.
+// saveCwnd is SaveCwnd. cut says that recovery or ProbeRTT has reduced the window.
 func (b *bbrSender) saveCwnd(cut bool) {
 	if cut {
 		b.saved = max(b.saved, b.cwnd)
@@ -129,7 +129,8 @@ func (b *bbrSender) saveCwnd(cut bool) {
 
 func (b *bbrSender) restoreCwnd() { b.cwnd = max(b.cwnd, b.saved) }
 
-// bbrRound counts round trips by what is delivered: one ends when data sent after it began arrives.
+// bbrRound counts round trips by delivered data: a round ends when data that was sent after its
+// start is acknowledged.
 type bbrRound struct {
 	count, next uint64
 	start       bool
@@ -143,19 +144,18 @@ func (r *bbrRound) update(a *Ack) {
 	}
 }
 
-// bbrFull tells when the pipe is full: when three rounds of sending faster have delivered little
-// more.
+// bbrFull detects a full pipe: three rounds of faster sending have delivered little more.
 type bbrFull struct {
-	reached bool // it was, once
-	now     bool // it is, since the search last began
+	reached bool // it was full at least once
+	now     bool // it is full since the last reset
 	bw      float64
 	count   int
 }
 
-// reset begins a search, from a bandwidth.
+// reset restarts the detection from a bandwidth.
 func (f *bbrFull) reset(bw float64) { f.bw, f.count, f.now = bw, 0, false }
 
-// look takes a round's bandwidth.
+// look adds the bandwidth of a round.
 func (f *bbrFull) look(bw float64) {
 	if bw >= f.bw*bbrFullGrowth {
 		f.reset(bw)
@@ -166,19 +166,19 @@ func (f *bbrFull) look(bw float64) {
 	f.reached = f.reached || f.now
 }
 
-// bbrRTT estimates the round trip of an empty path. Now and then, unless the flow was that short of
-// itself, it makes room for a sample.
+// bbrRTT estimates the round-trip time of the empty path. From time to time, unless the flow paused
+// anyway, ProbeRTT drains the queue for a sample.
 type bbrRTT struct {
-	min       time.Duration // of ten seconds; zero: no sample
+	min       time.Duration // the minimum of ten seconds; zero: no sample
 	minAt     clock.Time
 	expired   bool
-	done      clock.Time // when ProbeRTT may end; never: it has not drained yet
+	done      clock.Time // when ProbeRTT may end; clock.Never: not drained yet
 	roundDone bool
-	idle      bool // the flow restarts after a silence, which drained the path
+	idle      bool // the flow restarts after an idle time, which drained the path
 }
 
-// drained is HandleProbeRTT, where most may be in flight: the low rates of this state say nothing
-// of the path. It reports whether a round trip has passed in it.
+// drained is HandleProbeRTT with a limit of data in flight. The low rates of this state are not
+// samples of the path. It reports whether a round trip has passed below the limit.
 func (b *bbrSender) drained(a *Ack, most float64) bool {
 	r := &b.rtt
 	b.bubble = a.TotalDelivered + uint64(a.InFlight) + 1
@@ -196,8 +196,8 @@ func (b *bbrSender) drained(a *Ack, most float64) bool {
 // over reports whether ProbeRTT has lasted long enough.
 func (r *bbrRTT) over(now clock.Time) bool { return r.done != clock.Never && now > r.done }
 
-// bbrBurst measures how much more arrives at once than the bandwidth explains: aggregation on the
-// way.
+// bbrBurst measures how much more is acknowledged at once than the bandwidth explains: aggregation
+// on the path.
 type bbrBurst struct {
 	start     clock.Time
 	delivered float64
@@ -214,5 +214,5 @@ func (b *bbrSender) surplus(a *Ack, bw float64) float64 {
 	return min(e.delivered-expected, b.cwnd)
 }
 
-// elapsed reports whether more than d has passed since an instant.
+// elapsed reports whether more than d has passed since a time.
 func elapsed(now, since clock.Time, d time.Duration) bool { return now.Sub(since) > d }

@@ -1,6 +1,6 @@
-// Package congestion decides how many bytes a connection may have in flight: one algorithm a file,
-// behind one interface. A controller owns the congestion window alone, sees what was acknowledged
-// and what was lost, and never sees the connection.
+// Package congestion has the congestion control algorithms, one per file, behind one interface. A
+// controller determines the congestion window of a connection. It receives what was acknowledged
+// and what was lost, and never accesses the connection.
 package congestion
 
 import (
@@ -14,235 +14,233 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Ack is what one acknowledgment delivered.
+// Ack describes one acknowledgment.
 type Ack struct {
 	Now clock.Time
-	// Delivered counts the bytes that are newly known to have arrived, by the cumulative
-	// acknowledgment or by SACK, each byte once. In Tahoe's slow start, and without SACK in that
-	// after a time-out, it leaves out what was sent before, but for a segment if snd.una moved.
+	// Delivered is the number of bytes that this acknowledgment newly reports as received,
+	// cumulatively or by SACK. Each byte counts once. In Tahoe's slow start, and in the slow start
+	// after a timeout without SACK, data that was sent before does not count, except for one
+	// segment if snd.una moved.
 	Delivered int
 	// Prior and InFlight are the bytes in flight before and after it.
 	Prior, InFlight int
-	// MSS is the largest payload of a segment now.
+	// MSS is the current maximum payload of a segment.
 	MSS int
-	// Lost counts the bytes that became thought lost since the previous acknowledgment.
+	// Lost is the number of bytes that were marked lost since the previous acknowledgment.
 	Lost int
-	// RTT is this acknowledgment's sample, zero when it has none; MinRTT and SRTT are the
-	// connection's.
+	// RTT is this acknowledgment's sample, or zero. MinRTT and SRTT are the connection's.
 	RTT, MinRTT, SRTT time.Duration
-	// TotalDelivered is the connection's count of delivered bytes, Rate the delivery rate in
-	// bytes a second that this acknowledgment shows (zero: no sample), and AppLimited says
-	// that the sender, not the path, bounded it.
+	// TotalDelivered is the connection's count of delivered bytes. Rate is the delivery rate in
+	// bytes per second that this acknowledgment shows (zero: no sample). AppLimited says that the
+	// sender limited it, not the path.
 	TotalDelivered uint64
 	Rate           int64
 	AppLimited     bool
-	// The newest segment that it delivered remembers how things stood when it was sent:
-	// PriorDelivered is TotalDelivered then, TxInFlight the bytes in flight with itself, and
-	// LostSince what became thought lost between then and now.
+	// State at the time when the newest delivered segment was sent: PriorDelivered is
+	// TotalDelivered, TxInFlight the bytes in flight with this segment, and LostSince the bytes
+	// marked lost since then.
 	PriorDelivered        uint64
 	TxInFlight, LostSince int
 	// Round is true on the first acknowledgment of each round trip.
 	Round bool
-	// CwndLimited says that the window, not the application or the receiver, held the sender
-	// back in this round or the last; a window that is not used must not grow (RFC 7661 §4.4).
+	// CwndLimited says that in this round or the last the window limited the sender, not the
+	// application or the receiver. A window that is not used must not grow (RFC 7661 §4.4).
 	CwndLimited bool
-	// Recovering says that fast recovery is in progress: PRR paces it, growth waits.
+	// Recovering says that fast recovery is in progress: PRR controls sending, and the window does
+	// not grow.
 	Recovering bool
-	// Echo says that it carries the ECN-Echo flag (RFC 3168 §6.1.3). Marked counts the Delivered
-	// bytes that arrived marked, as a DCTCP receiver reports them (RFC 8257 §3.2); UnknownMarks
-	// from any other receiver, which repeats the flag until it sees CWR.
+	// Echo says that the ECE flag is set (RFC 3168 §6.1.3). Marked is the number of Delivered bytes
+	// that arrived marked, as a DCTCP receiver reports them (RFC 8257 §3.2). For any other
+	// receiver, which repeats the flag until it sees CWR, it is UnknownMarks.
 	Echo   bool
 	Marked int
-	// Transit is the receiver's timestamp less the one that it echoes (RFC 7323 §3), modulo 2³²,
-	// in ticks of a millisecond: the one-way delay of the oldest segment that it acknowledges, how
-	// long its acknowledgment was delayed, and the unknown difference of the two hosts' clocks.
-	// Without Stamped it has no timestamps.
+	// Transit is the receiver's timestamp minus the one that it echoes (RFC 7323 §3), modulo 2³²,
+	// in milliseconds. It is the sum of the one-way delay of the oldest acknowledged segment, the
+	// delay of its acknowledgment, and the unknown difference of the two hosts' clocks. Without
+	// Stamped there are no timestamps.
 	Transit uint32
 	Stamped bool
-	// SentAt is when the newest segment that it delivered was last sent; clock.Never: unknown.
+	// SentAt is when the newest delivered segment was last sent; clock.Never: unknown.
 	SentAt clock.Time
 }
 
-// UnknownMarks is Ack.Marked if the receiver does not report how many bytes arrived marked.
+// UnknownMarks is the value of Ack.Marked if the receiver does not report marked bytes.
 const UnknownMarks = -1
 
-// Kind says how a loss was noticed.
+// Kind is how a loss was detected.
 type Kind uint8
 
-// The kinds of Loss. All but Echo open an episode, which OnExit closes; a time-out may follow
-// Detected within one episode.
+// The kinds of Loss. All except Echo start an episode, which OnExit ends. A timeout can follow
+// Detected in one episode.
 const (
-	// Detected is a loss found by duplicate or selective acknowledgments.
+	// Detected is a loss detected by duplicate or selective acknowledgments.
 	Detected Kind = iota
-	// Timeout is a retransmission time-out, the first for its data.
+	// Timeout is the first retransmission timeout of the data.
 	Timeout
-	// TimeoutAgain is a further time-out of the same data: RFC 5681 §3.1 holds ssthresh.
+	// TimeoutAgain is a further timeout of the same data: RFC 5681 §3.1 keeps ssthresh.
 	TimeoutAgain
-	// Echo is an explicit congestion notification, once a window of data (RFC 3168 §6.1.2).
-	// Nothing was lost, so no episode follows and nothing can be spurious.
+	// Echo is an explicit congestion notification, once per window of data (RFC 3168 §6.1.2). No
+	// data was lost, so it starts no episode.
 	Echo
 )
 
-// Loss opens a loss episode: once a window, not once a segment.
+// Loss starts a loss episode, once per window and not per segment.
 type Loss struct {
 	Now  clock.Time
 	Kind Kind
-	// FlightSize is what was sent and not cumulatively acknowledged (RFC 5681 §2); InFlight
-	// is the part of it that is still thought to be in the network.
+	// FlightSize is the data that was sent and not cumulatively acknowledged (RFC 5681 §2).
+	// InFlight is the part of it that is considered to be in the network.
 	FlightSize, InFlight int
 	MSS                  int
 }
 
-// Exit closes a loss episode.
+// Exit ends a loss episode.
 type Exit struct {
 	Now clock.Time
-	// InFlight is what is in flight as it ends.
+	// InFlight is the data in flight at the end.
 	InFlight, MSS int
-	// Spurious says that nothing had been lost after all, so the reduction may be undone. It
-	// may also come after the episode was closed, and then undoes the last one.
+	// Spurious says that nothing was lost, so the reduction may be undone. It can also come after
+	// the end of the episode, and then concerns the last one.
 	Spurious bool
-	// Ceiling bounds the window from now on, unless it is zero: the sender had not used what it
-	// was allowed when the loss came, so nothing shows that the path takes more (RFC 7661 §4.4.1).
+	// Ceiling, unless it is zero, limits the window: the sender was not using its window when the
+	// loss occurred, so nothing shows that the path can carry more (RFC 7661 §4.4.1).
 	Ceiling int
 }
 
-// Restart tells that new data is about to leave while nothing is in flight, or that
-// the window is worth less than it says.
+// Restart says that new data is sent while nothing is in flight, or that the window was not used
+// for a long time.
 type Restart struct {
 	Now clock.Time
-	// Idle is how long ago data was last sent, RTO the retransmission time-out.
+	// Idle is the time since data was last sent, RTO the retransmission timeout.
 	Idle, RTO time.Duration
-	// Unvalidated says that data is in flight, but for five minutes not half of the window was
-	// used (RFC 7661 §4.4.3).
+	// Unvalidated says that data is in flight, but less than half of the window was used for five
+	// minutes (RFC 7661 §4.4.3).
 	Unvalidated bool
 	MSS         int
 }
 
-// LostSegment is one segment that has just become thought lost.
+// LostSegment is a segment that has just been marked lost.
 type LostSegment struct {
 	Now clock.Time
-	// Seq is where it begins, Size its length in bytes.
+	// Seq is its first byte, Size its length in bytes.
 	Seq  uint64
 	Size int
-	// TxInFlight is what was in flight when it was last sent, itself included; LostSince what
-	// became thought lost since then, itself included; AppLimited that the application limited
-	// the sender then.
+	// TxInFlight is the data in flight when it was last sent, and LostSince the data marked lost
+	// since then; both include this segment. AppLimited says that the application limited the
+	// sender then.
 	TxInFlight, LostSince int
 	AppLimited            bool
-	// TotalDelivered is the connection's count of delivered bytes now.
+	// TotalDelivered is the connection's current count of delivered bytes.
 	TotalDelivered uint64
 	// SentAt is when it was last sent.
 	SentAt clock.Time
 }
 
-// Sent is data that leaves the sender: a segment, or several of neighbouring data that leave as
-// one train.
+// Sent is data that was sent: a segment, or adjacent segments sent as one train.
 type Sent struct {
 	Now clock.Time
-	// Seq is where the data begins, Size its length in bytes, Segments how many carry it.
+	// Seq is its first byte, Size its length in bytes, Segments their number.
 	Seq            uint64
 	Size, Segments int
 	MSS            int
-	// InFlight are the bytes in flight, these included.
+	// InFlight is the number of bytes in flight, including these.
 	InFlight int
-	// Again says that the data was sent before.
+	// Again says that it is a retransmission.
 	Again bool
 }
 
-// Timer is what a Timed controller is told when its timer expires.
+// Timer is the connection's state when the timer of a Timed controller expires.
 type Timer struct {
 	Now clock.Time
-	// InFlight are the bytes in flight, MSS is the largest payload of a segment.
+	// InFlight is the number of bytes in flight, MSS the largest payload of a segment.
 	InFlight, MSS int
-	// TotalDelivered and TotalLost are the connection's counts of bytes that were delivered and of
-	// bytes that became thought lost.
+	// TotalDelivered and TotalLost are the connection's counts of bytes delivered and marked lost.
 	TotalDelivered, TotalLost uint64
 	// MinRTT and SRTT are the connection's, zero without a sample.
 	MinRTT, SRTT time.Duration
 }
 
-// Controller is a congestion control algorithm for one connection. The structs
-// it is given are lent for the call.
+// Controller is a congestion control algorithm for one connection. The structs that it receives are
+// valid during the call.
 type Controller interface {
-	// OnAck grows the window.
+	// OnAck handles an acknowledgment; it can increase the window.
 	OnAck(a *Ack)
-	// OnLoss reduces it.
+	// OnLoss reduces the window.
 	OnLoss(l *Loss)
-	// OnExit ends the episode that OnLoss began.
+	// OnExit ends the episode that OnLoss started.
 	OnExit(e *Exit)
 	// Cwnd returns the congestion window in bytes.
 	Cwnd() int
-	// Ssthresh returns the slow start threshold in bytes; zero means that the algorithm has
-	// none and recovery must not reduce towards one (so PRR stays out of it). A window that is
-	// below it after OnLoss(Detected) means that the algorithm starts over in slow start, as
-	// after a time-out.
+	// Ssthresh returns the slow start threshold in bytes. Zero: the algorithm has none, and
+	// recovery must not reduce the window towards one (PRR is off). If the window is below the
+	// threshold after OnLoss(Detected), the algorithm restarts slow start, as after a timeout.
 	Ssthresh() int
-	// PacingRate returns bytes a second, zero for an algorithm that does not pace.
+	// PacingRate returns the rate in bytes per second, or zero if the algorithm does not pace.
 	PacingRate() int64
 }
 
-// Restarter is a Controller that cares about idle times.
+// Restarter is a Controller that handles idle times.
 type Restarter interface {
-	// OnRestart comes before the first data that is sent after nothing was in flight.
+	// OnRestart is called before the first data that is sent after nothing was in flight.
 	OnRestart(r *Restart)
 }
 
-// LossWatcher is a Controller that judges segment by segment.
+// LossWatcher is a Controller that handles each lost segment.
 type LossWatcher interface {
-	// OnSegmentLost comes for each segment that becomes thought lost, before OnLoss and OnAck
-	// of the same event.
+	// OnSegmentLost is called for each segment that is marked lost, before OnLoss and OnAck of the
+	// same event.
 	OnSegmentLost(l *LostSegment)
 }
 
-// SendWatcher is a Controller that is told what leaves.
+// SendWatcher is a Controller that handles sent data.
 type SendWatcher interface {
-	// OnSend comes after data was sent, new data and retransmissions alike, and before the next
-	// event. Nothing waits for what it changes: it counts from the next segment on.
+	// OnSend is called after data was sent, new data and retransmissions, and before the next
+	// event. Changes take effect with the next segment.
 	OnSend(s Sent)
 }
 
 // Timed is a Controller with a timer.
 type Timed interface {
-	// Deadline returns when OnTimer is due, clock.Never while the timer is off. It changes only
-	// in a call of the controller's other methods.
+	// Deadline returns when OnTimer is due, or clock.Never. It changes only in calls of the
+	// controller's other methods.
 	Deadline() clock.Time
-	// OnTimer comes at the deadline, or as soon after it as the host runs. Deadline must return
-	// a later instant after it, or clock.Never.
+	// OnTimer is called at the deadline, or as soon afterwards as the host runs. Deadline must then
+	// return a later time or clock.Never.
 	OnTimer(t Timer)
 }
 
-// Make makes an algorithm's controller for one connection.
+// Make creates an algorithm's controller for one connection.
 type Make func(Config) Controller
 
-// Config is what every controller starts from.
+// Config is the initial state of every controller.
 type Config struct {
-	// Now is when it is made.
+	// Now is the time of creation.
 	Now clock.Time
 	// MSS is the largest payload of a segment, in bytes.
 	MSS int
-	// InitialWindow is the first window in bytes (RFC 6928: ten segments).
+	// InitialWindow is the initial window in bytes (RFC 6928: ten segments).
 	InitialWindow int
-	// MaxWindow bounds the window; no more than the send buffer can ever be in flight, and a
-	// window above it would only overflow one day. Zero: no bound.
+	// MaxWindow limits the window in bytes. More than the send buffer can never be in flight, and
+	// an unlimited window would overflow. Zero: no limit.
 	MaxWindow int
-	// FixedWindow is the window of "fixed", in bytes; zero means InitialWindow.
+	// FixedWindow is the window of "fixed" in bytes. Zero: InitialWindow.
 	FixedWindow int
-	// Cwnd and Ssthresh are where a controller goes on that replaces another, in bytes; zero:
-	// from InitialWindow, and arbitrarily high (RFC 5681 §3.1).
+	// Cwnd and Ssthresh are the initial state of a controller that replaces another, in bytes.
+	// Zero: InitialWindow, and arbitrarily high (RFC 5681 §3.1).
 	Cwnd, Ssthresh int
-	// SRTT and MinRTT are what the connection has measured so far, zero without a sample.
+	// SRTT and MinRTT are the connection's measurements so far, zero without a sample.
 	SRTT, MinRTT time.Duration
-	// SACK says that more than one loss a round trip can be told.
+	// SACK says that recovery can detect several losses in a round trip.
 	SACK bool
-	// Paced says that the connection spreads what the window admits over the round trip, and
-	// Burst how many segments it sends at once otherwise; zero: 1.
+	// Paced says that the connection spreads the window over the round trip. Burst is otherwise the
+	// number of segments that it sends at once; zero: 1.
 	Paced bool
 	Burst int
-	// Seed is for what an algorithm chooses at random.
+	// Seed is for the algorithm's random choices.
 	Seed uint64
 }
 
-// FirstCwnd returns where a window starts, in bytes.
+// FirstCwnd returns the initial window in bytes.
 func (c *Config) FirstCwnd() int {
 	if c.Cwnd != 0 {
 		return min(c.Cwnd, c.MaxWindow)
@@ -250,7 +248,7 @@ func (c *Config) FirstCwnd() int {
 	return min(c.InitialWindow, c.MaxWindow)
 }
 
-// FirstSsthresh returns where its threshold starts, in bytes.
+// FirstSsthresh returns the initial slow start threshold in bytes.
 func (c *Config) FirstSsthresh() int {
 	if c.Ssthresh != 0 {
 		return c.Ssthresh
@@ -258,7 +256,7 @@ func (c *Config) FirstSsthresh() int {
 	return c.MaxWindow // RFC 5681 §3.1: arbitrarily high
 }
 
-// ErrUnknown is returned for a name that is no algorithm.
+// ErrUnknown is returned for a name that is not an algorithm's.
 var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]Make{
@@ -272,8 +270,8 @@ var algorithms = map[string]Make{
 	"tahoe":   newTahoe,
 }
 
-// Find returns what makes the controllers of the algorithm that is called name: one of the
-// caller's own, which may be nil, or else of this package's.
+// Find returns the Make of the algorithm with that name: one of own, which may be nil, or one of
+// this package.
 func Find(own map[string]Make, name string) (Make, error) {
 	if create := own[name]; create != nil {
 		return create, nil

@@ -5,24 +5,23 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 // The constants of RFC 9438 §4.1.1.
 const (
 	cubicBeta = 0.7
-	cubicC    = 0.4 // segments a second cubed
+	cubicC    = 0.4 // segments per second cubed
 	// cubicAlpha makes the Reno-friendly region as fast as Reno on average, §4.3.
 	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
 )
 
-// Cubic makes CUBIC without some of its parts, for experiments that show what they do.
+// Cubic creates CUBIC without some of its parts, for experiments that show their effect.
 type Cubic struct {
-	// NoFastConvergence leaves RFC 9438 §4.7 out: the RFC's own table of §5 is without it.
+	// NoFastConvergence disables RFC 9438 §4.7. The RFC's table in §5 is without it.
 	NoFastConvergence bool
-	// NoRenoFriendly leaves out RFC 9438 §4.3: where Reno would be faster, it is.
+	// NoRenoFriendly disables RFC 9438 §4.3, the growth at Reno's rate where Reno is faster.
 	NoRenoFriendly bool
-	// NoHyStart leaves RFC 9406 out: slow start ends with a loss.
+	// NoHyStart disables RFC 9406: slow start ends with a loss.
 	NoHyStart bool
 }
 
-// cubic is RFC 9438, with HyStart++ (RFC 9406) in its first slow start. Windows
-// are in bytes and fractions of bytes, so that no growth is lost to rounding
-// however small the pieces are in which it comes.
+// cubic is RFC 9438, with HyStart++ (RFC 9406) in its first slow start. Windows are fractional
+// bytes, so that rounding loses no growth, however small the acknowledgments are.
 type cubic struct {
 	cwnd     float64
 	ssthresh int
@@ -30,7 +29,7 @@ type cubic struct {
 	max      int
 	start    hystart
 	curve    curve
-	before   *cubicUndo // nil: nothing was lost yet
+	before   *cubicUndo // nil: no loss yet
 	without  Cubic
 	// seen is the last acknowledgment that counted for the curve's time.
 	seen clock.Time
@@ -38,11 +37,11 @@ type cubic struct {
 
 // curve is the state of one congestion avoidance stage.
 type curve struct {
-	epoch clock.Time // when it began; never: not yet
+	epoch clock.Time // its start; clock.Never: not started
 	prior float64    // the window when ssthresh was last set
-	wMax  float64    // where the curve is flat; zero: not known
-	k     float64    // seconds from epoch to there
-	wEst  float64    // what Reno would have
+	wMax  float64    // the plateau of the curve; zero: unknown
+	k     float64    // seconds from epoch to the plateau
+	wEst  float64    // the window that Reno would have
 }
 
 // cubicUndo is the state before a loss episode, RFC 9438 §4.9.2.
@@ -55,7 +54,7 @@ type cubicUndo struct {
 
 func newCubic(cfg Config) Controller { return Cubic{}.New(cfg) }
 
-// New makes a controller.
+// New creates a controller.
 func (o Cubic) New(cfg Config) Controller {
 	c := &cubic{
 		cwnd: float64(cfg.FirstCwnd()), ssthresh: cfg.FirstSsthresh(),
@@ -75,7 +74,7 @@ func (c *cubic) OnAck(a *Ack) {
 	n := a.Delivered
 	slow := c.Cwnd() < c.ssthresh
 	if slow && !c.start.done && !a.Recovering && c.start.observe(a) {
-		// RFC 9438 §4.10: nothing was lost, so what the path holds is not known.
+		// RFC 9438 §4.10: slow start ended without a loss, so the path's capacity is unknown.
 		c.start.done = true
 		c.ssthresh = c.Cwnd()
 		c.curve = curve{prior: c.cwnd}
@@ -94,7 +93,7 @@ func (c *cubic) OnAck(a *Ack) {
 	c.cwnd = min(c.cwnd, float64(c.max))
 }
 
-// slowStart returns the bytes that are left when the threshold is reached.
+// slowStart grows the window up to the threshold, and returns the bytes that are left then.
 func (c *cubic) slowStart(n, mss int) int {
 	grow := n
 	if !c.start.done {
@@ -105,7 +104,8 @@ func (c *cubic) slowStart(n, mss int) int {
 	return max(0, grow-room)
 }
 
-// pause keeps time in which the window was not used off the curve: RFC 9438 §4.2, §5.8.
+// pause excludes the time during which the window was not used from the curve's time: RFC 9438
+// §4.2, §5.8.
 func (c *cubic) pause(now clock.Time) {
 	if c.curve.epoch != clock.Never && c.seen != clock.Never {
 		c.curve.epoch = c.curve.epoch.Add(now.Sub(c.seen))
@@ -120,7 +120,7 @@ func (c *cubic) avoid(a *Ack, n int) {
 		c.begin(a.Now, mss)
 	}
 	c.seen = a.Now
-	// §4.3: what Reno would have by now.
+	// §4.3: the window that Reno would have.
 	alpha := cubicAlpha
 	if v.wEst >= v.prior {
 		alpha = 1
@@ -132,8 +132,8 @@ func (c *cubic) avoid(a *Ack, n int) {
 		c.cwnd = max(c.cwnd, v.wEst)
 		return
 	}
-	// §4.2: never down, and never faster than by half in a round trip; §4.4 and §4.5 are the
-	// same step on either side of the flat place.
+	// §4.2: the window never shrinks, and never grows by more than half per round trip. §4.4 and
+	// §4.5 are the same step, below and above wMax.
 	target := min(max(v.at(t+a.SRTT.Seconds(), mss), c.cwnd), 1.5*c.cwnd)
 	c.cwnd += float64((target - c.cwnd) * min(share, 1))
 }
@@ -149,8 +149,8 @@ func (c *cubic) begin(now clock.Time, mss float64) {
 	v := &c.curve
 	v.epoch, v.wEst = now, c.cwnd
 	if v.wMax <= c.cwnd {
-		// §4.8, §4.10: after a time-out and after a slow start without loss the curve starts from
-		// its flat place.
+		// §4.8, §4.10: after a timeout, and after a slow start without loss, the curve starts at
+		// its plateau.
 		v.wMax, v.k = c.cwnd, 0
 		return
 	}
@@ -164,7 +164,7 @@ func (c *cubic) OnLoss(l *Loss) {
 	mss := float64(l.MSS)
 	if l.Kind != TimeoutAgain {
 		c.remember()
-		// The flight is what was used of the window.
+		// The flight is the part of the window that was used.
 		ssthresh := min(float64(l.FlightSize), c.cwnd) * cubicBeta
 		c.ssthresh = int(max(ssthresh, 2*mss))
 		least := 2 * mss
@@ -175,12 +175,12 @@ func (c *cubic) OnLoss(l *Loss) {
 	}
 	if l.Kind == Timeout || l.Kind == TimeoutAgain {
 		c.cwnd = mss
-		c.curve.wMax = 0 // §4.8: the next curve starts flat
+		c.curve.wMax = 0 // §4.8: the next curve starts at its plateau
 	}
 }
 
-// remember ends the stage, and notes what window was too much. RFC 9438 §4.7, fast convergence: a
-// flow that did not get as far as the last time has company, and releases more.
+// remember ends the stage and stores the window as wMax. RFC 9438 §4.7, fast convergence: a flow
+// whose window is smaller than at the last loss has new competitors, and reduces wMax further.
 func (c *cubic) remember() {
 	v := &c.curve
 	wMax := c.cwnd
@@ -192,7 +192,7 @@ func (c *cubic) remember() {
 
 func (c *cubic) save(k Kind) {
 	if c.before == nil {
-		c.before = &cubicUndo{} // of the connections that rest few have ever lost something
+		c.before = &cubicUndo{} // allocated late: few idle connections ever lost a segment
 	}
 	switch {
 	case k == Echo:
@@ -205,8 +205,8 @@ func (c *cubic) save(k Kind) {
 	}
 }
 
-// OnExit ends an episode; RFC 9438 §4.9.2 takes a spurious one back, if the
-// window has not grown past what it was.
+// OnExit ends an episode. RFC 9438 §4.9.2: a spurious one is undone, unless the window has grown
+// beyond its previous size.
 func (c *cubic) OnExit(e *Exit) {
 	b := c.before
 	if b == nil {
@@ -225,8 +225,8 @@ func (c *cubic) OnExit(e *Exit) {
 	b.open = false
 }
 
-// OnRestart is RFC 5681 §4.1 as in the other algorithms; the time of silence is
-// not the curve's (RFC 9438 §5.8).
+// OnRestart is RFC 5681 §4.1 as in the other algorithms. The idle time does not count for the curve
+// (RFC 9438 §5.8).
 func (c *cubic) OnRestart(r *Restart) {
 	if r.Unvalidated && c.Cwnd() > c.initial {
 		c.ssthresh = max(c.ssthresh, int(c.cwnd*3/4))

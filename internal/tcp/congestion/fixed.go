@@ -1,6 +1,6 @@
 package congestion
 
-// fixed holds one window whatever happens: the sliding window of a textbook.
+// fixed is a window that never changes: the sliding window of a textbook.
 type fixed struct{ window int }
 
 func newFixed(cfg Config) Controller {

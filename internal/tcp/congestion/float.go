@@ -2,17 +2,17 @@ package congestion
 
 import "math"
 
-// Floating point decides here, and a run must go the same way on every machine. IEEE 754
-// says what a sum, a product, a quotient and a square root are; but a compiler may round
-// x*y+z once instead of twice, which arm64's does and amd64's does not, and what
-// package math makes of them differs likewise. So products that are added to something are
-// converted to float64 first, which the language takes for rounding, and there is nothing
-// of math but what is exact. A test of package sim looks for what was forgotten.
+// These algorithms use floating point, and must give the same results on every machine. IEEE 754
+// defines sums, products, quotients and square roots exactly. But a compiler may fuse x*y+z into
+// one rounding, which Go does on arm64 and not on amd64, and most functions of package math differ
+// in the same way. So products that are added to something are converted to float64 first, which
+// forces the rounding (Go specification), and only exact functions of math are used. A test of
+// package sim finds violations.
 
-// cubeRoot returns the cube root of a positive x, the same one everywhere: by Newton's
-// method, from a third of the exponent.
+// cubeRoot returns the cube root of a positive x, identical on every machine: Newton's method,
+// which starts from a third of the exponent.
 func cubeRoot(x float64) float64 {
-	const bias, steps = 715094163 << 32, 4 // each doubles the digits; the first guess has one
+	const bias, steps = 715094163 << 32, 4 // a step doubles the digits, from one
 	t := math.Float64frombits(math.Float64bits(x)/3 + bias)
 	for range steps {
 		square := float64(t * t)

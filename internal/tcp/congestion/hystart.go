@@ -13,25 +13,26 @@ const (
 	ackLimit         = 8 // L, in segments
 )
 
-// hystart is HyStart++, RFC 9406: a slow start that ends when round trips get longer, before the
-// queue that makes them longer overflows. Zero limit: no limit.
+// hystart is HyStart++, RFC 9406: slow start ends when round-trip times grow, before the queue
+// overflows. limit 0: no limit.
 type hystart struct {
-	limit int // segments that one acknowledgment counts for at most
-	// The shortest round trip of the last round and of this one, and how many samples this has.
+	limit int // the most segments that one acknowledgment counts
+	// The minimum round-trip time of the last round and of this one, and the number of samples in
+	// this one.
 	last, current time.Duration
 	samples       int
-	baseline      time.Duration // the shortest as conservative slow start began
+	baseline      time.Duration // the minimum at the start of conservative slow start
 	css           bool          // in conservative slow start
-	rounds        int           // of it, the one in which it began included
-	done          bool          // it has ended for good: the first slow start only
+	rounds        int           // its rounds, including the first
+	done          bool          // it has ended; only the first slow start uses it
 }
 
 func newHystart(cfg *Config) hystart {
 	h := hystart{done: cfg.Ssthresh != 0}
 	if !cfg.Paced {
-		// RFC 9406 §4.3 gives a sender that is not paced L = 8, so that an acknowledgment of
-		// many segments does not let out a large burst. Where a train is sent as one, a burst is
-		// a train.
+		// RFC 9406 §4.3 limits a sender that is not paced to L = 8, so that an acknowledgment of
+		// many segments does not release a large burst. A sender of trains sends a train at once
+		// anyway.
 		h.limit = max(ackLimit, cfg.Burst)
 	}
 	return h
@@ -48,7 +49,7 @@ func (h *hystart) grow(n, mss int) int {
 	return n
 }
 
-// observe takes an acknowledgment's round trip, and reports whether slow start is over.
+// observe adds an acknowledgment's round-trip time, and reports whether slow start has ended.
 func (h *hystart) observe(a *Ack) bool {
 	if a.RTT > 0 {
 		if h.current == 0 || a.RTT < h.current {
@@ -69,8 +70,8 @@ func (h *hystart) observe(a *Ack) bool {
 	return h.css && h.rounds >= cssRounds
 }
 
-// judge looks for a round trip that has grown, and in conservative slow start
-// for one that has not after all.
+// judge starts conservative slow start if round-trip times have grown, and returns to slow start if
+// they shrink again.
 func (h *hystart) judge() {
 	if h.css {
 		if h.current < h.baseline {

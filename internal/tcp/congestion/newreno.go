@@ -1,7 +1,7 @@
 package congestion
 
-// newreno is RFC 6582. Partial acknowledgments and what is sent again are loss
-// recovery's; what is left of it here is how fast recovery ends.
+// newreno is RFC 6582. Loss recovery handles partial acknowledgments and retransmissions; this type
+// handles the window at the end of fast recovery.
 type newreno struct {
 	window
 	fast bool // in fast recovery
@@ -15,8 +15,8 @@ func (r *newreno) OnLoss(l *Loss) {
 	r.reduce(l)
 }
 
-// OnExit is RFC 6582 §3.2 step 3 for a full acknowledgment, its first choice: the window is what is
-// in flight and a segment more, not all of ssthresh at once, lest the flight be one burst.
+// OnExit is RFC 6582 §3.2 step 3 for a full acknowledgment, option 1: the window is the data in
+// flight and one segment, not ssthresh, to avoid a burst.
 func (r *newreno) OnExit(e *Exit) {
 	if r.fast && !e.Spurious {
 		r.cwnd = min(r.ssthresh, max(e.InFlight, e.MSS)+e.MSS)

@@ -1,13 +1,13 @@
 package congestion
 
-// tahoe is the algorithm of 1988: every loss, however it was noticed, halves the threshold and
-// starts over in slow start from one segment. There is no fast recovery.
+// tahoe is the algorithm of 1988: every loss halves the threshold and restarts slow start from one
+// segment. There is no fast recovery.
 type tahoe struct{ window }
 
 func newTahoe(cfg Config) Controller { return &tahoe{newWindow(&cfg)} }
 
-// OnLoss is Jacobson, "Congestion avoidance and control", appendix: the window
-// goes to one segment, RFC 5681's loss window, after the fast retransmit too.
+// OnLoss follows Jacobson, "Congestion avoidance and control", appendix: the window becomes one
+// segment (the loss window of RFC 5681), also after a fast retransmit.
 func (t *tahoe) OnLoss(l *Loss) {
 	t.reduce(l)
 	if l.Kind == Detected {

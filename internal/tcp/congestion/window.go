@@ -1,19 +1,19 @@
 package congestion
 
-// window is the arithmetic that the loss-based algorithms share: RFC 5681 with
-// byte counting, and the memory that takes a reduction back.
+// window is the arithmetic of the loss-based algorithms: RFC 5681 with byte counting, and the state
+// that undoes a reduction.
 type window struct {
 	cwnd, ssthresh int
 	initial, max   int
-	// acked counts towards the next segment of growth in congestion avoidance.
+	// acked counts bytes towards the next segment of growth in congestion avoidance.
 	acked  int
 	before undo
 }
 
-// undo is what a window was before a loss episode.
+// undo is the window before a loss episode.
 type undo struct {
-	open           bool // the episode has not ended
-	valid          bool // nothing has been sent since that would make it stale
+	open           bool // the episode is in progress
+	valid          bool // the saved window is still usable
 	cwnd, ssthresh int
 }
 
@@ -36,17 +36,17 @@ func (w *window) OnAck(a *Ack) {
 	w.avoid(w.slowStart(a.Delivered), a.MSS)
 }
 
-// slowStart grows the window by what was delivered, up to ssthresh, and returns
-// how much of it is left.
+// slowStart grows the window by n delivered bytes, up to ssthresh, and returns the bytes that are
+// left.
 func (w *window) slowStart(n int) int {
-	// RFC 3465 §2.2 without its limit L: one acknowledgment here stands for a whole train, and
-	// counting two segments of it would make growth depend on how segments were merged.
+	// RFC 3465 §2.2 without its limit L: one acknowledgment can stand for a train, and with L the
+	// growth would depend on how segments were merged.
 	grow := max(0, min(n, w.ssthresh-w.cwnd))
 	w.cwnd = min(w.cwnd+grow, w.max)
 	return n - grow
 }
 
-// avoid is RFC 5681 §3.1 (3): one segment a window.
+// avoid is RFC 5681 §3.1 (3): one segment per window.
 func (w *window) avoid(n, mss int) {
 	for w.acked += n; w.acked >= w.cwnd; {
 		w.acked -= w.cwnd
@@ -54,9 +54,9 @@ func (w *window) avoid(n, mss int) {
 	}
 }
 
-// reduce lowers ssthresh to half the flight, RFC 5681 §3.1 (4), which an
-// application that left the window unused has not earned more of; and the
-// window to it, or after a time-out to the loss window of one segment.
+// reduce sets ssthresh to half the data in flight, RFC 5681 §3.1 (4), which is less than the window
+// if the application did not use it. It sets the window to ssthresh, or after a timeout to the loss
+// window of one segment.
 func (w *window) reduce(l *Loss) {
 	w.save(l.Kind)
 	if l.Kind != TimeoutAgain {
@@ -67,15 +67,15 @@ func (w *window) reduce(l *Loss) {
 	case Timeout, TimeoutAgain:
 		w.cwnd = l.MSS
 	case Detected, Echo:
-		// RFC 3168 §6.1.2: a mark weighs what a loss does.
+		// RFC 3168 §6.1.2: a mark counts as a loss.
 		w.cwnd = min(w.cwnd, w.ssthresh)
 	}
 }
 
-// save remembers the window at the first loss of an episode.
+// save stores the window at the first loss of an episode.
 func (w *window) save(k Kind) {
 	if k == Echo {
-		w.before = undo{} // congestion is certain: what was before must not come back
+		w.before = undo{} // congestion is certain: the old window must not return
 		return
 	}
 	if !w.before.open {
@@ -83,7 +83,7 @@ func (w *window) save(k Kind) {
 	}
 }
 
-// OnExit ends an episode, and takes its reduction back if it was spurious.
+// OnExit ends an episode, and undoes its reduction if it was spurious.
 func (w *window) OnExit(e *Exit) {
 	w.acked = 0
 	if e.Spurious && w.before.valid {
@@ -97,9 +97,9 @@ func (w *window) OnExit(e *Exit) {
 	w.before.open = false
 }
 
-// OnRestart is RFC 5681 §4.1: after a silence of more than a time-out there is
-// no acknowledgment to clock out a whole window. The threshold keeps what was
-// learnt (RFC 7661 §4.4.3), so that slow start leads back there.
+// OnRestart is RFC 5681 §4.1: after an idle time longer than the timeout, no acknowledgments clock
+// out the window, so it restarts small. The threshold stays (RFC 7661 §4.4.3), so that slow start
+// returns to the previous window.
 func (w *window) OnRestart(r *Restart) {
 	if r.Unvalidated && w.cwnd > w.initial {
 		w.ssthresh = max(w.ssthresh, w.cwnd/4*3)
