@@ -75,7 +75,7 @@ func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) 
 	n := d.node().inner().Node
 	ctx, cancel := n.Time.Within(ctx, d.Timeout)
 	defer cancel()
-	c, err := n.DialFrom(ctx, d.LocalAddr, to)
+	c, err := n.TCP.DialFrom(ctx, d.LocalAddr, to)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) 
 // error that is permanent, such as port unreachable, the next call returns it. Time exceeded is not
 // returned, as on Linux.
 func (d *Dialer) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	c, err := d.node().inner().Node.DialUDPFrom(d.LocalAddr, unmap(to))
+	c, err := d.node().inner().Node.Packets.DialFrom(d.LocalAddr, unmap(to))
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,7 @@ func (n *Node) Listen(network, address string) (net.Listener, error) {
 
 // ListenTCP is Listen with a netip.AddrPort. The zero netip.Addr means all addresses of the node.
 func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
-	l, err := n.inner().Node.Listen(on, 0)
+	l, err := n.inner().Node.TCP.Listen(on, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
 	}
-	c, err := n.inner().Node.ListenPacket(unmap(on))
+	c, err := n.inner().Node.Packets.Listen(unmap(on))
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (n *Node) listenIP(network, address string) (*IPConn, error) {
 			return nil, err
 		}
 	}
-	c, err := n.inner().Node.ListenRaw(network, protocol, on)
+	c, err := n.inner().Node.Packets.ListenRaw(network, protocol, on)
 	if err != nil {
 		return nil, err
 	}

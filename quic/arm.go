@@ -25,7 +25,7 @@ func arm(ctx context.Context, e *emulation.End) error {
 	if e.Start.Role == emulation.Sender {
 		on = e.There()
 	}
-	pc, err := e.Node.ListenPacket(on)
+	pc, err := e.Node.Packets.Listen(on)
 	if err != nil {
 		return err
 	}

@@ -76,14 +76,14 @@ func openRouter(spec *Spec) (host, error) {
 }
 
 func (o *ours) Listen(port uint16) (net.Listener, error) {
-	return o.node.Listen(netip.AddrPortFrom(o.spec.Sides[0].Addr, port), listenBacklog)
+	return o.node.TCP.Listen(netip.AddrPortFrom(o.spec.Sides[0].Addr, port), listenBacklog)
 }
 
 // listenBacklog is what the ends of all stacks have waiting for Accept, at the most.
 const listenBacklog = 1024
 
 func (o *ours) Dial(ctx context.Context, port uint16) (net.Conn, error) {
-	return o.node.Dial(ctx, netip.AddrPortFrom(o.spec.Far, port))
+	return o.node.TCP.Dial(ctx, netip.AddrPortFrom(o.spec.Far, port))
 }
 
 func (o *ours) Account(u *Usage) {

@@ -31,7 +31,7 @@ func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport,
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: %w", err)
 	}
-	c, err := node.ConnectBy(ctx, h.node.Dial, r.Addr, port)
+	c, err := node.ConnectBy(ctx, h.node.TCP.Dial, r.Addr, port)
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: unable to connect to server: %w", err)
 	}
@@ -232,7 +232,7 @@ func (t *test) connectBytes(ctx context.Context, s *stream) error {
 		}
 		b.conn, s.local = c, c.Local()
 	} else {
-		c, err := t.host.node.Dial(ctx, s.remote)
+		c, err := t.host.node.TCP.Dial(ctx, s.remote)
 		if err != nil {
 			return err
 		}

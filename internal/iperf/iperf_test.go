@@ -189,7 +189,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.ErrorContains(t, err, "unable to start listener on port 5201")
 	// Somebody has the port of UDP, which a test by UDP needs.
-	c, err := b.Node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:5201"))
+	c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a, control.Perf{
 		Addr: operatortest.Second, Proto: control.PerfUDP, Bytes: 1000,
@@ -211,7 +211,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 // dial is a foreign client's control connection.
 func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 	t.Helper()
-	c, err := n.Node.Dial(t.Context(), netip.AddrPortFrom(operatortest.Second, control.PerfPort))
+	c, err := n.Node.TCP.Dial(t.Context(), netip.AddrPortFrom(operatortest.Second, control.PerfPort))
 	require.NoError(t, err)
 	return iperf.NewWire(c)
 }
@@ -285,7 +285,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 func TestAServerThatTalksInATest(t *testing.T) {
 	for _, says := range []iperf.State{0, iperf.TestEnd} {
 		a, b := twoNodes(t)
-		l, err := b.Node.Listen(netip.AddrPortFrom(operatortest.Second, control.PerfPort), 0)
+		l, err := b.Node.TCP.Listen(netip.AddrPortFrom(operatortest.Second, control.PerfPort), 0)
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		go func() { served <- talkInATest(l, says) }()

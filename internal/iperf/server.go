@@ -54,7 +54,7 @@ func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServ
 		ctx = context.Background()
 		s.req.Listening, s.req.Start, s.req.Interval, s.req.Ended = nil, nil, nil, nil
 	}
-	l, err := h.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
+	l, err := h.node.TCP.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
 	if err != nil {
 		return control.PerfServed{}, fmt.Errorf("perf: unable to start listener on port %d: %w",
 			r.Port, control.Reason(err))
@@ -359,7 +359,7 @@ func (s *server) door(t *test, wait *gathering) error {
 }
 
 func (s *server) doorUDP(t *test, wait *gathering, on netip.AddrPort) error {
-	c, err := s.host.node.ListenPacket(on)
+	c, err := s.host.node.Packets.Listen(on)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (s *stream) datagram(b []byte) {
 
 // connectUDP opens a client's flow. A greeting that is not answered goes again.
 func (t *test) connectUDP(ctx context.Context, s *stream) error {
-	c, err := t.host.node.DialUDP(s.remote)
+	c, err := t.host.node.Packets.Dial(s.remote)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func stream(b *testing.B, from, to *Node, addr string) {
 func BenchmarkConnectClose(b *testing.B) {
 	from, to := twoNodes(b, Config{})
 	at := netip.MustParseAddrPort("10.0.0.2:80")
-	l, err := to.Listen(at, 0)
+	l, err := to.TCP.Listen(at, 0)
 	require.NoError(b, err)
 	go func() {
 		for {
@@ -71,7 +71,7 @@ func BenchmarkConnectClose(b *testing.B) {
 		}
 	}()
 	for b.Loop() {
-		c, err := from.Dial(b.Context(), at)
+		c, err := from.TCP.Dial(b.Context(), at)
 		require.NoError(b, err)
 		_, err = c.Read(make([]byte, 1))
 		require.ErrorIs(b, err, io.EOF)

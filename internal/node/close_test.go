@@ -45,12 +45,12 @@ func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
 func TestAClosedListenerIsForgotten(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for range 3 {
-		l, err := a.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+		l, err := a.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 	}
 	require.NoError(t, a.Call(func(*stack.Stack, clock.Time) error {
-		assert.Empty(t, a.listeners)
+		assert.Empty(t, a.TCP.listeners)
 		return nil
 	}))
 }

@@ -11,6 +11,7 @@ import (
 
 	cryptorand "crypto/rand"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/observe"
@@ -159,6 +160,13 @@ func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 		r.Sequence = uint32(time.Now().Unix())
 	}
 	cfg.RIP = &r
+}
+
+// RestartRIP goes on with RIP as the configuration has it now. The loop's.
+func (n *Node) RestartRIP(now clock.Time) error {
+	cfg := n.cfg.Stack
+	n.setRIP(&cfg, netem.Streams(n.cfg.seedFor(&netem.Config{}))("rip"))
+	return n.stack.RIP().Restart(now, cfg)
 }
 
 // stackFaces are the interfaces with their neighbors.

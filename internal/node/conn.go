@@ -132,7 +132,7 @@ func (c *Conn) tell(what uint32) {
 		old := c.todo.Load()
 		if c.todo.CompareAndSwap(old, old|what) {
 			if old == 0 {
-				c.node.push(c)
+				c.node.TCP.push(c)
 			}
 			break
 		}

@@ -116,7 +116,7 @@ func (c *Clock) settle() {
 	for {
 		for c.dirty.Swap(false) {
 			for _, n := range c.nodes {
-				n.step()
+				step(n)
 			}
 		}
 		i := slices.IndexFunc(c.nodes, func(n *Node) bool { return n.closing.Load() })
@@ -139,7 +139,7 @@ func (c *Clock) add(n *Node) {
 }
 
 // step is a turn of the loop for a node that was rung. The owner's.
-func (n *Node) step() {
+func step(n *Node) {
 	w := n.waiter.(*drivenWaiter)
 	if !w.rung.Swap(false) {
 		return

@@ -53,12 +53,12 @@ func (d *duplex) initClosed(c carrier) {
 }
 
 // awaitAnswer waits until the peer has answered, or will not, which is an error as is ctx's
-// end; then the connection is given up by abort.
-func (d *duplex) awaitAnswer(ctx context.Context, abort func()) error {
+// end; then it aborts the connection.
+func (d *duplex) awaitAnswer(ctx context.Context) error {
 	select {
 	case <-d.established.passed():
 	case <-ctx.Done():
-		abort()
+		d.Abort()
 		return context.Cause(ctx)
 	case <-d.node.stopped:
 		return net.ErrClosed
@@ -168,9 +168,11 @@ func (d *duplex) AwaitFailure() error {
 }
 
 // Failed returns why the connection has failed, without waiting; nil: nothing is known of that.
-func (d *duplex) Failed() error {
+func (d *duplex) Failed() error { return d.failed("read") }
+
+func (d *duplex) failed(op string) error {
 	if failure := d.failure.Load(); failure != nil {
-		return d.opError("read", *failure)
+		return d.opError(op, *failure)
 	}
 	return nil
 }
@@ -240,10 +242,7 @@ func (d *duplex) CloseWrite() error {
 	if !d.out.closed.Swap(true) {
 		d.finishWrites(closeWrite)
 	}
-	if failure := d.failure.Load(); failure != nil {
-		return d.opError("close", *failure) // what was written may not have arrived
-	}
-	return nil
+	return d.failed("close") // what was written may not have arrived
 }
 
 // Abort gives the connection up: nothing that waits is delivered. TCP's peer gets a reset; RCP has
@@ -288,22 +287,18 @@ func (d *duplex) SetDeadline(t time.Time) error {
 }
 
 // SetReadDeadline makes Read give up at t; the zero time means never.
-func (d *duplex) SetReadDeadline(t time.Time) error {
-	if d.closed.Load() {
-		return d.opError("set", net.ErrClosed)
-	}
-	d.in.by.set(&d.node.Time, t)
-	d.call() // a Read that waits looks at the new deadline
-	return nil
-}
+func (d *duplex) SetReadDeadline(t time.Time) error { return d.setDeadline(&d.in, t) }
 
 // SetWriteDeadline makes Write give up at t; the zero time means never.
-func (d *duplex) SetWriteDeadline(t time.Time) error {
+func (d *duplex) SetWriteDeadline(t time.Time) error { return d.setDeadline(&d.out, t) }
+
+func (d *duplex) setDeadline(h *half, t time.Time) error {
 	if d.closed.Load() {
 		return d.opError("set", net.ErrClosed)
 	}
-	d.out.by.set(&d.node.Time, t)
-	d.out.ready.ring()
+	h.by.set(&d.node.Time, t)
+	h.ready.ring() // a call that waits looks at the new deadline
+	d.node.leading.call(d)
 	return nil
 }
 

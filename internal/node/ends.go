@@ -17,8 +17,8 @@ type ends struct {
 	node *Node
 	// refused is the socket's error of an operation that names no address.
 	refused func(op string, err error) error
-	// release strikes the socket from the books. The loop's.
-	release func()
+	// strike removes the socket from the books. The loop's.
+	strike func()
 
 	arrived chan struct{} // a token: look at what came
 	readBy  deadline
@@ -27,8 +27,8 @@ type ends struct {
 	done    chan struct{} // closed by Close, or with the node
 }
 
-func (e *ends) init(n *Node, refused func(op string, err error) error, release func()) {
-	e.node, e.refused, e.release = n, refused, release
+func (e *ends) init(n *Node, refused func(op string, err error) error, strike func()) {
+	e.node, e.refused, e.strike = n, refused, strike
 	e.arrived, e.done = make(chan struct{}, 1), make(chan struct{})
 	e.readBy.init()
 	e.writeBy.init()
@@ -78,7 +78,7 @@ func (e *ends) Close() error {
 		return e.refused("close", net.ErrClosed)
 	}
 	e.end()
-	_ = e.node.Call(func(*stack.Stack, clock.Time) error { e.release(); return nil })
+	_ = e.node.Call(func(*stack.Stack, clock.Time) error { e.strike(); return nil })
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (e *ends) shut() {
 	if !e.closed.Swap(true) {
 		e.end()
 	}
-	e.release()
+	e.strike()
 }
 
 // end wakes whoever waits.

@@ -3,8 +3,6 @@ package node
 import (
 	"fmt"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -14,44 +12,6 @@ import (
 type Bound struct {
 	Text string // what a reload says of it: "udp 10.0.0.1:7"
 	End  func(now clock.Time)
-}
-
-// BoundTo lists what has one of the addresses: connections, listeners, UDP sockets, and who has a
-// port of RCP's or RDT's. The loop's.
-func (n *Node) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
-	if len(addrs) == 0 {
-		return nil
-	}
-	for c := range n.stack.TCP().Conns() {
-		t := c.Tuple()
-		if addrs[t.Local().Addr()] && c.State() != tcp.StateClosed {
-			list = append(list, Bound{
-				fmt.Sprintf("tcp %v to %v", t.Local(), t.Remote()),
-				func(now clock.Time) { c.Forsake(now, tcp.ErrAddressGone) },
-			})
-		}
-	}
-	for _, l := range n.listeners {
-		if addrs[l.addr.Addr()] && !l.closing.Load() {
-			list = append(list, Bound{fmt.Sprintf("tcp %v, listening", l.addr), l.endHere})
-		}
-	}
-	for c := range n.packetConns {
-		if addrs[c.local.Addr()] {
-			list = append(list, Bound{fmt.Sprintf("udp %v", c.local), func(clock.Time) {
-				err := NetError(tcp.ErrAddressGone)
-				c.failure.Store(&err) // of the next call
-				wake(c.arrived)
-			}})
-		}
-	}
-	for _, port := range n.stack.Ports().List() {
-		if o, ok := port.UDP.Owner.(PortOwner); ok {
-			list = append(list, o.BoundTo(addrs)...)
-		}
-	}
-	slices.SortFunc(list, func(a, b Bound) int { return strings.Compare(a.Text, b.Text) })
-	return list
 }
 
 // endHere closes a listener from within the loop. Accept says that it is closed.

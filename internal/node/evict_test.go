@@ -59,7 +59,7 @@ func TestAnAddressThatGoesTakesRCP(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))
 	require.NoError(t, err)
-	u, err := a.ListenPacket(netip.MustParseAddrPort("0.0.0.0:90"))
+	u, err := a.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:90"))
 	require.NoError(t, err)
 	require.NoError(t, u.Close())
 }

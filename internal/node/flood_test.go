@@ -18,7 +18,7 @@ import (
 func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
 	for name, take := range map[string]func(n *Node, accepted func()) error{
 		"listener": func(n *Node, accepted func()) error {
-			l, err := n.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+			l, err := n.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 			go func() {
 				for err == nil {
 					if _, err = l.Accept(); err == nil {
@@ -29,7 +29,7 @@ func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
 			return err
 		},
 		"screen": func(n *Node, accepted func()) error {
-			_, err := n.ListenWith(netip.MustParseAddrPort("0.0.0.0:80"),
+			_, err := n.TCP.ListenWith(netip.MustParseAddrPort("0.0.0.0:80"),
 				ListenOptions{Screen: acceptAll(accepted)})
 			return err
 		},

@@ -86,7 +86,7 @@ func (fs *Forwarders) tell() {
 		f := fs.tcp
 		if tl != nil {
 			f = nil
-			if l := n.listeners[tl]; l != nil {
+			if l := n.TCP.listeners[tl]; l != nil {
 				f = l.screen
 			}
 		}
@@ -131,13 +131,13 @@ func (c *Caught) Accept() (*Conn, error) {
 			return syscall.ECONNABORTED
 		}
 		conn = newConn(c.node, tc)
-		c.node.adopt(conn, nil)
+		c.node.TCP.adopt(conn, nil)
 		return nil
 	})
 	if err != nil {
 		return nil, c.opError(err)
 	}
-	if err := conn.awaitAnswer(context.Background(), conn.Abort); err != nil {
+	if err := conn.awaitAnswer(context.Background()); err != nil {
 		return nil, c.opError(err)
 	}
 	select {

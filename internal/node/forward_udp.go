@@ -28,7 +28,7 @@ func (c *CaughtUDP) Accept() (*PacketConn, error) {
 	if c.decided.Swap(true) {
 		return nil, c.opError(net.ErrClosed)
 	}
-	conn, err := c.node.openPacketConn(func() (*udp.Socket, error) {
+	conn, err := c.node.Packets.open(func() (*udp.Socket, error) {
 		if s, ok := c.node.stack.UDP().Admit(c.flow); ok {
 			return s, nil
 		}

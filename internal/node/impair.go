@@ -64,7 +64,7 @@ func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 		if cfg == nil {
 			continue
 		}
-		seed := ds.node.seedFor(cfg)
+		seed := ds.node.cfg.seedFor(cfg)
 		name := ds.node.FaceName(i)
 		err := m.device.Change(i, way == wayIn, *cfg, func(part string) *rand.Rand {
 			return netem.Streams(seed)(name + " " + part)
@@ -87,13 +87,13 @@ func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 }
 
 // seedFor is the seed of one way: its own, the node's, or one that is drawn.
-func (n *Node) seedFor(cfg *netem.Config) uint64 {
+func (c *Config) seedFor(cfg *netem.Config) uint64 {
 	const short = 1_000_000 // somebody may have to type it
 	switch {
 	case cfg.Seed != 0:
 		return cfg.Seed
-	case n.cfg.Seed != 0:
-		return n.cfg.Seed
+	case c.Seed != 0:
+		return c.Seed
 	}
 	return 1 + rand.Uint64N(short)
 }

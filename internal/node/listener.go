@@ -152,7 +152,7 @@ func (l *Listener) refill() {
 			return
 		}
 		c := newConn(l.node, tc)
-		l.node.adopt(c, l)
+		l.node.TCP.adopt(c, l)
 		l.put(c)
 	}
 }
@@ -164,7 +164,7 @@ func (l *Listener) Close() error { return l.close(l.strike) }
 func (l *Listener) strike(s *stack.Stack, now clock.Time) error {
 	l.tl.Close(now)
 	s.Sockets().Remove(l.sid)
-	delete(l.node.listeners, l.tl)
+	delete(l.node.TCP.listeners, l.tl)
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
 func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 	const backlog, clients = 11, 30
 	s := byHand(t)
-	l, err := s.node.Listen(netip.MustParseAddrPort("10.0.0.1:80"), backlog)
+	l, err := s.node.TCP.Listen(netip.MustParseAddrPort("10.0.0.1:80"), backlog)
 	require.NoError(t, err)
 	for i := range clients {
 		s.send(client(i), 80, tcp.SYN, 0, 0)

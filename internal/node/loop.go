@@ -47,12 +47,12 @@ func (n *Node) turn() {
 		now = n.Time.now() // what was read is answered: nothing that leaves now is older than that
 	}
 	n.serveRequests(now)
-	n.serveConns(now)
+	n.TCP.serve(now)
 	if n.stack.Deadline().Due(past) {
 		n.stack.Advance(now)
 	}
 	n.Devices.Drain(now)
-	if n.neighbors.check(now) {
+	if n.Neighbors.check(now) {
 		n.Devices.Drain(now)
 	}
 	n.Devices.takeDown(now)
@@ -90,7 +90,7 @@ func (n *Node) look() {
 
 // due is when the loop has something to do, whatever happens.
 func (n *Node) due() clock.Time {
-	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.held(), n.neighbors.next)
+	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.held(), n.Neighbors.next)
 }
 
 // gather has the next turn read the devices that are ready and those that had
@@ -197,9 +197,9 @@ func (n *Node) serveRequests(now clock.Time) {
 	n.waiter.Ring() // there may be more
 }
 
-// serveConns does what applications did to their connections.
-func (n *Node) serveConns(now clock.Time) {
-	c := n.touched.Swap(nil)
+// serve does what applications did to their connections.
+func (t *TCP) serve(now clock.Time) {
+	c := t.touched.Swap(nil)
 	for c != nil {
 		next := c.next
 		c.next = nil
@@ -209,11 +209,11 @@ func (n *Node) serveConns(now clock.Time) {
 }
 
 // push adds a connection to the list of those with something to do.
-func (n *Node) push(c *Conn) {
+func (t *TCP) push(c *Conn) {
 	for {
-		head := n.touched.Load()
+		head := t.touched.Load()
 		c.next = head
-		if n.touched.CompareAndSwap(head, c) {
+		if t.touched.CompareAndSwap(head, c) {
 			return
 		}
 	}
@@ -221,32 +221,33 @@ func (n *Node) push(c *Conn) {
 
 // tellAll tells applications and watchers what happened in this turn.
 func (n *Node) tellAll(now clock.Time) {
-	for {
-		tc, tl, ev, ok := n.stack.TCP().NextEvent()
-		if !ok {
-			break
-		}
-		if tl != nil {
-			n.leading.woke = true
-			if l, ok := n.listeners[tl]; ok {
-				l.refill()
-			} else {
-				n.virChanged()
-			}
-			continue
-		}
-		if c, ok := tc.Owner.(*Conn); ok {
-			n.leading.woke = c.heed(ev) || n.leading.woke
-		} else {
-			n.virChanged()
-		}
-	}
-	n.tellPackets(n)
-	n.tellPorts(now)
+	n.TCP.tell()
+	n.Packets.tell(now)
 	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
 	n.Forwarders.tell()
 	for _, e := range n.stack.Events() {
 		n.Watchers.publishStack(e, n.Network())
+	}
+}
+
+// tell tells connections and listeners what happened to them.
+func (t *TCP) tell() {
+	for n := t.node; ; {
+		tc, tl, ev, ok := n.stack.TCP().NextEvent()
+		if !ok {
+			return
+		}
+		if tl != nil {
+			n.leading.woke = true
+			if l, ok := t.listeners[tl]; ok {
+				l.refill()
+				continue
+			}
+		} else if c, ok := tc.Owner.(*Conn); ok {
+			n.leading.woke = c.heed(ev) || n.leading.woke
+			continue
+		}
+		n.vir.changed()
 	}
 }
 
@@ -292,7 +293,7 @@ func (c *Conn) heed(ev tcp.Event) (woke bool) {
 		c.endProbe()
 		c.node.Taps.flights.end(c)
 		c.node.Taps.endTraces(c.tc)
-		c.node.release(c)
+		c.node.TCP.release(c)
 	}
 	c.announceEnd()
 	return woke

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// neighbors is what the node knows of whether its neighbors are there. UDP has no carrier. So
+// Neighbors is what the node knows of whether its neighbors are there. UDP has no carrier. So
 // their state follows from three things: that something came, that nothing came although something
 // was sent, and that the network said that no program has the port. All of it is the loop's.
-type neighbors struct {
+type Neighbors struct {
 	node *Node
 	udps []*link.UDP // their devices
 	list []*neighbor
@@ -47,9 +47,9 @@ const (
 )
 
 // renew lists the neighbors on UDP links. Of those that are where they were, what is known stays.
-func (v *neighbors) renew(now clock.Time) {
+func (v *Neighbors) renew(now clock.Time) {
 	n, old := v.node, v.list
-	*v = neighbors{node: n, next: v.next}
+	*v = Neighbors{node: n, next: v.next}
 	for _, d := range n.Devices.list {
 		if u, ok := bare(d).(*link.UDP); ok {
 			v.udps = append(v.udps, u)
@@ -83,7 +83,7 @@ func (v *neighbors) renew(now clock.Time) {
 
 // check looks at the neighbors when it is time to, or when the network has said something, and
 // reports whether it did.
-func (v *neighbors) check(now clock.Time) bool {
+func (v *Neighbors) check(now clock.Time) bool {
 	look := v.next.Due(now)
 	for _, u := range v.udps {
 		look = u.Bounced() || look
@@ -99,7 +99,7 @@ func (v *neighbors) check(now clock.Time) bool {
 }
 
 // look finds out what has become of one neighbor.
-func (v *neighbors) look(now clock.Time, w *neighbor) {
+func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	info, ok := w.info()
 	if !ok {
 		return
@@ -120,7 +120,7 @@ func (v *neighbors) look(now clock.Time, w *neighbor) {
 }
 
 // weigh draws the conclusions from what a neighbor's device knows now.
-func (v *neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
+func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 	before := w.last
 	w.last = info
 	if info.Refused > before.Refused {
@@ -174,12 +174,12 @@ func (w *neighbor) judge(
 }
 
 // patience is for how long a neighbor may be silent.
-func (v *neighbors) patience() time.Duration {
+func (v *Neighbors) patience() time.Duration {
 	return cmp.Or(v.node.cfg.Patience, silentAfter)
 }
 
 // settle enters a neighbor's state, and announces a change to the watchers.
-func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborState) {
+func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborState) {
 	n, was, since := v.node, w.state, w.since
 	if state == was {
 		return
@@ -202,7 +202,7 @@ func (v *neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 }
 
 // describe is a neighbor as its operator sees it.
-func (v *neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
+func (v *Neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 	nb := control.Neighbor{
 		Iface: v.node.FaceName(w.iface), Addr: w.addr, State: w.state,
 		Since: now.Sub(w.since), Heard: -1, In: w.last.Heard, Out: w.last.Sent,
@@ -227,7 +227,7 @@ func (v *neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 }
 
 // find returns the neighbor of an interface with that address; nil: it is on no UDP link.
-func (v *neighbors) find(i int, addr netip.Addr) *neighbor {
+func (v *Neighbors) find(i int, addr netip.Addr) *neighbor {
 	for _, w := range v.list {
 		if w.iface == i && w.addr == addr {
 			return w
@@ -236,9 +236,9 @@ func (v *neighbors) find(i int, addr netip.Addr) *neighbor {
 	return nil
 }
 
-// Neighbors lists the neighbors on the links that are up. The loop's.
-func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
-	v := &n.neighbors
+// List lists the neighbors on the links that are up. The loop's.
+func (v *Neighbors) List(now clock.Time) []control.Neighbor {
+	n := v.node
 	list := []control.Neighbor{}
 	for _, nb := range n.cfg.Neighbors {
 		if i, err := n.Face(nb.Iface); err == nil && n.stack.Interfaces().Up(i) {
@@ -257,7 +257,7 @@ func (n *Node) Neighbors(now clock.Time) []control.Neighbor {
 }
 
 // kernels lists the kernel's ends of the TUN devices that are up.
-func (v *neighbors) kernels() []control.Neighbor {
+func (v *Neighbors) kernels() []control.Neighbor {
 	n := v.node
 	var list []control.Neighbor
 	for i := range n.cfg.Links {
@@ -272,7 +272,7 @@ func (v *neighbors) kernels() []control.Neighbor {
 }
 
 // udp returns where packets for a neighbor go now.
-func (v *neighbors) udp(i int, addr [4]byte, configured string) string {
+func (v *Neighbors) udp(i int, addr [4]byte, configured string) string {
 	d, ok := v.node.Devices.Bare(i).(realDevice)
 	if !ok {
 		return configured

@@ -126,7 +126,7 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 				info.Heard += s.heard
 				info.Sent += s.sent
 				info.Refused += s.fails
-				n.neighbors.weigh(now, w, info)
+				n.Neighbors.weigh(now, w, info)
 				require.Equal(t, s.want, w.state, "second %d", s.second)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,22 +33,20 @@ type Node struct {
 	Watchers   Watchers
 	Devices    Devices    // what interfaces stand on
 	Taps       Taps       // what watches packets and connections
+	Neighbors  Neighbors  // whether the neighbors are there
 	Forwarders Forwarders // what gets connections that no listener takes
+	TCP        TCP
+	Packets    Packets
 
 	// The loop's.
 	stack     *stack.Stack
-	neighbors neighbors
-	conns     map[*Conn]struct{}
-	listeners map[*tcp.Listener]*Listener
 	followers []func() (done bool)
-	packets
-	leading leading
-	vir     virCalls
+	leading   leading
+	vir       virCalls
 
 	// Shared with applications and operators.
 	waiter   waiter
 	requests *lane.Deque[func(clock.Time)]
-	touched  atomic.Pointer[Conn]
 	closing  atomic.Bool
 	stopped  chan struct{}
 
@@ -75,14 +74,14 @@ func Open(cfg Config) (*Node, error) {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, Time: newTime(cfg.Clock),
-		conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{},
-		packets: packets{
-			packetConns: map[*PacketConn]struct{}{}, rawConns: map[*RawConn]struct{}{},
+		TCP: TCP{conns: map[*Conn]struct{}{}, listeners: map[*tcp.Listener]*Listener{}},
+		Packets: Packets{
+			conns: map[*PacketConn]struct{}{}, raws: map[*RawConn]struct{}{},
 		},
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
 	n.Devices.node, n.Taps.node, n.Forwarders.node, n.leading.node = n, n, n, n
-	n.neighbors.node = n
+	n.Neighbors.node, n.TCP.node, n.Packets.node = n, n, n
 	return n
 }
 
@@ -101,7 +100,7 @@ func (n *Node) open() error {
 	if n.stack, err = stack.New(n.Time.now(), n.stackConfig()); err != nil {
 		return control.Also(err, ErrConfig)
 	}
-	n.neighbors.renew(n.Time.now())
+	n.Neighbors.renew(n.Time.now())
 	return n.Taps.open()
 }
 
@@ -150,57 +149,28 @@ func (n *Node) linger() {
 	end := n.Time.now().Add(lingerTime)
 	wake := time.AfterFunc(lingerTime, n.waiter.Ring)
 	defer wake.Stop()
-	for n.turn(); n.undelivered() && n.Time.now() < end; n.turn() {
+	for n.turn(); (n.TCP.undelivered() || n.Packets.undelivered()) && n.Time.now() < end; n.turn() {
 		n.wait()
 	}
-}
-
-func (n *Node) undelivered() bool {
-	for c := range n.conns {
-		if c.closed.Load() && !c.finAcked {
-			return true
-		}
-	}
-	for _, port := range n.stack.Ports().List() {
-		if o, ok := port.UDP.Owner.(PortOwner); ok && o.Undelivered() {
-			return true
-		}
-	}
-	return false
 }
 
 // shutdown is the loop's last act.
 func (n *Node) shutdown() {
 	now := n.Time.now()
 	n.serveRequests(now)
-	n.serveConns(now)
-	for _, l := range n.listeners {
-		l.end()
-		l.tl.Close(now)
+	n.TCP.serve(now)
+	n.TCP.close(now)
+	for o := range n.Packets.owners() {
+		o.Shut()
 	}
-	for c := range n.conns {
-		if !c.finAcked {
-			c.tc.Abort(now)
-		}
-		if !c.gone {
-			closed := net.ErrClosed
-			c.failure.CompareAndSwap(nil, &closed)
-		}
-	}
-	for _, port := range slices.Backward(n.stack.Ports().List()) {
-		if o, ok := port.UDP.Owner.(PortOwner); ok {
-			o.Shut()
-		}
-	}
-	n.virReset(now)
+	resetVir(n.stack, now)
 	n.stack.RIP().Farewell(now)
 	n.Devices.Drain(now)
 	n.tellAll(now)
-	for c := range n.conns {
+	for c := range n.TCP.conns {
 		c.endProbe() // of what the peer has not answered the FIN of
 	}
-	n.closePackets()
-	n.closeRaws()
+	n.Packets.close()
 	n.serveRequests(now)
 	n.Devices.close()
 	n.Taps.stop()
@@ -248,76 +218,13 @@ func (n *Node) Post(f func(now clock.Time)) bool {
 	return true
 }
 
-// Listen takes connections on a port of any of the node's addresses, or of the
-// given one. At most backlog established connections wait for Accept; 0 means DefaultBacklog.
-func (n *Node) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
-	return n.ListenWith(on, ListenOptions{Backlog: backlog})
-}
-
-// ListenOptions say what a listener does with connections.
-type ListenOptions struct {
-	Backlog    int  // how many established ones may wait for Accept; 0: DefaultBacklog
-	FileDigest bool // they may offer a file's digest
-	Announce   bool // watchers are told of them
-	// Screen, if set, is called, in a goroutine each, with every connection that a client tries to
-	// open, before it is answered. What it does not decide is forgotten when it returns, and the
-	// client tries again. Accept returns none of them.
-	Screen func(*Caught)
-}
-
-// ListenWith is Listen with options.
-func (n *Node) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) {
-	l := &Listener{sid: -1, loud: o.Announce, screen: o.Screen}
-	l.options.FileDigest = o.FileDigest
-	backlog := l.init(n, "tcp", on, o.Backlog)
-	err := NetError(n.Call(func(s *stack.Stack, _ clock.Time) (err error) {
-		if l.tl, err = s.ListenTCP(on, backlog); err != nil {
-			return err
-		}
-		l.addr = l.tl.Local()
-		_ = l.tl.SetSockopts(l.options) // they are valid
-		l.tl.CountAhead(l.waiting)
-		if l.screen != nil {
-			l.tl.Defer()
-		}
-		l.sid = s.Sockets().AddListener(l.tl)
-		n.listeners[l.tl] = l
+// BoundTo lists what has one of the addresses: connections, listeners, UDP sockets, and ports of
+// protocols over UDP. The loop's.
+func (n *Node) BoundTo(addrs map[netip.Addr]bool) []Bound {
+	if len(addrs) == 0 {
 		return nil
-	}))
-	if err != nil {
-		return nil, &net.OpError{
-			Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(on), Err: err,
-		}
 	}
-	return l, nil
-}
-
-// ListenerOf finds the listener that TCP has for an application; nil: it is none's. The loop's.
-func (n *Node) ListenerOf(tl *tcp.Listener) *Listener { return n.listeners[tl] }
-
-// adopt enters a connection into the node's books. The loop's.
-func (n *Node) adopt(c *Conn, l *Listener) {
-	n.conns[c] = struct{}{}
-	c.sid = n.stack.Sockets().AddConn(c.tc)
-	c.reprobe()
-	if l != nil {
-		c.established.pass()
-		c.loud = l.loud
-		if l.loud && n.Watchers.any() {
-			n.Watchers.Announce(control.Accepted{
-				Listener: l.sid, Socket: n.stack.Sockets().Info(c.sid, 0),
-			})
-		}
-	}
-	c.heed(0) // data, or a FIN, may have come before us
-}
-
-// release strikes a connection that is gone from the books. The loop's.
-func (n *Node) release(c *Conn) {
-	delete(n.conns, c)
-	if c.tc.State() == tcp.StateTimeWait {
-		n.stack.Sockets().Retire(c.sid, n.Time.now().Add(n.stack.TCP().TimeWait()))
-		return
-	}
-	n.stack.Sockets().Remove(c.sid)
+	list := append(n.TCP.boundTo(addrs), n.Packets.boundTo(addrs)...)
+	slices.SortFunc(list, func(a, b Bound) int { return strings.Compare(a.Text, b.Text) })
+	return list
 }

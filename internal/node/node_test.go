@@ -63,12 +63,12 @@ func line3(tb testing.TB, cfg Config) (a, b, c *Node) {
 func connect(tb testing.TB, from, to *Node, addr string) (client, server *Conn) {
 	tb.Helper()
 	at := netip.MustParseAddrPort(addr)
-	l, err := to.Listen(at, 0)
+	l, err := to.TCP.Listen(at, 0)
 	require.NoError(tb, err)
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
 	defer cancel()
-	client, err = from.Dial(ctx, at)
+	client, err = from.TCP.Dial(ctx, at)
 	require.NoError(tb, err)
 	server, err = l.AcceptTCP()
 	require.NoError(tb, err)
@@ -90,14 +90,14 @@ func TestConnIsANetConn(t *testing.T) {
 				port++
 				at := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), uint16(port))
 				mu.Unlock()
-				l, err := b.Listen(at, 0)
+				l, err := b.TCP.Listen(at, 0)
 				if err != nil {
 					return nil, nil, nil, err
 				}
 				defer l.Close()
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				defer cancel()
-				client, err := a.Dial(ctx, at)
+				client, err := a.TCP.Dial(ctx, at)
 				if err != nil {
 					return nil, nil, nil, err
 				}
@@ -149,7 +149,7 @@ func TestErrorsAreThoseThatProgramsLookFor(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err := a.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
+	_, err := a.TCP.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.ErrorIs(t, err, control.ErrRefused)
 	var op *net.OpError
@@ -162,16 +162,16 @@ func TestErrorsAreThoseThatProgramsLookFor(t *testing.T) {
 		require.ErrorIs(t, err, control.ErrUsage, to)
 	}
 
-	_, err = a.Dial(ctx, netip.MustParseAddrPort("192.168.1.1:9"))
+	_, err = a.TCP.Dial(ctx, netip.MustParseAddrPort("192.168.1.1:9"))
 	require.Error(t, err)
 	require.ErrorIs(t, err, control.ErrUnreachable)
 
-	l, err := b.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	l, err := b.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)
-	_, err = b.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	_, err = b.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 
-	client, err := a.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:80"))
+	client, err := a.TCP.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:80"))
 	require.NoError(t, err)
 	server, err := l.AcceptTCP()
 	require.NoError(t, err)
@@ -198,14 +198,14 @@ func TestDialEndsWithItsContext(t *testing.T) {
 neighbor 10.0.0.2 at 127.0.0.1:%d via if0`, p[0], p[1]))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := a.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
+	_, err := a.TCP.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
 	require.ErrorIs(t, err, context.DeadlineExceeded, "a peer that is not there is no error by itself")
 }
 
 func TestCloseUnblocksEverybody(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, _ := connect(t, a, b, "10.0.0.2:80")
-	l, err := a.Listen(netip.MustParseAddrPort("0.0.0.0:1"), 0)
+	l, err := a.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:1"), 0)
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -225,7 +225,7 @@ func TestCloseUnblocksEverybody(t *testing.T) {
 func TestManyConnectionsOpenAndClose(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	at := netip.MustParseAddrPort("10.0.0.2:7")
-	l, err := b.Listen(at, 0)
+	l, err := b.TCP.Listen(at, 0)
 	require.NoError(t, err)
 	go func() {
 		for {
@@ -258,7 +258,7 @@ func TestManyConnectionsOpenAndClose(t *testing.T) {
 
 // echoed sends msg to an echo server and checks that it comes back.
 func echoed(ctx context.Context, n *Node, at netip.AddrPort, msg []byte) error {
-	c, err := n.Dial(ctx, at)
+	c, err := n.TCP.Dial(ctx, at)
 	if err != nil {
 		return err
 	}

@@ -35,10 +35,10 @@ var (
 	_ net.Conn       = (*PacketConn)(nil)
 )
 
-// ListenPacket opens a UDP socket on a port of any of the node's addresses
+// Listen opens a UDP socket on a port of any of the node's addresses
 // (0.0.0.0), or of the given one. Port 0 has one chosen.
-func (n *Node) ListenPacket(on netip.AddrPort) (*PacketConn, error) {
-	c, err := n.openPacketConn(func() (*udp.Socket, error) { return n.stack.Datagrams().Bind(on) })
+func (p *Packets) Listen(on netip.AddrPort) (*PacketConn, error) {
+	c, err := p.open(func() (*udp.Socket, error) { return p.node.stack.Datagrams().Bind(on) })
 	if err != nil {
 		return nil, &net.OpError{
 			Op: "listen", Net: "udp", Addr: net.UDPAddrFromAddrPort(on), Err: err,
@@ -47,17 +47,17 @@ func (n *Node) ListenPacket(on netip.AddrPort) (*PacketConn, error) {
 	return c, nil
 }
 
-// DialUDP is DialUDPFrom with address and port left to the node.
-func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	return n.DialUDPFrom(netip.AddrPort{}, to)
+// Dial is DialFrom with address and port left to the node.
+func (p *Packets) Dial(to netip.AddrPort) (*PacketConn, error) {
+	return p.DialFrom(netip.AddrPort{}, to)
 }
 
-// DialUDPFrom opens a UDP socket that sends to one address and receives from it
+// DialFrom opens a UDP socket that sends to one address and receives from it
 // alone, from the given address and port as far as they are given. Errors that ICMP
 // reports about its datagrams are answers of the next call.
-func (n *Node) DialUDPFrom(from, to netip.AddrPort) (*PacketConn, error) {
-	c, err := n.openPacketConn(func() (*udp.Socket, error) {
-		return n.stack.Datagrams().Dial(from, to)
+func (p *Packets) DialFrom(from, to netip.AddrPort) (*PacketConn, error) {
+	c, err := p.open(func() (*udp.Socket, error) {
+		return p.node.stack.Datagrams().Dial(from, to)
 	})
 	if err != nil {
 		return nil, &net.OpError{
@@ -68,23 +68,30 @@ func (n *Node) DialUDPFrom(from, to netip.AddrPort) (*PacketConn, error) {
 	return c, nil
 }
 
-func (n *Node) openPacketConn(open func() (*udp.Socket, error)) (*PacketConn, error) {
+func (p *Packets) open(open func() (*udp.Socket, error)) (*PacketConn, error) {
 	c := &PacketConn{}
-	c.init(n, c.refuse, func() { n.releasePacketConn(c) })
-	err := n.Call(func(s *stack.Stack, _ clock.Time) (err error) {
+	c.init(p.node, c.refuse, c.release)
+	err := p.node.Call(func(s *stack.Stack, _ clock.Time) (err error) {
 		if c.us, err = open(); err != nil {
 			return err
 		}
 		c.us.Owner = c
 		c.local, c.peer, c.rx = c.us.Local(), c.us.Remote(), c.us.Rx()
 		c.sid = s.Sockets().AddUDP(c.us)
-		n.packetConns[c] = struct{}{}
+		p.conns[c] = struct{}{}
 		return nil
 	})
 	if err != nil {
 		return nil, NetError(err)
 	}
 	return c, nil
+}
+
+// release strikes the socket, which was closed, from the books. The loop's.
+func (c *PacketConn) release() {
+	delete(c.node.Packets.conns, c)
+	c.us.Close()
+	c.node.stack.Sockets().Remove(c.sid)
 }
 
 // ReadFromAddrPort waits for a datagram and copies as much of it as fits to p;
@@ -177,34 +184,12 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 	return c.send(p, netip.AddrPort{})
 }
 
-// send hands a datagram to the loop.
+// send sends a datagram.
 func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
-	for {
-		if err := c.over(&c.writeBy); err != nil {
-			return 0, c.opError("write", to, err)
-		}
-		if err := c.takeFailure(); err != nil {
-			return 0, c.opError("write", to, err)
-		}
-		var room chan struct{}
-		err := c.node.Call(func(s *stack.Stack, now clock.Time) error {
-			if c.closed.Load() {
-				return net.ErrClosed
-			}
-			err := s.Datagrams().Send(now, c.us, to, p)
-			if errors.Is(err, stack.ErrQueueFull) {
-				room = c.node.awaitRoom()
-			}
-			return err
-		})
-		if err == nil {
-			return len(p), nil
-		}
-		if room == nil {
-			return 0, c.opError("write", to, NetError(err))
-		}
-		c.awaitRoom(room)
+	if _, err := c.WriteBatch([][]byte{p}, to); err != nil {
+		return 0, err
 	}
+	return len(p), nil
 }
 
 // WriteBatch sends datagrams, and tells how many; it waits while the node holds too much, as
@@ -227,7 +212,7 @@ func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, e
 				}
 			}
 			if errors.Is(err, stack.ErrQueueFull) {
-				room = c.node.awaitRoom()
+				room = c.node.Packets.awaitRoom()
 			}
 			return err
 		})

@@ -23,7 +23,7 @@ import (
 
 func listenPacket(t *testing.T, n *Node, on string) *PacketConn {
 	t.Helper()
-	c, err := n.ListenPacket(netip.MustParseAddrPort(on))
+	c, err := n.Packets.Listen(netip.MustParseAddrPort(on))
 	require.NoError(t, err)
 	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	return c
@@ -31,7 +31,7 @@ func listenPacket(t *testing.T, n *Node, on string) *PacketConn {
 
 func dialUDP(t *testing.T, n *Node, to string) *PacketConn {
 	t.Helper()
-	c, err := n.DialUDP(netip.MustParseAddrPort(to))
+	c, err := n.Packets.Dial(netip.MustParseAddrPort(to))
 	require.NoError(t, err)
 	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	return c
@@ -119,11 +119,11 @@ func TestPacketConnErrorsAreThoseThatProgramsLookFor(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.EHOSTUNREACH)
 	_, err = open.WriteTo([]byte("x"), &net.UnixAddr{Name: "nowhere"})
 	assert.Error(t, err)
-	_, err = a.ListenPacket(netip.MustParseAddrPort("0.0.0.0:53"))
+	_, err = a.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:53"))
 	assert.ErrorIs(t, err, syscall.EADDRINUSE)
-	_, err = a.ListenPacket(netip.MustParseAddrPort("10.0.0.2:54"))
+	_, err = a.Packets.Listen(netip.MustParseAddrPort("10.0.0.2:54"))
 	assert.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	_, err = a.DialUDP(netip.MustParseAddrPort("192.168.1.1:9"))
+	_, err = a.Packets.Dial(netip.MustParseAddrPort("192.168.1.1:9"))
 	assert.ErrorIs(t, err, syscall.ENETUNREACH)
 }
 
@@ -168,7 +168,7 @@ func TestClosingEndsWhatWaits(t *testing.T) {
 			assert.ErrorIs(t, err, net.ErrClosed)
 			assert.ErrorIs(t, c.Close(), net.ErrClosed)
 			assert.ErrorIs(t, c.SetDeadline(time.Time{}), net.ErrClosed)
-			_, err = a.ListenPacket(netip.MustParseAddrPort("0.0.0.0:53"))
+			_, err = a.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:53"))
 			if name == "the socket" {
 				assert.NoError(t, err, "the port is free again")
 			} else {

@@ -41,17 +41,17 @@ var _ net.PacketConn = (*RawConn)(nil)
 
 // ListenRaw opens a socket for a protocol on one of the node's addresses, or with
 // 0.0.0.0 on all. Network is what errors call it.
-func (n *Node) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
+func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
 	c := &RawConn{network: network, local: on}
-	c.init(n, c.refuse, func() { n.releaseRaw(c) })
+	c.init(p.node, c.refuse, c.release)
 	c.raw = &stack.Raw{Protocol: protocol, Hear: c.hear}
 	if !on.IsUnspecified() {
 		c.raw.Local = on
 	}
-	err := NetError(n.Call(func(s *stack.Stack, _ clock.Time) error {
+	err := NetError(p.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		err := s.Raws().Open(c.raw)
 		if err == nil {
-			n.rawConns[c] = struct{}{}
+			p.raws[c] = struct{}{}
 		}
 		return err
 	}))
@@ -143,7 +143,7 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 	err = c.node.Call(func(s *stack.Stack, now clock.Time) error {
 		err := s.Raws().Send(now, &packet)
 		if errors.Is(err, stack.ErrQueueFull) {
-			room = c.node.awaitRoom()
+			room = c.node.Packets.awaitRoom()
 		}
 		return err
 	})
@@ -159,17 +159,10 @@ func (c *RawConn) SetTTL(ttl int) error {
 	return nil
 }
 
-// releaseRaw strikes a socket from the books. The loop's.
-func (n *Node) releaseRaw(c *RawConn) {
-	delete(n.rawConns, c)
-	n.stack.Raws().Close(c.raw)
-}
-
-// closeRaws closes every raw socket, at the end. The loop's.
-func (n *Node) closeRaws() {
-	for c := range n.rawConns {
-		c.shut()
-	}
+// release strikes the socket from the books. The loop's.
+func (c *RawConn) release() {
+	delete(c.node.Packets.raws, c)
+	c.node.stack.Raws().Close(c.raw)
 }
 
 // LocalAddr returns a *net.IPAddr of the virtual network.

@@ -131,7 +131,7 @@ func (n *Node) DialRCP(
 	if err != nil {
 		return fail(NetError(err))
 	}
-	if err := c.awaitAnswer(ctx, c.Abort); err != nil {
+	if err := c.awaitAnswer(ctx); err != nil {
 		return fail(err)
 	}
 	return c, nil

@@ -113,7 +113,7 @@ func TestRCPErrors(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EINVAL)
 
 	// A UDP socket that answers nobody is silent.
-	silent, err := b.ListenPacket(rcpPort9000)
+	silent, err := b.Packets.Listen(rcpPort9000)
 	require.NoError(t, err)
 	_, err = b.ListenRCP(rcpPort9000, 0, quick)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
@@ -202,7 +202,7 @@ func TestRCPFreesItsPort(t *testing.T) {
 	waiting, err := a.DialRCP(t.Context(), netip.AddrPort{}, rcpPort9000, quick)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	_, err = b.ListenPacket(rcpPort9000)
+	_, err = b.Packets.Listen(rcpPort9000)
 	require.ErrorIs(t, err, syscall.EADDRINUSE, "a connection lives")
 	_, err = c.Write([]byte("still here"))
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestRCPFreesItsPort(t *testing.T) {
 	require.NoError(t, err)
 	s.Abort()
 	require.Eventually(t, func() bool {
-		p, err := b.ListenPacket(rcpPort9000)
+		p, err := b.Packets.Listen(rcpPort9000)
 		return err == nil && p.Close() == nil
 	}, 10*time.Second, time.Millisecond)
 	waiting.Abort()

@@ -165,7 +165,7 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 		}
 	}
 	ds.room = make([]int, len(ds.byIface))
-	ds.node.neighbors.renew(now)
+	ds.node.Neighbors.renew(now)
 	return nil
 }
 

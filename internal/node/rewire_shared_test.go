@@ -91,7 +91,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		more()
 		where := fmt.Sprintf(" 127.0.0.1:%d", at)
 		assert.Equal(t, []string{"1 if1" + where, "2 if2" + where}, faces())
-		u, err := a.DialUDP(netip.MustParseAddrPort("10.2.0.2:7"))
+		u, err := a.Packets.Dial(netip.MustParseAddrPort("10.2.0.2:7"))
 		require.NoError(t, err, "what is asked of all interfaces is not asked of one that is no more")
 		require.NoError(t, u.Close())
 

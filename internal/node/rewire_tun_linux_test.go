@@ -70,7 +70,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	assert.Equal(t, 3, pinged(t, a, "10.8.0.2"))
 	assert.Equal(t, 3, pinged(t, b, "10.8.0.2"))
 	more()
-	l, err := a.Listen(netip.MustParseAddrPort("10.8.0.1:90"), 0)
+	l, err := a.TCP.Listen(netip.MustParseAddrPort("10.8.0.1:90"), 0)
 	require.NoError(t, err)
 	kernel, err := net.Dial("tcp4", "10.8.0.1:90") // from this thread, and so from its namespace
 	require.NoError(t, err)

@@ -73,11 +73,11 @@ func TestSocketOptions(t *testing.T) {
 
 func TestListenerOptions(t *testing.T) {
 	a, b := twoNodes(t, Config{})
-	l, err := b.Listen(netip.MustParseAddrPort("10.0.0.2:80"), 0)
+	l, err := b.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:80"), 0)
 	require.NoError(t, err)
 	require.ErrorIs(t, l.SetOptions(tcp.Sockopts{MaxSeg: 1}), syscall.EINVAL)
 	require.NoError(t, l.SetOptions(tcp.Sockopts{RecvBuffer: 70_000, UserTimeout: time.Hour}))
-	_, err = a.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
+	_, err = a.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 	require.NoError(t, err)
 	c, err := l.AcceptTCP()
 	require.NoError(t, err)

@@ -40,22 +40,22 @@ func (n *Node) Vir() *Vir {
 	return n.vir.vir
 }
 
-// virChanged wakes the calls that wait. The loop's.
-func (n *Node) virChanged() {
-	if !n.vir.used {
+// changed wakes the calls that wait. The loop's.
+func (vc *virCalls) changed() {
+	if !vc.used {
 		return
 	}
-	v := n.vir.vir
+	v := vc.vir
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
-// virReset resets the connections that were not closed. The loop's last act.
-func (n *Node) virReset(now clock.Time) {
+// resetVir resets the connections that were not closed. The loop's last act.
+func resetVir(s *stack.Stack, now clock.Time) {
 	var open []*tcp.Conn
-	for c := range n.stack.TCP().Conns() {
+	for c := range s.TCP().Conns() {
 		if _, ok := c.Owner.(stack.VirSocketEnd); ok {
 			open = append(open, c)
 		}

@@ -68,7 +68,7 @@ func TestVirConnectionsOfAClosedNodeAreReset(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	l, err := b.Listen(netip.MustParseAddrPort("10.0.0.2:5000"), 0)
+	l, err := b.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:5000"), 0)
 	require.NoError(t, err)
 	h, err := a.Vir().Socket()
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ func (h *Requests) handleInterfaces() {
 		return h.interfaces(s), nil
 	})
 	look(h, func(_ *stack.Stack, now clock.Time, _ control.Neighbors) ([]control.Neighbor, error) {
-		return h.node.Neighbors(now), nil
+		return h.node.Neighbors.List(now), nil
 	})
 	look(h, func(s *stack.Stack, _ clock.Time, r control.Loss) ([]control.LinkLoss, error) {
 		return h.losses(s, r.Iface)

@@ -370,7 +370,7 @@ func staticRoutes(c *lnx.Config) (list []stack.Route) {
 			break
 		}
 		list = append(list, stack.Route{
-			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: node.RouteKinds[r.Kind],
+			Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: routeKinds[r.Kind],
 		})
 	}
 	return list

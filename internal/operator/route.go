@@ -6,7 +6,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -27,7 +26,7 @@ func handleRoutes(h *Requests) {
 const maxMetric = 1<<31 - 1
 
 func addRoute(s *stack.Stack, now clock.Time, r control.AddRoute) error {
-	kind, ok := node.RouteKinds[string(r.Kind)]
+	kind, ok := routeKinds[string(r.Kind)]
 	switch {
 	case !ok:
 		return fmt.Errorf("a route that is %q: %w: want blackhole, unreachable or prohibit",
@@ -41,4 +40,10 @@ func addRoute(s *stack.Stack, now clock.Time, r control.AddRoute) error {
 	return s.Routing().Add(now, stack.Route{
 		Prefix: r.Prefix, Via: r.Via, Metric: r.Metric, Kind: kind,
 	})
+}
+
+// routeKinds are what operators call the kinds of routes.
+var routeKinds = map[string]ip.Kind{
+	"": ip.Forwarded, "blackhole": ip.Blackhole, "unreachable": ip.Unreachable,
+	"prohibit": ip.Prohibited,
 }

@@ -47,7 +47,7 @@ func (h *Requests) handleSockets() {
 // listen opens a listener that accepts all that come.
 func (h *Requests) listen(_ context.Context, r control.Listen) (control.Socket, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
-	l, err := h.node.ListenWith(on, node.ListenOptions{Announce: true})
+	l, err := h.node.TCP.ListenWith(on, node.ListenOptions{Announce: true})
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}
@@ -62,7 +62,7 @@ func (h *Requests) listen(_ context.Context, r control.Listen) (control.Socket, 
 }
 
 func (h *Requests) connect(ctx context.Context, r control.Connect) (control.Socket, error) {
-	c, err := node.ConnectBy(ctx, h.node.Dial, r.Addr, r.Port)
+	c, err := node.ConnectBy(ctx, h.node.TCP.Dial, r.Addr, r.Port)
 	if err != nil {
 		return control.Socket{}, err
 	}
@@ -195,7 +195,7 @@ func (h *Requests) close(_ context.Context, r control.Close) error {
 		if !ok {
 			return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
 		}
-		if l := h.node.ListenerOf(known.Listener); l != nil {
+		if l := h.node.TCP.ListenerOf(known.Listener); l != nil {
 			socket = l
 			return nil
 		}

@@ -34,7 +34,7 @@ type talks struct {
 // listen opens a UDP socket on a port of all addresses.
 func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, error) {
 	t, err := a.open(func() (*node.PacketConn, error) {
-		return a.host.node.ListenPacket(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port))
+		return a.host.node.Packets.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port))
 	})
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
@@ -106,7 +106,7 @@ func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSe
 		return nil
 	})
 	if err == nil && t == nil {
-		t, err = a.open(func() (*node.PacketConn, error) { return a.host.node.DialUDP(to) })
+		t, err = a.open(func() (*node.PacketConn, error) { return a.host.node.Packets.Dial(to) })
 	}
 	if err != nil {
 		return control.DatagramSent{}, fmt.Errorf("%v: %w", to, control.Reason(err))

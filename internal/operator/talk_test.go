@@ -122,7 +122,7 @@ func TestOperatorsDatagramsAreBounded(t *testing.T) {
 func TestASocketThatFailsToOpenIsNotListed(t *testing.T) {
 	a, _ := two(t)
 	_, err := a.talks.open(func() (*node.PacketConn, error) {
-		c, err := a.node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:53"))
+		c, err := a.node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:53"))
 		require.NoError(t, err)
 		return c, c.Close() // so that its options cannot be set
 	})

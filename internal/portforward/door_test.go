@@ -45,7 +45,7 @@ func published(t *testing.T) (d *portforward.Door, l *node.Listener) {
 
 func publishedTo(t *testing.T, a, b *operator.Node) (d *portforward.Door, l *node.Listener) {
 	t.Helper()
-	l, err := b.Node.Listen(netip.MustParseAddrPort("10.0.0.2:80"), 0)
+	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:80"), 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	a.Doors.Hurry()
@@ -96,7 +96,7 @@ func listenHere(t *testing.T) *net.TCPListener {
 
 func throughExposed(t *testing.T, n *operator.Node, service *net.TCPListener) (*node.Conn, *net.TCPConn) {
 	t.Helper()
-	c, err := n.Node.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
+	c, err := n.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	s, err := service.AcceptTCP()
@@ -387,11 +387,11 @@ func TestNobodyBehindADoor(t *testing.T) {
 	require.NoError(t, service.Close())
 	e, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
-	_, err = a.Node.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
+	_, err = a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "not taken, and then reset")
 	assert.Equal(t, "connection refused", gone(t, e).Problem)
 	require.NoError(t, e.Close(false))
-	_, err = b.Node.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	_, err = b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err, "the port is free again")
 }
 
@@ -694,7 +694,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	service := listenHere(t)
 	port := netip.MustParseAddrPort(service.Addr().String()).Port()
 	at := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), port)
-	client, err := a.Node.Dial(t.Context(), at)
+	client, err := a.Node.TCP.Dial(t.Context(), at)
 	require.NoError(t, err)
 	server, err := service.AcceptTCP()
 	require.NoError(t, err)
@@ -706,7 +706,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	gone(t, d)
 
 	require.NoError(t, service.Close())
-	_, err = a.Node.Dial(t.Context(), at)
+	_, err = a.Node.TCP.Dial(t.Context(), at)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 
 	echo, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
@@ -714,7 +714,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	require.NoError(t, err)
 	defer echo.Close()
 	limit(t, &udpConn{echo})
-	u, err := a.Node.DialUDP(netip.AddrPortFrom(at.Addr(),
+	u, err := a.Node.Packets.Dial(netip.AddrPortFrom(at.Addr(),
 		netip.MustParseAddrPort(echo.LocalAddr().String()).Port()))
 	require.NoError(t, err)
 	defer u.Close()
@@ -732,7 +732,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 
 	require.NoError(t, d.Close(true))
 	gone(t, d)
-	_, err = a.Node.Dial(t.Context(), at)
+	_, err = a.Node.TCP.Dial(t.Context(), at)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "it is as it was")
 }
 

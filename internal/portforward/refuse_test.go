@@ -40,7 +40,7 @@ func TestADoorRefusesDatagrams(t *testing.T) {
 			require.NoError(t, service.Close())
 			d, err := open(b, to)
 			require.NoError(t, err)
-			client, err := a.Node.DialUDP(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
+			client, err := a.Node.Packets.Dial(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
 			require.NoError(t, err)
 			defer client.Close()
 			limit(t, client)
@@ -88,7 +88,7 @@ func TestADoorRefusesOnlyForItsService(t *testing.T) {
 	d, err := leadingUDP["splice"](b, to)
 	require.NoError(t, err)
 	ask := func() (*node.PacketConn, netip.AddrPort) {
-		client, err := a.Node.DialUDP(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
+		client, err := a.Node.Packets.Dial(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
 		require.NoError(t, err)
 		limit(t, client)
 		_, err = client.Write([]byte("?"))

@@ -102,7 +102,7 @@ func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
 		}
 		cancel(errLeft)
 	}()
-	v, err := f.door.set.node.Dial(ctx, to)
+	v, err := f.door.set.node.TCP.Dial(ctx, to)
 	cancel(nil)
 	_ = client.SetReadDeadline(time.Unix(0, 1)) // who watches looks up
 	<-watched
@@ -130,7 +130,7 @@ func (s *Set) Expose(r control.Expose) (*Door, error) {
 	}
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	d := s.newDoor(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
-	l, err := s.node.ListenWith(at, node.ListenOptions{
+	l, err := s.node.TCP.ListenWith(at, node.ListenOptions{
 		Screen: func(c *node.Caught) { d.lead(c, c.Remote().String(), r.To) },
 	})
 	if err != nil {

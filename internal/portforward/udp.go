@@ -68,7 +68,7 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
 	g := &datagrams{
 		door: d, in: true, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) {
-			c, err := s.node.DialUDP(to)
+			c, err := s.node.Packets.Dial(to)
 			if err != nil {
 				return nil, err
 			}
@@ -91,7 +91,7 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
 // exposeUDP is Expose for datagrams.
 func (s *Set) exposeUDP(port uint16, to string) (*Door, error) {
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
-	l, err := s.node.ListenPacket(at)
+	l, err := s.node.Packets.Listen(at)
 	if err != nil {
 		return nil, fmt.Errorf("expose %d: %w", port,
 			s.holder(control.Reason(err), control.DoorExpose, "udp", at))

@@ -165,7 +165,7 @@ func TestPlainPeersHaveNoDigest(t *testing.T) {
 			assert.Equal(t, data, got)
 		})
 	}
-	l, err := b.Node.Listen(netip.MustParseAddrPort("10.0.0.2:9001"), 1)
+	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:9001"), 1)
 	require.NoError(t, err)
 	taken, sent := make(chan []byte, 1), make(chan struct{})
 	go func() {

@@ -71,7 +71,7 @@ func (h *Host) client() *http.Client {
 			if err != nil {
 				return nil, err
 			}
-			c, err := h.node.Dial(ctx, to)
+			c, err := h.node.TCP.Dial(ctx, to)
 			if err != nil {
 				return nil, control.Reason(err)
 			}

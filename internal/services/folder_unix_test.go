@@ -29,7 +29,7 @@ func TestWhatAFolderDoesNotGive(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(filepath.Join(inside, "pipe"), 0o644))
 	testenv.Ask(t, b, control.Serve{Port: 80, Dir: inside})
 	for _, path := range []string{"/../secret", "/%2e%2e/secret", "/way", "/up/secret", "/up/", "/pipe", "/..%2fsecret"} {
-		c, err := a.Node.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
+		c, err := a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 		require.NoError(t, err)
 		_, err = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 		require.NoError(t, err)

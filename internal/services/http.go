@@ -36,7 +36,7 @@ func (h *Host) serve(ctx context.Context, r control.Serve) (control.Socket, erro
 		}
 		handler = http.FileServerFS(root)
 	}
-	l, err := h.node.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
+	l, err := h.node.TCP.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
 	if err != nil {
 		if root != nil {
 			_ = root.Close()

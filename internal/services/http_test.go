@@ -111,7 +111,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUnreachable)
 
 	// A server that redirects off the network, and one that never answers.
-	l, err := b.Node.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)
 	defer l.Close()
 	go func() {
@@ -140,7 +140,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 // More connections than a server holds wait until another ends.
 func TestAServerTakesAFewAtATime(t *testing.T) {
 	a, b := twoNodes(t)
-	l, err := b.Node.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)
 	few := services.FewAtATime(l, 1)
 	accepted := make(chan net.Conn)
@@ -157,7 +157,7 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 	}()
 	at := netip.MustParseAddrPort("10.0.0.2:80")
 	for range 2 {
-		c, err := a.Node.Dial(t.Context(), at)
+		c, err := a.Node.TCP.Dial(t.Context(), at)
 		require.NoError(t, err)
 		defer c.Close()
 	}
@@ -182,7 +182,7 @@ func TestSilentClientsKeepNobodyOut(t *testing.T) {
 	to := netip.MustParseAddrPort("10.0.0.2:80")
 	var silent []net.Conn
 	for range services.MaxServed + 10 {
-		c, err := a.Node.Dial(t.Context(), to)
+		c, err := a.Node.TCP.Dial(t.Context(), to)
 		require.NoError(t, err)
 		silent = append(silent, c)
 	}

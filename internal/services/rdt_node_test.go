@@ -61,7 +61,7 @@ func timeless(t *testing.T) (
 // client that is cut off in the middle is silent to the server, who gives it up.
 func TestRDTSilence(t *testing.T) {
 	a, b, virtual, await := timeless(t)
-	_, err := a.Node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
+	_, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
@@ -123,7 +123,7 @@ func TestRDTGarbage(t *testing.T) {
 		[]rdt.Object{services.NewObject("a", data)}, nil)
 	require.NoError(t, err)
 	defer server.Close()
-	c, err := b.Node.DialUDP(netip.MustParseAddrPort("10.0.0.1:9000"))
+	c, err := b.Node.Packets.Dial(netip.MustParseAddrPort("10.0.0.1:9000"))
 	require.NoError(t, err)
 	defer c.Close()
 	junk := make([]byte, 1400)
@@ -143,7 +143,7 @@ func TestRDTGarbage(t *testing.T) {
 	// A server that gives something else than a listing.
 	liar, err := rdt.NewSender(rdt.Config{}, [][]byte{[]byte("<html>")})
 	require.NoError(t, err)
-	l, err := a.Node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
+	l, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
 	require.NoError(t, err)
 	began := time.Now()
 	now := func() clock.Time { return clock.Time(time.Since(began)) + 1 }
@@ -231,7 +231,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	require.NoError(t, err)
 	stays, err := services.ServeRDT(a.Node, netip.MustParseAddrPort("0.0.0.0:92"), rdt.Config{}, object, nil)
 	require.NoError(t, err)
-	silent, err := b.Node.ListenPacket(netip.MustParseAddrPort("10.1.0.2:7"))
+	silent, err := b.Node.Packets.Listen(netip.MustParseAddrPort("10.1.0.2:7"))
 	require.NoError(t, err)
 	fetched := make(chan error, 1)
 	go func() {
@@ -253,7 +253,7 @@ func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, entries, 1)
 	require.NoError(t, stays.Close())
-	u, err := a.Node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:91"))
+	u, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:91"))
 	require.NoError(t, err)
 	require.NoError(t, u.Close())
 }

@@ -114,7 +114,7 @@ func TestATransferThatIsCutOff(t *testing.T) {
 		done <- err
 	}()
 	<-listening
-	c, err := a.Node.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9000"))
+	c, err := a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9000"))
 	require.NoError(t, err)
 	_, err = c.Write(data[:200_000])
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) 
 	path := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	require.NoError(t, os.Truncate(path, 64<<20)) // far more than all buffers
-	l, err := b.Node.Listen(netip.MustParseAddrPort("10.0.0.2:9000"), 0)
+	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:9000"), 0)
 	require.NoError(t, err)
 	go func() {
 		c, err := l.AcceptTCP()

@@ -42,11 +42,11 @@ func (h *Host) serveSmall(_ context.Context, r control.ServeSmall) (control.Sock
 		port = r.Port
 	}
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
-	l, err := h.node.Listen(on, 0)
+	l, err := h.node.TCP.Listen(on, 0)
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("%s: port %d: %w", r.Service, port, control.Reason(err))
 	}
-	c, err := h.node.ListenPacket(on)
+	c, err := h.node.Packets.Listen(on)
 	if err != nil {
 		_ = l.Close() // nobody knows of it yet
 		return control.Socket{}, fmt.Errorf("%s: UDP port %d: %w", r.Service, port,
@@ -164,9 +164,9 @@ func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	e.result.Peer, e.result.UDP = to, r.UDP
 	var err error
 	if r.UDP {
-		e.conn, err = h.node.DialUDP(to)
+		e.conn, err = h.node.Packets.Dial(to)
 	} else {
-		e.conn, err = node.ConnectBy(ctx, h.node.Dial, r.Addr, r.Port)
+		e.conn, err = node.ConnectBy(ctx, h.node.TCP.Dial, r.Addr, r.Port)
 	}
 	if err != nil && !r.UDP {
 		return e.result, fmt.Errorf("echo %w", err) // which says where

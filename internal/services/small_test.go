@@ -52,7 +52,7 @@ func TestEcho(t *testing.T) {
 	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 	require.Eventually(t, func() bool { // the port of UDP goes with it
-		c, err := b.Node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
+		c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
 	operatortest.NoSockets(t, b)
@@ -65,7 +65,7 @@ func TestEcho(t *testing.T) {
 // A server that answers otherwise, or not at all.
 func TestEchoesThatAreNone(t *testing.T) {
 	a, b := twoNodes(t)
-	c, err := b.Node.ListenPacket(netip.MustParseAddrPort("0.0.0.0:7"))
+	c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
 	require.NoError(t, err)
 	go func() {
 		buf := make([]byte, 100)
@@ -93,7 +93,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 	result = testenv.Ask(t, a, control.Echo{Addr: operatortest.Second, UDP: true, Count: 1})
 	assert.Zero(t, result.Received)
 
-	l, err := b.Node.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
+	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:7"), 0)
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Count: 1, Timeout: 50 * time.Millisecond})
 	require.ErrorIs(t, err, control.ErrTimeout)
@@ -111,7 +111,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	}
 	_, err := control.Ask(t.Context(), b, control.ServeSmall{Service: control.ServiceDiscard})
 	require.ErrorIs(t, err, control.ErrPortInUse)
-	c, err := a.Node.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9"))
+	c, err := a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9"))
 	require.NoError(t, err)
 	_, err = c.Write(make([]byte, 1<<20))
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	assert.Zero(t, n)
 	require.NoError(t, c.Close())
 
-	c, err = a.Node.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:19"))
+	c, err = a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:19"))
 	require.NoError(t, err)
 	text := make([]byte, 3*74)
 	_, err = io.ReadFull(c, text)
@@ -133,7 +133,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	assert.Equal(t, lines[0][1:], lines[1][:71], "each begins a character further on")
 	c.Abort()
 
-	u, err := a.Node.DialUDP(netip.MustParseAddrPort("10.0.0.2:19"))
+	u, err := a.Node.Packets.Dial(netip.MustParseAddrPort("10.0.0.2:19"))
 	require.NoError(t, err)
 	_, err = u.Write([]byte("?"))
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	assert.LessOrEqual(t, k, 512, "RFC 864")
 	require.NoError(t, u.Close())
 	// From a port where something answers nothing is answered: two such would never end.
-	u, err = a.Node.DialUDPFrom(netip.MustParseAddrPort("0.0.0.0:7"), netip.MustParseAddrPort("10.0.0.2:19"))
+	u, err = a.Node.Packets.DialFrom(netip.MustParseAddrPort("0.0.0.0:7"), netip.MustParseAddrPort("10.0.0.2:19"))
 	require.NoError(t, err)
 	_, err = u.Write([]byte("?"))
 	require.NoError(t, err)

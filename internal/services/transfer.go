@@ -133,9 +133,9 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		return t.result, fmt.Errorf("sendfile %s: %w", r.Path, err)
 	}
 	t.total = f.size - t.result.Offset
-	dial := h.node.DialForFile
+	dial := h.node.TCP.DialForFile
 	if r.NoVerify {
-		dial = h.node.Dial
+		dial = h.node.TCP.Dial
 	}
 	c, err := node.ConnectBy(ctx, dial, r.Addr, r.Port)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestStoppedHalfway(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
 	// A reader that takes a little and waits: the sender's buffer and the window fill up.
-	l, err := b.Node.Listen(netip.MustParseAddrPort("10.0.0.2:9000"), 1)
+	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:9000"), 1)
 	require.NoError(t, err)
 	big := filepath.Join(t.TempDir(), "big")
 	require.NoError(t, os.WriteFile(big, make([]byte, 64<<20), 0o644))
@@ -105,7 +105,7 @@ func TestStoppedHalfway(t *testing.T) {
 	// And of the receiver: what is kept goes on.
 	target := filepath.Join(t.TempDir(), "target")
 	id, ended := waiting(t, b, target, 9001)
-	c, err := a.Node.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9001"))
+	c, err := a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9001"))
 	require.NoError(t, err)
 	_, err = c.Write(data[:5000])
 	require.NoError(t, err)

@@ -286,7 +286,7 @@ func (b *bed) dialFrom(n *operator.Node, port int) *node.Conn {
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
 	for {
-		c, err := n.Node.Dial(ctx, at(kernelIP, port))
+		c, err := n.Node.TCP.Dial(ctx, at(kernelIP, port))
 		if err == nil {
 			return c
 		}
@@ -297,7 +297,7 @@ func (b *bed) dialFrom(n *operator.Node, port int) *node.Conn {
 // listen has C listen.
 func (b *bed) listen(port int) *node.Listener {
 	b.t.Helper()
-	l, err := b.c.Node.Listen(at("0.0.0.0", port), 0)
+	l, err := b.c.Node.TCP.Listen(at("0.0.0.0", port), 0)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = l.Close() }) // the test may have closed it
 	return l

@@ -23,7 +23,7 @@ func (b *bed) kernelDial(port int) (c net.Conn, err error) {
 // pair connects C and the kernel; who calls is the other's choice.
 func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	if !weCall {
-		l, err := b.c.Node.Listen(at("0.0.0.0", port), 0)
+		l, err := b.c.Node.TCP.Listen(at("0.0.0.0", port), 0)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -44,7 +44,7 @@ func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if ours, err = b.c.Node.Dial(ctx, at(kernelIP, port)); err != nil {
+	if ours, err = b.c.Node.TCP.Dial(ctx, at(kernelIP, port)); err != nil {
 		return nil, nil, err
 	}
 	kernels, err = l.Accept()

@@ -53,7 +53,7 @@ func TestCourseManners(t *testing.T) {
 				go func() {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
-					c, err := n.Node.Dial(ctx, netip.AddrPortFrom(theirs, port))
+					c, err := n.Node.TCP.Dial(ctx, netip.AddrPortFrom(theirs, port))
 					if err == nil {
 						_, err = c.Write(file)
 						err = firstOf(err, c.CloseWrite(), drain(c), c.Close())
@@ -66,7 +66,7 @@ func TestCourseManners(t *testing.T) {
 				assert.True(t, bytes.Equal(file, came), "%d bytes came of %d", len(came), bytesEach)
 				assert.Zero(t, h.Stats.DataFINs, "segments with data and a FIN")
 
-				l, err := n.Node.Listen(netip.AddrPortFrom(ours, port+1), 0)
+				l, err := n.Node.TCP.Listen(netip.AddrPortFrom(ours, port+1), 0)
 				require.NoError(t, err)
 				defer l.Close()
 				got := make(chan []byte, 1)

@@ -25,7 +25,7 @@ func TestDatagramsWithTheKernel(t *testing.T) {
 		return err
 	}))
 	defer kernel.Close()
-	ours, err := b.c.Node.ListenPacket(at("0.0.0.0", 5354))
+	ours, err := b.c.Node.Packets.Listen(at("0.0.0.0", 5354))
 	require.NoError(t, err)
 	defer ours.Close()
 	soon := time.Now().Add(patience)
@@ -49,7 +49,7 @@ func TestDatagramsWithTheKernel(t *testing.T) {
 	}
 
 	t.Log("# nobody listens")
-	caller, err := b.c.Node.DialUDP(at(kernelIP, 9))
+	caller, err := b.c.Node.Packets.Dial(at(kernelIP, 9))
 	require.NoError(t, err)
 	defer caller.Close()
 	require.NoError(t, caller.SetDeadline(soon))
@@ -76,7 +76,7 @@ func TestSocatEchoesDatagrams(t *testing.T) {
 	report(t, &row{peer: "Linux, socat", scenario: "UDP echo"})
 	b := newBed(t, 0, nil)
 	b.start(b.command("socat", "UDP4-LISTEN:7,fork", "EXEC:cat"))
-	c, err := b.c.Node.DialUDP(at(kernelIP, 7))
+	c, err := b.c.Node.Packets.Dial(at(kernelIP, 7))
 	require.NoError(t, err)
 	defer c.Close()
 	p := make([]byte, 2000)

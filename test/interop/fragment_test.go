@@ -87,7 +87,7 @@ func TestLongDatagramsWithTheKernel(t *testing.T) {
 		return err
 	}))
 	defer kernel.Close()
-	ours, err := b.c.Node.ListenPacket(at("0.0.0.0", 9354))
+	ours, err := b.c.Node.Packets.Listen(at("0.0.0.0", 9354))
 	require.NoError(t, err)
 	defer ours.Close()
 	soon := time.Now().Add(patience)

@@ -118,7 +118,7 @@ func (b *bed) client(limit time.Duration) *http.Client {
 			if err != nil {
 				return nil, err
 			}
-			return b.c.Node.Dial(ctx, to)
+			return b.c.Node.TCP.Dial(ctx, to)
 		},
 	}
 	b.t.Cleanup(transport.CloseIdleConnections)

@@ -40,7 +40,7 @@ func noise(n int) []byte {
 func TestNobodyListens(t *testing.T) {
 	report(t, &row{peer: "Linux", scenario: "connection refused, both ways"})
 	b := newBed(t, 0, nil)
-	_, err := b.c.Node.Dial(t.Context(), at(kernelIP, 9))
+	_, err := b.c.Node.TCP.Dial(t.Context(), at(kernelIP, 9))
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = b.kernelDial(9)
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
@@ -172,7 +172,7 @@ func (b *bed) echoOnce(weCall bool, n int) error {
 	var c net.Conn
 	var err error
 	if weCall {
-		c, err = b.c.Node.Dial(b.t.Context(), at(kernelIP, 7))
+		c, err = b.c.Node.TCP.Dial(b.t.Context(), at(kernelIP, 7))
 	} else {
 		c, err = b.kernelDial(7)
 	}

@@ -71,7 +71,7 @@ func processorTime(t *testing.T) time.Duration {
 // drink has the kernel send n bytes to a node.
 func (b *bed) drink(to *operator.Node, ip string, n int64) time.Duration {
 	b.t.Helper()
-	l, err := to.Node.Listen(at("0.0.0.0", 9000), 0)
+	l, err := to.Node.TCP.Listen(at("0.0.0.0", 9000), 0)
 	require.NoError(b.t, err)
 	defer l.Close()
 	require.NoError(b.t, l.SetDeadline(time.Now().Add(transferTime(n))))
@@ -133,7 +133,7 @@ func TestDatagramsCrossAsTrains(t *testing.T) {
 		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size)
 	}))
 	require.NoError(t, err)
-	ours, err := b.c.Node.ListenPacket(at("0.0.0.0", 5354))
+	ours, err := b.c.Node.Packets.Listen(at("0.0.0.0", 5354))
 	require.NoError(t, err)
 	defer ours.Close()
 	soon := time.Now().Add(patience)

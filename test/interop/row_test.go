@@ -73,7 +73,7 @@ func (b *bed) web(port uint16) {
 // echoUDP has C send back every datagram to a port, to where it came from.
 func (b *bed) echoUDP(port int) {
 	b.t.Helper()
-	pc, err := b.c.Node.ListenPacket(at("0.0.0.0", port))
+	pc, err := b.c.Node.Packets.Listen(at("0.0.0.0", port))
 	require.NoError(b.t, err)
 	done := make(chan struct{})
 	go func() {

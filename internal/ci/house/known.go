@@ -3,16 +3,14 @@ package main
 // known lists the figures that were above their limit when the limit was set. Each must not grow,
 // and its entry goes when it meets the limit.
 var known = map[string]int{
-	"lines of Go without tests":        140977,
+	"lines of Go without tests":        140972,
 	"receive path, files":              11,
-	"receive path, lines of its files": 2202,
+	"receive path, lines of its files": 2198,
 	"send path, files":                 12,
-	"send path, lines of its files":    2636,
+	"send path, lines of its files":    2632,
 	"methods of the largest type":      156,
 	"fields of control.Sample":         30,
 	"fields of control.TracedSegment":  32,
-	"files with methods of node.Node":  16,
 	"files with methods of tcp.Conn":   12,
-	"methods of node.Node":             66,
 	"methods of tcp.Conn":              156,
 }

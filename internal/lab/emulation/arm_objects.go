@@ -49,7 +49,7 @@ func (e *End) giveObjects(ctx context.Context, g *Goods) error {
 	if e.Flow.App.Objects.Arm == workload.Parallel {
 		n = len(g.Items)
 	}
-	l, err := e.Node.Listen(e.There(), n)
+	l, err := e.Node.TCP.Listen(e.There(), n)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (e *End) takeObjects(ctx context.Context, g *Goods) error {
 
 // onConnection does something on a connection of its own.
 func (e *End) onConnection(ctx context.Context, do func(c *node.Conn) error) error {
-	c, err := e.Node.Dial(ctx, e.There())
+	c, err := e.Node.TCP.Dial(ctx, e.There())
 	if err != nil {
 		return err
 	}

@@ -56,9 +56,9 @@ func (e *End) connect(ctx context.Context) (*node.Conn, error) {
 		if !e.Wait(ctx) {
 			return nil, context.Cause(ctx)
 		}
-		return e.Node.Dial(ctx, e.There())
+		return e.Node.TCP.Dial(ctx, e.There())
 	}
-	l, err := e.Node.Listen(e.There(), 1)
+	l, err := e.Node.TCP.Listen(e.There(), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -65,10 +65,10 @@ func NoSockets(tb testing.TB, n *operator.Node) {
 func Connect(tb testing.TB, from, to *operator.Node, addr string) (client, server *node.Conn) {
 	tb.Helper()
 	at := netip.MustParseAddrPort(addr)
-	l, err := to.Node.Listen(at, 0)
+	l, err := to.Node.TCP.Listen(at, 0)
 	require.NoError(tb, err)
 	defer l.Close()
-	client, err = from.Node.Dial(tb.Context(), at)
+	client, err = from.Node.TCP.Dial(tb.Context(), at)
 	require.NoError(tb, err)
 	server, err = l.AcceptTCP()
 	require.NoError(tb, err)

@@ -1,0 +1,218 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// TCP has the node's connections and listeners.
+type TCP struct {
+	node      *Node
+	conns     map[*Conn]struct{}          // the loop's
+	listeners map[*tcp.Listener]*Listener // the loop's
+	touched   atomic.Pointer[Conn]        // connections with something to do
+}
+
+// Dial is DialFrom with address and port left to the node.
+func (t *TCP) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	return t.DialFrom(ctx, netip.AddrPort{}, to)
+}
+
+// DialForFile is Dial that offers a file's digest, as tcp.Conn.OfferFileDigest does.
+func (t *TCP) DialForFile(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	return t.dial(ctx, netip.AddrPort{}, to, (*tcp.Conn).OfferFileDigest)
+}
+
+// DialFrom connects to a virtual address, from the given address and port as far as
+// they are given, and waits until the connection stands or ctx ends.
+func (t *TCP) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, error) {
+	return t.dial(ctx, from, to, func(*tcp.Conn) {})
+}
+
+// dial connects; prepare changes the connection before its SYN is sent.
+func (t *TCP) dial(
+	ctx context.Context, from, to netip.AddrPort, prepare func(*tcp.Conn),
+) (*Conn, error) {
+	fail := func(err error) (*Conn, error) {
+		return nil, &net.OpError{
+			Op: "dial", Net: "tcp", Source: source(net.TCPAddrFromAddrPort(from), from),
+			Addr: net.TCPAddrFromAddrPort(to), Err: err,
+		}
+	}
+	if ctx.Err() != nil {
+		return fail(context.Cause(ctx)) // before anybody hears of us
+	}
+	var c *Conn
+	err := t.node.Call(func(s *stack.Stack, now clock.Time) error {
+		tc, err := s.DialTCP(now, from, to)
+		if err == nil {
+			prepare(tc)
+			c = newConn(t.node, tc)
+			t.adopt(c, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return fail(NetError(err))
+	}
+	if err := c.awaitAnswer(ctx); err != nil {
+		return fail(err)
+	}
+	return c, nil
+}
+
+// source is an address for an error's text, nil if it says nothing.
+func source(a net.Addr, from netip.AddrPort) net.Addr {
+	if from == (netip.AddrPort{}) {
+		return nil
+	}
+	return a
+}
+
+// Listen takes connections on a port of any of the node's addresses, or of the
+// given one. At most backlog established connections wait for Accept; 0 means DefaultBacklog.
+func (t *TCP) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
+	return t.ListenWith(on, ListenOptions{Backlog: backlog})
+}
+
+// ListenOptions say what a listener does with connections.
+type ListenOptions struct {
+	Backlog    int  // how many established ones may wait for Accept; 0: DefaultBacklog
+	FileDigest bool // they may offer a file's digest
+	Announce   bool // watchers are told of them
+	// Screen, if set, is called, in a goroutine each, with every connection that a client tries to
+	// open, before it is answered. What it does not decide is forgotten when it returns, and the
+	// client tries again. Accept returns none of them.
+	Screen func(*Caught)
+}
+
+// ListenWith is Listen with options.
+func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) {
+	l := &Listener{sid: -1, loud: o.Announce, screen: o.Screen}
+	l.options.FileDigest = o.FileDigest
+	backlog := l.init(t.node, "tcp", on, o.Backlog)
+	err := NetError(t.node.Call(func(s *stack.Stack, _ clock.Time) (err error) {
+		if l.tl, err = s.ListenTCP(on, backlog); err != nil {
+			return err
+		}
+		l.addr = l.tl.Local()
+		_ = l.tl.SetSockopts(l.options) // they are valid
+		l.tl.CountAhead(l.waiting)
+		if l.screen != nil {
+			l.tl.Defer()
+		}
+		l.sid = s.Sockets().AddListener(l.tl)
+		t.listeners[l.tl] = l
+		return nil
+	}))
+	if err != nil {
+		return nil, &net.OpError{
+			Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(on), Err: err,
+		}
+	}
+	return l, nil
+}
+
+// ListenerOf finds the listener that TCP has for an application; nil: it is none's. The loop's.
+func (t *TCP) ListenerOf(tl *tcp.Listener) *Listener { return t.listeners[tl] }
+
+// adopt enters a connection into the books. The loop's.
+func (t *TCP) adopt(c *Conn, l *Listener) {
+	n := t.node
+	t.conns[c] = struct{}{}
+	c.sid = n.stack.Sockets().AddConn(c.tc)
+	c.reprobe()
+	if l != nil {
+		c.established.pass()
+		c.loud = l.loud
+		if l.loud && n.Watchers.any() {
+			n.Watchers.Announce(control.Accepted{
+				Listener: l.sid, Socket: n.stack.Sockets().Info(c.sid, 0),
+			})
+		}
+	}
+	c.heed(0) // data, or a FIN, may have come before us
+}
+
+// release strikes a connection that is gone from the books. The loop's.
+func (t *TCP) release(c *Conn) {
+	n := t.node
+	delete(t.conns, c)
+	if c.tc.State() == tcp.StateTimeWait {
+		n.stack.Sockets().Retire(c.sid, n.Time.now().Add(n.stack.TCP().TimeWait()))
+		return
+	}
+	n.stack.Sockets().Remove(c.sid)
+}
+
+// undelivered reports whether a connection that its program has closed has something that the peer
+// lacks. The loop's.
+func (t *TCP) undelivered() bool {
+	for c := range t.conns {
+		if c.closed.Load() && !c.finAcked {
+			return true
+		}
+	}
+	return false
+}
+
+// close ends everything, with the node. The loop's.
+func (t *TCP) close(now clock.Time) {
+	for _, l := range t.listeners {
+		l.end()
+		l.tl.Close(now)
+	}
+	for c := range t.conns {
+		if !c.finAcked {
+			c.tc.Abort(now)
+		}
+		if !c.gone {
+			closed := net.ErrClosed
+			c.failure.CompareAndSwap(nil, &closed)
+		}
+	}
+}
+
+// boundTo lists the connections and listeners that have one of the addresses. The loop's.
+func (t *TCP) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
+	for c := range t.node.stack.TCP().Conns() {
+		t := c.Tuple()
+		if addrs[t.Local().Addr()] && c.State() != tcp.StateClosed {
+			list = append(list, Bound{
+				fmt.Sprintf("tcp %v to %v", t.Local(), t.Remote()),
+				func(now clock.Time) { c.Forsake(now, tcp.ErrAddressGone) },
+			})
+		}
+	}
+	for _, l := range t.listeners {
+		if addrs[l.addr.Addr()] && !l.closing.Load() {
+			list = append(list, Bound{fmt.Sprintf("tcp %v, listening", l.addr), l.endHere})
+		}
+	}
+	return list
+}
+
+// ConnectBy is Dial, or another way to dial, in an operator's terms.
+func ConnectBy(
+	ctx context.Context, dial func(context.Context, netip.AddrPort) (*Conn, error),
+	addr netip.Addr, port uint16,
+) (*Conn, error) {
+	to := netip.AddrPortFrom(addr, port)
+	if !control.IsHost(addr) || port == 0 {
+		return nil, fmt.Errorf("%v: %w: want the address of a host and a port from 1",
+			to, control.ErrUsage)
+	}
+	c, err := dial(ctx, to)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", to, control.Reason(err))
+	}
+	return c, nil
+}
