@@ -12,8 +12,8 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	v := &c.rec
 	r := v.BeginAck(now)
 	c.stats.lastAck = now
-	r.Marked, r.Exact = c.echoed(s), c.has(flagDCTCP)
-	if c.has(flagStamps) && s.Options.HasTimestamps {
+	r.Marked, r.Exact = c.echoed(s), c.hs.has(flagDCTCP)
+	if c.hs.has(flagStamps) && s.Options.HasTimestamps {
 		r.Echo = recovery.Echo{
 			Tick: s.Options.TSEcr - c.stamps.offset, Known: true,
 			Transit: s.Options.TSVal - s.Options.TSEcr,
@@ -39,8 +39,8 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 		c.acknowledge(now, ack)
 	}
 	c.path.acked = max(c.path.acked, r.Largest)
-	if r.Probed {
-		c.mtuProbeArrived(now)
+	if r.Probed && c.path.arrived() {
+		c.mtuFound(now)
 	}
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !moved {
 		return // nothing new: a storm of these costs no more than this
@@ -57,6 +57,17 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 		c.idle(now)
 	}
 	c.sample(now)
+}
+
+// mtuFound takes the MTU that a probe has found, for all connections to the host.
+func (c *Conn) mtuFound(now clock.Time) {
+	c.refit()
+	mtus := &c.host.peers.mtus
+	if c.path.search == nil {
+		mtus.forget(c.tuple.RemoteAddr)
+	} else {
+		mtus.learn(now, c.tuple.RemoteAddr, c.path.MTU, mtuAge)
+	}
 }
 
 // isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. What answers a probe of a
@@ -78,7 +89,7 @@ func (c *Conn) acknowledge(now clock.Time, ack uint64) {
 
 // echoed reports whether a segment says that one of ours was marked.
 func (c *Conn) echoed(s *Segment) bool {
-	return c.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
+	return c.hs.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
 }
 
 // blocks returns the ranges that the SACK blocks report, in numbers around una.

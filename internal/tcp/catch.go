@@ -152,7 +152,7 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	c := l.answer(now, &caught.segment, path)
 	c.links.listener = nil
 	if caught.last != nil {
-		c.succeed(caught.last)
+		c.snd.succeed(caught.last)
 	}
 	h.insert(c)
 	c.flags |= flagAdmitted
@@ -167,7 +167,7 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 
 // answered notes that the peer of an admitted connection has answered, or that it is over.
 func (k *catch) answered(c *Conn) {
-	if c.has(flagAdmitted) {
+	if c.flags.has(flagAdmitted) {
 		c.flags &^= flagAdmitted
 		k.admitted--
 	}

@@ -105,7 +105,7 @@ func (c *Conn) mayRepeat(now clock.Time) bool {
 // checkStamp is what RFC 7323 adds to the first step of SEGMENT ARRIVES.
 func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	switch {
-	case !c.has(flagStamps) || s.Flags.Has(RST):
+	case !c.hs.has(flagStamps) || s.Flags.Has(RST):
 		return true // RFC 7323 §5.2: PAWS is not for resets
 	case s.Flags.Has(SYN) && (c.state.synchronized() || !s.Options.HasTimestamps):
 		return true // of another incarnation, which is asked to prove itself
@@ -131,7 +131,7 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 // before what was acknowledged last, so that a delayed acknowledgment echoes the first segment it
 // is for, and a gap does not count as the path's delay.
 func (c *Conn) takeStamp(now clock.Time, s *Segment, seq uint64) {
-	if !c.has(flagStamps) || !s.Options.HasTimestamps || seq > c.stamps.lastAck ||
+	if !c.hs.has(flagStamps) || !s.Options.HasTimestamps || seq > c.stamps.lastAck ||
 		c.stamps.old(now, s.Options.TSVal) {
 		return
 	}

@@ -210,6 +210,14 @@ func (c *Config) recoveryOptions() recovery.Options {
 	}
 }
 
+// hearsSACK reports whether the peer may send selective acknowledgments: RFC 2018
+// §2, the option says that its sender can make use of them. A peer that may not
+// sends a duplicate for each segment, which is what strategies without SACK count.
+func (k *Knobs) hearsSACK() bool {
+	sack, err := recovery.UsesSACK(k.Recovery.Strategy)
+	return err == nil && sack && !k.NoSACK
+}
+
 // synRetries returns how often a SYN is retransmitted by default. Hosts with a small RTOMax outlast
 // a router's restart like others do.
 func (r *Recovery) synRetries() int {

@@ -19,6 +19,7 @@ type Conn struct {
 	path   pathMTU
 	state  State
 	flags  connFlags
+	hs     handshake
 	err    error     // why it closed, nil for an orderly close; with flagSoft, a doubt
 	parked *timeWait // what is left of it in TIME-WAIT
 
@@ -29,7 +30,6 @@ type Conn struct {
 	answers  *answers   // to what deserves few; nil: none was given
 	keep     *keepalive // nil: it never asks
 	wait     userTimeout
-	maxSeg   int   // what the user allows; zero: anything
 	tos, ttl uint8 // ttl zero: the stack's
 	stats    stats
 	limit    limited
@@ -39,29 +39,17 @@ type Conn struct {
 }
 
 // connFlags are a connection's yes-or-no facts.
-type connFlags uint32
+type connFlags uint8
 
 const (
-	flagActive     connFlags = 1 << iota // we opened it
-	flagSynDue                           // our SYN or SYN-ACK is to be sent (again)
-	flagScale                            // both ends scale windows
-	flagPlain                            // nothing was negotiated: no option ever
-	flagOrphan                           // the user let go of it
-	flagHalfOpen                         // its listener counts it as half open
-	flagSynAgain                         // our SYN or SYN-ACK was sent more than once
-	flagStamps                           // both ends send timestamps
-	flagECN                              // both ends know RFC 3168
-	flagNoECT                            // but what we send must not be marked
-	flagAskedECN                         // our SYN asked for it
-	flagNoECN                            // and must not again
-	flagShown                            // Conns has shown it: somebody may still hold it
-	flagSoft                             // err is an ICMP report that may explain a time-out
-	flagAdmitted                         // Admit answered its SYN, the peer has not answered yet
-	flagDCTCP                            // marks are reported as RFC 8257 has it
-	flagFileDigest                       // we offer a file's digest; of an open one: both ends do
+	flagOrphan   connFlags = 1 << iota // the user let go of it
+	flagHalfOpen                       // its listener counts it as half open
+	flagShown                          // Conns has shown it: somebody may still hold it
+	flagSoft                           // err is an ICMP report that may explain a time-out
+	flagAdmitted                       // Admit answered its SYN, the peer has not answered yet
 )
 
-func (c *Conn) has(f connFlags) bool { return c.flags&f != 0 }
+func (f connFlags) has(g connFlags) bool { return f&g != 0 }
 
 // stats are the counters behind Info.
 type stats struct {
@@ -94,7 +82,7 @@ func (c *Conn) State() State {
 
 // Err returns why the connection closed: nil while it is open and after an orderly close.
 func (c *Conn) Err() error {
-	if c.has(flagSoft) {
+	if c.flags.has(flagSoft) {
 		return nil
 	}
 	return c.err
@@ -142,12 +130,41 @@ func (c *Conn) setState(now clock.Time, e event) {
 	c.sample(now)
 }
 
+// setPath takes a new path to the peer: at first, and when routes change.
+func (c *Conn) setPath(p Path) {
+	known, until := c.host.peers.mtus.find(c.host.now, c.tuple.RemoteAddr)
+	c.path.reroute(p, known, until)
+	if p.Outlet >= 0 {
+		c.refit()
+	}
+}
+
+// narrow believes in a smaller path, for all connections to the host (RFC 1191 §6.2).
+func (c *Conn) narrow(now clock.Time, mtu int) {
+	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
+	c.rec.ResendLarge(c.path.mss(mtu))
+	c.path.narrow(now, mtu)
+	c.refit()
+}
+
+// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
+// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
+// record of the old size would exceed it.
+func (c *Conn) refit() {
+	before := c.snd.MSS
+	c.snd.MSS = c.path.mss(c.path.MTU)
+	if c.snd.MSS >= before || c.rec.Resting() || c.rec.Record.Empty() {
+		return
+	}
+	c.rec.Recut(c.snd.MSS)
+}
+
 // park reduces the connection to its TIME-WAIT.
 func (c *Conn) park(now clock.Time) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
-		window: c.rcv.windowField(false), plain: c.has(flagPlain), since: now,
-		stamped: c.has(flagStamps), stamps: c.stamps,
+		window: c.rcv.windowField(false), plain: c.hs.has(flagPlain), since: now,
+		stamped: c.hs.has(flagStamps), stamps: c.stamps,
 	}
 	e.edge = uint32(c.rcv.window())
 	c.parked = e
@@ -161,7 +178,7 @@ func (c *Conn) park(now clock.Time) {
 
 // settled forgets an ICMP report: what was sent has arrived since.
 func (c *Conn) settled() {
-	if c.has(flagSoft) {
+	if c.flags.has(flagSoft) {
 		c.err = nil
 		c.flags &^= flagSoft
 	}
@@ -182,7 +199,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 // giveUp ends it for one of the kinds of time-out. RFC 1122 §4.2.3.9: an ICMP
 // report on the way there tells the user more than the time-out does.
 func (c *Conn) giveUp(now clock.Time, err error) {
-	if c.has(flagSoft) {
+	if c.flags.has(flagSoft) {
 		err = fmt.Errorf("%w: %w", err, c.err)
 	}
 	c.fail(now, err)
@@ -191,11 +208,15 @@ func (c *Conn) giveUp(now clock.Time, err error) {
 // established makes the connection usable: once the handshake is complete.
 func (c *Conn) established(now clock.Time) {
 	c.timers[timerUser], c.wait.since = clock.Never, clock.Never
-	c.flags &^= flagSynDue
+	c.hs.flags &^= flagSynDue
 	c.rcv.ack.hurry()
-	c.rec.Establish(now, c.rcv.sack, c.has(flagSynAgain))
-	c.rememberPlain(now)
-	c.probeFromBase(now)
+	c.rec.Establish(now, c.rcv.sack, c.hs.has(flagSynAgain))
+	if !c.host.cfg.OptionsOff {
+		c.host.peers.rememberPlain(now, c.tuple.RemoteAddr, &c.hs)
+	}
+	if c.host.cfg.MTUProbing == MTUProbingOn && c.probesMTU() && c.path.startLow(now) {
+		c.refit()
+	}
 	c.host.catch.answered(c)
 	c.raise(Established | Writable)
 	if c.links.listener != nil {

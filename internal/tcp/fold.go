@@ -8,11 +8,11 @@ import (
 // fold makes a half-open connection small.
 func (h *Host) fold(c *Conn) {
 	o := &halfOpen{
-		tuple: c.tuple, flags: c.flags &^ flagShown, listener: c.links.listener,
+		tuple: c.tuple, flags: c.flags &^ flagShown, hs: c.hs, listener: c.links.listener,
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
 		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
 		syn: synAgreed{
-			uint16(c.snd.peerMSS), c.snd.scale, c.rcv.scale, c.rcv.sack,
+			c.path.peerMSS, c.snd.scale, c.rcv.scale, c.rcv.sack,
 			c.rec.Paced, c.rec.Late,
 		},
 		nagle: c.snd.nagle,
@@ -33,7 +33,7 @@ func (h *Host) fold(c *Conn) {
 	c.rec.End()
 	c.rcv.rest()
 	h.half.push(o)
-	if !c.has(flagShown) {
+	if !c.flags.has(flagShown) {
 		h.half.give(c)
 	}
 }
@@ -52,12 +52,13 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c := h.blank(now, o.tuple, h.cfg.Route(o.tuple.RemoteAddr))
 	c.beginFor(now, o.listener)
 	c.setState(now, evSYN)
-	c.flags = o.flags
+	c.flags, c.hs = o.flags, o.hs
 	c.snd.begin(o.iss)
 	c.rcv.begin(o.irs)
 	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
 	c.snd.wl1 = c.rcv.irs
-	c.snd.wnd, c.snd.maxWnd, c.snd.peerMSS = int(o.wnd), int(o.wnd), int(o.syn.mss)
+	c.snd.wnd, c.snd.maxWnd = int(o.wnd), int(o.wnd)
+	c.path.peerMSS, c.path.stamped = o.syn.mss, o.hs.has(flagStamps)
 	c.snd.scale, c.rcv.scale, c.rcv.sack = o.syn.sendScale, o.syn.recvScale, o.syn.sack
 	c.snd.nagle, c.rec.Paced, c.rec.Late = o.nagle, o.syn.paced, o.syn.late
 	c.stamps = stamps{

@@ -143,7 +143,7 @@ func (s *script) fuzzOne(op []byte) {
 	case 7:
 		s.user(op)
 	default:
-		if op[5]&0x20 != 0 || s.c != nil && s.c.has(flagStamps) && op[5]&0x40 == 0 {
+		if op[5]&0x20 != 0 || s.c != nil && s.c.hs.has(flagStamps) && op[5]&0x40 == 0 {
 			o.HasTimestamps, o.TSVal, o.TSEcr = true, 1000+near(op[1])/37, uint32(op[2])*0x01010101
 			if s.c != nil {
 				o.TSVal = s.c.stamps.recent + uint32(int32(int8(op[4])>>5))

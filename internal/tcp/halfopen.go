@@ -13,6 +13,7 @@ import (
 // a flood of SYNs costs this much each (RFC 4987 §3.2), and no segment is answered in two ways.
 type halfOpen struct {
 	tuple    Tuple
+	hs       handshake
 	flags    connFlags
 	iss, irs uint32
 	edge     uint16 // of the receive window, beyond RCV.NXT

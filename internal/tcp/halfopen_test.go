@@ -33,7 +33,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	require.Len(tb, h.half.byTuple, n)
 	require.Len(tb, h.half.byDue, n)
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-		if c.has(flagHalfOpen) {
+		if c.flags.has(flagHalfOpen) {
 			of[c.links.listener]++
 		}
 	}

@@ -277,7 +277,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 			}
 		}
 		for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-			if c.has(flagHalfOpen) && !yield(c) {
+			if c.flags.has(flagHalfOpen) && !yield(c) {
 				return
 			}
 		}

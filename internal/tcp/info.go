@@ -73,10 +73,10 @@ func (c *Conn) fill(i *Info) {
 	s, r := &c.stats, &c.rcv
 	*i = Info{
 		Info: c.rec.Info(), Time: c.host.now, State: c.State(),
-		SACK: r.sack, WindowScale: c.has(flagScale), Timestamps: c.has(flagStamps),
-		ECN: c.has(flagECN), Plain: c.has(flagPlain), ECNMarks: r.marks,
+		SACK: r.sack, WindowScale: c.hs.has(flagScale), Timestamps: c.hs.has(flagStamps),
+		ECN: c.hs.has(flagECN), Plain: c.hs.has(flagPlain), ECNMarks: r.marks,
 		SendScale: c.snd.scale, RecvScale: r.scale, ATO: c.host.cfg.DelayedAck,
-		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: c.offeredMSS(), PMTU: c.path.MTU,
+		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: int(c.path.offer()), PMTU: c.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: r.window(),
 		Una: streamed(c.snd.Una, c.snd.iss), Nxt: streamed(c.snd.Nxt, c.snd.iss),
 		RcvNxt:  streamed(r.nxt, r.irs),
@@ -168,7 +168,7 @@ func (c *Conn) Bearings() (b Bearings, ok bool) {
 		ISS: uint32(c.snd.iss), IRS: uint32(c.rcv.irs), SendScale: -1, RecvScale: -1,
 		Sent: c.snd.Nxt - c.snd.iss, Received: c.rcv.nxt - c.rcv.irs,
 	}
-	if c.has(flagScale) {
+	if c.hs.has(flagScale) {
 		b.SendScale, b.RecvScale = int(c.snd.scale), int(c.rcv.scale)
 	}
 	return b, true

@@ -80,9 +80,9 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 		c.takeTimeout(now, s.Options.UserTimeout)
 	}
 	switch {
-	case c.has(flagDCTCP):
+	case c.hs.has(flagDCTCP):
 		c.rcv.takeMarkDCTCP(s)
-	case c.has(flagECN):
+	case c.hs.has(flagECN):
 		c.rcv.takeMark(s)
 	}
 	c.takeContents(now, s, seq)
@@ -114,7 +114,7 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 
 // takeText is the seventh step. It reports whether there is still a connection.
 func (c *Conn) takeText(now clock.Time, s *Segment, seq uint64) bool {
-	if c.has(flagOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
+	if c.flags.has(flagOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
 		// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost,
 		// and the connection is gone, as RFC 9293 §3.10.7.1 has it.
 		c.host.drop(DropClosed)
@@ -150,9 +150,9 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 		c.host.drop(DropDuplicate)
 		if !s.Flags.Has(ACK) {
 			c.takeStamp(now, s, seq)
-			c.repeatedSYN(s)
+			c.hs.repeated(s)
 			if c.mayRepeat(now) {
-				c.flags |= flagSynDue // for a stranger may repeat it faster than any TCP does
+				c.hs.flags |= flagSynDue // for a stranger may repeat it faster than any TCP does
 			}
 			return
 		}
@@ -182,7 +182,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 // bothOpened takes the SYN-ACK of a peer that opened at the same time for the acknowledgment of our
 // SYN that it is (RFC 9293 §3.5, figure 8). The peer owes no other: it is ESTABLISHED by ours.
 func (c *Conn) bothOpened(now clock.Time, s *Segment, seq uint64) {
-	if c.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
+	if c.hs.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
 		c.acceptSYNACK(now, s)
 		c.takeStamp(now, s, seq)
 		c.takeContents(now, s, seq+1)
@@ -202,7 +202,7 @@ func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
 	}
 	switch c.state {
 	case StateSynReceived:
-		if c.has(flagActive) {
+		if c.hs.has(flagActive) {
 			c.fail(now, ErrRefused)
 		} else {
 			c.setState(now, evDelete) // back to LISTEN: the listener never left
@@ -229,7 +229,7 @@ func (c *Conn) checkSYN(now clock.Time, s *Segment) bool {
 		return true
 	}
 	c.host.drop(DropSYN)
-	if c.state == StateSynReceived && !c.has(flagActive) {
+	if c.state == StateSynReceived && !c.hs.has(flagActive) {
 		c.setState(now, evDelete) // RFC 9293 §3.10.7.4: back to LISTEN
 		return false
 	}
@@ -240,7 +240,7 @@ func (c *Conn) checkSYN(now clock.Time, s *Segment) bool {
 // checkACK is the fifth step. The window part of it is in ack.go.
 func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if !s.Flags.Has(ACK) {
-		if s.Flags.Has(FIN) && s.Len == 0 && c.has(flagPlain) && c.state.synchronized() {
+		if s.Flags.Has(FIN) && s.Len == 0 && c.hs.has(flagPlain) && c.state.synchronized() {
 			// RFC 9293 says to drop it. Nodes of the family send a bare FIN and wait for its
 			// acknowledgment for ever; it is in the window, and it is clear what it means. From
 			// peers with options, and with text, it is nobody's but a stranger's who does not know

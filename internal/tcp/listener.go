@@ -163,7 +163,7 @@ func (l *Listener) complete(c *Conn) {
 // forget drops a connection that died before it was accepted. One that died in
 // the accept queue stays there, as an error to find, like in every other TCP.
 func (l *Listener) forget(c *Conn) {
-	if c.has(flagHalfOpen) {
+	if c.flags.has(flagHalfOpen) {
 		c.flags &^= flagHalfOpen
 		l.halfOpen--
 	}

@@ -19,7 +19,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.busy()
 	}
 	switch {
-	case c.has(flagSynDue):
+	case c.hs.has(flagSynDue):
 		c.outputSYN(now, t)
 		return true
 	case c.state == StateSynReceived && c.rcv.ack.owed > 0:
@@ -102,6 +102,45 @@ func (c *Conn) outputText(now clock.Time, room int, t *Train) bool {
 		c.rec.Spare(now) && c.outputLost(now, room, t)
 }
 
+// outputMTUProbe sends a probe of the path's MTU, if it is time for one and losing it would be
+// noticed: enough must follow it for the peer to report the gap. Hold asks that
+// nothing else be sent, until acknowledgments have made room for it.
+func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
+	p := &c.path
+	if !p.due(now) {
+		return false, false
+	}
+	if !c.probesMTU() {
+		// RFC 1191 §6.3: after a while the first link's MTU is tried again, and a router objects.
+		p.search, p.MTU = nil, p.link
+		c.refit()
+		return false, false
+	}
+	n := p.probe(now)
+	need := n + (recovery.DupThresh+1)*c.snd.MSS
+	if n == 0 || c.snd.unsent() < need || c.snd.usable() < need {
+		return false, false
+	}
+	if room, hold := c.rec.RoomForMTUProbe(n, need); !room {
+		return false, hold
+	}
+	seq := c.snd.Nxt
+	p.search.seq = seq
+	c.begin(t, seq, 0)
+	c.snd.lend(t, seq, n, n)
+	c.rec.Push(now, seq, n, recovery.MTUProbe)
+	c.snd.Nxt += uint64(n)
+	c.armSent(now)
+	c.leave(now, t)
+	return true, false
+}
+
+// probesMTU reports whether probes may be sent: their loss has to be told from
+// that of others, and noticed soon.
+func (c *Conn) probesMTU() bool {
+	return c.host.cfg.MTUProbing != MTUProbingOff && c.rcv.sack && c.rec.ProbesTail()
+}
+
 // trainLimit returns the most segments of a train.
 func (c *Conn) trainLimit() int {
 	return max(1, min(c.host.cfg.TrainSegments, maxTrainBytes/(c.snd.MSS+60)))
@@ -117,7 +156,7 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	if c.rcv.echo {
 		t.Flags |= ECE
 	}
-	if c.has(flagStamps) {
+	if c.hs.has(flagStamps) {
 		c.stamps.put(c.host.now, &t.Options)
 	}
 }
@@ -319,10 +358,10 @@ func (c *Conn) outputTailProbe(now clock.Time, t *Train) bool {
 // last one (RFC 3168 §6.1.2). Nothing else is ECN-capable: not bare ACKs (RFC 3168 §6.1.4),
 // retransmissions (RFC 3168 §6.1.5) or window probes (RFC 3168 §6.1.6).
 func (c *Conn) markNew(t *Train) {
-	if t.Len == 0 || !c.has(flagECN) {
+	if t.Len == 0 || !c.hs.has(flagECN) {
 		return
 	}
-	if !c.has(flagNoECT) {
+	if !c.hs.has(flagNoECT) {
 		t.ECN = ECT0
 	}
 	if c.rec.Kept.ECN.TakeCWR() {
@@ -345,7 +384,7 @@ func (c *Conn) finishes(now clock.Time, n int) bool {
 	switch {
 	case !c.snd.closed || c.snd.fin != 0:
 		return false
-	case !c.has(flagPlain):
+	case !c.hs.has(flagPlain):
 		return true
 	case n > 0 || !c.rec.Record.Empty():
 		return false

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // pathMTU is how packets get to the peer, and how large they may be: RFC 1191 with the doubts of
@@ -12,10 +11,13 @@ import (
 // path.
 type pathMTU struct {
 	Path
-	link   int     // the MTU of our own link: no path has more
-	acked  int     // the largest payload that is known to have arrived
-	doubt  *claim  // nil: none
-	search *search // nil: the path is believed, and nothing more is looked for
+	link    int     // the MTU of our own link: no path has more
+	acked   int     // the largest payload that is known to have arrived
+	doubt   *claim  // nil: none
+	search  *search // nil: the path is believed, and nothing more is looked for
+	peerMSS uint16  // what the peer's option said, zero without
+	maxSeg  uint16  // the payload that the user allows; zero: anything
+	stamped bool    // every segment has a timestamp
 }
 
 // search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: a segment that is larger
@@ -107,46 +109,38 @@ func (p *pathMTU) lost(n int) {
 	}
 }
 
-// setPath takes a new path to the peer: at first, and when routes change.
-func (c *Conn) setPath(p Path) {
-	known, until := c.host.peers.mtus.find(c.host.now, c.tuple.RemoteAddr)
-	c.path.reroute(p, known, until)
-	if p.Outlet >= 0 {
-		c.refit()
+// peerOffers takes the options of the peer's SYN.
+func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
+	p.stamped = stamped
+	if p.DefaultMSS {
+		p.peerMSS = uint16(o.sendMSS())
+	} else if !plain {
+		p.peerMSS = o.MSS
 	}
 }
 
-// setMTU takes a new belief about the path.
-func (c *Conn) setMTU(mtu int) {
-	c.path.MTU = mtu
-	c.refit()
-}
-
-// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
-// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
-// record of the old size would exceed it.
-func (c *Conn) refit() {
-	before := c.snd.MSS
-	c.snd.MSS = c.mssFor(c.path.MTU)
-	if c.snd.MSS >= before || c.rec.Resting() || c.rec.Record.Empty() {
-		return
+// offer is the MSS option of our SYN (RFC 9293 §3.7.1).
+func (p *pathMTU) offer() uint16 {
+	mss := uint16(fitting(p.link))
+	if p.maxSeg != 0 {
+		mss = min(mss, p.maxSeg)
 	}
-	c.rec.Recut(c.snd.MSS)
+	return mss
 }
 
-// mssFor returns the payload of a full segment on a path of that MTU.
-func (c *Conn) mssFor(mtu int) int {
+// mss returns the payload of a full segment if the path's MTU is so large.
+func (p *pathMTU) mss(mtu int) int {
 	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option (Path.DefaultMSS). On the UDP
 	// links of course nodes the MTU stands in for it: few of them send the option, and all take
 	// the link's 1400 bytes for granted.
 	mss := fitting(mtu)
-	if c.snd.peerMSS != 0 {
-		mss = min(mss, max(c.snd.peerMSS, MinMSS))
+	if p.peerMSS != 0 {
+		mss = min(mss, max(int(p.peerMSS), MinMSS))
 	}
-	if c.maxSeg != 0 {
-		mss = min(mss, c.maxSeg)
+	if p.maxSeg != 0 {
+		mss = min(mss, int(p.maxSeg))
 	}
-	if c.has(flagStamps) {
+	if p.stamped {
 		mss -= stampBytes // RFC 9293 §3.7.1: what every segment carries goes off the MSS
 	}
 	return mss
@@ -169,6 +163,100 @@ func Plateau(length int) int {
 	return minPathMTU
 }
 
+// isProbe reports whether a router's report is about the probe in flight, and possible.
+func (p *pathMTU) isProbe(seq uint64, mtu int) bool {
+	q := p.search
+	return q != nil && q.seq != 0 && seq == q.seq && mtu < q.size && mtu >= p.MTU
+}
+
+// doubts reports whether a report of a segment contradicts what has arrived, and remembers it then:
+// RFC 5927 §7.2, it may be a forgery. If the path has really become narrower, the segment will not
+// be acknowledged, and its timeout decides.
+func (p *pathMTU) doubts(seq uint64, mtu int) bool {
+	if p.mss(mtu) >= p.acked {
+		return false
+	}
+	p.doubt = &claim{mtu, seq}
+	return true
+}
+
+// confirmed returns the MTU of the report that was doubted, if a timeout confirms it; zero: none.
+func (p *pathMTU) confirmed(una uint64) (mtu int) {
+	if doubted := p.doubt; doubted != nil && doubted.seq >= una {
+		mtu = doubted.mtu
+	}
+	p.doubt = nil
+	return mtu
+}
+
+// narrow believes in a smaller path, until that is too long ago.
+func (p *pathMTU) narrow(now clock.Time, mtu int) {
+	p.MTU = mtu
+	p.acked = min(p.acked, p.mss(mtu))
+	p.search = &search{next: now.Add(mtuAge)}
+}
+
+// escape makes segments smaller when full ones are sent again and again in vain: RFC 4821 §7.7, RFC
+// 8899 §4.3. If it was something else, the first probe finds that out, where they may be sent.
+func (p *pathMTU) escape(now clock.Time, probes bool) {
+	mtu := baseMTU
+	if p.MTU <= baseMTU {
+		mtu = max(p.MTU/2, leastMTU)
+	}
+	p.narrow(now, mtu)
+	if probes {
+		p.search.next = now
+	}
+}
+
+// startLow starts small and looks for more. It reports false if the path is small anyway.
+func (p *pathMTU) startLow(now clock.Time) bool {
+	if p.MTU <= baseMTU {
+		return false
+	}
+	p.MTU, p.search = baseMTU, &search{next: now}
+	return true
+}
+
+// due reports whether it is time for a probe and none is in flight.
+func (p *pathMTU) due(now clock.Time) bool {
+	q := p.search
+	return q != nil && q.next.Due(now) && q.seq == 0
+}
+
+// probe returns the payload of the next probe, zero if there is none.
+func (p *pathMTU) probe(now clock.Time) int {
+	q := p.search
+	if q.size == 0 {
+		if !p.choose(now) {
+			return 0
+		}
+		if p.mss(q.size) <= p.mss(p.MTU) {
+			p.search = nil // the peer takes no more
+			return 0
+		}
+	}
+	return p.mss(q.size)
+}
+
+// arrived takes the size that a probe has shown to fit, and reports whether it is news.
+func (p *pathMTU) arrived() bool {
+	q := p.search
+	if q == nil {
+		return false
+	}
+	mtu := q.size
+	q.seq, q.fails, q.size = 0, 0, 0
+	if mtu <= p.MTU {
+		return false
+	}
+	p.MTU = mtu
+	if mtu >= p.link {
+		p.search = nil
+	}
+	return true
+}
+
 // TooBig tells the connection that sent sequence number seq that a router on
 // the way had to drop the segment, because its next link carries mtu bytes.
 func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
@@ -180,157 +268,24 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	// RFC 5927 §4.1: believed only of what is in flight; RFC 1191 §3: never below the 68 bytes
 	// that every link carries.
 	w := widen(c.snd.Una, seq)
-	if w < c.snd.Una || w >= c.snd.Nxt || mtu < minPathMTU || c.probeTooBig(now, w, mtu) ||
-		mtu >= c.path.MTU {
+	if w < c.snd.Una || w >= c.snd.Nxt || mtu < minPathMTU {
 		return
 	}
-	c.busy() // it may be a SYN that is in flight
-	if c.mssFor(mtu) < c.path.acked {
-		// RFC 5927 §7.2: larger segments have arrived, so this may be a forgery. If the path has
-		// really become narrower, the segment will not be acknowledged, and its time-out decides.
-		c.path.doubt = &claim{mtu, w}
+	switch {
+	case c.path.isProbe(w, mtu) && c.rec.ResendProbe(w):
+		c.path.MTU, c.path.search = mtu, &search{next: now.Add(mtuAge)}
+		c.refit()
+		h.peers.mtus.learn(now, t.RemoteAddr, mtu, mtuAge)
+	case mtu >= c.path.MTU:
 		return
-	}
-	c.narrow(now, mtu)
-	c.touch()
-}
-
-// narrow believes in a smaller path, for all connections to the host (RFC 1191
-// §6.2), until that is too long ago.
-func (c *Conn) narrow(now clock.Time, mtu int) {
-	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
-	c.rec.ResendLarge(c.mssFor(mtu))
-	c.setMTU(mtu)
-	c.path.acked = min(c.path.acked, c.snd.MSS)
-	c.path.search = &search{next: now.Add(mtuAge)}
-}
-
-// mtuTimeout is called at a retransmission time-out, before anything is sent again. Either a report
-// that was doubted is confirmed by it, or the path may swallow large packets without a report.
-func (c *Conn) mtuTimeout(now clock.Time) {
-	if doubted := c.path.doubt; doubted != nil {
-		c.path.doubt = nil
-		if doubted.seq >= c.snd.Una {
-			c.narrow(now, doubted.mtu)
+	default:
+		c.busy() // it may be a SYN that is in flight
+		if c.path.doubts(w, mtu) {
 			return
 		}
+		c.narrow(now, mtu)
 	}
-	c.suspectBlackHole(now)
-}
-
-// suspectBlackHole makes segments smaller when full ones are sent again and
-// again in vain: RFC 4821 §7.7, RFC 8899 §4.3.
-func (c *Conn) suspectBlackHole(now clock.Time) {
-	if c.host.cfg.MTUProbing == MTUProbingOff || c.rec.Retries < blackHoleRetries ||
-		c.rec.Record.Empty() || now.Sub(c.wait.since) < blackHoleTime || c.path.MTU <= leastMTU {
-		return
-	}
-	if c.rec.Record.FirstSize() < c.snd.MSS {
-		return // not even a small one arrives: it is not the size
-	}
-	mtu := baseMTU
-	if c.path.MTU <= baseMTU {
-		mtu = max(c.path.MTU/2, leastMTU)
-	}
-	c.setMTU(mtu)
-	c.path.acked = min(c.path.acked, c.snd.MSS)
-	c.path.search = &search{next: now.Add(mtuAge)}
-	if c.probesMTU() {
-		c.path.search.next = now // if it was something else, the first probe finds that out
-	}
-}
-
-// probeFromBase starts small and looks for more, when the operator says so.
-func (c *Conn) probeFromBase(now clock.Time) {
-	if c.host.cfg.MTUProbing == MTUProbingOn && c.probesMTU() && c.path.MTU > baseMTU {
-		c.setMTU(baseMTU)
-		c.path.search = &search{next: now}
-	}
-}
-
-// probesMTU reports whether probes may be sent: their loss has to be told from
-// that of others, and noticed soon.
-func (c *Conn) probesMTU() bool {
-	return c.host.cfg.MTUProbing != MTUProbingOff && c.rcv.sack && c.rec.ProbesTail()
-}
-
-// outputMTUProbe sends a probe, if it is time for one and losing it would be
-// noticed: enough must follow it for the peer to report the gap. Hold asks that
-// nothing else be sent, until acknowledgments have made room for it.
-func (c *Conn) outputMTUProbe(now clock.Time, t *Train) (sent, hold bool) {
-	p := &c.path
-	q := p.search
-	if q == nil || !q.next.Due(now) || q.seq != 0 {
-		return false, false
-	}
-	if !c.probesMTU() {
-		// RFC 1191 §6.3: after a while the first link's MTU is tried again, and a router objects.
-		p.search = nil
-		c.setMTU(p.link)
-		return false, false
-	}
-	if q.size == 0 {
-		if !p.choose(now) {
-			return false, false
-		}
-		if c.mssFor(q.size) <= c.snd.MSS {
-			p.search = nil // the peer takes no more
-			return false, false
-		}
-	}
-	n := c.mssFor(q.size)
-	need := n + (recovery.DupThresh+1)*c.snd.MSS
-	if c.snd.unsent() < need || c.snd.usable() < need {
-		return false, false
-	}
-	if room, hold := c.rec.RoomForMTUProbe(n, need); !room {
-		return false, hold
-	}
-	q.seq = c.snd.Nxt
-	c.begin(t, c.snd.Nxt, 0)
-	c.snd.lend(t, c.snd.Nxt, n, n)
-	c.rec.Push(now, c.snd.Nxt, n, recovery.MTUProbe)
-	c.snd.Nxt += uint64(n)
-	c.armSent(now)
-	c.leave(now, t)
-	return true, false
-}
-
-// mtuProbeArrived takes the size that a probe has shown to fit.
-func (c *Conn) mtuProbeArrived(now clock.Time) {
-	p := &c.path
-	if p.search == nil {
-		return
-	}
-	mtu := p.search.size
-	p.search.seq, p.search.fails, p.search.size = 0, 0, 0
-	if mtu <= c.path.MTU {
-		return
-	}
-	c.setMTU(mtu)
-	if mtu >= p.link {
-		p.search = nil
-		c.host.peers.mtus.forget(c.tuple.RemoteAddr)
-		return
-	}
-	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
-}
-
-// probeTooBig takes a router's report about a probe in flight, which settles
-// the matter, and reports whether it was one.
-func (c *Conn) probeTooBig(now clock.Time, seq uint64, mtu int) bool {
-	p, q := &c.path, c.path.search
-	if q == nil || q.seq == 0 || seq != q.seq || mtu >= q.size || mtu < p.MTU {
-		return false
-	}
-	if !c.rec.ResendProbe(seq) {
-		return false
-	}
-	c.setMTU(mtu)
-	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
-	*q = search{next: now.Add(mtuAge)}
 	c.touch()
-	return true
 }
 
 // PathMTU returns what is remembered of the path to a host, zero for nothing.

@@ -12,12 +12,6 @@ type peers struct {
 	plain perHost[struct{}] // who knows no TCP options
 }
 
-// knowsPlain reports whether a peer is remembered as one without options.
-func (p *peers) knowsPlain(now clock.Time, peer [4]byte) bool {
-	_, until := p.plain.find(now, peer)
-	return until != clock.Never
-}
-
 // perHost remembers a value for each of the last maxHosts peers, for a while.
 type perHost[V any] struct {
 	byHost map[[4]byte]remembered[V]

@@ -18,7 +18,6 @@ type sender struct {
 	smallEnd uint64 // end of the last segment sent below the MSS (Nagle)
 	wnd      int    // the peer's window, unscaled
 	maxWnd   int    // the largest it has been
-	peerMSS  int    // what the peer's option said, zero without
 	scale    uint8
 	probes   uint8 // window probes in a row
 	probeDue bool  // one is to be sent
@@ -38,6 +37,10 @@ func (d *sender) begin(iss uint32) {
 	d.iss = wide(iss)
 	d.Una, d.Nxt = d.iss, d.iss+1
 }
+
+// succeed begins beyond all that the last incarnation used, which at our speeds
+// the clock of RFC 9293 §3.4.1 need not (RFC 1122 §4.2.2.13 (a)).
+func (d *sender) succeed(last *timeWait) { d.begin(last.sndNxt + 1<<16) }
 
 // offset turns a sequence number into an offset in tx.
 func (d *sender) offset(seq uint64) uint64 { return seq - d.iss - 1 }

@@ -70,7 +70,7 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 		c.snd.nagle.cork = true
 	}
 	if o.MaxSeg != 0 {
-		c.maxSeg = o.MaxSeg
+		c.path.maxSeg = uint16(o.MaxSeg)
 		c.refit()
 	}
 	if o.RecvBuffer != 0 {
@@ -98,10 +98,10 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 
 // OfferFileDigest says in the SYN that a file follows with its digest, which is done if the peer's
 // SYN says so too.
-func (c *Conn) OfferFileDigest() { c.flags |= flagFileDigest }
+func (c *Conn) OfferFileDigest() { c.hs.flags |= flagFileDigest }
 
 // FileDigest reports whether both ends of an established connection have offered a file's digest.
-func (c *Conn) FileDigest() bool { return c.has(flagFileDigest) }
+func (c *Conn) FileDigest() bool { return c.hs.has(flagFileDigest) }
 
 // SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).
 func (c *Conn) SetNoDelay(off bool) {
@@ -127,18 +127,9 @@ func (c *Conn) SetMaxSeg(n int) error {
 	if o := (Sockopts{MaxSeg: n}); o.validate() != nil {
 		return o.validate()
 	}
-	c.maxSeg = n
+	c.path.maxSeg = uint16(n)
 	c.refit()
 	return nil
-}
-
-// offeredMSS is the MSS option of our SYN (RFC 9293 §3.7.1).
-func (c *Conn) offeredMSS() int {
-	mss := fitting(c.path.link)
-	if c.maxSeg != 0 {
-		mss = min(mss, c.maxSeg)
-	}
-	return mss
 }
 
 // SetTOS sets the traffic class of what is sent from now on. The two bits of

@@ -98,9 +98,22 @@ func (c *Conn) onRTO(now clock.Time) {
 		return
 	}
 	c.host.counters.Timeouts++
-	c.mtuTimeout(now)
+	if mtu := c.path.confirmed(c.snd.Una); mtu != 0 {
+		c.narrow(now, mtu)
+	} else if c.swallowed(now) {
+		c.path.escape(now, c.probesMTU())
+		c.refit()
+	}
 	c.path.lost(c.rec.OnTimeout(now))
 	c.sample(now)
+}
+
+// swallowed reports whether the path may swallow large packets without a report. If not even a
+// small one arrives, it is not the size.
+func (c *Conn) swallowed(now clock.Time) bool {
+	return c.host.cfg.MTUProbing != MTUProbingOff && c.rec.Retries >= blackHoleRetries &&
+		!c.rec.Record.Empty() && now.Sub(c.wait.since) >= blackHoleTime &&
+		c.path.MTU > leastMTU && c.rec.Record.FirstSize() >= c.snd.MSS
 }
 
 // stranded starts the clock of a connection that has something to say and no
@@ -211,7 +224,7 @@ func (c *Conn) quiet() bool {
 
 // wants reports whether the connection has something to send, now or once it may.
 func (c *Conn) wants() bool {
-	return c.has(flagSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.wait.due ||
+	return c.hs.has(flagSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.wait.due ||
 		c.snd.probeDue || !c.rec.Resting() && c.rec.Kept.TLP.Due ||
 		c.state.synchronized() && c.snd.waits()
 }

@@ -51,9 +51,9 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 	c := h.newConn(now, t, path)
 	if last := h.waits.byTuple[t]; last != nil {
 		h.waits.remove(last)
-		c.succeed(last)
+		c.snd.succeed(last)
 	}
-	c.flags |= flagActive
+	c.hs.flags |= flagActive
 	c.setState(now, evOpen)
 	h.insert(c)
 	c.sendSYN(now)
@@ -173,7 +173,7 @@ func (c *Conn) CloseRead(now clock.Time) {
 // Close lets go of the connection in both directions. If the user has not read everything, the peer
 // is told so by a reset: RFC 2525 §2.17, RFC 1122 §4.2.2.13.
 func (c *Conn) Close(now clock.Time) {
-	if c.has(flagOrphan) {
+	if c.flags.has(flagOrphan) {
 		return
 	}
 	unread := c.rcv.rx.Len() > 0 && !c.rcv.closed
@@ -220,7 +220,7 @@ func (c *Conn) sendReset() {
 		return
 	}
 	r := reply{c.tuple, Header{Seq: uint32(c.snd.Nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}}
-	if c.has(flagStamps) {
+	if c.hs.has(flagStamps) {
 		c.stamps.put(c.host.now, &r.header.Options) // RFC 7323 §3.2: SHOULD
 	}
 	c.host.replies.push(r)
