@@ -248,11 +248,11 @@ func TestInfoBeforeData(t *testing.T) {
 			s.collect()
 			want := s.c.Info()
 			assert.Equal(t, want, s.c.Info(), "%s: it may be asked again", name)
-			require.Nil(t, s.c.rec.CC.Controller, name)
+			require.Nil(t, s.c.snd.rec.CC.Controller, name)
 			require.Zero(t, made, name)
 			s.write(1)
 			s.collect()
-			require.NotNil(t, s.c.rec.CC.Controller, name)
+			require.NotNil(t, s.c.snd.rec.CC.Controller, name)
 			made = 0
 			got := s.c.Info()
 			assert.Equal(t, want.Cwnd, got.Cwnd, name)

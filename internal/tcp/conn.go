@@ -5,7 +5,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // Conn is one connection: the TCB of RFC 9293 §3.3.1. It belongs to its Host's
@@ -14,28 +13,24 @@ type Conn struct {
 	// Owner is the owner's to use.
 	Owner any
 
-	host   *Host
-	tuple  Tuple
-	path   pathMTU
-	state  State
-	flags  connFlags
-	hs     handshake
-	err    error     // why it closed, nil for an orderly close; with flagSoft, a doubt
-	parked *timeWait // what is left of it in TIME-WAIT
+	host     *Host
+	tuple    Tuple
+	state    State
+	flags    connFlags
+	hs       handshake
+	tos, ttl uint8     // ttl zero: the stack's
+	err      error     // why it closed, nil for an orderly close; with flagSoft, a doubt
+	parked   *timeWait // what is left of it in TIME-WAIT
 
-	snd      sender
-	rcv      receiver
-	rec      recovery.Recovery
-	timers   timers
-	answers  *answers   // to what deserves few; nil: none was given
-	keep     *keepalive // nil: it never asks
-	wait     userTimeout
-	tos, ttl uint8 // ttl zero: the stack's
-	stats    stats
-	limit    limited
-	stamps   stamps
-	probe    func(*Info)
-	links    links
+	snd     sender
+	rcv     receiver
+	timers  timers
+	answers *answers   // to what deserves few; nil: none was given
+	keep    *keepalive // nil: it never asks
+	stats   stats
+	stamps  stamps
+	probe   func(*Info)
+	links   links
 }
 
 // connFlags are a connection's yes-or-no facts.
@@ -53,7 +48,7 @@ func (f connFlags) has(g connFlags) bool { return f&g != 0 }
 
 // stats are the counters behind Info.
 type stats struct {
-	bytesSent, bytesAcked                    uint64
+	bytesSent                                uint64
 	segsOut, segsIn, dataSegsOut, dataSegsIn uint64
 	lastAck                                  clock.Time
 }
@@ -111,7 +106,7 @@ func (c *Conn) setState(now clock.Time, e event) {
 	}
 	c.state = to
 	if to == StateTimeWait || to == StateClosed {
-		c.limit.set(now, LimitIdle) // its clocks stop: nothing more is to be done
+		c.snd.limit.set(now, LimitIdle) // its clocks stop: nothing more is to be done
 	}
 	switch to {
 	case StateEstablished:
@@ -133,30 +128,10 @@ func (c *Conn) setState(now clock.Time, e event) {
 // setPath takes a new path to the peer: at first, and when routes change.
 func (c *Conn) setPath(p Path) {
 	known, until := c.host.peers.mtus.find(c.host.now, c.tuple.RemoteAddr)
-	c.path.reroute(p, known, until)
+	c.snd.path.reroute(p, known, until)
 	if p.Outlet >= 0 {
-		c.refit()
+		c.snd.refit()
 	}
-}
-
-// narrow believes in a smaller path, for all connections to the host (RFC 1191 §6.2).
-func (c *Conn) narrow(now clock.Time, mtu int) {
-	c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
-	c.rec.ResendLarge(c.path.mss(mtu))
-	c.path.narrow(now, mtu)
-	c.refit()
-}
-
-// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
-// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
-// record of the old size would exceed it.
-func (c *Conn) refit() {
-	before := c.snd.MSS
-	c.snd.MSS = c.path.mss(c.path.MTU)
-	if c.snd.MSS >= before || c.rec.Resting() || c.rec.Record.Empty() {
-		return
-	}
-	c.rec.Recut(c.snd.MSS)
 }
 
 // park reduces the connection to its TIME-WAIT.
@@ -207,22 +182,22 @@ func (c *Conn) giveUp(now clock.Time, err error) {
 
 // established makes the connection usable: once the handshake is complete.
 func (c *Conn) established(now clock.Time) {
-	c.timers[timerUser], c.wait.since = clock.Never, clock.Never
+	c.snd.userTimer, c.snd.wait.since = clock.Never, clock.Never
 	c.hs.flags &^= flagSynDue
 	c.rcv.ack.hurry()
-	c.rec.Establish(now, c.rcv.sack, c.hs.has(flagSynAgain))
+	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(flagSynAgain))
 	if !c.host.cfg.OptionsOff {
 		c.host.peers.rememberPlain(now, c.tuple.RemoteAddr, &c.hs)
 	}
-	if c.host.cfg.MTUProbing == MTUProbingOn && c.probesMTU() && c.path.startLow(now) {
-		c.refit()
+	if c.host.cfg.MTUProbing == MTUProbingOn && c.snd.probesMTU() && c.snd.path.startLow(now) {
+		c.snd.refit()
 	}
 	c.host.catch.answered(c)
 	c.raise(Established | Writable)
 	if c.links.listener != nil {
 		c.links.listener.complete(c)
 	}
-	c.limitBy(now, LimitIdle)
+	c.snd.limitBy(now, LimitIdle)
 	if c.snd.closed {
 		c.setState(now, evClose)
 	}

@@ -12,17 +12,17 @@ func (h *Host) fold(c *Conn) {
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
 		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
 		syn: synAgreed{
-			c.path.peerMSS, c.snd.scale, c.rcv.scale, c.rcv.sack,
-			c.rec.Paced, c.rec.Late,
+			c.snd.path.peerMSS, c.snd.scale, c.rcv.scale, c.rcv.sack,
+			c.snd.rec.Paced, c.snd.rec.Late,
 		},
 		nagle: c.snd.nagle,
 		stamp: c.stamps.offset, recent: c.stamps.recent, recentAt: c.stamps.recentAt,
-		since: c.wait.since, lastSent: c.rec.LastSent, rto: c.rec.At.RTO,
-		retries: uint32(c.rec.Retries),
+		since: c.snd.wait.since, lastSent: c.snd.rec.LastSent, rto: c.snd.rec.At.RTO,
+		retries: uint32(c.snd.rec.Retries),
 		segsIn:  uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
 	}
 	odd := oddity{
-		answers: c.answers, doubt: c.err, wait: c.wait,
+		answers: c.answers, doubt: c.err, wait: c.snd.wait,
 		lastReceived: c.rcv.heardAt, dataSegsIn: c.stats.dataSegsIn,
 	}
 	if odd != (oddity{wait: userTimeout{since: o.since}}) {
@@ -30,7 +30,7 @@ func (h *Host) fold(c *Conn) {
 		o.odd = &kept
 	}
 	h.unhook(c)
-	c.rec.End()
+	c.snd.rec.End()
 	c.rcv.rest()
 	h.half.push(o)
 	if !c.flags.has(flagShown) {
@@ -58,25 +58,26 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
 	c.snd.wl1 = c.rcv.irs
 	c.snd.wnd, c.snd.maxWnd = int(o.wnd), int(o.wnd)
-	c.path.peerMSS, c.path.stamped = o.syn.mss, o.hs.has(flagStamps)
+	c.snd.path.peerMSS, c.snd.path.stamped = o.syn.mss, o.hs.has(flagStamps)
+	c.snd.finAlone = o.hs.has(flagPlain)
 	c.snd.scale, c.rcv.scale, c.rcv.sack = o.syn.sendScale, o.syn.recvScale, o.syn.sack
-	c.snd.nagle, c.rec.Paced, c.rec.Late = o.nagle, o.syn.paced, o.syn.late
+	c.snd.nagle, c.snd.rec.Paced, c.snd.rec.Late = o.nagle, o.syn.paced, o.syn.late
 	c.stamps = stamps{
 		offset: o.stamp, recent: o.recent, recentAt: o.recentAt, lastAck: c.rcv.nxt,
 	}
-	c.rec.LastSent = o.lastSent
-	c.rec.Retries = int32(o.retries)
-	c.rec.Backoff = uint8(min(o.retries, recovery.MaxBackoff))
+	c.snd.rec.LastSent = o.lastSent
+	c.snd.rec.Retries = int32(o.retries)
+	c.snd.rec.Backoff = uint8(min(o.retries, recovery.MaxBackoff))
 	c.stats.segsIn, c.stats.segsOut = uint64(o.segsIn), uint64(o.segsOut)
-	c.limit.since = o.since
-	c.wait = userTimeout{since: o.since}
+	c.snd.limit.since = o.since
+	c.snd.wait = userTimeout{since: o.since}
 	if odd := o.odd; odd != nil {
-		c.err, c.wait, c.answers = odd.doubt, odd.wait, odd.answers
+		c.err, c.snd.wait, c.answers = odd.doubt, odd.wait, odd.answers
 		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
-	c.rec.At.RTO = o.rto
-	c.wait.watch(now, &c.timers[timerUser])
-	c.refit()
+	c.snd.rec.At.RTO = o.rto
+	c.snd.wait.watch(now, &c.snd.userTimer)
+	c.snd.refit()
 	return c
 }
 

@@ -205,7 +205,7 @@ func verify(tb testing.TB, h *Host) {
 	verifyHalfOpen(tb, h)
 	early := 0
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-		if c.rec.Resting() {
+		if c.snd.rec.Resting() {
 			verifyResting(tb, c)
 			continue
 		}
@@ -215,8 +215,8 @@ func verify(tb testing.TB, h *Host) {
 		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.Limits.MaxReceiveRanges)
 		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.Buffers.Recv)
 		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
-		if c.state.synchronized() && !c.rec.Record.Empty() && c.path.Outlet >= 0 {
-			require.NotEqual(tb, clock.Never, clock.Earliest(c.rec.At.RTO, c.timers[timerPersist]),
+		if c.state.synchronized() && !c.snd.rec.Record.Empty() && c.snd.path.Outlet >= 0 {
+			require.NotEqual(tb, clock.Never, clock.Earliest(c.snd.rec.At.RTO, c.snd.persist.at),
 				"something will happen if nobody answers")
 		}
 		require.False(tb, c.deadline() != clock.Never && c.links.heap < 0, "its deadline is filed")
@@ -230,15 +230,15 @@ func verify(tb testing.TB, h *Host) {
 func verifyResting(tb testing.TB, c *Conn) {
 	tb.Helper()
 	require.Nil(tb, c.rcv.reassembly)
-	require.True(tb, c.rec.Resting())
+	require.True(tb, c.snd.rec.Resting())
 	if !c.state.synchronized() {
 		return
 	}
 	require.Equal(tb, c.snd.Nxt, c.snd.Una, "nothing is in flight")
-	require.True(tb, c.snd.unsent() == 0 || c.path.Outlet < 0 || c.links.isReady)
+	require.True(tb, c.snd.unsent() == 0 || c.snd.path.Outlet < 0 || c.links.isReady)
 	require.Equal(tb, clock.Never, c.rcv.ack.timer)
-	require.Equal(tb, recovery.Timers{}, c.rec.At)
-	require.Equal(tb, clock.Never, c.timers[timerPersist])
+	require.Equal(tb, recovery.Timers{}, c.snd.rec.At)
+	require.Equal(tb, clock.Never, c.snd.persist.at)
 }
 
 // TestRandomSegments is FuzzInput without a fuzzer: longer, and the same each

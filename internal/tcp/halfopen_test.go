@@ -41,7 +41,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 		require.Equal(tb, n, l.halfOpen)
 	}
 	for _, c := range h.half.spare {
-		require.True(tb, c.rec.Resting())
+		require.True(tb, c.snd.rec.Resting())
 		require.Negative(tb, c.links.heap)
 		require.Zero(tb, c.snd.tx.Tail()+c.rcv.rx.Tail(), "no text was ever in it")
 	}
@@ -165,8 +165,8 @@ func TestFoldingLosesNothing(t *testing.T) {
 					c.snd.tx, c.rcv.rx, c.links = nil, nil, links{}
 					c.rcv.ack.quick = 0 // established sets it
 				}
-				if want.path.search != nil {
-					got.path.search.next = want.path.search.next
+				if want.snd.path.search != nil {
+					got.snd.path.search.next = want.snd.path.search.next
 				}
 				assert.Equal(t, want, *got)
 				verify(t, s.h)

@@ -228,12 +228,12 @@ func (h *Host) remove(c *Conn) {
 	}
 	h.unhook(c)
 	c.timers, c.rcv.ack.timer = timers{}, clock.Never
-	c.rec.Stop()
+	c.snd.stop()
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
 	}
 	h.catch.answered(c)
-	if !c.rec.Resting() {
+	if !c.snd.rec.Resting() {
 		c.rcv.forget()
 	}
 }
@@ -269,7 +269,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 		for o := h.half.first; o != nil; o = o.next {
 			c := h.likeness(h.now, o)
 			more := yield(c)
-			c.rec.End()
+			c.snd.rec.End()
 			c.rcv.rest()
 			h.half.give(c)
 			if !more {

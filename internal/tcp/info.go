@@ -57,12 +57,12 @@ type Info struct {
 // start from. An algorithm of the host's own may be a script whose first call has effects: RFC 5681
 // §3.1 stands for it.
 func (c *Conn) Info() (i Info) {
-	if c.rec.Resting() {
+	if c.snd.rec.Resting() {
 		c.busy()
 		defer c.rest()
 	}
-	if c.rec.CC.Controller == nil && c.state.synchronized() {
-		defer c.rec.Preview(c.congestionConfig())()
+	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
+		defer c.snd.rec.Preview(c.congestionConfig())()
 	}
 	c.fill(&i)
 	return i
@@ -72,25 +72,25 @@ func (c *Conn) Info() (i Info) {
 func (c *Conn) fill(i *Info) {
 	s, r := &c.stats, &c.rcv
 	*i = Info{
-		Info: c.rec.Info(), Time: c.host.now, State: c.State(),
+		Info: c.snd.rec.Info(), Time: c.host.now, State: c.State(),
 		SACK: r.sack, WindowScale: c.hs.has(flagScale), Timestamps: c.hs.has(flagStamps),
 		ECN: c.hs.has(flagECN), Plain: c.hs.has(flagPlain), ECNMarks: r.marks,
 		SendScale: c.snd.scale, RecvScale: r.scale, ATO: c.host.cfg.DelayedAck,
-		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: int(c.path.offer()), PMTU: c.path.MTU,
+		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: int(c.snd.path.offer()), PMTU: c.snd.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: r.window(),
 		Una: streamed(c.snd.Una, c.snd.iss), Nxt: streamed(c.snd.Nxt, c.snd.iss),
 		RcvNxt:  streamed(r.nxt, r.irs),
 		NotSent: c.snd.tx.Len(), Unread: r.rx.Len(),
 		OutOfOrder: r.reassembly.ooo.Len(), OutOfOrderSegs: r.early,
 		SendBuffer: c.snd.tx.Limit(), RecvBuffer: r.tune.size, RecvSpace: r.tune.copied,
-		RecvRTT: r.tune.rtt, UserTimeout: c.wait.limit,
-		BytesSent: s.bytesSent, BytesAcked: s.bytesAcked, BytesReceived: r.bytes,
+		RecvRTT: r.tune.rtt, UserTimeout: c.snd.wait.limit,
+		BytesSent: s.bytesSent, BytesAcked: c.snd.tx.Head(), BytesReceived: r.bytes,
 		SegsOut: s.segsOut, SegsIn: s.segsIn,
-		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Probes: int(c.snd.probes),
-		Limited: c.limit.by, LimitedSince: c.limit.since,
-		LastSent: c.rec.LastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
+		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Probes: int(c.snd.persist.count),
+		Limited: c.snd.limit.by, LimitedSince: c.snd.limit.since,
+		LastSent: c.snd.rec.LastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
 	}
-	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.limit.times(c.host.now)
+	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.snd.limit.times(c.host.now)
 	if c.state.synchronized() {
 		i.NotSent = c.snd.unsent()
 	}
@@ -109,14 +109,14 @@ type Glance struct {
 // Glance returns the connection's state, at the price of a few fields.
 func (c *Conn) Glance() Glance {
 	g := Glance{
-		State: c.State(), Recovery: "open", Congestion: c.rec.CC.Name,
-		MSS: c.snd.MSS, RTT: c.rec.RTT.SRTT,
+		State: c.State(), Recovery: "open", Congestion: c.snd.rec.CC.Name,
+		MSS: c.snd.MSS, RTT: c.snd.rec.RTT.SRTT,
 	}
-	if !c.rec.Resting() {
-		g.Recovery, g.Pipe = c.rec.Episode.String(), c.rec.Pipe()
+	if !c.snd.rec.Resting() {
+		g.Recovery, g.Pipe = c.snd.rec.Episode.String(), c.snd.rec.Pipe()
 	}
-	if c.rec.CC.Controller != nil {
-		g.Cwnd, g.Ssthresh = c.rec.CC.Cwnd(), c.rec.CC.Ssthresh()
+	if c.snd.rec.CC.Controller != nil {
+		g.Cwnd, g.Ssthresh = c.snd.rec.CC.Cwnd(), c.snd.rec.CC.Ssthresh()
 	}
 	return g
 }
@@ -133,13 +133,13 @@ type Pending struct {
 // Pending returns the time-out that matters most; false: none runs.
 func (c *Conn) Pending() (Pending, bool) {
 	t := &c.timers
-	again := clock.Earliest(c.rec.At.RTO, c.rec.At.Probe, c.rec.At.Reorder)
+	again := clock.Earliest(c.snd.rec.At.RTO, c.snd.rec.At.Probe, c.snd.rec.At.Reorder)
 	silent := clock.Earliest(t[timerKeepalive], t[timerFinWait2])
 	switch {
 	case again != clock.Never:
-		return Pending{"on", again, int(c.rec.Retries)}, true
-	case t[timerPersist] != clock.Never:
-		return Pending{"persist", t[timerPersist], int(c.snd.probes)}, true
+		return Pending{"on", again, int(c.snd.rec.Retries)}, true
+	case c.snd.persist.at != clock.Never:
+		return Pending{"persist", c.snd.persist.at, int(c.snd.persist.count)}, true
 	case silent != clock.Never:
 		p := Pending{Name: "keepalive", At: silent}
 		if c.keep != nil {
@@ -260,9 +260,9 @@ func (c *Conn) Reassembly() Reassembly {
 // sender begins, ends or takes back a recovery or answers a mark. The Info is lent for
 // the call, in which f calls nothing of the connection. Nil stops it.
 func (c *Conn) SetProbe(f func(*Info)) {
-	c.probe, c.rec.Changed = f, nil
+	c.probe, c.snd.rec.Changed = f, nil
 	if f != nil {
-		c.rec.Changed = c.sample
+		c.snd.rec.Changed = c.sample
 	}
 }
 
@@ -272,13 +272,13 @@ func (c *Conn) sample(now clock.Time) {
 		return
 	}
 	c.busy()
-	if c.rec.CC.Controller == nil && c.state.synchronized() {
-		c.rec.Begin(c.congestionConfig()) // its window is shown before it is used
+	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
+		c.snd.rec.Begin(c.congestionConfig()) // its window is shown before it is used
 	}
 	i := &c.host.shot
 	c.fill(i)
 	i.Time, i.State = now, c.state
-	if c.rec.CC.Controller == nil {
+	if c.snd.rec.CC.Controller == nil {
 		i.NotSent = 0
 	}
 	c.probe(i)

@@ -1,6 +1,9 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
+)
 
 // Input takes one segment or train that arrived at now. It borrows s and its
 // payload for the call.
@@ -53,7 +56,7 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)
 		if c.state.synchronized() {
-			c.rcv.notePause(now, s.Count, c.rec.RTT.SRTT, c.rec.RTT.RTO)
+			c.rcv.notePause(now, s.Count, c.snd.rec.RTT.SRTT, c.snd.rec.RTT.RTO)
 		}
 		c.rcv.heardAt = now
 	}
@@ -77,7 +80,7 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 		return
 	}
 	if s.Options.UserTimeout != 0 {
-		c.takeTimeout(now, s.Options.UserTimeout)
+		c.snd.takeTimeout(now, s.Options.UserTimeout)
 	}
 	switch {
 	case c.hs.has(flagDCTCP):
@@ -275,9 +278,44 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	}
 	c.ackArrives(now, s, seq, ack)
 	if c.echoed(s) {
-		c.rec.ECNEcho(now, c.probing())
+		c.snd.rec.ECNEcho(now, c.snd.probing())
 	}
 	return c.finAcknowledged(now)
+}
+
+// ackArrives takes an acknowledgment of something between SND.UNA and SND.NXT.
+func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
+	c.stats.lastAck = now
+	r := c.snd.rec.BeginAck(now)
+	r.Marked, r.Exact = c.echoed(s), c.hs.has(flagDCTCP)
+	if c.hs.has(flagStamps) && s.Options.HasTimestamps {
+		r.Echo = recovery.Echo{
+			Tick: s.Options.TSEcr - c.stamps.offset, Known: true,
+			Transit: s.Options.TSVal - s.Options.TSEcr,
+		}
+	}
+	did := c.snd.take(now, s, seq, ack, r)
+	if did.moved {
+		c.settled()
+	}
+	if did.room {
+		c.raise(Writable)
+	}
+	if did.mtuFound {
+		c.host.peers.found(now, c.tuple.RemoteAddr, &c.snd.path)
+	}
+	if !did.news {
+		return
+	}
+	if c.snd.rec.Record.Empty() {
+		c.idle(now)
+	}
+	c.sample(now)
+}
+
+// echoed reports whether a segment says that one of ours was marked.
+func (c *Conn) echoed(s *Segment) bool {
+	return c.hs.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
 }
 
 // finAcknowledged moves on when our FIN is acknowledged, and reports whether

@@ -50,7 +50,7 @@ func TestRFC1191_6_PathMTU(t *testing.T) {
 	old := s.c
 	s.accept(Options{MSS: 1360})
 	assert.Equal(t, 1000, s.c.Info().SendMSS, "what one connection learned all know")
-	assert.Equal(t, 1360, int(s.c.path.offer()), "but what we receive is another matter")
+	assert.Equal(t, 1360, int(s.c.snd.path.offer()), "but what we receive is another matter")
 
 	s.now = s.now.Add(mtuAge)
 	assert.Zero(t, s.h.PathMTU(s.now, s.tuple.RemoteAddr))

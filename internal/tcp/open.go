@@ -90,10 +90,11 @@ func (c *Conn) takeSYN(s *Segment) {
 		c.stamps.recent, c.stamps.recentAt = o.TSVal, c.host.now
 	}
 	if o.UserTimeout != 0 {
-		c.takeTimeout(c.host.now, o.UserTimeout)
+		c.snd.takeTimeout(c.host.now, o.UserTimeout)
 	}
-	c.path.peerOffers(&s.Options, c.hs.has(flagPlain), o.HasTimestamps)
-	c.refit()
+	c.snd.finAlone = c.hs.has(flagPlain)
+	c.snd.path.peerOffers(&s.Options, c.hs.has(flagPlain), o.HasTimestamps)
+	c.snd.refit()
 	c.rcv.sack = o.SACKPermitted
 	if o.HasWindowScale {
 		c.snd.scale, c.rcv.scale = o.WindowScale, c.rcv.windowScale()
@@ -148,8 +149,8 @@ func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
 func (c *Conn) synAcknowledged(now clock.Time) {
 	c.snd.Una = c.snd.Nxt
 	c.settled()
-	if !c.hs.has(flagSynAgain) && c.rec.LastSent != clock.Never {
-		c.rec.RTT.Sample(now, now.Sub(c.rec.LastSent), 1, &c.host.recoveries.Options)
+	if !c.hs.has(flagSynAgain) && c.snd.rec.LastSent != clock.Never {
+		c.snd.rec.RTT.Sample(now, now.Sub(c.snd.rec.LastSent), 1, &c.host.recoveries.Options)
 	}
 	c.stats.lastAck = now
 }
@@ -159,10 +160,10 @@ func (c *Conn) sendSYN(now clock.Time) {
 	c.hs.flags |= flagSynDue
 	d := c.host.cfg.Retries.SynTimeout
 	if d == 0 {
-		d = c.rec.RTT.Timeout(c.rec.Backoff, &c.host.recoveries.Options)
+		d = c.snd.rec.RTO(c.snd.rec.Backoff)
 	}
-	c.rec.At.RTO = now.Later(d)
-	c.wait.watch(now, &c.timers[timerUser])
+	c.snd.rec.At.RTO = now.Later(d)
+	c.snd.wait.watch(now, &c.snd.userTimer)
 }
 
 // synOptions returns what our SYN or SYN-ACK carries.
@@ -170,19 +171,19 @@ func (c *Conn) synOptions() Options {
 	first := c.state == StateSynSent
 	knobs := &c.host.cfg.Knobs
 	switch {
-	case knobs.OptionsOff, c.hs.has(flagPlain) && !c.path.DefaultMSS:
+	case knobs.OptionsOff, c.hs.has(flagPlain) && !c.snd.path.DefaultMSS:
 		return Options{}
 	case c.hs.has(flagPlain):
-		return Options{MSS: c.path.offer()} // RFC 9293 §3.7.1 (SHLD-5): on every SYN
+		return Options{MSS: c.snd.path.offer()} // RFC 9293 §3.7.1 (SHLD-5): on every SYN
 	// A SYN that stays unanswered may be one that the peer cannot parse: a late retransmission
 	// goes without options. A SYN-ACK that carries some still negotiates them, for the peer may
 	// have taken the first SYN.
-	case first && (int(c.rec.Retries) >= min(plainSYN, c.host.cfg.Retries.Syn) ||
+	case first && (int(c.snd.rec.Retries) >= min(plainSYN, c.host.cfg.Retries.Syn) ||
 		c.host.peers.knowsPlain(c.host.now, c.tuple.RemoteAddr)):
 		return Options{}
 	}
 	offer := synOffer{
-		first: first, mss: c.path.offer(), timeout: c.offeredTimeout(),
+		first: first, mss: c.snd.path.offer(), timeout: c.snd.wait.offer(),
 		sack: first || c.rcv.sack, scale: c.rcv.scale,
 	}
 	if first {
@@ -200,16 +201,16 @@ func (c *Conn) synOptions() Options {
 
 // onSYNTimeout sends the SYN or SYN-ACK again, or gives up.
 func (c *Conn) onSYNTimeout(now clock.Time) {
-	c.rec.Retries++
+	c.snd.rec.Retries++
 	most := c.host.cfg.Retries.Syn
 	if c.state == StateSynReceived && !c.hs.has(flagActive) {
 		most = c.host.cfg.Retries.SynAck
 	}
-	if c.wait.exhausted(int(c.rec.Retries), most) {
+	if c.snd.wait.exhausted(int(c.snd.rec.Retries), most) {
 		c.giveUp(now, ErrTimeout)
 		return
 	}
-	c.rec.Backoff = min(c.rec.Backoff+1, recovery.MaxBackoff)
+	c.snd.rec.Backoff = min(c.snd.rec.Backoff+1, recovery.MaxBackoff)
 	c.host.counters.Timeouts++
 	c.sendSYN(now)
 }
@@ -218,7 +219,7 @@ func (c *Conn) onSYNTimeout(now clock.Time) {
 // SYN-ACK, for a listener. One that somebody watches stays as it is.
 func (c *Conn) folds() bool {
 	return c.flags.has(flagHalfOpen) && c.state == StateSynReceived && !c.hs.has(flagSynDue) &&
-		c.rcv.ack.owed == 0 && c.rec.At.RTO != clock.Never && c.path.Outlet >= 0 &&
+		c.rcv.ack.owed == 0 && c.snd.rec.At.RTO != clock.Never && c.snd.path.Outlet >= 0 &&
 		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
 }
 
@@ -228,32 +229,12 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	if c.state == StateSynSent {
 		t.Flags, t.Ack = SYN, 0
 	}
-	t.Flags |= c.hs.synFlags(&c.host.cfg.Knobs, c.state == StateSynSent, c.rec.Retries > 0)
+	t.Flags |= c.hs.synFlags(&c.host.cfg.Knobs, c.state == StateSynSent, c.snd.rec.Retries > 0)
 	t.Options = c.synOptions()
-	if c.rec.LastSent != clock.Never {
+	if c.snd.rec.LastSent != clock.Never {
 		c.hs.flags |= flagSynAgain
 	}
-	c.rec.LastSent = now
+	c.snd.rec.LastSent = now
 	c.stats.segsOut++
 	c.acknowledged(0)
-}
-
-// offeredTimeout is the option to send now, zero for none.
-func (c *Conn) offeredTimeout() uint16 {
-	if !c.wait.tell || c.wait.limit == 0 || c.hs.has(flagPlain) || c.host.cfg.OptionsOff {
-		return 0
-	}
-	return encodeTimeout(c.wait.limit)
-}
-
-// takeTimeout adapts to what the peer says of its own patience: RFC 5482 §3.1, USER_TIMEOUT =
-// min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the user has set one.
-func (c *Conn) takeTimeout(now clock.Time, v uint16) {
-	if v&timeoutNumber == 0 || c.wait.chosen {
-		return // §3.2: a value of zero must be ignored
-	}
-	c.wait.limit = min(max(decodeTimeout(v), leastPeerTimeout), mostPeerTimeout)
-	if c.waits() {
-		c.wait.watch(now, &c.timers[timerUser])
-	}
 }

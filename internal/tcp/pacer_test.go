@@ -87,7 +87,7 @@ func TestPacingIsSaid(t *testing.T) {
 	assert.Equal(t, LimitPacing, s.c.Info().Limited)
 	assert.Equal(t, "pacing", s.c.Info().Limited.String())
 	n := len(s.out)
-	s.now = s.c.rec.Pacer.Holds(s.now)
+	s.now = s.c.snd.rec.Pacer.Holds(s.now)
 	s.h.Advance(s.now)
 	s.collect()
 	assert.Greater(t, len(s.out), n, "the time-out lets the next train out")

@@ -135,7 +135,7 @@ func TestSenderAlone(t *testing.T) {
 		if c.change != nil {
 			c.change(d)
 		}
-		n, why := d.admitted(c.waiting, c.most, c.allowed, c.crumbs)
+		n, why := d.fits(c.waiting, c.most, c.allowed, c.crumbs)
 		assert.Equal(t, c.n, n, c.name)
 		assert.Equal(t, c.why, why, c.name)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // pathMTU is how packets get to the peer, and how large they may be: RFC 1191 with the doubts of
@@ -257,6 +258,62 @@ func (p *pathMTU) arrived() bool {
 	return true
 }
 
+// found remembers the MTU that a probe has found, for all connections to the host.
+func (p *peers) found(now clock.Time, peer [4]byte, path *pathMTU) {
+	if path.search == nil {
+		p.mtus.forget(peer)
+	} else {
+		p.mtus.learn(now, peer, path.MTU, mtuAge)
+	}
+}
+
+// mtuProbe sends the probe of the path's MTU that is due, if losing it would be noticed: enough must follow it for the peer to report the gap. Hold asks that
+// nothing else be sent, until acknowledgments have made room for it.
+func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
+	p := &d.path
+	if !d.probesMTU() {
+		// RFC 1191 §6.3: after a while the first link's MTU is tried again, and a router objects.
+		p.search, p.MTU = nil, p.link
+		d.refit()
+		return false, false
+	}
+	n := p.probe(now)
+	need := n + (recovery.DupThresh+1)*d.MSS
+	if n == 0 || d.unsent() < need || d.usable() < need {
+		return false, false
+	}
+	if room, hold := d.rec.RoomForMTUProbe(n, need); !room {
+		return false, hold
+	}
+	s.Span = recovery.Span{Seq: d.Nxt, N: n, MSS: n}
+	p.search.seq = d.Nxt
+	d.rec.Push(now, d.Nxt, n, recovery.MTUProbe)
+	d.Nxt += uint64(n)
+	d.armSent(now)
+	return true, false
+}
+
+// probesMTU reports whether probes may be sent: their loss has to be told from that of others,
+// which takes SACK, and noticed soon.
+func (d *sender) probesMTU() bool {
+	return d.cfg.MTUProbing != MTUProbingOff && d.rec.ProbesTail()
+}
+
+// swallowed reports whether the path may swallow large packets without a report. If not even a
+// small one arrives, it is not the size.
+func (d *sender) swallowed(now clock.Time) bool {
+	return d.cfg.MTUProbing != MTUProbingOff && d.rec.Retries >= blackHoleRetries &&
+		!d.rec.Record.Empty() && now.Sub(d.wait.since) >= blackHoleTime &&
+		d.path.MTU > leastMTU && d.rec.Record.FirstSize() >= d.MSS
+}
+
+// narrow believes in a smaller path, and sends again what cannot have passed it.
+func (d *sender) narrow(now clock.Time, mtu int) {
+	d.rec.ResendLarge(d.path.mss(mtu))
+	d.path.narrow(now, mtu)
+	d.refit()
+}
+
 // TooBig tells the connection that sent sequence number seq that a router on
 // the way had to drop the segment, because its next link carries mtu bytes.
 func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
@@ -272,18 +329,19 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 		return
 	}
 	switch {
-	case c.path.isProbe(w, mtu) && c.rec.ResendProbe(w):
-		c.path.MTU, c.path.search = mtu, &search{next: now.Add(mtuAge)}
-		c.refit()
+	case c.snd.path.isProbe(w, mtu) && c.snd.rec.ResendProbe(w):
+		c.snd.path.MTU, c.snd.path.search = mtu, &search{next: now.Add(mtuAge)}
+		c.snd.refit()
 		h.peers.mtus.learn(now, t.RemoteAddr, mtu, mtuAge)
-	case mtu >= c.path.MTU:
+	case mtu >= c.snd.path.MTU:
 		return
 	default:
 		c.busy() // it may be a SYN that is in flight
-		if c.path.doubts(w, mtu) {
+		if c.snd.path.doubts(w, mtu) {
 			return
 		}
-		c.narrow(now, mtu)
+		h.peers.mtus.learn(now, t.RemoteAddr, mtu, mtuAge) // RFC 1191 §6.2
+		c.snd.narrow(now, mtu)
 	}
 	c.touch()
 }

@@ -5,76 +5,69 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 // defaultMSS is RFC 9293 §3.7.1's.
 const defaultMSS = 536
 
+// persist is the probing of a window that is shut: RFC 9293 §3.8.6.1.
+type persist struct {
+	at    clock.Time // when the next probe is sent; never: the window is open
+	count uint8      // probes in a row
+	due   bool       // one is to be sent
+}
+
 // probing reports whether a zero window is being probed.
-func (c *Conn) probing() bool { return c.timers[timerPersist] != clock.Never }
+func (d *sender) probing() bool { return d.persist.at != clock.Never }
 
 // startProbing begins to probe a window that admits nothing while nothing is
-// in flight to be answered (RFC 9293 §3.8.6.1).
-func (c *Conn) startProbing(now clock.Time) {
-	if c.probing() {
+// in flight to be answered.
+func (d *sender) startProbing(now clock.Time) {
+	if d.probing() {
 		return
 	}
-	c.snd.probes = 0
-	c.rec.At.RTO = clock.Never
-	c.timers[timerPersist] = now.Later(c.rec.RTT.Timeout(0, &c.host.recoveries.Options))
+	d.rec.At.RTO = clock.Never
+	d.persist.count = 0
+	d.persist.at = now.Later(d.rec.RTO(0))
 }
 
 // stopProbing resumes: the byte that a probe carried, if the peer did not take
 // it, goes first. It says nothing about congestion.
-func (c *Conn) stopProbing(now clock.Time) {
-	c.timers[timerPersist] = clock.Never
-	c.snd.probeDue = false
-	c.rec.LoseFirst(now)
+func (d *sender) stopProbing(now clock.Time) {
+	d.persist.at, d.persist.due = clock.Never, false
+	d.rec.LoseFirst(now)
 }
 
-// outputWindowProbe sends one byte into a shut window: the first that waits, or
+// windowProbe sends one byte into a shut window: the first that waits, or
 // the one that the last probe carried.
-func (c *Conn) outputWindowProbe(now clock.Time, t *Train) bool {
-	c.snd.probeDue = false
-	if c.rec.Record.Empty() {
-		return c.firstWindowProbe(now, t)
+func (d *sender) windowProbe(now clock.Time, s *sending) bool {
+	d.persist.due = false
+	if !d.rec.Record.Empty() {
+		s.Span = d.rec.RepeatByte(now)
+		return true
 	}
-	c.again(now, t, c.rec.RepeatByte(now))
-	return true
-}
-
-func (c *Conn) firstWindowProbe(now clock.Time, t *Train) bool {
-	n := min(c.snd.unsent(), max(1, c.snd.usable()), c.snd.MSS)
-	finish := n == c.snd.unsent() && c.finishes(now, n)
+	n := min(d.unsent(), max(1, d.usable()), d.MSS)
+	finish := n == d.unsent() && d.finishes(now, n)
 	if n == 0 && !finish {
 		return false
 	}
-	seq := c.snd.Nxt
-	var flags Flags
-	if finish {
-		flags, c.snd.fin = FIN, seq+uint64(n)
-	}
-	open := c.snd.usable() > 0
-	c.begin(t, seq, flags)
-	c.snd.lend(t, seq, n, c.snd.MSS)
-	c.rec.Restart(now)
-	c.record(now, seq, n, finish)
-	c.snd.smallEnd = c.snd.Una // a probe is short by nature, and holds nothing up
-	c.rec.At.Probe = clock.Never
+	open := d.usable() > 0
+	d.rec.Restart(now)
+	d.record(now, n, finish, s)
+	d.smallEnd = d.Una // a probe is short by nature, and holds nothing up
+	d.rec.At.Probe = clock.Never
 	if open {
-		c.timers[timerPersist] = clock.Never // ordinary data, if less than we like to send
+		d.persist.at = clock.Never // ordinary data, if less than we like to send
 	} else {
-		c.rec.At.RTO = clock.Never // the persist timer is in charge
+		d.rec.At.RTO = clock.Never // the persist timer is in charge
 	}
-	c.leave(now, t)
 	return true
 }
 
-// onPersist probes the peer's window, ever more slowly (RFC 9293 §3.8.6.1). A
-// peer that answers may keep it shut for ever; one that is silent is gone.
-func (c *Conn) onPersist(now clock.Time) {
-	c.rec.Retries++
-	if c.wait.exhausted(int(c.rec.Retries), c.host.cfg.Retries.Data) {
-		c.giveUp(now, ErrTimeout)
-		return
+// onPersist probes the peer's window, ever more slowly. A peer that answers may keep it shut for
+// ever; one that is silent is gone, and onPersist reports false.
+func (d *sender) onPersist(now clock.Time) bool {
+	if d.rec.Retries++; d.wait.exhausted(int(d.rec.Retries), d.cfg.Retries.Data) {
+		return false
 	}
-	c.rec.Kept.Counts.WindowProbes++
-	c.snd.probeDue = true
-	c.snd.probes = min(c.snd.probes+1, 32)
-	c.timers[timerPersist] = now.Later(c.rec.RTT.Timeout(c.snd.probes, &c.host.recoveries.Options))
+	p := &d.persist
+	d.rec.Kept.Counts.WindowProbes++
+	p.due, p.count = true, min(p.count+1, 32)
+	p.at = now.Later(d.rec.RTO(p.count))
+	return true
 }

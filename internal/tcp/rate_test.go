@@ -52,16 +52,16 @@ func (c *clocked) OnSend(s congestion.Sent) { c.sent = append(c.sent, s) }
 
 // begin gives a script's connection its controller before it sends anything.
 func (s *script) begin() {
-	if s.c.rec.CC.Controller == nil {
-		s.c.rec.Begin(s.c.congestionConfig())
+	if s.c.snd.rec.CC.Controller == nil {
+		s.c.snd.rec.Begin(s.c.congestionConfig())
 	}
 }
 
 // listen puts a listener before a script's controller.
 func listen(s *script) *heard {
 	s.begin()
-	h := &heard{Controller: s.c.rec.CC.Controller}
-	s.c.rec.CC.Controller = h
+	h := &heard{Controller: s.c.snd.rec.CC.Controller}
+	s.c.snd.rec.CC.Controller = h
 	return h
 }
 
@@ -244,7 +244,7 @@ func TestRestartIsTold(t *testing.T) {
 	s.clear()
 	require.Len(t, h.restarts, 1)
 	assert.Equal(t, time.Minute+10*time.Millisecond, h.restarts[0].Idle)
-	assert.Equal(t, s.c.rec.RTT.RTO, h.restarts[0].RTO)
+	assert.Equal(t, s.c.snd.rec.RTT.RTO, h.restarts[0].RTO)
 	s.write(1000)
 	s.clear()
 	assert.Len(t, h.restarts, 1, "only then")

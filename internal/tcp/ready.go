@@ -10,20 +10,21 @@ type readyConns struct {
 
 // push queues a connection behind the others of its outlet, if it has one and is not queued.
 func (r *readyConns) push(c *Conn) {
-	if c.links.isReady || c.path.Outlet < 0 {
+	outlet := c.snd.path.Outlet
+	if c.links.isReady || outlet < 0 {
 		return
 	}
-	for len(r.by) <= c.path.Outlet {
+	for len(r.by) <= outlet {
 		r.by = append(r.by, connList{which: inReady})
 	}
-	r.by[c.path.Outlet].push(c)
+	r.by[outlet].push(c)
 	c.links.isReady = true
 }
 
 // remove takes a connection out, if it is queued.
 func (r *readyConns) remove(c *Conn) {
 	if c.links.isReady {
-		r.by[c.path.Outlet].remove(c)
+		r.by[c.snd.path.Outlet].remove(c)
 		c.links.isReady = false
 	}
 }
@@ -93,7 +94,7 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 // wake queues a connection for output and files its deadline.
 func (h *Host) wake(c *Conn) {
 	h.ready.push(c)
-	if c.path.Outlet < 0 {
+	if c.snd.path.Outlet < 0 {
 		c.stranded()
 	}
 	h.schedule(c)

@@ -317,7 +317,7 @@ func TestSACKBlocksThatLie(t *testing.T) {
 	assert.Equal(t, uint64(4500), s.c.Info().BytesAcked)
 	s.send(ACK, 1, 10001, 0)
 	assert.Zero(t, s.c.Info().Unacked)
-	assert.Zero(t, s.c.rec.Pipe())
+	assert.Zero(t, s.c.snd.rec.Pipe())
 }
 
 func TestACKStormCostsNothing(t *testing.T) {

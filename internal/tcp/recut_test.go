@@ -22,7 +22,7 @@ func TestRFC5681_3_1_LossWindowOfANarrowedPath(t *testing.T) {
 		assert.Equal(t, 400, i.SendMSS, name)
 		assert.Equal(t, 12, i.Unacked, "of 1000 bytes each are 400, 400 and 200, while they are in flight")
 		assert.Equal(t, 4000, i.Pipe)
-		s.c.rec.At.Probe = clock.Never
+		s.c.snd.rec.At.Probe = clock.Never
 		s.wait(250 * time.Millisecond)
 		require.Equal(t, uint64(1), s.c.Info().Timeouts)
 		s.expect(ACK, 1, 1, 400)
@@ -34,6 +34,6 @@ func TestRFC5681_3_1_LossWindowOfANarrowedPath(t *testing.T) {
 		s.send(ACK, 1, 4001, 0) // and all of it was only late
 		s.quiet()
 		assert.Zero(t, s.c.Info().Unacked)
-		assert.Zero(t, s.c.rec.Pipe())
+		assert.Zero(t, s.c.snd.rec.Pipe())
 	}
 }

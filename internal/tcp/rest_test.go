@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-func rests(c *Conn) bool { return c.rec.Resting() }
+func rests(c *Conn) bool { return c.snd.rec.Resting() }
 
 // carry moves n bytes and leaves none behind.
 func (p *pipe) carry(n int) {
@@ -48,10 +48,10 @@ func TestAFreshConnectionRests(t *testing.T) {
 	for _, c := range []*Conn{p.a, p.b} {
 		verifyResting(t, c)
 		assert.True(t, rests(c))
-		assert.Nil(t, c.rec.CC.Controller)
+		assert.Nil(t, c.snd.rec.CC.Controller)
 		assert.Positive(t, c.Info().Cwnd, "but it says what it will begin with")
 		assert.True(t, rests(c), "and rests on when it was looked at")
-		assert.Nil(t, c.rec.CC.Controller, "without a controller")
+		assert.Nil(t, c.snd.rec.CC.Controller, "without a controller")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestASilentConnectionRests(t *testing.T) {
 		p.silence(2 * time.Second)
 	}), 2.0, "a piece of each ring, and nothing else")
 	p.carry(1)
-	assert.Equal(t, p.a.stats.bytesAcked, p.a.Info().DeliveredBytes, "counts go on where they were")
+	assert.Equal(t, p.a.snd.tx.Head(), p.a.Info().DeliveredBytes, "counts go on where they were")
 }
 
 // TestWhatABusyConnectionKeeps when it is silent is its controller, and nothing else.

@@ -1,28 +1,39 @@
 package tcp
 
 import (
+	"time"
+
 	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
 // sender is the sending half of a connection: the send sequence space of RFC 9293 §3.3.1, figure 3,
-// in wide numbers, and what the user has written. It knows neither the connection nor its receiving
-// half.
+// in wide numbers, what the user has written, and what becomes of it. It knows neither the
+// connection nor its receiving half.
 type sender struct {
 	recovery.Space
-	tx       *buffer.Ring
-	txMax    int // what tx may grow to
-	iss      uint64
-	wl1      uint64 // SEG.SEQ of the segment that last updated wnd
-	fin      uint64 // the number of our FIN, zero before it is sent
-	smallEnd uint64 // end of the last segment sent below the MSS (Nagle)
-	wnd      int    // the peer's window, unscaled
-	maxWnd   int    // the largest it has been
-	scale    uint8
-	probes   uint8 // window probes in a row
-	probeDue bool  // one is to be sent
-	closed   bool  // the user writes no more
-	nagle    nagle
+	cfg       *Config
+	rec       recovery.Recovery
+	path      pathMTU
+	wait      userTimeout
+	persist   persist
+	limit     limited
+	pace      clock.Time // when data that was held back may leave
+	corkEnds  clock.Time // when a cork has held long enough
+	userTimer clock.Time // when to look at wait
+	tx        *buffer.Ring
+	txMax     int // what tx may grow to
+	iss       uint64
+	wl1       uint64 // SEG.SEQ of the segment that last updated wnd
+	fin       uint64 // the number of our FIN, zero before it is sent
+	smallEnd  uint64 // end of the last segment sent below the MSS (Nagle)
+	wnd       int    // the peer's window, unscaled
+	maxWnd    int    // the largest it has been
+	scale     uint8
+	closed    bool // the user writes no more
+	finAlone  bool // our FIN waits for all data to be acknowledged
+	nagle     nagle
 }
 
 // nagle is what holds back short segments: RFC 9293 §3.7.4.
@@ -31,6 +42,9 @@ type nagle struct {
 	cork    bool // all of them are held back
 	corkOut bool // one has been held back long enough
 }
+
+// corkTime is how long a cork holds a short segment: what Linux promises.
+const corkTime = 200 * time.Millisecond
 
 // begin takes our initial sequence number.
 func (d *sender) begin(iss uint32) {
@@ -68,17 +82,18 @@ func (d *sender) update(s *Segment, seq uint64) bool {
 	return changed
 }
 
-// acknowledge moves SND.UNA, and returns how many bytes of tx that frees.
-func (d *sender) acknowledge(ack uint64) (freed uint64) {
+// acknowledge moves SND.UNA, and reports whether that frees bytes of tx.
+func (d *sender) acknowledge(ack uint64) bool {
 	d.Una = ack
 	if d.fin != 0 {
 		ack = min(ack, d.fin)
 	}
-	if off, head := d.offset(ack), d.tx.Head(); off > head {
-		d.tx.Release(off)
-		return off - head
+	off := d.offset(ack)
+	if off <= d.tx.Head() {
+		return false
 	}
-	return 0
+	d.tx.Release(off)
+	return true
 }
 
 // usable returns how many bytes of new data the peer's window admits; it
@@ -117,8 +132,19 @@ func (d *sender) lend(t *Train, seq uint64, n, mss int) {
 
 // admitted returns how many of the waiting bytes may leave now, and what the
 // limit was: whole segments, or all that there is (RFC 9293 §3.8.6.2.1). Most is what fits a train,
-// allowed what congestion control lets out. With crumbs what the peer's window has left is enough.
-func (d *sender) admitted(waiting, most, allowed int, crumbs bool) (int, Limit) {
+// allowed what congestion control lets out.
+func (d *sender) admitted(now clock.Time, waiting, most, allowed int) (int, Limit) {
+	allowed, crumbs := d.rec.Allow(allowed, waiting)
+	n, why := d.fits(waiting, most, allowed, crumbs)
+	if why == LimitCork && d.corkEnds == clock.Never {
+		d.corkEnds = now.Later(corkTime)
+	}
+	return n, why
+}
+
+// fits is the part of admitted that knows no clock. With crumbs what the peer's window has left is
+// enough.
+func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
 	mss, usable := d.MSS, d.usable()
 	n, why := waiting, LimitNone
 	if n > most {
@@ -169,4 +195,80 @@ func (d *sender) grow(cwnd int) bool {
 	}
 	d.tx.SetLimit(want)
 	return true
+}
+
+// opening reports whether the handshake is not complete: our SYN is not acknowledged.
+func (d *sender) opening() bool { return d.Una == d.iss }
+
+// pending reports whether anything is on its way, or would be.
+func (d *sender) pending() bool {
+	return d.opening() || !d.rec.Record.Empty() || d.probing()
+}
+
+// wants reports whether there is something to send, now or once it may.
+func (d *sender) wants() bool {
+	return d.wait.due || d.persist.due || !d.rec.Resting() && d.rec.Kept.TLP.Due ||
+		!d.opening() && d.waits()
+}
+
+// quiet reports whether nothing is in flight, held back or being retransmitted.
+func (d *sender) quiet() bool {
+	return d.rec.Record.Empty() && !d.probing() && d.rec.Episode.Open() && d.pace == clock.Never
+}
+
+// limitBy notes what limits the sender now. Whoever watches hears of a change.
+func (d *sender) limitBy(now clock.Time, by Limit) {
+	changed := by != d.limit.by
+	d.limit.set(now, by)
+	if by == LimitCwnd || by == LimitRecovery {
+		d.rec.CwndLimited()
+	}
+	if changed && d.rec.Changed != nil {
+		d.rec.Changed(now)
+	}
+}
+
+// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
+// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
+// record of the old size would exceed it.
+func (d *sender) refit() {
+	before := d.MSS
+	d.MSS = d.path.mss(d.path.MTU)
+	if d.MSS < before && !d.rec.Resting() && !d.rec.Record.Empty() {
+		d.rec.Recut(d.MSS)
+	}
+}
+
+// deadline returns the order of the instant at which advance or timeout has something to do.
+func (d *sender) deadline() uint64 {
+	at := &d.rec.At
+	first := min(at.RTO.Order(), at.Probe.Order(), at.Reorder.Order(), d.persist.at.Order(),
+		d.pace.Order(), d.corkEnds.Order(), d.userTimer.Order())
+	if d.rec.CC.Timed {
+		first = min(first, d.rec.CC.Deadline().Order())
+	}
+	return first
+}
+
+// advance does what is due, but for the retransmission timeout. It returns why the connection is
+// given up, nil if it is not.
+func (d *sender) advance(now clock.Time) error {
+	take(&d.pace, now) // what it let wait leaves by being asked again
+	d.path.lost(d.rec.Advance(now))
+	if take(&d.persist.at, now) && !d.onPersist(now) {
+		return ErrTimeout
+	}
+	if take(&d.corkEnds, now) {
+		d.nagle.corkOut = true
+	}
+	if take(&d.userTimer, now) && d.wait.expired(now, d.pending(), &d.userTimer) {
+		return ErrUserTimeout
+	}
+	return nil
+}
+
+// stop is called when the connection is over.
+func (d *sender) stop() {
+	d.persist.at, d.pace, d.corkEnds, d.userTimer = 0, 0, 0, 0
+	d.rec.Stop()
 }

@@ -70,8 +70,8 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 		c.snd.nagle.cork = true
 	}
 	if o.MaxSeg != 0 {
-		c.path.maxSeg = uint16(o.MaxSeg)
-		c.refit()
+		c.snd.path.maxSeg = uint16(o.MaxSeg)
+		c.snd.refit()
 	}
 	if o.RecvBuffer != 0 {
 		c.SetReadBuffer(now, o.RecvBuffer)
@@ -83,7 +83,7 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 		c.TellUserTimeout(true)
 	}
 	if o.UserTimeout != 0 {
-		c.wait.set(o.UserTimeout)
+		c.snd.wait.set(o.UserTimeout)
 	}
 	if o.Keepalive.Idle != 0 {
 		c.SetKeepalive(now, o.Keepalive)
@@ -109,14 +109,11 @@ func (c *Conn) SetNoDelay(off bool) {
 	c.touch()
 }
 
-// corkTime is how long a cork holds a short segment: what Linux promises.
-const corkTime = 200 * time.Millisecond
-
 // SetCork holds back segments that are not full, or lets them go.
 func (c *Conn) SetCork(on bool) {
 	c.snd.nagle.cork, c.snd.nagle.corkOut = on, false
 	if !on {
-		c.timers[timerCork] = clock.Never
+		c.snd.corkEnds = clock.Never
 	}
 	c.touch()
 }
@@ -127,8 +124,8 @@ func (c *Conn) SetMaxSeg(n int) error {
 	if o := (Sockopts{MaxSeg: n}); o.validate() != nil {
 		return o.validate()
 	}
-	c.path.maxSeg = uint16(n)
-	c.refit()
+	c.snd.path.maxSeg = uint16(n)
+	c.snd.refit()
 	return nil
 }
 
@@ -142,7 +139,7 @@ func (c *Conn) SetTTL(ttl uint8) { c.ttl = ttl }
 // SetCongestion changes the congestion control algorithm. The new one starts
 // from the window that the old one had reached.
 func (c *Conn) SetCongestion(name string) error {
-	if err := c.rec.SetAlgorithm(name, c.congestionConfig()); err != nil {
+	if err := c.snd.rec.SetAlgorithm(name, c.congestionConfig()); err != nil {
 		return err
 	}
 	c.touch()
@@ -174,8 +171,8 @@ func (c *Conn) SetUserTimeout(now clock.Time, d time.Duration) error {
 	if o := (Sockopts{UserTimeout: d}); o.validate() != nil {
 		return o.validate()
 	}
-	c.wait.set(d)
-	c.wait.watch(now, &c.timers[timerUser])
+	c.snd.wait.set(d)
+	c.snd.wait.watch(now, &c.snd.userTimer)
 	c.touch()
 	return nil
 }
@@ -183,13 +180,13 @@ func (c *Conn) SetUserTimeout(now clock.Time, d time.Duration) error {
 // TellUserTimeout has the peer told of the user timeout (RFC 5482 §3): on the
 // SYN, and again whenever it changes.
 func (c *Conn) TellUserTimeout(on bool) {
-	c.wait.tell = on
-	c.wait.due = on && c.wait.limit != 0
+	c.snd.wait.tell = on
+	c.snd.wait.due = on && c.snd.wait.limit != 0
 	c.touch()
 }
 
 // UserTimeout returns the limit in force, zero when there is none.
-func (c *Conn) UserTimeout() time.Duration { return c.wait.limit }
+func (c *Conn) UserTimeout() time.Duration { return c.snd.wait.limit }
 
 // SetKeepalive has a silent peer asked, or no more.
 func (c *Conn) SetKeepalive(now clock.Time, k Keepalive) {

@@ -47,7 +47,7 @@ func TestGoBackN(t *testing.T) {
 		s := flight(t, 10, fullOptions, cfg)
 		s.send(ACK, 1, 2001, 0)
 		s.sack(2001, 3001, 10001) // not heard
-		s.wait(s.c.rec.At.RTO.Sub(s.now))
+		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.collect()
 		require.Len(t, s.out, 8)
 		for i, g := range s.out {
@@ -56,7 +56,7 @@ func TestGoBackN(t *testing.T) {
 		s.out = nil
 		s.send(ACK, 1, 10001, 0)
 		assert.Equal(t, uint64(8), s.c.Info().Retransmits)
-		assert.Zero(t, s.c.rec.Pipe())
+		assert.Zero(t, s.c.snd.rec.Pipe())
 	})
 	t.Run("and so does the third duplicate", func(t *testing.T) {
 		cfg := using("gbn")
@@ -79,7 +79,7 @@ func TestGoBackN(t *testing.T) {
 	})
 	t.Run("as fast as the window lets it", func(t *testing.T) {
 		s := flight(t, 8, fullOptions, using("gbn"))
-		s.wait(s.c.rec.At.RTO.Sub(s.now))
+		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		s.send(ACK, 1, 1001, 0)
@@ -177,12 +177,12 @@ func TestRFC6675(t *testing.T) {
 		s.expect(ACK, 1, 1, 1000)
 		s.wait(100 * time.Millisecond)
 		s.quiet()
-		s.wait(s.c.rec.At.RTO.Sub(s.now))
+		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		assert.Equal(t, uint64(1), s.c.Info().LostRetransmits)
 		s.send(ACK, 1, 10001, 0)
-		assert.Zero(t, s.c.rec.Pipe())
+		assert.Zero(t, s.c.snd.rec.Pipe())
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
 }

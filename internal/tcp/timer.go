@@ -6,15 +6,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// The time-outs of a connection, apart from those of recovery and of delayed acknowledgments.
+// The timeouts of a connection, apart from those of its parts.
 const (
-	timerPersist   = iota // zero window probe
-	timerFinWait2         // an orphan's patience with its peer
+	timerFinWait2  = iota // an orphan's patience with its peer
 	timerKeepalive        // the peer's silence
 	timerIdle             // memory of an idle connection
-	timerPace             // the next train of a paced connection
-	timerCork             // how long a cork holds
-	timerUser             // the user timeout
 	numTimers
 )
 
@@ -23,13 +19,9 @@ type timers [numTimers]clock.Time
 
 // deadline returns when the connection must be advanced.
 func (c *Conn) deadline() clock.Time {
-	at := &c.rec.At
-	first := min(c.rcv.ack.timer.Order(), at.RTO.Order(), at.Probe.Order(), at.Reorder.Order())
+	first := min(c.rcv.ack.timer.Order(), c.snd.deadline())
 	for _, at := range c.timers {
 		first = min(first, at.Order())
-	}
-	if c.rec.CC.Timed {
-		first = min(first, c.rec.CC.Deadline().Order())
 	}
 	return clock.Time(first + 1)
 }
@@ -49,24 +41,16 @@ const idleTime = time.Second
 // advance does what is due. Gentler remedies go first: each one restarts the
 // retransmission time-out that may be due at the same instant.
 func (c *Conn) advance(now clock.Time) {
-	if c.rec.Resting() && !c.deadline().Due(now) {
+	if c.snd.rec.Resting() && !c.deadline().Due(now) {
 		return // what was filed is over
 	}
 	c.busy()
-	take(&c.timers[timerPace], now) // what it let wait leaves by being asked again
 	c.rcv.ack.advance(now)
-	c.path.lost(c.rec.Advance(now))
-	if take(&c.timers[timerPersist], now) {
-		c.onPersist(now)
-	}
 	if take(&c.timers[timerIdle], now) {
 		c.onIdle(now)
 	}
-	if take(&c.timers[timerCork], now) {
-		c.snd.nagle.corkOut = true
-	}
-	if take(&c.timers[timerUser], now) && c.wait.expired(now, c.waits(), &c.timers[timerUser]) {
-		c.giveUp(now, ErrUserTimeout)
+	if err := c.snd.advance(now); err != nil {
+		c.giveUp(now, err)
 		return
 	}
 	if take(&c.timers[timerKeepalive], now) && !c.onKeepalive(now) {
@@ -76,10 +60,10 @@ func (c *Conn) advance(now clock.Time) {
 		c.setState(now, evTimeout)
 		return
 	}
-	if take(&c.rec.At.RTO, now) {
+	if take(&c.snd.rec.At.RTO, now) {
 		c.onRTO(now)
 	}
-	c.rec.ExpireControl(now)
+	c.snd.rec.ExpireControl(now)
 }
 
 // onRTO is the retransmission time-out, RFC 6298 §5.4-5.6.
@@ -92,37 +76,30 @@ func (c *Conn) onRTO(now clock.Time) {
 	if c.snd.onlyFIN() {
 		limit = c.host.cfg.Retries.Fin
 	}
-	c.rec.Retries++
-	if c.wait.exhausted(int(c.rec.Retries), limit) {
+	c.snd.rec.Retries++
+	if c.snd.wait.exhausted(int(c.snd.rec.Retries), limit) {
 		c.giveUp(now, ErrTimeout)
 		return
 	}
 	c.host.counters.Timeouts++
-	if mtu := c.path.confirmed(c.snd.Una); mtu != 0 {
-		c.narrow(now, mtu)
-	} else if c.swallowed(now) {
-		c.path.escape(now, c.probesMTU())
-		c.refit()
+	if mtu := c.snd.path.confirmed(c.snd.Una); mtu != 0 {
+		c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
+		c.snd.narrow(now, mtu)
+	} else if c.snd.swallowed(now) {
+		c.snd.path.escape(now, c.snd.probesMTU())
+		c.snd.refit()
 	}
-	c.path.lost(c.rec.OnTimeout(now))
+	c.snd.path.lost(c.snd.rec.OnTimeout(now))
 	c.sample(now)
-}
-
-// swallowed reports whether the path may swallow large packets without a report. If not even a
-// small one arrives, it is not the size.
-func (c *Conn) swallowed(now clock.Time) bool {
-	return c.host.cfg.MTUProbing != MTUProbingOff && c.rec.Retries >= blackHoleRetries &&
-		!c.rec.Record.Empty() && now.Sub(c.wait.since) >= blackHoleTime &&
-		c.path.MTU > leastMTU && c.rec.Record.FirstSize() >= c.snd.MSS
 }
 
 // stranded starts the clock of a connection that has something to say and no
 // route to say it by: it must not hang silently.
 func (c *Conn) stranded() {
-	if c.state.synchronized() && c.rec.At.RTO == clock.Never &&
+	if c.state.synchronized() && c.snd.rec.At.RTO == clock.Never &&
 		(c.snd.unsent() > 0 || c.snd.closed) && c.state != StateFinWait2 {
 		c.doubt(ErrUnreachable)
-		c.rec.ArmRTO(c.host.now)
+		c.snd.rec.ArmRTO(c.host.now)
 	}
 }
 
@@ -144,7 +121,7 @@ func (c *Conn) idle(now clock.Time) {
 
 func (c *Conn) onIdle(now clock.Time) {
 	switch {
-	case !c.rec.Record.Empty(): // it is asked again when all is acknowledged
+	case !c.snd.rec.Record.Empty(): // it is asked again when all is acknowledged
 	case !c.silent(now):
 		c.timers[timerIdle] = now.Later(c.host.lull)
 	default:
@@ -154,7 +131,7 @@ func (c *Conn) onIdle(now clock.Time) {
 
 // silent reports whether no text has come or gone for as long as memory is kept.
 func (c *Conn) silent(now clock.Time) bool {
-	return now.Sub(max(c.rec.LastSent, c.rcv.heardAt)) >= c.host.lull
+	return now.Sub(max(c.snd.rec.LastSent, c.rcv.heardAt)) >= c.host.lull
 }
 
 // trim gives the memory of the rings back, as far as they are empty.
@@ -165,39 +142,27 @@ func (c *Conn) trim() {
 	}
 }
 
-// limitBy notes what limits the sender now. Whoever listens hears of a change.
-func (c *Conn) limitBy(now clock.Time, by Limit) {
-	changed := by != c.limit.by
-	c.limit.set(now, by)
-	if by == LimitCwnd || by == LimitRecovery {
-		c.rec.CwndLimited()
-	}
-	if changed {
-		c.sample(now)
-	}
-}
-
 // An idle connection gives back what recovery and the receiver need while data is on its way. What
 // is called from outside begins with busy, and the host settles whom it has served.
 
 // busy makes sure that the connection has it.
 func (c *Conn) busy() {
-	if c.rec.Resting() {
-		c.rec.Wake(c.host.now)
+	if c.snd.rec.Resting() {
+		c.snd.rec.Wake(c.host.now)
 		c.rcv.wake()
 	}
 }
 
 // rest gives it back, all but what is worth remembering.
 func (c *Conn) rest() {
-	c.rec.Rest()
+	c.snd.rec.Rest()
 	c.rcv.rest()
 	c.timers[timerIdle] = clock.Never
 }
 
 // end gives it back once the connection is over.
 func (c *Conn) end() {
-	c.rec.End()
+	c.snd.rec.End()
 	c.rcv.rest()
 }
 
@@ -205,7 +170,7 @@ func (c *Conn) end() {
 // carried no text yet, and one that carries none any more.
 func (c *Conn) settle(now clock.Time) {
 	switch {
-	case c.rec.Resting() || !c.quiet():
+	case c.snd.rec.Resting() || !c.quiet():
 	case c.stats.bytesSent == 0 && c.rcv.bytes == 0:
 		c.rest()
 	case c.silent(now):
@@ -217,16 +182,11 @@ func (c *Conn) settle(now clock.Time) {
 }
 
 // quiet reports whether nothing is in flight, held, owed or being mended.
-func (c *Conn) quiet() bool {
-	return c.rec.Record.Empty() && !c.wants() && !c.probing() &&
-		c.rec.Episode.Open() && c.timers[timerPace] == clock.Never && c.rcv.quiet()
-}
+func (c *Conn) quiet() bool { return c.snd.quiet() && !c.wants() && c.rcv.quiet() }
 
 // wants reports whether the connection has something to send, now or once it may.
 func (c *Conn) wants() bool {
-	return c.hs.has(flagSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.wait.due ||
-		c.snd.probeDue || !c.rec.Resting() && c.rec.Kept.TLP.Due ||
-		c.state.synchronized() && c.snd.waits()
+	return c.hs.has(flagSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.snd.wants()
 }
 
 // over reports whether the connection is none any more, but perhaps a TIME-WAIT.
@@ -235,22 +195,17 @@ func (c *Conn) over() bool { return c.state == StateClosed || c.state == StateTi
 // onKeepalive is the keepalive's timer: arrivals note their time and leave it alone. It reports
 // whether there is still a connection.
 func (c *Conn) onKeepalive(now clock.Time) bool {
-	if !c.state.synchronized() || !c.rec.Record.Empty() {
+	if !c.state.synchronized() || !c.snd.rec.Record.Empty() {
 		// What is in flight asks the same question, with time-outs of its own.
 		c.keep.asked, c.timers[timerKeepalive] = 0, now.Later(c.keep.Idle)
 		return true
 	}
-	next, err := c.keep.expired(now, max(c.rcv.heardAt, c.stats.lastAck), c.wait.limit)
+	next, err := c.keep.expired(now, max(c.rcv.heardAt, c.stats.lastAck), c.snd.wait.limit)
 	c.timers[timerKeepalive] = next
 	if err != nil {
 		c.giveUp(now, err)
 	}
 	return err == nil
-}
-
-// waits reports whether anything is on its way, or would be.
-func (c *Conn) waits() bool {
-	return !c.state.synchronized() || !c.rec.Record.Empty() || c.probing()
 }
 
 // outputKeepalive asks: a segment from just before the window, which the peer

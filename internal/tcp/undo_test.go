@@ -29,8 +29,8 @@ func (e *exits) OnExit(x *congestion.Exit) {
 // watchExits puts an exits before the connection's controller.
 func watchExits(s *script) *exits {
 	s.begin()
-	e := &exits{Controller: s.c.rec.CC.Controller}
-	s.c.rec.CC.Controller = e
+	e := &exits{Controller: s.c.snd.rec.CC.Controller}
+	s.c.snd.rec.CC.Controller = e
 	return e
 }
 
@@ -127,9 +127,9 @@ func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
 func timesOut(t *testing.T, n int, o Options, cfg Config) (*script, *exits) {
 	t.Helper()
 	s := flight(t, n, o, cfg)
-	s.c.rec.At.Probe = 0 // or there is no time-out
+	s.c.snd.rec.At.Probe = 0 // or there is no time-out
 	e := watchExits(s)
-	s.wait(s.c.rec.At.RTO.Sub(s.now))
+	s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
 	s.quiet()
 	s.write(5000)
@@ -156,7 +156,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.send(ACK, 1, 7001, 0)
 		s.collect()
 		s.send(ACK, 1, 10001, 0)
-		assert.Zero(t, s.c.rec.Pipe())
+		assert.Zero(t, s.c.snd.rec.Pipe())
 	})
 	t.Run("step 2a: a duplicate", func(t *testing.T) {
 		s, e := timesOut(t, 5, plain, Config{})
@@ -229,19 +229,19 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 	})
 	t.Run("step 1: not after fast recovery", func(t *testing.T) {
 		s, _ := resendsFirst(t)
-		s.c.rec.At.Probe = 0
-		s.wait(s.c.rec.At.RTO.Sub(s.now))
+		s.c.snd.rec.At.Probe = 0
+		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.collect()
 		assert.Equal(t, "loss", s.c.Info().Recovery)
 	})
 	t.Run("step 1: again for the same segment, but not later", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
-		s.wait(s.c.rec.At.RTO.Sub(s.now))
+		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
 		s.send(ACK, 1, 1001, 0)
 		s.collect()
 		s.out = nil
-		s.wait(s.c.rec.At.RTO.Sub(s.now))
+		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
 	})
@@ -249,9 +249,9 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 
 func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	s := flight(t, 5, fullOptions, Config{})
-	s.c.rec.At.Probe = 0
+	s.c.snd.rec.At.Probe = 0
 	e := watchExits(s)
-	s.wait(s.c.rec.At.RTO.Sub(s.now))
+	s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
 	s.send(ACK, 1, 1001, 0) // of the original; nothing new to send
 	s.collect()
@@ -263,7 +263,7 @@ func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	assert.Equal(t, 1, e.spurious)
 	assert.Zero(t, s.c.Info().Lost)
 	s.send(ACK, 1, 5001, 0)
-	assert.Zero(t, s.c.rec.Pipe())
+	assert.Zero(t, s.c.snd.rec.Pipe())
 }
 
 func TestRFC4015_3_1_Adapt(t *testing.T) {
@@ -273,7 +273,7 @@ func TestRFC4015_3_1_Adapt(t *testing.T) {
 	s.collect()
 	s.send(ACK, 1, 2001, 0)
 	require.Equal(t, 1, e.spurious)
-	assert.Zero(t, s.c.rec.Backoff)
+	assert.Zero(t, s.c.snd.rec.Backoff)
 	t.Log("# the next sample replaces the estimate, but does not lower it")
 	s.now = s.now.Add(time.Millisecond)
 	s.send(ACK, 1, 6001, 0)

@@ -115,13 +115,13 @@ func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
 	c.host, c.tuple = h, t
-	c.rcv.shared, c.snd.txMax = &h.receivers, h.cfg.Buffers.SendMax
+	c.rcv.shared, c.snd.cfg, c.snd.txMax = &h.receivers, &h.cfg, h.cfg.Buffers.SendMax
 	c.rcv.tune.size, c.rcv.tune.max = h.cfg.Buffers.Recv, h.cfg.Buffers.RecvMax
 	c.links.heap = -1
-	c.rec.Init(&h.recoveries, &c.snd.Space)
+	c.snd.rec.Init(&h.recoveries, &c.snd.Space)
 	c.snd.nagle.off = h.cfg.NoDelay
 	c.setPath(p)
-	c.limitBy(now, LimitHandshake)
+	c.snd.limitBy(now, LimitHandshake)
 	return c
 }
 
@@ -228,7 +228,7 @@ func (c *Conn) sendReset() {
 
 // Consumed is RECEIVE (§3.10.3): the user has read from Rx.
 func (c *Conn) Consumed(now clock.Time) {
-	if c.state.mayReceive() && c.rcv.consumed(now, c.rec.RTT.SRTT) {
+	if c.state.mayReceive() && c.rcv.consumed(now, c.snd.rec.RTT.SRTT) {
 		c.touch()
 	}
 }

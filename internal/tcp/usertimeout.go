@@ -17,6 +17,26 @@ type userTimeout struct {
 	since clock.Time
 }
 
+// offer is the option to send now, zero for none.
+func (u *userTimeout) offer() uint16 {
+	if !u.tell || u.limit == 0 {
+		return 0
+	}
+	return encodeTimeout(u.limit)
+}
+
+// takeTimeout adapts to what the peer says of its own patience: RFC 5482 §3.1, USER_TIMEOUT =
+// min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)), unless the user has set one.
+func (d *sender) takeTimeout(now clock.Time, v uint16) {
+	if v&timeoutNumber == 0 || d.wait.chosen {
+		return // §3.2: a value of zero must be ignored
+	}
+	d.wait.limit = min(max(decodeTimeout(v), leastPeerTimeout), mostPeerTimeout)
+	if d.pending() {
+		d.wait.watch(now, &d.userTimer)
+	}
+}
+
 // Bounds of a user timeout that the peer proposes, RFC 5482 §3.1: not below the 100 s of RFC 1122
 // §4.2.3.5, nor so long that a peer decides how much memory it keeps busy.
 const (

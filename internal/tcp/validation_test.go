@@ -76,7 +76,7 @@ func TestRFC7661_4_4_1_LossInTheNonValidatedPhase(t *testing.T) {
 func TestRFC7661_4_4_3_FiveMinutes(t *testing.T) {
 	for _, cc := range []string{"reno", "cubic"} {
 		s, una := grown(t, cc)
-		s.c.rec.RTT.RTO = time.Minute // or each of these rounds is a restart after a silence
+		s.c.snd.rec.RTT.RTO = time.Minute // or each of these rounds is a restart after a silence
 		cwnd := s.c.Info().Cwnd
 		trickle(s, una, 3000, 290, time.Second)
 		assert.Equal(t, cwnd, s.c.Info().Cwnd, cc)

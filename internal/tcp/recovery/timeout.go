@@ -41,11 +41,16 @@ func (v *Recovery) noteLoss(now clock.Time) {
 // timeout returns the retransmission time-out as it is now. RFC 6298 §2.4 has a lower bound
 // of a second, of which RTOMin is what remains where losses are known.
 func (v *Recovery) timeout() time.Duration {
-	d := v.RTT.Timeout(v.Backoff, &v.shared.Options)
+	d := v.RTO(v.Backoff)
 	if v.losses.free() {
 		d = min(max(d, pauseFloor<<min(v.Backoff, 16)), v.shared.RTOMax)
 	}
 	return d
+}
+
+// RTO returns the retransmission timeout after so many doublings, whatever the path loses.
+func (v *Recovery) RTO(doublings uint8) time.Duration {
+	return v.RTT.Timeout(doublings, &v.shared.Options)
 }
 
 // awaken puts off, once in a silence, timers that are late by about as much as they were to wait:

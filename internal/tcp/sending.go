@@ -1,0 +1,212 @@
+package tcp
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
+)
+
+// sending is what a sender sends next: data, perhaps with the FIN.
+type sending struct {
+	recovery.Span
+	fresh bool  // ordinary data that was never sent
+	why   Limit // of it there is no more
+}
+
+// next fills s with what leaves next, no more than room segments. It reports false if nothing may
+// leave now. Probes go first, then what was lost, then what is new, and last what may still be worth sending again.
+func (d *sender) next(now clock.Time, room int, s *sending) bool {
+	room = d.rec.Pace(min(room, d.trainLimit()))
+	if d.persist.due && d.windowProbe(now, s) || d.rec.Kept.TLP.Due && d.tailProbe(now, s) {
+		return true
+	}
+	if n, only := d.rec.Episode.Fresh(); only {
+		if d.newData(now, room, min(d.rec.Allowance(), n), s) {
+			return true
+		}
+		if !d.rec.Episode.EndForward(d.MSS) {
+			return false
+		}
+	}
+	if d.rec.Record.Lost() {
+		return d.lost(now, room, s)
+	}
+	if d.path.due(now) {
+		if sent, hold := d.mtuProbe(now, s); sent || hold {
+			return sent
+		}
+	}
+	return d.newData(now, room, d.rec.Allowance(), s) ||
+		d.rec.Spare(now) && d.lost(now, room, s)
+}
+
+// trainLimit returns the most segments of a train.
+func (d *sender) trainLimit() int {
+	return max(1, min(d.cfg.TrainSegments, maxTrainBytes/(d.MSS+60)))
+}
+
+// lost retransmits what is thought lost, neighbours of equal size as one train.
+func (d *sender) lost(now clock.Time, room int, s *sending) bool {
+	if !d.rec.MayResend() {
+		why := LimitRecovery
+		if d.rec.Episode.Open() {
+			why = LimitCwnd
+		}
+		d.limitBy(now, why)
+		return false
+	}
+	if d.holds(now, d.rec.Pacer.Holds(now), LimitPacing) {
+		return false
+	}
+	s.Span = d.rec.Resend(now, room)
+	return true
+}
+
+// holds reports whether something keeps data back until an instant, and sees to it that the data
+// leaves in time.
+func (d *sender) holds(now, until clock.Time, why Limit) bool {
+	if until == clock.Never {
+		return false
+	}
+	d.limitBy(now, why)
+	d.pace = until
+	return true
+}
+
+// newData sends what was never sent, as far as the peer's window, the
+// allowance of congestion control, silly window avoidance and Nagle let it.
+func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
+	waiting := d.unsent()
+	finish := d.finishes(now, waiting)
+	if waiting == 0 && !finish {
+		d.runDry(now)
+		return false
+	}
+	// A segment may be longer than a train of several: there is always room for one.
+	most := min(room*d.MSS, max(maxTrainBytes, d.MSS))
+	n, why := d.admitted(now, waiting, most, allowed)
+	finish = finish && n == waiting && d.usable() > n
+	if n == 0 && !finish {
+		if why == LimitNone && waiting == 0 {
+			why = LimitReceiver // a FIN that the window does not admit
+		}
+		switch {
+		case why == LimitReceiver && d.rec.Record.Empty():
+			d.startProbing(now)
+			why = LimitPersist
+		case why != LimitReceiver && waiting < d.MSS:
+			d.rec.AppLimited() // it has not written a segment's worth
+		}
+		d.limitBy(now, why)
+		return false
+	}
+	if n > 0 && (d.holds(now, d.rec.Kept.ECN.Holds(now), LimitCwnd) ||
+		d.holds(now, d.rec.Pacer.Holds(now), LimitPacing)) {
+		return false
+	}
+	if n > 0 && d.rec.Record.Empty() {
+		// RFC 5681 §4.1: before the window is used, not after.
+		d.rec.Restart(now)
+		n, why = d.admitted(now, waiting, most, min(allowed, d.rec.Allowance()))
+		finish = finish && n == waiting
+	}
+	s.fresh, s.why = true, why
+	d.record(now, n, finish, s)
+	return true
+}
+
+// runDry notes that all that was written is sent.
+func (d *sender) runDry(now clock.Time) {
+	switch {
+	case d.rec.Record.Empty():
+		d.limitBy(now, LimitIdle)
+	case d.tx.Free() < d.MSS:
+		d.limitBy(now, LimitBuffer)
+	default:
+		d.limitBy(now, LimitApp)
+	}
+	d.rec.AppLimited()
+}
+
+// record enters what is sent for the first time into the sent queue, and starts its timeouts.
+func (d *sender) record(now clock.Time, n int, finish bool, s *sending) {
+	seq, mss := d.Nxt, d.MSS
+	s.Span = recovery.Span{Seq: seq, N: n, MSS: mss, FIN: finish}
+	if n%mss != 0 {
+		d.smallEnd = seq + uint64(n)
+		d.nagle.corkOut = false // the next short one is held anew
+		d.corkEnds = clock.Never
+	}
+	d.Nxt = seq + uint64(n)
+	if finish {
+		d.fin = d.Nxt
+		d.Nxt++
+	}
+	for {
+		size, flags := min(n, mss), recovery.Flags(0)
+		if n -= size; n == 0 && finish {
+			size, flags = size+1, recovery.FIN
+		}
+		d.rec.Push(now, seq, size, flags)
+		if n == 0 {
+			break
+		}
+		seq += uint64(size)
+	}
+	d.armSent(now)
+}
+
+// armSent starts the timeouts of what was just sent for the first time.
+func (d *sender) armSent(now clock.Time) {
+	if d.rec.Arm(now) {
+		d.wait.since = now
+		d.wait.watch(now, &d.userTimer)
+	}
+}
+
+// tailProbe sends the loss probe: new data if the peer's window takes
+// any, else the last segment again (RFC 8985 §7.3).
+func (d *sender) tailProbe(now clock.Time, s *sending) (ok bool) {
+	segments, ok := d.rec.BeginProbe(now)
+	if !ok {
+		return false
+	}
+	if segments > 0 && d.newData(now, segments, segments*d.MSS, s) {
+		d.rec.Probed(now)
+		return true
+	}
+	s.Span, ok = d.rec.RepeatProbe(now)
+	return ok
+}
+
+// finPatience is how long a FIN waits for a peer without TCP options to read what it has
+// acknowledged.
+const finPatience = 10 * time.Millisecond
+
+// finishes reports whether our FIN may go behind the next n bytes, all that wait to be sent.
+//
+// RFC 9293 §3.10.4 lets it ride on the last data, and so it does unless the peer sent no TCP
+// options. The course's nodes send none. Some of them ignore a segment with data and a FIN
+// forever, some take the FIN and drop the data, some acknowledge the data alone, and some discard
+// at the FIN what their program has not read. So to them the FIN goes alone, once all data is
+// acknowledged and, as far as their window shows it, read.
+func (d *sender) finishes(now clock.Time, n int) bool {
+	switch {
+	case !d.closed || d.fin != 0:
+		return false
+	case !d.finAlone:
+		return true
+	case n > 0 || !d.rec.Record.Empty():
+		return false
+	case d.wnd >= d.maxWnd || d.Nxt == d.iss+1:
+		return true
+	}
+	// Most of these nodes do not report that their window has opened again, so this ends soon.
+	until := d.wait.since.Add(finPatience) // since its last acknowledgment
+	if until.Due(now) {
+		return true
+	}
+	d.pace = until
+	return false
+}
