@@ -118,7 +118,9 @@ func (c *Conn) AwaitDelivery(ctx context.Context) error {
 func (c *Conn) Guard() {
 	c.node.Post(func(now clock.Time) {
 		if !c.gone {
-			c.tc.SetKeepalive(now, guarded)
+			o := c.tc.Sockopts()
+			o.Keepalive = guarded
+			_ = c.tc.SetSockopts(now, o) // they are valid
 		}
 	})
 }

@@ -39,33 +39,36 @@ func run(c *Conn, op string, f func(now clock.Time) error) error {
 	return nil
 }
 
+// change has the loop change the options of the connection.
+func (c *Conn) change(edit func(o *tcp.Sockopts)) error {
+	return c.set(func(now clock.Time) error {
+		o := c.tc.Sockopts()
+		edit(&o)
+		return c.tc.SetSockopts(now, o)
+	})
+}
+
 // SetNoDelay turns Nagle's algorithm off (true) or on.
 func (c *Conn) SetNoDelay(noDelay bool) error {
-	return c.set(func(clock.Time) error { c.tc.SetNoDelay(noDelay); return nil })
+	return c.change(func(o *tcp.Sockopts) { o.NoDelay = noDelay })
 }
 
 // SetCork holds segments that are not full back, for 200 ms at the most, or
 // lets them go.
 func (c *Conn) SetCork(on bool) error {
-	return c.set(func(clock.Time) error { c.tc.SetCork(on); return nil })
+	return c.change(func(o *tcp.Sockopts) { o.Cork = on })
 }
 
 // SetMaxSeg bounds the payload of a segment; zero removes the bound.
 func (c *Conn) SetMaxSeg(bytes int) error {
-	return c.set(func(clock.Time) error { return c.tc.SetMaxSeg(bytes) })
+	return c.change(func(o *tcp.Sockopts) { o.MaxSeg = bytes })
 }
 
 // SetUserTimeout bounds how long data may stay unacknowledged, or wait for the
 // peer's window, before the connection ends with ETIMEDOUT; zero: the number of
 // retries does. If tell is set the peer learns of it (RFC 5482).
 func (c *Conn) SetUserTimeout(d time.Duration, tell bool) error {
-	return c.set(func(now clock.Time) error {
-		if err := c.tc.SetUserTimeout(now, d); err != nil {
-			return err
-		}
-		c.tc.TellUserTimeout(tell)
-		return nil
-	})
+	return c.change(func(o *tcp.Sockopts) { o.UserTimeout, o.TellTimeout = d, tell })
 }
 
 // defaultKeepalive is what Go's net package uses: an answer every 15 s.
@@ -76,7 +79,7 @@ type Keepalive = tcp.Keepalive
 
 // SetKeepalive sets how a silent peer is asked; zero: not at all.
 func (c *Conn) SetKeepalive(k Keepalive) error {
-	return c.set(func(now clock.Time) error { c.tc.SetKeepalive(now, k); return nil })
+	return c.change(func(o *tcp.Sockopts) { o.Keepalive = k })
 }
 
 // SetKeepAlive has a silent peer asked, or no more.
@@ -117,35 +120,29 @@ func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 // SetReadBuffer sets the receive buffer in bytes, which then does not tune
 // itself.
 func (c *Conn) SetReadBuffer(bytes int) error {
-	return c.set(func(now clock.Time) error {
-		if err := tcp.CheckBuffer(bytes); err != nil {
-			return err
-		}
-		c.tc.SetReadBuffer(now, bytes)
-		return nil
-	})
+	if err := tcp.CheckBuffer(bytes); err != nil {
+		return c.opError("set", NetError(err))
+	}
+	return c.change(func(o *tcp.Sockopts) { o.RecvBuffer = bytes })
 }
 
 // SetWriteBuffer sets the send buffer in bytes, which then does not tune itself.
 func (c *Conn) SetWriteBuffer(bytes int) error {
-	return c.set(func(clock.Time) error {
-		if err := tcp.CheckBuffer(bytes); err != nil {
-			return err
-		}
-		c.tc.SetWriteBuffer(bytes)
-		return nil
-	})
+	if err := tcp.CheckBuffer(bytes); err != nil {
+		return c.opError("set", NetError(err))
+	}
+	return c.change(func(o *tcp.Sockopts) { o.SendBuffer = bytes })
 }
 
 // SetTOS sets the traffic class of what is sent: six bits of DSCP above two
 // that belong to ECN and are ignored.
 func (c *Conn) SetTOS(tos uint8) error {
-	return c.set(func(clock.Time) error { c.tc.SetTOS(tos); return nil })
+	return c.change(func(o *tcp.Sockopts) { o.TOS = tos })
 }
 
 // SetTTL sets the time to live of what is sent; zero: the default.
 func (c *Conn) SetTTL(ttl uint8) error {
-	return c.set(func(clock.Time) error { c.tc.SetTTL(ttl); return nil })
+	return c.change(func(o *tcp.Sockopts) { o.TTL = ttl })
 }
 
 // SetCongestionControl changes the congestion control algorithm.
@@ -171,7 +168,10 @@ func (c *Conn) Socket() (s control.Socket, err error) {
 
 // FileDigest reports whether both ends have offered a file's digest; false on a closed node.
 func (c *Conn) FileDigest() (agreed bool) {
-	_ = c.node.Call(func(*stack.Stack, clock.Time) error { agreed = c.tc.FileDigest(); return nil })
+	_ = c.node.Call(func(*stack.Stack, clock.Time) error {
+		agreed = c.tc.Sockopts().FileDigest
+		return nil
+	})
 	return agreed
 }
 

@@ -26,20 +26,20 @@ func (t *TCP) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return t.DialFrom(ctx, netip.AddrPort{}, to)
 }
 
-// DialForFile is Dial that offers a file's digest, as tcp.Conn.OfferFileDigest does.
+// DialForFile is Dial that offers a file's digest (tcp.Sockopts.FileDigest).
 func (t *TCP) DialForFile(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	return t.dial(ctx, netip.AddrPort{}, to, (*tcp.Conn).OfferFileDigest)
+	return t.dial(ctx, netip.AddrPort{}, to, true)
 }
 
 // DialFrom connects to a virtual address, from the given address and port as far as
 // they are given, and waits until the connection stands or ctx ends.
 func (t *TCP) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, error) {
-	return t.dial(ctx, from, to, func(*tcp.Conn) {})
+	return t.dial(ctx, from, to, false)
 }
 
-// dial connects; prepare changes the connection before its SYN is sent.
+// dial connects. With digest the SYN offers a file's digest.
 func (t *TCP) dial(
-	ctx context.Context, from, to netip.AddrPort, prepare func(*tcp.Conn),
+	ctx context.Context, from, to netip.AddrPort, digest bool,
 ) (*Conn, error) {
 	fail := func(err error) (*Conn, error) {
 		return nil, &net.OpError{
@@ -54,7 +54,9 @@ func (t *TCP) dial(
 	err := t.node.Call(func(s *stack.Stack, now clock.Time) error {
 		tc, err := s.DialTCP(now, from, to)
 		if err == nil {
-			prepare(tc)
+			o := tc.Sockopts()
+			o.FileDigest = digest
+			_ = tc.SetSockopts(now, o) // they are valid
 			c = newConn(t.node, tc)
 			t.adopt(c, nil)
 		}

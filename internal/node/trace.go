@@ -73,11 +73,15 @@ func (t *Taps) beginning(sid int, recorded bool) (from observe.Beginning) {
 	if c, ok := s.Conn.Owner.(*Conn); ok && recorded {
 		from.Before = c.flight.Batch()
 	}
-	b, ok := s.Conn.Bearings()
-	if ok {
+	switch i := s.Conn.Info(); i.State {
+	case tcp.StateClosed, tcp.StateListen, tcp.StateSynSent: // the peer's SYN has not come yet
+	default:
 		from.Known = true
-		from.Local = capture.Start{Base: b.ISS, Next: b.Sent, Scale: b.RecvScale}
-		from.Remote = capture.Start{Base: b.IRS, Next: b.Received, Scale: b.SendScale}
+		from.Local = capture.Start{Base: i.ISS, Next: i.Nxt + 1, Scale: -1}
+		from.Remote = capture.Start{Base: i.IRS, Next: i.RcvNxt + 1, Scale: -1}
+		if i.WindowScale { // RFC 7323 §2.2
+			from.Local.Scale, from.Remote.Scale = int(i.RecvScale), int(i.SendScale)
+		}
 	}
 	return from
 }

@@ -20,6 +20,8 @@ var (
 	}
 	infoOmitted = map[string]string{
 		"Una":    "BytesAcked, but for the FIN",
+		"ISS":    "positions are offsets in the stream",
+		"IRS":    "positions are offsets in the stream",
 		"Nxt":    "BytesAcked and what is in flight",
 		"RcvNxt": "BytesReceived, but for the FIN",
 

@@ -118,7 +118,9 @@ func TestHeadersOfSegments(t *testing.T) {
 	require.NotZero(t, ttls[64])
 	assert.Equal(t, map[byte]int{64: ttls[64], 63: ttls[64]}, ttls, "before and behind the router")
 
-	s.client.SetTTL(1)
+	o := s.client.Sockopts()
+	o.TTL = 1
+	require.NoError(t, s.client.SetSockopts(w.now, o))
 	clear(ttls)
 	s.size += 1000
 	s.pump()

@@ -6,17 +6,47 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// ackEffect is what an acknowledgment has changed for others than the sender.
-type ackEffect struct {
-	moved    bool // SND.UNA
-	room     bool // the user may write more
-	mtuFound bool // path.MTU is larger
-	news     bool // anything
+// ackArrives takes an acknowledgment of something between SND.UNA and SND.NXT.
+func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
+	c.stats.lastAck = now
+	r := c.snd.rec.BeginAck(now)
+	r.Marked, r.Exact = c.echoed(s), c.hs.has(flagDCTCP)
+	if c.hs.has(flagStamps) && s.Options.HasTimestamps {
+		r.Echo = recovery.Echo{
+			Tick: s.Options.TSEcr - c.stamps.offset, Known: true,
+			Transit: s.Options.TSVal - s.Options.TSEcr,
+		}
+	}
+	if ack > c.snd.Una {
+		c.settled()
+	}
+	room, mtuFound, news := c.snd.take(now, s, seq, ack, r)
+	if room {
+		c.raise(Writable)
+	}
+	if mtuFound {
+		c.host.peers.found(now, c.tuple.RemoteAddr, &c.snd.path)
+	}
+	if !news {
+		return
+	}
+	if c.snd.rec.Record.Empty() {
+		c.idle(now)
+	}
+	c.sample(now)
+}
+
+// echoed reports whether a segment says that one of ours was marked.
+func (c *Conn) echoed(s *Segment) bool {
+	return c.hs.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
 }
 
 // take is the ESTABLISHED part of the fifth step of RFC 9293 §3.10.7.4, for an acknowledgment
-// between SND.UNA and SND.NXT on a segment that begins at seq.
-func (d *sender) take(now clock.Time, s *Segment, seq, ack uint64, r *recovery.Ack) (did ackEffect) {
+// between SND.UNA and SND.NXT on a segment that begins at seq. It reports whether the user may
+// write more, whether path.MTU is larger, and whether there is any news.
+func (d *sender) take(
+	now clock.Time, s *Segment, seq, ack uint64, r *recovery.Ack,
+) (room, mtuFound, news bool) {
 	v := &d.rec
 	if d.isDuplicate(s, ack) {
 		r.Dups = s.Count
@@ -36,40 +66,23 @@ func (d *sender) take(now clock.Time, s *Segment, seq, ack uint64, r *recovery.A
 	r.Take(ack, blocks)
 	if ack > d.Una {
 		d.wait.since = now
-		did.moved, did.room = true, d.acknowledge(ack)
+		room = d.acknowledge(ack)
 	}
 	d.path.acked = max(d.path.acked, r.Largest)
 	if r.Probed && d.path.arrived() {
 		d.refit()
-		did.mtuFound = true
+		mtuFound = true
 	}
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !reopened {
-		return did // nothing new: a storm of these costs no more than this
+		return room, mtuFound, false // nothing new: a storm of these costs no more than this
 	}
-	did.news = true
 	r.Digest(d.unsent() > 0 && d.usable() > 0, d.probing())
 	d.path.lost(r.LostProbes)
 	if r.Delivered > 0 {
-		did.room = d.grow(v.CC.Cwnd()) || did.room
+		room = d.grow(v.CC.Cwnd()) || room
 	}
 	if v.Record.Empty() && d.probing() && r.Delivered > 0 {
 		d.persist.at = clock.Never // the probe's byte was taken: begin again
 	}
-	return did
-}
-
-// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. What answers a probe of a
-// shut window says that it is shut, not that anything was lost.
-func (d *sender) isDuplicate(s *Segment, ack uint64) bool {
-	return ack == d.Una && !d.rec.Record.Empty() && !d.probing() && s.Len == 0 &&
-		!s.Flags.Has(FIN) && d.offered(s) == d.wnd
-}
-
-// blocks returns the ranges that the SACK blocks report, in numbers around una.
-func (o *Options) blocks(una uint64, buf *[maxSACKBlocks]buffer.Range) []buffer.Range {
-	for i, b := range o.SACK[:o.SACKCount] {
-		start := widen(una, b.Start)
-		buf[i] = buffer.Range{Start: start, End: start + uint64(b.End-b.Start)}
-	}
-	return buf[:o.SACKCount]
+	return room, mtuFound, true
 }

@@ -161,7 +161,7 @@ func (c *Conn) settled() {
 
 // fail ends the connection with an error.
 func (c *Conn) fail(now clock.Time, err error) {
-	if c.state == StateClosed || c.state == StateTimeWait {
+	if c.over() {
 		return
 	}
 	if c.Err() == nil {

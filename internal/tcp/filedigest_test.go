@@ -17,12 +17,12 @@ func TestAFileDigestIsOfferedInTheSYN(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScript(t, Config{})
 			s.connect()
-			s.c.OfferFileDigest()
+			s.set(func(o *Sockopts) { o.FileDigest = true })
 			syn := s.expect(SYN, 0, 0, 0)
 			assert.True(t, syn.options.FileDigest)
 			s.send(SYN|ACK, 0, 1, 0, answer)
 			assert.False(t, s.expect(ACK, 1, 1, 0).options.FileDigest)
-			assert.Equal(t, answer.FileDigest, s.c.FileDigest())
+			assert.Equal(t, answer.FileDigest, s.c.Sockopts().FileDigest)
 		})
 	}
 }
@@ -41,7 +41,7 @@ func TestAFileDigestIsAnsweredInTheSYNACK(t *testing.T) {
 			s.send(ACK, 1, 1, 0)
 			c, ok := s.l.Accept()
 			require.True(t, ok)
-			assert.Equal(t, agreed, c.FileDigest(), "also of a connection that was folded")
+			assert.Equal(t, agreed, c.Sockopts().FileDigest, "also of a connection that was folded")
 			s.quiet()
 		})
 	}
@@ -54,7 +54,7 @@ func TestACookieTakesUpNoFileDigest(t *testing.T) {
 	g := s.baked(SYN, digestOptions)
 	assert.False(t, g.options.FileDigest)
 	s.redeemed(g)
-	assert.False(t, s.c.FileDigest())
+	assert.False(t, s.c.Sockopts().FileDigest)
 }
 
 // RFC 6994 §3.1: kind 253, and an identifier of 32 bits. Other experiments are not ours.

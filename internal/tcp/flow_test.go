@@ -215,12 +215,12 @@ func TestRFC9293_3_7_4_Nagle(t *testing.T) {
 	s.quiet()
 	s.send(ACK, 1, 2101, 0)
 	s.expect(PSH|ACK, 2101, 1, 100)
-	s.c.SetNoDelay(true)
+	s.set(func(o *Sockopts) { o.NoDelay = true })
 	for i := range uint32(5) {
 		s.write(10)
 		s.expect(PSH|ACK, 2201+10*i, 1, 10)
 	}
-	s.c.SetNoDelay(false)
+	s.set(func(o *Sockopts) { o.NoDelay = false })
 	s.write(10)
 	s.quiet()
 	s.c.CloseWrite(s.now) // nothing more will come: the tail and the FIN go

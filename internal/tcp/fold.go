@@ -30,8 +30,7 @@ func (h *Host) fold(c *Conn) {
 		o.odd = &kept
 	}
 	h.unhook(c)
-	c.snd.rec.End()
-	c.rcv.rest()
+	c.end()
 	h.half.push(o)
 	if !c.flags.has(flagShown) {
 		h.half.give(c)
@@ -75,7 +74,7 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 		c.err, c.snd.wait, c.answers = odd.doubt, odd.wait, odd.answers
 		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
-	c.snd.rec.At.RTO = o.rto
+	c.snd.rec.At.RTO, c.snd.userTimer = o.rto, clock.Never
 	c.snd.wait.watch(now, &c.snd.userTimer)
 	c.snd.refit()
 	return c

@@ -343,10 +343,9 @@ func TestWhoLooksAtHalfOpenConnections(t *testing.T) {
 		require.NotNil(t, c)
 		assert.Equal(t, StateSynReceived, c.State())
 		assert.True(t, s.h.Knows(s.tuple))
-		b, ok := c.Bearings()
-		require.True(t, ok)
-		assert.Equal(t, s.iss, b.ISS)
-		assert.Equal(t, s.peer, b.IRS)
+		i := c.Info()
+		assert.Equal(t, s.iss, i.ISS)
+		assert.Equal(t, s.peer, i.IRS)
 	}
 	require.Len(t, s.h.half.byTuple, 3)
 	var seen []*Conn
@@ -427,7 +426,7 @@ func TestPendingTimeouts(t *testing.T) {
 	s.wait(time.Second)
 	_, ok := s.c.Pending()
 	assert.False(t, ok, "nothing is to be done")
-	s.c.SetKeepalive(s.now, Keepalive{Idle: time.Hour})
+	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Hour} })
 	p, _ := s.c.Pending()
 	assert.Equal(t, Pending{"keepalive", s.now.Add(time.Hour), 0}, p)
 	s.write(10)

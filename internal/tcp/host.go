@@ -120,7 +120,7 @@ func (h *Host) Advance(now clock.Time) {
 	}
 	for i, c := range h.due {
 		h.due[i] = nil
-		if c.state == StateClosed || c.state == StateTimeWait {
+		if c.over() {
 			continue
 		}
 		c.advance(now)
@@ -200,6 +200,17 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 	}
 }
 
+// lookup returns the connection of a tuple, whole; nil: there is none, but perhaps a TIME-WAIT.
+func (h *Host) lookup(now clock.Time, t Tuple) *Conn {
+	if c := h.conns[t]; c != nil {
+		return c
+	}
+	if o := h.half.byTuple[t]; o != nil {
+		return h.unfold(now, o)
+	}
+	return nil
+}
+
 // has reports whether there is a connection of that tuple, half-open perhaps.
 func (h *Host) has(t Tuple) bool { return h.conns[t] != nil || h.half.byTuple[t] != nil }
 
@@ -269,8 +280,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 		for o := h.half.first; o != nil; o = o.next {
 			c := h.likeness(h.now, o)
 			more := yield(c)
-			c.snd.rec.End()
-			c.rcv.rest()
+			c.end()
 			h.half.give(c)
 			if !more {
 				return

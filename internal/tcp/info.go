@@ -25,6 +25,7 @@ type Info struct {
 	SendMSS, RecvMSS       int           // snd_mss, rcv_mss
 	AdvMSS, PMTU           int           // advmss: what our SYN offered; pmtu
 	SendWindow, RecvWindow int           // snd_wnd, rcv_wnd
+	ISS, IRS               uint32        // initial sequence numbers: what the SYNs had
 	Una, Nxt, RcvNxt       uint64        // stream offsets
 
 	// NotSent is what waits in Tx and was never sent (notsent_bytes); Unread what waits in Rx;
@@ -78,6 +79,7 @@ func (c *Conn) fill(i *Info) {
 		SendScale: c.snd.scale, RecvScale: r.scale, ATO: c.host.cfg.DelayedAck,
 		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: int(c.snd.path.offer()), PMTU: c.snd.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: r.window(),
+		ISS: uint32(c.snd.iss), IRS: uint32(r.irs),
 		Una: streamed(c.snd.Una, c.snd.iss), Nxt: streamed(c.snd.Nxt, c.snd.iss),
 		RcvNxt:  streamed(r.nxt, r.irs),
 		NotSent: c.snd.tx.Len(), Unread: r.rx.Len(),
@@ -148,30 +150,6 @@ func (c *Conn) Pending() (Pending, bool) {
 		return p, true
 	}
 	return Pending{}, false
-}
-
-// Bearings are where a connection stands in the sequence numbers of both ends.
-type Bearings struct {
-	ISS, IRS       uint32 // what the SYNs had
-	Sent, Received uint64 // what comes next, counted from them
-	// SendScale is the shift of the windows that we receive, RecvScale of those that we send;
-	// -1: not negotiated (RFC 7323 §2.2).
-	SendScale, RecvScale int
-}
-
-// Bearings returns them; false: the peer's SYN has not come yet.
-func (c *Conn) Bearings() (b Bearings, ok bool) {
-	if s := c.State(); s == StateClosed || s == StateListen || s == StateSynSent {
-		return b, false
-	}
-	b = Bearings{
-		ISS: uint32(c.snd.iss), IRS: uint32(c.rcv.irs), SendScale: -1, RecvScale: -1,
-		Sent: c.snd.Nxt - c.snd.iss, Received: c.rcv.nxt - c.rcv.irs,
-	}
-	if c.hs.has(flagScale) {
-		b.SendScale, b.RecvScale = int(c.snd.scale), int(c.rcv.scale)
-	}
-	return b, true
 }
 
 // Arrival is what becomes of a segment's text when it arrives: the three kinds

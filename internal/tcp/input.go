@@ -1,9 +1,6 @@
 package tcp
 
-import (
-	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
-)
+import "github.com/tidepool-net/tidepool/internal/clock"
 
 // Input takes one segment or train that arrived at now. It borrows s and its
 // payload for the call.
@@ -38,17 +35,6 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	h.replies.refuse(s)
 }
 
-// lookup returns the connection of a tuple, whole; nil: there is none, but perhaps a TIME-WAIT.
-func (h *Host) lookup(now clock.Time, t Tuple) *Conn {
-	if c := h.conns[t]; c != nil {
-		return c
-	}
-	if o := h.half.byTuple[t]; o != nil {
-		return h.unfold(now, o)
-	}
-	return nil
-}
-
 // input is SEGMENT ARRIVES (RFC 9293 §3.10.7) for a connection that exists.
 func (c *Conn) input(now clock.Time, s *Segment) {
 	c.busy()
@@ -79,9 +65,7 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 		!c.checkACK(now, s, seq) { // fifth
 		return
 	}
-	if s.Options.UserTimeout != 0 {
-		c.snd.takeTimeout(now, s.Options.UserTimeout)
-	}
+	c.snd.takeTimeout(now, s.Options.UserTimeout)
 	switch {
 	case c.hs.has(flagDCTCP):
 		c.rcv.takeMarkDCTCP(s)
@@ -103,8 +87,18 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 	if c.rcv.urgent(s) {
 		c.raise(Urgent)
 	}
-	if s.Len > 0 && !c.takeText(now, s, seq) {
-		return
+	if s.Len > 0 {
+		if c.flags.has(flagOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
+			// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost,
+			// and the connection is gone, as RFC 9293 §3.10.7.1 has it.
+			c.host.drop(DropClosed)
+			c.host.replies.refuse(s)
+			c.fail(now, ErrAborted)
+			return
+		}
+		if c.rcv.text(now, s, seq) {
+			c.raise(Readable)
+		}
 	}
 	if s.Flags.Has(FIN) && c.rcv.holdFIN(seq+uint64(s.Len), s.Len == 0) {
 		c.offWindowACK(now)
@@ -113,22 +107,6 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 		c.raise(Readable)
 		c.setState(now, evFIN)
 	}
-}
-
-// takeText is the seventh step. It reports whether there is still a connection.
-func (c *Conn) takeText(now clock.Time, s *Segment, seq uint64) bool {
-	if c.flags.has(flagOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
-		// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost,
-		// and the connection is gone, as RFC 9293 §3.10.7.1 has it.
-		c.host.drop(DropClosed)
-		c.host.replies.refuse(s)
-		c.fail(now, ErrAborted)
-		return false
-	}
-	if c.rcv.text(now, s, seq) {
-		c.raise(Readable)
-	}
-	return true
 }
 
 // checkSequence is the first step: is any of the segment within the window?
@@ -179,16 +157,6 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 	default:
 		c.host.drop(DropSequence)
 		c.offWindowACK(now)
-	}
-}
-
-// bothOpened takes the SYN-ACK of a peer that opened at the same time for the acknowledgment of our
-// SYN that it is (RFC 9293 §3.5, figure 8). The peer owes no other: it is ESTABLISHED by ours.
-func (c *Conn) bothOpened(now clock.Time, s *Segment, seq uint64) {
-	if c.hs.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
-		c.acceptSYNACK(now, s)
-		c.takeStamp(now, s, seq)
-		c.takeContents(now, s, seq+1)
 	}
 }
 
@@ -280,47 +248,6 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if c.echoed(s) {
 		c.snd.rec.ECNEcho(now, c.snd.probing())
 	}
-	return c.finAcknowledged(now)
-}
-
-// ackArrives takes an acknowledgment of something between SND.UNA and SND.NXT.
-func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
-	c.stats.lastAck = now
-	r := c.snd.rec.BeginAck(now)
-	r.Marked, r.Exact = c.echoed(s), c.hs.has(flagDCTCP)
-	if c.hs.has(flagStamps) && s.Options.HasTimestamps {
-		r.Echo = recovery.Echo{
-			Tick: s.Options.TSEcr - c.stamps.offset, Known: true,
-			Transit: s.Options.TSVal - s.Options.TSEcr,
-		}
-	}
-	did := c.snd.take(now, s, seq, ack, r)
-	if did.moved {
-		c.settled()
-	}
-	if did.room {
-		c.raise(Writable)
-	}
-	if did.mtuFound {
-		c.host.peers.found(now, c.tuple.RemoteAddr, &c.snd.path)
-	}
-	if !did.news {
-		return
-	}
-	if c.snd.rec.Record.Empty() {
-		c.idle(now)
-	}
-	c.sample(now)
-}
-
-// echoed reports whether a segment says that one of ours was marked.
-func (c *Conn) echoed(s *Segment) bool {
-	return c.hs.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
-}
-
-// finAcknowledged moves on when our FIN is acknowledged, and reports whether
-// there is still a connection.
-func (c *Conn) finAcknowledged(now clock.Time) bool {
 	if c.snd.fin != 0 && c.snd.Una > c.snd.fin {
 		switch c.state {
 		case StateFinWait1, StateClosing, StateLastAck:
@@ -328,5 +255,5 @@ func (c *Conn) finAcknowledged(now clock.Time) bool {
 		default:
 		}
 	}
-	return c.state != StateClosed && c.state != StateTimeWait
+	return !c.over()
 }

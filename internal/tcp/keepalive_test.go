@@ -10,7 +10,7 @@ import (
 
 func TestRFC9293_3_8_4_KeepaliveOfALivingPeer(t *testing.T) {
 	s := opened(t, Config{})
-	s.c.SetKeepalive(s.now, Keepalive{Idle: 10 * time.Second, Interval: time.Second, Count: 3})
+	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: 10 * time.Second, Interval: time.Second, Count: 3} })
 	for range 5 {
 		s.wait(9 * time.Second)
 		s.quiet()
@@ -27,7 +27,7 @@ func TestRFC9293_3_8_4_KeepaliveOfALivingPeer(t *testing.T) {
 
 func TestRFC9293_3_8_4_KeepaliveOfADeadPeer(t *testing.T) {
 	s := opened(t, Config{})
-	s.c.SetKeepalive(s.now, Keepalive{Idle: 10 * time.Second, Interval: time.Second, Count: 3})
+	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: 10 * time.Second, Interval: time.Second, Count: 3} })
 	s.wait(10 * time.Second)
 	for range 3 {
 		s.expect(ACK, 0, 1, 0)
@@ -42,8 +42,8 @@ func TestKeepaliveIsOffUnlessAskedFor(t *testing.T) {
 	s := opened(t, Config{})
 	s.wait(24 * time.Hour)
 	s.quiet()
-	s.c.SetKeepalive(s.now, Keepalive{Idle: time.Second})
-	s.c.SetKeepalive(s.now, Keepalive{})
+	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Second} })
+	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{} })
 	s.wait(24 * time.Hour)
 	s.quiet()
 	assert.Zero(t, s.h.Deadline())

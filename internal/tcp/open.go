@@ -65,9 +65,9 @@ func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
 // beginFor has a new connection LISTEN as its listener does.
 func (c *Conn) beginFor(now clock.Time, l *Listener) {
 	c.links.listener = l
-	if err := c.SetSockopts(now, l.options); err != nil {
-		panic("BUG: tcp: " + err.Error()) // the listener has taken them
-	}
+	o := l.options // they are valid: the listener has taken them
+	o.NoDelay = o.NoDelay || c.host.cfg.NoDelay
+	c.apply(now, &o)
 	c.setState(now, evListen)
 }
 
@@ -89,9 +89,7 @@ func (c *Conn) takeSYN(s *Segment) {
 	if o.HasTimestamps {
 		c.stamps.recent, c.stamps.recentAt = o.TSVal, c.host.now
 	}
-	if o.UserTimeout != 0 {
-		c.snd.takeTimeout(c.host.now, o.UserTimeout)
-	}
+	c.snd.takeTimeout(c.host.now, o.UserTimeout)
 	c.snd.finAlone = c.hs.has(flagPlain)
 	c.snd.path.peerOffers(&s.Options, c.hs.has(flagPlain), o.HasTimestamps)
 	c.snd.refit()
@@ -134,6 +132,16 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	c.setState(now, evSYNACK)
 	c.rcv.ack.owed = 1
 	c.takeContents(now, s, c.rcv.nxt)
+}
+
+// bothOpened takes the SYN-ACK of a peer that opened at the same time for the acknowledgment of our
+// SYN that it is (RFC 9293 §3.5, figure 8). The peer owes no other: it is ESTABLISHED by ours.
+func (c *Conn) bothOpened(now clock.Time, s *Segment, seq uint64) {
+	if c.hs.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
+		c.acceptSYNACK(now, s)
+		c.takeStamp(now, s, seq)
+		c.takeContents(now, s, seq+1)
+	}
 }
 
 // acceptSYNACK completes the handshake in SYN-RECEIVED.

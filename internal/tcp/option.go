@@ -110,15 +110,6 @@ func (o *Options) parseOne(kind byte, body []byte) {
 	}
 }
 
-// sendMSS is the largest segment that the sender of a SYN takes: RFC 9293 §3.7.1 (MUST-15), 536
-// bytes without the option.
-func (o *Options) sendMSS() int {
-	if o.MSS == 0 {
-		return defaultMSS
-	}
-	return int(o.MSS)
-}
-
 // maxBlocks returns how many SACK blocks fit beside what else the list holds:
 // RFC 2018 §3, three with timestamps.
 func (o *Options) maxBlocks() uint8 {

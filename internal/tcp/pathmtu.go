@@ -113,10 +113,11 @@ func (p *pathMTU) lost(n int) {
 // peerOffers takes the options of the peer's SYN.
 func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
 	p.stamped = stamped
-	if p.DefaultMSS {
-		p.peerMSS = uint16(o.sendMSS())
-	} else if !plain {
+	if p.DefaultMSS || !plain {
 		p.peerMSS = o.MSS
+	}
+	if p.DefaultMSS {
+		orDefault(&p.peerMSS, defaultMSS) // RFC 9293 §3.7.1 (MUST-15)
 	}
 }
 
@@ -267,8 +268,9 @@ func (p *peers) found(now clock.Time, peer [4]byte, path *pathMTU) {
 	}
 }
 
-// mtuProbe sends the probe of the path's MTU that is due, if losing it would be noticed: enough must follow it for the peer to report the gap. Hold asks that
-// nothing else be sent, until acknowledgments have made room for it.
+// mtuProbe sends the probe of the path's MTU that is due, if losing it would be noticed: enough
+// must follow it for the peer to report the gap. Hold asks that nothing else be sent, until
+// acknowledgments have made room for it.
 func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
 	p := &d.path
 	if !d.probesMTU() {

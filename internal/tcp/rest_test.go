@@ -135,18 +135,26 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 func TestRestingConnectionsTakeAnything(t *testing.T) {
 	p := newPipe(t, Config{})
 	h := p.hosts[0]
+	set := func(edit func(*Sockopts)) func(*Conn) {
+		return func(c *Conn) {
+			o := c.Sockopts()
+			edit(&o)
+			assert.NoError(t, c.SetSockopts(p.now, o))
+		}
+	}
 	for name, do := range map[string]func(c *Conn){
 		"routes":   func(*Conn) { h.Rerouted() },
 		"too big":  func(c *Conn) { h.TooBig(p.now, c.tuple, uint32(c.snd.Una), 576) },
 		"unreach":  func(c *Conn) { h.Unreachable(p.now, c.tuple, uint32(c.snd.Una), ErrUnreachable, false) },
-		"segments": func(c *Conn) { assert.NoError(t, c.SetMaxSeg(300)) },
+		"segments": set(func(o *Sockopts) { o.MaxSeg = 300 }),
 		"read":     func(c *Conn) { c.Consumed(p.now) },
-		"buffers":  func(c *Conn) { c.SetReadBuffer(p.now, 1<<20); c.SetWriteBuffer(1 << 20) },
+		"buffers":  set(func(o *Sockopts) { o.RecvBuffer, o.SendBuffer = 1<<20, 1<<20 }),
 		"control":  func(c *Conn) { assert.NoError(t, c.SetCongestion("reno")) },
-		"wait":     func(c *Conn) { assert.NoError(t, c.SetUserTimeout(p.now, time.Minute)) },
-		"tell":     func(c *Conn) { c.TellUserTimeout(true) },
-		"keep":     func(c *Conn) { c.SetKeepalive(p.now, Keepalive{Idle: time.Second, Count: 1}) },
-		"cork":     func(c *Conn) { c.SetCork(true); c.SetCork(false); c.SetNoDelay(true) },
+		"wait":     set(func(o *Sockopts) { o.UserTimeout = time.Minute }),
+		"tell":     set(func(o *Sockopts) { o.TellTimeout = true }),
+		"keep":     set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Second, Count: 1} }),
+		"cork":     set(func(o *Sockopts) { o.Cork = true }),
+		"no delay": set(func(o *Sockopts) { o.Cork, o.NoDelay = false, true }),
 		"probe":    func(c *Conn) { c.SetProbe(func(*Info) {}) },
 	} {
 		p.silence(2 * time.Second)
@@ -157,7 +165,7 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 		require.NoError(t, p.a.Err(), name)
 		p.carry(5000)
 	}
-	p.a.SetKeepalive(p.now, Keepalive{})
+	set(func(o *Sockopts) { o.Keepalive = Keepalive{} })(p.a)
 	p.silence(2 * time.Second)
 	p.a.Close(p.now)
 	p.exchange()

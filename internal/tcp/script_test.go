@@ -94,6 +94,14 @@ func (s *script) collect() {
 	}
 }
 
+// set changes the connection's options.
+func (s *script) set(edit func(*Sockopts)) {
+	s.t.Helper()
+	o := s.c.Sockopts()
+	edit(&o)
+	require.NoError(s.t, s.c.SetSockopts(s.now, o))
+}
+
 // expect takes the next segment that the host sent and checks it.
 func (s *script) expect(flags Flags, seq, ack uint32, n int) sentSegment {
 	s.t.Helper()

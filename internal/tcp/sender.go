@@ -82,6 +82,22 @@ func (d *sender) update(s *Segment, seq uint64) bool {
 	return changed
 }
 
+// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. What answers a probe of a
+// shut window says that it is shut, not that anything was lost.
+func (d *sender) isDuplicate(s *Segment, ack uint64) bool {
+	return ack == d.Una && !d.rec.Record.Empty() && !d.probing() && s.Len == 0 &&
+		!s.Flags.Has(FIN) && d.offered(s) == d.wnd
+}
+
+// blocks returns the ranges that the SACK blocks report, in numbers around una.
+func (o *Options) blocks(una uint64, buf *[maxSACKBlocks]buffer.Range) []buffer.Range {
+	for i, b := range o.SACK[:o.SACKCount] {
+		start := widen(una, b.Start)
+		buf[i] = buffer.Range{Start: start, End: start + uint64(b.End-b.Start)}
+	}
+	return buf[:o.SACKCount]
+}
+
 // acknowledge moves SND.UNA, and reports whether that frees bytes of tx.
 func (d *sender) acknowledge(ack uint64) bool {
 	d.Una = ack

@@ -15,7 +15,8 @@ type sending struct {
 }
 
 // next fills s with what leaves next, no more than room segments. It reports false if nothing may
-// leave now. Probes go first, then what was lost, then what is new, and last what may still be worth sending again.
+// leave now. Probes go first, then what was lost, then what is new, and last what may still be
+// worth sending again.
 func (d *sender) next(now clock.Time, room int, s *sending) bool {
 	room = d.rec.Pace(min(room, d.trainLimit()))
 	if d.persist.due && d.windowProbe(now, s) || d.rec.Kept.TLP.Due && d.tailProbe(now, s) {

@@ -7,19 +7,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Sockopts are the options that a listener's connections begin with. A zero
-// field leaves the host's default.
+// Sockopts are the options of a connection, or what a listener's connections begin with, to which
+// a zero field leaves the host's default.
 type Sockopts struct {
 	// NoDelay turns Nagle's algorithm off (RFC 9293 §3.7.4).
 	NoDelay bool
 	// Cork holds back segments that are not full, for 200 ms at the most.
 	Cork bool
-	// MaxSeg bounds the payload of a segment in both directions: 48 to 65495 bytes.
+	// MaxSeg bounds the payload of a segment, 48 to 65495 bytes, and if it is set before the
+	// handshake, of those that the peer is asked for; zero: no bound.
 	MaxSeg int
 	// UserTimeout is how long data may stay unacknowledged, or wait for the peer's window,
-	// before the connection is given up (RFC 9293 §3.8.3).
+	// before the connection is given up with ErrUserTimeout (RFC 9293 §3.8.3). It overrides the
+	// host's number of retries and what the peer has proposed.
 	UserTimeout time.Duration
-	// TellTimeout sends UserTimeout to the peer (RFC 5482).
+	// TellTimeout sends UserTimeout to the peer: on the SYN, and whenever it changes (RFC 5482 §3).
 	TellTimeout bool
 	// Keepalive has a silent peer asked (RFC 9293 §3.8.4).
 	Keepalive Keepalive
@@ -29,7 +31,8 @@ type Sockopts struct {
 	TOS uint8
 	// TTL is the time to live of what is sent; zero: 64 (RFC 9293 §3.9.2).
 	TTL uint8
-	// FileDigest accepts the peer's offer of a file's digest: docs/decisions/0001-file-digest.md.
+	// FileDigest says in the SYN that a file follows with its digest, or accepts that: see
+	// docs/decisions/0001-file-digest.md. Of an established connection: both ends have.
 	FileDigest bool
 }
 
@@ -58,83 +61,75 @@ func (o *Sockopts) validate() error {
 	return nil
 }
 
-// SetSockopts sets every option that is not zero.
+// Sockopts returns the options in force. Buffers are zero: to set them to that leaves them alone.
+func (c *Conn) Sockopts() Sockopts {
+	d := &c.snd
+	o := Sockopts{
+		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
+		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(flagFileDigest),
+	}
+	if d.wait.chosen {
+		o.UserTimeout = d.wait.limit
+	}
+	if c.keep != nil {
+		o.Keepalive = c.keep.Keepalive
+	}
+	return o
+}
+
+// SetSockopts sets the options, all or none. A window that was offered is not taken back (RFC 9293
+// §3.8.6): after a smaller RecvBuffer the offer shrinks as data arrives.
 func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	if o.NoDelay {
-		c.snd.nagle.off = true
-	}
-	if o.Cork {
-		c.snd.nagle.cork = true
-	}
-	if o.MaxSeg != 0 {
-		c.snd.path.maxSeg = uint16(o.MaxSeg)
-		c.snd.refit()
-	}
+	c.apply(now, &o)
 	if o.RecvBuffer != 0 {
-		c.SetReadBuffer(now, o.RecvBuffer)
+		c.Consumed(now)
 	}
-	if o.SendBuffer != 0 {
-		c.SetWriteBuffer(o.SendBuffer)
+	c.touch()
+	return nil
+}
+
+// apply sets what differs from the options in force.
+func (c *Conn) apply(now clock.Time, o *Sockopts) {
+	is, d := c.Sockopts(), &c.snd
+	d.nagle.off = o.NoDelay
+	if o.Cork != is.Cork {
+		d.nagle.cork, d.nagle.corkOut, d.corkEnds = o.Cork, false, clock.Never
 	}
-	if o.TellTimeout {
-		c.TellUserTimeout(true)
+	if o.MaxSeg != is.MaxSeg {
+		d.path.maxSeg = uint16(o.MaxSeg)
+		d.refit()
 	}
-	if o.UserTimeout != 0 {
-		c.snd.wait.set(o.UserTimeout)
+	if n := o.RecvBuffer; n != 0 {
+		c.rcv.setBuffer(min(max(n, MinBuffer), MaxBuffer))
 	}
-	if o.Keepalive.Idle != 0 {
-		c.SetKeepalive(now, o.Keepalive)
+	if n := o.SendBuffer; n != 0 {
+		d.txMax = min(max(n, MinBuffer), MaxBuffer)
+		d.tx.Resize(d.txMax)
+		c.raise(Writable)
 	}
+	if o.TellTimeout != is.TellTimeout {
+		d.wait.tell = o.TellTimeout
+		d.wait.due = d.wait.tell && d.wait.limit != 0
+	}
+	if o.UserTimeout != is.UserTimeout {
+		d.wait.set(o.UserTimeout)
+		d.wait.watch(now, &d.userTimer)
+	}
+	if k := o.Keepalive; k != is.Keepalive {
+		c.keep, c.timers[timerKeepalive] = nil, clock.Never
+		if k.Idle > 0 {
+			c.keep = &keepalive{Keepalive: k.withDefaults(), since: now}
+			c.timers[timerKeepalive] = now.Later(k.Idle)
+		}
+	}
+	c.tos, c.ttl = o.TOS&^3, o.TTL // the two bits of ECN are left alone (RFC 3168 §5)
 	if o.FileDigest {
-		c.OfferFileDigest()
+		c.hs.flags |= flagFileDigest
 	}
-	c.SetTOS(o.TOS)
-	c.ttl = o.TTL
-	return nil
 }
-
-// OfferFileDigest says in the SYN that a file follows with its digest, which is done if the peer's
-// SYN says so too.
-func (c *Conn) OfferFileDigest() { c.hs.flags |= flagFileDigest }
-
-// FileDigest reports whether both ends of an established connection have offered a file's digest.
-func (c *Conn) FileDigest() bool { return c.hs.has(flagFileDigest) }
-
-// SetNoDelay turns Nagle's algorithm off or on (RFC 9293 §3.7.4).
-func (c *Conn) SetNoDelay(off bool) {
-	c.snd.nagle.off = off
-	c.touch()
-}
-
-// SetCork holds back segments that are not full, or lets them go.
-func (c *Conn) SetCork(on bool) {
-	c.snd.nagle.cork, c.snd.nagle.corkOut = on, false
-	if !on {
-		c.snd.corkEnds = clock.Never
-	}
-	c.touch()
-}
-
-// SetMaxSeg bounds the payload of the segments sent from now on, and, before
-// the handshake, of those that the peer is asked for. Zero removes the bound.
-func (c *Conn) SetMaxSeg(n int) error {
-	if o := (Sockopts{MaxSeg: n}); o.validate() != nil {
-		return o.validate()
-	}
-	c.snd.path.maxSeg = uint16(n)
-	c.snd.refit()
-	return nil
-}
-
-// SetTOS sets the traffic class of what is sent from now on. The two bits of
-// ECN are left alone (RFC 3168 §5).
-func (c *Conn) SetTOS(tos uint8) { c.tos = tos &^ 3 }
-
-// SetTTL sets the time to live of what is sent from now on; zero: the default.
-func (c *Conn) SetTTL(ttl uint8) { c.ttl = ttl }
 
 // SetCongestion changes the congestion control algorithm. The new one starts
 // from the window that the old one had reached.
@@ -144,56 +139,4 @@ func (c *Conn) SetCongestion(name string) error {
 	}
 	c.touch()
 	return nil
-}
-
-// SetReadBuffer sets the receive buffer, which then does not tune itself. A window that was offered
-// is not taken back (RFC 9293 §3.8.6): after a smaller n the offer shrinks as data arrives.
-func (c *Conn) SetReadBuffer(now clock.Time, n int) {
-	n = min(max(n, MinBuffer), MaxBuffer)
-	c.rcv.tune.size, c.rcv.tune.max = n, n
-	c.rcv.rx.SetLimit(n)
-	c.Consumed(now)
-}
-
-// SetWriteBuffer sets the send buffer, which then does not tune itself.
-func (c *Conn) SetWriteBuffer(n int) {
-	n = min(max(n, MinBuffer), MaxBuffer)
-	c.snd.txMax = n
-	c.snd.tx.Resize(n)
-	c.raise(Writable)
-	c.touch()
-}
-
-// SetUserTimeout bounds how long what was written may stay unacknowledged, or
-// wait for a window that is shut; then the connection ends with ErrUserTimeout.
-// It overrides the host's number of retries. Zero: the host's Patience again.
-func (c *Conn) SetUserTimeout(now clock.Time, d time.Duration) error {
-	if o := (Sockopts{UserTimeout: d}); o.validate() != nil {
-		return o.validate()
-	}
-	c.snd.wait.set(d)
-	c.snd.wait.watch(now, &c.snd.userTimer)
-	c.touch()
-	return nil
-}
-
-// TellUserTimeout has the peer told of the user timeout (RFC 5482 §3): on the
-// SYN, and again whenever it changes.
-func (c *Conn) TellUserTimeout(on bool) {
-	c.snd.wait.tell = on
-	c.snd.wait.due = on && c.snd.wait.limit != 0
-	c.touch()
-}
-
-// UserTimeout returns the limit in force, zero when there is none.
-func (c *Conn) UserTimeout() time.Duration { return c.snd.wait.limit }
-
-// SetKeepalive has a silent peer asked, or no more.
-func (c *Conn) SetKeepalive(now clock.Time, k Keepalive) {
-	c.keep, c.timers[timerKeepalive] = nil, clock.Never
-	if k.Idle > 0 {
-		c.keep = &keepalive{Keepalive: k.withDefaults(), since: now}
-		c.timers[timerKeepalive] = now.Later(c.keep.Idle)
-	}
-	c.touch()
 }

@@ -10,7 +10,7 @@ import (
 
 func TestCork(t *testing.T) {
 	s := opened(t, Config{})
-	s.c.SetCork(true)
+	s.set(func(o *Sockopts) { o.Cork = true })
 	s.write(100)
 	s.quiet()
 	assert.Equal(t, LimitCork, s.c.Info().Limited)
@@ -26,11 +26,11 @@ func TestCork(t *testing.T) {
 	s.send(ACK, 1, 1051, 0)
 	s.write(10)
 	s.quiet()
-	s.c.SetCork(false)
+	s.set(func(o *Sockopts) { o.Cork = false })
 	s.expect(PSH|ACK, 1051, 1, 10)
 	t.Log("# a FIN pulls it too")
 	s.send(ACK, 1, 1061, 0)
-	s.c.SetCork(true)
+	s.set(func(o *Sockopts) { o.Cork = true })
 	s.write(10)
 	s.quiet()
 	s.c.CloseWrite(s.now)
@@ -40,8 +40,8 @@ func TestCork(t *testing.T) {
 func TestMaxSeg(t *testing.T) {
 	s := newScript(t, Config{})
 	s.connect()
-	require.ErrorIs(t, s.c.SetMaxSeg(20), ErrOption)
-	require.NoError(t, s.c.SetMaxSeg(500))
+	require.ErrorIs(t, s.c.SetSockopts(s.now, Sockopts{MaxSeg: 20}), ErrOption)
+	s.set(func(o *Sockopts) { o.MaxSeg = 500 })
 	syn := s.expect(SYN, 0, 0, 0)
 	assert.Equal(t, uint16(500), syn.options.MSS, "RFC 9293 §3.7.1: the peer is asked for no more")
 	s.send(SYN|ACK, 0, 1, 0, fullOptions)
@@ -50,15 +50,14 @@ func TestMaxSeg(t *testing.T) {
 	s.expect(ACK, 1, 1, 500)
 	s.expect(PSH|ACK, 501, 1, 500)
 	s.send(ACK, 1, 1001, 0)
-	require.NoError(t, s.c.SetMaxSeg(0))
+	s.set(func(o *Sockopts) { o.MaxSeg = 0 })
 	s.write(1000)
 	s.expect(PSH|ACK, 1001, 1, 1000)
 }
 
 func TestTrafficClass(t *testing.T) {
 	s := opened(t, Config{})
-	s.c.SetTOS(0xbb)
-	s.c.SetTTL(3)
+	s.set(func(o *Sockopts) { o.TOS, o.TTL = 0xbb, 3 })
 	s.write(100)
 	require.True(t, s.h.Output(s.now, []int{10}, &s.train))
 	assert.Equal(t, uint8(0xb8), s.train.TOS, "RFC 3168 §5: the bits of ECN are not the user's")
@@ -81,7 +80,7 @@ func TestListenerOptionsAreInherited(t *testing.T) {
 	s.c, _ = s.l.Accept()
 	r, w := s.c.Info().RecvBuffer, s.c.Info().SendBuffer
 	assert.Equal(t, []int{5000, 4000}, []int{r, w})
-	assert.Equal(t, 7*time.Second, s.c.UserTimeout())
+	assert.Equal(t, 7*time.Second, s.c.Info().UserTimeout)
 	s.write(10)
 	s.expect(PSH|ACK, 1, 1, 10)
 	s.write(10)
@@ -93,8 +92,8 @@ func TestListenerOptionsAreInherited(t *testing.T) {
 // byte, whatever is sent later, and progress starts it again.
 func TestRFC9293_3_8_3_UserTimeout(t *testing.T) {
 	s := opened(t, Config{Retries: Retries{Data: 1}})
-	require.ErrorIs(t, s.c.SetUserTimeout(s.now, -1), ErrOption)
-	require.NoError(t, s.c.SetUserTimeout(s.now, 10*time.Second))
+	require.ErrorIs(t, s.c.SetSockopts(s.now, Sockopts{UserTimeout: -1}), ErrOption)
+	s.set(func(o *Sockopts) { o.UserTimeout = 10 * time.Second })
 	s.write(100)
 	s.wait(9 * time.Second)
 	assert.Equal(t, StateEstablished, s.c.State(), "retries no longer count")
@@ -109,7 +108,7 @@ func TestRFC9293_3_8_3_UserTimeout(t *testing.T) {
 
 func TestUserTimeoutWhileIdle(t *testing.T) {
 	s := opened(t, Config{})
-	require.NoError(t, s.c.SetUserTimeout(s.now, 10*time.Second))
+	s.set(func(o *Sockopts) { o.UserTimeout = 10 * time.Second })
 	s.wait(time.Hour)
 	s.write(100)
 	s.expect(PSH|ACK, 1, 1, 100)
@@ -130,7 +129,7 @@ func TestUserTimeoutWhileIdle(t *testing.T) {
 // its window shut; a user who has set a limit need not bear it.
 func TestUserTimeoutZeroWindow(t *testing.T) {
 	s := opened(t, Config{})
-	require.NoError(t, s.c.SetUserTimeout(s.now, 20*time.Second))
+	s.set(func(o *Sockopts) { o.UserTimeout = 20 * time.Second })
 	s.sendWindow(ACK, 1, 1, 0, 0)
 	s.write(3)
 	s.quiet()
@@ -146,7 +145,7 @@ func TestUserTimeoutZeroWindow(t *testing.T) {
 func TestUserTimeoutOfTheSYN(t *testing.T) {
 	s := newScript(t, Config{})
 	s.connect()
-	require.NoError(t, s.c.SetUserTimeout(s.now, 3*time.Second))
+	s.set(func(o *Sockopts) { o.UserTimeout = 3 * time.Second })
 	s.wait(2900 * time.Millisecond)
 	assert.Equal(t, StateSynSent, s.c.State())
 	s.wait(200 * time.Millisecond)
@@ -157,8 +156,8 @@ func TestUserTimeoutOfTheSYN(t *testing.T) {
 // before one has been asked.
 func TestKeepaliveObeysUserTimeout(t *testing.T) {
 	s := opened(t, Config{})
-	s.c.SetKeepalive(s.now, Keepalive{Idle: 30 * time.Second, Interval: time.Second, Count: 2})
-	require.NoError(t, s.c.SetUserTimeout(s.now, 40*time.Second))
+	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: 30 * time.Second, Interval: time.Second, Count: 2} })
+	s.set(func(o *Sockopts) { o.UserTimeout = 40 * time.Second })
 	s.wait(39 * time.Second)
 	assert.Equal(t, StateEstablished, s.c.State(), "more than two questions")
 	s.wait(2 * time.Second)
@@ -182,13 +181,13 @@ func TestRFC5482_3_Option(t *testing.T) {
 
 	s := newScript(t, Config{})
 	s.connect()
-	s.c.TellUserTimeout(true)
-	require.NoError(t, s.c.SetUserTimeout(s.now, 5*time.Minute))
+	s.set(func(o *Sockopts) { o.TellTimeout = true })
+	s.set(func(o *Sockopts) { o.UserTimeout = 5 * time.Minute })
 	assert.Equal(t, uint16(300), s.expect(SYN, 0, 0, 0).options.UserTimeout)
 	s.send(SYN|ACK, 0, 1, 0, fullOptions)
 	assert.Equal(t, uint16(300), s.expect(ACK, 1, 1, 0).options.UserTimeout)
 	s.quiet()
-	require.NoError(t, s.c.SetUserTimeout(s.now, time.Minute))
+	s.set(func(o *Sockopts) { o.UserTimeout = time.Minute })
 	assert.Equal(t, uint16(60), s.expect(ACK, 1, 1, 0).options.UserTimeout)
 	s.write(10)
 	assert.Zero(t, s.expect(PSH|ACK, 1, 1, 10).options.UserTimeout)
@@ -206,21 +205,21 @@ func TestRFC5482_3_1_Adaptation(t *testing.T) {
 	} {
 		s := opened(t, Config{})
 		s.send(ACK, 1, 1, 0, Options{UserTimeout: test.said})
-		assert.Equal(t, test.want, s.c.UserTimeout(), "%x", test.said)
+		assert.Equal(t, test.want, s.c.Info().UserTimeout, "%x", test.said)
 		if test.want != 0 {
-			assert.GreaterOrEqual(t, s.c.UserTimeout(), 100*time.Second)
+			assert.GreaterOrEqual(t, s.c.Info().UserTimeout, 100*time.Second)
 		}
-		require.NoError(t, s.c.SetUserTimeout(s.now, time.Second))
+		s.set(func(o *Sockopts) { o.UserTimeout = time.Second })
 		s.send(ACK, 1, 1, 0, Options{UserTimeout: test.said})
-		assert.Equal(t, time.Second, s.c.UserTimeout())
+		assert.Equal(t, time.Second, s.c.Info().UserTimeout)
 	}
 }
 
 func TestPlainPeersAreToldNothing(t *testing.T) {
 	s := newScript(t, Config{})
 	s.accept(Options{})
-	s.c.TellUserTimeout(true)
-	require.NoError(t, s.c.SetUserTimeout(s.now, time.Minute))
+	s.set(func(o *Sockopts) { o.TellTimeout = true })
+	s.set(func(o *Sockopts) { o.UserTimeout = time.Minute })
 	s.write(10)
 	s.collect()
 	for _, g := range s.out {
@@ -234,7 +233,7 @@ func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
 	s := opened(t, Config{Buffers: Buffers{Recv: 10000}})
 	s.send(ACK, 1, 1, 1000)
 	assert.Equal(t, 9000, s.expect(ACK, 1, 1001, 0).window)
-	s.c.SetReadBuffer(s.now, 4000)
+	s.set(func(o *Sockopts) { o.RecvBuffer = 4000 })
 	s.quiet()
 	seq, edge := uint32(1001), uint32(10001)
 	for seq < 10001 {
@@ -250,7 +249,7 @@ func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
 		s.out = nil
 	}
 	s.read(10000)
-	s.c.SetReadBuffer(s.now, 20000)
+	s.set(func(o *Sockopts) { o.RecvBuffer = 20000 })
 	a := s.expect(ACK, 1, seq, 0)
 	assert.Equal(t, 20000, a.window, "and a larger one is offered at once")
 }
@@ -258,7 +257,7 @@ func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
 func TestWriteBufferShrinks(t *testing.T) {
 	s := opened(t, Config{Buffers: Buffers{Send: 10000}})
 	s.write(6000)
-	s.c.SetWriteBuffer(2000)
+	s.set(func(o *Sockopts) { o.SendBuffer = 2000 })
 	assert.Zero(t, s.c.Tx().Free())
 	for range 6 {
 		s.collect()
@@ -266,6 +265,6 @@ func TestWriteBufferShrinks(t *testing.T) {
 	s.out = nil
 	s.send(ACK, 1, 6001, 0)
 	assert.Equal(t, 2000, s.c.Tx().Free())
-	s.c.SetWriteBuffer(1 << 20)
+	s.set(func(o *Sockopts) { o.SendBuffer = 1 << 20 })
 	assert.Equal(t, 1<<20, s.c.Tx().Free())
 }

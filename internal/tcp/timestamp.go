@@ -33,12 +33,9 @@ func stampOffset(secret *[16]byte, t Tuple) uint32 { return uint32(keyed(secret,
 // at returns the stamp of a segment sent then.
 func (s *stamps) at(when clock.Time) uint32 { return recovery.Tick(when) + s.offset }
 
-// expired reports whether TS.Recent is too old to compare anything with.
-func (s *stamps) expired(now clock.Time) bool { return now.Sub(s.recentAt) > stampLife }
-
 // old reports whether a stamp is older than TS.Recent: PAWS, RFC 7323 §5.3 R1.
 func (s *stamps) old(now clock.Time, val uint32) bool {
-	return after(s.recent, val) && !s.expired(now)
+	return after(s.recent, val) && now.Sub(s.recentAt) <= stampLife
 }
 
 // put adds the option to what leaves now.

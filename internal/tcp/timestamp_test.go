@@ -78,7 +78,7 @@ func TestRFC7323_3_2_Negotiation(t *testing.T) {
 // resets of a connection with timestamps carry them, and so does TIME-WAIT.
 func TestRFC7323_3_2_EverySegment(t *testing.T) {
 	s := stamped(t, Config{}, 100)
-	s.c.SetKeepalive(s.now, Keepalive{Idle: time.Second, Interval: time.Second})
+	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Second, Interval: time.Second} })
 	s.wait(1500 * time.Millisecond)
 	require.True(t, s.expect(ACK, 0, 1, 0).options.HasTimestamps, "keepalive")
 	s.write(3000)

@@ -180,7 +180,7 @@ func (c *Conn) Close(now clock.Time) {
 	c.flags |= flagOrphan
 	c.rcv.closed = true
 	switch {
-	case c.state == StateClosed || c.state == StateTimeWait:
+	case c.over():
 	case c.state == StateSynSent:
 		c.snd.closed = true
 		c.setState(now, evDelete) // §3.10.4: delete the TCB

@@ -84,6 +84,12 @@ func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	}
 }
 
+// setBuffer sets the size of the buffer, which then does not tune itself.
+func (r *receiver) setBuffer(n int) {
+	r.tune.size, r.tune.max = n, n
+	r.rx.SetLimit(n)
+}
+
 // limit returns the end of what the peer may have been told that it may send.
 func (r *receiver) limit() uint64 { return r.edge + 1<<r.scale - 1 }
 

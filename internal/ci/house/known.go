@@ -3,14 +3,14 @@ package main
 // known lists the figures that were above their limit when the limit was set. Each must not grow,
 // and its entry goes when it meets the limit.
 var known = map[string]int{
-	"lines of Go without tests":        140972,
+	"lines of Go without tests":        140969,
 	"receive path, files":              11,
-	"receive path, lines of its files": 2198,
+	"receive path, lines of its files": 2163,
 	"send path, files":                 12,
-	"send path, lines of its files":    2632,
-	"methods of the largest type":      156,
+	"send path, lines of its files":    2416,
+	"methods of the largest type":      96,
 	"fields of control.Sample":         30,
 	"fields of control.TracedSegment":  32,
-	"files with methods of tcp.Conn":   12,
-	"methods of tcp.Conn":              156,
+	"files with methods of tcp.Conn":   10,
+	"methods of tcp.Conn":              96,
 }

@@ -80,7 +80,7 @@ func sysAccept(w *world, c *call) (step, error) {
 		o, err := w.add(c, child)
 		for _, set := range s.set {
 			if set.name == "TCP_CONGESTION" { // the others are the listener's
-				err = errors.Join(err, setCongestion(w, child, set.arg))
+				err = errors.Join(err, w.apply(child, set))
 			}
 		}
 		if err != nil {

@@ -16,23 +16,53 @@ type setting struct {
 	arg  value
 }
 
-// options are the socket options. Each applies one to a connection; before there is one they wait.
-var options = map[string]func(w *world, s *socket, v value) error{
+// options are the socket options: each takes its value from those that the script has set.
+var options = map[string]func(w *world, s *socket, o *tcp.Sockopts){
 	"SO_REUSEADDR": inert, "SO_REUSEPORT": inert, "IP_RECVERR": inert, "SO_LINGER": inert,
-	"TCP_NODELAY":      setFlag((*tcp.Conn).SetNoDelay),
-	"TCP_CORK":         setFlag((*tcp.Conn).SetCork),
-	"TCP_MAXSEG":       setMaxSeg,
-	"TCP_CONGESTION":   setCongestion,
-	"TCP_USER_TIMEOUT": setUserTimeout,
-	"SO_RCVBUF":        setBuffer,
-	"SO_SNDBUF":        setBuffer,
-	"SO_KEEPALIVE":     setKeepalive, "TCP_KEEPIDLE": setKeepalive, "TCP_KEEPINTVL": setKeepalive,
+	"TCP_CONGESTION": inert, // see apply
+	"TCP_NODELAY": func(_ *world, s *socket, o *tcp.Sockopts) {
+		o.NoDelay = s.values["TCP_NODELAY"] != 0
+	},
+	"TCP_CORK": func(_ *world, s *socket, o *tcp.Sockopts) { o.Cork = s.values["TCP_CORK"] != 0 },
+	"TCP_MAXSEG": func(_ *world, s *socket, o *tcp.Sockopts) {
+		o.MaxSeg = int(s.values["TCP_MAXSEG"])
+	},
+	"TCP_USER_TIMEOUT": func(_ *world, s *socket, o *tcp.Sockopts) {
+		o.UserTimeout = time.Duration(s.values["TCP_USER_TIMEOUT"]) * time.Millisecond
+	},
+	"SO_RCVBUF": setBuffers, "SO_SNDBUF": setBuffers,
+	"SO_KEEPALIVE": setKeepalive, "TCP_KEEPIDLE": setKeepalive, "TCP_KEEPINTVL": setKeepalive,
 	"TCP_KEEPCNT": setKeepalive,
 }
 
 // inert is an option that tells the connection nothing. In a world of one program all addresses may
 // be used again; how to linger is the business of close.
-func inert(*world, *socket, value) error { return nil }
+func inert(*world, *socket, *tcp.Sockopts) {}
+
+// setBuffers sets a buffer's size to the number, where Linux would double it for its own books.
+func setBuffers(_ *world, s *socket, o *tcp.Sockopts) {
+	if n := s.values["SO_RCVBUF"]; n > 0 && n < maxNumber {
+		o.RecvBuffer = int(n)
+	}
+	if n := s.values["SO_SNDBUF"]; n > 0 && n < maxNumber {
+		o.SendBuffer = int(n)
+	}
+}
+
+func setKeepalive(w *world, s *socket, o *tcp.Sockopts) { o.Keepalive = w.keepalive(s) }
+
+// apply gives a connection an option.
+func (w *world) apply(s *socket, is setting) error {
+	if is.name == "TCP_CONGESTION" {
+		if is.arg.kind != valString {
+			return errors.New("want a name")
+		}
+		return s.conn.SetCongestion(is.arg.text)
+	}
+	o := s.conn.Sockopts()
+	options[is.name](w, s, &o)
+	return s.conn.SetSockopts(w.now, o)
+}
 
 func sysSetsockopt(w *world, c *call) (step, error) {
 	s, err := w.of(c)
@@ -59,7 +89,7 @@ func sysSetsockopt(w *world, c *call) (step, error) {
 		return at(done(0)), w.applyListener(s)
 	}
 	if s.conn != nil {
-		err = options[o.name](w, s, o.arg)
+		err = w.apply(s, o)
 	}
 	return at(done(0)), err
 }
@@ -67,7 +97,7 @@ func sysSetsockopt(w *world, c *call) (step, error) {
 // applyAll gives a new connection the options that were set before.
 func (w *world) applyAll(s *socket) error {
 	for _, o := range s.set {
-		if err := options[o.name](w, s, o.arg); err != nil {
+		if err := w.apply(s, o); err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
 	}
@@ -76,48 +106,16 @@ func (w *world) applyAll(s *socket) error {
 
 // applyListener gives a listener what its connections begin with.
 func (w *world) applyListener(s *socket) error {
-	ms := time.Duration(s.values["TCP_USER_TIMEOUT"]) * time.Millisecond
-	return s.listener.SetSockopts(tcp.Sockopts{
-		NoDelay: s.values["TCP_NODELAY"] != 0, Cork: s.values["TCP_CORK"] != 0,
-		MaxSeg: int(s.values["TCP_MAXSEG"]), UserTimeout: ms, Keepalive: w.keepalive(s),
-		RecvBuffer: int(s.values["SO_RCVBUF"]), SendBuffer: int(s.values["SO_SNDBUF"]),
-	})
+	var o tcp.Sockopts
+	for _, set := range options {
+		set(w, s, &o)
+	}
+	return s.listener.SetSockopts(o)
 }
 
 // connect begins a connection with what the socket's options say about its SYN.
 func (w *world) connect(s *socket, remote netip.AddrPort) (*tcp.Conn, error) {
 	return w.host.Connect(w.now, remote, s.port)
-}
-
-func setFlag(set func(*tcp.Conn, bool)) func(*world, *socket, value) error {
-	return func(_ *world, s *socket, v value) error {
-		n, ok := v.number()
-		if !ok {
-			return errors.New("want [0] or [1]")
-		}
-		set(s.conn, n != 0)
-		return nil
-	}
-}
-
-func setMaxSeg(_ *world, s *socket, _ value) error {
-	return s.conn.SetMaxSeg(int(s.values["TCP_MAXSEG"]))
-}
-
-func setUserTimeout(w *world, s *socket, _ value) error {
-	ms := time.Duration(s.values["TCP_USER_TIMEOUT"]) * time.Millisecond
-	return s.conn.SetUserTimeout(w.now, ms)
-}
-
-// setBuffer sets a buffer's size to the number, where Linux would double it for its own books.
-func setBuffer(w *world, s *socket, _ value) error {
-	if n := s.values["SO_RCVBUF"]; n > 0 && n < maxNumber {
-		s.conn.SetReadBuffer(w.now, int(n))
-	}
-	if n := s.values["SO_SNDBUF"]; n > 0 && n < maxNumber {
-		s.conn.SetWriteBuffer(int(n))
-	}
-	return nil
 }
 
 // setLinger notes how close is to wait: {onoff=1, linger=0}.
@@ -134,18 +132,6 @@ func (s *socket) setLinger(v value) error {
 	if onoff != 0 {
 		s.values["linger"] = linger
 	}
-	return nil
-}
-
-func setCongestion(_ *world, s *socket, v value) error {
-	if v.kind != valString {
-		return errors.New("want a name")
-	}
-	return s.conn.SetCongestion(v.text)
-}
-
-func setKeepalive(w *world, s *socket, _ value) error {
-	s.conn.SetKeepalive(w.now, w.keepalive(s))
 	return nil
 }
 
