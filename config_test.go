@@ -17,12 +17,12 @@ import (
 // An address that cannot be is refused alike, whether it comes from a program or a file.
 func TestOpenAndOpenFileRefuseTheSameAddresses(t *testing.T) {
 	for _, c := range []struct{ own, neighbor, why string }{
-		{"0.0.0.0/24", "", "of 0.0.0.0/8, which is no node's address"},
-		{"0.1.2.3/24", "", "of 0.0.0.0/8, which is no node's address"},
+		{"0.0.0.0/24", "", "of 0.0.0.0/8, which no node can use"},
+		{"0.1.2.3/24", "", "of 0.0.0.0/8, which no node can use"},
 		{"127.0.0.1/8", "", "a loopback address"},
 		{"224.0.0.5/24", "", "a multicast address"},
-		{"240.0.0.1/24", "", "of 240.0.0.0/4, which is no node's address"},
-		{"255.255.255.255/32", "", "of 240.0.0.0/4, which is no node's address"},
+		{"240.0.0.1/24", "", "of 240.0.0.0/4, which no node can use"},
+		{"255.255.255.255/32", "", "of 240.0.0.0/4, which no node can use"},
 		{"10.0.0.0/24", "", "the address of the subnet 10.0.0.0/24 itself"},
 		{"10.0.0.255/24", "", "the broadcast address of 10.0.0.0/24"},
 		{"10.0.0.1/0", "", ""},

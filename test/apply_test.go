@@ -37,7 +37,7 @@ func TestApplyLeavesConnectionsAlone(t *testing.T) {
 	dir.Append("A", "route 10.99.0.0/16 via 10.0.0.2", "expose 80 3000")
 	got := r.node("net", "apply", dir.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "reloaded: A B\nruns already: C\n")
+	assert.Contains(t, got.err, "reloaded: A B\nalready running: C\n")
 	for name, pid := range before {
 		assert.Equal(t, pid, r.pid(name), name)
 	}
@@ -47,10 +47,10 @@ func TestApplyLeavesConnectionsAlone(t *testing.T) {
 	r.must("ctl", "A", "s", "0", "still here")
 	assert.Contains(t, r.must("ctl", "C", "recv", "1", "10", "y"), "still here")
 	assert.Contains(t, r.node("net", "apply", dir.Dir, "--name", "line").err,
-		"runs already: A B C", "what is known of the files is what they say now")
+		"already running: A B C", "what is known of the files is what they say now")
 	dir.Append("C", "route 10.98.0.0/16 via 10.1.0.1")
 	assert.Contains(t, r.node("net", "apply").err,
-		"reloaded: C\nruns already: A B\nline is up", "alone it is about the only network")
+		"reloaded: C\nalready running: A B\nline is up", "alone it is about the only network")
 
 	// A port that is taken: nothing is done, and it is told where that was asked for.
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -156,7 +156,7 @@ func TestApplyThatStopsOnItsWay(t *testing.T) {
 	require.NoError(t, taken.Close())
 	got := r.node("net", "apply", dir.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "reloaded: A B\nstarted anew: C\n")
+	assert.Contains(t, got.err, "reloaded: A B\nrestarted: C\n")
 	assert.Contains(t, r.must("ctl", "B", "doors"), port, "A has given it up")
 	assert.Equal(t, pids["A"], r.pid("A"))
 	reach()
@@ -205,7 +205,7 @@ func TestApplyRotatesPorts(t *testing.T) {
 	require.NoError(t, os.WriteFile(dir.File("D"), []byte(d), 0o600))
 	got := r.node("net", "apply", dir.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "started: D\nreloaded: A B\nended: C\n")
+	assert.Contains(t, got.err, "started: D\nreloaded: A B\nstopped: C\n")
 	assert.Equal(t, a, r.pid("A"))
 	assert.Equal(t, b, r.pid("B"))
 	r.await("A", "a way to D", func() bool {
@@ -235,7 +235,7 @@ func TestApplyHandsAPortOn(t *testing.T) {
 	}
 	got := r.node("net", "apply", dir.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "reloaded: A B\nruns already: C\n")
+	assert.Contains(t, got.err, "reloaded: A B\nalready running: C\n")
 	assert.Equal(t, before, r.pid("A"))
 	r.await("A", "its neighbor", func() bool {
 		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.0.0.2").code == 0
@@ -261,9 +261,9 @@ func TestApplyThatFailsHalfway(t *testing.T) {
 	_, err = state.Apply(t.Context(), plan)
 	var half *netctl.HalfwayError
 	require.ErrorAs(t, err, &half)
-	require.ErrorContains(t, err, "node C ended before it answered")
-	require.ErrorContains(t, err, "network line is changed in part: up as its files say: A B; "+
-		"not running: C\n`node net apply "+source+" --name line` goes on from here")
+	require.ErrorContains(t, err, "node C stopped before it answered")
+	require.ErrorContains(t, err, "network line is only partly changed: running the new files: A B; "+
+		"not running: C\nfix the error above; `node net apply "+source+" --name line` then continues")
 	assert.Equal(t, netctl.Dead, r.lives()["C"])
 	assert.Contains(t, r.must("ctl", "B", "impair"), "delay 1ms")
 	r.must("net", "apply", source, "--name", "line")

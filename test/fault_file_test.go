@@ -81,7 +81,7 @@ func TestAFileThatChangesWhileItIsSent(t *testing.T) {
 
 			sender := fails(t, a, patience, "wait")
 			assert.Contains(t, sender, file)
-			assert.Contains(t, sender, "changed while it was sent")
+			assert.Contains(t, sender, "changed during the transfer")
 			receiver := fails(t, c, nodes.Soon, "wait")
 			assert.Contains(t, receiver, d.target)
 			assert.Contains(t, receiver, "reset")

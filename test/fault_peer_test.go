@@ -113,7 +113,7 @@ func goesOn(t *testing.T, net *nodes.Network, d *delivery) {
 	b.MustDo("impair if1 off")
 	mark := c.Mark()
 	c.MustDo("recvfile %s 9000 --resume --json", d.target)
-	said := c.Await(mark, nodes.Soon, `goes on at byte (\d+): the sender's is .sendfile --offset \d+`)
+	said := c.Await(mark, nodes.Soon, `continues at byte (\d+): send with .sendfile --offset \d+`)
 	back := a.Mark()
 	mark = c.Mark()
 	a.Command("sendfile %s %s 9000 --offset %s --json", d.file, address(c), said[1])

@@ -73,13 +73,13 @@ func TestAnUpThatIsKilledHalfway(t *testing.T) {
 	before := r.pid("R1")
 	got = r.node("net", "up", net.Dir, "--name", "ring")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "started: R2 R3 R4\nruns already: A B R1\n")
+	assert.Contains(t, got.err, "started: R2 R3 R4\nalready running: A B R1\n")
 	assert.Equal(t, before, r.pid("R1"))
 	require.Zero(t, r.node("net", "down").code)
 
 	t.Log("# and with down instead")
 	kill()
-	assert.Equal(t, "ring is down: 3 nodes ended; dead before: R2, R3, R4\n",
+	assert.Equal(t, "ring is down: 3 nodes stopped; crashed before: R2, R3, R4\n",
 		r.node("net", "down").err)
 	r.must("net", "up", net.Dir, "--name", "ring")
 
@@ -108,7 +108,7 @@ func TestAnUpThatIsKilledHalfway(t *testing.T) {
 	require.NoError(t, next.Start())
 	require.NoError(t, syscall.Kill(r.notedPID("ring", "A"), syscall.SIGCONT))
 	require.NoError(t, next.Wait(), talk.String())
-	assert.Contains(t, talk.String(), "runs already: A B R1 R2 R3 R4\n")
+	assert.Contains(t, talk.String(), "already running: A B R1 R2 R3 R4\n")
 }
 
 // TestANodeThatIsKilledDuringUp: it is told how it ended, and none is left.
@@ -124,7 +124,7 @@ func TestANodeThatIsKilledDuringUp(t *testing.T) {
 	defer log.Close()
 	require.Error(t, up.cmd.Wait())
 	assert.Equal(t, 1, up.cmd.ProcessState.ExitCode())
-	assert.Contains(t, up.talk.String(), "node A ended before it answered: signal: killed")
+	assert.Contains(t, up.talk.String(), "node A stopped before it answered: signal: killed")
 	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
 	r.must("net", "up", net.Dir, "--name", "line")
 }
@@ -141,9 +141,9 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	text, err := os.ReadFile(net.File("B"))
 	require.NoError(t, err)
 	at := regexp.MustCompile(`interface if0 \S+ (\S+)`).FindStringSubmatch(string(text))[1]
-	assert.Contains(t, got.err, "interface if0 cannot have "+at+": node B of network one has it; "+
-		"expected a port that is free, or `node net down one` before\n")
-	assert.Contains(t, got.err, "publish cannot have 127.0.0.1:"+port+": node A of network one has it")
+	assert.Contains(t, got.err, "interface if0 cannot use "+at+": node B of network one uses it; "+
+		"expected a free port, or `node net down one` first\n")
+	assert.Contains(t, got.err, "publish cannot use 127.0.0.1:"+port+": node A of network one uses it")
 	assert.Equal(t, "one", r.status().Name, "and no other")
 
 	t.Log("# also if a node that runs wants it")
@@ -160,7 +160,7 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	got = r.node("net", "apply", third.Dir, "--name", "three")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "B.lnx:")
-	assert.Contains(t, got.err, "cannot have "+at+": node B of network one has it")
+	assert.Contains(t, got.err, "cannot use "+at+": node B of network one uses it")
 	assert.Contains(t, got.err, "\nnothing was changed\n")
 	assert.Contains(t, r.must("ctl", "three/B", "interfaces", "--json"), own)
 	r.must("net", "down", "three")
@@ -170,8 +170,8 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	got = r.node("net", "--state", other, "up", net.Dir)
 	assert.Equal(t, 1, got.code)
 	if runtime.GOOS == "linux" {
-		assert.Regexp(t, at+`: address already in use; expected a port that is free; process `+
-			strconv.Itoa(r.pid("B"))+` \(.* run --daemon --socket .*B\.lnx.*\) has this one\n`, got.err)
+		assert.Regexp(t, at+`: address already in use; expected a free port; process `+
+			strconv.Itoa(r.pid("B"))+` \(.* run --daemon --socket .*B\.lnx.*\) uses this one\n`, got.err)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestApplyOnAFullDisk(t *testing.T) {
 	got = r.node("net", "--state", dir, "apply", plan)
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err, "reloaded: A B R\n")
-	assert.Equal(t, "mine is down: 3 nodes ended\n", r.node("net", "--state", dir, "down").err)
+	assert.Equal(t, "mine is down: 3 nodes stopped\n", r.node("net", "--state", dir, "down").err)
 }
 
 // TestAStateFolderThatCannotBeWritten is told in a line, and what runs can still be asked.

@@ -132,7 +132,7 @@ func TestANetworkIsBroughtUpAndDown(t *testing.T) {
 
 	// Again it has nothing to do, and the nodes are the same.
 	got = r.node("net", "up", net.Dir, "--name", "ring")
-	assert.Contains(t, got.err, "runs already: A B R1 R2 R3 R4")
+	assert.Contains(t, got.err, "already running: A B R1 R2 R3 R4")
 	assert.Equal(t, status.Nodes[0].PID, r.pid("A"))
 
 	sent, received := filepath.Join(folder, "sent"), filepath.Join(folder, "received")
@@ -160,7 +160,7 @@ func TestANetworkIsBroughtUpAndDown(t *testing.T) {
 
 	got = r.node("net", "down")
 	assert.Zero(t, got.code)
-	assert.Equal(t, "ring is down: 6 nodes ended\n", got.err)
+	assert.Equal(t, "ring is down: 6 nodes stopped\n", got.err)
 	left, err := os.ReadDir(filepath.Join(r.state, "tidepool"))
 	require.NoError(t, err)
 	for _, e := range left {
@@ -210,11 +210,11 @@ func TestWhatACrashLeaves(t *testing.T) {
 	got = r.node("ctl", "B", "routes")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "B: the node does not answer")
-	assert.Contains(t, got.err, "`node net status` tells more")
+	assert.Contains(t, got.err, "`node net status` shows its state")
 
 	got = r.node("net", "up", net.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "started: B\nruns already: A C\n")
+	assert.Contains(t, got.err, "started: B\nalready running: A C\n")
 	assert.Equal(t, before, r.pid("A"))
 
 	// All of them at once, as a machine that lost its power.
@@ -233,7 +233,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 	require.NoError(t, syscall.Kill(r.pid("C"), syscall.SIGKILL))
 	r.await("C", "dead", func() bool { return r.lives()["C"] == netctl.Dead })
 	folder := filepath.Join(r.state, "tidepool", "line")
-	assert.Equal(t, "line is down: 2 nodes ended; dead before: C "+
+	assert.Equal(t, "line is down: 2 nodes stopped; crashed before: C "+
 		"(their logs stay until the next up: "+folder+")\n", r.node("net", "down").err)
 	assert.FileExists(t, filepath.Join(folder, "C.log"))
 	assert.NoFileExists(t, filepath.Join(folder, "A.log"))
@@ -255,8 +255,8 @@ func TestANodeThatHangs(t *testing.T) {
 	assert.Equal(t, netctl.Up, status.Nodes[1].Life)
 	got := r.node("net", "up", net.Dir, "--name", "pair")
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.err, "node A runs and does not answer: `node net down pair` ends it")
-	assert.Equal(t, "pair is down: 2 nodes ended\n", r.node("net", "down").err)
+	assert.Contains(t, got.err, "node A runs but does not answer: `node net down pair` stops it")
+	assert.Equal(t, "pair is down: 2 nodes stopped\n", r.node("net", "down").err)
 	assert.NoFileExists(t, status.Nodes[0].Socket)
 }
 
@@ -273,7 +273,7 @@ func TestNothingIsStarted(t *testing.T) {
 	net.Append("C", "route 0.0.0.0/0 by 10.1.0.1")
 	got := r.node("net", "up", net.Dir)
 	assert.Equal(t, 2, got.code)
-	assert.Regexp(t, `A\.lnx:\d+:1: "neighbur" is no directive \(did you mean neighbor\?\)`, got.err)
+	assert.Regexp(t, `A\.lnx:\d+:1: "neighbur" is not a directive \(did you mean neighbor\?\)`, got.err)
 	assert.Regexp(t, `A\.lnx:\d+:24: "33" is not a prefix length`, got.err)
 	assert.Regexp(t, `C\.lnx:\d+:\d+: `, got.err)
 	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
@@ -292,16 +292,16 @@ func TestNothingIsStarted(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "there is none: want a folder of .lnx files"},
-		{[]string{"net", "up", t.TempDir()}, 2, "no .lnx file in there"},
-		{[]string{"net", "up", other.Dir, "--name", "../x"}, 2, "want letters, digits"},
+		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "no such file: must be a folder of .lnx files"},
+		{[]string{"net", "up", t.TempDir()}, 2, "no .lnx file in this folder"},
+		{[]string{"net", "up", other.Dir, "--name", "../x"}, 2, "must be letters, digits"},
 		{
 			[]string{
 				"net", "up", other.Dir, "--state", filepath.Join(r.state, strings.Repeat("x", 80)),
 			}, 2, "choose a shorter --state",
 		},
-		{[]string{"net", "down"}, 1, "; `node net up FOLDER` brings one up"},
-		{[]string{"net", "status", "ring"}, 1, "no such network as ring: none is up"},
+		{[]string{"net", "down"}, 1, "; start one with `node net up FOLDER`"},
+		{[]string{"net", "status", "ring"}, 1, "no such network called ring: no network is up"},
 		{[]string{"attach", "A"}, 1, "A: no such node: no network is up"},
 		{[]string{"ctl", "A", "routes"}, 1, "A: no such node: no network is up"},
 		{[]string{"ctl", "A"}, 2, "COMMAND is missing"},
@@ -323,15 +323,15 @@ func TestTwoNetworks(t *testing.T) {
 	r.must("net", "up", one.Dir, "--name", "one")
 	got := r.node("net", "up", two.Dir, "--name", "one")
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.err, "network one: a network of that name is there already, from "+one.Dir)
+	assert.Contains(t, got.err, "network one: a network with that name already exists, from "+one.Dir)
 	r.must("net", "up", two.Dir, "--name", "two")
 	got = r.node("ctl", "A", "routes")
 	assert.Equal(t, 2, got.code)
-	assert.Contains(t, got.err, "A: which one: one/A, two/A")
+	assert.Contains(t, got.err, "A: ambiguous: one/A, two/A")
 	assert.Contains(t, r.must("ctl", "two/A", "lr"), "LOCAL:if0")
 	got = r.node("net", "down")
 	assert.Equal(t, 2, got.code)
-	assert.Contains(t, got.err, "which one: there are one, two")
+	assert.Contains(t, got.err, "ambiguous: choose one of one, two")
 	got = r.node("net", "exec", "two", "lr")
 	assert.Zero(t, got.code)
 	assert.Empty(t, got.err)
@@ -403,13 +403,13 @@ func TestApply(t *testing.T) {
 	assert.Contains(t, got.err, "changed since they were started: B; `node net apply ")
 	got = r.node("net", "apply", net.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
-	assert.Contains(t, got.err, "reloaded: B\nended: C\nruns already: A\n")
+	assert.Contains(t, got.err, "reloaded: B\nstopped: C\nalready running: A\n")
 	assert.Equal(t, a, r.pid("A"))
 	assert.Equal(t, b, r.pid("B"), "a link's MTU is no reason for a new process")
 	net.Append("B", "tcp profile 004")
 	got = r.node("net", "apply", net.Dir, "--name", "line")
-	assert.Contains(t, got.err, "started anew: B\n  B, for tcp profile: was none, is 004\n"+
-		"runs already: A\n")
+	assert.Contains(t, got.err, "restarted: B\n  B, because of tcp profile: was none, is 004\n"+
+		"already running: A\n")
 	assert.NotEqual(t, b, r.pid("B"))
 	assert.Equal(t, map[string]netctl.Life{"A": netctl.Up, "B": netctl.Up}, r.lives())
 	net.Append("A", "bogus")
@@ -472,7 +472,7 @@ func TestNetworksInJSON(t *testing.T) {
 	require.NoError(t, status.Run(), "a folder means the network of its name")
 	got := r.node("net", "exec", "Z", "ping")
 	assert.Equal(t, 1, got.code)
-	assert.Equal(t, "node: Z: no such node: there is pair/A, pair/B; and no network has that name\n",
+	assert.Equal(t, "node: Z: no such node: the nodes are pair/A, pair/B, and no network has this name\n",
 		got.err)
 	got = r.node("net", "down", "--json")
 	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[],"logs":[]}]`, got.out)
@@ -489,7 +489,7 @@ func TestAFolderOfOthersStays(t *testing.T) {
 	for range 2 {
 		got := r.node("net", "--state", beside, "up", net.Dir)
 		assert.Equal(t, 2, got.code)
-		assert.Regexp(t, `A\.lnx is there, and not of a network; choose another --state, or --name\n$`,
+		assert.Regexp(t, `A\.lnx is there but is not a network; choose another --state, or --name\n$`,
 			got.err)
 	}
 	assert.Equal(t, 2, r.node("net", "--state", beside, "apply", net.Dir).code)
@@ -525,7 +525,7 @@ func TestServingANetworkEnds(t *testing.T) {
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving 2 nodes of pair") {
 			continue
 		}
-		want := "; its nodes run on: `node net down pair` ends them"
+		want := "; its nodes keep running: `node net down pair` stops them"
 		if down {
 			r.must("net", "down", "pair")
 			want = "; it is down"

@@ -88,7 +88,7 @@ func TestRoutesByHand(t *testing.T) {
 	})
 	assert.True(t, has(r2.MustDo("routes"), "unreachable"))
 	assert.True(t, has([]string{fails(t, r2, nodes.Soon, "route add 203.0.113.0/24 unreachable")},
-		"there is such a route"))
+		"route already exists"))
 	r2.MustDo("route del 203.0.113.0/24")
 	r3.MustDo("ping -c 3 -i 0.01 %s", far)
 

@@ -80,5 +80,5 @@ func TestValidateLikesEveryNetworkOfOurs(t *testing.T) {
 	t.Parallel()
 	r := node(t, "", "validate", nodes.Path("nets"))
 	assert.Zero(t, r.code, "%s%s", r.out, r.err)
-	assert.Contains(t, r.out, "0 mistakes")
+	assert.Contains(t, r.out, "0 errors")
 }

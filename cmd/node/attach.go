@@ -60,13 +60,13 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 			err = r.unknown(ref)
 		}
 		if r.listed && errors.Is(err, api.ErrGone) {
-			err = fmt.Errorf("%w; `node net status` tells more", err)
+			err = fmt.Errorf("%w; `node net status` shows its state", err)
 		}
 		return nil, "", err
 	}
 	if node == "" {
 		if len(p.Nodes) != 1 {
-			return nil, "", &usageError{fmt.Errorf("%s: which node: %s", ref,
+			return nil, "", &usageError{fmt.Errorf("%s: ambiguous node name: %s", ref,
 				strings.Join(p.Nodes, ", "))}
 		}
 		node = p.Nodes[0]
@@ -75,12 +75,12 @@ func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, e
 }
 
 func (r *remote) unknown(ref string) error {
-	what := "the server did not take this token"
+	what := "the server refused this token"
 	if r.token == "" {
-		what = "a token is needed"
+		what = "the server needs a token"
 	}
-	return fmt.Errorf("%s: %s: want --token TOKEN, or TIDEPOOL_TOKEN in the environment, with the "+
-		"one that was printed when the server began", ref, what)
+	return fmt.Errorf("%s: %s: use --token TOKEN or the environment's TIDEPOOL_TOKEN, with the "+
+		"token that the server printed when it started", ref, what)
 }
 
 // endpoint is where a node is. Its name is empty where it is not said.
@@ -157,7 +157,7 @@ func following(ctx context.Context, c *api.Client, node string) (context.Context
 	go func() {
 		select {
 		case <-c.Lost():
-			cancel(fmt.Errorf("%w: %s has ended", api.ErrGone, node))
+			cancel(fmt.Errorf("%w: %s stopped", api.ErrGone, node))
 		case <-ctx.Done():
 		}
 	}()
@@ -207,9 +207,9 @@ func (r *remote) ended(node string, err error) error {
 	case !errors.Is(err, api.ErrGone):
 		return err
 	case r.listed:
-		return fmt.Errorf("%s is gone; `node net status` tells more", node)
+		return fmt.Errorf("%s stopped; `node net status` shows its state", node)
 	default:
-		return fmt.Errorf("%s is gone", node)
+		return fmt.Errorf("%s stopped", node)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestHintsHaveTheNameOfTheProgram(t *testing.T) {
 	}
 	_, talk, err = call("net", "up", "--bogus")
 	require.Error(t, err)
-	assert.Equal(t, "tidepool net up: unknown flag: --bogus (`tidepool net up --help` says more)\n",
+	assert.Equal(t, "tidepool net up: unknown flag: --bogus (see `tidepool net up --help`)\n",
 		talk)
 	out, talk, err := call("run", filepath.Join("..", "..", "nets", "a-b", "A.lnx"), "-c", "help capture")
 	require.NoError(t, err, talk)

@@ -32,11 +32,11 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 		{"ping -c 1 10.9.0.1", 2, "ping: connect: Network is unreachable"},
 		{"ping -c 1 nobody", 2, "ping: nobody: no such host"},
 		{"ping -c 1 10.0.0.255", 2, "do you want to ping broadcast? Then -b"},
-		{"ping -c 1 -I 10.0.0.7 10.0.0.1", 2, "there are if0 (10.0.0.1)"},
+		{"ping -c 1 -I 10.0.0.7 10.0.0.1", 2, "this node has if0 (10.0.0.1)"},
 		{"traceroute -n 10.0.0.1", 0, " 1  10.0.0.1  "},
 		{"traceroute -n 10.0.0.3", 0, " 1  10.0.0.1  0.000 ms !H"},
 		{"traceroute -n 10.9.0.1", 1, "connect: Network is unreachable"},
-		{"traceroute -m 0 10.9.0.1", 2, "-m 0: want 1 to 255 hops"},
+		{"traceroute -m 0 10.9.0.1", 2, "-m 0: must be 1 to 255 hops"},
 		{"interfaces;lr", 0, "LOCAL:if0"},
 		{"up nothing;routes", 1, "command:1: up: \"nothing\": no such interface"},
 	} {
@@ -62,18 +62,18 @@ func TestNotesAreTold(t *testing.T) {
 		var out bytes.Buffer
 		assert.Zero(t, run(args, strings.NewReader(""), &out, &out))
 		assert.Contains(t, out.String(),
-			`A.lnx:3:9: note: authentication means nothing without "routing rip2"`)
+			`A.lnx:3:9: note: authentication has no effect without "routing rip2"`)
 	}
 }
 
 // A word that is missing or too many is told by its name.
 func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"attach", "node attach: NODE is missing (`node attach --help` says more)"},
+		{"attach", "node attach: NODE is missing (see `node attach --help`)"},
 		{"net up", "node net up: FOLDER|FILE.lnx|FILE.net is missing"},
 		{"lab compare one", "node lab compare: DIR is missing"},
-		{"attach A B", `node attach: nothing may follow here: "B"`},
-		{"version now please", `node version: nothing may follow here: "now please"`},
+		{"attach A B", `node attach: unexpected argument: "B"`},
+		{"version now please", `node version: unexpected argument: "now please"`},
 		{"net fly", `node net: unknown command "fly"`},
 	} {
 		var out bytes.Buffer

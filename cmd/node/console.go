@@ -137,7 +137,7 @@ func historyFile() string {
 	return path
 }
 
-var errNoHome = errors.New("no place for state")
+var errNoHome = errors.New("no directory for state")
 
 // stateFolder is where programs keep what they remember.
 func stateFolder() (string, error) {

@@ -90,7 +90,7 @@ func (d *daemon) reload(ctx context.Context) {
 	if err == nil {
 		d.log.Info("reloaded", "changes", strings.Join(done.Changes, "; "))
 		for _, text := range done.Ended {
-			d.log.Warn("connection ended: local address removed", "connection", text)
+			d.log.Warn("connection closed: local address removed", "connection", text)
 		}
 		return
 	}

@@ -187,7 +187,7 @@ func TestWhatKeepsADaemonFromRunning(t *testing.T) {
 		want []string // what the records say is wrong
 	}{
 		{[]string{file, "--listen", "0"}, []string{"wrong", "worse"}},
-		{[]string{file + "x", "--listen", "0"}, []string{"there is none"}},
+		{[]string{file + "x", "--listen", "0"}, []string{"no such file"}},
 		{[]string{file}, []string{"--socket or --listen"}},
 	} {
 		status, text := ran(t, append([]string{"run", "--daemon", "--log-format", "json"}, c.args...)...)
@@ -203,5 +203,5 @@ func TestWhatKeepsADaemonFromRunning(t *testing.T) {
 	}
 	status, text := ran(t, "run", file, "--log-format", "json")
 	assert.Equal(t, 2, status)
-	assert.Contains(t, text, "want --daemon too")
+	assert.Contains(t, text, "needs --daemon")
 }

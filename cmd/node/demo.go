@@ -85,18 +85,18 @@ func demoCommand() *cobra.Command {
 func (o *demoOptions) validate() error {
 	switch {
 	case o.bytes < 0:
-		return fmt.Errorf("--bytes %d: want 0 or more", o.bytes)
+		return fmt.Errorf("--bytes %d: must be 0 or more", o.bytes)
 	case math.IsNaN(o.loss) || o.loss < 0 || o.loss >= 100:
-		return fmt.Errorf("--loss %v: want percent, from 0 to below 100", o.loss)
+		return fmt.Errorf("--loss %v: must be a percentage from 0 to below 100", o.loss)
 	case o.direct && o.loss > 0:
-		return fmt.Errorf("--loss %v: with --direct there is no router that could drop", o.loss)
+		return fmt.Errorf("--loss %v: must be 0 with --direct, which has no router", o.loss)
 	case o.snaplen < 0 || o.snaplen > math.MaxUint16:
-		return fmt.Errorf("--pcap-snaplen %d: want 0 to %d", o.snaplen, math.MaxUint16)
+		return fmt.Errorf("--pcap-snaplen %d: must be 0 to %d", o.snaplen, math.MaxUint16)
 	case o.cc != allAlgorithms && !slices.Contains(plan.Algorithms(), o.cc):
-		return fmt.Errorf("--cc %q is not a congestion control%s: want all, %s", o.cc,
+		return fmt.Errorf("--cc %q is not a congestion control%s: must be all, %s", o.cc,
 			diagnostic.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
 	case o.out == "":
-		return errors.New("--out is empty: want a folder")
+		return errors.New("--out is empty: must be a directory")
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 	return nil
 }
 
-var errDiffers = errors.New("demo: the file that arrived is not the file that was sent")
+var errDiffers = errors.New("demo: the received file differs from the sent file")
 
 // demo is one demonstration under way.
 type demo struct {
@@ -159,7 +159,7 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	}
 	d.clear()
 	defer func() { d.tidy(ctx, err == nil && !result.Match) }()
-	d.say("generating %s bytes of noise (seed %d)", grouped(d.bytes), d.seed)
+	d.say("generating %s random bytes (seed %d)", grouped(d.bytes), d.seed)
 	made, err := d.generate(ctx)
 	if err != nil {
 		return result, fmt.Errorf("generating the file: %w", err)

@@ -38,7 +38,7 @@ func arrivalsCommand() *cobra.Command {
 				steps = append(steps, s)
 			}
 			if window < tcp.MinBuffer || window > documentWindow {
-				return misuse(c, fmt.Errorf("--window %d: want %d to %d",
+				return misuse(c, fmt.Errorf("--window %d: must be %d to %d",
 					window, tcp.MinBuffer, documentWindow))
 			}
 			if err := playArrivals(c.OutOrStdout(), window, steps); err != nil {

@@ -92,7 +92,7 @@ func (p *arrivalPlayer) pass(d time.Duration) {
 	for due := p.host.Deadline(); due.Due(end); due = p.host.Deadline() {
 		p.now = max(p.now, due)
 		p.host.Advance(p.now)
-		p.drain(p.stamp() + "  a timer; ")
+		p.drain(p.stamp() + "  timer: ")
 	}
 	p.now = end
 }
@@ -186,7 +186,7 @@ func (p *arrivalPlayer) state() {
 	case r.Closed:
 		text += "the peer has closed: " + p.conn.State().String()
 	case len(r.Held) == 0:
-		text += "nothing is held"
+		text += "no data held"
 	default:
 		text += "held:" + spans(r.Held)
 	}
@@ -198,17 +198,17 @@ func (p *arrivalPlayer) take() {
 	buf := make([]byte, p.conn.Rx().Len())
 	n := p.conn.Rx().Read(buf)
 	p.conn.Consumed(p.now)
-	p.say("\n%s  the program reads %d bytes", p.stamp(), n)
+	p.say("\n%s  the application reads %d bytes", p.stamp(), n)
 	for i, b := range buf[:n] {
 		if b != letter(p.read+i) {
 			if p.err == nil {
-				p.err = fmt.Errorf("byte %d is not the one that was sent", p.read+i)
+				p.err = fmt.Errorf("byte %d differs from the byte that was sent", p.read+i)
 			}
 			return
 		}
 	}
 	if n > 0 {
-		p.say(margin+"bytes %d to %d of the stream, each as it was sent", p.read, p.read+n-1)
+		p.say(margin+"bytes %d to %d of the stream, each correct", p.read, p.read+n-1)
 	}
 	p.read += n
 	p.drain(margin)

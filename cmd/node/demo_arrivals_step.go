@@ -47,17 +47,17 @@ func parseArrival(text string) (arrival, error) {
 	rest, fin := strings.CutSuffix(text, "F")
 	offset, length, ok := strings.Cut(rest, "+")
 	if !ok {
-		return arrival{}, fmt.Errorf("%q: want OFFSET+LENGTH, such as 1360+1360 or 0+0F, or read",
+		return arrival{}, fmt.Errorf("%q: must be OFFSET+LENGTH, like 1360+1360 or 0+0F, or read",
 			text)
 	}
 	o, err := strconv.Atoi(offset)
 	if err != nil || o < -maxOffset || o > maxOffset {
-		return arrival{}, fmt.Errorf("offset %q of %q: want %d to %d",
+		return arrival{}, fmt.Errorf("offset %q of %q: must be %d to %d",
 			offset, text, -maxOffset, maxOffset)
 	}
 	n, err := strconv.Atoi(length)
 	if err != nil || n < 0 || n > maxLen {
-		return arrival{}, fmt.Errorf("length %q of %q: want 0 to %d bytes", length, text, maxLen)
+		return arrival{}, fmt.Errorf("length %q of %q: must be 0 to %d bytes", length, text, maxLen)
 	}
 	return arrival{Offset: o, Len: n, FIN: fin}, nil
 }
@@ -81,45 +81,45 @@ func arrivalVerdict(r *tcp.Reassembly, kind tcp.Arrival, s arrival) string {
 	switch kind {
 	case tcp.ArrivalNext:
 		if start < next {
-			return fmt.Sprintf("expected next: the first %d bytes came before, RCV.NXT is among "+
-				"the others", next-start) + cut(end, edge)
+			return fmt.Sprintf("expected next: %d duplicate bytes, then new ones; RCV.NXT is "+
+				"among them", next-start) + cut(end, edge)
 		}
 		return "expected next: it begins at RCV.NXT" + cut(end, edge)
 	case tcp.ArrivalEarly:
-		return fmt.Sprintf("inside the window: kept, for %d bytes in front of it are missing",
+		return fmt.Sprintf("inside the window: queued, because %d bytes before it are missing",
 			start-next) + cut(end, edge)
 	case tcp.ArrivalOutside:
 		return beyond(edge)
 	case tcp.ArrivalOld:
 		if end <= next {
-			return "received before: all of it is in front of RCV.NXT"
+			return "duplicate: all of it is before RCV.NXT"
 		}
-		return "received before: all of it is held"
+		return "duplicate: all of it is already queued"
 	case tcp.ArrivalEnded:
 		return behindFIN
 	case tcp.ArrivalEmpty:
 	}
 	switch {
 	case !s.FIN:
-		return "no text: only its acknowledgment counts"
+		return "no data: only its acknowledgment is used"
 	case r.Closed && end >= next:
 		return behindFIN
 	case end < next:
-		return "received before: the FIN is in front of RCV.NXT"
+		return "duplicate: the FIN is before RCV.NXT"
 	case end == next:
-		return "expected next: the FIN ends what the peer sends"
+		return "expected next: the FIN ends the peer's stream"
 	case end > edge:
 		return beyond(edge)
 	}
-	return fmt.Sprintf("inside the window: the FIN is kept, for %d bytes in front of it are "+
+	return fmt.Sprintf("inside the window: the FIN is queued, because %d bytes before it are "+
 		"missing", end-next)
 }
 
 // behindFIN is the verdict on what comes after a FIN.
-const behindFIN = "behind the FIN: ignored, for nothing can come there"
+const behindFIN = "after the FIN: ignored, because no data follows a FIN"
 
 func beyond(edge int) string {
-	return fmt.Sprintf("beyond the window: dropped, for that ends at %d", firstSeq+edge)
+	return fmt.Sprintf("beyond the window: dropped, because the window ends at %d", firstSeq+edge)
 }
 
 func cut(end, edge int) string {

@@ -14,11 +14,11 @@ func TestDemoArrivals(t *testing.T) {
 	stdout, stderr, err := runDemo(t, "arrivals")
 	require.NoError(t, err, stderr)
 	for _, line := range []string{
-		"SeqNo 706860, 1360 bytes\n           inside the window: kept, for 1360 bytes in front",
-		"SeqNo 771500, 1360 bytes\n           beyond the window: dropped, for that ends at 771035",
+		"SeqNo 706860, 1360 bytes\n           inside the window: queued, because 1360 bytes before it",
+		"SeqNo 771500, 1360 bytes\n           beyond the window: dropped, because the window ends at 771035",
 		"SeqNo 705500, 1360 bytes\n           expected next: it begins at RCV.NXT",
-		"RCV.NXT 708220, window 708220:771035; 2720 bytes to read; nothing is held",
-		"bytes 0 to 6799 of the stream, each as it was sent",
+		"RCV.NXT 708220, window 708220:771035; 2720 bytes to read; no data held",
+		"bytes 0 to 6799 of the stream, each correct",
 		"the peer has closed: CLOSE-WAIT",
 	} {
 		assert.Contains(t, stdout, line)

@@ -40,7 +40,7 @@ func (d *demo) compareAlgorithms(ctx context.Context) (err error) {
 	d.clear()
 	c := demoComparison{folder: d.out, routed: !d.direct}
 	c.loss = (&demoResult{LossPercent: d.loss}).lossText()
-	d.say("moving %s bytes %s, once by each of %s\n", grouped(d.bytes), c.path(),
+	d.say("sending %s bytes %s, once with each of %s\n", grouped(d.bytes), c.path(),
 		strings.Join(comparedAlgorithms, ", "))
 	f := figure.Transfers{}
 	for _, name := range comparedAlgorithms {
@@ -146,7 +146,7 @@ func (c *demoComparison) text() string {
 	count("segments retransmitted", func(r *demoResult) uint64 { return r.Retransmits })
 	count("retransmission timeouts", func(r *demoResult) uint64 { return r.RTOs })
 	b.WriteString("\n" + c.reasons() + "\n")
-	fmt.Fprintf(&b, "left in %s: %s\n\n", c.folder, strings.Join(left(c.folder), " "))
+	fmt.Fprintf(&b, "files in %s: %s\n\n", c.folder, strings.Join(left(c.folder), " "))
 	worst := &c.Runs[0]
 	for i := range c.Runs {
 		if !c.Runs[i].Match {

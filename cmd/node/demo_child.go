@@ -132,7 +132,7 @@ func (c *child) death() error {
 	if c.err != nil {
 		return fmt.Errorf("node %s: %w%s", c.name, c.err, prefixed(": ", c.complaint.String()))
 	}
-	return fmt.Errorf("node %s: ended too early", c.name)
+	return fmt.Errorf("node %s stopped too early", c.name)
 }
 
 func prefixed(prefix, text string) string {
@@ -159,7 +159,7 @@ func (c *child) wait(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("node %s does not end: %w", c.name, context.Cause(ctx))
+		return fmt.Errorf("node %s does not stop: %w", c.name, context.Cause(ctx))
 	}
 }
 

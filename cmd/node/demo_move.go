@@ -43,7 +43,7 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 		}
 	}
 	n.routed = time.Since(began)
-	d.say("nodes %s run; their routes stood after %.2f s", n.names(), n.routed.Seconds())
+	d.say("nodes %s run; their routes converged after %.2f s", n.names(), n.routed.Seconds())
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 		if err := n.b.ask(ctx, fmt.Sprintf("lossyforward %v --json", d.loss), &set); err != nil {
 			return moved, err
 		}
-		d.say("B: lossyforward %v (of what it forwards, in each direction)", d.loss)
+		d.say("B: lossyforward %v (of forwarded packets, in each direction)", d.loss)
 	}
 	if err := n.a.tell(fmt.Sprintf("recvfile %s %d --json", demoReceived, demoPort)); err != nil {
 		return moved, err

@@ -60,7 +60,7 @@ func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return n, fmt.Errorf("finding my own program: %w", err)
+		return n, fmt.Errorf("finding this program: %w", err)
 	}
 	for _, node := range []struct {
 		name string

@@ -189,7 +189,7 @@ func (r *demoResult) lossText() string {
 }
 
 func (r *demoResult) note() string {
-	text := fmt.Sprintf("RTT %.2f ms on average, least %.2f ms; MSS %d; %s segments "+
+	text := fmt.Sprintf("RTT %.2f ms on average, minimum %.2f ms; MSS %d; %s segments "+
 		"retransmitted, %d RTOs, %d tail probes, %d window probes", r.RTTms, r.MinRTTms, r.MSS,
 		grouped(int64(r.Retransmits)), r.RTOs, r.TailProbes, r.WindowProbes)
 	if r.BoundMBPerS > 0 {
@@ -201,29 +201,29 @@ func (r *demoResult) note() string {
 // print writes the result for people.
 func (r *demoResult) print(w io.Writer) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s bytes in %.2f s: %.2f MB/s by %s\n\n%s\n",
+	fmt.Fprintf(&b, "\n%s bytes in %.2f s: %.2f MB/s with %s\n\n%s\n",
 		grouped(r.Bytes), r.Seconds, r.MBPerS, r.Congestion, r.note())
 	if r.Routed {
-		fmt.Fprintf(&b, "B was given %s packets, dropped %s of them on purpose and %s otherwise\n",
+		fmt.Fprintf(&b, "B received %s packets, dropped %s of them on purpose and %s otherwise\n",
 			grouped(int64(r.RouterPackets)), grouped(int64(r.RouterLost)),
 			grouped(int64(r.RouterDropped)))
 	}
 	if r.BoundMBPerS > 0 {
-		fmt.Fprintf(&b, "a sender that halves its window at each loss gets at most\n"+
-			"1.31/sqrt(p) * MSS/RTT = %.2f MB/s (the loss bound): %s got %.2f of that\n",
+		fmt.Fprintf(&b, "a sender that halves its window at each loss reaches at most\n"+
+			"1.31/sqrt(p) * MSS/RTT = %.2f MB/s (the loss bound): %s reached %.2f of that\n",
 			r.BoundMBPerS, r.Congestion, r.OfBound)
 	}
 	b.WriteString("\n" + r.beside() + "\n")
-	fmt.Fprintf(&b, "left in %s: %s\n", r.Folder, strings.Join(left(r.Folder), " "))
+	fmt.Fprintf(&b, "files in %s: %s\n", r.Folder, strings.Join(left(r.Folder), " "))
 	fmt.Fprintf(&b, "`%s demo --cc all` compares %s on this network\n\n%s", called(),
 		strings.Join(comparedAlgorithms, ", "), r.verdict())
 	_, _ = io.WriteString(w, b.String()) // nobody is left to tell when this fails
 }
 
 func (r *demoResult) verdict() string {
-	verdict := "the same in the file sent, at both nodes and in the file received"
+	verdict := "equal in the sent file, at both nodes and in the received file"
 	if !r.Match {
-		verdict = "NOT THE SAME at both ends"
+		verdict = "DIFFERENT at the two ends"
 	}
 	return fmt.Sprintf("SHA-256 %s\n        %s\n", r.SHA256, verdict)
 }

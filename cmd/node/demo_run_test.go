@@ -75,7 +75,7 @@ func TestDemoForPeople(t *testing.T) {
 		"--bytes", "200000", "--loss", "0", "--keep", "--out", dir, "--pcap-snaplen", "0")
 	require.NoError(t, err, stderr)
 	assert.Contains(t, stdout, "200,000 bytes in ")
-	assert.Contains(t, stdout, "the same in the file sent, at both nodes and in the file received")
+	assert.Contains(t, stdout, "equal in the sent file, at both nodes and in the received file")
 	assert.Contains(t, stdout, "document 001")
 	sent, err := os.ReadFile(filepath.Join(dir, demoSent))
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestDemoComparesAlgorithms(t *testing.T) {
 	require.NoError(t, err, stderr)
 	assert.Regexp(t, `\n +reno +cubic +bbr\n  throughput, MB/s +[0-9.]+ +[0-9.]+ +[0-9.]+\n`, stdout)
 	assert.Contains(t, stdout, "halves its window at each loss")
-	assert.Regexp(t, `SHA-256 [0-9a-f]{64}\n +the same in the file sent[^\n]+\n$`, stdout)
+	assert.Regexp(t, `SHA-256 [0-9a-f]{64}\n +equal in the sent file[^\n]+\n$`, stdout)
 	for _, name := range []string{
 		"figure.svg", "figure.pdf", "figure.eps", demoSummary, "reno/figure.svg", "cubic/A.pcapng", "bbr/" + demoProbe,
 	} {

@@ -20,16 +20,16 @@ import (
 
 func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--bytes -1", "--bytes -1: want 0 or more"},
+		{"--bytes -1", "--bytes -1: must be 0 or more"},
 		{"--bytes many", `"many"`},
-		{"--loss 100", "--loss 100: want percent"},
-		{"--loss -2", "--loss -2: want percent"},
-		{"--loss NaN", "--loss NaN: want percent"},
-		{"--direct --loss 2", "no router that could drop"},
-		{"--pcap-snaplen -1", "--pcap-snaplen -1: want 0 to 65535"},
-		{"--pcap-snaplen 70000", "want 0 to 65535"},
+		{"--loss 100", "--loss 100: must be a percentage"},
+		{"--loss -2", "--loss -2: must be a percentage"},
+		{"--loss NaN", "--loss NaN: must be a percentage"},
+		{"--direct --loss 2", "which has no router"},
+		{"--pcap-snaplen -1", "--pcap-snaplen -1: must be 0 to 65535"},
+		{"--pcap-snaplen 70000", "must be 0 to 65535"},
 		{"--out=", "--out is empty"},
-		{"--cc renoo", `--cc "renoo" is not a congestion control (did you mean reno?): want all, bbr`},
+		{"--cc renoo", `--cc "renoo" is not a congestion control (did you mean reno?): must be all, bbr`},
 		{"--what", "unknown flag: --what"},
 		{"now", `unknown command "now"`},
 	} {
@@ -203,7 +203,7 @@ func TestTheResultStandsBesideTheDocuments(t *testing.T) {
 	assert.NotContains(t, b.String(), "bound", "there is none without loss")
 	b.Reset()
 	(&demoResult{}).print(&b)
-	assert.Contains(t, b.String(), "NOT THE SAME")
+	assert.Contains(t, b.String(), "DIFFERENT")
 }
 
 func TestGrouped(t *testing.T) {
@@ -241,7 +241,7 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 
 func TestADeathsReasonIsTheLineThatFailed(t *testing.T) {
 	c := child{name: "A"}
-	require.EqualError(t, c.death(), "node A: ended too early")
+	require.EqualError(t, c.death(), "node A stopped too early")
 	c.err = errors.New("exit status 2")
 	require.NoError(t, c.complaint.add([]byte("A.lnx:1:1: what is this")))
 	require.EqualError(t, c.death(), "node A: exit status 2: A.lnx:1:1: what is this")

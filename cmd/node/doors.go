@@ -79,9 +79,9 @@ func refused(flag string, err error) error {
 	}
 	who := link.Holder("tcp", taken.TCP)
 	if who == "" {
-		who = fmt.Sprintf("`ss -tlpn sport = :%d` tells who", taken.TCP.Port())
+		who = fmt.Sprintf("`ss -tlpn sport = :%d` shows the process", taken.TCP.Port())
 	}
-	return fmt.Errorf("%s: %w; %s has it: want a port that is free, or 0, which finds one",
+	return fmt.Errorf("%s: %w by %s: use a free port, or 0 to choose one",
 		flag, err, who)
 }
 

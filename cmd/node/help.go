@@ -39,7 +39,7 @@ func unknownTopic(args []string) error {
 	}) {
 		return fmt.Errorf("help: no command %q; `node help` lists them", topic)
 	}
-	return fmt.Errorf("help: %q is a command of a node's shell: `node ctl NODE help %s`, or "+
+	return fmt.Errorf("help: %q is a command of a node's shell: use `node ctl NODE help %s` or "+
 		"`node run FILE.lnx -c 'help %s'`", args[0], args[0], args[0])
 }
 

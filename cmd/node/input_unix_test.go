@@ -91,5 +91,5 @@ func TestPipesOfTheShell(t *testing.T) {
 	var out bytes.Buffer
 	args := []string{"validate", fmt.Sprintf("/dev/fd/%d", r.Fd())}
 	assert.Zero(t, run(args, strings.NewReader(""), &out, &out))
-	assert.Contains(t, out.String(), "1 file, 0 mistakes")
+	assert.Contains(t, out.String(), "1 file, 0 errors")
 }

@@ -37,7 +37,7 @@ func labCommand() *cobra.Command {
 }
 
 // routing is the title of the experiments that have no file.
-const routing = "How long RIP takes to converge (N is your choice)"
+const routing = "Convergence time of RIP (choose N)"
 
 func labListCommand() *cobra.Command {
 	var asJSON bool
@@ -93,9 +93,9 @@ func labShowCommand() *cobra.Command {
 				return err
 			}
 			if strings.HasPrefix(args[0], "rip-") || args[0] == casesName {
-				return misuse(c, fmt.Errorf("%q has no file: it is a program's", args[0]))
+				return misuse(c, fmt.Errorf("%q has no file: it is a built-in program", args[0]))
 			}
-			return misuse(c, fmt.Errorf("%q is no preset%s; `node lab list` lists them", args[0],
+			return misuse(c, fmt.Errorf("%q is not a preset%s; `node lab list` lists them", args[0],
 				diagnostic.DidYouMean(args[0], lab.PresetNames())))
 		},
 	}

@@ -16,8 +16,8 @@ const (
 // runCases shows what becomes of segments. There is nothing random in it, and nothing to choose.
 func runCases(c *cobra.Command, o *labRunOptions) error {
 	for _, flag := range o.changed(c) {
-		return misuse(c, fmt.Errorf("--%s: %s takes no flags; `node demo arrivals` has segments "+
-			"of your own", flag, casesName))
+		return misuse(c, fmt.Errorf("--%s: %s takes no flags; `node demo arrivals` takes segments "+
+			"of your choice", flag, casesName))
 	}
 	if err := playArrivals(c.OutOrStdout(), documentWindow, documentArrivals); err != nil {
 		return fmt.Errorf("%s: %w", commandPath(c), err)

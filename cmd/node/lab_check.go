@@ -54,11 +54,11 @@ func labCheckCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.workers < 1 {
-				return misuse(c, fmt.Errorf("--jobs %d: want 1 or more", o.workers))
+				return misuse(c, fmt.Errorf("--jobs %d: must be 1 or more", o.workers))
 			}
 			if o.list && (o.failed || o.markdown) {
-				return misuse(c, errors.New("--list runs nothing: --failed and --markdown do not "+
-					"go with it"))
+				return misuse(c, errors.New("--list runs nothing: it excludes --failed and "+
+					"--markdown"))
 			}
 			return o.run(c, args)
 		},
@@ -134,14 +134,14 @@ func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 			}
 		}
 		if len(out) == had && !seen[family[0]] {
-			return nil, &checkError{arg, &usageError{fmt.Errorf("%s: none of %s has expectations",
+			return nil, &checkError{arg, &usageError{fmt.Errorf("%s: no expectations in %s",
 				arg, counted(len(family), "preset"))}}
 		}
 	}
 	return out, nil
 }
 
-// toCheck is an experiment that is to be checked.
+// toCheck is an experiment to check.
 type toCheck struct {
 	name  string
 	study *lab.Study
@@ -206,7 +206,7 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 	case o.markdown:
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s.\n", sum)
 	default:
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s; it took %s\n", sum, long(time.Since(began)))
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s; took %s\n", sum, long(time.Since(began)))
 	}
 	if err != nil {
 		return err

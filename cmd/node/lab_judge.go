@@ -38,8 +38,8 @@ compiler. The first use compiles a small driver. An experiment with a part that
 ns-3 does not have, such as jitter or a Starlark file, is refused.
 
 The results of both are in directories: lab/NAME and lab/NAME-ns3, or DIR and DIR-ns3
-with -o DIR. The report of the first shows both. A run that was stopped goes on where it
-was.`
+with -o DIR. The report of the first shows both. If the command is interrupted, the
+next run continues.`
 
 func labJudgeCommand() *cobra.Command {
 	var o labJudgeOptions
@@ -82,7 +82,7 @@ func (o *labJudgeOptions) check(c *cobra.Command) error {
 	}
 	for _, name := range o.without {
 		if !slices.Contains(ns3.Deviations(), name) {
-			return fmt.Errorf("--without %q: must be of %s", name,
+			return fmt.Errorf("--without %q: must be one of %s", name,
 				strings.Join(ns3.Deviations(), ", "))
 		}
 	}
@@ -186,7 +186,7 @@ func (s *speed) line(other *speed, name string) string {
 		return ""
 	}
 	here, there := s.packets/s.took.Seconds(), other.packets/other.took.Seconds()
-	return fmt.Sprintf("a core plays %.0f packets a second here, %.0f in %s: %.0f times as many\n",
+	return fmt.Sprintf("a core plays %.0f packets/s here, %.0f in %s: %.0f times as many\n",
 		here, there, name, here/there)
 }
 

@@ -76,10 +76,10 @@ func printLog(w io.Writer, name string, d *result.Digest) error {
 	} else {
 		fmt.Fprintf(t, "throughput\t%s\n", rate(d.Egress))
 	}
-	fmt.Fprintf(t, "came\t%s\t%d packets\n", rate(d.Ingress), d.Arrived)
+	fmt.Fprintf(t, "arrived\t%s\t%d packets\n", rate(d.Ingress), d.Arrived)
 	fmt.Fprintf(t, "left\t%d packets\n", d.Departed)
 	fmt.Fprintf(t, "dropped\t%d packets\t%d bytes\n", d.Dropped, d.DroppedBytes)
-	fmt.Fprintf(t, "queueing delay\t%v\t95 %%: %v, 99 %%: %v, most %v\n", d.Wait50, d.Wait95,
+	fmt.Fprintf(t, "queueing delay\t%v\t95 %%: %v, 99 %%: %v, maximum %v\n", d.Wait50, d.Wait95,
 		d.Wait99, d.WaitMax)
 	fmt.Fprintf(t, "signal delay, 95 %%\t%v\n", d.Signal95)
 	return t.Flush()
@@ -115,7 +115,7 @@ func drawLog(
 		Flows: flowsOf(l), Links: []result.LinkRecord{*l},
 	})
 	if len(plots) == 0 {
-		return fmt.Errorf("%s: nothing in %s can be drawn", commandPath(c), name)
+		return fmt.Errorf("%s: no figure can be drawn from %s", commandPath(c), name)
 	}
 	for i := range plots {
 		err := writeFigure(dir, plots[i].Name, func(b *bytes.Buffer, format string) error {

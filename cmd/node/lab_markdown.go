@@ -9,12 +9,12 @@ import (
 )
 
 // markdownHead is the top of the page that `make lab` writes.
-const markdownHead = "# What the laboratory's experiments come to\n\n" +
-	"Each preset that expects something, with what came out. `make lab` writes this page, and\n" +
+const markdownHead = "# Results of the laboratory's experiments\n\n" +
+	"Each preset that has expectations, with its results. `make lab` writes this page, and\n" +
 	"`node lab check` prints the same to a terminal. Results do not depend on the machine.\n" +
-	"Each check names its source, and where its tolerance comes from. Where a published\n" +
-	"number is not what theory says, both are here, and why. Own regressions are in tables of\n" +
-	"their own: they compare with what this program printed before, and prove nothing.\n" +
+	"Each check names its source and the reason for its tolerance. Where a published number\n" +
+	"differs from theory, the table has both, and why. Regression values are in separate\n" +
+	"tables: they compare with earlier results of this program, and prove nothing.\n" +
 	"[ns3.md](ns3.md) compares 28 scenarios with ns-3, and explains each difference above 10 %.\n\n"
 
 // writeMarkdown writes what an experiment came to as a section of the page.
@@ -31,7 +31,7 @@ func writeMarkdown(w io.Writer, j *lab.Judged) error {
 	}
 	markdownTable(&b, checks, "holds", "**fails**")
 	if len(own) > 0 {
-		b.WriteString("Own regressions:\n\n")
+		b.WriteString("Regression values:\n\n")
 		markdownTable(&b, own, "unchanged", "**changed**")
 	}
 	_, err := io.WriteString(w, b.String())

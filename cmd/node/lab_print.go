@@ -67,14 +67,14 @@ func printExpectations(out io.Writer, r *lab.Results, j *lab.Judged) error {
 		_, err := fmt.Fprintln(out)
 		return err
 	}
-	said := "all hold"
+	said := "all pass"
 	if len(j.Verdicts) == 1 {
-		said = "it holds"
+		said = "it passes"
 	}
 	if _, kept := r.Timings(); r.Real {
 		said += " in virtual time"
 		if !kept {
-			said += "; runs in real time were late"
+			said += "; real-time runs were late"
 		}
 	}
 	_, err := fmt.Fprintf(out, "%s: %s\n", counted(len(j.Verdicts), "expectation"), said)
@@ -102,7 +102,7 @@ func summing(r *lab.Results, t taken) string {
 	text := "hash " + r.Hash() + "  " + counted(len(r.Runs), "run")
 	switch {
 	case live > 0 && virtual > 0:
-		text += fmt.Sprintf(", %s of virtual time (the hash is theirs) and %s of real time",
+		text += fmt.Sprintf(", %s of virtual time (which the hash covers) and %s of real time",
 			long(virtual), long(live))
 	case live > 0: // nothing of it has a hash
 		text = counted(len(r.Runs), "run") + ", " + long(live) + " of real time"
@@ -112,7 +112,7 @@ func summing(r *lab.Results, t taken) string {
 	switch {
 	case !t.now:
 	case r.Ran == 0:
-		text += "; all were there before (--fresh runs them again)"
+		text += "; all existed before (--fresh runs them again)"
 	case r.Ran < len(r.Runs):
 		text += fmt.Sprintf("; %d of them now, in %s", r.Ran, long(t.real))
 	default:
@@ -182,10 +182,10 @@ func (p *progress) end() {
 
 // stopped says what is left of a sweep that was interrupted.
 func (p *progress) stopped(dir string, single bool) {
-	text := fmt.Sprintf("stopped: %d of %s are done and stay in %s; the same command goes on",
+	text := fmt.Sprintf("stopped: %d of %s are complete and stay in %s; the same command continues",
 		p.done, counted(p.of, "run"), dir)
 	if single {
-		text = "stopped: a cell is kept when all of it is done, so nothing is"
+		text = "stopped: only complete cells are kept, so there are no results"
 	}
 	_, _ = fmt.Fprintln(p.console.err, text)
 }

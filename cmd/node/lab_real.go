@@ -52,7 +52,7 @@ func (r *realFlags) request(q *lab.Request, trials int) error {
 		case plan.TCP, plan.RCP, plan.RDT, plan.QUIC:
 			q.Processes.Programs[p] = program
 		default:
-			return &usageError{fmt.Errorf("--end %s=%s: want tcp, rcp, rdt or quic as the protocol",
+			return &usageError{fmt.Errorf("--end %s=%s: protocol must be tcp, rcp, rdt or quic",
 				protocol, program)}
 		}
 	}
@@ -88,7 +88,7 @@ func (r *realFlags) begin(
 ) error {
 	if most > r.atMost {
 		return fmt.Errorf("%s in real time may take %s; --at-most %s allows that, and "+
-			"--set duration=%v, --trials 1 or --index N make it less", counted(runs, "run"),
+			"--set duration=%v, --trials 1 or --index N reduce it", counted(runs, "run"),
 			long(most), most.Round(time.Second), shortest(study))
 	}
 	_, err := fmt.Fprintf(c.ErrOrStderr(), "%s in real time, one after the other: up to %s\n",

@@ -75,7 +75,7 @@ func TestNoProcessOfARealRunStays(t *testing.T) {
 		}
 		if signal != syscall.SIGKILL {
 			assert.Equal(t, 128+int(signal), c.ProcessState.ExitCode())
-			assert.Contains(t, rest.String(), "1 of 2 runs are done and stay in ")
+			assert.Contains(t, rest.String(), "1 of 2 runs are complete and stay in ")
 		}
 	}
 	c := exec.CommandContext(t.Context(), program, "lab", "run", file, "-o", dir, "--real",

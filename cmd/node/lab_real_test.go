@@ -82,7 +82,7 @@ func TestRealBesideVirtual(t *testing.T) {
 
 	said, status = node("lab", "run", dir)
 	require.Zero(t, status, said)
-	assert.Contains(t, said, "all were there before")
+	assert.Contains(t, said, "all existed before")
 	said, status = node("lab", "run", file, "-o", dir)
 	assert.Equal(t, 1, status)
 	assert.Contains(t, said, "it was run in real time, too (--real)")
@@ -102,7 +102,7 @@ func TestRealBesideVirtual(t *testing.T) {
 	assert.Contains(t, said, "/no/such/program")
 	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "qiuc=node-quic")
 	assert.Equal(t, 2, status)
-	assert.Contains(t, said, "--end qiuc=node-quic: want tcp, rcp, rdt or quic")
+	assert.Contains(t, said, "--end qiuc=node-quic: protocol must be tcp, rcp, rdt or quic")
 }
 
 // What cannot be played in real time is told with its place, before anything is written.
@@ -114,9 +114,9 @@ func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 	}{
 		{[]string{"tahoe-low-published"}, "tahoe-low-published.yaml:18:29: the notebook's own senders"},
 		{[]string{"fence-16"}, "it has no real time, where path.up.loss is none"},
-		{[]string{"rip-3"}, "--real: rip-3 is a program of virtual time"},
-		{[]string{"reassembly-cases"}, "--real: reassembly-cases is a program of virtual time"},
-		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real goes not with --until"},
+		{[]string{"rip-3"}, "--real: rip-3 runs only in virtual time"},
+		{[]string{"reassembly-cases"}, "--real: reassembly-cases runs only in virtual time"},
+		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real excludes --until"},
 		{[]string{"tahoe-low", "--at-most", "1m"}, "12 min; --at-most 12m3s allows that, and --set duration=40s,"},
 	} {
 		out, said, status := runLab(append([]string{"run", "--real", "-o", dir}, c.args...)...)

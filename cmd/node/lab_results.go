@@ -194,7 +194,7 @@ func labMetricsCommand() *cobra.Command {
 func checkMetrics(names []string) error {
 	for _, m := range names {
 		if _, known := result.Find(m); !known {
-			return fmt.Errorf("--metrics: %q is no metric%s; `node lab metrics` lists them", m,
+			return fmt.Errorf("--metrics: %q is not a metric%s; `node lab metrics` lists them", m,
 				diagnostic.DidYouMean(m, result.Names()))
 		}
 	}

@@ -136,7 +136,7 @@ func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
 		return misuse(c, err)
 	}
 	if o.live.on && (name == casesName || isRouting(name)) {
-		return misuse(c, fmt.Errorf("--real: %s is a program of virtual time", name))
+		return misuse(c, fmt.Errorf("--real: %s runs only in virtual time", name))
 	}
 	if name == casesName {
 		return runCases(c, o)
@@ -145,7 +145,7 @@ func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
 		return runRouting(c, name, o)
 	}
 	if c.Flags().Changed("dialect") {
-		return misuse(c, fmt.Errorf("--dialect: %s has no routers that speak RIP", name))
+		return misuse(c, fmt.Errorf("--dialect: %s has no RIP routers", name))
 	}
 	return labError(c, name, o.run(c, name))
 }
@@ -164,7 +164,7 @@ func (o *labRunOptions) changed(c *cobra.Command) []string {
 func (o *labRunOptions) experiment(args []string) (string, error) {
 	switch {
 	case len(args) == 0:
-		return "", errors.New("want an experiment: a preset of `node lab list`, a file or a" +
+		return "", errors.New("an experiment is missing: a preset of `node lab list`, a file or a" +
 			" directory of results")
 	case len(args) == 1:
 		return args[0], nil
@@ -177,28 +177,28 @@ func (o *labRunOptions) experiment(args []string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%q is one experiment too many", args[1])
+	return "", fmt.Errorf("unexpected argument: %q; only one experiment can run", args[1])
 }
 
 func (o *labRunOptions) validate(c *cobra.Command) error {
 	given := c.Flags().Changed
 	switch {
 	case o.workers < 1:
-		return fmt.Errorf("--jobs %d: want 1 or more", o.workers)
+		return fmt.Errorf("--jobs %d: must be 1 or more", o.workers)
 	case given("trials") && o.trials < 1:
-		return fmt.Errorf("--trials %d: want 1 or more", o.trials)
+		return fmt.Errorf("--trials %d: must be 1 or more", o.trials)
 	case o.records < 0:
-		return fmt.Errorf("--records %d: want 0 or more", o.records)
+		return fmt.Errorf("--records %d: must be 0 or more", o.records)
 	case given("out") && o.dir == "":
-		return errors.New("--out is empty: want a directory")
+		return errors.New("--out is empty: must be a directory")
 	case given("cc") && o.cc == "":
-		return errors.New("--cc is empty: want a congestion control")
+		return errors.New("--cc is empty: must be a congestion control")
 	case given("netem") && given("mm"):
-		return errors.New("--netem and --mm both say what the path is: want one of them")
+		return errors.New("--netem and --mm both set the path: use one of them")
 	case o.live.on && o.until != "":
-		return errors.New("--real goes not with --until: it takes as long as it takes")
+		return errors.New("--real excludes --until, because real time cannot be extended")
 	case given("index") && (o.fresh || o.until != ""):
-		return errors.New("--index goes neither with --fresh nor with --until")
+		return errors.New("--index excludes --fresh and --until")
 	}
 	if err := checkMetrics(o.metrics); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (o *labRunOptions) precision() (float64, error) {
 	percent, ends := strings.CutSuffix(percent, "%")
 	p, err := strconv.ParseFloat(percent, 64)
 	if !found || !ends || err != nil || math.IsNaN(p) || p <= 0 || p >= 100 {
-		return 0, fmt.Errorf("--until %q: want ci<P%%, such as 'ci<5%%'", o.until)
+		return 0, fmt.Errorf("--until %q: must be ci<P%%, such as 'ci<5%%'", o.until)
 	}
 	return p / 100, nil
 }
@@ -235,13 +235,13 @@ func (o *labRunOptions) cell() (int, error) {
 			}
 		}
 		if text == "" {
-			return 0, errors.New("--index: want a number, for neither SLURM_ARRAY_TASK_ID nor" +
+			return 0, errors.New("--index: must be a number: neither SLURM_ARRAY_TASK_ID nor" +
 				" JOB_COMPLETION_INDEX is set")
 		}
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s %q: want the number of a cell, from 0", from, text)
+		return 0, fmt.Errorf("%s %q: must be the number of a cell, from 0", from, text)
 	}
 	return n, nil
 }

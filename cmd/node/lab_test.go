@@ -62,7 +62,7 @@ func TestLabRun(t *testing.T) {
 	out, said, status := runLab("run", file, "--no-figures", "-o", filepath.Join(dir, "out"),
 		"--set", "path.down.queue={type: codel, limit: 50pkt}")
 	require.Zero(t, status, said)
-	assert.Contains(t, out, "\n1 expectation: it holds\n")
+	assert.Contains(t, out, "\n1 expectation: it passes\n")
 	lines := linesOf(t, dir, "out", "links", "0-down.log")
 	assert.Equal(t, "# queue: codel [packets=50]", lines[2])
 }
@@ -82,7 +82,7 @@ func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	out, said, status := runLab("run", file, "--no-figures", "--trials", "1", "--set", "duration=50s",
 		"-o", filepath.Join(dir, "out"))
 	require.Zero(t, status, said)
-	assert.Contains(t, out, "\n6 expectations: all hold\n")
+	assert.Contains(t, out, "\n6 expectations: all pass\n")
 }
 
 // What counts is whole in the table of one run, also of one that did not finish.
@@ -104,12 +104,12 @@ func TestLabMisuse(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"run"}, "want an experiment: a preset of"},
+		{[]string{"run"}, "an experiment is missing: a preset of"},
 		{[]string{"run", "rip-cuont"}, "did you mean rip-count?"},
 		{[]string{"run", "rip-line-99"}, "2 to 15"},
 		{[]string{"run", "rip-count", "--dialect", "ospf"}, "want rip or rip2"},
 		{[]string{"run", "rip-count", "--seed", "-1"}, "seed"},
-		{[]string{"run", "tahoe-low", "--dialect", "rip2"}, "tahoe-low has no routers"},
+		{[]string{"run", "tahoe-low", "--dialect", "rip2"}, "tahoe-low has no RIP routers"},
 		{[]string{"run", "tahoe-low", "--cc", ""}, "--cc is empty"},
 		{[]string{"compare", "nosuch", "nosuch"}, "nosuch: no such folder"},
 		{[]string{"plot", "nosuch"}, "nosuch: no such folder"},

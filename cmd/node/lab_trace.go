@@ -79,7 +79,7 @@ func labTraceGenCommand() *cobra.Command {
 // generate makes the trace that the flags describe.
 func (o *traceOptions) generate() (netem.Trace, error) {
 	if o.rate == "" {
-		return nil, errors.New("no --rate: want one such as 2.64Mbit/s")
+		return nil, errors.New("--rate is missing: must be a rate such as 2.64Mbit/s")
 	}
 	for _, r := range []struct {
 		flag, text string
@@ -103,7 +103,7 @@ func (o *traceOptions) generate() (netem.Trace, error) {
 func bitsPerSecond(flag, text string) (int64, error) {
 	v, unit, ok := formula.Number(text)
 	if !ok || unit != formula.Rate || v < 1 || v > netem.MaxTraceRate {
-		return 0, fmt.Errorf("--%s %s: want a rate such as 2.64Mbit/s, from 1bit/s to %dGbit/s",
+		return 0, fmt.Errorf("--%s %s: must be a rate such as 2.64Mbit/s, from 1bit/s to %dGbit/s",
 			flag, text, netem.MaxTraceRate/1_000_000_000)
 	}
 	return int64(v), nil
@@ -172,12 +172,12 @@ func printTrace(w io.Writer, i netem.TraceInfo) error {
 	rate := func(v float64) string { return lab.Quantity(v, formula.Rate) }
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "opportunities\t%d\n", i.Lines)
-	fmt.Fprintf(t, "begins again after\t%v\n", i.Length)
+	fmt.Fprintf(t, "repeats after\t%v\n", i.Length)
 	fmt.Fprintf(t, "mean\t%s\tpackets of 1500 bytes\n", rate(i.Mean))
-	fmt.Fprintf(t, "with what mahimahi adds\t%s\t1504 bytes an opportunity\n", rate(i.Bytes))
+	fmt.Fprintf(t, "with mahimahi's overhead\t%s\t1504 bytes an opportunity\n", rate(i.Bytes))
 	fmt.Fprintf(t, "first at\t%v\n", i.First)
 	fmt.Fprintf(t, "longest gap\t%v\n", i.Gap)
-	fmt.Fprintf(t, "most in a millisecond\t%d\n", i.Burst)
+	fmt.Fprintf(t, "maximum in a millisecond\t%d\n", i.Burst)
 	fmt.Fprintf(t, "rate of each %v\t%s to %s\t5 %%: %s, median %s, 95 %%: %s\n", i.Window,
 		rate(i.Rates[0]), rate(i.Rates[4]), rate(i.Rates[1]), rate(i.Rates[2]), rate(i.Rates[3]))
 	return t.Flush()
@@ -198,7 +198,7 @@ func labTraceConvertCommand() *cobra.Command {
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if window < time.Millisecond {
-				return misuse(c, fmt.Errorf("--window %v: want 1ms or more", window))
+				return misuse(c, fmt.Errorf("--window %v: must be 1ms or more", window))
 			}
 			text, err := readAll(c, args[0])
 			if err != nil {

@@ -66,7 +66,7 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 		require.NoError(t, tty.Close())
 		if signal != syscall.SIGKILL {
 			assert.Equal(t, 128+int(signal), c.ProcessState.ExitCode())
-			assert.Contains(t, said.String(), " of 80 runs are done and stay in ")
+			assert.Contains(t, said.String(), " of 80 runs are complete and stay in ")
 		}
 		rows = stored()
 		assert.Less(t, rows, 1+2*80, "it was stopped")

@@ -20,7 +20,7 @@ type logFlags struct {
 
 func (l *logFlags) check() error {
 	if l.format != "text" && l.format != "json" {
-		return fmt.Errorf("--log-format %q: want text or json", l.format)
+		return fmt.Errorf("--log-format %q: must be text or json", l.format)
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (l *limited) end() {
 	defer l.mu.Unlock()
 	for _, cause := range slices.Sorted(maps.Keys(l.seen)) {
 		if left := l.seen[cause] - logRate; left > 0 {
-			r := slog.NewRecord(time.Now(), slog.LevelWarn, "records left out", 0)
+			r := slog.NewRecord(time.Now(), slog.LevelWarn, "records dropped", 0)
 			r.Add("cause", cause, "count", left)
 			_ = l.Handler.Handle(context.Background(), r) // the log itself has failed
 		}

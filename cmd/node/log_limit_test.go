@@ -28,13 +28,13 @@ func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 		text := out.String()
 		assert.Equal(t, logRate, strings.Count(text, "packet from"))
 		assert.Equal(t, 1, strings.Count(text, "another cause"))
-		assert.Contains(t, text, `msg="records left out" node=A cause=test-received count=19980`)
+		assert.Contains(t, text, `msg="records dropped" node=A cause=test-received count=19980`)
 		assert.Less(t, len(text), 5000)
 		l.Info("packet from 10.0.0.2", "event", "test-received")
 		assert.Contains(t, out.String()[len(text):], "packet from", "another second")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, 1, strings.Count(out.String(), "left out"))
+		assert.Equal(t, 1, strings.Count(out.String(), "records dropped"))
 	})
 }
 

@@ -174,10 +174,10 @@ func manualPage(c *cobra.Command) string {
 
 // environment is what the program looks at.
 var environment = [][2]string{
-	{"NO_COLOR", "If it is set, nothing is coloured."},
-	{"LC_ALL, LC_CTYPE, LANG", "Whether more than ASCII may be drawn."},
-	{"XDG_RUNTIME_DIR", "Where the sockets and logs of networks are: the folder tidepool there."},
-	{"XDG_STATE_HOME", "Where the shell's history is."},
+	{"NO_COLOR", "If it is set, output has no colors."},
+	{"LC_ALL, LC_CTYPE, LANG", "Whether output may contain characters beyond ASCII."},
+	{"XDG_RUNTIME_DIR", "The sockets and logs of networks are in its folder tidepool."},
+	{"XDG_STATE_HOME", "The shell's history is below it."},
 	{"TIDEPOOL_TOKEN", "The token of a node at an http address."},
 }
 

@@ -54,7 +54,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	assert.Equal(t, 2, status)
 	assert.Contains(t, text, "p.net:1:15: ")
 	assert.Contains(t, text, "p.net:2:8: A is linked to itself")
-	assert.Contains(t, text, "2 mistakes")
+	assert.Contains(t, text, "2 errors")
 }
 
 // TestAFileThatIsWrong may have what others look for: nobody is missed because of it.
@@ -143,9 +143,9 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 		{
 			[]string{"run", open, "--listen", port},
 			1,
-			[]string{"node: --listen: 127.0.0.1:" + port + ": cannot serve there: " + used, "want a port that is free"},
+			[]string{"node: --listen: 127.0.0.1:" + port + ": cannot listen: " + used, "use a free port"},
 		},
-		{[]string{"run", open, "--listen", "0.0.0.0:" + port}, 2, []string{"others than this machine"}},
+		{[]string{"run", open, "--listen", "0.0.0.0:" + port}, 2, []string{"other machines could reach"}},
 	} {
 		status, text := ran(t, c.args...)
 		assert.Equal(t, c.status, status, "%v: %s", c.args, text)
@@ -169,8 +169,8 @@ func TestFailuresAsJSON(t *testing.T) {
 		problems int
 		says     string
 	}{
-		{[]string{"net", "--state", state, "up", bad, "--json"}, 2, 2, "no directive"},
-		{[]string{"net", "--state", state, "up", bad + "x", "--json"}, 2, 0, "there is none"},
+		{[]string{"net", "--state", state, "up", bad, "--json"}, 2, 2, "not a directive"},
+		{[]string{"net", "--state", state, "up", bad + "x", "--json"}, 2, 0, "no such file"},
 		{[]string{"net", "--state", state, "down", "--json"}, 1, 0, "no such network"},
 		{[]string{"net", "--state", state, "graph", "x", "--json"}, 1, 0, "no such network"},
 		{[]string{"net", "--state", state, "graph", "nets/nope", "--json"}, 2, 0, "nets/nope: no such folder or file"},
@@ -178,8 +178,8 @@ func TestFailuresAsJSON(t *testing.T) {
 		{[]string{"net", "--state", state, "down", "--json", "--x"}, 2, 0, "unknown flag"},
 		{[]string{"ctl", "--state", state, "A", "routes", "--json"}, 1, 0, "no such node"},
 		{[]string{"ctl", "--state", state, "A", "routes --json"}, 1, 0, "no such node"},
-		{[]string{"validate", bad + "x", "--json"}, 2, 0, "there is none"},
-		{[]string{"run", bad, "--json", "-c", "routes"}, 2, 2, "no directive"},
+		{[]string{"validate", bad + "x", "--json"}, 2, 0, "no such file"},
+		{[]string{"run", bad, "--json", "-c", "routes"}, 2, 2, "not a directive"},
 	} {
 		var out, talk bytes.Buffer
 		status := run(c.args, strings.NewReader(""), &out, &talk)
@@ -202,7 +202,7 @@ func TestWhatIsNoNode(t *testing.T) {
 	for path, want := range map[string]string{
 		dir:                         "a folder is a network: `node net up " + dir + "` runs it",
 		plan:                        "a plan is a network: `node net up " + plan + "` runs it",
-		filepath.Join(dir, "B.lnx"): "B.lnx: there is none: want a .lnx file",
+		filepath.Join(dir, "B.lnx"): "B.lnx: no such file: must be a .lnx file",
 	} {
 		status, text := ran(t, "run", path)
 		assert.Equal(t, 2, status, path)
@@ -210,7 +210,7 @@ func TestWhatIsNoNode(t *testing.T) {
 	}
 	status, text := ran(t, "validate", filepath.Join(dir, "nope"))
 	assert.Equal(t, 2, status)
-	assert.Contains(t, text, "nope: there is none: want a .lnx file, a folder of them, or a .net file")
+	assert.Contains(t, text, "nope: no such file: must be a .lnx file, a folder of them, or a .net file")
 }
 
 // TestFlagsThatMeanNothing without others, and values that are none, are refused in our words.
@@ -225,9 +225,9 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"run", file, "--grace", "1s"}, "--grace is for a daemon"},
-		{[]string{"run", file, "--grace", "1x"}, `--grace "1x": want a time like 10s or 1m30s`},
-		{[]string{"run", file, "--pprof"}, "--pprof has no server"},
+		{[]string{"run", file, "--grace", "1s"}, "--grace needs --daemon"},
+		{[]string{"run", file, "--grace", "1x"}, `--grace "1x": must be a time like 10s or 1m30s`},
+		{[]string{"run", file, "--pprof"}, "--pprof needs --socket"},
 		{[]string{"run", spaces}, "`node net up '" + dir + `/it'\''s a network'` + "` runs it"},
 		{[]string{"completion", "csh"}, `unknown command "csh"`},
 		{[]string{"net", "generate", "random", "5", "99", "--plan"}, "with LINKS up to 10"},
@@ -239,8 +239,8 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 	good := filepath.Join(dir, "B.lnx")
 	require.NoError(t, os.WriteFile(good, []byte("interface if0 10.0.0.1/24 127.0.0.1:5999\n"), 0o600))
 	for path, want := range map[string]string{
-		dir:                        ": a folder has no lines: want a file",
-		filepath.Join(dir, "none"): ": there is none: want a file with lines of the shell",
+		dir:                        " is a folder; must be a file",
+		filepath.Join(dir, "none"): ": no such file: must be a script, with commands of the shell",
 	} {
 		status, text := ran(t, "run", good, "--script", path)
 		assert.Equal(t, 2, status, text)
@@ -252,7 +252,7 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 	assert.Equal(t, 2, status)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	assert.Contains(t, lines[0], "A.lnx:1:1")
-	assert.Contains(t, lines[len(lines)-1], "more mistakes follow; these are the first 100")
+	assert.Contains(t, lines[len(lines)-1], "more errors follow; these are the first 100")
 }
 
 // TestTokens: who has none, and who has another, are told how to give it.
@@ -263,13 +263,13 @@ func TestTokens(t *testing.T) {
 		_, _ = io.WriteString(w, `{"type":"/v1/problems/token-needed","status":401,"detail":"no"}`)
 	}))
 	defer server.Close()
-	const how = ": want --token TOKEN, or TIDEPOOL_TOKEN in the environment"
+	const how = ": use --token TOKEN or the environment's TIDEPOOL_TOKEN"
 	status, text := ran(t, "ctl", server.URL, "routes")
 	assert.Equal(t, 1, status)
-	assert.Contains(t, text, server.URL+": a token is needed"+how)
+	assert.Contains(t, text, server.URL+": the server needs a token"+how)
 	status, text = ran(t, "ctl", "--token", "x", server.URL, "routes")
 	assert.Equal(t, 1, status)
-	assert.Contains(t, text, server.URL+": the server did not take this token"+how)
+	assert.Contains(t, text, server.URL+": the server refused this token"+how)
 }
 
 // TestTraceOfNoCapture names the file, and says what it wants.
@@ -279,7 +279,7 @@ func TestTraceOfNoCapture(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("hello, this is no capture"), 0o600))
 	status, text := ran(t, "trace", file)
 	assert.Equal(t, 1, status)
-	assert.Contains(t, text, "node: "+file+": this is no pcapng: want a capture")
+	assert.Contains(t, text, "node: "+file+": not a pcapng file: use a capture")
 }
 
 // TestVersion is asked for as of most programs, too.

@@ -178,7 +178,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	done, err := do(s, ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "interrupted; `%s net status` shows what runs\n",
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "interrupted; `%s net status` lists what runs\n",
 				called())
 			return context.Cause(ctx)
 		}
@@ -241,7 +241,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 			return nil, err
 		}
 		if len(paths) == 0 {
-			return nil, &usageError{fmt.Errorf("%s: no .lnx file in there", arg)}
+			return nil, &usageError{fmt.Errorf("%s: no .lnx file in this folder", arg)}
 		}
 	}
 	var v validation
@@ -329,9 +329,9 @@ func (o *netOptions) downCommand() *cobra.Command {
 					})
 					continue
 				}
-				text := name + " is down: " + counted(len(done.Ended), "node") + " ended"
+				text := name + " is down: " + counted(len(done.Ended), "node") + " stopped"
 				if len(done.Dead) > 0 {
-					text += "; dead before: " + strings.Join(done.Dead, ", ")
+					text += "; crashed before: " + strings.Join(done.Dead, ", ")
 				}
 				if len(done.Logs) > 0 {
 					text += " (their logs stay until the next up: " +
@@ -421,19 +421,19 @@ func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	}{
 		{"started", done.Started, nil},
 		{"reloaded", done.Reloaded, nil},
-		{"started anew", done.Restarted, done.Why},
-		{"ended", done.Ended, nil},
-		{"runs already", done.Left, nil},
+		{"restarted", done.Restarted, done.Why},
+		{"stopped", done.Ended, nil},
+		{"already running", done.Left, nil},
 	} {
 		if len(part.nodes) > 0 {
 			tell("%s: %s", part.what, strings.Join(part.nodes, " "))
 		}
 		for _, node := range slices.Sorted(maps.Keys(part.why)) {
-			tell("  %s, for %s", node, strings.Join(part.why[node], "; "))
+			tell("  %s, because of %s", node, strings.Join(part.why[node], "; "))
 		}
 	}
 	if len(done.Stale) > 0 {
-		tell("changed since they were started: %s; `%s` brings them there",
+		tell("changed since they were started: %s; `%s` applies the changes",
 			strings.Join(done.Stale, " "), named(done.Network.ApplyCommand()))
 	}
 	members := done.Network.Members()

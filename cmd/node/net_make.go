@@ -72,9 +72,9 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	}
 	switch {
 	case o.port < 1:
-		return misuse(c, fmt.Errorf("--port %d: want 1 to 65535", o.port))
+		return misuse(c, fmt.Errorf("--port %d: must be 1 to 65535", o.port))
 	case o.plan && (o.out != "" || o.force || o.json):
-		return misuse(c, errors.New("--plan prints the plan: want it without --out, --force and "+
+		return misuse(c, errors.New("--plan excludes --out, --force and "+
 			"--json"))
 	case o.port != topology.DefaultPort:
 		p.Port = o.port
@@ -96,7 +96,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	}
 	old, _ := filepath.Glob(filepath.Join(o.out, "*.lnx"))
 	if len(old) > 0 && !o.force {
-		return &usageError{fmt.Errorf("%s has .lnx files already: another --out, or --force",
+		return &usageError{fmt.Errorf("%s already has .lnx files: use another --out, or --force",
 			o.out)}
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
@@ -118,7 +118,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	}
 	for _, path := range old {
 		_, _ = fmt.Fprintf(c.ErrOrStderr(),
-			"note: %s was there before, and is no part of it\n", path)
+			"note: %s was there before and is not part of the network\n", path)
 	}
 	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `%s net up %s` runs them\n", o.out,
 		counted(len(texts), "file"), called(), netctl.ShellWord(o.out))
@@ -171,7 +171,7 @@ func readPlan(path string) (*networkFiles, error) {
 		made := &files[i]
 		c, err := lnx.Parse(made.Name+".lnx", made.Text)
 		if err != nil {
-			return nil, fmt.Errorf("BUG: topology: a file that lnx refuses: %w", err)
+			return nil, fmt.Errorf("BUG: topology: lnx refuses a generated file: %w", err)
 		}
 		f.nodes = append(f.nodes, networkNode{config: c, text: made.Text})
 	}
@@ -206,7 +206,7 @@ func (o *netOptions) graphCommand() *cobra.Command {
 				draw, ok = shapeText, ok && !c.Flags().Changed("format") || format == "json"
 			}
 			if !ok {
-				return misuse(c, fmt.Errorf("--format %q: want svg, dot, mermaid or json", format))
+				return misuse(c, fmt.Errorf("--format %q: not svg, dot, mermaid or json", format))
 			}
 			g, err := o.graph(c, args)
 			if err != nil {

@@ -47,9 +47,9 @@ func heldBy(
 			if !ok || h.Network == own {
 				continue
 			}
-			msg := fmt.Sprintf("%s cannot have %s: node %s of network %s has it", p.who, p.at,
+			msg := fmt.Sprintf("%s cannot use %s: node %s of network %s uses it", p.who, p.at,
 				h.Node, h.Network)
-			want := fmt.Sprintf("a port that is free, or `node net down %s` before", h.Network)
+			want := fmt.Sprintf("a free port, or `node net down %s` first", h.Network)
 			if told := p.tell(msg, want); told != nil {
 				list = append(list, told)
 			}

@@ -90,7 +90,7 @@ func served(s *netctl.State, name string, how time.Duration) string {
 	if _, err := s.Network(name); err != nil {
 		return text + "it is down"
 	}
-	return text + named("its nodes run on: `node net down "+name+"` ends them")
+	return text + named("its nodes keep running: `node net down "+name+"` stops them")
 }
 
 // clients are what asks the nodes of a network, by name.

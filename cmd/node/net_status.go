@@ -100,7 +100,7 @@ func printNetwork(out io.Writer, s *netctl.Status) error {
 		}
 		part := "the end of "
 		if n.Crashed {
-			part = "it crashed, says "
+			part = "it crashed: "
 		}
 		_, _ = fmt.Fprintf(out, "\n%s is %s; %s%s:\n", n.Name, n.Life, part, n.Log)
 		for _, line := range n.LastLines {

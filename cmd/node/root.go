@@ -136,7 +136,7 @@ func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage} }
 
 func misuse(c *cobra.Command, err error) error {
-	return &usageError{fmt.Errorf("%s: %w (`%s --help` says more)",
+	return &usageError{fmt.Errorf("%s: %w (see `%s --help`)",
 		commandPath(c), err, c.CommandPath())}
 }
 
@@ -154,7 +154,7 @@ func flagError(err error) error {
 	if want == "" {
 		return err
 	}
-	return fmt.Errorf("--%s %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
+	return fmt.Errorf("--%s %q: must be %s", bad.GetFlag().Name, bad.GetValue(), want)
 }
 
 // usageArgs has a check of arguments fail as wrong usage.
@@ -172,7 +172,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		if len(args) < len(names) && names[len(args)][0] != '[' {
 			err = fmt.Errorf("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
 		} else if len(args) > len(names) {
-			err = fmt.Errorf("nothing may follow here: %q", strings.Join(args[len(names):], " "))
+			err = fmt.Errorf("unexpected argument: %q", strings.Join(args[len(names):], " "))
 		}
 		return misuse(c, err)
 	}

@@ -111,25 +111,25 @@ func runCommand() *cobra.Command {
 
 func (o *runOptions) validate() error {
 	if o.config.Snaplen < 0 {
-		return fmt.Errorf("--pcap-snaplen %d is negative", o.config.Snaplen)
+		return fmt.Errorf("--pcap-snaplen %d: must be 0 or more", o.config.Snaplen)
 	}
 	if len(o.commands) > 0 && o.script != "" {
-		return errors.New("--command and --script: want one of them")
+		return errors.New("--command and --script exclude each other")
 	}
 	switch {
 	case o.daemon && (len(o.commands) > 0 || o.script != ""):
-		return errors.New("--daemon has no shell: want it without --command and --script")
+		return errors.New("--daemon has no shell: use it without --command and --script")
 	case o.grace < 0:
-		return fmt.Errorf("--grace %v is negative", o.grace)
+		return fmt.Errorf("--grace %v: must be 0 or more", o.grace)
 	case !o.daemon && o.grace > 0:
-		return errors.New("--grace is for a daemon: want --daemon too")
+		return errors.New("--grace needs --daemon")
 	case o.doors.pprof && o.doors.socket == "" && o.doors.listen == "":
-		return errors.New("--pprof has no server: want --socket or --listen too")
+		return errors.New("--pprof needs --socket or --listen")
 	case !o.daemon && o.log.format == "json":
-		return errors.New("--log-format json is for a daemon's log: want --daemon too, or " +
+		return errors.New("--log-format json needs --daemon; use " +
 			"--json for the answers of the shell")
 	case o.daemon && o.doors.socket == "" && o.doors.listen == "":
-		return errors.New("--daemon has no server: want --socket or --listen too")
+		return errors.New("--daemon needs --socket or --listen")
 	}
 	if _, err := link.ParseOffload(o.config.Node.Offload); err != nil {
 		return fmt.Errorf("--offload: %w", err)
@@ -153,10 +153,10 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	case err != nil:
 		return nil, noFile(path, err, "a .lnx file")
 	case info.IsDir():
-		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; want a .lnx "+
+		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; use a .lnx "+
 			"file of one node", path, netctl.ShellWord(path))
 	case isPlan(path, info):
-		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; want a .lnx "+
+		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; use a .lnx "+
 			"file of one node", path, netctl.ShellWord(path))
 	}
 	text, err := files.Text(path, files.MaxText)
@@ -172,7 +172,7 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	}
 	for _, line := range o.lines {
 		if !lnx.IsDoor(line) {
-			return nil, fmt.Errorf("--door %q: want publish, expose or splice, as in a .lnx file",
+			return nil, fmt.Errorf("--door %q: must be publish, expose or splice, as in a file",
 				line)
 		}
 		text = append(append(text, '\n'), line...)
@@ -267,7 +267,7 @@ func (o *runOptions) findUser() error {
 	}
 	o.config.Node.Drop = as.become
 	if err := noNewPrivileges(); err != nil {
-		return fmt.Errorf("become another user: forbid new privileges: %w", err)
+		return fmt.Errorf("become another user: set no_new_privs: %w", err)
 	}
 	return nil
 }
@@ -285,9 +285,9 @@ func openScript(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, noFile(path, err, "a file with lines of the shell")
+		return nil, noFile(path, err, "a script, with commands of the shell")
 	case info.IsDir():
-		return nil, fmt.Errorf("%s: a folder has no lines: want a file", path)
+		return nil, fmt.Errorf("%s is a folder; must be a file", path)
 	}
 	return files.Input(path)
 }

@@ -40,7 +40,7 @@ func traceCommand() *cobra.Command {
 				in, name = f, args[0]
 			}
 			if width < 0 {
-				return misuse(c, fmt.Errorf("--width %d: want columns", width))
+				return misuse(c, fmt.Errorf("--width %d: must be a number of columns", width))
 			}
 			t := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
 			if width == 0 && t.width != nil {

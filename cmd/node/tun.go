@@ -17,7 +17,7 @@ func tunLine(text string) (string, error) {
 	name, addr, ok := strings.Cut(text, "=")
 	prefix, err := netip.ParsePrefix(addr)
 	if !ok || name == "" || err != nil || !prefix.Addr().Is4() {
-		return "", fmt.Errorf("--tun %q: want NAME=ADDR/LEN, such as tun0=10.8.0.1/24", text)
+		return "", fmt.Errorf("--tun %q: must be NAME=ADDR/LEN, such as tun0=10.8.0.1/24", text)
 	}
 	kernel, ok := otherEnd(prefix)
 	if !ok {
@@ -58,11 +58,11 @@ func tunAdvice(c *lnx.Config) (lines []string) {
 		}
 		for _, p := range behind(c, i) {
 			lines = append(lines, fmt.Sprintf(
-				"%s: this machine does not know the way yet: sudo ip route add %v via %v",
+				"%s: this machine has no route yet: sudo ip route add %v via %v",
 				f.Name, p, f.Addr.Addr()))
 		}
 		if c.Routing == lnx.RoutingRIP || c.Routing == lnx.RoutingRIP2 {
-			lines = append(lines, fmt.Sprintf("%s: and so for what RIP finds, which `routes` shows",
+			lines = append(lines, fmt.Sprintf("%s: likewise for routes from RIP; see `routes`",
 				f.Name))
 		}
 	}

@@ -24,7 +24,7 @@ func TestTunFlag(t *testing.T) {
 	}
 	for _, text := range []string{"", "tun0", "tun0=", "=10.8.0.1/24", "tun0=10.8.0.1", "tun0=fe80::1/64"} {
 		_, err := tunLine(text)
-		assert.ErrorContains(t, err, "want NAME=ADDR/LEN", text)
+		assert.ErrorContains(t, err, "must be NAME=ADDR/LEN", text)
 	}
 	_, err := tunLine("tun0=10.8.0.1/32")
 	assert.ErrorContains(t, err, "no second address")
@@ -46,8 +46,8 @@ neighbor 10.1.0.2 at 127.0.0.1:5001 via if0
 			file: links + "interface tun0 10.8.0.1/24 tun:no-such kernel 10.8.0.2\n" +
 				"route 10.2.0.0/16 via 10.1.0.2\nroute 0.0.0.0/0 via 10.8.0.2\nroute 10.9.0.0/16 via 10.8.0.2\n",
 			want: []string{
-				"tun0: this machine does not know the way yet: sudo ip route add 10.1.0.0/24 via 10.8.0.1",
-				"tun0: this machine does not know the way yet: sudo ip route add 10.2.0.0/16 via 10.8.0.1",
+				"tun0: this machine has no route yet: sudo ip route add 10.1.0.0/24 via 10.8.0.1",
+				"tun0: this machine has no route yet: sudo ip route add 10.2.0.0/16 via 10.8.0.1",
 			},
 		},
 		"RIP, and an end of somebody else's": {
@@ -55,8 +55,8 @@ neighbor 10.1.0.2 at 127.0.0.1:5001 via if0
 			want: []string{
 				"tun0: the kernel's end is not up: sudo ip address add 10.8.0.2/24 dev no-such && " +
 					"sudo ip link set no-such up",
-				"tun0: this machine does not know the way yet: sudo ip route add 10.1.0.0/24 via 10.8.0.1",
-				"tun0: and so for what RIP finds, which `routes` shows",
+				"tun0: this machine has no route yet: sudo ip route add 10.1.0.0/24 via 10.8.0.1",
+				"tun0: likewise for routes from RIP; see `routes`",
 			},
 		},
 	} {

@@ -11,7 +11,7 @@ func findAccount(name, _ string, _ bool) (*account, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // nobody to become
 	}
-	return nil, errors.New("--user: not on this system")
+	return nil, errors.New("--user: not supported on this system")
 }
 
 func (a *account) become() error { return nil }

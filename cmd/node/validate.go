@@ -106,7 +106,7 @@ func (v *validation) add(arg string) error {
 		return err
 	}
 	if len(v.Files) == before {
-		return fmt.Errorf("%s: no .lnx file in there", arg)
+		return fmt.Errorf("%s: no .lnx file in this folder", arg)
 	}
 	for _, folder := range slices.Sorted(maps.Keys(networks)) {
 		v.errs = append(v.errs, lnx.CheckNetwork(networks[folder]...)...)
@@ -118,7 +118,7 @@ func noFile(path string, err error, want string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%s: there is none: want %s", path, want)
+	return fmt.Errorf("%s: no such file: must be %s", path, want)
 }
 
 // addPlan checks a plan, and what would be made of it.
@@ -205,7 +205,7 @@ func (v *validation) print(out io.Writer, asJSON bool) error {
 		}
 	}
 	_, err := fmt.Fprintf(out, "%s, %s\n",
-		counted(len(v.Files), "file"), counted(mistakes, "mistake"))
+		counted(len(v.Files), "file"), counted(mistakes, "error"))
 	return err
 }
 

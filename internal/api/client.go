@@ -228,7 +228,8 @@ func (c *Client) send(
 		return nil, c.gone(ctx, err)
 	}
 	if json.Unmarshal(body, &p) != nil || p.Type == "" {
-		return nil, fmt.Errorf("node %s: it answers %s, not as a node does", c.node, resp.Status)
+		return nil, fmt.Errorf("node %s: unexpected answer %s: is it a tidepool node?", c.node,
+			resp.Status)
 	}
 	return nil, &p
 }

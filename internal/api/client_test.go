@@ -85,7 +85,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		assert.True(t, found || errors.Is(direct, os.ErrNotExist), "%v", direct)
 	}
 	_, err := b.client(t, "Q").Do(t.Context(), control.About{})
-	require.ErrorContains(t, err, "no such node; there is A, B")
+	require.ErrorContains(t, err, "no such node; the nodes are A, B")
 	_, err = c.Do(t.Context(), 42)
 	require.ErrorIs(t, err, control.ErrUnsupported)
 }
@@ -144,7 +144,7 @@ func TestACommandThatFailsInside(t *testing.T) {
 	b.serve(t)
 	for _, accept := range []string{"", typeLines} {
 		_, _, body := b.do(t, "POST", "/v1/nodes/A/commands/routes", accept, "")
-		assert.Contains(t, string(body), "failed inside (the node goes on): BUG: here")
+		assert.Contains(t, string(body), "internal error (the node continues): BUG: here")
 	}
 	_, _, body := b.do(t, "GET", "/v1/nodes/A", "", "")
 	assert.Contains(t, string(body), "/v1/problems/failed-inside")

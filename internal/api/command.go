@@ -143,7 +143,7 @@ func carryOut(
 ) (a any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w (the node goes on): %v", errInside, p)
+			err = fmt.Errorf("%w (the node continues): %v", errInside, p)
 		}
 	}()
 	a, err = op.Do(ctx, request.Interface())
@@ -165,7 +165,7 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 		_ = c.SetReadDeadline(time.Time{})
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return fmt.Errorf("%s: %w: want at most %d bytes", name, errTooLarge, maxBody)
+		return fmt.Errorf("%s: %w: must be at most %d bytes", name, errTooLarge, maxBody)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: reading the request: %w: %w", name, control.ErrUsage, err)
@@ -178,11 +178,11 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 	err = in.Decode(request.Addr().Interface())
 	if err == nil {
 		if _, more := in.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something follows the object")
+			err = errors.New("unexpected data after the object")
 		} else if name := repeated(text); name != "" {
-			err = fmt.Errorf("%q is there twice", name)
+			err = fmt.Errorf("duplicate key %q", name)
 		} else if string(bytes.TrimSpace(text)) == "null" {
-			err = errors.New("the request cannot be null: want an object" +
+			err = errors.New("the request cannot be null: must be an object" +
 				choice(fieldNames(request.Type())))
 		}
 	}
@@ -195,21 +195,22 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 // inJSON says what is wrong with a request's JSON, without the names of Go's types.
 func inJSON(err error, document []byte, request reflect.Type) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Sprintf("no JSON: it ends at byte %d, within an object, a list or a text",
+		return fmt.Sprintf("invalid JSON: it ends at byte %d, within an object, a list or a text",
 			len(document))
 	}
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if bad.Field == "" {
-			return fmt.Sprintf("the request cannot be %s: want %s%s", one(bad.Value),
+			return fmt.Sprintf("the request cannot be %s: must be %s%s", one(bad.Value),
 				wanted(bad.Type), choice(fieldNames(request)))
 		}
-		return fmt.Sprintf("%q cannot be %s: want %s", bad.Field, one(bad.Value), wanted(bad.Type))
+		return fmt.Sprintf("%q cannot be %s: must be %s", bad.Field, one(bad.Value),
+			wanted(bad.Type))
 	}
 	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf("no JSON at byte %d: %s", bad.Offset, bad.Error())
+		return fmt.Sprintf("invalid JSON at byte %d: %s", bad.Offset, bad.Error())
 	}
 	if name, value, t := misfit(document, request); name != "" {
-		return fmt.Sprintf("%q cannot be %s: want %s", name, value, wanted(t))
+		return fmt.Sprintf("%q cannot be %s: must be %s", name, value, wanted(t))
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if strings.HasPrefix(text, "unknown field") {

@@ -58,7 +58,7 @@ func (c *crowd) admit(conn net.Conn) error {
 	case i < 0:
 		return nil // it has before, or is closed
 	case len(c.clients) >= maxClients:
-		return fmt.Errorf("%w: %d connections already", errTooMany, maxClients)
+		return fmt.Errorf("%w: %d connections are open", errTooMany, maxClients)
 	}
 	c.strangers = slices.Delete(c.strangers, i, i+1)
 	c.clients[conn] = struct{}{}

@@ -41,12 +41,12 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 // origins. The names in Host and Origin tell.
 func admitted(r *http.Request) error {
 	if !local(r.Host) {
-		return fmt.Errorf("%w: this server is not called %q", errStranger, r.Host)
+		return fmt.Errorf("%w: this server's name is not %q", errStranger, r.Host)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || !local(u.Host) {
-			return fmt.Errorf("%w: a page of %q may not ask", errStranger, origin)
+			return fmt.Errorf("%w: pages of %q have no access", errStranger, origin)
 		}
 	}
 	return nil
@@ -59,8 +59,8 @@ func (l *Listener) admit(r *http.Request) error {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") ||
 		subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) != 1 {
-		return fmt.Errorf("%w: `Authorization: Bearer TOKEN`, with the one that was printed when "+
-			"the server began; a browser opens the address that was printed with it", errToken)
+		return fmt.Errorf("%w: send `Authorization: Bearer TOKEN` with the token that the "+
+			"server printed; in a browser, open the address that it printed", errToken)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func TestAClientThatHangs(t *testing.T) {
 			assert.Zero(t, o.watchers())
 			assert.Empty(t, s.works.of("A"))
 			assert.Equal(t, []string{
-				"stream 1 (events) is ended: its reader took nothing for 10m0s",
+				"stream 1 (events) closed: its reader has stalled for 10m0s",
 			}, o.heard())
 		})
 	}
@@ -169,7 +169,7 @@ func TestAClientThatHangs(t *testing.T) {
 		<-time.After(2 * time.Second)
 		assert.Empty(t, s.works.of("A"))
 		assert.Equal(t, []string{
-			"stream 1 (capture) is ended: its reader took nothing for 10m0s",
+			"stream 1 (capture) closed: its reader has stalled for 10m0s",
 		}, o.heard())
 		require.NoError(t, c.Close())
 	})
@@ -367,7 +367,7 @@ func TestTooManyAtOnce(t *testing.T) {
 		assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
-		assert.Contains(t, string(body), fmt.Sprintf("too many commands run: %d already", maxRunning))
+		assert.Contains(t, string(body), fmt.Sprintf("too many commands are running: %d are running", maxRunning))
 		for _, c := range append(open, c) {
 			require.NoError(t, c.Close())
 		}

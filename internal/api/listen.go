@@ -29,7 +29,7 @@ func CheckSocket(path string) error {
 	if len(path) <= longestPath && folder <= longestFolder {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: a socket's path may have %d bytes and its folder's %d, and these "+
+	return fmt.Errorf("%s: %w: a socket's path may have %d bytes and its folder's %d; these "+
 		"have %d and %d", path, ErrListen, longestPath, longestFolder, len(path), folder)
 }
 
@@ -46,7 +46,7 @@ type Listener struct {
 func (l *Listener) Token() string { return l.token }
 
 // ErrListen marks what is wrong with where a server is asked to listen.
-var ErrListen = errors.New("cannot serve there")
+var ErrListen = errors.New("cannot listen")
 
 // TakenError is a place that would do if somebody did not have it now. It is an ErrListen.
 type TakenError struct {
@@ -57,7 +57,7 @@ type TakenError struct {
 func (e *TakenError) Error() string {
 	what := "address already in use"
 	if !e.TCP.IsValid() {
-		what = "a node is served there already"
+		what = "a node already listens there"
 	}
 	return fmt.Sprintf("%s: %v: %s", e.At, ErrListen, what)
 }
@@ -110,7 +110,7 @@ func vacant(ctx context.Context, path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrListen, err)
 	case info.Mode()&fs.ModeSocket == 0:
-		return fmt.Errorf("%s: %w: it is there, and no socket", path, ErrListen)
+		return fmt.Errorf("%s: %w: the file exists and is not a socket", path, ErrListen)
 	case Answers(ctx, path):
 		return &TakenError{At: path}
 	}
@@ -155,8 +155,8 @@ func ListenTCP(ctx context.Context, address string) (*Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, &TakenError{At: at.String(), TCP: at}
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%v: %w: ports below 1024 are mostly root's: want one from there "+
-			"on, or 0 for one that is free", at, ErrListen)
+		return nil, fmt.Errorf("%v: %w: ports below 1024 usually need root: use one from 1024, "+
+			"or 0 to choose a free one", at, ErrListen)
 	case err != nil:
 		return nil, fmt.Errorf("%v: %w: %w", at, ErrListen, err)
 	}
@@ -168,7 +168,7 @@ func parseAddress(address string) (netip.AddrPort, error) {
 	if strings.Contains(address, ":") {
 		var err error
 		if host, port, err = net.SplitHostPort(address); err != nil {
-			return netip.AddrPort{}, fmt.Errorf("%q: %w: want PORT or 127.0.0.1:PORT", address,
+			return netip.AddrPort{}, fmt.Errorf("%q: %w: must be PORT or 127.0.0.1:PORT", address,
 				ErrListen)
 		}
 	}
@@ -182,8 +182,8 @@ func parseAddress(address string) (netip.AddrPort, error) {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return netip.AddrPort{}, fmt.Errorf("%s: %w: others than this machine could reach %s, "+
-			"and nothing is encrypted; listen on 127.0.0.1 and come by ssh -L", address, ErrListen,
+		return netip.AddrPort{}, fmt.Errorf("%s: %w: other machines could reach %s, "+
+			"and nothing is encrypted; listen on 127.0.0.1 and use ssh -L", address, ErrListen,
 			host)
 	}
 	return netip.AddrPortFrom(ip, uint16(number)), nil

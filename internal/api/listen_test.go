@@ -34,7 +34,7 @@ func TestASocketIsItsOwnersAlone(t *testing.T) {
 
 	_, err = ListenUnix(t.Context(), path)
 	require.ErrorIs(t, err, ErrListen)
-	require.ErrorContains(t, err, "a node is served there already")
+	require.ErrorContains(t, err, "a node already listens there")
 	assert.True(t, Answers(t.Context(), path))
 	require.NoError(t, l.Close())
 	require.NoFileExists(t, path)
@@ -73,10 +73,10 @@ func TestWhereASocketCannotBe(t *testing.T) {
 	file := filepath.Join(folder, "f")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for path, says := range map[string]string{
-		file:                                     "it is there, and no socket",
+		file:                                     "the file exists and is not a socket",
 		filepath.Join(folder, "none", "s"):       "no such file",
-		"/" + strings.Repeat("x", longestPath):   "and these have 104 and 1",
-		strings.Repeat("/xxxxxxxx", 10) + "/s":   "its folder's 88, and these have 92 and 90",
+		"/" + strings.Repeat("x", longestPath):   "these have 104 and 1",
+		strings.Repeat("/xxxxxxxx", 10) + "/s":   "its folder's 88; these have 92 and 90",
 		filepath.Join(file, "below", "a", "fil"): "not a directory",
 	} {
 		_, err := ListenUnix(t.Context(), path)
@@ -88,12 +88,12 @@ func TestWhereASocketCannotBe(t *testing.T) {
 func TestAddressesThatAreRefused(t *testing.T) {
 	for address, says := range map[string]string{
 		"0.0.0.0:0":      "nothing is encrypted",
-		"192.0.2.1:80":   "come by ssh -L",
-		"example.com:80": "others than this machine could reach example.com",
+		"192.0.2.1:80":   "use ssh -L",
+		"example.com:80": "other machines could reach example.com",
 		"[::]:80":        "nothing is encrypted",
 		"70000":          `"70000" is not a port`,
 		"x":              `"x" is not a port`,
-		"1:2:3":          "want PORT or 127.0.0.1:PORT",
+		"1:2:3":          "must be PORT or 127.0.0.1:PORT",
 	} {
 		_, err := ListenTCP(t.Context(), address)
 		require.ErrorIs(t, err, ErrListen, address)
@@ -122,11 +122,11 @@ func TestWhoMayAskOverTCP(t *testing.T) {
 		{"localhost:8080", "", "bearer " + l.Token(), 200, ""},
 		{"[::1]:8080", "http://" + at, "Bearer " + l.Token(), 200, ""},
 		{"", "", "", 401, "`Authorization: Bearer TOKEN`"},
-		{"", "", "Bearer x", 401, "the one that was printed"},
+		{"", "", "Bearer x", 401, "the token that the server printed"},
 		{"", "", "Basic " + l.Token(), 401, "a token is needed"},
-		{"evil.example", "", "Bearer " + l.Token(), 403, `this server is not called "evil.example"`},
-		{"", "http://evil.example", "Bearer " + l.Token(), 403, `a page of "http://evil.example"`},
-		{"", "null", "Bearer " + l.Token(), 403, `a page of "null" may not ask`},
+		{"evil.example", "", "Bearer " + l.Token(), 403, `this server's name is not "evil.example"`},
+		{"", "http://evil.example", "Bearer " + l.Token(), 403, `pages of "http://evil.example"`},
+		{"", "null", "Bearer " + l.Token(), 403, `pages of "null" have no access`},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+"/v1", nil)
 		require.NoError(t, err)

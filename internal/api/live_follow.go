@@ -43,7 +43,7 @@ func (h *hub) follow(ctx context.Context, f follow) {
 	if ctx.Err() != nil && !errors.Is(err, ErrGone) {
 		return // nobody reads
 	}
-	why := "it has ended"
+	why := "the connection is closed"
 	if err != nil {
 		why = err.Error()
 	}

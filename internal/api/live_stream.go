@@ -87,7 +87,7 @@ func (n *nodes) place(name, text string) (node string, sid int, err error) {
 	node, number, _ := strings.Cut(text, "/")
 	sid, err = strconv.Atoi(number)
 	if err != nil || sid < 0 {
-		return "", 0, fmt.Errorf("query: %w: %s=%s: want NODE/SID", control.ErrUsage, name, text)
+		return "", 0, fmt.Errorf("query: %w: %s=%s: must be NODE/SID", control.ErrUsage, name, text)
 	}
 	if now := n.now.Load(); now.member(node) == nil {
 		return "", 0, fmt.Errorf("query: %s=%s: %w", name, text, now.noSuch(node))

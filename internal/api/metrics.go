@@ -43,8 +43,8 @@ func (n *nodes) metrics(w http.ResponseWriter, r *http.Request, about *Process) 
 	}
 	wg.Wait()
 	var all exposition
-	all.add("tidepool_build_info", gauge, "Which program this is.", 1, "version", about.Version)
-	all.add("process_start_time_seconds", gauge, "When the process began, Unix time.",
+	all.add("tidepool_build_info", gauge, "Version of the program.", 1, "version", about.Version)
+	all.add("process_start_time_seconds", gauge, "Start of the process, Unix time.",
 		float64(about.Started.UnixNano())/1e9)
 	all.process()
 	for _, e := range list {
@@ -279,6 +279,7 @@ func (e *exposition) door(node string, d *control.Door) {
 		float64(d.Failed), labels...)
 	e.add("tidepool_door_receive_bytes_total", counter, "Bytes into the virtual network.",
 		float64(d.In), labels...)
-	e.add("tidepool_door_transmit_bytes_total", counter, "Bytes out of it.", float64(d.Out),
+	e.add("tidepool_door_transmit_bytes_total", counter, "Bytes out of the network.",
+		float64(d.Out),
 		labels...)
 }

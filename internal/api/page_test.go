@@ -148,9 +148,9 @@ func TestTheTokenOfThePage(t *testing.T) {
 	}{
 		{d.token, "http://" + d.at, 200, ""},
 		{d.token, "", 200, ""},
-		{d.token, "null", 403, "may not ask"},
-		{d.token, "http://evil.example", 403, "may not ask"},
-		{d.token + "x", "http://" + d.at, 401, "a browser opens the address"},
+		{d.token, "null", 403, "have no access"},
+		{d.token, "http://evil.example", 403, "have no access"},
+		{d.token + "x", "http://" + d.at, 401, "in a browser, open the address"},
 		{other.token, "http://" + d.at, 401, "a token is needed"},
 		{"", "http://" + other.at, 401, "a token is needed"},
 	} {

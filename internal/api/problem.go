@@ -42,14 +42,14 @@ const problemPath = "/v1/problems/"
 // The problems of the API's own.
 var (
 	errNoSuchNode = errors.New("no such node")
-	errNoSuchPath = errors.New("nothing is here")
-	errMethod     = errors.New("this method does not fit")
+	errNoSuchPath = errors.New("no such path")
+	errMethod     = errors.New("method not allowed")
 	errToken      = errors.New("a token is needed")
-	errStranger   = errors.New("not from there")
+	errStranger   = errors.New("origin or host not allowed")
 	errTooLarge   = errors.New("the request is too large")
-	errTooMany    = errors.New("too many commands run")
-	errNotRunning = errors.New("no such command runs")
-	errInside     = errors.New("failed inside")
+	errTooMany    = errors.New("too many commands are running")
+	errNotRunning = errors.New("no such running command")
+	errInside     = errors.New("internal error")
 )
 
 // sort is one sort of problem.
@@ -122,7 +122,7 @@ func problemOf(err error) *Problem {
 			}
 		}
 	}
-	panic("BUG: api: the last sort takes all")
+	panic("BUG: api: no type of problem matches")
 }
 
 // Bounds of a problem: what it says, which may quote a request, and the document.
@@ -141,7 +141,7 @@ func clip(text string) string {
 
 func (s *sort) title() string {
 	if s.is == nil {
-		return "it failed"
+		return "failed"
 	}
 	return s.is.Error()
 }

@@ -16,7 +16,7 @@ func (e *exposition) process() {
 	for i, m := range []struct{ name, help string }{
 		{"go_goroutines", "Goroutines of this process."},
 		{"go_memstats_alloc_bytes", "Bytes of the objects on the heap."},
-		{"go_memstats_sys_bytes", "Bytes of memory that the Go runtime has from the system."},
+		{"go_memstats_sys_bytes", "Bytes of memory obtained from the system."},
 	} {
 		e.add(m.name, gauge, m.help, float64(samples[i].Value.Uint64()))
 	}
@@ -26,8 +26,8 @@ func (e *exposition) process() {
 		value      uint64
 	}{
 		{"process_open_fds", "Open file descriptors.", use.descriptors},
-		{"process_max_fds", "The most file descriptors that may be open.", use.mostDescriptors},
-		{"process_resident_memory_bytes", "Bytes of memory that are in use.", use.resident},
+		{"process_max_fds", "Maximum number of open file descriptors.", use.mostDescriptors},
+		{"process_resident_memory_bytes", "Bytes of resident memory.", use.resident},
 	} {
 		if m.value > 0 {
 			e.add(m.name, gauge, m.help, float64(m.value))

@@ -43,7 +43,7 @@ func (n *nodes) about(w http.ResponseWriter, r *http.Request) error {
 func (n *nodes) resource(w http.ResponseWriter, r *http.Request) error {
 	k, ok := resources[r.PathValue("resource")]
 	if !ok {
-		return fmt.Errorf("%s: %w%s; /v1/openapi.json lists what there is", r.URL.Path,
+		return fmt.Errorf("%s: %w%s; /v1/openapi.json lists the paths", r.URL.Path,
 			errNoSuchPath, diagnostic.DidYouMean(r.PathValue("resource"),
 				slices.Sorted(maps.Keys(resources))))
 	}
@@ -77,7 +77,7 @@ func fromQuery(request reflect.Value, raw string) error {
 	for name, values := range query {
 		f, ok := fieldOf(request, name)
 		if !ok {
-			return fmt.Errorf("query: %w: no %q%s", control.ErrUsage, name,
+			return fmt.Errorf("query: %w: unknown field %q%s", control.ErrUsage, name,
 				choice(fieldNames(request.Type())))
 		}
 		text := values[len(values)-1]
@@ -87,21 +87,21 @@ func fromQuery(request reflect.Value, raw string) error {
 		case reflect.Bool:
 			on, err := strconv.ParseBool(text)
 			if err != nil && text != "" {
-				return fmt.Errorf("query: %w: %s=%s: want true or false", control.ErrUsage, name,
+				return fmt.Errorf("query: %w: %s=%s: must be true or false", control.ErrUsage, name,
 					text)
 			}
 			f.SetBool(on || text == "")
 		case reflect.Int, reflect.Int64:
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
-				return fmt.Errorf("query: %w: %s=%s: want a whole number", control.ErrUsage, name,
+				return fmt.Errorf("query: %w: %s=%s: must be a number", control.ErrUsage, name,
 					text)
 			}
 			f.SetInt(n)
 		case reflect.Uint64:
 			n, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return fmt.Errorf("query: %w: %s=%s: want a whole number from 0", control.ErrUsage,
+				return fmt.Errorf("query: %w: %s=%s: must be a number from 0", control.ErrUsage,
 					name, text)
 			}
 			f.SetUint(n)
@@ -155,9 +155,9 @@ func fieldNames(t reflect.Type) (names []string) {
 // choice says what there is to choose from.
 func choice(names []string) string {
 	if len(names) == 0 {
-		return "; it has no fields"
+		return "; there are no fields"
 	}
-	return "; it has " + strings.Join(names, ", ")
+	return "; the fields are " + strings.Join(names, ", ")
 }
 
 // InterfaceCounters are what one interface counts, and what is done to its packets on purpose.

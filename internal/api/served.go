@@ -61,7 +61,7 @@ func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	}
 	for name, m := range old.members {
 		if next.members[name] != m {
-			m.leave(fmt.Errorf("%s: %w: it is not in the network any more", name, ErrGone))
+			m.leave(fmt.Errorf("%s: %w: it left the network", name, ErrGone))
 		}
 	}
 	close(old.over)
@@ -86,7 +86,7 @@ func (v *served) member(name string) *member {
 
 // noSuch is the error about a node that is not there.
 func (v *served) noSuch(name string) error {
-	return fmt.Errorf("%q: %w; there is %s", name, errNoSuchNode, strings.Join(v.names, ", "))
+	return fmt.Errorf("%q: %w; the nodes are %s", name, errNoSuchNode, strings.Join(v.names, ", "))
 }
 
 // within is ctx that ends, with the reason as its cause, when the node is gone.

@@ -165,7 +165,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 		w.Header().Set("Allow", allowed)
-		refuse(w, fmt.Errorf("%s %s: %w; %s does", r.Method, r.URL.Path, errMethod, allowed))
+		refuse(w, fmt.Errorf("%s %s: %w; use %s", r.Method, r.URL.Path, errMethod, allowed))
 		return
 	}
 	if err := answers(w, r); err != nil {
@@ -180,7 +180,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
 				panic(p)
 			}
-			refuse(w, fmt.Errorf("%s %s: %w (the node goes on): %v", r.Method, r.URL.Path,
+			refuse(w, fmt.Errorf("%s %s: %w (the node continues): %v", r.Method, r.URL.Path,
 				errInside, p))
 		}
 	}()
@@ -265,7 +265,7 @@ func problem(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("sort")
 	i := slices.IndexFunc(sorts, func(s sort) bool { return s.name == name })
 	if i < 0 {
-		return fmt.Errorf("%s: %w: no sort of problem has that name", r.URL.Path, errNoSuchPath)
+		return fmt.Errorf("%s: %w: no type of problem has this name", r.URL.Path, errNoSuchPath)
 	}
 	return answer(w, http.StatusOK, typeJSON,
 		Sort{Type: problemPath + name, Title: sorts[i].title(), Status: sorts[i].status})

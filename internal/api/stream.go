@@ -19,7 +19,7 @@ const typeCapture = "application/octet-stream"
 func (ws *works) streaming(w http.ResponseWriter, r *http.Request) error {
 	k, ok := kinds[r.PathValue("stream")]
 	if !ok || !k.Stream {
-		return fmt.Errorf("%s: %w; /v1/openapi.json lists what there is", r.URL.Path,
+		return fmt.Errorf("%s: %w; /v1/openapi.json lists the paths", r.URL.Path,
 			errNoSuchPath)
 	}
 	l := looking{kind: k, as: typeEvents}
@@ -69,7 +69,7 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 	// RFC 9110 §9.2.1: a GET is safe. A browser makes one of any link that somebody clicks.
 	for _, name := range l.kind.Files {
 		if !request.FieldByName(name).IsZero() {
-			return fmt.Errorf("query: %w: a GET writes no file; POST /v1/nodes/%s/commands/%s "+
+			return fmt.Errorf("query: %w: a GET writes no file; use POST /v1/nodes/%s/commands/%s "+
 				"does", control.ErrUsage, r.PathValue("node"), l.kind.Name)
 		}
 	}

@@ -242,5 +242,5 @@ func TestAClientRecords(t *testing.T) {
 		Filter: "tcp and", Piece: func([]byte) {},
 	})
 	require.ErrorIs(t, err, control.ErrUsage)
-	assert.ErrorContains(t, err, "missing at the end")
+	assert.ErrorContains(t, err, "the filter is incomplete")
 }

@@ -51,7 +51,7 @@ func lacking(err error, request reflect.Value) error {
 	for f, v := range request.Fields() {
 		if examples[f.Type] != "" && v.IsZero() &&
 			strings.Contains(err.Error(), fmt.Sprint(v.Interface())) {
-			return fmt.Errorf("%w: %q is missing: want %s", control.ErrUsage, jsonName(f),
+			return fmt.Errorf("%w: %q is missing: must be %s", control.ErrUsage, jsonName(f),
 				wanted(f.Type))
 		}
 	}

@@ -79,7 +79,7 @@ func (n *nodes) ends(t *NetworkTransfer) (x ends, err error) {
 	case t.From == t.To:
 		return x, fmt.Errorf("transfer: %w: from %s to itself", control.ErrUsage, t.To)
 	case t.Bytes < 1 || t.Bytes > maxTestFile:
-		return x, fmt.Errorf("transfer: %w: %d bytes: want 1 to %d", control.ErrUsage, t.Bytes,
+		return x, fmt.Errorf("transfer: %w: %d bytes: must be 1 to %d", control.ErrUsage, t.Bytes,
 			maxTestFile)
 	}
 	return x, nil
@@ -95,7 +95,7 @@ func (x ends) move(
 			return done, err
 		}
 		if len(faces) == 0 {
-			return done, fmt.Errorf("%s: %w: it has none", t.To, control.ErrNoSuchInterface)
+			return done, fmt.Errorf("%s: %w: the node has none", t.To, control.ErrNoSuchInterface)
 		}
 		t.Addr = faces[0].Addr.Addr()
 	}
@@ -133,7 +133,7 @@ func (x ends) move(
 // of the other's reset: that it was stopped is known here.
 func ending(ctx context.Context, err error, t *NetworkTransfer, arrived int64) error {
 	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrGone) {
-		return fmt.Errorf("%w: %d of %d bytes had arrived", control.ErrStopped, arrived, t.Bytes)
+		return fmt.Errorf("%w: %d of %d bytes arrived", control.ErrStopped, arrived, t.Bytes)
 	}
 	return gone(ctx, err)
 }

@@ -39,7 +39,7 @@ func TestATransferThatIsStopped(t *testing.T) {
 	for range rounds {
 		p := b.stopped(t)
 		assert.Equal(t, problemPath+"stopped", p.Type)
-		assert.Regexp(t, `^stopped: \d+ of 20000000 bytes had arrived$`, p.Detail)
+		assert.Regexp(t, `^stopped: \d+ of 20000000 bytes arrived$`, p.Detail)
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		mu.Lock()

@@ -41,7 +41,7 @@ func (ws *works) add(node, command string, cancel context.CancelFunc) (*work, er
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if len(ws.list) >= maxRunning {
-		return nil, fmt.Errorf("%s: %w: %d already", command, errTooMany, len(ws.list))
+		return nil, fmt.Errorf("%s: %w: %d are running", command, errTooMany, len(ws.list))
 	}
 	ws.last++
 	j := &work{

@@ -91,7 +91,7 @@ func (ws *works) begin(w http.ResponseWriter, as string, job *work, cancel func(
 	w.WriteHeader(http.StatusOK)
 	hung := func() {
 		if ws.told != nil {
-			ws.told(fmt.Sprintf("stream %d (%s) is ended: its reader took nothing for %v", job.ID,
+			ws.told(fmt.Sprintf("stream %d (%s) closed: its reader has stalled for %v", job.ID,
 				job.Command, pauses))
 		}
 	}

@@ -152,7 +152,7 @@ func (t *term) match(p *Facts) bool {
 	case termIface:
 		return p.Iface == t.name
 	}
-	panic("BUG: capture: a term of no kind")
+	panic("BUG: capture: a term without a kind")
 }
 
 func (t *term) hasFlags(flags uint8) bool {
@@ -220,9 +220,9 @@ func ParseFilter(text string) (*Filter, error) {
 	if !p.over() {
 		w := p.peek()
 		if w.text == ")" {
-			return nil, p.wrong(w.at, "this ) closes nothing")
+			return nil, p.wrong(w.at, "this ) has no matching (")
 		}
-		return nil, p.wrong(w.at, "want and, or, or the end, not %q", w.text)
+		return nil, p.wrong(w.at, "expected and, or, or the end, not %q", w.text)
 	}
 	return &Filter{root}, nil
 }

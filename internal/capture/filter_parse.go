@@ -53,7 +53,7 @@ func (p *filterParser) lex() error {
 				n++
 			}
 		default:
-			return p.wrong(i, "%q means nothing here", string(rune(c)))
+			return p.wrong(i, "unexpected %q", string(rune(c)))
 		}
 		p.words = append(p.words, filterWord{p.text[i : i+n], i})
 		i += n
@@ -105,7 +105,7 @@ func found(w filterWord) string {
 func (p *filterParser) expression() (*term, error) {
 	const deepest = 64
 	if p.depth++; p.depth > deepest {
-		return nil, p.wrong(p.peek().at, "more than %d deep", deepest)
+		return nil, p.wrong(p.peek().at, "nested more than %d deep", deepest)
 	}
 	defer func() { p.depth-- }()
 	left, err := p.negation()
@@ -166,7 +166,7 @@ func (p *filterParser) primitive() (*term, error) {
 	case "ifname", "on":
 		name := p.take()
 		if name.text == "" {
-			return nil, p.wrong(name.at, "want the name of an interface behind %q", w.text)
+			return nil, p.wrong(name.at, "expected the name of an interface after %q", w.text)
 		}
 		return &term{kind: termIface, name: name.text}, nil
 	case "less", "greater":
@@ -233,7 +233,7 @@ func (p *filterParser) protocol() (*term, error) {
 	}
 	n, err := strconv.ParseUint(w.text, 10, 8)
 	if err != nil {
-		return nil, p.wrong(w.at, "want a protocol (tcp, udp, icmp, rip, test or 0 to 255), not %s",
+		return nil, p.wrong(w.at, "expected a protocol (tcp, udp, icmp, rip, test, 0-255), not %s",
 			found(w))
 	}
 	return &term{kind: termProtocol, protocol: int(n)}, nil
@@ -244,7 +244,7 @@ func (p *filterParser) number(behind string, most int) (int, error) {
 	w := p.take()
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < 0 || n > most {
-		return 0, p.wrong(w.at, "want a number from 0 to %d behind %q, not %s", most, behind,
+		return 0, p.wrong(w.at, "expected a number from 0 to %d after %q, not %s", most, behind,
 			found(w))
 	}
 	return n, nil
@@ -262,7 +262,7 @@ func (p *filterParser) qualified(q qualifiers) (*term, error) {
 			q.end = bothEnds
 		}
 		if q.end != sourceEnd && !p.accept("dst") {
-			return nil, p.wrong(p.peek().at, "want dst here, not %s", found(p.peek()))
+			return nil, p.wrong(p.peek().at, "expected dst here, not %s", found(p.peek()))
 		}
 	case p.accept("dst"):
 		q.end = targetEnd
@@ -301,7 +301,7 @@ func (p *filterParser) ports(q qualifiers, w filterWord) (*term, error) {
 		if q.noun == "portrange" {
 			want = "ports like 8000-8010"
 		}
-		return nil, p.wrong(w.at, "want %s behind %q, not %s", want, q.noun, found(w))
+		return nil, p.wrong(w.at, "expected %s after %q, not %s", want, q.noun, found(w))
 	}
 	return &term{
 		kind: termPorts, end: q.end, protocol: q.protocol, low: uint16(a), high: uint16(b),
@@ -317,11 +317,11 @@ func (p *filterParser) host(q qualifiers, w, first filterWord) (*term, error) {
 			kind: termNet, end: q.end, addr: binary.BigEndian.Uint32(b[:]), mask: math.MaxUint32,
 		}, nil
 	case w.text == "":
-		return nil, p.wrong(w.at, "something is missing at the end")
+		return nil, p.wrong(w.at, "the filter is incomplete")
 	case w == first:
-		return nil, p.wrong(w.at, "%s is no word of a filter, and no address", found(w))
+		return nil, p.wrong(w.at, "%s is neither a keyword nor an address", found(w))
 	}
-	return nil, p.wrong(w.at, "want an IPv4 address, not %s", found(w))
+	return nil, p.wrong(w.at, "expected an IPv4 address, not %s", found(w))
 }
 
 // network is 10.1.0.0/16, 10.1 or 10.1.0.0 mask 255.255.0.0.
@@ -334,7 +334,7 @@ func (p *filterParser) network(q qualifiers, w filterWord) (*term, error) {
 		bits, err = strconv.ParseUint(length, 10, 6)
 	}
 	if err != nil || !a.Is4() || bits > 32 {
-		return nil, p.wrong(w.at, "want a network like 10.1.0.0/16, not %s", found(w))
+		return nil, p.wrong(w.at, "expected a network like 10.1.0.0/16, not %s", found(w))
 	}
 	b := a.As4()
 	t := &term{kind: termNet, end: q.end, mask: uint32(math.MaxUint32) << (32 - bits)}
@@ -343,13 +343,13 @@ func (p *filterParser) network(q qualifiers, w filterWord) (*term, error) {
 		w := p.take()
 		m, err := netip.ParseAddr(w.text)
 		if err != nil || !m.Is4() {
-			return nil, p.wrong(w.at, "want a mask like 255.255.0.0, not %s", found(w))
+			return nil, p.wrong(w.at, "expected a mask like 255.255.0.0, not %s", found(w))
 		}
 		b := m.As4()
 		t.mask = binary.BigEndian.Uint32(b[:])
 	}
 	if t.addr&t.mask != t.addr {
-		return nil, p.wrong(w.at, "%s has bits behind the network's length", found(w))
+		return nil, p.wrong(w.at, "%s has bits beyond the prefix length", found(w))
 	}
 	return t, nil
 }
@@ -379,7 +379,8 @@ func (p *filterParser) flags(open filterWord) (*term, error) {
 		flag, ok := flagOf(w.text)
 		if !ok {
 			return nil, p.wrong(w.at,
-				"want flags (syn, fin, rst, psh, ack, urg, ece, cwr) or tcpflags, not %s", found(w))
+				"expected flags (syn, fin, rst, psh, ack, urg, ece, cwr, tcpflags), not %s",
+				found(w))
 		}
 		t.flags |= flag
 		switch {
@@ -406,7 +407,7 @@ func (p *filterParser) comparison(t *term, at filterWord) (*term, error) {
 	case p.accept("!="):
 		t.negated = true
 	default:
-		return nil, p.wrong(p.peek().at, "want a comparison of %s like & tcp-syn != 0, not %s",
+		return nil, p.wrong(p.peek().at, "expected a comparison of %s like & tcp-syn != 0, not %s",
 			found(at), found(p.peek()))
 	}
 	t.equal, err = p.mask()
@@ -424,7 +425,7 @@ func (p *filterParser) mask() (uint8, error) {
 		if !ok {
 			n, err := strconv.ParseUint(w.text, 0, 8)
 			if err != nil {
-				return 0, p.wrong(w.at, "want flags like tcp-syn, or a number, not %s", found(w))
+				return 0, p.wrong(w.at, "expected flags like tcp-syn or a number, not %s", found(w))
 			}
 			flag = uint8(n)
 		}

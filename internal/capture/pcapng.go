@@ -117,7 +117,7 @@ func (b *blocks) section() error {
 		return b.short()
 	}
 	if major := b.order.Uint16(b.body[4:]); major != 1 {
-		return fmt.Errorf("pcapng version %d: only version 1 is known", major)
+		return fmt.Errorf("pcapng version %d: only version 1 is supported", major)
 	}
 	b.faces = b.faces[:0]
 	return nil

@@ -20,18 +20,18 @@ type Captured struct {
 }
 
 // ErrLink is the error of a file whose packets are not IP.
-var ErrLink = errors.New("capture: packets of a link that is not known")
+var ErrLink = errors.New("capture: unknown link type")
 
 // errForm is a file that no capture of ours or of another program begins so.
-var errForm = errors.New("this is no pcapng")
+var errForm = errors.New("not a pcapng file")
 
 // Read calls f with each packet of a pcapng file, ours or another program's, until f fails. A file
 // that ends in the midst of a block has what comes before.
 func Read(r io.Reader, f func(*Captured) error) error {
 	b, err := newBlocks(r)
 	if err != nil {
-		return fmt.Errorf("%w: want a capture as Wireshark and `capture -w` write it "+
-			"(`editcap OLD NEW.pcapng` makes one of another)", errForm)
+		return fmt.Errorf("%w: use a capture written by Wireshark or `capture -w` "+
+			"(`editcap OLD NEW.pcapng` converts others)", errForm)
 	}
 	for {
 		err := b.next()

@@ -103,9 +103,9 @@ func TestReadRefuses(t *testing.T) {
 	huge := le().file
 	huge = append(huge, 6, 0, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0, 0)
 	for name, file := range map[string][]byte{
-		"no pcapng":                        []byte("what is this, in more than twelve bytes?"),
+		"not a pcapng":                     []byte("what is this, in more than twelve bytes?"),
 		"packet of interface 0":            le().block(6, packet...).file,
-		"not known: type 999":              face(999).block(6, packet...).file,
+		"unknown link type: type 999":      face(999).block(6, packet...).file,
 		"block of type 0x6 is too short":   face(228).block(6, uint32(0)).file,
 		"block of type 0x1 is too short":   le().block(1, uint32(0)).file,
 		"block of type 0x6 has length":     huge,

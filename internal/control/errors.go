@@ -21,7 +21,7 @@ var (
 	// ErrNoRoute: the route table has nothing for that address.
 	ErrNoRoute = errors.New("no route to host")
 	// ErrRouteExists: there is a static route to that prefix by that next hop already.
-	ErrRouteExists = errors.New("there is such a route")
+	ErrRouteExists = errors.New("route already exists")
 	// ErrNoSuchRoute: there is no static route to that prefix, or none by that next hop.
 	ErrNoSuchRoute = errors.New("no such route")
 	// ErrInterfaceDown: the interface that leads there is down.
@@ -45,17 +45,17 @@ var (
 	// ErrTooBig: the packet would exceed the route's MTU.
 	ErrTooBig = errors.New("message too long")
 	// ErrCapturing: a capture runs already.
-	ErrCapturing = errors.New("a capture runs already")
+	ErrCapturing = errors.New("a capture is already running")
 	// ErrNotCapturing: no capture runs.
-	ErrNotCapturing = errors.New("no capture runs")
+	ErrNotCapturing = errors.New("no capture is running")
 	// ErrBusy: another transfer writes to that file.
-	ErrBusy = errors.New("another transfer writes to it")
+	ErrBusy = errors.New("another transfer is writing to it")
 	// ErrChanged: the file grew or shrank while it was sent.
-	ErrChanged = errors.New("file changed while it was sent")
+	ErrChanged = errors.New("file changed during the transfer")
 	// ErrMismatch: what came is not what was expected.
-	ErrMismatch = errors.New("not the file that was expected")
+	ErrMismatch = errors.New("not the expected file")
 	// ErrNoSuchDoor: no door has that number.
-	ErrNoSuchDoor = errors.New("no such door")
+	ErrNoSuchDoor = errors.New("no such port forward")
 	// ErrNoSuchTransfer: no transfer that is under way has that number.
 	ErrNoSuchTransfer = errors.New("no such transfer")
 	// ErrStopped: whoever wanted it, or somebody by StopTransfer, had it end early; the text says

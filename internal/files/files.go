@@ -145,7 +145,7 @@ func outside(err error) error {
 		return err
 	case strings.Contains(e.Err.Error(), "path escapes"):
 		return &fs.PathError{
-			Op: "open", Path: e.Path, Err: fmt.Errorf("%w: a link leads there", ErrOutside),
+			Op: "open", Path: e.Path, Err: fmt.Errorf("%w: through a symbolic link", ErrOutside),
 		}
 	}
 	why := e.Err
@@ -153,7 +153,7 @@ func outside(err error) error {
 		if u, err := user.LookupId(id); err == nil {
 			id = u.Username
 		}
-		why = fmt.Errorf("%w for user %s, as whom this process runs", why, id)
+		why = fmt.Errorf("%w for user %s, who runs this process", why, id)
 	}
 	return &fs.PathError{Op: "open", Path: e.Path, Err: why}
 }
@@ -162,7 +162,7 @@ func outside(err error) error {
 func notRegular(name string, info fs.FileInfo) error {
 	what := map[fs.FileMode]string{
 		fs.ModeDir: "a folder", fs.ModeNamedPipe: "a pipe", fs.ModeSocket: "a socket",
-		fs.ModeSymlink: "a link",
+		fs.ModeSymlink: "a symbolic link",
 	}[info.Mode().Type()]
 	err := fmt.Errorf("%w: it is %s", ErrNotRegular, cmp.Or(what, "a device"))
 	return &fs.PathError{Op: "open", Path: name, Err: err}

@@ -70,7 +70,7 @@ func play(t *testing.T, e engine, net network) (sent []time.Duration) {
 		require.NotEqual(t, clock.Never, next, "it waits for nothing")
 		now = max(now, next)
 	}
-	t.Fatal("it does not end")
+	t.Fatal("it does not stop")
 	return nil
 }
 

@@ -77,7 +77,7 @@ var dropNames = [NumDropReasons]string{
 	DropHeaderChecksum:  "bad header checksum",
 	DropMartian:         "martian address",
 	DropOwnSource:       "own address as source",
-	DropReversePath:     "no way back to source",
+	DropReversePath:     "no route back to source",
 	DropOption:          "bad ip option",
 	DropSourceRoute:     "source route",
 	DropGroup:           "not in group",

@@ -52,15 +52,15 @@ func (c ReassemblyConfig) withDefaults() ReassemblyConfig {
 func (c ReassemblyConfig) validate() error {
 	switch {
 	case c.Timeout < 0:
-		return fmt.Errorf("%w: a time-out of %v", ErrReassembly, c.Timeout)
+		return fmt.Errorf("%w: timeout %v must be positive", ErrReassembly, c.Timeout)
 	case c.MaxBytes < minReassemblyBytes:
-		return fmt.Errorf("%w: %d bytes: want at least %d", ErrReassembly, c.MaxBytes,
+		return fmt.Errorf("%w: %d bytes: must be at least %d", ErrReassembly, c.MaxBytes,
 			minReassemblyBytes)
 	case c.MaxDatagrams < minReassemblyDatagrams:
-		return fmt.Errorf("%w: %d datagrams: want at least %d", ErrReassembly, c.MaxDatagrams,
+		return fmt.Errorf("%w: %d datagrams: must be at least %d", ErrReassembly, c.MaxDatagrams,
 			minReassemblyDatagrams)
 	case c.MaxFragments < 2:
-		return fmt.Errorf("%w: %d fragments a datagram: want at least 2", ErrReassembly,
+		return fmt.Errorf("%w: %d fragments a datagram: must be at least 2", ErrReassembly,
 			c.MaxFragments)
 	}
 	return nil

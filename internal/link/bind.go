@@ -61,9 +61,9 @@ func (e *BindError) Advice() string {
 			ip = netip.IPv4Unspecified()
 		}
 		if who := Holder("udp", netip.AddrPortFrom(ip, uint16(number))); who != "" {
-			return "a port that is free; " + who + " has this one"
+			return "a free port; " + who + " uses this one"
 		}
-		return "a port that is free; `ss -ulpn sport = :" + port + "` tells who has this one"
+		return "a free port; `ss -ulpn sport = :" + port + "` shows who uses this one"
 	case errors.Is(e.Err, errAddrNotAvailable):
 		return "one of this machine's: " + ownAddresses()
 	case errors.Is(e.Err, os.ErrPermission) && number < privileged:

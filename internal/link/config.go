@@ -57,7 +57,7 @@ func ParseOffload(word string) (Offload, error) {
 			return o, nil
 		}
 	}
-	return 0, fmt.Errorf("link: offload %q: want auto, gso, mmsg or plain", word)
+	return 0, fmt.Errorf("link: offload %q: must be auto, gso, mmsg or plain", word)
 }
 
 // Config describes one UDP socket and the interfaces behind it.
@@ -162,7 +162,7 @@ func (c Config) validate() error {
 			return fmt.Errorf("link: interface %s: number %d", f.Name, f.ID)
 		}
 		if other, ok := seen[f.ID]; ok {
-			return fmt.Errorf("link: interfaces %s and %s: both are number %d", other, f.Name, f.ID)
+			return fmt.Errorf("link: interfaces %s and %s both have number %d", other, f.Name, f.ID)
 		}
 		seen[f.ID] = f.Name
 	}

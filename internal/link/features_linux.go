@@ -31,7 +31,7 @@ func Probe() (f Features) {
 	case err == nil:
 		f.TUN = true
 	case errors.Is(err, unix.EPERM):
-		f.TUNProblem = "CAP_NET_ADMIN is missing; devices that root has made for this user " +
+		f.TUNProblem = "CAP_NET_ADMIN is missing; devices that root created for this user " +
 			"can be opened"
 	default:
 		f.TUNProblem = err.Error()

@@ -76,7 +76,7 @@ func commandLine(process string) string {
 	const most = 160
 	text, err := os.ReadFile(filepath.Join(process, "cmdline"))
 	if err != nil {
-		return "it has ended"
+		return "the process has ended"
 	}
 	line := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -32,7 +32,7 @@ func TestWhoHasAPort(t *testing.T) {
 		})
 		var bind *BindError
 		require.ErrorAs(t, err, &bind)
-		assert.Contains(t, bind.Advice(), "a port that is free; "+us)
+		assert.Contains(t, bind.Advice(), "a free port; "+us)
 		require.NoError(t, c.Close())
 		assert.NotContains(t, Holder("udp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)), us)
 	}

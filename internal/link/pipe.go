@@ -19,7 +19,7 @@ type Attacher interface {
 }
 
 // ErrAttached is what a Device says that has a node already.
-var ErrAttached = errors.New("link: has a node already")
+var ErrAttached = errors.New("link: already attached to a node")
 
 // defaultPipePackets is what a window of a megabyte is in packets of 1400 bytes,
 // and half as much again.
@@ -189,7 +189,7 @@ func (e *End) Write(p []byte) (int, error) {
 	}
 }
 
-var errPacketSize = errors.New("link: a packet of no or too many bytes")
+var errPacketSize = errors.New("link: empty or oversized packet")
 
 // token leaves a token for whoever waits, or will.
 func token(c chan struct{}) {

@@ -17,7 +17,7 @@ func FreePorts(n int) ([]int, error) {
 		defer c.Close() // all are held until all are found, so that they differ
 		at, ok := c.LocalAddr().(*net.UDPAddr)
 		if !ok {
-			return nil, fmt.Errorf("link: %v is no UDP address", c.LocalAddr())
+			return nil, fmt.Errorf("link: %v is not a UDP address", c.LocalAddr())
 		}
 		ports = append(ports, at.Port)
 	}

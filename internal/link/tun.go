@@ -62,12 +62,12 @@ func (c TUNConfig) validate() error {
 	switch {
 	case c.Device == "" || len(c.Device) > maxDeviceName || c.Device == "." || c.Device == ".." ||
 		strings.ContainsAny(c.Device, "/:% \t\n"):
-		return fmt.Errorf("a device's name has 1 to %d characters without / : %% or blanks",
+		return fmt.Errorf("a device's name must have 1 to %d characters without / : %% or blanks",
 			maxDeviceName)
 	case c.Kernel.IsValid() && !c.Kernel.Addr().Is4():
 		return errNoIPv4
 	case len(c.Routes) > 0 && !c.Kernel.IsValid():
-		return errors.New("routes for a kernel's end that has no address")
+		return errors.New("routes need an address for the kernel's end")
 	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
 		return fmt.Errorf("number %d", c.Interface.ID)
 	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:

@@ -16,10 +16,10 @@ import (
 func openAdvice(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
-		return "the kernel's module is missing: sudo modprobe tun; " +
-			"a container wants --device " + tunPath
+		return "the kernel module is missing: sudo modprobe tun; " +
+			"a container needs --device " + tunPath
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return "let users open it, which by itself allows nothing: sudo chmod 666 " + tunPath +
+		return "let users open it, which alone grants nothing: sudo chmod 666 " + tunPath +
 			"; or run the node as root"
 	}
 	return ""
@@ -33,7 +33,7 @@ func attachAdvice(device string, err error) string {
 	case errors.Is(err, unix.EBUSY):
 		return "another node running?"
 	case errors.Is(err, unix.EINVAL):
-		return "there is another kind of device of that name"
+		return "a device of another kind has that name"
 	}
 	return ""
 }
@@ -52,12 +52,12 @@ func setUpAdvice(cfg TUNConfig, err error) string {
 func missing(instead ...string) string {
 	const lacking = "CAP_NET_ADMIN is missing: "
 	if os.Geteuid() == 0 { // of a container, or of a user namespace
-		return lacking + "a container wants --cap-add NET_ADMIN --device " + tunPath
+		return lacking + "a container needs --cap-add NET_ADMIN --device " + tunPath
 	}
 	program, err := os.Executable()
 	if err != nil {
 		program = "node"
 	}
-	return lacking + "sudo setcap cap_net_admin+ep " + program + "; or do it by hand: " +
+	return lacking + "sudo setcap cap_net_admin+ep " + program + "; or run by hand: " +
 		strings.Join(instead, " && ")
 }

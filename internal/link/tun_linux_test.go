@@ -405,7 +405,7 @@ func TestTUNSaysWhyNot(t *testing.T) {
 	}
 	assert.Contains(t, openAdvice(unix.ENOENT), "modprobe tun")
 	_, err = OpenTUN(TUNConfig{Device: "t0", Routes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	assert.ErrorContains(t, err, "no address")
+	assert.ErrorContains(t, err, "need an address")
 }
 
 // become has this thread alone run as an ordinary user, as whom nothing but what root
@@ -461,19 +461,19 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	require.NoError(t, unix.Capset(&header, &none[0]))
 	_, err := OpenTUN(cfg)
 	assert.EqualError(t, err, "link: interface tun0: tun:tide0: operation not permitted (CAP_NET_ADMIN "+
-		"is missing: a container wants --cap-add NET_ADMIN --device /dev/net/tun)")
+		"is missing: a container needs --cap-add NET_ADMIN --device /dev/net/tun)")
 	require.NoError(t, unix.Capset(&header, &all[0]))
 
 	become(t, nobody)
 	if _, err := OpenTUN(cfg); !errors.Is(err, unix.EPERM) { // where every user may open it
 		assert.EqualError(t, err, "link: interface tun0: tun:tide0: open /dev/net/tun: permission denied "+
-			"(let users open it, which by itself allows nothing: sudo chmod 666 /dev/net/tun; "+
+			"(let users open it, which alone grants nothing: sudo chmod 666 /dev/net/tun; "+
 			"or run the node as root)")
 	}
 	_, err = attach(cfg, first)
 	assert.ErrorIs(t, err, unix.EPERM)
 	assert.ErrorContains(t, err, "CAP_NET_ADMIN is missing: sudo setcap cap_net_admin+ep /")
-	assert.ErrorContains(t, err, "or do it by hand: sudo ip tuntap add dev tide0 mode tun user $USER)")
+	assert.ErrorContains(t, err, "or run by hand: sudo ip tuntap add dev tide0 mode tun user $USER)")
 
 	cfg.Device = "mine"
 	_, err = attach(cfg, second)
@@ -485,7 +485,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	withRoutes.Device = "ready"
 	_, err = attach(withRoutes, third)
 	assert.ErrorContains(t, err, "tun:ready: a route to 10.20.0.0/16: operation not permitted "+
-		"(CAP_NET_ADMIN is missing; or do it by hand: sudo ip route add 10.20.0.0/16 via 10.9.0.1)")
+		"(CAP_NET_ADMIN is missing; or run by hand: sudo ip route add 10.20.0.0/16 via 10.9.0.1)")
 	unix.Close(third) // the device is free again; the cleanup's second close says so to nobody
 
 	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.30.0.0/16")}
@@ -522,7 +522,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 	other.Routes = []netip.Prefix{netip.MustParsePrefix("10.40.0.0/16"), wide}
 	_, err = OpenTUN(other)
 	assert.ErrorContains(t, err, "a route to 10.20.0.0/16: file exists "+
-		"(this machine reaches it over tide0: sudo ip route del 10.20.0.0/16, or leave it out of `routes`)")
+		"(this machine routes it over tide0: sudo ip route del 10.20.0.0/16, or remove it from `routes`)")
 	assert.NotContains(t, routes(), "10.40.0.0/16", "all or none")
 
 	require.NoError(t, d.Close())
@@ -595,7 +595,7 @@ func TestTUNAllocatesNothing(t *testing.T) {
 			panic(err)
 		}
 		if n, err := d.ReadBatch(frames); n != 1 || err != nil {
-			panic("it did not come")
+			panic("it not received")
 		}
 	}))
 }

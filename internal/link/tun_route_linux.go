@@ -46,14 +46,14 @@ func (d *TUN) tellRoutes() error {
 		if over, ok := there[p]; ok && over == ours {
 			continue // root has told the kernel, and takes it back
 		} else if ok { // the kernel would have two, and use the newer
-			advice = fmt.Sprintf("this machine reaches it over %s: sudo ip route del %v, "+
-				"or leave it out of `routes`", over.device, p)
+			advice = fmt.Sprintf("this machine routes it over %s: sudo ip route del %v, "+
+				"or remove it from `routes`", over.device, p)
 		} else if err = d.route(unix.SIOCADDRT, p); err == nil {
 			d.routes = append(d.routes, p)
 			continue
 		}
 		if errors.Is(err, unix.EPERM) {
-			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; or do it by hand: "+
+			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; or run by hand: "+
 				"sudo ip route add %v via %v", p, netip.AddrFrom4(d.cfg.Interface.Local))
 		}
 		d.forgetRoutes()

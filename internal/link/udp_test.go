@@ -206,7 +206,7 @@ func TestBadConfigs(t *testing.T) {
 		want string
 	}{
 		"no interface":   {Config{}, "link: a socket without an interface"},
-		"same number":    {Config{Interfaces: []Interface{{Name: "x"}, {Name: "y"}}}, "link: interfaces x and y: both are number 0"},
+		"same number":    {Config{Interfaces: []Interface{{Name: "x"}, {Name: "y"}}}, "link: interfaces x and y both have number 0"},
 		"bad number":     {Config{Interfaces: []Interface{{Name: "x", ID: -1}}}, "link: interface x: number -1"},
 		"bad offload":    {Config{Interfaces: one, Offload: 9}, "link: unknown offload 9"},
 		"negative queue": {Config{Interfaces: one, QueueBytes: -1}, "link: a negative size or time"},
@@ -238,7 +238,7 @@ func TestInfo(t *testing.T) {
 		assert.Equal(t, o, back)
 	}
 	_, err := ParseOffload("fast")
-	require.EqualError(t, err, `link: offload "fast": want auto, gso, mmsg or plain`)
+	require.EqualError(t, err, `link: offload "fast": must be auto, gso, mmsg or plain`)
 }
 
 func TestCloseEndsReading(t *testing.T) {

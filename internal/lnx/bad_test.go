@@ -45,7 +45,7 @@ func TestErrorsAreWithinReach(t *testing.T) {
 	require.ErrorAs(t, err, &one)
 	assert.Equal(t, lnx.Error{
 		File: "x/R.lnx", Line: 2, Col: 9,
-		Text: "rap", Msg: `"rap" is no kind of routing (did you mean rip?)`,
+		Text: "rap", Msg: `"rap" is not a protocol (did you mean rip?)`,
 		Want: "rip, rip2, static or none", Source: "routing rap",
 	}, *one)
 	var all lnx.Errors
@@ -73,7 +73,7 @@ func TestErrorsAreBounded(t *testing.T) {
 	var all lnx.Errors
 	require.ErrorAs(t, err, &all)
 	require.Len(t, all, 101)
-	assert.Equal(t, "R.lnx:100:11: more mistakes follow; these are the first 100", all[100].Error())
+	assert.Equal(t, "R.lnx:100:11: more errors follow; these are the first 100", all[100].Error())
 }
 
 func TestFilesAreBounded(t *testing.T) {

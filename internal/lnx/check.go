@@ -62,14 +62,14 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	switch {
 	case i.Addr.Addr() == before.Addr.Addr():
 		addr := i.Addr.Addr().String()
-		report(i.addrAt, addr, addr+" is already the address", "an address of its own")
+		report(i.addrAt, addr, addr+" is already used", "an address of its own")
 	case i.Addr.Overlaps(before.Addr):
 		report(i.addrAt, i.Addr.String(), "subnet "+i.Network().String()+
 			" overlaps "+before.Network().String(), "a subnet of its own")
 	}
 	switch {
 	case i.Tun != nil && before.Tun != nil && i.Tun.Device == before.Tun.Device:
-		report(i.udpAt, "tun:"+i.Tun.Device, "device "+i.Tun.Device+" is already that",
+		report(i.udpAt, "tun:"+i.Tun.Device, "device "+i.Tun.Device+" is already used",
 			"a device of its own")
 	case i.Tun != nil || before.Tun != nil || p.cfg.SharedSocket:
 	case sameSocket(i.UDP, before.UDP):
@@ -104,7 +104,7 @@ func (p *parser) checkShared() {
 			first = iface
 		case iface.UDP != first.UDP:
 			p.report.add(iface.udpAt, iface.UDP.String(),
-				"the socket is shared, but this is not the UDP address of "+first.Name,
+				"this is not the UDP address of the shared socket of "+first.Name,
 				first.UDP.String())
 		}
 	}
@@ -118,7 +118,7 @@ func (p *parser) checkNeighbors() {
 		n := &p.cfg.Neighbors[i]
 		if before, again := p.neighborAt[n.Addr]; again {
 			p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
-				" is already a neighbour in "+before.lineText(), "one line for it")
+				" is already a neighbor in "+before.lineText(), "one line for it")
 			continue
 		}
 		p.neighborAt[n.Addr] = n.Pos
@@ -158,7 +158,7 @@ func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 	subnet := iface.Network()
 	switch {
 	case iface.Tun != nil:
-		p.report.add(n.ifaceAt, n.Iface, n.Iface+" is a TUN device, which has no neighbours",
+		p.report.add(n.ifaceAt, n.Iface, n.Iface+" is a TUN device, which has no neighbors",
 			"an interface with a UDP address")
 	case subnet.Bits() == pointToPoint:
 		return true
@@ -177,8 +177,8 @@ func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	if before, again := points[n.Iface]; again {
 		p.report.add(n.Pos, n.Addr.String(), n.Iface+
-			" is point-to-point (/32) and already has its neighbour in "+before.lineText(),
-			"one neighbour, or a subnet such as /24")
+			" is point-to-point (/32) and already has its neighbor in "+before.lineText(),
+			"one neighbor, or a subnet such as /24")
 		return
 	}
 	points[n.Iface] = n.Pos
@@ -215,7 +215,7 @@ func (p *parser) unknownInterface(name Word) {
 	if want == "" {
 		want = usageInterface
 	}
-	p.report.bad(name, "no interface of this file", want)
+	p.report.bad(name, "not an interface of this file", want)
 }
 
 // checkNextHop records a next hop that cannot be reached in one hop.
@@ -227,13 +227,14 @@ func (p *parser) checkNextHop(r Route) {
 	})
 	switch {
 	case i >= 0 && p.cfg.Interfaces[i].Addr.Addr() == r.Via:
-		p.report.add(r.viaAt, via, "next hop "+via+" is this node's own address", "a neighbour's")
+		p.report.add(r.viaAt, via, "next hop "+via+" is this node's own address",
+			"a neighbor's address")
 	case known, p.excused[via]:
 	case i < 0 && !p.subnetsUnknown:
 		p.report.add(r.viaAt, via, "next hop "+via+" is on no interface's subnet",
-			"a neighbour's address")
+			"a neighbor's address")
 	case i >= 0 && p.cfg.Interfaces[i].Tun == nil:
-		p.report.add(r.viaAt, via, "next hop "+via+" is no neighbour of this file",
+		p.report.add(r.viaAt, via, "next hop "+via+" is not a neighbor of this file",
 			"neighbor "+via+" at HOST:PORT via "+p.cfg.Interfaces[i].Name)
 	}
 }
@@ -258,7 +259,7 @@ func (p *parser) checkRIP() {
 	for i, addr := range r.AdvertiseTo {
 		if _, known := p.neighborAt[addr]; !known && !p.excused[addr.String()] {
 			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
-				" is no neighbour of this file", "an address that a neighbor line declares")
+				" is not a neighbor of this file", "an address that a neighbor line declares")
 		}
 		if !p.cfg.speaksRIP() {
 			p.report.note(p.advertiseAt[i], addr.String(),
@@ -285,7 +286,7 @@ func (p *parser) checkRIPTimes() {
 	switch {
 	case r.Timeout <= r.Periodic:
 		p.report.add(at.Pos, at.Text, fmt.Sprintf(
-			"routes would die after %v, before they are renewed after %v",
+			"routes would expire after %v, before the next update after %v",
 			r.Timeout, r.Periodic), "route-timeout-threshold > periodic-update-rate")
 	case offset > r.Periodic/2:
 		at = p.seen["rip periodic-update-offset"]
@@ -293,7 +294,7 @@ func (p *parser) checkRIPTimes() {
 			offset, r.Periodic), fmt.Sprint("at most ", (r.Periodic/2).Milliseconds()))
 	case r.Timeout <= r.Periodic+offset:
 		p.report.add(at.Pos, at.Text, fmt.Sprintf(
-			"routes would die after %v, before they are renewed after up to %v",
+			"routes would expire after %v, before the next update after up to %v",
 			r.Timeout, r.Periodic+offset),
 			"route-timeout-threshold > periodic-update-rate + periodic-update-offset")
 	}
@@ -302,7 +303,7 @@ func (p *parser) checkRIPTimes() {
 // noteRIP2 remarks on what only RIPv2 has.
 func (p *parser) noteRIP2() {
 	note := func(at Word, what string) {
-		p.report.note(at.Pos, at.Text, what+` means nothing without "routing rip2"`)
+		p.report.note(at.Pos, at.Text, what+` has no effect without "routing rip2"`)
 	}
 	for _, l := range p.links {
 		if l.table == &ripTable && slices.Contains([]string{"send", "receive"}, l.key.Text) {

@@ -92,7 +92,7 @@ func (p *parser) readPublish(l line) {
 	}
 	to := l.words[2]
 	if i := strings.LastIndexByte(to.Text, ':'); i < 0 {
-		p.report.bad(to, "without a port", "ADDR:PORT, such as 10.1.0.2:80")
+		p.report.bad(to, "missing a port", "ADDR:PORT, such as 10.1.0.2:80")
 	} else if a, ok := p.report.addr(part(to, 0, to.Text[:i])); ok {
 		d.To.Host = a.String()
 		d.To.Port, okTo = p.report.port(part(to, i+1, to.Text[i+1:]))
@@ -156,7 +156,7 @@ func (p *parser) addDoor(d Door) {
 		}
 		what := d.Kind + " " + d.place() + " is already"
 		if d.Kind == DoorSplice {
-			what = "there is a splice"
+			what = "a splice is already"
 		}
 		p.report.add(d.Pos, "", what+" in line "+strconv.Itoa(o.Pos.Line),
 			"one line with it")
@@ -218,7 +218,7 @@ func (p *parser) checkDoors() {
 		})
 		if !own && !p.subnetsUnknown {
 			p.report.add(d.Pos, d.Addr.String(), d.Addr.String()+
-				" is none of this node's addresses", "an interface's address")
+				" is not an address of this node", "an interface's address")
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (r *report) words(l line, least, most int, usage string) bool {
 		r.add(l.end, "", "the line is incomplete", usage)
 	case n > most:
 		extra := l.words[most]
-		r.add(extra.Pos, extra.Text, diagnostic.Quote(extra.Text)+" is too much", usage)
+		r.add(extra.Pos, extra.Text, diagnostic.Quote(extra.Text)+" is not expected here", usage)
 	default:
 		return true
 	}
@@ -59,7 +59,7 @@ func (r *report) fixed(l line, i int, want, usage string) bool {
 	if i >= len(l.words) || l.words[i].Text == want {
 		return true
 	}
-	r.bad(l.words[i], "not the word "+diagnostic.Quote(want), usage)
+	r.bad(l.words[i], "not the keyword "+diagnostic.Quote(want), usage)
 	return false
 }
 
@@ -79,7 +79,7 @@ func (r *report) put(e *Error) {
 func (r *report) sorted() Errors {
 	r.errs.Sort()
 	if r.more {
-		msg := fmt.Sprintf("more mistakes follow; these are the first %d", maxErrors)
+		msg := fmt.Sprintf("more errors follow; these are the first %d", maxErrors)
 		last := r.errs[len(r.errs)-1] // behind it this stays, whatever is put in order with them
 		return append(r.errs, &Error{File: r.file, Line: last.Line, Col: last.Col, Msg: msg})
 	}

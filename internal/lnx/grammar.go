@@ -26,7 +26,7 @@ const (
 	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
 	usageRoute     = "route PREFIX/LEN via ADDR [metric N], or blackhole, unreachable or prohibit"
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
-	usageImpair    = "impair NAME [in, out or both] WORD …, the words being tc-netem's"
+	usageImpair    = "impair NAME [in, out or both] ARG …, with the arguments of tc-netem"
 )
 
 // directives are all of them, in the order of the documentation.
@@ -153,7 +153,7 @@ func (p *parser) directiveOf(l line) *directive {
 		if d == nil {
 			p.strange++
 			names := directiveNames()
-			p.report.bad(first, "no directive"+diagnostic.DidYouMean(first.Text, names),
+			p.report.bad(first, "not a directive"+diagnostic.DidYouMean(first.Text, names),
 				oneOf(names))
 		}
 		return d
@@ -170,7 +170,7 @@ func (p *parser) directiveOf(l line) *directive {
 		}
 	}
 	p.report.bad(second,
-		"nothing that "+first.Text+" knows"+diagnostic.DidYouMean(second.Text, seconds),
+		"not a keyword of "+first.Text+diagnostic.DidYouMean(second.Text, seconds),
 		oneOf(seconds))
 	return nil
 }
@@ -224,7 +224,7 @@ func (p *parser) readRouting(l line) {
 	i := slices.IndexFunc(kinds, func(r Routing) bool { return r.String() == l.words[1].Text })
 	if i < 0 {
 		names := []string{"rip", "rip2", "static", "none"}
-		p.report.bad(l.words[1], "no kind of routing"+diagnostic.DidYouMean(l.words[1].Text, names),
+		p.report.bad(l.words[1], "not a protocol"+diagnostic.DidYouMean(l.words[1].Text, names),
 			oneOf(names))
 		return
 	}
@@ -293,7 +293,7 @@ func (r *report) readTun(l line, device string, addr netip.Prefix) (*Tun, bool) 
 	}
 	switch why := reserved(kernel, addr.Masked()); {
 	case kernel == addr.Addr():
-		r.bad(l.words[5], "the node's own end", "another address of "+addr.Masked().String())
+		r.bad(l.words[5], "the node's own address", "another address of "+addr.Masked().String())
 	case !addr.Contains(kernel):
 		r.bad(l.words[5], "not on the interface's subnet", "an address of "+addr.Masked().String())
 	case why != "":
@@ -317,7 +317,7 @@ func (r *report) readTunRoutes(l line, link netip.Prefix, tun *Tun) bool {
 			r.bad(w, "the link itself, to which the kernel needs no route", usageTun)
 			ok = false
 		case slices.Contains(tun.Routes, prefix):
-			r.bad(w, "a route for the second time", usageTun)
+			r.bad(w, "a duplicate route", usageTun)
 			ok = false
 		default:
 			tun.Routes = append(tun.Routes, prefix)

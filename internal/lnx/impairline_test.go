@@ -33,11 +33,11 @@ func TestImpairLines(t *testing.T) {
 
 func TestWrongImpairLines(t *testing.T) {
 	for text, want := range map[string]string{
-		"impair if1 loss 2%\n":                      `"if1" is no interface of this file`,
-		"impair if0 out\n":                          "what the link does is missing",
+		"impair if1 loss 2%\n":                      `"if1" is not an interface of this file`,
+		"impair if0 out\n":                          "the arguments of impair are missing",
 		"impair if0\n":                              "impair",
 		"impair if0 off\nimpair if0 in off\n":       "impair if0 in is already set in line 2",
-		"link if0 loss 1%\nimpair if0 delay 1ms\n":  "impaired by a link line already",
+		"link if0 loss 1%\nimpair if0 delay 1ms\n":  "already impaired by a link line",
 		"impair if0 out off\nimpair if0 both off\n": "impair if0 out is already set",
 	} {
 		_, err := lnx.Parse("x.lnx", []byte(oneInterface+text))

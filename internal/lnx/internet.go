@@ -74,7 +74,7 @@ var tcpDirectives = directivesOf(
 	settingOf("tcp profile", profile004, func(c *Config) *string { return &c.TCP.Profile },
 		func(r *report, w Word) (string, bool) {
 			if w.Text != profile004 {
-				r.bad(w, "no profile", profile004)
+				r.bad(w, "not a profile", profile004)
 			}
 			return profile004, w.Text == profile004
 		},

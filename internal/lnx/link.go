@@ -92,7 +92,7 @@ func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) 
 		i := slices.Index(keys, key.Text)
 		switch {
 		case i < 0:
-			what := "nothing that " + t.name + " knows"
+			what := "not a keyword of " + t.name
 			p.report.bad(key, what+diagnostic.DidYouMean(key.Text, keys), oneOf(keys))
 			return // what is key and what is value is a guess from here on
 		case len(rest) == 1:
@@ -120,7 +120,7 @@ func (p *parser) applyLinks() {
 	for _, l := range p.links {
 		iface, ok := p.cfg.Interface(l.name.Text)
 		if ok && l.key.Text == "jitter" && iface.Impair.Jitter > iface.Impair.Delay {
-			p.report.bad(l.value, "more than the delay", "a jitter up to the delay of "+
+			p.report.bad(l.value, "longer than the delay", "a jitter up to the delay of "+
 				iface.Impair.Delay.String())
 		}
 	}
@@ -176,7 +176,7 @@ func (p *parser) readImpair(l line) {
 		one.Way, rest = rest[0].Text, rest[1:]
 	}
 	if len(rest) == 0 {
-		p.report.add(l.end, "", "what the link does is missing", usageImpair)
+		p.report.add(l.end, "", "the arguments of impair are missing", usageImpair)
 		return
 	}
 	for _, w := range rest {
@@ -215,7 +215,7 @@ func (p *parser) checkImpair() {
 		case !ok:
 			p.unknownInterface(name)
 		case iface.Impair != Impairments{}:
-			p.report.bad(name, "impaired by a link line already", "all of it in one of them")
+			p.report.bad(name, "already impaired by a link line", "all of it in one of them")
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 		return i.Tun == nil && i.UDP.key() == neighbor.UDP.key() && i.Addr.Addr() == neighbor.Addr
 	})
 	if i < 0 {
-		r.add(neighbor.Pos, text, text+" at "+udp+" is not who is there",
+		r.add(neighbor.Pos, text, text+" at "+udp+" is another node",
 			peer.Name+" with "+peer.addrsAt(neighbor.UDP))
 		return
 	}
@@ -125,8 +125,8 @@ func checkReverse(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	text := neighbor.Addr.String()
 	switch {
 	case i < 0:
-		r.note(neighbor.Pos, text, peer.config.Name+" does not know "+ours.Addr.Addr().String()+
-			" as its neighbour in turn")
+		r.note(neighbor.Pos, text, peer.config.Name+" does not list "+ours.Addr.Addr().String()+
+			" as its neighbor")
 	case peer.config.Neighbors[i].UDP.key() != ours.UDP.key():
 		r.note(neighbor.Pos, text, peer.config.Name+" answers to "+
 			peer.config.Neighbors[i].UDP.String()+", but "+ours.Name+" has "+ours.UDP.String())
@@ -151,9 +151,9 @@ func checkRIPLink(c *Config, neighbor *Neighbor, peer owner, r *report) {
 			c.Routing, peer.config.Routing, them))
 	case c.Routing != RoutingRIP2 || ours.RIP.Passive || ours.RIP.Send == "none":
 	case len(ours.RIP.Keys) == 0 && len(keys) > 0:
-		say(them + " takes only what is authenticated, and we have no key for it")
+		say(them + " requires authentication, and this file has no key for it")
 	case len(ours.RIP.Keys) > 0 && !slices.Contains(keys, ours.RIP.Keys[0]):
-		say(fmt.Sprintf("%s does not know our %s, so it refuses what we say", them,
+		say(fmt.Sprintf("%s does not know our %s, so it refuses our messages", them,
 			ours.RIP.Keys[0].name()))
 	}
 }

@@ -30,10 +30,10 @@ B.lnx:1:27: localhost:5000 is also the UDP address of if0 of A; expected an addr
 		},
 		"somebody else is there": {
 			"interface if0 10.0.0.3/24 127.0.0.1:5001\nneighbor 10.0.0.1 at 127.0.0.1:5000 via if0\n",
-			`A.lnx:2:10: 10.0.0.2 at 127.0.0.1:5001 is not who is there; expected B with 10.0.0.3
+			`A.lnx:2:10: 10.0.0.2 at 127.0.0.1:5001 is another node; expected B with 10.0.0.3
     neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
              ^^^^^^^^
-B.lnx:2:10: note: A does not know 10.0.0.3 as its neighbour in turn
+B.lnx:2:10: note: A does not list 10.0.0.3 as its neighbor
     neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
              ^^^^^^^^`,
 		},
@@ -45,7 +45,7 @@ B.lnx:2:10: note: A does not know 10.0.0.3 as its neighbour in turn
 		},
 		"unknown in turn": {
 			"interface if0 10.0.0.2/24 127.0.0.1:5001\n",
-			`A.lnx:2:10: note: B does not know 10.0.0.1 as its neighbour in turn
+			`A.lnx:2:10: note: B does not list 10.0.0.1 as its neighbor
     neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
              ^^^^^^^^`,
 		},
@@ -119,15 +119,15 @@ func TestCheckNetworkComparesRIP(t *testing.T) {
 		{
 			"another secret", "rip key if0 1 md5 tide\n", "rip key if0 1 md5 ebb\n",
 			[]string{
-				"B does not know our key 1 (md5), so it refuses what we say",
-				"A does not know our key 1 (md5), so it refuses what we say",
+				"B does not know our key 1 (md5), so it refuses our messages",
+				"A does not know our key 1 (md5), so it refuses our messages",
 			},
 		},
 		{
 			"none on one side", "rip password if0 tide\n", "",
 			[]string{
-				"B does not know our password, so it refuses what we say",
-				"A takes only what is authenticated, and we have no key for it",
+				"B does not know our password, so it refuses our messages",
+				"A requires authentication, and this file has no key for it",
 			},
 		},
 		{"none, but passive", "rip password if0 tide\nrip interface if0 passive on\n", "rip interface if0 send none\n", nil},

@@ -152,7 +152,7 @@ var ripDirectives = slices.Concat([]directive{
 		func(r *report, w Word) (int, bool) {
 			size, ok := map[string]int{"12": rip.EntrySize, "8": rip.OldEntrySize}[w.Text]
 			if !ok {
-				r.bad(w, "no size of an entry", "12, or 8 for entries without a mask")
+				r.bad(w, "not an entry size", "12, or 8 for entries without a mask")
 			}
 			return size, ok
 		}, strconv.Itoa).
@@ -201,7 +201,7 @@ func (p *parser) readAdvertiseTo(l line) {
 		return
 	}
 	if i := slices.Index(p.cfg.RIP.AdvertiseTo, addr); i >= 0 {
-		p.report.bad(to, "already advertised to, in "+p.advertiseAt[i].lineText(),
+		p.report.bad(to, "already a destination, in "+p.advertiseAt[i].lineText(),
 			"one line with it")
 		return
 	}
@@ -247,7 +247,7 @@ func (r *report) announcement(l line, i int, usage string) (a Announcement, ok b
 		key := l.words[i]
 		n := slices.Index(keys, key.Text)
 		if n < 0 {
-			r.bad(key, "nothing that is said of a prefix"+diagnostic.DidYouMean(key.Text, keys),
+			r.bad(key, "not an option of a prefix"+diagnostic.DidYouMean(key.Text, keys),
 				usage)
 			return a, false
 		}
@@ -273,7 +273,7 @@ func (p *parser) readKey(l line) {
 	a := l.words[4]
 	okAlgorithm := slices.Contains(ripAlgorithms, a.Text)
 	if !okAlgorithm {
-		p.report.bad(a, "no algorithm"+diagnostic.DidYouMean(a.Text, ripAlgorithms),
+		p.report.bad(a, "not an algorithm"+diagnostic.DidYouMean(a.Text, ripAlgorithms),
 			oneOf(ripAlgorithms))
 	}
 	if okID && okAlgorithm && p.report.secret(l.words[5], a.Text) {
@@ -336,7 +336,7 @@ func (p *parser) readTrigger(l line) {
 	switch {
 	case !okLeast || !okMost:
 	case least > most:
-		p.report.bad(l.words[3], "less than the least", l.words[2].Text+" or more")
+		p.report.bad(l.words[3], "less than the minimum", l.words[2].Text+" or more")
 	case p.once("rip triggered-update-delay", l.words[2]):
 		p.cfg.RIP.TriggerMin = orNone(least, time.Millisecond)
 		p.cfg.RIP.TriggerMax = orNone(most, time.Millisecond)

@@ -117,7 +117,7 @@ func choice[T any](name string, words []string, field func(*T) *string) setting[
 	read := func(r *report, w Word) (string, bool) {
 		switch i := slices.Index(words, w.Text); i {
 		case -1:
-			r.bad(w, "no mode"+diagnostic.DidYouMean(w.Text, words), oneOf(words))
+			r.bad(w, "not a mode"+diagnostic.DidYouMean(w.Text, words), oneOf(words))
 			return "", false
 		case 0:
 			return "", true

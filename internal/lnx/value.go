@@ -49,13 +49,13 @@ func unusable(a netip.Addr) string {
 	first := a.As4()[0]
 	switch {
 	case first == 0:
-		return "of 0.0.0.0/8, which is no node's address"
+		return "of 0.0.0.0/8, which no node can use"
 	case a.IsLoopback():
 		return "a loopback address"
 	case a.IsMulticast():
 		return "a multicast address"
 	case first >= 240:
-		return "of 240.0.0.0/4, which is no node's address"
+		return "of 240.0.0.0/4, which no node can use"
 	}
 	return ""
 }
@@ -64,7 +64,7 @@ func unusable(a netip.Addr) string {
 func (r *report) split(w Word, want string) (netip.Prefix, bool) {
 	host, length, found := strings.Cut(w.Text, "/")
 	if !found {
-		r.bad(w, "without a prefix length", want)
+		r.bad(w, "missing a prefix length", want)
 		return netip.Prefix{}, false
 	}
 	a, err := netip.ParseAddr(host)
@@ -117,7 +117,7 @@ func AddrFault(p netip.Prefix) string {
 		return why
 	}
 	if p.Bits() == 0 {
-		return "without a subnet, of 1 to 32 bits"
+		return "missing a subnet, of 1 to 32 bits"
 	}
 	return reserved(p.Addr(), p.Masked())
 }
@@ -181,7 +181,7 @@ func (r *report) destination(w Word) (HostPort, bool) { return r.endpoint(w, r.r
 func (r *report) endpoint(w Word, readHost func(Word) (string, bool)) (HostPort, bool) {
 	i := strings.LastIndexByte(w.Text, ':')
 	if i < 0 {
-		r.bad(w, "without a port", wantHostPort)
+		r.bad(w, "missing a port", wantHostPort)
 		return HostPort{}, false
 	}
 	host, okHost := readHost(part(w, 0, w.Text[:i]))
@@ -200,7 +200,7 @@ func (r *report) host(w Word) (string, bool) {
 	case w.Text == "":
 		r.add(w.Pos, "", "the host is missing", wantHost)
 	case w.Text+":" == tunPrefix: // Format could not write it as an interface's host
-		r.bad(w, "the word for a TUN device", wantHost)
+		r.bad(w, "the keyword of a TUN device", wantHost)
 	case len(w.Text) > maxHostChars, !consistsOf(w.Text, ".-_"), isNumber(last),
 		strings.Contains("."+w.Text+".", ".."):
 		r.bad(w, "not a host", wantHost)
@@ -272,7 +272,7 @@ func (r *report) duration(w Word) (time.Duration, bool) {
 func (r *report) remoteHost(w Word) (string, bool) {
 	host, ok := r.host(w)
 	if a, err := netip.ParseAddr(host); err == nil && (a.IsUnspecified() || a.IsMulticast()) {
-		r.bad(w, "an address that cannot be sent to", wantHost)
+		r.bad(w, "an address to which nothing can be sent", wantHost)
 		return host, false
 	}
 	return host, ok

@@ -35,8 +35,9 @@ func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 		}
 		return strings.Join(names, " ")
 	}
-	return fmt.Sprintf("network %s is changed in part: up as its files say: %s; not running: %s\n"+
-		"`%s` goes on from here, once what is told above is mended", p.Name, list(up), list(down),
+	return fmt.Sprintf("network %s is only partly changed: running the new files: %s; "+
+		"not running: %s\n"+
+		"fix the error above; `%s` then continues", p.Name, list(up), list(down),
 		n.ApplyCommand())
 }
 

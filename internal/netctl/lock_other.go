@@ -18,7 +18,7 @@ func detach(*exec.Cmd) {}
 
 func foreign(info fs.FileInfo) string {
 	if !info.IsDir() {
-		return "it is no folder"
+		return "it is not a folder"
 	}
 	return ""
 }

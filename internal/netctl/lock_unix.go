@@ -28,11 +28,11 @@ func foreign(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.IsDir():
-		return "it is no folder"
+		return "it is not a folder"
 	case ok && int(stat.Uid) != os.Geteuid():
-		return fmt.Sprintf("it belongs to user %d (run the command as that user)", stat.Uid)
+		return fmt.Sprintf("it belongs to user %d: run the command as that user", stat.Uid)
 	case info.Mode().Perm()&0o022 != 0:
-		return "others may write to it (`chmod go-w` forbids that)"
+		return "other users may write to it: `chmod go-w` forbids that"
 	}
 	return ""
 }

@@ -227,9 +227,9 @@ type EndedError struct {
 }
 
 func (e *EndedError) Error() string {
-	switch how := "node " + e.Node + " ended before it answered: " + e.State; {
+	switch how := "node " + e.Node + " stopped before it answered: " + e.State; {
 	case len(e.Log) == 0:
-		return how + ", without a word"
+		return how + ", and logged nothing"
 	case strings.HasPrefix(e.State, "signal"): // its log does not know
 		return how + "; its log:\n" + strings.Join(e.Log, "\n")
 	}
@@ -247,8 +247,8 @@ func (p process) stop(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	if is.PID <= 0 {
-		return true, fmt.Errorf("node %s runs, does not answer, and its process is not known: "+
-			"`fuser %s` tells it", p.node, p.pid())
+		return true, fmt.Errorf("node %s runs but does not answer, and its process is unknown: "+
+			"`fuser %s` shows it", p.node, p.pid())
 	}
 	process, err := os.FindProcess(is.PID)
 	if err != nil {
@@ -262,14 +262,14 @@ func (p process) stop(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if err := terminate(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return true, fmt.Errorf("node %s: ending process %d: %w", p.node, is.PID, err)
+		return true, fmt.Errorf("node %s: stopping process %d: %w", p.node, is.PID, err)
 	}
 	if !p.gone(ctx, endTime) {
 		if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return true, fmt.Errorf("node %s: killing process %d: %w", p.node, is.PID, err)
 		}
 		if !p.gone(ctx, killTime) {
-			return true, fmt.Errorf("node %s: process %d does not end", p.node, is.PID)
+			return true, fmt.Errorf("node %s: process %d does not stop", p.node, is.PID)
 		}
 	}
 	p.sweep()

@@ -82,7 +82,7 @@ func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err err
 	for _, name := range reloaded {
 		_, e := n.process(name).reload(ctx, control.Reload{Undo: true}, reloadTime)
 		if e != nil && !errors.Is(e, control.ErrUsage) { // it had not begun
-			err = errors.Join(err, fmt.Errorf("but this one is not as it was: %w", e))
+			err = errors.Join(err, fmt.Errorf("and this node has changed: %w", e))
 		}
 	}
 	for _, name := range leaving {

@@ -31,17 +31,17 @@ import (
 // Errors of this package, wrapped with what they are about.
 var (
 	// ErrUsage: what was asked for cannot be, whatever runs.
-	ErrUsage = errors.New("cannot be")
+	ErrUsage = errors.New("not usable")
 	// ErrNoNetwork: no network has that name, or there is none at all.
 	ErrNoNetwork = errors.New("no such network")
 	// ErrNoNode: no node that runs has that name.
 	ErrNoNode = errors.New("no such node")
 	// ErrAmbiguous: more than one is meant.
-	ErrAmbiguous = errors.New("which one")
+	ErrAmbiguous = errors.New("ambiguous")
 	// ErrBusy: another command works on that network just now.
-	ErrBusy = errors.New("another command is at work on it")
+	ErrBusy = errors.New("another command is changing it")
 	// ErrTaken: a network of that name runs from other files.
-	ErrTaken = errors.New("a network of that name is there already")
+	ErrTaken = errors.New("a network with that name already exists")
 )
 
 // State is the folder with the networks of one user.
@@ -70,7 +70,7 @@ func MakeState(root string) (*State, error) {
 // is refused: they could put sockets of their own there.
 func OpenState(root string) (*State, error) {
 	if root == "" {
-		return nil, fmt.Errorf("state folder: %w without a name; choose one with --state", ErrUsage)
+		return nil, fmt.Errorf("state folder: %w: empty; choose one with --state", ErrUsage)
 	}
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -137,7 +137,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 // CheckName reports why something cannot have a name; nil: it can.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
-		return fmt.Errorf("name %q: %w: want letters, digits, dots, - and _", name, ErrUsage)
+		return fmt.Errorf("name %q: %w: must be letters, digits, dots, - and _", name, ErrUsage)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (s *State) load(name string) (*Network, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &n.manifest); err != nil {
-		return nil, fmt.Errorf("%s: %w (remove the folder if its nodes have ended)", path, err)
+		return nil, fmt.Errorf("%s: %w (remove the folder if its nodes have stopped)", path, err)
 	}
 	return n, nil
 }
@@ -208,19 +208,20 @@ func (s *State) Network(name string) (*Network, error) {
 	case name == "" && len(list) == 1:
 		return list[0], nil
 	case len(list) == 0:
-		return nil, fmt.Errorf("%w%s: none is up in %s; `node net up FOLDER` brings one up",
+		return nil, fmt.Errorf("%w%s: no network is up in %s; start one with `node net up FOLDER`",
 			ErrNoNetwork, called(name), s.root)
 	case name == "":
-		return nil, fmt.Errorf("%w: there are %s", ErrAmbiguous, strings.Join(all, ", "))
+		return nil, fmt.Errorf("%w: choose one of %s", ErrAmbiguous, strings.Join(all, ", "))
 	}
-	return nil, fmt.Errorf("%w%s: there is %s", ErrNoNetwork, called(name), strings.Join(all, ", "))
+	return nil, fmt.Errorf("%w%s: the networks are %s", ErrNoNetwork, called(name),
+		strings.Join(all, ", "))
 }
 
 func called(name string) string {
 	if name == "" {
 		return ""
 	}
-	return " as " + name
+	return " called " + name
 }
 
 // Target is a node that can be asked.
@@ -257,14 +258,14 @@ func (s *State) Find(ref string) (Target, error) {
 	case len(found) > 1:
 		return Target{}, fmt.Errorf("%s: %w: %s", ref, ErrAmbiguous, strings.Join(where, ", "))
 	case len(all) == 0:
-		return Target{}, fmt.Errorf("%s: %w: no network is up in %s; `node net up FOLDER` brings "+
-			"one up", ref, ErrNoNode, s.root)
+		return Target{}, fmt.Errorf("%s: %w: no network is up in %s; start one with "+
+			"`node net up FOLDER`", ref, ErrNoNode, s.root)
 	}
 	const most = 12
 	if len(all) > most {
 		all = append(all[:most], "and more")
 	}
-	return Target{}, fmt.Errorf("%s: %w: there is %s", ref, ErrNoNode, strings.Join(all, ", "))
+	return Target{}, fmt.Errorf("%s: %w: the nodes are %s", ref, ErrNoNode, strings.Join(all, ", "))
 }
 
 // enter takes the network's lock, so that two commands do not work on it at once.

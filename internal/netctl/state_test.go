@@ -41,10 +41,10 @@ func TestNodesAreFoundByName(t *testing.T) {
 	}
 	_, err := s.Find("A")
 	require.ErrorIs(t, err, ErrAmbiguous)
-	require.EqualError(t, err, "A: which one: one/A, two/A")
+	require.EqualError(t, err, "A: ambiguous: one/A, two/A")
 	_, err = s.Find("one/C")
 	require.ErrorIs(t, err, ErrNoNode)
-	require.EqualError(t, err, "one/C: no such node: there is one/A, one/B, two/A, two/C")
+	require.EqualError(t, err, "one/C: no such node: the nodes are one/A, one/B, two/A, two/C")
 	_, err = state(t, nil).Find("A")
 	require.ErrorContains(t, err, "no network is up in ")
 }
@@ -57,7 +57,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	_, err = s.Network("")
 	require.ErrorIs(t, err, ErrAmbiguous)
 	_, err = s.Network("three")
-	require.EqualError(t, err, "no such network as three: there is one, two")
+	require.EqualError(t, err, "no such network called three: the networks are one, two")
 	only, err := state(t, map[string][]string{"one": {"A"}}).Network("")
 	require.NoError(t, err)
 	assert.Equal(t, "one", only.Name())
@@ -77,7 +77,7 @@ func TestWhatIsNoNetwork(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	_, err = s.Networks()
 	require.ErrorContains(t, err, path+": ")
-	require.ErrorContains(t, err, "remove the folder if its nodes have ended")
+	require.ErrorContains(t, err, "remove the folder if its nodes have stopped")
 }
 
 func TestNames(t *testing.T) {
@@ -116,8 +116,8 @@ func TestAFolderThatIsMissing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 	_, err = s.Network("ring")
-	require.EqualError(t, err, "no such network as ring: none is up in "+root+
-		"; `node net up FOLDER` brings one up")
+	require.EqualError(t, err, "no such network called ring: no network is up in "+root+
+		"; start one with `node net up FOLDER`")
 	_, err = s.Find("A")
 	require.ErrorContains(t, err, "no network is up in "+root)
 	assert.NoDirExists(t, root)
@@ -136,11 +136,11 @@ func TestAFolderOfOthers(t *testing.T) {
 	require.NoError(t, os.Chmod(open, 0o777)) //nolint:gosec // that is the point
 	_, err := OpenState(open)
 	require.ErrorIs(t, err, ErrUsage)
-	require.ErrorContains(t, err, "others may write to it (`chmod go-w` forbids that); choose another with --state")
+	require.ErrorContains(t, err, "other users may write to it: `chmod go-w` forbids that; choose another with --state")
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(t.TempDir(), link))
 	_, err = OpenState(link)
-	require.ErrorContains(t, err, "it is no folder")
+	require.ErrorContains(t, err, "it is not a folder")
 }
 
 // TestTheEndOfALog has so many lines and no more, however long the log is.

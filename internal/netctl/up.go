@@ -154,7 +154,7 @@ func (n *Network) replace(
 // digest notes what the files hold, judges the names and puts the nodes in their order.
 func (p *Plan) digest(root string) (err error) {
 	if err := CheckName(p.Name); err != nil {
-		return fmt.Errorf("network %w; --name gives it another", err)
+		return fmt.Errorf("network %w; choose another with --name", err)
 	}
 	p.Nodes = slices.Clone(p.Nodes)
 	slices.SortFunc(p.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
@@ -199,8 +199,8 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	case err != nil:
 		return nil, false, err
 	case n.Source() != p.Source:
-		return nil, false, fmt.Errorf("network %s: %w, from %s; `node net down %s` ends it, and "+
-			"--name gives this one another name", p.Name, ErrTaken, n.Source(), p.Name)
+		return nil, false, fmt.Errorf("network %s: %w, from %s; `node net down %s` stops it, and "+
+			"--name gives the new one another name", p.Name, ErrTaken, n.Source(), p.Name)
 	}
 	return n, false, nil
 }
@@ -217,7 +217,7 @@ func (n *Network) vacant() error {
 	}
 	for _, e := range list {
 		if !leavings.MatchString(e.Name()) {
-			return fmt.Errorf("network %s: %w in %s: %s is there, and not of a network; choose "+
+			return fmt.Errorf("network %s: %w in %s: %s is there but is not a network; choose "+
 				"another --state, or --name", n.Name(), ErrUsage, n.dir, e.Name())
 		}
 	}
@@ -233,7 +233,7 @@ func (n *Network) compare(
 		before := slices.IndexFunc(n.Nodes, func(o Member) bool { return o.Name == m.Name })
 		switch {
 		case life == Hung:
-			return nil, fmt.Errorf("node %s runs and does not answer: `node net down %s` ends it",
+			return nil, fmt.Errorf("node %s runs but does not answer: `node net down %s` stops it",
 				m.Name, n.Name())
 		case life == Dead:
 			done.Started = append(done.Started, m.Name)

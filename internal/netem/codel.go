@@ -40,7 +40,7 @@ func (c CoDel) Validate() error {
 	case c.Target < 0 || c.Interval < 0:
 		return fmt.Errorf("%w: codel target %v, interval %v", ErrConfig, c.Target, c.Interval)
 	case c.Target >= c.Interval:
-		return fmt.Errorf("%w: codel target %v: want less than the interval of %v",
+		return fmt.Errorf("%w: codel target %v: must be less than the interval of %v",
 			ErrConfig, c.Target, c.Interval)
 	}
 	return c.bound().Validate()

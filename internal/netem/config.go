@@ -99,7 +99,7 @@ func (c *Config) validate() error {
 		c.MaxBytes < 0 || c.Origin < 0:
 		return fmt.Errorf("%w: a negative number", ErrConfig)
 	case c.Queue != nil && c.Rate == nil:
-		return fmt.Errorf("%w: a queue without a rate is always empty", ErrConfig)
+		return fmt.Errorf("%w: a queue needs a rate", ErrConfig)
 	}
 	if err := c.Correlation.validate(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *Config) validate() error {
 // validShare also refuses what is not a number.
 func validShare(name string, p float64) error {
 	if !(p >= 0 && p <= 1) {
-		return fmt.Errorf("%w: %s %v: want 0 to 1", ErrConfig, name, p)
+		return fmt.Errorf("%w: %s %v: must be 0 to 1", ErrConfig, name, p)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ const maxJitter = time.Hour
 
 func validJitter(d time.Duration) error {
 	if d < 0 || d > maxJitter {
-		return fmt.Errorf("%w: jitter %v: want 0 to %v", ErrConfig, d, maxJitter)
+		return fmt.Errorf("%w: jitter %v: must be 0 to %v", ErrConfig, d, maxJitter)
 	}
 	return nil
 }

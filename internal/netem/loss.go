@@ -50,7 +50,7 @@ type PeriodicLoss struct {
 // Validate reports what is wrong with the description.
 func (p PeriodicLoss) Validate() error {
 	if p.Every < 1 {
-		return fmt.Errorf("%w: loss in every %d packets: want 1 or more", ErrConfig, p.Every)
+		return fmt.Errorf("%w: loss in every %d packets: must be 1 or more", ErrConfig, p.Every)
 	}
 	return nil
 }

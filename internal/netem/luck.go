@@ -61,7 +61,7 @@ func (c CorrelatedLoss) Validate() error {
 		return err
 	}
 	if !(c.Correlation >= 0 && c.Correlation < 1) {
-		return fmt.Errorf("%w: correlation %v of loss: want less than 1", ErrConfig, c.Correlation)
+		return fmt.Errorf("%w: loss correlation %v must be less than 1", ErrConfig, c.Correlation)
 	}
 	return nil
 }

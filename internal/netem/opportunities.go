@@ -50,7 +50,7 @@ func (o Opportunities) Validate() error {
 	case o.At[0] < 0:
 		return fmt.Errorf("%w: opportunity 1 at %v", ErrConfig, o.At[0])
 	case o.period() <= 0:
-		return fmt.Errorf("%w: a trace of no length", ErrConfig)
+		return fmt.Errorf("%w: a trace of length 0", ErrConfig)
 	}
 	for i := 1; i < len(o.At); i++ {
 		if o.At[i] < o.At[i-1] {

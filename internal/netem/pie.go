@@ -72,9 +72,9 @@ func (c PIE) Validate() error {
 	case c.Target <= 0 || c.Target > maxDelay || c.Burst < 0 || c.Burst > maxDelay:
 		return fmt.Errorf("%w: pie target %v, burst %v", ErrConfig, c.Target, c.Burst)
 	case c.Update < least || c.Update > maxDelay:
-		return fmt.Errorf("%w: pie update %v: want %v or more", ErrConfig, c.Update, least)
+		return fmt.Errorf("%w: pie update %v: must be %v or more", ErrConfig, c.Update, least)
 	case !(c.Alpha > 0 && c.Alpha <= 1000) || !(c.Beta > 0 && c.Beta <= 1000):
-		return fmt.Errorf("%w: pie alpha %v, beta %v: want above 0, to 1000",
+		return fmt.Errorf("%w: pie alpha %v, beta %v: must be above 0, to 1000",
 			ErrConfig, c.Alpha, c.Beta)
 	}
 	return c.bound().Validate()

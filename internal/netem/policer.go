@@ -25,7 +25,7 @@ const maxBurst = 1 << 30
 // Validate reports what is wrong with the description.
 func (p Policer) Validate() error {
 	if p.Burst <= 0 || p.Burst > maxBurst {
-		return fmt.Errorf("%w: policer with a burst of %d bytes: want 1 to %d",
+		return fmt.Errorf("%w: policer with a burst of %d bytes: must be 1 to %d",
 			ErrConfig, p.Burst, maxBurst)
 	}
 	return p.Rate.Validate()

@@ -31,7 +31,7 @@ func (s Schedule) Validate() error {
 		return fmt.Errorf("%w: a schedule without steps", ErrConfig)
 	}
 	if s.Steps[0].At != 0 {
-		return fmt.Errorf("%w: a schedule that begins at %v: want 0", ErrConfig, s.Steps[0].At)
+		return fmt.Errorf("%w: a schedule that begins at %v: must be 0", ErrConfig, s.Steps[0].At)
 	}
 	some := false
 	for i, step := range s.Steps {
@@ -39,7 +39,7 @@ func (s Schedule) Validate() error {
 		case step.Rate < 0 || step.Rate > mostRate:
 			return fmt.Errorf("%w: step %d: rate %d bit/s", ErrConfig, i+1, int64(step.Rate))
 		case i > 0 && step.At <= s.Steps[i-1].At:
-			return fmt.Errorf("%w: step %d at %v: want later than %v",
+			return fmt.Errorf("%w: step %d at %v: must be later than %v",
 				ErrConfig, i+1, step.At, s.Steps[i-1].At)
 		}
 		some = some || step.Rate > 0
@@ -47,7 +47,7 @@ func (s Schedule) Validate() error {
 	last := s.Steps[len(s.Steps)-1].At
 	switch {
 	case s.Every != 0 && s.Every <= last:
-		return fmt.Errorf("%w: a schedule that begins again after %v: want later than %v",
+		return fmt.Errorf("%w: a schedule that repeats after %v: must be later than %v",
 			ErrConfig, s.Every, last)
 	case !some:
 		return fmt.Errorf("%w: a schedule whose rate is always 0", ErrConfig)

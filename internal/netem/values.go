@@ -16,7 +16,7 @@ func (r *reader) next(usage string) (word, bool) {
 		return word{}, false
 	}
 	if r.at == len(r.words) {
-		r.fail(word{at: len(r.text)}, "something is missing at the end", usage)
+		r.fail(word{at: len(r.text)}, "the arguments are incomplete", usage)
 		return word{}, false
 	}
 	r.at++
@@ -51,11 +51,11 @@ func (r *reader) share(usage string) float64 {
 	p, err := strconv.ParseFloat(digits, 64)
 	switch {
 	case err != nil || strings.Trim(digits, "0123456789.e-+") != "":
-		r.fail(w, "no percentage", usage+", such as 2%")
+		r.fail(w, "not a percentage", usage+", such as 2%")
 	case !signed && p >= 0 && p <= 100:
-		r.fail(w, "without its percent sign", w.text+"%")
+		r.fail(w, "missing its percent sign", w.text+"%")
 	case !(p >= 0 && p <= 100):
-		r.fail(w, "no percentage", "0% to 100%")
+		r.fail(w, "not a percentage", "0% to 100%")
 	}
 	return p / 100
 }
@@ -124,10 +124,10 @@ func (r *reader) distribution() shape {
 	}
 	switch {
 	case !strings.ContainsAny(w.text, "./"):
-		r.fail(w, "a distribution that is not known here"+diagnostic.DidYouMean(w.text, shapes),
+		r.fail(w, "an unknown distribution"+diagnostic.DidYouMean(w.text, shapes),
 			strings.Join(shapes, ", ")+" or a file such as ./lte.dist")
 	case r.read == nil:
-		r.fail(w, "a file, and none is read here", strings.Join(shapes, ", "))
+		r.fail(w, "a file, and files are not read here", strings.Join(shapes, ", "))
 	default:
 		text, err := r.read(w.text)
 		if err != nil {
@@ -137,7 +137,7 @@ func (r *reader) distribution() shape {
 		table, err := ParseTable(text)
 		if err != nil {
 			why := strings.TrimPrefix(err.Error(), ErrConfig.Error()+": ")
-			r.fail(w, "no table of tc's: "+why, "")
+			r.fail(w, "not a table of tc: "+why, "")
 		}
 		return shape{name: w.text, table: table}
 	}
@@ -153,7 +153,7 @@ func (r *reader) where() {
 	case "payload":
 		r.cfg.Corrupt.Where = Payload
 	default:
-		r.fail(w, "no part of a packet", "headers or payload")
+		r.fail(w, "not a part of a packet", "headers or payload")
 	}
 }
 
@@ -171,9 +171,9 @@ func (r *reader) time(usage string) time.Duration {
 	d, err := duration(w.text)
 	switch {
 	case err != nil && strings.Trim(w.text, "0123456789.") == "":
-		r.fail(w, "a time without its unit", w.text+"ms or "+w.text+"us")
+		r.fail(w, "missing its unit", w.text+"ms or "+w.text+"us")
 	case err != nil:
-		r.fail(w, "no time", usage+", such as 20ms or 250us")
+		r.fail(w, "not a time", usage+", such as 20ms or 250us")
 	case d < 0 || d > maxDelay:
 		r.fail(w, "out of range", "0s to "+maxDelay.String())
 	}
@@ -202,7 +202,7 @@ func (r *reader) number(usage string, least, most int) int {
 	}
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < least || n > most {
-		r.fail(w, "no such number",
+		r.fail(w, "not a valid number",
 			usage+" from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
 	}
 	return n
@@ -256,7 +256,7 @@ func (r *reader) seed() {
 	}
 	n, err := strconv.ParseUint(w.text, 10, 64)
 	if err != nil || n == 0 {
-		r.fail(w, "no seed", "a number from 1")
+		r.fail(w, "not a seed", "a number from 1")
 	}
 	r.cfg.Seed = n
 }

@@ -25,7 +25,7 @@ func (e *WordError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message())
 	if e.Want != "" {
-		b.WriteString("; want " + e.Want)
+		b.WriteString("; expected " + e.Want)
 	}
 	shown := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -184,7 +184,7 @@ func (r *reader) split() {
 		}
 	}
 	if len(r.words)-r.at > maxWords {
-		r.fail(r.words[maxWords], "one word too many", fmt.Sprintf("%d at most", maxWords))
+		r.fail(r.words[maxWords], "one argument too many", fmt.Sprintf("%d at most", maxWords))
 	}
 }
 
@@ -208,7 +208,7 @@ func (r *reader) part() {
 			continue
 		}
 		if _, again := r.seen[name]; again {
-			r.fail(w, "there already", "")
+			r.fail(w, "given twice", "")
 			return
 		}
 		r.seen[name] = w
@@ -216,5 +216,5 @@ func (r *reader) part() {
 		return
 	}
 	near := diagnostic.DidYouMean(name, append(Words(), "dup"))
-	r.fail(w, "no impairment"+near, "one of "+strings.Join(Words(), ", "))
+	r.fail(w, "not an impairment"+near, "one of "+strings.Join(Words(), ", "))
 }

@@ -69,10 +69,10 @@ func (r *reader) fourStates() {
 		}
 	}
 	if r.err == nil && f.P13+f.P14 > 1 {
-		r.fail(r.words[at], "too much: P13 and P14 together are above 100%", usage)
+		r.fail(r.words[at], "too large: P13 and P14 together are above 100%", usage)
 	}
 	if r.err == nil && f.P31+f.P32 > 1 {
-		r.fail(r.words[at+1], "too much: P31 and P32 together are above 100%", usage)
+		r.fail(r.words[at+1], "too large: P31 and P32 together are above 100%", usage)
 	}
 	r.cfg.Loss = f
 }
@@ -84,7 +84,7 @@ func (r *reader) onOff() {
 	o := OnOff{On: r.time(usage), Off: r.time(usage)}
 	o.Poisson = r.skip("poisson")
 	if r.err == nil && o.On+o.Off == 0 {
-		r.fail(r.words[at], "no time at all", "a time on or off that is more than 0")
+		r.fail(r.words[at], "zero", "a time on or off that is more than 0")
 	}
 	r.cfg.Loss = o
 }
@@ -106,11 +106,11 @@ func (r *reader) during() {
 		from, err := duration(first)
 		to, err2 := duration(last)
 		if err != nil || err2 != nil || to > maxDelay {
-			r.fail(w, "no list of times", "such as 10s-12s,1m-90s")
+			r.fail(w, "not a list of times", "such as 10s-12s,1m-90s")
 			return
 		}
 		if from < before || to <= from || len(b.Windows) == maxSteps {
-			r.fail(w, "no list of times", "times one after the other, 1000 at most")
+			r.fail(w, "not a list of times", "times one after the other, 1000 at most")
 			return
 		}
 		b.Windows = append(b.Windows, Window{from, to, share})
@@ -130,7 +130,7 @@ func (r *reader) drop() {
 		return
 	}
 	if before, again := r.seen["loss"]; again {
-		r.fail(before, "another loss than drop", "one of them")
+		r.fail(before, "in conflict with drop", "one of them")
 		return
 	}
 	r.seen["loss"] = r.words[at]
@@ -151,7 +151,7 @@ func (r *reader) list(usage string, least uint64) (list []uint64) {
 			last, err = strconv.ParseUint(to, 10, 32)
 		}
 		if err != nil || first < least || last < first {
-			r.fail(w, "no list of numbers", "numbers from "+strconv.FormatUint(least, 10)+
+			r.fail(w, "not a list of numbers", "numbers from "+strconv.FormatUint(least, 10)+
 				", such as 3,7,20-25")
 			return nil
 		}

@@ -107,9 +107,9 @@ func (r *reader) makeQueue() {
 	c, l := &r.cfg, &r.line
 	for _, name := range disciplines {
 		if w, said := r.seen[name]; said && name != l.discipline {
-			r.fail(w, "another queue than "+l.discipline, "one of them")
+			r.fail(w, "in conflict with "+l.discipline, "one of them")
 		}
-		r.needs(name, c.Rate != nil, "a rate: without one nothing waits")
+		r.needs(name, c.Rate != nil, "a rate, without which no queue forms")
 	}
 	for _, p := range parameters {
 		of := strings.Fields(p.of)
@@ -120,7 +120,7 @@ func (r *reader) makeQueue() {
 	}
 	if c.Rate == nil {
 		if c.MaxPackets, c.MaxBytes = l.bound.Packets, l.bound.Bytes; l.bound.Time > 0 {
-			r.fail(r.seen["limit"], "nothing by itself in time", "a rate")
+			r.fail(r.seen["limit"], "a time, which needs a rate", "a rate")
 		}
 		return
 	}
@@ -132,18 +132,18 @@ func (r *reader) makeQueue() {
 func (r *reader) checkQueue() {
 	l := &r.line
 	if l.ecn && l.noECN {
-		r.fail(r.seenLast("ecn", "noecn"), "the contrary of what was said", "one of ecn and noecn")
+		r.fail(r.seenLast("ecn", "noecn"), "in conflict with the other", "one of ecn and noecn")
 	}
 	if l.discipline == wordCoDel || l.discipline == wordFQCoDel {
 		c := CoDel{Target: l.target, Interval: l.interval}.withDefaults()
 		if c.Target >= c.Interval {
-			r.fail(r.seenLast("target", "interval"), "no good: the target would be "+
+			r.fail(r.seenLast("target", "interval"), "invalid: the target would be "+
 				c.Target.String()+" and the interval "+c.Interval.String(),
 				"a target below the interval")
 		}
 	}
 	if l.discipline == wordFQCoDel && l.bound.Time > 0 {
-		r.fail(r.seen["limit"], "no limit of fq_codel", "one in packets or bytes")
+		r.fail(r.seen["limit"], "not a limit of fq_codel", "one in packets or bytes")
 	}
 	if l.discipline == wordRED {
 		r.checkRED()
@@ -156,15 +156,15 @@ func (r *reader) checkRED() {
 	b := l.boundFor(1 << 40)
 	switch {
 	case l.inPackets && l.most == 0 && b.Packets < 4:
-		r.fail(r.seen["min"], "a threshold alone", "max N as well, or limit N packets")
+		r.fail(r.seen["min"], "missing max", "max N as well, or limit N packets")
 	case l.most == 0 && !l.inPackets && b.Bytes < 4:
-		r.fail(r.seen[wordRED], "without thresholds", "min and max, or a limit in bytes")
+		r.fail(r.seen[wordRED], "missing thresholds", "min and max, or a limit in bytes")
 	}
 	whole := RED{
 		Min: l.least, Max: l.most, InPackets: l.inPackets, Packets: b.Packets, Bytes: b.Bytes,
 	}.WithDefaults()
 	if whole.Min >= whole.Max {
-		r.fail(r.seenLast("min", "max", wordRED), "no good: min would be "+strconv.Itoa(whole.Min)+
+		r.fail(r.seenLast("min", "max", wordRED), "invalid: min would be "+strconv.Itoa(whole.Min)+
 			" and max "+strconv.Itoa(whole.Max), "min below max")
 	}
 }
@@ -226,10 +226,10 @@ func (r *reader) threshold(usage, other string) int {
 	} else if count, err := strconv.Atoi(w.text); err == nil && count >= 1 && count <= maxLimit {
 		n, inPackets = count, true
 	} else {
-		r.fail(w, "no length of a queue", "packets, such as 20, or bytes, such as 30kb")
+		r.fail(w, "not a queue length", "packets, such as 20, or bytes, such as 30kb")
 	}
 	if _, said := r.seen[other]; said && inPackets != r.line.inPackets {
-		r.fail(w, "of another kind than "+other, "both in packets or both in bytes")
+		r.fail(w, "in another unit than "+other, "both in packets or both in bytes")
 	}
 	r.line.inPackets = inPackets
 	return n
@@ -240,7 +240,7 @@ func (r *reader) some(usage string) float64 {
 	at := r.at
 	p := r.share(usage)
 	if r.err == nil && p == 0 {
-		r.fail(r.words[at], "nothing at all", "more than 0%")
+		r.fail(r.words[at], "zero", "more than 0%")
 	}
 	return p
 }
@@ -254,7 +254,7 @@ func (r *reader) sixteenths(usage string) float64 {
 	const most, part = 32, 16
 	n, err := strconv.ParseFloat(w.text, 64)
 	if err != nil || !(n > 0 && n <= most) || strings.Trim(w.text, "0123456789.") != "" {
-		r.fail(w, "no weight", "a number above 0, up to 32, in sixteenths of 1/s")
+		r.fail(w, "not a weight", "a number above 0, up to 32, in sixteenths of 1/s")
 	}
 	return n / part
 }
@@ -270,7 +270,7 @@ func (r *reader) bytes(usage string) int {
 	}
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < 1 || n > defaultMaxBytes {
-		r.fail(w, "no number of bytes", "such as 1514 or 32kb, up to 64mb")
+		r.fail(w, "not a number of bytes", "such as 1514 or 32kb, up to 64mb")
 	}
 	return n
 }
@@ -296,7 +296,7 @@ func (r *reader) limit() {
 		case isTime == nil && d > 0 && d <= maxDelay && b.Time == 0:
 			b.Time = d
 		default:
-			r.fail(w, "no limit",
+			r.fail(w, "not a limit",
 				"packets, such as 100, or bytes, such as 64kb, or a time; 65536 or 64mb at most")
 			return
 		}
@@ -313,7 +313,7 @@ func (r *reader) police() {
 	}
 	bits, ok := measure(w.text, rateUnits, maxRate)
 	if !ok {
-		r.fail(w, "no rate", usageOfRates)
+		r.fail(w, "not a rate", usageOfRates)
 	}
 	r.cfg.Policer = &Policer{Rate: BitsPerSecond(bits), Burst: r.bytes(usagePolice)}
 	r.cfg.Policer.Mark = r.skip("mark")
@@ -343,15 +343,15 @@ func (r *reader) rate() {
 		if later {
 			var err error
 			if at, err = duration(when); err != nil || at > maxDelay {
-				r.fail(w, "no rate", "times behind the @, such as 1mbit,2500kbit@40s")
+				r.fail(w, "not a rate", "times behind the @, such as 1mbit,2500kbit@40s")
 			}
 			ok = ok || slices.Contains([]string{"0", "0bit"}, text)
 		}
 		switch n := len(r.steps); {
 		case !ok:
-			r.fail(w, "no rate", usageOfRates)
+			r.fail(w, "not a rate", usageOfRates)
 		case later != (n > 0) || n > 0 && at <= r.steps[n-1].At:
-			r.fail(w, "no rate", "the first from the beginning, the others in the order of time, "+
+			r.fail(w, "not a rate", "the first at 0, the others in order of time, "+
 				"such as 1mbit,2500kbit@40s")
 		case n == maxSteps:
 			r.fail(w, "too long a list", strconv.Itoa(maxSteps)+" steps at most")
@@ -372,7 +372,7 @@ func (r *reader) framing() {
 	if at := r.at; r.more() {
 		r.cells.Size = r.number("rate RATE OVERHEAD CELLSIZE", 1, math.MaxUint16)
 		if len(r.steps) > 1 {
-			r.fail(r.words[at], "no part of a rate in steps", "a rate that is constant, for cells")
+			r.fail(r.words[at], "not possible with a rate in steps", "a constant rate")
 		}
 		r.cells.Rate = r.steps[0].Rate
 	}

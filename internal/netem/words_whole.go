@@ -34,7 +34,7 @@ func (r *reader) finish() {
 // needs refuses a keyword that means nothing without another.
 func (r *reader) needs(name string, ok bool, want string) {
 	if w, said := r.seen[name]; said && !ok {
-		r.fail(w, "nothing by itself", want)
+		r.fail(w, "not usable alone", want)
 	}
 }
 
@@ -55,7 +55,7 @@ func (r *reader) makeRate() {
 	switch {
 	case r.err != nil:
 	case r.slots != nil && rate:
-		r.fail(w, "another rate than slot", "one of them")
+		r.fail(w, "in conflict with slot", "one of them")
 	case r.slots != nil:
 		r.cfg.Rate = *r.slots
 	case len(r.steps) > 1:

@@ -119,7 +119,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	up := control.SetLink{Iface: "tun0", Up: true}
 	_, err = control.Ask(t.Context(), n.Operator(), up)
 	require.ErrorIs(t, err, control.ErrInterfaceDown)
-	assert.ErrorContains(t, err, "there is another kind of device of that name")
+	assert.ErrorContains(t, err, "a device of another kind has that name")
 	ip("link", "del", "tide0")
 
 	// Somebody has made it by hand.

@@ -16,12 +16,10 @@ type Batch struct {
 // Bytes are what was kept of a packet of the batch.
 func (p *Batch) Bytes(s *Packet) []byte { return p.data[s.begin:s.end] }
 
-// full reports whether a batch has no room for so many bytes more.
 func (p *Batch) full(bytes int) bool {
 	return len(p.List) > 0 && len(p.data)+len(p.List)*packetBytes+bytes > maxBatchBytes
 }
 
-// add appends a copy of another batch.
 func (p *Batch) add(other Batch) {
 	at := len(p.data)
 	p.data = append(p.data, other.data...)

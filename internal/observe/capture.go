@@ -46,12 +46,11 @@ func (h *Host) capture(ctx context.Context, r control.Record) (control.Captured,
 	}
 	err = errors.Join(err, finish())
 	if err != nil {
-		err = fmt.Errorf("%w; %d packets are in it", err, c.done.Packets)
+		err = fmt.Errorf("%w; it contains %d packets", err, c.done.Packets)
 	}
 	return c.done, err
 }
 
-// abandon deletes the file of a capture that did not begin.
 func (c *capturing) abandon() error {
 	if c.file == nil {
 		return nil
@@ -99,7 +98,6 @@ func (f pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// packet writes one packet.
 func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
 	comment := c.said.State(s)
 	if why := s.Dropped(); why != "" {
@@ -154,7 +152,6 @@ func (c *capturing) statistics(w *capture.Writer) (err error) {
 	return err
 }
 
-// lines describes packets.
 func (c *capturing) lines(tell func(control.Packet)) func(*Batch) error {
 	var text []byte
 	return func(p *Batch) error {
@@ -193,7 +190,7 @@ func (c *capturing) write(ctx context.Context) {
 	}
 	if err != nil {
 		c.done.Problem = err.Error()
-		c.host.say("%s: %v; %d packets are in it", what, err, c.done.Packets)
+		c.host.say("%s: %v; it contains %d packets", what, err, c.done.Packets)
 	} else if !asked {
 		c.host.say("%s: %d packets in %s", what, c.done.Packets, c.done.File)
 	}

@@ -150,7 +150,7 @@ func TestATraceOfAFile(t *testing.T) {
 			[]any{other.Sent, other.Flags, other.Length, other.Left, other.State, other.At.UnixNano()})
 	}
 	_, err = observe.TraceFile(strings.NewReader("no capture"), "", nil)
-	require.ErrorContains(t, err, "this is no pcapng")
+	require.ErrorContains(t, err, "not a pcapng file")
 	_, err = observe.TraceFile(&file, "port x", nil)
 	require.ErrorIs(t, err, control.ErrUsage)
 }

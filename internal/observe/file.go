@@ -97,7 +97,7 @@ func pcapng(file *os.File) error {
 	var begin [4]byte
 	n, err := io.ReadFull(file, begin[:])
 	if n > 0 && begin != [4]byte{0x0a, 0x0d, 0x0d, 0x0a} {
-		return fmt.Errorf("%w, and not a pcapng file: want another name", fs.ErrExist)
+		return fmt.Errorf("%w, and not a pcapng file: choose another name", fs.ErrExist)
 	}
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -126,7 +126,6 @@ func cause(err error) error {
 	return err
 }
 
-// write writes packets.
 func (f *captureFile) write(p *Batch) error {
 	kept := f.c.done
 	for i := range p.List {
@@ -179,7 +178,6 @@ func (f *captureFile) finish() error {
 	return err
 }
 
-// abandon takes the file away.
 func (f *captureFile) abandon() error {
 	return errors.Join(f.file.Close(), f.removeRegular(f.path))
 }

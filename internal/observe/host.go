@@ -95,7 +95,7 @@ func (h *Host) start(ctx context.Context, r control.StartCapture) (control.Captu
 	return c.o.About, nil
 }
 
-var errNoFile = control.Misuse("a capture that nobody waits for needs a file")
+var errNoFile = control.Misuse("a capture without a reader needs a file")
 
 // prepareFile is prepare for a capture that nobody waits for.
 func (h *Host) prepareFile(
@@ -116,7 +116,7 @@ func (h *Host) prepare(r *control.Record) (*capturing, error) {
 	if r.FileSize < 0 || r.Files < 0 || r.File == "" && (r.FileSize > 0 || r.Files > 0) ||
 		r.FileSize == 0 && r.Files > 0 {
 		return nil, control.Misuse(
-			"files of %d bytes, %d of them: want a file, its size, and how many",
+			"%d-byte files, at most %d: needs a file name, a size and a number",
 			r.FileSize, r.Files)
 	}
 	o, err := newObserver(r)
@@ -140,7 +140,7 @@ func (h *Host) prepare(r *control.Record) (*capturing, error) {
 // newObserver is an observer of all interfaces for a capture.
 func newObserver(r *control.Record) (*Observer, error) {
 	if r.Snaplen < 0 || r.Snaplen > capture.DefaultSnaplen {
-		return nil, fmt.Errorf("snaplen %d: %w: want 0 to %d", r.Snaplen, control.ErrUsage,
+		return nil, fmt.Errorf("snaplen %d: %w: must be 0 to %d", r.Snaplen, control.ErrUsage,
 			capture.DefaultSnaplen)
 	}
 	o := &Observer{
@@ -201,7 +201,7 @@ func (h *Host) which(id int) (*capturing, error) {
 	case len(h.files) == 0:
 		return nil, control.ErrNotCapturing
 	case id == 0:
-		return nil, control.Misuse("which: %d captures run", len(h.files))
+		return nil, control.Misuse("ambiguous: %d captures run", len(h.files))
 	}
 	return nil, fmt.Errorf("%d: %w", id, control.ErrNotCapturing)
 }

@@ -147,7 +147,6 @@ func (o *Observer) Put(s *Packet, header []byte, pieces [][]byte) (last bool) {
 	return last
 }
 
-// skip counts a packet that is not kept.
 func (o *Observer) skip(iface int) {
 	number := o.Number(iface)
 	for len(o.skipped) <= number {

@@ -92,7 +92,7 @@ func (c *capturing) finishPcap() (control.Capture, error) {
 		File: done.File, Packets: done.Packets, Missed: c.o.Shown() - done.Packets,
 	}
 	if done.Problem != "" {
-		return answer, fmt.Errorf("%s; %d packets are in it, %d are not", done.Problem,
+		return answer, fmt.Errorf("%s; it contains %d packets and lacks %d", done.Problem,
 			answer.Packets, answer.Missed)
 	}
 	return answer, nil

@@ -41,7 +41,7 @@ func TestWrongWordsOfAFile(t *testing.T) {
 	require.NoError(t, err)
 	err = Check(cfg).Err()
 	require.Error(t, err)
-	assert.Contains(t, err.Error(), `x.lnx:2:22: "lss" is no impairment (did you mean loss?); expected one of `)
+	assert.Contains(t, err.Error(), `x.lnx:2:22: "lss" is not an impairment (did you mean loss?); expected one of `)
 	assert.Contains(t, err.Error(), "\n    impair if0 delay 1s  lss 2%\n"+
 		"                         ^^^")
 }
@@ -67,7 +67,7 @@ func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
 	err := open(taken)
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), file+":2:27: interface if0 cannot have "+taken+
-		": address already in use; expected a port that is free")
+		": address already in use; expected a free port")
 	assert.Contains(t, err.Error(), "\n                              ^^^^")
 	_, ok := errors.AsType[*link.BindError](err)
 	assert.True(t, ok)

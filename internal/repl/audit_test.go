@@ -98,7 +98,7 @@ func TestEveryCommandInJSON(t *testing.T) {
 		return f
 	}
 	check := func(line, out string) {
-		assert.NotEmpty(t, out, "%s: it answers nothing", line)
+		assert.NotEmpty(t, out, "%s: unexpected answer nothing", line)
 		for text := range strings.Lines(out) {
 			assert.True(t, json.Valid([]byte(text)), "%s: %s", line, text)
 		}

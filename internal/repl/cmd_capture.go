@@ -24,24 +24,24 @@ type captureFlags struct {
 	force   bool
 }
 
-const aboutCapture = `Capture the packets of an interface (all, without one), in both directions,
-those that are dropped too. Without -w each is a line, until Ctrl-C. With -w they
-go to a pcapng file: from a shell in the background, until "capture stop"; "node
-ctl" waits until Ctrl-C. "-w -" is standard output:
+const aboutCapture = `Capture the packets of an interface, or of all, in both directions, including
+dropped packets. Without -w it prints a line for each, until Ctrl-C. With -w it
+writes a pcapng file: from a shell in the background, until "capture stop"; with
+"node ctl" until Ctrl-C. "-w -" is standard output:
 
   node ctl A capture all -w - | wireshark -k -i -
 
-A packet's comment tells why it was dropped, and its connection's windows and
-state. All captures of a node share 64 MB for packets that wait for slow readers.
-Beyond that the oldest packets are dropped, and counted in the file: at the next packet
-(frame.drop_count), and at the end.
+A packet's comment has the reason of its drop, and the windows and state of its
+connection. All captures of a node share a buffer of 64 MB. If readers are too
+slow, the oldest packets are dropped and counted in the file, at the next packet
+(frame.drop_count) and at the end.
 
-FILTER has the words of pcap-filter(7) that mean something here:
+FILTER is a subset of pcap-filter(7):
   [src|dst] host ADDR   [src|dst] net NET/LEN   [tcp|udp] [src|dst] port N
   [tcp|udp] portrange N-N   ip tcp udp icmp rip test   proto N   less N   greater N
   syn fin rst psh ack urg ece cwr, also tcp[syn] and tcp[tcpflags] & tcp-syn != 0
-  in out   ifname NAME   drop (what went no further)   not and or ( )
-There are no offsets but tcp[tcpflags], no names of hosts, no link layer.`
+  in out   ifname NAME   drop (dropped packets)   not and or ( )
+Offsets other than tcp[tcpflags], host names and link layers are not supported.`
 
 func captureCommand(e *env) *cobra.Command {
 	var o captureFlags
@@ -93,11 +93,11 @@ func captureRequest(e *env,
 ) (*control.Record, error) {
 	switch {
 	case o.snaplen < 0 || o.snaplen > 65535:
-		return nil, wrong(c, "-s %d: want 0 to 65535 bytes", o.snaplen)
+		return nil, wrong(c, "-s %d: must be 0 to 65535 bytes", o.snaplen)
 	case o.size < 0 || o.size > 1<<40:
-		return nil, wrong(c, "-C %v: want millions of bytes", o.size)
+		return nil, wrong(c, "-C %v: must be a number of megabytes", o.size)
 	case o.files < 0:
-		return nil, wrong(c, "-W %d: want a number of files", o.files)
+		return nil, wrong(c, "-W %d: must be a number of files", o.files)
 	case (o.size > 0 || o.files > 0) && (o.file == "" || o.file == "-"):
 		return nil, wrong(c, "-C and -W need -w FILE")
 	case o.files > 0 && o.size == 0:
@@ -261,13 +261,13 @@ func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
 
 func stopCapture(e *env, c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return wrong(c, "nothing may follow here: %q", strings.Join(args[1:], " "))
+		return wrong(c, "unexpected argument: %q", strings.Join(args[1:], " "))
 	}
 	var req control.StopCapture
 	if len(args) == 1 {
 		n, err := strconv.ParseUint(args[0], 10, 31)
 		if err != nil || n == 0 {
-			return wrong(c, "%q is not the number of a capture (`capture list`)", args[0])
+			return wrong(c, "%q is not a capture's number; `capture list` lists them", args[0])
 		}
 		req.ID = int(n)
 	}
@@ -298,7 +298,7 @@ func listCaptures(e *env, c *cobra.Command) error {
 		})
 	}
 	lines := strings.Split(table(columns, rows), "\n")
-	lines[0] += "  What"
+	lines[0] += "  Capture"
 	for i, o := range list {
 		lines[i+1] += "  " + captured(o.Iface, o.Filter)
 		if o.File != "" {

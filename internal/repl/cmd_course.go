@@ -140,7 +140,7 @@ func writeTable(path, text string) error {
 		[]string{interfacesHead, neighborsHead, routesHead},
 		func(table string) bool { return strings.HasPrefix(string(head[:n]), table) },
 	) {
-		return fmt.Errorf("%s: %w and has no table of li, ln or lr: want another name",
+		return fmt.Errorf("%s: %w and has no table of li, ln or lr; use another name",
 			printable(path), fs.ErrExist)
 	}
 	if err := file.Truncate(0); err != nil {
@@ -156,10 +156,10 @@ func writeTable(path, text string) error {
 func unwritten(path string, err error) error {
 	folder := filepath.Dir(path)
 	if info, e := os.Stat(path); e == nil && info.IsDir() {
-		return fmt.Errorf("%s: it is a folder: want a file", printable(path))
+		return fmt.Errorf("%s is a directory; use a file name", printable(path))
 	}
 	if _, e := os.Stat(folder); errors.Is(e, fs.ErrNotExist) {
-		return fmt.Errorf("%s: there is no folder %s", printable(path), printable(folder))
+		return fmt.Errorf("%s: no such directory: %s", printable(path), printable(folder))
 	}
 	return err
 }

@@ -123,7 +123,7 @@ func (e *env) ownAddrs(ctx context.Context, _ string) (list []string) {
 
 func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return wrong(c, "want two arguments, or none")
+		return wrong(c, "expected two arguments or none")
 	}
 	return listDoors(e, c)
 }
@@ -138,7 +138,7 @@ func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error
 		printable(d.From), printable(d.To))
 	if d.Kind == control.DoorPublish {
 		if on, err := netip.ParseAddrPort(d.From); err == nil && !on.Addr().IsLoopback() {
-			text += " (whoever reaches that address may come in)"
+			text += " (reachable from other machines)"
 		}
 	}
 	return e.answer(c, d, text)
@@ -190,7 +190,7 @@ func doorsCloseCommand(e *env) *cobra.Command {
 			} else {
 				id, err := strconv.ParseUint(args[0], 10, 31)
 				if err != nil {
-					return wrong(c, "%q is neither a door's number nor all", args[0])
+					return wrong(c, "%q is neither a port forward's number nor all", args[0])
 				}
 				ids = append(ids, int(id))
 			}
@@ -218,8 +218,9 @@ func sayGoingOn(ctx context.Context, e *env, ids []int) {
 	}
 	for i := range list {
 		if d := &list[i]; d.Open > 0 && d.Network != "udp" && slices.Contains(ids, d.ID) {
-			e.screen.talk(fmt.Sprintf("%s through door %d, until the last ends: `doors close %d "+
-				"--cut` resets what is left", counted(uint64(d.Open), "flow"), d.ID, d.ID))
+			e.screen.talk(fmt.Sprintf("%s through port forward %d, until the last closes: "+
+				"`doors close %d --cut` resets the open ones",
+				counted(uint64(d.Open), "flow"), d.ID, d.ID))
 		}
 	}
 }
@@ -251,7 +252,7 @@ func printDoors(list []control.Door) string {
 			strconv.Itoa(d.Open), number(d.Opened), number(d.Failed), number(d.In), number(d.Out),
 		})
 		if d.Problem != "" {
-			fmt.Fprintf(&problems, "%d: the last failure: %s\n", d.ID, printable(d.Problem))
+			fmt.Fprintf(&problems, "%d: last failure: %s\n", d.ID, printable(d.Problem))
 		}
 	}
 	return table([]column{

@@ -10,7 +10,7 @@ import (
 )
 
 // errNoEcho: a client of an echo server got less back than it sent. That has been printed.
-var errNoEcho = errors.New("not everything came back")
+var errNoEcho = errors.New("some messages did not return unchanged")
 
 // echoFlags are the flags of echo as they were given.
 type echoFlags struct {
@@ -35,7 +35,7 @@ func echoCommand(e *env) *cobra.Command {
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return wrong(c, "want ADDR [PORT], or serve [PORT]")
+				return wrong(c, "expected ADDR [PORT], or serve [PORT]")
 			}
 			return runEcho(e, c, &o, args)
 		},
@@ -97,13 +97,13 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	}
 	switch {
 	case o.count < 0 || o.count == 0 && c.Flags().Changed("count"):
-		return wrong(c, "-c %d: want a count from 1", o.count)
+		return wrong(c, "-c %d: must be a count from 1", o.count)
 	case o.size < 4 || o.size > mostPingSize:
-		return wrong(c, "-s %d: want 4 to %d bytes", o.size, mostPingSize)
+		return wrong(c, "-s %d: must be 4 to %d bytes", o.size, mostPingSize)
 	case !(o.interval >= leastInterval && o.interval <= mostSeconds):
-		return wrong(c, "-i %v: want at least %v seconds", o.interval, leastInterval)
+		return wrong(c, "-i %v: must be at least %v seconds", o.interval, leastInterval)
 	case !(o.timeout > 0 && o.timeout <= mostSeconds):
-		return wrong(c, "-W %v: want seconds", o.timeout)
+		return wrong(c, "-W %v: must be a positive number of seconds", o.timeout)
 	}
 	req.Interval, req.Timeout = inSeconds(o.interval), inSeconds(o.timeout)
 	if req.Count == 0 && e.script() {
@@ -146,7 +146,7 @@ func printEchoes(r *control.EchoResult) string {
 	if r.UDP {
 		by = "UDP"
 	}
-	text := fmt.Sprintf("\n--- %s echo by %s ---\n%d sent, %d came back, %d wrong\n", r.Peer, by,
+	text := fmt.Sprintf("\n--- %s echo by %s ---\n%d sent, %d received, %d wrong\n", r.Peer, by,
 		r.Sent, r.Received, r.Wrong)
 	if r.Received > 0 {
 		text += fmt.Sprintf("rtt min/avg/max = %s/%s/%s ms\n", pingExact(r.Min),

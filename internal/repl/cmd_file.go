@@ -41,7 +41,7 @@ func sendFileCommand(e *env) *cobra.Command {
 				return err
 			}
 			if offset < 0 {
-				return wrong(c, "--offset %d: want bytes", offset)
+				return wrong(c, "--offset %d: must be a number of bytes", offset)
 			}
 			req := control.SendFile{
 				Path: args[0], Addr: addr, Port: port, Offset: offset, NoVerify: plain,
@@ -119,11 +119,11 @@ func recvFileCommand(e *env) *cobra.Command {
 func checkRecv(c *cobra.Command, r *control.RecvFile) error {
 	switch digest, err := hex.DecodeString(r.SHA256); {
 	case r.Offset < 0:
-		return wrong(c, "--offset %d: want bytes", r.Offset)
+		return wrong(c, "--offset %d: must be a number of bytes", r.Offset)
 	case r.Size < 0 || r.Size == 0 && c.Flags().Changed("size"):
-		return wrong(c, "--size %d: want bytes", r.Size)
+		return wrong(c, "--size %d: must be a number of bytes", r.Size)
 	case r.SHA256 != "" && (err != nil || len(digest) != sha256.Size):
-		return wrong(c, "--sha256 %s: want 64 hex digits", printable(r.SHA256))
+		return wrong(c, "--sha256 %s: must be 64 hex digits", printable(r.SHA256))
 	}
 	r.Resume = r.Resume || c.Flags().Changed("offset")
 	return nil
@@ -134,7 +134,7 @@ func resuming(e *env, path string, tell progress) progress {
 	said := false
 	return func(p control.Progress) {
 		if !said && p.Offset > 0 {
-			e.screen.talk(fmt.Sprintf("recvfile %s goes on at byte %d: the sender's is "+
+			e.screen.talk(fmt.Sprintf("recvfile %s continues at byte %d: send with "+
 				"`sendfile --offset %d`", printable(path), p.Offset, p.Offset))
 		}
 		said = true
@@ -211,7 +211,7 @@ func cancelCommand(e *env) *cobra.Command {
 			if args[0] != "all" {
 				id, err := strconv.ParseUint(args[0], 10, 31)
 				if err != nil {
-					return wrong(c, "%q is no number that `transfers` prints, and not all", args[0])
+					return wrong(c, "%q is neither the number of a transfer nor all", args[0])
 				}
 				stop := control.StopTransfer{ID: int(id)}
 				return e.done(c, control.Order(c.Context(), e.op, stop))
@@ -252,18 +252,18 @@ func printTransfer(t control.Transfer) string {
 	text := fmt.Sprintf("%s %d total bytes (%s) in %s, %.2f MB/s\n",
 		verb, t.Bytes, printable(t.Path), took(t.Seconds), t.MBPerS)
 	if t.Offset > 0 {
-		text += fmt.Sprintf("  behind %d that were there: %d in all\n", t.Offset, t.Offset+t.Bytes)
+		text += fmt.Sprintf("  after %d existing bytes: %d in all\n", t.Offset, t.Offset+t.Bytes)
 	}
 	text += "  SHA-256 " + t.SHA256
 	if t.Verified {
-		text += ", the same at both ends"
+		text += ", equal at both ends"
 	}
 	text += "\n"
 	if t.Note != "" {
 		text += "  " + printable(t.Note) + "\n"
 	}
 	if t.Sent {
-		text += fmt.Sprintf("  rtt %s ms (least %s), mss %d, %d retransmits, %d RTOs, "+
+		text += fmt.Sprintf("  rtt %s ms (minimum %s), mss %d, %d retransmits, %d RTOs, "+
 			"%d tail probes, %d window probes\n", millis(t.RTT), millis(t.MinRTT), t.MSS,
 			t.Retransmits, t.Timeouts, t.TailProbes, t.WindowProbes)
 	}

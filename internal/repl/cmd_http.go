@@ -72,7 +72,7 @@ func httpGetCommand(e *env) *cobra.Command {
 		Annotations: map[string]string{nodesVerb: "fetch"},
 		RunE: func(c *cobra.Command, args []string) error {
 			if req.Resume && (req.Path == "" || req.Range != "") {
-				return wrong(c, "-C goes on with a whole file: want -o FILE, and no -r")
+				return wrong(c, "-C continues a whole file: use it with -o FILE and without -r")
 			}
 			req := req
 			req.URL = args[0]
@@ -112,7 +112,7 @@ func httpGetCommand(e *env) *cobra.Command {
 }
 
 // errRefused is a page that the server would not give.
-var errRefused = errors.New("the server would not")
+var errRefused = errors.New("HTTP error")
 
 func fetchCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
@@ -176,13 +176,13 @@ func printPage(e *env, p control.Page) string {
 	}
 	b.WriteString(" in " + took(p.Seconds) + "\n")
 	if p.Offset > 0 {
-		fmt.Fprintf(&b, "  behind %d that were there: %d in all\n", p.Offset, p.Offset+p.Bytes)
+		fmt.Fprintf(&b, "  after %d existing bytes: %d in all\n", p.Offset, p.Offset+p.Bytes)
 	}
 	if p.SHA256 != "" {
 		b.WriteString("  SHA-256 " + p.SHA256 + "\n")
 	}
 	if p.Path == "" && p.Bytes > int64(len(p.Body)) {
-		fmt.Fprintf(&b, "(the first %d bytes are shown)\n", len(p.Body))
+		fmt.Fprintf(&b, "(only the first %d bytes are shown)\n", len(p.Body))
 	}
 	return b.String()
 }

@@ -12,32 +12,32 @@ import (
 )
 
 // impairHelp lists the words. The node reads them; a test holds the list against it.
-const impairHelp = `Make the link of IF worse than it is, in what it sends (out), receives (in) or
-both, in place of what it did before. ` + "`off`" + ` ends it; without words IF's
-settings are shown, with counts, and without IF everybody's. The words are
-tc-netem(8)'s and those of its queues, in any order; a whole tc command may be
-pasted.
+const impairHelp = `Impair the link of IF for packets that are sent (out), received (in) or both.
+The arguments replace IF's previous settings. ` + "`off`" + ` removes them; without
+arguments IF's settings and counters are shown, and without IF those of all
+interfaces. The arguments are those of tc-netem(8) and its queues, in any order;
+you can paste a whole tc command.
 
-  delay TIME [JITTER [CORR%]]      late; jitter keeps the order unless you say
+  delay TIME [JITTER [CORR%]]      delay; jitter keeps the order, except with
     overtake                       and is distributed uniform, normal, pareto,
-    distribution NAME              paretonormal or as a FILE.dist of tc's
-  loss P% [CORR%]                  each packet by itself
-  loss gemodel P% [R% [1-H% [1-K%]]]   in bursts (Gilbert-Elliott)
-  loss state P13% [P31% [P32% [P23% [P14%]]]]   with four states
-  loss every N [first N] | drop 3,7,20-25    by number; the first is 1
-  loss bytes 0,1460,70000          the packets that these bytes are in
-  loss onoff 2s 500ms [poisson]    works and fails by turns
+    distribution NAME              paretonormal, or as a FILE.dist of tc
+  loss P% [CORR%]                  independent losses
+  loss gemodel P% [R% [1-H% [1-K%]]]   bursts of losses (Gilbert-Elliott)
+  loss state P13% [P31% [P32% [P23% [P14%]]]]   a Markov chain of four states
+  loss every N [first N] | drop 3,7,20-25    by packet number, from 1
+  loss bytes 0,1460,70000          packets that contain these bytes
+  loss onoff 2s 500ms [poisson]    alternately up and down
   loss during 10s-12s,1m-2m [P%]   at times from now on
-  duplicate P% [CORR%]             twice
-  reorder P% [CORR%] [gap N] [late TIME]   ahead of the delay, or later than it
-  corrupt P% [CORR%] [bits N] [where headers|payload]   bits turned
-  truncate P%                      the end cut off
-  police RATE BURST [mark]         what comes faster is dropped, or marked
-  rate RATE [OVERHEAD [CELL [CELLOVERHEAD]]]   10mbit; bytes more for each packet
+  duplicate P% [CORR%]             send packets twice
+  reorder P% [CORR%] [gap N] [late TIME]   skip the delay, or add TIME to it
+  corrupt P% [CORR%] [bits N] [where headers|payload]   flip bits
+  truncate P%                      cut off the end
+  police RATE BURST [mark]         drop, or mark, packets above the rate
+  rate RATE [OVERHEAD [CELL [CELLOVERHEAD]]]   10mbit; overhead bytes per packet
   rate 1mbit,2mbit@10s,0bit@20s [repeat 30s]   in steps
-  slot MIN [MAX] [packets N] [bytes N]   gathered, as Wi-Fi and LTE do; or
+  slot MIN [MAX] [packets N] [bytes N]   send in bursts, as Wi-Fi and LTE do; or
     distribution NAME DELAY JITTER
-  limit 100 | 64kb | 200ms | 100,64kb   what may wait
+  limit 100 | 64kb | 200ms | 100,64kb   length of the queue
   droptail | drophead              the queue of the rate, or one of
   codel [target 5ms] [interval 100ms]
   fq_codel [flows 1024] [quantum 1514] [memory_limit 32mb] [target, interval]
@@ -45,15 +45,15 @@ pasted.
     [dq_rate_estimator]
   red [min 10kb] [max 30kb] [probability 10%] [weight 0.2%] [avpkt 1000] [abrupt]
     [markall]
-  ecn | noecn                      a queue that marks instead of dropping
-  seed N                           the same packets meet the same fate
+  ecn | noecn                      the queue marks instead of dropping
+  seed N                           repeat the same random draws
 
 Example: impair if0 out delay 20ms 5ms loss 2% rate 10mbit codel seed 7
 `
 
 func impairCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
-		Use:   "impair [IF] [in|out|both] [WORD…]",
+		Use:   "impair [IF] [in|out|both] [ARG...]",
 		Short: "add loss, delay or a queue to a link",
 		Long:  impairHelp,
 		Args:  cobra.ArbitraryArgs,
@@ -128,7 +128,7 @@ func printImpairments(list []control.Impairment, all bool) string {
 		}
 	}
 	if b.Len() == 0 {
-		return "no link is impaired; `help impair` explains it\n"
+		return "no link is impaired; `help impair` lists the options\n"
 	}
 	return b.String()
 }

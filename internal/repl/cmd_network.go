@@ -192,7 +192,7 @@ func printDevice(i *control.Interface) string {
 	text := fmt.Sprintf("    beneath (%s): %d packets in, %d out",
 		i.Offload, d.InPackets, d.OutPackets)
 	if d.Oversize > 0 {
-		text += fmt.Sprintf(", %d came larger than the MTU", d.Oversize)
+		text += fmt.Sprintf(", %d larger than the MTU", d.Oversize)
 	}
 	if d.Waited > 0 {
 		text += fmt.Sprintf(", %d waited for the kernel", d.Waited)
@@ -306,15 +306,15 @@ func neighborNews(e *control.NeighborChanged) string {
 	switch n.State {
 	case control.NeighborUp:
 		if e.First {
-			return who + " is here"
+			return who + " is up"
 		}
 		return fmt.Sprintf("%s is back after %s of being %s", who, ago(e.For), e.Was)
 	case control.NeighborRefused:
-		return who + " is not there: that UDP port is closed" + inFile(n) + ". Does its node run?"
+		return who + " is unreachable: its UDP port is closed" + inFile(n) + ". Is the node up?"
 	case control.NeighborSilent:
 		return who + " is silent: it does not answer" + inFile(n)
 	case control.NeighborUnreachable:
-		return who + " cannot be reached" + why
+		return who + " is unreachable" + why
 	case control.NeighborUnresolved:
 		return who + " has no address yet" + why
 	case control.NeighborUnknown:

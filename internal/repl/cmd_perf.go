@@ -44,7 +44,7 @@ func perfCommand(e *env) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if o.client != "" {
-					return wrong(c, "%q and -c: want one address", args[0])
+					return wrong(c, "%q and -c: give one address", args[0])
 				}
 				o.client = args[0]
 			}
@@ -95,9 +95,9 @@ func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 	}
 	switch {
 	case o.port < 1 || o.port > 65535:
-		return wrong(c, "-p %d: want a port from 1 to 65535", o.port)
+		return wrong(c, "-p %d: must be a port from 1 to 65535", o.port)
 	case o.server && o.client != "":
-		return wrong(c, "-s and an address: want one of them")
+		return wrong(c, "-s and an address exclude each other")
 	case o.end:
 		return e.done(c, control.Order(c.Context(), e.op, control.PerfClose{Port: uint16(o.port)}))
 	case o.server:
@@ -162,7 +162,7 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 		"bidir", "window", "congestion", "set-mss", "no-delay", "tos", "omit",
 	} {
 		if c.Flags().Changed(name) {
-			return wrong(c, "--%s is the client's to say", name)
+			return wrong(c, "--%s is an option of the client", name)
 		}
 	}
 	req := control.PerfServe{Port: uint16(o.port), Background: o.daemon, OneOff: o.oneOff}
@@ -237,7 +237,7 @@ func (o *perfFlags) request(c *cobra.Command) (*control.Perf, error) {
 		}
 		v, ok := perfSize(size.text, 1024)
 		if !ok || v < 1 {
-			return nil, wrong(c, "%s %s: want a number like 1500, 64K or 10M", size.flag,
+			return nil, wrong(c, "%s %s: must be a number like 1500, 64K or 10M", size.flag,
 				printable(size.text))
 		}
 		size.into(v)
@@ -250,27 +250,27 @@ func (o *perfFlags) check(c *cobra.Command) error {
 	set := c.Flags().Changed
 	switch {
 	case o.seconds < 1 || o.seconds > mostPerfSeconds || o.seconds != math.Trunc(o.seconds):
-		return wrong(c, "-t %v: want 1 to %d whole seconds", o.seconds, mostPerfSeconds)
+		return wrong(c, "-t %v: must be 1 to %d whole seconds", o.seconds, mostPerfSeconds)
 	case !(o.omit >= 0 && o.omit <= mostPerfOmit) || o.omit != math.Trunc(o.omit):
-		return wrong(c, "-O %v: want 0 to %d whole seconds", o.omit, mostPerfOmit)
+		return wrong(c, "-O %v: must be 0 to %d whole seconds", o.omit, mostPerfOmit)
 	case o.interval != 0 && !(o.interval >= 0.1 && o.interval <= 60):
-		return wrong(c, "-i %v: want 0.1 to 60 seconds, or 0", o.interval)
+		return wrong(c, "-i %v: must be 0.1 to 60 seconds, or 0", o.interval)
 	case o.parallel < 1 || o.parallel > mostPerfStreams:
-		return wrong(c, "-P %d: want 1 to %d streams", o.parallel, mostPerfStreams)
+		return wrong(c, "-P %d: must be 1 to %d streams", o.parallel, mostPerfStreams)
 	case o.tos < 0 || o.tos > 255:
-		return wrong(c, "-S %d: want 0 to 255", o.tos)
+		return wrong(c, "-S %d: must be 0 to 255", o.tos)
 	case o.mss < 0 || o.mss == 0 && set("set-mss"):
-		return wrong(c, "-M %d: want bytes", o.mss)
+		return wrong(c, "-M %d: must be a number of bytes", o.mss)
 	case o.reverse && o.bidir:
-		return wrong(c, "-R and --bidir: want one of them")
+		return wrong(c, "-R and --bidir exclude each other")
 	case o.daemon || o.oneOff:
-		return wrong(c, "-D and -1 are a server's: -s")
+		return wrong(c, "-D and -1 need -s")
 	case o.udp && set("proto"):
-		return wrong(c, "-u and --proto: want one of them")
+		return wrong(c, "-u and --proto exclude each other")
 	case !slices.Contains([]string{"tcp", "udp", "rcp", "rdt"}, o.proto):
-		return wrong(c, "--proto %s: want tcp, udp, rcp or rdt", printable(o.proto))
+		return wrong(c, "--proto %s: must be tcp, udp, rcp or rdt", printable(o.proto))
 	case o.format != "" && (len(o.format) != 1 || !strings.Contains("kmgtKMGT", o.format)):
-		return wrong(c, "-f %s: want k, m, g, t, K, M, G or T", printable(o.format))
+		return wrong(c, "-f %s: must be k, m, g, t, K, M, G or T", printable(o.format))
 	}
 	n := 0
 	for _, name := range []string{"time", "bytes", "blockcount"} {
@@ -279,7 +279,7 @@ func (o *perfFlags) check(c *cobra.Command) error {
 		}
 	}
 	if n > 1 {
-		return wrong(c, "-t, -n and -k: want one of them")
+		return wrong(c, "-t, -n and -k exclude each other")
 	}
 	return nil
 }
@@ -292,7 +292,7 @@ func (o *perfFlags) speed(c *cobra.Command, req *control.Perf) error {
 	rate, burst, bursts := strings.Cut(o.rate, "/")
 	v, ok := perfSize(rate, 1000)
 	if !ok {
-		return wrong(c, "-b %s: want bits a second like 500K, 10M or 1G", printable(o.rate))
+		return wrong(c, "-b %s: must be bits a second like 500K, 10M or 1G", printable(o.rate))
 	}
 	if req.Rate = v; v == 0 {
 		req.Rate = control.PerfUnlimited
@@ -300,7 +300,7 @@ func (o *perfFlags) speed(c *cobra.Command, req *control.Perf) error {
 	if bursts {
 		n, err := strconv.Atoi(burst)
 		if err != nil || n < 1 || n > mostPerfBurst {
-			return wrong(c, "-b %s: want 1 to %d blocks behind the /", printable(o.rate),
+			return wrong(c, "-b %s: must have 1 to %d blocks after the /", printable(o.rate),
 				mostPerfBurst)
 		}
 		req.Burst = n

@@ -99,27 +99,27 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 	set := c.Flags().Changed
 	switch {
 	case o.count < 0 || o.count == 0 && set("count"):
-		return nil, wrong(c, "-c %d: want a count from 1", o.count)
+		return nil, wrong(c, "-c %d: must be a count from 1", o.count)
 	case o.size < 0 || o.size > mostPingSize:
-		return nil, wrong(c, "-s %d: want 0 to %d bytes", o.size, mostPingSize)
+		return nil, wrong(c, "-s %d: must be 0 to %d bytes", o.size, mostPingSize)
 	case o.ttl < 1 || o.ttl > 255:
-		return nil, wrong(c, "-t %d: want a TTL of 1 to 255", o.ttl)
+		return nil, wrong(c, "-t %d: must be a TTL of 1 to 255", o.ttl)
 	case o.tos < 0 || o.tos > 255:
-		return nil, wrong(c, "-Q %d: want 0 to 255", o.tos)
+		return nil, wrong(c, "-Q %d: must be 0 to 255", o.tos)
 	case o.preload < 1 || o.preload > mostPreload:
-		return nil, wrong(c, "-l %d: want 1 to %d", o.preload, mostPreload)
+		return nil, wrong(c, "-l %d: must be 1 to %d", o.preload, mostPreload)
 	case set("interval") && !(o.interval >= leastInterval && o.interval <= mostSeconds):
-		return nil, wrong(c, "-i %v: want at least %v seconds; -f floods", o.interval,
+		return nil, wrong(c, "-i %v: must be at least %v seconds; -f floods", o.interval,
 			leastInterval)
 	case !(o.timeout > 0 && o.timeout <= mostSeconds):
-		return nil, wrong(c, "-W %v: want seconds", o.timeout)
+		return nil, wrong(c, "-W %v: must be a positive number of seconds", o.timeout)
 	case set("deadline") && !(o.deadline > 0 && o.deadline <= mostSeconds):
-		return nil, wrong(c, "-w %v: want seconds", o.deadline)
+		return nil, wrong(c, "-w %v: must be a positive number of seconds", o.deadline)
 	}
 	switch o.discover {
 	case "do", "dont", "want":
 	default:
-		return nil, wrong(c, "-M %s: want do, dont or want", printable(o.discover))
+		return nil, wrong(c, "-M %s: must be do, dont or want", printable(o.discover))
 	}
 	digits := o.pattern
 	if n := len(digits); n%2 == 1 {
@@ -127,7 +127,7 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 	}
 	fill, err := hex.DecodeString(digits)
 	if err != nil || len(fill) > mostPattern {
-		return nil, wrong(c, "-p %s: want hex digits, two a byte, up to %d bytes",
+		return nil, wrong(c, "-p %s: must be hex digits, two a byte, up to %d bytes",
 			printable(o.pattern), mostPattern)
 	}
 	size := o.size
@@ -149,7 +149,7 @@ func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.
 func parseHost(c *cobra.Command, word string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(word)
 	if err != nil || !a.Is4() {
-		return netip.Addr{}, wrong(c, "%s: no such host: want an IPv4 address like 10.1.0.2 "+
+		return netip.Addr{}, wrong(c, "%s: no such host: must be an IPv4 address like 10.1.0.2 "+
 			"(`neighbors` and `routes` show some)", printable(word))
 	}
 	return a, nil
@@ -197,7 +197,7 @@ func tooFew(e *env,
 	why := "no reply"
 	switch {
 	case result.Received > 0:
-		why = fmt.Sprintf("%d replies, and not %d", result.Received, req.Count)
+		why = fmt.Sprintf("%d replies, fewer than %d", result.Received, req.Count)
 	case problem != "":
 		why = printable(problem)
 	case result.Errors > 0:
@@ -217,7 +217,7 @@ func pingFailed(c *cobra.Command, err error) error {
 	}
 	text := err
 	if errors.Is(err, control.ErrNoRoute) {
-		text = fmt.Errorf("connect: Network is unreachable (%w; `routes` shows the ways)", err)
+		text = fmt.Errorf("connect: Network is unreachable (%w; `routes` lists the routes)", err)
 	}
 	return &statusError{error: failed(c, text), status: 2}
 }
@@ -243,7 +243,7 @@ func sourceName(e *env, c *cobra.Command, source string) (string, error) {
 		}
 		own = append(own, i.Name+" ("+addr+")")
 	}
-	return "", wrong(c, "-I %s: no such interface or address; there are %s", printable(source),
+	return "", wrong(c, "-I %s: no such interface or address; this node has %s", printable(source),
 		strings.Join(own, ", "))
 }
 

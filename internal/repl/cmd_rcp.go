@@ -50,9 +50,9 @@ func (o *rcpFlags) of(c *cobra.Command) {
 func (o *rcpFlags) options(c *cobra.Command) (control.RCPOptions, error) {
 	switch {
 	case o.Width < 1 || o.Width > mostWidth:
-		return o.RCPOptions, wrong(c, "--width %d: want 1 to %d", o.Width, mostWidth)
+		return o.RCPOptions, wrong(c, "--width %d: must be 1 to %d", o.Width, mostWidth)
 	case !(o.seconds > 0.01 && o.seconds <= mostSeconds):
-		return o.RCPOptions, wrong(c, "--timeout %v: want more than 0.01 seconds", o.seconds)
+		return o.RCPOptions, wrong(c, "--timeout %v: must be more than 0.01 seconds", o.seconds)
 	}
 	o.Timeout = time.Duration(o.seconds * float64(time.Second))
 	return o.RCPOptions, nil
@@ -103,7 +103,7 @@ func rcpCountCommand(e *env) *cobra.Command {
 				return err
 			}
 			if writes < 1 || writes > mostWrites {
-				return wrong(c, "--writes %d: want 1 to %d", writes, mostWrites)
+				return wrong(c, "--writes %d: must be 1 to %d", writes, mostWrites)
 			}
 			req := control.RCPCount{Addr: addr, Port: port, Writes: writes}
 			if req.Options, err = o.options(c); err != nil {
@@ -127,8 +127,8 @@ const mostWrites = 1 << 20
 // printCounted is the document's three lines.
 func printCounted(r *control.RCPCounted) string {
 	return fmt.Sprintf("Sent and received %d bytes in %d writes, %s, rtt %s ms\n"+
-		"Packets sent: %d (%d DAT, %d of them again, %d ACK, %d FIN)\n"+
-		"Packets received: %d, and %d for nothing\n  SHA-256 %s\n",
+		"Packets sent: %d (%d DAT, %d of them retransmitted, %d ACK, %d FIN)\n"+
+		"Packets received: %d, %d of them useless\n  SHA-256 %s\n",
 		r.Bytes, r.Writes, took(r.Seconds), millis(r.SRTT),
 		r.Sent(), r.DAT, r.Again, r.ACK, r.FIN, r.Received, r.Dropped, r.SHA256)
 }

@@ -75,16 +75,16 @@ func (o *rdtFlags) options(c *cobra.Command) (control.RDTOptions, error) {
 	server := c.Flags().Lookup("window") != nil
 	switch {
 	case server && (o.Window < 1 || o.Window > mostRDTWindow):
-		return o.RDTOptions, wrong(c, "--window %d: want 1 to %d", o.Window, mostRDTWindow)
+		return o.RDTOptions, wrong(c, "--window %d: must be 1 to %d", o.Window, mostRDTWindow)
 	case server && (o.Payload < 1 || o.Payload > mostRDTPayload):
-		return o.RDTOptions, wrong(c, "--payload %d: want 1 to %d", o.Payload, mostRDTPayload)
+		return o.RDTOptions, wrong(c, "--payload %d: must be 1 to %d", o.Payload, mostRDTPayload)
 	case o.timeout != 0 && !(o.timeout >= 0.001 && o.timeout <= mostRDTTimeout):
-		return o.RDTOptions, wrong(c, "--timeout %v: want 0, or 0.001 to %d seconds", o.timeout,
+		return o.RDTOptions, wrong(c, "--timeout %v: must be 0, or 0.001 to %d seconds", o.timeout,
 			mostRDTTimeout)
 	case !(o.patience >= 0.1 && o.patience <= mostSeconds):
-		return o.RDTOptions, wrong(c, "--patience %v: want 0.1 seconds or more", o.patience)
+		return o.RDTOptions, wrong(c, "--patience %v: must be 0.1 seconds or more", o.patience)
 	case !server && o.Checksum != "md5" && o.Checksum != "crc32c":
-		return o.RDTOptions, wrong(c, "--checksum %s: want md5 or crc32c", printable(o.Checksum))
+		return o.RDTOptions, wrong(c, "--checksum %s: must be md5 or crc32c", printable(o.Checksum))
 	}
 	o.Timeout = time.Duration(o.timeout * float64(time.Second))
 	o.Patience = time.Duration(o.patience * float64(time.Second))
@@ -170,7 +170,7 @@ func rdtListCommand(e *env) *cobra.Command {
 }
 
 // errMissing is a fetch of which something did not come.
-var errMissing = errors.New("did not come")
+var errMissing = errors.New("not received")
 
 func rdtFetchCommand(e *env) *cobra.Command {
 	var o rdtFlags
@@ -300,10 +300,10 @@ func printFetched(r *control.RDTFetched) string {
 	}
 	fmt.Fprintf(&b, "Received %d total bytes (%d objects) in %s, %.2f MB/s\n",
 		r.Bytes, len(r.Objects), took(r.Seconds), rate)
-	fmt.Fprintf(&b, "  %d packets, %d that were there already, %d damaged; "+
+	fmt.Fprintf(&b, "  %d packets, %d duplicates, %d corrupted; "+
 		"%d acknowledgments, %d requests\n", r.Received, r.Twice, r.Damaged, r.Acks, r.Requests)
 	if r.Made != "" {
-		fmt.Fprintf(&b, "  made the folder %s\n", printable(r.Made))
+		fmt.Fprintf(&b, "  created the directory %s\n", printable(r.Made))
 	}
 	return b.String()
 }

@@ -25,10 +25,10 @@ func reloadCommand(e *env) *cobra.Command {
 			}
 			lines := append([]string{}, done.Changes...)
 			for _, text := range done.Restart {
-				lines = append(lines, text+": only a new node can be that")
+				lines = append(lines, text+": needs a restart of the node")
 			}
 			for _, text := range done.Ended {
-				lines = append(lines, "ended, for its address is no more: "+text)
+				lines = append(lines, "closed, because its address was removed: "+text)
 			}
 			if len(lines) == 0 {
 				lines = append(lines, "no changes")

@@ -31,7 +31,7 @@ func showRIP(e *env, c *cobra.Command) error {
 
 func printRIP(info *control.RIPInfo) string {
 	if info.Dialect == "" {
-		return "This node does not speak RIP.\n"
+		return "This node does not run RIP.\n"
 	}
 	return printRIPTimers(info) + "\n" + printRIPInterfaces(info.Interfaces) + "\n" +
 		printRIPNeighbors(info.Neighbors) + "\n" + printRIPRoutes(info.Routes) + "\n" +
@@ -51,7 +51,7 @@ func printRIPTimers(info *control.RIPInfo) string {
 	text := fmt.Sprintf("updates every %s, the next in %s; timeout %v, garbage %v",
 		period, brief(info.NextUpdate), t.Timeout, t.Garbage)
 	if t.TriggerMax > 0 {
-		text += fmt.Sprintf("; news waits %v to %v", t.TriggerMin, t.TriggerMax)
+		text += fmt.Sprintf("; triggered updates after %v to %v", t.TriggerMin, t.TriggerMax)
 	}
 	if t.HoldDown > 0 {
 		text += fmt.Sprintf("; hold-down %v", t.HoldDown)
@@ -130,7 +130,7 @@ func printRIPRoutes(list []control.RIPRoute) string {
 	}
 	var rows [][]string
 	for _, r := range list {
-		hop, from, left := "on the link", "ours", "-"
+		hop, from, left := "connected", "ours", "-"
 		if r.NextHop.IsValid() {
 			hop = r.NextHop.String()
 		}

@@ -112,7 +112,7 @@ var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 var (
 	errNoPrefix = errors.New("PREFIX is missing")
 	errNoHop    = errors.New("via VADDR, blackhole, unreachable or prohibit is missing")
-	errNoVia    = errors.New("want PREFIX, or PREFIX via VADDR")
+	errNoVia    = errors.New("expected PREFIX, or PREFIX via VADDR")
 )
 
 // readRoute reads PREFIX, where it leads, and a metric.
@@ -142,7 +142,7 @@ func readRoute(args []string) (req control.AddRoute, err error) {
 		args = args[1:]
 	}
 	if len(args) > 0 {
-		return req, fmt.Errorf("nothing may follow here: %q", args[0])
+		return req, fmt.Errorf("unexpected argument: %q", args[0])
 	}
 	return req, nil
 }

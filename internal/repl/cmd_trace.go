@@ -12,17 +12,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-const aboutTrace = `Follow a connection and draw its segments as a ladder, until it has ended or
-Ctrl-C. CONN is a connection's number; a listener's: the next connection that it gets; or
-a filter as "capture" has it, such as "tcp port 80": the connection of the first
-segment that fits, be it one that this router forwards. After "set tcp.recorder 64" it
-begins with the last 64 segments that were before it.
+const aboutTrace = `Follow a connection and draw its segments until it closes, or Ctrl-C. CONN is a
+connection's number; a listener's, for its next connection; or a filter as for
+"capture", such as "tcp port 80", for the connection of the first matching segment,
+also one that this router forwards. With "set tcp.recorder 64" the ladder begins
+with the last 64 segments before the command.
 
-Numbers count from 0 at the SYN. Text is first:last+1 (bytes), ack and win are there
-when they change. In the margin, when they change: the state, cwnd in segments,
-recovery or loss. Segments that follow each other closely are drawn together, "12x";
---each has a line for each. A double line is text that was sent before, a cross one
-that went no further, with the reason; gap: something is missing in front of it.`
+Sequence numbers count from 0 at the SYN. Data is first:last+1 (bytes); ack and win
+are shown when they change, and in the margin the state, cwnd in segments, recovery
+and loss. A burst of segments is one arrow, "12x"; --each draws a line for each. A
+double line is a retransmission, a cross a dropped segment with the reason; gap:
+data before this segment is missing.`
 
 func traceCommand(e *env) *cobra.Command {
 	var (
@@ -41,7 +41,7 @@ func traceCommand(e *env) *cobra.Command {
 				return wrong(c, "CONN is missing")
 			}
 			if width < 0 {
-				return wrong(c, "--width %d: want columns", width)
+				return wrong(c, "--width %d: must be a number of columns", width)
 			}
 			req := control.Trace{Count: count, Recorded: true}
 			if n, err := strconv.ParseUint(args[0], 10, 31); err == nil && len(args) == 1 {

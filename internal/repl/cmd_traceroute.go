@@ -89,23 +89,23 @@ func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Tracerou
 	}
 	switch {
 	case o.hops < 1 || o.hops > mostHops:
-		return nil, wrong(c, "-m %d: want 1 to %d hops", o.hops, mostHops)
+		return nil, wrong(c, "-m %d: must be 1 to %d hops", o.hops, mostHops)
 	case o.first < 1 || o.first > o.hops:
-		return nil, wrong(c, "-f %d: want 1 to %d (-m)", o.first, o.hops)
+		return nil, wrong(c, "-f %d: must be 1 to %d (-m)", o.first, o.hops)
 	case o.queries < 1 || o.queries > mostQueries:
-		return nil, wrong(c, "-q %d: want 1 to %d probes a hop", o.queries, mostQueries)
+		return nil, wrong(c, "-q %d: must be 1 to %d probes a hop", o.queries, mostQueries)
 	case o.parallel < 1 || o.parallel > mostParallel:
-		return nil, wrong(c, "-N %d: want 1 to %d probes", o.parallel, mostParallel)
+		return nil, wrong(c, "-N %d: must be 1 to %d probes", o.parallel, mostParallel)
 	case o.port < 0 || o.port > 65535 || o.port == 0 && c.Flags().Changed("port"):
-		return nil, wrong(c, "-p %d: want 1 to 65535", o.port)
+		return nil, wrong(c, "-p %d: must be 1 to 65535", o.port)
 	case o.tos < 0 || o.tos > 255:
-		return nil, wrong(c, "-t %d: want 0 to 255", o.tos)
+		return nil, wrong(c, "-t %d: must be 0 to 255", o.tos)
 	case o.mtu && o.tcp:
-		return nil, wrong(c, "--mtu and -T: want one of them")
+		return nil, wrong(c, "--mtu and -T exclude each other")
 	case o.icmp && o.tcp:
-		return nil, wrong(c, "-I and -T: want one of them")
+		return nil, wrong(c, "-I and -T exclude each other")
 	case o.source != "" && o.iface != "":
-		return nil, wrong(c, "-s and -i: want one of them")
+		return nil, wrong(c, "-s and -i exclude each other")
 	}
 	req := &control.Traceroute{
 		Addr: addr, Kind: control.ProbeUDP, First: o.first, MaxHops: o.hops, Queries: o.queries,
@@ -127,12 +127,12 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	var n [3]float64
 	words := strings.Split(o.wait, ",")
 	if len(words) > len(n) {
-		return wrong(c, "-w %s: want MAX[,HERE,NEAR]", printable(o.wait))
+		return wrong(c, "-w %s: must be MAX[,HERE,NEAR]", printable(o.wait))
 	}
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(v >= 0 && v <= mostSeconds) || i == 0 && v == 0 {
-			return wrong(c, "-w %s: want seconds, and two factors or none", printable(o.wait))
+			return wrong(c, "-w %s: must be seconds, then optional factors", printable(o.wait))
 		}
 		n[i] = v
 		if v == 0 {
@@ -142,7 +142,7 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	if o.gap != "" {
 		v, err := strconv.ParseFloat(o.gap, 64)
 		if err != nil || !(v >= 0 && v <= mostSeconds) {
-			return wrong(c, "-z %s: want seconds, or above 10 milliseconds", printable(o.gap))
+			return wrong(c, "-z %s: must be seconds, or above 10 milliseconds", printable(o.gap))
 		}
 		if v > 10 {
 			v /= 1000
@@ -168,7 +168,7 @@ func runTraceroute(e *env, c *cobra.Command, req *control.Traceroute, numeric bo
 	case errors.Is(err, control.ErrUsage):
 		return &usageError{cause: failed(c, err), use: useLine(c)}
 	case errors.Is(err, control.ErrNoRoute):
-		return failed(c, fmt.Errorf("connect: Network is unreachable (%w; `routes` shows the ways)",
+		return failed(c, fmt.Errorf("connect: Network is unreachable (%w; `routes` lists routes)",
 			err))
 	case err != nil:
 		return failed(c, err)

@@ -47,7 +47,7 @@ func udpListen(e *env, c *cobra.Command, line string) error {
 	case len(args) == 0:
 		return wrong(c, "PORT is missing")
 	case len(args) > 1:
-		return wrong(c, "nothing may follow here: %q", strings.Join(args[1:], " "))
+		return wrong(c, "unexpected argument: %q", strings.Join(args[1:], " "))
 	}
 	port, err := parsePort(c, args[0])
 	if err != nil {
@@ -106,7 +106,7 @@ func datagram(c *cobra.Command, text string) ([]byte, error) {
 	case text == "":
 		return nil, wrong(c, "TEXT is missing")
 	case len(text) > mostDatagram:
-		return nil, wrong(c, "TEXT of %d bytes: want at most %d", len(text), mostDatagram)
+		return nil, wrong(c, "TEXT of %d bytes: must be at most %d", len(text), mostDatagram)
 	}
 	return []byte(text), nil
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-const aboutWatch = `Carry out COMMAND again and again, every 2 seconds or as -n says (at least 0.1),
-until q or Ctrl-C. At a terminal it is shown in place, what has changed in reverse;
-else one answer follows another, with --json a line each. -c N ends it after so many.
--n, -c and --json stand in front of COMMAND; -n SEC may also be the line's end.`
+const aboutWatch = `Repeat COMMAND every 2 seconds, or every -n seconds (at least 0.1), until q or
+Ctrl-C. A terminal shows the answer in place, with changes in reverse; otherwise
+the answers follow each other, with --json a line each. -c N stops after N answers.
+-n, -c and --json stand before COMMAND; -n SEC may also end the line.`
 
 // watchFlags are what stands in front of the command of `watch`.
 type watchFlags struct {
@@ -132,7 +132,7 @@ func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 func (o *watchFlags) setPeriod(c *cobra.Command, word string) error {
 	d, err := duration(word)
 	if err != nil || d < leastPeriod || d > mostPeriod {
-		return wrong(c, "-n %s: want seconds, from %v to %v", word, leastPeriod.Seconds(),
+		return wrong(c, "-n %s: must be seconds, from %v to %v", word, leastPeriod.Seconds(),
 			mostPeriod.Seconds())
 	}
 	o.every = d

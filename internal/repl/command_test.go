@@ -230,13 +230,13 @@ const routeAdd = "route add PREFIX {via VADDR|blackhole|unreachable|prohibit} [M
 
 func TestWrongLinesAskNothing(t *testing.T) {
 	for _, tt := range []struct{ line, text, use string }{
-		{"bogus", "no command \"bogus\"; `help` lists them all", ""},
+		{"bogus", "no command \"bogus\"; `help` lists all commands", ""},
 		{"intrfaces", `no command "intrfaces"; did you mean interfaces?`, ""},
 		{"conect 1 2", `no command "conect"; did you mean connect?`, ""},
-		{"cd", "no command \"cd\"; `help` lists them all", ""},
-		{"tcpdump -i if0", "no command \"tcpdump\"; here it is `capture`", ""},
+		{"cd", "no command \"cd\"; `help` lists all commands", ""},
+		{"tcpdump -i if0", "no command \"tcpdump\"; use `capture`", ""},
 		{"inter", `no command "inter"; did you mean interfaces?`, ""},
-		{"\x1b[31m", "no command \"\\x1b[31m\"; `help` lists them all", ""},
+		{"\x1b[31m", "no command \"\\x1b[31m\"; `help` lists all commands", ""},
 		{
 			"route", "route: add, del or get is missing",
 			"route add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC] | del PREFIX [via VADDR] | get ADDR",
@@ -261,14 +261,14 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		},
 		{
 			"route add default blackhole 1 2",
-			`route add: nothing may follow here: "2"`, routeAdd,
+			`route add: unexpected argument: "2"`, routeAdd,
 		},
 		{
 			"route del default 10.0.0.1",
-			"route del: want PREFIX, or PREFIX via VADDR", "route del PREFIX [via VADDR]",
+			"route del: expected PREFIX, or PREFIX via VADDR", "route del PREFIX [via VADDR]",
 		},
 		{"up", "up: IF is missing", "up IF"},
-		{"up if0 if1", `up: nothing may follow here: "if1"`, "up IF"},
+		{"up if0 if1", `up: unexpected argument: "if1"`, "up IF"},
 		{"connect 10.0.0.1", "connect: PORT is missing", "connect ADDR PORT [--json]"},
 		{"connect ten 80", `connect: "ten" is not an IPv4 address`, "connect ADDR PORT [--json]"},
 		{"connect ::1 80", `connect: "::1" is not an IPv4 address`, "connect ADDR PORT [--json]"},
@@ -302,17 +302,17 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"pcap", "pcap: start or stop is missing", "pcap start FILE | stop"},
 		{"pcap pause", `pcap: "pause" is neither start nor stop`, "pcap start FILE | stop"},
 		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--force] [--snaplen BYTES]"},
-		{"capture -s 70000", "capture: -s 70000: want 0 to 65535 bytes", captureUse},
+		{"capture -s 70000", "capture: -s 70000: must be 0 to 65535 bytes", captureUse},
 		{"capture -C 5", "capture: -C and -W need -w FILE", captureUse},
 		{"capture -w x -W 5", "capture: -W needs -C", captureUse},
-		{"capture stop x", `capture: "x" is not the number of a capture (` + "`capture list`)", captureUse},
-		{"capture stop 1 2", `capture: nothing may follow here: "2"`, captureUse},
+		{"capture stop x", "capture: \"x\" is not a capture's number; `capture list` lists them", captureUse},
+		{"capture stop 1 2", `capture: unexpected argument: "2"`, captureUse},
 		{"trace", "trace: CONN is missing", traceConnUse},
-		{"trace 1 --width -3", "trace: --width -3: want columns", traceConnUse},
+		{"trace 1 --width -3", "trace: --width -3: must be a number of columns", traceConnUse},
 		{"udp", "udp: listen or send is missing", udpUse},
 		{"udp hear 53", `udp: "hear" is neither listen nor send`, udpUse},
 		{"udp listen", "udp: PORT is missing", udpUse},
-		{"udp listen 53 54", `udp: nothing may follow here: "54"`, udpUse},
+		{"udp listen 53 54", `udp: unexpected argument: "54"`, udpUse},
 		{"udp listen x", `udp: "x" is not a port (1 to 65535)`, udpUse},
 		{"udp send", "udp: ADDR is missing", udpUse},
 		{"udp send there 53 x", `udp: "there" is not an IPv4 address`, udpUse},
@@ -320,32 +320,32 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"udp send 10.0.0.1 53", "udp: TEXT is missing", udpUse},
 		{"udp send 10.0.0.1 53 FILL x 65508", `udp: "65508" is not a number of bytes from 1 to 65507`, udpUse},
 		{"ping", "ping: ADDR is missing", pingUse},
-		{"ping there", "ping: there: no such host: want an IPv4 address like 10.1.0.2 (`neighbors` and `routes` show some)", pingUse},
-		{"ping 10.0.0.1 -c -3", "ping: -c -3: want a count from 1", pingUse},
-		{"ping 10.0.0.1 -c 0", "ping: -c 0: want a count from 1", pingUse},
-		{"ping 10.0.0.1 -s 70000", "ping: -s 70000: want 0 to 65507 bytes", pingUse},
-		{"ping 10.0.0.1 -i 0", "ping: -i 0: want at least 0.002 seconds; -f floods", pingUse},
-		{"ping 10.0.0.1 -i NaN", "ping: -i NaN: want at least 0.002 seconds; -f floods", pingUse},
-		{"ping 10.0.0.1 -i x", "ping: -i x: want SECONDS (SECONDS between requests)", pingUse},
-		{"ping 10.0.0.1 -t 300", "ping: -t 300: want a TTL of 1 to 255", pingUse},
-		{"ping 10.0.0.1 -W 0", "ping: -W 0: want seconds", pingUse},
-		{"ping 10.0.0.1 -w -1", "ping: -w -1: want seconds", pingUse},
-		{"ping 10.0.0.1 -p xyz", "ping: -p xyz: want hex digits, two a byte, up to 16 bytes", pingUse},
-		{"ping 10.0.0.1 -M maybe", "ping: -M maybe: want do, dont or want", pingUse},
-		{"ping 10.0.0.1 -Q 256", "ping: -Q 256: want 0 to 255", pingUse},
-		{"ping 10.0.0.1 -l 0", "ping: -l 0: want 1 to 65536", pingUse},
+		{"ping there", "ping: there: no such host: must be an IPv4 address like 10.1.0.2 (`neighbors` and `routes` show some)", pingUse},
+		{"ping 10.0.0.1 -c -3", "ping: -c -3: must be a count from 1", pingUse},
+		{"ping 10.0.0.1 -c 0", "ping: -c 0: must be a count from 1", pingUse},
+		{"ping 10.0.0.1 -s 70000", "ping: -s 70000: must be 0 to 65507 bytes", pingUse},
+		{"ping 10.0.0.1 -i 0", "ping: -i 0: must be at least 0.002 seconds; -f floods", pingUse},
+		{"ping 10.0.0.1 -i NaN", "ping: -i NaN: must be at least 0.002 seconds; -f floods", pingUse},
+		{"ping 10.0.0.1 -i x", "ping: -i x: must be SECONDS (SECONDS between requests)", pingUse},
+		{"ping 10.0.0.1 -t 300", "ping: -t 300: must be a TTL of 1 to 255", pingUse},
+		{"ping 10.0.0.1 -W 0", "ping: -W 0: must be a positive number of seconds", pingUse},
+		{"ping 10.0.0.1 -w -1", "ping: -w -1: must be a positive number of seconds", pingUse},
+		{"ping 10.0.0.1 -p xyz", "ping: -p xyz: must be hex digits, two a byte, up to 16 bytes", pingUse},
+		{"ping 10.0.0.1 -M maybe", "ping: -M maybe: must be do, dont or want", pingUse},
+		{"ping 10.0.0.1 -Q 256", "ping: -Q 256: must be 0 to 255", pingUse},
+		{"ping 10.0.0.1 -l 0", "ping: -l 0: must be 1 to 65536", pingUse},
 		{"ping 10.0.0.1 -z", "ping: unknown shorthand flag: 'z' in -z", pingUse},
-		{"traceroute 10.0.0.1 -f 9 -m 8", "traceroute: -f 9: want 1 to 8 (-m)", traceUse},
-		{"traceroute 10.0.0.1 -q 11", "traceroute: -q 11: want 1 to 10 probes a hop", traceUse},
-		{"traceroute 10.0.0.1 -N 0", "traceroute: -N 0: want 1 to 255 probes", traceUse},
-		{"traceroute 10.0.0.1 -p 70000", "traceroute: -p 70000: want 1 to 65535", traceUse},
-		{"traceroute 10.0.0.1 -w x", "traceroute: -w x: want seconds, and two factors or none", traceUse},
-		{"traceroute 10.0.0.1 -w 1,2,3,4", "traceroute: -w 1,2,3,4: want MAX[,HERE,NEAR]", traceUse},
-		{"traceroute 10.0.0.1 -z x", "traceroute: -z x: want seconds, or above 10 milliseconds", traceUse},
-		{"traceroute 10.0.0.1 -IT", "traceroute: -I and -T: want one of them", traceUse},
+		{"traceroute 10.0.0.1 -f 9 -m 8", "traceroute: -f 9: must be 1 to 8 (-m)", traceUse},
+		{"traceroute 10.0.0.1 -q 11", "traceroute: -q 11: must be 1 to 10 probes a hop", traceUse},
+		{"traceroute 10.0.0.1 -N 0", "traceroute: -N 0: must be 1 to 255 probes", traceUse},
+		{"traceroute 10.0.0.1 -p 70000", "traceroute: -p 70000: must be 1 to 65535", traceUse},
+		{"traceroute 10.0.0.1 -w x", "traceroute: -w x: must be seconds, then optional factors", traceUse},
+		{"traceroute 10.0.0.1 -w 1,2,3,4", "traceroute: -w 1,2,3,4: must be MAX[,HERE,NEAR]", traceUse},
+		{"traceroute 10.0.0.1 -z x", "traceroute: -z x: must be seconds, or above 10 milliseconds", traceUse},
+		{"traceroute 10.0.0.1 -IT", "traceroute: -I and -T exclude each other", traceUse},
 		{"traceroute 10.0.0.1 0", `traceroute: "0" is not a number from 1 to 65000`, traceUse},
 		{
-			"traceroute 10.0.0.1 -m 0", "traceroute: -m 0: want 1 to 255 hops",
+			"traceroute 10.0.0.1 -m 0", "traceroute: -m 0: must be 1 to 255 hops",
 			traceUse,
 		},
 		{"sleep long", `sleep: "long" is not a time like 1.5 or 150ms`, "sleep [T]"},
@@ -358,7 +358,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		},
 		{"serve http", `serve: "http" is not a port (1 to 65535)`, "serve PORT [DIR] [--json]"},
 		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [--json]"},
-		{"help nothing", "no command \"nothing\"; `help` lists them all", ""},
+		{"help nothing", "no command \"nothing\"; `help` lists all commands", ""},
 	} {
 		t.Run(tt.line, func(t *testing.T) {
 			s := open(t, &fake{}, Config{})
@@ -396,7 +396,7 @@ func TestErrorsForPeople(t *testing.T) {
 	}{
 		{
 			"r 0 5", fmt.Errorf("read: 0: %w", control.ErrNotConnected),
-			"recv: read: 0: socket is not connected: it listens; `ls` shows which are connections",
+			"recv: read: 0: socket is not connected: it is a listener; `ls` shows which sockets are connections",
 		},
 		{
 			"rdt close 9", fmt.Errorf("rdt close: %w", control.ErrNoSuchSocket),
@@ -416,7 +416,7 @@ func TestErrorsForPeople(t *testing.T) {
 		},
 		{
 			"set tcp 1", fmt.Errorf("setting: %w: want one", control.ErrUsage),
-			"set: no setting \"tcp\"; `show tcp` lists those that begin so",
+			"set: no setting \"tcp\"; `show tcp` lists those with this prefix",
 		},
 		{
 			"sendfile x 10.0.0.1 1", errors.New("sendfile: open /x: no such file or directory"),
@@ -460,10 +460,10 @@ func TestAPanicIsAnErrorOfItsLine(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	s.env.op = node
 	err := s.Execute(t.Context(), "routes")
-	require.EqualError(t, err, "this command failed inside (the node goes on): BUG: tcp: lost")
+	require.EqualError(t, err, "BUG: this command panicked; the node continues: BUG: tcp: lost")
 	err = s.Execute(t.Context(), "rf out 6000")
 	assert.EqualError(t, err,
-		"recvfile out: this command failed inside (the node goes on): BUG: tcp: lost")
+		"recvfile out: BUG: this command panicked; the node continues: BUG: tcp: lost")
 }
 
 func TestInterruptEndsTheCommandThatRuns(t *testing.T) {
@@ -501,7 +501,7 @@ func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
 func TestFetchFailsAsItsServerDoes(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "fetch 10.0.0.1/missing")
-	require.EqualError(t, err, "fetch: 10.0.0.1/missing: the server would not: 404 Not Found")
+	require.EqualError(t, err, "fetch: 10.0.0.1/missing: HTTP error: 404 Not Found")
 	assert.Equal(t, 1, ExitCode(err))
 	assert.Contains(t, s.out.String(), "404 Not Found, 26 bytes")
 }

@@ -43,7 +43,7 @@ func help(c *cobra.Command, err error) string {
 	case errors.Is(err, control.ErrNoSuchSocket):
 		return "; `ls` lists them"
 	case errors.Is(err, control.ErrNotConnected):
-		return ": it listens; `ls` shows which are connections"
+		return ": it is a listener; `ls` shows which sockets are connections"
 	}
 	return ""
 }
@@ -65,7 +65,7 @@ func unset(e *env, c *cobra.Command, key string, err error) error {
 		return failed(c, err)
 	}
 	if slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, key) }) {
-		return wrong(c, "no setting %q; `show %s` lists those that begin so", key, key)
+		return wrong(c, "no setting %q; `show %s` lists those with this prefix", key, key)
 	}
 	return wrong(c, "no setting %q%s", key, cmp.Or(meant(key, keys), "; `show` lists them"))
 }

@@ -84,7 +84,7 @@ func historyCommand(s *Shell) *cobra.Command {
 			s.mu.Unlock()
 			if editor == nil {
 				if !s.env.json(c) {
-					s.env.screen.talk("input is not a terminal: there is no history")
+					s.env.screen.talk("no history: the input is not a terminal")
 				}
 				return s.env.answer(c, []TypedLine{}, "")
 			}

@@ -40,7 +40,7 @@ func TestPrintImpairments(t *testing.T) {
 if0 in:  loss 1% (seed 99)
 `, printImpairments(list, false))
 	assert.Contains(t, printImpairments(list, true), "if1 out: nothing\n")
-	assert.Equal(t, "no link is impaired; `help impair` explains it\n", printImpairments(list[2:], false))
+	assert.Equal(t, "no link is impaired; `help impair` lists the options\n", printImpairments(list[2:], false))
 }
 
 func TestPrintCounters(t *testing.T) {
@@ -56,8 +56,8 @@ func TestPrintCounters(t *testing.T) {
         no such neighbor on the link                12
         no route                                     3
 `, printCounters("TX", c, 2))
-	assert.Equal(t, "    beneath (gso): 1 packets in, 3 out, 2 came larger than the MTU, 4 waited\n"+
-		"        for the kernel\n", printDevice(&control.Interface{
+	assert.Equal(t, "    beneath (gso): 1 packets in, 3 out, 2 larger than the MTU, 4 waited for\n"+
+		"        the kernel\n", printDevice(&control.Interface{
 		Offload: "gso", Device: &control.DeviceCounters{
 			InPackets: 1, Oversize: 2, OutPackets: 3, Waited: 4,
 		},

@@ -25,11 +25,11 @@ func TestTablesIntoFiles(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, string(got))
 
-		require.ErrorContains(t, s.Execute(t.Context(), name+` "`+dir+`"`), "it is a folder: want a file")
+		require.ErrorContains(t, s.Execute(t.Context(), name+` "`+dir+`"`), "is a directory; use a file name")
 		none := filepath.Join(dir, "none")
 		require.EqualError(t, s.Execute(t.Context(), name+` "`+filepath.Join(none, "x")+`"`),
-			name+": "+filepath.Join(none, "x")+": there is no folder "+none)
-		require.ErrorContains(t, s.Execute(t.Context(), name+" a b"), "nothing may follow here")
+			name+": "+filepath.Join(none, "x")+": no such directory: "+none)
+		require.ErrorContains(t, s.Execute(t.Context(), name+" a b"), "unexpected argument")
 	}
 	require.Error(t, open(t, &fake{}, Config{}).Execute(t.Context(), "routes x"))
 }
@@ -47,8 +47,8 @@ func TestTablesReplaceTablesOnly(t *testing.T) {
 	for _, name := range []string{"li", "ln", "lr"} {
 		s := open(t, &fake{}, Config{})
 		require.EqualError(t, s.Execute(t.Context(), name+" "+notes), name+": "+notes+
-			": file already exists and has no table of li, ln or lr: want another name")
-		require.ErrorContains(t, s.Execute(t.Context(), name+" "+link), "it is a link")
+			": file already exists and has no table of li, ln or lr; use another name")
+		require.ErrorContains(t, s.Execute(t.Context(), name+" "+link), "it is a symbolic link")
 		require.NoError(t, s.Execute(t.Context(), name))
 		want := s.out.String()
 		for _, path := range []string{table, empty} {

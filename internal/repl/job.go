@@ -82,7 +82,7 @@ func aside(id int) string {
 		return "; `transfers` lists it"
 	}
 	return fmt.Sprintf(" as transfer %d\n"+
-		"  `transfers` shows how far it is, `cancel %[1]d` ends it", id)
+		"  `transfers` shows its progress, `cancel %[1]d` stops it", id)
 }
 
 // track lists a command among the transfers until end is called.
@@ -162,7 +162,7 @@ func (s *Shell) guarded(
 ) (result control.Transfer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("this command failed inside (the node goes on): %v", p)
+			err = fmt.Errorf("BUG: this command panicked; the node continues: %v", p)
 		}
 	}()
 	return run(ctx, func(p control.Progress) { s.advance(j, p) })
@@ -251,6 +251,6 @@ func (s *Shell) mayLeave() error {
 		return &quitting{}
 	}
 	s.leaving = true
-	return fmt.Errorf("transfers still run (%d): `wait` for them, or quit again to abandon them",
+	return fmt.Errorf("transfers still run (%d): `wait` for them, or quit again to stop them",
 		len(s.jobs))
 }

@@ -133,7 +133,7 @@ func (l *Ladder) label(first, last *control.TracedSegment, n int) []part {
 func (l *Ladder) markWord(s *control.TracedSegment, m control.Mark) string {
 	switch m {
 	case control.MarkAgain:
-		return l.glyph("↻ again", "AGAIN")
+		return l.glyph("↻ retransmitted", "AGAIN")
 	case control.MarkDupAck:
 		return "dup #" + strconv.Itoa(s.DupAck)
 	case control.MarkZeroWindow:

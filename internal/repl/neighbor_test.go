@@ -50,9 +50,9 @@ func TestNewsOfNeighbors(t *testing.T) {
 	nb.Line = "A.lnx:3"
 	for state, want := range map[control.NeighborState]string{
 		control.NeighborUp:          "is back after 12s of being refused",
-		control.NeighborRefused:     "is not there: that UDP port is closed (A.lnx:3). Does its node run?",
+		control.NeighborRefused:     "is unreachable: its UDP port is closed (A.lnx:3). Is the node up?",
 		control.NeighborSilent:      "is silent: it does not answer (A.lnx:3)",
-		control.NeighborUnreachable: "cannot be reached: why (A.lnx:3)",
+		control.NeighborUnreachable: "is unreachable: why (A.lnx:3)",
 		control.NeighborUnresolved:  "has no address yet: why (A.lnx:3)",
 		control.NeighborUnknown:     "is unknown: why (A.lnx:3)",
 	} {
@@ -61,7 +61,7 @@ func TestNewsOfNeighbors(t *testing.T) {
 		assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) "+want, neighborNews(&e))
 	}
 	nb.State = control.NeighborUp
-	assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) is here",
+	assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) is up",
 		neighborNews(&control.NeighborChanged{Neighbor: nb, First: true}))
 	moved := neighborNews(&control.NeighborChanged{Neighbor: nb, From: "127.0.0.9:1"})
 	assert.Equal(t, "Neighbor 10.0.0.2 (127.0.0.1:5001 via if0) has moved from 127.0.0.9:1", moved)

@@ -51,7 +51,7 @@ func TestOneCommandOfWords(t *testing.T) {
 			control.Write{SID: 9, Data: []byte("x")},
 			"s: 9: no such socket; `ls` lists them\n", 1,
 		},
-		{[]string{"bogus"}, nil, "no command \"bogus\"; `help` lists them all\n", 2},
+		{[]string{"bogus"}, nil, "no command \"bogus\"; `help` lists all commands\n", 2},
 		{[]string{"quit"}, nil, "", 0},
 		{nil, nil, "", 0},
 	} {

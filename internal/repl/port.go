@@ -34,7 +34,7 @@ func overUDP[Flow any](e *env, t *transport[Flow], own ...*cobra.Command) *cobra
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return wrong(c, "%q is none of %s%s", args[0], strings.Join(words, ", "),
+				return wrong(c, "%q must be one of %s%s", args[0], strings.Join(words, ", "),
 					near(c, args[0]))
 			}
 			list, err := ask(e, c, t.list)

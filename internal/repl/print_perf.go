@@ -225,7 +225,7 @@ func describePerf(e *control.PerfEnded) string {
 	if a := e.Report.Start.AcceptedConnection; a != nil {
 		peer = " of " + printable(a.Host)
 	}
-	return fmt.Sprintf("perf %d: a test%s by %s is over\n%s", e.Port, peer,
+	return fmt.Sprintf("perf %d: test%s by %s ended\n%s", e.Port, peer,
 		printable(e.Report.Start.TestStart.Protocol),
 		strings.TrimRight(strings.TrimPrefix(p.end(&e.Report), perfRule), "\n"))
 }

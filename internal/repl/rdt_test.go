@@ -119,22 +119,22 @@ func TestRDTRequests(t *testing.T) {
 
 func TestWrongRDTLinesAskNothing(t *testing.T) {
 	for line, text := range map[string]string{
-		"rdt fetsch":                           `rdt: "fetsch" is none of serve, list, fetch, close; did you mean fetch?`,
-		"rdt nothing":                          `rdt: "nothing" is none of serve, list, fetch, close`,
+		"rdt fetsch":                           `rdt: "fetsch" must be one of serve, list, fetch, close; did you mean fetch?`,
+		"rdt nothing":                          `rdt: "nothing" must be one of serve, list, fetch, close`,
 		"rdt serve":                            "rdt serve: PORT is missing",
 		"rdt serve 9":                          "rdt serve: PATH is missing",
 		"rdt serve 0 a":                        `rdt serve: "0" is not a port (1 to 65535)`,
-		"rdt serve 9 a --window 0":             "rdt serve: --window 0: want 1 to 32768",
-		"rdt serve 9 a --payload 65456":        "rdt serve: --payload 65456: want 1 to 65455",
-		"rdt serve 9 a --timeout -1":           "rdt serve: --timeout -1: want 0, or 0.001 to 1800 seconds",
+		"rdt serve 9 a --window 0":             "rdt serve: --window 0: must be 1 to 32768",
+		"rdt serve 9 a --payload 65456":        "rdt serve: --payload 65456: must be 1 to 65455",
+		"rdt serve 9 a --timeout -1":           "rdt serve: --timeout -1: must be 0, or 0.001 to 1800 seconds",
 		"rdt serve 9 a --checksum md5":         "rdt serve: unknown flag: --checksum",
 		"rdt list 10.0.0.1":                    "rdt list: PORT is missing",
-		"rdt list 10.0.0.1 9 a":                `rdt list: nothing may follow here: "a"`,
+		"rdt list 10.0.0.1 9 a":                `rdt list: unexpected argument: "a"`,
 		"rdt fetch":                            "rdt fetch: ADDR is missing",
 		"rdt fetch there 9":                    `rdt fetch: "there" is not an IPv4 address`,
 		"rdt fetch 10.0.0.1 9 into":            "rdt fetch: DIR is missing",
-		"rdt fetch 10.0.0.1 9 --checksum sha1": "rdt fetch: --checksum sha1: want md5 or crc32c",
-		"rdt fetch 10.0.0.1 9 --patience 0":    "rdt fetch: --patience 0: want 0.1 seconds or more",
+		"rdt fetch 10.0.0.1 9 --checksum sha1": "rdt fetch: --checksum sha1: must be md5 or crc32c",
+		"rdt fetch 10.0.0.1 9 --patience 0":    "rdt fetch: --patience 0: must be 0.1 seconds or more",
 		"rdt close x":                          `rdt close: "x" is not a port (1 to 65535)`,
 	} {
 		s := open(t, giving(), Config{})

@@ -39,9 +39,9 @@ func TestTransfersThatGoOn(t *testing.T) {
 	require.True(t, ok)
 	r.Progress = nil
 	assert.Equal(t, control.RecvFile{Path: "f", Port: 80, Resume: true, Size: 5000, SHA256: digest}, r)
-	assert.Equal(t, "recvfile f goes on at byte 1000: the sender's is `sendfile --offset 1000`\n", s.err.String())
+	assert.Equal(t, "recvfile f continues at byte 1000: send with `sendfile --offset 1000`\n", s.err.String())
 	out := s.out.String()
-	assert.Contains(t, out, "\n  behind 1000 that were there: 1049576 in all\n")
+	assert.Contains(t, out, "\n  after 1000 existing bytes: 1049576 in all\n")
 	assert.Contains(t, out, "\n  the file is gone since\\x1b\n")
 
 	require.NoError(t, s.Execute(t.Context(), "sendfile f 10.0.0.1 80 --offset 1000 --json-stream"))
@@ -58,10 +58,10 @@ func TestTransfersThatGoOn(t *testing.T) {
 	assert.True(t, r.Resume, "an offset says so")
 
 	for line, want := range map[string]string{
-		"recvfile f 80 --sha256 abc":         "want 64 hex digits",
-		"recvfile f 80 --size 0":             "want bytes",
-		"recvfile f 80 --offset=-1":          "want bytes",
-		"sendfile f 10.0.0.1 80 --offset=-1": "want bytes",
+		"recvfile f 80 --sha256 abc":         "must be 64 hex digits",
+		"recvfile f 80 --size 0":             "must be a number of bytes",
+		"recvfile f 80 --offset=-1":          "must be a number of bytes",
+		"sendfile f 10.0.0.1 80 --offset=-1": "must be a number of bytes",
 	} {
 		err := s.Execute(t.Context(), line)
 		require.ErrorIs(t, err, control.ErrUsage, line)

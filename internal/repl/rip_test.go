@@ -49,7 +49,7 @@ func someRIP() control.RIPInfo {
 }
 
 func TestRIPOfWhoSpeaksNone(t *testing.T) {
-	assert.Equal(t, "This node does not speak RIP.\n", printRIP(&control.RIPInfo{}))
+	assert.Equal(t, "This node does not run RIP.\n", printRIP(&control.RIPInfo{}))
 	course := someRIP()
 	course.Dialect, course.Timers.Offset, course.Timers.TriggerMax = "rip", 0, 0
 	assert.Contains(t, printRIP(&course), "the course's RIP, IP protocol 200\nupdates every 10s, the next in 12.3s; timeout")

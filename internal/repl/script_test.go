@@ -65,7 +65,7 @@ func TestSourcedFilesNameTheirOwnPlaces(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Script(t.Context(), "outer", strings.NewReader("source '"+bad+"'\nroutes\n"))
 	assert.Equal(t, 2, ExitCode(err))
-	assert.Equal(t, bad+":3: no command \"bogus\"; `help` lists them all\n", s.err.String())
+	assert.Equal(t, bad+":3: no command \"bogus\"; `help` lists all commands\n", s.err.String())
 
 	err = s.Script(t.Context(), "outer", strings.NewReader("source '"+loop+"'\n"))
 	require.Error(t, err)

@@ -224,7 +224,7 @@ func describeCommand(e *env, c *cobra.Command) string {
 	}
 	list, err := control.Ask(c.Root().Context(), e.op, control.Show{Key: prefix})
 	if err != nil {
-		return fold(e.width(), describe(c, "(the node does not say: "+err.Error()+")\n"))
+		return fold(e.width(), describe(c, "(the node did not answer: "+err.Error()+")\n"))
 	}
 	return fold(e.width(), describe(c, "\n"+printSettings(e, list)))
 }

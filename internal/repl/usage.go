@@ -49,7 +49,7 @@ func flagError(c *cobra.Command, err error) error {
 	if errors.Is(bad, strconv.ErrRange) {
 		what += " is out of range"
 	}
-	return wrong(c, "%s %s: want %s (%s)", name, what, want, about)
+	return wrong(c, "%s %s: must be %s (%s)", name, what, want, about)
 }
 
 func nameOf(c *cobra.Command) string {
@@ -102,7 +102,7 @@ func positional(c *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) > len(names) {
-		return wrong(c, "nothing may follow here: %q", strings.Join(args[len(names):], " "))
+		return wrong(c, "unexpected argument: %q", strings.Join(args[len(names):], " "))
 	}
 	return nil
 }
@@ -112,11 +112,11 @@ func unknown(root *cobra.Command, word string) error {
 	text := fmt.Sprintf("no command %q", word)
 	switch meant := near(root, word); {
 	case kin[word] != "":
-		text += "; here it is `" + kin[word] + "`"
+		text += "; use `" + kin[word] + "`"
 	case meant != "":
 		text += meant
 	default:
-		text += "; `help` lists them all"
+		text += "; `help` lists all commands"
 	}
 	return &usageError{cause: fmt.Errorf("%s", text)}
 }

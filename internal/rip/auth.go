@@ -56,16 +56,16 @@ func validateKeys(keys []Key) error {
 	for _, k := range keys {
 		switch {
 		case k.Algorithm >= numAlgorithms:
-			return fmt.Errorf("no algorithm %d", k.Algorithm)
+			return fmt.Errorf("unknown algorithm %d", k.Algorithm)
 		case len(k.Secret) == 0:
 			return errors.New("a key without a secret")
 		case (k.Algorithm == Password) != (keys[0].Algorithm == Password):
-			return errors.New("a password and a key with a digest on one link")
+			return errors.New("a password and a key on one link")
 		case len(k.Secret) > passwordLen && k.Algorithm <= KeyedMD5:
-			return fmt.Errorf("a secret of %d bytes, want at most %d for %v",
+			return fmt.Errorf("a secret of %d bytes: must be at most %d for %v",
 				len(k.Secret), passwordLen, k.Algorithm)
 		case k.Algorithm != Password && seen[k.ID]:
-			return fmt.Errorf("key id %d twice", k.ID)
+			return fmt.Errorf("duplicate key id %d", k.ID)
 		}
 		seen[k.ID] = true
 	}

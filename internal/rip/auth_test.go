@@ -174,7 +174,7 @@ func TestSequenceNumbers(t *testing.T) {
 	assert.Equal(t, rip.Taken, x.say(b, rip.Port, later))
 	assert.Equal(t, rip.RefusedSequence, x.say(b, rip.Port, first))
 	for _, r := range x.Refused() {
-		assert.Equal(t, "sequence number went back", r.Reason.String())
+		assert.Equal(t, "sequence number decreased", r.Reason.String())
 	}
 }
 
@@ -256,9 +256,9 @@ func TestKeysAreJudged(t *testing.T) {
 		"without a secret":         {key(1, rip.KeyedMD5, "")},
 		"on one link":              {key(1, rip.KeyedMD5, "a"), key(0, rip.Password, "b")},
 		"a secret of 17 bytes":     {key(1, rip.KeyedMD5, "12345678901234567")},
-		"key id 1 twice":           {key(1, rip.KeyedMD5, "a"), key(1, rip.HMACSHA1, "b")},
-		"no algorithm 9":           {key(1, 9, "a")},
-		"a secret of 20 bytes, wa": {key(0, rip.Password, "12345678901234567890")},
+		"duplicate key id 1":       {key(1, rip.KeyedMD5, "a"), key(1, rip.HMACSHA1, "b")},
+		"unknown algorithm 9":      {key(1, 9, "a")},
+		"a secret of 20 bytes: mu": {key(0, rip.Password, "12345678901234567890")},
 	} {
 		_, err := rip.NewSpeaker(keyed(keys...))
 		require.ErrorIs(t, err, rip.ErrConfig)

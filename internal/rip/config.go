@@ -132,13 +132,13 @@ func (t Timers) validate() error {
 		return fmt.Errorf("%w: offset %v is more than half of the period %v",
 			ErrConfig, t.PeriodicOffset, t.Periodic)
 	case t.Timeout <= t.Periodic+t.PeriodicOffset && t.PeriodicOffset > 0:
-		return fmt.Errorf("%w: time-out %v is not longer than the period %v and its offset %v",
+		return fmt.Errorf("%w: timeout %v must be longer than the period %v and its offset %v",
 			ErrConfig, t.Timeout, t.Periodic, t.PeriodicOffset)
 	case t.Timeout <= t.Periodic:
-		return fmt.Errorf("%w: time-out %v is not longer than the period %v",
+		return fmt.Errorf("%w: timeout %v must be longer than the period %v",
 			ErrConfig, t.Timeout, t.Periodic)
 	case t.TriggerMin > t.TriggerMax:
-		return fmt.Errorf("%w: news waits for at least %v and at most %v",
+		return fmt.Errorf("%w: triggered update delay of at least %v and at most %v",
 			ErrConfig, t.TriggerMin, t.TriggerMax)
 	}
 	return nil
@@ -150,13 +150,13 @@ func (c Config) validate() error {
 	}
 	switch {
 	case c.Dialect > RIPv2:
-		return fmt.Errorf("%w: no dialect %d", ErrConfig, c.Dialect)
+		return fmt.Errorf("%w: unknown dialect %d", ErrConfig, c.Dialect)
 	case c.EntrySize != EntrySize && c.EntrySize != OldEntrySize:
-		return fmt.Errorf("%w: entry size %d is neither 12 nor 8", ErrConfig, c.EntrySize)
+		return fmt.Errorf("%w: entry size %d must be 12 or 8", ErrConfig, c.EntrySize)
 	case c.MaxEntries < 1 || c.MaxEntries > MaxEntries:
-		return fmt.Errorf("%w: %d entries a message, want 1 to 64", ErrConfig, c.MaxEntries)
+		return fmt.Errorf("%w: %d entries a message: must be 1 to 64", ErrConfig, c.MaxEntries)
 	case c.MaxRoutes < 1:
-		return fmt.Errorf("%w: room for %d routes", ErrConfig, c.MaxRoutes)
+		return fmt.Errorf("%w: route limit %d must be positive", ErrConfig, c.MaxRoutes)
 	}
 	for i := range c.Interfaces {
 		if err := c.Interfaces[i].validate(c.Dialect); err != nil {
@@ -173,11 +173,11 @@ func (c Config) validateNeighbors() error {
 			return fmt.Errorf("%w: neighbor %v on interface %d", ErrConfig, n.Addr, n.Iface)
 		}
 		if c.Dialect == RIPv2 && n.Iface >= len(c.Interfaces) {
-			return fmt.Errorf("%w: neighbor %v on interface %d, which there is not",
+			return fmt.Errorf("%w: neighbor %v on interface %d, which does not exist",
 				ErrConfig, n.Addr, n.Iface)
 		}
 		if seen[n] {
-			return fmt.Errorf("%w: neighbor %v twice", ErrConfig, n.Addr)
+			return fmt.Errorf("%w: duplicate neighbor %v", ErrConfig, n.Addr)
 		}
 		seen[n] = true
 	}

@@ -32,7 +32,7 @@ type Event struct {
 func (e Event) String() string {
 	switch e.Kind {
 	case NeighborHeard:
-		return fmt.Sprintf("neighbor %v speaks", e.Neighbor)
+		return fmt.Sprintf("neighbor %v is up", e.Neighbor)
 	case NeighborSilent:
 		return fmt.Sprintf("neighbor %v is silent", e.Neighbor)
 	case MessageRefused:

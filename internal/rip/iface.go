@@ -69,7 +69,7 @@ type Interface struct {
 func (f *Interface) validate(d Dialect) error {
 	switch {
 	case f.Cost < 0 || f.Cost >= Infinity:
-		return fmt.Errorf("cost %d, want 1 to 15", f.Cost)
+		return fmt.Errorf("cost %d: must be 1 to 15", f.Cost)
 	case d != RIPv2, f.Passive && f.Send == SendNone && f.Receive == ReceiveNone:
 		return nil // nothing is spoken there
 	case !f.Addr.IsValid() || !f.Addr.Addr().Is4():
@@ -77,9 +77,9 @@ func (f *Interface) validate(d Dialect) error {
 	case len(f.Keys) > 0 && validateKeys(f.Keys) != nil:
 		return validateKeys(f.Keys)
 	case f.entries() < 1:
-		return fmt.Errorf("MTU %d leaves no room for an entry", f.MTU)
+		return fmt.Errorf("MTU %d is too small for an entry", f.MTU)
 	case f.Send > SendNone || f.Receive > ReceiveNone:
-		return errors.New("no such mode")
+		return errors.New("unknown mode")
 	case len(f.Keys) > 0 && f.Send == SendRIP1:
 		return errors.New("version 1 has no authentication")
 	}

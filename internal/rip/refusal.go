@@ -51,7 +51,7 @@ var refusalNames = [numRefusals]string{
 	RefusedCommand:     "unknown command",
 	RefusedPort:        "response not from port 520",
 	RefusedVersion:     "version not accepted here",
-	RefusedMustBeZero:  "version 1 with what must be zero",
+	RefusedMustBeZero:  "nonzero must-be-zero field in version 1",
 	RefusedNoAuth:      "authentication missing",
 	RefusedAuthUnasked: "authentication not expected",
 	RefusedAuthType:    "authentication of another type",
@@ -59,15 +59,15 @@ var refusalNames = [numRefusals]string{
 	RefusedKeyID:       "unknown key id",
 	RefusedTrailer:     "authentication trailer malformed",
 	RefusedDigest:      "wrong key",
-	RefusedSequence:    "sequence number went back",
+	RefusedSequence:    "sequence number decreased",
 	RefusedBusy:        "too many requests at once",
-	RefusedSilent:      "request where nothing is sent",
+	RefusedSilent:      "request on a link where we send nothing",
 	RefusedFamily:      "entry of another address family",
 	RefusedMask:        "entry with a broken mask",
 	RefusedMartian:     "entry for a martian prefix",
 	RefusedMetric:      "entry with a metric outside 1 to 16",
-	RefusedNextHop:     "entry with ourselves as next hop",
-	RefusedTableFull:   "entry without room in the table",
+	RefusedNextHop:     "entry with our own address as next hop",
+	RefusedTableFull:   "routing table full",
 }
 
 // String says why in a few words.

@@ -18,7 +18,7 @@ var (
 	// ErrNextHop is a next hop that is on no interface's network, or that is the node's own.
 	ErrNextHop = errors.New("no such next hop")
 	// ErrRouteExists is a static route that is there already.
-	ErrRouteExists = errors.New("there is such a route")
+	ErrRouteExists = errors.New("route already exists")
 	// ErrNoSuchRoute is a static route that is not there.
 	ErrNoSuchRoute = errors.New("no such route")
 )

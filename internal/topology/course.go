@@ -30,7 +30,7 @@ func isCourseLink(words []lnx.Word) bool { return len(words) > 1 && words[1].Tex
 // courseNode reads `node NAME HOST`.
 func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
 	if len(words) != 2 {
-		r.text.Wrong(at, "a node has a name and a host", "node A localhost")
+		r.text.Wrong(at, "the line must have a node's name and a host", "node A localhost")
 		return
 	}
 	r.course(at)
@@ -53,7 +53,7 @@ func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
 func (r *reader) courseLink(words []lnx.Word) {
 	r.course(words[1])
 	if len(words) != 3 {
-		r.text.Wrong(words[1], "a link has two ends", "A <-> B")
+		r.text.Wrong(words[1], "the line must have two ends", "A <-> B")
 		return
 	}
 	for _, w := range []lnx.Word{words[0], words[2]} {
@@ -76,7 +76,7 @@ func (r *reader) form(at lnx.Word, course bool) {
 	case r.formAt.Text == "":
 		r.formAt, r.plan.course = at, course
 	case course != r.plan.course:
-		r.text.Wrong(at, fmt.Sprintf("line %d has the other form of .net files", r.formAt.Pos.Line),
+		r.text.Wrong(at, fmt.Sprintf("line %d uses the other .net syntax", r.formAt.Pos.Line),
 			"either `link A B`, or `node A localhost` and `A <-> B`")
 	}
 }

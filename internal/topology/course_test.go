@@ -42,19 +42,19 @@ func TestErrorsInCoursePlans(t *testing.T) {
 	for text, want := range map[string]string{
 		"node A localhost\nA <-> B": `x.net:2:7: "B" is not a node; expected a line ` +
 			"`node B localhost` above",
-		"node A\n": "x.net:1:1: a node has a name and a host; expected node A localhost",
+		"node A\n": "x.net:1:1: the line must have a node's name and a host; expected node A localhost",
 		"node A far.example": `x.net:1:8: "far.example" is not a host; expected localhost or an ` +
 			"IPv4 address",
 		"node A localhost\nnode A localhost": "x.net:2:6: A is already a node; expected another name",
 		"node A localhost\nA <-> A":          "x.net:2:7: A is linked to itself; expected another node",
-		"node A localhost\nA <->":            "x.net:2:3: a link has two ends; expected A <-> B",
-		"node A localhost\nlink A B": "x.net:2:1: line 1 has the other form of .net files; expected " +
+		"node A localhost\nA <->":            "x.net:2:3: the line must have two ends; expected A <-> B",
+		"node A localhost\nlink A B": "x.net:2:1: line 1 uses the other .net syntax; expected " +
 			"either `link A B`, or `node A localhost` and `A <-> B`",
 		"node A localhost": "x.net:1:6: A has no link; expected A <-> B",
 		"node A localhost\nnode B localhost\nnode C localhost\nA <-> B": "x.net:3:6: C has no link; " +
 			"expected C <-> B",
-		"port 65535\nnode A localhost\nnode B localhost\nA <-> B": "x.net:1:6: it has the ports 65535 " +
-			"to 65536, and there are 1 to 65535; expected a smaller first port",
+		"port 65535\nnode A localhost\nnode B localhost\nA <-> B": "x.net:1:6: the plan needs ports 65535 " +
+			"to 65536; ports are 1 to 65535; expected a smaller first port",
 	} {
 		_, err := Parse("x.net", []byte(text), nil)
 		require.Error(t, err, text)

@@ -64,7 +64,7 @@ func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan
 func (r *reader) fault(f fault) {
 	switch {
 	case len(r.plan.Links) == 0 && f.node < 0:
-		r.text.Wrong(lnx.Word{}, "there is no link", "link A B")
+		r.text.Wrong(lnx.Word{}, "the file has no link", "link A B")
 	case f.node >= 0:
 		want := "link " + r.plan.Nodes[f.node].Name + " B"
 		if r.plan.course {
@@ -99,7 +99,7 @@ func (r *reader) directive(words []lnx.Word) {
 	case "port":
 		r.firstPort(words[0], rest)
 	default:
-		r.text.Wrong(words[0], fmt.Sprintf("%s is no directive%s", diagnostic.Quote(words[0].Text),
+		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+fmt.Sprintf(" is not a directive%s",
 			diagnostic.DidYouMean(words[0].Text, directives)), strings.Join(directives, ", "))
 	}
 }
@@ -127,7 +127,7 @@ func (r *reader) node(w lnx.Word) (int, bool) {
 
 func (r *reader) link(at lnx.Word, words []lnx.Word) {
 	if len(words) < 2 {
-		r.text.Wrong(at, "a link has two ends", "link A B [delay 20ms loss 1%]")
+		r.text.Wrong(at, "the line must have two ends", "link A B [delay 20ms loss 1%]")
 		return
 	}
 	r.words(words[2:])
@@ -152,7 +152,7 @@ func (r *reader) addLink(one, other lnx.Word, words string) {
 func (r *reader) words(words []lnx.Word) {
 	text := joined(words)
 	if n := utf8.RuneCountInString(text); n > longestWords {
-		r.text.Wrong(words[0], fmt.Sprintf("the words of a link are %d characters", n),
+		r.text.Wrong(words[0], fmt.Sprintf("the link's arguments have %d characters", n),
 			fmt.Sprintf("at most %d", longestWords))
 		return
 	}
@@ -192,7 +192,7 @@ func (r *reader) role(at lnx.Word, words []lnx.Word, role Role) {
 		switch {
 		case !ok:
 		case r.plan.Nodes[i].Role != Unsaid && r.plan.Nodes[i].Role != role:
-			r.text.Wrong(w, w.Text+" was said to be the other already", "one of host and router")
+			r.text.Wrong(w, w.Text+" has the other role already", "one of host and router")
 		default:
 			r.plan.Nodes[i].Role = role
 		}
@@ -202,7 +202,7 @@ func (r *reader) role(at lnx.Word, words []lnx.Word, role Role) {
 // firstPort reads the number of the first port, which is said once.
 func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 	if len(words) != 1 {
-		r.text.Wrong(at, "a port is one number", "port 6000")
+		r.text.Wrong(at, "the line must have one port number", "port 6000")
 		return
 	}
 	n, err := strconv.ParseUint(words[0].Text, 10, 16)
@@ -211,7 +211,7 @@ func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+" is not a port",
 			"a port from 1 to 65535")
 	case r.plan.portAt.Text != "":
-		r.text.Wrong(at, fmt.Sprintf("the first port was said in line %d already",
+		r.text.Wrong(at, fmt.Sprintf("the first port is already set in line %d",
 			r.plan.portAt.Pos.Line),
 			"one line with it")
 	default:

@@ -134,14 +134,14 @@ type fault struct {
 // faults are all that is wrong with a plan as a whole.
 func (p *Plan) faults() (list []fault) {
 	if len(p.Nodes) == 0 {
-		return []fault{{"it has no nodes", -1, false}}
+		return []fault{{"the plan has no nodes", -1, false}}
 	}
 	if len(p.Nodes) > MaxNodes {
-		msg := fmt.Sprintf("%d nodes are more than %d", len(p.Nodes), MaxNodes)
+		msg := fmt.Sprintf("the plan has %d nodes, more than %d", len(p.Nodes), MaxNodes)
 		return []fault{{msg, -1, false}}
 	}
 	if last := p.last(); p.port() < 1 || last > lastPort {
-		list = append(list, fault{fmt.Sprintf("it has the ports %d to %d, and there are 1 to %d",
+		list = append(list, fault{fmt.Sprintf("the plan needs ports %d to %d; ports are 1 to %d",
 			p.port(), last, lastPort), -1, true})
 	}
 	for i, ends := range p.ends() {
@@ -197,7 +197,7 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	}
 	b.WriteString("routing static\n")
 	if i := slices.IndexFunc(ends, func(e end) bool { return routers[e.other] }); i >= 0 {
-		fmt.Fprintf(&b, "route 0.0.0.0/0 via %s # everything beyond leads through %s\n",
+		fmt.Fprintf(&b, "route 0.0.0.0/0 via %s # default route through %s\n",
 			ends[i].peer, p.Nodes[ends[i].other].Name)
 	}
 	return b.String()

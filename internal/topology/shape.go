@@ -45,7 +45,7 @@ var shapes = []shape{
 	{
 		"random",
 		[]size{{"ROUTERS", 1, MaxNodes - 2, 0}, {"LINKS", 0, 4 * MaxNodes, -1}},
-		"routers joined by chance, hosts far from each other", nil,
+		"routers joined at random, hosts far from each other", nil,
 	},
 }
 
@@ -73,7 +73,7 @@ func (s *shape) usage() string {
 // what chance makes.
 func Generate(words []string, seed uint64) (*Plan, error) {
 	if len(words) == 0 {
-		return nil, fmt.Errorf("%w: a shape is missing: want %s", ErrPlan, shapeNames())
+		return nil, fmt.Errorf("%w: a shape is missing: must be %s", ErrPlan, shapeNames())
 	}
 	for i := range shapes {
 		s := &shapes[i]
@@ -90,18 +90,18 @@ func Generate(words []string, seed uint64) (*Plan, error) {
 			s.build(b, n)
 		case n[1] > pairs:
 			z := s.sizes[1].name
-			return nil, fmt.Errorf("%w: %s of %q: %d routers have %d pairs: want %s with %s up "+
+			return nil, fmt.Errorf("%w: %s of %q: %d routers have %d pairs: must be %s with %s up "+
 				"to %d", ErrPlan, z, words[2], n[0], pairs, s.usage(), z, pairs)
 		default:
 			scatter(b, n, seed)
 		}
 		if len(b.plan.Nodes) > MaxNodes {
-			return nil, fmt.Errorf("%w: %s has %d nodes, which are more than %d", ErrPlan,
+			return nil, fmt.Errorf("%w: %s has %d nodes, more than %d", ErrPlan,
 				b.plan.About, len(b.plan.Nodes), MaxNodes)
 		}
 		return b.plan, nil
 	}
-	return nil, fmt.Errorf("%w: %q is no shape%s: want %s", ErrPlan, words[0],
+	return nil, fmt.Errorf("%w: %q is not a shape%s: must be %s", ErrPlan, words[0],
 		diagnostic.DidYouMean(words[0], strings.Split(shapeNames(), ", ")), shapeNames())
 }
 
@@ -116,22 +116,22 @@ func shapeNames() string {
 // read judges a shape's sizes.
 func (s *shape) read(words []string) ([]int, error) {
 	if len(words) > len(s.sizes) {
-		return nil, fmt.Errorf("%w: nothing may follow %q: want %s", ErrPlan,
+		return nil, fmt.Errorf("%w: unexpected argument after %q: the shape is %s", ErrPlan,
 			words[len(s.sizes)-1], s.usage())
 	}
 	n := make([]int, len(s.sizes))
 	for i, z := range s.sizes {
 		if i >= len(words) {
 			if z.unsaid == 0 {
-				return nil, fmt.Errorf("%w: %s is missing: want %s", ErrPlan, z.name, s.usage())
+				return nil, fmt.Errorf("%w: %s is missing: must be %s", ErrPlan, z.name, s.usage())
 			}
 			n[i] = z.unsaid
 			continue
 		}
 		v, err := strconv.Atoi(words[i])
 		if err != nil || v < z.least || v > z.most {
-			return nil, fmt.Errorf("%w: %s of %q: want %s from %d to %d", ErrPlan, z.name, words[i],
-				s.usage(), z.least, z.most)
+			return nil, fmt.Errorf("%w: %s of %q: must be %s from %d to %d", ErrPlan, z.name,
+				words[i], s.usage(), z.least, z.most)
 		}
 		n[i] = v
 	}

@@ -127,17 +127,17 @@ func TestChanceRepeatsItself(t *testing.T) {
 
 func TestShapesThatCannotBe(t *testing.T) {
 	for words, says := range map[string]string{
-		"":            "a shape is missing: want line, ring",
-		"rnig 3":      `"rnig" is no shape (did you mean ring?)`,
-		"line":        "NODES is missing: want line NODES",
-		"line x":      `NODES of "x": want line NODES from 2 to 1000`,
+		"":            "a shape is missing: must be line, ring",
+		"rnig 3":      `"rnig" is not a shape (did you mean ring?)`,
+		"line":        "NODES is missing: must be line NODES",
+		"line x":      `NODES of "x": must be line NODES from 2 to 1000`,
 		"line 1":      "from 2 to 1000",
-		"line 3 4":    `nothing may follow "3": want line NODES`,
+		"line 3 4":    `unexpected argument after "3": the shape is line NODES`,
 		"ring 2":      "from 3 to 998",
 		"grid 3":      "COLUMNS is missing",
 		"tree 8 31":   "more than 1000",
 		"random 3 -1": "LINKS of",
-		"random 5 99": `LINKS of "99": 5 routers have 10 pairs: want random ROUTERS [LINKS] with LINKS up to 10`,
+		"random 5 99": `LINKS of "99": 5 routers have 10 pairs: must be random ROUTERS [LINKS] with LINKS up to 10`,
 		"random 1 1":  "up to 0",
 	} {
 		_, err := Generate(strings.Fields(words), 1)
@@ -148,9 +148,9 @@ func TestShapesThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	p.Port = 65534
 	_, err = p.Files()
-	require.ErrorContains(t, err, "it has the ports 65534 to 65537, and there are 1 to 65535")
+	require.ErrorContains(t, err, "the plan needs ports 65534 to 65537; ports are 1 to 65535")
 	_, err = (&Plan{}).Files()
-	require.ErrorContains(t, err, "it has no nodes")
+	require.ErrorContains(t, err, "the plan has no nodes")
 	_, err = (&Plan{Nodes: []Node{{Name: "A"}}}).Files()
 	require.ErrorContains(t, err, "A has no link")
 }
@@ -211,18 +211,18 @@ func TestMistakesInPlans(t *testing.T) {
 		all = append(all, first)
 	}
 	assert.Equal(t, []string{
-		`x.net:1:1: "lnik" is no directive (did you mean link?); expected link, host, router, port, node`,
-		"x.net:2:1: a link has two ends; expected link A B [delay 20ms loss 1%]",
+		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, node`,
+		"x.net:2:1: the line must have two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
 		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
-		"x.net:5:8: B was said to be the other already; expected one of host and router",
+		"x.net:5:8: B has the other role already; expected one of host and router",
 		`x.net:6:6: "99999" is not a port; expected a port from 1 to 65535`,
-		"x.net:7:1: a port is one number; expected port 6000",
+		"x.net:7:1: the line must have one port number; expected port 6000",
 		"x.net:8:1: a name is missing; expected router NAME...",
 		`x.net:9:6: "Ä" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
 	}, all)
 	_, err = Parse("x.net", nil, nil)
-	require.ErrorContains(t, err, "x.net: there is no link; expected link A B")
+	require.ErrorContains(t, err, "x.net: the file has no link; expected link A B")
 }
 
 // TestPlansThatAreWrongAsAWhole are told with the place that it comes from.
@@ -236,15 +236,15 @@ func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 		"link A B\n\thost C D": "x.net:2:7: C has no link; expected link C B\n" +
 			"    \thost C D\n    \t     ^\nx.net:2:9: D has no link; expected link D B\n" +
 			"    \thost C D\n    \t       ^",
-		"link A B\nport 65535": "x.net:2:6: it has the ports 65535 to 65536, and there are 1 to " +
+		"link A B\nport 65535": "x.net:2:6: the plan needs ports 65535 to 65536; ports are 1 to " +
 			"65535; expected a smaller first port\n    port 65535\n         ^^^^^",
-		"port 1\nlink A B\nport 2": "x.net:3:1: the first port was said in line 1 already; " +
+		"port 1\nlink A B\nport 2": "x.net:3:1: the first port is already set in line 1; " +
 			"expected one line with it\n    port 2\n    ^^^^",
 		"link A B loss 1% \xff": "x.net:1:18: byte 0xff is not UTF-8; expected UTF-8 text\n" +
 			"    link A B loss 1% \ufffd\n                     ^",
 		"link A B\x00": "x.net:1:9: a NUL byte: this is a binary file; expected UTF-8 text",
-		many:           "x.net: 1002 nodes are more than 1000; expected a smaller network",
-		"link A B " + long: "x.net:1:10: the words of a link are 449 characters; expected at most " +
+		many:           "x.net: the plan has 1002 nodes, more than 1000; expected a smaller network",
+		"link A B " + long: "x.net:1:10: the link's arguments have 449 characters; expected at most " +
 			"400",
 	} {
 		_, err := Parse("x.net", []byte(text), nil)
@@ -299,20 +299,20 @@ func TestWordsOfLinks(t *testing.T) {
 		`3:8 "A" A is linked to itself`,
 		`3:15 "200%" 200% is wrong`,
 		`4:15 "" loss has no value`,
-		`5:1 "link" a link has two ends`,
+		`5:1 "link" the line must have two ends`,
 	}, got)
 }
 
 // TestPortsTaken are told of where the plan has its first, or as of the plan.
 func TestPortsTaken(t *testing.T) {
 	of := lnx.Errors{
-		{File: "A.lnx", Line: 2, Col: 27, Msg: "if0 cannot have it", Want: "a free one, or luck"},
+		{File: "A.lnx", Line: 2, Col: 27, Msg: "if0 cannot use it", Want: "a free one, or luck"},
 		{File: "B.lnx", Line: 2, Col: 27, Msg: "nor can B"},
 	}
 	p, err := Parse("x.net", []byte("link A B\nport  7000\n"), nil)
 	require.NoError(t, err)
 	assert.EqualError(t, p.PortsTaken("x.net", of), "x.net:2:7: its ports are 7000 to 7001; "+
-		"if0 cannot have it, and 1 more are not free; expected a line `port N` with another first "+
+		"if0 cannot use it, and 1 more are not free; expected a line `port N` with another first "+
 		"port, or luck\n    port  7000\n          ^^^^")
 	p, err = Parse("x.net", []byte("link A B\n"), nil)
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Curves over time.
+// Charts of values over time.
 
 import uPlot from "uplot";
 
@@ -6,30 +6,30 @@ export interface Curve {
   name: string;
   color: string; // a custom property of the style sheet
   dash?: number[];
-  drawn?: boolean; // as bars
+  drawn?: boolean; // as bars, not as a line
   step?: boolean;
   fill?: boolean;
 }
 
 export interface ChartOptions {
-  label: string; // what it shows, for who does not see it
+  label: string; // for screen readers
   curves: Curve[];
   format: (v: number) => string;
   height: number;
-  span: number; // seconds, once there is as much to show
-  least?: number; // that the highest value shown is, so that the axis has different ones
-  last?: string; // what the end of the time is called; else "now"
+  span: number; // seconds; shorter until that many have passed
+  least?: number; // minimum of the axis's upper end
+  last?: string; // label at the right end of the time axis; default "now"
 }
 
 const css = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Bar is drawn from a value to another; marked ones have a diamond, lost ones a cross. */
+/** Bar is a vertical bar between two values, with a diamond if marked and a cross if lost. */
 export interface Bar { at: number; low: number; high: number; lost: boolean; color: string; marked: boolean }
 
-const shortest = 1; // seconds that a chart shows, when it has hardly begun
+const shortest = 1; // seconds: the shortest time axis
 
-/** Chart is a plot that moves with the time. */
+/** Chart is a plot with a moving time axis. */
 export class Chart {
   private plot: uPlot | null = null;
   private width = 0;
@@ -46,7 +46,7 @@ export class Chart {
     into.setAttribute("role", "img");
   }
 
-  /** set shows columns: seconds, then a column a curve. */
+  /** set shows columns: the times in seconds, then one column for each curve. */
   set(data: (number | null)[][], end: number, theme: string, names: string[] = [],
     span = this.options.span): void {
     const first = data[0]?.[0];
@@ -61,7 +61,7 @@ export class Chart {
       const v = column[column.length - 1];
       return v == null ? "" : `${this.names[i] ?? c.name} ${this.options.format(v)}`;
     }).filter(Boolean).join(", ");
-    this.into.setAttribute("aria-label", `${this.options.label}: ${last || "nothing yet"}`);
+    this.into.setAttribute("aria-label", `${this.options.label}: ${last || "no data yet"}`);
     if (!this.plot || width !== this.width || theme !== this.theme) {
       this.width = width;
       this.theme = theme;
@@ -72,7 +72,7 @@ export class Chart {
     this.legend();
   }
 
-  /** legend shows the newest values while no pointer asks for others, and no curve that has none. */
+  /** legend shows the newest values, unless the pointer is on the chart, and hides empty curves. */
   private legend(): void {
     const p = this.plot!;
     const newest = this.data.map((column) => {
@@ -132,7 +132,7 @@ export class Chart {
         })),
       ],
     }, this.data, this.into);
-    this.plot.root.setAttribute("aria-hidden", "true"); // the label says it
+    this.plot.root.setAttribute("aria-hidden", "true"); // aria-label replaces it
     const names = this.plot.root.querySelectorAll<HTMLElement>(".u-series th");
     o.curves.forEach((c, i) => names[i + 1]?.style.setProperty("--curve", css(c.color)));
     this.legend();
@@ -159,7 +159,7 @@ export class Chart {
       pen.lineTo(x, high);
       pen.stroke();
     }
-    for (const b of this.bars) { // the marks are above all bars
+    for (const b of this.bars) { // marks are drawn above all bars
       const [x, low, high] = place(b), y = (low + high) / 2;
       if (b.marked) {
         pen.fillStyle = colors.get(b.color)!;

@@ -1,4 +1,4 @@
-// A connection, live: how much it may send, does send, and why not more.
+// The view of a connection: windows, rates, round-trip times, and what limits the sender.
 
 import { Chart, type ChartOptions } from "./charts";
 import { h, type Child } from "./dom";
@@ -11,14 +11,14 @@ import type { Info, Sample } from "./types";
 import { empty, figure, heading, section, type Context } from "./view";
 
 const reasons: Record<string, string> = {
-  app: "the application writes no more", cwnd: "the congestion window is full",
+  app: "the application sends no more data", cwnd: "the congestion window is full",
   rwnd: "the receiver's window is full", sndbuf: "the send buffer is full",
-  pacing: "the pacing rate holds it back", nagle: "Nagle waits for a full segment",
-  cork: "it is corked", persist: "the receiver's window is closed",
-  recovery: "loss recovery holds it back", idle: "there is nothing to send",
+  pacing: "pacing delays segments", nagle: "Nagle's algorithm waits for a full segment",
+  cork: "the socket is corked", persist: "the receiver's window is closed",
+  recovery: "loss recovery is in progress", idle: "no data to send",
 };
 
-/** sender is the end whose curves are shown: the one that has sent more. */
+/** sender returns the end whose curves are shown: the one that has sent more. */
 export function sender(store: Store, id: string): { id: string; peer: string } {
   const c = store.connection(id);
   if (!c) {
@@ -31,7 +31,7 @@ export function sender(store: Store, id: string): { id: string; peer: string } {
   return y! > x! ? { id: b!, peer: a! } : { id: a!, peer: b! };
 }
 
-const titles = new Map<string, [string, string]>(); // of connections that may have ended
+const titles = new Map<string, [string, string]>(); // kept after a connection ends
 
 export function remember(store: Store, c: Connection): void {
   if (titles.size > 100) titles.clear();
@@ -43,18 +43,18 @@ export function connectionView({ store }: Context, id: string): Child[] {
   const { id: from, peer } = sender(store, id);
   const f = store.followed.get(from);
   const end = [c?.a, c?.b].find((e) => e && `${e.node}/${e.socket.sid}` === from)?.socket;
-  const sample = f?.samples.last ?? (end?.info && ofInfo(end.state, end.info)); // of a silent one
+  const sample = f?.samples.last ?? (end?.info && ofInfo(end.state, end.info)); // an idle connection has no samples
   const [title, addresses] = titles.get(c?.id ?? id) ?? titles.get(id) ?? [id, ""];
-  const over = f?.over || (!c && f ? "it has ended" : "");
+  const over = f?.over || (!c && f ? "the connection is closed" : "");
   const node = from.split("/")[0]!, other = peer.split("/")[0] || "peer";
   return [
     heading("Connection", title, h("p", { class: "sub" }, addresses)),
     over && h("p", { class: "alert calm", role: "status" }, sample
-      ? "This connection is over. Its last moments stay here."
-      : "This connection is over. It ended before it could be looked at."),
+      ? "This connection is closed. The charts show its last seconds."
+      : "This connection closed before the page could sample it."),
     sample ? figures(sample, node)
-      : !over && empty(c || store.service !== "live" ? "Waiting for the first look…"
-        : "There is no such connection, or no more."),
+      : !over && empty(c || store.service !== "live" ? "Waiting for the first sample…"
+        : "There is no such connection. It may have closed."),
     ...(sample ? kinds : []).map((k) => h("section", { class: "part", "data-key": k },
       h("h3", null, chartOptions[k]!.label),
       h("div", { class: "chart", "data-own": true, "data-chart": `${k}:${id}` }))),
@@ -75,9 +75,9 @@ function figures(s: Shown, node: string): Child {
     figure("ssthresh", s.ssthresh ? bytes(s.ssthresh) : "not set"),
     figure("In flight", bytes(s.pipe)),
     figure("Sender", node, stateName(s.state)),
-    figure("Algorithm", s.congestion, s.recovery === "open" ? "no loss now" : s.recovery),
+    figure("Algorithm", s.congestion, s.recovery === "open" ? "no loss recovery" : s.recovery),
     figure("Retransmitted", count(s.retransmits), plural(s.timeouts, "timeout")),
-    h("div", { class: "figure wide", "data-key": "limited" }, h("dt", null, "Why not faster"),
+    h("div", { class: "figure wide", "data-key": "limited" }, h("dt", null, "Limited by"),
       h("dd", null, reasons[s.limited] ?? s.limited)));
 }
 
@@ -107,8 +107,8 @@ const chartOptions: Record<string, ChartOptions> = {
   },
   rates: {
     label: "Rate (1 s average)", format: bitRate, height: 110, span: 60, least: 1e3,
-    curves: [{ name: "one direction", color: "--g1", fill: true },
-      { name: "the other", color: "--g3", dash: [7, 4] }],
+    curves: [{ name: "forward", color: "--g1", fill: true },
+      { name: "reverse", color: "--g3", dash: [7, 4] }],
   },
 };
 
@@ -123,7 +123,7 @@ function chartOf(key: string, into: HTMLElement, kind: string): Chart {
   return chart;
 }
 
-/** plot fills in every chart that the panel has. */
+/** plot draws every chart of the panel. */
 export function plot(store: Store, panel: Element, theme: string): void {
   const seen = new Set<string>();
   for (const into of panel.querySelectorAll<HTMLElement>("[data-chart]")) {
@@ -156,7 +156,7 @@ export function plot(store: Store, panel: Element, theme: string): void {
   }
 }
 
-/** histories are what has passed a link: a column a direction, or of a link of many the sum. */
+/** histories returns a link's rates: a column for each direction, or their sum if more than two nodes share it. */
 function histories(l: LinkState): (number | null)[][] {
   const at = new Map<number, (number | null)[]>();
   for (const [i, f] of l.flows.entries()) {
@@ -177,7 +177,7 @@ function columns(kind: string, list: Timed[]): (number | null)[][] {
   const at = list.map((s) => s.time / 1000);
   switch (kind) {
     case "throughput": {
-      let back = 0; // a second before
+      let back = 0; // the sample one second earlier
       return [at, list.map((s) => {
         while (list[back + 1] && list[back + 1]!.time <= s.time - 1000) back++;
         const b = list[back]!;
@@ -193,9 +193,9 @@ function columns(kind: string, list: Timed[]): (number | null)[][] {
   }
 }
 
-/** timeSequence shows each segment as a bar from its first byte to its last, and what is acknowledged. */
+/** timeSequence shows each segment as a bar from its first byte to its last, and the acknowledgments. */
 function timeSequence(chart: Chart, all: Seen[], theme: string): void {
-  let from = all.length - 1; // of the last stretch without a pause
+  let from = all.length - 1; // the first segment after the last pause
   while (from > 0 && all[from]!.time - all[from - 1]!.time < 800) from--;
   const list = all.slice(Math.max(0, from));
   const end = list.at(-1)?.time ?? 0;

@@ -1,6 +1,6 @@
-// Elements. A view is made anew from what there is and laid over what is shown: what is the same
-// stays, with its focus, its scroll and its place for a screen reader. What a click does stands in
-// data-do, so that nothing has to be attached again.
+// Elements. A view builds its elements again for each change; lay merges them into the document and
+// keeps elements that are equal, with their focus, scroll position and place for a screen reader.
+// The attribute data-do names an element's action, so that no handler must be attached again.
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Attributes = Record<string, string | number | boolean | null | undefined>;
@@ -49,7 +49,7 @@ function alike(a: Node, b: Node): boolean {
   return a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
 }
 
-/** lay makes the children of an element those of a list, and keeps those that are alike. */
+/** lay replaces the children of an element by those of a list and keeps equal ones. */
 export function lay(into: Element, children: Child[]): void {
   const fresh = document.createElement("div");
   append(fresh, children);
@@ -85,7 +85,7 @@ function morph(old: Node, want: Node): void {
     if (old.nodeValue !== want.nodeValue) old.nodeValue = want.nodeValue;
     return;
   }
-  if (old.hasAttribute("data-own")) return; // it looks after itself
+  if (old.hasAttribute("data-own")) return; // its owner updates it
   for (const a of [...old.attributes]) {
     if (!want.hasAttribute(a.name)) old.removeAttribute(a.name);
   }

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers with units for display.
 
 function scaled(value: number, units: string[], step = 1000): string {
   let i = 0;

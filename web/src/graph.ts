@@ -1,4 +1,4 @@
-// The picture of the network.
+// The map of the network.
 
 import { lay, s, type Child } from "./dom";
 import { bitRate, percent, plural } from "./format";
@@ -9,7 +9,7 @@ import { read } from "./words";
 
 export type Mode = "load" | "queue" | "loss";
 
-/** Highlight is what the picture stresses: a way, or a tree of next hops. */
+/** Highlight is what the map emphasizes: a path, or a tree of next hops. */
 export interface Highlight {
   links: Set<number>;
   nodes: Set<string>;
@@ -20,28 +20,28 @@ export interface Highlight {
 
 interface Spot { id: string; x: number; y: number }
 
-/** quiet is what a link carries, in bits a second, that is not busy: routers talk all the time. */
+/** quiet is the rate, in bits per second, below which a link counts as idle: routing updates never stop. */
 export const quiet = 10e3;
 
-/** pace is how fast dots run along a link; none do if nothing passes. */
+/** pace is the speed of the dots along a link; 0: no traffic, no dots. */
 const pace = (f: Flow): number => (f.bits < 200 ? 0 : f.bits < 1e6 ? 1 : f.bits < 1e8 ? 2 : 3);
 
-const longest = 6; // characters of a name that stands within its node
-const shownOf = 18; // that are shown of one
+const longest = 6; // characters of a name that fits in its node
+const shownOf = 18; // characters shown of a long name
 
-/** beside is how many lines stand beside a node. */
+/** beside is the number of label lines next to a node. */
 const beside = (n: NodeState): number => Number(n.name.length > longest) + Number(n.heard && !n.up);
 
-/** short is a name that may be long, without its middle. */
+/** short removes the middle of a long name. */
 export const short = (name: string, most = shownOf): string =>
   name.length <= most ? name : `${name.slice(0, most >> 1)}…${name.slice(1 - (most >> 1))}`;
 
-/** half is half the width of a character of words beside links, by their class. */
+/** half is half the width of a character of link labels, by class. */
 const half: Record<string, number> = { figure: 3.8, setting: 3.5, prefix: 3.3 };
 
 const hub = (id: number): string => `link ${id}`;
 
-/** grade is how much of a thing there is, in five steps that have a colour and a width each. */
+/** grade maps a flow's load, queue or loss to one of five colors and widths. */
 export function grade(store: Store, f: Flow, mode: Mode): number {
   if (mode === "loss") {
     const set = f.packets > 0 ? f.lost : configured(store, f);
@@ -70,7 +70,7 @@ export const legends: Record<Mode, { title: string; steps: string[] }> = {
   loss: { title: "Loss", steps: ["none", "< 1 %", "< 5 %", "< 20 %", "20 % and more"] },
 };
 
-/** steps are the legend's words. Load is a share of a link's rate, where it has one. */
+/** steps returns the legend's labels. Load is a share of a link's rate, if it has one. */
 export function steps(store: Store, mode: Mode): string[] {
   const capacities = mode === "load" ? store.links.flatMap((l) => l.flows.map((f) => store.capacity(f))) : [];
   const some = capacities.some((c) => c !== Infinity);
@@ -86,17 +86,17 @@ export class Graph {
   selected = "";
   private spots: Spot[] = [];
   private joined: [number, number][] = []; // by their indexes
-  private straight = false; // the layout is regular, and only turned by right angles
+  private straight = false; // a regular layout, rotated only by right angles
   private place = new Map<string, Point>();
   private lines: Line[][] = []; // of the links
   private size: [number, number] = [800, 600];
   private zoom = 1; // of the nodes
   private foot = 66; // the legend's height
-  private reserved = 0; // what the places of the nodes leave for it
+  private reserved = 0; // height left free for the legend
   private edges = s("g", null);
   private marks = s("g", null);
   private heads = s("g", null);
-  private current = ""; // where the Tab key arrives
+  private current = ""; // the element that the Tab key focuses
 
   constructor(private readonly store: Store, private readonly select: (what: string) => void) {
     this.element = s("svg", {
@@ -118,7 +118,7 @@ export class Graph {
     this.element.addEventListener("pointerdown", (e) => this.grab(e));
   }
 
-  /** shape lays the nodes out anew. Those that stay keep their places, and others come beside them. */
+  /** shape updates the layout. Nodes that stay keep their positions. */
   shape(): void {
     const ids = [...this.store.nodes.keys()];
     const index = new Map(ids.map((id, i) => [id, i]));
@@ -135,7 +135,7 @@ export class Graph {
     const some = keep.some(Boolean);
     const straight = some ? null : regular(ids.length, edges);
     const at = straight ?? (some ? layBeside(keep, edges, this.size) : layOut(ids.length, edges));
-    const hop = some ? 110 * this.zoom : 1; // pixels become hops again, for when the window changes
+    const hop = some ? 110 * this.zoom : 1; // back to hops, so that a resize can scale them
     this.joined = edges;
     this.straight = straight !== null;
     this.spots = ids.map((id, i) => ({ id, x: at[i]![0] / hop, y: at[i]![1] / hop }));
@@ -156,10 +156,7 @@ export class Graph {
     this.draw();
   }
 
-  /**
-   * settle turns the picture so that it fills the window, and rather so that links lie and stand and
-   * names can be read in their order.
-   */
+  /** settle rotates the layout to fill the window, and prefers horizontal links and names in reading order. */
   private settle(): void {
     const spots = this.spots;
     if (spots.length === 0) return;
@@ -178,7 +175,7 @@ export class Graph {
       const wide = span(at.map((p) => p[0])), high = span(at.map((p) => p[1]));
       const scale = Math.min(room[0] / Math.max(wide, 1), room[1] / Math.max(high, 1), widest);
       const good = scale * (1 + 0.4 * upright.share * Math.cos(4 * (a - upright.angle)) +
-        0.03 * inRows(at)) - high * 4; // lying rather than standing
+        0.03 * inRows(at)) - high * 4; // wide rather than tall
       if (good > most + 1e-6) [best, most] = [{ at, scale }, good];
     }
     const { at, scale } = best;
@@ -188,7 +185,7 @@ export class Graph {
       [id, [w / 2 + (at[i]![0] - cx) * scale, (h - under) / 2 + 6 + (at[i]![1] - cy) * scale]]));
   }
 
-  /** upright is the turn at which most links lie or stand, and what share of them does. */
+  /** upright returns the rotation with most horizontal and vertical links, and their share. */
   private upright(): { angle: number; share: number } {
     let x = 0, y = 0;
     for (const [i, j] of this.joined) {
@@ -218,7 +215,7 @@ export class Graph {
     return this.place.get(id) ?? [0, 0];
   }
 
-  /** worst is the flow of a link that there is most to say of, and its grade. */
+  /** worst returns the flow of a link with the highest grade, and the grade. */
   private worst(l: LinkState): [Flow, number] {
     const grades = l.flows.map((f) => grade(this.store, f, this.mode));
     const top = Math.max(...grades);
@@ -272,7 +269,7 @@ export class Graph {
     label);
   }
 
-  /** labels are the words beside links, as far as there is room for them. */
+  /** labels places the links' labels where there is room. */
   private labels(): Map<number, Child[]> {
     const words: { id: number; line: Line; texts: [string, string][]; first: number }[] = [];
     for (const [i, l] of this.store.links.entries()) {
@@ -316,7 +313,7 @@ export class Graph {
     return made;
   }
 
-  /** faces are the names of interfaces, which stand where their links leave the nodes. */
+  /** faces returns the labels of interfaces, next to their nodes. */
   private faces(): { id: number; name: string; wanted: Wanted }[] {
     return this.store.links.flatMap((l, i) => l.ends.map((e, k) => {
       const own = this.lines[i]![l.ends.length === 2 ? 0 : k]!;
@@ -329,7 +326,7 @@ export class Graph {
     }));
   }
 
-  /** boxes are what a node takes up of the picture. */
+  /** boxes returns the rectangles that a node and its label cover. */
   private boxes(n: NodeState): Box[] {
     const [x, y] = this.at(n.name), z = this.zoom;
     const body = n.router ? [{ x, y, w: 28 * z, h: 14 * z }, { x, y, w: 20 * z, h: 28 * z }]
@@ -337,7 +334,7 @@ export class Graph {
     return beside(n) ? [...body, this.nameBox(n)] : body;
   }
 
-  /** nameBox is where what stands beside a node does: below, or where no link is in the way. */
+  /** nameBox is the place of a node's label: below, or where no link crosses it. */
   private nameBox(n: NodeState): Box {
     const [x, y] = this.at(n.name), lines = beside(n);
     const h = 8 * lines, off = 30 * this.zoom + h + 1;
@@ -350,12 +347,12 @@ export class Graph {
     return spots[bad.indexOf(Math.min(...bad))]!;
   }
 
-  /** bottom is where the legend begins. */
+  /** bottom is the legend's upper edge. */
   private bottom(): number {
     return this.size[1] - this.foot;
   }
 
-  /** reserve keeps room for a legend of that height. */
+  /** reserve keeps space for a legend of that height. */
   reserve(height: number): void {
     if (height === this.foot || height > this.size[1] / 2) return;
     this.foot = height;
@@ -369,7 +366,7 @@ export class Graph {
     return f.lost > 0 ? `${percent(f.lost)} lost` : "";
   }
 
-  /** describe is a link in words. */
+  /** describe is a link's description for screen readers. */
   private describe(l: LinkState): string {
     const name = `Link ${this.store.linkName(l)}`;
     if (this.store.cut(l)) return `${name}, cut`;
@@ -453,7 +450,7 @@ export class Graph {
       : this.at(hub(l.id));
   }
 
-  /** nearest is what lies next in a direction. */
+  /** nearest returns the nearest node or link in a direction. */
   private nearest(from: string, dx: number, dy: number): string {
     const [x, y] = this.middle(from);
     let best = "", least = Infinity;
@@ -484,7 +481,7 @@ export class Graph {
     }
   }
 
-  /** grab lets a node be put elsewhere. */
+  /** grab starts dragging a node. */
   private grab(e: PointerEvent): void {
     const what = (e.target as Element).closest(".node")?.getAttribute("data-what");
     if (!what || e.button !== 0) return;
@@ -514,7 +511,7 @@ export class Graph {
   }
 }
 
-/** inLines are settings of a link, each in a line of its own if together they are long. */
+/** inLines splits a long setting into lines. */
 const inLines = (text: string): string[] => (text.length > 24 ? text.split(" · ") : [text]);
 const mean = (list: number[]): number => list.reduce((a, b) => a + b, 0) / Math.max(1, list.length);
 const span = (list: number[]): number => Math.max(...list) - Math.min(...list);
@@ -523,7 +520,7 @@ const clamp = (n: number, low: number, high: number): number => Math.min(high, M
 const mid = (a: Point, b: Point): Point => [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
 const middle = (list: number[]): number => (Math.max(...list) + Math.min(...list)) / 2;
 
-/** turned are points around their mean, the first at the left and above: as people write. */
+/** turned rotates points around their mean, with the first at the upper left. */
 function turned(spots: Spot[], a: number): Point[] {
   const mx = mean(spots.map((d) => d.x)), my = mean(spots.map((d) => d.y));
   const at = spots.map((d): Point => {
@@ -534,7 +531,7 @@ function turned(spots: Spot[], a: number): Point[] {
   return at.map(([x, y]): Point => [x * fx, y * fy]);
 }
 
-/** inRows is 1 when points go down in their order, −1 when they go up. */
+/** inRows is 1 when the points' order runs down, −1 when it runs up. */
 function inRows(at: Point[]): number {
   const half = (at.length - 1) / 2;
   let along = 0, x = 0, y = 0;

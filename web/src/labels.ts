@@ -1,20 +1,20 @@
-// Where the words beside links stand: off the nodes, off each other, and rather off other links.
+// Places labels next to links, clear of the nodes, of each other, and if possible of other links.
 
 import type { Point } from "./layout";
 
-/** Box is a rectangle around a middle. */
+/** Box is a rectangle around its center. */
 export interface Box { x: number; y: number; w: number; h: number } // half its width and height
 
 export type Line = [from: Point, to: Point];
 
-/** Wanted are words that want a place beside a line. */
+/** Wanted is a label to place next to a line. */
 export interface Wanted {
   line: Line;
-  sizes: [w: number, h: number][]; // half of what the words take, in pixels; then of fewer words
-  must?: boolean; // is placed even on something else
-  clear?: boolean; // is only placed where no other line is
-  at?: number[]; // the places along the line, as shares of it
-  own?: Line; // the line among all that these words belong to
+  sizes: [w: number, h: number][]; // half width and half height in pixels, then of shorter versions
+  must?: boolean; // may overlap if no free place is left
+  clear?: boolean; // must not cross a line
+  at?: number[]; // candidate positions along the line, 0 to 1
+  own?: Line; // the label's line among all lines
 }
 
 const apart = (a: Box, b: Box): boolean =>
@@ -35,7 +35,7 @@ export function crosses([[x1, y1], [x2, y2]]: Line, b: Box): boolean {
   return from < to;
 }
 
-/** spots are the places beside a line, the best first: outward from the middle of the picture. */
+/** spots returns the candidate places next to a line, the best first: away from the map's center. */
 function spots([a, b]: Line, [w, h]: Point, [cx, cy]: Point, at = [0.5, 0.38, 0.62, 0.28, 0.72]): Box[] {
   const len = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
   let nx = -(b[1] - a[1]) / len, ny = (b[0] - a[0]) / len;
@@ -47,7 +47,7 @@ function spots([a, b]: Line, [w, h]: Point, [cx, cy]: Point, at = [0.5, 0.38, 0.
   }))));
 }
 
-/** placeLabels finds a place for each of the wanted, those before first; null: there is none. */
+/** placeLabels places each label in order; null: no free place. */
 export function placeLabels(
   wanted: Wanted[], lines: Line[], taken: Box[], [width, height]: Point,
 ): (Box | null)[] {

@@ -1,27 +1,27 @@
-// A connection's segments between its two ends: time goes down, a row an event.
+// Sequence diagram of a connection's segments: time runs down, one row for each event.
 
 import { h, s, type Child } from "./dom";
 import type { Followed, Seen } from "./store";
 import { short } from "./graph";
 import { empty } from "./view";
 
-/** Step is a segment on its way. */
+/** Step is one transmission of a segment. */
 interface Step {
   x: Seen;
-  side: 0 | 1; // that it leaves: left, right
-  arrives: number | null; // null: not seen to
-  lost: string; // why it went no further
+  side: 0 | 1; // the sender: 0 left, 1 right
+  arrives: number | null; // null: no arrival was seen
+  lost: string; // the reason of its drop; empty: not dropped
   at: string; // the node that dropped it
 }
 
 const rows = 44;
 const rowHeight = 17, top = 26;
-const lines = [198, 296]; // where the two ends stand
+const lines = [198, 296]; // x of the two lifelines
 const across = 430;
 
 const key = (x: Seen): string => `${x.seq} ${x.length} ${x.flags} ${x.ack} ${x.tsval ?? 0}`;
 
-/** arrivals finds where a segment arrived: each once, and not before it left. */
+/** arrivals finds the arrival of a segment: each is used once, and none before the departure. */
 function arrivals(seen: Seen[]): (x: Seen) => Seen | undefined {
   const by = new Map<string, Seen[]>();
   for (const x of seen) {
@@ -36,7 +36,7 @@ function arrivals(seen: Seen[]): (x: Seen) => Seen | undefined {
   };
 }
 
-/** steps puts together what the two ends and those between have seen. */
+/** steps combines what the two ends and the nodes between them have seen. */
 export function steps(f: Followed, left: string, right: string): Step[] {
   const near = f.segments.items.slice(-120), far = f.peer.items;
   const drops = [...f.drops.items];
@@ -52,7 +52,7 @@ export function steps(f: Followed, left: string, right: string): Step[] {
     const open = new Map<string, Step>();
     for (const x of leaving) {
       const before = x.drop && open.get(key(x));
-      if (before) { // it was told as it left, and again as the link lost it
+      if (before) { // reported when sent, and again when the link lost it
         [before.lost, before.at] = [x.drop!, from];
         continue;
       }
@@ -66,7 +66,7 @@ export function steps(f: Followed, left: string, right: string): Step[] {
       if (step.side !== side || step.arrives !== null || step.lost) continue;
       const d = drops.findIndex((y) => y.wire_seq === step.x.wire_seq && y.tsval === step.x.tsval &&
         y.length === step.x.length && y.time >= step.x.time - 0.05 && y.time < step.x.time + 5000);
-      if (d < 0) continue; // it is under way, or unseen
+      if (d < 0) continue; // in flight, or not seen
       [step.lost, step.at] = [drops[d]!.drop ?? "dropped", drops[d]!.node];
       drops.splice(d, 1);
     }
@@ -77,13 +77,13 @@ export function steps(f: Followed, left: string, right: string): Step[] {
   return list;
 }
 
-/** Rows are those of a step's events; below 0: above the picture. */
+/** Rows are the rows of a step's events; negative: above the visible part. */
 interface Rows { out: number; in?: number }
 
 interface Event { time: number; side: 0 | 1; step: Step; arrives: boolean }
 
 export function ladder(f: Followed | undefined, left: string, right: string): Child {
-  if (!f?.segments.items.length) return empty("Its segments will be here as they pass.");
+  if (!f?.segments.items.length) return empty("No segments yet. They appear here as they are sent.");
   const all = steps(f, left, right);
   const events: Event[] = all.flatMap((step) => {
     const list: Event[] = [{ time: step.x.time, side: step.side, step, arrives: false }];
@@ -93,7 +93,7 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
     return list;
   }).sort((a, b) => a.time - b.time);
   const shown = events.slice(-rows), before = events.length - shown.length;
-  const row = new Map<Step, Rows>(); // of what is shown
+  const row = new Map<Step, Rows>(); // of visible steps
   events.forEach((e, i) => {
     const r = e.arrives ? row.get(e.step)! : { out: 0 };
     r[e.arrives ? "in" : "out"] = i - before;
@@ -106,8 +106,8 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
   let told = "";
   return [
     h("p", { class: "hint" }, f.peer.items.length
-      ? "Time runs down, in milliseconds, with a row for each event. ✕ marks a segment that was dropped, with the node that dropped it."
-      : "As one end saw them; the other is not among the nodes."),
+      ? "Time runs down, in milliseconds, with a row for each event. ✕ marks a dropped segment, with the node that dropped it and the reason."
+      : "As one end saw them. The other end is not a node of this network."),
     s("svg", { class: "ladder", viewBox: `0 0 ${across} ${high}`, "aria-hidden": "true" },
       [left, right].map((name, i) => [
         s("text", { class: "end", x: lines[i]!, y: 14, "text-anchor": "middle" }, short(name, 14)),
@@ -115,18 +115,18 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
       [...row].map(([step, r]) => arrow(step, r, y, high)),
       shown.map((e, i) => {
         const ms = (e.time - first).toFixed(1);
-        const why = e.step.lost && e.step.side; // which stands there
+        const why = e.step.lost && e.step.side; // the reason is drawn there
         const time = ms !== told && !why && s("text", { class: "ms", x: 34, y: y(i) + 4, "text-anchor": "end" }, ms);
         told = ms;
         return [time, !e.arrives && label(e.step, y(i) + 4)];
       })),
     h("div", { class: "hidden" }, h("table", null,
-      h("caption", null, `Segments between ${left} and ${right}, the newest last`),
-      h("thead", null, h("tr", null, ["Milliseconds", "From", "What", "Arrived after"].map((t) =>
+      h("caption", null, `Segments between ${left} and ${right}, oldest first`),
+      h("thead", null, h("tr", null, ["Time (ms)", "From", "Segment", "Arrived after"].map((t) =>
         h("th", { scope: "col" }, t)))),
       h("tbody", null, [...row.keys()].sort((a, b) => a.x.time - b.x.time).map((step) => h("tr", null,
         h("td", null, (step.x.time - first).toFixed(1)), h("td", null, step.side ? right : left),
-        h("td", null, words(step.x)), h("td", null, step.lost ? `never: ${step.lost} ${step.at}`
+        h("td", null, words(step.x)), h("td", null, step.lost ? `dropped: ${step.lost} ${step.at}`
           : step.arrives === null ? "" : `${(step.arrives - step.x.time).toFixed(1)} ms`)))))),
   ];
 }
@@ -149,7 +149,7 @@ function arrow(step: Step, r: Rows, y: (i: number) => number, high: number): Chi
     s("path", { class: "shaft", d: `M${x1.toFixed(1)} ${Math.max(y1, edge)}L${x2} ${y2.toFixed(1)}` }),
     ends && s("path", { class: "tip", d: `M${x2} ${y2.toFixed(1)}L${point(0.4)}L${point(-0.4)}z` }),
     step.lost && s("path", { class: "cross", d: `M${x2 - 5} ${(y2 - 5).toFixed(1)}l10 10m0-10l-10 10` }),
-    step.lost && s("text", { // the side that nothing of this row stands at
+    step.lost && s("text", { // the free side of this row
       class: "why", x: lines[1 - step.side]! + (step.side ? -8 : 8), y: y1 + 4,
       "text-anchor": step.side ? "end" : "start",
     }, [short(step.at, 10), step.lost].filter(Boolean).join(": ")));

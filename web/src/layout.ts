@@ -1,11 +1,10 @@
-// Where the nodes of the picture stand: as far from each other as they are in hops. That is stress
-// majorization (Gansner, Koren and North, 2004), from several beginnings, of which the best stays.
-// It always draws the same network in the same way. Lines, rings and grids are recognized and laid
-// out exactly.
+// Node positions on the map: distances are proportional to hops, by stress majorization (Gansner,
+// Koren and North, 2004). It tries several starting positions and keeps the best result. The same
+// network always gets the same layout. Lines, rings and grids are recognized and drawn exactly.
 
 export type Point = [x: number, y: number];
 
-/** distances are the hops between all points, by breadth-first search. */
+/** distances returns the hops between all points, by breadth-first search. */
 function distances(n: number, edges: [number, number][]): number[][] {
   const beside: number[][] = Array.from({ length: n }, () => []);
   for (const [a, b] of edges) {
@@ -25,11 +24,11 @@ function distances(n: number, edges: [number, number][]): number[][] {
       }
     }
     const far = Math.max(...d.filter((x) => x < Infinity)) + 1;
-    return d.map((x) => (x === Infinity ? far + 1 : x)); // of another part
+    return d.map((x) => (x === Infinity ? far + 1 : x)); // in another component
   });
 }
 
-/** pulled is where a point fits better, by its distances to all others; a hop is that long. */
+/** pulled returns a better position for a point, by its distances to all others. */
 function pulled(at: Point[], d: number[][], i: number, hop: number): Point {
   let sx = 0, sy = 0, sum = 0;
   for (let j = 0; j < at.length; j++) {
@@ -44,7 +43,7 @@ function pulled(at: Point[], d: number[][], i: number, hop: number): Point {
   return [sx / sum, sy / sum];
 }
 
-/** majorize moves points to where their distances fit better, and returns what does not fit. */
+/** majorize moves points to reduce the stress, and returns the stress. */
 function majorize(at: Point[], d: number[][], rounds: number): number {
   const n = at.length;
   for (let round = 0; round < rounds; round++) {
@@ -62,8 +61,8 @@ function majorize(at: Point[], d: number[][], rounds: number): number {
 }
 
 /**
- * layBeside places the points that have no place (null) among those that have one, as far from them as
- * they are in hops and within a picture of that size, all in pixels. Whoever has a place keeps it.
+ * layBeside places new points (null) among those that already have a position, by their distances in
+ * hops and within a map of that size, in pixels. Existing positions stay.
  */
 export function layBeside(
   places: (Point | null)[], edges: [number, number][], [width, height]: [number, number],
@@ -75,7 +74,7 @@ export function layBeside(
   });
   const hop = lengths.length > 0 ? lengths.reduce((a, b) => a + b) / lengths.length : 150;
   const edge = 60;
-  const at = places.map((p, i): Point => p ?? // not all on one line, on which they would stay
+  const at = places.map((p, i): Point => p ?? // off one line: points on a line would stay on it
     [width / 2 + hop * Math.cos(i), height / 2 + hop * Math.sin(i)]);
   for (let round = 0; round < 300; round++) {
     for (let i = 0; i < at.length; i++) {
@@ -87,7 +86,7 @@ export function layBeside(
   return at;
 }
 
-/** clear moves points off lines that are not theirs, and the lines off them. */
+/** clear separates points from lines that do not end at them. */
 function clear(at: Point[], edges: [number, number][]): void {
   const near = 0.38; // hops
   for (let round = 0; round < 60; round++) {
@@ -113,7 +112,7 @@ function clear(at: Point[], edges: [number, number][]): void {
   }
 }
 
-/** layOut places n points that edges connect, about a hop from each other. */
+/** layOut places n connected points; neighbors are about one hop length apart. */
 export function layOut(n: number, edges: [number, number][]): Point[] {
   if (n < 2) return [[0, 0]];
   const d = distances(n, edges);
@@ -151,7 +150,7 @@ export function regular(n: number, edges: [number, number][]): Point[] | null {
   const members = new Set(core);
   const degree = (v: number): number => beside[v]!.filter((w) => members.has(w)).length;
   const at = new Map<number, Point>();
-  const grid = placeGrid(core, edges, d, degree, at); // a ring of four is one, too
+  const grid = placeGrid(core, edges, d, degree, at); // a ring of four is also a grid
   if (!grid) {
     if (!core.every((v) => degree(v) === 2)) return null;
     placeRing(core, beside, at);
@@ -159,7 +158,7 @@ export function regular(n: number, edges: [number, number][]): Point[] | null {
   return attachChains(n, beside, at, grid ? rowsFirst : outward);
 }
 
-/** coreOf are the points that remain after those with one neighbor are removed again and again. */
+/** coreOf returns the points that remain after repeatedly removing those with one neighbor. */
 function coreOf(beside: number[][]): number[] {
   const degree = beside.map((list) => list.length);
   const queue = degree.flatMap((k, v) => (k <= 1 ? [v] : []));
@@ -178,7 +177,7 @@ function alongLine(beside: number[][], d: number[][]): Point[] | null {
   return d[first]!.map((x): Point => [x, 0]);
 }
 
-/** placeRing makes a regular polygon whose links are a hop long, with an attached node at the left. */
+/** placeRing makes a regular polygon with sides of one hop, with an attached node at the left. */
 function placeRing(core: number[], beside: number[][], at: Map<number, Point>): void {
   const members = new Set(core), order = [core.find((v) => beside[v]!.length > 2) ?? core[0]!];
   while (order.length < core.length) {
@@ -202,7 +201,7 @@ function placeGrid(core: number[], edges: [number, number][], d: number[][], deg
   const a = corners[0];
   if (corners.length !== 4 || a === undefined) return false;
   const inner = edges.filter(([v, w]) => core.includes(v) && core.includes(w));
-  // The opposite corner fits no grid, the end of the longer side comes next: rows are longer than columns.
+  // Tries the end of the longer side first: rows are longer than columns.
   for (const b of corners.slice(1).sort((v, w) => d[a]![w]! - d[a]![v]!)) {
     const wide = d[a]![b]!;
     const place = (v: number): Point => [(d[a]![v]! - d[b]![v]! + wide) / 2, (d[a]![v]! + d[b]![v]! - wide) / 2];
@@ -219,12 +218,12 @@ function placeGrid(core: number[], edges: [number, number][], d: number[][], deg
   return false;
 }
 
-/** attachChains adds what hangs on a ring or a grid: chains that lead away from its middle. */
+/** attachChains adds the chains attached to a ring or grid, pointing away from its center. */
 function attachChains(n: number, beside: number[][], at: Map<number, Point>,
   rays: (from: Point) => Point[]): Point[] | null {
   for (const [v, from] of [...at]) {
     const heads = beside[v]!.filter((w) => !at.has(w));
-    const free = rays(from).filter(([x, y]) => // that no link of v already takes
+    const free = rays(from).filter(([x, y]) => // not used by a link of v
       !beside[v]!.some((w) => {
         const p = at.get(w);
         return p && Math.hypot(p[0] - from[0] - x, p[1] - from[1] - y) < 0.8;
@@ -245,13 +244,13 @@ function attachChains(n: number, beside: number[][], at: Map<number, Point>,
   return at.size === n ? Array.from({ length: n }, (_, v) => at.get(v)!) : null;
 }
 
-/** outward are the directions in which something may be attached to a ring, the best first. */
+/** outward returns the directions to attach a chain to a ring, the best first. */
 function outward([x, y]: Point): Point[] {
   const out = Math.atan2(y, x);
   return [0, 0.6, -0.6].map((a): Point => [Math.cos(out + a), Math.sin(out + a)]);
 }
 
-/** rowsFirst are those of a grid: what is attached continues a row, or else a column. */
+/** rowsFirst returns the directions for a grid: a chain continues a row, or else a column. */
 function rowsFirst([x, y]: Point): Point[] {
   return [[Math.sign(x) || 1, 0], [0, Math.sign(y) || 1], ...outward([x, y]).slice(0, 1)];
 }

@@ -1,4 +1,4 @@
-// A link: what passes, what is done to it, and the switch that cuts it.
+// The view of a link: its traffic, its impairments, and the button that cuts it.
 
 import { h, type Child } from "./dom";
 import { bitRate, percent } from "./format";
@@ -21,9 +21,9 @@ const knobs: Record<Knob, { name: string; show: (v: number) => string }> = {
   rate: { name: "Rate", show: (v) => (v === Infinity ? "no limit" : bitRate(v)) },
 };
 
-/** way is which direction the sliders turn: a flow's index, or all. */
+/** way is the direction that the sliders set: a flow's index, or all. */
 let way = "all";
-let wanted = new Map<string, number>(); // what a slider was last moved to, until the node says so
+let wanted = new Map<string, number>(); // slider values that the node has not confirmed yet
 let failure = "";
 
 export function forget(): void {
@@ -32,13 +32,13 @@ export function forget(): void {
   wanted = new Map();
 }
 
-/** answers reports whether a node can be asked for something. */
+/** answers reports whether a node is up and the server is reachable. */
 function answers(store: Store, node: string): boolean {
   const n = store.nodes.get(node);
   return Boolean(n && (n.up || !n.heard));
 }
 
-/** turned are the flows that the sliders turn. A node that is down is not asked. */
+/** turned returns the flows that the sliders set, without nodes that are down. */
 function turned(store: Store, l: LinkState): Flow[] {
   return way === "all" ? l.flows.filter((f) => answers(store, f.from.node))
     : l.flows.filter((_, i) => String(i) === way);
@@ -78,7 +78,7 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
       }, cut ? "Restore the link" : "Cut the link"),
       h("button", { "data-do": "clear", "data-arg": l.id, disabled: alone }, "Clear settings")),
     section("now", "Now", h("div", { class: "scroll" }, h("table", null,
-      h("caption", { class: "hidden" }, "What passes, by direction"),
+      h("caption", { class: "hidden" }, "Traffic by direction"),
       h("thead", null, h("tr", null, ["Direction", ">Rate", ">Queue", ">Loss"].map((c) =>
         h("th", { scope: "col", class: c[0] === ">" ? "num" : null }, c.replace(">", ""))))),
       h("tbody", null, l.flows.map((f) => h("tr", { "data-key": f.way + f.from.node },
@@ -87,13 +87,13 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
     h("div", { class: "chart", "data-own": true, "data-key": "rates", "data-chart": `rates:${l.id}` }),
     section("settings", "Settings",
       l.flows.length > 1 && h("fieldset", { class: "segments" },
-        h("legend", { class: "hidden" }, "Direction that is set"),
+        h("legend", { class: "hidden" }, "Direction to change"),
         ["all", ...l.flows.map((_, i) => String(i))].map((v) => h("label", { "data-key": v },
           h("input", {
             type: "radio", name: "way", value: v, "data-on": "way", checked: way === v,
           }), h("span", null, v === "all" ? (l.flows.length > 2 ? "All directions" : "Both directions") : direction(store, l.flows[Number(v)]!, l))))),
       down.length > 0 && h("p", { class: "hint" }, `${down.join(" and ")} ${down.length > 1 ? "do" : "does"} ` +
-        `not answer: ${alone ? "nothing can be set" : "what is set here is the other end's alone"}.`),
+        `not answer: ${alone ? "no settings can be changed" : "changes apply to the other end only"}.`),
       (Object.keys(knobs) as Knob[]).map((k) => slider(store, l, k, cut || !turned(store, l).length)),
       failure && h("p", { class: "alert", role: "alert" }, prose(failure)),
       extra(store, l)),
@@ -119,7 +119,7 @@ function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
     }));
 }
 
-/** extra shows what the words say beyond the sliders. */
+/** extra shows the complete impairment settings. */
 function extra(store: Store, l: LinkState): Child {
   const all = new Set(turned(store, l).map((f) => store.words(f)).filter((w) => w !== "nothing"));
   if (all.size === 0) return null;
@@ -128,7 +128,7 @@ function extra(store: Store, l: LinkState): Child {
 
 let timer = 0;
 
-/** turnKnob is a slider that has moved. */
+/** turnKnob handles a moved slider. */
 export function turnKnob(store: Store, input: HTMLInputElement): void {
   const knob = input.dataset["knob"] as Knob;
   const l = store.link(input.dataset["link"]);
@@ -141,7 +141,7 @@ export function turnKnob(store: Store, input: HTMLInputElement): void {
   store.onChange();
 }
 
-/** apply sets all that sliders were moved to and that the nodes may not have told of yet. */
+/** apply sends the slider values that the nodes have not confirmed yet. */
 async function apply(store: Store, l: LinkState): Promise<void> {
   failure = "";
   const moved = (Object.keys(knobs) as Knob[]).map((k) => [k, wanted.get(`${l.id} ${way} ${k}`)] as const)
@@ -166,7 +166,7 @@ export function chooseWay(store: Store, value: string): void {
   store.onChange();
 }
 
-/** setCut takes the ends of a link down, or up: those whose nodes answer. */
+/** setCut takes the interfaces at both ends of a link down or up, as far as their nodes answer. */
 export async function setCut(store: Store, l: LinkState, cut: boolean): Promise<void> {
   failure = "";
   const all = await Promise.allSettled(l.ends.filter((e) => answers(store, e.node)).map((e) =>

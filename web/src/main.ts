@@ -1,4 +1,4 @@
-// The page: the picture, the panel beside it, and what connects them.
+// The page: the map, the panel next to it, and the events between them.
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -29,14 +29,14 @@ const status = h("span", { class: "status" });
 const title = h("h1", null, "tidepool");
 const panel = h("div", { class: "content" });
 const back = h("button", { class: "back", "data-do": "go", "data-arg": "", "aria-label": "All: back to the overview" }, "All");
-const handle = h("button", { class: "handle", "data-do": "sheet", "aria-label": "Height of the panel" });
+const handle = h("button", { class: "handle", "data-do": "sheet", "aria-label": "Panel height" });
 const veil = h("div", { class: "veil", role: "alert" });
 const modes = h("fieldset", { class: "segments modes" });
-const legend = h("ol", { class: "legend", "aria-label": "What the colors and widths of links mean" });
+const legend = h("ol", { class: "legend", "aria-label": "Legend of link colors and widths" });
 const over = h("div", { class: "over" }, modes, legend);
 
 app.append(
-  h("a", { class: "skip", href: "#panel" }, "Skip the picture"),
+  h("a", { class: "skip", href: "#panel" }, "Skip the map"),
   h("header", { class: "top" },
     h("span", { class: "brand", "aria-hidden": "true" }), h("div", { class: "name" }, title, status),
     h("nav", { "aria-label": "Actions" },
@@ -46,13 +46,13 @@ app.append(
       h("button", { class: "icon", "data-do": "theme" }))),
   h("main", { class: "stage" }, graph.element,
     h("p", { id: "graph-help", class: "hidden" },
-      "Arrow keys go from node to link to node, Enter opens what has the focus."),
+      "Arrow keys move between nodes and links; Enter opens the focused one."),
     over, veil),
   h("aside", { class: "panel", id: "panel", "aria-label": "Details", tabindex: -1 }, handle, back, panel),
   live,
 );
 
-/** go selects something, and has the address bar say so: the browser's back leads back. */
+/** go selects something and adds it to the browser's history. */
 function go(what: string): void {
   if (what === selected) {
     render();
@@ -97,7 +97,7 @@ function follow(): void {
     segmentsOf(store, id));
 }
 
-/** segmentsOf names the ends whose segments are wanted. */
+/** segmentsOf names the ends whose segments the stream should send. */
 function segmentsOf(store: Store, id: string): string {
   const { id: from, peer } = sender(store, id);
   return peer ? `${from},${peer}` : from;
@@ -108,7 +108,7 @@ function view(): Child[] {
   switch (sort) {
     case "node": {
       const n = store.nodes.get(rest);
-      return n ? nodeView(context, n) : [empty(`There is no node ${rest}.`)];
+      return n ? nodeView(context, n) : [empty(`There is no node ${rest} in this network.`)];
     }
     case "link": {
       const l = store.link(rest);
@@ -142,11 +142,11 @@ function stress(): void {
 
 const veils: Partial<Record<Store["service"], [string, string]>> = {
   connecting: ["Connecting…", ""],
-  away: ["The server does not answer", "It has ended, or the way to it is cut. Started again, `node net serve`, or `node run --listen`, prints a new address: open that. "
-    + "This page goes on by itself only if the same server answers again."],
-  refused: ["This page is not admitted", "Open the address that `node net serve`, or `node run --listen`, printed: it has the token in it."],
-  stale: ["Nothing has been heard for a while", "The server is there, and silent. The page waits."],
-  paused: ["Paused while nobody looked", ""],
+  away: ["The server does not answer", "The server has stopped, or the connection to it is down. A restart of `node net serve` or `node run --listen` prints a new address: open it. "
+    + "If the same server answers again, this page reconnects."],
+  refused: ["Access denied: the token is missing or wrong", "Open the complete address that `node net serve` or `node run --listen` printed. It contains the token."],
+  stale: ["No data from the server", "The connection to the server is open, but no data has arrived for 4 seconds. The page is waiting."],
+  paused: ["Paused while the page was hidden", ""],
 };
 
 function render(): void {
@@ -159,7 +159,7 @@ function render(): void {
   back.hidden = selected === "";
   const within = panel.contains(document.activeElement);
   lay(panel, view());
-  if (within && !panel.contains(document.activeElement)) { // what had the focus is gone
+  if (within && !panel.contains(document.activeElement)) { // the focused element is gone
     (panel.querySelector<HTMLElement>("h2") ?? app.querySelector<HTMLElement>("#panel"))!
       .focus({ preventScroll: true });
   }
@@ -171,7 +171,7 @@ function render(): void {
   const down = all.length > 0 && all.every((n) => n.heard && !n.up);
   let words = veils[store.service];
   if (store.service === "live" && down) {
-    words = ["The network is down", "No node answers. `node net up` brings it up, and this page goes on by itself."];
+    words = ["The network is down", "No node answers. Start the network with `node net up`; this page then reconnects."];
   }
   status.textContent = store.service === "live" ? store.summary() : words?.[0] ?? "";
   status.className = `status ${store.service === "live" && all.every((n) => n.up || !n.heard) ? "good" : "bad"}`;
@@ -263,17 +263,17 @@ app.addEventListener("submit", (e) => {
 });
 
 addEventListener("keydown", (e) => {
-  if (e.key === "Escape" && selected && !(e.target instanceof HTMLSelectElement)) { // whose list it closes
+  if (e.key === "Escape" && selected && !(e.target instanceof HTMLSelectElement)) { // Escape closes its list
     const was = selected;
     go("");
     if (was.startsWith("node:") || was.startsWith("link:")) graph.focus(was);
   }
 });
 
-// What is said aloud comes in bundles, and not all the time: a cut link changes many routes at once.
+// Announcements to screen readers are batched and rate-limited: a cut link changes many routes at once.
 const bundle = 700, quiet = 4000; // milliseconds
 let said: string[] = [];
-let unsaid = 0; // that found no room in the bundle
+let unsaid = 0; // announcements beyond the batch's limit
 let spoken = -quiet;
 let saying = 0;
 store.onSay = (text) => {
@@ -287,12 +287,12 @@ store.onSay = (text) => {
   }, Math.max(bundle, spoken + quiet - performance.now()));
 };
 
-/** admit shows the token, if there is one in the address bar, and begins to listen. */
+/** admit stores the token of the address bar, if any, and opens the stream. */
 function admit(): void {
   begin().catch((e: Error) => {
     store.service = e instanceof Problem ? "refused" : "away";
   }).finally(() => {
-    stream.open(); // which finds out for itself, again and again
+    stream.open(); // it retries until the server answers
     render();
   });
 }

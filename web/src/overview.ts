@@ -1,4 +1,4 @@
-// What is shown while nothing is selected, and of a node.
+// The overview, the event log, and the view of a node.
 
 import { h, type Child } from "./dom";
 import { bitRate, bytes, clockTime, count, duration, plural } from "./format";
@@ -8,11 +8,11 @@ import { some, type Connection, type Entry, type NodeState, type Store } from ".
 import { cell, empty, figure, heading, item, num, prose, section, table, type Context } from "./view";
 import type { Socket } from "./types";
 
-/** ends are the addresses of a connection: first of who opened it. */
+/** ends returns the addresses of a connection, the initiator's first. */
 export const ends = (c: Connection): [string, string] =>
   c.opened ? [c.a.socket.local, c.a.socket.remote] : [c.a.socket.remote, c.a.socket.local];
 
-/** connectionTitle is who opened it, and to which port of whom. */
+/** connectionTitle names the initiator, and the responder with its port. */
 export function connectionTitle(store: Store, c: Connection): string {
   const [from, to] = ends(c).map((addr) => store.place(addr)) as [string, string];
   return `${from.slice(0, from.lastIndexOf(":"))} → ${to}`;
@@ -20,13 +20,13 @@ export function connectionTitle(store: Store, c: Connection): string {
 
 export const stateName = (state: string): string => state.toLowerCase().replaceAll("_", "-");
 
-/** inTurn are the connections, those last that end. */
+/** inTurn returns the connections, those that are closing last. */
 function inTurn(store: Store): Connection[] {
   const ending = (c: Connection): number => Number(c.a.socket.state !== "ESTABLISHED");
   return [...store.connections.values()].sort((a, b) => ending(a) - ending(b));
 }
 
-/** connectionList names those that have the same ends by their ports. */
+/** connectionList lists connections; those with equal titles get the initiator's port. */
 function connectionList(store: Store, list: Connection[]): Child {
   const titles = [...store.connections.values()].map((c) => connectionTitle(store, c));
   const twice = new Set(titles.filter((t, i) => titles.indexOf(t) < i));
@@ -50,11 +50,11 @@ export function overview({ store }: Context): Child[] {
     h("h2", { class: "hidden", tabindex: -1, "data-key": "title" }, "Overview"),
     section("connections", "Connections",
       connections.length ? connectionList(store, connections.slice(0, 8))
-        : empty("None yet. Start a transfer, and follow it here."),
+        : empty("No connections yet. Start a transfer to see one."),
       connections.length > 8 && h("button", { class: "text", "data-do": "go", "data-arg": "connections" },
         `All ${count(connections.length)} connections`)),
-    section("log", "What happened", log(grouped(store.log.items), 6), store.log.items.length > 6 &&
-      h("button", { class: "text", "data-do": "go", "data-arg": "log" }, "All that happened")),
+    section("log", "Events", log(grouped(store.log.items), 6), store.log.items.length > 6 &&
+      h("button", { class: "text", "data-do": "go", "data-arg": "log" }, "All events")),
     section("nodes", "Nodes", h("ul", { class: "list tight" },
       [...store.nodes.values()].map((n) => item(`node:${n.name}`,
         h("span", { class: `mark ${n.router ? "router" : "host"}`, "aria-hidden": "true" }),
@@ -71,13 +71,10 @@ export function overview({ store }: Context): Child[] {
 }
 
 export function logView({ store }: Context): Child[] {
-  return [heading("This page saw", "What happened"), log(store.log.items, 200)];
+  return [heading("Since this page was opened", "Events"), log(store.log.items, 200)];
 }
 
-/**
- * grouped are the entries with one for all that routes did until something happened that news of
- * routes and neighbors do not just follow from: what somebody did is not drowned in them.
- */
+/** grouped merges the route changes that follow one event into one entry. */
 function grouped(all: Entry[]): Entry[] {
   const made: Entry[] = [];
   let at = -1, nodes: string[] = [];
@@ -97,13 +94,13 @@ function grouped(all: Entry[]): Entry[] {
   return made;
 }
 
-/** about are the entries that name a node. */
+/** about returns the entries that name a node. */
 const about = (store: Store, name: string): Entry[] =>
   store.log.items.filter((e) => e.text.split(/[^\p{L}\p{N}_.-]+/u).includes(name));
 
 function log(all: Entry[], most: number): Child {
   const entries = all.slice(-most).reverse();
-  if (!entries.length) return empty("Nothing yet.");
+  if (!entries.length) return empty("No events yet.");
   return h("ol", { class: "log", "data-key": "log" }, entries.map((e) => h("li", { "data-key": `${e.n}`, class: e.sort },
     h("time", null, clockTime(e.at)), h("span", null, prose(e.text)))));
 }
@@ -112,15 +109,15 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
   const head = heading(n.router ? "Router" : "Host", n.name);
   if (n.heard && !n.up) {
     return [head, h("p", { class: "alert", role: "status" }, prose(n.problem),
-      h("small", null, prose("`node net status` shows the end of its log, `node net up` starts it again."))),
-    section("log", "What happened", log(about(store, n.name), 12))];
+      h("small", null, prose("`node net status` shows the end of its log; `node net up` starts it again."))),
+    section("log", "Events", log(about(store, n.name), 12))];
   }
   const faces = [...n.faces.values()];
   const drops = faces.flatMap((f) => [...(f.info.in.drops ?? []), ...(f.info.out.drops ?? [])]);
   return [
     head,
     section("interfaces", "Interfaces", table(`Interfaces of ${n.name}`,
-      ["Name", "Address", "To", ">Out", ">In"],
+      ["Name", "Address", "Peer", ">Out", ">In"],
       faces.map((f) => {
         const l = store.linkOf(n.name, f.info.name);
         const out = l?.flows.find((x) => x.from.node === n.name && x.from.iface === f.info.name);
@@ -134,20 +131,20 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
     drops.length > 0 && section("drops", "Dropped", h("dl", { class: "figures" },
       sums(drops).map(([reason, packets]) => figure(reason, count(packets), " packets")))),
     section("routes", "Routes", n.routes.length ? table(`Routes of ${n.name}`,
-      ["To", "Way", ">Cost", "From"],
+      ["Network", "Next hop", ">Cost", "Source"],
       n.routes.map((r) => h("tr", { "data-key": `${r.prefix} ${r.next_hop}` },
         cell(h("button", { class: "text", "data-do": "go", "data-arg": `routes:${r.prefix}` }, r.prefix)),
         cell(r.kind ?? store.via(r)), num(cost(r)),
-        cell({ L: "on the link", R: "RIP", S: "the file" }[r.origin] ?? r.origin)))) : empty("None.")),
+        cell({ L: "connected", R: "RIP", S: "static" }[r.origin] ?? r.origin)))) : empty("No routes.")),
     section("sockets", "Sockets", n.sockets.length ? table(`Sockets of ${n.name}`,
       ["State", "Local", "Remote", ">Queued"],
-      n.sockets.map((k) => socketRow(store, n, k))) : empty("None are open."),
+      n.sockets.map((k) => socketRow(store, n, k))) : empty("No open sockets."),
       n.more > 0 && empty(`and ${count(n.more)} more`)),
     n.rip && section("rip", "RIP", h("dl", { class: "figures" },
       figure("Dialect", n.rip.dialect), figure("Next update", duration(n.rip.next_update_ns)),
       figure("Period", duration(n.rip.timers.periodic_ns)),
       figure("Timeout", duration(n.rip.timers.timeout_ns)))),
-    section("log", "What happened", log(about(store, n.name), 4)),
+    section("log", "Events", log(about(store, n.name), 4)),
   ];
 }
 
@@ -159,7 +156,7 @@ function socketRow(store: Store, n: NodeState, k: Socket): Child {
       class: "text", "data-do": "go", "data-arg": `connection:${n.name}/${k.sid}`,
     }, state) : state),
     cell(k.local), cell(connected ? store.place(k.remote) : "–"),
-    // A listener's queues are the connections that wait for it, and how many may (ss).
+    // A listener's queues are its pending connections and its backlog, as in ss.
     num(k.state === "LISTEN" ? `${count(k.recv_q)} of ${count(k.send_q)}` : bytes(k.send_q + k.recv_q)));
 }
 

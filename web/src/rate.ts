@@ -1,6 +1,6 @@
-// Rates of counters that are looked at again and again.
+// Rates of counters that are sampled repeatedly.
 
-/** Mark is what a link's counters were at a time. */
+/** Mark is a sample of a link's counters. */
 export interface Mark {
   at: number; // milliseconds since 1970
   bytes: number;
@@ -9,17 +9,17 @@ export interface Mark {
   lost: number;
 }
 
-/** Counter is a count that continues while its source changes: an interface, or the link it is impaired by. */
+/** Counter continues when its source changes between an interface and its impaired link. */
 export interface Counter {
   source: string;
-  from: [bytes: number, packets: number]; // what the source had counted
+  from: [bytes: number, packets: number]; // the source's last values
   bytes: number;
   packets: number;
 }
 
 export const counter = (): Counter => ({ source: "", from: [0, 0], bytes: 0, packets: 0 });
 
-/** count adds the increase of a source since the last look. A source that restarts resets the count. */
+/** count adds the increase since the last sample. A source that restarts resets the count. */
 export function count(c: Counter, source: string, bytes: number, packets: number): void {
   const [b, p] = source === c.source ? c.from : [bytes, packets];
   if (bytes < b || packets < p) Object.assign(c, { bytes: 0, packets: 0 });
@@ -30,23 +30,22 @@ export function count(c: Counter, source: string, bytes: number, packets: number
 
 export interface Rate { bits: number; packets: number }
 
-const shortest = 1000; // milliseconds that a rate is an average over, at least
-const longest = 3000; // that a share of lost packets is one over
+const shortest = 1000; // milliseconds: the least averaging time of a rate
+const longest = 3000; // milliseconds: averaging time of the loss
 
-/** add notes a look, and forgets what no rate needs any more. */
+/** add appends a sample and drops samples that no rate needs any more. */
 export function add(seen: Mark[], mark: Mark): void {
   const last = seen[seen.length - 1];
   if (last && (mark.bytes < last.bytes || mark.offered < last.offered || mark.at < last.at)) {
-    seen.length = 0; // it began anew
+    seen.length = 0; // the counter restarted
   }
   seen.push(mark);
   while (seen.length > 1 && mark.at - seen[1]!.at >= longest) seen.shift();
 }
 
 /**
- * rate is the average over the last second, or little more. There is none before the counters have
- * been looked at for so long: two looks that are close, as when the stream begins anew, would make
- * a flood of one packet.
+ * rate is the average over the last second, or slightly more; 0 before a second has passed. Two samples
+ * that are close, as after a reconnect, would show a single packet as a high rate.
  */
 export function rate(seen: Mark[]): Rate | null {
   const mark = seen[seen.length - 1];
@@ -59,7 +58,7 @@ export function rate(seen: Mark[]): Rate | null {
   return null;
 }
 
-/** lost is the share of what was offered lately. */
+/** lost is the share of recent packets that were lost. */
 export function lost(seen: Mark[]): number {
   const mark = seen[seen.length - 1], from = seen[0];
   const sent = mark && from ? mark.offered - from.offered : 0;

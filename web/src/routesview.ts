@@ -1,4 +1,4 @@
-// How each node learned its way to a network: the table, and the arrows in the picture.
+// How each node reaches a network: the table, and the arrows on the map.
 
 import { h, type Child } from "./dom";
 import { duration } from "./format";
@@ -16,14 +16,14 @@ export function prefixes(store: Store): string[] {
   return [...all].sort((a, b) => number(a.split("/")[0]!) - number(b.split("/")[0]!));
 }
 
-/** best is a node's route for a network: its own, or the wider one that takes it. */
+/** best returns a node's route for a network: the exact prefix, or else the longest that contains it. */
 function best(n: NodeState, prefix: string): Route | undefined {
   const addr = prefix.split("/")[0]!;
   return n.routes.filter((r) => within(addr, r.prefix))
     .sort((a, b) => Number(b.prefix.split("/")[1]) - Number(a.prefix.split("/")[1]))[0];
 }
 
-/** cost is what RIP counts: of a node's own network nothing, of a static route none. */
+/** cost is the RIP metric: 0 for a connected network; a static route has no metric. */
 export const cost = (r: Route): number | string => (r.origin === "R" ? r.cost : r.origin === "L" ? 0 : "–");
 
 const told = (n: NodeState, prefix: string): RIPRoute | undefined =>
@@ -48,7 +48,7 @@ export function arrows(store: Store, prefix: string): Highlight {
   return found;
 }
 
-/** story is how a node learned a route, told from the network's side. */
+/** story is the chain of routers through which a node learned a route, from the network on. */
 function story(store: Store, n: NodeState, prefix: string): string {
   const chain = [n.name];
   let at: NodeState | undefined = n;
@@ -59,7 +59,7 @@ function story(store: Store, n: NodeState, prefix: string): string {
     chain.push(next);
     at = store.nodes.get(next);
   }
-  return chain.length > 1 ? chain.reverse().join(" told ") : "";
+  return chain.length > 1 ? chain.reverse().join(" → ") : "";
 }
 
 export function routesView({ store }: Context, prefix: string): Child[] {
@@ -67,22 +67,22 @@ export function routesView({ store }: Context, prefix: string): Child[] {
   const chosen = prefix || all[0] || "";
   const speaks = [...store.nodes.values()].some((n) => n.rip);
   return [
-    heading("Routes", "How each node learned its way"),
+    heading("Routes", "How each node reaches a network"),
     h("div", { class: "knob choose", "data-key": "choose" },
-      h("label", { for: "prefix" }, "To the network"),
+      h("label", { for: "prefix" }, "Destination network"),
       h("select", { id: "prefix", "data-on": "prefix" }, all.map((p) =>
         h("option", { value: p, selected: p === chosen, "data-key": p },
           `${p}  ${ends(store, p)}`)))),
-    chosen ? section("learned", "Who told whom", table(`Routes to ${chosen}`,
-      ["Node", ">Cost", "Learned from", ">Heard", ">Expires"],
+    chosen ? section("learned", "Routes by node", table(`Routes to ${chosen}`,
+      ["Node", ">Cost", "Learned from", ">Updated", ">Expires"],
       [...store.nodes.values()].map((n) => row(store, n, chosen)))) : empty("No routes yet."),
     chosen ? h("p", { class: "hint", "data-key": "hint" },
-      "Arrows lead to the next hop; the number is the cost that RIP counts. A router adds one to " +
-      "what its neighbor tells, and believes the least.") : null,
-    speaks && chosen && section("chains", "The way the news came", h("ul", { class: "plainlist" },
+      "Arrows point to the next hop; the number is the RIP cost. A router adds one to the cost " +
+      "that its neighbor advertises, and uses the neighbor with the lowest sum.") : null,
+    speaks && chosen && section("chains", "How the route spread", h("ul", { class: "plainlist" },
       [...store.nodes.values()].filter((n) => n.rip).map((n) => story(store, n, chosen))
-        .filter((t) => t.includes(" told ")).map((t) => h("li", { "data-key": t }, t)))),
-    section("table", "All routes of RIP", matrix(store, all, chosen)),
+        .filter((t) => t.includes(" → ")).map((t) => h("li", { "data-key": t }, t)))),
+    section("table", "All RIP routes", matrix(store, all, chosen)),
   ];
 }
 
@@ -99,11 +99,11 @@ function row(store: Store, n: NodeState, prefix: string): Child {
   if (!r) {
     const dying = rip && rip.cost >= 16;
     return h("tr", { "data-key": n.name }, name, num(dying ? "16" : "–"),
-      cell(h("em", { class: "bad" }, n.heard && !n.up ? "down" : dying ? "cannot be reached" : "no route")),
+      cell(h("em", { class: "bad" }, n.heard && !n.up ? "down" : dying ? "unreachable" : "no route")),
       num(""), num(dying ? duration(rip.left_ns) : ""));
   }
-  const how = r.origin === "L" ? "on the link"
-    : r.origin === "S" ? `${store.via(r)} (its file)` : store.via(r).replace("via ", "");
+  const how = r.origin === "L" ? "connected"
+    : r.origin === "S" ? `${store.via(r)} (static)` : store.via(r).replace("via ", "");
   return h("tr", { "data-key": n.name }, name, num(cost(r)),
     cell(how), num(rip && r.origin === "R" ? `${duration(rip.age_ns)} ago` : ""),
     num(rip && r.origin === "R" && rip.left_ns >= 0 ? `in ${duration(rip.left_ns)}` : ""));
@@ -111,7 +111,7 @@ function row(store: Store, n: NodeState, prefix: string): Child {
 
 function matrix(store: Store, all: string[], chosen: string): Child {
   const routers = [...store.nodes.values()].filter((n) => n.rip);
-  if (!routers.length) return empty("No node speaks RIP.");
+  if (!routers.length) return empty("No node runs RIP.");
   return table("Cost and next hop of every router to every network",
     ["Network", ...routers.map((n) => `>${n.name}`)],
     all.map((p) => h("tr", { "data-key": p, class: p === chosen ? "chosen" : null },

@@ -14,8 +14,8 @@ async function refuse(r: Response): Promise<never> {
   throw new Problem(r.status, plain(detail), type);
 }
 
-// The browser keeps the storage of an origin (scheme, host and port) from other origins. Cookies go
-// to every port of a host, so the page uses none.
+// Local storage belongs to one origin (scheme, host and port). Browsers send cookies to every port of
+// a host, so the page uses no cookie.
 const stored = "token";
 
 /** ask sends a request with the token, by default the stored one. */
@@ -43,7 +43,7 @@ export async function command<T>(node: string, name: string, body: object): Prom
   return r.status === 204 ? (undefined as T) : ((await r.json()) as T);
 }
 
-/** parts yields the parts of an answer that end with a separator, as they arrive. */
+/** parts yields the parts of a response that end with a separator, as they arrive. */
 async function* parts(r: Response, separator: string): AsyncGenerator<string> {
   if (!r.ok || !r.body) await refuse(r);
   const reader = r.body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -57,7 +57,7 @@ async function* parts(r: Response, separator: string): AsyncGenerator<string> {
   }
 }
 
-/** lines carries a command out whose answer is a stream, and returns its result. */
+/** lines runs a command whose response is a stream, and returns its result. */
 export async function lines<T>(
   path: string, body: object, tell: (event: string, data: any) => void, signal: AbortSignal,
 ): Promise<T> {
@@ -69,10 +69,10 @@ export async function lines<T>(
     if (event === "error") throw new Problem(data.status, plain(data.detail), data.type);
     tell(event, data);
   }
-  throw new Problem(0, "the server ended the answer early");
+  throw new Problem(0, "the server closed the response early");
 }
 
-/** isStop reports whether an error is that somebody had a command end. */
+/** isStop reports whether an error means that a user stopped the command. */
 export const isStop = (e: unknown): boolean =>
   e instanceof Problem ? e.type === "/v1/problems/stopped" : (e as Error).name === "AbortError";
 
@@ -85,7 +85,7 @@ const retryAfter = 2000;
 const refusedAfter = 5000;
 const pauseAfter = 60_000; // hidden
 
-/** Stream keeps the store fed: it reconnects, pauses while nobody looks, and notices silence. */
+/** Stream passes the server's events to the store. It reconnects, pauses while the page is hidden, and detects a silent server. */
 export class Stream {
   private source: AbortController | null = null;
   private query = "";
@@ -104,7 +104,7 @@ export class Stream {
     });
   }
 
-  /** follow says which connections are looked at closely. */
+  /** follow selects the connections whose samples and segments the server sends. */
   follow(ids: string[], segments: string): void {
     const query = [...ids.map((f) => `connection=${encodeURIComponent(f)}`),
       segments && `segments=${encodeURIComponent(segments)}`].filter(Boolean).join("&");
@@ -140,7 +140,7 @@ export class Stream {
       this.retry = window.setTimeout(() => this.open(), refused ? refusedAfter : retryAfter);
       if (refused) {
         this.become("refused");
-      } else if (e instanceof TypeError) { // of fetch: no connection
+      } else if (e instanceof TypeError) { // fetch found no connection
         this.become("away");
       } else {
         this.query = ""; // the server may no longer know what it names; the next render follows again

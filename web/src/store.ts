@@ -1,5 +1,5 @@
-// What the page knows: the network as the stream tells it. Everything that grows is bounded, so a
-// page that is left open for a night is as large in the morning as it was in the evening.
+// The page's model of the network, built from the stream's events. Every list is bounded, so a page
+// that stays open does not grow.
 
 import type {
   Impairment, Interface, Look, Neighbor, RIPInfo, Route, Sample, Segment, Shape, Socket,
@@ -8,7 +8,7 @@ import { plural } from "./format";
 import { add, count, counter, lost, rate, type Counter, type Mark } from "./rate";
 import { brief, read } from "./words";
 
-/** Ring keeps the last of many. */
+/** Ring keeps the newest items. */
 export class Ring<T> {
   items: T[] = [];
   constructor(readonly most: number) {}
@@ -28,12 +28,12 @@ export interface Face {
 export interface NodeState {
   name: string;
   router: boolean;
-  heard: boolean; // whether it has ever been asked
+  heard: boolean; // the server has polled it at least once
   up: boolean;
   problem: string;
   faces: Map<string, Face>;
   sockets: Socket[];
-  more: number; // sockets that are not told
+  more: number; // sockets beyond those in the list
   routes: Route[];
   neighbors: Neighbor[];
   rip: RIPInfo | null;
@@ -41,18 +41,18 @@ export interface NodeState {
 
 export interface End { node: string; iface: string; addr: string }
 
-/** Flow is one direction of a link: what leaves one end. */
+/** Flow is one direction of a link. */
 export interface Flow {
   from: End;
-  to: End | null; // null: several, or none of the nodes
-  way: "out" | "in"; // of from's interface; what comes in has an end that is none of the nodes
-  bits: number; // a second
+  to: End | null; // null: several ends, or not a node of this network
+  way: "out" | "in"; // of from's interface; "in": the sender is not a node of this network
+  bits: number; // per second
   packets: number;
-  lost: number; // share of what was offered lately
+  lost: number; // share of recent packets
   waiting: number; // packets in the queue
   history: Ring<[at: number, bits: number]>;
   counter: Counter;
-  seen: Mark[]; // of the last looks, for rates
+  seen: Mark[]; // recent samples, for rates
 }
 
 export interface LinkState {
@@ -64,22 +64,22 @@ export interface LinkState {
 
 export interface Connection {
   id: string; // NODE/SID of a
-  opened: boolean; // by a; if not, the end that opened it is not among the nodes, or is there no more
+  opened: boolean; // a is the initiator; false: the initiator is unknown or gone
   a: { node: string; socket: Socket };
-  b: { node: string; socket: Socket } | null; // null: not among the nodes
-  bits: number; // a second, both ways
+  b: { node: string; socket: Socket } | null; // null: not a node of this network
+  bits: number; // per second, both directions
 }
 
-/** Seen is a segment that a node has seen, at milliseconds since 1970. */
+/** Seen is a segment that a node has seen; its time is in milliseconds since 1970. */
 export type Seen = Segment & { time: number; node: string };
 
-/** Followed is a connection that is looked at closely. */
+/** Followed is a connection whose samples and segments the page receives. */
 export interface Followed {
   samples: Ring<Sample & { time: number }>;
   segments: Ring<Seen>;
   peer: Ring<Seen>; // as the other end saw them
-  drops: Ring<Seen>; // of nodes between
-  over: string; // why there are no more; empty: it goes on
+  drops: Ring<Seen>; // by nodes on the path
+  over: string; // why samples ended; empty: the connection is open
 }
 
 export interface Entry {
@@ -87,14 +87,14 @@ export interface Entry {
   text: string;
   sort: "good" | "bad" | "plain";
   n: number;
-  told?: number; // when a node told it
-  cause?: boolean; // news of routes and neighbors follow from it
-  news?: { of: "routes" | "neighbor"; node: string }; // which follow from something else
+  told?: number; // when a node reported it
+  cause?: boolean; // changes of routes and neighbors follow from it
+  news?: { of: "routes" | "neighbor"; node: string }; // a change that follows from another event
 }
 
-const late = 1500; // milliseconds between what happens and when the nodes are asked again
+const late = 1500; // milliseconds from an event to the next poll of the nodes
 
-/** precedes reports whether an entry is in front of another: the earlier, and what the other follows from. */
+/** precedes reports whether an entry comes before another: an earlier one, or its cause. */
 function precedes(e: Entry, other: Entry): boolean {
   const rank = (x: Entry): number => (x.cause ? 0 : x.news?.of === "neighbor" ? 1 : x.news ? 2 : 3);
   const follows = other.news && rank(e) < rank(other) && (other.sort === e.sort || other.sort === "plain");
@@ -114,14 +114,14 @@ export class Store {
   followed = new Map<string, Followed>();
   service: Service = "connecting";
   tick = 0; // milliseconds since 1970, by the server's clock
-  ticked = 0; // by ours
-  stale = false; // the stream was opened again: its first tick comes before the nodes are asked
+  ticked = 0; // the same by the browser's clock
+  stale = false; // after a reconnect the first tick comes before the first poll
   onChange: () => void = () => {};
   onShape: () => void = () => {};
   onSay: (text: string) => void = () => {};
 
   private entries = 0;
-  private down = new Set<string>(); // interfaces, by what their nodes said
+  private down = new Set<string>(); // interfaces that their nodes reported down
   private speed = new Map<string, { at: number; bytes: number; bits: number }>();
 
   note(text: string, sort: Entry["sort"] = "plain", more: Pick<Partial<Entry>, "at" | "news" | "cause" | "told"> = {}, say = true): void {
@@ -135,7 +135,7 @@ export class Store {
     if (say) this.onSay(text);
   }
 
-  /** known reports whether a cause is in the log: told once more, or seen after it was told. */
+  /** known reports whether the log already has this cause, as the stream may repeat it. */
   private known(e: Entry): boolean {
     const subject = (text: string): string => text.slice(0, text.lastIndexOf(" "));
     const same = this.log.items.filter((x) => x.cause && subject(x.text) === subject(e.text));
@@ -156,7 +156,7 @@ export class Store {
     return n;
   }
 
-  /** take takes in one event of the stream. */
+  /** take applies one event of the stream. */
   take(event: string, data: any): void {
     switch (event) {
       case "network": this.takeShape(data); break;
@@ -175,7 +175,7 @@ export class Store {
       case "sample": this.takeLook(data); break;
       case "segments": this.takeSegments(data); break;
       case "tick": {
-        const known = this.stale || data.at - this.tick < 250; // the nodes have not been asked since
+        const known = this.stale || data.at - this.tick < 250; // no poll since
         this.stale = false;
         this.tick = data.at;
         this.ticked = performance.now();
@@ -204,7 +204,7 @@ export class Store {
     let id = 0;
     this.links = links.map((l) => {
       const was = stay.get(linkKey(l));
-      if (was) return was; // with its number and its history
+      if (was) return was; // keeps its number and history
       const ends = l.ends ?? [];
       while (taken.has(id)) id++;
       taken.add(id);
@@ -255,12 +255,12 @@ export class Store {
       const words = n.faces.get(info.name)!.out?.words;
       if (before && words !== undefined && before.out && before.out.words !== words) {
         const peer = this.across(n.name, info.name) || info.name;
-        this.note(`${n.name} → ${peer}: ` + (words === "nothing" ? "nothing is impaired" : words));
+        this.note(`${n.name} → ${peer}: ` + (words === "nothing" ? "no impairments" : words));
       }
     }
   }
 
-  /** noteSwitch logs an interface that went up or down, or the link that did with it. */
+  /** noteSwitch logs that an interface, or its whole link, went up or down. */
   private noteSwitch(node: string, info: Interface, cut: Set<LinkState>): void {
     const l = this.linkOf(node, info.name);
     if (!l) this.noteLink(`${node}'s ${info.name}`, info.up);
@@ -272,7 +272,7 @@ export class Store {
       { cause: true, ...(told !== undefined && { at: told, told }) }, say);
   }
 
-  /** takeLink logs an interface of which its node says that it went up or down. */
+  /** takeLink logs a node's report that an interface went up or down. */
   private takeLink(node: string, info: Interface, at: number, say: boolean): void {
     const l = this.linkOf(node, info.name), id = (e: { node: string; iface: string }): string => `${e.node} ${e.iface}`;
     const cut = (): boolean => l?.ends.some((e) => this.down.has(id(e))) ?? false;
@@ -283,13 +283,13 @@ export class Store {
     else if (was !== cut()) this.noteLink(this.linkName(l), info.up, at, say);
   }
 
-  /** across is who is at the other end of an interface. */
+  /** across names the nodes at the other end of an interface's link. */
   across(node: string, iface: string): string {
     const l = this.linkOf(node, iface);
     return l?.ends.filter((e) => e.node !== node).map((e) => e.node).join(", ") ?? "";
   }
 
-  /** link is that of a number. */
+  /** link finds a link by its number. */
   link(id: string | undefined): LinkState | undefined {
     return this.links.find((l) => l.id === Number(id));
   }
@@ -298,7 +298,7 @@ export class Store {
     return this.links.find((l) => l.ends.some((e) => e.node === node && e.iface === iface));
   }
 
-  /** owner is the node with an address. */
+  /** owner returns the node with an address; empty: none. */
   owner(addr: string): string {
     for (const l of this.links) for (const e of l.ends) if (e.addr === addr) return e.node;
     return "";
@@ -310,22 +310,23 @@ export class Store {
     n.routes = data.routes ?? [];
     if (old.length === 0) return;
     const before = new Map(old.map((r) => [r.prefix, r]));
-    const changes = new Map<string, string[]>(); // the networks that the same happened to
+    const changes = new Map<string, string[]>(); // prefixes by kind of change; "*" stands for them
     const change = (what: string, prefix: string): void => {
       changes.set(what, [...(changes.get(what) ?? []), prefix]);
     };
     for (const r of n.routes) {
       const b = before.get(r.prefix);
       before.delete(r.prefix);
-      if (!b) change(`learned a way ${this.via(r)}`, r.prefix);
+      if (!b) change(`learned a route to * ${this.via(r)}`, r.prefix);
       else if (b.next_hop !== r.next_hop || b.iface !== r.iface) {
-        change(`goes ${this.via(r)}, not ${this.via(b)},`, r.prefix);
+        change(`now reaches * ${this.via(r)}, before ${this.via(b)}`, r.prefix);
       }
     }
-    for (const gone of before.values()) change("lost its way", gone.prefix);
+    for (const gone of before.values()) change("lost its route to *", gone.prefix);
     for (const [what, list] of changes) {
-      this.note(`${n.name} ${what} to ${list.length > 2 ? `${list.length} networks` : list.join(" and ")}`,
-        what[0] === "g" ? "plain" : what === "lost its way" ? "bad" : "good",
+      const networks = list.length > 2 ? `${list.length} networks` : list.join(" and ");
+      this.note(`${n.name} ${what.replace("*", networks)}`,
+        what.startsWith("now") ? "plain" : what.startsWith("lost") ? "bad" : "good",
         { news: { of: "routes", node: n.name } });
     }
   }
@@ -357,7 +358,7 @@ export class Store {
         break;
       }
       case "transfer":
-        if (!d.problem || d.transfer.once) return; // the transfer's own view tells
+        if (!d.problem || d.transfer.once) return; // the transfer's view shows it
         text = `${told.node}: transfer failed: ${d.problem}`;
         sort = "bad";
         break;
@@ -366,12 +367,12 @@ export class Store {
       case "undelivered": text = `${told.node}: ${d.to}: ${d.problem}`; sort = "bad"; break;
       default: return;
     }
-    const again = this.log.items.some((e) => e.at === told.at && e.text === text); // a new stream tells all
+    const again = this.log.items.some((e) => e.at === told.at && e.text === text); // a new stream repeats events
     if (again) return;
     this.note(text, sort, { at: told.at, ...(told.event === "neighbor" && { news: { of: told.event, node: told.node } }) }, say);
   }
 
-  /** place is an address and port, by the node's name if it has one. */
+  /** place is an address and port, with the node's name for its address. */
   place(addrPort: string): string {
     const i = addrPort.lastIndexOf(":");
     const owner = this.owner(addrPort.slice(0, i));
@@ -393,7 +394,7 @@ export class Store {
     if (!look.sample) return;
     const time = Date.parse(look.sample.at);
     const last = f.samples.last;
-    if (last && time <= last.time) return; // told again after the stream began anew
+    if (last && time <= last.time) return; // repeated after a reconnect
     f.samples.push({ ...look.sample, time });
   }
 
@@ -405,16 +406,16 @@ export class Store {
       : batch.sid < 0 ? f.drops : f.peer;
     for (const x of batch.segments) {
       const time = instant(x.at), last = into.last;
-      if (last?.node === batch.node && time < last.time) continue; // told again after a break
+      if (last?.node === batch.node && time < last.time) continue; // repeated after a reconnect
       into.push({ ...x, time, node: batch.node });
     }
   }
 
-  /** measureFlow makes rates of counters. */
+  /** measureFlow updates a flow's rates from its counters. */
   private measureFlow(f: Flow): void {
     const face = this.nodes.get(f.from.node)?.faces.get(f.from.iface);
     if (!face) {
-      f.seen = []; // of a node that is not there, or has not been asked
+      f.seen = []; // the node is down or was not polled
       f.counter = counter();
       f.bits = f.packets = f.lost = f.waiting = 0;
       return;
@@ -430,7 +431,7 @@ export class Store {
       gone += w.lost + w.queue_dropped + w.overflowed;
       f.waiting += w.waiting;
     }
-    // An impaired interface counts packets as they enter its queue, the link as they leave it.
+    // An interface counts packets that enter its queue; the impaired link counts those that leave it.
     const own = ways[0]?.words !== "nothing" ? ways[0] : undefined;
     count(f.counter, own ? "link" : "interface", own ? own.passed_bytes : through.bytes, own ? own.passed : through.packets);
     add(f.seen, { at: this.tick, bytes: f.counter.bytes, packets: f.counter.packets, offered, lost: gone });
@@ -458,7 +459,7 @@ export class Store {
       const b = ends.get(`${remote} ${local}`) ?? null;
       const port = (x: string): number => Number(x.slice(x.lastIndexOf(":") + 1));
       const opened = port(local) > port(remote) || (port(local) === port(remote) && local > remote);
-      if (b && !opened) continue; // the other end is the one that did
+      if (b && !opened) continue; // the other end is the initiator
       const id = `${a.node}/${a.socket.sid}`;
       const moved = [a, b].reduce((sum, e) => sum + (e?.socket.info?.bytes_acked ?? 0), 0);
       const was = this.speed.get(id);
@@ -472,7 +473,7 @@ export class Store {
     this.connections = found;
   }
 
-  /** connection finds one by the name of either end. */
+  /** connection finds a connection by either end, NODE/SID. */
   connection(id: string): Connection | undefined {
     const c = this.connections.get(id);
     if (c) return c;
@@ -486,7 +487,7 @@ export class Store {
     return l.ends.some((e) => this.nodes.get(e.node)?.faces.get(e.iface)?.info.up === false);
   }
 
-  /** broken reports whether an end's node does not answer. */
+  /** broken reports whether the node at one end does not answer. */
   broken(l: LinkState): boolean {
     return l.ends.some((e) => {
       const n = this.nodes.get(e.node);
@@ -498,18 +499,18 @@ export class Store {
     return l.ends.length === 1 ? `${l.ends[0]!.node} – ${this.far(l)}` : l.ends.map((e) => e.node).join(" – ");
   }
 
-  /** far is who is said to be at the end of a link that is none of the nodes. */
+  /** far names the end of a link that is not a node of this network. */
   far(l: LinkState): string {
     const e = l.ends[0]!;
     return this.nodes.get(e.node)?.neighbors.filter((n) => n.iface === e.iface).map((n) => n.addr).join(", ") || e.iface;
   }
 
-  /** words are what is done to a flow. */
+  /** words returns the impairments of a flow, as `impair` takes them. */
   words(f: Flow): string {
     return this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.[f.way]?.words ?? "nothing";
   }
 
-  /** settings are what a link does to packets, in lines: of all directions, or of each by itself. */
+  /** settings returns a link's impairments in lines: once if equal in all directions, or for each direction. */
   settings(l: LinkState): string[] {
     const all = l.flows.map((f) => brief(this.words(f)));
     if (all.every((lines) => lines.join() === all[0]!.join())) return all[0] ?? [];
@@ -521,7 +522,7 @@ export class Store {
     return this.settings(l).join(" · ");
   }
 
-  /** capacity is the rate of a flow: where it leaves, or where it arrives and is impaired again. */
+  /** capacity is the lower of the rates that the two ends set for a flow. */
   capacity(f: Flow): number {
     const there = f.to && this.nodes.get(f.to.node)?.faces.get(f.to.iface)?.in?.words;
     return Math.min(read(this.words(f)).rate, read(there ?? "nothing").rate);
@@ -532,7 +533,7 @@ export class Store {
     return up === this.nodes.size ? plural(up, "node") : `${up} of ${plural(this.nodes.size, "node")}`;
   }
 
-  /** way is how packets for an address go from a node: the links, as far as the tables lead. */
+  /** way follows the nodes' routes from a node to an address, as far as they lead. */
   way(from: string, addr: string): { links: number[]; nodes: string[]; arrives: boolean } {
     const links: number[] = [], nodes = [from];
     let at = from;
@@ -553,19 +554,19 @@ export class Store {
   }
 }
 
-/** linkKey tells a link from every other. */
+/** linkKey identifies a link. */
 function linkKey(l: { subnet: string; ends: End[] | null }): string {
   return JSON.stringify([l.subnet, (l.ends ?? []).map((e) => [e.node, e.iface, e.addr])]);
 }
 
-/** inOrder sorts names as people do: R2 before R10. */
+/** inOrder sorts names by their numbers: R2 before R10. */
 export const inOrder = new Intl.Collator("en", { numeric: true }).compare;
 
-/** some names the first of many. */
+/** some lists the first names and counts the rest. */
 export const some = (names: string[]): string =>
   names.length < 5 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
 
-/** plain is a problem without where the socket is that nobody answers at. */
+/** plain removes the socket's path from a problem. */
 export const plain = (problem: string): string => problem.replace(/(the node does not answer): .*/, "$1");
 
 /** instant is a time in milliseconds since 1970, with its fraction. */

@@ -1,4 +1,4 @@
-// What is started from the page: pings and transfers.
+// Pings and transfers that the page starts.
 
 import { h, type Child } from "./dom";
 import { bitRate, bytes, count, duration, percent } from "./format";
@@ -40,7 +40,7 @@ function defaults(store: Store): void {
   chosen.target ||= chosen.to || strangers(store)[0] || "";
 }
 
-/** strangers are the neighbors that are none of the nodes. */
+/** strangers returns the neighbors' addresses that belong to no node of this network. */
 function strangers(store: Store): string[] {
   return [...store.nodes.values()].flatMap((n) => n.neighbors.map((x) => x.addr)).filter((a) => !store.owner(a)).sort(inOrder);
 }
@@ -51,7 +51,7 @@ function choice(id: string, label: string, options: [string, string][], value: s
       h("option", { value: v, selected: v === value, "data-key": v }, text))));
 }
 
-/** target is who is pinged: one of the nodes, or any address. */
+/** target is the destination field of a ping: a node, or any address. */
 function target(store: Store): Child {
   return h("div", { class: "field", "data-key": "target" }, h("label", { for: "task-target" }, "To"),
     h("input", {
@@ -68,14 +68,14 @@ export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[]
     [n.name, n.name + (n.heard && !n.up ? " (down)" : "")]);
   const mine = tasks.filter((t) => t.sort === sort).reverse();
   return [
-    heading(sort === "ping" ? "Ping" : "Transfer", sort === "ping" ? "Is it there, and how far?"
-      : "Move a file over the network"),
+    heading(sort === "ping" ? "Ping" : "Transfer", sort === "ping" ? "Reachability and round-trip time"
+      : "Send a file over the network"),
     h("form", { class: "form", "data-key": `form-${sort}`, "data-form": sort },
       h("div", { class: "pair" },
         choice("task-from", "From", names, chosen.from),
         sort === "transfer" ? choice("task-to", "To", names, chosen.to) : target(store)),
       sort === "transfer" && names.length < 2 && h("p", { class: "hint" },
-        prose("A transfer takes two nodes, and this page has one: `sendfile` in its shell sends to others.")),
+        prose("A transfer takes two nodes, and this page has one. Use `sendfile` in its shell to send to other nodes.")),
       sort === "transfer"
         ? choice("task-size", "Size", sizes.map((n) => [String(n), bytes(n)]), String(chosen.size))
         : choice("task-count", "Requests", [1, 5, 20, 100].map((n) => [String(n), String(n)]),
@@ -83,8 +83,8 @@ export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[]
       h("button", { class: "primary", type: "submit", disabled: sort === "transfer" && (!chosen.to || chosen.from === chosen.to) },
         sort === "ping" ? "Ping" : "Start the transfer")),
     mine.length ? h("div", { class: "tasks", "data-key": "tasks" }, mine.map((t) => one(store, t)))
-      : empty(sort === "ping" ? "The replies will be here."
-        : "A random file is made, sent by TCP, and compared at the other end."),
+      : empty(sort === "ping" ? "No pings yet. The replies appear here."
+        : "Sends a file of random bytes by TCP and compares the SHA-256 of both ends."),
   ];
 }
 
@@ -116,11 +116,11 @@ function transferred(store: Store, t: Task): Child {
       r && figure("Retransmitted", count(r.sent.retransmits)),
       r && h("div", { class: "figure wide", "data-key": "sha" },
         h("dt", null, "SHA-256 at both ends"),
-        h("dd", null, r.same ? "the same " : "different ", h("code", null, r.received.sha256.slice(0, 16) + "…")))),
-    t.state === "running" && !p && h("p", { class: "hint" }, "The file is being made…"),
+        h("dd", null, r.same ? "equal " : "different ", h("code", null, r.received.sha256.slice(0, 16) + "…")))),
+    t.state === "running" && !p && h("p", { class: "hint" }, "Creating the file…"),
     link && t.state === "running" && h("button", {
       class: "text", "data-do": "go", "data-arg": `connection:${link}`,
-    }, "Look into the connection"),
+    }, "Show the connection"),
   ];
 }
 
@@ -135,9 +135,9 @@ function pinged(t: Task): Child {
   return [
     r && h("dl", { class: "figures" },
       figure("Answered", `${r.received} of ${r.sent}`),
-      r.received > 0 && [figure("Least", duration(r.min_ns)), figure("Mean", duration(r.avg_ns)),
+      r.received > 0 && [figure("Minimum", duration(r.min_ns)), figure("Mean", duration(r.avg_ns)),
         figure("Most", duration(r.max_ns))]),
-    t.state === "running" && !t.replies.items.length && h("p", { class: "hint" }, "Nobody has answered yet."),
+    t.state === "running" && !t.replies.items.length && h("p", { class: "hint" }, "No reply yet."),
     h("ol", { class: "replies" }, t.replies.items.slice(-8).map((x) =>
       h("li", { "data-key": `${x.seq}`, class: x.problem ? "bad" : null },
         h("span", null, `${x.seq}`), x.problem ? `${x.from}: ${x.problem}` : `from ${x.from}`,
@@ -180,7 +180,7 @@ export async function start(store: Store, sort: "ping" | "transfer"): Promise<vo
     else if (event === "each") t.replies.push(data);
     store.onChange();
   };
-  store.note(`${sort === "ping" ? "Ping" : "Transfer"} from ${t.from} to ${t.to} has begun`);
+  store.note(`${sort === "ping" ? "Ping" : "Transfer"} from ${t.from} to ${t.to} started`);
   store.onChange();
   try {
     t.result = sort === "transfer"
@@ -193,8 +193,8 @@ export async function start(store: Store, sort: "ping" | "transfer"): Promise<vo
     const what = `${sort === "ping" ? "Ping" : "Transfer"} from ${t.from} to ${t.to}`;
     if (isStop(e)) {
       t.state = "stopped";
-      t.text = "It was stopped.";
-      store.note(`${what} was stopped`);
+      t.text = "Stopped.";
+      store.note(`${what} stopped`);
     } else {
       t.state = "failed";
       t.text = (e as Error).message;
@@ -207,22 +207,22 @@ export async function start(store: Store, sort: "ping" | "transfer"): Promise<vo
 function address(store: Store, to: string): string {
   for (const l of store.links) for (const e of l.ends) if (e.node === to) return e.addr;
   if (/^\d+(\.\d+){3}$/.test(to) && to.split(".").every((part) => Number(part) < 256)) return to;
-  throw new Error(`${to}: want a node, or an address such as ${store.links[0]?.ends[0]?.addr ?? "10.0.0.1"}`);
+  throw new Error(`${to}: must be a node or an address such as ${store.links[0]?.ends[0]?.addr ?? "10.0.0.1"}`);
 }
 
 function finished(store: Store, t: Task): void {
   if (t.sort === "ping") {
     const r = t.result as PingResult;
     store.note(`${t.to} answered ${r.received} of ${r.sent} pings from ${t.from}` +
-      (r.received ? `, on the mean in ${duration(r.avg_ns)}` : ""), r.received ? "good" : "bad");
+      (r.received ? `, mean round trip ${duration(r.avg_ns)}` : ""), r.received ? "good" : "bad");
     return;
   }
   const r = t.result as { received: Transfer; same: boolean };
-  store.note(`${bytes(r.received.bytes)} went from ${t.from} to ${t.to} in ` +
+  store.note(`Sent ${bytes(r.received.bytes)} from ${t.from} to ${t.to} in ` +
     `${duration(r.received.seconds * 1e9)}, ${bitRate(r.received.mb_per_s * 8e6)}` +
-    (r.same ? "" : ", and are not the same"), r.same ? "good" : "bad");
+    (r.same ? "" : "; the received file differs"), r.same ? "good" : "bad");
 }
 
 export const running = (): number => tasks.filter((t) => t.state === "running").length;
-export const tasksSection = (store: Store): Child => section("tasks", "Under way",
+export const tasksSection = (store: Store): Child => section("tasks", "Running",
   tasks.filter((t) => t.state === "running").map((t) => one(store, t)));

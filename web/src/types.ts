@@ -1,4 +1,4 @@
-// What the API answers, as far as the page reads it: see /v1/openapi.json.
+// The parts of the API's responses that the page reads: see /v1/openapi.json.
 
 export interface ShapeEnd { node: string; iface: string; addr: string }
 export interface ShapeLink { subnet: string; ends: ShapeEnd[] | null }

@@ -1,4 +1,4 @@
-// What the views share: headings, lists, tables, figures.
+// Elements that several views share: headings, lists, tables, figures.
 
 import { h, type Child } from "./dom";
 import type { Store } from "./store";
@@ -8,7 +8,7 @@ export interface Context {
   go: (what: string) => void; // select something
 }
 
-/** prose is a text with what stands in it between backticks set as code. */
+/** prose sets the parts of a text between backticks as code. */
 export const prose = (text: string): Child =>
   text.split("`").map((part, i) => (i % 2 ? h("code", null, part) : part));
 

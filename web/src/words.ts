@@ -1,12 +1,12 @@
-// The words of `impair`, as far as the sliders turn them. What else stands there stays.
+// The arguments of `impair` that the sliders change. Other arguments stay as they are.
 
 import { bitRate, bytes, plural } from "./format";
 
 export interface Settings {
-  loss: number | null; // a share; null: of a kind that one number does not say
+  loss: number | null; // a share; null: a loss model with several parameters
   delay: number; // milliseconds
-  rate: number; // bits a second; Infinity: as fast as it goes
-  limit: number; // packets that may wait for the rate
+  rate: number; // bits per second; Infinity: no limit
+  limit: number; // packets in the queue
 }
 
 const clauses = new Set(["delay", "loss", "duplicate", "reorder", "corrupt", "truncate", "police",
@@ -40,7 +40,7 @@ export function bitsPerSecond(text: string): number {
   return Number(m[1]) * (unit[m[2]!.toLowerCase()] ?? NaN) || Infinity;
 }
 
-/** packets is how many full ones a limit has room for: a number of them, bytes, a time, or several. */
+/** packets converts a queue limit (packets, bytes, a time, or several) to full packets. */
 function packets(limit: string, rate: number): number {
   const full = 1400; // bytes
   return Math.max(1, Math.min(...limit.split(",").map((part) => {
@@ -64,16 +64,16 @@ export function read(words: string): Settings {
   return found;
 }
 
-/** usual reports whether a limit is what the node itself gives to a rate: 200 ms of it, or 32 kb. */
+/** usual reports whether a limit is the node's default for a rate: 200 ms at that rate, at least 32 KiB. */
 function usual(limit: string, rate: number): boolean {
   const m = /^(\d+)(k?)b$/.exec(limit);
   return m !== null && Number(m[1]) * (m[2] ? 1024 : 1) === Math.max(32768, Math.floor(rate / 40));
 }
 
-/** turn is the words with one of them changed. */
+/** turn returns the arguments with one of them changed. */
 export function turn(words: string, what: "loss" | "delay" | "rate", value: number): string {
   let list = split(words);
-  // A limit that was the rate's own goes with it, and the node finds one for the new rate.
+  // Removes a default limit with its rate, so that the node chooses one for the new rate.
   if (what === "rate") list = list.filter((c) => c[0] !== "limit" || !usual(c[1] ?? "", read(words).rate));
   const at = list.findIndex((c) => c[0] === what);
   const off = what === "rate" ? value === Infinity : value === 0;
@@ -93,7 +93,7 @@ export function turn(words: string, what: "loss" | "delay" | "rate", value: numb
   return list.flat().join(" ") || "off";
 }
 
-/** size is a queue's limit: packets, bytes or the time that they wait at the link's rate. */
+/** size formats a queue's limit: packets, bytes, or a time at the link's rate. */
 function size(limit: string): string {
   return limit.split(",").map((part) => {
     const m = /^([\d.]+)(k|m)?b$/i.exec(part);
@@ -107,7 +107,7 @@ function size(limit: string): string {
 
 const shown = new Set(["delay", "loss", "rate", "limit", "seed", "burst", "ecn", "overtake", "bits", "where"]);
 
-/** brief is what a link does to packets, in lines for its label: first its rate and queue. */
+/** brief is a link's impairments for its label: rate and queue, then the others. */
 export function brief(words: string): string[] {
   const w = read(words), clauses = split(words);
   const first: string[] = [], second: string[] = [];

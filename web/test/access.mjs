@@ -139,7 +139,7 @@ test("the keyboard alone does everything", async (browser, shared) => {
   };
   await tabTo("nav [data-arg=ping]");
   await key("Enter");
-  assert.equal(await here(), "Is it there, and how far?", "the view's title has the focus");
+  assert.equal(await here(), "Reachability and round-trip time", "the view's title has the focus");
   await tabTo("#task-count");
   await key("Home");
   await tabTo("form button[type=submit]");
@@ -315,7 +315,7 @@ test("text has a contrast of 4.5:1, and marks of 3:1, light and dark", async (br
   }
 });
 
-test("load, queue and loss are told by more than color", async (browser, shared) => {
+test("load, queue and loss are shown by more than color", async (browser, shared) => {
   const page = await open(browser, shared);
   const heights = await page.evaluate(() =>
     [...document.querySelectorAll(".legend .swatch:not(.dashed)")].map((e) => e.offsetHeight));

@@ -97,7 +97,7 @@ test("a server that ends and begins anew is waited for, and its token asked for"
   assert.equal(entries.filter((t) => t.includes("does not answer")).length, 1, entries.join("\n"));
   shared.served = await serve("--listen", at);
   await eventually("the old token is no good", async () =>
-    (await text(page, ".veil strong")) === "This page is not admitted");
+    (await text(page, ".veil strong")) .startsWith("Access denied"));
   const other = await shared.context.newPage(); // in the same browser: they share the stored token
   await other.goto(shared.served.url);
   await other.waitForSelector('[data-service="live"] .node');
@@ -107,7 +107,7 @@ test("a server that ends and begins anew is waited for, and its token asked for"
   await page.evaluate(() => localStorage.clear());
   await page.reload();
   await eventually("a reload without a token", async () =>
-    (await text(page, ".veil")).includes("not admitted"));
+    (await text(page, ".veil")).includes("Access denied"));
   await page.goto(shared.served.url); // changes the fragment alone, so nothing is loaded
   await eventually("the address in the same tab", async () => (await text(page, ".veil")) === "");
   assert.ok(!page.url().includes("token"), page.url());
@@ -118,5 +118,5 @@ test("a page without the token says what to do", async (browser, shared) => {
   shared.context = await browser.newContext();
   const page = await shared.context.newPage();
   await page.goto(new URL(shared.served.url).origin);
-  await eventually("it says so", async () => (await text(page, ".veil")).includes("not admitted"));
+  await eventually("it says so", async () => (await text(page, ".veil")).includes("Access denied"));
 });

@@ -59,8 +59,8 @@ test("one node has a page of its own, with its links and whom it pings", async (
     // A neighbor: the first, or the second while the first's interface is coming up.
     assert.match(await page.inputValue("#task-target"), /^10\.(0\.0\.1|1\.0\.2)$/);
     await page.selectOption("#task-count", "1");
-    for (const [to, want] of [["nobody", /nobody: want a node, or an address such as 10\.0\.0\.2/],
-      ["10.0.0.300", /10\.0\.0\.300: want a node/], ["192.0.2.1", /192\.0\.2\.1.*no route/], ["solo", /1 of 1/],
+    for (const [to, want] of [["nobody", /nobody: must be a node or an address such as 10\.0\.0\.2/],
+      ["10.0.0.300", /10\.0\.0\.300: must be a node/], ["192.0.2.1", /192\.0\.2\.1.*no route/], ["solo", /1 of 1/],
       ["10.1.0.1", /1 of 1/], ["10.0.0.1", /0 of 1/]]) {
       await page.fill("#task-target", to);
       await page.keyboard.press("Enter");
@@ -71,7 +71,7 @@ test("one node has a page of its own, with its links and whom it pings", async (
     assert.match(await text(page, ".form .hint"), /takes two nodes/);
     assert.ok(await page.locator("form button[type=submit]").isDisabled());
     await page.click('nav [data-arg="routes:"]');
-    await eventually("its routes", async () => /on the link/.test(await text(page, ".learned")));
+    await eventually("its routes", async () => /connected/.test(await text(page, ".learned")));
 
     solo.reload(2);
     await linkId(page, "solo – 10.2.0.2");
@@ -86,7 +86,7 @@ test("one node has a page of its own, with its links and whom it pings", async (
     await page.evaluate(() => localStorage.clear());
     await page.goto("about:blank");
     await page.goto(solo.url.replace(/token=.*/, "token=WRONG"));
-    await eventually("a wrong token", async () => (await text(page, ".veil")).includes("not admitted"));
+    await eventually("a wrong token", async () => (await text(page, ".veil")).includes("Access denied"));
     assert.match(await text(page, ".veil"), /node run/, "and who printed the right one");
   } finally {
     await solo.stop();

@@ -83,7 +83,7 @@ test("the log has the cause before its effects, whichever is heard first", () =>
   store.take(...neighbor("R2", 1e12 + 300, "10.0.0.1", "down"));
   store.take(...link("R1", 1e12 + 310, false));
   look(store, 1e12 + 500, { up: false });
-  assert.deepEqual(texts(store), ["R1 – R2 is cut", "R2: neighbor R1 is down", "R2 lost its way to 10.9.0.0/24"]);
+  assert.deepEqual(texts(store), ["R1 – R2 is cut", "R2: neighbor R1 is down", "R2 lost its route to 10.9.0.0/24"]);
   const times = store.log.items.map((e) => e.at);
   assert.deepEqual(times, [...times].sort((a, b) => a - b), "times do not run backwards");
   // Restored a second later: the cut's effects are not this one's.

@@ -68,7 +68,7 @@ func Start(t *testing.T, file string, args ...string) *Node {
 func (n *Node) PID() int { return n.cmd.Process.Pid }
 
 // crashes are the words with which a Go program, or the shell, tells of one.
-var crashes = []string{"panic:", "BUG:", "fatal error:", "DATA RACE", "failed inside"}
+var crashes = []string{"panic:", "BUG:", "fatal error:", "DATA RACE", "internal error"}
 
 // cleanup ends the process and looks at what it leaves behind.
 func (n *Node) cleanup() {
