@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// arm is both ends of a flow.
+// arm runs either end of a QUIC flow.
 func arm(ctx context.Context, e *emulation.End) error {
 	g, err := e.Goods()
 	if err != nil {
@@ -38,20 +38,20 @@ func arm(ctx context.Context, e *emulation.End) error {
 		for i := range g.Items {
 			data = append(data, g.Items[i].Data)
 		}
-		stats, err := give(ctx, pc, cfg, data, e.Ready)
+		stats, err := serveObjects(ctx, pc, cfg, data, e.Ready)
 		report(e, &stats)
 		return err
 	}
 	if !e.Wait(ctx) {
 		return context.Cause(ctx)
 	}
-	err = take(ctx, pc, cfg, net.UDPAddrFromAddrPort(e.There()), g.Order, g.Got)
+	err = fetchObjects(ctx, pc, cfg, net.UDPAddrFromAddrPort(e.There()), g.Order, g.Got)
 	g.Report(err)
 	return err
 }
 
-// report tells what the sender has counted. What QUIC takes for lost it sends again, in other
-// packets.
+// report stores the sender's counters. QUIC retransmits the data of every packet that it declares
+// lost, in a new packet.
 func report(e *emulation.End, s *quic.ConnectionStats) {
 	if s.PacketsSent == 0 {
 		return

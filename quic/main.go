@@ -10,8 +10,8 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Fprintln(os.Stderr, "node-quic is started by `node lab run --real`, without arguments;")
-		fmt.Fprintln(os.Stderr, "it is found beside that program, on PATH, or by --end quic=PATH")
+		fmt.Fprintln(os.Stderr, "node-quic takes no arguments: `node lab run --real` starts it")
+		fmt.Fprintln(os.Stderr, "and finds it in its own folder, on PATH, or at --end quic=PATH")
 		os.Exit(2)
 	}
 	if err := serve(); err != nil {
@@ -20,9 +20,9 @@ func main() {
 	}
 }
 
-// serve is an end of a flow.
+// serve runs one end of a flow.
 func serve() error {
-	// quic-go asks the kernel about the buffers of a socket, and complains that there is no kernel.
+	// quic-go warns that it cannot set the buffers of a kernel socket, which does not exist here.
 	if err := os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true"); err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The test's own program is the processes of its runs: without arguments, if it is told so, an end.
+// TestMain runs the test binary as a process of an experiment if asEnd is set: as the middle, or
+// without arguments as an end of a flow.
 func TestMain(m *testing.M) {
 	var err error
 	switch {
@@ -45,10 +46,10 @@ func TestMain(m *testing.M) {
 
 const asEnd = "NODE_QUIC_TEST_END"
 
-// limit is how long a transfer of a test may take.
+// limit is the timeout of a transfer.
 const limit = time.Minute
 
-// nodes are two nodes on a pipe that loses a tenth of what the server sends, and doubles and
+// nodes returns two nodes on a pipe that loses a tenth of the server's packets, and duplicates and
 // reorders some.
 func nodes(t *testing.T) (server, client *tidepool.Node) {
 	t.Helper()
@@ -75,7 +76,7 @@ func listen(t *testing.T, n *tidepool.Node, on string) net.PacketConn {
 
 func setup(t *testing.T) { t.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true") }
 
-// Objects cross a link that loses a tenth, and are what they were.
+// Objects arrive intact over a link that loses a tenth of the packets.
 func TestObjectsOverALossyLink(t *testing.T) {
 	setup(t)
 	server, client := nodes(t)
@@ -91,22 +92,22 @@ func TestObjectsOverALossyLink(t *testing.T) {
 	}
 	cfg, err := config(1400)
 	require.NoError(t, err)
-	given := make(chan error, 1)
+	served := make(chan error, 1)
 	ready := make(chan struct{})
 	at := listen(t, server, ":443")
 	go func() {
-		stats, err := give(ctx, at, cfg, want, func() { close(ready) })
+		stats, err := serveObjects(ctx, at, cfg, want, func() { close(ready) })
 		if err == nil {
 			assert.Positive(t, stats.PacketsLost)
 			assert.Greater(t, stats.PacketsSent, uint64(1_310_000/1400))
 		}
-		given <- err
+		served <- err
 	}()
 	<-ready
 	got := make([][]byte, len(want))
 	var mu sync.Mutex
 	to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.1:443"))
-	err = take(ctx, listen(t, client, ":0"), cfg, to, []int{3, 0, 2, 1},
+	err = fetchObjects(ctx, listen(t, client, ":0"), cfg, to, []int{3, 0, 2, 1},
 		func(i, from int, p []byte) bool {
 			mu.Lock()
 			defer mu.Unlock()
@@ -115,26 +116,26 @@ func TestObjectsOverALossyLink(t *testing.T) {
 			return true
 		})
 	require.NoError(t, err)
-	require.NoError(t, <-given)
+	require.NoError(t, <-served)
 	for i := range want {
 		require.True(t, bytes.Equal(want[i], got[i]), "object %d", i)
 	}
 }
 
-// A close is sent once: a server whose client has everything does without it.
-func TestACloseThatIsLost(t *testing.T) {
+// QUIC sends a close once. A server whose client has every object does not need it.
+func TestCloseIsLost(t *testing.T) {
 	setup(t)
 	server, client := nodes(t)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cfg, err := config(1400)
 	require.NoError(t, err)
-	given := make(chan error, 1)
+	served := make(chan error, 1)
 	ready := make(chan struct{})
 	at := listen(t, server, ":443")
 	go func() {
-		_, err := give(ctx, at, cfg, [][]byte{{1}}, func() { close(ready) })
-		given <- err
+		_, err := serveObjects(ctx, at, cfg, [][]byte{{1}}, func() { close(ready) })
+		served <- err
 	}()
 	<-ready
 	pc := listen(t, client, ":0")
@@ -145,16 +146,16 @@ func TestACloseThatIsLost(t *testing.T) {
 	to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.1:443"))
 	c, err := tr.Dial(ctx, to, trust, cfg)
 	require.NoError(t, err)
-	s, err := ask(ctx, c, overNumber)
+	s, err := request(ctx, c, doneNumber)
 	require.NoError(t, err)
 	_, err = io.ReadAll(s)
 	require.NoError(t, err)
-	require.NoError(t, pc.Close()) // nothing leaves any more
-	require.NoError(t, <-given)
+	require.NoError(t, pc.Close()) // nothing is sent from here on
+	require.NoError(t, <-served)
 }
 
-// What cannot be is an error that says so: no such object, no server, a link that is too narrow.
-func TestTransfersThatFail(t *testing.T) {
+// A missing object, a missing server and an MTU that is too small are errors.
+func TestFailingTransfers(t *testing.T) {
 	setup(t)
 	server, client := nodes(t)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -165,25 +166,25 @@ func TestTransfersThatFail(t *testing.T) {
 	require.NoError(t, err)
 	at := listen(t, server, ":443")
 	ready := make(chan struct{})
-	given := make(chan error, 1)
+	served := make(chan error, 1)
 	go func() {
-		_, err := give(ctx, at, cfg, [][]byte{{1}}, func() { close(ready) })
-		given <- err
+		_, err := serveObjects(ctx, at, cfg, [][]byte{{1}}, func() { close(ready) })
+		served <- err
 	}()
 	<-ready
 	to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.1:443"))
 	none := func(int, int, []byte) bool { return true }
-	err = take(ctx, listen(t, client, ":0"), cfg, to, []int{7}, none)
+	err = fetchObjects(ctx, listen(t, client, ":0"), cfg, to, []int{7}, none)
 	require.Error(t, err)
-	require.NoError(t, <-given, "the client has closed in order")
+	require.NoError(t, <-served, "the client closed the connection cleanly")
 	short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer stop()
-	err = take(short, listen(t, client, ":0"), cfg, to, []int{0}, none)
+	err = fetchObjects(short, listen(t, client, ":0"), cfg, to, []int{0}, none)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// A client whose time is over does not wait for a server that has fallen silent.
-func TestAClientWhoseTimeIsOver(t *testing.T) {
+// A client whose context ends does not wait for a silent server.
+func TestClientTimesOut(t *testing.T) {
 	setup(t)
 	server, client := nodes(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -191,15 +192,15 @@ func TestAClientWhoseTimeIsOver(t *testing.T) {
 	cfg, err := config(1500)
 	require.NoError(t, err)
 	at := listen(t, server, ":443")
-	ready, given := make(chan struct{}), make(chan struct{})
+	ready, served := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(given)
-		_, _ = give(ctx, at, cfg, [][]byte{make([]byte, 50_000_000)}, func() { close(ready) })
+		defer close(served)
+		_, _ = serveObjects(ctx, at, cfg, [][]byte{make([]byte, 50_000_000)}, func() { close(ready) })
 	}()
 	<-ready
 	to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.1:443"))
 	var once sync.Once
-	err = take(ctx, listen(t, client, ":0"), cfg, to, []int{0}, func(int, int, []byte) bool {
+	err = fetchObjects(ctx, listen(t, client, ":0"), cfg, to, []int{0}, func(int, int, []byte) bool {
 		once.Do(func() {
 			assert.NoError(t, server.SetUp("if0", false))
 			cancel(over)
@@ -207,7 +208,7 @@ func TestAClientWhoseTimeIsOver(t *testing.T) {
 		return true
 	})
 	require.ErrorIs(t, err, over)
-	<-given
+	<-served
 }
 
 const experiment = `name: quic
@@ -219,8 +220,8 @@ flows:
   - {protocol: quic, objects: {pairs: 2, small: 7400, large: 200kB}}
 `
 
-// In real time the arm's objects arrive whole, and it says when.
-func TestTheArmInRealTime(t *testing.T) {
+// In real time, the arm transfers the objects and reports when each is complete.
+func TestArmInRealTime(t *testing.T) {
 	t.Setenv(asEnd, "yes")
 	f, err := plan.Parse("test.yaml", []byte(experiment))
 	require.NoError(t, err)

@@ -18,31 +18,31 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// A client opens a stream for each object and asks for it by its number, 4 bytes; the server
-// writes the object and closes the stream. Who has everything asks for overNumber, on a stream
-// that ends empty: both ends know then that the other has nothing more to say.
+// A client opens a stream for each object and writes its number, 4 bytes; the server writes the
+// object and closes the stream. A client that has everything requests doneNumber, and the server
+// closes that stream empty: then both ends know that no more data follows.
 const (
 	numberBytes = 4
-	overNumber  = 1<<32 - 1
+	doneNumber  = 1<<32 - 1
 	protocol    = "tidepool-objects"
 )
 
-// Limits of a connection. Everything else is quic-go's, whose congestion control is Reno's.
+// Limits of a connection. All others are quic-go's defaults; its congestion control is Reno.
 const (
 	maxStreams   = 512
 	idleTimeout  = 30 * time.Second
-	leastPacket  = 1200      // RFC 9000 §14: what every path of QUIC carries
-	readerBuffer = 4 << 20   // of the socket: what comes while nobody reads
-	udpHeaders   = 20 + 8    // of IP and UDP
-	certificate  = time.Hour // how long it is good
+	minPacket    = 1200    // RFC 9000 §14: every path must carry it
+	readerBuffer = 4 << 20 // socket buffer, for packets that arrive while no one reads
+	udpHeaders   = 20 + 8  // IP and UDP
+	certLifetime = time.Hour
 )
 
-// config is how connections are over links of an MTU.
+// config returns the configuration for connections over links with the given MTU.
 func config(mtu int) (*quic.Config, error) {
 	packet := mtu - udpHeaders
-	if packet < leastPacket {
+	if packet < minPacket {
 		return nil, fmt.Errorf("an MTU of %d is too small for QUIC: want %d (RFC 9000 §14)", mtu,
-			leastPacket+udpHeaders)
+			minPacket+udpHeaders)
 	}
 	return &quic.Config{
 		MaxIncomingStreams: maxStreams, MaxIdleTimeout: idleTimeout,
@@ -50,7 +50,8 @@ func config(mtu int) (*quic.Config, error) {
 	}, nil
 }
 
-// credentials are made for one run: who one talks to is not in question on a link of one's own.
+// credentials returns a self-signed certificate for one run. The client does not verify it: both
+// ends belong to the experiment.
 func credentials() (*tls.Config, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -59,7 +60,7 @@ func credentials() (*tls.Config, error) {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
-		NotBefore:    now.Add(-certificate), NotAfter: now.Add(certificate),
+		NotBefore:    now.Add(-certLifetime), NotAfter: now.Add(certLifetime),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	if err != nil {
@@ -71,8 +72,9 @@ func credentials() (*tls.Config, error) {
 	}, nil
 }
 
-// give serves one client on pc, with data by number. It returns when the client has everything.
-func give(
+// serveObjects serves data to one client on pc. It calls ready when it listens, and returns when
+// the client has every object.
+func serveObjects(
 	ctx context.Context, pc net.PacketConn, cfg *quic.Config, data [][]byte, ready func(),
 ) (stats quic.ConnectionStats, err error) {
 	secret, err := credentials()
@@ -104,11 +106,11 @@ func give(
 		}
 	}()
 	select {
-	case <-over: // the client closes the connection when it has everything
+	case <-over: // the client closed the connection: it has everything
 	case <-all:
 		select {
 		case <-over:
-		case <-time.After(closePatience): // a close is sent once, and may be lost
+		case <-time.After(closeTimeout): // QUIC sends a close once, and it may be lost
 			_ = c.CloseWithError(0, "")
 			<-over
 		}
@@ -124,10 +126,11 @@ func give(
 	return stats, cause
 }
 
-// closePatience is how long a server waits for a client's close that has everything.
-const closePatience = time.Second
+// closeTimeout is how long the server waits for the close of a client that has everything.
+const closeTimeout = time.Second
 
-// answer writes the object that a stream asks for. It calls all when the client has everything.
+// answer writes the object that the client requests on stream s. It calls all when the client
+// reports that it has everything.
 func answer(s *quic.Stream, data [][]byte, all func()) {
 	const unknown = 1
 	var number [numberBytes]byte
@@ -137,22 +140,22 @@ func answer(s *quic.Stream, data [][]byte, all func()) {
 	}
 	i := binary.BigEndian.Uint32(number[:])
 	switch {
-	case i == overNumber:
+	case i == doneNumber:
 		defer all()
 	case int64(i) < int64(len(data)):
 		if _, err := s.Write(data[i]); err != nil {
-			return // the connection is gone, which is told
+			return // the connection is gone; serveObjects returns its error
 		}
 	default:
 		s.CancelWrite(unknown)
 		return
 	}
-	_ = s.Close() // what was written still leaves
+	_ = s.Close() // data already written is still sent
 }
 
-// take asks the server at to for objects by number, all at once, and gives out what comes of each.
-// One that is false of some ends it.
-func take(
+// fetchObjects requests objects by number from the server at to, all at once, and passes their
+// bytes to got as they arrive. It fails if got returns false, which means that the bytes are wrong.
+func fetchObjects(
 	ctx context.Context, pc net.PacketConn, cfg *quic.Config, to net.Addr, numbers []int,
 	got func(i, at int, p []byte) bool,
 ) error {
@@ -165,13 +168,13 @@ func take(
 		return err
 	}
 	defer func() { _ = c.CloseWithError(0, "") }()
-	// Who reads waits no more.
+	// Unblocks the reads when ctx ends.
 	stop := context.AfterFunc(ctx, func() { _ = c.CloseWithError(0, "") })
 	defer stop()
 	var all sync.WaitGroup
 	errs := make([]error, len(numbers))
 	for k, i := range numbers {
-		s, err := ask(ctx, c, uint32(i))
+		s, err := request(ctx, c, uint32(i))
 		if err != nil {
 			errs[k] = err
 			break
@@ -185,14 +188,14 @@ func take(
 		}
 		return err
 	}
-	if s, err := ask(ctx, c, overNumber); err == nil {
-		_, _ = io.Copy(io.Discard, s) // everything is here, whatever becomes of this
+	if s, err := request(ctx, c, doneNumber); err == nil {
+		_, _ = io.Copy(io.Discard, s) // all objects have arrived, so an error does not matter
 	}
 	return nil
 }
 
-// ask opens a stream for an object.
-func ask(ctx context.Context, c *quic.Conn, number uint32) (*quic.Stream, error) {
+// request opens a stream and requests an object on it.
+func request(ctx context.Context, c *quic.Conn, number uint32) (*quic.Stream, error) {
 	s, err := c.OpenStreamSync(ctx)
 	if err != nil {
 		return nil, err
@@ -203,16 +206,16 @@ func ask(ctx context.Context, c *quic.Conn, number uint32) (*quic.Stream, error)
 	return s, s.Close()
 }
 
-// errForeign is an object that is not what it should be.
-var errForeign = errors.New("what comes is not the object")
+// errWrongObject means that the received bytes differ from the object's.
+var errWrongObject = errors.New("received bytes differ from the object's")
 
-// read gives out what comes of one object.
+// read passes the bytes of object i to got as they arrive.
 func read(s *quic.Stream, i int, got func(i, at int, p []byte) bool) error {
 	buf := make([]byte, 1<<16)
 	for at := 0; ; {
 		n, err := s.Read(buf)
 		if n > 0 && !got(i, at, buf[:n]) {
-			return errForeign
+			return errWrongObject
 		}
 		at += n
 		if errors.Is(err, io.EOF) {

@@ -1,4 +1,4 @@
-// Package buffer holds the containers that bytes live in while they cross the
-// rooms: the stream rings between an application and its connection, the map of
-// what arrived out of order, and the trains of packets between stack and link.
+// Package buffer holds data on its way between an application and a link: the ring of a stream's
+// bytes (Ring), the set of byte ranges that arrived out of order (Ranges), and trains of packets
+// that a stack passes to a link in one call (Train, Batch).
 package buffer

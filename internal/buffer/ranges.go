@@ -8,16 +8,16 @@ type Range struct{ Start, End uint64 }
 // Len returns the length of the range in bytes.
 func (r Range) Len() uint64 { return r.End - r.Start }
 
-// Ranges is an ordered set of disjoint, non-adjacent ranges: the out-of-order
-// map. Its zero value is empty and holds at most DefaultMaxRanges.
+// Ranges is an ordered set of disjoint, non-adjacent ranges. A receiver records in it which bytes
+// arrived out of order. The zero value is empty and holds at most DefaultMaxRanges.
 type Ranges struct {
 	list []Range
-	// Max bounds how many ranges are held, and so the memory that a peer who
-	// sends every other byte can claim. Zero means DefaultMaxRanges.
+	// Max limits the number of ranges, and so the memory that a peer can claim by sending every
+	// other byte. Zero means DefaultMaxRanges.
 	Max int
 }
 
-// DefaultMaxRanges is how many ranges a Ranges holds when Max is zero.
+// DefaultMaxRanges is the limit of a Ranges whose Max is zero.
 const DefaultMaxRanges = 1024
 
 // Len returns the number of ranges.
@@ -26,7 +26,7 @@ func (s *Ranges) Len() int { return len(s.list) }
 // At returns the i-th range in ascending order.
 func (s *Ranges) At(i int) Range { return s.list[i] }
 
-// Below returns how many ranges begin below pos.
+// Below returns the number of ranges that begin below pos.
 func (s *Ranges) Below(pos uint64) int {
 	i := s.search(pos)
 	if i < len(s.list) && s.list[i].Start < pos {
@@ -35,10 +35,10 @@ func (s *Ranges) Below(pos uint64) int {
 	return i
 }
 
-// Clear empties the set and gives its memory back.
+// Clear empties the set and frees its memory.
 func (s *Ranges) Clear() { s.list = nil }
 
-// search returns the index of the first range that ends at or behind pos.
+// search returns the index of the first range that ends at or after pos.
 func (s *Ranges) search(pos uint64) int {
 	i, _ := slices.BinarySearchFunc(s.list, pos, func(r Range, pos uint64) int {
 		switch {
@@ -52,8 +52,8 @@ func (s *Ranges) search(pos uint64) int {
 	return i
 }
 
-// Add merges [start, end) into the set. It reports false, and changes nothing,
-// when that would take more than Max ranges.
+// Add merges [start, end) into the set. It returns false and changes nothing if the set would then
+// exceed Max ranges.
 func (s *Ranges) Add(start, end uint64) bool {
 	if start >= end {
 		return true
@@ -81,7 +81,7 @@ func (s *Ranges) Add(start, end uint64) bool {
 	return true
 }
 
-// RemoveBefore takes everything before pos out of the set.
+// RemoveBefore removes everything before pos from the set.
 func (s *Ranges) RemoveBefore(pos uint64) {
 	i := 0
 	for i < len(s.list) && s.list[i].End <= pos {
@@ -93,7 +93,7 @@ func (s *Ranges) RemoveBefore(pos uint64) {
 	}
 }
 
-// Find returns the range that holds pos.
+// Find returns the range that contains pos.
 func (s *Ranges) Find(pos uint64) (Range, bool) {
 	i := s.search(pos + 1)
 	if i < len(s.list) && s.list[i].Start <= pos {

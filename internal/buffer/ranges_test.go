@@ -38,7 +38,7 @@ func TestRangesAgainstABitmap(t *testing.T) {
 			}
 			var want []buffer.Range
 			for i := range size {
-				if below := s.Below(uint64(i)); below != len(want) { // Equal itself takes a minute
+				if below := s.Below(uint64(i)); below != len(want) { // faster than Equal
 					require.Equal(t, len(want), below, "offset %d", i)
 				}
 				if bits[i] && (i == 0 || !bits[i-1]) {
@@ -75,12 +75,12 @@ func overlap(s *buffer.Ranges, start, end int) buffer.Range {
 	return r
 }
 
-func TestRangesAreBounded(t *testing.T) {
+func TestRangesLimit(t *testing.T) {
 	s := buffer.Ranges{Max: 2}
 	assert.True(t, s.Add(10, 20))
 	assert.True(t, s.Add(30, 40))
-	assert.False(t, s.Add(50, 60), "a third range is refused")
-	assert.True(t, s.Add(20, 30), "one that joins two is not")
+	assert.False(t, s.Add(50, 60), "a third range exceeds Max")
+	assert.True(t, s.Add(20, 30), "a range that joins two is accepted")
 	assert.Equal(t, []buffer.Range{{Start: 10, End: 40}}, list(&s))
 	assert.True(t, s.Covers(12, 40))
 	assert.False(t, s.Covers(12, 41))

@@ -10,80 +10,80 @@ import (
 // chunkSize is the unit in which a Ring grows.
 const chunkSize = 64 << 10
 
-// chunk is one piece of a ring's storage. The chain runs from the oldest bytes
-// to the newest; base is the stream offset of data[0].
+// chunk is one piece of a ring's storage. Chunks form a list from the oldest bytes to the newest;
+// base is the stream offset of data[0].
 type chunk struct {
 	next *chunk
 	base uint64
 	data [chunkSize]byte
 }
 
-// Ring is a byte stream between one producer and one consumer, which may be two
-// goroutines: they share nothing but two atomic indexes. Positions are absolute
-// offsets in the stream, starting at 0, so they never wrap in practice.
+// Ring is a byte stream between one producer and one consumer. They may run in two goroutines,
+// which share only two atomic indexes. Positions are absolute offsets in the stream, from 0, and
+// never wrap in practice.
 //
-// Its memory is a chain of 64 KiB chunks. The consumer only moves forward; the
-// producer takes chunks back once the consumer is past them. A ring that has
-// carried nothing, or was trimmed while empty, holds no chunk. Nor does one whose producer
-// repeats a text (Repeat).
+// The storage is a list of 64 KiB chunks. The consumer only moves forward; the producer reuses a
+// chunk after the consumer has left it. A ring holds no chunk before its first Write, after a trim
+// while empty, or if its producer uses Repeat.
 type Ring struct {
-	// The consumer's: where it reads, and the last chunk that Slices found.
-	head    atomic.Uint64 // consumed up to here
+	// The consumer's fields: its position, and the chunk that Slices found last.
+	head    atomic.Uint64 // everything before it is consumed
 	reading *chunk
 	found   *chunk
 	foundAt uint64
 
 	limit atomic.Int64
-	text  *[]byte // what the stream is, over and over; nil: what was written
+	text  *[]byte // the data that Repeat publishes over and over; nil if the ring is written to
 
-	// The producer's: the chain, what it has taken back of it, and where it writes. What
-	// changes with each Write is last, a cache line or more behind head.
+	// The producer's fields: the list of chunks, the consumed chunks that it can reuse, and the
+	// write position. The fields that every Write changes come last, at least a cache line away
+	// from head.
 	oldest, newest *chunk
-	spare          *chunk        // the last that was consumed, and those before it
-	writing        *chunk        // the chunk that holds tail, or ends at it
-	inside         atomic.Uint32 // 1: the producer is in Write, 2: the consumer trims
-	tail           atomic.Uint64 // published up to here
+	spare          *chunk        // stack of consumed chunks, the newest on top
+	writing        *chunk        // contains tail, or ends at it
+	inside         atomic.Uint32 // 1: the producer is in Write; 2: the consumer trims
+	tail           atomic.Uint64 // everything before it is published
 }
 
-// NewRing returns an empty ring that holds at most limit bytes.
+// NewRing returns an empty ring that holds up to limit bytes.
 func NewRing(limit int) *Ring {
 	r := &Ring{}
 	r.limit.Store(int64(limit))
 	return r
 }
 
-// Limit returns how many bytes the ring holds at most.
+// Limit returns the ring's capacity in bytes.
 func (r *Ring) Limit() int { return int(r.limit.Load()) }
 
-// SetLimit raises the limit to n bytes. A smaller n is ignored: a window that
-// was offered is not taken back (RFC 9293 §3.8.6).
+// SetLimit raises the limit to n bytes. It ignores a smaller n: TCP must not shrink a window that
+// it has advertised (RFC 9293 §3.8.6).
 func (r *Ring) SetLimit(n int) {
 	if int64(n) > r.limit.Load() {
 		r.limit.Store(int64(n))
 	}
 }
 
-// Resize sets the limit to n bytes, also to less, for a ring whose room was
-// promised to nobody: the next Write finds out.
+// Resize sets the limit to n bytes, which may be below the current one. It is for rings whose space
+// was not advertised to a peer. The next Write applies it.
 func (r *Ring) Resize(n int) { r.limit.Store(int64(n)) }
 
-// Len returns how many published bytes wait for the consumer.
+// Len returns the number of published bytes that the consumer has not consumed.
 func (r *Ring) Len() int { return int(r.tail.Load() - r.head.Load()) }
 
 // Free returns how many bytes the producer may add now.
 func (r *Ring) Free() int { return max(0, r.Limit()-r.Len()) }
 
-// Head returns the offset of the oldest byte that is not consumed.
+// Head returns the offset of the oldest unconsumed byte.
 func (r *Ring) Head() uint64 { return r.head.Load() }
 
-// Tail returns the offset behind the newest published byte.
+// Tail returns the offset after the newest published byte.
 func (r *Ring) Tail() uint64 { return r.tail.Load() }
 
-// Write copies as much of p as fits, publishes it and returns how much that
-// was. Producer only.
+// Write copies as much of p as fits, publishes it and returns the number of bytes copied. Producer
+// only.
 func (r *Ring) Write(p []byte) int {
 	for !r.inside.CompareAndSwap(0, 1) {
-		runtime.Gosched() // the consumer trims: a few stores
+		runtime.Gosched() // the consumer trims, which takes a few stores
 	}
 	tail := r.tail.Load()
 	n := min(len(p), r.Free())
@@ -95,16 +95,17 @@ func (r *Ring) Write(p []byte) int {
 	return n
 }
 
-// Repeat publishes as much of the next n bytes of a stream that is text over and over, from its
-// beginning on, as fits, and returns how much that was. Nothing is copied: text is lent for the
-// ring's life, and the same each time. A ring that repeats is not written to. Producer only.
+// Repeat publishes as many of the next n bytes as fit, in a stream that repeats text from its
+// start, and returns their number. It copies nothing: the ring reads text for its whole life, so
+// every call must pass the same text, and the caller must not change it or call Write. Producer
+// only.
 func (r *Ring) Repeat(text []byte, n int) int {
 	tail := r.tail.Load()
 	if r.text == nil {
 		if tail > 0 {
 			panic("BUG: buffer: Repeat behind what was written")
 		}
-		lent := text // by a pointer: idle connections have two rings, of 96 bytes each
+		lent := text // a pointer keeps Ring at 96 bytes: an idle connection has two
 		r.text = &lent
 	}
 	n = min(n, r.Free())
@@ -112,9 +113,8 @@ func (r *Ring) Repeat(text []byte, n int) int {
 	return n
 }
 
-// WriteAt copies p to the stream offset off without publishing it, for bytes
-// that arrived out of order. It requires Tail <= off and off+len(p) <=
-// Head+Limit. Producer only.
+// WriteAt copies p to the stream offset off without publishing it, for bytes that arrived out of
+// order. It panics unless Tail <= off and off+len(p) <= Head+Limit. Producer only.
 func (r *Ring) WriteAt(off uint64, p []byte) {
 	tail := r.tail.Load()
 	if off < tail || off+uint64(len(p)) > r.head.Load()+uint64(r.Limit()) {
@@ -124,8 +124,7 @@ func (r *Ring) WriteAt(off uint64, p []byte) {
 	r.writeAt(tail, off, p)
 }
 
-// Commit publishes everything before tail, which must have been written.
-// Producer only.
+// Commit publishes everything before tail; the producer must have written it. Producer only.
 func (r *Ring) Commit(tail uint64) {
 	if tail < r.tail.Load() {
 		panic("BUG: buffer: Commit before the tail")
@@ -150,7 +149,7 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	if r.writing == nil {
 		c := &chunk{base: tail}
 		r.oldest, r.newest, r.writing = c, c, c
-		r.reading = c // the consumer looks here only after the next publish
+		r.reading = c // the consumer reads this only after the next publish
 	}
 	c := r.writing
 	for {
@@ -168,8 +167,8 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	}
 }
 
-// extend appends a chunk to the chain: of those that the consumer has stepped out of the last,
-// which the processor may still have in its cache, or else a new one.
+// extend appends a chunk to the list. It prefers the chunk that the consumer left last, which may
+// still be in the processor's cache, and allocates one otherwise.
 func (r *Ring) extend() {
 	for head := r.head.Load(); r.oldest.base+chunkSize < head; {
 		c := r.oldest
@@ -186,16 +185,16 @@ func (r *Ring) extend() {
 	r.newest = c
 }
 
-// TrimProducer gives the memory of an empty ring back. Producer only, and only
-// when nothing was written beyond the tail.
+// TrimProducer frees the memory of an empty ring. Producer only, and only if it has written nothing
+// after the tail.
 func (r *Ring) TrimProducer() {
 	if r.head.Load() == r.tail.Load() {
 		r.drop()
 	}
 }
 
-// TrimConsumer gives the memory of an empty ring back. Consumer only; it does
-// nothing while the producer is writing.
+// TrimConsumer frees the memory of an empty ring. Consumer only; it does nothing while the producer
+// is in Write.
 func (r *Ring) TrimConsumer() {
 	if !r.inside.CompareAndSwap(0, 2) {
 		return
@@ -210,8 +209,7 @@ func (r *Ring) drop() {
 	r.oldest, r.newest, r.spare, r.writing, r.reading, r.found = nil, nil, nil, nil, nil, nil
 }
 
-// Read copies up to len(p) bytes out, consumes them and returns their number.
-// Consumer only.
+// Read copies up to len(p) bytes to p, consumes them and returns their number. Consumer only.
 func (r *Ring) Read(p []byte) int {
 	head := r.head.Load()
 	n := min(len(p), int(r.tail.Load()-head))
@@ -235,13 +233,13 @@ func (r *Ring) Read(p []byte) int {
 		head += uint64(k)
 	}
 	r.reading = c
-	r.head.Store(head) // last: the producer may take over from here
+	r.head.Store(head) // last: the producer may reuse the chunks from here on
 	return n
 }
 
-// Slices appends to dst the pieces of storage that hold the n bytes from
-// stream offset off, all of which must be published and not released, and
-// returns the extended slice. They are lent until Release. Consumer only.
+// Slices appends to dst the pieces of storage that hold the n bytes from stream offset off, and
+// returns the extended slice. The bytes must be published and not released; the pieces are valid
+// until Release. Consumer only.
 func (r *Ring) Slices(dst [][]byte, off uint64, n int) [][]byte {
 	if off < r.head.Load() || off+uint64(n) > r.tail.Load() {
 		panic(fmt.Sprintf("BUG: buffer: Slices %d+%d outside [%d, %d)",
@@ -278,15 +276,14 @@ func (r *Ring) Slices(dst [][]byte, off uint64, n int) [][]byte {
 	}
 }
 
-// Release consumes everything before head, which must not be beyond the tail.
-// Consumer only.
+// Release consumes everything before head, which must not exceed the tail. Consumer only.
 func (r *Ring) Release(head uint64) {
 	if head < r.head.Load() || head > r.tail.Load() {
 		panic(fmt.Sprintf("BUG: buffer: Release %d outside [%d, %d]",
 			head, r.head.Load(), r.tail.Load()))
 	}
 	if head == r.head.Load() {
-		return // perhaps empty, and then the chain is the producer's
+		return // if the ring is empty, the producer may be changing the list of chunks
 	}
 	for r.text == nil && head > r.reading.base+chunkSize {
 		r.reading = r.reading.next

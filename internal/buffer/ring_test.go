@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// pattern is the byte at offset i of the test stream.
+// pattern returns the byte at offset i of the test stream.
 func pattern(i uint64) byte { return byte(i*31 + i>>8*7 + i>>16) }
 
 func fill(p []byte, off uint64) {
@@ -156,8 +156,9 @@ func TestRingIsAllocationFreeOnceWarm(t *testing.T) {
 	assert.Zero(t, allocs)
 }
 
-// What grew once goes on in the memory that was used last: the processor has that at hand.
-func TestRingWritesWhereWasReadLast(t *testing.T) {
+// A ring that has grown reuses the chunk that was read last, which is still in the processor's
+// cache.
+func TestRingReusesTheChunkReadLast(t *testing.T) {
 	const chunk = 64 << 10
 	r := buffer.NewRing(1 << 20)
 	r.Write(make([]byte, 1<<20))
@@ -172,7 +173,7 @@ func TestRingWritesWhereWasReadLast(t *testing.T) {
 	assert.LessOrEqual(t, len(used), 3, "of 16 chunks")
 }
 
-func TestRingRefusesWhatTheCallerMustNotAsk(t *testing.T) {
+func TestRingPanicsOnMisuse(t *testing.T) {
 	r := buffer.NewRing(1000)
 	r.Write(make([]byte, 10))
 	assert.Panics(t, func() { r.WriteAt(5, []byte{1}) }, "before the tail")
@@ -192,7 +193,7 @@ func BenchmarkRing(b *testing.B) {
 	}
 }
 
-func TestRingThatRepeats(t *testing.T) {
+func TestRingRepeat(t *testing.T) {
 	text := make([]byte, 997)
 	fill(text, 0)
 	r := buffer.NewRing(5000)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Each connection has two rings, also one that is idle: a word beyond Go's size class of 96 costs
-// it 32 bytes of the 2048 that it may take.
+// Every connection has two rings, idle ones too. A ring that exceeds Go's size class of 96 bytes
+// takes 16 more, and an idle connection may take 2048 bytes in all.
 func TestRingFitsItsSizeClass(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) == 8 {
 		assert.LessOrEqual(t, unsafe.Sizeof(Ring{}), uintptr(96))

@@ -1,13 +1,13 @@
 package buffer
 
-// Frame is what a link delivers in one piece: one or more IP packets, each of Size bytes but the
-// last, which may be shorter. Data is lent until the link's next read.
+// Frame is one delivery of a link: one or more IP packets of Size bytes each, of which the last may
+// be shorter. Data is valid until the link's next read.
 type Frame struct {
 	Data  []byte
 	Size  int
 	Iface int
-	// Checked: the transport's checksums were made a moment ago by the link, of what
-	// the kernel of this machine sent, so that nobody need verify them.
+	// Checked reports that the packets' transport checksums are known to be right: this machine's
+	// kernel sent the packets and the link computed the checksums. Receivers need not verify them.
 	Checked bool
 }
 
@@ -24,21 +24,21 @@ func (f *Frame) Packets(list [][]byte) [][]byte {
 	return list
 }
 
-// Train is what a link is given in one piece: Count IP packets for one next hop, each of Size bytes
-// but the last, which may be shorter. Pieces hold them in wire order; no piece spans two packets.
+// Train is the IP packets that a stack passes to a link in one call: Count packets for one next
+// hop, of Size bytes each, the last perhaps shorter. Pieces holds them in order; none spans two
+// packets.
 type Train struct {
 	Pieces  [][]byte
 	Size    int // bytes of every packet but the last
 	Count   int // packets
-	Bytes   int // of all packets
+	Bytes   int // length of all packets together
 	Iface   int
 	NextHop [4]byte
-	// Checked: the transport's checksums of all packets were made a moment ago.
+	// Checked reports that the transport checksums of all packets were computed just now.
 	Checked bool
 }
 
-// Limits of one train: what a single UDP_SEGMENT call takes on every kernel
-// that has it.
+// Limits of a train: the most that every kernel with UDP_SEGMENT accepts in one call.
 const (
 	MaxTrainPackets = 64
 	MaxTrainBytes   = 65000
@@ -61,25 +61,25 @@ func (t *Train) Packet(i int) [][]byte {
 	return t.Pieces[at:end]
 }
 
-// Dimensions of a Batch. By its pieces it holds nine long trains: their text is read twice,
-// for checksums and by the call that sends it, and stays in a processor's own cache meanwhile.
+// Dimensions of a Batch. Its pieces suffice for nine long trains, whose payload stays in a core's
+// own cache between its two reads: for the checksum, and by the system call that sends it.
 const (
 	batchTrains = 64
 	batchPieces = 1024
 	batchBytes  = 96 << 10
-	// What one more train may need of the above.
+	// The most that one more train may need.
 	trainPieces = 4 * MaxTrainPackets
 	trainBytes  = 80*MaxTrainPackets + 2048
 )
 
-// Batch is the memory that an engine renders trains into: headers and lists of pieces. It stays
-// valid until Reset, or until the engine that filled it is called for anything but Output.
+// Batch is the memory into which an engine renders trains: headers and lists of pieces. They are
+// valid until Reset, or until a call of any method of that engine but Output.
 type Batch struct {
 	trains []Train
 	pieces [][]byte
 	bytes  []byte
 	open   bool // the last train may take more packets
-	lent   bool // the last train's list of pieces is AddRun's caller's
+	lent   bool // AddRun's caller owns the last train's list of pieces
 }
 
 // NewBatch returns an empty batch.
@@ -91,34 +91,35 @@ func NewBatch() *Batch {
 	}
 }
 
-// Trains returns the trains gathered so far, in order.
+// Trains returns the trains in the order in which they were added.
 func (b *Batch) Trains() []Train { return b.trains }
 
-// Reset empties the batch. A piece that it kept would hold a whole chunk of a ring, which the
-// connection has given back.
+// Reset empties the batch. It clears the pieces, because a piece would keep a whole chunk of a ring
+// alive that the connection has freed.
 func (b *Batch) Reset() {
 	clear(b.pieces)
 	b.trains, b.pieces, b.bytes = b.trains[:0], b.pieces[:0], b.bytes[:0]
 	b.open = false
 }
 
-// Full reports whether another train of the greatest size might not fit.
+// Full reports whether another train of the maximum size might not fit.
 func (b *Batch) Full() bool {
 	return len(b.trains) == batchTrains || len(b.pieces) > batchPieces-trainPieces ||
 		len(b.bytes) > batchBytes-trainBytes
 }
 
-// Scratch returns n bytes of the batch's memory for headers or whole packets;
-// their content is undefined. It panics when n exceeds what Full promised.
+// Scratch returns n bytes of the batch's memory for headers or whole packets. Their content is
+// undefined. It panics if Full was true before, or if n exceeds what one train may need.
 func (b *Batch) Scratch(n int) []byte {
 	at := len(b.bytes)
 	b.bytes = b.bytes[:at+n]
 	return b.bytes[at : at+n : at+n]
 }
 
-// Begin opens a packet of size bytes for a next hop; checked: its transport checksum is right. The
-// packet joins the last train if it may: same way out, no shorter packet before it, not too long.
-// The caller adds its pieces with Add before the next Begin.
+// Begin starts a packet of size bytes; checked says that its transport checksum is right. The
+// packet joins the last train if interface and next hop are the same, no packet before it is
+// shorter, and the train is not full. The caller adds the packet's pieces with Add before the next
+// Begin.
 func (b *Batch) Begin(iface int, hop [4]byte, size int, checked bool) {
 	at := len(b.pieces)
 	if !b.open || !b.joins(iface, hop, size) {
@@ -154,9 +155,9 @@ func (b *Batch) Add(piece []byte) {
 	t.Pieces = t.Pieces[:len(t.Pieces)+1]
 }
 
-// AddRun puts packets into the batch, each as long as the first but the last, which may be
-// shorter; checked: their transport checksums are right. It takes as many as fit into one train, at
-// least one, and returns how many and their bytes. The batch borrows the list.
+// AddRun adds packets of the same length, of which the last may be shorter. checked says that their
+// transport checksums are right. It takes as many as fit into one train, at least one, and returns
+// their number and their bytes. The batch borrows the list until Reset.
 func (b *Batch) AddRun(iface int, hop [4]byte, checked bool, packets [][]byte) (n, bytes int) {
 	size := len(packets[0])
 	if b.open && b.joins(iface, hop, size) {

@@ -16,12 +16,12 @@ func add(b *buffer.Batch, iface int, hop byte, payload []byte) {
 	b.Add(payload)
 }
 
-func TestBatchJoinsPacketsOfOneWay(t *testing.T) {
+func TestBatchJoinsPacketsOfOnePath(t *testing.T) {
 	b := buffer.NewBatch()
 	full, short := make([]byte, 1360), make([]byte, 100)
 	add(b, 0, 1, full)
 	add(b, 0, 1, full)
-	add(b, 0, 1, short) // a shorter one ends the train
+	add(b, 0, 1, short) // a shorter packet ends the train
 	add(b, 0, 1, full)
 	add(b, 0, 2, full) // another next hop
 	add(b, 1, 2, full) // another interface
@@ -72,12 +72,12 @@ func TestBatchIsFullBeforeItOverflows(t *testing.T) {
 	assert.NotEmpty(t, b.Trains())
 }
 
-// packets are those of data, each of size bytes but the last.
+// packets splits data into packets of size bytes; the last may be shorter.
 func packets(data []byte, size int) [][]byte {
 	return (&buffer.Frame{Data: data, Size: size}).Packets(nil)
 }
 
-func TestBatchTakesRuns(t *testing.T) {
+func TestBatchAddRun(t *testing.T) {
 	b, hop := buffer.NewBatch(), [4]byte{10, 0, 0, 9}
 	data := make([]byte, 100*1000+300)
 	for i := range data {
@@ -114,7 +114,7 @@ func TestBatchTakesRuns(t *testing.T) {
 	assert.Equal(t, 1, n, "one is too long, but must leave")
 }
 
-// content is what the batch's trains carry. It has been made sure that no piece spans two packets.
+// content returns the bytes of all packets. It checks that no piece spans two packets.
 func content(t *testing.T, b *buffer.Batch) (all []byte) {
 	t.Helper()
 	for _, tr := range b.Trains() {
@@ -127,8 +127,8 @@ func content(t *testing.T, b *buffer.Batch) (all []byte) {
 	return all
 }
 
-// A train is checked when each of its packets is.
-func TestBatchVouches(t *testing.T) {
+// A train is checked if all its packets are.
+func TestBatchTrainIsCheckedIfAllPacketsAre(t *testing.T) {
 	b := buffer.NewBatch()
 	packet := make([]byte, 100)
 	for _, c := range []struct {
@@ -159,8 +159,8 @@ func TestBatchVouches(t *testing.T) {
 	}
 }
 
-// A piece that nobody sends any more would hold a chunk of a ring for as long as the batch lives.
-func TestABatchLetsGoOfWhatItWasLent(t *testing.T) {
+// A piece that the batch keeps would keep a ring's chunk alive as long as the batch.
+func TestBatchResetReleasesItsPieces(t *testing.T) {
 	b := buffer.NewBatch()
 	lent := make([]byte, 1000)
 	add(b, 0, 2, lent)

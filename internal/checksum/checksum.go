@@ -7,13 +7,12 @@ import (
 	"math/bits"
 )
 
-// Sum adds b to a partial one's-complement sum, starting from initial (0 or
-// what an earlier Sum returned). Pieces can be chained when all but the last
-// have an even length. The result is only meaningful to Sum and Fold.
+// Sum adds b to a partial one's-complement sum, initial, which is 0 or the result of an earlier
+// Sum. Calls can be chained if all pieces but the last have an even length. Only Sum, Fold and
+// Valid interpret the result.
 //
-// RFC 1071 §2(B): the sum does not depend on byte order, so words are added as
-// the machine loads them, eight bytes at a time, and swapped once in Fold.
-// Where the machine adds more at a time (sum_amd64.s), the long runs are summed so.
+// The sum does not depend on byte order (RFC 1071 §2(B)): Sum adds words as the machine loads them,
+// eight bytes at a time, and Fold swaps the bytes once. With AVX2, sum_amd64.s sums the long runs.
 func Sum(b []byte, initial uint64) uint64 {
 	s, c := initial, uint64(0)
 	switch {
@@ -52,8 +51,8 @@ func Sum(b []byte, initial uint64) uint64 {
 	return s + c
 }
 
-// sumPairs adds all but less than 128 bytes, in two chains: an addition waits for the carry of the
-// one before it, and the processor has another to do meanwhile.
+// sumPairs sums all but the last len(b)%128 bytes, in two independent chains: each addition waits
+// for the carry of the one before it, so the processor works on the other chain meanwhile.
 func sumPairs(b []byte, s uint64) (rest []byte, sum, carry uint64) {
 	var t, c, d uint64
 	for len(b) >= 128 {
@@ -80,7 +79,7 @@ func sumPairs(b []byte, s uint64) (rest []byte, sum, carry uint64) {
 	return b, s, c
 }
 
-// Fold returns the 16-bit one's-complement sum as a big-endian value.
+// Fold returns the 16-bit one's-complement sum of a partial sum, as a big-endian value.
 func Fold(s uint64) uint16 {
 	s = s>>32 + s&0xffffffff
 	s = s>>32 + s&0xffffffff
@@ -89,25 +88,25 @@ func Fold(s uint64) uint16 {
 	return bits.ReverseBytes16(uint16(s))
 }
 
-// Checksum returns the Internet checksum of b as it is stored in a header
-// whose checksum field was zero.
+// Checksum returns the Internet checksum of b, as a header whose checksum field was zero stores it.
 func Checksum(b []byte) uint16 { return ^Fold(Sum(b, 0)) }
 
-// Valid reports whether a sum over a checksum field and what it covers is right: all ones.
+// Valid reports whether a sum over data and its checksum field is all ones, which means that the
+// checksum is right.
 func Valid(sum uint64) bool { return sum != 0 && sum%0xffff == 0 }
 
-// Verify reports whether b, its checksum field included, sums to all ones.
+// Verify reports whether b, with its checksum field, sums to all ones.
 func Verify(b []byte, initial uint64) bool { return Valid(Sum(b, initial)) }
 
-// SumHeader is Sum for an IP header without its options, without a loop.
+// SumHeader is Sum for an IP header without options. It has no loop.
 func SumHeader(h *[20]byte) uint64 {
 	s, c := bits.Add64(binary.LittleEndian.Uint64(h[:]), binary.LittleEndian.Uint64(h[8:]), 0)
 	s, c = bits.Add64(s, uint64(binary.LittleEndian.Uint32(h[16:])), c)
 	return s + c
 }
 
-// Update returns the stored checksum after one of the words that it covers
-// changed from was to is: RFC 1624 §3, HC' = ~(~HC + ~m + m').
+// Update returns the new checksum after one of the 16-bit words that it covers changed from was to
+// is (RFC 1624 §3, HC' = ~(~HC + ~m + m')).
 func Update(stored, was, is uint16) uint16 {
 	s := uint32(^stored) + uint32(^was) + uint32(is)
 	s = s>>16 + s&0xffff
@@ -115,22 +114,22 @@ func Update(stored, was, is uint16) uint16 {
 	return ^uint16(s)
 }
 
-// PseudoHeader returns the partial sum of the IPv4 pseudo-header (RFC 9293
-// §3.1): addresses, protocol and the length in bytes of what follows.
+// PseudoHeader returns the partial sum of the IPv4 pseudo-header (RFC 9293 §3.1): addresses,
+// protocol and the length in bytes of the segment.
 func PseudoHeader(src, dst [4]byte, protocol uint8, length int) uint64 {
 	s := uint64(binary.LittleEndian.Uint32(src[:])) + uint64(binary.LittleEndian.Uint32(dst[:]))
 	word := uint32(bits.ReverseBytes16(uint16(length)))
 	return s + uint64(word) + uint64(protocol)<<8
 }
 
-// SumPieces adds pieces to a partial sum as if they were one run of bytes that
-// begins at an even offset; a piece may have any length.
+// SumPieces adds pieces to a partial sum as if they were one run of bytes that begins at an even
+// offset. A piece may have any length.
 func SumPieces(pieces [][]byte, initial uint64) uint64 {
 	s, odd := initial, false
 	for _, p := range pieces {
 		if odd {
-			// RFC 1071 §2(B): at an odd offset every byte counts for the other half of its
-			// word, and Fold has swapped the halves already.
+			// RFC 1071 §2(B): at an odd offset every byte falls into the other half of its word.
+			// Fold has swapped the halves already.
 			s = addCarry(s, uint64(Fold(Sum(p, 0))))
 		} else {
 			s = Sum(p, s)

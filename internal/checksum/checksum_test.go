@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// naive is RFC 1071 §4.1's loop, the reference.
+// naive is the reference: the loop of RFC 1071 §4.1.
 func naive(b []byte) uint16 {
 	var s uint32
 	for ; len(b) > 1; b = b[2:] {
@@ -48,7 +48,7 @@ func TestSumEqualsNaiveAtEveryLengthAndSplit(t *testing.T) {
 	}
 }
 
-// RFC 1071 §2(B): and a piece at an odd offset has its bytes swapped.
+// RFC 1071 §2(B): the bytes of a piece at an odd offset are swapped.
 func TestSumPiecesOfAnyLength(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	b := make([]byte, 3000)
@@ -92,7 +92,7 @@ func TestPseudoHeader(t *testing.T) {
 	assert.Equal(t, naive(flat), checksum.Fold(checksum.PseudoHeader(src, dst, 6, 0x550)))
 }
 
-func TestASumIsValidIfItIsAllOnes(t *testing.T) {
+func TestValidMeansAllOnes(t *testing.T) {
 	for _, sum := range []uint64{0, 1, 0xfffe, 0xffff, 0x10000, 0x1fffe, 1<<32 - 1, 1<<64 - 1, 1<<64 - 2} {
 		assert.Equal(t, checksum.Fold(sum) == 0xffff, checksum.Valid(sum), "%#x", sum)
 	}
@@ -123,7 +123,7 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
-// Every addition carries, and so does what the chains are put together by.
+// Every addition carries, and so do those that join the chains.
 func TestSumOfOnesCarriesAll(t *testing.T) {
 	b := make([]byte, 600)
 	for i := range b {
@@ -136,7 +136,7 @@ func TestSumOfOnesCarriesAll(t *testing.T) {
 	}
 }
 
-// sumOne is Sum as it was, in one chain of additions, to compare with.
+// sumOne is an earlier Sum with one chain of additions, for comparison in BenchmarkSum.
 func sumOne(b []byte, s uint64) uint64 {
 	var c uint64
 	for len(b) >= 64 {

@@ -1,6 +1,6 @@
 package checksum
 
-// Pure is Sum without assembly: what sumPairs leaves is too short for it.
+// Pure is Sum without assembly: the bytes that sumPairs leaves are too few for sumWide.
 func Pure(b []byte, initial uint64) uint64 {
 	b, s, c := sumPairs(b, initial)
 	return Sum(b, addCarry(s, c))

@@ -4,18 +4,18 @@
 
 // func sumWide(b []byte) uint64
 //
-// RFC 1071 §2(C): words of 32 bits sum to the same as words of 16, once folded, and several may be
-// added side by side. A register of 256 bits has four lanes of 64, each of which takes two words at
-// a time, x = high·2^32 + low. Masking one half and shifting the other would be two operations
-// before the two additions; it takes one less to keep
+// RFC 1071 §2(C): sums of 32-bit words and of 16-bit words are the same once folded, and vector
+// lanes can be summed in parallel. A 256-bit register has four 64-bit lanes, each of which takes two
+// words at a time, x = high·2^32 + low. Masking one half and shifting the other would take two
+// operations before the two additions. This takes one less:
 //
-//	S = Σ x     modulo 2^64, its carries lost
-//	H = Σ high  exact: x shifted by 32
+//	S = Σ x     modulo 2^64, without its carries
+//	H = Σ high  exact: x shifted right by 32
 //
-// for then Σ low = S - H·2^32 modulo 2^64, which is exact as well, since it is less than 2^64.
-// What is wanted is Σ low + Σ high.
+// Then Σ low = S - H·2^32 modulo 2^64, which is exact too, since it is less than 2^64.
+// The result is Σ low + Σ high.
 //
-// Y0 and Y2 are S, Y1 and Y3 are H: twice, because an addition waits for the one before it.
+// Y0 and Y2 hold S, Y1 and Y3 hold H: two of each, because an addition waits for the one before it.
 TEXT ·sumWide(SB), NOSPLIT, $0-32
 	MOVQ  b_base+0(FP), SI
 	MOVQ  b_len+8(FP), CX
@@ -48,7 +48,7 @@ four:
 	JGE     four
 
 rest:
-	ADDQ $96, CX // what is left, less 32
+	ADDQ $96, CX // the bytes left, less 32
 	JLT  lanes
 
 one:

@@ -10,25 +10,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// contents are what the sums are tried over: luck, and what carries at every addition.
+// contents returns n bytes of each kind that the sums are tested with: random bytes, and ones,
+// which carry at every addition.
 func contents(n int) map[string][]byte {
 	rng := rand.New(rand.NewPCG(7, 8))
-	luck, ones := make([]byte, n), make([]byte, n)
+	random, ones := make([]byte, n), make([]byte, n)
 	for i := range n {
-		luck[i], ones[i] = byte(rng.Uint32()), 0xff
+		random[i], ones[i] = byte(rng.Uint32()), 0xff
 	}
-	return map[string][]byte{"random": luck, "ones": ones}
+	return map[string][]byte{"random": random, "ones": ones}
 }
 
-// aligned returns a part of b that begins at an address which is a multiple of 64.
+// aligned returns the part of b from the first address that is a multiple of 64.
 func aligned(b []byte) []byte {
 	return b[-uintptr(unsafe.Pointer(&b[0]))%64:]
 }
 
-// A byte counts for the upper half of its word at an even offset and for the lower at an odd one:
-// the definition, which is held against Sum at every length from every alignment within a line of
-// the cache.
-func TestSumIsItsDefinitionWhateverTheLengthAndAlignment(t *testing.T) {
+// TestSumMatchesItsDefinition compares Sum with the definition, in which a byte at an even offset
+// counts for the upper half of its word and one at an odd offset for the lower. It covers every
+// length, from every alignment within a cache line.
+func TestSumMatchesItsDefinition(t *testing.T) {
 	t.Parallel()
 	const longest = 4096
 	for name, all := range contents(longest + 128) {
@@ -48,8 +49,8 @@ func TestSumIsItsDefinitionWhateverTheLengthAndAlignment(t *testing.T) {
 	}
 }
 
-// The same from a partial sum, and by pieces of which any may begin at an odd offset.
-func TestSumEqualsThePureOne(t *testing.T) {
+// Sum and Pure agree from any partial sum, and for pieces that begin at odd offsets.
+func TestSumEqualsPure(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(9, 10))
 	for name, all := range contents(1 << 16) {
@@ -72,8 +73,8 @@ func TestSumEqualsThePureOne(t *testing.T) {
 	}
 }
 
-// What lies beside the bytes is not looked at.
-func TestSumReadsNothingElse(t *testing.T) {
+// Sum ignores the bytes before and after its argument.
+func TestSumIgnoresNeighbouringBytes(t *testing.T) {
 	t.Parallel()
 	for n := range 600 {
 		b := make([]byte, n+64)
