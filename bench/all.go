@@ -20,22 +20,22 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// allAtMost bounds the whole run: on a machine of two cores it takes a quarter of an hour.
-const allAtMost = time.Hour
+// allTimeout limits the whole run. It takes a quarter of an hour on a machine with two cores.
+const allTimeout = time.Hour
 
-// all measures everything and writes the page.
+// all runs every measurement and writes the page.
 func all(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("all", flag.ContinueOnError)
 	span := flags.Duration("for", 2*time.Second, "how long each run counts")
-	rounds := flags.Int("rounds", 6, "turns of each case") // benchstat's least for an interval
-	only := flags.String("only", "", "only cases, peers and figures whose name contains `TEXT`; "+
-		"nothing is written then")
-	root := flags.String("root", repository(), "`FOLDER` of the repository")
-	brief := flags.Bool("brief", false, "leave out what takes minutes: 5 GB and the experiments")
+	rounds := flags.Int("rounds", 6, "runs of each case") // benchstat's minimum
+	only := flags.String("only", "", "run only cases, peers and figures with `TEXT` in the name; "+
+		"write no files")
+	root := flags.String("root", repository(), "the repository's `FOLDER`")
+	brief := flags.Bool("brief", false, "leave out the 5 GB transfer and the experiments")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, allAtMost)
+	ctx, cancel := context.WithTimeout(ctx, allTimeout)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "tidepool-bench-")
 	if err != nil {
@@ -55,7 +55,7 @@ func all(ctx context.Context, args []string) error {
 		return err
 	}
 	r := s.machine(ctx)
-	if err := s.everything(ctx, r); err != nil {
+	if err := s.measureAll(ctx, r); err != nil {
 		return err
 	}
 	r.Checks = points(r)
@@ -74,8 +74,8 @@ func all(ctx context.Context, args []string) error {
 	return err
 }
 
-// everything measures all rows and figures. What fails is skipped, and that is told.
-func (s *session) everything(ctx context.Context, r *report.Report) error {
+// measureAll measures all rows and figures. A measurement that fails is recorded as skipped.
+func (s *session) measureAll(ctx context.Context, r *report.Report) error {
 	for _, c := range s.streams() {
 		rows, skipped := s.measure(ctx, &c)
 		r.Rows = append(r.Rows, rows...)
@@ -103,7 +103,7 @@ func (s *session) everything(ctx context.Context, r *report.Report) error {
 			r.Skipped = append(r.Skipped, report.Skipped{Case: m.name, Skip: "left out by -brief"})
 			continue
 		}
-		s.talk("%s\n", m.name)
+		s.logf("%s\n", m.name)
 		list, err := m.once(ctx, s)
 		r.Facts = append(r.Facts, list...)
 		if ctx.Err() != nil {
@@ -117,7 +117,7 @@ func (s *session) everything(ctx context.Context, r *report.Report) error {
 	return nil
 }
 
-// machine describes where and of what this is.
+// machine returns a report that describes the machine, the versions and the settings.
 func (s *session) machine(ctx context.Context) *report.Report {
 	line := func(name string, args ...string) string {
 		c := exec.CommandContext(ctx, name, args...)
@@ -140,13 +140,13 @@ func (s *session) machine(ctx context.Context) *report.Report {
 	return r
 }
 
-// release is a kernel's version without what its builder calls it.
+// release shortens a kernel version to its numbers, without the vendor's suffix.
 func release(uname string) string {
 	version, _, _ := strings.Cut(uname, "-")
 	return version
 }
 
-// processor is the name that the kernel has for it.
+// processor returns the CPU's model name.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -160,7 +160,7 @@ func processor() string {
 	return strings.Trim(name, " \t:")
 }
 
-// load is how many processes want to run, on average over a minute.
+// load describes the load average of the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -169,10 +169,10 @@ func load() string {
 	return strings.Fields(string(text))[0]
 }
 
-// pageFolder is where the page's pictures and the files behind it are.
+// pageFolder holds the page's pictures and data files.
 const pageFolder = "docs/performance"
 
-// write writes the page and what belongs to it.
+// write writes the page and its files.
 func write(r *report.Report, root string) error {
 	folder := filepath.Join(root, pageFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {

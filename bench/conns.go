@@ -13,11 +13,11 @@ import (
 	"github.com/tidepool-net/tidepool/bench/lead"
 )
 
-// conns opens many connections to a node and prints what it needs for them.
+// conns opens many connections to a node and prints the node's memory and goroutines.
 func conns(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("conns", flag.ContinueOnError)
-	count := flags.Int("count", 100_000, "`CONNECTIONS`")
-	root := flags.String("root", repository(), "`FOLDER` of the repository")
+	count := flags.Int("count", 100_000, "number of `CONNECTIONS`")
+	root := flags.String("root", repository(), "the repository's `FOLDER`")
 	if err := parse(flags, args); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// cost is what something costs ours and gVisor.
+// cost is a case that measures CPU time or memory of tidepool and of gVisor.
 type cost struct {
 	name, unit string
 	kind       string
@@ -19,7 +19,7 @@ type cost struct {
 	goal       float64
 }
 
-// maxChurn bounds the connections of a run, for each takes one of the client's ports.
+// maxChurn limits the connections of a run: each takes one of the client's ports.
 const maxChurn = 12_000
 
 func costs() []cost {
@@ -31,7 +31,7 @@ func costs() []cost {
 	}
 }
 
-// measureCosts has ours and gVisor pay in turns.
+// measureCost runs tidepool and gVisor in turns.
 func (s *session) measureCost(ctx context.Context, c *cost) (r report.Row, err error) {
 	trial := func(stack string) lead.Trial {
 		l := &lead.Cost{Stack: stack, Kind: c.kind, For: 2 * s.span, Count: c.count}

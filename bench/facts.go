@@ -16,14 +16,14 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// What figures are called that the points ask for.
+// Names of figures that the points refer to.
 const (
 	virtual       = "virtual time"
 	allocated     = "allocations"
 	slowestPreset = "slowest experiment of a founding document"
 )
 
-// measurement is a figure, or several, without a peer.
+// measurement yields one or more figures that have no peer.
 type measurement struct {
 	name string
 	once func(context.Context, *session) ([]report.Fact, error)
@@ -49,8 +49,8 @@ func fact(name string, v float64, unit, note string) report.Fact {
 	return report.Fact{Name: name, Value: v, Unit: unit, Runs: []float64{v}, Note: note}
 }
 
-// files move through real nodes, from disk to disk, with SHA-256 at both ends: founding document
-// 001's way of measuring, and its file.
+// files transfers files between real nodes, from disk to disk, with SHA-256 at both ends: the
+// method and the file of founding document 001.
 func files(ctx context.Context, s *session) (list []report.Fact, err error) {
 	for _, f := range []struct {
 		name string
@@ -83,11 +83,10 @@ func files(ctx context.Context, s *session) (list []report.Fact, err error) {
 	return list, nil
 }
 
-// maxFiles is how often a file is moved, for a gigabyte takes a while.
+// maxFiles limits how often each file is transferred: a gigabyte takes a while.
 const maxFiles = 3
 
-// demos moves a file as often as there are rounds, and returns the run in the middle and the
-// rates of all.
+// demos transfers a file once a round, and returns the median run and the rates of all.
 func (s *session) demos(
 	ctx context.Context, args []string,
 ) (middle lead.Demo, rates []float64, err error) {
@@ -97,14 +96,14 @@ func (s *session) demos(
 		if err != nil {
 			return d, nil, err
 		}
-		s.talk("a file: %.4g MB/s\n", d.MBPerS)
+		s.logf("a file: %.4g MB/s\n", d.MBPerS)
 		all, rates = append(all, d), append(rates, report.Round(d.MBPerS))
 	}
 	slices.SortFunc(all, func(a, b lead.Demo) int { return cmp.Compare(a.MBPerS, b.MBPerS) })
 	return all[(len(all)-1)/2], rates, nil
 }
 
-// wrapBytes is more than there are sequence numbers, so it cannot be less.
+// wrapBytes exceeds the 2^32 sequence numbers, so a smaller transfer would not wrap them.
 const wrapBytes = 5_000_000_000
 
 func wrap(ctx context.Context, s *session) ([]report.Fact, error) {
@@ -144,7 +143,7 @@ func forwarding(ctx context.Context, s *session) ([]report.Fact, error) {
 	}, nil
 }
 
-// impaired is what `impair` in a node's shell does to what crosses its link.
+// impaired measures what the shell command `impair` does to the packets of a link.
 func impaired(ctx context.Context, s *session) (list []report.Fact, err error) {
 	all, err := s.program.Impair(ctx)
 	for _, i := range all {
@@ -161,7 +160,7 @@ func middle(list []float64) float64 {
 	return s.Value()
 }
 
-// waiting is how late the loop wakes up, in the way that it waits here.
+// waiting measures how late the event loop wakes up, with the method of waiting that it uses here.
 func waiting(ctx context.Context, s *session) (list []report.Fact, err error) {
 	all, err := lead.GoBench(ctx, s.root, "./internal/node",
 		"^Benchmark(Wakeup|TimerError)$", "1000x")
@@ -178,11 +177,11 @@ func waiting(ctx context.Context, s *session) (list []report.Fact, err error) {
 	return list, err
 }
 
-// many is how many connections one node holds.
-const many = 100_000
+// manyCount is the number of connections to one node.
+const manyCount = 100_000
 
 func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
-	c, err := s.program.Hold(ctx, many)
+	c, err := s.program.Hold(ctx, manyCount)
 	if err != nil {
 		return nil, err
 	}
@@ -197,12 +196,12 @@ func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
 	}, nil
 }
 
-// virtualTime is how many packets a core simulates, each sent, checksummed, delayed, vouched for,
-// acknowledged and read.
+// virtualTime measures how many packets a second one core simulates: each is sent, checksummed,
+// delayed, verified, acknowledged and read.
 func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error) {
 	for _, of := range []struct{ name, room, pattern string }{
 		{virtual, "./internal/sim", "^Benchmark(World|Cell)$"},
-		{"the same scenario", "./judge/ns3", "^BenchmarkJudge$"}, // ns-3's row only if it is there
+		{"the same scenario", "./judge/ns3", "^BenchmarkJudge$"}, // no row without ns-3
 	} {
 		all, err := lead.GoBench(ctx, s.root, of.room, of.pattern, "1x")
 		if err != nil {
@@ -215,11 +214,11 @@ func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error
 	return list, nil
 }
 
-// boundless is the experiment that may take as long as it does: 5 GB, founding document 004's, pass
-// all sequence numbers, and fewer would not.
+// boundless is the experiment without a time limit: founding document 004's transfer of 5 GB, which
+// must wrap all sequence numbers.
 const boundless = "wrap-5g"
 
-// experiments is how long those take that reproduce what a founding document has.
+// experiments measures how long the experiments take that reproduce the founding documents.
 func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 	names, err := s.program.Founding(ctx)
 	if err != nil {
@@ -232,12 +231,12 @@ func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 	for _, name := range names {
 		took, busy, err := s.program.Check(ctx, name)
 		if errors.Is(err, lead.ErrNothingExpected) {
-			continue // it is there to be looked at
+			continue // it has no expectations to check
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.talk("%s: %.1f s, %.1f s of CPU\n", name, took.Seconds(), busy.Seconds())
+		s.logf("%s: %.1f s, %.1f s of CPU\n", name, took.Seconds(), busy.Seconds())
 		if name == boundless {
 			aside = fmt.Sprintf("; %s, which has no limit: %.1f s", name, took.Seconds())
 			continue
@@ -258,7 +257,7 @@ func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 	return []report.Fact{fact(slowestPreset, slowest.Seconds(), "s", note+aside)}, nil
 }
 
-// allocations on the data path, which tests hold at zero.
+// allocations counts allocations on the data path; tests require zero.
 func allocations(ctx context.Context, s *session) (list []report.Fact, err error) {
 	for _, b := range []struct{ room, pattern, what string }{
 		{"./internal/tcp", "^BenchmarkBulkSegments$", "two connections, a window"},

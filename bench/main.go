@@ -1,16 +1,16 @@
 //go:build linux
 
-// Command bench measures the project against its peers on the same machine, in turns: gVisor's
-// netstack, the kernel's TCP, and what sends without a protocol.
+// Command bench compares the project with its peers on the same machine, in turns: gVisor's
+// netstack, the kernel's TCP, and senders without a protocol.
 //
-//	bench quick       # a minute: a line of JSON a case
-//	bench all         # everything; writes docs/performance.md and what belongs to it
+//	bench quick       # one minute; prints one line of JSON for each case
+//	bench all         # everything; writes docs/performance.md and its files
 //	bench conns       # 100,000 connections to one node: its memory and goroutines
 //	bench profile     # a CPU profile of both ends of a stream, as flame graphs
 //
-// It talks on standard error. What cannot run here is said as a line with "skip", and no number is
-// made up. The processes that it starts are ends of connections (package end); they listen on the
-// loopback or in namespaces of their own, and end with it.
+// It logs to standard error. A case that cannot run on this machine is printed with "skip" and the
+// reason. It starts the ends of connections (package end) as processes, which listen on the
+// loopback or in network namespaces of their own and end when it does.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1], os.Args[2:])
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // which signal it was, not what it broke
+		err = context.Cause(ctx) // reports the signal, not the error that it led to
 	}
 	stop()
 	if wrong, ok := errors.AsType[misuse](err); ok {
@@ -87,7 +87,7 @@ func run(ctx context.Context, command string, args []string) error {
 	}
 }
 
-// inside are the commands that this program gives itself.
+// inside reports whether command is one that this program passes to processes it starts.
 func inside(command string) bool {
 	return command == "end" || command == "bare" || command == "lose"
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Command bench measures the project against its peers, on Linux.
+// Command bench compares the project with its peers. It needs Linux.
 package main
 
 import (

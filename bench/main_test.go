@@ -21,7 +21,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// TestMain has the test's program be an end, as the program itself is.
+// TestMain lets the test binary run as an end of a connection, like the program itself.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && inside(os.Args[1]) {
 		main()
@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The smallest run there is: it says nothing about speed, but that everything can be measured.
+// TestSmoke makes the shortest possible run. It shows that every measurement works, not how fast
+// anything is.
 func TestSmoke(t *testing.T) {
 	var out bytes.Buffer
 	s := &session{
@@ -40,7 +41,7 @@ func TestSmoke(t *testing.T) {
 	for _, c := range s.streams() {
 		switch c.name {
 		case "clean":
-			c.peers = c.peers[:3] // who needs no namespace
+			c.peers = c.peers[:3] // the peers that need no namespace
 		case "router":
 		default:
 			continue
@@ -61,7 +62,7 @@ func TestSmoke(t *testing.T) {
 	assert.Equal(t, []string{"clean", "plane", "raw", "router"}, cases)
 }
 
-func TestWhatFailsIsALine(t *testing.T) {
+func TestFailuresAreReported(t *testing.T) {
 	c := streamCase{name: "loss2"}
 	failed := &lead.Samples{Name: "kernel", Err: io.ErrUnexpectedEOF}
 	_, err := compare(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{Value: 1}}}, failed)
@@ -71,13 +72,13 @@ func TestWhatFailsIsALine(t *testing.T) {
 	require.ErrorContains(t, err, "something arrives: kernel")
 }
 
-// Without the kernel a lossy stream is held against arithmetic, and to no goal.
-func TestTheBoundAsAPeer(t *testing.T) {
+// Without the kernel, a lossy stream is compared with the computed bound and has no goal.
+func TestBoundAsPeer(t *testing.T) {
 	ours := &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{
 		Value: 200, Path: end.Path{MSS: 1348, RTT: 100 * time.Microsecond},
 	}}}
 	c := streamCase{name: "loss2", path: routerLoss(0.02)}
-	row, err := beside(&c, &peer{name: "kernel-cubic", goal: 5}, ours)
+	row, err := newRow(&c, &peer{name: "kernel-cubic", goal: 5}, ours)
 	require.NoError(t, err)
 	require.NoError(t, againstBound(&row))
 	assert.Equal(t, "bound", row.Peer)
@@ -88,13 +89,13 @@ func TestTheBoundAsAPeer(t *testing.T) {
 
 	row.Bound = 0
 	require.ErrorContains(t, againstBound(&row), "round trip")
-	_, err = beside(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{}}})
+	_, err = newRow(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{}}})
 	require.ErrorContains(t, err, "something arrives: tidepool")
 }
 
-// The kernel's TCP goes through namespaces of its own, which lose what they shall and are gone
-// afterwards.
-func TestTheKernelAsAPeer(t *testing.T) {
+// The kernel's TCP runs in namespaces of its own, which drop the given share of packets and are
+// deleted afterwards.
+func TestKernelAsPeer(t *testing.T) {
 	if lacking := netns.Lacking(); lacking != "" {
 		t.Skip("skip: needs " + lacking)
 	}
@@ -117,7 +118,7 @@ func TestTheKernelAsAPeer(t *testing.T) {
 	assert.NotContains(t, string(list), row.Into(netns.Server)[3])
 }
 
-// Requests, connections and idle ones cost something, both ours and gVisor.
+// TestCosts measures requests, connections and idle connections of tidepool and gVisor.
 func TestCosts(t *testing.T) {
 	s := &session{turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 20 * time.Millisecond}
 	for _, c := range costs() {

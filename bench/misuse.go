@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// misuse is a command line that is wrong: the program ends with 2.
+// misuse is an error in the command line; the program exits with status 2.
 type misuse string
 
 func (m misuse) Error() string { return string(m) }
 
-// parse parses a command's flags, behind which nothing may stand. What the flags say of a mistake,
-// they have said themselves.
+// parse parses a command's flags and rejects further arguments. The flag package has printed its
+// own errors already.
 func parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
-		if err == flag.ErrHelp { //nolint:errorlint // it is returned as it is
+		if err == flag.ErrHelp { //nolint:errorlint // main compares it too
 			return err
 		}
 		return misuse("")
@@ -31,7 +31,8 @@ func parse(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// repository is where the tree is: here, or above when the program runs in bench.
+// repository returns the repository's root: the current folder, or its parent if the program runs
+// in bench.
 func repository() string {
 	if _, err := os.Stat("cmd/node"); err != nil {
 		return ".."
@@ -39,7 +40,7 @@ func repository() string {
 	return "."
 }
 
-// names are those of all that can be picked by -only, each once.
+// names returns every name that -only can select, without duplicates.
 func (s *session) names() []string {
 	var list []string
 	for _, c := range s.streams() {
@@ -64,16 +65,16 @@ func (s *session) names() []string {
 	return slices.Compact(list)
 }
 
-// check refuses what would measure nothing.
+// check rejects flags with which nothing would be measured.
 func (s *session) check() error {
 	if s.turns.Rounds < 1 || s.span <= 0 {
-		return misuse(fmt.Sprintf("-rounds %d -for %v: want one round or more, each of some time",
+		return misuse(fmt.Sprintf("-rounds %d -for %v: want at least one round and a positive time",
 			s.turns.Rounds, s.span))
 	}
 	all := s.names()
 	has := func(name string) bool { return strings.Contains(name, s.only) }
 	if !slices.ContainsFunc(all, has) {
-		return misuse(fmt.Sprintf("no case, peer or figure has %q in its name; there are:\n  %s",
+		return misuse(fmt.Sprintf("no case, peer or figure has %q in its name, out of:\n  %s",
 			s.only, strings.Join(all, "\n  ")))
 	}
 	return nil

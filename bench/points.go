@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// points holds a report against the seven points of what is to be reached.
+// points checks a report against the seven points of the performance goals.
 func points(r *report.Report) []report.Check {
-	p := pointer{r: r}
+	p := checklist{r: r}
 	p.ratio(1, "clean, to gVisor tuned", "clean", "gvisor-tuned")
 	p.ratio(1, "clean, to the kernel without offloads", "kernel", "kernel-no-offloads")
 	p.ratio(1, "clean, to the data plane without a protocol", "plane", "plane")
@@ -67,20 +67,20 @@ func points(r *report.Report) []report.Check {
 	return p.list
 }
 
-// pointer gathers the demands.
-type pointer struct {
+// checklist collects the checks.
+type checklist struct {
 	r    *report.Report
 	list []report.Check
 }
 
-func (p *pointer) add(point int, what string, got, goal float64, atMost bool) {
+func (p *checklist) add(point int, what string, got, goal float64, atMost bool) {
 	p.list = append(p.list, report.Check{
 		Point: point, What: what, Got: got, Goal: goal, AtMost: atMost, Known: true,
 	})
 }
 
-// ratio demands what the row itself has as its goal.
-func (p *pointer) ratio(point int, what, name, peer string) {
+// ratio checks a row's ratio against the row's own goal.
+func (p *checklist) ratio(point int, what, name, peer string) {
 	row, ok := p.r.Row(name, peer)
 	if !ok {
 		p.list = append(p.list, report.Check{Point: point, What: what})
@@ -90,7 +90,7 @@ func (p *pointer) ratio(point int, what, name, peer string) {
 	p.list[len(p.list)-1].Note = row.Note
 }
 
-func (p *pointer) fact(point int, name string, goal float64, atMost bool) {
+func (p *checklist) fact(point int, name string, goal float64, atMost bool) {
 	f, ok := p.r.Fact(name)
 	if !ok {
 		p.list = append(p.list, report.Check{Point: point, What: name, Goal: goal, AtMost: atMost})
@@ -99,8 +99,8 @@ func (p *pointer) fact(point int, name string, goal float64, atMost bool) {
 	p.add(point, name, f.Value, goal, atMost)
 }
 
-// tenPercent compares the best of ours with the best of the kernel's.
-func (p *pointer) tenPercent() {
+// tenPercent compares our best algorithm with the kernel's best at 10 % loss.
+func (p *checklist) tenPercent() {
 	var ours, theirs float64
 	for _, cc := range []string{"cubic", "reno", "bbr"} {
 		for _, name := range []string{"loss10", "loss10-" + cc} {
@@ -117,8 +117,8 @@ func (p *pointer) tenPercent() {
 	p.add(3, what, ours/theirs, 1, false)
 }
 
-// clean demands that nothing is sent in vain where nothing is lost, nor dropped by us.
-func (p *pointer) clean(name, peer string) {
+// clean requires that a path without loss sees no retransmission and no drop in our queues.
+func (p *checklist) clean(name, peer string) {
 	row, ok := p.r.Row(name, peer)
 	if !ok {
 		return

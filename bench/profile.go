@@ -14,13 +14,13 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// profileFor is how long a stream runs for its profile: 1200 samples a core.
+// profileFor is the length of a profiled stream: 1200 samples a core.
 const profileFor = 12 * time.Second
 
-// profileCommand profiles a stream and prints where the time went.
+// profileCommand profiles a stream and prints where the CPU time was spent.
 func profileCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("profile", flag.ContinueOnError)
-	folder := flags.String("out", ".", "`FOLDER` for the flame graphs")
+	folder := flags.String("out", ".", "write the flame graphs to `FOLDER`")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func profileCommand(ctx context.Context, args []string) error {
 	return report.WriteProfiles(os.Stdout, r.Profiles)
 }
 
-// profiles looks at both ends of a clean stream, and at a router's own process.
+// profiles measures both ends of a clean stream, and a router.
 func (s *session) profiles(ctx context.Context, r *report.Report, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

@@ -16,16 +16,16 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// quickRounds is how long rounds may begin: the last case's first ones and the ends of all
-// take ten seconds more.
+// quickRounds is when the last round may begin. The first runs of the last case and the ends of all
+// processes take up to ten seconds more.
 const quickRounds = 45 * time.Second
 
-// quick measures what matters most within a minute.
+// quick runs the most important measurements within a minute.
 func quick(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("quick", flag.ContinueOnError)
 	span := flags.Duration("for", time.Second, "how long each run counts")
-	rounds := flags.Int("rounds", 3, "turns of each case")
-	only := flags.String("only", "", "only cases and peers whose name contains `TEXT`")
+	rounds := flags.Int("rounds", 3, "runs of each case")
+	only := flags.String("only", "", "run only the cases and peers whose name contains `TEXT`")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -49,17 +49,16 @@ func quick(ctx context.Context, args []string) error {
 type session struct {
 	turns   lead.Turns
 	span    time.Duration
-	out     io.Writer // for lines
+	out     io.Writer // results, one line each
 	only    string
-	whole   bool          // not only what is quick
-	brief   bool          // but not what is long
-	root    string        // the repository
-	program *lead.Program // the built node
-	rows    [2]*netns.Row // without offloads and with; made when they are needed
+	whole   bool          // the slow cases too
+	brief   bool          // but not those that take minutes
+	root    string        // the repository's root
+	program *lead.Program // the built node command
+	rows    [2]*netns.Row // without offloads and with; created on first use
 }
 
-// talk tells people.
-func (s *session) talk(format string, args ...any) {
+func (s *session) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.turns.Talk, format, args...)
 }
 
@@ -71,7 +70,7 @@ func (s *session) close() {
 	}
 }
 
-// kernelRow is the namespaces, or why there are none.
+// kernelRow returns the namespaces, or an error that says why they cannot be created.
 func (s *session) kernelRow(ctx context.Context, offloads bool) (*netns.Row, error) {
 	if lacking := netns.Lacking(); lacking != "" {
 		return nil, errors.New("needs " + lacking)
@@ -108,7 +107,7 @@ func (s *session) compare(ctx context.Context, c *streamCase) error {
 	for _, r := range rows {
 		if err := report.Line(s.out, struct {
 			report.Row
-			Verdict string `json:"verdict,omitempty"` // reached, or MISSED
+			Verdict string `json:"verdict,omitempty"` // reached or MISSED
 		}{r, r.Verdict()}); err != nil {
 			return err
 		}

@@ -14,31 +14,31 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// streamCase is one stream of ours against the same of others.
+// streamCase compares a stream of ours with the same stream of other stacks.
 type streamCase struct {
-	name       string // of the case; a peer's own name for it overrides
+	name       string // a peer's own name overrides it
 	path       lead.Path
 	congestion string
 	peers      []peer
 	quick      bool
 }
 
-// peer is who is compared with, and what the ratio should be.
+// peer is a stack to compare with, and the goal for the ratio.
 type peer struct {
 	name string
-	// as is the case's name beside this peer; empty: the case's own.
+	// as is the name of the case with this peer; empty: the case's own.
 	as   string
 	goal float64
-	// stack is an end's name, a ceiling's, or kernel.
+	// stack is the name of an end's stack or a ceiling, or kernel.
 	stack string
-	// offloads of the kernel's interfaces.
+	// offloads says whether the kernel's interfaces have offloads.
 	offloads   bool
 	path       lead.Path
 	congestion string
-	slow       bool // not among the quick
+	slow       bool // not part of bench quick
 }
 
-// The paths that streams take.
+// Paths of the streams.
 var (
 	direct     = lead.Path{}
 	ourRouter  = lead.Path{Between: "router", Seed: 1}
@@ -48,7 +48,7 @@ var (
 	routerLoss = func(share float64) lead.Path { return lossOf(ourRouter, share) }
 )
 
-// streams are the cases of the throughput table, the quick ones in the order of their worth.
+// streams returns the cases of the throughput table, the quick ones in order of importance.
 func (s *session) streams() []streamCase {
 	kernelOff := func(loss float64, cc string, goal float64) peer {
 		return peer{
@@ -98,7 +98,7 @@ func (s *session) streams() []streamCase {
 		{name: "loss10-bbr", path: routerLoss(0.1), congestion: "bbr", peers: []peer{
 			kernelOff(0.1, "bbr", 1),
 		}},
-		// The kernel has no third version: these have no goal.
+		// The kernel has no BBRv3, so these have no goal.
 		{name: "loss2-bbr3", path: routerLoss(0.02), congestion: "bbr3", peers: []peer{
 			kernelOff(0.02, "bbr", 0),
 		}},
@@ -111,15 +111,15 @@ func (s *session) streams() []streamCase {
 	}
 }
 
-// warm is how long a stream runs before it counts, and grace how long its end may take.
+// warm is a stream's warm-up, and grace the time for its last bytes to arrive.
 const (
 	warm  = 200 * time.Millisecond
 	grace = 10 * time.Second
-	// lossyGrace is shorter: what a sender has in its buffer may take a lossy way for minutes.
+	// lossyGrace is shorter: the data in a sender's buffer may take minutes on a lossy path.
 	lossyGrace = 500 * time.Millisecond
 )
 
-// stream is a stream as the session measures it.
+// stream returns a stream with the session's settings.
 func (s *session) stream(stack, congestion string, p lead.Path) lead.Stream {
 	r := lead.Stream{
 		Stack: stack, Path: p, Congestion: congestion, Warm: warm, For: s.span, Grace: grace,
@@ -130,7 +130,7 @@ func (s *session) stream(stack, congestion string, p lead.Path) lead.Stream {
 	return r
 }
 
-// trial has a peer do one run; an error says what it needs.
+// trial returns a peer's measurement; the error says what it lacks.
 func (s *session) trial(ctx context.Context, p *peer) (lead.Trial, error) {
 	switch p.stack {
 	case "raw-plain", "raw-mmsg", "raw-gso", "plane":
@@ -148,7 +148,7 @@ func (s *session) trial(ctx context.Context, p *peer) (lead.Trial, error) {
 	}
 }
 
-// measure has ours and the peers of a case take turns.
+// measure runs our stack and a case's peers in turns.
 func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []report.Skipped) {
 	ours := s.stream("tidepool", c.congestion, c.path)
 	trials := []lead.Trial{{Name: "tidepool", Run: ours.Run}}
@@ -180,7 +180,7 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 			continue
 		}
 		if s.whole && len(rows) > 0 {
-			row.SendNs, row.ReceiveNs = 0, 0 // the row before has what the runs of ours took
+			row.SendNs, row.ReceiveNs = 0, 0 // the row before reports our CPU time for these runs
 			row.RTOs, row.TailProbes, row.Retransmits = nil, nil, nil
 			row.LostRetransmits, row.Spurious, row.Drops = nil, nil, nil
 			row.Bound = 0
@@ -188,7 +188,7 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 		rows = append(rows, row)
 	}
 	for _, p := range absent {
-		row, err := beside(c, &p, &all[0])
+		row, err := newRow(c, &p, &all[0])
 		if err == nil {
 			err = againstBound(&row)
 		}
@@ -202,8 +202,8 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 	return rows, skipped
 }
 
-// againstBound has arithmetic be the peer of a lossy stream, where there are no namespaces for the
-// kernel.
+// againstBound compares a lossy stream with the computed bound, for machines on which the kernel
+// has no namespaces.
 func againstBound(r *report.Row) error {
 	if r.Bound == 0 {
 		return errors.New("needs a round trip that was measured")
@@ -225,9 +225,9 @@ func (c *streamCase) as(p *peer) string {
 	return c.name
 }
 
-// compare sets one case's runs beside each other.
+// compare builds the row of one case and peer.
 func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (report.Row, error) {
-	r, err := beside(c, p, ours)
+	r, err := newRow(c, p, ours)
 	if err == nil {
 		err = usable(theirs)
 	}
@@ -241,8 +241,8 @@ func compare(c *streamCase, p *peer, ours, theirs *lead.Samples) (report.Row, er
 	return r, nil
 }
 
-// beside is a case's row but for what its peer did.
-func beside(c *streamCase, p *peer, ours *lead.Samples) (r report.Row, err error) {
+// newRow returns a row with our results, without the peer's.
+func newRow(c *streamCase, p *peer, ours *lead.Samples) (r report.Row, err error) {
 	if err := usable(ours); err != nil {
 		return r, err
 	}
@@ -257,11 +257,11 @@ func beside(c *streamCase, p *peer, ours *lead.Samples) (r report.Row, err error
 			ReceiveNs: report.Round(ours.Median(receiver)),
 		},
 	}
-	tell(&r, ours, c.path.Loss)
+	explain(&r, ours, c.path.Loss)
 	return r, nil
 }
 
-// usable refuses runs that say nothing.
+// usable rejects failed and empty runs.
 func usable(s *lead.Samples) error {
 	if s.Err != nil {
 		return fmt.Errorf("needs a run without an error: %s: %w", s.Name, s.Err)
@@ -272,7 +272,7 @@ func usable(s *lead.Samples) error {
 	return nil
 }
 
-// What of a run is looked at.
+// The figures that a row takes from a run.
 func value(s *lead.Sample) float64    { return s.Value }
 func sender(s *lead.Sample) float64   { return s.Sender }
 func receiver(s *lead.Sample) float64 { return s.Receiver }
@@ -284,8 +284,8 @@ func values(s *lead.Samples, of func(*lead.Sample) float64) (list []float64) {
 	return list
 }
 
-// tell says why our streams were not faster.
-func tell(r *report.Row, ours *lead.Samples, loss float64) {
+// explain adds to a row why our streams were not faster.
+func explain(r *report.Row, ours *lead.Samples, loss float64) {
 	mean := func(f func(*lead.Sample) uint64) *float64 {
 		var sum uint64
 		for i := range ours.Runs {

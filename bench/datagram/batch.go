@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Received is what one datagram brought, or a run of them: the last may be shorter than Size.
+// Received is a datagram, or a run of datagrams of Size bytes each, of which the last may be
+// shorter.
 type Received struct {
 	Data []byte
 	Size int
@@ -23,7 +24,7 @@ type header struct {
 	_       [4]byte
 }
 
-// Batch is memory for what one call receives or sends.
+// Batch holds the memory for one system call that receives or sends several messages.
 type Batch struct {
 	socket   *Socket
 	headers  []header
@@ -40,7 +41,7 @@ const (
 	controlBytes = 64
 )
 
-// NewBatch makes room for count datagrams, or runs of them.
+// NewBatch returns a batch for count datagrams or runs of datagrams.
 func (s *Socket) NewBatch(count int) *Batch {
 	b := &Batch{
 		socket: s, headers: make([]header, count), pieces: make([]unix.Iovec, count),
@@ -57,7 +58,7 @@ func (s *Socket) NewBatch(count int) *Batch {
 	return b
 }
 
-// Receive waits for datagrams. They are lent until the next call.
+// Receive waits for datagrams. They are valid until the next call.
 func (b *Batch) Receive() ([]Received, error) {
 	if err := b.socket.raw.Read(b.receiveOnce); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (b *Batch) receiveOnce(fd uintptr) bool {
 	return e != unix.EAGAIN
 }
 
-// size is that of the datagrams in a buffer, which the kernel tells if there are several.
+// size returns the length of the datagrams in buffer i. The kernel reports it if there are several.
 func (b *Batch) size(i, whole int) int {
 	if b.headers[i].message.Controllen < uint64(unix.CmsgLen(4)) {
 		return whole
@@ -100,8 +101,8 @@ func (b *Batch) size(i, whole int) int {
 	return int(binary.NativeEndian.Uint32(b.controls[i][unix.CmsgLen(0):]))
 }
 
-// SendAll sends size bytes of each buffer as a datagram of its own, all in one call: sendmmsg. It
-// returns how many the kernel took.
+// SendAll sends size bytes of each buffer as a datagram, all in one call of sendmmsg. It returns
+// how many the kernel accepted.
 func (b *Batch) SendAll(size int) (int, error) {
 	for i := range b.headers {
 		m := &b.headers[i].message

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package datagram is UDP sockets with trains: a run of datagrams of one size goes to the kernel in
-// one call (UDP_SEGMENT) and comes from it in one (UDP_GRO). The ceilings, the relay and gVisor's
-// link are made of it, so that no peer is held back by its system calls.
+// Package datagram implements UDP sockets with segmentation offload: the kernel accepts a run of
+// datagrams of one size in one call (UDP_SEGMENT) and returns one in one call (UDP_GRO). The
+// ceilings, the relay and gVisor's link use it, so that system calls do not slow any peer down.
 package datagram
 
 import (
@@ -18,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The sizes of the kernel's queues that are asked for, in bytes: long ones hold whatever a peer's
-// window lets it send, short ones stay in the cache.
+// Requested sizes of the kernel's queues, in bytes. A long queue holds a peer's whole window; a
+// short one stays in the cache.
 const (
 	ShortQueue = 8 << 20
 	LongQueue  = 32 << 20
 )
 
-// MaxPayload is the most that one call may send, and MaxSegments how many datagrams that may be.
+// MaxPayload is the most bytes that one call may send, and MaxSegments the most datagrams.
 const (
 	MaxPayload  = 65507
 	MaxSegments = 64
@@ -42,8 +42,8 @@ type Socket struct {
 	sent    error
 }
 
-// Open binds a socket that sends to one address, with queues of so many bytes. An address that is
-// not valid is any free port.
+// Open binds a UDP socket to the address on, or to any free port if on is invalid. The socket sends
+// to one address; queue is the requested size of the kernel's queues in bytes.
 func Open(on, to netip.AddrPort, queue int) (*Socket, error) {
 	if !on.IsValid() {
 		on = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
@@ -70,8 +70,8 @@ func Open(on, to netip.AddrPort, queue int) (*Socket, error) {
 	return s, nil
 }
 
-// Enlarge asks for queues of so many bytes, beyond the system's limit where that is allowed. What
-// the kernel does not give it does not give.
+// Enlarge requests kernel queues of the given size in bytes, beyond the system's limit if
+// permitted. It ignores errors: the kernel then keeps a smaller size.
 func Enlarge(fd, queue int) {
 	for _, o := range [][2]int{
 		{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF},
@@ -82,7 +82,7 @@ func Enlarge(fd, queue int) {
 	}
 }
 
-// Coalesce has the kernel hand over runs of datagrams in one piece from now on.
+// Coalesce lets the kernel return runs of datagrams in one piece from now on.
 func (s *Socket) Coalesce() error {
 	var failed error
 	err := s.raw.Control(func(fd uintptr) {
@@ -91,17 +91,17 @@ func (s *Socket) Coalesce() error {
 	return errors.Join(err, failed)
 }
 
-// Addr is the address that the socket is bound to.
+// Addr returns the address that the socket is bound to.
 func (s *Socket) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// SetReadDeadline has who waits for packets get os.ErrDeadlineExceeded from then on.
+// SetReadDeadline sets the time from which reads fail with os.ErrDeadlineExceeded.
 func (s *Socket) SetReadDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
 
-// Close closes the socket; who waits for packets gets net.ErrClosed.
+// Close closes the socket; pending reads fail with net.ErrClosed.
 func (s *Socket) Close() error { return s.conn.Close() }
 
-// Send sends the pieces as datagrams of size bytes, the last of which may be shorter, and waits
-// while the kernel has no room. What the kernel refuses otherwise is an error.
+// Send sends the pieces as datagrams of size bytes, the last of which may be shorter. It waits
+// while the kernel's queue is full, and returns any other error of the kernel.
 func (s *Socket) Send(pieces []unix.Iovec, total, size int) error {
 	s.message = unix.Msghdr{
 		Name: (*byte)(unsafe.Pointer(&s.to)), Namelen: unix.SizeofSockaddrInet4, Iov: &pieces[0],
@@ -128,7 +128,7 @@ func (s *Socket) sendOnce(fd uintptr) bool {
 	return e != unix.EAGAIN
 }
 
-// Piece is memory as the kernel wants it described.
+// Piece describes b to the kernel.
 func Piece(b []byte) unix.Iovec {
 	v := unix.Iovec{Base: &b[0]}
 	v.SetLen(len(b))

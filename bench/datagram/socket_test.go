@@ -23,7 +23,7 @@ func joined(t *testing.T) (from, to *Socket) {
 	return from, to
 }
 
-// gather receives so many bytes.
+// gather receives want bytes.
 func gather(t *testing.T, b *Batch, want int) (data []byte, sizes []int) {
 	t.Helper()
 	for len(data) < want {
@@ -37,7 +37,7 @@ func gather(t *testing.T, b *Batch, want int) (data []byte, sizes []int) {
 	return data, sizes
 }
 
-func TestATrainArrivesAsItWasSent(t *testing.T) {
+func TestTrainArrivesIntact(t *testing.T) {
 	for _, coalesced := range []bool{false, true} {
 		from, to := joined(t)
 		if coalesced {
@@ -56,7 +56,7 @@ func TestATrainArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestManyInOneCall(t *testing.T) {
+func TestManyDatagramsInOneCall(t *testing.T) {
 	from, to := joined(t)
 	n, err := from.NewBatch(8).SendAll(100)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestManyInOneCall(t *testing.T) {
 	assert.Len(t, sizes, 8)
 }
 
-func TestWhatTheKernelRefusesIsAnError(t *testing.T) {
+func TestSendErrors(t *testing.T) {
 	from, _ := joined(t)
 	big := make([]byte, 70_000)
 	require.ErrorIs(t, from.Send([]unix.Iovec{Piece(big)}, len(big), len(big)), unix.EMSGSIZE)

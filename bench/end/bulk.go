@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// chunk is how much an application writes and reads at once, in bytes.
+// chunk is the size of an application's reads and writes, in bytes.
 const chunk = 256 << 10
 
-// period is after how many bytes the pattern repeats itself.
+// period is the length of the repeating pattern, in bytes.
 const period = 1 << 20
 
-// pattern is what is sent: every eight bytes tell where they belong, so that bytes that are
-// missing, or that come twice, are seen behind it. It is a period long, and a chunk more.
+// pattern is the data that senders send. Every eight bytes encode their position, so the receiver
+// notices missing and duplicated bytes. It holds one period and one chunk more.
 var pattern = func() []byte {
 	b := make([]byte, period+chunk)
 	for i := 0; i < len(b); i += 8 {
@@ -27,8 +27,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// wrong looks at both ends of what was read at an offset of the stream, which costs the same
-// however long it is, and returns how many bytes of that are not the pattern's.
+// wrong compares both ends of b, which was read at an offset of the stream, with the pattern, and
+// returns how many of those bytes differ. Its cost does not depend on b's length.
 func wrong(b []byte, offset int64) (bad int64) {
 	for i, c := range b[:min(64, len(b))] {
 		if c != pattern[(offset+int64(i))%period] {
@@ -44,21 +44,21 @@ func wrong(b []byte, offset int64) (bad int64) {
 	return bad
 }
 
-// halfCloser is a connection as all stacks have it.
+// halfCloser is implemented by the connections of all stacks.
 type halfCloser interface{ CloseWrite() error }
 
-// meter measures what goes on within a span of time.
+// meter counts the bytes of a time span, after a warm-up.
 type meter struct {
 	warm, span      time.Duration
-	began           time.Time // zero: nothing has come
-	from            time.Time // zero: it is warming up
+	began           time.Time // zero: no byte so far
+	from            time.Time // zero: still warming up
 	bytes, all      int64
 	cpuFrom         time.Duration
 	over            bool
 	took, cpuWithin time.Duration
 }
 
-// add counts bytes, and reports whether the span is over with them.
+// add counts n bytes and reports whether the span has ended.
 func (m *meter) add(n int) bool {
 	m.all += int64(n)
 	now := time.Now()
@@ -92,13 +92,13 @@ func (m *meter) said(event string) *Said {
 	return &Said{Event: event, Bytes: m.bytes, Took: m.took, Usage: Usage{CPU: m.cpuWithin}}
 }
 
-// bulk sends until the time is over, and then waits for the receiver to have it all.
+// bulk sends until the time is over, then waits until the receiver has everything.
 func (p *process) bulk() (s Said, err error) {
 	c, err := p.dial(bulkPort)
 	if err != nil {
 		return s, err
 	}
-	defer func() { _ = c.Close() }() // what had to arrive has been waited for
+	defer func() { _ = c.Close() }() // awaitCount has waited for the data
 	w := p.spec.Work
 	var head [16]byte
 	binary.BigEndian.PutUint64(head[:], uint64(w.Warm))
@@ -106,7 +106,7 @@ func (p *process) bulk() (s Said, err error) {
 	if _, err := c.Write(head[:]); err != nil {
 		return s, err
 	}
-	looks := p.look(c)
+	looks := p.samplePath(c)
 	m := meter{warm: w.Warm, span: w.For}
 	if err := c.SetWriteDeadline(time.Now().Add(w.Warm + w.For + time.Second)); err != nil {
 		return s, err
@@ -116,7 +116,7 @@ func (p *process) bulk() (s Said, err error) {
 		n, err := c.Write(pattern[at : at+chunk])
 		over = m.add(n)
 		if late(err) {
-			m.end() // it is so slow that a chunk takes more than a second
+			m.end() // so slow that a chunk takes more than a second
 			break
 		}
 		if err != nil {
@@ -126,14 +126,15 @@ func (p *process) bulk() (s Said, err error) {
 	path := looks()
 	s = *m.said("")
 	s.Path = path
-	s.Whole, err = settled(c, m.all, w.Grace)
+	s.Whole, err = awaitCount(c, m.all, w.Grace)
 	p.host.Describe(c, &s.Path)
 	s.RTT = path.RTT
 	return s, err
 }
 
-// settled ends the stream and waits for the receiver's count.
-func settled(c net.Conn, sent int64, grace time.Duration) (bool, error) {
+// awaitCount ends the stream and waits for the receiver's count. It reports whether all bytes have
+// arrived.
+func awaitCount(c net.Conn, sent int64, grace time.Duration) (bool, error) {
 	if err := c.(halfCloser).CloseWrite(); err != nil {
 		return false, err
 	}
@@ -143,17 +144,17 @@ func settled(c net.Conn, sent int64, grace time.Duration) (bool, error) {
 	var count [8]byte
 	if _, err := io.ReadFull(c, count[:]); err != nil {
 		if late(err) {
-			return false, nil // a lossy path may have too much to do: the lead cuts it off
+			return false, nil // a lossy path may need longer: the lead ends the run
 		}
 		return false, fmt.Errorf("waiting for the receiver's count: %w", err)
 	}
 	if got := int64(binary.BigEndian.Uint64(count[:])); got != sent {
-		return false, fmt.Errorf("%d bytes were sent and %d have arrived", sent, got)
+		return false, fmt.Errorf("sent %d bytes, the receiver has %d", sent, got)
 	}
 	return true, nil
 }
 
-// receive is the other end of bulk.
+// receive is the receiving end of bulk.
 func (p *process) receive(c net.Conn) error {
 	var head [16]byte
 	if _, err := io.ReadFull(c, head[:]); err != nil {
@@ -184,15 +185,15 @@ func (p *process) receive(c net.Conn) error {
 	}
 	p.say(&Said{Event: "end", Bytes: m.all, Bad: bad})
 	if bad > 0 {
-		return fmt.Errorf("%d bytes are not what was sent", bad)
+		return fmt.Errorf("%d received bytes differ from the pattern", bad)
 	}
 	_, err := c.Write(binary.BigEndian.AppendUint64(nil, uint64(m.all)))
 	return err
 }
 
-// look looks at a connection's round trip now and then, until the function that it returns is
-// called, which has the mean.
-func (p *process) look(c net.Conn) func() Path {
+// samplePath samples a connection's round-trip time until the returned function is called, which
+// returns the mean.
+func (p *process) samplePath(c net.Conn) func() Path {
 	over, result := make(chan bool), make(chan Path)
 	go func() {
 		var sum time.Duration

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/bench/datagram"
 )
 
-// ceiling is one end of what sends without a protocol: what no protocol over this link can be
-// faster than. Only what the receiver got counts.
+// ceiling runs one end of a transfer without a protocol: an upper bound for every protocol over the
+// same link. Only received bytes count.
 func (p *process) ceiling() (stop func() error, err error) {
 	s, err := datagram.Open(p.spec.Sides[0].UDP, p.spec.Sides[0].Peer, datagram.ShortQueue)
 	if err != nil {
@@ -32,14 +32,14 @@ func (p *process) ceiling() (stop func() error, err error) {
 	return s.Close, nil
 }
 
-// atATime is how much a call receives: runs of datagrams stay in the cache if they are few.
-var atATime = map[string]int{"raw-plain": 1, "raw-mmsg": 64, "raw-gso": 16, "plane": 8}
+// batchOf is the number of messages that a call receives. A few runs of datagrams fit in the cache.
+var batchOf = map[string]int{"raw-plain": 1, "raw-mmsg": 64, "raw-gso": 16, "plane": 8}
 
-// count counts what comes, from the end of its warm-up on, until nothing has come for a while.
+// count counts received bytes from the end of the warm-up until none have arrived for a while.
 func (p *process) count() {
 	m := meter{warm: p.spec.Work.Warm, span: time.Hour}
 	one, tell := &p.received, teller{}
-	batch := p.socket.NewBatch(atATime[p.spec.Stack])
+	batch := p.socket.NewBatch(batchOf[p.spec.Stack])
 	for {
 		list, err := batch.Receive()
 		if err != nil {
@@ -61,7 +61,6 @@ func (p *process) count() {
 	}
 }
 
-// tally counts, where the lead can ask for it.
 func (p *process) tally(m *meter, n int) {
 	m.add(n)
 	p.counting.Lock()
@@ -69,7 +68,6 @@ func (p *process) tally(m *meter, n int) {
 	p.counting.Unlock()
 }
 
-// blast sends for as long as it shall.
 func (p *process) blast() (s Said, err error) {
 	once := map[string]func() func() (int, error){
 		"raw-plain": p.blastPlain, "raw-mmsg": p.blastMany, "raw-gso": p.blastTrains,
@@ -94,13 +92,11 @@ func (p *process) blast() (s Said, err error) {
 	return s, nil
 }
 
-// blastPlain is a call a datagram.
 func (p *process) blastPlain() func() (int, error) {
 	piece := []unix.Iovec{datagram.Piece(make([]byte, p.spec.MTU))}
 	return func() (int, error) { return p.spec.MTU, p.socket.Send(piece, p.spec.MTU, p.spec.MTU) }
 }
 
-// blastMany is a call for 64 datagrams.
 func (p *process) blastMany() func() (int, error) {
 	batch := p.socket.NewBatch(64)
 	return func() (int, error) {
@@ -109,12 +105,11 @@ func (p *process) blastMany() func() (int, error) {
 	}
 }
 
-// blastTrains is a train a call.
 func (p *process) blastTrains() func() (int, error) {
 	total := segments(p.spec.MTU) * p.spec.MTU
 	piece := []unix.Iovec{datagram.Piece(make([]byte, total))}
 	return func() (int, error) { return total, p.socket.Send(piece, total, p.spec.MTU) }
 }
 
-// segments is how many datagrams of a size the kernel takes in one call.
+// segments returns how many datagrams of a size the kernel accepts in one call.
 func segments(size int) int { return min(datagram.MaxSegments, datagram.MaxPayload/size) }

@@ -11,25 +11,25 @@ import (
 	"github.com/tidepool-net/tidepool/bench/datagram"
 )
 
-// A ceiling's receiver tells now and then how much it has got, and the sender is never further
-// ahead than the kernel's queue has room for: what is lost in there costs time and counts for
-// nothing, so a ceiling without this would be lower than what it is a ceiling of.
+// The receiver of a ceiling reports its byte count periodically, and the sender stays ahead of it
+// by at most the kernel's queue. Packets dropped in that queue would cost CPU time and count for
+// nothing, so a ceiling without this limit would be lower than the protocols below it.
 const (
 	creditEvery = 256 << 10
 	creditAhead = 3 << 20
-	// creditLate is when what was not told of is given up: it was lost.
+	// creditLate is when unreported bytes are taken for lost.
 	creditLate = 20 * time.Millisecond
 )
 
-// credit is what a sender knows of its receiver.
+// credit is the sender's view of its receiver.
 type credit struct {
 	socket *datagram.Socket
 	batch  *datagram.Batch
-	told   int64 // by the receiver
-	lost   int64 // what was given up
+	told   int64 // bytes that the receiver reported
+	lost   int64 // bytes taken for lost
 }
 
-// spend waits, when so many bytes were sent, until more may be.
+// spend waits until the sender may send more than sent bytes.
 func (c *credit) spend(sent int64) error {
 	for sent-c.lost-c.told > creditAhead {
 		if err := c.socket.SetReadDeadline(time.Now().Add(creditLate)); err != nil {
@@ -52,7 +52,7 @@ func (c *credit) spend(sent int64) error {
 	return nil
 }
 
-// teller tells a sender what has come.
+// teller reports the received bytes to the sender.
 type teller struct {
 	told, all int64
 	text      [8]byte
@@ -65,5 +65,5 @@ func (t *teller) add(s *datagram.Socket, bytes int) {
 	}
 	t.told = t.all
 	binary.BigEndian.PutUint64(t.text[:], uint64(t.all))
-	_ = s.Send([]unix.Iovec{datagram.Piece(t.text[:])}, 8, 8) // another will follow
+	_ = s.Send([]unix.Iovec{datagram.Piece(t.text[:])}, 8, 8) // may be lost: another follows
 }

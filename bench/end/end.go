@@ -22,35 +22,35 @@ import (
 type host interface {
 	Listen(port uint16) (net.Listener, error)
 	Dial(ctx context.Context, port uint16) (net.Conn, error)
-	// Account fills in what the stack knows of its own packets.
+	// Account fills in the stack's own packet counters.
 	Account(*Usage)
-	// Describe fills in what the stack tells of a connection.
+	// Describe fills in the stack's data about a connection.
 	Describe(net.Conn, *Path)
 	Close() error
 }
 
-// process is this process.
+// process is this process: one end of a connection, or a node between two ends.
 type process struct {
 	spec Spec
-	host host // nil: what is in between, or a ceiling
+	host host // nil for relays and ceilings
 	mu   sync.Mutex
 	out  *json.Encoder
 
 	keeping sync.Mutex
-	kept    []net.Conn // connections that are only held
+	kept    []net.Conn // connections that are held open
 
-	// Of a ceiling:
+	// Only for a ceiling:
 	socket   *datagram.Socket
 	received planeReceiver
 	counting sync.Mutex
 	counted  Said
 }
 
-// Run is a whole process: it does what the spec says until in ends.
+// Run runs a whole process: it does the work of its spec until in ends.
 func Run(argument string, in io.Reader, out io.Writer) (err error) {
 	p := &process{out: json.NewEncoder(out)}
 	if err := json.Unmarshal([]byte(argument), &p.spec); err != nil {
-		return fmt.Errorf("what am I: %w", err)
+		return fmt.Errorf("parse the spec: %w", err)
 	}
 	if p.spec.MTU == 0 {
 		p.spec.MTU = 1400
@@ -88,7 +88,7 @@ func Run(argument string, in io.Reader, out io.Writer) (err error) {
 	return stop()
 }
 
-// start raises what this process is.
+// start opens the stack, router, relay or ceiling of the spec.
 func (p *process) start() (stop func() error, err error) {
 	switch p.spec.Stack {
 	case "relay":
@@ -104,7 +104,7 @@ func (p *process) start() (stop func() error, err error) {
 	case "raw-plain", "raw-mmsg", "raw-gso", "plane":
 		return p.ceiling()
 	default:
-		err = fmt.Errorf("there is no stack %q", p.spec.Stack)
+		err = fmt.Errorf("unknown stack %q", p.spec.Stack)
 	}
 	if err != nil {
 		return nil, err
@@ -118,14 +118,12 @@ func (p *process) start() (stop func() error, err error) {
 	return p.host.Close, nil
 }
 
-// say says a line.
 func (p *process) say(s *Said) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.out.Encode(s) // who does not listen any more has ended us
+	_ = p.out.Encode(s) // if the lead is gone, so is this process soon
 }
 
-// work does the work and says what came of it.
 func (p *process) work() {
 	said, err := p.worked()
 	if err != nil {
@@ -146,14 +144,14 @@ func (p *process) worked() (s Said, err error) {
 		Bulk: p.bulk, Ask: p.ask, Churn: p.churn, Hold: p.hold, Used: p.used, Blast: p.blast,
 	}[p.spec.Work.Kind]
 	if !ok {
-		return s, fmt.Errorf("there is no work %q", p.spec.Work.Kind)
+		return s, fmt.Errorf("unknown work %q", p.spec.Work.Kind)
 	}
 	s, err = do()
 	s.Event = "done"
 	return s, err
 }
 
-// dialTimeout is for a connection of any stack: much more than any needs.
+// dialTimeout limits connecting, for every stack; none needs nearly as long.
 const dialTimeout = 20 * time.Second
 
 func (p *process) dial(port uint16) (net.Conn, error) {
@@ -162,7 +160,7 @@ func (p *process) dial(port uint16) (net.Conn, error) {
 	return p.host.Dial(ctx, port)
 }
 
-// profile writes a CPU profile until it is stopped.
+// profile starts a CPU profile, which stop ends.
 func profile(path string) (stop func() error, err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
-// gvisor is gVisor's netstack: SACK on, buffers that tune themselves up to 8 MiB.
+// gvisor is gVisor's netstack with SACK and with buffers that grow up to 8 MiB.
 type gvisor struct {
 	spec  *Spec
 	stack *stack.Stack
@@ -48,14 +48,14 @@ func openGvisor(spec *Spec) (host, error) {
 		}
 	}
 	if err := g.stack.CreateNIC(gvisorNIC, link); err != nil {
-		return nil, fmt.Errorf("gVisor, its interface: %v", err)
+		return nil, fmt.Errorf("gVisor: create the interface: %v", err)
 	}
 	at := tcpip.ProtocolAddress{
 		Protocol:          ipv4.ProtocolNumber,
 		AddressWithPrefix: tcpip.AddrFrom4(spec.Sides[0].Addr.As4()).WithPrefix(),
 	}
 	if err := g.stack.AddProtocolAddress(gvisorNIC, at, stack.AddressProperties{}); err != nil {
-		return nil, fmt.Errorf("gVisor, its address: %v", err)
+		return nil, fmt.Errorf("gVisor: add the address: %v", err)
 	}
 	g.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: gvisorNIC}})
 	return g, nil
@@ -76,7 +76,7 @@ func (g *gvisor) Account(u *Usage) {
 	u.Packets = s.IP.PacketsSent.Value()
 }
 
-// Describe tells what the stack counts, for this is its only connection that sends.
+// Describe reads the stack's global counters: the stack has only one connection that sends.
 func (g *gvisor) Describe(_ net.Conn, p *Path) {
 	s := g.stack.Stats().TCP
 	p.Retransmits = s.Retransmits.Value()

@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/datagram"
 )
 
-// gvisorLink is the link that was asked for: the tuned one, or gVisor's own.
+// gvisorLink returns the link of the spec: the tuned one, or gVisor's own.
 func gvisorLink(spec *Spec) (stack.LinkEndpoint, error) {
 	if spec.Stack == "gvisor-own" {
 		return ownLink(spec)
@@ -31,7 +31,7 @@ func gvisorLink(spec *Spec) (stack.LinkEndpoint, error) {
 	return &tunedLink{socket: s, mtu: uint32(spec.MTU)}, s.Coalesce()
 }
 
-// ownLink is gVisor's link for a descriptor, recvmmsg and all.
+// ownLink returns gVisor's own link for a file descriptor, which uses recvmmsg.
 func ownLink(spec *Spec) (stack.LinkEndpoint, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -53,10 +53,10 @@ func ownLink(spec *Spec) (stack.LinkEndpoint, error) {
 	})
 }
 
-// tunedLink is the strongest link that gVisor can be given over UDP: it takes segments of 60 KB
-// from the stack (host GSO), cuts them with headers and checksums of their own and sends each in
-// one call; what comes in one call goes through gVisor's GRO. The checksums of what comes are not
-// verified, which is more than it is due.
+// tunedLink is the fastest link over UDP that gVisor can have. It takes 60 KB segments from the
+// stack (host GSO), splits them into packets with headers and checksums, and sends each segment in
+// one call. Received packets go through gVisor's GRO, and their checksums are not verified, which
+// gives gVisor an advantage.
 type tunedLink struct {
 	socket *datagram.Socket
 	mtu    uint32
@@ -67,10 +67,11 @@ type tunedLink struct {
 	pieces  []unix.Iovec
 }
 
-// maxHeaders is IP's header and TCP's, with options.
+// maxHeaders is the length of an IP and a TCP header with options.
 const maxHeaders = 120
 
-// superSegment is what the stack gives at once, in bytes: what the kernel takes in one call.
+// superSegment is the size of the stack's segments in bytes: the most that the kernel accepts in
+// one call.
 const superSegment = 61440
 
 func (l *tunedLink) MTU() uint32                      { return l.mtu }
@@ -114,7 +115,7 @@ func (l *tunedLink) WritePackets(list stack.PacketBufferList) (int, tcpip.Error)
 	return n, nil
 }
 
-// send sends one packet of the stack's, as the segments that it stands for.
+// send sends one packet of the stack as its segments.
 func (l *tunedLink) send(packet []byte, mss int, kind stack.GSOType) error {
 	l.pieces = l.pieces[:0]
 	if kind == stack.GSONone || mss == 0 {
@@ -139,7 +140,7 @@ func (l *tunedLink) send(packet []byte, mss int, kind stack.GSOType) error {
 	return l.socket.Send(l.pieces, total, headLen+mss)
 }
 
-// segment makes one segment's headers out of the whole's.
+// segment turns the headers of the whole packet into those of one segment.
 func segment(head, text []byte, ipLen, at, number int, last bool) {
 	ip := header.IPv4(head)
 	ip.SetTotalLength(uint16(len(head) + len(text)))
@@ -154,11 +155,11 @@ func segment(head, text []byte, ipLen, at, number int, last bool) {
 	t[16], t[17] = 0, 0
 	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber,
 		ip.SourceAddress(), ip.DestinationAddress(), uint16(len(t)+len(text)))
-	sum = checksum.Checksum(t, sum) // of an even number of bytes
+	sum = checksum.Checksum(t, sum) // the header's length is even
 	binary.BigEndian.PutUint16(t[16:], ^checksum.Checksum(text, sum))
 }
 
-// receive gives what comes to gVisor's GRO, and that to the stack.
+// receive passes received packets through gVisor's GRO to the stack.
 func (l *tunedLink) receive() {
 	batch := l.socket.NewBatch(8)
 	var g gro.GRO

@@ -20,7 +20,7 @@ func (k *kernel) at(a netip.Addr, port uint16) string {
 	return net.JoinHostPort(a.String(), strconv.Itoa(int(port)))
 }
 
-// prepare chooses the congestion control before the handshake.
+// prepare sets the congestion control before the handshake.
 func (k *kernel) prepare(_, _ string, raw syscall.RawConn) error {
 	if k.spec.Congestion == "" {
 		return nil
@@ -53,7 +53,7 @@ func (k *kernel) Describe(c net.Conn, p *Path) {
 	if err != nil {
 		return
 	}
-	_ = raw.Control(func(fd uintptr) { // what is not told stays zero
+	_ = raw.Control(func(fd uintptr) { // fields stay zero on an error
 		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
 			return

@@ -11,15 +11,15 @@ import (
 	"github.com/tidepool-net/tidepool/bench/datagram"
 )
 
-// A plane is a data plane without a protocol: for each segment 40 bytes of headers with checksums
-// that are made and verified, one copy into a ring and one out of it at either end. The checksums
-// are those of plain Go. What a TCP adds to it is its own doing.
+// A plane is a data plane without a protocol. For each segment it computes and verifies 40 bytes of
+// headers with checksums, and copies the data into a ring and out of it at both ends. Its checksums
+// are in plain Go. The rest of a TCP's cost is the protocol's.
 const (
 	planeHead = 40
 	ringBytes = 4 << 20
 )
 
-// blastPlane is a train a call, out of a ring.
+// blastPlane sends one train a call, out of a ring.
 func (p *process) blastPlane() func() (int, error) {
 	count := segments(p.spec.MTU)
 	mss := p.spec.MTU - planeHead
@@ -55,14 +55,14 @@ func planeHeaders(head, text []byte, seq uint32) {
 	binary.NativeEndian.PutUint16(head[36:], ^fold(sum(text, sum(head[20:], 0))))
 }
 
-// planeReceiver verifies, and copies into a ring and out of it.
+// planeReceiver verifies segments and copies them into a ring and out of it.
 type planeReceiver struct {
 	ring, text  []byte
 	at, waiting int
 	bad         int64
 }
 
-// take takes a run of segments and returns how much text there was.
+// take processes a run of segments and returns their bytes of data.
 func (r *planeReceiver) take(run datagram.Received) (bytes int) {
 	if r.ring == nil {
 		r.ring, r.text = make([]byte, ringBytes), make([]byte, chunk)
@@ -89,7 +89,7 @@ func (r *planeReceiver) take(run datagram.Received) (bytes int) {
 	return bytes
 }
 
-// sum adds bytes to a one's-complement sum, of which the carry goes round: 32 bytes a turn.
+// sum adds b to a one's-complement sum with end-around carry, 32 bytes an iteration.
 func sum(b []byte, s uint64) uint64 {
 	var carry uint64
 	for len(b) >= 32 {
@@ -112,7 +112,7 @@ func sum(b []byte, s uint64) uint64 {
 	return s + carry
 }
 
-// fold makes 16 bits of a sum, in the order in which they are in memory.
+// fold reduces a sum to 16 bits, in memory order.
 func fold(s uint64) uint16 {
 	for s>>16 != 0 {
 		s = s>>16 + s&0xffff

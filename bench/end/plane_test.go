@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-func TestThePlanesChecksumIsTheInternets(t *testing.T) {
+func TestPlaneChecksum(t *testing.T) {
 	luck := rand.New(rand.NewPCG(1, 1))
 	for length := range 200 {
 		b := make([]byte, length)
@@ -31,7 +31,7 @@ func TestThePlanesChecksumIsTheInternets(t *testing.T) {
 	}
 }
 
-func TestAPlaneVerifiesWhatItTakes(t *testing.T) {
+func TestPlaneVerifiesSegments(t *testing.T) {
 	head, text := make([]byte, planeHead), pattern[:1360]
 	planeHeaders(head, text, 7)
 	segment := append(head, text...)
@@ -43,8 +43,8 @@ func TestAPlaneVerifiesWhatItTakes(t *testing.T) {
 	assert.Equal(t, int64(1400), r.bad)
 }
 
-// gVisor's tuned link cuts a packet into segments that are valid each.
-func TestGvisorsSegmentsAreValid(t *testing.T) {
+// gVisor's tuned link splits a packet into valid segments.
+func TestGvisorSegmentsAreValid(t *testing.T) {
 	const mss, ipLen, tcpLen = 1000, 20, 32
 	text := pattern[:2500]
 	whole := make([]byte, ipLen+tcpLen)
@@ -72,8 +72,8 @@ func TestGvisorsSegmentsAreValid(t *testing.T) {
 	}
 }
 
-// A relay drops the share that it shall, each packet by itself, and holds the others back.
-func TestARelayLosesItsShare(t *testing.T) {
+// A relay drops each packet with the given probability and delays the others.
+func TestRelayLosesItsShare(t *testing.T) {
 	far, err := datagram.Open(netip.AddrPort{}, netip.AddrPort{}, datagram.LongQueue)
 	require.NoError(t, err)
 	near, err := datagram.Open(netip.AddrPort{}, netip.AddrPort{}, datagram.LongQueue)

@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/bench/datagram"
 )
 
-// relay carries packets from one socket to another, and back: a neutral way between two ends of
-// any stack. It looks into none, but may drop some and hold back all. Trains stay together, so that
-// it is not what holds the ends back.
+// relay forwards packets between two sockets: a neutral path between two ends of any stack. It does
+// not parse packets, but can drop and delay them. It keeps trains together, so that it is not the
+// bottleneck.
 func (p *process) relay() (stop func() error, err error) {
 	if _, stop, err = p.carry(); err == nil {
 		p.say(&Said{Event: "ready"})
@@ -32,7 +32,7 @@ func (p *process) carry() (sockets [2]*datagram.Socket, stop func() error, err e
 		}
 	}
 	for i := range sockets {
-		w := &way{
+		w := &direction{
 			in: sockets[i], out: sockets[1-i], loss: p.spec.Loss, delay: p.spec.Delay,
 			luck: rand.New(rand.NewPCG(p.spec.Seed, uint64(i))),
 		}
@@ -41,27 +41,27 @@ func (p *process) carry() (sockets [2]*datagram.Socket, stop func() error, err e
 	return sockets, func() error { return errors.Join(sockets[0].Close(), sockets[1].Close()) }, nil
 }
 
-// way is one direction of a relay.
-type way struct {
+// direction is one direction of a relay.
+type direction struct {
 	in, out *datagram.Socket
 	loss    float64
 	delay   time.Duration
 	luck    *rand.Rand
-	left    []byte // what a run is after its losses
+	left    []byte // the packets of a run that were not dropped
 	late    chan delayed
 }
 
-// delayed is a run that is on its way.
+// delayed is a run in flight.
 type delayed struct {
 	at   time.Time
 	data []byte
 	size int
 }
 
-// delayedRuns bounds what is on its way: a gigabyte of full runs; what exceeds it is lost.
+// delayedRuns limits the runs in flight, a gigabyte of full ones; more are dropped.
 const delayedRuns = 1 << 14
 
-func (w *way) carry() {
+func (w *direction) carry() {
 	batch := w.in.NewBatch(32)
 	if w.delay > 0 {
 		w.late = make(chan delayed, delayedRuns)
@@ -86,8 +86,8 @@ func (w *way) carry() {
 	}
 }
 
-// survivors are the packets of a run that are not lost, each by its own luck.
-func (w *way) survivors(r datagram.Received) []byte {
+// survivors drops packets of a run at random and returns the others.
+func (w *direction) survivors(r datagram.Received) []byte {
 	w.left = w.left[:0]
 	for data := r.Data; len(data) > 0; {
 		n := min(r.Size, len(data))
@@ -99,7 +99,7 @@ func (w *way) survivors(r datagram.Received) []byte {
 	return w.left
 }
 
-func (w *way) pass(now time.Time, data []byte, size int) {
+func (w *direction) pass(now time.Time, data []byte, size int) {
 	if w.late == nil {
 		w.send(data, size)
 		return
@@ -110,14 +110,14 @@ func (w *way) pass(now time.Time, data []byte, size int) {
 	}
 }
 
-func (w *way) deliverLate() {
+func (w *direction) deliverLate() {
 	for d := range w.late {
 		time.Sleep(time.Until(d.at))
 		w.send(d.data, d.size)
 	}
 }
 
-// send sends a run. Nobody may be there yet, or any more; then it is lost.
-func (w *way) send(data []byte, size int) {
+// send sends a run. A run is lost if no socket is bound at the other end.
+func (w *direction) send(data []byte, size int) {
 	_ = w.out.Send([]unix.Iovec{datagram.Piece(data)}, len(data), size)
 }

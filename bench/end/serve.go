@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// late reports whether an error is a deadline's: stacks have their own errors for it.
+// late reports whether err is a deadline's: some stacks have their own errors for it.
 func late(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// askBytes is the size of a request, and of its reply.
+// askBytes is the size of a request and of a reply.
 const askBytes = 64
 
-// serve listens at every port.
 func (p *process) serve() error {
 	ports := map[uint16]service{
-		bulkPort: {do: p.receive}, askPort: {do: echo}, churnPort: {do: leave},
+		bulkPort: {do: p.receive}, askPort: {do: echo}, churnPort: {do: closeNow},
 		usedPort: {do: reply, keep: true},
 	}
 	for i := range uint16(holdPorts) {
-		ports[holdPort+i] = service{keep: true} // who is held needs nobody
+		ports[holdPort+i] = service{keep: true} // held connections need no handler
 	}
 	for port, s := range ports {
 		l, err := p.host.Listen(port)
@@ -38,13 +37,12 @@ func (p *process) serve() error {
 	return nil
 }
 
-// service is what becomes of the connections to a port.
+// service says how connections to a port are handled.
 type service struct {
-	do   func(net.Conn) error // nil: nothing
-	keep bool                 // and then they are kept, not closed
+	do   func(net.Conn) error // nil: no handler
+	keep bool                 // keep the connection open afterwards
 }
 
-// accept has each connection served.
 func (p *process) accept(l net.Listener, s service) {
 	for {
 		c, err := l.Accept()
@@ -69,17 +67,15 @@ func (p *process) accept(l net.Listener, s service) {
 	}
 }
 
-// keep holds a connection for as long as the process runs.
 func (p *process) keep(c net.Conn) {
 	p.keeping.Lock()
 	p.kept = append(p.kept, c)
 	p.keeping.Unlock()
 }
 
-// leave closes first, so that it is the server who keeps TIME-WAIT.
-func leave(net.Conn) error { return nil }
+// closeNow serves nothing: the server closes at once, and so is the end that keeps TIME-WAIT.
+func closeNow(net.Conn) error { return nil }
 
-// echo sends back what comes.
 func echo(c net.Conn) error {
 	var b [askBytes]byte
 	for {
@@ -95,7 +91,7 @@ func echo(c net.Conn) error {
 	}
 }
 
-// ask asks and hears, for as long as it shall.
+// ask sends requests and reads replies until the time is over.
 func (p *process) ask() (s Said, err error) {
 	c, err := p.dial(askPort)
 	if err != nil {
@@ -118,7 +114,7 @@ func (p *process) ask() (s Said, err error) {
 	return s, nil
 }
 
-// churn connects and closes, for as long as it shall.
+// churn opens and closes connections until the time is over.
 func (p *process) churn() (s Said, err error) {
 	var b [1]byte
 	w := p.spec.Work
@@ -128,7 +124,7 @@ func (p *process) churn() (s Said, err error) {
 			return s, err
 		}
 		if _, err := c.Read(b[:]); !errors.Is(err, io.EOF) {
-			return s, errors.Join(err, errors.New("the peer should have closed"), c.Close())
+			return s, errors.Join(err, errors.New("the server did not close"), c.Close())
 		}
 		if err := c.Close(); err != nil {
 			return s, err
@@ -138,8 +134,7 @@ func (p *process) churn() (s Said, err error) {
 	return s, nil
 }
 
-// replyBytes is the size of what a connection carries that is kept when it was used: more than an
-// initial window.
+// replyBytes is the size of the reply on a used connection: more than an initial window.
 const replyBytes = 16 << 10
 
 // reply answers one request.
@@ -152,7 +147,6 @@ func reply(c net.Conn) error {
 	return err
 }
 
-// request asks for a reply and has all of it.
 func request(c net.Conn) error {
 	var b [askBytes]byte
 	if _, err := c.Write(b[:]); err != nil {
@@ -163,25 +157,24 @@ func request(c net.Conn) error {
 		return err
 	}
 	if wrong(all[:], 0) > 0 {
-		return errors.New("the reply is not what was sent")
+		return errors.New("the reply differs from the data sent")
 	}
 	return nil
 }
 
-// silence is how long a stack is given to see that its connections are silent.
-const silence = 3 * time.Second
+// idleWait lets stacks notice that their connections are idle.
+const idleWait = 3 * time.Second
 
-// used opens connections, uses each once and keeps them, silent.
+// used opens connections, transfers a reply over each once and holds them idle.
 func (p *process) used() (s Said, err error) {
 	s, err = p.open(func(int) uint16 { return usedPort }, request)
-	time.Sleep(silence)
+	time.Sleep(idleWait)
 	return s, err
 }
 
-// atOnce is how many connections are opened at the same time.
+// atOnce is the number of connections that are opened concurrently.
 const atOnce = 64
 
-// hold opens connections and keeps them.
 func (p *process) hold() (s Said, err error) {
 	return p.open(
 		func(i int) uint16 { return holdPort + uint16(i%holdPorts) },
@@ -189,7 +182,7 @@ func (p *process) hold() (s Said, err error) {
 	)
 }
 
-// open opens connections to the ports that are said, does something with each, and keeps them.
+// open opens connections to the given ports, calls do with each, and keeps them open.
 func (p *process) open(port func(i int) uint16, do func(net.Conn) error) (s Said, err error) {
 	next := make(chan int)
 	errs := make([]error, atOnce)
@@ -217,7 +210,7 @@ func (p *process) open(port func(i int) uint16, do func(net.Conn) error) (s Said
 	return Said{Count: int64(len(p.kept)), Took: time.Since(start)}, errors.Join(errs...)
 }
 
-// HoldPorts are the ports at which connections are held.
+// HoldPorts returns the ports on which connections are held.
 func HoldPorts() (list []uint16) {
 	for i := range uint16(holdPorts) {
 		list = append(list, holdPort+i)

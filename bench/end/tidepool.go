@@ -16,14 +16,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// ours is a node of the project, as an .lnx file describes it.
+// ours is a node of the project, configured by an .lnx file.
 type ours struct {
 	spec *Spec
 	node *node.Node
 	ask  *operator.Requests
 }
 
-// Describe writes the .lnx file of a node with these sides.
+// Describe returns the .lnx file of a node with the given sides.
 func Describe(spec *Spec) string {
 	var b strings.Builder
 	for i, s := range spec.Sides {
@@ -35,7 +35,7 @@ func Describe(spec *Spec) string {
 	}
 	mode := "static"
 	if len(spec.Sides) > 1 {
-		mode = "rip" // what makes a router of it
+		mode = "rip" // makes the node a router
 	}
 	fmt.Fprintf(&b, "routing %s\n", mode)
 	return b.String()
@@ -65,7 +65,7 @@ func open(spec *Spec) (*ours, error) {
 
 func openTidepool(spec *Spec) (host, error) { return open(spec) }
 
-// openRouter opens a router, and has it drop its share of what it passes on.
+// openRouter opens a router that drops the given share of the packets it forwards.
 func openRouter(spec *Spec) (host, error) {
 	o, err := open(spec)
 	if err != nil || spec.Loss == 0 {
@@ -79,7 +79,7 @@ func (o *ours) Listen(port uint16) (net.Listener, error) {
 	return o.node.TCP.Listen(netip.AddrPortFrom(o.spec.Sides[0].Addr, port), listenBacklog)
 }
 
-// listenBacklog is what the ends of all stacks have waiting for Accept, at the most.
+// listenBacklog is the accept queue's limit, in all stacks.
 const listenBacklog = 1024
 
 func (o *ours) Dial(ctx context.Context, port uint16) (net.Conn, error) {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpu is the time that this process has run until now, and what of it was not the kernel's.
+// cpu returns the CPU time of this process so far, and its part outside the kernel.
 func cpu() (all, user time.Duration) {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -22,13 +22,14 @@ func cpu() (all, user time.Duration) {
 	return user + time.Duration(u.Stime.Nano()), user
 }
 
-// usage is what this process has used. It collects garbage first, but counts the time before.
+// usage returns the resources that this process has used. It runs a garbage collection, whose CPU
+// time is not included.
 func (p *process) usage() Usage {
 	var u Usage
 	u.CPU, u.User = cpu()
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first found in pools
+	runtime.GC() // frees what the first one moved out of pools
 	runtime.ReadMemStats(&m)
 	u.Heap = int64(m.HeapAlloc)
 	u.Goroutines = runtime.NumGoroutine()
@@ -39,7 +40,7 @@ func (p *process) usage() Usage {
 	return u
 }
 
-// Resident is a process's memory as the kernel counts it, in bytes; 0: it does not say.
+// Resident returns a process's resident memory in bytes, as the kernel counts it; 0 if unknown.
 func Resident(pid int) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -50,6 +51,6 @@ func Resident(pid int) int64 {
 	if len(fields) == 0 {
 		return 0
 	}
-	kilobytes, _ := strconv.ParseInt(fields[0], 10, 64) // 0 is said to mean that it is not known
+	kilobytes, _ := strconv.ParseInt(fields[0], 10, 64) // 0 means unknown
 	return kilobytes << 10
 }

@@ -1,5 +1,5 @@
-// Package flame reads CPU profiles of Go programs: as a flame graph, and as shares by room of the
-// project and by function.
+// Package flame reads CPU profiles of Go programs. It draws flame graphs, and sums the time up by
+// package of the project and by function.
 package flame
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Profile is the stacks of a CPU profile, outermost function first.
+// Profile holds the stacks of a CPU profile, outermost function first.
 type Profile struct {
 	Stacks []Stack
 	Total  int64 // ns
 }
 
-// Stack is functions that called each other, and how long the last of them ran.
+// Stack is a call stack and the CPU time of its innermost function.
 type Stack struct {
 	Functions []string
 	Time      int64 // ns
 }
 
-// Read reads a file that runtime/pprof has written.
+// Read reads a CPU profile that runtime/pprof has written.
 func Read(file string) (*Profile, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -39,13 +39,13 @@ func Read(file string) (*Profile, error) {
 	}
 	at := slices.IndexFunc(p.SampleType, func(v *profile.ValueType) bool { return v.Type == "cpu" })
 	if at < 0 {
-		return nil, fmt.Errorf("%s is no CPU profile", path.Base(file))
+		return nil, fmt.Errorf("%s is not a CPU profile", path.Base(file))
 	}
 	r := &Profile{}
 	for _, s := range p.Sample {
 		stack := Stack{Time: s.Value[at]}
 		for _, l := range slices.Backward(s.Location) {
-			for _, line := range slices.Backward(l.Line) { // what was inlined comes first there
+			for _, line := range slices.Backward(l.Line) { // inlined functions come first
 				stack.Functions = append(stack.Functions, line.Function.Name)
 			}
 		}
@@ -55,17 +55,17 @@ func Read(file string) (*Profile, error) {
 	return r, nil
 }
 
-// Share is what part of the time went somewhere.
+// Share is a part of the CPU time.
 type Share struct {
 	Name  string
 	Share float64 // of 1
 }
 
-// Rooms are the shares of the project's rooms. What the kernel did, and what Go's runtime did for a
-// room, is told apart: system calls and copies have lines of their own.
+// Rooms returns the shares of the project's packages. System calls and copies of a package have
+// lines of their own, and so does Go's runtime.
 func (p *Profile) Rooms() []Share { return p.shares(room) }
 
-// Functions are the shares of the functions themselves, without what they called.
+// Functions returns the shares of the functions themselves, without their callees.
 func (p *Profile) Functions() []Share {
 	return p.shares(func(stack []string) string { return Short(stack[len(stack)-1]) })
 }
@@ -86,7 +86,7 @@ func (p *Profile) shares(name func([]string) string) (list []Share) {
 
 const module = "github.com/tidepool-net/tidepool"
 
-// Short is a function's name without the paths that all have in common.
+// Short returns a function's name without the common part of its import path.
 func Short(function string) string {
 	if rest, ok := strings.CutPrefix(function, module+"/"); ok {
 		return strings.TrimPrefix(rest, "internal/")
@@ -94,7 +94,7 @@ func Short(function string) string {
 	return path.Base(function)
 }
 
-// room is whose time a stack's is.
+// room returns the name under which Rooms counts a stack.
 func room(stack []string) string {
 	leaf := stack[len(stack)-1]
 	owner := ""

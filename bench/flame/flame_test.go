@@ -51,7 +51,7 @@ func TestFunctions(t *testing.T) {
 	assert.Contains(t, list, Share{"node.(*Node).loop", 0.1})
 }
 
-func TestTheGraphIsXML(t *testing.T) {
+func TestGraphIsXML(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, sample().WriteSVG(&b, "a < b"))
 	assert.Contains(t, b.String(), "node.(*Node).loop, 60.0 %")

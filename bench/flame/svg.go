@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// The picture's measures, in pixels.
+// Dimensions of the picture, in pixels.
 const (
 	width     = 1200
 	rowHeight = 16
 	margin    = 10
 	heading   = 30
-	letter    = 6.6 // of the font, on average
-	narrowest = 0.4 // what is not drawn any more
+	letter    = 6.6 // average width of a character
+	narrowest = 0.4 // narrower frames are not drawn
 )
 
-// frame is a function within those that called it.
+// frame is a function in a call stack.
 type frame struct {
 	name  string
 	time  int64
@@ -59,8 +59,8 @@ func (f *frame) depth() int {
 	return deepest + 1
 }
 
-// WriteSVG draws the profile as a flame graph: who called stands below whom, and is as wide as both
-// took time. What is next to each other has no order in time.
+// WriteSVG draws the profile as a flame graph: a caller is below its callees, and as wide as the
+// time of both. The horizontal order has no meaning.
 func (p *Profile) WriteSVG(w io.Writer, title string) error {
 	root := p.tree()
 	height := heading + root.depth()*rowHeight + margin
@@ -106,11 +106,12 @@ func (f *frame) draw(b *strings.Builder, c canvas, x float64, row int) {
 	}
 }
 
-// colour is the same for all of a package: warm for the project's, grey for Go's and the kernel's.
+// colour returns the colour of a function's package: warm for the project's, grey for Go's and the
+// kernel's.
 func colour(name string) string {
 	room, _, _ := strings.Cut(name, ".")
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(room)) // it cannot fail
+	_, _ = h.Write([]byte(room)) // a hash's Write never fails
 	hue := h.Sum32() % 60
 	if room == "runtime" || strings.Contains(name, "yscall") || room == "all" {
 		return fmt.Sprintf("hsl(210,12%%,%d%%)", 70+hue/5)

@@ -12,22 +12,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Path is what lies between two ends.
+// Path is the path between two ends.
 type Path struct {
-	// Between is empty for a link, router for a router of ours, relay for one that carries
-	// anybody's packets.
+	// Between is empty for a direct link, router for a tidepool router, or relay for a relay that
+	// forwards any stack's packets.
 	Between string
-	Loss    float64 // share of the packets of each direction
+	Loss    float64 // drop probability in each direction
 	Delay   time.Duration
 	Seed    uint64
 }
 
-// Bed is the processes of one run.
+// Bed holds the processes of one run.
 type Bed struct {
 	Server, Client, Between *Child
 }
 
-// End ends them all.
+// End ends all processes.
 func (b *Bed) End() {
 	for _, c := range []*Child{b.Client, b.Server, b.Between} {
 		if c != nil {
@@ -36,16 +36,16 @@ func (b *Bed) End() {
 	}
 }
 
-// The addresses of the ends, and of a router's two sides.
+// Addresses of the ends, and of a router's two interfaces.
 var (
 	serverAddr = netip.AddrFrom4([4]byte{10, 0, 0, 1})
 	routerNear = netip.AddrFrom4([4]byte{10, 0, 0, 2})
 	routerFar  = netip.AddrFrom4([4]byte{10, 1, 0, 1})
 	clientAddr = netip.AddrFrom4([4]byte{10, 1, 0, 2})
-	clientNear = routerNear // without a router both are on one link
+	clientNear = routerNear // without a router, both ends are on one link
 )
 
-// loopback are ports of the loopback that are free.
+// loopback returns free UDP ports on the loopback interface.
 func loopback(count int) ([]netip.AddrPort, error) {
 	ports, err := link.FreePorts(count)
 	if err != nil {
@@ -62,7 +62,7 @@ func side(udp, peer netip.AddrPort, addr, neighbor netip.Addr) end.Side {
 	return end.Side{UDP: udp, Peer: peer, Addr: addr, Neighbor: neighbor}
 }
 
-// raise starts two ends of one stack over UDP, and what lies between them.
+// raise starts two ends of one stack over UDP, and the router or relay between them.
 func raise(ctx context.Context, e end.Spec, p Path) (*Bed, error) {
 	udp, err := loopback(4)
 	if err != nil {
@@ -102,14 +102,14 @@ func raise(ctx context.Context, e end.Spec, p Path) (*Bed, error) {
 	return b, b.ends(ctx, nil, nil, &server, &client)
 }
 
-// ends starts both ends, each behind a command.
+// ends starts both ends, each with its command prefix.
 func (b *Bed) ends(ctx context.Context, near, far []string, server, client *end.Spec) (err error) {
 	if b.Server, _, err = Start(ctx, near, server); err == nil {
 		b.Client, _, err = Start(ctx, far, client)
 	}
 	if err != nil {
 		b.End()
-		return fmt.Errorf("raising %s: %w", server.Stack, err)
+		return fmt.Errorf("start %s: %w", server.Stack, err)
 	}
 	return nil
 }

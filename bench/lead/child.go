@@ -1,11 +1,10 @@
 //go:build linux
 
-// Package lead raises the processes that are measured, has them do their work in turns, and gathers
-// what they say.
+// Package lead starts the measured processes, runs them in turns and collects their results.
 //
-// child.go is one process, bed.go those of one run and network; a trial.go has a contender do one
-// run, turns.go has contenders take turns. Every wait has its end, and a run ends its processes by
-// their numbers, whatever happened.
+// child.go handles one process and bed.go those of one run. trial.go measures one run of a
+// contender, and turns.go runs contenders in turns. Every wait has a timeout, and every run ends
+// its processes by their ids, even after an error.
 package lead
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/end"
 )
 
-// Child is a process that is measured.
+// Child is a measured process.
 type Child struct {
 	process   *exec.Cmd
 	in        io.WriteCloser
@@ -32,11 +31,11 @@ type Child struct {
 	complaint bytes.Buffer
 }
 
-// patience is how long a process may take for what takes no time.
-const patience = 15 * time.Second
+// readyTimeout limits steps that normally take no time.
+const readyTimeout = 15 * time.Second
 
-// Start starts this very program as an end, with a command in front of it that may put it into a
-// network namespace, and waits until it is ready. It also returns what the process said then.
+// Start starts this program as an end and waits until it is ready. A command prefix, before, can
+// put it into a network namespace. Start also returns the process's first line.
 func Start(ctx context.Context, before []string, spec *end.Spec) (*Child, end.Said, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,7 +64,7 @@ func Start(ctx context.Context, before []string, spec *end.Spec) (*Child, end.Sa
 		return nil, end.Said{}, err
 	}
 	go c.listen(out)
-	ready, err := c.Await("ready", patience)
+	ready, err := c.Await("ready", readyTimeout)
 	if err != nil {
 		c.Kill()
 		return nil, ready, fmt.Errorf("%s: %w", spec.Stack, err)
@@ -80,13 +79,13 @@ func (c *Child) listen(out io.Reader) {
 	for lines.Scan() {
 		var s end.Said
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			s = end.Said{Event: "failed", Error: "it says " + lines.Text()}
+			s = end.Said{Event: "failed", Error: "it printed " + lines.Text()}
 		}
 		c.said <- s
 	}
 }
 
-// Await waits until the process says that.
+// Await waits until the process reports an event.
 func (c *Child) Await(event string, atMost time.Duration) (end.Said, error) {
 	late := time.NewTimer(atMost)
 	defer late.Stop()
@@ -95,7 +94,7 @@ func (c *Child) Await(event string, atMost time.Duration) (end.Said, error) {
 		case s, ok := <-c.said:
 			switch {
 			case !ok:
-				return s, fmt.Errorf("the process has ended: %s",
+				return s, fmt.Errorf("the process exited: %s",
 					bytes.TrimSpace(c.complaint.Bytes()))
 			case s.Event == "failed":
 				return s, errors.New(s.Error)
@@ -103,39 +102,39 @@ func (c *Child) Await(event string, atMost time.Duration) (end.Said, error) {
 				return s, nil
 			}
 		case <-late.C:
-			return end.Said{}, fmt.Errorf("%q was not heard within %v", event, atMost)
+			return end.Said{}, fmt.Errorf("no %q from the process within %v", event, atMost)
 		}
 	}
 }
 
-// Tell says a word to the process.
+// Tell sends a command to the process.
 func (c *Child) Tell(word string) error {
 	_, err := io.WriteString(c.in, word+"\n")
 	return err
 }
 
-// Ask says a word and waits for the answer.
+// Ask sends a command and waits for the answer.
 func (c *Child) Ask(word, event string) (end.Said, error) {
 	if err := c.Tell(word); err != nil {
 		return end.Said{}, err
 	}
-	return c.Await(event, patience)
+	return c.Await(event, readyTimeout)
 }
 
-// endWithin is how long a process may take to end by itself.
+// endWithin is how long a process may take to exit after its input ends.
 const endWithin = 3 * time.Second
 
-// End has the process end, and makes sure of it.
+// End closes the process's input, and kills it if it does not exit.
 func (c *Child) End() {
-	_ = c.in.Close() // it may have ended
+	_ = c.in.Close() // it may have exited already
 	late := time.AfterFunc(endWithin, func() { _ = c.process.Process.Kill() })
 	defer late.Stop()
 	for open := true; open; _, open = <-c.said {
 	}
-	_ = c.process.Wait() // how it ended is of no interest: it has said what it had to
+	_ = c.process.Wait() // its exit status does not matter: it has reported its errors
 }
 
-// Kill ends the process at once.
+// Kill kills the process.
 func (c *Child) Kill() {
 	_ = c.process.Process.Kill()
 	c.End()

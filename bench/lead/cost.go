@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/end"
 )
 
-// Cost is what requests or connections cost both ends together, over a UDP link.
+// Cost measures what requests or connections cost both ends together, over a UDP link.
 type Cost struct {
 	Stack string
 	Kind  string // end.Ask, end.Churn, end.Hold or end.Used
@@ -19,8 +19,8 @@ type Cost struct {
 	Count int
 }
 
-// Run does the work and sets what was used beside how much of it there was: CPU in µs for a round
-// or a connection, and bytes of heap for one that is held, of either end.
+// Run does the work and returns its cost: CPU time in µs for each round or connection, or bytes of
+// heap at either end for each held connection.
 func (c *Cost) Run(ctx context.Context) (r Sample, err error) {
 	b, err := raise(ctx, end.Spec{
 		Stack: c.Stack, Work: end.Work{Kind: c.Kind, For: c.For, Count: c.Count},
@@ -41,7 +41,7 @@ func (c *Cost) Run(ctx context.Context) (r Sample, err error) {
 	if err := b.Client.Tell("go"); err != nil {
 		return r, err
 	}
-	done, err := b.Client.Await("done", c.For+patience+time.Duration(c.Count)*time.Millisecond)
+	done, err := b.Client.Await("done", c.For+readyTimeout+time.Duration(c.Count)*time.Millisecond)
 	if err != nil {
 		return r, err
 	}
@@ -50,7 +50,7 @@ func (c *Cost) Run(ctx context.Context) (r Sample, err error) {
 		return r, err
 	}
 	if done.Count == 0 {
-		return r, fmt.Errorf("%s: nothing was done", c.Kind)
+		return r, fmt.Errorf("%s: no round was completed", c.Kind)
 	}
 	count := float64(done.Count)
 	r.Rate = count / done.Took.Seconds()
@@ -66,7 +66,7 @@ func (c *Cost) Run(ctx context.Context) (r Sample, err error) {
 	return r, nil
 }
 
-// used asks the server and the client what they have used until now.
+// used asks the server and the client for the resources that they have used so far.
 func (b *Bed) used(word string) (list [2]end.Usage, err error) {
 	for i, c := range []*Child{b.Server, b.Client} {
 		s, err := c.Ask(word, word)

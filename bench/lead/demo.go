@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Demo is what `node demo --json` says of a file's way through real nodes.
+// Demo is the output of `node demo --json`, which transfers a file through real nodes.
 type Demo struct {
 	Bytes        int64   `json:"bytes"`
 	MBPerS       float64 `json:"mb_per_s"`
@@ -29,8 +29,8 @@ type Demo struct {
 	WindowProbes int     `json:"window_probes"`
 }
 
-// Demo runs `node demo`: real processes, from file to file. A file that does not arrive intact is
-// an error and no figure.
+// Demo runs `node demo`: real processes, from file to file. It returns an error if the file does
+// not arrive intact.
 func (p *Program) Demo(ctx context.Context, args ...string) (d Demo, err error) {
 	folder := filepath.Join(p.Dir, "demo")
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
@@ -54,17 +54,17 @@ func (p *Program) Demo(ctx context.Context, args ...string) (d Demo, err error) 
 	return d, nil
 }
 
-// Account is how a transfer went, in a few words.
+// Account summarizes the transfer.
 func (d *Demo) Account() string {
 	return fmt.Sprintf("RTT %.3g ms, %d retransmitted, %d RTOs, %d tail and %d window probes",
 		d.RTTms, d.Retransmits, d.RTOs, d.TailProbes, d.WindowProbes)
 }
 
-// ErrNothingExpected is of an experiment that cannot be checked.
-var ErrNothingExpected = errors.New("the experiment expects nothing")
+// ErrNothingExpected is returned for an experiment without expectations to check.
+var ErrNothingExpected = errors.New("the experiment has no expectations")
 
-// Check runs an experiment of the laboratory as its user would, and returns how long that took and
-// how much CPU.
+// Check runs an experiment with `node lab check`, and returns the time and the CPU time that it
+// took.
 func (p *Program) Check(ctx context.Context, preset string) (took, busy time.Duration, err error) {
 	start := time.Now()
 	c := exec.CommandContext(ctx, p.Path, "lab", "check", preset)
@@ -80,7 +80,7 @@ func (p *Program) Check(ctx context.Context, preset string) (took, busy time.Dur
 	return time.Since(start), c.ProcessState.UserTime() + c.ProcessState.SystemTime(), nil
 }
 
-// Founding lists the laboratory's experiments that reproduce a founding document's.
+// Founding lists the experiments that reproduce a founding document.
 func (p *Program) Founding(ctx context.Context) (names []string, err error) {
 	out, err := exec.CommandContext(ctx, p.Path, "lab", "list").Output()
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *Program) Founding(ctx context.Context) (names []string, err error) {
 	return founding(string(out)), nil
 }
 
-// founding reads `node lab list`: a group's heading stands at the margin, its experiments do not.
+// founding parses `node lab list`: headings of groups are not indented, experiments are.
 func founding(list string) (names []string) {
 	wanted := false
 	for line := range strings.Lines(list) {

@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// The network: this program is the host on either side of one router process.
+// The network: this program acts as the hosts on both sides of one router process.
 var (
 	leftAddr    = serverAddr.As4()
 	routerLeft  = routerNear.As4()
@@ -29,26 +29,27 @@ var (
 
 const (
 	packetBytes = 1400
-	// flight is how many packets may be under way: enough to keep the router busy, few enough for
-	// the kernel's queues, so that none is lost.
-	flight = 1024
-	// trainPackets is how many packets go to the kernel in one piece, trainsAtOnce in one call.
+	// inFlight is the number of packets in flight: enough to keep the router busy, and few enough
+	// for the kernel's queues, so that none is dropped.
+	inFlight = 1024
+	// trainPackets is the number of packets in a train, trainsAtOnce the number of trains in a
+	// call.
 	trainPackets = 44
 	trainsAtOnce = 4
-	// overdue is when packets that were lost are given up.
-	overdue = 100 * time.Millisecond
+	// lossTimeout is when packets are taken for lost.
+	lossTimeout = 100 * time.Millisecond
 )
 
-// Forwarded is what a router did.
+// Forwarded is a router's performance.
 type Forwarded struct {
 	Packets float64 // a second, counted at the router
-	CPU     float64 // µs of the router's a packet
-	User    float64 // of these, what was not the kernel's
+	CPU     float64 // the router's CPU time a packet, in µs
+	User    float64 // the part of it outside the kernel
 	Note    string
 }
 
-// Forward sends packets of 1400 bytes through a node that is a router and counts what comes out: a
-// closed loop on one link in and one link out, sender and receiver in this one thread.
+// Forward sends packets of 1400 bytes through a router and counts those that arrive. It is a closed
+// loop with one link to the router and one from it; one goroutine is both sender and receiver.
 func (p *Program) Forward(ctx context.Context, forTime time.Duration) (r Forwarded, err error) {
 	udp, err := loopback(4)
 	if err != nil {
@@ -72,7 +73,7 @@ func (p *Program) Forward(ctx context.Context, forTime time.Duration) (r Forward
 		return r, err
 	}
 	defer s.Kill()
-	if _, err := s.interfaces(); err != nil { // it is up when it answers
+	if _, err := s.interfaces(); err != nil { // it is ready when it answers
 		return r, err
 	}
 	f, err := drive(ctx, left, right, forTime)
@@ -82,7 +83,7 @@ func (p *Program) Forward(ctx context.Context, forTime time.Duration) (r Forward
 	return s.sumUp(f)
 }
 
-// flow is what went through the router.
+// flow counts the packets that went through the router.
 type flow struct {
 	sent, arrived int
 	took          time.Duration
@@ -94,26 +95,26 @@ func drive(ctx context.Context, left, right *link.UDP, forTime time.Duration) (f
 	var f flow
 	underWay := 0
 	began := time.Now()
-	last := began // when something came out
+	last := began // when the last packet arrived
 	for {
 		now := time.Now()
 		over := now.Sub(began) > forTime
 		switch {
 		case ctx.Err() != nil:
 			return f, ctx.Err()
-		case now.Sub(last) > overdue:
+		case now.Sub(last) > lossTimeout:
 			if f.arrived == 0 {
-				return f, errors.New("nothing comes out of the router")
+				return f, errors.New("no packets arrive from the router")
 			}
 			if over {
-				return f, nil // what was under way has come out, or never will
+				return f, nil // packets in flight have arrived by now, or are lost
 			}
 			underWay, last = 0, now
 		}
 		if !over {
 			f.took = now.Sub(began)
 		}
-		if room := (flight - underWay) / trainPackets; room > 0 && !over {
+		if room := (inFlight - underWay) / trainPackets; room > 0 && !over {
 			n, err := left.WriteBatch(batch[:min(room, trainsAtOnce)])
 			if err != nil {
 				return f, err
@@ -146,7 +147,7 @@ func receive(right *link.UDP, frames []buffer.Frame) (int, error) {
 	return count, err
 }
 
-// packets are a few trains of one test packet.
+// packets returns a few trains of the same test packet.
 func packets() []buffer.Train {
 	packet := make([]byte, packetBytes)
 	ip.Header{
@@ -177,8 +178,8 @@ func openHost(port, peer netip.AddrPort, local, neighbor ip.Addr) (*link.UDP, er
 	})
 }
 
-// interfaces asks the router for its counters. The packets that come are for others, so nothing but
-// answers is printed.
+// interfaces asks the router for its counters. The router prints only answers, because the test
+// packets are not addressed to it.
 func (s *Shell) interfaces() (list []control.Interface, err error) {
 	line, err := s.Ask("interfaces --json")
 	if err != nil {
@@ -187,14 +188,14 @@ func (s *Shell) interfaces() (list []control.Interface, err error) {
 	return list, json.Unmarshal(line, &list)
 }
 
-// sumUp asks the router what it counted, ends it, and sets that beside what came out.
+// sumUp reads the router's counters, ends the router, and compares them with the packets received.
 func (s *Shell) sumUp(f flow) (r Forwarded, err error) {
 	list, err := s.interfaces()
 	if err != nil {
 		return r, err
 	}
 	if len(list) != 2 {
-		return r, fmt.Errorf("the router has %d interfaces", len(list))
+		return r, fmt.Errorf("the router reports %d interfaces, want 2", len(list))
 	}
 	if err := errors.Join(s.in.Close(), s.process.Wait()); err != nil {
 		return r, fmt.Errorf("the router: %w", err)
@@ -212,7 +213,7 @@ func (s *Shell) sumUp(f flow) (r Forwarded, err error) {
 	}, nil
 }
 
-// drops lists what the router dropped and why.
+// drops lists the router's drops by reason.
 func drops(list []control.Interface) string {
 	var text strings.Builder
 	for _, i := range list {

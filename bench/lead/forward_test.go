@@ -47,12 +47,12 @@ func TestMedian(t *testing.T) {
 	s := Samples{Runs: []Sample{{Value: 300}, {Value: 100}, {Value: 190}}}
 	assert.InDelta(t, 190, s.Value(), 0)
 	s.Runs = append(s.Runs, Sample{Value: 240})
-	assert.InDelta(t, 215, s.Value(), 0, "between the two in the middle")
+	assert.InDelta(t, 215, s.Value(), 0, "mean of the two middle values")
 	assert.Zero(t, new(Samples).Value())
 }
 
-// A transfer that failed is no figure.
-func TestAProgramThatIsNoneIsAnError(t *testing.T) {
+// A failed transfer is an error and yields no figure.
+func TestMissingProgram(t *testing.T) {
 	p := Program{Path: t.TempDir(), Dir: t.TempDir()}
 	_, err := p.Demo(t.Context())
 	require.Error(t, err)
@@ -75,7 +75,7 @@ func TestPacketsAreValid(t *testing.T) {
 	}
 }
 
-// TestDrive has the two hosts on one link, without a router between them.
+// TestDrive connects the two hosts directly, without a router.
 func TestDrive(t *testing.T) {
 	ports, err := loopback(2)
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestDrive(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, f.arrived)
 	assert.LessOrEqual(t, f.arrived, f.sent)
-	assert.LessOrEqual(t, f.took, 50*time.Millisecond, "the time in which packets were sent")
+	assert.LessOrEqual(t, f.took, 50*time.Millisecond, "the span for sending")
 	assert.Greater(t, f.took, 10*time.Millisecond)
 
 	ctx, cancel := context.WithCancel(t.Context())

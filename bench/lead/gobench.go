@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// Benchmark is a line of `go test -bench`.
+// Benchmark is a result line of `go test -bench`.
 type Benchmark struct {
-	Name    string             // without Benchmark in front, and the number of processors behind
+	Name    string             // without the Benchmark prefix and the suffix for GOMAXPROCS
 	Metrics map[string]float64 // by unit
 }
 
-// benchmarkLine has the name and, behind the number of turns, the metrics.
+// benchmarkLine matches the name and, after the iteration count, the metrics.
 var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s(.*)$`)
 
-// GoBench runs the repository's own benchmarks of one package.
+// GoBench runs benchmarks of one package of the repository.
 func GoBench(ctx context.Context, root, room, pattern, times string) ([]Benchmark, error) {
 	c := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem",
 		"-benchtime", times, "-timeout", "5m", room)
@@ -33,12 +33,12 @@ func GoBench(ctx context.Context, root, room, pattern, times string) ([]Benchmar
 	}
 	list := parseBenchmarks(out)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("go test -bench %s %s printed no figures", pattern, room)
+		return nil, fmt.Errorf("go test -bench %s %s printed no results", pattern, room)
 	}
 	return list, nil
 }
 
-// parseBenchmarks reads what `go test -bench` printed.
+// parseBenchmarks parses the output of `go test -bench`.
 func parseBenchmarks(out []byte) (list []Benchmark) {
 	for in := bufio.NewScanner(bytes.NewReader(out)); in.Scan(); {
 		m := benchmarkLine.FindStringSubmatch(in.Text())

@@ -14,16 +14,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Impaired is what a link did that its sender's shell was told to make worse.
+// Impaired is the measured effect of an impairment that was set in a node's shell.
 type Impaired struct {
-	Words string  // of the command, behind impair if0 out
-	What  string  // was looked at
+	Words string  // arguments of the command, after impair if0 out
+	What  string  // was measured
 	Got   float64 // in Unit
 	Unit  string
 	Note  string
 }
 
-// Sizes of what crosses impaired links.
+// Sizes of the transfers over impaired links.
 const (
 	echoes     = 100
 	manyEchoes = 10_000
@@ -31,7 +31,7 @@ const (
 	filePort   = 9000
 )
 
-// Impair has the shells of two real nodes make their link worse, and looks at what that does to
+// Impair impairs the link between two real nodes through their shells, and measures the effect on
 // pings and files.
 func (p *Program) Impair(ctx context.Context) (list []Impaired, err error) {
 	udp, err := loopback(2)
@@ -105,23 +105,23 @@ func (l *pair) codel() (Impaired, error) {
 	return one, err
 }
 
-// impair has the link to the far node do what the words say, and returns what it has counted.
+// impair sets impairments of the link to the far node, and returns the link's counters.
 func (l *pair) impair(words string) (link control.Impairment, err error) {
 	var ways []control.Impairment
 	if err := l.near.answer("impair if0 out "+words+" --json", &ways); err != nil {
 		return link, err
 	}
-	return out(ways)
+	return outLink(ways)
 }
 
-// out is the way out.
-func out(ways []control.Impairment) (link control.Impairment, err error) {
+// outLink returns the outgoing direction of the link.
+func outLink(ways []control.Impairment) (link control.Impairment, err error) {
 	for _, w := range ways {
 		if w.Way == control.WayOut {
 			return w, nil
 		}
 	}
-	return link, fmt.Errorf("the link has no way out: %v", ways)
+	return link, fmt.Errorf("the link has no outgoing direction: %v", ways)
 }
 
 func (l *pair) ping(words string, count int, how string) (r control.PingResult, err error) {
@@ -131,8 +131,8 @@ func (l *pair) ping(words string, count int, how string) (r control.PingResult, 
 	return r, l.near.answer(fmt.Sprintf("ping %v -c %d %s --json", serverAddr, count, how), &r)
 }
 
-// file sends a file over the link, and returns what its sender says of it and what the link has
-// done to its packets.
+// file sends a file over the link. It returns the sender's report and the number of packets that
+// the link passed and dropped.
 func (l *pair) file(words string) (sent control.Transfer, passed, dropped uint64, err error) {
 	from, to := filepath.Join(l.dir, "sent"), filepath.Join(l.dir, "received")
 	if err := os.WriteFile(from, make([]byte, fileBytes), 0o600); err != nil {
@@ -142,7 +142,7 @@ func (l *pair) file(words string) (sent control.Transfer, passed, dropped uint64
 	if err != nil {
 		return sent, 0, 0, err
 	}
-	if err := l.expect(to); err != nil {
+	if err := l.receiveFile(to); err != nil {
 		return sent, 0, 0, err
 	}
 	send := fmt.Sprintf("sendfile %s %v %d --json", from, serverAddr, filePort)
@@ -164,14 +164,14 @@ func (l *pair) file(words string) (sent control.Transfer, passed, dropped uint64
 	if err := l.near.answer("impair --json", &ways); err != nil {
 		return sent, 0, 0, err
 	}
-	after, err := out(ways)
+	after, err := outLink(ways)
 	passed, dropped = after.PassedBytes-before.PassedBytes, after.QueueDropped-before.QueueDropped
 	return sent, passed, dropped, err
 }
 
-// expect has the far node wait for a file. That it listens is what an answer tells that comes
-// behind it.
-func (l *pair) expect(path string) error {
+// receiveFile starts recvfile on the far node. An answer to a later command shows that the node is
+// listening.
+func (l *pair) receiveFile(path string) error {
 	if err := l.far.tell(fmt.Sprintf("recvfile %s %d --force --json", path, filePort)); err != nil {
 		return err
 	}

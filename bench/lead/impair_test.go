@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A link that is made worse never does better than it was told: a busy machine only makes it worse.
+// An impaired link never exceeds its limits: a busy machine only slows it down further.
 func TestImpair(t *testing.T) {
 	p, err := Build(t.Context(), "../..", t.TempDir())
 	require.NoError(t, err)

@@ -10,13 +10,13 @@ import (
 	"github.com/tidepool-net/tidepool/bench/netns"
 )
 
-// Kernel is the kernel's own TCP across a routing namespace.
+// Kernel measures the kernel's own TCP across a routing namespace.
 type Kernel struct {
 	Row    *netns.Row
 	Stream Stream
 }
 
-// Run moves a stream through the namespaces.
+// Run transfers a stream through the namespaces.
 func (k *Kernel) Run(ctx context.Context) (r Sample, err error) {
 	if err := k.Row.Lose(ctx, k.Stream.Path.Loss); err != nil {
 		return r, err

@@ -21,13 +21,13 @@ import (
 	"github.com/tidepool-net/tidepool/bench/end"
 )
 
-// Program is the built node.
+// Program is the built node command.
 type Program struct {
 	Path string
-	Dir  string // for files
+	Dir  string // folder for files
 }
 
-// Build builds the node as a user would, from the repository in root.
+// Build builds cmd/node from the repository in root.
 func Build(ctx context.Context, root, dir string) (*Program, error) {
 	p := &Program{Path: filepath.Join(dir, "node"), Dir: dir}
 	c := exec.CommandContext(ctx, "go", "build", "-o", p.Path, "./cmd/node")
@@ -38,7 +38,7 @@ func Build(ctx context.Context, root, dir string) (*Program, error) {
 	return p, nil
 }
 
-// Shell is a node that runs and reads commands.
+// Shell is a running node that reads commands.
 type Shell struct {
 	process   *exec.Cmd
 	in        io.WriteCloser
@@ -70,7 +70,7 @@ func (p *Program) Run(ctx context.Context, name, network string) (*Shell, error)
 	return s, s.process.Start()
 }
 
-// Ask says a command and returns the next line.
+// Ask sends a command and returns the next line.
 func (s *Shell) Ask(command string) ([]byte, error) {
 	if err := s.tell(command); err != nil {
 		return nil, err
@@ -83,7 +83,6 @@ func (s *Shell) tell(command string) error {
 	return err
 }
 
-// next returns the next line that the node says.
 func (s *Shell) next() ([]byte, error) {
 	if !s.lines.Scan() {
 		return nil, fmt.Errorf("the node does not answer: %w: %s", io.ErrUnexpectedEOF,
@@ -92,7 +91,7 @@ func (s *Shell) next() ([]byte, error) {
 	return s.lines.Bytes(), nil
 }
 
-// answer says a command and reads what it answers, a line of JSON.
+// answer sends a command and parses the answer, a line of JSON.
 func (s *Shell) answer(command string, v any) error {
 	line, err := s.Ask(command)
 	if err != nil {
@@ -101,19 +100,18 @@ func (s *Shell) answer(command string, v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// Kill ends the node if it has not ended.
+// Kill kills the node unless it has exited.
 func (s *Shell) Kill() {
 	if !s.ended {
-		_ = s.process.Process.Kill() // it may have ended by itself
+		_ = s.process.Process.Kill() // it may have exited already
 		_ = s.process.Wait()
 		s.ended = true
 	}
 }
 
-// goroutine begins what the runtime tells of each.
 var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ `)
 
-// goroutines ends the node in the way that has Go's runtime tell where each goroutine is, and
+// goroutines ends the node with a signal that makes Go's runtime print every goroutine's stack, and
 // counts them.
 func (s *Shell) goroutines() (int, error) {
 	if err := s.process.Process.Signal(syscall.SIGQUIT); err != nil {
@@ -121,12 +119,12 @@ func (s *Shell) goroutines() (int, error) {
 	}
 	for s.lines.Scan() {
 	}
-	_ = s.process.Wait() // it was not meant to end well
+	_ = s.process.Wait() // it exits with an error
 	s.ended = true
 	return len(goroutine.FindAllString(s.complaint.text(), -1)), nil
 }
 
-// Conns is a node with many connections.
+// Conns describes a node with many connections.
 type Conns struct {
 	Count      int           `json:"connections"`
 	Took       time.Duration `json:"took_ns"`
@@ -137,8 +135,8 @@ type Conns struct {
 	ClientHeap float64       `json:"client_heap_bytes_per_connection"`
 }
 
-// Hold opens connections to a node's shell, which takes them as its command `accept` does, and
-// looks at the node's memory and goroutines.
+// Hold opens connections to a node that accepts them by its shell command `accept`, and measures
+// the node's memory and goroutines.
 func (p *Program) Hold(ctx context.Context, count int) (c Conns, err error) {
 	udp, err := loopback(2)
 	if err != nil {
@@ -171,11 +169,11 @@ func (p *Program) Hold(ctx context.Context, count int) (c Conns, err error) {
 	if err := client.Tell("go"); err != nil {
 		return c, err
 	}
-	done, err := client.Await("done", patience+time.Duration(count)*2*time.Millisecond)
+	done, err := client.Await("done", readyTimeout+time.Duration(count)*2*time.Millisecond)
 	if err != nil {
 		return c, err
 	}
-	if err := s.hear(ctx, count); err != nil {
+	if err := s.awaitConns(ctx, count); err != nil {
 		return c, err
 	}
 	after, err := client.Ask("usage", "usage")
@@ -190,12 +188,12 @@ func (p *Program) Hold(ctx context.Context, count int) (c Conns, err error) {
 	return c, err
 }
 
-// accepted is what the shell says of a connection that it has.
+// accepted begins the line that the shell prints for a new connection.
 const accepted = "New connection on socket"
 
-// hear waits until the node has said of so many connections that it has them.
-func (s *Shell) hear(ctx context.Context, count int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// awaitConns waits until the node has reported count connections.
+func (s *Shell) awaitConns(ctx context.Context, count int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for every := time.NewTicker(20 * time.Millisecond); ; {
 		taken := strings.Count(s.complaint.text(), accepted)
@@ -206,14 +204,14 @@ func (s *Shell) hear(ctx context.Context, count int) error {
 		select {
 		case <-ctx.Done():
 			every.Stop()
-			return fmt.Errorf("the node has taken %d of %d connections: %w",
+			return fmt.Errorf("the node has accepted %d of %d connections: %w",
 				taken, count, ctx.Err())
 		case <-every.C:
 		}
 	}
 }
 
-// journal keeps what a process says on standard error, and may be read meanwhile.
+// journal keeps a process's standard error; it can be read at any time.
 type journal struct {
 	mu   sync.Mutex
 	said bytes.Buffer

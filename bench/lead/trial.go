@@ -11,14 +11,14 @@ import (
 	"github.com/tidepool-net/tidepool/bench/end"
 )
 
-// Sample is what one run came to. What was not measured is zero.
+// Sample is the result of one run. Fields that were not measured are zero.
 type Sample struct {
 	Value      float64 // in the case's unit
 	Sender     float64 // CPU of the sender, ns per byte
 	Receiver   float64 // CPU of the receiver, ns per byte
-	Drops      uint64  // in queues of ours
-	Whole      bool    // all that was written has arrived
-	Delivered  float64 // of what a ceiling's sender sent, the share that arrived
+	Drops      uint64  // in our queues
+	Whole      bool    // everything that was written has arrived
+	Delivered  float64 // the share of a ceiling's packets that arrived
 	Rate       float64 // rounds or connections a second
 	Heap       int64   // bytes a connection
 	Resident   int64   // bytes
@@ -26,20 +26,20 @@ type Sample struct {
 	Path       end.Path
 }
 
-// Trial is one run of a contender.
+// Trial makes one run of a contender.
 type Trial struct {
 	Name string
 	Run  func(context.Context) (Sample, error)
 }
 
-// Stream is how a stream is measured.
+// Stream says how a stream is measured.
 type Stream struct {
 	Stack      string
 	Path       Path
 	Congestion string
 	Warm, For  time.Duration
-	// Grace is how long what was written may take to arrive afterwards. A run in which it has
-	// not is an error, unless the way is lossy.
+	// Grace is how long the last bytes may take to arrive after the span. If they do not, the run
+	// fails, unless the path is lossy.
 	Grace   time.Duration
 	MTU     int
 	Profile string
@@ -52,7 +52,7 @@ func (s *Stream) spec() end.Spec {
 	}
 }
 
-// Run moves a stream over UDP.
+// Run transfers a stream over UDP.
 func (s *Stream) Run(ctx context.Context) (Sample, error) {
 	b, err := raise(ctx, s.spec(), s.Path)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Stream) Run(ctx context.Context) (Sample, error) {
 	return b.stream(s)
 }
 
-// stream has the client send and gathers what both ends say.
+// stream makes the client send, and collects the results of both ends.
 func (b *Bed) stream(s *Stream) (r Sample, err error) {
 	before, err := b.drops()
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *Bed) stream(s *Stream) (r Sample, err error) {
 	if err := b.Client.Tell("go"); err != nil {
 		return r, err
 	}
-	within := s.Warm + s.For + s.Grace + patience
+	within := s.Warm + s.For + s.Grace + readyTimeout
 	window, err := b.Server.Await("window", within)
 	if err != nil {
 		return r, fmt.Errorf("the receiver: %w", err)
@@ -81,7 +81,7 @@ func (b *Bed) stream(s *Stream) (r Sample, err error) {
 		return r, fmt.Errorf("the sender: %w", err)
 	}
 	if !done.Whole && s.Path.Loss == 0 {
-		return r, errors.New("not all that was sent has arrived")
+		return r, errors.New("some of the data sent did not arrive")
 	}
 	after, err := b.drops()
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *Bed) stream(s *Stream) (r Sample, err error) {
 	return r, nil
 }
 
-// drops is what the queues of all three have dropped, as far as they are ours.
+// drops sums the drops in the queues of our processes.
 func (b *Bed) drops() (sum uint64, err error) {
 	for _, c := range []*Child{b.Server, b.Client} {
 		s, err := c.Ask("usage", "usage")
@@ -120,10 +120,10 @@ type Ceiling struct {
 	MTU   int
 }
 
-// settle is how long a receiver may take for what is in the kernel's queues.
+// settle is how long a receiver may take to empty the kernel's queues.
 const settle = 50 * time.Millisecond
 
-// Run sends and counts what arrives.
+// Run sends, and counts the bytes that arrive.
 func (c *Ceiling) Run(ctx context.Context) (r Sample, err error) {
 	udp, err := loopback(2)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *Ceiling) Run(ctx context.Context) (r Sample, err error) {
 	if err := client.Tell("go"); err != nil {
 		return r, err
 	}
-	sent, err := client.Await("done", c.For+patience)
+	sent, err := client.Await("done", c.For+readyTimeout)
 	if err != nil {
 		return r, err
 	}
@@ -158,7 +158,7 @@ func (c *Ceiling) Run(ctx context.Context) (r Sample, err error) {
 		return r, err
 	}
 	if got.Bad > 0 || got.Took == 0 {
-		return r, fmt.Errorf("%s: %d bytes were damaged, %v", c.Stack, got.Bad, got.Took)
+		return r, fmt.Errorf("%s: %d bytes were corrupted in %v", c.Stack, got.Bad, got.Took)
 	}
 	return Sample{
 		Value:     float64(got.Bytes) / got.Took.Seconds() / 1e6,

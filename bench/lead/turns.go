@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// Turns are contenders that take turns, A B C A B C, so that an hour or a neighbour that is bad to
-// one is bad to all.
+// Turns runs contenders in turns, A B C A B C, so that a slow hour or a busy neighbour affects all
+// of them alike.
 type Turns struct {
 	Rounds int
-	Talk   io.Writer // what is going on, for people
-	// Until is when no further round begins, but a case's first; the zero time: never.
+	Talk   io.Writer // progress messages
+	// Until is when the last round may begin; the first round of a case always runs. Zero: no
+	// limit.
 	Until time.Time
 }
 
-// Samples are the runs of one contender.
+// Samples holds the runs of one contender.
 type Samples struct {
 	Name string
 	Runs []Sample
-	Err  error // of the first run that failed; none was made after it
+	Err  error // of the first run that failed; it has no later runs
 }
 
-// Run has them take their turns. A contender that fails is out; that is said and not the others'
-// loss.
+// Run makes the runs. A contender that fails is reported and excluded; the others continue.
 func (t *Turns) Run(ctx context.Context, name string, trials ...Trial) []Samples {
 	all := make([]Samples, len(trials))
 	for round := range t.Rounds {
 		if round > 0 && !t.Until.IsZero() && time.Now().After(t.Until) {
-			_, _ = fmt.Fprintf(t.Talk, "%s: %d of %d rounds, for lack of time\n",
+			_, _ = fmt.Fprintf(t.Talk, "%s: %d of %d rounds, out of time\n",
 				name, round, t.Rounds)
 			break
 		}
@@ -55,7 +55,7 @@ func (t *Turns) Run(ctx context.Context, name string, trials ...Trial) []Samples
 	return all
 }
 
-// aside is what else people want to know.
+// aside formats the additional figures of a run.
 func (s *Sample) aside() (text string) {
 	if s.Sender > 0 {
 		text = fmt.Sprintf(", %.3f ns/B to send", s.Sender)
@@ -69,7 +69,8 @@ func (s *Sample) aside() (text string) {
 	return text
 }
 
-// Median is the middle of what f says of each run, or the mean of the two in the middle.
+// Median returns the median of f over the runs: the mean of the two middle values if their number
+// is even.
 func (s *Samples) Median(f func(*Sample) float64) float64 {
 	var list []float64
 	for i := range s.Runs {
@@ -82,5 +83,5 @@ func (s *Samples) Median(f func(*Sample) float64) float64 {
 	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
 }
 
-// Value is the median of the values.
+// Value returns the median of the values.
 func (s *Samples) Value() float64 { return s.Median(func(r *Sample) float64 { return r.Value }) }

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTurns: A B A B; who fails is out and costs nobody a turn; a late case has one round.
+// TestTurns checks the order A B A B, that a failed contender drops out and costs the others no
+// turn, and that a case which starts late has one round.
 func TestTurns(t *testing.T) {
 	var order string
 	trial := func(name string, err error) Trial {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offloads are the ioctls that set what an interface takes off the stack, by name.
+// offloads are the ioctls that switch an interface's offloads, by name.
 var offloads = []struct {
 	name string
 	set  uint32
@@ -23,7 +23,7 @@ var offloads = []struct {
 	{"tx", unix.ETHTOOL_STXCSUM},
 }
 
-// request is the kernel's struct ifreq for ethtool's calls, and value its struct ethtool_value.
+// request is the kernel's struct ifreq for ethtool calls, and value its struct ethtool_value.
 type request struct {
 	name  [unix.IFNAMSIZ]byte
 	value *value
@@ -32,7 +32,7 @@ type request struct {
 
 type value struct{ command, data uint32 }
 
-// Bare takes an interface's offloads away, in the namespace of this process.
+// Bare disables an interface's offloads in the namespace of this process.
 func Bare(device string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,17 +51,18 @@ func Bare(device string) error {
 	return nil
 }
 
-// luckOf is what a random number is drawn below.
-const luckOf = 1_000_000
+// drawRange is the upper limit of the random numbers that decide about drops.
+const drawRange = 1_000_000
 
-// Lose has what the kernel forwards in this namespace dropped by chance, each packet by itself.
+// Lose drops the given share of the packets that the kernel forwards in this namespace, each
+// independently.
 func Lose(share float64) error {
 	c, err := nftables.New()
 	if err != nil {
 		return err
 	}
 	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: "loss"}
-	c.AddTable(table) // so that there is one to delete
+	c.AddTable(table) // creates the table if it is missing, so that deleting it succeeds
 	c.DelTable(table)
 	if share > 0 {
 		c.AddTable(table)
@@ -69,9 +70,9 @@ func Lose(share float64) error {
 			Name: "forward", Table: table, Type: nftables.ChainTypeFilter,
 			Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
 		})
-		limit := binary.BigEndian.AppendUint32(nil, uint32(share*luckOf))
+		limit := binary.BigEndian.AppendUint32(nil, uint32(share*drawRange))
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-			&expr.Numgen{Register: 1, Modulus: luckOf, Type: unix.NFT_NG_RANDOM},
+			&expr.Numgen{Register: 1, Modulus: drawRange, Type: unix.NFT_NG_RANDOM},
 			&expr.Byteorder{
 				SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4,
 			},

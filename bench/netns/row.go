@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package netns makes three network namespaces in a row, client, router and server, for the
-// kernel's own TCP to be measured in: MTU 1400 like the other links, with the interfaces' offloads
-// or without, and with losses at the router.
+// Package netns creates three network namespaces in a row, client, router and server, to measure
+// the kernel's own TCP: with an MTU of 1400 like the other links, with or without the interfaces'
+// offloads, and with losses at the router.
 package netns
 
 import (
@@ -17,23 +17,23 @@ import (
 	"syscall"
 )
 
-// The names of a row's places.
+// Names of a row's namespaces.
 const (
 	Client = "c"
 	Router = "r"
 	Server = "s"
 )
 
-// ServerAddr is the address of the server's end.
+// ServerAddr is the server's address.
 const ServerAddr = "10.0.1.2"
 
-// Row is three namespaces.
+// Row is three connected namespaces.
 type Row struct {
 	prefix string
 	loss   float64
 }
 
-// Lacking says what is needed for namespaces and is not there; empty: nothing.
+// Lacking returns what is missing for creating namespaces; empty: nothing.
 func Lacking() string {
 	if os.Getuid() != 0 {
 		return "root"
@@ -44,14 +44,15 @@ func Lacking() string {
 	return ""
 }
 
-// prefixes are those of the rows of this program, with the number of the process that made them.
+// prefixes matches the namespaces of this program, whose names contain the id of the process that
+// created them.
 var prefixes = regexp.MustCompile(`(?m)^(tidepool-bench-(\d+)-\S+)-[crs]\b`)
 
-// Sweep deletes what processes have left that were killed.
+// Sweep deletes the namespaces that killed processes have left behind.
 func Sweep(ctx context.Context) {
 	list, err := exec.CommandContext(ctx, "ip", "netns", "list").Output()
 	if err != nil {
-		return // there is nothing to sweep
+		return // no namespaces can exist
 	}
 	for _, m := range prefixes.FindAllStringSubmatch(string(list), -1) {
 		pid, err := strconv.Atoi(m[2])
@@ -61,8 +62,8 @@ func Sweep(ctx context.Context) {
 	}
 }
 
-// New makes a row. Without offloads the kernel handles each packet by itself, as it has to on a
-// link that has none.
+// New creates a row. Without offloads the kernel handles each packet individually, as on a link
+// without them.
 func New(ctx context.Context, offloads bool) (*Row, error) {
 	kind := "off"
 	if offloads {
@@ -78,12 +79,11 @@ func New(ctx context.Context, offloads bool) (*Row, error) {
 
 func (r *Row) name(place string) string { return r.prefix + "-" + place }
 
-// Into is the command that has another run in a place.
+// Into returns the command prefix that runs a command in a namespace.
 func (r *Row) Into(place string) []string {
 	return []string{"ip", "netns", "exec", r.name(place)}
 }
 
-// in runs a command in a place.
 func (r *Row) in(ctx context.Context, place string, args ...string) error {
 	return run(ctx, append(r.Into(place), args...)...)
 }
@@ -118,7 +118,7 @@ func (r *Row) build(ctx context.Context, offloads bool) error {
 		for _, e := range [][3]string{
 			{l.place, l.dev, l.addr}, {l.other, l.otherDev, l.otherAddr},
 		} {
-			if err := r.raise(ctx, e[0], e[1], e[2], offloads); err != nil {
+			if err := r.configure(ctx, e[0], e[1], e[2], offloads); err != nil {
 				return err
 			}
 		}
@@ -132,8 +132,8 @@ func (r *Row) build(ctx context.Context, offloads bool) error {
 	return r.tune(ctx)
 }
 
-// raise gives an interface its address and takes its offloads away.
-func (r *Row) raise(ctx context.Context, place, dev, addr string, offloads bool) error {
+// configure sets an interface's address, brings it up and disables its offloads.
+func (r *Row) configure(ctx context.Context, place, dev, addr string, offloads bool) error {
 	ns := r.name(place)
 	if err := run(ctx, "ip", "-n", ns, "addr", "add", addr, "dev", dev); err != nil {
 		return err
@@ -151,7 +151,8 @@ func (r *Row) raise(ctx context.Context, place, dev, addr string, offloads bool)
 	return r.in(ctx, place, self, "bare", dev)
 }
 
-// tune has the router forward, and gives the ends' connections the room that others have.
+// tune enables forwarding on the router, and gives the ends' sockets buffers like those of the
+// other stacks.
 func (r *Row) tune(ctx context.Context) error {
 	const room = "4096 1048576 33554432"
 	for _, s := range [][3]string{
@@ -168,7 +169,7 @@ func (r *Row) tune(ctx context.Context) error {
 	return nil
 }
 
-// Lose has the router drop that share of what it forwards, of each direction.
+// Lose makes the router drop the given share of the packets it forwards, in each direction.
 func (r *Row) Lose(ctx context.Context, share float64) error {
 	if share == r.loss {
 		return nil
@@ -184,10 +185,10 @@ func (r *Row) Lose(ctx context.Context, share float64) error {
 	return nil
 }
 
-// Close deletes the namespaces and what is in them.
+// Close deletes the namespaces with everything in them.
 func (r *Row) Close(ctx context.Context) {
 	for _, p := range []string{Client, Router, Server} {
-		// Some may not be there.
+		// A namespace may be missing.
 		_ = run(context.WithoutCancel(ctx), "ip", "netns", "del", r.name(p))
 	}
 }

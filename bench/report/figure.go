@@ -8,11 +8,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// rowHeight is the room of a comparison in the figure, in points.
+// rowHeight is the height of a comparison in the figure, in points.
 const rowHeight = 16
 
-// WriteFigure draws the ratios of all comparisons over one axis, and the goals that they have.
-// Where less is better the ratio is turned over, so that right is always better.
+// WriteFigure draws the ratios of all comparisons on one axis, with their goals. It inverts ratios
+// of which smaller ones are better, so that further right is always better.
 func (r *Report) WriteFigure(w io.Writer) error {
 	var names []string
 	var reached, missed, free, goals []chart.Point
@@ -21,7 +21,7 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		row := &r.Rows[i]
 		ratio, goal := row.Ratio, row.Goal
 		name := strings.Replace(row.Peer, "gvisor-tuned", "gvisor", 1)
-		if row.Case == row.Measured.Case { // else the case is named after the peer
+		if row.Case == row.Measured.Case { // otherwise the case is named after the peer
 			name = row.Case + ": " + name
 		}
 		if row.LessIsBetter {
@@ -47,7 +47,7 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		Title: "further to the right is better",
 		X: chart.Axis{
 			Label: "ratio, ours to theirs; 1/: theirs to ours",
-			// From a power of ten, so that what is left of 1 has a number, too.
+			// Begins at a power of ten, so that the axis has a label left of 1 too.
 			Min: math.Pow(10, math.Floor(math.Log10(least))), Max: most * 1.3, Log: true,
 		},
 		Y: chart.Axis{Min: -0.7, Max: float64(len(names)) - 0.3, Reversed: true, Names: names},
@@ -62,11 +62,11 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		},
 	}
 	f := chart.Figure{
-		Title: "tidepool beside its peers", Note: r.Machine,
+		Title: "tidepool and its peers", Note: r.Machine,
 		Rows: []chart.Row{{
 			Height: math.Max(120, float64(len(names))*rowHeight), Panels: []chart.Panel{panel},
 		}},
-		Alt: "Ratios of what tidepool reaches to what its peers reach, case by case.",
+		Alt: "The ratio of tidepool's result to a peer's, for each case.",
 	}
 	return f.Write(w, "svg", chart.Style{})
 }

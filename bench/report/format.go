@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// WriteBenchmarks writes every run in the format of Go's benchmarks, which benchstat reads: a line
-// a run, so that it sees how far they are apart. The commit is not in it: benchstat would set what
-// differs in that into tables of its own.
+// WriteBenchmarks writes every run as a line in the format of Go's benchmarks, from which benchstat
+// computes the variation. It omits the commit: benchstat would print a table for each one.
 func (r *Report) WriteBenchmarks(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: github.com/tidepool-net/tidepool/bench\ncpu: %s\n",
@@ -40,7 +39,7 @@ func (r *Report) WriteBenchmarks(w io.Writer) error {
 	return err
 }
 
-// costs are the ends' CPU in one of our runs.
+// costs formats the CPU time of both ends in one of our runs.
 func (r *Row) costs(run int) string {
 	m := &r.Measured
 	if run >= len(m.Send) || m.Send[run] == 0 {
@@ -49,7 +48,7 @@ func (r *Row) costs(run int) string {
 	return fmt.Sprintf(" %g send-ns/B %g receive-ns/B", m.Send[run], m.Receive[run])
 }
 
-// word is a name without what ends one.
+// word makes a name one word of a benchmark line.
 func word(s string) string {
 	return strings.NewReplacer(" ", "_", ",", "", "/", "_").Replace(s)
 }

@@ -28,7 +28,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"theirends": func(r Row) string { return ends(r.TheirSendNs, r.TheirReceiveNs) },
 }).Parse(pageText))
 
-// ends are the CPU of a sender and of a receiver, if they are known.
+// ends formats the CPU time of a sender and a receiver, if known.
 func ends(send, receive float64) string {
 	switch {
 	case send == 0:
@@ -43,7 +43,7 @@ func ends(send, receive float64) string {
 // WritePage writes docs/performance.md.
 func (r *Report) WritePage(w io.Writer) error { return page.Execute(w, r) }
 
-// WriteProfiles writes where time went, for a terminal.
+// WriteProfiles prints the profiles for a terminal.
 func WriteProfiles(w io.Writer, list []Profiled) error {
 	for _, p := range list {
 		rows := [][]string{{p.Name, ""}}

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/flame"
 )
 
-// Fact is a figure of ours that has no peer.
+// Fact is a figure without a peer.
 type Fact struct {
 	Name  string    `json:"fact"`
 	Value float64   `json:"value"`
@@ -19,18 +19,18 @@ type Fact struct {
 	Note  string    `json:"note,omitempty"`
 }
 
-// Check is one demand of one of the seven points.
+// Check is one requirement of one of the seven points.
 type Check struct {
 	Point  int
 	What   string
 	Got    float64
 	Goal   float64
-	AtMost bool // Got must not be more; else it must not be less
+	AtMost bool // Got must not be greater than Goal; otherwise not less
 	Known  bool // it was measured
 	Note   string
 }
 
-// Verdict is reached, MISSED or not measured.
+// Verdict returns reached, MISSED or not measured.
 func (c *Check) Verdict() string {
 	switch {
 	case !c.Known:
@@ -42,10 +42,10 @@ func (c *Check) Verdict() string {
 	}
 }
 
-// Demand is the goal in signs.
+// Demand formats the goal, such as "≥ 2".
 func (c *Check) Demand() string {
 	if !c.Known && c.Goal == 0 {
-		return "" // it is a row's that was not measured
+		return "" // the row was not measured
 	}
 	if c.AtMost {
 		return "≤ " + Figure(c.Goal)
@@ -53,20 +53,20 @@ func (c *Check) Demand() string {
 	return "≥ " + Figure(c.Goal)
 }
 
-// Profiled is what one process did with its time.
+// Profiled is the CPU profile of one process.
 type Profiled struct {
-	Name, File string // the flame graph's
+	Name, File string // of the flame graph
 	Rooms      []flame.Share
 	Functions  []flame.Share
 }
 
-// Report is everything.
+// Report holds all results.
 type Report struct {
 	Commit, Machine, Kernel, Go, CPU string
 	CPUs                             int
-	Load                             string // of the machine, before and after
+	Load                             string // load of the machine, before and after
 	When                             string
-	Span                             string // of a run
+	Span                             string // length of a run
 	Rounds                           int
 	Rows                             []Row
 	Facts                            []Fact
@@ -75,7 +75,7 @@ type Report struct {
 	Profiles                         []Profiled
 }
 
-// Figure writes a number with three digits that count or more, and commas from 10,000 on.
+// Figure formats a number with at least three significant digits, and with commas from 10,000 on.
 func Figure(v float64) string {
 	if v < 100 && v > -100 {
 		return strconv.FormatFloat(v, 'g', 3, 64)
@@ -89,7 +89,7 @@ func Figure(v float64) string {
 	return text
 }
 
-// Table sets all comparisons, facts and points below each other, for a terminal.
+// Table formats all comparisons, facts and points for a terminal.
 func (r *Report) Table() string {
 	rows := [][]string{{"case", "ours", "theirs", "ratio", "goal", "", "peer", ""}}
 	for i := range r.Rows {
@@ -125,7 +125,7 @@ func (c *Check) got() string {
 	return Figure(c.Got)
 }
 
-// Demand is the goal of a ratio in signs; empty: none.
+// Demand formats the goal of a ratio; empty: the row has none.
 func (r *Row) Demand() string {
 	if r.Goal == 0 {
 		return ""
@@ -133,7 +133,7 @@ func (r *Row) Demand() string {
 	return (&Check{Goal: r.Goal, AtMost: r.LessIsBetter, Known: true}).Demand()
 }
 
-// Verdict says how the ratio stands to its goal.
+// Verdict compares the ratio with its goal.
 func (r *Row) Verdict() string {
 	if r.Goal == 0 {
 		return ""
@@ -141,7 +141,7 @@ func (r *Row) Verdict() string {
 	return (&Check{Got: r.Ratio, Goal: r.Goal, AtMost: r.LessIsBetter, Known: true}).Verdict()
 }
 
-// Aside is what a lossy row has beside it, or why a clean one was not perfect.
+// Aside returns the additional figures of a lossy row, or the faults of a clean one.
 func (r *Row) Aside() string {
 	var list []string
 	if r.Note != "" {
@@ -168,7 +168,7 @@ func (r *Row) Aside() string {
 	return strings.Join(list, ", ")
 }
 
-// columns sets cells below each other.
+// columns aligns cells in columns.
 func columns(rows [][]string) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -193,7 +193,7 @@ func columns(rows [][]string) string {
 	return b.String()
 }
 
-// number reports whether a cell begins as a number does.
+// number reports whether a cell begins like a number.
 func number(cell string) bool {
 	return len(cell) > 0 && cell[0] >= '0' && cell[0] <= '9' && len(cell) < 20
 }
@@ -216,7 +216,7 @@ func (r *Report) Fact(name string) (*Fact, bool) {
 	return &r.Facts[i], true
 }
 
-// Most are the greatest shares, as many as that.
+// Most returns the count greatest shares.
 func Most(list []flame.Share, count int) []flame.Share {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b flame.Share) int {

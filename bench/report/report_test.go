@@ -56,7 +56,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A goal that the data plane without a protocol would have missed, too, says so beside the verdict.
+// A missed goal is marked if the data plane without a protocol would have missed it too.
 func TestGoalsAboveTheCeiling(t *testing.T) {
 	rows := []Row{
 		{Peer: "plane", Ours: 2500, Their: 3000, Ratio: 0.83, Goal: 0.6},
@@ -78,7 +78,7 @@ func TestGoalsAboveTheCeiling(t *testing.T) {
 	assert.Empty(t, rows[1].Note, "the plane was not measured")
 }
 
-func TestTheTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	assert.Equal(t, ""+
 		"case   ours  theirs        ratio  goal            peer\n"+
 		"clean   200      100 MB/s      2  ≥ 2    reached  gvisor\n"+
@@ -106,7 +106,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 }
 
-func TestThePage(t *testing.T) {
+func TestPage(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, sample().WritePage(&b))
 	assert.Contains(t, b.String(), "| 1 | it | 1 | ≥ 2 | MISSED |  |")
@@ -115,7 +115,7 @@ func TestThePage(t *testing.T) {
 	assert.Contains(t, b.String(), "| tcp | 100.0 % |")
 }
 
-func TestTheFigureIsXML(t *testing.T) {
+func TestFigureIsXML(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, sample().WriteFigure(&b))
 	assert.Contains(t, b.String(), "1/idle: gvisor")
@@ -128,7 +128,7 @@ func TestTheFigureIsXML(t *testing.T) {
 	}
 }
 
-func TestALine(t *testing.T) {
+func TestLine(t *testing.T) {
 	var b bytes.Buffer
 	r := sample().Rows[0]
 	r.OursRuns, r.TheirRuns, r.RTOs = nil, nil, nil

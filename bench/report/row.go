@@ -1,5 +1,6 @@
-// Package report is what comes out of the measurements: lines of JSON, a table, a page with
-// figures, and a file in the format of Go's benchmarks for benchstat to compare two commits by.
+// Package report holds the results of the measurements and writes them: as lines of JSON, a table,
+// a page with figures, and a file in the format of Go's benchmarks, with which benchstat compares
+// two commits.
 package report
 
 import (
@@ -11,7 +12,7 @@ import (
 	"strconv"
 )
 
-// Row is one comparison, in the middle of its runs.
+// Row is one comparison. Its figures are the medians of the runs.
 type Row struct {
 	Case  string  `json:"case"`
 	Ours  float64 `json:"ours"`
@@ -19,7 +20,7 @@ type Row struct {
 	Their float64 `json:"theirs"`
 	Ratio float64 `json:"ratio"` // ours to theirs
 	Unit  string  `json:"unit"`
-	// Goal is what the ratio should be: at least, or at most where LessIsBetter; 0: none.
+	// Goal is the minimum ratio, or the maximum if LessIsBetter; 0: no goal.
 	Goal         float64 `json:"goal,omitempty"`
 	LessIsBetter bool    `json:"less_is_better,omitempty"`
 
@@ -27,10 +28,10 @@ type Row struct {
 	TheirRuns []float64 `json:"theirs_runs,omitempty"`
 	Measured  Measured  `json:"-"`
 	Ends
-	// Bound is 1.31/√p · MSS/RTT in the case's unit, with our RTT in ms; 0: nothing is lost.
+	// Bound is 1.31/√p · MSS/RTT in the case's unit, with our RTT in ms; 0: a path without loss.
 	Bound float64 `json:"bound,omitempty"`
 	RTTms float64 `json:"rtt_ms,omitempty"`
-	// Counts of our sender, the runs' means.
+	// Counters of our sender, the means of the runs.
 	RTOs            *float64 `json:"rtos,omitempty"`
 	TailProbes      *float64 `json:"tail_probes,omitempty"`
 	Retransmits     *float64 `json:"retransmits,omitempty"`
@@ -41,14 +42,14 @@ type Row struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Measured says which runs of ours a row compares: several rows may share them.
+// Measured identifies our runs in a row; several rows may share them.
 type Measured struct {
 	Case          string
-	Send, Receive []float64 // the CPU time of both ends in each run, ns a byte
+	Send, Receive []float64 // CPU time of both ends in each run, in ns a byte
 }
 
-// Ends is the CPU of both ends' processes, ns a byte: ours, and theirs as far as a process tells
-// it, for the kernel works for others, too.
+// Ends is the CPU time of both ends' processes in ns a byte: ours, and theirs as far as it is
+// known. The kernel does part of its work outside the process.
 type Ends struct {
 	SendNs         float64 `json:"send_ns_per_byte,omitempty"`
 	ReceiveNs      float64 `json:"receive_ns_per_byte,omitempty"`
@@ -56,8 +57,9 @@ type Ends struct {
 	TheirReceiveNs float64 `json:"their_receive_ns_per_byte,omitempty"`
 }
 
-// Weigh notes at the rows of one case which goals nothing in Go could have reached in this run: the
-// data plane without a protocol is the plane's row, if there is one, and did less.
+// Weigh marks the goals of a case's rows that no Go program could have reached in this run, because
+// the data plane without a protocol was slower. It reads that from the plane's row, if there is
+// one.
 func Weigh(rows []Row) {
 	i := slices.IndexFunc(rows, func(r Row) bool { return r.Peer == "plane" })
 	if i < 0 {
@@ -73,28 +75,28 @@ func Weigh(rows []Row) {
 	}
 }
 
-// Skipped is a case that cannot be measured here.
+// Skipped is a case that cannot be measured on this machine.
 type Skipped struct {
 	Case string `json:"case"`
 	Peer string `json:"peer,omitempty"`
-	Skip string `json:"skip"` // "needs X"
+	Skip string `json:"skip"` // such as "needs X"
 }
 
-// Line writes a row, or a case that was skipped, as a line.
+// Line writes a row or a skipped case as a line of JSON.
 func Line(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // it is read in terminals, and by jq
+	e.SetEscapeHTML(false) // terminals and jq read it
 	return e.Encode(v)
 }
 
-// Round rounds to four digits that count.
+// Round rounds to four significant digits.
 func Round(v float64) float64 {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
 	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	if err != nil {
-		panic("BUG: bench: a number that is none: " + err.Error())
+		panic("BUG: bench: round a number: " + err.Error())
 	}
 	return short
 }
