@@ -55,7 +55,7 @@ expect:
 	require.ErrorIs(t, err, lab.ErrIncomplete)
 }
 
-// What a paper says stands beside each row of which it says something else, and why once.
+// A published value that differs is printed next to each of its rows, the reason once.
 func TestPublishedIsPrinted(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, map[string]string{

@@ -184,7 +184,7 @@ func TestADirectoryOfAnotherExperiment(t *testing.T) {
 		require.ErrorIs(t, err, lab.ErrOther)
 		assert.Equal(t, before, files(t, dir), "nothing was touched")
 	}
-	// The file of results alone is told from another's as well.
+	// A file of results alone is also recognized as another experiment's.
 	require.NoError(t, os.Remove(filepath.Join(dir, "run.json")))
 	s := study(1, 1)
 	s.Mark = "ffffffff"
@@ -213,7 +213,7 @@ func TestResultsThatCannotBe(t *testing.T) {
 		_, err = lab.Read(dir)
 		require.ErrorContains(t, err, want)
 	}
-	// Who edited a line is told what to do.
+	// The error for an edited line says what to do.
 	require.NoError(t, os.WriteFile(path, []byte(lines[0]+"1,2\n"+lines[1]), 0o600))
 	_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
 	require.ErrorContains(t, err, "trials.csv:2: not a file of results: 2 fields, want")
@@ -357,7 +357,7 @@ func TestUntil(t *testing.T) {
 	assert.Empty(t, cells, "as many as it took")
 	r, err = lab.Run(t.Context(), s, lab.Options{Dir: dir})
 	require.NoError(t, err)
-	assert.Zero(t, r.Ran, "it goes on as it was begun")
+	assert.Zero(t, r.Ran, "it continues as it was started")
 	assert.Equal(t, again.Hash(), r.Hash())
 	r, err = lab.Run(t.Context(), s, lab.Options{Dir: dir, Until: -1})
 	require.NoError(t, err)

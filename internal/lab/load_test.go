@@ -39,7 +39,7 @@ func load(t *testing.T, experiment string, changes ...lab.Change) *lab.Study {
 	return s
 }
 
-// What decides what a run comes to marks an experiment, and nothing else does.
+// The mark of an experiment depends on everything that affects a run, and on nothing else.
 func TestMarks(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "short.yaml")
@@ -129,7 +129,7 @@ func TestPlace(t *testing.T) {
 	next.Mark = "of the next build"
 	dir, stale = lab.Place(next)
 	assert.Equal(t, filepath.Join("lab", "tahoe-low"), dir)
-	assert.True(t, stale, "nobody can run that build again")
+	assert.True(t, stale, "that build cannot be reproduced")
 }
 
 func TestExperimentsThatAreNone(t *testing.T) {

@@ -202,7 +202,8 @@ func TestTheTableOfAFilesMetrics(t *testing.T) {
 	assert.NotContains(t, got, "Jain")
 }
 
-// What does not fit is left out, from the least important on; a single flow has all in its row.
+// Columns that do not fit are left out, the least important first; a single flow has all in its
+// row.
 func TestTheTableFits(t *testing.T) {
 	s := study(1, 2)
 	s.Cells[0].Set = nil

@@ -52,8 +52,8 @@ func runs() []*result.Trial {
 	return all
 }
 
-// An expectation without anything picked is held against every cell, with what is swept as
-// variables, and says what was expected and what came.
+// An expectation without a selection is checked in every cell, with the swept variables; the
+// verdict has the expected and the actual value.
 func TestEachCell(t *testing.T) {
 	v := lab.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because, source: s, because: b}`), runs())
 	require.Len(t, v, 4)
@@ -85,7 +85,7 @@ func TestComparedBesideAThird(t *testing.T) {
 	assert.Equal(t, "limit 1bdp", v[1].Case())
 }
 
-// A comparison of cells is one case for each value of what it leaves open.
+// A comparison of cells is one case for each value of the other variables.
 func TestCompared(t *testing.T) {
 	v := lab.Expectations(cells(t, `  - {value: "utilisation(cubic) > utilisation(reno)", source: s}`), runs())
 	require.Len(t, v, 2)
@@ -116,7 +116,8 @@ func TestPickedCells(t *testing.T) {
 	assert.Equal(t, "1.005 s", v[3].Got())
 }
 
-// What was not measured, not run or not finished is a verdict that says so, not a pass.
+// A metric that was not measured, or of a run that is missing or did not finish, is an error and
+// not a pass.
 func TestUnanswered(t *testing.T) {
 	all := runs()
 	cut := all[4].Flows

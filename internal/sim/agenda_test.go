@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Whoever is due first is first, of those of one instant who was set first, however many there
-// are, come, go and change their minds.
+// The earliest actor is the first, and among equal times the one scheduled first, however many
+// actors are added, removed and rescheduled.
 func TestAgendaKeepsOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var g agenda
@@ -56,7 +56,7 @@ func (a *actor) index(all []actor) int {
 	return -1
 }
 
-// BenchmarkAgenda lets the first act and sets it anew, in a world of some hosts and of many.
+// BenchmarkAgenda reschedules the first actor, in worlds with few and with many hosts.
 func BenchmarkAgenda(b *testing.B) {
 	for _, c := range []struct {
 		name   string

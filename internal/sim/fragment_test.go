@@ -119,7 +119,7 @@ func TestLongDatagramsOverWiresThatLose(t *testing.T) {
 	arrived := deluge(t, l, datagrams)
 	assert.Greater(t, arrived, datagrams/4)
 	assert.Less(t, arrived, datagrams)
-	l.Run(time.Minute) // the reports of what did not get whole come in fragments, too
+	l.Run(time.Minute) // the ICMP errors about incomplete datagrams are fragmented, too
 	bytes, timedOut := held(l)
 	assert.Zero(t, bytes)
 	assert.GreaterOrEqual(t, timedOut, uint64(datagrams-arrived)/2)

@@ -101,5 +101,5 @@ func TestGoldenHashes(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got.String(), "with -update they are written anew")
+	assert.Equal(t, string(want), got.String(), "-update writes the files again")
 }

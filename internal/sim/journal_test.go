@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every bit of what is entered counts, and so does the order.
+// Each bit and the order of the entries affect the hash.
 func TestEachBitOfAnEntryCounts(t *testing.T) {
 	head := make([]byte, loggedBytes)
 	for i := range head {

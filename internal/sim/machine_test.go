@@ -21,9 +21,9 @@ import (
 // module is what the import paths of this tree begin with.
 const module = "github.com/tidepool-net/tidepool/"
 
-// deciders are the packages that decide where packets go in a world: package sim and all
-// that it needs, the protocols that applications bring, controllers that are scripts, and
-// who plays an experiment. What else is of the laboratory only judges what happened.
+// deciders are the packages that affect packets in a world: package sim and its dependencies, the
+// protocols of applications, scripted controllers, and the player of an experiment. The rest of the
+// laboratory only evaluates the result.
 func deciders(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "./...", "../rcp", "../rdt", "../tcp/starlark",
@@ -70,8 +70,8 @@ func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
 var exactMath = regexp.MustCompile(`^(Max|Min)?(U?[Ii]nt|Float)\d*|^(Sqrt|Floor|Ceil|Trunc|Round|` +
 	`RoundToEven|Abs|Copysign|Signbit|Inf|IsInf|NaN|IsNaN|Mod|Modf|Frexp|Ldexp|Pi|E|Sqrt2|Ln2)$`)
 
-// TestDecisionsNeedNoInexactMathematics: package math promises no more than that results are
-// close. What is exact may decide, the rest may not.
+// Package math only promises approximate results, which may differ between machines. So decisions
+// use its exact functions only.
 func TestDecisionsNeedNoInexactMathematics(t *testing.T) {
 	require.NotRegexp(t, exactMath, "Cbrt")
 	require.NotRegexp(t, exactMath, "Exp")

@@ -33,7 +33,7 @@ func TestPingAndTracerouteInVirtualTime(t *testing.T) {
 	probed(t, l, ping, ping.Done)
 	info := ping.Info()
 	assert.Equal(t, 3, info.Received)
-	assert.Equal(t, 36*time.Millisecond, info.Min, "six wires there and back")
+	assert.Equal(t, 36*time.Millisecond, info.Min, "six links in both directions")
 	assert.Equal(t, info.Min, info.Max)
 	assert.Zero(t, info.Mdev)
 

@@ -74,7 +74,7 @@ func TestALogTellsWhereTwoRunsPart(t *testing.T) {
 	over, err := l.Bulk(&sim.Bulk{Send: 200_000}, &sim.Bulk{}, 80, time.Minute)
 	require.NoError(t, err)
 	require.True(t, over)
-	assert.Equal(t, hashA, l.Hash(), "whoever looks changes nothing")
+	assert.Equal(t, hashA, l.Hash(), "recording changes nothing")
 }
 
 // sampled has its connection sampled from its first turn.
@@ -127,8 +127,8 @@ func TestSamplesOfAConnection(t *testing.T) {
 	assert.Equal(t, 1348, last.SendMSS)
 }
 
-// What a trace shows of the two ends is one story: what arrives was sent, what was lost is
-// sent again, and the right end acknowledges it all.
+// The traces of the two ends match: data that arrives was sent, lost data is retransmitted, and the
+// right end acknowledges all of it.
 func TestTraceOfSegments(t *testing.T) {
 	const size = 1_000_000
 	l := lossyLine(t, 6)
@@ -205,8 +205,8 @@ func TestTraceOfSegments(t *testing.T) {
 	assert.GreaterOrEqual(t, again, lost)
 }
 
-// A second connection between the same ends starts at offset 0 again, and what is damaged
-// is not shown to have arrived.
+// A second connection between the same ends starts at offset 0 again, and corrupted segments are
+// not recorded as arrivals.
 func TestTraceOfDamageAndOfAnotherConnection(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
 		AB: netem.Config{

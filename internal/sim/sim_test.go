@@ -239,7 +239,7 @@ func TestBadWorlds(t *testing.T) {
 	assert.ErrorContains(t, l.Connect(a, a, netem.Config{}, netem.Config{}), "to itself")
 }
 
-// Once a world has grown to what it carries, its packets cost no allocation.
+// In its steady state, a world's packets cost no allocation.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{
 		AB: netem.Config{
@@ -319,8 +319,8 @@ func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
 	}
 }
 
-// What was sent as one segment goes over a path that is hundreds of times narrower: a
-// thousand small ones, more than a batch holds.
+// A large segment crosses a path with an MTU hundreds of times smaller: it becomes a thousand small
+// ones, more than a batch holds.
 func TestAPathThatShrinksManyfold(t *testing.T) {
 	wire := func(mtu int) sim.Wire {
 		return sim.Wire{
@@ -334,8 +334,7 @@ func TestAPathThatShrinksManyfold(t *testing.T) {
 	l.Run(time.Minute)
 }
 
-// What is added to a world leaves the luck of the rest as it is: of packets that are lost,
-// the same ones are.
+// A new component does not change the random draws of the others: the same packets are lost.
 func TestAddingAWireShiftsNobodysLuck(t *testing.T) {
 	run := func(extra bool) (lost []int) {
 		w := sim.New(7)
@@ -384,8 +383,8 @@ func TestNamesAreUnique(t *testing.T) {
 	assert.ErrorContains(t, err, "host left: there is one already")
 }
 
-// What a wire damages is found by who receives it, though nobody verifies what was never
-// damaged: also if it is not the first wire.
+// The receiver detects corruption although it does not verify packets that no link has corrupted;
+// also if the corrupting link is not the first.
 func TestDamageBehindARouterIsFound(t *testing.T) {
 	clean := netem.Config{Delay: time.Millisecond}
 	damaging := clean

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// turns is an application that does what it is told each turn.
+// turns is an application that calls a function each turn.
 type turns func(now clock.Time, s *sim.Socket)
 
 func (f turns) Turn(now clock.Time, s *sim.Socket) { f(now, s) }
@@ -108,8 +108,8 @@ func TestADatagramWithoutRoomIsLost(t *testing.T) {
 	assert.Equal(t, udp.Info{Received: 10, ReceivedBytes: 1000, Dropped: 90}, lazy.UDP().Info())
 }
 
-// An application is told when it gets its socket, when datagrams have come, when ICMP has
-// reported (RFC 1122 §4.1.3.3), and at its alarm; and nothing after it closed the socket.
+// An application is called when it gets its socket, on datagrams, on ICMP errors (RFC 1122
+// §4.1.3.3) and at its alarm, and never after it closed the socket.
 func TestAUDPSocketTells(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{
 		{AB: netem.Config{Delay: time.Millisecond}, BA: netem.Config{Delay: time.Millisecond}},

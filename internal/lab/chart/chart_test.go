@@ -194,7 +194,7 @@ func TestAxesThatCannotBeDrawn(t *testing.T) {
 	}
 }
 
-// What is shorter than a picture can show is as long as it has to be, at the panel's edge too.
+// Pieces that are too short to see get a minimum length, also at the panel's edge.
 func TestAShortPieceIsSeen(t *testing.T) {
 	brief := []Point{
 		{X: 5, Y: 1}, {X: 5.0001, Y: 1}, {X: math.NaN()}, {X: 9.9999, Y: 2}, {X: 10, Y: 2},

@@ -23,8 +23,8 @@ func shell(t *testing.T, text string, to chan<- heard) *child {
 	return c
 }
 
-// A program that never reads what it is told, which is more than a pipe holds, keeps nobody up;
-// and one whose own children have its output open ends with them.
+// A program that never reads its input, which is more than a pipe holds, blocks nothing; and a
+// program whose children hold its output open is killed with them.
 func TestAChildThatDoesNotListenEnds(t *testing.T) {
 	to := make(chan heard, 1)
 	c := shell(t, "sleep 1000; true", to)
@@ -35,7 +35,7 @@ func TestAChildThatDoesNotListenEnds(t *testing.T) {
 	assert.ErrorContains(t, h.err, "the script: signal: killed")
 }
 
-// A program that speaks otherwise is told of at once, and not when the run gives it up.
+// A program that does not speak the protocol is reported at once, not after a timeout.
 func TestAChildThatSpeaksOtherwise(t *testing.T) {
 	to := make(chan heard)
 	c := shell(t, "echo hello; sleep 1000", to)
@@ -46,7 +46,7 @@ func TestAChildThatSpeaksOtherwise(t *testing.T) {
 	c.end()
 }
 
-// Who says twice that he is ready is ready once, and who does not say it is named.
+// A second ready message has no effect, and a program that never sends one is named.
 func TestReadyOnce(t *testing.T) {
 	a, b := &child{name: "a"}, &child{name: "b", index: 1}
 	r := &run{children: []*child{a, b}, reports: []*report{{}, {}}}

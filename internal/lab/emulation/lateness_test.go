@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// What a path allows: a share of its round trip, or a packet's time on it; and where it takes no
-// time a share of the ends' tick.
+// The limit is a share of the round trip, or a packet's time on the link; on a path that takes no
+// time it is a share of the ends' tick.
 func TestWhatMayBeLate(t *testing.T) {
 	x := &plan.Experiment{Flows: []plan.Flow{{}}}
 	x.Path.MTU = 1500
@@ -31,7 +31,7 @@ func TestWhatMayBeLate(t *testing.T) {
 	assert.Equal(t, [2]time.Duration{12 * time.Millisecond, 12 * time.Millisecond}, limits())
 }
 
-// Of a run on a path that takes no time the ends' timers are judged, and the verdict says so.
+// On a path that takes no time, the verdict is about the ends' timers, and says so.
 func TestTimeIsKeptWithoutAPath(t *testing.T) {
 	late := func(p99, most float64) Lateness { return Lateness{Count: 1, P99: p99, Max: most} }
 	for _, row := range []struct {

@@ -60,7 +60,7 @@ func TestObjectsInRealTime(t *testing.T) {
 	}
 }
 
-// What cannot be played so says why, and what to do.
+// The error says why an experiment cannot run in real time, and what to do.
 func TestWhoSpeaksQUIC(t *testing.T) {
 	text := strings.Split(exchange, "flows:")[0] + "flows: [{cc: reno}, {protocol: quic}]\n"
 	_, cells := options(t, text)

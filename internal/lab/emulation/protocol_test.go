@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The conversation in docs/EXPERIMENTS.md is one: a process hears no key that a Start or an order
-// has not, and what it says there is taken.
+// The conversation in docs/EXPERIMENTS.md is valid: all keys exist, and the process's answers are
+// accepted.
 func TestTheConversationInTheManual(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/EXPERIMENTS.md")
 	require.NoError(t, err)

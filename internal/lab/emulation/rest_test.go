@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What sleeps in the kernel takes no processor from the arm.
+// Threads that sleep in the kernel take no processor from the arm.
 func TestSpareProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	undo := spareProcessors()

@@ -94,7 +94,7 @@ func TestAReportOfACrowd(t *testing.T) {
 	}
 }
 
-// What takes no time on the page is seen all the same, and short runs count in milliseconds.
+// Objects that take no time on the page are visible, and short runs have milliseconds.
 func TestBriefObjectsAreSeen(t *testing.T) {
 	const ms = time.Millisecond
 	rec := &result.Record{Duration: 600 * time.Second, Objects: []result.Object{
@@ -140,7 +140,7 @@ func TestTheQueueOfALongRun(t *testing.T) {
 	assert.Empty(t, Plots(rec))
 }
 
-// A saw of too many teeth has a detail beside it.
+// A window that falls too often to be seen has a detail to its right.
 func TestManyTeethHaveADetail(t *testing.T) {
 	rec := &result.Record{Duration: 600 * time.Second, Flows: []result.FlowRecord{{Name: "a", MSS: 1000}}}
 	for i := range 2000 {

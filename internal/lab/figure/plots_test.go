@@ -71,7 +71,7 @@ func TestThePlotsOfARun(t *testing.T) {
 	}
 }
 
-// TestRecordedNumbers: a panel for each number of each flow's script, and gaps where there is none.
+// A panel shows each number of a flow's script, with gaps where it is missing.
 func TestRecordedNumbers(t *testing.T) {
 	rec := synthesize(10*time.Second, 10, 60_000, "reno", "cubic")
 	rec.Flows[0].Own = []string{"alpha", "never"}
@@ -202,7 +202,7 @@ func TestTheDetailShowsALossSegmentBySegment(t *testing.T) {
 func TestTheQueueIsNeverDeeperThanItsLimit(t *testing.T) {
 	rec := synthesize(4*time.Second, 10, 60_000, "reno")
 	l := &rec.Links[0]
-	var seen []result.LinkEvent // as a watcher sees it, who is told of what comes before it is dropped
+	var seen []result.LinkEvent // in the order of a watcher: the arrival, then the drop
 	for _, e := range l.Events {
 		if e.Kind == result.Drop {
 			come := e
@@ -265,7 +265,7 @@ func TestColoursAreTheSameEverywhere(t *testing.T) {
 	assert.Contains(t, strangers, PaintOf("mine.star"))
 	seen := map[chart.Paint]bool{}
 	for _, p := range shades(append(slices.Repeat([]string{"reno"}, mostCurves), "cubic")) {
-		assert.False(t, seen[p], "flows of one figure are told apart")
+		assert.False(t, seen[p], "flows of one figure have different colours")
 		seen[p] = true
 	}
 }

@@ -16,7 +16,7 @@ type synthetic struct {
 	queue   happenings
 	order   int
 	now     time.Duration
-	free    time.Duration // when the link is done with what it has
+	free    time.Duration // when the link will be idle
 	held    int           // bytes in the queue
 	service time.Duration // of a packet
 	flows   []*renoSender

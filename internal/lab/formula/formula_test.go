@@ -24,7 +24,7 @@ var scope = &formula.Scope{
 	Flows: []string{"early", "late"},
 }
 
-// env answers with what it was asked.
+// env returns prepared values and records the requests.
 type env struct {
 	values map[string]float64
 	asked  []formula.Ref
@@ -106,7 +106,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// What a formula asks its environment for.
+// A formula requests these values of its environment.
 func TestRefs(t *testing.T) {
 	for _, tt := range []struct {
 		text string

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 )
 
-// What papers print comes out of their formulas.
+// The formulas give the numbers that the papers print.
 func TestTheory(t *testing.T) {
 	for _, tt := range []struct {
 		text        string
@@ -99,7 +99,7 @@ func TestRandomWindow(t *testing.T) {
 	assert.InDelta(t, packets/inverse, got, .002)
 }
 
-// Whoever asks what there is finds for all theory who says so.
+// Functions lists all theory with its sources.
 func TestFunctions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range formula.Functions() {

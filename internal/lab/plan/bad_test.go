@@ -231,7 +231,7 @@ func series(n int) string {
 
 func delays(n int) string { return strings.ReplaceAll(series(n), ",", "ms,") + "ms" }
 
-// What is said of every file that is wrong, and where: line, column and caret.
+// The errors of each wrong file, with line, column and caret.
 func TestBadFiles(t *testing.T) {
 	var told []string
 	for _, tt := range bad {
@@ -273,7 +273,7 @@ func TestManyMistakes(t *testing.T) {
 	assert.EqualError(t, errs[50], "x.yaml: more mistakes follow; these are the first 50")
 }
 
-// What is longer than a file may be is not read.
+// A file above the limit is not read.
 func TestLongFile(t *testing.T) {
 	_, err := plan.Parse("x.yaml", []byte(whole+strings.Repeat("#", 1<<20)))
 	assert.EqualError(t, err, "x.yaml: longer than an experiment is; expected at most 1 MiB")

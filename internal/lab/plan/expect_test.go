@@ -18,7 +18,7 @@ sweep:
 expect:
 `
 
-// What a file expects, in both of its forms.
+// The expectations of a file, in both forms.
 func TestExpectations(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -89,8 +89,7 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// Who changes what is swept cannot ask for cells that are no longer there: what is expected of
-// them is left out, and the rest stays.
+// If a flag changes the sweep, expectations about missing cells are left out; the others stay.
 func TestExpectationsOfAChangedFile(t *testing.T) {
 	text := swept + "  - {value: goodput(cubic) > goodput(reno), source: s}\n" +
 		"  - {value: goodput > 0, source: s}\n" +
@@ -108,8 +107,7 @@ func TestExpectationsOfAChangedFile(t *testing.T) {
 	assert.Len(t, cells[0].Expect, 2)
 }
 
-// Formulas ask a cell for what is swept by the shortest name that tells it apart, and for what
-// the path is.
+// Formulas use the shortest unique name of a swept variable, and the constants of the path.
 func TestNames(t *testing.T) {
 	f := parse(t, whole+`
 sweep:

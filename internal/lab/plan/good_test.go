@@ -225,7 +225,7 @@ func usual() plan.Flow {
 	}}}
 }
 
-// Each text of a flow, and what it changes.
+// The effect of each text of a flow.
 func TestFlows(t *testing.T) {
 	for _, tt := range []struct {
 		text   string
@@ -292,7 +292,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// What flows of the founding documents are told.
+// The settings of flows of the founding documents.
 func TestFoundingFlows(t *testing.T) {
 	for _, tt := range []struct {
 		text     string
@@ -363,7 +363,7 @@ func TestFoundingFlows(t *testing.T) {
 	assert.Equal(t, &workload.ObjectsConfig{Arm: workload.Parallel, Chunk: 500, ReadCost: 25 * time.Microsecond}, f.App.Objects)
 }
 
-// Flows without names are called by what they run; copies are numbered.
+// Flows without names are named after their kind; copies are numbered.
 func TestFlowNames(t *testing.T) {
 	for _, tt := range []struct {
 		flows string

@@ -69,7 +69,7 @@ func TestMahimahiWords(t *testing.T) {
     ^^^^^^^`)
 }
 
-// What is wrong in words of flags has its place in them.
+// Errors in a flag's words show their place.
 func TestBadWords(t *testing.T) {
 	f := parse(t, impaired)
 	before := string(f.Resolved())

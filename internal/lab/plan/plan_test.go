@@ -69,7 +69,7 @@ func TestAWholeFile(t *testing.T) {
 	}, got)
 }
 
-// A cell has of what is swept what its labels say, the last key changing fastest.
+// A cell has the values of its labels; the last key changes fastest.
 func TestCells(t *testing.T) {
 	f := parse(t,
 		tahoe+"sweep: {flows.0.cc: [tahoe, reno], path.down.queue.limit: [1bdp, 20pkt, 50ms]}\n")
@@ -110,7 +110,7 @@ func TestCells(t *testing.T) {
 	assert.Equal(t, netem.DropTail{Bytes: 6000}, cells[1].Path.Down.Queue)
 }
 
-// Who lets flows lock in phase is told so.
+// The user is warned of flows that lock in phase.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]int{
 		whole: 0, whole + "host_jitter: 0\n": 0,
@@ -124,7 +124,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A number that no float holds is told as such.
+// A number that does not fit a float is an error.
 func TestNumbersWithoutEnd(t *testing.T) {
 	f := parse(t, tahoe)
 	require.NoError(t, f.Set("duration=1e400s"))

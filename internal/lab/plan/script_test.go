@@ -74,8 +74,7 @@ func TestWhatIsWrongInAScript(t *testing.T) {
 	}
 }
 
-// TestParams: a script's parameters are set and swept like any other key, and what is wrong with
-// one is shown where its value stands.
+// A script's parameters are set and swept like any other key, and an error is shown at their value.
 func TestParams(t *testing.T) {
 	text := "name: mine\npath:\n  down: {rate: 10Mbit/s, delay: 10ms}\nflows: [{cc: own.star, params: {beta: 2}}]\n"
 	own := "B = param('beta', 0.5)\ndef init(state, conn): state.cwnd = B * 10000\n" + script

@@ -41,7 +41,7 @@ func TestGeneratedTraces(t *testing.T) {
 	}
 }
 
-// What a trace should be is said once.
+// The message has the expected form of a trace once.
 func TestATraceThatIsNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"":        "is.trace: no lines; expected a time in milliseconds in each\n",

@@ -101,8 +101,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestOwnColumns: a script's own numbers are columns behind the others, and empty where there is
-// none.
+// A script's own numbers are the last columns, and empty where they are missing.
 func TestOwnColumns(t *testing.T) {
 	rows := []result.Sample{{At: 1}, {At: 2, Own: []float64{1.5}}, {At: 3, Own: []float64{math.NaN(), 2}}}
 	text := string(result.FormatRows(rows, "alpha", "beta"))
@@ -165,7 +164,7 @@ func TestWriteFileLeavesNothingHalf(t *testing.T) {
 	left := filepath.Join(dir, "a", ".part-b.csv-123")
 	require.NoError(t, os.WriteFile(left, []byte("ne"), 0o600))
 	require.NoError(t, result.Sweep(filepath.Dir(path), time.Now().Add(-time.Hour)))
-	assert.FileExists(t, left, "somebody may be at it")
+	assert.FileExists(t, left, "it may be in use")
 	require.NoError(t, result.Sweep(filepath.Dir(path), time.Now().Add(time.Hour)))
 	assert.NoFileExists(t, left)
 	assert.FileExists(t, path)

@@ -50,7 +50,7 @@ func TestReadLog(t *testing.T) {
 	}, d)
 }
 
-// What nothing was sent at is one millisecond more than the next at which something was.
+// The signal delay of a millisecond without packets is one more than the next one's.
 func TestSignalDelay(t *testing.T) {
 	l, err := result.ReadLog("log", strings.NewReader("0 + 10\n20 + 10\n25 - 10 25\n26 - 10 6\n"))
 	require.NoError(t, err)
@@ -70,8 +70,8 @@ func TestPantheonLog(t *testing.T) {
 	}, l.Events[2])
 }
 
-// What is written is read again: sizes with the 4 bytes of a TUN device, and the chances of a link
-// that has a number for its rate.
+// A written log can be read again: sizes include the 4 bytes of a TUN device, and a link whose rate
+// is a number gets opportunities.
 func TestWriteLog(t *testing.T) {
 	at := func(ms float64, kind result.LinkEventKind, wait float64) result.LinkEvent {
 		return result.LinkEvent{

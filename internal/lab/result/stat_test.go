@@ -91,7 +91,7 @@ func TestDescribeDoesNotDependOnTheOrder(t *testing.T) {
 	}
 }
 
-// Of a hundred samples of a normal distribution about 95 intervals hold its mean.
+// About 95 of the intervals of a hundred normal samples contain the mean.
 func TestTheIntervalHoldsTheMean(t *testing.T) {
 	luck := rand.New(rand.NewPCG(3, 4))
 	const samples = 4000
@@ -109,8 +109,7 @@ func TestTheIntervalHoldsTheMean(t *testing.T) {
 	assert.InDelta(t, samples*0.95, held, 4*sigma)
 }
 
-// Each pair differs by 1 on the average, though pairs differ by a hundred: what they share is
-// nobody's merit.
+// Each pair differs by 1 on average, although values differ by a hundred: the common part cancels.
 func TestPaired(t *testing.T) {
 	a, b := []float64{100, 200, 300}, []float64{101, 202, 300}
 	d := result.Paired(a, b)

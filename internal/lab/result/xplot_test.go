@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// What xplot understands of its language: a line of coordinate types, then commands, of which some
-// have a text on the line behind them.
+// The part of xplot's language that it uses: a line of coordinate types, then commands, some with a
+// text on the next line.
 var (
 	xplotTypes  = regexp.MustCompile(`^timeval (unsigned|double)$`)
 	xplotTitle  = regexp.MustCompile(`^(title|xlabel|ylabel)$`)

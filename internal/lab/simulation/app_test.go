@@ -115,5 +115,5 @@ func TestSegmentSizeAndThreshold(t *testing.T) {
 
 	c.Flows[0].Ssthresh = 0
 	_, r = mustRecord(t, c)
-	assert.Zero(t, r.Flows[0].Samples[0].Ssthresh, "there is none yet")
+	assert.Zero(t, r.Flows[0].Samples[0].Ssthresh, "it is not set yet")
 }

@@ -56,7 +56,7 @@ func TestHistogram(t *testing.T) {
 	assert.Zero(t, h.Least)
 }
 
-// What is damaged is nobody's, or whoever's it says; it harms nothing.
+// A corrupted packet belongs to the flow of its addresses, or to none, and does no harm.
 func TestParse(t *testing.T) {
 	for n := range 64 {
 		junk := make([]byte, n)

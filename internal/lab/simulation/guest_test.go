@@ -28,8 +28,8 @@ func guestCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 	return c
 }
 
-// What the document's client sends is N(1+p)/(1-p) packets with data, and one that acknowledges
-// each 10 ms: research has it from the document's code.
+// The document's client sends N(1+p)/(1-p) packets with data, and an acknowledgment each 10 ms, by
+// the document's code.
 func TestTheFence(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, loss := range []float64{.1, .5} {

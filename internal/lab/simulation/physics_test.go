@@ -193,7 +193,7 @@ func TestHostJitterBreaksPhase(t *testing.T) {
 	assert.Greater(t, slices.Min(shares), .6, "the shorter round trip has more")
 }
 
-// What a trace could have sent is counted in its opportunities.
+// The capacity of a trace is counted in its opportunities.
 func TestATraceIsUsed(t *testing.T) {
 	c := cell("cubic", 1000)
 	c.Path.Down.Rate = netem.Opportunities{At: []time.Duration{2 * ms, 2 * ms, 7 * ms}}

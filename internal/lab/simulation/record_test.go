@@ -98,7 +98,7 @@ func TestARecordAddsUp(t *testing.T) {
 	assert.InDelta(t, total, all, 0)
 }
 
-// What exceeds the bounds is thinned: sums stay, what is rare stays, and the record says so.
+// Long series are thinned: sums and rare events stay, and the record says so.
 func TestALongRecordIsThinned(t *testing.T) {
 	testenv.NeedLong(t)
 	c := cell("cubic", 200)

@@ -84,7 +84,7 @@ func fixed(segments int, more string) string {
 		"def on_ack(state, ack):\n  %s\ndef on_loss(state, loss): pass\n", segments, more)
 }
 
-// TestEachFlowHasItsScript: two of one experiment may differ, and what they print tells when.
+// Two flows of an experiment may have different scripts, and their output has the time.
 func TestEachFlowHasItsScript(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "pass"), "large.star": fixed(4, "pass"),

@@ -17,9 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// TestChaos is the bounded run: two stacks joined by a wire of all faults deliver
-// every byte in order, or the connection fails with an error, and nobody is told of a
-// delivery that was not.
+// TestChaos is the bounded run: two stacks joined by a link with all faults deliver every byte in
+// order, or the connection fails with an error, and no acknowledged byte is lost.
 func TestChaos(t *testing.T) {
 	const batches = 20
 	seeds := uint64(10_000)
@@ -87,7 +86,7 @@ func playWith(s *scenario, tamper func(*game)) string {
 	return g.failure
 }
 
-// What must not happen is noticed when it does.
+// Each check fails when it should.
 func TestTheChecksNotice(t *testing.T) {
 	assert.Empty(t, playWith(calm(), nil))
 

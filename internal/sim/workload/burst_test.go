@@ -20,10 +20,9 @@ func latest(n int) (mean float64) {
 	return mean
 }
 
-// The document's table has a window send 58 packets and a fence 30, in 4 rounds. That is one
-// lucky draw: a packet takes two tries on the average, which makes 32, and in a window as
-// many as the unluckiest before it, which makes 68. When acknowledgments are lost too, each
-// costs a round.
+// In the document's table, a window sends 58 packets and a fence 30, in 4 rounds. That is one lucky
+// draw: a packet takes two tries on average, which makes 32, and in a window as many as the
+// unluckiest before it, which makes 68. When acknowledgments are lost too, each costs a round.
 func TestTheTableOfSixteenPackets(t *testing.T) {
 	var window float64
 	for i := range 16 {

@@ -41,7 +41,7 @@ func aClient(t *testing.T, cfg EchoConfig) *echoClient {
 	return newEchoClient(l.Left, cfg.withDefaults())
 }
 
-// A stream without room holds the client back, who rests when a piece is written whole.
+// A stream without room blocks the client, which pauses only after a whole piece.
 func TestAClientWaitsForRoom(t *testing.T) {
 	c := aClient(t, EchoConfig{Writes: 2, MinBytes: 100, MaxBytes: 100})
 	m := &mirror{room: 60}

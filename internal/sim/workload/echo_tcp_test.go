@@ -20,8 +20,8 @@ func overTCP(t *testing.T, seed uint64, p float64, recovery string) workload.Ech
 	return r
 }
 
-// Without loss each write is a segment, and what TCP does about losses makes no difference:
-// beside the data there is hardly an acknowledgment, for the echo carries it.
+// Without loss each write is a segment, and the loss recovery makes no difference: there are few
+// pure acknowledgments, because the echo carries them.
 func TestTheSameClientOverTCP(t *testing.T) {
 	for _, recovery := range tcp.Recoveries() {
 		r := overTCP(t, 1, 0, recovery)
@@ -33,10 +33,10 @@ func TestTheSameClientOverTCP(t *testing.T) {
 	}
 }
 
-// A loss makes TCP wait for a time-out of a round trip's estimate, at least 200 ms, and what
-// is written meanwhile leaves in full segments: so the more is lost, the fewer segments there
-// are, and the longer it takes. It finishes at 10 % in hardly more time, and far from always
-// at 30 %, where RCP does: resending every 10 ms is what that costs and buys.
+// After a loss, TCP waits for the RTO, at least 200 ms, and then sends the data written meanwhile
+// in full segments. So with more loss there are fewer segments and the transfer takes longer. At 10
+// % it takes hardly more time; at 30 % it often does not finish, but RCP does. That is the cost and
+// the benefit of retransmitting every 10 ms.
 func TestLossOverTCP(t *testing.T) {
 	seconds := func(p float64, recovery string) (sum float64, finished int) {
 		for seed := range uint64(5) {
@@ -62,5 +62,5 @@ func TestLossOverTCP(t *testing.T) {
 	}
 	_, selective := seconds(.2, "rack")
 	_, cumulative := seconds(.2, "gbn")
-	assert.Greater(t, selective, cumulative, "who hears which segments arrived is done sooner")
+	assert.Greater(t, selective, cumulative, "selective acknowledgments are faster")
 }

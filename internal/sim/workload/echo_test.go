@@ -45,8 +45,8 @@ func trials(few, many int) int {
 }
 
 // Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until an
-// acknowledgment of it has, p/(1-p) times more: N(1+p)/(1-p), and an ACK a tick. What it
-// takes is what a thousand pauses take, whatever is lost.
+// acknowledgment of it has arrived, p/(1-p) times more: N(1+p)/(1-p), and an ACK a tick. The
+// duration is that of a thousand pauses at any loss rate.
 func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 	}
 }
 
-// The document's table has the window send 1.29 times as much at 50 %, and 1.42 at 60 %.
+// In the document's table, the window sends 1.29 times as much at 50 %, and 1.42 at 60 %.
 func TestTheWindowSendsMore(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, c := range []struct{ p, ratio, within float64 }{
@@ -83,9 +83,9 @@ func TestTheWindowSendsMore(t *testing.T) {
 	}
 }
 
-// A timer waits for the acknowledgment that is on its way, so that it sends little more than
-// the N/(1-p) that no way to repeat goes below; but it backs off, and a fence waits for what
-// is lost often: from half on that takes longer than what the client takes to write.
+// A timer waits for the acknowledgment, so it sends little more than N/(1-p), the minimum of any
+// scheme. But it backs off, and a fence often waits for lost packets: from 50 % on, that takes
+// longer than the client's writing.
 func TestATimerSendsLessAndTakesLonger(t *testing.T) {
 	testenv.NeedNoRace(t)
 	took := map[float64]float64{}
@@ -111,7 +111,7 @@ func TestTheWidthOfTheFence(t *testing.T) {
 	narrow := mean(t, 2, .3, rcp.Config{Width: 1})
 	assert.InEpsilon(t, document.seconds, wide.seconds, .005)
 	assert.Greater(t, narrow.seconds, 2*document.seconds)
-	assert.InEpsilon(t, document.data, narrow.data, .05, "who waits sends no more")
+	assert.InEpsilon(t, document.data, narrow.data, .05, "a client that waits sends no more")
 }
 
 // A longer tick gathers more into each packet and repeats less often.
@@ -143,7 +143,7 @@ func TestEchoOfTheSameSeed(t *testing.T) {
 	assert.NotEqual(t, one.Written, named.Written)
 }
 
-// What cannot finish says what has happened: a silence, or the end of its time.
+// An echo that cannot finish gives the reason: silence, or the time limit.
 func TestAnEchoThatCannotFinish(t *testing.T) {
 	for _, c := range []struct {
 		name string

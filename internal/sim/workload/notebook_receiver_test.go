@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What comes back is the record of the highest segment with none missing before it, as it was
-// stored when that arrived.
+// An acknowledgment has the record of the highest segment without a gap before it, as stored on its
+// arrival.
 func TestAReceiverEchoesStoredRecords(t *testing.T) {
 	p := peer{limit: 100, window: map[int]Ack{}, contiguous: -1}
 	for i, step := range []struct {

@@ -20,8 +20,8 @@ func ack(s Strategy, now float64, seq int) {
 	s.ProcessAck(now, &Ack{Seq: seq, SentAt: now - .2, Bytes: 49})
 }
 
-// Every third duplicate, of whatever it is, sends a fixed window back to what is missing, and
-// then the window is sent again.
+// Every third duplicate, of any segment, moves a fixed window back to the first missing segment,
+// and the window is sent again.
 func TestAFixedWindowGoesBack(t *testing.T) {
 	f := NewFixedWindow(4)
 	assert.Equal(t, []int{0, 1, 2, 3}, all(f, 0))
@@ -33,12 +33,12 @@ func TestAFixedWindowGoesBack(t *testing.T) {
 		assert.Empty(t, all(f, .3))
 	}
 	ack(f, .3, 0)
-	assert.Equal(t, []int{1, 2, 3, 4}, all(f, .3), "from what is missing on")
+	assert.Equal(t, []int{1, 2, 3, 4}, all(f, .3), "from the missing one on")
 	ack(f, .4, 3) // passes over 1 and 2
 	assert.Equal(t, []int{5, 6, 7}, all(f, .4))
 	ack(f, .5, 2)
 	b := f.Book()
-	assert.Equal(t, 3, b.DuplicateAcks, "nobody named 2 before: it counts as news")
+	assert.Equal(t, 3, b.DuplicateAcks, "2 was not named before: it counts as new")
 	assert.Equal(t, 3, b.AckCount)
 	assert.Equal(t, 4, b.NextAck)
 	assert.Equal(t, 6, b.TotalAcks)
@@ -46,8 +46,8 @@ func TestAFixedWindowGoesBack(t *testing.T) {
 	assert.InDelta(t, .6, b.RTT, 1e-9)
 }
 
-// The third duplicate of one segment sends the next of it again, halves the threshold and
-// begins with a window of one; what the next news says decides where it goes on.
+// The third duplicate of one segment retransmits the next one, halves the threshold and sets the
+// window to one. The next new acknowledgment decides where the sender continues.
 func TestTahoeSendsAgain(t *testing.T) {
 	s := NewTahoe(TahoeConfig{Ssthresh: 100, Cwnd: 8})
 	assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, all(s, 0))
@@ -92,7 +92,7 @@ func TestTahoeTimesOut(t *testing.T) {
 	for now := 4.1; now < 20; now += 4.1 {
 		assert.Equal(t, []int{0, 1, 2}, all(s, now))
 	}
-	assert.Equal(t, 3, s.Book().Cwnd, "and the window is what it was")
+	assert.Equal(t, 3, s.Book().Cwnd, "and the window is unchanged")
 	ack(s, 21, 2)
 	assert.Equal(t, []int{3, 4, 5, 6}, all(s, 21))
 }

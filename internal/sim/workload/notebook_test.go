@@ -59,9 +59,9 @@ func TestAWindowARoundTrip(t *testing.T) {
 	}
 }
 
-// What has no room in the queue has a fixed window go back at every third duplicate, and send
-// its whole window again: nothing but that is what the path carries then. The same overload is
-// no harm to a TCP with a fixed window that sends again what is lost, only.
+// Overflows of the queue move a fixed window back at every third duplicate, and its whole window is
+// sent again: the path then carries nothing else. A TCP with a fixed window, which only retransmits
+// lost segments, does not collapse.
 func TestTheCollapseIsGoBackN(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
 	for _, w := range []int{600, 1000} {
@@ -243,7 +243,7 @@ func TestNotebookOfTheSameSeed(t *testing.T) {
 	assert.NotEqual(t, hash, other)
 }
 
-// What is lost of the handshake is asked for again, and data counts as an answer; who never
+// Lost packets of the handshake are repeated, and data counts as an answer. A peer that never
 // answers is given up.
 func TestHandshakes(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 3 * time.Second}
@@ -273,7 +273,7 @@ func TestHandshakes(t *testing.T) {
 	assert.Equal(t, 10*time.Second, l.Elapsed())
 }
 
-// What the results say is what the document prints.
+// The results have the form that the document prints.
 func TestResultsAreShownAsTheDocumentDoes(t *testing.T) {
 	r := workload.NotebookResult{
 		TotalAcks: 356153, DuplicateAcks: 3932, DuplicatePercent: 1.104020,

@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// What a packet weighs is the document's: 49 bytes of JSON with a number of five digits and a
-// time of seven decimals, 66 for its acknowledgment.
+// Packets have the document's sizes: 49 bytes of JSON with a number of five digits and a time of
+// seven decimals, 66 for its acknowledgment.
 func TestMessagesWeighWhatPythonsDo(t *testing.T) {
 	at := 1531915200.1234567
 	p := packet{seq: 12345, sent: at, bytes: -1}
@@ -71,7 +71,8 @@ func TestMessagesAreRead(t *testing.T) {
 	}
 }
 
-// What is read means the same when it is made again, and what both read is JSON.
+// A parsed message keeps its meaning when it is written again, and everything that is accepted is
+// JSON.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"seq_num": 17, "send_ts": 1531915200.5, "ack_bytes": 49}`))
 	f.Add([]byte(handshake))

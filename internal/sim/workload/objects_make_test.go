@@ -75,7 +75,7 @@ func anInbox(t *testing.T, cfg ObjectsConfig, framed bool) (*ObjectsApp, *inbox)
 	}
 }
 
-// What is no object, or more than one, is no harm.
+// Invalid objects, and more objects than requested, do no harm.
 func TestStreamsThatMakeNoSense(t *testing.T) {
 	cfg := ObjectsConfig{Pairs: 1, Small: 30, Large: 60}.withDefaults()
 	for _, c := range []struct {

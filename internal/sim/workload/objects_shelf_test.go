@@ -8,8 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// What a shelf has is what would have been made anew: by the world's seed, the name and the
-// sizes.
+// A shelf returns the same objects as making them: by the world's seed, the name and the sizes.
 func TestAShelfHasWhatWouldBeMade(t *testing.T) {
 	var shelf Shelf
 	cfg := ObjectsConfig{Pairs: 2, Small: 30, Large: 3000}.withDefaults()

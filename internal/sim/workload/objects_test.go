@@ -306,7 +306,7 @@ func TestObjectsOfTheSameSeed(t *testing.T) {
 	}
 }
 
-// What cannot finish says what has happened: a silence, or the end of its time.
+// A transfer that cannot finish gives the reason: silence, or the time limit.
 func TestObjectsThatCannotFinish(t *testing.T) {
 	hole := workload.ObjectsNetwork{Down: netem.Config{Loss: netem.UniformLoss(1)}}
 	hole.TCP.Retries.Syn = 2
