@@ -95,7 +95,8 @@ type Config struct {
 // echoes reports whether the sender asks for acknowledgments with names and time stamps.
 func (c *Config) echoes() bool { return c.Adaptive || c.Selective }
 
-func (c Config) withDefaults() Config {
+// WithDefaults replaces zeros by the defaults.
+func (c Config) WithDefaults() Config {
 	set(&c.Payload, 1325)
 	set(&c.Window, 1120)
 	set(&c.Timeout, time.Second)

@@ -65,7 +65,7 @@ func NewReceiver(now clock.Time, cfg Config, wanted ...uint16) (*Receiver, error
 func NewReceiverFrom(
 	now clock.Time, cfg Config, sequence uint32, wanted ...uint16,
 ) (*Receiver, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ type SenderInfo struct {
 // sender lives. It sends what the receiver requests, or what Serve is told. Errors:
 // ErrConfig, ErrObject.
 func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ type Flow struct {
 // checksum. Errors: ErrConfig; ErrObject if there are too many, or one has a name that is
 // none, or another's, or the wrong size, or if their listing is longer than MaxListing.
 func NewServer(cfg Config, objects []Object) (*Server, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // RFC 6298 §2, with floating-point numbers beside it.
 func TestTheEstimate(t *testing.T) {
-	cfg := Config{Adaptive: true}.withDefaults()
+	cfg := Config{Adaptive: true}.WithDefaults()
 	to := newTimeout(&cfg)
 	assert.Equal(t, time.Second, to.current, "before there is a measurement")
 	var srtt, rttvar float64
@@ -34,7 +34,7 @@ func TestTheEstimate(t *testing.T) {
 // RFC 6298 §5.5: back off the timer; once for a window that was lost together, and up to
 // a limit.
 func TestTheTimeoutDoublesOnceForAWindow(t *testing.T) {
-	cfg := Config{Adaptive: true, Timeout: 100, MinTimeout: 10, MaxTimeout: 350}.withDefaults()
+	cfg := Config{Adaptive: true, Timeout: 100, MinTimeout: 10, MaxTimeout: 350}.WithDefaults()
 	to := newTimeout(&cfg)
 	for sent := range clock.Time(5) {
 		to.expired(200+sent, 100+sent)

@@ -21,7 +21,7 @@ import (
 // rcpArm is both ends of founding document 000's experiment: a client that writes pieces and
 // rests, and a server that sends back what it reads.
 func rcpArm(ctx context.Context, e *End) error {
-	cfg := e.Flow.App.Echo.Whole()
+	cfg := e.Flow.App.Echo.WithDefaults()
 	if e.Start.Role == Receiver {
 		l, err := e.Node.ListenRCP(e.There(), 1, cfg.RCP)
 		if err != nil {
@@ -67,7 +67,7 @@ func (e *End) countRCP(c *node.RCPConn) {
 
 // countEcho is the same client over TCP.
 func (e *End) countEcho(ctx context.Context, c *node.Conn) error {
-	cfg := e.Flow.App.Echo.Whole()
+	cfg := e.Flow.App.Echo.WithDefaults()
 	err := e.count(ctx, c, &cfg)
 	return errors.Join(err, c.Close())
 }

@@ -7,23 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 	"github.com/tidepool-net/tidepool/internal/tcp"
-)
-
-// Objects over TCP are on a connection as in virtual time: each behind its length in 16 characters;
-// where they take turns each chunk is behind the object's number and the chunk's length, 2 bytes
-// each; and where each has a connection the client asks for it by its number, 2 bytes.
-const (
-	lengthChars  = 16
-	numberBytes  = 2
-	defaultChunk = 1325
 )
 
 // objectsArm is both ends of a transfer of objects over TCP.
@@ -92,86 +81,41 @@ func (e *End) giveObjects(ctx context.Context, g *Goods) error {
 	return err
 }
 
-// giveOn writes what one connection carries, and waits until the client has closed it.
+// giveOn writes the data of one connection, and waits until the client has closed it.
 func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
 	defer c.Close()
-	var err error
-	switch cfg.Arm {
-	case workload.Interleaved:
-		err = giveInTurns(c, g, cfg.Chunk)
-	case workload.Parallel:
-		var number [numberBytes]byte
-		if _, err = io.ReadFull(c, number[:]); err == nil {
-			i := int(binary.BigEndian.Uint16(number[:]))
-			if i >= len(g.Items) {
-				return fmt.Errorf("there is no object %d", i)
-			}
-			_, err = c.Write(withLength(g.Items[i].Data))
+	parts := cfg.Stream(g.Items)
+	if cfg.Arm == workload.Parallel {
+		var number [workload.RequestBytes]byte
+		if _, err := io.ReadFull(c, number[:]); err != nil {
+			return err
 		}
-	default:
-		for _, i := range g.Order {
-			if _, err = c.Write(withLength(g.Items[i].Data)); err != nil {
-				break
-			}
+		i := int(binary.BigEndian.Uint16(number[:]))
+		if i >= len(g.Items) {
+			return fmt.Errorf("there is no object %d", i)
+		}
+		parts = g.Items[i].Stream()
+	}
+	w := bufio.NewWriterSize(c, bufferBytes)
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = c.CloseWrite()
-	}
-	if err != nil {
+	if err := errors.Join(w.Flush(), c.CloseWrite()); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, c)
+	_, err := io.Copy(io.Discard, c)
 	return err
 }
 
-func withLength(data []byte) []byte {
-	return append(fmt.Appendf(nil, "%*d", lengthChars, len(data)), data...)
-}
+// bufferBytes is how much a connection reads or writes at once.
+const bufferBytes = 1 << 16
 
-// giveInTurns writes a chunk of each object that is not over, and again.
-func giveInTurns(w io.Writer, g *Goods, chunk int) error {
-	if chunk == 0 {
-		chunk = defaultChunk
-	}
-	left := make([][]byte, len(g.Items))
-	for i := range left {
-		left[i] = withLength(g.Items[i].Data)
-	}
-	for more := true; more; {
-		more = false
-		for i := range left {
-			n := min(chunk, len(left[i]))
-			if n == 0 {
-				continue
-			}
-			frame := binary.BigEndian.AppendUint16(nil, uint16(i))
-			frame = binary.BigEndian.AppendUint16(frame, uint16(n))
-			if _, err := w.Write(append(frame, left[i][:n]...)); err != nil {
-				return err
-			}
-			left[i], more = left[i][n:], true
-		}
-	}
-	return nil
-}
-
-// takeObjects connects and takes what comes.
+// takeObjects connects and reads the objects.
 func (e *End) takeObjects(ctx context.Context, g *Goods) error {
-	arm := e.Flow.App.Objects.Arm
-	if arm != workload.Parallel {
-		return e.onConnection(ctx, func(c *node.Conn) error {
-			r := bufio.NewReaderSize(c, 1<<16)
-			if arm == workload.Interleaved {
-				return takeInTurns(r, g)
-			}
-			for _, i := range g.Order {
-				if err := g.take(i, r); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	if e.Flow.App.Objects.Arm != workload.Parallel {
+		return e.onConnection(ctx, func(c *node.Conn) error { return e.take(c, g, g.Order...) })
 	}
 	var all sync.WaitGroup
 	errs := make([]error, len(g.Order))
@@ -181,7 +125,7 @@ func (e *End) takeObjects(ctx context.Context, g *Goods) error {
 				if _, err := c.Write(binary.BigEndian.AppendUint16(nil, uint16(i))); err != nil {
 					return err
 				}
-				return g.take(i, c)
+				return e.take(c, g, i)
 			})
 		})
 	}
@@ -200,71 +144,21 @@ func (e *End) onConnection(ctx context.Context, do func(c *node.Conn) error) err
 	return errors.Join(do(c), c.Close())
 }
 
-// errForeign is a stream of which an object makes no sense.
+// errForeign is the error of data that is not the expected objects.
 var errForeign = errors.New("what comes is no object")
 
-// take reads one object, behind its length.
-func (g *Goods) take(i int, r io.Reader) error {
-	n, err := readLength(r)
-	if err != nil {
-		return err
-	}
-	if n != len(g.Items[i].Data) {
-		return errForeign
-	}
-	buf := make([]byte, 1<<16)
-	for at := 0; at < n; {
-		k, err := r.Read(buf[:min(len(buf), n-at)])
-		if k > 0 && !g.Got(i, at, buf[:k]) {
+// take reads objects from a connection.
+func (e *End) take(c io.Reader, g *Goods, objects ...int) error {
+	framed := e.Flow.App.Objects.Arm == workload.Interleaved
+	r := workload.NewObjectReader(g.Items, objects, framed, g.Got)
+	buf := make([]byte, bufferBytes)
+	for r.Left() > 0 {
+		n, err := c.Read(buf)
+		if !r.Take(buf[:n]) {
 			return errForeign
 		}
-		if at += k; err != nil && at < n {
+		if err != nil && r.Left() > 0 {
 			return err
-		}
-	}
-	return nil
-}
-
-func readLength(r io.Reader) (int, error) {
-	var text [lengthChars]byte
-	if _, err := io.ReadFull(r, text[:]); err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(strings.TrimLeft(string(text[:]), " "))
-	if err != nil {
-		return 0, errForeign
-	}
-	return n, nil
-}
-
-// takeInTurns reads chunks of all objects.
-func takeInTurns(r io.Reader, g *Goods) error {
-	at := make([]int, len(g.Items))
-	heads := make([][]byte, len(g.Items)) // of the length, as far as it has come
-	buf := make([]byte, 1<<16)
-	for left := len(g.Items); left > 0; {
-		var frame [2 * numberBytes]byte
-		if _, err := io.ReadFull(r, frame[:]); err != nil {
-			return err
-		}
-		i := int(binary.BigEndian.Uint16(frame[:]))
-		b := buf[:binary.BigEndian.Uint16(frame[numberBytes:])]
-		if i >= len(at) || len(b) == 0 {
-			return errForeign
-		}
-		if _, err := io.ReadFull(r, b); err != nil {
-			return err
-		}
-		k := min(lengthChars-len(heads[i]), len(b))
-		heads[i], b = append(heads[i], b[:k]...), b[k:]
-		if len(b) == 0 {
-			continue
-		}
-		if !g.Got(i, at[i], b) {
-			return errForeign
-		}
-		if at[i] += len(b); at[i] == len(g.Items[i].Data) {
-			left--
 		}
 	}
 	return nil

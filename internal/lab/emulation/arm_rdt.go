@@ -16,21 +16,8 @@ func rdtArm(ctx context.Context, e *End) error {
 	if err != nil {
 		return err
 	}
-	cfg := e.Flow.App.Objects.RDT
+	cfg := e.Flow.App.Objects.RDT.WithDefaults() // the document's, not a node's
 	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
-	if list.Payload == 0 {
-		list.Payload = documentPayload
-	}
-	if list.Window == 0 {
-		list.Window = documentWindow
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = documentTimeout
-	}
-	if cfg.Patience == 0 {
-		cfg.Patience = documentPatience
-	}
-	cfg.Window = list.Window
 	cfg.Trust = true // as in virtual time, where a sender knows its receiver
 	var wares []rdt.Object
 	for i := range g.Items {
@@ -66,14 +53,6 @@ func rdtArm(ctx context.Context, e *End) error {
 	g.Report(err)
 	return err
 }
-
-// The document's values, used unless an experiment sets them.
-const (
-	documentPayload  = 1325
-	documentWindow   = 1120
-	documentTimeout  = time.Second
-	documentPatience = 30 * time.Second
-)
 
 // served is how often a server looks whether it is done.
 const served = 5 * time.Millisecond

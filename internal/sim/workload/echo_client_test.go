@@ -38,7 +38,7 @@ func aClient(t *testing.T, cfg EchoConfig) *echoClient {
 	t.Helper()
 	l, err := EchoNetwork{}.Build(1)
 	require.NoError(t, err)
-	return newEchoClient(l.Left, cfg.withDefaults())
+	return newEchoClient(l.Left, cfg.WithDefaults())
 }
 
 // A stream without room blocks the client, which pauses only after a whole piece.

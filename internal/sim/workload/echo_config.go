@@ -56,10 +56,8 @@ func or[T string | int | time.Duration](field *T, value T) {
 	}
 }
 
-// Whole returns the Config with what its zeros mean.
-func (c EchoConfig) Whole() EchoConfig { return c.withDefaults() }
-
-func (c EchoConfig) withDefaults() EchoConfig {
+// WithDefaults replaces zeros by the defaults.
+func (c EchoConfig) WithDefaults() EchoConfig {
 	or(&c.Name, "fence")
 	or(&c.Writes, 1000)
 	or(&c.MinBytes, 200)

@@ -93,7 +93,7 @@ func (p *port) serve(serve func(s *rcp.Socket)) {
 // address and UDP port are at. Errors: ErrConfig, what rcp.Config has against itself, and
 // that the port is taken.
 func AttachEcho(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*EchoApp, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

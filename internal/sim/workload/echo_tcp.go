@@ -12,7 +12,7 @@ import (
 // AttachEchoTCP has the same client and server talk over TCP, as the hosts' configurations have
 // it: what Recovery they use, for one. RCP's part of the Config has no meaning then.
 func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*EchoApp, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

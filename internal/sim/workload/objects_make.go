@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 )
 
-// item is an object at the server.
-type item struct {
-	name string
-	data []byte
+// Item is an object at the server.
+type Item struct {
+	Name string
+	Data []byte
 }
 
 // A line of text has 76 characters, as base64(1) has it, which are of 57 bytes.
@@ -35,21 +35,21 @@ func text(r *rand.Rand, n int) []byte {
 }
 
 // makeItems makes the objects in the document's order: large-0, small-0, large-1 and so on.
-func makeItems(cfg *ObjectsConfig, r *rand.Rand) []item {
-	var items []item
+func makeItems(cfg *ObjectsConfig, r *rand.Rand) []Item {
+	var items []Item
 	for i := range cfg.Pairs {
 		for _, kind := range []struct {
 			name string
 			n    int
 		}{{"large", cfg.Large}, {"small", cfg.Small}} {
-			items = append(items, item{fmt.Sprintf("%s-%d", kind.name, i), text(r, kind.n)})
+			items = append(items, Item{fmt.Sprintf("%s-%d", kind.name, i), text(r, kind.n)})
 		}
 	}
 	return items
 }
 
 // order returns the objects' numbers in the order in which they are to be sent.
-func order(cfg *ObjectsConfig, items []item) []int {
+func order(cfg *ObjectsConfig, items []Item) []int {
 	seq := make([]int, 0, len(items))
 	for i := range items {
 		seq = append(seq, i)
@@ -66,22 +66,13 @@ func order(cfg *ObjectsConfig, items []item) []int {
 	return seq
 }
 
-// Item is an object at the server, for those who transfer it by other means.
-type Item struct {
-	Name string
-	Data []byte
-}
-
-// Items makes the objects that cfg asks for, in the document's order, and says in which order
-// they are to be sent, by their numbers. Errors: ErrConfig.
+// Items makes the objects of a Config, in the document's order, and returns their numbers in the
+// order in which they are to be sent. Errors: ErrObjectsConfig.
 func Items(cfg ObjectsConfig, r *rand.Rand) (items []Item, sequence []int, err error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, nil, err
 	}
-	made := makeItems(&cfg, r)
-	for i := range made {
-		items = append(items, Item{made[i].name, made[i].data})
-	}
-	return items, order(&cfg, made), nil
+	items = makeItems(&cfg, r)
+	return items, order(&cfg, items), nil
 }

@@ -18,9 +18,9 @@ func TestObjectsAreTheDocuments(t *testing.T) {
 	require.Len(t, items, 20)
 	total := 0
 	for i, o := range items {
-		total += len(o.data)
-		assert.Len(t, o.data, []int{999_651, 9_998}[i%2])
-		lines := bytes.Split(bytes.TrimSuffix(o.data, []byte("\n")), []byte("\n"))
+		total += len(o.Data)
+		assert.Len(t, o.Data, []int{999_651, 9_998}[i%2])
+		lines := bytes.Split(bytes.TrimSuffix(o.Data, []byte("\n")), []byte("\n"))
 		for _, l := range lines[:len(lines)-1] {
 			require.Len(t, l, 76)
 		}
@@ -29,11 +29,11 @@ func TestObjectsAreTheDocuments(t *testing.T) {
 		assert.Len(t, raw, []int{740_000, 7400}[i%2])
 	}
 	assert.Equal(t, 10_096_490, total)
-	assert.Equal(t, "large-0", items[0].name)
-	assert.Equal(t, "small-9", items[19].name)
-	assert.NotEqual(t, items[0].data, items[2].data)
+	assert.Equal(t, "large-0", items[0].Name)
+	assert.Equal(t, "small-9", items[19].Name)
+	assert.NotEqual(t, items[0].Data, items[2].Data)
 	again := makeItems(&cfg, rand.New(rand.NewPCG(1, 2)))
-	assert.Equal(t, items[7].data, again[7].data)
+	assert.Equal(t, items[7].Data, again[7].Data)
 
 	cfg.SmallestFirst = true
 	assert.Equal(t, []int{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18},
@@ -43,17 +43,14 @@ func TestObjectsAreTheDocuments(t *testing.T) {
 // A chunk, a frame or a prefix may be cut anywhere.
 func TestStreamsAreReadHoweverTheyAreCut(t *testing.T) {
 	cfg := ObjectsConfig{Pairs: 2, Small: 30, Large: 3000}.withDefaults()
-	for _, framed := range []bool{false, true} {
+	cfg.Chunk = 50
+	for _, cfg.Arm = range []Arm{Sequential, Interleaved} {
 		for _, cut := range []int{1, 2, 3, 15, 16, 17, 100, 1 << 20} {
-			a, in := anInbox(t, cfg, framed)
-			parts := inOrder(&cfg, a.items)
-			if framed {
-				parts = inTurns(a.items, 50)
-			}
-			stream := bytes.Join(parts, nil)
+			a, in := anInbox(t, &cfg)
+			stream := bytes.Join(cfg.Stream(a.items), nil)
 			for len(stream) > 0 {
 				n := min(cut, len(stream))
-				require.True(t, in.take(a.began, stream[:n]))
+				require.True(t, in.Take(stream[:n]))
 				stream = stream[n:]
 			}
 			assert.True(t, a.Done())
@@ -62,40 +59,39 @@ func TestStreamsAreReadHoweverTheyAreCut(t *testing.T) {
 	}
 }
 
-func anInbox(t *testing.T, cfg ObjectsConfig, framed bool) (*ObjectsApp, *inbox) {
+func anInbox(t *testing.T, cfg *ObjectsConfig) (*ObjectsApp, *inbox) {
 	t.Helper()
 	l, err := ObjectsNetwork{}.Build(1)
 	require.NoError(t, err)
-	a := newApp(l.Left, makeItems(&cfg, l.Rand("")))
-	tr := &transfer{app: a}
+	a := newApp(l.Left, makeItems(cfg, l.Rand("")))
+	tr := &transfer{app: a, cfg: cfg}
 	a.counts = tr.count
-	return a, &inbox{
-		transfer: tr, framed: framed, objects: order(&cfg, a.items),
-		arriving: make([]arriving, len(a.items)),
-	}
+	return a, tr.inbox(nil, order(cfg, a.items))
 }
 
 // Invalid objects, and more objects than requested, do no harm.
 func TestStreamsThatMakeNoSense(t *testing.T) {
 	cfg := ObjectsConfig{Pairs: 1, Small: 30, Large: 60}.withDefaults()
 	for _, c := range []struct {
-		framed bool
+		arm    Arm
 		stream string
 	}{
-		{false, "             abc"},
-		{false, "              -1"},
-		{false, "              17"},
-		{false, "                "},
-		{true, "\x00\x07\x00\x01x"},
-		{true, "\x00\x00\x00\x00"},
+		{Sequential, "             abc"},
+		{Sequential, "              -1"},
+		{Sequential, "              17"},
+		{Sequential, "                "},
+		{Interleaved, "\x00\x07\x00\x01x"},
+		{Interleaved, "\x00\x00\x00\x00"},
 	} {
-		_, in := anInbox(t, cfg, c.framed)
-		assert.False(t, in.take(1, []byte(c.stream)), "%q", c.stream)
+		cfg.Arm = c.arm
+		_, in := anInbox(t, &cfg)
+		assert.False(t, in.Take([]byte(c.stream)), "%q", c.stream)
 	}
-	a, in := anInbox(t, cfg, false)
-	stream := bytes.Join(inOrder(&cfg, a.items), nil)
+	cfg.Arm = Sequential
+	a, in := anInbox(t, &cfg)
+	stream := bytes.Join(cfg.Stream(a.items), nil)
 	stream[20] ^= 1
-	assert.False(t, in.take(1, append(stream, 'x')), "one byte too many")
+	assert.False(t, in.Take(append(stream, 'x')), "one byte too many")
 	r := a.Result()
 	assert.False(t, r.Finished)
 	assert.Equal(t, "large-0 is not what it was: 2 of 2 objects", r.Failure)

@@ -71,7 +71,7 @@ func attachRDT(
 ) error {
 	var data [][]byte
 	for i := range a.items {
-		data = append(data, a.items[i].data)
+		data = append(data, a.items[i].Data)
 	}
 	var wanted []uint16
 	for _, i := range order(cfg, a.items) {
@@ -125,7 +125,7 @@ func collect(a *ObjectsApp, to *rdt.Receiver, from *rdt.Sender) {
 			a.begin(i, c.Began)
 		}
 		if c.Err == nil {
-			a.complete(i, c.At, bytes.Equal(c.Data, a.items[i].data))
+			a.complete(i, c.At, bytes.Equal(c.Data, a.items[i].Data))
 			continue
 		}
 		why := c.Err

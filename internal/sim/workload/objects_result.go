@@ -51,7 +51,7 @@ func (r *ObjectsResult) Packets() uint64 { return r.Data - r.Again }
 // ObjectsApp is a server of objects and its client.
 type ObjectsApp struct {
 	world   *sim.World
-	items   []item
+	items   []Item
 	began   clock.Time
 	counts  func(r *ObjectsResult) // what the arm counts; frozen at the end
 	objects []Object
@@ -60,12 +60,12 @@ type ObjectsApp struct {
 	over    bool
 }
 
-func newApp(client *sim.Host, items []item) *ObjectsApp {
+func newApp(client *sim.Host, items []Item) *ObjectsApp {
 	w := client.World()
 	a := &ObjectsApp{world: w, began: w.Now(), items: items}
 	for i := range a.items {
 		o := &a.items[i]
-		a.objects = append(a.objects, Object{Name: o.name, Size: len(o.data)})
+		a.objects = append(a.objects, Object{Name: o.Name, Size: len(o.Data)})
 	}
 	a.left = len(a.items)
 	return a

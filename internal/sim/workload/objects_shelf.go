@@ -13,7 +13,7 @@ import (
 // Shelf is empty; it has one owner.
 type Shelf struct {
 	label label
-	items []item
+	items []Item
 }
 
 // label is what objects are made from.
@@ -23,7 +23,7 @@ type label struct {
 }
 
 // take returns the objects that cfg asks for, of the random stream of that name.
-func (s *Shelf) take(w *sim.World, name string, cfg *ObjectsConfig) []item {
+func (s *Shelf) take(w *sim.World, name string, cfg *ObjectsConfig) []Item {
 	r := source(w, name, cfg)
 	l := label{r.Uint64(), r.Uint64(), cfg.Pairs, cfg.Small, cfg.Large}
 	if s.items == nil || s.label != l {

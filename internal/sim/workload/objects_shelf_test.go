@@ -17,12 +17,12 @@ func TestAShelfHasWhatWouldBeMade(t *testing.T) {
 	assert.Same(t, &one[0], &shelf.take(sim.New(1), "a", &cfg)[0], "of another cell")
 	other := cfg
 	other.Small = 31
-	for name, items := range map[string][]item{
+	for name, items := range map[string][]Item{
 		"seed": shelf.take(sim.New(2), "a", &cfg),
 		"name": shelf.take(sim.New(1), "b", &cfg),
 		"size": shelf.take(sim.New(1), "a", &other),
 	} {
-		assert.NotEqual(t, one[1].data, items[1].data, name)
+		assert.NotEqual(t, one[1].Data, items[1].Data, name)
 	}
 	assert.Equal(t, one, shelf.take(sim.New(1), "a", &cfg))
 

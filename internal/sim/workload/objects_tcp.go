@@ -5,25 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// On a connection, each object follows its length, 16 characters in Python's format '{:16d}'. Where
-// chunks are interleaved, each follows a frame: the object's number and the chunk's length, 2 bytes
-// each. A client with a connection for each object requests it by its number, 2 bytes.
-const (
-	prefixBytes  = 16
-	frameBytes   = 4
-	requestBytes = 2
-	maxChunk     = 1<<16 - 1
-	mostRead     = 1024 // bytes, of a client whose reads cost time
-)
-
-func prefix(n int) []byte { return fmt.Appendf(nil, "%*d", prefixBytes, n) }
+// mostRead limits the bytes of a read of a client whose reads cost time.
+const mostRead = 1024
 
 // transfer is what the arms over TCP have in common.
 type transfer struct {
@@ -49,40 +38,28 @@ func attachTCP(
 		if cfg.Opened != nil {
 			cfg.Opened(c)
 		}
-		return &outbox{transfer: t, parts: stream(cfg, a.items)}
+		return &outbox{transfer: t, parts: cfg.Stream(a.items)}
 	})
 	if err != nil {
 		return err
 	}
 	if cfg.Arm != Parallel {
-		in := &inbox{transfer: t, objects: order(cfg, a.items), framed: cfg.Arm == Interleaved}
-		return t.dial(client, at, in)
+		return t.dial(client, at, nil, order(cfg, a.items)...)
 	}
 	for _, i := range order(cfg, a.items) {
 		request := binary.BigEndian.AppendUint16(nil, uint16(i))
-		one := &inbox{transfer: t, objects: []int{i}, request: request}
-		if err := t.dial(client, at, one); err != nil {
+		if err := t.dial(client, at, request, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stream is what a connection carries; nil: the client has to say.
-func stream(cfg *ObjectsConfig, items []item) [][]byte {
-	switch cfg.Arm {
-	case Sequential:
-		return inOrder(cfg, items)
-	case Interleaved:
-		return inTurns(items, cfg.Chunk)
-	default:
-		return nil
-	}
-}
-
-func (t *transfer) dial(client *sim.Host, at netip.AddrPort, in *inbox) error {
-	in.arriving = make([]arriving, len(t.app.items))
-	c, err := client.Dial(at, in)
+// dial connects for the objects of these numbers.
+func (t *transfer) dial(
+	client *sim.Host, at netip.AddrPort, request []byte, objects ...int,
+) error {
+	c, err := client.Dial(at, t.inbox(request, objects))
 	if err == nil {
 		t.clients = append(t.clients, c)
 	}
@@ -105,38 +82,6 @@ func (t *transfer) count(r *ObjectsResult) {
 	for _, c := range t.clients {
 		r.ClientSent += c.TCP().Info().SegsOut
 	}
-}
-
-// inOrder is a stream of objects, one after the other.
-func inOrder(cfg *ObjectsConfig, items []item) (parts [][]byte) {
-	for _, i := range order(cfg, items) {
-		parts = append(parts, prefix(len(items[i].data)), items[i].data)
-	}
-	return parts
-}
-
-// inTurns is a stream of objects that take turns, a chunk each. An object's length is in
-// front of its first chunk.
-func inTurns(items []item, chunk int) (parts [][]byte) {
-	left := make([][]byte, len(items))
-	for i := range items {
-		left[i] = append(prefix(len(items[i].data)), items[i].data...)
-	}
-	for more := true; more; {
-		more = false
-		for i := range left {
-			n := min(chunk, len(left[i]))
-			if n == 0 {
-				continue
-			}
-			frame := binary.BigEndian.AppendUint16(make([]byte, 0, frameBytes), uint16(i))
-			frame = binary.BigEndian.AppendUint16(frame, uint16(n))
-			parts = append(parts, frame, left[i][:n])
-			left[i] = left[i][n:]
-			more = true
-		}
-	}
-	return parts
 }
 
 // outbox is the server's end of a connection: it writes its parts, and closes.
@@ -173,9 +118,9 @@ func (o *outbox) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
 // asked reads the number of the object that the client wants; false: it is not there yet, or
 // there is no such object.
 func (o *outbox) asked(c *sim.Conn) bool {
-	n := c.Read(o.buf[:requestBytes-len(o.request)])
+	n := c.Read(o.buf[:RequestBytes-len(o.request)])
 	o.request = append(o.request, o.buf[:n]...)
-	if len(o.request) < requestBytes {
+	if len(o.request) < RequestBytes {
 		return false
 	}
 	i := int(binary.BigEndian.Uint16(o.request))
@@ -184,32 +129,38 @@ func (o *outbox) asked(c *sim.Conn) bool {
 		o.closed = true
 		return false
 	}
-	data := o.app.items[i].data
-	o.parts = [][]byte{prefix(len(data)), data}
+	o.parts = o.app.items[i].Stream()
 	return true
 }
 
 // inbox is the client's end of a connection.
 type inbox struct {
 	*transfer
-	objects  []int      // those to come, in their order; framed: in whatever order
-	arriving []arriving // by their number
-	request  []byte
-	framed   bool
-	frame    []byte     // the frame that is being read
-	current  int        // the object whose chunk is being read, and
-	chunk    int        // how much of that is left
-	got      int        // objects complete
-	idle     clock.Time // it is busy until then
-	closed   bool
+	*ObjectReader
+	request []byte
+	wrong   []bool     // objects with a wrong byte, by their number
+	now     clock.Time // of the turn
+	idle    clock.Time // it is busy until then
+	closed  bool
 }
 
-// arriving is an object that is on its way.
-type arriving struct {
-	prefix []byte
-	sized  bool
-	wrong  bool
-	rest   []byte // what should be behind what has come
+func (t *transfer) inbox(request []byte, objects []int) *inbox {
+	i := &inbox{transfer: t, request: request, wrong: make([]bool, len(t.app.items))}
+	i.ObjectReader = NewObjectReader(t.app.items, objects, t.cfg.Arm == Interleaved, i.got)
+	return i
+}
+
+// got compares an object's data.
+func (i *inbox) got(id, at int, b []byte) bool {
+	data := i.app.items[id].Data
+	i.wrong[id] = i.wrong[id] || !bytes.Equal(b, data[at:at+len(b)])
+	switch at + len(b) {
+	case 0:
+		i.app.begin(id, i.now)
+	case len(data):
+		i.app.complete(id, i.now, !i.wrong[id])
+	}
+	return true
 }
 
 // Turn implements sim.App.
@@ -220,9 +171,10 @@ func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	if len(i.request) > 0 && c.TCP().State() == tcp.StateEstablished {
 		i.request = i.request[c.Write(i.request):]
 	}
+	i.now = now
 	bad := i.read(now, c)
 	switch {
-	case i.got == len(i.objects):
+	case i.Left() == 0:
 		i.closed = true
 		c.Close()
 	case bad:
@@ -247,7 +199,7 @@ func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
 		if n == 0 {
 			return false
 		}
-		bad = !i.take(now, i.buf[:n])
+		bad = !i.Take(i.buf[:n])
 		if i.idle = now.Add(i.cfg.ReadCost); i.idle > now {
 			c.Wake(i.idle)
 		}
@@ -258,73 +210,7 @@ func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
 // fail gives up what has not arrived.
 func (i *inbox) fail(why string) {
 	i.closed = true
-	for range len(i.objects) - i.got {
+	for range i.Left() {
 		i.app.fail(why)
 	}
-}
-
-// take takes bytes of the stream, and reports whether they make sense.
-func (i *inbox) take(now clock.Time, b []byte) bool {
-	for len(b) > 0 {
-		if !i.framed {
-			if i.got == len(i.objects) {
-				return false
-			}
-			n, ok := i.put(now, i.objects[i.got], b)
-			if !ok {
-				return false
-			}
-			b = b[n:]
-			continue
-		}
-		if i.chunk == 0 {
-			n := min(frameBytes-len(i.frame), len(b))
-			i.frame = append(i.frame, b[:n]...)
-			b = b[n:]
-			if len(i.frame) < frameBytes {
-				return true
-			}
-			i.current = int(binary.BigEndian.Uint16(i.frame))
-			i.chunk = int(binary.BigEndian.Uint16(i.frame[2:]))
-			i.frame = i.frame[:0]
-			if i.current >= len(i.arriving) || i.chunk == 0 {
-				return false
-			}
-			continue
-		}
-		n, ok := i.put(now, i.current, b[:min(i.chunk, len(b))])
-		if !ok {
-			return false
-		}
-		i.chunk -= n
-		b = b[n:]
-	}
-	return true
-}
-
-// put gives bytes to an object, and returns how many of them were its.
-func (i *inbox) put(now clock.Time, id int, b []byte) (n int, ok bool) {
-	o := &i.arriving[id]
-	if !o.sized {
-		if len(o.prefix) == 0 {
-			i.app.begin(id, now)
-		}
-		n = min(prefixBytes-len(o.prefix), len(b))
-		if o.prefix = append(o.prefix, b[:n]...); len(o.prefix) < prefixBytes {
-			return n, true
-		}
-		o.rest, o.sized = i.app.items[id].data, true
-		size, err := strconv.ParseUint(string(bytes.TrimLeft(o.prefix, " ")), 10, 32)
-		return n, err == nil && int(size) == len(o.rest)
-	}
-	n = min(len(o.rest), len(b))
-	if n == 0 {
-		return 0, false // more of it than there is
-	}
-	o.wrong = o.wrong || !bytes.Equal(b[:n], o.rest[:n])
-	if o.rest = o.rest[n:]; len(o.rest) == 0 {
-		i.got++
-		i.app.complete(id, now, !o.wrong)
-	}
-	return n, true
 }
