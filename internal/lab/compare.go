@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -236,12 +237,12 @@ func comparisonTable(a *Results, list []Comparison, before, after string) *table
 		c := &list[i]
 		set, name := a.setText(c.Set), c.flowText()
 		most := max(math.Abs(*c.Before), math.Abs(*c.After))
-		short, scale := scaled(c.Unit, most)
+		scale := result.ScaleOf(c.Unit, cmp.Or(most, 1))
 		decimals := 0
 		if most > 0 {
-			decimals = max(0, 3-int(math.Floor(math.Log10(most*scale))))
+			decimals = max(0, 3-int(math.Floor(math.Log10(scale.Of(most)))))
 		}
-		show := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v*scale) }
+		show := func(v float64) string { return fmt.Sprintf("%.*f", decimals, scale.Of(v)) }
 		reach := func(column int, v *float64) {
 			text := ""
 			if v != nil {
@@ -260,7 +261,8 @@ func comparisonTable(a *Results, list []Comparison, before, after string) *table
 		t.Columns[7].Reaches = append(t.Columns[7].Reaches, doubt)
 		t.Row(unless(set == lastCell, set), unless(set == lastCell && name == lastFlow, name),
 			string(c.Metric), show(*c.Before), show(*c.After),
-			fmt.Sprintf("%+.*f", decimals, *c.Change*scale), short, share, unless(!c.Late, "late"))
+			fmt.Sprintf("%+.*f", decimals, scale.Of(*c.Change)), scale.Name, share,
+			unless(!c.Late, "late"))
 		lastCell, lastFlow, late = set, name, late || c.Late
 	}
 	if !late {

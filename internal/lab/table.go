@@ -274,12 +274,12 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 		silent = silent && n.Cut == 0
 	}
 	d := m.Definition()
-	unit, scale := scaled(d.Unit, most)
-	f := numbers{scale: scale, decimals: decimalsOf(most * scale), each: most > wideSpan*least}
+	scale := result.ScaleOf(d.Unit, cmp.Or(most, 1))
+	f := numbers{scale: scale, decimals: decimalsOf(scale.Of(most)), each: most > wideSpan*least}
 	if allWhole(rows, m) {
 		f = numbers{scale: scale}
 	}
-	c.Head = [2]string{d.Headed(), unit}
+	c.Head = [2]string{d.Headed(), scale.Name}
 	for i := range rows {
 		n, ok := rows[i].Numbers[m]
 		text, reach := "", ""
@@ -323,7 +323,7 @@ func allWhole(rows []result.Group, m result.Metric) bool {
 
 // numbers are how a column's are written.
 type numbers struct {
-	scale    float64
+	scale    result.Scale
 	decimals int
 	each     bool // each number has as many decimals as make four digits of it, or two of its reach
 }
@@ -335,10 +335,10 @@ func (f numbers) own(mid, half float64) numbers {
 	}
 	f.decimals = 0
 	if mid != 0 {
-		f.decimals = min(6, max(0, 3-int(math.Floor(math.Log10(math.Abs(mid*f.scale))))))
+		f.decimals = min(6, max(0, 3-int(math.Floor(math.Log10(math.Abs(f.scale.Of(mid)))))))
 	}
 	if half > 0 {
-		f.decimals = min(f.decimals, max(0, 1-int(math.Floor(math.Log10(half*f.scale)))))
+		f.decimals = min(f.decimals, max(0, 1-int(math.Floor(math.Log10(f.scale.Of(half))))))
 	}
 	return f
 }
@@ -350,7 +350,7 @@ func (f numbers) text(n *result.Number, cut bool) (text, reach string) {
 	} else {
 		f = f.own(n.Median, n.IQR())
 	}
-	number := func(v float64) string { return fmt.Sprintf("%.*f", f.decimals, v*f.scale) }
+	number := func(v float64) string { return fmt.Sprintf("%.*f", f.decimals, f.scale.Of(v)) }
 	switch {
 	case cut && n.N == 1 && math.IsInf(n.Median, 1):
 		return "never", ""
@@ -366,28 +366,4 @@ func (f numbers) text(n *result.Number, cut bool) (text, reach string) {
 		return number(n.Mean), ""
 	}
 	return number(n.Mean), " ± " + number(n.HalfWidth())
-}
-
-// scaled is the unit in which a number of that size is easily read, and what to multiply with.
-func scaled(unit string, most float64) (string, float64) {
-	type step struct {
-		least float64
-		unit  string
-		scale float64
-	}
-	var steps []step
-	switch unit {
-	case "bit/s":
-		steps = []step{{1e9, "Gbit/s", 1e-9}, {1e6, "Mbit/s", 1e-6}, {1e3, "kbit/s", 1e-3}}
-	case "s":
-		steps = []step{{1, "s", 1}, {1e-3, "ms", 1e3}, {1e-6, "µs", 1e6}}
-	case "bytes":
-		steps = []step{{1e9, "GB", 1e-9}, {1e6, "MB", 1e-6}, {1e3, "kB", 1e-3}}
-	}
-	for _, s := range steps {
-		if most >= s.least {
-			return s.unit, s.scale
-		}
-	}
-	return unit, 1
 }

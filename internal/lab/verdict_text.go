@@ -100,45 +100,32 @@ func (v *Verdict) Tolerance() string {
 	return "± " + decimal(v.Claim.Within*100, 2) + " %"
 }
 
-// scale is a multiple of a unit.
-type scale struct {
-	from float64
-	name string
-	size float64
-}
-
-var scales = map[formula.Unit][]scale{
-	formula.Seconds: {{1, "s", 1}, {1e-3, "ms", 1e-3}, {0, "µs", 1e-6}},
-	formula.Rate: {
-		{1e9, "Gbit/s", 1e9}, {1e6, "Mbit/s", 1e6}, {1e3, "kbit/s", 1e3}, {0, "bit/s", 1},
-	},
-	formula.Bytes: {{1e9, "GB", 1e9}, {1e6, "MB", 1e6}, {1e3, "kB", 1e3}, {0, "bytes", 1}},
-}
-
 // Quantity writes a number with its unit, to four digits.
 func Quantity(x float64, unit formula.Unit) string {
 	s := scaleOf(x, unit)
-	return decimal(x/s.size, 4) + s.name
+	return decimal(s.Of(x), 4) + s.Name
 }
 
-// scaleOf is in what multiple x is written, whose name begins with a space.
-func scaleOf(x float64, unit formula.Unit) scale {
-	for _, s := range scales[unit] {
-		if math.Abs(x) >= s.from {
-			s.name = " " + s.name
-			return s
-		}
+// scaleOf returns the scale of a number with a space before its name. The others of formula's units
+// have none.
+func scaleOf(x float64, unit formula.Unit) result.Scale {
+	switch unit {
+	case formula.Seconds, formula.Rate, formula.Bytes:
+		s := result.ScaleOf(string(unit), x)
+		s.Name = " " + s.Name
+		return s
+	default:
+		return result.Scale{Size: 1}
 	}
-	return scale{size: 1}
 }
 
 // spread writes a mean and how far its interval reaches, this to two digits and that as far, both
 // in one multiple of their unit.
 func spread(x, reach float64, unit formula.Unit) string {
 	s := scaleOf(max(math.Abs(x), reach), unit)
-	reach /= s.size
+	reach = s.Of(reach)
 	places := min(max(1-int(math.Floor(math.Log10(reach))), 0), 9)
-	return fmt.Sprintf("%.*f ± %.*f%s", places, x/s.size, places, reach, s.name)
+	return fmt.Sprintf("%.*f ± %.*f%s", places, s.Of(x), places, reach, s.Name)
 }
 
 // decimal writes x with so many digits at least, and without an exponent.

@@ -55,13 +55,13 @@ func newPair(virtual, live *result.Record) *pair {
 }
 
 // panels are one for each flow, with a curve of both.
-func (p *pair) panels(label string, u unit, curve func(v *view, f *flow) []chart.Point,
+func (p *pair) panels(label string, u result.Scale, curve func(v *view, f *flow) []chart.Point,
 ) []chart.Panel {
 	var list []chart.Panel
 	for i := range p.flows {
 		f, g := &p.virtual.flows[i], &p.live.flows[i]
 		panel := chart.Panel{
-			X: p.virtual.time(), Y: chart.Axis{Label: joined(label, u.name)},
+			X: p.virtual.time(), Y: chart.Axis{Label: joined(label, u.Name)},
 			Layers: []chart.Layer{
 				{
 					Name: p.names[0], Kind: chart.Steps, Paint: f.paint, Width: 1.7,
@@ -112,9 +112,9 @@ func (p *pair) windows() (Plot, bool) {
 		greatest = max(greatest, most(p.virtual.flows[i].windows(1)))
 		mss = max(mss, p.virtual.flows[i].MSS)
 	}
-	u := byteScale(greatest)
+	u := result.ScaleOf("bytes", greatest)
 	if mss > 0 {
-		u = unit{"segments", float64(mss)}
+		u = result.Scale{Name: "segments", Size: float64(mss)}
 	}
 	panels := p.panels("cwnd", u, func(_ *view, f *flow) []chart.Point { return f.windows(1) })
 	return p.plot("cwnd", p.titled("Congestion window"),
@@ -132,7 +132,7 @@ func (p *pair) roundTrips() (Plot, bool) {
 		greatest = max(greatest, most(smooth(nil, &p.virtual.flows[i])),
 			most(smooth(nil, &p.live.flows[i])))
 	}
-	panels := p.panels("smoothed RTT", spanScale(greatest), smooth)
+	panels := p.panels("smoothed RTT", result.ScaleOf("s", greatest), smooth)
 	return p.plot("rtt", p.titled("Round-trip time"),
 		"The round trip as the sender had smoothed it.", panels)
 }
@@ -144,13 +144,13 @@ func (p *pair) rates() (Plot, bool) {
 			return nil
 		}
 		b := v.progress(f, width)
-		return b.blocks(b.rates(), nil, unit{"", 1})
+		return b.blocks(b.rates(), nil, result.Scale{Size: 1})
 	}
 	greatest := 0.0
 	for i := range p.flows {
 		greatest = max(greatest, most(rate(p.virtual, &p.virtual.flows[i])))
 	}
-	panels := p.panels("goodput", rateScale(greatest), rate)
+	panels := p.panels("goodput", result.ScaleOf("bit/s", greatest), rate)
 	return p.plot("throughput", p.titled("Goodput"), fmt.Sprintf(
 		"Goodput of the receiving application, averaged over %s.", plain(width, "s")), panels)
 }

@@ -101,12 +101,12 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 		Y: chart.Axis{Names: names, Reversed: true},
 	}
 	p.X.Log = least > 0 && greatest/least >= manyTimes
-	p.X.Min, p.X.Max = ends([]float64{u.of(least), u.of(greatest)}, p.X.Log)
+	p.X.Min, p.X.Max = ends([]float64{u.Of(least), u.Of(greatest)}, p.X.Log)
 	for i, s := range list {
 		for _, g := range s.groups {
 			theory, published := c.said(g, m)
 			const half = 0.42
-			x, y := u.of(theory), float64(i)
+			x, y := u.Of(theory), float64(i)
 			p.Layers = append(append(p.Layers, boxLayers(g.Numbers[m].Values, y, s.paint, u)...),
 				chart.Layer{
 					Kind: chart.Line, Paint: chart.Ink, Width: 0.8, Dash: true,
@@ -114,7 +114,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 				},
 				chart.Layer{
 					Kind: chart.Crosses, Paint: s.paint.Tint(-0.35), Width: 0.9,
-					Points: []chart.Point{{X: u.of(published), Y: y}},
+					Points: []chart.Point{{X: u.Of(published), Y: y}},
 				})
 		}
 	}
@@ -122,13 +122,13 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 }
 
 // boxLayers are the box, the whiskers, the median and the runs of a row.
-func boxLayers(values []float64, row float64, paint chart.Paint, u unit) []chart.Layer {
+func boxLayers(values []float64, row float64, paint chart.Paint, u result.Scale) []chart.Layer {
 	const half, tip = 0.28, 0.14
 	var dots []chart.Point
 	for i, v := range values {
 		// Golden ratios spread the dots over the row without a pattern.
 		_, part := math.Modf(float64(i+1) * 0.6180339887498949)
-		dots = append(dots, chart.Point{X: u.of(v), Y: row + 0.4*(part-0.5)})
+		dots = append(dots, chart.Point{X: u.Of(v), Y: row + 0.4*(part-0.5)})
 	}
 	runs := chart.Layer{Kind: chart.Dots, Paint: paint, Width: 1.8, Points: dots}
 	if len(values) < fewestRuns {
@@ -145,7 +145,7 @@ func boxLayers(values []float64, row float64, paint chart.Paint, u unit) []chart
 			low, high = min(low, v), max(high, v)
 		}
 	}
-	at := func(x, y float64) chart.Point { return chart.Point{X: u.of(x), Y: row + y} }
+	at := func(x, y float64) chart.Point { return chart.Point{X: u.Of(x), Y: row + y} }
 	gap := chart.Point{X: math.NaN()}
 	return []chart.Layer{
 		{Kind: chart.Shape, Paint: paint, Width: 0.8, Points: []chart.Point{

@@ -112,12 +112,12 @@ func (c *compared) said(g result.Group, m result.Metric) (theory, published floa
 }
 
 // labelled is a metric with its unit, which is left out where its name has it.
-func labelled(m result.Metric, u unit) string {
+func labelled(m result.Metric, u result.Scale) string {
 	title := m.Definition().Titled()
-	if u.name == "packets" || slices.Contains(strings.Fields(title), u.name) {
+	if u.Name == "packets" || slices.Contains(strings.Fields(title), u.Name) {
 		return title
 	}
-	return joined(title, u.name)
+	return joined(title, u.Name)
 }
 
 // runs says how many runs the cells have.

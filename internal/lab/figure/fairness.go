@@ -104,14 +104,14 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		greatest = max(greatest, p.X, p.Y)
 		path = append(path, p)
 	}
-	u := rateScale(greatest)
-	top := 1.05 * u.of(greatest)
+	u := result.ScaleOf("bit/s", greatest)
+	top := 1.05 * u.Of(greatest)
 	for i := range path {
-		path[i].X, path[i].Y = u.of(path[i].X), u.of(path[i].Y)
+		path[i].X, path[i].Y = u.Of(path[i].X), u.Of(path[i].Y)
 	}
 	p := chart.Panel{
-		X: chart.Axis{Label: flows[0].title() + ", " + u.name, Max: top},
-		Y: chart.Axis{Label: flows[1].title() + ", " + u.name, Max: top},
+		X: chart.Axis{Label: flows[0].title() + ", " + u.Name, Max: top},
+		Y: chart.Axis{Label: flows[1].title() + ", " + u.Name, Max: top},
 		Layers: []chart.Layer{{
 			Kind: chart.Line, Paint: chart.Soft, Width: 0.8, Dash: true,
 			Points: []chart.Point{{}, {X: top, Y: top}},
@@ -119,7 +119,7 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		Names: []chart.Name{{X: 0.92 * top, Y: 0.92 * top, Text: "fair", Paint: chart.Soft}},
 	}
 	if capacity > 0 {
-		full := u.of(capacity)
+		full := u.Of(capacity)
 		p.Layers = append(p.Layers, chart.Layer{
 			Kind: chart.Line, Paint: chart.Soft, Width: 0.8,
 			Points: []chart.Point{{Y: full}, {X: full}},

@@ -234,8 +234,8 @@ func (v *view) time() chart.Axis { return timeAxis(0, v.end) }
 // timeAxis is a stretch of seconds, with numbers that a person reads: those of a transfer that is
 // over in a tenth of a second are milliseconds.
 func timeAxis(from, to float64) chart.Axis {
-	u := spanScale(to)
-	return chart.Axis{Label: "time, " + u.name, Min: from, Max: to, Per: u.size}
+	u := result.ScaleOf("s", to)
+	return chart.Axis{Label: "time, " + u.Name, Min: from, Max: to, Per: u.Size}
 }
 
 func (v *view) moments() []chart.Moment {

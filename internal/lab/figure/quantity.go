@@ -15,7 +15,10 @@ var quantityForm = regexp.MustCompile(
 	`^(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ%]*)(?:/s|ps)?$`)
 
 // baseUnits are the units that others are multiples of.
-var baseUnits = map[string]unit{
+var baseUnits = map[string]struct {
+	Name string
+	Size float64
+}{
 	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1},
 	"B": {"bytes", 1}, "kB": {"bytes", 1e3}, "KB": {"bytes", 1e3}, "MB": {"bytes", 1e6},
 	"GB": {"bytes", 1e9}, "KiB": {"bytes", 1 << 10}, "MiB": {"bytes", 1 << 20},
@@ -54,7 +57,7 @@ func measure(texts []string) (quantities, bool) {
 	if same {
 		u, ok := baseUnits[first]
 		if ok && slices.Max(values) < longNumber { // as they were written
-			if u.name == "bit/s" {
+			if u.Name == "bit/s" {
 				first += "/s"
 			}
 			return quantities{values, first}, true
@@ -66,20 +69,20 @@ func measure(texts []string) (quantities, bool) {
 	greatest := 0.0
 	for i := range values {
 		u, ok := baseUnits[units[i]]
-		if !ok && values[i] != 0 || base != "" && ok && u.name != base {
+		if !ok && values[i] != 0 || base != "" && ok && u.Name != base {
 			return q, false
 		}
 		if ok {
-			base = u.name
-			values[i] *= u.size
+			base = u.Name
+			values[i] *= u.Size
 		}
 		greatest = max(greatest, values[i])
 	}
-	u := scaleOf(base, greatest)
+	u := result.ScaleOf(base, greatest)
 	for i := range values {
-		values[i] = u.of(values[i])
+		values[i] = u.Of(values[i])
 	}
-	return quantities{values, u.name}, true
+	return quantities{values, u.Name}, true
 }
 
 // longNumber is from where on a number reads better in a larger unit than the one that it was
@@ -102,8 +105,8 @@ func Quantity(text string, m result.Metric) (float64, bool) {
 	switch {
 	case form[2] == "%" && d.Unit == "":
 		return v / 100, true
-	case known && u.name == d.Unit:
-		return v * u.size, true
+	case known && u.Name == d.Unit:
+		return v * u.Size, true
 	case form[2] == "" || form[2] == d.Unit:
 		return v, d.Unit == "" || d.Unit == "packets"
 	}

@@ -95,21 +95,21 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	if n := len(q.drops); n == 0 {
 		p.Finding += ", and none is dropped"
 	}
-	layers, how := v.depthLayers(&q, byteScale(deepest))
+	layers, how := v.depthLayers(&q, result.ScaleOf("bytes", deepest))
 	p.Caption = "Bytes in the queue" + how +
 		", and the queueing delay of each packet that left."
 	limit := float64(l.Limit)
-	bytes, seconds := byteScale(deepest), spanScale(longest)
+	bytes, seconds := result.ScaleOf("bytes", deepest), result.ScaleOf("s", longest)
 	depth := chart.Panel{
-		X: v.time(), Y: chart.Axis{Label: "queue, " + bytes.name, Max: 1.06 * bytes.of(deepest)},
+		X: v.time(), Y: chart.Axis{Label: "queue, " + bytes.Name, Max: 1.06 * bytes.Of(deepest)},
 		Layers: layers,
 	}
 	if limit > 0 && limit <= 3*deepest {
-		depth.Rules = []chart.Rule{{Value: bytes.of(limit), Text: "limit", Paint: chart.Soft}}
-		depth.Y.Max = max(depth.Y.Max, 1.06*bytes.of(limit))
+		depth.Rules = []chart.Rule{{Value: bytes.Of(limit), Text: "limit", Paint: chart.Soft}}
+		depth.Y.Max = max(depth.Y.Max, 1.06*bytes.Of(limit))
 	}
 	wait := chart.Panel{
-		X: v.time(), Y: chart.Axis{Label: "wait, " + seconds.name, Max: 1.06 * seconds.of(longest)},
+		X: v.time(), Y: chart.Axis{Label: "wait, " + seconds.Name, Max: 1.06 * seconds.Of(longest)},
 		Layers: []chart.Layer{{
 			Kind: chart.Dots, Paint: chart.Soft, Width: 1, Points: scale(q.waits, seconds),
 		}},
@@ -148,7 +148,7 @@ const depthBins = 240
 
 // depthLayers are a queue's depth: each change, or, where those would be a black area, the mean of
 // each step over a band from the least to the most. how says which.
-func (v *view) depthLayers(q *queue, u unit) (layers []chart.Layer, how string) {
+func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how string) {
 	if len(q.depth) <= 4*depthBins {
 		return []chart.Layer{{
 			Kind: chart.Steps, Paint: chart.Soft, Width: 0.7, Points: scale(q.depth, u),
@@ -167,8 +167,8 @@ func (v *view) depthLayers(q *queue, u unit) (layers []chart.Layer, how string) 
 			low, high = min(low, at), max(high, at)
 		}
 		sum += at * (to - since)
-		mean = append(mean, chart.Point{X: from, Y: u.of(sum / width)})
-		band = append(band, chart.Point{X: from, Y: u.of(high), Low: u.of(low)})
+		mean = append(mean, chart.Point{X: from, Y: u.Of(sum / width)})
+		band = append(band, chart.Point{X: from, Y: u.Of(high), Low: u.Of(low)})
 	}
 	for _, list := range []*[]chart.Point{&mean, &band} {
 		end := (*list)[len(*list)-1]
@@ -182,9 +182,9 @@ func (v *view) depthLayers(q *queue, u unit) (layers []chart.Layer, how string) 
 }
 
 // scale changes the unit of some points.
-func scale(list []chart.Point, u unit) []chart.Point {
+func scale(list []chart.Point, u result.Scale) []chart.Point {
 	for i := range list {
-		list[i].Y = u.of(list[i].Y)
+		list[i].Y = u.Of(list[i].Y)
 	}
 	return list
 }

@@ -96,12 +96,12 @@ func (b *bins) rates() []float64 {
 }
 
 // blocks are steps from one level to the next, the last of which lasts to the end.
-func (b *bins) blocks(upper, lower []float64, u unit) []chart.Point {
+func (b *bins) blocks(upper, lower []float64, u result.Scale) []chart.Point {
 	list := make([]chart.Point, 0, len(upper)+1)
 	for i := range upper {
-		p := chart.Point{X: float64(i) * b.width, Y: u.of(upper[i])}
+		p := chart.Point{X: float64(i) * b.width, Y: u.Of(upper[i])}
 		if lower != nil {
-			p.Low = u.of(lower[i])
+			p.Low = u.Of(lower[i])
 		}
 		list = append(list, p)
 	}
@@ -149,7 +149,7 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, stri
 func (v *view) capacity(l *result.LinkRecord, chances *bins) []chart.Point {
 	for _, sum := range chances.sums {
 		if sum > 0 {
-			return chances.blocks(chances.rates(), nil, unit{"", 1})
+			return chances.blocks(chances.rates(), nil, result.Scale{Size: 1})
 		}
 	}
 	if len(l.Rates) > 0 {
@@ -221,16 +221,16 @@ func (v *view) stackPanel(
 	if sent == 0 {
 		return chart.Panel{}, "", false
 	}
-	u := rateScale(greatest)
+	u := result.ScaleOf("bit/s", greatest)
 	var took []flowBits
 	capacityNow := slices.Clone(capacity)
 	p = chart.Panel{
 		Title: title, X: v.time(),
-		Y: chart.Axis{Label: "throughput, " + u.name, Max: 1.06 * u.of(greatest)},
+		Y: chart.Axis{Label: "throughput, " + u.Name, Max: 1.06 * u.Of(greatest)},
 	}
 	if len(capacity) > 0 {
 		for i := range capacity {
-			capacity[i].Y = u.of(capacity[i].Y)
+			capacity[i].Y = u.Of(capacity[i].Y)
 		}
 		p.Layers = append(p.Layers, chart.Layer{
 			Name: capacityName, Kind: chart.Blocks, Paint: chart.Faint, Points: capacity,

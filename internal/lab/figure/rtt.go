@@ -30,13 +30,13 @@ func rttPlots(v *view) []Plot {
 	}
 	all := len(flows)
 	flows = crowd(flows)
-	u := spanScale(greatest)
+	u := result.ScaleOf("s", greatest)
 	rules, ruleText := v.rttRules(flows, u, greatest)
-	axis := chart.Axis{Label: "round trip, " + u.name, Min: u.of(least), Max: u.of(greatest)}
+	axis := chart.Axis{Label: "round trip, " + u.Name, Min: u.Of(least), Max: u.Of(greatest)}
 	for _, r := range rules {
 		axis.Min, axis.Max = min(axis.Min, r.Value), max(axis.Max, r.Value)
 		for _, p := range r.Steps {
-			axis.Max = max(axis.Max, min(p.Y, 1.2*u.of(greatest)))
+			axis.Max = max(axis.Max, min(p.Y, 1.2*u.Of(greatest)))
 		}
 	}
 	axis.Min, axis.Max = widen(axis.Min, axis.Max)
@@ -67,7 +67,7 @@ func rttPlots(v *view) []Plot {
 }
 
 // rttPanels are the round trips of some flows: over time, and their distribution.
-func (v *view) rttPanels(flows []*flow, axis chart.Axis, u unit) []chart.Panel {
+func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart.Panel {
 	over := chart.Panel{X: v.time(), Y: axis, Share: 2.3}
 	spread := chart.Panel{X: axis, Y: chart.Axis{Label: "share of samples", Min: 0, Max: 1}}
 	if len(flows) == 1 {
@@ -104,18 +104,18 @@ func widen(low, high float64) (float64, float64) {
 }
 
 // rttRules are the round trip without a queue and with a full one.
-func (v *view) rttRules(flows []*flow, u unit, greatest float64) ([]chart.Rule, string) {
+func (v *view) rttRules(flows []*flow, u result.Scale, greatest float64) ([]chart.Rule, string) {
 	base := v.baseRTT(flows[0])
 	capacity, limit := v.bottleneck(flows[0])
 	same := !slices.ContainsFunc(flows, func(f *flow) bool { return v.baseRTT(f) != base })
 	if base == 0 || !same {
 		return nil, ""
 	}
-	rules := []chart.Rule{{Value: u.of(base), Text: "RTT₀", Paint: chart.Soft}}
+	rules := []chart.Rule{{Value: u.Of(base), Text: "RTT₀", Paint: chart.Soft}}
 	says := fmt.Sprintf(", and the round trip without a queue, RTT₀ = %s", plain(base, "s"))
 	if full := base + limit/capacity; capacity > 0 && limit > 0 && full <= 3*greatest {
 		r := v.level(flows[0], "RTT₀ + Q/C", func(capacity float64) float64 {
-			return u.of(base + limit/capacity)
+			return u.Of(base + limit/capacity)
 		})
 		rules = append(rules, r)
 		says += ", and with a full one, RTT₀ + Q/C"
@@ -127,19 +127,19 @@ func (v *view) rttRules(flows []*flow, u unit, greatest float64) ([]chart.Rule, 
 }
 
 // rttLayers are a flow's samples, fainter than what is made of them, and its smoothed RTT.
-func (v *view) rttLayers(f *flow, u unit, flows int) []chart.Layer {
+func (v *view) rttLayers(f *flow, u result.Scale, flows int) []chart.Layer {
 	var layers []chart.Layer
 	samples := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
 		if s.RTT <= 0 {
 			return math.NaN()
 		}
-		return u.of(s.RTT.Seconds())
+		return u.Of(s.RTT.Seconds())
 	})
 	smooth := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
 		if s.SRTT <= 0 {
 			return math.NaN()
 		}
-		return u.of(s.SRTT.Seconds())
+		return u.Of(s.SRTT.Seconds())
 	})
 	dots := chart.Layer{
 		Kind: chart.Dots, Paint: f.paint.Tint(0.3), Width: 1.3, Points: samples,
@@ -177,11 +177,11 @@ func roundTrips(f *flow) []float64 {
 }
 
 // cumulative is the share of sorted values that are at most as large as each.
-func cumulative(sorted []float64, u unit) []chart.Point {
+func cumulative(sorted []float64, u result.Scale) []chart.Point {
 	list := make([]chart.Point, 0, len(sorted)+1)
-	list = append(list, chart.Point{X: u.of(sorted[0])})
+	list = append(list, chart.Point{X: u.Of(sorted[0])})
 	for i, v := range sorted {
-		list = append(list, chart.Point{X: u.of(v), Y: float64(i+1) / float64(len(sorted))})
+		list = append(list, chart.Point{X: u.Of(v), Y: float64(i+1) / float64(len(sorted))})
 	}
 	return list
 }

@@ -40,15 +40,15 @@ func scatterPlot(c *compared) (Plot, bool) {
 	if c.facet != "" || len(kept) < 2 || left < 1.05*right {
 		return Plot{}, false
 	}
-	xs, ys := spanScale(left), rateScale(top)
+	xs, ys := result.ScaleOf("s", left), result.ScaleOf("bit/s", top)
 	log := left/right > 12
 	panel := chart.Panel{
 		X: chart.Axis{Label: labelled(delay, xs), Reversed: true, Log: log},
-		Y: chart.Axis{Label: "goodput, " + ys.name, Max: 1.08 * ys.of(top)},
+		Y: chart.Axis{Label: "goodput, " + ys.Name, Max: 1.08 * ys.Of(top)},
 	}
-	panel.X.Min, panel.X.Max = ends([]float64{xs.of(right), xs.of(left)}, log)
+	panel.X.Min, panel.X.Max = ends([]float64{xs.Of(right), xs.Of(left)}, log)
 	if least > 0.5*top { // nothing is near zero
-		panel.Y.Min, panel.Y.Max = ends([]float64{ys.of(least), ys.of(top)}, false)
+		panel.Y.Min, panel.Y.Max = ends([]float64{ys.Of(least), ys.Of(top)}, false)
 	}
 	p := Plot{Name: "tradeoff", Title: "Throughput and delay", Caption: c.tradeoffCaption()}
 	named := pointed(kept)
@@ -56,7 +56,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 		for j := range clouds[i] {
 			cloud := clouds[i][j]
 			for k := range cloud {
-				cloud[k].X, cloud[k].Y = xs.of(cloud[k].X), ys.of(cloud[k].Y)
+				cloud[k].X, cloud[k].Y = xs.Of(cloud[k].X), ys.Of(cloud[k].Y)
 			}
 		}
 		layers := cloudLayers(s, clouds[i], log)

@@ -200,10 +200,10 @@ func (t *trace) acked(g *result.Segment, ack, window chart.Point, again bool) {
 // sequencePanel is a stretch of a flow's life.
 func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	t := f.follow(s)
-	u := byteScale(t.high)
+	u := result.ScaleOf("bytes", t.high)
 	span := t.high - t.low
-	p := chart.Panel{X: timeAxis(s.from, s.to), Y: chart.Axis{Label: "sequence, " + u.name}}
-	p.Y.Min, p.Y.Max = u.of(t.low-0.03*span), u.of(t.high+0.08*span)
+	p := chart.Panel{X: timeAxis(s.from, s.to), Y: chart.Axis{Label: "sequence, " + u.Name}}
+	p.Y.Min, p.Y.Max = u.Of(t.low-0.03*span), u.Of(t.high+0.08*span)
 	for i := range t.twice {
 		t.twice[i].Low = t.twice[i].Y - 0.018*span
 	}
@@ -254,10 +254,10 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 }
 
 // scale changes the unit of all points.
-func (t *trace) scale(u unit) {
+func (t *trace) scale(u result.Scale) {
 	for _, list := range [][]chart.Point{t.data, t.again, t.acks, t.window, t.sacks, t.twice} {
 		for i := range list {
-			list[i].Y, list[i].Low = u.of(list[i].Y), u.of(list[i].Low)
+			list[i].Y, list[i].Low = u.Of(list[i].Y), u.Of(list[i].Low)
 		}
 	}
 }

@@ -383,10 +383,10 @@ func (c *compared) curvePanel(
 	u := axisScale(d.Unit, high)
 	log := low > 0 && high/low >= 50
 	if log && d.Unit == "packets" {
-		u = unit{d.Unit, 1} // a tenth of a thousand is a hundred
+		u = result.Scale{Name: d.Unit, Size: 1} // a tenth of a thousand is a hundred
 	}
 	p.Y = chart.Axis{Label: labelled(m, u), Log: log}
-	p.Y.Min, p.Y.Max = ends([]float64{u.of(low), u.of(high)}, p.Y.Log)
+	p.Y.Min, p.Y.Max = ends([]float64{u.Of(low), u.Of(high)}, p.Y.Log)
 	if !p.Y.Log && least >= 0 && low < 0.6*high {
 		p.Y.Min = 0
 	}
@@ -449,24 +449,24 @@ func middleOf(t result.Number) (low, mid, high float64, ok bool) {
 }
 
 // curve is one series of a metric: its band, its trials, its mean, and what theory says.
-func (c *compared) curve(s series, m result.Metric, u unit, name string) []chart.Layer {
+func (c *compared) curve(s series, m result.Metric, u result.Scale, name string) []chart.Layer {
 	var mean, band, dots, theory, published []chart.Point
 	for _, g := range s.groups {
 		x := c.x.values[g.Cell]
 		t := g.Numbers[m]
 		if low, mid, high, ok := middleOf(t); ok {
-			mean = append(mean, chart.Point{X: x, Y: u.of(mid)})
-			band = append(band, chart.Point{X: x, Y: u.of(high), Low: u.of(low)})
+			mean = append(mean, chart.Point{X: x, Y: u.Of(mid)})
+			band = append(band, chart.Point{X: x, Y: u.Of(high), Low: u.Of(low)})
 		}
 		for _, v := range t.Values {
-			dots = append(dots, chart.Point{X: x, Y: u.of(v)})
+			dots = append(dots, chart.Point{X: x, Y: u.Of(v)})
 		}
 		formula, paper := c.said(g, m)
 		if !infinite(formula) {
-			theory = append(theory, chart.Point{X: x, Y: u.of(formula)})
+			theory = append(theory, chart.Point{X: x, Y: u.Of(formula)})
 		}
 		if !infinite(paper) {
-			published = append(published, chart.Point{X: x, Y: u.of(paper)})
+			published = append(published, chart.Point{X: x, Y: u.Of(paper)})
 		}
 	}
 	for _, list := range [][]chart.Point{mean, band, dots, theory, published} {

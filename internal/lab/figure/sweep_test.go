@@ -135,7 +135,7 @@ func TestTheoryOfOneCellIsSeen(t *testing.T) {
 
 func TestBoxesHoldTheMiddleHalf(t *testing.T) {
 	values := []float64{1, 2, 3, 4, 5, 6, 7, 8, 100}
-	layers := boxLayers(values, 2, chart.Blue, unit{"", 1})
+	layers := boxLayers(values, 2, chart.Blue, result.Scale{Size: 1})
 	s := result.Describe(values, 0)
 	box := layers[0].Points
 	assert.InDelta(t, s.Q1, box[0].X, 1e-12)
@@ -145,7 +145,7 @@ func TestBoxesHoldTheMiddleHalf(t *testing.T) {
 	assert.InDelta(t, 8, whiskers[4].X, 0, "100 is beyond one and a half boxes")
 	assert.Len(t, layers[2].Points, len(values), "and seen all the same")
 	assert.InDelta(t, 5, layers[3].Points[0].X, 0)
-	assert.Len(t, boxLayers(values[:2], 0, chart.Blue, unit{"", 1}), 1, "two runs have no box")
+	assert.Len(t, boxLayers(values[:2], 0, chart.Blue, result.Scale{Size: 1}), 1, "two runs have no box")
 }
 
 func TestAnEllipseIsOneStandardDeviation(t *testing.T) {

@@ -106,7 +106,7 @@ func (c *compared) table() table {
 	t.Single = !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 })
 	t.Crowd = slices.ContainsFunc(rows, func(g result.Group) bool { return g.Crowd })
 	metrics := c.tableMetrics(rows)
-	units := make([]unit, len(metrics))
+	units := make([]result.Scale, len(metrics))
 	for i, m := range metrics {
 		d := m.Definition()
 		most := 0.0
@@ -115,8 +115,8 @@ func (c *compared) table() table {
 				most = max(most, v.Median)
 			}
 		}
-		units[i] = scaleOf(d.Unit, most)
-		t.Heads = append(t.Heads, head{d.Headed(), units[i].name, d.Text})
+		units[i] = result.ScaleOf(d.Unit, most)
+		t.Heads = append(t.Heads, head{d.Headed(), units[i].Name, d.Text})
 	}
 	last := -1
 	for _, g := range rows[:min(len(rows), mostRows)] {
@@ -222,7 +222,7 @@ func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 }
 
 // numberText is a number with what makes it believable.
-func numberText(t result.Number, u unit) cellText {
+func numberText(t result.Number, u result.Scale) cellText {
 	_, mid, _, ok := middleOf(t)
 	switch {
 	case t.N == 0:
@@ -230,15 +230,15 @@ func numberText(t result.Number, u unit) cellText {
 	case !ok:
 		return cellText{Value: "not reached"}
 	case t.Cut > 0:
-		n := cellText{Value: digits(u.of(mid)), Median: true}
-		if iqr := u.of(t.Q3 - t.Q1); !infinite(iqr) {
+		n := cellText{Value: digits(u.Of(mid)), Median: true}
+		if iqr := u.Of(t.Q3 - t.Q1); !infinite(iqr) {
 			n.Spread = digits(iqr)
 		}
 		return n
 	}
-	n := cellText{Value: digits(u.of(mid))}
-	if half := u.of(t.HalfWidth()); half == half {
-		n.Value, n.Spread = together(u.of(mid), half)
+	n := cellText{Value: digits(u.Of(mid))}
+	if half := u.Of(t.HalfWidth()); half == half {
+		n.Value, n.Spread = together(u.Of(mid), half)
 	}
 	return n
 }
@@ -267,15 +267,15 @@ func (c *compared) fullTables() []fullTable {
 }
 
 func fullRowOf(d result.Definition, v result.Number) fullRow {
-	u := scaleOf(d.Unit, v.Median)
+	u := result.ScaleOf(d.Unit, v.Median)
 	say := func(x float64) string {
 		if infinite(x) {
 			return ""
 		}
-		return digits(u.of(x))
+		return digits(u.Of(x))
 	}
 	r := fullRow{
-		Name: joined(d.Titled(), u.name), Text: d.Text, N: strconv.Itoa(len(v.Values)),
+		Name: joined(d.Titled(), u.Name), Text: d.Text, N: strconv.Itoa(len(v.Values)),
 		Mean: say(v.Mean), SD: say(v.SD), Median: say(v.Median), IQR: say(v.Q3 - v.Q1),
 		Range: say(v.Minimum) + " … " + say(v.Maximum),
 	}

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // detailRoundTrips is how long the detail is, and detailSamples how many samples it has at least: a
@@ -137,31 +138,31 @@ func (t timeline) panel(label string, low, high float64) chart.Panel {
 func transferWindow(samples []Sample, t timeline) chart.Panel {
 	samples = outstanding(samples)
 	largest := greatest(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
-	u := byteScale(largest)
-	top := 1.08 * max(u.of(largest), 1)
-	p := t.panel("window, "+u.name, 0, top)
+	u := result.ScaleOf("bytes", largest)
+	top := 1.08 * max(u.Of(largest), 1)
+	p := t.panel("window, "+u.Name, 0, top)
 	p.Layers = []chart.Layer{
 		{
 			Name: "unacked", Kind: chart.Steps, Paint: chart.Sky, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.InFlight) }),
+			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.InFlight) }),
 		},
 		{
 			// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
 			Name: "ssthresh", Kind: chart.Steps, Paint: chart.Orange, Width: 0.8, Dash: true,
 			Points: t.series(samples, func(s *Sample) float64 {
-				return within(u.of(s.Ssthresh), top)
+				return within(u.Of(s.Ssthresh), top)
 			}),
 		},
 		{
 			Name: "cwnd", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Cwnd) }),
+			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.Cwnd) }),
 		},
 	}
 	p.Strips = t.strips(samples, "RTO", "TLP")
 	_, falls := meanOver(p.Layers[2].Points, t.end)
 	if _, gaps := meanOver(p.Layers[0].Points, t.end); max(falls, gaps) > manyTeeth {
 		p.Layers = enveloped(p.Layers, p.X, "cwnd")
-		p.Y.Max = 1.08 * max(most(p.Layers[0].Points), u.of(1))
+		p.Y.Max = 1.08 * max(most(p.Layers[0].Points), u.Of(1))
 	}
 	return p
 }
@@ -169,17 +170,17 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 func transferRTT(samples []Sample, t timeline) chart.Panel {
 	smoothed := func(s *Sample) float64 { return within(s.RTT.Seconds(), math.Inf(1)) }
 	most := greatest(samples, func(s *Sample) float64 { return s.RTT.Seconds() })
-	u := spanScale(most)
-	p := t.panel("RTT, "+u.name, 0, 1.08*max(u.of(most), u.of(1e-6)))
+	u := result.ScaleOf("s", most)
+	p := t.panel("RTT, "+u.Name, 0, 1.08*max(u.Of(most), u.Of(1e-6)))
 	p.Layers = []chart.Layer{
 		{
 			Name: "smoothed", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.of(smoothed(s)) }),
+			Points: t.series(samples, func(s *Sample) float64 { return u.Of(smoothed(s)) }),
 		},
 		{
 			Name: "minimum", Kind: chart.Steps, Paint: chart.Green, Width: 0.8, Dash: true,
 			Points: t.series(samples, func(s *Sample) float64 {
-				return u.of(within(s.MinRTT.Seconds(), math.Inf(1)))
+				return u.Of(within(s.MinRTT.Seconds(), math.Inf(1)))
 			}),
 		},
 	}
@@ -189,17 +190,17 @@ func transferRTT(samples []Sample, t timeline) chart.Panel {
 
 func transferSequence(samples []Sample, t timeline) chart.Panel {
 	first, last := samples[0].Acked, samples[len(samples)-1].Sent
-	u := byteScale(last)
-	span := max(u.of(last-first), u.of(1))
-	p := t.panel("sequence, "+u.name, max(0, u.of(first)-0.03*span), u.of(first)+1.06*span)
+	u := result.ScaleOf("bytes", last)
+	span := max(u.Of(last-first), u.Of(1))
+	p := t.panel("sequence, "+u.Name, max(0, u.Of(first)-0.03*span), u.Of(first)+1.06*span)
 	p.Layers = []chart.Layer{
 		{
 			Name: "sent", Kind: chart.Steps, Paint: chart.Sky, Width: 0.9,
-			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Sent) }),
+			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.Sent) }),
 		},
 		{
 			Name: "acknowledged", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.of(s.Acked) }),
+			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.Acked) }),
 		},
 	}
 	p.Strips = t.strips(samples, "retransmitted", "RTO")

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 // Transfers compares transfers of one file by several congestion controls. It shows the data
@@ -74,10 +75,10 @@ func overSeconds(longest float64) chart.Axis {
 
 // progress is the data acknowledged over time.
 func (f Transfers) progress(longest, bytes float64) chart.Panel {
-	u := byteScale(bytes)
+	u := result.ScaleOf("bytes", bytes)
 	p := chart.Panel{
 		Title: "acknowledged", X: overSeconds(longest),
-		Y: chart.Axis{Label: u.name, Max: 1.12 * u.of(max(bytes, 1))},
+		Y: chart.Axis{Label: u.Name, Max: 1.12 * u.Of(max(bytes, 1))},
 	}
 	for _, t := range f.List {
 		if len(t.Samples) == 0 {
@@ -86,7 +87,7 @@ func (f Transfers) progress(longest, bytes float64) chart.Panel {
 		line := timeline{origin: t.Samples[0].Seconds, factor: 1}
 		p.Layers = append(p.Layers, chart.Layer{
 			Name: t.Name, Kind: chart.Line, Paint: PaintOf(t.Name), Width: 1.5,
-			Points: line.series(t.Samples, func(s *Sample) float64 { return u.of(s.Acked) }),
+			Points: line.series(t.Samples, func(s *Sample) float64 { return u.Of(s.Acked) }),
 		})
 	}
 	return p

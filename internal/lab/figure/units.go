@@ -5,81 +5,35 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
-
-// unit is a unit that values read well in, and how much of the base unit it is.
-type unit struct {
-	name string
-	size float64
-}
-
-// of is a value in the unit.
-func (u unit) of(value float64) float64 { return value / u.size }
-
-func pick(most float64, units ...unit) unit {
-	for _, u := range units[:len(units)-1] {
-		if math.Abs(most) >= u.size {
-			return u
-		}
-	}
-	return units[len(units)-1]
-}
-
-// byteScale is the unit for that many bytes.
-func byteScale(most float64) unit {
-	return pick(most, unit{"GB", 1e9}, unit{"MB", 1e6}, unit{"kB", 1e3}, unit{"bytes", 1})
-}
-
-// rateScale is the unit for that many bits a second.
-func rateScale(most float64) unit {
-	return pick(most,
-		unit{"Gbit/s", 1e9}, unit{"Mbit/s", 1e6}, unit{"kbit/s", 1e3}, unit{"bit/s", 1})
-}
-
-// spanScale is the unit for that many seconds.
-func spanScale(most float64) unit {
-	return pick(most, unit{"s", 1}, unit{"ms", 1e-3}, unit{"µs", 1e-6})
-}
-
-// scaleOf is the unit for values of a metric's unit.
-func scaleOf(base string, most float64) unit {
-	switch base {
-	case "bit/s":
-		return rateScale(most)
-	case "s":
-		return spanScale(most)
-	case "bytes":
-		return byteScale(most)
-	default:
-		return unit{base, 1}
-	}
-}
 
 // axisScale is the unit for an axis of values of a metric's unit: counts of many are counted in
 // thousands.
-func axisScale(base string, most float64) unit {
+func axisScale(base string, most float64) result.Scale {
 	switch {
 	case base == "packets" && most >= 1e6:
-		return unit{"millions", 1e6}
+		return result.Scale{Name: "millions", Size: 1e6}
 	case base == "packets" && most >= 1e4:
-		return unit{"thousands", 1e3}
+		return result.Scale{Name: "thousands", Size: 1e3}
 	}
-	return scaleOf(base, most)
+	return result.ScaleOf(base, most)
 }
 
 // amount is a value in a unit that suits it, with three digits that count.
 func amount(value float64, base string) string {
-	u := scaleOf(base, value)
+	u := result.ScaleOf(base, value)
 	if value == 0 {
-		u.name = base
+		u.Name = base
 	}
-	return strings.TrimSpace(digits(u.of(value)) + " " + u.name)
+	return strings.TrimSpace(digits(u.Of(value)) + " " + u.Name)
 }
 
 // plain is a value that was given, in a unit that suits it.
 func plain(value float64, base string) string {
-	u := scaleOf(base, value)
-	return strconv.FormatFloat(u.of(value), 'g', 5, 64) + " " + u.name
+	u := result.ScaleOf(base, value)
+	return strconv.FormatFloat(u.Of(value), 'g', 5, 64) + " " + u.Name
 }
 
 // digits is a number with three digits that count, or all of those before the point.

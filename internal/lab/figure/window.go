@@ -97,11 +97,11 @@ func (v *view) addTeeth(p *Plot, flows []*flow) bool {
 }
 
 // segment is how many bytes the unit of the flow's windows has, and its name.
-func (f *flow) segment(mostBytes float64) unit {
+func (f *flow) segment(mostBytes float64) result.Scale {
 	if f.MSS > 0 {
-		return unit{"segments", float64(f.MSS)}
+		return result.Scale{Name: "segments", Size: float64(f.MSS)}
 	}
-	return byteScale(mostBytes)
+	return result.ScaleOf("bytes", mostBytes)
 }
 
 func (f *flow) segmentText() string {
@@ -120,7 +120,7 @@ func (f *flow) windows(size float64) []chart.Point {
 
 func (v *view) windowPanel(f *flow) chart.Panel {
 	u := f.segment(most(f.windows(1)))
-	cwnd := f.windows(u.size)
+	cwnd := f.windows(u.Size)
 	top := most(cwnd)
 	rules := v.windowRules(f, u, top)
 	for _, r := range rules {
@@ -132,7 +132,7 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 	top *= 1.06
 	// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
 	ssthresh := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
-		if y := u.of(float64(s.Ssthresh)); y > 0 && y <= top {
+		if y := u.Of(float64(s.Ssthresh)); y > 0 && y <= top {
 			return y
 		}
 		return math.NaN()
@@ -140,7 +140,7 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 	p := chart.Panel{
 		Title: f.title(),
 		X:     v.time(),
-		Y:     chart.Axis{Label: "window, " + u.name, Max: top},
+		Y:     chart.Axis{Label: "window, " + u.Name, Max: top},
 		Rules: rules, Strips: v.strips(f),
 	}
 	p.Layers = []chart.Layer{{Name: "cwnd", Kind: chart.Steps, Paint: f.paint, Points: cwnd}}
@@ -155,7 +155,7 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 
 // windowRules are the windows at which the path is full and at which it overflows, as far as the
 // picture reaches: the path counts whole packets, a window what they carry.
-func (v *view) windowRules(f *flow, u unit, top float64) []chart.Rule {
+func (v *view) windowRules(f *flow, u result.Scale, top float64) []chart.Rule {
 	capacity, limit := v.bottleneck(f)
 	if !(capacity > 0) || v.baseRTT(f) <= 0 {
 		return nil
@@ -163,7 +163,7 @@ func (v *view) windowRules(f *flow, u unit, top float64) []chart.Rule {
 	var rules []chart.Rule
 	add := func(name string, queue float64) {
 		r := v.level(f, name, func(capacity float64) float64 {
-			return u.of((capacity*v.baseRTT(f) + queue) * f.payload())
+			return u.Of((capacity*v.baseRTT(f) + queue) * f.payload())
 		})
 		if r.Value <= 2*top {
 			rules = append(rules, r)
@@ -274,7 +274,7 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	u := f.segment(top)
 	p = chart.Panel{
 		Title: f.title(), X: v.time(),
-		Y: chart.Axis{Label: "window, " + u.name, Max: 1.06 * u.of(top)},
+		Y: chart.Axis{Label: "window, " + u.Name, Max: 1.06 * u.Of(top)},
 		Layers: []chart.Layer{
 			{
 				Name: "in flight", Kind: chart.Blocks, Paint: f.paint, Opacity: 0.35,
@@ -359,12 +359,12 @@ func (v *view) windowFinding(flows []*flow) string {
 		if infinite(mean) {
 			return ""
 		}
-		said := digits(u.of(mean)) + " " + u.name + " in the mean"
+		said := digits(u.Of(mean)) + " " + u.Name + " in the mean"
 		if len(flows) > 1 {
 			parts = append(parts, f.title()+" has "+said)
 			continue
 		}
-		parts = append(parts, said+", "+digits(u.of(most(cwnd)))+" at the most")
+		parts = append(parts, said+", "+digits(u.Of(most(cwnd)))+" at the most")
 		if falls > 0 {
 			parts[0] += ", " + plural(falls, "fall")
 		}
