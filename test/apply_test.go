@@ -19,11 +19,11 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// TestApplyLeavesConnectionsAlone: a link gets another delay, a host another route and a door, and
-// all processes are the same; a connection goes on.
-func TestApplyLeavesConnectionsAlone(t *testing.T) {
+// TestApplyKeepsConnections changes a link's delay and gives a host another route and a port
+// forward. No process restarts, and a connection stays open.
+func TestApplyKeepsConnections(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	before := map[string]int{"A": r.pid("A"), "B": r.pid("B"), "C": r.pid("C")}
@@ -47,12 +47,13 @@ func TestApplyLeavesConnectionsAlone(t *testing.T) {
 	r.must("ctl", "A", "s", "0", "still here")
 	assert.Contains(t, r.must("ctl", "C", "recv", "1", "10", "y"), "still here")
 	assert.Contains(t, r.node("net", "apply", dir.Dir, "--name", "line").err,
-		"already running: A B C", "what is known of the files is what they say now")
+		"already running: A B C", "the network remembers the applied files")
 	dir.Append("C", "route 10.98.0.0/16 via 10.1.0.1")
 	assert.Contains(t, r.node("net", "apply").err,
-		"reloaded: C\nalready running: A B\nline is up", "alone it is about the only network")
+		"reloaded: C\nalready running: A B\nline is up", "the only network needs no --name")
 
-	// A port that is taken: nothing is done, and it is told where that was asked for.
+	// A port forward whose port is taken: apply changes nothing and reports where the port was
+	// configured.
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -65,10 +66,10 @@ func TestApplyLeavesConnectionsAlone(t *testing.T) {
 	assert.NotContains(t, r.must("ctl", "A", "doors"), taken.Addr().String())
 }
 
-// TestApplyOfAWrongFile changes nothing, of the other files either.
-func TestApplyOfAWrongFile(t *testing.T) {
+// TestApplyWrongFile: one wrong file changes nothing, not even the nodes with correct files.
+func TestApplyWrongFile(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	pid := r.pid("B")
@@ -90,12 +91,13 @@ func TestApplyOfAWrongFile(t *testing.T) {
 	assert.Contains(t, r.must("ctl", "B", "impair"), "if0 out: loss 5%")
 }
 
-// TestApplyThatStopsOnItsWay leaves all as it was, and once what is told is mended does it all.
-func TestApplyThatStopsOnItsWay(t *testing.T) {
+// TestApplyRollsBack: an apply that fails restores everything, and succeeds after the reported
+// error is fixed.
+func TestApplyRollsBack(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
-	port := strings.TrimPrefix(freeTCP(t), "127.0.0.1:")
+	port := strings.TrimPrefix(freeTCPAddr(t), "127.0.0.1:")
 	dir.Append("A", "publish "+port+" 10.1.0.2:80")
 	before := map[string]string{}
 	for _, name := range dir.Names() {
@@ -126,7 +128,7 @@ func TestApplyThatStopsOnItsWay(t *testing.T) {
 	require.NoError(t, err)
 	text = []byte(strings.Replace(string(text), "publish "+port, "link if0 delay 1ms\n#", 1))
 	require.NoError(t, os.WriteFile(dir.File("A"), text, 0o600))
-	dir.Append("C", "tcp profile 004", "link if0 delay 1ms") // only a new process is that
+	dir.Append("C", "tcp profile 004", "link if0 delay 1ms") // which needs a new process
 	dir.Append("B", "publish "+port+" 10.1.0.2:80", "publish "+taken.Addr().String()+" 10.1.0.2:80")
 	pids := map[string]int{"A": r.pid("A"), "B": r.pid("B"), "C": r.pid("C")}
 	ports := func() (all []string) {
@@ -149,7 +151,7 @@ func TestApplyThatStopsOnItsWay(t *testing.T) {
 		}
 		assert.Equal(t, faces, ports())
 		assert.NotContains(t, r.must("ctl", "A", "impair"), "delay")
-		assert.Contains(t, r.must("ctl", "A", "doors"), port, "it has its door again")
+		assert.Contains(t, r.must("ctl", "A", "doors"), port, "A has its port forward again")
 		assert.NotContains(t, r.must("ctl", "B", "doors"), port)
 		reach()
 	}
@@ -157,13 +159,13 @@ func TestApplyThatStopsOnItsWay(t *testing.T) {
 	got := r.node("net", "apply", dir.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err, "reloaded: A B\nrestarted: C\n")
-	assert.Contains(t, r.must("ctl", "B", "doors"), port, "A has given it up")
+	assert.Contains(t, r.must("ctl", "B", "doors"), port, "A has released the port")
 	assert.Equal(t, pids["A"], r.pid("A"))
 	reach()
 }
 
-// freeTCP is an address with a TCP port that nobody has.
-func freeTCP(t *testing.T) string {
+// freeTCPAddr returns an address with a free TCP port.
+func freeTCPAddr(t *testing.T) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -171,12 +173,12 @@ func freeTCP(t *testing.T) string {
 	return free.Addr().String()
 }
 
-// TestApplyRotatesPorts: every node takes what another has, and one that is new what one had that
-// ends.
+// TestApplyRotatesPorts: every node takes a port that another one releases, and a new node takes
+// one of a removed node.
 func TestApplyRotatesPorts(t *testing.T) {
-	r := newRealm(t)
+	r := newStateDir(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
-	port := strings.TrimPrefix(freeTCP(t), "127.0.0.1:")
+	port := strings.TrimPrefix(freeTCPAddr(t), "127.0.0.1:")
 	dir.Append("C", "publish "+port+" 10.0.0.1:80")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	a, b := r.pid("A"), r.pid("B")
@@ -214,10 +216,11 @@ func TestApplyRotatesPorts(t *testing.T) {
 	assert.Contains(t, r.must("ctl", "D", "doors"), port)
 }
 
-// TestApplyHandsAPortOn: a node takes the UDP port that another, which comes after it, gives up.
-func TestApplyHandsAPortOn(t *testing.T) {
+// TestApplyMovesAPortBetweenNodes: a node takes the UDP port of another node that is reloaded after
+// it.
+func TestApplyMovesAPortBetweenNodes(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	before := r.pid("A")
@@ -226,7 +229,7 @@ func TestApplyHandsAPortOn(t *testing.T) {
 	udp := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(string(text), 2)
 	require.Len(t, udp, 2)
 	free := "127.0.0.1:" + strconv.Itoa(int(testenv.FreePort(t)))
-	// B moves to another port, and A to the one that B had.
+	// B moves to another port, and A to B's old one.
 	move := strings.NewReplacer(udp[0], udp[1], udp[1], free)
 	for _, name := range []string{"A", "B"} {
 		text, err := os.ReadFile(dir.File(name))
@@ -242,19 +245,19 @@ func TestApplyHandsAPortOn(t *testing.T) {
 	})
 }
 
-// TestApplyThatFailsHalfway: a node that had to end does not start again. What the network is then
-// is told, and how it goes on.
-func TestApplyThatFailsHalfway(t *testing.T) {
+// TestApplyFailsHalfway: a node that had to restart does not start. The error says what state the
+// network is in and how to continue.
+func TestApplyFailsHalfway(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	source := r.status().Source
 	dir.Append("B", "link if0 delay 1ms")
-	dir.Append("C", "tcp profile 004") // only a new process is that
+	dir.Append("C", "tcp profile 004") // which needs a new process
 	state, err := netctl.OpenState(filepath.Join(r.state, "tidepool"))
 	require.NoError(t, err)
-	plan := netctl.Plan{Name: "line", Source: source, Program: "false"} // which starts no node
+	plan := netctl.Plan{Name: "line", Source: source, Program: "false"} // a program that starts no node
 	for _, name := range dir.Names() {
 		plan.Nodes = append(plan.Nodes, netctl.Member{Name: name, File: dir.File(name)})
 	}
@@ -264,8 +267,8 @@ func TestApplyThatFailsHalfway(t *testing.T) {
 	require.ErrorContains(t, err, "node C stopped before it answered")
 	require.ErrorContains(t, err, "network line is only partly changed: running the new files: A B; "+
 		"not running: C\nfix the error above; `node net apply "+source+" --name line` then continues")
-	assert.Equal(t, netctl.Dead, r.lives()["C"])
+	assert.Equal(t, netctl.Dead, r.nodeStates()["C"])
 	assert.Contains(t, r.must("ctl", "B", "impair"), "delay 1ms")
 	r.must("net", "apply", source, "--name", "line")
-	assert.Equal(t, netctl.Up, r.lives()["C"])
+	assert.Equal(t, netctl.Up, r.nodeStates()["C"])
 }

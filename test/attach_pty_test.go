@@ -21,7 +21,7 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// screen is what a terminal has shown.
+// screen records what a terminal has shown.
 type screen struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -45,7 +45,7 @@ func (s *screen) read(f *os.File) {
 	}
 }
 
-// await waits until something is shown, and forgets what is before its end.
+// await waits until the terminal shows a text, and discards the output up to it.
 func (s *screen) await(t *testing.T, what string) {
 	t.Helper()
 	over := time.NewTimer(nodes.Soon)
@@ -67,13 +67,13 @@ func (s *screen) await(t *testing.T, what string) {
 	}
 }
 
-// TestCtrlCStopsTheCommand, Ctrl-D leaves, and the network runs on.
+// TestCtrlCStopsTheCommand also checks that Ctrl-D detaches and that the network keeps running.
 func TestCtrlCStopsTheCommand(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	cmd := r.command("attach", "A")
-	cmd.SysProcAttr = nil // the terminal is its own
+	cmd.SysProcAttr = nil // the terminal starts its own session
 	cmd.Env = append(cmd.Env, "TERM=xterm")
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 100})
 	require.NoError(t, err)
@@ -95,12 +95,13 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 	enter("neigh\t\r")
 	shown.await(t, "UDPAddr")
 	shown.await(t, "A> ")
-	enter("\x03") // at the prompt it is for the line
+	enter("\x03") // at the prompt it discards the line
 	enter("recvfile never 6000\r")
 	shown.await(t, "waits for a connection on port 6000, in the background")
 	enter("cancel 1\r")
 	shown.await(t, "stopped (nobody had connected)")
-	// Ctrl-D is for a prompt, and what comes before it is lost; so is a second one after the end.
+	// Ctrl-D works at a prompt only; one before it, or a second one after the end, is lost. So
+	// repeat it.
 	left := make(chan error, 1)
 	go func() { left <- cmd.Wait() }()
 	for end := time.Now().Add(patience); ; {
@@ -116,10 +117,10 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 	}
 }
 
-// TestATerminalIsGivenBack: whatever ends an attached shell, the terminal is as it was before, and
-// what has happened is told in a line.
-func TestATerminalIsGivenBack(t *testing.T) {
-	r := newRealm(t)
+// TestTerminalIsRestored: however an attached shell ends, it restores the terminal and prints one
+// line that says why.
+func TestTerminalIsRestored(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b").Dir
 	r.must("net", "up", net, "--name", "pair")
 	self := func(cmd *exec.Cmd) int { return cmd.Process.Pid }
@@ -160,10 +161,10 @@ func TestATerminalIsGivenBack(t *testing.T) {
 		shown.await(t, tt.shown)
 		require.NoError(t, syscall.Kill(tt.whom(cmd), tt.by), tt.name)
 		if strings.Contains(tt.keys, "watch") {
-			shown.await(t, "\x1b[?1049l") // the first screen
+			shown.await(t, "\x1b[?1049l") // back to the main screen
 		}
 		shown.await(t, tt.told)
-		_ = cmd.Wait() // its status is looked at
+		_ = cmd.Wait() // the status is checked below
 		assert.Equal(t, tt.code, cmd.ProcessState.ExitCode(), tt.name)
 		after, err := term.GetState(int(tty.Fd()))
 		require.NoError(t, err)
@@ -171,7 +172,7 @@ func TestATerminalIsGivenBack(t *testing.T) {
 		require.NoError(t, terminal.Close())
 		require.NoError(t, tty.Close())
 		if tt.code == 1 {
-			r.await("A", "dead", func() bool { return r.lives()["A"] == netctl.Dead })
+			r.await("A", "dead", func() bool { return r.nodeStates()["A"] == netctl.Dead })
 			r.must("net", "up", net, "--name", "pair")
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// thePage is complete when its script and all its pictures have come; then it says what it has.
-const thePage = `<!doctype html><title>Behind three routers</title>
+// pageSource reports itself complete once its script and all its pictures are loaded.
+const pageSource = `<!doctype html><title>Behind three routers</title>
 <p id="said">nothing yet</p>
 <script src="big.js"></script>
 <script>
@@ -35,14 +35,15 @@ const thePage = `<!doctype html><title>Behind three routers</title>
   };
 </script>`
 
-// site is what a service of this machine has, and what a browser says of it when all has come.
+// site starts a web server with the page, and returns the text that a browser shows when everything
+// is loaded.
 func site(t *testing.T) (service *httptest.Server, says string) {
 	t.Helper()
 	big := strings.Repeat("a script of half a megabyte, more or less. ", 12_000)
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(big))
 	files := map[string][]byte{
-		"/": []byte(thePage), "/big.js": []byte("const big = '" + big + "';"),
+		"/": []byte(pageSource), "/big.js": []byte("const big = '" + big + "';"),
 	}
 	wide := 0
 	for i := range 12 {
@@ -59,13 +60,13 @@ func site(t *testing.T) (service *httptest.Server, says string) {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write(body) // the browser tells
+		_, _ = w.Write(body) // the browser reports errors
 	}))
 	t.Cleanup(service.Close)
 	return service, fmt.Sprintf("big.js %d, pictures %d", hash.Sum32(), wide)
 }
 
-// browser is a headless Chromium that prints a page once it is complete.
+// browser returns a function that loads a page in headless Chromium and prints it when complete.
 func browser(t *testing.T) func(url string) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -86,9 +87,9 @@ func browser(t *testing.T) func(url string) string {
 	}
 }
 
-// A browser reads a page of a service of this machine: in by a door, across three routers that each
-// lose two packets in a hundred each way, and out by another. Nobody is root.
-func TestABrowserReadsAPageAcrossThreeLossyRouters(t *testing.T) {
+// A browser loads a page from a server of this machine through two port forwards, across three
+// routers that each lose 2 % of the packets in each direction. No process runs as root.
+func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser is started, twice")
 	}

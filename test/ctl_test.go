@@ -25,20 +25,20 @@ import (
 
 func portText(port uint16) string { return strconv.Itoa(int(port)) }
 
-// netListenUDP holds a UDP port of the loopback.
+// netListenUDP binds a UDP port of the loopback address.
 func netListenUDP(port uint16) (*net.UDPConn, error) {
 	return net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)})
 }
 
-// TestOneDocument: what ctl prints and what HTTP answers are the same.
-func TestOneDocument(t *testing.T) {
+// TestCtlAndHTTPAgree: ctl prints the document that HTTP returns.
+func TestCtlAndHTTPAgree(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	r.must("ctl", "B", "accept", "7000")
 	r.must("ctl", "A", "connect", "10.0.0.2", "7000")
 	r.must("ctl", "A", "serve", "80")
-	r.await("A", "TIME-WAIT, whose time runs", func() bool { // of who closes first
+	r.await("A", "TIME-WAIT, whose time runs", func() bool { // on the end that closes first
 		r.must("ctl", "B", "http", "get", "http://10.0.0.1/")
 		return strings.Contains(r.must("ctl", "A", "sockets", "-o"), "timewait")
 	})
@@ -60,11 +60,11 @@ func TestOneDocument(t *testing.T) {
 	}
 }
 
-// TestStatusOfCtl: 0 done, 1 failed, 2 wrong, 130 Ctrl-C, 143 SIGTERM; answers are on standard
-// output, and everything else is not.
-func TestStatusOfCtl(t *testing.T) {
+// TestCtlExitStatus: 0 success, 1 failure, 2 usage error, 130 Ctrl-C, 143 SIGTERM. Answers, and
+// nothing else, go to standard output.
+func TestCtlExitStatus(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	for _, tt := range []struct {
 		words     string
@@ -100,7 +100,7 @@ func TestStatusOfCtl(t *testing.T) {
 		}
 	}
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
-		// Without -c it would be a script's four, and may be over before the signal comes.
+		// Without -c a script's ping sends four, and might end before the signal arrives.
 		cmd := r.command("ctl", "A", "ping", "-i", "0.02", "-c", "1000000", "10.0.0.2")
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
@@ -115,21 +115,21 @@ func TestStatusOfCtl(t *testing.T) {
 		}
 		require.Error(t, cmd.Wait())
 		assert.Equal(t, code, cmd.ProcessState.ExitCode())
-		assert.Contains(t, text, "ping statistics", "what it has so far")
+		assert.Contains(t, text, "ping statistics", "the statistics so far")
 	}
-	assert.True(t, r.status().Well(), "the network runs on")
+	assert.True(t, r.status().Well(), "the network keeps running")
 }
 
-// TestADaemonOfTheSystem tells its manager when it is ready and when it ends, and logs a line an
-// event, without stamps where the journal has its own.
-func TestADaemonOfTheSystem(t *testing.T) {
+// TestSystemDaemon: a node tells the service manager when it is ready and when it ends, and logs
+// one line for each event, without timestamps if the journal adds them.
+func TestSystemDaemon(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	at := filepath.Join(r.state, "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
 	require.NoError(t, err)
 	defer manager.Close()
-	hear := func() string {
+	next := func() string {
 		require.NoError(t, manager.SetReadDeadline(time.Now().Add(nodes.Soon)))
 		text := make([]byte, 64)
 		n, err := manager.Read(text)
@@ -143,11 +143,11 @@ func TestADaemonOfTheSystem(t *testing.T) {
 	var log strings.Builder
 	cmd.Stderr = &log
 	require.NoError(t, cmd.Start())
-	assert.Equal(t, "READY=1", hear())
+	assert.Equal(t, "READY=1", next())
 	assert.Contains(t, r.must("attach", socket), "") // it answers at once
 	assert.Contains(t, r.must("ctl", socket, "send", "10.0.0.1", "to myself"), "Sent 29 bytes")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, "STOPPING=1", hear())
+	assert.Equal(t, "STOPPING=1", next())
 	require.Error(t, cmd.Wait())
 	assert.Equal(t, 143, cmd.ProcessState.ExitCode())
 	assert.NoFileExists(t, socket)
@@ -156,10 +156,10 @@ func TestADaemonOfTheSystem(t *testing.T) {
 	assert.Contains(t, log.String(), "level=INFO msg=ending node=A because=terminated\n")
 }
 
-// TestEventsAreLines: what goes on is a line of JSON each, until the node ends.
+// TestEventsAreLines: the node prints every event as a line of JSON, until it ends.
 func TestEventsAreLines(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	cmd := r.command("ctl", "B", "events", "--json")
 	out, err := cmd.StdoutPipe()
@@ -173,7 +173,7 @@ func TestEventsAreLines(t *testing.T) {
 			lines <- in.Text()
 		}
 	}()
-	// Whether it listens already nobody says: wave until it does.
+	// Whether the node listens yet is unknown, so send test packets until one arrives.
 	var got string
 	r.await("B", "an event", func() bool {
 		r.must("ctl", "A", "send", "10.0.0.2", "wave")
@@ -203,34 +203,34 @@ func TestEventsAreLines(t *testing.T) {
 	assert.Equal(t, 1, cmd.ProcessState.ExitCode())
 }
 
-// TestSessionsBesideEachOther: two attached to one node, and what one does the other sees.
-func TestSessionsBesideEachOther(t *testing.T) {
+// TestConcurrentSessions: with two sessions on one node, each sees the effects of the other.
+func TestConcurrentSessions(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	first, second := r.attach("A"), r.attach("A")
 	first.say("accept 7000")
-	assert.Equal(t, "Created listen socket with ID 0", first.hear())
+	assert.Equal(t, "Created listen socket with ID 0", first.next())
 	second.say("sockets --json")
-	assert.Contains(t, second.hear(), `"state":"LISTEN"`)
+	assert.Contains(t, second.next(), `"state":"LISTEN"`)
 	second.say("window 5")
-	assert.Contains(t, second.hear(), "no such socket")
-	first.leave(0)
+	assert.Contains(t, second.next(), "no such socket")
+	first.quit(0)
 	second.say("routes --json")
-	assert.Contains(t, second.hear(), `"origin":"L"`)
-	second.leave(1) // of the line that failed
+	assert.Contains(t, second.next(), `"origin":"L"`)
+	second.quit(1) // from the line that failed
 	assert.True(t, r.status().Well())
 }
 
-// attached is a session whose input is a pipe.
-type attached struct {
-	r     *realm
+// session is an attached shell whose input is a pipe.
+type session struct {
+	r     *stateDir
 	in    io.WriteCloser
 	lines chan string
 	wait  func() int
 }
 
-func (r *realm) attach(node string) *attached {
+func (r *stateDir) attach(node string) *session {
 	r.t.Helper()
 	cmd := r.command("attach", node, "--keep-going")
 	in, err := cmd.StdinPipe()
@@ -240,7 +240,7 @@ func (r *realm) attach(node string) *attached {
 	cmd.Stdout, cmd.Stderr = write, write
 	require.NoError(r.t, cmd.Start())
 	require.NoError(r.t, write.Close())
-	a := &attached{r: r, in: in, lines: make(chan string, 64)}
+	a := &session{r: r, in: in, lines: make(chan string, 64)}
 	go func() {
 		defer close(a.lines)
 		defer read.Close()
@@ -250,23 +250,23 @@ func (r *realm) attach(node string) *attached {
 		}
 	}()
 	a.wait = func() int {
-		_ = cmd.Wait() // the status says it
+		_ = cmd.Wait() // the exit status is checked in quit
 		return cmd.ProcessState.ExitCode()
 	}
 	return a
 }
 
-func (a *attached) say(line string) {
+func (a *session) say(line string) {
 	a.r.t.Helper()
 	_, err := io.WriteString(a.in, line+"\n")
 	require.NoError(a.r.t, err)
 }
 
-// hear is the next line that is printed.
-func (a *attached) hear() string { return <-a.lines }
+// next returns the next line of output.
+func (a *session) next() string { return <-a.lines }
 
-// leave ends the input, and the session ends with a status.
-func (a *attached) leave(code int) {
+// quit ends the input and checks the session's exit status.
+func (a *session) quit(code int) {
 	a.r.t.Helper()
 	require.NoError(a.r.t, a.in.Close())
 	for range a.lines {

@@ -44,14 +44,14 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// A capture holds what crossed the node, as IP packets that others can read.
+// A capture holds the packets that crossed the node, as IP packets that other programs can read.
 func TestPcap(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	file := filepath.Join(t.TempDir(), "b.pcapng")
 	a, b, c := net.Start("A"), net.Start("B", "--pcap", file), net.Start("C")
-	know(t, a, c)
-	deliver(t, a, c, 100_000, 9000).done(nodes.Soon)
+	awaitRoutes(t, a, c)
+	startTransfer(t, a, c, 100_000, 9000).done(nodes.Soon)
 	b.MustDo("lossyforward 100")
 	fails(t, a, nodes.Soon, "ping -c 1 -i 0.01 %s", c.Addr())
 	out := b.MustDo("pcap stop")
@@ -78,6 +78,6 @@ func TestPcap(t *testing.T) {
 			icmp++
 		}
 	}
-	assert.GreaterOrEqual(t, tcp, 2*74, "in and out again")
-	assert.NotZero(t, icmp, "the one that was dropped, too")
+	assert.GreaterOrEqual(t, tcp, 2*74, "incoming and outgoing")
+	assert.NotZero(t, icmp, "the dropped packet too")
 }

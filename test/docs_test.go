@@ -22,12 +22,12 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// documented are the pages whose commands are tested.
+// documented lists the pages whose commands are tested.
 var documented = []string{
 	"README.md", "CONTRIBUTING.md", "docs/*.md", "tutorial/*.md", "nets/*.md", "nets/*/*.md",
 }
 
-// notRun are the commands that the long variant does not run, each with its reason.
+// notRun lists the commands that the long variant skips, each with a reason.
 var notRun = []struct{ pattern, why string }{
 	{`^sudo |^systemctl |^install |^tidepool ctl /run/`, "needs root"},
 	{`^make install`, "installs into the system"},
@@ -46,7 +46,7 @@ var notRun = []struct{ pattern, why string }{
 	{`tutorial/tahoe\.yaml.*mine\.star`, "needs the reader's own file"},
 }
 
-// endless are commands that end with their document.
+// endless matches commands that run until the page ends.
 var endless = regexp.MustCompile(` net serve$| recvfile `)
 
 // documentCommand is a command line of a page.
@@ -54,8 +54,8 @@ type documentCommand struct {
 	page string
 	line int
 	text string
-	node string // of a shell; empty: the system's
-	code bool   // in the midst of a sentence
+	node string // node whose shell runs it; empty: the system's shell
+	code bool   // within a sentence
 }
 
 func (c documentCommand) String() string { return fmt.Sprintf("%s:%d: %s", c.page, c.line, c.text) }
@@ -69,8 +69,8 @@ var (
 	netLine = regexp.MustCompile(`^node \S+ localhost$`) // of a .net file
 )
 
-// commandsOf reads a page. A fenced block without a language has commands alone, unless it begins
-// with a prompt: then what has none is output.
+// commandsOf reads a page's commands. A fenced block without a language holds only commands, unless
+// it begins with a prompt: then lines without a prompt are output.
 func commandsOf(t *testing.T, page string) (list []documentCommand) {
 	t.Helper()
 	text, err := os.ReadFile(nodes.Path(page))
@@ -109,7 +109,7 @@ func commandsOf(t *testing.T, page string) (list []documentCommand) {
 	return list
 }
 
-// withoutComment cuts a comment off a line of a system's shell.
+// withoutComment removes a comment from a line of the system's shell.
 func withoutComment(line string) string {
 	quote := rune(0)
 	for i, r := range line {
@@ -125,7 +125,7 @@ func withoutComment(line string) string {
 	return line
 }
 
-// simple are the commands of a line between its pipes and operators.
+// simple splits a line into the commands between its pipes and operators.
 func simple(line string) (list []string) {
 	quote, from := rune(0), 0
 	for i, r := range line {
@@ -142,7 +142,7 @@ func simple(line string) (list []string) {
 	return append(list, strings.TrimSpace(line[from:]))
 }
 
-// wordsOf are the words of a simple command.
+// wordsOf splits a simple command into words.
 func wordsOf(text string) (words []string) {
 	word, quote, open := "", rune(0), false
 	for _, r := range text + " " {
@@ -178,8 +178,8 @@ func pages(t *testing.T) (list []string) {
 	return list
 }
 
-// TestDocumentedCommandsExist: each command of the pages is known, its flags are, and files of the
-// tree that it names are there. TestDocumentedCommandsRun runs the commands.
+// TestDocumentedCommandsExist checks that every command and flag of the pages is known, and that
+// the files of the tree which they name exist. TestDocumentedCommandsRun runs the commands.
 func TestDocumentedCommandsExist(t *testing.T) {
 	t.Parallel()
 	topics := map[string]documentCommand{}
@@ -190,8 +190,8 @@ func TestDocumentedCommandsExist(t *testing.T) {
 				topics[strings.Fields(c.text)[0]] = c
 				continue
 			}
-			assert.True(t, c.code || programs.MatchString(c.text), "%v\nis no known command; a block "+
-				"that has none wants a language: ```text", c)
+			assert.True(t, c.code || programs.MatchString(c.text), "%v\nis not a known command; a block "+
+				"without commands needs a language: ```text", c)
 			for _, text := range simple(strings.TrimPrefix(strings.ReplaceAll(c.text, `\|`, "|"), "sudo ")) {
 				words := wordsOf(text)
 				for len(words) > 1 && assignment.MatchString(words[0]) {
@@ -210,8 +210,8 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	checkTopics(t, topics)
 }
 
-// checkWords makes the program parse a command line without running the command. It collects the
-// commands of a node's shell in topics.
+// checkWords makes the program parse a command line without running it. It collects commands of a
+// node's shell in topics.
 func checkWords(t *testing.T, c documentCommand, words []string, topics map[string]documentCommand) {
 	t.Helper()
 	for _, word := range words {
@@ -223,7 +223,7 @@ func checkWords(t *testing.T, c documentCommand, words []string, topics map[stri
 		}
 	}
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "…" || w == "..." })
-	ofShell := 2 // where a command of a node's shell begins
+	ofShell := 2 // index of a node's shell command
 	if len(words) > 1 && words[1] == "exec" {
 		ofShell = 3
 	}
@@ -235,7 +235,7 @@ func checkWords(t *testing.T, c documentCommand, words []string, topics map[stri
 		words = append(slices.Clone(words[:ofShell-1]), "--help")
 	case len(words) > 2 && words[0] == "lab" && words[1] == "run" && words[2] != strings.ToUpper(words[2]) &&
 		!strings.Contains(strings.Join(words, " "), "mine") && !strings.HasPrefix(words[2], "rip-") && words[2] != "rdt-real": // which needs another program
-		words = append(slices.Clone(words), "--dry-run") // it reads the experiment with its changes
+		words = append(slices.Clone(words), "--dry-run") // reads the experiment and its changes
 	default:
 		words = append(slices.Clone(words), "--help")
 	}
@@ -245,7 +245,7 @@ func checkWords(t *testing.T, c documentCommand, words []string, topics map[stri
 	assert.NoError(t, err, "%v\n%.300s", c, out)
 }
 
-// checkTopics asks a node's shell for help on each command.
+// checkTopics asks a node's shell for help on every command.
 func checkTopics(t *testing.T, topics map[string]documentCommand) {
 	t.Helper()
 	args := []string{"run", nodes.Path("nets", "a-b", "A.lnx"), "--keep-going"}
@@ -264,8 +264,8 @@ func checkTopics(t *testing.T, topics map[string]documentCommand) {
 	}
 }
 
-// TestDocumentedCommandsRun runs the commands of each page's blocks in their order, in a copy of
-// the tree. Those of a node's shell are not: a session of theirs has several terminals.
+// TestDocumentedCommandsRun runs the commands of each page's blocks in order, in a copy of the
+// tree. It skips the commands of nodes' shells, which need several terminals.
 func TestDocumentedCommandsRun(t *testing.T) {
 	ci.NeedLong(t)
 	tree := t.TempDir()
@@ -295,11 +295,11 @@ func TestDocumentedCommandsRun(t *testing.T) {
 		})
 	}
 	for _, r := range notRun {
-		assert.True(t, used[r.pattern] || ran < len(pages(t)), "no page has %q any more", r.pattern)
+		assert.True(t, used[r.pattern] || ran < len(pages(t)), "no page contains %q any more", r.pattern)
 	}
 }
 
-// runPage runs a page's commands. used notes what is left out by which rule.
+// runPage runs a page's commands. used records which rules skipped a command.
 func runPage(t *testing.T, tree, page string, used map[string]bool) {
 	t.Helper()
 	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
@@ -322,7 +322,7 @@ func runPage(t *testing.T, tree, page string, used map[string]bool) {
 	}
 }
 
-// pageShell runs the commands of one page, with the variables that earlier commands have set.
+// pageShell runs the commands of one page with the variables that earlier commands have set.
 type pageShell struct {
 	t           *testing.T
 	tree, state string
@@ -375,10 +375,10 @@ func (s *pageShell) run(c documentCommand) {
 	}
 }
 
-// end ends what still runs, and the page's networks.
+// end ends the running commands and the page's networks.
 func (s *pageShell) end() {
 	for _, cmd := range s.running {
-		_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended
+		_ = cmd.Process.Signal(syscall.SIGINT) // it may have exited
 		_ = cmd.Wait()
 	}
 	networks, _ := filepath.Glob(filepath.Join(s.state, "tidepool", "*"))

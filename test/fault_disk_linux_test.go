@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// A disk that becomes full fails the transfer at both ends. It is a file system of one megabyte,
-// which only root can mount.
-func TestASmallDisk(t *testing.T) {
+// A full disk fails the transfer at both ends. The disk is a file system of one megabyte, which
+// only root can mount.
+func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
@@ -32,5 +32,5 @@ func TestASmallDisk(t *testing.T) {
 	assert.Contains(t, receiver, "no space left on device")
 	assert.Contains(t, receiver, target+".part")
 	assert.NoFileExists(t, target)
-	assert.FileExists(t, target+".part", "what came is kept")
+	assert.FileExists(t, target+".part", "the received part is kept")
 }

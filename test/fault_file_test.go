@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// What cannot be read is told at once, and nobody is called for it.
-func TestFilesThatCannotBeSent(t *testing.T) {
+// An unreadable file is reported at once, and no connection is opened.
+func TestUnreadableFiles(t *testing.T) {
 	t.Parallel()
 	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := n.Node("A"), n.Node("B")
@@ -28,17 +28,17 @@ func TestFilesThatCannotBeSent(t *testing.T) {
 	assert.Contains(t, complaint, dir)
 	assert.Regexp(t, "not a regular file|directory", complaint)
 
-	if os.Getuid() > 0 { // root reads everything
+	if os.Getuid() > 0 { // root can read everything
 		secret := nodes.RandomFile(t, 10, 1)
 		require.NoError(t, os.Chmod(secret, 0))
 		complaint = fails(t, a, nodes.Soon, "sendfile %s %s 9000", secret, b.Addr())
 		assert.Contains(t, complaint, "permission denied")
 	}
-	assert.Len(t, b.Sockets(), 1, "only the listener: nobody has connected")
+	assert.Len(t, b.Sockets(), 1, "only the listener: no connection was opened")
 }
 
-// What cannot be written is told before anybody sends.
-func TestTargetsThatCannotBeWritten(t *testing.T) {
+// An unwritable target is reported before any data is sent.
+func TestUnwritableTargets(t *testing.T) {
 	t.Parallel()
 	b := nodes.CopyNetwork(t, "nets", "a-b").Start("B")
 
@@ -51,7 +51,7 @@ func TestTargetsThatCannotBeWritten(t *testing.T) {
 	complaint = fails(t, b, nodes.Soon, "recvfile %s 9000", dir)
 	assert.Contains(t, complaint, dir)
 
-	if os.Getuid() > 0 { // root writes everywhere
+	if os.Getuid() > 0 { // root can write everywhere
 		locked := t.TempDir()
 		require.NoError(t, os.Chmod(locked, 0o500))
 		complaint = fails(t, b, nodes.Soon, "recvfile %s/file 9000", locked)
@@ -60,9 +60,8 @@ func TestTargetsThatCannotBeWritten(t *testing.T) {
 	assert.Empty(t, b.Sockets(), "nobody listens")
 }
 
-// A file that is sent must stay as it is: whether it grows or shrinks, both ends say that this is
-// not the file.
-func TestAFileThatChangesWhileItIsSent(t *testing.T) {
+// A file that grows or shrinks while it is sent fails the transfer at both ends.
+func TestFileChangesDuringTransfer(t *testing.T) {
 	const size = 200 * megabyte
 	for name, now := range map[string]int64{"grows": size + 1, "shrinks": size - 1} {
 		t.Run(name, func(t *testing.T) {
@@ -71,10 +70,10 @@ func TestAFileThatChangesWhileItIsSent(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "sparse")
 			require.NoError(t, os.WriteFile(file, nil, 0o644))
 			require.NoError(t, os.Truncate(file, size))
-			d := expect(t, a, c, file, 9000)
+			d := startReceiver(t, a, c, file, 9000)
 			d.send()
 			d.started(1)
-			// The transfer stands still while the file changes.
+			// With 100 % loss the transfer stands still while the file changes.
 			b.MustDo("lossyforward 100")
 			require.NoError(t, os.Truncate(file, now))
 			b.MustDo("lossyforward 0")
@@ -91,8 +90,8 @@ func TestAFileThatChangesWhileItIsSent(t *testing.T) {
 	}
 }
 
-// A receiver that stands on an old file truncates it, and keeps it until the new one is whole.
-func TestTheOldFileStaysUntilTheNewIsWhole(t *testing.T) {
+// A receiver with --force keeps the existing file until the new one is complete.
+func TestOldFileIsKeptUntilTransferCompletes(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")

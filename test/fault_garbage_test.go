@@ -18,14 +18,14 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// target is a connection that garbage is aimed at.
+// target is the connection at which the garbage is aimed.
 type target struct{ src, dst netip.AddrPort }
 
-// garbage makes datagrams that no sound node sends, each kind in turn.
+// garbage makes datagrams that no correct node sends, each kind in turn.
 type garbage struct {
 	rand *rand.Rand
 	at   target
-	from netip.Addr // whom RIP claims to come from
+	from netip.Addr // source of the RIP messages
 	to   netip.Addr // the router
 	n    int
 }
@@ -34,8 +34,8 @@ func (g *garbage) next() []byte {
 	kinds := []func() []byte{
 		func() []byte { return nil },
 		func() []byte { return []byte{0x45, 0, 0, 5, 9} },
-		g.noise, g.lyingHeader, g.wrongChecksum, g.lyingRIP, g.shortRIP, g.wrongRIP,
-		g.lyingOffset, g.wrongTCPChecksum, g.lyingOptions, g.blindReset, g.blindSYN, g.blindACK, g.shortTCP,
+		g.noise, g.inconsistentHeader, g.wrongChecksum, g.wrongRIPCount, g.shortRIP, g.wrongRIP,
+		g.wrongDataOffset, g.wrongTCPChecksum, g.wrongOptionLengths, g.blindReset, g.blindSYN, g.blindACK, g.shortTCP,
 		g.ttlZero, g.unknownProtocol, g.fragment, g.icmp,
 	}
 	g.n++
@@ -52,15 +52,15 @@ func (g *garbage) bytes(n int) []byte {
 
 func (g *garbage) noise() []byte { return g.bytes(g.rand.IntN(1500)) }
 
-// packet carries a payload to where the garbage goes.
+// packet wraps a payload in an IP packet to the target.
 func (g *garbage) packet(proto uint8, payload []byte) []byte {
 	return peer.Packet{
 		TTL: 16, Proto: proto, Src: g.at.src.Addr(), Dst: g.at.dst.Addr(), Payload: payload,
 	}.Bytes()
 }
 
-// lyingHeader has one field of the IP header say what is not so, under a checksum that is right.
-func (g *garbage) lyingHeader() []byte {
+// inconsistentHeader sets one field of the IP header to a wrong value, with a correct checksum.
+func (g *garbage) inconsistentHeader() []byte {
 	b := g.packet(peer.ProtoTest, []byte("text"))
 	switch g.rand.IntN(4) {
 	case 0:
@@ -86,8 +86,8 @@ func (g *garbage) rip(payload []byte) []byte {
 	return peer.Packet{TTL: 1, Proto: peer.ProtoRIP, Src: g.from, Dst: g.to, Payload: payload}.Bytes()
 }
 
-// lyingRIP counts more entries than there are, or fewer.
-func (g *garbage) lyingRIP() []byte {
+// wrongRIPCount counts more entries than there are, or fewer.
+func (g *garbage) wrongRIPCount() []byte {
 	m := peer.RIP{Command: peer.RIPResponse, Width: 12, Entries: []peer.RIPEntry{
 		{Cost: 0, Dst: netip.PrefixFrom(g.at.dst.Addr(), 32)},
 	}}.Bytes()
@@ -97,17 +97,17 @@ func (g *garbage) lyingRIP() []byte {
 
 func (g *garbage) shortRIP() []byte { return g.rip([]byte{0, 2, 0}[:g.rand.IntN(4)]) }
 
-// wrongRIP has entries of 12 bytes with nonsense in them, and unknown commands.
+// wrongRIP has 12-byte entries of nonsense, and unknown commands.
 func (g *garbage) wrongRIP() []byte {
 	b := append([]byte{0, byte(3 + g.rand.IntN(200)), 0, 1}, g.bytes(12)...)
 	if g.rand.IntN(2) == 0 {
-		// A mask with holes, a cost beyond infinity.
+		// A mask with holes, and a cost beyond infinity.
 		b = []byte{0, 2, 0, 1, 0xff, 0xff, 0xff, 0xff, 10, 0, 0, 0, 0xff, 0, 0xff, 0}
 	}
 	return g.rip(b)
 }
 
-// segment is one of the connection's, with what a stranger has to guess at random.
+// segment belongs to the connection; fields that an off-path attacker must guess are random.
 func (g *garbage) segment(flags uint8) peer.Segment {
 	return peer.Segment{
 		SrcPort: g.at.src.Port(), DstPort: g.at.dst.Port(), Seq: g.rand.Uint32(), Ack: g.rand.Uint32(),
@@ -117,7 +117,7 @@ func (g *garbage) segment(flags uint8) peer.Segment {
 
 func (g *garbage) tcp(s peer.Segment) []byte { return s.Bytes(g.at.src.Addr(), g.at.dst.Addr()) }
 
-func (g *garbage) lyingOffset() []byte {
+func (g *garbage) wrongDataOffset() []byte {
 	s := g.segment(peer.ACK)
 	s.Payload = []byte("abcd")
 	b := g.tcp(s)
@@ -137,8 +137,8 @@ func (g *garbage) wrongTCPChecksum() []byte {
 	return g.packet(peer.ProtoTCP, b)
 }
 
-// lyingOptions has options whose lengths lie, in segments that are out of the window.
-func (g *garbage) lyingOptions() []byte {
+// wrongOptionLengths has options with wrong lengths, in segments outside the window.
+func (g *garbage) wrongOptionLengths() []byte {
 	s := g.segment(peer.SYN)
 	s.Options = [][]byte{{2, 0, 0, 0}, {2, 40, 1, 1}, {5, 1, 1, 1}, {8, 10, 0, 0}, {3, 3, 255, 0}}[g.rand.IntN(5)]
 	return g.packet(peer.ProtoTCP, g.tcp(s))
@@ -158,7 +158,7 @@ func (g *garbage) ttlZero() []byte {
 
 func (g *garbage) unknownProtocol() []byte { return g.packet(99, []byte("?")) }
 
-// fragment is a piece of a packet whose other pieces never come.
+// fragment is a fragment of a packet whose other fragments never arrive.
 func (g *garbage) fragment() []byte {
 	b := g.packet(peer.ProtoTCP, g.bytes(64))
 	binary.BigEndian.PutUint16(b[6:], uint16(1<<13|g.rand.IntN(1<<13)))
@@ -166,7 +166,7 @@ func (g *garbage) fragment() []byte {
 	return b
 }
 
-// icmp is messages that are short, lie in their checksum, or quote nonsense.
+// icmp returns messages that are short, have wrong checksums or quote nonsense.
 func (g *garbage) icmp() []byte {
 	b := append([]byte{byte(g.rand.IntN(20)), byte(g.rand.IntN(20)), 0, 0}, g.bytes(g.rand.IntN(60))...)
 	if g.rand.IntN(2) == 0 && len(b)%2 == 0 {
@@ -175,7 +175,7 @@ func (g *garbage) icmp() []byte {
 	return g.packet(1, b)
 }
 
-// connection is the transfer's, as the end with the data sees it.
+// connection returns the transfer's connection from the end that holds the data.
 func connection(t *testing.T, n *nodes.Node, to int) target {
 	t.Helper()
 	var at target
@@ -190,10 +190,10 @@ func connection(t *testing.T, n *nodes.Node, to int) target {
 	return at
 }
 
-// mostGarbage ends a test whose transfer never does.
-const mostGarbage = 2_000_000
+// maxGarbage ends the test if the transfer never ends.
+const maxGarbage = 2_000_000
 
-// garbageTransfer is a file that takes about as long as the garbage.
+// garbageTransfer is the size of a file that takes about as long as the garbage.
 func garbageTransfer() int64 {
 	if !testenv.Long() {
 		return 5 * megabyte
@@ -201,9 +201,9 @@ func garbageTransfer() int64 {
 	return 60 * megabyte
 }
 
-// A neighbour sends garbage, in its own name and in that of a connection's end, while a file
-// crosses the router between two others.
-func TestGarbageFromANeighbour(t *testing.T) {
+// A neighbour sends garbage, in its own name and in that of an end of a connection, while the
+// router forwards that connection's file.
+func TestGarbageFromNeighbour(t *testing.T) {
 	t.Parallel()
 	n := nodes.CopyNetwork(t, "nets", "a-b-c")
 	at, from := testenv.FreePort(t), testenv.FreePort(t)
@@ -214,22 +214,22 @@ func TestGarbageFromANeighbour(t *testing.T) {
 	wire := peer.Listen(t, from, at)
 	before := b.Dropped()
 
-	d := deliver(t, a, c, garbageTransfer(), 9000)
+	d := startTransfer(t, a, c, garbageTransfer(), 9000)
 	g := &garbage{
 		rand: rand.New(rand.NewPCG(1, 2)), at: connection(t, a, 9000),
 		from: netip.MustParseAddr("10.9.0.2"), to: netip.MustParseAddr("10.9.0.1"),
 	}
 	back := target{src: g.at.dst, dst: g.at.src}
-	for i := 0; i < 20_000 || !d.over() && i < mostGarbage; i++ {
+	for i := 0; i < 20_000 || !d.over() && i < maxGarbage; i++ {
 		if i%200 == 0 {
 			g.at, back = back, g.at
-			b.Fence() // in step with the router, so that the kernel's queue does not swallow it all
+			b.Fence() // waits for the router, so that its socket buffer does not overflow
 		}
 		wire.Send(g.next())
 	}
 	d.done(patience)
 
-	assert.Equal(t, routes, b.Routes(), "nothing was learned")
+	assert.Equal(t, routes, b.Routes(), "RIP learned nothing")
 	drops := b.Dropped()
 	for _, reason := range []string{
 		"too short", "wrong version", "bad header length", "bad total length", "bad header checksum",
@@ -247,15 +247,14 @@ func TestGarbageFromANeighbour(t *testing.T) {
 	reach(t, a, c)
 }
 
-// A stranger sends the same from a UDP address that is nobody's: nothing of it counts, whatever it
-// says of itself.
-func TestGarbageFromAStranger(t *testing.T) {
+// The same garbage from an unknown UDP address has no effect, whatever source it claims.
+func TestGarbageFromUnknownAddress(t *testing.T) {
 	for _, folder := range []string{"a-b-c", "old/a-b-c"} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			a, b, c := line(t, "nets", folder)
 			routes := b.Routes()
-			d := deliver(t, a, c, garbageTransfer(), 9000)
+			d := startTransfer(t, a, c, garbageTransfer(), 9000)
 			g := &garbage{
 				rand: rand.New(rand.NewPCG(3, 4)), at: connection(t, a, 9000), from: a.Addr(), to: b.Addr(),
 			}
@@ -263,7 +262,7 @@ func TestGarbageFromAStranger(t *testing.T) {
 			for _, n := range []*nodes.Node{a, b, c} {
 				wires[n] = peer.Listen(t, testenv.FreePort(t), udpPort(t, n.Interfaces()[0]))
 			}
-			for i := 0; i < 15_000 || !d.over() && i < mostGarbage; i++ {
+			for i := 0; i < 15_000 || !d.over() && i < maxGarbage; i++ {
 				for n, wire := range wires {
 					if i%500 == 0 {
 						n.Fence()
@@ -271,7 +270,7 @@ func TestGarbageFromAStranger(t *testing.T) {
 					wire.Send(g.next())
 				}
 			}
-			t.Log("# and what would be sound from a neighbour")
+			t.Log("# valid packets, if a neighbour had sent them")
 			for _, wire := range wires {
 				wire.SendRIP(a.Addr(), b.Addr(), peer.RIP{
 					Command: peer.RIPResponse, Width: 12,
@@ -279,7 +278,7 @@ func TestGarbageFromAStranger(t *testing.T) {
 				})
 			}
 			d.done(patience)
-			assert.Equal(t, routes, b.Routes(), "nothing was learned")
+			assert.Equal(t, routes, b.Routes(), "RIP learned nothing")
 			reach(t, a, c)
 		})
 	}

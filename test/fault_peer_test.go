@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-func TestAnAddressWithoutARoute(t *testing.T) {
+func TestNoRouteToHost(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	net.Append("A", fastRetries)
@@ -36,7 +36,7 @@ func TestAnAddressWithoutARoute(t *testing.T) {
 	assert.Empty(t, a.Sockets())
 }
 
-func TestAPortThatRefuses(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
 	b.MustDo("lossyforward 0")
@@ -45,12 +45,12 @@ func TestAPortThatRefuses(t *testing.T) {
 	assert.Contains(t, complaint, "connection refused")
 	complaint = fails(t, a, nodes.Soon, "sendfile %s %s 81", nodes.RandomFile(t, 10, 1), c.Addr())
 	assert.Contains(t, complaint, "connection refused")
-	assert.Less(t, time.Since(began), 10*time.Second, "a reset needs no time-out")
+	assert.Less(t, time.Since(began), 10*time.Second, "a reset needs no timeout")
 	assert.Empty(t, a.Sockets())
 }
 
-// The other end is gone without a word: a connection request ends within its retries.
-func TestNobodyAnswers(t *testing.T) {
+// The other end does not exist: connecting fails after the SYN's retries.
+func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	net.Append("A", fastRetries)
@@ -60,7 +60,7 @@ func TestNobodyAnswers(t *testing.T) {
 	assert.Empty(t, a.Sockets())
 }
 
-func TestTheSamePortTwice(t *testing.T) {
+func TestTCPPortInUse(t *testing.T) {
 	t.Parallel()
 	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")
 	a.MustDo("accept 9000")
@@ -69,16 +69,16 @@ func TestTheSamePortTwice(t *testing.T) {
 		assert.Contains(t, fails(t, a, nodes.Soon, "%s", command), "address already in use", command)
 	}
 	require.Len(t, a.Sockets(), 1)
-	t.Log("# closed, it is free again")
+	t.Log("# after close the port is free again")
 	a.MustDo("close 0")
 	a.MustDo("accept 9000")
-	t.Log("# and the name of a file that never came is not taken")
+	t.Log("# the target name of an unused receiver is free again")
 	assert.NoFileExists(t, target)
 	assert.NoFileExists(t, target+".part")
 }
 
-// The same UDP port for two nodes: the second says so and leaves.
-func TestTheSameUDPPortTwice(t *testing.T) {
+// Two nodes with one UDP port: the second reports the conflict and exits.
+func TestUDPPortInUse(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	net.Start("A")
@@ -88,28 +88,28 @@ func TestTheSameUDPPortTwice(t *testing.T) {
 	assert.NotContains(t, string(out), "goroutine")
 }
 
-// fastRetries keeps the limits of TCP's patience within a test's.
+// fastRetries keeps TCP's retries within the test's time limit.
 const fastRetries = "tcp rto-max 100000"
 
-// stalled starts a transfer over a link so slow that it is caught in the middle.
-func stalled(t *testing.T) (net *nodes.Network, d *delivery) {
+// startSlowTransfer starts a transfer over a link so slow that it can be interrupted.
+func startSlowTransfer(t *testing.T) (net *nodes.Network, d *transfer) {
 	t.Helper()
 	net = nodes.CopyNetwork(t, "nets", "a-b-c")
 	net.Append("A", fastRetries)
 	net.Append("C", fastRetries)
 	a, b, c := startLine(t, net)
 	b.MustDo("impair if1 out rate 4mbit")
-	d = deliver(t, a, c, 20*megabyte, 9000)
+	d = startTransfer(t, a, c, 20*megabyte, 9000)
 	d.started(1)
 	return net, d
 }
 
-// goesOn has the same file sent from where it was cut off, by nodes of which one knows nothing of
-// what was.
-func goesOn(t *testing.T, net *nodes.Network, d *delivery) {
+// resumeTransfer sends the rest of the same file. One of the nodes was restarted and knows nothing
+// of the first part.
+func resumeTransfer(t *testing.T, net *nodes.Network, d *transfer) {
 	t.Helper()
 	a, b, c := net.Node("A"), net.Node("B"), net.Node("C")
-	know(t, a, c)
+	awaitRoutes(t, a, c)
 	b.MustDo("impair if1 off")
 	mark := c.Mark()
 	c.MustDo("recvfile %s 9000 --resume --json", d.target)
@@ -130,9 +130,9 @@ func goesOn(t *testing.T, net *nodes.Network, d *delivery) {
 	assert.NoFileExists(t, d.target+".part")
 }
 
-func TestTheReceiverIsKilled(t *testing.T) {
+func TestReceiverIsKilled(t *testing.T) {
 	t.Parallel()
-	net, d := stalled(t)
+	net, d := startSlowTransfer(t)
 	net.Node("C").Kill()
 	began := time.Now()
 	complaint := fails(t, net.Node("A"), patience, "wait")
@@ -143,22 +143,22 @@ func TestTheReceiverIsKilled(t *testing.T) {
 	assert.FileExists(t, d.target+".part")
 }
 
-func TestTheReceiverIsKilledAndComesBack(t *testing.T) {
+func TestReceiverRestarts(t *testing.T) {
 	t.Parallel()
-	net, d := stalled(t)
+	net, d := startSlowTransfer(t)
 	net.Node("C").Kill()
 	net.Start("C")
-	// It knows nothing of the connection, so it resets it (RFC 9293 §3.5.1).
+	// It has no such connection, so it sends a reset (RFC 9293 §3.5.1).
 	complaint := fails(t, net.Node("A"), patience, "wait")
 	assert.Contains(t, complaint, d.file)
 	assert.Contains(t, complaint, "reset")
-	t.Log("# what was stored is there, and the rest of it comes")
-	goesOn(t, net, d)
+	t.Log("# the stored part is there; transfer the rest")
+	resumeTransfer(t, net, d)
 }
 
-func TestTheSenderIsKilled(t *testing.T) {
+func TestSenderIsKilled(t *testing.T) {
 	t.Parallel()
-	net, d := stalled(t)
+	net, d := startSlowTransfer(t)
 	net.Node("A").Kill()
 	began := time.Now()
 	complaint := fails(t, net.Node("C"), patience, "wait")
@@ -167,17 +167,17 @@ func TestTheSenderIsKilled(t *testing.T) {
 	assert.Regexp(t, "timed out|unreachable|reset", complaint)
 	assert.Contains(t, complaint, ".part")
 	assert.Empty(t, net.Node("C").Sockets())
-	t.Log("# it comes back, and the rest comes from it")
+	t.Log("# the sender restarts and sends the rest")
 	net.Start("A")
-	goesOn(t, net, d)
+	resumeTransfer(t, net, d)
 }
 
-// A router that dies and comes back costs time, no byte.
-func TestTheRouterIsKilledAndComesBack(t *testing.T) {
+// A router that is killed and restarted delays the transfer, which loses no byte.
+func TestRouterRestarts(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	a, b, c := startLine(t, net)
-	d := deliver(t, a, c, 20*megabyte, 9000)
+	d := startTransfer(t, a, c, 20*megabyte, 9000)
 	b.Kill()
 	net.Start("B")
 	d.done(patience)
@@ -208,7 +208,7 @@ func TestManyConnections(t *testing.T) {
 		a.Command("close %d", sid)
 	}
 	a.FenceWithin(patience)
-	b.Eventually(nodes.Soon, "all of them closed by the peer", func() bool {
+	b.Eventually(nodes.Soon, "all connections closed by the peer", func() bool {
 		return inState(b, "CLOSE_WAIT") == count
 	})
 	for sid := 1; sid <= count; sid++ {
@@ -224,10 +224,10 @@ func TestManyConnections(t *testing.T) {
 	assert.Empty(t, nodes.Complaints(b.Lines(0)))
 	assert.Len(t, lines(b.Lines(0), "Read "), count)
 
-	t.Log("# and one after the other, over the same two ports' worth of state")
+	t.Log("# one after the other, over the same ports")
 	for i := range 50 {
 		file := nodes.RandomFile(t, int64(i), uint64(i))
-		d := expect(t, a, b, file, 9001)
+		d := startReceiver(t, a, b, file, 9001)
 		d.send()
 		d.done(nodes.Soon)
 	}

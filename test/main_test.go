@@ -1,10 +1,10 @@
-// Package e2e_test starts real node processes with the .lnx files of nets/, types into their shells,
-// moves files between them, breaks what can break, and lets them meet the small plain peers of
-// internal/peer, which have the manners of other people's nodes.
+// Package e2e_test tests whole nodes. It starts node processes with the .lnx files of nets/, types
+// commands into their shells, transfers files between them, injects faults, and connects them to
+// the small peers of internal/peer, which imitate other people's nodes.
 //
-// transfer_test.go is the main job; ring, network and offload are what carries it; fault_* is what
-// goes wrong; peer_* is the family; shell, validate and demo are the program's other faces. The
-// tests with 100 MB are left out with -short and smaller under the race detector, which watches the
+// transfer_test.go tests file transfers; ring, network and offload test routing and links; fault_*
+// test failures; peer_* the imitated nodes; shell, validate and demo the program's other commands.
+// Tests with 100 MB are skipped with -short, and smaller under the race detector, which watches the
 // nodes too.
 package e2e_test
 
@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// The tests wait for processes and their timeouts more than they compute.
+	// The tests spend most of their time waiting for processes and timeouts.
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -44,7 +44,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// line starts the line of three and waits until its ends know of each other.
+// line starts the network of three nodes and waits until its ends have routes to each other.
 func line(t *testing.T, folder ...string) (a, b, c *nodes.Node) {
 	t.Helper()
 	if len(folder) == 0 {
@@ -57,21 +57,21 @@ func startLine(t *testing.T, n *nodes.Network, args ...string) (a, b, c *nodes.N
 	t.Helper()
 	n.StartAll(args...)
 	a, b, c = n.Node("A"), n.Node("B"), n.Node("C")
-	know(t, a, c)
+	awaitRoutes(t, a, c)
 	for _, end := range []*nodes.Node{a, c} {
 		b.AwaitRoute(end.Addr())
 	}
 	return a, b, c
 }
 
-// know waits until two nodes have a route to each other.
-func know(t *testing.T, a, b *nodes.Node) {
+// awaitRoutes waits until two nodes have a route to each other.
+func awaitRoutes(t *testing.T, a, b *nodes.Node) {
 	t.Helper()
 	a.AwaitRoute(b.Addr())
 	b.AwaitRoute(a.Addr())
 }
 
-// fails types a line that must fail with exactly one line of complaint, and returns that.
+// fails runs a command that must fail with exactly one error line, and returns that line.
 func fails(t *testing.T, n *nodes.Node, within time.Duration, format string, args ...any) string {
 	t.Helper()
 	mark := n.Mark()
@@ -79,12 +79,12 @@ func fails(t *testing.T, n *nodes.Node, within time.Duration, format string, arg
 	n.Command("wait")
 	n.FenceWithin(within)
 	complaints := nodes.Complaints(n.Lines(mark))
-	require.Len(t, complaints, 1, "one clear line, of %q", n.Lines(mark))
+	require.Len(t, complaints, 1, "one error line in %q", n.Lines(mark))
 	return complaints[0]
 }
 
-// delivery is a file on its way from one node to another.
-type delivery struct {
+// transfer is a file transfer between two nodes.
+type transfer struct {
 	t            *testing.T
 	from, to     *nodes.Node
 	sent, came   nodes.Mark
@@ -92,18 +92,18 @@ type delivery struct {
 	port         int
 }
 
-// deliver has a file of random bytes sent and received, and returns as soon as both have begun.
-func deliver(t *testing.T, from, to *nodes.Node, size int64, port int) *delivery {
+// startTransfer transfers a file of random bytes, and returns once both ends have started.
+func startTransfer(t *testing.T, from, to *nodes.Node, size int64, port int) *transfer {
 	t.Helper()
-	d := expect(t, from, to, nodes.RandomFile(t, size, uint64(size)+uint64(port)), port)
+	d := startReceiver(t, from, to, nodes.RandomFile(t, size, uint64(size)+uint64(port)), port)
 	d.send()
 	return d
 }
 
-// expect only starts the receiver.
-func expect(t *testing.T, from, to *nodes.Node, file string, port int) *delivery {
+// startReceiver starts only the receiver.
+func startReceiver(t *testing.T, from, to *nodes.Node, file string, port int) *transfer {
 	t.Helper()
-	d := &delivery{
+	d := &transfer{
 		t: t, from: from, to: to, sent: from.Mark(), came: to.Mark(), file: file,
 		target: filepath.Join(t.TempDir(), "received"), port: port,
 	}
@@ -111,16 +111,16 @@ func expect(t *testing.T, from, to *nodes.Node, file string, port int) *delivery
 	return d
 }
 
-func (d *delivery) send() {
+func (d *transfer) send() {
 	d.t.Helper()
 	d.from.Command("sendfile %s %s %d --json", d.file, address(d.to), d.port)
 }
 
-// over reports whether the receiver has told its end.
-func (d *delivery) over() bool { return len(lines(d.to.Lines(d.came), d.target)) > 0 }
+// over reports whether the receiver has reported the end.
+func (d *transfer) over() bool { return len(lines(d.to.Lines(d.came), d.target)) > 0 }
 
-// done waits for both ends and compares the file with what came of it.
-func (d *delivery) done(within time.Duration) {
+// done waits for both ends and compares the received file with the original.
+func (d *transfer) done(within time.Duration) {
 	d.t.Helper()
 	sent := d.from.Transferred(d.sent, d.file, within)
 	came := d.to.Transferred(d.came, d.target, within)
@@ -131,7 +131,7 @@ func (d *delivery) done(within time.Duration) {
 	assert.Equal(d.t, info.Size(), came.Bytes, "bytes received")
 	assert.Equal(d.t, digest, sent.SHA256, "the sender's SHA-256")
 	assert.Equal(d.t, digest, came.SHA256, "the receiver's SHA-256")
-	assert.Equal(d.t, digest, nodes.Digest(d.t, d.target), "the file that came")
+	assert.Equal(d.t, digest, nodes.Digest(d.t, d.target), "the received file's SHA-256")
 	assert.NoFileExists(d.t, d.target+".part")
 	d.t.Logf("%d bytes %s → %s: %.1f MB/s, rtt %v, mss %d, %d retransmits, %d RTOs, %d tail probes, "+
 		"%d window probes", sent.Bytes, d.from.Name, d.to.Name, sent.MBPerS, sent.RTT, sent.MSS,
@@ -139,8 +139,8 @@ func (d *delivery) done(within time.Duration) {
 	require.NoError(d.t, os.Remove(d.target))
 }
 
-// started waits until some of the file has come.
-func (d *delivery) started(atLeast int64) {
+// started waits until the first bytes have arrived.
+func (d *transfer) started(atLeast int64) {
 	d.t.Helper()
 	d.to.Eventually(nodes.Soon, "first bytes of "+d.target, func() bool {
 		info, err := os.Stat(d.target + ".part")

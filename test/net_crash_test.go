@@ -21,21 +21,21 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// halfway is a `net up` that stands still when it opens a node's log, with those before it started.
-type halfway struct {
-	r    *realm
+// interruptedUp is a `net up` that hangs while it opens a node's log, after it has started the
+// nodes before that one.
+type interruptedUp struct {
+	r    *stateDir
 	cmd  *exec.Cmd
 	talk bytes.Buffer
 	pipe string
 }
 
-// upHalfway begins an up that cannot get beyond a node: a pipe without a reader is where its log
-// would be.
-func (r *realm) upHalfway(dir, name, node string) *halfway {
+// interruptUp starts a `net up` that hangs at a node: the node's log is a pipe without a reader.
+func (r *stateDir) interruptUp(dir, name, node string) *interruptedUp {
 	r.t.Helper()
 	folder := filepath.Join(r.state, "tidepool", name)
 	require.NoError(r.t, os.MkdirAll(folder, 0o700))
-	h := &halfway{r: r, pipe: filepath.Join(folder, node+".log")}
+	h := &interruptedUp{r: r, pipe: filepath.Join(folder, node+".log")}
 	require.NoError(r.t, syscall.Mkfifo(h.pipe, 0o600))
 	h.cmd = r.command("net", "up", dir, "--name", name)
 	h.cmd.Stderr = &h.talk
@@ -43,21 +43,21 @@ func (r *realm) upHalfway(dir, name, node string) *halfway {
 	return h
 }
 
-// notedPID is the process whose number a node's file has. It may have ended.
-func (r *realm) notedPID(network, node string) int {
+// notedPID returns the process id in a node's pid file. The process may have exited.
+func (r *stateDir) notedPID(network, node string) int {
 	text, _ := os.ReadFile(filepath.Join(r.state, "tidepool", network, node+".pid"))
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return pid
 }
 
-// TestAnUpThatIsKilledHalfway leaves nodes that are seen, that down ends, and that the next up takes
-// over.
-func TestAnUpThatIsKilledHalfway(t *testing.T) {
-	r := newRealm(t)
+// TestUpIsKilled: the nodes that a killed up has started are listed, down stops them, and the next
+// up reuses them.
+func TestUpIsKilled(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "ring")
 	kill := func() {
 		t.Helper()
-		up := r.upHalfway(net.Dir, "ring", "R2")
+		up := r.interruptUp(net.Dir, "ring", "R2")
 		for _, name := range []string{"A", "B", "R1"} {
 			r.await(name, "up", func() bool { return r.node("ctl", name, "routes").code == 0 })
 		}
@@ -77,22 +77,22 @@ func TestAnUpThatIsKilledHalfway(t *testing.T) {
 	assert.Equal(t, before, r.pid("R1"))
 	require.Zero(t, r.node("net", "down").code)
 
-	t.Log("# and with down instead")
+	t.Log("# the same with down instead")
 	kill()
 	assert.Equal(t, "ring is down: 3 nodes stopped; crashed before: R2, R3, R4\n",
 		r.node("net", "down").err)
 	r.must("net", "up", net.Dir, "--name", "ring")
 
-	t.Log("# a node that does not answer yet is waited for")
+	t.Log("# up waits for a node that does not answer yet")
 	a := r.pid("A")
 	require.NoError(t, syscall.Kill(a, syscall.SIGKILL))
-	r.await("A", "dead", func() bool { return r.lives()["A"] == netctl.Dead })
+	r.await("A", "dead", func() bool { return r.nodeStates()["A"] == netctl.Dead })
 	pipe := filepath.Join(r.state, "tidepool", "ring", "A.log")
 	require.NoError(t, os.Remove(pipe))
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	up := r.command("net", "up", net.Dir, "--name", "ring")
 	require.NoError(t, up.Start())
-	log, err := os.Open(pipe) // both go on from here
+	log, err := os.Open(pipe) // unblocks both
 	require.NoError(t, err)
 	defer log.Close()
 	r.await("A", "its process", func() bool {
@@ -100,7 +100,7 @@ func TestAnUpThatIsKilledHalfway(t *testing.T) {
 		return pid > 0 && pid != a && syscall.Kill(pid, syscall.SIGSTOP) == nil
 	})
 	require.NoError(t, up.Process.Kill())
-	_ = up.Wait() // it may have seen an answer
+	_ = up.Wait() // it may have got an answer
 	require.NoError(t, os.Remove(pipe))
 	var talk bytes.Buffer
 	next := r.command("net", "up", net.Dir, "--name", "ring")
@@ -111,11 +111,11 @@ func TestAnUpThatIsKilledHalfway(t *testing.T) {
 	assert.Contains(t, talk.String(), "already running: A B R1 R2 R3 R4\n")
 }
 
-// TestANodeThatIsKilledDuringUp: it is told how it ended, and none is left.
-func TestANodeThatIsKilledDuringUp(t *testing.T) {
-	r := newRealm(t)
+// TestNodeIsKilledDuringUp: up reports how the node died and stops the others.
+func TestNodeIsKilledDuringUp(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
-	up := r.upHalfway(net.Dir, "line", "C")
+	up := r.interruptUp(net.Dir, "line", "C")
 	r.await("A", "up", func() bool { return r.node("ctl", "A", "routes").code == 0 })
 	require.NoError(t, syscall.Kill(r.notedPID("line", "A"), syscall.SIGKILL))
 	r.await("A", "dead", func() bool { return r.node("ctl", "A", "routes").code != 0 })
@@ -129,11 +129,11 @@ func TestANodeThatIsKilledDuringUp(t *testing.T) {
 	r.must("net", "up", net.Dir, "--name", "line")
 }
 
-// TestPortsThatAnotherNetworkHas are told with who has them, and nothing is started.
-func TestPortsThatAnotherNetworkHas(t *testing.T) {
-	r := newRealm(t)
+// TestPortsOfAnotherNetwork: up names the network that holds a port, and starts nothing.
+func TestPortsOfAnotherNetwork(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
-	port := strings.TrimPrefix(freeTCP(t), "127.0.0.1:")
+	port := strings.TrimPrefix(freeTCPAddr(t), "127.0.0.1:")
 	net.Append("A", "publish "+port+" 10.0.0.2:80")
 	r.must("net", "up", net.Dir, "--name", "one")
 	got := r.node("net", "up", net.Dir, "--name", "two")
@@ -144,14 +144,14 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	assert.Contains(t, got.err, "interface if0 cannot use "+at+": node B of network one uses it; "+
 		"expected a free port, or `node net down one` first\n")
 	assert.Contains(t, got.err, "publish cannot use 127.0.0.1:"+port+": node A of network one uses it")
-	assert.Equal(t, "one", r.status().Name, "and no other")
+	assert.Equal(t, "one", r.status().Name, "no other network is up")
 
-	t.Log("# also if a node that runs wants it")
+	t.Log("# also for a running node that wants the port")
 	third := nodes.CopyNetwork(t, "nets", "a-b")
 	got = r.node("net", "up", third.Dir, "--name", "three")
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err,
-		"three is up; `node attach three/A`, `node net status`, `node net down three`\n", "A is two")
+		"three is up; `node attach three/A`, `node net status`, `node net down three`\n", "two networks have a node A")
 	text, err = os.ReadFile(third.File("B"))
 	require.NoError(t, err)
 	own := regexp.MustCompile(`interface if0 \S+ (\S+)`).FindStringSubmatch(string(text))[1]
@@ -165,7 +165,7 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	assert.Contains(t, r.must("ctl", "three/B", "interfaces", "--json"), own)
 	r.must("net", "down", "three")
 
-	t.Log("# one of another state folder, or of none: its process")
+	t.Log("# a port of a network in another state folder: the error names the process")
 	other := filepath.Join(r.state, "other")
 	got = r.node("net", "--state", other, "up", net.Dir)
 	assert.Equal(t, 1, got.code)
@@ -175,14 +175,14 @@ func TestPortsThatAnotherNetworkHas(t *testing.T) {
 	}
 }
 
-// TestAnApplyThatIsKilledHalfway: the next one does the rest.
-func TestAnApplyThatIsKilledHalfway(t *testing.T) {
-	r := newRealm(t)
+// TestApplyIsKilled: the next apply completes the change.
+func TestApplyIsKilled(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	a, b := r.pid("A"), r.pid("B")
 	net.Append("A", "link if0 delay 1ms")
-	net.Append("C", "tcp profile 004") // only a new process is that
+	net.Append("C", "tcp profile 004") // which needs a new process
 	log := filepath.Join(r.state, "tidepool", "line", "C.log")
 	require.NoError(t, os.Remove(log))
 	require.NoError(t, syscall.Mkfifo(log, 0o600))
@@ -203,18 +203,18 @@ func TestAnApplyThatIsKilledHalfway(t *testing.T) {
 	})
 }
 
-// TestADownThatIsKilledHalfway leaves a network that is seen, and that the next down ends.
-func TestADownThatIsKilledHalfway(t *testing.T) {
-	r := newRealm(t)
+// TestDownIsKilled: the rest of the network is listed, and the next down stops it.
+func TestDownIsKilled(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	b := r.pid("B")
-	require.NoError(t, syscall.Kill(b, syscall.SIGSTOP)) // down waits for it, and then kills it
+	require.NoError(t, syscall.Kill(b, syscall.SIGSTOP)) // down waits for it, then kills it
 	down := r.command("net", "down", "line")
 	require.NoError(t, down.Start())
 	r.await("A", "ended", func() bool { return r.node("ctl", "A", "routes").code != 0 })
 	require.NoError(t, down.Process.Kill())
-	_ = down.Wait() // on a slow machine it may have come to its end
+	_ = down.Wait() // on a slow machine it may have finished
 	require.NoError(t, syscall.Kill(b, syscall.SIGCONT))
 	got := r.node("net", "down", "line")
 	if got.code != 0 {

@@ -20,7 +20,7 @@ func nodesOf(t *testing.T, folder string) (count int) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)
 	for _, path := range lines {
-		text, _ := os.ReadFile(path) // it may have ended
+		text, _ := os.ReadFile(path) // it may have exited
 		if strings.Contains(string(text), folder+"/") {
 			count++
 		}
@@ -28,8 +28,8 @@ func nodesOf(t *testing.T, folder string) (count int) {
 	return count
 }
 
-// smallDisk mounts a file system of so many pages as a state folder, for which one must be root.
-func smallDisk(t *testing.T, r *realm, pages int) string {
+// smallDisk mounts a file system of the given number of pages as a state folder, which needs root.
+func smallDisk(t *testing.T, r *stateDir, pages int) string {
 	t.Helper()
 	dir := filepath.Join(r.state, fmt.Sprint("disk", pages))
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -44,10 +44,10 @@ func smallDisk(t *testing.T, r *realm, pages int) string {
 	return dir
 }
 
-// TestUpOnAFullDisk: wherever the room ends, it is told in a line, and nothing is left; else the
-// network is up.
+// TestUpOnAFullDisk: wherever the disk becomes full, up prints one error and leaves nothing behind,
+// or the network is up.
 func TestUpOnAFullDisk(t *testing.T) {
-	r := newRealm(t)
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	full := 0
 	for pages := 1; ; pages++ {
@@ -70,10 +70,10 @@ func TestUpOnAFullDisk(t *testing.T) {
 	assert.Positive(t, full)
 }
 
-// TestApplyOnAFullDisk changes nothing; the nodes live on though their logs are full, and down ends
-// them.
+// TestApplyOnAFullDisk: apply changes nothing, the nodes keep running with full logs, and down
+// stops them.
 func TestApplyOnAFullDisk(t *testing.T) {
-	r := newRealm(t)
+	r := newStateDir(t)
 	dir := smallDisk(t, r, 64)
 	plan := filepath.Join(t.TempDir(), "mine.net")
 	write := func(delay string) {
@@ -99,7 +99,7 @@ func TestApplyOnAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(text), string(now))
 	assert.Zero(t, r.node("net", "--state", dir, "status").code)
-	for range 50 { // each leaves a line
+	for range 50 { // each logs a line
 		assert.Zero(t, r.node("ctl", "--state", dir, "A", "down if0").code)
 		assert.Zero(t, r.node("ctl", "--state", dir, "A", "up if0").code)
 	}
@@ -111,14 +111,14 @@ func TestApplyOnAFullDisk(t *testing.T) {
 	assert.Equal(t, "mine is down: 3 nodes stopped\n", r.node("net", "--state", dir, "down").err)
 }
 
-// TestAStateFolderThatCannotBeWritten is told in a line, and what runs can still be asked.
-func TestAStateFolderThatCannotBeWritten(t *testing.T) {
-	r := newRealm(t)
+// TestReadOnlyStateFolder: commands that write print one error, and the running nodes still answer.
+func TestReadOnlyStateFolder(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	dir := smallDisk(t, r, 64)
 	require.Zero(t, r.node("net", "--state", dir, "up", net.Dir, "--name", "pair").code)
 	net.Append("A", "link if0 delay 1ms")
-	// The same folder by another way, on which nothing can be written.
+	// The same folder, mounted read-only at another path.
 	view := filepath.Join(r.state, "view")
 	require.NoError(t, os.Mkdir(view, 0o700))
 	require.NoError(t, syscall.Mount(dir, view, "", syscall.MS_BIND, ""))

@@ -24,18 +24,18 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// realm is a state folder with networks, and the program to work with it.
-type realm struct {
+// stateDir is a state folder with networks, in which commands of the program run.
+type stateDir struct {
 	t     *testing.T
 	state string
 }
 
-// newRealm makes one; the test's end ends its networks.
-func newRealm(t *testing.T) *realm {
+// newStateDir returns a state folder whose networks are stopped at the end of the test.
+func newStateDir(t *testing.T) *stateDir {
 	t.Helper()
-	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
+	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // too long for a socket
 	require.NoError(t, err)
-	r := &realm{t: t, state: state}
+	r := &stateDir{t: t, state: state}
 	t.Cleanup(func() {
 		logs, _ := filepath.Glob(filepath.Join(state, "*", "*.log"))
 		for _, path := range logs {
@@ -52,41 +52,41 @@ func newRealm(t *testing.T) *realm {
 	return r
 }
 
-// ran is what became of a command.
+// ran is the result of a command.
 type ran struct {
 	code     int
 	out, err string
 }
 
-// node runs the program to its end.
-func (r *realm) node(args ...string) ran {
+// node runs the program with args and waits for it.
+func (r *stateDir) node(args ...string) ran {
 	r.t.Helper()
 	cmd := r.command(args...)
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
 	err := cmd.Run()
-	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // as it comes
+	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // not wrapped
 		require.NoError(r.t, err)
 	}
 	return ran{cmd.ProcessState.ExitCode(), out.String(), talk.String()}
 }
 
-func (r *realm) command(args ...string) *exec.Cmd {
+func (r *stateDir) command(args ...string) *exec.Cmd {
 	cmd := nodes.Command(args...)
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+r.state, "NO_COLOR=1")
 	return cmd
 }
 
-// must is node for a command that has to succeed; it returns what was printed.
-func (r *realm) must(args ...string) string {
+// must runs a command that has to succeed and returns its output.
+func (r *stateDir) must(args ...string) string {
 	r.t.Helper()
 	got := r.node(args...)
 	require.Zero(r.t, got.code, "node %s: %s%s", strings.Join(args, " "), got.out, got.err)
 	return got.out
 }
 
-// status is that of the only network.
-func (r *realm) status() netctl.Status {
+// status returns the status of the only network.
+func (r *stateDir) status() netctl.Status {
 	r.t.Helper()
 	var list []netctl.Status
 	require.NoError(r.t, json.Unmarshal([]byte(r.node("net", "status", "--json").out), &list))
@@ -94,18 +94,18 @@ func (r *realm) status() netctl.Status {
 	return list[0]
 }
 
-// lives are the lives of the nodes by name.
-func (r *realm) lives() map[string]netctl.Life {
+// nodeStates returns the state of every node by name.
+func (r *stateDir) nodeStates() map[string]netctl.Life {
 	r.t.Helper()
-	lives := map[string]netctl.Life{}
+	nodeStates := map[string]netctl.Life{}
 	for _, n := range r.status().Nodes {
-		lives[n.Name] = n.Life
+		nodeStates[n.Name] = n.Life
 	}
-	return lives
+	return nodeStates
 }
 
-// pid is a node's process.
-func (r *realm) pid(node string) int {
+// pid returns a node's process id.
+func (r *stateDir) pid(node string) int {
 	r.t.Helper()
 	for _, n := range r.status().Nodes {
 		if n.Name == node {
@@ -116,21 +116,21 @@ func (r *realm) pid(node string) int {
 	return 0
 }
 
-// TestANetworkIsBroughtUpAndDown as a new user does it, with a file moved in between.
-func TestANetworkIsBroughtUpAndDown(t *testing.T) {
+// TestNetworkUpAndDown follows a new user: up, a file transfer, down.
+func TestNetworkUpAndDown(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "ring")
 	folder := t.TempDir()
 	got := r.node("net", "up", net.Dir, "--name", "ring", "--files", folder)
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err, "started: A B R1 R2 R3 R4\nring is up; ")
-	assert.Empty(t, got.out, "it is talk")
+	assert.Empty(t, got.out, "messages go to standard error")
 	status := r.status()
 	assert.Equal(t, "ring", status.Name)
 	assert.True(t, status.Well())
 
-	// Again it has nothing to do, and the nodes are the same.
+	// A second up has nothing to do and keeps the processes.
 	got = r.node("net", "up", net.Dir, "--name", "ring")
 	assert.Contains(t, got.err, "already running: A B R1 R2 R3 R4")
 	assert.Equal(t, status.Nodes[0].PID, r.pid("A"))
@@ -169,14 +169,14 @@ func TestANetworkIsBroughtUpAndDown(t *testing.T) {
 	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
 }
 
-func (r *realm) sockets(node string) (list []control.Socket) {
+func (r *stateDir) sockets(node string) (list []control.Socket) {
 	r.t.Helper()
 	require.NoError(r.t, json.Unmarshal([]byte(r.must("ctl", node, "sockets", "--json")), &list))
 	return list
 }
 
-// await asks until something holds.
-func (r *realm) await(node, what string, holds func() bool) {
+// await repeats a check until it holds.
+func (r *stateDir) await(node, what string, holds func() bool) {
 	r.t.Helper()
 	over := time.NewTimer(nodes.Soon)
 	defer over.Stop()
@@ -191,22 +191,22 @@ func (r *realm) await(node, what string, holds func() bool) {
 	}
 }
 
-// TestWhatACrashLeaves is neither in the way of a look nor of the next up.
-func TestWhatACrashLeaves(t *testing.T) {
+// TestUpAfterCrash: files of a crash disturb neither status nor the next up.
+func TestUpAfterCrash(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	before := r.pid("A")
 	require.NoError(t, syscall.Kill(r.pid("B"), syscall.SIGKILL))
-	r.await("B", "dead", func() bool { return r.lives()["B"] == netctl.Dead })
+	r.await("B", "dead", func() bool { return r.nodeStates()["B"] == netctl.Dead })
 
 	got := r.node("net", "status")
 	assert.Equal(t, 1, got.code)
 	assert.Regexp(t, `(?m)^B +dead +-`, got.out)
 	assert.Regexp(t, `(?m)^A +up +\d+`, got.out)
 	assert.Contains(t, got.out, "B is dead; the end of ")
-	assert.Contains(t, got.out, "  time=", "its log")
+	assert.Contains(t, got.out, "  time=", "the end of its log")
 	got = r.node("ctl", "B", "routes")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "B: the node does not answer")
@@ -217,12 +217,12 @@ func TestWhatACrashLeaves(t *testing.T) {
 	assert.Contains(t, got.err, "started: B\nalready running: A C\n")
 	assert.Equal(t, before, r.pid("A"))
 
-	// All of them at once, as a machine that lost its power.
+	// Kill all nodes at once, as a power failure does.
 	for _, n := range r.status().Nodes {
 		require.NoError(t, syscall.Kill(n.PID, syscall.SIGKILL))
 	}
 	r.await("all", "dead", func() bool {
-		for _, life := range r.lives() {
+		for _, life := range r.nodeStates() {
 			if life != netctl.Dead {
 				return false
 			}
@@ -231,7 +231,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 	})
 	assert.Contains(t, r.node("net", "up", net.Dir, "--name", "line").err, "started: A B C\n")
 	require.NoError(t, syscall.Kill(r.pid("C"), syscall.SIGKILL))
-	r.await("C", "dead", func() bool { return r.lives()["C"] == netctl.Dead })
+	r.await("C", "dead", func() bool { return r.nodeStates()["C"] == netctl.Dead })
 	folder := filepath.Join(r.state, "tidepool", "line")
 	assert.Equal(t, "line is down: 2 nodes stopped; crashed before: C "+
 		"(their logs stay until the next up: "+folder+")\n", r.node("net", "down").err)
@@ -239,16 +239,16 @@ func TestWhatACrashLeaves(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(folder, "A.log"))
 }
 
-// TestANodeThatHangs is told from one that is dead, and down ends it all the same.
-func TestANodeThatHangs(t *testing.T) {
+// TestHungNode: status tells a hung node from a dead one, and down stops it too.
+func TestHungNode(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", net.Dir, "--name", "pair")
 	pid := r.pid("A")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	// The signal is sent, and takes its time to be heeded.
-	r.await("A", "hung", func() bool { return r.lives()["A"] == netctl.Hung })
+	// The signal takes effect after a moment.
+	r.await("A", "hung", func() bool { return r.nodeStates()["A"] == netctl.Hung })
 	status := r.status()
 	assert.Equal(t, netctl.Hung, status.Nodes[0].Life)
 	assert.Equal(t, pid, status.Nodes[0].PID)
@@ -260,10 +260,10 @@ func TestANodeThatHangs(t *testing.T) {
 	assert.NoFileExists(t, status.Nodes[0].Socket)
 }
 
-// TestNothingIsStarted when a file is wrong, or one of the nodes cannot be.
-func TestNothingIsStarted(t *testing.T) {
+// TestUpFails: up starts nothing if a file is wrong or a node cannot start.
+func TestUpFails(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	taken := testenv.FreePort(t)
 	held, err := netListenUDP(taken)
@@ -278,7 +278,7 @@ func TestNothingIsStarted(t *testing.T) {
 	assert.Regexp(t, `C\.lnx:\d+:\d+: `, got.err)
 	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
 
-	// A port that somebody has.
+	// A port that another process holds.
 	other := nodes.NewNetwork(t, map[string]string{"A": "interface if0 10.0.0.1/24 127.0.0.1:5000\n"})
 	text := "interface if0 10.0.0.2/24 127.0.0.1:" + portText(taken) + "\n"
 	require.NoError(t, os.WriteFile(other.File("B"), []byte(text), 0o600))
@@ -315,10 +315,10 @@ func TestNothingIsStarted(t *testing.T) {
 	}
 }
 
-// TestTwoNetworks of one name, and nodes of one name in two networks.
+// TestTwoNetworks: two networks of one name, and two nodes of one name in different networks.
 func TestTwoNetworks(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	one, two := nodes.CopyNetwork(t, "nets", "a-b"), nodes.CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", one.Dir, "--name", "one")
 	got := r.node("net", "up", two.Dir, "--name", "one")
@@ -344,10 +344,10 @@ func TestTwoNetworks(t *testing.T) {
 	assert.Equal(t, "one", r.status().Name)
 }
 
-// TestAPlan is brought up without files of its own, and changed while it runs.
-func TestAPlan(t *testing.T) {
+// TestPlan starts a network from a plan without .lnx files, and changes it while it runs.
+func TestPlan(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	folder := t.TempDir()
 	plan := filepath.Join(folder, "mine.net")
 	write := func(delay string) {
@@ -368,10 +368,10 @@ func TestAPlan(t *testing.T) {
 	r.must("net", "down")
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	assert.Len(t, left, 1, "nothing is written beside a plan")
+	assert.Len(t, left, 1, "nothing is written to the plan's folder")
 }
 
-// firstOf finds so many free UDP ports in a row, and returns the first.
+// firstOf returns the first of n consecutive free UDP ports.
 func firstOf(t *testing.T, n int) uint16 {
 	t.Helper()
 	for {
@@ -390,10 +390,10 @@ func firstOf(t *testing.T, n int) uint16 {
 	}
 }
 
-// TestApply changes what the files say, and nothing else.
+// TestApply changes the nodes whose files changed, and no others.
 func TestApply(t *testing.T) {
 	t.Parallel()
-	r := newRealm(t)
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	a, b := r.pid("A"), r.pid("B")
@@ -405,22 +405,23 @@ func TestApply(t *testing.T) {
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err, "reloaded: B\nstopped: C\nalready running: A\n")
 	assert.Equal(t, a, r.pid("A"))
-	assert.Equal(t, b, r.pid("B"), "a link's MTU is no reason for a new process")
+	assert.Equal(t, b, r.pid("B"), "a new MTU needs no new process")
 	net.Append("B", "tcp profile 004")
 	got = r.node("net", "apply", net.Dir, "--name", "line")
 	assert.Contains(t, got.err, "restarted: B\n  B, because of tcp profile: was none, is 004\n"+
 		"already running: A\n")
 	assert.NotEqual(t, b, r.pid("B"))
-	assert.Equal(t, map[string]netctl.Life{"A": netctl.Up, "B": netctl.Up}, r.lives())
+	assert.Equal(t, map[string]netctl.Life{"A": netctl.Up, "B": netctl.Up}, r.nodeStates())
 	net.Append("A", "bogus")
 	got = r.node("net", "apply", net.Dir, "--name", "line")
 	assert.Equal(t, 2, got.code)
-	assert.Equal(t, a, r.pid("A"), "it runs on")
+	assert.Equal(t, a, r.pid("A"), "the same process")
 }
 
-// TestNetworksInJSON: each command's document, and lines where there are several answers.
+// TestNetworksInJSON: each command prints one document, or a line for each answer if there are
+// several.
 func TestNetworksInJSON(t *testing.T) {
-	r := newRealm(t)
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	document := func(args ...string) (m map[string]any) {
 		t.Helper()
@@ -469,7 +470,7 @@ func TestNetworksInJSON(t *testing.T) {
 	status := r.command("net", "status", ".")
 	status.Dir = filepath.Join(t.TempDir(), "pair.net")
 	require.NoError(t, os.Mkdir(status.Dir, 0o700))
-	require.NoError(t, status.Run(), "a folder means the network of its name")
+	require.NoError(t, status.Run(), "a folder selects the network of that name")
 	got := r.node("net", "exec", "Z", "ping")
 	assert.Equal(t, 1, got.code)
 	assert.Equal(t, "node: Z: no such node: the nodes are pair/A, pair/B, and no network has this name\n",
@@ -479,10 +480,10 @@ func TestNetworksInJSON(t *testing.T) {
 	assert.Empty(t, got.err)
 }
 
-// TestAFolderOfOthersStays: a state folder that has the network's own files in it is refused, for
-// down would remove them.
-func TestAFolderOfOthersStays(t *testing.T) {
-	r := newRealm(t)
+// TestForeignStateFolderIsRefused: up refuses a state folder that contains the network's own files,
+// because down would delete them.
+func TestForeignStateFolderIsRefused(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	beside := filepath.Dir(net.Dir)
 	require.NoError(t, os.Chmod(beside, 0o700)) //nolint:gosec // others may not write there
@@ -501,9 +502,9 @@ func TestAFolderOfOthersStays(t *testing.T) {
 	assert.Contains(t, got.err, "choose one with --state")
 }
 
-// TestServingANetworkEnds with what was done, and what goes on.
-func TestServingANetworkEnds(t *testing.T) {
-	r := newRealm(t)
+// TestNetServeEnds: net serve reports what it did and what keeps running.
+func TestNetServeEnds(t *testing.T) {
+	r := newStateDir(t)
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", net.Dir, "--name", "pair")
 	for _, down := range []bool{false, true} {
@@ -518,7 +519,7 @@ func TestServingANetworkEnds(t *testing.T) {
 		serve.Stdout = &answer
 		require.NoError(t, serve.Start())
 		t.Cleanup(func() {
-			_ = serve.Process.Kill() // it may have ended
+			_ = serve.Process.Kill() // it may have exited
 			_ = serve.Wait()
 		})
 		lines := bufio.NewScanner(talk)

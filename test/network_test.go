@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// Every network of nets/ comes up, and each node reaches each.
+// Every network of nets/ comes up, and every node reaches every other.
 func TestEveryNetworkConverges(t *testing.T) {
 	var folders []string
 	require.NoError(t, filepath.WalkDir(nodes.Path("nets"),
@@ -37,7 +37,7 @@ func TestEveryNetworkConverges(t *testing.T) {
 					net.Node(from).AwaitRoute(net.Node(to).Addr())
 				}
 			}
-			// A route of ours does not mean that every router has its own yet.
+			// A route here does not mean that every router on the path has one.
 			for _, from := range net.Names() {
 				for _, to := range net.Names() {
 					reach(t, net.Node(from), net.Node(to))
@@ -45,15 +45,15 @@ func TestEveryNetworkConverges(t *testing.T) {
 			}
 			names := net.Names()
 			first, last := net.Node(names[0]), net.Node(names[len(names)-1])
-			right := deliver(t, first, last, megabyte, 9000)
-			left := deliver(t, last, first, megabyte, 9001)
+			right := startTransfer(t, first, last, megabyte, 9000)
+			left := startTransfer(t, last, first, megabyte, 9001)
 			right.done(patience)
 			left.done(patience)
 		})
 	}
 }
 
-// reach pings until an answer comes.
+// reach pings until an answer arrives.
 func reach(t *testing.T, from, to *nodes.Node) {
 	t.Helper()
 	addr := to.Addr()
@@ -69,7 +69,7 @@ func TestTestPackets(t *testing.T) {
 	mark := c.Mark()
 	a.MustDo("send %s hello,  neighbour", c.Addr())
 	got := c.Await(mark, nodes.Soon, `^Received test packet: .*`)
-	// It leaves with 16, and one router is on the way.
+	// It starts with TTL 16, and one router is on the path.
 	assert.Equal(t, "Received test packet: Src: "+a.Addr().String()+", Dst: "+c.Addr().String()+
 		", TTL: 15, Data: hello,  neighbour", got[0])
 
@@ -78,7 +78,7 @@ func TestTestPackets(t *testing.T) {
 	a.MustDo("send %s me", a.Addr())
 	a.Await(mark, nodes.Soon, `^Received test packet: Src: .* TTL: 16, Data: me$`)
 
-	t.Log("# what would steer the terminal is made harmless")
+	t.Log("# control characters for the terminal are escaped")
 	mark = c.Mark()
 	a.MustDo("send %s \x1b[31mred\x07", c.Addr())
 	got = c.Await(mark, nodes.Soon, `^Received test packet: .*red`)
@@ -136,7 +136,7 @@ func TestDatagramsBetweenShells(t *testing.T) {
 	a.Await(mark, nodes.Soon, `^Socket 0 .*: connection refused$`)
 }
 
-// lossyforward 100 is a cut cable that still counts what it cuts.
+// lossyforward 100 drops everything and counts it.
 func TestLossyForwardDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
@@ -154,7 +154,7 @@ func TestLossyForwardDropsAndCounts(t *testing.T) {
 	c.Fence()
 	assert.Empty(t, lines(c.Lines(mark), "Received test packet"))
 
-	t.Log("# half, by the family's fraction")
+	t.Log("# half of the packets, given as a fraction")
 	out = b.MustDo("drop 0.5")
 	assert.True(t, has(out, "50%"), "%q", out)
 	assert.True(t, has(b.MustDo("lossyforward"), "50%"))
@@ -163,8 +163,8 @@ func TestLossyForwardDropsAndCounts(t *testing.T) {
 	for range many {
 		a.Command("send %s perhaps", c.Addr())
 	}
-	a.MustDo("send %s end", b.Addr()) // behind the others on the same link
-	b.Eventually(nodes.Soon, "packet behind the others", func() bool {
+	a.MustDo("send %s end", b.Addr()) // sent after the others on the same link
+	b.Eventually(nodes.Soon, "packet sent after the others", func() bool {
 		return has(b.Lines(0), "Data: end")
 	})
 	c.Eventually(nodes.Soon, "every packet dropped or delivered", func() bool {
@@ -174,12 +174,12 @@ func TestLossyForwardDropsAndCounts(t *testing.T) {
 	assert.InDelta(t, many/2, len(lines(c.Lines(mark), "Data: perhaps")), 100,
 		"six standard deviations")
 
-	t.Log("# and nothing any more")
+	t.Log("# no loss any more")
 	b.MustDo("lossy 0")
 	a.MustDo("ping -c 2 -i 0.01 %s", c.Addr())
 }
 
-// Loss may be set on one interface alone, and it never touches the router's own packets.
+// Loss can be set on one interface, and never affects packets that the router itself sends.
 func TestLossOnOneInterface(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
@@ -191,8 +191,8 @@ func TestLossOnOneInterface(t *testing.T) {
 	fails(t, b, nodes.Soon, "lossy 2")
 }
 
-// A down interface takes nothing in and sends nothing out, and says so.
-func TestADownInterfaceDrops(t *testing.T) {
+// A down interface drops incoming and outgoing packets and counts them.
+func TestDownInterfaceDrops(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
 	mark := b.Mark()
@@ -212,7 +212,7 @@ func TestADownInterfaceDrops(t *testing.T) {
 	fails(t, b, nodes.Soon, "up 7")
 }
 
-// lines picks those that contain a text.
+// lines returns the lines that contain a text.
 func lines(all []string, text string) []string {
 	var found []string
 	for _, l := range all {

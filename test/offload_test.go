@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// However the datagrams reach the kernel, the same packets are on the wire: every way carries a
-// file to every other.
-func TestEveryOffloadMeetsEveryOther(t *testing.T) {
+// Every offload sends the same packets on the link, so a file can be sent with any of them and
+// received with any other.
+func TestEveryPairOfOffloads(t *testing.T) {
 	modes := []string{"plain"}
 	if runtime.GOOS == "linux" {
 		modes = []string{"gso", "mmsg", "plain"}
@@ -29,8 +29,8 @@ func TestEveryOffloadMeetsEveryOther(t *testing.T) {
 				a, b := net.Start("A", "--offload", from), net.Start("B", "--offload", to)
 				assert.Equal(t, from, a.Interfaces()[0].Offload)
 				assert.Equal(t, to, b.Interfaces()[0].Offload)
-				right := deliver(t, a, b, size, 9000)
-				left := deliver(t, b, a, size, 9001)
+				right := startTransfer(t, a, b, size, 9000)
+				left := startTransfer(t, b, a, size, 9001)
 				right.done(patience)
 				left.done(patience)
 			})
@@ -38,10 +38,10 @@ func TestEveryOffloadMeetsEveryOther(t *testing.T) {
 	}
 }
 
-// A router that forwards packet by packet between ends that send trains, and the other way round.
+// A router that forwards single packets between ends that send trains, and the reverse.
 func TestMixedOffloadsBehindARouter(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has more than one way")
+		t.Skip("only Linux has more than one offload")
 	}
 	for _, m := range [][3]string{{"gso", "plain", "gso"}, {"plain", "gso", "mmsg"}} {
 		t.Run(m[0]+" "+m[1]+" "+m[2], func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestMixedOffloadsBehindARouter(t *testing.T) {
 			b := net.Start("B", "--offload", m[1])
 			c := net.Start("C", "--offload", m[2])
 			b.MustDo("lossyforward 1")
-			deliver(t, a, c, 4*megabyte, 9000).done(patience)
-			deliver(t, c, a, 4*megabyte, 9001).done(patience)
+			startTransfer(t, a, c, 4*megabyte, 9000).done(patience)
+			startTransfer(t, c, a, 4*megabyte, 9001).done(patience)
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// Two links of the old grammar join two routers, over one socket each. When one is
-// down, what crosses the other on its way through is taken for what it is.
+// Two links of the old grammar connect two routers, over one socket each. When one link is down, a
+// router attributes packets in transit on the other to the right link.
 func TestOneOfTwoLinksDown(t *testing.T) {
 	t.Parallel()
 	net := nodes.NewNetwork(t, map[string]string{
@@ -26,7 +26,7 @@ func TestOneOfTwoLinksDown(t *testing.T) {
 	for _, down := range []string{"0", "1"} {
 		c.MustDo("down %s", down)
 		next := map[string]string{"0": "10.2.0.2", "1": "10.1.0.2"}[down]
-		b.Eventually(nodes.Soon, "way by "+next, func() bool {
+		b.Eventually(nodes.Soon, "path by "+next, func() bool {
 			r, ok := b.Route(far)
 			return ok && r.NextHop == netip.MustParseAddr(next)
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// lengths are the files that each of them gets and sends.
+// lengths returns the sizes of the files that each peer receives and sends.
 func lengths() []int64 {
 	if longruns.Long() {
 		return []int64{1, 1000, 100_000, megabyte, 10 * megabyte}
@@ -24,25 +24,25 @@ func lengths() []int64 {
 	return []int64{1, 1000, 100_000}
 }
 
-// eachClosing runs f for each manner and each loss.
-func eachClosing(t *testing.T, f func(*testing.T, peer.Manners)) {
+// eachClosing runs f for every kind of peer and every loss rate.
+func eachClosing(t *testing.T, f func(*testing.T, peer.Quirks)) {
 	t.Helper()
-	for name, manners := range peer.Closing {
+	for name, quirks := range peer.Closing {
 		for _, loss := range []float64{0, 0.02} {
-			manners.Loss, manners.ISS = loss, 20238
+			quirks.Loss, quirks.ISS = loss, 20238
 			t.Run(fmt.Sprintf("%s at %.0f%%", name, 100*loss), func(t *testing.T) {
 				t.Parallel()
-				f(t, manners)
+				f(t, quirks)
 			})
 		}
 	}
 }
 
 func TestFilesToCourseNodes(t *testing.T) {
-	eachClosing(t, func(t *testing.T, manners peer.Manners) {
-		n, wire := besides(t)
+	eachClosing(t, func(t *testing.T, quirks peer.Quirks) {
+		n, wire := startWithPeer(t)
 		for i, size := range lengths() {
-			h := peer.New(wire, theirs, manners)
+			h := peer.New(wire, theirs, quirks)
 			port := uint16(7000 + i)
 			file := nodes.RandomFile(t, size, 42)
 			mark := n.Mark()
@@ -51,13 +51,13 @@ func TestFilesToCourseNodes(t *testing.T) {
 			require.NoError(t, err, "%d bytes", size)
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			assert.True(t, bytes.Equal(want, came), "%d bytes came, want %d", len(came), len(want))
+			assert.True(t, bytes.Equal(want, came), "got %d bytes, want %d", len(came), len(want))
 			n.Transferred(mark, file, patience)
 			assert.Zero(t, h.Stats.DataFINs, "segments with data and a FIN")
-			assert.Zero(t, h.Stats.Discarded, "bytes unread when the FIN came")
+			assert.Zero(t, h.Stats.Discarded, "bytes unread when the FIN arrived")
 			assert.Zero(t, h.Stats.Options, "segments with options")
 			if i > 0 {
-				assert.Zero(t, h.Stats.OptionSYNs, "SYNs with options to a peer that knows none")
+				assert.Zero(t, h.Stats.OptionSYNs, "SYNs with options to a peer without options")
 			}
 			t.Logf("%d bytes: %+v", size, h.Stats)
 		}
@@ -65,10 +65,10 @@ func TestFilesToCourseNodes(t *testing.T) {
 }
 
 func TestFilesFromCourseNodes(t *testing.T) {
-	eachClosing(t, func(t *testing.T, manners peer.Manners) {
-		n, wire := besides(t)
+	eachClosing(t, func(t *testing.T, quirks peer.Quirks) {
+		n, wire := startWithPeer(t)
 		for i, size := range lengths() {
-			h := peer.New(wire, theirs, manners)
+			h := peer.New(wire, theirs, quirks)
 			port := uint16(7000 + i)
 			want, err := os.ReadFile(nodes.RandomFile(t, size, 43))
 			require.NoError(t, err)
@@ -80,15 +80,15 @@ func TestFilesFromCourseNodes(t *testing.T) {
 			n.Transferred(mark, target, patience)
 			came, err := os.ReadFile(target)
 			require.NoError(t, err)
-			assert.True(t, bytes.Equal(want, came), "%d bytes came, want %d", len(came), len(want))
+			assert.True(t, bytes.Equal(want, came), "got %d bytes, want %d", len(came), len(want))
 			assert.Zero(t, h.Stats.DataFINs, "segments with data and a FIN")
 			assert.Zero(t, h.Stats.Options, "segments with options")
 		}
 	})
 }
 
-// Some nodes crash at an ICMP error, some at a reset. The switches keep both from them, and pings
-// are answered all the same.
+// Some nodes crash at an ICMP error, some at a reset. The switches suppress both; pings are still
+// answered.
 func TestSwitchesForNodesThatCrash(t *testing.T) {
 	for name, how := range map[string]struct {
 		directives, commands []string
@@ -100,7 +100,7 @@ func TestSwitchesForNodesThatCrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n, wire := besides(t, how.directives...)
+			n, wire := startWithPeer(t, how.directives...)
 			for _, c := range how.commands {
 				n.MustDo("%s", c)
 			}
@@ -111,7 +111,7 @@ func TestSwitchesForNodesThatCrash(t *testing.T) {
 			send(peer.ProtoTCP, syn.Bytes(theirs, ours))
 			send(99, []byte("no such protocol"))
 			var got []uint8
-			// A reset may leave behind the first reply, but not behind the second.
+			// A reset may arrive after the first reply, but not after the second.
 			for range 2 {
 				send(protoICMP, []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0})
 				for until := time.Now().Add(nodes.Soon); ; {

@@ -22,8 +22,9 @@ var (
 	far       = netip.MustParsePrefix("192.168.7.7/32")
 )
 
-// oldBesides is besides in an old grammar: the middle of a line of three whose ends are wires.
-func oldBesides(t *testing.T, form string) (*nodes.Node, *peer.Wire, *peer.Wire) {
+// startOldGrammar is startWithPeer for a file of an old grammar: the node is the middle of a line
+// of three whose ends are wires.
+func startOldGrammar(t *testing.T, form string) (*nodes.Node, *peer.Wire, *peer.Wire) {
 	t.Helper()
 	at, one, two := testenv.FreePort(t), testenv.FreePort(t), testenv.FreePort(t)
 	text := fmt.Sprintf(form, at, one, two)
@@ -44,17 +45,17 @@ const (
 `
 )
 
-// A peer that speaks RIP with entries of 8 bytes is understood, and answered so.
+// A node understands RIP with 8-byte entries and answers in the same format.
 func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 	for name, form := range map[string]string{"2013": form2013, "2018": form2018} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n, left, right := oldBesides(t, form)
-			t.Log("# it asks on start")
+			n, left, right := startOldGrammar(t, form)
+			t.Log("# the node sends a request at start")
 			left.AwaitRIP(t, nodes.Soon, "request", func(m peer.RIP) bool {
 				return m.Command == peer.RIPRequest
 			})
-			t.Log("# we tell of a destination, in 8 bytes")
+			t.Log("# we announce a destination, in 8 bytes")
 			left.SendRIP(oldTheirs, oldOurs, peer.RIP{
 				Command: peer.RIPResponse, Width: 8, Entries: []peer.RIPEntry{{Cost: 2, Dst: far}},
 			})
@@ -64,7 +65,7 @@ func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 				Origin: control.OriginRIP, Prefix: far, NextHop: oldTheirs, Iface: "if0", Cost: 3,
 			}, r)
 
-			t.Log("# it is poisoned back to us, and told on")
+			t.Log("# the node poisons it back to us, and announces it")
 			m := left.AwaitRIP(t, nodes.Soon, "poisoned reverse in 8 bytes", func(m peer.RIP) bool {
 				cost, ok := m.Cost(far)
 				return ok && cost == peer.RIPInfinity && m.Width == 8
@@ -75,7 +76,7 @@ func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 				return ok && cost == 3
 			})
 
-			t.Log("# a question is answered with the whole table, in 8 bytes")
+			t.Log("# a request is answered with the whole table, in 8 bytes")
 			left.SendRIP(oldTheirs, oldOurs, peer.RIP{Command: peer.RIPRequest, Width: 8})
 			left.AwaitRIP(t, nodes.Soon, "own addresses", func(m peer.RIP) bool {
 				own, ok := m.Cost(netip.PrefixFrom(oldOurs, 32))
@@ -83,7 +84,7 @@ func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 				return m.Width == 8 && ok && okOther && own == 0 && other == 0
 			})
 
-			t.Log("# taken back, it is gone at once, also for the other side")
+			t.Log("# after we withdraw it, both sides lose it at once")
 			left.SendRIP(oldTheirs, oldOurs, peer.RIP{
 				Command: peer.RIPResponse, Width: 8, Entries: []peer.RIPEntry{{Cost: 16, Dst: far}},
 			})
@@ -97,10 +98,10 @@ func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 	}
 }
 
-// A route that nobody refreshes dies; the timers of the file shorten the wait.
-func TestARouteThatNobodyRefreshesDies(t *testing.T) {
+// A route without updates expires; the file sets short timers.
+func TestRouteExpires(t *testing.T) {
 	t.Parallel()
-	n, wire := besides(t, "routing rip", fmt.Sprintf("rip advertise-to %v", theirs),
+	n, wire := startWithPeer(t, "routing rip", fmt.Sprintf("rip advertise-to %v", theirs),
 		"rip periodic-update-rate 200", "rip route-timeout-threshold 1000")
 	network := netip.MustParsePrefix("10.5.0.0/16")
 	wire.SendRIP(theirs, ours, peer.RIP{
@@ -113,11 +114,11 @@ func TestARouteThatNobodyRefreshesDies(t *testing.T) {
 		return !there
 	})
 	assert.Greater(t, time.Since(learned), 700*time.Millisecond)
-	wire.AwaitRIP(t, nodes.Soon, "the withdrawn network is told as unreachable", func(m peer.RIP) bool {
+	wire.AwaitRIP(t, nodes.Soon, "the withdrawn network announced as unreachable", func(m peer.RIP) bool {
 		cost, ok := m.Cost(network)
 		return ok && cost == peer.RIPInfinity
 	})
-	t.Log("# the periodic updates tell of our network all the while")
+	t.Log("# the periodic updates still announce our network")
 	for range 3 {
 		wire.AwaitRIP(t, nodes.Soon, "update", func(m peer.RIP) bool {
 			cost, ok := m.Cost(netip.MustParsePrefix("10.0.0.0/24"))
@@ -126,10 +127,10 @@ func TestARouteThatNobodyRefreshesDies(t *testing.T) {
 	}
 }
 
-// Only neighbours that the file names get RIP, and only those are believed.
-func TestRIPIsForThoseWhomTheFileNames(t *testing.T) {
+// A node sends RIP only to neighbours in its file, and accepts it only from them.
+func TestRIPOnlyWithConfiguredNeighbours(t *testing.T) {
 	t.Parallel()
-	n, wire := besides(t, "routing rip")
+	n, wire := startWithPeer(t, "routing rip")
 	wire.SendRIP(theirs, ours, peer.RIP{
 		Command: peer.RIPResponse, Width: 12,
 		Entries: []peer.RIPEntry{{Cost: 0, Dst: netip.MustParsePrefix("10.5.0.0/16")}},

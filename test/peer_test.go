@@ -21,8 +21,8 @@ var (
 	theirs = netip.MustParseAddr("10.0.0.2")
 )
 
-// besides starts a node whose one neighbour is the returned end of a wire.
-func besides(t *testing.T, directives ...string) (*nodes.Node, *peer.Wire) {
+// startWithPeer starts a node whose only neighbour is the returned end of a wire.
+func startWithPeer(t *testing.T, directives ...string) (*nodes.Node, *peer.Wire) {
 	t.Helper()
 	at, from := testenv.FreePort(t), testenv.FreePort(t)
 	file := t.TempDir() + "/node.lnx"
@@ -35,8 +35,8 @@ func besides(t *testing.T, directives ...string) (*nodes.Node, *peer.Wire) {
 	return nodes.Start(t, file), peer.Listen(t, from, at)
 }
 
-// family is what is known of other people's nodes, each with its own manners.
-var family = map[string]peer.Manners{
+// peers lists what is known about other people's nodes.
+var peers = map[string]peer.Quirks{
 	"plain":                  {},
 	"drops options":          {DropOptions: true},
 	"course reference":       {DropOptions: true, MSS: 1024, ISS: 785},
@@ -50,12 +50,12 @@ var family = map[string]peer.Manners{
 	"stalls silently":        {Stall: 200_000, StallFor: 300 * time.Millisecond},
 }
 
-func TestSendingToTheFamily(t *testing.T) {
-	for name, manners := range family {
+func TestSendToQuirkyPeers(t *testing.T) {
+	for name, quirks := range peers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n, wire := besides(t)
-			h := peer.New(wire, theirs, manners)
+			n, wire := startWithPeer(t)
+			h := peer.New(wire, theirs, quirks)
 			file := nodes.RandomFile(t, megabyte, 42)
 			mark := n.Mark()
 			n.Command("sendfile %s %v 7000 --json", file, theirs)
@@ -63,16 +63,17 @@ func TestSendingToTheFamily(t *testing.T) {
 			require.NoError(t, err)
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			assert.True(t, bytes.Equal(want, came), "%d bytes came, want %d", len(came), len(want))
+			assert.True(t, bytes.Equal(want, came), "got %d bytes, want %d", len(came), len(want))
 			n.Transferred(mark, file, nodes.Soon)
 
 			stats := h.Stats
 			t.Logf("%+v", stats)
 			assert.Zero(t, stats.Options, "segments with options to a peer that offered none")
 			assert.Zero(t, stats.Resets)
-			assert.LessOrEqual(t, stats.Closing, mostAnswers(manners, stats), "a storm must not be answered in kind")
-			if manners.DropOptions {
-				// The first SYN and two retransmissions have options, the third none.
+			assert.LessOrEqual(t, stats.Closing, mostAnswers(quirks, stats), "a storm must not be answered in kind")
+			if quirks.DropOptions {
+				// The first SYN and two retransmissions have options, the third retransmission has
+				// none.
 				assert.Equal(t, 3, stats.OptionSYNs)
 				assert.Equal(t, 4, stats.SYNs)
 			}
@@ -80,12 +81,12 @@ func TestSendingToTheFamily(t *testing.T) {
 	}
 }
 
-func TestReceivingFromTheFamily(t *testing.T) {
-	for name, manners := range family {
+func TestReceiveFromQuirkyPeers(t *testing.T) {
+	for name, quirks := range peers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n, wire := besides(t)
-			h := peer.New(wire, theirs, manners)
+			n, wire := startWithPeer(t)
+			h := peer.New(wire, theirs, quirks)
 			data := make([]byte, megabyte)
 			for i := range data {
 				data[i] = byte(i * 7 / 3)
@@ -98,28 +99,28 @@ func TestReceivingFromTheFamily(t *testing.T) {
 			n.Transferred(mark, target, nodes.Soon)
 			came, err := os.ReadFile(target)
 			require.NoError(t, err)
-			assert.True(t, bytes.Equal(data, came), "%d bytes came, want %d", len(came), len(data))
+			assert.True(t, bytes.Equal(data, came), "got %d bytes, want %d", len(came), len(data))
 
 			stats := h.Stats
 			t.Logf("%+v", stats)
 			assert.Zero(t, stats.OptionSYNs, "a SYN without options gets an answer without them")
 			assert.Zero(t, stats.Options)
 			assert.Zero(t, stats.Resets)
-			assert.LessOrEqual(t, stats.Closing, mostAnswers(manners, stats), "a storm must not be answered in kind")
-			// Whoever storms a connection that is closed hears that it is (RFC 9293 §3.5.2).
-			assert.LessOrEqual(t, stats.LateResets, manners.AckStorm+manners.RepeatFIN+5)
+			assert.LessOrEqual(t, stats.Closing, mostAnswers(quirks, stats), "a storm must not be answered in kind")
+			// A storm to a closed connection is answered with resets (RFC 9293 §3.5.2).
+			assert.LessOrEqual(t, stats.LateResets, quirks.AckStorm+quirks.RepeatFIN+5)
 		})
 	}
 }
 
-// mostAnswers is how many segments a node may send to a peer after both FINs: few for a storm of
-// them, and one for each segment that the peer's own timer repeated (RFC 9293 §3.10.7.4). On a slow
-// machine the timer repeats a window of data before the acknowledgments are read.
-func mostAnswers(m peer.Manners, s peer.Stats) int {
+// mostAnswers returns how many segments a node may send to a peer after both FINs: a few in reply
+// to a storm, and one for each segment that the peer's timer retransmitted (RFC 9293 §3.10.7.4). On
+// a slow machine the timer retransmits a window of data before the peer reads the acknowledgments.
+func mostAnswers(m peer.Quirks, s peer.Stats) int {
 	return 50 + (m.AckStorm+m.RepeatFIN)/10 + s.Repeated
 }
 
-// With options off the first SYN is plain already, whether the file says so or the shell.
+// With options off the first SYN has no options, whether the file or the shell sets that.
 func TestOptionsOff(t *testing.T) {
 	for name, how := range map[string]struct{ directive, command string }{
 		"file":  {"tcp options off", "sockets"},
@@ -127,9 +128,9 @@ func TestOptionsOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n, wire := besides(t, how.directive)
+			n, wire := startWithPeer(t, how.directive)
 			n.MustDo("%s", how.command)
-			h := peer.New(wire, theirs, peer.Manners{DropOptions: true})
+			h := peer.New(wire, theirs, peer.Quirks{DropOptions: true})
 			file := nodes.RandomFile(t, 100_000, 5)
 			n.Command("sendfile %s %v 7000", file, theirs)
 			came, err := h.Accept(7000, nil, nodes.Soon)
@@ -140,11 +141,11 @@ func TestOptionsOff(t *testing.T) {
 	}
 }
 
-// Silence instead of a reset: a connection request ends within the limits of the profile, which are
-// three tries of three seconds.
-func TestAPeerThatIsSilent(t *testing.T) {
+// Silence instead of a reset: connecting fails within the limits of the profile, three tries of
+// three seconds.
+func TestSilentPeer(t *testing.T) {
 	t.Parallel()
-	n, wire := besides(t, "tcp profile 004")
+	n, wire := startWithPeer(t, "tcp profile 004")
 	began := time.Now()
 	mark := n.Mark()
 	n.Command("connect %v 7000", theirs)
@@ -163,14 +164,14 @@ func TestAPeerThatIsSilent(t *testing.T) {
 	assert.Empty(t, n.Sockets())
 }
 
-// A peer that closes the door in the middle and never answers again.
-func TestAPeerThatFallsSilent(t *testing.T) {
+// A peer that advertises a zero window in the middle of a transfer and never answers again.
+func TestPeerFallsSilent(t *testing.T) {
 	t.Parallel()
-	n, wire := besides(t, fastRetries)
-	h := peer.New(wire, theirs, peer.Manners{})
+	n, wire := startWithPeer(t, fastRetries)
+	h := peer.New(wire, theirs, peer.Quirks{})
 	n.Command("connect %v 7000", theirs)
 	_, err := h.Accept(7000, nil, 500*time.Millisecond)
-	require.Error(t, err, "it waits for data that does not come, and gives up")
+	require.Error(t, err, "the peer times out waiting for data")
 	require.Equal(t, "ESTABLISHED", stateOf(n, 0))
 	mark := n.Mark()
 	n.MustDo("s 0 anybody there?")

@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// Objects cross a router that loses a tenth of them; two clients have the same server, one of
-// them is killed in the middle, and the server gives that one up and serves the other.
+// Objects cross a router that loses a tenth of the packets. Of two clients of one server, one is
+// killed in the middle; the server drops that one and serves the other.
 func TestObjectsCrossALossyNetwork(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t, "nets", "a-b-c")
@@ -39,21 +39,21 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	}
 	a.Await(mark, patience, `rdt 9000: 10\.1\.0\.2:\d+: 2 objects, \d+ bytes in .* packets, `)
 
-	// A client that is killed is silent. The other one has what it asks for meanwhile.
+	// A killed client is silent. Meanwhile the other gets what it requests.
 	mark = a.Mark()
 	b.MustDo("rdt list 10.0.0.1 9000")
 	victim := nodes.RandomFile(t, 50*megabyte, 3)
 	a.MustDo("rdt serve 9001 %q --patience 2", victim)
 	c.Command("rdt fetch 10.0.0.1 9001")
-	// It has a flow for the listing and then one for the object.
+	// It has a flow for the listing, then one for the object.
 	sending := func(what string) bool {
 		return regexp.MustCompile(` sending +` + what).MatchString(strings.Join(a.MustDo("rdt"), "\n"))
 	}
-	a.Eventually(patience, "the object is on its way", func() bool { return sending("1 +50000000 ") })
+	a.Eventually(patience, "the object in flight", func() bool { return sending("1 +50000000 ") })
 	c.Kill()
 	require.True(t, has(b.MustDo("rdt fetch 10.0.0.1 9000 %s", filepath.Base(small)), "1 objects"))
 	a.Await(mark, patience, `rdt 9001: .* the client is silent: 1 objects asked for`)
-	// What it last said of the listing may have been lost, and then that flow is given up too.
+	// The client's last packet about the listing may be lost; then the server drops that flow too.
 	a.Eventually(patience, "neither flow left", func() bool { return !sending("") })
 	a.MustDo("rdt close 9000")
 	fails(t, b, 10*time.Second, "rdt list 10.0.0.1 9000")

@@ -12,13 +12,12 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// A link of the ring goes down in the middle of a transfer: RIP finds the way round, and no byte is
-// lost.
+// A link of the ring goes down during a transfer: RIP finds another path, and no byte is lost.
 func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "ring").StartAll()
 	a, b, r1 := net.Node("A"), net.Node("B"), net.Node("R1")
-	know(t, a, b)
+	awaitRoutes(t, a, b)
 	for _, r := range []string{"R1", "R2", "R3", "R4"} {
 		net.Node(r).AwaitRoute(a.Addr())
 		net.Node(r).AwaitRoute(b.Addr())
@@ -32,7 +31,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 		size = 15 * megabyte
 	}
 	r1.MustDo("impair %s out rate 40mbit", before.Iface) // the transfer must still run when the link goes down
-	d := deliver(t, a, b, size, 9000)
+	d := startTransfer(t, a, b, size, 9000)
 	d.started(1)
 	t.Logf("# %s on %s goes down", r1.Name, before.Iface)
 	r1.MustDo("down %s", before.Iface)
@@ -41,11 +40,11 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 		now, ok := r1.Route(b.Addr())
 		return ok && now.NextHop != before.NextHop
 	})
-	t.Logf("# R1 has another way after %v", time.Since(cut))
+	t.Logf("# R1 has another path after %v", time.Since(cut))
 	assert.Less(t, time.Since(cut), 9*time.Second, "the next periodic update is due after 5 s")
 	d.done(patience)
 
-	t.Log("# and up again")
+	t.Log("# the link comes up again")
 	r1.MustDo("up %s", before.Iface)
 	for _, i := range r1.Interfaces() {
 		if i.Name != before.Iface {
@@ -56,35 +55,35 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 			net.Node(r).AwaitRoute(i.Addr.Masked().Addr())
 		}
 	}
-	again := deliver(t, b, a, megabyte, 9001)
+	again := startTransfer(t, b, a, megabyte, 9001)
 	again.done(patience)
 }
 
-// A cable with a loose contact, on the only way there is.
-func TestALinkThatFlaps(t *testing.T) {
+// A link with a loose contact, on the only path.
+func TestFlappingLink(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
 	b.MustDo("impair if1 out rate 40mbit") // the transfer must still run when the link goes down
-	d := deliver(t, a, c, 10*megabyte, 9000)
-	back := deliver(t, c, a, 10*megabyte, 9001)
+	d := startTransfer(t, a, c, 10*megabyte, 9000)
+	back := startTransfer(t, c, a, 10*megabyte, 9001)
 	d.started(1)
 	for range 20 {
 		b.MustDo("down if1")
 		b.MustDo("up if1")
-		b.MustDo("sleep 5ms") // the shell's, so that the link carries something in between
+		b.MustDo("sleep 5ms") // in the shell, so that the link carries data in between
 	}
 	d.done(patience)
 	back.done(patience)
 	t.Logf("# dropped: %v", b.Dropped())
 }
 
-// A down interface withdraws its network at once: the neighbour's neighbour has lost it long before
-// the 12 s after which a silent route dies.
-func TestADownInterfaceIsWithdrawnAtOnce(t *testing.T) {
+// A node withdraws the network of a down interface at once: a router two hops away loses the route
+// long before the 12 s after which a route without updates expires.
+func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "line-5").StartAll()
 	a, b, c, e := net.Node("A"), net.Node("B"), net.Node("C"), net.Node("E")
-	know(t, a, e)
+	awaitRoutes(t, a, e)
 	b.AwaitRoute(e.Addr())
 	net.Node("D").AwaitRoute(a.Addr())
 
@@ -110,7 +109,7 @@ func TestADownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 		assert.NotEqual(t, towardsE.Iface, n.Iface, "neighbours of a down interface are not listed")
 	}
 
-	t.Log("# what is sent there is answered by ICMP now")
+	t.Log("# packets to it are answered by ICMP now")
 	talk := fails(t, a, nodes.Soon, "ping -c 1 -i 0.1 %s", e.Addr())
 	assert.Regexp(t, "[Uu]nreachable", talk)
 	assert.NotContains(t, talk, "no reply")
@@ -121,33 +120,33 @@ func TestADownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 	a.MustDo("ping -c 1 %s", e.Addr())
 }
 
-// The course's own demonstration: the short way of the loop loses both its links, and says nothing,
-// as it cannot; the long way takes over when its routes have died of silence.
-func TestTheLoopWithoutItsShortWay(t *testing.T) {
+// The course's demonstration: the short path of the loop loses both links without an announcement,
+// as it has no link left to announce it on. The long path takes over when the routes expire.
+func TestLoopWithoutItsShortPath(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "old", "loop").StartAll()
 	src, dst, short := net.Node("src"), net.Node("dst"), net.Node("short")
-	know(t, src, dst)
+	awaitRoutes(t, src, dst)
 	costIs := func(cost int) func() bool {
 		return func() bool {
 			r, ok := src.Route(dst.Addr())
 			return ok && r.Cost == cost
 		}
 	}
-	src.Eventually(nodes.Soon, "way over short", costIs(4))
+	src.Eventually(nodes.Soon, "path over short", costIs(4))
 	reach(t, src, dst)
 	t.Log("# both links of short go down")
 	short.MustDo("down 0")
 	short.MustDo("down 1")
 	assert.Empty(t, short.Neighbors())
 	cut := time.Now()
-	src.Eventually(time.Minute, "way over long1 and long2", costIs(5))
-	t.Logf("# another way after %v", time.Since(cut))
+	src.Eventually(time.Minute, "path over long1 and long2", costIs(5))
+	t.Logf("# another path after %v", time.Since(cut))
 	assert.Less(t, time.Since(cut), 20*time.Second, "12 s of silence and an update")
 	reach(t, src, dst)
-	t.Log("# and up again")
+	t.Log("# the links come up again")
 	short.MustDo("up 0")
 	short.MustDo("up 1")
-	src.Eventually(nodes.Soon, "way over short", costIs(4))
+	src.Eventually(nodes.Soon, "path over short", costIs(4))
 	reach(t, dst, src)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// provider is three routers in a row that speak RIP, and a host behind the first that is
-// the way to all the rest: 203.0.113.0/24 for one.
+// provider starts three routers in a row that speak RIP, and a host behind the first that is the
+// path to all other networks, such as 203.0.113.0/24.
 func provider(t *testing.T) *nodes.Network {
 	t.Helper()
 	return nodes.NewNetwork(t, map[string]string{
@@ -46,9 +46,9 @@ rip advertise-to 10.2.0.1
 	}).StartAll()
 }
 
-// A default route of the operator's, announced by RIP over three routers, and withdrawn
-// with the link that it leads over.
-func TestADefaultRouteThroughThreeRouters(t *testing.T) {
+// RIP announces an operator's default route across three routers, and withdraws it with the link
+// that it uses.
+func TestDefaultRouteAcrossThreeRouters(t *testing.T) {
 	t.Parallel()
 	net := provider(t)
 	far, r1, r3 := netip.MustParseAddr("203.0.113.1"), net.Node("R1"), net.Node("R3")
@@ -60,7 +60,7 @@ func TestADefaultRouteThroughThreeRouters(t *testing.T) {
 	net.Node("G").AwaitRoute(r3.Addr())
 	r3.MustDo("ping -c 3 -i 0.01 %s", far)
 
-	t.Log("# the link to the host goes, and with it the default route")
+	t.Log("# the link to the host goes down, and the default route with it")
 	r1.MustDo("down if0")
 	r3.Eventually(nodes.Soon, "no default route", func() bool {
 		_, ok := r3.Route(far)
@@ -72,15 +72,15 @@ func TestADefaultRouteThroughThreeRouters(t *testing.T) {
 	r3.MustDo("ping -c 3 -i 0.01 %s", far)
 }
 
-// Routes by hand, while the node runs.
-func TestRoutesByHand(t *testing.T) {
+// Static routes that change while the node runs.
+func TestStaticRoutes(t *testing.T) {
 	t.Parallel()
 	net := provider(t)
 	far, r2, r3 := netip.MustParseAddr("203.0.113.1"), net.Node("R2"), net.Node("R3")
 	r3.AwaitRoute(far)
 	net.Node("G").AwaitRoute(r3.Addr())
 
-	t.Log("# one to nowhere hides the one that leads on")
+	t.Log("# an unreachable route hides the default route")
 	r2.MustDo("route add 203.0.113.0/24 unreachable")
 	r3.Eventually(nodes.Soon, "an answer from R2", func() bool {
 		out, _ := r3.Do("ping -c 1 %s", far)
@@ -92,7 +92,7 @@ func TestRoutesByHand(t *testing.T) {
 	r2.MustDo("route del 203.0.113.0/24")
 	r3.MustDo("ping -c 3 -i 0.01 %s", far)
 
-	t.Log("# the operator's before RIP's, which comes back")
+	t.Log("# a static route takes precedence over RIP's, which returns afterwards")
 	r3.MustDo("route add default via 10.2.0.1 5")
 	got, ok := r3.Route(far)
 	require.True(t, ok)

@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// The course's own demonstration: what was dropped on the way comes late and in its place.
-func TestOutOfOrderAsTheCourseShowsIt(t *testing.T) {
+// The course's demonstration: a dropped segment arrives late, and its data in the right place.
+func TestCourseOutOfOrder(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
 	mark := c.Mark()
@@ -31,8 +31,8 @@ func TestOutOfOrderAsTheCourseShowsIt(t *testing.T) {
 	assert.Equal(t, []string{"Read 12 bytes: aabbccddeeff"}, c.MustDo("r 1 12 y"))
 }
 
-// Nobody reads, so the window closes; when somebody does, it opens at once.
-func TestAWindowThatClosesAndOpens(t *testing.T) {
+// While the receiver does not read, the window closes; when it reads, the window reopens at once.
+func TestWindowClosesAndReopens(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")
@@ -41,7 +41,7 @@ func TestAWindowThatClosesAndOpens(t *testing.T) {
 	a.MustDo("connect %s 9000", b.Addr())
 	b.Await(mark, nodes.Soon, `^New connection on socket 0 => created new socket 1`)
 	const size = 30 * megabyte
-	a.Command("s 0 FILL w %d", size) // its shell waits until the last byte is in the send buffer
+	a.Command("s 0 FILL w %d", size) // its shell waits until the send buffer holds the last byte
 	b.Eventually(nodes.Soon, "closed window", func() bool {
 		return has(b.MustDo("window 1"), "receive window 0")
 	})
@@ -56,12 +56,12 @@ func TestAWindowThatClosesAndOpens(t *testing.T) {
 	assert.Len(t, lines(a.Lines(0), "Sent 30000000 bytes"), 1)
 }
 
-// A transfer that its owner gives up: the other end keeps what came and says so.
-func TestACanceledTransfer(t *testing.T) {
+// The sender cancels a transfer: the receiver keeps the received part and reports it.
+func TestCanceledTransfer(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
 	b.MustDo("impair if1 out rate 40mbit") // the transfer must still run when it is canceled
-	d := deliver(t, a, c, 50*megabyte, 9000)
+	d := startTransfer(t, a, c, 50*megabyte, 9000)
 	d.started(1)
 	b.MustDo("lossyforward 100")
 	a.MustDo("cancel 1")
@@ -73,8 +73,8 @@ func TestACanceledTransfer(t *testing.T) {
 	assert.Empty(t, a.Sockets())
 }
 
-// With --json a whole session is documents, a line each.
-func TestASessionInJSON(t *testing.T) {
+// With --json a session prints one document a line.
+func TestSessionInJSON(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
 	r := node(t, "interfaces\nneighbors\nroutes\nsend 10.0.0.2 hello\nlossyforward 2\naccept 80\nsockets\n",
@@ -94,10 +94,10 @@ func TestASessionInJSON(t *testing.T) {
 	assert.Equal(t, "hello", received.Text)
 }
 
-// Packets that few send and all must take: options in the header, the last hop's TTL.
-func TestPacketsThatAreOddButSound(t *testing.T) {
+// Packets that few nodes send and all must accept: header options, a TTL of 1.
+func TestUnusualValidPackets(t *testing.T) {
 	t.Parallel()
-	n, wire := besides(t)
+	n, wire := startWithPeer(t)
 	for ttl, text := range map[uint8]string{1: "the last hop", 255: "from afar"} {
 		mark := n.Mark()
 		wire.SendPacket(peer.Packet{
@@ -112,17 +112,17 @@ func TestPacketsThatAreOddButSound(t *testing.T) {
 	n.Await(mark, nodes.Soon, "Data: with options$")
 }
 
-var long = flag.Bool("long", false, "move 5 GB, too")
+var long = flag.Bool("long", false, "transfer 5 GB too")
 
-// More than the sequence numbers count crosses intact. It takes a while, so it has to be asked for.
-func TestMoreThanTheSequenceNumbersCount(t *testing.T) {
+// A transfer that wraps the sequence numbers arrives intact. It takes a while and needs -long.
+func TestSequenceNumbersWrap(t *testing.T) {
 	if !*long {
 		t.Skip("5 GB: go test ./test -long")
 	}
 	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")
 	file := nodes.RandomFile(t, 5000*megabyte, 9)
-	d := expect(t, a, b, file, 9000)
+	d := startReceiver(t, a, b, file, 9000)
 	d.send()
 	d.done(patience)
 }

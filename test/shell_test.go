@@ -15,13 +15,13 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// result is how a program ended.
+// result is the outcome of a program.
 type result struct {
 	out, err string
 	code     int
 }
 
-// node runs the program to its end.
+// node runs the program and waits for it.
 func node(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	cmd := nodes.Command(args...)
@@ -36,7 +36,8 @@ func node(t *testing.T, stdin string, args ...string) result {
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
-// The family's three tables, as a script on standard input, and what iproute2's users expect.
+// The three tables of the course's nodes, as a script on standard input, and the formats that users
+// of iproute2 expect.
 func TestThreeTables(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b-c")
@@ -60,15 +61,14 @@ func TestThreeTables(t *testing.T) {
 		r.out)
 }
 
-// normal makes the head of the route table what it is when the columns are as narrow as the
-// family's.
+// normal replaces the head of the route table with the one that the course's narrower columns have.
 func normal(text string) string {
 	return regexp.MustCompile(`(?m)^T +Prefix +Next hop +Cost`).
 		ReplaceAllString(text, "T       Prefix   Next hop   Cost")
 }
 
-// A script stops at its first error and names the place, in whatever file.
-func TestAScriptThatFails(t *testing.T) {
+// A script stops at its first error and reports the file and line.
+func TestFailingScript(t *testing.T) {
 	t.Parallel()
 	net := nodes.CopyNetwork(t, "nets", "a-b")
 	net.Append("A", fastRetries)
@@ -84,7 +84,7 @@ func TestAScriptThatFails(t *testing.T) {
 	assert.NotZero(t, r.code)
 	assert.Contains(t, r.err, script+":4: ")
 	assert.Contains(t, r.err, `"sokcets"`)
-	assert.Contains(t, r.err, "sockets", "what it may have meant")
+	assert.Contains(t, r.err, "sockets", "the similar command")
 	assert.NotContains(t, r.err, "rouets")
 
 	t.Log("# a command used wrongly shows how it is used")
@@ -94,31 +94,31 @@ func TestAScriptThatFails(t *testing.T) {
 	assert.Contains(t, r.err, script+":1: ")
 	assert.Contains(t, r.err, "usage: connect ADDR PORT")
 
-	t.Log("# a command that fails, on standard input")
+	t.Log("# a command on standard input that fails")
 	r = node(t, "sockets\nclose 5\nsockets\n", "run", file)
 	assert.Equal(t, 1, r.code)
 	assert.Regexp(t, `(?m)^[^ ]*:2: .*no such socket`, r.err)
 	assert.Equal(t, 1, strings.Count(r.out, "Local Address"), "nothing after the error")
 
-	t.Log("# in a sourced file the place is that file's")
+	t.Log("# an error in a sourced file names that file")
 	write("inner.txt", "sockets\n\nclose 7\n")
 	write("script.txt", "source "+filepath.Join(dir, "inner.txt")+"\n")
 	r = node(t, "", "run", "--script", script, file)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.err, filepath.Join(dir, "inner.txt")+":3: ")
 
-	t.Log("# a file that sources itself ends")
+	t.Log("# a file that sources itself is an error")
 	write("script.txt", "source "+script+"\n")
 	r = node(t, "", "run", "--script", script, file)
 	assert.NotZero(t, r.code)
 
-	t.Log("# a transfer that fails in the background is the script's failure")
+	t.Log("# a transfer that fails in the background fails the script")
 	r = node(t, "sendfile "+script+" 10.0.0.2 80\nsockets\n", "run", file)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.err, "timed out")
 	assert.Contains(t, r.out, "SYN-SENT")
 
-	t.Log("# what does not exist")
+	t.Log("# missing files")
 	r = node(t, "", "run", "--script", filepath.Join(dir, "missing"), file)
 	assert.NotZero(t, r.code)
 	assert.Contains(t, r.err, "missing")
@@ -127,7 +127,7 @@ func TestAScriptThatFails(t *testing.T) {
 	assert.Contains(t, r.err, "missing.lnx")
 }
 
-// Wrong lines are refused before anything happens, each with one line and the usage.
+// Invalid commands are refused before they do anything, each with one error line and the usage.
 func TestWrongLines(t *testing.T) {
 	t.Parallel()
 	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")
@@ -149,11 +149,11 @@ func TestWrongLines(t *testing.T) {
 		assert.Len(t, complaints, 1, command)
 	}
 	assert.Empty(t, a.Sockets())
-	t.Log("# the node is as it was")
+	t.Log("# the node has not changed")
 	a.MustDo("interfaces")
 }
 
-// Each generation's name of a command is the same command.
+// A command's names in every generation of the course are aliases.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")

@@ -15,11 +15,11 @@ import (
 
 const (
 	megabyte = 1_000_000
-	// patience is how long a transfer may take before something hangs.
+	// patience is the time limit of a transfer.
 	patience = 4 * time.Minute
 )
 
-// sizes are the files that go each way; the largest is cut down for those who have no time.
+// sizes returns the sizes of the files in each direction; the largest is smaller in a short run.
 func sizes() []int64 {
 	if ci.Long() {
 		return []int64{0, 1, megabyte, 100 * megabyte}
@@ -27,7 +27,7 @@ func sizes() []int64 {
 	return []int64{0, 1, megabyte, 5 * megabyte}
 }
 
-// The main job, in both grammars, both ways at once.
+// File transfers, in both grammars, in both directions at once.
 func TestFilesCrossALossyNetwork(t *testing.T) {
 	for _, folder := range []string{"nets/a-b-c", "nets/old/a-b-c"} {
 		for _, loss := range []int{0, 2, 10} {
@@ -37,8 +37,8 @@ func TestFilesCrossALossyNetwork(t *testing.T) {
 				b.MustDo("lossyforward %d", loss)
 				for i, size := range sizes() {
 					t.Logf("# %d bytes each way", size)
-					right := deliver(t, a, c, size, 9000+i)
-					left := deliver(t, c, a, size, 9100+i)
+					right := startTransfer(t, a, c, size, 9000+i)
+					left := startTransfer(t, c, a, size, 9100+i)
 					right.done(patience)
 					left.done(patience)
 				}
@@ -53,8 +53,8 @@ func TestFilesCrossALossyNetwork(t *testing.T) {
 	}
 }
 
-// All generations' spellings of a transfer, and what both ends print.
-func TestATransferInPlainWords(t *testing.T) {
+// The short forms of the transfer commands, and the output of both ends.
+func TestTransferOutput(t *testing.T) {
 	t.Parallel()
 	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := n.Node("A"), n.Node("B")
@@ -77,18 +77,18 @@ func TestATransferInPlainWords(t *testing.T) {
 	assert.Equal(t, digest, nodes.Digest(t, target))
 }
 
-// A script waits for its transfers at its end.
-func TestTheEndOfInputWaitsForTransfers(t *testing.T) {
+// A script waits for its transfers before it ends.
+func TestEndOfInputWaitsForTransfers(t *testing.T) {
 	t.Parallel()
 	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := n.Node("A"), n.Node("B")
-	d := deliver(t, a, b, 2*megabyte, 9000)
+	d := startTransfer(t, a, b, 2*megabyte, 9000)
 	assert.Zero(t, a.Quit(patience))
 	assert.Zero(t, b.Quit(patience))
 	assert.Equal(t, nodes.Digest(t, d.file), nodes.Digest(t, d.target))
 }
 
-// Text and FILL through sockets, half-closed both ways.
+// Text and FILL through sockets, with half-closes in both directions.
 func TestSocketsInTheShell(t *testing.T) {
 	t.Parallel()
 	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
@@ -107,7 +107,7 @@ func TestSocketsInTheShell(t *testing.T) {
 	require.Len(t, out, 1)
 	assert.Len(t, out[0], len("Read 100000 bytes: ")+100_000)
 
-	t.Log("# the states of an orderly end, from either side")
+	t.Log("# the states of an orderly close, at both ends")
 	a.MustDo("shutdown 0 write")
 	b.Eventually(nodes.Soon, "CLOSE_WAIT", func() bool { return stateOf(b, 1) == "CLOSE_WAIT" })
 	assert.Equal(t, "FIN_WAIT_2", stateOf(a, 0))
@@ -121,7 +121,7 @@ func TestSocketsInTheShell(t *testing.T) {
 	b.Eventually(nodes.Soon, "LAST_ACK passed", func() bool { return stateOf(b, 1) == "" })
 }
 
-// stateOf is a socket's state; empty: there is no such socket.
+// stateOf returns a socket's state, or "" if it does not exist.
 func stateOf(n *nodes.Node, sid int) string {
 	for _, s := range n.Sockets() {
 		if s.SID == sid {

@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// setting is a setting of the unit file, with its specifiers replaced: the instance is A.
+// setting returns a setting of the unit file with its specifiers replaced, for the instance A.
 func setting(t *testing.T, key, run, etc string) string {
 	t.Helper()
 	text, err := os.ReadFile(nodes.Path("packaging", "tidepool@.service"))
@@ -29,7 +29,7 @@ func setting(t *testing.T, key, run, etc string) string {
 	return strings.NewReplacer("%t", run, "%i", "A", "/etc/tidepool", etc).Replace(string(m[1]))
 }
 
-// started is what the unit file starts, and the service manager's side of it.
+// started is the process that the unit file starts, with the service manager's socket.
 type started struct {
 	t       *testing.T
 	run     string
@@ -54,16 +54,16 @@ func startUnit(t *testing.T) *started {
 	s.node.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, setting(t, "Environment", "", ""))
 	require.NoError(t, s.node.Start())
 	t.Cleanup(func() {
-		_ = s.node.Process.Kill() // it may have ended
+		_ = s.node.Process.Kill() // it may have exited
 		_ = s.node.Wait()
 	})
 	require.Equal(t, "notify", setting(t, "Type", "", ""))
-	s.told("READY=1")
+	s.awaitNotify("READY=1")
 	return s
 }
 
-// told waits until the manager was told so.
-func (s *started) told(what string) {
+// awaitNotify waits for a notification to the service manager.
+func (s *started) awaitNotify(what string) {
 	s.t.Helper()
 	buf := make([]byte, 4096)
 	for {
@@ -75,8 +75,8 @@ func (s *started) told(what string) {
 	}
 }
 
-// What the unit file starts is ready, answers where the file says, and ends as it says.
-func TestTheUnitFileRunsANode(t *testing.T) {
+// The process that the unit file starts becomes ready, answers on its socket and ends on request.
+func TestUnitFileRunsNode(t *testing.T) {
 	t.Parallel()
 	s := startUnit(t)
 	out, err := nodes.Command("ctl", filepath.Join(s.run, "tidepool", "A", "A.sock"), "routes").Output()
@@ -85,18 +85,18 @@ func TestTheUnitFileRunsANode(t *testing.T) {
 
 	require.Equal(t, "/bin/kill -HUP $MAINPID", setting(t, "ExecReload", "", ""))
 	require.NoError(t, s.node.Process.Signal(syscall.SIGHUP))
-	s.told("RELOADING=1")
-	s.told("READY=1")
+	s.awaitNotify("RELOADING=1")
+	s.awaitNotify("READY=1")
 	require.NoError(t, s.node.Process.Signal(syscall.SIGTERM))
-	s.told("STOPPING=1")
+	s.awaitNotify("STOPPING=1")
 	_ = s.node.Wait()
 	assert.Equal(t, setting(t, "SuccessExitStatus", "", ""),
 		strconv.Itoa(s.node.ProcessState.ExitCode()))
 }
 
-// A node that hangs is started again: what the watchdog ends (with SIGABRT, systemd.service(5)) is
-// no node whose file is wrong.
-func TestTheUnitFileTellsAHungNodeFromAWrongFile(t *testing.T) {
+// The service manager restarts a hung node: the watchdog's SIGABRT (systemd.service(5)) is not the
+// exit status of a wrong file.
+func TestUnitFileRestartsHungNode(t *testing.T) {
 	t.Parallel()
 	s := startUnit(t)
 	require.Equal(t, "0", setting(t, "LimitCORE", "", ""))
@@ -111,21 +111,21 @@ func TestTheUnitFileTellsAHungNodeFromAWrongFile(t *testing.T) {
 	assert.Equal(t, syscall.SIGABRT, status.Signal())
 }
 
-// systemd has nothing to say about the unit file but that the program is not installed.
-func TestTheUnitFileIsSound(t *testing.T) {
+// systemd-analyze complains about nothing but the program, which is not installed.
+func TestUnitFileIsValid(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("no systemd-analyze here")
+		t.Skip("systemd-analyze is not installed")
 	}
 	text, err := os.ReadFile(nodes.Path("packaging", "tidepool@.service"))
 	require.NoError(t, err)
-	program, err := os.Executable() // any that is there
+	program, err := os.Executable() // any existing program
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "tidepool@A.service")
 	require.NoError(t, os.WriteFile(file,
 		[]byte(strings.Replace(string(text), "/usr/bin/tidepool", program, 1)), 0o644))
 	out, err := exec.Command(analyze, "verify", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.NotContains(t, string(out), "tidepool@A") // it looks at other units too
+	assert.NotContains(t, string(out), "tidepool@A") // it checks other units too
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
-// broken are files with mistakes, and where each mistake is: LINE:COL.
+// broken lists files with errors and the errors' places, LINE:COL.
 var broken = map[string]struct {
 	text string
 	at   []string
@@ -44,7 +44,7 @@ var broken = map[string]struct {
 	},
 }
 
-func TestValidateNamesEveryPlace(t *testing.T) {
+func TestValidateReportsEveryError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var files []string
@@ -57,26 +57,26 @@ func TestValidateNamesEveryPlace(t *testing.T) {
 		r := node(t, "", append([]string{"validate"}, args...)...)
 		assert.Equal(t, 2, r.code, how)
 		all := r.out + r.err
-		assert.NotContains(t, all, "\x1b", "%s: the file's bytes must not steer the terminal", how)
+		assert.NotContains(t, all, "\x1b", "%s: no control characters", how)
 		for name, b := range broken {
 			for _, at := range b.at {
 				assert.Contains(t, all, filepath.Join(dir, name)+":"+at, how)
 			}
 		}
 	}
-	t.Log("# what is not there is no valid file")
+	t.Log("# a missing file is an error")
 	r := node(t, "", "validate", filepath.Join(dir, "missing.lnx"))
 	assert.NotZero(t, r.code)
 	assert.Contains(t, r.err+r.out, "missing.lnx")
 
-	t.Log("# a broken file does not run either")
+	t.Log("# run rejects a broken file too")
 	r = node(t, "interfaces\n", "run", filepath.Join(dir, "twice.lnx"))
 	assert.NotZero(t, r.code)
 	assert.Contains(t, r.err, "twice.lnx:3:15")
 	assert.Empty(t, r.out)
 }
 
-func TestValidateLikesEveryNetworkOfOurs(t *testing.T) {
+func TestValidateAcceptsOurNetworks(t *testing.T) {
 	t.Parallel()
 	r := node(t, "", "validate", nodes.Path("nets"))
 	assert.Zero(t, r.code, "%s%s", r.out, r.err)

@@ -29,15 +29,15 @@ func TestCourseManners(t *testing.T) {
 	ours, theirs := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	file := make([]byte, bytesEach)
 	_, _ = rand.NewChaCha8([32]byte{7}).Read(file)
-	for name, manners := range peer.Closing {
+	for name, quirks := range peer.Closing {
 		for _, percent := range []float64{0, 2} {
 			t.Run(fmt.Sprintf("%s at %g%%", name, percent), func(t *testing.T) {
 				r := &row{
 					peer: "course node", scenario: name, loss: percent, bytes: 2 * bytesEach,
 				}
 				report(t, r)
-				manners := manners
-				manners.Loss, manners.ISS = percent/100, 20238
+				quirks := quirks
+				quirks.Loss, quirks.ISS = percent/100, 20238
 				at, from := testenv.FreePort(t), testenv.FreePort(t)
 				cfg, err := lnx.Parse("A.lnx", fmt.Appendf(nil, "interface if0 %v/24 127.0.0.1:%d\n"+
 					"neighbor %v at 127.0.0.1:%d via if0\n", ours, at, theirs, from))
@@ -48,7 +48,7 @@ func TestCourseManners(t *testing.T) {
 				wire := peer.Listen(t, from, at)
 				began := time.Now()
 
-				h := peer.New(wire, theirs, manners)
+				h := peer.New(wire, theirs, quirks)
 				sent := make(chan error, 1)
 				go func() {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -78,7 +78,7 @@ func TestCourseManners(t *testing.T) {
 					}
 					got <- all
 				}()
-				h = peer.New(wire, theirs, manners)
+				h = peer.New(wire, theirs, quirks)
 				_, err = h.Connect(netip.AddrPortFrom(ours, port+1), file, patience)
 				require.NoError(t, err)
 				assert.True(t, bytes.Equal(file, <-got), "the file from the course node")

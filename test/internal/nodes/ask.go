@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// ask types a read-out with --json and decodes the list that answers it.
+// ask runs a command with --json and decodes the list that it prints.
 func ask[T any](n *Node, command string) []T {
 	n.t.Helper()
 	n.mu.Lock()
@@ -28,31 +28,31 @@ func ask[T any](n *Node, command string) []T {
 	return list
 }
 
-// Interfaces asks for the interfaces.
+// Interfaces returns the node's interfaces.
 func (n *Node) Interfaces() []control.Interface {
 	n.t.Helper()
 	return ask[control.Interface](n, "interfaces")
 }
 
-// Routes asks for the routes.
+// Routes returns the node's routes.
 func (n *Node) Routes() []control.Route {
 	n.t.Helper()
 	return ask[control.Route](n, "routes")
 }
 
-// Neighbors asks for the neighbours.
+// Neighbors returns the node's neighbours.
 func (n *Node) Neighbors() []control.Neighbor {
 	n.t.Helper()
 	return ask[control.Neighbor](n, "neighbors")
 }
 
-// Sockets asks for the sockets with all that is known of them.
+// Sockets returns the node's sockets with all details.
 func (n *Node) Sockets() []control.Socket {
 	n.t.Helper()
 	return ask[control.Socket](n, "sockets -i")
 }
 
-// Addr is the virtual address of the first interface.
+// Addr returns the virtual address of the first interface.
 func (n *Node) Addr() netip.Addr {
 	n.t.Helper()
 	if !n.addr.IsValid() {
@@ -63,7 +63,7 @@ func (n *Node) Addr() netip.Addr {
 	return n.addr
 }
 
-// Dropped sums the drops of every interface, each direction, by reason.
+// Dropped returns the drops of all interfaces and directions, by reason.
 func (n *Node) Dropped() map[string]uint64 {
 	n.t.Helper()
 	sums := map[string]uint64{}
@@ -95,7 +95,7 @@ func (n *Node) AwaitRoute(to netip.Addr) {
 	})
 }
 
-// Eventually asks again and again until the condition holds.
+// Eventually repeats a check until it holds.
 func (n *Node) Eventually(within time.Duration, what string, condition func() bool) {
 	n.t.Helper()
 	over := time.NewTimer(within)

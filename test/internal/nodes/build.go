@@ -13,21 +13,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// program is what is under test, once Build has made it.
+// program is the path of the program under test, set by Build.
 var program string
 
-// top is the folder of the source tree.
+// top is the root of the source tree.
 var top string
 
-// Build compiles cmd/node into dir. It is for TestMain; nothing else works before it. Nodes in the
-// background are killed when the test has ended, however it did.
+// Build compiles cmd/node into dir. TestMain calls it before anything else in this package. Nodes
+// in the background are killed when the test ends, however it ends.
 func Build(dir string) error {
 	if err := testenv.ReapOrphans(); err != nil {
 		return err
 	}
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
-		return fmt.Errorf("finding the module: %w", err)
+		return fmt.Errorf("find the module: %w", err)
 	}
 	top = filepath.Dir(strings.TrimSpace(string(out)))
 	name := filepath.Join(dir, "node")
@@ -38,18 +38,18 @@ func Build(dir string) error {
 	build := exec.Command("go", append(args, "-o", name, "./cmd/node")...)
 	build.Dir, build.Stderr = top, os.Stderr
 	if err := build.Run(); err != nil {
-		return fmt.Errorf("building cmd/node: %w", err)
+		return fmt.Errorf("build cmd/node: %w", err)
 	}
 	program = name
 	return nil
 }
 
-// depend looks at every file of the program. What a test looks at, go test takes for what its
-// result hangs on, so that the result of an older program is not shown from the cache. It has to be
-// looked at while tests run: what TestMain does is not noted.
-var depend = sync.OnceFunc(func() {
+// dependOnSources stats every file of the program, so that go test does not reuse a cached result
+// of an older program: a result depends on the files that the tests stat. It must run in a test,
+// because go test ignores what TestMain does.
+var dependOnSources = sync.OnceFunc(func() {
 	for _, part := range []string{"cmd", "internal", "go.mod", "go.sum"} {
-		// A file that cannot be looked at has failed the build.
+		// An unreadable file has failed the build already.
 		_ = filepath.WalkDir(Path(part), func(path string, _ fs.DirEntry, _ error) error {
 			_, err := os.Stat(path)
 			return err
@@ -57,17 +57,17 @@ var depend = sync.OnceFunc(func() {
 	}
 })
 
-// Command is the program under test with arguments, to run it by other means than Start.
+// Command returns the program under test with arguments, for tests that do not use Start.
 func Command(args ...string) *exec.Cmd {
-	depend()
+	dependOnSources()
 	cmd := exec.Command(program, args...)
-	cmd.Args[0] = "node"   // as one on the PATH is called: hints repeat it
-	cmd.Env = os.Environ() // what a test adds comes on top
+	cmd.Args[0] = "node"   // as found on PATH: hints repeat it
+	cmd.Env = os.Environ() // a test appends its own variables
 	cmd.SysProcAttr = sysProcAttr()
 	return cmd
 }
 
-// Path is a file of the source tree.
+// Path returns the path of a file of the source tree.
 func Path(parts ...string) string {
 	return filepath.Join(append([]string{top}, parts...)...)
 }

@@ -1,5 +1,5 @@
-// Package nodes runs real node processes for the end-to-end tests: it builds the program once,
-// copies a folder of .lnx files to UDP ports that are free, starts nodes with their shells on
-// pipes, types commands and waits for the lines that answer them. It never sleeps: whoever waits
-// names the line or the condition, and how long it may take.
+// Package nodes runs real node processes for the end-to-end tests. It builds the program once,
+// copies a folder of .lnx files to free UDP ports, starts nodes with their shells on pipes, types
+// commands and waits for the answers. It never sleeps: every wait names a line or a condition, and
+// a time limit.
 package nodes

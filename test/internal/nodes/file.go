@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// RandomFile writes a file of bytes that do not repeat; the seed says which.
+// RandomFile writes a file of bytes that do not repeat, generated from the seed.
 func RandomFile(t *testing.T, size int64, seed uint64) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file-"+strconv.FormatInt(size, 10))
@@ -33,7 +33,7 @@ func RandomFile(t *testing.T, size int64, seed uint64) string {
 	return name
 }
 
-// Digest is the SHA-256 of a file, computed here.
+// Digest returns the SHA-256 of a file, computed in the test.
 func Digest(t *testing.T, name string) string {
 	t.Helper()
 	f, err := os.Open(name)
@@ -45,25 +45,25 @@ func Digest(t *testing.T, name string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Receive types recvfile and waits until the listener stands.
+// Receive runs recvfile and waits until it listens.
 func (n *Node) Receive(path string, port int) {
 	n.t.Helper()
 	n.MustDo("recvfile %s %d --json", path, port)
 }
 
-// Transferred waits for the end of a transfer that was started with --json behind the mark. Until
-// then the shell takes no other command.
+// Transferred waits for the end of a transfer that was started with --json after the mark. Until
+// then the shell accepts no other command.
 func (n *Node) Transferred(from Mark, path string, within time.Duration) control.Transfer {
 	n.t.Helper()
 	quoted, err := json.Marshal(path)
 	require.NoError(n.t, err)
 	begin := `{"path":` + string(quoted)
-	n.Command("wait") // a script tells what failed only to whoever waits
+	n.Command("wait") // a script reports background errors only when it waits
 	text, ok := n.out.await(int(from), within, func(text string) bool {
 		return strings.HasPrefix(text, begin) || strings.Contains(text, path)
 	})
 	if !ok {
-		n.t.Fatalf("node %s: %s was not through within %v", n.Name, path, within)
+		n.t.Fatalf("node %s: %s was not transferred within %v", n.Name, path, within)
 	}
 	if !strings.HasPrefix(text, begin) {
 		n.t.Fatalf("node %s: the transfer failed: %s", n.Name, text)

@@ -13,15 +13,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// Network is a folder of .lnx files on UDP ports that nobody else uses, and the nodes started from
-// them.
+// Network is a folder of .lnx files on free UDP ports, and the nodes started from them.
 type Network struct {
 	t     *testing.T
 	Dir   string
 	nodes map[string]*Node
 }
 
-// CopyNetwork copies the .lnx files of a folder of the source tree to free ports.
+// CopyNetwork copies the .lnx files of a folder of the source tree and gives them free ports.
 func CopyNetwork(t *testing.T, folder ...string) *Network {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Path(folder...), "*.lnx"))
@@ -36,7 +35,7 @@ func CopyNetwork(t *testing.T, folder ...string) *Network {
 	return NewNetwork(t, texts)
 }
 
-// NewNetwork writes .lnx files, given by the nodes' names, to free ports.
+// NewNetwork writes .lnx files, given by the nodes' names, with free ports.
 func NewNetwork(t *testing.T, texts map[string]string) *Network {
 	t.Helper()
 	n := &Network{t: t, Dir: t.TempDir(), nodes: map[string]*Node{}}
@@ -52,7 +51,7 @@ func (n *Network) write(name, text string) {
 	require.NoError(n.t, os.WriteFile(n.File(name), []byte(text), 0o644))
 }
 
-// File is the path of a node's .lnx file.
+// File returns the path of a node's .lnx file.
 func (n *Network) File(name string) string { return filepath.Join(n.Dir, name+".lnx") }
 
 // Append adds lines to a node's .lnx file.
@@ -63,7 +62,7 @@ func (n *Network) Append(name string, lines ...string) {
 	n.write(name, string(text)+"\n"+strings.Join(lines, "\n")+"\n")
 }
 
-// Names lists the nodes that have a file.
+// Names returns the nodes that have a file.
 func (n *Network) Names() []string {
 	n.t.Helper()
 	files, err := filepath.Glob(n.File("*"))
@@ -75,7 +74,7 @@ func (n *Network) Names() []string {
 	return names
 }
 
-// Start starts the node of that name; args go in front of its file.
+// Start starts a node; args precede its file on the command line.
 func (n *Network) Start(name string, args ...string) *Node {
 	n.t.Helper()
 	node := Start(n.t, n.File(name), args...)
@@ -92,7 +91,7 @@ func (n *Network) StartAll(args ...string) *Network {
 	return n
 }
 
-// Node returns a node that was started.
+// Node returns a running node.
 func (n *Network) Node(name string) *Node {
 	n.t.Helper()
 	require.Contains(n.t, n.nodes, name, "that node was not started")
@@ -100,13 +99,13 @@ func (n *Network) Node(name string) *Node {
 }
 
 var (
-	// joined is a UDP address as all grammars but one write it; parted is the other way, at the
-	// beginning of a line: HOST PORT.
-	joined = regexp.MustCompile(`\b(localhost|127\.0\.0\.1):(\d+)`)
-	parted = regexp.MustCompile(`(?m)^((?:localhost|127\.0\.0\.1)[ \t]+)(\d+)`)
+	// hostColonPort matches a UDP address as all grammars but one write it; hostPort matches the
+	// other form, HOST PORT at the beginning of a line.
+	hostColonPort = regexp.MustCompile(`\b(localhost|127\.0\.0\.1):(\d+)`)
+	hostPort      = regexp.MustCompile(`(?m)^((?:localhost|127\.0\.0\.1)[ \t]+)(\d+)`)
 )
 
-// movePorts gives every UDP port of a file another that is free, the same one for the same port.
+// movePorts replaces every UDP port of a file with a free one, consistently.
 func movePorts(t *testing.T, text string, ports map[string]string) string {
 	t.Helper()
 	move := func(old string) string {
@@ -115,12 +114,12 @@ func movePorts(t *testing.T, text string, ports map[string]string) string {
 		}
 		return ports[old]
 	}
-	text = joined.ReplaceAllStringFunc(text, func(s string) string {
-		m := joined.FindStringSubmatch(s)
+	text = hostColonPort.ReplaceAllStringFunc(text, func(s string) string {
+		m := hostColonPort.FindStringSubmatch(s)
 		return m[1] + ":" + move(m[2])
 	})
-	return parted.ReplaceAllStringFunc(text, func(s string) string {
-		m := parted.FindStringSubmatch(s)
+	return hostPort.ReplaceAllStringFunc(text, func(s string) string {
+		m := hostPort.FindStringSubmatch(s)
 		return m[1] + move(m[2])
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Soon is how long something may take that takes milliseconds on a machine with nothing else to do.
-// Under the race detector it is more.
+// Soon is the time limit for steps that take milliseconds on an idle machine. It is longer under
+// the race detector.
 const Soon = 20*time.Second + 40*time.Second*race
 
 // Node is a node process whose shell reads from a pipe.
@@ -28,15 +28,15 @@ type Node struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *output
-	ended chan struct{} // closed when the process has ended
-	code  int           // its exit status then
+	ended chan struct{} // closed when the process has exited
+	code  int           // the exit status
 
-	mu   sync.Mutex // one question at a time
-	addr netip.Addr // once asked for
+	mu   sync.Mutex // held during a command and its answer
+	addr netip.Addr // cached
 }
 
-// Start starts a node from an .lnx file; args go in front of it. The test's end ends the node, and
-// a node that crashed fails the test.
+// Start starts a node from an .lnx file; args precede it. The end of the test stops the node, and
+// the test fails if the node crashed.
 func Start(t *testing.T, file string, args ...string) *Node {
 	t.Helper()
 	args = append([]string{"run", "--keep-going"}, args...)
@@ -56,7 +56,7 @@ func Start(t *testing.T, file string, args ...string) *Node {
 	go func() {
 		n.out.collect(r)
 		_ = r.Close()
-		_ = cmd.Wait() // the status says it all
+		_ = cmd.Wait() // the exit status is read below
 		n.code = cmd.ProcessState.ExitCode()
 		close(n.ended)
 	}()
@@ -64,16 +64,16 @@ func Start(t *testing.T, file string, args ...string) *Node {
 	return n
 }
 
-// PID is the process's number.
+// PID returns the process id.
 func (n *Node) PID() int { return n.cmd.Process.Pid }
 
-// crashes are the words with which a Go program, or the shell, tells of one.
+// crashes are the words by which a Go program or the shell reports a crash.
 var crashes = []string{"panic:", "BUG:", "fatal error:", "DATA RACE", "internal error"}
 
-// cleanup ends the process and looks at what it leaves behind.
+// cleanup stops the process and checks its output for crashes.
 func (n *Node) cleanup() {
 	if n.t.Failed() {
-		n.autopsy()
+		n.logFailure()
 	}
 	n.Kill()
 	for _, text := range n.Lines(0) {
@@ -83,8 +83,8 @@ func (n *Node) cleanup() {
 	}
 }
 
-// autopsy logs what a failed test's reader wants to know of the node.
-func (n *Node) autopsy() {
+// logFailure logs the node's last output for a failed test.
+func (n *Node) logFailure() {
 	select {
 	case <-n.ended:
 		n.t.Logf("node %s had ended with status %d", n.Name, n.code)
@@ -96,48 +96,48 @@ func (n *Node) autopsy() {
 		n.Command(fenceCommand)
 		n.out.await(mark, 2*time.Second, isFence)
 	}
-	n.t.Logf("node %s, the last it said:\n%s", n.Name, n.out.last(60))
+	n.t.Logf("node %s, its last output:\n%s", n.Name, n.out.last(60))
 }
 
-// Kill ends the process at once, as a power cut does.
+// Kill kills the process, like a power failure.
 func (n *Node) Kill() {
-	_ = n.cmd.Process.Kill() // it may have ended by itself
+	_ = n.cmd.Process.Kill() // it may have exited already
 	<-n.ended
 }
 
-// Command types a line into the shell.
+// Command types a line into the shell without waiting for the answer.
 func (n *Node) Command(format string, args ...any) {
-	// A node that has ended cannot read; whoever waits for the answer will see that.
+	// If the node has exited, the wait for the answer fails.
 	_, _ = io.WriteString(n.stdin, fmt.Sprintf(format, args...)+"\n")
 }
 
-// Mark is a place in the node's output: all that was printed so far is before it.
+// Mark is a position in the node's output.
 type Mark int
 
-// Mark marks the present end of the output.
+// Mark returns the current end of the output.
 func (n *Node) Mark() Mark { return Mark(n.out.mark()) }
 
-// Await waits for a line behind the mark that matches a regular expression and returns the match
+// Await waits for a line after the mark that matches a regular expression, and returns the match
 // with its groups.
 func (n *Node) Await(from Mark, within time.Duration, pattern string) []string {
 	n.t.Helper()
 	re := regexp.MustCompile(pattern)
 	text, ok := n.out.await(int(from), within, re.MatchString)
 	if !ok {
-		n.t.Fatalf("node %s did not say %q within %v", n.Name, pattern, within)
+		n.t.Fatalf("node %s did not print %q within %v", n.Name, pattern, within)
 	}
 	return re.FindStringSubmatch(text)
 }
 
-// Lines returns the lines behind the mark.
+// Lines returns the lines after the mark.
 func (n *Node) Lines(from Mark) []string { return n.out.since(int(from)) }
 
-// fenceCommand is a question whose answer nothing else looks like.
+// fenceCommand prints a line that no other command prints.
 const fenceCommand = "show tcp.options --json"
 
 func isFence(text string) bool { return strings.HasPrefix(text, `[{"key":"tcp.options"`) }
 
-// Fence waits until the shell has carried out every line that was typed so far.
+// Fence waits until the shell has run every command typed so far.
 func (n *Node) Fence() { n.FenceWithin(Soon) }
 
 // FenceWithin is Fence with a time limit of its own.
@@ -148,12 +148,11 @@ func (n *Node) FenceWithin(within time.Duration) {
 	mark := n.out.mark()
 	n.Command(fenceCommand)
 	if _, ok := n.out.await(mark, within, isFence); !ok {
-		n.t.Fatalf("node %s did not come back to its shell within %v", n.Name, within)
+		n.t.Fatalf("node %s did not return to its prompt within %v", n.Name, within)
 	}
 }
 
-// Do types a line, waits until it is carried out and returns what was answered and what was
-// complained of.
+// Do runs a command and returns its answers and its errors.
 func (n *Node) Do(format string, args ...any) (answer, complaints []string) {
 	n.t.Helper()
 	mark := n.Mark()
@@ -163,7 +162,7 @@ func (n *Node) Do(format string, args ...any) (answer, complaints []string) {
 	return answers(lines), Complaints(lines)
 }
 
-// MustDo is Do for a line that must not fail.
+// MustDo is Do for a command that must succeed.
 func (n *Node) MustDo(format string, args ...any) []string {
 	n.t.Helper()
 	answer, complaints := n.Do(format, args...)
@@ -174,17 +173,17 @@ func (n *Node) MustDo(format string, args ...any) []string {
 // Quit ends the shell's input and returns the exit status.
 func (n *Node) Quit(within time.Duration) int {
 	n.t.Helper()
-	_ = n.stdin.Close() // a second time is no harm
+	_ = n.stdin.Close() // a second close does no harm
 	return n.Exit(within)
 }
 
-// Exit waits for the node's end and returns the exit status.
+// Exit waits until the process exits, and returns the exit status.
 func (n *Node) Exit(within time.Duration) int {
 	n.t.Helper()
 	select {
 	case <-n.ended:
 	case <-time.After(within):
-		n.t.Fatalf("node %s did not end within %v", n.Name, within)
+		n.t.Fatalf("node %s did not exit within %v", n.Name, within)
 	}
 	return n.code
 }

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// output is everything that a node has printed. Both of its streams are one pipe, so that what it
-// complains of stands where it happened.
+// output collects everything that a node prints. Both streams share one pipe, so errors appear in
+// order with the output.
 type output struct {
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed and replaced whenever there is more
-	over  bool          // there is no more
+	more  chan struct{} // closed and replaced at every new line
+	over  bool          // end of the output
 }
 
 func newOutput() *output { return &output{more: make(chan struct{})} }
 
-// collect reads to the end.
+// collect reads until the end.
 func (o *output) collect(r io.Reader) {
 	in := bufio.NewReader(r)
 	for {
@@ -40,21 +40,22 @@ func (o *output) collect(r io.Reader) {
 	}
 }
 
-// mark is a place in the output: its end.
+// mark returns the current end of the output.
 func (o *output) mark() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.lines)
 }
 
-// since returns what was printed behind a mark.
+// since returns the lines after a mark.
 func (o *output) since(mark int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.lines[mark:])
 }
 
-// await waits for a line behind a mark. It fails at the end of the output or of the time.
+// await waits for a matching line after a mark. It returns false at the end of the output or of the
+// time limit.
 func (o *output) await(mark int, within time.Duration, match func(string) bool) (string, bool) {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -79,7 +80,7 @@ func (o *output) await(mark int, within time.Duration, match func(string) bool) 
 	}
 }
 
-// last returns the last n lines, none of them endless, without the lists that tests asked for.
+// last returns the last n lines, shortened, without the lists that tests requested.
 func (o *output) last(n int) string {
 	lines := pick(o.since(0), func(l string) bool { return !strings.HasPrefix(l, "[") })
 	var b strings.Builder
@@ -89,7 +90,7 @@ func (o *output) last(n int) string {
 	return b.String()
 }
 
-// What a line is, told from how the shell writes it.
+// Patterns that classify the shell's lines.
 var (
 	complaint = regexp.MustCompile(`^[^ ]*:\d+: `)
 	usage     = regexp.MustCompile(`^usage: `)
@@ -97,10 +98,10 @@ var (
 		`^((New connection on socket|Socket) \d+ |Interface \S+ is (up|down)$)`)
 )
 
-// Complaints picks the lines that tell of an error with its place in the script.
+// Complaints returns the lines that report an error with its place in the script.
 func Complaints(lines []string) []string { return pick(lines, complaint.MatchString) }
 
-// answers picks the lines that answer a command.
+// answers returns the lines that answer a command.
 func answers(lines []string) []string {
 	return pick(lines, func(l string) bool {
 		aside := complaint.MatchString(l) || usage.MatchString(l) || news.MatchString(l)

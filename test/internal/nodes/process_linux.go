@@ -2,7 +2,7 @@ package nodes
 
 import "syscall"
 
-// sysProcAttr has the kernel end a node whose test has died without a word.
+// sysProcAttr makes the kernel kill the node when the test dies.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

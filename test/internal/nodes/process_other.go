@@ -4,5 +4,5 @@ package nodes
 
 import "syscall"
 
-// sysProcAttr is nothing: a node whose test has died sees the end of its input and leaves.
+// sysProcAttr returns nil: when the test dies, the node sees the end of its input and exits.
 func sysProcAttr() *syscall.SysProcAttr { return nil }

@@ -11,5 +11,5 @@ const race = 1
 
 var raceFlags = []string{"-race"}
 
-// The race detector has each process sleep for a second at its end, in vain where a test waits for it.
+// The race detector makes every process sleep for a second before it exits.
 func init() { os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=10") }

@@ -10,22 +10,22 @@ import (
 
 // Host is a peer with one connection.
 type Host struct {
-	wire    *Wire
-	manners Manners
-	addr    netip.Addr // ours
-	Stats   Stats
+	wire   *Wire
+	quirks Quirks
+	addr   netip.Addr // this peer's address
+	Stats  Stats
 
 	remote         netip.Addr
 	port, nodePort uint16
 	state          state
 
-	// Sending: data from una on is repeated whole whenever the timer fires.
+	// Sending: when the timer fires, the peer retransmits all data from una on.
 	out      []byte
 	iss, una uint32
-	next     uint32 // first byte not sent yet
+	next     uint32 // the first unsent byte
 	peerWnd  uint32
 	finSent  bool
-	first    bool // we close first
+	first    bool // this peer closes first
 	timer    time.Time
 	leaveAt  time.Time
 	stormed  bool
@@ -39,24 +39,24 @@ type Host struct {
 	loss      *rand.Rand
 }
 
-// program is what reads the data.
+// program reads the received data.
 type program struct {
 	in     bytes.Buffer // read
-	unread bytes.Buffer // arrived, but not read yet
-	readAt time.Time    // when it reads that
+	unread bytes.Buffer // received, but not read yet
+	readAt time.Time    // when the program reads it
 }
 
-// Stats is what the peer saw.
+// Stats counts what the peer received.
 type Stats struct {
-	SYNs, OptionSYNs int // connection requests, and those of them with options
+	SYNs, OptionSYNs int // SYNs, and those among them with options
 	Options          int // other segments with options
-	Segments         int // all that came
-	Closing          int // of them, those that came after both FINs
-	Repeated         int // segments that the peer sent again: each may draw an acknowledgment
-	Resets           int // before the end
-	LateResets       int // answers to what the connection's end does not know any more
+	Segments         int // all received segments
+	Closing          int // segments received after both FINs
+	Repeated         int // retransmitted segments; each may cause an acknowledgment
+	Resets           int // before the connection's end
+	LateResets       int // after the connection's end
 	DataFINs         int // segments with data and a FIN
-	Discarded        int // bytes that the FIN found unread
+	Discarded        int // bytes unread when the FIN arrived
 }
 
 type state uint8
@@ -69,26 +69,27 @@ const (
 	done
 )
 
-// New returns a peer with an address, at the end of a wire.
-func New(wire *Wire, addr netip.Addr, manners Manners) *Host {
-	if manners.MSS == 0 {
-		manners.MSS = defaultMSS
+// New returns a peer with an address, at one end of a wire.
+func New(wire *Wire, addr netip.Addr, quirks Quirks) *Host {
+	if quirks.MSS == 0 {
+		quirks.MSS = defaultMSS
 	}
 	return &Host{
-		wire: wire, addr: addr, manners: manners, iss: manners.ISS,
-		loss: rand.New(rand.NewPCG(uint64(manners.ISS), 1)),
+		wire: wire, addr: addr, quirks: quirks, iss: quirks.ISS,
+		loss: rand.New(rand.NewPCG(uint64(quirks.ISS), 1)),
 	}
 }
 
-// Accept takes one connection to the port, sends out, closes when the other end has closed, and
-// returns what came.
+// Accept accepts one connection to the port, sends out, closes after the other end has closed, and
+// returns the received data.
 func (h *Host) Accept(port uint16, out []byte, within time.Duration) ([]byte, error) {
 	h.port, h.out = port, out
 	err := h.run(within)
 	return h.program.in.Bytes(), err
 }
 
-// Connect opens a connection, sends out, closes, and returns what came until the other end closed.
+// Connect opens a connection, sends out, closes, and returns the data received until the other end
+// closed.
 func (h *Host) Connect(to netip.AddrPort, out []byte, within time.Duration) ([]byte, error) {
 	h.port, h.remote, h.nodePort, h.out = 40000, to.Addr(), to.Port(), out
 	h.state, h.una, h.next, h.first = synSent, h.iss, h.iss+1, true
@@ -98,7 +99,7 @@ func (h *Host) Connect(to netip.AddrPort, out []byte, within time.Duration) ([]b
 	return h.program.in.Bytes(), err
 }
 
-// run serves the connection to its end, and for a moment longer.
+// run serves the connection to its end, and for the time linger after it.
 func (h *Host) run(within time.Duration) error {
 	limit := time.Now().Add(within)
 	for {
@@ -126,14 +127,14 @@ func (h *Host) run(within time.Duration) error {
 		case h.state == done:
 			return nil
 		case !now.Before(limit):
-			return fmt.Errorf("the plain peer was not through within %v: %v", within, h)
+			return fmt.Errorf("the peer was not done within %v: %v", within, h)
 		case !h.timer.IsZero() && !now.Before(h.timer):
-			h.fire()
+			h.retransmitAll()
 		}
 	}
 }
 
-// String says where the connection stands.
+// String describes the state of the connection.
 func (h *Host) String() string {
 	return fmt.Sprintf("state %d, %d of %d bytes acknowledged, %d received, "+
 		"FIN sent %v, seen %v, %+v",
@@ -161,14 +162,14 @@ func (h *Host) packet(p Packet) {
 	case len(s.Options) > 0:
 		h.Stats.Options++
 	}
-	if h.manners.DropOptions && len(s.Options) > 0 || s.DstPort != h.port {
+	if h.quirks.DropOptions && len(s.Options) > 0 || s.DstPort != h.port {
 		return
 	}
 	h.segment(p.Src, s)
 }
 
 // loses draws whether a segment is lost.
-func (h *Host) loses() bool { return h.manners.Loss > 0 && h.loss.Float64() < h.manners.Loss }
+func (h *Host) loses() bool { return h.quirks.Loss > 0 && h.loss.Float64() < h.quirks.Loss }
 
 func (h *Host) segment(from netip.Addr, s Segment) {
 	switch {
@@ -215,21 +216,21 @@ func (h *Host) established(s Segment) {
 	if h.finSent && h.una == h.next && h.finSeen && h.state == established {
 		h.state, h.timer = done, time.Time{}
 	}
-	if h.stormed && h.manners.AckStorm > 0 {
+	if h.stormed && h.quirks.AckStorm > 0 {
 		h.acknowledge()
 	}
 }
 
-// receive takes data that is in order, and acknowledges everything.
+// receive processes data that arrives in order, and acknowledges every segment.
 func (h *Host) receive(s Segment) {
-	if len(s.Payload) > 0 && h.manners.LoseEach > 0 {
-		if h.dataSeen++; h.dataSeen%h.manners.LoseEach == 0 {
+	if len(s.Payload) > 0 && h.quirks.LoseEach > 0 {
+		if h.dataSeen++; h.dataSeen%h.quirks.LoseEach == 0 {
 			return
 		}
 	}
 	if len(s.Payload) > 0 && s.Flags&FIN != 0 {
 		h.Stats.DataFINs++
-		switch h.manners.DataFIN {
+		switch h.quirks.DataFIN {
 		case TakesBoth:
 		case IgnoresBoth:
 			return
@@ -241,9 +242,9 @@ func (h *Host) receive(s Segment) {
 			}
 		}
 	}
-	offset := h.rcv - s.Seq // what we have of it already
+	offset := h.rcv - s.Seq // bytes of it that were received before
 	if int32(offset) >= 0 && int(offset) <= len(s.Payload) && h.window() > 0 {
-		h.take(s.Payload[offset:])
+		h.deliver(s.Payload[offset:])
 		if s.Flags&FIN != 0 && !h.finSeen {
 			h.finSeen = true
 			h.rcv++
@@ -254,22 +255,22 @@ func (h *Host) receive(s Segment) {
 	h.acknowledge()
 }
 
-// take gives data to the program, or keeps it until that reads.
-func (h *Host) take(data []byte) {
+// deliver passes data to the program, or keeps it until the program reads.
+func (h *Host) deliver(data []byte) {
 	h.rcv += uint32(len(data))
-	if h.manners.ReadAfter == 0 {
+	if h.quirks.ReadAfter == 0 {
 		h.program.in.Write(data)
 		return
 	}
 	if h.program.unread.Len() == 0 {
-		h.program.readAt = time.Now().Add(h.manners.ReadAfter)
+		h.program.readAt = time.Now().Add(h.quirks.ReadAfter)
 	}
 	h.program.unread.Write(data)
 }
 
-// window is what we announce.
+// window returns the receive window to advertise.
 func (h *Host) window() uint16 {
-	m := h.manners
+	m := h.quirks
 	if m.Stall == 0 || h.program.in.Len() < m.Stall {
 		return uint16(max(0, window-h.program.unread.Len()))
 	}
@@ -282,7 +283,7 @@ func (h *Host) window() uint16 {
 	return window
 }
 
-// push sends what the other end's window takes, and the FIN behind the last byte.
+// push sends as much data as the peer's window permits, and the FIN after the last byte.
 func (h *Host) push() {
 	if h.state != established {
 		return
@@ -290,7 +291,7 @@ func (h *Host) push() {
 	for !h.finSent {
 		sent := int(h.next - h.iss - 1)
 		room := int(int32(h.una + h.peerWnd - h.next))
-		room = min(room, len(h.out)-sent, h.manners.MSS)
+		room = min(room, len(h.out)-sent, h.quirks.MSS)
 		switch {
 		case room > 0:
 			h.sendData(h.next, room)
@@ -305,8 +306,8 @@ func (h *Host) push() {
 	}
 }
 
-// fire sends everything again that is not acknowledged.
-func (h *Host) fire() {
+// retransmitAll retransmits all unacknowledged data.
+func (h *Host) retransmitAll() {
 	h.arm()
 	switch h.state {
 	case listening, done:
@@ -318,7 +319,7 @@ func (h *Host) fire() {
 			last--
 		}
 		for seq := h.una; int32(last-seq) > 0; {
-			n := min(int(last-seq), h.manners.MSS)
+			n := min(int(last-seq), h.quirks.MSS)
 			h.sendData(seq, n)
 			h.Stats.Repeated++
 			seq += uint32(n)
@@ -327,10 +328,10 @@ func (h *Host) fire() {
 			h.sendFIN()
 			h.Stats.Repeated++
 		} else if h.una == h.next && int(h.next-h.iss-1) < len(h.out) {
-			h.sendData(h.next, 1) // a probe: the window is closed
+			h.sendData(h.next, 1) // a probe of a zero window
 			h.next++
 		}
 	}
 }
 
-func (h *Host) arm() { h.timer = time.Now().Add(retransmit) }
+func (h *Host) arm() { h.timer = time.Now().Add(rto) }

@@ -18,9 +18,9 @@ var (
 	two = netip.MustParseAddr("10.0.0.2")
 )
 
-// A fixture that cannot talk to itself tests nothing.
-func TestTwoPeersUnderstandEachOther(t *testing.T) {
-	for name, m := range map[string]peer.Manners{
+// Two peers exchange data: a fixture that cannot talk to itself tests nothing.
+func TestTwoPeers(t *testing.T) {
+	for name, m := range map[string]peer.Quirks{
 		"plain":     {},
 		"wrap":      {ISS: 0xffff_ff00},
 		"loss":      {LoseEach: 50},
@@ -47,7 +47,7 @@ func TestTwoPeersUnderstandEachOther(t *testing.T) {
 	}
 }
 
-func TestPacketsSurviveTheirWireForm(t *testing.T) {
+func TestPacketRoundTrip(t *testing.T) {
 	s := peer.Segment{
 		SrcPort: 1, DstPort: 2, Seq: 3, Ack: 4, Flags: peer.ACK, Window: 5, Options: []byte{2, 4, 5, 120},
 		Payload: []byte("odd"),

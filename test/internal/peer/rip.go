@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The course's RIP.
+// Commands and limits of the course's RIP.
 const (
 	RIPRequest  = 1
 	RIPResponse = 2
@@ -26,11 +26,11 @@ type RIPEntry struct {
 type RIP struct {
 	Command int
 	Entries []RIPEntry
-	// Width is the bytes of an entry: 12, or 8 where they have no mask.
+	// Width is the length of an entry in bytes: 12, or 8 without a mask.
 	Width int
 }
 
-// Bytes returns the message.
+// Bytes encodes the message.
 func (m RIP) Bytes() []byte {
 	b := binary.BigEndian.AppendUint16(nil, uint16(m.Command))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(m.Entries)))
@@ -44,7 +44,7 @@ func (m RIP) Bytes() []byte {
 	return b
 }
 
-// ParseRIP reads a message and tells the width of its entries from its length.
+// ParseRIP parses a message and derives the width of its entries from its length.
 func ParseRIP(b []byte) (m RIP, ok bool) {
 	if len(b) < 4 {
 		return m, false
@@ -79,7 +79,7 @@ func (w *Wire) SendRIP(from, to netip.Addr, m RIP) {
 	w.SendPacket(Packet{TTL: 1, Proto: ProtoRIP, Src: from, Dst: to, Payload: m.Bytes()})
 }
 
-// AwaitRIP waits for a message that satisfies want. Every message on the way there must be sound.
+// AwaitRIP waits for a message that satisfies want. Every message before it must be valid.
 func (w *Wire) AwaitRIP(
 	t *testing.T, within time.Duration, what string, want func(RIP) bool,
 ) RIP {
@@ -102,7 +102,7 @@ func (w *Wire) AwaitRIP(
 	}
 }
 
-// Cost returns the cost of a destination in the message; 0, false: it is not in it.
+// Cost returns the cost of a destination in the message, or false if it is not listed.
 func (m RIP) Cost(dst netip.Prefix) (int, bool) {
 	for _, e := range m.Entries {
 		if e.Dst == dst {

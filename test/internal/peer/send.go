@@ -1,12 +1,12 @@
 package peer
 
-// send fills in what all our segments have in common.
+// send fills in the fields that all segments share and sends the segment.
 func (h *Host) send(s Segment) {
 	if h.loses() {
 		return
 	}
 	s.SrcPort, s.DstPort = h.port, h.nodePort
-	if s.Flags&SYN == 0 || !h.manners.SynWindow0 {
+	if s.Flags&SYN == 0 || !h.quirks.SynWindow0 {
 		s.Window = h.window()
 	}
 	h.wire.SendPacket(Packet{
@@ -29,17 +29,17 @@ func (h *Host) sendData(seq uint32, n int) {
 
 func (h *Host) acknowledge() { h.send(Segment{Seq: h.next, Ack: h.rcv, Flags: ACK}) }
 
-// sendFIN sends the FIN, which is the last of what was sent, in the peer's own manner.
+// sendFIN sends the FIN after all data, in the way of the peer's quirks.
 func (h *Host) sendFIN() {
 	fin := Segment{Seq: h.next - 1, Ack: h.rcv, Flags: FIN | ACK}
-	if h.manners.BareFIN {
+	if h.quirks.BareFIN {
 		fin.Flags, fin.Ack = FIN, 0
 	}
 	h.send(fin)
-	for ; h.manners.RepeatFIN > 0; h.manners.RepeatFIN-- {
+	for ; h.quirks.RepeatFIN > 0; h.quirks.RepeatFIN-- {
 		h.send(fin)
 	}
-	for n := h.manners.AckStorm; n > 0 && !h.stormed; n-- {
+	for n := h.quirks.AckStorm; n > 0 && !h.stormed; n-- {
 		h.acknowledge()
 	}
 	h.stormed = true

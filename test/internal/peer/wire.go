@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The IP protocols that are spoken here.
+// The IP protocols of the peers.
 const (
 	ProtoTest = 0
 	ProtoTCP  = 6
 	ProtoRIP  = 200
 )
 
-// TCP's flags.
+// TCP flags.
 const (
 	FIN = 1 << iota
 	SYN
@@ -37,7 +37,7 @@ type Packet struct {
 
 const ipSize = 20
 
-// Bytes returns the packet as it is on the wire.
+// Bytes encodes the packet.
 func (p Packet) Bytes() []byte {
 	b := make([]byte, ipSize, ipSize+len(p.Payload))
 	b[0] = 4<<4 | ipSize/4
@@ -49,7 +49,7 @@ func (p Packet) Bytes() []byte {
 	return append(b, p.Payload...)
 }
 
-// WithOptions returns a packet with options in its header, which must be a multiple of 4 bytes.
+// WithOptions returns the packet with header options, whose length must be a multiple of 4 bytes.
 func WithOptions(p Packet, options []byte) []byte {
 	b := p.Bytes()
 	b = append(append(b[:ipSize:ipSize], options...), p.Payload...)
@@ -59,7 +59,7 @@ func WithOptions(p Packet, options []byte) []byte {
 	return b
 }
 
-// ParsePacket reads a packet. It believes the length fields only as far as the datagram goes.
+// ParsePacket parses a packet. It accepts length fields only up to the datagram's end.
 func ParsePacket(b []byte) (Packet, bool) {
 	if len(b) < ipSize || b[0]>>4 != 4 || sum(0, b[:ipSize]) != 0xffff {
 		return Packet{}, false
@@ -75,7 +75,7 @@ func ParsePacket(b []byte) (Packet, bool) {
 	}, true
 }
 
-// Checksum fills in the checksum of an IP header, as far as there is one.
+// Checksum sets the checksum of an IP header, if the packet is long enough.
 func Checksum(packet []byte) {
 	if size := int(packet[0]&15) * 4; size >= ipSize && size <= len(packet) {
 		packet[10], packet[11] = 0, 0
@@ -83,19 +83,19 @@ func Checksum(packet []byte) {
 	}
 }
 
-// ChecksumAt fills in the checksum of a whole message, which is at an even place.
+// ChecksumAt sets the checksum of a whole message at an even offset.
 func ChecksumAt(message []byte, at int) {
 	message[at], message[at+1] = 0, 0
 	binary.BigEndian.PutUint16(message[at:], ^sum(0, message))
 }
 
-// ChecksumTCP fills in the checksum of a segment.
+// ChecksumTCP sets the checksum of a segment.
 func ChecksumTCP(segment []byte, src, dst netip.Addr) {
 	segment[16], segment[17] = 0, 0
 	binary.BigEndian.PutUint16(segment[16:], ^sum(pseudo(src, dst, len(segment)), segment))
 }
 
-// sum is the one's-complement sum of RFC 1071.
+// sum computes the one's-complement sum of RFC 1071.
 func sum(start uint32, b []byte) uint16 {
 	s := start
 	for ; len(b) >= 2; b = b[2:] {
@@ -121,7 +121,7 @@ type Segment struct {
 
 const tcpSize = 20
 
-// Bytes returns the segment with the checksum for a packet from src to dst.
+// Bytes encodes the segment with its checksum in a packet from src to dst.
 func (s Segment) Bytes(src, dst netip.Addr) []byte {
 	b := make([]byte, tcpSize, tcpSize+len(s.Options)+len(s.Payload))
 	binary.BigEndian.PutUint16(b[0:], s.SrcPort)
@@ -135,7 +135,7 @@ func (s Segment) Bytes(src, dst netip.Addr) []byte {
 	return b
 }
 
-// ParseSegment reads a packet's segment and verifies its checksum.
+// ParseSegment parses a packet's segment and verifies its checksum.
 func ParseSegment(p Packet) (Segment, bool) {
 	b := p.Payload
 	if p.Proto != ProtoTCP || len(b) < tcpSize || sum(pseudo(p.Src, p.Dst, len(b)), b) != 0xffff {
@@ -160,7 +160,7 @@ func pseudo(src, dst netip.Addr, length int) uint32 {
 
 func sum32(b []byte) uint32 { return uint32(sum(0, b)) }
 
-// Wire is the UDP socket of a link's end.
+// Wire is the UDP socket at one end of a link.
 type Wire struct {
 	t    *testing.T
 	conn *net.UDPConn
@@ -168,20 +168,20 @@ type Wire struct {
 	buf  []byte
 }
 
-// Listen opens the end of a link that is bound to one UDP port of the loopback address and whose
-// other end is another.
+// Listen opens the end of a link that is bound to a UDP port of the loopback address and sends to
+// another one.
 func Listen(t *testing.T, port, other uint16) *Wire {
 	t.Helper()
 	loopback := net.IPv4(127, 0, 0, 1)
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: loopback, Port: int(port)})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetReadBuffer(1 << 20) // less will do
+	_ = conn.SetReadBuffer(1 << 20) // a smaller buffer works too
 	to := &net.UDPAddr{IP: loopback, Port: int(other)}
 	return &Wire{t: t, conn: conn, to: to, buf: make([]byte, 65536)}
 }
 
-// Send sends a datagram as it is. A node that is not there yet is no error.
+// Send sends a datagram unchanged. It ignores errors: the node may not run yet.
 func (w *Wire) Send(datagram []byte) {
 	_, _ = w.conn.WriteToUDP(datagram, w.to)
 }
@@ -189,7 +189,7 @@ func (w *Wire) Send(datagram []byte) {
 // SendPacket sends a packet.
 func (w *Wire) SendPacket(p Packet) { w.Send(p.Bytes()) }
 
-// Receive waits for a datagram that is a packet. The packet is valid until the next call.
+// Receive waits for a datagram with a valid packet. The packet is valid until the next call.
 func (w *Wire) Receive(until time.Time) (Packet, bool) {
 	w.t.Helper()
 	require.NoError(w.t, w.conn.SetReadDeadline(until))
@@ -204,6 +204,6 @@ func (w *Wire) Receive(until time.Time) (Packet, bool) {
 		if p, ok := ParsePacket(w.buf[:n]); ok {
 			return p, true
 		}
-		w.t.Errorf("the node sent what is no IPv4 packet: %x", w.buf[:n])
+		w.t.Errorf("the node sent an invalid IPv4 packet: %x", w.buf[:n])
 	}
 }
