@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// pass moves n bytes from one end to the other and returns how long it took.
-func (b *bed) pass(from, to net.Conn, n int64) time.Duration {
+// send sends n bytes from one end to the other and returns how long it took.
+func (b *bed) send(from, to net.Conn, n int64) time.Duration {
 	t := b.t
 	t.Helper()
 	end := time.Now().Add(transferTime(n))
@@ -40,8 +40,8 @@ func (b *bed) pass(from, to net.Conn, n int64) time.Duration {
 	return time.Since(start)
 }
 
-// Every algorithm that the machine has for the kernel's sending.
-func TestTheKernelsAlgorithms(t *testing.T) {
+// Every congestion control that this machine's kernel has, with the kernel sending.
+func TestKernelAlgorithms(t *testing.T) {
 	need(t, "ss")
 	known := newBed(t, 0, nil).sysctl("net/ipv4/tcp_available_congestion_control")
 	for name := range strings.FieldsSeq(known) {
@@ -54,12 +54,12 @@ func TestTheKernelsAlgorithms(t *testing.T) {
 			ours, kernels := b.mustPair(9000, false)
 			assert.Contains(t, b.ss(), " "+name+" ")
 			r.bytes = min(size(1), 10_000_000)
-			r.took = b.pass(kernels, ours, r.bytes)
+			r.took = b.send(kernels, ours, r.bytes)
 		})
 	}
 }
 
-// Every algorithm and every loss recovery of ours, the kernel receiving.
+// Every congestion control and loss recovery of ours, with the kernel receiving.
 func TestOurAlgorithms(t *testing.T) {
 	try := func(key, value string) {
 		t.Run(key+" "+value, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestOurAlgorithms(t *testing.T) {
 			b.set(key, value)
 			ours, kernels := b.mustPair(9000, true)
 			r.bytes = min(size(1), 10_000_000)
-			r.took = b.pass(ours, kernels, r.bytes)
+			r.took = b.send(ours, kernels, r.bytes)
 		})
 	}
 	for _, name := range tcp.Algorithms() {
@@ -80,8 +80,8 @@ func TestOurAlgorithms(t *testing.T) {
 	}
 }
 
-// A link in the middle that does all that a link can do wrong, at both of its ends.
-func TestABadLink(t *testing.T) {
+// A link in the middle with every impairment, at both of its ends.
+func TestImpairedLink(t *testing.T) {
 	const link = "loss 0.5% dup 1% reorder 1% corrupt 0.5% delay 1ms jitter 500us"
 	for _, weSend := range []bool{true, false} {
 		way := map[bool]string{true: "we send", false: "Linux sends"}[weSend]
@@ -92,9 +92,9 @@ func TestABadLink(t *testing.T) {
 			ours, kernels := b.mustPair(9000, weSend)
 			r.bytes = min(size(1), 10_000_000)
 			if weSend {
-				r.took = b.pass(ours, kernels, r.bytes)
+				r.took = b.send(ours, kernels, r.bytes)
 			} else {
-				r.took = b.pass(kernels, ours, r.bytes)
+				r.took = b.send(kernels, ours, r.bytes)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// The addresses of a bed.
+// Addresses of a bed.
 const (
 	kernelIP = "10.8.0.2"
 	hostIP   = "10.2.0.2"
@@ -39,8 +39,8 @@ const (
 // patience is far longer than anything but a transfer takes.
 const patience = 30 * time.Second
 
-// The nodes of a bed. What bounds the retransmission timer is Linux's own:
-// the course's millisecond is far below the kernel's delayed acknowledgments.
+// Settings of the nodes. The limits of the RTO are Linux's: the course's minimum of a millisecond
+// is far below the kernel's delayed acknowledgment.
 const timing = "tcp rto-min 200000\ntcp rto-max 120000000\n"
 
 var files = map[string]string{
@@ -62,21 +62,21 @@ route 0.0.0.0/0 via 10.2.0.1
 ` + timing,
 }
 
-// bed is a network namespace with the kernel at one end of a network of nodes.
+// bed is a network namespace in which the kernel is one end of a network of nodes.
 type bed struct {
 	t       *testing.T
 	name    string
 	a, b, c *operator.Node
-	dir     string // for files of the test
+	dir     string // the test's files
 	loss    float64
-	extra   string // lines for the files of A and B
-	plain   bool   // A's TUN device moves packet by packet
+	extra   string // lines appended to the files of A and B
+	plain   bool   // A's TUN device handles single packets
 }
 
-// beds numbers the namespaces of this process.
+// beds counts the namespaces of this process.
 var beds atomic.Int64
 
-// sweep removes the namespaces of processes that ended without doing so.
+// sweep removes the namespaces that killed processes have left behind.
 var sweep sync.Once
 
 const sweepScript = `for ns in $(ip netns list | grep -o '^tidepool-[0-9]*-[0-9]*'); do
@@ -84,29 +84,28 @@ const sweepScript = `for ns in $(ip netns list | grep -o '^tidepool-[0-9]*-[0-9]
 	[ -d /proc/${pid%-*} ] || ip netns del $ns
 done`
 
-// newBed makes a bed whose router drops loss percent of the packets, in each
-// direction. Nodes named in pcaps capture to that file. What is extra belongs to
-// the files of A and B, whose if0 make the link between them: what it does to
-// packets it does twice.
+// newBed returns a bed whose router drops loss percent of the packets in each direction. The nodes
+// named in pcaps capture to that file. extra is appended to the files of A and B; an impairment of
+// if0, the link between them, applies twice.
 func newBed(t *testing.T, loss float64, pcaps map[string]string, extra ...string) *bed {
 	t.Helper()
 	return (&bed{t: t, loss: loss, extra: strings.Join(extra, "")}).make(pcaps)
 }
 
-// make is newBed for a bed that is prepared in part.
+// make is newBed for a bed with some fields set.
 func (b *bed) make(pcaps map[string]string) *bed {
 	b.t.Helper()
 	b.namespace()
-	b.sysctl("net/ipv4/tcp_ecn", "1") // to ask for it, too
+	b.sysctl("net/ipv4/tcp_ecn", "1") // the kernel requests ECN too
 	b.a = b.open("A", pcaps["A"])
 	b.must(b.command("ip", "route", "add", "10.2.0.0/24", "via", "10.8.0.1",
-		"congctl", "cubic")) // whatever this machine prefers
+		"congctl", "cubic")) // instead of this machine's default
 	b.b, b.c = b.open("B", pcaps["B"]), b.open("C", pcaps["C"])
 	b.setLoss(b.loss)
 	return b
 }
 
-// namespace makes what a bed stands in.
+// namespace creates the bed's network namespace.
 func (b *bed) namespace() {
 	t := b.t
 	t.Helper()
@@ -118,7 +117,7 @@ func (b *bed) namespace() {
 	b.must(b.command("ip", "link", "set", "lo", "up"))
 }
 
-// way is how the TUN device is used.
+// way describes how the TUN device is used.
 func (b *bed) way() string {
 	if b.plain {
 		return "plain"
@@ -126,19 +125,19 @@ func (b *bed) way() string {
 	return "auto"
 }
 
-// setLoss has the router drop a share of what it forwards.
+// setLoss makes the router drop a share of the packets that it forwards.
 func (b *bed) setLoss(percent float64) {
 	b.t.Helper()
 	testenv.Ask(b.t, b.b, control.SetLoss{Percent: percent})
 }
 
-// set turns a knob of C's for connections from now on.
+// set changes a setting of C for new connections.
 func (b *bed) set(key, value string) {
 	b.t.Helper()
 	testenv.Ask(b.t, b.c, control.Set{Key: key, Value: value})
 }
 
-// open opens a node of a bed.
+// open starts a node of the bed.
 func (b *bed) open(name, pcap string) *operator.Node {
 	b.t.Helper()
 	text := files[name]
@@ -148,7 +147,7 @@ func (b *bed) open(name, pcap string) *operator.Node {
 	return b.openText(name, text, pcap)
 }
 
-// openText opens a node inside the namespace: its sockets and devices stay there.
+// openText starts a node inside the namespace, with its sockets and devices.
 func (b *bed) openText(name, text, pcap string) *operator.Node {
 	b.t.Helper()
 	cfg, err := lnx.Parse(name+".lnx", []byte(text))
@@ -164,11 +163,11 @@ func (b *bed) openText(name, text, pcap string) *operator.Node {
 	return n
 }
 
-// inside runs do on a thread that is in the namespace.
+// inside runs do on a thread in the namespace.
 func (b *bed) inside(do func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 		fd, err := unix.Open("/var/run/netns/"+b.name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err == nil {
 			err = unix.Setns(fd, unix.CLONE_NEWNET)
@@ -182,8 +181,7 @@ func (b *bed) inside(do func() error) error {
 	return <-done
 }
 
-// sysctl sets a knob of the kernel's in the namespace, if there is a value, and
-// returns it.
+// sysctl returns a sysctl of the namespace, after setting it if there is a value.
 func (b *bed) sysctl(key string, value ...string) string {
 	b.t.Helper()
 	var now []byte
@@ -199,7 +197,7 @@ func (b *bed) sysctl(key string, value ...string) string {
 	return string(now)
 }
 
-// command is a program that will run in the namespace.
+// command returns a program to run in the namespace.
 func (b *bed) command(name string, args ...string) *exec.Cmd {
 	return b.commandFor(patience, name, args...)
 }
@@ -223,7 +221,7 @@ func (b *bed) must(cmd *exec.Cmd) string {
 	return out.String()
 }
 
-// background is a program under way.
+// background is a running program.
 type background struct {
 	bed  *bed
 	cmd  *exec.Cmd
@@ -232,7 +230,7 @@ type background struct {
 	done chan struct{}
 }
 
-// start runs a program that the test will wait for, or end.
+// start starts a program. The test waits for it or stops it.
 func (b *bed) start(cmd *exec.Cmd) *background {
 	b.t.Helper()
 	p := &background{bed: b, cmd: cmd, done: make(chan struct{})}
@@ -246,35 +244,33 @@ func (b *bed) start(cmd *exec.Cmd) *background {
 	return p
 }
 
-// wait waits until the program has ended well.
+// wait waits until the program exits with status 0.
 func (p *background) wait() {
 	p.bed.t.Helper()
 	<-p.done
 	require.NoError(p.bed.t, p.err, "%v\n%s", p.cmd.Args, p.out.String())
 }
 
-// stop has the program and its children end and waits until they have.
+// stop signals the program and its children and waits until they have exited.
 func (p *background) stop(sig syscall.Signal) {
 	select {
 	case <-p.done:
 	default:
-		_ = syscall.Kill(-p.cmd.Process.Pid, sig) // it may have ended meanwhile
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig) // it may have exited
 		<-p.done
 	}
 }
 
-// path is a file of the test's.
+// path returns the path of a file of the test.
 func (b *bed) path(name string) string { return filepath.Join(b.dir, name) }
 
-// at is an address and port.
 func at(ip string, port int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port))
 }
 
-// colon is the same as text.
 func colon(ip string, port int) string { return ip + ":" + strconv.Itoa(port) }
 
-// dial connects C to the kernel, as often as it takes until somebody listens.
+// dial connects C to the kernel, and retries until a program listens.
 func (b *bed) dial(port int) *node.Conn {
 	b.t.Helper()
 	return b.dialFrom(b.c, port)
@@ -294,7 +290,7 @@ func (b *bed) dialFrom(n *operator.Node, port int) *node.Conn {
 	}
 }
 
-// listen has C listen.
+// listen opens a listener on C.
 func (b *bed) listen(port int) *node.Listener {
 	b.t.Helper()
 	l, err := b.c.Node.TCP.Listen(at("0.0.0.0", port), 0)

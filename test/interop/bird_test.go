@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// A ripBed is BIRD on the kernel and two of our routers behind a TUN device:
+// ripBed is BIRD on the kernel, and two routers of ours behind a TUN device:
 //
 //	BIRD, kernel 10.8.0.2 -- tun -- A 10.0.0.1 -- udp -- 10.0.0.2 B 10.2.0.1 -- udp -- C
 //
@@ -29,11 +29,11 @@ type ripBed struct {
 	*bed
 	router *operator.Node // A
 	beyond *operator.Node // B
-	static string         // what BIRD announces
+	static string         // routes that BIRD announces
 }
 
-// quick are times that a test does not wait long for.
-const quick = `rip periodic-update-rate 1000
+// fastTimers keeps the test's waits short.
+const fastTimers = `rip periodic-update-rate 1000
 rip route-timeout-threshold 20000
 rip garbage-collection-time 2000
 rip triggered-update-delay 0 100
@@ -61,7 +61,7 @@ protocol static elsewhere {
 `
 )
 
-// newRIPBed opens our routers; keys are lines for A's file, about its tun0.
+// newRIPBed starts our routers. keys are lines for A's file about tun0.
 func newRIPBed(t *testing.T, keys string) *ripBed {
 	t.Helper()
 	b := &ripBed{bed: &bed{t: t}, static: birdStatic}
@@ -70,19 +70,19 @@ func newRIPBed(t *testing.T, keys string) *ripBed {
 interface if0 10.0.0.1/24 127.0.0.1:5000
 neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
 routing rip2
-`+quick+keys, "")
+`+fastTimers+keys, "")
 	b.beyond = b.openText("B", `interface if0 10.0.0.2/24 127.0.0.1:5001
 interface if1 10.2.0.1/24 127.0.0.1:5002
 neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
 neighbor 10.2.0.2 at 127.0.0.1:5003 via if1
 routing rip2
 rip originate prefix 10.9.0.0/16 metric 5 tag 1234
-`+quick, "")
+`+fastTimers, "")
 	b.openText("C", files["C"], "")
 	return b
 }
 
-// bird starts BIRD, which sends by mode and authenticates as auth says.
+// bird starts BIRD with a mode of sending and an authentication.
 func (b *ripBed) bird(mode, auth string) {
 	b.t.Helper()
 	need(b.t, "bird", "birdc")
@@ -92,7 +92,7 @@ func (b *ripBed) bird(mode, auth string) {
 	b.start(b.commandFor(2*patience, "bird", "-f", "-c", file, "-s", b.path("ctl"), "-P", b.path("pid")))
 }
 
-// birdc asks BIRD, and is empty while it does not answer.
+// birdc runs a command of BIRD's client. It returns "" while BIRD does not answer.
 func (b *ripBed) birdc(words ...string) string {
 	out, err := b.command("birdc", append([]string{"-s", b.path("ctl")}, words...)...).Output()
 	if err != nil {
@@ -101,18 +101,18 @@ func (b *ripBed) birdc(words ...string) string {
 	return string(out)
 }
 
-// birdHas is BIRD's route to a prefix: preference, metric and next hop in one line.
+// birdHas returns BIRD's route to a prefix: preference, metric and next hop in one line.
 func (b *ripBed) birdHas(prefix string) string {
 	return strings.Join(strings.Fields(b.birdc("show", "route", prefix, "all")), " ")
 }
 
-// until waits until something has come about.
+// until waits until done returns true.
 func (b *ripBed) until(what string, done func() bool) {
 	b.t.Helper()
 	require.Eventually(b.t, done, patience, 50*time.Millisecond, what)
 }
 
-// route is a node's route to a prefix as RIP has it, zero: none.
+// route returns a node's RIP route to a prefix, or the zero value.
 func (b *ripBed) route(n *operator.Node, prefix string) control.RIPRoute {
 	b.t.Helper()
 	info := testenv.Ask(b.t, n, control.RIP{})
@@ -124,13 +124,13 @@ func (b *ripBed) route(n *operator.Node, prefix string) control.RIPRoute {
 	return control.RIPRoute{}
 }
 
-// reaches reports whether a node has a way to a prefix of that metric.
+// reaches reports whether a node has a route to a prefix with that metric.
 func (b *ripBed) reaches(n *operator.Node, prefix string, metric int) bool {
 	return b.route(n, prefix).Cost == metric
 }
 
-// RFC 2453: routes go both ways with their metrics and tags, the kernel's ping follows
-// them, and a cut on either side withdraws them.
+// RFC 2453: both sides learn routes with metrics and tags, the kernel's ping uses them, and a link
+// that goes down on either side withdraws them.
 func TestBIRDAndRIPv2(t *testing.T) {
 	report(t, &row{peer: "BIRD", scenario: "RIPv2: routes, metrics and tags both ways, cuts"})
 	b := newRIPBed(t, "")
@@ -157,7 +157,7 @@ func TestBIRDAndRIPv2(t *testing.T) {
 		return b.command("ping", "-c", "1", "-W", "1", hostIP).Run() == nil
 	})
 
-	t.Log("# a cut behind A")
+	t.Log("# a link behind A goes down")
 	testenv.Ask(t, b.router, control.SetLink{Iface: "if0"})
 	b.until("withdrawn from BIRD", func() bool {
 		return !strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
@@ -167,7 +167,7 @@ func TestBIRDAndRIPv2(t *testing.T) {
 		return strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
 	})
 
-	t.Log("# a cut behind BIRD")
+	t.Log("# a link behind BIRD goes down")
 	require.Contains(t, b.birdc("disable", "elsewhere"), "disabled")
 	b.until("withdrawn from B", func() bool {
 		c := b.route(b.beyond, "172.16.0.0/12").Cost
@@ -180,8 +180,8 @@ func TestBIRDAndRIPv2(t *testing.T) {
 	assert.Empty(t, info.Refused)
 }
 
-// RFC 2453 §4.1 and RFC 4822: what BIRD signs we take, and what we sign BIRD takes: 30 routes,
-// which are two messages.
+// RFC 2453 §4.1 and RFC 4822: we accept BIRD's authenticated messages and BIRD ours, with 30
+// routes, which take two messages.
 func TestBIRDAndAuthentication(t *testing.T) {
 	for _, tt := range []struct{ ours, auth string }{
 		{"password tun0 tide", `authentication plaintext; password "tide";`},
@@ -211,7 +211,7 @@ func TestBIRDAndAuthentication(t *testing.T) {
 	}
 }
 
-// A wrong key is refused on both sides, and we say so by name.
+// Both sides reject a wrong key, and our drop counter names the reason.
 func TestBIRDAndAWrongKey(t *testing.T) {
 	for _, tt := range []struct{ name, ours, auth, want string }{
 		{
@@ -244,7 +244,7 @@ func TestBIRDAndAWrongKey(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.6: a large table is many messages, 400 of them each second here.
+// RFC 2453 §3.6: a large table takes many messages, here 400 a second.
 func TestBIRDAndALargeTable(t *testing.T) {
 	report(t, &row{peer: "BIRD", scenario: "RIPv2: 10,000 routes learned, passed on, withdrawn"})
 	b := newRIPBed(t, "rip key tun0 1 md5 tide\n")
@@ -270,7 +270,7 @@ func TestBIRDAndALargeTable(t *testing.T) {
 	b.until("all withdrawn from B", func() bool { return known(b.beyond) < 10 })
 }
 
-// RFC 2453 §5.1: what we broadcast for the sake of version 1 is heard. (BIRD itself does not
+// RFC 2453 §5.1: BIRD receives the broadcasts that we send for version 1. (BIRD itself does not
 // broadcast on a TUN device.)
 func TestBIRDAndBroadcast(t *testing.T) {
 	report(t, &row{peer: "BIRD", scenario: "RIPv2: what we broadcast, and it multicasts"})

@@ -24,31 +24,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// flags are what Wireshark finds remarkable about a TCP segment.
+// flags are Wireshark's findings about TCP segments.
 var flags = []string{
 	"retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order",
 	"duplicate_ack", "lost_segment", "ack_lost_segment", "zero_window", "zero_window_probe",
 	"zero_window_probe_ack", "window_full", "keep_alive", "keep_alive_ack", "reused_ports",
 }
 
-// byLoss are the flags that a lossy router is the reason for. Wireshark calls a
-// segment that is sent again within three milliseconds out of order. One that
-// was sent again although it had arrived is spurious: its acknowledgment may
-// have been lost, or a tail loss probe was early.
-var byLoss = []string{
+// lossFlags are the findings that a lossy router explains. Wireshark calls a segment that is
+// retransmitted within three milliseconds out of order. A retransmission of a segment that had
+// arrived is spurious: its acknowledgment may have been lost, or a tail loss probe was early.
+var lossFlags = []string{
 	"retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order",
 	"duplicate_ack", "lost_segment",
 }
 
-// verdict is what tshark says of a capture.
+// verdict is tshark's report on a capture.
 type verdict struct {
 	packets, data  int
-	malformed, bad int // of them, and those with a wrong checksum
+	malformed, bad int // malformed packets, and packets with a wrong checksum
 	flags          map[string]int
 }
 
-// judge has tshark read a capture.
-func (b *bed) judge(file string) verdict {
+// analyze runs tshark on a capture.
+func (b *bed) analyze(file string) verdict {
 	b.t.Helper()
 	args := []string{
 		"-r", file, "-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
@@ -68,10 +67,10 @@ func (b *bed) judge(file string) verdict {
 		if cells[0] != "" {
 			v.malformed++
 		}
-		// Linux writes 0xffff for a sum of zero, as UDP has to (skb_checksum_help); it is the same
-		// number in one's complement, and tshark's only complaint about it.
+		// Linux writes 0xffff for a sum of zero, as UDP must (skb_checksum_help). Both are the same
+		// number in one's complement, and tshark complains about nothing else.
 		zero := cells[4] == kernelIP && cells[5] == "0xffff" && cells[6] == "0x0000"
-		if cells[1] != "1" || cells[2] != "1" && !zero { // 1: good
+		if cells[1] != "1" || cells[2] != "1" && !zero { // 1: correct
 			v.bad++
 		}
 		if cells[3] != "0" {
@@ -86,9 +85,8 @@ func (b *bed) judge(file string) verdict {
 	return v
 }
 
-// gone waits until the kernel has no connection left, so that a capture that
-// ends now is of whole connections.
-func (b *bed) gone() {
+// awaitNoConns waits until the kernel has no connections, so that a capture holds whole ones.
+func (b *bed) awaitNoConns() {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; {
 		said := b.must(b.command("ss", "-Htan", "state", "connected", "exclude", "time-wait",
@@ -100,16 +98,15 @@ func (b *bed) gone() {
 	}
 }
 
-// chunk is what one end sends before it waits for an answer of the other's program:
-// less than any window, so that a reader that is slow for a moment closes none.
-// The answer is a few bytes, for Wireshark takes a byte that is sent again for a
-// keepalive.
+// chunk is how much one end sends before it waits for a reply from the other's program: less than
+// any window, so that a reader that is slow for a moment does not close one. The reply is a few
+// bytes long, because Wireshark takes a retransmission of one byte for a keepalive.
 const (
 	chunk       = 500_000
 	answerBytes = 8
 )
 
-// converse sends n bytes, chunk by chunk.
+// converse sends n bytes in chunks.
 func converse(from, to net.Conn, n int64) error {
 	done := make(chan error, 1)
 	go func() {
@@ -143,8 +140,8 @@ func converse(from, to net.Conn, n int64) error {
 	return errors.Join(<-done, from.Close())
 }
 
-// observe captures a conversation at both ends and returns what tshark says.
-func (b *bed) observe(kernelSends bool, n int64, folder string) map[string]verdict {
+// captureBoth captures a conversation at both ends and returns tshark's reports.
+func (b *bed) captureBoth(kernelSends bool, n int64, folder string) map[string]verdict {
 	t := b.t
 	t.Helper()
 	kernels := filepath.Join(folder, "kernels.pcapng")
@@ -158,18 +155,17 @@ func (b *bed) observe(kernelSends bool, n int64, folder string) map[string]verdi
 	} else {
 		require.NoError(t, converse(ours, theirs, n))
 	}
-	b.gone()
+	b.awaitNoConns()
 	s.end()
 	testenv.Ask(t, b.c, control.PcapStop{})
 	return map[string]verdict{
-		"ours": b.judge(filepath.Join(folder, "ours.pcapng")), "the kernel's": b.judge(kernels),
+		"ours": b.analyze(filepath.Join(folder, "ours.pcapng")), "the kernel's": b.analyze(kernels),
 	}
 }
 
-// Wireshark looks at both ends of transfers both ways. Whatever the router does:
-// no checksum is wrong and no packet malformed. Where it drops nothing, nothing
-// is sent twice, out of order or into a closed window; where it does, nothing is
-// remarkable but what loss explains.
+// tshark examines both ends of transfers in both directions. No checksum is wrong and no packet is
+// malformed. Without loss, no segment is retransmitted, out of order or outside the window; with
+// loss, all findings are those that loss explains.
 func TestTsharkFindsNothing(t *testing.T) {
 	need(t, "tshark", "ss")
 	for _, loss := range losses {
@@ -186,24 +182,24 @@ func TestTsharkFindsNothing(t *testing.T) {
 				}
 				for try := 1; ; try++ {
 					folder := captures(t, fmt.Sprintf("%g%% %s %d", loss, way, try))
-					// Packet by packet: a packet socket shows the trains of the kernel's end as
-					// they are before anybody cuts them, without checksums.
+					// Packet by packet: a packet socket shows the trains of the kernel's end before
+					// they are split, without checksums.
 					b := (&bed{t: t, loss: loss, extra: link, plain: true}).make(
 						map[string]string{"C": filepath.Join(folder, "ours.pcapng")})
 					b.set("tcp.ecn", "on")
-					if try > probing {
+					if try > probeTries {
 						b.sysctl("net/ipv4/tcp_early_retrans", "0")
 						b.set("tcp.recovery", "sack")
 						r.result = "ok, no TLP"
 					}
 					n := min(size(loss), 10_000_000)
-					seen := b.observe(kernelSends, n, folder)
+					seen := b.captureBoth(kernelSends, n, folder)
 					if try < tries && len(seen["ours"].flags)+len(seen["the kernel's"].flags) > 0 {
 						t.Logf("again, for %+v", seen)
 						continue
 					}
 					for whose, v := range seen {
-						b.unremarkable(whose, v, n)
+						b.assertClean(whose, v, n)
 					}
 					return
 				}
@@ -212,13 +208,13 @@ func TestTsharkFindsNothing(t *testing.T) {
 	}
 }
 
-// What crosses the TUN device as a train is in the node's captures as it leaves on the
-// links: every packet by itself, with whole checksums.
-func TestTsharkSeesTrainsCutUp(t *testing.T) {
+// A train that crosses the TUN device appears in the node's captures as it leaves on the links: as
+// single packets with full checksums.
+func TestTsharkSeesTrainsAsPackets(t *testing.T) {
 	need(t, "tshark", "socat")
 	for name, transfer := range map[string]func(b *bed, n int64) time.Duration{
-		"Linux sends": func(b *bed, n int64) time.Duration { return b.drink(b.c, hostIP, n) },
-		"we send":     func(b *bed, n int64) time.Duration { return b.pour(b.c, n) },
+		"Linux sends": func(b *bed, n int64) time.Duration { return b.sendFromKernel(b.c, hostIP, n) },
+		"we send":     func(b *bed, n int64) time.Duration { return b.sendFromNode(b.c, n) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &row{peer: "Linux, tshark", scenario: "captures of the gateway, " + name}
@@ -228,7 +224,7 @@ func TestTsharkSeesTrainsCutUp(t *testing.T) {
 			b := newBed(t, 0, map[string]string{"A": file})
 			transfer(b, n)
 			testenv.Ask(t, b.a, control.PcapStop{})
-			v := b.judge(file)
+			v := b.analyze(file)
 			t.Logf("%+v", v)
 			assert.Zero(t, v.malformed)
 			assert.Zero(t, v.bad, "wrong checksums")
@@ -238,13 +234,12 @@ func TestTsharkSeesTrainsCutUp(t *testing.T) {
 	}
 }
 
-// probing is how often the clean captures are tried with tail loss probes. Where
-// every thread waits for a processor, either end can take for lost what was only
-// late, and probe. Round trips of a tenth of a second make that rare. Where the
-// machine is slower still, the probes are left out, and the table says so.
-const probing = 3
+// probeTries is how often the clean captures are tried with tail loss probes. On a busy machine
+// either end can take a late segment for lost, and probe. Round trips of a tenth of a second make
+// that rare. If it still happens, the test disables the probes, and the table says so.
+const probeTries = 3
 
-// captures is a folder for them.
+// captures returns the folder for captures.
 func captures(t *testing.T, name string) string {
 	t.Helper()
 	if *keep == "" {
@@ -255,19 +250,19 @@ func captures(t *testing.T, name string) string {
 	return folder
 }
 
-// unremarkable checks what tshark said of one end.
-func (b *bed) unremarkable(whose string, v verdict, n int64) {
+// assertClean checks tshark's report on one end.
+func (b *bed) assertClean(whose string, v verdict, n int64) {
 	t := b.t
 	t.Helper()
 	t.Logf("%s: %+v", whose, v)
-	assert.Greater(t, v.data, int(n/1400), "%s: the transfer is there", whose)
+	assert.Greater(t, v.data, int(n/1400), "%s: data segments of the transfer", whose)
 	assert.Zero(t, v.malformed, "%s: malformed", whose)
 	assert.Zero(t, v.bad, "%s: wrong checksums", whose)
 	for _, f := range slices.Sorted(maps.Keys(v.flags)) {
-		if b.loss == 0 || !slices.Contains(byLoss, f) {
+		if b.loss == 0 || !slices.Contains(lossFlags, f) {
 			assert.Zero(t, v.flags[f], "%s: tcp.analysis.%s", whose, f)
 		}
 	}
 	assert.LessOrEqual(t, v.flags["spurious_retransmission"], 10+v.data/100,
-		"%s: for nothing", whose)
+		"%s: unexplained findings", whose)
 }

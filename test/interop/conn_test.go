@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/nettest"
 )
 
-// kernelDial has the kernel connect to C.
+// kernelDial connects the kernel to C.
 func (b *bed) kernelDial(port int) (c net.Conn, err error) {
 	err = b.inside(func() (err error) {
 		c, err = net.DialTimeout("tcp4", colon(hostIP, port), patience)
@@ -20,7 +20,7 @@ func (b *bed) kernelDial(port int) (c net.Conn, err error) {
 	return c, err
 }
 
-// pair connects C and the kernel; who calls is the other's choice.
+// pair connects C and the kernel; weCall says which one dials.
 func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	if !weCall {
 		l, err := b.c.Node.TCP.Listen(at("0.0.0.0", port), 0)
@@ -51,7 +51,7 @@ func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	return ours, kernels, err
 }
 
-// The contract of net.Conn, with the kernel at the other end.
+// nettest's checks of net.Conn, with the kernel at the other end.
 func TestConnWithTheKernel(t *testing.T) {
 	for name, weCall := range map[string]bool{"we call": true, "the kernel calls": false} {
 		t.Run(name, func(t *testing.T) {

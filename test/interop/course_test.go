@@ -22,9 +22,9 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// TestCourseManners moves a file each way between our node and a small peer with each manner of the
-// course's nodes. They are neighbors over UDP on loopback.
-func TestCourseManners(t *testing.T) {
+// TestCourseQuirks transfers a file in each direction between our node and a small peer with each
+// of the quirks seen in the course's nodes. They are neighbours over UDP on the loopback.
+func TestCourseQuirks(t *testing.T) {
 	const bytesEach, port = 1_000_000, 7000
 	ours, theirs := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	file := make([]byte, bytesEach)
@@ -63,7 +63,7 @@ func TestCourseManners(t *testing.T) {
 				came, err := h.Accept(port, nil, patience)
 				require.NoError(t, err)
 				require.NoError(t, <-sent)
-				assert.True(t, bytes.Equal(file, came), "%d bytes came of %d", len(came), bytesEach)
+				assert.True(t, bytes.Equal(file, came), "got %d bytes of %d", len(came), bytesEach)
 				assert.Zero(t, h.Stats.DataFINs, "segments with data and a FIN")
 
 				l, err := n.Node.TCP.Listen(netip.AddrPortFrom(ours, port+1), 0)

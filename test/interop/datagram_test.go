@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// UDP with the kernel's at the other end: both ways, sizes to the MTU, and the
-// port unreachable that each sends where nobody listens.
+// UDP with the kernel at the other end: both directions, sizes up to the MTU, and the port
+// unreachable that each sends for a closed port.
 func TestDatagramsWithTheKernel(t *testing.T) {
 	report(t, &row{peer: "Linux", scenario: "UDP both ways, port unreachable"})
 	b := newBed(t, 0, nil)
@@ -48,7 +48,7 @@ func TestDatagramsWithTheKernel(t *testing.T) {
 		assert.Equal(t, at(kernelIP, 5353), back)
 	}
 
-	t.Log("# nobody listens")
+	t.Log("# a closed port")
 	caller, err := b.c.Node.Packets.Dial(at(kernelIP, 9))
 	require.NoError(t, err)
 	defer caller.Close()
@@ -70,7 +70,7 @@ func TestDatagramsWithTheKernel(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-// socat echoes what our client sends it, datagram by datagram.
+// socat echoes our client's datagrams.
 func TestSocatEchoesDatagrams(t *testing.T) {
 	need(t, "socat")
 	report(t, &row{peer: "Linux, socat", scenario: "UDP echo"})
@@ -82,7 +82,7 @@ func TestSocatEchoesDatagrams(t *testing.T) {
 	p := make([]byte, 2000)
 	for i := range 20 {
 		text := fmt.Sprintf("%d %0*d", i, 1+i*60, 7)
-		for end := time.Now().Add(patience); ; { // it may not be up yet
+		for end := time.Now().Add(patience); ; { // socat may not be up yet
 			require.True(t, time.Now().Before(end), "no echo")
 			require.NoError(t, c.SetDeadline(time.Now().Add(time.Second)))
 			if _, err := c.Write([]byte(text)); err != nil {

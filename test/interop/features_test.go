@@ -13,25 +13,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// agreed is what the kernel says that it has agreed upon with us, in the words
-// of ss: the timestamps and window scaling of RFC 7323 §2 and §3, the SACK of RFC
-// 2018 §2 and the ECN of RFC 3168 §6.1.1.
-var agreed = []string{"ts", "sack", "ecn", `wscale:\d+,\d+`}
+// negotiated are the options that ss shows for the kernel's connections with us: the timestamps and
+// window scaling of RFC 7323 §2 and §3, the SACK of RFC 2018 §2 and the ECN of RFC 3168 §6.1.1.
+var negotiated = []string{"ts", "sack", "ecn", `wscale:\d+,\d+`}
 
-// ss is what the kernel says of its connections with C (-o has it name the
-// options).
+// ss returns the kernel's report on its connections with C (-o includes the options).
 func (b *bed) ss() string {
 	b.t.Helper()
 	return b.must(b.command("ss", "-Htino", "dst", hostIP))
 }
 
-func TestWhatTheKernelAgreesUpon(t *testing.T) {
+func TestNegotiatedOptions(t *testing.T) {
 	need(t, "ss")
 	for name, weCall := range map[string]bool{"we call": true, "the kernel calls": false} {
 		t.Run(name, func(t *testing.T) {
 			report(t, &row{peer: "Linux", scenario: "ss -ti shows " + strings.Join(names(), " ") + ", " + name})
 			b := newBed(t, 0, nil)
-			b.set("tcp.ecn", "on") // to ask for it as the kernel does here
+			b.set("tcp.ecn", "on") // request it, as the kernel does here
 			ours, kernels, err := b.pair(9000, weCall)
 			require.NoError(t, err)
 			defer ours.Close()
@@ -43,7 +41,7 @@ func TestWhatTheKernelAgreesUpon(t *testing.T) {
 				require.NoError(t, err)
 			}
 			said := b.ss()
-			for _, f := range agreed {
+			for _, f := range negotiated {
 				assert.Regexp(t, `\s`+f+`\s`, said)
 			}
 			t.Log(said)
@@ -53,15 +51,15 @@ func TestWhatTheKernelAgreesUpon(t *testing.T) {
 
 func names() []string {
 	var list []string
-	for _, f := range agreed {
+	for _, f := range negotiated {
 		name, _, _ := strings.Cut(f, ":")
 		list = append(list, name)
 	}
 	return list
 }
 
-// The kernel is told no: nothing that one side does not offer is used.
-func TestWhatTheKernelDoesNotOfferIsNotUsed(t *testing.T) {
+// The kernel offers less: an option that one side does not offer is not used.
+func TestOptionsNotOffered(t *testing.T) {
 	need(t, "ss")
 	for key, feature := range map[string]string{
 		"tcp_timestamps": "ts", "tcp_sack": "sack", "tcp_window_scaling": `wscale:\d+,\d+`,
@@ -76,7 +74,7 @@ func TestWhatTheKernelDoesNotOfferIsNotUsed(t *testing.T) {
 				ours, kernels, err := b.pair(9000+i, weCall)
 				require.NoError(t, err)
 				for _, way := range [][2]net.Conn{{ours, kernels}, {kernels, ours}} {
-					go func() { _, _ = way[0].Write(make([]byte, 300_000)) }() // the read tells
+					go func() { _, _ = way[0].Write(make([]byte, 300_000)) }() // a failure shows in the read
 					_, err = io.ReadFull(way[1], make([]byte, 300_000))
 					require.NoError(t, err)
 				}
@@ -88,9 +86,9 @@ func TestWhatTheKernelDoesNotOfferIsNotUsed(t *testing.T) {
 	}
 }
 
-// RFC 4987 §3.6: an end that keeps nothing of a SYN agrees upon the same, because
-// the timestamp brings it back.
-func TestCookiesKeepWhatWasAgreed(t *testing.T) {
+// RFC 4987 §3.6: an end that answers with a SYN cookie, and so stores nothing, negotiates the same
+// options, because the timestamp carries them.
+func TestCookiesKeepOptions(t *testing.T) {
 	need(t, "ss")
 	for name, weCall := range map[string]bool{"the kernel's": true, "ours": false} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +100,7 @@ func TestCookiesKeepWhatWasAgreed(t *testing.T) {
 			for _, f := range []string{"ts", "sack", `wscale:\d+,\d+`} {
 				assert.Regexp(t, `\s`+f+`\s`, b.ss())
 			}
-			b.pass(ours, kernels, 1_000_000)
+			b.send(ours, kernels, 1_000_000)
 		})
 	}
 }

@@ -20,23 +20,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// narrow gives the link between A and B an MTU. The link beyond keeps the family's.
-func narrow(mtu int) string { return fmt.Sprintf("link if0 mtu %d\n", mtu) }
+// linkMTU sets the MTU of the link between A and B. The next link keeps the default.
+func linkMTU(mtu int) string { return fmt.Sprintf("link if0 mtu %d\n", mtu) }
 
-// summary is ping's line of what was sent and came back.
+// summary matches ping's line with the numbers sent and received.
 var summary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
 
-// The kernel's ping, up to the longest there is, to the node at the other end of the
-// device and to the host behind two routers and a link of 576 bytes: the kernel
-// puts our fragments together, and we the kernel's.
+// The kernel's ping, up to the maximum length, to the node at the other end of the device and to
+// the host behind two routers and a link of 576 bytes: the kernel reassembles our fragments, and we
+// the kernel's.
 func TestPingOfEverySize(t *testing.T) {
 	need(t, "ping", "tshark")
 	report(t, &row{peer: "Linux ping", scenario: "echoes of 0 to 65507 bytes, over 576"})
 	file := filepath.Join(captures(t, "ping of every size"), "ours.pcapng")
-	b := newBed(t, 0, map[string]string{"C": file}, narrow(576))
+	b := newBed(t, 0, map[string]string{"C": file}, linkMTU(576))
 	for _, target := range []string{"10.8.0.1", hostIP} {
 		for _, n := range []int{0, 1, 56, 528, 529, 548, 1372, 1373, 1400, 9000, 65507} {
-			// One echo a ping: after the first answer it waits for two round trips at most.
+			// One echo per ping: after the first answer ping waits for at most two round trips.
 			out := b.must(b.command("ping", "-n", "-q", "-M", "dont", "-c", "1", "-W", "10",
 				"-s", strconv.Itoa(n), target))
 			got := summary.FindStringSubmatch(out)
@@ -45,12 +45,12 @@ func TestPingOfEverySize(t *testing.T) {
 		}
 	}
 	testenv.Ask(t, b.c, control.PcapStop{})
-	b.sound(file, 150)
+	b.checkCapture(file, 150)
 }
 
-// sound has tshark look at every packet of a capture: none is malformed, no checksum of
-// IP, ICMP or UDP is wrong, and of its fragments none overlaps or contradicts others.
-func (b *bed) sound(file string, fragments int) {
+// checkCapture runs tshark on every packet of a capture: no packet is malformed, no checksum of IP,
+// ICMP or UDP is wrong, and no fragments overlap or contradict each other.
+func (b *bed) checkCapture(file string, fragments int) {
 	b.t.Helper()
 	out := b.must(b.commandFor(2*patience, "tshark", "-r", file, "-n",
 		"-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-T", "fields",
@@ -66,21 +66,21 @@ func (b *bed) sound(file string, fragments int) {
 		for _, sum := range cells[1:4] {
 			assert.NotContains(b.t, strings.Split(sum, ","), "0", "bad checksum: %s", line)
 		}
-		assert.Equal(b.t, []string{"", "", ""}, cells[4:7], "fragments at odds")
+		assert.Equal(b.t, []string{"", "", ""}, cells[4:7], "inconsistent fragments")
 		if cells[7] == "1" || cells[7] == "True" || cells[8] != "0" {
 			seen++
 		}
 	}
-	assert.GreaterOrEqual(b.t, seen, fragments, "the fragments are there")
+	assert.GreaterOrEqual(b.t, seen, fragments, "number of fragments")
 }
 
-// Datagrams of any length, both ways, over a link of the least MTU there is.
+// Datagrams of any length, in both directions, over a link with the minimum MTU.
 func TestLongDatagramsWithTheKernel(t *testing.T) {
 	need(t, "tshark")
 	report(t, &row{peer: "Linux", scenario: "UDP of up to 65507 bytes, over 68"})
 	file := filepath.Join(captures(t, "long datagrams"), "ours.pcapng")
-	b := newBed(t, 0, map[string]string{"C": file}, narrow(68))
-	b.sysctl("net/ipv4/ip_no_pmtu_disc", "1") // the kernel's datagrams may be cut, too
+	b := newBed(t, 0, map[string]string{"C": file}, linkMTU(68))
+	b.sysctl("net/ipv4/ip_no_pmtu_disc", "1") // lets routers fragment the kernel's datagrams too
 	var kernel net.PacketConn
 	require.NoError(t, b.inside(func() (err error) {
 		kernel, err = net.ListenPacket("udp4", colon(kernelIP, 9353))
@@ -108,20 +108,20 @@ func TestLongDatagramsWithTheKernel(t *testing.T) {
 		require.True(t, bytes.Equal(text, p[:got]), "%d bytes back", n)
 	}
 	testenv.Ask(t, b.c, control.PcapStop{})
-	b.sound(file, 1000)
+	b.checkCapture(file, 1000)
 }
 
-// RFC 792: the kernel is told that what it sent did not get whole, in a message that
-// tshark finds sound, and of the echo that it quotes.
-func TestTheKernelHearsOfTimeExceeded(t *testing.T) {
+// RFC 792: the kernel receives a time exceeded message for a datagram that was not completed.
+// tshark finds the message and the echo in it valid.
+func TestReassemblyTimeExceeded(t *testing.T) {
 	need(t, "ping", "tshark")
 	report(t, &row{peer: "Linux, tshark", scenario: "reassembly time exceeded"})
-	b := newBed(t, 0, nil, narrow(576))
+	b := newBed(t, 0, nil, linkMTU(576))
 	file := b.path("kernels.pcapng")
 	s := b.sniff(file)
 	b.set("ip.reassemblytimeout", "100ms")
-	b.setLoss(20)                                               // of 5 fragments of each echo
-	_ = b.command("ping", "-n", "-q", "-M", "dont", "-c", "40", // it fails where all are lost
+	b.setLoss(20)                                               // of the 5 fragments of each echo
+	_ = b.command("ping", "-n", "-q", "-M", "dont", "-c", "40", // it fails if all are lost
 		"-i", "0.02", "-W", "1", "-s", "2400", hostIP).Run()
 	s.end()
 	out := b.must(b.command("tshark", "-r", file, "-n", "-Y", "icmp.type == 11", "-T", "fields",

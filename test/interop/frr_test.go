@@ -21,7 +21,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// frrFolder is where Debian's package frr keeps its daemons.
+// frrFolder holds the daemons of Debian's package frr.
 const frrFolder = "/usr/lib/frr/"
 
 // frrConfig configures FRR's ripd with an interface's authentication and its routes.
@@ -92,7 +92,7 @@ func (b *ripBed) frrHas() map[string]string {
 	return learned
 }
 
-// twoMessages is how many routes a router announces that fill one message and need another.
+// twoMessages is a number of routes that needs two messages.
 const twoMessages = 30
 
 // thirty returns the prefixes of a router, and the lines with which a node originates them.

@@ -18,11 +18,11 @@ import (
 )
 
 var (
-	fuzzed   = flag.Int("fuzz-packets", 100_000, "`packets` of scapy's; a tenth unless TIDEPOOL_LONG is set")
+	fuzzed   = flag.Int("fuzz-packets", 100_000, "number of `packets` from scapy; a tenth unless TIDEPOOL_LONG is set")
 	fuzzSeed = flag.Int("fuzz-seed", 4, "the `seed` of scapy's packets")
 )
 
-// python is a Python that has scapy: Debian's, whatever others the machine has.
+// python returns a Python that has scapy: Debian's, even if the machine has others.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, p := range []string{"/usr/bin/python3", "python3"} {
@@ -34,9 +34,9 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// Packets by chance: IP, ICMP, UDP and TCP whose fields nobody meant, in thousands, to the
-// host and the routers before it. No node ends, none keeps much, what they answer is sound,
-// and a file crosses in both directions afterwards.
+// Thousands of random packets, IP, ICMP, UDP and TCP with arbitrary fields, to the host and the
+// routers before it. No node exits, none keeps much memory, all answers are valid, and a file
+// crosses in both directions afterwards.
 func TestScapyFuzz(t *testing.T) {
 	need(t, "tshark", "socat")
 	with := python(t)
@@ -66,15 +66,15 @@ func TestScapyFuzz(t *testing.T) {
 	send(*fuzzSeed+1, count-looked)
 
 	faces := testenv.Ask(t, b.a, control.Interfaces{})
-	assert.GreaterOrEqual(t, faces[0].Device.InPackets, uint64(count), "none was lost on the way in")
+	assert.GreaterOrEqual(t, faces[0].Device.InPackets, uint64(count), "none was lost before the device")
 	grown := memory() - before
 	t.Logf("%d bytes more on the heap", grown)
-	assert.Less(t, grown, int64(64<<20), "bytes that the nodes remember")
+	assert.Less(t, grown, int64(64<<20), "growth of the heap")
 	for name, n := range map[string]*operator.Node{"A": b.a, "B": b.b, "C": b.c} {
 		drops := map[string]uint64{}
 		b.drops(n, drops)
 		t.Logf("%s dropped %v", name, drops)
 	}
 	b.ourFramesAreSound(file, looked/50)
-	b.healthy(1_000_000)
+	b.checkTransfer(1_000_000)
 }

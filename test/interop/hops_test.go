@@ -13,28 +13,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The kernel's ping through three routers, up to the longest echo there is.
+// The kernel's ping through three routers, up to the maximum length.
 func TestPingBehindThreeRouters(t *testing.T) {
 	need(t, "ping", "tshark", "tcpdump")
 	report(t, &row{peer: "Linux ping", scenario: "0 to 65507 bytes, through three routers"})
 	file := filepath.Join(captures(t, "ping through three"), "ours.pcapng")
 	b := newRow(t, file)
 	for _, n := range []int{0, 1, 8, 56, 1371, 1372, 1373, 2744, 2745, 9000, 32768, 65506, 65507} {
-		// One echo a ping: after the first answer it waits for two round trips at most.
+		// One echo per ping: after the first answer ping waits for at most two round trips.
 		out := b.must(b.command("ping", "-n", "-M", "dont", "-c", "1", "-W", "10",
 			"-s", strconv.Itoa(n), hostIP))
 		got := summary.FindStringSubmatch(out)
 		require.Len(t, got, 3, out)
 		assert.Equal(t, []string{"1", "1"}, got[1:], "%d bytes: %s", n, out)
-		assert.Contains(t, out, "ttl=61", "64, and three routers")
+		assert.Contains(t, out, "ttl=61", "64 less three routers")
 	}
 	b.stopCapture()
-	b.sound(file, 80)
-	b.readable(file)
+	b.checkCapture(file, 80)
+	b.checkWithTcpdump(file)
 }
 
-// readable has tcpdump, which is not Wireshark's, read a capture and find nothing wrong.
-func (b *bed) readable(file string) {
+// checkWithTcpdump reads a capture with tcpdump, which shares no code with Wireshark, and checks
+// that it complains about nothing.
+func (b *bed) checkWithTcpdump(file string) {
 	b.t.Helper()
 	out := b.must(b.command("tcpdump", "-nn", "-vv", "-r", file))
 	assert.Greater(b.t, strings.Count(out, "\n"), 10)
@@ -45,14 +46,14 @@ func (b *bed) readable(file string) {
 	}
 }
 
-// RFC 791: what the kernel's ping asks of the routers on the way, they do.
+// RFC 791: routers process the IP options that the kernel's ping sends.
 func TestPingAndItsOptions(t *testing.T) {
 	need(t, "ping")
 	report(t, &row{peer: "Linux ping", scenario: "record route, timestamps, each TTL, DF"})
 	b := newRow(t, "")
 	ping := func(args ...string) string {
 		out, _ := b.command("ping", append([]string{"-n", "-c", "1", "-W", "10"}, args...)...).
-			CombinedOutput() // it fails where an error is what came
+			CombinedOutput() // it fails if it receives an error
 		return string(out)
 	}
 	out := ping("-R", hostIP)
@@ -65,7 +66,7 @@ func TestPingAndItsOptions(t *testing.T) {
 
 	out = ping("-T", "tsandaddr", hostIP)
 	for _, hop := range []string{"10.0.0.1", "10.1.0.1", "10.2.0.1"} {
-		assert.Contains(t, out, hop, "of those that stamped it")
+		assert.Contains(t, out, hop, "routers that added a timestamp")
 	}
 	assert.Contains(t, out, "Unrecorded hops: 6")
 
@@ -79,10 +80,10 @@ func TestPingAndItsOptions(t *testing.T) {
 	assert.Contains(t, ping("10.7.0.1"), "From 10.8.0.1 icmp_seq=1 Destination Net Unreachable")
 }
 
-// hop is one line of a trace with its number, its router and what is behind.
+// hop matches a line of a trace: number, router and the rest.
 var hop = regexp.MustCompile(`(?m)^ *(\d+)(?:\.\|--)? +(\d+\.\d+\.\d+\.\d+) +(.*)$`)
 
-// assertHops checks that a trace finds the routers in order, each of them with no answer lost.
+// assertHops checks that a trace lists the routers in order, and that no answer was lost.
 func assertHops(t *testing.T, out, without string) {
 	t.Helper()
 	found := hop.FindAllStringSubmatch(out, -1)
@@ -94,7 +95,7 @@ func assertHops(t *testing.T, out, without string) {
 	}
 }
 
-// traceroute by each kind of probe.
+// traceroute with every kind of probe.
 func TestTracerouteThroughThreeRouters(t *testing.T) {
 	need(t, "traceroute")
 	b := newRow(t, "")
@@ -122,7 +123,7 @@ func TestTracerouteThroughThreeRouters(t *testing.T) {
 	}
 }
 
-// mtr by each kind of probe: no hop loses any.
+// mtr with every kind of probe: no hop loses a packet.
 func TestMtrThroughThreeRouters(t *testing.T) {
 	need(t, "mtr")
 	b := newRow(t, "")
@@ -136,7 +137,7 @@ func TestMtrThroughThreeRouters(t *testing.T) {
 		{"TCP", []string{"--tcp", "-P", "80"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // it waits for most of its time
+			t.Parallel() // it waits most of the time
 			report(t, &row{peer: "mtr", scenario: "through three routers, " + tt.name})
 			args := append([]string{"-n", "-r", "-c", "3", "-i", "0.2", "-G", "2"}, tt.args...)
 			out := b.must(b.command("mtr", append(args, hostIP)...))

@@ -20,8 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serve has a Go http.Server on C give a file away and take one in, answering
-// with the SHA-256 of what it took.
+// serve runs a Go http.Server on C. It serves a file, and answers uploads with their SHA-256.
 func (b *bed) serve(port int, file string) {
 	b.t.Helper()
 	mux := http.NewServeMux()
@@ -107,10 +106,10 @@ func (b *bed) nginx(limit time.Duration) {
 	require.NoError(b.t, os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir), 0o644))
 	b.start(b.commandFor(limit, "nginx", "-p", b.dir, "-c", conf, "-e", "stderr",
 		"-g", "daemon off;"))
-	require.NoError(b.t, b.dial(8080).Close(), "it is up")
+	require.NoError(b.t, b.dial(8080).Close(), "nginx is up")
 }
 
-// client is an http.Client whose connections are C's.
+// client returns an http.Client whose connections start at C.
 func (b *bed) client(limit time.Duration) *http.Client {
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -125,7 +124,7 @@ func (b *bed) client(limit time.Duration) *http.Client {
 	return &http.Client{Transport: transport, Timeout: limit}
 }
 
-// fetch returns the SHA-256 of what a URL gives.
+// fetch returns the SHA-256 of a URL's content.
 func fetch(c *http.Client, url string) (string, error) {
 	answer, err := c.Get(url) //nolint:noctx // the client has a time limit
 	if err != nil {

@@ -1,30 +1,28 @@
 //go:build linux
 
-// Package interop_test has whole nodes meet what nobody here wrote: the Linux
-// kernel, behind a TUN device in a network namespace of the test's own, and
-// socat, curl, nginx, iperf3, tshark, tcpdump, ping, traceroute, mtr, nmap, hping3, scapy,
-// BIRD and FRR beyond it.
+// Package interop_test tests whole nodes against other implementations: the Linux kernel, behind a
+// TUN device in a network namespace of the test, and socat, curl, nginx, iperf3, tshark, tcpdump,
+// ping, traceroute, mtr, nmap, hping3, scapy, BIRD and FRR.
 //
 // A bed is such a namespace with three nodes in it:
 //
 //	kernel 10.8.0.2 -- tun -- A -- udp -- B (lossy) -- udp -- C 10.2.0.2
 //
-// bed_test.go builds it; transfer_test.go, http_test.go and datagram_test.go
-// move bytes between C and the kernel's programs; features_test.go looks at what
-// the two TCPs agreed upon; manners_test.go and window_test.go are the less usual
-// things that one does to the other; capture_test.go has tshark judge what was on
-// the wire; conn_test.go is the contract of net.Conn with the kernel at one end;
-// door_test.go leads them to services of this machine, and back;
-// course_test.go has small peers with the manners of university courses' nodes;
-// bird_test.go and frr_test.go run RIPv2 between our routers and BIRD or FRR; perf_test.go has
-// iperf3 measure to our server, and our client to iperf3's.
+// bed_test.go builds it. transfer_test.go, http_test.go and datagram_test.go transfer data between
+// C and the kernel's programs. features_test.go tests the negotiated options. tcp_test.go and
+// window_test.go test resets, half-closes, urgent data and closed windows. capture_test.go runs
+// tshark on captures of both ends. conn_test.go tests net.Conn with the kernel at one end.
+// portforward_test.go tests port forwards to and from services of this machine. course_test.go uses
+// small peers with the quirks of university courses' nodes. bird_test.go and frr_test.go run RIPv2
+// between our routers and BIRD or FRR. perf_test.go runs iperf3's client against our server, and
+// our client against iperf3's.
 //
-// row_test.go builds a bed of three routers in a row with a host behind them.
-// hops_test.go traces the way through it, scan_test.go scans the host's ports,
-// odd_test.go and fuzz_test.go send it what no honest program sends.
+// row_test.go builds a bed of three routers in a row with a host behind them. hops_test.go traces
+// the path through it, scan_test.go scans the host's ports, odd_test.go and fuzz_test.go send it
+// malformed and unusual packets.
 //
-// They want root and what .ci/run installs for them. With -table the
-// results are printed as one table, which is what make interop does.
+// The tests need root and the programs that .ci/run installs. With -table they print the results as
+// one table, as make interop does.
 package interop_test
 
 import (
@@ -44,9 +42,9 @@ import (
 )
 
 var (
-	wantTable = flag.Bool("table", false, "print what was tried and how it went as a table")
-	keep      = flag.String("keep", "", "keep the captures in this `folder`")
-	megabytes = flag.Int("mb", 100, "megabytes a transfer with TIDEPOOL_LONG; a tenth at 5 %")
+	wantTable = flag.Bool("table", false, "print the results as a table")
+	keep      = flag.String("keep", "", "keep the captures in `FOLDER`")
+	megabytes = flag.Int("mb", 100, "`MEGABYTES` of a transfer with TIDEPOOL_LONG; a tenth at 5 % loss")
 )
 
 func TestMain(m *testing.M) {
@@ -80,7 +78,7 @@ var (
 	rows   []row
 )
 
-// report enters a row when its test is over.
+// report adds a row to the table at the end of the test.
 func report(t *testing.T, r *row) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -117,8 +115,8 @@ func printTable() {
 	}
 }
 
-// need skips the test where it lacks what it drives, and without TIDEPOOL_LONG: all of these tests
-// together take longer than the rest of the tree.
+// need skips the test if a program is missing, or without TIDEPOOL_LONG: all of these tests
+// together take longer than those of the rest of the tree.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	testenv.NeedLong(t)
@@ -135,7 +133,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// size is how many bytes a transfer has at that loss, in percent.
+// size returns the bytes of a transfer at that loss, in percent.
 func size(loss float64) int64 {
 	n := int64(*megabytes) * 1_000_000
 	if !testenv.Long() {

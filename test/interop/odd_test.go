@@ -17,17 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// synBacklog is how many half-open connections a listener has: tcp.Limits.SynBacklog.
+// synBacklog is the limit of a listener's half-open connections: tcp.Limits.SynBacklog.
 const synBacklog = 1024
 
-// hping is hping3's line at the end.
+// hpingLine matches the last line of hping3.
 var hpingLine = regexp.MustCompile(`(\d+) packets transmitted, (\d+) packets received`)
 
-// hping sends what the arguments say and returns how many packets went and came.
+// hping runs hping3 and returns the numbers of packets sent and received.
 func (b *bed) hping(args ...string) (sent, got int) {
 	b.t.Helper()
 	p := b.start(b.command("hping3", append(append([]string{"-n", "-q"}, args...), hostIP)...))
-	<-p.done // it fails where nothing came back
+	<-p.done // it fails if no packet comes back
 	line := hpingLine.FindStringSubmatch(p.out.String())
 	require.Len(b.t, line, 3, p.out.String())
 	sent, err := strconv.Atoi(line[1])
@@ -37,8 +37,9 @@ func (b *bed) hping(args ...string) (sent, got int) {
 	return sent, got
 }
 
-// oddities are what hping3 sends to a port, and how many answers there are to be to forty.
-var oddities = []struct {
+// oddPackets are packets that hping3 sends to a port, and the number of answers to expect for forty
+// of them.
+var oddPackets = []struct {
 	name, args string
 	answers    int
 }{
@@ -59,7 +60,7 @@ var oddities = []struct {
 	{"fragments of 16 bytes", "-S -f -d 200 -p 80", 0},
 	{"no last fragment", "-S -x -d 200 -p 80", 0},
 	{"no first fragment", "-S -g 1000 -d 200 -p 80", 0},
-	{"land", "-S -k -s 80 -p 80 -a " + hostIP, 40}, // which are its own
+	{"land", "-S -k -s 80 -p 80 -a " + hostIP, 40}, // the answer goes to the host itself
 	{"from a broadcast", "-S -p 80 -a 255.255.255.255", 0},
 	{"from a group", "-S -p 80 -a 224.0.0.9", 0},
 	{"from loopback", "-S -p 80 -a 127.0.0.1", 0},
@@ -68,12 +69,12 @@ var oddities = []struct {
 	{"timestamps", "-1 -C 13", 40},
 }
 
-// Flags, fragments and addresses that no honest program sends: what is to be answered is,
-// the rest is dropped by name, and a file crosses afterwards.
-func TestHpingOddities(t *testing.T) {
+// Flags, fragments and addresses that no honest program sends: the node answers as required, drops
+// the rest with a counted reason, and a file crosses afterwards.
+func TestHpingOddPackets(t *testing.T) {
 	need(t, "hping3", "socat", "tshark")
 	report(t, &row{peer: "hping3", scenario: "odd flags, fragments, sources; then a transfer"})
-	const workers = 5 // for hping3 takes any answer for its own
+	const workers = 5 // hping3 takes any answer for its own
 	var beds [workers]*bed
 	var files [workers]string
 	for i := range beds {
@@ -84,8 +85,8 @@ func TestHpingOddities(t *testing.T) {
 	var all sync.WaitGroup
 	for w, b := range beds {
 		all.Go(func() {
-			for i := w; i < len(oddities); i += workers {
-				tt := oddities[i]
+			for i := w; i < len(oddPackets); i += workers {
+				tt := oddPackets[i]
 				args := append([]string{"-c", "40", "-i", "u5000"}, strings.Fields(tt.args)...)
 				sent, got := b.hping(args...)
 				assert.Equal(t, []int{40, tt.answers}, []int{sent, got}, tt.name)
@@ -97,7 +98,7 @@ func TestHpingOddities(t *testing.T) {
 	for i, b := range beds {
 		b.drops(b.a, first)
 		b.drops(b.c, host)
-		b.healthy(100_000)
+		b.checkTransfer(100_000)
 		b.stopCapture()
 		b.ourFramesAreSound(files[i], 40)
 	}
@@ -110,8 +111,8 @@ func TestHpingOddities(t *testing.T) {
 	}
 }
 
-// RFC 4987 §3.6: under a flood of SYNs from anywhere a listener has as many half-open
-// connections as it may, remembers no more, and serves who is there.
+// RFC 4987 §3.6: during a SYN flood from random addresses a listener keeps its limit of half-open
+// connections, stores nothing more, and serves real clients.
 func TestHpingSYNFlood(t *testing.T) {
 	need(t, "hping3", "socat")
 	r := &row{peer: "hping3", scenario: "SYN flood from anywhere, a transfer during it"}
@@ -125,13 +126,13 @@ func TestHpingSYNFlood(t *testing.T) {
 	b.arrived(b.c, 10*synBacklog)
 	before := memory()
 
-	t.Log("# who is there is answered with a cookie")
+	t.Log("# real clients are answered with a cookie")
 	start := time.Now()
 	b.must(b.command("socat", "-u", "-b65536", "OPEN:"+path, "TCP4:"+colon(hostIP, 80)))
 	assert.Equal(t, want, <-sum)
 	r.took = time.Since(start)
 	b.arrived(b.c, 30*synBacklog)
-	assert.Less(t, memory()-before, int64(4<<20), "bytes that it remembers of the others")
+	assert.Less(t, memory()-before, int64(4<<20), "memory for the flood")
 	select {
 	case <-flood.done:
 		t.Error("the flood was over before")

@@ -22,20 +22,20 @@ import (
 // gatewayIP is A's end of the TUN device.
 const gatewayIP = "10.8.0.1"
 
-// The same transfer with whole trains crossing the TUN device in one call, and
-// packet by packet. The figures are a matter of the machine: look at the pairs.
+// The same transfer with whole trains crossing the TUN device in one call, and packet by packet.
+// The figures depend on the machine: compare the pairs.
 func TestTUNOffload(t *testing.T) {
 	need(t, "socat")
 	for _, c := range []struct {
 		name     string
 		transfer func(b *bed, n int64) time.Duration
 	}{
-		{"kernel to node", func(b *bed, n int64) time.Duration { return b.drink(b.a, gatewayIP, n) }},
-		{"node to kernel", func(b *bed, n int64) time.Duration { return b.pour(b.a, n) }},
+		{"kernel to node", func(b *bed, n int64) time.Duration { return b.sendFromKernel(b.a, gatewayIP, n) }},
+		{"node to kernel", func(b *bed, n int64) time.Duration { return b.sendFromNode(b.a, n) }},
 		{"kernel to host behind 2 routers", func(b *bed, n int64) time.Duration {
-			return b.drink(b.c, hostIP, n)
+			return b.sendFromKernel(b.c, hostIP, n)
 		}},
-		{"host behind 2 routers to kernel", func(b *bed, n int64) time.Duration { return b.pour(b.c, n) }},
+		{"host behind 2 routers to kernel", func(b *bed, n int64) time.Duration { return b.sendFromNode(b.c, n) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, plain := range []bool{false, true} {
@@ -60,7 +60,7 @@ func TestTUNOffload(t *testing.T) {
 	}
 }
 
-// processorTime is what this process, and so its nodes, has used.
+// processorTime returns the CPU time of this process, which includes the nodes.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var use unix.Rusage
@@ -68,8 +68,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// drink has the kernel send n bytes to a node.
-func (b *bed) drink(to *operator.Node, ip string, n int64) time.Duration {
+// sendFromKernel sends n bytes from the kernel to a node.
+func (b *bed) sendFromKernel(to *operator.Node, ip string, n int64) time.Duration {
 	b.t.Helper()
 	l, err := to.Node.TCP.Listen(at("0.0.0.0", 9000), 0)
 	require.NoError(b.t, err)
@@ -90,8 +90,8 @@ func (b *bed) drink(to *operator.Node, ip string, n int64) time.Duration {
 	return took
 }
 
-// pour has a node send n bytes to the kernel.
-func (b *bed) pour(from *operator.Node, n int64) time.Duration {
+// sendFromNode sends n bytes from a node to the kernel.
+func (b *bed) sendFromNode(from *operator.Node, n int64) time.Duration {
 	b.t.Helper()
 	socat := b.start(b.commandFor(transferTime(n), "socat", "-u", "-b262144",
 		"TCP4-LISTEN:9001,reuseaddr", "OPEN:/dev/null"))
@@ -110,9 +110,8 @@ func (b *bed) pour(from *operator.Node, n int64) time.Duration {
 	return time.Since(start)
 }
 
-// Datagrams cross as trains too, by USO where the kernel has it, and are datagrams again
-// at the other end: those of a program that has the kernel cut them (UDP_SEGMENT), and
-// those that come back.
+// Datagrams cross the device as trains too, by USO if the kernel has it, and arrive as datagrams:
+// those that the kernel splits for a program (UDP_SEGMENT), and the echoes.
 func TestDatagramsCrossAsTrains(t *testing.T) {
 	r := &row{peer: "Linux, TUN", scenario: "UDP_SEGMENT to us, and echoed"}
 	report(t, r)

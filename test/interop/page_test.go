@@ -20,15 +20,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// world is the network of nets/tun, by its files.
-type world struct {
+// vpnNetwork is the network of nets/tun.
+type vpnNetwork struct {
 	*bed
 	nodes map[string]*operator.Node
 }
 
-func newWorld(t *testing.T) *world {
+func newVPNNetwork(t *testing.T) *vpnNetwork {
 	t.Helper()
-	w := &world{bed: &bed{t: t}, nodes: map[string]*operator.Node{}}
+	w := &vpnNetwork{bed: &bed{t: t}, nodes: map[string]*operator.Node{}}
 	w.namespace()
 	for _, name := range []string{"R", "R1", "R2", "R3", "H"} {
 		text, err := os.ReadFile(filepath.Join("../../nets/tun", name+".lnx"))
@@ -38,8 +38,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// way is the interface of a node's route to a prefix; empty: there is none.
-func (w *world) way(from, prefix string) string {
+// way returns the interface of a node's route to a prefix, or "".
+func (w *vpnNetwork) way(from, prefix string) string {
 	w.t.Helper()
 	list := testenv.Ask(w.t, w.nodes[from], control.Routes{})
 	for _, r := range list {
@@ -50,8 +50,8 @@ func (w *world) way(from, prefix string) string {
 	return ""
 }
 
-// routed waits until the machine and H know the way to each other.
-func (w *world) routed() {
+// awaitRoutes waits until the machine and H have routes to each other.
+func (w *vpnNetwork) awaitRoutes() {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		return w.way("R", "10.4.0.0/24") != "" && w.way("R1", "10.4.0.0/24") != "" &&
@@ -59,25 +59,25 @@ func (w *world) routed() {
 	}, patience, 10*time.Millisecond, "RIP")
 }
 
-// A page of a virtual host, three virtual routers away, reaches curl on the machine, and
-// one of the machine's reaches the host.
-func TestThePageBehindThreeRouters(t *testing.T) {
+// curl on the machine loads a page of a virtual host behind three virtual routers, and the host
+// loads a page of the machine.
+func TestPageBehindThreeRouters(t *testing.T) {
 	need(t, "curl", "ping")
 	r := &row{peer: "Linux, curl", scenario: "a file of `serve`, behind three routers"}
 	report(t, r)
-	w := newWorld(t)
+	w := newVPNNetwork(t)
 	host := w.nodes["H"]
 	testenv.Ask(t, host, control.Serve{Port: 80})
 	r.bytes = size(0)
 	_, want := w.randomFile("big.bin", r.bytes)
 	testenv.Ask(t, host, control.Serve{Port: 81, Dir: w.dir})
-	w.routed()
+	w.awaitRoutes()
 
 	page := w.must(w.command("curl", "-sSf", "http://10.4.0.2/"))
 	assert.Contains(t, page, "<h1>H</h1>")
 	assert.Contains(t, page, "You are 10.8.0.2:")
 	assert.Contains(t, w.must(w.command("ping", "-c", "1", "10.4.0.2")), "ttl=61",
-		"64, and three routers")
+		"64 less three routers")
 
 	target := filepath.Join(t.TempDir(), "copy")
 	start := time.Now()
@@ -90,8 +90,8 @@ func TestThePageBehindThreeRouters(t *testing.T) {
 	assert.Equal(t, "a page of the machine\n", string(got.Body))
 }
 
-// kernelServes has the kernel's TCP, in the namespace, give a page away.
-func (w *world) kernelServes(addr, page string) {
+// kernelServes serves a page with the kernel's TCP in the namespace.
+func (w *vpnNetwork) kernelServes(addr, page string) {
 	w.t.Helper()
 	var l net.Listener
 	require.NoError(w.t, w.inside(func() (err error) {
@@ -112,15 +112,15 @@ func (w *world) kernelServes(addr, page string) {
 	})
 }
 
-// The way that a page comes is cut, and the next page comes by the other. Then the
-// device is deleted under the node, and made anew.
-func TestThePageComesTheOtherWayRound(t *testing.T) {
+// A link on the page's path goes down, and the next page takes the other path. Then the TUN device
+// is deleted under the node and created again.
+func TestPageAfterReroute(t *testing.T) {
 	need(t, "curl")
 	r := &row{peer: "Linux, curl", scenario: "a page, a link cut, a TUN device deleted"}
 	report(t, r)
-	w := newWorld(t)
+	w := newVPNNetwork(t)
 	testenv.Ask(t, w.nodes["H"], control.Serve{Port: 80})
-	w.routed()
+	w.awaitRoutes()
 	get := func() string { return w.must(w.command("curl", "-sSf", "http://10.4.0.2/")) }
 	assert.Contains(t, get(), "<h1>H</h1>")
 

@@ -19,10 +19,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// perfSeconds is how long each measurement takes.
+// perfSeconds is the length of each measurement.
 const perfSeconds = "1"
 
-// perfCases are measurements in iperf3's options, and the same as requests of ours.
+// perfCases are measurements as iperf3's options and as our requests.
 var perfCases = []struct {
 	name string
 	args []string
@@ -45,7 +45,7 @@ var perfCases = []struct {
 	},
 }
 
-// iperf3's client measures to our server: its JSON has both ends' figures, and they agree.
+// iperf3's client measures to our server: its JSON holds both ends' figures, and they agree.
 func TestIperf3Client(t *testing.T) {
 	need(t, "iperf3")
 	b := newBed(t, 0, nil)
@@ -66,9 +66,9 @@ func TestIperf3Client(t *testing.T) {
 			ours := <-ended
 			require.Empty(t, ours.Problem)
 			assert.Equal(t, theirs.Start.Cookie, ours.Report.Start.Cookie)
-			if !tt.req.Bidir { // where each calls the other way the reverse
+			if !tt.req.Bidir { // the reverse direction has a connection of its own
 				assert.Equal(t, theirs.End.SumReceived.Bytes, ours.Report.End.SumReceived.Bytes,
-					"both have what the receiver said")
+					"both report the receiver's figure")
 			}
 			checkPerf(t, &tt.req, theirs)
 			r.bytes, r.took = theirs.End.SumReceived.Bytes, seconds(theirs.End.SumReceived.Seconds)
@@ -81,7 +81,7 @@ func TestIperf3Server(t *testing.T) {
 	need(t, "iperf3")
 	b := newBed(t, 0, nil)
 	b.start(b.command("iperf3", "-s"))
-	require.NoError(t, b.dial(5201).Close(), "it is up")
+	require.NoError(t, b.dial(5201).Close(), "the server is up")
 	for _, tt := range perfCases {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &row{peer: "iperf3 server", scenario: tt.name}
@@ -96,8 +96,8 @@ func TestIperf3Server(t *testing.T) {
 	}
 }
 
-// perf has C measure. iperf3's server opens its port anew for each test, and until then whoever
-// comes is refused.
+// perf measures from C. iperf3's server reopens its port for each test, and refuses connections
+// until then.
 func (b *bed) perf(t *testing.T, req control.Perf) control.PerfReport {
 	t.Helper()
 	started := false
@@ -113,9 +113,9 @@ func (b *bed) perf(t *testing.T, req control.Perf) control.PerfReport {
 	}
 }
 
-// A second client of iperf3 is told what iperf3's server tells, and one that is killed in the midst
-// of its test leaves nothing.
-func TestIperf3ClientsThatAreOneTooMany(t *testing.T) {
+// A second iperf3 client gets the same error as from iperf3's server, and a client that is killed
+// during its test leaves nothing behind.
+func TestIperf3SecondClient(t *testing.T) {
 	need(t, "iperf3")
 	report(t, &row{peer: "iperf3 client", scenario: "busy, killed, interrupted"})
 	b := newBed(t, 0, nil)
@@ -155,8 +155,8 @@ func TestIperf3ClientsThatAreOneTooMany(t *testing.T) {
 	require.NoError(t, <-served)
 }
 
-// What iperf3's server is told by others than iperf3 leaves ours with a line.
-func TestNonsenseForAPerfServer(t *testing.T) {
+// Clients that do not speak iperf3's protocol cost our server one log line.
+func TestInvalidPerfClient(t *testing.T) {
 	need(t, "socat")
 	report(t, &row{peer: "Linux, socat", scenario: "nonsense for a server of iperf3's protocol"})
 	b := newBed(t, 0, nil)
@@ -169,11 +169,11 @@ func TestNonsenseForAPerfServer(t *testing.T) {
 	testenv.Ask(t, b.c, control.PerfServe{Background: true})
 	cmd := b.command("socat", "-", "TCP:"+colon(hostIP, 5201))
 	cmd.Stdin = io.LimitReader(strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 10)), 100)
-	_ = cmd.Run() // it is reset, or has ended before
+	_ = cmd.Run() // it is reset, or has exited before
 	assert.Contains(t, <-said, "it begins with no cookie")
 }
 
-// perfReport reads iperf3's JSON as ours: it has the same names.
+// perfReport parses iperf3's JSON into our type, which has the same names.
 func perfReport(t *testing.T, out string) *control.PerfReport {
 	t.Helper()
 	var r control.PerfReport
@@ -182,7 +182,7 @@ func perfReport(t *testing.T, out string) *control.PerfReport {
 	return &r
 }
 
-// checkPerf looks at what a measurement came to.
+// checkPerf checks the figures of a measurement.
 func checkPerf(t *testing.T, req *control.Perf, r *control.PerfReport) {
 	t.Helper()
 	streams := max(1, req.Parallel)
@@ -200,7 +200,7 @@ func checkPerf(t *testing.T, req *control.Perf, r *control.PerfReport) {
 		require.NotNil(t, r.End.Streams[0].UDP)
 		require.NotNil(t, r.End.Sum)
 		assert.Positive(t, *r.End.Sum.Packets)
-		assert.Less(t, *r.End.Sum.LostPercent, 50.0, "of what the way could take easily")
+		assert.Less(t, *r.End.Sum.LostPercent, 50.0, "at a rate far below the path's")
 		return
 	}
 	require.NotNil(t, r.End.Streams[0].Sender.Retransmits)

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// A row bed is the kernel before three routers in a row, with a host behind the last:
+// rowFiles is a bed with three routers in a row between the kernel and a host:
 //
 //	kernel 10.8.0.2 -- tun -- A 10.0.0.1 -- 10.0.0.2 B 10.1.0.1 -- 10.1.0.2 D 10.2.0.1 -- C 10.2.0.2
 var rowFiles = map[string]string{
@@ -49,10 +49,10 @@ route 0.0.0.0/0 via 10.2.0.1
 ` + timing,
 }
 
-// rowHops are the addresses that a trace from the kernel to C finds, in order.
+// rowHops are the addresses of a trace from the kernel to C, in order.
 var rowHops = []string{"10.8.0.1", "10.0.0.2", "10.1.0.2", hostIP}
 
-// newRow opens the four nodes; C captures into the file, if there is a name.
+// newRow starts the four nodes; C captures to the file pcap, if given.
 func newRow(t *testing.T, pcap string) *bed {
 	t.Helper()
 	b := &bed{t: t}
@@ -64,13 +64,13 @@ func newRow(t *testing.T, pcap string) *bed {
 	return b
 }
 
-// web has C serve its page.
+// web serves C's page.
 func (b *bed) web(port uint16) {
 	b.t.Helper()
 	testenv.Ask(b.t, b.c, control.Serve{Port: port})
 }
 
-// echoUDP has C send back every datagram to a port, to where it came from.
+// echoUDP makes C echo every datagram to a port.
 func (b *bed) echoUDP(port int) {
 	b.t.Helper()
 	pc, err := b.c.Node.Packets.Listen(at("0.0.0.0", port))
@@ -93,24 +93,24 @@ func echoAll(pc *node.PacketConn) {
 		if err != nil {
 			return // closed
 		}
-		_, _ = pc.WriteToAddrPort(p[:n], from) // who asked may be nobody
+		_, _ = pc.WriteToAddrPort(p[:n], from) // the source may not exist
 	}
 }
 
-// healthy moves a file from the kernel to C and back: whatever came before has broken nothing.
-func (b *bed) healthy(n int64) {
+// checkTransfer transfers a file from the kernel to C and back, to show that the node still works.
+func (b *bed) checkTransfer(n int64) {
 	b.t.Helper()
 	b.fromSocat(9100, n)
 	b.toSocat(9101, n)
 }
 
-// stopCapture has C's capture be whole.
+// stopCapture flushes and closes C's capture.
 func (b *bed) stopCapture() {
 	b.t.Helper()
 	testenv.Ask(b.t, b.c, control.PcapStop{})
 }
 
-// drops adds up the packets that a node refused, by reason.
+// drops sums a node's drops by reason.
 func (b *bed) drops(n *operator.Node, all map[string]uint64) {
 	b.t.Helper()
 	faces := testenv.Ask(b.t, n, control.Interfaces{})
@@ -121,7 +121,7 @@ func (b *bed) drops(n *operator.Node, all map[string]uint64) {
 	}
 }
 
-// arrived waits until a node has received so many packets on its first interface.
+// arrived waits until a node has received that many packets on its first interface.
 func (b *bed) arrived(n *operator.Node, packets uint64) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
@@ -130,7 +130,7 @@ func (b *bed) arrived(n *operator.Node, packets uint64) {
 	}, 2*patience, 10*time.Millisecond, "%d packets", packets)
 }
 
-// memory is what this process, and so its nodes, needs of the heap.
+// memory returns the heap of this process, which includes the nodes.
 func memory() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -138,8 +138,8 @@ func memory() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// ourFramesAreSound has tshark look at what C sent, whatever it was that came: none is
-// malformed, no checksum is wrong. What an ICMP error quotes is another's.
+// ourFramesAreSound runs tshark on the packets that C sent: none is malformed and no checksum is
+// wrong. The packets quoted in ICMP errors are excluded, because others made them.
 func (b *bed) ourFramesAreSound(file string, atLeast int) {
 	b.t.Helper()
 	out := b.must(b.commandFor(4*patience, "tshark", "-r", file, "-n", "--disable-protocol", "dns",

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// portLine is one port of nmap's table.
+// portLine matches a port in nmap's table.
 var portLine = regexp.MustCompile(`(?m)^(\d+/(?:tcp|udp)) +(\S+)`)
 
-// scan runs nmap and returns all it said, and the ports with their states.
+// scan runs nmap and returns its output, and the ports with their states.
 func (b *bed) scan(args ...string) (out string, ports map[string]string) {
 	b.t.Helper()
 	out = b.must(b.commandFor(2*patience, "nmap", append([]string{"-n", "-v"}, args...)...))
@@ -25,8 +25,8 @@ func (b *bed) scan(args ...string) (out string, ports map[string]string) {
 	return out, ports
 }
 
-// nmap finds the ports as they are, an address and a distance, no guessable sequence numbers,
-// and a node that is none the worse for it. What the node sent to all that is sound.
+// nmap finds the right ports, address and distance, and no guessable sequence numbers. All packets
+// that the node sends are valid, and it works afterwards.
 func TestNmapScans(t *testing.T) {
 	need(t, "nmap", "tshark", "socat")
 	report(t, &row{peer: "nmap", scenario: "-sS -sU -O: ports, distance, then a transfer"})
@@ -45,10 +45,10 @@ func TestNmapScans(t *testing.T) {
 	assert.Regexp(t, `TCP Sequence Prediction: Difficulty=2\d\d \(Good luck!\)`, out)
 	b.stopCapture()
 	b.ourFramesAreSound(file, 20)
-	b.healthy(1_000_000)
+	b.checkTransfer(1_000_000)
 }
 
-// A thousand ports of each router and of the host: closed but for the one that is open.
+// A thousand ports of each router and of the host: all closed but one.
 func TestNmapFindsTheOpenPort(t *testing.T) {
 	need(t, "nmap", "socat")
 	report(t, &row{peer: "nmap", scenario: "-sS of 10000 ports, then a transfer"})
@@ -58,11 +58,11 @@ func TestNmapFindsTheOpenPort(t *testing.T) {
 	assert.Equal(t, map[string]string{"80/tcp": "open"}, ports, out)
 	assert.Contains(t, out, "Not shown: 9999 closed tcp ports (reset)")
 	require.NotContains(t, out, "filtered")
-	b.healthy(1_000_000)
+	b.checkTransfer(1_000_000)
 }
 
-// The scans whose flags no handshake has. RFC 9293 §3.10.7.1 and §3.10.7.2: a closed port
-// answers by a reset, a listener ignores them.
+// Scans with flags that no handshake has. RFC 9293 §3.10.7.1 and §3.10.7.2: a closed port answers
+// with a reset, a listener ignores them.
 func TestNmapAndOddFlags(t *testing.T) {
 	need(t, "nmap")
 	report(t, &row{peer: "nmap", scenario: "-sN -sF -sX -sA -sW -sM and of protocols"})

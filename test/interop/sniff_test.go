@@ -16,9 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/capture"
 )
 
-// sniffer captures what crosses the kernel's end of the link, as the kernel
-// shows it to a packet socket. A program such as dumpcap would do, but for the
-// packets that it has not looked at when it is told to end.
+// sniffer captures packets at the kernel's end of the link with a packet socket. A program such as
+// dumpcap loses the packets that it has not read when it is stopped.
 type sniffer struct {
 	bed  *bed
 	fd   int
@@ -45,7 +44,7 @@ func (b *bed) sniff(path string) *sniffer {
 	return s
 }
 
-// open opens the socket with room for all that the test sends.
+// open opens the socket with a buffer for all packets of the test.
 func (s *sniffer) open() error {
 	f, err := net.InterfaceByName(device)
 	if err != nil {
@@ -62,14 +61,14 @@ func (s *sniffer) open() error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		return err
 	}
-	var all [2]byte // in network order; less than all would leave out what is sent
+	var all [2]byte // all protocols, in network order: fewer would omit outgoing packets
 	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
 	return unix.Bind(fd, &unix.SockaddrLinklayer{
 		Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: f.Index,
 	})
 }
 
-// run writes packets to the file until there are none and it was told to end.
+// run writes packets to the file until end is called and no packet is left.
 func (s *sniffer) run() {
 	p, control := make([]byte, 1<<16), make([]byte, 128)
 	over := false
@@ -82,12 +81,12 @@ func (s *sniffer) run() {
 			fds := []unix.PollFd{
 				{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.quit), Events: unix.POLLIN},
 			}
-			_, _ = unix.Poll(fds, -1) // interrupted: it looks again
+			_, _ = unix.Poll(fds, -1) // after an interruption the loop polls again
 			over = fds[1].Revents != 0
 		case err != nil:
 			s.err = err
 		default:
-			way := capture.Inbound // seen from the kernel
+			way := capture.Inbound // from the kernel's point of view
 			if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING {
 				way = capture.Outbound
 			}
@@ -96,7 +95,7 @@ func (s *sniffer) run() {
 	}
 }
 
-// stamp is when the kernel saw the packet.
+// stamp returns when the kernel received the packet.
 func stamp(control []byte) time.Time {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil || len(messages) == 0 ||
@@ -106,7 +105,7 @@ func stamp(control []byte) time.Time {
 	return time.Unix((*unix.Timespec)(unsafe.Pointer(&messages[0].Data[0])).Unix())
 }
 
-// end writes what is still to come and closes the file.
+// end writes the remaining packets and closes the file.
 func (s *sniffer) end() {
 	t := s.bed.t
 	t.Helper()
@@ -116,7 +115,7 @@ func (s *sniffer) end() {
 	require.NoError(t, s.err)
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	require.NoError(t, err)
-	require.Zero(t, stats.Drops, "all was captured")
+	require.Zero(t, stats.Drops, "no packet was missed")
 	require.NoError(t, s.out.Flush())
 	require.NoError(t, s.file.Close())
 	unix.Close(s.fd)

@@ -15,11 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// losses are those of the router in the middle, in percent, each way.
+// losses are the router's loss rates in percent, in each direction.
 var losses = []float64{0, 1, 5}
 
-// randomFile writes n bytes that no compression shortens and returns their
-// SHA-256.
+// randomFile writes n incompressible bytes and returns the file and its SHA-256.
 func (b *bed) randomFile(name string, n int64) (path, sum string) {
 	b.t.Helper()
 	path = b.path(name)
@@ -33,7 +32,7 @@ func (b *bed) randomFile(name string, n int64) (path, sum string) {
 	return path, hex.EncodeToString(h.Sum(nil))
 }
 
-// sumOf is the SHA-256 of a file.
+// sumOf returns the SHA-256 of a file.
 func sumOf(t *testing.T, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
@@ -45,13 +44,12 @@ func sumOf(t *testing.T, path string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// transferTime is how long a transfer of n bytes may take: it would be a poor
-// one at a hundred kilobytes a second.
+// transferTime returns the time limit of a transfer of n bytes, at a hundred kilobytes a second.
 func transferTime(n int64) time.Duration {
 	return patience + time.Duration(n/100_000)*time.Second
 }
 
-// receive takes one connection to C and returns the SHA-256 of what came.
+// receive accepts one connection to C and returns the SHA-256 of the data.
 func (b *bed) receive(port int, n int64) <-chan string {
 	b.t.Helper()
 	l := b.listen(port)
@@ -75,7 +73,7 @@ func (b *bed) receive(port int, n int64) <-chan string {
 	return sum
 }
 
-// fromSocat has the kernel send a file to C.
+// fromSocat sends a file from the kernel to C.
 func (b *bed) fromSocat(port int, n int64) time.Duration {
 	b.t.Helper()
 	path, want := b.randomFile("sent", n)
@@ -87,7 +85,7 @@ func (b *bed) fromSocat(port int, n int64) time.Duration {
 	return time.Since(start)
 }
 
-// toSocat has C send a file to the kernel.
+// toSocat sends a file from C to the kernel.
 func (b *bed) toSocat(port int, n int64) time.Duration {
 	b.t.Helper()
 	path, want := b.randomFile("sent", n)

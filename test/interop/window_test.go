@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// until waits for something that others bring about.
+// until waits until done returns true.
 func (b *bed) until(what string, done func() bool) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); !done(); {
@@ -26,8 +26,8 @@ func (b *bed) until(what string, done func() bool) {
 	}
 }
 
-// One end does not read until the other has probed its closed window (RFC 9293
-// §3.8.6.1); then everything arrives.
+// One end does not read until the other has probed its closed window (RFC 9293 §3.8.6.1); then
+// everything arrives.
 func TestClosedWindows(t *testing.T) {
 	for _, weSend := range []bool{true, false} {
 		way := map[bool]string{true: "we probe", false: "the kernel probes"}[weSend]
@@ -68,9 +68,9 @@ func TestClosedWindows(t *testing.T) {
 	}
 }
 
-// RFC 1191 §3: a narrow link in the middle is told by the router before it, and
-// both TCPs send smaller segments.
-func TestANarrowLinkInTheMiddle(t *testing.T) {
+// RFC 1191 §3: the router before a link with a small MTU reports it, and both TCPs send smaller
+// segments.
+func TestPathMTUDiscovery(t *testing.T) {
 	need(t, "ss")
 	r := &row{peer: "Linux", scenario: "path MTU of 600, both ways"}
 	report(t, r)
@@ -101,8 +101,8 @@ func TestANarrowLinkInTheMiddle(t *testing.T) {
 		}
 		require.NoError(t, ours.Close())
 		require.NoError(t, kernels.Close())
-		b.gone()
+		b.awaitNoConns()
 	}
 	faces := testenv.Ask(t, b.b, control.Interfaces{})
-	assert.Contains(t, fmt.Sprint(faces), "too big", "the router met one that did not fit")
+	assert.Contains(t, fmt.Sprint(faces), "too big", "the router dropped a packet that was too big")
 }

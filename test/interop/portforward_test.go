@@ -22,12 +22,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// outside runs a program in the namespace of the test, not in the bed's.
+// outside returns a program that runs in the test's namespace, not in the bed's.
 func (b *bed) outside(limit time.Duration, name string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	b.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as commandFor
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as in commandFor
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd
 }
@@ -53,9 +53,9 @@ func (b *bed) nginxHere() string {
 	return addr
 }
 
-// TestCurlThroughDoors: curl here reads a page of nginx here, and it goes through both doors and
-// three routers, of which one is lossy; so do eight downloads at once.
-func TestCurlThroughDoors(t *testing.T) {
+// TestCurlThroughPortForwards: curl on this machine loads a page of nginx on this machine, through
+// two port forwards and three routers, one of them lossy. Eight downloads run at once.
+func TestCurlThroughPortForwards(t *testing.T) {
 	need(t, "curl", "nginx")
 	r := &row{peer: "Linux, curl and nginx", scenario: "publish and expose", loss: 2}
 	report(t, r)
@@ -89,9 +89,9 @@ func TestCurlThroughDoors(t *testing.T) {
 	assert.Zero(t, door.State().Failed, door.State().Problem)
 }
 
-// TestSpliceAnswersForTheMachine: behind a TUN device every port of the node's address is this
-// machine's, and what is closed here is refused there.
-func TestSpliceAnswersForTheMachine(t *testing.T) {
+// TestSpliceForwardsEveryPort: behind a TUN device, every port of the node's address is this
+// machine's, and a port that is closed here is refused there.
+func TestSpliceForwardsEveryPort(t *testing.T) {
 	need(t, "curl", "nginx")
 	r := &row{peer: "Linux, curl and nginx", scenario: "splice"}
 	report(t, r)

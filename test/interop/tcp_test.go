@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// mustPair is pair, for tests that are about what comes afterwards.
+// mustPair is pair for tests of established connections.
 func (b *bed) mustPair(port int, weCall bool) (*node.Conn, *net.TCPConn) {
 	b.t.Helper()
 	ours, kernels, err := b.pair(port, weCall)
@@ -37,7 +37,7 @@ func noise(n int) []byte {
 	return p
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	report(t, &row{peer: "Linux", scenario: "connection refused, both ways"})
 	b := newBed(t, 0, nil)
 	_, err := b.c.Node.TCP.Dial(t.Context(), at(kernelIP, 9))
@@ -61,7 +61,7 @@ func TestResets(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// Each end closes its half first; what the other still sends arrives.
+// Either end half-closes first; the other's data still arrives.
 func TestHalfClose(t *testing.T) {
 	report(t, &row{peer: "Linux", scenario: "half-close, both ways"})
 	b := newBed(t, 0, nil)
@@ -95,11 +95,11 @@ func TestHalfClose(t *testing.T) {
 		require.NoError(t, <-wrote)
 		assert.Equal(t, sha256.Sum256(text), sha256.Sum256(got))
 	}
-	b.gone()
+	b.awaitNoConns()
 }
 
-// RFC 9293 §3.8.5: urgent data is taken in line.
-func TestUrgentDataOfTheKernel(t *testing.T) {
+// RFC 9293 §3.8.5: urgent data is delivered in line.
+func TestUrgentDataFromKernel(t *testing.T) {
 	report(t, &row{peer: "Linux", scenario: "urgent data in line"})
 	b := newBed(t, 0, nil)
 	ours, kernels := b.mustPair(9000, true)
@@ -123,9 +123,9 @@ func TestUrgentDataOfTheKernel(t *testing.T) {
 	assert.Equal(t, "onet!three", string(got))
 }
 
-// Many connections at a time, half of them ours and half the kernel's, each
-// with an echo of some size.
-func TestACrowd(t *testing.T) {
+// Many concurrent connections, half of them opened by us and half by the kernel, each with an echo
+// of a different size.
+func TestManyConnections(t *testing.T) {
 	const each = 100
 	for _, loss := range []float64{0, 1} {
 		t.Run(fmt.Sprintf("%g%%", loss), func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestACrowd(t *testing.T) {
 					}
 					go func() {
 						defer c.Close()
-						_, _ = io.Copy(c, c) // the caller tells
+						_, _ = io.Copy(c, c) // the dialing end reports errors
 					}()
 				}
 			}
@@ -162,12 +162,12 @@ func TestACrowd(t *testing.T) {
 			require.NoError(t, ours.Close())
 			require.NoError(t, kernels.Close())
 			servers.Wait()
-			b.gone()
+			b.awaitNoConns()
 		})
 	}
 }
 
-// echoOnce has one end call the other's echo server with n bytes.
+// echoOnce connects one end to the other's echo server and sends n bytes.
 func (b *bed) echoOnce(weCall bool, n int) error {
 	var c net.Conn
 	var err error
@@ -200,7 +200,7 @@ func (b *bed) echoOnce(weCall bool, n int) error {
 		return err
 	}
 	if sha256.Sum256(got) != sha256.Sum256(text) {
-		return fmt.Errorf("%d bytes came back of %d, or others", len(got), n)
+		return fmt.Errorf("%d of %d bytes came back, or they differ", len(got), n)
 	}
 	return nil
 }
