@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// An address that cannot be is refused alike, whether it comes from a program or a file.
-func TestOpenAndOpenFileRefuseTheSameAddresses(t *testing.T) {
+// A program and a file cannot configure the same invalid addresses.
+func TestOpenAndOpenFileRejectTheSameAddresses(t *testing.T) {
 	for _, c := range []struct{ own, neighbor, why string }{
 		{"0.0.0.0/24", "", "of 0.0.0.0/8, which no node can use"},
 		{"0.1.2.3/24", "", "of 0.0.0.0/8, which no node can use"},
@@ -59,36 +59,36 @@ func TestOpenAndOpenFileRefuseTheSameAddresses(t *testing.T) {
 	}
 }
 
-// Info shows the options that a handshake agreed on: those that Config.TCP offers.
+// Info shows the negotiated options, which are those that Config.TCP enables.
 func TestConfigOfTCPOptions(t *testing.T) {
-	type agreed struct {
+	type negotiated struct {
 		Strategy                     string
 		SACK, Timestamps, ECN, Plain bool
 		Scaled                       bool
 	}
 	for name, row := range map[string]struct {
 		tcp  tidepool.TCP
-		want agreed
+		want negotiated
 	}{
-		"default":       {tidepool.TCP{}, agreed{"rack", true, true, false, false, true}},
-		"no SACK":       {tidepool.TCP{NoSACK: true}, agreed{"newreno", false, true, false, false, true}},
-		"no timestamps": {tidepool.TCP{NoTimestamps: true}, agreed{"rack", true, false, false, false, true}},
-		"no scale":      {tidepool.TCP{NoWindowScale: true}, agreed{"rack", true, true, false, false, false}},
-		"no options":    {tidepool.TCP{NoOptions: true}, agreed{"newreno", false, false, false, true, false}},
-		"ECN":           {tidepool.TCP{ECN: "on"}, agreed{"rack", true, true, true, false, true}},
-		"go-back-N":     {tidepool.TCP{Recovery: "gbn"}, agreed{"gbn", false, true, false, false, true}},
+		"default":       {tidepool.TCP{}, negotiated{"rack", true, true, false, false, true}},
+		"no SACK":       {tidepool.TCP{NoSACK: true}, negotiated{"newreno", false, true, false, false, true}},
+		"no timestamps": {tidepool.TCP{NoTimestamps: true}, negotiated{"rack", true, false, false, false, true}},
+		"no scale":      {tidepool.TCP{NoWindowScale: true}, negotiated{"rack", true, true, false, false, false}},
+		"no options":    {tidepool.TCP{NoOptions: true}, negotiated{"newreno", false, false, false, true, false}},
+		"ECN":           {tidepool.TCP{ECN: "on"}, negotiated{"rack", true, true, true, false, true}},
+		"go-back-N":     {tidepool.TCP{Recovery: "gbn"}, negotiated{"gbn", false, true, false, false, true}},
 	} {
 		a, b := pair(t, tidepool.Config{TCP: row.tcp})
 		client, _ := dial(t, a, b, "10.0.0.2:80")
 		i, err := client.Info()
 		require.NoError(t, err)
-		assert.Equal(t, row.want, agreed{
+		assert.Equal(t, row.want, negotiated{
 			i.Strategy, i.SACK, i.Timestamps, i.ECN, i.Plain, i.SndWScale >= 0 && i.RcvWScale >= 0,
 		}, name)
 	}
 }
 
-// The README's program is a part of one that is compiled and run.
+// The README's program is part of one that is compiled and run.
 func TestReadmeShowsAnExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestReadmeShowsAnExample(t *testing.T) {
 	assert.Contains(t, flush, snippet)
 }
 
-// BenchmarkPipe moves bytes over one connection between two nodes in a process.
+// BenchmarkPipe transfers data over one connection between two nodes in a process.
 func BenchmarkPipe(b *testing.B) {
 	server, client := pair(b, tidepool.Config{})
 	out, in := dial(b, client, server, "10.0.0.1:80")
@@ -121,7 +121,7 @@ func BenchmarkPipe(b *testing.B) {
 	wg.Wait()
 }
 
-// BenchmarkRoundTrip is a byte there and a byte back.
+// BenchmarkRoundTrip sends one byte and reads one byte back.
 func BenchmarkRoundTrip(b *testing.B) {
 	server, client := pair(b, tidepool.Config{})
 	one, two := dial(b, client, server, "10.0.0.1:80")

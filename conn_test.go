@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// wiretap stands between two nodes on one Clock, carries their packets by hand
-// and keeps them. It needs a bubble, where it can wait for Dial's goroutine.
+// wiretap carries packets by hand between two nodes on one Clock and records them. It needs a
+// synctest bubble, in which it can wait for Dial's goroutine.
 type wiretap struct {
 	clock          tidepool.Clock
 	left, right    *tidepool.PipeEnd
@@ -24,7 +24,7 @@ type wiretap struct {
 	seen           []segment
 }
 
-// segment is what the tests look at of a packet.
+// segment holds the fields of a packet that the tests check.
 type segment struct {
 	fromServer bool
 	tos, flags byte
@@ -35,7 +35,7 @@ const (
 	fin, syn, rst, ack = 1, 2, 4, 16
 )
 
-// tapped connects two nodes through a wiretap.
+// tapped returns two nodes connected through a wiretap.
 func tapped(t *testing.T, tcp tidepool.TCP) *wiretap {
 	t.Helper()
 	w := &wiretap{}
@@ -63,8 +63,8 @@ func tapped(t *testing.T, tcp tidepool.TCP) *wiretap {
 	return w
 }
 
-// carry moves packets until there are none, and returns those with text or a
-// reset since the last call.
+// carry delivers packets until none are left, and returns those since the last call that have data
+// or RST.
 func (w *wiretap) carry() []segment {
 	p := make([]byte, 2000)
 	for {
@@ -106,7 +106,7 @@ func texts(list []segment) []int {
 	return n
 }
 
-// RFC 9293 §3.7.4: Nagle's algorithm, which is off unless asked for, as in net.
+// RFC 9293 §3.7.4: Nagle's algorithm is off by default, as in net.
 func TestNoDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := tapped(t, tidepool.TCP{})
@@ -143,7 +143,7 @@ func TestCork(t *testing.T) {
 	})
 }
 
-// RFC 2474 §3 and RFC 3168 §5: six bits are the program's, two ECN's.
+// RFC 2474 §3 and RFC 3168 §5: the program sets six bits of the TOS, ECN the other two.
 func TestMaxSegAndTOS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := tapped(t, tidepool.TCP{NoTimestamps: true})
@@ -181,7 +181,7 @@ func TestLinger(t *testing.T) {
 		synctest.Wait()
 		assert.Empty(t, closed)
 		w.clock.Advance(1)
-		require.Error(t, <-closed, "nobody has acknowledged")
+		require.Error(t, <-closed, "the data was not acknowledged")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := tapped(t, tidepool.TCP{})
@@ -191,7 +191,7 @@ func TestLinger(t *testing.T) {
 		go func() { closed <- w.client.Close() }()
 		synctest.Wait()
 		assert.Equal(t, []int{10}, texts(w.carry()))
-		w.clock.Advance(time.Second) // for the acknowledgment, which may be delayed
+		w.clock.Advance(time.Second) // for a delayed acknowledgment
 		w.carry()
 		require.NoError(t, <-closed)
 		got, err := io.ReadAll(w.server)
@@ -207,7 +207,7 @@ func TestUserTimeoutAndKeepAlive(t *testing.T) {
 			if err := c.SetUserTimeout(13 * time.Second); err != nil {
 				return err
 			}
-			_, err := c.Write([]byte("nobody hears this"))
+			_, err := c.Write([]byte("lost on a dead link"))
 			return err
 		},
 		"keepalive": func(c *tidepool.Conn) error {
@@ -289,7 +289,7 @@ func TestCongestionControlAndInfo(t *testing.T) {
 		require.NoError(t, w.client.SetWriteDeadline(time.Time{}))
 		require.NoError(t, w.client.Close())
 		info, err = w.client.Info()
-		require.NoError(t, err, "the last that is known of it")
+		require.NoError(t, err, "the last known state")
 		assert.EqualValues(t, 100, info.BytesSent)
 		require.ErrorIs(t, w.client.SetNoDelay(true), net.ErrClosed)
 	})

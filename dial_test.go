@@ -22,8 +22,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// A Dial that cannot be sends nothing.
-func TestADialThatCannotBeIsSilent(t *testing.T) {
+// A Dial to an invalid address sends nothing.
+func TestInvalidDialSendsNothing(t *testing.T) {
 	wire, end := tidepool.Pipe(0)
 	n := open(t, host(tidepool.Config{}, "10.0.0.1/24", "10.0.0.2", end))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -31,7 +31,7 @@ func TestADialThatCannotBeIsSilent(t *testing.T) {
 	_, err := n.DialContext(ctx, "tcp", "10.0.0.2:80")
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = n.Dial("tcp", "127.0.0.1:80")
-	require.ErrorIs(t, err, syscall.ECONNREFUSED, "the node itself, where nobody listens")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "a closed port of the node itself")
 	for _, no := range []string{
 		"224.0.0.1", "255.255.255.255", "0.1.2.3", "240.0.0.1", "10.0.0.255", "10.0.0.0",
 	} {
@@ -45,12 +45,12 @@ func TestADialThatCannotBeIsSilent(t *testing.T) {
 	packet := make([]byte, 1500)
 	_, err = wire.Read(packet)
 	require.NoError(t, err)
-	assert.Equal(t, byte(syscall.IPPROTO_UDP), packet[9], "nothing was sent before")
+	assert.Equal(t, byte(syscall.IPPROTO_UDP), packet[9], "no SYN was sent")
 }
 
-// RFC 1122 §4.2.3.9: a port or protocol unreachable about a SYN is a refusal, at once. What else
-// ICMP reports about it is found in the error of the dial that times out.
-func TestWhatICMPReportsAboutADial(t *testing.T) {
+// RFC 1122 §4.2.3.9: a port or protocol unreachable about a SYN fails the dial at once. Other ICMP
+// errors appear in the error of a dial that times out.
+func TestDialAndICMPErrors(t *testing.T) {
 	for _, row := range []struct {
 		typ, code uint8
 		is        []error
@@ -97,9 +97,9 @@ func TestWhatICMPReportsAboutADial(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.7.1: a peer that sends no MSS option takes 536 bytes, and our SYN-ACK tells it what
-// this node takes. The second write need not wait: there is a full segment (RFC 9293 §3.7.4).
-func TestAPeerWithoutAnMSSOption(t *testing.T) {
+// RFC 9293 §3.7.1: a peer that sends no MSS option receives segments of 536 bytes, and our SYN-ACK
+// carries our MSS. The second write is sent at once, as a full segment (RFC 9293 §3.7.4).
+func TestPeerWithoutMSSOption(t *testing.T) {
 	wire, end := tidepool.Pipe(1500)
 	n := open(t, host(tidepool.Config{}, "10.0.0.1/24", "10.0.0.2", end))
 	l, err := n.Listen("tcp", ":80")
@@ -135,7 +135,7 @@ func TestAPeerWithoutAnMSSOption(t *testing.T) {
 	}
 }
 
-func TestAListenerIsOnTheNode(t *testing.T) {
+func TestListenErrors(t *testing.T) {
 	a, _ := pair(t, tidepool.Config{})
 	_, err := a.Listen("tcp", "10.9.9.9:80")
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
@@ -149,8 +149,8 @@ func TestAListenerIsOnTheNode(t *testing.T) {
 	assert.ErrorContains(t, err, "close tcp")
 }
 
-// What Open refuses names the field.
-func TestOpenNamesTheFieldThatIsWrong(t *testing.T) {
+// Open's errors name the field.
+func TestOpenErrorsNameTheField(t *testing.T) {
 	tcp := func(change func(*tidepool.TCP)) func(*tidepool.Config) {
 		return func(c *tidepool.Config) { change(&c.TCP) }
 	}
@@ -203,7 +203,7 @@ func TestOpenNamesTheFieldThatIsWrong(t *testing.T) {
 	open(t, host(tidepool.Config{}, "10.0.0.0/31", "", end))
 }
 
-func TestSettersRefuseWhatOpenDoes(t *testing.T) {
+func TestSettersRejectWhatOpenRejects(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	client, _ := dial(t, a, b, "10.0.0.2:80")
 	for _, size := range []int{0, -1, 1 << 40} {
@@ -215,9 +215,9 @@ func TestSettersRefuseWhatOpenDoes(t *testing.T) {
 	require.ErrorIs(t, a.SetLoss(0.1), errors.ErrUnsupported)
 }
 
-// RFC 9293 §3.10.1: an active OPEN may name the local socket, and "connection already
-// exists" is an error.
-func TestADialerHasAnAddressAndPortOfItsOwn(t *testing.T) {
+// RFC 9293 §3.10.1: an active OPEN may specify the local socket, and "connection already exists" is
+// an error.
+func TestDialerLocalAddr(t *testing.T) {
 	a, _, c := line(t, tidepool.Config{})
 	l, err := a.ListenTCP(netip.MustParseAddrPort("10.0.0.1:80"))
 	require.NoError(t, err)
@@ -270,8 +270,8 @@ func TestADialerHasAnAddressAndPortOfItsOwn(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// A router may speak from any of its addresses.
-func TestADialerChoosesAmongANodesAddresses(t *testing.T) {
+// A router may use any of its addresses as the source.
+func TestDialerLocalAddrOfRouter(t *testing.T) {
 	a, router, _ := line(t, tidepool.Config{})
 	l, err := a.Listen("tcp", ":80")
 	require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestADialerChoosesAmongANodesAddresses(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-func TestADialersUDPSocket(t *testing.T) {
+func TestDialerUDP(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	d := tidepool.Dialer{Node: a, LocalAddr: netip.MustParseAddrPort("10.0.0.1:5353")}
 	u, err := d.Dial("udp", "10.0.0.2:53")
@@ -320,8 +320,8 @@ func TestADialersUDPSocket(t *testing.T) {
 	require.NoError(t, server.Close())
 }
 
-// The time is the node's.
-func TestADialersTimeout(t *testing.T) {
+// The timeout runs on the node's clock.
+func TestDialerTimeout(t *testing.T) {
 	var clock tidepool.Clock
 	x, wire := tidepool.Pipe(0)
 	n := open(t, host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "", x))
@@ -331,7 +331,7 @@ func TestADialersTimeout(t *testing.T) {
 		_, err := d.Dial("tcp", "10.0.0.2:80")
 		done <- err
 	}()
-	_, err := wire.Read(make([]byte, 1500)) // the goroutine has come so far
+	_, err := wire.Read(make([]byte, 1500)) // waits until the goroutine has sent its SYN
 	require.NoError(t, err)
 	clock.Advance(2*time.Second - 1)
 	select {

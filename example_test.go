@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// threeNodes is two hosts and a router between them, which loses one packet in a
-// hundred each way.
+// threeNodes returns two hosts and the router between them, which loses 1 % of the packets in each
+// direction.
 func threeNodes() (a, router, c *tidepool.Node) {
 	start := func(cfg tidepool.Config) *tidepool.Node {
 		n, err := tidepool.Open(cfg)
@@ -52,7 +52,7 @@ func threeNodes() (a, router, c *tidepool.Node) {
 	return a, router, c
 }
 
-// An HTTP server and its client, with a lossy router between them, in one process.
+// An HTTP server and its client in one process, with a lossy router between them.
 func Example() {
 	a, router, c := threeNodes()
 	defer a.Close()
@@ -117,7 +117,7 @@ func ExampleOpen() {
 	// Output: 404 Not Found
 }
 
-// An SSH server that says what it was asked to run.
+// An SSH server that prints the command it was asked to run.
 func Example_ssh() {
 	a, router, c := threeNodes()
 	defer a.Close()
@@ -183,7 +183,7 @@ func Example_ssh() {
 	// Output: you said "uptime"
 }
 
-// A program is the other end of the link, and time passes when it says so.
+// The program is the other end of the link and advances the clock.
 func ExampleClock() {
 	var clock tidepool.Clock
 	end, wire := tidepool.Pipe(0)
@@ -220,7 +220,7 @@ func ExampleClock() {
 	// dial tcp 10.0.0.2:80: connection timed out
 }
 
-// A gateway takes every connection, whatever its destination, and decides.
+// A gateway receives every connection request, whatever its destination, and accepts or refuses it.
 func ExampleNode_Forward() {
 	a, b := tidepool.Pipe(0)
 	gateway, err := tidepool.Open(tidepool.Config{
@@ -251,7 +251,7 @@ func ExampleNode_Forward() {
 			return
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "this is not really %v", r.Local()) // a proxy would dial it
+		fmt.Fprintf(conn, "this is not really %v", r.Local()) // a proxy would dial that address
 	})
 
 	conn, err := host.Dial("tcp", "93.184.216.34:80")
@@ -268,13 +268,13 @@ func ExampleNode_Forward() {
 	// dial tcp 93.184.216.34:25: connection refused
 }
 
-// UDP there and back.
+// A UDP client and server.
 func ExampleNode_ListenPacket() {
 	a, router, c := threeNodes()
 	defer a.Close()
 	defer router.Close()
 	defer c.Close()
-	if err := router.SetLoss(0); err != nil { // nobody sends a datagram again
+	if err := router.SetLoss(0); err != nil { // UDP does not retransmit
 		log.Fatal(err)
 	}
 
@@ -305,7 +305,7 @@ func ExampleNode_ListenPacket() {
 	// Output: over and out <nil>
 }
 
-// From a port that the server knows.
+// A connection from a fixed local port.
 func ExampleDialer() {
 	a, router, c := threeNodes()
 	defer a.Close()
@@ -341,7 +341,7 @@ func ExampleDialer() {
 	// true
 }
 
-// What a connection knows of itself.
+// The state of a connection.
 func ExampleConn_Info() {
 	a, router, c := threeNodes()
 	defer a.Close()
@@ -365,7 +365,7 @@ func ExampleConn_Info() {
 	// Output: ESTABLISHED cubic 1348 10
 }
 
-// A node of a network that is written down, such as those in nets/.
+// A node of a network that .lnx files describe, such as those in nets/.
 func ExampleOpenFile() {
 	n, err := tidepool.OpenFile("nets/a-b-c/A.lnx")
 	if err != nil {
@@ -379,7 +379,7 @@ func ExampleOpenFile() {
 	log.Fatal(http.Serve(ln, http.FileServer(http.Dir("."))))
 }
 
-// Any program of this machine reads a page of a virtual host.
+// Any program on this machine can load a page of a virtual host.
 func ExampleNode_Publish() {
 	a, b := tidepool.Pipe(0)
 	server, err := tidepool.Open(tidepool.Config{
@@ -403,25 +403,25 @@ func ExampleNode_Publish() {
 	}
 	defer l.Close()
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, "a page behind the door")
+		io.WriteString(w, "a page of a virtual host")
 	}))
 
-	door, err := gateway.Publish("tcp", ":0", "10.0.0.1:80")
+	forward, err := gateway.Publish("tcp", ":0", "10.0.0.1:80")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer door.Cut()
-	resp, err := http.Get("http://" + door.Addr().String()) // the machine's own network
+	defer forward.Cut()
+	resp, err := http.Get("http://" + forward.Addr().String()) // over the machine's own network
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
 	fmt.Println(string(page), err)
-	// Output: a page behind the door <nil>
+	// Output: a page of a virtual host <nil>
 }
 
-// A gateway answers whatever name server it is asked for.
+// A gateway answers for every name server.
 func ExampleNode_ForwardUDP() {
 	a, b := tidepool.Pipe(0)
 	gateway, err := tidepool.Open(tidepool.Config{
@@ -454,12 +454,12 @@ func ExampleNode_ForwardUDP() {
 		defer conn.Close()
 		query := make([]byte, 512)
 		for {
-			conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // a flow has no end
+			conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // a UDP flow has no end
 			n, err := conn.Read(query)
 			if err != nil {
 				return
 			}
-			fmt.Fprintf(conn, "%s? ask %v", query[:n], r.Local()) // a proxy would
+			fmt.Fprintf(conn, "%s? ask %v", query[:n], r.Local()) // a proxy would ask it
 		}
 	})
 

@@ -20,16 +20,16 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// gated starts 10.9.0.2, whose way to everywhere is the gateway 10.9.0.1.
-func gated(t *testing.T) (client, gateway *tidepool.Node) {
+// withGateway starts 10.9.0.2, whose default route leads to the gateway 10.9.0.1.
+func withGateway(t *testing.T) (client, gateway *tidepool.Node) {
 	t.Helper()
 	x, y := tidepool.Pipe(0)
 	return open(t, host(tidepool.Config{}, "10.9.0.2/24", "10.9.0.1", x)),
 		open(t, host(tidepool.Config{}, "10.9.0.1/24", "", y))
 }
 
-func TestAForwarderAnswersForEveryAddress(t *testing.T) {
-	client, gateway := gated(t)
+func TestForwarderAcceptsEveryAddress(t *testing.T) {
+	client, gateway := withGateway(t)
 	var mu sync.Mutex
 	var asked []netip.AddrPort
 	require.NoError(t, gateway.Forward(func(r *tidepool.Request) {
@@ -46,7 +46,7 @@ func TestAForwarderAnswersForEveryAddress(t *testing.T) {
 			return
 		}
 		_, err = r.Accept()
-		assert.ErrorIs(t, err, net.ErrClosed, "it was accepted already")
+		assert.ErrorIs(t, err, net.ErrClosed, "the request was already accepted")
 		defer c.Close()
 		assert.Equal(t, r.Local().String(), c.LocalAddr().String())
 		_, _ = io.WriteString(c, c.LocalAddr().String())
@@ -54,7 +54,7 @@ func TestAForwarderAnswersForEveryAddress(t *testing.T) {
 	l, err := gateway.Listen("tcp", ":22")
 	require.NoError(t, err)
 	defer l.Close()
-	// A listener comes first, but only at the node's own address.
+	// A listener takes precedence, but only on the node's own address.
 	c, err := client.Dial("tcp", "10.9.0.1:22")
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
@@ -76,9 +76,9 @@ func TestAForwarderAnswersForEveryAddress(t *testing.T) {
 	assert.Len(t, asked, 4)
 }
 
-// What was accepted goes on when the forwarder ends; nothing else is taken.
-func TestAnAcceptedConnectionOutlivesItsForwarder(t *testing.T) {
-	client, gateway := gated(t)
+// An accepted connection stays open after the forwarder closes, which accepts no more.
+func TestConnectionOutlivesForwarder(t *testing.T) {
+	client, gateway := withGateway(t)
 	require.NoError(t, gateway.Forward(func(r *tidepool.Request) {
 		if c, err := r.Accept(); assert.NoError(t, err) {
 			_, _ = io.Copy(c, c)
@@ -100,8 +100,8 @@ func TestAnAcceptedConnectionOutlivesItsForwarder(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// A router's forwarder gets what the router has no route for.
-func TestARoutersForwarderGetsTheRest(t *testing.T) {
+// A router's forwarder receives the connections that the router has no route for.
+func TestForwarderOfARouter(t *testing.T) {
 	a, router, c := line(t, tidepool.Config{})
 	require.NoError(t, router.Forward(func(r *tidepool.Request) {
 		if conn, err := r.Accept(); assert.NoError(t, err) {
@@ -118,9 +118,9 @@ func TestARoutersForwarderGetsTheRest(t *testing.T) {
 	require.NoError(t, conn.Close())
 }
 
-// A request that nobody decides is forgotten, and asked about again when its SYN
-// is repeated (RFC 6298 §5.5).
-func TestAnUndecidedRequestIsDropped(t *testing.T) {
+// A request that is not decided is dropped, and offered again when its SYN is retransmitted (RFC
+// 6298 §5.5).
+func TestUndecidedRequestIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock tidepool.Clock
 		a, b := pair(t, tidepool.Config{Clock: &clock})
@@ -144,7 +144,7 @@ func TestAnUndecidedRequestIsDropped(t *testing.T) {
 	})
 }
 
-// syn4 is a SYN from a port of 10.0.0.2 to 10.0.0.1:80.
+// syn4 returns a SYN from a port of 10.0.0.2 to 10.0.0.1:80.
 func syn4(port uint16) []byte {
 	p := make([]byte, 40)
 	p[0], p[3], p[8], p[9] = 0x45, 40, 64, 6
@@ -163,9 +163,9 @@ func syn4(port uint16) []byte {
 	return p
 }
 
-// RFC 4987 §2: SYNs that nobody is behind are accepted, and take no more goroutines than
-// are written down. What comes later finds room again.
-func TestAFloodOfSYNsIsBounded(t *testing.T) {
+// RFC 4987 §2: during a SYN flood from unused addresses, accepting takes no more goroutines than
+// the limit. Later connections are accepted again.
+func TestSYNFloodIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock tidepool.Clock
 		x, wire := tidepool.Pipe(4096)
@@ -189,7 +189,7 @@ func TestAFloodOfSYNsIsBounded(t *testing.T) {
 		assert.Zero(t, failed.Load())
 		clock.Advance(10 * time.Minute)
 		synctest.Wait()
-		assert.EqualValues(t, 1024, failed.Load(), "nobody was there")
+		assert.EqualValues(t, 1024, failed.Load(), "no client completed a handshake")
 		_, err := wire.Write(syn4(9))
 		require.NoError(t, err)
 		synctest.Wait()
@@ -199,7 +199,7 @@ func TestAFloodOfSYNsIsBounded(t *testing.T) {
 	})
 }
 
-// ask sends a datagram and returns what comes back.
+// ask sends a datagram and returns the reply.
 func ask(t *testing.T, from *tidepool.Node, to, text string) (string, error) {
 	t.Helper()
 	u, err := from.Dial("udp", to)
@@ -213,8 +213,8 @@ func ask(t *testing.T, from *tidepool.Node, to, text string) (string, error) {
 	return string(p[:n]), err
 }
 
-func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
-	client, gateway := gated(t)
+func TestUDPForwarderAcceptsEveryAddress(t *testing.T) {
+	client, gateway := withGateway(t)
 	var asked atomic.Int64
 	require.NoError(t, gateway.ForwardUDP(func(r *tidepool.UDPRequest) {
 		asked.Add(1)
@@ -229,7 +229,7 @@ func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
 		}
 		defer u.Close()
 		_, err = r.Accept()
-		assert.ErrorIs(t, err, net.ErrClosed, "it was accepted already")
+		assert.ErrorIs(t, err, net.ErrClosed, "the flow was already accepted")
 		assert.Equal(t, r.Local().String(), u.LocalAddr().String())
 		assert.Equal(t, r.Remote().String(), u.RemoteAddr().String())
 		p := make([]byte, 100)
@@ -254,12 +254,12 @@ func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
 	}()
 	said, err := ask(t, client, "10.9.0.1:22", "socket")
 	require.NoError(t, err)
-	assert.Equal(t, "socket", said, "a socket comes first")
+	assert.Equal(t, "socket", said, "a socket takes precedence")
 	for _, to := range []string{"9.9.9.9:53", "10.9.0.1:443", "1.1.1.1:22"} {
 		u, err := client.Dial("udp", to)
 		require.NoError(t, err)
 		p := make([]byte, 100)
-		for _, text := range []string{"one", "two"} { // the second finds the flow's socket
+		for _, text := range []string{"one", "two"} { // the second goes to the flow's socket
 			_, err = u.Write([]byte(text))
 			require.NoError(t, err)
 			n, err := u.Read(p)
@@ -278,9 +278,9 @@ func TestAForwarderAnswersDatagramsForEveryAddress(t *testing.T) {
 	require.NoError(t, own.Close())
 }
 
-// A flow that was accepted goes on when the forwarder ends; nothing else is taken.
-func TestAnAcceptedFlowOutlivesItsForwarder(t *testing.T) {
-	client, gateway := gated(t)
+// An accepted flow continues after the forwarder closes, which accepts no more.
+func TestFlowOutlivesForwarder(t *testing.T) {
+	client, gateway := withGateway(t)
 	var asked atomic.Int64
 	require.NoError(t, gateway.ForwardUDP(func(r *tidepool.UDPRequest) {
 		asked.Add(1)
@@ -313,14 +313,14 @@ func TestAnAcceptedFlowOutlivesItsForwarder(t *testing.T) {
 	assert.EqualValues(t, 1, asked.Load())
 }
 
-// Two flows from one socket to two addresses, and what waits while the first is decided.
-func TestAFlowsDatagramsWaitForTheDecision(t *testing.T) {
+// Two flows from one socket to two addresses: datagrams wait while the first flow is not decided.
+func TestDatagramsWaitForTheDecision(t *testing.T) {
 	var clock tidepool.Clock
 	a, b := pair(t, tidepool.Config{Clock: &clock})
 	requests := make(chan *tidepool.UDPRequest)
 	require.NoError(t, a.ForwardUDP(func(r *tidepool.UDPRequest) {
 		requests <- r
-		<-requests // it is decided elsewhere
+		<-requests // decided below
 	}))
 	u, err := b.ListenUDP(netip.AddrPort{})
 	require.NoError(t, err)
@@ -343,7 +343,7 @@ func TestAFlowsDatagramsWaitForTheDecision(t *testing.T) {
 		require.NoError(t, err)
 		got += string(p[:n])
 	}
-	assert.Equal(t, "abcdz", got, "four wait, and the flow has its socket then")
+	assert.Equal(t, "abcdz", got, "four wait, then the flow has its socket")
 	require.NoError(t, c.Close())
 	_, err = u.WriteToAddrPort([]byte("again"), to)
 	require.NoError(t, err)
@@ -353,9 +353,9 @@ func TestAFlowsDatagramsWaitForTheDecision(t *testing.T) {
 	require.NoError(t, u.Close())
 }
 
-// TestDoors: a service of this machine is reached over the virtual network, and from there back
-// by this machine.
-func TestDoors(t *testing.T) {
+// TestPublishAndExpose connects to a service of this machine across the virtual network: exposed on
+// one node, published from the other.
+func TestPublishAndExpose(t *testing.T) {
 	p, q := tidepool.Pipe(0)
 	open := func(addr string, link *tidepool.PipeEnd) *tidepool.Node {
 		n, err := tidepool.Open(tidepool.Config{

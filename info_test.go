@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// infoNames are the fields that control.Info has under another name. What that has
-// of tcp.Info is tested where it is made.
+// infoNames maps fields of ConnInfo to those of control.Info that have other names. Another test
+// compares control.Info with tcp.Info.
 var infoNames = map[string]string{
 	"Congestion":      "CongestionControl",
 	"Recovery":        "CAState",
@@ -43,7 +43,7 @@ var infoNames = map[string]string{
 	"LastAck":         "LastAckRecv",
 }
 
-// Every field of what an operator sees has one in ConnInfo that follows it.
+// ConnInfo has a field for every field that an operator sees, with its value.
 func TestConnInfoIsComplete(t *testing.T) {
 	zero := reflect.ValueOf(connInfo("", &control.Info{}))
 	seen := map[string]bool{"State": true}
@@ -73,11 +73,11 @@ func TestConnInfoIsComplete(t *testing.T) {
 		seen[name] = true
 	}
 	for f := range reflect.TypeFor[ConnInfo]().Fields() {
-		assert.True(t, seen[f.Name], "%s comes from nowhere", f.Name)
+		assert.True(t, seen[f.Name], "no source for %s", f.Name)
 	}
 }
 
-func TestConnInfoInALine(t *testing.T) {
+func TestConnInfoString(t *testing.T) {
 	i := ConnInfo{
 		State: "ESTABLISHED", CongestionControl: "cubic", SndWScale: 7, RcvWScale: 8,
 		SndMSS: 1360, SndCwnd: 13600, TotalRetrans: 2, Limited: "app",

@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// A link's rate and delay, to the nanosecond: a packet of 1000 bytes takes 1 ms at a
-// megabyte a second, and each waits for the one before it.
+// A link's rate and delay, to the nanosecond: a packet of 1000 bytes takes 1 ms at a megabyte a
+// second, and packets queue.
 func TestImpairmentsObeyTheClock(t *testing.T) {
 	var clock tidepool.Clock
 	x, y := tidepool.Pipe(0)
@@ -47,11 +47,11 @@ func TestImpairmentsObeyTheClock(t *testing.T) {
 	}
 }
 
-// datagrams is a link that a program implements: an end of a Pipe in disguise.
+// datagrams is a link that the program implements, here with one end of a Pipe.
 type datagrams struct{ io.ReadWriteCloser }
 
-// An io.ReadWriteCloser that is nobody's in particular carries a node's packets.
-func TestALinkOfTheProgramsOwn(t *testing.T) {
+// Any io.ReadWriteCloser can carry a node's packets.
+func TestCustomLink(t *testing.T) {
 	x, y := tidepool.Pipe(0)
 	var nodes []*tidepool.Node
 	for i, l := range []io.ReadWriteCloser{datagrams{x}, datagrams{y}} {
@@ -73,8 +73,8 @@ func TestALinkOfTheProgramsOwn(t *testing.T) {
 	wg.Wait()
 }
 
-// A pulled cable loses what is sent into it, and ends what is read by hand.
-func TestAPipeThatIsClosed(t *testing.T) {
+// Reads return the packets left in a closed pipe, then io.EOF; writes to the closed end fail.
+func TestClosedPipe(t *testing.T) {
 	a, b := tidepool.Pipe(2)
 	for i := range 2 {
 		_, err := a.Write([]byte{byte(i)})
@@ -82,7 +82,7 @@ func TestAPipeThatIsClosed(t *testing.T) {
 	}
 	wrote := make(chan error, 1)
 	go func() {
-		_, err := a.Write([]byte{2}) // there is no room
+		_, err := a.Write([]byte{2}) // the pipe is full
 		wrote <- err
 	}()
 	p := make([]byte, 10)
@@ -93,7 +93,7 @@ func TestAPipeThatIsClosed(t *testing.T) {
 	}
 	require.NoError(t, <-wrote)
 	_, err := a.Write(nil)
-	require.Error(t, err, "no packet is empty")
+	require.Error(t, err, "an empty packet")
 	_, ok := b.TryRead(p)
 	assert.False(t, ok)
 	_, err = b.Write([]byte("last"))
@@ -108,9 +108,9 @@ func TestAPipeThatIsClosed(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// The bound of a pipe is back-pressure to whoever sends: a slow reader loses
-// nothing of what a fast writer sends. No time passes, so nothing is sent again.
-func TestAShortPipeLosesNothing(t *testing.T) {
+// A full pipe blocks the sender: a slow reader loses no packet of a fast writer. No time passes, so
+// nothing is retransmitted.
+func TestFullPipeBlocksWriter(t *testing.T) {
 	var clock tidepool.Clock
 	x, y := tidepool.Pipe(4)
 	a := open(t, host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "", x))
@@ -170,7 +170,7 @@ func speakRIP(t *testing.T, v2 bool) {
 	client, _ := dial(t, nodes[2], nodes[0], "10.0.0.1:80")
 	assert.Equal(t, "10.1.0.2", client.LocalAddr().(*net.TCPAddr).IP.String())
 	require.NoError(t, nodes[1].SetUp("if1", false))
-	clock.Advance(5 * time.Second) // RFC 2453 §3.10.1: as long as news may wait
+	clock.Advance(5 * time.Second) // RFC 2453 §3.10.1: the longest delay of a triggered update
 	_, err := nodes[0].Dial("tcp", "10.1.0.2:80")
 	require.ErrorContains(t, err, "no route")
 	require.Error(t, nodes[1].SetUp("if9", true))
@@ -204,7 +204,7 @@ func TestImpairAtRunTime(t *testing.T) {
 	infos, err = n.Impairments()
 	require.NoError(t, err)
 	assert.Equal(t, []uint64{3, 1, 2}, []uint64{infos[1].Seen, infos[1].Lost, infos[1].Passed})
-	assert.Equal(t, 2, infos[0].Inside, "the replies are on their way")
+	assert.Equal(t, 2, infos[0].Inside, "the replies are in flight")
 	packet := make([]byte, 100)
 	_, ok := far.TryRead(packet)
 	assert.False(t, ok)
@@ -229,7 +229,7 @@ func TestImpairAtRunTime(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// echo is a ping from 10.0.0.2 to 10.0.0.1, checksums and all.
+// echo returns an echo request from 10.0.0.2 to 10.0.0.1 with checksums.
 func echo() []byte {
 	return []byte{
 		0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0x66, 0xdf, 10, 0, 0, 2, 10, 0, 0, 1,
@@ -237,7 +237,7 @@ func echo() []byte {
 	}
 }
 
-// The same seed loses the same packets.
+// The same seed drops the same packets.
 func TestImpairmentsSeed(t *testing.T) {
 	i := tidepool.Impairments{Loss: 0.5, Seed: 7}
 	assert.Equal(t, "loss 50% seed 7", i.String())
@@ -269,12 +269,12 @@ func TestImpairmentsSeed(t *testing.T) {
 	assert.NotEqual(t, first, lost(8))
 }
 
-func TestOpenPairRefusesWhatIsNoImpairment(t *testing.T) {
+func TestOpenPairErrors(t *testing.T) {
 	_, _, err := tidepool.OpenPair(tidepool.Impairments{Loss: 2})
 	assert.ErrorContains(t, err, "a share of 2: want 0 to 1")
 }
 
-func TestVirErrorsAreTheDocuments(t *testing.T) {
+func TestVirErrors(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	v, ctx := a.Vir(), t.Context()
 	var typed tidepool.VirError
@@ -290,7 +290,7 @@ func TestVirErrorsAreTheDocuments(t *testing.T) {
 	require.ErrorIs(t, v.Bind(s, 5001), tidepool.ErrBoundedSocket)
 	other, err := a.Vir().Socket()
 	require.NoError(t, err)
-	assert.Equal(t, 4, other, "the same table")
+	assert.Equal(t, 4, other, "the same descriptor table")
 	require.ErrorIs(t, v.Bind(other, 5000), tidepool.ErrUsedPort)
 	require.NoError(t, v.Listen(s))
 	require.ErrorIs(t, v.ShutDown(s, tidepool.ShutRead), tidepool.ErrServerCannotShutdown)
@@ -312,7 +312,7 @@ func TestVirErrorsAreTheDocuments(t *testing.T) {
 	require.ErrorIs(t, err, tidepool.ErrServerHasClose)
 }
 
-// Each constant is the one that the calls return: its text bears the document's name.
+// The calls return the package's error constants, whose texts contain the document's names.
 func TestVirErrorsByName(t *testing.T) {
 	all := map[string]tidepool.VirError{
 		"BoundedSocketException":        tidepool.ErrBoundedSocket,
@@ -337,7 +337,7 @@ func TestVirErrorsByName(t *testing.T) {
 	}
 }
 
-// Founding document 004 §7: buffers of 65535 bytes, time-outs from 10 ms.
+// Founding document 004 §7: buffers of 65535 bytes, timeouts from 10 ms.
 func TestProfile004(t *testing.T) {
 	a, b := pair(t, tidepool.Config{TCP: tidepool.TCP{Profile: "004"}})
 	client, _ := dial(t, b, a, "10.0.0.1:80")
@@ -352,8 +352,8 @@ func TestProfile004(t *testing.T) {
 	require.ErrorContains(t, err, "TCP.Profile")
 }
 
-// The zero Node has a table that is closed.
-func TestVirOfNoNode(t *testing.T) {
+// The zero Node returns a closed table.
+func TestVirOfZeroNode(t *testing.T) {
 	_, err := new(tidepool.Node).Vir().Socket()
 	require.ErrorIs(t, err, net.ErrClosed)
 }

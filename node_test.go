@@ -21,7 +21,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// As in net, what nobody has opened fails and does not panic.
+// As in net, methods of zero values fail and do not panic.
 func TestZeroValuesAreClosed(t *testing.T) {
 	type reader interface {
 		net.Conn
@@ -87,7 +87,7 @@ func TestZeroValuesAreClosed(t *testing.T) {
 	require.NoError(t, new(tidepool.Conn).Probe(nil))
 }
 
-func TestTheZeroNodeIsClosed(t *testing.T) {
+func TestZeroNodeIsClosed(t *testing.T) {
 	n := new(tidepool.Node)
 	for _, address := range []string{":80", "10.0.0.1:80"} {
 		for _, network := range []string{"tcp", "udp"} {
@@ -107,8 +107,8 @@ func TestTheZeroNodeIsClosed(t *testing.T) {
 	assert.Empty(t, n.Addrs())
 }
 
-// What takes no time has happened when the call returns, in one goroutine.
-func TestADrivenNetworkNeedsNoGoroutine(t *testing.T) {
+// Without delays, everything has happened when a call returns, in one goroutine.
+func TestDrivenNetworkNeedsNoGoroutine(t *testing.T) {
 	var clock tidepool.Clock
 	a, _, c := line(t, tidepool.Config{Clock: &clock})
 	client, server := dial(t, c, a, "10.0.0.1:80")
@@ -124,8 +124,8 @@ func TestADrivenNetworkNeedsNoGoroutine(t *testing.T) {
 	assert.Equal(t, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), clock.Now())
 }
 
-// RFC 6298 §5.5 and §5.7: the SYN is sent again after 1 s, then 2 s, 4 s.
-func TestADrivenNodeSendsAgainWhenItsClockSaysSo(t *testing.T) {
+// RFC 6298 §5.5 and §5.7: the SYN is retransmitted after 1 s, then 2 s, then 4 s.
+func TestDrivenNodeRetransmits(t *testing.T) {
 	var clock tidepool.Clock
 	x, wire := tidepool.Pipe(0)
 	n := open(t, host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "", x))
@@ -156,7 +156,7 @@ func TestADrivenNodeSendsAgainWhenItsClockSaysSo(t *testing.T) {
 
 var drivenStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func TestDeadlinesAreTheClocks(t *testing.T) {
+func TestDeadlinesFollowTheClock(t *testing.T) {
 	var clock tidepool.Clock
 	a, b := pair(t, tidepool.Config{Clock: &clock})
 	client, _ := dial(t, b, a, "10.0.0.1:80")
@@ -183,8 +183,8 @@ func TestDeadlinesAreTheClocks(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// RFC 792: what a program writes to the link is answered on it.
-func TestAProgramIsTheOtherEnd(t *testing.T) {
+// RFC 792: a node answers a packet that a program writes to the link.
+func TestLinkToProgram(t *testing.T) {
 	var clock tidepool.Clock
 	x, wire := tidepool.Pipe(0)
 	open(t, host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "", x))
@@ -202,7 +202,7 @@ func TestAProgramIsTheOtherEnd(t *testing.T) {
 	assert.Equal(t, []byte{10, 0, 0, 1, 10, 0, 0, 2, 0, 0}, reply[12:22], "an echo reply")
 }
 
-// fixHeader makes the checksum of an IP header of 20 bytes right.
+// fixHeader sets the checksum of an IP header of 20 bytes.
 func fixHeader(p []byte) {
 	p[10], p[11] = 0, 0
 	sum := uint32(0)
@@ -214,8 +214,8 @@ func fixHeader(p []byte) {
 	p[10], p[11] = byte(^sum>>8), byte(^sum)
 }
 
-// A Close takes no time: what the peer does not acknowledge at once is lost.
-func TestClosingADrivenNodeTakesNoTime(t *testing.T) {
+// Closing a node on a Clock takes no time: data that the peer does not acknowledge at once is lost.
+func TestCloseOfDrivenNode(t *testing.T) {
 	var clock tidepool.Clock
 	x, wire := tidepool.Pipe(0)
 	n, err := tidepool.Open(host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "", x))
@@ -236,8 +236,8 @@ func TestClosingADrivenNodeTakesNoTime(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// Nothing of a closed node is left to come due: no time-out, no deadline.
-func TestACloseLeavesNoTimers(t *testing.T) {
+// A closed node leaves no timers: no timeouts, no deadlines.
+func TestCloseStopsTimers(t *testing.T) {
 	var clock tidepool.Clock
 	a, b := pair(t, tidepool.Config{Clock: &clock})
 	client, server := dial(t, b, a, "10.0.0.1:80")
@@ -275,8 +275,8 @@ func TestACloseLeavesNoTimers(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// Without a Clock, nodes on pipes live in the time of a synctest bubble.
-func TestNodesLiveInABubble(t *testing.T) {
+// Without a Clock, nodes on pipes run in the time of a synctest bubble.
+func TestNodesInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		x, wire := tidepool.Pipe(0)
@@ -284,7 +284,7 @@ func TestNodesLiveInABubble(t *testing.T) {
 		require.NoError(t, err)
 		_, err = n.Dial("tcp", "10.0.0.9:80")
 		require.ErrorIs(t, err, syscall.ETIMEDOUT)
-		assert.Equal(t, 127*time.Second, time.Since(begin), "seven SYNs, the time-out doubled each time")
+		assert.Equal(t, 127*time.Second, time.Since(begin), "seven SYNs with doubled timeouts")
 		require.NoError(t, n.Close())
 		syns := 0
 		for buf := make([]byte, 1500); ; syns++ {
@@ -296,7 +296,7 @@ func TestNodesLiveInABubble(t *testing.T) {
 	})
 }
 
-func TestErrorsAreTheSystems(t *testing.T) {
+func TestErrorsAreSystemErrors(t *testing.T) {
 	a, b := pair(t, tidepool.Config{Hosts: map[string]netip.Addr{"b": addr("10.0.0.2")}})
 	_, err := a.Dial("tcp", "10.0.0.2:9")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
@@ -326,7 +326,7 @@ func TestErrorsAreTheSystems(t *testing.T) {
 	assert.True(t, timeout.Timeout())
 }
 
-func TestAddressesThatCannotBe(t *testing.T) {
+func TestInvalidAddresses(t *testing.T) {
 	a, b := pair(t, tidepool.Config{Hosts: map[string]netip.Addr{"b": addr("10.0.0.2")}})
 	for _, bad := range []struct{ network, address, say string }{
 		{"tcp6", "10.0.0.2:80", "unknown network tcp6"},
@@ -358,7 +358,7 @@ func TestAddressesThatCannotBe(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestConfigsThatCannotBe(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	end := func() *tidepool.PipeEnd { a, _ := tidepool.Pipe(0); return a }
 	face := func(change func(*tidepool.Interface)) tidepool.Config {
 		f := tidepool.Interface{Addr: prefix("10.0.0.1/24"), Link: end()}
@@ -409,14 +409,14 @@ func TestConfigsThatCannotBe(t *testing.T) {
 		for i := range cfg.Interfaces {
 			if l := cfg.Interfaces[i].Link; l != nil {
 				_, err := l.Read(make([]byte, 1))
-				require.Error(t, err, "%s: a link that Open got is closed when it fails", say)
+				require.Error(t, err, "%s: Open closes its links when it fails", say)
 			}
 		}
 	}
 }
 
-// An end that has a node stays that node's.
-func TestALinkHasOneNode(t *testing.T) {
+// A link end that is attached to a node cannot be attached to another.
+func TestLinkHasOneNode(t *testing.T) {
 	x, y := tidepool.Pipe(0)
 	a := open(t, host(tidepool.Config{}, "10.0.0.1/24", "", x))
 	_, err := tidepool.Open(host(tidepool.Config{}, "10.0.0.3/24", "", x))
@@ -445,8 +445,8 @@ func TestOpenFile(t *testing.T) {
 	require.NoError(t, n.Close())
 }
 
-// What a direction answers that was closed is what net.TCPConn has it answer.
-func TestAClosedDirectionAnswersAsInNet(t *testing.T) {
+// After CloseRead and CloseWrite, calls return the same errors as in net.TCPConn.
+func TestHalfClosedErrors(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	client, server := dial(t, b, a, "10.0.0.1:80")
 	require.NoError(t, client.CloseWrite())
@@ -486,8 +486,8 @@ func TestAClosedDirectionAnswersAsInNet(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// A Read that waits after a half-close has the deadline that was set before it.
-func TestADeadlineOutlivesCloseWrite(t *testing.T) {
+// A Read that waits after a half-close keeps the deadline that was set before.
+func TestDeadlineOutlivesCloseWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, tidepool.Config{})
 		client, _ := dial(t, b, a, "10.0.0.1:80")
@@ -503,9 +503,8 @@ func TestADeadlineOutlivesCloseWrite(t *testing.T) {
 	})
 }
 
-// As in net, nothing is read before a deadline is looked at, and nothing where nothing
-// is asked for.
-func TestReadingNothingIsNeverLate(t *testing.T) {
+// As in net, an expired deadline fails a Read before it reads, and an empty Read never fails.
+func TestEmptyReadIgnoresDeadline(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	client, server := dial(t, b, a, "10.0.0.1:80")
 	_, err := server.Write([]byte("here"))
@@ -518,7 +517,7 @@ func TestReadingNothingIsNeverLate(t *testing.T) {
 	assert.Zero(t, n)
 }
 
-// The system's numbers for addresses that cannot be dialed, or were not given.
+// System error numbers for addresses that are invalid or missing.
 func TestAddressErrorsHaveNumbers(t *testing.T) {
 	a, _ := pair(t, tidepool.Config{})
 	_, err := a.Dial("tcp", "10.0.0.2:0")
@@ -532,8 +531,8 @@ func TestAddressErrorsHaveNumbers(t *testing.T) {
 	require.NoError(t, u.Close())
 }
 
-// What is closed says so, whatever its deadline says.
-func TestClosedIsNotLate(t *testing.T) {
+// A closed connection returns net.ErrClosed even after its deadline.
+func TestClosedTakesPrecedenceOverDeadline(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	for range 20 {
 		client, server := dial(t, b, a, "10.0.0.1:80")
@@ -553,8 +552,8 @@ func TestClosedIsNotLate(t *testing.T) {
 	}
 }
 
-// A deadline that is moved after the connection has ended is no more than noted.
-func TestADeadlineAfterTheEnd(t *testing.T) {
+// Setting a deadline after the end of a connection starts no timer.
+func TestDeadlineAfterReset(t *testing.T) {
 	var clock tidepool.Clock
 	a, b := pair(t, tidepool.Config{Clock: &clock})
 	client, server := dial(t, b, a, "10.0.0.1:80")
@@ -564,7 +563,7 @@ func TestADeadlineAfterTheEnd(t *testing.T) {
 	require.NoError(t, client.SetDeadline(clock.Now().Add(2*time.Hour)))
 	_, err := client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
-	require.ErrorIs(t, client.CloseWrite(), syscall.ECONNRESET, "what was written is lost")
+	require.ErrorIs(t, client.CloseWrite(), syscall.ECONNRESET, "the written data is lost")
 	_, ok := clock.Next()
 	assert.False(t, ok, "no timer is left")
 	require.NoError(t, client.SetDeadline(clock.Now()))
@@ -575,7 +574,7 @@ func TestADeadlineAfterTheEnd(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// Addresses that are IPv4 in the form of IPv6 are IPv4, as in net.
+// IPv4-mapped IPv6 addresses are IPv4, as in net.
 func TestMappedAddressesAreIPv4(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	mapped := func(s string) netip.AddrPort { return netip.MustParseAddrPort("[::ffff:" + s) }
@@ -600,8 +599,8 @@ func TestMappedAddressesAreIPv4(t *testing.T) {
 	}
 }
 
-// A clock goes forward and comes to its end.
-func TestAClockGoesNoFurtherThanItsEnd(t *testing.T) {
+// A clock never moves back, and stops at its maximum.
+func TestClockEnd(t *testing.T) {
 	var clock tidepool.Clock
 	begin := clock.Now()
 	clock.Advance(-time.Hour)
@@ -650,7 +649,7 @@ func TestRoutesAtRunTime(t *testing.T) {
 	assert.Equal(t, []string{
 		"0.0.0.0/0 10.1.0.9 if1 static", "10.1.0.0/24  if1 local",
 		"10.9.0.0/16 unreachable  static",
-	}, table(), "the other default route")
+	}, table(), "the second default route is used")
 	require.NoError(t, n.SetUp("if0", true))
 
 	host := tidepool.Route{

@@ -32,7 +32,7 @@ func receive(t *testing.T, c net.PacketConn) string {
 	return from.String() + " " + string(p[:n])
 }
 
-// RFC 1112 §6.1, §7.1: the socket calls of a host group.
+// RFC 1112 §6.1, §7.1: joining and leaving a host group.
 func TestMulticastSockets(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	group := netip.MustParseAddrPort("239.1.2.3:5000")
@@ -49,7 +49,7 @@ func TestMulticastSockets(t *testing.T) {
 	_, err := out.WriteToAddrPort([]byte("hello"), group)
 	require.NoError(t, err)
 	assert.Equal(t, "10.0.0.1:5000 hello", receive(t, in))
-	assert.Equal(t, "10.0.0.1:5000 hello", receive(t, out), "its own, for it is a member")
+	assert.Equal(t, "10.0.0.1:5000 hello", receive(t, out), "its own, as a member")
 
 	require.NoError(t, out.SetMulticastLoopback(false))
 	_, err = out.WriteToAddrPort([]byte("others"), group)
@@ -60,13 +60,13 @@ func TestMulticastSockets(t *testing.T) {
 	assert.Equal(t, "10.0.0.1:5000 others", from.String()+" "+string(p[:n]))
 	_, err = in.WriteToAddrPort([]byte("back"), netip.MustParseAddrPort("10.0.0.1:5000"))
 	require.NoError(t, err)
-	assert.Equal(t, "10.0.0.2:5000 back", receive(t, out), "and not others")
+	assert.Equal(t, "10.0.0.2:5000 back", receive(t, out), "only from its group")
 	require.NoError(t, in.LeaveGroup("if0", group.Addr()))
 	require.NoError(t, in.Close())
 	require.ErrorIs(t, in.JoinGroup("if0", group.Addr()), net.ErrClosed)
 }
 
-// RFC 1122 §4.1.4: a datagram to all on a link is sent on purpose, or not at all.
+// RFC 1122 §4.1.4: a socket sends broadcasts only after it enables them.
 func TestBroadcastSockets(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	in, out := listenUDP(t, b, "0.0.0.0:5000"), listenUDP(t, a, "10.0.0.1:0")
@@ -82,9 +82,8 @@ func TestBroadcastSockets(t *testing.T) {
 	}
 }
 
-// RFC 1122 §4.1.4: what the sender says of the TTL and the type of service is in the
-// packets.
-func TestTheHeadersOfDatagrams(t *testing.T) {
+// RFC 1122 §4.1.4: packets carry the TTL and the type of service that the sender sets.
+func TestDatagramHeaders(t *testing.T) {
 	x, y := tidepool.Pipe(0)
 	n := open(t, host(tidepool.Config{}, "10.0.0.1/24", "", x))
 	c := listenUDP(t, n, "0.0.0.0:9")
@@ -103,8 +102,8 @@ func TestTheHeadersOfDatagrams(t *testing.T) {
 	}
 }
 
-// RFC 1122 §4.1.3.3: a port unreachable is the answer of the next call, once, on a socket
-// that was dialed; one that was not has more than one peer, and goes on.
+// RFC 1122 §4.1.3.3: on a dialed socket, the next call returns a port unreachable as an error,
+// once. A socket that was not dialed may have several peers and ignores it.
 func TestRefusedDatagrams(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	to := netip.MustParseAddrPort("10.0.0.2:5000")
@@ -120,7 +119,7 @@ func TestRefusedDatagrams(t *testing.T) {
 
 	server := listenUDP(t, b, "0.0.0.0:5000")
 	_, err = c.Write([]byte("now?"))
-	require.NoError(t, err, "it was told once")
+	require.NoError(t, err, "the error is returned once")
 	assert.Equal(t, c.LocalAddr().String()+" now?", receive(t, server))
 
 	free := listenUDP(t, a, "0.0.0.0:0")
@@ -132,7 +131,7 @@ func TestRefusedDatagrams(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestAReadBufferBoundsWhatWaits(t *testing.T) {
+func TestReadBufferLimit(t *testing.T) {
 	var clock tidepool.Clock
 	a, b := pair(t, tidepool.Config{Clock: &clock})
 	u, err := a.ListenUDP(netip.MustParseAddrPort("10.0.0.1:53"))
@@ -168,9 +167,9 @@ func TestAReadBufferBoundsWhatWaits(t *testing.T) {
 	require.ErrorIs(t, new(tidepool.PacketConn).SetReadBuffer(1<<16), net.ErrClosed)
 }
 
-// RFC 1122 §3.2.1.3: loopback addresses are for a node's talk with itself, and it tells
-// itself what it would tell others.
-func TestRefusedByOneself(t *testing.T) {
+// RFC 1122 §3.2.1.3: a node talks to itself over loopback addresses, and sends ICMP errors to
+// itself too.
+func TestRefusedOnLoopback(t *testing.T) {
 	a, _ := pair(t, tidepool.Config{})
 	for _, to := range []string{"127.0.0.1:7", "10.0.0.1:7"} {
 		c, err := a.DialUDP(netip.MustParseAddrPort(to))
@@ -184,7 +183,7 @@ func TestRefusedByOneself(t *testing.T) {
 	}
 }
 
-// sized is n bytes that differ.
+// sized returns n different bytes.
 func sized(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {
@@ -193,8 +192,8 @@ func sized(n int) []byte {
 	return p
 }
 
-// What net.PacketConn's users expect: a datagram of any length that UDP has, both
-// ways, over a link that takes 1,400 bytes at a time, and EMSGSIZE for more.
+// A datagram of any length that UDP permits crosses a link with an MTU of 1,400 bytes in both
+// directions; a longer one fails with EMSGSIZE.
 func TestDatagramsOfAnyLength(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	server, err := a.ListenPacket("udp", ":53")
@@ -224,7 +223,7 @@ func TestDatagramsOfAnyLength(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.EMSGSIZE)
 }
 
-// A socket of an IP protocol sends packets of any length, too (RFC 791 §3.2).
+// A socket of an IP protocol sends packets of any length too (RFC 791 §3.2).
 func TestPacketsOfAnyLength(t *testing.T) {
 	const ospf = "ip4:89"
 	a, b := pair(t, tidepool.Config{})
@@ -247,8 +246,8 @@ func TestPacketsOfAnyLength(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.EMSGSIZE)
 }
 
-// A socket that permits no fragments hears of links that are too narrow, its own at
-// once (RFC 1191 §3).
+// A socket that permits no fragments returns errors about links with a smaller MTU, for its own
+// link at once (RFC 1191 §3).
 func TestDontFragment(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	server, err := a.ListenPacket("udp", ":53")
@@ -272,8 +271,7 @@ func TestDontFragment(t *testing.T) {
 	}
 }
 
-// One that was dialed learns how long a datagram may be from the router that could not
-// pass a longer one on (RFC 1191 §4).
+// A dialed socket learns the path MTU from the router that dropped a longer datagram (RFC 1191 §4).
 func TestPathMTU(t *testing.T) {
 	ax, bx := tidepool.Pipe(0)
 	by, cy := tidepool.Pipe(0)
@@ -310,7 +308,7 @@ func TestPathMTU(t *testing.T) {
 	assert.Equal(t, mtu-28, n)
 }
 
-func TestReassemblyThatCannotBe(t *testing.T) {
+func TestInvalidReassemblyConfig(t *testing.T) {
 	for _, bad := range []tidepool.IP{
 		{ReassemblyTimeout: -1},
 		{ReassemblyTimeout: 3 * time.Minute},

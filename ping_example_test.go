@@ -16,12 +16,12 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// clocked is 10.0.1.2, a router and 10.0.2.2, whose links take 5 ms, on one clock.
-func clocked(clock *tidepool.Clock) (a, router, c *tidepool.Node) {
+// threeDriven returns 10.0.1.2, a router and 10.0.2.2 on one clock. The links have a delay of 5 ms.
+func threeDriven(clock *tidepool.Clock) (a, router, c *tidepool.Node) {
 	face := func(addr string, link *tidepool.PipeEnd) tidepool.Interface {
 		return tidepool.Interface{
 			Addr: netip.MustParsePrefix(addr), Link: link,
-			Impair: tidepool.Impairments{Delay: 2500 * time.Microsecond}, // at either end
+			Impair: tidepool.Impairments{Delay: 2500 * time.Microsecond}, // at both ends
 		}
 	}
 	start := func(via string, faces ...tidepool.Interface) *tidepool.Node {
@@ -45,10 +45,10 @@ func clocked(clock *tidepool.Clock) (a, router, c *tidepool.Node) {
 	return a, router, c
 }
 
-// Three requests at an interval of a second, on a clock that the program moves on.
+// Three requests at an interval of a second, on a clock that the program advances.
 func ExampleNode_StartPing() {
 	var clock tidepool.Clock
-	a, router, c := clocked(&clock)
+	a, router, c := threeDriven(&clock)
 	defer a.Close()
 	defer router.Close()
 	defer c.Close()
@@ -71,7 +71,7 @@ func ExampleNode_StartPing() {
 	// 3 3 20ms <nil>
 }
 
-// A reply may be a router's error; what is no error of the call.
+// A router's error is part of the reply; it is not an error of the call.
 func ExampleNode_Ping() {
 	a, router, c := threeNodes()
 	defer a.Close()
@@ -94,10 +94,10 @@ func ExampleNode_Ping() {
 	// ping ip4:icmp: lookup b.example: no such host
 }
 
-// The routers on the way, by UDP packets with a growing TTL.
+// The routers on a path, found by UDP packets with increasing TTLs.
 func ExampleNode_StartTraceroute() {
 	var clock tidepool.Clock
-	a, router, c := clocked(&clock)
+	a, router, c := threeDriven(&clock)
 	defer a.Close()
 	defer router.Close()
 	defer c.Close()
@@ -122,10 +122,10 @@ func ExampleNode_StartTraceroute() {
 	// <nil>
 }
 
-// A raw socket for ICMP, as programs have it that build their own messages.
+// A raw socket for ICMP, for programs that build their own messages.
 func ExampleIPConn() {
 	var clock tidepool.Clock
-	a, router, c := clocked(&clock)
+	a, router, c := threeDriven(&clock)
 	defer a.Close()
 	defer router.Close()
 	defer c.Close()
@@ -161,7 +161,7 @@ func ExampleIPConn() {
 	// Output: echo reply from 10.0.2.2: hello
 }
 
-// What keeps a sender from sending more, when nobody reads what it sent.
+// The reasons why a sender waits when the receiver does not read.
 func ExampleConn_Probe() {
 	var clock tidepool.Clock
 	a, b := tidepool.Pipe(0)
@@ -209,7 +209,7 @@ func ExampleConn_Probe() {
 		}
 		n += got
 	}
-	conn.Probe(nil) // and the function has had its last call
+	conn.Probe(nil) // no calls of the function after this
 	// Output:
 	// 0s: 0 bytes acknowledged, 13480 in flight, 86520 wait: cwnd
 	// 0s: 40440 bytes acknowledged, 24264 in flight, 35296 wait: rwnd
@@ -219,14 +219,14 @@ func ExampleConn_Probe() {
 	// 100ms: 100000 bytes acknowledged, 0 in flight, 0 wait: idle
 }
 
-// An echo server of the sliding-fence transport, and a client.
+// An echo server over the sliding-fence transport, and a client.
 func ExampleRCP() {
 	server, router, client := threeNodes()
 	defer server.Close()
 	defer router.Close()
 	defer client.Close()
 
-	// A machine that is busy with other things may pause for long.
+	// A busy machine may pause for a long time.
 	how := tidepool.RCP{Timeout: 20 * time.Second}
 	l, err := server.ListenRCP(netip.AddrPortFrom(netip.Addr{}, 9000), how)
 	if err != nil {
@@ -255,8 +255,8 @@ func ExampleRCP() {
 	// Output: over the fence <nil>
 }
 
-// Many objects in one flow of UDP, by a router that loses a hundredth: the small one does not
-// wait for the large one.
+// Several objects in one UDP flow, through a router that loses 1 %: the small object does not wait
+// for the large one.
 func ExampleNode_FetchRDT() {
 	server, router, client := threeNodes()
 	defer server.Close()

@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-func TestPingCountsWhatComesBack(t *testing.T) {
+func TestPing(t *testing.T) {
 	a, _, _ := line(t, tidepool.Config{})
 	seen := 0
 	result, err := a.Ping(t.Context(), "10.1.0.2", tidepool.PingOptions{
@@ -41,8 +41,8 @@ func TestPingCountsWhatComesBack(t *testing.T) {
 	}
 }
 
-// RFC 792: each report has its own meaning, and the system's error of that meaning.
-func TestPingTellsErrorsApart(t *testing.T) {
+// RFC 792: each ICMP error has its own meaning, and matches a system error.
+func TestPingErrors(t *testing.T) {
 	var clock tidepool.Clock
 	a, router, _ := line(t, tidepool.Config{Clock: &clock})
 	ping := func(host string, o tidepool.PingOptions) tidepool.PingReply {
@@ -68,8 +68,8 @@ func TestPingTellsErrorsApart(t *testing.T) {
 	assert.NotErrorIs(t, r.Err, syscall.EHOSTUNREACH)
 
 	r = ping("10.1.0.2", tidepool.PingOptions{Size: 2000, DontFragment: true})
-	require.ErrorIs(t, r.Err, syscall.EMSGSIZE, "this node's own")
-	assert.NotErrorAs(t, r.Err, &report, "nobody reported it")
+	require.ErrorIs(t, r.Err, syscall.EMSGSIZE, "an error of this node")
+	assert.NotErrorAs(t, r.Err, &report, "no router reported it")
 
 	require.NoError(t, router.SetUp("if1", false))
 	r = ping("10.1.0.2", tidepool.PingOptions{})
@@ -77,7 +77,7 @@ func TestPingTellsErrorsApart(t *testing.T) {
 	assert.Equal(t, uint8(3), report.Type)
 }
 
-func TestPingFindsTheMTUOfAPath(t *testing.T) {
+func TestPingPathMTU(t *testing.T) {
 	var clock tidepool.Clock
 	ax, bx := tidepool.Pipe(0)
 	by, cy := tidepool.Pipe(0)
@@ -103,7 +103,7 @@ func TestPingFindsTheMTUOfAPath(t *testing.T) {
 		}
 		var report *tidepool.ICMPError
 		require.ErrorAs(t, result.Replies[0].Err, &report)
-		assert.Equal(t, 576, report.MTU, "RFC 1191 §4: the router says which MTU")
+		assert.Equal(t, 576, report.MTU, "RFC 1191 §4: the router reports the MTU")
 		require.ErrorIs(t, report, syscall.EMSGSIZE)
 		require.EqualError(t, report, "Frag needed and DF set (mtu = 576)")
 	}
@@ -127,7 +127,7 @@ func TestPingFindsTheMTUOfAPath(t *testing.T) {
 	require.NoError(t, hops[1].Probes[0].Err)
 }
 
-func TestPingTellsDuplicates(t *testing.T) {
+func TestPingReportsDuplicates(t *testing.T) {
 	var clock tidepool.Clock
 	x, y := tidepool.Pipe(0)
 	cfg := tidepool.Config{Clock: &clock}
@@ -146,15 +146,15 @@ func TestPingTellsDuplicates(t *testing.T) {
 	assert.True(t, result.Replies[1].Duplicate)
 }
 
-func TestProbesEndWithTheirContextAndTheirNode(t *testing.T) {
+func TestPingAndTracerouteEnd(t *testing.T) {
 	var clock tidepool.Clock
 	a, _, _ := line(t, tidepool.Config{Clock: &clock})
-	over := errors.New("it is over")
+	over := errors.New("the test is over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(over)
 	result, err := a.Ping(ctx, "10.1.0.2", tidepool.PingOptions{Count: -1})
 	require.ErrorIs(t, err, over)
-	assert.Equal(t, 1, result.Received, "what was found out until then")
+	assert.Equal(t, 1, result.Received, "the results so far")
 	_, err = a.Traceroute(ctx, "10.1.0.77", tidepool.TracerouteOptions{})
 	require.ErrorIs(t, err, over)
 
@@ -177,7 +177,7 @@ func TestProbesEndWithTheirContextAndTheirNode(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestWhatCannotBeProbedIsRefused(t *testing.T) {
+func TestInvalidProbes(t *testing.T) {
 	a, _ := pair(t, tidepool.Config{})
 	_, err := a.Ping(t.Context(), "10.9.0.1", tidepool.PingOptions{})
 	require.ErrorIs(t, err, syscall.ENETUNREACH)
@@ -240,7 +240,7 @@ func TestRawSockets(t *testing.T) {
 	}
 	require.NoError(t, y.SetReadDeadline(clock.Now()))
 	_, _, err = y.ReadFrom(buf)
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "what was behind them is lost")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "later messages are dropped")
 
 	require.NoError(t, y.Close())
 	_, _, err = y.ReadFrom(buf)
@@ -266,8 +266,8 @@ func TestRawSockets(t *testing.T) {
 	require.Error(t, err)
 }
 
-// An error about a probe reaches raw sockets too, as RFC 1122 §3.2.2 wants it passed up.
-func TestRawSocketsHearICMPErrors(t *testing.T) {
+// Raw sockets receive ICMP errors about probes too (RFC 1122 §3.2.2).
+func TestRawSocketsReceiveICMPErrors(t *testing.T) {
 	var clock tidepool.Clock
 	a, _ := pair(t, tidepool.Config{Clock: &clock})
 	c, err := a.ListenPacket("ip4:icmp", "")
@@ -284,7 +284,7 @@ func TestRawSocketsHearICMPErrors(t *testing.T) {
 	assert.Equal(t, []byte{3, 3}, buf[:2], "port unreachable")
 }
 
-// drivenPair is a connection between two hosts on one Clock, over a link of 10 ms.
+// drivenPair returns a connection between two hosts on one Clock, over a link of 10 ms.
 func drivenPair(tb testing.TB, clock *tidepool.Clock) (client, server *tidepool.Conn) {
 	tb.Helper()
 	x, y := tidepool.Pipe(0)
@@ -313,7 +313,7 @@ func drivenPair(tb testing.TB, clock *tidepool.Clock) (client, server *tidepool.
 	return client, accepted.(*tidepool.Conn)
 }
 
-// move writes n bytes and lets time pass until they are acknowledged.
+// move writes n bytes and advances the clock until they are acknowledged.
 func move(tb testing.TB, clock *tidepool.Clock, from, to *tidepool.Conn, n int) {
 	tb.Helper()
 	chunk := make([]byte, 64<<10)
@@ -338,7 +338,7 @@ func move(tb testing.TB, clock *tidepool.Clock, from, to *tidepool.Conn, n int) 
 	clock.Advance(time.Second)
 }
 
-func TestAProbeSeesATransfer(t *testing.T) {
+func TestProbe(t *testing.T) {
 	var clock tidepool.Clock
 	client, server := drivenPair(t, &clock)
 	move(t, &clock, client, server, 100<<10)
@@ -373,12 +373,12 @@ func TestAProbeSeesATransfer(t *testing.T) {
 	assert.Contains(t, before.String(), " ESTABLISHED open cwnd:")
 	assert.Contains(t, before.String(), " acked:409600 notsent:0 retrans:0 ")
 
-	// The same transfer unseen: nothing more comes.
+	// The same transfer without a probe adds no samples.
 	n := len(seen)
 	move(t, &clock, client, server, 100<<10)
 	assert.Len(t, seen, n)
 
-	// And seen again, by another function, to the end of the connection.
+	// A new probe function runs until the connection ends.
 	states := map[string]bool{}
 	require.NoError(t, client.Probe(func(s tidepool.Sample) { states[s.State] = true }))
 	move(t, &clock, client, server, 100<<10)
@@ -386,7 +386,7 @@ func TestAProbeSeesATransfer(t *testing.T) {
 	clock.Advance(time.Second)
 	require.NoError(t, server.Close())
 	clock.Advance(5 * time.Minute)
-	require.NoError(t, client.Probe(nil), "the end of a probe is no error")
+	require.NoError(t, client.Probe(nil), "ending a probe is not an error")
 	for _, state := range []string{"ESTABLISHED", "FIN_WAIT_1", "FIN_WAIT_2", "TIME_WAIT"} {
 		assert.True(t, states[state], "%s of %v", state, states)
 	}
@@ -395,12 +395,12 @@ func TestAProbeSeesATransfer(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// A function that does not return delays nobody: the samples wait, and what is too
-// much for the queue is counted.
-func TestASlowProbeHoldsUpNothing(t *testing.T) {
+// A function that blocks delays nothing: samples queue, and those that exceed the queue are
+// counted.
+func TestSlowProbe(t *testing.T) {
 	var clock tidepool.Clock
 	client, server := drivenPair(t, &clock)
-	const most = 1 + 4096 // one in the function's hands, the others in the queue
+	const most = 1 + 4096 // one in the function, the others in the queue
 	hold, caughtUp := make(chan struct{}), make(chan struct{})
 	missed, calls := uint64(0), 0
 	require.NoError(t, client.Probe(func(s tidepool.Sample) {
@@ -421,8 +421,8 @@ func TestASlowProbeHoldsUpNothing(t *testing.T) {
 	assert.Positive(t, missed)
 }
 
-// A probe's function may call whatever it likes, and closing the node ends it.
-func TestAProbeMayCallItsConnection(t *testing.T) {
+// A probe's function may call any method, and closing the node ends the probe.
+func TestProbeCallsConnection(t *testing.T) {
 	a, b := pair(t, tidepool.Config{})
 	client, server := dial(t, b, a, "10.0.0.1:80")
 	var once sync.Once
@@ -443,13 +443,13 @@ func TestAProbeMayCallItsConnection(t *testing.T) {
 	_, err = io.ReadAll(client)
 	require.NoError(t, err)
 	<-told
-	require.NoError(t, b.Close()) // TestMain looks for goroutines that it leaves
+	require.NoError(t, b.Close()) // TestMain checks for leaked goroutines
 	require.NoError(t, client.Probe(nil))
 	require.ErrorIs(t, client.Probe(func(tidepool.Sample) {}), net.ErrClosed)
 }
 
-// Nobody listens: a round trip allocates exactly what it did before there was a probe.
-func TestNoProbeCostsNothing(t *testing.T) {
+// Without a probe, a round trip allocates nothing for it.
+func TestNoProbeAllocatesNothing(t *testing.T) {
 	var clock tidepool.Clock
 	client, server := drivenPair(t, &clock)
 	chunk := make([]byte, 100)

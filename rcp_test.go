@@ -22,11 +22,11 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// quickRCP is an RCP for pipes, on machines that have no time.
-var quickRCP = tidepool.RCP{Tick: time.Millisecond, Timeout: 20 * time.Second, PacketSize: 1024}
+// testRCP is an RCP for pipes on slow machines.
+var testRCP = tidepool.RCP{Tick: time.Millisecond, Timeout: 20 * time.Second, PacketSize: 1024}
 
-// badPair is pair whose pipe loses a fifth each way.
-func badPair(t *testing.T) (client, server *tidepool.Node) {
+// lossyPair is pair with a pipe that loses a fifth of the packets in each direction.
+func lossyPair(t *testing.T) (client, server *tidepool.Node) {
 	x, y := tidepool.Pipe(0)
 	cfg := host(tidepool.Config{Seed: 3}, "10.0.0.1/24", "", x)
 	cfg.Interfaces[0].Impair = tidepool.Impairments{Loss: 0.2, Duplicate: 0.01, Reorder: 0.01}
@@ -36,12 +36,12 @@ func badPair(t *testing.T) (client, server *tidepool.Node) {
 func portOf(l net.Listener) uint16 { return uint16(l.Addr().(*net.UDPAddr).Port) }
 
 func TestRCPNettest(t *testing.T) {
-	client, server := badPair(t)
-	l, err := server.ListenRCP(netip.AddrPort{}, quickRCP)
+	client, server := lossyPair(t)
+	l, err := server.ListenRCP(netip.AddrPort{}, testRCP)
 	require.NoError(t, err)
 	defer l.Close()
 	at := netip.AddrPortFrom(addr("10.0.0.1"), portOf(l))
-	d := tidepool.Dialer{Node: client, RCP: quickRCP}
+	d := tidepool.Dialer{Node: client, RCP: testRCP}
 	var mu sync.Mutex
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 		mu.Lock()
@@ -57,13 +57,13 @@ func TestRCPNettest(t *testing.T) {
 	})
 }
 
-// What is sent more than once over a pipe that loses a fifth is counted, by the fence and by the
-// window. Which of them repeats more is told by experiments in virtual time: here a machine that
-// pauses has either of them repeat what was on its way.
+// The fence and the window both count the retransmissions over a pipe that loses a fifth.
+// Experiments in virtual time tell which of them retransmits more: on a real machine, a pause makes
+// either of them retransmit packets in flight.
 func TestRCPWindowAndFence(t *testing.T) {
-	client, server := badPair(t)
+	client, server := lossyPair(t)
 	for _, window := range []bool{false, true} {
-		how := quickRCP
+		how := testRCP
 		how.Window = window
 		l, err := server.ListenRCP(netip.AddrPort{}, how)
 		require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestRCPWindowAndFence(t *testing.T) {
 }
 
 func TestRCPErrors(t *testing.T) {
-	client, _ := badPair(t)
+	client, _ := lossyPair(t)
 	_, err := client.Dial("rcp", "10.0.0.1")
 	require.ErrorContains(t, err, "missing port")
 	_, err = client.Listen("rcp", "10.9.9.9:1")
@@ -109,8 +109,8 @@ func TestRCPErrors(t *testing.T) {
 	assert.Zero(t, (&tidepool.RCPConn{}).Info())
 }
 
-// The send loops of nodes that a Clock drives have its time: what was written has arrived
-// two Ticks later. A peer that is cut off is gone after the zero RCP's 3 s, and no sooner.
+// Nodes on a Clock send in its time: written data arrives two Ticks later. A peer that is cut off
+// fails after the zero RCP's 3 s, and not before.
 func TestRCPInDrivenTime(t *testing.T) {
 	var clock tidepool.Clock
 	server, client := pair(t, tidepool.Config{Clock: &clock})
@@ -157,10 +157,10 @@ func serverPort(s *tidepool.RDTServer) netip.AddrPort {
 	return netip.AddrPortFrom(addr("10.0.0.1"), uint16(s.Addr().(*net.UDPAddr).Port))
 }
 
-// Over a pipe that loses a fifth each object is what it was, and what was lost was sent again;
-// who has acknowledgments name what they answer repeats less.
+// Objects arrive intact over a pipe that loses a fifth, by retransmission. A sender whose receiver
+// names the packets that it acknowledges retransmits less.
 func TestRDT(t *testing.T) {
-	client, server := badPair(t)
+	client, server := lossyPair(t)
 	objects := []tidepool.RDTObject{
 		{Name: "tide/high", Data: bytes.Repeat([]byte("high water "), 40_000)},
 		{Name: "tide/low", Data: []byte("low water")},
@@ -191,7 +191,7 @@ func TestRDT(t *testing.T) {
 		assert.Equal(t, objects[0].Data, got["tide/high"])
 		assert.Equal(t, "low water", string(got["tide/low"]))
 		assert.NotNil(t, got["nothing"])
-		assert.Equal(t, "tide/high", order[2], "the others do not wait for it")
+		assert.Equal(t, "tide/high", order[2], "the others do not wait for the large object")
 		assert.Greater(t, info.Received, uint64(300))
 		assert.Positive(t, info.Requests)
 		assert.Positive(t, info.Took)

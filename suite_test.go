@@ -32,8 +32,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// lossyTCP is a TCP for links that lose much and take no time: the time-outs of
-// the family's networks.
+// lossyTCP is a TCP for links with high loss and no delay, with the timeouts of the course's
+// networks.
 var lossyTCP = tidepool.TCP{RTOMin: 2e6, RTOInitial: 50e6, RTOMax: 1e9}
 
 // golang.org/x/net/nettest on every kind of link.
@@ -46,7 +46,7 @@ func TestNettest(t *testing.T) {
 			a, b := pair(t, tidepool.Config{TCP: lossyTCP})
 			return b, a
 		}},
-		{"a bad pipe", func(t *testing.T) (client, server *tidepool.Node) {
+		{"a lossy pipe", func(t *testing.T) (client, server *tidepool.Node) {
 			x, y := tidepool.Pipe(0)
 			cfg := host(tidepool.Config{TCP: lossyTCP, Seed: 3}, "10.0.0.1/24", "", x)
 			cfg.Interfaces[0].Impair = tidepool.Impairments{
@@ -85,7 +85,7 @@ func TestNettest(t *testing.T) {
 	}
 }
 
-// lossyLine is line with a router that drops one percent each way.
+// lossyLine is line with a router that drops 1 % in each direction.
 func lossyLine(tb testing.TB) (a, c *tidepool.Node) {
 	tb.Helper()
 	a, router, c := line(tb, tidepool.Config{TCP: lossyTCP, Seed: 7})
@@ -93,7 +93,7 @@ func lossyLine(tb testing.TB) (a, c *tidepool.Node) {
 	return a, c
 }
 
-// text is size bytes that a seed makes.
+// text returns size bytes generated from a seed.
 func text(seed uint64, size int) []byte {
 	var key [32]byte
 	key[0], key[1] = byte(seed), byte(seed>>8)
@@ -102,8 +102,8 @@ func text(seed uint64, size int) []byte {
 	return b
 }
 
-// net/http: 64 clients at once, half of which fetch and half of which send, move
-// 100 MB through a router that drops 1 %, and every byte is right.
+// net/http: 64 concurrent clients, half downloading and half uploading, transfer 100 MB through a
+// router that drops 1 %, and every byte is right.
 func TestHTTPThroughALossyRouter(t *testing.T) {
 	const clients = 64
 	size := 10_000_000 / clients
@@ -170,7 +170,7 @@ func fetch(client *http.Client, method, url string, body []byte) ([]byte, error)
 	return io.ReadAll(resp.Body)
 }
 
-// echoSize is what the echo tests send, and get back.
+// echoSize returns the number of bytes that the echo tests send.
 func echoSize() int {
 	if testenv.Long() {
 		return 2_000_000
@@ -178,7 +178,7 @@ func echoSize() int {
 	return 100_000
 }
 
-// echoed sends text and requires that it comes back.
+// echoed sends data and requires that it comes back.
 func echoed(t *testing.T, rw io.ReadWriter, closeWrite func() error) {
 	t.Helper()
 	want := text(99, echoSize())
@@ -190,7 +190,7 @@ func echoed(t *testing.T, rw io.ReadWriter, closeWrite func() error) {
 	})
 	got, err := io.ReadAll(rw)
 	require.NoError(t, err)
-	require.True(t, bytes.Equal(want, got), "%d bytes came back of %d", len(got), len(want))
+	require.True(t, bytes.Equal(want, got), "%d of %d bytes", len(got), len(want))
 	wg.Wait()
 }
 
@@ -265,7 +265,7 @@ func TestSSHThroughALossyRouter(t *testing.T) {
 	wg.Wait()
 }
 
-// serveSSH echoes on every channel of a connection.
+// serveSSH echoes data on every channel of a connection.
 func serveSSH(t *testing.T, raw net.Conn, config *ssh.ServerConfig) {
 	t.Helper()
 	conn, channels, requests, err := ssh.NewServerConn(raw, config)
@@ -288,14 +288,14 @@ func serveSSH(t *testing.T, raw net.Conn, config *ssh.ServerConfig) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an expected event.
 const patience = 20 * time.Second
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// open starts a node that ends with the test.
+// open starts a node that is closed at the end of the test.
 func open(tb testing.TB, cfg tidepool.Config) *tidepool.Node {
 	tb.Helper()
 	n, err := tidepool.Open(cfg)
@@ -311,7 +311,7 @@ func pair(tb testing.TB, cfg tidepool.Config) (a, b *tidepool.Node) {
 	return open(tb, host(cfg, "10.0.0.1/24", "", x)), open(tb, host(cfg, "10.0.0.2/24", "", y))
 }
 
-// host is cfg with one interface and, if there is a gateway, a route through it.
+// host returns cfg with one interface and, if there is a gateway, a default route.
 func host(
 	cfg tidepool.Config, address, gateway string, end *tidepool.PipeEnd,
 ) tidepool.Config {
@@ -322,7 +322,7 @@ func host(
 	return cfg
 }
 
-// line starts 10.0.0.1, a router, and 10.1.0.2, joined in memory.
+// line starts 10.0.0.1, a router and 10.1.0.2 on links in memory.
 func line(tb testing.TB, cfg tidepool.Config) (a, router, c *tidepool.Node) {
 	tb.Helper()
 	ax, bx := tidepool.Pipe(0)
@@ -337,7 +337,7 @@ func line(tb testing.TB, cfg tidepool.Config) (a, router, c *tidepool.Node) {
 	return a, router, open(tb, host(cfg, "10.1.0.2/24", "10.1.0.1", cy))
 }
 
-// udpLine is line over UDP sockets of loopback.
+// udpLine is line over UDP sockets on the loopback.
 func udpLine(tb testing.TB, cfg tidepool.Config) (a, router, c *tidepool.Node) {
 	tb.Helper()
 	ports := testenv.FreePorts(tb, 4)

@@ -12,10 +12,10 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// TestInABubble is an example of a test with testing/synctest: an echo server and its client on a
-// link that takes 40 ms and loses 2 % each way. Time is the bubble's: the test does not wait for it,
-// and a program's own time.Sleep and deadlines run in it too.
-func TestInABubble(t *testing.T) {
+// TestInBubble shows a test with testing/synctest: an echo server and its client on a link with a
+// delay of 40 ms that loses 2 % in each direction. All of it runs in the bubble's time, the
+// program's own time.Sleep and deadlines too, so the test takes no real time.
+func TestInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server, err := tidepool.OpenPair(tidepool.Impairments{
 			Delay: 40 * time.Millisecond, Loss: 0.02, Seed: 7,
@@ -31,7 +31,7 @@ func TestInABubble(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = io.Copy(conn, conn) // the client checks what comes back
+			_, _ = io.Copy(conn, conn) // the client compares the data
 			_ = conn.Close()
 		}()
 
@@ -46,6 +46,6 @@ func TestInABubble(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, conn.Close())
-		assert.GreaterOrEqual(t, time.Since(began), 100*80*time.Millisecond, "a round trip each")
+		assert.GreaterOrEqual(t, time.Since(began), 100*80*time.Millisecond, "100 round trips")
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// The kernel of this machine is a neighbor. test/interop runs the suites on it.
-func TestTheKernelDialsANode(t *testing.T) {
+// The kernel of this machine is a neighbour. test/interop runs more tests with it.
+func TestKernelDialsNode(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("skip: needs root")
 	}
@@ -28,7 +28,7 @@ func TestTheKernelDialsANode(t *testing.T) {
 	}}})
 	routes, err := os.ReadFile("/proc/thread-self/net/route")
 	require.NoError(t, err)
-	assert.Contains(t, string(routes), "tide0\t0000140A\t0100080A", "10.20.0.0 by 10.8.0.1")
+	assert.Contains(t, string(routes), "tide0\t0000140A\t0100080A", "10.20.0.0 via 10.8.0.1")
 	l, err := n.Listen("tcp", ":80")
 	require.NoError(t, err)
 	kernels, err := net.DialTimeout("tcp4", "10.8.0.1:80", patience)
@@ -46,7 +46,7 @@ func TestTheKernelDialsANode(t *testing.T) {
 	assert.Equal(t, "from the kernel", string(p[:k]))
 }
 
-func TestKernelRoutesWantAKernel(t *testing.T) {
+func TestKernelRoutesNeedAKernelAddress(t *testing.T) {
 	for name, f := range map[string]tidepool.Interface{
 		"no address": {TUN: "tide0", KernelRoutes: []netip.Prefix{prefix("10.20.0.0/16")}},
 		"host bits": {
