@@ -1,4 +1,4 @@
-# CI runs .ci/run; `make check` runs the same steps except setup. Every target has a line of help.
+# CI runs .ci/run; `make check` runs the same steps except setup. `make` prints each target's help.
 
 GO ?= go
 PREFIX ?= /usr/local
@@ -13,7 +13,7 @@ help: ## print this list
 build: ## build bin/node
 	$(GO) build -trimpath -o bin/node ./cmd/node
 
-quic: ## build bin/node-quic, which `node lab run --real` has speak QUIC
+quic: ## build bin/node-quic, which runs QUIC for `node lab run --real`
 	cd quic && $(GO) build -trimpath -o ../bin/node-quic .
 
 install: ## install the program as tidepool, its manual and its systemd unit: PREFIX, DESTDIR
@@ -38,67 +38,67 @@ lint: ## run golangci-lint
 vet: ## vet and build for linux (amd64 and arm64), darwin (arm64) and windows (amd64)
 	.ci/run vet
 
-tidy: ## check the formatting and that go.mod names what is used
+tidy: ## check the formatting, and that go.mod lists the modules in use
 	.ci/run format modules
 
 check: ## run what CI runs: all steps of .ci/run except setup
 	.ci/run format modules house rfcs vet lint race fuzz sim lab web test
 
-house: ## print the measures of the tree beside their limits
+house: ## print the measures of the tree and their limits
 	$(GO) run ./internal/ci/house
 
 fuzz: ## run every fuzzer for FUZZTIME each (default 30s)
 	FUZZTIME=$(or $(FUZZTIME),30s) .ci/run fuzz
 
-sim: ## two stacks on wires of all faults; SEEDS=10000 runs so many, 0 until interrupted
+sim: ## run two stacks on links with every fault; SEEDS=10000 sets the number of runs, 0: until interrupted
 	$(GO) run ./internal/sim/chaos -seeds $(or $(SEEDS),0)
 
-golden: ## write anew the files that tests compare with; read the diff before you commit it
+golden: ## rewrite the golden files of the tests; read the diff before you commit it
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
 
-rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests; fails where a test is missing
+rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests; fails if a test is missing
 	$(GO) run ./internal/ci/house -rfcs
 
-lab: ## write docs/lab.md: the laboratory's experiments against what they expect
+lab: ## write docs/lab.md: the laboratory's experiments and their expectations
 	$(GO) run ./cmd/node lab check --markdown > docs/lab.md
 
-lab-mutants: ## write docs/lab-mutants.md: planted faults and the checks that see them; half an hour of CPU
+lab-mutants: ## write docs/lab-mutants.md: planted faults and the checks that detect them; half an hour of CPU
 	$(GO) run ./judge/mutants > docs/lab-mutants.md
 
-web: ## build the page into internal/api/dist (needs npm); commit what it writes
+web: ## build the page into internal/api/dist (needs npm); commit the result
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
 
-web-test: ## the page in a headless Chromium, with screenshots; T="slider|cut" picks by name; many need those before them, too
+web-test: ## test the page in headless Chromium, with screenshots; T="slider|cut" selects tests by name (many need earlier ones)
 	@[ -d web/node_modules/playwright-core ] || (cd web && npm ci --no-audit --no-fund --loglevel=error)
 	@node web/test/run.mjs '$(T)'
 
-interop: ## meet Linux, curl, nmap, hping3, scapy, BIRD, FRR and others (as root); MB=10 moves less
+interop: ## test against Linux, curl, nmap, hping3, scapy, BIRD, FRR and others (as root); MB=10 transfers less
 	cd test/interop && TIDEPOOL_LONG=1 $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
 
-bench: bin/bench ## everything against the peers, writes docs/performance.md; BENCH=loss2 picks by name
+bench: bin/bench ## compare with the peers and write docs/performance.md; BENCH=loss2 selects cases by name
 	@bin/bench all -root . -only '$(BENCH)'
 
-bench-quick: bin/bench ## a minute of turns against the peers, a line of JSON a case
+bench-quick: bin/bench ## compare with the peers for a minute; print a line of JSON for each case
 	@bin/bench quick
 
-bench-conns: bin/bench ## 100,000 connections to one node: its memory and goroutines
+bench-conns: bin/bench ## open 100,000 connections to one node; print its memory and goroutines
 	@bin/bench conns -root .
 
-bench-profile: bin/bench ## flame graphs of both ends of a stream and of a router, into bin/
+bench-profile: bin/bench ## write flame graphs of both ends of a stream and of a router to bin/
 	@bin/bench profile -out bin
 
 bin/bench: FORCE
 	@cd bench && $(GO) build -o ../bin/bench .
 
-microbench: ## run every Go benchmark once; BENCH=Sum picks by name
+microbench: ## run every Go benchmark once; BENCH=Sum selects by name
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
 
-cover: ## print the coverage of each package, all packages' tests counted
+cover: ## print the coverage of each function by the tests of all packages
 	$(GO) test -coverpkg=./... -coverprofile=cover.prof ./... >/dev/null
 	$(GO) tool cover -func=cover.prof | tail -1
 
-man: ## write the manual pages into bin/man, from the commands themselves
+man: ## write the manual pages to bin/man, from the commands' help
 	$(GO) run ./cmd/node man bin/man
 
-clean: ## remove what the targets above made
+clean: ## remove the files that these targets make
 	rm -rf bin cover.prof

@@ -1,11 +1,11 @@
 package main
 
-// mutant is one planted fault: an edit of the code under test.
+// mutant is a planted fault: an edit of the code under test.
 type mutant struct {
 	name  string
-	about string // what is wrong then
+	about string // the effect
 	file  string
-	old   string // must be in the file once
+	old   string // occurs once in the file
 	new   string
 	// presets are those that the fault may change.
 	presets []string
@@ -57,7 +57,7 @@ var (
 
 var mutants = []mutant{
 	{
-		"reno-beta", "Reno falls to 0.6 of its window, not to 0.5", window,
+		"reno-beta", "Reno reduces its window to 0.6, not 0.5", window,
 		"min(l.FlightSize, w.cwnd)/2", "min(l.FlightSize, w.cwnd)*3/5", renoPresets,
 	},
 	{
@@ -65,7 +65,7 @@ var mutants = []mutant{
 		"min(w.cwnd+mss, w.max)", "min(w.cwnd+2*mss, w.max)", renoPresets,
 	},
 	{
-		"ssthresh-cwnd", "ssthresh is half of cwnd, not of the flight", window,
+		"ssthresh-cwnd", "ssthresh is half of cwnd, not of the data in flight", window,
 		"min(l.FlightSize, w.cwnd)/2", "w.cwnd/2",
 		[]string{"check-app-limited"},
 	},
@@ -75,7 +75,7 @@ var mutants = []mutant{
 		[]string{"check-slow-start", "tahoe-high", "tahoe-low", "files-clean"},
 	},
 	{
-		"prr-off", "recovery lets out all that is below ssthresh at once", recovery,
+		"prr-off", "recovery sends everything below ssthresh at once", recovery,
 		"left := v.Episode.cwnd - pipe", "left := v.CC.Ssthresh() - pipe", renoPresets,
 	},
 	{
@@ -89,12 +89,12 @@ var mutants = []mutant{
 		[]string{"check-reorder", "files-2pct", "window-47m"},
 	},
 	{
-		"rto-kept", "an RTO that has doubled stays so", "internal/tcp/recovery/ack.go",
+		"rto-kept", "a doubled RTO stays doubled", "internal/tcp/recovery/ack.go",
 		"v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off", "_ = v.Backoff",
 		[]string{"files-2pct", "window-47m"},
 	},
 	{
-		"reno-one", "Reno begins again from one segment after each loss", window,
+		"reno-one", "Reno restarts from one segment after each loss", window,
 		"w.cwnd = min(w.cwnd, w.ssthresh)", "w.cwnd = l.MSS",
 		[]string{"rmcat-5.2", "pantheon-2"},
 	},
@@ -109,16 +109,16 @@ var mutants = []mutant{
 		[]string{"ack-path", "check-fixed-window"},
 	},
 	{
-		"rto-min", "the least RTO is five times what it should be", "internal/tcp/recovery/rtt.go",
+		"rto-min", "the minimum RTO is five times too large", "internal/tcp/recovery/rtt.go",
 		"max(e.SRTT+4*e.rttvar, o.RTOMin)", "max(e.SRTT+4*e.rttvar, 5*o.RTOMin)",
 		[]string{"rdt-loss", "fence-tcp", "files-2pct", "tahoe-low", "two-tahoe", "fixed-1000"},
 	},
 	{
-		"ecn-ignored", "senders ignore marks", "internal/tcp/input.go",
+		"ecn-ignored", "senders ignore ECN marks", "internal/tcp/input.go",
 		"if c.echoed(s) {\n", "if false {\n", aqmPresets,
 	},
 	{
-		"rack-impatient", "RACK waits for no reordered segment", "internal/tcp/recovery/rack.go",
+		"rack-impatient", "RACK does not wait for reordered segments", "internal/tcp/recovery/rack.go",
 		"min(time.Duration(k.mult)*v.RTT.lowest()/4, v.RTT.SRTT)", "0",
 		[]string{"check-reorder"},
 	},
@@ -138,13 +138,13 @@ var mutants = []mutant{
 		[]string{"tahoe-low", "tahoe-low-queue", "two-tahoe", "tahoe-high", "fixed+tahoe", "check-reno-share"},
 	},
 	{"cubic-c", "CUBIC's C is 0.8", cubic, "cubicC    = 0.4", "cubicC    = 0.8", cubicPresets},
-	{"cubic-beta", "CUBIC falls to 0.8", cubic, "cubicBeta = 0.7", "cubicBeta = 0.8", cubicPresets},
+	{"cubic-beta", "CUBIC reduces its window to 0.8", cubic, "cubicBeta = 0.7", "cubicBeta = 0.8", cubicPresets},
 	{
-		"cubic-half", "CUBIC falls to 0.5", cubic, "cubicBeta = 0.7", "cubicBeta = 0.5",
+		"cubic-half", "CUBIC reduces its window to 0.5", cubic, "cubicBeta = 0.7", "cubicBeta = 0.5",
 		[]string{"check-ns3-cubic", "check-cubic-reno", "cubic-reno-buffer"},
 	},
 	{
-		"cubic-tenth", "CUBIC falls to 0.1", cubic, "cubicBeta = 0.7", "cubicBeta = 0.1",
+		"cubic-tenth", "CUBIC reduces its window to 0.1", cubic, "cubicBeta = 0.7", "cubicBeta = 0.1",
 		[]string{"rmcat-5.1", "rmcat-5.2", "pantheon-2", "check-bbr-loss"},
 	},
 	{
@@ -165,12 +165,12 @@ var mutants = []mutant{
 		"200 * time.Millisecond", "600 * time.Millisecond", bbrPresets,
 	},
 	{
-		"bbr-window", "BBR's window is three products, not two", "internal/tcp/congestion/bbr_sender.go",
+		"bbr-window", "BBR's window is three bandwidth-delay products, not two", "internal/tcp/congestion/bbr_sender.go",
 		"bbrCwndGain     = 2.0", "bbrCwndGain     = 3.0",
 		[]string{"check-bbr", "check-bbr-cubic"},
 	},
 	{
-		"bbr-narrow", "BBR's window is 1.2 products, not two", "internal/tcp/congestion/bbr_sender.go",
+		"bbr-narrow", "BBR's window is 1.2 bandwidth-delay products, not two", "internal/tcp/congestion/bbr_sender.go",
 		"bbrCwndGain     = 2.0", "bbrCwndGain     = 1.2",
 		[]string{"check-bbr-cubic"},
 	},
@@ -185,11 +185,11 @@ var mutants = []mutant{
 		[]string{"check-bbr"},
 	},
 	{
-		"bbr-loss", "BBR's window keeps out what was ever lost", bbr,
+		"bbr-loss", "BBR's window stays reduced after a loss", bbr,
 		"b.restoreCwnd()\n\tb.loss.open", "b.cwnd, b.bw.most = b.minPipe(), b.bw.most/2\n\tb.loss.open", bbrPresets,
 	},
 	{
-		"codel-law", "CoDel's drops come faster with their number, not its root", "internal/netem/codel.go",
+		"codel-law", "CoDel's drop rate grows with the number of drops, not its square root", "internal/netem/codel.go",
 		"math.Sqrt(float64(count))", "math.Abs(float64(count))", append([]string{"check-codel-drops"}, aqmPresets...),
 	},
 	{
@@ -197,7 +197,7 @@ var mutants = []mutant{
 		"codelTarget   = 5 *", "codelTarget   = 15 *", append([]string{"check-codel-drops", "check-ns3-cubic"}, aqmPresets...),
 	},
 	{
-		"codel-no-ecn", "CoDel drops what it should mark", "internal/netem/codel.go",
+		"codel-no-ecn", "CoDel drops packets that it should mark", "internal/netem/codel.go",
 		"return c.ecn && c.mark(now, p)", "return false",
 		[]string{"check-ecn", "check-ns3-validation"},
 	},
@@ -259,7 +259,7 @@ var mutants = []mutant{
 		[]string{"policer"},
 	},
 	{
-		"loss-half", "of what is lost at random half is lost", "internal/netem/loss.go",
+		"loss-half", "random loss has half its rate", "internal/netem/loss.go",
 		"u.random.Float64() < u.share", "u.random.Float64() < u.share/2",
 		append([]string{"check-bernoulli", "check-bbr-loss", "rdt-loss", "window-47m"}, fencePresets...),
 	},
@@ -270,7 +270,7 @@ var mutants = []mutant{
 		fencePresets,
 	},
 	{
-		"jitter-off", "jitter is drawn and not used", "internal/netem/link.go",
+		"jitter-off", "jitter is drawn but not used", "internal/netem/link.go",
 		"delay = max(0, delay+l.drawJitter(now))", "l.drawJitter(now)",
 		[]string{"rdt-delay"},
 	},
@@ -294,7 +294,7 @@ var mutants = []mutant{
 		"s.out.una+uint64(s.router.cfg.Width))", "s.out.una+uint64(s.router.cfg.Width)-1)", fencePresets,
 	},
 	{
-		"fence-blind", "the fence does not say what arrived behind a gap", "internal/rcp/socket.go",
+		"fence-blind", "the fence does not report packets after a gap", "internal/rcp/socket.go",
 		"s.in.fill(r.bitmap)\n", "clear(r.bitmap)\n", fencePresets,
 	},
 	{
@@ -302,7 +302,7 @@ var mutants = []mutant{
 		"r.next.Add(r.cfg.Tick)", "r.next.Add(2 * r.cfg.Tick)", fencePresets,
 	},
 	{
-		"echo-hasty", "the echo's writer rests for a millisecond less", "internal/sim/workload/echo_client.go",
+		"echo-hasty", "the echo's writer pauses a millisecond less", "internal/sim/workload/echo_client.go",
 		"return c.cfg.MinPause + ", "return c.cfg.MinPause/2 + ",
 		[]string{"fence", "fence-phase"},
 	},
@@ -321,12 +321,12 @@ var mutants = []mutant{
 		[]string{"rdt-baseline"},
 	},
 	{
-		"rdt-timeout", "RDT repeats after 20 s", "internal/rdt/config.go",
+		"rdt-timeout", "RDT retransmits after 20 s", "internal/rdt/config.go",
 		"set(&c.Timeout, time.Second)", "set(&c.Timeout, 20*time.Second)",
 		[]string{"rdt-loss"},
 	},
 	{
-		"rdt-drops-ahead", "RDT's receiver drops what arrives behind a gap", "internal/rdt/receiver.go",
+		"rdt-drops-ahead", "RDT's receiver drops packets after a gap", "internal/rdt/receiver.go",
 		"ahead >= int32(r.cfg.Window)", "ahead > 0", objectPresets,
 	},
 	{
@@ -343,22 +343,22 @@ var mutants = []mutant{
 		[]string{"hol-20"},
 	},
 	{
-		"rdt-echo", "RDT takes each echo for a duplicate", "internal/rdt/acknowledge.go",
+		"rdt-echo", "RDT counts each echo as a duplicate", "internal/rdt/acknowledge.go",
 		"case ahead > 0:\n", "case ahead > 1:\n", objectPresets,
 	},
 	{
-		"rdt-turns", "RDT sends objects in turns though nobody asks", "internal/rdt/schedule.go",
+		"rdt-turns", "RDT interleaves objects without being asked", "internal/rdt/schedule.go",
 		"if s.interleave {", "if true {",
 		[]string{"hol-20"},
 	},
 	{
-		"rdt-turns-half", "in turns an RDT packet carries half", "internal/rdt/schedule.go",
+		"rdt-turns-half", "an interleaved RDT packet carries half the data", "internal/rdt/schedule.go",
 		"k.size = uint32(min(s.payload, len(object)-c.at))",
 		"k.size = uint32(min(s.payload, len(object)-c.at))\n\t\tif s.interleave {\n\t\t\tk.size = (k.size + 1) / 2\n\t\t}",
 		[]string{"hol-20"},
 	},
 	{
-		"rdt-early-end", "an RDT object is whole when its end arrives", "internal/rdt/object.go",
+		"rdt-early-end", "an RDT object counts as complete when its end arrives", "internal/rdt/object.go",
 		"case o.sized && o.got == o.size:", "case o.sized:",
 		[]string{"rdt-reorder", "rdt-delay"},
 	},
@@ -380,7 +380,7 @@ var mutants = []mutant{
 		"time.Duration(1+len(r.peer.window)) * r.cfg.HeldCost", "0", publishedPresets,
 	},
 	{
-		"notebook-go", "the notebook's receiver acknowledges what it has", "internal/sim/workload/notebook_receiver.go",
+		"notebook-go", "the notebook's receiver acknowledges its highest packet", "internal/sim/workload/notebook_receiver.go",
 		"return p.window[p.contiguous], true", "return p.window[p.top], true", publishedPresets,
 	},
 }
