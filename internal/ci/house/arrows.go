@@ -56,7 +56,7 @@ var rooms = []room{
 	{"internal/tcp", pure, "buffer clock tcp/congestion tcp/recovery", "crypto/sha256"},
 	{"internal/tcp/recovery", pure, "buffer clock tcp/congestion", ""},
 	{"internal/tcp/congestion", pure, "clock", ""},
-	{"internal/tcp/drill", pure, "clock tcp", ""},
+	{"internal/tcp/drill", pure, "", ""},
 	{"internal/tcp/starlark", pure, "clock diagnostic tcp/congestion", "go.starlark.net"},
 	{"internal/lnx", pure, "diagnostic rip", ""},
 	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt rip tcp udp", ""},

@@ -30,11 +30,14 @@
 // What arrives carries a pattern instead of zeros, and what is read or leaves is
 // compared with it.
 //
-//	lex.go parse*.go   a script's text into events, with errors FILE:LINE
-//	run.go             the events in order
-//	world.go           the host, its clock, and what it has sent
-//	segment.go         inbound and outbound segments
-//	calls*.go          the system calls
-//	sysctl.go          settings by Linux's names
-//	info.go expr.go    %{ assert tcpi_snd_cwnd == 10 }%
+// The interpreter is compiled for tests only. Its files:
+//
+//	lex_test.go, parse*_test.go    a script's text into events, with errors FILE:LINE
+//	run_test.go                    the events in order
+//	world_test.go                  the host, its clock, and what it has sent
+//	segment_test.go                inbound and outbound segments
+//	calls*_test.go                 the system calls
+//	sysctl_test.go                 settings by Linux's names
+//	info_test.go, expr_test.go     %{ assert tcpi_snd_cwnd == 10 }%
+//	scripts_test.go                runs the scripts of internal/tcp/testdata
 package drill

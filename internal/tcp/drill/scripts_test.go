@@ -1,4 +1,4 @@
-package tcp_test
+package drill
 
 import (
 	"os"
@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/internal/tcp/drill"
 )
 
 // TestDrill plays every script of testdata against a host. Each begins with the
 // clause that it is about.
 func TestDrill(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.pkt")
+	files, err := filepath.Glob("../testdata/*.pkt")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
@@ -23,7 +21,7 @@ func TestDrill(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Regexp(t, `^// RFC [0-9]+ §[0-9A-Z.]+(, RFC [0-9]+ §[0-9A-Z.]+)*: `, string(text))
-			script, err := drill.Parse(file, string(text))
+			script, err := Parse(file, string(text))
 			require.NoError(t, err)
 			if err := script.Run(); err != nil {
 				t.Fatal(err)
