@@ -16,7 +16,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // TestApplyKeepsConnections changes a link's delay and gives a host another route and a port
@@ -24,7 +23,7 @@ import (
 func TestApplyKeepsConnections(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	dir := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	before := map[string]int{"A": r.pid("A"), "B": r.pid("B"), "C": r.pid("C")}
 	r.must("ctl", "C", "accept", "6000")
@@ -70,7 +69,7 @@ func TestApplyKeepsConnections(t *testing.T) {
 func TestApplyWrongFile(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	dir := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	pid := r.pid("B")
 	dir.Append("B", "link if0 loss 5%")
@@ -96,7 +95,7 @@ func TestApplyWrongFile(t *testing.T) {
 func TestApplyRollsBack(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	dir := CopyNetwork(t, "nets", "a-b-c")
 	port := strings.TrimPrefix(freeTCPAddr(t), "127.0.0.1:")
 	dir.Append("A", "publish "+port+" 10.1.0.2:80")
 	before := map[string]string{}
@@ -177,7 +176,7 @@ func freeTCPAddr(t *testing.T) string {
 // one of a removed node.
 func TestApplyRotatesPorts(t *testing.T) {
 	r := newStateDir(t)
-	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	dir := CopyNetwork(t, "nets", "a-b-c")
 	port := strings.TrimPrefix(freeTCPAddr(t), "127.0.0.1:")
 	dir.Append("C", "publish "+port+" 10.0.0.1:80")
 	r.must("net", "up", dir.Dir, "--name", "line")
@@ -221,7 +220,7 @@ func TestApplyRotatesPorts(t *testing.T) {
 func TestApplyMovesAPortBetweenNodes(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	dir := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	before := r.pid("A")
 	text, err := os.ReadFile(dir.File("A"))
@@ -250,7 +249,7 @@ func TestApplyMovesAPortBetweenNodes(t *testing.T) {
 func TestApplyFailsHalfway(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	dir := nodes.CopyNetwork(t, "nets", "a-b-c")
+	dir := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", dir.Dir, "--name", "line")
 	source := r.status().Source
 	dir.Append("B", "link if0 delay 1ms")

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // screen records what a terminal has shown.
@@ -48,7 +47,7 @@ func (s *screen) read(f *os.File) {
 // await waits until the terminal shows a text, and discards the output up to it.
 func (s *screen) await(t *testing.T, what string) {
 	t.Helper()
-	over := time.NewTimer(nodes.Soon)
+	over := time.NewTimer(Soon)
 	defer over.Stop()
 	for {
 		s.mu.Lock()
@@ -71,7 +70,7 @@ func (s *screen) await(t *testing.T, what string) {
 func TestCtrlCStopsTheCommand(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	r.must("net", "up", CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	cmd := r.command("attach", "A")
 	cmd.SysProcAttr = nil // the terminal starts its own session
 	cmd.Env = append(cmd.Env, "TERM=xterm")
@@ -121,7 +120,7 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 // line that says why.
 func TestTerminalIsRestored(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b").Dir
+	net := CopyNetwork(t, "nets", "a-b").Dir
 	r.must("net", "up", net, "--name", "pair")
 	self := func(cmd *exec.Cmd) int { return cmd.Process.Pid }
 	theNode := func(*exec.Cmd) int { return r.pid("A") }

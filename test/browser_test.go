@@ -17,8 +17,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // pageSource reports itself complete once its script and all its pictures are loaded.
@@ -96,7 +94,7 @@ func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 	t.Parallel()
 	read := browser(t)
 	service, says := site(t)
-	net := nodes.CopyNetwork(t, "nets", "line-5").StartAll()
+	net := CopyNetwork(t, "nets", "line-5").StartAll()
 	a, e := net.Node("A"), net.Node("E")
 	for _, name := range []string{"B", "C", "D"} {
 		net.Node(name).AwaitRoute(a.Addr())
@@ -115,7 +113,7 @@ func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 	t.Log("# the service ends, and the browser is refused")
 	service.Close()
 	assert.NotContains(t, read("http://"+door+"/"), says)
-	e.Eventually(nodes.Soon, "a refused connection", func() bool {
+	e.Eventually(Soon, "a refused connection", func() bool {
 		return has(e.MustDo("doors"), "connection refused")
 	})
 }

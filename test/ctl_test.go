@@ -19,8 +19,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 func portText(port uint16) string { return strconv.Itoa(int(port)) }
@@ -34,7 +32,7 @@ func netListenUDP(port uint16) (*net.UDPConn, error) {
 func TestCtlAndHTTPAgree(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	r.must("net", "up", CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	r.must("ctl", "B", "accept", "7000")
 	r.must("ctl", "A", "connect", "10.0.0.2", "7000")
 	r.must("ctl", "A", "serve", "80")
@@ -65,7 +63,7 @@ func TestCtlAndHTTPAgree(t *testing.T) {
 func TestCtlExitStatus(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	r.must("net", "up", CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	for _, tt := range []struct {
 		words     string
 		code      int
@@ -130,14 +128,14 @@ func TestSystemDaemon(t *testing.T) {
 	require.NoError(t, err)
 	defer manager.Close()
 	next := func() string {
-		require.NoError(t, manager.SetReadDeadline(time.Now().Add(nodes.Soon)))
+		require.NoError(t, manager.SetReadDeadline(time.Now().Add(Soon)))
 		text := make([]byte, 64)
 		n, err := manager.Read(text)
 		require.NoError(t, err)
 		return string(text[:n])
 	}
 	socket := filepath.Join(r.state, "A.sock")
-	file := nodes.CopyNetwork(t, "nets", "a-b").File("A")
+	file := CopyNetwork(t, "nets", "a-b").File("A")
 	cmd := r.command("run", "--daemon", "--socket", socket, file)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+at, "JOURNAL_STREAM=8:1")
 	var log strings.Builder
@@ -160,7 +158,7 @@ func TestSystemDaemon(t *testing.T) {
 func TestEventsAreLines(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	r.must("net", "up", CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	cmd := r.command("ctl", "B", "events", "--json")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -207,7 +205,7 @@ func TestEventsAreLines(t *testing.T) {
 func TestConcurrentSessions(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	r.must("net", "up", nodes.CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
+	r.must("net", "up", CopyNetwork(t, "nets", "a-b").Dir, "--name", "pair")
 	first, second := r.attach("A"), r.attach("A")
 	first.say("accept 7000")
 	assert.Equal(t, "Created listen socket with ID 0", first.next())

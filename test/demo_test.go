@@ -9,8 +9,6 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // The README's first command, with a small file.
@@ -47,16 +45,16 @@ func TestDemo(t *testing.T) {
 // A capture holds the packets that crossed the node, as IP packets that other programs can read.
 func TestPcap(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	file := filepath.Join(t.TempDir(), "b.pcapng")
 	a, b, c := net.Start("A"), net.Start("B", "--pcap", file), net.Start("C")
 	awaitRoutes(t, a, c)
-	startTransfer(t, a, c, 100_000, 9000).done(nodes.Soon)
+	startTransfer(t, a, c, 100_000, 9000).done(Soon)
 	b.MustDo("lossyforward 100")
-	fails(t, a, nodes.Soon, "ping -c 1 -i 0.01 %s", c.Addr())
+	fails(t, a, Soon, "ping -c 1 -i 0.01 %s", c.Addr())
 	out := b.MustDo("pcap stop")
 	assert.True(t, has(out, "packets in "+file), "%q", out)
-	require.Zero(t, b.Quit(nodes.Soon))
+	require.Zero(t, b.Quit(Soon))
 
 	f, err := os.Open(file)
 	require.NoError(t, err)

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // documented lists the pages whose commands are tested.
@@ -73,7 +72,7 @@ var (
 // it begins with a prompt: then lines without a prompt are output.
 func commandsOf(t *testing.T, page string) (list []documentCommand) {
 	t.Helper()
-	text, err := os.ReadFile(nodes.Path(page))
+	text, err := os.ReadFile(Path(page))
 	require.NoError(t, err)
 	in, skipped, prompted, first := false, false, false, false
 	for i, line := range strings.Split(string(text), "\n") {
@@ -166,11 +165,11 @@ func wordsOf(text string) (words []string) {
 func pages(t *testing.T) (list []string) {
 	t.Helper()
 	for _, pattern := range documented {
-		found, err := filepath.Glob(nodes.Path(filepath.FromSlash(pattern)))
+		found, err := filepath.Glob(Path(filepath.FromSlash(pattern)))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
 		for _, name := range found {
-			page, err := filepath.Rel(nodes.Path(), name)
+			page, err := filepath.Rel(Path(), name)
 			require.NoError(t, err)
 			list = append(list, filepath.ToSlash(page))
 		}
@@ -217,7 +216,7 @@ func checkWords(t *testing.T, c documentCommand, words []string, topics map[stri
 	for _, word := range words {
 		folder, _, _ := strings.Cut(word, "/")
 		if slices.Contains([]string{"nets", "tutorial", "docs", "judge"}, folder) && strings.Contains(word, "/") {
-			found, err := filepath.Glob(nodes.Path(filepath.FromSlash(word)))
+			found, err := filepath.Glob(Path(filepath.FromSlash(word)))
 			require.NoError(t, err, "%v", c)
 			assert.NotEmpty(t, found, "%v: there is no %s", c, word)
 		}
@@ -239,8 +238,8 @@ func checkWords(t *testing.T, c documentCommand, words []string, topics map[stri
 	default:
 		words = append(slices.Clone(words), "--help")
 	}
-	cmd := nodes.Command(words...)
-	cmd.Dir = nodes.Path()
+	cmd := Command(words...)
+	cmd.Dir = Path()
 	out, err := cmd.CombinedOutput()
 	assert.NoError(t, err, "%v\n%.300s", c, out)
 }
@@ -248,14 +247,14 @@ func checkWords(t *testing.T, c documentCommand, words []string, topics map[stri
 // checkTopics asks a node's shell for help on every command.
 func checkTopics(t *testing.T, topics map[string]documentCommand) {
 	t.Helper()
-	args := []string{"run", nodes.Path("nets", "a-b", "A.lnx"), "--keep-going"}
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	args := []string{"run", Path("nets", "a-b", "A.lnx"), "--keep-going"}
+	net := CopyNetwork(t, "nets", "a-b")
 	args[1] = net.File("A")
 	for topic := range topics {
 		args = append(args, "-c", "help "+topic)
 	}
 	var talk bytes.Buffer
-	cmd := nodes.Command(args...)
+	cmd := Command(args...)
 	cmd.Stderr = &talk
 	err := cmd.Run()
 	assert.NoError(t, err, talk.String())
@@ -270,10 +269,10 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	ci.NeedLong(t)
 	tree := t.TempDir()
 	for _, part := range []string{"cmd", "internal", "nets", "tutorial", "docs", "packaging", "judge"} {
-		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(nodes.Path(part))))
+		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(Path(part))))
 	}
 	for _, pattern := range []string{"*.go", "go.*", "Makefile"} {
-		names, err := filepath.Glob(nodes.Path(pattern))
+		names, err := filepath.Glob(Path(pattern))
 		require.NoError(t, err)
 		for _, name := range names {
 			text, err := os.ReadFile(name)
@@ -282,7 +281,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(tree, "bin"), 0o755))
-	program, err := os.ReadFile(nodes.Command().Path)
+	program, err := os.ReadFile(Command().Path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "bin", "node"), program, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "FILE"), bytes.Repeat([]byte("tide"), 1e5), 0o644))

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // A full disk fails the transfer at both ends. The disk is a file system of one megabyte, which
@@ -19,15 +17,15 @@ func TestFullDisk(t *testing.T) {
 		t.Skipf("no tmpfs: %v", err)
 	}
 	t.Cleanup(func() { assert.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
-	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	net := CopyNetwork(t, "nets", "a-b").StartAll()
 	target := filepath.Join(dir, "target")
 	a, b := net.Node("A"), net.Node("B")
-	file := nodes.RandomFile(t, 4*megabyte, 1)
+	file := RandomFile(t, 4*megabyte, 1)
 	b.Receive(target, 9000)
 	sender := fails(t, a, patience, "sendfile %s %s 9000", file, b.Addr())
 	assert.Contains(t, sender, file)
 	assert.Contains(t, sender, "reset")
-	receiver := fails(t, b, nodes.Soon, "wait")
+	receiver := fails(t, b, Soon, "wait")
 	assert.Contains(t, receiver, target)
 	assert.Contains(t, receiver, "no space left on device")
 	assert.Contains(t, receiver, target+".part")

@@ -7,31 +7,29 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // An unreadable file is reported at once, and no connection is opened.
 func TestUnreadableFiles(t *testing.T) {
 	t.Parallel()
-	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	n := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := n.Node("A"), n.Node("B")
 	b.MustDo("accept 9000")
 
 	missing := filepath.Join(t.TempDir(), "missing")
-	complaint := fails(t, a, nodes.Soon, "sendfile %s %s 9000", missing, b.Addr())
+	complaint := fails(t, a, Soon, "sendfile %s %s 9000", missing, b.Addr())
 	assert.Contains(t, complaint, missing)
 	assert.Contains(t, complaint, "no such file")
 
 	dir := t.TempDir()
-	complaint = fails(t, a, nodes.Soon, "sendfile %s %s 9000", dir, b.Addr())
+	complaint = fails(t, a, Soon, "sendfile %s %s 9000", dir, b.Addr())
 	assert.Contains(t, complaint, dir)
 	assert.Regexp(t, "not a regular file|directory", complaint)
 
 	if os.Getuid() > 0 { // root can read everything
-		secret := nodes.RandomFile(t, 10, 1)
+		secret := RandomFile(t, 10, 1)
 		require.NoError(t, os.Chmod(secret, 0))
-		complaint = fails(t, a, nodes.Soon, "sendfile %s %s 9000", secret, b.Addr())
+		complaint = fails(t, a, Soon, "sendfile %s %s 9000", secret, b.Addr())
 		assert.Contains(t, complaint, "permission denied")
 	}
 	assert.Len(t, b.Sockets(), 1, "only the listener: no connection was opened")
@@ -40,21 +38,21 @@ func TestUnreadableFiles(t *testing.T) {
 // An unwritable target is reported before any data is sent.
 func TestUnwritableTargets(t *testing.T) {
 	t.Parallel()
-	b := nodes.CopyNetwork(t, "nets", "a-b").Start("B")
+	b := CopyNetwork(t, "nets", "a-b").Start("B")
 
 	nowhere := filepath.Join(t.TempDir(), "no", "such", "folder")
-	complaint := fails(t, b, nodes.Soon, "recvfile %s 9000", nowhere)
+	complaint := fails(t, b, Soon, "recvfile %s 9000", nowhere)
 	assert.Contains(t, complaint, nowhere)
 	assert.Contains(t, complaint, "there is no folder")
 
 	dir := t.TempDir()
-	complaint = fails(t, b, nodes.Soon, "recvfile %s 9000", dir)
+	complaint = fails(t, b, Soon, "recvfile %s 9000", dir)
 	assert.Contains(t, complaint, dir)
 
 	if os.Getuid() > 0 { // root can write everywhere
 		locked := t.TempDir()
 		require.NoError(t, os.Chmod(locked, 0o500))
-		complaint = fails(t, b, nodes.Soon, "recvfile %s/file 9000", locked)
+		complaint = fails(t, b, Soon, "recvfile %s/file 9000", locked)
 		assert.Contains(t, complaint, "permission denied")
 	}
 	assert.Empty(t, b.Sockets(), "nobody listens")
@@ -81,7 +79,7 @@ func TestFileChangesDuringTransfer(t *testing.T) {
 			sender := fails(t, a, patience, "wait")
 			assert.Contains(t, sender, file)
 			assert.Contains(t, sender, "changed during the transfer")
-			receiver := fails(t, c, nodes.Soon, "wait")
+			receiver := fails(t, c, Soon, "wait")
 			assert.Contains(t, receiver, d.target)
 			assert.Contains(t, receiver, "reset")
 			assert.FileExists(t, d.target+".part")
@@ -93,15 +91,15 @@ func TestFileChangesDuringTransfer(t *testing.T) {
 // A receiver with --force keeps the existing file until the new one is complete.
 func TestOldFileIsKeptUntilTransferCompletes(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	net := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")
-	target := nodes.RandomFile(t, 3*megabyte, 7)
-	old := nodes.Digest(t, target)
+	target := RandomFile(t, 3*megabyte, 7)
+	old := Digest(t, target)
 	b.MustDo("recvfile %s 9000 --force --json", target)
-	assert.Equal(t, old, nodes.Digest(t, target))
+	assert.Equal(t, old, Digest(t, target))
 	mark := b.Mark()
-	file := nodes.RandomFile(t, 1000, 8)
+	file := RandomFile(t, 1000, 8)
 	a.MustDo("sendfile %s %s 9000", file, b.Addr())
-	b.Transferred(mark, target, nodes.Soon)
-	assert.Equal(t, nodes.Digest(t, file), nodes.Digest(t, target))
+	b.Transferred(mark, target, Soon)
+	assert.Equal(t, Digest(t, file), Digest(t, target))
 }

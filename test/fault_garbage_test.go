@@ -14,7 +14,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
@@ -176,10 +175,10 @@ func (g *garbage) icmp() []byte {
 }
 
 // connection returns the transfer's connection from the end that holds the data.
-func connection(t *testing.T, n *nodes.Node, to int) target {
+func connection(t *testing.T, n *Node, to int) target {
 	t.Helper()
 	var at target
-	n.Eventually(nodes.Soon, "connection", func() bool {
+	n.Eventually(Soon, "connection", func() bool {
 		for _, s := range n.Sockets() {
 			if s.State == "ESTABLISHED" && int(s.Remote.Port()) == to {
 				at = target{s.Local, s.Remote}
@@ -205,7 +204,7 @@ func garbageTransfer() int64 {
 // router forwards that connection's file.
 func TestGarbageFromNeighbour(t *testing.T) {
 	t.Parallel()
-	n := nodes.CopyNetwork(t, "nets", "a-b-c")
+	n := CopyNetwork(t, "nets", "a-b-c")
 	at, from := testenv.FreePort(t), testenv.FreePort(t)
 	n.Append("B", fmt.Sprintf("interface if2 10.9.0.1/24 127.0.0.1:%d", at),
 		fmt.Sprintf("neighbor 10.9.0.2 at 127.0.0.1:%d via if2", from), "rip advertise-to 10.9.0.2")
@@ -258,8 +257,8 @@ func TestGarbageFromUnknownAddress(t *testing.T) {
 			g := &garbage{
 				rand: rand.New(rand.NewPCG(3, 4)), at: connection(t, a, 9000), from: a.Addr(), to: b.Addr(),
 			}
-			wires := map[*nodes.Node]*peer.Wire{}
-			for _, n := range []*nodes.Node{a, b, c} {
+			wires := map[*Node]*peer.Wire{}
+			for _, n := range []*Node{a, b, c} {
 				wires[n] = peer.Listen(t, testenv.FreePort(t), udpPort(t, n.Interfaces()[0]))
 			}
 			for i := 0; i < 15_000 || !d.over() && i < maxGarbage; i++ {

@@ -11,24 +11,23 @@ import (
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 func TestNoRouteToHost(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	net.Append("A", fastRetries)
 	a, b, _ := startLine(t, net)
 	t.Log("# the router knows at once")
-	file := nodes.RandomFile(t, 10, 1)
+	file := RandomFile(t, 10, 1)
 	for _, command := range []string{
 		"connect 99.0.0.1 80", "send 99.0.0.1 hello", "ping -c 1 99.0.0.1", "sendfile " + file + " 99.0.0.1 80",
 	} {
-		assert.Contains(t, fails(t, b, nodes.Soon, "%s", command), "no route to host", command)
+		assert.Contains(t, fails(t, b, Soon, "%s", command), "no route to host", command)
 	}
 	t.Log("# the host has a default route, and learns it from the router by ICMP")
 	began := time.Now()
-	complaint := fails(t, a, nodes.Soon, "connect 99.0.0.1 80")
+	complaint := fails(t, a, Soon, "connect 99.0.0.1 80")
 	assert.Regexp(t, "unreachable|no route", complaint)
 	t.Logf("# after %v", time.Since(began))
 	out, _ := a.Do("ping -c 1 -i 0.1 99.0.0.1")
@@ -41,9 +40,9 @@ func TestConnectionRefused(t *testing.T) {
 	a, b, c := line(t)
 	b.MustDo("lossyforward 0")
 	began := time.Now()
-	complaint := fails(t, a, nodes.Soon, "connect %s 81", c.Addr())
+	complaint := fails(t, a, Soon, "connect %s 81", c.Addr())
 	assert.Contains(t, complaint, "connection refused")
-	complaint = fails(t, a, nodes.Soon, "sendfile %s %s 81", nodes.RandomFile(t, 10, 1), c.Addr())
+	complaint = fails(t, a, Soon, "sendfile %s %s 81", RandomFile(t, 10, 1), c.Addr())
 	assert.Contains(t, complaint, "connection refused")
 	assert.Less(t, time.Since(began), 10*time.Second, "a reset needs no timeout")
 	assert.Empty(t, a.Sockets())
@@ -52,7 +51,7 @@ func TestConnectionRefused(t *testing.T) {
 // The other end does not exist: connecting fails after the SYN's retries.
 func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	net.Append("A", fastRetries)
 	a := net.Start("A") // B is never started
 	complaint := fails(t, a, patience, "connect 10.0.0.2 80")
@@ -62,11 +61,11 @@ func TestConnectTimeout(t *testing.T) {
 
 func TestTCPPortInUse(t *testing.T) {
 	t.Parallel()
-	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")
+	a := CopyNetwork(t, "nets", "a-b").Start("A")
 	a.MustDo("accept 9000")
 	target := t.TempDir() + "/target"
 	for _, command := range []string{"accept 9000", "recvfile " + target + " 9000"} {
-		assert.Contains(t, fails(t, a, nodes.Soon, "%s", command), "address already in use", command)
+		assert.Contains(t, fails(t, a, Soon, "%s", command), "address already in use", command)
 	}
 	require.Len(t, a.Sockets(), 1)
 	t.Log("# after close the port is free again")
@@ -80,9 +79,9 @@ func TestTCPPortInUse(t *testing.T) {
 // Two nodes with one UDP port: the second reports the conflict and exits.
 func TestUDPPortInUse(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	net.Start("A")
-	out, err := nodes.Command("run", net.File("A")).CombinedOutput()
+	out, err := Command("run", net.File("A")).CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(out), "address already in use")
 	assert.NotContains(t, string(out), "goroutine")
@@ -92,9 +91,9 @@ func TestUDPPortInUse(t *testing.T) {
 const fastRetries = "tcp rto-max 100000"
 
 // startSlowTransfer starts a transfer over a link so slow that it can be interrupted.
-func startSlowTransfer(t *testing.T) (net *nodes.Network, d *transfer) {
+func startSlowTransfer(t *testing.T) (net *Network, d *transfer) {
 	t.Helper()
-	net = nodes.CopyNetwork(t, "nets", "a-b-c")
+	net = CopyNetwork(t, "nets", "a-b-c")
 	net.Append("A", fastRetries)
 	net.Append("C", fastRetries)
 	a, b, c := startLine(t, net)
@@ -106,27 +105,27 @@ func startSlowTransfer(t *testing.T) (net *nodes.Network, d *transfer) {
 
 // resumeTransfer sends the rest of the same file. One of the nodes was restarted and knows nothing
 // of the first part.
-func resumeTransfer(t *testing.T, net *nodes.Network, d *transfer) {
+func resumeTransfer(t *testing.T, net *Network, d *transfer) {
 	t.Helper()
 	a, b, c := net.Node("A"), net.Node("B"), net.Node("C")
 	awaitRoutes(t, a, c)
 	b.MustDo("impair if1 off")
 	mark := c.Mark()
 	c.MustDo("recvfile %s 9000 --resume --json", d.target)
-	said := c.Await(mark, nodes.Soon, `continues at byte (\d+): send with .sendfile --offset \d+`)
+	said := c.Await(mark, Soon, `continues at byte (\d+): send with .sendfile --offset \d+`)
 	back := a.Mark()
 	mark = c.Mark()
 	a.Command("sendfile %s %s 9000 --offset %s --json", d.file, address(c), said[1])
 	sent := a.Transferred(back, d.file, patience)
 	came := c.Transferred(mark, d.target, patience)
-	digest := nodes.Digest(t, d.file)
+	digest := Digest(t, d.file)
 	for _, end := range []control.Transfer{sent, came} {
 		assert.Equal(t, said[1], strconv.FormatInt(end.Offset, 10))
 		assert.Equal(t, int64(20*megabyte), end.Offset+end.Bytes)
 		assert.Equal(t, digest, end.SHA256, "of the whole file")
 	}
 	assert.Positive(t, came.Offset)
-	assert.Equal(t, digest, nodes.Digest(t, d.target))
+	assert.Equal(t, digest, Digest(t, d.target))
 	assert.NoFileExists(t, d.target+".part")
 }
 
@@ -175,7 +174,7 @@ func TestSenderIsKilled(t *testing.T) {
 // A router that is killed and restarted delays the transfer, which loses no byte.
 func TestRouterRestarts(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	a, b, c := startLine(t, net)
 	d := startTransfer(t, a, c, 20*megabyte, 9000)
 	b.Kill()
@@ -189,7 +188,7 @@ func TestManyConnections(t *testing.T) {
 	if ci.Long() {
 		count = 1000
 	}
-	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	net := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")
 	b.MustDo("accept 9000")
 	addr := b.Addr()
@@ -197,7 +196,7 @@ func TestManyConnections(t *testing.T) {
 		a.Command("connect %s 9000", addr)
 	}
 	a.FenceWithin(patience)
-	b.Eventually(nodes.Soon, fmt.Sprintf("%d established connections", count), func() bool {
+	b.Eventually(Soon, fmt.Sprintf("%d established connections", count), func() bool {
 		return inState(b, "ESTABLISHED") == count
 	})
 	require.Equal(t, count, inState(a, "ESTABLISHED"))
@@ -208,7 +207,7 @@ func TestManyConnections(t *testing.T) {
 		a.Command("close %d", sid)
 	}
 	a.FenceWithin(patience)
-	b.Eventually(nodes.Soon, "all connections closed by the peer", func() bool {
+	b.Eventually(Soon, "all connections closed by the peer", func() bool {
 		return inState(b, "CLOSE_WAIT") == count
 	})
 	for sid := 1; sid <= count; sid++ {
@@ -216,24 +215,24 @@ func TestManyConnections(t *testing.T) {
 		b.Command("close %d", sid)
 	}
 	b.FenceWithin(patience)
-	b.Eventually(nodes.Soon, "end of all but the listener", func() bool { return len(b.Sockets()) == 1 })
-	a.Eventually(nodes.Soon, "end of all but TIME_WAIT", func() bool {
+	b.Eventually(Soon, "end of all but the listener", func() bool { return len(b.Sockets()) == 1 })
+	a.Eventually(Soon, "end of all but TIME_WAIT", func() bool {
 		return len(a.Sockets()) == inState(a, "TIME_WAIT")
 	})
-	assert.Empty(t, nodes.Complaints(a.Lines(0)))
-	assert.Empty(t, nodes.Complaints(b.Lines(0)))
+	assert.Empty(t, Complaints(a.Lines(0)))
+	assert.Empty(t, Complaints(b.Lines(0)))
 	assert.Len(t, lines(b.Lines(0), "Read "), count)
 
 	t.Log("# one after the other, over the same ports")
 	for i := range 50 {
-		file := nodes.RandomFile(t, int64(i), uint64(i))
+		file := RandomFile(t, int64(i), uint64(i))
 		d := startReceiver(t, a, b, file, 9001)
 		d.send()
-		d.done(nodes.Soon)
+		d.done(Soon)
 	}
 }
 
-func inState(n *nodes.Node, state string) int {
+func inState(n *Node, state string) int {
 	count := 0
 	for _, s := range n.Sockets() {
 		if s.State == state {

@@ -4,7 +4,9 @@
 //
 // transfer_test.go tests file transfers; ring, network and offload test routing and links; fault_*
 // test failures; peer_* the imitated nodes; shell, validate and demo the program's other commands.
-// Tests with 100 MB are skipped with -short, and smaller under the race detector, which watches the
+// nodes_* builds the program once, copies .lnx files to free UDP ports, starts nodes with their shells
+// on pipes, types commands and waits for the answers. It never sleeps: every wait names a line or a
+// condition, and a time limit. Tests with 100 MB are skipped with -short, and smaller under the race detector, which watches the
 // nodes too.
 package e2e_test
 
@@ -20,8 +22,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -30,7 +30,7 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "tidepool-e2e")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		err = nodes.Build(dir)
+		err = Build(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,40 +45,40 @@ func run(m *testing.M) int {
 }
 
 // line starts the network of three nodes and waits until its ends have routes to each other.
-func line(t *testing.T, folder ...string) (a, b, c *nodes.Node) {
+func line(t *testing.T, folder ...string) (a, b, c *Node) {
 	t.Helper()
 	if len(folder) == 0 {
 		folder = []string{"nets", "a-b-c"}
 	}
-	return startLine(t, nodes.CopyNetwork(t, folder...))
+	return startLine(t, CopyNetwork(t, folder...))
 }
 
-func startLine(t *testing.T, n *nodes.Network, args ...string) (a, b, c *nodes.Node) {
+func startLine(t *testing.T, n *Network, args ...string) (a, b, c *Node) {
 	t.Helper()
 	n.StartAll(args...)
 	a, b, c = n.Node("A"), n.Node("B"), n.Node("C")
 	awaitRoutes(t, a, c)
-	for _, end := range []*nodes.Node{a, c} {
+	for _, end := range []*Node{a, c} {
 		b.AwaitRoute(end.Addr())
 	}
 	return a, b, c
 }
 
 // awaitRoutes waits until two nodes have a route to each other.
-func awaitRoutes(t *testing.T, a, b *nodes.Node) {
+func awaitRoutes(t *testing.T, a, b *Node) {
 	t.Helper()
 	a.AwaitRoute(b.Addr())
 	b.AwaitRoute(a.Addr())
 }
 
 // fails runs a command that must fail with exactly one error line, and returns that line.
-func fails(t *testing.T, n *nodes.Node, within time.Duration, format string, args ...any) string {
+func fails(t *testing.T, n *Node, within time.Duration, format string, args ...any) string {
 	t.Helper()
 	mark := n.Mark()
 	n.Command(format, args...)
 	n.Command("wait")
 	n.FenceWithin(within)
-	complaints := nodes.Complaints(n.Lines(mark))
+	complaints := Complaints(n.Lines(mark))
 	require.Len(t, complaints, 1, "one error line in %q", n.Lines(mark))
 	return complaints[0]
 }
@@ -86,22 +86,22 @@ func fails(t *testing.T, n *nodes.Node, within time.Duration, format string, arg
 // transfer is a file transfer between two nodes.
 type transfer struct {
 	t            *testing.T
-	from, to     *nodes.Node
-	sent, came   nodes.Mark
+	from, to     *Node
+	sent, came   Mark
 	file, target string
 	port         int
 }
 
 // startTransfer transfers a file of random bytes, and returns once both ends have started.
-func startTransfer(t *testing.T, from, to *nodes.Node, size int64, port int) *transfer {
+func startTransfer(t *testing.T, from, to *Node, size int64, port int) *transfer {
 	t.Helper()
-	d := startReceiver(t, from, to, nodes.RandomFile(t, size, uint64(size)+uint64(port)), port)
+	d := startReceiver(t, from, to, RandomFile(t, size, uint64(size)+uint64(port)), port)
 	d.send()
 	return d
 }
 
 // startReceiver starts only the receiver.
-func startReceiver(t *testing.T, from, to *nodes.Node, file string, port int) *transfer {
+func startReceiver(t *testing.T, from, to *Node, file string, port int) *transfer {
 	t.Helper()
 	d := &transfer{
 		t: t, from: from, to: to, sent: from.Mark(), came: to.Mark(), file: file,
@@ -126,12 +126,12 @@ func (d *transfer) done(within time.Duration) {
 	came := d.to.Transferred(d.came, d.target, within)
 	info, err := os.Stat(d.file)
 	require.NoError(d.t, err)
-	digest := nodes.Digest(d.t, d.file)
+	digest := Digest(d.t, d.file)
 	assert.Equal(d.t, info.Size(), sent.Bytes, "bytes sent")
 	assert.Equal(d.t, info.Size(), came.Bytes, "bytes received")
 	assert.Equal(d.t, digest, sent.SHA256, "the sender's SHA-256")
 	assert.Equal(d.t, digest, came.SHA256, "the receiver's SHA-256")
-	assert.Equal(d.t, digest, nodes.Digest(d.t, d.target), "the received file's SHA-256")
+	assert.Equal(d.t, digest, Digest(d.t, d.target), "the received file's SHA-256")
 	assert.NoFileExists(d.t, d.target+".part")
 	d.t.Logf("%d bytes %s → %s: %.1f MB/s, rtt %v, mss %d, %d retransmits, %d RTOs, %d tail probes, "+
 		"%d window probes", sent.Bytes, d.from.Name, d.to.Name, sent.MBPerS, sent.RTT, sent.MSS,
@@ -142,13 +142,13 @@ func (d *transfer) done(within time.Duration) {
 // started waits until the first bytes have arrived.
 func (d *transfer) started(atLeast int64) {
 	d.t.Helper()
-	d.to.Eventually(nodes.Soon, "first bytes of "+d.target, func() bool {
+	d.to.Eventually(Soon, "first bytes of "+d.target, func() bool {
 		info, err := os.Stat(d.target + ".part")
 		return err == nil && info.Size() >= atLeast
 	})
 }
 
-func address(n *nodes.Node) netip.Addr { return n.Addr() }
+func address(n *Node) netip.Addr { return n.Addr() }
 
 // has reports whether one of the lines contains a text.
 func has(lines []string, text string) bool { return strings.Contains(strings.Join(lines, "\n"), text) }

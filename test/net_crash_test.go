@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // interruptedUp is a `net up` that hangs while it opens a node's log, after it has started the
@@ -54,7 +53,7 @@ func (r *stateDir) notedPID(network, node string) int {
 // up reuses them.
 func TestUpIsKilled(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "ring")
+	net := CopyNetwork(t, "nets", "ring")
 	kill := func() {
 		t.Helper()
 		up := r.interruptUp(net.Dir, "ring", "R2")
@@ -114,7 +113,7 @@ func TestUpIsKilled(t *testing.T) {
 // TestNodeIsKilledDuringUp: up reports how the node died and stops the others.
 func TestNodeIsKilledDuringUp(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	up := r.interruptUp(net.Dir, "line", "C")
 	r.await("A", "up", func() bool { return r.node("ctl", "A", "routes").code == 0 })
 	require.NoError(t, syscall.Kill(r.notedPID("line", "A"), syscall.SIGKILL))
@@ -132,7 +131,7 @@ func TestNodeIsKilledDuringUp(t *testing.T) {
 // TestPortsOfAnotherNetwork: up names the network that holds a port, and starts nothing.
 func TestPortsOfAnotherNetwork(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	port := strings.TrimPrefix(freeTCPAddr(t), "127.0.0.1:")
 	net.Append("A", "publish "+port+" 10.0.0.2:80")
 	r.must("net", "up", net.Dir, "--name", "one")
@@ -147,7 +146,7 @@ func TestPortsOfAnotherNetwork(t *testing.T) {
 	assert.Equal(t, "one", r.status().Name, "no other network is up")
 
 	t.Log("# also for a running node that wants the port")
-	third := nodes.CopyNetwork(t, "nets", "a-b")
+	third := CopyNetwork(t, "nets", "a-b")
 	got = r.node("net", "up", third.Dir, "--name", "three")
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err,
@@ -178,7 +177,7 @@ func TestPortsOfAnotherNetwork(t *testing.T) {
 // TestApplyIsKilled: the next apply completes the change.
 func TestApplyIsKilled(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	a, b := r.pid("A"), r.pid("B")
 	net.Append("A", "link if0 delay 1ms")
@@ -206,7 +205,7 @@ func TestApplyIsKilled(t *testing.T) {
 // TestDownIsKilled: the rest of the network is listed, and the next down stops it.
 func TestDownIsKilled(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	b := r.pid("B")
 	require.NoError(t, syscall.Kill(b, syscall.SIGSTOP)) // down waits for it, then kills it

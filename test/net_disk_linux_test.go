@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // nodesOf counts the processes whose command line names a folder.
@@ -48,7 +46,7 @@ func smallDisk(t *testing.T, r *stateDir, pages int) string {
 // or the network is up.
 func TestUpOnAFullDisk(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	full := 0
 	for pages := 1; ; pages++ {
 		dir := smallDisk(t, r, pages)
@@ -114,7 +112,7 @@ func TestApplyOnAFullDisk(t *testing.T) {
 // TestReadOnlyStateFolder: commands that write print one error, and the running nodes still answer.
 func TestReadOnlyStateFolder(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	dir := smallDisk(t, r, 64)
 	require.Zero(t, r.node("net", "--state", dir, "up", net.Dir, "--name", "pair").code)
 	net.Append("A", "link if0 delay 1ms")

@@ -21,7 +21,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // stateDir is a state folder with networks, in which commands of the program run.
@@ -72,7 +71,7 @@ func (r *stateDir) node(args ...string) ran {
 }
 
 func (r *stateDir) command(args ...string) *exec.Cmd {
-	cmd := nodes.Command(args...)
+	cmd := Command(args...)
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+r.state, "NO_COLOR=1")
 	return cmd
 }
@@ -120,7 +119,7 @@ func (r *stateDir) pid(node string) int {
 func TestNetworkUpAndDown(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "ring")
+	net := CopyNetwork(t, "nets", "ring")
 	folder := t.TempDir()
 	got := r.node("net", "up", net.Dir, "--name", "ring", "--files", folder)
 	require.Zero(t, got.code, got.err)
@@ -178,7 +177,7 @@ func (r *stateDir) sockets(node string) (list []control.Socket) {
 // await repeats a check until it holds.
 func (r *stateDir) await(node, what string, holds func() bool) {
 	r.t.Helper()
-	over := time.NewTimer(nodes.Soon)
+	over := time.NewTimer(Soon)
 	defer over.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -195,7 +194,7 @@ func (r *stateDir) await(node, what string, holds func() bool) {
 func TestUpAfterCrash(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	before := r.pid("A")
 	require.NoError(t, syscall.Kill(r.pid("B"), syscall.SIGKILL))
@@ -243,7 +242,7 @@ func TestUpAfterCrash(t *testing.T) {
 func TestHungNode(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", net.Dir, "--name", "pair")
 	pid := r.pid("A")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
@@ -264,7 +263,7 @@ func TestHungNode(t *testing.T) {
 func TestUpFails(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	taken := testenv.FreePort(t)
 	held, err := netListenUDP(taken)
 	require.NoError(t, err)
@@ -279,7 +278,7 @@ func TestUpFails(t *testing.T) {
 	assert.Contains(t, r.node("net", "status").err, "no network is up in ")
 
 	// A port that another process holds.
-	other := nodes.NewNetwork(t, map[string]string{"A": "interface if0 10.0.0.1/24 127.0.0.1:5000\n"})
+	other := NewNetwork(t, map[string]string{"A": "interface if0 10.0.0.1/24 127.0.0.1:5000\n"})
 	text := "interface if0 10.0.0.2/24 127.0.0.1:" + portText(taken) + "\n"
 	require.NoError(t, os.WriteFile(other.File("B"), []byte(text), 0o600))
 	got = r.node("net", "up", other.Dir, "--name", "other")
@@ -319,7 +318,7 @@ func TestUpFails(t *testing.T) {
 func TestTwoNetworks(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	one, two := nodes.CopyNetwork(t, "nets", "a-b"), nodes.CopyNetwork(t, "nets", "a-b")
+	one, two := CopyNetwork(t, "nets", "a-b"), CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", one.Dir, "--name", "one")
 	got := r.node("net", "up", two.Dir, "--name", "one")
 	assert.Equal(t, 1, got.code)
@@ -394,7 +393,7 @@ func firstOf(t *testing.T, n int) uint16 {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	a, b := r.pid("A"), r.pid("B")
 	net.Append("B", "link if0 mtu 1300")
@@ -422,7 +421,7 @@ func TestApply(t *testing.T) {
 // several.
 func TestNetworksInJSON(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	document := func(args ...string) (m map[string]any) {
 		t.Helper()
 		got := r.node(args...)
@@ -484,7 +483,7 @@ func TestNetworksInJSON(t *testing.T) {
 // because down would delete them.
 func TestForeignStateFolderIsRefused(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	beside := filepath.Dir(net.Dir)
 	require.NoError(t, os.Chmod(beside, 0o700)) //nolint:gosec // others may not write there
 	for range 2 {
@@ -505,7 +504,7 @@ func TestForeignStateFolderIsRefused(t *testing.T) {
 // TestNetServeEnds: net serve reports what it did and what keeps running.
 func TestNetServeEnds(t *testing.T) {
 	r := newStateDir(t)
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	r.must("net", "up", net.Dir, "--name", "pair")
 	for _, down := range []bool{false, true} {
 		args := []string{"net", "serve", "pair"}

@@ -8,20 +8,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // Every network of nets/ comes up, and every node reaches every other.
 func TestEveryNetworkConverges(t *testing.T) {
 	var folders []string
-	require.NoError(t, filepath.WalkDir(nodes.Path("nets"),
+	require.NoError(t, filepath.WalkDir(Path("nets"),
 		func(path string, entry os.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() {
 				return err
 			}
 			if files, _ := filepath.Glob(filepath.Join(path, "*.lnx")); len(files) > 0 {
-				folder, err := filepath.Rel(nodes.Path(), path)
+				folder, err := filepath.Rel(Path(), path)
 				folders = append(folders, folder)
 				return err
 			}
@@ -31,7 +29,7 @@ func TestEveryNetworkConverges(t *testing.T) {
 	for _, folder := range folders {
 		t.Run(filepath.ToSlash(folder), func(t *testing.T) {
 			t.Parallel()
-			net := nodes.CopyNetwork(t, folder).StartAll()
+			net := CopyNetwork(t, folder).StartAll()
 			for _, from := range net.Names() {
 				for _, to := range net.Names() {
 					net.Node(from).AwaitRoute(net.Node(to).Addr())
@@ -54,10 +52,10 @@ func TestEveryNetworkConverges(t *testing.T) {
 }
 
 // reach pings until an answer arrives.
-func reach(t *testing.T, from, to *nodes.Node) {
+func reach(t *testing.T, from, to *Node) {
 	t.Helper()
 	addr := to.Addr()
-	from.Eventually(nodes.Soon, "answer from "+addr.String(), func() bool {
+	from.Eventually(Soon, "answer from "+addr.String(), func() bool {
 		out, _ := from.Do("ping -c 1 %s", addr)
 		return has(out, "1 received")
 	})
@@ -68,7 +66,7 @@ func TestTestPackets(t *testing.T) {
 	a, _, c := line(t)
 	mark := c.Mark()
 	a.MustDo("send %s hello,  neighbour", c.Addr())
-	got := c.Await(mark, nodes.Soon, `^Received test packet: .*`)
+	got := c.Await(mark, Soon, `^Received test packet: .*`)
 	// It starts with TTL 16, and one router is on the path.
 	assert.Equal(t, "Received test packet: Src: "+a.Addr().String()+", Dst: "+c.Addr().String()+
 		", TTL: 15, Data: hello,  neighbour", got[0])
@@ -76,12 +74,12 @@ func TestTestPackets(t *testing.T) {
 	t.Log("# to itself")
 	mark = a.Mark()
 	a.MustDo("send %s me", a.Addr())
-	a.Await(mark, nodes.Soon, `^Received test packet: Src: .* TTL: 16, Data: me$`)
+	a.Await(mark, Soon, `^Received test packet: Src: .* TTL: 16, Data: me$`)
 
 	t.Log("# control characters for the terminal are escaped")
 	mark = c.Mark()
 	a.MustDo("send %s \x1b[31mred\x07", c.Addr())
-	got = c.Await(mark, nodes.Soon, `^Received test packet: .*red`)
+	got = c.Await(mark, Soon, `^Received test packet: .*red`)
 	assert.NotContains(t, got[0], "\x1b")
 	assert.NotContains(t, got[0], "\x07")
 }
@@ -91,9 +89,9 @@ func TestTestPacketsInTheOldGrammar(t *testing.T) {
 	a, _, c := line(t, "nets", "old", "a-b-c")
 	mark := c.Mark()
 	a.MustDo("send %s 0 old words", c.Addr())
-	c.Await(mark, nodes.Soon, `^Received test packet: Src: 192.168.0.1, Dst: 192.168.0.4, TTL: 15, `+
+	c.Await(mark, Soon, `^Received test packet: Src: 192.168.0.1, Dst: 192.168.0.4, TTL: 15, `+
 		`Data: old words$`)
-	fails(t, a, nodes.Soon, "send %s words", c.Addr())
+	fails(t, a, Soon, "send %s words", c.Addr())
 }
 
 func TestPingAndTraceroute(t *testing.T) {
@@ -127,13 +125,13 @@ func TestDatagramsBetweenShells(t *testing.T) {
 	c.MustDo("udp listen 9000")
 	mark, back := c.Mark(), a.Mark()
 	a.MustDo("udp send %s 9000 a  question", c.Addr())
-	c.Await(mark, nodes.Soon, `^Received 11 bytes on socket 0 from .*: a  question$`)
+	c.Await(mark, Soon, `^Received 11 bytes on socket 0 from .*: a  question$`)
 	c.MustDo("s 0 an answer")
-	a.Await(back, nodes.Soon, `^Received 9 bytes on socket 0 from .*:9000: an answer$`)
+	a.Await(back, Soon, `^Received 9 bytes on socket 0 from .*:9000: an answer$`)
 	c.MustDo("close 0")
 	mark = a.Mark()
 	a.MustDo("udp send %s 9000 anybody", c.Addr())
-	a.Await(mark, nodes.Soon, `^Socket 0 .*: connection refused$`)
+	a.Await(mark, Soon, `^Socket 0 .*: connection refused$`)
 }
 
 // lossyforward 100 drops everything and counts it.
@@ -147,7 +145,7 @@ func TestLossyForwardDropsAndCounts(t *testing.T) {
 	for range packets {
 		a.MustDo("send %s lost", c.Addr())
 	}
-	b.Eventually(nodes.Soon, "50 counted drops", func() bool {
+	b.Eventually(Soon, "50 counted drops", func() bool {
 		return b.Dropped()["lossy forward"] == packets
 	})
 	assert.True(t, has(b.MustDo("interfaces -s"), "lossy forward 50"))
@@ -164,10 +162,10 @@ func TestLossyForwardDropsAndCounts(t *testing.T) {
 		a.Command("send %s perhaps", c.Addr())
 	}
 	a.MustDo("send %s end", b.Addr()) // sent after the others on the same link
-	b.Eventually(nodes.Soon, "packet sent after the others", func() bool {
+	b.Eventually(Soon, "packet sent after the others", func() bool {
 		return has(b.Lines(0), "Data: end")
 	})
-	c.Eventually(nodes.Soon, "every packet dropped or delivered", func() bool {
+	c.Eventually(Soon, "every packet dropped or delivered", func() bool {
 		dropped := int(b.Dropped()["lossy forward"]) - packets
 		return dropped+len(lines(c.Lines(mark), "Data: perhaps")) == many
 	})
@@ -184,11 +182,11 @@ func TestLossOnOneInterface(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
 	b.MustDo("lossyforward 100 if0")
-	fails(t, a, nodes.Soon, "ping -c 1 -i 0.01 %s", c.Addr())
+	fails(t, a, Soon, "ping -c 1 -i 0.01 %s", c.Addr())
 	a.MustDo("ping -c 2 -i 0.01 %s", b.Addr())
-	fails(t, b, nodes.Soon, "lossyforward 10 if7")
-	fails(t, b, nodes.Soon, "lossyforward 101")
-	fails(t, b, nodes.Soon, "lossy 2")
+	fails(t, b, Soon, "lossyforward 10 if7")
+	fails(t, b, Soon, "lossyforward 101")
+	fails(t, b, Soon, "lossy 2")
 }
 
 // A down interface drops incoming and outgoing packets and counts them.
@@ -199,17 +197,17 @@ func TestDownInterfaceDrops(t *testing.T) {
 	b.MustDo("down if0")
 	assert.True(t, has(b.MustDo("interfaces"), "DOWN"))
 	a.MustDo("send %s unheard", b.Addr())
-	b.Eventually(nodes.Soon, "counted drop", func() bool { return b.Dropped()["interface down"] > 0 })
+	b.Eventually(Soon, "counted drop", func() bool { return b.Dropped()["interface down"] > 0 })
 	b.Fence()
 	assert.Empty(t, lines(b.Lines(mark), "unheard"))
-	complaint := fails(t, b, nodes.Soon, "send %s no", a.Addr())
+	complaint := fails(t, b, Soon, "send %s no", a.Addr())
 	assert.Regexp(t, "down|no route", complaint)
-	fails(t, a, nodes.Soon, "ping -c 1 -i 0.01 %s", c.Addr())
+	fails(t, a, Soon, "ping -c 1 -i 0.01 %s", c.Addr())
 
 	b.MustDo("up 0")
 	a.MustDo("ping -c 1 %s", c.Addr())
-	fails(t, b, nodes.Soon, "down if9")
-	fails(t, b, nodes.Soon, "up 7")
+	fails(t, b, Soon, "down if9")
+	fails(t, b, Soon, "up 7")
 }
 
 // lines returns the lines that contain a text.

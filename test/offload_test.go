@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // Every offload sends the same packets on the link, so a file can be sent with any of them and
@@ -25,7 +24,7 @@ func TestEveryPairOfOffloads(t *testing.T) {
 		for _, to := range modes {
 			t.Run(from+" to "+to, func(t *testing.T) {
 				t.Parallel()
-				net := nodes.CopyNetwork(t, "nets", "a-b")
+				net := CopyNetwork(t, "nets", "a-b")
 				a, b := net.Start("A", "--offload", from), net.Start("B", "--offload", to)
 				assert.Equal(t, from, a.Interfaces()[0].Offload)
 				assert.Equal(t, to, b.Interfaces()[0].Offload)
@@ -46,7 +45,7 @@ func TestMixedOffloadsBehindARouter(t *testing.T) {
 	for _, m := range [][3]string{{"gso", "plain", "gso"}, {"plain", "gso", "mmsg"}} {
 		t.Run(m[0]+" "+m[1]+" "+m[2], func(t *testing.T) {
 			t.Parallel()
-			net := nodes.CopyNetwork(t, "nets", "a-b-c")
+			net := CopyNetwork(t, "nets", "a-b-c")
 			a := net.Start("A", "--offload", m[0])
 			b := net.Start("B", "--offload", m[1])
 			c := net.Start("C", "--offload", m[2])

@@ -1,19 +1,17 @@
-package e2e
+package e2e_test
 
 import (
 	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // Two links of the old grammar connect two routers, over one socket each. When one link is down, a
 // router attributes packets in transit on the other to the right link.
 func TestOneOfTwoLinksDown(t *testing.T) {
 	t.Parallel()
-	net := nodes.NewNetwork(t, map[string]string{
+	net := NewNetwork(t, map[string]string{
 		"A": "localhost 5000\nlocalhost 5001 10.0.0.1 10.0.0.2\n",
 		"B": "localhost 5001\nlocalhost 5000 10.0.0.2 10.0.0.1\n" +
 			"localhost 5002 10.1.0.1 10.1.0.2\nlocalhost 5002 10.2.0.1 10.2.0.2\n",
@@ -26,7 +24,7 @@ func TestOneOfTwoLinksDown(t *testing.T) {
 	for _, down := range []string{"0", "1"} {
 		c.MustDo("down %s", down)
 		next := map[string]string{"0": "10.2.0.2", "1": "10.1.0.2"}[down]
-		b.Eventually(nodes.Soon, "path by "+next, func() bool {
+		b.Eventually(Soon, "path by "+next, func() bool {
 			r, ok := b.Route(far)
 			return ok && r.NextHop == netip.MustParseAddr(next)
 		})

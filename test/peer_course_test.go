@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	longruns "github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
@@ -44,7 +43,7 @@ func TestFilesToCourseNodes(t *testing.T) {
 		for i, size := range lengths() {
 			h := peer.New(wire, theirs, quirks)
 			port := uint16(7000 + i)
-			file := nodes.RandomFile(t, size, 42)
+			file := RandomFile(t, size, 42)
 			mark := n.Mark()
 			n.Command("sendfile %s %v %d --json", file, theirs, port)
 			came, err := h.Accept(port, nil, patience)
@@ -70,7 +69,7 @@ func TestFilesFromCourseNodes(t *testing.T) {
 		for i, size := range lengths() {
 			h := peer.New(wire, theirs, quirks)
 			port := uint16(7000 + i)
-			want, err := os.ReadFile(nodes.RandomFile(t, size, 43))
+			want, err := os.ReadFile(RandomFile(t, size, 43))
 			require.NoError(t, err)
 			target := fmt.Sprintf("%s/target-%d", t.TempDir(), size)
 			mark := n.Mark()
@@ -114,7 +113,7 @@ func TestSwitchesForNodesThatCrash(t *testing.T) {
 			// A reset may arrive after the first reply, but not after the second.
 			for range 2 {
 				send(protoICMP, []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0})
-				for until := time.Now().Add(nodes.Soon); ; {
+				for until := time.Now().Add(Soon); ; {
 					p, ok := wire.Receive(until)
 					require.True(t, ok, "no echo reply")
 					if p.Proto == protoICMP && p.Payload[0] == 0 {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
@@ -24,14 +23,14 @@ var (
 
 // startOldGrammar is startWithPeer for a file of an old grammar: the node is the middle of a line
 // of three whose ends are wires.
-func startOldGrammar(t *testing.T, form string) (*nodes.Node, *peer.Wire, *peer.Wire) {
+func startOldGrammar(t *testing.T, form string) (*Node, *peer.Wire, *peer.Wire) {
 	t.Helper()
 	at, one, two := testenv.FreePort(t), testenv.FreePort(t), testenv.FreePort(t)
 	text := fmt.Sprintf(form, at, one, two)
 	file := t.TempDir() + "/node.lnx"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	left, right := peer.Listen(t, one, at), peer.Listen(t, two, at)
-	return nodes.Start(t, file), left, right
+	return Start(t, file), left, right
 }
 
 const (
@@ -52,7 +51,7 @@ func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 			t.Parallel()
 			n, left, right := startOldGrammar(t, form)
 			t.Log("# the node sends a request at start")
-			left.AwaitRIP(t, nodes.Soon, "request", func(m peer.RIP) bool {
+			left.AwaitRIP(t, Soon, "request", func(m peer.RIP) bool {
 				return m.Command == peer.RIPRequest
 			})
 			t.Log("# we announce a destination, in 8 bytes")
@@ -66,19 +65,19 @@ func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 			}, r)
 
 			t.Log("# the node poisons it back to us, and announces it")
-			m := left.AwaitRIP(t, nodes.Soon, "poisoned reverse in 8 bytes", func(m peer.RIP) bool {
+			m := left.AwaitRIP(t, Soon, "poisoned reverse in 8 bytes", func(m peer.RIP) bool {
 				cost, ok := m.Cost(far)
 				return ok && cost == peer.RIPInfinity && m.Width == 8
 			})
 			assert.Equal(t, peer.RIPResponse, m.Command)
-			right.AwaitRIP(t, nodes.Soon, "the route for the other side", func(m peer.RIP) bool {
+			right.AwaitRIP(t, Soon, "the route for the other side", func(m peer.RIP) bool {
 				cost, ok := m.Cost(far)
 				return ok && cost == 3
 			})
 
 			t.Log("# a request is answered with the whole table, in 8 bytes")
 			left.SendRIP(oldTheirs, oldOurs, peer.RIP{Command: peer.RIPRequest, Width: 8})
-			left.AwaitRIP(t, nodes.Soon, "own addresses", func(m peer.RIP) bool {
+			left.AwaitRIP(t, Soon, "own addresses", func(m peer.RIP) bool {
 				own, ok := m.Cost(netip.PrefixFrom(oldOurs, 32))
 				other, okOther := m.Cost(netip.MustParsePrefix("192.168.0.3/32"))
 				return m.Width == 8 && ok && okOther && own == 0 && other == 0
@@ -109,18 +108,18 @@ func TestRouteExpires(t *testing.T) {
 	})
 	n.AwaitRoute(netip.MustParseAddr("10.5.1.1"))
 	learned := time.Now()
-	n.Eventually(nodes.Soon, "end of the route", func() bool {
+	n.Eventually(Soon, "end of the route", func() bool {
 		_, there := n.Route(netip.MustParseAddr("10.5.1.1"))
 		return !there
 	})
 	assert.Greater(t, time.Since(learned), 700*time.Millisecond)
-	wire.AwaitRIP(t, nodes.Soon, "the withdrawn network announced as unreachable", func(m peer.RIP) bool {
+	wire.AwaitRIP(t, Soon, "the withdrawn network announced as unreachable", func(m peer.RIP) bool {
 		cost, ok := m.Cost(network)
 		return ok && cost == peer.RIPInfinity
 	})
 	t.Log("# the periodic updates still announce our network")
 	for range 3 {
-		wire.AwaitRIP(t, nodes.Soon, "update", func(m peer.RIP) bool {
+		wire.AwaitRIP(t, Soon, "update", func(m peer.RIP) bool {
 			cost, ok := m.Cost(netip.MustParsePrefix("10.0.0.0/24"))
 			return ok && cost == 0
 		})
@@ -135,7 +134,7 @@ func TestRIPOnlyWithConfiguredNeighbours(t *testing.T) {
 		Command: peer.RIPResponse, Width: 12,
 		Entries: []peer.RIPEntry{{Cost: 0, Dst: netip.MustParsePrefix("10.5.0.0/16")}},
 	})
-	n.Eventually(nodes.Soon, "counted drop", func() bool { return len(n.Dropped()) > 0 })
+	n.Eventually(Soon, "counted drop", func() bool { return len(n.Dropped()) > 0 })
 	_, there := n.Route(netip.MustParseAddr("10.5.1.1"))
 	assert.False(t, there)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
@@ -22,7 +21,7 @@ var (
 )
 
 // startWithPeer starts a node whose only neighbour is the returned end of a wire.
-func startWithPeer(t *testing.T, directives ...string) (*nodes.Node, *peer.Wire) {
+func startWithPeer(t *testing.T, directives ...string) (*Node, *peer.Wire) {
 	t.Helper()
 	at, from := testenv.FreePort(t), testenv.FreePort(t)
 	file := t.TempDir() + "/node.lnx"
@@ -32,7 +31,7 @@ func startWithPeer(t *testing.T, directives ...string) (*nodes.Node, *peer.Wire)
 		text += d + "\n"
 	}
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-	return nodes.Start(t, file), peer.Listen(t, from, at)
+	return Start(t, file), peer.Listen(t, from, at)
 }
 
 // peers lists what is known about other people's nodes.
@@ -56,15 +55,15 @@ func TestSendToQuirkyPeers(t *testing.T) {
 			t.Parallel()
 			n, wire := startWithPeer(t)
 			h := peer.New(wire, theirs, quirks)
-			file := nodes.RandomFile(t, megabyte, 42)
+			file := RandomFile(t, megabyte, 42)
 			mark := n.Mark()
 			n.Command("sendfile %s %v 7000 --json", file, theirs)
-			came, err := h.Accept(7000, nil, nodes.Soon)
+			came, err := h.Accept(7000, nil, Soon)
 			require.NoError(t, err)
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
 			assert.True(t, bytes.Equal(want, came), "got %d bytes, want %d", len(came), len(want))
-			n.Transferred(mark, file, nodes.Soon)
+			n.Transferred(mark, file, Soon)
 
 			stats := h.Stats
 			t.Logf("%+v", stats)
@@ -94,9 +93,9 @@ func TestReceiveFromQuirkyPeers(t *testing.T) {
 			target := t.TempDir() + "/target"
 			mark := n.Mark()
 			n.Receive(target, 7000)
-			_, err := h.Connect(netip.AddrPortFrom(ours, 7000), data, nodes.Soon)
+			_, err := h.Connect(netip.AddrPortFrom(ours, 7000), data, Soon)
 			require.NoError(t, err)
-			n.Transferred(mark, target, nodes.Soon)
+			n.Transferred(mark, target, Soon)
 			came, err := os.ReadFile(target)
 			require.NoError(t, err)
 			assert.True(t, bytes.Equal(data, came), "got %d bytes, want %d", len(came), len(data))
@@ -131,9 +130,9 @@ func TestOptionsOff(t *testing.T) {
 			n, wire := startWithPeer(t, how.directive)
 			n.MustDo("%s", how.command)
 			h := peer.New(wire, theirs, peer.Quirks{DropOptions: true})
-			file := nodes.RandomFile(t, 100_000, 5)
+			file := RandomFile(t, 100_000, 5)
 			n.Command("sendfile %s %v 7000", file, theirs)
-			came, err := h.Accept(7000, nil, nodes.Soon)
+			came, err := h.Accept(7000, nil, Soon)
 			require.NoError(t, err)
 			assert.Len(t, came, 100_000)
 			assert.Zero(t, h.Stats.OptionSYNs)
@@ -159,7 +158,7 @@ func TestSilentPeer(t *testing.T) {
 			syns++
 		}
 	}
-	n.Await(mark, nodes.Soon, `connection timed out`)
+	n.Await(mark, Soon, `connection timed out`)
 	assert.Equal(t, 3, syns, "tries")
 	assert.Empty(t, n.Sockets())
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // Objects cross a router that loses a tenth of the packets. Of two clients of one server, one is
@@ -26,15 +25,15 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	if !ci.Long() {
 		size = megabyte
 	}
-	large, small := nodes.RandomFile(t, size, 1), nodes.RandomFile(t, 1000, 2)
+	large, small := RandomFile(t, size, 1), RandomFile(t, 1000, 2)
 	mark := a.Mark()
 	a.MustDo("rdt serve 9000 %q %q --interleave --patience 20", large, small)
 
 	into := t.TempDir()
 	out := c.MustDo("rdt fetch 10.0.0.1 9000 into %q --patience 20", into)
 	for _, file := range []string{large, small} {
-		digest := nodes.Digest(t, file)
-		assert.Equal(t, digest, nodes.Digest(t, filepath.Join(into, filepath.Base(file))))
+		digest := Digest(t, file)
+		assert.Equal(t, digest, Digest(t, filepath.Join(into, filepath.Base(file))))
 		assert.True(t, has(out, digest), "%q", out)
 	}
 	a.Await(mark, patience, `rdt 9000: 10\.1\.0\.2:\d+: 2 objects, \d+ bytes in .* packets, `)
@@ -42,7 +41,7 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	// A killed client is silent. Meanwhile the other gets what it requests.
 	mark = a.Mark()
 	b.MustDo("rdt list 10.0.0.1 9000")
-	victim := nodes.RandomFile(t, 50*megabyte, 3)
+	victim := RandomFile(t, 50*megabyte, 3)
 	a.MustDo("rdt serve 9001 %q --patience 2", victim)
 	c.Command("rdt fetch 10.0.0.1 9001")
 	// It has a flow for the listing, then one for the object.

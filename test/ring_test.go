@@ -9,13 +9,12 @@ import (
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // A link of the ring goes down during a transfer: RIP finds another path, and no byte is lost.
 func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "ring").StartAll()
+	net := CopyNetwork(t, "nets", "ring").StartAll()
 	a, b, r1 := net.Node("A"), net.Node("B"), net.Node("R1")
 	awaitRoutes(t, a, b)
 	for _, r := range []string{"R1", "R2", "R3", "R4"} {
@@ -36,7 +35,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	t.Logf("# %s on %s goes down", r1.Name, before.Iface)
 	r1.MustDo("down %s", before.Iface)
 	cut := time.Now()
-	r1.Eventually(nodes.Soon, "other way", func() bool {
+	r1.Eventually(Soon, "other way", func() bool {
 		now, ok := r1.Route(b.Addr())
 		return ok && now.NextHop != before.NextHop
 	})
@@ -81,7 +80,7 @@ func TestFlappingLink(t *testing.T) {
 // long before the 12 s after which a route without updates expires.
 func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "line-5").StartAll()
+	net := CopyNetwork(t, "nets", "line-5").StartAll()
 	a, b, c, e := net.Node("A"), net.Node("B"), net.Node("C"), net.Node("E")
 	awaitRoutes(t, a, e)
 	b.AwaitRoute(e.Addr())
@@ -95,7 +94,7 @@ func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 
 	c.MustDo("down %s", towardsE.Iface)
 	cut := time.Now()
-	b.Eventually(nodes.Soon, "withdrawal", func() bool {
+	b.Eventually(Soon, "withdrawal", func() bool {
 		_, there := b.Route(e.Addr())
 		return !there
 	})
@@ -110,7 +109,7 @@ func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 	}
 
 	t.Log("# packets to it are answered by ICMP now")
-	talk := fails(t, a, nodes.Soon, "ping -c 1 -i 0.1 %s", e.Addr())
+	talk := fails(t, a, Soon, "ping -c 1 -i 0.1 %s", e.Addr())
 	assert.Regexp(t, "[Uu]nreachable", talk)
 	assert.NotContains(t, talk, "no reply")
 
@@ -124,7 +123,7 @@ func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 // as it has no link left to announce it on. The long path takes over when the routes expire.
 func TestLoopWithoutItsShortPath(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "old", "loop").StartAll()
+	net := CopyNetwork(t, "nets", "old", "loop").StartAll()
 	src, dst, short := net.Node("src"), net.Node("dst"), net.Node("short")
 	awaitRoutes(t, src, dst)
 	costIs := func(cost int) func() bool {
@@ -133,7 +132,7 @@ func TestLoopWithoutItsShortPath(t *testing.T) {
 			return ok && r.Cost == cost
 		}
 	}
-	src.Eventually(nodes.Soon, "path over short", costIs(4))
+	src.Eventually(Soon, "path over short", costIs(4))
 	reach(t, src, dst)
 	t.Log("# both links of short go down")
 	short.MustDo("down 0")
@@ -147,6 +146,6 @@ func TestLoopWithoutItsShortPath(t *testing.T) {
 	t.Log("# the links come up again")
 	short.MustDo("up 0")
 	short.MustDo("up 1")
-	src.Eventually(nodes.Soon, "path over short", costIs(4))
+	src.Eventually(Soon, "path over short", costIs(4))
 	reach(t, dst, src)
 }

@@ -8,14 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // provider starts three routers in a row that speak RIP, and a host behind the first that is the
 // path to all other networks, such as 203.0.113.0/24.
-func provider(t *testing.T) *nodes.Network {
+func provider(t *testing.T) *Network {
 	t.Helper()
-	return nodes.NewNetwork(t, map[string]string{
+	return NewNetwork(t, map[string]string{
 		"G": `interface if0 10.9.0.9/24 127.0.0.1:5000
 interface if1 203.0.113.1/24 127.0.0.1:5008
 neighbor 10.9.0.1 at 127.0.0.1:5001 via if0
@@ -62,11 +61,11 @@ func TestDefaultRouteAcrossThreeRouters(t *testing.T) {
 
 	t.Log("# the link to the host goes down, and the default route with it")
 	r1.MustDo("down if0")
-	r3.Eventually(nodes.Soon, "no default route", func() bool {
+	r3.Eventually(Soon, "no default route", func() bool {
 		_, ok := r3.Route(far)
 		return !ok
 	})
-	fails(t, r3, nodes.Soon, "ping -c 1 %s", far)
+	fails(t, r3, Soon, "ping -c 1 %s", far)
 	r1.MustDo("up if0")
 	r3.AwaitRoute(far)
 	r3.MustDo("ping -c 3 -i 0.01 %s", far)
@@ -82,12 +81,12 @@ func TestStaticRoutes(t *testing.T) {
 
 	t.Log("# an unreachable route hides the default route")
 	r2.MustDo("route add 203.0.113.0/24 unreachable")
-	r3.Eventually(nodes.Soon, "an answer from R2", func() bool {
+	r3.Eventually(Soon, "an answer from R2", func() bool {
 		out, _ := r3.Do("ping -c 1 %s", far)
 		return has(out, "From 10.2.0.1 icmp_seq=1 Destination Host Unreachable")
 	})
 	assert.True(t, has(r2.MustDo("routes"), "unreachable"))
-	assert.True(t, has([]string{fails(t, r2, nodes.Soon, "route add 203.0.113.0/24 unreachable")},
+	assert.True(t, has([]string{fails(t, r2, Soon, "route add 203.0.113.0/24 unreachable")},
 		"route already exists"))
 	r2.MustDo("route del 203.0.113.0/24")
 	r3.MustDo("ping -c 3 -i 0.01 %s", far)
@@ -110,7 +109,7 @@ func TestStaticRoutes(t *testing.T) {
 		"route add 10.3.0.0/16 via 10.2.0.2": "it is this node",
 		"route add 10.3.0.0/16 via 10.2.0.9": "it is not on if0's link",
 	} {
-		assert.True(t, has([]string{fails(t, r3, nodes.Soon, "%s", line)}, text), line)
+		assert.True(t, has([]string{fails(t, r3, Soon, "%s", line)}, text), line)
 	}
 	r3.MustDo("ping -c 1 127.0.0.1")
 }

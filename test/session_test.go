@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
@@ -22,7 +21,7 @@ func TestCourseOutOfOrder(t *testing.T) {
 	mark := c.Mark()
 	c.MustDo("a 9000")
 	a.MustDo("c %s 9000", c.Addr())
-	c.Await(mark, nodes.Soon, `^New connection on socket 0 => created new socket 1`)
+	c.Await(mark, Soon, `^New connection on socket 0 => created new socket 1`)
 	b.MustDo("drop 1")
 	a.MustDo("s 0 aa")
 	b.MustDo("drop 0")
@@ -34,15 +33,15 @@ func TestCourseOutOfOrder(t *testing.T) {
 // While the receiver does not read, the window closes; when it reads, the window reopens at once.
 func TestWindowClosesAndReopens(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	net := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")
 	mark := b.Mark()
 	b.MustDo("accept 9000")
 	a.MustDo("connect %s 9000", b.Addr())
-	b.Await(mark, nodes.Soon, `^New connection on socket 0 => created new socket 1`)
+	b.Await(mark, Soon, `^New connection on socket 0 => created new socket 1`)
 	const size = 30 * megabyte
 	a.Command("s 0 FILL w %d", size) // its shell waits until the send buffer holds the last byte
-	b.Eventually(nodes.Soon, "closed window", func() bool {
+	b.Eventually(Soon, "closed window", func() bool {
 		return has(b.MustDo("window 1"), "receive window 0")
 	})
 	began := time.Now()
@@ -66,8 +65,8 @@ func TestCanceledTransfer(t *testing.T) {
 	b.MustDo("lossyforward 100")
 	a.MustDo("cancel 1")
 	b.MustDo("lossyforward 0")
-	assert.Contains(t, fails(t, a, nodes.Soon, "wait"), "stopped")
-	receiver := fails(t, c, nodes.Soon+time.Minute, "wait")
+	assert.Contains(t, fails(t, a, Soon, "wait"), "stopped")
+	receiver := fails(t, c, Soon+time.Minute, "wait")
 	assert.Regexp(t, "reset|timed out", receiver)
 	assert.Contains(t, receiver, d.target+".part")
 	assert.Empty(t, a.Sockets())
@@ -76,7 +75,7 @@ func TestCanceledTransfer(t *testing.T) {
 // With --json a session prints one document a line.
 func TestSessionInJSON(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	r := node(t, "interfaces\nneighbors\nroutes\nsend 10.0.0.2 hello\nlossyforward 2\naccept 80\nsockets\n",
 		"run", "--json", net.File("B"))
 	assert.Zero(t, r.code, r.err)
@@ -103,13 +102,13 @@ func TestUnusualValidPackets(t *testing.T) {
 		wire.SendPacket(peer.Packet{
 			TTL: ttl, Proto: peer.ProtoTest, Src: theirs, Dst: ours, Payload: []byte(text),
 		})
-		n.Await(mark, nodes.Soon, "Data: "+text+"$")
+		n.Await(mark, Soon, "Data: "+text+"$")
 	}
 	mark := n.Mark()
 	wire.Send(peer.WithOptions(peer.Packet{
 		TTL: 16, Proto: peer.ProtoTest, Src: theirs, Dst: ours, Payload: []byte("with options"),
 	}, []byte{1, 1, 1, 0}))
-	n.Await(mark, nodes.Soon, "Data: with options$")
+	n.Await(mark, Soon, "Data: with options$")
 }
 
 var long = flag.Bool("long", false, "transfer 5 GB too")
@@ -119,9 +118,9 @@ func TestSequenceNumbersWrap(t *testing.T) {
 	if !*long {
 		t.Skip("5 GB: go test ./test -long")
 	}
-	net := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	net := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := net.Node("A"), net.Node("B")
-	file := nodes.RandomFile(t, 5000*megabyte, 9)
+	file := RandomFile(t, 5000*megabyte, 9)
 	d := startReceiver(t, a, b, file, 9000)
 	d.send()
 	d.done(patience)

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // result is the outcome of a program.
@@ -24,7 +22,7 @@ type result struct {
 // node runs the program and waits for it.
 func node(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	cmd := nodes.Command(args...)
+	cmd := Command(args...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	err := cmd.Run()
@@ -40,7 +38,7 @@ func node(t *testing.T, stdin string, args ...string) result {
 // of iproute2 expect.
 func TestThreeTables(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b-c")
+	net := CopyNetwork(t, "nets", "a-b-c")
 	r := node(t, "li\nlr\nls\n", "run", net.File("B"))
 	assert.Zero(t, r.code)
 	assert.Empty(t, r.err)
@@ -70,7 +68,7 @@ func normal(text string) string {
 // A script stops at its first error and reports the file and line.
 func TestFailingScript(t *testing.T) {
 	t.Parallel()
-	net := nodes.CopyNetwork(t, "nets", "a-b")
+	net := CopyNetwork(t, "nets", "a-b")
 	net.Append("A", fastRetries)
 	file, dir := net.File("A"), t.TempDir()
 	script := filepath.Join(dir, "script.txt")
@@ -130,7 +128,7 @@ func TestFailingScript(t *testing.T) {
 // Invalid commands are refused before they do anything, each with one error line and the usage.
 func TestWrongLines(t *testing.T) {
 	t.Parallel()
-	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")
+	a := CopyNetwork(t, "nets", "a-b").Start("A")
 	for _, command := range []string{
 		"xyzzy", "connect", "connect 10.0.0.2", "connect ten 80", "connect 10.0.0.2 0",
 		"connect 10.0.0.2 65536", "connect 10.0.0.2 80 90", "connect ::1 80", "accept http", "accept -1",
@@ -156,7 +154,7 @@ func TestWrongLines(t *testing.T) {
 // A command's names in every generation of the course are aliases.
 func TestAliases(t *testing.T) {
 	t.Parallel()
-	a := nodes.CopyNetwork(t, "nets", "a-b").Start("A")
+	a := CopyNetwork(t, "nets", "a-b").Start("A")
 	for name, alias := range map[string]string{
 		"help": "h", "help a": "help accept",
 	} {
@@ -169,5 +167,5 @@ func TestAliases(t *testing.T) {
 	a.MustDo("# a comment")
 	a.MustDo("   ")
 	a.Command("q")
-	assert.Zero(t, a.Exit(nodes.Soon))
+	assert.Zero(t, a.Exit(Soon))
 }

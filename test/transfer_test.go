@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 const (
@@ -56,9 +55,9 @@ func TestFilesCrossALossyNetwork(t *testing.T) {
 // The short forms of the transfer commands, and the output of both ends.
 func TestTransferOutput(t *testing.T) {
 	t.Parallel()
-	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	n := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := n.Node("A"), n.Node("B")
-	file := nodes.RandomFile(t, 12_345, 1)
+	file := RandomFile(t, 12_345, 1)
 	target := filepath.Join(t.TempDir(), "with blank")
 	mark := b.Mark()
 	b.MustDo("rf %q 9000", target)
@@ -66,7 +65,7 @@ func TestTransferOutput(t *testing.T) {
 	if !has(out, "total bytes") {
 		out = a.MustDo("wait")
 	}
-	digest := nodes.Digest(t, file)
+	digest := Digest(t, file)
 	require.True(t, has(out, "Sent 12345 total bytes"), "%q", out)
 	assert.True(t, has(out, digest), "the sender's SHA-256: %q", out)
 	assert.True(t, has(out, "MB/s"), "%q", out)
@@ -74,29 +73,29 @@ func TestTransferOutput(t *testing.T) {
 	came := b.Lines(mark)
 	assert.True(t, has(came, "Received 12345 total bytes"), "%q", came)
 	assert.True(t, has(came, digest), "the receiver's SHA-256: %q", came)
-	assert.Equal(t, digest, nodes.Digest(t, target))
+	assert.Equal(t, digest, Digest(t, target))
 }
 
 // A script waits for its transfers before it ends.
 func TestEndOfInputWaitsForTransfers(t *testing.T) {
 	t.Parallel()
-	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	n := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := n.Node("A"), n.Node("B")
 	d := startTransfer(t, a, b, 2*megabyte, 9000)
 	assert.Zero(t, a.Quit(patience))
 	assert.Zero(t, b.Quit(patience))
-	assert.Equal(t, nodes.Digest(t, d.file), nodes.Digest(t, d.target))
+	assert.Equal(t, Digest(t, d.file), Digest(t, d.target))
 }
 
 // Text and FILL through sockets, with half-closes in both directions.
 func TestSocketsInTheShell(t *testing.T) {
 	t.Parallel()
-	n := nodes.CopyNetwork(t, "nets", "a-b").StartAll()
+	n := CopyNetwork(t, "nets", "a-b").StartAll()
 	a, b := n.Node("A"), n.Node("B")
 	mark := b.Mark()
 	require.Equal(t, []string{"Created listen socket with ID 0"}, b.MustDo("a 9000"))
 	require.Equal(t, []string{"Created new socket with ID 0"}, a.MustDo("c %s 9000", b.Addr()))
-	b.Await(mark, nodes.Soon, `^New connection on socket 0 => created new socket 1`)
+	b.Await(mark, Soon, `^New connection on socket 0 => created new socket 1`)
 
 	assert.Equal(t, []string{"Sent 12 bytes"}, a.MustDo("s 0 hello  world"))
 	assert.Equal(t, []string{"Read 12 bytes: hello  world"}, b.MustDo("r 1 100"))
@@ -109,20 +108,20 @@ func TestSocketsInTheShell(t *testing.T) {
 
 	t.Log("# the states of an orderly close, at both ends")
 	a.MustDo("shutdown 0 write")
-	b.Eventually(nodes.Soon, "CLOSE_WAIT", func() bool { return stateOf(b, 1) == "CLOSE_WAIT" })
+	b.Eventually(Soon, "CLOSE_WAIT", func() bool { return stateOf(b, 1) == "CLOSE_WAIT" })
 	assert.Equal(t, "FIN_WAIT_2", stateOf(a, 0))
 	assert.Equal(t, []string{"Sent 7 bytes"}, b.MustDo("s 1 goodbye"))
 	assert.Equal(t, []string{"Read 7 bytes: goodbye"}, a.MustDo("r 0 100"))
 	b.MustDo("close 1")
-	a.Eventually(nodes.Soon, "TIME_WAIT or gone", func() bool {
+	a.Eventually(Soon, "TIME_WAIT or gone", func() bool {
 		s := stateOf(a, 0)
 		return s == "TIME_WAIT" || s == ""
 	})
-	b.Eventually(nodes.Soon, "LAST_ACK passed", func() bool { return stateOf(b, 1) == "" })
+	b.Eventually(Soon, "LAST_ACK passed", func() bool { return stateOf(b, 1) == "" })
 }
 
 // stateOf returns a socket's state, or "" if it does not exist.
-func stateOf(n *nodes.Node, sid int) string {
+func stateOf(n *Node, sid int) string {
 	for _, s := range n.Sockets() {
 		if s.SID == sid {
 			return s.State

@@ -15,14 +15,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // setting returns a setting of the unit file with its specifiers replaced, for the instance A.
 func setting(t *testing.T, key, run, etc string) string {
 	t.Helper()
-	text, err := os.ReadFile(nodes.Path("packaging", "tidepool@.service"))
+	text, err := os.ReadFile(Path("packaging", "tidepool@.service"))
 	require.NoError(t, err)
 	m := regexp.MustCompile(`(?m)^` + key + `=(.*)$`).FindSubmatch(text)
 	require.NotNil(t, m, key)
@@ -39,7 +37,7 @@ type started struct {
 
 func startUnit(t *testing.T) *started {
 	t.Helper()
-	network := nodes.CopyNetwork(t, "nets", "a-b")
+	network := CopyNetwork(t, "nets", "a-b")
 	s := &started{t: t, run: t.TempDir()}
 	require.NoError(t, os.MkdirAll(filepath.Join(s.run, setting(t, "RuntimeDirectory", s.run, "")), 0o755))
 	notify := filepath.Join(s.run, "notify")
@@ -47,10 +45,10 @@ func startUnit(t *testing.T) *started {
 	s.manager, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.manager.Close() })
-	require.NoError(t, s.manager.SetReadDeadline(time.Now().Add(nodes.Soon)))
+	require.NoError(t, s.manager.SetReadDeadline(time.Now().Add(Soon)))
 
 	words := strings.Fields(setting(t, "ExecStart", s.run, network.Dir))
-	s.node = nodes.Command(words[1:]...)
+	s.node = Command(words[1:]...)
 	s.node.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, setting(t, "Environment", "", ""))
 	require.NoError(t, s.node.Start())
 	t.Cleanup(func() {
@@ -79,7 +77,7 @@ func (s *started) awaitNotify(what string) {
 func TestUnitFileRunsNode(t *testing.T) {
 	t.Parallel()
 	s := startUnit(t)
-	out, err := nodes.Command("ctl", filepath.Join(s.run, "tidepool", "A", "A.sock"), "routes").Output()
+	out, err := Command("ctl", filepath.Join(s.run, "tidepool", "A", "A.sock"), "routes").Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "10.0.0.0/24")
 
@@ -118,7 +116,7 @@ func TestUnitFileIsValid(t *testing.T) {
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")
 	}
-	text, err := os.ReadFile(nodes.Path("packaging", "tidepool@.service"))
+	text, err := os.ReadFile(Path("packaging", "tidepool@.service"))
 	require.NoError(t, err)
 	program, err := os.Executable() // any existing program
 	require.NoError(t, err)

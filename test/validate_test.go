@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidepool-net/tidepool/test/internal/nodes"
 )
 
 // broken lists files with errors and the errors' places, LINE:COL.
@@ -78,7 +76,7 @@ func TestValidateReportsEveryError(t *testing.T) {
 
 func TestValidateAcceptsOurNetworks(t *testing.T) {
 	t.Parallel()
-	r := node(t, "", "validate", nodes.Path("nets"))
+	r := node(t, "", "validate", Path("nets"))
 	assert.Zero(t, r.code, "%s%s", r.out, r.err)
 	assert.Contains(t, r.out, "0 errors")
 }

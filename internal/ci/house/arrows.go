@@ -101,7 +101,7 @@ var rooms = []room{
 	{"internal/ci/testenv", driver, "control lnx", ""},
 	{"internal/operator/operatortest", driver, "ci/testenv control lnx node operator", ""},
 	{"test", driver, "", ""},
-	{"test/internal/*", driver, "ci/testenv control", ""},
+	{"test/internal/*", driver, "", ""},
 
 	// Modules of their own.
 	{"bench", driver, "bench/*", ""},

@@ -3,7 +3,7 @@ package main
 // known lists the figures that were above their limit when the limit was set. Each must not grow,
 // and its entry goes when it meets the limit.
 var known = map[string]int{
-	"lines of Go without tests":        140827,
+	"lines of Go without tests":        136716,
 	"receive path, files":              11,
 	"receive path, lines of its files": 2163,
 	"send path, files":                 12,

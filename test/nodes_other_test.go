@@ -1,6 +1,6 @@
 //go:build !linux
 
-package nodes
+package e2e_test
 
 import "syscall"
 

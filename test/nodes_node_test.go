@@ -1,4 +1,4 @@
-package nodes
+package e2e_test
 
 import (
 	"fmt"

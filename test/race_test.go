@@ -1,6 +1,6 @@
 //go:build race
 
-package nodes
+package e2e_test
 
 import "os"
 

@@ -1,6 +1,6 @@
 //go:build !race
 
-package nodes
+package e2e_test
 
 // Race reports whether the tests, and so the nodes too, run under the race detector.
 const Race = false
