@@ -1,12 +1,12 @@
-"""Load what `node lab run -o DIR` leaves into pandas.
+"""Load the results of `node lab run -o DIR` into pandas.
 
     import tidepool_results as results
-    runs = results.trials("DIR")        # a row for each flow of each trial, and one for the run
+    runs = results.trials("DIR")        # a row for each flow of each trial, and for each run
     runs.groupby("cc")["goodput"].describe()
     means = results.summary("DIR")      # means with their 95 % intervals
     saw = results.samples("DIR", 0, 0)  # cwnd, RTT and so on of flow 0 of cell 0 over time
 
-The values that were swept are columns, named as in the printed table. Without pandas, `rows` reads
+Swept parameters are columns, named as in the printed table. Without pandas, `rows` reads
 the same files into lists of dictionaries.
 """
 
@@ -14,12 +14,12 @@ import csv
 import json
 import os
 
-# These columns are text, also where it looks like a number.
+# These columns are text, even if it looks like a number.
 _TEXTS = {"experiment", "hash", "flow", "label", "note", "settings", "metric", "unit", "clock"}
 
 
 def _value(text):
-    """Return the number or truth value that a field holds, None for an empty one, or its text."""
+    """Return a field as a number, a bool, None if it is empty, or else its text."""
     if text == "":
         return None
     if text in ("true", "false"):
@@ -33,7 +33,7 @@ def _value(text):
 
 
 def settings(directory):
-    """Return the swept values of each cell: a list of dictionaries, by the numbers of the cells."""
+    """Return the swept values of each cell: a list of dictionaries, indexed by cell."""
     with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
         cells = json.load(file)["cells"]
     names = {}
@@ -76,7 +76,7 @@ def _frame(directory, file):
 
 
 def trials(directory):
-    """Return `trials.csv`: a row for each flow of each trial, and one without a flow for the run."""
+    """Return `trials.csv`: a row for each flow of each trial, and one without a flow for each run."""
     return _frame(directory, "trials.csv")
 
 
@@ -86,13 +86,13 @@ def summary(directory):
 
 
 def samples(directory, cell=0, flow=0, what=""):
-    """Return what a sender recorded over time; what: "", "segments" or "progress"."""
+    """Return a sender's record over time; what is "", "segments" or "progress"."""
     suffix = "-" + what if what else ""
     return _frame(directory, os.path.join("flows", "%d-%d%s.csv" % (cell, flow, suffix)))
 
 
 def links(directory):
-    """Return the names of the files that the links left, for `rows`."""
+    """Return the names of the links' files, for `rows`."""
     folder = os.path.join(directory, "links")
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join("links", name) for name in names if name.endswith(".csv")]

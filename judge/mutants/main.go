@@ -1,9 +1,9 @@
 // Command mutants plants faults in the program, one at a time, and prints which of the laboratory's
-// checks notice. A check that no fault turns red checks nothing.
+// checks fail. A check that no fault makes fail checks nothing.
 //
-// Each fault is an edit of one source file. Go builds the program with it by -overlay, so no file
-// of the tree changes. The results are kept in -dir by the built program's hash: a run that was
-// interrupted continues where it was. It exits with 1 if a check stays green under all faults.
+// Each fault is an edit of one source file, which Go builds with -overlay, so that no file of the
+// tree changes. Results are kept in -dir by a hash of the sources: an interrupted run continues
+// where it stopped. The command exits with 1 if a check passes under all faults.
 package main
 
 import (
@@ -38,13 +38,13 @@ type check struct {
 	line   int
 }
 
-// row is what the faults did to a check.
+// row is the result of every fault for a check.
 type row struct {
 	check
 	what  string
 	own   bool
 	red   bool
-	marks []byte // by fault: '#' red, '.' green, ' ' not looked at
+	marks []byte // by fault: '#' fails, '.' passes, ' ' not run
 }
 
 type options struct {
@@ -117,8 +117,8 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 	return write(w, list, rows)
 }
 
-// judge checks the presets with a fault in the program. What an earlier run of the same sources
-// came to is not run again.
+// judge checks the presets with a fault in the program. It reuses the results of an earlier run of
+// the same sources.
 func (o *options) judge(ctx context.Context, m *mutant) ([]verdict, error) {
 	began, program := time.Now(), ""
 	red := map[check]bool{}
@@ -170,8 +170,8 @@ func runChecks(ctx context.Context, program, preset string) ([]byte, error) {
 	return out, nil
 }
 
-// kept is the file of a preset's verdicts, named after what they depend on: the fault, the
-// program's sources and the preset.
+// kept returns the file for a preset's verdicts, named after a hash of the fault, the sources and
+// the preset.
 func (o *options) kept(m *mutant, preset string) (string, error) {
 	files, err := filepath.Glob("internal/lab/presets/*/" + preset + ".yaml")
 	if err != nil || len(files) != 1 {
@@ -206,7 +206,7 @@ func sources() (string, error) {
 	return string(h.Sum(nil)), err
 }
 
-// presets lists the presets that expect something.
+// presets lists the presets that have expectations.
 func presets(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "run", "./cmd/node", "lab", "check", "--list",
 		"--json").Output()
@@ -222,7 +222,7 @@ func presets(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// build builds the program with a fault into a folder, and returns its name.
+// build builds the program with a fault in a folder, and returns the program's path.
 func build(ctx context.Context, m *mutant, dir string) (string, error) {
 	program := filepath.Join(dir, m.name)
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program}
@@ -240,7 +240,7 @@ func build(ctx context.Context, m *mutant, dir string) (string, error) {
 	return filepath.Abs(program)
 }
 
-// overlay writes the edited file, and the file that has Go read it in place of the tree's.
+// overlay writes the edited file, and the file that makes Go read it instead of the original.
 func (m *mutant) overlay(dir string) (string, error) {
 	source, err := filepath.Abs(m.file)
 	if err != nil {
@@ -270,12 +270,12 @@ func (m *mutant) overlay(dir string) (string, error) {
 // edit plants the fault in a file's text.
 func (m *mutant) edit(text string) (string, error) {
 	if n := strings.Count(text, m.old); n != 1 {
-		return "", fmt.Errorf("%s has %q %d times: want it once", m.file, m.old, n)
+		return "", fmt.Errorf("%s contains %q %d times, want once", m.file, m.old, n)
 	}
 	return strings.Replace(text, m.old, m.new, 1), nil
 }
 
-// rowsOf lists the checks in the order of the verdicts, each once.
+// rowsOf lists the checks in the order of the verdicts, without duplicates.
 func rowsOf(verdicts []verdict, faults int) []row {
 	var rows []row
 	for _, v := range verdicts {
@@ -290,7 +290,7 @@ func rowsOf(verdicts []verdict, faults int) []row {
 	return rows
 }
 
-// mark notes which checks a fault turns red.
+// mark records which checks a fault makes fail.
 func mark(rows []row, fault int, verdicts []verdict) {
 	for _, v := range verdicts {
 		i := slices.IndexFunc(rows, func(r row) bool {
@@ -308,7 +308,7 @@ func mark(rows []row, fault int, verdicts []verdict) {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!$%&*+<=>?@^~"
 
-// write writes the table and the checks that stay green, which are an error.
+// write writes the table. It returns an error if checks pass under all faults.
 func write(w io.Writer, list []mutant, rows []row) error {
 	var b, green strings.Builder
 	b.WriteString(pageHead + "| | fault | in | checks that turn red |\n|---|---|---|---|\n")

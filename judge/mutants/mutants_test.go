@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each fault's edit applies to the file as it is now, and its presets exist.
+// Every fault's edit applies to the current file, and its presets exist.
 func TestFaultsApply(t *testing.T) {
 	t.Chdir("../..")
 	names := map[string]bool{}
 	for i := range mutants {
 		m := &mutants[i]
-		assert.False(t, names[m.name], "%s: a second one", m.name)
+		assert.False(t, names[m.name], "%s: duplicate name", m.name)
 		names[m.name] = true
 		text, err := os.ReadFile(m.file)
 		require.NoError(t, err, m.name)
@@ -31,7 +31,7 @@ func TestFaultsApply(t *testing.T) {
 	assert.LessOrEqual(t, len(mutants), len(letters))
 }
 
-// A fault turns a check red in the program that it is planted in.
+// A fault in the program makes a check fail.
 func TestOneFault(t *testing.T) {
 	t.Chdir("../..")
 	dir := t.TempDir()

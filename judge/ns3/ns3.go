@@ -1,8 +1,8 @@
-// Package ns3 plays the laboratory's experiments in ns-3, so that both can be compared.
+// Package ns3 plays the laboratory's experiments in ns-3, to compare the two simulators.
 //
-// ns-3 is optional: Find looks for its headers and libraries, for example those of the Python
-// package ns3, and compiles driver/driver.cc against them with a C++ compiler. An experiment with
-// a part that ns-3 does not have is refused with an UnableError.
+// ns-3 is optional. Find looks for its headers and libraries, for example those of the Python
+// package ns3, and compiles driver/driver.cc with them. An experiment with a part that ns-3 lacks
+// fails with an UnableError.
 package ns3
 
 import (
@@ -27,25 +27,25 @@ import (
 //go:embed driver/driver.cc
 var driver []byte
 
-// ErrNotFound is the error of a machine without ns-3.
+// ErrNotFound means that ns-3 is not installed.
 var ErrNotFound = errors.New("ns-3 not found: `python3 -m pip install --no-deps --target DIR " +
 	"ns3` installs it, and TIDEPOOL_NS3=DIR/ns3 names it")
 
 // Simulator is an installed ns-3 with the driver compiled for it.
 type Simulator struct {
-	// Version is ns-3's, such as 3.44.
+	// Version is ns-3's version, such as 3.44.
 	Version string
 	program string
 }
 
-// modules are the libraries that the driver needs.
+// modules are the libraries that the driver links to.
 var modules = []string{
 	"core", "network", "internet", "point-to-point", "applications", "traffic-control", "bridge",
 	"stats", "mobility", "propagation", "antenna", "config-store",
 }
 
-// Find looks for ns-3 and compiles the driver, which takes some seconds the first time. Compiled
-// drivers are kept in the user's cache folder.
+// Find looks for ns-3 and compiles the driver, which takes some seconds the first time; the user's
+// cache folder keeps the result.
 func Find(ctx context.Context) (*Simulator, error) {
 	include, lib, err := locate(ctx)
 	if err != nil {
@@ -86,12 +86,12 @@ func locate(ctx context.Context) (include, lib string, err error) {
 			return filepath.Join(root, "include"), lib, nil
 		}
 	}
-	return "", "", fmt.Errorf("%w (there are no libraries in %q)", ErrNotFound, root)
+	return "", "", fmt.Errorf("%w (no libraries in %q)", ErrNotFound, root)
 }
 
 var libraryName = regexp.MustCompile(`^libns3\.?([0-9.]+)-core(-[a-z]+)?\.so$`)
 
-// versionOf returns ns-3's version and what the names of its libraries end with.
+// versionOf returns ns-3's version and the suffix of its libraries' names.
 func versionOf(lib string) (version, suffix string, err error) {
 	entries, err := os.ReadDir(lib)
 	if err != nil {
@@ -105,7 +105,7 @@ func versionOf(lib string) (version, suffix string, err error) {
 	return "", "", fmt.Errorf("%w (no libns3*-core.so in %s)", ErrNotFound, lib)
 }
 
-// build compiles the driver under another name first, so that a half-written one is never run.
+// build compiles the driver to a temporary name first, so that no half-written program runs.
 func (s *Simulator) build(ctx context.Context, include, lib, suffix string) error {
 	if err := os.MkdirAll(filepath.Dir(s.program), 0o755); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Simulator) build(ctx context.Context, include, lib, suffix string) erro
 	return os.Rename(program, s.program)
 }
 
-// firstLines is the beginning of a compiler's output.
+// firstLines returns the beginning of a compiler's output.
 func firstLines(out []byte) []byte {
 	const most = 10
 	lines := bytes.SplitAfterN(out, []byte{'\n'}, most+1)
@@ -145,13 +145,13 @@ func firstLines(out []byte) []byte {
 
 // Options change how an experiment is played.
 type Options struct {
-	// Without are the deviations of ns-3's TCP that are taken out: those of Deviations.
+	// Without lists the deviations of ns-3's TCP to remove, from Deviations.
 	Without []string
-	// Record asks for a record of windows and round trips.
+	// Record requests a record of windows and round trips.
 	Record bool
 }
 
-// Play plays a trial of a cell. Its losses are ns-3's draws, not those of the laboratory.
+// Play plays a trial of a cell. ns-3 draws the losses itself, so they differ from the laboratory's.
 func (s *Simulator) Play(ctx context.Context, cell *plan.Cell, trial int, o Options) (
 	*result.Trial, *result.Record, error,
 ) {
@@ -173,5 +173,5 @@ func (s *Simulator) Play(ctx context.Context, cell *plan.Cell, trial int, o Opti
 	return read(&stdout, cell, trial, o.Record)
 }
 
-// runOf is ns-3's run number of a trial: trials of one number share their random draws.
+// runOf returns ns-3's run number of a trial: trials with one number share their random draws.
 func runOf(cell *plan.Cell, trial int) uint64 { return cell.Seed + uint64(trial) }

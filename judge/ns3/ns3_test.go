@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// cellOf is the first cell of an experiment with a path and flows.
+// cellOf returns the first cell of an experiment with a path and flows.
 func cellOf(t *testing.T, path, flows string) *plan.Cell {
 	t.Helper()
 	f, err := plan.Parse("mine.yaml", []byte("name: mine\nduration: 10s\nwarmup: 1s\n"+
@@ -140,8 +140,8 @@ func TestFindWithoutNS3(t *testing.T) {
 	assert.ErrorContains(t, err, "TIDEPOOL_NS3=DIR/ns3")
 }
 
-// ns-3's Reno gains from the growth at the end of a recovery, and without it gets what the
-// laboratory's Reno gets; see docs/ns3.md.
+// ns-3's Reno gains from the window growth at the end of a recovery. Without it, its goodput equals
+// the laboratory's; see docs/ns3.md.
 func TestRenoBesideNS3(t *testing.T) {
 	simulator, err := Find(t.Context())
 	if errors.Is(err, ErrNotFound) {
@@ -167,7 +167,7 @@ func TestRenoBesideNS3(t *testing.T) {
 	assert.InEpsilon(t, 0.94*ours, goodput("end-growth"), 0.15)
 }
 
-// The two simulators play the same scenario: four Reno flows and CoDel, for ten seconds.
+// Both simulators play the same scenario: four Reno flows and CoDel, for ten seconds.
 func BenchmarkJudge(b *testing.B) {
 	s, err := lab.Load(lab.Request{
 		Experiment: "../scenarios/aqm.yaml",

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// read reads what the driver prints.
+// read parses the driver's output.
 func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error,
 ) {
@@ -38,7 +38,7 @@ func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 		})
 		r.Flows = append(r.Flows, result.FlowRecord{
 			Name: f.Name, Label: simulation.Label(f), Start: f.Start, Upward: f.Upward, MSS: f.MSS,
-			RTT: r.RTT + 4*f.Delay, //nolint:mnd // the wires of both hosts, both ways
+			RTT: r.RTT + 4*f.Delay, //nolint:mnd // the links of both hosts, in both directions
 		})
 	}
 	lines := bufio.NewScanner(from)
@@ -65,7 +65,7 @@ func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 	return t, r, nil
 }
 
-// line reads a line: "flow I METRIC VALUE …", "link NAME METRIC VALUE …" or a sample.
+// line parses a line: "flow I METRIC VALUE …", "link NAME METRIC VALUE …" or a sample.
 func line(fields []string, t *result.Trial, r *result.Record) error {
 	const head = 2
 	if len(fields) < head {
@@ -83,7 +83,7 @@ func line(fields []string, t *result.Trial, r *result.Record) error {
 	case "flow", "sample", "progress":
 		i, err := strconv.Atoi(fields[1])
 		if err != nil || i < 0 || i >= len(t.Flows) {
-			return fmt.Errorf("there is no flow %s", fields[1])
+			return fmt.Errorf("unknown flow %s", fields[1])
 		}
 		switch fields[0] {
 		case "sample":
@@ -105,7 +105,7 @@ func line(fields []string, t *result.Trial, r *result.Record) error {
 	return nil
 }
 
-// numbers reads fields that are all numbers.
+// numbers parses fields that are all numbers.
 func numbers(fields []string, to []float64) (err error) {
 	if len(fields) != len(to) {
 		return fmt.Errorf("want %d numbers", len(to))
@@ -120,7 +120,7 @@ func numbers(fields []string, to []float64) (err error) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// sample reads a sender's state: time, cwnd, ssthresh, round trip, data in flight.
+// sample parses a sender's state: time, cwnd, ssthresh, round trip, data in flight.
 func sample(fields []string, f *result.FlowRecord) error {
 	var v [5]float64
 	if err := numbers(fields, v[:]); err != nil {
@@ -133,7 +133,7 @@ func sample(fields []string, f *result.FlowRecord) error {
 	return nil
 }
 
-// progress reads what the application has received: time, bytes.
+// progress parses what the application has received: time, bytes.
 func progress(fields []string, f *result.FlowRecord) error {
 	var v [2]float64
 	if err := numbers(fields, v[:]); err != nil {

@@ -18,13 +18,13 @@ type UnableError struct {
 // Error implements error.
 func (u *UnableError) Error() string { return "ns-3 does not play " + u.What }
 
-// algorithms are ns-3's names of congestion controls.
+// algorithms maps congestion controls to ns-3's names.
 var algorithms = map[string]string{
 	"reno": "TcpLinuxReno", "cubic": "TcpCubic", "bbr": "TcpBbr",
 }
 
-// Deviations are the names of what ns-3's TCP does against an RFC or a draft, which Options.Without
-// takes out. docs/ns3.md says what each is, and driver/driver.cc how it is taken out.
+// Deviations returns the names of the deviations of ns-3's TCP from an RFC or a draft that
+// Options.Without can remove. docs/ns3.md explains each; driver/driver.cc removes it.
 func Deviations() []string {
 	return []string{"end-growth", "double-count", "early-timeouts", "stale-samples"}
 }
@@ -38,16 +38,16 @@ func Able(x *plan.Experiment) error {
 // Sizes in bytes.
 const (
 	tcpIPHeaders = 40
-	timestamps   = 12 // of each segment's option, which ns-3 does not count in a segment's size
+	timestamps   = 12 // option length, not part of ns-3's segment size
 )
 
-// usualPackets bounds a link without a queue of its own, as in internal/netem.
+// usualPackets limits a link without a queue of its own, as in internal/netem.
 const usualPackets = 65536
 
-// bufferSize stands for buffers that grow as they are needed. ns-3's have one size.
+// bufferSize replaces buffers that grow on demand: ns-3's buffers have a fixed size.
 const bufferSize = 32 << 20
 
-// scenario writes an experiment in the driver's lines.
+// scenario encodes an experiment for the driver.
 func scenario(x *plan.Experiment) (string, error) {
 	var b strings.Builder
 	line := func(key string, value any) { fmt.Fprintf(&b, "%s %v\n", key, value) }
@@ -74,7 +74,7 @@ func scenario(x *plan.Experiment) (string, error) {
 	return b.String(), nil
 }
 
-// direction writes what one direction of the bottleneck does.
+// direction encodes one direction of the bottleneck.
 func direction(c *netem.Config, line func(key string, value any)) error {
 	unable := func(what string) error { return &UnableError{what} }
 	switch {
@@ -94,7 +94,7 @@ func direction(c *netem.Config, line func(key string, value any)) error {
 		line("loss", float64(l))
 	case netem.PeriodicLoss:
 		if l.First != 0 && l.First != l.Every {
-			return unable("a periodic loss with a first packet of its own")
+			return unable("a periodic loss with a given first packet")
 		}
 		line("every", l.Every)
 	default:
@@ -115,7 +115,7 @@ func direction(c *netem.Config, line func(key string, value any)) error {
 	return queue(c, line)
 }
 
-// queue writes a queue discipline and its attributes.
+// queue encodes a queue discipline and its attributes.
 func queue(c *netem.Config, line func(key string, value any)) error {
 	set := func(name string, value any) { line("attribute "+name, value) }
 	times := func(name string, t time.Duration) {
@@ -185,14 +185,14 @@ func red(q netem.RED, c *netem.Config, line func(key string, value any),
 	line("attribute UseEcn", q.ECN)
 	line("attribute UseHardDrop", true)
 	q = q.WithDefaults()
-	line("attribute Wait", false) // the paper's drops are 1/p packets apart at most, not at least
+	line("attribute Wait", false) // the paper's drops are at most 1/p packets apart, not at least
 	line("attribute LInterm", 1/q.MaxP)
 	line("attribute QW", q.Weight)
 	line("attribute MeanPktSize", q.Mean)
 	return size(netem.Bound{Packets: q.Packets, Bytes: q.Bytes, Time: q.Time}, "1000p")
 }
 
-// flow writes one flow.
+// flow encodes one flow.
 func flow(x *plan.Experiment, i int, line func(key string, value any)) error {
 	f := &x.Flows[i]
 	unable := func(what string) error { return &UnableError{f.Name + "'s " + what} }

@@ -11,25 +11,25 @@ import (
 
 const module = "github.com/tidepool-net/tidepool"
 
-// purity says what a package may do besides computing.
+// purity limits what a package may do besides computing.
 type purity int
 
 const (
-	pure       purity = iota // no goroutines, locks, clocks or sockets, few packages of Go's
-	sequential               // no goroutines and no locks, but any package of Go's
+	pure       purity = iota // no goroutines, locks, clocks or sockets; few standard packages
+	sequential               // no goroutines and no locks, any standard package
 	driver                   // goroutines, locks, clocks, sockets, processes
 )
 
-// room is one folder with Go files: the tidepool packages it may import, and for a pure room the
-// packages of others beyond those in common.
+// room is one folder with Go files: the tidepool packages it may import and, if it is pure, the
+// other packages it may import besides those in common.
 type room struct {
 	dir    string // from the module's root
 	kind   purity
-	ours   string // short names: "tcp" is internal/tcp, "lab/*" each package below
+	ours   string // short names: "tcp" is internal/tcp, "lab/*" every package below internal/lab
 	others string
 }
 
-// rooms is the architecture: each arrow between two packages is stated here and nowhere else.
+// rooms is the architecture: every permitted import between two packages is listed here only.
 var rooms = []room{
 	{".", driver, "control files link lnx node operator portforward rdt " +
 		"services stack tcp", ""},
@@ -96,7 +96,7 @@ var rooms = []room{
 	{"internal/lab/formula", driver, "diagnostic lab/result", ""},
 	{"internal/lab/result", driver, "diagnostic files netem", ""},
 
-	// Commands for this tree, and helpers of tests.
+	// Commands for this tree, and test helpers.
 	{"internal/ci/*", driver, "", ""},
 	{"internal/ci/testenv", driver, "control lnx", ""},
 	{"internal/operator/operatortest", driver, "ci/testenv control lnx node operator", ""},
@@ -109,12 +109,12 @@ var rooms = []room{
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 }
 
-// common lists the packages of Go's that every pure room may import.
+// common lists the standard packages that every pure room may import.
 var common = strings.Fields(`bytes cmp container/heap encoding/binary errors fmt hash hash/crc32 io
 	iter maps math math/bits math/rand/v2 net/netip slices strconv strings time unicode
 	unicode/utf8`)
 
-// onlyIn names the one folder that may import a package, or a package below it.
+// onlyIn maps a package, with those below it, to the only folder that may import it.
 var onlyIn = map[string]string{
 	"go.starlark.net":            "internal/tcp/starlark",
 	"github.com/gopacket":        "internal/capture",
@@ -136,7 +136,7 @@ func roomOf(dir string) (room, bool) {
 	return room{}, false
 }
 
-// short returns the name under which the table has a folder: internal/tcp is tcp.
+// short returns the name of a folder in the table: tcp for internal/tcp.
 func short(dir string) string { return strings.TrimPrefix(dir, "internal/") }
 
 // imports explains why a file of the room must not import a package, or returns "".
@@ -170,7 +170,7 @@ func (r room) imports(pkg string) string {
 	return ""
 }
 
-// forbidden returns where alone a package may be imported, or "" if that is everywhere.
+// forbidden returns the only folder that may import a package, or "" if every folder may.
 func forbidden(pkg string) string {
 	for prefix, where := range onlyIn {
 		if under(pkg, prefix) && pkg != "math/rand/v2" {
@@ -180,7 +180,7 @@ func forbidden(pkg string) string {
 	return ""
 }
 
-// ofTests reports whether the room has helpers of tests.
+// ofTests reports whether the room holds test helpers.
 func (r room) ofTests() bool {
 	return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") ||
 		r.dir == "internal/ci/testenv"
@@ -189,7 +189,7 @@ func (r room) ofTests() bool {
 // under reports whether a slash-separated name is root or below it.
 func under(name, root string) bool { return name == root || strings.HasPrefix(name, root+"/") }
 
-// drawing renders the table as docs/ARCHITECTURE.md has it: a line for each room with arrows.
+// drawing renders the table for docs/ARCHITECTURE.md: a line for each room with arrows.
 func drawing() string {
 	var b strings.Builder
 	width := 0
@@ -214,13 +214,13 @@ func drawing() string {
 	return b.String()
 }
 
-// arrowsBegin and arrowsEnd enclose the drawing in a document.
+// arrowsBegin and arrowsEnd delimit the drawing in a document.
 const (
 	arrowsBegin = "<!-- written by: go run ./internal/ci/house -arrows -->\n```text\n"
 	arrowsEnd   = "```\n<!-- arrows end -->"
 )
 
-// drawn returns a document with the drawing of today in it.
+// drawn returns a document with the current drawing.
 func drawn(page string) (string, error) {
 	before, rest, ok := strings.Cut(page, arrowsBegin)
 	_, after, ok2 := strings.Cut(rest, arrowsEnd)
@@ -230,7 +230,7 @@ func drawn(page string) (string, error) {
 	return before + arrowsBegin + drawing() + arrowsEnd + after, nil
 }
 
-// writeArrows puts the drawing into a document.
+// writeArrows updates the drawing in a document.
 func writeArrows(name string) error {
 	page, err := os.ReadFile(name)
 	if err != nil {

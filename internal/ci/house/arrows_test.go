@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestImportsOfARoom(t *testing.T) {
+func TestImportsOfRoom(t *testing.T) {
 	for _, c := range []struct{ dir, pkg, want string }{
 		{"internal/tcp", module + "/internal/clock", ""},
 		{"internal/tcp", "crypto/sha256", ""},
@@ -55,7 +55,7 @@ func TestPromotedMethodsAndFieldsCount(t *testing.T) {
 	assert.Equal(t, 6, fields) // inner, a, b, deeper, c, d
 }
 
-func TestAMeasureFailsAboveItsLimitAndAboveWhatWasKnown(t *testing.T) {
+func TestBrokenMeasures(t *testing.T) {
 	assert.False(t, measure{value: 60, limit: 60}.broken())
 	assert.True(t, measure{value: 61, limit: 60}.broken())
 	assert.False(t, measure{value: 276, limit: 60, known: 276}.broken())

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// clause is one section of one RFC; an empty section is the RFC as a whole.
+// clause is one section of an RFC; an empty section stands for the whole RFC.
 type clause struct {
 	rfc     int
 	section string
@@ -18,13 +18,13 @@ var (
 		`(?:(?:, | and |, and | to | or )§[0-9A-Z]+(?:\.[0-9]+)*|-§?[0-9]+(?:\.[0-9]+)*)*)?`)
 	// numbers matches each section of such a list.
 	numbers = regexp.MustCompile(`[0-9A-Z]+(?:\.[0-9]+)*`)
-	// spaces and the marks of a comment's lines are one space.
+	// spaces, including those around a comment's markers, become one space.
 	spaces = regexp.MustCompile(`\s+(?://|\*)?\s*`)
-	// citingTest matches a test that has its clause for a name.
+	// citingTest matches a test whose name contains its clause.
 	citingTest = regexp.MustCompile(`^(?:Test|Fuzz|Benchmark|Example)RFC([0-9]{3,5})((?:_[0-9]+)*)`)
 )
 
-// clauses returns what a text cites.
+// clauses returns the citations in a text.
 func clauses(text string) []clause {
 	text = spaces.ReplaceAllString(text, " ")
 	var all []clause
@@ -46,7 +46,7 @@ func clauses(text string) []clause {
 	return all
 }
 
-// ofName returns what a test's name cites.
+// ofName returns the clause in a test's name.
 func ofName(name string) (clause, bool) {
 	m := citingTest.FindStringSubmatch(name)
 	if m == nil {
@@ -63,14 +63,13 @@ func atoi(digits string) int {
 	return n
 }
 
-// covers reports whether a test of c is one of d: of the same section or one
-// below it.
+// covers reports whether a test of c is a test of d: the same section or one below it.
 func (c clause) covers(d clause) bool {
 	return c.rfc == d.rfc && (d.section == "" || c.section == d.section ||
 		strings.HasPrefix(c.section, d.section+"."))
 }
 
-// compare orders sections as a table of contents does, appendices last.
+// compare orders sections like a table of contents, appendices last.
 func compare(a, b clause) int {
 	if a.rfc != b.rfc {
 		return a.rfc - b.rfc

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// index has the citations of each clause.
+// index maps each clause to its citations.
 type index map[clause]*citers
 
-// citers are the places, by file: the functions, types or scripts of it.
+// citers lists the citations by file: functions, types or scripts in it.
 type citers struct{ code, tests map[string][]string }
 
 func (x index) add(c clause, test bool, file, name string) {
@@ -25,14 +25,14 @@ func (x index) add(c clause, test bool, file, name string) {
 		to = x[c].tests
 	}
 	if names := to[file]; name == "" {
-		to[file] = names // the file as a whole
+		to[file] = names // the whole file
 	} else if !slices.Contains(names, name) {
 		to[file] = append(names, name)
 	}
 }
 
-// about are the folders that are about citations and cite only for example.
-var about = []string{"internal/ci", "internal/tcp/drill"}
+// exempt are the folders whose citations are examples.
+var exempt = []string{"internal/ci", "internal/tcp/drill"}
 
 // read collects the citations of a tree.
 func read(tree fs.FS) (index, error) {
@@ -43,7 +43,7 @@ func read(tree fs.FS) (index, error) {
 	x := index{}
 	for _, f := range files {
 		switch {
-		case slices.ContainsFunc(about, func(dir string) bool { return under(f.path, dir) }):
+		case slices.ContainsFunc(exempt, func(dir string) bool { return under(f.path, dir) }):
 		case path.Ext(f.path) == ".pkt":
 			for _, c := range clauses(f.text) {
 				x.add(c, true, path.Dir(f.path), strings.TrimSuffix(path.Base(f.path), ".pkt"))
@@ -93,8 +93,8 @@ func (x index) source(name, text string) error {
 	return nil
 }
 
-// within returns the name of the declaration that a comment stands in or before,
-// empty for one about the file.
+// within returns the name of the declaration that contains or follows a comment, or "" for a
+// comment about the file.
 func within(file *ast.File, at *ast.CommentGroup) string {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -125,7 +125,7 @@ func covers(n ast.Node, doc *ast.CommentGroup, at ast.Node) bool {
 	return from <= at.Pos() && at.Pos() <= n.End()
 }
 
-// method names a function, with its receiver's type if it has one.
+// method returns a function's name, with its receiver's type if it has one.
 func method(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
 		return f.Name.Name
@@ -143,8 +143,8 @@ func method(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// specified returns what one line of a declaration declares, and whether the
-// comment is about it.
+// specified returns the name that one line of a declaration declares, and whether the comment is
+// about it.
 func specified(s ast.Spec, at *ast.CommentGroup) (string, bool) {
 	switch s := s.(type) {
 	case *ast.TypeSpec:

@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// wide matches the structs that may have more fields than the limit: what a read-out shows at once.
-var wide = regexp.MustCompile(`(Info|Snapshot)$`)
+// manyFields matches structs that may exceed the field limit: snapshots shown at once.
+var manyFields = regexp.MustCompile(`(Info|Snapshot)$`)
 
-// named is one declared type: its own methods and fields, and the types that it embeds.
+// named is a declared type: its own methods and fields, and the types that it embeds.
 type named struct {
 	dir, name string
 	at        string
-	structure bool              // a struct; false: an interface or another type
-	fields    int               // declared here, an embedded one counted once
-	methods   map[string]string // by name, with the file that declares them
+	structure bool              // false: an interface or another type
+	fields    int               // declared here; an embedded field counts once
+	methods   map[string]string // name to the file that declares it
 	embedded  []typeName
 }
 
 // typeName names a type of this tree.
 type typeName struct{ dir, name string }
 
-// types returns the types that the tree's non-test files declare at package level.
+// types returns the package-level types of the tree's non-test files.
 func types(files []source) map[typeName]*named {
 	all := map[typeName]*named{}
 	get := func(dir, name string) *named {
@@ -82,7 +82,7 @@ func (t *named) declare(s source, spec *ast.TypeSpec) {
 	}
 }
 
-// embed notes an embedded type of this tree.
+// embed records an embedded type of this tree.
 func (t *named) embed(s source, e ast.Expr) {
 	if star, ok := e.(*ast.StarExpr); ok {
 		e = star.X
@@ -102,7 +102,7 @@ func (t *named) embed(s source, e ast.Expr) {
 	}
 }
 
-// imported returns the folder of the tree's package that the file knows by a name.
+// imported returns the folder of this tree that a file imports under a name.
 func (s source) imported(name string) (dir string, ok bool) {
 	for _, i := range s.file.Imports {
 		p, _ := strconv.Unquote(i.Path.Value)
@@ -151,7 +151,7 @@ func promoted(all map[typeName]*named, name typeName) (methods map[string]string
 	return methods, fields
 }
 
-// filesOf returns how many files declare a type's own methods.
+// filesOf returns the number of files that declare a type's own methods.
 func (t *named) filesOf() int {
 	var files []string
 	for _, f := range t.methods {
@@ -161,7 +161,7 @@ func (t *named) filesOf() int {
 	return len(slices.Compact(files))
 }
 
-// functions returns the lines of each function of the non-test files, in ascending order.
+// functions returns the lengths in lines of all functions of the non-test files, sorted.
 func functions(files []source) []int {
 	var all []int
 	for _, s := range files {
@@ -178,7 +178,7 @@ func functions(files []source) []int {
 	return all
 }
 
-// span returns how many lines a node has.
+// span returns the number of lines of a node.
 func (s source) span(n interface {
 	Pos() token.Pos
 	End() token.Pos

@@ -33,8 +33,7 @@ func writeRFCs() error {
 	return errors.Join(os.WriteFile("docs/rfcs.md", page, 0o644), x.check())
 }
 
-// titles maps each RFC that may be cited to its title. One that is not there is
-// unknown to us, or another has replaced it.
+// titles maps each RFC that may be cited to its title. It omits RFCs that were replaced by others.
 func titles() map[int]string {
 	all := map[int]string{}
 	for line := range strings.Lines(titleList) {
@@ -44,10 +43,10 @@ func titles() map[int]string {
 	return all
 }
 
-// untested gives the reason for each section that code cites and no test names.
+// untested gives the reason for each section that code cites without a test that names it.
 var untested = map[clause]string{
-	{4787, "4.3"}:   "a test of the two minutes would wait for them",
-	{6675, "2"}:     "its definition of a duplicate is a reason for code elsewhere",
+	{4787, "4.3"}:   "a test would have to wait for two minutes",
+	{6675, "2"}:     "its definition of a duplicate explains code elsewhere",
 	{9002, "6.2.4"}: "a comparison with QUIC",
 }
 
@@ -99,7 +98,7 @@ func (x index) page() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// head writes what the page is, and the sums.
+// head writes the introduction and the totals.
 func (x index) head(b *bytes.Buffer, order []clause) {
 	rfcs := map[int]bool{}
 	code := 0
@@ -124,8 +123,8 @@ func (x index) head(b *bytes.Buffer, order []clause) {
 	}
 }
 
-// untested reports whether code cites the clause and no test names it or a
-// section of it. An RFC as a whole needs none.
+// untested reports whether code cites the clause and no test names it or a section of it. A
+// citation of a whole RFC needs no test.
 func (x index) untested(c clause) bool {
 	if len(x[c].code) == 0 || c.section == "" {
 		return false
@@ -149,7 +148,7 @@ func section(c clause) string {
 	return "§" + c.section
 }
 
-// cell writes files and the names in them.
+// cell formats files and the names in them.
 func cell(by map[string][]string) string {
 	var parts []string
 	for _, file := range slices.Sorted(maps.Keys(by)) {

@@ -106,7 +106,7 @@ func TestRFC9293_3_2(t *testing.T) {}
 		string(page))
 }
 
-func TestAnUnknownRFCIsAnError(t *testing.T) {
+func TestUnknownRFC(t *testing.T) {
 	_, err := generate(tree(map[string]string{"a.go": "// Package a is RFC 99999 §1.\npackage a\n"}))
 	require.ErrorContains(t, err, "RFC 99999 is cited (a.go)")
 }
@@ -122,10 +122,10 @@ func TestThisTree(t *testing.T) {
 	assert.Contains(t, string(page), "## RFC 9293: Transmission Control Protocol (TCP)")
 	again, err := x.page()
 	require.NoError(t, err)
-	assert.Equal(t, page, again, "the order does not change")
+	assert.Equal(t, page, again, "the order is stable")
 }
 
-func TestASectionWithoutATestIsAnError(t *testing.T) {
+func TestSectionWithoutTest(t *testing.T) {
 	x, err := read(tree(map[string]string{"a.go": "// Package a is RFC 9293 §3.2's.\npackage a\n"}))
 	require.NoError(t, err)
 	require.ErrorContains(t, x.check(), "no test names RFC 9293 §3.2, which a.go cites")

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// errTests: the last line has the counts.
-var errTests = errors.New("tests failed, or were skipped for want of a tool")
+// errTests does not give the counts: the last line does.
+var errTests = errors.New("tests failed, or were skipped because a tool is missing")
 
-// needs is how a test says that it lacks something: t.Skip("skip: needs tshark").
+// needs marks a skip because something is missing: t.Skip("skip: needs tshark").
 const needs = "skip: needs"
 
 // event is a line of go test -json; see go doc cmd/test2json.
@@ -21,18 +21,18 @@ type event struct {
 	Action, Package, Test, Output string
 }
 
-// tally reads the events of go test -json and prints what a reader of a log needs: the verdict of
-// each package, the output of the tests that failed, and "N passed, N failed, N skipped".
+// tally reads the events of go test -json and prints the verdict of each package, the output of
+// failed tests, and "N passed, N failed, N skipped".
 type tally struct {
 	out                     io.Writer
 	passed, failed, skipped int
-	lacking                 []string               // what tests said they need
-	output                  map[[2]string][]string // by package and name, of what has not ended
-	blamed                  map[string]bool        // packages with a test that failed
+	lacking                 []string               // reasons of the skips that needs marks
+	output                  map[[2]string][]string // output of running tests, by package and test
+	blamed                  map[string]bool        // packages with a failed test
 }
 
-// tallyTests tallies the events on standard input. It fails if a test failed, and if a test was
-// skipped for want of a tool: CI has them all.
+// tallyTests tallies the events on standard input. It fails if a test failed, or was skipped
+// because a tool is missing: CI has all tools.
 func tallyTests() error {
 	t := newTally(os.Stdout)
 	if err := t.read(os.Stdin); err != nil {
@@ -54,7 +54,7 @@ func (t *tally) read(r io.Reader) error {
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Fprintln(t.out, lines.Text()) // the go command's own words
+			fmt.Fprintln(t.out, lines.Text()) // a message of the go command
 			continue
 		}
 		t.add(e)
@@ -85,7 +85,7 @@ func (t *tally) endTest(e event) {
 		t.passed++
 	case "skip":
 		t.skipped++
-		// A test that runs may print the words too: a script prints its own lines.
+		// A test that runs may print the same text: scripts print their own lines.
 		for _, line := range t.output[[2]string{e.Package, e.Test}] {
 			if i := strings.Index(line, needs); i >= 0 {
 				t.lacking = append(t.lacking, e.Package+"."+e.Test+": "+strings.TrimSpace(line[i:]))
@@ -98,14 +98,14 @@ func (t *tally) endTest(e event) {
 	}
 }
 
-// endPackage prints the verdict; a package that failed without a test that did
-// (it does not build, it panicked, it ran out of time) counts as one failure.
+// endPackage prints the verdict. A package that failed without a failed test (a build error, a
+// panic, a timeout) counts as one failure.
 func (t *tally) endPackage(e event) {
 	output := t.output[[2]string{e.Package, ""}]
 	if e.Action == "fail" {
 		if !t.blamed[e.Package] {
 			t.failed++
-			for key, lines := range t.output { // what ran when it ended
+			for key, lines := range t.output { // tests that were running
 				if key[0] == e.Package && key[1] != "" {
 					fmt.Fprint(t.out, strings.Join(lines, ""))
 				}
@@ -121,10 +121,10 @@ func (t *tally) endPackage(e event) {
 	}
 }
 
-// close prints the closing line and reports whether all is well.
+// close prints the last line and reports whether no test failed or lacked a tool.
 func (t *tally) close() bool {
 	for _, l := range t.lacking {
-		fmt.Fprintln(t.out, "skipped here, and must not be:", l)
+		fmt.Fprintln(t.out, "must not be skipped here:", l)
 	}
 	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
 	return t.failed == 0 && len(t.lacking) == 0

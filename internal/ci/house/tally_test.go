@@ -22,8 +22,8 @@ func TestTally(t *testing.T) {
 		out  string
 		well bool
 	}{
-		"passing tests do not chatter": {good, "ok  \tp\t0.1s\n1 passed, 0 failed, 0 skipped\n", true},
-		"a failing test speaks": {
+		"passing tests print nothing": {good, "ok  \tp\t0.1s\n1 passed, 0 failed, 0 skipped\n", true},
+		"a failing test prints its output": {
 			good + `{"Action":"output","Package":"q","Test":"TestB","Output":"    b_test.go:9: broken\n"}
 {"Action":"fail","Package":"q","Test":"TestB"}
 {"Action":"output","Package":"q","Output":"FAIL\n"}
@@ -39,7 +39,7 @@ func TestTally(t *testing.T) {
 `,
 			"q.go:1: syntax error\nFAIL\tq [build failed]\n0 passed, 1 failed, 0 skipped\n", false,
 		},
-		"a panic is one failure, with what the test had said": {
+		"a panic is one failure, with the test's output": {
 			`{"Action":"output","Package":"q","Test":"TestB","Output":"panic: BUG\n"}
 {"Action":"output","Package":"q","Output":"FAIL\tq\t0.1s\n"}
 {"Action":"fail","Package":"q"}
@@ -52,11 +52,11 @@ func TestTally(t *testing.T) {
 `,
 			"0 passed, 0 failed, 1 skipped\n", true,
 		},
-		"a skip for want of a tool is not well": {
+		"a skip for a missing tool fails": {
 			`{"Action":"output","Package":"q","Test":"TestB","Output":"    b_test.go:9: skip: needs tshark\n"}
 {"Action":"skip","Package":"q","Test":"TestB"}
 `,
-			"skipped here, and must not be: q.TestB: skip: needs tshark\n" +
+			"must not be skipped here: q.TestB: skip: needs tshark\n" +
 				"0 passed, 0 failed, 1 skipped\n", false,
 		},
 		"a test that ran may print a skip": {
@@ -65,7 +65,7 @@ func TestTally(t *testing.T) {
 `,
 			"1 passed, 0 failed, 0 skipped\n", true,
 		},
-		"the go command's own words pass": {
+		"messages of the go command are printed": {
 			"go: no such tool\n", "go: no such tool\n0 passed, 0 failed, 0 skipped\n", true,
 		},
 	}

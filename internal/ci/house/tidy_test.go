@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// The house's sizes: see docs/style.md.
+// The size limits: see docs/style.md.
 const (
 	maxFileLines     = 500
 	maxTestFileLines = 800
@@ -91,7 +91,7 @@ func checkType(t *testing.T, s source, spec *ast.TypeSpec) {
 	t.Helper()
 	switch typ := spec.Type.(type) {
 	case *ast.StructType:
-		if n := typ.Fields.NumFields(); n > maxFields && !wide.MatchString(spec.Name.Name) {
+		if n := typ.Fields.NumFields(); n > maxFields && !manyFields.MatchString(spec.Name.Name) {
 			t.Errorf("%s: struct %s has %d fields, want at most %d", s.at(spec), spec.Name, n, maxFields)
 		}
 	case *ast.InterfaceType:
@@ -137,7 +137,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// An arrow that no file uses says nothing about the tree.
+// Every arrow is used by a file.
 func TestArrowsAreUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range sources(t) {
@@ -193,7 +193,7 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestPackageComments(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range sources(t) {
 		if !s.test {
@@ -207,8 +207,8 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// A test waits for an event, or runs in virtual time. Only a benchmark may sleep: it may measure
-// how late a sleeper wakes.
+// Tests wait for events or run in virtual time. Only benchmarks may sleep: they may measure how
+// late a sleeper wakes.
 func TestNoTestSleeps(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test {
@@ -221,7 +221,7 @@ func TestNoTestSleeps(t *testing.T) {
 				f, ok := n.(*ast.FuncDecl)
 				return !ok || !benchmarks(f)
 			case calls(call, "synctest", "Test"):
-				return false // in there, sleeping takes no time
+				return false // sleeping takes no time in a bubble
 			case calls(call, "time", "Sleep"):
 				t.Errorf("%s: a test sleeps", s.at(call))
 			}
@@ -230,15 +230,15 @@ func TestNoTestSleeps(t *testing.T) {
 	}
 }
 
-// openers may open files by other means than internal/files, with what is below them: what they
-// open has a name of the system's or of their own, or they run in tests and measurements alone.
+// openers lists the files and folders that may open files without internal/files: their file names
+// come from the system or from themselves, or they run only in tests and measurements.
 var openers = []string{
 	"internal/files", "internal/ci", "internal/link", "internal/api/process_linux.go",
 	"internal/netctl/file.go", "internal/netctl/process.go", "internal/netctl/state.go",
 	"judge", "test", "bench",
 }
 
-// A file that an operator names may be a pipe, which blocks who opens it, or a device without end.
+// A file that an operator names may be a pipe, which blocks its opener, or an endless device.
 func TestFilesAreOpenedInOnePlace(t *testing.T) {
 	for _, s := range sources(t) {
 		opens := func(root string) bool { return under(s.path, root) }
@@ -278,7 +278,7 @@ func calls(call *ast.CallExpr, pkg, name string) bool {
 	return ok && id.Name == pkg
 }
 
-// obsolete maps an RFC to the one that replaced it; the old number is not cited.
+// obsolete maps a replaced RFC, which must not be cited, to its successor.
 var obsolete = map[string]string{
 	"793": "9293", "879": "9293", "6093": "9293", "6429": "9293", "6528": "9293", "6691": "9293",
 	"1323": "7323", "2581": "5681", "2582": "6582", "3782": "6582", "2988": "6298", "3517": "6675",
@@ -305,7 +305,7 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// Paths of one machine work on that machine only.
+// Paths of one machine do not work on others.
 func TestNoMachinePaths(t *testing.T) {
 	testenv.NeedNoRace(t)
 	roots := []string{"home", "root", "Users", "work", "workspace", "farm", "mnt", "tmp"}
@@ -317,8 +317,8 @@ func TestNoMachinePaths(t *testing.T) {
 	}
 }
 
-// The checks above would pass over an empty tree.
-func TestTheTreeIsSeen(t *testing.T) {
+// The checks above would pass on an empty tree.
+func TestTreeIsRead(t *testing.T) {
 	var dirs []string
 	for _, s := range sources(t) {
 		dirs = append(dirs, s.dir())

@@ -1,9 +1,9 @@
-// Package testenv is what the tests of many packages share: which tests run here, free ports, the
-// files of small networks, and a reaper of the processes that a killed test leaves behind.
+// Package testenv holds helpers for the tests of many packages: conditions for tests, free ports,
+// files of small networks, and a reaper of processes that a killed test leaves behind.
 //
-// Long variants of tests have more seeds, longer worlds and larger files. They take minutes: CI
-// sets TIDEPOOL_LONG=1 for them, and `go test ./...` runs the short ones. The race detector makes
-// tests ten times as slow: it never runs the long variants.
+// Long variants of tests have more seeds, longer simulations and larger files, and take minutes. CI
+// sets TIDEPOOL_LONG=1 to run them; `go test ./...` runs the short ones. The race detector makes
+// tests ten times slower and never runs the long variants.
 package testenv
 
 import (
@@ -22,12 +22,12 @@ func NeedLong(tb testing.TB) {
 	}
 }
 
-// NeedNoRace skips a test under the race detector: an experiment in a package without goroutines
-// that takes a few seconds without the detector. Shorter tests run the same code under the
+// NeedNoRace skips a test under the race detector. It is for experiments that take a few seconds
+// without the detector, in packages without goroutines. Shorter tests run the same code under the
 // detector.
 func NeedNoRace(tb testing.TB) {
 	tb.Helper()
 	if race {
-		tb.Skip("a few seconds")
+		tb.Skip("too slow under the race detector")
 	}
 }

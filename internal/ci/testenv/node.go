@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// FreePorts returns n ports of FreePort.
+// FreePorts returns n free UDP ports, as FreePort does.
 func FreePorts(tb testing.TB, n int) []int {
 	tb.Helper()
 	ports := make([]int, n)
@@ -20,7 +20,7 @@ func FreePorts(tb testing.TB, n int) []int {
 	return ports
 }
 
-// ParseNode reads a .lnx file.
+// ParseNode parses the text of a .lnx file.
 func ParseNode(tb testing.TB, name, text string) *lnx.Config {
 	tb.Helper()
 	c, err := lnx.Parse(name+".lnx", []byte(text))
@@ -28,7 +28,7 @@ func ParseNode(tb testing.TB, name, text string) *lnx.Config {
 	return c
 }
 
-// TwoNodes returns the files of two nodes on one link: 10.0.0.1 and 10.0.0.2.
+// TwoNodes returns the configurations of two nodes on one link: 10.0.0.1 and 10.0.0.2.
 func TwoNodes(tb testing.TB) (a, b *lnx.Config) {
 	tb.Helper()
 	p := FreePorts(tb, 2)
@@ -39,7 +39,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 		ParseNode(tb, "B", fmt.Sprintf(text, 2, p[1], 1, p[0]))
 }
 
-// ThreeNodes returns the files of A - B - C: 10.0.0.1, a router, 10.1.0.2.
+// ThreeNodes returns the configurations of A - B - C: 10.0.0.1, a router, 10.1.0.2.
 func ThreeNodes(tb testing.TB) (a, b, c *lnx.Config) {
 	tb.Helper()
 	p := FreePorts(tb, 4)
@@ -59,7 +59,7 @@ route 0.0.0.0/0 via 10.1.0.1`, p[3], p[2]))
 	return a, b, c
 }
 
-// Ask carries out a request that must succeed.
+// Ask performs a request that must succeed.
 func Ask[A any](tb testing.TB, op control.Operator, req control.Request[A]) A {
 	tb.Helper()
 	answer, err := control.Ask(tb.Context(), op, req)

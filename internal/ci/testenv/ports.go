@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// Ports below the ranges from which systems give out ports of their own accord.
+// Ports below the ranges from which systems assign ports themselves.
 const (
 	firstPort = 10_000
 	portCount = 20_000
 )
 
-// FreePort returns a UDP port of the loopback address that is free, each only once. A TCP listener
-// holds the same number until the process ends: the tests of other processes see that it is taken.
+// FreePort returns a free UDP port of the loopback address, never the same twice. A TCP listener
+// holds the number until the process exits, so that the tests of other processes see that it is
+// taken.
 func FreePort(tb testing.TB) uint16 {
 	tb.Helper()
 	for range portCount {
@@ -36,5 +37,5 @@ func FreePort(tb testing.TB) uint16 {
 	return 0
 }
 
-// holders keeps the listeners from the garbage collector, which would close them.
+// holders keeps the listeners alive: the garbage collector would close them.
 var holders sync.Map

@@ -15,11 +15,11 @@ import (
 // reaper is the environment variable that makes a test binary the reaper of its parent.
 const reaper = "TIDEPOOL_TEST_REAPER"
 
-// ReapOrphans starts this binary once more, as a reaper that kills all descendants of this process
-// as soon as this process has ended. TestMain calls it first. In a descendant it does nothing.
+// ReapOrphans starts this binary again as a reaper, which kills all descendants of this process
+// when this process exits. TestMain calls it first. In a descendant it does nothing.
 func ReapOrphans() error {
 	if os.Getenv(reaper) != "" {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test has ended, however it did
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test exits, however it exits
 		for kill(os.Getenv(RunMark)) {
 		}
 		os.Exit(0)
@@ -35,7 +35,7 @@ func ReapOrphans() error {
 	if err != nil {
 		return fmt.Errorf("reap orphans: %w", err)
 	}
-	var pipe [2]int // the second one stays open until this process has ended
+	var pipe [2]int // the write end stays open until this process exits
 	if err := syscall.Pipe2(pipe[:], syscall.O_CLOEXEC); err != nil {
 		return fmt.Errorf("reap orphans: %w", os.NewSyscallError("pipe2", err))
 	}
@@ -43,7 +43,7 @@ func ReapOrphans() error {
 	defer r.Close()
 	c := exec.Command(program)
 	c.Stdin, c.Env = r, append(os.Environ(), reaper+"=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to the test's group spares it
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not in the test's process group
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("reap orphans: %w", err)
 	}
@@ -60,7 +60,7 @@ func kill(run string) (found bool) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, "environ"))
-		if err != nil { // another user's, or gone
+		if err != nil { // another user's process, or one that has exited
 			continue
 		}
 		for entry := range bytes.SplitSeq(text, []byte{0}) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// step tells a process of this test what it is: a test that is killed, or its daemon.
+// step selects the role of a process in this test: the killed test, or its daemon.
 const step = "TIDEPOOL_REAP_STEP"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pause waits for the signal that ends this process. The runtime would take an idle select for a
+// pause waits for the signal that ends this process. The runtime reports an idle select as a
 // deadlock.
 func pause() {
 	for {
@@ -48,9 +48,9 @@ func exitOn(err error) {
 	}
 }
 
-// TestAKilledTestLeavesNoDaemon kills a test whose daemon has a session of its own. The daemon and
-// the test hold a pipe open, which ends when both have gone.
-func TestAKilledTestLeavesNoDaemon(t *testing.T) {
+// TestKilledTestLeavesNoDaemon kills a test whose daemon has a session of its own. Both hold a pipe
+// open, which ends when both have exited.
+func TestKilledTestLeavesNoDaemon(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
@@ -66,5 +66,5 @@ func TestAKilledTestLeavesNoDaemon(t *testing.T) {
 	require.Error(t, c.Wait())
 	require.NoError(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = io.Copy(io.Discard, r)
-	require.NoError(t, err, "the daemon is still there")
+	require.NoError(t, err, "the daemon is still running")
 }

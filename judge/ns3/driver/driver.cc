@@ -4,7 +4,8 @@
 //   left 1 ---- router L == bottleneck == router R ---- right 1
 //
 // It reads lines "KEY VALUE..." on standard input and writes lines "KEY VALUE..." on standard
-// output; ../ns3.go writes the one and reads the other. Times are seconds, rates bits a second.
+// output; ../ns3.go writes the input and reads the output. Times are in seconds, rates in bits a
+// second.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -26,10 +27,10 @@ using namespace ns3;
 namespace
 {
 
-// PPP's header, which ns-3 counts in a packet's transmission time and IP does not.
+// PPP's header, which ns-3 includes in a packet's transmission time.
 const double kFraming = 2;
 
-// Wire is a point-to-point channel on which each packet takes up to `jitter` longer, in order.
+// Wire is a point-to-point channel that delays each packet by up to `jitter` more, without reordering.
 class Wire : public PointToPointChannel
 {
   public:
@@ -40,8 +41,8 @@ class Wire : public PointToPointChannel
         return tid;
     }
 
-    double delay[2] = {}; // by the device that sends
-    double jitter = 0;    // of what device 0, a host, sends
+    double delay[2] = {}; // by sending device
+    double jitter = 0;    // for packets of device 0, a host
     uint64_t sent = 0;    // packets of device 0
 
     bool TransmitStart(Ptr<const Packet> p, Ptr<PointToPointNetDevice> src, Time txTime) override
@@ -78,9 +79,9 @@ class EveryNth : public ErrorModel
     void DoReset() override { seen = 0; }
 };
 
-// WithoutEndGrowth is a congestion control without the growth that ns-3's TcpSocketBase grants on the
-// acknowledgment that ends a recovery: there all segments count that were sent in it, though SACK
-// had reported them.
+// WithoutEndGrowth is a congestion control without the window growth at the end of a recovery. There,
+// ns-3's TcpSocketBase counts all segments sent in the recovery as newly acknowledged, although SACK
+// had reported them before.
 template <class Base>
 class WithoutEndGrowth : public Base
 {
@@ -105,7 +106,7 @@ class WithoutEndGrowth : public Base
     Ptr<TcpCongestionOps> Fork() override { return CopyObject<WithoutEndGrowth<Base>>(this); }
 };
 
-// CountOnce is PRR that counts what an acknowledgment delivered once. ns-3's adds a segment for each
+// CountOnce is PRR that counts the data of an acknowledgment once. ns-3's PRR adds a segment for each
 // duplicate acknowledgment although SACK has counted it.
 class CountOnce : public TcpPrrRecovery
 {
@@ -125,9 +126,9 @@ class CountOnce : public TcpPrrRecovery
     Ptr<TcpRecoveryOps> Fork() override { return CopyObject<CountOnce>(this); }
 };
 
-// FreshSamples is BBR whose samples of the delivery rate end with the acknowledgment. ns-3's keep the
-// interval of an earlier acknowledgment if this one is for a segment that was sent as early, and
-// count what it delivers all the same.
+// FreshSamples is BBR whose delivery rate samples end with the current acknowledgment. ns-3's BBR keeps
+// the interval of an earlier acknowledgment if this one is for a segment sent at the same time, but
+// counts the data that it delivers.
 class FreshSamples : public TcpBbr
 {
   public:
@@ -189,7 +190,7 @@ struct Flow
 double duration = 60, warmup = 0, jitter = 0;
 uint32_t mtu = 1500;
 bool record = false;
-std::set<std::string> without; // which of ns-3's deviations are taken out: ../without.go
+std::set<std::string> without; // the deviations of ns-3 to remove: Deviations in ../scenario.go
 Direction down, up;
 std::vector<Flow> flows;
 
@@ -199,7 +200,7 @@ Now()
     return Simulator::Now().GetSeconds();
 }
 
-// Waits of one direction's packets, in the queue and in service of the one before.
+// Watch records how long the packets of one direction wait, in the queue and for the packet in service.
 struct Watch
 {
     std::vector<double> waits;
@@ -356,8 +357,8 @@ Device(Ptr<Node> node, Ptr<Wire> wire, double rate, const char* queue)
     return d;
 }
 
-// Join makes a link without a rate of its own between a host and a router. Only a host that sends
-// data delays its packets by the jitter.
+// Join connects a host and a router by a link without a rate limit. Only a host that sends data delays
+// its packets by the jitter.
 Ptr<Wire>
 Join(Ptr<Node> host, Ptr<Node> router, double delay, Ipv4AddressHelper& addresses,
      Ipv4InterfaceContainer* out, bool sends)
@@ -425,8 +426,8 @@ Congestion(const std::string& name)
     return TypeId::LookupByName("ns3::" + name);
 }
 
-// Apply makes TCP of the sockets that are created next what a flow wants. ns-3 has these as
-// attributes of the program, so each flow's hosts get their stack while they hold.
+// Apply sets a flow's TCP parameters for the sockets created next. In ns-3 they are global attributes,
+// so the stacks of each flow's hosts are installed while its attributes are set.
 void
 Apply(const Flow& f)
 {

@@ -1,10 +1,10 @@
-"""Send COUNT packets into a TUN device that no honest program sends.
+"""Send COUNT random and malformed packets into a TUN device.
 
     python3 fuzz.py DEVICE HOST SEED COUNT
 
-Half of them are scapy's: fields drawn by chance, lengths and checksums right where
-chance did not draw them. The other half are the same with some bytes changed, or cut
-short. The last line says how many there were and how many a second.
+scapy makes half of them: fields are random, and lengths and checksums right unless they
+are random too. The other half are the same with some bytes changed, or truncated. The
+last line prints the number of packets and the packets a second.
 """
 import logging
 import random
@@ -37,7 +37,7 @@ def options():
     ])]
 
 
-# Each is drawn anew every time it becomes bytes.
+# Fields are drawn every time a packet is encoded.
 MOLDS = [
     lambda: fuzz(IP(dst=host)) / fuzz(TCP()) / DATA,
     lambda: fuzz(IP(dst=host)) / fuzz(UDP()) / DATA,
@@ -64,7 +64,7 @@ MOLDS = [
 
 
 def changed(packet):
-    """The packet with a few bytes that are others, and sometimes without its end."""
+    """Return the packet with a few bytes changed, sometimes truncated."""
     p = bytearray(packet)
     for _ in range(random.randrange(1, 6)):
         p[random.randrange(len(p))] = random.randrange(256)
@@ -83,7 +83,7 @@ def main():
             molds = [m() for m in MOLDS]
         try:
             packet = bytes(molds[sent // 2 % len(molds)])[:1400]
-        except Exception:  # scapy drew what scapy cannot write
+        except Exception:  # scapy drew a value that it cannot encode
             refused += 1
             molds = [m() for m in MOLDS]
             continue
