@@ -69,10 +69,9 @@ func (p *Program) Check(ctx context.Context, preset string) (took, busy time.Dur
 	start := time.Now()
 	c := exec.CommandContext(ctx, p.Path, "lab", "check", preset)
 	out, err := c.CombinedOutput()
-	for _, no := range []string{"expects nothing", "neither a preset nor a file", "--real"} {
-		if bytes.Contains(out, []byte(no)) {
-			return 0, 0, ErrNothingExpected
-		}
+	const misuse = 2 // the exit status if an experiment cannot be checked
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == misuse {
+		return 0, 0, ErrNothingExpected
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("node lab check %s: %w: %s", preset, err, lastLine(out))

@@ -27,3 +27,13 @@ func TestImpair(t *testing.T) {
 	assert.Less(t, got["rate 10mbit limit 1000"], 10.5)
 	assert.GreaterOrEqual(t, got["rate 10mbit codel delay 20ms"], 20.0)
 }
+
+// rdt-real runs only in real time, and pantheon-3 has no expectations.
+func TestCheckWithoutExpectations(t *testing.T) {
+	p, err := Build(t.Context(), "../..", t.TempDir())
+	require.NoError(t, err)
+	for _, preset := range []string{"rdt-real", "pantheon-3"} {
+		_, _, err = p.Check(t.Context(), preset)
+		require.ErrorIs(t, err, ErrNothingExpected, preset)
+	}
+}
