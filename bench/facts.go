@@ -103,7 +103,7 @@ func (s *session) demos(
 	return all[(len(all)-1)/2], rates, nil
 }
 
-// wrapBytes exceeds the 2^32 sequence numbers, so a smaller transfer would not wrap them.
+// wrapBytes exceeds 2^32, so that the sequence numbers wrap.
 const wrapBytes = 5_000_000_000
 
 func wrap(ctx context.Context, s *session) ([]report.Fact, error) {

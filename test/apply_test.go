@@ -27,7 +27,7 @@ func TestApplyKeepsConnections(t *testing.T) {
 	r.must("net", "up", dir.Dir, "--name", "line")
 	before := map[string]int{"A": r.pid("A"), "B": r.pid("B"), "C": r.pid("C")}
 	r.must("ctl", "C", "accept", "6000")
-	r.await("A", "a way to C", func() bool {
+	r.await("A", "a route to C", func() bool {
 		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.1.0.2").code == 0
 	})
 	r.must("ctl", "A", "connect", "10.1.0.2", "6000")
@@ -107,7 +107,7 @@ func TestApplyRollsBack(t *testing.T) {
 	r.must("net", "up", dir.Dir, "--name", "line")
 	reach := func() {
 		t.Helper()
-		r.await("A", "a way to C", func() bool {
+		r.await("A", "a route to C", func() bool {
 			return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.1.0.2").code == 0
 		})
 	}
@@ -209,7 +209,7 @@ func TestApplyRotatesPorts(t *testing.T) {
 	assert.Contains(t, got.err, "started: D\nreloaded: A B\nstopped: C\n")
 	assert.Equal(t, a, r.pid("A"))
 	assert.Equal(t, b, r.pid("B"))
-	r.await("A", "a way to D", func() bool {
+	r.await("A", "a route to D", func() bool {
 		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.1.0.2").code == 0
 	})
 	assert.Contains(t, r.must("ctl", "D", "doors"), port)

@@ -103,16 +103,16 @@ func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 	}
 	e.MustDo("expose 80 %s", service.Listener.Addr())
 	a.MustDo("publish 0 %s:80", e.Addr())
-	door := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(strings.Join(a.MustDo("doors"), "\n"))
-	require.NotEmpty(t, door)
-	assert.Contains(t, read("http://"+door+"/"), says)
+	forward := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(strings.Join(a.MustDo("doors"), "\n"))
+	require.NotEmpty(t, forward)
+	assert.Contains(t, read("http://"+forward+"/"), says)
 	for _, name := range []string{"B", "C", "D"} {
 		assert.Positive(t, net.Node(name).Dropped()["lossy forward"], "of %s's", name)
 	}
 
 	t.Log("# the service ends, and the browser is refused")
 	service.Close()
-	assert.NotContains(t, read("http://"+door+"/"), says)
+	assert.NotContains(t, read("http://"+forward+"/"), says)
 	e.Eventually(Soon, "a refused connection", func() bool {
 		return has(e.MustDo("doors"), "connection refused")
 	})

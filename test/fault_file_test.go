@@ -55,7 +55,7 @@ func TestUnwritableTargets(t *testing.T) {
 		complaint = fails(t, b, Soon, "recvfile %s/file 9000", locked)
 		assert.Contains(t, complaint, "permission denied")
 	}
-	assert.Empty(t, b.Sockets(), "nobody listens")
+	assert.Empty(t, b.Sockets(), "no listener")
 }
 
 // A file that grows or shrinks while it is sent fails the transfer at both ends.

@@ -197,7 +197,7 @@ func TestApplyIsKilled(t *testing.T) {
 	assert.Contains(t, got.err, "started: C\n")
 	assert.Equal(t, a, r.pid("A"))
 	assert.Equal(t, b, r.pid("B"))
-	r.await("A", "a way to C", func() bool {
+	r.await("A", "a route to C", func() bool {
 		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.1.0.2").code == 0
 	})
 }

@@ -141,7 +141,7 @@ func TestNetworkUpAndDown(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.Start())
 	r.await("B", "a listener", func() bool { return len(r.sockets("B")) == 1 })
-	r.await("A", "a way to B", func() bool {
+	r.await("A", "a route to B", func() bool {
 		return r.node("ctl", "A", "ping", "-c", "1", "-W", "0.5", "10.5.0.2").code == 0
 	})
 	assert.Contains(t, r.must("ctl", "A", "sendfile", sent, "10.5.0.2", "6000"), "Sent 1048576 total")

@@ -35,7 +35,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	t.Logf("# %s on %s goes down", r1.Name, before.Iface)
 	r1.MustDo("down %s", before.Iface)
 	cut := time.Now()
-	r1.Eventually(Soon, "other way", func() bool {
+	r1.Eventually(Soon, "another path", func() bool {
 		now, ok := r1.Route(b.Addr())
 		return ok && now.NextHop != before.NextHop
 	})

@@ -12,12 +12,12 @@ import (
 )
 
 // The receiver of a ceiling reports its byte count periodically, and the sender stays ahead of it
-// by at most the kernel's queue. Packets dropped in that queue would cost CPU time and count for
-// nothing, so a ceiling without this limit would be lower than the protocols below it.
+// by at most the kernel's queue. Packets dropped in that queue cost CPU time and count for nothing:
+// without this limit the measured ceiling would be too low.
 const (
 	creditEvery = 256 << 10
 	creditAhead = 3 << 20
-	// creditLate is when unreported bytes are taken for lost.
+	// creditLate is when unreported bytes count as lost.
 	creditLate = 20 * time.Millisecond
 )
 
@@ -26,7 +26,7 @@ type credit struct {
 	socket *datagram.Socket
 	batch  *datagram.Batch
 	told   int64 // bytes that the receiver reported
-	lost   int64 // bytes taken for lost
+	lost   int64 // bytes that count as lost
 }
 
 // spend waits until the sender may send more than sent bytes.

@@ -19,11 +19,11 @@ import (
 )
 
 func TestPlaneChecksum(t *testing.T) {
-	luck := rand.New(rand.NewPCG(1, 1))
+	random := rand.New(rand.NewPCG(1, 1))
 	for length := range 200 {
 		b := make([]byte, length)
 		for i := range b {
-			b[i] = byte(luck.Uint32())
+			b[i] = byte(random.Uint32())
 		}
 		got := fold(sum(b, 0))
 		want := checksum.Fold(checksum.Sum(b, 0))

@@ -34,7 +34,7 @@ func (p *process) carry() (sockets [2]*datagram.Socket, stop func() error, err e
 	for i := range sockets {
 		w := &direction{
 			in: sockets[i], out: sockets[1-i], loss: p.spec.Loss, delay: p.spec.Delay,
-			luck: rand.New(rand.NewPCG(p.spec.Seed, uint64(i))),
+			random: rand.New(rand.NewPCG(p.spec.Seed, uint64(i))),
 		}
 		go w.carry()
 	}
@@ -46,7 +46,7 @@ type direction struct {
 	in, out *datagram.Socket
 	loss    float64
 	delay   time.Duration
-	luck    *rand.Rand
+	random  *rand.Rand
 	left    []byte // the packets of a run that were not dropped
 	late    chan delayed
 }
@@ -91,7 +91,7 @@ func (w *direction) survivors(r datagram.Received) []byte {
 	w.left = w.left[:0]
 	for data := r.Data; len(data) > 0; {
 		n := min(r.Size, len(data))
-		if w.luck.Float64() >= w.loss {
+		if w.random.Float64() >= w.loss {
 			w.left = append(w.left, data[:n]...)
 		}
 		data = data[n:]

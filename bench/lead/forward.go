@@ -36,7 +36,7 @@ const (
 	// call.
 	trainPackets = 44
 	trainsAtOnce = 4
-	// lossTimeout is when packets are taken for lost.
+	// lossTimeout is when packets count as lost.
 	lossTimeout = 100 * time.Millisecond
 )
 

@@ -103,7 +103,7 @@ func (r *Ring) Repeat(text []byte, n int) int {
 	tail := r.tail.Load()
 	if r.text == nil {
 		if tail > 0 {
-			panic("BUG: buffer: Repeat behind what was written")
+			panic("BUG: buffer: Repeat after Write")
 		}
 		lent := text // a pointer keeps Ring at 96 bytes: an idle connection has two
 		r.text = &lent
@@ -144,7 +144,7 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 		return
 	}
 	if r.text != nil {
-		panic("BUG: buffer: a ring that repeats is written to")
+		panic("BUG: buffer: Write after Repeat")
 	}
 	if r.writing == nil {
 		c := &chunk{base: tail}

@@ -219,10 +219,10 @@ func TestRingRepeat(t *testing.T) {
 		require.True(t, bytes.Equal(want[out:out+k], p[:k]), "%d bytes read at offset %d", k, out)
 		out += k
 	}
-	assert.PanicsWithValue(t, "BUG: buffer: a ring that repeats is written to",
+	assert.PanicsWithValue(t, "BUG: buffer: Write after Repeat",
 		func() { r.Release(r.Tail()); r.Write(text) })
 	written := buffer.NewRing(10)
 	written.Write(text[:1])
-	assert.PanicsWithValue(t, "BUG: buffer: Repeat behind what was written",
+	assert.PanicsWithValue(t, "BUG: buffer: Repeat after Write",
 		func() { written.Repeat(text, 1) })
 }

@@ -67,7 +67,7 @@ func TestScenario(t *testing.T) {
 			"flow.delack 1\n",
 		},
 		{
-			"wires of the flow's hosts", "{delay: 1ms, rate: 5Mbit/s}", "{cc: reno, delay: 10ms, start: 2s}",
+			"links of the flow's hosts", "{delay: 1ms, rate: 5Mbit/s}", "{cc: reno, delay: 10ms, start: 2s}",
 			"flow.start 2\nflow.stop 0\nflow.delay 0.01",
 		},
 	} {

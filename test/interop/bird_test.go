@@ -273,7 +273,7 @@ func TestBIRDAndALargeTable(t *testing.T) {
 // RFC 2453 §5.1: BIRD receives the broadcasts that we send for version 1. (BIRD itself does not
 // broadcast on a TUN device.)
 func TestBIRDAndBroadcast(t *testing.T) {
-	report(t, &row{peer: "BIRD", scenario: "RIPv2: what we broadcast, and it multicasts"})
+	report(t, &row{peer: "BIRD", scenario: "RIPv2: we broadcast, BIRD multicasts"})
 	b := newRIPBed(t, "rip interface tun0 send rip1-compatible\n")
 	b.bird("mode multicast", "")
 	b.until("BIRD's route at B", func() bool { return b.reaches(b.beyond, "192.168.0.0/16", 6) })

@@ -66,9 +66,9 @@ func TestCurlThroughPortForwards(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "page"), []byte("a page\n"), 0o644))
 	_, err := b.c.Doors.Expose(control.Expose{Port: 80, To: b.nginxHere()})
 	require.NoError(t, err)
-	door, err := b.a.Doors.Publish(control.Publish{To: at(hostIP, 80)})
+	forward, err := b.a.Doors.Publish(control.Publish{To: at(hostIP, 80)})
 	require.NoError(t, err)
-	url := "http://" + door.Addr().String() + "/"
+	url := "http://" + forward.Addr().String() + "/"
 	curl := []string{"--silent", "--show-error", "--fail"}
 	assert.Equal(t, "a page\n", b.must(b.outside(patience, "curl",
 		append(curl, url+"page")...)))
@@ -86,7 +86,7 @@ func TestCurlThroughPortForwards(t *testing.T) {
 	}
 	r.bytes *= 8
 	r.took = time.Since(start)
-	assert.Zero(t, door.State().Failed, door.State().Problem)
+	assert.Zero(t, forward.State().Failed, forward.State().Problem)
 }
 
 // TestSpliceForwardsEveryPort: behind a TUN device, every port of the node's address is this

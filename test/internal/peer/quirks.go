@@ -51,10 +51,10 @@ const (
 
 // Closing lists how the course's nodes behave at the end of a file.
 var Closing = map[string]Quirks{
-	"ignores data with FIN":      {DropOptions: true, MSS: 1360, DataFIN: IgnoresBoth},
-	"drops data before FIN":      {DropOptions: true, DataFIN: DropsData},
-	"ignores FIN behind data":    {MSS: 1360, DataFIN: IgnoresFIN},
-	"reads later than FIN comes": {DropOptions: true, ReadAfter: 2 * time.Millisecond},
+	"ignores data with FIN":       {DropOptions: true, MSS: 1360, DataFIN: IgnoresBoth},
+	"drops data before FIN":       {DropOptions: true, DataFIN: DropsData},
+	"ignores FIN behind data":     {MSS: 1360, DataFIN: IgnoresFIN},
+	"reads after the FIN arrives": {DropOptions: true, ReadAfter: 2 * time.Millisecond},
 }
 
 const (
