@@ -8,33 +8,33 @@ import (
 )
 
 const (
-	// BacklogBytes is how much memory the packets that wait for all observers of a node may take.
-	// Beyond it the oldest packets are dropped, whichever observer they wait for.
+	// BacklogBytes is the memory limit of all packets that wait for the observers of a node. Beyond
+	// it the node drops the oldest packets, no matter for which observer.
 	BacklogBytes = 64 << 20
-	// stalledBytes is how much an observer may lose since it last read. Beyond it new packets are
-	// only counted, until it reads again: copying them for a reader that has stopped would slow
-	// the node down.
+	// stalledBytes is how much an observer may lose since its last read. Beyond it the node only
+	// counts new packets until the observer reads again, because copying them would slow the node
+	// down for nothing.
 	stalledBytes = BacklogBytes / 16
 	// releaseBytes is how far the backlog must shrink before freed memory returns to the system.
 	releaseBytes = 8 << 20
 )
 
-// Backlog is the packets that wait for the observers of one node.
+// Backlog holds the packets that wait for the observers of one node.
 type Backlog struct {
 	mu        sync.Mutex
-	held      int // bytes of memory of all queues
-	peak      int // of held, since memory was returned
+	held      int // memory of all queues, in bytes
+	peak      int // maximum of held since memory was returned to the system
 	observers []*Observer
 }
 
-// enter adds an observer, whose packets count from now on.
+// enter adds an observer.
 func (b *Backlog) enter(o *Observer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.observers = append(b.observers, o)
 }
 
-// leave drops what waits for an observer. When much memory is free again, the system gets it back.
+// leave drops an observer's packets, and returns memory to the system if much is free.
 func (b *Backlog) leave(o *Observer) {
 	b.mu.Lock()
 	i := slices.Index(b.observers, o)
@@ -53,8 +53,8 @@ func (b *Backlog) leave(o *Observer) {
 	}
 }
 
-// room drops the oldest packets until so many bytes fit; false: what is left belongs to observers
-// that lose nothing. The backlog is locked.
+// room drops the oldest packets until n more bytes fit. It reports false if only packets of patient
+// observers are left. The caller holds the lock.
 func (b *Backlog) room(bytes int) bool {
 	for b.held+bytes > BacklogBytes {
 		var oldest *Observer
@@ -74,15 +74,14 @@ func (b *Backlog) room(bytes int) bool {
 	return true
 }
 
-// note counts the memory that a queue of an observer has come to hold, or no longer holds. The
-// backlog is locked.
+// note adds bytes, which may be negative, to the memory of all queues. The caller holds the lock.
 func (b *Backlog) note(bytes int) {
 	b.held += bytes
 	b.peak = max(b.peak, b.held)
 }
 
-// packetBytes is what a Packet takes in a batch's list.
+// packetBytes is the size of a Packet in a batch's list.
 const packetBytes = int(unsafe.Sizeof(Packet{}))
 
-// memory is how many bytes a batch takes.
+// memory returns the bytes that a batch occupies.
 func (p *Batch) memory() int { return cap(p.data) + cap(p.List)*packetBytes }

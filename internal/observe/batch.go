@@ -1,19 +1,20 @@
 package observe
 
 const (
-	// maxBatchBytes is how many bytes of packets a batch may have.
+	// maxBatchBytes is the maximum size of a batch.
 	maxBatchBytes = 4 << 20
-	// keptBatchBytes is how much memory an idle batch keeps.
+	// keptBatchBytes is the most memory that an idle batch keeps.
 	keptBatchBytes = 1 << 20
 )
 
-// Batch is packets that wait for their observer, those of one turn or of some short ones.
+// Batch holds packets that wait for their observer: those of one iteration of the loop, or of
+// several short ones.
 type Batch struct {
 	List []Packet
 	data []byte
 }
 
-// Bytes are what was kept of a packet of the batch.
+// Bytes returns the captured bytes of a packet of the batch.
 func (p *Batch) Bytes(s *Packet) []byte { return p.data[s.begin:s.end] }
 
 func (p *Batch) full(bytes int) bool {
@@ -29,7 +30,7 @@ func (p *Batch) add(other Batch) {
 	}
 }
 
-// emptied is a batch without its packets, and without more memory than it may keep.
+// emptied returns the batch without its packets, and without its memory if that is too much.
 func (p *Batch) emptied() Batch {
 	if cap(p.data) > keptBatchBytes && len(p.data) < keptBatchBytes/2 {
 		return Batch{List: p.List[:0]}

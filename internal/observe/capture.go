@@ -10,19 +10,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// capturing is one capture: who is shown packets, and what becomes of them.
+// capturing is one capture: its observer and its destination.
 type capturing struct {
 	host  *Host
 	o     *Observer
 	done  control.Captured
-	file  *captureFile // nil: none
+	file  *captureFile // nil: not written to a file
 	stop  context.CancelFunc
-	over  chan struct{}       // closed when all is written
-	faces []capture.Interface // of its files, by their number
+	over  chan struct{}       // closed when everything is written
+	faces []capture.Interface // of the file, by number
 	said  Said
 }
 
-// capture is a capture that somebody waits for.
+// capture runs a capture whose caller waits for its end.
 func (h *Host) capture(ctx context.Context, r control.Record) (control.Captured, error) {
 	c, err := h.prepare(&r)
 	if err != nil {
@@ -41,7 +41,7 @@ func (h *Host) capture(ctx context.Context, r control.Record) (control.Captured,
 	if r.Begun != nil {
 		r.Begun()
 	}
-	if err = write(&Batch{}); err == nil { // the header, though no packet may ever come
+	if err = write(&Batch{}); err == nil { // writes the file header even if no packet follows
 		err = c.o.Watch(ctx, h.taps, write)
 	}
 	err = errors.Join(err, finish())
@@ -58,7 +58,7 @@ func (c *capturing) abandon() error {
 	return c.file.abandon()
 }
 
-// sink is what writes packets, and what ends that.
+// sink returns the functions that write packets and finish the output.
 func (c *capturing) sink(
 	folder *files.Folder, r *control.Record,
 ) (write func(*Batch) error, finish func() error, err error) {
@@ -88,7 +88,7 @@ func (c *capturing) sink(
 		}, nil
 }
 
-// pieces is a writer that hands on what it is given; nil: to nobody.
+// pieces is a writer that passes its input to a function; nil discards it.
 type pieces func([]byte)
 
 func (f pieces) Write(b []byte) (int, error) {
@@ -126,7 +126,7 @@ func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
 	return err
 }
 
-// faceOf is what a file calls an interface, of which it is told if it is new.
+// faceOf returns an interface's number in the file, and adds it to the file if it is new.
 func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
 	number := c.o.Number(iface)
 	for len(c.faces) <= number {
@@ -140,8 +140,8 @@ func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
 	return number, nil
 }
 
-// statistics writes, for each interface, how many packets there were since the capture began, and
-// were missed.
+// statistics writes how many packets each interface had since the capture began, and how many of
+// them the capture missed.
 func (c *capturing) statistics(w *capture.Writer) (err error) {
 	faces, missed := c.o.Counts()
 	c.done.Missed = missed
@@ -172,7 +172,7 @@ func (c *capturing) lines(tell func(control.Packet)) func(*Batch) error {
 	}
 }
 
-// begin has a goroutine write a capture that nobody waits for.
+// begin starts the goroutine of a background capture.
 func (c *capturing) begin() {
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(context.Background())
@@ -199,7 +199,7 @@ func (c *capturing) write(ctx context.Context) {
 	}
 }
 
-// finish ends a capture that nobody waits for, and is what became of it.
+// finish stops a background capture and returns its result.
 func (c *capturing) finish() control.Captured {
 	c.stop()
 	<-c.over

@@ -13,30 +13,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// captureFile is where a capture is written, a file after another if they are limited.
+// captureFile writes a capture to a file, or to several in turn if their size is limited.
 type captureFile struct {
 	folder  *files.Folder
 	path    string
-	limit   int64 // bytes of a file; 0: none
-	keep    int   // files; 0: all
-	replace bool  // captures that are there
+	limit   int64 // bytes of a file; 0: no limit
+	keep    int   // number of files; 0: all
+	replace bool  // overwrite existing captures
 	c       *capturing
 
 	file  *os.File
 	w     *capture.Writer
 	size  int64 // bytes written
-	whole int64 // of them, those up to the end of a packet
+	whole int64 // bytes up to the end of the last whole packet
 	begun int
 }
 
-// Write implements io.Writer for what is beneath the capture's writer.
+// Write implements io.Writer for the capture.Writer.
 func (f *captureFile) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
 	f.size += int64(n)
 	return n, err
 }
 
-// name is that of the number-th file: x.pcapng, x-1.pcapng, x-2.pcapng.
+// name returns the name of the n-th file: x.pcapng, x-1.pcapng, x-2.pcapng.
 func (f *captureFile) name(number int) string {
 	if number == 0 {
 		return f.path
@@ -45,7 +45,7 @@ func (f *captureFile) name(number int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(f.path, end), number, end)
 }
 
-// open begins the next file.
+// open opens the next file.
 func (f *captureFile) open() (err error) {
 	name := f.name(f.begun)
 	if f.file, err = f.create(name); err != nil {
@@ -61,12 +61,12 @@ func (f *captureFile) open() (err error) {
 		return errors.Join(err, f.file.Close())
 	}
 	if old := f.begun - 1 - f.keep; f.keep > 0 && old >= 0 {
-		_ = f.removeRegular(f.name(old)) // who has moved it away meanwhile keeps it
+		_ = f.removeRegular(f.name(old)) // leaves a file alone that the user has moved
 	}
 	return nil
 }
 
-// create makes a file, or empties a capture that has its name.
+// create creates a file, or empties an existing capture with this name.
 func (f *captureFile) create(name string) (*os.File, error) {
 	file, err := f.folder.Create(name, 0o666)
 	if !errors.Is(err, fs.ErrExist) {
@@ -92,7 +92,7 @@ func (f *captureFile) create(name string) (*os.File, error) {
 	return file, nil
 }
 
-// pcapng reports why a file is not replaced by a capture: it holds something else.
+// pcapng returns an error if the file must not be replaced because it is not a capture.
 func pcapng(file *os.File) error {
 	var begin [4]byte
 	n, err := io.ReadFull(file, begin[:])
@@ -105,20 +105,20 @@ func pcapng(file *os.File) error {
 	return err
 }
 
-// flush writes what waits. When the disk takes no more, the file is cut behind the last packet
-// that is whole, so that it can be read.
+// flush writes buffered packets. If the disk is full, it cuts the file after the last whole packet,
+// so that the file stays readable.
 func (f *captureFile) flush() error {
 	err := f.w.Flush()
 	if err == nil {
 		f.whole = f.size
 		return nil
 	}
-	// What the system said is told; that it does not cut either changes nothing.
+	// The caller reports the write error. A failed truncation would add nothing to it.
 	_ = f.file.Truncate(f.whole)
 	return fmt.Errorf("%s: %w", f.file.Name(), cause(err))
 }
 
-// cause is what the system said of a file, without the names that are told anyway.
+// cause returns the system's error without the path, which the caller adds.
 func cause(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
@@ -136,7 +136,7 @@ func (f *captureFile) write(p *Batch) error {
 			}
 		}
 		if err := f.c.packet(f.w, p, s); err != nil {
-			_ = f.flush() // cuts the file, and says what we know
+			_ = f.flush() // truncates the file; the caller reports its own error
 			f.c.done.Packets, f.c.done.Bytes = kept.Packets, kept.Bytes
 			return fmt.Errorf("%s: %w", f.file.Name(), cause(err))
 		}
@@ -148,9 +148,9 @@ func (f *captureFile) write(p *Batch) error {
 	return nil
 }
 
-// turnOver begins another file if the next packet is too long for this one.
+// turnOver starts another file if the next packet does not fit in this one.
 func (f *captureFile) turnOver(p *Batch, next *Packet) error {
-	const block = 200 // what a packet's block has beside it, at most: a header and a comment
+	const block = 200 // upper bound of the size of a packet's header and comment
 	if f.size+int64(f.w.Buffered()+len(p.Bytes(next)))+block <= f.limit {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (f *captureFile) finish() error {
 	if err == nil {
 		err = f.flush()
 	} else {
-		err = nil // it was told when it came
+		err = nil // already reported when it occurred
 	}
 	if closed := f.file.Close(); closed != nil {
 		err = errors.Join(err, fmt.Errorf("%s: %w", f.file.Name(), cause(closed)))
@@ -182,7 +182,7 @@ func (f *captureFile) abandon() error {
 	return errors.Join(f.file.Close(), f.removeRegular(f.path))
 }
 
-// removeRegular deletes a file, but nothing else that has its name now.
+// removeRegular deletes a regular file, but nothing else that now has its name.
 func (f *captureFile) removeRegular(name string) error {
 	info, err := f.folder.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {

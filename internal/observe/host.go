@@ -15,34 +15,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Taps show packets of a node to observers.
+// Taps connects observers to a node's packets.
 type Taps interface {
-	// Observe shows an observer packets from now on; ObserveSocket those of the connection with
-	// that number, or of the next that a listener gets.
+	// Observe passes the observer all packets from now on. ObserveSocket passes those of one
+	// connection, or of the next connection of a listener.
 	Observe(o *Observer) error
 	ObserveSocket(o *Observer, sid int, recorded bool) (Beginning, error)
-	// LetGo shows an observer nothing more.
+	// LetGo stops passing packets to the observer.
 	LetGo(o *Observer)
 }
 
 // Node is what captures and traces need of a node besides its Clock and Taps.
 type Node interface {
-	// Faces are the interfaces that there are and were, by their number. FaceName is the name of
-	// one, or SelfFace, and Face finds the number of the one with a name.
+	// Faces returns the present and former interfaces by number. FaceName returns the name of one,
+	// or SelfFace. Face returns the number of the interface with a name.
 	Faces() []stack.Interface
 	FaceName(i int) string
 	Face(name string) (int, error)
 }
 
-// Clock is a node's: the time of day now, and of an instant.
+// Clock is a node's clock: the time of day, now and for an instant.
 type Clock interface {
 	Now() time.Time
 	Wall(t clock.Time) time.Time
-	// Driven reports whether time waits for the node.
+	// Driven reports whether time waits for the node, as it does in simulations.
 	Driven() bool
 }
 
-// Host carries out the requests about captures and traces of a node.
+// Host serves the requests for captures and traces of a node.
 type Host struct {
 	control.Handlers
 	node     Node
@@ -52,11 +52,11 @@ type Host struct {
 
 	mu     sync.Mutex
 	lastID int
-	files  map[int]*capturing // those of StartCapture
-	pcap   *capturing         // that of PcapStart; nil: none
+	files  map[int]*capturing // started by StartCapture, by number
+	pcap   *capturing         // started by PcapStart; nil: none
 }
 
-// New returns the captures and traces of a node, whose operators are told of events by announce.
+// New returns a node's captures and traces. It passes events for operators to announce.
 func New(n Node, c Clock, taps Taps, announce func(control.Event)) *Host {
 	h := &Host{
 		Handlers: control.Handlers{}, node: n, clock: c, taps: taps,
@@ -71,7 +71,7 @@ func New(n Node, c Clock, taps Taps, announce func(control.Event)) *Host {
 	return h
 }
 
-// start begins a capture into a file that nobody waits for.
+// start starts a background capture into a file.
 func (h *Host) start(ctx context.Context, r control.StartCapture) (control.Capturing, error) {
 	if r.File == "" {
 		return control.Capturing{}, errNoFile
@@ -97,7 +97,7 @@ func (h *Host) start(ctx context.Context, r control.StartCapture) (control.Captu
 
 var errNoFile = control.Misuse("a capture without a reader needs a file")
 
-// prepareFile is prepare for a capture that nobody waits for.
+// prepareFile prepares a background capture.
 func (h *Host) prepareFile(
 	folder *files.Folder, r *control.Record,
 ) (*capturing, error) {
@@ -111,7 +111,7 @@ func (h *Host) prepareFile(
 	return c, nil
 }
 
-// prepare checks what a capture asks for.
+// prepare validates a request for a capture.
 func (h *Host) prepare(r *control.Record) (*capturing, error) {
 	if r.FileSize < 0 || r.Files < 0 || r.File == "" && (r.FileSize > 0 || r.Files > 0) ||
 		r.FileSize == 0 && r.Files > 0 {
@@ -137,7 +137,7 @@ func (h *Host) prepare(r *control.Record) (*capturing, error) {
 	return c, nil
 }
 
-// newObserver is an observer of all interfaces for a capture.
+// newObserver returns an observer of all interfaces for a capture.
 func newObserver(r *control.Record) (*Observer, error) {
 	if r.Snaplen < 0 || r.Snaplen > capture.DefaultSnaplen {
 		return nil, fmt.Errorf("snaplen %d: %w: must be 0 to %d", r.Snaplen, control.ErrUsage,
@@ -157,10 +157,10 @@ func newObserver(r *control.Record) (*Observer, error) {
 	return o, nil
 }
 
-// lineBytes is how much of a packet is looked at for its line.
+// lineBytes is how many bytes of a packet the one-line description reads.
 const lineBytes = 256
 
-// newCapturing is a capture of what an observer is shown, with the interfaces as it names them.
+// newCapturing returns a capture for an observer, with the node's present interfaces.
 func (h *Host) newCapturing(o *Observer) *capturing {
 	c := &capturing{host: h, o: o, over: make(chan struct{})}
 	for _, f := range h.node.Faces() {
@@ -170,7 +170,7 @@ func (h *Host) newCapturing(o *Observer) *capturing {
 	return c
 }
 
-// forget lets go of a capture that has ended by itself.
+// forget removes a capture that has ended.
 func (h *Host) forget(c *capturing) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,7 +185,7 @@ func (h *Host) stop(_ context.Context, r control.StopCapture) (control.Captured,
 	return c.finish(), nil
 }
 
-// which takes the capture with that number, or the only one, out of the books.
+// which removes the capture with this number, or the only one, from the list and returns it.
 func (h *Host) which(id int) (*capturing, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,15 +206,15 @@ func (h *Host) which(id int) (*capturing, error) {
 	return nil, fmt.Errorf("%d: %w", id, control.ErrNotCapturing)
 }
 
-// Finish waits until what captures have seen is written, and is why that of every packet is not
-// whole. The node has stopped.
+// Finish waits until all captures are written and returns the error of the capture of every packet.
+// The node has stopped.
 func (h *Host) Finish() error {
 	h.mu.Lock()
 	pcap, list := h.pcap, h.files
 	h.pcap, h.files = nil, map[int]*capturing{}
 	h.mu.Unlock()
 	for _, c := range list {
-		c.finish() // who has started it is told by a message
+		c.finish() // a message reports its result to the client that started it
 	}
 	if pcap == nil {
 		return nil
@@ -223,7 +223,6 @@ func (h *Host) Finish() error {
 	return err
 }
 
-// say tells the operator one line of text.
 func (h *Host) say(format string, args ...any) {
 	h.announce(control.Message{Text: fmt.Sprintf(format, args...)})
 }

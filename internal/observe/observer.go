@@ -12,71 +12,71 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Interfaces of an observer that are no interface's number.
+// Values of Observer.Iface that are not the number of an interface.
 const (
 	AllFaces = -1
-	OwnFace  = -2 // lo
+	OwnFace  = -2 // packets from the node to itself (lo)
 )
 
-// SelfFace is what the interface is called on which a node sends to itself.
+// SelfFace is the name of the interface for packets from a node to itself.
 const SelfFace = "lo"
 
-// Beginning is what is known of a connection when somebody begins to follow it.
+// Beginning is the state of a connection when an observer starts to follow it.
 type Beginning struct {
-	Before Batch // what its recorder has
-	// Known: Local and Remote are where its two ends stand; else there is none yet, or it has not
-	// been established.
+	Before Batch // the segments in its recorder
+	// Known reports whether Local and Remote are set. They are not before the connection is
+	// established.
 	Known         bool
 	Local, Remote capture.Start
 }
 
-// Observer is somebody who is shown packets: a capture or a trace. The loop batches up copies,
-// which at the end of its turn go to a queue from which a goroutine of the observer's own takes
-// them: so the loop never waits, and what is lost on the way out of a turn is known before anybody
-// sees the packet.
+// Observer receives copies of packets for a capture or a trace. The loop collects the copies of one
+// iteration in a batch and queues the batch at the end of the iteration. A goroutine of the capture
+// takes batches from the queue, so the loop never waits for it. A packet that the link drops in the
+// same iteration is marked before the capture reads it.
 type Observer struct {
 	About control.Capturing
-	Iface int // or AllFaces, or OwnFace
-	// Faces is how many interfaces there were when it began; 0: as many as there are.
+	Iface int // a number, AllFaces or OwnFace
+	// Faces is the number of interfaces at the start; 0: as many as the node has.
 	Faces   int
 	Filter  *capture.Filter
 	Snaplen int
-	Limit   uint64 // packets after which it ends; 0: none
-	Glances bool   // it wants to know of connections
-	Patient bool   // the loop waits for it, because time waits for the loop: a Clock's
-	Flow    *Flow  // the connection that it follows; nil: all that its filter lets pass
+	Limit   uint64 // ends after this many packets; 0: no limit
+	Glances bool   // wants the state of connections with their packets
+	Patient bool   // the loop waits for it, because time waits for the loop
+	Flow    *Flow  // the followed connection; nil: everything that passes Filter
 
-	shown   uint64        // the loop's
-	turn    Batch         // this turn's; the loop's
-	skipped []uint64      // packets of this turn that are only counted, by interface; the loop's
-	ended   chan struct{} // closed, by the loop, when it is shown no more
+	shown   uint64        // owned by the loop
+	turn    Batch         // packets of this iteration; owned by the loop
+	skipped []uint64      // packets of this iteration that are only counted; owned by the loop
+	ended   chan struct{} // closed by the loop after the last packet
 
-	backlog *Backlog // its lock is that of the rest
+	backlog *Backlog // its lock guards the fields below
 	queue   queue
-	lost    int     // bytes that were dropped since it read
-	gap     uint64  // missed since the last packet of the queue
-	missed  uint64  // in all
-	counts  []Count // of each interface, and of the node itself, by their number
+	lost    int     // bytes dropped since the last read
+	gap     uint64  // packets missed since the last packet of the queue
+	missed  uint64  // packets missed in all
+	counts  []Count // by Number
 	ready   chan struct{}
-	room    sync.Cond // a Patient observer has read, or has left
-	left    bool      // it takes nothing any more
+	room    sync.Cond // signals that a patient observer has read or left
+	left    bool      // takes no more packets
 	stalled atomic.Bool
 }
 
-// Flow is the connection that an observer follows, once there is one. The loop's: it does not
-// change once the observer has seen a segment.
+// Flow is the connection that an observer follows, once it is known. The loop owns it. It does not
+// change after the first segment.
 type Flow struct {
 	Found bool
-	Key   capture.Flow // seen from the left end
-	Ours  bool         // which is this node's
-	Drops bool         // only what went no further
+	Key   capture.Flow // seen from the left end of the ladder
+	Ours  bool         // the left end is this node
+	Drops bool         // only dropped packets
 }
 
-// Count is how many packets of an interface an observer was to see, and missed of them.
+// Count counts the packets of an interface that an observer asked for, and those it missed.
 type Count struct{ Packets, Missed uint64 }
 
-// Begin is the beginning of what an observer is shown, by a node with so many interfaces. Packets
-// wait for it in b. The loop's.
+// Begin connects the observer to a backlog. faces is the node's number of interfaces. Only the loop
+// calls it.
 func (o *Observer) Begin(since time.Time, faces int, b *Backlog) {
 	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
 	o.backlog, o.room.L = b, &b.mu
@@ -88,23 +88,24 @@ func (o *Observer) Begin(since time.Time, faces int, b *Backlog) {
 	o.About.Since = since
 }
 
-// End is the end of it. The loop's.
+// End ends the observation. Only the loop calls it.
 func (o *Observer) End() {
 	o.Settle()
 	close(o.ended)
 }
 
-// Ended is closed when the observer is shown no more.
+// Ended is closed after the last packet.
 func (o *Observer) Ended() <-chan struct{} { return o.ended }
 
-// Shown is how many packets there were. The loop's; anybody's when the observer has ended.
+// Shown returns the number of packets so far. Until the observer has ended, only the loop may call
+// it.
 func (o *Observer) Shown() uint64 { return o.shown }
 
-// Sees reports whether an observer looks at an interface.
+// Sees reports whether the observer includes an interface.
 func (o *Observer) Sees(i int) bool { return o.Iface == AllFaces || o.Iface == i }
 
-// Number is what an interface is counted and written under: behind those that there were when the
-// observer began comes the node itself, and then those that are new.
+// Number maps an interface to its number in counters and files: first the interfaces that existed
+// at the start, then the node itself, then new interfaces.
 func (o *Observer) Number(i int) int {
 	switch {
 	case i == OwnFace:
@@ -115,8 +116,8 @@ func (o *Observer) Number(i int) int {
 	return i + 1
 }
 
-// Put batches up a packet, as far as there is room; true: it is the last. The header are its first
-// bytes, whole. The loop's.
+// Put copies a packet into the batch if there is room, and reports whether it was the last one.
+// header is the complete start of the packet. Only the loop calls it.
 func (o *Observer) Put(s *Packet, header []byte, pieces [][]byte) (last bool) {
 	o.shown++
 	last = o.Limit > 0 && o.shown >= o.Limit
@@ -155,11 +156,11 @@ func (o *Observer) skip(iface int) {
 	o.skipped[number]++
 }
 
-// mostAmended bounds how far back in a turn a packet is looked for.
+// mostAmended bounds how many packets Amend searches.
 const mostAmended = 4096
 
-// Amend marks the packet that left in this turn and was then lost; false: there is none. The
-// loop's.
+// Amend marks a packet that was sent in this iteration and then dropped. It reports false if there
+// is no such packet. Only the loop calls it.
 func (o *Observer) Amend(s *Packet, data []byte) bool {
 	list := o.turn.List
 	for k := len(list) - 1; k >= max(0, len(list)-mostAmended); k-- {
@@ -174,11 +175,11 @@ func (o *Observer) Amend(s *Packet, data []byte) bool {
 	return false
 }
 
-// head is as much of a packet as tells it from others.
+// head returns the part of a packet that Amend compares.
 func head(packet []byte) []byte { return packet[:min(len(packet), capture.HeaderBytes)] }
 
-// Settle moves a turn's packets to where they are taken. The oldest of the backlog are dropped for
-// them if need be. The loop's.
+// Settle moves the packets of this iteration to the queue, and drops the oldest packets of the
+// backlog if they do not fit. Only the loop calls it.
 func (o *Observer) Settle() {
 	t := &o.turn
 	if len(t.List) == 0 && len(o.skipped) == 0 {
@@ -199,11 +200,11 @@ func (o *Observer) Settle() {
 	b.mu.Unlock()
 	select {
 	case o.ready <- struct{}{}:
-	default: // there is a token
+	default: // already signaled
 	}
 }
 
-// push hands a turn's packets on. The backlog is locked.
+// push queues the packets of an iteration. The caller holds the backlog's lock.
 func (o *Observer) push(t *Batch) {
 	b := o.backlog
 	if o.left {
@@ -228,8 +229,8 @@ func (o *Observer) push(t *Batch) {
 	b.note(o.queue.held - before)
 }
 
-// dropFirst drops the batch that waits longest. The next packet says how many were dropped before
-// it. The backlog is locked.
+// dropFirst drops the oldest batch. The next packet carries the number of dropped packets. The
+// caller holds the backlog's lock.
 func (o *Observer) dropFirst() {
 	before := o.queue.held
 	o.queue.trim(0)
@@ -253,14 +254,14 @@ func (o *Observer) dropFirst() {
 	}
 }
 
-// miss counts packets of an interface that nobody will see.
+// miss counts packets of an interface that are lost for the observer.
 func (o *Observer) miss(c *Count, packets uint64) {
 	c.Missed += packets
 	o.missed += packets
 	o.gap += packets
 }
 
-// count is that of the interface with a number.
+// count returns the counter of an interface's Number.
 func (o *Observer) count(number int) *Count {
 	for len(o.counts) <= number {
 		o.counts = append(o.counts, Count{})
@@ -268,8 +269,7 @@ func (o *Observer) count(number int) *Count {
 	return &o.counts[number]
 }
 
-// take gives the observer what waits, a batch at a time, for one that it is done with; an empty
-// one: nothing does.
+// take exchanges a batch that was read for the next one; an empty batch: nothing waits.
 func (o *Observer) take(done Batch) Batch {
 	b := o.backlog
 	b.mu.Lock()
@@ -283,7 +283,7 @@ func (o *Observer) take(done Batch) Batch {
 	return next
 }
 
-// Leave drops what waits for the observer, for whom the loop waits no more.
+// Leave drops the observer's packets. The loop no longer waits for it.
 func (o *Observer) Leave() {
 	b := o.backlog
 	b.mu.Lock()
@@ -293,15 +293,15 @@ func (o *Observer) Leave() {
 	o.room.Signal()
 }
 
-// Counts are what the observer was shown, by interface.
+// Counts returns the packets by interface, and the missed packets in all.
 func (o *Observer) Counts() (faces []Count, missed uint64) {
 	o.backlog.mu.Lock()
 	defer o.backlog.mu.Unlock()
 	return slices.Clone(o.counts), o.missed
 }
 
-// Watch gives f what the observer is shown until the observer or ctx ends, or f fails. It lets the
-// observer go.
+// Watch calls f with each batch until the observer or ctx ends, or f fails. Then it disconnects the
+// observer.
 func (o *Observer) Watch(ctx context.Context, taps Taps, f func(*Batch) error) (err error) {
 	var p Batch
 	for over := false; !over && err == nil; {

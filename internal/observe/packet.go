@@ -1,10 +1,10 @@
-// Package observe shows a node's packets to captures and traces, without the node waiting for any
+// Package observe copies a node's packets to captures and traces, without the node waiting for any
 // of them.
 //
 // The node's loop copies packets into an Observer's batches (observer.go, batch.go, queue.go), from
 // which a goroutine of the capture (capture.go, file.go, pcap.go) or trace (trace.go) takes them.
-// When those fall behind, the oldest packets are dropped and counted (backlog.go). recorder.go
-// keeps the last segments of a connection. tracefile.go traces a connection of a capture's file.
+// If those fall behind, the node drops and counts the oldest packets (backlog.go). recorder.go
+// keeps the last segments of a connection. tracefile.go traces a connection of a capture file.
 package observe
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Packet is one packet as an observer was shown it.
+// Packet describes one captured packet.
 type Packet struct {
 	At         clock.Time
 	Iface      int
-	Out, Known bool // Known: SID and Glance are those of its connection
+	Out, Known bool // Known: SID and Glance are those of the packet's connection
 	Reason     ip.DropReason
-	Why        string // it was dropped beneath the stack
-	Late       bool   // that was after it had been shown as one that lives
-	Length     int    // on the wire
-	begin, end int    // in the batch's data
-	Missed     uint64 // between the one before and this
+	Why        string // reason of a drop below the stack
+	Late       bool   // it was dropped after an observer had read it as sent
+	Length     int    // length on the link
+	begin, end int    // offsets in the batch's data
+	Missed     uint64 // packets missed between the previous packet and this one
 	SID        int
 	Glance     tcp.Glance
 }
 
-// Dropped is why a packet went no further; empty: it did.
+// Dropped returns the reason of a drop; empty: not dropped.
 func (s *Packet) Dropped() string {
 	if s.Why == "" && s.Reason != ip.DropNone {
 		return s.Reason.String()
@@ -41,7 +41,7 @@ func (s *Packet) Dropped() string {
 	return s.Why
 }
 
-// State is what a capture's comment says of a connection.
+// State returns the comment of a capture on the packet's connection.
 func (s *Packet) State() string {
 	if !s.Known {
 		return ""
@@ -64,7 +64,7 @@ func (s *Packet) State() string {
 	return text
 }
 
-// Said is what was said last of a connection: the segments of a train have it in common.
+// Said caches the last comment, because the segments of a burst share it.
 type Said struct {
 	known  bool
 	sid    int
@@ -72,17 +72,17 @@ type Said struct {
 	text   string
 }
 
-// State is what a capture's comment says of a packet's connection.
+// State returns the comment of a capture on the packet's connection.
 func (d *Said) State(s *Packet) string {
 	glance := s.Glance
-	glance.Pipe = 0 // of which nothing is said
+	glance.Pipe = 0 // not part of the comment
 	if d.known != s.Known || d.sid != s.SID || d.glance != glance {
 		*d = Said{s.Known, s.SID, glance, s.State()}
 	}
 	return d.text
 }
 
-// inSegments is a number of bytes in segments, as ss counts windows.
+// inSegments converts bytes to segments, as ss counts windows.
 func inSegments(bytes, mss int) int {
 	if mss <= 0 {
 		return bytes
@@ -90,7 +90,7 @@ func inSegments(bytes, mss int) int {
 	return bytes / mss
 }
 
-// Moment is what a trace says of a connection.
+// Moment returns the state of the packet's connection for a trace.
 func (s *Packet) Moment() control.Moment {
 	g := &s.Glance
 	return control.Moment{

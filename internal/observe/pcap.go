@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Everything returns an observer of every packet from the start, for a file that Begin writes.
+// Everything returns an observer of every packet from the start of the node. Begin writes them.
 func Everything(file string, snaplen int, driven bool) (*Observer, error) {
 	o, err := newObserver(&control.Record{File: file, Snaplen: snaplen})
 	if err != nil {
@@ -20,17 +20,17 @@ func Everything(file string, snaplen int, driven bool) (*Observer, error) {
 	return o, nil
 }
 
-// pcapKind is what the capture of every packet is called among captures.
+// pcapKind is the kind of the capture of every packet.
 const pcapKind = "pcap"
 
-// Begin writes what Everything's observer has been shown since the node began, and will be.
+// Begin writes the packets of an Everything observer, from the start of the node on, to its file.
 func (h *Host) Begin(o *Observer, overwrite bool) error {
 	c := h.newCapturing(o)
 	c.faces = append(c.faces[:o.Faces:o.Faces], c.faces[len(c.faces)-1])
 	if _, _, err := c.sink(files.Machine(), &control.Record{
 		File: o.About.File, Overwrite: overwrite,
 	}); err != nil {
-		o.Leave() // nobody is to wait for it
+		o.Leave() // the loop must not wait for it
 		return fmt.Errorf("pcap: %w", err)
 	}
 	h.mu.Lock()
@@ -40,11 +40,11 @@ func (h *Host) Begin(o *Observer, overwrite bool) error {
 	return nil
 }
 
-// startPcap begins the capture of every packet.
+// startPcap starts the capture of every packet.
 func (h *Host) startPcap(ctx context.Context, r control.PcapStart) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pcap != nil { // before its file is begun anew
+	if h.pcap != nil { // before its file is overwritten
 		return fmt.Errorf("%s: %w", h.pcap.o.About.File, control.ErrCapturing)
 	}
 	if r.File == "" {
@@ -65,7 +65,7 @@ func (h *Host) startPcap(ctx context.Context, r control.PcapStart) error {
 	return nil
 }
 
-// File is where every packet is captured to; empty: nowhere.
+// File returns the file of the capture of every packet; empty: none is running.
 func (h *Host) File() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -3,36 +3,35 @@ package observe
 import "slices"
 
 const (
-	// maxWaiting is how many packets may wait for one observer.
+	// maxWaiting is the maximum number of packets that wait for one observer.
 	maxWaiting = 1 << 15
-	// shortBatch is how many bytes are rather copied than handed on as a batch, and longBatch how
-	// long a batch may become by that.
+	// A batch of up to shortBatch bytes is copied to the end of the last one, up to longBatch
+	// bytes, and not queued.
 	shortBatch = 16 << 10
 	longBatch  = 256 << 10
-	// keptBatchs is how many empty batches an idle queue keeps, and spareBatchs how many there are
-	// while an observer is behind.
+	// keptBatchs is the number of empty batches in an idle queue, spareBatchs the maximum.
 	keptBatchs  = 2
 	spareBatchs = 64
 )
 
-// queue is the batches that wait for an observer, in the order in which they came. A batch is
-// handed on as it is: the loop, which fills them, copies a packet once.
+// queue holds the batches that wait for an observer, in their order. It passes batches on without a
+// copy: the loop, which fills them, copies each packet once.
 type queue struct {
 	waiting []Batch
-	packets int     // that wait
-	spare   []Batch // empty, to be filled again
-	held    int     // bytes of memory, of both lists
+	packets int     // in waiting
+	spare   []Batch // empty batches for reuse
+	held    int     // memory of both lists, in bytes
 }
 
 func (q *queue) empty() bool { return len(q.waiting) == 0 }
 
-// fits reports whether a batch's packets may wait too.
+// fits reports whether a batch's packets fit in the queue.
 func (q *queue) fits(p *Batch) bool { return q.packets+len(p.List) <= maxWaiting }
 
-// first is the oldest packet that waits.
+// first returns the oldest packet.
 func (q *queue) first() *Packet { return &q.waiting[0].List[0] }
 
-// push takes a batch with packets, and gives an empty one for it.
+// push queues a batch and returns an empty one.
 func (q *queue) push(p Batch) Batch {
 	q.packets += len(p.List)
 	if last := len(q.waiting) - 1; last >= 0 && len(p.data) <= shortBatch &&
@@ -54,7 +53,8 @@ func (q *queue) push(p Batch) Batch {
 	return next
 }
 
-// pop gives the first batch for one that has been read; an empty one: none waits.
+// pop exchanges a batch that was read for the first of the queue; an empty batch: the queue is
+// empty.
 func (q *queue) pop(done Batch) Batch {
 	if cap(done.List) > 0 && len(q.spare) < spareBatchs {
 		done = done.emptied()
@@ -68,7 +68,6 @@ func (q *queue) pop(done Batch) Batch {
 	return q.drop()
 }
 
-// drop removes the first batch.
 func (q *queue) drop() Batch {
 	p := q.waiting[0]
 	q.waiting = slices.Delete(q.waiting, 0, 1)
@@ -77,7 +76,7 @@ func (q *queue) drop() Batch {
 	return p
 }
 
-// trim frees the empty batches but for a few.
+// trim frees all but a few of the empty batches.
 func (q *queue) trim(keep int) {
 	for len(q.spare) > keep {
 		last := len(q.spare) - 1

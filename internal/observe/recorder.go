@@ -2,22 +2,22 @@ package observe
 
 import "github.com/tidepool-net/tidepool/internal/capture"
 
-// Recorder is a connection's recorder: its last segments, in a ring that is allocated once.
+// Recorder keeps the last segments of a connection in a ring that is allocated once.
 type Recorder struct {
 	ring []Packet
-	data []byte // HeaderBytes for each
+	data []byte // HeaderBytes for each packet
 	next int
 	full bool
 }
 
-// NewRecorder returns a recorder of so many segments.
+// NewRecorder returns a recorder for this many segments.
 func NewRecorder(segments int) *Recorder {
 	return &Recorder{
 		ring: make([]Packet, segments), data: make([]byte, segments*capture.HeaderBytes),
 	}
 }
 
-// Put keeps a segment, in the place of the oldest if there is no other.
+// Put records a segment and overwrites the oldest if the ring is full.
 func (r *Recorder) Put(s *Packet, header []byte) {
 	one := &r.ring[r.next]
 	*one = *s
@@ -28,7 +28,7 @@ func (r *Recorder) Put(s *Packet, header []byte) {
 	}
 }
 
-// Batch is a copy of what it has, in the order in which it came; of a nil Recorder nothing.
+// Batch returns a copy of the recorded segments, the oldest first. A nil Recorder has none.
 func (r *Recorder) Batch() (p Batch) {
 	if r == nil {
 		return p

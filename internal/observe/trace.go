@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// trace follows a connection.
 func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, error) {
 	var done control.Traced
 	o := &Observer{
@@ -41,7 +40,7 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 	t.tellAll(&from.Before)
 	err = o.Watch(ctx, h.taps, func(p *Batch) error {
 		if t.tellAll(p) {
-			h.taps.LetGo(o) // it has ended, and so does Watch
+			h.taps.LetGo(o) // the connection is closed; Watch returns next
 		}
 		return nil
 	})
@@ -49,7 +48,7 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 	return done, err
 }
 
-// tracer tells of a connection's segments.
+// tracer reports a connection's segments.
 type tracer struct {
 	host     *Host
 	flow     *Flow
@@ -61,7 +60,7 @@ type tracer struct {
 	over     bool
 }
 
-// tellAll tells the packets of a batch, and whether the connection has ended.
+// tellAll reports the packets of a batch, and returns whether the connection is closed.
 func (t *tracer) tellAll(p *Batch) (over bool) {
 	for i := range p.List {
 		s := &p.List[i]
@@ -69,14 +68,15 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 		t.facts.Look(packet)
 		from, _ := t.facts.Flow(true)
 		sent := from == t.flow.Key
-		// What a node on the way drops, and what is dropped as it arrives, the receiver never sees.
+		// The receiver never sees a segment that a router or the link drops, or that is dropped on
+		// arrival.
 		lost := s.Dropped() != "" && (s.Late || !t.flow.Ours || !s.Out)
 		g, ok := t.follower.Follow(packet, &t.facts, sent, lost)
 		if !ok {
 			continue
 		}
 		if s.Late {
-			g.Marks, g.DupAck = 0, 0 // it was told of as it left
+			g.Marks, g.DupAck = 0, 0 // reported when it was sent
 		}
 		one := t.segment(s, &g, sent)
 		if t.last != clock.Never {
@@ -92,7 +92,7 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 	return t.over
 }
 
-// ecnNames are the IP header's two bits (RFC 3168 §5).
+// ecnNames names the values of the IP header's ECN field (RFC 3168 §5).
 var ecnNames = [4]string{"", "ect1", "ect0", "ce"}
 
 func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.TracedSegment {
@@ -106,7 +106,7 @@ func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.Trace
 	return one
 }
 
-// tracedSegment is what the segment itself says.
+// tracedSegment returns what the segment itself contains.
 func tracedSegment(k *capture.Flow, g *capture.Segment) control.TracedSegment {
 	one := control.TracedSegment{
 		Left: endpoint(k.Local, k.LocalPort), Right: endpoint(k.Remote, k.RemotePort),

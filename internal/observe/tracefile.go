@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TraceFile is a Trace of what a pcapng file has: of the connection of the first segment that a
-// filter lets pass. Of a packet that a router took and passed on it tells once.
+// TraceFile traces a connection of a pcapng file: that of the first segment that matches the
+// filter. It reports a packet that a router received and forwarded once.
 func TraceFile(
 	r io.Reader, filter string, tell func(control.TracedSegment),
 ) (control.Traced, error) {
@@ -34,13 +34,13 @@ type fileTracer struct {
 	facts    capture.Facts
 	found    bool
 	key      capture.Flow
-	places   [2]place // where the packets of each direction are taken from
+	places   [2]place // the interface at which each direction is followed
 	last     int64
 	tell     func(control.TracedSegment)
 	done     control.Traced
 }
 
-// place is where in a node a packet was seen.
+// place is an interface and direction where a packet was captured.
 type place struct {
 	known bool
 	iface int
@@ -63,7 +63,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 		}
 		t.found, t.key = true, from
 		if state.State != "" && !p.Out {
-			t.key = to // the node's own end is the left one
+			t.key = to // the node itself is the left end
 		}
 	}
 	sent := from == t.key
@@ -78,7 +78,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 	case !at.known:
 		*at = place{true, p.Interface, p.Out}
 	case drop == "" && (at.iface != p.Interface || at.out != p.Out):
-		return // it was told as it came in
+		return // already reported when it arrived
 	}
 	lost := drop != "" && (!p.Out || state.State == "")
 	g, ok := t.follower.Follow(p.Data, f, sent, lost)
@@ -96,8 +96,8 @@ func (t *fileTracer) see(p *capture.Captured) {
 	t.tell(one)
 }
 
-// commentOf reads what a capture's comment says: why a packet was dropped, and what its connection
-// was like. Windows count segments there, so that a segment is one byte here.
+// commentOf parses the comment of a captured packet: the reason of its drop and the state of its
+// connection. Windows are in segments there, so it sets the MSS to 1.
 func commentOf(text string) (drop string, m control.Moment) {
 	if why, ok := strings.CutPrefix(text, "dropped: "); ok {
 		drop, text, _ = strings.Cut(why, "; ")

@@ -13,11 +13,11 @@ import (
 	"hash"
 )
 
-// Algorithm is how a key authenticates messages.
+// Algorithm is an authentication algorithm.
 type Algorithm uint8
 
-// The algorithms. The first is RFC 2453 §4.1's simple password, which anybody on the
-// link can read; Keyed-MD5 and the HMACs are RFC 4822's.
+// The algorithms. Password is the simple password of RFC 2453 §4.1, which everyone on the link can
+// read. Keyed-MD5 and the HMACs are RFC 4822's.
 const (
 	Password Algorithm = iota
 	KeyedMD5
@@ -30,7 +30,7 @@ const (
 
 var algorithms = [numAlgorithms]struct {
 	name string
-	size int // bytes of the digest
+	size int // of the digest, in bytes
 	hash func() hash.Hash
 }{
 	Password:   {name: "password", size: passwordLen},
@@ -41,12 +41,12 @@ var algorithms = [numAlgorithms]struct {
 	HMACSHA512: {"hmac-sha512", sha512.Size, sha512.New},
 }
 
-// String returns the algorithm's name in files.
+// String returns the algorithm's name in configuration files.
 func (a Algorithm) String() string { return algorithms[a].name }
 
 // Key is a shared secret.
 type Key struct {
-	ID        uint8 // names the key on the wire; passwords have none
+	ID        uint8 // identifies the key in messages; passwords have none
 	Algorithm Algorithm
 	Secret    []byte
 }
@@ -75,13 +75,13 @@ func validateKeys(keys []Key) error {
 const (
 	familyAuth  = 0xffff
 	passwordLen = 16
-	authTrailer = 1 // the type of the block in which a digest stands
+	authTrailer = 1 // type of the block that contains the digest
 	authSimple  = 2 // RFC 2453 §4.1
 	authDigest  = 3 // RFC 4822 §2.1
-	trailerLen  = 4 // of the digest's block, before the digest
+	trailerLen  = 4 // length of the digest block's header
 )
 
-// overhead is how many bytes a message grows behind its entries.
+// overhead returns the bytes of the authentication trailer.
 func (k *Key) overhead() int {
 	if k.Algorithm == Password {
 		return 0
@@ -89,8 +89,8 @@ func (k *Key) overhead() int {
 	return trailerLen + algorithms[k.Algorithm].size
 }
 
-// appendAuth appends the entry with which an authenticated message begins. What it
-// says of the length is filled in by seal.
+// appendAuth appends the authentication entry, which is the first of a message. seal sets its
+// length field.
 func (k *Key) appendAuth(b []byte, sequence uint32) []byte {
 	b = binary.BigEndian.AppendUint16(b, familyAuth)
 	if k.Algorithm == Password {
@@ -102,8 +102,8 @@ func (k *Key) appendAuth(b []byte, sequence uint32) []byte {
 	b = binary.BigEndian.AppendUint16(b, authDigest)
 	size := algorithms[k.Algorithm].size
 	if k.Algorithm == KeyedMD5 {
-		// RFC 4822 §2.1 leaves open whether the trailer's own four bytes count. In what
-		// the older routers send with MD5 they do, and those that look accept it.
+		// RFC 4822 §2.1 does not say whether the length includes the trailer's four-byte header. It
+		// does in the MD5 messages of older routers, and routers that check the length accept this.
 		size += trailerLen
 	}
 	b = append(b, 0, 0, k.ID, byte(size))
@@ -111,7 +111,7 @@ func (k *Key) appendAuth(b []byte, sequence uint32) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// seal ends a message that appendAuth began: the offset of the trailer, the trailer.
+// seal sets the trailer's offset and appends the trailer.
 func (k *Key) seal(b []byte) []byte {
 	if k.Algorithm == Password {
 		return b
@@ -122,7 +122,7 @@ func (k *Key) seal(b []byte) []byte {
 	return append(b, k.digest(b)...)
 }
 
-// digest is the digest of a message up to and with the trailer's four bytes.
+// digest returns the digest of a message that ends with the trailer's header.
 func (k *Key) digest(b []byte) []byte {
 	a := &algorithms[k.Algorithm]
 	fill := make([]byte, a.size)
@@ -134,8 +134,8 @@ func (k *Key) digest(b []byte) []byte {
 		h.Write(fill)
 		return h.Sum(nil)
 	}
-	// RFC 4822 §2.5: a secret longer than the digest is replaced by its digest, and the
-	// place of the digest is filled with Apad.
+	// RFC 4822 §2.5: a secret longer than the digest is replaced by its digest, and Apad stands
+	// where the digest will.
 	secret := k.Secret
 	if len(secret) > a.size {
 		h := a.hash()
@@ -151,15 +151,15 @@ func (k *Key) digest(b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// authentication is what a message says of itself.
+// authentication is the key and sequence number of a message.
 type authentication struct {
 	key      *Key
 	sequence uint32
 }
 
-// authenticate judges a message of version 2 by an interface's keys and returns it
-// without trailer and authentication entry. RFC 2453 §5.2: who expects none discards
-// what is authenticated, who expects it what is not.
+// authenticate checks a message of version 2 against an interface's keys and returns it without
+// authentication entry and trailer. RFC 2453 §5.2: a router without authentication discards
+// authenticated messages, and a router with authentication discards all others.
 func authenticate(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
 	kind := 0
 	if len(b) >= header2+EntrySize2 && binary.BigEndian.Uint16(b[header2:]) == familyAuth {
@@ -199,8 +199,8 @@ func checkPassword(keys []Key, b []byte) (a authentication, body []byte, r Refus
 	return a, nil, RefusedPassword
 }
 
-// checkDigest is RFC 4822's side of it but for the sequence number, which is the
-// sender's, not the message's.
+// checkDigest checks the key and digest of a message (RFC 4822). follows checks the sequence
+// number.
 func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
 	offset := int(binary.BigEndian.Uint16(b[header2+4:]))
 	id, size := b[header2+6], int(b[header2+7])
@@ -226,7 +226,7 @@ func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal
 	return a, b[header2+EntrySize2 : offset], Taken
 }
 
-// ParseAlgorithm returns the algorithm of that name.
+// ParseAlgorithm returns the algorithm with this name.
 func ParseAlgorithm(name string) (Algorithm, bool) {
 	for i := range algorithms {
 		if algorithms[i].name == name {

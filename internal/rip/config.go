@@ -7,78 +7,77 @@ import (
 	"time"
 )
 
-// Dialect is the protocol that a Speaker speaks.
+// Dialect is a version of the protocol.
 type Dialect uint8
 
 // The dialects.
 const (
-	// Course is the course's: IP protocol 200, unicast to configured neighbours.
+	// Course is the course's protocol: IP protocol 200, unicast to configured neighbors.
 	Course Dialect = iota
-	// RIPv2 is RFC 2453's: UDP port 520, multicast, version 1 where it is asked for.
+	// RIPv2 is RFC 2453: UDP port 520, multicast, and version 1 if configured.
 	RIPv2
 )
 
-// maxGateways bounds the routers that a RIPv2 Speaker keeps books of. One more takes
-// the place of one that has been silent for the time-out, or is refused.
+// maxGateways limits the routers that a RIPv2 Speaker tracks. A new router replaces one that has
+// been silent for Timeout; if no router has, its messages are refused.
 const maxGateways = 1024
 
-// Neighbor is a router that our messages go to and whose messages count.
+// Neighbor is a configured router, to which we send messages and whose messages we accept.
 type Neighbor struct {
 	Addr  netip.Addr
 	Iface int
 }
 
-// Timers are the times of a Speaker; they may change while it runs. In each, zero
-// means the dialect's default, and what may be left away is so when it is negative.
+// Timers are the times of a Speaker; they may change while it runs. Zero means the dialect's
+// default. A negative value disables PeriodicOffset, TriggerMin, HoldDown or AskAfter.
 type Timers struct {
-	// Periodic is the time between two full updates: 5 s, RIPv2 30 s.
+	// Periodic is the time between two full updates. Default: 5 s, RIPv2 30 s.
 	Periodic time.Duration
-	// PeriodicOffset is how far, up or down, chance moves each of them (RFC 2453
-	// §3.8): none, RIPv2 a sixth of Periodic. At most half of Periodic.
+	// PeriodicOffset is the maximum random offset of Periodic in either direction (RFC 2453 §3.8).
+	// Default: none, RIPv2 a sixth of Periodic. At most half of Periodic.
 	PeriodicOffset time.Duration
-	// Timeout is how long a learned route lives without being refreshed; it has
-	// to be longer than Periodic and PeriodicOffset. 12 s, RIPv2 180 s.
+	// Timeout is the lifetime of a learned route without a refresh. It must be longer than Periodic
+	// and PeriodicOffset together. Default: 12 s, RIPv2 180 s.
 	Timeout time.Duration
-	// Garbage is how long a dead route is still announced at Infinity before it
-	// is forgotten. As long as Timeout, RIPv2 120 s.
+	// Garbage is how long a dead route is announced at Infinity before it is deleted. Default:
+	// Timeout, RIPv2 120 s.
 	Garbage time.Duration
-	// TriggerMin and TriggerMax bound the time for which, after a triggered update,
-	// news waits for more (RFC 2453 §3.10.1): none, RIPv2 1 s and 5 s.
+	// TriggerMin and TriggerMax bound the random delay after a triggered update until the next one
+	// (RFC 2453 §3.10.1). Default: none, RIPv2 1 s and 5 s.
 	TriggerMin, TriggerMax time.Duration
-	// HoldDown is how long, after a route has died, only a shorter way than it was
-	// is believed. None by default: RFC 2453 has no such time.
+	// HoldDown is how long after the loss of a route only routes with a lower cost are accepted.
+	// Default: none. RFC 2453 has no such time.
 	HoldDown time.Duration
-	// AskAfter is how long after a route has died the neighbours are asked for
-	// another way, if none has turned up. A tenth of Periodic; in RIPv2 they are not
-	// asked, and another way is found with their next full update.
+	// AskAfter is the delay after the loss of a route until we request tables from the neighbors,
+	// if no other route was found. Default: a tenth of Periodic; RIPv2 sends no requests and waits
+	// for the neighbors' next full update.
 	AskAfter time.Duration
 }
 
-// Config says how a Speaker behaves.
+// Config is the configuration of a Speaker.
 type Config struct {
-	// Dialect is what is spoken.
+	// Dialect is the version of the protocol.
 	Dialect Dialect
-	// Neighbors get our messages, in this order. In the course's dialect nobody else
-	// is listened to; in RIPv2 that is so on the interfaces that have one.
+	// Neighbors receive our messages, in this order. The course's dialect accepts messages only
+	// from them. RIPv2 does so on interfaces that have one.
 	Neighbors []Neighbor
-	// Interfaces say how RIP is spoken on the owner's interfaces, by their number.
-	// RIPv2 needs one for each; in the course's dialect those that are missing are
-	// the zero Interface.
+	// Interfaces configures the owner's interfaces, by number. RIPv2 needs an entry for each. In
+	// the course's dialect a missing entry is the zero Interface.
 	Interfaces []Interface
 	Timers
-	// EntrySize is the width in which the course's entries are sent, 12 or 8; a
-	// neighbour that is heard to speak 8 is spoken to in 8. Zero: 12.
+	// EntrySize is the size of the course's entries that we send, 12 or 8 bytes. A neighbor that
+	// sends entries of 8 bytes receives entries of 8. Zero: 12.
 	EntrySize int
-	// MaxEntries is the most entries a message of the course carries, up to 64.
-	// Zero: 64. Of RIPv2's, the interface's MTU tells.
+	// MaxEntries is the maximum number of entries in a message of the course, up to 64. Zero: 64.
+	// In RIPv2 the interface's MTU sets the maximum.
 	MaxEntries int
-	// MaxRoutes is the most prefixes that the table holds; what neighbours
-	// announce beyond it is ignored and counted. Zero: 16384.
+	// MaxRoutes is the maximum number of prefixes in the table. Further announcements are counted
+	// and ignored. Zero: 16384.
 	MaxRoutes int
-	// Rand draws the random times; nil: a fixed seed.
+	// Rand is the source of the random times; nil: a fixed seed.
 	Rand *rand.Rand
-	// Sequence is the sequence number of authenticated messages at the origin of the
-	// clock; it grows by one a second. Wall-clock seconds make it survive a restart.
+	// Sequence is the sequence number of authenticated messages at clock time 0. It grows by one a
+	// second. Seconds of the wall clock make it survive a restart.
 	Sequence uint32
 }
 
@@ -99,7 +98,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// WithDefaults replaces zeros by the dialect's defaults; RFC 2453 §3.8 and §3.10.1 have RIPv2's.
+// WithDefaults replaces zeros by the dialect's defaults. Those of RIPv2: RFC 2453 §3.8 and §3.10.1.
 func (t Timers) WithDefaults(d Dialect) Timers {
 	if d == RIPv2 {
 		or(&t.Periodic, 30*time.Second)

@@ -5,20 +5,20 @@ import (
 	"net/netip"
 )
 
-// EventKind is what happened.
+// EventKind is a kind of event.
 type EventKind uint8
 
 // The kinds of events.
 const (
-	NeighborHeard  EventKind = iota // Neighbor spoke for the first time, or again
+	NeighborHeard  EventKind = iota // first message of Neighbor, or the first after Timeout
 	NeighborSilent                  // the last route through Neighbor has expired
-	MessageRefused                  // a message of Neighbor's was refused for Reason
-	RouteLearned                    // Prefix leads through Neighbor at Cost
-	RouteLost                       // Prefix leads nowhere any more
-	RouteExpired                    // nobody refreshed Prefix
+	MessageRefused                  // a message of Neighbor was refused for Reason
+	RouteLearned                    // Prefix is reachable through Neighbor at Cost
+	RouteLost                       // Prefix is unreachable
+	RouteExpired                    // Prefix was not refreshed within Timeout
 )
 
-// Event is something that an operator who looks on wants to see.
+// Event is an observation for an operator.
 type Event struct {
 	Kind     EventKind
 	Neighbor netip.Addr
@@ -28,7 +28,7 @@ type Event struct {
 	Reason   Refusal
 }
 
-// String is the event in one line.
+// String formats the event in one line.
 func (e Event) String() string {
 	switch e.Kind {
 	case NeighborHeard:
@@ -47,10 +47,10 @@ func (e Event) String() string {
 	return "event"
 }
 
-// maxEvents bounds what waits for Events; more is left out.
+// maxEvents bounds the events that wait for Events. Further events are dropped.
 const maxEvents = 256
 
-// SetWatched has events kept for Events from now on, or no longer.
+// SetWatched turns the recording of events on or off.
 func (s *Speaker) SetWatched(on bool) {
 	s.watched = on
 	if !on {
@@ -58,7 +58,7 @@ func (s *Speaker) SetWatched(on bool) {
 	}
 }
 
-// Events returns what happened since the last call while somebody watched.
+// Events returns the events since the last call, if they are recorded.
 func (s *Speaker) Events() []Event {
 	e := s.events
 	s.events = nil

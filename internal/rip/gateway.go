@@ -6,28 +6,28 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// gateway is a router that we hear: one that is configured, or one that has spoken.
+// gateway is a router that is configured as a neighbor, or that has sent a message.
 type gateway struct {
 	Neighbor
 	port       *port
-	outlet     *outlet // to it alone, if it is configured; else nil
+	outlet     *outlet // messages to this router alone; nil: not configured
 	configured bool
 	heard      clock.Time
 	version    uint8
 	requests   uint64
 	responses  uint64
 	refused    uint64
-	routes     int // that lead through it
+	routes     int // number of routes through this router
 	sequences  []sequence
 }
 
-// sequence is the last sequence number that came with one key.
+// sequence is the last sequence number of one key.
 type sequence struct {
 	id   uint8
 	last uint32
 }
 
-// gateway finds the router of that address on that interface, nil: it has not spoken.
+// gateway finds a router by address and interface; nil: unknown.
 func (s *Speaker) gateway(addr netip.Addr, iface int) *gateway {
 	if !addr.Is4() {
 		return nil
@@ -39,7 +39,7 @@ func gatewayKey(addr netip.Addr, iface int) uint64 {
 	return uint64(word(addr.As4()))<<32 | uint64(uint32(iface))
 }
 
-// enlist makes the books of a router, nil: there are too many.
+// enlist adds a router; nil: there are too many.
 func (s *Speaker) enlist(now clock.Time, n Neighbor) *gateway {
 	if len(s.gateways) >= maxGateways {
 		for key, g := range s.gateways {
@@ -56,12 +56,12 @@ func (s *Speaker) enlist(now clock.Time, n Neighbor) *gateway {
 	return g
 }
 
-// isSilent reports whether nothing was heard of a router for as long as routes live.
+// isSilent reports whether a router has sent nothing for Timeout.
 func (s *Speaker) isSilent(now clock.Time, g *gateway) bool {
 	return g.heard == clock.Never || now.Sub(g.heard) > s.cfg.Timeout
 }
 
-// hear notes that a router has spoken.
+// hear records a message of a router.
 func (s *Speaker) hear(now clock.Time, g *gateway) {
 	if s.isSilent(now, g) {
 		s.tell(Event{Kind: NeighborHeard, Neighbor: g.Addr, Iface: g.Iface})
@@ -70,9 +70,9 @@ func (s *Speaker) hear(now clock.Time, g *gateway) {
 	g.port.received++
 }
 
-// follows judges the sequence number of an authenticated message, and keeps it.
-// RFC 4822 §2: it never goes back, key by key. One that has been silent for longer than
-// routes live has been given up, and may have begun anew.
+// follows checks and records the sequence number of an authenticated message. RFC 4822 §2: it never
+// decreases for a key. A router that was silent for longer than Timeout may have restarted, so it
+// may start again.
 func (s *Speaker) follows(now clock.Time, g *gateway, a authentication) bool {
 	if a.key == nil || a.key.Algorithm == Password {
 		return true
@@ -89,12 +89,12 @@ func (s *Speaker) follows(now clock.Time, g *gateway, a authentication) bool {
 			return true
 		}
 	}
-	// As many as the interface has keys, so bounded by the configuration.
+	// The number of keys of the interface bounds this list.
 	g.sequences = append(g.sequences, sequence{a.key.ID, a.sequence})
 	return true
 }
 
-// setVia has a route lead through a router, nil: through none.
+// setVia sets the router of a route; nil: none.
 func (r *route) setVia(g *gateway) {
 	if r.via != nil {
 		r.via.routes--
@@ -105,9 +105,9 @@ func (r *route) setVia(g *gateway) {
 	r.via = g
 }
 
-// Lost says that nobody is at a neighbour's any more: what was learned from it is withdrawn
-// now instead of when it expires. RFC 2453 §3.8 has only the timer because RIP's messages
-// go unanswered; whoever drives us may know better. What it says next is learned again.
+// Lost reports that a neighbor's node is gone. Its routes are withdrawn now and not when they
+// expire. RIP itself has only the timer (RFC 2453 §3.8), because its messages are not acknowledged;
+// the caller may know more. Later messages of the neighbor are accepted again.
 func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 	g := s.gateway(addr, iface)
 	if g == nil {
@@ -127,8 +127,8 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 	}
 }
 
-// Found says that somebody is at a neighbour's again. If RIP has not heard it since, it is asked
-// for its table and told ours: its next update may be a period away.
+// Found reports that a neighbor's node is back. If RIP has not heard from it since Lost, we request
+// its table and send it ours, because its next update may be a period away.
 func (s *Speaker) Found(addr netip.Addr, iface int) {
 	g := s.gateway(addr, iface)
 	if g == nil || g.heard != clock.Never || !s.started {
@@ -141,10 +141,10 @@ func (s *Speaker) Found(addr netip.Addr, iface int) {
 	}
 }
 
-// Inherit takes over what another Speaker of the same router knows, which is silent from now on:
-// when the router goes on in another configuration, its routes need not be learned again. It is
-// for before Start, when what is ours has been said. What was learned from who is no neighbour any
-// more, and what was ours and is not, is withdrawn.
+// Inherit takes over the state of another Speaker of the same router, which must not send any more.
+// It is for a change of configuration, so that routes need not be learned again. Call it before
+// Start and after SetLocal and SetExternal. Routes of former neighbors, and former own prefixes,
+// are withdrawn.
 func (s *Speaker) Inherit(now clock.Time, old *Speaker) {
 	s.watched, s.events = old.watched, old.events
 	for key, g := range old.gateways {
@@ -162,7 +162,7 @@ func (s *Speaker) Inherit(now clock.Time, old *Speaker) {
 	}
 }
 
-// inherit takes one route over.
+// inherit takes over one route.
 func (s *Speaker) inherit(now clock.Time, old *route) {
 	r := s.table.find(old.prefix)
 	if r == nil {
@@ -170,7 +170,7 @@ func (s *Speaker) inherit(now clock.Time, old *route) {
 	}
 	r.installed = old.installed
 	if r.isOwn() {
-		if r.installed && !r.unsaid { // the owner has the learned one yet
+		if r.installed && !r.unsaid { // the routing table still has the learned route
 			r.unsaid = true
 			s.changes = append(s.changes, r)
 		}
@@ -189,6 +189,6 @@ func (s *Speaker) inherit(now clock.Time, old *route) {
 			return
 		}
 	}
-	r.cost = old.cost // what hold-down compares with
+	r.cost = old.cost // for the comparison in hold-down
 	s.kill(now, r)
 }

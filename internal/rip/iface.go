@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// SendMode is the compatibility switch of RFC 2453 §5.1: what is sent on an interface.
+// SendMode is the compatibility switch of RFC 2453 §5.1: what an interface sends.
 type SendMode uint8
 
 // The positions of the switch.
@@ -18,10 +18,10 @@ const (
 	SendNone                       // nothing
 )
 
-// ReceiveMode is RFC 2453 §5.1's receive control switch.
+// ReceiveMode is the receive control switch of RFC 2453 §5.1.
 type ReceiveMode uint8
 
-// Its positions.
+// The positions of the switch.
 const (
 	ReceiveBoth ReceiveMode = iota
 	ReceiveRIP2
@@ -34,35 +34,35 @@ var (
 	receiveNames = []string{"both", "rip2", "rip1", "none"}
 )
 
-// String returns the word for the mode, as RFC 2453 §5.1 has it.
+// String returns the keyword of the mode, after RFC 2453 §5.1.
 func (m SendMode) String() string { return sendNames[m] }
 
-// String returns the word for the mode, as RFC 2453 §5.1 has it.
+// String returns the keyword of the mode, after RFC 2453 §5.1.
 func (m ReceiveMode) String() string { return receiveNames[m] }
 
-// Multicast is the address that RIP-2 routers listen to (RFC 2453 §4.5).
+// Multicast is the group of RIP-2 routers (RFC 2453 §4.5).
 var Multicast = netip.AddrFrom4([4]byte{224, 0, 0, 9})
 
 // Port is the UDP port of RIP (RFC 2453 §3.6).
 const Port = 520
 
-// Interface says how RIP is spoken on one interface.
+// Interface is the configuration of RIP on one interface.
 type Interface struct {
-	// Addr is our address there, with the length of the link's prefix. RIPv2 needs it.
+	// Addr is our address with the link's prefix length. RIPv2 needs it.
 	Addr netip.Prefix
-	// Passive has nothing sent there but answers to requests from other ports than
-	// RIP's; what is heard is believed.
+	// Passive interfaces send no updates. They answer requests from ports other than RIP's, and
+	// accept updates.
 	Passive bool
-	// Cost is what the link adds to a route, 1 to 15 (RFC 2453 §3.5). Zero: 1.
+	// Cost is the cost that the link adds to a route, 1 to 15 (RFC 2453 §3.5). Zero: 1.
 	Cost int
-	// MTU is the largest packet there, in bytes; a message of RIPv2 has no more entries
-	// than fit it. Zero: 25 do.
+	// MTU is the maximum packet size in bytes, which limits the entries of a RIPv2 message. Zero:
+	// no limit below 25 entries.
 	MTU int
-	// Send and Receive are what is sent and understood in RIPv2.
+	// Send and Receive select the versions that RIPv2 sends and accepts.
 	Send    SendMode
 	Receive ReceiveMode
-	// Keys authenticate what is sent, by the first of them, and what is received, by
-	// any (RFC 4822 §2). None: no authentication, and none is accepted.
+	// Keys authenticate messages: the first signs ours, and any may sign those we accept (RFC 4822
+	// §2). None: no authentication, and authenticated messages are refused.
 	Keys []Key
 }
 
@@ -71,7 +71,7 @@ func (f *Interface) validate(d Dialect) error {
 	case f.Cost < 0 || f.Cost >= Infinity:
 		return fmt.Errorf("cost %d: must be 1 to 15", f.Cost)
 	case d != RIPv2, f.Passive && f.Send == SendNone && f.Receive == ReceiveNone:
-		return nil // nothing is spoken there
+		return nil // RIP is off on this interface
 	case !f.Addr.IsValid() || !f.Addr.Addr().Is4():
 		return fmt.Errorf("address %v", f.Addr)
 	case len(f.Keys) > 0 && validateKeys(f.Keys) != nil:
@@ -86,15 +86,15 @@ func (f *Interface) validate(d Dialect) error {
 	return nil
 }
 
-// headersLen is what stands before the entries of a message: IP, UDP and its own header.
+// headersLen is the length of the headers before the entries: IP, UDP and RIP.
 const headersLen = 20 + 8 + header2
 
-// maxMessage2 is the longest message that is sent: RFC 1058 §3.1, whose 512 bytes are all that
-// some routers read.
+// maxMessage2 is the maximum length of a message that we send (RFC 1058 §3.1). Some routers read no
+// more than these 512 bytes.
 const maxMessage2 = 512
 
-// entries is how many routes a message has room for. RFC 2453 §4.1 counts the entry of
-// authentication among the 25. The digest of RFC 4822 §2.1 counts among the 512 bytes.
+// entries returns the maximum number of routes in a message. RFC 2453 §4.1 counts the
+// authentication entry among the 25. The digest of RFC 4822 §2.1 counts among the 512 bytes.
 func (f *Interface) entries() int {
 	room := maxMessage2 - header2
 	if f.MTU != 0 {
@@ -106,12 +106,12 @@ func (f *Interface) entries() int {
 	return room / EntrySize2
 }
 
-// port is our side of one interface.
+// port is the state of one interface.
 type port struct {
 	Interface
-	most   int // entries a message
+	most   int // maximum number of entries in a message
 	up     bool
-	listed bool // it has configured neighbours, and listens to them alone
+	listed bool // has configured neighbors and accepts only their messages
 
 	sent, sentEntries uint64
 	received          uint64
@@ -124,9 +124,8 @@ func newPort(c Interface) *port {
 	return &port{Interface: c, most: c.entries(), up: true}
 }
 
-// accepts reports whether messages of that version are understood there. RFC 2453
-// §5.2: "for maximum security, RIP-1 messages should be ignored when authentication
-// is in use".
+// accepts reports whether the port accepts messages of a version. RFC 2453 §5.2: "for maximum
+// security, RIP-1 messages should be ignored when authentication is in use".
 func (p *port) accepts(version uint8) bool {
 	switch p.Receive {
 	case ReceiveBoth:
@@ -140,15 +139,15 @@ func (p *port) accepts(version uint8) bool {
 	return false
 }
 
-// isOnLink reports whether an address is another's on the interface's link. A link of
-// length 32 has two ends, and the other may have any address.
+// isOnLink reports whether an address belongs to another node on the link. On a link with a /32
+// address, the other end may have any address.
 func (p *port) isOnLink(a netip.Addr) bool {
 	return (p.Addr.Bits() == 32 || p.Addr.Contains(a)) &&
 		a != p.Addr.Addr() && a != p.network() && a != p.broadcast()
 }
 
-// network and broadcast are the two addresses of a subnet that are nobody's; on links
-// of two addresses or one there are none (RFC 3021 §2.1).
+// network and broadcast return the two addresses of a subnet that no node has. Links with a /31 or
+// /32 prefix have no such addresses (RFC 3021 §2.1).
 func (p *port) network() netip.Addr {
 	if p.Addr.Bits() >= 31 {
 		return netip.Addr{}
@@ -164,9 +163,9 @@ func (p *port) broadcast() netip.Addr {
 	return addrOf(word(a) | ^uint32(0)>>p.Addr.Bits())
 }
 
-// tellable reports whether a version 1 router that hears of p there takes it for what
-// it is. RFC 2453 §3.7 and §4.3: no subnet outside its network, none whose mask is not
-// the link's own, no supernet. What cannot be told is left out, not summarised.
+// tellable reports whether version 1 routers on the link read a prefix correctly. RFC 2453 §3.7 and
+// §4.3: they misread subnets of other networks, subnets with another mask than the link's, and
+// supernets. Such prefixes are omitted and not summarized.
 func (p *port) tellable(prefix netip.Prefix) bool {
 	if prefix.Bits() == 0 {
 		return true
@@ -180,9 +179,9 @@ func (p *port) tellable(prefix netip.Prefix) bool {
 		(prefix.Bits() == p.Addr.Bits() || prefix.Bits() == 32)
 }
 
-// inferred is the prefix that an address without a mask means to who hears it there:
-// a subnet of the link's own network has the link's mask, any other network its
-// class's, and what has bits behind either is a host (RFC 1058 §3.2).
+// inferred returns the prefix that a router on the link infers from an address without a mask. A
+// subnet of the link's own network has the link's mask, and other networks have the mask of their
+// class. An address with bits beyond that mask is a host (RFC 1058 §3.2).
 func (p *port) inferred(a netip.Addr) netip.Prefix {
 	if a == netip.IPv4Unspecified() {
 		return netip.PrefixFrom(a, 0)
@@ -198,7 +197,7 @@ func (p *port) inferred(a netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// naturalBits is the length of the mask that an address's class gives it.
+// naturalBits returns the prefix length of an address's class.
 func naturalBits(a netip.Addr) int {
 	switch first := a.As4()[0]; {
 	case first < 128:
@@ -209,13 +208,13 @@ func naturalBits(a netip.Addr) int {
 	return 24
 }
 
-// ParseSendMode returns the mode of that name; the empty name is the default's.
+// ParseSendMode returns the mode with this name. The empty name is the default mode.
 func ParseSendMode(name string) (SendMode, bool) {
 	i := slices.Index(sendNames, name)
 	return SendMode(max(i, 0)), i >= 0 || name == ""
 }
 
-// ParseReceiveMode returns the mode of that name; the empty name is the default's.
+// ParseReceiveMode returns the mode with this name. The empty name is the default mode.
 func ParseReceiveMode(name string) (ReceiveMode, bool) {
 	i := slices.Index(receiveNames, name)
 	return ReceiveMode(max(i, 0)), i >= 0 || name == ""

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Info is a Speaker as its operator sees it.
+// Info is a snapshot of a Speaker.
 type Info struct {
 	Dialect    Dialect
 	Timers     Timers
@@ -21,40 +21,40 @@ type Info struct {
 	Routes     []RouteInfo
 }
 
-// InterfaceInfo is RIP on one interface.
+// InterfaceInfo is the state of RIP on one interface.
 type InterfaceInfo struct {
 	Iface         int
 	Up, Passive   bool
 	Cost          int
-	Send, Receive string // RIPv2's
-	Auth          string // the algorithm that signs; empty: none
-	// Received counts messages that were taken, Sent responses, SentEntries their entries.
+	Send, Receive string // of RIPv2
+	Auth          string // algorithm of the signing key; empty: none
+	// Received counts accepted messages, Sent responses, SentEntries their entries.
 	Received, Sent, SentEntries uint64
 }
 
-// NeighborInfo is a router that is configured or was heard.
+// NeighborInfo is the state of a router that is configured, or that has sent a message.
 type NeighborInfo struct {
 	Neighbor
 	Configured bool
-	Silent     time.Duration // since it was heard; negative: never
+	Silent     time.Duration // since its last message; negative: none
 	Version    uint8         // of its last message; 0 in the course's dialect
-	Requests   uint64        // that were taken
-	Responses  uint64        // that were taken
+	Requests   uint64        // accepted
+	Responses  uint64        // accepted
 	Refused    uint64
-	Routes     int // that lead through it
+	Routes     int // through this router
 }
 
-// RouteInfo is what is known of one prefix.
+// RouteInfo is the state of a route.
 type RouteInfo struct {
 	Prefix  netip.Prefix
 	Cost    int
 	Tag     uint16
-	NextHop netip.Addr    // zero: ours, without one, or dead
-	From    netip.Addr    // who told us; zero: nobody
-	Iface   int           // where it leads; -1: nowhere
-	Age     time.Duration // since it was refreshed, or has been what it is
-	Left    time.Duration // until it expires or is forgotten; negative: it stays
-	Changed time.Duration // since it last changed
+	NextHop netip.Addr    // zero: directly connected, or dead
+	From    netip.Addr    // the router that announced it; zero: none
+	Iface   int           // outgoing interface; -1: none
+	Age     time.Duration // since the last refresh, or the last change
+	Left    time.Duration // until it expires or is deleted; negative: never
+	Changed time.Duration // since the last change
 }
 
 // Info returns a snapshot.

@@ -7,9 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Input takes a message that came from an address and, in RIPv2, a port by an
-// interface. What is refused is counted by its reason, for its sender (RFC 2453 §3.9.2
-// wants a valid neighbour) or for its form; Taken is none.
+// Input processes a received message. It counts refused messages by reason: the sender (RFC 2453
+// §3.9.2 requires a valid neighbor) or the format. Taken means accepted.
 func (s *Speaker) Input(now clock.Time, from netip.AddrPort, iface int, payload []byte) Refusal {
 	var r Refusal
 	if s.cfg.Dialect == RIPv2 {
@@ -44,8 +43,8 @@ func (s *Speaker) inputCourse(
 	s.parsed = p.Entries
 	s.hear(now, g)
 	if p.Command == Request {
-		// RFC 2453 §3.9.1: the whole table. The dialect has no other request, so
-		// entries in one mean nothing.
+		// RFC 2453 §3.9.1: a request for the whole table. The dialect has no other request, so
+		// entries are ignored.
 		s.counters.RequestsIn++
 		g.requests++
 		if g.outlet != nil {
@@ -77,20 +76,20 @@ func (s *Speaker) inputCourse(
 	return Taken
 }
 
-// isDestination reports whether a route to p makes sense (RFC 2453 §3.9.2:
-// "unicast; not net 0 or 127"). The default route does.
+// isDestination reports whether p can be the destination of a route (RFC 2453 §3.9.2: "unicast; not
+// net 0 or 127"). The default route can.
 func isDestination(p netip.Prefix) bool {
 	first := p.Addr().As4()[0]
 	return p.Bits() == 0 || first != 0 && first != 127 && first < 224
 }
 
-// learn is RFC 2453 §3.9.2's case of one entry: router g reaches e.Prefix, and we
-// would through e.NextHop at its cost and that of the link.
+// learn processes one entry (RFC 2453 §3.9.2). Router g reaches e.Prefix; we would reach it through
+// e.NextHop, at its cost and that of the link.
 func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 	cost := min(int(e.Cost)+g.port.Cost, Infinity)
 	r := s.table.find(e.Prefix)
 	if r == nil {
-		// RFC 2453 §3.9.2: a route that cannot be used is not worth adding.
+		// RFC 2453 §3.9.2: an unreachable prefix is not added.
 		if cost == Infinity {
 			return
 		}
@@ -103,13 +102,13 @@ func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 	same := r.via == g
 	switch {
 	case r.isOwn():
-		// Nothing is nearer than a network of our own.
+		// No learned route replaces our own network.
 	case same && cost == Infinity:
 		s.kill(now, r)
 	case same && cost == r.cost && e.NextHop == r.hop && e.Tag == r.tag:
 		s.table.schedule(r, now.Add(s.cfg.Timeout))
 	case r.via == nil && r.heldUntil != clock.Never && now < r.heldUntil && cost >= r.lost:
-		// In hold-down: it may be the old news on its way around.
+		// Hold-down: this may be outdated information that still circulates.
 	case same || cost < r.cost || cost == r.cost && s.isStale(now, r):
 		r.setVia(g)
 		r.cost, r.hop, r.tag, r.heldUntil = cost, e.NextHop, e.Tag, clock.Never
@@ -118,15 +117,15 @@ func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 	}
 }
 
-// isStale reports whether a learned route has gone unrefreshed for more than
-// half of its time. RFC 2453 §3.9.2 then prefers another of the same cost; until
-// then equal costs do not make the route go to and fro.
+// isStale reports whether a learned route was not refreshed for half of its lifetime. RFC 2453
+// §3.9.2 then prefers another route at the same cost. Before that, routes at equal cost do not
+// replace each other.
 func (s *Speaker) isStale(now clock.Time, r *route) bool {
 	return r.via != nil && r.due.Sub(now) < s.cfg.Timeout/2
 }
 
-// input2 judges a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: the
-// link, the sender, the form, the authentication, and then what it says.
+// input2 processes a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: interface,
+// sender, format, authentication, contents.
 func (s *Speaker) input2(
 	now clock.Time, from netip.AddrPort, iface int, b []byte,
 ) Refusal {
@@ -161,7 +160,7 @@ func (s *Speaker) input2(
 		return RefusedMustBeZero
 	}
 	if m.Command == Request && auth.key == nil {
-		return s.requested(p, from, iface, m) // nobody need be known to ask
+		return s.requested(p, from, iface, m) // the client may be unknown
 	}
 	g := s.gateway(from.Addr(), iface)
 	if g == nil {
@@ -182,7 +181,7 @@ func (s *Speaker) input2(
 	return Taken
 }
 
-// judgeSender is RFC 2453 §3.9.2's check of the source: not ourselves, and on the link.
+// judgeSender checks the source (RFC 2453 §3.9.2): it must be on the link and not ourselves.
 func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
 	if !from.Is4() {
 		return RefusedOffLink
@@ -203,7 +202,7 @@ func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
 	return Taken
 }
 
-// responded takes what a response says, entry by entry.
+// responded processes the entries of a response.
 func (s *Speaker) responded(now clock.Time, g *gateway, m Packet2) {
 	s.counters.ResponsesIn++
 	g.responses++
@@ -217,15 +216,14 @@ func (s *Speaker) responded(now clock.Time, g *gateway, m Packet2) {
 	}
 }
 
-// entry turns what stands in a message into what it means, or says why RFC 2453 §3.9.2
-// has the entry ignored.
+// entry decodes an entry, or returns the reason why RFC 2453 §3.9.2 ignores it.
 func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 	if w.Family != familyIPv4 {
 		return e, RefusedFamily
 	}
 	addr := addrOf(w.Addr)
 	if w.Mask == 0 {
-		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: no mask was said
+		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: without a mask
 	} else {
 		bits, ok := prefixLength(w.Mask)
 		if !ok {
@@ -240,7 +238,7 @@ func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 		return e, RefusedMetric
 	}
 	e.Cost, e.Tag = w.Metric, w.Tag
-	// RFC 2453 §4.4: the next hop that is named, if it is on the link; else the sender.
+	// RFC 2453 §4.4: the next hop in the entry if it is on the link, otherwise the sender.
 	e.NextHop = g.Addr
 	if hop := addrOf(w.NextHop); w.NextHop != 0 && w.Metric < Infinity && g.port.Addr.Bits() < 32 {
 		if hop == g.port.Addr.Addr() {
@@ -253,17 +251,17 @@ func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 	return e, Taken
 }
 
-// reply is a response whose entries are made already.
+// reply is a response with prepared entries.
 type reply struct {
 	outlet  *outlet
 	entries []Entry2
 }
 
-// maxAnswers bounds those who have asked and are not yet answered; more go without.
+// maxAnswers bounds the requests that wait for a response. Further requests are refused.
 const maxAnswers = 64
 
-// requested answers a request (RFC 2453 §3.9.1): with the whole table if it asks so, or
-// with the metrics of what it asks for, to the address and port that it came from.
+// requested answers a request (RFC 2453 §3.9.1) to its source address and port: with the whole
+// table, or with the metrics of the requested prefixes.
 func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) Refusal {
 	s.counters.RequestsIn++
 	switch {
@@ -272,7 +270,7 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	case p.Send == SendNone, p.Passive && from.Port() == Port:
 		return RefusedSilent
 	case m.Version == 1 && p.Send == SendRIP2, m.Version > 1 && p.Send == SendRIP1:
-		return RefusedVersion // RFC 2453 §4.6: who sends RIP-2 only does not answer RIP-1
+		return RefusedVersion // RFC 2453 §4.6: a router that sends only RIP-2 does not answer RIP-1
 	case len(s.answers)+len(s.replies) >= maxAnswers:
 		return RefusedBusy
 	}
@@ -287,7 +285,8 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 		}
 		return Taken
 	}
-	// What is asked for one by one is for a monitor, not for routing: no split horizon.
+	// Requests for single prefixes come from monitoring tools and not from routers, so split
+	// horizon does not apply.
 	r := reply{outlet: o, entries: slices.Clone(m.Entries)}
 	for i := range r.entries {
 		r.entries[i].Metric = s.metric(p, &r.entries[i])
@@ -296,7 +295,7 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	return Taken
 }
 
-// metric is what the table says of the destination that an entry names.
+// metric returns the table's metric for the destination of an entry.
 func (s *Speaker) metric(p *port, w *Entry2) uint32 {
 	if w.Family != familyIPv4 {
 		return Infinity

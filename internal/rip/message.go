@@ -6,54 +6,53 @@ import (
 	"net/netip"
 )
 
-// Infinity is the cost of what cannot be reached (RFC 2453 §3.6).
+// Infinity is the cost of an unreachable destination (RFC 2453 §3.6).
 const Infinity = 16
 
-// MaxEntries is the most entries that a message of the course's dialect holds.
+// MaxEntries is the maximum number of entries in a message of the course's dialect.
 const MaxEntries = 64
 
-// The widths of an entry in bytes: the newer has a mask, the older means /32.
+// The sizes of an entry in bytes. Entries of the older size have no mask and mean /32.
 const (
 	EntrySize    = 12
 	OldEntrySize = 8
 )
 
-// Command says what a message wants.
+// Command is the type of a message.
 type Command uint16
 
 // The commands (RFC 2453 §3.6).
 const (
-	Request  Command = 1 // send me your table
-	Response Command = 2 // this is (some of) my table
+	Request  Command = 1 // requests the receiver's table
+	Response Command = 2 // all or part of the sender's table
 )
 
 // Entry is one destination of a response.
 type Entry struct {
 	Prefix  netip.Prefix
-	Cost    uint32     // the sender's own, as it was written: anything may stand there
-	Tag     uint16     // of RIPv2
-	NextHop netip.Addr // of RIPv2; the zero Addr: the sender
+	Cost    uint32     // the sender's, unchecked
+	Tag     uint16     // RIPv2 only
+	NextHop netip.Addr // RIPv2 only; the zero Addr: the sender
 }
 
 // Packet is one message of the course's dialect:
 //
 //	uint16 command, uint16 num_entries,
 //	then for each entry uint32 cost, uint32 address and, unless it is of the
-//	older width, uint32 mask; all in network byte order.
+//	older size, uint32 mask; all in network byte order.
 type Packet struct {
 	Command   Command
-	EntrySize int // 12 or 8; 0 when there are no entries to tell it from
+	EntrySize int // 12 or 8; 0 if there are no entries
 	Entries   []Entry
-	Rejected  int // entries left out because their mask is none
+	Rejected  int // entries skipped because of an invalid mask
 }
 
 const packetHeader = 4
 
-// ParsePacket reads a message, with its entries in the memory of scratch. The
-// width of an entry is told from the length. It is false for a message whose
-// length does not fit its count, whose count is above MaxEntries, or whose
-// command is neither of the two; a mask with a hole costs only its own entry
-// (RFC 2453 §3.9.2: "ignore that entry and proceed to the next").
+// ParsePacket parses a message and stores its entries in scratch. The length tells the size of an
+// entry. It returns false if the length does not match the count, the count is above MaxEntries, or
+// the command is unknown. An entry with an invalid mask is skipped (RFC 2453 §3.9.2: "ignore that
+// entry and proceed to the next").
 func ParsePacket(b []byte, scratch []Entry) (p Packet, ok bool) {
 	if len(b) < packetHeader {
 		return Packet{}, false
@@ -85,16 +84,16 @@ func ParsePacket(b []byte, scratch []Entry) (p Packet, ok bool) {
 				continue
 			}
 		}
-		// Bits behind the mask are ignored: some nodes put their interface's
-		// address where the network's belongs.
+		// Host bits are ignored, because some nodes send their interface's address as the
+		// network's.
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte(b[4:8])), length).Masked()
 		p.Entries = append(p.Entries, Entry{Prefix: prefix, Cost: binary.BigEndian.Uint32(b)})
 	}
 	return p, true
 }
 
-// Append writes the message behind b in entries of p.EntrySize (0 means 12).
-// The older width cannot say a prefix, so it is for entries of /32 only.
+// Append appends the message to b, with entries of p.EntrySize (0 means 12). The older size has no
+// mask, so it is for /32 entries only.
 func (p Packet) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(p.Command))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(p.Entries)))
@@ -109,7 +108,7 @@ func (p Packet) Append(b []byte) []byte {
 	return b
 }
 
-// prefixLength turns a mask into a length; false if its ones are not together.
+// prefixLength converts a mask to a length; false if its ones are not contiguous.
 func prefixLength(mask uint32) (int, bool) {
 	length := bits.LeadingZeros32(^mask)
 	return length, bits.OnesCount32(mask) == length

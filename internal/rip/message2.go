@@ -14,12 +14,12 @@ const (
 	familyIPv4 = 2
 )
 
-// Entry2 is one route table entry as it stands in a message (RFC 2453 §4).
+// Entry2 is one route entry of a message (RFC 2453 §4).
 type Entry2 struct {
 	Family  uint16 // 2 for IPv4; 0 in a request for everything
-	Tag     uint16 // zero in version 1, as are Mask and NextHop
+	Tag     uint16 // zero in version 1, like Mask and NextHop
 	Addr    uint32
-	Mask    uint32 // zero: none was said
+	Mask    uint32 // zero: no mask
 	NextHop uint32 // zero: the sender
 	Metric  uint32
 }
@@ -31,7 +31,7 @@ type Packet2 struct {
 	Entries []Entry2
 }
 
-// parseHeader2 reads what comes before the entries.
+// parseHeader2 parses the message's header.
 func parseHeader2(b []byte) (p Packet2, r Refusal) {
 	if len(b) < header2 {
 		return p, RefusedForm
@@ -46,7 +46,7 @@ func parseHeader2(b []byte) (p Packet2, r Refusal) {
 	return p, Taken
 }
 
-// parseEntries2 reads the entries; there are at most 25 (RFC 2453 §3.6).
+// parseEntries2 parses the entries, at most 25 (RFC 2453 §3.6).
 func parseEntries2(b []byte, scratch []Entry2) ([]Entry2, Refusal) {
 	entries := scratch[:0]
 	if len(b)%EntrySize2 != 0 || len(b) > MaxEntries2*EntrySize2 {
@@ -62,9 +62,9 @@ func parseEntries2(b []byte, scratch []Entry2) ([]Entry2, Refusal) {
 	return entries, Taken
 }
 
-// isZeroWhereItMust judges a message of version 1: RFC 1058 §3.4 has it ignored "if any
-// of the fields described above as must be zero contain a nonzero value". Of a later
-// version the same fields are somebody's, or nobody looks.
+// isZeroWhereItMust checks the zero fields of a version 1 message: RFC 1058 §3.4 discards it "if
+// any of the fields described above as must be zero contain a nonzero value". Later versions use
+// these fields, or ignore them.
 func isZeroWhereItMust(b []byte, entries []Entry2) bool {
 	if b[2]|b[3] != 0 {
 		return false
@@ -77,12 +77,11 @@ func isZeroWhereItMust(b []byte, entries []Entry2) bool {
 	return true
 }
 
-// appendHeader2 appends what comes before the entries.
 func appendHeader2(b []byte, c Command, version uint8) []byte {
 	return append(b, byte(c), version, 0, 0)
 }
 
-// Append writes an entry behind b.
+// Append appends the entry to b.
 func (e *Entry2) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, e.Family)
 	b = binary.BigEndian.AppendUint16(b, e.Tag)
@@ -92,7 +91,7 @@ func (e *Entry2) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, e.Metric)
 }
 
-// Append writes the message behind b.
+// Append appends the message to b.
 func (p Packet2) Append(b []byte) []byte {
 	b = appendHeader2(b, p.Command, p.Version)
 	for i := range p.Entries {
@@ -101,7 +100,7 @@ func (p Packet2) Append(b []byte) []byte {
 	return b
 }
 
-// askForAll is the one entry of a request for the whole table (RFC 2453 §3.9.1).
+// askForAll is the entry of a request for the whole table (RFC 2453 §3.9.1).
 var askForAll = Entry2{Metric: Infinity}
 
 func addrOf(a uint32) netip.Addr {

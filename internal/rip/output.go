@@ -11,14 +11,14 @@ import (
 // Message is one message to send.
 type Message struct {
 	To      netip.Addr
-	Port    uint16 // of UDP, from our 520; 0 in the course's dialect
+	Port    uint16 // UDP destination, from our port 520; 0 in the course's dialect
 	Iface   int
-	Payload []byte // lent until the next call of Output
+	Payload []byte // valid until the next call of Output
 }
 
-// Output fills m with the next message, destinations in their configured order and
-// before them who has asked; false: there is none. What is not fetched stays, and a
-// change of a route that still waits is sent as it then is.
+// Output fills m with the next message: answers to requests first, then the destinations in their
+// configured order. It returns false if nothing is due. A route that changes before it is sent is
+// sent in its latest state.
 func (s *Speaker) Output(now clock.Time, m *Message) bool {
 	if !s.started {
 		return false
@@ -47,7 +47,7 @@ func (s *Speaker) Output(now clock.Time, m *Message) bool {
 	return false
 }
 
-// next fills m with the next message that is owed to an outlet.
+// next fills m with the next message for an outlet.
 func (s *Speaker) next(now clock.Time, o *outlet, m *Message) bool {
 	if o.request {
 		o.request = false
@@ -68,7 +68,7 @@ func (s *Speaker) next(now clock.Time, o *outlet, m *Message) bool {
 	return false
 }
 
-// fill takes as many routes as a message holds off the update that is under way.
+// fill moves routes of the current update to s.entries, at most as many as fit in a message.
 func (s *Speaker) fill(o *outlet) {
 	s.entries = s.entries[:0]
 	most := s.cfg.MaxEntries
@@ -84,7 +84,7 @@ func (s *Speaker) fill(o *outlet) {
 	}
 }
 
-// write makes a message of s.entries, in the outlet's dialect.
+// write builds a message from s.entries, in the outlet's dialect.
 func (s *Speaker) write(now clock.Time, o *outlet, c Command, m *Message) {
 	if o.version > 0 {
 		s.write2(now, o, Packet2{Command: c}, m)
@@ -99,8 +99,8 @@ func (s *Speaker) write(now clock.Time, o *outlet, c Command, m *Message) {
 	*m = Message{To: o.to.Addr(), Iface: o.iface, Payload: s.payload}
 }
 
-// write2 makes a message of version 1 or 2: a request for everything, a response of
-// p's entries, or, when it has none, of s.entries.
+// write2 builds a message of version 1 or 2: a request for the whole table, or a response with p's
+// entries, or with s.entries if p has none.
 func (s *Speaker) write2(now clock.Time, o *outlet, p Packet2, m *Message) {
 	b := appendHeader2(s.payload[:0], p.Command, o.version)
 	var key *Key
@@ -130,7 +130,7 @@ func (s *Speaker) write2(now clock.Time, o *outlet, p Packet2, m *Message) {
 	*m = Message{To: o.to.Addr(), Port: o.to.Port(), Iface: o.iface, Payload: b}
 }
 
-// wire is the entry as a version says it; version 1 has no more than address and metric.
+// wire converts the entry for a version. Version 1 has only the address and the metric.
 func (e *Entry) wire(version uint8) Entry2 {
 	w := Entry2{Family: familyIPv4, Addr: word(e.Prefix.Addr().As4()), Metric: e.Cost}
 	if version > 1 {
@@ -142,13 +142,12 @@ func (e *Entry) wire(version uint8) Entry2 {
 	return w
 }
 
-// sequence is the sequence number of what is sent now (RFC 4822 §2: it never goes
-// back). Seconds, so that it is further on after a restart than it was before.
+// sequence returns the present sequence number (RFC 4822 §2: it never decreases). It counts
+// seconds, so that it is higher after a restart.
 func (s *Speaker) sequence(now clock.Time) uint32 {
 	return s.cfg.Sequence + uint32(time.Duration(now)/time.Second)
 }
 
-// count counts a response.
 func (s *Speaker) count(o *outlet, entries int) {
 	s.counters.ResponsesOut++
 	s.counters.EntriesOut += uint64(entries)
@@ -156,28 +155,28 @@ func (s *Speaker) count(o *outlet, entries int) {
 	o.port.sentEntries += uint64(entries)
 }
 
-// outlet is one destination of our messages and what it is still to be sent: a
-// neighbour, everybody on a link, or who has asked.
+// outlet is a destination of our messages and what is due there: a neighbor, all routers on a link,
+// or the client of a request.
 type outlet struct {
 	to      netip.AddrPort
 	iface   int
 	port    *port
-	gateway *gateway // course: the neighbour, whose own routes are poisoned for it alone
-	version uint8    // of RIP; 0 in the course's dialect
-	width   int      // course: bytes of an entry
-	leaving bool     // the interface is going down: everything is beyond Infinity there
-	answer  bool     // somebody's who has asked: it ends with its last message
+	gateway *gateway // course: the neighbor, for split horizon
+	version uint8    // RIP version; 0 in the course's dialect
+	width   int      // course: entry size in bytes
+	leaving bool     // the interface is going down: announce everything at Infinity
+	answer  bool     // for one request: removed after its last message
 
-	request  bool     // owed: a request
-	full     bool     // owed: the whole table
-	changed  []*route // owed: news, in the order of its arrival
-	released bool     // the news may go
-	sending  []*route // the update that is under way, sorted; what is left of it
-	memory   []*route // sending's, when it is news
+	request  bool     // a request is due
+	full     bool     // the whole table is due
+	changed  []*route // changed routes to announce, in order of change
+	released bool     // the changes may be sent
+	sending  []*route // unsent part of the current update, sorted
+	memory   []*route // reused by triggered updates
 	news     bool     // sending is a triggered update
 }
 
-// unicast is the way to a configured neighbour, nil: nothing is sent there.
+// unicast returns the outlet of a configured neighbor; nil: nothing is sent there.
 func (s *Speaker) unicast(g *gateway) *outlet {
 	o := &outlet{iface: g.Iface, port: g.port}
 	if g.port.Passive || s.cfg.Dialect == RIPv2 && g.port.Send == SendNone {
@@ -191,9 +190,9 @@ func (s *Speaker) unicast(g *gateway) *outlet {
 	return o
 }
 
-// everybody is the way to all on a link (RFC 2453 §3.10), nil: there is none, because
-// the neighbours there are configured (RFC 2453 §4.5: "on NBMA networks, unicast
-// addressing may be used"), or because nothing is sent.
+// everybody returns the outlet for all routers on a link (RFC 2453 §3.10). It is nil if the link's
+// neighbors are configured (RFC 2453 §4.5: "on NBMA networks, unicast addressing may be used"), or
+// if nothing is sent there.
 func (s *Speaker) everybody(iface int, p *port) *outlet {
 	if p.listed || p.Passive {
 		return nil
@@ -217,20 +216,19 @@ func (m SendMode) version() uint8 {
 	return 2
 }
 
-// introduce owes somebody that we have not talked with a request and the whole table.
+// introduce schedules a request and the whole table for a router that is new or back.
 func (o *outlet) introduce() { o.request, o.full, o.leaving = true, true, false }
 
-// silence forgets what is owed.
+// silence cancels all that is due.
 func (o *outlet) silence() {
 	o.request, o.full, o.leaving, o.released = false, false, false, false
 	o.changed, o.sending = o.changed[:0], nil
 }
 
-// owe owes one route. The list never grows beyond the table: where it would, the whole
-// table says it shorter.
+// owe schedules one route. If the list becomes as long as the table, the whole table replaces it.
 func (o *outlet) owe(r *route, tableSize int) {
 	if o.full {
-		return // it is in there
+		return // it includes the route
 	}
 	if len(o.changed) < tableSize {
 		o.changed = append(o.changed, r)
@@ -239,8 +237,8 @@ func (o *outlet) owe(r *route, tableSize int) {
 	o.full, o.changed = true, o.changed[:0]
 }
 
-// begin starts the update that is owed, the whole table before news of it;
-// false: none is.
+// begin starts the update that is due: the whole table, or else the changes. It returns false if
+// nothing is due.
 func (o *outlet) begin(t *table) bool {
 	o.news = !o.full
 	if o.full {
@@ -258,7 +256,7 @@ func (o *outlet) begin(t *table) bool {
 	return len(o.sending) > 0
 }
 
-// entry is what is said of a route there; false: nothing.
+// entry returns the entry of a route for this outlet; false: omit the route.
 func (o *outlet) entry(r *route) (Entry, bool) {
 	if r.forgotten {
 		return Entry{}, false
@@ -268,24 +266,24 @@ func (o *outlet) entry(r *route) (Entry, bool) {
 		e.Cost = Infinity
 	}
 	if o.version == 0 {
-		// A neighbour that speaks the older width is told of single addresses only:
-		// without its mask a network would be read as its first address.
+		// A neighbor with the older entry size gets only /32 routes: without a mask it would read a
+		// network as the network's first address.
 		return e, o.width != OldEntrySize || r.prefix.IsSingleIP()
 	}
 	if e.Cost < Infinity && r.isOwn() && o.port.isOnLink(r.hop) && o.port.Addr.Bits() < 32 {
-		e.NextHop = r.hop // RFC 2453 §4.4: whoever leads there is on this very link
+		e.NextHop = r.hop // RFC 2453 §4.4: the next hop is on this link
 	}
 	return e, !o.hasOldListeners() || o.port.tellable(r.prefix)
 }
 
-// hasOldListeners reports whether who hears our messages may know version 1 alone.
+// hasOldListeners reports whether a receiver of our messages may know only version 1.
 func (o *outlet) hasOldListeners() bool {
 	return o.version == 1 || !o.answer && o.port.Send == SendCompatible
 }
 
-// poisons reports whether a route is told as out of reach. RFC 2453 §3.4.3, split horizon
-// with poisoned reverse: the course's neighbour hears so of what it has told us, and a
-// link of RIPv2 of what leads back into it.
+// poisons reports whether a route is announced at Infinity (RFC 2453 §3.4.3, split horizon with
+// poisoned reverse). The course's dialect poisons routes from the same neighbor, RIPv2 routes from
+// the same link.
 func (o *outlet) poisons(r *route) bool {
 	switch {
 	case o.leaving:

@@ -9,24 +9,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// External is a prefix that the owner of the routing table has from elsewhere and RIP
-// announces: a static route, say.
+// External is a prefix from another source, such as a static route, that RIP announces.
 type External struct {
 	Prefix netip.Prefix
-	// NextHop is who leads there and Iface where it is. On that link RIPv2 names it, so
-	// that nobody makes the detour over us (RFC 2453 §4.4). The zero Addr: we lead there.
+	// NextHop and Iface are the router of the prefix. RIPv2 announces NextHop on its own link, so
+	// that packets need not pass through us (RFC 2453 §4.4). The zero Addr: packets pass through
+	// us.
 	NextHop netip.Addr
 	Iface   int
-	// Tag tells where the route is from (RFC 2453 §4.2).
+	// Tag is the route tag (RFC 2453 §4.2).
 	Tag uint16
-	// Metric is what it is announced at, 1 to 15. Zero: as a network of ours.
+	// Metric is the announced metric, 1 to 15. Zero: as for our own networks.
 	Metric int
 }
 
-// Farewell owes the neighbours on an interface that is about to go down a last
-// update, in which nothing can be reached through us. Without it they would
-// send to us until their routes time out. The caller fetches it with Output,
-// then says SetLocal.
+// Farewell schedules a last update for an interface that is about to go down, with all prefixes at
+// Infinity. Without it, neighbors would send to us until their routes time out. The caller sends it
+// with Output, then calls SetLocal.
 func (s *Speaker) Farewell(iface int) {
 	for _, o := range s.outlets {
 		if o.iface == iface && o.port.up {
@@ -36,10 +35,9 @@ func (s *Speaker) Farewell(iface int) {
 	}
 }
 
-// SetLocal says that the network p of interface iface is up or down; -1 is for
-// a network of ours that no interface has. Down, the network is withdrawn, and
-// all that was learned through the interface dies with it, at once. Up again,
-// the neighbours there are asked for what they know.
+// SetLocal sets whether the network p of an interface is up; iface -1 is an own network without an
+// interface. If it goes down, the network and all routes learned through the interface are
+// withdrawn at once. If it comes up, the neighbors there are asked for their tables.
 func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	p = mustPrefix(p)
 	s.hurry()
@@ -59,8 +57,8 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	s.adopt(now, p, o)
 }
 
-// SetExternal announces a prefix that is not an interface's, or no longer. There is one
-// reason of that kind for a prefix: another takes its place.
+// SetExternal starts or stops announcing a prefix from another source. A prefix has one External; a
+// new one replaces it.
 func (s *Speaker) SetExternal(now clock.Time, e External, up bool) {
 	p := mustPrefix(e.Prefix)
 	if !up {
@@ -81,7 +79,7 @@ func mustPrefix(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// raisePort introduces us to the neighbours on an interface that has come up.
+// raisePort introduces us to the neighbors on an interface that came up.
 func (s *Speaker) raisePort(iface int) {
 	if iface < 0 || iface >= len(s.ports) || s.ports[iface].up {
 		return
@@ -94,8 +92,7 @@ func (s *Speaker) raisePort(iface int) {
 	}
 }
 
-// dropPort forgets what is owed on an interface that went down, and kills what was
-// learned there.
+// dropPort cancels messages on an interface that went down, and kills the routes learned there.
 func (s *Speaker) dropPort(now clock.Time, iface int) {
 	if iface < 0 {
 		return
@@ -119,7 +116,7 @@ func (s *Speaker) dropPort(now clock.Time, iface int) {
 	}
 }
 
-// adopt makes a prefix ours for one more reason. Of several the cheapest counts.
+// adopt adds a source of an own prefix. The cheapest source counts.
 func (s *Speaker) adopt(now clock.Time, p netip.Prefix, o own) {
 	r := s.table.find(p)
 	if r == nil {
@@ -129,7 +126,7 @@ func (s *Speaker) adopt(now clock.Time, p netip.Prefix, o own) {
 	s.settle(now, r)
 }
 
-// disown takes a reason away; without any the prefix is withdrawn.
+// disown removes a source of an own prefix. Without a source the prefix is withdrawn.
 func (s *Speaker) disown(now clock.Time, p netip.Prefix, iface int, local bool) {
 	r := s.table.find(p)
 	if r == nil || !r.isOwn() {
@@ -143,7 +140,7 @@ func (s *Speaker) disown(now clock.Time, p netip.Prefix, iface int, local bool) 
 	s.kill(now, r)
 }
 
-// settle has a route that is ours be what the best reason makes of it.
+// settle updates an own route from its best source.
 func (s *Speaker) settle(now clock.Time, r *route) {
 	slices.SortStableFunc(r.own, func(a, b own) int { return cmp.Compare(a.cost, b.cost) })
 	best := r.own[0]
@@ -156,7 +153,7 @@ func (s *Speaker) settle(now clock.Time, r *route) {
 	s.publish(now, r)
 }
 
-// removeOwn takes a reason off a list: an interface's, or the one from elsewhere.
+// removeOwn removes a source from a list: an interface's, or the external one.
 func removeOwn(list []own, iface int, local bool) []own {
 	return slices.DeleteFunc(list, func(o own) bool {
 		return o.local == local && (o.iface == iface || !local)

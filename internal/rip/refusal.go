@@ -1,9 +1,10 @@
 package rip
 
-// Refusal is why a message, or an entry of one, was not taken.
+// Refusal is the reason why a message, or an entry, was refused.
 type Refusal uint8
 
-// Taken is no refusal. The first group refuses messages, the second single entries.
+// Taken means accepted. The other reasons refuse messages, and from RefusedFamily on single
+// entries.
 const (
 	Taken Refusal = iota
 	RefusedInterface
@@ -37,7 +38,7 @@ const (
 	numRefusals
 )
 
-// firstEntryRefusal is where the refusals of single entries begin.
+// firstEntryRefusal is the first reason to refuse a single entry.
 const firstEntryRefusal = RefusedFamily
 
 var refusalNames = [numRefusals]string{
@@ -70,7 +71,7 @@ var refusalNames = [numRefusals]string{
 	RefusedTableFull:   "routing table full",
 }
 
-// String says why in a few words.
+// String describes the reason in a few words.
 func (r Refusal) String() string {
 	if r >= numRefusals {
 		return "unknown"
@@ -78,22 +79,22 @@ func (r Refusal) String() string {
 	return refusalNames[r]
 }
 
-// IsEntry reports whether it refuses an entry and not a message.
+// IsEntry reports whether the reason refuses an entry and not a message.
 func (r Refusal) IsEntry() bool { return r >= firstEntryRefusal }
 
-// Refused is how often something was refused for one reason.
+// Refused counts the refusals for one reason.
 type Refused struct {
 	Reason Refusal
 	Count  uint64
 }
 
-// refuse counts a refusal and passes it on.
+// refuse counts a refusal and returns it.
 func (s *Speaker) refuse(r Refusal) Refusal {
 	s.refused[r]++
 	return r
 }
 
-// Refused lists the reasons that occurred, in a stable order.
+// Refused lists the reasons that occurred, in a fixed order.
 func (s *Speaker) Refused() []Refused {
 	var list []Refused
 	for r, n := range s.refused {

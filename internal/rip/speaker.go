@@ -9,60 +9,60 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// ErrConfig is what NewSpeaker's errors wrap.
+// ErrConfig is wrapped by the errors of NewSpeaker.
 var ErrConfig = errors.New("rip: bad configuration")
 
-// Speaker is one router's RIP. Its owner calls it from one goroutine, and after
-// any call drains Output and NextChange until they say no.
+// Speaker is the RIP engine of one router. Its owner calls it from one goroutine. After each call
+// it calls Output and NextChange until they return false.
 type Speaker struct {
 	cfg      Config
 	ports    []*port
-	outlets  []*outlet // whom updates go to, in the order of the configuration
-	answers  []*outlet // whom an answer is owed to, and nothing else
+	outlets  []*outlet // destinations of updates, in the order of the configuration
+	answers  []*outlet // destinations of responses to requests
 	replies  []reply
 	gateways map[uint64]*gateway
 	table    table
 
 	started   bool
 	periodic  clock.Time // the next full update
-	askAt     clock.Time // when to ask for what has been lost
-	asked     clock.Time // when that was last done
-	news      bool       // something has changed that waits for heldUntil
+	askAt     clock.Time // when to request tables because of lost routes
+	asked     clock.Time // when tables were last requested
+	news      bool       // changes wait for heldUntil
 	heldUntil clock.Time
 	toldAt    clock.Time // the last triggered update
 
-	changes  []*route // what the owner has not been told yet
+	changes  []*route // changes for the owner
 	counters Counters
 	refused  [numRefusals]uint64
 	events   []Event
 	watched  bool
 
-	parsed  []Entry // ParsePacket's memory
+	parsed  []Entry // memory of ParsePacket
 	parsed2 []Entry2
-	entries []Entry // a message in the making
-	payload []byte  // the message that the last Output lent
+	entries []Entry // entries of the message that is being built
+	payload []byte  // the message that Output returned last
 }
 
-// Change is one line of news for the owner's routing table.
+// Change is a change of the owner's routing table.
 type Change struct {
 	Prefix  netip.Prefix
 	NextHop netip.Addr
 	Iface   int
 	Cost    int
-	Gone    bool // the route that was there is not any more; only Prefix is set
+	Gone    bool // the route was removed; only Prefix is set
 }
 
 // Counters count since NewSpeaker.
 type Counters struct {
 	RequestsIn, ResponsesIn   uint64
 	RequestsOut, ResponsesOut uint64
-	TriggeredOut              uint64 // of ResponsesOut, those that carried news only
+	TriggeredOut              uint64 // part of ResponsesOut: triggered updates
 	EntriesIn, EntriesOut     uint64
-	Malformed                 uint64 // messages refused for their form
-	Strangers                 uint64 // messages refused for their sender
-	BadEntries                uint64 // entries ignored in messages that were taken
-	TableFull                 uint64 // entries ignored for want of room
-	Expired                   uint64 // routes that nobody refreshed
+	Malformed                 uint64 // messages with an invalid format
+	Strangers                 uint64 // messages from an invalid sender
+	BadEntries                uint64 // ignored entries of accepted messages
+	TableFull                 uint64 // entries ignored because the table was full
+	Expired                   uint64 // routes that timed out
 }
 
 // NewSpeaker returns a Speaker that is silent until Start.
@@ -99,12 +99,12 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 	return s, nil
 }
 
-// Start sends every neighbour a request (RFC 2453 §3.9.1) and our own table,
-// as the family's nodes do, and begins the periodic updates.
+// Start sends every neighbor a request (RFC 2453 §3.9.1) and our table, as the course's nodes do,
+// and starts the periodic updates.
 func (s *Speaker) Start(now clock.Time) {
 	s.started = true
 	s.periodic = now.Add(s.period())
-	s.news = false // it is in the table
+	s.news = false // the table includes the changes
 	for _, o := range s.outlets {
 		if o.port.up {
 			o.introduce()
@@ -112,8 +112,8 @@ func (s *Speaker) Start(now clock.Time) {
 	}
 }
 
-// period is the time to the next full update. RFC 2453 §3.8: a random offset, drawn
-// anew each time, keeps routers from falling into step.
+// period draws the time to the next full update. RFC 2453 §3.8: the random offset keeps routers
+// from synchronizing.
 func (s *Speaker) period() time.Duration {
 	if s.cfg.PeriodicOffset <= 0 {
 		return s.cfg.Periodic
@@ -121,12 +121,12 @@ func (s *Speaker) period() time.Duration {
 	return s.cfg.Periodic + between(s.cfg.Rand, -s.cfg.PeriodicOffset, s.cfg.PeriodicOffset)
 }
 
-// between draws a time from least to most.
+// between draws a random time from least to most.
 func between(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(rng.Int64N(int64(most-least)+1))
 }
 
-// Deadline returns when Advance is to be called.
+// Deadline returns when to call Advance next.
 func (s *Speaker) Deadline() clock.Time {
 	t := clock.Earliest(s.periodic, s.table.next(), s.askAt)
 	if s.news && s.heldUntil != clock.Never {
@@ -135,8 +135,8 @@ func (s *Speaker) Deadline() clock.Time {
 	return t
 }
 
-// Advance expires what nobody refreshed, forgets what has been dead for long
-// enough, and starts the full update when its time has come.
+// Advance expires routes that were not refreshed, deletes dead routes, and starts the full update
+// when it is due.
 func (s *Speaker) Advance(now clock.Time) {
 	for s.table.learned.first().Due(now) {
 		s.expire(now, s.table.learned.head)
@@ -151,13 +151,13 @@ func (s *Speaker) Advance(now clock.Time) {
 	if s.periodic.Due(now) {
 		period := s.period()
 		s.periodic = s.periodic.Add(period)
-		if s.periodic.Due(now) { // whoever drives us was away: no burst to make up for it
+		if s.periodic.Due(now) { // the caller was late: no burst to catch up
 			s.periodic = now.Add(period)
 		}
 		for _, o := range s.outlets {
 			o.full = o.port.up
 		}
-		s.news = false // it is in the full update
+		s.news = false // the full update includes the changes
 	}
 	s.release(now)
 }
@@ -172,8 +172,8 @@ func (s *Speaker) expire(now clock.Time, r *route) {
 	}
 }
 
-// NextChange returns the next change of what has been learned, until there is
-// none. Our own networks are not among it.
+// NextChange returns the next change of the learned routes; false: none. Our own networks are not
+// included.
 func (s *Speaker) NextChange() (Change, bool) {
 	for len(s.changes) > 0 {
 		r := s.changes[0]
@@ -198,7 +198,7 @@ func (s *Speaker) NextChange() (Change, bool) {
 	return Change{}, false
 }
 
-// Counters returns what has been counted.
+// Counters returns the counters.
 func (s *Speaker) Counters() Counters {
 	c := s.counters
 	c.Malformed = s.refused[RefusedForm] + s.refused[RefusedCommand]
@@ -210,11 +210,11 @@ func (s *Speaker) Counters() Counters {
 	return c
 }
 
-// Timers returns the times that are in force.
+// Timers returns the present times.
 func (s *Speaker) Timers() Timers { return s.cfg.Timers }
 
-// SetTimers changes the times. What waits already keeps its instant, but for the next
-// full update, which is not further away than the new period.
+// SetTimers changes the times. Running timers keep their deadlines, except that the next full
+// update is at most a new period away.
 func (s *Speaker) SetTimers(now clock.Time, t Timers) error {
 	t = t.WithDefaults(s.cfg.Dialect)
 	if err := t.validate(); err != nil {
@@ -227,8 +227,7 @@ func (s *Speaker) SetTimers(now clock.Time, t Timers) error {
 	return nil
 }
 
-// kill makes a route unreachable and starts the time after which it is
-// forgotten (RFC 2453 §3.8: the garbage-collection timer).
+// kill makes a route unreachable and starts the garbage-collection timer (RFC 2453 §3.8).
 func (s *Speaker) kill(now clock.Time, r *route) {
 	if s.cfg.HoldDown > 0 {
 		r.heldUntil, r.lost = now.Add(s.cfg.HoldDown), r.cost
@@ -240,11 +239,10 @@ func (s *Speaker) kill(now clock.Time, r *route) {
 	s.publish(now, r)
 }
 
-// askLater has the neighbours asked for another way when a route has died.
-// RFC 2453 §3.9.1 has requests sent by who seeks "to fill in their routing tables as
-// quickly as possible", which after a cut saves up to a whole period. It waits a
-// moment, so that the bad news overtakes who still believes in the old way, and
-// asks once a period at most, so that a flapping link does not multiply.
+// askLater schedules requests to the neighbors after a route was lost. RFC 2453 §3.9.1: routers
+// send requests "to fill in their routing tables as quickly as possible", which saves up to a
+// period. A delay lets the withdrawal reach neighbors that still have the old route. At most one
+// request a period limits the load of a flapping link.
 func (s *Speaker) askLater(now clock.Time) {
 	tooSoon := s.asked != clock.Never && now.Sub(s.asked) < s.cfg.Periodic
 	if s.started && s.askAt == clock.Never && s.cfg.AskAfter > 0 && !tooSoon {
@@ -252,7 +250,7 @@ func (s *Speaker) askLater(now clock.Time) {
 	}
 }
 
-// ask owes every neighbour a request, if a route is still missing.
+// ask schedules a request to every neighbor if a route is still missing.
 func (s *Speaker) ask(now clock.Time) {
 	if s.table.dead.head == nil {
 		return
@@ -263,7 +261,7 @@ func (s *Speaker) ask(now clock.Time) {
 	}
 }
 
-// publish tells the owner and every neighbour that a route has changed.
+// publish queues a changed route for the owner and every neighbor.
 func (s *Speaker) publish(now clock.Time, r *route) {
 	r.changedAt = now
 	if !r.unsaid {
@@ -278,9 +276,8 @@ func (s *Speaker) publish(now clock.Time, r *route) {
 	}
 }
 
-// release lets the news go that has waited long enough, everywhere at once. RFC 2453
-// §3.10.1: after a triggered update the next waits for a random time, and is one
-// update then.
+// release sends the queued changes everywhere when their delay has passed. RFC 2453 §3.10.1: after
+// a triggered update the next one waits for a random time and contains all changes until then.
 func (s *Speaker) release(now clock.Time) {
 	if !s.news || s.heldUntil != clock.Never && now < s.heldUntil {
 		return
@@ -297,8 +294,8 @@ func (s *Speaker) release(now clock.Time) {
 	}
 }
 
-// hurry has news of our own links wait no longer than the least that RFC 2453 §3.10.1
-// allows: what is withdrawn late is a black hole until then.
+// hurry shortens the delay of triggered updates to the minimum of RFC 2453 §3.10.1 for changes of
+// our own links, because packets are lost until a dead link is withdrawn.
 func (s *Speaker) hurry() {
 	if s.heldUntil != clock.Never {
 		s.heldUntil = min(s.heldUntil, s.toldAt.Add(max(s.cfg.TriggerMin, 0)))

@@ -8,53 +8,51 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// route is what is known about one prefix: ours if own is not empty, learned if via
-// is set, dead otherwise.
+// route is the route of one prefix: own if own is not empty, learned if via is set, otherwise dead.
 type route struct {
 	prefix netip.Prefix
-	key    uint64 // prefix as a number, in its order
+	key    uint64 // keyOf(prefix)
 	cost   int    // Infinity if dead
-	tag    uint16 // RFC 2453 §4.2: kept, and told again
+	tag    uint16 // RFC 2453 §4.2: kept and passed on
 	hop    netip.Addr
-	via    *gateway // who it was learned from
-	own    []own    // why it is ours, the best reason first
+	via    *gateway // the router that announced it
+	own    []own    // sources of an own prefix, the best first
 
-	due        clock.Time // learned: when it expires; dead: when it is forgotten
-	queue      *queue     // where it waits for that
+	due        clock.Time // learned: when it expires; dead: when it is deleted
+	queue      *queue     // the timer queue that contains it
 	prev, next *route
 	changedAt  clock.Time
-	heldUntil  clock.Time // dead: until then only a shorter way than lost is believed
+	heldUntil  clock.Time // dead: until then only a cost below lost is accepted
 	lost       int
 
-	forgotten bool // not in the table any more, though a list may still hold it
-	unsaid    bool // on the owner's list of changes
-	installed bool // the owner has it in its routing table
+	forgotten bool // removed from the table, though a list may still contain it
+	unsaid    bool // in Speaker.changes
+	installed bool // the owner's routing table has it
 }
 
-// own is one reason for a prefix to be ours: an interface on it that is up, or that
-// the owner said so (iface is then -1, or where its next hop is).
+// own is a source of an own prefix: an interface that is up, or an External of the owner (then
+// iface is -1 or the interface of its next hop).
 type own struct {
 	iface int
 	cost  int
 	tag   uint16
-	hop   netip.Addr // who leads there, if it is not us
+	hop   netip.Addr // next hop; zero: this router
 	local bool
 }
 
 func (r *route) isOwn() bool { return len(r.own) > 0 }
 
-// table holds the routes by prefix, and those that will end by when they do.
+// table holds the routes by prefix, and two queues by time of expiry and deletion.
 type table struct {
 	byPrefix map[uint64]*route
-	all      []*route // every route, and perhaps some that are forgotten; never changed in place
-	added    []*route // behind all
-	holes    bool     // all has forgotten ones
+	all      []*route // sorted routes, some perhaps forgotten; never changed in place
+	added    []*route // routes not yet in all
+	holes    bool     // all contains forgotten routes
 	learned  queue
 	dead     queue
 }
 
-// keyOf is a prefix as a number: routes in the order of their keys are in the order of
-// their addresses, the shorter prefix first.
+// keyOf converts a prefix to a number that sorts by address, then by prefix length.
 func keyOf(p netip.Prefix) uint64 {
 	return uint64(word(p.Addr().As4()))<<6 | uint64(p.Bits())
 }
@@ -63,7 +61,7 @@ func compareRoutes(a, b *route) int { return cmp.Compare(a.key, b.key) }
 
 func (t *table) find(p netip.Prefix) *route { return t.byPrefix[keyOf(p)] }
 
-// add makes a dead route to a prefix that the table does not have.
+// add adds a dead route for a new prefix.
 func (t *table) add(p netip.Prefix) *route {
 	r := &route{prefix: p, key: keyOf(p), cost: Infinity}
 	if t.byPrefix == nil {
@@ -74,7 +72,7 @@ func (t *table) add(p netip.Prefix) *route {
 	return r
 }
 
-// forget takes a route out.
+// forget removes a route.
 func (t *table) forget(r *route) {
 	t.unschedule(r)
 	r.forgotten = true
@@ -82,8 +80,7 @@ func (t *table) forget(r *route) {
 	delete(t.byPrefix, r.key)
 }
 
-// sorted returns every route in order. The slice is lent for as long as its reader
-// likes: the next one is made anew, when the table has changed.
+// sorted returns all routes in order. The slice stays valid: a changed table returns a new one.
 func (t *table) sorted() []*route {
 	if len(t.added) == 0 && !t.holes {
 		return t.all
@@ -110,7 +107,7 @@ func (t *table) sorted() []*route {
 	return merged
 }
 
-// schedule sets the instant at which a learned route expires or a dead one is forgotten.
+// schedule sets when a learned route expires or a dead one is deleted.
 func (t *table) schedule(r *route, due clock.Time) {
 	t.unschedule(r)
 	r.due = due
@@ -121,7 +118,7 @@ func (t *table) schedule(r *route, due clock.Time) {
 	}
 }
 
-// unschedule has a route stay as it is.
+// unschedule stops a route's timer.
 func (t *table) unschedule(r *route) {
 	if r.queue != nil {
 		r.queue.remove(r)
@@ -129,12 +126,11 @@ func (t *table) unschedule(r *route) {
 	r.due = clock.Never
 }
 
-// next is when the first route ends.
+// next returns when the first route expires or is deleted.
 func (t *table) next() clock.Time { return clock.Earliest(t.learned.first(), t.dead.first()) }
 
-// queue is a list of routes in the order of their instants. All of one queue get the
-// same time, so that what is inserted last is nearly always due last: to refresh a
-// route takes no time that grows with the table.
+// queue is a list of routes by deadline. All routes of a queue have the same lifetime, so a new one
+// nearly always belongs at the end. The cost of a refresh does not depend on the size of the table.
 type queue struct{ head, tail *route }
 
 func (q *queue) first() clock.Time {

@@ -15,26 +15,28 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// A file between two nodes that have both offered its digest (docs/decisions/0001-file-digest.md):
+// The protocol between two nodes that have both offered the file's digest
+// (docs/decisions/0001-file-digest.md):
 //
-//	sender    offset (8 bytes), length (8 bytes), so many bytes, SHA-256 of the file, FIN
-//	receiver  SHA-256 of the file that it has (32 bytes), FIN
+//	sender    offset (8 bytes), length (8 bytes), that many bytes, SHA-256 of the file, FIN
+//	receiver  SHA-256 of its file (32 bytes), FIN
 //
-// The numbers are in network byte order, the digests are of the file from its first byte on, and
-// both ends compare them. Every other peer has the bytes alone.
+// The numbers are in network byte order. The digests cover the file from its first byte on, and
+// both ends compare them. All other peers get the bytes only.
 
-// preambleLen is the length of the offset and the length.
+// preambleLen is the length of offset and length.
 const preambleLen = 16
 
-// confirmTime is how long a sender waits for the digest of a receiver that stores the file first.
+// confirmTime is how long a sender waits for the digest of the receiver, which stores the file
+// first.
 const confirmTime = time.Minute
 
-// errOffset is an ErrMismatch of the offsets that the two ends were given.
+// errOffset is an ErrMismatch of the two ends' offsets.
 var errOffset = fmt.Errorf("%w", control.ErrMismatch)
 
-// announce sends offset and length, in one segment with the first bytes.
+// announce sends offset and length in one segment with the first bytes.
 func (t *transfer) announce(c *node.Conn) error {
-	if err := c.SetCork(true); err != nil { // the FIN ends it
+	if err := c.SetCork(true); err != nil { // the FIN or the first bytes push it out
 		return err
 	}
 	var b [preambleLen]byte
@@ -44,7 +46,7 @@ func (t *transfer) announce(c *node.Conn) error {
 	return err
 }
 
-// expect reads what a sender announces.
+// expect reads offset and length from the sender.
 func (t *transfer) expect(r io.Reader) error {
 	var b [preambleLen]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -52,7 +54,7 @@ func (t *transfer) expect(r io.Reader) error {
 	}
 	offset, length := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
 	if offset != uint64(t.result.Offset) {
-		return fmt.Errorf("%w: the sender begins at byte %d of the file, this end at byte %d",
+		return fmt.Errorf("%w: the sender starts at byte %d of the file, this end at byte %d",
 			errOffset, offset, t.result.Offset)
 	}
 	if length > 1<<62 {
@@ -62,7 +64,7 @@ func (t *transfer) expect(r io.Reader) error {
 	return nil
 }
 
-// receiveVerified is receiveAll from a sender that has announced the file, and checks its digest.
+// receiveVerified receives a file with offset, length and digest, and checks them.
 func (t *transfer) receiveVerified(r io.Reader, f io.Writer) error {
 	if err := t.expect(r); err != nil {
 		return err
@@ -70,10 +72,10 @@ func (t *transfer) receiveVerified(r io.Reader, f io.Writer) error {
 	if err := receiveAll(io.LimitReader(r, t.total), f, t); err != nil {
 		return err
 	}
-	theirs := make([]byte, sha256.Size+1) // one more: nothing may follow
+	theirs := make([]byte, sha256.Size+1) // one byte more, to detect data after the digest
 	switch k, err := io.ReadFull(r, theirs); {
 	case k > sha256.Size:
-		return fmt.Errorf("%w: more came than the %d bytes that the sender announced",
+		return fmt.Errorf("%w: more data than the %d bytes that the sender announced",
 			control.ErrMismatch, t.total)
 	case k < sha256.Size || !errors.Is(err, io.ErrUnexpectedEOF):
 		return early(err, t.total-t.result.Bytes)
@@ -86,7 +88,7 @@ func (t *transfer) receiveVerified(r io.Reader, f io.Writer) error {
 	return nil
 }
 
-// early is the error of a sender that closed before all had come.
+// early returns the error of a sender that closed before the end of the file.
 func early(err error, missing int64) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
@@ -94,7 +96,7 @@ func early(err error, missing int64) error {
 	return fmt.Errorf("the sender closed early: %d bytes and the digest are missing", missing)
 }
 
-// digestError is an ErrMismatch that both ends know of.
+// digestError is an ErrMismatch that both ends detect.
 type digestError struct{ text string }
 
 func (e *digestError) Error() string { return e.text }
@@ -105,20 +107,20 @@ func (t *transfer) differ(ours, theirs []byte) error {
 		hex.EncodeToString(ours), hex.EncodeToString(theirs), t.result.Peer)}
 }
 
-// confirm sends the digest to the sender once the file is stored, or if the digests differ. Err
-// says why the file is not stored. The result is false if the caller must reset the connection.
+// confirm sends the digest to the sender if the file is stored or the digests differ. err is the
+// reason why the file was not stored. It returns false if the caller must reset the connection.
 func (t *transfer) confirm(c *node.Conn, err error) bool {
 	var differ *digestError
 	switch {
 	case err != nil && !errors.As(err, &differ):
 		return false
 	case differ != nil || t.result.Verified:
-		_, _ = c.Write(t.hash.Sum(nil)) // a sender that is gone does not matter
+		_, _ = c.Write(t.hash.Sum(nil)) // an error means that the sender is gone
 	}
 	return true
 }
 
-// awaitDigest compares the receiver's digest with the file's.
+// awaitDigest compares the receiver's digest with ours.
 func (t *transfer) awaitDigest(c *node.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(confirmTime)); err != nil {
 		return err
@@ -128,7 +130,7 @@ func (t *transfer) awaitDigest(c *node.Conn) error {
 	switch ours := t.hash.Sum(nil); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, os.ErrDeadlineExceeded):
-		t.result.Note = "the receiver has it, but did not say with which SHA-256"
+		t.result.Note = "the receiver has the file, but did not send its SHA-256"
 		return nil
 	case err != nil:
 		return err

@@ -118,7 +118,7 @@ func TestADigestIsOfTheWholeFile(t *testing.T) {
 		control.RecvFile{Path: target, Resume: true})
 	require.ErrorIs(t, m.sendErr, control.ErrMismatch)
 	require.ErrorIs(t, m.recvErr, control.ErrMismatch)
-	assert.ErrorContains(t, m.recvErr, "take it anew, without --resume")
+	assert.ErrorContains(t, m.recvErr, "receive it again without --resume")
 	assert.NoFileExists(t, target)
 
 	m = moveFile(t, a, b, control.SendFile{Path: file}, control.RecvFile{Path: target, Overwrite: true})
@@ -138,8 +138,8 @@ func TestOffsetsThatDiffer(t *testing.T) {
 	m := moveFile(t, a, b, control.SendFile{Path: file, Offset: 200_000},
 		control.RecvFile{Path: target, Resume: true})
 	require.ErrorIs(t, m.sendErr, control.ErrReset)
-	require.ErrorContains(t, m.recvErr, "the sender begins at byte 200000")
-	require.ErrorContains(t, m.recvErr, "--offset 300000 there")
+	require.ErrorContains(t, m.recvErr, "the sender starts at byte 200000")
+	require.ErrorContains(t, m.recvErr, "--offset 300000 at the sender")
 	info, err := os.Stat(target + ".part")
 	require.NoError(t, err)
 	assert.EqualValues(t, 300_000, info.Size())

@@ -15,14 +15,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// fetch gets a page over the virtual network.
+// fetch requests a page over the virtual network.
 func (h *Host) fetch(ctx context.Context, r control.Fetch) (control.Page, error) {
 	u, err := pageURL(r.URL)
 	if err != nil {
 		return control.Page{}, fmt.Errorf("fetch %s: %w", r.URL, err)
 	}
 	if r.Resume && (r.Path == "" || r.Range != "") {
-		return control.Page{}, control.Misuse("fetch: only a whole file goes on where it was")
+		return control.Page{}, control.Misuse("fetch: resume needs a file and excludes a range")
 	}
 	page := control.Page{URL: u.String(), Path: r.Path}
 	start := time.Now()
@@ -33,14 +33,14 @@ func (h *Host) fetch(ctx context.Context, r control.Fetch) (control.Page, error)
 	return page, nil
 }
 
-// pageURL reads what an operator types.
+// pageURL parses the URL that the operator types.
 func pageURL(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: want http://ADDR:PORT/PATH", control.ErrUsage)
+		return nil, fmt.Errorf("%w: must be http://ADDR:PORT/PATH", control.ErrUsage)
 	}
 	if _, err := hostPort(u); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func pageURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostPort is where a URL leads. There are no names on the virtual network.
+// hostPort returns the address of a URL. The virtual network has no host names.
 func hostPort(u *url.URL) (to netip.AddrPort, err error) {
 	port := u.Port()
 	if port == "" {
@@ -56,18 +56,18 @@ func hostPort(u *url.URL) (to netip.AddrPort, err error) {
 	}
 	to, err = netip.ParseAddrPort(u.Hostname() + ":" + port)
 	if u.Scheme != "http" || err != nil || !control.IsHost(to.Addr()) || to.Port() == 0 {
-		return to, fmt.Errorf("%w: want http://ADDR:PORT/PATH, the address of a host",
+		return to, fmt.Errorf("%w: must be http://ADDR:PORT/PATH, the address of a host",
 			control.ErrUsage)
 	}
 	return to, nil
 }
 
-// client speaks HTTP over the virtual network.
+// client returns an HTTP client for the virtual network.
 func (h *Host) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			to, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // or where it redirects to
+			to, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // a redirect too
 			if err != nil {
 				return nil, err
 			}
@@ -128,15 +128,15 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 	return nil
 }
 
-// storing stores a page as recvfile stores a file.
+// storing stores a page in a file, as recvfile does.
 type storing struct {
 	fetch *control.Fetch
 	page  *control.Page
-	file  *target // nil: the page is in the answer
+	file  *target // nil: the page goes into the answer
 	t     *transfer
 }
 
-// open makes sure that the page can be stored before anybody sends it.
+// open opens the file before the request, so that a server does not send in vain.
 func (s *storing) open(ctx context.Context) (err error) {
 	s.file, err = s.t.createTarget(s.fetch.Resume, s.fetch.Overwrite)
 	if err != nil {
@@ -150,12 +150,11 @@ func (s *storing) open(ctx context.Context) (err error) {
 	return err
 }
 
-// close gives the file back.
 func (s *storing) close() { s.file.close() }
 
 func (s *storing) part() string { return s.t.part() }
 
-// offset is how much there was before.
+// offset returns the bytes that were stored by an earlier request.
 func (s *storing) offset() int64 {
 	if s.t == nil {
 		return 0
@@ -163,23 +162,23 @@ func (s *storing) offset() int64 {
 	return s.t.result.Offset
 }
 
-// store stores what a server answers. What it says instead of the file is no part of it.
+// store stores the body of a successful answer. The body of an error is discarded.
 func (s *storing) store(ctx context.Context, answer *http.Response) error {
 	t, offset := s.t, s.offset()
 	switch {
 	case offset > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable &&
 		answer.Header.Get("Content-Range") == fmt.Sprintf("bytes */%d", offset):
-		s.page.Code, s.page.Status = http.StatusOK, "200 OK" // it is whole already
+		s.page.Code, s.page.Status = http.StatusOK, "200 OK" // the file is already complete
 		return s.done()
 	case offset > 0 && answer.StatusCode == http.StatusPartialContent:
 		got := answer.Header.Get("Content-Range")
 		if !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
-			return fmt.Errorf("the server sends %q, not what is behind byte %d", got, offset)
+			return fmt.Errorf("the server sends %q, not the bytes from %d", got, offset)
 		}
 	case answer.StatusCode >= http.StatusBadRequest:
-		s.page.Path = "" // nothing is there
+		s.page.Path = "" // nothing was stored
 		return nil
-	case offset > 0: // the server knows no ranges: from the beginning
+	case offset > 0: // the server ignored the range: start again
 		if err := s.again(); err != nil {
 			return err
 		}
@@ -193,22 +192,22 @@ func (s *storing) store(ctx context.Context, answer *http.Response) error {
 	}
 	t.tell()
 	if err != nil {
-		return fmt.Errorf("%w (%s; %d bytes are kept in %s: `http get -C -o` goes on)",
+		return fmt.Errorf("%w (%s; %d bytes are kept in %s: `http get -C -o` continues)",
 			pageError(ctx, err), came(t.result.Bytes, t.total), t.result.Offset+t.result.Bytes,
 			s.part())
 	}
 	return nil
 }
 
-// came says how much of a page has come; a length of -1 is not known.
+// came describes how much of a page arrived; a length of -1 is unknown.
 func came(bytes, length int64) string {
 	if length < 0 {
-		return fmt.Sprintf("%d bytes had come", bytes)
+		return fmt.Sprintf("%d bytes arrived", bytes)
 	}
-	return fmt.Sprintf("%d of %d bytes had come", bytes, length)
+	return fmt.Sprintf("%d of %d bytes arrived", bytes, length)
 }
 
-// again forgets what there was.
+// again discards the stored bytes.
 func (s *storing) again() error {
 	s.t.result.Offset = 0
 	s.t.hash.Reset()
@@ -218,13 +217,13 @@ func (s *storing) again() error {
 	return s.file.Truncate(0)
 }
 
-// done gives the file its name, if all of it is written.
+// done renames the complete file.
 func (s *storing) done() error {
 	s.page.Offset, s.page.SHA256 = s.t.result.Offset, s.t.digest()
 	return s.file.publish()
 }
 
-// pageError strips what net/http repeats of the request.
+// pageError removes net/http's repetition of the request.
 func pageError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -85,7 +85,7 @@ func TestTransferFaults(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = control.Ask(ctx, b, control.RecvFile{Path: filepath.Join(dir, "no", "x"), Port: 1})
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.ErrorContains(t, err, "there is no folder "+filepath.Join(dir, "no"))
+	require.ErrorContains(t, err, "no such directory: "+filepath.Join(dir, "no"))
 	path := filepath.Join(dir, "in")
 	require.NoError(t, os.WriteFile(path, make([]byte, 1000), 0o600))
 	_, err = control.Ask(ctx, a, control.SendFile{Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})

@@ -1,6 +1,6 @@
-// Package services holds what a node serves to others and fetches from them: files over TCP and by
-// HTTP, objects over RDT (package rdt), RCP's echo server and the client that counts lost packets,
-// and the small services of RFC 862 to 864. See docs/TRAFFIC.md.
+// Package services contains a node's servers and clients: files over TCP and HTTP, objects over RDT
+// (package rdt), RCP's echo server and its measuring client, and the small services of RFC 862 to
+// 864. See docs/TRAFFIC.md.
 package services
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Host carries out the requests about the services of one node.
+// Host serves the requests for services of one node.
 type Host struct {
 	control.Handlers
 	node *node.Node
-	name string // of the node, for its front page
+	name string // the node's name, for the front page
 	underway
 }
 
-// New returns the Host of a node of that name.
+// New returns the Host of a node with this name.
 func New(n *node.Node, name string) *Host {
 	h := &Host{Handlers: control.Handlers{}, node: n, name: name}
 	control.Handle(h.Handlers, h.sendFile)

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Bounds of HTTP.
+// Limits of HTTP.
 const (
 	maxServed      = 256 // connections of a server at a time; see fewAtATime
 	maxHeaderBytes = 64 << 10
@@ -25,7 +25,7 @@ const (
 	idleTimeout    = time.Minute
 )
 
-// serve answers HTTP on a port until its listener is closed.
+// serve answers HTTP requests on a port until its listener is closed.
 func (h *Host) serve(ctx context.Context, r control.Serve) (control.Socket, error) {
 	handler := http.Handler(http.HandlerFunc(h.frontPage))
 	var root *files.Folder
@@ -50,7 +50,7 @@ func (h *Host) serve(ctx context.Context, r control.Serve) (control.Socket, erro
 	few := &fewAtATime{Listener: l, room: make(chan struct{}, maxServed)}
 	server.ConnState = few.note
 	go func() {
-		_ = server.Serve(few) // ends with l
+		_ = server.Serve(few) // returns when l closes
 		_ = server.Close()
 		if root != nil {
 			_ = root.Close()
@@ -59,17 +59,17 @@ func (h *Host) serve(ctx context.Context, r control.Serve) (control.Socket, erro
 	return l.Socket()
 }
 
-// fewAtATime is a listener with a bound on the connections that are open. When there is no room, it
-// closes the connection that has been silent longest: one without a request under way.
+// fewAtATime is a listener with a connection limit. At the limit it closes the connection that has
+// been idle longest.
 type fewAtATime struct {
 	*node.Listener
 	room chan struct{}
 
 	mu     sync.Mutex
-	silent list.List // of *served
+	silent list.List // of *served, the longest idle first
 }
 
-// note keeps the list of silent connections. It is http.Server's ConnState.
+// note updates the list of idle connections. It is http.Server's ConnState.
 func (l *fewAtATime) note(conn net.Conn, state http.ConnState) {
 	c, _ := conn.(*served)
 	l.mu.Lock()
@@ -83,18 +83,18 @@ func (l *fewAtATime) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// evict closes the connection that has been silent longest.
+// evict closes the connection that has been idle longest.
 func (l *fewAtATime) evict() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if oldest := l.silent.Front(); oldest != nil {
 		c := l.silent.Remove(oldest).(*served)
 		c.silent = nil
-		_ = c.Close() // its server notices
+		_ = c.Close() // its handler fails and returns
 	}
 }
 
-// Accept waits for room, and then for a connection.
+// Accept waits until the limit permits a connection, then accepts one.
 func (l *fewAtATime) Accept() (net.Conn, error) {
 	select {
 	case l.room <- struct{}{}:
@@ -114,18 +114,18 @@ func (l *fewAtATime) Accept() (net.Conn, error) {
 	return &served{Conn: c, conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
 }
 
-// served is a connection that makes room when it is closed.
+// served is a connection that counts toward the limit until it is closed.
 type served struct {
 	net.Conn
-	conn   *node.Conn // the same
+	conn   *node.Conn // the same connection
 	leave  func()
-	silent *list.Element // in fewAtATime's list; nil: it is not there
+	silent *list.Element // in fewAtATime.silent; nil: not idle
 }
 
 // hangTime is how long a client may take to accept a piece of an answer.
 const hangTime = 2 * time.Minute
 
-// Write writes to a client that may hang.
+// Write writes with a deadline, because a client may stop reading.
 func (c *served) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(hangTime)); err != nil {
 		return 0, err
@@ -133,7 +133,7 @@ func (c *served) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite lets the server end its answer and still take what the client sends.
+// CloseWrite sends a FIN. The server can still read.
 func (c *served) CloseWrite() error { return c.conn.CloseWrite() }
 
 // Close closes the connection.
@@ -142,7 +142,7 @@ func (c *served) Close() error {
 	return c.Conn.Close()
 }
 
-// frontPage is what a node without files shows: who it is, and who asked.
+// frontPage is the page of a node without files: the node's name and interfaces, and the client.
 func (h *Host) frontPage(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
@@ -151,7 +151,7 @@ func (h *Host) frontPage(w http.ResponseWriter, r *http.Request) {
 	name := html.EscapeString(h.name)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = fmt.Fprintf(w, "<!doctype html>\n<title>%s</title>\n<h1>%s</h1>\n"+
-		"<p>A host of a virtual network. You are %s, and asked for %s.</p>\n<ul>\n",
+		"<p>A host of a virtual network. You are %s and asked for %s.</p>\n<ul>\n",
 		name, name, html.EscapeString(r.RemoteAddr), html.EscapeString(r.Host))
 	for _, f := range h.node.Faces() {
 		if f.Name != "" {
@@ -161,7 +161,7 @@ func (h *Host) frontPage(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "</ul>\n")
 }
 
-// counted remembers what became of an answer.
+// counted records the status and size of an answer.
 type counted struct {
 	http.ResponseWriter
 	code  int
@@ -182,7 +182,7 @@ func (c *counted) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// announced tells the operator of each request when it is answered.
+// announced reports each answered request to the operator.
 func (h *Host) announced(port uint16, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &counted{ResponseWriter: w, code: http.StatusOK}

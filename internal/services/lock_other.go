@@ -4,6 +4,6 @@ package services
 
 import "os"
 
-// lockFile does nothing here: this system has no advisory locks, and two
-// transfers into one file are the operator's to avoid.
+// lockFile does nothing: this system has no advisory locks, so two transfers into one file are not
+// detected.
 func lockFile(*os.File) error { return nil }

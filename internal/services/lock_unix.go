@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// lockFile keeps others from writing to the file while it is open: another
-// transfer of this node, or of another.
+// lockFile locks the file against other transfers, of this node or of another, until it is closed.
 func lockFile(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// The counting client of founding document 000: pieces of leastPiece to mostPiece bytes,
-// and a rest behind each of so many whole milliseconds.
+// The measuring client of founding document 000 writes pieces of leastPiece to mostPiece bytes, and
+// waits leastRest to mostRest milliseconds after each.
 const (
 	countedWrites = 1000
 	maxCounted    = 1 << 20
@@ -26,10 +26,10 @@ const (
 	mostRest      = 19
 )
 
-// errEcho is an echo that is not what was written.
-var errEcho = errors.New("a byte came back that was not sent")
+// errEcho is an echo that differs from the written data.
+var errEcho = errors.New("the echo differs from the data")
 
-// counting is a counting client at work. Both of its ends draw the same bytes.
+// counting is a running client. Writer and reader draw the same random bytes.
 type counting struct {
 	node   *node.Node
 	conn   *node.RCPConn
@@ -37,33 +37,34 @@ type counting struct {
 	seed   [32]byte
 }
 
-// lengths draws how long the pieces are, the same ones each time that it is called.
+// lengths returns a function that draws the lengths of the pieces, the same ones each time.
 func (k *counting) lengths() func() int {
 	rng := rand.New(rand.NewChaCha8(k.seed))
 	return func() int { return leastPiece + rng.IntN(mostPiece-leastPiece+1) }
 }
 
-// bytes returns the stream's random bytes from the beginning.
+// bytes returns the stream's random bytes.
 func (k *counting) bytes() *rand.ChaCha8 {
 	seed := k.seed
 	seed[0] ^= 1
 	return rand.NewChaCha8(seed)
 }
 
-// countRCP counts what it takes to have everything back from an echo server.
+// countRCP writes to an echo server, reads everything back, and counts the packets.
 func (h *Host) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCounted, error) {
 	if r.Writes == 0 {
 		r.Writes = countedWrites
 	}
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if r.Writes < 1 || r.Writes > maxCounted {
-		return control.RCPCounted{}, control.Misuse("%d writes: want 1 to %d", r.Writes, maxCounted)
+		return control.RCPCounted{}, control.Misuse("%d writes: must be 1 to %d", r.Writes,
+			maxCounted)
 	}
 	c, err := h.node.DialRCP(ctx, netip.AddrPort{}, to, rcpConfig(r.Options))
 	if err != nil {
 		return control.RCPCounted{}, fmt.Errorf("%v: %w", to, control.ReasonOf(ctx, err))
 	}
-	defer func() { _ = c.Close() }() // it may have failed, which is told
+	defer func() { _ = c.Close() }() // a failed connection reports its error elsewhere
 	defer context.AfterFunc(ctx, c.Abort)()
 	k := &counting{node: h.node, conn: c, writes: r.Writes}
 	for i := range k.seed {
@@ -80,11 +81,11 @@ func (h *Host) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 	return result, err
 }
 
-// run writes in a goroutine of its own, and reads the echo.
+// run writes in a goroutine and reads the echo.
 func (k *counting) run() (control.RCPCounted, error) {
 	began := k.node.Time.Now()
 	written := make(chan struct{})
-	over := make(chan struct{}) // ends the writer's rest
+	over := make(chan struct{}) // closed to stop the writer's pause
 	go func() {
 		k.write(over)
 		close(written)
@@ -103,14 +104,13 @@ func (k *counting) run() (control.RCPCounted, error) {
 	return result, nil
 }
 
-// write writes the pieces, each with a rest behind it. What goes wrong is for read to tell,
-// who misses the echo.
+// write writes the pieces, with a pause after each. It ignores errors: read then misses the echo.
 func (k *counting) write(over chan struct{}) {
 	length, from := k.lengths(), k.bytes()
 	piece := make([]byte, mostPiece)
 	for range k.writes {
 		b := piece[:length()]
-		_, _ = from.Read(b) // it never fails
+		_, _ = from.Read(b) // never fails
 		if _, err := k.conn.Write(b); err != nil {
 			return
 		}
@@ -126,7 +126,7 @@ func (k *counting) write(over chan struct{}) {
 	}
 }
 
-// read takes the echo and holds it against what was written.
+// read reads the echo and compares it with the written data.
 func (k *counting) read() (control.RCPCounted, error) {
 	result := control.RCPCounted{Writes: k.writes}
 	var total int64
@@ -141,7 +141,7 @@ func (k *counting) read() (control.RCPCounted, error) {
 		if err != nil {
 			return result, err
 		}
-		_, _ = want.Read(expected[:m]) // it never fails
+		_, _ = want.Read(expected[:m]) // never fails
 		if !bytes.Equal(got[:m], expected[:m]) {
 			return result, errEcho
 		}
@@ -152,8 +152,8 @@ func (k *counting) read() (control.RCPCounted, error) {
 	return result, nil
 }
 
-// operatorBuffer is what may wait to be sent, for the document's buffers have no end, and
-// operatorRTO is how long a packet waits for its timer at the most: the document's time-out.
+// operatorBuffer limits the unsent data, because the document's buffers are unlimited. operatorRTO
+// is the maximum RTO: the document's timeout.
 const (
 	operatorBuffer = 1 << 20
 	operatorRTO    = 100 * time.Millisecond
@@ -171,7 +171,7 @@ func rcpConfig(o control.RCPOptions) node.RCPConfig {
 	return cfg
 }
 
-// echoRCP opens an echo server, which ends with its port.
+// echoRCP opens an echo server on a port.
 func (h *Host) echoRCP(_ context.Context, r control.RCPEcho) (control.RCPPort, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	l, err := h.node.ListenRCP(on, 0, rcpConfig(r.Options))
@@ -190,7 +190,7 @@ func (h *Host) echoRCP(_ context.Context, r control.RCPEcho) (control.RCPPort, e
 	return control.RCPPort{Local: l.Local()}, nil
 }
 
-// echoBack writes back what comes, to its end. There are as many as the router has sockets.
+// echoBack echoes one connection. The router's sockets limit their number.
 func echoBack(c *node.RCPConn) {
 	buf := make([]byte, 16<<10)
 	for {
@@ -199,7 +199,7 @@ func echoBack(c *node.RCPConn) {
 			_, err = c.Write(buf[:k])
 		}
 		if err != nil {
-			_ = c.Close() // whoever was there has closed too, or is gone
+			_ = c.Close() // the client has closed the connection, or is gone
 			return
 		}
 	}

@@ -17,64 +17,62 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Bounds of what a server may have a client keep.
+// Limits of what a client keeps in memory.
 const (
-	// MaxBytes is how much the objects of one fetch may have, or the files of one server.
+	// MaxBytes is the maximum size of the objects of a fetch, or of a server's files.
 	MaxBytes = 1 << 30
-	// listingWindow is as wide as the window of a listing may be to be used whole: what the
-	// server's is a client learns from the listing.
+	// listingWindow is the window for the listing. The listing contains the server's own window.
 	listingWindow = 8192
 )
 
-// errDigest is an object that is not what the server's listing says.
+// errDigest is an object whose contents differ from the server's listing.
 var errDigest = fmt.Errorf("%w: its SHA-256 is not the one in the listing", rdt.ErrMalformed)
 
-// RDTFetch is what to take from a server, and who wants it.
+// RDTFetch describes a fetch.
 type RDTFetch struct {
-	From   netip.AddrPort // as far as they are given, the address and port to ask from
-	Config rdt.Config     // of it Checksum, InOrder and Patience
-	Names  []string       // in the order in which they are to leave; empty: all
-	// Known is the server's listing, if it need not be asked for; nil: it need.
+	From   netip.AddrPort // local address and port; unset parts are chosen
+	Config rdt.Config     // uses Checksum, InOrder and Patience
+	Names  []string       // in this order; empty: all
+	// Known is the server's listing; nil: request it first.
 	Known *rdt.Listing
-	// Each is called with every object as it ends, in the order in which they do. Its error ends
-	// the fetch. Nil: nobody wants them.
+	// Each is called with every object, in the order of completion. An error of it stops the fetch.
+	// Nil: the objects are discarded.
 	Each func(*RDTResult) error
-	// Progress, if set, is called when the listing is there, and now and then.
+	// Progress, if set, is called after the listing, and from time to time.
 	Progress func(bytes, total int64)
 }
 
-// RDTResult is what became of one object. Times count from the first request.
+// RDTResult is the result of one object. Times count from the first request.
 type RDTResult struct {
 	rdt.Entry
-	Data        []byte        // of Each alone; nil if there is an Err
-	Began, Done time.Duration // the first and the last of it arrived; 0: nothing has
+	Data        []byte        // only for Each; nil if Err is set
+	Began, Done time.Duration // the first and the last packet arrived; 0: none
 	Err         error         // rdt.ErrMalformed, rdt.ErrTooLarge, rdt.ErrSilent or another
 }
 
-// RDTFetched is what came of a fetch.
+// RDTFetched is the result of a fetch.
 type RDTFetched struct {
-	Objects []RDTResult // in the order asked for
+	Objects []RDTResult // in the order of Names
 	Took    time.Duration
-	// Received packets brought something new; Acks and Requests were sent. Twice came what was
-	// there, and Damaged had a wrong checksum.
+	// Received counts packets with new data, Acks and Requests packets that we sent, Twice
+	// duplicates, Damaged packets with a wrong checksum.
 	Received, Twice, Damaged, Acks, Requests uint64
 }
 
-// fetching is a fetch under way.
+// fetching is a running fetch.
 type fetching struct {
 	node  *node.Node
 	to    netip.AddrPort
 	began time.Time
 	RDTFetch
 	result RDTFetched
-	got    int64 // bytes of objects that are whole
+	got    int64 // bytes of complete objects
 	total  int64
 }
 
-// FetchRDT takes objects from a server: first the listing, then what is wanted of it, up to
-// rdt.MaxObjects in one flow. An error means that there is no listing, that a name is not in
-// it (rdt.ErrAbsent), that Each had one, or that ctx has ended. What became of each object
-// else is in the result, an object that did not come with its error.
+// FetchRDT fetches the listing and then the selected objects from a server, up to rdt.MaxObjects in
+// one flow. It returns an error if there is no listing, if the listing lacks a name
+// (rdt.ErrAbsent), if Each fails, or if ctx ends. Errors of single objects are in the result.
 func FetchRDT(
 	ctx context.Context, n *node.Node, to netip.AddrPort, what RDTFetch,
 ) (RDTFetched, error) {
@@ -89,13 +87,13 @@ func FetchRDT(
 	return f.over(f.fetch(ctx, f.Known))
 }
 
-// over is the end of a fetch.
+// over returns the result of a fetch.
 func (f *fetching) over(err error) (RDTFetched, error) {
 	f.result.Took = f.node.Time.Now().Sub(f.began)
 	return f.result, f.opError(err)
 }
 
-// ListRDT asks a server what it has. Of what, From and Config count.
+// ListRDT fetches a server's listing. It uses From and Config of what.
 func ListRDT(
 	ctx context.Context, n *node.Node, to netip.AddrPort, what RDTFetch,
 ) ([]rdt.Entry, error) {
@@ -120,10 +118,9 @@ func (f *fetching) opError(err error) error {
 	return OpError("fetch", f.to, err)
 }
 
-// list fetches the listing.
 func (f *fetching) list(ctx context.Context) (list rdt.Listing, err error) {
 	if ctx.Err() != nil {
-		return list, context.Cause(ctx) // before anybody hears of us
+		return list, context.Cause(ctx) // before any packet is sent
 	}
 	cfg := f.Config
 	cfg.Payload, cfg.Window, cfg.MaxBytes = rdt.MaxPayload, listingWindow, rdt.MaxListing
@@ -134,12 +131,12 @@ func (f *fetching) list(ctx context.Context) (list rdt.Listing, err error) {
 		return nil
 	}, nil)
 	if errors.Is(err, rdt.ErrSilent) {
-		err = fmt.Errorf("%w: nothing has come for %v", err, f.Config.Patience)
+		err = fmt.Errorf("%w: no packet for %v", err, f.Config.Patience)
 	}
 	return list, cmp.Or(end, err)
 }
 
-// fetch fetches what is wanted of a listing.
+// fetch fetches the selected objects of a listing.
 func (f *fetching) fetch(ctx context.Context, list *rdt.Listing) error {
 	streams, err := f.choose(list)
 	if err != nil {
@@ -153,7 +150,7 @@ func (f *fetching) fetch(ctx context.Context, list *rdt.Listing) error {
 		f.result.Objects = append(f.result.Objects, RDTResult{Entry: e})
 	}
 	if f.total > MaxBytes {
-		return fmt.Errorf("%w: %d bytes, and a fetch may have %d", rdt.ErrTooLarge, f.total,
+		return fmt.Errorf("%w: %d bytes, more than %d in a fetch", rdt.ErrTooLarge, f.total,
 			int64(MaxBytes))
 	}
 	f.tell(0)
@@ -172,7 +169,7 @@ func (f *fetching) fetch(ctx context.Context, list *rdt.Listing) error {
 	return nil
 }
 
-// choose finds the numbers of what is wanted.
+// choose returns the stream numbers of the selected objects.
 func (f *fetching) choose(list *rdt.Listing) (streams []uint16, err error) {
 	if len(f.Names) == 0 {
 		for i := range list.Entries {
@@ -191,7 +188,7 @@ func (f *fetching) choose(list *rdt.Listing) (streams []uint16, err error) {
 		case !ok:
 			absent = append(absent, fmt.Sprintf("%q", name))
 		case slices.Contains(streams, id):
-			return nil, fmt.Errorf("%w: %q is wanted twice", rdt.ErrObject, name)
+			return nil, fmt.Errorf("%w: %q is requested twice", rdt.ErrObject, name)
 		}
 		streams = append(streams, id)
 	}
@@ -201,7 +198,7 @@ func (f *fetching) choose(list *rdt.Listing) (streams []uint16, err error) {
 	return streams, nil
 }
 
-// complete takes an object that has ended.
+// complete processes a finished object.
 func (f *fetching) complete(r *RDTResult, c *rdt.Completion) error {
 	r.Err = node.NetError(c.Err)
 	if c.Began != clock.Never {
@@ -222,14 +219,14 @@ func (f *fetching) complete(r *RDTResult, c *rdt.Completion) error {
 	return f.Each(&told)
 }
 
-// tell says how far it is, with so many bytes of objects that are not whole.
+// tell reports progress; held counts the bytes of incomplete objects.
 func (f *fetching) tell(held int64) {
 	if f.Progress != nil {
 		f.Progress(min(f.total, f.got+held), f.total)
 	}
 }
 
-// flow receives objects by number, until each has ended.
+// flow receives objects by number until all are finished.
 func (f *fetching) flow(
 	ctx context.Context, cfg rdt.Config, wanted []uint16, each func(*rdt.Completion) error,
 	progress func(held int64),
@@ -260,10 +257,10 @@ func (f *fetching) flow(
 	return nil
 }
 
-// count adds up what a flow has counted.
+// count adds the counters of a flow to the result.
 func (f *fetching) count(flow *flow) {
 	var i rdt.ReceiverInfo
-	_ = f.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has counted nothing
+	_ = f.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has no counters
 		i = flow.receiver.Info()
 		return nil
 	})

@@ -15,14 +15,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// gathering makes objects of files. They are read once, so what is served is what they were
-// at one time, whoever writes to them later.
+// gathering reads files into objects. They are read once, so later changes do not affect them.
 type gathering struct {
 	objects []rdt.Object
 	bytes   int64
 }
 
-// readObjects reads files, and the files of folders.
+// readObjects reads files, and all files below directories.
 func readObjects(ctx context.Context, paths []string) ([]rdt.Object, error) {
 	g := &gathering{}
 	where := files.Of(ctx)
@@ -36,12 +35,12 @@ func readObjects(ctx context.Context, paths []string) ([]rdt.Object, error) {
 		}
 	}
 	if len(g.objects) == 0 {
-		return nil, fmt.Errorf("%w: there is no file to serve", control.ErrUsage)
+		return nil, fmt.Errorf("%w: no file to serve", control.ErrUsage)
 	}
 	return g.objects, nil
 }
 
-// path reads a file, or the files of a folder.
+// path reads a file, or all files below a directory.
 func (g *gathering) path(ctx context.Context, where *files.Folder, p string) error {
 	info, err := where.Stat(p)
 	switch {
@@ -53,7 +52,7 @@ func (g *gathering) path(ctx context.Context, where *files.Folder, p string) err
 	return g.file(ctx, where, p, filepath.Base(p))
 }
 
-// folder reads the files of a folder and of those in it. Links are not followed.
+// folder reads all files below a directory. It does not follow symbolic links.
 func (g *gathering) folder(ctx context.Context, where *files.Folder, p string) error {
 	root, err := where.Sub(p)
 	if err != nil {
@@ -68,7 +67,6 @@ func (g *gathering) folder(ctx context.Context, where *files.Folder, p string) e
 	})
 }
 
-// file reads one file.
 func (g *gathering) file(
 	ctx context.Context, where *files.Folder, path, name string,
 ) error {
@@ -76,7 +74,7 @@ func (g *gathering) file(
 		return context.Cause(ctx)
 	}
 	if !rdt.ValidName(name) {
-		return fmt.Errorf("%w: %q is no name for an object", control.ErrUsage, name)
+		return fmt.Errorf("%w: %q cannot be the name of an object", control.ErrUsage, name)
 	}
 	if len(g.objects) == rdt.MaxEntries {
 		return fmt.Errorf("%w: more than %d files", control.ErrTooBig, rdt.MaxEntries)
@@ -86,7 +84,7 @@ func (g *gathering) file(
 		return err
 	}
 	defer f.Close()
-	tooBig := fmt.Errorf("%w: with %s more than %d bytes", control.ErrTooBig, name,
+	tooBig := fmt.Errorf("%w: with %s the files have more than %d bytes", control.ErrTooBig, name,
 		int64(MaxBytes))
 	room := MaxBytes - g.bytes
 	if info.Size() > room {
@@ -96,7 +94,7 @@ func (g *gathering) file(
 	switch {
 	case err != nil:
 		return err
-	case int64(len(data)) > room: // it has grown since
+	case int64(len(data)) > room: // the file has grown
 		return tooBig
 	}
 	g.bytes += int64(len(data))
@@ -104,7 +102,8 @@ func (g *gathering) file(
 	return nil
 }
 
-// store stores an object in a folder, out of which no name leads, nor a link in it.
+// store stores an object below a directory. Neither its name nor a symbolic link can lead out of
+// it.
 func store(root *files.Folder, name string, data []byte, replace bool) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
@@ -115,7 +114,8 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 	if info, err := root.Lstat(target); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: %w", name, files.ErrNotRegular)
 	}
-	// No object's name, nor a file's that is there: a folder may well have a and a.part.
+	// The temporary name must not collide with an object or a file: a directory may contain both a
+	// and a.part.
 	part := filepath.Join(filepath.Dir(target), partPrefix+rand.Text())
 	f, err := root.Create(part, 0o644)
 	if err != nil {
@@ -129,7 +129,7 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 		err = closed
 	}
 	if err != nil {
-		_ = root.Remove(part) // a part of it is worth nothing: the server has it still
+		_ = root.Remove(part) // the server still has the object
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%w: --force replaces it (overwrite in the API)", err)
@@ -137,10 +137,10 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 	return err
 }
 
-// partPrefix begins the names of files that are not whole.
+// partPrefix is the prefix of temporary files.
 const partPrefix = ".part-"
 
-// resultOf is what an operator sees of an object that has come, or has not.
+// resultOf converts the result of one object.
 func resultOf(r *RDTResult, dir string, problems map[string]error) control.RDTObject {
 	o := control.RDTObject{
 		RDTEntry: entryOf(&r.Entry), Began: r.Began.Seconds(), Done: r.Done.Seconds(),

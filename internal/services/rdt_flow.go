@@ -18,23 +18,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// flow is a flow of objects to this node, with a UDP port of its own.
+// flow is a client's flow, with its own UDP port.
 type flow struct {
 	node     *node.Node
-	stack    *stack.Stack  // the loop's
-	receiver *rdt.Receiver // the loop's
-	port     *stack.Port   // the loop's; nil: it is closed
+	stack    *stack.Stack  // owned by the loop
+	receiver *rdt.Receiver // owned by the loop
+	port     *stack.Port   // owned by the loop; nil: closed
 	local    netip.AddrPort
-	news     chan struct{} // a token: look at what has become of it
-	toldAt   clock.Time    // when the token was last for progress alone; the loop's
+	news     chan struct{} // has a token when the state has changed
+	toldAt   clock.Time    // last token for progress alone; owned by the loop
 
 	mu    sync.Mutex
-	ended []rdt.Completion // objects, not yet taken; as many as were asked for
+	ended []rdt.Completion // finished objects that next has not returned; bounded by the request
 	info  rdt.ReceiverInfo
-	err   error // why no more objects will come
+	err   error // why no more objects will arrive
 }
 
-// openFlow asks a server for objects by number, from a UDP port of its own.
+// openFlow requests objects by number from a server, over a new UDP port.
 func openFlow(
 	n *node.Node, from, to netip.AddrPort, cfg rdt.Config, wanted []uint16,
 ) (*flow, error) {
@@ -65,8 +65,8 @@ func openFlow(
 	return f, nil
 }
 
-// Tell implements node.PortOwner: it passes on what has come, and closes the port when the flow has
-// lingered long enough.
+// Tell implements node.PortOwner: it passes on finished objects, and closes the port after the
+// flow's linger time.
 func (f *flow) Tell(now clock.Time) {
 	f.mu.Lock()
 	before := len(f.ended)
@@ -90,15 +90,15 @@ func (f *flow) Tell(now clock.Time) {
 	}
 }
 
-// Report implements node.PortOwner. Only where nothing has come does a refusal mean that nothing
-// will: a server that has gone is silent.
+// Report implements node.PortOwner. A refusal ends the flow only if nothing has arrived, because a
+// server that stops is silent.
 func (f *flow) Report(err error) {
 	if errors.Is(err, udp.ErrRefused) && f.receiver.Info().Received == 0 {
 		f.shut(err)
 	}
 }
 
-// Undelivered implements node.PortOwner: a node that closes does not wait for a fetch.
+// Undelivered implements node.PortOwner: closing a node does not wait for a fetch.
 func (f *flow) Undelivered() bool { return false }
 
 // BoundTo implements node.PortOwner.
@@ -112,11 +112,11 @@ func (f *flow) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 	}}
 }
 
-// Shut implements node.PortOwner. A receiver that has everything acknowledges it a few times
-// more: the port closes, and the last acknowledgment may be lost.
+// Shut implements node.PortOwner. A complete receiver repeats its last acknowledgment a few times:
+// the port closes, and one of them may be lost.
 func (f *flow) Shut() { f.receiver.Farewell() }
 
-// shut ends the flow, with an error if objects are missing. The loop's.
+// shut ends the flow, with an error if objects are missing. Only the loop calls it.
 func (f *flow) shut(err error) bool {
 	if f.port == nil {
 		return false
@@ -132,8 +132,8 @@ func (f *flow) shut(err error) bool {
 	return true
 }
 
-// next waits for objects that have ended, or for progress. An error means that no more
-// objects will come; those that come with it did before.
+// next waits for finished objects or progress. After an error no more objects follow those returned
+// with it.
 func (f *flow) next(ctx context.Context) ([]rdt.Completion, rdt.ReceiverInfo, error) {
 	var end error
 	select {
@@ -158,8 +158,7 @@ func (f *flow) wake() {
 	}
 }
 
-// leave is for a client that does not wait any more: a flow that has everything lingers, any other
-// ends.
+// leave detaches the client. A complete flow lingers, any other is closed.
 func (f *flow) leave() {
 	f.node.Post(func(clock.Time) {
 		if !f.receiver.Done() {
@@ -168,7 +167,7 @@ func (f *flow) leave() {
 	})
 }
 
-// describe is what operators see of a flow to this node. The loop's.
+// describe returns the flow's state for operators. Only the loop calls it.
 func (f *flow) describe() control.RDTFlow {
 	i := f.receiver.Info()
 	state := "receiving"

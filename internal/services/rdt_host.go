@@ -23,7 +23,7 @@ func config(o *control.RDTOptions) (cfg rdt.Config, err error) {
 	return cfg, err
 }
 
-// serveRDT opens a server of files, and announces what is taken.
+// serveRDT opens a server of files and reports finished flows.
 func (h *Host) serveRDT(ctx context.Context, r control.RDTServe) (control.RDTServed, error) {
 	var answer control.RDTServed
 	cfg, err := config(&r.Options)
@@ -46,25 +46,24 @@ func (h *Host) serveRDT(ctx context.Context, r control.RDTServe) (control.RDTSer
 	return answer, nil
 }
 
-// announce tells the operator of a flow that has ended, unless it was a look at the
-// listing.
+// announce reports a finished flow to the operator, unless it only fetched the listing.
 func (h *Host) announce(port uint16, f *rdt.Flow) {
 	if f.Objects == 0 && f.Err == nil {
 		return
 	}
 	what := fmt.Sprintf("%d objects, %d bytes in %.3f s", f.Objects, f.Bytes, f.Took.Seconds())
 	if f.Err != nil {
-		what = fmt.Sprintf("gave up after %.3f s: the client is silent: %d objects asked for",
+		what = fmt.Sprintf("gave up after %.3f s: no answer from the client of %d objects",
 			f.Took.Seconds(), f.Objects)
 	}
 	i := &f.Sender
 	h.node.Watchers.Printf(
-		"rdt %d: %s: %s: %d packets, %d of them again (ACKs told of %d, %d timed out)",
+		"rdt %d: %s: %s: %d packets, %d of them retransmitted (%d after ACKs, %d after timeouts)",
 		port, f.Peer, what, i.Sent, i.Resent, i.FastResent, i.TimedOut,
 	)
 }
 
-// listRDT lists what a server has.
+// listRDT fetches a server's listing.
 func (h *Host) listRDT(ctx context.Context, r control.RDTList) ([]control.RDTEntry, error) {
 	cfg, err := config(&r.Options)
 	if err != nil {
@@ -86,7 +85,7 @@ func entryOf(e *rdt.Entry) control.RDTEntry {
 	return control.RDTEntry{Name: e.Name, Bytes: e.Size, SHA256: hex.EncodeToString(e.SHA256[:])}
 }
 
-// whole says how many of the objects had come to their end.
+// whole describes how many objects are complete.
 func whole(got *RDTFetched) string {
 	n := 0
 	for i := range got.Objects {
@@ -94,10 +93,10 @@ func whole(got *RDTFetched) string {
 			n++
 		}
 	}
-	return fmt.Sprintf("%d of %d objects are whole", n, len(got.Objects))
+	return fmt.Sprintf("%d of %d objects are complete", n, len(got.Objects))
 }
 
-// fetchRDT fetches objects, and stores them if it is to.
+// fetchRDT fetches objects, and stores them if Dir is set.
 func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFetched, error) {
 	var answer control.RDTFetched
 	cfg, err := config(&r.Options)
@@ -133,7 +132,7 @@ func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFet
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	got, err := FetchRDT(ctx, h.node, to, what)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return answer, fmt.Errorf("%v: %w (%d of %d bytes had come, and %s)", to,
+		return answer, fmt.Errorf("%v: %w (%d of %d bytes arrived, and %s)", to,
 			control.ErrStopped, last.Bytes, last.Total, whole(&got))
 	}
 	if err != nil {
@@ -170,7 +169,7 @@ func (h *Host) flowsRDT(_ context.Context, _ control.RDTFlows) ([]control.RDTFlo
 	return list, err
 }
 
-// closeRDT ends what RDT has on a port.
+// closeRDT closes the server or flow on a port.
 func (h *Host) closeRDT(_ context.Context, r control.RDTClose) error {
 	return h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
 		for _, port := range s.Ports().List() {

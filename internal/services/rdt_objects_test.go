@@ -236,7 +236,7 @@ func TestRDTMakesTheFolder(t *testing.T) {
 	fetch.Dir = filepath.Join(room, "neither", "nor")
 	_, err = b.Do(t.Context(), fetch)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	assert.ErrorContains(t, err, "only nor would be made")
+	assert.ErrorContains(t, err, "create "+filepath.Join(room, "neither")+" first")
 	assert.NoDirExists(t, filepath.Join(room, "neither"))
 }
 

@@ -17,22 +17,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Defaults of RDT in a node, where founding document 003 has others.
+// Defaults of RDT in a node that differ from founding document 003.
 const (
-	// DefaultWindow is the window in packets. Nothing paces them, so all may be waiting in a
-	// UDP socket's receive buffer at once, a kernel's on the way or a program's at the end, and
-	// what finds no room is lost. 128 of 1325 bytes are 174 kB and fit into 256 KiB; the
-	// document's 1120 are 1.5 MB.
+	// DefaultWindow is the window in packets. Nothing paces them, so all may arrive in a UDP
+	// receive buffer at once, and those beyond its size are lost. 128 packets of 1325 bytes are 174
+	// kB and fit into 256 KiB; the document's 1120 are 1.5 MB.
 	DefaultWindow = 128
-	// defaultPatience is the silence that ends a flow, requestPeriod how long a client waits until
-	// it asks again, and lingerTime how long either end remembers a flow that is over: four times
-	// the longest that an adaptive timeout becomes.
+	// defaultPatience is the silence that ends a flow, requestPeriod the time between a client's
+	// requests, and lingerTime how long both ends remember a finished flow: four times the maximum
+	// of an adaptive timeout.
 	defaultPatience = 10 * time.Second
 	requestPeriod   = 500 * time.Millisecond
 	lingerTime      = 8 * time.Second
 )
 
-// withDefaults fills in what a node has otherwise than the document.
+// withDefaults sets a node's defaults.
 func withDefaults(cfg rdt.Config) rdt.Config {
 	cfg.Window = cmp.Or(cfg.Window, DefaultWindow)
 	cfg.Adaptive = cfg.Adaptive || cfg.Timeout == 0
@@ -41,7 +40,7 @@ func withDefaults(cfg rdt.Config) rdt.Config {
 	return cfg
 }
 
-// NewObject returns an object of bytes.
+// NewObject returns an object with this name and contents.
 func NewObject(name string, data []byte) rdt.Object {
 	return rdt.Object{
 		Entry: rdt.Entry{Name: name, Size: int64(len(data)), SHA256: sha256.Sum256(data)},
@@ -49,16 +48,16 @@ func NewObject(name string, data []byte) rdt.Object {
 	}
 }
 
-// checksums are RDT's, by name.
+// checksums maps names to RDT's checksums.
 var checksums = map[string]rdt.Checksum{
 	"": rdt.MD5, rdt.MD5.String(): rdt.MD5, rdt.CRC32C.String(): rdt.CRC32C,
 }
 
-// ParseChecksum finds a checksum by its name: md5, which the empty name means too, or crc32c.
+// ParseChecksum returns a checksum by name: md5, which is also the default, or crc32c.
 func ParseChecksum(name string) (rdt.Checksum, error) {
 	sum, ok := checksums[name]
 	if !ok {
-		return 0, node.NetError(fmt.Errorf("%w: checksum %q: want md5 or crc32c", rdt.ErrConfig,
+		return 0, node.NetError(fmt.Errorf("%w: checksum %q: must be md5 or crc32c", rdt.ErrConfig,
 			name))
 	}
 	return sum, nil
@@ -71,22 +70,22 @@ func OpError(op string, at netip.AddrPort, err error) error {
 	}
 }
 
-// RDTServer gives objects to the clients of a UDP port.
+// RDTServer serves objects on a UDP port.
 type RDTServer struct {
 	node   *node.Node
 	addr   netip.AddrPort
-	server *rdt.Server    // the loop's
-	stack  *stack.Stack   // the loop's
-	port   *stack.Port    // the loop's; nil: it is closed
-	ended  func(rdt.Flow) // called by the loop for each flow that has ended; may be nil
+	server *rdt.Server    // owned by the loop
+	stack  *stack.Stack   // owned by the loop
+	port   *stack.Port    // owned by the loop; nil: closed
+	ended  func(rdt.Flow) // called by the loop for each finished flow; may be nil
 	closed atomic.Bool
 }
 
 var _ node.PortOwner = (*RDTServer)(nil)
 
-// ServeRDT gives objects to the clients of a UDP port, on all addresses of the node or on the given
-// one. The bytes of the objects must not change while the server lives. Port 0 chooses a free port.
-// The loop calls ended, unless it is nil, for each flow that has ended.
+// ServeRDT serves objects on a UDP port, at all addresses of the node or at the given one. The
+// objects' bytes must not change while the server is open. Port 0 chooses a free port. The loop
+// calls ended, unless it is nil, for each finished flow.
 func ServeRDT(
 	n *node.Node, on netip.AddrPort, cfg rdt.Config, objects []rdt.Object, ended func(rdt.Flow),
 ) (*RDTServer, error) {
@@ -112,7 +111,7 @@ func ServeRDT(
 	return s, nil
 }
 
-// ClosedRDTServer returns a server that is closed.
+// ClosedRDTServer returns a closed server.
 func ClosedRDTServer() *RDTServer {
 	s := &RDTServer{node: node.Closed()}
 	s.closed.Store(true)
@@ -122,14 +121,14 @@ func ClosedRDTServer() *RDTServer {
 // Addr returns a *net.UDPAddr of the virtual network.
 func (s *RDTServer) Addr() net.Addr { return net.UDPAddrFromAddrPort(s.addr) }
 
-// Local is the virtual address and port of the server.
+// Local returns the virtual address and port of the server.
 func (s *RDTServer) Local() netip.AddrPort { return s.addr }
 
-// Close ends the server and its flows, and frees the port.
+// Close closes the server and its flows, and frees the port.
 func (s *RDTServer) Close() error {
 	open := false
 	if !s.closed.Swap(true) {
-		_ = s.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has none
+		_ = s.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has no flows
 			open = s.shut()
 			return nil
 		})
@@ -140,9 +139,9 @@ func (s *RDTServer) Close() error {
 	return nil
 }
 
-// Flows describes the flows under way, and those that have ended lately.
+// Flows describes the running and recently finished flows.
 func (s *RDTServer) Flows() (list []rdt.Flow) {
-	_ = s.node.Call(func(_ *stack.Stack, now clock.Time) error { // a closed node has none
+	_ = s.node.Call(func(_ *stack.Stack, now clock.Time) error { // a closed node has no flows
 		if s.port != nil {
 			list = s.server.Flows(now)
 		}
@@ -151,7 +150,7 @@ func (s *RDTServer) Flows() (list []rdt.Flow) {
 	return list
 }
 
-// shut frees the port, and reports whether it had one. The loop's.
+// shut frees the port; false: it is already closed. Only the loop calls it.
 func (s *RDTServer) shut() bool {
 	if s.port == nil {
 		return false
@@ -162,7 +161,7 @@ func (s *RDTServer) shut() bool {
 	return true
 }
 
-// Tell implements node.PortOwner: it passes on which flows have ended.
+// Tell implements node.PortOwner: it passes on finished flows.
 func (s *RDTServer) Tell(clock.Time) {
 	for f, ok := s.server.Next(); ok; f, ok = s.server.Next() {
 		if s.ended != nil {
@@ -171,10 +170,10 @@ func (s *RDTServer) Tell(clock.Time) {
 	}
 }
 
-// Report implements node.PortOwner. The port is not connected: nothing is reported.
+// Report implements node.PortOwner. Unconnected ports get no reports.
 func (s *RDTServer) Report(error) {}
 
-// Undelivered implements node.PortOwner: a node that closes does not wait for clients.
+// Undelivered implements node.PortOwner: closing a node does not wait for clients.
 func (s *RDTServer) Undelivered() bool { return false }
 
 // BoundTo implements node.PortOwner.
@@ -187,10 +186,10 @@ func (s *RDTServer) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 	}}
 }
 
-// Shut implements node.PortOwner: clients notice the silence.
+// Shut implements node.PortOwner. Clients detect the silence.
 func (s *RDTServer) Shut() {}
 
-// describe is what operators see of a server: it, and its flows. The loop's.
+// describe returns the state of the server and its flows for operators. Only the loop calls it.
 func (s *RDTServer) describe(now clock.Time) []control.RDTFlow {
 	i := s.server.Info()
 	list := []control.RDTFlow{{
@@ -212,8 +211,8 @@ func (s *RDTServer) describe(now clock.Time) []control.RDTFlow {
 	return list
 }
 
-// openPort opens a port. If there are too many it takes the place of the flow that has everything
-// and has lingered the longest, if there is one. The loop's.
+// openPort opens a port. At the limit it closes a complete flow that lingers, if there is one. Only
+// the loop calls it.
 func openPort(s *stack.Stack, open func() (*stack.Port, error)) (*stack.Port, error) {
 	p, err := open()
 	if !errors.Is(err, stack.ErrTooMany) {

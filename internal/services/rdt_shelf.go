@@ -9,16 +9,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// shelf is the folder in which objects are stored.
+// shelf is the directory in which objects are stored.
 type shelf struct {
 	*files.Folder
 
 	where *files.Folder
-	made  string // the folder, if it was made for them
+	made  string // the directory, if openShelf created it
 }
 
-// openShelf opens a folder, and makes it if it is not there: it alone, for a word that was
-// mistyped is to make no path. What is there and no folder is an error, and left alone.
+// openShelf opens a directory, and creates it if it does not exist. It does not create parents,
+// because a mistyped path must not leave directories. Anything else with this name is an error.
 func openShelf(where *files.Folder, dir string) (*shelf, error) {
 	s := &shelf{where: where}
 	if err := where.Check(dir); err != nil {
@@ -31,8 +31,7 @@ func openShelf(where *files.Folder, dir string) (*shelf, error) {
 	case os.IsNotExist(err):
 		if err := where.Mkdir(dir, 0o755); err != nil {
 			if parent := filepath.Dir(filepath.Clean(dir)); os.IsNotExist(err) {
-				return nil, fmt.Errorf("%w: only %s would be made, not %s", err,
-					filepath.Base(dir), parent)
+				return nil, fmt.Errorf("%w: create %s first", err, parent)
 			}
 			return nil, err
 		}
@@ -45,15 +44,15 @@ func openShelf(where *files.Folder, dir string) (*shelf, error) {
 	return s, nil
 }
 
-// close closes the folder. One that was made and has nothing in it is not wanted.
+// close closes the directory, and removes it if openShelf created it and it is empty.
 func (s *shelf) close() {
 	_ = s.Close()
 	s.sweep()
 }
 
-// sweep removes what was made for nothing.
+// sweep removes the directory if openShelf created it and it is empty.
 func (s *shelf) sweep() {
 	if s.made != "" {
-		_ = s.where.Remove(s.made) // of one with objects in it the system says no
+		_ = s.where.Remove(s.made) // fails if the directory contains objects
 	}
 }

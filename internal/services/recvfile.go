@@ -17,13 +17,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// recvFile takes one connection and stores what comes.
+// recvFile accepts one connection and stores its data.
 func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transfer, error) {
 	t := h.newTransfer(ctx, r.Path, false, r.Progress)
 	t.result.Once = r.Once
 	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume || r.Path == "" && r.Resume {
-		return t.result, fmt.Errorf("recvfile: %w: an offset of %d and a size of %d",
-			control.ErrUsage, r.Offset, r.Size)
+		return t.result, fmt.Errorf("recvfile: %w: offset %d, size %d: must be 0 or more, "+
+			"an offset with resume", control.ErrUsage, r.Offset, r.Size)
 	}
 	ctx, leave := h.enter(ctx, t, "recvfile", r.Port)
 	defer leave()
@@ -60,9 +60,9 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 		err = f.publish()
 	}
 	if !t.confirm(c, err) {
-		c.Abort() // so that the sender learns of it
+		c.Abort() // the reset tells the sender
 	} else {
-		_ = c.Close() // all has come, and the sender knows
+		_ = c.Close() // everything arrived, and the sender knows
 	}
 	if err != nil {
 		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(&r, err))
@@ -71,7 +71,7 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	return t.finish(nil)
 }
 
-// receive stores what comes, and checks its digest if the sender has offered it.
+// receive stores the data, and checks its digest if the sender offered it.
 func (t *transfer) receive(c *node.Conn, f io.Writer) error {
 	if t.verify = c.FileDigest(); t.verify {
 		return t.receiveVerified(c, f)
@@ -79,20 +79,20 @@ func (t *transfer) receive(c *node.Conn, f io.Writer) error {
 	return receiveAll(c, f, t)
 }
 
-// nobody says of a receiver that was stopped that there was nothing to stop.
+// nobody describes that no sender had connected when the receiver was stopped.
 func (t *transfer) nobody(ctx context.Context) string {
 	if ctx.Err() == nil {
 		return ""
 	}
-	return " (nobody had connected)"
+	return " (no sender had connected)"
 }
 
-// kept says what there is of a file that did not come, and how to go on. Behind what is not the
-// beginning of the file nothing can go on.
+// kept describes what was stored of an incomplete file, and how to continue. A transfer cannot
+// continue after data of another file.
 func (t *transfer) kept(r *control.RecvFile, why error) string {
 	whole, part := t.result.Offset+t.result.Bytes, t.part()
 	if t.result.Once || t.result.Path == "" {
-		return fmt.Sprintf("%d bytes had come", whole)
+		return fmt.Sprintf("%d bytes arrived", whole)
 	}
 	text := fmt.Sprintf("%d bytes are kept in %s", whole, part)
 	if errors.Is(why, fs.ErrExist) {
@@ -100,12 +100,12 @@ func (t *transfer) kept(r *control.RecvFile, why error) string {
 	}
 	if errors.Is(why, control.ErrMismatch) && !errors.Is(why, errOffset) &&
 		(r.Size == 0 || whole >= r.Size) {
-		return text + ": take it anew, without --resume"
+		return text + ": receive it again without --resume"
 	}
-	return fmt.Sprintf("%s: go on with --resume here and --offset %d there", text, whole)
+	return fmt.Sprintf("%s: continue with --resume here and --offset %d at the sender", text, whole)
 }
 
-// resume begins behind what there is of a file, or behind so many bytes of it.
+// resume starts after the stored bytes, or after the first offset bytes.
 func (t *transfer) resume(ctx context.Context, f *os.File, offset int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *transfer) resume(ctx context.Context, f *os.File, offset int64) error {
 	}
 	switch {
 	case offset > info.Size():
-		return fmt.Errorf("%w: an offset of %d: %s has %d bytes", control.ErrUsage, offset,
+		return fmt.Errorf("%w: offset %d: %s has only %d bytes", control.ErrUsage, offset,
 			f.Name(), info.Size())
 	case offset == 0:
 		offset = info.Size()
@@ -124,29 +124,29 @@ func (t *transfer) resume(ctx context.Context, f *os.File, offset int64) error {
 	return f.Truncate(offset)
 }
 
-// expected holds what came against what was said of it.
+// expected checks the size and the digest that the request names.
 func (t *transfer) expected(r *control.RecvFile) error {
 	whole := t.result.Offset + t.result.Bytes
 	switch {
 	case r.Size > 0 && whole != r.Size:
-		return fmt.Errorf("%w: it has %d bytes, want %d", control.ErrMismatch, whole, r.Size)
+		return fmt.Errorf("%w: it has %d bytes, expected %d", control.ErrMismatch, whole, r.Size)
 	case r.SHA256 != "" && !strings.EqualFold(r.SHA256, t.digest()):
-		return fmt.Errorf("%w: its SHA-256 is %s, want %s", control.ErrMismatch, t.digest(),
+		return fmt.Errorf("%w: its SHA-256 is %s, expected %s", control.ErrMismatch, t.digest(),
 			strings.ToLower(r.SHA256))
 	}
 	return nil
 }
 
-// part is where a file is until it is whole.
+// part returns the name of an incomplete file.
 func (t *transfer) part() string { return t.result.Path + ".part" }
 
-// target is the file that a transfer stores.
+// target is the file that a transfer writes.
 type target struct {
-	*os.File // nil: what comes is dropped
+	*os.File // nil: data is discarded
 
 	t       *transfer
-	replace bool // what has its name when it is whole
-	came    bool // a sender: what it has sent stays, though it is nothing yet
+	replace bool // replace the file with the final name
+	came    bool // a sender connected: its data stays even if it is incomplete
 }
 
 // Write implements io.Writer.
@@ -157,7 +157,7 @@ func (f *target) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// close closes the file. One that holds nothing is removed unless a sender has come.
+// close closes the file. It removes an empty file unless a sender connected.
 func (f *target) close() {
 	if f.File == nil {
 		return
@@ -168,10 +168,10 @@ func (f *target) close() {
 			_ = f.t.folder.Remove(f.t.part())
 		}
 	}
-	_ = f.Close() // what had to be on the disk is there
+	_ = f.Close() // what must be on disk is already synced
 }
 
-// publish gives the file its name.
+// publish gives the complete file its final name.
 func (f *target) publish() error {
 	if f.File == nil {
 		return nil
@@ -179,8 +179,8 @@ func (f *target) publish() error {
 	return f.t.folder.Publish(f.File, f.t.part(), f.t.result.Path, f.replace)
 }
 
-// createTarget makes sure that the file can be written before anybody sends. With keep, what an
-// earlier transfer has left stays; with replace it may go, and so may what has the file's name.
+// createTarget opens the file before a sender connects. keep permits the part of an earlier
+// transfer. replace permits to discard that part, and to replace a file with the final name.
 func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	if t.result.Path == "" {
 		return &target{t: t}, nil
@@ -198,7 +198,7 @@ func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	}
 	f, err := t.folder.Edit(t.part(), 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, control.Also(fmt.Errorf("%s: there is no folder %s", t.result.Path,
+		return nil, control.Also(fmt.Errorf("%s: no such directory: %s", t.result.Path,
 			filepath.Dir(t.result.Path)), fs.ErrNotExist)
 	}
 	if err != nil {
@@ -216,8 +216,8 @@ func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	return &target{File: f, t: t, replace: replace}, nil
 }
 
-// empty removes what an earlier transfer has left. No other transfer writes to the file: it is
-// locked.
+// empty removes the part of an earlier transfer. The file is locked, so no other transfer writes to
+// it.
 func (t *transfer) empty(f *os.File, keep, replace bool) error {
 	info, err := f.Stat()
 	switch {
@@ -226,18 +226,18 @@ func (t *transfer) empty(f *os.File, keep, replace bool) error {
 	case keep || info.Size() == 0:
 		return nil
 	case !replace:
-		return fmt.Errorf("%s: %w, of a transfer that was cut off: --resume goes on with it, "+
+		return fmt.Errorf("%s: %w, from an interrupted transfer: --resume continues it, "+
 			"--force replaces it", t.part(), fs.ErrExist)
 	}
 	return f.Truncate(0)
 }
 
-// takeOne listens and takes one connection.
+// takeOne listens and accepts one connection.
 func (h *Host) takeOne(
 	ctx context.Context, r *control.RecvFile, listening func(),
 ) (*node.Conn, error) {
 	if r.Port == 0 {
-		return nil, fmt.Errorf("%w: want a port from 1 to 65535", control.ErrUsage)
+		return nil, fmt.Errorf("%w: must be a port from 1 to 65535", control.ErrUsage)
 	}
 	l, err := h.node.TCP.ListenWith(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port),
 		node.ListenOptions{Backlog: 1, FileDigest: !r.NoVerify})
@@ -255,7 +255,7 @@ func (h *Host) takeOne(
 	return c, nil
 }
 
-// receiveAll stores what comes until the peer closes.
+// receiveAll stores data until the peer closes.
 func receiveAll(c io.Reader, f io.Writer, t *transfer) error {
 	buf := make([]byte, transferChunk)
 	for {

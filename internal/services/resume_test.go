@@ -124,7 +124,7 @@ func TestATransferThatIsCutOff(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	c.Abort()
 	assert.EqualError(t, <-done, "recvfile "+target+": connection reset by peer (200000 bytes are kept in "+
-		target+".part: go on with --resume here and --offset 200000 there)")
+		target+".part: continue with --resume here and --offset 200000 at the sender)")
 	m := moveFile(t, a, b, control.SendFile{Path: file, Offset: 200_000},
 		control.RecvFile{Path: target, Resume: true})
 	require.NoError(t, m.recvErr)
@@ -146,8 +146,8 @@ func TestOffsetsThatAreNone(t *testing.T) {
 		Path: file, Addr: netip.MustParseAddr("10.0.0.2"), Port: 9000, Offset: int64(len(data)) + 1,
 	})
 	require.ErrorIs(t, err, control.ErrUsage)
-	assert.ErrorContains(t, err, "an offset of 1100001: it has 1100000 bytes")
-	assert.ErrorContains(t, ask(control.RecvFile{Resume: true, Offset: 5}), "has 4 bytes")
+	assert.ErrorContains(t, err, "offset 1100001: the file has 1100000 bytes")
+	assert.ErrorContains(t, ask(control.RecvFile{Resume: true, Offset: 5}), "has only 4 bytes")
 	assert.ErrorIs(t, ask(control.RecvFile{Offset: 2}), control.ErrUsage)
 	assert.ErrorIs(t, ask(control.RecvFile{Size: -1}), control.ErrUsage)
 	there, err := os.ReadFile(target + ".part")
@@ -160,20 +160,20 @@ func TestFilesThatWereNotExpected(t *testing.T) {
 	a, b := twoNodes(t)
 	file, _, digest := someFile(t)
 	for want, recv := range map[string]control.RecvFile{
-		"it has 1100000 bytes, want 7":       {Size: 7},
-		"it has 1100000 bytes, want 1100001": {Size: 1100001},
-		"its SHA-256 is " + digest:           {SHA256: digest[1:] + "0"},
+		"it has 1100000 bytes, expected 7":       {Size: 7},
+		"it has 1100000 bytes, expected 1100001": {Size: 1100001},
+		"its SHA-256 is " + digest:               {SHA256: digest[1:] + "0"},
 	} {
-		advice := ": take it anew, without --resume"
+		advice := ": receive it again without --resume"
 		if recv.Size > 1100000 {
-			advice = ": go on with --resume here and --offset 1100000 there"
+			advice = ": continue with --resume here and --offset 1100000 at the sender"
 		}
 		recv.Path = filepath.Join(t.TempDir(), "target")
 		m := moveFile(t, a, b, control.SendFile{Path: file}, recv)
 		require.ErrorIs(t, m.recvErr, control.ErrMismatch)
 		assert.ErrorContains(t, m.recvErr, want)
 		assert.ErrorContains(t, m.recvErr, advice)
-		assert.ErrorContains(t, m.sendErr, "the receiver has had all of it")
+		assert.ErrorContains(t, m.sendErr, "the receiver has all of it")
 		assert.ErrorIs(t, m.sendErr, control.ErrReset)
 		assert.FileExists(t, recv.Path+".part")
 		assert.NoFileExists(t, recv.Path)
@@ -215,8 +215,8 @@ func TestAFileThatIsWrittenToWhileItIsSent(t *testing.T) {
 		}
 	})
 	require.ErrorIs(t, err, control.ErrChanged)
-	require.ErrorContains(t, err, "somebody has written to it")
-	assert.ErrorContains(t, err, " acknowledged: send it anew)")
+	require.ErrorContains(t, err, "another program wrote to it")
+	assert.ErrorContains(t, err, " acknowledged: send it again)")
 }
 
 // TestAFileThatShrinksWhileItIsSent: it is told how long it is now, and not to go on with it.
@@ -224,7 +224,7 @@ func TestAFileThatShrinksWhileItIsSent(t *testing.T) {
 	_, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Truncate(path, 1000)) })
 	require.ErrorIs(t, err, control.ErrChanged)
 	require.ErrorContains(t, err, ": 67108864 bytes at the start, 1000 now (")
-	assert.ErrorContains(t, err, " acknowledged: send it anew)")
+	assert.ErrorContains(t, err, " acknowledged: send it again)")
 }
 
 // A file that vanishes is sent as it was: it is there until its sender closes it.
@@ -232,13 +232,13 @@ func TestAFileThatVanishesWhileItIsSent(t *testing.T) {
 	answer, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Remove(path)) })
 	require.NoError(t, err)
 	assert.Equal(t, int64(64<<20), answer.Bytes)
-	assert.Equal(t, "the file is gone since; what was sent is what it was", answer.Note)
+	assert.Equal(t, "the file was deleted during the transfer, but sent completely", answer.Note)
 	answer, err = sendSlowly(t, func(path string) {
 		assert.NoError(t, os.WriteFile(path+".new", []byte("new"), 0o644))
 		assert.NoError(t, os.Rename(path+".new", path))
 	})
 	require.NoError(t, err)
-	assert.Contains(t, answer.Note, "what was sent is the old one")
+	assert.Contains(t, answer.Note, "the old one was sent")
 }
 
 // How far a transfer is comes as an event, too.

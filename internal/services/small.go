@@ -21,21 +21,21 @@ var smallPorts = map[control.SmallService]uint16{
 	control.ServiceEcho: 7, control.ServiceDiscard: 9, control.ServiceChargen: 19,
 }
 
-// answersAll are ports from which no datagram is answered: what is there answers too, and two
-// would keep each other busy for ever.
+// answersAll are ports whose servers answer every datagram. We do not answer them, because two such
+// servers would exchange datagrams for ever.
 var answersAll = map[uint16]bool{7: true, 13: true, 17: true, 19: true, 37: true}
 
 const (
 	smallChunk   = 16 << 10
-	chargenLine  = 72  // RFC 864: of 95 printing characters
-	chargenBytes = 512 // RFC 864: of a datagram, at the most
+	chargenLine  = 72  // RFC 864: 72 of the 95 printing characters
+	chargenBytes = 512 // RFC 864: maximum of a datagram
 )
 
 // serveSmall opens a server of RFC 862, 863 or 864.
 func (h *Host) serveSmall(_ context.Context, r control.ServeSmall) (control.Socket, error) {
 	port, ok := smallPorts[r.Service]
 	if !ok {
-		return control.Socket{}, control.Misuse("service %q: want echo, discard or chargen",
+		return control.Socket{}, control.Misuse("service %q: must be echo, discard or chargen",
 			r.Service)
 	}
 	if r.Port != 0 {
@@ -48,7 +48,7 @@ func (h *Host) serveSmall(_ context.Context, r control.ServeSmall) (control.Sock
 	}
 	c, err := h.node.Packets.Listen(on)
 	if err != nil {
-		_ = l.Close() // nobody knows of it yet
+		_ = l.Close() // not announced yet
 		return control.Socket{}, fmt.Errorf("%s: UDP port %d: %w", r.Service, port,
 			control.Reason(err))
 	}
@@ -67,7 +67,7 @@ func (h *Host) serveSmall(_ context.Context, r control.ServeSmall) (control.Sock
 	return l.Socket()
 }
 
-// smallTCP serves one connection to its end. Who is gone without a word is noticed by keepalive.
+// smallTCP serves one connection. Keepalive detects clients that are gone.
 func smallTCP(service control.SmallService, conn net.Conn) {
 	defer conn.Close()
 	if s, ok := conn.(*served); ok {
@@ -103,11 +103,11 @@ func smallUDP(service control.SmallService, c *node.PacketConn) {
 		if service == control.ServiceChargen {
 			answer = chargen(line)
 		}
-		_, _ = c.WriteToAddrPort(answer, from) // what is lost is lost
+		_, _ = c.WriteToAddrPort(answer, from) // UDP: loss is normal
 	}
 }
 
-// chargen is some lines of RFC 864's pattern, from one on: each begins a character further on.
+// chargen returns lines of RFC 864's pattern, starting with the given one.
 func chargen(line int) []byte {
 	b := make([]byte, 0, chargenBytes)
 	for len(b)+chargenLine+2 <= chargenBytes {
@@ -120,16 +120,16 @@ func chargen(line int) []byte {
 	return b
 }
 
-// What an echo client does unless it is told otherwise.
+// Defaults and limits of an echo client.
 const (
 	echoSize    = 64
 	echoEvery   = time.Second
 	echoTimeout = 2 * time.Second
-	maxEcho     = 65507 // what fits into a datagram
-	minEcho     = 4     // a number, by which a late answer is told from the one that is due
+	maxEcho     = 65507 // maximum payload of a datagram
+	minEcho     = 4     // the sequence number, which identifies late answers
 )
 
-// echoClient sends messages and looks at what comes back.
+// echoClient sends messages and compares the answers.
 type echoClient struct {
 	control.Echo
 	conn   net.Conn
@@ -138,7 +138,7 @@ type echoClient struct {
 	buf    []byte
 }
 
-// echo carries out the request of that name.
+// echo runs an echo client.
 func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, error) {
 	if r.Port == 0 {
 		r.Port = smallPorts[control.ServiceEcho]
@@ -155,10 +155,11 @@ func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	switch {
 	case r.Size < minEcho || r.Size > maxEcho:
-		return control.EchoResult{}, control.Misuse("echo: a size of %d: want %d to %d",
+		return control.EchoResult{}, control.Misuse("echo: size %d: must be %d to %d",
 			r.Size, minEcho, maxEcho)
 	case r.Count < 0 || r.Interval < 0 || r.Timeout < 0:
-		return control.EchoResult{}, control.Misuse("echo: what is negative is none")
+		return control.EchoResult{}, control.Misuse(
+			"echo: count, interval and timeout must be 0 or more")
 	}
 	e := &echoClient{Echo: r, buf: make([]byte, maxEcho)}
 	e.result.Peer, e.result.UDP = to, r.UDP
@@ -169,7 +170,7 @@ func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 		e.conn, err = node.ConnectBy(ctx, h.node.TCP.Dial, r.Addr, r.Port)
 	}
 	if err != nil && !r.UDP {
-		return e.result, fmt.Errorf("echo %w", err) // which says where
+		return e.result, fmt.Errorf("echo %w", err) // the error already contains the address
 	}
 	if err != nil {
 		return e.result, fmt.Errorf("echo %v: %w", to, control.Reason(err))
@@ -182,7 +183,7 @@ func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	return e.result, nil
 }
 
-// run sends one message after another.
+// run sends the messages.
 func (e *echoClient) run(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -200,14 +201,14 @@ func (e *echoClient) run(ctx context.Context) error {
 	return nil
 }
 
-// one sends a message and waits for its echo. Of datagrams one that does not come is no error.
+// one sends a message and waits for its echo. A missing datagram is not an error.
 func (e *echoClient) one(ctx context.Context, seq int) error {
 	message := bytes.Repeat([]byte{byte('a' + seq%26)}, e.Size)
 	binary.BigEndian.PutUint32(message, uint32(seq))
 	sent := time.Now()
 	err := e.conn.SetDeadline(sent.Add(e.Timeout))
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // its deadline may have been the one just set aside
+		return context.Cause(ctx) // SetDeadline above may have overwritten the one that stops us
 	}
 	if err == nil {
 		_, err = e.conn.Write(message)
@@ -227,7 +228,7 @@ func (e *echoClient) one(ctx context.Context, seq int) error {
 		e.came(reply.RTT)
 	case err == nil:
 		e.result.Wrong++
-		reply.Problem = "it came back otherwise than it was"
+		reply.Problem = "the answer differs from the message"
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case e.UDP && errors.Is(err, os.ErrDeadlineExceeded):
@@ -246,7 +247,7 @@ func (e *echoClient) one(ctx context.Context, seq int) error {
 	return err
 }
 
-// answer reads the echo of a message: as many bytes, or a datagram with its number.
+// answer reads the echo of a message: as many bytes, or the datagram with its number.
 func (e *echoClient) answer(seq int) ([]byte, error) {
 	if !e.UDP {
 		k, err := io.ReadFull(e.conn, e.buf[:e.Size])
@@ -261,7 +262,7 @@ func (e *echoClient) answer(seq int) ([]byte, error) {
 	}
 }
 
-// came counts an echo.
+// came records an echo.
 func (e *echoClient) came(rtt time.Duration) {
 	r := &e.result
 	r.Received++

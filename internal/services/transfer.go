@@ -22,18 +22,18 @@ import (
 
 const (
 	transferChunk  = 256 << 10
-	progressPeriod = 200 * time.Millisecond // between two tellings of how far it is
+	progressPeriod = 200 * time.Millisecond // between two progress reports
 )
 
-// transfer is a file on its way.
+// transfer is a running file transfer.
 type transfer struct {
 	result   control.Transfer
 	host     *Host
-	folder   *files.Folder // where Path leads
-	id       int           // as control.Underway has it; 0: it is in no book
+	folder   *files.Folder // directory that Path is relative to
+	id       int           // number in control.Underway; 0: not listed
 	hash     hash.Hash
-	verify   bool  // both ends have offered the digest
-	total    int64 // of what is moved; -1: not known
+	verify   bool  // both ends offered the digest
+	total    int64 // bytes to transfer; -1: unknown
 	began    time.Time
 	told     time.Time
 	progress func(control.Progress)
@@ -49,7 +49,7 @@ func (h *Host) newTransfer(
 	}
 }
 
-// skip begins behind the first bytes of a file: they belong to its digest.
+// skip reads the first offset bytes of a file for the digest.
 func (t *transfer) skip(ctx context.Context, f io.Reader, offset int64) error {
 	buf := make([]byte, transferChunk)
 	for t.result.Offset < offset {
@@ -66,7 +66,7 @@ func (t *transfer) skip(ctx context.Context, f io.Reader, offset int64) error {
 	return nil
 }
 
-// count adds bytes that were moved, and tells now and then how far it is.
+// count adds transferred bytes, and reports progress from time to time.
 func (t *transfer) count(p []byte) {
 	t.hash.Write(p)
 	t.result.Bytes += int64(len(p))
@@ -92,7 +92,7 @@ func (t *transfer) tell() {
 	})
 }
 
-// finish fills in the result, which announces itself, and passes err on.
+// finish completes and announces the result, and returns err.
 func (t *transfer) finish(err error) (control.Transfer, error) {
 	if !t.began.IsZero() {
 		t.result.Seconds = time.Since(t.began).Seconds()
@@ -110,11 +110,11 @@ func (t *transfer) finish(err error) (control.Transfer, error) {
 	return t.result, err
 }
 
-// digest is the SHA-256 of the file so far.
+// digest returns the SHA-256 of the file so far.
 func (t *transfer) digest() string { return hex.EncodeToString(t.hash.Sum(nil)) }
 
-// sendFile connects, sends the file as long as it was at the start, closes, and
-// waits until the peer has acknowledged everything.
+// sendFile connects, sends the file up to its size at the start, closes the connection, and waits
+// until the peer has acknowledged everything.
 func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transfer, error) {
 	t := h.newTransfer(ctx, r.Path, true, r.Progress)
 	t.result.Once = r.Once
@@ -126,7 +126,7 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 	ctx, leave := h.enter(ctx, t, "sendfile", 0)
 	defer leave()
 	if r.Offset < 0 || r.Offset > f.size {
-		return t.result, fmt.Errorf("sendfile %s: %w: an offset of %d: it has %d bytes",
+		return t.result, fmt.Errorf("sendfile %s: %w: offset %d: the file has %d bytes",
 			r.Path, control.ErrUsage, r.Offset, f.size)
 	}
 	if err := t.skip(ctx, f, r.Offset); err != nil {
@@ -153,11 +153,11 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		err = fmt.Errorf("sendfile %s: %w (%s)", r.Path, stopError(ctx, err), t.left(acked, err))
 		return t.finish(err)
 	}
-	_ = c.Close() // it is delivered: nothing can go wrong any more
+	_ = c.Close() // everything is delivered, so an error does not matter
 	return t.finish(nil)
 }
 
-// deliver sends the rest of the file, and waits until the receiver has it and has said so.
+// deliver sends the rest of the file and waits until the receiver confirms it.
 func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *source) error {
 	if t.verify = c.FileDigest(); t.verify {
 		if err := t.announce(c); err != nil {
@@ -187,7 +187,7 @@ func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *source) error {
 	return awaitVerdict(c)
 }
 
-// source is what a SendFile sends.
+// source is the data of a SendFile.
 type source struct {
 	io.Reader
 
@@ -198,15 +198,15 @@ type source struct {
 
 func (f *source) close() {
 	if f.file != nil {
-		_ = f.file.Close() // it was only read
+		_ = f.file.Close() // opened only for reading
 	}
 }
 
-// open opens what is to be sent.
+// open opens the source.
 func (t *transfer) open(r *control.SendFile) (*source, error) {
 	if r.Path == "" && r.Random > 0 {
 		var seed [32]byte
-		_, _ = cryptorand.Read(seed[:]) // never fails: it ends the program instead
+		_, _ = cryptorand.Read(seed[:]) // never fails
 		return &source{Reader: rand.NewChaCha8(seed), size: r.Random}, nil
 	}
 	f, at, err := t.folder.Read(r.Path)
@@ -235,7 +235,7 @@ func sendAll(c *node.Conn, f *source, t *transfer) error {
 	return nil
 }
 
-// shrunk is the error of a file that ends before it did.
+// shrunk returns the error of a file that became shorter.
 func (t *transfer) shrunk(f *os.File) error {
 	now, err := f.Stat()
 	if err != nil {
@@ -245,7 +245,7 @@ func (t *transfer) shrunk(f *os.File) error {
 		control.ErrChanged, t.result.Offset+t.total, now.Size())
 }
 
-// unchanged checks that the file stayed what it was. One that has another name now, or none, did.
+// unchanged checks that the file did not change. Renaming or deleting it is permitted.
 func (t *transfer) unchanged(f *source) error {
 	if f.file == nil {
 		return nil
@@ -259,24 +259,24 @@ func (t *transfer) unchanged(f *source) error {
 		return fmt.Errorf("%w: %d bytes at the start, %d now",
 			control.ErrChanged, at.Size(), now.Size())
 	case !now.ModTime().Equal(at.ModTime()):
-		return fmt.Errorf("%w: somebody has written to it", control.ErrChanged)
+		return fmt.Errorf("%w: another program wrote to it", control.ErrChanged)
 	}
 	there, err := t.folder.Stat(t.result.Path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		t.result.Note = "the file is gone since; what was sent is what it was"
+		t.result.Note = "the file was deleted during the transfer, but sent completely"
 	case err == nil && !os.SameFile(there, now):
-		t.result.Note = "there is another file of that name since; what was sent is the old one"
+		t.result.Note = "the file was replaced during the transfer; the old one was sent"
 	}
 	return nil
 }
 
-// verdictTime is how long a sender waits for the receiver's side to close.
+// verdictTime is how long a sender waits until the receiver closes its side.
 const verdictTime = 2 * time.Second
 
-// awaitVerdict waits for what the receiver says of the file, all of which it
-// has: a FIN that it has stored it, a reset that it could not. Nodes that do
-// not close for long, or never, are believed after a while.
+// awaitVerdict waits for the receiver, which has all the data, to close: a FIN means that it stored
+// the file, a reset that it could not. Silence counts as success, because some nodes close late or
+// never.
 func awaitVerdict(c *node.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(verdictTime)); err != nil {
 		return err
@@ -288,12 +288,11 @@ func awaitVerdict(c *node.Conn) error {
 	return err
 }
 
-// account copies why it was not faster from the connection, and returns the bytes that the peer has
-// acknowledged.
+// account copies the connection's counters to the result and returns the acknowledged bytes.
 func account(c *node.Conn, t *control.Transfer) (acked uint64) {
 	i, err := c.Info()
 	if err != nil {
-		return 0 // a closed node has no figures
+		return 0 // a closed node has no counters
 	}
 	t.Retransmits, t.Timeouts = i.Retransmits, i.Timeouts
 	t.TailProbes, t.WindowProbes = i.TailProbes, i.WindowProbes
@@ -301,31 +300,30 @@ func account(c *node.Conn, t *control.Transfer) (acked uint64) {
 	return i.BytesAcked
 }
 
-// left says how far a sender came, and how to go on. What the receiver has stored it knows itself.
-// Behind what was another file nothing can go on.
+// left describes how much was sent, and how to continue. Only the receiver knows how much it
+// stored. A transfer cannot continue if the file changed.
 func (t *transfer) left(acked uint64, why error) string {
-	if t.verify { // of the file alone
+	if t.verify { // without the preamble and the digest
 		acked = min(max(acked, preambleLen)-preambleLen, uint64(t.total))
 	}
 	at := ""
 	if t.result.Offset > 0 {
-		at = fmt.Sprintf(" behind the first %d", t.result.Offset)
+		at = fmt.Sprintf(" after the first %d", t.result.Offset)
 	}
-	advice := ": go on with `recvfile --resume` there, which says the BYTES for --offset BYTES here"
+	advice := ": continue with `recvfile --resume` at the receiver and the --offset that it prints"
 	switch {
 	case t.result.Once:
 		advice = ""
 	case errors.Is(why, control.ErrChanged), errors.Is(why, control.ErrMismatch):
-		advice = ": send it anew"
+		advice = ": send it again"
 	case t.result.Bytes == t.total && acked >= uint64(t.total):
-		advice = ": the receiver has had all of it, and says what became of it"
+		advice = ": the receiver has all of it and reports the result"
 	}
 	return fmt.Sprintf("of %d bytes%s %d were written and %d acknowledged%s", t.total, at,
 		t.result.Bytes, acked, advice)
 }
 
-// stopError is control.ReasonOf for what says how far it came: that somebody had it end is
-// ErrStopped.
+// stopError is control.ReasonOf, but returns ErrStopped if the operator stopped the transfer.
 func stopError(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &stopped{context.Cause(ctx)}
@@ -333,7 +331,7 @@ func stopError(ctx context.Context, err error) error {
 	return control.ReasonOf(ctx, err)
 }
 
-// stopped is a control.ErrStopped that is its cause, too.
+// stopped is a control.ErrStopped that also wraps its cause.
 type stopped struct{ cause error }
 
 func (*stopped) Error() string     { return control.ErrStopped.Error() }

@@ -13,22 +13,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// underway are the transfers that go on.
+// underway lists the running transfers.
 type underway struct {
 	mu   sync.Mutex
-	last int // the number that was given last
+	last int // the last number
 	list map[int]*moving
 }
 
-// moving is a transfer in the books: what is told of it, and what ends it.
+// moving is a running transfer: its state, and how to stop it.
 type moving struct {
 	control.Underway
 	stop   context.CancelFunc
 	folder *files.Folder
 }
 
-// enter notes a transfer that begins. The context it returns ends when the transfer is stopped;
-// leave is to be called at its end.
+// enter lists a transfer. The returned context ends when the transfer is stopped. The caller calls
+// leave at its end.
 func (h *Host) enter(ctx context.Context, t *transfer, what string, port uint16) (
 	own context.Context, leave func(),
 ) {
@@ -54,7 +54,7 @@ func (h *Host) enter(ctx context.Context, t *transfer, what string, port uint16)
 	}
 }
 
-// note is how far a transfer is.
+// note records a transfer's progress.
 func (u *underway) note(t *transfer, p control.Progress) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -63,7 +63,7 @@ func (u *underway) note(t *transfer, p control.Progress) {
 	}
 }
 
-// transfers is the snapshot of all.
+// transfers returns a snapshot of all running transfers.
 func (u *underway) transfers() []control.Underway {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,7 +75,7 @@ func (u *underway) transfers() []control.Underway {
 	return list
 }
 
-// stopTransfer has one end.
+// stopTransfer stops a transfer.
 func (h *Host) stopTransfer(_ context.Context, r control.StopTransfer) error {
 	h.underway.mu.Lock()
 	defer h.underway.mu.Unlock()
@@ -87,11 +87,11 @@ func (h *Host) stopTransfer(_ context.Context, r control.StopTransfer) error {
 	return nil
 }
 
-// writer says which transfer writes into a file that t found locked.
+// writer describes the transfer that writes to a file that t found locked.
 func (u *underway) writer(t *transfer) string {
 	file, err := t.folder.Stat(t.part())
 	if err != nil {
-		return "" // it has ended meanwhile
+		return "" // the other transfer has ended
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -110,7 +110,7 @@ func (u *underway) writer(t *transfer) string {
 		case m.Port > 0:
 			text += fmt.Sprintf(" on port %d", m.Port)
 		}
-		return text + fmt.Sprintf("; `cancel %d` ends it", m.ID)
+		return text + fmt.Sprintf("; `cancel %d` stops it", m.ID)
 	}
-	return ", of another program"
+	return ", in another program"
 }

@@ -53,7 +53,7 @@ func TestTransfersUnderway(t *testing.T) {
 
 	_, err := control.Ask(t.Context(), b, control.RecvFile{Path: target, Port: 9001})
 	require.ErrorIs(t, err, control.ErrBusy)
-	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000; `cancel 1` ends it")
+	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000; `cancel 1` stops it")
 	// Which of two names the same file has is the same.
 	_, err = control.Ask(t.Context(), b, control.Fetch{
 		URL: "10.0.0.1/x", Path: filepath.Dir(target) + "/./target",
@@ -68,7 +68,7 @@ func TestTransfersUnderway(t *testing.T) {
 	err = <-ended
 	require.ErrorIs(t, err, control.ErrStopped)
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, "nobody had connected")
+	require.ErrorContains(t, err, "no sender had connected")
 	list = testenv.Ask(t, b, control.Transfers{})
 	assert.Empty(t, list)
 	assert.NoFileExists(t, target+".part")
@@ -99,7 +99,7 @@ func TestStoppedHalfway(t *testing.T) {
 	})
 	require.ErrorIs(t, err, control.ErrStopped)
 	assert.Regexp(t, "^sendfile .*big: stopped \\(of 67108864 bytes \\d+ were written and \\d+ "+
-		"acknowledged: go on with `recvfile --resume` there", err.Error())
+		"acknowledged: continue with `recvfile --resume` at the receiver", err.Error())
 	require.NoError(t, l.Close())
 
 	// And of the receiver: what is kept goes on.
@@ -119,7 +119,7 @@ func TestStoppedHalfway(t *testing.T) {
 	kept, statErr := os.Stat(target + ".part")
 	require.NoError(t, statErr)
 	require.ErrorContains(t, err, fmt.Sprintf("stopped (%d bytes are kept in %s.part: "+
-		"go on with --resume here and --offset %[1]d there)", kept.Size(), target))
+		"continue with --resume here and --offset %[1]d at the sender)", kept.Size(), target))
 	m := moveFile(t, a, b, control.SendFile{Path: file, Offset: kept.Size()},
 		control.RecvFile{Path: target, Resume: true})
 	require.NoError(t, m.sendErr)
