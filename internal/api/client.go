@@ -20,35 +20,35 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Times of a client.
+// Timeouts of a client.
 const (
 	dialTime = 5 * time.Second
-	// stopTime is how long a command that was stopped may take to answer with what it has.
+	// stopTime is how long a stopped command may take to return its result so far.
 	stopTime = 5 * time.Second
 )
 
-// ErrGone marks a node that does not answer any more.
+// ErrGone marks errors of a node that does not answer.
 var ErrGone = errors.New("the node does not answer")
 
-// Client is a node behind a Server: a control.Operator. It is safe for use by several goroutines.
+// Client is a control.Operator for a node behind a Server. Several goroutines may use it.
 type Client struct {
 	base  string // http://HOST/v1
-	at    string // the socket or the URL, for whoever reads an error
+	at    string // the socket or URL, for errors
 	node  string
 	token string
-	here  bool // the node runs on this machine: its files are ours
+	here  bool // the node runs on this machine and sees the same files
 	http  *http.Client
 	lost  chan struct{}
 }
 
-// Endpoint is where a Server is: one of Socket and URL.
+// Endpoint is the address of a Server: a Socket, or a URL and a Token.
 type Endpoint struct {
-	Socket string // the path of a Unix socket
+	Socket string // path of a Unix socket
 	URL    string // http://HOST:PORT
 	Token  string
 }
 
-// NewClient makes a client for a node of a server. It asks nothing yet.
+// NewClient returns a client for a node of a server. It sends nothing yet.
 func NewClient(e Endpoint, node string) *Client {
 	c := &Client{
 		at: cmp.Or(e.Socket, e.URL), node: node, token: e.Token, lost: make(chan struct{}, 1),
@@ -68,21 +68,21 @@ func NewClient(e Endpoint, node string) *Client {
 	return c
 }
 
-// fresh is the same client with a Lost of its own.
+// fresh returns a copy of the client with its own Lost.
 func (c *Client) fresh() *Client {
 	other := *c
 	other.lost = make(chan struct{}, 1)
 	return &other
 }
 
-// Close gives the client's connections back.
+// Close closes the client's idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Lost has something to read when the connection that Watch listens on has ended by itself: the
-// node has, most likely.
+// Lost receives a value when the connection of Watch breaks, which usually means that the node has
+// stopped.
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
-// Process asks which program answers.
+// Process returns information on the server's process.
 func (c *Client) Process(ctx context.Context) (p Process, err error) {
 	err = c.get(ctx, "/process", &p)
 	return p, err
@@ -131,9 +131,9 @@ func (c *Client) Do(ctx context.Context, req any) (any, error) {
 	return answer.Elem().Interface(), nil
 }
 
-// settle makes the file names of a request those of the folder that the node has. What an operator
-// types is seen from here, not from the folder in which the node was started. What came by another
-// server stays.
+// settle makes the file names of a request relative to the directory that the node opens files in.
+// An operator's file names are relative to the client's directory, not the node's. Names that came
+// through another server stay.
 func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Value) error {
 	if !c.here || files.Of(ctx).Confined() {
 		return nil
@@ -166,7 +166,7 @@ func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Va
 	return nil
 }
 
-// below is a path as it is seen from a folder.
+// below returns a path relative to a directory.
 func below(folder, path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -178,7 +178,7 @@ func below(folder, path string) (string, error) {
 	return filepath.Rel(folder, path)
 }
 
-// command is the path of a request.
+// command returns the URL path of a request.
 func (c *Client) command(k *control.Kind) string {
 	return "/nodes/" + url.PathEscape(c.node) + "/commands/" + k.Name
 }
@@ -199,7 +199,8 @@ func (c *Client) ask(ctx context.Context, k *control.Kind, text []byte, into ref
 	return nil
 }
 
-// send does one exchange up to the answer's header. An answer that is an error comes as one.
+// send sends a request and returns the response after its header. A problem document becomes an
+// error.
 func (c *Client) send(
 	ctx context.Context, method, path, accept string, text []byte,
 ) (*http.Response, error) {
@@ -234,13 +235,13 @@ func (c *Client) send(
 	return nil, &p
 }
 
-// gone is the error of an exchange that failed on the way.
+// gone converts the error of a failed exchange.
 func (c *Client) gone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if cause, ok := errors.AsType[*url.Error](err); ok {
-		err = cause.Err // without the method and the URL, which say nothing to an operator
+		err = cause.Err // an operator does not need the method and URL
 	}
 	if cause, ok := errors.AsType[*net.OpError](err); ok && cause.Op == "dial" {
 		if system, ok := errors.AsType[syscall.Errno](err); ok {

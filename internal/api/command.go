@@ -21,24 +21,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// The events of a command that streams, beside those of its own.
+// Events of every streaming command, besides its own.
 const (
 	eventBegun  = "running" // with the number that stops it
 	eventResult = "result"
 	eventError  = "error"
 )
 
-// Command is a command that a node takes.
+// Command describes a command of a node.
 type Command struct {
 	Name string `json:"name"`
 	Path string `json:"path"`
-	// Fields are what its JSON may have.
+	// Fields are the names of the request's JSON fields.
 	Fields []string `json:"fields"`
-	// Events are what its stream tells before the result.
+	// Events are the names of the stream's events before the result.
 	Events []string `json:"events"`
 }
 
-// commands lists what may be asked of a node.
+// commands lists the commands of a node.
 func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
 	if _, err := ws.nodes.of(r); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, typeJSON, list)
 }
 
-// command carries out a request of the vocabulary. With Accept: application/x-ndjson the answer is
-// a stream: its number, what happens, and the result or the error.
+// command executes a command. With Accept: application/x-ndjson the answer is a stream of its
+// number, its events, and the result or the error.
 func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
@@ -106,12 +106,12 @@ func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	out.tell(eventBegun, job.Running)
 	bind(request, out.tell)
 	a, err := carryOut(ctx, m.op, request)
-	ws.remove(job) // whoever has read the last line finds it gone
+	ws.remove(job) // a client that reads the last line finds it gone
 	out.conclude(a, gone(ctx, err))
 	return nil
 }
 
-// checkFiles judges the file names of a request.
+// checkFiles validates the file names of a request.
 func checkFiles(k *control.Kind, request reflect.Value) error {
 	for _, name := range fileNames(k, request) {
 		if err := files.CheckName(*name); err != nil && *name != "" {
@@ -121,14 +121,14 @@ func checkFiles(k *control.Kind, request reflect.Value) error {
 	return nil
 }
 
-// fileNames are where a request names files.
+// fileNames returns pointers to the file names of a request.
 func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 	for _, name := range k.Files {
 		switch f := request.FieldByName(name).Addr().Interface().(type) {
 		case *string:
 			list = append(list, f)
 		case *[]string:
-			*f = slices.Clone(*f) // it may be the caller's
+			*f = slices.Clone(*f) // the slice may be the caller's
 			for i := range *f {
 				list = append(list, &(*f)[i])
 			}
@@ -137,7 +137,8 @@ func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 	return list
 }
 
-// carryOut is Do; a panic becomes an error, and the node and its other clients go on.
+// carryOut is Do, but converts a panic to an error, so that the node and its other clients
+// continue.
 func carryOut(
 	ctx context.Context, op control.Operator, request reflect.Value,
 ) (a any, err error) {
@@ -150,18 +151,19 @@ func carryOut(
 	return a, lacking(err, request)
 }
 
-// wantsLines reports whether a request asks for lines of JSON.
+// wantsLines reports whether a client accepts lines of JSON.
 func wantsLines(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), typeLines)
 }
 
-// body reads the fields of a request with a name, a struct.
+// body parses the fields of a request.
 func body(w http.ResponseWriter, r *http.Request, name string, request reflect.Value) error {
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has none
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // the writers of tests have no deadlines
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		// Else it stays: what has not come would be waited for once more, to be thrown away.
+		// After an error the deadline stays: net/http reads the rest of the body to discard it, and
+		// must not wait for it again.
 		_ = c.SetReadDeadline(time.Time{})
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -192,7 +194,7 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 	return nil
 }
 
-// inJSON says what is wrong with a request's JSON, without the names of Go's types.
+// inJSON describes an error in a request's JSON without the names of Go types.
 func inJSON(err error, document []byte, request reflect.Type) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Sprintf("invalid JSON: it ends at byte %d, within an object, a list or a text",
@@ -219,7 +221,7 @@ func inJSON(err error, document []byte, request reflect.Type) string {
 	return text
 }
 
-// one is a sort of value of JSON with its article.
+// one returns a JSON type's name with its article.
 func one(sort string) string {
 	switch sort {
 	case "array":
@@ -230,8 +232,9 @@ func one(sort string) string {
 	return "a " + sort
 }
 
-// misfit is the field whose text is not what it should be, an address say, with that text and the
-// field's type; empty: there is none. The error that such a text makes does not say where it is.
+// misfit finds the field whose text does not parse as its type, such as an address. It returns the
+// field's name, text and type; the name is empty if there is no such field. The parser's own error
+// does not name the field.
 func misfit(document []byte, request reflect.Type) (name, value string, t reflect.Type) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(document, &fields) != nil {
@@ -249,14 +252,14 @@ func misfit(document []byte, request reflect.Type) (name, value string, t reflec
 	return "", "", nil
 }
 
-// examples say what the types take that are texts of a form of their own.
+// examples describes types that are strings with a syntax.
 var examples = map[reflect.Type]string{
 	reflect.TypeFor[netip.Addr]():     "an address such as 10.0.0.2",
 	reflect.TypeFor[netip.AddrPort](): "an address and port such as 10.0.0.2:80",
 	reflect.TypeFor[netip.Prefix]():   "a network such as 10.0.0.0/24",
 }
 
-// wanted says which values of JSON a type takes.
+// wanted describes the JSON values of a type.
 func wanted(t reflect.Type) string {
 	if example := examples[t]; example != "" {
 		return example

@@ -11,21 +11,21 @@ import (
 	"sync"
 )
 
-// Connections of a listener. There are file descriptors left for what the node does.
+// Connection limits of a listener. They leave file descriptors for the node itself.
 const (
-	// maxClients is how many may belong to clients who have shown the token.
+	// maxClients is the limit of authenticated connections.
 	maxClients = 512
-	// maxStrangers is how many others there may be. One more closes the oldest of them: whoever
-	// has a token shows it long before that.
+	// maxStrangers is the limit of unauthenticated connections. At the limit, a new connection
+	// closes the oldest. Clients with a token send it at once.
 	maxStrangers = 256
 )
 
-// crowd is a listener that knows which of its connections belong to clients with the token.
+// crowd is a listener that limits authenticated and unauthenticated connections.
 type crowd struct {
 	net.Listener
 
 	mu        sync.Mutex
-	strangers []net.Conn // oldest first
+	strangers []net.Conn // unauthenticated, oldest first
 	clients   map[net.Conn]struct{}
 }
 
@@ -33,7 +33,7 @@ func newCrowd(l net.Listener) *crowd {
 	return &crowd{Listener: l, clients: map[net.Conn]struct{}{}}
 }
 
-// Accept waits for a connection. It is a stranger's until admit.
+// Accept waits for a connection, which is unauthenticated until admit.
 func (c *crowd) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
@@ -49,14 +49,14 @@ func (c *crowd) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// admit notes that a connection has shown the token.
+// admit records that a connection has sent the token.
 func (c *crowd) admit(conn net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.Index(c.strangers, conn)
 	switch {
 	case i < 0:
-		return nil // it has before, or is closed
+		return nil // already admitted, or closed
 	case len(c.clients) >= maxClients:
 		return fmt.Errorf("%w: %d connections are open", errTooMany, maxClients)
 	}
@@ -85,7 +85,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// admitting lets requests through that a guard has let in, as far as there is room.
+// admitting admits the connections of authenticated requests, up to the limit.
 func (c *crowd) admitting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
@@ -99,7 +99,7 @@ func (c *crowd) admitting(next http.Handler) http.Handler {
 	})
 }
 
-// telling is a writer of lines for who is told of what no client can be.
+// telling is a writer that passes lines to a function.
 type telling func(text string)
 
 func (f telling) Write(line []byte) (int, error) {
@@ -107,7 +107,7 @@ func (f telling) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// errorLog is where package net/http complains; nil: where programs do.
+// errorLog returns a logger for package net/http; nil: its default.
 func errorLog(tell func(text string)) *log.Logger {
 	if tell == nil {
 		return nil

@@ -8,13 +8,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// quiet is how long a stream of events may be silent before it says that it is there: proxies and
-// readers take longer silences for the end.
+// quiet is the maximum silence of an event stream. Proxies and clients close streams that are
+// silent for longer.
 const quiet = 15 * time.Second
 
-// events tells what a node tells, as server-sent events (HTML Living Standard §9.2) or, if asked,
-// as lines of JSON. Nothing that happened before is told. When the node is gone, an error comes
-// last.
+// events streams a node's events as server-sent events (HTML Living Standard §9.2) or as lines of
+// JSON. It starts with the present. When the node is gone, an error is the last event.
 func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
@@ -25,7 +24,7 @@ func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	op := m.op
-	var lost <-chan struct{} // nil: a node of this process, which ends with it
+	var lost <-chan struct{} // nil: a node of this process
 	if c, ok := op.(*Client); ok {
 		c = c.fresh()
 		op, lost = c, c.Lost()
@@ -37,7 +36,7 @@ func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer ws.remove(job)
-	// What is told before the header is out would be written in front of it: the watcher waits.
+	// Events must not be written before the header, so the watcher waits for it.
 	started := make(chan struct{})
 	var out *stream
 	stop := op.Watch(func(e control.Event) {

@@ -16,14 +16,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// heard is a line of a stream as it comes.
+// heard is a line of a stream.
 type heard struct {
 	Event string          `json:"event"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// follow sends a request that streams and calls its functions. When ctx ends the node is told to
-// stop, and what it answers then is the answer: a ping's statistics.
+// follow sends a streaming request and calls its functions. When ctx ends, the client tells the
+// node to stop and returns its answer, such as the statistics of a ping.
 func (c *Client) follow(
 	ctx context.Context, k *control.Kind, request reflect.Value, text []byte, into reflect.Value,
 ) error {
@@ -37,8 +37,8 @@ func (c *Client) follow(
 	})
 }
 
-// stoppable carries out an exchange in a context of its own, and when ctx ends has the node stop
-// the command whose number the exchange has told.
+// stoppable runs an exchange in a separate context. When ctx ends, it stops the command whose
+// number the exchange has sent.
 func (c *Client) stoppable(
 	ctx context.Context, exchange func(own context.Context, begun chan<- int) error,
 ) error {
@@ -58,15 +58,15 @@ func (c *Client) stoppable(
 	}()
 	err := exchange(own, begun)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return ctx.Err() // a control.ErrStopped, which says how far it came, comes as a Problem
+		return ctx.Err() // control.ErrStopped, with the progress, arrives as a Problem
 	}
 	return err
 }
 
-// recordedPiece is how much of a capture is handed on at once, at the most.
+// recordedPiece is the maximum size of a piece of a capture.
 const recordedPiece = 256 << 10
 
-// record is follow for a capture that is wanted as it is: its bytes come as they are, too.
+// record is follow for a raw capture.
 func (c *Client) record(
 	ctx context.Context, request reflect.Value, begins func(), piece func([]byte),
 	into reflect.Value,
@@ -105,7 +105,7 @@ func (c *Client) record(
 	})
 }
 
-// halt stops a command under way and returns when it has ended, or has had its time.
+// halt stops a running command, and waits for its end up to stopTime.
 func (c *Client) halt(ctx context.Context, begun <-chan int) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
@@ -114,7 +114,7 @@ func (c *Client) halt(ctx context.Context, begun <-chan int) {
 		path := "/nodes/" + url.PathEscape(c.node) + "/running/" + strconv.Itoa(id)
 		resp, err := c.send(ctx, http.MethodDelete, path, typeJSON, nil)
 		if err != nil {
-			return // it has ended, or the node has
+			return // the command or the node has ended
 		}
 		_ = resp.Body.Close()
 	case <-ctx.Done():
@@ -151,7 +151,7 @@ func (c *Client) heed(
 			}
 			return &p
 		default:
-			// An event that this program does not know is a newer node's.
+			// Unknown events come from newer nodes.
 			if _, err := relay(request, l.Event, l.Data); err != nil {
 				return fmt.Errorf("node %s: event %s: %w", c.node, l.Event, err)
 			}
@@ -159,12 +159,12 @@ func (c *Client) heed(
 	}
 }
 
-// Watch implements control.Operator. That the node cannot be heard, or not any more, is told by
-// Lost.
+// Watch implements control.Operator. If the node cannot be reached, or later stops, Lost reports
+// it.
 func (c *Client) Watch(f func(control.Event)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	path := "/nodes/" + url.PathEscape(c.node) + "/events"
-	// The answer's header says that the node tells from now on.
+	// The response header means that the node sends events from now on.
 	resp, err := c.send(ctx, http.MethodGet, path, typeEvents, nil)
 	if err != nil {
 		cancel()
@@ -188,10 +188,10 @@ func (c *Client) lose() {
 	}
 }
 
-// longestEvent bounds a line of a stream of events.
+// longestEvent is the maximum length of a line of an event stream.
 const longestEvent = 1 << 20
 
-// listen reads server-sent events until their end.
+// listen reads server-sent events to the end of the stream.
 func listen(body io.Reader, f func(control.Event)) {
 	in := bufio.NewScanner(body)
 	in.Buffer(nil, longestEvent)
@@ -215,7 +215,7 @@ func listen(body io.Reader, f func(control.Event)) {
 	}
 }
 
-// eventFrom is the event that was told; nil: none that this program knows.
+// eventFrom decodes an event; nil: unknown.
 func eventFrom(name, data string) control.Event {
 	t, ok := eventsOf[name]
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// guard lets in who may ask. Over a Unix socket that is whoever may open it.
-// The page's files, which are for everybody, come from s.
+// guard rejects unauthorized requests. The mode of a Unix socket protects it. The files of the page
+// are public.
 func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 	if l.token == "" {
 		return next
@@ -36,9 +36,9 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 	})
 }
 
-// admitted judges where a request over TCP comes from. A page of another site that a browser on
-// this machine shows can send requests here too: by a name of its own for our address, or across
-// origins. The names in Host and Origin tell.
+// admitted checks where a request over TCP comes from. A browser on this machine that shows a page
+// of another site can send requests here, through a DNS name for our address or across origins. The
+// Host and Origin headers show this.
 func admitted(r *http.Request) error {
 	if !local(r.Host) {
 		return fmt.Errorf("%w: this server's name is not %q", errStranger, r.Host)
@@ -65,7 +65,7 @@ func (l *Listener) admit(r *http.Request) error {
 	return nil
 }
 
-// local reports whether a host with or without a port is this machine's loopback.
+// local reports whether a host, with or without a port, is this machine's loopback.
 func local(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// kinds are the requests by their names and by their types, resources by what they look at.
+// kinds and kindsOf are the requests by name and by type, resources those of each resource.
 var (
 	kinds     = map[string]*control.Kind{}
 	kindsOf   = map[reflect.Type]*control.Kind{}
@@ -29,10 +29,10 @@ func init() {
 	}
 }
 
-// Some requests have functions among their fields, called while they are carried out. On the wire
-// each call is an event under the field's name: Progress is "progress".
+// Some requests have functions among their fields, which the node calls while it executes them. In
+// HTTP each call is an event with the field's name: Progress is "progress".
 
-// streams reports whether a request has such functions.
+// streams reports whether a request has functions.
 func streams(k *control.Kind) bool {
 	for f := range callbacks(k.Request) {
 		return f != ""
@@ -40,8 +40,7 @@ func streams(k *control.Kind) bool {
 	return false
 }
 
-// lasting are the requests without such functions that may take as long as somebody else does: a
-// peer, or a disk.
+// lasting are the requests without functions that wait for a peer or a disk.
 var lasting = []reflect.Type{
 	reflect.TypeFor[control.Connect](), reflect.TypeFor[control.Write](),
 	reflect.TypeFor[control.Read](), reflect.TypeFor[control.RCPCount](),
@@ -49,11 +48,10 @@ var lasting = []reflect.Type{
 	reflect.TypeFor[control.Reload](),
 }
 
-// lasts reports whether a request may take its time. The others are answered at once by a node that
-// is well.
+// lasts reports whether a request may take long. A node answers all others at once.
 func lasts(k *control.Kind) bool { return streams(k) || slices.Contains(lasting, k.Request) }
 
-// callbacks are the events of a request, with the field of each.
+// callbacks returns the events of a request with their field numbers.
 func callbacks(request reflect.Type) map[string]int {
 	found := map[string]int{}
 	for i := range request.NumField() {
@@ -64,7 +62,7 @@ func callbacks(request reflect.Type) map[string]int {
 	return found
 }
 
-// bind has every function of a request tell of its calls.
+// bind sets every function of a request to send an event.
 func bind(request reflect.Value, tell func(event string, data any)) {
 	for event, i := range callbacks(request.Type()) {
 		f := request.Field(i)
@@ -79,7 +77,7 @@ func bind(request reflect.Value, tell func(event string, data any)) {
 	}
 }
 
-// relay calls the function of a request that an event stands for, if it is set. False: the request
+// relay calls the function of a request for an event, if it is set. It returns false if the request
 // has no such function.
 func relay(request reflect.Value, event string, data json.RawMessage) (bool, error) {
 	i, ok := callbacks(request.Type())[event]

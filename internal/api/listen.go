@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// The bounds of a Unix socket's path: some systems have 104 bytes for it with the zero that ends
-// it, Linux 108. It is made in a folder of its own below the one that it is for: /.s1234567890/s.
+// Limits of a Unix socket's path: 104 bytes with the final zero on some systems, 108 on Linux. The
+// socket is created in a temporary directory next to its path: /.s1234567890/s.
 const (
 	longestPath   = 103
 	longestFolder = longestPath - 15
 )
 
-// CheckSocket reports why a Unix socket cannot have a path, whatever is there; nil: it can.
+// CheckSocket returns an error if a path is too long for a Unix socket.
 func CheckSocket(path string) error {
 	folder := len(filepath.Dir(path))
 	if len(path) <= longestPath && folder <= longestFolder {
@@ -33,25 +33,25 @@ func CheckSocket(path string) error {
 		"have %d and %d", path, ErrListen, longestPath, longestFolder, len(path), folder)
 }
 
-// Listener is where a server is asked: a Unix socket, or a TCP address with a token.
+// Listener is a Unix socket, or a TCP address with a token, at which a Server listens.
 type Listener struct {
 	net.Listener
-	path  string // of the Unix socket; empty: TCP
+	path  string // of a Unix socket; empty: TCP
 	own   os.FileInfo
 	token string
 }
 
-// Token is what every request over TCP has to show; empty: a Unix socket, whose file's mode says
-// who may ask.
+// Token returns the token of every request over TCP; empty: a Unix socket, which its file's mode
+// protects.
 func (l *Listener) Token() string { return l.token }
 
-// ErrListen marks what is wrong with where a server is asked to listen.
+// ErrListen marks errors of listening.
 var ErrListen = errors.New("cannot listen")
 
-// TakenError is a place that would do if somebody did not have it now. It is an ErrListen.
+// TakenError is an ErrListen of an address that another program uses.
 type TakenError struct {
-	At  string         // as it was asked for
-	TCP netip.AddrPort // not valid: a Unix socket
+	At  string         // the requested address
+	TCP netip.AddrPort // invalid: a Unix socket
 }
 
 func (e *TakenError) Error() string {
@@ -64,9 +64,8 @@ func (e *TakenError) Error() string {
 
 func (e *TakenError) Unwrap() error { return ErrListen }
 
-// ListenUnix makes a Unix socket that its owner alone may use (mode 0600). A socket that nobody
-// answers at any more, left by a crash, is replaced; one that somebody answers at is not, and
-// neither is a file of another kind.
+// ListenUnix creates a Unix socket with mode 0600. It replaces a socket without a listener, which a
+// crash left, but no other file.
 func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 	if err := vacant(ctx, path); err != nil {
 		return nil, err
 	}
-	// The socket is made where nobody else gets to, and moved when its mode is right.
+	// The socket is created where only this user has access, and moved when its mode is set.
 	room, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrListen, err)
@@ -87,7 +86,7 @@ func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrListen, err)
 	}
 	if u, ok := nl.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // not what has its old name by then
+		u.SetUnlinkOnClose(false) // another socket may have the name by then
 	}
 	l := &Listener{Listener: nl, path: path}
 	err = errors.Join(os.Chmod(made, 0o600), os.Rename(made, path))
@@ -101,7 +100,7 @@ func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 	return l, nil
 }
 
-// vacant reports why a path may not be taken.
+// vacant returns an error if a path is in use.
 func vacant(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -117,8 +116,8 @@ func vacant(ctx context.Context, path string) error {
 	return nil
 }
 
-// Answers reports whether somebody listens at a Unix socket. A file that a crash has left is there
-// too, and refuses.
+// Answers reports whether a program listens at a Unix socket. The file alone proves nothing,
+// because it survives a crash.
 func Answers(ctx context.Context, path string) bool {
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	c, err := dialer.DialContext(ctx, "unix", path)
@@ -129,7 +128,7 @@ func Answers(ctx context.Context, path string) bool {
 	return true
 }
 
-// Close stops listening, and removes the socket unless another has taken its place.
+// Close stops listening, and removes the socket unless another has replaced it.
 func (l *Listener) Close() error {
 	err := l.Listener.Close()
 	if l.path == "" {
@@ -141,9 +140,9 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// ListenTCP listens on an address of this machine's loopback: PORT, :PORT or HOST:PORT; port 0 is
-// one that is free. Any other address is refused: HTTP without encryption shows its token to
-// everybody on the way.
+// ListenTCP listens on a loopback address: PORT, :PORT or HOST:PORT; port 0 chooses a free one. Any
+// other address is refused, because HTTP without encryption shows the token to everyone on the
+// path.
 func ListenTCP(ctx context.Context, address string) (*Listener, error) {
 	at, err := parseAddress(address)
 	if err != nil {

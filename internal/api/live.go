@@ -7,63 +7,63 @@ import (
 	"time"
 )
 
-// Times and bounds of what a page is told.
+// Times and limits of the page's stream.
 const (
-	pollTime    = 500 * time.Millisecond // between looks at a node
-	slowTime    = time.Second            // at what changes seldom
+	pollTime    = 500 * time.Millisecond // between two polls of a node
+	slowTime    = time.Second            // between two polls of what changes seldom
 	askTime     = 2 * time.Second        // for a node to answer
-	mostSockets = 100                    // of a node that are told
+	mostSockets = 100                    // per node
 	keptTold    = 256                    // events of the nodes
-	keptLooks   = 256                    // looks at a connection
+	keptLooks   = 256                    // samples and segments of a connection
 )
 
-// hub looks at the nodes while somebody reads the stream, once for all who do. What it knows is in
-// parts that replace each other and in rings that forget: a reader who is slow, or a page that
-// sleeps, loses what is old, holds nobody up and takes no memory.
+// hub polls the nodes once for all readers of the stream, while there are any. It keeps the latest
+// state of each part, and the last events in rings. A slow reader loses old events, but does not
+// delay others or use memory.
 type hub struct {
 	nodes *nodes
 	works *works
 	ends  context.Context //nolint:containedctx // the life of the server
 
 	mu      sync.Mutex
-	seq     uint64 // of the last thing that was noted
+	seq     uint64 // of the last note
 	parts   map[string]*note
-	told    []note // the last of them
+	told    []note // the last events
 	follows map[follow]*followed
 	readers map[*reader]struct{}
-	stop    context.CancelFunc // of the looking; nil: nobody reads
+	stop    context.CancelFunc // stops polling; nil: no readers
 	done    sync.WaitGroup
 }
 
-// note is one thing to tell.
+// note is one event of the stream.
 type note struct {
 	seq   uint64
 	event string
 	text  []byte
 }
 
-// followed is a connection that somebody follows.
+// followed is a connection that readers follow.
 type followed struct {
 	readers int
 	looks   []note
 	stop    context.CancelFunc
 }
 
-// reader is one who reads the stream.
+// reader is a client of the stream.
 type reader struct {
-	seen    uint64 // of what is told once
-	fresh   uint64 // of what is told as it stands
+	seen    uint64 // last event that it has
+	fresh   uint64 // last part that it has
 	follows []follow
 	ready   chan struct{}
 }
 
-// join adds a reader, and begins to look with the first.
+// join adds a reader, and starts polling with the first.
 func (h *hub) join(after uint64, follows []follow) *reader {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := &reader{seen: after, follows: follows, ready: make(chan struct{}, 1)}
 	if r.seen > h.seq {
-		r.seen = 0 // it heard that of another server
+		r.seen = 0 // the number is another server's
 	}
 	if h.readers == nil {
 		h.readers = map[*reader]struct{}{}
@@ -92,7 +92,7 @@ func (h *hub) join(after uint64, follows []follow) *reader {
 	return r
 }
 
-// leave takes a reader away, and with the last of them all looking ends.
+// leave removes a reader, and stops polling with the last.
 func (h *hub) leave(r *reader) {
 	h.mu.Lock()
 	delete(h.readers, r)
@@ -111,7 +111,7 @@ func (h *hub) leave(r *reader) {
 	h.mu.Unlock()
 }
 
-// note makes a thing to tell and wakes who reads. The hub's lock is held.
+// note creates an event and wakes the readers. The caller holds the lock.
 func (h *hub) note(event string, text []byte) note {
 	h.seq++
 	for r := range h.readers {
@@ -120,7 +120,7 @@ func (h *hub) note(event string, text []byte) note {
 	return note{h.seq, event, text}
 }
 
-// set notes a part as it stands, if it is another than before.
+// set updates the state of a part if it has changed.
 func (h *hub) set(ctx context.Context, key, event string, value any) {
 	text, err := document(value)
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *hub) set(ctx context.Context, key, event string, value any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
-		return // another looking has begun
+		return // another poll has started
 	}
 	if old := h.parts[key]; old != nil && string(old.text) == string(text) {
 		return
@@ -138,19 +138,19 @@ func (h *hub) set(ctx context.Context, key, event string, value any) {
 	h.parts[key] = &n
 }
 
-// drop forgets parts.
+// drop removes parts.
 func (h *hub) drop(ctx context.Context, keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
-		return // another looking has begun
+		return // another poll has started
 	}
 	for _, k := range keys {
 		delete(h.parts, k)
 	}
 }
 
-// tell notes what is told once.
+// tell adds an event of a node.
 func (h *hub) tell(value any) {
 	text, err := document(value)
 	if err != nil {
@@ -161,7 +161,7 @@ func (h *hub) tell(value any) {
 	h.told = keep(h.told, h.note("told", text), keptTold)
 }
 
-// looked notes what was seen of a connection.
+// looked adds an event of a followed connection.
 func (h *hub) looked(f follow, event string, value any) {
 	text, err := document(value)
 	if err != nil {
@@ -174,7 +174,7 @@ func (h *hub) looked(f follow, event string, value any) {
 	}
 }
 
-// keep adds to the last of many.
+// keep appends to a list and drops the oldest beyond its limit.
 func keep(list []note, n note, most int) []note {
 	if len(list) >= most {
 		list = slices.Delete(list, 0, len(list)-most+1)
@@ -182,7 +182,7 @@ func keep(list []note, n note, most int) []note {
 	return append(list, n)
 }
 
-// take is what a reader has not been told, in order.
+// take returns the events that a reader does not have, in order.
 func (h *hub) take(r *reader) []note {
 	h.mu.Lock()
 	defer h.mu.Unlock()

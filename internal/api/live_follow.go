@@ -8,24 +8,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// followTime is between looks at a connection that somebody follows.
+// followTime is the time between two samples of a followed connection.
 const followTime = 50 * time.Millisecond
 
-// follow names what is followed: a connection's state, or its segments.
+// follow selects the samples or the segments of a connection.
 type follow struct {
 	node     string
 	sid      int
 	segments bool
-	// peer and peerSID are the other end, whose segments are told too; empty: not known.
+	// peer and peerSID are the other end, whose segments are included; empty: unknown.
 	peer    string
 	peerSID int
 }
 
-// follow looks at one connection until it has ended or ctx does.
+// follow samples a connection until it closes or ctx ends.
 func (h *hub) follow(ctx context.Context, f follow) {
 	now := h.nodes.now.Load()
 	m := now.member(f.node)
-	if m == nil { // it has gone since the request was judged
+	if m == nil { // removed since the request was checked
 		h.looked(f, "sample", Look{Node: f.node, SID: f.sid, Over: now.noSuch(f.node).Error()})
 		return
 	}
@@ -41,7 +41,7 @@ func (h *hub) follow(ctx context.Context, f follow) {
 	})
 	err = gone(ctx, err)
 	if ctx.Err() != nil && !errors.Is(err, ErrGone) {
-		return // nobody reads
+		return // no readers
 	}
 	why := "the connection is closed"
 	if err != nil {

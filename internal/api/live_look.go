@@ -10,10 +10,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// What the stream tells, beside the shape of the network. A part of a node is told when it is
-// another than before; Tick comes behind them, so that who has it knows of when they are.
+// Events of the stream, besides Shape. A part of a node is sent when it has changed. Tick follows
+// the parts that it dates.
 type (
-	// Tick is the time of a look at the nodes, in milliseconds since 1970.
+	// Tick is the time of a poll, in milliseconds since 1970.
 	Tick struct {
 		At int64 `json:"at"`
 	}
@@ -24,60 +24,60 @@ type (
 		Problem string `json:"problem,omitempty"`
 		Router  bool   `json:"router"`
 	}
-	// NodeFaces are a node's interfaces and what they do to packets.
+	// NodeFaces is a node's interfaces and their impairments.
 	NodeFaces struct {
 		Node        string               `json:"node"`
 		Interfaces  []control.Interface  `json:"interfaces"`
 		Impairments []control.Impairment `json:"impairments"`
 	}
-	// NodeSockets are a node's sockets, and how many more it has than are told.
+	// NodeSockets is a node's newest sockets; More counts the others.
 	NodeSockets struct {
 		Node    string           `json:"node"`
 		Sockets []control.Socket `json:"sockets"`
 		More    int              `json:"more"`
 	}
-	// NodeRoutes are a node's routes.
+	// NodeRoutes is a node's routes.
 	NodeRoutes struct {
 		Node   string          `json:"node"`
 		Routes []control.Route `json:"routes"`
 	}
-	// NodeNeighbors are a node's neighbors.
+	// NodeNeighbors is a node's neighbors.
 	NodeNeighbors struct {
 		Node      string             `json:"node"`
 		Neighbors []control.Neighbor `json:"neighbors"`
 	}
-	// NodeRIP is what a node's routing protocol knows.
+	// NodeRIP is the state of a node's routing protocol.
 	NodeRIP struct {
 		Node string          `json:"node"`
 		RIP  control.RIPInfo `json:"rip"`
 	}
-	// NodeTold is something that a node told.
+	// NodeTold is an event of a node.
 	NodeTold struct {
 		Node  string        `json:"node"`
 		At    int64         `json:"at"` // milliseconds since 1970
 		Event string        `json:"event"`
 		Data  control.Event `json:"data"`
 	}
-	// Look is a connection as it was at a time.
+	// Look is a sample of a connection.
 	Look struct {
 		Node   string          `json:"node"`
 		SID    int             `json:"sid"`
 		Sample *control.Sample `json:"sample,omitempty"`
-		// Over says why there are no more looks.
+		// Over is why there are no more samples.
 		Over string `json:"over,omitempty"`
 	}
-	// Segments are some of a connection's, one after another, as a node has seen them.
+	// Segments are consecutive segments of a connection, as a node has seen them.
 	Segments struct {
-		// Of is the connection that is followed, NODE/SID.
+		// Of is the followed connection, NODE/SID.
 		Of   string `json:"of"`
 		Node string `json:"node"`
-		// SID -1: the node is between the ends, and has dropped them.
+		// SID -1: the node is between the ends and has dropped the segments.
 		SID      int                     `json:"sid"`
 		Segments []control.TracedSegment `json:"segments"`
 	}
 )
 
-// look begins to look at the nodes, until ctx ends. The hub's lock is held.
+// look starts polling until ctx ends. The caller holds the lock.
 func (h *hub) look(ctx context.Context) {
 	h.done.Go(func() {
 		every := time.NewTicker(pollTime)
@@ -87,7 +87,7 @@ func (h *hub) look(ctx context.Context) {
 			h.turn(ctx, now, looks)
 			for looks, here := 0, true; here; looks++ {
 				if now.shape == nil && looks%int(slowTime/pollTime) == 0 {
-					// A node whose file has been read again has other links.
+					// A reload can change a node's links.
 					if shape, whole := now.shapeNow(ctx); whole {
 						h.set(ctx, "network", "network", shape)
 					}
@@ -105,8 +105,8 @@ func (h *hub) look(ctx context.Context) {
 	})
 }
 
-// turn ends the looks at nodes that are gone, and begins those at nodes that have come. The network
-// is told before what is of its nodes.
+// turn stops polling nodes that are gone, and starts polling new ones. It sends the network before
+// the parts of its nodes.
 func (h *hub) turn(ctx context.Context, now *served, looks map[*member]context.CancelFunc) {
 	for m, stop := range looks {
 		if now.members[m.name] != m {
@@ -127,14 +127,14 @@ func (h *hub) turn(ctx context.Context, now *served, looks map[*member]context.C
 	}
 }
 
-// parts are what is told of a node that answers.
+// parts are the keys of a node's parts.
 func parts(name string) []string {
 	return []string{
 		name + " faces", name + " sockets", name + " routes", name + " neighbors", name + " rip",
 	}
 }
 
-// lookAt looks at one node again and again.
+// lookAt polls one node.
 func (h *hub) lookAt(ctx context.Context, name string, op control.Operator) {
 	every := time.NewTicker(pollTime)
 	defer every.Stop()
@@ -165,7 +165,7 @@ func (h *hub) lookAt(ctx context.Context, name string, op control.Operator) {
 	}
 }
 
-// ask looks once: at all, or only at what changes often.
+// ask polls a node once: everything, or only what changes often.
 func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, often bool) error {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, askTime)
@@ -185,8 +185,8 @@ func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, ofte
 		return err
 	}
 	all := len(sockets)
-	// What is half-open has no number to be followed by; it counts among the rest. The newest are
-	// those that somebody who looks has just made.
+	// Half-open connections have no number, so they count among the others. The newest sockets are
+	// probably those that the user has just opened.
 	sockets = slices.DeleteFunc(sockets, func(s control.Socket) bool { return s.SID < 0 })
 	sockets = sockets[max(0, len(sockets)-mostSockets):]
 	h.set(whole, name+" sockets", "sockets", NodeSockets{name, sockets, all - len(sockets)})
@@ -216,7 +216,7 @@ func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, ofte
 	return nil
 }
 
-// hear passes on what a node tells. Segments and datagrams are for those who asked for them.
+// hear passes on a node's events, except segments, datagrams and RIP events.
 func (h *hub) hear(ctx context.Context, name string, op control.Operator) {
 	f := func(e control.Event) {
 		switch e.(type) {

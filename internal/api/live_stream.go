@@ -10,13 +10,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// mostFollowed bounds the connections that one stream follows.
+// mostFollowed limits the connections that one stream follows.
 const mostFollowed = 8
 
-// stream tells all that a page shows as server-sent events: each node's parts as they stand, then
-// again when they have changed, and what the nodes tell. ?connection=NODE/SID, once or more often,
-// adds looks at those connections, and segments=NODE/SID their segments; segments=NODE/SID,NODE/SID
-// those of both ends, and what nodes between them dropped.
+// stream sends everything that a page shows as server-sent events: the state of each node's parts,
+// their changes, and the nodes' events. ?connection=NODE/SID, which may be repeated, adds samples
+// of those connections, and segments=NODE/SID their segments; segments=NODE/SID,NODE/SID adds the
+// segments of both ends, and those that nodes between them dropped.
 func (h *hub) stream(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", typeEvents)
@@ -59,7 +59,7 @@ func (h *hub) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// followedBy is what a request follows.
+// followedBy parses what a request follows.
 func (n *nodes) followedBy(r *http.Request) (list []follow, err error) {
 	query := r.URL.Query()
 	for _, name := range []string{"connection", "segments"} {
@@ -82,7 +82,7 @@ func (n *nodes) followedBy(r *http.Request) (list []follow, err error) {
 	return list, nil
 }
 
-// place reads NODE/SID.
+// place parses NODE/SID.
 func (n *nodes) place(name, text string) (node string, sid int, err error) {
 	node, number, _ := strings.Cut(text, "/")
 	sid, err = strconv.Atoi(number)

@@ -10,21 +10,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Bounds of what is told of a connection's segments.
+// Limits of a connection's segments.
 const (
-	batchTime    = 100 * time.Millisecond // of segments that are told together
-	mostSegments = 200                    // that are told at a stretch, before there is a pause
-	mostArrivals = 1000                   // at the other end, which sees first what was under way
-	settleTime   = 700 * time.Millisecond // for the last of a stretch to arrive at the other end
+	batchTime    = 100 * time.Millisecond // of segments in one event
+	mostSegments = 200                    // before a pause
+	mostArrivals = 1000                   // at the other end, which first sees segments in flight
+	settleTime   = 700 * time.Millisecond // for the last segments to arrive at the other end
 	followPause  = time.Second
 )
 
-// trace tells of a connection's segments: of a slow one all, of a fast one a stretch now and then,
+// trace sends a connection's segments: all of them if they are few, otherwise samples with pauses,
 // because more could not be read.
 func (h *hub) trace(ctx context.Context, f follow) {
 	for recorded := true; ctx.Err() == nil; recorded = false {
 		if err := h.stretch(ctx, f, recorded); err != nil {
-			return // it has ended, and the samples say so
+			return // the connection is closed; the samples report it
 		}
 		select {
 		case <-ctx.Done():
@@ -33,8 +33,8 @@ func (h *hub) trace(ctx context.Context, f follow) {
 	}
 }
 
-// stretch tells of some of a connection's segments, as its two ends see them, if both are known,
-// and as nodes between them drop them.
+// stretch sends some segments of a connection: those of both ends, if the other is known, and those
+// that nodes between them dropped.
 func (h *hub) stretch(ctx context.Context, f follow, recorded bool) error {
 	ctx, over := context.WithCancel(ctx)
 	now := h.nodes.now.Load()
@@ -88,8 +88,7 @@ func (h *hub) stretch(ctx context.Context, f follow, recorded bool) error {
 	return err
 }
 
-// between are the nodes that may lose a connection's segments on their way, and what tells its
-// segments there from others.
+// between returns the other nodes, with a filter for the connection's dropped segments.
 func between(ctx context.Context, now *served, f follow) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -113,7 +112,7 @@ func between(ctx context.Context, now *served, f follow) map[string]string {
 	return nodes
 }
 
-// batches are segments that are told together, by who has seen them.
+// batches collects segments by node, to send several in one event.
 type batches struct {
 	mu   sync.Mutex
 	list []Segments
@@ -130,7 +129,7 @@ func (b *batches) add(node string, sid int, s control.TracedSegment) {
 	b.list[i].Segments = append(b.list[i].Segments, s)
 }
 
-// tell passes them on.
+// tell sends the batches.
 func (b *batches) tell(h *hub, f follow) {
 	b.mu.Lock()
 	list := b.list

@@ -18,7 +18,7 @@ import (
 // typeMetrics is Prometheus's text exposition format, version 0.0.4.
 const typeMetrics = "text/plain; version=0.0.4; charset=utf-8"
 
-// scrapeTime is how long a node may take to be read.
+// scrapeTime is how long a node may take to answer.
 const scrapeTime = 5 * time.Second
 
 // The types of metrics.
@@ -27,8 +27,9 @@ const (
 	gauge   = "gauge"
 )
 
-// metrics answers with what every node counts, under the names that the field's exporter has for
-// the same of a machine (node_network_…, node_netstat_…), else under tidepool_.
+// metrics returns the counters of every node. They have the names of Prometheus's node exporter
+// (node_network_…, node_netstat_…) where it has the same counter, and otherwise begin with
+// tidepool_.
 func (n *nodes) metrics(w http.ResponseWriter, r *http.Request, about *Process) {
 	ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
 	defer cancel()
@@ -55,19 +56,19 @@ func (n *nodes) metrics(w http.ResponseWriter, r *http.Request, about *Process) 
 	_ = write(w, all.text(), hangs)
 }
 
-// family are the samples of one metric.
+// family is a metric with its samples.
 type family struct {
 	name, kind, help string
 	samples          []string
 }
 
-// exposition is a set of metrics, in the order in which they were first added.
+// exposition is a list of metrics in the order of their first sample.
 type exposition struct {
 	list []*family
 	at   map[string]*family
 }
 
-// add adds a sample; labels are names and values in turn.
+// add adds a sample. labels are alternating names and values.
 func (e *exposition) add(name, kind, help string, value float64, labels ...string) {
 	f := e.family(name, kind, help)
 	var b strings.Builder
@@ -86,7 +87,7 @@ func (e *exposition) add(name, kind, help string, value float64, labels ...strin
 	f.samples = append(f.samples, b.String())
 }
 
-// escapes are those of a label's value.
+// escapes is the escaping of label values.
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func (e *exposition) family(name, kind, help string) *family {
@@ -102,7 +103,7 @@ func (e *exposition) family(name, kind, help string) *family {
 	return f
 }
 
-// merge adds another's samples: all of one metric stand together.
+// merge adds the samples of another exposition.
 func (e *exposition) merge(o *exposition) {
 	for _, f := range o.list {
 		into := e.family(f.name, f.kind, f.help)
@@ -121,7 +122,7 @@ func (e *exposition) text() []byte {
 	return b.Bytes()
 }
 
-// node adds one node's metrics. Of one that does not answer there is only that.
+// node adds a node's metrics. A node that does not answer has only tidepool_node_up.
 func (e *exposition) node(ctx context.Context, name string, op control.Operator) {
 	faces, err := control.Ask(ctx, op, control.Interfaces{})
 	up := 0.0
@@ -167,7 +168,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// face adds what is known of an interface.
+// face adds the metrics of an interface.
 func (e *exposition) face(node string, f *control.Interface) {
 	labels := []string{"node", node, "device", f.Name}
 	e.add("node_network_up", gauge, "Whether the interface is up.", truth(f.Up), labels...)
@@ -197,7 +198,7 @@ func (e *exposition) face(node string, f *control.Interface) {
 		"Received packets that were forwarded.", float64(f.In.Forwarded), labels...)
 }
 
-// tcp adds what TCP counts.
+// tcp adds TCP's counters.
 func (e *exposition) tcp(node string, t *control.TCPCounted) {
 	add := func(name, kind, help string, value uint64) {
 		e.add(name, kind, help, float64(value), "node", node)
@@ -225,7 +226,7 @@ func (e *exposition) tcp(node string, t *control.TCPCounted) {
 	}
 }
 
-// sockets adds how many there are of each state, and what waits in them.
+// sockets adds the number of sockets by state, and their queued bytes.
 func (e *exposition) sockets(node string, list []control.Socket) {
 	states := map[string]int{}
 	recv, send := 0, 0
@@ -246,7 +247,7 @@ func (e *exposition) sockets(node string, list []control.Socket) {
 		float64(send), "node", node)
 }
 
-// routes adds how many there are of each origin.
+// routes adds the number of routes by origin.
 func (e *exposition) routes(node string, list []control.Route) {
 	for _, o := range []struct {
 		origin control.Origin
@@ -267,7 +268,7 @@ func (e *exposition) routes(node string, list []control.Route) {
 	}
 }
 
-// door adds what goes through a door.
+// door adds the counters of a port forward.
 func (e *exposition) door(node string, d *control.Door) {
 	labels := []string{
 		"node", node, "door", strconv.Itoa(d.ID), "kind", string(d.Kind), "network", d.Network,

@@ -233,22 +233,22 @@ func (w *openAPIWriter) get(id, about string, answer any) object {
 func (w *openAPIWriter) document() object {
 	free := object{"type": "object"}
 	paths := object{
-		"/v1": w.get("index", "where to begin", Index{}),
+		"/v1": w.get("index", "the API's start page", Index{}),
 		"/v1/openapi.json": object{"get": object{
 			"operationId": "openapi", "summary": "this document",
 			"responses": w.answers("200", "this document", content(typeJSON, free)),
 		}},
 		"/v1/process":         w.get("process", "the program that answers", Process{}),
-		"/v1/problems/{sort}": w.get("problem", "what a sort of problem means", Sort{}),
+		"/v1/problems/{sort}": w.get("problem", "the meaning of a type of problem", Sort{}),
 		"/v1/nodes":           w.get("nodes", "the nodes", []control.Node{}),
-		"/v1/nodes/{node}":    w.get("node", "what a node says of itself", control.Node{}),
+		"/v1/nodes/{node}":    w.get("node", "a node's name and mode", control.Node{}),
 		"/v1/nodes/{node}/counters": w.get("counters",
-			"all that is counted about packets, by interface", []InterfaceCounters{}),
-		"/v1/nodes/{node}/commands": w.get("commands", "what may be asked of a node", []Command{}),
-		"/v1/nodes/{node}/running":  w.get("running", "the commands under way", []Running{}),
+			"the packet counters of all interfaces", []InterfaceCounters{}),
+		"/v1/nodes/{node}/commands": w.get("commands", "the commands of a node", []Command{}),
+		"/v1/nodes/{node}/running":  w.get("running", "the running commands", []Running{}),
 		"/v1/nodes/{node}/running/{id}": object{"delete": object{
-			"operationId": "stop", "summary": "end a command under way; it answers with what it has",
-			"responses": w.answers("204", "it was told to end", nil),
+			"operationId": "stop", "summary": "stop a running command, which answers with its result so far",
+			"responses": w.answers("204", "the command was stopped", nil),
 		}},
 		"/v1/nodes/{node}/events":  w.events(),
 		"/v1/nodes/{node}/capture": w.recording(),
@@ -271,9 +271,9 @@ func (w *openAPIWriter) document() object {
 		"info": object{
 			"title": "tidepool", "version": "1",
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "What may be asked of a tidepool node, and what it answers. Over a Unix " +
-				"socket no token is needed; over TCP every request has one. Who does not read an " +
-				"answer for 10 s, or what goes on for 10 minutes, is cut off.",
+			"description": "The API of tidepool nodes. A Unix socket needs no token; over TCP every " +
+				"request needs one. Clients that stall are disconnected, after 10 s for an answer " +
+				"and 10 minutes for a stream.",
 		},
 		"servers":  []object{{"url": "http://localhost"}},
 		"security": []object{{}, {"token": []string{}}},
@@ -316,9 +316,9 @@ func (w *openAPIWriter) events() object {
 		lines = append(lines, w.line(e.Event(), w.schema(reflect.TypeOf(e))))
 	}
 	return object{"get": object{
-		"operationId": "events", "summary": "what a node tells, from now on",
+		"operationId": "events", "summary": "a node's events from now on",
 		"description": "Server-sent events: `event` is the kind, `data` its JSON. With Accept: " +
-			typeLines + " the same as lines of JSON.",
+			typeLines + " they are lines of JSON.",
 		"responses": w.answers("200", "events, until the connection ends", object{
 			typeEvents: object{"schema": object{"type": "string"}},
 			typeLines:  object{"schema": object{"oneOf": lines}},
@@ -326,7 +326,7 @@ func (w *openAPIWriter) events() object {
 	}}
 }
 
-// pageStream is what a page is told.
+// pageStream is the path of the page's stream.
 func (w *openAPIWriter) pageStream() object {
 	kinds := map[string]any{
 		"network": Shape{}, "life": NodeLife{}, "interfaces": NodeFaces{},
@@ -343,19 +343,19 @@ func (w *openAPIWriter) pageStream() object {
 		"type": "array", "items": object{"type": "string"}, "maxItems": mostFollowed,
 	}
 	return object{"get": object{
-		"operationId": "stream", "summary": "the whole network as it is, and as it changes",
+		"operationId": "stream", "summary": "the state of the network, and its changes",
 		"description": "Server-sent events: " + strings.Join(about, ", ") + ", and `told`, an " +
-			"event of a node with its name. What is slow to read loses what was replaced.",
+			"event of a node with its name. Slow readers miss states that were replaced.",
 		"parameters": []object{
 			{
 				"name": "connection", "in": "query", "schema": list,
-				"description": "NODE/SID, to be looked at twenty times a second",
+				"description": "NODE/SID, whose state is sent twenty times a second",
 			},
 			{
 				"name": "segments", "in": "query", "schema": list,
-				"description": "NODE/SID, whose segments are told: all of a slow connection, some " +
-					"of a fast one. NODE/SID,NODE/SID: those of both ends, and what nodes between " +
-					"them dropped",
+				"description": "NODE/SID, whose segments are sent: all of a slow connection, some " +
+					"of a fast one. NODE/SID,NODE/SID: the segments of both ends, and those that " +
+					"nodes between them dropped",
 			},
 		},
 		"responses": w.answers("200", "events, until the connection ends", object{
@@ -364,14 +364,14 @@ func (w *openAPIWriter) pageStream() object {
 	}}
 }
 
-// transfers is a file that moves between nodes.
+// transfers is the path of transfers between nodes.
 func (w *openAPIWriter) transfers() object {
 	w.requests[reflect.TypeFor[NetworkTransfer]()] = true
 	progress := w.schema(reflect.TypeFor[control.Progress]())
 	return object{"post": object{
-		"operationId": "transfer", "summary": "move a file from node to node, and compare",
+		"operationId": "transfer", "summary": "transfer a file between nodes, and compare the result",
 		"requestBody": object{"content": content(typeJSON, w.schema(reflect.TypeFor[NetworkTransfer]()))},
-		"responses": w.answers("200", "how it goes, and the result", object{
+		"responses": w.answers("200", "the progress, and the result", object{
 			typeLines: object{"schema": object{"oneOf": []object{
 				w.line(eventBegun, w.schema(reflect.TypeFor[Running]())),
 				w.line("sending", progress), w.line("receiving", progress),
@@ -418,13 +418,13 @@ func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 	}
 	responses := w.answers("200", "the answer; "+typeLines+" if asked for", bodies)
 	if nothing {
-		responses["204"] = object{"description": "it is done"}
+		responses["204"] = object{"description": "success"}
 	}
 	if k.Stream {
 		paths["/v1/nodes/{node}/streams/"+k.Name] = w.stream(k, about, lines)
 	}
 	paths["/v1/nodes/{node}/commands/"+k.Name] = object{"post": object{
-		"operationId": "do-" + k.Name, "summary": "carry out " + k.Name, "description": about,
+		"operationId": "do-" + k.Name, "summary": "execute " + k.Name, "description": about,
 		"requestBody": object{"content": content(typeJSON, w.schema(k.Request))},
 		"responses":   responses,
 	}}
@@ -458,10 +458,10 @@ func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 // stream is the path of a request that looks on.
 func (w *openAPIWriter) stream(k *control.Kind, about string, lines []object) object {
 	return object{"get": object{
-		"operationId": "stream-" + k.Name, "summary": k.Name + ", as it happens",
+		"operationId": "stream-" + k.Name, "summary": "stream of " + k.Name,
 		"description": about + " Server-sent events: `event` is the kind, `data` its JSON; the last " +
-			"is " + eventResult + " or " + eventError + ". With Accept: " + typeLines +
-			" the same as lines of JSON.",
+			"event is " + eventResult + " or " + eventError + ". With Accept: " + typeLines +
+			" they are lines of JSON.",
 		"parameters": w.query(k),
 		"responses": w.answers("200", "events, until the connection ends", object{
 			typeEvents: object{"schema": object{"type": "string"}},
@@ -485,20 +485,19 @@ func (w *openAPIWriter) recording() object {
 			"schema": object{"const": headerResult},
 		},
 		headerResult: object{
-			"description": "not a header but the trailer (RFC 9110 §6.5): what became of the " +
-				"capture. Without it the file is not all of it",
+			"description": "the result of the capture. This is a trailer, not a header (RFC 9110 " +
+				"§6.5). Without it the file is incomplete",
 			"content": content(typeJSON, w.schema(k.Answer)),
 		},
 	}
 	return object{"get": object{
-		"operationId": "get-capture", "summary": "packets as they come, as a pcapng file",
+		"operationId": "get-capture", "summary": "live packets as a pcapng file",
 		"description": "The file ends when the connection does, after `count` packets, when the " +
 			"command is stopped (DELETE /v1/nodes/{node}/running/{id}, with the number in the " +
-			"header " + headerRunning + "), or with the node: its last blocks then say how many " +
-			"packets each interface had, and how many were missed because the reader was too " +
-			"slow. It comes in chunks (RFC 9112 §7.1). An answer that is whole ends with the last " +
-			"chunk and the trailer " + headerResult + "; one that failed on the way is cut off " +
-			"without either.",
+			"header " + headerRunning + "), or with the node. Its last blocks then contain the number " +
+			"of packets of each interface, and of those missed because the reader was too slow. " +
+			"It is sent in chunks (RFC 9112 §7.1). A complete answer ends with the last chunk and " +
+			"the trailer " + headerResult + "; a failed one is cut off without them.",
 		"parameters": w.query(k),
 		"responses":  responses,
 	}}

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// dist has what `make web` builds from web/ at the tree's root. It is committed, so that a build
-// needs Go alone.
+// dist is the output of `make web`, which builds the page in web/. It is committed, so that a build
+// needs only Go.
 //
 //go:embed all:dist
 var dist embed.FS
 
-// Page returns the files of the page; index.html is the first.
+// Page returns the files of the page. It starts with index.html.
 func Page() fs.FS {
 	page, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -27,7 +27,7 @@ func Page() fs.FS {
 	return page
 }
 
-// policy is what a page of this server may do: nothing but what came from here.
+// policy allows a page only what this server itself serves.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'"
@@ -39,7 +39,7 @@ type asset struct {
 	tag  string
 }
 
-// page are the page's files by their paths.
+// page is the page's files by path.
 type page map[string]*asset
 
 // readPage reads the page's files.
@@ -64,7 +64,7 @@ func readPage(files fs.FS) (page, error) {
 	return assets, err
 }
 
-// typeOf is the type of a file. The system's own table is not asked: it may have anything.
+// typeOf returns a file's media type. It does not use the system's table, which varies.
 func typeOf(name string) string {
 	switch ext := path.Ext(name); ext {
 	case ".js":
@@ -80,8 +80,8 @@ func typeOf(name string) string {
 	}
 }
 
-// asset is the page's file at a path; nil: there is none. They are the program's own, so they are
-// for everybody who may speak to the server; what they show is not.
+// asset returns the page's file at a path; nil: no such file. The files are public, the data that
+// they show is not.
 func (p page) asset(r *http.Request) *asset {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil
@@ -89,7 +89,7 @@ func (p page) asset(r *http.Request) *asset {
 	return p[r.URL.Path]
 }
 
-// ServeHTTP serves what is not the API.
+// ServeHTTP serves all paths outside the API.
 func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := p.asset(r)
 	if a == nil {

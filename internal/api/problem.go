@@ -12,21 +12,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Problem is an error on the wire: a problem document (RFC 9457). It is the sentinel of package
-// control that it stands for, in the sense of errors.Is.
+// Problem is a problem document (RFC 9457). With errors.Is it equals its sentinel in package
+// control.
 //
 //nolint:errname // the RFC's noun
 type Problem struct {
-	Type   string `json:"type"` // "/v1/problems/NAME", which tells of it
+	Type   string `json:"type"` // "/v1/problems/NAME", which describes it
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	Detail string `json:"detail"` // one line for whoever asked
+	Detail string `json:"detail"` // one line for the client
 }
 
-// Error is what happened, for a person.
+// Error returns Detail.
 func (p *Problem) Error() string { return p.Detail }
 
-// Is reports whether the problem stands for a sentinel.
+// Is reports whether the problem corresponds to a sentinel.
 func (p *Problem) Is(target error) bool {
 	for _, s := range sorts {
 		if s.is != nil && problemPath+s.name == p.Type {
@@ -36,10 +36,10 @@ func (p *Problem) Is(target error) bool {
 	return false
 }
 
-// problemPath is where the sorts of problems are described.
+// problemPath is the path of the descriptions of problem types.
 const problemPath = "/v1/problems/"
 
-// The problems of the API's own.
+// The API's own problems.
 var (
 	errNoSuchNode = errors.New("no such node")
 	errNoSuchPath = errors.New("no such path")
@@ -47,22 +47,22 @@ var (
 	errToken      = errors.New("a token is needed")
 	errStranger   = errors.New("origin or host not allowed")
 	errTooLarge   = errors.New("the request is too large")
-	errTooMany    = errors.New("too many commands are running")
+	errTooMany    = errors.New("too many requests at once")
 	errNotRunning = errors.New("no such running command")
 	errInside     = errors.New("internal error")
 )
 
-// sort is one sort of problem.
+// sort is a type of problem.
 type sort struct {
 	name   string
 	status int
 	is     error
 }
 
-// failed is the sort of what has no name here: an error of the operating system, mostly.
+// failed is the type of other errors, mostly of the operating system.
 const failed = "failed"
 
-// sorts are tried in turn; the last takes what is left.
+// sorts are tried in order; the last matches everything.
 var sorts = []sort{
 	{"no-such-node", http.StatusNotFound, errNoSuchNode},
 	{"no-such-path", http.StatusNotFound, errNoSuchPath},
@@ -112,7 +112,7 @@ var sorts = []sort{
 	{failed, http.StatusInternalServerError, nil},
 }
 
-// problemOf is the problem that an error is.
+// problemOf converts an error to a problem.
 func problemOf(err error) *Problem {
 	for _, s := range sorts {
 		if s.is == nil || errors.Is(err, s.is) {
@@ -125,13 +125,13 @@ func problemOf(err error) *Problem {
 	panic("BUG: api: no type of problem matches")
 }
 
-// Bounds of a problem: what it says, which may quote a request, and the document.
+// Limits of a problem: its detail, which may quote a request, and the document.
 const (
 	maxDetail  = 2 << 10
 	maxProblem = 64 << 10
 )
 
-// clip is the beginning of a text that quotes too much.
+// clip shortens a long text.
 func clip(text string) string {
 	if len(text) <= maxDetail {
 		return text

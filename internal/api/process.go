@@ -4,8 +4,8 @@ import (
 	"runtime/metrics"
 )
 
-// process adds what this process uses, under the names that Prometheus's own clients have for it. A
-// node's process is described where the node itself is asked.
+// process adds the resource use of this process, under the names of Prometheus's client libraries.
+// A node's own server reports those of the node's process.
 func (e *exposition) process() {
 	samples := []metrics.Sample{
 		{Name: "/sched/goroutines:goroutines"},
@@ -35,5 +35,5 @@ func (e *exposition) process() {
 	}
 }
 
-// systemUse is what the system says of this process; 0: it does not say.
+// systemUse is the resource use that the system reports; 0: unknown.
 type systemUse struct{ descriptors, mostDescriptors, resident uint64 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// list answers with what every node says of itself.
+// list returns what every node reports about itself.
 func (n *nodes) list(w http.ResponseWriter, r *http.Request) error {
 	nodes := []control.Node{}
 	now := n.now.Load()
@@ -25,7 +25,7 @@ func (n *nodes) list(w http.ResponseWriter, r *http.Request) error {
 		about, err := control.Ask(ctx, now.members[name].op, control.About{})
 		cancel()
 		if errors.Is(err, ErrGone) || errors.Is(err, context.DeadlineExceeded) {
-			continue // one of several that are served together has ended, or hangs
+			continue // one of several nodes has stopped or does not answer
 		}
 		if err != nil {
 			return fmt.Errorf("node %s: %w", name, err)
@@ -39,7 +39,7 @@ func (n *nodes) about(w http.ResponseWriter, r *http.Request) error {
 	return n.read(w, r, resources["about"])
 }
 
-// resource answers a request that only looks, whose fields are the query.
+// resource answers a read-only request whose fields are in the query.
 func (n *nodes) resource(w http.ResponseWriter, r *http.Request) error {
 	k, ok := resources[r.PathValue("resource")]
 	if !ok {
@@ -68,7 +68,7 @@ func (n *nodes) read(w http.ResponseWriter, r *http.Request, k *control.Kind) er
 	return answer(w, http.StatusOK, typeJSON, a)
 }
 
-// fromQuery fills in a request's fields by their names in JSON.
+// fromQuery sets a request's fields by their JSON names.
 func fromQuery(request reflect.Value, raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -112,7 +112,7 @@ func fromQuery(request reflect.Value, raw string) error {
 	return nil
 }
 
-// toQuery is a request as fromQuery reads it: its fields but those that are zero.
+// toQuery converts a request's nonzero fields to a query for fromQuery.
 func toQuery(request reflect.Value) url.Values {
 	query := url.Values{}
 	for i := range request.NumField() {
@@ -124,7 +124,7 @@ func toQuery(request reflect.Value) url.Values {
 	return query
 }
 
-// fieldOf is the field with a name in JSON.
+// fieldOf returns the field with a JSON name.
 func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
 	for i := range v.NumField() {
 		if jsonName(v.Type().Field(i)) == name {
@@ -134,7 +134,7 @@ func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// jsonName is a field's name in JSON; empty: it has none.
+// jsonName returns a field's JSON name; empty: none.
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "-" {
@@ -152,7 +152,7 @@ func fieldNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// choice says what there is to choose from.
+// choice lists the possible field names.
 func choice(names []string) string {
 	if len(names) == 0 {
 		return "; there are no fields"
@@ -160,7 +160,7 @@ func choice(names []string) string {
 	return "; the fields are " + strings.Join(names, ", ")
 }
 
-// InterfaceCounters are what one interface counts, and what is done to its packets on purpose.
+// InterfaceCounters are the counters of one interface, and of its impairments.
 type InterfaceCounters struct {
 	Iface       string                  `json:"iface"`
 	In          control.Counters        `json:"in"`
@@ -169,7 +169,7 @@ type InterfaceCounters struct {
 	Impairments []control.Impairment    `json:"impairments"`
 }
 
-// counters answers with all that is counted about packets, by interface.
+// counters returns the packet counters of all interfaces.
 func (n *nodes) counters(w http.ResponseWriter, r *http.Request) error {
 	m, err := n.of(r)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// served is what a server speaks for at a time. It does not change: another takes its place, and
-// who has begun with one goes on with it.
+// served is the set of nodes of a server. It is immutable: replace stores a new one, and running
+// requests keep the old one.
 type served struct {
 	names   []string // sorted
 	members map[string]*member
-	shape   *Shape        // nil: nobody knows
-	over    chan struct{} // closed when another is in its place
+	shape   *Shape        // nil: unknown
+	over    chan struct{} // closed when another replaces it
 }
 
-// member is a node that a server speaks for.
+// member is a node of a server.
 type member struct {
 	name  string
 	op    control.Operator
@@ -31,13 +31,13 @@ type member struct {
 	leave context.CancelCauseFunc
 }
 
-// nodes holds the nodes that a server speaks for, and answers requests that only read.
+// nodes holds a server's current nodes, and answers read-only requests.
 type nodes struct {
 	now       atomic.Pointer[served]
-	replacing sync.Mutex // held during replace
+	replacing sync.Mutex // held by replace
 }
 
-// replace puts other nodes in their place.
+// replace replaces the nodes.
 func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	n.replacing.Lock()
 	defer n.replacing.Unlock()
@@ -67,7 +67,7 @@ func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	close(old.over)
 }
 
-// of returns the node that a request's path names.
+// of returns the node of a request's path.
 func (n *nodes) of(r *http.Request) (*member, error) {
 	now, name := n.now.Load(), r.PathValue("node")
 	if m := now.member(name); m != nil {
@@ -76,7 +76,7 @@ func (n *nodes) of(r *http.Request) (*member, error) {
 	return nil, now.noSuch(name)
 }
 
-// member is the node of that name; nil: there is none.
+// member returns the node with this name; nil: no such node.
 func (v *served) member(name string) *member {
 	if v == nil {
 		return nil
@@ -84,12 +84,12 @@ func (v *served) member(name string) *member {
 	return v.members[name]
 }
 
-// noSuch is the error about a node that is not there.
+// noSuch returns the error for an unknown node.
 func (v *served) noSuch(name string) error {
 	return fmt.Errorf("%q: %w; the nodes are %s", name, errNoSuchNode, strings.Join(v.names, ", "))
 }
 
-// within is ctx that ends, with the reason as its cause, when the node is gone.
+// within returns a context that also ends when the node leaves, with the reason as its cause.
 func (m *member) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(m.gone, func() { end(context.Cause(m.gone)) })
@@ -99,14 +99,14 @@ func (m *member) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// soon is ctx for what a node answers at once: one that is silent for so long as a client may be
-// hangs, and the context's cause says so.
+// soon returns a context for requests that a node answers at once. It ends after a client's
+// timeout, with a cause that says that the node hangs.
 func (m *member) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, hangs,
 		fmt.Errorf("%s: %w within %v", m.name, ErrGone, hangs))
 }
 
-// gone is why a context of within or soon has ended, if that is because the node is gone; else err.
+// gone returns the cause if a context of within or soon ended because of the node; otherwise err.
 func gone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
 		return cause

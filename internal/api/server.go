@@ -1,15 +1,15 @@
-// Package api carries package control over HTTP. A Server answers with JSON, errors are problem
-// documents (RFC 9457), what goes on is lines of JSON or server-sent events, and openapi.json
-// describes all of it. A Client is the other end: a control.Operator again, so that a shell does
-// not know whether its node is in the same process.
+// Package api provides package control over HTTP. A Server answers with JSON. Errors are problem
+// documents (RFC 9457), and streams are lines of JSON or server-sent events. openapi.json describes
+// the API. A Client is the other end. It is a control.Operator, so a shell works in the same way
+// with a node of its own process and with another.
 //
-// A request's way: guard.go (who may ask) -> server.go (paths) -> resource.go and command.go
-// (control's requests) -> control.Operator -> write.go. Back it is client.go.
+// A request passes guard.go (authorization), server.go (paths), resource.go and command.go
+// (control's requests), the control.Operator, and write.go. The client's side is client.go.
 package api
 
 import (
 	"context"
-	_ "embed" // the document
+	_ "embed" // for openAPIDocument
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,33 +29,33 @@ import (
 // Limits of a server.
 const (
 	maxHeader  = 16 << 10
-	maxBody    = 24 << 20        // a Write of 16 MiB, in base 64
+	maxBody    = 24 << 20        // a Write of 16 MiB in base 64
 	headerTime = 3 * time.Second // to send a request's header
 	bodyTime   = time.Minute     // and its body
 	idleTime   = 2 * time.Minute // between requests of a connection
-	closeTime  = 2 * time.Second // for requests under way when the server ends
+	closeTime  = 2 * time.Second // for running requests when the server closes
 	maxRunning = 256             // commands and streams at once
 )
 
-// Config is what a server speaks for.
+// Config configures a Server.
 type Config struct {
-	// Nodes are the nodes by name; Server.Replace has others take their place.
+	// Nodes are the nodes by name; Server.Replace replaces them.
 	Nodes map[string]control.Operator
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
-	// Shape is how they are connected; nil: nobody knows.
+	// Shape is how the nodes are connected; nil: unknown.
 	Shape *Shape
-	// Page are the files of the page, whose first is index.html; nil: there is none.
+	// Page is the files of the page, which starts with index.html; nil: no page.
 	Page fs.FS
-	// Tell is told in a line of text what no client can be; nil: nobody is.
+	// Tell, if set, is called with messages that no client can receive.
 	Tell func(text string)
-	// Files is the folder in which requests name files; nil: where the nodes' own servers say.
+	// Files is the directory of the file names in requests; nil: the nodes' own servers decide.
 	Files *files.Folder
-	// Profile has /debug/pprof/ served, to whoever may ask for the rest.
+	// Profile serves /debug/pprof/ to authorized clients.
 	Profile bool
 }
 
-// Server answers HTTP requests about nodes. It is safe for use by several goroutines.
+// Server answers HTTP requests about nodes. Several goroutines may use it.
 type Server struct {
 	nodes nodes
 	works works
@@ -63,18 +63,18 @@ type Server struct {
 	page  page
 	about Process // without the nodes
 	mux   *http.ServeMux
-	// Its end is that of what streams too.
+	// It ends all streams.
 	ends   context.Context //nolint:containedctx // the life of the server
 	finish context.CancelFunc
 }
 
-// Process is the program that answers.
+// Process is information on the server's process.
 type Process struct {
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Nodes   []string  `json:"nodes"`
-	// Files is the folder in which requests name files; empty: that of each node's own process.
+	// Files is the directory of the file names in requests; empty: each node has its own.
 	Files string `json:"files,omitempty"`
 }
 
@@ -83,7 +83,7 @@ type Process struct {
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// New makes a server. It answers nothing until it has a listener: see Serve.
+// New returns a server without a listener: see Serve.
 func New(cfg Config) *Server {
 	s := &Server{mux: http.NewServeMux()}
 	if cfg.Files == nil {
@@ -115,9 +115,9 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Replace has the server speak for other nodes, and their shape; nil: nobody knows it. A node stays
-// if its name and its Operator do. What runs at one that does not stay ends with ErrGone, and
-// who reads /v1/stream is told of the new network.
+// Replace replaces the nodes and their shape; nil: unknown. A node stays if its name and its
+// Operator stay. Commands that run at other nodes end with ErrGone, and the readers of /v1/stream
+// get the new network.
 func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
 	s.nodes.replace(nodes, shape)
 }
@@ -125,7 +125,7 @@ func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
 // handler answers a request, or returns an error before it has written anything.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// methods are the handlers of one path.
+// methods maps the methods of a path to their handlers.
 type methods map[string]handler
 
 func (s *Server) routes() {
@@ -155,7 +155,7 @@ func (s *Server) routes() {
 	s.mux.Handle("/", s.page)
 }
 
-// ServeHTTP finds the handler of a method.
+// ServeHTTP calls the handler of the request's method.
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -173,7 +173,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeHTTP implements http.Handler, for whoever may ask.
+// ServeHTTP implements http.Handler without authorization.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -187,7 +187,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Serve answers what comes to a listener until the server is closed or the listener fails.
+// Serve serves a listener until the server is closed or the listener fails.
 func (s *Server) Serve(l *Listener) error {
 	who := newCrowd(l)
 	h := &http.Server{
@@ -209,7 +209,7 @@ func (s *Server) Serve(l *Listener) error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		if h.Shutdown(ctx) != nil {
-			_ = h.Close() // who hangs is left
+			_ = h.Close() // closes stalled connections
 		}
 		err = <-ended
 		s.live.done.Wait()
@@ -220,10 +220,10 @@ func (s *Server) Serve(l *Listener) error {
 	return err
 }
 
-// Close ends every request under way and every Serve.
+// Close ends every running request and every Serve.
 func (s *Server) Close() { s.finish() }
 
-// Index is where to begin.
+// Index is the start page of the API.
 type Index struct {
 	OpenAPI string   `json:"openapi"`
 	Nodes   []string `json:"nodes"` // their paths
@@ -245,7 +245,7 @@ func openAPI(w http.ResponseWriter, _ *http.Request) error {
 
 func (s *Server) process(w http.ResponseWriter, _ *http.Request) error {
 	about := s.about
-	about.Nodes = append([]string{}, s.nodes.now.Load().names...) // a list, if an empty one
+	about.Nodes = append([]string{}, s.nodes.now.Load().names...) // an empty list, not null
 	return answer(w, http.StatusOK, typeJSON, about)
 }
 
@@ -254,7 +254,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Sort is a sort of problems.
+// Sort is a type of problem.
 type Sort struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`

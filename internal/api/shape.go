@@ -10,7 +10,7 @@ import (
 
 // Shape is how the nodes of a server are connected.
 type Shape struct {
-	Name  string      `json:"name"` // of the network; empty: it has none
+	Name  string      `json:"name"` // name of the network; empty: none
 	Nodes []ShapeNode `json:"nodes"`
 	Links []ShapeLink `json:"links"`
 }
@@ -21,27 +21,28 @@ type ShapeNode struct {
 	Router bool   `json:"router"`
 }
 
-// ShapeLink is a link: the interfaces that lead to each other.
+// ShapeLink is a link with the interfaces that it connects.
 type ShapeLink struct {
-	Subnet netip.Prefix `json:"subnet"` // "": it has none
+	Subnet netip.Prefix `json:"subnet"` // "": none
 	Ends   []ShapeEnd   `json:"ends"`
 }
 
-// ShapeEnd is an interface at a link.
+// ShapeEnd is an interface of a link.
 type ShapeEnd struct {
 	Node  string     `json:"node"`
 	Iface string     `json:"iface"`
 	Addr  netip.Addr `json:"addr"`
 }
 
-// network answers with the shape: what the files say, or without them the nodes that answer, of
-// whose links the other end may be none of them.
+// network returns the shape from the nodes' files. Without files it asks the nodes. The other end
+// of a link may then be unknown.
 func (n *nodes) network(w http.ResponseWriter, r *http.Request) error {
 	shape, _ := n.now.Load().shapeNow(r.Context())
 	return answer(w, http.StatusOK, typeJSON, shape)
 }
 
-// shapeNow is the shape; not whole: a node did not answer, and its links are missing.
+// shapeNow returns the shape; whole is false if a node did not answer, so that its links are
+// missing.
 func (v *served) shapeNow(ctx context.Context) (shape Shape, whole bool) {
 	if v.shape != nil {
 		return *v.shape, true
@@ -56,7 +57,7 @@ func (v *served) shapeNow(ctx context.Context) (shape Shape, whole bool) {
 		}
 		faces, err := control.Ask(ctx, v.members[name].op, control.Interfaces{})
 		cancel()
-		whole = whole && err == nil // one that is gone has none
+		whole = whole && err == nil // a node that has stopped has no links
 		shape.Nodes = append(shape.Nodes, n)
 		for i := range faces {
 			f := &faces[i]

@@ -11,11 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// typeCapture is what a capture comes as: a pcapng file that goes on.
+// typeCapture is the media type of a capture, an endless pcapng file.
 const typeCapture = "application/octet-stream"
 
-// streaming answers a GET of a request that looks on, whose fields are the query: as server-sent
-// events or, if asked, as lines of JSON. What is wrong with it is a problem, before anything else.
+// streaming answers a GET for a stream of events, with the request's fields in the query: as
+// server-sent events, or as lines of JSON. An invalid request gets a problem document.
 func (ws *works) streaming(w http.ResponseWriter, r *http.Request) error {
 	k, ok := kinds[r.PathValue("stream")]
 	if !ok || !k.Stream {
@@ -32,14 +32,13 @@ func (ws *works) streaming(w http.ResponseWriter, r *http.Request) error {
 	return ws.look(w, r, &l)
 }
 
-// A capture that is answered as it is has in its header the number that stops it, and in its
-// trailer what became of it, as JSON.
+// A raw capture has in its header the number that stops it, and in its trailer the result as JSON.
 const (
 	headerRunning = "Tidepool-Running"
 	headerResult  = "Tidepool-Result"
 )
 
-// recording answers with a capture as it is.
+// recording answers with a raw capture.
 func (ws *works) recording(w http.ResponseWriter, r *http.Request) error {
 	l := looking{kind: kindsOf[reflect.TypeFor[control.Record]()], as: typeCapture}
 	l.attach = func(request reflect.Value) {
@@ -48,15 +47,15 @@ func (ws *works) recording(w http.ResponseWriter, r *http.Request) error {
 	return ws.look(w, r, &l)
 }
 
-// looking is a request that looks on.
+// looking is a request for a stream.
 type looking struct {
 	kind   *control.Kind
-	as     string              // the type of the answer
-	attach func(reflect.Value) // gives it its functions
-	out    *stream             // nil until it has begun
+	as     string              // media type of the answer
+	attach func(reflect.Value) // sets the request's functions
+	out    *stream             // nil until the command has begun
 }
 
-// look carries out a request that looks on, until its reader is gone or it is stopped.
+// look executes a request for a stream until the client disconnects or stops it.
 func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
@@ -66,7 +65,7 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 	if err := fromQuery(request, r.URL.RawQuery); err != nil {
 		return err
 	}
-	// RFC 9110 §9.2.1: a GET is safe. A browser makes one of any link that somebody clicks.
+	// RFC 9110 §9.2.1: a GET is safe. Browsers send a GET for any link that a user clicks.
 	for _, name := range l.kind.Files {
 		if !request.FieldByName(name).IsZero() {
 			return fmt.Errorf("query: %w: a GET writes no file; use POST /v1/nodes/%s/commands/%s "+
@@ -99,12 +98,12 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 	a, err := carryOut(ctx, m.op, request)
 	err = gone(ctx, err)
 	switch {
-	case l.out == nil && err == nil: // a node that does not say that it has begun
+	case l.out == nil && err == nil: // the node did not report that the command began
 		return errInside
 	case l.out == nil:
 		return err
 	case l.as == typeCapture && err != nil:
-		// What has come is a whole file. That it is not all shows in how the answer ends.
+		// The client has a complete file of fewer packets. Aborting the response shows the failure.
 		panic(http.ErrAbortHandler)
 	case l.as == typeCapture:
 		if text, bad := json.Marshal(a); bad == nil { // plain values

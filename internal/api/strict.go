@@ -11,9 +11,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// repeated is the first name that an object of a document has twice, whatever its case; empty: each
-// is there once. Readers take the first value or the last (RFC 8259 §4), and which was meant
-// nobody can know. The document is one.
+// repeated returns the first duplicate name in an object of a valid document, regardless of case;
+// empty: none. Parsers take either the first value or the last (RFC 8259 §4), so a duplicate is
+// ambiguous.
 func repeated(document []byte) string {
 	return repeatedIn(json.NewDecoder(bytes.NewReader(document)))
 }
@@ -38,12 +38,12 @@ func repeatedIn(in *json.Decoder) (name string) {
 			return name
 		}
 	}
-	_, _ = in.Token() // what ends it
+	_, _ = in.Token() // the closing bracket
 	return ""
 }
 
-// lacking names the field of a request of which an error complains that it is no address, when it
-// was left out: its text would have Go's word for that.
+// lacking names the missing field if an error complains of an invalid address because of it. The
+// error itself would print Go's zero address.
 func lacking(err error, request reflect.Value) error {
 	if err == nil || !errors.Is(err, control.ErrUsage) {
 		return err

@@ -12,30 +12,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// maxTestFile bounds what a test transfer moves.
+// maxTestFile is the maximum size of a test transfer.
 const maxTestFile = 1 << 30
 
-// NetworkTransfer is a number of bytes that move from one node to another over the virtual network.
+// NetworkTransfer requests a transfer of bytes from one node to another over the virtual network.
 type NetworkTransfer struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Bytes is how many random bytes move. They are not stored.
+	// Bytes is the number of random bytes. They are not stored.
 	Bytes int64 `json:"bytes"`
-	// Addr is the address of To that is meant; empty: its first interface's.
+	// Addr is an address of To; empty: its first interface's.
 	Addr netip.Addr `json:"addr"`
-	// Port is where To listens; 0: one that is free, from 5001 on.
+	// Port is the port at which To listens; 0: a free port from 5001 on.
 	Port uint16 `json:"port,omitempty"`
 }
 
-// NetworkTransferred is what came of it, as both ends tell.
+// NetworkTransferred is the result, as both ends report it.
 type NetworkTransferred struct {
 	Sent     control.Transfer `json:"sent"`
 	Received control.Transfer `json:"received"`
-	Same     bool             `json:"same"` // the bytes that came are those that were sent
+	Same     bool             `json:"same"` // the received bytes equal the sent ones
 }
 
-// transfer moves a file from node to node. The answer is a stream of lines: who has got how far,
-// and the result or the error.
+// transfer transfers a file between nodes. The answer is a stream of lines: the progress of both
+// ends, and the result or the error.
 func (ws *works) transfer(w http.ResponseWriter, r *http.Request) error {
 	var t NetworkTransfer
 	if err := body(w, r, "transfer", reflect.ValueOf(&t).Elem()); err != nil {
@@ -62,10 +62,10 @@ func (ws *works) transfer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ends are the nodes of a transfer.
+// ends is the nodes of a transfer.
 type ends struct{ from, to *member }
 
-// ends judges a transfer and finds its ends.
+// ends validates a transfer and finds its nodes.
 func (n *nodes) ends(t *NetworkTransfer) (x ends, err error) {
 	now := n.now.Load()
 	x = ends{now.member(t.From), now.member(t.To)}
@@ -85,7 +85,7 @@ func (n *nodes) ends(t *NetworkTransfer) (x ends, err error) {
 	return x, nil
 }
 
-// move carries a transfer out.
+// move executes a transfer.
 func (x ends) move(
 	ctx context.Context, t *NetworkTransfer, out *stream,
 ) (done NetworkTransferred, err error) {
@@ -119,7 +119,7 @@ func (x ends) move(
 	})
 	if err != nil {
 		cancel()
-		<-received //nolint:errcheck // it was told to end
+		<-received //nolint:errcheck // it was stopped
 		return done, errorOf(t.From, err, "sendfile ")
 	}
 	if e := <-received; e != nil {
@@ -129,8 +129,8 @@ func (x ends) move(
 	return done, nil
 }
 
-// ending is what to say of how a transfer ended. Who stops it stops both ends, and either may tell
-// of the other's reset: that it was stopped is known here.
+// ending returns the error of a transfer. Stopping it stops both ends, and either may report the
+// other's reset, so this returns ErrStopped.
 func ending(ctx context.Context, err error, t *NetworkTransfer, arrived int64) error {
 	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrGone) {
 		return fmt.Errorf("%w: %d of %d bytes arrived", control.ErrStopped, arrived, t.Bytes)
@@ -138,7 +138,7 @@ func ending(ctx context.Context, err error, t *NetworkTransfer, arrived int64) e
 	return gone(ctx, err)
 }
 
-// failure is an error in other words.
+// failure is an error with another text.
 type failure struct {
 	error
 	text string
@@ -147,8 +147,8 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.error }
 
-// errorOf says at which node an error was, unless it says so itself. What it begins with, a command
-// and a file, nobody has asked for.
+// errorOf adds the node's name to an error, unless it is in there. It removes the command and file
+// at the start, which the client did not name.
 func errorOf(node string, err error, begins string) error {
 	if err == nil || errors.Is(err, ErrGone) {
 		return err
@@ -156,7 +156,7 @@ func errorOf(node string, err error, begins string) error {
 	return &failure{err, node + ": " + strings.TrimPrefix(err.Error(), begins+": ")}
 }
 
-// receive takes a transfer's file, at the first port that is free.
+// receive receives the file at the first free port.
 func (x ends) receive(
 	ctx context.Context, t *NetworkTransfer, stands chan<- struct{}, out *stream,
 ) (control.Transfer, error) {

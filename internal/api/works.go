@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Running is a command under way.
+// Running is a running command.
 type Running struct {
 	ID      int       `json:"id"`
 	Node    string    `json:"node"`
@@ -20,17 +20,17 @@ type Running struct {
 	Since   time.Time `json:"since"`
 }
 
-// work is a command under way, with what ends it.
+// work is a running command with its cancel function.
 type work struct {
 	Running
 	cancel context.CancelFunc
 }
 
-// works carries out commands and streams, and lists those under way.
+// works executes commands and streams, and lists the running ones.
 type works struct {
 	nodes *nodes
 	files *files.Folder
-	told  func(text string) // hears of clients that stall; may be nil
+	told  func(text string) // gets messages on clients that stall; may be nil
 
 	mu   sync.Mutex
 	last int
@@ -58,7 +58,7 @@ func (ws *works) remove(j *work) {
 	ws.list = slices.DeleteFunc(ws.list, func(k *work) bool { return k == j })
 }
 
-// of lists what runs at a node.
+// of lists the commands that run at a node.
 func (ws *works) of(node string) []Running {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -71,7 +71,7 @@ func (ws *works) of(node string) []Running {
 	return list
 }
 
-// stop has a command of a node end; false: there is none of that number.
+// stop stops a command; false: no such number.
 func (ws *works) stop(node string, id int) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -92,7 +92,7 @@ func (ws *works) running(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, typeJSON, ws.of(m.name))
 }
 
-// halt ends a command under way. The command then answers with its result so far: a ping with its
+// halt stops a command. The command then answers with its result so far, such as a ping's
 // statistics.
 func (ws *works) halt(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The types of what the API answers.
+// The media types of the API.
 const (
 	typeJSON    = "application/json"
 	typeProblem = "application/problem+json"
@@ -22,16 +22,15 @@ const (
 	typeEvents  = "text/event-stream"
 )
 
-// How long a client may take to accept what is written to it before it is given up: an answer, and
-// a piece of what goes on, whose reader stops for a while as a pager does, Wireshark while somebody
-// looks, and a browser on a machine that sleeps. What it is not told meanwhile is counted or
-// replaced, not kept.
+// How long a client may stall while the server writes a whole answer, or a piece of a stream. A
+// stream's client may stall for long: a pager, Wireshark, or a browser on a sleeping machine.
+// Events that it misses are counted or replaced, not queued.
 const (
 	hangs  = 10 * time.Second
 	pauses = 10 * time.Minute
 )
 
-// document is a value as JSON, with a newline behind it. A list that is empty is one, not null.
+// document encodes a value as JSON with a newline. An empty list is [], not null.
 func document(a any) ([]byte, error) {
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.IsNil() {
 		a = []struct{}{}
@@ -43,10 +42,10 @@ func document(a any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// answer writes a whole answer, or reports why it has no JSON.
+// answer writes a whole answer, or returns the error of encoding it.
 func answer(w http.ResponseWriter, status int, as string, a any) error {
 	body, err := document(a)
-	if err != nil { // plain values: a number that is none, say
+	if err != nil { // plain values: NaN, for example
 		return &failure{errInside, "writing the answer: " + err.Error()}
 	}
 	w.Header().Set("Content-Type", as)
@@ -56,35 +55,36 @@ func answer(w http.ResponseWriter, status int, as string, a any) error {
 	return nil
 }
 
-// refuse writes an error.
+// refuse writes a problem document.
 func refuse(w http.ResponseWriter, err error) {
 	p := problemOf(err)
-	_ = answer(w, p.Status, typeProblem, p) // texts have JSON
+	_ = answer(w, p.Status, typeProblem, p) // strings always have JSON
 }
 
-// write writes to a client that may hang. What fails ends the connection, and with it the
-// request's context: there is nobody else to tell.
+// write writes to a client that may stall. A failure ends the connection, and with it the request's
+// context.
 func write(w http.ResponseWriter, text []byte, patience time.Duration) error {
 	c := http.NewResponseController(w)
-	// A writer without deadlines is a test's, which does not hang.
+	// The writers of tests have no deadlines.
 	_ = c.SetWriteDeadline(time.Now().Add(patience))
 	_, err := w.Write(text)
 	return err
 }
 
-// stream is an answer that goes on: lines of JSON, or events. Several goroutines may write to it.
+// stream is a streamed answer: lines of JSON, or events. Several goroutines may write to it.
 type stream struct {
 	w      http.ResponseWriter
 	as     string // typeLines, typeEvents or typeCapture
-	cancel func() // ends what the stream tells of when nobody reads it any more
-	hung   func() // tells that its reader took nothing for too long
+	cancel func() // called when the client is gone
+	hung   func() // reports that the client has stalled for too long
 
 	mu   sync.Mutex
 	over bool
 	id   int // of the last event
 }
 
-// begin sends the header of the stream of a command under way, which cancel ends.
+// begin sends the header of a running command's stream. The stream calls cancel when the client is
+// gone.
 func (ws *works) begin(w http.ResponseWriter, as string, job *work, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
@@ -100,7 +100,7 @@ func (ws *works) begin(w http.ResponseWriter, as string, job *work, cancel func(
 	return out
 }
 
-// put writes a piece of text, at once.
+// put writes a piece of text and flushes it.
 func (s *stream) put(text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *stream) locked(text []byte) {
 	}
 }
 
-// end keeps those who still write from a writer that is gone.
+// end makes later writes of other goroutines fail silently.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *stream) tell(event string, data any) {
 	}
 	text, err := document(data)
 	if err != nil {
-		return // plain values: it does not happen
+		return // plain values: does not happen
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *stream) tell(event string, data any) {
 	s.locked(fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n", s.id, event, text))
 }
 
-// conclude tells what came of a command.
+// conclude writes the result of a command.
 func (s *stream) conclude(a any, err error) {
 	if err != nil {
 		s.tell(eventError, problemOf(err))
@@ -166,7 +166,7 @@ func (s *stream) conclude(a any, err error) {
 	}
 }
 
-// keep says now and then that a stream is there, until ctx ends.
+// keep writes keep-alives until ctx ends.
 func (s *stream) keep(ctx context.Context) {
 	sign := []byte(":\n\n")
 	if s.as == typeLines {
@@ -179,7 +179,7 @@ func (s *stream) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if s.mu.TryLock() { // else it is being written to
+			if s.mu.TryLock() { // otherwise another goroutine is writing
 				s.locked(sign)
 				s.mu.Unlock()
 			}

@@ -2,22 +2,21 @@ package control
 
 import "reflect"
 
-// Kind is one kind of request, for those who carry requests over a wire.
+// Kind describes one kind of request, for packages that send requests over a connection.
 type Kind struct {
-	// Name is the request on a wire: "send-file".
+	// Name is the request's name: "send-file".
 	Name    string
 	Request reflect.Type
 	Answer  reflect.Type
-	// Resource is the name of what the request only looks at; empty: it does something.
+	// Resource is the name of what a read-only request reads; empty: the request has effects.
 	Resource string
-	// Stream says that it only looks, and goes on until it is stopped.
+	// Stream marks requests that only read, and continue until they are stopped.
 	Stream bool
-	// Files are the fields that name a file or folder, or several, of the machine that the node
-	// runs on.
+	// Files are the names of the fields that name files or directories of the node's machine.
 	Files []string
 }
 
-// Kinds are all requests of the vocabulary.
+// Kinds returns all kinds of requests.
 func Kinds() []Kind {
 	return []Kind{
 		look[About]("about", "about"), look[Interfaces]("interfaces", "interfaces"),
@@ -52,28 +51,28 @@ func Kinds() []Kind {
 	}
 }
 
-// act is the kind of a request that does something.
+// act returns the kind of a request with effects.
 func act[R Request[A], A any](name string, files ...string) Kind {
 	return Kind{
 		Name: name, Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](), Files: files,
 	}
 }
 
-// flow is the kind of a request that looks on.
+// flow returns the kind of a streaming request.
 func flow[R Request[A], A any](name string, files ...string) Kind {
 	k := act[R](name, files...)
 	k.Stream = true
 	return k
 }
 
-// look is the kind of a request that only looks.
+// look returns the kind of a read-only request.
 func look[R Request[A], A any](name, resource string) Kind {
 	k := act[R](name)
 	k.Resource = resource
 	return k
 }
 
-// Events are one of each kind of event.
+// Events returns one event of each kind.
 func Events() []Event {
 	return []Event{
 		TestReceived{},
@@ -92,7 +91,7 @@ func Events() []Event {
 	}
 }
 
-// Sentinels are the named errors.
+// Sentinels returns the named errors.
 func Sentinels() []error {
 	return []error{
 		ErrUsage, ErrUnsupported, ErrNoSuchSocket, ErrNoSuchObject, ErrNoSuchInterface, ErrNoRoute,

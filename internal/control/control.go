@@ -1,13 +1,11 @@
-// Package control is the one vocabulary in which an operator speaks to a node: what may be asked,
-// what is answered, and what a node tells unasked. The shell, the HTTP API and the page are
-// renderings of it; the node is its only implementation.
+// Package control defines the requests to a node, their answers, and the node's events. The shell,
+// the HTTP API and the page use it. The node is its only implementation.
 //
-// A request is a small struct and its answer is a snapshot: plain values with json tags that stay
-// true whatever the node does next. Each request says which answer belongs to it by its answers
-// method, so that Ask is typed although the wire between operator and node (Do) is not; Kinds lists
-// them all.
+// A request is a small struct. Its answer is a snapshot: plain values with JSON tags, which do not
+// change later. The answers method of a request names its answer's type, so Ask is typed although
+// Do is not. Kinds lists all requests.
 //
-// Units: a time.Duration's json name ends in _ns, bytes and packets are counted whole.
+// Units: the JSON name of a time.Duration ends in _ns. Bytes and packets are whole numbers.
 package control
 
 import (
@@ -15,27 +13,27 @@ import (
 	"fmt"
 )
 
-// Operator is a node as its operator sees it.
+// Operator is a node, as its operator uses it.
 type Operator interface {
-	// Do carries out one request of this package and returns the answer that its documentation
-	// names. It may be called from several goroutines at once. Requests that wait (Connect, Write,
-	// Read, Ping, Traceroute, Perf, Echo, SendFile, RecvFile, Fetch) end early with the context's
-	// error when ctx is done; whatever they had opened is then closed. An error is one of this
-	// package's sentinels, wrapped, or the operating system's own.
+	// Do executes a request of this package and returns the answer that the request's documentation
+	// names. Several goroutines may call it. Requests that wait (Connect, Write, Read, Ping,
+	// Traceroute, Perf, Echo, SendFile, RecvFile, Fetch) end with the context's error when ctx is
+	// done, and close what they have opened. An error is one of this package's sentinels, wrapped,
+	// or the operating system's.
 	Do(ctx context.Context, req any) (any, error)
-	// Watch has f called with every event from now on until stop is called. Calls to one f never
-	// overlap and come in the order of the events, from a goroutine that is not the one that moves
-	// packets: f may write to a terminal, but it must not call Do.
+	// Watch calls f with every event from now on until stop is called. Calls of one f are in the
+	// order of the events and never concurrent. They come from a goroutine that does not process
+	// packets, so f may write to a terminal, but it must not call Do.
 	Watch(f func(Event)) (stop func())
 }
 
 // Request is a request whose answer is an A.
 type Request[A any] interface{ answers(A) }
 
-// Nothing is the answer of a request that has only success or failure.
+// Nothing is the answer of a request that only succeeds or fails.
 type Nothing struct{}
 
-// Ask is Do with the type of the answer that belongs to the request.
+// Ask is Do with the request's type of answer.
 func Ask[A any](ctx context.Context, op Operator, req Request[A]) (A, error) {
 	var none A
 	answer, err := op.Do(ctx, req)
@@ -49,7 +47,7 @@ func Ask[A any](ctx context.Context, op Operator, req Request[A]) (A, error) {
 	return a, nil
 }
 
-// Order is Ask for a request whose only answer is success.
+// Order is Ask for a request that only succeeds or fails.
 func Order(ctx context.Context, op Operator, req Request[Nothing]) error {
 	_, err := Ask(ctx, op, req)
 	return err

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// The named errors. An operator may hold each against an error of Do with errors.Is; the text says
-// what was asked for in front of it.
+// The named errors. Errors of Do wrap them, for errors.Is, and begin with the subject of the
+// request.
 var (
 	// ErrUsage: the request itself is wrong (a percentage of 200, an unknown setting).
 	ErrUsage = errors.New("invalid request")
@@ -14,21 +14,21 @@ var (
 	ErrUnsupported = errors.New("not supported")
 	// ErrNoSuchSocket: no socket has that number.
 	ErrNoSuchSocket = errors.New("no such socket")
-	// ErrNoSuchObject: the server has no object of that name.
+	// ErrNoSuchObject: the server has no object with that name.
 	ErrNoSuchObject = errors.New("no such object")
 	// ErrNoSuchInterface: no interface has that name or number.
 	ErrNoSuchInterface = errors.New("no such interface")
-	// ErrNoRoute: the route table has nothing for that address.
+	// ErrNoRoute: no route matches the address.
 	ErrNoRoute = errors.New("no route to host")
-	// ErrRouteExists: there is a static route to that prefix by that next hop already.
+	// ErrRouteExists: the static route to that prefix through that next hop already exists.
 	ErrRouteExists = errors.New("route already exists")
-	// ErrNoSuchRoute: there is no static route to that prefix, or none by that next hop.
+	// ErrNoSuchRoute: there is no static route to that prefix, or not through that next hop.
 	ErrNoSuchRoute = errors.New("no such route")
-	// ErrInterfaceDown: the interface that leads there is down.
+	// ErrInterfaceDown: the interface of the route is down.
 	ErrInterfaceDown = errors.New("interface is down")
-	// ErrPortInUse: something listens on that port or holds that connection already.
+	// ErrPortInUse: the port has a listener, or the connection already exists.
 	ErrPortInUse = errors.New("address already in use")
-	// ErrNoPorts: every ephemeral port is taken.
+	// ErrNoPorts: every ephemeral port is in use.
 	ErrNoPorts = errors.New("no free local port")
 	// ErrRefused: the peer answered the connection request with a reset.
 	ErrRefused = errors.New("connection refused")
@@ -38,28 +38,28 @@ var (
 	ErrTimeout = errors.New("connection timed out")
 	// ErrUnreachable: the network reported the peer unreachable.
 	ErrUnreachable = errors.New("host unreachable")
-	// ErrNotConnected: the socket listens, so it has no data to read or to write.
+	// ErrNotConnected: the socket is a listener, so it has no data to read or write.
 	ErrNotConnected = errors.New("socket is not connected")
-	// ErrClosed: that direction of the socket, or the node, is closed already.
+	// ErrClosed: that direction of the socket, or the node, is already closed.
 	ErrClosed = errors.New("already closed")
 	// ErrTooBig: the packet would exceed the route's MTU.
 	ErrTooBig = errors.New("message too long")
-	// ErrCapturing: a capture runs already.
+	// ErrCapturing: a capture is already running.
 	ErrCapturing = errors.New("a capture is already running")
-	// ErrNotCapturing: no capture runs.
+	// ErrNotCapturing: no capture is running.
 	ErrNotCapturing = errors.New("no capture is running")
-	// ErrBusy: another transfer writes to that file.
+	// ErrBusy: another transfer is writing to that file.
 	ErrBusy = errors.New("another transfer is writing to it")
-	// ErrChanged: the file grew or shrank while it was sent.
+	// ErrChanged: the file grew or shrank during the transfer.
 	ErrChanged = errors.New("file changed during the transfer")
-	// ErrMismatch: what came is not what was expected.
+	// ErrMismatch: the received file is not the expected one.
 	ErrMismatch = errors.New("not the expected file")
-	// ErrNoSuchDoor: no door has that number.
+	// ErrNoSuchDoor: no port forward has that number.
 	ErrNoSuchDoor = errors.New("no such port forward")
-	// ErrNoSuchTransfer: no transfer that is under way has that number.
+	// ErrNoSuchTransfer: no running transfer has that number.
 	ErrNoSuchTransfer = errors.New("no such transfer")
-	// ErrStopped: whoever wanted it, or somebody by StopTransfer, had it end early; the text says
-	// how far it had come. It is context.Canceled, too.
+	// ErrStopped: the client or a StopTransfer stopped the request; the text has its progress. It
+	// is also a context.Canceled.
 	ErrStopped error = stopped{}
 )
 

@@ -6,10 +6,10 @@ import (
 	"reflect"
 )
 
-// Handlers carries out requests, by their type.
+// Handlers maps the types of requests to their handlers.
 type Handlers map[reflect.Type]func(ctx context.Context, req any) (any, error)
 
-// Handle enters the handler of a kind of request.
+// Handle adds the handler of a kind of request.
 func Handle[R Request[A], A any](h Handlers, f func(ctx context.Context, r R) (A, error)) {
 	kind := reflect.TypeFor[R]()
 	if h[kind] != nil {
@@ -18,12 +18,12 @@ func Handle[R Request[A], A any](h Handlers, f func(ctx context.Context, r R) (A
 	h[kind] = func(ctx context.Context, req any) (any, error) { return f(ctx, req.(R)) }
 }
 
-// HandleOrder is Handle for a request whose only answer is success.
+// HandleOrder is Handle for a request that only succeeds or fails.
 func HandleOrder[R Request[Nothing]](h Handlers, f func(ctx context.Context, r R) error) {
 	Handle(h, func(ctx context.Context, r R) (Nothing, error) { return Nothing{}, f(ctx, r) })
 }
 
-// Do is Operator's.
+// Do implements Operator.
 func (h Handlers) Do(ctx context.Context, req any) (any, error) {
 	f := h[reflect.TypeOf(req)]
 	if f == nil {

@@ -26,7 +26,7 @@ type Interface struct {
 	LossPercent float64  `json:"loss_percent"` // of the packets forwarded over it
 	In          Counters `json:"in"`
 	Out         Counters `json:"out"`
-	// Device has the counters of the underlying device; nil: it has none.
+	// Device has the counters of the underlying device; nil: no device.
 	Device *DeviceCounters `json:"device,omitempty"`
 }
 
@@ -81,7 +81,7 @@ type Neighbor struct {
 	Heard time.Duration `json:"heard_ns"` // time since it was heard; negative: never
 	In    uint64        `json:"in"`       // packets received from it
 	Out   uint64        `json:"out"`      // packets sent to it
-	// Problem is why it cannot be reached, or why its host name was not found.
+	// Problem is why it is unreachable, or why its host name was not found.
 	Problem string `json:"problem,omitempty"`
 	// Line is its place in the file, like A.lnx:3; empty: none.
 	Line string `json:"line,omitempty"`

@@ -1,27 +1,27 @@
 package control
 
-// About asks which node this is; answer Node.
+// About asks for the node's name and mode; answer Node.
 type About struct{}
 
 func (About) answers(Node) {}
 
-// Node is what a node says of itself.
+// Node is a node's name and mode.
 type Node struct {
 	Name       string `json:"name"`
-	OldGrammar bool   `json:"old_grammar"` // its .lnx file is of the family's generations to 2022
+	OldGrammar bool   `json:"old_grammar"` // its .lnx file has the syntax from before 2022
 	Forwarding bool   `json:"forwarding"`
-	Capturing  string `json:"capturing,omitempty"` // the file that PcapStart opened
+	Capturing  string `json:"capturing,omitempty"` // the file of PcapStart
 }
 
 // Show asks for settings; answer []Setting, sorted by key.
 type Show struct {
-	// Key is a whole key or the beginning of some ("tcp."); empty: all.
+	// Key is a key or the start of several ("tcp."); empty: all.
 	Key string `json:"key,omitempty"`
 }
 
 func (Show) answers([]Setting) {}
 
-// Set changes one setting; answer Setting, as it is now.
+// Set changes a setting; answer Setting with its new value.
 type Set struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -29,27 +29,27 @@ type Set struct {
 
 func (Set) answers(Setting) {}
 
-// Setting is one knob that may be turned at run time.
+// Setting is a setting that can be changed at run time.
 type Setting struct {
-	Key   string `json:"key"` // for example "tcp.options"
+	Key   string `json:"key"` // such as "tcp.options"
 	Value string `json:"value"`
-	Doc   string `json:"doc"` // one line: what it does, which values it takes
-	// Values are all values that it takes, if they are a few words.
+	Doc   string `json:"doc"` // one line: its effect and values
+	// Values are all its values, if it has only a few.
 	Values []string `json:"values,omitempty"`
 }
 
-// Verbose has each segment of a socket told as a Segment event, or no more; answer Nothing.
+// Verbose starts or stops Segment events for the segments of a socket; answer Nothing.
 type Verbose struct {
 	On  bool `json:"on"`
-	SID int  `json:"sid"` // AllSockets: every one, those to come too
+	SID int  `json:"sid"` // AllSockets: all, including future ones
 }
 
 func (Verbose) answers(Nothing) {}
 
-// AllSockets is the SID that means every socket.
+// AllSockets is the SID of all sockets.
 const AllSockets = -1
 
-// PcapStart starts to capture every packet of every interface into a pcapng file; answer Nothing.
+// PcapStart starts a capture of every packet of every interface to a pcapng file; answer Nothing.
 type PcapStart struct {
 	File    string `json:"file"`
 	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of a packet; 0: all
@@ -59,12 +59,12 @@ type PcapStart struct {
 
 func (PcapStart) answers(Nothing) {}
 
-// PcapStop ends the capture; answer Capture.
+// PcapStop stops the capture; answer Capture.
 type PcapStop struct{}
 
 func (PcapStop) answers(Capture) {}
 
-// Capture is a capture that has ended.
+// Capture is the result of a capture of every packet.
 type Capture struct {
 	File    string `json:"file"`
 	Packets uint64 `json:"packets"`

@@ -5,70 +5,69 @@ import (
 	"time"
 )
 
-// PerfPort is where a server of iperf3's protocol listens unless somebody says otherwise.
+// PerfPort is the default port of iperf3's protocol.
 const PerfPort = 5201
 
-// PerfProto is what carries the bytes of a measurement. The control connection is always TCP's.
+// PerfProto is the protocol of the measured streams. The control connection always uses TCP.
 type PerfProto string
 
-// The carriers. The last two are understood between two of our nodes only.
+// The protocols. RCP and RDT work only between two tidepool nodes.
 const (
-	PerfTCP PerfProto = "tcp" // and the empty string
+	PerfTCP PerfProto = "tcp" // also the empty string
 	PerfUDP PerfProto = "udp"
 	PerfRCP PerfProto = "rcp"
 	PerfRDT PerfProto = "rdt"
 )
 
-// PerfUnlimited is the Rate that is none.
+// PerfUnlimited is the Rate without a limit.
 const PerfUnlimited = -1
 
-// Perf measures how much gets through to a server of iperf3's protocol; answer PerfReport. When
-// its context ends it answers with what there is, and the report's Error says so.
+// Perf measures the throughput to a server of iperf3's protocol; answer PerfReport. When its
+// context ends, it returns the report so far, with an Error.
 type Perf struct {
 	Addr  netip.Addr `json:"addr"`
 	Port  uint16     `json:"port,omitempty"` // 0: 5201
 	Proto PerfProto  `json:"proto,omitempty"`
-	// Time is how long it is measured; 0: 10 s, unless Bytes or Blocks say how much is sent.
+	// Time is the duration; 0: 10 s, unless Bytes or Blocks limits what is sent.
 	Time   time.Duration `json:"time_ns,omitempty"`
 	Bytes  int64         `json:"bytes,omitempty"`
 	Blocks int64         `json:"blocks,omitempty"`
-	// Omit is how long it runs before anything counts, in whole seconds.
+	// Omit is the time at the start that does not count, in whole seconds.
 	Omit time.Duration `json:"omit_ns,omitempty"`
-	// Every is the time between two reports; 0: 1 s, negative: none but the last.
+	// Every is the report interval; 0: 1 s; negative: only the final report.
 	Every time.Duration `json:"every_ns,omitempty"`
-	// Length is what is written at once; 0: 128 KiB, of UDP what fits into a packet.
+	// Length is the size of a write; 0: 128 KiB, and for UDP what fits in a packet.
 	Length int `json:"length,omitempty"`
-	// Rate is the most that a stream sends, in bits a second; 0: of UDP 1 Mbit/s, else no bound;
-	// -1: no bound.
+	// Rate limits each stream, in bits per second; 0: 1 Mbit/s for UDP, otherwise no limit; -1: no
+	// limit.
 	Rate int64 `json:"rate,omitempty"`
-	// Burst is how many blocks are sent at once where there is a Rate; 0: as they come due.
+	// Burst is the number of blocks that are sent at once with a Rate; 0: each when it is due.
 	Burst    int  `json:"burst,omitempty"`
 	Parallel int  `json:"parallel,omitempty"` // streams; 0: 1
 	Reverse  bool `json:"reverse,omitempty"`  // the server sends
-	Bidir    bool `json:"bidir,omitempty"`    // both do
+	Bidir    bool `json:"bidir,omitempty"`    // both ends send
 	// Window is the size of the socket buffers at both ends, Congestion the algorithm, MSS the
-	// bound of a segment; zero: what the node has.
+	// maximum segment size; zero: the node's defaults.
 	Window     int    `json:"window,omitempty"`
 	Congestion string `json:"congestion,omitempty"`
 	MSS        int    `json:"mss,omitempty"`
 	NoDelay    bool   `json:"no_delay,omitempty"`
 	TOS        int    `json:"tos,omitempty"`
-	// Start, if set, is called when the streams stand, and Interval with each report as it comes.
+	// Start, if set, is called when the streams are established, Interval with each report.
 	Start    func(PerfStart)    `json:"-"`
 	Interval func(PerfInterval) `json:"-"`
 }
 
 func (Perf) answers(PerfReport) {}
 
-// PerfServe answers iperf3's protocol on a port, one test at a time, until its context ends, or in
+// PerfServe serves iperf3's protocol on a port, one test at a time, until its context ends, or in
 // the background until a PerfClose; answer PerfServed.
 type PerfServe struct {
 	Port       uint16 `json:"port,omitempty"` // 0: 5201
 	Background bool   `json:"background,omitempty"`
-	OneOff     bool   `json:"one_off,omitempty"` // end behind the first test
-	// Listening, if set, is called when the port is open. Start and Interval are called as a
-	// Perf's are, and Ended when a test is over. In the background none is; what ended is told
-	// as an event.
+	OneOff     bool   `json:"one_off,omitempty"` // stop after the first test
+	// Listening, if set, is called when the port is open, Start and Interval as in Perf, and Ended
+	// after each test. None is called in the background, where a PerfEnded event reports each test.
 	Listening func(PerfServed)   `json:"-"`
 	Start     func(PerfStart)    `json:"-"`
 	Interval  func(PerfInterval) `json:"-"`
@@ -77,10 +76,10 @@ type PerfServe struct {
 
 func (PerfServe) answers(PerfServed) {}
 
-// PerfServed is a port with a server of iperf3's protocol.
+// PerfServed is a server of iperf3's protocol.
 type PerfServed struct {
-	Local netip.AddrPort `json:"local"` // 0.0.0.0 when it takes every address
-	Tests int            `json:"tests"` // begun so far
+	Local netip.AddrPort `json:"local"` // 0.0.0.0: every address
+	Tests int            `json:"tests"` // started so far
 	Busy  bool           `json:"busy"`
 }
 
@@ -89,25 +88,25 @@ type PerfServers struct{}
 
 func (PerfServers) answers([]PerfServed) {}
 
-// PerfClose ends the server on a port, and the test there; answer Nothing.
+// PerfClose closes the server on a port and stops its test; answer Nothing.
 type PerfClose struct {
 	Port uint16 `json:"port,omitempty"` // 0: 5201
 }
 
 func (PerfClose) answers(Nothing) {}
 
-// PerfEnded is a test that a server has ended.
+// PerfEnded is a finished test of a server.
 type PerfEnded struct {
 	Port    uint16     `json:"port"`
 	Report  PerfReport `json:"report"`
-	Problem string     `json:"problem,omitempty"` // empty: it succeeded
+	Problem string     `json:"problem,omitempty"` // empty: success
 }
 
 // Event is part of the interface of that name.
 func (PerfEnded) Event() string { return "perf" }
 
-// PerfReport is a measurement in the shape of iperf3's JSON, with its names and units: bytes, bits
-// a second, and seconds since the first byte counted.
+// PerfReport is a report in the format of iperf3's JSON, with its names and units: bytes, bits per
+// second, and seconds since the first counted byte.
 type PerfReport struct {
 	Start     PerfStart      `json:"start"`
 	Intervals []PerfInterval `json:"intervals"`
@@ -115,13 +114,13 @@ type PerfReport struct {
 	Error     string         `json:"error,omitempty"`
 }
 
-// PerfStart is what is known before the first byte.
+// PerfStart is the parameters of a test.
 type PerfStart struct {
 	Connected  []PerfConnected `json:"connected"`
 	Version    string          `json:"version"`
 	SystemInfo string          `json:"system_info"`
 	Timestamp  PerfTimestamp   `json:"timestamp"`
-	// ConnectingTo is a client's, AcceptedConnection a server's.
+	// ConnectingTo is set by a client, AcceptedConnection by a server.
 	ConnectingTo       *PerfHost     `json:"connecting_to,omitempty"`
 	AcceptedConnection *PerfHost     `json:"accepted_connection,omitempty"`
 	Cookie             string        `json:"cookie"`
@@ -133,7 +132,7 @@ type PerfStart struct {
 	TestStart          PerfTestStart `json:"test_start"`
 }
 
-// PerfConnected is a stream's two ends.
+// PerfConnected is the two ends of a stream.
 type PerfConnected struct {
 	Socket     int    `json:"socket"`
 	LocalHost  string `json:"local_host"`
@@ -142,7 +141,7 @@ type PerfConnected struct {
 	RemotePort uint16 `json:"remote_port"`
 }
 
-// PerfTimestamp is a time of day, in words and as seconds since 1970.
+// PerfTimestamp is a time of day, as text and as seconds since 1970.
 type PerfTimestamp struct {
 	Time     string `json:"time"`
 	Timesecs int64  `json:"timesecs"`
@@ -154,7 +153,7 @@ type PerfHost struct {
 	Port uint16 `json:"port"`
 }
 
-// PerfTestStart is what was agreed upon.
+// PerfTestStart is the agreed parameters of a test.
 type PerfTestStart struct {
 	Protocol      string  `json:"protocol"` // TCP, UDP, RCP or RDT
 	NumStreams    int     `json:"num_streams"`
@@ -169,22 +168,22 @@ type PerfTestStart struct {
 	Bidir         int     `json:"bidir"` // 1: both send
 }
 
-// PerfInterval is what was moved since the last report.
+// PerfInterval is the report of one interval.
 type PerfInterval struct {
 	Streams []PerfRow `json:"streams"`
 	Sum     PerfRow   `json:"sum"`
-	// SumBidirReverse is what came the other way, if both send.
+	// SumBidirReverse is the sum of the other direction, if both ends send.
 	SumBidirReverse *PerfRow `json:"sum_bidir_reverse,omitempty"`
 }
 
-// PerfEnd is what it comes to.
+// PerfEnd is the final report.
 type PerfEnd struct {
 	Streams []PerfStreamEnd `json:"streams"`
-	// Sum is UDP's alone.
+	// Sum is for UDP only.
 	Sum         *PerfRow `json:"sum,omitempty"`
 	SumSent     PerfRow  `json:"sum_sent"`
 	SumReceived PerfRow  `json:"sum_received"`
-	// What went the other way, if both send.
+	// The sums of the other direction, if both ends send.
 	SumSentBidirReverse     *PerfRow `json:"sum_sent_bidir_reverse,omitempty"`
 	SumReceivedBidirReverse *PerfRow `json:"sum_received_bidir_reverse,omitempty"`
 
@@ -193,15 +192,15 @@ type PerfEnd struct {
 	ReceiverTCPCongestion string  `json:"receiver_tcp_congestion,omitempty"`
 }
 
-// PerfStreamEnd is one stream as its two ends saw it, and of UDP both in one.
+// PerfStreamEnd is the two ends' reports of a stream; for UDP there is one for both.
 type PerfStreamEnd struct {
 	Sender   *PerfRow `json:"sender,omitempty"`
 	Receiver *PerfRow `json:"receiver,omitempty"`
 	UDP      *PerfRow `json:"udp,omitempty"`
 }
 
-// PerfCPU is the processor time of the two programs while it was measured, in percent of one
-// processor. A node's is that of its whole process.
+// PerfCPU is the CPU time of the two programs during the test, in percent of one CPU. A node counts
+// its whole process.
 type PerfCPU struct {
 	HostTotal    float64 `json:"host_total"`
 	HostUser     float64 `json:"host_user"`
@@ -211,7 +210,7 @@ type PerfCPU struct {
 	RemoteSystem float64 `json:"remote_system"`
 }
 
-// PerfRow is one line of a report. What does not apply is left out.
+// PerfRow is one line of a report. Fields that do not apply are omitted.
 type PerfRow struct {
 	Socket        int     `json:"socket,omitempty"` // 0: a sum
 	Start         float64 `json:"start"`
@@ -220,7 +219,7 @@ type PerfRow struct {
 	Bytes         int64   `json:"bytes"`
 	BitsPerSecond float64 `json:"bits_per_second"`
 
-	// A TCP sender's: segments sent again, windows in bytes, round trips in microseconds.
+	// TCP senders only: retransmitted segments, windows in bytes, round trips in microseconds.
 	Retransmits *int64 `json:"retransmits,omitempty"`
 	SndCwnd     *int64 `json:"snd_cwnd,omitempty"`
 	SndWnd      *int64 `json:"snd_wnd,omitempty"`
@@ -233,13 +232,13 @@ type PerfRow struct {
 	MinRTT      *int64 `json:"min_rtt,omitempty"`
 	MeanRTT     *int64 `json:"mean_rtt,omitempty"`
 
-	// UDP's: jitter as RFC 3550 has it, and datagrams.
+	// UDP only: jitter (RFC 3550) and datagrams.
 	JitterMS    *float64 `json:"jitter_ms,omitempty"`
 	LostPackets *int64   `json:"lost_packets,omitempty"`
 	Packets     *int64   `json:"packets,omitempty"`
 	LostPercent *float64 `json:"lost_percent,omitempty"`
 	OutOfOrder  *int64   `json:"out_of_order,omitempty"`
 
-	Omitted *bool `json:"omitted,omitempty"` // of an interval: it does not count
+	Omitted *bool `json:"omitted,omitempty"` // of an interval that does not count
 	Sender  bool  `json:"sender"`            // this end sends
 }

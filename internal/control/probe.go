@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// SendTest sends one packet whose payload is Text; answer TestSent.
+// SendTest sends one packet with the payload Text; answer TestSent.
 type SendTest struct {
 	Addr  netip.Addr `json:"addr"`
-	Proto uint8      `json:"proto"` // 0: the family's test protocol
+	Proto uint8      `json:"proto"` // 0: the course's test protocol
 	Text  string     `json:"text"`
 }
 
@@ -20,45 +20,46 @@ type TestSent struct {
 }
 
 // Ping sends ICMP echo requests and waits for the replies (RFC 792); answer PingResult. When its
-// context ends it answers with the statistics so far instead of an error.
+// context ends, it returns the statistics so far.
 type Ping struct {
 	Addr netip.Addr `json:"addr"`
-	// Count is how many requests are sent; 0: until the context ends. With a Deadline it is how
-	// many replies are waited for.
+	// Count is the number of requests; 0: until the context ends. With a Deadline it is the number
+	// of replies to wait for.
 	Count    int           `json:"count"`
 	Interval time.Duration `json:"interval_ns"`       // 0: 1 s
-	Preload  int           `json:"preload,omitempty"` // so many leave at once
-	// Size is bytes of data behind the ICMP header; 0: 56, as ping(8) has it. Negative: none.
+	Preload  int           `json:"preload,omitempty"` // number of requests to send at once
+	// Size is the data in bytes; 0: 56, as in ping(8); negative: no data.
 	Size    int    `json:"size,omitempty"`
-	Pattern []byte `json:"pattern,omitempty"` // what fills them, again and again
-	TTL     int    `json:"ttl,omitempty"`     // 0: the node's own
+	Pattern []byte `json:"pattern,omitempty"` // repeated to fill the data
+	TTL     int    `json:"ttl,omitempty"`     // 0: the node's default
 	TOS     int    `json:"tos,omitempty"`
-	// Source is an address of the node's or the name of an interface; empty: that of the way out.
+	// Source is an address of the node or the name of an interface; empty: the outgoing
+	// interface's.
 	Source string `json:"source,omitempty"`
-	// Fragment says who may: "dont" (nobody is forbidden to, and the empty string), "do" (nobody
-	// may: find the path's MTU), or "want" (this node alone).
+	// Fragment selects who may fragment: "dont" or empty (every node), "do" (no node, to find the
+	// path MTU), or "want" (only this node).
 	Fragment string `json:"pmtudisc,omitempty"`
-	// Timeout is how long the first reply is waited for behind the last request; 0: 10 s.
+	// Timeout is how long to wait for the first reply after the last request; 0: 10 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	// Deadline ends it whatever has come, and so does an error then; 0: none.
+	// Deadline ends the ping after this time, or at the first error; 0: no deadline.
 	Deadline time.Duration `json:"deadline_ns,omitempty"`
-	// Flood sends the next request as soon as the last is answered, and 100 a second otherwise;
-	// Adaptive does the first alone, with 2 ms between requests at the least.
+	// Flood sends the next request as soon as the last is answered, but at least 100 per second.
+	// Adaptive waits for the answer, and at least 2 ms between requests.
 	Flood    bool `json:"flood,omitempty"`
 	Adaptive bool `json:"adaptive,omitempty"`
 	// Broadcast allows a broadcast address.
 	Broadcast bool `json:"broadcast,omitempty"`
-	// Outstanding has Each called for a request without a reply when the next is sent.
+	// Outstanding calls Each for a request without a reply when the next is sent.
 	Outstanding bool `json:"outstanding,omitempty"`
-	// Begun, if set, is called when it turns out that there is something to wait for.
+	// Begun, if set, is called when the parameters are valid and the first request is sent.
 	Begun func() `json:"-"`
-	// Each, if set, is called with every reply and every error report as it comes.
+	// Each, if set, is called with every reply and every ICMP error.
 	Each func(Reply) `json:"-"`
 }
 
 func (Ping) answers(PingResult) {}
 
-// Bytes are those of data in each request.
+// Bytes returns the size of the data of each request.
 func (p *Ping) Bytes() int {
 	const usual = 56 // ping(8)
 	if p.Size == 0 {
@@ -67,45 +68,45 @@ func (p *Ping) Bytes() int {
 	return max(p.Size, 0)
 }
 
-// Reply is what came back for one echo request or traceroute probe.
+// Reply is the answer to one echo request or traceroute probe.
 type Reply struct {
 	From netip.Addr    `json:"from"`
 	Seq  int           `json:"seq"`
 	TTL  int           `json:"ttl"`
-	Size int           `json:"size"` // bytes of ICMP, header and data
+	Size int           `json:"size"` // bytes of the ICMP message with its header
 	RTT  time.Duration `json:"rtt_ns"`
 	At   time.Time     `json:"at,omitzero"`
-	// Problem is empty for an echo reply and for the time exceeded that a traceroute provokes,
-	// else the error that From reported, in words.
+	// Problem is empty for an echo reply, and for the "time exceeded" that a traceroute provokes.
+	// Otherwise it is the error that From reported.
 	Problem string `json:"problem,omitempty"`
 	// Mark is the problem as a traceroute prints it: !H, !N, !F-576 and so on.
 	Mark string `json:"mark,omitempty"`
-	// Type, Code and MTU are those of the ICMP message.
+	// Type, Code and MTU are fields of the ICMP message.
 	Type uint8 `json:"icmp_type"`
 	Code uint8 `json:"icmp_code"`
 	MTU  int   `json:"mtu,omitempty"`
-	// PathMTU is what a traceroute found the path's MTU up to here to be; 0: nothing new.
+	// PathMTU is the path MTU up to this hop, as found by a traceroute; 0: unchanged.
 	PathMTU int `json:"path_mtu,omitempty"`
 	// Err is the error of a Local problem.
 	Err error `json:"-"`
-	// Local is a problem that this node itself has: nothing was sent.
+	// Local marks an error of this node: no packet was sent.
 	Local bool `json:"local,omitempty"`
-	// Late is no reply: the request has none yet, and the next is being sent.
+	// Late marks a request without a reply when the next is sent.
 	Late bool `json:"late,omitempty"`
-	// Duplicate is another reply to the same request, Elsewhere one from an address that was not
-	// asked, Damaged one with a wrong checksum.
+	// Duplicate marks another reply to the same request, Elsewhere one from an address that was not
+	// pinged, Damaged one with a wrong checksum.
 	Duplicate bool `json:"duplicate,omitempty"`
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	Damaged   bool `json:"damaged,omitempty"`
-	// Wrong is set when the data that came back is not what was sent.
+	// Wrong is set if the received data differs from the sent data.
 	Wrong *WrongData `json:"wrong,omitempty"`
 }
 
-// WrongData says where the data of an echo reply is not what was sent.
+// WrongData is the difference between the data of an echo reply and of its request.
 type WrongData struct {
-	At   int    `json:"at"`   // the first wrong byte
-	Want byte   `json:"want"` // what it should be
-	Data []byte `json:"data"` // all that came
+	At   int    `json:"at"`   // offset of the first wrong byte
+	Want byte   `json:"want"` // expected value
+	Data []byte `json:"data"` // the received data
 }
 
 // PingResult is the statistics of a Ping.
@@ -116,7 +117,7 @@ type PingResult struct {
 	Duplicates int           `json:"duplicates"`
 	Corrupted  int           `json:"corrupted"`
 	Errors     int           `json:"errors"`
-	Pipe       int           `json:"pipe"` // the most requests under way when one was answered
+	Pipe       int           `json:"pipe"` // maximum number of unanswered requests
 	Elapsed    time.Duration `json:"elapsed_ns"`
 	Min        time.Duration `json:"min_ns"`
 	Avg        time.Duration `json:"avg_ns"`
@@ -125,45 +126,45 @@ type PingResult struct {
 	EWMA       time.Duration `json:"ewma_ns"`
 }
 
-// ProbeKind is what a traceroute sends.
+// ProbeKind is a kind of traceroute probe.
 type ProbeKind string
 
-// The kinds of probe.
+// The kinds of probes.
 const (
-	ProbeUDP  ProbeKind = "udp" // and the empty string
+	ProbeUDP  ProbeKind = "udp" // also the empty string
 	ProbeICMP ProbeKind = "icmp"
 	ProbeTCP  ProbeKind = "tcp"
 )
 
-// Traceroute sends probes with a growing TTL until Addr answers; answer []Hop.
+// Traceroute sends probes with increasing TTL until Addr answers; answer []Hop.
 type Traceroute struct {
 	Addr     netip.Addr `json:"addr"`
 	Kind     ProbeKind  `json:"kind,omitempty"`
-	First    int        `json:"first,omitempty"` // the TTL to begin with; 0: 1
+	First    int        `json:"first,omitempty"` // the first TTL; 0: 1
 	MaxHops  int        `json:"max_hops"`        // 0: 30
-	Queries  int        `json:"queries"`         // probes a hop; 0: 3
-	Parallel int        `json:"parallel"`        // probes under way at once; 0: 16
-	// Port is the first UDP port, counted up with each probe (0: 33434), the first sequence
+	Queries  int        `json:"queries"`         // probes for each hop; 0: 3
+	Parallel int        `json:"parallel"`        // unanswered probes at a time; 0: 16
+	// Port is the first UDP port, which increases with each probe (0: 33434), the first sequence
 	// number of an echo (0: 1), or the TCP port (0: 80).
 	Port int `json:"port,omitempty"`
 	Size int `json:"size,omitempty"` // bytes of the whole packet; 0: 60
 	TOS  int `json:"tos,omitempty"`
 	// DontFragment sets DF.
 	DontFragment bool `json:"dont_fragment,omitempty"`
-	// PathMTU finds the MTU of the path: probes are as large as it takes, one after another. Not
-	// of kind TCP, whose probes carry nothing.
+	// PathMTU finds the path MTU with probes of decreasing size, one at a time. It excludes the
+	// kind TCP, whose probes are empty.
 	PathMTU bool `json:"path_mtu,omitempty"`
-	// Source is as a Ping has it.
+	// Source is as in Ping.
 	Source string `json:"source,omitempty"`
-	// Wait is how long a reply is waited for; 0: 5 s. It is less where one from the same hop
-	// (Here times as long; 0: 3) or from a later one (Near times; 0: 10) is there already. A
-	// negative Here or Near does without.
+	// Wait is how long to wait for a reply; 0: 5 s. It is less if another reply of the same hop has
+	// arrived (Here times its round trip; 0: 3), or of a later hop (Near times; 0: 10). A negative
+	// Here or Near disables this.
 	Wait time.Duration `json:"wait_ns,omitempty"`
 	Here float64       `json:"here,omitempty"`
 	Near float64       `json:"near,omitempty"`
-	// Gap is the least time between probes, so that none waits for another in a batch; 0: 0.2 ms.
+	// Gap is the minimum time between probes; 0: 0.2 ms.
 	Gap time.Duration `json:"gap_ns,omitempty"`
-	// Each, if set, is called with every hop as it is finished.
+	// Each, if set, is called with every finished hop.
 	Each func(Hop) `json:"-"`
 }
 
@@ -172,5 +173,5 @@ func (Traceroute) answers([]Hop) {}
 // Hop is one distance of a Traceroute.
 type Hop struct {
 	TTL     int     `json:"ttl"`
-	Replies []Reply `json:"replies"` // one a probe; the zero From: nothing came back
+	Replies []Reply `json:"replies"` // one for each probe; the zero From: no reply
 }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// RCPOptions is how RCP, the sliding-fence transport, behaves at one end. The zero RCPOptions is
-// founding document 000's, but for the Timeout.
+// RCPOptions configures one end of RCP, the sliding-fence transport. The zero RCPOptions is
+// founding document 000's, except for the Timeout.
 type RCPOptions struct {
-	// Width is how many packets the fence holds; 0: 32.
+	// Width is the number of packets in the fence; 0: 32.
 	Width int `json:"width,omitempty"`
-	// Window hears only what is contiguous of an acknowledgment, as the classic window does.
+	// Window uses only the contiguous part of an acknowledgment, like a classic window.
 	Window bool `json:"window,omitempty"`
-	// Timer repeats a packet when its retransmission timer has expired (RFC 6298), and not every
-	// 10 ms.
+	// Timer retransmits a packet when its retransmission timer expires (RFC 6298), and not every 10
+	// ms.
 	Timer bool `json:"timer,omitempty"`
-	// Timeout is the silence that ends a connection; 0: 3 s.
+	// Timeout is the silence after which a connection fails; 0: 3 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
@@ -27,54 +27,53 @@ type RCPEcho struct {
 
 func (RCPEcho) answers(RCPPort) {}
 
-// RCPPort is a UDP port with a router of RCP.
+// RCPPort is a UDP port of RCP.
 type RCPPort struct {
-	Local netip.AddrPort `json:"local"` // 0.0.0.0 when it takes every address
+	Local netip.AddrPort `json:"local"` // 0.0.0.0: every address
 }
 
-// RCPClose ends whatever RCP has on a UDP port, and frees it; answer Nothing.
+// RCPClose closes everything of RCP on a UDP port; answer Nothing.
 type RCPClose struct {
 	Port uint16 `json:"port"`
 }
 
 func (RCPClose) answers(Nothing) {}
 
-// RCPSockets asks for every port of RCP and the connections there; answer []RCPSocket.
+// RCPSockets asks for the ports and connections of RCP; answer []RCPSocket.
 type RCPSockets struct{}
 
 func (RCPSockets) answers([]RCPSocket) {}
 
-// RCPSocket is a connection, or a port that listens, with what was counted since it is open.
+// RCPSocket is a connection or a listener, with its counters.
 type RCPSocket struct {
 	Local  netip.AddrPort `json:"local"`
-	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 of a port that listens
+	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 for a listener
 	State  string         `json:"state"`  // listening, connecting, open or lingering
 
-	Unacked int           `json:"unacked"` // packets that were sent and are not acknowledged
-	Held    int           `json:"held"`    // packets that wait in the fence for one before them
-	Unsent  int           `json:"unsent"`  // bytes that wait to be cut into packets
-	Unread  int           `json:"unread"`  // bytes that wait to be read
-	SRTT    time.Duration `json:"srtt_ns"` // 0: there was no sample
+	Unacked int           `json:"unacked"` // packets sent and not acknowledged
+	Held    int           `json:"held"`    // packets in the fence that wait for an earlier one
+	Unsent  int           `json:"unsent"`  // bytes not yet in packets
+	Unread  int           `json:"unread"`  // bytes received and not read
+	SRTT    time.Duration `json:"srtt_ns"` // 0: no sample
 	RCPCounts
 }
 
-// RCPCounts are packets. Of a port that listens they are those of all of its connections, also of
-// those that are over.
+// RCPCounts counts packets. A listener counts those of all its connections, including closed ones.
 type RCPCounts struct {
 	DAT      uint64 `json:"dat"`
 	ACK      uint64 `json:"ack"`
 	FIN      uint64 `json:"fin"`
-	Again    uint64 `json:"again"` // of them repeats
+	Again    uint64 `json:"again"` // retransmissions
 	Received uint64 `json:"received"`
-	Dropped  uint64 `json:"dropped"` // received, and not accepted: a duplicate, say
+	Dropped  uint64 `json:"dropped"` // received and not accepted, such as duplicates
 }
 
-// Sent is how many packets left in all.
+// Sent returns the number of sent packets.
 func (c *RCPCounts) Sent() uint64 { return c.DAT + c.ACK + c.FIN }
 
-// RCPCount is the counting client of founding document 000: it writes random pieces of 200 to 399
-// bytes with rests of 2 to 19 ms to an echo server, and holds each byte that comes back against
-// the one that left. Answer RCPCounted.
+// RCPCount runs the measuring client of founding document 000: it writes random pieces of 200 to
+// 399 bytes with pauses of 2 to 19 ms to an echo server, and compares the echo with the data.
+// Answer RCPCounted.
 type RCPCount struct {
 	Addr    netip.Addr `json:"addr"`
 	Port    uint16     `json:"port"`
@@ -84,11 +83,11 @@ type RCPCount struct {
 
 func (RCPCount) answers(RCPCounted) {}
 
-// RCPCounted is what it took this end to write everything and have it back.
+// RCPCounted is the time and the packets that it took to write everything and receive the echo.
 type RCPCounted struct {
 	Writes  int           `json:"writes"`
 	Bytes   int64         `json:"bytes"`
-	SHA256  string        `json:"sha256"` // of what was sent, and came back
+	SHA256  string        `json:"sha256"` // of the data
 	Seconds float64       `json:"seconds"`
 	SRTT    time.Duration `json:"srtt_ns"`
 	RCPCounts

@@ -8,13 +8,13 @@ import (
 	"net/netip"
 )
 
-// IsHost reports whether an address is that of one host of the network.
+// IsHost reports whether an address can be that of a host.
 func IsHost(a netip.Addr) bool {
 	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && a != broadcast
 }
 
-// also is an error with other names.
+// also is an error that also matches other errors.
 type also struct {
 	error
 	names []error
@@ -22,15 +22,15 @@ type also struct {
 
 func (a *also) Unwrap() []error { return append([]error{a.error}, a.names...) }
 
-// Also gives an error other names, by which errors.Is finds it too. Its text stays.
+// Also returns an error with the same text that also matches names in errors.Is.
 func Also(err error, names ...error) error { return &also{err, names} }
 
-// Misuse is ErrUsage in a text of its own, which says what is wrong and what is wanted.
+// Misuse returns an ErrUsage with another text, which names the wrong value and the expected one.
 func Misuse(format string, args ...any) error {
 	return Also(fmt.Errorf(format, args...), ErrUsage)
 }
 
-// Reason strips what a net.OpError repeats of the request; what is closed is ErrClosed.
+// Reason removes net.OpError's repetition of the request, and converts net.ErrClosed to ErrClosed.
 func Reason(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
@@ -41,7 +41,7 @@ func Reason(err error) error {
 	return err
 }
 
-// ReasonOf is Reason, but of what ended with ctx, what ended that.
+// ReasonOf is Reason, but returns the cause of ctx if ctx has ended.
 func ReasonOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

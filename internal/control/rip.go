@@ -10,10 +10,10 @@ type RIP struct{}
 
 func (RIP) answers(RIPInfo) {}
 
-// RIPInfo is the routing protocol as it stands.
+// RIPInfo is the state of the routing protocol.
 type RIPInfo struct {
-	// Dialect is "rip", the course's, or "rip2"; empty: the node speaks none, and nothing else
-	// of this is set.
+	// Dialect is "rip", the course's, or "rip2". Empty: the node does not run RIP, and all other
+	// fields are empty.
 	Dialect    string         `json:"dialect"`
 	Timers     RIPTimers      `json:"timers"`
 	NextUpdate time.Duration  `json:"next_update_ns"` // until the next full update
@@ -24,7 +24,7 @@ type RIPInfo struct {
 	Refused    []Drop         `json:"refused,omitempty"` // messages and entries, by reason
 }
 
-// RIPTimers are the times that are in force; one that is not is 0.
+// RIPTimers are the present times; 0: disabled.
 type RIPTimers struct {
 	Periodic   time.Duration `json:"periodic_ns"`
 	Offset     time.Duration `json:"offset_ns"`
@@ -42,52 +42,52 @@ type RIPMessages struct {
 	EntriesIn    uint64 `json:"entries_in"`
 	RequestsOut  uint64 `json:"requests_out"`
 	ResponsesOut uint64 `json:"responses_out"`
-	TriggeredOut uint64 `json:"triggered_out"` // of ResponsesOut, those with news only
+	TriggeredOut uint64 `json:"triggered_out"` // part of ResponsesOut: triggered updates
 	EntriesOut   uint64 `json:"entries_out"`
-	Expired      uint64 `json:"expired"` // routes that nobody refreshed
+	Expired      uint64 `json:"expired"` // routes that timed out
 }
 
-// RIPInterface is the protocol on one interface.
+// RIPInterface is the state of the protocol on one interface.
 type RIPInterface struct {
 	Iface   string `json:"iface"`
 	Up      bool   `json:"up"`
 	Passive bool   `json:"passive"`
 	Cost    int    `json:"cost"`
-	Send    string `json:"send,omitempty"`    // of RIPv2: RFC 2453's word for what is sent
-	Receive string `json:"receive,omitempty"` // and for what is taken
-	Auth    string `json:"auth,omitempty"`    // the algorithm that signs; empty: none
-	In      uint64 `json:"in"`                // messages that were taken
+	Send    string `json:"send,omitempty"`    // RIPv2: RFC 2453's name of the send mode
+	Receive string `json:"receive,omitempty"` // and of the receive mode
+	Auth    string `json:"auth,omitempty"`    // algorithm of the signing key; empty: none
+	In      uint64 `json:"in"`                // accepted messages
 	Out     uint64 `json:"out"`               // responses
-	Entries uint64 `json:"entries_out"`       // in those
+	Entries uint64 `json:"entries_out"`       // in the responses
 }
 
-// RIPNeighbor is a router that is configured, or was heard.
+// RIPNeighbor is a router that is configured, or that has sent a message.
 type RIPNeighbor struct {
 	Iface      string        `json:"iface"`
 	Addr       netip.Addr    `json:"addr"`
 	Configured bool          `json:"configured"`
-	Silent     time.Duration `json:"silent_ns"` // since it was heard; negative: it never was
+	Silent     time.Duration `json:"silent_ns"` // since its last message; negative: none
 	Version    int           `json:"version"`   // of its last message; 0 in the course's dialect
 	Requests   uint64        `json:"requests"`
 	Responses  uint64        `json:"responses"`
 	Refused    uint64        `json:"refused"`
-	Routes     int           `json:"routes"` // that lead through it
+	Routes     int           `json:"routes"` // through this router
 }
 
-// RIPRoute is what the protocol knows of one prefix.
+// RIPRoute is the protocol's route to one prefix.
 type RIPRoute struct {
 	Prefix  netip.Prefix  `json:"prefix"`
-	Cost    int           `json:"cost"` // 16: it cannot be reached
+	Cost    int           `json:"cost"` // 16: unreachable
 	Tag     int           `json:"tag"`
-	NextHop netip.Addr    `json:"next_hop"` // zero: on the link, or dead
-	From    netip.Addr    `json:"from"`     // who told of it; zero: it is ours
+	NextHop netip.Addr    `json:"next_hop"` // zero: directly connected, or dead
+	From    netip.Addr    `json:"from"`     // the router that announced it; zero: our own
 	Iface   string        `json:"iface"`    // empty: none
-	Age     time.Duration `json:"age_ns"`   // since it was refreshed
-	Left    time.Duration `json:"left_ns"`  // until it expires or is forgotten; negative: it stays
+	Age     time.Duration `json:"age_ns"`   // since the last refresh
+	Left    time.Duration `json:"left_ns"`  // until it expires or is deleted; negative: never
 	Changed time.Duration `json:"changed_ns"`
 }
 
-// RIPNews is something that the routing protocol did, while verbose is on.
+// RIPNews is an event of the routing protocol, while verbose is on.
 type RIPNews struct {
 	Iface string `json:"iface,omitempty"`
 	Text  string `json:"text"`

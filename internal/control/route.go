@@ -11,13 +11,13 @@ func (Routes) answers([]Route) {}
 type Route struct {
 	Origin  Origin       `json:"origin"`
 	Prefix  netip.Prefix `json:"prefix"`
-	NextHop netip.Addr   `json:"next_hop"` // the zero Addr, "" in json: on the link
+	NextHop netip.Addr   `json:"next_hop"` // the zero Addr, "" in JSON: directly connected
 	Iface   string       `json:"iface"`
 	Cost    int          `json:"cost"` // hops for RIP; a static route's metric
 	Kind    RouteKind    `json:"kind,omitempty"`
 }
 
-// Origin is where a route came from: its letter in the family's table.
+// Origin is the source of a route, by its letter in the course's table.
 type Origin string
 
 // The origins of a route.
@@ -27,32 +27,31 @@ const (
 	OriginStatic Origin = "S"
 )
 
-// RouteKind says what becomes of what a route is for; empty: it is passed on.
+// RouteKind is what a route does with packets; empty: it forwards them.
 type RouteKind string
 
-// The kinds of routes that lead nowhere.
+// The kinds of routes that drop packets.
 const (
-	RouteBlackhole   RouteKind = "blackhole"   // it is dropped
-	RouteUnreachable RouteKind = "unreachable" // it is dropped, and its sender is told
-	RouteProhibit    RouteKind = "prohibit"    // the same, and told that it is forbidden
+	RouteBlackhole   RouteKind = "blackhole"   // drops packets silently
+	RouteUnreachable RouteKind = "unreachable" // drops packets and tells the sender
+	RouteProhibit    RouteKind = "prohibit"    // the same, with "prohibited" as the reason
 )
 
-// AddRoute adds a static route; answer Nothing. Of several to one prefix the one is used
-// that has the smallest metric among those whose interface is up, and of equal ones the
-// first.
+// AddRoute adds a static route; answer Nothing. Of several routes to a prefix the node uses the one
+// with the lowest metric whose interface is up, and of equal ones the first.
 type AddRoute struct {
 	Prefix netip.Prefix `json:"prefix"` // without host bits
-	Via    netip.Addr   `json:"via"`    // on an interface's network; of another kind none
+	Via    netip.Addr   `json:"via"`    // on an interface's network; zero for other kinds
 	Metric int          `json:"metric,omitempty"`
 	Kind   RouteKind    `json:"kind,omitempty"`
 }
 
 func (AddRoute) answers(Nothing) {}
 
-// DelRoute takes the static routes to a prefix away; answer Nothing.
+// DelRoute removes the static routes to a prefix; answer Nothing.
 type DelRoute struct {
 	Prefix netip.Prefix `json:"prefix"`
-	Via    netip.Addr   `json:"via"` // only the one by this next hop; the zero Addr: all
+	Via    netip.Addr   `json:"via"` // only the route through this next hop; the zero Addr: all
 }
 
 func (DelRoute) answers(Nothing) {}

@@ -65,7 +65,7 @@ type Underway struct {
 	ID   int    `json:"id"` // from 1, never reused
 	Path string `json:"path"`
 	Sent bool   `json:"sent"` // false: received
-	// What is its command: "sendfile", "recvfile" or "fetch".
+	// What names the command: "sendfile", "recvfile" or "fetch".
 	What string `json:"what"`
 	// Port is the port on which a recvfile listens; 0 for others.
 	Port     uint16         `json:"port,omitempty"`
@@ -109,7 +109,7 @@ type Transfer struct {
 	// Once is that of the request: its client reports the result.
 	Once bool `json:"once,omitempty"`
 
-	// What limited the rate; zero for a receiver.
+	// Possible limits of the rate; zero for a receiver.
 	Retransmits  uint64        `json:"retransmits"`
 	Timeouts     uint64        `json:"timeouts"`
 	TailProbes   uint64        `json:"tail_probes"`
