@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Adapted is a Device over a packet stream that a program implements: a Read or
-// Write of it is a packet. Two goroutines wait for it.
+// Adapted is a Device over a packet stream that a program implements: each Read or Write is one
+// packet. It uses two goroutines.
 type Adapted struct {
 	*End
 	stream io.ReadWriteCloser
@@ -15,9 +15,8 @@ type Adapted struct {
 	once   sync.Once
 }
 
-// Adapt returns a device that carries what stream reads and writes. When the
-// stream fails the device falls silent. Close closes the stream, which has to end
-// a Read and a Write under way.
+// Adapt returns a device over stream. If the stream fails, the device carries no more packets.
+// Close closes the stream, which must end a Read and a Write in progress.
 func Adapt(stream io.ReadWriteCloser) *Adapted {
 	outer, inner := Pipe(0)
 	a := &Adapted{End: outer, stream: stream, inner: inner}
@@ -26,7 +25,7 @@ func Adapt(stream io.ReadWriteCloser) *Adapted {
 	return a
 }
 
-// pump moves packets until from ends. One that to does not want is lost.
+// pump copies packets until from ends. Packets that to refuses are lost.
 func pump(to io.Writer, from io.Reader) {
 	buf := make([]byte, maxDatagram)
 	for {
@@ -44,7 +43,7 @@ func pump(to io.Writer, from io.Reader) {
 func (a *Adapted) Close() error {
 	var err error
 	a.once.Do(func() {
-		_ = a.inner.Close() // it cannot fail
+		_ = a.inner.Close() // cannot fail
 		err = a.stream.Close()
 		a.wait.Wait()
 	})

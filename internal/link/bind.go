@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// errNoIPv4 is a name or address of another kind.
+// errNoIPv4 is a name or address that is not IPv4.
 var errNoIPv4 = errors.New("not an IPv4 address")
 
-// BindError is a UDP address that cannot be had.
+// BindError is a UDP address that cannot be bound.
 type BindError struct {
-	// Interfaces are the names of those that wanted it.
+	// Interfaces are the names of the interfaces that need it.
 	Interfaces []string
 	// UDP is the address as configured.
 	UDP string
-	// Err is what the system said.
+	// Err is the system's error.
 	Err error
 }
 
-// Error names the interface and the address, and guesses at the reason.
+// Error names the interface and the address, and suggests the reason.
 func (e *BindError) Error() string {
 	kind := "interface "
 	if len(e.Interfaces) > 1 {
@@ -36,7 +36,7 @@ func (e *BindError) Error() string {
 	return "link: " + kind + strings.Join(e.Interfaces, ", ") + ": bind " + e.UDP + ": " + reason
 }
 
-// Reason says why the address cannot be had.
+// Reason says why the address cannot be bound.
 func (e *BindError) Reason() string {
 	switch {
 	case errors.Is(e.Err, errAddrInUse):
@@ -47,7 +47,7 @@ func (e *BindError) Reason() string {
 	return e.Err.Error()
 }
 
-// Advice says what to do about it.
+// Advice says what to do.
 func (e *BindError) Advice() string {
 	const privileged = 1024
 	host, port, err := net.SplitHostPort(e.UDP)
@@ -91,12 +91,12 @@ func ownAddresses() string {
 	return strings.Join(list, ", ")
 }
 
-// Unwrap returns what the system said.
+// Unwrap returns the system's error.
 func (e *BindError) Unwrap() error { return e.Err }
 
 func bindError(cfg Config, err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		err = op.Err // it would name the address once more
+		err = op.Err // which would repeat the address
 	}
 	e := &BindError{UDP: net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))), Err: err}
 	for _, f := range cfg.Interfaces {
@@ -105,8 +105,8 @@ func bindError(cfg Config, err error) error {
 	return e
 }
 
-// bindAddress finds the address to bind. A name must resolve here and now, for
-// it is our own.
+// bindAddress returns the address to bind. A host name must resolve now, because it is this
+// machine's.
 func bindAddress(cfg Config) (netip.AddrPort, error) {
 	ip := netip.IPv4Unspecified()
 	if cfg.Host != "" {

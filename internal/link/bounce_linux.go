@@ -6,18 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBounces bounds what is kept of one turn; one of a peer is as good as many.
+// maxBounces limits the errors that are kept between two calls. One error of a peer is enough.
 const maxBounces = 64
 
-// heedErrors has the kernel keep the errors of what we send, with where it was sent: a
-// socket that is not connected is told nothing otherwise (ip(7), IP_RECVERR).
+// heedErrors enables the kernel's error queue (ip(7), IP_RECVERR). Without it an unconnected socket
+// gets no ICMP errors.
 func (s *batchSocket) heedErrors() {
-	// Without it silence is all that a dead peer has.
+	// If it fails, a dead peer is only silent.
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 }
 
-// bounces reads what has come back, all of it, for the socket is readable until then. It
-// returns how many errors were the network's: the others are those of the last call.
+// bounces reads all of the error queue, because the socket is readable until it is empty. It
+// returns the number of ICMP errors; the others are errors of the last call.
 func (s *batchSocket) bounces() (network int) {
 	var oob [256]byte
 	for {
@@ -33,7 +33,7 @@ func (s *batchSocket) bounces() (network int) {
 		}
 		network++
 		if errno == unix.EMSGSIZE {
-			continue // the kernel has learnt the path's MTU, and cuts what comes next
+			continue // the kernel has updated the path MTU and will fragment later packets
 		}
 		s.count.Absent++
 		if len(s.bounced) < maxBounces {
@@ -60,7 +60,7 @@ func extendedError(oob []byte) (errno unix.Errno, origin uint8) {
 	return 0, 0
 }
 
-// takeBounced gives away what has come back.
+// takeBounced returns and clears the collected errors.
 func (s *batchSocket) takeBounced() []bounced {
 	list := s.bounced
 	s.bounced = nil

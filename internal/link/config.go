@@ -10,28 +10,27 @@ import (
 	"time"
 )
 
-// Offload is how datagrams reach the kernel.
+// Offload is how datagrams are passed to the kernel.
 type Offload uint8
 
-// The ways, from the one that decides by itself to the slowest.
+// The methods.
 const (
-	// OffloadAuto is the fastest way that the system has.
+	// OffloadAuto is the fastest method of the system.
 	OffloadAuto Offload = iota
-	// OffloadGSO is a call for many trains, each cut up in the kernel
-	// (UDP_SEGMENT), and the same on arrival (UDP_GRO). Linux only.
+	// OffloadGSO passes several trains in a call. The kernel segments sent trains (UDP_SEGMENT) and
+	// joins received ones (UDP_GRO). Linux only.
 	OffloadGSO
-	// OffloadMMsg is a call for many datagrams (sendmmsg). Linux only.
+	// OffloadMMsg passes several datagrams in a call (sendmmsg). Linux only.
 	OffloadMMsg
-	// OffloadPlain is a call a datagram and a goroutine that reads.
+	// OffloadPlain passes one datagram in a call and receives in a goroutine.
 	OffloadPlain
-	// OffloadTUN is what a TUN device says: it has no datagrams. Nobody can
-	// ask for it.
+	// OffloadTUN is the method of a TUN device. It cannot be configured.
 	OffloadTUN
-	// OffloadTUNGSO is what a TUN device says that takes and gives whole trains.
+	// OffloadTUNGSO is the method of a TUN device that passes whole trains.
 	OffloadTUNGSO
 )
 
-// String returns the word for the way, as ParseOffload takes it.
+// String returns the keyword of the method, as ParseOffload takes it.
 func (o Offload) String() string {
 	switch o {
 	case OffloadAuto:
@@ -50,7 +49,7 @@ func (o Offload) String() string {
 	return "offload " + strconv.Itoa(int(o))
 }
 
-// ParseOffload reads the word for a way.
+// ParseOffload parses the keyword of a method.
 func ParseOffload(word string) (Offload, error) {
 	for o := OffloadAuto; o <= OffloadPlain; o++ {
 		if o.String() == word {
@@ -60,30 +59,30 @@ func ParseOffload(word string) (Offload, error) {
 	return 0, fmt.Errorf("link: offload %q: must be auto, gso, mmsg or plain", word)
 }
 
-// Config describes one UDP socket and the interfaces behind it.
+// Config configures one UDP socket and its interfaces.
 type Config struct {
-	// Host and Port are the UDP address to bind. Host may be a name; empty is
-	// every address. Port 0 has the system choose.
+	// Host and Port are the UDP address to bind. Host may be a name; empty: every address. Port 0
+	// lets the system choose.
 	Host string
 	Port uint16
-	// Interfaces are those that the socket serves: one, or all of a node's in
-	// the old grammars. There must be one.
+	// Interfaces are the interfaces of the socket: one, or with the old syntax all of a node. There
+	// must be at least one.
 	Interfaces []Interface
-	// Offload is the way to the kernel; 0: OffloadAuto.
+	// Offload is how datagrams are passed to the kernel; 0: OffloadAuto.
 	Offload Offload
-	// RecvBuffer and SendBuffer are what is asked of the kernel for its queues,
-	// bytes; 0: 8 MiB. It may give less: see Info.
+	// RecvBuffer and SendBuffer are the requested sizes of the kernel's queues in bytes; 0: 8 MiB.
+	// The kernel may grant less: see Info.
 	RecvBuffer, SendBuffer int
-	// QueuePackets and QueueBytes bound the out queue, which is used only
-	// while the kernel takes nothing; 0: 2048 packets, 4 MiB.
+	// QueuePackets and QueueBytes limit the out queue, which is used only while the kernel accepts
+	// no packets; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
-	// AcceptUnknown delivers what comes from a UDP address that is nobody's
-	// when the socket serves a single interface. False: dropped and counted.
+	// AcceptUnknown accepts datagrams from unknown UDP addresses if the socket has one interface.
+	// False: they are dropped and counted.
 	AcceptUnknown bool
-	// ResolveEvery is how often the names among the neighbours' addresses are
-	// looked up again; 0: 30 s. Names that failed are tried sooner.
+	// ResolveEvery is the time between two lookups of the neighbors' host names; 0: 30 s. After a
+	// failure it is shorter.
 	ResolveEvery time.Duration
-	// Lookup finds a name's IPv4 address; nil: the system's resolver.
+	// Lookup returns a name's IPv4 address; nil: the system's resolver.
 	Lookup func(ctx context.Context, host string) (netip.Addr, error)
 }
 
@@ -91,23 +90,23 @@ type Config struct {
 type Interface struct {
 	// Name is for messages.
 	Name string
-	// ID is the node's number for it: Iface of frames and trains.
+	// ID is the node's number of the interface: Iface of frames and trains.
 	ID int
-	// Local is its own virtual address. It matters only where two links of one
-	// socket lead to one peer.
+	// Local is the interface's virtual address. It is used only if two links of one socket lead to
+	// the same peer.
 	Local [4]byte
-	// MTU is the largest packet; 0: 1400. It is for the counters: what to send
-	// is cut to size before it comes here.
+	// MTU is the largest packet; 0: 1400. The device only counts larger packets, because the node
+	// fragments before it sends.
 	MTU int
 	// Neighbors are the nodes on this link.
 	Neighbors []Neighbor
 }
 
-// Neighbor is a node on a link: where packets for its virtual address go.
+// Neighbor is a node on a link, with the UDP address for packets to its virtual address.
 type Neighbor struct {
 	Addr [4]byte
-	// Host is an IPv4 address or a name. A name that does not resolve yet is
-	// no error: what is sent there until it does is dropped and counted.
+	// Host is an IPv4 address or a name. Packets for a name that does not resolve yet are dropped
+	// and counted.
 	Host string
 	Port uint16
 }
@@ -142,7 +141,7 @@ func setDefault[T int | time.Duration](field *T, value T) {
 	}
 }
 
-// maxInterfaceID bounds the table of interfaces by number.
+// maxInterfaceID is the maximum number of an interface.
 const maxInterfaceID = 1 << 16
 
 func (c Config) validate() error {

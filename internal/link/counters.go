@@ -5,39 +5,38 @@ import (
 	"strconv"
 )
 
-// Drop is why a packet went no further than the device.
+// Drop is the reason why a device dropped a packet.
 type Drop uint8
 
-// The reasons. Those up to DropKernel are of what arrives.
+// The reasons. Those up to DropKernel are for received packets.
 const (
-	// DropUnknown is a datagram from a UDP address that is no neighbour's.
+	// DropUnknown is a datagram from an unknown UDP address.
 	DropUnknown Drop = iota
-	// DropEmpty is a datagram without a byte in it.
+	// DropEmpty is an empty datagram.
 	DropEmpty
-	// DropKernel is a datagram that the kernel's receive queue had no room for.
+	// DropKernel is a datagram for which the kernel's receive queue was full.
 	DropKernel
 	// DropNoNeighbor is a packet for a next hop that is not on the link.
 	DropNoNeighbor
-	// DropUnresolved is a packet for a neighbour whose name has no address yet.
+	// DropUnresolved is a packet for a neighbor whose name has no address yet.
 	DropUnresolved
-	// DropTooBig is a packet that does not fit into a datagram, or into the
-	// real link beneath.
+	// DropTooBig is a packet that is too long for a datagram, or for the real link.
 	DropTooBig
-	// DropRefused is a packet that the kernel would not send.
+	// DropRefused is a packet that the kernel did not send.
 	DropRefused
-	// DropKernelDown is a packet for a TUN device that is not up.
+	// DropKernelDown is a packet for a TUN device that is down.
 	DropKernelDown
 	// DropGone is a packet for a TUN device that was deleted.
 	DropGone
-	// DropMalformed is what came from a TUN device with a header that makes no
-	// sense, or was to be cut into more segments than there is memory for.
+	// DropMalformed is a packet from a TUN device with an invalid offload header, or with more
+	// segments than fit in memory.
 	DropMalformed
 )
 
 // NumDrops is the number of reasons.
 const NumDrops = int(DropMalformed) + 1
 
-// String returns the reason in a few words.
+// String describes the reason in a few words.
 func (d Drop) String() string {
 	switch d {
 	case DropUnknown:
@@ -64,69 +63,67 @@ func (d Drop) String() string {
 	return "drop " + strconv.Itoa(int(d))
 }
 
-// Counters count what crossed one interface since it was opened.
+// Counters counts the packets of one interface since it was opened.
 type Counters struct {
-	RxPackets, RxBytes uint64 // delivered
-	TxPackets, TxBytes uint64 // taken by the kernel
-	Oversize           uint64 // among RxPackets: larger than the MTU
-	Queued             uint64 // packets that had to wait in the out queue
-	// Drops counts packets by reason. DropUnknown and DropKernel belong to a
-	// socket: they are here only where it serves one interface.
+	RxPackets, RxBytes uint64 // received and delivered
+	TxPackets, TxBytes uint64 // accepted by the kernel
+	Oversize           uint64 // part of RxPackets: larger than the MTU
+	Queued             uint64 // packets that waited in the out queue
+	// Drops counts packets by reason. DropUnknown and DropKernel belong to the socket: they are
+	// here only if it has one interface.
 	Drops [NumDrops]uint64
 }
 
-// SocketCounters count what happened at a device's socket.
+// SocketCounters counts the calls of a device's socket.
 type SocketCounters struct {
-	Reads, Writes uint64 // calls that moved something
-	// Blocked counts the times that the kernel would take no more.
+	Reads, Writes uint64 // calls that transferred something
+	// Blocked counts the times that the kernel accepted no more packets.
 	Blocked uint64
-	// Absent counts messages that nobody was there for a datagram of ours.
+	// Absent counts ICMP errors that the receiver's port is closed.
 	Absent uint64
 	// ReadErrors counts failed reads.
 	ReadErrors uint64
-	// Unknown and Overflow are DropUnknown and DropKernel of the socket.
+	// Unknown and Overflow are the socket's DropUnknown and DropKernel.
 	Unknown, Overflow uint64
 }
 
-// Info is what a device turned out to be.
+// Info is the state of a device.
 type Info struct {
-	// Local is the UDP address that is bound.
+	// Local is the bound UDP address.
 	Local netip.AddrPort
-	// Offload is the way in use now; never OffloadAuto.
+	// Offload is the present method; never OffloadAuto.
 	Offload Offload
-	// GRO is set when the kernel joins arriving datagrams.
+	// GRO is set if the kernel joins received datagrams.
 	GRO bool
-	// RecvBuffer and SendBuffer are the kernel's queues, in bytes as it counts
-	// them, overhead included; 0: unknown.
+	// RecvBuffer and SendBuffer are the sizes of the kernel's queues in bytes, including overhead;
+	// 0: unknown.
 	RecvBuffer, SendBuffer int
-	// RecvPackets is how many full packets, arriving one by one, RecvBuffer
-	// holds at least; 0: unknown. What neighbours may have in flight towards
-	// the device together should stay below.
+	// RecvPackets is how many full packets that arrive one by one fit in RecvBuffer; 0: unknown.
+	// The neighbors should have fewer in flight to the device.
 	RecvPackets int
 }
 
-// NeighborInfo is what a device knows of a neighbour.
+// NeighborInfo is the state of a neighbor.
 type NeighborInfo struct {
 	Addr [4]byte
 	Host string
 	Port uint16
-	// UDP is where packets go; invalid while the name has no address.
+	// UDP is its address; invalid: its name has no address.
 	UDP netip.AddrPort
-	// Heard and Sent are packets that came from it and that the kernel took for it.
-	// Refused is how often the network sent word that one did not arrive, which is
-	// told on Linux with batches only, and elsewhere not.
+	// Heard counts packets from it, Sent those that the kernel accepted for it. Refused counts ICMP
+	// errors, which only Linux with batches reports.
 	Heard, Sent, Refused uint64
-	// Refusal is what it said the last time; nil: that nobody has the port.
+	// Refusal is the last ICMP error; nil: port unreachable.
 	Refusal error
 	// Problem is why the last packet for it was not sent; nil: it was.
 	Problem error
-	// Lookup is why its name was not found the last time; nil: it was, or is none.
+	// Lookup is why the last lookup of its name failed; nil: it did not, or Host is an address.
 	Lookup error
 }
 
-// bookkeeping of one packet in the kernel's queue: on a 64-bit Linux a packet of
-// up to about 1.5 kB that came alone is charged 2304 bytes, and larger ones
-// their length, rounded up to a page, and some 1 kB.
+// The memory that one packet in the kernel's receive queue is charged. On 64-bit Linux a single
+// packet of up to about 1.5 kB is charged 2304 bytes, and a larger one its length rounded up to a
+// page plus about 1 kB.
 const (
 	chargeSmall    = 2304
 	chargeOverhead = 1024
@@ -134,7 +131,7 @@ const (
 	smallMTU       = 1500
 )
 
-// packetsIn estimates how many packets of mtu bytes a kernel queue holds.
+// packetsIn estimates how many packets of mtu bytes fit in a kernel queue.
 func packetsIn(queueBytes, mtu int) int {
 	charge := chargeSmall
 	if mtu > smallMTU {
@@ -143,7 +140,7 @@ func packetsIn(queueBytes, mtu int) int {
 	return queueBytes / charge
 }
 
-// Sub takes off what had been counted before.
+// Sub subtracts an earlier state of the counters.
 func (c *Counters) Sub(before *Counters) {
 	c.RxPackets -= before.RxPackets
 	c.RxBytes -= before.RxBytes

@@ -4,7 +4,7 @@ package link
 
 import "syscall"
 
-// What the system calls the mishaps that are told apart.
+// The system's names of the errors that this package distinguishes.
 const (
 	errAddrInUse        = syscall.EADDRINUSE
 	errAddrNotAvailable = syscall.EADDRNOTAVAIL

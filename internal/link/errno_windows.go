@@ -2,8 +2,8 @@ package link
 
 import "golang.org/x/sys/windows"
 
-// What the system calls the mishaps that are told apart. A datagram that nobody
-// was there for shows as a reset.
+// The system's names of the errors that this package distinguishes. A closed port is reported as a
+// reset.
 const (
 	errAddrInUse        = windows.WSAEADDRINUSE
 	errAddrNotAvailable = windows.WSAEADDRNOTAVAIL

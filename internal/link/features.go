@@ -1,12 +1,12 @@
 package link
 
-// Features are what this machine lets links do, as it was found by asking its kernel.
+// Features are the link features of this machine's kernel.
 type Features struct {
-	// GSO and GRO are the kernel's cutting and joining of trains of datagrams.
+	// GSO and GRO are the kernel's segmentation and joining of UDP trains.
 	GSO bool `json:"gso"`
 	GRO bool `json:"gro"`
-	// TUN is set if a device can be made or opened by this process; else TUNProblem says what is
-	// in the way. VNet is set if whole trains cross such a device.
+	// TUN is set if this process can create or open a device; otherwise TUNProblem is the reason.
+	// VNet is set if such a device can carry whole trains.
 	TUN        bool   `json:"tun"`
 	VNet       bool   `json:"tun_vnet"`
 	TUNProblem string `json:"tun_problem,omitempty"`

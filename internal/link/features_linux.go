@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe asks the kernel. Nothing is left of it.
+// Probe tests the kernel's features. It leaves nothing behind.
 func Probe() (f Features) {
 	if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
 		_, noGSO := unix.GetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
@@ -25,7 +25,7 @@ func Probe() (f Features) {
 	request, err := unix.NewIfreq("") // the kernel chooses a name
 	if err == nil {
 		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request) // the device ends with fd
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request) // closing fd deletes the device
 	}
 	switch {
 	case err == nil:

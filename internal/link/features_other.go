@@ -4,5 +4,5 @@ package link
 
 import "runtime"
 
-// Probe asks the kernel. These are Linux's alone.
+// Probe reports no features, because they are Linux's.
 func Probe() Features { return Features{TUNProblem: "not on " + runtime.GOOS} }

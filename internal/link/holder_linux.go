@@ -11,14 +11,15 @@ import (
 	"unicode"
 )
 
-// Holder tells which process has a port of this machine, "udp" or, as a listener, "tcp": "process
-// 4711 (node run A.lnx)". Empty: it is not to be seen, for it is somebody else's, say.
+// Holder returns the process that uses a port of this machine, "udp" or, as a listener, "tcp":
+// "process 4711 (node run A.lnx)". It is empty if the process cannot be found, for example because
+// it is another user's.
 func Holder(network string, at netip.AddrPort) string {
 	sockets := slices.Concat(holding(network, at), holding(network+"6", at))
 	if len(sockets) == 0 {
 		return ""
 	}
-	files, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is right
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is valid
 	for _, path := range files {
 		if to, err := os.Readlink(path); err != nil || !slices.Contains(sockets, to) {
 			continue
@@ -29,7 +30,7 @@ func Holder(network string, at netip.AddrPort) string {
 	return ""
 }
 
-// holding are the sockets of a table of the kernel that are bound to an address, or to all.
+// holding returns the sockets in a kernel table that are bound to an address, or to all.
 func holding(table string, at netip.AddrPort) (sockets []string) {
 	text, err := os.ReadFile("/proc/net/" + table)
 	if err != nil {
@@ -51,8 +52,8 @@ func holding(table string, at netip.AddrPort) (sockets []string) {
 	return sockets
 }
 
-// kernelAddr reads an address as the kernel's tables have it: 0100007F:13C4 is 127.0.0.1:5060. Of
-// IPv6 it has four such words.
+// kernelAddr parses an address of the kernel's tables: 0100007F:13C4 is 127.0.0.1:5060. An IPv6
+// address has four such words.
 func kernelAddr(text string) (netip.AddrPort, bool) {
 	ip, port, _ := strings.Cut(text, ":")
 	n, err := strconv.ParseUint(port, 16, 16)
@@ -65,13 +66,13 @@ func kernelAddr(text string) (netip.AddrPort, bool) {
 		if err != nil {
 			return netip.AddrPort{}, false
 		}
-		b = binary.NativeEndian.AppendUint32(b, uint32(a)) // as the machine has it
+		b = binary.NativeEndian.AppendUint32(b, uint32(a)) // in the machine's byte order
 	}
 	addr, ok := netip.AddrFromSlice(b)
 	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), ok
 }
 
-// commandLine is that of a process, not too long and in one line.
+// commandLine returns a process's command line, shortened and without control characters.
 func commandLine(process string) string {
 	const most = 160
 	text, err := os.ReadFile(filepath.Join(process, "cmdline"))

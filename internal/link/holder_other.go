@@ -4,5 +4,5 @@ package link
 
 import "net/netip"
 
-// Holder tells nothing: this system has no /proc.
+// Holder returns nothing: this system has no /proc.
 func Holder(string, netip.AddrPort) string { return "" }

@@ -11,34 +11,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// Delayer is a Device that holds packets back. What is due it hands over when it is
-// asked by ReadBatch, whichever way it goes.
+// Delayer is a Device that delays packets. ReadBatch also passes on packets whose delay is over, in
+// both directions.
 type Delayer interface {
 	Device
-	// Deadline is when to call ReadBatch though nothing has arrived; never: no need.
+	// Deadline returns when to call ReadBatch next even if nothing arrives.
 	Deadline() clock.Time
 }
 
-// Impairment is what happens to the packets of one interface on their way.
+// Impairment is the impairment of one interface.
 type Impairment struct {
-	// Iface is the node's number for the interface.
+	// Iface is the node's number of the interface.
 	Iface int
-	// Out and In are what happens to what the node sends and what it receives.
+	// Out and In are the impairments of sent and received packets.
 	Out, In netem.Config
-	// Stream gives random streams to the parts of both: see netem.Streams.
+	// Stream returns a random stream for each part of both: see netem.Streams.
 	Stream func(part string) *rand.Rand
 }
 
-// Impaired is a device with a worse link than it has.
+// Impaired is a device with impairments on top of another.
 type Impaired struct {
 	dev     Device
 	now     func() clock.Time
 	lanes   []*lane
 	frames  []buffer.Frame
-	packets [][]byte // of a frame
+	packets [][]byte // of one frame
 	batch   *buffer.Batch
-	full    bool // the device beneath takes no more
-	more    bool // it may have more to read
+	full    bool // the underlying device accepts no more packets
+	more    bool // the underlying device may have more to read
 }
 
 var (
@@ -50,20 +50,18 @@ var (
 type lane struct {
 	iface   int
 	out, in *netem.Link
-	outWill netem.Config // what the links were told
+	outWill netem.Config // the links' configurations
 	inWill  netem.Config
-	none    bool // which is nothing
+	none    bool // without impairments
 }
 
-// Bounds of an impaired device: what it takes from above in one go, and what it reads
-// from below in one turn.
+// Limits of an impaired device: packets of a WriteBatch, and reads of a ReadBatch.
 const (
 	impairedRoom  = 4096
 	impairedReads = 16
 )
 
-// Impair puts netem between a device and its owner. There is an Impairment for each
-// interface of the device. Now is the owner's clock.
+// Impair adds impairments to a device, one Impairment for each interface. now is the owner's clock.
 func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, error) {
 	i := &Impaired{
 		dev: d, now: now, frames: make([]buffer.Frame, 16), batch: buffer.NewBatch(),
@@ -95,8 +93,8 @@ func newLane(m *Impairment) (*lane, error) {
 	return one, nil
 }
 
-// Carry puts the same impairments before another device, or before the same with other interfaces:
-// those that stay keep what is on its way, and to those that are new nothing is done.
+// Carry moves the impairments to another device, or to the same device with other interfaces.
+// Interfaces that stay keep their packets in transit, and new ones have no impairment.
 func (i *Impaired) Carry(d Device, list ...Impairment) error {
 	var lanes []*lane
 	for _, m := range list {
@@ -113,7 +111,7 @@ func (i *Impaired) Carry(d Device, list ...Impairment) error {
 	return nil
 }
 
-// streamOf is the stream of one direction.
+// streamOf returns the random streams of one direction.
 func streamOf(stream func(string) *rand.Rand, in bool) func(string) *rand.Rand {
 	name := "out "
 	if in {
@@ -122,10 +120,10 @@ func streamOf(stream func(string) *rand.Rand, in bool) func(string) *rand.Rand {
 	return func(part string) *rand.Rand { return stream(name + part) }
 }
 
-// Unwrap returns the device beneath.
+// Unwrap returns the underlying device.
 func (i *Impaired) Unwrap() Device { return i.dev }
 
-// Impairments returns what was done to the packets of an interface.
+// Impairments returns the counters of an interface's impairments.
 func (i *Impaired) Impairments(iface int) (out, in netem.Counters) {
 	if l := i.lane(iface); l != nil {
 		return l.out.Counters(), l.in.Counters()
@@ -133,7 +131,7 @@ func (i *Impaired) Impairments(iface int) (out, in netem.Counters) {
 	return out, in
 }
 
-// Configs returns what an interface was told to do to packets.
+// Configs returns the configurations of an interface's impairments.
 func (i *Impaired) Configs(iface int) (out, in netem.Config) {
 	if l := i.lane(iface); l != nil {
 		return l.outWill, l.inWill
@@ -141,8 +139,7 @@ func (i *Impaired) Configs(iface int) (out, in netem.Config) {
 	return out, in
 }
 
-// Links returns both directions of an interface, to be looked at; nil if it is none of the
-// device's.
+// Links returns both directions of an interface for reading; nil: unknown interface.
 func (i *Impaired) Links(iface int) (out, in *netem.Link) {
 	if l := i.lane(iface); l != nil {
 		return l.out, l.in
@@ -150,8 +147,8 @@ func (i *Impaired) Links(iface int) (out, in *netem.Link) {
 	return nil, nil
 }
 
-// Change has one direction of an interface do something else to packets from now on:
-// see netem.Link.Change for those that are on their way.
+// Change replaces the impairment of one direction of an interface. netem.Link.Change describes what
+// happens to packets in transit.
 func (i *Impaired) Change(
 	iface int, in bool, cfg netem.Config, stream func(part string) *rand.Rand,
 ) error {
@@ -171,7 +168,7 @@ func (i *Impaired) Change(
 	return nil
 }
 
-// Clear sets the counts of an interface to zero.
+// Clear resets the counters of an interface.
 func (i *Impaired) Clear(iface int) {
 	if l := i.lane(iface); l != nil {
 		l.out.Clear()
@@ -179,8 +176,8 @@ func (i *Impaired) Clear(iface int) {
 	}
 }
 
-// Idle reports whether the device does nothing to packets and holds none, so that its
-// owner may do without it. It gives back its memory then.
+// Idle reports whether the device has no impairments and no packets, so that it can be removed. If
+// so, it frees its memory.
 func (i *Impaired) Idle() bool {
 	for _, l := range i.lanes {
 		if !l.none || !l.empty() {
@@ -194,14 +191,14 @@ func (i *Impaired) Idle() bool {
 	return !i.more
 }
 
-// empty reports whether no packet is on its way.
+// empty reports whether no packet is in transit.
 func (l *lane) empty() bool {
 	out, _ := l.out.Inside()
 	in, _ := l.in.Inside()
 	return out+in == 0
 }
 
-// lane returns the directions of an interface, nil if it is not the device's.
+// lane returns the directions of an interface; nil: unknown interface.
 func (i *Impaired) lane(iface int) *lane {
 	for _, l := range i.lanes {
 		if l.iface == iface {
@@ -211,7 +208,7 @@ func (i *Impaired) lane(iface int) *lane {
 	return nil
 }
 
-// ReadBatch implements Device: what has come through by now.
+// ReadBatch implements Device: it returns packets whose delay is over.
 func (i *Impaired) ReadBatch(frames []buffer.Frame) (int, error) {
 	now := i.now()
 	err := i.send(now)
@@ -226,7 +223,7 @@ func (i *Impaired) ReadBatch(frames []buffer.Frame) (int, error) {
 	return given, err
 }
 
-// receive puts what has arrived on the way in.
+// receive moves arrived packets into the receiving links.
 func (i *Impaired) receive(now clock.Time) (frames int, err error) {
 	for _, l := range i.lanes {
 		l.in.Advance(now)
@@ -249,13 +246,13 @@ func (i *Impaired) receive(now clock.Time) (frames int, err error) {
 func (i *Impaired) enter(now clock.Time, f *buffer.Frame) {
 	l := i.lane(f.Iface)
 	if l == nil {
-		return // the device beneath has invented an interface
+		return // unknown interface
 	}
 	i.packets = f.Packets(i.packets[:0])
 	l.in.InputTrain(now, 0, &buffer.Train{Pieces: i.packets, Size: f.Size, Bytes: len(f.Data)})
 }
 
-// deliver fills frames with what has come through.
+// deliver fills frames with packets that have left the receiving links.
 func (i *Impaired) deliver(now clock.Time, frames []buffer.Frame) int {
 	n := 0
 	for _, l := range i.lanes {
@@ -283,7 +280,7 @@ func (i *Impaired) WriteBatch(trains []buffer.Train) (int, error) {
 	return len(trains), i.send(now)
 }
 
-// hopTag is a next hop as a tag, hopOf the way back.
+// hopTag converts a next hop to a tag, and hopOf converts it back.
 func hopTag(hop [4]byte) uint64 {
 	return uint64(hop[0])<<24 | uint64(hop[1])<<16 | uint64(hop[2])<<8 | uint64(hop[3])
 }
@@ -292,7 +289,8 @@ func hopOf(tag uint64) [4]byte {
 	return [4]byte{byte(tag >> 24), byte(tag >> 16), byte(tag >> 8), byte(tag)}
 }
 
-// send gives the device beneath what has come through by now, as far as it takes it.
+// send passes on the packets that have left the sending links, as long as the underlying device has
+// room.
 func (i *Impaired) send(now clock.Time) error {
 	var first error
 	if i.dev.Pending() > 0 {
@@ -313,8 +311,8 @@ func (i *Impaired) send(now clock.Time) error {
 	return first
 }
 
-// gather fills the batch and reports whether to ask again. It asks until nothing is
-// due or the device beneath has said that it has no room: then it tells when it has.
+// gather fills the batch and reports whether to call it again. It stops when nothing is due or the
+// underlying device has no room. The device then signals when it has room.
 func (i *Impaired) gather(now clock.Time) bool {
 	i.full = false
 	room := i.dev.Room()
@@ -361,17 +359,17 @@ func (i *Impaired) Deadline() clock.Time {
 	t := clock.Never
 	for _, l := range i.lanes {
 		t = clock.Earliest(t, l.in.Deadline())
-		if !i.full { // else the device beneath says when it takes more
+		if !i.full { // otherwise the underlying device signals when it has room
 			t = clock.Earliest(t, l.out.Deadline())
 		}
 	}
 	return t
 }
 
-// Close implements Device. What was sent goes out at once: the last word of a closing
-// node may be on its way.
+// Close implements Device. It sends delayed packets at once, because they may include a closing
+// node's last messages.
 func (i *Impaired) Close() error {
 	const end = clock.Time(math.MaxInt64)
-	_ = i.send(end) // the device is to be closed whatever comes of it
+	_ = i.send(end) // close the device anyway
 	return i.dev.Close()
 }

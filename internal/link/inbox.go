@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Limits of an inbox: one that is full leaves datagrams in the kernel's queue,
-// whose drops the kernel counts.
+// Limits of an inbox. If it is full, datagrams stay in the kernel's queue, whose drops the kernel
+// counts.
 const (
 	inboxBytes     = 1 << 20
 	inboxDatagrams = 4096
 )
 
-// inbox is what a reader goroutine has read and the device's owner has not
-// taken. There are two halves: one is filled while the other is lent.
+// inbox holds what the reader goroutine has read and the device's owner has not taken. One half is
+// filled while the other is lent.
 type inbox struct {
 	mu     sync.Mutex
-	room   sync.Cond // signalled when the owner took a half, and at the end
+	room   sync.Cond // signaled when the owner takes a half, and at the end
 	fresh  half
-	spare  half // the owner's, once taken
+	spare  half // lent to the owner
 	ready  func()
 	closed bool
 	done   chan struct{}
@@ -32,10 +32,10 @@ type inbox struct {
 type half struct {
 	data []byte
 	list []datagram
-	offs []int // where list[i].data begins; data may move while it grows
+	offs []int // offset of list[i].data; data may move while it grows
 }
 
-// source is what an inbox is filled from.
+// source is the socket that fills an inbox.
 type source interface {
 	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
 }
@@ -46,7 +46,7 @@ func newInbox() *inbox {
 	return b
 }
 
-// fill reads until the socket is closed. It is the reader goroutine.
+// fill is the reader goroutine. It reads until the socket is closed.
 func (b *inbox) fill(from source) {
 	defer close(b.done)
 	buf := make([]byte, maxDatagram)
@@ -67,8 +67,7 @@ func (b *inbox) fill(from source) {
 	}
 }
 
-// failed notes a failed read and reports whether to go on. One that keeps
-// failing is not asked all the time.
+// failed counts a failed read and reports whether to continue. After many failures it pauses.
 func (b *inbox) failed(err error, times int) bool {
 	const often, rest = 100, 10 * time.Millisecond
 	if errors.Is(err, net.ErrClosed) {
@@ -88,8 +87,8 @@ func (b *inbox) failed(err error, times int) bool {
 	return !closed
 }
 
-// add copies a datagram in, once there is room for it. One that continues the
-// last, same sender and size, becomes part of it, as the kernel's GRO does.
+// add waits for room and copies a datagram. It appends to the previous datagram of the same sender
+// and size, as the kernel's GRO does.
 func (b *inbox) add(data []byte, from address) bool {
 	b.mu.Lock()
 	h := &b.fresh
@@ -118,7 +117,7 @@ func (b *inbox) add(data []byte, from address) bool {
 	return true
 }
 
-// join makes data part of the last datagram if it may.
+// join appends data to the last datagram if possible.
 func (h *half) join(data []byte, from address) bool {
 	i := len(h.list) - 1
 	if i < 0 || len(data) == 0 {
@@ -134,7 +133,7 @@ func (h *half) join(data []byte, from address) bool {
 	return true
 }
 
-// take lends what has arrived, until the next take.
+// take lends the datagrams until the next take.
 func (b *inbox) take() ([]datagram, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,7 +157,7 @@ func (b *inbox) take() ([]datagram, error) {
 	return h.list, nil
 }
 
-// tell has ready called whenever something arrives after there was nothing.
+// tell sets a function that is called when data arrives in an empty inbox.
 func (b *inbox) tell(ready func()) {
 	b.mu.Lock()
 	b.ready = ready
@@ -166,7 +165,7 @@ func (b *inbox) tell(ready func()) {
 	b.remind()
 }
 
-// remind calls it now if something has arrived.
+// remind calls that function now if the inbox is not empty.
 func (b *inbox) remind() {
 	b.mu.Lock()
 	var ready func()
@@ -186,7 +185,7 @@ func (b *inbox) counters(c *SocketCounters) {
 	c.Absent += b.absent
 }
 
-// close ends the reader, whose socket is closed already, and waits for it.
+// close stops the reader, whose socket is closed, and waits for it.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

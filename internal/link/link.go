@@ -1,17 +1,16 @@
-// Package link holds a node's network cards. A Device carries whole IP packets,
-// a train at a time, and knows nothing of what is in them.
+// Package link contains a node's network devices. A Device carries whole IP packets in trains and
+// knows nothing of their contents.
 //
-// The card of the course is emulated: UDP, where one datagram holds one packet.
-// link.go is the contract, config.go what a card is told, udp.go the card,
-// receive.go and transmit.go its two directions, neighbors.go who is at the
-// other end. Beneath lies a socket (socket.go) of one of two kinds: udp_linux.go
-// hands whole trains to the kernel (UDP_SEGMENT, UDP_GRO, sendmmsg, recvmmsg),
-// udp_plain.go sends datagram by datagram and reads in a goroutine, as every
-// system can. The UDP addresses are IPv4.
+// The course's device is emulated over UDP: one datagram holds one packet. link.go is the
+// interface, config.go the configuration, udp.go the device, receive.go and transmit.go its two
+// directions, and neighbors.go its neighbors. Its socket (socket.go) has one of two kinds:
+// udp_linux.go passes whole trains to the kernel (UDP_SEGMENT, UDP_GRO, sendmmsg, recvmmsg);
+// udp_plain.go sends single datagrams and reads in a goroutine, as every system can. The UDP
+// addresses are IPv4.
 //
-// The other card is a TUN device (tun.go, tun_linux.go), behind which is the
-// kernel of the machine: its programs are on the virtual network then. Whole trains
-// cross in one call where the kernel can do that (vnet.go, vnet_join.go).
+// The other device is a TUN device (tun.go, tun_linux.go), which connects the machine's kernel, and
+// so its programs, to the virtual network. Whole trains cross in one call if the kernel supports it
+// (vnet.go, vnet_join.go).
 package link
 
 import (
@@ -20,37 +19,35 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// ErrWouldBlock is what ReadBatch says when nothing has arrived.
+// ErrWouldBlock is returned by ReadBatch when nothing has arrived.
 var ErrWouldBlock = errors.New("link: nothing to read")
 
-// Device is one socket or TUN device that carries the packets of one interface, or of several
-// in the old grammars. One goroutine owns it; no method blocks.
+// Device is one socket or TUN device that carries the packets of one interface, or of several with
+// the old syntax. One goroutine owns it; no method blocks.
 type Device interface {
-	// ReadBatch fills frames with what has arrived. They are lent until the
-	// next ReadBatch. n == len(frames) asks to be called again before waiting
-	// on FD, for the rest may be inside already. It says ErrWouldBlock when
-	// nothing is there; 0 and no error when all that came was discarded.
+	// ReadBatch fills frames with received packets, which are valid until the next ReadBatch. If n
+	// is len(frames), call it again before waiting on FD, because more may be buffered. It returns
+	// ErrWouldBlock if nothing has arrived, and 0 without an error if everything was discarded.
 	ReadBatch(frames []buffer.Frame) (n int, err error)
-	// WriteBatch takes n trains, each whole: it is sent, queued inside by
-	// copy, or discarded and counted. n is short when the out queue is full.
-	// Without trains it only sends what is queued, which is what to call when
-	// FD is writable.
+	// WriteBatch processes n trains: each is sent, copied to the queue, or discarded and counted. n
+	// is short if the queue is full. Without trains it only sends the queue; call it so when FD is
+	// writable.
 	WriteBatch(trains []buffer.Train) (n int, err error)
-	// Room is how many packets WriteBatch takes now without refusing any.
+	// Room returns how many packets WriteBatch accepts now.
 	Room() int
-	// Pending is how many packets are queued inside because the socket would
-	// have blocked: while there are any, wait for FD to be writable.
+	// Pending returns how many packets are queued because the socket would have blocked. While
+	// there are any, wait until FD is writable.
 	Pending() int
-	// FD is what to wait on, or -1: then the device is a Feeder.
+	// FD returns the descriptor to wait on, or -1 for a Feeder.
 	FD() int
-	// Close gives the socket back. What is queued is lost.
+	// Close closes the socket. Queued packets are lost.
 	Close() error
 }
 
-// Feeder is a Device that has no descriptor to wait on.
+// Feeder is a Device without a descriptor to wait on.
 type Feeder interface {
 	Device
-	// Feed has ready called, on another goroutine, whenever there is something
-	// to read after there was nothing; also at once if there is already.
+	// Feed sets a function that is called, on another goroutine, when data arrives at an empty
+	// device, and at once if there is data.
 	Feed(ready func())
 }

@@ -15,25 +15,25 @@ type neighbor struct {
 	Neighbor
 	on *iface
 	to address // 0: the name has no address yet
-	// failed is set by the socket when the kernel would not send there: the
-	// name may mean another address by now.
+	// failed is set by the socket when the kernel could not send: the name's address may have
+	// changed.
 	failed bool
-	down   bool // the last packet met a TUN device that is not up
+	down   bool // the TUN device was down for the last packet
 
-	heard, out uint64 // packets that came, and went
-	refusals   uint64 // messages that nobody is there
-	refusal    error  // what the last said; nil: that nobody has the port
-	problem    error  // why the last packet did not go; nil: it went
+	heard, out uint64 // packets received from it, and sent
+	refusals   uint64 // ICMP errors
+	refusal    error  // the last ICMP error; nil: port unreachable
+	problem    error  // why the last packet was not sent; nil: it was
 }
 
-// bounced is what the network has said of a datagram of ours.
+// bounced is an ICMP error about a sent datagram.
 type bounced struct {
 	to      address
-	refused bool // nobody has the port
+	refused bool // port unreachable
 	err     error
 }
 
-// sent accounts for packets that the kernel took.
+// sent counts packets that the kernel accepted.
 func (n *neighbor) sent(packets, bytes int) {
 	n.on.counters.TxPackets += uint64(packets)
 	n.on.counters.TxBytes += uint64(bytes)
@@ -41,23 +41,22 @@ func (n *neighbor) sent(packets, bytes int) {
 	n.problem, n.down = nil, false
 }
 
-// lost accounts for packets that the kernel would not send.
+// lost counts packets that the kernel did not send.
 func (n *neighbor) lost(packets int, why Drop) {
 	n.on.counters.Drops[why] += uint64(packets)
 	n.failed = n.failed || why == DropRefused
 	n.down = why == DropKernelDown
 }
 
-// table is who is where: the interfaces by number, and for a UDP address the
-// neighbours that send from it.
+// table holds the interfaces by number, and the neighbors by UDP address.
 type table struct {
-	ifaces    []*iface // as configured
-	byID      []*iface // nil where the number is another device's
+	ifaces    []*iface // in the order of the configuration
+	byID      []*iface // nil: a number of another device
 	neighbors []*neighbor
 	maxMTU    int
 	from      map[address][]*neighbor
 
-	// The last answer, for what comes in a row.
+	// The last result, for consecutive datagrams of one sender.
 	lastFrom  address
 	lastOwner []*neighbor
 }
@@ -81,7 +80,7 @@ func newTable(interfaces []Interface) *table {
 	return t
 }
 
-// names returns the names among the neighbours' hosts.
+// names returns the host names of the neighbors.
 func (t *table) names() []string {
 	var names []string
 	seen := map[string]bool{}
@@ -94,7 +93,7 @@ func (t *table) names() []string {
 	return names
 }
 
-// learn gives every neighbour the address that its host has now.
+// learn updates every neighbor's address.
 func (t *table) learn(addrs map[string]netip.Addr) {
 	t.from = make(map[address][]*neighbor, len(t.neighbors))
 	t.lastFrom, t.lastOwner = 0, nil
@@ -118,8 +117,7 @@ func (t *table) at(id int) *iface {
 	return t.byID[id]
 }
 
-// senders returns the neighbours that send from a UDP address: more than one
-// when several links lead to one peer.
+// senders returns the neighbors with a UDP address: several if several links lead to one peer.
 func (t *table) senders(from address) []*neighbor {
 	if from != t.lastFrom {
 		t.lastFrom, t.lastOwner = from, t.from[from]
@@ -127,18 +125,17 @@ func (t *table) senders(from address) []*neighbor {
 	return t.lastOwner
 }
 
-// Where the addresses of an IPv4 packet are (RFC 791 §3.1). Nothing else of the
-// packet is looked at here.
+// Offsets of the addresses in an IPv4 packet (RFC 791 §3.1). Nothing else of the packet is read
+// here.
 const (
 	sourceAt      = 12
 	destinationAt = 16
 	addressesEnd  = 20
 )
 
-// linkOf tells which of several links to one peer a packet came over: by its
-// source, if that is the peer's end of one, else by its destination, if that is
-// our end of one. What is on its way through bears neither: then any link is as
-// good, and it is the first that is up.
+// linkOf finds which of several links to one peer a packet came over: by its source, if that is the
+// peer's address on a link, or else by its destination, if that is ours. A forwarded packet has
+// neither; for it the first link that is up will do.
 func linkOf(senders []*neighbor, packet []byte) *neighbor {
 	if len(packet) >= addressesEnd {
 		src := [4]byte(packet[sourceAt:destinationAt])
@@ -162,8 +159,8 @@ func linkOf(senders []*neighbor, packet []byte) *neighbor {
 	return senders[0]
 }
 
-// literal reads a host that needs no resolver. RFC 6761 §6.3: localhost is the
-// loopback address, whatever a resolver says.
+// literal parses a host that needs no resolver. RFC 6761 §6.3: localhost is the loopback address,
+// whatever a resolver says.
 func literal(host string) (netip.Addr, bool) {
 	if host == "localhost" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), true

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// openSocket opens the one kind that every system has.
+// openSocket opens a plain socket, the only kind on this system.
 func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	if cfg.Offload != OffloadAuto && cfg.Offload != OffloadPlain {
 		return nil, -1, fmt.Errorf("no offload %v on %s", cfg.Offload, runtime.GOOS)
@@ -21,8 +21,8 @@ func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	return s, -1, nil
 }
 
-// trueBuffers has nothing to add: what was set is what there is.
+// trueBuffers does nothing: the sizes are as set.
 func trueBuffers(*net.UDPConn, *Info) {}
 
-// overflow is not told here.
+// overflow is unknown on this system.
 func overflow(*net.UDPConn) uint64 { return 0 }

@@ -10,24 +10,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Attacher is a Device that exists before its node does, and is told by it which
-// interface it serves. It belongs to that node from then on.
+// Attacher is a Device that is created before its node, which assigns it to an interface.
 type Attacher interface {
 	Feeder
-	// Attach says ErrAttached when it has a node already.
+	// Attach returns ErrAttached if the device already belongs to a node.
 	Attach(id int) error
 }
 
-// ErrAttached is what a Device says that has a node already.
+// ErrAttached is returned for a Device that already belongs to a node.
 var ErrAttached = errors.New("link: already attached to a node")
 
-// defaultPipePackets is what a window of a megabyte is in packets of 1400 bytes,
-// and half as much again.
+// defaultPipePackets is a window of 1 MB in packets of 1400 bytes, and half as much again.
 const defaultPipePackets = 1024
 
-// End is one end of a pipe: a link in memory. It is a Device for a node, or a
-// program reads and writes it, one packet a call. A pipe whose other end is closed
-// is a cable that was pulled: what is sent into it is lost.
+// End is one end of a pipe, a link in memory. It is a Device for a node, or a program reads and
+// writes it, one packet in a call. If the other end is closed, sent packets are lost.
 type End struct {
 	id       int
 	attached atomic.Bool
@@ -41,8 +38,8 @@ type End struct {
 
 var _ Attacher = (*End)(nil)
 
-// Pipe returns two ends that are each other's neighbour. At most packets wait in
-// each direction, and as many again are in the reader's hands; 0: 1024.
+// Pipe returns two connected ends. Each direction queues this many packets, and as many may be lent
+// to the reader; 0: 1024.
 func Pipe(packets int) (a, b *End) {
 	if packets <= 0 {
 		packets = defaultPipePackets
@@ -67,7 +64,7 @@ func (e *End) Attach(id int) error {
 	return nil
 }
 
-// ReadBatch implements Device: all that waits, train by train.
+// ReadBatch implements Device. It returns everything that waits, train by train.
 func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 	if len(e.lent) == 0 {
 		if e.lent = e.in.take(e.id); len(e.lent) == 0 {
@@ -76,8 +73,8 @@ func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 	}
 	n := copy(frames, e.lent)
 	if e.lent = e.lent[n:]; len(e.lent) == 0 && n < len(frames) {
-		// The owner takes a short batch for the last, and may have been told already of what
-		// came since; but these frames' memory is lent, so that must wait for the next call.
+		// The owner takes a short batch for the last one, and it may already have been signaled for
+		// newer packets. They must wait for the next call, because these frames are lent.
 		e.in.remind()
 	}
 	return n, nil
@@ -87,7 +84,7 @@ func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 func (e *End) WriteBatch(trains []buffer.Train) (int, error) {
 	n, err := e.out.put(trains)
 	if errors.Is(err, net.ErrClosed) {
-		return len(trains), nil // nobody is there
+		return len(trains), nil // the other end is closed
 	}
 	return n, err
 }
@@ -95,14 +92,13 @@ func (e *End) WriteBatch(trains []buffer.Train) (int, error) {
 // Room implements Device.
 func (e *End) Room() int { return e.out.room() }
 
-// Pending implements Device: what was taken is on its way.
+// Pending implements Device: accepted packets are already delivered.
 func (e *End) Pending() int { return 0 }
 
-// FD implements Device: there is none.
+// FD implements Device: -1.
 func (e *End) FD() int { return -1 }
 
-// Feed implements Feeder. Ready is also called when there is room again after
-// there was none, so that the owner looks.
+// Feed implements Feeder. It also calls ready when there is room again, so that the owner writes.
 func (e *End) Feed(ready func()) { e.feed(ready, ready) }
 
 func (e *End) feed(ready, vacant func()) {
@@ -118,22 +114,22 @@ func (e *End) feed(ready, vacant func()) {
 	}
 }
 
-// Close ends both directions. The other end may still read what is under way.
+// Close closes both directions. The other end may still read queued packets.
 func (e *End) Close() error {
 	e.in.close()
 	e.out.close()
 	return nil
 }
 
-// hand has the lanes wake a program that reads and writes.
+// hand makes the lanes signal a program that reads and writes.
 func (e *End) hand() {
 	e.byHand.Do(func() {
 		e.feed(func() { token(e.readable) }, func() { token(e.writable) })
 	})
 }
 
-// Read waits for a packet and copies it into p; what does not fit is cut off. It
-// returns io.EOF when an end was closed and nothing is left.
+// Read waits for a packet and copies it to p, truncated to its length. It returns io.EOF when an
+// end is closed and nothing is left.
 func (e *End) Read(p []byte) (int, error) {
 	if e.attached.Load() {
 		return 0, ErrAttached
@@ -143,7 +139,7 @@ func (e *End) Read(p []byte) (int, error) {
 		n, ok, closed := e.in.pop(p)
 		switch {
 		case ok:
-			token(e.readable) // another Read may wait beside this one
+			token(e.readable) // for another waiting Read
 			return n, nil
 		case closed:
 			token(e.readable)
@@ -153,7 +149,7 @@ func (e *End) Read(p []byte) (int, error) {
 	}
 }
 
-// TryRead is Read without the waiting.
+// TryRead is Read without waiting.
 func (e *End) TryRead(p []byte) (n int, ok bool) {
 	if e.attached.Load() {
 		return 0, false
@@ -162,7 +158,7 @@ func (e *End) TryRead(p []byte) (n int, ok bool) {
 	return n, ok
 }
 
-// Write sends one packet, waiting while the pipe is full.
+// Write sends one packet. It waits while the pipe is full.
 func (e *End) Write(p []byte) (int, error) {
 	if e.attached.Load() {
 		return 0, ErrAttached
@@ -181,17 +177,17 @@ func (e *End) Write(p []byte) (int, error) {
 		if n == 1 {
 			return len(p), nil
 		}
-		if e.out.room() > 0 { // which asks to be told when there is
+		if e.out.room() > 0 { // registers for a signal
 			continue
 		}
 		<-e.writable
-		token(e.writable) // another Write may wait beside this one
+		token(e.writable) // for another waiting Write
 	}
 }
 
 var errPacketSize = errors.New("link: empty or oversized packet")
 
-// token leaves a token for whoever waits, or will.
+// token leaves a token for a waiting goroutine.
 func token(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -7,34 +7,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// pipeLane is one direction of a pipe. The writer copies trains in; the reader
-// takes all of them at once and leaves its last pile's memory for the next.
+// pipeLane is one direction of a pipe. The writer copies trains in. The reader takes all of them at
+// once, and returns the memory of the previous ones.
 type pipeLane struct {
 	mu      sync.Mutex
 	fresh   pile
-	spare   pile // the reader's, once taken
+	spare   pile // lent to the reader
 	frames  []buffer.Frame
 	packets int // in fresh
 	limit   int
-	full    bool // the writer saw no room, and is told when there is
+	full    bool // the writer found no room and waits for a signal
 	closed  bool
-	ready   func() // tells the reader
-	vacant  func() // tells the writer
+	ready   func() // signals the reader
+	vacant  func() // signals the writer
 }
 
-// pile is trains, one behind the other.
+// pile is a list of trains in contiguous memory.
 type pile struct {
 	data   []byte
 	spans  []span
-	first  int // of spans: those before were popped
-	popped int // bytes of data
+	first  int // index of the first span that was not popped
+	popped int // bytes of data that were popped
 }
 
 type span struct{ end, size int }
 
 func (p *pile) clear() { *p = pile{data: p.data[:0], spans: p.spans[:0]} }
 
-// compact moves what is left to the front once as much has gone.
+// compact moves the rest to the front when at least half has been popped.
 func (p *pile) compact() {
 	const worth = 64 << 10
 	if p.popped < worth || p.popped < len(p.data)/2 {
@@ -48,8 +48,7 @@ func (p *pile) compact() {
 	p.first, p.popped = 0, 0
 }
 
-// put copies the trains in for which there is room. One that is larger than the
-// lane is taken when it is alone.
+// put copies as many trains as fit. An empty lane accepts a train of any size.
 func (l *pipeLane) put(trains []buffer.Train) (int, error) {
 	l.mu.Lock()
 	if l.closed {
@@ -103,7 +102,7 @@ func (l *pipeLane) take(id int) []buffer.Frame {
 	return l.frames
 }
 
-// remind tells the reader again if something waits.
+// remind signals the reader again if packets wait.
 func (l *pipeLane) remind() {
 	l.mu.Lock()
 	var ready func()
@@ -145,7 +144,7 @@ func (l *pipeLane) pop(p []byte) (n int, ok, closed bool) {
 	return n, true, false
 }
 
-// emptied returns whom to tell that there is room, nil if nobody asked.
+// emptied returns the function that signals room; nil: the writer does not wait.
 func (l *pipeLane) emptied() func() {
 	if !l.full {
 		return nil
@@ -154,8 +153,7 @@ func (l *pipeLane) emptied() func() {
 	return l.vacant
 }
 
-// room is how many packets the lane takes. A lane that nobody reads any more
-// takes all.
+// room returns how many packets the lane accepts. A closed lane accepts and drops all.
 func (l *pipeLane) room() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

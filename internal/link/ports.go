@@ -5,8 +5,7 @@ import (
 	"net"
 )
 
-// FreePorts finds n UDP ports of the loopback address that nobody has at this
-// moment, all different.
+// FreePorts finds n different UDP ports of the loopback address that are free at this moment.
 func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {
@@ -14,7 +13,7 @@ func FreePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("link: a free port: %w", err)
 		}
-		defer c.Close() // all are held until all are found, so that they differ
+		defer c.Close() // keep all open until the end, so that they differ
 		at, ok := c.LocalAddr().(*net.UDPAddr)
 		if !ok {
 			return nil, fmt.Errorf("link: %v is not a UDP address", c.LocalAddr())

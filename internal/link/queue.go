@@ -2,25 +2,25 @@ package link
 
 import "github.com/tidepool-net/tidepool/internal/buffer"
 
-// outQueue holds copies of trains that the kernel would not take yet. Its zero
-// value but for the limits is empty; it has no memory until it is first used.
+// outQueue holds copies of trains that the kernel has not accepted yet. It allocates memory when it
+// is first used.
 type outQueue struct {
 	maxPackets, maxBytes int
 	packets              int
 	mem                  []byte // the bytes of list, in order
 	list                 []queued
-	head                 int // list[:head] has left
+	head                 int // list[:head] was removed
 }
 
 // queued is one train in the queue.
 type queued struct {
 	to    *neighbor
-	off   int // of its bytes, in mem
+	off   int // offset of its bytes in mem
 	piece [1][]byte
-	train buffer.Train // Pieces is piece, once train was called
+	train buffer.Train // train sets Pieces to piece
 }
 
-// room is how many packets of up to mtu bytes may still come in.
+// room returns how many more packets of up to mtu bytes fit.
 func (q *outQueue) room(mtu int) int {
 	return max(0, min(q.maxPackets-q.packets, (q.maxBytes-q.bytes())/mtu))
 }
@@ -32,14 +32,14 @@ func (q *outQueue) bytes() int {
 	return len(q.mem) - q.list[q.head].off
 }
 
-// fits reports whether a train may come in. One always does when the queue is
-// empty, so that none is refused for ever.
+// fits reports whether a train fits. An empty queue accepts any train, so that none is refused for
+// ever.
 func (q *outQueue) fits(t *buffer.Train) bool {
 	return q.packets == 0 ||
 		q.packets+t.Count <= q.maxPackets && q.bytes()+t.Bytes <= q.maxBytes
 }
 
-// push copies a train in but for its first skip packets.
+// push copies a train without its first skip packets.
 func (q *outQueue) push(to *neighbor, t *buffer.Train, skip int) {
 	q.reclaim()
 	drop := skip * t.Size
@@ -56,7 +56,7 @@ func (q *outQueue) push(to *neighbor, t *buffer.Train, skip int) {
 	to.on.counters.Queued += uint64(t.Count - skip)
 }
 
-// train returns the i-th of list, lent until the next push or pop.
+// train returns list[i], valid until the next push or pop.
 func (q *outQueue) train(i int) (*neighbor, *buffer.Train) {
 	e := &q.list[i]
 	e.piece[0] = q.mem[e.off : e.off+e.train.Bytes]
@@ -64,7 +64,7 @@ func (q *outQueue) train(i int) (*neighbor, *buffer.Train) {
 	return e.to, &e.train
 }
 
-// pop takes the first packets out, which may end within a train.
+// pop removes the first packets. It may end within a train.
 func (q *outQueue) pop(packets int) {
 	q.packets -= packets
 	for packets > 0 {
@@ -80,7 +80,7 @@ func (q *outQueue) pop(packets int) {
 	}
 }
 
-// reclaim makes room at the end once half of the memory is of what has left.
+// reclaim moves the rest to the front when at least half of the memory is unused.
 func (q *outQueue) reclaim() {
 	if q.head == len(q.list) {
 		q.mem, q.list, q.head = q.mem[:0], q.list[:0], 0

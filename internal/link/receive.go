@@ -22,16 +22,16 @@ func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 	return n, nil
 }
 
-// remind has the owner told again of what came while it worked off what was lent:
-// it takes a short batch for the last, and may have been told of that already.
+// remind signals the owner again if datagrams arrived meanwhile. The owner takes a short batch for
+// the last one, and may already have been signaled for them.
 func (d *UDP) remind() {
 	if s, ok := d.sock.(interface{ remind() }); ok {
 		s.remind()
 	}
 }
 
-// deliver takes the next datagram, or the part of it that came over one link,
-// and makes a frame of it: 1, or 0 when it was discarded.
+// deliver converts the next datagram, or the part of it that came over one link, to a frame. It
+// returns 1, or 0 if it discarded the datagram.
 func (d *UDP) deliver(f *buffer.Frame) int {
 	g := &d.lent[0]
 	if len(g.data) == 0 {
@@ -71,9 +71,9 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 	return 1
 }
 
-// whence finds the neighbour that a datagram came from, the interface that it came over,
-// nil if it is nobody's, and how much of it did: all, unless several links lead to its
-// sender.
+// whence finds the neighbor and the interface of a datagram, and the bytes that came over that
+// interface: all, unless several links lead to the sender. The interface is nil if the sender is
+// unknown.
 func (d *UDP) whence(g *datagram) (*neighbor, *iface, []byte) {
 	s := d.table.senders(g.from)
 	switch {

@@ -10,29 +10,26 @@ import (
 )
 
 const (
-	// lookupPatience bounds one round of lookups.
+	// lookupPatience limits one round of lookups.
 	lookupPatience = 5 * time.Second
 	// openPatience is how long opening waits for the first round.
 	openPatience = time.Second
-	// retryFirst is after how long a name that has no address is tried again;
-	// the time doubles up to ResolveEvery.
+	// retryFirst is the time until a failed lookup is repeated. It doubles up to ResolveEvery.
 	retryFirst = 250 * time.Millisecond
 )
 
-// resolver looks names up in a goroutine of its own and shows the owner what it
-// found as a map that nobody writes to any more.
+// resolver looks up names in a goroutine and publishes the results in an immutable map.
 type resolver struct {
 	names  []string
 	cfg    Config
 	found  atomic.Pointer[map[string]netip.Addr]
-	failed atomic.Pointer[map[string]error] // of the last round
-	kick   chan struct{}                    // a name may have moved
+	failed atomic.Pointer[map[string]error] // errors of the last round
+	kick   chan struct{}                    // an address may have changed
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// newResolver starts looking names up, and returns when the first round is over
-// or has taken too long.
+// newResolver starts a resolver and waits for its first round, up to openPatience.
 func newResolver(cfg Config, names []string) *resolver {
 	first := make(chan struct{})
 	r := startResolver(cfg, names, &map[string]netip.Addr{}, first)
@@ -45,8 +42,8 @@ func newResolver(cfg Config, names []string) *resolver {
 	return r
 }
 
-// startResolver starts looking names up, of which some may have been found before. It closes first
-// when the first round is over.
+// startResolver starts a resolver, with names that were found before. It closes first after the
+// first round.
 func startResolver(
 	cfg Config, names []string, found *map[string]netip.Addr, first chan<- struct{},
 ) *resolver {
@@ -87,7 +84,7 @@ func (r *resolver) run(ctx context.Context, first chan<- struct{}) {
 	}
 }
 
-// pause keeps failing sends from asking the resolver all the time.
+// pause limits the rate of lookups after failed sends.
 func (r *resolver) pause(ctx context.Context) {
 	timer := time.NewTimer(min(retryFirst, r.cfg.ResolveEvery))
 	defer timer.Stop()
@@ -97,8 +94,8 @@ func (r *resolver) pause(ctx context.Context) {
 	}
 }
 
-// round looks every name up, all at the same time, and reports whether each has
-// an address. One that had an address and has none now keeps the old one.
+// round looks up all names concurrently, and reports whether each has an address. A name whose
+// lookup fails keeps its old address.
 func (r *resolver) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
@@ -130,10 +127,10 @@ func (r *resolver) round(ctx context.Context) bool {
 	return len(next) == len(r.names)
 }
 
-// failure returns why a name was not found in the last round; nil: it was.
+// failure returns why the last lookup of a name failed; nil: it did not.
 func (r *resolver) failure(name string) error { return (*r.failed.Load())[name] }
 
-// again asks for a round soon.
+// again requests another round.
 func (r *resolver) again() {
 	select {
 	case r.kick <- struct{}{}:

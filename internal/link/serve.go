@@ -5,11 +5,9 @@ import (
 	"slices"
 )
 
-// Serve has the device be that of other interfaces from now on, or of the same with other
-// neighbors, addresses and MTUs. Interfaces and neighbors that stay keep what they have counted,
-// and what is queued for those that do not is still sent. It does not wait for names that are new:
-// who has one is reached when it is found. What Open would refuse is the error, and then nothing
-// has changed.
+// Serve changes the device's interfaces, neighbors, addresses and MTUs. Interfaces and neighbors
+// that stay keep their counters, and queued packets are still sent to those that leave. It does not
+// wait for lookups of new names. It returns the errors of Open, and then changes nothing.
 func (d *UDP) Serve(interfaces []Interface) error {
 	cfg := d.cfg
 	cfg.Interfaces = interfaces
@@ -34,7 +32,7 @@ func (d *UDP) Serve(interfaces []Interface) error {
 					found[name] = addr
 				}
 			}
-			go d.names.close() // a lookup may take its time to end
+			go d.names.close() // a lookup may take long to end
 		}
 		d.names = startResolver(cfg, names, &found, make(chan struct{}))
 		d.applied = &found
@@ -43,7 +41,7 @@ func (d *UDP) Serve(interfaces []Interface) error {
 	return nil
 }
 
-// inherit keeps the books of interfaces and neighbors that were there before.
+// inherit copies the state of interfaces and neighbors that stay.
 func (t *table) inherit(old *table) {
 	for _, f := range t.ifaces {
 		was := old.at(f.ID)

@@ -7,38 +7,36 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// socket is where datagrams leave and enter the process.
+// socket sends and receives datagrams.
 type socket interface {
-	// recv fetches what has arrived. The datagrams are lent until the next
-	// recv. It says ErrWouldBlock when nothing has.
+	// recv returns received datagrams, which are valid until the next recv, or ErrWouldBlock.
 	recv() ([]datagram, error)
-	// push puts a train behind those that wait for flush; false: flush first.
-	// The train's bytes are borrowed until flush.
+	// push adds a train to those that flush sends; false: flush first. The train's bytes must stay
+	// valid until flush.
 	push(to *neighbor, t *buffer.Train) bool
-	// flush sends what was pushed, in order, accounting for it at the
-	// neighbours, and forgets it. It returns how many packets it was done with
-	// and ErrWouldBlock if those behind were not taken.
+	// flush sends the pushed trains in order, updates the neighbors' counters, and forgets the
+	// trains. It returns how many packets it processed, and ErrWouldBlock if the kernel did not
+	// accept the rest.
 	flush() (packets int, err error)
 	info() Info
-	// counters adds what the socket has counted.
+	// counters adds the socket's counters.
 	counters(*SocketCounters)
 	close() error
 }
 
-// datagram is what came in one piece from one sender: packets of size bytes, the
-// last may be shorter.
+// datagram is a received datagram: packets of size bytes, of which the last may be shorter.
 type datagram struct {
 	data []byte
 	size int
 	from address
 }
 
-// address is an IPv4 address and UDP port in one word; 0 is none.
+// address is an IPv4 address and UDP port in one word; 0: none.
 type address uint64
 
 func addressOf(a netip.AddrPort) address {
 	ip := a.Addr().Unmap()
-	if !ip.Is4() || a.Port() == 0 { // nobody can be at port 0
+	if !ip.Is4() || a.Port() == 0 { // port 0 cannot be used
 		return 0
 	}
 	return pack(ip.As4(), a.Port())

@@ -23,7 +23,7 @@ func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
 			return n, err
 		}
 	}
-	for ; n < len(trains); n++ { // only with some in the queue, which go first
+	for ; n < len(trains); n++ { // only if the queue is not empty: it goes first
 		to := d.route[n]
 		if to != nil && !d.queue.fits(&trains[n]) {
 			break
@@ -44,7 +44,7 @@ func (d *UDP) Room() int {
 // Pending implements Device.
 func (d *UDP) Pending() int { return d.queue.packets }
 
-// look finds the neighbour of each train; nil: it will be discarded.
+// look finds the neighbor of each train; nil: discard the train.
 func (d *UDP) look(trains []buffer.Train) {
 	d.route = d.route[:0]
 	for i := range trains {
@@ -53,7 +53,7 @@ func (d *UDP) look(trains []buffer.Train) {
 	}
 }
 
-// neighborOf finds where a train goes, or why nowhere.
+// neighborOf finds the neighbor of a train, or the reason to drop it.
 func (d *UDP) neighborOf(t *buffer.Train) (*neighbor, Drop) {
 	out := d.table.at(t.Iface)
 	if out == nil || t.Bytes == 0 {
@@ -69,7 +69,7 @@ func (d *UDP) neighborOf(t *buffer.Train) (*neighbor, Drop) {
 	return to, 0
 }
 
-// discard counts those of the trains taken that had nowhere to go.
+// discard counts the trains without a neighbor.
 func (d *UDP) discard(trains []buffer.Train) {
 	for i := range trains {
 		if d.route[i] != nil {
@@ -82,8 +82,8 @@ func (d *UDP) discard(trains []buffer.Train) {
 	}
 }
 
-// send hands trains to the socket, as many as it takes in one go, and returns
-// how many that were. Of one that the kernel took in part the rest is queued.
+// send passes as many trains to the socket as fit in one call, and returns their number. It queues
+// the rest of a train that the kernel accepted in part.
 func (d *UDP) send(trains []buffer.Train, route []*neighbor) (int, error) {
 	n := 0
 	for n < len(trains) && (route[n] == nil || d.sock.push(route[n], &trains[n])) {
@@ -113,7 +113,7 @@ func (d *UDP) send(trains []buffer.Train, route []*neighbor) (int, error) {
 	return n, nil
 }
 
-// drain sends what is queued, until the socket would block.
+// drain sends the queue until the socket would block.
 func (d *UDP) drain() error {
 	for d.queue.packets > 0 {
 		for i := d.queue.head; i < len(d.queue.list); i++ {

@@ -10,43 +10,40 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// ErrNoTUN is a system without TUN devices.
+// ErrNoTUN is the error on a system without TUN devices.
 var ErrNoTUN = errors.New("tun needs Linux; this is " + runtime.GOOS +
 	": use a UDP link, or run the node in a Linux container or virtual machine")
 
-// ErrGone is what a TUN device says, once, when the kernel's end was deleted.
+// ErrGone is returned once when the kernel's end was deleted.
 var ErrGone = errors.New("the device was deleted")
 
-// maxDeviceName is IFNAMSIZ without its closing zero (linux/if.h).
+// maxDeviceName is IFNAMSIZ without its final zero (linux/if.h).
 const maxDeviceName = 15
 
-// defaultTUNQueue is how many packets the kernel may hold for us: what a window
-// of 4 MiB is in packets of the default MTU. Linux's own 500 would lose them.
+// defaultTUNQueue is the length of the kernel's queue: a window of 4 MiB in packets of the default
+// MTU. Linux's default of 500 would lose some of them.
 const defaultTUNQueue = 3072
 
-// TUNConfig describes an interface whose link leads to the kernel of this
-// machine.
+// TUNConfig configures an interface whose link leads to this machine's kernel.
 type TUNConfig struct {
-	// Device is the kernel's name for the device, of up to 15 bytes. It is
-	// opened if it exists, else created, and then gone again after Close.
+	// Device is the kernel's name of the device, up to 15 bytes. An existing device is opened.
+	// Otherwise it is created, and Close deletes it.
 	Device string
-	// Interface is the node's end. It needs no neighbours: whatever address a
-	// packet is for, the kernel gets it.
+	// Interface is the node's end. It needs no neighbors: the kernel receives every packet.
 	Interface Interface
-	// Kernel is the address of the kernel's end and the length of the link's
-	// prefix. The device is given both, and brought up. Invalid: the kernel's
-	// end is somebody else's to set up.
+	// Kernel is the address and prefix length of the kernel's end. The device gets it and is
+	// brought up. Invalid: the kernel's end is configured elsewhere.
 	Kernel netip.Prefix
-	// Routes are what the kernel is told to reach by the node; it needs Kernel. Close
-	// takes them back.
+	// Routes are the prefixes that the kernel routes through the node; they need Kernel. Close
+	// removes them.
 	Routes []netip.Prefix
-	// ReadPackets is how many packets the kernel may hold for us; 0: 3072.
+	// ReadPackets is the length of the kernel's queue; 0: 3072.
 	ReadPackets int
-	// Offload is how packets reach the kernel: 0 has whole trains cross in one call
-	// if the kernel can; anything but OffloadGSO is a packet a call.
+	// Offload is how packets are passed to the kernel. 0: whole trains if the kernel supports it.
+	// Anything but OffloadGSO: one packet in a call.
 	Offload Offload
-	// QueuePackets and QueueBytes bound the out queue, which is used only
-	// while the kernel takes nothing; 0: 2048 packets, 4 MiB.
+	// QueuePackets and QueueBytes limit the out queue, which is used only while the kernel accepts
+	// no packets; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
 }
 
@@ -76,17 +73,17 @@ func (c TUNConfig) validate() error {
 	return nil
 }
 
-// TUNError is a TUN device that cannot be had.
+// TUNError is an error of opening a TUN device.
 type TUNError struct {
-	// Interface is the name of the interface that wanted it, Device the kernel's.
+	// Interface is the name of the node's interface, Device the kernel's name.
 	Interface, Device string
-	// Advice is what may help; it can be empty.
+	// Advice says what to do; it may be empty.
 	Advice string
-	// Err is what the system said.
+	// Err is the system's error.
 	Err error
 }
 
-// Error names the interface and the device, and says what may help.
+// Error names the interface, the device, the error, and what to do.
 func (e *TUNError) Error() string {
 	text := "link: interface " + e.Interface + ": tun:" + e.Device + ": " + e.Err.Error()
 	if e.Advice != "" {
@@ -95,47 +92,43 @@ func (e *TUNError) Error() string {
 	return text
 }
 
-// Unwrap returns what the system said.
+// Unwrap returns the system's error.
 func (e *TUNError) Unwrap() error { return e.Err }
 
-// tunFile is where packets enter and leave the kernel: one a call, or with a
-// virtio-net header a train.
+// tunFile reads and writes packets: one in a call, or a train if the device has virtio-net headers.
 type tunFile interface {
-	// read fetches what arrived into the beginning of b. It says ErrWouldBlock
-	// when there is nothing; a burst without bytes was discarded.
+	// read reads to the start of b. It returns ErrWouldBlock if there is nothing. An empty burst
+	// was discarded.
 	read(b []byte) (burst, error)
-	// write sends the packets of a train from the skip-th on, accounting for
-	// them at to. It returns how many it is done with, and ErrWouldBlock if
-	// the kernel would not take the next.
+	// write sends the packets of a train from the skip-th on, and updates the counters of to. It
+	// returns how many it processed, and ErrWouldBlock if the kernel did not accept the next.
 	write(to *neighbor, t *buffer.Train, skip int) (done int, err error)
 	counters(*SocketCounters)
 	close() error
 }
 
-// Memory for one batch, and for one read: the largest packet that the kernel could
-// have been told to send, or what a train of it is in packets of a small MTU. A
-// train of more is dropped.
+// Memory for one batch and for one read. A read returns at most the largest packet that the kernel
+// can send, or that packet segmented for a small MTU. Larger trains are dropped.
 const (
 	tunReadBytes  = 512 << 10
 	tunBurstBytes = 256 << 10
 )
 
-// TUN is a Device behind which is the kernel of this machine. One goroutine
-// owns it and calls all of its methods.
+// TUN is a Device that leads to this machine's kernel. One goroutine owns it and calls its methods.
 type TUN struct {
 	cfg     TUNConfig
 	file    tunFile // nil: the device is gone
 	fd      int
-	queued  int // packets that the kernel holds for us at most; 0: unknown
+	queued  int // maximum number of packets in the kernel's queue; 0: unknown
 	way     Offload
 	on      iface
-	kernel  neighbor // at whatever address
+	kernel  neighbor // for every address
 	queue   outQueue
 	mem     []byte
 	blocked uint64
-	last    SocketCounters // of files that are gone
-	routes  []netip.Prefix // that the kernel was told
-	teller  int            // the socket that told it, or -1
+	last    SocketCounters // counters of closed files
+	routes  []netip.Prefix // routes that were added to the kernel
+	teller  int            // the socket that added them, or -1
 }
 
 var _ Device = (*TUN)(nil)
@@ -166,14 +159,13 @@ func newTUN(cfg TUNConfig, file tunFile, fd int) *TUN {
 	return d
 }
 
-// ReadBatch implements Device. Packets that arrive in a row and are of one size
-// make one frame.
+// ReadBatch implements Device. Consecutive packets of one size become one frame.
 func (d *TUN) ReadBatch(frames []buffer.Frame) (int, error) {
 	if d.file == nil {
 		return 0, ErrWouldBlock
 	}
 	n, at, packets := 0, 0, 0
-	grows := false // the last frame may take another packet
+	grows := false // the last frame may get another packet
 	for n < len(frames) && len(d.mem)-at >= tunBurstBytes {
 		got, err := d.file.read(d.mem[at:])
 		if err != nil {
@@ -204,7 +196,7 @@ func (d *TUN) ReadBatch(frames []buffer.Frame) (int, error) {
 	return n, nil
 }
 
-// arrived counts what a read brought and returns how many packets it is.
+// arrived counts the packets of a read and returns their number.
 func (d *TUN) arrived(got burst) int {
 	c := &d.on.counters
 	packets := (got.bytes + got.size - 1) / got.size
@@ -216,7 +208,7 @@ func (d *TUN) arrived(got burst) int {
 	return packets
 }
 
-// readError decides what becomes of a read that failed behind n frames.
+// readError processes a failed read after n frames.
 func (d *TUN) readError(n int, err error) error {
 	switch {
 	case errors.Is(err, ErrGone):
@@ -228,28 +220,27 @@ func (d *TUN) readError(n int, err error) error {
 	return err
 }
 
-// Gone reports whether the kernel's end was deleted, and not opened again since.
+// Gone reports whether the kernel's end was deleted and not reopened.
 func (d *TUN) Gone() bool { return d.file == nil }
 
-// Down reports whether the kernel's end was not up when the last packet was sent.
+// Down reports whether the kernel's end was down when the last packet was sent.
 func (d *TUN) Down() bool { return d.kernel.down }
 
-// Anew opens or creates the device once more: a goroutine that does not own d may do
-// so. Replace has d, if its own is gone, go on with it.
+// Anew opens or creates the device again. Any goroutine may call it. The owner passes the result to
+// Replace if d is gone.
 func (d *TUN) Anew() (*TUN, error) { return OpenTUN(d.cfg) }
 
-// Replace takes over a device that Anew has opened. FD is another then.
+// Replace takes over a device that Anew has opened. It changes FD.
 func (d *TUN) Replace(fresh *TUN) {
 	d.file, d.fd, d.way = fresh.file, fresh.fd, fresh.way
 	d.queued, d.routes, d.teller = fresh.queued, fresh.routes, fresh.teller
 }
 
-// leave gives back the descriptor of a device that is gone: it would be
-// readable for ever.
+// leave closes the descriptor of a deleted device, which would be readable for ever.
 func (d *TUN) leave() {
 	d.last = d.Socket()
-	d.routes = nil     // the kernel has forgotten them with the device
-	_ = d.file.close() // there is nothing behind it any more
+	d.routes = nil     // the kernel removed them with the device
+	_ = d.file.close() // the device no longer exists
 	d.file, d.fd = nil, -1
 	d.kernel.lost(d.queue.packets, DropGone)
 	d.queue.pop(d.queue.packets)
@@ -269,7 +260,7 @@ func (d *TUN) WriteBatch(trains []buffer.Train) (int, error) {
 			d.kernel.lost(t.Count, DropGone)
 			continue
 		}
-		if d.queue.packets > 0 { // they go first
+		if d.queue.packets > 0 { // the queue goes first
 			if !d.queue.fits(t) {
 				return i, nil
 			}
@@ -292,7 +283,7 @@ func (d *TUN) WriteBatch(trains []buffer.Train) (int, error) {
 	return len(trains), nil
 }
 
-// drain sends what is queued, until the kernel takes no more.
+// drain sends the queue until the kernel accepts no more.
 func (d *TUN) drain() error {
 	for d.queue.packets > 0 {
 		to, t := d.queue.train(d.queue.head)
@@ -318,10 +309,10 @@ func (d *TUN) Room() int { return d.queue.room(d.on.MTU) }
 // Pending implements Device.
 func (d *TUN) Pending() int { return d.queue.packets }
 
-// FD implements Device. It is -1 once the device is gone.
+// FD implements Device. It is -1 after the device was deleted.
 func (d *TUN) FD() int { return d.fd }
 
-// Close implements Device. A device that Open created goes with it.
+// Close implements Device. It deletes a device that Open created.
 func (d *TUN) Close() error {
 	if d.file == nil {
 		return nil
@@ -330,7 +321,7 @@ func (d *TUN) Close() error {
 	return d.file.close()
 }
 
-// Counters returns the counts of the interface with the node's number id.
+// Counters returns the counters of the interface with the node's number id.
 func (d *TUN) Counters(id int) Counters {
 	if id != d.on.ID {
 		return Counters{}
@@ -338,7 +329,7 @@ func (d *TUN) Counters(id int) Counters {
 	return d.on.counters
 }
 
-// Socket returns the counts of the calls to the kernel.
+// Socket returns the counters of the calls to the kernel.
 func (d *TUN) Socket() SocketCounters {
 	s := d.last
 	s.Blocked = d.blocked
@@ -348,10 +339,10 @@ func (d *TUN) Socket() SocketCounters {
 	return s
 }
 
-// Info tells what the device turned out to be.
+// Info returns the state of the device.
 func (d *TUN) Info() Info { return Info{Offload: d.way, RecvPackets: d.queued} }
 
-// Neighbors lists the kernel's address, if the device was told to set it.
+// Neighbors returns the kernel's address, if it is configured.
 func (d *TUN) Neighbors(id int) []NeighborInfo {
 	if id != d.on.ID || !d.cfg.Kernel.IsValid() {
 		return nil

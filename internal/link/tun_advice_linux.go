@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a user can do who may not do something. Each advice is a command, or names
-// what is missing.
+// Advice for errors: a command, or the missing permission.
 
-// openAdvice is about /dev/net/tun itself.
+// openAdvice is for errors of opening /dev/net/tun.
 func openAdvice(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
@@ -25,7 +24,7 @@ func openAdvice(err error) string {
 	return ""
 }
 
-// attachAdvice is about the device.
+// attachAdvice is for errors of attaching to the device.
 func attachAdvice(device string, err error) string {
 	switch {
 	case errors.Is(err, unix.EPERM):
@@ -38,7 +37,7 @@ func attachAdvice(device string, err error) string {
 	return ""
 }
 
-// setUpAdvice is about the kernel's end of it.
+// setUpAdvice is for errors of configuring the kernel's end.
 func setUpAdvice(cfg TUNConfig, err error) string {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
 		return ""
@@ -48,10 +47,10 @@ func setUpAdvice(cfg TUNConfig, err error) string {
 		fmt.Sprintf("sudo ip link set %s mtu %d up", cfg.Device, cfg.Interface.MTU))
 }
 
-// missing is what to do without CAP_NET_ADMIN, and how to do without.
+// missing says how to get CAP_NET_ADMIN, or what to do without it.
 func missing(instead ...string) string {
 	const lacking = "CAP_NET_ADMIN is missing: "
-	if os.Geteuid() == 0 { // of a container, or of a user namespace
+	if os.Geteuid() == 0 { // in a container or user namespace
 		return lacking + "a container needs --cap-add NET_ADMIN --device " + tunPath
 	}
 	program, err := os.Executable()

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUpKernel gives the kernel's end its MTU and queue and, if there is one to
-// give, its address, and brings it up. What is so already is left alone, so that a
-// user for whom root has prepared the device needs no privilege. It returns how many
-// packets the kernel holds for us; 0: unknown. Of a device whose kernel's end is
-// somebody else's, nothing but the asking need succeed.
+// setUpKernel configures the kernel's end: MTU, queue, and if set its address; then it brings it
+// up. It does not change what is already right, so that a user without privileges can use a device
+// that root has configured. It returns the length of the kernel's queue; 0: unknown. Without an
+// address in cfg, only opening a socket must succeed.
 func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -22,11 +21,11 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	}
 	defer unix.Close(s)
 	k := kernelEnd{device: cfg.Device, socket: s}
-	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a shorter one works too
+	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a shorter queue works, too
 	err = k.mtu(cfg.Interface.MTU)
 	if cfg.Kernel.IsValid() {
-		// Links carry IPv4: without this the kernel would look for IPv6 routers on
-		// it. A kernel without IPv6 has no such file.
+		// Links carry only IPv4, and the kernel would look for IPv6 routers. A kernel without IPv6
+		// has no such file.
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+cfg.Device+"/disable_ipv6", []byte("1"), 0)
 		if !k.has(cfg.Kernel) {
 			err = errors.Join(err, k.address(cfg.Kernel, cfg.Interface.Local))
@@ -39,11 +38,11 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	return k.queue(), nil
 }
 
-// carrierTime is a little more than Linux takes to notice that a device which was up
-// before has somebody at its other end: what it sends until then is lost.
+// carrierTime is a little more than Linux takes to notice that a device that was already up has an
+// owner again. Until then it drops packets.
 const carrierTime = 1200 * time.Millisecond
 
-// awaitCarrier waits until a device that is up is in use.
+// awaitCarrier waits until the kernel uses a device that is up.
 func (k kernelEnd) awaitCarrier() {
 	for end := time.Now().Add(carrierTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		req, err := unix.NewIfreq(k.device)
@@ -54,7 +53,7 @@ func (k kernelEnd) awaitCarrier() {
 	}
 }
 
-// oneLine joins what errors.Join put on lines of their own.
+// oneLine joins the lines of errors.Join.
 func oneLine(err error) error {
 	list, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -71,13 +70,13 @@ func oneLine(err error) error {
 	return line
 }
 
-// kernelEnd is the kernel's side of a device, as netdevice(7) shows it.
+// kernelEnd is the kernel's end of a device (netdevice(7)).
 type kernelEnd struct {
 	device string
 	socket int
 }
 
-// do fills in a request and makes it.
+// do fills in and executes a request.
 func (k kernelEnd) do(what string, request uint, fill func(*unix.Ifreq)) error {
 	req, err := unix.NewIfreq(k.device)
 	if err != nil {
@@ -94,7 +93,7 @@ func (k kernelEnd) number(what string, request uint, n int) error {
 	return k.do(what, request, func(r *unix.Ifreq) { r.SetUint32(uint32(n)) })
 }
 
-// mtu sets the MTU unless it is that.
+// mtu sets the MTU if it differs.
 func (k kernelEnd) mtu(want int) error {
 	req, err := unix.NewIfreq(k.device)
 	if err != nil {
@@ -106,7 +105,7 @@ func (k kernelEnd) mtu(want int) error {
 	return k.number("its MTU", unix.SIOCSIFMTU, want)
 }
 
-// has reports whether the device has that address and prefix first.
+// has reports whether the device's first address is this one.
 func (k kernelEnd) has(want netip.Prefix) bool {
 	read := func(request uint) (a netip.Addr) {
 		req, err := unix.NewIfreq(k.device)
@@ -130,13 +129,13 @@ func maskOf(p netip.Prefix) [4]byte {
 	return [4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)}
 }
 
-// address sets address and mask; the device loses those that it had. On a link
-// whose prefix is one address the node's end is told apart.
+// address sets the address and mask, which replaces the device's addresses. With a /32 prefix it
+// sets the node's address as the peer.
 func (k kernelEnd) address(kernel netip.Prefix, node [4]byte) error {
 	set := func(what string, request uint, a [4]byte) error {
 		return k.do(what, request, func(r *unix.Ifreq) {
 			if err := r.SetInet4Addr(a[:]); err != nil {
-				panic("BUG: link: " + err.Error()) // four bytes are an address
+				panic("BUG: link: " + err.Error()) // four bytes are always an address
 			}
 		})
 	}
@@ -149,7 +148,7 @@ func (k kernelEnd) address(kernel netip.Prefix, node [4]byte) error {
 	return set("its netmask", unix.SIOCSIFNETMASK, maskOf(kernel))
 }
 
-// up brings the device up; its other flags stay.
+// up brings the device up and keeps its other flags.
 func (k kernelEnd) up() error {
 	req, err := unix.NewIfreq(k.device)
 	if err != nil {
@@ -165,7 +164,7 @@ func (k kernelEnd) up() error {
 	return k.do("to bring it up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) { r.SetUint16(flags) })
 }
 
-// queue asks how many packets the kernel holds for us; 0: it does not say.
+// queue returns the length of the kernel's queue; 0: unknown.
 func (k kernelEnd) queue() int {
 	req, err := unix.NewIfreq(k.device)
 	if err != nil || unix.IoctlIfreq(k.socket, unix.SIOCGIFTXQLEN, req) != nil {

@@ -11,7 +11,7 @@ import (
 
 const tunPath = "/dev/net/tun"
 
-// openTUN attaches to the device and, if asked to, sets up the kernel's end.
+// openTUN attaches to the device and, if configured, sets up the kernel's end.
 func openTUN(cfg TUNConfig) (*TUN, error) {
 	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -26,7 +26,7 @@ func openTUN(cfg TUNConfig) (*TUN, error) {
 	return d, nil
 }
 
-// attach makes fd the other end of the device.
+// attach connects fd to the device.
 func attach(cfg TUNConfig, fd int) (*TUN, error) {
 	req, err := unix.NewIfreq(cfg.Device)
 	if err != nil {
@@ -58,7 +58,7 @@ func attach(cfg TUNConfig, fd int) (*TUN, error) {
 	return d, nil
 }
 
-// plainTUN moves one packet a call.
+// plainTUN passes one packet in a call.
 type plainTUN struct {
 	fd     int
 	iovs   []unix.Iovec
@@ -81,10 +81,10 @@ func (f *plainTUN) read(b []byte) (burst, error) {
 	}
 }
 
-// readFailed is what a read that brought nothing means.
+// readFailed converts the error of a read.
 func readFailed(errno unix.Errno, count *SocketCounters) error {
 	switch errno {
-	case 0, unix.EBADFD: // what the kernel says of a deleted device
+	case 0, unix.EBADFD: // of a deleted device
 		return ErrGone
 	case unix.EAGAIN:
 		return ErrWouldBlock
@@ -118,14 +118,14 @@ func (f *plainTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 	return t.Count, nil
 }
 
-// reset forgets whose memory it was.
+// reset drops references to the packets.
 func (f *plainTUN) reset() {
 	clear(f.iovs)
 	clear(f.pieces[:cap(f.pieces)])
 	f.iovs, f.pieces = f.iovs[:0], f.pieces[:0]
 }
 
-// packet sends what iovs hold. What the kernel refuses is counted, not an error.
+// packet sends the packet in iovs. It counts packets that the kernel refuses.
 func (f *plainTUN) packet(to *neighbor, size int) error {
 	for {
 		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(f.fd),
@@ -141,8 +141,7 @@ func (f *plainTUN) packet(to *neighbor, size int) error {
 	}
 }
 
-// writeFailed is what becomes of packets that the kernel did not take. What it
-// refuses is counted, not an error.
+// writeFailed converts the error of a write. It counts packets that the kernel refuses.
 func writeFailed(errno unix.Errno, to *neighbor, packets int) error {
 	switch errno {
 	case unix.EAGAIN:
@@ -151,7 +150,7 @@ func writeFailed(errno unix.Errno, to *neighbor, packets int) error {
 		return ErrGone
 	case unix.EBADF:
 		return errno
-	case unix.EIO: // it is not up
+	case unix.EIO: // the device is down
 		to.lost(packets, DropKernelDown)
 	default:
 		to.lost(packets, DropRefused)

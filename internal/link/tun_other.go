@@ -2,14 +2,14 @@
 
 package link
 
-// openTUN has nothing to open.
+// openTUN always fails.
 func openTUN(cfg TUNConfig) (*TUN, error) { return nil, tunError(cfg, ErrNoTUN, "") }
 
-// Raise has nothing to set up.
+// Raise does nothing.
 func (d *TUN) Raise() error { return nil }
 
-// Raised has nobody to tell.
+// Raised does nothing.
 func (d *TUN) Raised() error { return nil }
 
-// forgetRoutes has nothing to forget.
+// forgetRoutes does nothing.
 func (d *TUN) forgetRoutes() {}

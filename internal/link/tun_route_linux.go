@@ -29,7 +29,7 @@ type routeEntry struct {
 	_/* initial round trip */ uint16
 }
 
-// tellRoutes has the kernel send for the configured prefixes to the node.
+// tellRoutes adds the configured routes to the kernel.
 func (d *TUN) tellRoutes() error {
 	if len(d.cfg.Routes) == 0 {
 		return nil
@@ -38,14 +38,14 @@ func (d *TUN) tellRoutes() error {
 	if err != nil {
 		return tunError(d.cfg, err, "")
 	}
-	d.teller = s // it stays open: its namespace is where they are to be taken back
+	d.teller = s // it stays open, because the routes must be removed in its namespace
 	there := kernelRoutes()
 	ours := kernelRoute{device: d.cfg.Device, gateway: d.cfg.Interface.Local}
 	for _, p := range d.cfg.Routes {
 		err, advice := error(unix.EEXIST), ""
 		if over, ok := there[p]; ok && over == ours {
-			continue // root has told the kernel, and takes it back
-		} else if ok { // the kernel would have two, and use the newer
+			continue // root has added the route, and removes it
+		} else if ok { // the kernel would have two routes and use the newer
 			advice = fmt.Sprintf("this machine routes it over %s: sudo ip route del %v, "+
 				"or remove it from `routes`", over.device, p)
 		} else if err = d.route(unix.SIOCADDRT, p); err == nil {
@@ -62,17 +62,16 @@ func (d *TUN) tellRoutes() error {
 	return nil
 }
 
-// maxRouteTable bounds what is read of the kernel's table, in bytes.
+// maxRouteTable limits how many bytes of the kernel's table are read.
 const maxRouteTable = 1 << 20
 
-// kernelRoute is where a route of the kernel leads; without a gateway the address is zero.
+// kernelRoute is a route of the kernel; without a gateway the address is zero.
 type kernelRoute struct {
 	device  string
 	gateway [4]byte
 }
 
-// kernelRoutes are the prefixes that the kernel has routes to, with the one of each that
-// it uses. What cannot be read is not there.
+// kernelRoutes returns the kernel's best route for each prefix; none if they cannot be read.
 func kernelRoutes() map[netip.Prefix]kernelRoute {
 	f, err := os.Open("/proc/thread-self/net/route")
 	if err != nil {
@@ -85,8 +84,7 @@ func kernelRoutes() map[netip.Prefix]kernelRoute {
 	}
 	list := map[netip.Prefix]kernelRoute{}
 	for line := range strings.Lines(string(text)) {
-		// Iface Destination Gateway Flags RefCnt Use Metric Mask …, words as the machine has
-		// them in memory.
+		// Iface Destination Gateway Flags RefCnt Use Metric Mask …, in the machine's byte order.
 		fields := strings.Fields(line)
 		if len(fields) < 8 {
 			continue
@@ -100,7 +98,7 @@ func kernelRoutes() map[netip.Prefix]kernelRoute {
 		var a [4]byte
 		binary.NativeEndian.PutUint32(a[:], uint32(dst))
 		p := netip.PrefixFrom(netip.AddrFrom4(a), bits.OnesCount32(uint32(mask)))
-		if _, better := list[p]; better { // they come by their metrics
+		if _, better := list[p]; better { // sorted by metric
 			continue
 		}
 		to := kernelRoute{device: fields[0]}
@@ -110,8 +108,8 @@ func kernelRoutes() map[netip.Prefix]kernelRoute {
 	return list
 }
 
-// Raise sets up the kernel's end again, if that is configured: somebody has taken it
-// down. A goroutine that does not own d may do so, whose owner then calls Raised.
+// Raise sets up the kernel's end again, if configured, after it was taken down. Any goroutine may
+// call it. The owner then calls Raised.
 func (d *TUN) Raise() error {
 	if !d.cfg.Kernel.IsValid() {
 		return nil
@@ -120,7 +118,7 @@ func (d *TUN) Raise() error {
 	return err
 }
 
-// Raised tells the kernel its routes again, which it forgets as its end goes down.
+// Raised adds the routes again, which the kernel removed when its end went down.
 func (d *TUN) Raised() error {
 	for _, p := range d.routes {
 		if err := d.route(unix.SIOCADDRT, p); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -131,10 +129,10 @@ func (d *TUN) Raised() error {
 	return nil
 }
 
-// forgetRoutes takes back what tellRoutes told. A device that stays keeps nothing.
+// forgetRoutes removes the routes that tellRoutes added.
 func (d *TUN) forgetRoutes() {
 	for _, p := range d.routes {
-		_ = d.route(unix.SIOCDELRT, p) // somebody may have taken it away
+		_ = d.route(unix.SIOCDELRT, p) // it may be gone already
 	}
 	if len(d.cfg.Routes) > 0 && d.teller >= 0 {
 		unix.Close(d.teller)

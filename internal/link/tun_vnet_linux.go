@@ -10,8 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// What TUNSETOFFLOAD may promise the kernel, by linux/if_tun.h. USO is as new as
-// Linux 6.2.
+// Flags of TUNSETOFFLOAD (linux/if_tun.h). USO needs Linux 6.2.
 const (
 	tunChecksum = 0x01
 	tunTSO4     = 0x02
@@ -20,13 +19,13 @@ const (
 	tunUSO6     = 0x40
 )
 
-// hasVnet reports whether this kernel's TUN devices can have a virtio-net header.
+// hasVnet reports whether the kernel's TUN devices support virtio-net headers.
 func hasVnet(fd int) bool {
 	features, err := unix.IoctlGetInt(fd, unix.TUNGETFEATURES)
 	return err == nil && features&unix.IFF_VNET_HDR != 0
 }
 
-// vnetTUN moves a train a call.
+// vnetTUN passes one train in a call.
 type vnetTUN struct {
 	fd     int
 	join   joiner
@@ -34,11 +33,11 @@ type vnetTUN struct {
 	rx, tx [vnetHeaderLen]byte
 	in     [2]unix.Iovec
 	out    []unix.Iovec
-	packet [][]byte // the pieces of the one that the cursor is at
+	packet [][]byte // pieces of the cursor's packet
 	count  SocketCounters
 }
 
-// newVnetTUN tells the kernel what we can take off its hands.
+// newVnetTUN enables the offloads that this package supports.
 func newVnetTUN(fd int) (*vnetTUN, error) {
 	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, vnetHeaderLen); err != nil {
 		return nil, os.NewSyscallError("TUNSETVNETHDRSZ", err)
@@ -55,7 +54,7 @@ func newVnetTUN(fd int) (*vnetTUN, error) {
 			return nil, os.NewSyscallError("TUNSETOFFLOAD", err)
 		}
 	}
-	return f, nil // it knows no promises, so that it asks for nothing
+	return f, nil // without offload flags the kernel sends single packets
 }
 
 // read implements tunFile.
@@ -94,7 +93,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 		f.packet, _ = at.next(f.packet[:0])
 	}
 	f.join.trust = t.Checked
-	done := skip // packets that have left, or were counted as lost
+	done := skip // packets sent or counted as lost
 	f.join.reset()
 	for i := skip; i < t.Count; i++ {
 		var size int
@@ -118,10 +117,10 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 	return t.Count, nil
 }
 
-// errApart is a kernel that does not take joined packets.
+// errApart is the error of a kernel that accepts no joined packets.
 var errApart = errors.New("link: the kernel takes packets one by one")
 
-// again goes on behind what is done, one by one if that is what failed.
+// again continues after the processed packets, one by one after errApart.
 func (f *vnetTUN) again(err error, to *neighbor, t *buffer.Train, done int) (int, error) {
 	if errors.Is(err, errApart) {
 		f.whole = false
@@ -130,7 +129,7 @@ func (f *vnetTUN) again(err error, to *neighbor, t *buffer.Train, done int) (int
 	return done, err
 }
 
-// send writes what was joined.
+// send writes the joined packet.
 func (f *vnetTUN) send(to *neighbor) error {
 	h := f.join.finish()
 	h.put(&f.tx)
@@ -159,7 +158,7 @@ func (f *vnetTUN) send(to *neighbor) error {
 	}
 }
 
-// reset forgets whose memory it was.
+// reset drops references to the packets.
 func (f *vnetTUN) reset() {
 	f.join.reset()
 	clear(f.out)

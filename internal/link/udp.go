@@ -2,22 +2,21 @@ package link
 
 import "net/netip"
 
-// UDP is a Device over a UDP socket. One goroutine owns it and calls all of its
-// methods.
+// UDP is a Device over a UDP socket. One goroutine owns it and calls its methods.
 type UDP struct {
 	cfg   Config
 	sock  socket
 	fd    int
 	table *table
 
-	names   *resolver              // nil: every neighbour's host is an address
-	applied *map[string]netip.Addr // what table has learned from names
+	names   *resolver              // nil: every neighbor's host is an address
+	applied *map[string]netip.Addr // the addresses that table has
 
-	// Receiving: what the socket lent and is not handed over yet.
+	// Receiving: datagrams of the socket that are not delivered yet.
 	lent []datagram
 
 	// Sending.
-	route   []*neighbor // of each train of the batch; nil: discard
+	route   []*neighbor // neighbor of each train of the batch; nil: discard
 	queue   outQueue
 	blocked uint64
 
@@ -26,7 +25,7 @@ type UDP struct {
 
 var _ Feeder = (*UDP)(nil)
 
-// Open binds a socket for interfaces. All of them start up.
+// Open binds a socket for interfaces. All of them are up.
 func Open(cfg Config) (*UDP, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -58,8 +57,7 @@ func newUDP(cfg Config, sock socket, fd int) *UDP {
 	return d
 }
 
-// refresh takes over what the resolver found, and has it look again when a send
-// failed.
+// refresh takes over the resolver's addresses, and requests lookups after failed sends.
 func (d *UDP) refresh() {
 	if d.names == nil {
 		return
@@ -76,8 +74,7 @@ func (d *UDP) refresh() {
 	}
 }
 
-// Bounced reports whether the network has said something of what was sent since the last
-// call, which Neighbors tells then.
+// Bounced reports whether ICMP errors have arrived since the last call. Neighbors returns them.
 func (d *UDP) Bounced() bool {
 	s, ok := d.sock.(interface{ takeBounced() []bounced })
 	if !ok {
@@ -86,7 +83,7 @@ func (d *UDP) Bounced() bool {
 	list := s.takeBounced()
 	for _, b := range list {
 		for _, n := range d.table.from[b.to] {
-			n.failed = true // its name may mean another address by now
+			n.failed = true // its name's address may have changed
 			n.refusals++
 			n.refusal = b.err
 			if b.refused {
@@ -100,7 +97,7 @@ func (d *UDP) Bounced() bool {
 // FD implements Device.
 func (d *UDP) FD() int { return d.fd }
 
-// Feed implements Feeder. It does nothing where there is a descriptor.
+// Feed implements Feeder. It does nothing if there is a descriptor.
 func (d *UDP) Feed(ready func()) {
 	if f, ok := d.sock.(interface{ feed(func()) }); ok {
 		f.feed(ready)
@@ -115,16 +112,15 @@ func (d *UDP) Close() error {
 	return d.sock.close()
 }
 
-// SetUp tells whether the interface with the node's number id is up. Of several
-// links to one peer, what bears the address of none comes over one that is. The
-// device discards nothing for it: that is its owner's, who counts and shows it.
+// SetUp sets whether the interface with the node's number id is up. linkOf prefers links that are
+// up. The device discards nothing because of it: the node does, and counts it.
 func (d *UDP) SetUp(id int, up bool) {
 	if f := d.table.at(id); f != nil {
 		f.up = up
 	}
 }
 
-// Counters returns the counts of the interface with the node's number id.
+// Counters returns the counters of the interface with the node's number id.
 func (d *UDP) Counters(id int) Counters {
 	f := d.table.at(id)
 	if f == nil {
@@ -138,21 +134,21 @@ func (d *UDP) Counters(id int) Counters {
 	return c
 }
 
-// Socket returns the counts of the device's socket.
+// Socket returns the counters of the device's socket.
 func (d *UDP) Socket() SocketCounters {
 	s := SocketCounters{Blocked: d.blocked, Unknown: d.unknown}
 	d.sock.counters(&s)
 	return s
 }
 
-// Info tells what the device turned out to be.
+// Info returns the state of the device.
 func (d *UDP) Info() Info {
 	info := d.sock.info()
 	info.RecvPackets = packetsIn(info.RecvBuffer, d.table.maxMTU)
 	return info
 }
 
-// Neighbors lists the neighbours on the interface with the node's number id.
+// Neighbors returns the neighbors on the interface with the node's number id.
 func (d *UDP) Neighbors(id int) []NeighborInfo {
 	d.refresh()
 	var list []NeighborInfo

@@ -10,18 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batchSocket moves many datagrams a call, each of them a train when the kernel
-// cuts and joins them (UDP_SEGMENT, UDP_GRO). udp_rx_linux.go and
-// udp_tx_linux.go are its two directions.
+// batchSocket passes many datagrams in a call. Each is a train if the kernel segments and joins
+// them (UDP_SEGMENT, UDP_GRO). udp_rx_linux.go and udp_tx_linux.go are its two directions.
 type batchSocket struct {
 	fd    int
-	gso   bool // still: it is given up at the first train that is refused
+	gso   bool // cleared when the kernel refuses the first train
 	rx    receiver
 	tx    transmitter
 	stats Info
 	count SocketCounters
 
-	bounced []bounced // not yet taken
+	bounced []bounced // ICMP errors that were not taken yet
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -30,8 +29,7 @@ type mmsghdr struct {
 	len uint32
 }
 
-// openSocket opens the kind of socket that cfg asks for, and returns what to
-// wait on.
+// openSocket opens the configured kind of socket, and returns it with the descriptor to wait on.
 func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	if cfg.Offload == OffloadPlain {
 		return openPlainSocket(cfg, bind)
@@ -63,7 +61,7 @@ func openPlainSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	return s, -1, nil
 }
 
-// canBatch has the kernel move no datagrams by the calls for many, which a sandbox may refuse.
+// canBatch tests recvmmsg and sendmmsg, without datagrams. A sandbox may forbid them.
 func canBatch(fd int) error {
 	for _, call := range []struct {
 		name   string
@@ -107,8 +105,8 @@ func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
 	return nil
 }
 
-// probe finds out what the kernel can do. UDP_SEGMENT came with Linux 4.18,
-// UDP_GRO with 5.0. Whether the card beneath can is told by the first train.
+// probe tests the kernel's features. UDP_SEGMENT needs Linux 4.18, UDP_GRO 5.0. Whether the real
+// device supports segmentation shows at the first train.
 func (s *batchSocket) probe(want Offload) error {
 	_, errGSO := unix.GetsockoptInt(s.fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
 	errGRO := unix.SetsockoptInt(s.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1)
@@ -119,10 +117,10 @@ func (s *batchSocket) probe(want Offload) error {
 	return nil
 }
 
-// largest sets a queue's size, beyond the system's limit if we may.
+// largest sets a queue's size, beyond the system's limit if permitted.
 func largest(fd, force, plain, size int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size) // less is told by Info
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size) // Info shows the actual size
 	}
 }
 
@@ -151,12 +149,12 @@ func (s *batchSocket) counters(c *SocketCounters) {
 
 func (s *batchSocket) close() error { return unix.Close(s.fd) }
 
-// trueBuffers corrects what the kernel agreed to by what it did.
+// trueBuffers reads the actual queue sizes.
 func trueBuffers(conn *net.UDPConn, info *Info) {
 	control(conn, func(fd int) { bufferSizes(fd, info) })
 }
 
-// overflow returns how many datagrams the kernel's receive queue had no room for.
+// overflow returns how many datagrams the kernel's receive queue has dropped.
 func overflow(conn *net.UDPConn) (n uint64) {
 	control(conn, func(fd int) { n = drops(fd) })
 	return n
@@ -164,18 +162,18 @@ func overflow(conn *net.UDPConn) (n uint64) {
 
 func control(conn *net.UDPConn, do func(fd int)) {
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { do(int(fd)) }) // closed: nothing to tell
+		_ = raw.Control(func(fd uintptr) { do(int(fd)) }) // a closed socket has no drops
 	}
 }
 
-// The array that SO_MEMINFO gives (linux/sock_diag.h).
+// Indexes of SO_MEMINFO (linux/sock_diag.h).
 const (
 	memInfoDrops = 8
 	memInfoLen   = 9
 )
 
-// drops asks for the socket's count of drops. SO_RXQ_OVFL would tell the same
-// number, but only along with a later datagram, and at a cost for each.
+// drops returns the socket's drop counter. SO_RXQ_OVFL has the same number, but only with a later
+// datagram and at a cost for each.
 func drops(fd int) uint64 {
 	var info [memInfoLen]uint32
 	size := uint32(unsafe.Sizeof(info))
@@ -187,7 +185,7 @@ func drops(fd int) uint64 {
 	return uint64(info[memInfoDrops])
 }
 
-// sockaddr is struct sockaddr_in with the port as the wire has it.
+// sockaddr returns a struct sockaddr_in with the port in network byte order.
 func sockaddr(a address) unix.RawSockaddrInet4 {
 	sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: a.ip()}
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], a.port())

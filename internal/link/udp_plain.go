@@ -11,13 +11,12 @@ import (
 // maxDatagram is the largest UDP payload, rounded up.
 const maxDatagram = 1 << 16
 
-// plainSocket sends one datagram a call and reads in a goroutine: what every
-// system can do. Its sends may block for the moment that the kernel needs to
-// empty its queue.
+// plainSocket sends one datagram in a call and reads in a goroutine, as every system can. Sending
+// may block briefly until the kernel's queue has room.
 type plainSocket struct {
 	conn   *net.UDPConn
 	inbox  *inbox
-	buf    []byte // one packet, put together
+	buf    []byte // one packet
 	pushed int
 	stats  Info
 	count  SocketCounters
@@ -41,7 +40,7 @@ func openPlain(cfg Config, bind netip.AddrPort) (*plainSocket, error) {
 	return s, nil
 }
 
-// setLargest asks for size, then half of it and so on, until the system agrees.
+// setLargest requests size, then half of it and so on, until the system agrees.
 func setLargest(set func(int) error, size int) int {
 	const least = 4096
 	for ; size >= least; size /= 2 {
@@ -58,7 +57,7 @@ func (s *plainSocket) remind() { s.inbox.remind() }
 
 func (s *plainSocket) feed(ready func()) { s.inbox.tell(ready) }
 
-// push sends at once: there is nothing to gather for.
+// push sends at once, because this socket does not batch.
 func (s *plainSocket) push(to *neighbor, t *buffer.Train) bool {
 	at := 0
 	var rest []byte // of t.Pieces[at-1]
@@ -80,10 +79,10 @@ func (s *plainSocket) push(to *neighbor, t *buffer.Train) bool {
 	return true
 }
 
-// send sends the packet in buf. Nothing that the network does to it is an error.
+// send sends the packet in buf. Errors of the network are only counted.
 func (s *plainSocket) send(to *neighbor) {
 	_, err := s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
-	if errors.Is(err, errRefused) { // of an earlier one: this one has not gone out
+	if errors.Is(err, errRefused) { // about an earlier packet: this one was not sent
 		s.count.Absent++
 		_, err = s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// rxTrains is how many datagrams a call fetches when each may hold a
-	// train: the memory is used from the front, so few of them stay in cache.
+	// rxTrains is the number of datagrams in a call if each may be a train. Memory is used from the
+	// front, so a small number stays in the CPU's cache.
 	rxTrains = 16
-	// rxSingles is the same when each holds a packet.
+	// rxSingles is the number if each is one packet.
 	rxSingles = 64
 )
 
@@ -19,9 +19,9 @@ type receiver struct {
 	hdrs  []mmsghdr
 	iovs  []unix.Iovec
 	names []unix.RawSockaddrInet4
-	ctrl  [][4]uint64 // room for one control message, aligned as it must be
+	ctrl  [][4]uint64 // one control message, aligned
 	list  []datagram
-	used  int // of hdrs, by the last call: what it wrote must be set again
+	used  int // number of hdrs that the last call overwrote
 	gro   bool
 }
 
@@ -69,7 +69,7 @@ func (s *batchSocket) recv() ([]datagram, error) {
 		case unix.EAGAIN:
 			return nil, ErrWouldBlock
 		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
-			s.bounces() // told about an earlier send, and forgotten by telling
+			s.bounces() // reads and clears the error of an earlier send
 		case unix.EBADF, unix.ENOTSOCK:
 			return nil, errno
 		default:
@@ -98,8 +98,8 @@ func (r *receiver) received(n int) []datagram {
 	return r.list
 }
 
-// joined returns the size of the datagrams that the kernel joined to one of n
-// bytes: it says so in a control message, or there was nothing to join.
+// joined returns the size of the datagrams that the kernel has joined, from a control message.
+// Without one it is n, the length of a single datagram.
 func joined(h *unix.Msghdr, n int) int {
 	c := (*unix.Cmsghdr)(unsafe.Pointer(h.Control))
 	if int(h.Controllen) < unix.CmsgLen(4) ||

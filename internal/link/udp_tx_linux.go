@@ -9,12 +9,11 @@ import (
 )
 
 const (
-	txMessages = 128  // a call
-	txPieces   = 4096 // a call; more only if one train has more
+	txMessages = 128  // in a call
+	txPieces   = 4096 // in a call; more only if one train has more
 )
 
-// transmitter is what sendmmsg is given: messages, each one train or what of it
-// goes into one.
+// transmitter holds the messages for sendmmsg, each one train or a part of one.
 type transmitter struct {
 	msgs  []message
 	iovs  []unix.Iovec
@@ -23,15 +22,14 @@ type transmitter struct {
 	ctrl  [txMessages]segmentSize
 }
 
-// message is one datagram, or several of equal size that the kernel cuts apart.
+// message is one datagram, or several of equal size that the kernel segments.
 type message struct {
 	to                 *neighbor
 	iov, iovs          int // its pieces: iovs[iov:][:iovs]
 	size, count, bytes int
 }
 
-// segmentSize is the control message of UDP_SEGMENT, padded to what CMSG_SPACE
-// gives.
+// segmentSize is the control message of UDP_SEGMENT, padded to CMSG_SPACE.
 type segmentSize struct {
 	hdr  unix.Cmsghdr
 	size uint16
@@ -49,7 +47,7 @@ func (tx *transmitter) init() {
 
 // push implements socket.
 func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
-	each := 1 // packets a message
+	each := 1 // packets in a message
 	if s.gso {
 		each = min(buffer.MaxTrainPackets, max(1, buffer.MaxTrainBytes/max(1, t.Size)))
 	}
@@ -70,7 +68,7 @@ func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
 // whole makes one message of a train.
 func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
 	at := len(tx.iovs)
-	end := uintptr(0) // of the piece before: what lies there is the kernel's same piece
+	end := uintptr(0) // end of the previous piece: adjacent memory extends the kernel's piece
 	for _, p := range t.Pieces {
 		if len(p) == 0 {
 			continue
@@ -89,8 +87,8 @@ func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
 	})
 }
 
-// split makes several messages of a train, each of up to each packets. A piece
-// may hold several packets, as those of the out queue do.
+// split splits a train into messages of up to each packets. A piece may hold several packets, as in
+// the out queue.
 func (tx *transmitter) split(to *neighbor, t *buffer.Train, each int) {
 	at := 0
 	var rest []byte // of t.Pieces[at-1]
@@ -135,7 +133,7 @@ func (s *batchSocket) flush() (int, error) {
 		} else {
 			s.count.Writes++
 			if n < min(len(tx.msgs)-first, txMessages) {
-				s.bounces() // why it stopped: the call forgets the error that it met
+				s.bounces() // reads the error that stopped the call
 			}
 			for _, m := range tx.msgs[first : first+n] {
 				m.to.sent(m.count, m.bytes)
@@ -149,7 +147,7 @@ func (s *batchSocket) flush() (int, error) {
 	return packets, nil
 }
 
-// sendmmsg sends messages from first on and returns how many the kernel took.
+// sendmmsg sends the messages from first on and returns how many the kernel accepted.
 func (s *batchSocket) sendmmsg(first int) (int, unix.Errno) {
 	tx := &s.tx
 	n := min(len(tx.msgs)-first, txMessages)
@@ -178,8 +176,7 @@ func (s *batchSocket) sendmmsg(first int) (int, unix.Errno) {
 	}
 }
 
-// failed decides about the message that the kernel refused: n is 1 when it is
-// given up, 0 when it is to be tried again.
+// failed processes a message that the kernel refused: n is 1 if it is dropped, 0 to retry it.
 func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	m := &s.tx.msgs[first]
 	switch {
@@ -189,11 +186,11 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 		return 0, errno
 	}
 	if s.bounces() > 0 || errno == unix.ECONNREFUSED {
-		return 0, nil // it was about an earlier one: this one has not gone out
+		return 0, nil // about an earlier packet: this one was not sent
 	}
 	switch errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE:
-		if m.count > 1 { // the card beneath cannot cut trains, or not these
+		if m.count > 1 { // the real device cannot segment such trains
 			s.gso = false
 			s.tx.resplit(first)
 			return 0, nil
@@ -206,12 +203,12 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	return 1, nil
 }
 
-// resplit turns the messages from first on into one a packet.
+// resplit splits the messages from first on into one for each packet.
 func (tx *transmitter) resplit(first int) {
 	old, iovs := tx.msgs, tx.iovs
 	tx.msgs = append(make([]message, 0, cap(old)), old[:first]...)
 	tx.iovs = make([]unix.Iovec, 0, len(iovs)+cap(iovs))
-	for i := range tx.msgs { // they are done with, but counted again by flush
+	for i := range tx.msgs { // flush counts these again
 		tx.msgs[i].iov, tx.msgs[i].iovs = 0, 0
 	}
 	var pieces [][]byte
@@ -226,7 +223,7 @@ func (tx *transmitter) resplit(first int) {
 	}
 }
 
-// reset forgets what was pushed, and whose memory it was.
+// reset drops references to the packets.
 func (tx *transmitter) reset() {
 	clear(tx.iovs)
 	tx.msgs, tx.iovs = tx.msgs[:0], tx.iovs[:0]

@@ -6,20 +6,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// What the kernel and a TUN device tell each other about a packet is struct
-// virtio_net_hdr (linux/virtio_net.h), in the machine's byte order: a checksum that
-// is still to be made, and into how many segments a packet is to be cut. With it a
-// whole train crosses in one call. vnet.go reads such packets, vnet_join.go makes
-// them, tun_vnet_linux.go moves them.
+// The kernel and a TUN device exchange a struct virtio_net_hdr (linux/virtio_net.h) with each
+// packet, in the machine's byte order. It describes a checksum to compute, and the segmentation of
+// the packet, so that a whole train crosses in one call. vnet.go parses such packets, vnet_join.go
+// builds them, and tun_vnet_linux.go reads and writes them.
 
-// vnetHeader stands in front of every packet of such a device.
+// vnetHeader precedes every packet of such a device.
 type vnetHeader struct {
 	flags      uint8
 	gso        uint8
-	hdrLen     uint16 // of all headers: a hint, never believed
-	gsoSize    uint16 // payload bytes of every segment but the last
-	csumStart  uint16 // the checksum covers what is from here on
-	csumOffset uint16 // and is stored here, counted from csumStart
+	hdrLen     uint16 // of all headers: only a hint
+	gsoSize    uint16 // payload of every segment but the last
+	csumStart  uint16 // start of the bytes that the checksum covers
+	csumOffset uint16 // offset of the checksum from csumStart
 }
 
 const (
@@ -30,11 +29,11 @@ const (
 	vnetNone  = 0 // VIRTIO_NET_HDR_GSO_NONE
 	vnetTCPv4 = 1 // VIRTIO_NET_HDR_GSO_TCPV4
 	vnetUDP   = 5 // VIRTIO_NET_HDR_GSO_UDP_L4
-	// vnetECN beside a kind: the first segment alone has CWR (RFC 3168 §6.1.2).
+	// vnetECN is a flag of the type: only the first segment has CWR (RFC 3168 §6.1.2).
 	vnetECN = 0x80
 )
 
-// parseVnet reads the header in front of b.
+// parseVnet parses the header at the start of b.
 func parseVnet(b []byte) (h vnetHeader, ok bool) {
 	if len(b) < vnetHeaderLen {
 		return h, false
@@ -55,8 +54,7 @@ func (h *vnetHeader) put(b *[vnetHeaderLen]byte) {
 	e.PutUint16(b[8:], h.csumOffset)
 }
 
-// Where things are in an IPv4 header (RFC 791 §3.1), a TCP header (RFC 9293 §3.1)
-// and a UDP header (RFC 768).
+// Offsets in the headers of IPv4 (RFC 791 §3.1), TCP (RFC 9293 §3.1) and UDP (RFC 768).
 const (
 	ipMinLen     = 20
 	ipLengthAt   = 2
@@ -83,15 +81,15 @@ const (
 	udpSumAt    = 6
 )
 
-// layout is where the parts of a packet are.
+// layout is the structure of a packet.
 type layout struct {
-	ip      int // bytes of IP header
-	headers int // bytes of IP and transport header
+	ip      int // length of the IP header
+	headers int // length of the IP and transport headers
 	proto   uint8
 }
 
-// lay finds the parts of an IPv4 packet that holds a whole TCP segment or UDP
-// datagram; its bytes are what b begins with. It reports false for all others.
+// lay parses an IPv4 packet with a complete TCP segment or UDP datagram, of which b is the start.
+// It returns false for all others.
 func lay(b []byte, length int) (l layout, ok bool) {
 	if len(b) < ipMinLen || b[0]>>4 != 4 {
 		return l, false
@@ -116,17 +114,16 @@ func lay(b []byte, length int) (l layout, ok bool) {
 	return l, false
 }
 
-// burst is what one read of a device gave: packets of size bytes each but the last.
+// burst is the result of one read: packets of size bytes, of which the last may be shorter.
 type burst struct {
 	bytes, size int
-	// checked: their checksums were made here, of what the kernel itself sent.
+	// checked: their checksums were computed here, for packets that the kernel itself sent.
 	checked bool
 }
 
-// split turns the n bytes that the kernel put at the beginning of b into packets as
-// they are on a wire: cut into segments, and with whole checksums. It reports false
-// for a header that says nothing sensible, and for more segments than b has room
-// for: the packet is dropped then.
+// split segments the n bytes that the kernel has put at the start of b, and completes their
+// checksums. It returns false if the header is invalid, or if b is too small for the segments: the
+// packet is then dropped.
 func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 	if h.gso == vnetNone {
 		checked := h.flags&vnetNeedsChecksum != 0
@@ -147,7 +144,7 @@ func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 	if all > len(b) {
 		return burst{}, false
 	}
-	// From the last to the first, so that none covers what is still to be moved.
+	// From last to first, so that no segment overwrites one that was not moved yet.
 	size := l.headers + min(each, text)
 	for i := count - 1; i >= 0; i-- {
 		part := min(each, text-i*each)
@@ -162,8 +159,8 @@ func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 	return burst{bytes: all, size: size, checked: true}, true
 }
 
-// finish makes the headers of the i-th segment, whose text is offset bytes behind
-// the first's, out of those of the whole.
+// finish writes the headers of the i-th segment, whose payload has this offset, from the headers of
+// the whole.
 func (l layout) finish(b []byte, i, offset int, last bool) {
 	e := binary.BigEndian
 	e.PutUint16(b[ipLengthAt:], uint16(len(b)))
@@ -187,26 +184,25 @@ func (l layout) finish(b []byte, i, offset int, last bool) {
 	e.PutUint16(p[at:], 0)
 	sum := ^checksum.Fold(checksum.Sum(p, l.pseudo(b, len(p))))
 	if sum == 0 && l.proto == protoUDP {
-		sum = 0xffff // RFC 768: zero means that there is none
+		sum = 0xffff // RFC 768: zero means no checksum
 	}
 	e.PutUint16(p[at:], sum)
 }
 
-// pseudo is the sum of the pseudo-header for a packet with n bytes behind its IP
-// header.
+// pseudo returns the sum of the pseudo-header for a packet with n bytes after its IP header.
 func (l layout) pseudo(b []byte, n int) uint64 {
 	return checksum.PseudoHeader([4]byte(b[sourceAt:]), [4]byte(b[destinationAt:]), l.proto, n)
 }
 
-// complete makes the checksum that the kernel left to its card: the field holds the
-// pseudo-header's sum already.
+// complete computes the checksum that the kernel left to its device. Its field already holds the
+// sum of the pseudo-header.
 func (h vnetHeader) complete(b []byte) bool {
 	start, at := int(h.csumStart), int(h.csumStart)+int(h.csumOffset)
 	if at+2 > len(b) {
 		return false
 	}
 	sum := checksum.Checksum(b[start:])
-	if sum == 0 { // RFC 768: to UDP that means none; to the others both are zero
+	if sum == 0 { // RFC 768: zero means no checksum; for the others both are zero
 		sum = 0xffff
 	}
 	binary.BigEndian.PutUint16(b[at:], sum)

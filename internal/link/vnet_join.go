@@ -8,38 +8,38 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// joiner makes one large packet of the segments of a flow that follow each other,
-// for the kernel to take in one call. What is joined has been verified: the kernel
-// does not look at a checksum that it is told to make itself.
+// joiner joins consecutive segments of a flow to one large packet, which the kernel accepts in one
+// call. Joined packets must have valid checksums, because the kernel does not verify a checksum
+// that it has to compute.
 type joiner struct {
-	pieces [][]byte // of the packet, the headers first; [0] is head once there are several
+	pieces [][]byte // of the packet, headers first; [0] is head if there are several
 	layout
-	each  int // payload bytes of every segment but the last
-	text  int // payload bytes of all
-	count int // segments; 0: nothing
-	bytes int // of the packets that were joined, as they are on a wire
+	each  int // payload of every segment but the last
+	text  int // payload of all
+	count int // segments; 0: empty
+	bytes int // of the joined packets, with their headers
 	open  bool
-	udp   bool // the kernel takes UDP like that too
-	trust bool // the checksums are right
-	// headers of the first segment, and of the whole.
+	udp   bool // the kernel accepts joined UDP, too
+	trust bool // the checksums are known to be right
+	// headers of the first segment and of the whole.
 	model, head []byte
-	last        uint8 // TCP's flags of the last segment
+	last        uint8 // TCP flags of the last segment
 }
 
 const (
-	// mostJoined is what the length field of an IPv4 header can say.
+	// mostJoined is the maximum of an IPv4 header's length field.
 	mostJoined = 65535
-	// mostPieces is UIO_MAXIOV of Linux, less what the headers need.
+	// mostPieces is Linux's UIO_MAXIOV, less the pieces of the headers.
 	mostPieces = 1024 - 8
 )
 
-// reset forgets the packets and whose memory they were.
+// reset drops references to the packets.
 func (j *joiner) reset() {
 	clear(j.pieces)
 	j.pieces, j.count, j.text, j.bytes, j.open, j.model = j.pieces[:0], 0, 0, 0, false, nil
 }
 
-// start begins with a packet of size bytes. If it may grow, others are added.
+// start starts with a packet of size bytes. If grow is set, add may append others.
 func (j *joiner) start(packet [][]byte, size int, grow bool) {
 	j.reset()
 	j.pieces = append(j.pieces, packet...)
@@ -60,8 +60,7 @@ func (j *joiner) start(packet [][]byte, size int, grow bool) {
 	}
 }
 
-// begins reports whether a train of its kind may begin with a packet that has such
-// headers.
+// begins reports whether a joined packet can start with these headers.
 func (j *joiner) begins(l layout, b []byte) bool {
 	if l.proto == protoUDP {
 		return j.udp && binary.BigEndian.Uint16(b[l.ip+udpSumAt:]) != 0
@@ -78,16 +77,16 @@ func (l layout) valid(packet [][]byte, size int) bool {
 		return false
 	}
 	sum := checksum.Sum(b[l.ip:l.headers], l.pseudo(b, size-l.ip))
-	// Headers are whole words, so the rest begins at an even offset.
+	// Headers are whole words, so the rest starts at an even offset.
 	rest := b[l.headers:]
 	if len(rest)%2 == 1 && len(packet) > 1 {
-		return false // no engine of ours cuts there
+		return false // no engine of ours splits there
 	}
 	sum = checksum.SumPieces(packet[1:], checksum.Sum(rest, sum))
 	return checksum.Fold(sum) == 0xffff
 }
 
-// add takes one more packet of size bytes if it goes on where the last ended.
+// add appends a packet of size bytes if it continues the last.
 func (j *joiner) add(packet [][]byte, size int) bool {
 	if !j.open || len(packet) == 0 {
 		return false
@@ -116,8 +115,8 @@ func (j *joiner) add(packet [][]byte, size int) bool {
 	return true
 }
 
-// follows reports whether a packet's headers say nothing that those of the first do
-// not, but for what the kernel counts up by itself.
+// follows reports whether a packet's headers equal those of the first, except for fields that the
+// kernel increments.
 func (j *joiner) follows(b []byte) bool {
 	m, e := j.model, binary.BigEndian
 	if m[1] != b[1] || !bytes.Equal(m[ipFragmentAt:ipSumAt], b[ipFragmentAt:ipSumAt]) ||
@@ -130,7 +129,7 @@ func (j *joiner) follows(b []byte) bool {
 		return false
 	}
 	m, b = m[j.ip:], b[j.ip:j.headers]
-	if !bytes.Equal(m[:tcpSeqAt], b[:tcpSeqAt]) { // the ports, of UDP too
+	if !bytes.Equal(m[:tcpSeqAt], b[:tcpSeqAt]) { // the ports, also of UDP
 		return false
 	}
 	if j.proto == protoUDP {
@@ -143,7 +142,7 @@ func (j *joiner) follows(b []byte) bool {
 		bytes.Equal(m[tcpUrgentAt:], b[tcpUrgentAt:])
 }
 
-// finish makes the headers of what was joined, and returns what to say of it.
+// finish writes the headers of the joined packet, and returns its vnetHeader.
 func (j *joiner) finish() vnetHeader {
 	if j.count < 2 {
 		return vnetHeader{}
@@ -170,7 +169,7 @@ func (j *joiner) finish() vnetHeader {
 		e.PutUint16(p[udpLengthAt:], uint16(length))
 	}
 	e.PutUint16(p[h.csumOffset:], checksum.Fold(j.pseudo(b, length)))
-	// The first packet's own headers are in the first piece, perhaps with text behind.
+	// The first piece contains the first packet's headers, perhaps followed by payload.
 	rest := j.pieces[0][j.headers:]
 	if len(rest) == 0 {
 		j.pieces[0] = b
@@ -182,16 +181,16 @@ func (j *joiner) finish() vnetHeader {
 	return h
 }
 
-// cursor walks a train packet by packet.
+// cursor iterates over the packets of a train.
 type cursor struct {
 	train *buffer.Train
-	at    int    // the next of its pieces
-	rest  []byte // of the piece before that
-	done  int    // packets
+	at    int    // its next piece
+	rest  []byte // of the previous piece
+	done  int    // packets so far
 }
 
-// next appends the pieces of the next packet to list and returns its size. A piece may
-// hold several packets, as those of the out queue do.
+// next appends the pieces of the next packet to list and returns its size. A piece may hold several
+// packets, as in the out queue.
 func (c *cursor) next(list [][]byte) ([][]byte, int) {
 	t := c.train
 	size := min(t.Size, t.Bytes-c.done*t.Size)
