@@ -98,7 +98,7 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 	enter("recvfile never 6000\r")
 	shown.await(t, "waits for a connection on port 6000, in the background")
 	enter("cancel 1\r")
-	shown.await(t, "stopped (nobody had connected)")
+	shown.await(t, "stopped (no sender had connected)")
 	// Ctrl-D works at a prompt only; one before it, or a second one after the end, is lost. So
 	// repeat it.
 	left := make(chan error, 1)
