@@ -50,7 +50,7 @@ house: ## print the measures of the tree and their limits
 fuzz: ## run every fuzzer for FUZZTIME each (default 30s)
 	FUZZTIME=$(or $(FUZZTIME),30s) .ci/run fuzz
 
-sim: ## run two stacks on links with every fault; SEEDS=10000 sets the number of runs, 0: until interrupted
+sim: ## run two stacks on links with every fault; SEEDS=10000 stops after 10,000 runs
 	$(GO) run ./internal/sim/chaos -seeds $(or $(SEEDS),0)
 
 golden: ## rewrite the golden files of the tests; read the diff before you commit it
@@ -62,13 +62,13 @@ rfcs: ## write docs/rfcs.md: each section of an RFC, its code and its tests; fai
 lab: ## write docs/lab.md: the laboratory's experiments and their expectations
 	$(GO) run ./cmd/node lab check --markdown > docs/lab.md
 
-lab-mutants: ## write docs/lab-mutants.md: planted faults and the checks that detect them; half an hour of CPU
+lab-mutants: ## write docs/lab-mutants.md: planted faults and the checks that detect them (half an hour)
 	$(GO) run ./judge/mutants > docs/lab-mutants.md
 
 web: ## build the page into internal/api/dist (needs npm); commit the result
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
 
-web-test: ## test the page in headless Chromium, with screenshots; T="slider|cut" selects tests by name (many need earlier ones)
+web-test: ## test the page in headless Chromium; T="slider|cut" selects by name (many tests need earlier ones)
 	@[ -d web/node_modules/playwright-core ] || (cd web && npm ci --no-audit --no-fund --loglevel=error)
 	@node web/test/run.mjs '$(T)'
 
@@ -93,7 +93,7 @@ bin/bench: FORCE
 microbench: ## run every Go benchmark once; BENCH=Sum selects by name
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
 
-cover: ## print the coverage of each function by the tests of all packages
+cover: ## print the total coverage by the tests of all packages
 	$(GO) test -coverpkg=./... -coverprofile=cover.prof ./... >/dev/null
 	$(GO) tool cover -func=cover.prof | tail -1
 
