@@ -150,8 +150,8 @@ func TestSystemDaemon(t *testing.T) {
 	assert.Equal(t, 143, cmd.ProcessState.ExitCode())
 	assert.NoFileExists(t, socket)
 	assert.Regexp(t, `(?m)^level=INFO msg=up node=A pid=\d+ version=`, log.String())
-	assert.Contains(t, log.String(), "Data: to myself\" node=A event=test\n")
-	assert.Contains(t, log.String(), "level=INFO msg=ending node=A because=terminated\n")
+	assert.Regexp(t, `(?m)^level=INFO msg=test node=A text=".*Data: to myself"$`, log.String())
+	assert.Contains(t, log.String(), "level=INFO msg=stopping node=A reason=terminated\n")
 }
 
 // TestEventsAreLines: the node prints every event as a line of JSON, until it ends.

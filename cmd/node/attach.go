@@ -21,28 +21,28 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// remote is how a node that runs elsewhere is found.
+// remote finds a running node.
 type remote struct {
 	netOptions
 	token  string
-	listed bool // the node was found by its name: net status knows it
+	listed bool // found by name, so `net status` knows it
 }
 
 func (r *remote) flags(c *cobra.Command) {
 	r.stateFlag(c)
 	c.Flags().StringVar(&r.token, "token", os.Getenv("TIDEPOOL_TOKEN"),
 		"`TOKEN` of a node at an http address; the default is $TIDEPOOL_TOKEN")
-	c.Flags().Lookup("token").DefValue = "" // the help is no place for it
+	c.Flags().Lookup("token").DefValue = "" // keeps the token out of the help
 }
 
-// answerTime is how long a node may take to say who it is. One that was stopped, or is at its end,
-// never does.
+// answerTime is how long a node may take to answer. A suspended node never does.
 const answerTime = 5 * time.Second
 
 const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket, or\n" +
 	"http://127.0.0.1:PORT[/NODE]."
 
-// client finds a node and asks it for its name, so that one that is not there is told at once.
+// client returns a client of a node and the node's name. It asks the node for its name, so that an
+// unknown node is an error at once.
 func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, error) {
 	e, node, err := r.endpoint(ref)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *remote) unknown(ref string) error {
 		"token that the server printed when it started", ref, what)
 }
 
-// endpoint is where a node is. Its name is empty where it is not said.
+// endpoint returns the address of a node, and its name if the reference contains it.
 func (r *remote) endpoint(ref string) (e api.Endpoint, node string, err error) {
 	if strings.HasPrefix(ref, "http://") {
 		u, err := url.Parse(ref)
@@ -128,7 +128,7 @@ func (r *remote) complete(
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCommand completes a command of a node's shell, as Tab there does.
+// completeCommand completes a shell command, as Tab does there.
 func (r *remote) completeCommand(
 	c *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -151,7 +151,7 @@ func (r *remote) completeCommand(
 	return words, only
 }
 
-// following ends a context when the node is gone.
+// following returns a context that ends when the node stops.
 func following(ctx context.Context, c *api.Client, node string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -201,7 +201,7 @@ func attachCommand() *cobra.Command {
 	return c
 }
 
-// ended is a session's error; that the node is gone has not been told yet.
+// ended returns a session's error, and reports that the node stopped.
 func (r *remote) ended(node string, err error) error {
 	switch {
 	case !errors.Is(err, api.ErrGone):
@@ -244,13 +244,13 @@ func ctlCommand() *cobra.Command {
 			return r.one(c, args[0], words)
 		},
 	}
-	c.Flags().SetInterspersed(false) // what follows NODE is the command's
+	c.Flags().SetInterspersed(false) // flags after NODE belong to COMMAND
 	r.flags(c)
 	return c
 }
 
-// trailing takes the program's own options out of the words behind NODE, where people put them too:
-// no command of the shell has an option of that name. The words behind -- are the command's.
+// trailing removes the program's own options from the words after NODE. No shell command has
+// options with these names. Words after -- belong to COMMAND.
 func (r *remote) trailing(c *cobra.Command, words []string) (rest []string, err error) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -258,7 +258,7 @@ func (r *remote) trailing(c *cobra.Command, words []string) (rest []string, err 
 			if len(rest) > 0 {
 				return append(rest, words[i:]...), nil
 			}
-			return words[i+1:], nil // as POSIX's utilities end their own options
+			return words[i+1:], nil // as POSIX utilities end their own options
 		}
 		name, value, given := strings.Cut(word, "=")
 		f := c.Flags().Lookup(strings.TrimPrefix(name, "--"))
@@ -282,8 +282,7 @@ func (r *remote) trailing(c *cobra.Command, words []string) (rest []string, err 
 	return rest, nil
 }
 
-// one carries out one command at one node. That there is none to carry it out is told in JSON, if
-// the command was to answer so.
+// one runs one command at one node. With --json, errors before the command are JSON, too.
 func (r *remote) one(c *cobra.Command, ref string, words []string) error {
 	err := r.oneOf(c, ref, words)
 	if r.json || repl.AsksJSON(words) {
@@ -312,7 +311,7 @@ func (r *remote) oneOf(c *cobra.Command, ref string, words []string) error {
 	return r.ended(name, whatEnded(shell.Command(ctx, words...)))
 }
 
-// keys has Ctrl-C interrupt a shell's command until stop is called.
+// keys makes Ctrl-C interrupt a shell's command until stop is called.
 func keys(shell *repl.Shell) (stop func()) {
 	pressed := make(chan os.Signal, 1)
 	signal.Notify(pressed, os.Interrupt)

@@ -12,13 +12,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// treeName is the name of the program in its source tree. Packages install it as tidepool.
+// treeName is the program's name in the source tree. Packages install it as tidepool.
 const treeName = "node"
 
-// goRun is what `go run` calls: a program in its build cache.
+// goRun is the name for a program in the build cache of `go run`.
 const goRun = "go run ./cmd/node"
 
-// called is the program as it was called, for hints that can be pasted: bin/node, ./node, tidepool.
+// called returns the program's name as the user typed it, for hints: bin/node, ./node, tidepool.
 func called() string { return calledAs(os.Args[0]) }
 
 func calledAs(name string) string {
@@ -40,7 +40,8 @@ func isTemporary(path string) bool {
 	return strings.Contains(path, "/go-build") && strings.Contains(path, "/exe/")
 }
 
-// baseName is the program's name without its folder: for errors, pages of the manual, completions.
+// baseName returns the program's name without its directory, for errors, manual pages and
+// completions.
 func baseName(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	if isTest(path) || name == "" || strings.ContainsAny(name, " \t") {
@@ -59,7 +60,7 @@ func commandPath(c *cobra.Command) string {
 	return path
 }
 
-// command matches a command line of the program as the sources have it: `node net up`.
+// command matches a command line of the program in a text: `node net up`.
 var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|help|lab|" +
 	"man|net|run|trace|validate|version|FILE\\.lnx|--version)\\b)")
 

@@ -17,19 +17,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// console is what stands at the other end of the standard streams.
+// console is the standard streams and their terminal.
 type console struct {
 	in       io.Reader
 	out, err io.Writer
-	typed    bool // somebody types the input
-	shown    bool // and sees the output at the same terminal
-	dumb     bool // a terminal that only prints
+	typed    bool // the input is a terminal
+	shown    bool // the output is a terminal
+	dumb     bool // a terminal without cursor control
 	color    bool
-	plain    bool // the locale has ASCII alone
-	// height is that of the terminal behind out, width of the one behind err, at the time of the
-	// call; nil: it is none, or dumb.
+	plain    bool // the locale has only ASCII
+	// height returns the present height of out's terminal, width the width of err's; nil: not a
+	// terminal, or a dumb one.
 	height, width func() int
-	endless       func() // as repl's; nil: see whileRead
+	endless       func() // repl.Config's Endless; nil: see whileRead
 }
 
 func newConsole(in io.Reader, out, err io.Writer) *console {
@@ -50,9 +50,8 @@ func newConsole(in io.Reader, out, err io.Writer) *console {
 	return t
 }
 
-// whileRead is a context that ends, once a command goes on that only shows what happens, when
-// nobody reads out any more: as by SIGPIPE, which comes with the next write alone, and that may be
-// never.
+// whileRead returns a context for commands that print until they are stopped. It ends when the
+// output's reader is gone. SIGPIPE alone would come only with the next write.
 func (t *console) whileRead(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var once sync.Once
@@ -75,8 +74,8 @@ func (t *console) keyboard() *os.File {
 	return nil
 }
 
-// plainLocale reports whether the locale's characters are said to be other than UTF-8's
-// (setlocale(3)). Where nothing is said they are taken for those.
+// plainLocale reports whether the locale's character set is not UTF-8 (setlocale(3)). Without a
+// locale it is UTF-8.
 func plainLocale(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env(name)); v != "" {
@@ -86,7 +85,7 @@ func plainLocale(env func(string) string) bool {
 	return false
 }
 
-// terminalSize is the width of the terminal that a stream is; false: it is none.
+// terminalSize returns the terminal's width; false if the stream is not a terminal.
 func terminalSize(stream any) (width int, ok bool) {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -105,7 +104,7 @@ func terminalHeight(f *os.File) int {
 	return 24
 }
 
-// editor asks for lines: with editing and history where the terminal can do that.
+// editor returns a reader of lines, with editing and history if the terminal supports it.
 func (t *console) editor(complete func(string) []string) (repl.LineReader, error) {
 	switch {
 	case t.dumb:
@@ -118,8 +117,8 @@ func (t *console) editor(complete func(string) []string) (repl.LineReader, error
 	})
 }
 
-// historyFile is where the shell keeps its history, made readable for its owner alone; empty: there
-// is no such place, and the shell does without.
+// historyFile returns the file of the shell's history, and creates it with mode 0600; empty: no
+// history.
 func historyFile() string {
 	folder, err := stateFolder()
 	if err != nil {
@@ -139,7 +138,7 @@ func historyFile() string {
 
 var errNoHome = errors.New("no directory for state")
 
-// stateFolder is where programs keep what they remember.
+// stateFolder returns the user's directory for the state of programs.
 func stateFolder() (string, error) {
 	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
 		return folder, nil

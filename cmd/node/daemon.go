@@ -15,15 +15,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// daemon is a node without a shell, as long as it runs.
+// daemon is a running node without a shell.
 type daemon struct {
 	op    control.Operator
 	log   *slog.Logger
 	grace time.Duration
 }
 
-// runDaemon logs what the node tells until ctx ends, whose cause it returns. SIGHUP has it read its
-// file again.
+// runDaemon logs the node's events until ctx ends, and returns its cause. SIGHUP reloads the file.
 func (o *runOptions) runDaemon(
 	ctx context.Context, op control.Operator, log *slog.Logger,
 ) error {
@@ -47,7 +46,7 @@ func (o *runOptions) runDaemon(
 		case <-ctx.Done():
 			notify(serviceStopping)
 			cause := context.Cause(ctx)
-			d.log.Info("ending", "because", cause.Error())
+			d.log.Info("stopping", "reason", cause.Error())
 			d.drain()
 			return told{cause}
 		}
@@ -67,7 +66,7 @@ func (d *daemon) tell(e control.Event) {
 		return
 	case control.Segment, control.RIPNews:
 		if text, _ := repl.Describe(e); text != "" {
-			d.log.Debug(text, "event", e.Event())
+			d.log.Debug(e.Event(), "text", text)
 		}
 		return
 	case control.SocketClosed:
@@ -78,11 +77,11 @@ func (d *daemon) tell(e control.Event) {
 		}
 	}
 	if text, _ := repl.Describe(e); text != "" {
-		d.log.Info(text, "event", e.Event())
+		d.log.Info(e.Event(), "text", text)
 	}
 }
 
-// reload reads the file again, and says what came of it.
+// reload reloads the file and logs the result.
 func (d *daemon) reload(ctx context.Context) {
 	notify(reloading())
 	defer notify(serviceReady)
@@ -104,10 +103,11 @@ func (d *daemon) reload(ctx context.Context) {
 	}
 }
 
-// drainLook is how often a node that ends looks whether its connections have.
+// drainLook is the time between two looks at the open connections of a stopping node.
 const drainLook = 20 * time.Millisecond
 
-// drain closes what listens, gives the connections time to end, and tells those that have not.
+// drain closes all listeners, waits for open connections, and logs those that did not close in
+// time.
 func (d *daemon) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), d.grace+time.Second)
 	defer cancel()
@@ -116,7 +116,7 @@ func (d *daemon) drain() {
 	for first := true; ; first = false {
 		list, err := control.Ask(ctx, d.op, control.Sockets{Info: true})
 		if err != nil {
-			return // it has ended
+			return // the node has stopped
 		}
 		if first {
 			d.closeDoors(ctx, list)
@@ -136,16 +136,16 @@ func (d *daemon) drain() {
 	for i := range open {
 		s := &open[i]
 		unread := s.RecvQ
-		d.log.Warn("abandoned", "socket", s.SID, "local", s.Local.String(), "remote",
+		d.log.Warn("connection aborted", "socket", s.SID, "local", s.Local.String(), "remote",
 			s.Remote.String(), "state", s.State, "unsent", s.SendQ, "unread", unread)
 	}
 }
 
-// closeDoors closes what takes connections.
+// closeDoors closes listeners and port forwards.
 func (d *daemon) closeDoors(ctx context.Context, sockets []control.Socket) {
 	for i := range sockets {
 		if sockets[i].State == "LISTEN" {
-			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // a door's goes below
+			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // port forwards: below
 		}
 	}
 	doors, err := control.Ask(ctx, d.op, control.Doors{})
@@ -153,7 +153,7 @@ func (d *daemon) closeDoors(ctx context.Context, sockets []control.Socket) {
 		return
 	}
 	for i := range doors {
-		_ = control.Order(ctx, d.op, control.CloseDoor{ID: doors[i].ID}) // it may be closed
+		_ = control.Order(ctx, d.op, control.CloseDoor{ID: doors[i].ID}) // it may already be closed
 	}
 }
 
@@ -162,5 +162,5 @@ func connected(s *control.Socket) bool {
 	case "LISTEN", "UDP", "TIME_WAIT", "TIME-WAIT", "CLOSED":
 		return false
 	}
-	return s.SID >= 0 // nobody has one that is half-open
+	return s.SID >= 0 // half-open connections have no number
 }

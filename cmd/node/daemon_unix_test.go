@@ -117,7 +117,7 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	s.state("STOPPING=1")
-	assert.Equal(t, "terminated", s.line("ending")["because"])
+	assert.Equal(t, "terminated", s.line("stopping")["reason"])
 	require.Error(t, s.cmd.Wait())
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
@@ -132,8 +132,8 @@ func TestWhatSIGTERMAbandons(t *testing.T) {
 	c := testenv.Ask(t, op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
 	testenv.Ask(t, op, control.Write{SID: c.SID, Data: []byte("unread")})
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
-	s.line("ending")
-	first, second := s.line("abandoned"), s.line("abandoned")
+	s.line("stopping")
+	first, second := s.line("connection aborted"), s.line("connection aborted")
 	assert.Equal(t, "10.0.0.1:80", first["remote"])
 	assert.Equal(t, "10.0.0.1:80", second["local"])
 	assert.InDelta(t, 6, second["unread"], 0)
@@ -152,7 +152,7 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	assert.Equal(t, "info", got.Value)
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.True(t, s.log.Scan())
-	assert.Contains(t, s.log.Text(), `"ending"`, "what was before it is not there")
+	assert.Contains(t, s.log.Text(), `"stopping"`, "what was before it is not there")
 	require.Error(t, s.cmd.Wait())
 }
 

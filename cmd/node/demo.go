@@ -21,14 +21,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
-// demoBytes is the size of the largest file of founding document 001's measurements.
+// demoBytes is the size of the largest file in founding document 001's measurements.
 const demoBytes = 92_339_236
 
 // demoOptions are the flags of `node demo`.
 type demoOptions struct {
 	style   figure.Style
 	bytes   int64
-	loss    float64 // percent
+	loss    float64 // in percent
 	json    bool
 	out     string
 	seed    uint64
@@ -101,7 +101,7 @@ func (o *demoOptions) validate() error {
 	return nil
 }
 
-// run is the whole demonstration. Whatever happens, no child process outlives it.
+// run runs the demo. No child process survives it.
 func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 	ctx, stop := endBySignal(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -111,7 +111,7 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 	}
 	result, err := d.play(ctx)
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // and not what ending the nodes looked like
+		err = context.Cause(ctx) // instead of the errors of the stopped nodes
 	}
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -131,25 +131,25 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 
 var errDiffers = errors.New("demo: the received file differs from the sent file")
 
-// demo is one demonstration under way.
+// demo is a running demo.
 type demo struct {
 	demoOptions
 	stdout, status io.Writer
-	dir            string // the absolute path of the folder; the nodes work there
-	above          string // the folder of the comparison that this transfer is of; empty: none
+	dir            string // absolute path of the directory, in which the nodes run
+	above          string // directory of the comparison that contains this transfer; empty: none
 	samples        []figure.Sample
 }
 
-// The files of the folder.
+// The files of the directory.
 const (
 	demoSent     = "sent.bin"
 	demoReceived = "received.bin"
-	demoPart     = demoReceived + ".part" // what has come so far
+	demoPart     = demoReceived + ".part" // the received data so far
 	demoProbe    = "probe.csv"
 	demoSummary  = "summary.json"
 )
 
-// play brings the network up, moves the file and sums up.
+// play starts the network, transfers the file, and returns the result.
 func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	if d.dir, err = filepath.Abs(d.out); err != nil {
 		return result, err
@@ -173,7 +173,7 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	if err != nil {
 		return result, err
 	}
-	if err := net.leave(ctx); err != nil { // captures and probe are whole only now
+	if err := net.leave(ctx); err != nil { // closes the captures and the probe file
 		return result, err
 	}
 	result = d.sumUp(moved)
@@ -183,12 +183,12 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	return result, d.record(&result, moved)
 }
 
-// say tells what happens, unless only the result is wanted.
+// say prints progress, unless only the result is wanted.
 func (d *demo) say(format string, args ...any) {
 	if d.quiet || d.json || d.above != "" {
 		return
 	}
-	// Nobody is left to tell when this fails.
+	// A failed write cannot be reported.
 	_, _ = fmt.Fprintf(d.stdout, format+"\n", args...)
 }
 

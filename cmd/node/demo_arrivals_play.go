@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The sequence numbers are founding document 001's.
+// The sequence numbers of founding document 001.
 const (
-	firstSeq = 705500 // the sequence number of the peer's first byte
-	iss      = 1000   // our SYN's
+	firstSeq = 705500 // sequence number of the peer's first byte
+	iss      = 1000   // of our SYN
 	gap      = 50 * time.Millisecond
 )
 
@@ -23,7 +23,7 @@ var (
 	peer = netip.MustParseAddrPort("192.168.0.4:4323")
 )
 
-// arrivalPlayer hands the segments of a story to one TCP connection in virtual time.
+// arrivalPlayer passes segments to one TCP connection in virtual time.
 type arrivalPlayer struct {
 	out   io.Writer
 	err   error
@@ -31,12 +31,12 @@ type arrivalPlayer struct {
 	conn  *tcp.Conn
 	now   clock.Time
 	begin clock.Time
-	read  int // bytes that the program has read
+	read  int // bytes that the application has read
 }
 
-// playArrivals opens a connection with a receive buffer of window bytes, plays one step every
-// 50 ms, and writes what the receiver does with each. It fails if out fails, or if the program
-// does not read the bytes that the peer sent.
+// playArrivals opens a connection with a receive buffer of window bytes, executes one step every 50
+// ms, and prints what the receiver does with each. It fails if out fails, or if the application
+// reads other bytes than the peer sent.
 func playArrivals(out io.Writer, window int, steps []arrival) error {
 	path := tcp.Path{MTU: 1400, Local: here.Addr().As4()}
 	h, err := tcp.NewHost(tcp.Config{
@@ -84,7 +84,7 @@ func (p *arrivalPlayer) stamp() string {
 	return fmt.Sprintf("%7.3f s", p.now.Sub(p.begin).Seconds())
 }
 
-// margin is where lines go that belong to one with a time.
+// margin is the indentation of lines that belong to a timestamp.
 const margin = "           "
 
 func (p *arrivalPlayer) pass(d time.Duration) {
@@ -97,7 +97,7 @@ func (p *arrivalPlayer) pass(d time.Duration) {
 	p.now = end
 }
 
-// step has one thing happen.
+// step executes one step.
 func (p *arrivalPlayer) step(s arrival) {
 	if s.Read {
 		p.take()
@@ -121,7 +121,7 @@ func (p *arrivalPlayer) step(s arrival) {
 	p.state()
 }
 
-// arrive gives the host a segment of the peer's with n bytes of text.
+// arrive passes a segment with n bytes of payload to the host.
 func (p *arrivalPlayer) arrive(h tcp.Header, n int) {
 	h.Window = 65535
 	text := make([]byte, n)
@@ -141,11 +141,10 @@ func (p *arrivalPlayer) arrive(h tcp.Header, n int) {
 	p.host.Input(p.now, &s)
 }
 
-// letter is the peer's byte at an offset.
+// letter returns the peer's byte at an offset.
 func letter(offset int) byte { return byte(offset%251) ^ byte(offset>>8) }
 
-// drain takes what the host sends, and tells of it behind a lead; the empty one tells
-// nothing.
+// drain takes the host's segments and prints them after a prefix; an empty prefix prints nothing.
 func (p *arrivalPlayer) drain(lead string) {
 	var t tcp.Train
 	sent := false
@@ -165,10 +164,10 @@ func (p *arrivalPlayer) drain(lead string) {
 	}
 }
 
-// span is a block as traces write it: its first number, and the one behind its last.
+// span formats a block like traces do: its first number, and one after its last.
 func span(b tcp.SACKBlock) string { return fmt.Sprintf("%d:%d", b.Start, b.End) }
 
-// spans are blocks with a space in front of each.
+// spans formats blocks, each after a space.
 func spans(blocks []tcp.SACKBlock) string {
 	var text strings.Builder
 	for _, b := range blocks {
@@ -177,7 +176,7 @@ func spans(blocks []tcp.SACKBlock) string {
 	return text.String()
 }
 
-// state tells where the receiver stands.
+// state prints the receiver's state.
 func (p *arrivalPlayer) state() {
 	r := p.conn.Reassembly()
 	text := fmt.Sprintf("RCV.NXT %d, window %s; %d bytes to read; ", r.Next,
@@ -193,7 +192,7 @@ func (p *arrivalPlayer) state() {
 	p.say(margin+"%s", text)
 }
 
-// take has the program read all that there is, and looks at every byte.
+// take makes the application read everything, and checks every byte.
 func (p *arrivalPlayer) take() {
 	buf := make([]byte, p.conn.Rx().Len())
 	n := p.conn.Rx().Read(buf)

@@ -8,38 +8,38 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// arrival is one step of a story: a segment arrives, or the program reads what it has received.
+// arrival is one step: a segment arrives, or the application reads.
 type arrival struct {
-	Offset int // of the payload, from the peer's first byte; may be negative
+	Offset int // of the payload from the peer's first byte; may be negative
 	Len    int
-	FIN    bool // behind the payload
-	Read   bool // no segment
+	FIN    bool // after the payload
+	Read   bool // the application reads
 }
 
-// Bounds of a step, so that a sequence number never wraps around to another meaning.
+// Limits of a step, so that sequence numbers do not wrap around.
 const (
 	maxOffset = 1 << 28
 	maxLen    = 65495
 )
 
-// documentArrivals is the story of founding document 001: its three kinds of arrival, and the
-// cases between them.
+// documentArrivals are the three kinds of arrivals of founding document 001, and the cases between
+// them.
 var documentArrivals = []arrival{
 	{Offset: 1360, Len: 1360},            // inside the window
 	{Offset: 66000, Len: 1360},           // beyond it
 	{Offset: 0, Len: 1360},               // expected next
-	{Offset: 5440, Len: 1360},            // inside, behind a larger gap
-	{Offset: 5440, Len: 1360},            // again
-	{Offset: 2000, Len: 1360},            // partly old
-	{Offset: 0, Len: 1360},               // old
-	{Offset: 8160, FIN: true},            // the end, before its time
+	{Offset: 5440, Len: 1360},            // inside, after a larger gap
+	{Offset: 5440, Len: 1360},            // the same again
+	{Offset: 2000, Len: 1360},            // partly duplicate
+	{Offset: 0, Len: 1360},               // duplicate
+	{Offset: 8160, FIN: true},            // an early FIN
 	{Offset: 3360, Len: 2080},            // fills the first gap
-	{Read: true},                         // the window opens
-	{Offset: 6800, Len: 1360, FIN: true}, // fills the last
+	{Read: true},                         // opens the window
+	{Offset: 6800, Len: 1360, FIN: true}, // fills the last gap
 	{Read: true},
 }
 
-// parseArrival reads OFFSET+LENGTH, with an F behind it for a FIN, or the word read.
+// parseArrival parses OFFSET+LENGTH, with an F at the end for a FIN, or the word read.
 func parseArrival(text string) (arrival, error) {
 	if text == "read" {
 		return arrival{Read: true}, nil
@@ -72,10 +72,9 @@ func (s *arrival) what() string {
 	return counted(s.Len, "byte")
 }
 
-// arrivalVerdict is the kind of an arrival and why it is of that kind, from where the receiver
-// stood before.
+// arrivalVerdict explains the kind of an arrival, from the receiver's state before it.
 func arrivalVerdict(r *tcp.Reassembly, kind tcp.Arrival, s arrival) string {
-	next := int(r.Next) - firstSeq // as an offset of the peer's bytes
+	next := int(r.Next) - firstSeq // as an offset from the peer's first byte
 	edge := next + r.Window
 	start, end := s.Offset, s.Offset+s.Len
 	switch kind {
@@ -115,7 +114,7 @@ func arrivalVerdict(r *tcp.Reassembly, kind tcp.Arrival, s arrival) string {
 		"missing", end-next)
 }
 
-// behindFIN is the verdict on what comes after a FIN.
+// behindFIN is the verdict on data after a FIN.
 const behindFIN = "after the FIN: ignored, because no data follows a FIN"
 
 func beyond(edge int) string {

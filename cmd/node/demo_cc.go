@@ -19,7 +19,7 @@ const allAlgorithms = "all"
 
 var comparedAlgorithms = []string{"reno", "cubic", "bbr"}
 
-// demoComparison is what --cc all prints as JSON, and what its summary.json holds.
+// demoComparison is the output of --cc all as JSON, and its summary.json.
 type demoComparison struct {
 	Runs []demoResult `json:"runs"`
 
@@ -28,8 +28,8 @@ type demoComparison struct {
 	routed bool
 }
 
-// compareAlgorithms moves the file once by each algorithm. Each transfer has new nodes and a folder
-// of its own, the same file and the same seed.
+// compareAlgorithms transfers the file once with each algorithm. Each transfer has new nodes and
+// its own directory, with the same file and the same seed.
 func (d *demo) compareAlgorithms(ctx context.Context) (err error) {
 	if d.dir, err = filepath.Abs(d.out); err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -93,7 +93,7 @@ func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 			"loss: 1.31/√p · MSS/RTT = %.1f MB/s at %s's RTT.", first.BoundMBPerS, first.Congestion)
 	}
 	err = d.save(f)
-	if errors.Is(err, figure.ErrNoSamples) { // of an empty file
+	if errors.Is(err, figure.ErrNoSamples) { // the file is empty
 		d.remove(figureFiles("figure")...)
 		return nil
 	}
@@ -116,7 +116,7 @@ func (c *demoComparison) match() bool {
 	return true
 }
 
-// text is the comparison for people: a table, and why the numbers differ.
+// text formats the comparison: a table, and why the numbers differ.
 func (c *demoComparison) text() string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -157,7 +157,7 @@ func (c *demoComparison) text() string {
 	return b.String()
 }
 
-// reasons says why the throughputs differ.
+// reasons explains why the throughputs differ.
 func (c *demoComparison) reasons() string {
 	if c.Runs[0].BoundMBPerS == 0 {
 		return "Without loss no algorithm has a reason to reduce its window. The links have no\n" +

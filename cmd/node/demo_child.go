@@ -19,25 +19,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// child is a node in a process of its own, driven through its shell: a line in, a line of JSON out.
+// child is a node in a separate process, controlled through its shell: it reads lines and answers
+// with lines of JSON.
 type child struct {
 	name    string
 	process *exec.Cmd
 	in      io.WriteCloser
-	asked   atomic.Bool // to end
-	// answers are the lines that it prints for our questions, transfers those of a transfer that
-	// has ended, which come when they want.
+	asked   atomic.Bool // to stop
+	// answers are the lines that answer our questions, transfers the finished transfers, which may
+	// come at any time.
 	answers   chan []byte
 	transfers chan control.Transfer
 	complaint tail
-	ended     chan struct{} // closed when the process is gone; then err says how
+	ended     chan struct{} // closed when the process has ended; err is then set
 	err       error
 }
 
-// killDelay is how long a process may take to end when it is told to, before it is killed.
+// killDelay is how long a process may take to stop before it is killed.
 const killDelay = 2 * time.Second
 
-// startChild starts a node that ends with ctx at the latest.
+// startChild starts a node, which stops at the latest with ctx.
 func startChild(
 	ctx context.Context, name, program, dir string, args []string,
 ) (*child, error) {
@@ -68,21 +69,21 @@ func startChild(
 	return c, nil
 }
 
-// heard sorts a line of the node's output. All our questions are answered by JSON arrays; the only
-// objects with a path are the results of transfers. Anything else is an event, meant for people.
+// heard processes a line of the node's output. Answers to our questions are JSON arrays. Objects
+// with a path are results of transfers. Everything else is an event.
 func (c *child) heard(line []byte) error {
 	switch {
 	case bytes.HasPrefix(line, []byte("[")):
 		select {
 		case c.answers <- bytes.Clone(line):
-		default: // nobody asked for that many
+		default: // an unexpected answer
 		}
 	case bytes.HasPrefix(line, []byte("{")):
 		var t control.Transfer
 		if err := json.Unmarshal(line, &t); err == nil && t.Path != "" {
 			select {
 			case c.transfers <- t:
-			default: // there is one transfer
+			default: // there is only one transfer
 			}
 		}
 	}
@@ -92,7 +93,7 @@ func (c *child) heard(line []byte) error {
 // tell sends a line to the node's shell.
 func (c *child) tell(line string) error {
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		// The pipe breaks when the process ends: how it ended says more.
+		// The pipe breaks when the process ends. Its exit status says more.
 		select {
 		case <-c.ended:
 			return c.death()
@@ -121,7 +122,7 @@ func (c *child) ask(ctx context.Context, question string, answer any) error {
 	}
 }
 
-// death says in one line how the process ended, before its time.
+// death describes in one line how the process ended early.
 func (c *child) death() error {
 	if c.crashed() {
 		return fmt.Errorf("node %s: %w%s", c.name, c.err, prefixed(": ", c.complaint.String()))
@@ -147,10 +148,10 @@ func (c *child) crashed() bool {
 	return ok && exit.ExitCode() < 0
 }
 
-// hangUp tells the shell that no more will come: the node ends.
+// hangUp closes the shell's input, so that the node stops.
 func (c *child) hangUp() { _ = c.in.Close() } // it may have ended already
 
-// wait waits until the process has ended in order.
+// wait waits until the process has ended successfully.
 func (c *child) wait(ctx context.Context) error {
 	select {
 	case <-c.ended:
@@ -163,8 +164,8 @@ func (c *child) wait(ctx context.Context) error {
 	}
 }
 
-// interrupt tells the process to end, which lets it finish its files; where the system has no such
-// signal it is killed.
+// interrupt asks the process to stop, so that it can finish its files. If the system has no such
+// signal, it kills the process.
 func (c *child) interrupt() error {
 	if c.asked.Swap(true) {
 		return nil // a second signal would not wait for the files
@@ -176,9 +177,9 @@ func (c *child) interrupt() error {
 	return err
 }
 
-// end has the process end, if it runs, and waits until it is gone.
+// end stops the process if it is running, and waits for it.
 func (c *child) end() {
-	_ = c.interrupt() // it may have ended by itself
+	_ = c.interrupt() // it may have ended already
 	timer := time.NewTimer(killDelay)
 	defer timer.Stop()
 	select {
@@ -190,7 +191,7 @@ func (c *child) end() {
 	<-c.ended
 }
 
-// tail keeps the last lines of what a node complained of.
+// tail keeps the last lines of a node's standard error.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
@@ -212,10 +213,10 @@ func (t *tail) add(line []byte) error {
 	return nil
 }
 
-// failedLine is how a shell names the line of its script that failed.
+// failedLine matches a shell's report of the line of its script that failed.
 var failedLine = regexp.MustCompile(`^stdin:[0-9]+: (.*)`)
 
-// reason is what a shell said of the line that ended it; empty: nothing.
+// reason returns a shell's report of the line that ended it; empty: none.
 func (t *tail) reason() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,7 +228,7 @@ func (t *tail) reason() string {
 	return ""
 }
 
-// String joins the lines into one.
+// String joins the lines.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -18,8 +18,7 @@ import (
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
 
-// generate writes the file that will be sent and returns its SHA-256. The same seed gives the same
-// file.
+// generate writes the file to send and returns its SHA-256. The same seed gives the same file.
 func (d *demo) generate(ctx context.Context) (digest string, err error) {
 	f, err := files.Machine().Create(d.path(demoSent), 0o666)
 	if err != nil {
@@ -46,13 +45,13 @@ func (d *demo) generate(ctx context.Context) (digest string, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// digestOf is the SHA-256 of a file as it lies on the disk.
+// digestOf returns the SHA-256 of a file on disk.
 func digestOf(path string) (string, error) {
 	f, err := files.Input(path)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // opened only for reading
 	hash := sha256.New()
 	if _, err := io.Copy(hash, bufio.NewReaderSize(f, 1<<20)); err != nil {
 		return "", err
@@ -60,8 +59,8 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// clear removes what an earlier demonstration left, so that nothing of it passes for this one's.
-// What cannot be removed will fail to be written, with an error of its own.
+// clear removes the files of an earlier demo. A file that cannot be removed causes an error when
+// the demo writes it.
 func (d *demo) clear() {
 	d.remove(demoSent, demoReceived, demoPart, demoProbe, demoSummary)
 	d.remove(figureFiles("figure")...)
@@ -75,13 +74,13 @@ func (d *demo) clear() {
 		sub := demo{dir: d.path(name), above: d.dir}
 		if info, err := os.Lstat(sub.dir); err == nil && info.IsDir() {
 			sub.clear()
-			d.remove(name) // fails where other files are in it
+			d.remove(name) // fails if it contains other files
 		}
 	}
 }
 
-// tidy removes the copies of the file unless they are wanted: asked for, or differ. What has come
-// of a file that did not arrive stays, as its receiver has said, unless Ctrl-C was the reason.
+// tidy removes the copies of the file, unless the user wants them or they differ. After a failure
+// the received part stays, because the receiver's error names it, but not after Ctrl-C.
 func (d *demo) tidy(ctx context.Context, differ bool) {
 	if d.keep || differ {
 		return
@@ -95,7 +94,7 @@ func (d *demo) tidy(ctx context.Context, differ bool) {
 
 func (d *demo) remove(names ...string) {
 	for _, name := range names {
-		_ = os.Remove(d.path(name)) // it may not be there, and is only in the way if it is
+		_ = os.Remove(d.path(name)) // it may not exist
 	}
 }
 

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// progressPoll is how often the sender is asked how far it is.
+	// progressPoll is the time between two polls of the sender.
 	progressPoll = 100 * time.Millisecond
-	// stalledAfter is after how long without progress the bar says so.
+	// stalledAfter is the time without progress after which the bar says "stalled".
 	stalledAfter = time.Second
-	// stallTime is after how long without progress the demonstration gives up. TCP's own limits
-	// end a dead connection before.
+	// stallTime is the time without progress after which the demo gives up. TCP's own limits end a
+	// dead connection earlier.
 	stallTime = 3 * time.Minute
-	// inquestTime is how long the other end may take to say what it knows of a failure.
+	// inquestTime is how long the other end may take to report a failure.
 	inquestTime = 2 * time.Second
 )
 
@@ -39,12 +39,12 @@ type watch struct {
 	moved   *demoMoved
 	bar     *bar
 	began   time.Time
-	heard   time.Duration // when there was progress, since began
+	heard   time.Duration // time of the last progress, since began
 	acked   uint64
-	limited string // why the sender sends no more, when it last said so
+	limited string // what limits the sender, at the last poll
 }
 
-// follow waits until both ends have ended the transfer, or something else has.
+// follow waits until both ends have finished the transfer, or a process has ended.
 func (w *watch) follow(ctx context.Context) error {
 	ticker := time.NewTicker(progressPoll)
 	defer ticker.Stop()
@@ -70,7 +70,7 @@ func (w *watch) follow(ctx context.Context) error {
 				return err
 			}
 			if !more {
-				poll = nil // C is done or has failed; if so it says why to who waits
+				poll = nil // C has finished or failed; `wait` returns the error
 				if err := c.tell("wait"); err != nil {
 					return err
 				}
@@ -81,13 +81,13 @@ func (w *watch) follow(ctx context.Context) error {
 	return nil
 }
 
-// ask asks the sender how far it is. It reports false when the connection is gone.
+// ask polls the sender. It reports false when the connection is gone.
 func (w *watch) ask(ctx context.Context) (more bool, err error) {
 	var sockets []control.Socket
 	err = w.net.c.ask(ctx, "sockets --info --json", &sockets)
 	select {
 	case <-w.net.c.ended:
-		return true, nil // follow finds out why
+		return true, nil // follow finds the reason
 	default:
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *watch) ask(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// note takes down what the sender said; it is an error when nothing has moved for too long.
+// note records the sender's state. It returns an error after stallTime without progress.
 func (w *watch) note(info *control.Info) error {
 	at := time.Since(w.began)
 	w.moved.polled = append(w.moved.polled, figure.Sample{Seconds: at.Seconds(), RTT: info.RTT})
@@ -120,8 +120,8 @@ func (w *watch) note(info *control.Info) error {
 	return nil
 }
 
-// inquest finds out why the transfer failed, from the node that ended first and from the other end.
-// Either may know only that the other one has reset the connection.
+// inquest finds out why the transfer failed, from the node that ended first and from the other.
+// Either may know only that the other has reset the connection.
 func inquest(first, other *child) error {
 	err := first.death()
 	if first.crashed() {
@@ -142,7 +142,7 @@ func inquest(first, other *child) error {
 	return err
 }
 
-// bar is the progress on a terminal; nil: there is none, or it is not wanted.
+// bar is the progress bar; nil: no terminal, or not wanted.
 type bar struct {
 	area    *mpb.Progress
 	line    *mpb.Bar
@@ -155,7 +155,8 @@ func (d *demo) newBar() *bar {
 	}
 	options := []mpb.ContainerOption{mpb.WithRefreshRate(progressPoll), mpb.WithWidth(40)}
 	if f, ok := d.status.(*os.File); ok && hasNoSize(f) {
-		// It would draw nothing, as nothing fits; as any writer the terminal gets a bar.
+		// The bar would draw nothing on a terminal without a size. Any other writer gets a default
+		// width.
 		out := struct{ io.Writer }{d.status}
 		options = append(options, mpb.WithOutput(out), mpb.WithAutoRefresh(), mpb.WithWidth(76))
 	} else {
@@ -184,7 +185,7 @@ func (b *bar) set(done int64) {
 	}
 }
 
-// end leaves the bar as it is.
+// end leaves the bar on the screen.
 func (b *bar) end() {
 	if b == nil {
 		return
@@ -195,7 +196,7 @@ func (b *bar) end() {
 	b.area.Wait()
 }
 
-// hasNoSize reports whether a terminal does not know its width, as some that programs open do not.
+// hasNoSize reports whether a terminal does not know its size, like some that programs open.
 func hasNoSize(f *os.File) bool {
 	width, _, err := term.GetSize(int(f.Fd()))
 	return err != nil || width <= 0

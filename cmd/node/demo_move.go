@@ -17,12 +17,12 @@ const (
 	routePoll = 20 * time.Millisecond
 )
 
-// demoMoved is what became of the transfer.
+// demoMoved is the result of the transfer.
 type demoMoved struct {
 	sent, received control.Transfer
-	router         []control.Interface // B's counters afterwards; nil without a router
+	router         []control.Interface // B's counters afterward; nil: no router
 	routesAfter    time.Duration
-	polled         []figure.Sample // what the sender said when it was asked: time and RTT
+	polled         []figure.Sample // time and RTT from the polls of the sender
 }
 
 // awaitRoutes waits until each end has a route to the other.
@@ -47,7 +47,7 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 	return nil
 }
 
-// await repeats a question to a node until an element of the answer satisfies has.
+// await repeats a question to a node until has is true for an element of the answer.
 func await[T any](
 	ctx context.Context, c *child, question, what string, has func(*T) bool,
 ) error {
@@ -71,7 +71,7 @@ func await[T any](
 	}
 }
 
-// move sets the loss and moves the file from C to A.
+// move sets the loss and transfers the file from C to A.
 func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error) {
 	moved.routesAfter = n.routed
 	if n.b != nil {
@@ -84,7 +84,7 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 	if err := n.a.tell(fmt.Sprintf("recvfile %s %d --json", demoReceived, demoPort)); err != nil {
 		return moved, err
 	}
-	// The answer comes behind the start of the transfer.
+	// The answer comes after the transfer has started.
 	port := fmt.Sprint("port ", demoPort)
 	if err := await(ctx, n.a, "sockets --json", port, func(s *control.Socket) bool {
 		return s.Local.Port() == demoPort
@@ -100,7 +100,7 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 		return moved, err
 	}
 	if err := n.a.tell("wait"); err != nil {
-		return moved, err // a shell tells what failed in the background only to who waits for it
+		return moved, err // the shell reports errors of background commands to `wait`
 	}
 	w := watch{demo: d, net: n, moved: &moved, bar: d.newBar(), began: time.Now()}
 	err = w.follow(ctx)

@@ -12,25 +12,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// The addresses of the two ends, and the port that the file goes to.
+// The addresses of the two ends, and the port of the transfer.
 const (
 	demoAddrA = "10.0.0.1"
 	demoAddrC = "10.1.0.2"
 	demoPort  = 9000
 )
 
-// demoNet is the nodes that run. Without a router b is nil.
+// demoNet is the running nodes. Without a router b is nil.
 type demoNet struct {
 	a, b, c *child
 	addrC   string
-	routed  time.Duration // from the start of the last until both ends had their routes
+	routed  time.Duration // from the last node's start until both ends had their routes
 }
 
-// raiseTries is how often other UDP ports are tried when one was taken between our looking and the
-// node's binding.
+// raiseTries is how often the demo tries other UDP ports, if another program took one between the
+// search and the node's start.
 const raiseTries = 3
 
-// raise starts the nodes and waits until each answers and the ends know a route to each other.
+// raise starts the nodes and waits until the ends have routes to each other.
 func (d *demo) raise(ctx context.Context) (*demoNet, error) {
 	for try := 1; ; try++ {
 		ports, err := link.FreePorts(demoPorts)
@@ -81,8 +81,8 @@ func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 	return n, nil
 }
 
-// runArgs are the arguments with which a node of the demonstration is started. The nodes work in
-// the folder, so the names need no path.
+// runArgs returns the arguments of a node's process. The nodes run in the demo's directory, so file
+// names need no path.
 func (d *demo) runArgs(node string) []string {
 	args := []string{"run", node + ".lnx", "--seed", strconv.FormatUint(d.seed, 10)}
 	if d.bare {
@@ -95,7 +95,7 @@ func (d *demo) runArgs(node string) []string {
 	return args
 }
 
-// lineOfThree is the network of document 001's measurements: A - B - C, all speaking RIP.
+// lineOfThree is the network of document 001's measurements: A - B - C, all running RIP.
 func lineOfThree(p []int) map[string]string {
 	return map[string]string{
 		"A": fmt.Sprintf(`# A, the receiver: one end of the line A - B - C
@@ -136,10 +136,10 @@ neighbor 10.0.0.1 at 127.0.0.1:%d via if0
 	}
 }
 
-// demoPorts is how many UDP ports the nodes need: one an interface.
+// demoPorts is the number of UDP ports that the nodes need: one for each interface.
 const demoPorts = 4
 
-// allFree reports whether nobody took one of the ports.
+// allFree reports whether all ports are free.
 func allFree(ports []int) bool {
 	for _, port := range ports {
 		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
@@ -161,7 +161,7 @@ func (n *demoNet) each() []*child {
 	return nodes
 }
 
-// routerEnded is closed when the router's process ends, and never when there is none.
+// routerEnded is closed when the router's process ends, and never without a router.
 func (n *demoNet) routerEnded() <-chan struct{} {
 	if n.b == nil {
 		return nil
@@ -172,7 +172,7 @@ func (n *demoNet) routerEnded() <-chan struct{} {
 // leaveTime is how long the nodes may take to close their files.
 const leaveTime = 20 * time.Second
 
-// leave ends the nodes in order.
+// leave stops the nodes and waits until they have closed their files.
 func (n *demoNet) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
@@ -187,7 +187,7 @@ func (n *demoNet) leave(ctx context.Context) error {
 	return nil
 }
 
-// end ends the nodes that still run and waits until they are gone.
+// end stops the nodes that still run and waits for them.
 func (n *demoNet) end() {
 	if n == nil {
 		return

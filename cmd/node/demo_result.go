@@ -14,20 +14,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
-// demoResult is what --json prints and summary.json holds.
+// demoResult is the output of --json, and summary.json.
 type demoResult struct {
 	Bytes       int64   `json:"bytes"`
 	LossPercent float64 `json:"loss_percent"`
-	// Seconds are the sender's: from the connection to the acknowledgment of the last byte.
+	// Seconds is the sender's time, from the connection to the acknowledgment of the last byte.
 	Seconds float64 `json:"seconds"`
-	MBPerS  float64 `json:"mb_per_s"` // a MB is 1,000,000 bytes
+	MBPerS  float64 `json:"mb_per_s"` // 1 MB is 1,000,000 bytes
 	Match   bool    `json:"sha256_match"`
 	SHA256  string  `json:"sha256"`
-	Routed  bool    `json:"routed"` // false: no router between them
+	Routed  bool    `json:"routed"` // false: without a router
 	// Congestion is the congestion control of the sender.
 	Congestion string `json:"congestion"`
 
-	// BoundMBPerS is 1.31/sqrt(p)*MSS/RTT, RTT being the mean over the transfer; 0 without loss.
+	// BoundMBPerS is 1.31/sqrt(p)*MSS/RTT with the mean RTT of the transfer; 0 without loss.
 	BoundMBPerS float64 `json:"bound_mb_per_s"`
 	OfBound     float64 `json:"of_bound"`
 	RTTms       float64 `json:"rtt_ms"`
@@ -39,8 +39,8 @@ type demoResult struct {
 	TailProbes   uint64 `json:"tail_probes"`
 	WindowProbes uint64 `json:"window_probes"`
 
-	// What B counted: packets it was given, in both directions, and how many it dropped on purpose
-	// and for any other reason.
+	// B's counters: the packets that it received in both directions, those that it dropped on
+	// purpose, and those that it dropped for other reasons.
 	RouterPackets uint64 `json:"router_packets"`
 	RouterLost    uint64 `json:"router_lost"`
 	RouterDropped uint64 `json:"router_dropped"`
@@ -51,12 +51,12 @@ type demoResult struct {
 	Folder       string  `json:"folder"`
 }
 
-// lossy is the name under which a router counts what it drops on purpose.
+// lossy is the drop reason of a router's intended losses.
 const lossy = "lossy forward"
 
-// lossBound is the throughput that loss allows a sender which halves its window at each loss, in
-// MB/s: Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance
-// algorithm" (1997), with the constant for an acknowledgment a segment.
+// lossBound is the throughput in MB/s of a sender that halves its window at each loss: Mathis,
+// Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm"
+// (1997), with the constant for one acknowledgment for each segment.
 func lossBound(lossPercent float64, mss int, rtt time.Duration) float64 {
 	if lossPercent <= 0 || rtt <= 0 {
 		return 0
@@ -64,7 +64,7 @@ func lossBound(lossPercent float64, mss int, rtt time.Duration) float64 {
 	return 1.31 / math.Sqrt(lossPercent/100) * float64(mss) / rtt.Seconds() / 1e6
 }
 
-// sumUp makes the result of what the two ends and the router said.
+// sumUp computes the result from the reports of the two ends and the router.
 func (d *demo) sumUp(moved demoMoved) demoResult {
 	r := demoResult{
 		Bytes: moved.received.Bytes, LossPercent: d.loss, Routed: !d.direct, Congestion: d.cc,
@@ -101,8 +101,8 @@ func (r *demoResult) setRTT(rtt time.Duration) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// compare holds four digests against each other: of what was generated, of what each end moved, and
-// of the file that lies at the receiver's.
+// compare compares the digests of the generated file, the sent file, the transfer at each end, and
+// the received file.
 func (d *demo) compare(r *demoResult, made string, moved demoMoved) error {
 	arrived, err := digestOf(d.path(demoReceived))
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *demo) compare(r *demoResult, made string, moved demoMoved) error {
 
 // record draws the figure and writes the summary.
 func (d *demo) record(r *demoResult, moved demoMoved) error {
-	samples := moved.polled // coarse, but better than the last value alone
+	samples := moved.polled // coarse, but better than only the last value
 	if !d.bare {
 		var err error
 		if samples, err = d.readSamples(); err != nil {
@@ -142,13 +142,13 @@ func (d *demo) record(r *demoResult, moved demoMoved) error {
 	return files.Overwrite(d.path(demoSummary), append(text, '\n'), 0o644)
 }
 
-// readSamples reads the probe file: the sender had one connection.
+// readSamples reads the probe file. The sender had one connection.
 func (d *demo) readSamples() ([]figure.Sample, error) {
 	f, err := files.Input(d.path(demoProbe))
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // opened only for reading
 	samples, err := figure.ReadSamples(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", demoProbe, err)
@@ -156,7 +156,7 @@ func (d *demo) readSamples() ([]figure.Sample, error) {
 	return samples, nil
 }
 
-// draw draws the figure, if there is anything to draw: an empty file makes no samples.
+// draw draws the figure, unless there are no samples: the file was empty.
 func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	if len(samples) == 0 {
 		return nil
@@ -164,7 +164,7 @@ func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	return d.save(figure.Figure{Title: r.title(), Note: r.note(), Samples: samples})
 }
 
-// picture is a figure of the demonstration.
+// picture is a figure of the demo.
 type picture interface {
 	Write(w io.Writer, format string, s figure.Style) error
 }
@@ -217,7 +217,7 @@ func (r *demoResult) print(w io.Writer) {
 	fmt.Fprintf(&b, "files in %s: %s\n", r.Folder, strings.Join(left(r.Folder), " "))
 	fmt.Fprintf(&b, "`%s demo --cc all` compares %s on this network\n\n%s", called(),
 		strings.Join(comparedAlgorithms, ", "), r.verdict())
-	_, _ = io.WriteString(w, b.String()) // nobody is left to tell when this fails
+	_, _ = io.WriteString(w, b.String()) // a failed write cannot be reported
 }
 
 func (r *demoResult) verdict() string {
@@ -228,8 +228,8 @@ func (r *demoResult) verdict() string {
 	return fmt.Sprintf("SHA-256 %s\n        %s\n", r.SHA256, verdict)
 }
 
-// beside sets the result beside the founding documents' figures. Document 001's MB are 2^20 bytes,
-// as its table of sizes shows; they are given here as in the rest of the line, in 10^6.
+// beside compares the result with the founding documents' figures. Document 001's MB are 2^20
+// bytes, as its table of sizes shows. The table here converts them to 10^6.
 func (r *demoResult) beside() string {
 	const mib = 1.048576
 	rows := [][3]string{
@@ -257,7 +257,7 @@ func (r *demoResult) beside() string {
 	return b.String()
 }
 
-// left names what the folder holds.
+// left lists the files in the directory.
 func left(folder string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

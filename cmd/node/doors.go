@@ -14,14 +14,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// doors are where a node can be asked besides its own shell.
+// doors are the listeners of a node's server.
 type doors struct {
 	socket, listen string
 	pprof          bool
-	folder         string        // in which clients name files
-	files          *files.Folder // the same; nil: where the nodes' own servers say
+	folder         string        // base of the clients' file names
+	files          *files.Folder // the open folder; nil: the nodes' own servers decide
 	listeners      []*api.Listener
-	shape          *api.Shape // of the network; nil: nobody knows it
+	shape          *api.Shape // of the network; nil: unknown
 }
 
 func (d *doors) flags(f *pflag.FlagSet) {
@@ -48,7 +48,7 @@ func (d *doors) openFiles() (err error) {
 	return nil
 }
 
-// open takes the doors' places, before anything is started. None is left when it fails.
+// open opens the listeners before anything is started. After a failure none is open.
 func (d *doors) open(ctx context.Context) error {
 	if d.socket != "" {
 		l, err := api.ListenUnix(ctx, d.socket)
@@ -68,7 +68,7 @@ func (d *doors) open(ctx context.Context) error {
 	return nil
 }
 
-// refused is the error of a place that cannot be had: a wrong one, or one that somebody has now.
+// refused converts the error of a listener: wrong usage, or an address that is in use.
 func refused(flag string, err error) error {
 	taken, ok := errors.AsType[*api.TakenError](err)
 	if !ok {
@@ -87,11 +87,11 @@ func refused(flag string, err error) error {
 
 func (d *doors) close() {
 	for _, l := range d.listeners {
-		_ = l.Close() // a second time is no harm
+		_ = l.Close() // closing twice does no harm
 	}
 }
 
-// place is where nodes are asked: by a browser and a program, or at a socket.
+// place is the addresses of a server: for browsers, programs, and at a socket.
 type place struct {
 	Page   string `json:"page,omitempty"`
 	API    string `json:"api,omitempty"`
@@ -99,7 +99,7 @@ type place struct {
 	Socket string `json:"socket,omitempty"`
 }
 
-// place is where the doors are.
+// place returns the addresses of the listeners.
 func (d *doors) place() (p place) {
 	for _, l := range d.listeners {
 		if l.Token() == "" {
@@ -113,7 +113,7 @@ func (d *doors) place() (p place) {
 	return p
 }
 
-// String is what a client with a token needs to know; empty: there is none.
+// String describes the HTTP addresses; empty: none.
 func (p place) String() string {
 	if p.Page == "" {
 		return ""
@@ -121,7 +121,7 @@ func (p place) String() string {
 	return fmt.Sprintf("page: %s\nAPI: %s, with the same token", p.Page, p.API)
 }
 
-// serve answers for nodes until it is stopped. What no client can be told, tell is.
+// serve starts a server for nodes. It passes messages that no client can receive to tell.
 func (d *doors) serve(
 	nodes map[string]control.Operator, tell func(text string),
 ) (s *api.Server, stop func() error) {

@@ -9,18 +9,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// failure is what a command answers with that was to answer with JSON, and failed before it could.
+// failure is the JSON output of a command that failed before its answer.
 type failure struct {
 	repl.Failure
-	Problems []problem `json:"problems,omitempty"` // in files
+	Problems []problem `json:"problems,omitempty"` // errors in files
 }
 
-// answered marks an error that an answer in JSON tells of.
+// answered marks an error that was already printed as JSON.
 type answered struct{ error }
 
 func (a answered) Unwrap() error { return a.error }
 
-// answerFailure prints an error as JSON, unless an answer tells of it or there is nothing to tell.
+// answerFailure prints an error as JSON, unless it was already printed or has no text.
 func answerFailure(out io.Writer, err error) error {
 	if _, done := errors.AsType[answered](err); done || explain(err) == "" {
 		return err
@@ -37,7 +37,7 @@ func answerFailure(out io.Writer, err error) error {
 	return answered{err}
 }
 
-// problems are mistakes as JSON has them.
+// problems converts errors in files to JSON.
 func problems(mistakes lnx.Errors) []problem {
 	list := make([]problem, 0, len(mistakes))
 	for _, e := range mistakes {

@@ -28,7 +28,7 @@ func figureFiles(name string) []string {
 	return files
 }
 
-// writeFigure writes a figure into a folder in all formats.
+// writeFigure writes a figure to a directory in all formats.
 func writeFigure(dir, name string, write func(*bytes.Buffer, string) error) error {
 	for i, file := range figureFiles(name) {
 		var b bytes.Buffer

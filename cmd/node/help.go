@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// helpCommand is `node help`: of a command of the program. A word that is none is wrong usage; of
-// one that is the shell's it is told who helps.
+// helpCommand is `node help`. An unknown topic is wrong usage. For a shell command, the error names
+// the command that explains it.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
@@ -22,7 +22,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			if err == nil && len(rest) == 0 {
-				about.InitDefaultHelpFlag() // that it lists, too
+				about.InitDefaultHelpFlag() // so that the help lists it, too
 				return about.Help()
 			}
 			return &usageError{unknownTopic(args)}
@@ -30,7 +30,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// unknownTopic is the error of words that are no command.
+// unknownTopic returns the error for an unknown command.
 func unknownTopic(args []string) error {
 	topic := strings.Join(args, " ")
 	if !slices.ContainsFunc(repl.Manual(), func(e repl.Entry) bool {
@@ -43,7 +43,7 @@ func unknownTopic(args []string) error {
 		"`node run FILE.lnx -c 'help %s'`", args[0], args[0], args[0])
 }
 
-// completeTopics completes the commands below those that are there.
+// completeTopics completes the next subcommand.
 func completeTopics(
 	c *cobra.Command, args []string, prefix string,
 ) (names []cobra.Completion, only cobra.ShellCompDirective) {

@@ -101,8 +101,7 @@ func labShowCommand() *cobra.Command {
 	}
 }
 
-// labError is an error of the laboratory as the command that it happened to tells it: what was
-// asked for wrongly, and mistakes in files, with status 2.
+// labError converts an error of the laboratory: wrong usage and errors in files get status 2.
 func labError(c *cobra.Command, name string, err error) error {
 	if e, ok := errors.AsType[*starlark.Error](err); ok {
 		where, _, _ := strings.Cut(err.Error(), ": "+e.Error())
@@ -127,7 +126,7 @@ func labError(c *cobra.Command, name string, err error) error {
 	return fmt.Errorf("%s: %w", commandPath(c), err)
 }
 
-// unknown is the error of a name that is none, with those that may have been meant.
+// unknown adds similar names to the error for an unknown name.
 func unknown(err error, name string, names []string) error {
 	const some = 4
 	hint := diagnostic.DidYouMean(name, names)

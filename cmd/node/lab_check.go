@@ -27,7 +27,7 @@ type labCheckOptions struct {
 	markdown bool
 }
 
-// errExpectations is the error of expectations that do not hold.
+// errExpectations is the error of failed expectations.
 var errExpectations = errors.New("some expectations failed")
 
 func labCheckCommand() *cobra.Command {
@@ -88,8 +88,8 @@ type checked struct {
 	Line       int    `json:"line"`
 }
 
-// checks returns the experiments that are meant, each once. Those that nobody named by itself may
-// expect nothing: they are left out then.
+// checks returns the selected experiments, each once. Experiments without expectations are skipped
+// if a pattern selected them, and are errors if they were named.
 func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 	if len(args) == 0 {
 		args = []string{"*"}
@@ -156,7 +156,7 @@ type checkError struct {
 func (e *checkError) Error() string { return e.cause.Error() }
 func (e *checkError) Unwrap() error { return e.cause }
 
-// isThere reports whether there is a file or a folder with a name.
+// isThere reports whether a file or directory with this name exists.
 func isThere(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
@@ -217,7 +217,7 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// tellChecks lists what would be checked.
+// tellChecks lists the selected experiments.
 func (o *labCheckOptions) tellChecks(c *cobra.Command, checks []toCheck) error {
 	type entry struct {
 		Name   string `json:"name"`
@@ -247,7 +247,7 @@ func (o *labCheckOptions) tellChecks(c *cobra.Command, checks []toCheck) error {
 	return err
 }
 
-// tell prints what came of one experiment.
+// tell prints the result of one experiment.
 func (o *labCheckOptions) tell(c *cobra.Command, j *lab.Judged) error {
 	switch {
 	case o.markdown:

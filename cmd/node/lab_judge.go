@@ -24,7 +24,7 @@ import (
 
 // labJudgeOptions are the flags of `node lab judge`.
 type labJudgeOptions struct {
-	flags   labRunOptions // those of `node lab run` that it has
+	flags   labRunOptions // the supported flags of `node lab run`
 	with    string
 	without []string
 }
@@ -75,7 +75,7 @@ func labJudgeCommand() *cobra.Command {
 	return c
 }
 
-// check judges the flags.
+// check validates the flags.
 func (o *labJudgeOptions) check(c *cobra.Command) error {
 	if o.with != "ns3" {
 		return fmt.Errorf("--with %q: must be ns3", o.with)
@@ -156,7 +156,7 @@ func (o *labJudgeOptions) print(c *cobra.Command, ours, theirs *lab.Results,
 	return err
 }
 
-// speed adds up how many packets a simulator plays, and how long its runs take. A run has one core.
+// speed sums up a simulator's packets and run times. Each run has one core.
 type speed struct {
 	mu      sync.Mutex
 	packets float64
@@ -180,7 +180,7 @@ func (s *speed) of(player lab.Player) lab.Player {
 	}
 }
 
-// line compares two speeds; it is empty if all runs of one were there before.
+// line compares two speeds; empty if all runs of one existed before.
 func (s *speed) line(other *speed, name string) string {
 	if s.took == 0 || other.took == 0 {
 		return ""
@@ -190,8 +190,8 @@ func (s *speed) line(other *speed, name string) string {
 		here, there, name, here/there)
 }
 
-// results runs what is missing of a study in a directory. ns-3's runs and figures of single runs
-// are kept like the laboratory's own.
+// results runs the missing parts of a study in a directory. ns-3's runs and their figures are
+// stored like the laboratory's own.
 func (o *labJudgeOptions) results(ctx context.Context, c *cobra.Command, s *lab.Study,
 	dir, label string,
 ) (*lab.Results, error) {

@@ -85,7 +85,7 @@ func printLog(w io.Writer, name string, d *result.Digest) error {
 	return t.Flush()
 }
 
-// flowsOf are the flows of a log, by its numbers. Where it has none all packets are of one.
+// flowsOf returns the flows of a log by number. Without flows, all packets belong to one.
 func flowsOf(l *result.LinkRecord) []result.FlowRecord {
 	const most = 1000
 	last := 0
@@ -106,7 +106,7 @@ func flowsOf(l *result.LinkRecord) []result.FlowRecord {
 	return flows
 }
 
-// drawLog draws what a link did.
+// drawLog draws the figures of a link's log.
 func drawLog(
 	c *cobra.Command, dir, name string, l *result.LinkRecord, d *result.Digest, style figure.Style,
 ) error {

@@ -17,7 +17,7 @@ const markdownHead = "# Results of the laboratory's experiments\n\n" +
 	"tables: they compare with earlier results of this program, and prove nothing.\n" +
 	"[ns3.md](ns3.md) compares 28 scenarios with ns-3, and explains each difference above 10 %.\n\n"
 
-// writeMarkdown writes what an experiment came to as a section of the page.
+// writeMarkdown writes an experiment's results as a section of the page.
 func writeMarkdown(w io.Writer, j *lab.Judged) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s.\n\n", j.Name, markdownText(j.About))
@@ -38,8 +38,8 @@ func writeMarkdown(w io.Writer, j *lab.Judged) error {
 	return err
 }
 
-// markdownTable writes verdicts as a table. The source and the reason for the tolerance stand in
-// the first of several rows about the same thing.
+// markdownTable writes verdicts as a table. The source and the reason for the tolerance are in the
+// first of several rows on the same subject.
 func markdownTable(b *strings.Builder, list []*lab.Verdict, good, bad string) {
 	if len(list) == 0 {
 		return

@@ -14,15 +14,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// taken is what running took.
+// taken is the effort of a run.
 type taken struct {
 	real time.Duration
-	now  bool // something may have been run
-	// judged is how it stands to what was expected; nil: nobody looked.
+	now  bool // something may have run
+	// judged is the verdict on its expectations; nil: not checked.
 	judged *lab.Judged
 }
 
-// print tells what a run of `node lab run` came to.
+// print prints the result of `node lab run`.
 func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	out := c.OutOrStdout()
 	if o.json {
@@ -51,7 +51,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	return err
 }
 
-// printExpectations says whether what was expected came out, and what did not.
+// printExpectations prints whether the expectations hold, and those that do not.
 func printExpectations(out io.Writer, r *lab.Results, j *lab.Judged) error {
 	if j == nil || len(j.Verdicts) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (o *labRunOptions) chosen() []result.Metric {
 	return metrics
 }
 
-// summing is the last lines: how much was run, with which hash, and where the rest is.
+// summing returns the last lines: the amount of runs, the hash, and the location of the results.
 func summing(r *lab.Results, t taken) string {
 	var virtual, live time.Duration
 	for _, run := range r.Runs {
@@ -104,7 +104,7 @@ func summing(r *lab.Results, t taken) string {
 	case live > 0 && virtual > 0:
 		text += fmt.Sprintf(", %s of virtual time (which the hash covers) and %s of real time",
 			long(virtual), long(live))
-	case live > 0: // nothing of it has a hash
+	case live > 0: // no part of it has a hash
 		text = counted(len(r.Runs), "run") + ", " + long(live) + " of real time"
 	default:
 		text += ", " + long(virtual) + " of virtual time"
@@ -121,7 +121,7 @@ func summing(r *lab.Results, t taken) string {
 	return text + "\n" + filepath.Join(r.Dir, r.File)
 }
 
-// long writes a time with as much of it as matters.
+// long formats a duration with the precision that matters.
 func long(d time.Duration) string {
 	switch {
 	case d >= time.Hour:
@@ -141,11 +141,11 @@ func long(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
 }
 
-// progress tells, on a terminal, how far a sweep is.
+// progress shows the progress of a sweep on a terminal.
 type progress struct {
 	console *console
-	label   string // what is in front of the numbers, with its ": "
-	// first is how many were done at the beginning.
+	label   string // text before the numbers, with its ": "
+	// first is the number of finished runs at the start.
 	first, done, of int
 	told            bool
 	began, last     time.Time
@@ -153,7 +153,7 @@ type progress struct {
 
 func newProgress(t *console) *progress { return &progress{console: t, began: time.Now()} }
 
-// tell is called as runs end, at first with those that were there before.
+// tell is called when runs finish, at first with those that existed before.
 func (p *progress) tell(done, of int) {
 	if !p.told {
 		p.told, p.first = true, done
@@ -169,7 +169,7 @@ func (p *progress) tell(done, of int) {
 		left := float64(now.Sub(p.began)) / float64(done-p.first) * float64(of-done)
 		text += ", about " + long(time.Duration(left)) + " left"
 	}
-	// A terminal that is gone is not worth a sweep.
+	// A failed write to the terminal does not stop a sweep.
 	_, _ = fmt.Fprintf(p.console.err, "\r%s\x1b[K", text)
 }
 
@@ -180,7 +180,7 @@ func (p *progress) end() {
 	}
 }
 
-// stopped says what is left of a sweep that was interrupted.
+// stopped describes the results of an interrupted sweep.
 func (p *progress) stopped(dir string, single bool) {
 	text := fmt.Sprintf("stopped: %d of %s are complete and stay in %s; the same command continues",
 		p.done, counted(p.of, "run"), dir)

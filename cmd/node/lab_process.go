@@ -10,19 +10,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 )
 
-// The words behind `node lab` that make a process of a run in real time.
+// The internal subcommands of `node lab` that are processes of a real-time run.
 const (
 	endWord    = "end"
 	middleWord = "middle"
 )
 
-// labProcessCommands are the processes of `node lab run --real`. People have no use for them.
+// labProcessCommands are the processes of `node lab run --real`. They are not for users.
 func labProcessCommands() []*cobra.Command {
 	process := func(use, short string, serve func(c *cobra.Command) error) *cobra.Command {
 		return &cobra.Command{
 			Use: use, Short: short, Hidden: true, Args: usageArgs(cobra.NoArgs),
 			RunE: func(c *cobra.Command, _ []string) error {
-				// Who started it decides when it ends.
+				// The parent process decides when this one ends.
 				signal.Ignore(os.Interrupt, syscall.SIGHUP)
 				return serve(c)
 			},

@@ -15,14 +15,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
-// realFlags are the flags of `node lab run` that are about real time.
+// realFlags are the flags of `node lab run` for real time.
 type realFlags struct {
 	on     bool
 	ends   map[string]string
 	atMost time.Duration
 }
 
-// usualMost is how long runs in real time may take without a word about it.
+// usualMost is the duration above which real-time runs need a confirmation.
 const usualMost = 10 * time.Minute
 
 func (r *realFlags) add(f *pflag.FlagSet) {
@@ -33,7 +33,7 @@ func (r *realFlags) add(f *pflag.FlagSet) {
 		"program for both ends of such flows: `PROTOCOL=PROGRAM`; see docs/EXPERIMENTS.md")
 }
 
-// request says how to play in real time, and whether to.
+// request adds the flags to the request.
 func (r *realFlags) request(q *lab.Request, trials int) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -59,8 +59,7 @@ func (r *realFlags) request(q *lab.Request, trials int) error {
 	return nil
 }
 
-// quicProgram finds the program that speaks QUIC: beside this one, or on PATH; empty: it is not
-// there.
+// quicProgram finds node-quic in this program's directory or on PATH; empty: not found.
 func quicProgram(self string) string {
 	beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), emulation.QUICProgram))
 	if err == nil {
@@ -73,7 +72,7 @@ func quicProgram(self string) string {
 	return found
 }
 
-// shortest is a duration for a quick look at an experiment: twice its warm-up, 20 s at least.
+// shortest returns a duration for a quick run: twice the warm-up, at least 20 s.
 func shortest(study *lab.Study) time.Duration {
 	d := 20 * time.Second
 	for i := range study.Cells {
@@ -82,7 +81,7 @@ func shortest(study *lab.Study) time.Duration {
 	return d
 }
 
-// begin says how long runs in real time will take. The error is of what takes too long.
+// begin prints the duration of real-time runs. It returns an error if that is too long.
 func (r *realFlags) begin(
 	c *cobra.Command, study *lab.Study, runs int, most time.Duration,
 ) error {

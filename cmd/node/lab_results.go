@@ -82,7 +82,7 @@ func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
 		return err
 	}
 	d := o.drawing()
-	// What is not whole yet, or is too old to be understood, can be drawn.
+	// Incomplete or old results without verdicts can still be drawn.
 	d.Judged, _ = r.Judge(nil)
 	report, err := r.Draw(d)
 	if err != nil {
@@ -104,7 +104,7 @@ func (o *labRunOptions) drawing() lab.Drawing {
 	return lab.Drawing{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen(), Style: o.style}
 }
 
-// resultFlags are those of commands that print what is in a directory.
+// resultFlags adds the flags of commands that print results.
 func resultFlags(c *cobra.Command, o *labRunOptions) {
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "print the metrics `A,B,…`")
@@ -123,7 +123,7 @@ func latexFlag(c *cobra.Command, o *labRunOptions) {
 	c.MarkFlagsMutuallyExclusive("latex", "json")
 }
 
-// cellNumbers names cells.
+// cellNumbers lists cells.
 func cellNumbers(cells []int) string {
 	const most = 12
 	var names []string

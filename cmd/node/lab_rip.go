@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/convergence"
 )
 
-// runRouting runs an experiment of routers, which has no file and one run.
+// runRouting runs an experiment with RIP routers, which has no file and one run.
 func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
 	for _, flag := range o.changed(c) {
 		switch flag {
@@ -40,7 +40,7 @@ func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
 	return out.Print(c.OutOrStdout())
 }
 
-// isRouting reports whether a name is one of those experiments, or is meant for one.
+// isRouting reports whether a name is, or looks like, one of those experiments.
 func isRouting(name string) bool {
 	return strings.HasPrefix(name, "rip-") && !strings.ContainsAny(name, "./\\")
 }

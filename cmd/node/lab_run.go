@@ -82,7 +82,7 @@ func labRunCommand() *cobra.Command {
 			"  node lab run tahoe-low --sweep flows.0.cc=tahoe,reno,cubic --trials 30\n" +
 			"  node lab run mine.yaml -o results --until 'ci<5%'\n" +
 			"  node lab run rip-random-1000 --dialect rip2 --seed 7",
-		Args:              cobra.ArbitraryArgs, // experiment looks at them
+		Args:              cobra.ArbitraryArgs, // experiment checks them
 		ValidArgsFunction: completing(experimentNames, cobra.ShellCompDirectiveDefault),
 		RunE:              o.begin,
 	}
@@ -126,7 +126,7 @@ func addChanges(f *pflag.FlagSet, o *labRunOptions) {
 		"vary a key: `KEY=A,B,…`; may be repeated")
 }
 
-// begin is the command.
+// begin executes the command.
 func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
 	name, err := o.experiment(args)
 	if err == nil {
@@ -153,14 +153,14 @@ func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
 // indexOfEngine is --index without a value.
 const indexOfEngine = "engine"
 
-// changed are the flags that were given.
+// changed lists the flags that were set.
 func (o *labRunOptions) changed(c *cobra.Command) []string {
 	var names []string
 	c.Flags().Visit(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
 }
 
-// experiment finds the experiment among the arguments: the value of --index may be one of them.
+// experiment finds the experiment among the arguments, of which one may be the value of --index.
 func (o *labRunOptions) experiment(args []string) (string, error) {
 	switch {
 	case len(args) == 0:
@@ -207,7 +207,7 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 	return err
 }
 
-// precision is the number in --until, 0 if there is none.
+// precision returns the number in --until; 0: none.
 func (o *labRunOptions) precision() (float64, error) {
 	if o.until == "" {
 		return 0, nil
@@ -221,7 +221,7 @@ func (o *labRunOptions) precision() (float64, error) {
 	return p / 100, nil
 }
 
-// cell is the number in --index, or the one that the batch engine set; -1: there is none.
+// cell returns the number in --index, or that of the batch engine; -1: none.
 func (o *labRunOptions) cell() (int, error) {
 	text, from := o.index, "--index"
 	switch text {
@@ -246,7 +246,7 @@ func (o *labRunOptions) cell() (int, error) {
 	return n, nil
 }
 
-// request is what the flags say about the experiment.
+// request converts the flags to a request.
 func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	q := lab.Request{Experiment: name, Version: buildMark()}
 	change := func(sweep bool, text string) {
@@ -258,7 +258,7 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	if c.Flags().Changed("mm") {
 		q.Changes = append(q.Changes, lab.Change{Mahimahi: true, Text: o.mm})
 	}
-	if o.cc != "" { // in quotes: a path may have what YAML has a use for
+	if o.cc != "" { // quoted, because a path may contain YAML syntax
 		change(false, allFlows+strconv.Quote(filepath.ToSlash(o.cc)))
 	}
 	for _, s := range o.set {
@@ -279,7 +279,7 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	return q
 }
 
-// asGiven names the flag that was given in mistakes of what it stands for.
+// asGiven names the flag in errors of the change that it stands for.
 func (o *labRunOptions) asGiven(err error) error {
 	if mistakes, ok := errors.AsType[plan.Errors](err); ok {
 		for _, m := range mistakes {
@@ -291,15 +291,15 @@ func (o *labRunOptions) asGiven(err error) error {
 	return err
 }
 
-// allFlows begins a change of the congestion control of all flows.
+// allFlows is the start of a change of the congestion control of all flows.
 const allFlows = "flows.*.cc="
 
-// spareHeap is memory that a run holds and never touches, so that it costs the machine nothing.
-// The garbage collector starts when what is in use has doubled: with this it looks through what a
-// trial has less often, and a large experiment needs hardly more.
+// spareHeap is memory that a run allocates and never touches, so it uses no physical memory. The
+// garbage collector starts when the heap has doubled, so it runs less often. A large experiment
+// hardly needs more memory.
 const spareHeap = 96 << 20
 
-// limit is the Options' Until: a number of trials overrides that of a directory.
+// limit returns the Until of Options: a number of trials overrides that of a directory.
 func (o *labRunOptions) limit() float64 {
 	if o.trials > 0 && o.until == "" {
 		return -1
@@ -308,7 +308,7 @@ func (o *labRunOptions) limit() float64 {
 	return limit
 }
 
-// run runs an experiment with a file.
+// run runs an experiment from a file.
 func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	spare := make([]byte, spareHeap)
 	defer runtime.KeepAlive(spare)

@@ -33,7 +33,7 @@ func labTraceCommand() *cobra.Command {
 	return c
 }
 
-// traceOptions are those of node lab trace gen.
+// traceOptions are the flags of `node lab trace gen`.
 type traceOptions struct {
 	netem.TraceSpec
 	rate, low, stallRate string
@@ -76,7 +76,7 @@ func labTraceGenCommand() *cobra.Command {
 	return c
 }
 
-// generate makes the trace that the flags describe.
+// generate generates the trace that the flags describe.
 func (o *traceOptions) generate() (netem.Trace, error) {
 	if o.rate == "" {
 		return nil, errors.New("--rate is missing: must be a rate such as 2.64Mbit/s")
@@ -109,7 +109,7 @@ func bitsPerSecond(flag, text string) (int64, error) {
 	return int64(v), nil
 }
 
-// writeOut writes into a file that is whole or not there, or on standard output.
+// writeOut writes a whole file, or to standard output.
 func writeOut(c *cobra.Command, path string, text []byte) error {
 	if path == "" {
 		_, err := c.OutOrStdout().Write(text)
@@ -137,7 +137,7 @@ func labTraceInfoCommand() *cobra.Command {
 	}
 }
 
-// readTrace reads a trace, and tells what is odd about it.
+// readTrace reads a trace and prints warnings.
 func readTrace(c *cobra.Command, path string) (netem.Trace, error) {
 	text, err := readAll(c, path)
 	if err != nil {
@@ -217,7 +217,7 @@ func labTraceConvertCommand() *cobra.Command {
 	return c
 }
 
-// convertTrace makes a trace of rates, or rates of a trace.
+// convertTrace converts rates to a trace, or a trace to rates.
 func convertTrace(name string, text []byte, window time.Duration) ([]byte, error) {
 	if !twoColumns(text) {
 		t, _, err := netem.ParseTrace(name, text)
@@ -237,7 +237,7 @@ func convertTrace(name string, text []byte, window time.Duration) ([]byte, error
 	return t.Format(), nil
 }
 
-// twoColumns reports whether the first line that says something has more than one word.
+// twoColumns reports whether the first line with content has more than one word.
 func twoColumns(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		words := strings.FieldsFunc(string(line), func(r rune) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// logFlags are how a node without a shell logs.
+// logFlags are the flags of a daemon's log.
 type logFlags struct {
 	level  slog.LevelVar
 	format string
@@ -25,7 +25,7 @@ func (l *logFlags) check() error {
 	return nil
 }
 
-// newLog is the log of a node without a shell: one line an event. The journal stamps lines itself.
+// newLog returns the log of a daemon: one line for each event. The journal adds its own timestamps.
 // An empty name is that of a node whose file has not been read.
 func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
 	options := slog.HandlerOptions{Level: &l.level}
@@ -49,7 +49,7 @@ func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
 	return slog.New(handler).With("node", name)
 }
 
-// mistakeAttrs are what a record says of a mistake in a file.
+// mistakeAttrs returns the log attributes of an error in a file.
 func mistakeAttrs(m *lnx.Error) []any {
 	return []any{
 		"file", m.File, "line", m.Line, "column", m.Col, "text", m.Text, "problem", m.Msg,
@@ -57,14 +57,13 @@ func mistakeAttrs(m *lnx.Error) []any {
 	}
 }
 
-// voice tells what is no answer and no event: lines for whoever reads them, or records in a log
-// whose every line is one.
+// voice prints messages: as lines of text, or as records in a JSON log.
 type voice struct {
 	lines io.Writer
-	log   *slog.Logger // nil: lines
+	log   *slog.Logger // nil: lines of text
 }
 
-// say writes a text, or a record whatever the log's level is.
+// say writes a text, or a record regardless of the log's level.
 func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
 	if v.log == nil {
 		_, _ = fmt.Fprintln(v.lines, text)
@@ -72,7 +71,7 @@ func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
 	}
 	r := slog.NewRecord(time.Now(), level, msg, 0)
 	r.Add(attrs...)
-	_ = v.log.Handler().Handle(context.Background(), r) // there is nobody left to tell
+	_ = v.log.Handler().Handle(context.Background(), r) // a failed write cannot be reported
 }
 
 func (v *voice) remarks(c *lnx.Config) {
@@ -84,7 +83,7 @@ func (v *voice) remarks(c *lnx.Config) {
 	}
 }
 
-// failed tells of an error in a log, and returns what is left to say of it.
+// failed logs an error, and returns what the program still has to print.
 func (v *voice) failed(err error) error {
 	if v.log == nil || err == nil {
 		return err

@@ -26,8 +26,7 @@ type boundedLog struct {
 	most int64
 }
 
-// boundLog bounds a log that goes to a file of its own. Others, such as a pipe or the journal, are
-// bounded by whoever reads them.
+// boundLog limits a log file. Pipes and the journal have their own limits.
 func boundLog(to io.Writer, most int64) io.Writer {
 	f, ok := to.(*os.File)
 	if !ok {
@@ -38,7 +37,7 @@ func boundLog(to io.Writer, most int64) io.Writer {
 		return to
 	}
 	if _, err := f.ReadAt(make([]byte, 1), 0); err != nil && !errors.Is(err, io.EOF) {
-		return to // a shell's redirection is open for writing only
+		return to // redirected by a shell: write-only
 	}
 	return &boundedLog{File: f, most: most}
 }
@@ -54,7 +53,7 @@ func (b *boundedLog) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// shorten keeps the whole lines among the last bytes, half as many as the file may have.
+// shorten keeps the last whole lines, up to half of the file's limit.
 func (b *boundedLog) shorten(size int64) error {
 	tail := make([]byte, b.most/2)
 	n, err := b.ReadAt(tail, size-int64(len(tail)))
@@ -85,7 +84,7 @@ type limited struct {
 type causes struct {
 	mu     sync.Mutex
 	seen   map[string]int
-	ending bool // end is going to be called
+	ending bool // end is scheduled
 }
 
 func limitLog(h slog.Handler) slog.Handler {
@@ -102,28 +101,21 @@ func (l *limited) WithGroup(name string) slog.Handler {
 	return &limited{l.Handler.WithGroup(name), l.causes}
 }
 
-// Handle implements slog.Handler. A record's cause is its event, or else its message.
+// Handle implements slog.Handler. A record's cause is its message, the name of an event.
 func (l *limited) Handle(ctx context.Context, r slog.Record) error {
-	cause := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "event" {
-			cause = a.Value.String()
-		}
-		return a.Key != "event"
-	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.ending {
 		l.ending = true
 		time.AfterFunc(time.Second, l.end)
 	}
-	if l.seen[cause]++; l.seen[cause] > logRate {
+	if l.seen[r.Message]++; l.seen[r.Message] > logRate {
 		return nil
 	}
 	return l.Handler.Handle(ctx, r)
 }
 
-// end ends a second: it logs what was left out.
+// end ends a second: it logs the number of dropped records.
 func (l *limited) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

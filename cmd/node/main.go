@@ -1,5 +1,5 @@
-// Command node runs one host or router of a virtual network described by .lnx files, and what goes
-// with it: node run, node validate, node demo. `node help` lists all.
+// Command node runs a host or router of a virtual network that .lnx files describe. It also starts
+// networks, controls running nodes, and runs experiments: `node help` lists the commands.
 package main
 
 import "os"

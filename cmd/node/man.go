@@ -54,10 +54,10 @@ func manualPages(c *cobra.Command, pages map[string]string) {
 
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(commandPath(c), " ", "-") }
 
-// roff is text as roff takes it: man(7).
+// roff builds a page in roff (man(7)).
 type roff struct{ strings.Builder }
 
-// plain escapes what has a meaning for roff.
+// plain escapes roff syntax.
 func plain(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`).Replace(text)
 	if strings.HasPrefix(text, ".") {
@@ -80,7 +80,7 @@ func (r *roff) title(name, section string) {
 	r.line(`.TH "%s" "%s" "" "tidepool" "tidepool"`, plain(strings.ToUpper(name)), section)
 }
 
-// text writes paragraphs; lines that begin with blanks stay as they are.
+// text writes paragraphs. Lines that start with blanks are not filled.
 func (r *roff) text(text string) {
 	asIs := false
 	for line := range strings.SplitSeq(text, "\n") {
@@ -99,7 +99,7 @@ func (r *roff) text(text string) {
 	}
 }
 
-// flag writes what a flag does.
+// flag writes the description of a flag.
 func (r *roff) flag(f *pflag.Flag) {
 	value, about := pflag.UnquoteUsage(f)
 	if f.Value.Type() == "count" {
@@ -113,7 +113,7 @@ func (r *roff) flag(f *pflag.Flag) {
 		name += ` \fI` + plain(value) + `\fR`
 	}
 	switch f.DefValue {
-	case defaultState(): // is this machine's
+	case defaultState(): // depends on this machine
 		about += " (default $XDG_RUNTIME_DIR/tidepool)"
 	case "", "0", "false", "[]", "0s":
 	default:
@@ -123,7 +123,7 @@ func (r *roff) flag(f *pflag.Flag) {
 	r.text(about)
 }
 
-// manualPage is the page of a command.
+// manualPage returns the page of a command.
 func manualPage(c *cobra.Command) string {
 	var r roff
 	name := pageName(c)
@@ -172,7 +172,7 @@ func manualPage(c *cobra.Command) string {
 	return r.String()
 }
 
-// environment is what the program looks at.
+// environment lists the environment variables that the program uses.
 var environment = [][2]string{
 	{"NO_COLOR", "If it is set, output has no colors."},
 	{"LC_ALL, LC_CTYPE, LANG", "Whether output may contain characters beyond ASCII."},
@@ -181,7 +181,7 @@ var environment = [][2]string{
 	{"TIDEPOOL_TOKEN", "The token of a node at an http address."},
 }
 
-// shellPage is the page of the shell's commands.
+// shellPage returns the page of the shell's commands.
 func shellPage() string {
 	var r roff
 	r.title(programName()+"-shell", "1")
@@ -208,7 +208,7 @@ func shellPage() string {
 		}
 	}
 	r.line(".SH EXIT STATUS")
-	r.text(namedAs(programName(), "Of a script, and of node ctl: ") + statuses + ".")
+	r.text(namedAs(programName(), "For scripts and node ctl: ") + statuses + ".")
 	also := strings.ReplaceAll("node(1), node-ctl(1), node-attach(1)", treeName, programName())
 	r.line(".SH SEE ALSO\n%s", plain(also))
 	return r.String()

@@ -2,5 +2,5 @@
 
 package main
 
-// monotonic is of use to no service manager here.
+// monotonic is 0: there is no service manager.
 func monotonic() int64 { return 0 }

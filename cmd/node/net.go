@@ -22,12 +22,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// netOptions are the flags that the commands about networks share.
+// netOptions are the flags that the commands of networks share.
 type netOptions struct {
 	state string
 	json  bool
-	files string // the folder of --files
-	user  string // as whom nodes that root starts run
+	files string // the directory of --files
+	user  string // user of the nodes that root starts
 }
 
 func netCommand() *cobra.Command {
@@ -56,8 +56,8 @@ func (o *netOptions) stateFlag(c *cobra.Command) {
 		"`FOLDER` for the sockets and logs of networks")
 }
 
-// defaultState is where networks are kept: below the folder that a login has for such things, else
-// below the one for temporary files, with the user's number.
+// defaultState returns the directory of networks: below the user's runtime directory, or else below
+// the temporary directory, with the user's number.
 func defaultState() string {
 	if folder := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(folder) {
 		if info, err := os.Stat(folder); err == nil && info.IsDir() {
@@ -80,7 +80,7 @@ func netError(err error) error {
 	return err
 }
 
-// bringer is what brings a network to what its files say.
+// bringer starts or changes a network.
 type bringer func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, error)
 
 func (o *netOptions) upCommand() *cobra.Command {
@@ -108,7 +108,7 @@ func (o *netOptions) applyCommand() *cobra.Command {
 	return c
 }
 
-// bringCommand is up or apply, without its texts.
+// bringCommand returns up or apply, without its texts.
 func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	var name string
 	c := &cobra.Command{
@@ -134,7 +134,7 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	return c
 }
 
-// nodeFlags are the flags of each node that up and apply start.
+// nodeFlags returns the flags of each node that up and apply start.
 func (o *netOptions) nodeFlags() ([]string, error) {
 	dir, err := filepath.Abs(o.files)
 	if err != nil {
@@ -153,7 +153,7 @@ func (o *netOptions) nodeFlags() ([]string, error) {
 	return flags, nil
 }
 
-// bring is up and apply.
+// bring executes up and apply.
 func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error {
 	network, err := readNetwork(arg)
 	if err != nil {
@@ -191,10 +191,10 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	return nil
 }
 
-// networkFiles are the files of a network that are right, each by itself and together.
+// networkFiles are the valid and consistent files of a network.
 type networkFiles struct {
 	source   string
-	plan     *topology.Plan // that they are made from; nil: none
+	plan     *topology.Plan // the plan that generated them; nil: none
 	planFile string
 	name     string
 	nodes    []networkNode // by name
@@ -205,7 +205,7 @@ type networkFiles struct {
 type networkNode struct {
 	config *lnx.Config
 	path   string
-	text   []byte // of one that is in no folder yet
+	text   []byte // of a generated file
 }
 
 func (f *networkFiles) configs() (list []*lnx.Config) {
@@ -215,12 +215,13 @@ func (f *networkFiles) configs() (list []*lnx.Config) {
 	return list
 }
 
-// isPlan reports whether a file is a plan; a folder of such a name is a folder.
+// isPlan reports whether a path is the file of a plan.
 func isPlan(path string, info fs.FileInfo) bool {
 	return filepath.Ext(path) == topology.Extension && !info.IsDir()
 }
 
-// readNetwork reads a folder of .lnx files, one of them, or a plan. Its error has every mistake.
+// readNetwork reads a directory of .lnx files, one such file, or a plan. Its error contains all
+// errors of the files.
 func readNetwork(arg string) (*networkFiles, error) {
 	source, err := filepath.Abs(arg)
 	if err != nil {
@@ -245,7 +246,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 		}
 	}
 	var v validation
-	var configs []*lnx.Config // nil for those that are wrong
+	var configs []*lnx.Config // nil for invalid files
 	for _, path := range paths {
 		c, err := v.parse(path)
 		if err != nil {
@@ -265,7 +266,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 	return f, v.errs.Err()
 }
 
-// wanted is what netctl is asked for. An empty name is the files' own.
+// wanted returns the plan for netctl. An empty name selects the files' own.
 func (f *networkFiles) wanted(ctx context.Context, s *netctl.State, name string) netctl.Plan {
 	p := netctl.Plan{Name: cmp.Or(name, f.name), Source: f.source}
 	byName := map[string]*lnx.Config{}
@@ -293,12 +294,12 @@ func (f *networkFiles) wanted(ctx context.Context, s *netctl.State, name string)
 	return p
 }
 
-// downed is a network that was ended.
+// downed is a network that was stopped.
 type downed struct {
 	Network string   `json:"network"`
 	Ended   []string `json:"ended"`
-	Dead    []string `json:"dead"` // before
-	Logs    []string `json:"logs"` // of the dead, which are kept
+	Dead    []string `json:"dead"` // crashed before
+	Logs    []string `json:"logs"` // logs of crashed nodes, which are kept
 }
 
 func (o *netOptions) downCommand() *cobra.Command {
@@ -351,8 +352,8 @@ func (o *netOptions) downCommand() *cobra.Command {
 	return c
 }
 
-// meant opens the state and says which networks are meant: those of the arguments, all, or the
-// only one.
+// meant opens the state and returns the selected networks: those of the arguments, all, or the only
+// one.
 func (o *netOptions) meant(args []string, all bool) (*netctl.State, []string, error) {
 	if !all {
 		s, n, err := o.network(args)
@@ -382,12 +383,12 @@ func (o *netOptions) network(args []string) (*netctl.State, *netctl.Network, err
 	return s, n, netError(err)
 }
 
-// networkName is the name that an argument means: a folder's is its last part.
+// networkName returns the name in an argument; for a directory, its base name.
 func networkName(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
-	path, err := filepath.Abs(args[0]) // "." is a folder with a name, too
+	path, err := filepath.Abs(args[0]) // "." has a name, too
 	if err != nil {
 		path = args[0]
 	}
@@ -410,7 +411,7 @@ func netValidateCommand() *cobra.Command {
 	return c
 }
 
-// printChange tells what was done, and what may be done next.
+// printChange prints the changes and the next commands.
 func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	name := done.Network.Name()
 	tell := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
@@ -442,7 +443,7 @@ func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	}
 	node, down := members[0].Name, "node net down"
 	if _, err := s.Find(node); err != nil {
-		node = name + "/" + node // that alone is of several networks
+		node = name + "/" + node // the name alone may be ambiguous
 	}
 	if _, err := s.Network(""); err != nil {
 		down += " " + name

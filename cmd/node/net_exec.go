@@ -35,7 +35,7 @@ func (o *netOptions) execCommand() *cobra.Command {
 				return err
 			}
 			words := args[1:]
-			if words[0] == "--" && len(words) > 1 { // as ctl has it
+			if words[0] == "--" && len(words) > 1 { // as in ctl
 				words = words[1:]
 			}
 			o.json = o.json || repl.AsksJSON(words)
@@ -61,7 +61,7 @@ func (o *netOptions) execCommand() *cobra.Command {
 	return c
 }
 
-// completeTargets are the nodes and networks that there are, and then the words of a command.
+// completeTargets completes nodes and networks, and then a command.
 func (o *netOptions) completeTargets(
 	c *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -74,7 +74,7 @@ func (o *netOptions) completeTargets(
 	return slices.Concat(list, networks), what
 }
 
-// at carries out one command at one node, whose name stands beside what it prints as JSON.
+// at runs one command at one node, and adds the node's name to JSON output.
 func (r *remote) at(c *cobra.Command, ref, name string, words []string) error {
 	if !r.json {
 		return r.one(c, ref, words)
@@ -86,10 +86,10 @@ func (r *remote) at(c *cobra.Command, ref, name string, words []string) error {
 	return errors.Join(r.one(c, ref, words), lines.end())
 }
 
-// lineWriter is an io.Writer that hands on whole lines, without their ends.
+// lineWriter is an io.Writer that passes on whole lines without their ends.
 type lineWriter struct {
 	tell func(line []byte) error
-	part []byte // what has come of one
+	part []byte // an incomplete line
 }
 
 // Write implements io.Writer.
@@ -107,7 +107,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// end hands on a last line without an end.
+// end passes on an incomplete last line.
 func (w *lineWriter) end() error {
 	if len(w.part) == 0 {
 		return nil
@@ -115,14 +115,14 @@ func (w *lineWriter) end() error {
 	return w.tell(w.part)
 }
 
-// namedLine is a line as it is then.
+// namedLine is such a line with the node's name.
 type namedLine struct {
 	Node   string          `json:"node"`
 	Answer json.RawMessage `json:"answer,omitempty"`
-	Text   string          `json:"text,omitempty"` // what is no JSON
+	Text   string          `json:"text,omitempty"` // a line that is not JSON
 }
 
-// tellNamed prints a line of JSON with a node's name beside it.
+// tellNamed prints a line of JSON with the node's name.
 func tellNamed(out io.Writer, node string, line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func tellNamed(out io.Writer, node string, line []byte) error {
 	return json.NewEncoder(out).Encode(l)
 }
 
-// each carries out one command at every node of a network, and returns the last error.
+// each runs one command at every node of a network, and returns the last error.
 func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error {
 	var last error
 	for i, m := range n.Members() {
@@ -163,7 +163,7 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 	return last
 }
 
-// complaining is at, with the node's name in front of what it has to complain of.
+// complaining is at, but prefixes errors with the node's name.
 func (r *remote) complaining(c *cobra.Command, ref, name string, words []string) error {
 	talk := c.ErrOrStderr()
 	defer c.SetErr(talk)

@@ -28,11 +28,11 @@ type generateOptions struct {
 	json  bool
 }
 
-// generated is what was written.
+// generated lists the written files.
 type generated struct {
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"`
-	Before []string `json:"before"` // that were there and are no part of it
+	Before []string `json:"before"` // existing files that are not part of the network
 }
 
 func netGenerateCommand() *cobra.Command {
@@ -62,7 +62,7 @@ func netGenerateCommand() *cobra.Command {
 	return c
 }
 
-// maxRouters is how many routers RIP finds a way across: its infinity is 16.
+// maxRouters is the longest path in routers that RIP finds, because its infinity is 16.
 const maxRouters = 16
 
 func (o *generateOptions) run(c *cobra.Command, args []string) error {
@@ -125,7 +125,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	return err
 }
 
-// asked is the plan that the arguments name: a shape or a file.
+// asked returns the plan of the arguments: a shape or a file.
 func (o *generateOptions) asked(c *cobra.Command, args []string) (*topology.Plan, error) {
 	if len(args) == 1 && filepath.Ext(args[0]) == topology.Extension {
 		return parsePlan(args[0])
@@ -151,7 +151,7 @@ func parsePlan(path string) (*topology.Plan, error) {
 	return p, nil
 }
 
-// readPlan makes a network's files of a plan. They are in memory, under the plan's name.
+// readPlan generates a network's files from a plan, in memory, with the plan's name.
 func readPlan(path string) (*networkFiles, error) {
 	p, err := parsePlan(path)
 	if err != nil {
@@ -178,7 +178,7 @@ func readPlan(path string) (*networkFiles, error) {
 	return f, nil
 }
 
-// place leads what is wrong with ports that were made of a plan back to the plan.
+// place moves errors about generated ports to the plan.
 func (f *networkFiles) place(bad lnx.Errors) lnx.Errors {
 	if f.plan == nil {
 		return bad
@@ -230,7 +230,7 @@ func shapeText(g *topology.Graph) string {
 	return string(text) + "\n"
 }
 
-// graph is that of files, or of a network that runs.
+// graph returns the graph of files, or of a running network.
 func (o *netOptions) graph(c *cobra.Command, args []string) (*topology.Graph, error) {
 	if len(args) == 1 {
 		if _, err := os.Stat(args[0]); err == nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// hereError is what keeps this machine, as it is now, from running files that are right. Another
-// time they may run: the status is 1.
+// hereError is why this machine cannot run valid files at the moment. Another time it may, so the
+// status is 1.
 type hereError struct{ lnx.Errors }
 
-// Unwrap gives the mistakes, and each of them, to errors.As.
+// Unwrap returns the errors, for errors.As.
 func (e hereError) Unwrap() error { return e.Errors }
 
-// checkHere tells what keeps this machine from running the nodes of some files, and of a port that
-// a node of a network has, which one that is.
+// checkHere returns why this machine cannot run some files, and which node of a network uses a
+// port.
 func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) lnx.Errors {
 	var all lnx.Errors
 	for _, c := range configs {
@@ -37,7 +37,7 @@ func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) lnx.
 	return all
 }
 
-// heldBy tells which ports that some files want a node has, unless it is of the network own.
+// heldBy returns errors for ports that a node of another network uses.
 func heldBy(
 	held map[string]netctl.Holder, configs []*lnx.Config, own string,
 ) (list lnx.Errors) {
@@ -62,11 +62,11 @@ func samePlace(a, b *lnx.Error) bool {
 	return a.File == b.File && a.Line == b.Line && a.Col == b.Col
 }
 
-// wantedPort is a port of this machine that a file asks for.
+// wantedPort is a port of this machine in a file.
 type wantedPort struct {
-	port string // as netctl.Holders has it
+	port string // as in netctl.Holders
 	who  string
-	at   string // as the file has it
+	at   string // as in the file
 	tell func(msg, want string) *lnx.Error
 }
 

@@ -93,10 +93,10 @@ func served(s *netctl.State, name string, how time.Duration) string {
 	return text + named("its nodes keep running: `node net down "+name+"` stops them")
 }
 
-// clients are what asks the nodes of a network, by name.
+// clients are the clients of a network's nodes, by name.
 type clients map[string]*api.Client
 
-// of are the clients of a network's nodes. Those of nodes that stay are kept, with what they ask.
+// of returns the clients of a network's nodes, and keeps those of nodes that stay.
 func (c clients) of(n *netctl.Network) map[string]control.Operator {
 	nodes := map[string]control.Operator{}
 	for _, m := range n.Members() {
@@ -120,7 +120,7 @@ func (c clients) close() {
 	}
 }
 
-// shapeOf is how a network's nodes are connected, as far as their files can be read.
+// shapeOf returns how a network's nodes are connected, from the files that can be read.
 func shapeOf(n *netctl.Network) *api.Shape {
 	var configs []*lnx.Config
 	s := &api.Shape{Name: n.Name(), Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
@@ -136,7 +136,7 @@ func shapeOf(n *netctl.Network) *api.Shape {
 	return s
 }
 
-// configOf is what a node's file says now.
+// configOf reads a node's file.
 func configOf(m netctl.Member) (*lnx.Config, error) {
 	text, err := files.Text(m.File, files.MaxText)
 	if err != nil {
@@ -145,7 +145,7 @@ func configOf(m netctl.Member) (*lnx.Config, error) {
 	return lnx.Parse(m.File, text)
 }
 
-// shapeOfGraph is a graph as the API has it.
+// shapeOfGraph converts a graph for the API.
 func shapeOfGraph(g *topology.Graph) *api.Shape {
 	s := &api.Shape{Name: g.Title, Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
 	for _, v := range g.Nodes {

@@ -14,7 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// errUnwell is a network of which a node does not answer. The status has been printed.
+// errUnwell is the error of a network with a node that does not answer. The status has been
+// printed.
 var errUnwell = errors.New("a node is not up")
 
 func (o *netOptions) statusCommand() *cobra.Command {
@@ -110,8 +111,8 @@ func printNetwork(out io.Writer, s *netctl.Status) error {
 	return nil
 }
 
-// neighborsOf says how the neighbors are: between hosts that have nothing to say to each other
-// nothing is known, and nothing wrong.
+// neighborsOf describes the state of a node's neighbors. Between hosts that exchange no packets the
+// state is unknown, which is normal.
 func neighborsOf(n *netctl.NodeStatus) string {
 	up := fmt.Sprintf("%d/%d up", n.NeighborsUp, n.Neighbors)
 	switch {

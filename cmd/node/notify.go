@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// The states that a service tells its manager: sd_notify(3).
+// The states that a service reports to its manager: sd_notify(3).
 const (
 	serviceReady    = "READY=1"
 	serviceStopping = "STOPPING=1"
 	serviceAlive    = "WATCHDOG=1"
 )
 
-// reloading says that the service reads its configuration, with the instant that the manager asks
-// for: sd_notify(3), Type=notify-reload.
+// reloading reports that the service reloads its configuration, with the timestamp that the manager
+// needs: sd_notify(3), Type=notify-reload.
 func reloading() string {
 	return fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()/int64(time.Microsecond))
 }
 
-// notify tells the service manager, if there is one, how the service is. Nobody waits for it: what
-// cannot be told is not.
+// notify reports the service's state to the service manager, if there is one. It ignores errors.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -36,8 +35,8 @@ func notify(state string) {
 	_, _ = c.Write([]byte(state))
 }
 
-// watchdog ticks twice as often as the manager wants to hear that the service lives; without one
-// that does, never: sd_watchdog_enabled(3).
+// watchdog ticks twice as often as the manager expects a sign of life; without a watchdog never:
+// sd_watchdog_enabled(3).
 func watchdog() (beat <-chan time.Time, stop func()) {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	pid := os.Getenv("WATCHDOG_PID")

@@ -20,11 +20,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// statuses are the exit statuses of the program.
+// statuses are the program's exit statuses.
 const statuses = "0 ok, 1 failed, 2 wrong usage or configuration, 130 Ctrl-C,\n" +
 	"143 SIGTERM, 141 when standard output is closed"
 
-// run is the program but for its process: it returns the exit status, one of statuses.
+// run executes the program and returns its exit status, one of statuses.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := rootCommand()
 	root.SetIn(stdin)
@@ -43,7 +43,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 	}
 	if text := explain(err); text != "" {
-		// There is nobody left to tell that telling failed.
+		// A failed write cannot be reported.
 		_, _ = io.WriteString(stderr, text)
 	}
 	return exitCode(err)
@@ -51,7 +51,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func rootCommand() *cobra.Command { return rootCommandAs(called()) }
 
-// rootCommandAs makes the commands of the program, whose help calls it by this name.
+// rootCommandAs returns the program's commands, with help texts that use this name.
 func rootCommandAs(name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   programName(),
@@ -80,14 +80,14 @@ func rootCommandAs(name string) *cobra.Command {
 	return root
 }
 
-// shorthand lets a file stand where a command should: `node A.lnx` runs it, as the family's nodes
-// do, and so does `node --config A.lnx`, as the family's scripts call their hosts and routers.
+// shorthand allows a file in place of a command: `node A.lnx` runs it like the course's nodes, and
+// so does `node --config A.lnx`, like the course's scripts.
 func shorthand(root *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
 	}
 	first := args[0]
-	if first == "--version" { // as most programs are asked
+	if first == "--version" { // like most programs
 		return slices.Concat([]string{"version"}, args[1:]), nil
 	}
 	if first == "--config" && len(args) > 1 {
@@ -128,8 +128,7 @@ func isFile(arg string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// usageError is an error of whoever called the program: a control.ErrUsage whose text is its
-// cause's alone.
+// usageError is a control.ErrUsage with only the text of its cause.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string   { return e.cause.Error() }
@@ -140,7 +139,7 @@ func misuse(c *cobra.Command, err error) error {
 		commandPath(c), err, c.CommandPath())}
 }
 
-// flagError says of a value that a flag does not take what it takes.
+// flagError adds the valid values to the error of a flag.
 func flagError(err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -157,7 +156,7 @@ func flagError(err error) error {
 	return fmt.Errorf("--%s %q: must be %s", bad.GetFlag().Name, bad.GetValue(), want)
 }
 
-// usageArgs has a check of arguments fail as wrong usage.
+// usageArgs converts the error of an argument check to wrong usage.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		err := check(c, args)
@@ -165,7 +164,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return nil
 		}
 		if c.HasSubCommands() {
-			return misuse(c, err) // it is a command that is unknown
+			return misuse(c, err) // an unknown command
 		}
 		_, list, _ := strings.Cut(c.Use, " ")
 		names := strings.Fields(list)
@@ -178,7 +177,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// told marks an error that was printed where it arose.
+// told marks an error that was already printed.
 type told struct{ error }
 
 func (t told) Unwrap() error { return t.error }
@@ -188,14 +187,14 @@ type signalError struct{ signal os.Signal }
 
 func (s signalError) Error() string { return s.signal.String() }
 
-// explain is what remains to be said of an error.
+// explain returns what is still to be printed of an error.
 func explain(err error) string {
 	if err == nil || errors.Is(err, repl.ErrInterrupted) {
 		return ""
 	}
 	if s, ok := errors.AsType[signalError](err); ok &&
 		(s.signal == os.Interrupt || s.signal == syscall.SIGPIPE) {
-		return "" // whoever pressed Ctrl-C, or reads no more, knows
+		return "" // the user pressed Ctrl-C, or the reader is gone
 	}
 	if _, ok := errors.AsType[told](err); ok {
 		return ""
@@ -215,7 +214,7 @@ func explain(err error) string {
 	return text + "\n"
 }
 
-// exitCode is the status that tells of an error.
+// exitCode returns the exit status for an error.
 func exitCode(err error) int {
 	if s, ok := errors.AsType[signalError](err); ok {
 		if number, ok := s.signal.(syscall.Signal); ok {

@@ -28,12 +28,12 @@ type runOptions struct {
 	config    operator.Config
 	script    string
 	tun       []string
-	lines     []string // doors
+	lines     []string // port forwards
 	commands  []string
 	keepGoing bool
 	json      bool
 	daemon    bool
-	grace     time.Duration // for connections to end, of a daemon
+	grace     time.Duration // how long a daemon waits for connections to close
 	user      string
 	log       logFlags
 	doors     doors
@@ -137,7 +137,7 @@ func (o *runOptions) validate() error {
 	return o.log.check()
 }
 
-// voice is how the command tells what is no answer: a daemon in its log, if that is JSON.
+// voice returns the command's output for messages: a JSON log's for a daemon with one.
 func (o *runOptions) voice(to io.Writer, name string) *voice {
 	v := &voice{lines: to}
 	if o.daemon && o.log.format == "json" {
@@ -146,7 +146,7 @@ func (o *runOptions) voice(to io.Writer, name string) *voice {
 	return v
 }
 
-// text is the file with the lines that flags add.
+// text returns the file with the lines that flags add.
 func (o *runOptions) text(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -195,7 +195,7 @@ func (o *runOptions) read(path string) (*lnx.Config, error) {
 	return c, nil
 }
 
-// run opens the node, gives it a shell and closes it.
+// run opens the node, runs its shell and closes it.
 func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	if o.config.LNX, err = o.read(path); err != nil {
 		return err
@@ -216,10 +216,10 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	console := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
 	typed := console.typed && o.script == "" && len(o.commands) == 0 && !o.daemon
-	// Until the node is closed and its files are whole, a second signal does not end the process.
+	// A second signal does not end the process until the node and its files are closed.
 	signals := endSignals(typed)
 	if o.daemon {
-		signals = []os.Signal{syscall.SIGTERM, os.Interrupt} // SIGHUP is for its file
+		signals = []os.Signal{syscall.SIGTERM, os.Interrupt} // SIGHUP reloads the file
 	}
 	ctx, stop := endBySignal(c.Context(), signals...)
 	defer stop()
@@ -229,7 +229,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	defer o.doors.close()
 	n, err := operator.Open(o.config)
 	if _, ok := errors.AsType[*lnx.Error](err); ok {
-		return err // they tell their places
+		return err // it contains the positions
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -256,7 +256,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	return o.runScript(ctx, n, console, name)
 }
 
-// findUser finds the user to become. It may execute the program again, so it comes first.
+// findUser finds the user to become. It may execute the program again, so it runs first.
 func (o *runOptions) findUser() error {
 	as, err := findAccount(o.user, o.doors.socket, o.daemon)
 	if err != nil {
@@ -272,7 +272,7 @@ func (o *runOptions) findUser() error {
 	return nil
 }
 
-// openDoors opens the folder and the listeners of clients.
+// openDoors opens the clients' directory and the listeners.
 func (o *runOptions) openDoors(ctx context.Context) error {
 	if err := o.doors.openFiles(); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (o *runOptions) openDoors(ctx context.Context) error {
 	return o.doors.open(ctx)
 }
 
-// openScript opens a file of lines.
+// openScript opens a script.
 func openScript(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -292,7 +292,7 @@ func openScript(path string) (*os.File, error) {
 	return files.Input(path)
 }
 
-// endSignals are the signals that end a session. At a terminal Ctrl-C is for the command, not for
+// endSignals returns the signals that end a session. At a terminal Ctrl-C stops the command, not
 // the node.
 func endSignals(typed bool) []os.Signal {
 	signals := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
@@ -325,7 +325,7 @@ func (o *runOptions) runScript(
 	return whatEnded(shell.Script(ctx, name, t.in))
 }
 
-// runShell is a session at a terminal.
+// runShell runs a session at a terminal.
 func (o *runOptions) runShell(
 	ctx context.Context, op control.Operator, t *console, hello string,
 ) error {
@@ -343,7 +343,7 @@ func (o *runOptions) runShell(
 	return whatEnded(shell.Interactive(ctx, editor))
 }
 
-// whatEnded is a session's error, which the session has printed unless a signal ended it.
+// whatEnded marks a session's error as printed, unless it is a signal.
 func whatEnded(err error) error {
 	if err == nil {
 		return nil
@@ -354,8 +354,8 @@ func whatEnded(err error) error {
 	return told{err}
 }
 
-// endBySignal is a context that ends with the first of the signals, which is then its cause. The
-// next one ends the process.
+// endBySignal returns a context that ends with the first of the signals as its cause. The next one
+// ends the process.
 func endBySignal(
 	ctx context.Context, signals ...os.Signal,
 ) (context.Context, context.CancelFunc) {

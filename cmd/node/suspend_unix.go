@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// mayStop reports whether somebody could wake the process that Ctrl-Z has stopped: a shell with job
-// control, which puts each job in a group of its own (POSIX: the group is not orphaned).
+// mayStop reports whether another process can continue this one after Ctrl-Z: a shell with job
+// control, which puts each job in its own process group (POSIX: the group is not orphaned).
 func mayStop() bool {
 	session, err := unix.Getsid(0)
 	if err != nil || signal.Ignored(syscall.SIGTSTP) {
@@ -23,7 +23,7 @@ func mayStop() bool {
 	return err == nil && parents == session && unix.Getpgrp() != session
 }
 
-// suspending has Ctrl-Z stop the process only once the shell has given the terminal back, until
+// suspending makes Ctrl-Z stop the process only after the shell has released the terminal, until
 // cancel is called.
 func suspending(shell *repl.Shell) (cancel func()) {
 	pressed := make(chan os.Signal, 1)
@@ -38,8 +38,8 @@ func suspending(shell *repl.Shell) (cancel func()) {
 	return func() { signal.Stop(pressed) }
 }
 
-// stop stops the process, and returns when it goes on. SIGTSTP does not do: Go does not give it its
-// own action back.
+// stop stops the process and returns when it continues. It cannot use SIGTSTP, because Go does not
+// restore that signal's default action.
 func stop() {
 	resumed := make(chan os.Signal, 1)
 	signal.Notify(resumed, syscall.SIGCONT)

@@ -10,9 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// tunLine is what --tun NAME=ADDR/LEN says, as a line of an .lnx file: the device is
-// named as the interface, and the kernel's end gets the address behind the node's, or
-// the one before it.
+// tunLine converts --tun NAME=ADDR/LEN to a line of an .lnx file. The device has the interface's
+// name, and the kernel's end gets the address after the node's, or the one before.
 func tunLine(text string) (string, error) {
 	name, addr, ok := strings.Cut(text, "=")
 	prefix, err := netip.ParsePrefix(addr)
@@ -27,7 +26,7 @@ func tunLine(text string) (string, error) {
 	return fmt.Sprintf("\ninterface %s %v tun:%s kernel %v\n", name, prefix, name, kernel), nil
 }
 
-// otherEnd is an address for the kernel's end of a link.
+// otherEnd returns an address for the kernel's end of a link.
 func otherEnd(p netip.Prefix) (netip.Addr, bool) {
 	for _, a := range []netip.Addr{p.Addr().Next(), p.Addr().Prev()} {
 		if a.IsValid() && lnx.NeighborFault(a, p) == "" {
@@ -37,8 +36,8 @@ func otherEnd(p netip.Prefix) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// tunAdvice tells what is left for the user to type, so that the machine finds the
-// network behind the TUN devices: a line each, none if the file says it all.
+// tunAdvice returns the commands, one in a line, that the user must still run so that the machine
+// has routes to the network. It is empty if the file contains everything.
 func tunAdvice(c *lnx.Config) (lines []string) {
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
@@ -69,10 +68,10 @@ func tunAdvice(c *lnx.Config) (lines []string) {
 	return lines
 }
 
-// maxAdvised bounds the commands that are printed for a device.
+// maxAdvised limits the commands for a device.
 const maxAdvised = 8
 
-// behind are the prefixes that a node reaches otherwise than by the interface.
+// behind returns the prefixes that a node reaches through its other interfaces.
 func behind(c *lnx.Config, except int) (list []netip.Prefix) {
 	for i := range c.Interfaces {
 		if f := &c.Interfaces[i]; i != except && f.Tun == nil {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// unread cannot be told here before something is written.
+// unread is not possible on this system: only a write detects it.
 func unread(context.Context, *os.File) bool { return false }

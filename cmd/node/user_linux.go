@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noNewPrivileges keeps what the process executes from gaining privileges: prctl(2), in all
-// threads. A program that uses cgo cannot make a system call in all of them, so there the process
-// executes itself again: all threads then inherit the attribute of the one that did.
+// noNewPrivileges keeps programs that this process executes from gaining privileges: prctl(2), in
+// all threads. A program with cgo cannot make a system call in all threads. It executes itself
+// again, and all threads then inherit the attribute.
 func noNewPrivileges() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS,
 		1, 0, 0, 0, 0)

@@ -4,7 +4,7 @@ package main
 
 import "errors"
 
-// account is the user as whom a node runs after it has opened its devices.
+// account is the user of a node after it has opened its devices.
 type account struct{}
 
 func findAccount(name, _ string, _ bool) (*account, error) {

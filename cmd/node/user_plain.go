@@ -2,5 +2,5 @@
 
 package main
 
-// noNewPrivileges does nothing: only Linux has such a switch.
+// noNewPrivileges does nothing: only Linux has this feature.
 func noNewPrivileges() error { return nil }

@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// account is the user as whom a node runs after it has opened its devices.
+// account is the user of a node after it has opened its devices.
 type account struct {
 	name     string
 	uid, gid int
 }
 
-// findAccount returns the user to become; nil: the process keeps its user. A daemon of root
-// becomes the owner of its socket's folder, unless name says otherwise.
+// findAccount returns the user to become; nil: the process keeps its user. A daemon of root becomes
+// the owner of its socket's directory, unless name is set.
 func findAccount(name, socket string, daemon bool) (*account, error) {
 	root := os.Geteuid() == 0
 	if name == "" && root && daemon && socket != "" {
@@ -60,8 +60,8 @@ func findAccount(name, socket string, daemon bool) (*account, error) {
 	return a, nil
 }
 
-// become gives up root for the account, in all threads and for good. The kernel clears the
-// capabilities when no user number of the process is 0 any more.
+// become changes the user in all threads, permanently. The kernel clears the capabilities when no
+// user number of the process is 0.
 func (a *account) become() error {
 	if err := syscall.Setgroups([]int{a.gid}); err != nil {
 		return fmt.Errorf("--user %s: set groups: %w", a.name, err)

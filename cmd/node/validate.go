@@ -49,21 +49,21 @@ func validateCommand() *cobra.Command {
 	return c
 }
 
-// validation is what `node validate` found. It is its JSON too.
+// validation is the result of `node validate`, also as JSON.
 type validation struct {
 	OK       bool          `json:"ok"`
 	Files    []checkedFile `json:"files"`
 	Problems []problem     `json:"problems"`
 
 	errs lnx.Errors
-	busy int                    // how many of them are the machine's, not the files'
-	here bool                   // check the machine too
-	ctx  func() context.Context // the command's
+	busy int                    // errors of this machine, not of the files
+	here bool                   // also check this machine
+	ctx  func() context.Context // of the command
 }
 
 type checkedFile struct {
 	File       string `json:"file"`
-	OK         bool   `json:"ok"` // by itself
+	OK         bool   `json:"ok"` // without the other files
 	Grammar    string `json:"grammar,omitempty"`
 	Interfaces int    `json:"interfaces"`
 	Neighbors  int    `json:"neighbors"`
@@ -76,10 +76,10 @@ type problem struct {
 	Text    string `json:"text,omitempty"`
 	Message string `json:"message"`
 	Want    string `json:"want,omitempty"`
-	Note    bool   `json:"note,omitempty"` // a remark, no mistake
+	Note    bool   `json:"note,omitempty"` // a remark, not an error
 }
 
-// add checks one argument: a file by itself, or every folder below a folder as a network.
+// add checks one argument: a file, or every directory below a directory as a network.
 func (v *validation) add(arg string) error {
 	info, err := os.Stat(arg)
 	if err != nil {
@@ -121,7 +121,7 @@ func noFile(path string, err error, want string) error {
 	return fmt.Errorf("%s: no such file: must be %s", path, want)
 }
 
-// addPlan checks a plan, and what would be made of it.
+// addPlan checks a plan and the files that it generates.
 func (v *validation) addPlan(path string) error {
 	f, err := readPlan(path)
 	bad, mistakes := errors.AsType[lnx.Errors](err)
@@ -148,7 +148,7 @@ func (v *validation) addPlan(path string) error {
 	return nil
 }
 
-// parse checks one file; nil: it is wrong by itself.
+// parse checks one file; nil: invalid.
 func (v *validation) parse(path string) (*lnx.Config, error) {
 	text, err := files.Text(path, files.MaxText)
 	if err != nil {
@@ -166,7 +166,7 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	v.errs = append(v.errs, errs...)
 	if !readable {
 		v.Files = append(v.Files, checkedFile{File: path})
-		return nil, nil //nolint:nilnil // wrong, and noted
+		return nil, nil //nolint:nilnil // invalid, and recorded
 	}
 	v.Files = append(v.Files, checkedFile{
 		File: path, OK: errs.Err() == nil, Grammar: c.Grammar.String(),
@@ -175,7 +175,7 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	return c, nil
 }
 
-// verdict is the error of a validation that found mistakes.
+// verdict returns the error of a validation that found errors.
 func (v *validation) verdict() error {
 	bad, ok := errors.AsType[lnx.Errors](v.errs.Err())
 	switch {

@@ -14,19 +14,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// version is what `node version --json` prints.
+// version is the output of `node version --json`.
 type version struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // the tree held changes that the commit does not
+	Modified bool   `json:"modified,omitempty"` // built with uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Features are what this machine lets a node do.
+	// Features are the link features of this machine.
 	Features *link.Features `json:"features,omitempty"`
 }
 
-// noVersion is the Version of a build that carries none.
+// noVersion is the Version of a build without version information.
 const noVersion = "unknown"
 
 func versionCommand() *cobra.Command {
@@ -50,7 +50,7 @@ func versionCommand() *cobra.Command {
 	return c
 }
 
-// features are what was found, on one line.
+// features lists features in one line.
 func features(f link.Features) string {
 	var b strings.Builder
 	b.WriteString("features:")
@@ -85,7 +85,7 @@ func (v version) String() string {
 	return text + " " + v.Go + " " + v.Platform
 }
 
-// thisVersion reads what the build wrote into the program.
+// thisVersion reads the build information of the program.
 func thisVersion() version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -94,8 +94,8 @@ func thisVersion() version {
 	return versionOf(info)
 }
 
-// versionOf is what a build's information says. Go calls a version (devel) of which it knows
-// nothing, as after -buildvcs=false.
+// versionOf converts build information. Go names an unknown version (devel), for example after
+// -buildvcs=false.
 func versionOf(info *debug.BuildInfo) version {
 	v := unstamped()
 	if info.Main.Version != "" && info.Main.Version != "(devel)" {
@@ -120,7 +120,8 @@ func unstamped() version {
 	}
 }
 
-// buildMark tells builds apart: by their commit and, if the tree was edited, by the program itself.
+// buildMark distinguishes builds by their commit and, if the tree was modified, by a hash of the
+// program.
 func buildMark() string {
 	v := thisVersion()
 	mark := strings.TrimSpace(v.Version + " " + v.Commit)
