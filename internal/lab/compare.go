@@ -122,7 +122,6 @@ func matchCells(a, b *Results) ([][2]int, error) {
 	return pairs, nil
 }
 
-// runsOf are the runs of a cell.
 func (r *Results) runsOf(cell int) []*result.Trial {
 	find := func(cell int) int {
 		at, _ := slices.BinarySearchFunc(r.Runs, cell, func(t *result.Trial, cell int) int {

@@ -106,7 +106,6 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	return report, result.WriteFile(report, text.Bytes())
 }
 
-// sectionTitle names a cell's recorded run by its settings.
 func (r *Results) sectionTitle(cell int) string {
 	var words []string
 	for i, s := range r.Cells[cell].Set {
@@ -121,7 +120,6 @@ func (r *Results) sectionTitle(cell int) string {
 	return strings.Join(words, ", ")
 }
 
-// figureCells are the cells as figures want them.
 func (r *Results) figureCells() []figure.Cell {
 	cells := make([]figure.Cell, len(r.Cells))
 	for i := range r.Cells {
@@ -136,7 +134,6 @@ func (r *Results) figureCells() []figure.Cell {
 	return cells
 }
 
-// notes are what a reader of the report should know.
 func (r *Results) notes() []string {
 	if cells, runs := r.Missing(); runs > 0 {
 		return []string{fmt.Sprintf("Not all has been run: %d runs of %d cells are missing.", runs,
@@ -185,7 +182,6 @@ func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error
 	return errors.Join(errs...)
 }
 
-// write draws a plot in all formats.
 func (d *drawing) write(folder string, style figure.Style) error {
 	for _, format := range figure.Formats {
 		var b bytes.Buffer
@@ -261,7 +257,6 @@ func (r *Results) ofPreset() (flags string, ok bool) {
 // plainWord is a word that a shell takes as it is.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// quoted is a word for a shell.
 func quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word

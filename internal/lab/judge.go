@@ -162,7 +162,6 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 	return err
 }
 
-// printVerdicts writes one table. A cell that repeats the one above is empty.
 func printVerdicts(b *strings.Builder, list []*Verdict) {
 	const whatWidth, caseWidth, expectedWidth, gotWidth = 34, 20, 22, 26
 	t := table.New("<", "<what", "<where", "<expected", "<got", "<tolerance")

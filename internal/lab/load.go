@@ -116,7 +116,6 @@ func markOf(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:length])
 }
 
-// filesText is all files that the experiment names.
 func (s *Study) filesText() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -159,7 +158,6 @@ type origin struct {
 	dir    string // of results
 }
 
-// read reads a file that an experiment names.
 func (o *origin) read(name string) ([]byte, error) {
 	path := filepath.FromSlash(name)
 	if o.folder != "" && !filepath.IsAbs(path) {

@@ -80,7 +80,6 @@ func byNumber(a, b Preset) int {
 	return cmp.Or(cmp.Compare(textA, textB), numberA-numberB)
 }
 
-// aboutOf is what a file says in its line about:.
 func aboutOf(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		if said, ok := strings.CutPrefix(line, "about:"); ok {

@@ -13,12 +13,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// recordName names the files of a cell's record.
 func recordName(cells, cell int) string {
 	return fmt.Sprintf("%0*d", len(fmt.Sprint(cells-1)), cell)
 }
 
-// hasRecord reports whether a directory has that record, whole.
 func hasRecord(dir, name string) bool {
 	_, err := os.Stat(result.RecordPath(dir, name))
 	return err == nil
@@ -30,7 +28,6 @@ func (r *Results) Record(cell int) (*result.Record, error) {
 	return result.ReadRecord(r.Dir, recordName(len(r.Cells), cell))
 }
 
-// writeXplots writes the time-sequence graphs of a record's flows for xplot.
 func writeXplots(dir, name string, r *result.Record) error {
 	for i := range r.Flows {
 		f := &r.Flows[i]
@@ -45,7 +42,6 @@ func writeXplots(dir, name string, r *result.Record) error {
 	return nil
 }
 
-// writeLogs writes what the links of a record did as logs that mahimahi's programs read.
 func writeLogs(dir, name string, r *result.Record) error {
 	for i := range r.Links {
 		l := &r.Links[i]

@@ -94,7 +94,6 @@ func (r *Results) Groups() []result.Group {
 	return out
 }
 
-// rows are the groups that have a row in tables.
 func (r *Results) rows(all bool) []result.Group {
 	var out []result.Group
 	for cell := range r.Cells {
@@ -138,7 +137,6 @@ func (r *Results) unsteady(rows []result.Group) []string {
 	return lines
 }
 
-// settingsText returns a cell's settings in one line.
 func settingsText(set []plan.Setting) string {
 	parts := make([]string, len(set))
 	for i, s := range set {

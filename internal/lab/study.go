@@ -50,7 +50,6 @@ type Player func(cell *plan.Cell, trial int, o simulation.Options) (
 type RealPlayer func(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error)
 
-// isReal reports whether a cell is of real time.
 func (s *Study) isReal(cell int) bool { return s.Real != nil && isReal(cell) }
 
 // isReal reports that of a cell of a study that has such.
@@ -112,7 +111,6 @@ func compareJobs(a, b job) int {
 
 func jobOf(t *result.Trial) job { return job{t.Cell, t.Trial} }
 
-// inOrder returns the runs by cell and trial.
 func inOrder(runs map[job]*result.Trial) []*result.Trial {
 	out := make([]*result.Trial, 0, len(runs))
 	for _, t := range runs {

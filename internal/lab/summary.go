@@ -14,7 +14,6 @@ import (
 const summaryHeader = "cell,settings,flow,label,metric,unit,n,finished,measured," +
 	"mean,sd,ci_lo,ci_hi,median,iqr,min,max\n"
 
-// summaryFile is the text of summary.csv.
 func (r *Results) summaryFile() []byte {
 	text := []byte(summaryHeader)
 	for _, g := range r.Groups() {

@@ -88,7 +88,6 @@ type sweep struct {
 	ran     int
 }
 
-// run runs what is missing of the cells' trials.
 func (w *sweep) run(ctx context.Context) error {
 	cells := w.dir.manifest.Cells
 	jobs := byTrial(len(cells), func(cell int) int { return cells[cell].Trials })

@@ -146,7 +146,6 @@ func (r *Results) sweeps(part string) bool {
 	})
 }
 
-// keys returns the keys that are swept.
 func (r *Results) keys() []string {
 	var keys []string
 	for _, s := range r.Cells[0].Set {
@@ -299,7 +298,6 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 // its own.
 const wideSpan = 10
 
-// decimalsOf are as many as make four digits of a number.
 func decimalsOf(v float64) int {
 	if v == 0 {
 		return 0

@@ -77,7 +77,6 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 	return out
 }
 
-// picked reports whether a cell has these values.
 func picked(c *plan.Cell, where []plan.Setting) bool {
 	for _, w := range where {
 		if !slices.ContainsFunc(c.Set, func(s plan.Setting) bool {

@@ -10,13 +10,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// measured are the runs of each cell.
 type measured struct {
 	cells []plan.Cell
 	runs  [][]*result.Trial
 }
 
-// measure sorts runs by their cells.
 func measure(cells []plan.Cell, runs []*result.Trial) *measured {
 	m := &measured{cells: cells, runs: make([][]*result.Trial, len(cells))}
 	for _, t := range runs {
@@ -64,7 +62,6 @@ func (e env) Metric(r formula.Ref) (float64, error) {
 	return 0, fmt.Errorf("%d runs have no %s of %s", s.N, r.Statistic, r.Metric)
 }
 
-// summary describes a metric of the runs of the cell that is meant.
 func (e env) summary(r formula.Ref) (result.Summary, error) {
 	cell, err := e.find(r.Cell)
 	if err != nil {
@@ -157,7 +154,6 @@ func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err erro
 	return 0, false, fmt.Errorf("%s of %s was not measured", r.Metric, f.Name)
 }
 
-// flow finds a flow by its name or its index; empty: the first.
 func flow(t *result.Trial, name string) (*result.Flow, error) {
 	for i := range t.Flows {
 		if t.Flows[i].Name == name {

@@ -23,7 +23,6 @@ func (v *Verdict) What() string {
 	return v.claim()
 }
 
-// claim is the comparison as written.
 func (v *Verdict) claim() string {
 	var b strings.Builder
 	for i, t := range v.Claim.Terms {

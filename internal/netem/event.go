@@ -112,7 +112,6 @@ type depth struct{ packets, bytes int }
 
 func (d *depth) add(packets, bytes int) { d.packets, d.bytes = d.packets+packets, d.bytes+bytes }
 
-// tell tells the watcher, which there is.
 func (l *Link) tell(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	switch {
 	case l.queue == nil:

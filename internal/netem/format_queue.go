@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// formatRate writes the rate and its queue, or the bound of a link without.
 func (s *sentence) formatRate(c *Config) {
 	switch r := c.Rate.(type) {
 	case nil:
@@ -132,14 +131,12 @@ func (s *sentence) formatPolicer(p *Policer) {
 	s.flag("mark", p.Mark)
 }
 
-// flag writes a word that says yes.
 func (s *sentence) flag(word string, yes bool) {
 	if yes {
 		s.add(word)
 	}
 }
 
-// limits writes a bound.
 func (s *sentence) limits(b Bound) {
 	var list []string
 	if b.Packets > 0 {

@@ -61,10 +61,8 @@ func (o Opportunities) Validate() error {
 	return nil
 }
 
-// period is how long a lap takes.
 func (o *Opportunities) period() time.Duration { return o.At[len(o.At)-1] }
 
-// framing implements framer.
 func (o Opportunities) framing() int { return o.withDefaults().Overhead }
 
 // MeanRate implements Rate: what packets get that fill an opportunity each.
@@ -117,7 +115,6 @@ func (s *opportunist) Finish(begin clock.Time, size int) clock.Time {
 	return at
 }
 
-// tell implements teller.
 func (s *opportunist) tell(until clock.Time, f func(at clock.Time, bytes int)) {
 	for t := s.untold.time(); t.Due(until); t = s.untold.time() {
 		f(t, s.o.Bytes)
@@ -125,7 +122,6 @@ func (s *opportunist) tell(until clock.Time, f func(at clock.Time, bytes int)) {
 	}
 }
 
-// skip implements teller.
 func (s *opportunist) skip(until clock.Time) { s.untold.pass(until) }
 
 // lap is a place in a list of times that begins again at its end.
@@ -144,7 +140,6 @@ func (l *lap) time() clock.Time {
 	return max(1, l.base.Add(l.at[l.i])) // before the clock's first instant nothing happens
 }
 
-// step goes to the next place.
 func (l *lap) step() {
 	if l.i++; l.i == len(l.at) && !l.once {
 		l.i = 0

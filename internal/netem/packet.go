@@ -76,7 +76,6 @@ type store struct {
 	packets, bytes int
 }
 
-// take returns a packet of n bytes whose content is undefined.
 func (s *store) take(n int) *Packet {
 	p := s.pool.take(n)
 	s.packets++

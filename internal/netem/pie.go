@@ -88,7 +88,6 @@ func (c PIE) Start(s Site) Queue {
 	return q
 }
 
-// pie is the queue.
 type pie struct {
 	dropTail
 	cfg    PIE

@@ -85,7 +85,6 @@ func bytesIn(rate int64, d time.Duration) int64 {
 	return (rate*whole + rate/second*part + rate%second*part/second) / 8
 }
 
-// holds reports whether so much may wait.
 func (r *room) holds(packets, bytes int) bool {
 	return (r.packets == 0 || packets <= r.packets) &&
 		(r.bytes == 0 || bytes+packets*r.framing <= r.bytes) &&

@@ -32,7 +32,6 @@ func (r *reader) more() bool {
 	return first >= '0' && first <= '9' || first == '.' || first == '-'
 }
 
-// skip passes over a word if it is the next.
 func (r *reader) skip(text string) bool {
 	if r.at < len(r.words) && r.words[r.at].text == text {
 		r.at++
@@ -98,7 +97,6 @@ var shapes = []string{shapeUniform, shapeNormal, shapePareto, shapeParetoNormal}
 
 const usageDistribution = "distribution uniform, normal, pareto, paretonormal or FILE.dist"
 
-// jitter makes a jitter of this shape.
 func (s *shape) jitter(d time.Duration) Jitter {
 	switch s.name {
 	case shapeNormal:
@@ -144,7 +142,6 @@ func (r *reader) distribution() shape {
 	return shape{}
 }
 
-// where reads what part of a packet is damaged.
 func (r *reader) where() {
 	const usage = "where headers or payload"
 	switch w, _ := r.next(usage); w.text {
@@ -162,7 +159,6 @@ var timeUnits = [...][2]string{
 	{"msecs", "ms"}, {"msec", "ms"}, {"usecs", "us"}, {"usec", "us"}, {"secs", "s"}, {"sec", "s"},
 }
 
-// time reads a time with its unit.
 func (r *reader) time(usage string) time.Duration {
 	w, ok := r.next(usage)
 	if !ok {
@@ -191,10 +187,8 @@ func duration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// count reads a number from 1.
 func (r *reader) count(usage string, most int) int { return r.number(usage, 1, most) }
 
-// number reads a number.
 func (r *reader) number(usage string, least, most int) int {
 	w, ok := r.next(usage)
 	if !ok {

@@ -11,7 +11,6 @@ type wire struct {
 	order uint64
 }
 
-// add sends p off; p.at is set.
 func (w *wire) add(p *Packet) {
 	w.order++
 	p.order = w.order

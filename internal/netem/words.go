@@ -101,7 +101,6 @@ const (
 	maxWords = 100
 )
 
-// shorts are other names of keywords.
 var shorts = map[string]string{
 	"dup": "duplicate", "latency": "delay", "dist": "distribution", "trunc": "truncate",
 }
@@ -188,14 +187,12 @@ func (r *reader) split() {
 	}
 }
 
-// fail records the first error.
 func (r *reader) fail(w word, msg, want string) {
 	if r.err == nil {
 		r.err = &WordError{Text: r.text, At: w.at, Word: w.text, Msg: msg, Want: want}
 	}
 }
 
-// part reads a keyword with its values.
 func (r *reader) part() {
 	w := r.words[r.at]
 	r.at++

@@ -77,7 +77,6 @@ func (r *reader) fourStates() {
 	r.cfg.Loss = f
 }
 
-// onOff reads for how long a link works and fails.
 func (r *reader) onOff() {
 	const usage = "loss onoff TIME TIME [poisson]"
 	at := r.at
@@ -89,7 +88,6 @@ func (r *reader) onOff() {
 	r.cfg.Loss = o
 }
 
-// during reads windows of loss.
 func (r *reader) during() {
 	const usage = "loss during TIME-TIME,TIME-TIME [SHARE%]"
 	w, ok := r.next(usage)

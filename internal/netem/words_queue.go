@@ -102,7 +102,6 @@ func queueKeywords() []keyword {
 	return list
 }
 
-// makeQueue makes the queue, if there is a rate.
 func (r *reader) makeQueue() {
 	c, l := &r.cfg, &r.line
 	for _, name := range disciplines {
@@ -150,7 +149,6 @@ func (r *reader) checkQueue() {
 	}
 }
 
-// checkRED looks at thresholds.
 func (r *reader) checkRED() {
 	l := &r.line
 	b := l.boundFor(1 << 40)
@@ -277,7 +275,6 @@ func (r *reader) bytes(usage string) int {
 
 const usageLimit = "limit PACKETS, BYTESkb, TIME or several of them, such as 100,64kb,200ms"
 
-// limit reads the bounds of the queue.
 func (r *reader) limit() {
 	w, ok := r.next(usageLimit)
 	if !ok {
@@ -305,7 +302,6 @@ func (r *reader) limit() {
 
 const usagePolice = "police RATE BURST [mark]"
 
-// police reads a policer.
 func (r *reader) police() {
 	w, ok := r.next(usagePolice)
 	if !ok {
@@ -384,7 +380,6 @@ func (r *reader) framing() {
 const usageSlot = "slot MIN [MAX] [packets N] [bytes N] or " +
 	"slot distribution NAME DELAY JITTER [packets N] [bytes N]"
 
-// slot reads slots, as tc-netem(8) has them.
 func (r *reader) slot() {
 	s := &Slots{}
 	if r.skip("distribution") {

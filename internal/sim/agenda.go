@@ -63,7 +63,6 @@ func (g *agenda) set(a *actor, due clock.Time) {
 	g.play(a.place, uint64(due))
 }
 
-// place gives an actor a place.
 func (g *agenda) place(a *actor) {
 	if len(g.free) == 0 {
 		g.grow()
@@ -100,7 +99,6 @@ func (g *agenda) play(place uint32, due uint64) {
 	}
 }
 
-// grow doubles the places.
 func (g *agenda) grow() {
 	was := len(g.tree) / 2
 	n := max(leastPlaces, 2*was)

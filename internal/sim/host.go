@@ -95,7 +95,6 @@ func (h *Host) Stack() *stack.Stack { return h.stack }
 // applications.
 func (h *Host) Settle() { h.settle(h.world.now) }
 
-// act does what is due in the stack.
 func (h *Host) act(now clock.Time) {
 	h.stack.Advance(now)
 	h.settle(now)
@@ -167,7 +166,6 @@ func (h *Host) tell(now clock.Time) bool {
 	}
 }
 
-// welcome accepts what waits at a listener.
 func (h *Host) welcome(now clock.Time, l *tcp.Listener) {
 	for tc, ok := l.Accept(); ok; tc, ok = l.Accept() {
 		c := h.newConn(tc)

@@ -77,7 +77,6 @@ type journal struct {
 	shown Event // what watch is lent
 }
 
-// sent enters a train that a host sends.
 func (j *journal) sent(now clock.Time, v *wire, t *buffer.Train) {
 	head := t.Pieces[0]
 	head = head[:min(len(head), loggedBytes)]
@@ -88,7 +87,6 @@ func (j *journal) sent(now clock.Time, v *wire, t *buffer.Train) {
 	}
 }
 
-// arrived enters a packet that arrives.
 func (j *journal) arrived(now clock.Time, v *wire, data []byte) {
 	head := data[:min(len(data), loggedBytes)]
 	j.note(now, v.id<<1|1, len(data), head)

@@ -60,7 +60,6 @@ func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 	return nil
 }
 
-// name is the end's, as it is in the log and in the names of random streams.
 func (e End) name() string { return e.Host.name + ":" + e.Host.faces[e.Iface].Name }
 
 // stream is the random stream of a part of the wire. It depends on the seed, the ends'
@@ -128,7 +127,6 @@ func (v *wire) vacant() clock.Time {
 // verify it unless a link has corrupted the packet.
 const sound = 1
 
-// send takes a train that a host sends.
 func (v *wire) send(now clock.Time, t *buffer.Train) {
 	w := v.world
 	w.stats.Sent += uint64(t.Count)

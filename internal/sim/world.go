@@ -112,7 +112,6 @@ func (w *World) At(at clock.Time, f func(now clock.Time)) {
 	w.agenda.set(&t.actor, max(at, w.now))
 }
 
-// task is an actor that acts once.
 type task struct {
 	actor
 	f func(now clock.Time)

@@ -65,7 +65,6 @@ func (a *Axis) ticks(length float64, apart func(label string) float64) []tick {
 	return list
 }
 
-// plainTicks are numbers of the axis' own values.
 func (a *Axis) plainTicks(length float64, apart func(label string) float64) []tick {
 	if len(a.At) > 0 {
 		if list := a.given(); a.fits(list, length, apart) {
@@ -121,7 +120,6 @@ func (a *Axis) fits(list []tick, length float64, apart func(string) float64) boo
 	return true
 }
 
-// named are all the names, or each so many of them.
 func (a *Axis) named(n int) []tick {
 	every := 1
 	if n < 8 { // all of them did not fit

@@ -41,7 +41,6 @@ type box struct{ left, top, right, bottom float64 }
 func (b box) width() float64  { return b.right - b.left }
 func (b box) height() float64 { return b.bottom - b.top }
 
-// corners are the box as a shape.
 func (b box) corners() []Point {
 	return []Point{
 		{X: b.left, Y: b.top},
@@ -51,7 +50,6 @@ func (b box) corners() []Point {
 	}
 }
 
-// clamp moves a point into the box.
 func (b box) clamp(p Point) Point {
 	return Point{X: min(max(p.X, b.left), b.right), Y: min(max(p.Y, b.top), b.bottom)}
 }
@@ -60,7 +58,6 @@ func (b box) has(p Point) bool {
 	return p.X >= b.left && p.X <= b.right && p.Y >= b.top && p.Y <= b.bottom
 }
 
-// clip keeps of a line what is in the box.
 func (b box) clip(line []Point) [][]Point {
 	var kept [][]Point
 	var piece []Point

@@ -111,7 +111,6 @@ func (p *placed) drawAxes(c canvas) {
 	}
 }
 
-// stripFoot is the lower edge of the strips.
 func (p *placed) stripFoot() float64 {
 	foot := p.inside.bottom
 	if n := len(p.Strips); n > 0 {

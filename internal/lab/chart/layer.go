@@ -8,7 +8,6 @@ import (
 // mostLetters is how many letters a layer draws at most: more could not be read.
 const mostLetters = 400
 
-// drawLayer draws a layer into its panel.
 func (p *placed) drawLayer(c canvas, l *Layer) {
 	switch l.Kind {
 	case Line, Steps:
@@ -37,7 +36,6 @@ func (p *placed) drawLayer(c canvas, l *Layer) {
 	}
 }
 
-// crosses are the strokes of crosses.
 func crosses(at []Point) [][]Point {
 	const arm = 2.4
 	var lines [][]Point
@@ -54,7 +52,6 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // piece is a thinned part of a line without gaps, with its lower edge.
 type piece struct{ upper, lower []Point }
 
-// pieces returns the points of a layer on the page, split at gaps.
 func (p *placed) pieces(l *Layer) []piece {
 	var list []piece
 	var upper, lower columns
@@ -119,7 +116,6 @@ func stairs(line []Point) []Point {
 	return steps
 }
 
-// areas are a Fill's, or the Blocks'.
 func (p *placed) areas(l *Layer) [][]Point {
 	var shapes [][]Point
 	for _, q := range p.pieces(l) {
@@ -142,7 +138,6 @@ func (p *placed) areas(l *Layer) [][]Point {
 	return shapes
 }
 
-// scattered are the points of a layer that are in the panel, of those on each other one.
 func (p *placed) scattered(l *Layer) []Point {
 	seen := dots{grain: max(grain, 0.6*l.diameter())}
 	for _, q := range l.Points {

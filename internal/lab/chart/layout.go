@@ -234,7 +234,6 @@ func (p *placed) apart(label string) float64 {
 	return p.font.width(label, textSize, false) + textSize
 }
 
-// rules are those that can be seen.
 func (p *placed) rules() []Rule {
 	var seen []Rule
 	for _, r := range p.Rules {
@@ -246,7 +245,6 @@ func (p *placed) rules() []Rule {
 	return seen
 }
 
-// moments are those that can be seen.
 func (p *placed) moments() []Moment {
 	var seen []Moment
 	for _, m := range p.Moments {

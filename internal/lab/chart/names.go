@@ -43,7 +43,6 @@ func (p *placed) drawNames(c canvas) {
 	}
 }
 
-// touches reports whether the box and one of others share something.
 func (b box) touches(others []box) bool {
 	for _, o := range others {
 		if b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom {

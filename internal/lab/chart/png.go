@@ -111,7 +111,6 @@ func (r *raster) text(words string, at Point, l lettering) {
 	r.FillString(r.font.face(l.size, l.bold), vg.Point{X: vg.Length(-back)}, words)
 }
 
-// writePNG draws the figure as PNG on white paper.
 func (l *layout) writePNG(w io.Writer) error {
 	r := &raster{height: l.height, font: l.font}
 	r.Canvas = vgimg.NewWith(

@@ -112,7 +112,6 @@ func (f Font) face(size float64, bold bool) font.Face {
 	return face
 }
 
-// width is how wide a text is.
 func (f Font) width(s string, size float64, bold bool) float64 {
 	face := f.face(size, bold)
 	return face.Width(s).Points()

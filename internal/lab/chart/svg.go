@@ -108,7 +108,6 @@ func (s *svg) text(words string, at Point, l lettering) {
 	s.body.WriteString("</text>\n")
 }
 
-// pathData writes lines as an SVG path of relative moves, without zero moves.
 func pathData(lines [][]Point, closed bool) []byte {
 	var d []byte
 	x, y := 0, 0
@@ -153,7 +152,6 @@ func pathData(lines [][]Point, closed bool) []byte {
 	return d
 }
 
-// writeSVG draws the figure as an SVG file on white paper.
 func (l *layout) writeSVG(w io.Writer, alt string) error {
 	var head bytes.Buffer
 	wide, high := units(l.width), units(l.height)

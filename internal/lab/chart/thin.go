@@ -29,7 +29,6 @@ func (c *columns) flush() {
 	c.column = c.column[:0]
 }
 
-// take returns what was kept, and begins another line.
 func (c *columns) take() []Point {
 	c.flush()
 	kept := c.kept

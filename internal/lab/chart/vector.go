@@ -159,7 +159,6 @@ func latin(s string) string {
 	return b.String()
 }
 
-// writePDF draws the figure as a PDF of one page with the standard fonts.
 func (l *layout) writePDF(w io.Writer, title string) error {
 	v := vector{height: l.height, font: l.font}
 	l.draw(&v)
@@ -219,7 +218,6 @@ const prolog = `/m{moveto}bind def /l{lineto}bind def /h{closepath}bind def
 /T{gsave exch concat 3 1 roll scalefont setfont 0 0 moveto show grestore}bind def
 `
 
-// writeEPS draws the figure as Encapsulated PostScript with the standard fonts.
 func (l *layout) writeEPS(w io.Writer, title string) error {
 	v := vector{height: l.height, font: l.font, eps: true}
 	l.draw(&v)

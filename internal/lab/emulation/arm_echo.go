@@ -109,7 +109,6 @@ type written struct {
 	err   error
 }
 
-// write writes the pieces.
 func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (w written) {
 	side := simulation.Left
 	if e.Flow.Upward {
@@ -165,7 +164,6 @@ func (e *End) listen(c net.Conn, writer <-chan written) error {
 	return nil
 }
 
-// echoBack sends back what it reads.
 func echoBack(c net.Conn) error {
 	_, err := io.Copy(c, c)
 	return errors.Join(err, c.Close())

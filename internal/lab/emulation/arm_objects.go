@@ -15,7 +15,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// objectsArm is both ends of a transfer of objects over TCP.
 func objectsArm(ctx context.Context, e *End) error {
 	g, err := e.Goods()
 	if err != nil {
@@ -32,7 +31,6 @@ func objectsArm(ctx context.Context, e *End) error {
 	return err
 }
 
-// giveObjects serves as many connections as the objects are to have.
 func (e *End) giveObjects(ctx context.Context, g *Goods) error {
 	n := 1
 	if e.Flow.App.Objects.Arm == workload.Parallel {
@@ -112,7 +110,6 @@ func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
 // bufferBytes is how much a connection reads or writes at once.
 const bufferBytes = 1 << 16
 
-// takeObjects connects and reads the objects.
 func (e *End) takeObjects(ctx context.Context, g *Goods) error {
 	if e.Flow.App.Objects.Arm != workload.Parallel {
 		return e.onConnection(ctx, func(c *node.Conn) error { return e.take(c, g, g.Order...) })
@@ -147,7 +144,6 @@ func (e *End) onConnection(ctx context.Context, do func(c *node.Conn) error) err
 // errForeign is the error of data that is not the expected objects.
 var errForeign = errors.New("what comes is no object")
 
-// take reads objects from a connection.
 func (e *End) take(c io.Reader, g *Goods, objects ...int) error {
 	framed := e.Flow.App.Objects.Arm == workload.Interleaved
 	r := workload.NewObjectReader(g.Items, objects, framed, g.Got)

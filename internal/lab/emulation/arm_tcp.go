@@ -50,7 +50,6 @@ func tcpArm(ctx context.Context, e *End) error {
 	return e.receive(c)
 }
 
-// connect returns the flow's connection when it begins.
 func (e *End) connect(ctx context.Context) (*node.Conn, error) {
 	if e.Dials() {
 		if !e.Wait(ctx) {
@@ -69,7 +68,6 @@ func (e *End) connect(ctx context.Context) (*node.Conn, error) {
 	return l.AcceptTCP()
 }
 
-// send is the application that sends: all at once, or at a rate, or by turns.
 func (e *End) send(ctx context.Context, c *node.Conn) error {
 	s := &source{end: e, conn: c, began: time.Now(), size: math.MaxUint64}
 	if e.Start.Size > 0 {
@@ -130,7 +128,6 @@ func (s *source) room() (n uint64, at time.Time) {
 	return n, time.Time{}
 }
 
-// receive is the application that receives.
 func (e *End) receive(c *node.Conn) error {
 	buf := make([]byte, sim.PatternRun)
 	for {
@@ -148,7 +145,6 @@ func (e *End) receive(c *node.Conn) error {
 	}
 }
 
-// requestBytes is how long a request is.
 const requestBytes = 100
 
 // request is the application that asks, and receives.

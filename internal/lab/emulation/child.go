@@ -69,7 +69,6 @@ func startChild(
 	return c, nil
 }
 
-// listen passes on what the process says, until it is gone.
 func (c *child) listen(ctx context.Context, out io.Reader) {
 	defer close(c.over)
 	pass := func(h heard) {
@@ -112,7 +111,6 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 // tell queues a message to the process without waiting for it.
 func (c *child) tell(v any) { c.orders <- v }
 
-// speak writes the queued messages until the process ends.
 func (c *child) speak() {
 	to := json.NewEncoder(c.in)
 	for {
@@ -160,7 +158,6 @@ func (t *talk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last is the last line.
 func (t *talk) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

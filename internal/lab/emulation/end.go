@@ -80,7 +80,6 @@ func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
 	return e.run(lines, arm)
 }
 
-// open opens the node.
 func (e *End) open() error {
 	c, bad := lnx.Parse(e.Flow.Name, []byte(e.Start.LNX))
 	if bad != nil {
@@ -112,7 +111,6 @@ func (e *End) open() error {
 	return err
 }
 
-// run runs the arm until stop.
 func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	heard := orders(lines)
 	ctx, cancel := context.WithCancel(context.Background())

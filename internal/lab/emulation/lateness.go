@@ -159,7 +159,6 @@ func TimingOf(v result.Values) *Timing {
 	}
 }
 
-// set is the way back.
 func (t *Timing) set(v result.Values) {
 	v[result.LateP99], v[result.LateMax] = t.Middle.P99, t.Middle.Max
 	v[result.WakeP99], v[result.WakeMax] = t.Ends.P99, t.Ends.Max

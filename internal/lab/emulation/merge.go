@@ -11,7 +11,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// merge puts together what all processes have come to.
 func (r *run) merge() (*result.Trial, *result.Record) {
 	middle := r.reports[0]
 	t := &result.Trial{
@@ -79,7 +78,6 @@ func (r *run) flow(i int) result.Flow {
 	return o
 }
 
-// timing is whether the run kept time.
 func (r *run) timing() *Timing {
 	limit := limitOf(&r.cell.Experiment)
 	t := &Timing{
@@ -100,7 +98,6 @@ func (r *run) timing() *Timing {
 	return t
 }
 
-// recorded is the record of the run.
 func (r *run) recorded(timing *Timing) *result.Record {
 	middle := r.reports[0]
 	out := &result.Record{

@@ -196,7 +196,6 @@ func orEOF(err error) error {
 	return err
 }
 
-// side is where an end of an experiment's flow is.
 func (s *Start) side(x *plan.Experiment) simulation.Side {
 	if (s.Role == Sender) == x.Flows[s.Flow].Upward {
 		return simulation.Right
@@ -226,7 +225,6 @@ func lnxOf(s *Start) string {
 		simulation.HostFace, s.MTU)
 }
 
-// cell reads the cell that a process has a part in.
 func (p *Plan) cell() (*plan.Cell, error) {
 	f, err := plan.Parse("the experiment", []byte(p.Document))
 	if err != nil {

@@ -111,7 +111,6 @@ func serveMiddle(in io.Reader, to *speaker) error {
 	return nil
 }
 
-// open opens the sockets.
 func (m *middle) open() (err error) {
 	if m.waiter, err = node.NewWaiter(); err != nil {
 		return err
@@ -154,10 +153,8 @@ func (m *middle) close() {
 	}
 }
 
-// now is the loop's clock.
 func (m *middle) now() clock.Time { return clock.Time(time.Since(m.base)) + 1 }
 
-// begin makes the links, whose time begins at an instant in nanoseconds since 1970.
 func (m *middle) begin(at int64) error {
 	m.began = clock.Time(time.Unix(0, at).Sub(m.base)) + 1
 	var err error
@@ -178,7 +175,6 @@ func (m *middle) begin(at int64) error {
 	return nil
 }
 
-// loop moves packets until the run is over.
 func (m *middle) loop() error {
 	runtime.LockOSThread() // it asks for punctual timers by the thread
 	var ready []int
@@ -226,7 +222,6 @@ func (m *middle) advance(now clock.Time) {
 	m.wires.advance(now)
 }
 
-// read takes what an end has sent, a batch at a time, and reports whether there may be more.
 func (m *middle) read(d *door) (more bool, err error) {
 	n, err := d.device.ReadBatch(m.frames)
 	if errors.Is(err, link.ErrWouldBlock) {
@@ -250,7 +245,6 @@ func (m *middle) read(d *door) (more bool, err error) {
 	return d.ready, nil
 }
 
-// arrived takes a packet for an end. It is written with the others of this turn.
 func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
 	d := m.at[Port{Flow: flow, Right: right}]
 	if d == nil {
@@ -289,7 +283,6 @@ func (m *middle) flush() error {
 	return nil
 }
 
-// report says what the path did.
 func (m *middle) report(to *speaker, woke Lateness) {
 	now := m.now()
 	m.advance(now)

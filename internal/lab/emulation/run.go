@@ -94,7 +94,6 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 	}
 }
 
-// play is the run.
 func (r *run) play(ctx context.Context) error {
 	r.heard = make(chan heard)
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -150,7 +149,6 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// silent is the first process that has not said what it has come to.
 func (r *run) silent() string {
 	for i, one := range r.reports {
 		if one.Done == nil && !one.gone {
@@ -160,7 +158,6 @@ func (r *run) silent() string {
 	return "nobody"
 }
 
-// unready is the first process that is not ready.
 func (r *run) unready() string {
 	for i, one := range r.reports {
 		if !one.ready {
@@ -170,7 +167,6 @@ func (r *run) unready() string {
 	return "nobody"
 }
 
-// tell tells all processes.
 func (r *run) tell(o order) {
 	for _, c := range r.children {
 		c.tell(o)
@@ -199,7 +195,6 @@ func (r *run) await(ctx context.Context, d time.Duration, so func() bool) error 
 	return nil
 }
 
-// take takes what a process says.
 func (r *run) take(h heard) (err error) {
 	one := r.reports[h.from.index]
 	finish := func() {
@@ -252,7 +247,6 @@ func (r *run) take(h heard) (err error) {
 	return err
 }
 
-// rows takes rows of a record.
 func (r *report) rows(m *Message) error {
 	var err error
 	switch m.Table {
@@ -325,7 +319,6 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// launch starts a process.
 func (r *run) launch(ctx context.Context, name string, command []string, s *Start) error {
 	c, err := startChild(ctx, name, command, r.heard)
 	if err != nil {

@@ -52,7 +52,6 @@ func (e *End) prepare(n int) {
 	e.seen.warm, e.seen.warmed = e.Start.Warmup == 0, e.Start.Warmup == 0
 }
 
-// fail ends the process with an error.
 func (e *End) fail(err error) {
 	select {
 	case e.seen.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
@@ -60,13 +59,11 @@ func (e *End) fail(err error) {
 	}
 }
 
-// begin takes note of when the run begins.
 func (e *End) begin(at time.Time) {
 	// The node's time is monotonic, so the difference is counted once.
 	e.Origin = time.Now().Add(time.Until(at))
 }
 
-// since is how long the run had gone on at an instant of the node's.
 func (e *End) since(t clock.Time) time.Duration { return e.Node.Time.Wall(t).Sub(e.Origin) }
 
 // instant is the node's of a time of the run.
@@ -146,7 +143,6 @@ func (e *End) Set(m result.Metric, v float64) { e.seen.values[m] = v }
 // as much as Start.Size has arrived.
 func (e *End) Finish(finished bool, note string) { e.seen.finished, e.seen.note = &finished, note }
 
-// ended takes note that the arm has returned.
 func (e *End) ended(ctx context.Context, err error) {
 	select {
 	case <-e.gone:
@@ -176,7 +172,6 @@ func (e *End) drops() (n uint64) {
 	return n
 }
 
-// report says what the end has come to. The node is closed.
 func (e *End) report() {
 	if stop := seconds(e.Start.Stop); e.seen.until == 0 && stop > 0 && e.Now() > stop {
 		e.seen.until = stop

@@ -32,7 +32,6 @@ type wire struct {
 	to   func(at clock.Time, packet []byte)
 }
 
-// newWires returns the links of an experiment whose run begins at an instant.
 func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error) {
 	w := &wires{flows: len(x.Flows)}
 	near := simulation.Left.Router() + ":" + simulation.BottleneckFace
@@ -74,7 +73,6 @@ func newWires(x *plan.Experiment, seed uint64, began clock.Time) (*wires, error)
 	return w, nil
 }
 
-// send takes a packet that a host has sent.
 func (w *wires) send(now clock.Time, flow int, right bool, packet []byte) {
 	k := 0
 	if right {

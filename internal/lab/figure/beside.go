@@ -87,7 +87,6 @@ func (p *pair) panels(label string, u result.Scale, curve func(v *view, f *flow)
 	return list
 }
 
-// plot returns a figure of panels; false if there are no panels.
 func (p *pair) plot(name, title, caption string, panels []chart.Panel) (Plot, bool) {
 	if len(panels) == 0 {
 		return Plot{}, false
@@ -101,7 +100,6 @@ func (p *pair) plot(name, title, caption string, panels []chart.Panel) (Plot, bo
 	}, true
 }
 
-// titled is a figure's title with the names of both runs.
 func (p *pair) titled(what string) string {
 	return what + ", " + p.names[0] + " and " + p.names[1]
 }

@@ -47,7 +47,6 @@ func swept(cells []Cell) []string {
 	return keys
 }
 
-// value is what a cell has of a key.
 func (c *Cell) value(key string) string {
 	for _, s := range c.Set {
 		if s.Key == key {
@@ -120,7 +119,6 @@ func labelled(m result.Metric, u result.Scale) string {
 	return joined(title, u.Name)
 }
 
-// runs says how many runs the cells have.
 func (c *compared) runs() string {
 	least, most := math.MaxInt, 0
 	for i := range c.cells {
@@ -143,7 +141,6 @@ func (c *compared) bandName() string {
 	return "95 % interval, " + c.runs()
 }
 
-// describe says how many runs there were.
 func describe(cells []Cell) string {
 	runs := 0
 	for i := range cells {

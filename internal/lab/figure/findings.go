@@ -11,7 +11,6 @@ import (
 // mostSaid is how many flows or curves a finding speaks of.
 const mostSaid = 3
 
-// listed joins what is said of several things.
 func listed(parts []string) string {
 	if len(parts) < 2 {
 		return strings.Join(parts, "")

@@ -194,7 +194,6 @@ func (f *flow) payload() float64 {
 	return min(1, float64(f.MSS)/f.wire)
 }
 
-// title is what a panel of the flow is called.
 func (f *flow) title() string {
 	switch {
 	case f.Label == "" || strings.HasPrefix(f.Name, f.Label+"-"):
@@ -246,7 +245,6 @@ func (v *view) moments() []chart.Moment {
 	return list
 }
 
-// stacked puts panels over each other that share their axis of time.
 func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
 	var f chart.Figure
 	for i := range panels {
@@ -296,7 +294,6 @@ func points[T any](
 
 func sampleTime(s *result.Sample) time.Duration { return s.At }
 
-// most is the greatest number of some points, 0 without any.
 func most(points []chart.Point) float64 {
 	greatest := 0.0
 	for _, p := range points {
@@ -315,7 +312,6 @@ func orZero(v float64) float64 {
 	return v
 }
 
-// shown reports whether some of the points are numbers.
 func shown(points []chart.Point) bool {
 	return slices.ContainsFunc(points, func(p chart.Point) bool { return !infinite(p.Y) })
 }

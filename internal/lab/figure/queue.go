@@ -8,7 +8,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// queuePlots are the queues of the links over time, and how long packets waited in them.
 func queuePlots(v *view) []Plot {
 	var plots []Plot
 	for _, data := range []bool{true, false} { // first those that carry the data
@@ -24,7 +23,6 @@ func queuePlots(v *view) []Plot {
 	return plots
 }
 
-// carries reports whether a link is the way of some flow's data.
 func (v *view) carries(l *result.LinkRecord) bool {
 	return slices.ContainsFunc(v.flows, func(f flow) bool { return f.link == l })
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// throughputPlots are what the flows took of the links that carry their data.
 func throughputPlots(v *view) []Plot {
 	p := Plot{Name: "throughput", Title: "Throughput"}
 	width := binWidth(v)
@@ -276,7 +275,6 @@ type flowBits struct {
 	bits float64
 }
 
-// throughputFinding says what flows took of what there was.
 func (v *view) throughputFinding(took []flowBits, capacity []chart.Point) string {
 	sum := 0.0
 	for _, t := range took {

@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// rttPlots are the round trips over time and their distribution.
 func rttPlots(v *view) []Plot {
 	var flows []*flow
 	greatest, least := 0.0, math.Inf(1)
@@ -164,7 +163,6 @@ func (v *view) rttLayers(f *flow, u result.Scale, flows int) []chart.Layer {
 	return layers
 }
 
-// roundTrips are a flow's samples in seconds, in order.
 func roundTrips(f *flow) []float64 {
 	var list []float64
 	for i := range f.Samples {
@@ -186,7 +184,6 @@ func cumulative(sorted []float64, u result.Scale) []chart.Point {
 	return list
 }
 
-// rttFinding says how long the round trips of a few flows are.
 func rttFinding(flows []*flow) string {
 	if len(flows) > mostSaid {
 		return ""
@@ -206,7 +203,6 @@ func rttFinding(flows []*flow) string {
 	return "the median is " + listed(parts)
 }
 
-// quantile is a value of sorted ones.
 func quantile(sorted []float64, share float64) float64 {
 	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
 }

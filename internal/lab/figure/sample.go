@@ -49,7 +49,6 @@ var columns = map[string]func(s *Sample) any{
 	"tlps":      func(s *Sample) any { return &s.TailProbes },
 }
 
-// read reads a field of a row into one of a sample.
 func read(to any, field string) error {
 	if n, ok := to.(*int); ok {
 		v, err := strconv.Atoi(field)

@@ -101,7 +101,6 @@ func (v *view) detail(f *flow) stretch {
 	return s
 }
 
-// span returns the time from the flow's first segment to its last, in seconds.
 func (f *flow) span() float64 {
 	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }
@@ -253,7 +252,6 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	return p
 }
 
-// scale changes the unit of all points.
 func (t *trace) scale(u result.Scale) {
 	for _, list := range [][]chart.Point{t.data, t.again, t.acks, t.window, t.sacks, t.twice} {
 		for i := range list {
@@ -273,7 +271,6 @@ func spaced(list []chart.Point, distance float64) []chart.Point {
 	return kept
 }
 
-// middles are the middles of bars.
 func middles(bars []chart.Point) []chart.Point {
 	list := make([]chart.Point, len(bars))
 	for i, b := range bars {
@@ -290,7 +287,6 @@ func retransmitPaint(f *flow) chart.Paint {
 	return chart.Vermillion
 }
 
-// sequenceFinding says how much a few flows retransmitted.
 func sequenceFinding(flows []*flow) string {
 	if len(flows) > mostSaid {
 		return ""

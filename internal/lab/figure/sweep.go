@@ -99,7 +99,6 @@ func (c *compared) chooseFacet() string {
 	return best
 }
 
-// valuesOf are the values that the cells have of a key.
 func (c *compared) valuesOf(key string) []string {
 	var values []string
 	for i := range c.cells {
@@ -315,7 +314,6 @@ func (c *compared) facetRow(m result.Metric, named bool, says *beside) []chart.P
 	return row
 }
 
-// inPairs puts panels side by side, two in a row.
 func inPairs(panels []chart.Panel, height float64) chart.Figure {
 	var f chart.Figure
 	for i := 0; i < len(panels); i += 2 {
@@ -340,7 +338,6 @@ func (b beside) text() (text string) {
 	return text
 }
 
-// name names the first layers with predicted and published values.
 func (b *beside) name(layers []chart.Layer) {
 	for i := range layers {
 		l := &layers[i]

@@ -55,7 +55,6 @@ type fullTable struct {
 
 type fullRow struct{ Name, Text, N, Mean, Interval, SD, Median, IQR, Range string }
 
-// title names a row without its table.
 func (r *row) title() string {
 	name := ""
 	for _, s := range r.Settings {
@@ -141,7 +140,6 @@ func (c *compared) table() table {
 	return t
 }
 
-// row is a group's row but for its numbers.
 func (c *compared) row(g result.Group, t *table) row {
 	cell := &c.cells[g.Cell]
 	r := row{
@@ -173,7 +171,6 @@ func counted(m result.Metric) bool {
 	return m.Definition().Unit == "packets" || m == result.Timeouts || m == result.Recoveries
 }
 
-// colorOf is a flow's colour in figures; empty: it has none.
 func (c *compared) colorOf(g result.Group) template.CSS {
 	var labels []string
 	at := -1
@@ -243,7 +240,6 @@ func numberText(t result.Number, u result.Scale) cellText {
 	return n
 }
 
-// fullTables are all metrics of all flows, with their units.
 func (c *compared) fullTables() []fullTable {
 	var list []fullTable
 	for _, g := range c.groups {

@@ -60,7 +60,6 @@ func newTimeline(samples []Sample, origin float64) timeline {
 	return t
 }
 
-// length says how long it is.
 func (t timeline) length() string { return fmt.Sprintf("%.3g %s", t.end-t.start, t.unit) }
 
 func (t timeline) x(s *Sample) float64 { return (s.Seconds - t.origin) * t.factor }
@@ -74,7 +73,6 @@ func (t timeline) series(samples []Sample, value func(*Sample) float64) []chart.
 	return list
 }
 
-// growth is when a counter grew.
 func (t timeline) growth(samples []Sample, counter func(*Sample) int) []float64 {
 	var at []float64
 	for i := 1; i < len(samples); i++ {
@@ -93,7 +91,6 @@ func within(y, limit float64) float64 {
 	return math.NaN()
 }
 
-// greatest is the largest value of the samples.
 func greatest(samples []Sample, value func(*Sample) float64) float64 {
 	most := 0.0
 	for i := range samples {
@@ -112,7 +109,6 @@ func outstanding(samples []Sample) []Sample {
 	return changed
 }
 
-// strips are when counters of a stretch grew, if they did.
 func (t timeline) strips(samples []Sample, names ...string) []chart.Strip {
 	counters := map[string]func(*Sample) int{
 		"RTO":           func(s *Sample) int { return s.Timeouts },

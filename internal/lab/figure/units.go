@@ -56,7 +56,6 @@ func digits(v float64) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// infinite reports whether v is NaN or infinite.
 func infinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // together are a mean and how far its interval reaches: as many decimals as make two digits of

@@ -210,7 +210,6 @@ func (v *view) crowdedWindows(flows []*flow) chart.Figure {
 	return v.stacked([]chart.Panel{p}, heightOf(1))
 }
 
-// flightPlots show the flows' data in flight with the windows that limit it.
 func flightPlots(v *view) []Plot {
 	var panels []chart.Panel
 	outside := ""
@@ -346,7 +345,6 @@ func ownPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// windowFinding says how large windows are, and of a single one how often it falls.
 func (v *view) windowFinding(flows []*flow) string {
 	if len(flows) > mostSaid {
 		return ""

@@ -91,7 +91,6 @@ func (p *parser) operator() Operator {
 	return ""
 }
 
-// tolerance reads what is behind ±.
 func (p *parser) tolerance(c *Claim) {
 	if p.err != nil {
 		return

@@ -32,7 +32,6 @@ type term interface {
 	eval(env Env) (float64, error)
 }
 
-// walk visits t and its operands.
 func walk(t term, visit func(term)) {
 	visit(t)
 	switch t := t.(type) {

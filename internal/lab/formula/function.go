@@ -28,10 +28,8 @@ type param struct {
 	usual float64 // NaN: it must be there
 }
 
-// must is the default of required arguments.
 var must = math.NaN()
 
-// usage is how it is called.
 func (f *function) usage(name string) string {
 	words := make([]string, len(f.params))
 	for i, p := range f.params {
@@ -75,7 +73,6 @@ var functions = func() map[string]function {
 	return all
 }()
 
-// pure makes a function of one pure number.
 func pure(about string, f func(float64) float64) function {
 	return function{
 		params: []param{{"x", Pure, must}}, about: about,

@@ -110,7 +110,6 @@ func (p *parser) fail(from int, msg, want string) {
 	}
 }
 
-// end refuses what is left over.
 func (p *parser) end() {
 	p.space()
 	if from := p.at; from < len(p.text) {
@@ -128,7 +127,6 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// expr reads a whole expression, with its text.
 func (p *parser) expr() *Expr {
 	if len(p.text) > maxSource {
 		p.fail(0, "longer than a formula is", strconv.Itoa(maxSource)+" bytes at most")
@@ -232,7 +230,6 @@ func (p *parser) binary(op string, at int, left, right term) term {
 	return t
 }
 
-// operand reads a number, a name or something in parentheses.
 func (p *parser) operand() term {
 	p.space()
 	from := p.at
@@ -288,7 +285,6 @@ func (p *parser) named(from int, name string) term {
 	return numberTerm{}
 }
 
-// variable finds a name in the scope.
 func (p *parser) variable(name string) (Unit, bool) {
 	if p.scope == nil {
 		return Unknown, false

@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// metric reads which flow and which cell a metric is of, in any order.
 func (p *parser) metric(from int, ref Ref) term {
 	t := &metricTerm{ref: ref, at: from, of: unitOf(ref.Metric)}
 	for p.err == nil {
@@ -33,7 +32,6 @@ func (p *parser) metric(from int, ref Ref) term {
 	return t
 }
 
-// unitOf is a metric's unit in the catalogue.
 func unitOf(m result.Metric) Unit {
 	d, ok := result.Find(string(m))
 	switch u := Unit(d.Unit); u {
@@ -46,7 +44,6 @@ func unitOf(m result.Metric) Unit {
 	return Unknown // such as bytes/s, which a founding document counts in
 }
 
-// flow reads the index or the name of a flow, up to its bracket.
 func (p *parser) flow() string {
 	name, from, closed := p.raw(']')
 	if !closed || !p.take("]") {
@@ -70,7 +67,6 @@ func (p *parser) flow() string {
 	return name
 }
 
-// cell reads the values of a cell, up to their parenthesis.
 func (p *parser) cell() []Selector {
 	cell := []Selector{}
 	for p.err == nil {
@@ -98,7 +94,6 @@ func (p *parser) cell() []Selector {
 	return cell
 }
 
-// selector finds the variable that has a value.
 func (p *parser) selector(from int, s Selector) Selector {
 	if p.scope == nil || p.err != nil {
 		return s
@@ -131,7 +126,6 @@ func (p *parser) selector(from int, s Selector) Selector {
 	return s
 }
 
-// swept lists what is swept for a message.
 func (p *parser) swept() string {
 	var all []string
 	for _, v := range p.scope.Variables {
@@ -145,7 +139,6 @@ func (p *parser) swept() string {
 	return "one of " + list(all)
 }
 
-// list joins words for a message.
 func list(words []string) string {
 	const most = 8
 	if len(words) > most {

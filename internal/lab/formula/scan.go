@@ -28,7 +28,6 @@ func (s *scanner) peek(prefix string) bool {
 	return strings.HasPrefix(s.text[s.at:], prefix)
 }
 
-// take passes over prefix if it is next.
 func (s *scanner) take(prefix string) bool {
 	if !s.peek(prefix) {
 		return false
@@ -49,7 +48,6 @@ func (s *scanner) first(prefixes []string) string {
 
 func isNamePart(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// name takes a name, whose parts may be joined by dots; empty if there is no name.
 func (s *scanner) name() string {
 	s.space()
 	from := s.at
@@ -65,7 +63,6 @@ func (s *scanner) name() string {
 	return s.text[from:s.at]
 }
 
-// number takes a number with its unit; empty if there is no number.
 func (s *scanner) number() string {
 	s.space()
 	rest := s.text[s.at:]

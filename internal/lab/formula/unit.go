@@ -23,12 +23,10 @@ const (
 // counted reports whether a unit is a pure number's: packets are counted.
 func (u Unit) counted() bool { return u == Pure || u == Packets }
 
-// fits reports whether values of two units can be compared and added.
 func (u Unit) fits(v Unit) bool {
 	return u == v || u == Unknown || v == Unknown || u.counted() && v.counted()
 }
 
-// name is a unit in a message.
 func (u Unit) name() string {
 	if u == Pure {
 		return "a pure number"

@@ -34,7 +34,6 @@ type decoder struct {
 
 func (d *decoder) bad(n *node, msg, want string) { d.report.bad(n, msg, want) }
 
-// reading reads the value of a key into a field.
 type reading func(d *decoder, n *node)
 
 // key is a key of a mapping: its name, its value if the file has none (in the file's notation;
@@ -97,7 +96,6 @@ func listed(keys []key) string {
 	return oneOf(all)
 }
 
-// shown names a value in a message.
 func (n *node) shown() string {
 	switch {
 	case n.kind == list:
@@ -134,12 +132,10 @@ func (d *decoder) word(n *node, what string, words []string) (string, bool) {
 	return "", false
 }
 
-// readWord reads one of some words.
 func readWord(what string, words []string, to *string) reading {
 	return func(d *decoder, n *node) { *to, _ = d.word(n, what, words) }
 }
 
-// readOneOf reads the name of one of some values.
 func readOneOf[T fmt.Stringer](what string, to *T, values ...T) reading {
 	return func(d *decoder, n *node) {
 		words := make([]string, len(values))
@@ -161,7 +157,6 @@ func unlessNone(read reading) reading {
 	}
 }
 
-// readSwitch reads on or off.
 func readSwitch(to *bool) reading {
 	return func(d *decoder, n *node) {
 		w, ok := d.word(n, "a switch", []string{"on", "off", "true", "false", "yes", "no"})
@@ -180,7 +175,6 @@ func readInverse(to *bool) reading {
 	}
 }
 
-// number reads an integer.
 func (d *decoder) number(n *node, what string, least, most int64) (int64, bool) {
 	want := what + " from " + strconv.FormatInt(least, 10) + " to " + strconv.FormatInt(most, 10)
 	text, ok := d.scalar(n, want)
@@ -199,7 +193,6 @@ func (d *decoder) number(n *node, what string, least, most int64) (int64, bool) 
 	return v, true
 }
 
-// readNumber reads an integer.
 func readNumber[T int | uint64](what string, least, most int64, to *T) reading {
 	return func(d *decoder, n *node) {
 		if v, ok := d.number(n, what, least, most); ok {
@@ -238,7 +231,6 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 	return false
 }
 
-// check reports what a part says against itself.
 func (d *decoder) check(n *node, part interface{ Validate() error }) bool {
 	err := part.Validate()
 	if err == nil {

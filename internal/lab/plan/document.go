@@ -60,7 +60,6 @@ type node struct {
 // pair is a key with its value.
 type pair struct{ key, value *node }
 
-// get returns the value of a key, or nil.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -73,10 +72,8 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// empty reports whether nothing was written.
 func (n *node) empty() bool { return n.kind == scalar && n.text == "" && !n.quoted }
 
-// plain reports whether n is a scalar with this text.
 func (n *node) plain(text string) bool { return n != nil && n.kind == scalar && n.text == text }
 
 // builder makes nodes of what the YAML parser found, and refuses what files do without.
@@ -193,7 +190,6 @@ func (b *builder) flat(tokens token.Tokens) bool {
 // mappings count the keys of those that a token is in, by their columns, outermost first.
 type mappings []struct{ column, keys int }
 
-// leave ends what is indented further than a column.
 func (m *mappings) leave(column int) {
 	for len(*m) > 0 && (*m)[len(*m)-1].column > column {
 		*m = (*m)[:len(*m)-1]
@@ -222,7 +218,6 @@ func (b *builder) syntax(err error) {
 	b.report.add(b.at(known.GetToken()), "no YAML: "+msg, "")
 }
 
-// at returns where a token stands.
 func (b *builder) at(t *token.Token) place {
 	if t == nil || t.Position == nil {
 		return place{src: b.src}
@@ -234,7 +229,6 @@ func (b *builder) at(t *token.Token) place {
 	return place{b.src, t.Position.Line, max(1, t.Position.Column) - b.src.shift, width}
 }
 
-// node converts a node and its children.
 func (b *builder) node(n ast.Node, depth int) *node {
 	if b.nodes++; b.nodes > maxNodes {
 		b.report.add(b.at(n.GetToken()), "too much", strconv.Itoa(maxNodes)+" values at most")
@@ -293,7 +287,6 @@ func (b *builder) mapping(n ast.Node, values []*ast.MappingValueNode, depth int)
 	return out
 }
 
-// scalar converts what is neither a list nor a mapping.
 func (b *builder) scalar(n ast.Node) *node {
 	t := n.GetToken()
 	out := &node{place: b.at(t)}
@@ -317,13 +310,11 @@ func (b *builder) scalar(n ast.Node) *node {
 	return out
 }
 
-// fileSource is the text of a file.
 func fileSource(name, text string) *source {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	return &source{name: name, lines: lines}
 }
 
-// flagValue reads one or more values that stand behind a flag's key.
 func flagValue(r *report, flag, arg string, at int, many bool) *node {
 	src := &source{name: flag, flag: true, lines: []string{arg}}
 	src.shift = -utf8.RuneCountInString(arg[:at])

@@ -64,7 +64,6 @@ func (r *report) add(p place, msg, want string) {
 
 func (r *report) bad(n *node, msg, want string) { r.add(n.place, msg, want) }
 
-// strangers reports keys of a mapping that are not known.
 func (r *report) strangers(n *node, what string, known []string) {
 	for _, p := range n.pairs {
 		if !slices.Contains(known, p.key.text) {
@@ -73,7 +72,6 @@ func (r *report) strangers(n *node, what string, known []string) {
 	}
 }
 
-// stranger reports a key that is not known.
 func (r *report) stranger(n *node, what string, known []string) {
 	near := diagnostic.DidYouMean(n.text, known)
 	want := ""
@@ -95,7 +93,6 @@ func (r *report) where(p place) string {
 	return b.String()
 }
 
-// err returns what was found, those in files first, or nil.
 func (r *report) err() error {
 	if len(r.errs) == 0 {
 		return nil
@@ -111,7 +108,6 @@ func (r *report) err() error {
 	return append(slices.Clone(r.errs), &Error{File: r.errs[0].File, Msg: msg})
 }
 
-// oneOf lists words for a message.
 func oneOf(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

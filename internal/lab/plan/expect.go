@@ -46,7 +46,6 @@ func (e *expectOf) keys() []key {
 
 const maxExpectations = 1000
 
-// expectations reads what should come out.
 func (d *decoder) expectations(n *node, x *Experiment) {
 	if n.kind != list {
 		d.bad(n, n.shown()+" is not a list of expectations", "a list such as [goodput > 1Mbit/s]")
@@ -75,7 +74,6 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 	}
 }
 
-// readClaim reads a comparison in one line.
 func (e *expectOf) readClaim(d *decoder, n *node) bool {
 	text, ok := d.scalar(n, "an expectation such as goodput > 1Mbit/s")
 	if !ok {
@@ -116,7 +114,6 @@ func (d *decoder) formulaError(n *node, err error) {
 	}
 }
 
-// read reads an expectation that is a mapping.
 func (e *expectOf) read(d *decoder, n *node) bool {
 	if !d.fill(n, "an expectation", e.keys()) {
 		return false
@@ -165,7 +162,6 @@ func (d *decoder) formula(n *node) (*formula.Expr, bool) {
 	return e, err == nil
 }
 
-// readWithin reads how far the value may be off.
 func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	if e.Relation != Equals {
 		d.bad(e.within, "a tolerance of what need not be equal", "is, or no within")
@@ -185,7 +181,6 @@ func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	return true
 }
 
-// readWhere reads which cells an expectation is about.
 func (e *expectOf) readWhere(d *decoder) bool {
 	n := e.where
 	if n == nil {
@@ -243,7 +238,6 @@ func (d *decoder) newScope(x *Experiment) *formula.Scope {
 	return s
 }
 
-// scoped is a variable as formulas know it.
 func (v *variable) scoped() formula.Variable {
 	out := formula.Variable{Name: v.name}
 	for i, p := range v.values {

@@ -6,7 +6,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// readCorrelated reads a share, or one with a correlation.
 func readCorrelated(what string, share, correlation *float64) reading {
 	return unlessNone(func(d *decoder, n *node) {
 		if n.kind != mapping {
@@ -35,7 +34,6 @@ func (l *link) corruptKeys() []key {
 	}
 }
 
-// readCorrupt reads the corruption.
 func (l *link) readCorrupt(d *decoder, n *node) {
 	if n.kind != mapping {
 		l.Corrupt.Bits = 1
@@ -55,7 +53,6 @@ func (l *link) reorderKeys() []key {
 	}
 }
 
-// readReorder reads the reordering.
 func (l *link) readReorder(d *decoder, n *node) {
 	if n.kind != mapping {
 		readShare("what leaves its turn", &l.Reorder.Share)(d, n)

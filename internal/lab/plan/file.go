@@ -147,7 +147,6 @@ func (f *File) decode(
 	return x
 }
 
-// splitFlag takes KEY=VALUE apart.
 func splitFlag(r *report, flag, arg string) (k keyPath, at int) {
 	src := &source{name: flag, flag: true, lines: []string{arg}}
 	key, _, found := strings.Cut(arg, "=")
@@ -201,7 +200,6 @@ func knownFirst(r *report, k keyPath) bool {
 	return false
 }
 
-// unsweep stops sweeping a key, or all keys that match one with a *.
 func (f *File) unsweep(key string) {
 	var left []variable
 	for _, v := range f.sweeps {
@@ -300,7 +298,6 @@ func (f *File) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
-// label is how a value is written in one line.
 func label(n *node) string {
 	if n.kind == scalar {
 		return n.text

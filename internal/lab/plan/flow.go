@@ -86,10 +86,8 @@ func (f *flowOf) keysOf(p Protocol) []key {
 	return append(f.tcpKeys(), echo, fetch)
 }
 
-// protocolNames are what flows may speak.
 var protocolNames = []string{string(TCP), string(RCP), string(RDT), string(Notebook), string(QUIC)}
 
-// readFlows reads all of them.
 func (x *draft) readFlows(d *decoder, root *node) {
 	n := x.flows
 	switch {
@@ -117,7 +115,6 @@ func (x *draft) readFlows(d *decoder, root *node) {
 	x.nameFlows(d)
 }
 
-// readFlow reads one.
 func readFlow(d *decoder, n *node) *flowOf {
 	f := &flowOf{at: n, count: 1}
 	spoken := spokenBy(n)
@@ -168,7 +165,6 @@ func (f *flowOf) copies() []Flow {
 	return out
 }
 
-// clone copies what is there.
 func clone[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -218,7 +214,6 @@ func (x *draft) nameFlows(d *decoder) {
 	}
 }
 
-// keys are what an application has that is not bulk.
 func (a *App) keys() []key {
 	const mostRequests = 1_000_000
 	return []key{
@@ -233,7 +228,6 @@ func (a *App) keys() []key {
 // maxBytes is more than any run moves.
 const maxBytes = 1 << 50
 
-// finishApp reads what the application does.
 func (f *flowOf) finishApp(d *decoder) {
 	a := f.App
 	if f.size != nil && !f.size.plain("unlimited") {

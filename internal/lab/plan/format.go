@@ -41,14 +41,12 @@ func block(b *strings.Builder, n *node, indent int) {
 	}
 }
 
-// oneLine writes a node in one line, and reports whether it should be.
 func oneLine(n *node, indent int) (line string, short bool) {
 	var b strings.Builder
 	flowStyle(&b, n)
 	return b.String(), indent+b.Len() <= maxFlowLine || len(n.items)+len(n.pairs) == 0
 }
 
-// flowStyle writes a node in one line.
 func flowStyle(b *strings.Builder, n *node) {
 	switch n.kind {
 	case scalar:
@@ -97,7 +95,6 @@ func scalarText(n *node, flow bool) string {
 	return doubleQuoted(text)
 }
 
-// doubleQuoted writes a text with YAML's escapes.
 func doubleQuoted(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

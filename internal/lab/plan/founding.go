@@ -8,7 +8,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// readEcho reads what founding document 000's client does, in the place of an application.
 func (f *flowOf) readEcho(d *decoder, n *node) {
 	c := &workload.EchoConfig{}
 	f.App.Echo = c
@@ -63,7 +62,6 @@ func rcpKeys(c *rcp.Config) []key {
 	}
 }
 
-// readObjects reads what founding document 003's client fetches.
 func (f *flowOf) readObjects(d *decoder, n *node) {
 	c := &workload.ObjectsConfig{Arm: workload.Sequential}
 	f.App.Objects = c
@@ -89,7 +87,6 @@ func objectKeys(c *workload.ObjectsConfig) []key {
 	}
 }
 
-// orderKeys are for objects over TCP.
 func orderKeys(c *workload.ObjectsConfig) []key {
 	const mostBytes = 1<<16 - 1
 	return []key{

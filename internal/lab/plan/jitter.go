@@ -52,7 +52,6 @@ const alikeness = "how alike successive packets are"
 // jitterKinds are the distributions.
 var jitterKinds = []string{"uniform", "normal", "pareto", "paretonormal", "table", "steps"}
 
-// readJitter reads how the delay varies.
 func (l *link) readJitter(d *decoder, n *node) {
 	if n.kind != mapping {
 		if w, ok := d.span(n, "a jitter", 0, maxDelay); ok && w > 0 {
@@ -74,7 +73,6 @@ func (l *link) readJitter(d *decoder, n *node) {
 	l.Jitter, l.Overtaking, l.Correlation.Jitter = j.made, j.overtake, j.alike
 }
 
-// readTable reads a file of tc's.
 func (j *jitterOf) readTable(d *decoder) {
 	j.made = nil
 	if j.widthNode == nil {

@@ -31,7 +31,6 @@ func splitKey(text string, p place) keyPath {
 	return k
 }
 
-// find returns what is at k in the document, nil if that is nothing or many things.
 func (n *node) find(k keyPath) *node {
 	for _, seg := range k.segments {
 		if n == nil {
@@ -72,7 +71,6 @@ func (r *replacer) with(root *node, k keyPath, value *node) *node {
 	return out
 }
 
-// put returns n with value at the end of the path.
 func (r *replacer) put(root, n *node, path []*node, value *node) *node {
 	if len(path) == 0 {
 		return value

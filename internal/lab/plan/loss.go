@@ -13,7 +13,6 @@ import (
 
 const maxListed = 4096
 
-// readLoss reads a loss model.
 func readLoss(d *decoder, n *node) netem.Loss {
 	switch n.kind {
 	case mapping:
@@ -53,12 +52,10 @@ func readLoss(d *decoder, n *node) netem.Loss {
 	return netem.UniformLoss(m.value)
 }
 
-// readEvery reads the period of a periodic loss.
 func readEvery(to *uint64) reading {
 	return readNumber("every how many packets", 1, math.MaxInt32, to)
 }
 
-// listedPackets reads the numbers of packets.
 func listedPackets(d *decoder, n *node, words []string) netem.Loss {
 	var l netem.ListedLoss
 	for _, w := range words {
@@ -131,7 +128,6 @@ var lossCompany = map[string][]string{
 	"from": {"to", "share", "repeat"},
 }
 
-// readLossModel reads a mapping that names its model.
 func readLossModel(d *decoder, n *node) netem.Loss {
 	model := "from"
 	if n.get(model) == nil {
@@ -207,7 +203,6 @@ func lossWords(d *decoder, n *node) netem.Loss {
 	return cfg.Loss
 }
 
-// listedBytes reads which bytes of all that pass are lost, with their packets.
 func listedBytes(d *decoder, n *node) netem.Loss {
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxListed {
 		d.bad(n, n.shown()+" is not a list of bytes", "a list, such as [14600, 1MB]")
@@ -232,7 +227,6 @@ func windowKeys(w *netem.Window) []key {
 	}
 }
 
-// readWindows reads a list of times in which packets are lost.
 func readWindows(d *decoder, n *node) []netem.Window {
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxListed {
 		d.bad(n, n.shown()+" is not a list of windows", "a list such as [{from: 10s, to: 12s}]")
@@ -257,7 +251,6 @@ func onOffKeys(o *netem.OnOff) []key {
 	}
 }
 
-// readOnOff reads a link that works and fails by turns.
 func readOnOff(d *decoder, n *node) netem.Loss {
 	var o netem.OnOff
 	if !d.fill(n, "a link that works and fails", onOffKeys(&o)) || !d.check(n, o) {

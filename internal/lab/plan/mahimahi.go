@@ -28,7 +28,6 @@ func init() { // they read words until the next of them: hence init
 	}
 }
 
-// shellNames are their names in the order of messages.
 var shellNames = []string{"mm-delay", "mm-link", "mm-loss", "mm-onoff"}
 
 const maxChainWords = 200
@@ -74,7 +73,6 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 	}
 }
 
-// next takes a word of a shell's arguments, or returns nil.
 func (c *chain) next(shell *node, usage string) *node {
 	if len(c.words) == 0 || slices.Contains(shellNames, c.words[0].text) {
 		c.d.bad(shell, shell.text+" without its arguments", usage)
@@ -85,7 +83,6 @@ func (c *chain) next(shell *node, usage string) *node {
 	return w
 }
 
-// delay reads mm-delay: whole milliseconds, each way.
 func (c *chain) delay(shell *node) {
 	w := c.next(shell, "mm-delay MILLISECONDS")
 	if w == nil {
@@ -201,7 +198,6 @@ func (c *chain) link(shell *node) {
 // mmQueue is what options say of a queue.
 type mmQueue struct{ kind, args *node }
 
-// option reads an option of mm-link.
 func (c *chain) option(queues map[*link]*mmQueue) {
 	w := c.words[0]
 	c.words = c.words[1:]

@@ -101,7 +101,6 @@ func (l *link) readNetem(d *decoder, n, others *node) {
 	}
 }
 
-// netemWords are what words of tc's say.
 func netemWords(d *decoder, n *node) (netem.Config, bool) {
 	text, ok := d.scalar(n, "words of tc-netem(8), such as delay 20ms loss 1%")
 	if !ok {

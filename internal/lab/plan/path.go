@@ -51,7 +51,6 @@ func (l *link) keys() []key {
 // usualQueue is the queue of a link with a rate of which no more is said.
 const usualQueue = "200ms"
 
-// readPath reads both directions of the path.
 func (x *draft) readPath(d *decoder, root *node) {
 	down, up := &link{}, &link{}
 	switch {
@@ -90,7 +89,6 @@ func (x *draft) readPath(d *decoder, root *node) {
 	x.Path.Down, x.Path.Up = down.Config, up.Config
 }
 
-// read reads one direction.
 func (l *link) read(d *decoder, n *node) {
 	l.at = n
 	if n.kind == scalar && !n.empty() { // all of it is netem's words
@@ -137,7 +135,6 @@ func above(n, below *node) *node {
 	return &out
 }
 
-// readRate reads the rate: a number, or one that changes with time.
 func (l *link) readRate(d *decoder, n *node) {
 	l.rateNode = n
 	if n.kind == mapping {

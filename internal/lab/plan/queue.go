@@ -45,7 +45,6 @@ var queueKinds = []struct {
 	{"infinite", nil},
 }
 
-// queueNames are their names.
 var queueNames = func() []string {
 	list := make([]string, len(queueKinds))
 	for i, k := range queueKinds {
@@ -85,7 +84,6 @@ func (q *queue) keys() []key {
 // anyRate stands for a rate that has an error, so that the queue can be checked.
 const anyRate = 12e6
 
-// readQueue reads the queue of a direction, when the path's rates and delays are known.
 func (l *link) readQueue(d *decoder) {
 	n := l.queue
 	switch {
@@ -149,7 +147,6 @@ func (q *queue) foreignKeys(d *decoder, n *node) {
 	}
 }
 
-// readLimits reads one limit or a list of them.
 func (q *queue) readLimits(d *decoder, l *link) {
 	if q.limits.kind != list {
 		q.readLimit(d, q.limits, l)
@@ -250,7 +247,6 @@ func (q *queue) thresholds(d *decoder, l *link) bool {
 	return true
 }
 
-// discipline makes the queue; nil: it has no limit.
 func (q *queue) discipline() netem.Discipline {
 	switch q.kind {
 	case "droptail":

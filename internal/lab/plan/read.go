@@ -32,7 +32,6 @@ const (
 	maxMTU       = 65535
 )
 
-// keys are what a file has.
 func (x *draft) keys() []key {
 	nothing := func(*decoder, *node) {}
 	return []key{
@@ -54,7 +53,6 @@ func (x *draft) keys() []key {
 	}
 }
 
-// experiment decodes a document.
 func (d *decoder) experiment(root *node) Experiment {
 	x, before := draft{}, len(d.report.errs)
 	x.Path.MTU = 1500
@@ -111,7 +109,6 @@ func (x *draft) readHostJitter(d *decoder) {
 	x.HostJitter = time.Duration(math.Round(m.value))
 }
 
-// name reads what files and columns can be called by.
 func (d *decoder) name(n *node, what string, to *string) bool {
 	const want = "letters, digits and any of . _ + -, at most 60"
 	text, ok := d.scalar(n, what+": "+want)
@@ -132,7 +129,6 @@ func (d *decoder) name(n *node, what string, to *string) bool {
 	return true
 }
 
-// readText reads prose.
 func readText(to *string) reading {
 	return func(d *decoder, n *node) {
 		text, ok := d.scalar(n, "a text")
@@ -144,7 +140,6 @@ func readText(to *string) reading {
 	}
 }
 
-// readMetrics reads which metrics a table shows: a list of their names, or one.
 func (x *draft) readMetrics(d *decoder, n *node) {
 	items := []*node{n}
 	switch n.kind {

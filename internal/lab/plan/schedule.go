@@ -71,7 +71,6 @@ func (s *scheduleOf) keys() []key {
 	}
 }
 
-// readSchedule reads a rate that changes with time.
 func (l *link) readSchedule(d *decoder, n *node) {
 	var s scheduleOf
 	if !d.fill(n, "a rate that changes", s.keys()) {
@@ -139,7 +138,6 @@ func policerKeys(p *netem.Policer) []key {
 	}
 }
 
-// readPolicer reads what drops packets above the agreed rate.
 func (l *link) readPolicer(d *decoder, n *node) {
 	var p netem.Policer
 	switch {

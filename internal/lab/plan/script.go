@@ -88,7 +88,6 @@ func readScript(d *decoder, n *node, name string, params *node) *starlark.Progra
 	return p
 }
 
-// scriptErrors reports those of a script.
 func scriptErrors(r *report, src *source, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

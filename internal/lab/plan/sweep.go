@@ -14,7 +14,6 @@ const (
 	maxVariables = 16
 )
 
-// readSweep reads what is swept.
 func readSweep(r *report, n *node) []variable {
 	if n.kind != mapping {
 		r.bad(n, n.shown()+" is not a sweep", "a mapping such as {flows.0.cc: [reno, cubic]}")

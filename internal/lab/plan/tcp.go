@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// tcpKeys are what a flow of TCP has.
 func (f *flowOf) tcpKeys() []key {
 	c := &f.TCP
 	return []key{
@@ -48,7 +47,6 @@ func (f *flowOf) tcpKeys() []key {
 	}
 }
 
-// recoveries are the names of loss recovery.
 var recoveries = []string{"gbn", "newreno", "sack", "rack"}
 
 const (
@@ -65,7 +63,6 @@ func (f *flowOf) readMSS(d *decoder, n *node) {
 	}
 }
 
-// readTimeout reads a bound of the retransmission timeout.
 func readTimeout(to *time.Duration) reading {
 	return readTimeFrom(time.Millisecond, "a time-out", maxTimeout, to)
 }

@@ -14,7 +14,6 @@ import (
 // Loader reads a file that an experiment names.
 type Loader func(name string) ([]byte, error)
 
-// readTrace reads a rate that is a list of opportunities, from a file or generated.
 func (l *link) readTrace(d *decoder, n *node) {
 	l.unknown = true
 	if l.rateNode != nil {
@@ -72,7 +71,6 @@ func readListed(d *decoder, n *node) (netem.Trace, bool) {
 	return t, err == nil
 }
 
-// badTrace reports an error of netem.ParseTrace, if there is one.
 func (d *decoder) badTrace(n *node, err error) {
 	if e, ok := errors.AsType[*diagnostic.Error](err); ok {
 		place := diagnostic.Error{File: e.File, Line: e.Line, Msg: e.Msg}
@@ -110,7 +108,6 @@ func (g *generatedOf) keys() []key {
 	}
 }
 
-// readGenerated makes a trace that a mapping describes.
 func readGenerated(d *decoder, n *node) (netem.Trace, bool) {
 	var g generatedOf
 	before := len(d.report.errs)

@@ -129,7 +129,6 @@ func withUnit(text string, as dimension) string {
 	return measures[as].such
 }
 
-// expected says what was wanted.
 func expected(what string, as []dimension) string {
 	such := make([]string, len(as))
 	for i, a := range as {
@@ -203,7 +202,6 @@ func exponent(text string) (rest string, ok bool) {
 // maxSpan bounds all times: a week.
 const maxSpan = 7 * 24 * time.Hour
 
-// span reads a time from least to most.
 func (d *decoder) span(n *node, what string, least, most time.Duration) (time.Duration, bool) {
 	m, ok := d.quantity(n, what, timeSpan)
 	if !ok {
@@ -216,7 +214,6 @@ func (d *decoder) span(n *node, what string, least, most time.Duration) (time.Du
 	return time.Duration(math.Round(m.value)), true
 }
 
-// readTime reads a time.
 func readTime(what string, most time.Duration, to *time.Duration) reading {
 	return readTimeFrom(0, what, most, to)
 }
@@ -244,7 +241,6 @@ func (d *decoder) bytes(n *node, what string, least, most float64) (uint64, bool
 	return uint64(v), true
 }
 
-// readSize reads a size.
 func readSize(what string, least, most int, to *int) reading {
 	return func(d *decoder, n *node) {
 		if v, ok := d.bytes(n, what, float64(least), float64(most)); ok {
@@ -253,7 +249,6 @@ func readSize(what string, least, most int, to *int) reading {
 	}
 }
 
-// readSegments reads a number of segments.
 func readSegments(what string, most int, to *int) reading {
 	return func(d *decoder, n *node) {
 		m, ok := d.quantity(n, what, pureNumber, packetCount)
@@ -272,7 +267,6 @@ func bytesText(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + 
 // maxRate is what netem takes.
 const maxRate = 1e12
 
-// rate reads bits a second.
 func (d *decoder) rate(n *node, what string) (int64, bool) {
 	m, ok := d.quantity(n, what, dataRate)
 	if !ok {
@@ -285,7 +279,6 @@ func (d *decoder) rate(n *node, what string) (int64, bool) {
 	return int64(math.Round(m.value)), true
 }
 
-// readRate reads bits a second.
 func readRate(what string, to *int64) reading {
 	return func(d *decoder, n *node) { *to, _ = d.rate(n, what) }
 }

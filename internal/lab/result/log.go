@@ -57,7 +57,6 @@ func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
 	return out.Flush()
 }
 
-// writeLine writes an event with its numbers. Flush returns the error.
 func writeLine(out *bufio.Writer, at time.Duration, what string, numbers ...int) {
 	b := strconv.AppendInt(out.AvailableBuffer(), at.Milliseconds(), 10)
 	b = append(b, what...)
@@ -95,7 +94,6 @@ func (l *LinkRecord) opportunities() netem.Trace {
 	return t
 }
 
-// maxLog limits the lines of a log.
 const maxLog = 50_000_000
 
 // ReadLog reads a log of mm-link, with or without drops, or of one of Pantheon's tunnels, whose
@@ -151,10 +149,8 @@ func (l *LinkRecord) readComment(comment string, base *float64) {
 	}
 }
 
-// plausible reports whether milliseconds fit a time.
 func plausible(ms float64) bool { return math.Abs(ms) < 1e12 }
 
-// parseEvent parses a line.
 func parseEvent(text string, base float64) (LinkEvent, error) {
 	f := strings.Fields(text)
 	e := LinkEvent{Flow: -1}

@@ -29,7 +29,6 @@ func timeColumn[T any](name string, unit time.Duration, at func(*T) *time.Durati
 	}
 }
 
-// integerColumn is a whole number.
 func integerColumn[T any, N int | int64 | uint64](name string, at func(*T) *N) column[T] {
 	return column[T]{
 		name: name,
@@ -73,7 +72,6 @@ func wordColumn[T any](name string, at func(*T) *string) column[T] {
 	}
 }
 
-// formatTable writes rows below a line of names.
 func formatTable[T any](columns []column[T], rows []T) []byte {
 	var dst []byte
 	for i := range columns {
@@ -126,7 +124,6 @@ type Row interface {
 	Sample | Segment | Point | LinkEvent
 }
 
-// columnsOf are the columns of a table of T, for samples with a script's own ones.
 func columnsOf[T Row](own ...string) []column[T] {
 	var list any
 	switch any(*new(T)).(type) {

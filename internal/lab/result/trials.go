@@ -176,7 +176,6 @@ func parseRow(line, experiment string) (*Trial, Flow, error) {
 	return &t, f, nil
 }
 
-// virtualWord is VirtualTime in a file.
 const virtualWord = "virtual"
 
 func parseClock(text string) (Clock, error) {

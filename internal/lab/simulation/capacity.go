@@ -103,7 +103,6 @@ func steps(s *netem.Schedule, until time.Duration,
 // maxRates is how many changes of a rate a record has at most.
 const maxRates = 1 << 12
 
-// rates are the rates of a direction until a time, if it has a schedule.
 func (m *meter) rates(until time.Duration) []result.Point {
 	s, ok := m.cfg.Rate.(netem.Schedule)
 	if !ok {

@@ -22,7 +22,6 @@ var (
 	farBottleneck  = netip.MustParsePrefix("172.16.0.2/30")
 )
 
-// build makes the hosts and the wires.
 func (r *run) build() error {
 	if n := len(r.x.Flows); n == 0 || n > MaxFlows {
 		return fmt.Errorf("%d flows: want 1 to %d", n, MaxFlows)
@@ -67,7 +66,6 @@ func (r *run) router(s Side, own, other netip.Prefix) (*sim.Host, error) {
 	return r.world.AddHost(s.Router(), cfg)
 }
 
-// addFlow adds a flow with its hosts.
 func (r *run) addFlow(i int) error {
 	f := newFlow(r, i)
 	left, err := r.host(f, Left, r.net.left)
@@ -86,7 +84,6 @@ func (r *run) addFlow(i int) error {
 	return nil
 }
 
-// host adds a flow's host on one side, with its wire to the router.
 func (r *run) host(f *flow, s Side, router *sim.Host) (*sim.Host, error) {
 	transport, err := f.tcpConfig(s)
 	if err != nil {
@@ -112,7 +109,6 @@ func (r *run) host(f *flow, s Side, router *sim.Host) (*sim.Host, error) {
 		netem.Config{Delay: f.spec.Delay})
 }
 
-// wire joins two ends and remembers the wire for the end of the run.
 func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
 	r.net.ends = append(r.net.ends, a, b)
 	return r.world.Connect(a, b, ab, ba)

@@ -56,7 +56,6 @@ func newFlow(r *run, i int) *flow {
 	return &flow{spec: &r.x.Flows[i], run: r, index: i}
 }
 
-// begin lets the flow speak.
 func (f *flow) begin(now clock.Time) {
 	f.begun, f.progress = now, now
 	if err := f.beginApp(); err != nil {
@@ -125,7 +124,6 @@ func (f *flow) watch(c *sim.Conn) {
 	c.SetProbe(func(s *tcp.Info) { f.view.Sampled(conn, s) })
 }
 
-// took takes note of data that the receiving application got.
 func (f *flow) took(now clock.Time, n int) {
 	f.got.bytes += uint64(n)
 	f.progress = now
@@ -139,14 +137,12 @@ func (f *flow) took(now clock.Time, n int) {
 	}
 }
 
-// complete takes note that all that was to come is there.
 func (f *flow) complete(now clock.Time) {
 	if f.completed == clock.Never {
 		f.completed = now
 	}
 }
 
-// close takes note of the end of one end of the connection.
 func (f *flow) close(now clock.Time, c *sim.Conn) {
 	f.closed++
 	if err := c.TCP().Err(); err != nil && f.err == nil {
@@ -157,7 +153,6 @@ func (f *flow) close(now clock.Time, c *sim.Conn) {
 	}
 }
 
-// end ends the flow.
 func (f *flow) end(now clock.Time) {
 	if f.ended != clock.Never {
 		return
@@ -182,7 +177,6 @@ func (f *flow) stop(now clock.Time) {
 	}
 }
 
-// warm ends the warm-up.
 func (f *flow) warm(now clock.Time) {
 	f.got.warm = f.got.bytes
 	f.view.Warm(now)
@@ -208,7 +202,6 @@ func Label(f *plan.Flow) string {
 	return algorithm(f)
 }
 
-// fenceLabel is what founding document 000 compares.
 func fenceLabel(window bool) string {
 	if window {
 		return "window"
@@ -256,7 +249,6 @@ func TCPConfig(f *plan.Flow, h starlark.Hooks) (tcp.Config, error) {
 	return cfg, nil
 }
 
-// algorithm is the name of a flow's congestion control.
 func algorithm(f *plan.Flow) string {
 	if f.TCP.Recovery.Congestion == "" {
 		return "cubic"

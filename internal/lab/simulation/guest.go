@@ -53,7 +53,6 @@ func (f *flow) attach() (guest, error) {
 		f.spec.Protocol, errNotPlayed)
 }
 
-// speaks is the protocol of a way to transfer objects.
 func speaks(a workload.Arm) plan.Protocol {
 	if a == workload.RDT {
 		return plan.RDT
@@ -218,7 +217,6 @@ func (n notes) report(v result.Values) (finished bool, failure string) {
 	return finished, failure
 }
 
-// record records what its acknowledgments left behind.
 func (n notes) record(f *flow) {
 	r := n.Result()
 	f.tape.SendMSS(notebookBytes)
@@ -241,7 +239,6 @@ func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
 	}
 }
 
-// look ends the flows of guests that have nothing more to do.
 func (r *run) look(now clock.Time) {
 	left := r.guests[:0]
 	for _, f := range r.guests {

@@ -29,7 +29,6 @@ func (m *meter) warm(now clock.Time) {
 	m.bytes, m.packets, m.waits = 0, 0, Histogram{}
 }
 
-// event takes note of what happens.
 func (m *meter) event(e *netem.Event) {
 	switch e.Kind {
 	case netem.Arrive:
@@ -71,7 +70,6 @@ var reasons = [...]string{
 
 func (m *meter) parse(e *netem.Event) parcel { return parse(e.Data, len(m.path.Tallies)) }
 
-// tell records an event.
 func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 	if m.tape == nil {
 		return

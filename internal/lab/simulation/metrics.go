@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// result is what the run came to.
 func (r *run) result() *result.Trial {
 	now := r.world.Now()
 	t := &result.Trial{Hash: r.world.Hash(), Virtual: r.since(now), Whole: result.Values{}}
@@ -21,7 +20,6 @@ func (r *run) result() *result.Trial {
 	return t
 }
 
-// result is what the flow came to.
 func (f *flow) result(now clock.Time) result.Flow {
 	if f.ended == clock.Never {
 		f.ended = now
@@ -62,7 +60,6 @@ func (f *flow) result(now clock.Time) result.Flow {
 	return o
 }
 
-// requestsResult adds how long requests took.
 func (f *flow) requestsResult(v result.Values) {
 	if len(f.requests) == 0 {
 		return
@@ -106,7 +103,6 @@ func (f *flow) outcome() (bool, string) {
 	return false, "out of time: " + reached
 }
 
-// failure is how a connection ended that failed.
 func (f *flow) failure() string {
 	text := f.err.Error()
 	if f.tx != nil && errors.Is(f.err, tcp.ErrTimeout) {

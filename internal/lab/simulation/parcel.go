@@ -83,7 +83,6 @@ func (t *Tally) Result(f *plan.Flow, v result.Values) {
 	}
 }
 
-// count takes note of a packet of the flow that comes to the bottleneck.
 func (t *Tally) count(p *parcel) {
 	t.Sent++
 	switch {
@@ -94,7 +93,6 @@ func (t *Tally) count(p *parcel) {
 	}
 }
 
-// crossed takes note of a packet of the flow that the bottleneck sends.
 func (t *Tally) crossed(p *parcel) {
 	if p.data > 0 && p.from != t.to {
 		t.Crossed += uint64(p.size)

@@ -72,7 +72,6 @@ func (p *Path) Advance(now clock.Time) {
 	p.up.link.Advance(now)
 }
 
-// since is how long the run has gone on at an instant.
 func (p *Path) since(t clock.Time) time.Duration { return t.Sub(p.began) }
 
 // MeanRate is what the bottleneck sends in the long run, in bits a second; 0: there is no limit.

@@ -84,10 +84,8 @@ func Seed(experiment uint64, trial int) uint64 {
 	return h ^ h>>31
 }
 
-// at is an instant of the run.
 func (r *run) at(d time.Duration) clock.Time { return r.began.Add(d) }
 
-// since is how long the run has gone on at an instant.
 func (r *run) since(t clock.Time) time.Duration { return t.Sub(r.began) }
 
 // schedule has the flows begin and end, and the warm-up end, at their times.
@@ -144,7 +142,6 @@ func (r *run) capture(to func(flow int, receiver bool) io.Writer, f func() error
 	return err
 }
 
-// warm ends the warm-up: means count from here.
 func (r *run) warm(now clock.Time) {
 	r.net.path.Warm(now)
 	for _, f := range r.flows {
@@ -152,7 +149,6 @@ func (r *run) warm(now clock.Time) {
 	}
 }
 
-// fail ends the run with an error.
 func (r *run) fail(err error) {
 	if r.err == nil {
 		r.err = err

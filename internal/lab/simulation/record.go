@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// record makes tapes for all that is recorded.
 func (r *run) record() {
 	r.net.path.Record()
 	for _, f := range r.flows {
@@ -35,7 +34,6 @@ func Segment(at time.Duration, s *sim.Segment) result.Segment {
 	return r
 }
 
-// recorded returns what the tapes hold.
 func (r *run) recorded(title string) *result.Record {
 	out := &result.Record{
 		Title: title, Duration: r.since(r.world.Now()), RTT: r.x.RTT(&plan.Flow{}),

@@ -117,7 +117,6 @@ func (s *sink) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 }
 
-// read takes what has arrived.
 func (f *flow) read(now clock.Time, c *sim.Conn) {
 	n := c.TCP().Rx().Len()
 	for _, p := range c.Peek(n) {

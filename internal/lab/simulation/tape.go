@@ -55,7 +55,6 @@ func NewFlowTape(n int, threshold bool) *FlowTape {
 	}
 }
 
-// place returns the place of the next row.
 func (f *FlowTape) place() uint64 {
 	f.rows++
 	return f.rows
@@ -178,7 +177,6 @@ type linkTape struct {
 	rows        uint64
 }
 
-// newLinkTape returns a tape for n flows.
 func newLinkTape(n int) *linkTape {
 	list := func(limit int) thinner[result.LinkEvent] {
 		return thinner[result.LinkEvent]{limit: max(limit, minRows), merge: mergeEvents}

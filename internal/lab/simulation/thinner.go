@@ -26,7 +26,6 @@ type counted[T any] struct {
 	count, place uint64
 }
 
-// add adds a row. Its place is behind that of the row before.
 func (t *thinner[T]) add(row *T, place uint64) {
 	if n := len(t.rows); n > 0 {
 		last := &t.rows[n-1]
@@ -47,7 +46,6 @@ func (t *thinner[T]) add(row *T, place uint64) {
 	t.rows = append(t.rows, counted[T]{*row, 1, place})
 }
 
-// thin makes room.
 func (t *thinner[T]) thin() {
 	t.stride = max(1, t.stride) * 2
 	kept := t.rows[:0]

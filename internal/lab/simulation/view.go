@@ -60,7 +60,6 @@ func (v *View) turn(conn int) {
 	v.conn = conn
 }
 
-// settle adds up the window so far.
 func (v *View) settle(now clock.Time) {
 	if v.cwndSince == clock.Never {
 		return

@@ -108,7 +108,6 @@ func (g *game) stuck() {
 	}
 }
 
-// state tells everything about an end.
 func (e *end) state() string {
 	s := fmt.Sprintf("%s: %+v\n", e.name, *e.app)
 	if e.conn != nil {

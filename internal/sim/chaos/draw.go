@@ -26,7 +26,6 @@ type outage struct {
 // worst is the share of packets that each fault may befall.
 const worst = 0.3
 
-// draw makes a seed's scenario.
 func draw(seed uint64) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x6368616f73))
 	s := &scenario{}

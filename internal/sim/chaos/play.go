@@ -98,7 +98,6 @@ func (g *game) again() {
 	g.revenant = true
 }
 
-// schedule has the outages come and go.
 func (g *game) schedule() {
 	for _, o := range g.outages {
 		cut := func(cut bool) func(clock.Time) {
@@ -183,7 +182,6 @@ func (g *game) steps(d time.Duration, done func() bool) {
 	}
 }
 
-// fail notes the first thing that must not happen.
 func (g *game) fail(format string, args ...any) {
 	if g.failure == "" {
 		g.failure = fmt.Sprintf("seed %d: "+format, append([]any{g.seed}, args...)...)
@@ -215,7 +213,6 @@ func (g *game) outcome() *outcome {
 	return o
 }
 
-// outcome is how an end is counted.
 func (e *end) outcome() string {
 	switch {
 	case e.conn == nil:

@@ -17,7 +17,6 @@ type runner struct {
 	progress     time.Duration // between lines about it; 0: a while that suits a reader
 }
 
-// maxFailures ends a run: what is broken that often needs no more examples.
 const maxFailures = 10
 
 // run plays the seeds until they or the context end, or too many have failed.

@@ -53,7 +53,6 @@ func (t *tally) add(o *outcome) {
 	}
 }
 
-// print tells what was run.
 func (t *tally) print(out io.Writer, took time.Duration) {
 	f := &t.faults
 	type row struct{ name, value string }

@@ -22,7 +22,6 @@ func ring(n int) graph {
 	return g
 }
 
-// grid is a square of side × side routers.
 func grid(side int) graph {
 	g := graph{routers: side * side}
 	for i := range g.routers {

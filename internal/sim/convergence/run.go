@@ -65,7 +65,6 @@ type event struct {
 	lasting bool
 }
 
-// run lets happen to a network what the experiments are about.
 func (w *network) run(r *Result) error {
 	t := w.effective()
 	// News travels with triggered updates, or the next full one. A silent failure is detected by a

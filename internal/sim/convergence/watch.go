@@ -90,7 +90,6 @@ func (v *watch) begin() {
 	v.mark(now)
 }
 
-// hear takes a router's news.
 func (v *watch) hear(router int, c rip.Change) {
 	at := wireOf(c.Prefix)*v.net.routers + router
 	n := v.cells[at]

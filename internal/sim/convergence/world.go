@@ -42,7 +42,6 @@ func wireOf(p netip.Prefix) int {
 	return (int(a[1])<<16 | int(a[2])<<8 | int(a[3])) >> 2
 }
 
-// build makes a router of each router of a graph, all of which begin now.
 func build(g graph, dialect rip.Dialect, seed uint64) (*network, error) {
 	w := &network{
 		World: sim.New(seed), graph: g, dialect: dialect,
@@ -78,7 +77,6 @@ func build(g graph, dialect rip.Dialect, seed uint64) (*network, error) {
 	return w, nil
 }
 
-// attach gives a router an end of a wire.
 func (w *network) attach(c *stack.Config, wire, end int) {
 	if c.RIP == nil {
 		c.Forwarding = true
@@ -157,10 +155,8 @@ func fill(row []uint8, v uint8) {
 	}
 }
 
-// effective are the times that the routers keep.
 func (w *network) effective() rip.Timers { return w.hosts[0].Stack().RIP().Speaker().Timers() }
 
-// messages are RIP's counts of all routers together.
 func (w *network) messages() Messages {
 	var m Messages
 	for _, h := range w.hosts {

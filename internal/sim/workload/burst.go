@@ -87,7 +87,6 @@ func AttachBurst(from, to *sim.Host, at netip.AddrPort, cfg BurstConfig) (*Burst
 	return b, err
 }
 
-// turn writes the burst once what opened the connection is acknowledged.
 func (b *Burst) turn(now clock.Time, r *rcp.Router) clock.Time {
 	if b.over {
 		return clock.Never

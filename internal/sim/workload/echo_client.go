@@ -40,7 +40,6 @@ func newEchoClient(h *sim.Host, cfg EchoConfig) *echoClient {
 	}
 }
 
-// turn writes what is due and reads what has come.
 func (c *echoClient) turn(now clock.Time, s echoStream) {
 	c.now = now
 	for c.writes < c.cfg.Writes && c.next.Due(now) && c.write(s) {

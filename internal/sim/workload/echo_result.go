@@ -66,7 +66,6 @@ func (a *EchoApp) fill(r *EchoResult) {
 	a.counts(r)
 }
 
-// end freezes the result; an empty failure means success.
 func (a *EchoApp) end(failure string) {
 	if a.over {
 		return

@@ -71,7 +71,6 @@ func (p *peer) advance(a Ack) {
 	p.bytes += uint64(a.Bytes)
 }
 
-// chop forgets the highest.
 func (p *peer) chop() {
 	delete(p.window, p.top)
 	p.top = p.high
@@ -170,7 +169,6 @@ func (r *receiver) wake(now clock.Time) {
 	r.socket.Wake(at)
 }
 
-// ask sends a handshake that is due.
 func (r *receiver) ask(now clock.Time) {
 	if !r.again.Due(now) && r.tries > 0 {
 		return

@@ -199,7 +199,6 @@ func (s *sender) poll(now clock.Time) (busy bool) {
 
 func (s *sender) send(b []byte) { _ = s.socket.Send(s.peer, b) }
 
-// take takes an acknowledgment.
 func (s *sender) take(now clock.Time, t float64, b []byte) {
 	m, err := parse(b)
 	switch {

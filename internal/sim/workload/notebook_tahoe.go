@@ -22,7 +22,6 @@ const (
 	retransmitRetry = 1
 )
 
-// segment is a packet that is kept.
 type segment struct {
 	seq  int
 	sent float64

@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-// packet is what a sender sends.
 type packet struct {
 	seq  int
 	sent float64 // time.time() of Python: seconds since 1970
@@ -15,7 +14,6 @@ type packet struct {
 	bytes int
 }
 
-// append makes the packet as json.dumps makes it.
 func (p *packet) append(b []byte) []byte {
 	b = appendStamp(b, p.seq, p.sent)
 	if p.bytes >= 0 {
@@ -32,7 +30,6 @@ type Ack struct {
 	Bytes  int     // of its datagram
 }
 
-// append makes the acknowledgment as json.dumps makes it.
 func (a *Ack) append(b []byte) []byte {
 	b = appendStamp(b, a.Seq, a.SentAt)
 	b = append(b, `, "ack_bytes": `...)
@@ -132,7 +129,6 @@ func (r *reader) want(c byte) {
 	}
 }
 
-// fail ends the reading.
 func (r *reader) fail() { r.bad, r.b = true, nil }
 
 // name reads a name, which has no escapes.
@@ -148,7 +144,6 @@ func (r *reader) name() []byte {
 	return name
 }
 
-// value reads a value and puts it where its name says.
 func (r *reader) value(m *message, name []byte) {
 	r.space()
 	end := 0

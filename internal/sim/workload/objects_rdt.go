@@ -62,7 +62,6 @@ func (e *end) Turn(now clock.Time, s *sim.Socket) {
 	s.Wake(due)
 }
 
-// datagramBytes is the longest datagram.
 const datagramBytes = 1 << 16
 
 // attachRDT has the client ask for the objects in the order in which they are to be sent.

@@ -84,7 +84,6 @@ func (a *ObjectsApp) Result() ObjectsResult {
 	return r
 }
 
-// fill completes a result with the current state.
 func (a *ObjectsApp) fill(r *ObjectsResult) {
 	r.Took = a.world.Now().Sub(a.began)
 	r.Objects = append([]Object(nil), a.objects...)

@@ -66,7 +66,6 @@ func (t *transfer) dial(
 	return err
 }
 
-// count adds up what the connections count.
 func (t *transfer) count(r *ObjectsResult) {
 	r.Sent, r.Data, r.Again, r.SentBytes, r.ClientSent = 0, 0, 0, 0, 0
 	r.Timeouts, r.Recoveries = 0, 0
@@ -150,7 +149,6 @@ func (t *transfer) inbox(request []byte, objects []int) *inbox {
 	return i
 }
 
-// got compares an object's data.
 func (i *inbox) got(id, at int, b []byte) bool {
 	data := i.app.items[id].Data
 	i.wrong[id] = i.wrong[id] || !bytes.Equal(b, data[at:at+len(b)])
@@ -207,7 +205,6 @@ func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
 	return bad
 }
 
-// fail gives up what has not arrived.
 func (i *inbox) fail(why string) {
 	i.closed = true
 	for range i.Left() {
