@@ -29,8 +29,9 @@ func labCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labMergeCommand(),
-		labCheckCommand(), labPlotCommand(), labCompareCommand(), labMetricsCommand(),
+	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labSubmitCommand(),
+		labCollectCommand(), labCheckCommand(), labPlotCommand(), labCompareCommand(),
+		labMetricsCommand(),
 		labTraceCommand(), labLogCommand(), labJudgeCommand())
 	c.AddCommand(labProcessCommands()...)
 	return c

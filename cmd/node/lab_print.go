@@ -145,13 +145,17 @@ func long(d time.Duration) string {
 type progress struct {
 	console *console
 	label   string // text before the numbers, with its ": "
+	unit    string // what is counted: run, part
+	note    string // text behind the numbers, with its ", "
 	// first is the number of finished runs at the start.
 	first, done, of int
 	told            bool
 	began, last     time.Time
 }
 
-func newProgress(t *console) *progress { return &progress{console: t, began: time.Now()} }
+func newProgress(t *console) *progress {
+	return &progress{console: t, unit: "run", began: time.Now()}
+}
 
 // tell is called when runs finish, at first with those that existed before.
 func (p *progress) tell(done, of int) {
@@ -164,11 +168,12 @@ func (p *progress) tell(done, of int) {
 		return
 	}
 	p.last = now
-	text := fmt.Sprintf("%s%d of %s", p.label, done, counted(of, "run"))
+	text := fmt.Sprintf("%s%d of %s", p.label, done, counted(of, p.unit))
 	if done > p.first {
 		left := float64(now.Sub(p.began)) / float64(done-p.first) * float64(of-done)
 		text += ", about " + long(time.Duration(left)) + " left"
 	}
+	text += p.note
 	// A failed write to the terminal does not stop a sweep.
 	_, _ = fmt.Fprintf(p.console.err, "\r%s\x1b[K", text)
 }

@@ -14,44 +14,54 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-func labMergeCommand() *cobra.Command {
+func labCollectCommand() *cobra.Command {
 	var o labRunOptions
 	c := &cobra.Command{
-		Use:   "merge DIR",
-		Short: "merge cells that were run one by one",
-		Long: "Merge the results of `node lab run --index` in a directory, and print the\n" +
-			"summary. It runs nothing; if cells are missing, it lists them and fails.",
-		Example: "  node lab merge results",
+		Use:     "collect DIR",
+		Aliases: []string{"merge"},
+		Short:   "merge results that were run part by part",
+		Long: "Merge the results of `node lab submit` or `node lab run --index` in a directory,\n" +
+			"and print the table. It runs nothing. If runs are missing, it prints the results\n" +
+			"that are there, names the cells of the missing runs, and fails.",
+		Example: "  node lab collect results",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkMetrics(o.metrics); err != nil {
 				return misuse(c, err)
 			}
-			r, err := lab.Merge(args[0])
-			if err != nil {
-				return labError(c, args[0], err)
-			}
-			d := o.drawing()
-			if _, runs := r.Missing(); runs == 0 {
-				if d.Judged, err = r.Judge(nil); err != nil {
-					return labError(c, args[0], err)
-				}
-			}
-			if _, err := r.Draw(d); err != nil {
-				return labError(c, args[0], err)
-			}
-			if err := o.print(c, r, taken{judged: d.Judged}); err != nil {
-				return err
-			}
-			if cells, runs := r.Missing(); runs > 0 {
-				return labError(c, args[0], fmt.Errorf("%s: %w: %s of %s", args[0],
-					lab.ErrIncomplete, counted(runs, "run"), cellNumbers(cells)))
-			}
-			return nil
+			return labError(c, args[0], o.collect(c, args[0]))
 		},
 	}
 	resultFlags(c, &o)
 	return c
+}
+
+// collect merges the results in a directory, draws and prints them.
+func (o *labRunOptions) collect(c *cobra.Command, dir string) error {
+	r, err := lab.Merge(dir)
+	if err != nil {
+		return err
+	}
+	d := o.drawing()
+	cells, runs := r.Missing()
+	if runs == 0 {
+		if d.Judged, err = r.Judge(nil); err != nil {
+			return err
+		}
+	}
+	if !o.plain {
+		if _, err := r.Draw(d); err != nil {
+			return err
+		}
+	}
+	if err := o.print(c, r, taken{judged: d.Judged}); err != nil {
+		return err
+	}
+	if runs > 0 {
+		return fmt.Errorf("%s: %w: %s of %s", dir, lab.ErrIncomplete, counted(runs, "run"),
+			cellNumbers(cells))
+	}
+	return nil
 }
 
 func labPlotCommand() *cobra.Command {
@@ -110,7 +120,7 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "print the metrics `A,B,…`")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	styleFlags(c, &o.style)
-	if c.Name() == "merge" {
+	if c.Name() == "collect" {
 		c.Flags().BoolVar(&o.all, "all", false, "print a row for each flow, however many there are")
 	}
 	if c.Name() != "plot" {

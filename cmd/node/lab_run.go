@@ -33,6 +33,7 @@ type labRunOptions struct {
 	workers    int
 	dir        string
 	index      string
+	parts      int
 	until      string
 	records    int
 	pcap       bool
@@ -60,10 +61,10 @@ Each cell of a sweep runs --trials times. Trial i has the same random draws in
 every cell, so that cells can be compared pair by pair.
 
 A second run in the same directory runs only the missing runs: after a Ctrl-C, a
-kill, or with more trials. --index N runs one cell, for batch systems that spread a
-sweep over machines with a common directory; without N it uses
-SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX. ` + "`node lab merge DIR`" + ` merges
-the cells.
+kill, or with more trials. --index N runs one cell, for batch systems whose machines
+share the directory; without N it uses SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX.
+With --parts M it runs part N of M equal parts. ` + "`node lab collect DIR`" + ` merges the
+results, and ` + "`node lab submit`" + ` does all of this.
 
 --real also runs each cell in real time, with processes of this machine: a node
 for each end of a flow, and one process between them for the path, over UDP. A
@@ -88,24 +89,40 @@ func labRunCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
+	o.experimentFlags(f)
+	f.StringVar(&o.until, "until", "",
+		"`'ci<5%'` adds trials until each confidence interval is narrower, at most --trials (200)")
+	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
+	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
+	f.Lookup("index").NoOptDefVal = indexOfEngine
+	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")
+	o.outputFlags(c)
+	o.live.add(f)
+	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's) or rip2")
+	choices(c, "dialect", "rip", "rip2")
+	return c
+}
+
+// experimentFlags are those that say what is run, and where the results go.
+func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cc, "cc", "",
 		"congestion control of all flows: `NAME`, or FILE.star (see tutorial/)")
-	addChanges(f, &o)
+	addChanges(f, o)
 	f.StringVar(&o.netem, "netem", "",
 		"`ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%', for the direction of data")
 	f.StringVar(&o.mm, "mm", "",
 		"path as a mahimahi `COMMAND`, such as 'mm-delay 40 mm-link UP DOWN'")
 	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times")
 	f.Uint64Var(&o.seed, "seed", 0, "`SEED` of all random draws")
-	f.StringVar(&o.until, "until", "",
-		"`'ci<5%'` adds trials until each confidence interval is narrower, at most --trials (200)")
 	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR`, or continue the results in it")
 	f.BoolVar(&o.fresh, "fresh", false, "remove existing results, and run everything")
-	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
-	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
-	f.Lookup("index").NoOptDefVal = indexOfEngine
 	f.IntVar(&o.records, "records", 6, "keep the detailed records of `N` cells, for figures")
 	f.BoolVar(&o.pcap, "pcap", false, "capture the first trial of each cell, for Wireshark")
+}
+
+// outputFlags are those that say what is printed and drawn.
+func (o *labRunOptions) outputFlags(c *cobra.Command) {
+	f := c.Flags()
 	f.StringSliceVar(&o.metrics, "metrics", nil,
 		"show the metrics `A,B,…` in the table, in place of those in the file")
 	f.BoolVar(&o.all, "all", false, "print a row for each flow, however many there are")
@@ -113,11 +130,7 @@ func labRunCommand() *cobra.Command {
 	styleFlags(c, &o.style)
 	f.BoolVar(&o.dry, "dry-run", false, "list the cells, and run nothing")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
-	latexFlag(c, &o)
-	o.live.add(f)
-	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's) or rip2")
-	choices(c, "dialect", "rip", "rip2")
-	return c
+	latexFlag(c, o)
 }
 
 func addChanges(f *pflag.FlagSet, o *labRunOptions) {
@@ -197,6 +210,8 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 		return errors.New("--netem and --mm both set the path: use one of them")
 	case o.live.on && o.until != "":
 		return errors.New("--real excludes --until, because real time cannot be extended")
+	case given("parts") && o.parts < 1:
+		return fmt.Errorf("--parts %d: must be 1 or more", o.parts)
 	case given("index") && (o.fresh || o.until != ""):
 		return errors.New("--index excludes --fresh and --until")
 	}
@@ -226,6 +241,9 @@ func (o *labRunOptions) cell() (int, error) {
 	text, from := o.index, "--index"
 	switch text {
 	case "":
+		if o.parts > 0 {
+			return 0, errors.New("--parts needs --index N, the number of the part to run")
+		}
 		return -1, nil
 	case indexOfEngine:
 		text = ""
@@ -241,7 +259,7 @@ func (o *labRunOptions) cell() (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s %q: must be the number of a cell, from 0", from, text)
+		return 0, fmt.Errorf("%s %q: must be the number of a cell or part, from 0", from, text)
 	}
 	return n, nil
 }
@@ -352,7 +370,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	began := time.Now()
 	var r *lab.Results
 	if cell >= 0 {
-		r, err = lab.RunCell(ctx, study, p, cell)
+		r, err = lab.RunPart(ctx, study, p, lab.Part{Number: cell, Of: o.parts})
 	} else {
 		r, err = lab.Run(ctx, study, p)
 	}

@@ -176,7 +176,7 @@ func (d *directory) adopt() error {
 		return err
 	}
 	if n := len(d.runs) - had; n > 0 {
-		d.notes = append(d.notes, fmt.Sprintf("%d runs of single cells are taken in", n))
+		d.notes = append(d.notes, fmt.Sprintf("%d runs came from parts that ran elsewhere", n))
 	}
 	_, err = d.trials.Write(text)
 	return err
@@ -206,6 +206,9 @@ func readCells(dir string, m *Manifest) ([]*result.Trial, error) {
 	}
 	return runs, nil
 }
+
+// removeParts removes the files of parts, whose runs are in trials.csv.
+func (d *directory) removeParts() error { return os.RemoveAll(filepath.Join(d.path, cellsFolder)) }
 
 // add appends a run: in one call, so that it is there whole or not.
 func (d *directory) add(t *result.Trial) error {

@@ -6,40 +6,77 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// RunCell runs all trials of one cell into a file of its own, for an engine that spreads the
-// cells of a sweep over machines which share a directory. Others may run other cells there
-// meanwhile, or the same: the results come to be there whole, at once.
-func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, error) {
-	if cell < 0 || cell >= len(s.Cells) {
-		return nil, usage("there is no cell %d; the sweep has 0 to %d", cell,
-			len(s.Cells)-1)
+// Part is what one task of a batch system runs of a sweep: one cell or, if Of is not 0, the part
+// with this number, from 0, of the sweep's runs in Of parts of about equal size.
+type Part struct{ Number, Of int }
+
+// jobs returns the part's runs among all, which are in the order of their cells and trials.
+func (p Part) jobs(all []job) []job {
+	if p.Of == 0 {
+		return slices.DeleteFunc(slices.Clone(all), func(j job) bool { return j.cell != p.Number })
+	}
+	return all[p.Number*len(all)/p.Of : (p.Number+1)*len(all)/p.Of]
+}
+
+// file returns the name of the part's results in cellsFolder.
+func (p Part) file(cells int) string {
+	if p.Of == 0 {
+		return recordName(cells, p.Number) + ".csv"
+	}
+	return fmt.Sprintf("part-%0*d-of-%d.csv", len(strconv.Itoa(p.Of-1)), p.Number, p.Of)
+}
+
+func (p Part) check(s *Study) error {
+	switch {
+	case p.Of < 0 || p.Of > s.Runs():
+		return usage("%d parts: must be 1 to %d, the number of runs", p.Of, s.Runs())
+	case p.Of > 0 && (p.Number < 0 || p.Number >= p.Of):
+		return usage("there is no part %d; %d parts have the numbers 0 to %d", p.Number, p.Of,
+			p.Of-1)
+	case p.Of == 0 && (p.Number < 0 || p.Number >= len(s.Cells)):
+		return usage("there is no cell %d; the sweep has 0 to %d", p.Number, len(s.Cells)-1)
+	}
+	return nil
+}
+
+// Runs returns the number of runs of all cells.
+func (s *Study) Runs() int { return len(s.manifest().jobs()) }
+
+// Prepare makes a directory for a study's results, or finds one. Nothing is run.
+func Prepare(dir string, s *Study) error {
+	_, err := shareDirectory(dir, s)
+	return err
+}
+
+// RunPart runs a part of a sweep, for a batch system whose machines share a directory. The results
+// have a file of their own, which appears when all runs of the part are done: other processes may
+// run other parts in the directory meanwhile, or the same.
+func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error) {
+	if err := p.check(s); err != nil {
+		return nil, err
 	}
 	m, err := shareDirectory(o.Dir, s)
 	if err != nil {
 		return nil, err
 	}
-	runs := map[job]*result.Trial{}
-	old, err := readCell(o.Dir, m, cell)
+	path := filepath.Join(o.Dir, cellsFolder, p.file(len(s.Cells)))
+	runs, err := readPart(path, m)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range old {
-		runs[jobOf(t)] = t
-	}
-	var jobs []job
-	for trial := range s.Cells[cell].Trials {
-		if j := (job{cell, trial}); runs[j] == nil {
-			jobs = append(jobs, j)
-		}
-	}
+	all := p.jobs(m.jobs())
+	jobs := slices.DeleteFunc(slices.Clone(all), func(j job) bool { return runs[j] != nil })
+	had := len(all) - len(jobs)
 	if o.Progress != nil {
-		o.Progress(len(runs), s.Cells[cell].Trials)
+		o.Progress(had, len(all))
 	}
 	if s.Real != nil {
 		o.Records *= 2
@@ -53,8 +90,9 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 	}
 	take := func(j job, t *result.Trial) error {
 		runs[j] = t
+		had++
 		if o.Progress != nil {
-			o.Progress(len(runs), s.Cells[cell].Trials)
+			o.Progress(had, len(all))
 		}
 		return nil
 	}
@@ -68,36 +106,37 @@ func RunCell(ctx context.Context, s *Study, o Options, cell int) (*Results, erro
 	for _, t := range inOrder(runs) {
 		text = result.AppendTrial(text, m.Mark, t)
 	}
-	if err := result.WriteFile(cellPath(o.Dir, len(s.Cells), cell), text); err != nil {
+	if err := result.WriteFile(path, text); err != nil {
 		return nil, err
 	}
 	r := newResults(o.Dir, m, inOrder(runs))
 	r.Ran = len(jobs)
-	r.File, err = filepath.Rel(o.Dir, cellPath(o.Dir, len(s.Cells), cell))
+	r.File, err = filepath.Rel(o.Dir, path)
 	return r, err
 }
 
-func cellPath(dir string, cells, cell int) string {
-	return filepath.Join(dir, cellsFolder, recordName(cells, cell)+".csv")
-}
-
-// readCell reads what a cell was run into before.
-func readCell(dir string, m *Manifest, cell int) ([]*result.Trial, error) {
-	path := cellPath(dir, len(m.Cells), cell)
+// readPart reads what a part was run into before.
+func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
+	runs := map[job]*result.Trial{}
 	text, err := files.Text(path, files.MaxData)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return runs, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	got, err := result.ParseTrials(path, text, m.Mark, func(t *result.Trial) error {
-		if t.Cell != cell {
-			return fmt.Errorf("%w: a run of cell %d", result.ErrFile, t.Cell)
-		}
-		return m.check(t)
-	})
-	return got.Runs, err
+	got, err := result.ParseTrials(path, text, m.Mark, m.check)
+	for _, t := range got.Runs {
+		runs[jobOf(t)] = t
+	}
+	return runs, err
+}
+
+// PartsDone counts the files of parts that have all their runs, without reading them.
+func PartsDone(dir string, of int) (int, error) {
+	name := fmt.Sprintf("part-*-of-%d.csv", of)
+	paths, err := filepath.Glob(filepath.Join(dir, cellsFolder, name))
+	return len(paths), err
 }
 
 // shareDirectory makes a directory for a study's results, or finds one.
@@ -114,8 +153,8 @@ func shareDirectory(dir string, s *Study) (*Manifest, error) {
 	return d.manifest, d.describe(s)
 }
 
-// Merge takes what single cells were run into together with all else that is in a directory,
-// and writes what it comes to. Results.Missing tells whether that is all.
+// Merge adds the results of parts to the tables of a directory. If no run is missing, it removes
+// the parts' files; otherwise Results.Missing names the cells.
 func Merge(dir string) (r *Results, err error) {
 	m, err := theManifest(dir)
 	if err != nil {
@@ -137,5 +176,9 @@ func Merge(dir string) (r *Results, err error) {
 	if err := d.finish(); err != nil {
 		return nil, err
 	}
-	return d.results(), nil
+	r = d.results()
+	if _, missing := r.Missing(); missing == 0 {
+		err = d.removeParts()
+	}
+	return r, err
 }

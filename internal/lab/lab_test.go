@@ -180,7 +180,7 @@ func TestADirectoryOfAnotherExperiment(t *testing.T) {
 		_, err := lab.Run(t.Context(), s, lab.Options{Dir: dir})
 		require.ErrorIs(t, err, lab.ErrOther)
 		require.ErrorContains(t, err, want)
-		_, err = lab.RunCell(t.Context(), s, lab.Options{Dir: dir}, 0)
+		_, err = lab.RunPart(t.Context(), s, lab.Options{Dir: dir}, lab.Part{Number: 0})
 		require.ErrorIs(t, err, lab.ErrOther)
 		assert.Equal(t, before, files(t, dir), "nothing was touched")
 	}
@@ -235,7 +235,7 @@ func TestSingleCells(t *testing.T) {
 	var busy sync.WaitGroup
 	for _, cell := range []int{3, 0, 2, 2} {
 		busy.Go(func() {
-			r, err := lab.RunCell(t.Context(), study(4, 3), lab.Options{Dir: dir, Records: 4}, cell)
+			r, err := lab.RunPart(t.Context(), study(4, 3), lab.Options{Dir: dir, Records: 4}, lab.Part{Number: cell})
 			assert.NoError(t, err)
 			assert.Len(t, r.Runs, 3)
 		})
@@ -246,11 +246,11 @@ func TestSingleCells(t *testing.T) {
 	cells, runs := r.Missing()
 	assert.Equal(t, []int{1}, cells)
 	assert.Equal(t, 3, runs)
-	assert.Contains(t, r.Notes[0], "9 runs of single cells")
+	assert.Contains(t, r.Notes[0], "9 runs came from parts")
 	assert.Contains(t, files(t, dir)["run.json"], `"mark"`)
 	assert.NotContains(t, files(t, dir)["run.json"], `"hash"`, "not all has been run")
 
-	_, err = lab.RunCell(t.Context(), study(4, 3), lab.Options{Dir: dir, Records: 4}, 1)
+	_, err = lab.RunPart(t.Context(), study(4, 3), lab.Options{Dir: dir, Records: 4}, lab.Part{Number: 1})
 	require.NoError(t, err)
 	r, err = lab.Read(dir)
 	require.NoError(t, err)
@@ -264,7 +264,7 @@ func TestSingleCells(t *testing.T) {
 	}
 	assert.Equal(t, files(t, whole), got)
 
-	_, err = lab.RunCell(t.Context(), study(4, 3), lab.Options{Dir: dir}, 4)
+	_, err = lab.RunPart(t.Context(), study(4, 3), lab.Options{Dir: dir}, lab.Part{Number: 4})
 	require.ErrorIs(t, err, lab.ErrUsage)
 	require.ErrorContains(t, err, "0 to 3")
 }

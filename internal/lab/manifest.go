@@ -111,6 +111,16 @@ func (m *Manifest) write(dir string) error {
 	return result.WriteFile(filepath.Join(dir, manifestFile), append(text, '\n'))
 }
 
+// jobs returns all runs of a sweep, in the order of trials.csv.
+func (m *Manifest) jobs() (all []job) {
+	for cell := range m.Cells {
+		for trial := range m.Cells[cell].Trials {
+			all = append(all, job{cell, trial})
+		}
+	}
+	return all
+}
+
 // same says how a directory's results are not those of a study; nil: they are.
 func (m *Manifest) same(dir string, s *Study) error {
 	if m.Mark == s.Mark {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/files"
@@ -80,6 +81,21 @@ func (r *Results) Missing() (cells []int, runs int) {
 		}
 	}
 	return cells, runs
+}
+
+// MissingParts returns which of so many parts have runs that are missing.
+func (r *Results) MissingParts(of int) (parts []int) {
+	have := make(map[job]bool, len(r.Runs))
+	for _, t := range r.Runs {
+		have[jobOf(t)] = true
+	}
+	all := r.jobs()
+	for n := range of {
+		if slices.ContainsFunc(Part{n, of}.jobs(all), func(j job) bool { return !have[j] }) {
+			parts = append(parts, n)
+		}
+	}
+	return parts
 }
 
 // Hash is the digest of all runs, in their order.

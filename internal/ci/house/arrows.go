@@ -34,7 +34,9 @@ var rooms = []room{
 	{".", driver, "control files link lnx node operator portforward rdt " +
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
-		"netem observe operator repl sim/convergence tcp tcp/starlark topology judge/ns3", ""},
+		"netem observe operator repl sim/convergence tcp tcp/starlark topology batch " +
+		"judge/ns3", ""},
+	{"batch", driver, "files lab/result", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 

@@ -1,0 +1,186 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// Job is a sweep as a batch system runs it. It is written to the folder of results, so that a later
+// process can find what was queued.
+type Job struct {
+	Name string `json:"name"`
+	// Dir is the absolute path of the folder of results, which all machines share.
+	Dir string `json:"-"`
+	// Args are the arguments with which the program in Dir runs part 0; the last is the part.
+	Args  []string `json:"args"`
+	Parts int      `json:"parts"`
+	// AtOnce limits how many parts run at the same time; 0: as many as the batch system allows.
+	AtOnce int `json:"at_once,omitempty"`
+	// Time and Memory limit a part: they are several times what one was measured to need.
+	Time   time.Duration `json:"time"`
+	Memory int64         `json:"memory_bytes"`
+	// Extra are arguments for the batch system's own command.
+	Extra []string `json:"extra,omitempty"`
+	// Engine and Task are where the parts were queued last, and the engine's name for them.
+	Engine string `json:"engine"`
+	Task   string `json:"task,omitempty"`
+	// Tries counts how often parts were queued.
+	Tries int `json:"tries"`
+}
+
+// Tasks are the parts that an engine has not finished.
+type Tasks struct {
+	Waiting, Running int
+	// Reason is the engine's word for why parts wait; empty: it has none.
+	Reason string
+}
+
+// Engine is a batch system.
+type Engine interface {
+	// Name is the word after --on.
+	Name() string
+	// Limit returns how many parts the engine takes in one job at most; 0: any number.
+	Limit(ctx context.Context) (int, error)
+	// Script returns what Submit hands to the engine.
+	Script(j *Job, parts []int) string
+	// Submit queues parts and returns the engine's name for them.
+	Submit(ctx context.Context, j *Job, parts []int) (task string, err error)
+	// Tasks returns what is left of a Submit. The error is ErrSilent if the engine does not
+	// answer.
+	Tasks(ctx context.Context, j *Job) (Tasks, error)
+}
+
+// ErrSilent is the error of an engine that does not answer now and may do so later.
+var ErrSilent = errors.New("no answer")
+
+// The files in a folder of results.
+const (
+	folder  = "batch"
+	jobFile = "job.json"
+	logs    = "log"
+	program = "node"
+)
+
+// Program is the path of the program that runs parts. Install copies it there.
+func (j *Job) Program() string { return filepath.Join(j.Dir, folder, program) }
+
+func (j *Job) logs() string { return filepath.Join(j.Dir, folder, logs) }
+
+// command returns the command line of one part for a POSIX shell. The part is text for the shell.
+func (j *Job) command(part string) string {
+	words := []string{quoted(j.Program())}
+	for _, a := range j.Args {
+		words = append(words, quoted(a))
+	}
+	return strings.Join(append(words, part), " ")
+}
+
+// Install copies the running program and makes the folder of the parts' output.
+func (j *Job) Install() error {
+	if err := os.MkdirAll(j.logs(), 0o777); err != nil {
+		return err
+	}
+	from, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if from == j.Program() {
+		return nil
+	}
+	text, err := files.Text(from, 1<<30)
+	if err != nil {
+		return err
+	}
+	if err := result.WriteFile(j.Program(), text); err != nil {
+		return err
+	}
+	return os.Chmod(j.Program(), 0o755) //nolint:gosec // a program
+}
+
+// Read reads the job of a folder of results. The error is os.ErrNotExist if it has none.
+func Read(dir string) (*Job, error) {
+	path := filepath.Join(dir, folder, jobFile)
+	text, err := files.Text(path, files.MaxData)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Dir: dir}
+	if err := json.Unmarshal(text, j); err != nil {
+		return nil, fmt.Errorf("%s: %w; remove the file to queue all parts that are missing",
+			path, err)
+	}
+	return j, nil
+}
+
+func (j *Job) write() error {
+	text, err := json.MarshalIndent(j, "", "  ")
+	if err != nil {
+		return err
+	}
+	return result.WriteFile(filepath.Join(j.Dir, folder, jobFile), append(text, '\n'))
+}
+
+// Complaint returns the last line that the first of these parts wrote before it failed; empty: none
+// of them wrote anything.
+func (j *Job) Complaint(parts []int) string {
+	for _, p := range parts {
+		paths, _ := filepath.Glob(filepath.Join(j.logs(), fmt.Sprintf("*-%d.txt", p)))
+		slices.SortFunc(paths, newest)
+		for _, path := range paths {
+			text, err := files.Text(path, files.MaxData)
+			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+			if last := lines[len(lines)-1]; err == nil && last != "" {
+				return fmt.Sprintf("part %d: %s (%s)", p, last, path)
+			}
+		}
+	}
+	return ""
+}
+
+// newest orders files by the time at which they were written, the last first.
+func newest(a, b string) int {
+	at, errA := os.Stat(a)
+	bt, errB := os.Stat(b)
+	if errA != nil || errB != nil {
+		return 0
+	}
+	return bt.ModTime().Compare(at.ModTime())
+}
+
+// ranges writes ascending numbers as Slurm does: 0-3,7,9-10.
+func ranges(numbers []int) string {
+	var words []string
+	for i := 0; i < len(numbers); {
+		last := i
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		word := strconv.Itoa(numbers[i])
+		if last > i {
+			word += "-" + strconv.Itoa(numbers[last])
+		}
+		words = append(words, word)
+		i = last + 1
+	}
+	return strings.Join(words, ",")
+}
+
+// quoted is a word for a POSIX shell.
+func quoted(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,89 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// Local runs parts as processes of this machine.
+type Local struct {
+	// Workers is how many run at the same time, if the job does not say.
+	Workers          int
+	waiting, running atomic.Int32
+}
+
+// Name is the word after --on.
+func (*Local) Name() string { return "local" }
+
+// Limit is none.
+func (*Local) Limit(context.Context) (int, error) { return 0, nil }
+
+// Script returns the command lines.
+func (*Local) Script(j *Job, parts []int) string {
+	var b strings.Builder
+	for _, p := range parts {
+		fmt.Fprintln(&b, j.command(fmt.Sprint(p)))
+	}
+	return b.String()
+}
+
+// Submit starts processes, a few at a time. They are ended when ctx is over.
+func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error) {
+	todo := make(chan int, len(parts))
+	for _, p := range parts {
+		todo <- p
+	}
+	close(todo)
+	l.waiting.Add(int32(len(parts))) //nolint:gosec // the number of runs is
+	n := j.AtOnce
+	if n == 0 {
+		n = l.Workers
+	}
+	for range n {
+		go func() {
+			for p := range todo {
+				l.running.Add(1)
+				l.waiting.Add(-1)
+				// Its output says why it failed, and its results are missing.
+				_ = runPart(ctx, j, p)
+				l.running.Add(-1)
+			}
+		}()
+	}
+	return fmt.Sprintf("local-%d", os.Getpid()), nil
+}
+
+// runPart runs one part with its output in its log.
+func runPart(ctx context.Context, j *Job, part int) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	path := filepath.Join(j.logs(), fmt.Sprintf("local-%d.txt", part))
+	if err := files.Overwrite(path, nil, 0o644); err != nil {
+		return err
+	}
+	log, err := files.Machine().Edit(path, 0o644)
+	if err != nil {
+		return err
+	}
+	args := append(append([]string(nil), j.Args...), fmt.Sprint(part))
+	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
+	c.Stdout, c.Stderr = log, log
+	err = c.Run()
+	if err2 := log.Close(); err == nil {
+		err = err2
+	}
+	return err
+}
+
+// Tasks counts what is left of what this process was given.
+func (l *Local) Tasks(context.Context, *Job) (Tasks, error) {
+	return Tasks{Waiting: int(l.waiting.Load()), Running: int(l.running.Load())}, nil
+}

@@ -1,0 +1,61 @@
+package batch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Need is what one run was measured to need.
+type Need struct {
+	Time   time.Duration
+	Memory int64 // bytes; 0: not known on this system
+}
+
+// Measure runs a part with the program in dir, as a task does, and measures it.
+func (j *Job) Measure(ctx context.Context, args []string) (Need, error) {
+	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
+	var said bytes.Buffer
+	c.Stderr = &said
+	began := time.Now()
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return Need{}, context.Cause(ctx)
+		}
+		return Need{}, fmt.Errorf("the first run failed: %s", strings.TrimSpace(said.String()))
+	}
+	return Need{time.Since(began), maxMemory(c.ProcessState)}, nil
+}
+
+const (
+	// Up to manyParts parts have one run each. More parts last shortPart at least, because a batch
+	// system takes about a second to start one.
+	manyParts = 256
+	shortPart = time.Minute
+)
+
+// Divide chooses the number of parts, at most limit (0: any number), and their limits: four times
+// the measured time and twice the memory, for cells that need more than the first.
+func (j *Job) Divide(runs, limit int, n Need) {
+	if j.Parts == 0 {
+		j.Parts = runs
+		if runs > manyParts {
+			each := max(1, int(shortPart/max(n.Time, time.Millisecond)))
+			j.Parts = max(manyParts, (runs+each-1)/each)
+		}
+		if limit > 0 {
+			j.Parts = min(j.Parts, limit)
+		}
+	}
+	each := int64((runs + j.Parts - 1) / j.Parts)
+	if j.Time == 0 {
+		j.Time = (time.Duration(4*int64(n.Time)*each) + 2*time.Minute - 1).Truncate(time.Minute)
+	}
+	if j.Memory == 0 {
+		const unit = 64 << 20
+		j.Memory = (max(2*n.Memory, 4*unit) + 2*unit - 1) / unit * unit
+	}
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/batch"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+)
+
+// submitOptions are the flags of `node lab submit`.
+type submitOptions struct {
+	run     labRunOptions
+	on      string
+	atOnce  int
+	time    time.Duration
+	memory  int64 // MB
+	retries int
+	detach  bool
+	extra   []string
+}
+
+const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
+results. They are the same bytes as those of ` + "`node lab run`" + `. The machines of the
+batch system must share the folder of results: lab/NAME or that of -o.
+
+The runs of the experiment are split into parts, and a task of the array runs one
+part. One run is measured first; the limits of a task are four times its time and
+twice its memory. Parts that failed are queued again with twice the limits.
+
+Ctrl-C leaves the job in its queue. The same command, or one with the folder as its
+argument, waits for it again and queues what is missing; ` + "`node lab collect DIR`" + ` prints
+what is there. Arguments after -- are for sbatch.`
+
+func labSubmitCommand() *cobra.Command {
+	var o submitOptions
+	c := &cobra.Command{
+		Use:   "submit PRESET|FILE|DIR [flags] [-- ARGUMENT...]",
+		Short: "run an experiment on a batch system",
+		Long:  labSubmitLong,
+		Example: "  node lab submit tahoe-low --trials 64 --on slurm\n" +
+			"  node lab submit mine.yaml --on slurm -o /shared/mine -- --partition=short\n" +
+			"  node lab submit /shared/mine --on slurm\n" +
+			"  node lab submit tahoe-low --trials 64 --on slurm --dry-run",
+		Args:              cobra.ArbitraryArgs, // begin looks at them
+		ValidArgsFunction: completing(experimentNames, cobra.ShellCompDirectiveDefault),
+		RunE:              o.begin,
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.on, "on", "", "batch `SYSTEM`: slurm, or local for processes of this machine")
+	choices(c, "on", "slurm", "local")
+	o.run.experimentFlags(f)
+	o.run.outputFlags(c)
+	f.IntVar(&o.run.parts, "parts", 0,
+		"split the runs into `N` parts (default: by the time of a run)")
+	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
+	f.DurationVar(&o.time, "time", 0, "limit of a part's time (default: as measured)")
+	f.Int64Var(&o.memory, "memory", 0, "limit of a part's memory in `MB` (default: as measured)")
+	f.IntVar(&o.retries, "retries", 3, "queue parts that failed again, at most `N` times")
+	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
+	return c
+}
+
+func (o *submitOptions) begin(c *cobra.Command, args []string) error {
+	if at := c.ArgsLenAtDash(); at >= 0 {
+		args, o.extra = args[:at], args[at:]
+	}
+	engine, err := o.engine()
+	var name string
+	if err == nil {
+		name, err = o.run.experiment(args)
+	}
+	if err == nil {
+		err = o.validate(c)
+	}
+	if err != nil {
+		return misuse(c, err)
+	}
+	if name == casesName || isRouting(name) {
+		return misuse(c, fmt.Errorf("%s has no file, and runs on one machine: node lab run %s",
+			name, name))
+	}
+	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return labError(c, name, o.submit(ctx, c, name, engine))
+}
+
+func (o *submitOptions) engine() (batch.Engine, error) {
+	switch o.on {
+	case "slurm":
+		return &batch.Slurm{}, nil
+	case "local":
+		return &batch.Local{Workers: runtime.GOMAXPROCS(0)}, nil
+	case "":
+		return nil, errors.New("--on SYSTEM is missing: slurm or local")
+	}
+	return nil, fmt.Errorf("--on %q: must be slurm or local%s", o.on,
+		diagnostic.DidYouMean(o.on, []string{"slurm", "local"}))
+}
+
+func (o *submitOptions) validate(c *cobra.Command) error {
+	switch {
+	case o.atOnce < 0:
+		return fmt.Errorf("--at-once %d: must be 1 or more", o.atOnce)
+	case o.time < 0:
+		return fmt.Errorf("--time %s: must be a positive duration, such as 30m", o.time)
+	case o.memory < 0:
+		return fmt.Errorf("--memory %d: must be a positive number of MB", o.memory)
+	case o.retries < 0:
+		return fmt.Errorf("--retries %d: must be 0 or more", o.retries)
+	}
+	o.run.workers = 1
+	return o.run.validate(c)
+}
+
+// submit queues an experiment and waits for it.
+func (o *submitOptions) submit(
+	ctx context.Context, c *cobra.Command, name string, engine batch.Engine,
+) error {
+	study, err := lab.Load(o.run.request(c, name))
+	if err != nil {
+		return o.run.asGiven(err)
+	}
+	for _, w := range append(study.Notes, plan.Warnings(study.Cells)...) {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+w)
+	}
+	if n := study.Runs(); o.run.parts > n {
+		return &usageError{fmt.Errorf("--parts %d: must be 1 to %d, the number of runs",
+			o.run.parts, n)}
+	}
+	if o.run.dry {
+		return o.preview(ctx, c, study, engine)
+	}
+	dir, err := o.place(study)
+	if err != nil {
+		return err
+	}
+	r := &batch.Run{
+		Engine: engine, Retries: o.retries, Interval: time.Second,
+		Tell: func(line string) { _, _ = fmt.Fprintln(c.ErrOrStderr(), line) },
+	}
+	if r.Job, err = o.job(ctx, study, dir, engine); err != nil {
+		return err
+	}
+	r.Missing = func() ([]int, error) {
+		results, err := lab.Read(dir)
+		if err != nil {
+			return nil, err
+		}
+		return results.MissingParts(r.Parts), nil
+	}
+	r.Done = func() (int, error) { return lab.PartsDone(dir, r.Parts) }
+	if queued, err := r.Start(ctx); err != nil {
+		return err
+	} else if queued && !o.detach {
+		if err := o.wait(ctx, c, r); err != nil {
+			return err
+		}
+	}
+	if o.detach {
+		return nil
+	}
+	return o.run.collect(c, dir)
+}
+
+// place returns the folder of the results, which it makes.
+func (o *submitOptions) place(study *lab.Study) (string, error) {
+	dir, stale := o.run.dir, false
+	if dir == "" {
+		dir, stale = lab.Place(study)
+	}
+	if o.run.fresh || stale {
+		if err := lab.Clear(dir); err != nil {
+			return "", err
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, lab.Prepare(dir, study)
+}
+
+// job returns the job of a folder of results: the one that was queued before, or a new one.
+func (o *submitOptions) job(
+	ctx context.Context, study *lab.Study, dir string, engine batch.Engine,
+) (*batch.Job, error) {
+	j, err := batch.Read(dir)
+	if err == nil && j.Parts <= study.Runs() && (o.run.parts == 0 || o.run.parts == j.Parts) {
+		j.Extra = o.extra
+		return j, j.Install()
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	j = &batch.Job{
+		Name: study.Name, Dir: dir, Parts: o.run.parts, AtOnce: o.atOnce, Time: o.time,
+		Memory: o.memory << 20, Extra: o.extra,
+	}
+	limit, err := engine.Limit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Install(); err != nil {
+		return nil, err
+	}
+	need, err := j.Measure(ctx, append(o.task(dir, study.Runs()), "0"))
+	if err != nil {
+		return nil, err
+	}
+	j.Divide(study.Runs(), limit, need)
+	j.Args = o.task(dir, j.Parts)
+	return j, nil
+}
+
+// task returns the arguments of a task but the last, which is the number of its part.
+func (o *submitOptions) task(dir string, parts int) []string {
+	args := []string{
+		"lab", "run", dir, "--out", dir, "--no-figures", "--jobs", "1",
+		"--records", fmt.Sprint(o.run.records), "--parts", fmt.Sprint(parts),
+	}
+	if o.run.pcap {
+		args = append(args, "--pcap")
+	}
+	return append(args, "--index")
+}
+
+// preview prints what would be submitted. One run is measured in a folder that is deleted.
+func (o *submitOptions) preview(
+	ctx context.Context, c *cobra.Command, study *lab.Study, engine batch.Engine,
+) (err error) {
+	dir := o.run.dir
+	if dir == "" {
+		dir, _ = lab.Place(study)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "tidepool-submit-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := os.RemoveAll(scratch); err == nil {
+			err = e
+		}
+	}()
+	if err := lab.Prepare(scratch, study); err != nil {
+		return err
+	}
+	j, err := o.job(ctx, study, scratch, engine)
+	if err != nil {
+		return err
+	}
+	j.Dir, j.Args = dir, o.task(dir, j.Parts)
+	parts := make([]int, j.Parts)
+	for i := range parts {
+		parts[i] = i
+	}
+	_, err = fmt.Fprint(c.OutOrStdout(), engine.Script(j, parts))
+	return err
+}
+
+// wait waits for the parts, and shows on a terminal how far they are.
+func (o *submitOptions) wait(ctx context.Context, c *cobra.Command, run *batch.Run) error {
+	progress := newProgress(newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()))
+	progress.unit = "part"
+	run.Progress = func(done int, t batch.Tasks, silent time.Duration) {
+		progress.note = fmt.Sprintf(", %d running, %d waiting", t.Running, t.Waiting)
+		if t.Reason != "" && t.Running == 0 {
+			progress.note += " (" + t.Reason + ")"
+		}
+		if silent > 0 {
+			progress.note = fmt.Sprintf(", %s has not answered for %s", run.Engine.Name(), silent)
+		}
+		progress.tell(done, run.Parts)
+	}
+	tell := run.Tell
+	run.Tell = func(line string) { progress.end(); tell(line) }
+	err := run.Wait(ctx)
+	progress.end()
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		tell(fmt.Sprintf("stopped waiting; job %s stays queued, and `node lab submit %s --on %s`"+
+			" waits again", run.Task, run.Dir, run.Engine.Name()))
+	}
+	return err
+}
