@@ -149,7 +149,8 @@ type TracedSegment struct {
 	Marks  []Mark `json:"marks,omitempty"`
 	DupAck int    `json:"dup_ack,omitempty"` // number of this duplicate acknowledgment
 
-	Moment
+	// Connection is the state of the connection that the segment belongs to; zero: not known.
+	Connection Moment `json:"connection,omitzero"`
 	// Missed is the number of segments lost between the previous one and this one.
 	Missed uint64 `json:"missed,omitempty"`
 }
@@ -213,38 +214,12 @@ type Sampled struct {
 
 // Sample is a connection's state at one instant. Bytes are counted from the connection's first.
 type Sample struct {
-	At         time.Time `json:"at"`
-	SID        int       `json:"sid"`
-	State      string    `json:"state"`
-	Recovery   string    `json:"recovery"`
-	Congestion string    `json:"congestion"`
-	Cwnd       int       `json:"cwnd"`     // bytes
-	Ssthresh   int       `json:"ssthresh"` // bytes; 0: not set yet
-	Pipe       int       `json:"pipe"`     // bytes in flight
-	SendWindow int       `json:"send_window"`
-	RecvWindow int       `json:"recv_window"`
-	MSS        int       `json:"mss"`
-	RoundTrips
-	Acked        uint64        `json:"acked"` // bytes that the peer has acknowledged
-	Sent         uint64        `json:"sent"`  // bytes sent, without retransmissions
-	Received     uint64        `json:"received"`
-	DeliveryRate uint64        `json:"delivery_rate"` // bits per second
-	PacingRate   uint64        `json:"pacing_rate"`   // bits per second; 0: not paced
-	Retransmits  uint64        `json:"retransmits"`
-	Timeouts     uint64        `json:"timeouts"`
-	TailProbes   uint64        `json:"tail_probes"`
-	Limited      string        `json:"limited"` // as Info has it
-	LimitedFor   time.Duration `json:"limited_for_ns"`
-	NotSent      int           `json:"notsent_bytes"`
-	Unread       int           `json:"unread"`
-	Missed       uint64        `json:"missed,omitempty"` // as TracedSegment has it
-}
-
-// RoundTrips are the round-trip measurements of a Sample.
-type RoundTrips struct {
-	RTT       time.Duration `json:"rtt_ns"`
-	RTTVar    time.Duration `json:"rttvar_ns"`
-	MinRTT    time.Duration `json:"min_rtt_ns"`
-	LatestRTT time.Duration `json:"latest_rtt_ns"`
-	RTO       time.Duration `json:"rto_ns"`
+	At       time.Time `json:"at"`
+	SID      int       `json:"sid"`
+	State    string    `json:"state"`
+	Acked    uint64    `json:"acked"` // bytes that the peer has acknowledged
+	Sent     uint64    `json:"sent"`  // bytes sent, without retransmissions
+	Received uint64    `json:"received"`
+	Info     *Info     `json:"info"`
+	Missed   uint64    `json:"missed,omitempty"` // as TracedSegment has it
 }

@@ -146,8 +146,8 @@ func TestATraceOfAFile(t *testing.T) {
 	assert.Len(t, again, int(done.Segments))
 	for i := range min(len(live), len(again)) {
 		one, other := live[i], again[i]
-		assert.Equal(t, []any{one.Sent, one.Flags, one.Length, one.Left, one.State, one.At.UnixNano()},
-			[]any{other.Sent, other.Flags, other.Length, other.Left, other.State, other.At.UnixNano()})
+		assert.Equal(t, []any{one.Sent, one.Flags, one.Length, one.Left, one.Connection.State, one.At.UnixNano()},
+			[]any{other.Sent, other.Flags, other.Length, other.Left, other.Connection.State, other.At.UnixNano()})
 	}
 	_, err = observe.TraceFile(strings.NewReader("no capture"), "", nil)
 	require.ErrorContains(t, err, "not a pcapng file")

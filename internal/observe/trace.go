@@ -101,7 +101,7 @@ func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.Trace
 	one.SID, one.Sent = -1, sent
 	one.Drop, one.Missed = s.Dropped(), s.Missed
 	if s.Known && t.flow.Ours {
-		one.SID, one.Moment = s.SID, s.Moment()
+		one.SID, one.Connection = s.SID, s.Moment()
 	}
 	return one
 }

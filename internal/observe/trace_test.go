@@ -100,7 +100,7 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 		} else {
 			assert.GreaterOrEqual(t, s.Ack, uint64(50_001), i)
 		}
-		assert.Equal(t, "ESTABLISHED", s.State)
+		assert.Equal(t, "ESTABLISHED", s.Connection.State)
 		if i > 0 {
 			assert.False(t, s.At.Before(list[i-1].At))
 		}

@@ -59,25 +59,16 @@ type sampling struct {
 
 // note tells of a sample if it is time, or if something has happened.
 func (w *sampling) note(s *tcp.Info) {
-	if w.at != clock.Never && s.Time < w.at.Add(w.every) && w.last.Recovery == s.Recovery &&
-		w.last.Retransmits == s.Retransmits && w.last.Timeouts == s.Timeouts &&
-		w.last.State == stack.StateName(s.State) {
+	state := stack.StateName(s.State)
+	if was := w.last.Info; was != nil && s.Time < w.at.Add(w.every) && was.Recovery == s.Recovery &&
+		was.Retransmits == s.Retransmits && was.Timeouts == s.Timeouts && w.last.State == state {
 		return
 	}
 	w.at = s.Time
 	w.last = control.Sample{
-		At: w.host.node.Time.Wall(s.Time), SID: w.sid, State: stack.StateName(s.State),
-		Recovery:   s.Recovery,
-		Congestion: s.Congestion, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, Pipe: s.Pipe,
-		SendWindow: s.SendWindow, RecvWindow: s.RecvWindow, MSS: s.SendMSS,
-		RoundTrips: control.RoundTrips{
-			RTT: s.RTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
-		},
+		At: w.host.node.Time.Wall(s.Time), SID: w.sid, State: state,
 		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
-		DeliveryRate: uint64(s.DeliveryRate) * 8, PacingRate: uint64(s.PacingRate) * 8,
-		Retransmits: s.Retransmits, Timeouts: s.Timeouts, TailProbes: s.TailProbes,
-		Limited: s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
-		NotSent: s.NotSent, Unread: s.Unread, Missed: w.gap,
+		Info: stack.ConnInfo(*s, s.Time), Missed: w.gap,
 	}
 	if w.found.add(w.last) {
 		w.gap = 0

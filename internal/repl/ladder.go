@@ -128,7 +128,8 @@ func (l *Ladder) joins(s *control.TracedSegment) bool {
 	t := &l.train
 	if t.n == 0 || l.alone(s) || s.Sent != t.last.Sent || s.Missed > 0 ||
 		s.Since > trainGap || (s.Length == 0) != (t.last.Length == 0) ||
-		s.Recovery != t.last.Recovery || s.State != t.last.State {
+		s.Connection.Recovery != t.last.Connection.Recovery ||
+		s.Connection.State != t.last.Connection.State {
 		return false
 	}
 	if s.Length == 0 {
@@ -235,12 +236,13 @@ func (l *Ladder) spell(d time.Duration) string {
 
 // beside is the margin: what has changed of the connection.
 func (l *Ladder) beside(s *control.TracedSegment) string {
-	if s.State == "" {
+	c := &s.Connection
+	if c.State == "" {
 		return ""
 	}
 	now := shownMoment{
-		state: s.State, recovery: s.Recovery, cwnd: segments(s.Cwnd, s.SendMSS),
-		ssthresh: segments(s.Ssthresh, s.SendMSS),
+		state: c.State, recovery: c.Recovery, cwnd: segments(c.Cwnd, c.SendMSS),
+		ssthresh: segments(c.Ssthresh, c.SendMSS),
 	}
 	was := l.shown
 	l.shown = now
@@ -262,8 +264,8 @@ func (l *Ladder) beside(s *control.TracedSegment) string {
 		if now.ssthresh != was.ssthresh && now.ssthresh > 0 {
 			parts = append(parts, "ssthresh "+strconv.Itoa(now.ssthresh))
 		}
-		if s.Pipe > 0 {
-			flight := strconv.Itoa(segments(s.Pipe, s.SendMSS))
+		if c.Pipe > 0 {
+			flight := strconv.Itoa(segments(c.Pipe, c.SendMSS))
 			parts = append(parts, l.paint(faint, "flight "+flight))
 		}
 	}

@@ -21,7 +21,7 @@ func story() []control.TracedSegment {
 	moment := control.Moment{State: "SYN_SENT", Recovery: "open", SendMSS: 1000}
 	add := func(since time.Duration, s control.TracedSegment) {
 		at = at.Add(since)
-		s.At, s.Since, s.Left, s.Right, s.Moment = at, since, "10.0.0.1:41234", "10.5.0.2:9000", moment
+		s.At, s.Since, s.Left, s.Right, s.Connection = at, since, "10.0.0.1:41234", "10.5.0.2:9000", moment
 		if !strings.Contains(s.Flags, "S") {
 			s.Scale = -1
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// connInfo converts a connection's state to that of package control.
-func connInfo(i tcp.Info, now clock.Time) *control.Info {
+// ConnInfo converts a connection's state to that of package control.
+func ConnInfo(i tcp.Info, now clock.Time) *control.Info {
 	since := func(t clock.Time) time.Duration {
 		if t == clock.Never || now == clock.Never {
 			return 0

@@ -37,7 +37,7 @@ var (
 func TestConnInfoIsComplete(t *testing.T) {
 	const now = clock.Time(1000)
 	of := reflect.TypeFor[tcp.Info]()
-	zero := reflect.ValueOf(*connInfo(tcp.Info{WindowScale: true}, now))
+	zero := reflect.ValueOf(*ConnInfo(tcp.Info{WindowScale: true}, now))
 	seen := map[string]bool{}
 	for _, field := range reflect.VisibleFields(of) {
 		if infoOmitted[field.Name] != "" || field.Anonymous {
@@ -54,7 +54,7 @@ func TestConnInfoIsComplete(t *testing.T) {
 		case set.Kind() == reflect.String:
 			set.SetString("x")
 		case set.Kind() == reflect.Bool:
-			before = reflect.ValueOf(*connInfo(tcp.Info{WindowScale: i.WindowScale}, now))
+			before = reflect.ValueOf(*ConnInfo(tcp.Info{WindowScale: i.WindowScale}, now))
 			set.SetBool(true)
 		case set.CanUint():
 			set.SetUint(3)
@@ -62,7 +62,7 @@ func TestConnInfoIsComplete(t *testing.T) {
 			require.True(t, set.CanInt(), name)
 			set.SetInt(3)
 		}
-		got := reflect.ValueOf(*connInfo(i, now))
+		got := reflect.ValueOf(*ConnInfo(i, now))
 		require.True(t, got.FieldByName(name).IsValid(), "%s is missing", name)
 		assert.NotEqual(t, before.FieldByName(name).Interface(), got.FieldByName(name).Interface(),
 			"%s is not filled in", name)

@@ -182,7 +182,7 @@ func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
 		s.Timer = &control.Timer{Name: p.Name, In: max(0, p.At.Sub(now)), Retries: p.Retries}
 	}
 	if info {
-		s.Info = connInfo(c.Info(), now)
+		s.Info = ConnInfo(c.Info(), now)
 	}
 }
 

@@ -43,7 +43,7 @@ export function connectionView({ store }: Context, id: string): Child[] {
   const { id: from, peer } = sender(store, id);
   const f = store.followed.get(from);
   const end = [c?.a, c?.b].find((e) => e && `${e.node}/${e.socket.sid}` === from)?.socket;
-  const sample = f?.samples.last ?? (end?.info && ofInfo(end.state, end.info)); // an idle connection has no samples
+  const sample = f?.samples.last ?? (end?.info && { state: end.state, info: end.info }); // an idle connection has no samples
   const [title, addresses] = titles.get(c?.id ?? id) ?? titles.get(id) ?? [id, ""];
   const over = f?.over || (!c && f ? "the connection is closed" : "");
   const node = from.split("/")[0]!, other = peer.split("/")[0] || "peer";
@@ -52,7 +52,7 @@ export function connectionView({ store }: Context, id: string): Child[] {
     over && h("p", { class: "alert calm", role: "status" }, sample
       ? "This connection is closed. The charts show its last seconds."
       : "This connection closed before the page could sample it."),
-    sample ? figures(sample, node)
+    sample ? figures(sample.info, sample.state, node)
       : !over && empty(c || store.service !== "live" ? "Waiting for the first sample…"
         : "There is no such connection. It may have closed."),
     ...(sample ? kinds : []).map((k) => h("section", { class: "part", "data-key": k },
@@ -62,19 +62,15 @@ export function connectionView({ store }: Context, id: string): Child[] {
   ];
 }
 
-type Shown = Omit<Sample, "at" | "sent" | "received" | "send_window" | "latest_rtt_ns" | "rto_ns">;
-
-const ofInfo = (state: string, i: Info): Shown => ({ ...i, state, acked: i.bytes_acked });
-
-function figures(s: Shown, node: string): Child {
+function figures(s: Info, state: string, node: string): Child {
   return h("dl", { class: "figures", "data-key": "figures" },
     figure("Delivery rate", bitRate(s.delivery_rate)),
     figure("Round trip", duration(s.rtt_ns), `minimum ${duration(s.min_rtt_ns)}`),
-    figure("Acknowledged", bytes(s.acked)),
+    figure("Acknowledged", bytes(s.bytes_acked)),
     figure("cwnd", bytes(s.cwnd), `${count(Math.floor(s.cwnd / Math.max(1, s.mss)))} segments`),
     figure("ssthresh", s.ssthresh ? bytes(s.ssthresh) : "not set"),
     figure("In flight", bytes(s.pipe)),
-    figure("Sender", node, stateName(s.state)),
+    figure("Sender", node, stateName(state)),
     figure("Algorithm", s.congestion, s.recovery === "open" ? "no loss recovery" : s.recovery),
     figure("Retransmitted", count(s.retransmits), plural(s.timeouts, "timeout")),
     h("div", { class: "figure wide", "data-key": "limited" }, h("dt", null, "Limited by"),
@@ -186,9 +182,9 @@ function columns(kind: string, list: Timed[]): (number | null)[][] {
       })];
     }
     case "windows":
-      return [at, list.map((s) => s.pipe), list.map((s) => s.cwnd), list.map((s) => s.ssthresh || null)];
+      return [at, list.map((s) => s.info.pipe), list.map((s) => s.info.cwnd), list.map((s) => s.info.ssthresh || null)];
     case "rtt":
-      return [at, list.map((s) => s.rtt_ns / 1e6), list.map((s) => s.min_rtt_ns / 1e6)];
+      return [at, list.map((s) => s.info.rtt_ns / 1e6), list.map((s) => s.info.min_rtt_ns / 1e6)];
     default: throw new Error(`no chart ${kind}`);
   }
 }

@@ -53,14 +53,11 @@ export interface PingResult { sent: number; received: number; min_ns: number; av
   max_ns: number; mdev_ns: number }
 
 export interface Sample {
-  at: string; state: string; recovery: string; congestion: string; cwnd: number; ssthresh: number;
-  pipe: number; send_window: number; mss: number; rtt_ns: number; min_rtt_ns: number;
-  latest_rtt_ns: number; rto_ns: number; acked: number; sent: number; received: number;
-  delivery_rate: number; retransmits: number; timeouts: number; limited: string;
+  at: string; state: string; acked: number; sent: number; received: number; info: Info;
 }
 export interface Look { node: string; sid: number; sample?: Sample; over?: string }
 export interface Segment {
   at: string; sent: boolean; flags: string; seq: number; ack: number; length: number;
-  window: number; marks?: string[] | null; drop?: string; cwnd?: number; missed?: number;
+  window: number; marks?: string[] | null; drop?: string; missed?: number;
   sack?: { begin: number; end: number }[] | null; wire_seq: number; tsval?: number;
 }

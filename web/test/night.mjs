@@ -31,7 +31,7 @@ test("a page left open overnight is as small in the morning", async (browser, sh
         remote: "10.0.0.2:80", state: "ESTABLISHED", recv_q: 0, send_q: 0,
         info: { bytes_acked: i } }] });
       s.give("told", { node: "A", at: i, event: "message", data: { text: `message ${i}` } });
-      s.give("sample", { node: "A", sid: 1, sample: { at: new Date(i * 500).toISOString() } });
+      s.give("sample", { node: "A", sid: 1, sample: { at: new Date(i * 500).toISOString(), info: {} } });
       s.give("tick", { at: i * 500 });
     }
     await s.read();
