@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path"
-	"slices"
 	"strings"
 )
 
@@ -128,65 +126,8 @@ var onlyIn = map[string]string{
 	"math/rand":                  "nowhere: math/rand/v2 with a seed",
 }
 
-// roomOf returns the room of a folder, by its own name or the pattern DIR/* of its parent.
-func roomOf(dir string) (room, bool) {
-	for _, name := range []string{dir, path.Dir(dir) + "/*"} {
-		if i := slices.IndexFunc(rooms, func(r room) bool { return r.dir == name }); i >= 0 {
-			return rooms[i], true
-		}
-	}
-	return room{}, false
-}
-
 // short returns the name of a folder in the table: tcp for internal/tcp.
 func short(dir string) string { return strings.TrimPrefix(dir, "internal/") }
-
-// imports explains why a file of the room must not import a package, or returns "".
-func (r room) imports(pkg string) string {
-	if ours, ok := strings.CutPrefix(pkg, module+"/"); ok {
-		name := short(ours)
-		if slices.ContainsFunc(strings.Fields(r.ours), func(pattern string) bool {
-			below, ok := strings.CutSuffix(pattern, "*")
-			return pattern == name || ok && strings.HasPrefix(name, below)
-		}) {
-			return ""
-		}
-		return fmt.Sprintf("no arrow leads from %s to %s; internal/ci/house/arrows.go has them",
-			r.dir, name)
-	}
-	if where := forbidden(pkg); strings.HasPrefix(where, "nowhere") {
-		return fmt.Sprintf("%s may be imported %s", pkg, where)
-	} else if where != "" && where != r.dir && !(where == "tests" && r.ofTests()) {
-		return fmt.Sprintf("%s may be imported only in %s", pkg, where)
-	}
-	if r.kind != driver && (pkg == "sync" || strings.HasPrefix(pkg, "sync/")) &&
-		!slices.Contains(strings.Fields(r.others), pkg) {
-		return fmt.Sprintf("%s has one owner and needs no %s", r.dir, pkg)
-	}
-	if r.kind == pure && !slices.Contains(common, pkg) &&
-		!slices.ContainsFunc(strings.Fields(r.others), func(p string) bool {
-			return under(pkg, p)
-		}) {
-		return fmt.Sprintf("%s is pure: it must not import %s", r.dir, pkg)
-	}
-	return ""
-}
-
-// forbidden returns the only folder that may import a package, or "" if every folder may.
-func forbidden(pkg string) string {
-	for prefix, where := range onlyIn {
-		if under(pkg, prefix) && pkg != "math/rand/v2" {
-			return where
-		}
-	}
-	return ""
-}
-
-// ofTests reports whether the room holds test helpers.
-func (r room) ofTests() bool {
-	return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") ||
-		r.dir == "internal/ci/testenv"
-}
 
 // under reports whether a slash-separated name is root or below it.
 func under(name, root string) bool { return name == root || strings.HasPrefix(name, root+"/") }

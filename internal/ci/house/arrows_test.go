@@ -1,11 +1,72 @@
 package main
 
 import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// roomOf returns the room of a folder, by its own name or the pattern DIR/* of its parent.
+func roomOf(dir string) (room, bool) {
+	for _, name := range []string{dir, path.Dir(dir) + "/*"} {
+		if i := slices.IndexFunc(rooms, func(r room) bool { return r.dir == name }); i >= 0 {
+			return rooms[i], true
+		}
+	}
+	return room{}, false
+}
+
+// imports explains why a file of the room must not import a package, or returns "".
+func (r room) imports(pkg string) string {
+	if ours, ok := strings.CutPrefix(pkg, module+"/"); ok {
+		name := short(ours)
+		if slices.ContainsFunc(strings.Fields(r.ours), func(pattern string) bool {
+			below, ok := strings.CutSuffix(pattern, "*")
+			return pattern == name || ok && strings.HasPrefix(name, below)
+		}) {
+			return ""
+		}
+		return fmt.Sprintf("no arrow leads from %s to %s; internal/ci/house/arrows.go has them",
+			r.dir, name)
+	}
+	if where := forbidden(pkg); strings.HasPrefix(where, "nowhere") {
+		return fmt.Sprintf("%s may be imported %s", pkg, where)
+	} else if where != "" && where != r.dir && !(where == "tests" && r.ofTests()) {
+		return fmt.Sprintf("%s may be imported only in %s", pkg, where)
+	}
+	if r.kind != driver && (pkg == "sync" || strings.HasPrefix(pkg, "sync/")) &&
+		!slices.Contains(strings.Fields(r.others), pkg) {
+		return fmt.Sprintf("%s has one owner and needs no %s", r.dir, pkg)
+	}
+	if r.kind == pure && !slices.Contains(common, pkg) &&
+		!slices.ContainsFunc(strings.Fields(r.others), func(p string) bool {
+			return under(pkg, p)
+		}) {
+		return fmt.Sprintf("%s is pure: it must not import %s", r.dir, pkg)
+	}
+	return ""
+}
+
+// forbidden returns the only folder that may import a package, or "" if every folder may.
+func forbidden(pkg string) string {
+	for prefix, where := range onlyIn {
+		if under(pkg, prefix) && pkg != "math/rand/v2" {
+			return where
+		}
+	}
+	return ""
+}
+
+// ofTests reports whether the room holds test helpers.
+func (r room) ofTests() bool {
+	return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") ||
+		r.dir == "internal/ci/testenv"
+}
 
 func TestImportsOfRoom(t *testing.T) {
 	for _, c := range []struct{ dir, pkg, want string }{
