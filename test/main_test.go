@@ -4,10 +4,10 @@
 //
 // transfer_test.go tests file transfers; ring, network and offload test routing and links; fault_*
 // test failures; peer_* the imitated nodes; shell, validate and demo the program's other commands.
-// nodes_* builds the program once, copies .lnx files to free UDP ports, starts nodes with their shells
-// on pipes, types commands and waits for the answers. It never sleeps: every wait names a line or a
-// condition, and a time limit. Tests with 100 MB are skipped with -short, and smaller under the race detector, which watches the
-// nodes too.
+// nodes_* builds the program once, copies .lnx files to free UDP ports, starts nodes with their
+// shells on pipes, types commands and waits for the answers. It never sleeps: every wait names a
+// line or a condition, and a time limit. Tests with 100 MB are skipped with -short, and smaller
+// under the race detector, which watches the nodes too.
 package e2e_test
 
 import (

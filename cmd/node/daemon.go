@@ -53,7 +53,6 @@ func (o *runOptions) runDaemon(
 	}
 }
 
-// tell logs an event.
 func (d *daemon) tell(e control.Event) {
 	switch e := e.(type) {
 	case control.TransferEnded:

@@ -90,7 +90,6 @@ func (c *child) heard(line []byte) error {
 	return nil
 }
 
-// tell sends a line to the node's shell.
 func (c *child) tell(line string) error {
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		// The pipe breaks when the process ends. Its exit status says more.

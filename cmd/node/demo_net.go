@@ -50,7 +50,6 @@ func (d *demo) raise(ctx context.Context) (*demoNet, error) {
 	}
 }
 
-// start starts the nodes on these UDP ports.
 func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 	n := &demoNet{addrC: demoAddrC}
 	texts := lineOfThree(ports)

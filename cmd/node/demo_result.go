@@ -117,7 +117,6 @@ func (d *demo) compare(r *demoResult, made string, moved demoMoved) error {
 	return nil
 }
 
-// record draws the figure and writes the summary.
 func (d *demo) record(r *demoResult, moved demoMoved) error {
 	samples := moved.polled // coarse, but better than only the last value
 	if !d.bare {
@@ -198,7 +197,6 @@ func (r *demoResult) note() string {
 	return text
 }
 
-// print writes the result for people.
 func (r *demoResult) print(w io.Writer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s bytes in %.2f s: %.2f MB/s with %s\n\n%s\n",

@@ -262,7 +262,6 @@ func (o *labCheckOptions) tell(c *cobra.Command, j *lab.Judged) error {
 	return err
 }
 
-// judge checks one experiment.
 func (o *labCheckOptions) judge(
 	ctx context.Context, c *cobra.Command, s *lab.Study,
 ) (*lab.Judged, error) {

@@ -153,7 +153,6 @@ func readTrace(c *cobra.Command, path string) (netem.Trace, error) {
 	return t, nil
 }
 
-// readAll reads a file, or standard input for "-".
 func readAll(c *cobra.Command, path string) ([]byte, error) {
 	var text []byte
 	var err error

@@ -180,7 +180,6 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	return text, nil
 }
 
-// read reads the node's file.
 func (o *runOptions) read(path string) (*lnx.Config, error) {
 	text, err := o.text(path)
 	if err != nil {

@@ -60,7 +60,6 @@ func traceCommand() *cobra.Command {
 	return c
 }
 
-// traceFile draws a file.
 func traceFile(
 	in io.Reader, filter string, t *console, cfg repl.LadderConfig, asJSON bool,
 ) error {

@@ -97,7 +97,6 @@ func (w *Writer) write(what string) error {
 	return w.err
 }
 
-// begin begins a packet's block.
 func (w *Writer) begin(r *Record) {
 	b := order.AppendUint32(w.block[:0], packetBlock)
 	b = order.AppendUint32(b, 0) // see end

@@ -35,7 +35,6 @@ func (p *filterParser) wrong(at int, format string, args ...any) error {
 	return &FilterError{Text: p.text, At: min(at, len(p.text)), What: fmt.Sprintf(format, args...)}
 }
 
-// lex cuts the text into words.
 func (p *filterParser) lex() error {
 	for i := 0; i < len(p.text); {
 		c := p.text[i]
@@ -94,7 +93,6 @@ func (p *filterParser) accept(words ...string) bool {
 	return false
 }
 
-// found is a word as an error shows it.
 func found(w filterWord) string {
 	if w.text == "" {
 		return "the end"
@@ -239,7 +237,6 @@ func (p *filterParser) protocol() (*term, error) {
 	return &term{kind: termProtocol, protocol: int(n)}, nil
 }
 
-// number is what follows a word.
 func (p *filterParser) number(behind string, most int) (int, error) {
 	w := p.take()
 	n, err := strconv.Atoi(w.text)

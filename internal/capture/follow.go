@@ -187,7 +187,6 @@ func (h *half) number(wire uint32, syn bool) uint64 {
 	return uint64(max(0, int64(h.next)+int64(int32(wire-near))))
 }
 
-// options reads those of the header.
 func (f *Follower) options(s *Segment, b []byte) {
 	f.sack = f.sack[:0]
 	end := min(int(b[12]>>4)*4, len(b))
@@ -300,7 +299,6 @@ func (h *half) answer(s *Segment, them *half, length uint64, flags uint8) {
 	}
 }
 
-// advance takes note of what was sent.
 func (h *half) advance(seq, length uint64) {
 	end := seq + length
 	switch {
@@ -320,7 +318,6 @@ func (h *half) missing(begin, end uint64) bool {
 	return slices.ContainsFunc(h.gaps, func(g gap) bool { return begin < g.end && g.begin < end })
 }
 
-// fill takes a range out of the gaps.
 func (h *half) fill(begin, end uint64) {
 	var left []gap
 	for _, g := range h.gaps {

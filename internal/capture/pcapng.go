@@ -45,7 +45,6 @@ type face struct {
 	offset  int64  // seconds
 }
 
-// nanoseconds converts a time stamp.
 func (f *face) nanoseconds(stamp uint64) int64 {
 	high, low := bits.Mul64(stamp%f.second, 1e9)
 	fraction, _ := bits.Div64(high, low, f.second)

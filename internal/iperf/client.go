@@ -21,7 +21,6 @@ const (
 	udpBlock       = 1460
 )
 
-// measure carries out a measurement, as its client.
 func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport, error) {
 	port := r.Port
 	if port == 0 {

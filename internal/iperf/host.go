@@ -33,7 +33,6 @@ func New(n *node.Node, name string) *Host {
 	return h
 }
 
-// list describes the servers.
 func (h *Host) list(context.Context, control.PerfServers) ([]control.PerfServed, error) {
 	list := []control.PerfServed{}
 	for _, s := range h.open() {

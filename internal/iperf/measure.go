@@ -60,7 +60,6 @@ func (h *Host) newTest(server bool) *test {
 	return t
 }
 
-// agree takes the parameters of a test.
 func (t *test) agree(p Params) {
 	t.group.params = p
 	most := p.Num
@@ -236,7 +235,6 @@ func (t *test) longest() time.Duration {
 	return d + t.group.params.OmitTime()
 }
 
-// open starts the streams.
 func (t *test) open() {
 	t.group.broken = make(chan error, len(t.streams))
 	t.group.began = time.Now()
@@ -251,7 +249,6 @@ func (t *test) open() {
 	}
 }
 
-// count begins to count.
 func (t *test) count(now time.Time) {
 	if t.group.counting.Load() {
 		return
@@ -265,7 +262,6 @@ func (t *test) count(now time.Time) {
 	t.group.counting.Store(true)
 }
 
-// total is what all streams have moved.
 func (t *test) total() (n int64) {
 	for _, s := range t.streams {
 		n += s.moved.Load()

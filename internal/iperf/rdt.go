@@ -47,7 +47,6 @@ func (h *Host) give(port uint16) (*rdtCarrier, error) {
 	return f, err
 }
 
-// offer opens what a client of RDT sends, and says where.
 func (t *test) offer(p *Params) error {
 	sends, _ := p.Ways()
 	for range sends {
@@ -136,7 +135,6 @@ func (f *rdtCarrier) sent() int64 {
 // defaultRDTPayload is what a packet carries unless somebody says otherwise.
 const defaultRDTPayload = 1325
 
-// receive fetches the objects until the test halts.
 func (f *rdtCarrier) receive(s *stream) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -67,7 +67,6 @@ func (t *test) rest(now time.Time) {
 	}
 }
 
-// tell reports an interval.
 func (t *test) tell(now time.Time) {
 	from, to := t.told.Sub(t.from).Seconds(), now.Sub(t.from).Seconds()
 	t.told = now
@@ -130,7 +129,6 @@ func (s *waySum) add(c tally, jitter time.Duration) {
 // jitter is the streams' mean.
 func (s *waySum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
 
-// newRow is what every row has.
 func newRow(from, to float64, bytes int64) control.PerfRow {
 	r := control.PerfRow{Start: from, End: to, Seconds: to - from, Bytes: bytes}
 	if r.Seconds > 0 {
@@ -218,7 +216,6 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	return other, own
 }
 
-// finish fills in what it came to.
 func (t *test) finish(theirs *Results) {
 	e := &t.report.End
 	var sums [2][2]waySum // by who sends, this end or the other, and by who saw it

@@ -81,7 +81,6 @@ func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServ
 	return s.describe(), nil
 }
 
-// describe is what operators see.
 func (s *server) describe() control.PerfServed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,6 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	}
 }
 
-// accepted makes a stream of a connection.
 func (t *test) accepted(c *node.Conn) *stream {
 	_ = c.SetReadDeadline(time.Time{}) // or it is closed, and its reader will see
 	return &stream{
@@ -257,7 +255,6 @@ func (t *test) conclude() error {
 	return nil
 }
 
-// learn reads what is to be measured.
 func (t *test) learn() error {
 	c := t.control
 	text, err := c.receive(MaxParams)

@@ -74,7 +74,6 @@ type peaks struct {
 	cwnd, wnd, maxRTT, minRTT, sumRTT, n int64
 }
 
-// count is what the stream has come to by now.
 func (s *stream) count(i *tcp.Info) tally {
 	c := tally{bytes: s.moved.Load(), packets: s.packets.Load()}
 	if i != nil {
@@ -108,7 +107,6 @@ func (s *stream) info() *tcp.Info {
 	return &i
 }
 
-// run moves the stream's bytes.
 func (s *stream) run() error {
 	if s.sender {
 		return s.carrier.send(s)

@@ -94,7 +94,6 @@ func (d *datagramCarrier) close() {
 	}
 }
 
-// datagram counts what has come.
 func (s *stream) datagram(b []byte) {
 	h, ok := ParseHeader(b, s.test.group.params.Wide != 0)
 	if !ok || s.test.group.halted.Load() {
@@ -132,7 +131,6 @@ func portOf(a net.Addr) netip.AddrPort {
 	return u.AddrPort()
 }
 
-// tuneUDP sets the options of a socket.
 func (t *test) tuneUDP(c *node.PacketConn) error {
 	size := udpBuffer
 	if t.group.params.Window > 0 {
@@ -184,7 +182,6 @@ type gate struct {
 	streams map[netip.AddrPort]*stream // as many as the test has
 }
 
-// run reads what comes until the port is closed.
 func (g *gate) run() {
 	b := make([]byte, MaxDatagram)
 	for {

@@ -198,7 +198,6 @@ func (c *wire) awaitHeard(want State) error {
 	}
 }
 
-// send sends a message.
 func (c *wire) send(m any) error {
 	b, err := AppendMessage(nil, m)
 	if err != nil {

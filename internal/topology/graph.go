@@ -94,7 +94,6 @@ func (g *Graph) pointToPoint(configs []*lnx.Config, node int, f *lnx.Interface, 
 	g.Links = append(g.Links, e)
 }
 
-// label is what a link is called.
 func (e *Edge) label() string {
 	if e.Subnet.IsValid() {
 		return e.Subnet.String()

@@ -134,7 +134,6 @@ func (r *reader) link(at lnx.Word, words []lnx.Word) {
 	r.addLink(words[0], words[1], joined(words[2:]))
 }
 
-// addLink adds a link between two nodes, given by their names.
 func (r *reader) addLink(one, other lnx.Word, words string) {
 	a, first := r.node(one)
 	b, second := r.node(other)

@@ -67,7 +67,6 @@ type File struct {
 	Text []byte
 }
 
-// port is the first port.
 func (p *Plan) port() int {
 	if p.course {
 		return cmp.Or(p.Port, courseDefaultPort)
@@ -75,7 +74,6 @@ func (p *Plan) port() int {
 	return cmp.Or(p.Port, DefaultPort)
 }
 
-// last is the last port.
 func (p *Plan) last() int {
 	if p.course {
 		return p.port() + len(p.Nodes) - 1
@@ -97,7 +95,6 @@ type end struct {
 	udp, at    int // ports
 }
 
-// ends are the ends of links at each node.
 func (p *Plan) ends() [][]end {
 	all := make([][]end, len(p.Nodes))
 	for i, l := range p.Links {
@@ -169,7 +166,6 @@ func (p *Plan) Files() ([]File, error) {
 	return files, nil
 }
 
-// file is the text of one node's file.
 func (p *Plan) file(node int, ends []end, routers []bool) string {
 	var b strings.Builder
 	role := "host"

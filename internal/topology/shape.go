@@ -113,7 +113,6 @@ func shapeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// read judges a shape's sizes.
 func (s *shape) read(words []string) ([]int, error) {
 	if len(words) > len(s.sizes) {
 		return nil, fmt.Errorf("%w: unexpected argument after %q: the shape is %s", ErrPlan,
