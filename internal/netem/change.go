@@ -6,9 +6,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Change gives the link another configuration. What is on the wire arrives when it would
-// have, and what waits goes into the new queue, or onto the wire if there is none. Models
-// and random streams start anew; the counters go on.
+// Change replaces the link's configuration. Packets on the wire arrive when they would have. Queued
+// packets move to the new queue, or onto the wire if the new configuration has no queue. Models and
+// random streams restart; the counters continue.
 func (l *Link) Change(
 	now clock.Time, cfg Config, stream func(part string) *rand.Rand,
 ) error {
@@ -22,7 +22,7 @@ func (l *Link) Change(
 	}
 	old, served := l.queue, l.serving
 	l.serving, l.turn = nil, clock.Never
-	l.last = clock.Never // nobody waits for what the old delay holds
+	l.last = clock.Never // packets with the old delay do not hold up others
 	l.configure(cfg, stream)
 	if served != nil {
 		l.resend(now, served)
@@ -39,7 +39,7 @@ func (l *Link) Change(
 	return nil
 }
 
-// resend has a packet that waits start again: it is counted in already.
+// resend queues a packet again that is already counted.
 func (l *Link) resend(now clock.Time, p *Packet) {
 	if l.server == nil && l.loses(now, len(p.data)) {
 		l.discard(now, p, Model)
@@ -51,8 +51,8 @@ func (l *Link) resend(now clock.Time, p *Packet) {
 	l.send(now, p)
 }
 
-// Clear sets the counters to zero, but for what is inside, which counts as having just
-// come: their sums stay right.
+// Clear sets the counters to zero. Packets inside the link count as if they had just arrived, so
+// that the sums stay right.
 func (l *Link) Clear() {
 	l.counters = Counters{In: uint64(l.store.packets), InBytes: uint64(l.store.bytes)}
 }

@@ -9,24 +9,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// CoDel is the queue of RFC 8289: it looks at how long packets have waited. When that
-// was above Target for a whole Interval it drops the first, and goes on dropping, the
-// next after Interval/√2, then Interval/√3, until a packet has waited for less.
+// CoDel is the queue of RFC 8289, which measures how long packets have waited. If the wait was
+// above Target for a whole Interval, it drops the first packet, the next after Interval/√2, then
+// after Interval/√3, until a packet has waited for less than Target.
 type CoDel struct {
-	// Target is the wait that is all right; 0: 5 ms (RFC 8289 §4.3).
+	// Target is the acceptable wait; 0: 5 ms (RFC 8289 §4.3).
 	Target time.Duration
-	// Interval is how long the wait may be above it; 0: 100 ms (RFC 8289 §4.2).
+	// Interval is how long the wait may exceed Target; 0: 100 ms (RFC 8289 §4.2).
 	Interval time.Duration
-	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
-	// limit, but if all are zero it is 1000 packets, as in Linux.
+	// Packets, Bytes and Time limit the queue, which drops at its tail when it is full. Zero: no
+	// limit; if all are zero: 1000 packets, as in Linux.
 	Packets, Bytes int
 	Time           time.Duration
-	// ECN has packets marked instead of dropped if their sender understands the mark
-	// (RFC 3168 §5).
+	// ECN marks packets instead of dropping them if their transport is ECN-capable (RFC 3168 §5).
 	ECN bool
 }
 
-// What zeros mean.
+// The defaults.
 const (
 	codelTarget   = 5 * time.Millisecond
 	codelInterval = 100 * time.Millisecond
@@ -75,7 +74,7 @@ func (c CoDel) law(s *Site) codelLaw {
 	return codelLaw{target: c.Target, interval: c.Interval, ecn: c.ECN, drop: s.Drop, mark: s.Mark}
 }
 
-// codel is a queue that is drop-tail too.
+// codel is a CoDel queue with a drop-tail limit.
 type codel struct {
 	dropTail
 	law   codelLaw
@@ -91,25 +90,25 @@ func (q *codel) Put(now clock.Time, p *Packet) {
 // Take implements Queue.
 func (q *codel) Take(now clock.Time) *Packet { return q.law.take(now, &q.state, &q.ring) }
 
-// codelLaw is what the queues of a discipline have in common.
+// codelLaw is the state that all queues of a discipline share.
 type codelLaw struct {
 	target, interval time.Duration
 	ecn              bool
 	drop             func(clock.Time, *Packet, Reason)
 	mark             func(clock.Time, *Packet) bool
-	largest          int // packet seen: a queue of no more than that is no queue
+	largest          int // packet so far: a queue no longer than that is left alone
 }
 
-// codelState is one queue's; RFC 8289 §5.2 has its names.
+// codelState is the state of one queue, with the names of RFC 8289 §5.2.
 type codelState struct {
-	firstAboveTime clock.Time // when a drop is due unless the wait sinks; never: it is low
+	firstAboveTime clock.Time // when a drop is due unless the wait falls; never: it is below Target
 	dropNext       clock.Time
 	count          uint32 // drops since dropping began
 	lastCount      uint32 // count when dropping began the last time
 	dropping       bool
 }
 
-// take takes the next packet of a queue: RFC 8289 §5.5.
+// take removes the next packet of a queue (RFC 8289 §5.5).
 func (c *codelLaw) take(now clock.Time, s *codelState, ring *packetRing) *Packet {
 	p, drop := c.dequeue(now, s, ring)
 	switch {
@@ -140,8 +139,8 @@ func (c *codelLaw) take(now clock.Time, s *codelState, ring *packetRing) *Packet
 	return p
 }
 
-// resume sets the rate of drops with which dropping begins: where it ended, if that was
-// not long ago (RFC 8289 §5.5).
+// resume sets the drop rate at which dropping starts: the last one, if dropping ended recently (RFC
+// 8289 §5.5).
 func (c *codelLaw) resume(now clock.Time, s *codelState) {
 	const recent = 16 // intervals
 	delta := s.count - s.lastCount
@@ -153,13 +152,13 @@ func (c *codelLaw) resume(now clock.Time, s *codelState) {
 	s.lastCount = s.count
 }
 
-// control is RFC 8289 §5.6's control law: drops come faster with the square root of their
-// number, for that makes a Reno's rate fall in proportion to time.
+// control is the control law of RFC 8289 §5.6: the drop rate grows with the square root of the
+// number of drops, because then Reno's rate falls linearly with time.
 func (c *codelLaw) control(t clock.Time, count uint32) clock.Time {
 	return t.Add(time.Duration(float64(c.interval) / math.Sqrt(float64(count))))
 }
 
-// dequeue takes the first packet and tells whether it has waited too long for too long
+// dequeue removes the first packet and reports whether packets have waited too long for too long
 // (RFC 8289 §5.6).
 func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (
 	p *Packet, drop bool,
@@ -180,11 +179,11 @@ func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (
 	return p, drop
 }
 
-// marks sets Congestion Experienced, if the queue may and the packet can.
+// marks sets Congestion Experienced if ECN is on and the packet is ECN-capable.
 func (c *codelLaw) marks(now clock.Time, p *Packet) bool { return c.ecn && c.mark(now, p) }
 
-// markECN sets Congestion Experienced in the header of a packet whose transport is
-// ECN-capable (RFC 3168 §5); false: it is not.
+// markECN sets Congestion Experienced in the header of a packet whose transport is ECN-capable (RFC
+// 3168 §5); false: it is not.
 func markECN(b []byte) bool {
 	const ecn, tosAt, sumAt = 3, 1, 10
 	if ipHeaderLen(b) == 0 || b[tosAt]&ecn == 0 {

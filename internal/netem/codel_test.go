@@ -163,8 +163,7 @@ func ipv4(ecn byte, size int) []byte {
 	return b
 }
 
-// RFC 3168 §5: what is ECN-capable is marked, with a header checksum that is right, and
-// what is not is dropped.
+// RFC 3168 §5: CoDel marks ECN-capable packets, with a correct header checksum, and drops others.
 func TestCoDelMarks(t *testing.T) {
 	for ecn, marks := range map[byte]bool{0: false, 1: true, 2: true, 3: true} {
 		queue := netem.CoDel{Packets: 1 << 15, ECN: true}

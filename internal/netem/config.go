@@ -9,60 +9,58 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Config describes one direction of a link. The zero value does nothing to
-// packets. Shares are of all packets, 0 to 1.
+// Config describes one direction of a link. The zero value forwards packets unchanged. Shares are
+// fractions of all packets, from 0 to 1.
 type Config struct {
-	// Policer drops or marks what comes faster than is agreed, before the queue; nil: nobody
-	// does.
+	// Policer drops or marks packets above the agreed rate, before the queue; nil: no policer.
 	Policer *Policer
-	// Rate is how fast bytes leave; nil: at once.
+	// Rate is how fast bytes leave; nil: immediately.
 	Rate Rate
-	// Overhead is how many bytes each packet costs on top of its own, for Rate.
+	// Overhead is the number of bytes that Rate adds to each packet.
 	Overhead int
-	// Queue is what packets wait in while the server is busy; nil: a drop-tail
-	// queue bounded by MaxPackets and MaxBytes alone.
+	// Queue holds packets while the server is busy; nil: a drop-tail queue with only the limits
+	// MaxPackets and MaxBytes.
 	Queue Discipline
-	// Loss decides which packets die; nil: none.
+	// Loss decides which packets are lost; nil: none.
 	Loss Loss
 	// Duplicate is the share of packets that arrive twice.
 	Duplicate float64
 	// Corrupt damages some packets.
 	Corrupt Corrupt
-	// Truncate is the share of packets that lose their end.
+	// Truncate is the share of packets that are truncated.
 	Truncate float64
-	// Delay is how long the wire is.
+	// Delay is the propagation delay.
 	Delay time.Duration
-	// Jitter is how much more, or less, each packet takes; nil: nothing. No
-	// packet takes less than no time.
+	// Jitter varies each packet's delay; nil: no jitter. The sum is never below zero.
 	Jitter Jitter
-	// Overtaking lets packets pass each other because of Jitter. Without it a
-	// packet arrives no earlier than the one before it.
+	// Overtaking lets packets pass each other because of Jitter. Without it, no packet arrives
+	// earlier than the one before it.
 	Overtaking bool
-	// Reorder takes some packets out of their turn.
+	// Reorder changes the order of some packets.
 	Reorder Reorder
-	// Correlation makes the fates of successive packets alike.
+	// Correlation makes the random decisions about successive packets alike.
 	Correlation Correlation
-	// MaxPackets and MaxBytes bound what is inside at a time, queued or under
-	// way; what comes beyond is dropped and counted. Zero: 65536, 64 MiB.
+	// MaxPackets and MaxBytes limit what is inside the link at a time, queued or in transit.
+	// Packets beyond are dropped and counted. Zero: 65536, 64 MiB.
 	MaxPackets, MaxBytes int
-	// Origin is the time from which a part that changes with time counts: a schedule, a trace,
-	// windows of loss. Zero: the clock's origin, in a link that New makes, and the time of the
-	// change after Change.
+	// Origin is the time from which parts that change with time count: a schedule, a trace, windows
+	// of loss. Zero: the clock's origin for a link that New makes, and the time of the change after
+	// Change.
 	Origin clock.Time
-	// Seed is what whoever makes the link gives to Streams; 0: what it likes. New does
-	// not look at it.
+	// Seed is the seed that the creator of the link passes to Streams; 0: the creator chooses. New
+	// does not use it.
 	Seed uint64
 }
 
 const (
-	// maxDelay keeps what a link holds within what its bounds were meant for.
+	// maxDelay keeps the contents of a link within the range that its limits were chosen for.
 	maxDelay = time.Hour
-	// What a zero bound means.
+	// The default limits.
 	defaultMaxPackets = 1 << 16
 	defaultMaxBytes   = 64 << 20
 )
 
-// ErrConfig is what a Config that cannot be says.
+// ErrConfig is the error of an invalid Config.
 var ErrConfig = errors.New("netem: bad configuration")
 
 func (c Config) withDefaults() Config {
@@ -75,7 +73,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validator is a description that can be wrong.
+// validator is a description that can be invalid.
 type validator interface{ Validate() error }
 
 func (c *Config) validate() error {
@@ -119,7 +117,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// validShare also refuses what is not a number.
+// validShare also rejects NaN.
 func validShare(name string, p float64) error {
 	if !(p >= 0 && p <= 1) {
 		return fmt.Errorf("%w: %s %v: must be 0 to 1", ErrConfig, name, p)
@@ -127,10 +125,9 @@ func validShare(name string, p float64) error {
 	return nil
 }
 
-// Streams returns a source of random streams for New: one for each name, which
-// depends on the seed and the name alone. So what one part draws does not shift
-// what another sees, and two experiments that differ in one part see the same
-// luck in all others.
+// Streams returns a source of random streams for New. A stream depends only on the seed and its
+// name. So the draws of one part do not shift those of another, and two experiments that differ in
+// one part see the same random decisions in all others.
 func Streams(seed uint64) func(part string) *rand.Rand {
 	return func(part string) *rand.Rand {
 		const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a

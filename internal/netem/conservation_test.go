@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// Nothing vanishes: what came in, and the copies, came out, died under a name or is
-// inside. And what is done does not depend on how often Advance is called.
+// No packet vanishes: each packet and each copy came out, was dropped for a reason, or is inside.
+// The results do not depend on how often Advance is called.
 func TestConservation(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -60,9 +60,8 @@ func TestConservation(t *testing.T) {
 	}
 }
 
-// FuzzLink drives a link of a random configuration with packets as the fuzzer wants them: each
-// byte is a packet or a change of the link, or time that passes. Whatever happens, nothing
-// vanishes.
+// FuzzLink drives a link of a random configuration: each byte of the input is a packet, a change of
+// the link, or time that passes. No packet may vanish.
 func FuzzLink(f *testing.F) {
 	f.Add(uint64(1), []byte("a link of one kind, and then of another"))
 	f.Add(uint64(77), []byte{0, 255, 3, 3, 3, 240, 9, 9, 250, 1, 2, 251, 4})

@@ -1,26 +1,25 @@
 package netem
 
-// Counters count what was done to how many packets. A packet may be in several
-// counts. At any time
+// Counters count packets by what happened to them. A packet may be in several counts. At any time
 //
-//	In + Duplicated = Out + Lost + QueueDropped + Policed + Overflowed + what is inside.
+//	In + Duplicated = Out + Lost + QueueDropped + Policed + Overflowed + packets inside.
 type Counters struct {
-	In, InBytes   uint64 // came
-	Out, OutBytes uint64 // arrived
+	In, InBytes   uint64 // packets and bytes that arrived at the link
+	Out, OutBytes uint64 // that left it at the other end
 	Lost          uint64 // by the loss model
 	QueueDropped  uint64 // by the queue
-	Early         uint64 // of these, by active queue management though there was room
+	Early         uint64 // of these, by active queue management although there was room
 	Policed       uint64 // by the policer
 	Overflowed    uint64 // by MaxPackets or MaxBytes
 	Duplicated    uint64 // copies made
 	Corrupted     uint64
 	Truncated     uint64
-	Reordered     uint64 // taken out of their turn by Reorder
-	Delayed       uint64 // sent off to arrive later than they came
+	Reordered     uint64 // by Reorder
+	Delayed       uint64 // with a delay
 	Marked        uint64 // by the queue or the policer, instead of dropped
 }
 
-// Add adds other counts to these.
+// Add adds the counts of o.
 func (c *Counters) Add(o *Counters) {
 	c.In += o.In
 	c.InBytes += o.InBytes

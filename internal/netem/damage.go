@@ -13,26 +13,25 @@ type Region uint8
 const (
 	// Anywhere is the whole packet.
 	Anywhere Region = iota
-	// Headers are the IPv4 header and that of the TCP, UDP or ICMP inside; of a
-	// packet that is none of these, the IPv4 header or the first 20 bytes.
+	// Headers are the IPv4 header and the header of the TCP, UDP or ICMP message inside. For other
+	// packets they are the IPv4 header or the first 20 bytes.
 	Headers
-	// Payload is what is behind the headers; Anywhere if that is nothing.
+	// Payload is everything after the headers; Anywhere if that is empty.
 	Payload
 )
 
-// Corrupt describes damage to packets.
+// Corrupt describes the corruption of packets.
 type Corrupt struct {
-	// Share is how many of the packets are damaged.
+	// Share is the share of corrupted packets.
 	Share float64
-	// Bits is how many bits of each are turned; zero: one.
+	// Bits is how many bits of each are flipped; zero: one.
 	Bits int
-	// Where is what part they are in.
+	// Where is the part of the packet in which they are.
 	Where Region
 }
 
-// corrupt turns bits of b such that the checksums which the packet carries see it:
-// RFC 1071's sum is over the ones' complement, so that turns which cancel out modulo
-// 65535 are not noticed, and then another bit is turned as well.
+// corrupt flips bits of b so that the packet's checksums detect it. Flips that cancel out modulo
+// 65535 do not change RFC 1071's sum; then another bit is flipped as well.
 func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	first, last := c.region(b)
 	if first == last {
@@ -56,8 +55,8 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	}
 }
 
-// visible reports whether somebody who verifies b must notice: its sum has changed,
-// and if the IPv4 header was touched, that does not pass by itself.
+// visible reports whether a receiver that verifies b must notice: its sum has changed, and if the
+// IPv4 header was changed, its checksum fails too.
 func visible(b []byte, change int64, touched bool) bool {
 	if change%65535 == 0 {
 		return false
@@ -69,7 +68,7 @@ func visible(b []byte, change int64, touched bool) bool {
 	return n == 0 || !checksum.Verify(b[:n], 0)
 }
 
-// region returns where in b the damage may be: a range that is empty only if b is.
+// region returns the range of b that may be corrupted. It is empty only if b is.
 func (c *Corrupt) region(b []byte) (first, last int) {
 	n := headerLen(b)
 	switch {
@@ -81,10 +80,10 @@ func (c *Corrupt) region(b []byte) (first, last int) {
 	return 0, len(b)
 }
 
-// minIPHeader is an IPv4 header without options.
+// minIPHeader is the length of an IPv4 header without options.
 const minIPHeader = 20
 
-// ipHeaderLen returns the length of b's IPv4 header, 0 when it has none.
+// ipHeaderLen returns the length of b's IPv4 header, or 0 if b has none.
 func ipHeaderLen(b []byte) int {
 	if len(b) < minIPHeader || b[0]>>4 != 4 {
 		return 0
@@ -96,7 +95,7 @@ func ipHeaderLen(b []byte) int {
 	return n
 }
 
-// headerLen returns how many bytes of a packet are headers.
+// headerLen returns the length of a packet's headers.
 func headerLen(b []byte) int {
 	const (
 		icmp, tcp, udp       = 1, 6, 17
@@ -119,8 +118,8 @@ func headerLen(b []byte) int {
 	return min(len(b), n)
 }
 
-// cut returns how many bytes are left of a packet of n that is truncated: at
-// least one, for an empty packet could not travel, and one less than there were.
+// cut returns how many of n bytes a truncated packet keeps: at least one, because an empty packet
+// cannot be sent, and at most n-1.
 func cut(random *rand.Rand, n int) int {
 	if n < 2 {
 		return n

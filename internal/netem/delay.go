@@ -8,13 +8,12 @@ import (
 
 // Jitter describes how the delay of packets varies.
 type Jitter interface {
-	// Draw returns how much longer a packet takes that leaves so long after the link's
-	// origin; shorter if negative.
+	// Draw returns the jitter of a packet that leaves at a time since the link's origin; it may be
+	// negative.
 	Draw(since time.Duration, random *rand.Rand) time.Duration
 }
 
-// UniformJitter is anything between so much less and so much more, all equally
-// likely.
+// UniformJitter is uniformly distributed between minus and plus its value.
 type UniformJitter time.Duration
 
 // Validate reports what is wrong with the description.
@@ -31,9 +30,9 @@ type NormalJitter time.Duration
 // Validate reports what is wrong with the description.
 func (n NormalJitter) Validate() error { return validJitter(time.Duration(n)) }
 
-// Draw implements Jitter. It adds up twelve uniform variables, whose variance is
-// 1/12 each: normal to within what an experiment shows, six deviations wide, and
-// in whole numbers, which are the same on every machine.
+// Draw implements Jitter. It adds up twelve uniform variables with a variance of 1/12 each. The sum
+// is normal within what an experiment can show, up to six deviations, and computed in integers,
+// which are the same on every machine.
 func (n NormalJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	const halves, half = 12, 1 << 31
 	sum := int64(-halves * half)
@@ -41,13 +40,13 @@ func (n NormalJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 		two := random.Uint64()
 		sum += int64(two>>32) + int64(two&(1<<32-1))
 	}
-	// The sum is of 35 bits: it is shortened so that the product fits for any deviation below
-	// two days.
+	// The sum has 35 bits. It is shortened so that the product fits for every deviation below two
+	// days.
 	const kept = 16
 	return time.Duration((sum >> kept) * int64(n) >> (32 - kept))
 }
 
-// maxJitter keeps the arithmetic within its words.
+// maxJitter prevents overflow.
 const maxJitter = time.Hour
 
 func validJitter(d time.Duration) error {
@@ -57,15 +56,14 @@ func validJitter(d time.Duration) error {
 	return nil
 }
 
-// Reorder takes packets out of their turn.
+// Reorder changes the order of packets.
 type Reorder struct {
-	// Share is how many of the packets.
+	// Share is the share of the packets that are reordered.
 	Share float64
-	// Late is up to how much later than their turn they arrive, all delays being
-	// equally likely. Zero: they arrive without the wire's delay instead, before
-	// all that is under way.
+	// Late is the maximum additional delay of reordered packets, uniformly distributed. Zero: they
+	// skip the wire's delay instead, and arrive before all packets in transit.
 	Late time.Duration
-	// Gap is how many packets apart at least those are that are taken out of their
-	// turn: the share is of every Gap-th then. 0 and 1: of all.
+	// Gap is the minimum distance between reordered packets: Share is then the share of every
+	// Gap-th packet. 0 and 1: of all packets.
 	Gap int
 }

@@ -7,25 +7,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// EventKind is what happened on a link.
+// EventKind is a kind of event.
 type EventKind uint8
 
 // The kinds of events.
 const (
-	// Arrive is a packet that came. Packets and Bytes count it as if it were let in: a Drop
-	// takes it out again.
+	// Arrive: a packet arrived at the link. Packets and Bytes count it as if it were accepted; a
+	// Drop subtracts it again.
 	Arrive EventKind = iota + 1
-	// Drop is a packet that is no more, Why says the reason. One that the loss model takes
-	// has used the link: its Drop comes after its Depart.
+	// Drop: a packet was dropped, for the reason in Why. A packet that the loss model drops has
+	// used the link: its Drop follows its Depart.
 	Drop
-	// Mark is a packet on which congestion was marked.
+	// Mark: a packet was marked with Congestion Experienced.
 	Mark
-	// Serve is a packet that leaves the queue because its turn has come.
+	// Serve: a packet left the queue to be sent.
 	Serve
-	// Depart is a packet whose last byte has left the server. Without a rate that is when it
-	// came.
+	// Depart: a packet's last byte left the server. Without a rate this is when it arrived.
 	Depart
-	// Opportunity is one of Opportunities, used or not. What departs by it comes after it.
+	// Opportunity: one of Opportunities, used or not. The packets that depart by it follow.
 	Opportunity
 )
 
@@ -34,59 +33,59 @@ type Reason uint8
 
 // The reasons.
 const (
-	// Tail is the queue, which had no room for it.
+	// Tail: the queue had no room for the packet.
 	Tail Reason = iota + 1
-	// Head is the queue, which had no room for a later one.
+	// Head: the queue had no room for a later packet.
 	Head
-	// Early is active queue management, which had room but saw congestion.
+	// Early: active queue management saw congestion, although there was room.
 	Early
-	// Limit is MaxPackets or MaxBytes.
+	// Limit: MaxPackets or MaxBytes.
 	Limit
-	// Excess is the policer.
+	// Excess: the policer.
 	Excess
-	// Model is the loss model.
+	// Model: the loss model.
 	Model
 )
 
-// Event is something that happened to one packet.
+// Event is an event of one packet.
 type Event struct {
 	At   clock.Time
 	Kind EventKind
 	Why  Reason // of a Drop
-	// Size is the packet's length in bytes; of an Opportunity how much could leave.
+	// Size is the packet's length in bytes; for an Opportunity, how much can leave.
 	Size int
 	// Sojourn is how long the packet has been in the link.
 	Sojourn time.Duration
-	// Packets and Bytes are what waits in the queue after the event.
+	// Packets and Bytes are the length of the queue after the event.
 	Packets, Bytes int
-	// Tag is what Input was given with the packet.
+	// Tag is the packet's tag from Input.
 	Tag uint64
 	// Data is the packet, lent until the watcher returns.
 	Data []byte
 }
 
-// Watch has f told of all that happens from now on, in the order of time; nil: nobody. The
-// event is the link's and valid until f returns, and f must not call the link. A link is
-// where it was told to be: what is due later than its last Input or Advance has not happened.
+// Watch makes the link call f with all events from now on, in the order of time; nil: stop. The
+// event belongs to the link and is valid until f returns. f must not call the link. Events that are
+// due later than the last Input or Advance have not happened yet.
 func (l *Link) Watch(f func(*Event)) {
 	l.watch = f
 	l.depth.packets, l.depth.bytes = l.Queued()
 	l.watchOpportunities(false)
 }
 
-// WatchOpportunities is Watch that also tells of each opportunity of a trace, which makes an
-// idle link as much work as a busy one. It tells of those after the last event.
+// WatchOpportunities is Watch, and also reports each opportunity of a trace, which makes an idle
+// link as much work as a busy one. It starts with the opportunities after the last event.
 func (l *Link) WatchOpportunities(f func(*Event)) {
 	l.watch = f
 	l.depth.packets, l.depth.bytes = l.Queued()
 	l.watchOpportunities(true)
 }
 
-// teller is a server that can tell of its opportunities.
+// teller is a server that can report its opportunities.
 type teller interface {
-	// tell calls f for those that were not told yet up to a time, with their bytes.
+	// tell calls f for each unreported opportunity up to a time, with its bytes.
 	tell(until clock.Time, f func(at clock.Time, bytes int))
-	// skip has those up to a time not be told.
+	// skip discards the unreported opportunities up to a time.
 	skip(until clock.Time)
 }
 
@@ -106,8 +105,8 @@ func (l *Link) watchOpportunities(wanted bool) {
 	}
 }
 
-// depth is what waits in the queue, as the events so far have it. The queue's own count
-// changes in the midst of what they are about.
+// depth is the length of the queue after the reported events. The queue's own counts change before
+// some of its events are reported.
 type depth struct{ packets, bytes int }
 
 func (d *depth) add(packets, bytes int) { d.packets, d.bytes = d.packets+packets, d.bytes+bytes }
@@ -128,8 +127,8 @@ func (l *Link) tell(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	l.watch(&l.event)
 }
 
-// bury returns memory for a packet that came and died, for the watcher to see; nil if there is
-// none.
+// bury returns memory for a packet that was dropped on arrival, for the watcher; nil if nothing
+// watches.
 func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	if l.watch == nil {
 		return nil
@@ -140,7 +139,7 @@ func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	return p
 }
 
-// tellDead tells the watcher of a packet that came and died: it was never in the store.
+// tellDead reports a packet that was dropped on arrival, and so was never stored.
 func (l *Link) tellDead(at clock.Time) {
 	p := &l.dead
 	l.tell(at, Arrive, 0, p)
@@ -150,7 +149,7 @@ func (l *Link) tellDead(at clock.Time) {
 	l.tell(at, Drop, l.cause, p)
 }
 
-// tellUntil tells of the opportunities up to a time.
+// tellUntil reports the opportunities up to a time.
 func (l *Link) tellUntil(now clock.Time) {
 	if l.teller != nil {
 		l.told = now

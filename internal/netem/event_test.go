@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// ledger is what a watcher knows of a link.
+// ledger counts the events of a link.
 type ledger struct {
 	t      *testing.T
 	l      *netem.Link
@@ -66,7 +66,7 @@ func (w *ledger) same(packets, bytes int) {
 	}
 }
 
-// check compares what was told with what is.
+// check compares the events with the link's counters and queue.
 func (w *ledger) check() {
 	packets, bytes := w.l.Queued()
 	w.same(packets, bytes)
@@ -76,9 +76,9 @@ func (w *ledger) change(packets, bytes int) {
 	w.queued, w.queuedBytes = w.queued+packets, w.queuedBytes+bytes
 }
 
-// What a watcher is told adds up, for every configuration: arrivals are departures, drops and
-// what waits; drops under each name are what the counters have; and, by Little's law, the sum
-// of all waits is the integral of the queue's length over time.
+// The events add up, for every configuration: arrivals equal departures, drops and queued packets;
+// drops by reason equal the counters; and, by Little's law, the sum of all waits is the integral of
+// the queue's length over time.
 func TestEventsAddUp(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 6))
@@ -125,8 +125,7 @@ func TestEventsAddUp(t *testing.T) {
 	}
 }
 
-// inService is whether a packet is being sent, which by then nothing but the end of its trace
-// keeps it from.
+// inService reports whether a packet is being sent that only the end of its trace can still stop.
 func inService(l *netem.Link) bool {
 	inside, _ := l.Inside()
 	waiting, _ := l.Queued()
@@ -140,8 +139,8 @@ func boolean(b bool) int {
 	return 0
 }
 
-// Packets that come at random to a server of constant pace wait, in the mean, half of load
-// over 1 minus load of what a packet takes: M/D/1, by Pollaczek and Khinchin.
+// With Poisson arrivals and a constant service time, the mean wait is load/(2(1-load)) service
+// times: M/D/1, by Pollaczek and Khinchin.
 func TestWaitsAreThoseOfMD1(t *testing.T) {
 	for _, load := range []float64{0.3, 0.6, 0.8} {
 		l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8_000_000)})
@@ -173,7 +172,7 @@ func TestWaitsAreThoseOfMD1(t *testing.T) {
 	}
 }
 
-// Who watches gets each packet's bytes and tag, and may stop.
+// A watcher gets each packet's bytes and tag, and may stop.
 func TestWatching(t *testing.T) {
 	l := newLink(t, netem.Config{
 		Rate: netem.BitsPerSecond(8000), Queue: netem.DropHead{Packets: 1}, Loss: netem.ListedLoss{2},
@@ -207,7 +206,7 @@ func TestWatching(t *testing.T) {
 	assert.Empty(t, told)
 }
 
-// A watcher may come late, and stays when the link becomes another.
+// A watcher may start late, and stays when the link's configuration changes.
 func TestAWatcherStaysThroughChanges(t *testing.T) {
 	l := newLink(t, netem.Config{})
 	put(l, 1e6, 1, 100)
@@ -262,7 +261,7 @@ func TestWatchingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Who watches sees the packets that die as they come, too.
+// A watcher also sees packets that are dropped on arrival.
 func TestWatchersSeeWhatDies(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// None reports whether nothing happens to packets.
+// None reports whether the link forwards packets unchanged.
 func (c Config) None() bool { return c.String() == nothing }
 
-// Random reports whether chance decides about packets.
+// Random reports whether some decision about packets is random.
 func (c Config) Random() bool {
 	switch l := c.Loss.(type) {
 	case nil, PeriodicLoss, ListedLoss, ByteLoss:
@@ -33,12 +33,12 @@ func (c Config) Random() bool {
 		c.Jitter != nil && !trace
 }
 
-// nothing is the name of doing nothing.
+// nothing is the String of a Config that forwards packets unchanged.
 const nothing = "nothing"
 
-// String returns the words that Parse makes the same Config of; "nothing" for one that
-// does nothing to packets. A part that is none of this package's, and that words have
-// no name for, is shown by its type.
+// String returns the words from which Parse makes the same Config; "nothing" for one that forwards
+// packets unchanged. Parts of other packages, for which there are no words, are shown by their
+// types.
 func (c Config) String() string {
 	var b sentence
 	b.formatDelay(&c)
@@ -64,10 +64,10 @@ func (c Config) String() string {
 	return strings.Join(b, " ")
 }
 
-// regions are the words of the parts of a packet.
+// regions are the words for the parts of a packet.
 var regions = map[Region]string{Headers: "headers", Payload: "payload"}
 
-// sentence is words in the making.
+// sentence collects words.
 type sentence []string
 
 func (s *sentence) add(words ...string) { *s = append(*s, words...) }
@@ -149,13 +149,14 @@ func (s *sentence) formatReorder(c *Config) {
 	}
 }
 
-// percent writes a share without the noise of binary fractions.
+// percent formats a share, without the errors of binary fractions.
 func percent(share float64) string {
 	const digits = 12
 	return strconv.FormatFloat(share*100, 'g', digits, 64) + "%"
 }
 
-// formatWindows writes windows of loss that words can say, which are alike and come once.
+// formatWindows formats windows of loss that the words can express: with equal shares, not
+// repeated.
 func (s *sentence) formatWindows(b *ByTime) {
 	var list []string
 	for _, w := range b.Windows {
@@ -174,7 +175,7 @@ func (s *sentence) formatWindows(b *ByTime) {
 	}
 }
 
-// listed writes numbers as drop lists them, runs joined.
+// listed formats numbers as the word drop does, with ranges.
 func listed(l []uint64) string {
 	var b strings.Builder
 	for i := 0; i < len(l); {

@@ -153,7 +153,7 @@ func (s *sentence) limits(b Bound) {
 	}
 }
 
-// formatBytes writes a length in the larger unit that divides it.
+// formatBytes formats a length in the largest unit that divides it.
 func formatBytes(n int) string {
 	if n >= 1<<10 && n%(1<<10) == 0 {
 		return strconv.Itoa(n>>10) + "kb"
@@ -161,7 +161,7 @@ func formatBytes(n int) string {
 	return strconv.Itoa(n) + "b"
 }
 
-// formatBits writes a rate in the largest unit that divides it.
+// formatBits formats a rate in the largest unit that divides it.
 func formatBits(bits int64) string {
 	for _, u := range []unit{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}} {
 		if bits > 0 && bits%int64(u.of) == 0 {
@@ -171,10 +171,10 @@ func formatBits(bits int64) string {
 	return strconv.FormatInt(bits, 10) + "bit"
 }
 
-// formatSixteenths writes a weight of PIE's as tc-pie(8) has it.
+// formatSixteenths formats a weight of PIE as tc-pie(8) does.
 func formatSixteenths(x float64) string { return strconv.FormatFloat(16*x, 'f', -1, 64) }
 
-// jitterWords are the size of a jitter and its distribution's name, which is empty if uniform.
+// jitterWords returns a jitter's size and the name of its distribution; empty: uniform.
 func jitterWords(jitter Jitter) (size, name string) {
 	switch j := jitter.(type) {
 	case UniformJitter:

@@ -9,24 +9,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// FQCoDel is the queue of RFC 8290: a CoDel for each flow, as far as a hash tells flows
-// apart, which take turns by deficit round robin; one that begins to send goes first.
+// FQCoDel is the queue of RFC 8290: a CoDel queue for each hash of a flow. The queues take turns by
+// deficit round robin, and new flows go first.
 type FQCoDel struct {
-	// Target and Interval are each CoDel's; 0: 5 ms and 100 ms (RFC 8290 §5.2.2, §5.2.1).
+	// Target and Interval are those of each CoDel queue; 0: 5 ms and 100 ms (RFC 8290 §5.2.2,
+	// §5.2.1).
 	Target, Interval time.Duration
-	// Flows is how many queues there are; 0: 1024 (RFC 8290 §5.2.5).
+	// Flows is the number of queues; 0: 1024 (RFC 8290 §5.2.5).
 	Flows int
-	// Quantum is how many bytes a queue may send in its turn; 0: 1514 (RFC 8290 §5.2.4).
+	// Quantum is how many bytes a queue may send in a turn; 0: 1514 (RFC 8290 §5.2.4).
 	Quantum int
-	// Packets and Bytes bound all queues together: beyond, the longest gives up its oldest.
-	// Zero: 10240 packets (RFC 8290 §5.2.3) and 32 MiB, which is what Linux has.
+	// Packets and Bytes limit all queues together. Beyond the limit, the longest queue drops its
+	// oldest packet. Zero: 10240 packets (RFC 8290 §5.2.3) and 32 MiB, as in Linux.
 	Packets, Bytes int
-	// ECN has packets marked instead of dropped if their sender understands the mark
-	// (RFC 8290 §5.2.6).
+	// ECN marks packets instead of dropping them if their transport is ECN-capable (RFC 8290
+	// §5.2.6).
 	ECN bool
 }
 
-// What zeros mean.
+// The defaults.
 const (
 	fqFlows   = 1024
 	fqQuantum = 1514
@@ -34,7 +35,7 @@ const (
 	fqBytes   = 32 << 20
 )
 
-// maxFQFlows bounds the memory of a queue that nobody has sent through.
+// maxFQFlows limits the memory of an unused queue.
 const maxFQFlows = 1 << 16
 
 func (f FQCoDel) withDefaults() FQCoDel {
@@ -75,12 +76,12 @@ type fqCoDel struct {
 	law            codelLaw
 	quantum        int
 	flows          []fqFlow
-	salt           uint64 // of the hash: nobody can choose whom to share a queue with
+	salt           uint64 // of the hash: a sender cannot choose a flow to share a queue with
 	fresh, settled fqList // RFC 8290 §4's new and old queues
 	packets, bytes int
 }
 
-// fqFlow is the queue of the flows of one hash.
+// fqFlow is the queue of the flows with one hash.
 type fqFlow struct {
 	ring   packetRing
 	state  codelState
@@ -89,7 +90,7 @@ type fqFlow struct {
 	listed bool
 }
 
-// fqList is a list of queues, in the order of their turns.
+// fqList is a list of queues in the order of their turns.
 type fqList struct{ first, last *fqFlow }
 
 func (l *fqList) push(f *fqFlow) {
@@ -130,8 +131,7 @@ func (q *fqCoDel) Put(now clock.Time, p *Packet) {
 	}
 }
 
-// longest returns the queue with the most bytes: of those that are listed, which all are that
-// hold something.
+// longest returns the queue with the most bytes. Every queue with packets is in one of the lists.
 func (q *fqCoDel) longest() *fqFlow {
 	longest := q.fresh.first
 	for _, list := range [2]*fqFlow{q.fresh.first, q.settled.first} {
@@ -169,14 +169,15 @@ func (q *fqCoDel) Take(now clock.Time) *Packet {
 			return p
 		}
 		list.pop()
-		if list == &q.fresh { // else it could be new again at once and starve the others
+		if list == &q.fresh { // otherwise it could be new again at once and starve the others
 			q.settled.push(f)
 		}
 	}
 }
 
-// flowHash is a hash of what tells a packet's flow from others: addresses, protocol, and ports
-// if it is whole, for only a first fragment has them. What is not IPv4 is one flow.
+// flowHash hashes what identifies a packet's flow: addresses, protocol, and ports. Ports of
+// fragments are ignored, because only the first fragment has them. All packets that are not IPv4
+// are one flow.
 func flowHash(b []byte, salt uint64) uint64 {
 	const (
 		protocolAt, fragmentAt, addressesAt = 9, 6, 12
@@ -196,7 +197,7 @@ func flowHash(b []byte, salt uint64) uint64 {
 	return mix(h ^ rest)
 }
 
-// mix spreads the bits of a number over all of it; it is the end of SplitMix64.
+// mix spreads the bits of a number over all of it: the last step of SplitMix64.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -60,14 +60,14 @@ func TestFQCoDelSharesBytes(t *testing.T) {
 		}
 		require.LessOrEqual(t, most-least, fqQuantum+1500, "%v", total)
 	}
-	// A flow of twice the packets is no flow of twice the share.
+	// A flow with twice as many packets does not get twice the share.
 	_, bytes := r.Len()
 	assert.Equal(t, 400_000*4, bytes+total[ports[0]]+total[ports[1]]+total[ports[2]]+total[ports[3]]-
 		rounding(sizes))
 	assert.Empty(t, r.drops)
 }
 
-// rounding is how many bytes more than 400,000 the flows were given.
+// rounding returns by how many bytes the flows got more than 400,000.
 func rounding(sizes map[byte]int) (n int) {
 	for _, size := range sizes {
 		n += (400_000+size-1)/size*size - 400_000
@@ -75,8 +75,8 @@ func rounding(sizes map[byte]int) (n int) {
 	return n
 }
 
-// RFC 8290 §4.2: who begins to send goes before all who have sent, so that a sparse flow
-// waits for no more than what is being sent; one that goes on gets no more than its share.
+// RFC 8290 §4.2: a new flow goes before all flows that have sent, so that a sparse flow waits for
+// at most the packet that is being sent. A flow that keeps sending gets only its share.
 func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 12)
@@ -101,9 +101,8 @@ func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 	assert.InDelta(t, 20*1500, had[greedy], fqQuantum+1500)
 }
 
-// RFC 8290 §4.2: a new queue that runs empty goes behind the old ones before it can be new
-// again; else two flows could starve all the others, each sending while the other's packet
-// leaves.
+// RFC 8290 §4.2: a new queue that becomes empty goes behind the old queues before it can be new
+// again. Otherwise two flows could starve all others, each sending while the other's packet leaves.
 func TestFQCoDelCannotBeStarved(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 3)
@@ -126,8 +125,7 @@ func TestFQCoDelCannotBeStarved(t *testing.T) {
 	assert.GreaterOrEqual(t, had[ports[2]], 95, "%v", had)
 }
 
-// RFC 8290 §3, §4.2: with a quantum of a packet's length flows alternate packet by packet,
-// for who has sent a quantum has had his turn.
+// RFC 8290 §3, §4.2: with a quantum of one packet, flows alternate packet by packet.
 func TestFQCoDelAlternates(t *testing.T) {
 	r := newRig(t, FQCoDel{Quantum: 1500}, 8e6)
 	ports := apart(r, 2)
@@ -140,7 +138,8 @@ func TestFQCoDelAlternates(t *testing.T) {
 	}
 }
 
-// RFC 8290 §4.1: a queue that begins anew has a quantum, whatever it had left before.
+// RFC 8290 §4.1: a queue that becomes active again starts with one quantum, whatever credit it had
+// left.
 func TestFQCoDelsCreditIsNotSaved(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 2)
@@ -156,8 +155,8 @@ func TestFQCoDelsCreditIsNotSaved(t *testing.T) {
 	assert.Equal(t, fqQuantum, q.fresh.first.credit)
 }
 
-// RFC 8290 §4.1: beyond its bounds the queue with the most bytes gives up its oldest packet,
-// not the one that came.
+// RFC 8290 §4.1: beyond the limit, the queue with the most bytes drops its oldest packet, not the
+// arriving one.
 func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 	for name, d := range map[string]FQCoDel{"packets": {Packets: 101}, "bytes": {Bytes: 45_064}} {
 		r := newRig(t, d, 8e6)
@@ -193,8 +192,8 @@ func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
 	}
 }
 
-// RFC 8290 §3 and Jain's index: flows that send more than there is room for, at rates of 1
-// to 4, get the same each, and each queue's wait is CoDel's.
+// RFC 8290 §3 and Jain's index: flows that send more than fits, at rates of 1 to 4, get equal
+// shares, and each queue's wait is CoDel's.
 func TestFQCoDelIsFair(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 4)
@@ -224,8 +223,8 @@ func TestFQCoDelIsFair(t *testing.T) {
 	assert.Len(t, had, 4)
 }
 
-// RFC 8290 §4.1: a hash of the five numbers of a flow, which no sender can foresee, spreads
-// flows evenly; a fragment goes where its address and protocol say.
+// RFC 8290 §4.1: the hash of a flow's five-tuple, which a sender cannot predict, spreads flows
+// evenly. Fragments are hashed by addresses and protocol.
 func TestFlowHash(t *testing.T) {
 	const flows, queues = 64_000, 64
 	counts := make([]float64, queues)

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A link that has damaged a packet says so for ever, also when it does so no more and its
-// counters were cleared: one of those packets may still be under way.
+// A link that has damaged a packet is never intact again, even if it stops and its counters are
+// cleared: a damaged packet may still be in transit.
 func TestIntact(t *testing.T) {
 	for _, cfg := range []netem.Config{{Corrupt: netem.Corrupt{Share: 1}}, {Truncate: 1}} {
 		l := newLink(t, netem.Config{Duplicate: 1, Loss: netem.UniformLoss(0.5)})

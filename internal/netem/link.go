@@ -8,54 +8,54 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Link is one direction of a link. One owner calls it.
+// Link is one direction of a link. It must be called by one goroutine at a time.
 type Link struct {
 	cfg      Config
-	plain    bool // the wire delays packets, all alike, and does nothing else to them
+	plain    bool // the wire only delays packets, all by the same time
 	store    store
 	counters Counters
 
-	police  *police // nil: nobody
+	police  *police // nil: none
 	queue   Queue
 	server  Server // nil: no rate
 	turns   Turns  // the server, if it has turns
 	serving *Packet
-	done    clock.Time // when serving has left
-	turn    clock.Time // when the server takes a packet, while it has none and one waits
+	done    clock.Time // when serving leaves
+	turn    clock.Time // when an idle server takes the waiting packet
 
 	loss   Loser
 	faults faults
 	wire   wire
-	last   clock.Time // the latest arrival of a packet in its turn
+	last   clock.Time // the latest arrival of a packet that is not reordered
 
-	watch             func(*Event) // nil: nobody
-	event             Event        // the watcher's
-	told              clock.Time   // the time of the last
-	depth             depth        // kept while somebody watches
-	dead              Packet       // the last that died as it came, and why: for the watcher
+	watch             func(*Event) // nil: none
+	event             Event        // lent to watch
+	told              clock.Time   // the time of the last event
+	depth             depth        // up to date only while watch is set
+	dead              Packet       // the last packet that was dropped on arrival, for watch
 	cause             Reason
 	wantOpportunities bool
-	teller            teller // nil: the server is none, or nobody wants to know
+	teller            teller // nil: the server has no opportunities, or they are not watched
 	tellOpportunity   func(at clock.Time, bytes int)
 }
 
-// faults decide what becomes of packets, each with a random stream of its own.
+// faults decide what happens to packets, each with its own random stream.
 type faults struct {
 	duplicate, corrupt, truncate, reorder, jitter luck
 
-	drawn  time.Duration // the jitter of the packet before
+	drawn  time.Duration // the jitter of the last packet
 	inTurn int           // packets since one was reordered
 
-	damaged bool // a packet, at any time
+	damaged bool // some packet was damaged
 }
 
-// New returns a link that is empty and idle. Stream gives each of its parts a
-// random source, by the part's name: see Streams.
+// New returns an empty, idle link. stream returns each part's random source by the part's name: see
+// Streams.
 func New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
 	return new(Pool).New(cfg, stream)
 }
 
-// New is the package's New with the memory of other links.
+// New is the function New, with memory that other links of the pool share.
 func (l *Pool) New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
 	return newLink(cfg, stream, l)
 }
@@ -70,7 +70,7 @@ func newLink(cfg Config, stream func(part string) *rand.Rand, memory *Pool) (*Li
 	return l, nil
 }
 
-// configure makes working parts of what cfg describes, which is right.
+// configure creates the working parts of a valid cfg.
 func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 	l.cfg, l.loss, l.server, l.turns, l.queue, l.police = cfg, nil, nil, nil, nil, nil
 	of := func(part string, share, same float64) luck {
@@ -108,8 +108,7 @@ func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 	l.watchOpportunities(l.wantOpportunities)
 }
 
-// Input takes one packet, in pieces, that came at now. The tag comes out again
-// with it.
+// Input passes a packet, in pieces, that arrived at now. Output returns the tag with it.
 func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	size := 0
 	for _, p := range pieces {
@@ -126,8 +125,8 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	l.admit(now, p)
 }
 
-// InputTrain takes each packet of a train that came at now. Those that another link of its
-// pool has lent it takes as they are: their memory is lent no more.
+// InputTrain passes each packet of a train that arrived at now. It takes over the memory of packets
+// that another link of its pool has lent.
 func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	for k, left := 0, t.Bytes; left > 0; {
 		size := min(t.Size, left)
@@ -145,8 +144,8 @@ func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	}
 }
 
-// enter counts a packet in and returns the memory for it: its first piece if that is all of it and
-// was lent (adopted); nil when there is no room or it is lost, and nobody watches.
+// enter counts a packet and returns the memory for it: its first piece, if that is the whole packet
+// and was lent (adopted). It returns nil if the packet is dropped and nothing watches.
 func (l *Link) enter(now clock.Time, tag uint64, size int, piece []byte) (p *Packet, adopted bool) {
 	l.Advance(now)
 	l.counters.In++
@@ -184,7 +183,7 @@ func (l *Link) loses(now clock.Time, size int) bool {
 	return true
 }
 
-// admit lets a packet in whose bytes have been copied.
+// admit accepts a packet whose bytes have been copied.
 func (l *Link) admit(now clock.Time, p *Packet) {
 	if p == &l.dead {
 		l.tellDead(now)
@@ -201,7 +200,7 @@ func (l *Link) admit(now clock.Time, p *Packet) {
 	l.send(now, p)
 }
 
-// send queues p for the server; without one it is on the wire at once.
+// send queues p for the server. Without a server, p is on the wire immediately.
 func (l *Link) send(now clock.Time, p *Packet) {
 	if l.server == nil {
 		l.depart(now, p)
@@ -217,7 +216,7 @@ func (l *Link) send(now clock.Time, p *Packet) {
 	}
 }
 
-// serve begins to send the next packet of the queue.
+// serve starts to send the next packet of the queue.
 func (l *Link) serve(now clock.Time) {
 	p := l.queue.Take(now)
 	l.serving = p
@@ -230,7 +229,7 @@ func (l *Link) serve(now clock.Time) {
 	l.done = l.server.Finish(now, len(p.data)+l.cfg.Overhead)
 }
 
-// dropQueued is how the queue gives up a packet.
+// dropQueued drops a packet for the queue.
 func (l *Link) dropQueued(now clock.Time, p *Packet, why Reason) {
 	l.counters.QueueDropped++
 	if why == Early {
@@ -239,7 +238,7 @@ func (l *Link) dropQueued(now clock.Time, p *Packet, why Reason) {
 	l.discard(now, p, why)
 }
 
-// discard ends a packet that was counted.
+// discard drops a packet that was counted.
 func (l *Link) discard(now clock.Time, p *Packet, why Reason) {
 	if l.watch != nil {
 		l.tell(now, Drop, why, p)
@@ -247,7 +246,7 @@ func (l *Link) discard(now clock.Time, p *Packet, why Reason) {
 	l.store.give(p)
 }
 
-// mark sets Congestion Experienced, if the packet's transport understands it.
+// mark sets Congestion Experienced if the packet's transport is ECN-capable.
 func (l *Link) mark(now clock.Time, p *Packet) bool {
 	if !markECN(p.data) {
 		return false
@@ -259,8 +258,8 @@ func (l *Link) mark(now clock.Time, p *Packet) bool {
 	return true
 }
 
-// Advance does what is due at or before now: packets leave the server. It does
-// each at its time, however late it is called.
+// Advance does everything that is due at or before now: packets leave the server. Each event has
+// its own time, however late Advance is called.
 func (l *Link) Advance(now clock.Time) {
 	l.store.reclaim()
 	if l.turns != nil {
@@ -274,7 +273,7 @@ func (l *Link) Advance(now clock.Time) {
 	}
 }
 
-// advanceTurns is Advance with a server that has turns.
+// advanceTurns is Advance for a server that has turns.
 func (l *Link) advanceTurns(now clock.Time) {
 	for {
 		switch {
@@ -299,7 +298,7 @@ func (l *Link) advanceTurns(now clock.Time) {
 	}
 }
 
-// depart has a packet leave that was sent, unless it is lost now.
+// depart ends the transmission of a packet, which the loss model may drop now.
 func (l *Link) depart(at clock.Time, p *Packet) {
 	if l.watch != nil {
 		l.tell(at, Depart, 0, p)
@@ -311,7 +310,7 @@ func (l *Link) depart(at clock.Time, p *Packet) {
 	l.launch(at, p)
 }
 
-// launch sends a packet off that is not lost, and perhaps its twin.
+// launch puts a packet that is not lost, and perhaps a duplicate, on the wire.
 func (l *Link) launch(now clock.Time, p *Packet) {
 	if l.plain {
 		p.at = max(now.Add(l.cfg.Delay), l.last)
@@ -335,7 +334,7 @@ func (l *Link) launch(now clock.Time, p *Packet) {
 	}
 }
 
-// fly damages a packet, if that is its luck, and puts it on the wire.
+// fly puts a packet on the wire, and may corrupt or truncate it.
 func (l *Link) fly(now clock.Time, p *Packet) {
 	if l.faults.corrupt.draw() && len(p.data) > 0 {
 		l.counters.Corrupted++
@@ -356,7 +355,7 @@ func (l *Link) fly(now clock.Time, p *Packet) {
 	l.wire.add(p)
 }
 
-// arrival draws when a packet that leaves at now arrives.
+// arrival draws the arrival time of a packet that leaves at now.
 func (l *Link) arrival(now clock.Time) clock.Time {
 	delay := l.cfg.Delay
 	if l.cfg.Jitter != nil {
@@ -378,7 +377,7 @@ func (l *Link) arrival(now clock.Time) clock.Time {
 	return at
 }
 
-// drawJitter draws a packet's jitter: now and then that of the one before.
+// drawJitter draws a packet's jitter, which with some probability equals that of the packet before.
 func (l *Link) drawJitter(now clock.Time) time.Duration {
 	j := &l.faults.jitter
 	if j.same == 0 || !j.begun || j.random.Float64() >= j.same {
@@ -388,8 +387,7 @@ func (l *Link) drawJitter(now clock.Time) time.Duration {
 	return l.faults.drawn
 }
 
-// reorders decides whether a packet is taken out of its turn: those that Gap spares are
-// not drawn for.
+// reorders decides whether a packet is reordered. It does not draw for packets that Gap exempts.
 func (l *Link) reorders() bool {
 	if l.faults.inTurn++; l.faults.inTurn < l.cfg.Reorder.Gap || !l.faults.reorder.draw() {
 		return false
@@ -398,8 +396,8 @@ func (l *Link) reorders() bool {
 	return true
 }
 
-// Output returns the next packet that has arrived by now, with its tag, and
-// reports whether there was one. It is lent until the next Input or Advance.
+// Output returns the next packet that has arrived by now, with its tag; ok is false if there is no
+// such packet. The packet is lent until the next Input or Advance.
 func (l *Link) Output(now clock.Time) (data []byte, tag uint64, ok bool) {
 	p := l.wire.take(now)
 	if p == nil {
@@ -411,18 +409,18 @@ func (l *Link) Output(now clock.Time) (data []byte, tag uint64, ok bool) {
 	return p.data, p.tag, true
 }
 
-// Deadline returns the earliest time at which a packet can arrive, or never: when
-// Advance is due, and then Output.
+// Deadline returns the earliest time at which a packet can arrive, or never. The owner then calls
+// Advance and Output.
 func (l *Link) Deadline() clock.Time {
 	t, next := l.wire.first(), l.Departure()
 	if next == clock.Never {
 		return t
 	}
-	// What is being sent still has the wire before it, and what waits behind it has more.
+	// The packet that is being sent still has to cross the wire, and queued packets arrive later.
 	return clock.Earliest(t, next.Add(l.least()))
 }
 
-// least is the shortest time that the wire takes.
+// least is the shortest delay of the wire.
 func (l *Link) least() time.Duration {
 	if l.cfg.Jitter != nil || l.cfg.Reorder.Share > 0 {
 		return 0
@@ -430,8 +428,8 @@ func (l *Link) least() time.Duration {
 	return l.cfg.Delay
 }
 
-// Intact reports whether no packet was damaged yet: whatever comes out is what went in,
-// but for marks of congestion.
+// Intact reports whether no packet was corrupted or truncated so far: each came out as it went in,
+// except for congestion marks.
 func (l *Link) Intact() bool { return !l.faults.damaged }
 
 // Inside returns how many packets are in the link, and their bytes.
@@ -445,9 +443,8 @@ func (l *Link) Queued() (packets, bytes int) {
 	return l.queue.Len()
 }
 
-// Departure returns when the packet that is being sent will have left and the next one
-// leaves the queue, or when a server that has turns takes that one; never if the server is
-// idle or will send no more.
+// Departure returns when the packet that is being sent leaves, or when a server with turns takes
+// the next one. It returns never if the server is idle or sends no more packets.
 func (l *Link) Departure() clock.Time {
 	if l.serving == nil {
 		return l.turn
@@ -455,5 +452,5 @@ func (l *Link) Departure() clock.Time {
 	return l.done
 }
 
-// Counters returns what was done so far.
+// Counters returns the counters.
 func (l *Link) Counters() Counters { return l.counters }

@@ -8,20 +8,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Loss describes which packets die on the wire.
+// Loss describes which packets are lost on the wire.
 type Loss interface {
-	// Start makes a model in its first state. What it does at certain times counts from
-	// the origin; random is its own.
+	// Start creates a model in its initial state, with its own random source. Times count from
+	// origin.
 	Start(origin clock.Time, random *rand.Rand) Loser
 }
 
-// Loser is a loss model at work.
+// Loser is a running loss model.
 type Loser interface {
-	// Lose decides on the next packet, which has size bytes.
+	// Lose decides whether the next packet, of size bytes, is lost.
 	Lose(now clock.Time, size int) bool
 }
 
-// UniformLoss loses each packet with this probability, whatever became of others.
+// UniformLoss loses each packet with this probability, independent of others.
 type UniformLoss float64
 
 // Validate reports what is wrong with the description.
@@ -39,11 +39,11 @@ type uniformLoser struct {
 
 func (u *uniformLoser) Lose(clock.Time, int) bool { return u.random.Float64() < u.share }
 
-// PeriodicLoss loses one packet in every so many. It is the loss of RFC 9438 §5's response
+// PeriodicLoss loses one of every so many packets. It is the loss of RFC 9438 §5's response
 // functions.
 type PeriodicLoss struct {
 	Every uint64 // 1 or more
-	// First is the number of the first packet that is lost, from 1; 0: Every.
+	// First is the number of the first lost packet, counted from 1; 0: Every.
 	First uint64
 }
 
@@ -104,8 +104,7 @@ func (l *listedLoser) Lose(clock.Time, int) bool {
 	return true
 }
 
-// ByteLoss loses the packets that these bytes are in, of all that pass; the first byte is
-// number 0.
+// ByteLoss loses the packets that contain these bytes of all that pass; the first byte is number 0.
 type ByteLoss []uint64
 
 // Start implements Loss.
@@ -127,9 +126,9 @@ func (l *byteLoser) Lose(_ clock.Time, size int) bool {
 	return lost
 }
 
-// GilbertElliott loses packets in bursts: a Markov chain moves between a good and
-// a bad state, a step a packet, and each state has a loss of its own. In the long
-// run p/(p+r) of the packets meet the bad state, for 1/r packets at a time.
+// GilbertElliott loses packets in bursts. A Markov chain moves between a good and a bad state, one
+// step for each packet, and each state has its own loss. In the long run p/(p+r) of the packets see
+// the bad state, for 1/r packets at a time.
 type GilbertElliott struct {
 	P    float64 // the chance to go from good to bad
 	R    float64 // the chance to go from bad to good
@@ -137,8 +136,8 @@ type GilbertElliott struct {
 	Bad  float64 // the loss in the bad state, 1-h of the model
 }
 
-// Bursts returns the Gilbert-Elliott model that loses a mean share of the packets,
-// and all of a burst of a mean length.
+// Bursts returns the Gilbert-Elliott model with this mean share of lost packets, in bursts of this
+// mean length, of which every packet is lost.
 func Bursts(share, length float64) GilbertElliott {
 	r := 1 / length
 	return GilbertElliott{P: r * share / (1 - share), R: r, Bad: 1}
@@ -170,8 +169,8 @@ func (g GilbertElliott) Mean() float64 {
 	return (float64(g.P*g.Bad) + float64(g.R*g.Good)) / (g.P + g.R)
 }
 
-// Start implements Loss. The first state is drawn as the long run has it, so
-// that a short run has the same mean.
+// Start implements Loss. It draws the initial state from the stationary distribution, so that a
+// short run has the same mean.
 func (g GilbertElliott) Start(_ clock.Time, random *rand.Rand) Loser {
 	return &gilbertElliott{GilbertElliott: g, random: random, bad: random.Float64() < g.P/(g.P+g.R)}
 }
@@ -187,7 +186,7 @@ func (g *gilbertElliott) Lose(clock.Time, int) bool {
 	if g.bad {
 		loss, change = g.Bad, g.R
 	}
-	// Both are drawn every time, so that what a packet meets does not depend on the shares.
+	// Both are drawn every time, so that the decisions do not depend on the shares.
 	lost := g.random.Float64() < loss
 	if g.random.Float64() < change {
 		g.bad = !g.bad

@@ -30,8 +30,8 @@ func count(lost []bool) (n int) {
 	return n
 }
 
-// within checks a number of successes against a binomial distribution: four of its
-// deviations, which a right model passes in all but one of 16,000 tries.
+// within checks a number of successes against a binomial distribution: within four standard
+// deviations, which a correct model exceeds once in 16,000 tries.
 func within(t *testing.T, got, n int, p float64, what string) {
 	t.Helper()
 	sd := math.Sqrt(float64(n) * p * (1 - p))
@@ -43,7 +43,7 @@ func TestUniformLossIsBinomial(t *testing.T) {
 	for _, p := range []float64{0, 0.001, 0.02, 0.3, 0.5, 1} {
 		lost := draws(netem.UniformLoss(p), 11, n)
 		within(t, count(lost), n, p, "lost")
-		// Independent: a loss follows a loss as often as anything else does.
+		// Independent: a loss follows a loss as often as it follows an arrival.
 		pairs, followed := 0, count(lost[:n-1])
 		for i := 1; i < n; i++ {
 			if lost[i] && lost[i-1] {
@@ -111,7 +111,7 @@ func TestGilbertElliott(t *testing.T) {
 	assert.InDelta(t, 0.2, b.R, 1e-12)
 }
 
-// What one part draws shifts no other: experiments that differ in one part see the
+// The draws of one part do not shift those of another: experiments that differ in one part see the
 // same losses.
 func TestStreamsAreIndependent(t *testing.T) {
 	survivors := func(cfg netem.Config) (tags []uint64) {

@@ -7,11 +7,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Correlation is how much what happens to a packet resembles what happened to the one
-// before it: with this chance, 0 to 1, it is the same, else it is drawn anew. So two
-// neighbours' fates correlate by just this much, and the shares stay what they are. (The
-// kernel's netem mixes the two random numbers instead, which pulls them to the middle: it
-// loses no packet at all of `loss 0.3% 25%`.)
+// Correlation is the probability, from 0 to 1, that the decision about a packet repeats that about
+// the packet before; otherwise it is drawn independently. So the correlation of neighbours is
+// exactly this value, and the shares do not change. (The kernel's netem mixes the two random
+// numbers instead, which pulls them towards the middle: it loses no packet at all of `loss 0.3%
+// 25%`.)
 type Correlation struct{ Duplicate, Corrupt, Reorder, Jitter float64 }
 
 func (c *Correlation) validate() error {
@@ -31,7 +31,7 @@ func (c *Correlation) validate() error {
 	return nil
 }
 
-// luck decides about packets, one after the other.
+// luck decides about successive packets.
 type luck struct {
 	random *rand.Rand
 	share  float64
@@ -40,7 +40,7 @@ type luck struct {
 	last   bool
 }
 
-// draw draws only where there is something to decide.
+// draw draws only if there is something to decide.
 func (l *luck) draw() bool { return l.share > 0 && l.decide() }
 
 func (l *luck) decide() bool {
@@ -52,7 +52,7 @@ func (l *luck) decide() bool {
 	return l.last
 }
 
-// CorrelatedLoss is UniformLoss whose fates resemble each other: see Correlation.
+// CorrelatedLoss is UniformLoss with correlated decisions: see Correlation.
 type CorrelatedLoss struct{ Share, Correlation float64 }
 
 // Validate reports what is wrong with the description.

@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A correlation changes who meets his fate, but not how many do: the kernel's arithmetic
-// loses none of `loss 0.3% 25%` and 16.7% of `loss 25% 25%`.
+// A correlation does not change how many packets are affected. With the kernel's arithmetic, `loss
+// 0.3% 25%` loses none and `loss 25% 25%` 16.7%.
 func TestCorrelationKeepsTheShare(t *testing.T) {
 	for _, c := range []netem.CorrelatedLoss{
 		{Share: 0.003, Correlation: 0.25},
@@ -76,7 +76,8 @@ func TestReorderingWithAGap(t *testing.T) {
 	assert.Equal(t, uint64(16), l.Counters().Delayed)
 }
 
-// What is inside stays when the link becomes another: none is lost, and each is counted once.
+// Packets inside the link stay when its configuration changes: none is lost, and each is counted
+// once.
 func TestChange(t *testing.T) {
 	l := newLink(t, netem.Config{
 		Rate: netem.BitsPerSecond(8000), Queue: netem.DropTail{}, Delay: time.Second,

@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// FourStates is the loss model `state` of tc-netem(8), by Salsano, Ludovici and Ordine: a
-// Markov chain, a step a packet, whose states are 1, a gap between bursts, where packets
-// arrive; 2, arrival within a burst; 3, loss within a burst; and 4, a single loss in a gap,
-// which leads back to 1. A packet's fate is that of the state that its step leads to.
+// FourStates is the loss model `state` of tc-netem(8), by Salsano, Ludovici and Ordine: a Markov
+// chain with one step for each packet. The states are 1, a gap between bursts, where packets
+// arrive; 2, arrival within a burst; 3, loss within a burst; and 4, a single loss in a gap, which
+// leads back to 1. The state after the step decides about the packet.
 type FourStates struct {
 	P13 float64 // the chance to go from 1 to 3
 	P31 float64
@@ -40,14 +40,14 @@ func (f FourStates) Validate() error {
 	return nil
 }
 
-// Mean returns the share of packets that the model loses in the long run, if it does not end
-// in a state that it never leaves.
+// Mean returns the share of packets that the model loses in the long run, unless it ends in a state
+// that it never leaves.
 func (f FourStates) Mean() float64 {
 	if f.P13+f.P14 == 0 {
 		return 0
 	}
-	// In balance as much goes from 1 to the burst as comes back: π1·p13 = π3·p31. Within the
-	// burst π3·p32 = π2·p23, and π4 = π1·p14. Each is told as a multiple of π1.
+	// In balance, the flow from 1 to the burst equals the flow back: π1·p13 = π3·p31. Within the
+	// burst π3·p32 = π2·p23, and π4 = π1·p14. Each is expressed as a multiple of π1.
 	lost3, kept2 := 0.0, 0.0
 	if f.P13 > 0 {
 		if f.P31 == 0 {
@@ -64,7 +64,7 @@ func (f FourStates) Mean() float64 {
 	return (lost3 + f.P14) / (1 + kept2 + lost3 + f.P14)
 }
 
-// endless is the share of a burst that never ends.
+// endless is the share of bursts that never end.
 func (f FourStates) endless() float64 {
 	if f.P32 == 0 {
 		return 1

@@ -8,24 +8,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Opportunities is the rate of a link that sends when a trace says so, as mahimahi's do. At
-// each of the times a number of bytes may leave: of one packet or several, or a part of one,
-// whose rest leaves by the next. What an opportunity has left over when nothing waits is
-// lost, and a packet that comes at that very time is too late for it.
+// Opportunities is the rate of a link that sends at the times of a trace, as mahimahi's links do.
+// At each time a number of bytes may leave: of one packet, of several, or of a part of one, whose
+// rest leaves by the next opportunity. Unused bytes are lost, and a packet that arrives at that
+// very time is too late for it.
 type Opportunities struct {
-	// At are the times since the link's origin, in order, several at a time if so much may
-	// leave. After the last the list begins again, at that time: opportunities at 0 coincide
-	// with the last then. It is not copied.
+	// At are the times since the link's origin, in order. A time that occurs several times is
+	// several opportunities. After the last time the list starts again at that time: opportunities
+	// at 0 then coincide with the last. It is not copied.
 	At []time.Duration
-	// Bytes is how much may leave by each, and Overhead how many bytes of that each packet
-	// costs beyond its own, which count in the queue too. Zero Bytes: what mahimahi has, 1504
-	// and 4, for it sees packets behind the 4 bytes of a TUN device.
+	// Bytes is how much may leave by each opportunity. Overhead is how many bytes of it each packet
+	// costs in addition to its own; they count in the queue too. Zero Bytes: mahimahi's values,
+	// 1504 and 4, because it sees packets with the 4 bytes of a TUN device.
 	Bytes, Overhead int
-	// Once has the link send no more after the last, instead of beginning again.
+	// Once stops the link after the last time, instead of starting again.
 	Once bool
 }
 
-// What mahimahi has.
+// mahimahi's values.
 const (
 	OpportunityBytes    = 1504
 	OpportunityOverhead = 4
@@ -65,7 +65,7 @@ func (o *Opportunities) period() time.Duration { return o.At[len(o.At)-1] }
 
 func (o Opportunities) framing() int { return o.withDefaults().Overhead }
 
-// MeanRate implements Rate: what packets get that fill an opportunity each.
+// MeanRate implements Rate: the rate for packets that fill one opportunity each.
 func (o Opportunities) MeanRate() int64 {
 	o = o.withDefaults()
 	return max(1, perSecond(int64(len(o.At))*int64(o.Bytes-o.Overhead)*8, o.period()))
@@ -79,12 +79,12 @@ func (o Opportunities) Start(origin clock.Time, _ *rand.Rand) Server {
 	return s
 }
 
-// opportunist is the server. The opportunity that it is in, if any, is the one before next.
+// opportunist is the server. Its current opportunity, if any, is the one before next.
 type opportunist struct {
 	o      Opportunities
 	next   lap
-	left   int // bytes of the opportunity it is in
-	untold lap // what the watcher is to hear of next
+	left   int // bytes of the current opportunity
+	untold lap // the next one to report
 }
 
 // Turn implements Turns.
@@ -124,7 +124,7 @@ func (s *opportunist) tell(until clock.Time, f func(at clock.Time, bytes int)) {
 
 func (s *opportunist) skip(until clock.Time) { s.untold.pass(until) }
 
-// lap is a place in a list of times that begins again at its end.
+// lap is a place in a list of times that starts again after its end.
 type lap struct {
 	at   []time.Duration
 	i    int
@@ -132,7 +132,7 @@ type lap struct {
 	once bool
 }
 
-// time returns the time of the place; never: the list is over.
+// time returns the time of the place; never: the list has ended.
 func (l *lap) time() clock.Time {
 	if l.i == len(l.at) {
 		return clock.Never
@@ -147,8 +147,8 @@ func (l *lap) step() {
 	}
 }
 
-// pass goes to the first place after now, unless it is there. A short way it walks; of a long
-// one it leaves out whole laps and halves the rest.
+// pass moves to the first place after now, unless it is already there. It takes a short distance
+// step by step; for a long one it skips whole laps and then searches.
 func (l *lap) pass(now clock.Time) {
 	const short = 32
 	for range short {

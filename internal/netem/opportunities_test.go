@@ -36,8 +36,8 @@ func poisson(seed uint64, n int, mean time.Duration) []time.Duration {
 	return list
 }
 
-// mahimahi is its link by the book: every millisecond's opportunities one after the other,
-// from the first on, and then what arrives in it. Sizes have the 4 bytes of a TUN device.
+// mahimahi is a literal model of its link: the opportunities of every millisecond one after the
+// other, and then the arrivals of that millisecond. Sizes include the 4 bytes of a TUN device.
 type mahimahi struct {
 	trace         []time.Duration
 	once          bool
@@ -60,7 +60,7 @@ type mmPacket struct {
 	size int
 }
 
-// deliver does what is due at a time or before.
+// deliver does everything that is due at or before a time.
 func (m *mahimahi) deliver(until time.Duration) {
 	for !m.over && m.base+m.trace[m.next] <= until {
 		at := m.base + m.trace[m.next]
@@ -96,9 +96,9 @@ func (m *mahimahi) arrive(at time.Duration, tag uint64, size int) {
 	m.queued += size + 4
 }
 
-// A link with Opportunities is mahimahi's, packet for packet and to the nanosecond: several
-// small packets by one opportunity, a packet by several, what nobody waits for lost, laps,
-// limits in which the packet in transit does not count, and deliveries before arrivals.
+// A link with Opportunities equals mahimahi's, packet for packet and to the nanosecond: several
+// small packets by one opportunity, a packet by several, unused opportunities, laps, limits that do
+// not count the packet in transit, and deliveries before arrivals.
 func TestOpportunitiesAreMahimahis(t *testing.T) {
 	for name, trace := range map[string][]time.Duration{
 		"12 Mbit/s":       millis(1),
@@ -184,7 +184,7 @@ func compareWithMahimahi(
 	require.Equal(t, waiting, inside, what)
 }
 
-// What arrives when an opportunity is due comes too late for it, and leaves by the next.
+// A packet that arrives at the time of an opportunity is too late for it, and leaves by the next.
 func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Opportunities{At: millis(5, 5, 10)}, Origin: 1000})
 	put(l, 1000+5e6, 1, 1500)
@@ -274,7 +274,8 @@ func TestMeanRates(t *testing.T) {
 	}
 }
 
-// A link that was idle for a year, or whose clock began long ago, is where it would be.
+// A link that was idle for a year, or whose clock started long ago, is at the right place of its
+// trace.
 func TestLongIdleOpportunities(t *testing.T) {
 	trace := poisson(3, 1000, 2*ms)
 	period := trace[999]

@@ -6,32 +6,32 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 type Packet struct {
 	data    []byte
 	tag     uint64
-	entered clock.Time // when it came
-	at      clock.Time // when it arrives
+	entered clock.Time // the time of arrival at the link
+	at      clock.Time // the time of arrival at the other end
 	order   uint64     // among those that arrive at the same time
 	next    *Packet    // in a free list
 }
 
-// Bytes returns the packet, for a queue that looks into it or marks it.
+// Bytes returns the packet, for a queue that inspects or marks it.
 func (p *Packet) Bytes() []byte { return p.data }
 
-// The memory for a packet's bytes comes in two sizes, so that an acknowledgment takes none that
-// a full packet could use, and many of them lie close together. What is longer has its own.
+// The memory for a packet's bytes has two sizes, so that acknowledgments do not use memory for full
+// packets, and lie close together. Longer packets are allocated separately.
 const (
 	smallBytes = 192
 	fullBytes  = 1536
 )
 
-// slab is how many packets the pool makes at a time. They lie apart from their bytes, which
-// nobody looks at until they arrive: when and where to go is in the processor's cache then.
+// slab is how many packets the pool allocates at a time. They are separate from their bytes, which
+// are not read before the packet arrives: so the processor's cache holds times and destinations.
 const slab = 32
 
-// Pool is memory for the packets of links that one owner has. What one of them gives out and
-// another takes in, as a router passes it on, goes over as it is.
+// Pool is the memory for packets that the links of one owner share. A packet that one link returns
+// and another accepts, as in a router, is not copied.
 type Pool struct {
 	small, full *Packet // free ones
 	fresh       []Packet
-	lender      *store // who has lent packets last
+	lender      *store // the link that has lent packets last
 }
 
 // take returns a packet of n bytes whose content is undefined.
@@ -65,14 +65,14 @@ func (l *Pool) put(p *Packet) {
 	p.next, *free = *free, p
 }
 
-// store is a link's packets.
+// store holds the packets of a link.
 type store struct {
 	pool *Pool
-	// What Output has given out: it is free at the next Input or Advance, unless it was passed
-	// on. The first of lent may have been passed on, or not be asked for any more.
+	// The packets that Output has returned. They are free at the next Input or Advance, unless
+	// another link has adopted them. The first of them may be adopted or no longer needed.
 	lent  []*Packet
 	first int
-	// What is neither free nor lent.
+	// The packets that are neither free nor lent, and their bytes.
 	packets, bytes int
 }
 
@@ -83,8 +83,8 @@ func (s *store) take(n int) *Packet {
 	return p
 }
 
-// adopt returns the packet that another link of the pool has lent and b is all of; nil: it is
-// not such a one. It looks for them in the order in which they were lent.
+// adopt returns the packet that another link of the pool has lent and whose bytes are b; nil: there
+// is no such packet. It searches in the order of lending.
 func (s *store) adopt(b []byte) *Packet {
 	from := s.pool.lender
 	if from == nil || from == s {
@@ -104,14 +104,14 @@ func (s *store) adopt(b []byte) *Packet {
 	return nil
 }
 
-// give takes a packet's memory back.
+// give frees a packet.
 func (s *store) give(p *Packet) {
 	s.packets--
 	s.bytes -= len(p.data)
 	s.pool.put(p)
 }
 
-// lend has a packet's memory come back with the next reclaim.
+// lend frees a packet at the next reclaim.
 func (s *store) lend(p *Packet) {
 	s.packets--
 	s.bytes -= len(p.data)
@@ -119,7 +119,7 @@ func (s *store) lend(p *Packet) {
 	s.pool.lender = s
 }
 
-// reclaim takes back what was lent.
+// reclaim frees the lent packets.
 func (s *store) reclaim() {
 	if len(s.lent) == 0 {
 		return
@@ -133,7 +133,7 @@ func (s *store) reclaim() {
 	s.lent, s.first = s.lent[:0], 0
 }
 
-// packetRing is a queue of packets that grows as it must.
+// packetRing is a queue of packets that grows on demand.
 type packetRing struct {
 	slots []*Packet // a power of two of them
 	head  int
@@ -154,7 +154,7 @@ func (r *packetRing) push(p *Packet) {
 	r.bytes += len(p.data)
 }
 
-// first returns the oldest packet, nil when there is none.
+// first returns the oldest packet, or nil if the ring is empty.
 func (r *packetRing) first() *Packet {
 	if r.n == 0 {
 		return nil
@@ -162,12 +162,12 @@ func (r *packetRing) first() *Packet {
 	return r.slots[r.head]
 }
 
-// newest returns the packet that was pushed last; there must be one.
+// newest returns the packet that was pushed last. The ring must not be empty.
 func (r *packetRing) newest() *Packet {
 	return r.slots[(r.head+r.n-1)&(len(r.slots)-1)]
 }
 
-// pop removes the oldest packet; there must be one.
+// pop removes the oldest packet. The ring must not be empty.
 func (r *packetRing) pop() *Packet {
 	p := r.slots[r.head]
 	r.slots[r.head] = nil

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ParetoJitter is what tc-netem(8) calls the distribution pareto: a Pareto variable x of
-// exponent 3, whose mean is 1.5 and least value 1, as (x-1.5)·4/3 times this jitter, and 4
-// times at most. So a packet is early by 2/3 of it at most, and now and then very late.
+// ParetoJitter is the distribution pareto of tc-netem(8): a Pareto variable x with exponent 3, mean
+// 1.5 and minimum 1, as (x-1.5)·4/3 times this jitter, at most 4 times. So a packet is early by at
+// most 2/3 of the jitter, and sometimes very late.
 type ParetoJitter time.Duration
 
 // Validate reports what is wrong with the description.
@@ -19,8 +19,8 @@ func (p ParetoJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	return scaledJitter(time.Duration(p), pareto(1+int64(random.Uint32N(quantiles))))
 }
 
-// ParetoNormalJitter is what tc-netem(8) calls the distribution paretonormal: at each quantile
-// a quarter of the normal one and three of pareto.
+// ParetoNormalJitter is the distribution paretonormal of tc-netem(8): at each quantile, a quarter
+// of the normal distribution's and three quarters of pareto's.
 type ParetoNormalJitter time.Duration
 
 // Validate reports what is wrong with the description.
@@ -31,16 +31,17 @@ func (p ParetoNormalJitter) Draw(_ time.Duration, random *rand.Rand) time.Durati
 	return scaledJitter(time.Duration(p), paretoNormal(int64(random.Uint32N(quantiles))))
 }
 
-// quantiles is how many entries tc's tables have.
+// quantiles is the number of entries of tc's tables.
 const quantiles = 4096
 
-// pareto is the entry of tc's table than which k of 4096 values are as large or larger, k from
-// 1: (4096/k)^(1/3)·4/3·8192 is the cube root of 2^57/27k. Floating point only guesses, so
-// that it is the same on every machine.
+// pareto returns the entry of tc's table such that k of 4096 values are at least as large, with k
+// from 1: (4096/k)^(1/3)·4/3·8192 is the cube root of 2^57/27k. Floating point is used only for the
+// first guess, so that the result is the same on every machine.
 func pareto(k int64) int64 {
 	const mean, most, cube = 16384, math.MaxInt16, 1 << 57 / 27.0
 	y := int64(math.Cbrt(cube / float64(k)))
-	// Right is the y with y-½ not above the root and y+½ above it; both sides times two, cubed.
+	// The result is the y with y-½ not above the root and y+½ above it; both sides times two,
+	// cubed.
 	for ; 27*k*(2*y-1)*(2*y-1)*(2*y-1) > 1<<60; y-- {
 		continue
 	}
@@ -50,16 +51,16 @@ func pareto(k int64) int64 {
 	return min(y-mean, most)
 }
 
-// paretoNormal is the entry of tc's table than which j of 4096 values are smaller. Rounding
-// takes what may differ between machines off the normal part: a test sees that none is near
-// the middle between two numbers.
+// paretoNormal returns the entry of tc's table such that j of 4096 values are smaller. Rounding
+// removes possible differences between machines from the normal part: a test checks that no value
+// is near the middle between two integers.
 func paretoNormal(j int64) int64 {
 	normal := int64(math.Round(normalQuantile(j) * jitterScale))
 	return (normal + 3*pareto(quantiles-j)) / 4
 }
 
-// normalQuantile is the normal distribution's quantile in the middle of the first of the four
-// entries that tc takes together.
+// normalQuantile returns the quantile of the normal distribution in the middle of the first of the
+// four entries that tc combines.
 func normalQuantile(j int64) float64 {
 	const entries = 4 * quantiles
 	return -math.Sqrt2 * math.Erfcinv(2*(4*float64(j)+0.5)/entries)

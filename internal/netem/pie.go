@@ -9,32 +9,32 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// PIE is the queue of RFC 8033: a controller estimates how long packets wait and turns it,
-// every Update, into a probability of dropping those that come.
+// PIE is the queue of RFC 8033: a controller estimates how long packets wait, and computes from it,
+// every Update, the probability of dropping arriving packets.
 type PIE struct {
-	// Target is the wait that it aims at; 0: 15 ms (RFC 8033 §4.2's QDELAY_REF).
+	// Target is the wait that it aims at; 0: 15 ms (RFC 8033 §4.2, QDELAY_REF).
 	Target time.Duration
 	// Update is how often the probability changes; 0: 15 ms (T_UPDATE).
 	Update time.Duration
-	// Burst is how long a burst is left alone that comes to an idle queue; 0: 150 ms
-	// (RFC 8033 §4.4's MAX_BURST).
+	// Burst is how long a burst into an idle queue is accepted without drops; 0: 150 ms (RFC 8033
+	// §4.4, MAX_BURST).
 	Burst time.Duration
 	// Alpha and Beta are the controller's weights of the distance from the target and of the
 	// change, in 1/s; 0: 0.125 and 1.25 (RFC 8033 §4.2).
 	Alpha, Beta float64
-	// Timestamps has it take the wait of the last packet that left for the queue's
-	// (the other way of RFC 8033 §4.3), instead of the queue's length over its departure rate.
+	// Timestamps estimates the queue's wait by that of the last packet that left (the alternative
+	// of RFC 8033 §4.3), instead of the queue's length divided by its departure rate.
 	Timestamps bool
-	// ECN has packets marked instead of dropped if their sender understands the mark, up to
-	// a probability of a tenth (RFC 8033 §5.1).
+	// ECN marks packets instead of dropping them if their transport is ECN-capable, up to a
+	// probability of a tenth (RFC 8033 §5.1).
 	ECN bool
-	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
-	// limit, but if all are zero it is 1000 packets, as in Linux.
+	// Packets, Bytes and Time limit the queue, which drops at its tail when it is full. Zero: no
+	// limit; if all are zero: 1000 packets, as in Linux.
 	Packets, Bytes int
 	Time           time.Duration
 }
 
-// What zeros mean, and RFC 8033's other constants.
+// The defaults, and other constants of RFC 8033.
 const (
 	pieTarget  = 15 * time.Millisecond
 	pieUpdate  = 15 * time.Millisecond
@@ -43,12 +43,13 @@ const (
 	pieBeta    = 1.25
 	piePackets = 1000
 
-	// pieThreshold is the queue, in bytes, from which on the departure rate is measured, and
-	// how much is one measurement (RFC 8033 §5.2's DQ_THRESHOLD).
+	// pieThreshold is the queue length, in bytes, from which the departure rate is measured, and
+	// the amount of data of one measurement (RFC 8033 §5.2, DQ_THRESHOLD).
 	pieThreshold = 1 << 14
-	// pieMeanPacket is RFC 8033 §4.1's MEAN_PKTSIZE.
+	// pieMeanPacket is MEAN_PKTSIZE of RFC 8033 §4.1.
 	pieMeanPacket = 1024
-	// pieMarks is the probability above which nothing is marked any more (RFC 8033 §5.1).
+	// pieMarks is the probability above which packets are dropped instead of marked (RFC 8033
+	// §5.1).
 	pieMarks = 0.1
 )
 
@@ -122,7 +123,7 @@ func (q *pie) Put(now clock.Time, p *Packet) {
 	q.dropTail.put(now, p)
 }
 
-// dropsEarly decides at random, but not where that would do harm (RFC 8033 §4.1).
+// dropsEarly decides at random, but does not drop where that would do harm (RFC 8033 §4.1).
 func (q *pie) dropsEarly() bool {
 	const safe, few = 0.2, 2 * pieMeanPacket
 	switch {
@@ -134,8 +135,8 @@ func (q *pie) dropsEarly() bool {
 	return q.derandomized()
 }
 
-// derandomized spaces drops more evenly than chance would: none before the probabilities have
-// added up to 0.85, one for certain at 8.5 (RFC 8033 §5.4).
+// derandomized spaces drops more evenly than independent decisions would: none before the
+// probabilities sum to 0.85, and a certain drop at 8.5 (RFC 8033 §5.4).
 func (q *pie) derandomized() bool {
 	const soonest, latest = 0.85, 8.5
 	if q.dropProb == 0 {
@@ -163,8 +164,9 @@ func (q *pie) Take(now clock.Time) *Packet {
 	return p
 }
 
-// measure estimates the departure rate from the time that pieThreshold bytes take, as long as
-// enough waits (RFC 8033 §5.2). What was sent until now is the packet before.
+// measure estimates the departure rate from the time that pieThreshold bytes take, while enough
+// packets wait (RFC 8033 §5.2). The bytes sent since the last call are
+// those of the packet before.
 func (q *pie) measure(now clock.Time) {
 	if q.measuring {
 		const weight = 4 // DQ_THRESHOLD/2^16 is a quarter
@@ -181,7 +183,7 @@ func (q *pie) measure(now clock.Time) {
 	q.measuring, q.since, q.passed = q.ring.bytes >= pieThreshold, now, 0
 }
 
-// wait estimates how long what comes now would wait.
+// wait estimates how long a packet that arrives now would wait.
 func (q *pie) wait() time.Duration {
 	if q.cfg.Timestamps {
 		if q.ring.n == 0 {
@@ -192,7 +194,7 @@ func (q *pie) wait() time.Duration {
 	return time.Duration(int64(q.ring.bytes) * int64(q.perCycle) / pieThreshold)
 }
 
-// update does what is due: the queue has been as it is since the last packet.
+// update makes the updates that are due. The queue has not changed since the last packet.
 func (q *pie) update(now clock.Time) {
 	if q.updated == clock.Never {
 		q.updated = now
@@ -207,12 +209,12 @@ func (q *pie) update(now clock.Time) {
 	}
 }
 
-// settled reports whether an update changes nothing.
+// settled reports whether further updates change nothing.
 func (q *pie) settled() bool {
 	return q.dropProb == 0 && q.delay == 0 && q.ring.n == 0 && q.burst == q.cfg.Burst
 }
 
-// calculate is RFC 8033 §4.2's update.
+// calculate is the update of RFC 8033 §4.2.
 func (q *pie) calculate() {
 	wait, before := q.wait(), q.delay
 	off, change := (wait - q.cfg.Target).Seconds(), (wait - before).Seconds()
@@ -234,7 +236,7 @@ func (q *pie) calculate() {
 	}
 }
 
-// scaled makes a change smaller where the probability is small (RFC 8033 §4.2).
+// scaled reduces a change where the probability is small (RFC 8033 §4.2).
 func scaled(p, dropProb float64) float64 {
 	for _, s := range [...]struct{ below, by float64 }{
 		{0.000001, 2048}, {0.00001, 512}, {0.0001, 128}, {0.001, 32}, {0.01, 8}, {0.1, 2},

@@ -36,9 +36,8 @@ func early(r *rig) (n int) {
 	return n
 }
 
-// RFC 8033 §4: the controller integrates the distance from the target, so under a load that
-// nothing moves it comes to rest where the wait is the target and the drops are the excess:
-// of a load of 1.25, a fifth.
+// RFC 8033 §4: the controller integrates the distance from the target. So under a constant load it
+// settles where the wait is the target and the drops are the excess: for a load of 1.25, a fifth.
 func TestPIEHoldsItsTarget(t *testing.T) {
 	for _, stamps := range []bool{false, true} {
 		for _, target := range []time.Duration{0, 40 * milli} {
@@ -91,7 +90,7 @@ func TestPIEAllowsABurst(t *testing.T) {
 	}
 }
 
-// atWork is a PIE whose probability and wait stand where a test wants them.
+// atWork returns a PIE queue with a given probability and wait.
 func atWork(t *testing.T, c PIE, prob float64, wait time.Duration) (*rig, *pie) {
 	t.Helper()
 	c.Packets = 1 << 20
@@ -157,8 +156,7 @@ func TestPIELeavesAShortQueueAlone(t *testing.T) {
 	}
 }
 
-// RFC 8033 §5.1: below a probability of a tenth what is ECN-capable is marked, above it is
-// dropped.
+// RFC 8033 §5.1: ECN-capable packets are marked below a probability of a tenth, and dropped above.
 func TestPIEMarks(t *testing.T) {
 	for _, c := range []struct {
 		prob float64
@@ -249,7 +247,7 @@ func TestPIEMeasuresNoIdleTime(t *testing.T) {
 	assert.InEpsilon(t, 16.384e6, float64(q.perCycle), 0.01, "16384 bytes at a megabyte a second")
 }
 
-// RFC 8033 §5.4: probabilities that were added up are forgotten when there is none any more.
+// RFC 8033 §5.4: the sum of the probabilities is cleared when the probability becomes zero.
 func TestPIEForgetsWhatItAddedUp(t *testing.T) {
 	r, q := atWork(t, PIE{}, 0.1, 20*milli)
 	q.accumulated = 8.4
@@ -262,7 +260,7 @@ func TestPIEForgetsWhatItAddedUp(t *testing.T) {
 	assert.Empty(t, r.drops)
 }
 
-// What is due is done when somebody looks, and comes to the same: the queue did not change.
+// A late update has the same result as one in time, because the queue did not change.
 func TestPIEUpdatesLate(t *testing.T) {
 	_, one := atWork(t, PIE{}, 0.3, 30*milli)
 	_, other := atWork(t, PIE{}, 0.3, 30*milli)

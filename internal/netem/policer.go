@@ -6,20 +6,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Policer is a token bucket that lets packets pass as they come, as long as there are tokens
-// for their bytes: no more than a burst at once and a rate in the long run. Unlike a queue
-// it delays nothing.
+// Policer is a token bucket. It passes packets without delay while there are tokens for their
+// bytes: at most a burst at once, and a rate in the long run.
 type Policer struct {
 	Rate BitsPerSecond
-	// Burst is the size of the bucket, in bytes. It is full at the start. A packet that is
-	// larger never passes.
+	// Burst is the size of the bucket in bytes. The bucket is full at the start. A larger packet
+	// never passes.
 	Burst int
-	// Mark has what is in excess marked with Congestion Experienced instead of dropped, if
-	// its sender understands the mark (RFC 3168 §5).
+	// Mark sets Congestion Experienced on excess packets instead of dropping them, if their
+	// transport is ECN-capable (RFC 3168 §5).
 	Mark bool
 }
 
-// maxBurst keeps a bucket's contents within 63 bits.
+// maxBurst keeps a bucket's content below 2^63.
 const maxBurst = 1 << 30
 
 // Validate reports what is wrong with the description.
@@ -35,8 +34,7 @@ func (p Policer) start() *police {
 	return &police{Policer: p, tokens: int64(p.Burst) * bitNanoseconds}
 }
 
-// police is a policer at work. Its tokens are bits in units of a nanosecond's at a bit a
-// second, so that nothing is rounded.
+// police is a running policer. Its tokens are billionths of a bit, so that nothing is rounded.
 type police struct {
 	Policer
 	tokens int64
@@ -44,7 +42,7 @@ type police struct {
 	excess bool       // the last packet was
 }
 
-// passes decides on a packet.
+// passes reports whether a packet passes.
 func (p *police) passes(now clock.Time, size int) bool {
 	most, took := int64(p.Burst)*bitNanoseconds, int64(now.Sub(p.at))
 	p.at = now

@@ -48,8 +48,8 @@ func TestPolicerIsABucket(t *testing.T) {
 	}
 }
 
-// In any time what passes is at most the burst and the rate, and in the long run it is the
-// rate, where a queue would have delayed it.
+// In any period at most the burst and the rate pass, and in the long run the rate, where a queue
+// would have delayed packets.
 func TestPolicersRate(t *testing.T) {
 	p := netem.Policer{Rate: 8_000_000, Burst: 10_000}
 	l := newLink(t, netem.Config{Policer: &p})
@@ -67,7 +67,7 @@ func TestPolicersRate(t *testing.T) {
 	assert.Equal(t, uint64(100_000-len(passed)), l.Counters().Policed)
 }
 
-// RFC 3168 §5: what is in excess is marked if its transport understands, and dropped if not.
+// RFC 3168 §5: excess packets are marked if their transport is ECN-capable, and dropped if not.
 func TestPolicerMarks(t *testing.T) {
 	for ecn, marks := range map[byte]bool{0: false, 1: true, 2: true} {
 		l := newLink(t, netem.Config{Policer: &netem.Policer{Rate: 8000, Burst: 2500, Mark: true}})

@@ -16,37 +16,35 @@ type Discipline interface {
 
 // Queue holds the packets that wait for a server.
 type Queue interface {
-	// Put takes p in, or drops it, or others in its place.
+	// Put queues p, or drops it or other packets.
 	Put(now clock.Time, p *Packet)
-	// Take removes the packet to send next, nil when there is none. It may drop
-	// others on the way to it.
+	// Take removes the packet to send next; nil: the queue is empty. It may drop other packets.
 	Take(now clock.Time) *Packet
-	// Len returns what is waiting.
+	// Len returns the length of the queue.
 	Len() (packets, bytes int)
 }
 
-// Site is where a queue stands.
+// Site is what a queue needs from its link.
 type Site struct {
-	// Drop is where packets go that the queue gives up, with the reason. They are no more
-	// in the queue then.
+	// Drop drops a packet, which has left the queue, for a reason.
 	Drop func(now clock.Time, p *Packet, why Reason)
-	// Mark sets Congestion Experienced in a packet, or reports that its transport does not
-	// know what that is (RFC 3168 §5).
+	// Mark sets Congestion Experienced in a packet; false: its transport is not ECN-capable (RFC
+	// 3168 §5).
 	Mark func(now clock.Time, p *Packet) bool
-	// Random is the queue's own.
+	// Random is the queue's own random source.
 	Random *rand.Rand
-	// Rate is the server's mean in bits a second.
+	// Rate is the server's mean rate in bits a second.
 	Rate int64
-	// Overhead is what a packet costs the server beyond its bytes, Framing what of that
-	// counts in the queue too.
+	// Overhead is what a packet costs the server in addition to its bytes. Framing is the part of
+	// it that counts in the queue too.
 	Overhead, Framing int
 }
 
-// Bound limits what waits in a queue. Zeros do not limit.
+// Bound limits a queue's length. Zero: no limit.
 type Bound struct {
 	Packets int
 	Bytes   int
-	// Time is how long the server may need at its mean rate for what waits.
+	// Time is how long the server may need at its mean rate to send the queue.
 	Time time.Duration
 }
 
@@ -59,11 +57,11 @@ func (b Bound) Validate() error {
 	return nil
 }
 
-// room is a Bound at its site.
+// room is a Bound at its Site.
 type room struct {
 	packets, bytes int
 	framing        int
-	wire           int64 // bytes with what they cost the server; 0: no limit
+	wire           int64 // bytes and their cost for the server; 0: no limit
 	overhead       int
 }
 
@@ -77,11 +75,12 @@ func (s *Site) room(b Bound) room {
 	return r
 }
 
-// bytesIn returns how many bytes pass in a time, rounded down.
+// bytesIn returns how many bytes a rate sends in a time, rounded down.
 func bytesIn(rate int64, d time.Duration) int64 {
 	const second = int64(time.Second)
 	whole, part := int64(d)/second, int64(d)%second
-	// The product stays below 2^63: a rate is at most 10^12, of which the part is a fraction.
+	// The product stays below 2^63: a rate is at most 10^12, and the part is a fraction of a
+	// second.
 	return (rate*whole + rate/second*part + rate%second*part/second) / 8
 }
 
@@ -91,12 +90,11 @@ func (r *room) holds(packets, bytes int) bool {
 		(r.wire == 0 || int64(bytes+packets*r.overhead) <= r.wire)
 }
 
-// DropTail is the queue that refuses what it has no room for. Limits of zero do
-// not limit.
+// DropTail is the queue that drops arriving packets when it is full. Zero: no limit.
 type DropTail struct {
 	Packets int
 	Bytes   int
-	// Time is how long the server may need at its mean rate for what waits.
+	// Time is how long the server may need at its mean rate to send the queue.
 	Time time.Duration
 }
 
@@ -114,7 +112,7 @@ type dropTail struct {
 
 func (q *dropTail) Put(now clock.Time, p *Packet) { q.put(now, p) }
 
-// put reports whether p was let in.
+// put reports whether p was accepted.
 func (q *dropTail) put(now clock.Time, p *Packet) bool {
 	if !q.room.holds(q.ring.n+1, q.ring.bytes+len(p.data)) {
 		q.drop(now, p, Tail)
@@ -133,12 +131,12 @@ func (q *dropTail) Take(clock.Time) *Packet {
 
 func (q *dropTail) Len() (packets, bytes int) { return q.ring.n, q.ring.bytes }
 
-// DropHead is the queue that lets in what comes and gives up the oldest for it, so that the
-// news of a drop reaches the sender a queue's time sooner. Limits of zero do not limit.
+// DropHead is the queue that accepts arriving packets and drops the oldest when it is full, so that
+// the sender notices the drop earlier, by the queueing delay. Zero: no limit.
 type DropHead struct {
 	Packets int
 	Bytes   int
-	// Time is how long the server may need at its mean rate for what waits.
+	// Time is how long the server may need at its mean rate to send the queue.
 	Time time.Duration
 }
 

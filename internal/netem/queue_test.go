@@ -35,7 +35,7 @@ func TestDropHeadKeepsTheNewest(t *testing.T) {
 	assert.Zero(t, packets, "one that does not fit by itself")
 }
 
-// A bound of time is what the server sends in it at its mean rate, overhead and all.
+// A limit in time is what the server sends in that time at its mean rate, with overhead.
 func TestQueuesBoundedInTime(t *testing.T) {
 	for _, c := range []struct {
 		cfg  netem.Config

@@ -9,32 +9,30 @@ import (
 
 // Rate describes how fast a link sends.
 type Rate interface {
-	// Start makes a server that has been idle for ever. What it does at certain times counts
-	// from the origin; random is its own.
+	// Start creates a server that has always been idle, with its own random source. Times count
+	// from origin.
 	Start(origin clock.Time, random *rand.Rand) Server
-	// MeanRate is what full packets get in the long run, in bits a second: the bandwidth of
-	// a bandwidth-delay product.
+	// MeanRate is the mean rate of full packets in bits a second, for bandwidth-delay products.
 	MeanRate() int64
 }
 
-// Server is the end of a link that sends, a packet at a time.
+// Server is the sending end of a link. It sends one packet at a time.
 type Server interface {
-	// Finish begins to send a packet of size bytes at begin and returns when it
-	// is done; never if that does not happen. Begin is never before what the last Finish
-	// returned.
+	// Finish starts to send a packet of size bytes at begin and returns when it has been sent;
+	// never if that does not happen. begin is not before the result of the last Finish.
 	Finish(begin clock.Time, size int) clock.Time
 }
 
-// Turns is a Server that does not take packets whenever it is idle, but when their turn comes.
+// Turns is a Server that takes packets only at certain times.
 type Turns interface {
 	Server
-	// Turn returns when the server takes the next packet, to be given to Finish then: after
-	// now, or at now if the packet before has just left and the turn that it had has room.
-	// Never: it takes no more.
+	// Turn returns when the server takes the next packet, which is then passed to Finish: after
+	// now, or at now if the last packet has just left and its turn has room. Never: it takes no
+	// more packets.
 	Turn(now clock.Time, sending bool) clock.Time
 }
 
-// framer is a Rate that counts more bytes of each packet than it has, in its queue too.
+// framer is a Rate that counts additional bytes for each packet, in its queue too.
 type framer interface{ framing() int }
 
 func framing(r Rate) int {
@@ -44,7 +42,7 @@ func framing(r Rate) int {
 	return 0
 }
 
-// BitsPerSecond is a rate that does not change.
+// BitsPerSecond is a constant rate.
 type BitsPerSecond int64
 
 // Validate reports what is wrong with the description.
@@ -63,14 +61,14 @@ func (b BitsPerSecond) Start(clock.Time, *rand.Rand) Server {
 // MeanRate implements Rate.
 func (b BitsPerSecond) MeanRate() int64 { return int64(b) }
 
-// mostRate keeps sums of bits and nanoseconds within their words.
+// mostRate prevents overflow of sums of bits and nanoseconds.
 const mostRate = 1 << 50
 
-// bitNanoseconds are a byte's bits, in units of what passes in a nanosecond at a bit a second.
+// bitNanoseconds is a byte in billionths of a bit.
 const bitNanoseconds = 8e9
 
-// constantServer is exact: what a nanosecond's rounding leaves of one packet is
-// part of the next, so that a busy link neither gains nor loses a bit.
+// constantServer is exact: the fraction of a nanosecond that rounding leaves of one packet is added
+// to the next, so that a busy link neither gains nor loses a bit.
 type constantServer struct {
 	rate uint64 // bits a second
 	free clock.Time

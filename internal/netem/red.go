@@ -10,37 +10,36 @@ import (
 )
 
 // RED is random early detection, of Floyd and Jacobson, "Random Early Detection Gateways for
-// Congestion Avoidance" (1993), with Floyd's gentle slope (2000). It drops, or marks, with a
-// probability that rises with a moving average of the queue: from none at Min to MaxP at Max,
-// to all at twice Max, and at Max already if it is not gentle.
+// Congestion Avoidance" (1993), with Floyd's gentle slope (2000). It drops or marks packets with a
+// probability that rises with a moving average of the queue: from 0 at Min to MaxP at Max, and to 1
+// at twice Max, or at Max if it is not gentle.
 type RED struct {
-	// Min and Max are lengths of the average queue, in bytes, or in packets if InPackets.
-	// Zero Max: a quarter of the bound in that unit; zero Min: a third of Max.
+	// Min and Max are thresholds of the average queue length, in bytes, or in packets if InPackets.
+	// Zero Max: a quarter of the limit in that unit; zero Min: a third of Max.
 	Min, Max  int
 	InPackets bool
 	// MaxP is the probability at Max; 0: 0.1.
 	MaxP float64
-	// Weight is that of each arrival in the average; 0: 0.002.
+	// Weight is the weight of each arrival in the average; 0: 0.002.
 	Weight float64
-	// Abrupt is RED without the gentle slope.
+	// Abrupt disables the gentle slope.
 	Abrupt bool
-	// Mean is the length of a typical packet in bytes, which tells how many could have left
-	// while the link was idle; 0: 1000.
+	// Mean is the length of a typical packet in bytes, to compute how many could have left while
+	// the link was idle; 0: 1000.
 	Mean int
-	// ECN has packets marked instead of dropped if their sender understands the mark
-	// (RFC 3168 §5). Where the average is above all thresholds marks have not helped, and
-	// what comes is dropped.
+	// ECN marks packets instead of dropping them if their transport is ECN-capable (RFC 3168 §5).
+	// If the average is above all thresholds, marking has not helped, and packets are dropped.
 	ECN bool
-	// MarkAll has ECN mark there too: with a Weight of 1, a MaxP of 1 and a Max just above Min
-	// that is the step of DCTCP's switches (RFC 8257 §3.1).
+	// MarkAll makes ECN mark packets there too: with a Weight of 1, a MaxP of 1 and a Max just
+	// above Min this is the step function of DCTCP's switches (RFC 8257 §3.1).
 	MarkAll bool
-	// Packets, Bytes and Time bound the queue, which drops at its tail then. Zero does not
+	// Packets, Bytes and Time limit the queue, which drops at its tail when it is full. Zero: no
 	// limit.
 	Packets, Bytes int
 	Time           time.Duration
 }
 
-// What zeros mean.
+// The defaults.
 const (
 	redMaxP   = 0.1
 	redWeight = 0.002
@@ -49,7 +48,7 @@ const (
 
 func (r RED) bound() Bound { return Bound{Packets: r.Packets, Bytes: r.Bytes, Time: r.Time} }
 
-// WithDefaults returns the description with what its zeros mean.
+// WithDefaults replaces zeros by the defaults.
 func (r RED) WithDefaults() RED {
 	r.MaxP, r.Weight = cmp.Or(r.MaxP, redMaxP), cmp.Or(r.Weight, redWeight)
 	r.Mean = cmp.Or(r.Mean, redMean)
@@ -89,7 +88,7 @@ func (r RED) Start(s Site) Queue {
 	return q
 }
 
-// red has the names of the paper.
+// red is a RED queue, with the names of the paper.
 type red struct {
 	dropTail
 	cfg     RED
@@ -128,8 +127,8 @@ func (q *red) Put(now clock.Time, p *Packet) {
 	}
 }
 
-// average counts an arrival in. While the queue is empty the average sinks as if small packets
-// had passed it.
+// average counts an arrival. While the queue is empty, the average falls as if small packets had
+// passed.
 func (q *red) average(now clock.Time) {
 	if q.idle {
 		q.avg *= power(1-q.cfg.Weight, now.Sub(q.idleSince).Nanoseconds()/q.typical)
@@ -140,13 +139,13 @@ func (q *red) average(now clock.Time) {
 	if q.cfg.InPackets {
 		length = q.ring.n
 	}
-	// Each product is rounded by itself, on every machine.
+	// The conversion rounds each product, so that the result is the same on every machine.
 	q.avg += float64(q.cfg.Weight * (float64(length) - q.avg))
 }
 
-// hit decides whether a packet is dropped or marked. It does so evenly: the n-th since the
-// last with the probability p/(1-np), which makes gaps uniform where they would be geometric.
-// Hard is above all thresholds.
+// hit decides whether a packet is dropped or marked: the n-th since the last with the probability
+// p/(1-np), which makes the gaps uniform instead of geometric. hard means that the average is above
+// all thresholds.
 func (q *red) hit() (hit, hard bool) {
 	low, high := float64(q.cfg.Min), float64(q.cfg.Max)
 	if q.avg < low {
@@ -167,7 +166,8 @@ func (q *red) hit() (hit, hard bool) {
 	return left <= 0 || q.random.Float64() < p/left, false
 }
 
-// power is x to the n-th, by multiplications alone, which are the same on every machine.
+// power returns x to the n-th power. It only multiplies, so that the result is the same on every
+// machine.
 func power(x float64, n int64) float64 {
 	y := 1.0
 	for ; n > 0 && y > 0; n >>= 1 {

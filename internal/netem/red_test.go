@@ -86,8 +86,8 @@ func TestREDsGapsAreUniform(t *testing.T) {
 	}
 }
 
-// Floyd 2000: the gentle slope goes on from MaxP at Max to 1 at twice Max; without it all is
-// dropped from Max on.
+// Floyd 2000: the gentle slope rises from MaxP at Max to 1 at twice Max. Without it, all packets
+// are dropped from Max on.
 func TestREDsSlope(t *testing.T) {
 	share := func(d RED, length int) float64 {
 		d.InPackets, d.Weight = true, 1
@@ -106,8 +106,8 @@ func TestREDsSlope(t *testing.T) {
 	assert.InDelta(t, 1, share(d, 61), 0.01)
 }
 
-// §4: the average sinks while nothing waits as if typical packets had come to an empty queue:
-// by (1-w)^m, where m is how many could have left.
+// §4: while the queue is empty, the average falls as if typical packets had arrived: by (1-w)^m,
+// where m is how many could have left.
 func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	const weight = 0.01
 	r, _ := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight, Mean: 1000}, 50, 2000, 0)
@@ -125,7 +125,8 @@ func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	assert.InEpsilon(t, before*math.Pow(1-weight, m+1)+weight, q.avg, 1e-9, "it was not idle then")
 }
 
-// What finds the queue empty and is dropped counts, too, and the time since the last that did.
+// A packet that finds the queue empty and is dropped counts too, and so does the time since the
+// last such packet.
 func TestREDsAverageSinksOnce(t *testing.T) {
 	r := newRig(t, RED{Min: 60, Max: 70, InPackets: true, Weight: 0.01, Bytes: 500}, 8e6)
 	q := r.Queue.(*red)
@@ -136,7 +137,7 @@ func TestREDsAverageSinksOnce(t *testing.T) {
 	assert.InEpsilon(t, 50*math.Pow(0.99, 50), q.avg, 1e-9)
 }
 
-// §4: below Min the count starts over, so that the first packet above it meets p itself.
+// §4: below Min the count is reset, so that the first packet above it is hit with p itself.
 func TestREDsCountStartsOver(t *testing.T) {
 	r, _ := held(t, RED{Min: 20, Max: 60, InPackets: true, Weight: 1, MaxP: 1e-9}, 30, 100, 0)
 	q := r.Queue.(*red)
@@ -148,8 +149,8 @@ func TestREDsCountStartsOver(t *testing.T) {
 	assert.Equal(t, -1, q.count)
 }
 
-// RFC 3168 §5: between the thresholds what is ECN-capable is marked, as often as the rest is
-// dropped. Above them all it is dropped, too.
+// RFC 3168 §5: between the thresholds, ECN-capable packets are marked as often as others are
+// dropped. Above the thresholds they are dropped too.
 func TestREDMarks(t *testing.T) {
 	d := RED{Min: 20, Max: 60, InPackets: true, Weight: 1, ECN: true}
 	r, hits := held(t, d, 40, 20_000, 2)
@@ -166,8 +167,8 @@ func TestREDMarks(t *testing.T) {
 	assert.Less(t, marked, 50, "on the way up")
 }
 
-// RFC 8257 §3.1: a step at a threshold marks all that arrives above it, and drops what cannot be
-// marked.
+// RFC 8257 §3.1: a step at a threshold marks all packets above it, and drops those that are not
+// ECN-capable.
 func TestREDAsAStep(t *testing.T) {
 	d := RED{Min: 20, Max: 21, MaxP: 1, InPackets: true, Weight: 1, ECN: true, MarkAll: true}
 	r, _ := held(t, d, 60, 1000, 2)

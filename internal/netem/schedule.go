@@ -10,16 +10,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Schedule is a rate that changes at certain times, in the middle of a packet too.
+// Schedule is a rate that changes at certain times, also while a packet is sent.
 type Schedule struct {
 	// Steps are in the order of time, the first at 0. They are not copied.
 	Steps []Step
-	// Every is when they begin again, later than the last; 0: the last lasts for ever.
+	// Every is when they repeat, later than the last; 0: the last lasts forever.
 	Every time.Duration
 }
 
-// Step is what a Schedule has from a time after the link's origin on. At a rate of 0 nothing
-// leaves.
+// Step is the rate from a time since the link's origin. At a rate of 0 nothing leaves.
 type Step struct {
 	At   time.Duration
 	Rate BitsPerSecond
@@ -55,8 +54,8 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
-// MeanRate implements Rate: that of a lap. Of steps that come once it is the last at which
-// something leaves.
+// MeanRate implements Rate: the mean of a lap. If the steps do not repeat, it is the rate of the
+// last step that is not 0.
 func (s Schedule) MeanRate() int64 {
 	if s.Every == 0 {
 		i := len(s.Steps) - 1
@@ -81,13 +80,13 @@ func (s Schedule) Start(origin clock.Time, _ *rand.Rand) Server {
 	return &scheduled{Schedule: s, base: origin}
 }
 
-// scheduled is the server, which is as exact as one of a constant rate.
+// scheduled is the server. It is as exact as constantServer.
 type scheduled struct {
 	Schedule
-	i    int        // the step it is in
-	base clock.Time // when its lap began
+	i    int        // the current step
+	base clock.Time // when the lap began
 	free clock.Time
-	rest uint64 // what a nanosecond's rounding has left over, as in constantServer
+	rest uint64 // the fraction of a nanosecond, as in constantServer
 }
 
 // Finish implements Server.
@@ -115,7 +114,7 @@ func (s *scheduled) Finish(begin clock.Time, size int) clock.Time {
 	}
 }
 
-// end is when the step ends; never: it does not.
+// end returns when the step ends, or never.
 func (s *scheduled) end() clock.Time {
 	switch {
 	case s.i+1 < len(s.Steps):
@@ -133,7 +132,7 @@ func (s *scheduled) step() {
 	}
 }
 
-// seek goes to the step that a time is in.
+// seek moves to the step of a time.
 func (s *scheduled) seek(now clock.Time) {
 	if since := now.Sub(s.base); s.Every > 0 && since >= s.Every {
 		s.base, s.i = s.base.Add(since-since%s.Every), 0
@@ -143,8 +142,8 @@ func (s *scheduled) seek(now clock.Time) {
 	}
 }
 
-// perSecond returns an amount in a time as one in a second, rounded down, or the largest
-// number if it is larger.
+// perSecond converts an amount in a time to one in a second, rounded down, or the largest number if
+// it is larger.
 func perSecond(amount int64, d time.Duration) int64 {
 	high, low := bits.Mul64(uint64(amount), uint64(time.Second))
 	if d <= 0 || high >= uint64(d) {

@@ -9,17 +9,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Slots is the rate `slot` of tc-netem(8), a crude picture of links that have to acquire their
-// medium, as Wi-Fi, LTE and DOCSIS do. A packet that comes to an idle link waits for a slot, in
-// which all leave at once that have come by then, or as many as there is room for.
+// Slots is the rate `slot` of tc-netem(8), a crude model of links that have to acquire their
+// medium, such as Wi-Fi, LTE and DOCSIS. A packet that arrives at an idle link waits for a slot, in
+// which all packets leave at once that have arrived by then, or as many as fit.
 type Slots struct {
-	// Min and Max are how long it takes to get a slot, any time in between being as likely;
-	// Max below Min: Min.
+	// Min and Max limit the time to acquire a slot, which is uniformly distributed; Max below Min:
+	// Min.
 	Min, Max time.Duration
-	// Jitter varies Min instead of Max; nil: it does not.
+	// Jitter varies Min instead of Max; nil: no jitter.
 	Jitter Jitter
-	// Packets and Bytes are how much a slot has room for: it ends with the packet that comes
-	// to one of them. Zeros do not limit.
+	// Packets and Bytes limit a slot: it ends with the packet that reaches one of them. Zero: no
+	// limit.
 	Packets, Bytes int
 }
 
@@ -36,7 +36,7 @@ func (s Slots) Validate() error {
 	return nil
 }
 
-// MeanRate implements Rate: what full slots of packets of 1500 bytes get.
+// MeanRate implements Rate: the rate of full slots of packets of 1500 bytes.
 func (s Slots) MeanRate() int64 {
 	const full = 1500
 	bytes := int64(math.MaxInt64)
@@ -91,8 +91,8 @@ func (s *slotted) Finish(begin clock.Time, size int) clock.Time {
 	return begin
 }
 
-// Cells is a rate in whole cells, as ATM has it: a packet costs as many as it needs, and each
-// costs something more.
+// Cells is a rate in whole cells, as in ATM: a packet uses as many cells as it needs, and each cell
+// has an overhead.
 type Cells struct {
 	Rate           BitsPerSecond
 	Size, Overhead int // of a cell, in bytes
@@ -106,7 +106,7 @@ func (c Cells) Validate() error {
 	return c.Rate.Validate()
 }
 
-// MeanRate implements Rate: what whole cells get.
+// MeanRate implements Rate: the rate of whole cells.
 func (c Cells) MeanRate() int64 {
 	return int64(float64(c.Rate) * (float64(c.Size) / float64(c.Size+c.Overhead)))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// tc-netem(8): a packet waits for a slot, and leaves with all that have come by then.
+// tc-netem(8): a packet waits for a slot, and leaves with all packets that have arrived by then.
 func TestSlotsGather(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Slots{Min: 10 * ms}})
 	for i := range uint64(9) {
@@ -31,8 +31,8 @@ func TestSlotsGather(t *testing.T) {
 	}
 }
 
-// A slot ends with the packet that comes to its limit, and the next takes as long again: under
-// load, so much leaves each time.
+// A slot ends with the packet that reaches its limit, and the next takes as long again: under load,
+// each slot sends that much.
 func TestSlotsAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		slots netem.Slots

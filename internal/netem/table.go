@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// jitterScale is what stands for the jitter itself in a table of tc.
+// jitterScale is the entry in a table of tc that stands for the jitter itself.
 const jitterScale = 8192
 
-// scaledJitter is a jitter times an entry of a table, rounded as the kernel does it.
+// scaledJitter returns a jitter times an entry of a table, rounded as in the kernel.
 func scaledJitter(jitter time.Duration, entry int64) time.Duration {
 	rest := int64(jitter) % jitterScale * entry
 	if rest >= 0 {
@@ -23,12 +23,12 @@ func scaledJitter(jitter time.Duration, entry int64) time.Duration {
 	return time.Duration(rest/jitterScale + int64(jitter)/jitterScale*entry)
 }
 
-// TableJitter has the distribution of a table, as files of tc's have them: each entry is as
-// likely as another, and 8192 stands for this jitter.
+// TableJitter has the distribution of a table in the form of tc's files: all entries are equally
+// likely, and 8192 stands for this jitter.
 type TableJitter struct {
 	Jitter time.Duration
 	Table  []int16 // not copied
-	// Name is what words call it; a table without one has no words.
+	// Name is the table's name in words; a table without a name has no words.
 	Name string
 }
 
@@ -46,11 +46,11 @@ func (t TableJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	return scaledJitter(t.Jitter, int64(t.Table[random.IntN(len(t.Table))]))
 }
 
-// maxTable is tc's own bound.
+// maxTable is tc's own limit.
 const maxTable = 16 << 10
 
-// ParseTable reads a distribution as tc's .dist files have it: whole numbers from -32768 to
-// 32767 between blanks, and comments from a # to the end of the line.
+// ParseTable parses a distribution in the form of tc's .dist files: integers from -32768 to 32767
+// separated by blanks, and comments from a # to the end of the line.
 func ParseTable(text string) ([]int16, error) {
 	var table []int16
 	n := 0
@@ -60,7 +60,7 @@ func ParseTable(text string) ([]int16, error) {
 		for i, field := range strings.Fields(numbers) {
 			entry, err := strconv.ParseInt(field, 10, 16)
 			if err != nil {
-				// What is there is not shown: it may be any file of the node's.
+				// The error does not quote the text: it could be any file of the node.
 				return nil, fmt.Errorf("%w: line %d, word %d: must be a number from %d to %d",
 					ErrConfig, n, i+1, math.MinInt16, math.MaxInt16)
 			}
@@ -76,17 +76,17 @@ func ParseTable(text string) ([]int16, error) {
 	return table, nil
 }
 
-// DelayTrace is jitter that was measured: how much longer packets take at which time.
+// DelayTrace is measured jitter: the additional delay of packets over time.
 type DelayTrace struct {
-	// Points are in the order of time. Each is in force until the next, or on the way to it
-	// if Linear, and the first before it, too. They are not copied.
+	// Points are in the order of time. Each holds until the next, or is interpolated towards the
+	// next if Linear; the first also holds before its time. They are not copied.
 	Points []DelayPoint
-	// Every is when they begin again, not before the last; 0: the last is in force for ever.
+	// Every is when they repeat, not before the last; 0: the last holds forever.
 	Every  time.Duration
 	Linear bool
 }
 
-// DelayPoint is how much longer packets take from a time after the link's origin on.
+// DelayPoint is the additional delay from a time since the link's origin.
 type DelayPoint struct{ At, Delay time.Duration }
 
 // Validate reports what is wrong with the description.
@@ -134,7 +134,7 @@ func (d DelayTrace) Draw(since time.Duration, _ *rand.Rand) time.Duration {
 	return from.Delay + between(to.Delay-from.Delay, since-from.At, to.At-from.At)
 }
 
-// between is a difference times part/whole, rounded toward zero.
+// between returns a difference times part/whole, rounded toward zero.
 func between(d, part, whole time.Duration) time.Duration {
 	return time.Duration(float64(d) * (float64(part) / float64(whole)))
 }

@@ -23,8 +23,8 @@ func TestParetosTableIsThatOfTC(t *testing.T) {
 	assert.Equal(t, int64(-1123786), sum, "of the file that tc's program writes")
 }
 
-// tc's paretonormal.c: at each quantile a quarter of the normal distribution and three of
-// pareto's. What its table has there is within the grid of its normal part.
+// tc's paretonormal.c: at each quantile a quarter of the normal distribution and three quarters of
+// pareto's. The values of its table are within the grid of its normal part.
 func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
 	begin := []int64{
 		-12305, -11171, -10812, -10586, -10418, -10284, -10172, -10075, -9990, -9914, -9845, -9783,
@@ -38,15 +38,16 @@ func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
 		sum += paretoNormal(j)
 		z := normalQuantile(j)
 		assert.InDelta(t, (4*float64(j)+0.5)/(4*quantiles), 0.5*math.Erfc(-z/math.Sqrt2), 1e-12)
-		// Another machine's floating point, some units in its last place apart, rounds alike.
+		// Floating point of another machine, which may differ by some units in the last place,
+		// rounds to the same value.
 		_, part := math.Modf(math.Abs(z) * jitterScale)
 		require.Greater(t, math.Abs(part-0.5), 1e-6, "quantile %d", j)
 	}
 	assert.InDelta(t, -848968, sum, 200, "of the file that tc's program writes")
 }
 
-// The moments of what is drawn are those of the table, and its quantiles those of the Pareto
-// distribution: so many are later than x times the jitter.
+// The moments of the draws are those of the table, and the quantiles those of the Pareto
+// distribution.
 func TestParetoJitter(t *testing.T) {
 	const n, jitter = 200_000, 20 * time.Millisecond
 	r := rand.New(rand.NewPCG(1, 1))

@@ -12,11 +12,11 @@ import (
 type ByTime struct {
 	// Windows are in the order of time and do not overlap. They are not copied.
 	Windows []Window
-	// Every is when they begin again, not before the end of the last; 0: they do not.
+	// Every is when they repeat, not before the end of the last; 0: never.
 	Every time.Duration
 }
 
-// Window is a time in which a share of the packets is lost.
+// Window is a period in which a share of the packets is lost.
 type Window struct {
 	From, To time.Duration // since the link's origin: from the one on, and before the other
 	Share    float64
@@ -54,7 +54,7 @@ type byTime struct {
 	random *rand.Rand
 }
 
-// Lose implements Loser. It draws in windows only.
+// Lose implements Loser. It draws only within windows.
 func (b *byTime) Lose(now clock.Time, _ int) bool {
 	since := now.Sub(b.base)
 	if b.Every > 0 && since >= b.Every {
@@ -70,17 +70,16 @@ func (b *byTime) Lose(now clock.Time, _ int) bool {
 	return drawShare(b.random, b.Windows[b.i].Share)
 }
 
-// drawShare draws only where there is something to decide.
+// drawShare draws only if there is something to decide.
 func drawShare(random *rand.Rand, share float64) bool {
 	return share > 0 && (share >= 1 || random.Float64() < share)
 }
 
-// OnOff is a link that works and fails by turns, beginning with a time in which it works, as
-// mahimahi's mm-onoff does. While it is off it loses all packets.
+// OnOff is a link that is on and off in turns, starting with on, as mahimahi's mm-onoff. While it
+// is off, it loses all packets.
 type OnOff struct {
 	On, Off time.Duration
-	// Poisson has each time last as long as chance wants, exponentially distributed around
-	// On and Off.
+	// Poisson draws each period from the exponential distributions with the means On and Off.
 	Poisson bool
 }
 
@@ -93,7 +92,7 @@ func (o OnOff) Validate() error {
 	return nil
 }
 
-// maxOnOff keeps exponential times within their words.
+// maxOnOff prevents overflow of exponential times.
 const maxOnOff = 1000 * time.Hour
 
 // Mean returns the share of time for which the link is off.
@@ -132,7 +131,7 @@ func (o *onOff) Lose(now clock.Time, _ int) bool {
 	return !o.on
 }
 
-// lasts is how long the state lasts that has just begun.
+// lasts returns the length of the state that has just started.
 func (o *onOff) lasts() time.Duration {
 	mean := o.Off
 	if o.on {
@@ -144,12 +143,12 @@ func (o *onOff) lasts() time.Duration {
 	return Exponential(o.random, mean)
 }
 
-// Exponential draws from the exponential distribution of a mean, at least a nanosecond, by von
-// Neumann's way: it compares whole numbers only, so it draws the same on every machine.
+// Exponential draws from the exponential distribution with a mean, at least a nanosecond, by von
+// Neumann's method. It only compares integers, so the result is the same on every machine.
 func Exponential(random *rand.Rand, mean time.Duration) time.Duration {
 	for whole := time.Duration(0); ; whole += mean {
 		first := random.Uint32()
-		// A run of descending numbers is of odd length with the probability e to the power of
+		// A run of descending numbers has an odd length with the probability e to the power of
 		// minus the first.
 		last, odd := first, true
 		for next := random.Uint32(); next < last; next = random.Uint32() {

@@ -53,8 +53,8 @@ func TestLossByTime(t *testing.T) {
 	}
 }
 
-// mahimahi's mm-onoff with fixed times: on first, and off for ever at the same phase, however
-// long nobody looked.
+// mahimahi's mm-onoff with fixed times: on first, and off at the same phase forever, however long
+// the link was idle.
 func TestOnOffByTheClock(t *testing.T) {
 	const origin = clock.Time(3e9)
 	l := netem.OnOff{On: 700 * ms, Off: 300 * ms}.Start(origin, sources(1)("loss"))
@@ -73,9 +73,9 @@ func TestOnOffByTheClock(t *testing.T) {
 	}
 }
 
-// With Poisson switching each state lasts exponentially: its mean is what was asked for, and
-// the largest distance between the distribution of what is seen and 1-e^(-t/mean) is within
-// Kolmogorov and Smirnov's bound, 1.95/√n for one chance in a thousand.
+// With Poisson switching, the length of each state is exponentially distributed: its mean is the
+// configured one, and the largest distance between the empirical distribution and 1-e^(-t/mean) is
+// within the bound of Kolmogorov and Smirnov, 1.95/√n for one chance in a thousand.
 func TestOnOffByChance(t *testing.T) {
 	model := netem.OnOff{On: 20 * ms, Off: 5 * ms, Poisson: true}
 	l := model.Start(0, sources(4)("loss"))
@@ -112,7 +112,7 @@ func TestOnOffByChance(t *testing.T) {
 	}
 }
 
-// What nobody has looked at for long is on with the share of its time.
+// After a long idle time, the link is on with the probability of its share of time.
 func TestOnOffForgets(t *testing.T) {
 	off := 0
 	const n = 20_000

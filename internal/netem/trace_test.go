@@ -37,7 +37,7 @@ func TestParseTrace(t *testing.T) {
 	assert.Equal(t, netem.Trace{7 * ms}, got)
 }
 
-// What mahimahi refuses is refused, with its place.
+// Traces that mahimahi refuses are errors that name the place.
 func TestParseTraceErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "t: no lines; expected a time in milliseconds in each",

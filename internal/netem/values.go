@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// next returns the value behind a keyword, which there must be.
+// next returns the value after a keyword, which is required.
 func (r *reader) next(usage string) (word, bool) {
 	if r.err != nil {
 		return word{}, false
@@ -23,7 +23,7 @@ func (r *reader) next(usage string) (word, bool) {
 	return r.words[r.at-1], true
 }
 
-// more reports whether another value follows: all begin with a digit.
+// more reports whether another value follows: all values begin with a digit.
 func (r *reader) more() bool {
 	if r.err != nil || r.at == len(r.words) {
 		return false
@@ -40,7 +40,7 @@ func (r *reader) skip(text string) bool {
 	return false
 }
 
-// share reads a percentage. The sign is required: 0.02 could be meant either way.
+// share parses a percentage. The sign is required, because 0.02 would be ambiguous.
 func (r *reader) share(usage string) float64 {
 	w, ok := r.next(usage)
 	if !ok {
@@ -59,7 +59,7 @@ func (r *reader) share(usage string) float64 {
 	return p / 100
 }
 
-// shares reads a share and perhaps a correlation.
+// shares parses a share with an optional correlation.
 func (r *reader) shares(usage string) (share, correlation float64) {
 	share = r.share(usage)
 	if r.more() {
@@ -79,7 +79,7 @@ func (r *reader) delay() {
 	}
 }
 
-// shape is how jitter is distributed.
+// shape is a distribution of jitter.
 type shape struct {
 	name  string // empty: uniform
 	table []int16
@@ -111,7 +111,7 @@ func (s *shape) jitter(d time.Duration) Jitter {
 	return TableJitter{Jitter: d, Table: s.table, Name: s.name}
 }
 
-// distribution reads a distribution's name. One with a dot or a slash is a file's.
+// distribution parses a distribution's name. A name with a dot or a slash is a file.
 func (r *reader) distribution() shape {
 	w, ok := r.next(usageDistribution)
 	if !ok {
@@ -154,7 +154,7 @@ func (r *reader) where() {
 	}
 }
 
-// timeUnits are the kernel's words for what Go calls ms, us and s, longest first.
+// timeUnits are the kernel's names for Go's ms, us and s, longest first.
 var timeUnits = [...][2]string{
 	{"msecs", "ms"}, {"msec", "ms"}, {"usecs", "us"}, {"usec", "us"}, {"secs", "s"}, {"sec", "s"},
 }
@@ -176,7 +176,7 @@ func (r *reader) time(usage string) time.Duration {
 	return d
 }
 
-// duration reads a time in Go's units or the kernel's.
+// duration parses a time in Go's units or the kernel's.
 func duration(text string) (time.Duration, error) {
 	for _, unit := range timeUnits {
 		if number, found := strings.CutSuffix(text, unit[0]); found {
@@ -202,13 +202,13 @@ func (r *reader) number(usage string, least, most int) int {
 	return n
 }
 
-// unit is the name of a unit and how many of the smallest are in one.
+// unit is the name of a unit and its size in the smallest unit.
 type unit struct {
 	name string
 	of   float64
 }
 
-// rateUnits are those of tc(8); "bps" are bytes a second there.
+// rateUnits are the units of tc(8); "bps" means bytes a second.
 var rateUnits = []unit{
 	{"kibit", 1 << 10},
 	{"mibit", 1 << 20},
@@ -224,10 +224,10 @@ var rateUnits = []unit{
 	{"bps", 8},
 }
 
-// sizeUnits are those of tc(8) for bytes.
+// sizeUnits are the units of tc(8) for bytes.
 var sizeUnits = []unit{{"kb", 1 << 10}, {"mb", 1 << 20}, {"k", 1 << 10}, {"m", 1 << 20}, {"b", 1}}
 
-// measure reads a number with one of the units; false: it is none.
+// measure parses a number with one of the units; false: the text has another form.
 func measure(text string, units []unit, most float64) (int64, bool) {
 	text = strings.ToLower(text)
 	for _, u := range units {

@@ -2,9 +2,9 @@ package netem
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// wire holds the packets that are under way, by the time at which they arrive.
-// Most wires keep the order, so a packet that arrives no earlier than those
-// before it waits in a ring, and only one that overtakes goes into a heap.
+// wire holds the packets in transit, by their arrival times. Most wires keep the order, so a packet
+// that arrives no earlier than those before it goes into a ring. Only packets that overtake go into
+// a heap.
 type wire struct {
 	ring  packetRing
 	heap  []*Packet
@@ -46,7 +46,7 @@ func (w *wire) first() clock.Time {
 	return t
 }
 
-// take removes the next packet that has arrived by now, nil when there is none.
+// take removes the next packet that has arrived by now; nil: no packet has.
 func (w *wire) take(now clock.Time) *Packet {
 	p := w.ring.first()
 	if len(w.heap) > 0 && (p == nil || w.heap[0].before(p)) {

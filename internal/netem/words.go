@@ -9,18 +9,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// WordError is what is wrong with words that describe a link, and where.
+// WordError is an error in the words that describe a link, with its place.
 type WordError struct {
-	// Text is all of the words, At where the wrong one begins, in bytes, and Word that
-	// one; empty: something is missing at the end.
+	// Text is the whole text. At is where the wrong word begins, in bytes. Word is that word;
+	// empty: something is missing at the end.
 	Text string
 	At   int
 	Word string
-	// Msg says what is wrong, Want what would be right; it may be empty.
+	// Msg says what is wrong. Want says what would be right; it may be empty.
 	Msg, Want string
 }
 
-// Error returns the message, then the words with carets under the wrong one.
+// Error returns the message, and the text with carets under the wrong word.
 func (e *WordError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message())
@@ -39,7 +39,7 @@ func (e *WordError) Error() string {
 	return b.String()
 }
 
-// Message says what is wrong with which word.
+// Message names the wrong word and the error.
 func (e *WordError) Message() string {
 	if e.Word == "" {
 		return e.Msg
@@ -47,16 +47,16 @@ func (e *WordError) Message() string {
 	return fmt.Sprintf("%q is %s", e.Word, e.Msg)
 }
 
-// Unwrap makes it an ErrConfig.
+// Unwrap returns ErrConfig.
 func (e *WordError) Unwrap() error { return ErrConfig }
 
-// keyword is a word of the language and what reads the values behind it.
+// keyword is a keyword of the language, with the function that parses its values.
 type keyword struct {
 	name, usage string
 	read        func(*reader)
 }
 
-// keywords are all of them. The table refers to readers that look into it: hence init.
+// keywords are all keywords. Their functions use this table, so init sets it.
 var keywords []keyword
 
 func init() {
@@ -92,12 +92,12 @@ func init() {
 	keywords = append(keywords, keyword{"seed", "seed N", (*reader).seed})
 }
 
-// Bounds of what can be asked for in words.
+// Limits of values in words.
 const (
 	maxGap   = 1 << 20
 	maxBits  = 1 << 10
 	maxLimit = defaultMaxPackets
-	// maxWords bounds a text.
+	// maxWords limits the number of words.
 	maxWords = 100
 )
 
@@ -105,7 +105,7 @@ var shorts = map[string]string{
 	"dup": "duplicate", "latency": "delay", "dist": "distribution", "trunc": "truncate",
 }
 
-// Words returns the words that begin a part of the language.
+// Words returns the keywords.
 func Words() []string {
 	list := make([]string, len(keywords))
 	for i, k := range keywords {
@@ -114,15 +114,15 @@ func Words() []string {
 	return list
 }
 
-// Parse reads what a link does in the words of tc-netem(8), tc-codel(8) and the like, such as
-// "delay 20ms 5ms loss 2% rate 10mbit limit 100 codel seed 7". What stands before a word
-// "netem" is passed over, so that a whole command of tc may be pasted; "off" alone is a link
-// that does nothing. Its errors are of type *WordError, or wrap ErrConfig where the parts are
-// right and the whole is not. A rate without a limit gets UsualQueue.
+// Parse parses a description of a link in the words of tc-netem(8), tc-codel(8) and similar pages,
+// such as "delay 20ms 5ms loss 2% rate 10mbit limit 100 codel seed 7". It skips everything up to a
+// word "netem", so that a whole tc command can be pasted; "off" alone is a link that forwards
+// packets unchanged. Errors are of type *WordError, or wrap ErrConfig if the parts do not fit
+// together. A rate without a limit gets UsualQueue.
 func Parse(text string) (Config, error) { return ParseWith(text, nil) }
 
-// ParseWith is Parse that may read the files that the words name, which are distributions;
-// nil: it refuses them.
+// ParseWith is Parse with a function that reads the files of distributions that the words name;
+// nil: such names are errors.
 func ParseWith(text string, read func(name string) (string, error)) (Config, error) {
 	r := &reader{text: text, seen: map[string]word{}, read: read}
 	r.split()
@@ -141,7 +141,7 @@ func ParseWith(text string, read func(name string) (string, error)) (Config, err
 	return r.cfg, nil
 }
 
-// word is a word of the text and where it begins.
+// word is a word of the text, with its place.
 type word struct {
 	text string
 	at   int

@@ -42,8 +42,7 @@ func (r *reader) loss() {
 	}
 }
 
-// gilbert reads the parameters of a Gilbert-Elliott model; what is left out is as
-// tc-netem(8) has it.
+// gilbert parses the parameters of a Gilbert-Elliott model, with the defaults of tc-netem(8).
 func (r *reader) gilbert() {
 	const usage = "gemodel P% [R% [1-H% [1-K%]]]"
 	g := GilbertElliott{P: r.share(usage), Bad: 1}
@@ -56,8 +55,8 @@ func (r *reader) gilbert() {
 	r.cfg.Loss = g
 }
 
-// fourStates reads the parameters of the model with four states; what is left out is as tc
-// has it, so that P13 alone is the share of packets that are lost.
+// fourStates parses the parameters of the model with four states, with tc's defaults, so that P13
+// alone is the share of lost packets.
 func (r *reader) fourStates() {
 	const usage = "state P13% [P31% [P32% [P23% [P14%]]]]"
 	at := r.at
@@ -117,10 +116,10 @@ func (r *reader) during() {
 	r.cfg.Loss = b
 }
 
-// maxListed bounds a list of packets.
+// maxListed limits a list of packets.
 const maxListed = 4096
 
-// drop reads a list of packets, such as 3,7,20-25.
+// drop parses a list of packets, such as 3,7,20-25.
 func (r *reader) drop() {
 	at := r.at
 	list := r.list("drop N,N,N-N", 1)
@@ -135,7 +134,7 @@ func (r *reader) drop() {
 	r.cfg.Loss = ListedLoss(list)
 }
 
-// list reads numbers and runs of numbers, from the least that may be.
+// list parses numbers and ranges of numbers, of at least least.
 func (r *reader) list(usage string, least uint64) (list []uint64) {
 	w, ok := r.next(usage)
 	if !ok {

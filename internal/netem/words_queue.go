@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// line is what was said of the queue. Zeros were not said.
+// line is the description of the queue. Zeros were not given.
 type line struct {
 	discipline string // its word
 	bound      Bound
@@ -24,7 +24,7 @@ type line struct {
 	alpha, beta, probability, weight float64
 }
 
-// The words of the queues.
+// The queues' keywords.
 const (
 	wordDropTail = "droptail"
 	wordDropHead = "drophead"
@@ -34,7 +34,7 @@ const (
 	wordRED      = "red"
 )
 
-// parameter is a keyword of some queues.
+// parameter is a parameter of some queues.
 type parameter struct {
 	name, usage string // usage: what follows the name
 	of          string // the queues
@@ -127,7 +127,7 @@ func (r *reader) makeQueue() {
 	c.Queue = l.queue(c.Rate)
 }
 
-// checkQueue tells mistakes that are of more than one parameter.
+// checkQueue reports parameters that contradict each other.
 func (r *reader) checkQueue() {
 	l := &r.line
 	if l.ecn && l.noECN {
@@ -167,7 +167,7 @@ func (r *reader) checkRED() {
 	}
 }
 
-// boundFor is what was said of the bound, or the usual one of a rate.
+// boundFor returns the given limit, or the default for a rate.
 func (l *line) boundFor(rate int64) Bound {
 	if l.bound == (Bound{}) {
 		return Bound(UsualQueue(BitsPerSecond(rate)))
@@ -175,7 +175,7 @@ func (l *line) boundFor(rate int64) Bound {
 	return l.bound
 }
 
-// queue makes the queue, with its defaults, so that its words say them.
+// queue creates the queue with its defaults, so that String shows them.
 func (l *line) queue(rate Rate) Discipline {
 	b := l.boundFor(rate.MeanRate())
 	switch l.discipline {
@@ -208,7 +208,7 @@ func (l *line) queue(rate Rate) Discipline {
 	return DropTail(b)
 }
 
-// readMin and readMax read thresholds, which are of one kind.
+// readMin and readMax parse thresholds. Both must have the same unit.
 func (l *line) readMin(r *reader, usage string) { l.least = r.threshold(usage, "max") }
 
 func (l *line) readMax(r *reader, usage string) { l.most = r.threshold(usage, "min") }
@@ -233,7 +233,7 @@ func (r *reader) threshold(usage, other string) int {
 	return n
 }
 
-// some reads a share that is not nothing.
+// some parses a share above zero.
 func (r *reader) some(usage string) float64 {
 	at := r.at
 	p := r.share(usage)
@@ -243,7 +243,7 @@ func (r *reader) some(usage string) float64 {
 	return p
 }
 
-// sixteenths reads tc-pie(8)'s weights, which are in sixteenths of 1/s.
+// sixteenths parses a weight of tc-pie(8), in sixteenths of 1/s.
 func (r *reader) sixteenths(usage string) float64 {
 	w, ok := r.next(usage)
 	if !ok {
@@ -257,7 +257,7 @@ func (r *reader) sixteenths(usage string) float64 {
 	return n / part
 }
 
-// bytes reads a length: a number may do without its unit.
+// bytes parses a length; the unit is optional.
 func (r *reader) bytes(usage string) int {
 	w, ok := r.next(usage)
 	if !ok {
@@ -315,7 +315,7 @@ func (r *reader) police() {
 	r.cfg.Policer.Mark = r.skip("mark")
 }
 
-// maxRate is a thousand times what anything here moves.
+// maxRate is a thousand times what any link here carries.
 const maxRate = 1e12
 
 const (
@@ -323,10 +323,10 @@ const (
 	usageOfRates = "a number with bit, kbit, mbit or gbit, such as 10mbit"
 )
 
-// maxSteps bounds the steps of a rate.
+// maxSteps limits the steps of a rate.
 const maxSteps = 1000
 
-// rate reads a rate that is constant or has steps.
+// rate parses a rate that is constant or has steps.
 func (r *reader) rate() {
 	w, ok := r.next(usageRate)
 	if !ok {
@@ -360,7 +360,7 @@ func (r *reader) rate() {
 	r.framing()
 }
 
-// framing reads what packets cost beyond their bytes.
+// framing parses the overhead of packets and cells.
 func (r *reader) framing() {
 	if r.more() {
 		r.cfg.Overhead = r.number("rate RATE OVERHEAD", 0, math.MaxUint16)

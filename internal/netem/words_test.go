@@ -187,7 +187,7 @@ func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 	assert.ErrorContains(t, err, `"target" is invalid: the target would be 1s and the interval 100ms`)
 }
 
-// A distribution's file is read by who asks; its mistakes are the word's.
+// The caller reads a distribution's file. An error in it is an error of the word.
 func TestWordsThatNameAFile(t *testing.T) {
 	read := func(name string) (string, error) {
 		switch name {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// finish puts together what several keywords said, and checks that it can be.
+// finish combines the values of several keywords and validates the result.
 func (r *reader) finish() {
 	c := &r.cfg
 	_, reorder := r.seen["reorder"]
@@ -31,14 +31,14 @@ func (r *reader) finish() {
 	}
 }
 
-// needs refuses a keyword that means nothing without another.
+// needs rejects a keyword that has no meaning without another.
 func (r *reader) needs(name string, ok bool, want string) {
 	if w, said := r.seen[name]; said && !ok {
 		r.fail(w, "not usable alone", want)
 	}
 }
 
-// seenLast is the last of the keywords that were said.
+// seenLast returns the last of these keywords in the text.
 func (r *reader) seenLast(names ...string) (last word) {
 	for _, name := range names {
 		if w, said := r.seen[name]; said && w.at >= last.at {
@@ -48,7 +48,7 @@ func (r *reader) seenLast(names ...string) (last word) {
 	return last
 }
 
-// makeRate makes the rate, if one was said.
+// makeRate creates the rate, if one was given.
 func (r *reader) makeRate() {
 	w, rate := r.seen["rate"]
 	r.needs("repeat", len(r.steps) > 1, "a rate in steps, such as 1mbit,2mbit@10s")
@@ -72,12 +72,12 @@ func (r *reader) makeRate() {
 	}
 }
 
-// Lateness is up to how much later than their turn reordered packets arrive on a link
-// without delay, where there is nobody to overtake.
+// Lateness is the default maximum delay of reordered packets on a link without delay, where they
+// could not arrive earlier than others.
 const Lateness = time.Millisecond
 
-// UsualQueue is the queue of a link of whose rate alone is spoken: it holds what passes in
-// 200 ms, and 32 KiB however slow the link is, and 64 MiB however fast.
+// UsualQueue is the default queue for a rate: it holds as much as passes in 200 ms, at least 32 KiB
+// and at most 64 MiB.
 func UsualQueue(rate BitsPerSecond) DropTail {
 	const perSecond, least = int64(time.Second / (200 * time.Millisecond)), 32 << 10
 	bytes := max(int64(rate)/8/perSecond, least)
