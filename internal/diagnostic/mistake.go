@@ -52,17 +52,18 @@ func (e *Error) Error() string {
 		b.WriteString("; expected " + e.Want)
 	}
 	if e.Source != "" && e.Col > 0 {
-		b.WriteString(e.excerpt())
+		b.WriteString(Excerpt(e.Source, e.Col, utf8.RuneCountInString(e.Text)))
 	}
 	return b.String()
 }
 
-// excerpt returns the line and the carets, which repeat the line's tabs, so that they stand under
-// the text however wide a tab is shown. A line that is longer than a screen is cut to what is
-// around them.
-func (e *Error) excerpt() string {
-	line := []rune(Visible(e.Source))
-	at := min(e.Col-1, len(line))
+// Excerpt returns two lines for the end of a message: source, and carets under width characters
+// from col on, which counts from 1. The second line repeats the tabs of the first, so that the
+// carets stand under the text however wide a tab is shown. A long source is cut to what is around
+// the carets.
+func Excerpt(source string, col, width int) string {
+	line := []rune(Visible(source))
+	at := min(col-1, len(line))
 	if cut := at - maxSourceText/2; cut > 0 && len(line) > maxSourceText {
 		line, at = line[cut:], at-cut
 	}
@@ -75,7 +76,7 @@ func (e *Error) excerpt() string {
 			under[i] = ' '
 		}
 	}
-	carets := max(1, min(utf8.RuneCountInString(e.Text), len(line)-at))
+	carets := max(1, min(width, len(line)-at))
 	return "\n    " + string(line) + "\n    " + string(under) + strings.Repeat("^", carets)
 }
 

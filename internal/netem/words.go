@@ -22,21 +22,12 @@ type WordError struct {
 
 // Error returns the message, and the text with carets under the wrong word.
 func (e *WordError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Message())
+	text := e.Message()
 	if e.Want != "" {
-		b.WriteString("; expected " + e.Want)
+		text += "; expected " + e.Want
 	}
-	shown := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, e.Text)
-	fmt.Fprintf(&b, "\n    %s\n    %s%s", shown,
-		strings.Repeat(" ", utf8.RuneCountInString(e.Text[:e.At])),
-		strings.Repeat("^", max(1, utf8.RuneCountInString(e.Word))))
-	return b.String()
+	return text + diagnostic.Excerpt(e.Text, utf8.RuneCountInString(e.Text[:e.At])+1,
+		utf8.RuneCountInString(e.Word))
 }
 
 // Message names the wrong word and the error.

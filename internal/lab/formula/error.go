@@ -2,8 +2,9 @@ package formula
 
 import (
 	"fmt"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // Error is an error in a formula, with its place.
@@ -30,16 +31,6 @@ func (e *Error) Message() string {
 // Error returns the message, then the formula with carets under what is wrong.
 func (e *Error) Error() string {
 	marked := e.Source[e.At:min(len(e.Source), e.At+e.Width)]
-	return fmt.Sprintf("%d: %s\n    %s\n    %s%s", e.Column(), e.Message(), oneLine(e.Source),
-		strings.Repeat(" ", e.Column()-1),
-		strings.Repeat("^", max(1, utf8.RuneCountInString(marked))))
-}
-
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
+	return fmt.Sprintf("%d: %s", e.Column(), e.Message()) +
+		diagnostic.Excerpt(e.Source, e.Column(), utf8.RuneCountInString(marked))
 }
