@@ -119,6 +119,9 @@ func (c *Config) internal() (operator.Config, error) {
 	}
 	for i := range c.Interfaces {
 		if err := c.Interfaces[i].internal(i, &cfg, c.RIP); err != nil {
+			for _, later := range c.Interfaces[i+1:] {
+				later.closeLink()
+			}
 			return cfg, err
 		}
 	}
@@ -154,6 +157,13 @@ func (c *Config) internal() (operator.Config, error) {
 	return cfg, nil
 }
 
+// closeLink closes the interface's link after an error, unless another node uses it.
+func (f *Interface) closeLink() {
+	if f.Link != nil {
+		_ = link.CloseUnattached(device(f.Link)) // report the first error
+	}
+}
+
 func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	face := lnx.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
 	if face.Name == "" {
@@ -161,7 +171,7 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	}
 	if f.Link != nil {
 		if cfg.Node.Devices[face.Name] != nil {
-			_ = f.Link.Close() // the first interface of that name is closed by the caller
+			f.closeLink() // the caller closes that of the first interface of the name
 			return wrong("two interfaces are called %s", face.Name)
 		}
 		cfg.Node.Devices[face.Name] = device(f.Link)

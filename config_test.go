@@ -2,8 +2,10 @@ package tidepool_test
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -136,4 +138,28 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 	require.NoError(b, one.CloseWrite())
 	wg.Wait()
+}
+
+// Open closes the links of all interfaces if one is wrong, but none that another node uses.
+func TestOpenClosesTheLinksOfAWrongConfig(t *testing.T) {
+	used, peer := tidepool.Pipe(0)
+	open(t, host(tidepool.Config{}, "10.0.0.1/24", "", used))
+	for wrong := range 3 {
+		faces := make([]tidepool.Interface, 3)
+		far := make([]*tidepool.PipeEnd, len(faces))
+		for i := range faces {
+			faces[i].Addr = prefix("10.0." + strconv.Itoa(i) + ".1/24")
+			faces[i].Link, far[i] = tidepool.Pipe(0)
+		}
+		faces[wrong].MTU = 1
+		faces = append(faces, tidepool.Interface{Addr: prefix("10.0.9.1/24"), Link: used})
+		_, err := tidepool.Open(tidepool.Config{Interfaces: faces})
+		require.ErrorContains(t, err, "MTU 1")
+		for i, end := range far {
+			_, err = end.Write([]byte{1})
+			require.ErrorIs(t, err, net.ErrClosed, "interface %d of a Config whose %d is wrong", i, wrong)
+		}
+	}
+	_, err := peer.Write([]byte{1})
+	require.NoError(t, err)
 }

@@ -44,9 +44,7 @@ type Node struct {
 func Open(cfg Config) (*Node, error) {
 	inner, err := cfg.internal()
 	if err != nil {
-		for _, d := range inner.Node.Devices {
-			_ = d.Close() // report the first error
-		}
+		inner.Node.CloseDevices()
 		return nil, err
 	}
 	n, err := open(inner, cfg.Hosts)

@@ -20,6 +20,14 @@ type Attacher interface {
 // ErrAttached is returned for a Device that already belongs to a node.
 var ErrAttached = errors.New("link: already attached to a node")
 
+// CloseUnattached closes a device, unless it is attached to a node.
+func CloseUnattached(d Device) error {
+	if a, ok := d.(Attacher); ok && errors.Is(a.Attach(0), ErrAttached) {
+		return nil
+	}
+	return d.Close()
+}
+
 // defaultPipePackets is a window of 1 MB in packets of 1400 bytes, and half as much again.
 const defaultPipePackets = 1024
 

@@ -64,6 +64,13 @@ type Config struct {
 	resolveEvery time.Duration
 }
 
+// CloseDevices closes Devices after an error, except those that are attached to a node.
+func (c *Config) CloseDevices() {
+	for _, d := range c.Devices {
+		_ = link.CloseUnattached(d) // report the first error
+	}
+}
+
 // Network is what a node is to others: its interfaces and what they stand on, its neighbors, and
 // how its stack behaves. A reload replaces it.
 type Network struct {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -162,16 +161,6 @@ func (ds *Devices) inProcess() bool {
 		}
 	}
 	return true
-}
-
-// closeUnused closes the devices that a failed Open did not come to, but for one
-// that has another node.
-func (ds *Devices) closeUnused() {
-	for _, d := range ds.node.cfg.Devices {
-		if a, ok := d.(link.Attacher); ok && !errors.Is(a.Attach(0), link.ErrAttached) {
-			_ = d.Close() // nothing can be done about it
-		}
-	}
 }
 
 func (ds *Devices) close() {

@@ -59,7 +59,7 @@ func Open(cfg Config) (*Node, error) {
 	n := newNode(cfg)
 	if err := n.open(); err != nil {
 		n.Devices.close()
-		n.Devices.closeUnused()
+		cfg.CloseDevices()
 		return nil, err
 	}
 	if n.cfg.Clock != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// OpenNode is node.Open for a file: cfg says the rest. Devices stay open where the file has errors.
+// OpenNode is node.Open with the Network that the file describes.
 func OpenNode(cfg node.Config, file *lnx.Config) (*node.Node, error) {
 	var err error
 	if cfg.Network, err = Network(file); err != nil {
+		cfg.CloseDevices()
 		return nil, err
 	}
 	n, err := node.Open(cfg)

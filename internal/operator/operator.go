@@ -55,6 +55,7 @@ func Open(cfg Config) (*Node, error) {
 		var err error
 		everything, err = observe.Everything(cfg.Pcap, cfg.Snaplen, cfg.Node.Clock != nil)
 		if err != nil {
+			cfg.Node.CloseDevices()
 			return nil, err
 		}
 		cfg.Node.Observers = append(slices.Clip(cfg.Node.Observers), everything)
