@@ -44,7 +44,7 @@ func (d *Dialer) DialRCP(ctx context.Context, to netip.AddrPort) (*RCPConn, erro
 	n := d.node().inner().Node
 	ctx, cancel := n.Time.Within(ctx, d.Timeout)
 	defer cancel()
-	c, err := n.DialRCP(ctx, d.LocalAddr, unmap(to), d.RCP.config())
+	c, err := n.RCP.Dial(ctx, d.LocalAddr, unmap(to), d.RCP.config())
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (n *Node) ListenRCP(on netip.AddrPort, how RCP) (*RCPListener, error) {
 	if !on.Addr().IsValid() {
 		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
 	}
-	l, err := n.inner().Node.ListenRCP(unmap(on), 0, how.config())
+	l, err := n.inner().Node.RCP.Listen(unmap(on), 0, how.config())
 	if err != nil {
 		return nil, err
 	}

@@ -225,7 +225,7 @@ func (t *test) connect(ctx context.Context) error {
 func (t *test) connectBytes(ctx context.Context, s *stream) error {
 	b := &byteCarrier{}
 	if t.group.params.RCP {
-		c, err := t.host.node.DialRCP(ctx, netip.AddrPort{}, s.remote, rcpConfig())
+		c, err := t.host.node.RCP.Dial(ctx, netip.AddrPort{}, s.remote, rcpConfig())
 		if err != nil {
 			return fmt.Errorf("%w (does the server speak RCP?)", control.Reason(err))
 		}

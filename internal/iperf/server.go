@@ -383,7 +383,7 @@ func (s *server) doorUDP(t *test, wait *gathering, on netip.AddrPort) error {
 
 // doorRCP takes connections of RCP: each says by the cookie whose it is.
 func (s *server) doorRCP(t *test, wait *gathering, on netip.AddrPort) error {
-	l, err := s.host.node.ListenRCP(on, 0, rcpConfig())
+	l, err := s.host.node.RCP.Listen(on, 0, rcpConfig())
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,10 @@ func TestAnAddressThatGoesTakesRCP(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)
 	everywhere := netip.MustParseAddrPort("0.0.0.0:9000")
-	l, err := b.ListenRCP(everywhere, 0, quick)
+	l, err := b.RCP.Listen(everywhere, 0, quick)
 	require.NoError(t, err)
 	dial := func(to string) *RCPConn {
-		c, err := a.DialRCP(t.Context(), netip.AddrPort{}, netip.MustParseAddrPort(to), quick)
+		c, err := a.RCP.Dial(t.Context(), netip.AddrPort{}, netip.MustParseAddrPort(to), quick)
 		require.NoError(t, err)
 		return c
 	}
@@ -31,7 +31,7 @@ func TestAnAddressThatGoesTakesRCP(t *testing.T) {
 	serverStays, err := l.AcceptRCP()
 	require.NoError(t, err)
 	goes := dial("10.1.0.2:9000")
-	listens, err := a.ListenRCP(netip.MustParseAddrPort("10.1.0.1:90"), 0, quick)
+	listens, err := a.RCP.Listen(netip.MustParseAddrPort("10.1.0.1:90"), 0, quick)
 	require.NoError(t, err)
 
 	textA = strings.Replace(textA, "if1 10.1.0.1/24", "if1 10.1.0.7/24", 1)

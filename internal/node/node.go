@@ -37,6 +37,7 @@ type Node struct {
 	Forwarders Forwarders // what gets connections that no listener takes
 	TCP        TCP
 	Packets    Packets
+	RCP        RCP
 
 	// The loop's.
 	stack     *stack.Stack
@@ -81,7 +82,7 @@ func newNode(cfg Config) *Node {
 		requests: lane.NewDeque[func(clock.Time)](), stopped: make(chan struct{}),
 	}
 	n.Devices.node, n.Taps.node, n.Forwarders.node, n.leading.node = n, n, n, n
-	n.Neighbors.node, n.TCP.node, n.Packets.node = n, n, n
+	n.Neighbors.node, n.TCP.node, n.Packets.node, n.RCP.node = n, n, n, n
 	return n
 }
 

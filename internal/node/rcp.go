@@ -14,6 +14,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
+// RCP has the node's ports, listeners and connections of RCP.
+type RCP struct{ node *Node }
+
 // RCPConfig is how RCP behaves at a port. The zero RCPConfig is founding document 000's.
 type RCPConfig = rcp.Config
 
@@ -27,13 +30,13 @@ type rcpPort struct {
 	closed   bool
 }
 
-// openRCP opens a port. The loop's.
-func (n *Node) openRCP(local, remote netip.AddrPort, cfg RCPConfig) (*rcpPort, error) {
-	opened, err := n.stack.Ports().OpenRCP(local, remote, cfg)
+// open opens a port. The loop's.
+func (r *RCP) open(local, remote netip.AddrPort, cfg RCPConfig) (*rcpPort, error) {
+	opened, err := r.node.stack.Ports().OpenRCP(local, remote, cfg)
 	if err != nil {
 		return nil, err
 	}
-	p := &rcpPort{node: n, port: opened, conns: map[*RCPConn]struct{}{}}
+	p := &rcpPort{node: r.node, port: opened, conns: map[*RCPConn]struct{}{}}
 	opened.UDP.Owner = p
 	return p, nil
 }
@@ -108,10 +111,10 @@ func (p *rcpPort) Report(err error) {
 	}
 }
 
-// DialRCP connects to a virtual address by RCP, from a UDP port of the connection's own and
-// the given address as far as they are given, and waits until the peer has answered or
-// ctx ends. A peer who is silent for RCPConfig.Timeout is syscall.ETIMEDOUT.
-func (n *Node) DialRCP(
+// Dial connects to a virtual address from a UDP port of its own. If from is set, it is the local
+// address. Dial waits until the peer has answered or ctx is done. The error is syscall.ETIMEDOUT if
+// the peer does not answer within RCPConfig.Timeout.
+func (r *RCP) Dial(
 	ctx context.Context, from, to netip.AddrPort, cfg RCPConfig,
 ) (*RCPConn, error) {
 	fail := func(err error) (*RCPConn, error) {
@@ -121,12 +124,24 @@ func (n *Node) DialRCP(
 		}
 	}
 	if ctx.Err() != nil {
-		return fail(context.Cause(ctx)) // before anybody hears of us
+		return fail(context.Cause(ctx)) // before anything is sent
 	}
 	var c *RCPConn
-	err := n.Call(func(_ *stack.Stack, now clock.Time) (err error) {
-		c, err = n.connectRCP(now, from, to, cfg)
-		return err
+	err := r.node.Call(func(s *stack.Stack, now clock.Time) error {
+		if !control.IsHost(to.Addr()) || s.Interfaces().IsBroadcast(to.Addr()) {
+			return fmt.Errorf("%v: %w", to, rcp.ErrAddress)
+		}
+		p, err := r.open(from, to, cfg)
+		if err != nil {
+			return err
+		}
+		socket, err := p.port.Router.Connect(now, to)
+		if err != nil {
+			p.settle()
+			return err
+		}
+		c = p.adopt(socket)
+		return nil
 	})
 	if err != nil {
 		return fail(NetError(err))
@@ -137,32 +152,13 @@ func (n *Node) DialRCP(
 	return c, nil
 }
 
-// connectRCP begins to connect. The loop's.
-func (n *Node) connectRCP(
-	now clock.Time, from, to netip.AddrPort, cfg RCPConfig,
-) (*RCPConn, error) {
-	if !control.IsHost(to.Addr()) || n.stack.Interfaces().IsBroadcast(to.Addr()) {
-		return nil, fmt.Errorf("%v: %w", to, rcp.ErrAddress)
-	}
-	p, err := n.openRCP(from, to, cfg)
-	if err != nil {
-		return nil, err
-	}
-	s, err := p.port.Router.Connect(now, to)
-	if err != nil {
-		p.settle()
-		return nil, err
-	}
-	return p.adopt(s), nil
-}
-
-// ListenRCP takes RCP's connections on a UDP port of any of the node's addresses, or of the
-// given one. Port 0 has one chosen; a backlog of 0 means DefaultBacklog.
-func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListener, error) {
+// Listen accepts connections at a UDP port of on, or of all of the node's addresses if its address
+// is unspecified. Port 0 means a free port, backlog 0 means DefaultBacklog.
+func (r *RCP) Listen(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListener, error) {
 	l := &RCPListener{}
-	backlog = l.init(n, rcpNetwork, on, backlog)
-	err := NetError(n.Call(func(*stack.Stack, clock.Time) (err error) {
-		if l.port, err = n.openRCP(on, netip.AddrPort{}, cfg); err != nil {
+	backlog = l.init(r.node, rcpNetwork, on, backlog)
+	err := NetError(r.node.Call(func(*stack.Stack, clock.Time) (err error) {
+		if l.port, err = r.open(on, netip.AddrPort{}, cfg); err != nil {
 			return err
 		}
 		l.addr = l.port.port.UDP.Local()
@@ -176,4 +172,44 @@ func (n *Node) ListenRCP(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPLis
 		}
 	}
 	return l, nil
+}
+
+// ports lists the open ports. The loop's.
+func (r *RCP) ports() (list []*rcpPort) {
+	for _, port := range r.node.stack.Ports().List() {
+		if p, ok := port.UDP.Owner.(*rcpPort); ok {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Sockets lists the listeners and connections. The loop's.
+func (r *RCP) Sockets() []control.RCPSocket {
+	list := []control.RCPSocket{}
+	for _, p := range r.ports() {
+		if p.listener != nil {
+			list = append(list, control.RCPSocket{
+				Local: p.port.UDP.Local(), Remote: netip.AddrPortFrom(netip.IPv4Unspecified(), 0),
+				State: "listening", RCPCounts: rcpCounts(p.port.Router.Counts()),
+			})
+		}
+		for s := range p.port.Router.Sockets() {
+			if c, ok := s.Owner.(*RCPConn); ok {
+				list = append(list, c.describe())
+			}
+		}
+	}
+	return list
+}
+
+// Close closes a port, its listener and its connections. The loop's.
+func (r *RCP) Close(number uint16) error {
+	for _, p := range r.ports() {
+		if p.port.UDP.Local().Port() == number {
+			p.Shut()
+			return nil
+		}
+	}
+	return fmt.Errorf("RCP on port %d: %w", number, control.ErrNoSuchSocket)
 }

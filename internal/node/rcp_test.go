@@ -29,9 +29,9 @@ var rcpPort9000 = netip.MustParseAddrPort("10.0.0.2:9000")
 // connectRCP connects two nodes by RCP, and leaves the listener open.
 func connectRCP(t *testing.T, from, to *Node, cfg RCPConfig) (c, s *RCPConn, l *RCPListener) {
 	t.Helper()
-	l, err := to.ListenRCP(netip.AddrPortFrom(netip.IPv4Unspecified(), 9000), 0, cfg)
+	l, err := to.RCP.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 9000), 0, cfg)
 	require.NoError(t, err)
-	c, err = from.DialRCP(t.Context(), netip.AddrPort{}, rcpPort9000, cfg)
+	c, err = from.RCP.Dial(t.Context(), netip.AddrPort{}, rcpPort9000, cfg)
 	require.NoError(t, err)
 	s, err = l.AcceptRCP()
 	require.NoError(t, err)
@@ -40,14 +40,14 @@ func connectRCP(t *testing.T, from, to *Node, cfg RCPConfig) (c, s *RCPConn, l *
 
 func TestRCPConnIsANetConn(t *testing.T) {
 	a, b := twoNodes(t, Config{})
-	l, err := b.ListenRCP(rcpPort9000, 0, quick)
+	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)
 	defer l.Close()
 	var mu sync.Mutex // so that who accepts has the one who dials
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		client, err := a.DialRCP(context.Background(), netip.AddrPort{}, rcpPort9000, quick)
+		client, err := a.RCP.Dial(context.Background(), netip.AddrPort{}, rcpPort9000, quick)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -65,9 +65,9 @@ func TestRCPOverALossyRouter(t *testing.T) {
 	a, b, c := line3(t, Config{Seed: 3})
 	testenv.Ask(t, b, control.SetLoss{Percent: 20})
 	on := netip.MustParseAddrPort("10.1.0.2:9000")
-	l, err := c.ListenRCP(netip.MustParseAddrPort("0.0.0.0:9000"), 0, quick)
+	l, err := c.RCP.Listen(netip.MustParseAddrPort("0.0.0.0:9000"), 0, quick)
 	require.NoError(t, err)
-	client, err := a.DialRCP(t.Context(), netip.MustParseAddrPort("0.0.0.0:4000"), on, quick)
+	client, err := a.RCP.Dial(t.Context(), netip.MustParseAddrPort("0.0.0.0:4000"), on, quick)
 	require.NoError(t, err)
 	server, err := l.AcceptRCP()
 	require.NoError(t, err)
@@ -102,22 +102,22 @@ func TestRCPOverALossyRouter(t *testing.T) {
 func TestRCPErrors(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx := t.Context()
-	_, err := a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000, quick)
+	_, err := a.RCP.Dial(ctx, netip.AddrPort{}, rcpPort9000, quick)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.EqualError(t, err, "dial rcp 10.0.0.2:9000: connection refused")
-	_, err = a.DialRCP(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.255:1"), quick)
+	_, err = a.RCP.Dial(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.255:1"), quick)
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	_, err = a.DialRCP(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.9:1"), quick)
+	_, err = a.RCP.Dial(ctx, netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.9:1"), quick)
 	require.ErrorIs(t, err, syscall.EHOSTUNREACH)
-	_, err = a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000, RCPConfig{Width: -1})
+	_, err = a.RCP.Dial(ctx, netip.AddrPort{}, rcpPort9000, RCPConfig{Width: -1})
 	require.ErrorIs(t, err, syscall.EINVAL)
 
 	// A UDP socket that answers nobody is silent.
 	silent, err := b.Packets.Listen(rcpPort9000)
 	require.NoError(t, err)
-	_, err = b.ListenRCP(rcpPort9000, 0, quick)
+	_, err = b.RCP.Listen(rcpPort9000, 0, quick)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	_, err = a.DialRCP(ctx, netip.AddrPort{}, rcpPort9000,
+	_, err = a.RCP.Dial(ctx, netip.AddrPort{}, rcpPort9000,
 		RCPConfig{Timeout: 100 * time.Millisecond})
 	require.ErrorIs(t, err, syscall.ETIMEDOUT)
 	var timeout net.Error
@@ -125,11 +125,11 @@ func TestRCPErrors(t *testing.T) {
 	assert.True(t, timeout.Timeout())
 	late, cancel := context.WithTimeoutCause(ctx, time.Millisecond, io.ErrNoProgress)
 	defer cancel()
-	_, err = a.DialRCP(late, netip.AddrPort{}, rcpPort9000, quick)
+	_, err = a.RCP.Dial(late, netip.AddrPort{}, rcpPort9000, quick)
 	require.ErrorIs(t, err, io.ErrNoProgress)
 	require.NoError(t, silent.Close())
 
-	l, err := b.ListenRCP(rcpPort9000, 0, quick)
+	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)
 	require.NoError(t, l.SetDeadline(time.Unix(1, 0)))
 	_, err = l.Accept()
@@ -164,7 +164,7 @@ func TestRCPSilenceEndsAConnection(t *testing.T) {
 // One router has many sockets: each peer has its own echo.
 func TestRCPHasManySocketsAtAPort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
-	l, err := b.ListenRCP(rcpPort9000, 0, quick)
+	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)
 	defer l.Close()
 	go func() {
@@ -178,7 +178,7 @@ func TestRCPHasManySocketsAtAPort(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
-			c, err := a.DialRCP(t.Context(), netip.AddrPort{}, rcpPort9000, quick)
+			c, err := a.RCP.Dial(t.Context(), netip.AddrPort{}, rcpPort9000, quick)
 			if !assert.NoError(t, err) {
 				return
 			}
@@ -199,7 +199,7 @@ func TestRCPHasManySocketsAtAPort(t *testing.T) {
 func TestRCPFreesItsPort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	c, s, l := connectRCP(t, a, b, quick)
-	waiting, err := a.DialRCP(t.Context(), netip.AddrPort{}, rcpPort9000, quick)
+	waiting, err := a.RCP.Dial(t.Context(), netip.AddrPort{}, rcpPort9000, quick)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	_, err = b.Packets.Listen(rcpPort9000)
@@ -232,7 +232,7 @@ func TestClosingANodeEndsItsRCP(t *testing.T) {
 	assert.Equal(t, text, got)
 
 	over := make(chan error, 1)
-	l, err := b.ListenRCP(netip.MustParseAddrPort("10.0.0.2:0"), 0, quick)
+	l, err := b.RCP.Listen(netip.MustParseAddrPort("10.0.0.2:0"), 0, quick)
 	require.NoError(t, err)
 	go func() {
 		_, err := l.Accept()
@@ -253,13 +253,13 @@ func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
 	const backlog, clients = 2, 5
 	a, b, await := timeless(t)
 	at := netip.MustParseAddrPort("10.0.0.2:9")
-	_, err := b.ListenRCP(at, backlog, RCPConfig{})
+	_, err := b.RCP.Listen(at, backlog, RCPConfig{})
 	require.NoError(t, err)
 	connected := 0
 	for range clients {
 		done := make(chan error, 1)
 		go func() {
-			_, err := a.DialRCP(t.Context(), netip.AddrPort{}, at, RCPConfig{})
+			_, err := a.RCP.Dial(t.Context(), netip.AddrPort{}, at, RCPConfig{})
 			done <- err
 		}()
 		if _, err := await(done); err == nil {

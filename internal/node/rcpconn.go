@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -122,6 +123,32 @@ func (c *RCPConn) delivered() bool {
 func (c *RCPConn) Info() (i rcp.Info) {
 	_ = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.socket.Info(); return nil })
 	return i
+}
+
+// Describe is what operators see of a connection; the zero RCPSocket when the node is closed.
+func (c *RCPConn) Describe() (s control.RCPSocket) {
+	_ = c.node.Call(func(*stack.Stack, clock.Time) error { s = c.describe(); return nil })
+	return s
+}
+
+// describe is Describe. The loop's.
+func (c *RCPConn) describe() control.RCPSocket {
+	i := c.socket.Info()
+	return control.RCPSocket{
+		Local: c.Local(), Remote: c.Remote(), State: i.State.String(),
+		Unacked: int(i.Nxt - i.Una), Held: i.Held, Unsent: i.Unsent, Unread: i.Unread,
+		SRTT: i.SRTT, RCPCounts: rcpCounts(i.Counts),
+	}
+}
+
+func rcpCounts(c rcp.Counts) control.RCPCounts {
+	n := control.RCPCounts{
+		DAT: c.DAT, ACK: c.ACK, FIN: c.FIN, Again: c.Again, Received: c.Received,
+	}
+	for _, dropped := range c.Dropped {
+		n.Dropped += dropped
+	}
+	return n
 }
 
 // RCPListener takes connections of RCP: one router, many sockets. It implements

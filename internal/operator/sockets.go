@@ -29,11 +29,11 @@ func (h *Requests) handleSockets() {
 	})
 	look(h, windows)
 	look(h, tcpCounters)
-	look(h, func(s *stack.Stack, _ clock.Time, _ control.RCPSockets) ([]control.RCPSocket, error) {
-		return node.RCPSockets(s), nil
+	look(h, func(_ *stack.Stack, _ clock.Time, _ control.RCPSockets) ([]control.RCPSocket, error) {
+		return h.node.RCP.Sockets(), nil
 	})
-	order(h, func(s *stack.Stack, _ clock.Time, r control.RCPClose) error {
-		return node.CloseRCP(s, r.Port)
+	order(h, func(_ *stack.Stack, _ clock.Time, r control.RCPClose) error {
+		return h.node.RCP.Close(r.Port)
 	})
 	look(h, setCongestion)
 	control.Handle(h.Handlers, h.listen)

@@ -60,7 +60,7 @@ func (h *Host) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 		return control.RCPCounted{}, control.Misuse("%d writes: must be 1 to %d", r.Writes,
 			maxCounted)
 	}
-	c, err := h.node.DialRCP(ctx, netip.AddrPort{}, to, rcpConfig(r.Options))
+	c, err := h.node.RCP.Dial(ctx, netip.AddrPort{}, to, rcpConfig(r.Options))
 	if err != nil {
 		return control.RCPCounted{}, fmt.Errorf("%v: %w", to, control.ReasonOf(ctx, err))
 	}
@@ -174,7 +174,7 @@ func rcpConfig(o control.RCPOptions) node.RCPConfig {
 // echoRCP opens an echo server on a port.
 func (h *Host) echoRCP(_ context.Context, r control.RCPEcho) (control.RCPPort, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
-	l, err := h.node.ListenRCP(on, 0, rcpConfig(r.Options))
+	l, err := h.node.RCP.Listen(on, 0, rcpConfig(r.Options))
 	if err != nil {
 		return control.RCPPort{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
 	}

@@ -23,7 +23,7 @@ import (
 func rcpArm(ctx context.Context, e *End) error {
 	cfg := e.Flow.App.Echo.WithDefaults()
 	if e.Start.Role == Receiver {
-		l, err := e.Node.ListenRCP(e.There(), 1, cfg.RCP)
+		l, err := e.Node.RCP.Listen(e.There(), 1, cfg.RCP)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func rcpArm(ctx context.Context, e *End) error {
 		return context.Cause(ctx)
 	}
 	// A peer that is dialed has to answer before there is a connection: that is its first packet.
-	c, err := e.Node.DialRCP(ctx, netip.AddrPort{}, e.There(), cfg.RCP)
+	c, err := e.Node.RCP.Dial(ctx, netip.AddrPort{}, e.There(), cfg.RCP)
 	if err != nil {
 		return err
 	}
