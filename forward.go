@@ -106,7 +106,7 @@ func (r *UDPRequest) Drop() { r.inner().Ignore() }
 // Expose. The two connections of a forward end as their peers end them: each direction by itself,
 // and a reset with a reset. A slow reader slows the writer down.
 type Door struct {
-	door *portforward.Door
+	door *portforward.Forward
 	addr net.Addr
 }
 
@@ -140,7 +140,7 @@ func (n *Node) Publish(network, address, to string) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.door(n.inner().Doors.Publish(req))
+	return n.door(n.inner().Forwards.Publish(req))
 }
 
 // Expose forwards a port of the node, at all its addresses, to a service of the machine's network:
@@ -150,10 +150,10 @@ func (n *Node) Expose(network string, port uint16, to string) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.door(n.inner().Doors.Expose(control.Expose{Port: port, To: to, UDP: udp}))
+	return n.door(n.inner().Forwards.Expose(control.Expose{Port: port, To: to, UDP: udp}))
 }
 
-func (n *Node) door(d *portforward.Door, err error) (*Door, error) {
+func (n *Node) door(d *portforward.Forward, err error) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}

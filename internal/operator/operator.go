@@ -27,7 +27,7 @@ type Node struct {
 	control.Handlers
 	Node     *node.Node
 	Requests *Requests
-	Doors    *portforward.Set
+	Forwards *portforward.Set
 	record   *observe.Host
 	reloader *Reloader
 	dropped  bool // the process has given up its privileges
@@ -79,7 +79,7 @@ func Open(cfg Config) (*Node, error) {
 
 // start does what Open does once the devices are open; begin starts the capture.
 func (n *Node) start(cfg *Config, begin func() error) error {
-	if err := n.Doors.OpenFile(cfg.LNX); err != nil {
+	if err := n.Forwards.OpenFile(cfg.LNX); err != nil {
 		return err
 	}
 	if cfg.Node.Drop != nil {
@@ -113,16 +113,16 @@ func above(inner *node.Node, cfg *Config) *Node {
 	name := cfg.LNX.Name
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
-		Doors:  portforward.New(inner),
-		record: observe.New(inner, &inner.Time, &inner.Taps, inner.Watchers.Announce),
+		Forwards: portforward.New(inner),
+		record:   observe.New(inner, &inner.Time, &inner.Taps, inner.Watchers.Announce),
 	}
 	for _, service := range []control.Handlers{
-		n.Requests.Handlers, n.Doors.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,
+		n.Requests.Handlers, n.Forwards.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,
 		services.New(inner, name).Handlers,
 	} {
 		maps.Copy(n.Handlers, service)
 	}
-	n.reloader = NewReloader(inner, cfg.LNX, cfg.Reread, n.Doors.Changes)
+	n.reloader = NewReloader(inner, cfg.LNX, cfg.Reread, n.Forwards.Changes)
 	control.Handle(n.Handlers, n.about)
 	control.Handle(n.Handlers, n.reload)
 	return n
@@ -131,17 +131,17 @@ func above(inner *node.Node, cfg *Config) *Node {
 // Closed returns a node that is closed.
 func Closed() *Node {
 	n := above(node.Closed(), &Config{LNX: &lnx.Config{}})
-	n.Doors.Close()
+	n.Forwards.Close()
 	return n
 }
 
 // Close ends the node as node.Node's does; what goes through its doors is reset, and what its
 // captures have seen is written.
 func (n *Node) Close() error {
-	n.Doors.Close()
+	n.Forwards.Close()
 	n.Node.Stop()
 	err := errors.Join(n.record.Finish(), n.Node.Close())
-	n.Doors.Wait()
+	n.Forwards.Wait()
 	return err
 }
 

@@ -2,5 +2,5 @@ package portforward
 
 import "time"
 
-// Hurry shortens what doors wait for. It is called before the first of them opens.
+// Hurry shortens lookAround and halfHere. Call it before a forward is opened.
 func (s *Set) Hurry() { s.lookAround, s.halfHere = 100*time.Millisecond, 200*time.Millisecond }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// OpenFile opens the doors that a file asks for, up to the first that cannot be.
+// OpenFile opens the port forwards of a file, and stops at the first error.
 func (s *Set) OpenFile(c *lnx.Config) error {
 	for i := range c.Doors {
 		if err := s.openOf(c, &c.Doors[i]); err != nil {
@@ -21,7 +21,7 @@ func (s *Set) OpenFile(c *lnx.Config) error {
 	return nil
 }
 
-// openOf opens one of a file's; an error has its place.
+// openOf opens one port forward of a file. Its error has the position in the file.
 func (s *Set) openOf(c *lnx.Config, d *lnx.Door) error {
 	_, err := s.Do(context.Background(), requestOf(d))
 	if err == nil {
@@ -33,20 +33,20 @@ func (s *Set) openOf(c *lnx.Config, d *lnx.Door) error {
 	return err
 }
 
-// requestOf is a file's door as a request.
+// requestOf returns the request that opens a file's port forward.
 func requestOf(d *lnx.Door) any {
 	switch d.Kind {
 	case lnx.DoorExpose:
 		return control.Expose{Port: d.Port, To: d.To.String(), UDP: d.UDP}
 	case lnx.DoorSplice:
-		to, _ := netip.ParseAddr(d.To.Host) // lnx has seen that it is one
+		to, _ := netip.ParseAddr(d.To.Host) // lnx has checked it
 		return control.Splice{Addr: d.Addr, To: to}
 	}
 	to, _ := d.To.AddrPort()
 	return control.Publish{Port: d.Port, On: d.On(), To: to, UDP: d.UDP}
 }
 
-// CheckHere tells which ports of this machine a file's doors cannot have.
+// CheckHere returns an error for each port of this machine that a file wants and cannot have.
 func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	var config net.ListenConfig
 	for i := range c.Doors {
@@ -63,7 +63,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			open, err = config.Listen(ctx, "tcp", at)
 		}
 		if err == nil {
-			_ = open.Close() // it was only to see whether it can be had
+			_ = open.Close() // it was opened only to see whether the port is free
 			continue
 		}
 		if e := c.AtDoor(d, "publish "+at+": "+machineError(err).Error(), ""); e != nil {
@@ -73,16 +73,15 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	return list
 }
 
-// Change is one difference between a node's file and the file before it. A reload makes all changes
-// or none.
+// Change is a difference between two versions of a node's file. A reload makes all changes or none.
 type Change struct {
 	Text  string
-	Do    func() error // a second time it does nothing
-	Undo  func()       // nil: nothing has to be
-	Frees bool         // Do gives up a port of the machine
+	Do    func() error // may be called again
+	Undo  func()       // nil: nothing to undo
+	Frees bool         // Do frees a port of this machine
 }
 
-// Changes closes doors before it opens others, which may have their ports.
+// Changes closes port forwards before it opens others that may need their ports.
 func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 	has := func(c *lnx.Config, d *lnx.Door) bool {
 		return slices.ContainsFunc(c.Doors, func(o lnx.Door) bool {
@@ -98,11 +97,11 @@ func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 			Text: "no more: " + d.String(),
 			Do: func() error {
 				if open := s.at(d); open != nil {
-					_ = open.Close(false) // what is under way goes on
+					_ = open.Close(false) // connections stay open
 				}
 				return nil
 			},
-			Undo:  func() { _ = s.openOf(was, d) }, // it could be opened before
+			Undo:  func() { _ = s.openOf(was, d) }, // it was open before
 			Frees: true,
 		})
 	}
@@ -124,8 +123,8 @@ func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 	return list
 }
 
-// at finds the open door that listens where a file's does.
-func (s *Set) at(d *lnx.Door) *Door {
+// at returns the open port forward that listens where the file's does, or nil.
+func (s *Set) at(d *lnx.Door) *Forward {
 	from := fmt.Sprint(d.Port)
 	switch d.Kind {
 	case lnx.DoorPublish:
@@ -133,7 +132,7 @@ func (s *Set) at(d *lnx.Door) *Door {
 	case lnx.DoorSplice:
 		from = d.Addr.String()
 	}
-	for _, open := range s.doors() {
+	for _, open := range s.forwards() {
 		is := open.State()
 		if !is.Closing && string(is.Kind) == d.Kind && is.From == from &&
 			(is.Network == "udp") == d.UDP {

@@ -4,17 +4,17 @@ package portforward
 
 import "net"
 
-// receive waits with the memory that it will need.
+// receive holds a buffer while it waits.
 func (m machineEnd) receive() (*[relayChunk]byte, int, error) {
 	buf, _ := relayBuffers.Get().(*[relayChunk]byte)
 	k, err := m.Read(buf[:])
 	return buf, k, err
 }
 
-// leaves cannot be told here without reading what was said before.
+// leaves returns false: here a FIN can only be seen by reading the data before it.
 func (m machineEnd) leaves() bool { return false }
 
-// fails cannot be told here: who is reset behind a FIN is found out by what is written to it.
+// fails returns nil: here a reset after a FIN is only found by writing.
 func (m machineEnd) fails(wait bool) error {
 	if wait {
 		return net.ErrClosed

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// receive borrows memory only when there is something to read.
+// receive takes a buffer only when there are bytes to read.
 func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 	raw, err := m.SyscallConn()
 	if err != nil {
@@ -43,8 +43,8 @@ func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 	return buf, max(k, 0), err
 }
 
-// leaves waits until the client has sent its FIN or a reset, and reads nothing of what it said;
-// false: the read deadline was first.
+// leaves waits for the client's FIN or reset and leaves its data unread. It returns false if the
+// read deadline passes first.
 func (m machineEnd) leaves() bool {
 	raw, err := m.SyscallConn()
 	if err != nil {
@@ -53,7 +53,7 @@ func (m machineEnd) leaves() bool {
 	return raw.Read(func(fd uintptr) bool { return saysNoMore(int(fd)) }) == nil
 }
 
-// fails waits for the socket's own error: a read behind a FIN says no more than that there was one.
+// fails returns the socket's error: a read after a FIN returns only io.EOF.
 func (m machineEnd) fails(wait bool) error {
 	raw, err := m.SyscallConn()
 	if err != nil {
@@ -74,13 +74,13 @@ func (m machineEnd) fails(wait bool) error {
 	return failed
 }
 
-// socketError is why a socket has failed; nil: it has not.
+// socketError returns the socket's pending error, or nil.
 func socketError(fd uintptr) error {
 	code, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR)
 	switch code {
 	case 0:
 		return nil
-	case int(syscall.EPIPE): // Linux, of a reset behind a FIN
+	case int(syscall.EPIPE): // Linux reports a reset after a FIN so
 		return syscall.ECONNRESET
 	}
 	return machineError(syscall.Errno(code))

@@ -17,19 +17,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/portforward"
 )
 
-// leadingUDP are the doors that lead datagrams from 10.0.0.2 to a port of this machine.
-var leadingUDP = map[string]func(*operator.Node, netip.AddrPort) (*portforward.Door, error){
-	"expose": func(n *operator.Node, to netip.AddrPort) (*portforward.Door, error) {
-		return n.Doors.Expose(control.Expose{Port: to.Port(), To: to.String(), UDP: true})
+// leadingUDP lists ways to forward datagrams from 10.0.0.2 to a port of this machine.
+var leadingUDP = map[string]func(*operator.Node, netip.AddrPort) (*portforward.Forward, error){
+	"expose": func(n *operator.Node, to netip.AddrPort) (*portforward.Forward, error) {
+		return n.Forwards.Expose(control.Expose{Port: to.Port(), To: to.String(), UDP: true})
 	},
-	"splice": func(n *operator.Node, _ netip.AddrPort) (*portforward.Door, error) {
-		return n.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
+	"splice": func(n *operator.Node, _ netip.AddrPort) (*portforward.Forward, error) {
+		return n.Forwards.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	},
 }
 
-// TestADoorRefusesDatagrams as its service's machine does, and as soon as there is a service leads
-// the first to it.
-func TestADoorRefusesDatagrams(t *testing.T) {
+// A forward refuses datagrams while the service's port is closed, and delivers the first one after.
+func TestForwardsRefuseDatagrams(t *testing.T) {
 	for name, open := range leadingUDP {
 		t.Run(name, func(t *testing.T) {
 			a, b := operatortest.Two(t, node.Config{})
@@ -38,7 +37,7 @@ func TestADoorRefusesDatagrams(t *testing.T) {
 			require.NoError(t, err)
 			to := netip.MustParseAddrPort(service.LocalAddr().String())
 			require.NoError(t, service.Close())
-			d, err := open(b, to)
+			fw, err := open(b, to)
 			require.NoError(t, err)
 			client, err := a.Node.Packets.Dial(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
 			require.NoError(t, err)
@@ -50,7 +49,7 @@ func TestADoorRefusesDatagrams(t *testing.T) {
 				_, err = client.Read(make([]byte, 1))
 				require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			}
-			assert.Equal(t, 1, d.State().Open, "RFC 4787 REQ-12: an error ends no flow")
+			assert.Equal(t, 1, fw.State().Open, "RFC 4787 REQ-12: an error ends no flow")
 
 			service, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(to))
 			require.NoError(t, err)
@@ -68,16 +67,15 @@ func TestADoorRefusesDatagrams(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "yes", string(buf[:k]))
 
-			require.NoError(t, d.Close(false))
-			require.Eventually(t, func() bool { return len(doors(t, b)) == 0 }, 20*time.Second,
+			require.NoError(t, fw.Close(false))
+			require.Eventually(t, func() bool { return len(forwards(t, b)) == 0 }, 20*time.Second,
 				time.Millisecond, "datagrams have no end of their own to wait for")
 		})
 	}
 }
 
-// TestADoorRefusesOnlyForItsService: an answer that comes when its client has gone says nothing
-// about the service's port.
-func TestADoorRefusesOnlyForItsService(t *testing.T) {
+// A port unreachable for an answer says nothing about the service's port.
+func TestForwardsRefuseOnlyForTheirService(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
 		netip.MustParseAddrPort("127.0.0.1:0")))
@@ -85,7 +83,7 @@ func TestADoorRefusesOnlyForItsService(t *testing.T) {
 	defer service.Close()
 	limit(t, &udpConn{service})
 	to := netip.MustParseAddrPort(service.LocalAddr().String())
-	d, err := leadingUDP["splice"](b, to)
+	fw, err := leadingUDP["splice"](b, to)
 	require.NoError(t, err)
 	ask := func() (*node.PacketConn, netip.AddrPort) {
 		client, err := a.Node.Packets.Dial(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), to.Port()))
@@ -101,7 +99,7 @@ func TestADoorRefusesOnlyForItsService(t *testing.T) {
 	require.NoError(t, gone.Close())
 	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return d.State().Failed == 1 }, 20*time.Second,
+	require.Eventually(t, func() bool { return fw.State().Failed == 1 }, 20*time.Second,
 		time.Millisecond, "nobody has the client's port")
 
 	next, from := ask() // what has left B before, A has before the answer

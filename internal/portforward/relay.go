@@ -11,34 +11,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// relayChunk is how much a flow copies at a time. An idle flow holds no memory for it.
+// relayChunk is how many bytes are copied at a time. An idle flow holds no buffer.
 const relayChunk = 64 << 10
 
 var relayBuffers = sync.Pool{New: func() any { return new([relayChunk]byte) }}
 
-// end is one end of a flow of TCP through a door.
+// end is one of the two TCP connections of a flow.
 type end interface {
-	// receive waits for bytes and returns them in memory that it borrowed, to be given back by
-	// relayBuffers.Put; nil: there are none.
+	// receive waits for bytes. Its caller returns the buffer with relayBuffers.Put, unless it is
+	// nil.
 	receive() (*[relayChunk]byte, int, error)
-	// give writes for as long as wait at most.
+	// give writes until the time is over.
 	give(p []byte, wait time.Duration) (int, error)
-	// fails is why the connection has failed. It waits, behind the peer's FIN, until that is so or
-	// the connection is closed here; or does not wait: nil, it goes on. Beside it nobody receives.
+	// fails returns why the connection has failed, or nil. With wait it blocks, after the peer's
+	// FIN, until the connection fails or is closed here. Nothing else may read meanwhile.
 	fails(wait bool) error
 	CloseWrite() error
 	Close() error
 	Abort()
 }
 
-// relay copies between this machine's end of a flow and the virtual one until both directions have
-// ended, and returns what went wrong. What is sent into the virtual network counts as in.
+// relay copies in both directions until both have ended, and returns the first error. Bytes into
+// the virtual network count as in.
 //
-// A FIN ends one direction and the other goes on. An end that cannot be read any more has been
-// reset or has timed out: the other is reset, behind a FIN too. One that cannot be written to is
-// read on, for what it said before may still be there, and says itself why it ended.
-func (d *Door) relay(near, far end) error {
-	r := &relaying{door: d, near: near, far: far, left: 2}
+// A FIN closes one direction only. If an end cannot be read because it was reset or timed out, the
+// other end is reset, even if a FIN was already sent to it. If an end cannot be written to, it is
+// still read: it may have sent data before it failed, and reading returns its error.
+func (fw *Forward) relay(near, far end) error {
+	r := &relaying{forward: fw, near: near, far: far, left: 2}
 	outward := make(chan struct{})
 	go func() {
 		defer close(outward)
@@ -49,19 +49,19 @@ func (d *Door) relay(near, far end) error {
 	return r.err
 }
 
-// relaying is the two directions of a flow.
+// relaying is the state of relay.
 type relaying struct {
-	door      *Door
+	forward   *Forward
 	near, far end
 
 	mu   sync.Mutex
-	left int   // directions that go on
-	err  error // why one was not in order
+	left int   // directions that are open
+	err  error // the first error
 }
 
-// way copies one direction to its end, and sees whether who has said all is there to hear the rest.
+// way copies one direction until it ends. After a FIN it waits for a reset by the same end.
 func (r *relaying) way(to, from end, in bool) {
-	err := r.door.pump(to, from, in)
+	err := r.forward.pump(to, from, in)
 	if r.ended(err) || err != nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (r *relaying) way(to, from end, in bool) {
 	}
 }
 
-// note keeps, of several reasons, the first that is not of our own doing.
+// note keeps the first error, and prefers one that was not caused by closing the flow here.
 func (r *relaying) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,8 @@ func (r *relaying) note(err error) {
 	}
 }
 
-// ended notes the end of a direction, and reports whether it was the last: then the flow ends.
+// ended counts a direction that has ended, and reports whether it was the last. If so, it closes
+// both connections.
 func (r *relaying) ended(err error) bool {
 	r.note(err)
 	r.mu.Lock()
@@ -92,20 +93,20 @@ func (r *relaying) ended(err error) bool {
 	case wrong:
 		r.near.Abort()
 		r.far.Abort()
-	default: // there is nothing to lose
+	default: // both have sent FINs
 		_ = r.near.Close()
 		_ = r.far.Close()
 	}
 	return over
 }
 
-// pump copies one direction to its end.
-func (d *Door) pump(to, from end, in bool) error {
+// pump copies one direction until it ends.
+func (fw *Forward) pump(to, from end, in bool) error {
 	for {
 		buf, k, err := from.receive()
 		if k > 0 {
-			d.count(in, k)
-			wrong, failed := d.hand(to, from, buf[:k])
+			fw.count(in, k)
+			wrong, failed := fw.hand(to, from, buf[:k])
 			relayBuffers.Put(buf)
 			switch {
 			case failed != nil:
@@ -127,16 +128,17 @@ func (d *Door) pump(to, from end, in bool) error {
 	}
 }
 
-// hand writes what was received, and returns what is wrong with the reader; or that the writer has
-// failed, which nobody could see who reads nothing from it for as long as its reader takes nothing.
-func (d *Door) hand(to, from end, p []byte) (wrong, failed error) {
+// hand writes received bytes. It returns the reader's error as wrong and the writer's as failed:
+// while the reader's window is closed nothing is read from the writer, so its failure is looked
+// for.
+func (fw *Forward) hand(to, from end, p []byte) (wrong, failed error) {
 	for {
-		k, err := to.give(p, d.set.lookAround)
+		k, err := to.give(p, fw.set.lookAround)
 		p = p[k:]
 		switch {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err, nil
-		case k > 0: // it reads on
+		case k > 0: // the reader is slow but alive
 		default:
 			if failed = from.fails(false); failed != nil {
 				return nil, failed
@@ -145,7 +147,7 @@ func (d *Door) hand(to, from end, p []byte) (wrong, failed error) {
 	}
 }
 
-// give writes to a connection for as long as wait.
+// give writes until the time is over.
 func give(c net.Conn, p []byte, wait time.Duration) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(wait)); err != nil {
 		return 0, err
@@ -153,7 +155,7 @@ func give(c net.Conn, p []byte, wait time.Duration) (int, error) {
 	return c.Write(p)
 }
 
-// virtualEnd is the end of a flow in the virtual network.
+// virtualEnd is the connection in the virtual network.
 type virtualEnd struct{ conn *node.Conn }
 
 func (v virtualEnd) receive() (*[relayChunk]byte, int, error) {
@@ -180,7 +182,7 @@ func (v virtualEnd) fails(wait bool) error {
 	return v.conn.Failed()
 }
 
-// machineEnd is the end of a flow in this machine's network.
+// machineEnd is the connection in this machine's network.
 type machineEnd struct{ *net.TCPConn }
 
 func (m machineEnd) give(p []byte, wait time.Duration) (int, error) {

@@ -16,24 +16,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Set are the doors of a node. A door has a goroutine that accepts, and each flow through it two
-// that copy.
+// Set holds a node's port forwards. Each has a goroutine that accepts, and two for each flow.
 type Set struct {
 	control.Handlers
 	node  *node.Node
 	mu    sync.Mutex
-	list  map[int]*Door
+	list  map[int]*Forward
 	next  int
-	over  bool // the node ends: no more
+	over  bool // closed: no new forwards
 	flows sync.WaitGroup
-	// lookAround is how long a write waits for a reader before the door checks its writer, halfHere
-	// how long a virtual host has to answer a client that has sent its FIN.
+	// lookAround is how long a write blocks before the writer is checked for a failure. halfHere is
+	// how long a virtual host has to answer a client that has already sent its FIN.
 	lookAround, halfHere time.Duration
 }
 
-// New returns the doors of a node, of which there are none yet.
+// New returns an empty set.
 func New(n *node.Node) *Set {
-	s := &Set{Handlers: control.Handlers{}, node: n, list: map[int]*Door{}}
+	s := &Set{Handlers: control.Handlers{}, node: n, list: map[int]*Forward{}}
 	s.lookAround, s.halfHere = time.Second, 5*time.Second
 	handle(s, s.Publish)
 	handle(s, s.Expose)
@@ -41,119 +40,119 @@ func New(n *node.Node) *Set {
 	control.Handle(s.Handlers, func(context.Context, control.Doors) ([]control.Door, error) {
 		return s.states(), nil
 	})
-	control.HandleOrder(s.Handlers, s.closeDoor)
+	control.HandleOrder(s.Handlers, s.closeForward)
 	return s
 }
 
-// handle enters the handler of a request that opens a door.
-func handle[R control.Request[control.Door]](s *Set, open func(R) (*Door, error)) {
+// handle adds the handler of a request that opens a port forward.
+func handle[R control.Request[control.Door]](s *Set, open func(R) (*Forward, error)) {
 	control.Handle(s.Handlers, func(_ context.Context, r R) (control.Door, error) {
-		d, err := open(r)
+		fw, err := open(r)
 		if errors.Is(err, net.ErrClosed) {
 			err = fmt.Errorf("node: %w", control.ErrClosed)
 		}
 		if err != nil {
 			return control.Door{}, err
 		}
-		return d.State(), nil
+		return fw.State(), nil
 	})
 }
 
-// admit enters a door whose listener is open into the books, and has run accept what comes.
-func (s *Set) admit(d *Door, shut func(), run ...func()) error {
-	d.shut = shut
+// admit adds a forward that listens, and starts the functions that accept.
+func (s *Set) admit(fw *Forward, shut func(), run ...func()) error {
+	fw.shut = shut
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
 	switch {
 	case s.over:
 		err = net.ErrClosed
-	case len(s.list) >= maxDoors:
-		err = fmt.Errorf("%d doors are open: %w: `doors close` some", maxDoors, control.ErrNoPorts)
+	case len(s.list) >= maxForwards:
+		err = fmt.Errorf("%d port forwards are open: %w; `doors close` closes one", maxForwards, control.ErrNoPorts)
 	}
 	if err != nil {
-		d.end()
+		fw.end()
 		shut()
 		return err
 	}
-	d.state.ID = s.next
+	fw.state.ID = s.next
 	s.next++
-	s.list[d.state.ID] = d
+	s.list[fw.state.ID] = fw
 	for _, f := range run {
 		s.flows.Go(f)
 	}
 	return nil
 }
 
-// doors are those that are open, and those that are closed and have flows.
-func (s *Set) doors() []*Door {
+// forwards lists the forwards that listen or still have flows.
+func (s *Set) forwards() []*Forward {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*Door, 0, len(s.list))
-	for _, d := range s.list {
-		all = append(all, d)
+	all := make([]*Forward, 0, len(s.list))
+	for _, fw := range s.list {
+		all = append(all, fw)
 	}
 	return all
 }
 
-// states is the snapshot of all doors.
+// states returns a snapshot of all forwards, by number.
 func (s *Set) states() []control.Door {
 	list := []control.Door{}
-	for _, d := range s.doors() {
-		list = append(list, d.State())
+	for _, fw := range s.forwards() {
+		list = append(list, fw.State())
 	}
 	slices.SortFunc(list, func(a, b control.Door) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
-// holder adds to the error of a port that is in use which door has it, if one of ours does.
+// holder adds to an "in use" error which of our forwards has the port.
 func (s *Set) holder(
 	err error, kind control.DoorKind, network string, at netip.AddrPort,
 ) error {
 	if !errors.Is(err, control.ErrPortInUse) {
 		return err
 	}
-	for _, d := range s.doors() {
-		had, bad := netip.ParseAddrPort(d.addr.String())
-		if bad == nil && d.state.Kind == kind && d.state.Network == network &&
+	for _, fw := range s.forwards() {
+		had, bad := netip.ParseAddrPort(fw.addr.String())
+		if bad == nil && fw.state.Kind == kind && fw.state.Network == network &&
 			had.Port() == at.Port() && (had.Addr() == at.Addr() ||
 			had.Addr().IsUnspecified() || at.Addr().IsUnspecified()) {
-			return fmt.Errorf("%w: door %d leads from there to %s; `doors close %d` closes it", err,
-				d.state.ID, d.state.To, d.state.ID)
+			return fmt.Errorf("%w: port forward %d to %s has it; `doors close %d` closes it", err,
+				fw.state.ID, fw.state.To, fw.state.ID)
 		}
 	}
 	return err
 }
 
-func (s *Set) closeDoor(_ context.Context, r control.CloseDoor) error {
+func (s *Set) closeForward(_ context.Context, r control.CloseDoor) error {
 	s.mu.Lock()
-	d := s.list[r.ID]
+	fw := s.list[r.ID]
 	s.mu.Unlock()
-	if d == nil {
+	if fw == nil {
 		return fmt.Errorf("%d: %w; `doors` lists them", r.ID, control.ErrNoSuchDoor)
 	}
-	if d.Close(r.Cut) != nil {
-		return fmt.Errorf("door %d: %w; flows that go on: %d; --cut resets them", r.ID,
-			control.ErrClosed, d.State().Open)
+	if fw.Close(r.Cut) != nil {
+		return fmt.Errorf("port forward %d: %w; open flows: %d; --cut resets them", r.ID,
+			control.ErrClosed, fw.State().Open)
 	}
 	return nil
 }
 
-// Close closes all doors and resets what goes through them. There will be no more.
+// Close closes all forwards, resets their connections, and refuses new forwards.
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
-	for _, d := range s.doors() {
-		_ = d.Close(true) // it may be closed already
+	for _, fw := range s.forwards() {
+		_ = fw.Close(true) // it may be closed already
 	}
 }
 
-// Wait waits until nothing goes through any door. A handshake with a virtual host ends with the
-// node, so both are closed first.
+// Wait waits until all flows have ended. Close the set and the node first: connecting to a virtual
+// host can last until the node is closed.
 func (s *Set) Wait() { s.flows.Wait() }
 
-// machineError gives an error of this machine's network its name among control's.
+// machineError translates an error of this machine's network into one of package control.
 func machineError(err error) error {
 	err = control.Reason(err)
 	var names []error
@@ -170,7 +169,7 @@ func machineError(err error) error {
 	case errors.Is(err, syscall.ECONNRESET):
 		names = append(names, control.ErrReset)
 	}
-	// What the system call was called is of no use to anybody here.
+	// Leave out the name of the system call.
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return control.Also(errno, names...)
 	}

@@ -2,7 +2,7 @@ package portforward
 
 import "golang.org/x/sys/unix"
 
-// saysNoMore reports whether the peer of a socket has sent its FIN or a reset, read or not.
+// saysNoMore reports whether the peer has sent a FIN or a reset, even if unread data precedes it.
 func saysNoMore(fd int) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(p, 0)

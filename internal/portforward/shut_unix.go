@@ -4,8 +4,7 @@ package portforward
 
 import "syscall"
 
-// saysNoMore reports whether the peer of a socket has sent its FIN or a reset, as far as that can
-// be told while something before it has not been read.
+// saysNoMore reports whether the peer has sent a FIN or a reset. Unread data before it hides it.
 func saysNoMore(fd int) bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_PEEK)

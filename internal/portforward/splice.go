@@ -17,9 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Splice has every port of an address that nothing listens on lead to this machine's port of that
-// number.
-func (s *Set) Splice(r control.Splice) (*Door, error) {
+// Splice forwards every port of an address that has no listener to the same port of this machine.
+func (s *Set) Splice(r control.Splice) (*Forward, error) {
 	to := r.To
 	if !to.IsValid() {
 		to = loopback
@@ -27,25 +26,25 @@ func (s *Set) Splice(r control.Splice) (*Door, error) {
 	if !control.IsHost(r.Addr) || !control.IsHost(to) {
 		return nil, control.Misuse("splice %v to %v: want the addresses of hosts", r.Addr, to)
 	}
-	d := s.newDoor(control.DoorSplice, "tcp+udp", r.Addr.String(), to.String())
-	d.addr = &net.IPAddr{IP: r.Addr.AsSlice()}
+	fw := s.newForward(control.DoorSplice, "tcp+udp", r.Addr.String(), to.String())
+	fw.addr = &net.IPAddr{IP: r.Addr.AsSlice()}
 	if err := s.owns(r.Addr); err != nil {
-		d.end()
+		fw.end()
 		return nil, fmt.Errorf("splice %v: %w", r.Addr, err)
 	}
-	err := s.node.Forwarders.TakeAll(d.spliceTCP(r.Addr, to), d.spliceUDP(r.Addr, to))
+	err := s.node.Forwarders.TakeAll(fw.spliceTCP(r.Addr, to), fw.spliceUDP(r.Addr, to))
 	if err != nil {
-		d.end()
+		fw.end()
 		return nil, fmt.Errorf("splice: %w", err)
 	}
-	err = s.admit(d, func() {
-		_ = s.node.Forwarders.TakeTCP(nil) // a closed node forwards nothing
+	err = s.admit(fw, func() {
+		_ = s.node.Forwarders.TakeTCP(nil) // the error means that the node is closed
 		_ = s.node.Forwarders.TakeUDP(nil)
-	}, func() { <-d.ends.Done() })
-	return d, err
+	}, func() { <-fw.ends.Done() })
+	return fw, err
 }
 
-// owns refuses an address that is no interface's.
+// owns returns an error if no interface has the address.
 func (s *Set) owns(a netip.Addr) error {
 	return s.node.Ask(func(*stack.Stack, clock.Time) error {
 		if a.IsValid() && slices.ContainsFunc(s.node.Faces(), func(f stack.Interface) bool {
@@ -57,28 +56,28 @@ func (s *Set) owns(a netip.Addr) error {
 	})
 }
 
-// spliceTCP leads on one connection.
-func (d *Door) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
+// spliceTCP forwards one connection.
+func (fw *Forward) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
 	return func(c *node.Caught) {
 		if c.Local().Addr() == addr {
 			there := netip.AddrPortFrom(to, c.Local().Port())
-			d.lead(c, fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), there.String())
+			fw.lead(c, fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), there.String())
 		}
 	}
 }
 
-// spliceUDP leads on one flow of datagrams.
-func (d *Door) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
+// spliceUDP forwards one UDP flow.
+func (fw *Forward) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 	return func(c *node.CaughtUDP) {
 		if c.Local().Addr() != addr {
 			return
 		}
 		there := netip.AddrPortFrom(to, c.Local().Port())
-		f, ok := d.enter(fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), func() {})
+		f, ok := fw.enter(fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), func() {})
 		if !ok {
 			return
 		}
-		near, err := d.dial("udp", there.String())
+		near, err := fw.dial("udp", there.String())
 		if err != nil {
 			f.leave(err)
 			return
@@ -95,28 +94,28 @@ func (d *Door) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 		}
 		f.onCut(end)
 		f.mayGo()
-		defer context.AfterFunc(d.ends, end)() // it has no end of its own
-		e := &exchange{flow: f, door: d, name: f.name, near: near, far: v}
+		defer context.AfterFunc(fw.ends, end)() // UDP has no FIN
+		e := &exchange{flow: f, forward: fw, name: f.name, near: near, far: v}
 		e.run()
 		f.leave(nil)
 	}
 }
 
-// exchange is a flow of datagrams between a service of this machine and a virtual sender.
+// exchange is a UDP flow between a service of this machine and a virtual client.
 type exchange struct {
-	flow *flow
-	door *Door
-	name string
-	near net.Conn
-	far  *node.PacketConn // connected
+	flow    *flow
+	forward *Forward
+	name    string
+	near    net.Conn
+	far     *node.PacketConn // connected to the client
 
-	last  atomic.Int64 // when a datagram passed, Unix nanoseconds
-	asked atomic.Int64 // how long the last was that went to the service
+	last  atomic.Int64 // time of the last datagram, Unix nanoseconds
+	asked atomic.Int64 // length of the last datagram to the service
 
-	answered atomic.Bool // as a datagramFlow's
+	answered atomic.Bool // the client's next datagram confirms the flow
 }
 
-// run copies until both have been silent.
+// run copies until both directions are silent.
 func (e *exchange) run() {
 	e.last.Store(time.Now().UnixNano())
 	outward := make(chan struct{})
@@ -125,7 +124,7 @@ func (e *exchange) run() {
 		e.way(e.near, e.far, false)
 	}()
 	e.way(e.far, e.near, true)
-	_ = e.near.Close() // they may be cut
+	_ = e.near.Close() // they may be cut already
 	_ = e.far.Close()
 	<-outward
 }
@@ -141,7 +140,7 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 		k, err := from.Read(buf)
 		if err == nil {
 			e.last.Store(time.Now().UnixNano())
-			e.door.count(in, k)
+			e.forward.count(in, k)
 			if in {
 				e.answered.Store(true)
 			} else {
@@ -163,7 +162,7 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 	}
 }
 
-// write writes a datagram. The socket's error is of an earlier one, and kept this one back.
+// write sends a datagram. A refusal is about an earlier datagram and kept this one from being sent.
 func (e *exchange) write(to net.Conn, p []byte) error {
 	_, err := to.Write(p)
 	if refused(err) {
@@ -173,16 +172,15 @@ func (e *exchange) write(to net.Conn, p []byte) error {
 	return err
 }
 
-// wrong tells what ICMP has reported about an earlier datagram, and passes on that nobody has the
-// port.
+// wrong reports an ICMP error about an earlier datagram, and passes a port unreachable on.
 func (e *exchange) wrong(who net.Conn, err error) {
-	if refused(err) && who == e.near { // that nobody has the sender's is not for him to hear
+	if refused(err) && who == e.near { // only the virtual client gets an ICMP message
 		from, _ := netip.ParseAddrPort(e.far.RemoteAddr().String())
 		at, _ := netip.ParseAddrPort(e.far.LocalAddr().String())
 		e.far.Refuse(from, at.Addr(), int(e.asked.Load()))
 	}
-	e.door.failed(e.name, machineError(err))
+	e.forward.failed(e.name, machineError(err))
 }
 
-// refused reports whether ICMP has said that nobody has a port.
+// refused reports whether err is an ICMP port unreachable.
 func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -14,11 +14,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// loopback is where doors listen unless another address is asked for.
+// loopback is the default listening address.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Publish opens a port of this machine that leads to a virtual host.
-func (s *Set) Publish(r control.Publish) (*Door, error) {
+// Publish forwards a port of this machine to a virtual host.
+func (s *Set) Publish(r control.Publish) (*Forward, error) {
 	on := r.On
 	if !on.IsValid() {
 		on = loopback
@@ -41,23 +41,23 @@ func (s *Set) Publish(r control.Publish) (*Door, error) {
 		return nil, fmt.Errorf("%s: %w", what,
 			s.holder(machineError(err), control.DoorPublish, "tcp", from))
 	}
-	d := s.newDoor(control.DoorPublish, "tcp", l.Addr().String(), r.To.String())
-	d.addr = l.Addr()
+	fw := s.newForward(control.DoorPublish, "tcp", l.Addr().String(), r.To.String())
+	fw.addr = l.Addr()
 	run := func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				if d.ends.Err() != nil {
+				if fw.ends.Err() != nil {
 					return
 				}
-				d.failed(d.state.From, err) // no file descriptor is left, say
-				if !d.pause() {
+				fw.failed(fw.state.From, err) // such as too many open files
+				if !fw.pause() {
 					return
 				}
 				continue
 			}
 			conn, _ := c.(*net.TCPConn)
-			f, ok := d.enter(conn.RemoteAddr().String(), machineEnd{conn}.Abort)
+			f, ok := fw.enter(conn.RemoteAddr().String(), machineEnd{conn}.Abort)
 			if !ok {
 				machineEnd{conn}.Abort()
 				return
@@ -65,11 +65,11 @@ func (s *Set) Publish(r control.Publish) (*Door, error) {
 			go func() { f.leave(f.publish(conn, r.To)) }()
 		}
 	}
-	err = s.admit(d, func() { _ = l.Close() }, run)
-	return d, err
+	err = s.admit(fw, func() { _ = l.Close() }, run)
+	return fw, err
 }
 
-// publish leads one connection of this machine into the virtual network.
+// publish forwards one connection of this machine to a virtual host.
 func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 	near := machineEnd{c}
 	v, err := f.dial(near, to)
@@ -77,34 +77,34 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 		near.Abort()
 		return err
 	}
-	v.Guard() // who waits for a host that is gone is told
+	v.Guard() // keep-alives find out that a virtual host is gone
 	far := virtualEnd{v}
 	f.onCut(func() { near.Abort(); far.Abort() })
-	return f.door.relay(near, far)
+	return f.forward.relay(near, far)
 }
 
-// errLeft is why nobody is led through a door any more.
-var errLeft = errors.New("the client left before there was an answer")
+// errLeft: the client closed its connection before the virtual host answered.
+var errLeft = errors.New("the client left before the virtual host answered")
 
-// dial connects to a virtual host for a client, and no longer than the client is there. A client
-// that has sent its FIN may wait for an answer, or be gone: it has as long as halfHere.
+// dial connects to a virtual host, and gives up when the client leaves. A client that has sent its
+// FIN may still wait for an answer, or be gone: the host has halfHere to answer.
 func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
-	ctx, cancel := context.WithCancelCause(f.door.goesOn)
+	ctx, cancel := context.WithCancelCause(f.forward.goesOn)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		if !client.leaves() {
 			return
 		}
-		_ = client.SetReadDeadline(time.Now().Add(f.door.set.halfHere))
+		_ = client.SetReadDeadline(time.Now().Add(f.forward.set.halfHere))
 		if ctx.Err() == nil {
 			_ = client.fails(true)
 		}
 		cancel(errLeft)
 	}()
-	v, err := f.door.set.node.TCP.Dial(ctx, to)
+	v, err := f.forward.set.node.TCP.Dial(ctx, to)
 	cancel(nil)
-	_ = client.SetReadDeadline(time.Unix(0, 1)) // who watches looks up
+	_ = client.SetReadDeadline(time.Unix(0, 1)) // ends the goroutine's wait
 	<-watched
 	_ = client.SetReadDeadline(time.Time{})
 	if err == nil && errors.Is(context.Cause(ctx), errLeft) {
@@ -114,8 +114,8 @@ func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
 	return v, err
 }
 
-// Expose opens a virtual port that leads to a service of this machine.
-func (s *Set) Expose(r control.Expose) (*Door, error) {
+// Expose forwards a virtual port to a service of this machine.
+func (s *Set) Expose(r control.Expose) (*Forward, error) {
 	what := "expose " + strconv.Itoa(int(r.Port))
 	host, port, err := net.SplitHostPort(r.To)
 	if number, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil ||
@@ -129,28 +129,28 @@ func (s *Set) Expose(r control.Expose) (*Door, error) {
 		return s.exposeUDP(r.Port, r.To)
 	}
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
-	d := s.newDoor(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
+	fw := s.newForward(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
 	l, err := s.node.TCP.ListenWith(at, node.ListenOptions{
-		Screen: func(c *node.Caught) { d.lead(c, c.Remote().String(), r.To) },
+		Screen: func(c *node.Caught) { fw.lead(c, c.Remote().String(), r.To) },
 	})
 	if err != nil {
-		d.end()
+		fw.end()
 		return nil, fmt.Errorf("%s: %w", what,
 			s.holder(control.Reason(err), control.DoorExpose, "tcp", at))
 	}
-	d.addr = l.Addr()
-	err = s.admit(d, func() { _ = l.Close() }, func() { <-d.ends.Done() })
-	return d, err
+	fw.addr = l.Addr()
+	err = s.admit(fw, func() { _ = l.Close() }, func() { <-fw.ends.Done() })
+	return fw, err
 }
 
-// lead leads one virtual connection to a service, which is asked before the SYN is answered: what
-// it refuses is refused (RFC 9293 §3.10.7.1), and where it is silent the door is too.
-func (d *Door) lead(c *node.Caught, name, to string) {
-	f, ok := d.enter(name, func() {})
+// lead connects to the service before the SYN of c is answered. If the service refuses, c is
+// refused (RFC 9293 §3.10.7.1). If it does not answer, the SYN is not answered either.
+func (fw *Forward) lead(c *node.Caught, name, to string) {
+	f, ok := fw.enter(name, func() {})
 	if !ok {
 		return
 	}
-	near, err := d.dial("tcp", to)
+	near, err := fw.dial("tcp", to)
 	if err != nil {
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			c.Reject()
@@ -167,19 +167,19 @@ func (d *Door) lead(c *node.Caught, name, to string) {
 	f.leave(f.join(near, v))
 }
 
-// join copies between a service and a virtual connection.
+// join relays between a service and a virtual connection.
 func (f *flow) join(c net.Conn, v *node.Conn) error {
 	conn, _ := c.(*net.TCPConn)
 	near, far := machineEnd{conn}, virtualEnd{v}
 	v.Guard()
 	f.onCut(func() { near.Abort(); far.Abort() })
-	return f.door.relay(near, far)
+	return f.forward.relay(near, far)
 }
 
-// dial connects to a service of this machine's network.
-func (d *Door) dial(network, to string) (net.Conn, error) {
+// dial connects to a service in this machine's network.
+func (fw *Forward) dial(network, to string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: patience}
-	c, err := dialer.DialContext(d.goesOn, network, to)
+	c, err := dialer.DialContext(fw.goesOn, network, to)
 	if err != nil {
 		return nil, machineError(err)
 	}

@@ -15,58 +15,56 @@ import (
 )
 
 const (
-	// flowSilence is how long a flow of datagrams lives without one: RFC 4787 §4.3, at least two
-	// minutes.
+	// flowSilence ends a UDP flow without datagrams. RFC 4787 §4.3 wants at least two minutes.
 	flowSilence = 2 * time.Minute
 	maxDatagram = 1<<16 - 1
-	// maxWaiting is how many bytes of a door's datagrams wait for the sockets of their flows, as
-	// for an address to be looked up. What is more is dropped: nobody was promised that it arrives.
+	// maxWaiting limits the bytes of datagrams that wait until their flow has a socket, for example
+	// while a name is looked up. Further datagrams are dropped.
 	maxWaiting = 1 << 20
 )
 
-// datagrams is what a door for datagrams leads on: a socket of its own for each of those who
-// send to it.
+// datagrams forwards UDP datagrams. Each sender is a flow with its own socket.
 type datagrams struct {
-	door  *Door
-	in    bool // what comes to the door goes into the virtual network
-	dial  func() (net.Conn, error)
-	reply func(p []byte, to netip.AddrPort) error
-	// refuse tells who sent a datagram of so many bytes to an address of the door's that nobody has
-	// the port; nil: he cannot be told.
+	forward *Forward
+	in      bool // towards the virtual network
+	dial    func() (net.Conn, error)
+	reply   func(p []byte, to netip.AddrPort) error
+	// refuse sends an ICMP port unreachable for a datagram of this length. Nil: that is not
+	// possible.
 	refuse func(from netip.AddrPort, at netip.Addr, length int)
 
 	mu      sync.Mutex
 	flows   map[netip.AddrPort]*datagramFlow
-	waiting int // bytes, of all flows
+	waiting int // bytes of all flows
 }
 
-// datagramFlow is one of them.
+// datagramFlow is the flow of one sender.
 type datagramFlow struct {
 	*flow
 	from  netip.AddrPort
-	at    netip.Addr   // which of the door's addresses the first was for
-	last  atomic.Int64 // when a datagram passed, Unix nanoseconds
-	asked atomic.Int64 // how long the last was that was led on
+	at    netip.Addr   // destination of the first datagram
+	last  atomic.Int64 // time of the last datagram, Unix nanoseconds
+	asked atomic.Int64 // length of the last datagram to the service
 
-	answered atomic.Bool // once; the client's next datagram confirms the flow
+	answered atomic.Bool // the client's next datagram confirms the flow
 
-	// The door's mu is for these.
+	// Under datagrams.mu.
 	conn    net.Conn // nil: it is being opened
-	waiting [][]byte // for conn
-	lost    bool     // there will be none
+	waiting [][]byte // until there is a conn
+	lost    bool     // conn could not be opened
 }
 
-// publishUDP is Publish for datagrams.
-func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
+// publishUDP is Publish for UDP.
+func (s *Set) publishUDP(from, to netip.AddrPort) (*Forward, error) {
 	l, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(from))
 	if err != nil {
 		return nil, fmt.Errorf("publish %v: %w", from,
 			s.holder(machineError(err), control.DoorPublish, "udp", from))
 	}
-	d := s.newDoor(control.DoorPublish, "udp", l.LocalAddr().String(), to.String())
-	d.addr = l.LocalAddr()
+	fw := s.newForward(control.DoorPublish, "udp", l.LocalAddr().String(), to.String())
+	fw.addr = l.LocalAddr()
 	g := &datagrams{
-		door: d, in: true, flows: map[netip.AddrPort]*datagramFlow{},
+		forward: fw, in: true, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) {
 			c, err := s.node.Packets.Dial(to)
 			if err != nil {
@@ -79,28 +77,28 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Door, error) {
 			return err
 		},
 	}
-	// The kernel alone tells a sender of this machine that nobody has a port.
+	// Only the kernel can send an ICMP port unreachable to a sender on this machine.
 	read := func(p []byte) (arrived, error) {
 		k, from, err := l.ReadFromUDPAddrPort(p)
 		return arrived{from: from, length: k}, err
 	}
-	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(read) })
-	return d, err
+	err = s.admit(fw, func() { _ = l.Close() }, func() { g.run(read) })
+	return fw, err
 }
 
-// exposeUDP is Expose for datagrams.
-func (s *Set) exposeUDP(port uint16, to string) (*Door, error) {
+// exposeUDP is Expose for UDP.
+func (s *Set) exposeUDP(port uint16, to string) (*Forward, error) {
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
 	l, err := s.node.Packets.Listen(at)
 	if err != nil {
 		return nil, fmt.Errorf("expose %d: %w", port,
 			s.holder(control.Reason(err), control.DoorExpose, "udp", at))
 	}
-	d := s.newDoor(control.DoorExpose, "udp", strconv.Itoa(int(port)), to)
-	d.addr = l.LocalAddr()
+	fw := s.newForward(control.DoorExpose, "udp", strconv.Itoa(int(port)), to)
+	fw.addr = l.LocalAddr()
 	g := &datagrams{
-		door: d, flows: map[netip.AddrPort]*datagramFlow{},
-		dial: func() (net.Conn, error) { return d.dial("udp", to) },
+		forward: fw, flows: map[netip.AddrPort]*datagramFlow{},
+		dial: func() (net.Conn, error) { return fw.dial("udp", to) },
 		reply: func(p []byte, to netip.AddrPort) error {
 			_, err := l.WriteToAddrPort(p, to)
 			return err
@@ -111,33 +109,33 @@ func (s *Set) exposeUDP(port uint16, to string) (*Door, error) {
 		r, err := l.Receive(p)
 		return arrived{from: r.From, at: r.To, length: r.Len}, err
 	}
-	err = s.admit(d, func() { _ = l.Close() }, func() { g.run(read) })
-	return d, err
+	err = s.admit(fw, func() { _ = l.Close() }, func() { g.run(read) })
+	return fw, err
 }
 
-// arrived is a datagram that has come to a door.
+// arrived describes a datagram that was received.
 type arrived struct {
 	from   netip.AddrPort
-	at     netip.Addr // which of the door's addresses it was for; invalid: it does not matter
+	at     netip.Addr // destination; invalid: not needed
 	length int
 }
 
-// run leads on what comes to the door, until it is closed.
+// run forwards received datagrams until the forward is closed.
 func (g *datagrams) run(read func([]byte) (arrived, error)) {
-	defer g.door.cut() // an answer could not leave by the door any more
+	defer g.forward.cut() // answers need the listening socket
 	buf := make([]byte, maxDatagram)
 	for {
 		a, err := read(buf)
 		switch {
-		case g.door.ends.Err() != nil, errors.Is(err, net.ErrClosed):
+		case g.forward.ends.Err() != nil, errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // ICMP's report about a datagram of ours
-			g.door.failed(a.from.String(), machineError(err))
+		case err != nil: // ICMP about a datagram that was sent
+			g.forward.failed(a.from.String(), machineError(err))
 			continue
 		}
 		f, err := g.of(a)
 		if err != nil {
-			g.door.failed(a.from.String(), err)
+			g.forward.failed(a.from.String(), err)
 			continue
 		}
 		if f == nil {
@@ -147,7 +145,7 @@ func (g *datagrams) run(read func([]byte) (arrived, error)) {
 	}
 }
 
-// lead leads a datagram on, or has it wait for the flow's socket.
+// lead sends a datagram through its flow's socket, or queues it until there is one.
 func (g *datagrams) lead(f *datagramFlow, p []byte) {
 	g.mu.Lock()
 	conn := f.conn
@@ -164,7 +162,7 @@ func (g *datagrams) lead(f *datagramFlow, p []byte) {
 	}
 }
 
-// waited takes what waits for a flow's socket. When there is none, what comes goes there by itself.
+// waited returns the datagrams that wait for the socket. If there are none, later ones use conn.
 func (g *datagrams) waited(f *datagramFlow, conn net.Conn) (list [][]byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,7 +176,7 @@ func (g *datagrams) waited(f *datagramFlow, conn net.Conn) (list [][]byte) {
 	return list
 }
 
-// lose drops what waits for a flow's socket, and what comes to it from now on.
+// lose drops the flow's waiting datagrams and all later ones.
 func (g *datagrams) lose(f *datagramFlow) {
 	g.mu.Lock()
 	f.lost = true
@@ -190,7 +188,7 @@ func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
 	g.passed(f, g.in, len(p))
 	f.asked.Store(int64(len(p)))
 	_, err := conn.Write(p)
-	if refused(err) { // it is of an earlier one, and kept this one back
+	if refused(err) { // about an earlier datagram: this one was not sent
 		g.wrong(f, err)
 		_, err = conn.Write(p)
 	}
@@ -199,16 +197,16 @@ func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
 	}
 }
 
-// wrong tells what ICMP has reported about an earlier datagram, and passes on that nobody has the
-// port.
+// wrong reports an ICMP error about an earlier datagram, and passes a port unreachable on.
 func (g *datagrams) wrong(f *datagramFlow, err error) {
 	if refused(err) && g.refuse != nil {
 		g.refuse(f.from, f.at, int(f.asked.Load()))
 	}
-	g.door.failed(f.name, machineError(err))
+	g.forward.failed(f.name, machineError(err))
 }
 
-// of is the flow of a sender, which begins with his first datagram; nil: the door is closed.
+// of returns a sender's flow, and starts it with the first datagram. It is nil if the forward is
+// closed.
 func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 	g.mu.Lock()
 	f := g.flows[a.from]
@@ -216,13 +214,13 @@ func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 	if f != nil {
 		return f, nil
 	}
-	if g.door.crowded() {
-		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, cap(g.door.room))
+	if g.forward.crowded() {
+		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, cap(g.forward.room))
 	}
 	f = &datagramFlow{from: a.from, at: a.at}
 	var ok bool
-	if f.flow, ok = g.door.enter(a.from.String(), func() {}); !ok {
-		return nil, nil //nolint:nilnil // no error: the door is closed
+	if f.flow, ok = g.forward.enter(a.from.String(), func() {}); !ok {
+		return nil, nil //nolint:nilnil // closed is no error
 	}
 	f.last.Store(time.Now().UnixNano())
 	g.mu.Lock()
@@ -232,7 +230,7 @@ func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 	return f, nil
 }
 
-// serve opens a flow's socket and leads back what is answered. Nobody else waits for either.
+// serve opens the flow's socket and forwards the answers. It runs in a goroutine of the flow.
 func (g *datagrams) serve(f *datagramFlow) {
 	conn, err := g.dial()
 	if err != nil {
@@ -240,7 +238,7 @@ func (g *datagrams) serve(f *datagramFlow) {
 		g.end(f, err)
 		return
 	}
-	defer func() { _ = conn.Close() }() // it may be cut
+	defer func() { _ = conn.Close() }() // it may be cut already
 	f.onCut(func() { _ = conn.Close() })
 	f.mayGo()
 	for list := g.waited(f, conn); len(list) > 0; list = g.waited(f, conn) {
@@ -252,13 +250,13 @@ func (g *datagrams) serve(f *datagramFlow) {
 	g.end(f, nil)
 }
 
-// passed notes that a datagram goes through.
+// passed counts a datagram and restarts the flow's silence.
 func (g *datagrams) passed(f *datagramFlow, in bool, k int) {
 	f.last.Store(time.Now().UnixNano())
-	g.door.count(in, k)
+	g.forward.count(in, k)
 }
 
-// answers leads back what is answered to a flow, until both sides have been silent.
+// answers forwards answers until the flow is silent in both directions.
 func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 	buf := make([]byte, maxDatagram)
 	for {
@@ -277,13 +275,13 @@ func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 		case err == nil, errors.As(err, &slow) && slow.Timeout():
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // nobody has the port there: ICMP says so, and the next datagram may be heard
+		default: // such as a port unreachable: the service may still start
 			g.wrong(f, err)
 		}
 	}
 }
 
-// end forgets a flow; a reason is told.
+// end removes a flow, and reports the reason if it is not nil.
 func (g *datagrams) end(f *datagramFlow, reason error) {
 	g.mu.Lock()
 	delete(g.flows, f.from)

@@ -13,14 +13,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// came is a datagram that comes to a door.
+// came is a datagram that arrives.
 type came struct {
 	text string
 	from uint16 // the sender's port
 }
 
-// slowly is a door for datagrams that lead to a socket of the test, where each flow's socket takes
-// until the test says so.
+// slowly is a forward whose sockets open only when the test says so.
 func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service *net.UDPConn, g *datagrams) {
 	t.Helper()
 	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -28,10 +27,10 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 	t.Cleanup(func() { _ = service.Close() })
 	require.NoError(t, service.SetDeadline(time.Now().Add(time.Minute)))
 	comes, asks := make(chan came), make(chan chan<- error, 10)
-	d := (&Set{list: map[int]*Door{}}).newDoor(control.DoorExpose, "udp", "53", "somewhere")
-	d.said, d.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // nobody hears of it
+	fw := (&Set{list: map[int]*Forward{}}).newForward(control.DoorExpose, "udp", "53", "somewhere")
+	fw.said, fw.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // nobody hears of it
 	g = &datagrams{
-		door: d, flows: map[netip.AddrPort]*datagramFlow{},
+		forward: fw, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) {
 			say := make(chan error)
 			asks <- say
@@ -42,8 +41,8 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 		},
 		reply: func([]byte, netip.AddrPort) error { return nil },
 	}
-	d.shut = func() { close(comes) }
-	d.set.flows.Go(func() {
+	fw.shut = func() { close(comes) }
+	fw.set.flows.Go(func() {
 		g.run(func(p []byte) (arrived, error) {
 			c, ok := <-comes
 			if !ok {
@@ -55,8 +54,8 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 		})
 	})
 	t.Cleanup(func() {
-		require.NoError(t, d.Close(true))
-		d.set.Wait()
+		require.NoError(t, fw.Close(true))
+		fw.set.Wait()
 		assert.Empty(t, g.flows)
 		assert.Zero(t, g.waiting)
 	})
@@ -71,7 +70,7 @@ func heard(t *testing.T, service *net.UDPConn) string {
 	return string(buf[:k])
 }
 
-// TestASocketThatIsLongInOpening holds up its own flow alone, whose datagrams wait in order.
+// A socket that takes long to open delays only its own flow, whose datagrams wait in order.
 func TestASocketThatIsLongInOpening(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	come <- came{"slow 0", 1}
@@ -83,7 +82,7 @@ func TestASocketThatIsLongInOpening(t *testing.T) {
 	}
 	quick <- nil
 	assert.Equal(t, "quick", heard(t, service))
-	assert.Equal(t, 2, g.door.State().Open)
+	assert.Equal(t, 2, g.forward.State().Open)
 	slow <- nil
 	for i := range 5 {
 		assert.Equal(t, fmt.Sprint("slow ", i), heard(t, service))
@@ -92,13 +91,13 @@ func TestASocketThatIsLongInOpening(t *testing.T) {
 	assert.Equal(t, "slow 5", heard(t, service))
 }
 
-// TestASocketThatCannotBeOpened is tried again with the next datagram, and holds nothing.
+// A socket that cannot be opened is tried again with the next datagram.
 func TestASocketThatCannotBeOpened(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	come <- came{"lost", 1}
 	<-dials <- control.ErrRefused
 	require.Eventually(t, func() bool {
-		s := g.door.State()
+		s := g.forward.State()
 		return s.Open == 0 && s.Failed == 1
 	}, 20*time.Second, time.Millisecond)
 	come <- came{"again", 1}
@@ -106,20 +105,20 @@ func TestASocketThatCannotBeOpened(t *testing.T) {
 	assert.Equal(t, "again", heard(t, service))
 }
 
-// TestADatagramForASocketThatCouldNotBeOpened comes too late to wait for it.
+// A datagram for a socket that could not be opened is dropped.
 func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
 	_, dials, _, g := slowly(t)
 	f, err := g.of(arrived{from: netip.AddrPortFrom(loopback, 1)})
 	require.NoError(t, err)
 	<-dials <- control.ErrRefused
-	require.Eventually(t, func() bool { return g.door.State().Open == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.forward.State().Open == 0 }, 20*time.Second, time.Millisecond)
 	g.lead(f, []byte("late"))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	assert.Zero(t, g.waiting)
 }
 
-// TestWhatWaitsForASocketIsBounded: the first are kept.
+// The first maxWaiting bytes are kept.
 func TestWhatWaitsForASocketIsBounded(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	big := string(make([]byte, 32<<10))
@@ -138,11 +137,11 @@ func TestWhatWaitsForASocketIsBounded(t *testing.T) {
 	assert.Contains(t, []string{"0" + big, "nothing"}, heard(t, service))
 }
 
-// A flood of datagrams with forged sources takes every place of a door. The oldest flow whose
-// client has not answered an answer makes room for the next, and the others stay.
-func TestAFloodOfDatagramsKeepsNobodyOut(t *testing.T) {
+// A flood of datagrams with forged sources takes every place. The oldest flow whose client has not
+// reacted to an answer is evicted for the next one; the others stay.
+func TestAFloodOfDatagramsLeavesConfirmedFlows(t *testing.T) {
 	come, dials, service, g := slowly(t)
-	g.door.room = make(chan struct{}, 3)
+	g.forward.room = make(chan struct{}, 3)
 	answered := make(chan struct{})
 	g.reply = func([]byte, netip.AddrPort) error { answered <- struct{}{}; return nil }
 	say := func(text string, from uint16, dial bool) netip.AddrPort {
@@ -166,5 +165,5 @@ func TestAFloodOfDatagramsKeepsNobodyOut(t *testing.T) {
 	}
 	say("a second client", 2, true)
 	assert.Equal(t, first, say("still me", 1, false), "by the same socket")
-	assert.LessOrEqual(t, g.door.State().Open, 3)
+	assert.LessOrEqual(t, g.forward.State().Open, 3)
 }

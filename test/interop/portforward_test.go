@@ -64,9 +64,9 @@ func TestCurlThroughPortForwards(t *testing.T) {
 	r.bytes = size(5)
 	path, want := b.randomFile("file", r.bytes)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "page"), []byte("a page\n"), 0o644))
-	_, err := b.c.Doors.Expose(control.Expose{Port: 80, To: b.nginxHere()})
+	_, err := b.c.Forwards.Expose(control.Expose{Port: 80, To: b.nginxHere()})
 	require.NoError(t, err)
-	forward, err := b.a.Doors.Publish(control.Publish{To: at(hostIP, 80)})
+	forward, err := b.a.Forwards.Publish(control.Publish{To: at(hostIP, 80)})
 	require.NoError(t, err)
 	url := "http://" + forward.Addr().String() + "/"
 	curl := []string{"--silent", "--show-error", "--fail"}
@@ -99,7 +99,7 @@ func TestSpliceForwardsEveryPort(t *testing.T) {
 	r.bytes = size(0)
 	path, want := b.randomFile("file", r.bytes)
 	here := netip.MustParseAddrPort(b.nginxHere())
-	_, err := b.a.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.8.0.1")})
+	_, err := b.a.Forwards.Splice(control.Splice{Addr: netip.MustParseAddr("10.8.0.1")})
 	require.NoError(t, err)
 	start := time.Now()
 	b.must(b.commandFor(transferTime(r.bytes), "curl", "--silent", "--show-error", "--fail", "-o",

@@ -29,35 +29,34 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// doors lists those of a node.
-func doors(t *testing.T, n *operator.Node) []control.Door {
+// forwards lists a node's port forwards.
+func forwards(t *testing.T, n *operator.Node) []control.Door {
 	t.Helper()
 	return testenv.Ask(t, n, control.Doors{})
 }
 
-// published is a node with a door to a listener of another, and a client of this machine that
-// came through it to the server there.
-func published(t *testing.T) (d *portforward.Door, l *node.Listener) {
+// published returns a forward to a listener of another node, and that listener.
+func published(t *testing.T) (fw *portforward.Forward, l *node.Listener) {
 	t.Helper()
 	a, b := operatortest.Two(t, node.Config{})
 	return publishedTo(t, a, b)
 }
 
-func publishedTo(t *testing.T, a, b *operator.Node) (d *portforward.Door, l *node.Listener) {
+func publishedTo(t *testing.T, a, b *operator.Node) (fw *portforward.Forward, l *node.Listener) {
 	t.Helper()
 	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:80"), 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	a.Doors.Hurry()
-	d, err = a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
+	a.Forwards.Hurry()
+	fw, err = a.Forwards.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.NoError(t, err)
-	return d, l
+	return fw, l
 }
 
-// through is one connection through a published door.
-func through(t *testing.T, d *portforward.Door, l *node.Listener) (client *net.TCPConn, server *node.Conn) {
+// through opens a connection through a published port.
+func through(t *testing.T, fw *portforward.Forward, l *node.Listener) (client *net.TCPConn, server *node.Conn) {
 	t.Helper()
-	c, err := net.Dial("tcp", d.Addr().String())
+	c, err := net.Dial("tcp", fw.Addr().String())
 	require.NoError(t, err)
 	client, _ = c.(*net.TCPConn)
 	t.Cleanup(func() { _ = client.Close() })
@@ -74,15 +73,15 @@ func limit(t *testing.T, c net.Conn) {
 	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 }
 
-// exposed is a node with a door to a service of this machine, and another node.
-func exposed(t *testing.T) (client *operator.Node, d *portforward.Door, service *net.TCPListener) {
+// exposed returns a node, and another node's forward to a service of this machine.
+func exposed(t *testing.T) (client *operator.Node, fw *portforward.Forward, service *net.TCPListener) {
 	t.Helper()
 	a, b := operatortest.Two(t, node.Config{})
 	service = listenHere(t)
-	b.Doors.Hurry()
-	d, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
+	b.Forwards.Hurry()
+	fw, err := b.Forwards.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
-	return a, d, service
+	return a, fw, service
 }
 
 func listenHere(t *testing.T) *net.TCPListener {
@@ -107,13 +106,13 @@ func throughExposed(t *testing.T, n *operator.Node, service *net.TCPListener) (*
 	return c, s
 }
 
-// closing is what either end of a flow can do.
+// closing is either end of a flow.
 type closing interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// halfClosed has each end close its direction while the other goes on.
+// halfClosed closes one direction after the other; each carries data until it is closed.
 func halfClosed(t *testing.T, client, server closing) {
 	t.Helper()
 	_, err := client.Write([]byte("question"))
@@ -130,23 +129,23 @@ func halfClosed(t *testing.T, client, server closing) {
 	assert.Equal(t, "answer", string(text))
 }
 
-// gone waits until nothing goes through a door.
-func gone(t *testing.T, d *portforward.Door) control.Door {
+// gone waits until the forward has no flows.
+func gone(t *testing.T, fw *portforward.Forward) control.Door {
 	t.Helper()
-	require.Eventually(t, func() bool { return d.State().Open == 0 }, 20*time.Second,
+	require.Eventually(t, func() bool { return fw.State().Open == 0 }, 20*time.Second,
 		5*time.Millisecond)
-	return d.State()
+	return fw.State()
 }
 
 func TestPublishPassesHalfClosesOn(t *testing.T) {
-	d, l := published(t)
-	assert.True(t, netip.MustParseAddrPort(d.Addr().String()).Addr().IsLoopback(),
+	fw, l := published(t)
+	assert.True(t, netip.MustParseAddrPort(fw.Addr().String()).Addr().IsLoopback(),
 		"nobody else comes in unless it was asked for")
-	client, server := through(t, d, l)
+	client, server := through(t, fw, l)
 	halfClosed(t, client, server)
-	client, server = through(t, d, l)
+	client, server = through(t, fw, l)
 	halfClosed(t, server, client) // and the server first
-	s := gone(t, d)
+	s := gone(t, fw)
 	assert.Equal(t, uint64(2), s.Opened)
 	assert.Zero(t, s.Failed, s.Problem)
 	assert.Equal(t, uint64(14), s.In)
@@ -154,12 +153,12 @@ func TestPublishPassesHalfClosesOn(t *testing.T) {
 }
 
 func TestExposePassesHalfClosesOn(t *testing.T) {
-	n, d, service := exposed(t)
+	n, fw, service := exposed(t)
 	client, server := throughExposed(t, n, service)
 	halfClosed(t, client, server)
 	client, server = throughExposed(t, n, service)
 	halfClosed(t, server, client)
-	s := gone(t, d)
+	s := gone(t, fw)
 	assert.Zero(t, s.Failed, s.Problem)
 	assert.Equal(t, uint64(14), s.In)
 }
@@ -175,9 +174,9 @@ func reset(t *testing.T, c net.Conn) {
 	require.NoError(t, m.Close())
 }
 
-// TestADoorPassesResetsOn in each of its four directions.
-func TestADoorPassesResetsOn(t *testing.T) {
-	everyWay(t, func(t *testing.T, d *portforward.Door, by, heard closing) {
+// A reset passes through, from each end of both kinds of forward.
+func TestForwardsPassResetsOn(t *testing.T) {
+	everyWay(t, func(t *testing.T, fw *portforward.Forward, by, heard closing) {
 		_, err := by.Write([]byte("x"))
 		require.NoError(t, err)
 		_, err = io.ReadFull(heard, make([]byte, 1))
@@ -185,27 +184,27 @@ func TestADoorPassesResetsOn(t *testing.T) {
 		reset(t, by)
 		_, err = heard.Read(make([]byte, 1))
 		require.ErrorIs(t, err, syscall.ECONNRESET)
-		s := gone(t, d)
+		s := gone(t, fw)
 		assert.Equal(t, uint64(1), s.Failed)
 		assert.Equal(t, "connection reset by peer", s.Problem)
 	})
 }
 
-// TestAResetBehindAFINEndsTheFlow though the other end says nothing that would find it out.
+// A reset after a FIN ends the flow, even if the other end sends nothing that would show it.
 func TestAResetBehindAFINEndsTheFlow(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell")
 	}
-	everyWay(t, func(t *testing.T, d *portforward.Door, by, heard closing) {
+	everyWay(t, func(t *testing.T, fw *portforward.Forward, by, heard closing) {
 		_, err := by.Write([]byte("question"))
 		require.NoError(t, err)
 		require.NoError(t, by.CloseWrite())
 		text, err := io.ReadAll(heard)
 		require.NoError(t, err)
 		assert.Equal(t, "question", string(text))
-		assert.Equal(t, 1, d.State().Open, "an answer may come yet")
+		assert.Equal(t, 1, fw.State().Open, "an answer may come yet")
 		reset(t, by)
-		s := gone(t, d)
+		s := gone(t, fw)
 		assert.Equal(t, uint64(1), s.Failed)
 		assert.Equal(t, "connection reset by peer", s.Problem)
 		require.Eventually(t, func() bool {
@@ -215,9 +214,9 @@ func TestAResetBehindAFINEndsTheFlow(t *testing.T) {
 	})
 }
 
-// TestAServiceThatDiesInTheMiddle of what it says: what it said is heard, and then that it is gone.
+// Data that a service sent before it died arrives, then the reset.
 func TestAServiceThatDiesInTheMiddle(t *testing.T) {
-	everyWay(t, func(t *testing.T, d *portforward.Door, by, heard closing) {
+	everyWay(t, func(t *testing.T, fw *portforward.Forward, by, heard closing) {
 		said := make([]byte, 1<<20)
 		fill(said)
 		var wrote sync.WaitGroup
@@ -234,41 +233,42 @@ func TestAServiceThatDiesInTheMiddle(t *testing.T) {
 		n, err := heard.Read(got)
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		assert.Zero(t, n)
-		assert.Equal(t, uint64(1), gone(t, d).Failed)
+		assert.Equal(t, uint64(1), gone(t, fw).Failed)
 	})
 }
 
-// everyWay runs a test with each end of each kind of door in the first part.
-func everyWay(t *testing.T, check func(t *testing.T, d *portforward.Door, by, heard closing)) {
+// everyWay runs a test from each end of both kinds of forward.
+func everyWay(t *testing.T, check func(t *testing.T, fw *portforward.Forward, by, heard closing)) {
 	t.Run("publish, client", func(t *testing.T) {
-		d, l := published(t)
-		client, server := through(t, d, l)
-		check(t, d, client, server)
+		fw, l := published(t)
+		client, server := through(t, fw, l)
+		check(t, fw, client, server)
 	})
 	t.Run("publish, server", func(t *testing.T) {
-		d, l := published(t)
-		client, server := through(t, d, l)
-		check(t, d, server, client)
+		fw, l := published(t)
+		client, server := through(t, fw, l)
+		check(t, fw, server, client)
 	})
 	t.Run("expose, client", func(t *testing.T) {
-		n, d, service := exposed(t)
+		n, fw, service := exposed(t)
 		client, server := throughExposed(t, n, service)
-		check(t, d, client, server)
+		check(t, fw, client, server)
 	})
 	t.Run("expose, server", func(t *testing.T) {
-		n, d, service := exposed(t)
+		n, fw, service := exposed(t)
 		client, server := throughExposed(t, n, service)
-		check(t, d, server, client)
+		check(t, fw, server, client)
 	})
 }
 
-// TestWhatWasSaidBeforeAResetIsHeard: a server that answers and resets, for it has not read all.
+// A server answers and resets the connection because it has not read everything: the answer
+// arrives.
 func TestWhatWasSaidBeforeAResetIsHeard(t *testing.T) {
-	d, l := published(t)
-	client, server := through(t, d, l)
+	fw, l := published(t)
+	client, server := through(t, fw, l)
 	_, err := client.Write([]byte("a long upload"))
 	require.NoError(t, err)
-	// What comes behind a FIN finds an end that is over already: the upload is there first.
+	// The FIN arrives after the upload: wait for the upload.
 	_, err = io.ReadFull(server, make([]byte, 1))
 	require.NoError(t, err)
 	_, err = server.Write([]byte("413"))
@@ -280,13 +280,13 @@ func TestWhatWasSaidBeforeAResetIsHeard(t *testing.T) {
 	require.NoError(t, server.Close()) // RFC 2525 §2.17: with data unread, a reset
 	_, err = client.Read(got)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
-	gone(t, d)
+	gone(t, fw)
 }
 
-// TestASlowReaderHoldsItsWriterUp and no memory beyond the buffers of the two connections.
+// A slow reader slows its writer, and only the buffers of the two connections fill.
 func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
-	d, l := published(t)
-	client, server := through(t, d, l)
+	fw, l := published(t)
+	client, server := through(t, fw, l)
 	require.NoError(t, client.SetReadBuffer(64<<10))
 	sum := sha256.New()
 	piece := make([]byte, 1<<20)
@@ -312,16 +312,15 @@ func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
 	assert.Equal(t, sum.Sum(nil), got.Sum(nil))
 }
 
-// TestAResetReachesWhoReadsNothing: a service that accepts and hangs does not hold the flow of a
-// client that has given up.
-func TestAResetReachesWhoReadsNothing(t *testing.T) {
+// A service that accepts and hangs does not keep the flow of a client that has left.
+func TestAResetEndsAFlowWhoseReaderHangs(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell")
 	}
-	everyWay(t, func(t *testing.T, d *portforward.Door, by, heard closing) {
+	everyWay(t, func(t *testing.T, fw *portforward.Forward, by, heard closing) {
 		stuff(t, by)
 		reset(t, by)
-		s := gone(t, d)
+		s := gone(t, fw)
 		assert.Equal(t, uint64(1), s.Failed)
 		assert.Equal(t, "connection reset by peer", s.Problem)
 		_, err := io.Copy(io.Discard, heard)
@@ -329,9 +328,9 @@ func TestAResetReachesWhoReadsNothing(t *testing.T) {
 	})
 }
 
-// TestAReaderThatPausesGetsAll though it takes nothing for longer than a door looks away.
+// A reader gets everything after a pause that is longer than lookAround.
 func TestAReaderThatPausesGetsAll(t *testing.T) {
-	everyWay(t, func(t *testing.T, _ *portforward.Door, by, heard closing) {
+	everyWay(t, func(t *testing.T, _ *portforward.Forward, by, heard closing) {
 		said := stuff(t, by)
 		require.NoError(t, by.CloseWrite())
 		k, err := io.Copy(io.Discard, heard)
@@ -340,7 +339,7 @@ func TestAReaderThatPausesGetsAll(t *testing.T) {
 	})
 }
 
-// stuff writes until nobody has taken anything for a while, and returns how much was taken.
+// stuff writes until nothing was accepted for a while, and returns how many bytes were.
 func stuff(t *testing.T, c closing) (bytes int64) {
 	t.Helper()
 	piece := make([]byte, 1<<20)
@@ -364,7 +363,7 @@ func fill(p []byte) {
 	}
 }
 
-func TestNobodyBehindADoor(t *testing.T) {
+func TestNoServiceBehindAForward(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	said := make(chan string, 10)
 	defer a.Node.Watchers.Watch(func(e control.Event) {
@@ -372,20 +371,20 @@ func TestNobodyBehindADoor(t *testing.T) {
 			said <- m.Text
 		}
 	})()
-	d, err := a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:81")})
+	fw, err := a.Forwards.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:81")})
 	require.NoError(t, err)
-	c, err := net.Dial("tcp", d.Addr().String())
+	c, err := net.Dial("tcp", fw.Addr().String())
 	if err == nil {
 		defer c.Close()
 		_, err = c.Read(make([]byte, 1))
 	}
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	assert.Regexp(t, fmt.Sprintf("^publish %v -> 10.0.0.2:81: 127.0.0.1:[0-9]+: "+
-		"connection refused$", d.Addr()), <-said)
+		"connection refused$", fw.Addr()), <-said)
 
 	service := listenHere(t)
 	require.NoError(t, service.Close())
-	e, err := b.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
+	e, err := b.Forwards.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
 	_, err = a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:80"))
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "not taken, and then reset")
@@ -395,20 +394,19 @@ func TestNobodyBehindADoor(t *testing.T) {
 	require.NoError(t, err, "the port is free again")
 }
 
-// TestAClientThatLeavesEndsItsDial whether by a reset or by a FIN, which may be a half-close, with
-// what it said unread.
+// A client's reset or FIN ends the dial to the virtual host, even with data unread.
 func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux: elsewhere what was said hides the FIN behind it")
 	}
 	a, _ := testenv.TwoNodes(t) // the other is not there
 	n := operatortest.Start(t, node.Config{}, a)
-	n.Doors.Hurry()
-	d, err := n.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
+	n.Forwards.Hurry()
+	fw, err := n.Forwards.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.NoError(t, err)
 	var clients []net.Conn
 	for range 3 {
-		c, err := net.Dial("tcp", d.Addr().String())
+		c, err := net.Dial("tcp", fw.Addr().String())
 		require.NoError(t, err)
 		defer c.Close()
 		limit(t, c)
@@ -419,7 +417,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	open := func(want int) func() bool {
 		return func() bool {
 			socks := testenv.Ask(t, n, control.Sockets{})
-			return len(socks) == want && d.State().Open == want
+			return len(socks) == want && fw.State().Open == want
 		}
 	}
 	require.Eventually(t, open(3), 20*time.Second, 5*time.Millisecond)
@@ -432,28 +430,28 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	_, err = half.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.Eventually(t, open(0), 20*time.Second, 5*time.Millisecond)
-	assert.Equal(t, "the client left before there was an answer", d.State().Problem)
+	assert.Equal(t, "the client left before the virtual host answered", fw.State().Problem)
 }
 
-// TestAnUnreachableHostBehindADoor: the door tries for as long as TCP does, for a router that
-// restarts reports so too (RFC 1122 §4.2.3.9). Then its client is reset, and the door says why.
-func TestAnUnreachableHostBehindADoor(t *testing.T) {
+// An unreachable host: the forward tries as long as TCP does, because a restarting router reports
+// the same (RFC 1122 §4.2.3.9). Then the client is reset, and the forward reports the reason.
+func TestAnUnreachableHostBehindAForward(t *testing.T) {
 	fa, fb, _ := testenv.ThreeNodes(t)
 	fa.TCP.RTOMax = 20 * time.Millisecond
 	a := operatortest.Start(t, node.Config{}, fa)
 	operatortest.Start(t, node.Config{}, fb)
-	d, err := a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.9.0.1:80")})
+	fw, err := a.Forwards.Publish(control.Publish{To: netip.MustParseAddrPort("10.9.0.1:80")})
 	require.NoError(t, err)
-	c, err := net.Dial("tcp", d.Addr().String())
+	c, err := net.Dial("tcp", fw.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 	_, err = c.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
-	assert.Equal(t, "connection timed out: network unreachable", gone(t, d).Problem)
+	assert.Equal(t, "connection timed out: network unreachable", gone(t, fw).Problem)
 }
 
-func TestDoorsThatCannotBe(t *testing.T) {
+func TestForwardsThatCannotOpen(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	taken := listenHere(t)
 	at := netip.MustParseAddrPort(taken.Addr().String())
@@ -484,80 +482,78 @@ func TestDoorsThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNoSuchDoor)
 	_, err = a.Do(t.Context(), control.Splice{Addr: to.Addr()})
 	require.ErrorIs(t, err, control.ErrUsage)
-	assert.Len(t, doors(t, a), 1)
+	assert.Len(t, forwards(t, a), 1)
 }
 
-// TestANodeEndsWithItsDoors: whoever is inside is reset, and nothing is left.
-func TestANodeEndsWithItsDoors(t *testing.T) {
+// Closing a node resets the connections through its forwards.
+func TestClosingANodeClosesItsForwards(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
-	d, l := publishedTo(t, a, b)
-	client, server := through(t, d, l)
+	fw, l := publishedTo(t, a, b)
+	client, server := through(t, fw, l)
 	require.NoError(t, a.Close())
 	_, err := client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	_, err = server.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
-	_, err = net.Dial("tcp", d.Addr().String())
+	_, err = net.Dial("tcp", fw.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	_, err = a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
+	_, err = a.Forwards.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestClosingADoor(t *testing.T) {
+func TestClosingAForward(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
-	d, l := publishedTo(t, a, b)
-	client, server := through(t, d, l)
-	id := d.State().ID
+	fw, l := publishedTo(t, a, b)
+	client, server := through(t, fw, l)
+	id := fw.State().ID
 	testenv.Ask(t, a, control.CloseDoor{ID: id})
-	_, err := net.Dial("tcp", d.Addr().String())
+	_, err := net.Dial("tcp", fw.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = client.Write([]byte("x"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(server, make([]byte, 1))
 	require.NoError(t, err, "who is inside goes on")
-	list := doors(t, a)
+	list := forwards(t, a)
 	require.Len(t, list, 1)
 	assert.True(t, list[0].Closing)
 	err = control.Order(t.Context(), a, control.CloseDoor{ID: id})
 	require.ErrorIs(t, err, control.ErrClosed)
-	require.ErrorContains(t, err, "flows that go on: 1; --cut resets them")
+	require.ErrorContains(t, err, "open flows: 1; --cut resets them")
 	require.NoError(t, control.Order(t.Context(), a,
 		control.CloseDoor{ID: id, Cut: true}))
 	_, err = client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
-	gone(t, d)
-	require.Eventually(t, func() bool { return len(doors(t, a)) == 0 }, 10*time.Second,
+	gone(t, fw)
+	require.Eventually(t, func() bool { return len(forwards(t, a)) == 0 }, 10*time.Second,
 		time.Millisecond)
 }
 
-// TestAPortIsFreeAgain when its door is closed, though connections through it go on or have just
-// ended.
+// A port is free as soon as its forward is closed, even if connections through it are open.
 func TestAPortIsFreeAgain(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
-	d, l := publishedTo(t, a, b)
-	at := netip.MustParseAddrPort(d.Addr().String())
-	one, other := through(t, d, l)
+	fw, l := publishedTo(t, a, b)
+	at := netip.MustParseAddrPort(fw.Addr().String())
+	one, other := through(t, fw, l)
 	halfClosed(t, one, other)
-	client, server := through(t, d, l)
-	require.NoError(t, d.Close(false))
-	again, err := a.Doors.Publish(control.Publish{
+	client, server := through(t, fw, l)
+	require.NoError(t, fw.Close(false))
+	again, err := a.Forwards.Publish(control.Publish{
 		Port: at.Port(), To: netip.MustParseAddrPort("10.0.0.2:80"),
 	})
 	require.NoError(t, err)
 	halfClosed(t, client, server)
 	one, other = through(t, again, l)
 	halfClosed(t, one, other)
-	gone(t, d)
+	gone(t, fw)
 	gone(t, again)
 }
 
-// TestAThousandIdleFlows hold no buffers of the door's: less than 40 kB each, of which the test's
-// own ends and the goroutines' stacks are most.
+// A thousand idle flows hold no buffers: below 40 kB each, mostly the test's own ends and stacks.
 func TestAThousandIdleFlows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a thousand file descriptors twice")
 	}
-	d, l := published(t)
+	fw, l := published(t)
 	const flows = 1000
 	before := memory()
 	type pair struct {
@@ -566,10 +562,10 @@ func TestAThousandIdleFlows(t *testing.T) {
 	}
 	pairs := make([]pair, 0, flows)
 	for range flows {
-		client, server := through(t, d, l)
+		client, server := through(t, fw, l)
 		pairs = append(pairs, pair{client, server})
 	}
-	assert.Equal(t, flows, d.State().Open)
+	assert.Equal(t, flows, fw.State().Open)
 	each := (memory() - before) / flows
 	t.Logf("%d bytes a flow", each)
 	assert.Less(t, each, 40<<10)
@@ -577,10 +573,10 @@ func TestAThousandIdleFlows(t *testing.T) {
 		require.NoError(t, p.client.CloseWrite())
 		require.NoError(t, p.server.CloseWrite())
 	}
-	assert.Zero(t, gone(t, d).Failed)
+	assert.Zero(t, gone(t, fw).Failed)
 }
 
-// memory is what the heap and the stacks hold.
+// memory returns the size of the heap and the stacks.
 func memory() int {
 	runtime.GC()
 	runtime.GC()
@@ -589,7 +585,7 @@ func memory() int {
 	return int(m.HeapAlloc + m.StackInuse)
 }
 
-// TestDownloadsBesideEachOther through a lossy router, each compared with what was sent.
+// Concurrent downloads through a lossy router arrive complete.
 func TestDownloadsBesideEachOther(t *testing.T) {
 	a, b, c := operatortest.Three(t, node.Config{})
 	for _, f := range []string{"if0", "if1"} {
@@ -613,9 +609,9 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 			})
 		}
 	})
-	_, err := c.Doors.Expose(control.Expose{Port: 80, To: service.Addr().String()})
+	_, err := c.Forwards.Expose(control.Expose{Port: 80, To: service.Addr().String()})
 	require.NoError(t, err)
-	d, err := a.Doors.Publish(control.Publish{To: netip.MustParseAddrPort("10.1.0.2:80")})
+	fw, err := a.Forwards.Publish(control.Publish{To: netip.MustParseAddrPort("10.1.0.2:80")})
 	require.NoError(t, err)
 	want := sha256.Sum256(file)
 	const downloads = 64
@@ -624,7 +620,7 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range downloads {
 		wg.Go(func() {
-			conn, err := net.Dial("tcp", d.Addr().String())
+			conn, err := net.Dial("tcp", fw.Addr().String())
 			if err != nil {
 				errs[i] = err
 				return
@@ -641,25 +637,25 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 		require.NoError(t, errs[i], i)
 		assert.Equal(t, want[:], got[i], i)
 	}
-	assert.Zero(t, gone(t, d).Failed)
+	assert.Zero(t, gone(t, fw).Failed)
 }
 
-func TestDatagramsThroughDoors(t *testing.T) {
+func TestDatagramsThroughForwards(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
 		netip.MustParseAddrPort("127.0.0.1:0")))
 	require.NoError(t, err)
 	defer service.Close()
 	limit(t, &udpConn{service})
-	_, err = b.Doors.Expose(control.Expose{Port: 53, To: service.LocalAddr().String(), UDP: true})
+	_, err = b.Forwards.Expose(control.Expose{Port: 53, To: service.LocalAddr().String(), UDP: true})
 	require.NoError(t, err)
-	d, err := a.Doors.Publish(control.Publish{
+	fw, err := a.Forwards.Publish(control.Publish{
 		To: netip.MustParseAddrPort("10.0.0.2:53"), UDP: true,
 	})
 	require.NoError(t, err)
 	buf := make([]byte, 100)
 	for i := range 3 {
-		client, err := net.Dial("udp", d.Addr().String())
+		client, err := net.Dial("udp", fw.Addr().String())
 		require.NoError(t, err)
 		defer client.Close()
 		limit(t, client)
@@ -674,22 +670,22 @@ func TestDatagramsThroughDoors(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, fmt.Sprintf("answer %d", i), string(buf[:k]))
 	}
-	assert.Equal(t, 3, d.State().Open)
-	require.NoError(t, d.Close(true))
-	gone(t, d)
+	assert.Equal(t, 3, fw.State().Open)
+	require.NoError(t, fw.Close(true))
+	gone(t, fw)
 }
 
-// udpConn is a UDP socket that limit takes.
+// udpConn is a UDP socket that limit accepts.
 type udpConn struct{ *net.UDPConn }
 
 func (u *udpConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
-// TestSpliceLeadsEveryPortHere, and refuses what this machine refuses.
+// A splice forwards every port to this machine, and refuses what this machine refuses.
 func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
-	d, err := b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
+	fw, err := b.Forwards.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	require.NoError(t, err)
-	_, err = b.Doors.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
+	_, err = b.Forwards.Splice(control.Splice{Addr: netip.MustParseAddr("10.0.0.2")})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	service := listenHere(t)
 	port := netip.MustParseAddrPort(service.Addr().String()).Port()
@@ -703,7 +699,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	halfClosed(t, client, server)
 	require.NoError(t, server.Close())
 	require.NoError(t, client.Close())
-	gone(t, d)
+	gone(t, fw)
 
 	require.NoError(t, service.Close())
 	_, err = a.Node.TCP.Dial(t.Context(), at)
@@ -730,36 +726,36 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "ping", string(buf[:k]))
 
-	require.NoError(t, d.Close(true))
-	gone(t, d)
+	require.NoError(t, fw.Close(true))
+	gone(t, fw)
 	_, err = a.Node.TCP.Dial(t.Context(), at)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "it is as it was")
 }
 
-// TestWhoseDoor: a port that a door of ours has is told with the door.
-func TestWhoseDoor(t *testing.T) {
+// The error about a port in use names the forward that has it.
+func TestThePortForwardThatHasAPort(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
-	d, _ := publishedTo(t, a, b)
-	at, err := netip.ParseAddrPort(d.Addr().String())
+	fw, _ := publishedTo(t, a, b)
+	at, err := netip.ParseAddrPort(fw.Addr().String())
 	require.NoError(t, err)
-	_, err = a.Doors.Publish(control.Publish{
+	_, err = a.Forwards.Publish(control.Publish{
 		Port: at.Port(), To: netip.MustParseAddrPort("10.0.0.2:81"),
 	})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	require.ErrorContains(t, err,
-		"in use: door 0 leads from there to 10.0.0.2:80; `doors close 0` closes it")
+		"in use: port forward 0 to 10.0.0.2:80 has it; `doors close 0` closes it")
 
 	expose := func(port uint16, udp bool) error {
-		_, err := b.Doors.Expose(control.Expose{Port: port, To: "127.0.0.1:1", UDP: udp})
+		_, err := b.Forwards.Expose(control.Expose{Port: port, To: "127.0.0.1:1", UDP: udp})
 		return err
 	}
 	require.NoError(t, expose(90, false))
 	err = expose(90, false)
 	require.ErrorIs(t, err, control.ErrPortInUse)
-	require.ErrorContains(t, err, "door 0 leads from there to 127.0.0.1:1")
-	// Other networks and other holders are not its.
+	require.ErrorContains(t, err, "port forward 0 to 127.0.0.1:1 has it")
+	// Another network, or a port that something else has, is not the forward's.
 	require.NoError(t, expose(90, true))
 	err = expose(80, false)
 	require.ErrorIs(t, err, control.ErrPortInUse)
-	assert.NotContains(t, err.Error(), "door")
+	assert.NotContains(t, err.Error(), "forward")
 }

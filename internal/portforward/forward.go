@@ -1,0 +1,263 @@
+// Package portforward forwards ports between this machine and a node's virtual network, in both
+// directions.
+package portforward
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// Limits of a port forward.
+const (
+	maxForwards = 256
+	maxFlows    = 4096             // of one port forward
+	patience    = 10 * time.Second // for a service to answer
+	sayAgain    = time.Second      // between two announcements of the same failure
+	acceptAgain = 100 * time.Millisecond
+)
+
+// Forward is one port forward, or the splice of an address.
+type Forward struct {
+	set   *Set
+	state control.Door
+	addr  net.Addr
+	ends  context.Context //nolint:containedctx // as long as it listens
+	end   context.CancelFunc
+	// goesOn ends when the flows are cut. Flows that are being opened outlive Close.
+	goesOn context.Context //nolint:containedctx // as ends
+	stop   context.CancelFunc
+	room   chan struct{} // one token for each flow
+	shut   func()        // stops listening
+
+	mu      sync.Mutex
+	cuts    map[*flow]func() // ends each flow at once
+	fresh   list.List        // of *flow: unconfirmed UDP flows, oldest first
+	closing bool
+	cutting bool      // new flows end at once
+	said    time.Time // when state.Problem was announced
+}
+
+// flow is a TCP connection, or a flow of UDP datagrams, through a port forward.
+type flow struct {
+	forward *Forward
+	name    string // the client, for announcements
+	// fresh is its element of Forward.fresh; nil: it is not in that list.
+	fresh *list.Element
+}
+
+func (s *Set) newForward(kind control.DoorKind, network, from, to string) *Forward {
+	fw := &Forward{
+		set: s, room: make(chan struct{}, maxFlows), cuts: map[*flow]func(){},
+		state: control.Door{Kind: kind, Network: network, From: from, To: to},
+	}
+	fw.ends, fw.end = context.WithCancel(context.Background())
+	fw.goesOn, fw.stop = context.WithCancel(context.Background())
+	return fw
+}
+
+// Addr returns the listening address.
+func (fw *Forward) Addr() net.Addr { return fw.addr }
+
+// State returns a snapshot.
+func (fw *Forward) State() control.Door {
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	s := fw.state
+	s.Open, s.Closing = len(fw.cuts), fw.closing
+	return s
+}
+
+// Close stops listening. Open connections stay open, unless cut resets them. UDP flows end.
+func (fw *Forward) Close(cut bool) error {
+	fw.mu.Lock()
+	again := fw.closing
+	fw.closing = true
+	fw.mu.Unlock()
+	if !again {
+		fw.end()
+		fw.shut()
+	}
+	if cut {
+		fw.cut()
+	}
+	fw.forget()
+	if again && !cut {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// cut ends all flows at once.
+func (fw *Forward) cut() {
+	fw.mu.Lock()
+	fw.cutting = true
+	fw.stop()
+	cuts := make([]func(), 0, len(fw.cuts))
+	for _, f := range fw.cuts {
+		cuts = append(cuts, f)
+	}
+	fw.mu.Unlock()
+	for _, f := range cuts {
+		f()
+	}
+}
+
+// forget removes the forward from the set if it is closed and has no flows.
+func (fw *Forward) forget() {
+	fw.mu.Lock()
+	gone := fw.closing && len(fw.cuts) == 0
+	fw.mu.Unlock()
+	if gone {
+		fw.set.mu.Lock()
+		delete(fw.set.list, fw.state.ID)
+		fw.set.mu.Unlock()
+	}
+}
+
+// enter counts a new flow, and returns false if the forward is closed. If maxFlows are open, it
+// ends the oldest UDP flow that is not confirmed. If there is none, it waits until a flow ends.
+func (fw *Forward) enter(name string, cut func()) (*flow, bool) {
+	select {
+	case fw.room <- struct{}{}:
+	default:
+		fw.evict()
+		select {
+		case fw.room <- struct{}{}:
+		case <-fw.ends.Done():
+			return nil, false
+		}
+	}
+	f := &flow{forward: fw, name: name}
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	if fw.closing {
+		<-fw.room
+		return nil, false
+	}
+	fw.cuts[f] = cut
+	fw.state.Opened++
+	fw.set.flows.Add(1) // the accepting goroutine still counts: the counter is not 0
+	return f, true
+}
+
+// mayGo lets evict end this UDP flow until it is confirmed: its first datagram may be part of a
+// flood with forged source addresses.
+func (f *flow) mayGo() {
+	fw := f.forward
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	f.fresh = fw.fresh.PushBack(f)
+}
+
+// confirm marks the flow as one with a real client: the client has sent again after an answer.
+func (f *flow) confirm() {
+	fw := f.forward
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	fw.settle(f)
+}
+
+// settle removes a flow from the list of unconfirmed flows. The caller holds fw.mu.
+func (fw *Forward) settle(f *flow) {
+	if f.fresh != nil {
+		fw.fresh.Remove(f.fresh)
+		f.fresh = nil
+	}
+}
+
+// evict ends the oldest unconfirmed flow.
+func (fw *Forward) evict() {
+	fw.mu.Lock()
+	oldest := fw.fresh.Front()
+	if oldest == nil {
+		fw.mu.Unlock()
+		return
+	}
+	f := oldest.Value.(*flow)
+	fw.settle(f)
+	cut := fw.cuts[f]
+	fw.mu.Unlock()
+	cut()
+}
+
+// crowded reports whether maxFlows are open and evict could end none of them.
+func (fw *Forward) crowded() bool {
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	return len(fw.room) == cap(fw.room) && fw.fresh.Len() == 0
+}
+
+// onCut replaces the function that ends the flow.
+func (f *flow) onCut(cut func()) {
+	fw := f.forward
+	fw.mu.Lock()
+	fw.cuts[f] = cut
+	late := fw.cutting
+	fw.mu.Unlock()
+	if late {
+		cut()
+	}
+}
+
+// pause waits before Accept is called again after an error. It returns false if the forward is
+// closed.
+func (fw *Forward) pause() bool {
+	again := time.NewTimer(acceptAgain)
+	defer again.Stop()
+	select {
+	case <-again.C:
+		return true
+	case <-fw.ends.Done():
+		return false
+	}
+}
+
+// leave removes a flow that has ended, and reports the reason if it is not nil.
+func (f *flow) leave(reason error) {
+	fw := f.forward
+	defer fw.set.flows.Done()
+	if reason != nil {
+		fw.failed(f.name, reason) // before the flow disappears from the snapshot
+	}
+	fw.mu.Lock()
+	delete(fw.cuts, f)
+	fw.settle(f)
+	fw.mu.Unlock()
+	<-fw.room
+	fw.forget()
+}
+
+// count adds bytes to a direction's counter.
+func (fw *Forward) count(in bool, k int) {
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	if in {
+		fw.state.In += uint64(k)
+	} else {
+		fw.state.Out += uint64(k)
+	}
+}
+
+// failed counts a failure. It announces the reason, unless the same one was announced less than
+// sayAgain ago.
+func (fw *Forward) failed(who string, reason error) {
+	text := control.Reason(reason).Error()
+	fw.mu.Lock()
+	fw.state.Failed++
+	now := time.Now()
+	loud := fw.state.Problem != text || now.Sub(fw.said) >= sayAgain
+	fw.state.Problem = text
+	if loud {
+		fw.said = now
+	}
+	fw.mu.Unlock()
+	if loud {
+		fw.set.node.Watchers.Printf(
+			"%s %s -> %s: %s: %s", fw.state.Kind, fw.state.From, fw.state.To, who, text)
+	}
+}
