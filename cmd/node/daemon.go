@@ -118,7 +118,7 @@ func (d *daemon) drain() {
 			return // the node has stopped
 		}
 		if first {
-			d.closeDoors(ctx, list)
+			d.closeListeners(ctx, list)
 		}
 		open = open[:0]
 		for i := range list {
@@ -140,19 +140,19 @@ func (d *daemon) drain() {
 	}
 }
 
-// closeDoors closes listeners and port forwards.
-func (d *daemon) closeDoors(ctx context.Context, sockets []control.Socket) {
+// closeListeners closes listeners and port forwards.
+func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 	for i := range sockets {
 		if sockets[i].State == "LISTEN" {
 			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // port forwards: below
 		}
 	}
-	doors, err := control.Ask(ctx, d.op, control.Doors{})
+	forwards, err := control.Ask(ctx, d.op, control.Doors{})
 	if err != nil {
 		return
 	}
-	for i := range doors {
-		_ = control.Order(ctx, d.op, control.CloseDoor{ID: doors[i].ID}) // it may already be closed
+	for i := range forwards {
+		_ = control.Order(ctx, d.op, control.CloseDoor{ID: forwards[i].ID}) // it may already be closed
 	}
 }
 

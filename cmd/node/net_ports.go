@@ -82,9 +82,9 @@ func portsOf(c *lnx.Config) (list []wantedPort) {
 			tell: func(msg, want string) *lnx.Error { return c.AtUDP(f, msg, want) },
 		})
 	}
-	for i := range c.Doors {
-		d := &c.Doors[i]
-		if d.Kind != lnx.DoorPublish {
+	for i := range c.Forwards {
+		d := &c.Forwards[i]
+		if d.Kind != lnx.Publish {
 			continue
 		}
 		network := "tcp"
@@ -94,7 +94,7 @@ func portsOf(c *lnx.Config) (list []wantedPort) {
 		at := netip.AddrPortFrom(d.On(), d.Port).String()
 		list = append(list, wantedPort{
 			port: network + " " + at, who: "publish", at: at,
-			tell: func(msg, want string) *lnx.Error { return c.AtDoor(d, msg, want) },
+			tell: func(msg, want string) *lnx.Error { return c.AtForward(d, msg, want) },
 		})
 	}
 	return list

@@ -21,7 +21,7 @@ import (
 )
 
 func (o *netOptions) serveCommand() *cobra.Command {
-	var d doors
+	var d endpoints
 	c := &cobra.Command{
 		Use:   "serve [NETWORK]",
 		Short: "serve the web page and the HTTP API of a network",

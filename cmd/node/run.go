@@ -36,7 +36,7 @@ type runOptions struct {
 	grace     time.Duration // how long a daemon waits for connections to close
 	user      string
 	log       logFlags
-	doors     doors
+	endpoints endpoints
 }
 
 func runCommand() *cobra.Command {
@@ -88,8 +88,8 @@ func runCommand() *cobra.Command {
 		"minimum `LEVEL` to log: debug, info, warn, error; `set log.level` changes it later")
 	f.StringVar(&o.log.format, "log-format", "text",
 		"with --daemon: log `FORMAT`, text or json, one record a line")
-	o.doors.flags(f)
-	o.doors.filesFlag(f)
+	o.endpoints.flags(f)
+	o.endpoints.filesFlag(f)
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false,
@@ -123,12 +123,12 @@ func (o *runOptions) validate() error {
 		return fmt.Errorf("--grace %v: must be 0 or more", o.grace)
 	case !o.daemon && o.grace > 0:
 		return errors.New("--grace needs --daemon")
-	case o.doors.pprof && o.doors.socket == "" && o.doors.listen == "":
+	case o.endpoints.pprof && o.endpoints.socket == "" && o.endpoints.listen == "":
 		return errors.New("--pprof needs --socket or --listen")
 	case !o.daemon && o.log.format == "json":
 		return errors.New("--log-format json needs --daemon; use " +
 			"--json for the answers of the shell")
-	case o.daemon && o.doors.socket == "" && o.doors.listen == "":
+	case o.daemon && o.endpoints.socket == "" && o.endpoints.listen == "":
 		return errors.New("--daemon needs --socket or --listen")
 	}
 	if _, err := link.ParseOffload(o.config.Node.Offload); err != nil {
@@ -171,7 +171,7 @@ func (o *runOptions) text(path string) ([]byte, error) {
 		text = append(text, line...)
 	}
 	for _, line := range o.lines {
-		if !lnx.IsDoor(line) {
+		if !lnx.IsForward(line) {
 			return nil, fmt.Errorf("--door %q: must be publish, expose or splice, as in a file",
 				line)
 		}
@@ -222,10 +222,10 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	ctx, stop := endBySignal(c.Context(), signals...)
 	defer stop()
-	if err := o.openDoors(ctx); err != nil {
+	if err := o.openEndpoints(ctx); err != nil {
 		return err
 	}
-	defer o.doors.close()
+	defer o.endpoints.close()
 	n, err := operator.Open(o.config)
 	if _, ok := errors.AsType[*lnx.Error](err); ok {
 		return err // it contains the positions
@@ -238,11 +238,11 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	v := o.voice(console.err, self)
 	v.remarks(o.config.LNX)
 	nodes := map[string]control.Operator{self: n}
-	_, leave := o.doors.serve(nodes, func(text string) {
+	_, leave := o.endpoints.serve(nodes, func(text string) {
 		n.Node.Watchers.Announce(control.Message{Text: text})
 	})
 	defer func() { err = errors.Join(err, leave()) }()
-	if p := o.doors.place(); p.Page != "" {
+	if p := o.endpoints.place(); p.Page != "" {
 		v.say(p.String(), slog.LevelInfo, "serving", "page", p.Page, "api", p.API)
 	}
 	switch {
@@ -257,7 +257,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 
 // findUser finds the user to become. It may execute the program again, so it runs first.
 func (o *runOptions) findUser() error {
-	as, err := findAccount(o.user, o.doors.socket, o.daemon)
+	as, err := findAccount(o.user, o.endpoints.socket, o.daemon)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -271,12 +271,12 @@ func (o *runOptions) findUser() error {
 	return nil
 }
 
-// openDoors opens the clients' directory and the listeners.
-func (o *runOptions) openDoors(ctx context.Context) error {
-	if err := o.doors.openFiles(); err != nil {
+// openEndpoints opens the clients' directory and the listeners.
+func (o *runOptions) openEndpoints(ctx context.Context) error {
+	if err := o.endpoints.openFiles(); err != nil {
 		return err
 	}
-	return o.doors.open(ctx)
+	return o.endpoints.open(ctx)
 }
 
 // openScript opens a script.

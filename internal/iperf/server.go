@@ -286,7 +286,7 @@ func (t *test) learn() error {
 func (s *server) gather(ctx context.Context, t *test) error {
 	sends, receives := t.group.params.Ways()
 	wait := &gathering{test: t, need: sends + receives, whole: make(chan struct{})}
-	err := s.door(t, wait)
+	err := s.listen(t, wait)
 	if err != nil {
 		t.control.refuse(CodeCreateStream)
 		return err
@@ -337,15 +337,15 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	return nil
 }
 
-// door opens what streams of other protocols than TCP come to.
-func (s *server) door(t *test, wait *gathering) error {
+// listen opens the socket for streams of UDP or RCP.
+func (s *server) listen(t *test, wait *gathering) error {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), s.req.Port)
 	var err error
 	switch {
 	case t.group.params.UDP:
-		err = s.doorUDP(t, wait, on)
+		err = s.listenUDP(t, wait, on)
 	case t.group.params.RCP:
-		err = s.doorRCP(t, wait, on)
+		err = s.listenRCP(t, wait, on)
 	case t.group.params.RDT:
 		return t.acceptRDT(s.req.Port)
 	}
@@ -355,7 +355,7 @@ func (s *server) door(t *test, wait *gathering) error {
 	return nil
 }
 
-func (s *server) doorUDP(t *test, wait *gathering, on netip.AddrPort) error {
+func (s *server) listenUDP(t *test, wait *gathering, on netip.AddrPort) error {
 	c, err := s.host.node.Packets.Listen(on)
 	if err != nil {
 		return err
@@ -381,8 +381,8 @@ func (s *server) doorUDP(t *test, wait *gathering, on netip.AddrPort) error {
 	return nil
 }
 
-// doorRCP takes connections of RCP: each says by the cookie whose it is.
-func (s *server) doorRCP(t *test, wait *gathering, on netip.AddrPort) error {
+// listenRCP accepts RCP connections: the cookie says which test each belongs to.
+func (s *server) listenRCP(t *test, wait *gathering, on netip.AddrPort) error {
 	l, err := s.host.node.RCP.Listen(on, 0, rcpConfig())
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func (p *parser) check() {
 	p.checkRoutes()
 	p.checkRIP()
 	p.checkTCP()
-	p.checkDoors()
+	p.checkForwards()
 }
 
 func (pos Pos) lineText() string { return "line " + strconv.Itoa(pos.Line) }

@@ -100,8 +100,8 @@ type Config struct {
 	IP IP
 	// Impair are the impair lines, in file order.
 	Impair []ImpairLine
-	// Doors are the ways to the machine's own network, in file order.
-	Doors []Door
+	// Forwards are the ways to the machine's own network, in file order.
+	Forwards []Forward
 	// Forwarding is set on routers: RIP speakers, all nodes of the old grammars, and
 	// those with a TUN device beside another link.
 	Forwarding bool

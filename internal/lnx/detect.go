@@ -8,11 +8,11 @@ import (
 )
 
 // detect tells the grammar from the content: a file with a directive is new, but that
-// doors are of every grammar; else its first line decides. Four words with a colon in
+// port forwards are of every grammar; else its first line decides. Four words with a colon in
 // the first are a link of 2012, a colon alone is 2013 to 2017, a host and a port 2018 to
 // 2022. What looks like none of them is taken for new, whose errors suggest most.
 func detect(lines []line) Grammar {
-	lines = slices.DeleteFunc(slices.Clone(lines), aboutDoor)
+	lines = slices.DeleteFunc(slices.Clone(lines), isForward)
 	for _, l := range lines {
 		if findDirective(l.keyword().Text) != nil {
 			return GrammarNew

@@ -29,10 +29,10 @@ func (c *Config) Plain() *Config {
 		l.ifaceAt, l.wordAt, l.end = Pos{}, nil, Pos{}
 		out.Impair = append(out.Impair, l)
 	}
-	out.Doors = nil
-	for _, d := range c.Doors {
+	out.Forwards = nil
+	for _, d := range c.Forwards {
 		d.Pos = Pos{}
-		out.Doors = append(out.Doors, d)
+		out.Forwards = append(out.Forwards, d)
 	}
 	return &out
 }

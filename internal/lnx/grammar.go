@@ -72,7 +72,7 @@ var directives = slices.Concat([]directive{
 			}
 		},
 	},
-}, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, doorDirectives)
+}, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, forwardDirectives)
 
 // formatOrder is how Format begins; the other directives follow in the order of the table.
 var formatOrder = []string{

@@ -110,7 +110,7 @@ func baseName(file string) string {
 // read reads the lines in their grammar.
 func (p *parser) read(lines []line) {
 	if g, old := oldGrammars[p.cfg.Grammar]; old {
-		p.readOld(g, p.readDoors(lines))
+		p.readOld(g, p.readForwards(lines))
 		return
 	}
 	for _, l := range lines {

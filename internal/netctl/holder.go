@@ -37,7 +37,7 @@ func (s *State) Holders(ctx context.Context) map[string]Holder {
 	return held
 }
 
-// ports are those that a node has, of its interfaces and doors.
+// ports lists the UDP ports of a node's interfaces and the ports of its port forwards.
 func (p process) ports(ctx context.Context) (list []string) {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()

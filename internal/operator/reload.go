@@ -250,10 +250,10 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
 		}
 	}
-	for i := range now.Doors {
-		d := &now.Doors[i]
+	for i := range now.Forwards {
+		d := &now.Forwards[i]
 		mine := func(f lnx.Interface) bool { return f.Addr.Addr() == d.Addr }
-		if d.Kind == lnx.DoorSplice && slices.ContainsFunc(now.Interfaces, mine) &&
+		if d.Kind == lnx.Splice && slices.ContainsFunc(now.Interfaces, mine) &&
 			!slices.ContainsFunc(was.Interfaces, mine) {
 			list = append(list, "a splice of an interface that is new")
 		}

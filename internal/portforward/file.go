@@ -13,8 +13,8 @@ import (
 
 // OpenFile opens the port forwards of a file, and stops at the first error.
 func (s *Set) OpenFile(c *lnx.Config) error {
-	for i := range c.Doors {
-		if err := s.openOf(c, &c.Doors[i]); err != nil {
+	for i := range c.Forwards {
+		if err := s.openOf(c, &c.Forwards[i]); err != nil {
 			return err
 		}
 	}
@@ -22,23 +22,23 @@ func (s *Set) OpenFile(c *lnx.Config) error {
 }
 
 // openOf opens one port forward of a file. Its error has the position in the file.
-func (s *Set) openOf(c *lnx.Config, d *lnx.Door) error {
+func (s *Set) openOf(c *lnx.Config, d *lnx.Forward) error {
 	_, err := s.Do(context.Background(), requestOf(d))
 	if err == nil {
 		return nil
 	}
-	if at := c.AtDoor(d, err.Error(), ""); at != nil {
+	if at := c.AtForward(d, err.Error(), ""); at != nil {
 		return control.Also(at, err)
 	}
 	return err
 }
 
 // requestOf returns the request that opens a file's port forward.
-func requestOf(d *lnx.Door) any {
+func requestOf(d *lnx.Forward) any {
 	switch d.Kind {
-	case lnx.DoorExpose:
+	case lnx.Expose:
 		return control.Expose{Port: d.Port, To: d.To.String(), UDP: d.UDP}
-	case lnx.DoorSplice:
+	case lnx.Splice:
 		to, _ := netip.ParseAddr(d.To.Host) // lnx has checked it
 		return control.Splice{Addr: d.Addr, To: to}
 	}
@@ -49,9 +49,9 @@ func requestOf(d *lnx.Door) any {
 // CheckHere returns an error for each port of this machine that a file wants and cannot have.
 func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	var config net.ListenConfig
-	for i := range c.Doors {
-		d := &c.Doors[i]
-		if d.Kind != lnx.DoorPublish {
+	for i := range c.Forwards {
+		d := &c.Forwards[i]
+		if d.Kind != lnx.Publish {
 			continue
 		}
 		at := netip.AddrPortFrom(d.On(), d.Port).String()
@@ -66,7 +66,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			_ = open.Close() // it was opened only to see whether the port is free
 			continue
 		}
-		if e := c.AtDoor(d, "publish "+at+": "+machineError(err).Error(), ""); e != nil {
+		if e := c.AtForward(d, "publish "+at+": "+machineError(err).Error(), ""); e != nil {
 			list = append(list, e)
 		}
 	}
@@ -83,13 +83,13 @@ type Change struct {
 
 // Changes closes port forwards before it opens others that may need their ports.
 func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
-	has := func(c *lnx.Config, d *lnx.Door) bool {
-		return slices.ContainsFunc(c.Doors, func(o lnx.Door) bool {
+	has := func(c *lnx.Config, d *lnx.Forward) bool {
+		return slices.ContainsFunc(c.Forwards, func(o lnx.Forward) bool {
 			return o.String() == d.String()
 		})
 	}
-	for i := range was.Doors {
-		d := &was.Doors[i]
+	for i := range was.Forwards {
+		d := &was.Forwards[i]
 		if has(now, d) {
 			continue
 		}
@@ -105,8 +105,8 @@ func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 			Frees: true,
 		})
 	}
-	for i := range now.Doors {
-		d := &now.Doors[i]
+	for i := range now.Forwards {
+		d := &now.Forwards[i]
 		if has(was, d) {
 			continue
 		}
@@ -124,12 +124,12 @@ func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 }
 
 // at returns the open port forward that listens where the file's does, or nil.
-func (s *Set) at(d *lnx.Door) *Forward {
+func (s *Set) at(d *lnx.Forward) *Forward {
 	from := fmt.Sprint(d.Port)
 	switch d.Kind {
-	case lnx.DoorPublish:
+	case lnx.Publish:
 		from = netip.AddrPortFrom(d.On(), d.Port).String()
-	case lnx.DoorSplice:
+	case lnx.Splice:
 		from = d.Addr.String()
 	}
 	for _, open := range s.forwards() {

@@ -128,7 +128,7 @@ func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
 	return listDoors(e, c)
 }
 
-// door opens one.
+// openDoor opens a port forward and says where it leads.
 func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error {
 	d, err := ask(e, c, req)
 	if err != nil {
@@ -210,7 +210,7 @@ func doorsCloseCommand(e *env) *cobra.Command {
 	return c
 }
 
-// sayGoingOn says which doors that were closed have connections that go on.
+// sayGoingOn lists the closed port forwards with open connections.
 func sayGoingOn(ctx context.Context, e *env, ids []int) {
 	list, err := control.Ask(ctx, e.op, control.Doors{})
 	if err != nil {
@@ -225,7 +225,7 @@ func sayGoingOn(ctx context.Context, e *env, ids []int) {
 	}
 }
 
-// doorIDs completes the numbers of doors.
+// doorIDs completes the numbers of port forwards.
 func (e *env) doorIDs(ctx context.Context, _ string) []string {
 	list, err := control.Ask(ctx, e.op, control.Doors{})
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 
 // middle is the process between the ends. One goroutine, the loop, has it.
 type middle struct {
-	x      *plan.Experiment
-	start  *Start
-	waiter node.Waiter
-	doors  []*door
-	at     map[Port]*door
-	frames []buffer.Frame
+	x       *plan.Experiment
+	start   *Start
+	waiter  node.Waiter
+	sockets []*socket
+	at      map[Port]*socket
+	frames  []buffer.Frame
 
 	base  time.Time // the loop's clock counts from here
 	began clock.Time
@@ -37,8 +37,8 @@ type middle struct {
 	ended atomic.Bool
 }
 
-// door is a socket to one end.
-type door struct {
+// socket is a UDP socket to one end.
+type socket struct {
 	device *link.UDP
 	port   Port
 	host   netip.Addr
@@ -120,7 +120,7 @@ func (m *middle) open() (err error) {
 		if p.Right {
 			side = simulation.Right
 		}
-		d := &door{port: p, id: i, host: side.Address(p.Flow, simulation.HostNumber)}
+		d := &socket{port: p, id: i, host: side.Address(p.Flow, simulation.HostNumber)}
 		d.device, err = link.Open(link.Config{
 			Host: p.Local.Addr().String(), Port: p.Local.Port(),
 			Interfaces: []link.Interface{{
@@ -134,7 +134,7 @@ func (m *middle) open() (err error) {
 		if err != nil {
 			return err
 		}
-		m.doors = append(m.doors, d)
+		m.sockets = append(m.sockets, d)
 		if d.device.FD() < 0 {
 			d.device.Feed(m.waiter.Feed(i))
 		} else if err := m.waiter.Add(d.device.FD(), i); err != nil {
@@ -145,7 +145,7 @@ func (m *middle) open() (err error) {
 }
 
 func (m *middle) close() {
-	for _, d := range m.doors {
+	for _, d := range m.sockets {
 		_ = d.device.Close() // nothing can be done about it
 	}
 	if m.waiter != nil {
@@ -161,8 +161,8 @@ func (m *middle) begin(at int64) error {
 	if m.wires, err = newWires(m.x, m.start.Seed, m.began); err != nil {
 		return err
 	}
-	m.at = map[Port]*door{}
-	for _, d := range m.doors {
+	m.at = map[Port]*socket{}
+	for _, d := range m.sockets {
 		m.at[Port{Flow: d.port.Flow, Right: d.port.Right}] = d
 	}
 	m.wires.out = m.arrived
@@ -180,7 +180,7 @@ func (m *middle) loop() error {
 	var ready []int
 	for !m.ended.Load() {
 		again := false
-		for _, d := range m.doors {
+		for _, d := range m.sockets {
 			if d.ready {
 				more, err := m.read(d)
 				if err != nil {
@@ -206,7 +206,7 @@ func (m *middle) loop() error {
 			return err
 		}
 		for _, i := range ready {
-			m.doors[i].ready = true
+			m.sockets[i].ready = true
 		}
 	}
 	return nil
@@ -222,7 +222,7 @@ func (m *middle) advance(now clock.Time) {
 	m.wires.advance(now)
 }
 
-func (m *middle) read(d *door) (more bool, err error) {
+func (m *middle) read(d *socket) (more bool, err error) {
 	n, err := d.device.ReadBatch(m.frames)
 	if errors.Is(err, link.ErrWouldBlock) {
 		d.ready = false
@@ -264,7 +264,7 @@ func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
 
 // flush writes what has arrived, and takes note of how late it is.
 func (m *middle) flush() error {
-	for _, d := range m.doors {
+	for _, d := range m.sockets {
 		if len(d.trains) == 0 && d.device.Pending() == 0 {
 			continue
 		}
@@ -296,7 +296,7 @@ func (m *middle) report(to *speaker, woke Lateness) {
 	if done.Late.Count == 0 {
 		done.Late = woke
 	}
-	for _, d := range m.doors {
+	for _, d := range m.sockets {
 		counts := d.device.Counters(d.id)
 		done.Dropped += counts.Drops[link.DropKernel] + counts.Drops[link.DropRefused]
 	}

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// The kinds of doors.
+// The kinds of port forwards.
 const (
-	DoorPublish = "publish"
-	DoorExpose  = "expose"
-	DoorSplice  = "splice"
+	Publish = "publish"
+	Expose  = "expose"
+	Splice  = "splice"
 )
 
-// Door is a way between the machine that the node runs on and the virtual network.
-type Door struct {
-	// Kind is DoorPublish, DoorExpose or DoorSplice.
+// Forward is a port forward between this machine and the virtual network, or a splice.
+type Forward struct {
+	// Kind is Publish, Expose or Splice.
 	Kind string
-	// Addr is where it listens: for DoorPublish an address of the machine, invalid: its
-	// loopback; for DoorSplice the node's address.
+	// Addr is where it listens: for Publish an address of the machine, invalid: its
+	// loopback; for Splice the node's address.
 	Addr netip.Addr
-	// Port is where it listens; 0 for DoorSplice.
+	// Port is where it listens; 0 for Splice.
 	Port uint16
-	// To is where it leads; its port is 0 for DoorSplice.
+	// To is where it leads; its port is 0 for Splice.
 	To HostPort
 	// UDP is set if it is about datagrams.
 	UDP bool
@@ -32,8 +32,8 @@ type Door struct {
 	Pos Pos
 }
 
-// doorKinds open the lines about doors, in files of every grammar.
-var doorKinds = []string{DoorPublish, DoorExpose, DoorSplice}
+// forwardKinds are the keywords of port forwards, in every grammar.
+var forwardKinds = []string{Publish, Expose, Splice}
 
 const (
 	usagePublish = "publish [HOST-ADDR:]PORT ADDR:PORT [udp]"
@@ -43,33 +43,33 @@ const (
 	wantMachine = "an IPv4 address of this machine, such as 127.0.0.1"
 )
 
-// doorDirectives are those about doors. The first writes all, in the order of the file.
-var doorDirectives = []directive{
+// forwardDirectives are those of port forwards. The first one writes all of them, in their order.
+var forwardDirectives = []directive{
 	{
-		DoorPublish, usagePublish, 3, 4, (*parser).readPublish,
+		Publish, usagePublish, 3, 4, (*parser).readPublish,
 		func(b *bytes.Buffer, c *Config) {
-			for i := range c.Doors {
-				b.WriteString(c.Doors[i].String() + "\n")
+			for i := range c.Forwards {
+				b.WriteString(c.Forwards[i].String() + "\n")
 			}
 		},
 	},
-	{DoorExpose, usageExpose, 3, 4, (*parser).readExpose, nil},
-	{DoorSplice, usageSplice, 2, 3, (*parser).readSplice, nil},
+	{Expose, usageExpose, 3, 4, (*parser).readExpose, nil},
+	{Splice, usageSplice, 2, 3, (*parser).readSplice, nil},
 }
 
-// aboutDoor reports whether a line is about a door.
-func aboutDoor(l line) bool { return slices.Contains(doorKinds, l.keyword().Text) }
+// isForward reports whether a line describes a port forward.
+func isForward(l line) bool { return slices.Contains(forwardKinds, l.keyword().Text) }
 
-// IsDoor reports whether a text is one line about a door, right or wrong.
-func IsDoor(text string) bool {
+// IsForward reports whether the text is one line that begins like a port forward.
+func IsForward(text string) bool {
 	l := cut(1, text)
-	return len(l.words) > 0 && aboutDoor(l) && !strings.ContainsAny(text, "\r\n")
+	return len(l.words) > 0 && isForward(l) && !strings.ContainsAny(text, "\r\n")
 }
 
-// readDoors reads the lines about doors of an old grammar, and returns the others.
-func (p *parser) readDoors(lines []line) (rest []line) {
+// readForwards reads the port forwards of a file in an old grammar, and returns the other lines.
+func (p *parser) readForwards(lines []line) (rest []line) {
 	for _, l := range lines {
-		if aboutDoor(l) {
+		if isForward(l) {
 			p.readDirective(l)
 			continue
 		}
@@ -79,7 +79,7 @@ func (p *parser) readDoors(lines []line) (rest []line) {
 }
 
 func (p *parser) readPublish(l line) {
-	d := Door{Kind: DoorPublish, Pos: l.words[1].Pos}
+	d := Forward{Kind: Publish, Pos: l.words[1].Pos}
 	var okFrom, okTo bool
 	from := l.words[1]
 	if i := strings.LastIndexByte(from.Text, ':'); i >= 0 {
@@ -98,12 +98,12 @@ func (p *parser) readPublish(l line) {
 		d.To.Port, okTo = p.report.port(part(to, i+1, to.Text[i+1:]))
 	}
 	if p.datagrams(l, &d, usagePublish) && okFrom && okTo {
-		p.addDoor(d)
+		p.addForward(d)
 	}
 }
 
 func (p *parser) readExpose(l line) {
-	d := Door{Kind: DoorExpose, Pos: l.words[1].Pos}
+	d := Forward{Kind: Expose, Pos: l.words[1].Pos}
 	var okFrom, okTo bool
 	d.Port, okFrom = p.report.port(l.words[1])
 	if to := l.words[2]; strings.Contains(to.Text, ":") {
@@ -113,12 +113,12 @@ func (p *parser) readExpose(l line) {
 		d.To.Port, okTo = p.report.port(to)
 	}
 	if p.datagrams(l, &d, usageExpose) && okFrom && okTo {
-		p.addDoor(d)
+		p.addForward(d)
 	}
 }
 
 func (p *parser) readSplice(l line) {
-	d := Door{Kind: DoorSplice, Pos: l.words[1].Pos}
+	d := Forward{Kind: Splice, Pos: l.words[1].Pos}
 	var ok bool
 	d.Addr, ok = p.report.addr(l.words[1])
 	d.To.Host = "127.0.0.1"
@@ -127,7 +127,7 @@ func (p *parser) readSplice(l line) {
 		d.To.Host, ok = to.String(), ok && okTo
 	}
 	if ok {
-		p.addDoor(d)
+		p.addForward(d)
 	}
 }
 
@@ -141,51 +141,51 @@ func (r *report) machine(w Word) (netip.Addr, bool) {
 	return a, true
 }
 
-// datagrams reads the end of a line about a door.
-func (p *parser) datagrams(l line, d *Door, usage string) bool {
+// datagrams reads the optional word udp.
+func (p *parser) datagrams(l line, d *Forward, usage string) bool {
 	d.UDP = len(l.words) > 3
 	return p.report.fixed(l, 3, "udp", usage)
 }
 
-// addDoor keeps a door, unless one is there already.
-func (p *parser) addDoor(d Door) {
-	for i := range p.cfg.Doors {
-		o := &p.cfg.Doors[i]
+// addForward adds a port forward, or reports that another one has its port.
+func (p *parser) addForward(d Forward) {
+	for i := range p.cfg.Forwards {
+		o := &p.cfg.Forwards[i]
 		if o.Kind != d.Kind || o.UDP != d.UDP || o.Port != d.Port || !o.meets(&d) {
 			continue
 		}
 		what := d.Kind + " " + d.place() + " is already"
-		if d.Kind == DoorSplice {
+		if d.Kind == Splice {
 			what = "a splice is already"
 		}
 		p.report.add(d.Pos, "", what+" in line "+strconv.Itoa(o.Pos.Line),
 			"one line with it")
 		return
 	}
-	p.cfg.Doors = append(p.cfg.Doors, d)
+	p.cfg.Forwards = append(p.cfg.Forwards, d)
 }
 
-// meets reports whether two doors of one kind and port cannot both listen.
-func (d *Door) meets(o *Door) bool {
-	if d.Kind != DoorPublish {
+// meets reports whether two port forwards of the same kind and port cannot both listen.
+func (d *Forward) meets(o *Forward) bool {
+	if d.Kind != Publish {
 		return true
 	}
 	a, b := d.On(), o.On()
 	return a == b || a.IsUnspecified() || b.IsUnspecified()
 }
 
-// On is the address of the machine that a DoorPublish listens at.
-func (d *Door) On() netip.Addr {
+// On is the address of the machine that a Publish listens at.
+func (d *Forward) On() netip.Addr {
 	if d.Addr.IsValid() {
 		return d.Addr
 	}
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// place is where the door listens, as a file has it.
-func (d *Door) place() string {
+// place returns the listening address as in the file.
+func (d *Forward) place() string {
 	switch {
-	case d.Kind == DoorSplice:
+	case d.Kind == Splice:
 		return d.Addr.String()
 	case d.Addr.IsValid():
 		return d.Addr.String() + ":" + strconv.Itoa(int(d.Port))
@@ -193,10 +193,10 @@ func (d *Door) place() string {
 	return strconv.Itoa(int(d.Port))
 }
 
-// String returns the door as a line of a file.
-func (d *Door) String() string {
+// String returns the port forward as a line of a file.
+func (d *Forward) String() string {
 	text := d.Kind + " " + d.place() + " "
-	if d.Kind == DoorSplice {
+	if d.Kind == Splice {
 		return text + d.To.Host
 	}
 	text += d.To.String()
@@ -206,11 +206,11 @@ func (d *Door) String() string {
 	return text
 }
 
-// checkDoors looks for splices of addresses that are not the node's.
-func (p *parser) checkDoors() {
-	for i := range p.cfg.Doors {
-		d := &p.cfg.Doors[i]
-		if d.Kind != DoorSplice {
+// checkForwards looks for splices of addresses that are not the node's.
+func (p *parser) checkForwards() {
+	for i := range p.cfg.Forwards {
+		d := &p.cfg.Forwards[i]
+		if d.Kind != Splice {
 			continue
 		}
 		own := slices.ContainsFunc(p.cfg.Interfaces, func(f Interface) bool {
@@ -223,7 +223,7 @@ func (p *parser) checkDoors() {
 	}
 }
 
-// AtDoor is an error about a door, at its place in the file; nil: it is of no file.
-func (c *Config) AtDoor(d *Door, msg, want string) *Error {
+// AtForward returns an error with the port forward's position, or nil if c was not read from a file.
+func (c *Config) AtForward(d *Forward, msg, want string) *Error {
 	return c.at(d.Pos, d.place(), msg, want)
 }

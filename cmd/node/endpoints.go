@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// doors are the listeners of a node's server.
-type doors struct {
+// endpoints are the listeners of a node's server.
+type endpoints struct {
 	socket, listen string
 	pprof          bool
 	folder         string        // base of the clients' file names
@@ -24,7 +24,7 @@ type doors struct {
 	shape          *api.Shape // of the network; nil: unknown
 }
 
-func (d *doors) flags(f *pflag.FlagSet) {
+func (d *endpoints) flags(f *pflag.FlagSet) {
 	f.StringVar(&d.socket, "socket", "",
 		"also answer HTTP requests at the Unix socket `PATH`: node attach, node ctl, curl")
 	f.StringVar(&d.listen, "listen", "",
@@ -33,12 +33,12 @@ func (d *doors) flags(f *pflag.FlagSet) {
 		"also serve profiles of the program: /debug/pprof/, for go tool pprof")
 }
 
-func (d *doors) filesFlag(f *pflag.FlagSet) {
+func (d *endpoints) filesFlag(f *pflag.FlagSet) {
 	f.StringVar(&d.folder, "files", ".",
 		"clients of the socket and of HTTP can use only files below `DIR`")
 }
 
-func (d *doors) openFiles() (err error) {
+func (d *endpoints) openFiles() (err error) {
 	if d.socket == "" && d.listen == "" {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (d *doors) openFiles() (err error) {
 }
 
 // open opens the listeners before anything is started. After a failure none is open.
-func (d *doors) open(ctx context.Context) error {
+func (d *endpoints) open(ctx context.Context) error {
 	if d.socket != "" {
 		l, err := api.ListenUnix(ctx, d.socket)
 		if err != nil {
@@ -85,7 +85,7 @@ func refused(flag string, err error) error {
 		flag, err, who)
 }
 
-func (d *doors) close() {
+func (d *endpoints) close() {
 	for _, l := range d.listeners {
 		_ = l.Close() // closing twice does no harm
 	}
@@ -100,7 +100,7 @@ type place struct {
 }
 
 // place returns the addresses of the listeners.
-func (d *doors) place() (p place) {
+func (d *endpoints) place() (p place) {
 	for _, l := range d.listeners {
 		if l.Token() == "" {
 			p.Socket = d.socket
@@ -122,7 +122,7 @@ func (p place) String() string {
 }
 
 // serve starts a server for nodes. It passes messages that no client can receive to tell.
-func (d *doors) serve(
+func (d *endpoints) serve(
 	nodes map[string]control.Operator, tell func(text string),
 ) (s *api.Server, stop func() error) {
 	s = api.New(api.Config{
