@@ -223,7 +223,7 @@ func (p *parser) checkForwards() {
 	}
 }
 
-// AtForward returns an error with the port forward's position, or nil if c was not read from a file.
+// AtForward returns an error with the port forward's position, or nil if c is of no file.
 func (c *Config) AtForward(d *Forward, msg, want string) *Error {
 	return c.at(d.Pos, d.place(), msg, want)
 }

@@ -117,8 +117,8 @@ func above(inner *node.Node, cfg *Config) *Node {
 		record:   observe.New(inner, &inner.Time, &inner.Taps, inner.Watchers.Announce),
 	}
 	for _, service := range []control.Handlers{
-		n.Requests.Handlers, n.Forwards.Handlers, n.record.Handlers, iperf.New(inner, name).Handlers,
-		services.New(inner, name).Handlers,
+		n.Requests.Handlers, n.Forwards.Handlers, n.record.Handlers,
+		iperf.New(inner, name).Handlers, services.New(inner, name).Handlers,
 	} {
 		maps.Copy(n.Handlers, service)
 	}

@@ -68,7 +68,8 @@ func (s *Set) admit(fw *Forward, shut func(), run ...func()) error {
 	case s.over:
 		err = net.ErrClosed
 	case len(s.list) >= maxForwards:
-		err = fmt.Errorf("%d port forwards are open: %w; `doors close` closes one", maxForwards, control.ErrNoPorts)
+		err = fmt.Errorf("%d port forwards are open: %w; `doors close` closes one", maxForwards,
+			control.ErrNoPorts)
 	}
 	if err != nil {
 		fw.end()
