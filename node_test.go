@@ -396,14 +396,14 @@ func TestInvalidConfigs(t *testing.T) {
 			Interfaces: []tidepool.Interface{{Addr: prefix("10.0.0.1/24"), Link: end()}},
 			TCP:        tidepool.TCP{CongestionControl: "vegas"},
 		},
-		"cannot obey a Clock": {
+		"cannot follow a Clock": {
 			Interfaces: []tidepool.Interface{{Addr: prefix("10.0.0.1/24"), UDP: "127.0.0.1:5999"}},
 			Clock:      &tidepool.Clock{},
 		},
 	} {
 		_, err := tidepool.Open(cfg)
 		require.ErrorContains(t, err, say)
-		if say != "cannot obey a Clock" {
+		if say != "cannot follow a Clock" {
 			require.ErrorContains(t, err, "tidepool: bad configuration: ")
 		}
 		for i := range cfg.Interfaces {

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Closed returns a node that is closed.
+// Closed returns a closed node.
 func Closed() *Node {
 	n := newNode(Config{})
 	n.closing.Store(true)
@@ -16,21 +16,21 @@ func Closed() *Node {
 	return n
 }
 
-// ClosedConn returns a connection that is closed.
+// ClosedConn returns a closed connection.
 func ClosedConn() *Conn {
 	c := &Conn{sid: -1, tc: new(tcp.Conn)}
 	c.initClosed(c)
 	return c
 }
 
-// ClosedRCPConn returns a connection of RCP that is closed.
+// ClosedRCPConn returns a closed RCP connection.
 func ClosedRCPConn() *RCPConn {
 	c := &RCPConn{}
 	c.initClosed(c)
 	return c
 }
 
-// ClosedRCPListener returns a listener for RCP that is closed.
+// ClosedRCPListener returns a closed RCP listener.
 func ClosedRCPListener() *RCPListener {
 	l := &RCPListener{}
 	l.init(Closed(), rcpNetwork, netip.AddrPort{}, 1)
@@ -38,7 +38,7 @@ func ClosedRCPListener() *RCPListener {
 	return l
 }
 
-// ClosedListener returns a listener that is closed.
+// ClosedListener returns a closed listener.
 func ClosedListener() *Listener {
 	l := &Listener{sid: -1}
 	l.init(Closed(), "tcp", netip.AddrPort{}, 1)
@@ -46,28 +46,28 @@ func ClosedListener() *Listener {
 	return l
 }
 
-// ClosedPacketConn returns a UDP socket that is closed.
+// ClosedPacketConn returns a closed UDP socket.
 func ClosedPacketConn() *PacketConn {
 	c := &PacketConn{sid: -1}
 	c.initClosed(c.refuse)
 	return c
 }
 
-// Decided returns a connection that somebody has decided about.
+// Decided returns a connection that was already decided about.
 func Decided() *Caught {
 	c := &Caught{node: Closed()}
 	c.decided.Store(true)
 	return c
 }
 
-// DecidedUDP returns a flow of datagrams that somebody has decided about.
+// DecidedUDP returns a UDP flow that was already decided about.
 func DecidedUDP() *CaughtUDP {
 	c := &CaughtUDP{node: Closed()}
 	c.decided.Store(true)
 	return c
 }
 
-// ClosedRawConn returns a raw socket that is closed.
+// ClosedRawConn returns a closed raw socket.
 func ClosedRawConn() *RawConn {
 	c := &RawConn{network: "ip4", local: netip.IPv4Unspecified(), raw: &stack.Raw{}}
 	c.initClosed(c.refuse)

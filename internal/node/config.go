@@ -20,46 +20,44 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Config says which node to open and what to record of it.
+// Config describes a node and what is recorded of it.
 type Config struct {
-	// Network is what the node is to others; required.
+	// Network is required.
 	Network
-	// LogLevel is what the setting log.level turns; nil: there is no log.
+	// LogLevel is set by the setting log.level. Nil: there is no log.
 	LogLevel *slog.LevelVar
-	// Observers are shown packets from the start.
+	// Observers see packets from the start.
 	Observers []*observe.Observer
-	// Probe is a file for a CSV row an ACK of every connection; empty: none.
+	// Probe names a CSV file with a row for each ACK of every connection. Empty: none.
 	Probe string
-	// Drop gives up the privileges of the process; nil: it keeps them. Package operator calls it
-	// once, when devices and ports are open and the files of captures and Probe are not.
+	// Drop gives up the process's privileges. Nil: it keeps them. Package operator calls it once,
+	// after devices and ports are open and before the files of captures and of Probe are.
 	Drop func() error
-	// Overwrite lets Probe, and package operator's captures, replace files that are there.
+	// Overwrite lets Probe and captures replace existing files.
 	Overwrite bool
-	// Seed makes the packets that lossyforward drops the same in every run;
-	// 0: different ones each time.
+	// Seed chooses the packets that lossyforward drops. 0: a random seed.
 	Seed uint64
-	// Offload is how datagrams reach the kernel: auto, gso, mmsg or plain;
-	// empty: auto.
+	// Offload is auto, gso, mmsg or plain, for UDP sockets. Empty: auto.
 	Offload string
-	// TUNOffload is the same of TUN devices, which have auto and plain; empty: Offload.
+	// TUNOffload is auto or plain, for TUN devices. Empty: Offload.
 	TUNOffload string
-	// Devices are the links of the interfaces that have no UDP address, by the
-	// interface's name. The node closes them, also when Open fails.
+	// Devices are the links without a UDP address, by interface name. The node closes them, even if
+	// Open fails.
 	Devices map[string]link.Device
-	// Clock drives the node; nil: the system's time does.
+	// Clock drives the node. Nil: the system's time.
 	Clock *Clock
-	// Tune changes the configuration of TCP when it is complete; nil: nothing.
+	// Tune changes the final configuration of TCP. Nil: no change.
 	Tune func(*tcp.Config)
-	// Sampled sees each sample of each TCP connection, whose socket has a number, and Tap each
-	// packet; nil: nobody. The loop calls them, or a Write or Read that has its turn: they are
-	// quick, wait for no lock that a caller of these may hold, and call nothing of the node but
-	// Wall.
+	// Sampled gets each sample of the TCP connections that have a number, and Tap each packet. Nil:
+	// not called. They run in the loop, or in a Read or Write that runs an iteration of it. They
+	// must not block, not wait for a lock that is held across Read or Write, and use nothing of the
+	// node but Wall.
 	Sampled func(sid int, s *tcp.Info)
 	Tap     stack.Tap
 
-	waiter waiterKind // tests choose; zero: the platform's best
+	waiter waiterKind // for tests; zero: the platform's best
 
-	// How host names are looked up, and how often; zero: as link does.
+	// Name lookup and its period. Zero: those of package link.
 	lookup       func(ctx context.Context, host string) (netip.Addr, error)
 	resolveEvery time.Duration
 }
@@ -71,30 +69,30 @@ func (c *Config) CloseDevices() {
 	}
 }
 
-// Network is what a node is to others: its interfaces and what they stand on, its neighbors, and
-// how its stack behaves. A reload replaces it.
+// Network is the part of a node's configuration that a reload can replace: its interfaces, links
+// and neighbors, and the settings of its stack.
 type Network struct {
-	// Stack configures the stack, but for what only a running node knows. An interface keeps its
-	// number while the node lives; one without a name is no more. Buffers of TCP that are zero tune
-	// themselves, within what the devices hold.
+	// Stack configures the stack. Only a running node knows the rest. An interface keeps its number
+	// for the node's lifetime; one without a name is deleted. TCP buffers of size 0 are tuned
+	// automatically, within what the devices can hold.
 	Stack stack.Config
-	// Links are what the interfaces stand on, by number.
+	// Links are the interfaces' links, by number.
 	Links []Link
-	// SharedSocket is set when one UDP socket serves all interfaces, which then have one address.
+	// SharedSocket is set if one UDP socket, with one address, serves all interfaces.
 	SharedSocket bool
 	// Neighbors are the nodes at the other ends of the links.
 	Neighbors []Neighbor
-	// Patience is for how long a neighbor may leave what was sent to it unanswered; 0: 15 s.
+	// Patience is how long a neighbor may leave packets unanswered. 0: 15 s.
 	Patience time.Duration
-	// KeepRefused has RIP keep the routes by a neighbor whose UDP port is closed.
+	// KeepRefused keeps the RIP routes by a neighbor whose UDP port is closed.
 	KeepRefused bool
 }
 
-// Link is what an interface stands on; the zero Link is a device of Config.Devices.
+// Link is an interface's link. The zero Link is a device of Config.Devices.
 type Link struct {
-	UDP HostPort // to bind; zero if TUN is set
+	UDP HostPort // local address; zero if TUN is set
 	TUN *TUN     // nil: a UDP socket
-	// Impair is what the link does to packets that go, and to those that come; nil: nothing.
+	// Impair impairs packets that are sent, and packets that are received. Nil: not at all.
 	Impair [2]*netem.Config
 }
 
@@ -115,11 +113,11 @@ type HostPort struct {
 // String returns HOST:PORT.
 func (h HostPort) String() string { return h.Host + ":" + strconv.Itoa(int(h.Port)) }
 
-// TUN is a TUN device that leads to the kernel.
+// TUN is a TUN device, whose other end is the kernel.
 type TUN struct {
-	Device string         // the kernel's name for it
-	Kernel netip.Addr     // of the kernel's end; invalid: it is left alone
-	Routes []netip.Prefix // that the kernel is told to reach by the node
+	Device string         // its name in the kernel
+	Kernel netip.Addr     // address of the kernel's end; invalid: not set
+	Routes []netip.Prefix // prefixes that the kernel routes to the node
 }
 
 // Neighbor is a node at the other end of a link.
@@ -127,12 +125,11 @@ type Neighbor struct {
 	Iface string
 	Addr  netip.Addr
 	UDP   HostPort // where its packets are sent
-	Line  string   // where a file names it, such as "A.lnx:3"; empty: it is of no file
+	Line  string   // position in a file, such as "A.lnx:3"; empty: none
 }
 
-// Rehearse makes the stack that a new node would have, and forgets it: its errors are known before
-// anything changes.
-func (n *Node) Rehearse(w *Network) error {
+// CheckNetwork returns the error that a new node with this network would have.
+func (n *Node) CheckNetwork(w *Network) error {
 	trial := &Node{cfg: n.cfg, Time: n.Time}
 	trial.cfg.Network = *w
 	_, err := stack.New(n.Time.now(), trial.stackConfig())
@@ -145,7 +142,7 @@ func (n *Node) stackConfig() stack.Config {
 	cfg.Interfaces = n.stackFaces()
 	cfg.TCP = n.tcpConfig()
 	start := n.Time.start.UTC()
-	cfg.TimeOfDay = start.Sub(start.Truncate(24*time.Hour)) - 1 // now begins at 1
+	cfg.TimeOfDay = start.Sub(start.Truncate(24*time.Hour)) - 1 // the stack's time begins at 1
 	seed := n.cfg.Seed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -155,7 +152,7 @@ func (n *Node) stackConfig() stack.Config {
 	return cfg
 }
 
-// setRIP gives RIP its random source, and its first sequence number.
+// setRIP sets RIP's random source and first sequence number.
 func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 	if cfg.RIP == nil {
 		return
@@ -163,24 +160,24 @@ func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
 	r := *cfg.RIP
 	r.Rand = rng
 	if r.Dialect == rip.RIPv2 && !n.Time.Driven() {
-		// Further on after a restart than before it: RFC 4822 §2.
+		// It must be higher after a restart: RFC 4822 §2.
 		r.Sequence = uint32(time.Now().Unix())
 	}
 	cfg.RIP = &r
 }
 
-// RestartRIP goes on with RIP as the configuration has it now. The loop's.
+// RestartRIP restarts RIP with its current configuration. Loop only.
 func (n *Node) RestartRIP(now clock.Time) error {
 	cfg := n.cfg.Stack
 	n.setRIP(&cfg, netem.Streams(n.cfg.seedFor(&netem.Config{}))("rip"))
 	return n.stack.RIP().Restart(now, cfg)
 }
 
-// stackFaces are the interfaces with their neighbors.
+// stackFaces returns the interfaces with their neighbors.
 func (n *Node) stackFaces() (list []stack.Interface) {
 	for i, face := range n.cfg.Stack.Interfaces {
-		// Behind a TUN device the kernel knows who is there, behind a program's the program. Course
-		// nodes are on UDP links only.
+		// Behind a TUN device or a program's link there may be any address. Course nodes only use
+		// UDP links.
 		if n.cfg.Links[i].TUN == nil && n.cfg.Devices[face.Name] == nil {
 			face.Neighbors = []netip.Addr{}
 		} else {
@@ -196,7 +193,7 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 	return list
 }
 
-// tcpConfig completes TCP's configuration.
+// tcpConfig completes the configuration of TCP.
 func (n *Node) tcpConfig() tcp.Config {
 	cfg := n.cfg.Stack.TCP
 	if cfg.Buffers.Recv == 0 {
@@ -206,24 +203,24 @@ func (n *Node) tcpConfig() tcp.Config {
 			Send: firstBuffer, SendMax: maxSendBuffer,
 		}
 	}
-	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it ends the program instead
+	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it crashes the program instead
 	if n.cfg.Tune != nil {
 		n.cfg.Tune(&cfg)
 	}
 	return cfg
 }
 
-// ErrConfig marks the errors of Open that are about what Config says of the stack.
+// ErrConfig marks an error of Open about the stack's configuration.
 var ErrConfig = errors.New("bad configuration")
 
 const (
-	// Memory comes and goes with what is in a buffer, so a large one costs nothing at first.
+	// A buffer takes memory only for the data in it, so a large limit costs nothing at first.
 	firstBuffer = 1 << 20
-	// The largest are for 600 MB/s at a round trip of 10 ms.
+	// The largest buffers suffice for 600 MB/s with a round-trip time of 10 ms.
 	maxSendBuffer    = 8 << 20
 	maxReceiveBuffer = 6 << 20
-	// nearReceiveBuffer stays in the processor's cache: on a link within a machine a window
-	// three times as large costs a fifth more CPU a byte.
+	// nearReceiveBuffer fits into the CPU's cache: on a link within a machine, a window three times
+	// as large costs a fifth more CPU time for each byte.
 	nearReceiveBuffer = 2 << 20
 	minReceiveBuffer  = 64 << 10
 )

@@ -13,10 +13,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// What an application has done to a connection since the loop last looked.
+// What an application did to a connection since the loop last looked.
 const (
 	wrote      uint32 = 1 << iota
-	wroteAlone        // a little, and nothing before it is on its way
+	wroteAlone        // at most smallWrite bytes, with nothing queued before them
 	consumed
 	closeWrite
 	closeRead
@@ -24,27 +24,27 @@ const (
 	abort
 )
 
-// Conn is a TCP connection as an application holds it. It shares two rings
-// with the loop, which owns everything else: Read and Write copy and ring, or do
-// the loop's work where that sleeps; they never wait for it nor it for them.
+// Conn is a TCP connection as an application sees it. It shares two rings with the loop, which owns
+// everything else. Read and Write copy data and ring the doorbell, or run an iteration if the loop
+// sleeps. Neither side waits for a lock of the other.
 type Conn struct {
 	duplex
-	tc     *tcp.Conn // the loop's
+	tc     *tcp.Conn // loop only
 	sid    int       // -1: none
 	probes probes
-	flight *observe.Recorder // nil: none; the loop's
+	flight *observe.Recorder // nil: none; loop only
 
 	todo atomic.Uint32 // what the application did
-	next *Conn         // in the node's list of connections with something to do
+	next *Conn         // in TCP.touched
 
-	// What the loop has told the application.
+	// What the loop reports to the application.
 	delivered  gate         // the peer has acknowledged our FIN
 	ended      gate         // the connection is gone
-	linger     atomic.Int64 // what SetLinger said, and one second more; zero: nothing
-	finAcked   bool         // delivered is open; the loop's
-	gone       bool         // ended is open; the loop's
-	peerClosed bool         // the operator was told; the loop's
-	loud       bool         // and has to be; the loop's
+	linger     atomic.Int64 // SetLinger's seconds plus 1; zero: not set
+	finAcked   bool         // delivered is open; loop only
+	gone       bool         // ended is open; loop only
+	peerClosed bool         // the peer's close was announced; loop only
+	announces  bool         // the close is to be announced; loop only
 }
 
 func newConn(n *Node, tc *tcp.Conn) *Conn {
@@ -56,16 +56,16 @@ func newConn(n *Node, tc *tcp.Conn) *Conn {
 
 func (c *Conn) network() string { return "tcp" }
 
-// Local is this end.
+// Local returns the local address and port.
 func (c *Conn) Local() netip.AddrPort { return c.tc.Tuple().Local() }
 
-// Remote is the other end.
+// Remote returns the peer's address and port.
 func (c *Conn) Remote() netip.AddrPort { return c.tc.Tuple().Remote() }
 
-// SID is the number that the operator knows the connection by.
+// SID returns the connection's number among the sockets.
 func (c *Conn) SID() int { return c.sid }
 
-// CloseRead discards what comes from now on. To do it again is no error.
+// CloseRead discards all further data. It may be called again.
 func (c *Conn) CloseRead() error {
 	if c.closed.Load() {
 		return c.opError("close", net.ErrClosed)
@@ -77,9 +77,8 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// Close closes both directions and returns at once, unless SetLinger said
-// otherwise. What was written is still delivered; if data was left unread the
-// peer gets a reset (RFC 2525 §2.17).
+// Close closes both directions. It returns at once, unless SetLinger said otherwise. Written data
+// is still delivered. If received data was not read, the peer gets a reset (RFC 2525 §2.17).
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return c.opError("close", net.ErrClosed)
@@ -92,8 +91,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// AwaitDelivery waits until the peer has acknowledged our FIN, and with it
-// everything before.
+// AwaitDelivery waits until the peer has acknowledged our FIN, and so all data.
 func (c *Conn) AwaitDelivery(ctx context.Context) error {
 	select {
 	case <-c.delivered.passed():
@@ -113,22 +111,22 @@ func (c *Conn) AwaitDelivery(ctx context.Context) error {
 	return control.ErrReset
 }
 
-// Guard has TCP find out, after half a minute, that a silent peer is gone: who only receives has
-// nothing in flight that would time out. It does not wait for the loop.
+// Guard sends keep-alives that detect within half a minute that a silent peer is gone. Without data
+// in flight nothing else would time out. Guard does not wait for the loop.
 func (c *Conn) Guard() {
 	c.node.Post(func(now clock.Time) {
 		if !c.gone {
 			o := c.tc.Sockopts()
 			o.Keepalive = guarded
-			_ = c.tc.SetSockopts(now, o) // they are valid
+			_ = c.tc.SetSockopts(now, o) // the options are valid
 		}
 	})
 }
 
 var guarded = tcp.Keepalive{Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// tell adds to what the loop has to see about the connection and rings, or does the loop's work
-// where to ring would be most of it.
+// tell adds to the connection's todo and rings the doorbell. After a small write it runs an
+// iteration instead, because waking the loop would cost more than sending.
 func (c *Conn) tell(what uint32) {
 	for {
 		old := c.todo.Load()
@@ -140,13 +138,13 @@ func (c *Conn) tell(what uint32) {
 		}
 	}
 	if what == wroteAlone {
-		c.node.leading.lend()
+		c.node.leading.runIteration()
 	} else {
 		c.node.waiter.Ring()
 	}
 }
 
-// serve does what the application has asked for. The loop's side of tell.
+// serve does what the application asked for. Loop only.
 func (c *Conn) serve(now clock.Time, todo uint32) {
 	if c.gone {
 		return

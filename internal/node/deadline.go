@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// deadline is the point at which a blocked call gives up; it may be moved
-// while the call waits.
+// deadline is the deadline of blocking calls. It can be moved while a call blocks.
 type deadline struct {
 	mu     sync.Mutex
 	timer  Timer
-	passed chan struct{} // closed once the deadline is over; nil: there never was one
-	idle   bool          // nothing will wait for it any more
+	passed chan struct{} // closed when the deadline has passed; nil: there was none
+	idle   bool          // no call will wait for it
 }
 
-// init is for those whose calls wait through a change of the deadline.
+// init is needed if a call blocks while the deadline is set for the first time.
 func (d *deadline) init() { d.passed = make(chan struct{}) }
 
-// set moves the deadline to an instant of a node's time; the zero time means none.
+// set moves the deadline; the zero time means none.
 func (d *deadline) set(by *Time, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,25 +50,25 @@ func (d *deadline) set(by *Time, at time.Time) {
 		d.passed = make(chan struct{})
 	}
 	if d.idle {
-		return // a timer would only outlive what it is for
+		return // no call needs a timer
 	}
 	passed := d.passed
 	d.timer = by.AfterFunc(left, func() { close(passed) })
 }
 
-// wait returns a channel that is closed when the deadline is over.
+// wait returns a channel that is closed when the deadline has passed.
 func (d *deadline) wait() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.passed
 }
 
-// stop releases the timer for good, because calls do not wait any more.
+// stop releases the timer for good: no call will wait.
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = true
 	if d.timer != nil && d.timer.Stop() {
-		d.timer = nil // one that has fired is set's to wait for
+		d.timer = nil // set waits for one that has fired
 	}
 }

@@ -10,28 +10,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Devices are what a node's interfaces stand on: UDP sockets, TUN devices and links of the program.
-// A device has a token, its index in list. The fields are the loop's.
+// Devices are the devices of a node's interfaces: UDP sockets, TUN devices and links of the
+// program. A device's token is its index in list. The fields are loop only.
 type Devices struct {
 	node     *Node
 	list     []link.Device
-	byIface  []int        // the token of each interface
-	sharing  []int        // how many interfaces a device serves
-	impaired []*impairing // what impairs them; nil: nothing ever has
+	byIface  []int        // token of each interface
+	sharing  []int        // number of interfaces of each device
+	impaired []*impairing // by token; nil: never impaired
 	attached []bool       // interfaces whose device is open
 	blocked  []bool       // devices that must become writable
-	gone     []int        // tokens of those that were deleted, to be taken down
+	gone     []int        // tokens of deleted devices, for takeDown
 
-	ready   []int          // tokens of those to read in this iteration
-	again   []int          // tokens of those that had more than one iteration reads
+	ready   []int          // tokens to read in this iteration
+	again   []int          // tokens with more to read than one iteration reads
 	frames  []buffer.Frame // of one read
 	packets [][]byte       // of one frame
 	room    []int          // of each interface
 	batch   *buffer.Batch
 }
 
-// open opens what the interfaces are: TUN devices and UDP sockets, one
-// for each, or one socket for all.
+// open opens the devices: one for each interface, or one socket for all.
 func (ds *Devices) open() error {
 	if _, err := parseOffload(ds.node.cfg.Offload); err != nil {
 		return err
@@ -59,12 +58,12 @@ func (ds *Devices) open() error {
 	return nil
 }
 
-// parseOffload reads the word for a way; empty: auto.
+// parseOffload parses Config.Offload. Empty: auto.
 func parseOffload(word string) (link.Offload, error) {
 	return link.ParseOffload(cmp.Or(word, link.OffloadAuto.String()))
 }
 
-// linkInterfaces are interfaces as their device knows them.
+// linkInterfaces describes interfaces for package link.
 func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 	for _, i := range faces {
 		f := &w.Stack.Interfaces[i]
@@ -81,7 +80,7 @@ func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 	return list
 }
 
-// openOne opens what interfaces stand on together.
+// openOne opens the device of interfaces that share it.
 func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
 	list, l := w.linkInterfaces(faces), &w.Links[faces[0]]
 	if l.TUN != nil {
@@ -96,7 +95,7 @@ func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
 		Lookup: ds.node.cfg.lookup, ResolveEvery: ds.node.cfg.resolveEvery,
 	})
 	if err != nil {
-		return nil, err // not d, which is a nil of its own type
+		return nil, err // d is a typed nil
 	}
 	return d, nil
 }
@@ -113,12 +112,12 @@ func (ds *Devices) openTUN(t *TUN, face link.Interface, bits int) (link.Device, 
 	}
 	d, err := link.OpenTUN(cfg)
 	if err != nil {
-		return nil, err // not d, which is a nil of its own type
+		return nil, err // d is a typed nil
 	}
 	return d, nil
 }
 
-// attach makes a device of the program this node's.
+// attach attaches a program's link to the node.
 func attach(d link.Device, face link.Interface) error {
 	a, ok := d.(link.Attacher)
 	if !ok {
@@ -144,7 +143,7 @@ func (ds *Devices) add(d link.Device, faces []link.Interface) error {
 	return ds.watch(d, token)
 }
 
-// watch has the waiter report the device's packets.
+// watch has the waiter report when the device is readable.
 func (ds *Devices) watch(d link.Device, token int) error {
 	if f, ok := d.(link.Feeder); ok && d.FD() < 0 {
 		f.Feed(ds.node.waiter.Feed(token))
@@ -153,7 +152,7 @@ func (ds *Devices) watch(d link.Device, token int) error {
 	return ds.node.waiter.Add(d.FD(), token)
 }
 
-// inProcess reports whether all of the node's links are in this process.
+// inProcess reports whether all links are in this process.
 func (ds *Devices) inProcess() bool {
 	for i := range ds.node.cfg.Stack.Interfaces {
 		if ds.node.cfg.Devices[ds.node.cfg.Stack.Interfaces[i].Name] == nil {
@@ -165,15 +164,15 @@ func (ds *Devices) inProcess() bool {
 
 func (ds *Devices) close() {
 	for _, d := range ds.list {
-		_ = d.Close() // nothing can be done about it
+		_ = d.Close() // nothing can be done about an error
 	}
 	if ds.node.waiter != nil {
 		_ = ds.node.waiter.Close()
 	}
 }
 
-// receiveBuffer is what a connection's receive buffer grows to: not more than the kernel
-// queues for a device of ours, because what it has no room for is lost.
+// receiveBuffer returns the limit of TCP's receive buffers. It is what the kernel queues for a
+// device: the kernel drops packets beyond that.
 func (ds *Devices) receiveBuffer() int {
 	size := maxReceiveBuffer
 	for _, d := range ds.list {
@@ -188,15 +187,15 @@ func (ds *Devices) receiveBuffer() int {
 	return max(size, minReceiveBuffer)
 }
 
-// realDevice is what a device that leaves the process knows beyond a Device.
+// realDevice is a device whose packets leave the process.
 type realDevice interface {
 	Info() link.Info
 	Counters(id int) link.Counters
 	Neighbors(id int) []link.NeighborInfo
 }
 
-// Underneath is what an interface stands on: a UDP address, "tun:DEV" or a device of the program.
-// The loop's.
+// Underneath returns the name of an interface's link: a UDP address, "tun:DEV" or "in process".
+// Loop only.
 func (ds *Devices) Underneath(i int) string {
 	if ds.node.cfg.Devices[ds.node.FaceName(i)] != nil {
 		return "in process"
@@ -204,10 +203,10 @@ func (ds *Devices) Underneath(i int) string {
 	return ds.node.cfg.Links[i].String()
 }
 
-// Bare is what an interface stands on, without what impairs it. The loop's.
+// Bare returns an interface's device without its impairments. Loop only.
 func (ds *Devices) Bare(i int) link.Device { return bare(ds.list[ds.byIface[i]]) }
 
-// bare is a device without what impairs it.
+// bare returns a device without its impairments.
 func bare(d link.Device) link.Device {
 	if i, ok := d.(*link.Impaired); ok {
 		return i.Unwrap()

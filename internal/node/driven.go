@@ -11,16 +11,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Clock is time that a program advances. Nodes that were opened with one have no
-// goroutine: whoever gives one of them something to do, or advances the clock, is
-// the owner loop of all for the moment, and returns when there is nothing left to
-// do at that instant. The zero Clock is ready for use; it shows the first second
-// of the year 2000.
+// Clock is a time that a program advances. Its nodes have no goroutine: a goroutine that gives one
+// of them work, or advances the clock, runs the loops of all of them. It returns when there is
+// nothing left to do at that instant. The zero Clock is ready for use and starts with the year
+// 2000.
 type Clock struct {
 	elapsed atomic.Int64 // nanoseconds
-	dirty   atomic.Bool  // a node was rung since the last look
+	dirty   atomic.Bool  // a node was rung
 
-	mu    sync.Mutex // held by the owner loop
+	mu    sync.Mutex // held by the goroutine that runs the loops
 	nodes []*Node    // in the order of opening; replaced, never changed
 
 	timersMu sync.Mutex
@@ -30,18 +29,17 @@ type Clock struct {
 
 var drivenEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Now returns the time that the clock shows.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time { return drivenEpoch.Add(time.Duration(c.elapsed.Load())) }
 
-// now is the nodes' time.
+// now returns the nodes' time.
 func (c *Clock) now() clock.Time { return clock.Time(c.elapsed.Load() + 1) }
 
-// lastInstant is where a clock stays, 146 years on: what is due later than that still
-// has a number.
+// lastInstant is the latest time, after 146 years. Deadlines after it can still be represented.
 const lastInstant = clock.Time(1 << 62)
 
-// Advance moves the clock on by d, stopping wherever something is due. What is
-// due at one instant happens in the order in which the nodes were opened.
+// Advance moves the clock by d, and stops at each deadline on the way. What is due at the same
+// instant happens in the order in which the nodes were opened.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	c.settle()
@@ -59,7 +57,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.run()
 }
 
-// Next returns how long it is until something is due, false if nothing is.
+// Next returns the duration until the next deadline, and false if there is none.
 func (c *Clock) Next() (time.Duration, bool) {
 	c.mu.Lock()
 	c.settle()
@@ -72,7 +70,7 @@ func (c *Clock) Next() (time.Duration, bool) {
 	return max(0, next.Sub(now)), true
 }
 
-// set moves the clock and wakes what is due. The owner's.
+// set moves the clock and runs what is due. The caller holds mu.
 func (c *Clock) set(now clock.Time) {
 	c.elapsed.Store(int64(now - 1))
 	for _, n := range c.nodes {
@@ -89,7 +87,7 @@ func (c *Clock) set(now clock.Time) {
 	}
 }
 
-// next is when something is due. The owner's.
+// next returns the next deadline. The caller holds mu.
 func (c *Clock) next() clock.Time {
 	c.timersMu.Lock()
 	first := clock.Never
@@ -103,7 +101,7 @@ func (c *Clock) next() clock.Time {
 	return first
 }
 
-// run serves the nodes that were rung. If another goroutine is the owner, it does.
+// run serves the nodes that were rung, unless another goroutine does so already.
 func (c *Clock) run() {
 	for c.dirty.Load() && c.mu.TryLock() {
 		c.settle()
@@ -111,7 +109,7 @@ func (c *Clock) run() {
 	}
 }
 
-// settle has every node do what it can without time passing. The owner's.
+// settle runs all nodes until there is nothing left to do at this instant. The caller holds mu.
 func (c *Clock) settle() {
 	for {
 		for c.dirty.Swap(false) {
@@ -130,7 +128,7 @@ func (c *Clock) settle() {
 	}
 }
 
-// add makes the clock drive a node.
+// add adds a node.
 func (c *Clock) add(n *Node) {
 	c.mu.Lock()
 	c.nodes = append(slices.Clip(c.nodes), n)
@@ -138,27 +136,27 @@ func (c *Clock) add(n *Node) {
 	n.waiter.Ring()
 }
 
-// step is a turn of the loop for a node that was rung. The owner's.
+// step runs an iteration of a node that was rung. The caller holds Clock.mu.
 func step(n *Node) {
 	w := n.waiter.(*drivenWaiter)
 	if !w.rung.Swap(false) {
 		return
 	}
 	n.Devices.gather(w.fed.take(n.Devices.ready[:0]))
-	n.turn()
+	n.iterate()
 	if len(n.Devices.again) > 0 || n.due().Due(n.Time.now()) {
 		w.mark()
 	}
 }
 
-// drivenWaiter is how a node with a Clock waits: it does not.
+// drivenWaiter is the waiter of a node with a Clock. It never waits.
 type drivenWaiter struct {
 	clock *Clock
 	rung  atomic.Bool
 	fed   feeds
 }
 
-var errDrivenDescriptor = errors.New("node: a UDP link or TUN device cannot obey a Clock")
+var errDrivenDescriptor = errors.New("node: UDP links and TUN devices cannot follow a Clock")
 
 // Add implements waiter.
 func (w *drivenWaiter) Add(int, int) error { return errDrivenDescriptor }
@@ -166,7 +164,7 @@ func (w *drivenWaiter) Add(int, int) error { return errDrivenDescriptor }
 // Feed implements waiter.
 func (w *drivenWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
 
-// Wait implements waiter; nobody calls it.
+// Wait implements waiter. It is not called.
 func (w *drivenWaiter) Wait(_ time.Duration, ready []int) ([]int, error) { return ready, nil }
 
 // Ring implements waiter.
@@ -175,16 +173,16 @@ func (w *drivenWaiter) Ring() {
 	w.clock.run()
 }
 
-// Enter implements waiter: who rings has run the node's turns when it returns.
+// Enter implements waiter. Ring has run the node's iterations when it returns.
 func (w *drivenWaiter) Enter() bool {
 	w.Ring()
 	return false
 }
 
-// Yield implements waiter; nobody has entered.
+// Yield implements waiter. Enter never succeeds.
 func (w *drivenWaiter) Yield() bool { return true }
 
-// Leave implements waiter; nobody has entered.
+// Leave implements waiter. Enter never succeeds.
 func (w *drivenWaiter) Leave() {}
 
 func (w *drivenWaiter) mark() {
@@ -192,22 +190,22 @@ func (w *drivenWaiter) mark() {
 	w.clock.dirty.Store(true)
 }
 
-// WantWrite implements waiter: devices without a descriptor never ask.
+// WantWrite implements waiter. Devices without a descriptor never call it.
 func (w *drivenWaiter) WantWrite(int, bool) {}
 
 // Close implements waiter.
 func (w *drivenWaiter) Close() error { return nil }
 
-// drivenTimer is a function for an instant of a Clock.
+// drivenTimer is a timer of a Clock.
 type drivenTimer struct {
 	clock    *Clock
 	at       clock.Time
 	sequence uint64
-	index    int // in the heap, -1 outside
+	index    int // in the heap; -1: not in it
 	f        func()
 }
 
-// afterFunc has f called once d has passed, by whoever advances the clock.
+// afterFunc calls f after d, in the goroutine that advances the clock.
 func (c *Clock) afterFunc(d time.Duration, f func()) *drivenTimer {
 	c.timersMu.Lock()
 	defer c.timersMu.Unlock()
@@ -217,7 +215,7 @@ func (c *Clock) afterFunc(d time.Duration, f func()) *drivenTimer {
 	return t
 }
 
-// popTimer takes the first timer that is due, nil if none is.
+// popTimer removes and returns the first timer that is due, or nil.
 func (c *Clock) popTimer(now clock.Time) *drivenTimer {
 	c.timersMu.Lock()
 	defer c.timersMu.Unlock()
@@ -227,7 +225,7 @@ func (c *Clock) popTimer(now clock.Time) *drivenTimer {
 	return heap.Pop(&c.timers).(*drivenTimer)
 }
 
-// Stop reports whether it has kept f from being called.
+// Stop reports whether it stopped the timer before f was called.
 func (t *drivenTimer) Stop() bool {
 	t.clock.timersMu.Lock()
 	defer t.clock.timersMu.Unlock()
@@ -238,7 +236,7 @@ func (t *drivenTimer) Stop() bool {
 	return true
 }
 
-// timerHeap orders timers by instant, then by age.
+// timerHeap orders timers by time, then by age.
 type timerHeap []*drivenTimer
 
 func (h timerHeap) Len() int { return len(h) }

@@ -14,27 +14,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// duplex is what a connection has of a net.Conn, whatever carries it: two rings, which
-// are shared with the loop, and two deadlines.
+// duplex is the part of a net.Conn that TCP and RCP share: two rings, which the loop uses as well,
+// and two deadlines.
 type duplex struct {
 	node *Node
 	carrier
 
 	in, out half
-	unasked int // bytes read since the loop was told, under in.mu
+	unasked int // bytes read since the loop was told; under in.mu
 
-	// What the loop has told the application.
-	established gate        // the peer has answered, or will not
-	eof         atomic.Bool // the peer's FIN is behind what rx holds
+	// What the loop reports to the application.
+	established gate        // established or failed
+	eof         atomic.Bool // the peer's FIN follows what is in the ring
 	closed      atomic.Bool // by Close
 	failure     atomic.Pointer[error]
 }
 
-// carrier is the protocol beneath a duplex.
+// carrier is the protocol of a connection.
 type carrier interface {
-	// tell has the loop see what the application did.
+	// tell lets the loop see what the application did.
 	tell(what uint32)
-	// network is the protocol as errors call it.
+	// network is the protocol's name in errors.
 	network() string
 	Local() netip.AddrPort
 	Remote() netip.AddrPort
@@ -44,7 +44,7 @@ func (d *duplex) init(n *Node, c carrier, rx, tx *buffer.Ring) {
 	d.node, d.carrier, d.in.ring, d.out.ring = n, c, rx, tx
 }
 
-// initClosed is init for a connection that was never opened.
+// initClosed is init for a connection that was never open.
 func (d *duplex) initClosed(c carrier) {
 	d.node, d.carrier = Closed(), c
 	d.closed.Store(true)
@@ -52,8 +52,8 @@ func (d *duplex) initClosed(c carrier) {
 	d.out.closed.Store(true)
 }
 
-// awaitAnswer waits until the peer has answered, or will not, which is an error as is ctx's
-// end; then it aborts the connection.
+// awaitAnswer waits until the connection is established or has failed. If ctx ends first, it aborts
+// the connection.
 func (d *duplex) awaitAnswer(ctx context.Context) error {
 	select {
 	case <-d.established.passed():
@@ -69,23 +69,23 @@ func (d *duplex) awaitAnswer(ctx context.Context) error {
 	return nil
 }
 
-// half is one direction of a connection, on the application's side.
+// half is one direction of a connection, as the application sees it.
 type half struct {
-	mu     sync.Mutex // makes concurrent callers one producer, or one consumer
+	mu     sync.Mutex // serializes calls: a ring has one producer and one consumer
 	ring   *buffer.Ring
-	ready  bell // look at the ring again
+	ready  bell // rings if the ring has changed
 	by     deadline
 	closed atomic.Bool // by the application
-	parked atomic.Bool // somebody waits to hear ready
+	parked atomic.Bool // a call waits for ready
 }
 
-// call wakes a Read that waits.
+// call wakes a waiting Read.
 func (d *duplex) call() {
 	d.in.ready.ring()
 	d.node.leading.call(d)
 }
 
-// park waits until ready, which is armed, is heard, or the deadline has passed.
+// park waits for a token of ready, which must be armed, or the deadline.
 func (h *half) park() {
 	h.parked.Store(true)
 	select {
@@ -95,8 +95,8 @@ func (h *half) park() {
 	h.parked.Store(false)
 }
 
-// Read reads what has arrived, waiting for at least one byte. It returns
-// io.EOF after the peer's FIN.
+// Read reads what has arrived, and waits for at least one byte. It returns io.EOF after the peer's
+// FIN.
 func (d *duplex) Read(p []byte) (int, error) {
 	d.in.mu.Lock()
 	defer d.in.mu.Unlock()
@@ -107,7 +107,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 		case len(p) == 0:
 			return 0, nil
 		case d.in.closed.Load():
-			return 0, io.EOF // what net.TCPConn answers after its CloseRead
+			return 0, io.EOF // as net.TCPConn after CloseRead
 		}
 		select {
 		case <-d.in.by.wait():
@@ -117,13 +117,13 @@ func (d *duplex) Read(p []byte) (int, error) {
 		if n := d.take(p); n > 0 {
 			return n, nil
 		}
-		// The loop publishes bytes before it says that they were the last.
+		// The loop stores the last bytes before it sets eof: check the ring again.
 		eof, failure := d.eof.Load(), d.failure.Load()
 		if n := d.take(p); n > 0 {
 			return n, nil
 		}
 		if eof {
-			return 0, io.EOF // all has come; a reset behind the FIN takes nothing back
+			return 0, io.EOF // a reset after the FIN takes nothing back
 		}
 		if failure != nil {
 			return 0, d.opError("read", *failure)
@@ -135,8 +135,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 	}
 }
 
-// AwaitRead waits until a Read does not wait. Beside it nobody reads: it holds no lock meanwhile,
-// and its caller no memory.
+// AwaitRead waits until Read would not block. It holds no lock, so nothing else may read meanwhile.
 func (d *duplex) AwaitRead() error {
 	for d.waits() {
 		if !d.in.ready.arm() && !d.node.leading.lead(d) {
@@ -151,13 +150,13 @@ func (d *duplex) AwaitRead() error {
 	return nil
 }
 
-// waits reports whether there is nothing to read, and no reason why there never will be.
+// waits reports whether Read would block.
 func (d *duplex) waits() bool {
 	return d.in.ring.Len() == 0 && !d.eof.Load() && d.failure.Load() == nil && !d.closed.Load()
 }
 
-// AwaitFailure waits, behind the end of what the peer said, until the connection fails, and returns
-// why; or until it is closed here, and returns net.ErrClosed. Beside it nobody reads.
+// AwaitFailure waits, after the peer's FIN, until the connection fails, and returns the error. If
+// it is closed here, the error is net.ErrClosed. Nothing else may read meanwhile.
 func (d *duplex) AwaitFailure() error {
 	for d.failure.Load() == nil && !d.closed.Load() {
 		if !d.in.ready.arm() {
@@ -167,7 +166,7 @@ func (d *duplex) AwaitFailure() error {
 	return cmp.Or(d.Failed(), d.opError("read", net.ErrClosed))
 }
 
-// Failed returns why the connection has failed, without waiting; nil: nothing is known of that.
+// Failed returns the error of a connection that has failed, or nil.
 func (d *duplex) Failed() error { return d.failed("read") }
 
 func (d *duplex) failed(op string) error {
@@ -177,8 +176,8 @@ func (d *duplex) failed(op string) error {
 	return nil
 }
 
-// take reads from the ring and tells the loop when the peer may be waiting
-// for the room: the window was half closed, or a quarter of it has opened.
+// take reads from the ring. It tells the loop if the peer may be waiting for a larger window: at
+// least half of the buffer was full, or a quarter has been read since.
 func (d *duplex) take(p []byte) int {
 	before := d.in.ring.Len()
 	n := d.in.ring.Read(p)
@@ -193,8 +192,8 @@ func (d *duplex) take(p []byte) int {
 	return n
 }
 
-// Write copies p into the send buffer, waiting while that is full. That it
-// returns says nothing about delivery.
+// Write copies p into the send buffer, and waits while it is full. Its return says nothing about
+// delivery.
 func (d *duplex) Write(p []byte) (int, error) {
 	d.out.mu.Lock()
 	defer d.out.mu.Unlock()
@@ -209,7 +208,7 @@ func (d *duplex) Write(p []byte) (int, error) {
 		default:
 		}
 		if d.out.closed.Load() {
-			// RFC 9293 §3.10.2: "connection closing", which the system calls EPIPE.
+			// RFC 9293 §3.10.2: "connection closing", EPIPE on Unix.
 			return done, d.opError("write", errClosing)
 		}
 		if failure := d.failure.Load(); failure != nil {
@@ -233,8 +232,7 @@ func (d *duplex) Write(p []byte) (int, error) {
 	}
 }
 
-// CloseWrite sends FIN behind what was written: the peer reads to its end. To do it
-// again is no error.
+// CloseWrite sends a FIN after what was written. It may be called again.
 func (d *duplex) CloseWrite() error {
 	if d.closed.Load() {
 		return d.opError("close", net.ErrClosed)
@@ -242,32 +240,32 @@ func (d *duplex) CloseWrite() error {
 	if !d.out.closed.Swap(true) {
 		d.finishWrites(closeWrite)
 	}
-	return d.failed("close") // what was written may not have arrived
+	return d.failed("close") // written data may not have arrived
 }
 
-// Abort gives the connection up: nothing that waits is delivered. TCP's peer gets a reset; RCP has
-// no packet for that, and its peer notices the silence.
+// Abort discards all buffered data. A TCP peer gets a reset. RCP has no such packet: its peer times
+// out.
 func (d *duplex) Abort() {
 	d.closed.Store(true)
 	d.out.closed.Store(true)
 	d.finishWrites(abort)
 }
 
-// finishWrites tells the loop of a close once a Write under way, which would
-// still add bytes, has seen that it must stop.
+// finishWrites tells the loop of a close. It first waits until a concurrent Write has stopped
+// adding bytes.
 func (d *duplex) finishWrites(how uint32) {
 	d.call()
 	d.out.ready.ring()
 	d.out.mu.Lock()
 	d.tell(how)
 	d.out.mu.Unlock()
-	if how != closeWrite { // behind which Read has its deadline still
+	if how != closeWrite { // Read may still need its deadline
 		d.in.by.stop()
 		d.out.by.stop()
 	}
 }
 
-// netAddr is an address as the network's programs know it.
+// netAddr returns an address as a net.Addr.
 func netAddr(network string, a netip.AddrPort) net.Addr {
 	if network == "tcp" {
 		return net.TCPAddrFromAddrPort(a)
@@ -286,10 +284,10 @@ func (d *duplex) SetDeadline(t time.Time) error {
 	return cmp.Or(d.SetReadDeadline(t), d.SetWriteDeadline(t))
 }
 
-// SetReadDeadline makes Read give up at t; the zero time means never.
+// SetReadDeadline sets the deadline of Read; the zero time means none.
 func (d *duplex) SetReadDeadline(t time.Time) error { return d.setDeadline(&d.in, t) }
 
-// SetWriteDeadline makes Write give up at t; the zero time means never.
+// SetWriteDeadline sets the deadline of Write; the zero time means none.
 func (d *duplex) SetWriteDeadline(t time.Time) error { return d.setDeadline(&d.out, t) }
 
 func (d *duplex) setDeadline(h *half, t time.Time) error {
@@ -297,7 +295,7 @@ func (d *duplex) setDeadline(h *half, t time.Time) error {
 		return d.opError("set", net.ErrClosed)
 	}
 	h.by.set(&d.node.Time, t)
-	h.ready.ring() // a call that waits looks at the new deadline
+	h.ready.ring() // a blocked call looks at the new deadline
 	d.node.leading.call(d)
 	return nil
 }
@@ -308,7 +306,7 @@ func (d *duplex) opError(op string, err error) error {
 	}
 }
 
-// wake leaves a token for whoever waits, or will.
+// wake leaves a token for a goroutine that waits, or for the next one that will.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

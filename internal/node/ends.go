@@ -11,37 +11,36 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// ends is what a socket for packets has of a net.PacketConn, whatever its packets are: two
-// deadlines, those who wait, and that it is closed some day.
+// ends is the part of a net.PacketConn that UDP and raw sockets share: two deadlines, and Close.
 type ends struct {
 	node *Node
-	// refused is the socket's error of an operation that names no address.
+	// refused returns the socket's error for an operation without an address.
 	refused func(op string, err error) error
-	// strike removes the socket from the books. The loop's.
-	strike func()
+	// remove removes the socket from Packets. Loop only.
+	remove func()
 
-	arrived chan struct{} // a token: look at what came
+	arrived chan struct{} // a token when something arrives
 	readBy  deadline
 	writeBy deadline
 	closed  atomic.Bool
 	done    chan struct{} // closed by Close, or with the node
 }
 
-func (e *ends) init(n *Node, refused func(op string, err error) error, strike func()) {
-	e.node, e.refused, e.strike = n, refused, strike
+func (e *ends) init(n *Node, refused func(op string, err error) error, remove func()) {
+	e.node, e.refused, e.remove = n, refused, remove
 	e.arrived, e.done = make(chan struct{}, 1), make(chan struct{})
 	e.readBy.init()
 	e.writeBy.init()
 }
 
-// initClosed is init for a socket that nobody has opened.
+// initClosed is init for a socket that was never open.
 func (e *ends) initClosed(refused func(op string, err error) error) {
 	e.init(Closed(), refused, nil)
 	e.closed.Store(true)
 	e.end()
 }
 
-// over is why a call does not begin, or does not go on waiting; nil: it may.
+// over returns the error of a call on a closed socket or after the deadline, or nil.
 func (e *ends) over(by *deadline) error {
 	if e.closed.Load() {
 		return net.ErrClosed
@@ -54,7 +53,7 @@ func (e *ends) over(by *deadline) error {
 	}
 }
 
-// awaitArrival waits until a read is worth another look.
+// awaitArrival waits until there may be something to read.
 func (e *ends) awaitArrival() {
 	select {
 	case <-e.arrived:
@@ -63,7 +62,7 @@ func (e *ends) awaitArrival() {
 	}
 }
 
-// awaitRoom waits until room is closed, or a write is over.
+// awaitRoom waits until room is closed, the socket is closed, or the write deadline has passed.
 func (e *ends) awaitRoom(room <-chan struct{}) {
 	select {
 	case <-room:
@@ -72,25 +71,25 @@ func (e *ends) awaitRoom(room <-chan struct{}) {
 	}
 }
 
-// Close closes the socket; calls that wait fail with net.ErrClosed.
+// Close closes the socket. Blocked calls fail with net.ErrClosed.
 func (e *ends) Close() error {
 	if e.closed.Swap(true) {
 		return e.refused("close", net.ErrClosed)
 	}
 	e.end()
-	_ = e.node.Call(func(*stack.Stack, clock.Time) error { e.strike(); return nil })
+	_ = e.node.Call(func(*stack.Stack, clock.Time) error { e.remove(); return nil })
 	return nil
 }
 
-// shut is Close with the node. The loop's.
+// shut closes the socket with the node. Loop only.
 func (e *ends) shut() {
 	if !e.closed.Swap(true) {
 		e.end()
 	}
-	e.strike()
+	e.remove()
 }
 
-// end wakes whoever waits.
+// end wakes blocked calls.
 func (e *ends) end() {
 	close(e.done)
 	e.readBy.stop()
@@ -102,10 +101,10 @@ func (e *ends) SetDeadline(t time.Time) error {
 	return cmp.Or(e.SetReadDeadline(t), e.SetWriteDeadline(t))
 }
 
-// SetReadDeadline makes reads give up at t; the zero time means never.
+// SetReadDeadline sets the deadline of reads; the zero time means none.
 func (e *ends) SetReadDeadline(t time.Time) error { return e.setDeadline(&e.readBy, t) }
 
-// SetWriteDeadline makes writes give up at t; the zero time means never.
+// SetWriteDeadline sets the deadline of writes; the zero time means none.
 func (e *ends) SetWriteDeadline(t time.Time) error { return e.setDeadline(&e.writeBy, t) }
 
 func (e *ends) setDeadline(by *deadline, t time.Time) error {
@@ -113,6 +112,6 @@ func (e *ends) setDeadline(by *deadline, t time.Time) error {
 		return e.refused("set", net.ErrClosed)
 	}
 	by.set(&e.node.Time, t)
-	wake(e.arrived) // a read that waits looks at the new deadline
+	wake(e.arrived) // a blocked read looks at the new deadline
 	return nil
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// errClosing is a Write behind a CloseWrite.
+// errClosing is the error of Write after CloseWrite.
 var errClosing = NetError(tcp.ErrClosing)
 
-// mapped is an error that is also one of the operating system's, so that
-// errors.Is finds either, and one of control's.
+// mapped is an error that also wraps those of the operating system and of package control.
 type mapped struct {
 	error
 	also []error
@@ -25,16 +24,17 @@ type mapped struct {
 
 func (m *mapped) Unwrap() []error { return append([]error{m.error}, m.also...) }
 
-// Timeout is part of net.Error.
+// Timeout implements net.Error.
 func (m *mapped) Timeout() bool {
 	return errors.Is(m.error, tcp.ErrTimeout) || errors.Is(m.error, rcp.ErrTimeout) ||
 		errors.Is(m.error, rdt.ErrSilent)
 }
 
-// Temporary is part of net.Error.
+// Temporary implements net.Error.
 func (m *mapped) Temporary() bool { return false }
 
-// errorTable says which errors mean the same to a program and to an operator.
+// errorTable lists the errors of the operating system and of package control that an error stands
+// for.
 var errorTable = []struct {
 	err   error
 	errno syscall.Errno
@@ -85,9 +85,8 @@ var errorTable = []struct {
 	{stack.ErrTooMany, syscall.ENOBUFS, control.ErrUnsupported},
 }
 
-// NetError gives an error of the stack the identities that callers look for: those of the
-// operating system and of package control.
-// What tcp says of the addresses is left out, for every caller says it too.
+// NetError adds the errors of the operating system and of package control that callers look for. It
+// leaves out addresses in tcp's errors, because the caller's error has them.
 func NetError(err error) error {
 	if err == nil {
 		return nil
@@ -117,8 +116,8 @@ func NetError(err error) error {
 	return m
 }
 
-// unreachableErrnos are the system's errors for the codes of a destination unreachable; any other
-// code is EHOSTUNREACH.
+// unreachableErrnos are the system's errors for the codes of an ICMP destination unreachable. All
+// other codes are EHOSTUNREACH.
 var unreachableErrnos = []syscall.Errno{
 	0: syscall.ENETUNREACH, 1: syscall.EHOSTUNREACH, 2: syscall.ENOPROTOOPT,
 	3: syscall.ECONNREFUSED, 4: syscall.EMSGSIZE, 5: syscall.EOPNOTSUPP,

@@ -8,16 +8,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Bound is a user of one of the node's addresses, which has to end when the address goes.
+// Bound uses one of the node's addresses, and ends when the address is removed.
 type Bound struct {
-	Text string // what a reload says of it: "udp 10.0.0.1:7"
+	Text string // its name in a reload's report, such as "udp 10.0.0.1:7"
 	End  func(now clock.Time)
 }
 
-// endHere closes a listener from within the loop. Accept says that it is closed.
-func (l *Listener) endHere(now clock.Time) {
+// closeNow closes the listener. Accept fails with net.ErrClosed. Loop only.
+func (l *Listener) closeNow(now clock.Time) {
 	if l.end() {
-		_ = l.strike(l.node.stack, now) // never fails
+		_ = l.remove(l.node.stack, now) // never fails
 	}
 }
 
@@ -26,7 +26,7 @@ func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range p.conns {
 		if addrs[c.Local().Addr()] {
 			text := fmt.Sprintf("rcp %v to %v", c.Local(), c.Remote())
-			list = append(list, Bound{text, func(clock.Time) { c.forsake() }})
+			list = append(list, Bound{text, func(clock.Time) { c.abandon() }})
 		}
 	}
 	if l := p.listener; l != nil && addrs[l.addr.Addr()] {
@@ -38,8 +38,8 @@ func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	return list
 }
 
-// forsake ends a connection whose address is no more. The peer notices the silence.
-func (c *RCPConn) forsake() {
+// abandon ends a connection whose address was removed. The peer times out.
+func (c *RCPConn) abandon() {
 	c.fail(tcp.ErrAddressGone)
 	c.socket.Abort()
 	c.port.Tell(clock.Never)

@@ -5,16 +5,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/observe"
 )
 
-// maxFlights bounds the connections that have a flight recorder.
+// maxFlights limits the connections with a flight recorder.
 const maxFlights = 1024
 
-// flights are the recorders of connections.
+// flights are the connections' flight recorders.
 type flights struct {
-	segments int // that each keeps; 0: there are no recorders
+	segments int // that each keeps; 0: no recorders
 	conns    map[*Conn]struct{}
 }
 
-// setRecorded has connections keep so many of their segments from now on. The loop's.
+// setRecorded sets how many segments each connection keeps. Loop only.
 func (t *Taps) setRecorded(segments int) {
 	if t.flights.segments == segments {
 		return
@@ -26,9 +26,9 @@ func (t *Taps) setRecorded(segments int) {
 	t.retap()
 }
 
-// fly has the connection of a segment keep it. The loop's.
-func (t *Taps) fly(f *capture.Facts, s *observe.Packet, header []byte) {
-	c := t.glance(f, s)
+// record records a segment of an application's connection. Loop only.
+func (t *Taps) record(f *capture.Facts, s *observe.Packet, header []byte) {
+	c := t.lookUp(f, s)
 	if c == nil || c.gone {
 		return
 	}
@@ -45,7 +45,7 @@ func (t *Taps) fly(f *capture.Facts, s *observe.Packet, header []byte) {
 	c.flight.Put(s, header)
 }
 
-// end takes a connection's recorder away.
+// end removes a connection's recorder.
 func (f *flights) end(c *Conn) {
 	c.flight = nil
 	delete(f.conns, c)

@@ -14,29 +14,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// maxCaught bounds the connections that wait for a forwarder's decision, or were accepted and whose
-// peer has not answered yet: a flood of SYNs costs no more goroutines. More SYNs are answered by
-// cookies (RFC 4987 §3.6), and as many connections that these have opened wait for a decision.
+// maxCaught limits the connections that wait for a forwarder's decision or, once accepted, for the
+// peer's ACK. So a flood of SYNs starts no more goroutines. Further SYNs are answered with cookies
+// (RFC 4987 §3.6), and as many connections that cookies opened wait for a decision.
 const maxCaught = DefaultBacklog
 
-// Forwarders get the connections that no listener takes, and the flows of datagrams that no socket
-// takes. The fields are the loop's; nil: there is no forwarder.
+// Forwarders are the functions that get connections without a listener and UDP flows without a
+// socket. The fields are loop only; nil: none.
 type Forwarders struct {
 	node *Node
 	tcp  func(*Caught)
 	udp  func(*CaughtUDP)
 }
 
-// Caught is a connection that somebody tries to open, before it is answered: one that no listener
-// takes, or one of a Screen's.
+// Caught is an incoming connection that is not answered yet: one without a listener, or one for
+// ListenOptions.Screen.
 type Caught struct {
 	node    *Node
 	tuple   tcp.Tuple
 	decided atomic.Bool
 }
 
-// TakeTCP has f called, in a goroutine each, with every connection that no listener takes, whatever
-// address and port it is for. What f does not decide is forgotten when it returns. Nil ends it.
+// TakeTCP calls f, each time in a new goroutine, with every connection that no listener accepts,
+// whatever its destination. If f returns without a decision, the connection is forgotten. Nil ends
+// it.
 func (fs *Forwarders) TakeTCP(f func(*Caught)) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		fs.tcp = f
@@ -45,7 +46,7 @@ func (fs *Forwarders) TakeTCP(f func(*Caught)) error {
 	})
 }
 
-// TakeUDP is TakeTCP for every flow of datagrams that no socket takes.
+// TakeUDP is TakeTCP for UDP flows that no socket receives.
 func (fs *Forwarders) TakeUDP(f func(*CaughtUDP)) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		fs.udp = f
@@ -61,12 +62,11 @@ func limitFor(caught bool) int {
 	return 0
 }
 
-// TakeAll is TakeTCP and TakeUDP at once, unless there is a forwarder of either already, which is
-// control.ErrPortInUse.
+// TakeAll sets both forwarders. If one is set already, the error is control.ErrPortInUse.
 func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		if fs.tcp != nil || fs.udp != nil {
-			return fmt.Errorf("%w: something takes every port already", control.ErrPortInUse)
+			return fmt.Errorf("%w: a forwarder already takes every port", control.ErrPortInUse)
 		}
 		fs.tcp, fs.udp = f, g
 		s.Catch(maxCaught)
@@ -75,7 +75,7 @@ func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
 	})
 }
 
-// tell starts the forwarders, or a listener's Screen, on what was caught. The loop's.
+// tell starts forwarders and Screens for what was caught. Loop only.
 func (fs *Forwarders) tell() {
 	n := fs.node
 	for {
@@ -113,10 +113,10 @@ func (fs *Forwarders) tell() {
 	}
 }
 
-// Local is the address and port that the connection is for.
+// Local returns the destination address and port.
 func (c *Caught) Local() netip.AddrPort { return c.tuple.Local() }
 
-// Remote is who opens it.
+// Remote returns the peer's address and port.
 func (c *Caught) Remote() netip.AddrPort { return c.tuple.Remote() }
 
 // Accept completes the handshake and returns the connection.
@@ -149,13 +149,13 @@ func (c *Caught) Accept() (*Conn, error) {
 	}
 }
 
-// Reject refuses the connection with a reset.
+// Reject answers with a reset.
 func (c *Caught) Reject() { c.decide((*tcp.Host).Reject) }
 
-// Ignore leaves the connection unanswered.
+// Ignore does not answer.
 func (c *Caught) Ignore() { c.decide((*tcp.Host).Ignore) }
 
-// decide does nothing when a decision was made before.
+// decide has no effect after the first decision.
 func (c *Caught) decide(how func(*tcp.Host, tcp.Tuple)) {
 	if !c.decided.Swap(true) {
 		c.node.Post(func(clock.Time) { how(c.node.stack.TCP(), c.tuple) })

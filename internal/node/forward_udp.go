@@ -10,20 +10,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// CaughtUDP is a flow of datagrams that no socket takes.
+// CaughtUDP is an incoming UDP flow that no socket receives.
 type CaughtUDP struct {
 	node    *Node
 	flow    udp.Flow
 	decided atomic.Bool
 }
 
-// Local is the address and port that the datagrams are for.
+// Local returns the destination address and port.
 func (c *CaughtUDP) Local() netip.AddrPort { return c.flow.Local }
 
-// Remote is who sends them.
+// Remote returns the sender's address and port.
 func (c *CaughtUDP) Remote() netip.AddrPort { return c.flow.Remote }
 
-// Accept returns a connected socket that has got what came so far.
+// Accept returns a connected socket with the datagrams that have arrived.
 func (c *CaughtUDP) Accept() (*PacketConn, error) {
 	if c.decided.Swap(true) {
 		return nil, c.opError(net.ErrClosed)
@@ -40,14 +40,14 @@ func (c *CaughtUDP) Accept() (*PacketConn, error) {
 	return conn, nil
 }
 
-// Reject tells the sender that nobody listens.
+// Reject answers with an ICMP port unreachable.
 func (c *CaughtUDP) Reject() {
 	if !c.decided.Swap(true) {
 		c.node.Post(func(now clock.Time) { c.node.stack.RejectUDP(now, c.flow) })
 	}
 }
 
-// Ignore forgets what came.
+// Ignore drops the datagrams.
 func (c *CaughtUDP) Ignore() {
 	if !c.decided.Swap(true) {
 		c.node.Post(func(clock.Time) { c.node.stack.UDP().Dismiss(c.flow) })

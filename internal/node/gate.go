@@ -5,22 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// A connection that nobody waits for has no channel: who waits makes it.
+// Channels are made when a goroutine first waits: most connections need none.
 
-// gate is something that happens once.
+// gate is an event that happens once.
 type gate struct {
 	mu sync.Mutex
-	c  chan struct{} // opened once it has; nil: nobody waits
+	c  chan struct{} // closed when the gate is open; nil: no goroutine has waited
 }
 
-// opened is the channel of gates that are open.
+// opened is the channel of all gates that are open.
 var opened = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// pass opens the gate for good.
+// pass opens the gate.
 func (g *gate) pass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -30,7 +30,7 @@ func (g *gate) pass() {
 	g.c = opened
 }
 
-// passed returns a channel that is closed once the gate is open.
+// passed returns a channel that is closed when the gate is open.
 func (g *gate) passed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,11 +40,11 @@ func (g *gate) passed() <-chan struct{} {
 	return g.c
 }
 
-// bell wakes one who waits, or will. Who rings before anybody has armed it is not heard:
-// after arm one looks again before one waits.
+// bell wakes a waiting goroutine. A ring before the first arm is lost: check the condition again
+// after arm, and then wait.
 type bell struct{ c atomic.Pointer[chan struct{}] }
 
-// arm reports whether the bell had not been armed before.
+// arm reports whether the bell was not armed before.
 func (b *bell) arm() bool {
 	if b.c.Load() != nil {
 		return false
@@ -61,5 +61,5 @@ func (b *bell) ring() {
 	}
 }
 
-// heard returns where the tokens of an armed bell are.
+// heard returns the channel of tokens of an armed bell.
 func (b *bell) heard() <-chan struct{} { return *b.c.Load() }

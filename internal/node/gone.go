@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// failed notes what a device said. One that was deleted is taken down at the end of
-// the turn: now the stack may have lent memory.
+// failed handles a device's error. A deleted device is taken down at the end of the iteration,
+// because the stack may still use its memory now.
 func (ds *Devices) failed(token int, err error) {
 	if errors.Is(err, link.ErrGone) {
 		ds.gone = appendToken(ds.gone, token)
@@ -20,8 +20,7 @@ func (ds *Devices) failed(token int, err error) {
 	ds.node.Watchers.Printf("node: %v", err)
 }
 
-// takeDown takes down the interfaces whose device was deleted, so that nobody routes
-// over them, and tells the operator once.
+// takeDown takes down the interfaces whose device was deleted, and reports each.
 func (ds *Devices) takeDown(now clock.Time) {
 	if len(ds.gone) == 0 {
 		return
@@ -37,20 +36,19 @@ func (ds *Devices) takeDown(now clock.Time) {
 		}
 	}
 	ds.gone = ds.gone[:0]
-	ds.Drain(now) // what RIP has to say of it
+	ds.Drain(now) // RIP withdraws routes
 }
 
-// Problem is why nothing leaves by an interface although nobody took it down.
+// Problem returns why packets cannot leave by an interface that is up, or "".
 func (ds *Devices) Problem(i int) string {
 	d, ok := bare(ds.list[ds.byIface[i]]).(*link.TUN)
 	l, name := &ds.node.cfg.Links[i], ds.node.FaceName(i)
 	switch {
 	case ok && d.Gone():
-		return fmt.Sprintf("%v was deleted; `up %s` opens or makes it anew", l,
-			name)
+		return fmt.Sprintf("%v was deleted; `up %s` opens or creates it again", l, name)
 	case ok && d.Down() && ds.node.stack.Interfaces().Up(i) && l.TUN.Kernel.IsValid():
-		return fmt.Sprintf("%v is not up; `up %s` brings it up, with what the file says of it",
-			l, name)
+		return fmt.Sprintf("%v is not up; `up %s` brings it up, with its addresses and routes", l,
+			name)
 	case ok && d.Down() && ds.node.stack.Interfaces().Up(i):
 		return fmt.Sprintf("%v is not up; on this machine: sudo ip link set %s up", l,
 			l.TUN.Device)
@@ -58,8 +56,8 @@ func (ds *Devices) Problem(i int) string {
 	return ""
 }
 
-// Reopen opens the device of an interface once more if it was deleted, and brings the
-// kernel's end up if that is down. It waits for the kernel.
+// Reopen opens an interface's device again if it was deleted, and brings up the kernel's end. It
+// blocks.
 func (ds *Devices) Reopen(i int) error {
 	var d *link.TUN
 	gone, down, ok, token := false, false, false, 0
@@ -93,12 +91,12 @@ func (ds *Devices) Reopen(i int) error {
 		return ds.watch(ds.list[token], token)
 	})
 	if !taken {
-		_ = fresh.Close() // the node has ended
+		_ = fresh.Close() // the node is closed
 	}
 	return err
 }
 
-// raise has the kernel's end of a device brought up, and told its routes again.
+// raise brings up the kernel's end of a TUN device and sets its routes again.
 func (ds *Devices) raise(d *link.TUN) error {
 	err := d.Raise()
 	return ds.node.Ask(func(*stack.Stack, clock.Time) error {

@@ -12,8 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// impairing is a device that has been made worse than it is. It stands in the way of
-// packets as long as it does something to them.
+// impairing impairs a device. Packets pass through it only while it is active.
 type impairing struct {
 	device *link.Impaired
 	faces  []int
@@ -21,7 +20,7 @@ type impairing struct {
 	active bool
 }
 
-// The ways of an interface, as the arrays of this file are indexed.
+// Indexes of the directions in arrays.
 const (
 	wayOut = iota
 	wayIn
@@ -29,7 +28,7 @@ const (
 
 var ways = [...]control.Way{wayOut: control.WayOut, wayIn: control.WayIn}
 
-// impairLinks impairs a device that was just opened as its links are configured.
+// impairLinks impairs a new device as its links are configured.
 func (ds *Devices) impairLinks(token int, faces []link.Interface) error {
 	for _, face := range faces {
 		both := ds.node.cfg.Links[face.ID].Impair
@@ -43,7 +42,7 @@ func (ds *Devices) impairLinks(token int, faces []link.Interface) error {
 	return nil
 }
 
-// pick is one configuration for a way or for both.
+// pick returns cfg for one direction or both.
 func pick(way control.Way, cfg *netem.Config) (both [2]*netem.Config) {
 	if way != control.WayIn {
 		both[wayOut] = cfg
@@ -54,7 +53,7 @@ func pick(way control.Way, cfg *netem.Config) (both [2]*netem.Config) {
 	return both
 }
 
-// impair has an interface of a device do something to packets, each way that is not nil.
+// impair impairs an interface in each direction whose configuration is not nil.
 func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 	m, err := ds.impairable(token)
 	if err != nil {
@@ -86,9 +85,9 @@ func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 	return nil
 }
 
-// seedFor is the seed of one way: its own, the node's, or one that is drawn.
+// seedFor returns the seed of a direction: its own, the node's, or a random one.
 func (c *Config) seedFor(cfg *netem.Config) uint64 {
-	const short = 1_000_000 // somebody may have to type it
+	const short = 1_000_000 // short enough to type
 	switch {
 	case cfg.Seed != 0:
 		return cfg.Seed
@@ -98,7 +97,7 @@ func (c *Config) seedFor(cfg *netem.Config) uint64 {
 	return 1 + rand.Uint64N(short)
 }
 
-// impairable returns what impairs a device, made when it is asked for first.
+// impairable returns the device's impairing, and makes it the first time.
 func (ds *Devices) impairable(token int) (*impairing, error) {
 	for len(ds.impaired) <= token {
 		ds.impaired = append(ds.impaired, nil)
@@ -122,12 +121,12 @@ func (ds *Devices) impairable(token int) (*impairing, error) {
 	return m, nil
 }
 
-// Impair has an interface do something to packets in a direction; empty: in both. The loop's.
+// Impair impairs an interface in one direction, or both if way is empty. Loop only.
 func (ds *Devices) Impair(i int, way control.Way, cfg *netem.Config) error {
 	return ds.impair(ds.byIface[i], i, pick(way, cfg))
 }
 
-// Impaired is what impairs the device of an interface; nil: nothing ever has. The loop's.
+// Impaired returns the impairments of an interface's device, or nil if it never had any. Loop only.
 func (ds *Devices) Impaired(i int) *link.Impaired {
 	if m := ds.impairingOf(i); m != nil {
 		return m.device
@@ -135,12 +134,12 @@ func (ds *Devices) Impaired(i int) *link.Impaired {
 	return nil
 }
 
-// Seed is the seed of one direction of an interface that is impaired. The loop's.
+// Seed returns the seed of a direction of an impaired interface. Loop only.
 func (ds *Devices) Seed(i int, way control.Way) uint64 {
 	return ds.impairingOf(i).seeds[i][slices.Index(ways[:], way)]
 }
 
-// impairingOf is what impairs the device of an interface; nil: nothing ever has.
+// impairingOf returns the impairing of an interface's device, or nil if it never had one.
 func (ds *Devices) impairingOf(i int) *impairing {
 	if token := ds.byIface[i]; token < len(ds.impaired) {
 		return ds.impaired[token]
@@ -148,7 +147,7 @@ func (ds *Devices) impairingOf(i int) *impairing {
 	return nil
 }
 
-// held is when a device hands over next what it holds back.
+// held returns when an impaired device next delivers packets.
 func (ds *Devices) held() clock.Time {
 	first := clock.Never
 	for _, m := range ds.impaired {
@@ -159,9 +158,8 @@ func (ds *Devices) held() clock.Time {
 	return first
 }
 
-// ripe has the next turn read the devices that hold something that is due. One that has
-// nothing left to do steps out of the packets' way.
-func (ds *Devices) ripe(tokens []int) []int {
+// addDue adds the devices with packets that are due. It deactivates those without impairments.
+func (ds *Devices) addDue(tokens []int) []int {
 	for token, m := range ds.impaired {
 		if m == nil || !m.active {
 			continue
@@ -176,18 +174,17 @@ func (ds *Devices) ripe(tokens []int) []int {
 	return tokens
 }
 
-// ParseImpairment reads words that describe a link, and the files of a folder that
-// they name.
+// ParseImpairment parses impairments in tc's syntax. They can name files of the folder.
 func ParseImpairment(words string, folder *files.Folder) (netem.Config, error) {
 	return netem.ParseWith(words, func(name string) (string, error) {
 		return readDistribution(folder, name)
 	})
 }
 
-// maxDistribution is more than any table of tc's has, in bytes.
+// maxDistribution is larger than all distribution tables of tc, in bytes.
 const maxDistribution = 256 << 10
 
-// readDistribution reads a file of tc's with a distribution.
+// readDistribution reads a distribution table of tc.
 func readDistribution(folder *files.Folder, name string) (string, error) {
 	f, _, err := folder.Read(name)
 	if err != nil {

@@ -40,7 +40,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 			faces := ask(t, a, control.Interfaces{})
 			assert.Contains(t, reasons(faces[0].Out.Drops), "lost by the link")
 			assert.Contains(t, reasons(faces[0].In.Drops), "lost by the link")
-			assert.NotEmpty(t, faces[0].Offload, "the device beneath still says what it is")
+			assert.NotEmpty(t, faces[0].Offload, "the device below still says what it is")
 			damaged := append(reasons(faces[0].In.Drops),
 				reasons(ask(t, b, control.Interfaces{})[0].In.Drops)...)
 			assert.Subset(t, damaged, []string{"bad tcp checksum"})

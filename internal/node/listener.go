@@ -15,18 +15,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// DefaultBacklog is how many established connections may wait for Accept. The handshake of one more
-// is not completed: its ACK is dropped, and the SYN-ACK retransmitted until there is room.
+// DefaultBacklog is how many established connections may wait for Accept. Beyond that no handshake
+// completes: the ACK is dropped and the SYN-ACK retransmitted until there is room.
 const DefaultBacklog = 1024
 
-// accepting is what listeners of TCP and RCP have of a net.Listener: connections that wait for
-// Accept, and calls that wait for connections.
+// accepting is the part of a net.Listener that TCP and RCP share: a queue of connections for
+// Accept.
 type accepting[C interface {
 	net.Conn
 	Abort()
 }] struct {
 	node    *Node
-	network string // as errors call it
+	network string // in errors
 	addr    netip.AddrPort
 	backlog *lane.BoundDeque[C]
 	ready   chan struct{}
@@ -35,7 +35,7 @@ type accepting[C interface {
 	by      deadline
 }
 
-// init has at most backlog connections wait; it returns that, or the default for 0.
+// init sets the length of the queue, 0 for the default, and returns it.
 func (a *accepting[C]) init(n *Node, network string, on netip.AddrPort, backlog int) int {
 	if backlog <= 0 {
 		backlog = DefaultBacklog
@@ -54,7 +54,7 @@ func (a *accepting[C]) accept() (c C, err error) {
 			return c, a.opError("accept", net.ErrClosed)
 		}
 		if c, ok := a.backlog.Shift(); ok {
-			wake(a.ready) // another Accept may wait beside this one
+			wake(a.ready) // for another Accept
 			return c, nil
 		}
 		select {
@@ -70,21 +70,21 @@ func (a *accepting[C]) accept() (c C, err error) {
 func (a *accepting[C]) Accept() (net.Conn, error) {
 	c, err := a.accept()
 	if err != nil {
-		return nil, err // not a C that is nil
+		return nil, err // c is a typed nil
 	}
 	return c, nil
 }
 
-// waiting is how many connections wait for Accept.
+// waiting returns how many connections wait for Accept.
 func (a *accepting[C]) waiting() int { return int(a.backlog.Size()) }
 
-// put has a connection wait for Accept. The loop's, which never has too many.
+// put queues a connection. The stack has made sure that there is room. Loop only.
 func (a *accepting[C]) put(c C) {
 	a.backlog.Append(c)
 	wake(a.ready)
 }
 
-// end has Accept fail from now on, and reports whether it did not before.
+// end makes Accept fail. It returns false if it already did.
 func (a *accepting[C]) end() bool {
 	if a.closing.Swap(true) {
 		return false
@@ -94,13 +94,12 @@ func (a *accepting[C]) end() bool {
 	return true
 }
 
-// close is Close: strike takes the listener from the stack. Connections that nobody has accepted
-// are aborted.
-func (a *accepting[C]) close(strike func(s *stack.Stack, now clock.Time) error) error {
+// close closes the listener and aborts the queued connections. remove removes it from the stack.
+func (a *accepting[C]) close(remove func(s *stack.Stack, now clock.Time) error) error {
 	if a.closing.Load() || !a.end() {
 		return a.opError("close", net.ErrClosed)
 	}
-	err := a.node.Call(strike)
+	err := a.node.Call(remove)
 	for {
 		c, ok := a.backlog.Shift()
 		if !ok {
@@ -113,10 +112,10 @@ func (a *accepting[C]) close(strike func(s *stack.Stack, now clock.Time) error) 
 // Addr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
 func (a *accepting[C]) Addr() net.Addr { return netAddr(a.network, a.addr) }
 
-// Local is the virtual address and port of the listener.
+// Local returns the listener's virtual address and port.
 func (a *accepting[C]) Local() netip.AddrPort { return a.addr }
 
-// SetDeadline makes Accept give up at t; the zero time means never.
+// SetDeadline sets the deadline of Accept; the zero time means none.
 func (a *accepting[C]) SetDeadline(t time.Time) error {
 	if a.closing.Load() {
 		return a.opError("set", net.ErrClosed)
@@ -130,21 +129,21 @@ func (a *accepting[C]) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: a.network, Addr: a.Addr(), Err: err}
 }
 
-// Listener takes connections. It implements net.Listener.
+// Listener accepts TCP connections. It implements net.Listener.
 type Listener struct {
 	accepting[*Conn]
-	tl      *tcp.Listener // the loop's
-	sid     int
-	loud    bool          // the operator is told what becomes of its connections
-	options tcp.Sockopts  // what its connections begin with
-	screen  func(*Caught) // has its connections before they are answered; nil: nobody
+	tl        *tcp.Listener // loop only
+	sid       int
+	announces bool          // its connections' closes are announced
+	options   tcp.Sockopts  // of new connections
+	screen    func(*Caught) // gets connections before they are answered; nil: none
 }
 
-// AcceptTCP is Accept with the connection's own type.
+// AcceptTCP is Accept with the concrete type.
 func (l *Listener) AcceptTCP() (*Conn, error) { return l.accept() }
 
-// refill moves connections from TCP's queue into the deque, which TCP counts as well: so there is
-// room for all. The loop's.
+// refill moves connections from TCP's queue to that of Accept. TCP limits the sum of both. Loop
+// only.
 func (l *Listener) refill() {
 	for {
 		tc, ok := l.tl.Accept()
@@ -157,21 +156,21 @@ func (l *Listener) refill() {
 	}
 }
 
-// Close stops listening. Connections that nobody has accepted are reset.
-func (l *Listener) Close() error { return l.close(l.strike) }
+// Close stops listening and resets connections that wait for Accept.
+func (l *Listener) Close() error { return l.close(l.remove) }
 
-// strike ends the listener for the stack. The loop's.
-func (l *Listener) strike(s *stack.Stack, now clock.Time) error {
+// remove removes the listener from the stack. Loop only.
+func (l *Listener) remove(s *stack.Stack, now clock.Time) error {
 	l.tl.Close(now)
 	s.Sockets().Remove(l.sid)
 	delete(l.node.TCP.listeners, l.tl)
 	return nil
 }
 
-// Socket returns what an operator sees of the listener.
+// Socket returns a snapshot of the listener.
 func (l *Listener) Socket() (control.Socket, error) { return SocketInfo(l.node, l.sid) }
 
-// SocketInfo returns what an operator sees of the socket with that number.
+// SocketInfo returns a snapshot of the socket with that number.
 func SocketInfo(n *Node, sid int) (info control.Socket, err error) {
 	err = n.Ask(func(s *stack.Stack, now clock.Time) error {
 		info = s.Sockets().Info(sid, now)

@@ -11,40 +11,40 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Bounds of one turn of the loop, so that no side starves another.
+// Limits of one iteration, so that packets and requests both get their share.
 const (
-	framesPerRead   = 16
-	readsPerTurn    = 4
-	requestsPerTurn = 256
+	framesPerRead        = 16
+	readsPerIteration    = 4
+	requestsPerIteration = 256
 )
 
-// loop owns the stack: it alone calls it, from here.
+// loop runs the node until it is closed. An iteration does this:
 //
-//	wait      until a socket is readable, somebody rang, or a deadline is near
-//	read      batches in: Input, then drain
-//	serve     what applications and operators asked for
-//	advance   the deadlines that are due
-//	drain     batches out, until there is no more or no room
-//	tell      applications what has become of their connections
+//	wait      until a device is ready, the doorbell rings, or a deadline is due
+//	read      a batch, give it to stack.Input, send what that causes
+//	serve     applications and operators
+//	advance   the stack's timers
+//	drain     send batches until there are no more or the links are full
+//	tell      applications what happened to their sockets
 func (n *Node) loop() {
 	defer close(n.stopped)
 	for !n.closing.Load() {
-		n.turn()
+		n.iterate()
 		n.wait()
 	}
 	n.linger()
 	n.shutdown()
 }
 
-// turn does everything that can be done without waiting.
-func (n *Node) turn() {
+// iterate runs an iteration without its wait.
+func (n *Node) iterate() {
 	n.leading.woke = false
 	n.Devices.readReady()
 	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
-		n.look()           // first: it answers the doorbell, and what was rung for is served below
-		now = n.Time.now() // what was read is answered: nothing that leaves now is older than that
+		n.look()           // this answers the doorbell: look before what was posted is served
+		now = n.Time.now() // a packet that was just read must not be newer than the answer to it
 	}
 	n.serveRequests(now)
 	n.TCP.serve(now)
@@ -76,31 +76,31 @@ func (n *Node) wait() {
 	n.Devices.gather(ready)
 }
 
-// look reads what has arrived up to now. A deadline may be past only because
-// this process had to wait for a processor: then the answer that it waits for is
-// in a socket, and must be seen first.
+// look reads what has arrived by now. A deadline may have passed only because this process waited
+// for a CPU. The awaited packet is then already in a socket, and must be read before the timer
+// expires.
 func (n *Node) look() {
 	ready, err := n.waiter.Wait(0, n.Devices.ready[:0])
 	if err != nil {
-		return // wait will say so
+		return // wait reports it
 	}
 	n.Devices.gather(ready)
 	n.Devices.readReady()
 }
 
-// due is when the loop has something to do, whatever happens.
+// due returns when the loop has something to do even if nothing arrives.
 func (n *Node) due() clock.Time {
 	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.held(), n.Neighbors.next)
 }
 
-// gather has the next turn read the devices that are ready and those that had
-// more to read in the last.
+// gather marks the devices for the next iteration to read: those that are ready, and those that had
+// more to read in the last iteration.
 func (ds *Devices) gather(ready []int) {
 	for _, token := range ds.again {
 		ready = appendToken(ready, token)
 	}
 	ds.again = ds.again[:0]
-	ds.ready = ds.ripe(ready)
+	ds.ready = ds.addDue(ready)
 }
 
 func appendToken(tokens []int, token int) []int {
@@ -118,15 +118,15 @@ func (ds *Devices) readReady() {
 	ds.ready = ds.ready[:0]
 }
 
-// read takes what has arrived at one device, a batch at a time.
+// read reads one device, a batch at a time.
 func (ds *Devices) read(token int) {
 	dev := ds.list[token]
 	if dev.Pending() > 0 {
-		if _, err := dev.WriteBatch(nil); err != nil { // what it cannot send now it keeps
+		if _, err := dev.WriteBatch(nil); err != nil { // unsent packets stay queued
 			ds.failed(token, err)
 		}
 	}
-	for range readsPerTurn {
+	for range readsPerIteration {
 		got, err := dev.ReadBatch(ds.frames)
 		if err != nil && !errors.Is(err, link.ErrWouldBlock) {
 			ds.failed(token, err)
@@ -134,13 +134,13 @@ func (ds *Devices) read(token int) {
 		if got == 0 {
 			return
 		}
-		now := ds.node.Time.now() // one stamp for the batch: it is what RTTs are measured by
+		now := ds.node.Time.now() // one timestamp for the batch; RTTs are measured with it
 		for i := range ds.frames[:got] {
 			f := &ds.frames[i]
 			ds.packets = f.Packets(ds.packets[:0])
 			ds.node.stack.Input(now, f.Iface, f.Checked, ds.packets)
 		}
-		ds.Drain(now) // before the frames' memory is used again
+		ds.Drain(now) // before the frames' memory is reused
 		if got < len(ds.frames) {
 			return
 		}
@@ -148,11 +148,11 @@ func (ds *Devices) read(token int) {
 	ds.again = appendToken(ds.again, token)
 }
 
-// Drain gives the links what the stack has to send. The loop's.
+// Drain sends what the stack has to send. Loop only.
 func (ds *Devices) Drain(now clock.Time) {
 	for {
 		for i, d := range ds.byIface {
-			// Interfaces of one socket share its room.
+			// The interfaces of one socket share its room.
 			ds.room[i] = ds.list[d].Room() / ds.sharing[d]
 		}
 		more := ds.node.stack.Output(now, ds.room, ds.batch)
@@ -170,7 +170,7 @@ func (ds *Devices) Drain(now clock.Time) {
 	}
 }
 
-// write hands runs of trains for one device to it.
+// write writes each run of trains for the same device.
 func (ds *Devices) write(trains []buffer.Train) {
 	for len(trains) > 0 {
 		d := ds.byIface[trains[0].Iface]
@@ -185,9 +185,9 @@ func (ds *Devices) write(trains []buffer.Train) {
 	}
 }
 
-// serveRequests runs what was posted.
+// serveRequests runs the posted functions.
 func (n *Node) serveRequests(now clock.Time) {
-	for range requestsPerTurn {
+	for range requestsPerIteration {
 		f, ok := n.requests.Shift()
 		if !ok {
 			return
@@ -197,18 +197,18 @@ func (n *Node) serveRequests(now clock.Time) {
 	n.waiter.Ring() // there may be more
 }
 
-// serve does what applications did to their connections.
+// serve does what applications asked of their connections.
 func (t *TCP) serve(now clock.Time) {
 	c := t.touched.Swap(nil)
 	for c != nil {
 		next := c.next
 		c.next = nil
-		c.serve(now, c.todo.Swap(0)) // after this Swap it may be pushed again
+		c.serve(now, c.todo.Swap(0)) // push may add c again from here on
 		c = next
 	}
 }
 
-// push adds a connection to the list of those with something to do.
+// push adds a connection to those with something to do.
 func (t *TCP) push(c *Conn) {
 	for {
 		head := t.touched.Load()
@@ -219,7 +219,7 @@ func (t *TCP) push(c *Conn) {
 	}
 }
 
-// tellAll tells applications and watchers what happened in this turn.
+// tellAll reports to applications and watchers what happened in this iteration.
 func (n *Node) tellAll(now clock.Time) {
 	n.TCP.tell()
 	n.Packets.tell(now)
@@ -230,7 +230,7 @@ func (n *Node) tellAll(now clock.Time) {
 	}
 }
 
-// tell tells connections and listeners what happened to them.
+// tell reports events to connections and listeners.
 func (t *TCP) tell() {
 	for n := t.node; ; {
 		tc, tl, ev, ok := n.stack.TCP().NextEvent()
@@ -244,15 +244,15 @@ func (t *TCP) tell() {
 				continue
 			}
 		} else if c, ok := tc.Owner.(*Conn); ok {
-			n.leading.woke = c.heed(ev) || n.leading.woke
+			n.leading.woke = c.onEvent(ev) || n.leading.woke
 			continue
 		}
 		n.vir.changed()
 	}
 }
 
-// heed passes an event of the connection on to the application, and reports whether it woke it.
-func (c *Conn) heed(ev tcp.Event) (woke bool) {
+// onEvent reports an event to the application, and returns whether it woke a goroutine.
+func (c *Conn) onEvent(ev tcp.Event) (woke bool) {
 	if err := c.tc.Err(); err != nil && c.failure.Load() == nil {
 		translated := NetError(err)
 		c.failure.Store(&translated)

@@ -36,10 +36,10 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 		require.Less(t, time.Since(start), patience, "nothing was read behind a deadline")
 		_, err := c.Write([]byte("?"))
 		require.NoError(t, err)
-		a.turn() // the question leaves, and the answer lies there until somebody looks
+		a.iterate() // the question leaves, and the answer lies there until somebody looks
 		before = read
 		require.Eventually(t, due, patience, time.Millisecond)
 		a.Post(func(now clock.Time) { assert.GreaterOrEqual(t, now, last) })
-		a.turn()
+		a.iterate()
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Neighbors is what the node knows of whether its neighbors are there. UDP has no carrier. So
-// their state follows from three things: that something came, that nothing came although something
-// was sent, and that the network said that no program has the port. All of it is the loop's.
+// Neighbors tells which neighbors are reachable. A UDP link has no carrier signal, so a neighbor's
+// state follows from what was received, what was sent without an answer, and ICMP errors. Loop
+// only.
 type Neighbors struct {
 	node *Node
 	udps []*link.UDP // their devices
 	list []*neighbor
-	next clock.Time // when to look again
+	next clock.Time // next check
 }
 
-// neighbor is one of them.
+// neighbor is a neighbor on a UDP link.
 type neighbor struct {
 	device *link.UDP
 	iface  int
@@ -29,24 +29,23 @@ type neighbor struct {
 	to     HostPort // as configured
 	state  control.NeighborState
 	since  clock.Time
-	heard  clock.Time // never: it was not
-	known  bool       // it has been up
-	asked  clock.Time // the first packet that it has not answered; never: there is none
+	heard  clock.Time // never: no packet was received
+	known  bool       // it was up before
+	asked  clock.Time // time of the first unanswered packet; never: none
 	last   link.NeighborInfo
 }
 
 const (
-	// watchEvery is how often the neighbors are looked at. What the network says of one
-	// is heeded at once.
+	// watchEvery is the period of check. ICMP errors are handled at once.
 	watchEvery = time.Second
-	// silentAfter is for how long a neighbor may leave what was sent to it unanswered.
+	// silentAfter is how long a neighbor may leave packets unanswered.
 	silentAfter = 15 * time.Second
-	// believed is how long after a packet it would have been refused: routers and kernels
-	// send such errors once a second at least (RFC 1812 §4.3.2.8).
+	// believed is how long packets must go without an ICMP error until the last one is forgotten.
+	// Routers and kernels send these errors at least once a second (RFC 1812 §4.3.2.8).
 	believed = 3 * time.Second
 )
 
-// renew lists the neighbors on UDP links. Of those that are where they were, what is known stays.
+// renew lists the neighbors on UDP links. Neighbors that have not changed keep their state.
 func (v *Neighbors) renew(now clock.Time) {
 	n, old := v.node, v.list
 	*v = Neighbors{node: n, next: v.next}
@@ -81,8 +80,7 @@ func (v *Neighbors) renew(now clock.Time) {
 	}
 }
 
-// check looks at the neighbors when it is time to, or when the network has said something, and
-// reports whether it did.
+// check updates the neighbors every watchEvery and after ICMP errors. It reports whether it did.
 func (v *Neighbors) check(now clock.Time) bool {
 	look := v.next.Due(now)
 	for _, u := range v.udps {
@@ -98,7 +96,7 @@ func (v *Neighbors) check(now clock.Time) bool {
 	return true
 }
 
-// look finds out what has become of one neighbor.
+// look updates one neighbor.
 func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	info, ok := w.info()
 	if !ok {
@@ -106,7 +104,7 @@ func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	}
 	if !v.node.stack.Interfaces().Up(w.iface) {
 		w.last = info
-		// Nothing comes and nothing goes: it is no worse for it when the link is back.
+		// No packets pass, so silence means nothing when the link is up again.
 		w.state, w.since, w.asked = control.NeighborUnknown, now, clock.Never
 		return
 	}
@@ -119,7 +117,7 @@ func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	}
 }
 
-// weigh draws the conclusions from what a neighbor's device knows now.
+// weigh compares the device's counters with the last ones.
 func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 	before := w.last
 	w.last = info
@@ -133,7 +131,7 @@ func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 	v.settle(now, w, w.judge(now, &before, v.patience()))
 }
 
-// info returns what the device knows of the neighbor.
+// info returns the device's counters for the neighbor.
 func (w *neighbor) info() (link.NeighborInfo, bool) {
 	for _, info := range w.device.Neighbors(w.iface) {
 		if info.Addr == w.addr.As4() {
@@ -143,7 +141,7 @@ func (w *neighbor) info() (link.NeighborInfo, bool) {
 	return link.NeighborInfo{}, false
 }
 
-// judge tells a neighbor's state from what has happened since it was looked at before.
+// judge returns the neighbor's state, given the counters at the last check.
 func (w *neighbor) judge(
 	now clock.Time, before *link.NeighborInfo, patience time.Duration,
 ) control.NeighborState {
@@ -159,10 +157,10 @@ func (w *neighbor) judge(
 	case w.last.Problem != nil:
 		return control.NeighborUnreachable
 	case w.state == control.NeighborSilent:
-		return w.state // until it is heard
+		return w.state // until a packet is received
 	case w.state == control.NeighborRefused || w.state == control.NeighborUnreachable:
 		if w.asked != clock.Never && now.Sub(w.asked) >= believed {
-			return control.NeighborUnknown // what is sent is no longer refused
+			return control.NeighborUnknown // packets are no longer refused
 		}
 		return w.state
 	case w.asked != clock.Never && now.Sub(w.asked) >= patience:
@@ -173,12 +171,12 @@ func (w *neighbor) judge(
 	return control.NeighborUnknown
 }
 
-// patience is for how long a neighbor may be silent.
+// patience returns how long a neighbor may be silent.
 func (v *Neighbors) patience() time.Duration {
 	return cmp.Or(v.node.cfg.Patience, silentAfter)
 }
 
-// settle enters a neighbor's state, and announces a change to the watchers.
+// settle sets a neighbor's state and announces a change.
 func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborState) {
 	n, was, since := v.node, w.state, w.since
 	if state == was {
@@ -194,14 +192,14 @@ func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 	}
 	if state == control.NeighborUnknown ||
 		was == control.NeighborUnknown && state == control.NeighborUp {
-		return // as it should be
+		return // nothing unexpected
 	}
 	n.Watchers.Announce(control.NeighborChanged{
 		Neighbor: v.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,
 	})
 }
 
-// describe is a neighbor as its operator sees it.
+// describe returns a neighbor's snapshot.
 func (v *Neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 	nb := control.Neighbor{
 		Iface: v.node.FaceName(w.iface), Addr: w.addr, State: w.state,
@@ -226,7 +224,7 @@ func (v *Neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 	return nb
 }
 
-// find returns the neighbor of an interface with that address; nil: it is on no UDP link.
+// find returns an interface's neighbor with that address, or nil if it is not on a UDP link.
 func (v *Neighbors) find(i int, addr netip.Addr) *neighbor {
 	for _, w := range v.list {
 		if w.iface == i && w.addr == addr {
@@ -236,7 +234,7 @@ func (v *Neighbors) find(i int, addr netip.Addr) *neighbor {
 	return nil
 }
 
-// List lists the neighbors on the links that are up. The loop's.
+// List lists the neighbors on links that are up. Loop only.
 func (v *Neighbors) List(now clock.Time) []control.Neighbor {
 	n := v.node
 	list := []control.Neighbor{}
@@ -271,7 +269,7 @@ func (v *Neighbors) kernels() []control.Neighbor {
 	return list
 }
 
-// udp returns where packets for a neighbor go now.
+// udp returns where packets for a neighbor are sent now.
 func (v *Neighbors) udp(i int, addr [4]byte, configured string) string {
 	d, ok := v.node.Devices.Bare(i).(realDevice)
 	if !ok {

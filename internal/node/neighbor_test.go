@@ -44,8 +44,9 @@ func eventually(t *testing.T, ok func() bool, what string) {
 	require.Eventually(t, ok, 10*time.Second, 2*time.Millisecond, what)
 }
 
-// A router whose neighbour ends without a farewell hears it from the kernel, says so once, withdraws the routes
-// at once though they would live for ever, and knows the neighbour again when it is back.
+// A router whose neighbour ends without a farewell hears it from the kernel, says so once,
+// withdraws the routes at once though they would live for ever, and knows the neighbour again when
+// it is back.
 func TestANeighborThatIsGoneIsToldAndItsRoutesWithdrawn(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skip: needs Linux")

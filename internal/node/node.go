@@ -1,11 +1,10 @@
-// Package node drives one stack in real time: the owner loop over UDP sockets,
-// and what applications and operators reach it by.
+// Package node runs one stack in real time or on a Clock: the loop that owns the stack, the links,
+// and the sockets of applications.
 //
-// One goroutine, the loop, owns the stack and everything beneath. Applications
-// touch a connection through its rings and ring a doorbell; operators post
-// requests that the loop serves between batches and answers with snapshots.
-// While the loop sleeps an application may take its turn (lead.go): "the loop's"
-// is whose turn it is.
+// The loop is the only user of the stack. Applications exchange data with it through a connection's
+// rings, and ring its doorbell. Operators post functions that the loop runs between packets. While
+// the loop sleeps, an application's goroutine may run an iteration of it (lead.go). "Loop only"
+// marks what may only be used by the goroutine that runs the loop at the moment.
 package node
 
 import (
@@ -25,21 +24,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Node is one running host or router.
+// Node is a running host or router.
 type Node struct {
 	cfg Config
 
 	Time       Time
 	Watchers   Watchers
-	Devices    Devices    // what interfaces stand on
-	Taps       Taps       // what watches packets and connections
-	Neighbors  Neighbors  // whether the neighbors are there
-	Forwarders Forwarders // what gets connections that no listener takes
+	Devices    Devices    // of the interfaces
+	Taps       Taps       // observers of packets and connections
+	Neighbors  Neighbors  // whether they answer
+	Forwarders Forwarders // for connections that no listener accepts
 	TCP        TCP
 	Packets    Packets
 	RCP        RCP
 
-	// The loop's.
+	// Loop only.
 	stack     *stack.Stack
 	followers []func() (done bool)
 	leading   leading
@@ -54,8 +53,7 @@ type Node struct {
 	shown atomic.Pointer[Network]
 }
 
-// Open starts the node that cfg describes. Every interface is up, and RIP, if
-// configured, has begun.
+// Open starts the node that cfg describes: its interfaces are up, and RIP runs if it is configured.
 func Open(cfg Config) (*Node, error) {
 	n := newNode(cfg)
 	if err := n.open(); err != nil {
@@ -86,15 +84,15 @@ func newNode(cfg Config) *Node {
 	return n
 }
 
-// open brings up what the loop will own, devices first.
+// open opens the devices, then the stack.
 func (n *Node) open() error {
 	own := n.cfg.Network
-	n.Become(&own)
+	n.SetNetwork(&own)
 	var err error
 	if n.waiter, err = n.newWaiter(); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
-	n.leading.second, _ = n.waiter.(second)
+	n.leading.slot, _ = n.waiter.(leaderWaiter)
 	if err := n.Devices.open(); err != nil {
 		return err
 	}
@@ -105,12 +103,11 @@ func (n *Node) open() error {
 	return n.Taps.open()
 }
 
-// Stopped is closed when the loop has ended, which then shows nothing to anybody.
+// Stopped is closed when the loop has ended.
 func (n *Node) Stopped() <-chan struct{} { return n.stopped }
 
-// newWaiter returns the way of waiting that suits the node's links. Where none
-// has a descriptor it is channels and timers alone, which also lets the node live
-// in a bubble of testing/synctest.
+// newWaiter returns the waiter that suits the node's links. If none has a descriptor, the waiter
+// uses only channels and timers, so that the node can run in a testing/synctest bubble.
 func (n *Node) newWaiter() (waiter, error) {
 	switch {
 	case n.cfg.Clock != nil:
@@ -121,19 +118,18 @@ func (n *Node) newWaiter() (waiter, error) {
 	return newWaiter(n.cfg.waiter)
 }
 
-// Close stops the loop and closes the sockets. What was written to connections
-// that are closed already is still delivered, for a short while; those that are
-// open are reset. Calls that wait fail with net.ErrClosed.
+// Close stops the loop and closes the sockets. Data that was written to closed connections is still
+// delivered, for up to lingerTime; open connections are reset. Blocked calls fail with
+// net.ErrClosed.
 func (n *Node) Close() error {
 	n.Stop()
 	if !n.Watchers.close() {
-		return nil // somebody else does the rest, or has
+		return nil // another call closes the rest
 	}
 	return n.Taps.close()
 }
 
-// Stop is Close as far as the network goes: the loop has ended. Who watches is told of what the
-// rooms above have to say yet, until Close.
+// Stop stops the loop. Until Close, watchers still get events from the packages above.
 func (n *Node) Stop() {
 	if !n.closing.Swap(true) {
 		n.waiter.Ring()
@@ -141,21 +137,20 @@ func (n *Node) Stop() {
 	<-n.stopped
 }
 
-// lingerTime is how long a closing node goes on delivering what applications
-// had written to connections that they have closed.
+// lingerTime is how long a closing node delivers what was written to closed connections.
 const lingerTime = 2 * time.Second
 
-// linger turns until everything of that kind is delivered, or time is up.
+// linger runs the loop until everything is delivered or lingerTime is over.
 func (n *Node) linger() {
 	end := n.Time.now().Add(lingerTime)
 	wake := time.AfterFunc(lingerTime, n.waiter.Ring)
 	defer wake.Stop()
-	for n.turn(); (n.TCP.undelivered() || n.Packets.undelivered()) && n.Time.now() < end; n.turn() {
+	for n.iterate(); (n.TCP.undelivered() || n.Packets.undelivered()) && n.Time.now() < end; n.iterate() {
 		n.wait()
 	}
 }
 
-// shutdown is the loop's last act.
+// shutdown closes everything. Loop only.
 func (n *Node) shutdown() {
 	now := n.Time.now()
 	n.serveRequests(now)
@@ -169,7 +164,7 @@ func (n *Node) shutdown() {
 	n.Devices.Drain(now)
 	n.tellAll(now)
 	for c := range n.TCP.conns {
-		c.endProbe() // of what the peer has not answered the FIN of
+		c.endProbe() // of connections whose FIN is not acknowledged
 	}
 	n.Packets.close()
 	n.serveRequests(now)
@@ -177,8 +172,7 @@ func (n *Node) shutdown() {
 	n.Taps.stop()
 }
 
-// Call has the loop run f between two packets, and returns what f returned; net.ErrClosed if the
-// node is closed.
+// Call runs f in the loop and returns its error, or net.ErrClosed if the node is closed.
 func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
 	done := make(chan struct{})
 	if !n.Post(func(now clock.Time) { err = f(n.stack, now); close(done) }) {
@@ -197,19 +191,19 @@ func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
 	}
 }
 
-// Ask is Call for operators: the errors are package control's.
+// Ask is Call with the errors of package control.
 func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
 	err := n.Call(f)
-	if err == net.ErrClosed { //nolint:errorlint // only the bare sentinel means the node itself
+	if err == net.ErrClosed { //nolint:errorlint // the bare sentinel means that the node is closed
 		return fmt.Errorf("node: %w", control.ErrClosed)
 	}
 	return NetError(err)
 }
 
-// Follow has the loop call f at the end of each iteration, until f returns true. The loop's.
+// Follow calls f at the end of each iteration until f returns true. Loop only.
 func (n *Node) Follow(f func() (done bool)) { n.followers = append(n.followers, f) }
 
-// Post has the loop run f, without waiting. It reports false when the node is closed.
+// Post has the loop run f, and does not wait for it. It returns false if the node is closed.
 func (n *Node) Post(f func(now clock.Time)) bool {
 	if n.closing.Load() {
 		return false
@@ -219,8 +213,8 @@ func (n *Node) Post(f func(now clock.Time)) bool {
 	return true
 }
 
-// BoundTo lists what has one of the addresses: connections, listeners, UDP sockets, and ports of
-// protocols over UDP. The loop's.
+// BoundTo lists what uses one of the addresses: connections, listeners, UDP sockets, and ports of
+// protocols over UDP. Loop only.
 func (n *Node) BoundTo(addrs map[netip.Addr]bool) []Bound {
 	if len(addrs) == 0 {
 		return nil

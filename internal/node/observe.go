@@ -14,15 +14,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// maxObservers bounds how many there may be at once.
+// maxObservers limits the observers.
 const maxObservers = 64
 
-// Observe has an observer shown packets from now on.
+// Observe shows packets to o from now on.
 func (t *Taps) Observe(o *observe.Observer) error {
 	return t.node.Ask(func(*stack.Stack, clock.Time) error { return t.observe(o) })
 }
 
-// observe is Observe. The loop's.
+// observe is Observe. Loop only.
 func (t *Taps) observe(o *observe.Observer) error {
 	if len(t.observers) >= maxObservers {
 		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
@@ -33,10 +33,10 @@ func (t *Taps) observe(o *observe.Observer) error {
 	return nil
 }
 
-// observed reports whether packets have to be shown to anybody, or kept. The loop's.
+// observed reports whether packets must be shown or recorded. Loop only.
 func (t *Taps) observed() bool { return len(t.observers) > 0 || t.flights.segments > 0 }
 
-// unobserve shows an observer nothing more. The loop's.
+// unobserve ends an observer. Loop only.
 func (t *Taps) unobserve(o *observe.Observer) {
 	i := slices.Index(t.observers, o)
 	if i < 0 {
@@ -47,13 +47,13 @@ func (t *Taps) unobserve(o *observe.Observer) {
 	t.retap()
 }
 
-// LetGo is for an observer that wants to be shown nothing more.
-func (t *Taps) LetGo(o *observe.Observer) {
+// Unobserve ends an observer.
+func (t *Taps) Unobserve(o *observe.Observer) {
 	_ = t.node.Call(func(*stack.Stack, clock.Time) error { t.unobserve(o); return nil })
 }
 
-// exhibit shows a packet to all who look. The loop's.
-func (t *Taps) exhibit(now clock.Time, s observe.Packet, pieces [][]byte) {
+// showPieces shows a packet to all observers. Loop only.
+func (t *Taps) showPieces(now clock.Time, s observe.Packet, pieces [][]byte) {
 	header := pieces[0]
 	s.At = now
 	for _, p := range pieces {
@@ -68,8 +68,8 @@ func (t *Taps) exhibit(now clock.Time, s observe.Packet, pieces [][]byte) {
 	t.show(&s, header, pieces)
 }
 
-// show shows a packet to the observers that want it, and has its connection record it. One that
-// left in this iteration and was then lost is only marked if it was shown already.
+// show shows a packet to the observers that want it, and records it. If a link lost a packet that
+// an observer has already seen in this iteration, it is only marked as lost.
 func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	f := &t.facts
 	f.Iface, f.Out, f.Length = t.node.FaceName(s.Iface), s.Out, s.Length
@@ -77,7 +77,7 @@ func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	f.Look(header)
 	asked := t.flights.segments > 0
 	if asked {
-		t.fly(f, s, header)
+		t.record(f, s, header)
 	}
 	for i := 0; i < len(t.observers); i++ {
 		o := t.observers[i]
@@ -86,7 +86,7 @@ func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 		}
 		if o.Glances && !asked {
 			asked = true
-			t.glance(f, s)
+			t.lookUp(f, s)
 		}
 		if o.Put(s, header, pieces) {
 			t.unobserve(o)
@@ -95,7 +95,7 @@ func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	}
 }
 
-// wants reports whether a packet is for an observer.
+// wants reports whether a packet passes an observer's filter.
 func (t *Taps) wants(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
 	if o.Flow != nil {
 		return t.follows(o, f, s)
@@ -103,8 +103,9 @@ func (t *Taps) wants(o *observe.Observer, f *capture.Facts, s *observe.Packet) b
 	return o.Filter.Match(f)
 }
 
-// glance looks at the connection of a segment; nil: no application has it.
-func (t *Taps) glance(f *capture.Facts, s *observe.Packet) *Conn {
+// lookUp adds the state of the segment's connection to s, and returns the connection if an
+// application has it.
+func (t *Taps) lookUp(f *capture.Facts, s *observe.Packet) *Conn {
 	k, ok := f.Flow(s.Out)
 	if !ok {
 		return nil
@@ -124,7 +125,7 @@ func (t *Taps) glance(f *capture.Facts, s *observe.Packet) *Conn {
 	return own
 }
 
-// Captures lists the observers. The loop's.
+// Captures lists the observers. Loop only.
 func (t *Taps) Captures() []control.Capturing {
 	list := []control.Capturing{}
 	for _, o := range t.observers {
@@ -136,7 +137,7 @@ func (t *Taps) Captures() []control.Capturing {
 	return list
 }
 
-// Why a link drops a packet on purpose.
+// Why a link drops packets.
 const (
 	LostByLink    = "lost by the link"
 	LinkQueueFull = "link's queue full"
@@ -149,8 +150,7 @@ func whyOf(r netem.Reason) string {
 	return LinkQueueFull
 }
 
-// rewatch has the links that lose packets on purpose tell of it exactly while there are observers.
-// The loop's.
+// rewatch turns reports of links that drop packets on while there are observers. Loop only.
 func (t *Taps) rewatch() {
 	for _, m := range t.node.Devices.impaired {
 		if m == nil {
@@ -163,18 +163,18 @@ func (t *Taps) rewatch() {
 				in.Watch(nil)
 				continue
 			}
-			out.Watch(func(e *netem.Event) { t.beneath(i, true, e) })
-			in.Watch(func(e *netem.Event) { t.beneath(i, false, e) })
+			out.Watch(func(e *netem.Event) { t.showDrop(i, true, e) })
+			in.Watch(func(e *netem.Event) { t.showDrop(i, false, e) })
 		}
 	}
 }
 
-// beneath shows a packet that a link drops.
-func (t *Taps) beneath(i int, out bool, e *netem.Event) {
+// showDrop shows a packet that a link drops.
+func (t *Taps) showDrop(i int, out bool, e *netem.Event) {
 	if e.Kind != netem.Drop {
 		return
 	}
-	// A node that closes has its links hand over at once what is due later.
+	// When a node closes, its links deliver at once what was due later.
 	at := min(e.At, t.node.Time.now())
 	s := observe.Packet{
 		At: at, Iface: i, Out: out, Why: whyOf(e.Why), Late: out, Length: len(e.Data),

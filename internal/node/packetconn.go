@@ -14,20 +14,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// PacketConn is a UDP socket as an application holds it. It implements
-// net.PacketConn and, when it is connected, net.Conn. What was received waits in
-// a ring that it shares with the loop; what is sent is handed to the loop, which
-// answers at once whether it can leave.
+// PacketConn is a UDP socket as an application sees it. It implements net.PacketConn and, if it is
+// connected, net.Conn. Received datagrams wait in a ring that the loop fills. To send a datagram, a
+// goroutine has the loop send it and waits for the result.
 type PacketConn struct {
 	ends
-	us    *udp.Socket // the loop's
+	us    *udp.Socket // loop only
 	local netip.AddrPort
 	peer  netip.AddrPort // invalid: not connected
 	sid   int
 
-	mu      sync.Mutex // makes concurrent readers one consumer
+	mu      sync.Mutex // serializes readers
 	rx      *buffer.Ring
-	failure atomic.Pointer[error] // what ICMP reported, for the next call
+	failure atomic.Pointer[error] // ICMP error for the next call
 }
 
 var (
@@ -35,8 +34,8 @@ var (
 	_ net.Conn       = (*PacketConn)(nil)
 )
 
-// Listen opens a UDP socket on a port of any of the node's addresses
-// (0.0.0.0), or of the given one. Port 0 has one chosen.
+// Listen opens a UDP socket on a port of one of the node's addresses, or of all (0.0.0.0). Port 0
+// means a free port.
 func (p *Packets) Listen(on netip.AddrPort) (*PacketConn, error) {
 	c, err := p.open(func() (*udp.Socket, error) { return p.node.stack.Datagrams().Bind(on) })
 	if err != nil {
@@ -47,14 +46,13 @@ func (p *Packets) Listen(on netip.AddrPort) (*PacketConn, error) {
 	return c, nil
 }
 
-// Dial is DialFrom with address and port left to the node.
+// Dial is DialFrom with a local address and port that the node chooses.
 func (p *Packets) Dial(to netip.AddrPort) (*PacketConn, error) {
 	return p.DialFrom(netip.AddrPort{}, to)
 }
 
-// DialFrom opens a UDP socket that sends to one address and receives from it
-// alone, from the given address and port as far as they are given. Errors that ICMP
-// reports about its datagrams are answers of the next call.
+// DialFrom opens a connected UDP socket. Zero parts of from are chosen by the node. ICMP errors
+// about its datagrams are returned by the next call.
 func (p *Packets) DialFrom(from, to netip.AddrPort) (*PacketConn, error) {
 	c, err := p.open(func() (*udp.Socket, error) {
 		return p.node.stack.Datagrams().Dial(from, to)
@@ -87,21 +85,20 @@ func (p *Packets) open(open func() (*udp.Socket, error)) (*PacketConn, error) {
 	return c, nil
 }
 
-// release strikes the socket, which was closed, from the books. The loop's.
+// release removes the socket from the stack. Loop only.
 func (c *PacketConn) release() {
 	delete(c.node.Packets.conns, c)
 	c.us.Close()
 	c.node.stack.Sockets().Remove(c.sid)
 }
 
-// ReadFromAddrPort waits for a datagram and copies as much of it as fits to p;
-// the rest of it is lost.
+// ReadFromAddrPort waits for a datagram and copies it to p. What does not fit is lost.
 func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
 	r, err := c.Receive(p)
 	return min(r.Len, len(p)), r.From, err
 }
 
-// Receive is ReadFromAddrPort with all that is known of the datagram.
+// Receive is ReadFromAddrPort with all that is known about the datagram.
 func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +116,8 @@ func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 	}
 }
 
-// Refuse tells from that nobody took its datagram of so many bytes, which Receive has got at an
-// address of the node's: what a port that is not open does (RFC 1122 §4.1.3.1).
+// Refuse sends an ICMP port unreachable for a datagram of that length from Receive, as a closed
+// port does (RFC 1122 §4.1.3.1).
 func (c *PacketConn) Refuse(from netip.AddrPort, at netip.Addr, length int) {
 	local := netip.AddrPortFrom(at, c.local.Port())
 	c.node.Post(func(now clock.Time) { c.node.stack.Datagrams().Refuse(now, local, from, length) })
@@ -141,9 +138,8 @@ func (c *PacketConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteToAddrPort sends p as one datagram. It waits only while the node holds
-// too much that its links have not taken. That it returns says nothing about
-// delivery.
+// WriteToAddrPort sends p as one datagram. It blocks only while the node's queues are full. Its
+// return says nothing about delivery.
 func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
 	if c.peer.IsValid() {
 		return 0, c.opError("write", to, net.ErrWriteToConnected)
@@ -154,11 +150,10 @@ func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
 	return c.send(p, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
 }
 
-// errMissingAddress is a WriteTo of nowhere, in the words of package net.
+// errMissingAddress is the error of WriteTo without an address, as in package net.
 var errMissingAddress = errors.New("missing address")
 
-// WriteTo is WriteToAddrPort to a *net.UDPAddr, or another whose String reads
-// as an address and port.
+// WriteTo is WriteToAddrPort with a *net.UDPAddr, or an address whose String can be parsed as one.
 func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	var at netip.AddrPort
 	switch a := to.(type) {
@@ -184,7 +179,6 @@ func (c *PacketConn) Write(p []byte) (int, error) {
 	return c.send(p, netip.AddrPort{})
 }
 
-// send sends a datagram.
 func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 	if _, err := c.WriteBatch([][]byte{p}, to); err != nil {
 		return 0, err
@@ -192,8 +186,7 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 	return len(p), nil
 }
 
-// WriteBatch sends datagrams, and tells how many; it waits while the node holds too much, as
-// WriteToAddrPort does.
+// WriteBatch sends datagrams and returns how many. It blocks as WriteToAddrPort does.
 func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, err error) {
 	for n < len(datagrams) {
 		if err := c.over(&c.writeBy); err != nil {
@@ -225,7 +218,7 @@ func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, e
 	return n, nil
 }
 
-// takeFailure returns what ICMP has reported, once.
+// takeFailure returns the pending ICMP error and clears it.
 func (c *PacketConn) takeFailure() error {
 	if err := c.failure.Swap(nil); err != nil {
 		return *err
@@ -233,16 +226,16 @@ func (c *PacketConn) takeFailure() error {
 	return nil
 }
 
-// Peer is the address that the socket is connected to; invalid: it is not.
+// Peer returns the peer's address and port; invalid: the socket is not connected.
 func (c *PacketConn) Peer() netip.AddrPort { return c.peer }
 
-// SID is the number that the operator knows the socket by.
+// SID returns the socket's number.
 func (c *PacketConn) SID() int { return c.sid }
 
 // LocalAddr returns a *net.UDPAddr of the virtual network.
 func (c *PacketConn) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(c.local) }
 
-// RemoteAddr returns the peer's *net.UDPAddr; nil when there is none.
+// RemoteAddr returns the peer's *net.UDPAddr, or nil.
 func (c *PacketConn) RemoteAddr() net.Addr {
 	if !c.peer.IsValid() {
 		return nil

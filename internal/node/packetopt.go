@@ -11,13 +11,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Options returns how the socket's datagrams leave.
+// Options returns the options for outgoing datagrams.
 func (c *PacketConn) Options() (o udp.Options, err error) {
 	err = c.option(func(*Node) error { o = c.us.Options(); return nil })
 	return o, err
 }
 
-// SetOptions changes how the socket's datagrams leave.
+// SetOptions changes the options for outgoing datagrams.
 func (c *PacketConn) SetOptions(change func(*udp.Options)) error {
 	return c.option(func(*Node) error {
 		o := c.us.Options()
@@ -27,8 +27,8 @@ func (c *PacketConn) SetOptions(change func(*udp.Options)) error {
 	})
 }
 
-// SetOutlet has datagrams to groups and to all on a link leave by the interface of that
-// name; empty: by the one of the socket's address, or of the route there.
+// SetOutlet chooses the interface for multicast and broadcast datagrams. If the name is empty, it
+// is that of the socket's address or of the route.
 func (c *PacketConn) SetOutlet(iface string) error {
 	return c.option(func(n *Node) error {
 		i := -1
@@ -45,8 +45,7 @@ func (c *PacketConn) SetOutlet(iface string) error {
 	})
 }
 
-// Join has the socket receive what is for a group on the link of the interface of
-// that name.
+// Join joins a multicast group on the interface of that name.
 func (c *PacketConn) Join(iface string, group netip.Addr) error {
 	return c.membership(iface, func(n *Node, i int) error {
 		return n.stack.Datagrams().Join(c.us, i, group)
@@ -70,13 +69,13 @@ func (c *PacketConn) membership(iface string, change func(n *Node, i int) error)
 	})
 }
 
-// PathMTU returns what a router has reported of the way to the peer; 0: none has.
+// PathMTU returns the path MTU that a router has reported; 0: none has.
 func (c *PacketConn) PathMTU() (mtu int, err error) {
 	err = c.option(func(n *Node) error { mtu = c.us.PathMTU(n.Time.now()); return nil })
 	return mtu, err
 }
 
-// option runs what reads or changes the socket's options.
+// option runs do in the loop, unless the socket is closed.
 func (c *PacketConn) option(do func(n *Node) error) error {
 	if err := NetError(c.node.Call(func(*stack.Stack, clock.Time) error {
 		if c.closed.Load() {
@@ -89,10 +88,10 @@ func (c *PacketConn) option(do func(n *Node) error) error {
 	return nil
 }
 
-// UDPOptions say how a socket's datagrams leave.
+// UDPOptions are the options for outgoing datagrams.
 type UDPOptions = udp.Options
 
-// SetReadBuffer sets how many bytes of datagrams wait for Read at the most.
+// SetReadBuffer limits the bytes of datagrams that wait for Read.
 func (c *PacketConn) SetReadBuffer(bytes int) error {
 	return c.option(func(*Node) error {
 		if bytes < tcp.MinBuffer || bytes > tcp.MaxBuffer {
@@ -103,7 +102,7 @@ func (c *PacketConn) SetReadBuffer(bytes int) error {
 	})
 }
 
-// Info returns what the socket has seen, also after its end.
+// Info returns the socket's counters, even after Close.
 func (c *PacketConn) Info() (i udp.Info, err error) {
 	err = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.us.Info(); return nil })
 	if err != nil {

@@ -10,31 +10,31 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Packets has the node's UDP and raw sockets. The fields are the loop's.
+// Packets holds the node's UDP and raw sockets. The fields are loop only.
 type Packets struct {
 	node  *Node
 	conns map[*PacketConn]struct{}
 	raws  map[*RawConn]struct{}
-	roomy chan struct{} // closed when ErrQueueFull is over; nil: no send waits for that
+	roomy chan struct{} // closed when the queues have room; nil: no call waits
 }
 
-// PortOwner has a UDP port of the stack for a protocol that is not UDP (stack.Port.UDP.Owner). The
-// loop calls its methods.
+// PortOwner owns a UDP port for a protocol over UDP (stack.Port.UDP.Owner). All calls are in the
+// loop.
 type PortOwner interface {
-	// Tell passes on what happened at the port in this iteration of the loop.
+	// Tell handles what happened at the port in this iteration.
 	Tell(now clock.Time)
-	// Report takes what ICMP says of a datagram.
+	// Report handles an ICMP error about a datagram.
 	Report(err error)
-	// Undelivered reports whether a node that closes should wait, for lingerTime at most.
+	// Undelivered reports whether a closing node should wait, for at most lingerTime.
 	Undelivered() bool
-	// BoundTo lists what has one of these addresses.
+	// BoundTo lists what uses one of the addresses.
 	BoundTo(addrs map[netip.Addr]bool) []Bound
-	// Shut ends everything at the port: the node closes.
+	// Shut closes everything at the port: the node closes.
 	Shut()
 }
 
-// owners are the owners of the ports of protocols over UDP, backward: one that closes moves those
-// behind it.
+// owners returns the owners of ports of protocols over UDP. It goes backward, because a port that
+// closes moves those after it.
 func (p *Packets) owners() iter.Seq[PortOwner] {
 	return func(yield func(PortOwner) bool) {
 		for _, port := range slices.Backward(p.node.stack.Ports().List()) {
@@ -45,7 +45,7 @@ func (p *Packets) owners() iter.Seq[PortOwner] {
 	}
 }
 
-// tell wakes the calls whose sockets have something new, and passes on what happened at ports.
+// tell wakes blocked calls, and calls Tell of the owners.
 func (p *Packets) tell(now clock.Time) {
 	for {
 		s, ok := p.node.stack.UDP().Next()
@@ -73,7 +73,7 @@ func (p *Packets) tell(now clock.Time) {
 	}
 }
 
-// awaitRoom returns what is closed once a send is worth another try.
+// awaitRoom returns a channel that is closed when a full queue has room again.
 func (p *Packets) awaitRoom() chan struct{} {
 	if p.roomy == nil {
 		p.roomy = make(chan struct{})
@@ -81,7 +81,7 @@ func (p *Packets) awaitRoom() chan struct{} {
 	return p.roomy
 }
 
-// undelivered reports whether a port has something that its peer lacks.
+// undelivered reports whether a port has data that its peer has not received.
 func (p *Packets) undelivered() bool {
 	for o := range p.owners() {
 		if o.Undelivered() {
@@ -91,7 +91,7 @@ func (p *Packets) undelivered() bool {
 	return false
 }
 
-// close closes every socket, with the node.
+// close closes all sockets with the node.
 func (p *Packets) close() {
 	for c := range p.conns {
 		c.shut()
@@ -101,13 +101,13 @@ func (p *Packets) close() {
 	}
 }
 
-// boundTo lists the sockets, and ports of protocols over UDP, that have one of the addresses.
+// boundTo lists what uses one of the addresses.
 func (p *Packets) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range p.conns {
 		if addrs[c.local.Addr()] {
 			list = append(list, Bound{fmt.Sprintf("udp %v", c.local), func(clock.Time) {
 				err := NetError(tcp.ErrAddressGone)
-				c.failure.Store(&err) // of the next call
+				c.failure.Store(&err) // for the next call
 				wake(c.arrived)
 			}})
 		}

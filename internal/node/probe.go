@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Sample is what a program sees of a connection at one instant. The root package
-// has the same struct, and says what its fields mean.
+// Sample is a connection's state at one instant. The root package has the same struct and describes
+// its fields.
 type Sample struct {
 	Time                   time.Time
 	State, CAState         string
@@ -30,17 +30,16 @@ type Sample struct {
 	LimitedFor             time.Duration
 }
 
-// maxSamples bounds what waits for a program's function; what comes while it is
-// full is counted and not kept.
+// maxSamples limits the samples that wait for a program's function. Further ones are counted only.
 const maxSamples = 4096
 
-// probe carries a connection's samples from the loop to a program's function,
-// which has a goroutine of its own: whatever it does, the loop does not wait.
+// probe passes a connection's samples from the loop to a program's function, which runs in its own
+// goroutine: the loop never waits for it.
 type probe struct {
 	f    func(Sample)
-	news chan struct{} // a token: look
-	done chan struct{} // closed when f has had its last call
-	shot Sample        // what is put; the loop's
+	news chan struct{} // a token: there are samples
+	done chan struct{} // closed after the last call of f
+	shot Sample        // for put; loop only
 
 	mu     sync.Mutex
 	queue  []Sample
@@ -54,7 +53,7 @@ func newProbe(f func(Sample)) *probe {
 	return p
 }
 
-// put queues a sample. The loop's.
+// put queues a sample. Loop only.
 func (p *probe) put(s *Sample) {
 	p.mu.Lock()
 	switch {
@@ -69,7 +68,7 @@ func (p *probe) put(s *Sample) {
 	wake(p.news)
 }
 
-// end has f called no more once what is queued has been given to it.
+// end ends the goroutine after it has passed on what is queued.
 func (p *probe) end() {
 	p.mu.Lock()
 	p.ended = true
@@ -77,7 +76,7 @@ func (p *probe) end() {
 	wake(p.news)
 }
 
-// run gives f what there is, in the order of time, until the end.
+// run calls f with the samples, in order of time, until end.
 func (p *probe) run() {
 	defer close(p.done)
 	var batch []Sample
@@ -93,42 +92,42 @@ func (p *probe) run() {
 	}
 }
 
-// probes are who looks at a connection's samples beside the node's recorder.
+// probes are the receivers of a connection's samples, apart from Taps.sampler.
 type probes struct {
-	mu  sync.Mutex // makes concurrent callers of Probe one
-	set *probe     // the last that a program set
-	// told are those who are told, nil: nobody ever was. The loop's.
-	told *audience
+	mu  sync.Mutex // serializes calls of Probe
+	set *probe     // the current one
+	// told is nil as long as there were none. Loop only.
+	told *receivers
 }
 
-// audience are who is told of samples.
-type audience struct {
-	own      *probe      // a program's
-	watchers []*watching // operators'
+// receivers lists receivers of samples.
+type receivers struct {
+	own      *probe      // of Probe
+	watchers []*receiver // of WatchSamples
 }
 
-// nobody is the audience of most connections; it is only read.
-var nobody audience
+// noReceivers is the shared empty list. It is read only.
+var noReceivers receivers
 
-// audience returns who is told. The loop's.
-func (p *probes) audience() *audience {
+// receivers returns the receivers. Loop only.
+func (p *probes) receivers() *receivers {
 	if p.told == nil {
-		return &nobody
+		return &noReceivers
 	}
 	return p.told
 }
 
-// admit is audience for who adds himself. The loop's.
-func (p *probes) admit() *audience {
+// edit returns the receivers for a change. Loop only.
+func (p *probes) edit() *receivers {
 	if p.told == nil {
-		p.told = &audience{}
+		p.told = &receivers{}
 	}
 	return p.told
 }
 
-// Probe has f called with a sample at every acknowledgment and event, in a
-// goroutine of its own, until another call, or the end of the connection. Nil
-// ends it. What was set before has had its last call when Probe returns.
+// Probe calls f with a sample for each ACK and event, in a separate goroutine, until Probe is
+// called again or the connection ends. Nil ends it. When Probe returns, the previous f was called
+// for the last time.
 func (c *Conn) Probe(f func(Sample)) error {
 	c.probes.mu.Lock()
 	defer c.probes.mu.Unlock()
@@ -145,7 +144,7 @@ func (c *Conn) Probe(f func(Sample)) error {
 		} else if c.gone {
 			return net.ErrClosed
 		}
-		c.probes.admit().own = p
+		c.probes.edit().own = p
 		c.reprobe()
 		return nil
 	})
@@ -155,16 +154,16 @@ func (c *Conn) Probe(f func(Sample)) error {
 	}
 	c.probes.set = p
 	if err == nil || p == nil {
-		return nil // to stop is never an error
+		return nil // ending never fails
 	}
 	c.probes.set = nil
 	p.end()
 	return c.opError("set", err)
 }
 
-// reprobe has TCP show samples exactly while somebody looks. The loop's.
+// reprobe turns TCP's samples on while there are receivers. Loop only.
 func (c *Conn) reprobe() {
-	a := c.probes.audience()
+	a := c.probes.receivers()
 	n := c.node
 	if n.Taps.sampler == nil && n.cfg.Sampled == nil && a.own == nil && len(a.watchers) == 0 {
 		c.tc.SetProbe(nil)
@@ -173,7 +172,7 @@ func (c *Conn) reprobe() {
 	c.tc.SetProbe(c.sampled)
 }
 
-// sampled passes a sample on to all who look. The loop's.
+// sampled passes a sample to all receivers. Loop only.
 func (c *Conn) sampled(s *tcp.Info) {
 	if w := c.node.Taps.sampler; w != nil {
 		w.add(c.sid, s)
@@ -181,7 +180,7 @@ func (c *Conn) sampled(s *tcp.Info) {
 	if f := c.node.cfg.Sampled; f != nil {
 		f(c.sid, s)
 	}
-	a := c.probes.audience()
+	a := c.probes.receivers()
 	for _, w := range a.watchers {
 		w.show(s)
 	}
@@ -204,9 +203,9 @@ func (c *Conn) sampled(s *tcp.Info) {
 	p.put(&p.shot)
 }
 
-// endProbe lets go of whoever looks at a connection that is gone. The loop's.
+// endProbe ends all receivers of a connection that is gone. Loop only.
 func (c *Conn) endProbe() {
-	a := c.probes.audience()
+	a := c.probes.receivers()
 	for len(a.watchers) > 0 {
 		unwatch(c, a.watchers[0])
 	}
@@ -217,21 +216,21 @@ func (c *Conn) endProbe() {
 	}
 }
 
-// watching is somebody who looks at a connection's samples. The loop calls its functions.
-type watching struct {
+// receiver is a receiver in the loop.
+type receiver struct {
 	show  func(*tcp.Info)
 	ended func()
 }
 
-// WatchSamples has the loop call show with each sample until stop is called or the connection is
-// gone, and then ended, once.
+// WatchSamples calls show in the loop with each sample until stop is called or the connection is
+// gone, and then ended once.
 func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), err error) {
-	w := &watching{show, ended}
+	w := &receiver{show, ended}
 	err = c.node.Call(func(*stack.Stack, clock.Time) error {
 		if c.gone {
 			return net.ErrClosed
 		}
-		a := c.probes.admit()
+		a := c.probes.edit()
 		a.watchers = append(a.watchers, w)
 		c.reprobe()
 		return nil
@@ -241,9 +240,9 @@ func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), er
 	}, err
 }
 
-// unwatch ends a watching. The loop's.
-func unwatch(c *Conn, w *watching) {
-	a := c.probes.audience()
+// unwatch removes a receiver. Loop only.
+func unwatch(c *Conn, w *receiver) {
+	a := c.probes.receivers()
 	if i := slices.Index(a.watchers, w); i >= 0 {
 		a.watchers = slices.Delete(a.watchers, i, i+1)
 		w.ended()

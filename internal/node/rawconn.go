@@ -12,18 +12,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// RawConn is a socket for the packets of one IP protocol. It implements net.PacketConn:
-// what is read and written is what is behind the IP header.
+// RawConn is a socket for an IP protocol. It implements net.PacketConn. Packets are read and
+// written without their IP headers.
 type RawConn struct {
 	ends
-	network string // as it was asked for: "ip4:icmp"
+	network string // as given, such as "ip4:icmp"
 	raw     *stack.Raw
-	local   netip.Addr // unspecified: any of the node's
+	local   netip.Addr // unspecified: all addresses
 
 	mu     sync.Mutex
 	queue  []rawPacket
-	queued int           // bytes, where none counts less than rawCharge
-	ttl    atomic.Uint32 // of what is sent; 0: the node's own
+	queued int           // bytes; a packet counts at least rawCharge
+	ttl    atomic.Uint32 // of outgoing packets; 0: the default
 }
 
 type rawPacket struct {
@@ -31,7 +31,7 @@ type rawPacket struct {
 	data []byte
 }
 
-// What waits to be read is bounded: packets behind that are lost.
+// Limits of the receive queue. Further packets are dropped.
 const (
 	maxRawQueue = 256 << 10
 	rawCharge   = 256
@@ -39,8 +39,8 @@ const (
 
 var _ net.PacketConn = (*RawConn)(nil)
 
-// ListenRaw opens a socket for a protocol on one of the node's addresses, or with
-// 0.0.0.0 on all. Network is what errors call it.
+// ListenRaw opens a socket for a protocol on one of the node's addresses, or on all (0.0.0.0).
+// Errors contain network.
 func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
 	c := &RawConn{network: network, local: on}
 	c.init(p.node, c.refuse, c.release)
@@ -63,7 +63,7 @@ func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*Raw
 
 func ipAddr(a netip.Addr) *net.IPAddr { return &net.IPAddr{IP: a.AsSlice()} }
 
-// hear queues a packet. The loop's.
+// hear queues a packet. Loop only.
 func (c *RawConn) hear(from netip.Addr, payload []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *RawConn) take() (p rawPacket, ok bool) {
 	return p, true
 }
 
-// ReadFrom waits for a packet and copies as much of its payload as fits to p; the rest
-// of it is lost. The address is a *net.IPAddr.
+// ReadFrom waits for a packet and copies its payload to p. What does not fit is lost. The address
+// is a *net.IPAddr.
 func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	for {
 		if err := c.over(&c.readBy); err != nil {
@@ -106,8 +106,8 @@ func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	}
 }
 
-// WriteTo sends p to a *net.IPAddr, or another whose String is an address. No checksum is
-// filled in.
+// WriteTo sends p to a *net.IPAddr, or an address whose String can be parsed as one. It does not
+// fill in a checksum.
 func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	if to == nil {
 		return 0, c.refuse("write", errMissingAddress)
@@ -131,8 +131,8 @@ func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	}
 }
 
-// send hands a packet to the loop. With room there was none for it, and room is closed
-// when it is worth another try.
+// send sends a packet in the loop. If the queues are full it returns a channel that is closed when
+// they have room.
 func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error) {
 	if err := c.over(&c.writeBy); err != nil {
 		return nil, err
@@ -150,16 +150,16 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 	return room, NetError(err)
 }
 
-// SetTTL sets the TTL of what is sent from now on; 0: the node's own.
+// SetTTL sets the TTL of outgoing packets; 0: the node's default.
 func (c *RawConn) SetTTL(ttl int) error {
 	if ttl < 0 || ttl > 255 {
-		return c.refuse("set", control.Misuse("TTL %d: want 0 to 255", ttl))
+		return c.refuse("set", control.Misuse("TTL %d: must be 0 to 255", ttl))
 	}
 	c.ttl.Store(uint32(ttl))
 	return nil
 }
 
-// release strikes the socket from the books. The loop's.
+// release removes the socket from the stack. Loop only.
 func (c *RawConn) release() {
 	delete(c.node.Packets.raws, c)
 	c.node.stack.Raws().Close(c.raw)

@@ -14,23 +14,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// RCP has the node's ports, listeners and connections of RCP.
+// RCP holds the node's RCP ports.
 type RCP struct{ node *Node }
 
-// RCPConfig is how RCP behaves at a port. The zero RCPConfig is founding document 000's.
+// RCPConfig configures a port. The zero RCPConfig is that of founding document 000.
 type RCPConfig = rcp.Config
 
-// rcpPort is a UDP port whose datagrams are RCP's, and what the node has there. All of it
-// is the loop's. It stays open for as long as somebody listens there or a connection lives.
+// rcpPort is a UDP port that RCP uses. It is open while it has a listener or connections. Loop
+// only.
 type rcpPort struct {
 	node     *Node
 	port     *stack.RCP
-	listener *RCPListener // nil: there is none, or it is closed
+	listener *RCPListener // nil: none
 	conns    map[*RCPConn]struct{}
 	closed   bool
 }
 
-// open opens a port. The loop's.
+// open opens a port. Loop only.
 func (r *RCP) open(local, remote netip.AddrPort, cfg RCPConfig) (*rcpPort, error) {
 	opened, err := r.node.stack.Ports().OpenRCP(local, remote, cfg)
 	if err != nil {
@@ -41,13 +41,13 @@ func (r *RCP) open(local, remote netip.AddrPort, cfg RCPConfig) (*rcpPort, error
 	return p, nil
 }
 
-// forget strikes a connection that is gone from the books.
+// forget removes a connection that is gone.
 func (p *rcpPort) forget(c *RCPConn) {
 	delete(p.conns, c)
 	p.settle()
 }
 
-// settle closes the port when nobody has anything there.
+// settle closes the port if it has no listener and no connections.
 func (p *rcpPort) settle() {
 	if p.listener == nil && len(p.conns) == 0 && !p.closed {
 		p.closed = true
@@ -55,7 +55,7 @@ func (p *rcpPort) settle() {
 	}
 }
 
-// unlisten takes the listener away. Connections that nobody has accepted are forgotten.
+// unlisten removes the listener and the connections that wait for Accept.
 func (p *rcpPort) unlisten() {
 	p.port.Router.Unlisten()
 	p.listener = nil
@@ -63,7 +63,7 @@ func (p *rcpPort) unlisten() {
 	p.settle()
 }
 
-// Shut implements PortOwner: it ends everything at the port.
+// Shut implements PortOwner.
 func (p *rcpPort) Shut() {
 	if l := p.listener; l != nil {
 		p.listener = nil
@@ -74,7 +74,7 @@ func (p *rcpPort) Shut() {
 	p.settle()
 }
 
-// Tell implements PortOwner: it passes the port's news on to its connections and its listener.
+// Tell implements PortOwner: it reports events to the connections and the listener.
 func (p *rcpPort) Tell(clock.Time) {
 	for {
 		s, ok := p.port.Router.Next()
@@ -82,15 +82,14 @@ func (p *rcpPort) Tell(clock.Time) {
 			return
 		}
 		if c, ok := s.Owner.(*RCPConn); ok {
-			c.heed()
+			c.onEvent()
 		} else if p.listener != nil {
 			p.listener.refill()
 		}
 	}
 }
 
-// Undelivered implements PortOwner: it reports whether a connection that its program has closed has
-// something that the peer lacks.
+// Undelivered implements PortOwner: it looks for closed connections with undelivered data.
 func (p *rcpPort) Undelivered() bool {
 	for c := range p.conns {
 		if c.closed.Load() && !c.delivered() {
@@ -100,8 +99,8 @@ func (p *rcpPort) Undelivered() bool {
 	return false
 }
 
-// Report implements PortOwner. Only where nobody has answered yet does a refusal mean that nobody
-// will: a peer that has gone is silent.
+// Report implements PortOwner. A refusal ends a connection only while it connects: later errors are
+// left to its timeout.
 func (p *rcpPort) Report(err error) {
 	for c := range p.conns {
 		if errors.Is(err, udp.ErrRefused) && c.socket.State() == rcp.Connecting {
@@ -111,9 +110,9 @@ func (p *rcpPort) Report(err error) {
 	}
 }
 
-// Dial connects to a virtual address from a UDP port of its own. If from is set, it is the local
-// address. Dial waits until the peer has answered or ctx is done. The error is syscall.ETIMEDOUT if
-// the peer does not answer within RCPConfig.Timeout.
+// Dial connects to a virtual address from a new UDP port. Zero parts of from are chosen by the
+// node. Dial waits until the peer has answered or ctx is done. If the peer is silent for
+// RCPConfig.Timeout, the error is syscall.ETIMEDOUT.
 func (r *RCP) Dial(
 	ctx context.Context, from, to netip.AddrPort, cfg RCPConfig,
 ) (*RCPConn, error) {
@@ -152,8 +151,8 @@ func (r *RCP) Dial(
 	return c, nil
 }
 
-// Listen accepts connections at a UDP port of on, or of all of the node's addresses if its address
-// is unspecified. Port 0 means a free port, backlog 0 means DefaultBacklog.
+// Listen accepts connections at a UDP port of one of the node's addresses, or of all. Port 0 means
+// a free port, backlog 0 means DefaultBacklog.
 func (r *RCP) Listen(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListener, error) {
 	l := &RCPListener{}
 	backlog = l.init(r.node, rcpNetwork, on, backlog)
@@ -174,7 +173,7 @@ func (r *RCP) Listen(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListene
 	return l, nil
 }
 
-// ports lists the open ports. The loop's.
+// ports lists the open ports. Loop only.
 func (r *RCP) ports() (list []*rcpPort) {
 	for _, port := range r.node.stack.Ports().List() {
 		if p, ok := port.UDP.Owner.(*rcpPort); ok {
@@ -184,7 +183,7 @@ func (r *RCP) ports() (list []*rcpPort) {
 	return list
 }
 
-// Sockets lists the listeners and connections. The loop's.
+// Sockets lists the listeners and connections. Loop only.
 func (r *RCP) Sockets() []control.RCPSocket {
 	list := []control.RCPSocket{}
 	for _, p := range r.ports() {
@@ -203,7 +202,7 @@ func (r *RCP) Sockets() []control.RCPSocket {
 	return list
 }
 
-// Close closes a port, its listener and its connections. The loop's.
+// Close closes a port with its listener and connections. Loop only.
 func (r *RCP) Close(number uint16) error {
 	for _, p := range r.ports() {
 		if p.port.UDP.Local().Port() == number {

@@ -11,23 +11,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// rcpNetwork is what errors call it.
+// rcpNetwork is the network's name in errors.
 const rcpNetwork = "rcp"
 
-// RCPConn is a connection of RCP as an application holds it. What is written leaves with
-// the next round of its port's send loop, so nobody has to ring for it.
+// RCPConn is an RCP connection as an application sees it. Written data leaves with the next round
+// of the port's send loop, so Write need not ring.
 type RCPConn struct {
 	duplex
-	port   *rcpPort    // the loop's
-	socket *rcp.Socket // the loop's, but for the rings
+	port   *rcpPort    // loop only
+	socket *rcp.Socket // loop only, except its rings
 	ends   struct{ local, peer netip.AddrPort }
 
-	gone bool // the socket has ended; the loop's
+	gone bool // the socket is closed; loop only
 }
 
 var _ net.Conn = (*RCPConn)(nil)
 
-// adopt makes a connection of a socket. The loop's.
+// adopt returns the connection of a new socket. Loop only.
 func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 	local := p.port.UDP.Local()
 	if local.Addr().IsUnspecified() {
@@ -43,14 +43,14 @@ func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 
 func (c *RCPConn) network() string { return rcpNetwork }
 
-// Local is this end.
+// Local returns the local address and port.
 func (c *RCPConn) Local() netip.AddrPort { return c.ends.local }
 
-// Remote is the other end.
+// Remote returns the peer's address and port.
 func (c *RCPConn) Remote() netip.AddrPort { return c.ends.peer }
 
-// Close closes both directions and returns at once. What was written is still delivered,
-// as long as the peer is not silent; what he still sends is discarded.
+// Close closes both directions and returns at once. Written data is still delivered, unless the
+// peer times out. Received data is discarded.
 func (c *RCPConn) Close() error {
 	if c.closed.Swap(true) {
 		return c.opError("close", net.ErrClosed)
@@ -60,14 +60,14 @@ func (c *RCPConn) Close() error {
 	return nil
 }
 
-// tell has the loop see what the application did, where that is not in the rings.
+// tell posts a close or an abort. The loop sees everything else in the rings.
 func (c *RCPConn) tell(what uint32) {
 	if what&(closeWrite|closeBoth|abort) != 0 {
 		c.node.Post(func(clock.Time) { c.serve(what) })
 	}
 }
 
-// serve does what the application has asked for. The loop's side of tell.
+// serve does what tell posted. Loop only.
 func (c *RCPConn) serve(what uint32) {
 	switch {
 	case c.gone:
@@ -80,7 +80,7 @@ func (c *RCPConn) serve(what uint32) {
 	}
 }
 
-// fail says what ended the connection, unless that is known. The loop's.
+// fail records the first error. Loop only.
 func (c *RCPConn) fail(err error) {
 	translated := NetError(err)
 	if errors.Is(err, rcp.ErrClosed) {
@@ -89,8 +89,8 @@ func (c *RCPConn) fail(err error) {
 	c.failure.CompareAndSwap(nil, &translated)
 }
 
-// heed passes news of the socket on to the application. The loop's.
-func (c *RCPConn) heed() {
+// onEvent reports the socket's state to the application. Loop only.
+func (c *RCPConn) onEvent() {
 	s := c.socket
 	if err := s.Err(); err != nil {
 		c.fail(err)
@@ -112,26 +112,26 @@ func (c *RCPConn) heed() {
 	c.node.leading.newsFor(&c.duplex)
 }
 
-// delivered reports whether the peer has everything, and the FIN, or never will. The loop's.
+// delivered reports whether the peer has acknowledged everything, or the socket is closed. Loop
+// only.
 func (c *RCPConn) delivered() bool {
 	i := c.socket.Info()
 	return c.gone || i.Counts.FIN > 0 && i.Una == i.End
 }
 
-// Info returns what there is to know about the connection, also when it is over; the zero
-// rcp.Info when the node is closed.
+// Info returns the connection's state, even after its end. It is zero if the node is closed.
 func (c *RCPConn) Info() (i rcp.Info) {
 	_ = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.socket.Info(); return nil })
 	return i
 }
 
-// Describe is what operators see of a connection; the zero RCPSocket when the node is closed.
+// Describe returns a snapshot of the connection. It is zero if the node is closed.
 func (c *RCPConn) Describe() (s control.RCPSocket) {
 	_ = c.node.Call(func(*stack.Stack, clock.Time) error { s = c.describe(); return nil })
 	return s
 }
 
-// describe is Describe. The loop's.
+// describe is Describe. Loop only.
 func (c *RCPConn) describe() control.RCPSocket {
 	i := c.socket.Info()
 	return control.RCPSocket{
@@ -151,20 +151,19 @@ func rcpCounts(c rcp.Counts) control.RCPCounts {
 	return n
 }
 
-// RCPListener takes connections of RCP: one router, many sockets. It implements
-// net.Listener.
+// RCPListener accepts RCP connections. It implements net.Listener.
 type RCPListener struct {
 	accepting[*RCPConn]
-	port *rcpPort // the loop's
+	port *rcpPort // loop only
 }
 
 var _ net.Listener = (*RCPListener)(nil)
 
-// AcceptRCP is Accept with the connection's own type.
+// AcceptRCP is Accept with the concrete type.
 func (l *RCPListener) AcceptRCP() (*RCPConn, error) { return l.accept() }
 
-// refill moves connections from the router's queue into the deque, which the router counts as well:
-// so there is room for all. The loop's.
+// refill moves connections from the router's queue to that of Accept. The router limits the sum of
+// both. Loop only.
 func (l *RCPListener) refill() {
 	for {
 		s, ok := l.port.port.Router.Accept()
@@ -172,13 +171,13 @@ func (l *RCPListener) refill() {
 			return
 		}
 		c := l.port.adopt(s)
-		c.heed() // data, or a FIN, may have come before us
+		c.onEvent() // data or a FIN may have arrived already
 		l.put(c)
 	}
 }
 
-// Close stops listening. Connections that nobody has accepted are forgotten; the others
-// live on, and the port is theirs until the last of them ends.
+// Close stops listening and drops the connections that wait for Accept. Other connections stay
+// open, and the port with them.
 func (l *RCPListener) Close() error {
 	return l.close(func(*stack.Stack, clock.Time) error { l.port.unlisten(); return nil })
 }

@@ -15,28 +15,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Wiring is what the interfaces of a running node are to be. It is prepared outside the loop, so
-// that what can fail has failed before anything changes; the loop then changes all between two
-// packets.
+// Wiring is a prepared change of the interfaces. Errors are found while it is prepared, outside the
+// loop. The loop then makes the whole change between two packets.
 type Wiring struct {
 	*Network                        // with an interface for each number that there is or ever was
-	fresh    map[string]link.Device // sockets and devices that were opened, by what they are
+	fresh    map[string]link.Device // sockets and devices that were opened, by name
 	place    map[int]string         // of each interface, what it stood on before
 }
 
-// Network is what the node is now. Nobody changes it.
+// Network returns the node's current network. It must not be changed.
 func (n *Node) Network() *Network { return n.shown.Load() }
 
-// Become makes a network the node's. The loop's, but while the node opens.
-func (n *Node) Become(w *Network) {
+// SetNetwork replaces the node's network. Loop only, or while the node opens.
+func (n *Node) SetNetwork(w *Network) {
 	n.cfg.Network = *w
 	n.shown.Store(w)
 }
 
-// Faces are the interfaces that there are and were, by their number. Nobody changes them.
+// Faces returns all current and deleted interfaces, by number. They must not be changed.
 func (n *Node) Faces() []stack.Interface { return n.Network().Stack.Interfaces }
 
-// FaceName is an interface's name; what the node sends to itself crosses lo.
+// FaceName returns an interface's name, or lo for what the node sends to itself.
 func (n *Node) FaceName(i int) string {
 	if list := n.Faces(); i >= 0 && i < len(list) {
 		return list[i].Name
@@ -44,7 +43,7 @@ func (n *Node) FaceName(i int) string {
 	return observe.SelfFace
 }
 
-// Face finds an interface by name or by number.
+// Face finds an interface by name or number.
 func (n *Node) Face(name string) (int, error) {
 	list := n.Faces()
 	var names []string
@@ -62,7 +61,7 @@ func (n *Node) Face(name string) (int, error) {
 	return 0, fmt.Errorf("%q: %w: there %s", name, control.ErrNoSuchInterface, listed(names))
 }
 
-// listed lists some of the interfaces.
+// listed lists the first interfaces.
 func listed(names []string) string {
 	const most = 8
 	switch {
@@ -74,8 +73,8 @@ func listed(names []string) string {
 	return "are " + strings.Join(names, ", ")
 }
 
-// Wire prepares what a network wants of the interfaces, and opens what there is not yet. The
-// interfaces in unplugged have no socket. One goroutine at a time calls it.
+// Wire prepares the change to a network, and opens new devices. The interfaces in unplugged have no
+// socket now. It must not run concurrently.
 func (ds *Devices) Wire(to *Network, unplugged map[string]bool) (*Wiring, error) {
 	w := &Wiring{to, map[string]link.Device{}, map[int]string{}}
 	standing := map[string]bool{}
@@ -101,7 +100,7 @@ func (ds *Devices) Wire(to *Network, unplugged map[string]bool) (*Wiring, error)
 	return w, nil
 }
 
-// groups are the interfaces by number, those of one socket together.
+// groups returns the interfaces by number, those that share a socket together.
 func (w *Network) groups() (list [][]int) {
 	at := map[string]int{}
 	for i := range w.Links {
@@ -119,17 +118,17 @@ func (w *Network) groups() (list [][]int) {
 	return list
 }
 
-// Opened reports whether there is a socket or device that the node did not have.
+// Opened reports whether there are new devices.
 func (w *Wiring) Opened() bool { return len(w.fresh) > 0 }
 
-// Abandon closes what was opened.
+// Abandon closes the new devices.
 func (w *Wiring) Abandon() {
 	for _, d := range w.fresh {
-		_ = d.Close() // nobody has used it
+		_ = d.Close() // it was never used
 	}
 }
 
-// Rewire carries the wiring out. The loop's, for which the network has become the node's.
+// Rewire makes the change. The network has become the node's already. Loop only.
 func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	err := ds.node.stack.Rewire(now, ds.node.stackFaces())
 	if err != nil {
@@ -169,8 +168,8 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	return nil
 }
 
-// tokenFor is the token for the device of a group of interfaces: that of one of them, so that what
-// makes its link worse stays with it, or a new one.
+// tokenFor returns the token for the device of interfaces: that of one of them, so that its
+// impairments stay, or a new one.
 func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
 	for len(ds.byIface) <= slices.Max(faces) {
 		ds.byIface = append(ds.byIface, -1)
@@ -185,7 +184,7 @@ func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
 	return len(ds.list) - 1
 }
 
-// plug has a device serve interfaces under a token. Old are the tokens of those that were there.
+// plug makes a device serve interfaces under a token. old has the tokens of devices that were open.
 func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Device]int) error {
 	was, there := old[d]
 	moved := !there || was != token
@@ -223,8 +222,8 @@ func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Devi
 	return ds.watch(d, token)
 }
 
-// Unplug closes the UDP sockets but those of some addresses, and returns the interfaces that have
-// none now. Those in gone had none before. The loop's.
+// Unplug closes the UDP sockets, except those with an address in stays, and returns the interfaces
+// that lose theirs. Those in gone had none before. Loop only.
 func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 	for i, token := range ds.byIface {
 		name := ds.node.FaceName(i)
@@ -237,9 +236,9 @@ func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 		}
 		names = append(names, name)
 		if d == (unplugged{}) {
-			continue // one socket for several
+			continue // another interface of the same socket
 		}
-		_ = d.Close() // nothing can be done about it
+		_ = d.Close() // nothing can be done about an error
 		ds.blocked[token] = false
 		if ds.list[token] == d {
 			ds.list[token] = unplugged{}
@@ -249,19 +248,19 @@ func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 			for _, face := range m.faces {
 				lanes = append(lanes, link.Impairment{Iface: face})
 			}
-			_ = m.device.Carry(unplugged{}, lanes...) // it has them all
+			_ = m.device.Carry(unplugged{}, lanes...) // never fails: it gets all lanes
 		}
 	}
 	return names
 }
 
-// unplugged is the device of interfaces that are no more.
+// unplugged is the device of deleted interfaces.
 type unplugged struct{}
 
 // ReadBatch implements link.Device.
 func (unplugged) ReadBatch([]buffer.Frame) (int, error) { return 0, link.ErrWouldBlock }
 
-// WriteBatch implements link.Device: it takes all, for nobody.
+// WriteBatch implements link.Device. It discards everything.
 func (unplugged) WriteBatch(trains []buffer.Train) (int, error) { return len(trains), nil }
 
 // Room implements link.Device.

@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	// sampleBytes is how much the loop gives the writer of samples at once, and
-	// sampleQueue how often it may while that is busy: 4 MiB, some 30,000 rows.
+	// The loop hands sampleBytes at a time to the writer, and queues them up to sampleQueue times:
+	// 4 MiB, about 30,000 rows.
 	sampleBytes = 64 << 10
 	maxRow      = 512
 	sampleQueue = 64
 )
 
-// sampler writes a CSV row an ACK. The loop fills its rows, and a goroutine beside it writes
-// them: no disk holds up the loop, and rows that find no room are counted.
+// sampler writes a CSV row for each ACK. The loop fills the rows and a goroutine writes them, so
+// that a slow disk never blocks the loop. Rows that do not fit in the queue are counted.
 type sampler struct {
 	path   string
 	file   *os.File // nil: not open yet
-	rows   []byte   // the loop's
-	missed int      // the loop's
-	// flushAt is when rows must be written that do not fill a buffer; never: there are none. The
-	// loop's.
+	rows   []byte   // loop only
+	missed int      // loop only
+	// flushAt is when rows must be written even if they do not fill a buffer; never: there are
+	// none. Loop only.
 	flushAt clock.Time
 	full    chan []byte // to be written
-	empty   chan []byte // written, to be filled again
-	done    chan error  // of the first write that failed, at the end
+	empty   chan []byte // to be filled
+	done    chan error  // the first error of write, at the end
 }
 
-// newSampler returns a sampler that queues rows until start gives it a file.
+// newSampler returns a sampler that queues rows until start.
 func newSampler(path string) *sampler {
 	return &sampler{
 		path: path, rows: []byte(sampleHeader),
 		full: make(chan []byte, sampleQueue), done: make(chan error, 1),
-		empty: make(chan []byte, sampleQueue+2), // and what the loop fills, and what is written
+		empty: make(chan []byte, sampleQueue+2), // plus one buffer each for the loop and the writer
 	}
 }
 
-// open opens the file and starts to write. It is called at most once.
+// open creates the file and starts writing. It is called once.
 func (s *sampler) open(overwrite bool) error {
 	f, err := files.Machine().Create(s.path, 0o666)
 	if errors.Is(err, fs.ErrExist) {
@@ -63,25 +63,25 @@ func (s *sampler) open(overwrite bool) error {
 	return nil
 }
 
-// start writes rows into a file from now on.
+// start starts writing to f.
 func (s *sampler) start(f *os.File) {
 	s.file = f
 	go s.write()
 }
 
-// write is the goroutine beside the loop.
+// write runs in the writer's goroutine.
 func (s *sampler) write() {
 	var err error
 	for rows := range s.full {
 		if err == nil {
 			_, err = s.file.Write(rows)
 		}
-		s.empty <- rows // it has room for all that there are
+		s.empty <- rows // never blocks: it has room for all buffers
 	}
 	s.done <- err
 }
 
-// hand gives the rows to the writer, and reports whether he has room. The loop's.
+// hand passes the rows to the writer. It returns false if the queue is full. Loop only.
 func (s *sampler) hand() bool {
 	select {
 	case s.full <- s.rows:
@@ -97,11 +97,11 @@ func (s *sampler) hand() bool {
 	return true
 }
 
-// flushPeriod is how long something written down may stay in memory, where a
-// program that reads the file does not see it and a kill loses it.
+// flushPeriod limits how long rows stay in memory, where a reader of the file does not see them and
+// a crash loses them.
 const flushPeriod = time.Second
 
-// add writes down a sample. The loop's.
+// add adds a row. Loop only.
 func (s *sampler) add(sid int, p *tcp.Info) {
 	if s.flushAt == clock.Never {
 		s.flushAt = p.Time.Add(flushPeriod)
@@ -113,15 +113,15 @@ func (s *sampler) add(sid int, p *tcp.Info) {
 	s.rows = appendSample(s.rows, sid, p)
 }
 
-// flush has written what waits in memory. Errors stick, and are told in the end. The loop's.
+// flush hands over the rows in memory. close returns the first error. Loop only.
 func (s *sampler) flush() {
 	s.flushAt = clock.Never
 	if len(s.rows) > 0 {
-		s.hand() // if there is no room, it is written soon all the same
+		s.hand() // if the queue is full, add hands them over later
 	}
 }
 
-// close writes what is left. The loop has ended.
+// close writes the remaining rows, after the loop has ended.
 func (s *sampler) close() error {
 	if s.file == nil {
 		return nil
@@ -130,7 +130,7 @@ func (s *sampler) close() error {
 	close(s.full)
 	err := errors.Join(<-s.done, s.file.Close())
 	if err == nil && s.missed > 0 {
-		err = fmt.Errorf("%d rows are missing: nobody wrote them as fast as they came", s.missed)
+		err = fmt.Errorf("%d rows are missing: the disk was too slow", s.missed)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.path, err)
@@ -138,11 +138,11 @@ func (s *sampler) close() error {
 	return nil
 }
 
-// sampleHeader names the columns of a probe file, after ss -ti's fields.
+// sampleHeader names the columns, after the fields of ss -ti.
 const sampleHeader = "seconds,sid,state,cwnd,ssthresh,rtt_ms,rttvar_ms,rto_ms,minrtt_ms," +
 	"in_flight,acked,sent,retrans,rtos,tlps,limited\n"
 
-// appendSample appends one row of a probe file.
+// appendSample appends a row.
 func appendSample(row []byte, sid int, p *tcp.Info) []byte {
 	ms := func(d int64) { row = strconv.AppendFloat(row, float64(d)/1e6, 'f', 4, 64) }
 	num := func(v uint64) { row = strconv.AppendUint(row, v, 10) }

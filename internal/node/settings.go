@@ -10,21 +10,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Knobs are the settings that can change while a node runs. TCP's count for connections opened
-// afterwards.
+// Knobs are the settings that can change while a node runs. Those of TCP apply to new connections.
 type Knobs struct {
 	tcp.Knobs
 	Stack stack.Knobs
-	RIP   rip.Timers // all zero: RIP is not spoken
+	RIP   rip.Timers // zero: RIP is off
 	Log   slog.Level
-	// Recorded is how many segments connections keep, up to MaxRecorded.
+	// Recorded is how many segments a connection's flight recorder keeps, at most MaxRecorded.
 	Recorded int
 }
 
-// MaxRecorded bounds the flight recorder of a connection: 64 segments need 22 kB.
+// MaxRecorded limits a connection's flight recorder: 64 segments need 22 kB.
 const MaxRecorded = 4096
 
-// Knobs returns the settings. The loop's.
+// Knobs returns the settings. Loop only.
 func (n *Node) Knobs() Knobs {
 	k := Knobs{
 		Knobs: n.stack.TCP().Knobs(), Stack: n.stack.Knobs(), Recorded: n.Taps.flights.segments,
@@ -38,7 +37,7 @@ func (n *Node) Knobs() Knobs {
 	return k
 }
 
-// SetKnobs changes the settings. The loop's.
+// SetKnobs changes the settings. Loop only.
 func (n *Node) SetKnobs(now clock.Time, k Knobs) error {
 	err := cmp.Or(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.Stack))
 	if r := n.stack.RIP().Speaker(); r != nil && err == nil && k.RIP != r.Timers() {

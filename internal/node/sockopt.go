@@ -12,10 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The socket options of a connection, under the names that net.TCPConn gives
-// them where it has them.
+// The socket options of a connection have the names of net.TCPConn's methods, if it has them.
 
-// set has the loop change something about the connection, unless it is gone.
+// set runs f in the loop, unless the connection is gone.
 func (c *Conn) set(f func(now clock.Time) error) error {
 	if c.closed.Load() {
 		return c.opError("set", net.ErrClosed)
@@ -30,7 +29,7 @@ func (c *Conn) set(f func(now clock.Time) error) error {
 	})
 }
 
-// run has the loop read or change something of the connection; op names that in errors.
+// run runs f in the loop. Its error names the operation.
 func run(c *Conn, op string, f func(now clock.Time) error) error {
 	err := c.node.Call(func(_ *stack.Stack, now clock.Time) error { return f(now) })
 	if err != nil {
@@ -39,7 +38,7 @@ func run(c *Conn, op string, f func(now clock.Time) error) error {
 	return nil
 }
 
-// change has the loop change the options of the connection.
+// change changes the connection's options.
 func (c *Conn) change(edit func(o *tcp.Sockopts)) error {
 	return c.set(func(now clock.Time) error {
 		o := c.tc.Sockopts()
@@ -53,36 +52,35 @@ func (c *Conn) SetNoDelay(noDelay bool) error {
 	return c.change(func(o *tcp.Sockopts) { o.NoDelay = noDelay })
 }
 
-// SetCork holds segments that are not full back, for 200 ms at the most, or
-// lets them go.
+// SetCork delays segments that are not full by up to 200 ms. Turning it off sends them.
 func (c *Conn) SetCork(on bool) error {
 	return c.change(func(o *tcp.Sockopts) { o.Cork = on })
 }
 
-// SetMaxSeg bounds the payload of a segment; zero removes the bound.
+// SetMaxSeg limits the payload of a segment; zero removes the limit.
 func (c *Conn) SetMaxSeg(bytes int) error {
 	return c.change(func(o *tcp.Sockopts) { o.MaxSeg = bytes })
 }
 
-// SetUserTimeout bounds how long data may stay unacknowledged, or wait for the
-// peer's window, before the connection ends with ETIMEDOUT; zero: the number of
-// retries does. If tell is set the peer learns of it (RFC 5482).
+// SetUserTimeout ends the connection with ETIMEDOUT if data stays unacknowledged, or waits for the
+// peer's window, for that long. Zero: the number of retries decides. With tell the peer learns the
+// timeout (RFC 5482).
 func (c *Conn) SetUserTimeout(d time.Duration, tell bool) error {
 	return c.change(func(o *tcp.Sockopts) { o.UserTimeout, o.TellTimeout = d, tell })
 }
 
-// defaultKeepalive is what Go's net package uses: an answer every 15 s.
+// defaultKeepalive is that of Go's net package: a probe every 15 s.
 var defaultKeepalive = tcp.Keepalive{Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 9}
 
-// Keepalive is how a silent peer is asked.
+// Keepalive configures the probes that detect a dead peer.
 type Keepalive = tcp.Keepalive
 
-// SetKeepalive sets how a silent peer is asked; zero: not at all.
+// SetKeepalive configures keep-alive probes; zero: none.
 func (c *Conn) SetKeepalive(k Keepalive) error {
 	return c.change(func(o *tcp.Sockopts) { o.Keepalive = k })
 }
 
-// SetKeepAlive has a silent peer asked, or no more.
+// SetKeepAlive turns keep-alive probes on or off.
 func (c *Conn) SetKeepAlive(on bool) error {
 	k := tcp.Keepalive{}
 	if on {
@@ -91,14 +89,13 @@ func (c *Conn) SetKeepAlive(on bool) error {
 	return c.SetKeepalive(k)
 }
 
-// SetKeepAlivePeriod sets the time of silence before the first question, and
-// between questions.
+// SetKeepAlivePeriod sets the idle time before the first probe and the time between probes.
 func (c *Conn) SetKeepAlivePeriod(d time.Duration) error {
 	return c.SetKeepalive(Keepalive{Idle: d, Interval: d})
 }
 
-// SetKeepAliveConfig sets all of it as net.TCPConn does: a zero is Go's
-// default, a negative value leaves ours.
+// SetKeepAliveConfig sets all of them as net.TCPConn does: zero means Go's default. A negative
+// value means ours.
 func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 	if !cfg.Enable {
 		return c.SetKeepAlive(false)
@@ -117,8 +114,7 @@ func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 	return c.SetKeepalive(k)
 }
 
-// SetReadBuffer sets the receive buffer in bytes, which then does not tune
-// itself.
+// SetReadBuffer sets the size of the receive buffer in bytes and ends its automatic tuning.
 func (c *Conn) SetReadBuffer(bytes int) error {
 	if err := tcp.CheckBuffer(bytes); err != nil {
 		return c.opError("set", NetError(err))
@@ -126,7 +122,7 @@ func (c *Conn) SetReadBuffer(bytes int) error {
 	return c.change(func(o *tcp.Sockopts) { o.RecvBuffer = bytes })
 }
 
-// SetWriteBuffer sets the send buffer in bytes, which then does not tune itself.
+// SetWriteBuffer sets the size of the send buffer in bytes and ends its automatic tuning.
 func (c *Conn) SetWriteBuffer(bytes int) error {
 	if err := tcp.CheckBuffer(bytes); err != nil {
 		return c.opError("set", NetError(err))
@@ -134,13 +130,13 @@ func (c *Conn) SetWriteBuffer(bytes int) error {
 	return c.change(func(o *tcp.Sockopts) { o.SendBuffer = bytes })
 }
 
-// SetTOS sets the traffic class of what is sent: six bits of DSCP above two
-// that belong to ECN and are ignored.
+// SetTOS sets the traffic class of outgoing packets. The two low bits belong to ECN and are
+// ignored.
 func (c *Conn) SetTOS(tos uint8) error {
 	return c.change(func(o *tcp.Sockopts) { o.TOS = tos })
 }
 
-// SetTTL sets the time to live of what is sent; zero: the default.
+// SetTTL sets the TTL of outgoing packets; zero: the default.
 func (c *Conn) SetTTL(ttl uint8) error {
 	return c.change(func(o *tcp.Sockopts) { o.TTL = ttl })
 }
@@ -156,7 +152,7 @@ func (c *Conn) Info() (i tcp.Info, err error) {
 	return i, err
 }
 
-// Socket returns what an operator sees of the connection; after its end, the last.
+// Socket returns a snapshot of the connection; after its end, the last one.
 func (c *Conn) Socket() (s control.Socket, err error) {
 	err = run(c, "info", func(now clock.Time) error {
 		s = control.Socket{SID: c.sid, Local: c.Local(), Remote: c.Remote()}
@@ -166,7 +162,7 @@ func (c *Conn) Socket() (s control.Socket, err error) {
 	return s, err
 }
 
-// FileDigest reports whether both ends have offered a file's digest; false on a closed node.
+// FileDigest reports whether both ends have offered a file's digest. It is false on a closed node.
 func (c *Conn) FileDigest() (agreed bool) {
 	_ = c.node.Call(func(*stack.Stack, clock.Time) error {
 		agreed = c.tc.Sockopts().FileDigest
@@ -175,10 +171,9 @@ func (c *Conn) FileDigest() (agreed bool) {
 	return agreed
 }
 
-// SetLinger says what Close does about data that is not delivered yet. Negative,
-// which is the default: it is delivered in the background. Zero: it is discarded
-// and the peer gets a reset. Positive: Close waits for it, so many seconds, and
-// then discards what is left.
+// SetLinger says what Close does with undelivered data. Negative, the default: deliver it in the
+// background. Zero: discard it and reset the connection. Positive: wait so many seconds for its
+// delivery, and then discard the rest.
 func (c *Conn) SetLinger(sec int) error {
 	if c.closed.Load() {
 		return c.opError("set", net.ErrClosed)
@@ -208,7 +203,7 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 	return nil
 }
 
-// SetOptions sets what connections accepted from now on begin with.
+// SetOptions sets the options of connections that are accepted from now on.
 func (l *Listener) SetOptions(o tcp.Sockopts) error {
 	if err := NetError(l.node.Call(func(*stack.Stack, clock.Time) error {
 		return l.tl.SetSockopts(o)

@@ -10,9 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Taps are what watches the packets and connections of a node: observers (captures and traces),
-// the connections' flight recorders, verbose sockets, and the file of samples. The fields are the
-// loop's.
+// Taps are the observers of packets and connections: captures and traces, flight recorders, verbose
+// sockets, and the file of samples. The fields are loop only.
 type Taps struct {
 	node      *Node
 	observers []*observe.Observer
@@ -22,10 +21,10 @@ type Taps struct {
 	sampler   *sampler // nil: none
 
 	header [capture.HeaderBytes]byte // of the packet that is shown
-	facts  capture.Facts             // about it
+	facts  capture.Facts             // of that packet
 }
 
-// tap is what the stack shows packets to while something watches.
+// tap gets each packet from the stack while there are observers.
 func (t *Taps) tap(
 	now clock.Time, i int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
@@ -37,14 +36,14 @@ func (t *Taps) tap(
 		if !s.Out && t.node.stack.FromSelf() {
 			s.Iface = observe.OwnFace
 		}
-		t.exhibit(now, s, pieces)
+		t.showPieces(now, s, pieces)
 	}
 	if t.node.cfg.Tap != nil {
 		t.node.cfg.Tap(now, i, dir, reason, pieces)
 	}
 }
 
-// retap has the stack show packets exactly while something watches. The loop's.
+// retap turns the stack's tap on while there are observers. Loop only.
 func (t *Taps) retap() {
 	if t.verbose.on() || t.observed() || t.node.cfg.Tap != nil {
 		t.node.stack.SetTap(t.tap)
@@ -54,7 +53,7 @@ func (t *Taps) retap() {
 	t.rewatch()
 }
 
-// open starts what the configuration wants from the start.
+// open starts the observers of the configuration.
 func (t *Taps) open() error {
 	t.retap()
 	for _, o := range t.node.cfg.Observers {
@@ -69,10 +68,10 @@ func (t *Taps) open() error {
 	if t.node.cfg.Drop != nil {
 		return nil
 	}
-	return t.OpenProbe() // last: it has a goroutine, which ends with a node that is open
+	return t.OpenProbe() // last, because its goroutine ends only with an open node
 }
 
-// OpenProbe opens the file of Config.Probe, if there is one. It is called once, after Config.Drop.
+// OpenProbe opens the file of Config.Probe, if any. It is called once, after Config.Drop.
 func (t *Taps) OpenProbe() error {
 	if t.sampler == nil {
 		return nil
@@ -83,7 +82,7 @@ func (t *Taps) OpenProbe() error {
 	return nil
 }
 
-// due is when settle has samples to flush.
+// due returns when settle has samples to flush.
 func (t *Taps) due() clock.Time {
 	if t.sampler == nil {
 		return clock.Never
@@ -91,8 +90,8 @@ func (t *Taps) due() clock.Time {
 	return t.sampler.flushAt
 }
 
-// settle ends an iteration of the loop: observers get what they were shown, and samples that have
-// waited for long are written.
+// settle ends an iteration: observers get the packets that they were shown, and old samples are
+// written.
 func (t *Taps) settle(now clock.Time) {
 	if t.due().Due(now) {
 		t.sampler.flush()
@@ -102,7 +101,7 @@ func (t *Taps) settle(now clock.Time) {
 	}
 }
 
-// stop ends the observers: the loop shows nothing more.
+// stop ends all observers.
 func (t *Taps) stop() {
 	for _, o := range t.observers {
 		o.End()
@@ -110,7 +109,7 @@ func (t *Taps) stop() {
 	t.observers = nil
 }
 
-// close writes the samples that are left. The loop has ended.
+// close writes the remaining samples, after the loop has ended.
 func (t *Taps) close() error {
 	if t.sampler == nil {
 		return nil

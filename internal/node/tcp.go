@@ -13,15 +13,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// TCP has the node's connections and listeners.
+// TCP holds the node's TCP connections and listeners.
 type TCP struct {
 	node      *Node
-	conns     map[*Conn]struct{}          // the loop's
-	listeners map[*tcp.Listener]*Listener // the loop's
+	conns     map[*Conn]struct{}          // loop only
+	listeners map[*tcp.Listener]*Listener // loop only
 	touched   atomic.Pointer[Conn]        // connections with something to do
 }
 
-// Dial is DialFrom with address and port left to the node.
+// Dial is DialFrom with a local address and port that the node chooses.
 func (t *TCP) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return t.DialFrom(ctx, netip.AddrPort{}, to)
 }
@@ -31,8 +31,8 @@ func (t *TCP) DialForFile(ctx context.Context, to netip.AddrPort) (*Conn, error)
 	return t.dial(ctx, netip.AddrPort{}, to, true)
 }
 
-// DialFrom connects to a virtual address, from the given address and port as far as
-// they are given, and waits until the connection stands or ctx ends.
+// DialFrom connects to a virtual address, and waits until the connection is established or ctx is
+// done. Zero parts of from are chosen by the node.
 func (t *TCP) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, error) {
 	return t.dial(ctx, from, to, false)
 }
@@ -48,7 +48,7 @@ func (t *TCP) dial(
 		}
 	}
 	if ctx.Err() != nil {
-		return fail(context.Cause(ctx)) // before anybody hears of us
+		return fail(context.Cause(ctx)) // before anything is sent
 	}
 	var c *Conn
 	err := t.node.Call(func(s *stack.Stack, now clock.Time) error {
@@ -56,7 +56,7 @@ func (t *TCP) dial(
 		if err == nil {
 			o := tc.Sockopts()
 			o.FileDigest = digest
-			_ = tc.SetSockopts(now, o) // they are valid
+			_ = tc.SetSockopts(now, o) // the options are valid
 			c = newConn(t.node, tc)
 			t.adopt(c, nil)
 		}
@@ -71,7 +71,7 @@ func (t *TCP) dial(
 	return c, nil
 }
 
-// source is an address for an error's text, nil if it says nothing.
+// source returns an address for an error, or nil if from is zero.
 func source(a net.Addr, from netip.AddrPort) net.Addr {
 	if from == (netip.AddrPort{}) {
 		return nil
@@ -79,26 +79,26 @@ func source(a net.Addr, from netip.AddrPort) net.Addr {
 	return a
 }
 
-// Listen takes connections on a port of any of the node's addresses, or of the
-// given one. At most backlog established connections wait for Accept; 0 means DefaultBacklog.
+// Listen accepts connections at a port of one of the node's addresses, or of all. At most backlog
+// established connections wait for Accept; 0 means DefaultBacklog.
 func (t *TCP) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 	return t.ListenWith(on, ListenOptions{Backlog: backlog})
 }
 
-// ListenOptions say what a listener does with connections.
+// ListenOptions configure a listener.
 type ListenOptions struct {
-	Backlog    int  // how many established ones may wait for Accept; 0: DefaultBacklog
-	FileDigest bool // they may offer a file's digest
-	Announce   bool // watchers are told of them
-	// Screen, if set, is called, in a goroutine each, with every connection that a client tries to
-	// open, before it is answered. What it does not decide is forgotten when it returns, and the
-	// client tries again. Accept returns none of them.
+	Backlog    int  // how many may wait for Accept; 0: DefaultBacklog
+	FileDigest bool // connections may offer a file's digest
+	Announce   bool // new connections are announced
+	// Screen, if set, is called in a new goroutine with every incoming connection, before it is
+	// answered. If it returns without a decision, the connection is forgotten and the client
+	// retransmits its SYN. Accept returns none of these connections.
 	Screen func(*Caught)
 }
 
 // ListenWith is Listen with options.
 func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) {
-	l := &Listener{sid: -1, loud: o.Announce, screen: o.Screen}
+	l := &Listener{sid: -1, announces: o.Announce, screen: o.Screen}
 	l.options.FileDigest = o.FileDigest
 	backlog := l.init(t.node, "tcp", on, o.Backlog)
 	err := NetError(t.node.Call(func(s *stack.Stack, _ clock.Time) (err error) {
@@ -106,7 +106,7 @@ func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) 
 			return err
 		}
 		l.addr = l.tl.Local()
-		_ = l.tl.SetSockopts(l.options) // they are valid
+		_ = l.tl.SetSockopts(l.options) // the options are valid
 		l.tl.CountAhead(l.waiting)
 		if l.screen != nil {
 			l.tl.Defer()
@@ -123,10 +123,10 @@ func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) 
 	return l, nil
 }
 
-// ListenerOf finds the listener that TCP has for an application; nil: it is none's. The loop's.
+// ListenerOf returns the application's listener of tl, or nil. Loop only.
 func (t *TCP) ListenerOf(tl *tcp.Listener) *Listener { return t.listeners[tl] }
 
-// adopt enters a connection into the books. The loop's.
+// adopt adds a connection. Loop only.
 func (t *TCP) adopt(c *Conn, l *Listener) {
 	n := t.node
 	t.conns[c] = struct{}{}
@@ -134,17 +134,17 @@ func (t *TCP) adopt(c *Conn, l *Listener) {
 	c.reprobe()
 	if l != nil {
 		c.established.pass()
-		c.loud = l.loud
-		if l.loud && n.Watchers.any() {
+		c.announces = l.announces
+		if l.announces && n.Watchers.any() {
 			n.Watchers.Announce(control.Accepted{
 				Listener: l.sid, Socket: n.stack.Sockets().Info(c.sid, 0),
 			})
 		}
 	}
-	c.heed(0) // data, or a FIN, may have come before us
+	c.onEvent(0) // data or a FIN may have arrived already
 }
 
-// release strikes a connection that is gone from the books. The loop's.
+// release removes a connection that is gone. Loop only.
 func (t *TCP) release(c *Conn) {
 	n := t.node
 	delete(t.conns, c)
@@ -155,8 +155,7 @@ func (t *TCP) release(c *Conn) {
 	n.stack.Sockets().Remove(c.sid)
 }
 
-// undelivered reports whether a connection that its program has closed has something that the peer
-// lacks. The loop's.
+// undelivered reports whether a closed connection has undelivered data. Loop only.
 func (t *TCP) undelivered() bool {
 	for c := range t.conns {
 		if c.closed.Load() && !c.finAcked {
@@ -166,7 +165,7 @@ func (t *TCP) undelivered() bool {
 	return false
 }
 
-// close ends everything, with the node. The loop's.
+// close closes everything with the node. Loop only.
 func (t *TCP) close(now clock.Time) {
 	for _, l := range t.listeners {
 		l.end()
@@ -183,7 +182,7 @@ func (t *TCP) close(now clock.Time) {
 	}
 }
 
-// boundTo lists the connections and listeners that have one of the addresses. The loop's.
+// boundTo lists the connections and listeners with one of the addresses. Loop only.
 func (t *TCP) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range t.node.stack.TCP().Conns() {
 		t := c.Tuple()
@@ -196,20 +195,20 @@ func (t *TCP) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	}
 	for _, l := range t.listeners {
 		if addrs[l.addr.Addr()] && !l.closing.Load() {
-			list = append(list, Bound{fmt.Sprintf("tcp %v, listening", l.addr), l.endHere})
+			list = append(list, Bound{fmt.Sprintf("tcp %v, listening", l.addr), l.closeNow})
 		}
 	}
 	return list
 }
 
-// ConnectBy is Dial, or another way to dial, in an operator's terms.
+// ConnectBy dials, with the errors of package control.
 func ConnectBy(
 	ctx context.Context, dial func(context.Context, netip.AddrPort) (*Conn, error),
 	addr netip.Addr, port uint16,
 ) (*Conn, error) {
 	to := netip.AddrPortFrom(addr, port)
 	if !control.IsHost(addr) || port == 0 {
-		return nil, fmt.Errorf("%v: %w: want the address of a host and a port from 1",
+		return nil, fmt.Errorf("%v: %w: must be the address of a host and a port from 1",
 			to, control.ErrUsage)
 	}
 	c, err := dial(ctx, to)

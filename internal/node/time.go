@@ -10,7 +10,7 @@ import (
 
 // Time is a node's time: the system's, or that of a Clock.
 type Time struct {
-	start time.Time // the origin of the loop's clock
+	start time.Time // the origin of the loop's time
 	clock *Clock    // nil: the system's time
 }
 
@@ -21,7 +21,7 @@ func newTime(c *Clock) Time {
 	return Time{start: time.Now()}
 }
 
-// now is the loop's clock: nanoseconds since just before the node started.
+// now returns the loop's time: nanoseconds since just before the node started.
 func (t *Time) now() clock.Time {
 	if t.clock != nil {
 		return t.clock.now()
@@ -29,16 +29,16 @@ func (t *Time) now() clock.Time {
 	return clock.Time(time.Since(t.start)) + 1
 }
 
-// Wall translates an instant of the loop's clock into the time of day.
+// Wall translates the loop's time into the time of day.
 func (t *Time) Wall(at clock.Time) time.Time { return t.start.Add(time.Duration(at - 1)) }
 
-// Now is the time of day by the node's clock.
+// Now returns the time of day of the node's clock.
 func (t *Time) Now() time.Time { return t.Wall(t.now()) }
 
-// Driven reports whether a Clock drives the node: time waits for it.
+// Driven reports whether a Clock drives the node.
 func (t *Time) Driven() bool { return t.clock != nil }
 
-// until is how far off an instant is.
+// until returns the duration until at.
 func (t *Time) until(at time.Time) time.Duration {
 	if t.clock != nil {
 		return at.Sub(t.clock.Now())
@@ -46,10 +46,10 @@ func (t *Time) until(at time.Time) time.Duration {
 	return time.Until(at)
 }
 
-// Timer is a timer of either kind of time. Stop reports whether it has kept it from ending.
+// Timer is a timer of either kind of time. Stop reports whether it stopped the timer in time.
 type Timer interface{ Stop() bool }
 
-// AfterFunc calls f when d has passed, unless the timer is stopped before.
+// AfterFunc calls f after d, unless the timer is stopped first.
 func (t *Time) AfterFunc(d time.Duration, f func()) Timer {
 	if t.clock != nil {
 		return t.clock.afterFunc(d, f)
@@ -57,8 +57,8 @@ func (t *Time) AfterFunc(d time.Duration, f func()) Timer {
 	return time.AfterFunc(d, f)
 }
 
-// Within returns ctx, ended after d with os.ErrDeadlineExceeded as its cause; d of 0 or less: it is
-// not ended.
+// Within returns a context that ends after d with the cause os.ErrDeadlineExceeded. If d is not
+// positive, it returns ctx.
 func (t *Time) Within(
 	ctx context.Context, d time.Duration,
 ) (context.Context, context.CancelFunc) {

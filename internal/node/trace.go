@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// follows reports whether a packet is of the connection that an observer follows; the first that
-// its filter lets pass says which that is.
+// follows reports whether a packet belongs to the connection that an observer follows. The first
+// packet that passes its filter chooses the connection.
 func (t *Taps) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet) bool {
 	flow := o.Flow
 	if flow.Drops && !f.Dropped {
@@ -37,7 +37,7 @@ func (t *Taps) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet)
 		flow.Found, flow.Key, flow.Ours = true, k, src || dst
 	}
 	if !flow.Ours && s.Out && !f.Dropped {
-		return false // a packet that is passed on is shown twice
+		return false // a forwarded packet is shown twice
 	}
 	from, ok := f.Flow(true)
 	to, _ := f.Flow(false)
@@ -49,8 +49,8 @@ func address(a uint32) (b ip.Addr) {
 	return b
 }
 
-// ObserveSocket has an observer follow the connection with that number, or the next that a listener
-// gets, from now on. Recorded: what its recorder has is wanted too.
+// ObserveSocket lets an observer follow the connection with that number, or the next connection of
+// a listener. With recorded, b also has the segments in the connection's flight recorder.
 func (t *Taps) ObserveSocket(
 	o *observe.Observer, sid int, recorded bool,
 ) (b observe.Beginning, err error) {
@@ -64,17 +64,17 @@ func (t *Taps) ObserveSocket(
 	return b, err
 }
 
-// beginning says where a socket's connection stands. The loop's.
+// beginning returns the state of a socket's connection. Loop only.
 func (t *Taps) beginning(sid int, recorded bool) (from observe.Beginning) {
 	s, _ := t.node.stack.Sockets().Get(sid)
 	if s.Conn == nil {
-		return from // the next that comes to a listener has everything before it
+		return from // a listener's next connection is seen from its start
 	}
 	if c, ok := s.Conn.Owner.(*Conn); ok && recorded {
 		from.Before = c.flight.Batch()
 	}
 	switch i := s.Conn.Info(); i.State {
-	case tcp.StateClosed, tcp.StateListen, tcp.StateSynSent: // the peer's SYN has not come yet
+	case tcp.StateClosed, tcp.StateListen, tcp.StateSynSent: // the peer's SYN has not arrived
 	default:
 		from.Known = true
 		from.Local = capture.Start{Base: i.ISS, Next: i.Nxt + 1, Scale: -1}
@@ -86,8 +86,7 @@ func (t *Taps) beginning(sid int, recorded bool) (from observe.Beginning) {
 	return from
 }
 
-// followSocket has an observer follow the connection with that number, or the next that a
-// listener gets. The loop's.
+// followSocket sets up an observer as ObserveSocket does. Loop only.
 func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	s, ok := t.node.stack.Sockets().Get(sid)
 	switch {
@@ -96,10 +95,10 @@ func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	case s.Listener != nil:
 		o.About.Filter = fmt.Sprintf("tcp dst port %d and tcp[tcpflags] & (tcp-syn|tcp-ack) == "+
 			"tcp-syn and in", s.Local().Port())
-		o.Filter, _ = capture.ParseFilter(o.About.Filter) // it is in order
+		o.Filter, _ = capture.ParseFilter(o.About.Filter) // it is valid
 		return nil
 	case s.UDP != nil:
-		return fmt.Errorf("%d is of UDP: %w", sid, control.ErrNotConnected)
+		return fmt.Errorf("%d is a UDP socket: %w", sid, control.ErrNotConnected)
 	}
 	local, remote := s.Local().Addr().As4(), s.Remote().Addr().As4()
 	o.Flow.Found, o.Flow.Ours = true, true
@@ -112,7 +111,7 @@ func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	return nil
 }
 
-// endTraces lets those go that follow a connection which is gone. The loop's.
+// endTraces ends the observers that follow a connection that is gone. Loop only.
 func (t *Taps) endTraces(c *tcp.Conn) {
 	if len(t.observers) == 0 {
 		return

@@ -93,7 +93,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	}
 	ip("link", "set", "tide0", "down")
 	require.Eventually(t, func() bool {
-		return problem() == "tun:tide0 is not up; `up tun0` brings it up, with what the file says of it"
+		return problem() == "tun:tide0 is not up; `up tun0` brings it up, with its addresses and routes"
 	}, 10*time.Second, time.Millisecond)
 	assert.NotContains(t, ip("route"), "10.20.0.0/16", "the kernel forgets it")
 	testenv.Ask(t, n, control.SetLink{Iface: "tun0", Up: true})
@@ -106,7 +106,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	require.Eventually(t, func() bool { return problem() == "" }, 10*time.Second, time.Millisecond)
 
 	ip("link", "del", "tide0")
-	const why = "tun:tide0 was deleted; `up tun0` opens or makes it anew"
+	const why = "tun:tide0 was deleted; `up tun0` opens or creates it again"
 	assert.Equal(t, "tun0 is down: "+why, <-said)
 	faces := testenv.Ask(t, n, control.Interfaces{})
 	assert.False(t, faces[0].Up)

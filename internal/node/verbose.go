@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// verbosity is whose segments are told as events. The loop's.
+// verbosity says which sockets' segments are announced as events. Loop only.
 type verbosity struct {
 	all  bool
 	some map[int]bool // by socket number
@@ -20,7 +20,7 @@ type verbosity struct {
 
 func (v *verbosity) on() bool { return v.all || len(v.some) > 0 }
 
-// SetVerbose has segments told as events, or no more.
+// SetVerbose turns the announcement of segments on or off.
 func (t *Taps) SetVerbose(r control.Verbose) error {
 	return t.node.Ask(func(*stack.Stack, clock.Time) error {
 		v := &t.verbose
@@ -46,7 +46,7 @@ func (t *Taps) SetVerbose(r control.Verbose) error {
 	})
 }
 
-// verboseSegment tells one TCP segment of ours as an event.
+// verboseSegment announces a TCP segment from or to the node.
 func (t *Taps) verboseSegment(dir stack.Direction, pieces [][]byte) {
 	head := pieces[0]
 	const least = ip.HeaderLen + 4
@@ -86,8 +86,8 @@ func (t *Taps) verboseSegment(dir stack.Direction, pieces [][]byte) {
 	t.node.Watchers.Announce(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
 }
 
-// arrival is what becomes of the text of a packet that arrives for a connection:
-// what founding document 001's verbose option told.
+// arrival classifies the payload of a received segment as founding document 001's verbose option
+// does.
 func (t *Taps) arrival(sid int, packet []byte) tcp.Arrival {
 	k, ok := t.node.stack.Sockets().Get(sid)
 	if !ok || k.Conn == nil {

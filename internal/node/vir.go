@@ -12,24 +12,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Vir is the socket calls of founding document 004, which wait as it has them
-// wait: until the context ends.
+// Vir has the socket calls of founding document 004. Blocking calls wait until ctx is done.
 type Vir struct {
 	node *Node
-	core *stack.Vir // the loop's
+	core *stack.Vir // loop only
 
 	mu      sync.Mutex
-	changed chan struct{} // closed when something happened to a socket
+	changed chan struct{} // closed when a socket changes
 }
 
-// virCalls holds a node's Vir once somebody has asked for it.
+// virCalls makes the node's Vir when it is first used.
 type virCalls struct {
 	once sync.Once
 	vir  *Vir
-	used bool // the loop's
+	used bool // loop only
 }
 
-// Vir returns the node's socket calls by handle.
+// Vir returns the node's socket calls.
 func (n *Node) Vir() *Vir {
 	n.vir.once.Do(func() {
 		n.vir.vir = &Vir{
@@ -40,7 +39,7 @@ func (n *Node) Vir() *Vir {
 	return n.vir.vir
 }
 
-// changed wakes the calls that wait. The loop's.
+// changed wakes blocked calls. Loop only.
 func (vc *virCalls) changed() {
 	if !vc.used {
 		return
@@ -52,7 +51,7 @@ func (vc *virCalls) changed() {
 	v.changed = make(chan struct{})
 }
 
-// resetVir resets the connections that were not closed. The loop's last act.
+// resetVir resets the connections that are open when the node closes.
 func resetVir(s *stack.Stack, now clock.Time) {
 	var open []*tcp.Conn
 	for c := range s.TCP().Conns() {
@@ -71,7 +70,7 @@ func (v *Vir) watch() <-chan struct{} {
 	return v.changed
 }
 
-// do has the loop carry out a call, again and again until it need not wait.
+// do runs a call in the loop until it need not wait.
 func (v *Vir) do(ctx context.Context, f func(now clock.Time) error) error {
 	for {
 		changed := v.watch()
@@ -131,7 +130,7 @@ func (v *Vir) Read(ctx context.Context, h int, p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write is virWrite: it waits until the send buffer has taken all of p.
+// Write is virWrite: it waits until the send buffer has accepted all of p.
 func (v *Vir) Write(ctx context.Context, h int, p []byte) (n int, err error) {
 	for n < len(p) {
 		err = v.do(ctx, func(now clock.Time) error {

@@ -5,89 +5,86 @@ import (
 	"time"
 )
 
-// waiter is how an owner loop waits: for its devices, for the next deadline, and
-// for the doorbell that other goroutines ring.
+// waiter waits for devices, the next deadline, and the doorbell that other goroutines ring.
 //
-// It also says who the owner is. Whoever made the waiter is, gives what it owns up while it is
-// in Wait, and has it again when that returns; meanwhile another goroutine may Enter. All methods
-// but Ring and Enter are the owner's.
+// It also decides which goroutine owns the stack. That is the goroutine that made the waiter. It
+// gives the stack up in Wait and owns it again when Wait returns; meanwhile another goroutine can
+// Enter. Only the owner may call the methods, except Ring and Enter.
 //
-// A ring is never lost: whoever leaves something for the owner and then rings can
-// be sure that a Wait returns after that, or that who has entered leaves it to one
-// that does. A Wait may return for nothing.
+// No ring is lost: after a ring some Wait returns, even if another goroutine owned the stack when
+// it rang. Wait may also return for no reason.
 type waiter interface {
-	doors
-	// Add has Wait report token when fd is readable.
+	ownership
+	// Add lets Wait report token when fd is readable.
 	Add(fd, token int) error
-	// Feed is for a device without a descriptor: what it returns has Wait
-	// report token, once a call, and may be called by any goroutine.
+	// Feed is for a device without a descriptor. Each call of ready, in any goroutine, lets Wait
+	// report token once.
 	Feed(token int) (ready func())
-	// Wait sleeps until a device is ready, the doorbell was rung or timeout
-	// has passed; negative: for ever, 0: not at all. It appends the tokens of
-	// the devices that are readable (or writable, where that was wanted) to
-	// ready.
+	// Wait sleeps until a device is ready, the doorbell has rung, or timeout has passed. A negative
+	// timeout means for ever, 0 not at all. It appends to ready the tokens of readable devices, and
+	// of writable ones as WantWrite says.
 	Wait(timeout time.Duration, ready []int) ([]int, error)
-	// WantWrite has Wait report an added fd when it is writable, or no longer.
+	// WantWrite starts or stops reporting an added fd when it is writable.
 	WantWrite(fd int, want bool)
-	// Close gives back what waiting took. Ring does nothing then.
+	// Close releases the waiter's descriptors. Ring has no effect from then on.
 	Close() error
 }
 
-// doors are how others than the loop come to what it owns.
-type doors interface {
-	// Ring has the owner look around: the Wait under way, or the next one,
-	// returns. It costs an atomic operation or two while there is an owner.
+// ownership gives other goroutines access to the stack.
+type ownership interface {
+	// Ring makes the current or next Wait return. While a goroutine owns the stack, it costs an
+	// atomic operation or two.
 	Ring()
-	// Enter makes the caller the owner if there is none; else it rings.
+	// Enter makes the caller the owner, or rings if there is one.
 	Enter() bool
-	// Yield gives up what Enter has given, unless somebody has rung meanwhile.
+	// Yield gives up what Enter took, unless a goroutine has rung meanwhile.
 	Yield() bool
 	// Leave gives it up and rings.
 	Leave()
 }
 
-// second is a way of waiting with a second seat, beside the loop's.
-type second interface {
-	// Free reports whether there is no owner right now.
+// leaderWaiter is a waiter with a second slot, in which a goroutine can wait beside the loop.
+type leaderWaiter interface {
+	// Free reports whether no goroutine owns the stack.
 	Free() bool
-	// Lead is Wait for an owner by Enter, beside the loop's Wait. What arrives wakes one of the
-	// two, rather who came last. It reports whether the caller is the owner again; if not,
-	// another is, who knows what was ready.
+	// Lead is Wait for an owner that has entered. An event wakes one of the two waiting goroutines,
+	// usually the one that came last. Lead reports whether the caller owns the stack again. If not,
+	// the events went to the owner.
 	Lead(timeout time.Duration, ready []int) ([]int, bool)
-	// Call has the Lead under way return, or the Wait beside it, and Dismiss, which is for the
-	// loop, has the Lead return before it does itself.
+	// Call makes the current Lead, or the loop's Wait, return. Dismiss ends the Lead and waits
+	// until it has returned. Only the loop calls it.
 	Call()
 	Dismiss()
 }
 
-// Waiter is how a loop waits that is not a node's, and moves packets as punctually.
+// Waiter is used by a loop outside this package that moves packets at precise times.
 type Waiter = waiter
 
-// NewWaiter returns the platform's best way of waiting.
+// NewWaiter returns the platform's best waiter.
 func NewWaiter() (Waiter, error) { return newWaiter(waitBest) }
 
-// waiterKind chooses between the ways of waiting; zero: the system's best.
+// waiterKind chooses a waiter. Zero: the platform's best.
 type waiterKind uint8
 
 const (
 	waitBest waiterKind = iota
-	waitFed             // the one that every system has
+	waitFed             // the one that every platform has
 )
 
 // The states of a doorbell.
 const (
 	owned    = iota
-	rung     // owned, and rung since the owner last looked
-	sleeping // nobody is the owner, who waits or is about to: a ring must wake
-	woken    // nobody is the owner, and one was woken
+	rung     // owned, and rung since look
+	sleeping // no owner; a ring must wake a goroutine
+	woken    // no owner; a goroutine is being woken
 )
 
-// doorbell keeps rings cheap, for only one that finds everybody asleep has to wake, and has the
-// stack be one goroutine's at a time: what one did before sleep is seen by who enters.
+// doorbell decides which goroutine owns the stack. A ring needs a system call only if no goroutine
+// owns it. What an owner did before sleep is visible to the next one after enter.
 type doorbell struct{ state atomic.Uint32 }
 
-// ring notes a ring and reports whether somebody must be woken. Who looks at a bell that was
-// rung already spares a busy owner's cache line the write.
+// ring rings, and reports whether a goroutine must be woken. It does not write if the bell has rung
+// already: that would take the cache line from a busy owner.
 func (d *doorbell) ring() bool {
 	for {
 		switch d.state.Load() {
@@ -105,7 +102,7 @@ func (d *doorbell) ring() bool {
 	}
 }
 
-// enter makes the caller the owner, or rings at who is.
+// enter makes the caller the owner, or rings.
 func (d *doorbell) enter() bool {
 	for {
 		switch s := d.state.Load(); s {
@@ -123,27 +120,27 @@ func (d *doorbell) enter() bool {
 	}
 }
 
-// leave gives up what the caller owns to somebody who must be woken.
+// leave gives up the stack. The caller must wake a goroutine.
 func (d *doorbell) leave() { d.state.Store(woken) }
 
-// free reports whether there is no owner right now.
+// free reports whether no goroutine owns the stack.
 func (d *doorbell) free() bool { return d.state.Load() >= sleeping }
 
-// sleep gives up what the caller owns. It is false when he must look again, for somebody rang
-// since he last did, and stays the owner.
+// sleep gives up the stack. It returns false, and the caller stays the owner, if the bell has rung
+// since look.
 func (d *doorbell) sleep() bool { return d.state.CompareAndSwap(owned, sleeping) }
 
-// look announces that the owner is about to look: rings so far are answered.
+// look answers all rings so far. The owner then looks for work.
 func (d *doorbell) look() { d.state.Store(owned) }
 
-// again is when a loop looks again that found another in its place. That one has been rung, and
-// does what there is to do, but knows no better than the loop's last sleep when it is to wake.
+// again is when the loop's goroutine looks again if it woke up while another goroutine owned the
+// stack. That one serves the ring, but does not know when the loop must wake next.
 const again = time.Millisecond
 
 // feeds are the devices without a descriptor.
 type feeds struct {
 	list []*feed
-	any  atomic.Bool // one of list is ready
+	any  atomic.Bool // at least one is ready
 }
 
 type feed struct {
@@ -151,7 +148,7 @@ type feed struct {
 	ready atomic.Bool
 }
 
-// add returns what marks token as ready and rings.
+// add returns a function that marks token as ready and rings.
 func (f *feeds) add(token int, ring func()) func() {
 	one := &feed{token: token}
 	f.list = append(f.list, one)
@@ -162,8 +159,8 @@ func (f *feeds) add(token int, ring func()) func() {
 	}
 }
 
-// take moves the tokens that are ready to ready. It comes after the doorbell's
-// wake: what is marked later rings again.
+// take appends the tokens that are ready. Call it after look or enter: tokens that are marked later
+// ring again.
 func (f *feeds) take(ready []int) []int {
 	if !f.any.Load() || !f.any.Swap(false) {
 		return ready

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// errNoDescriptors is a device that has a descriptor where nothing waits on any.
-var errNoDescriptors = errors.New("node: this way of waiting takes no descriptors")
+// errNoDescriptors: the device needs a waiter that can wait for descriptors.
+var errNoDescriptors = errors.New("node: this waiter cannot wait for descriptors")
 
-// feedWaiter waits on a channel and a runtime timer: what every system can do.
-// Its devices read in goroutines of their own and signal. It is late: an idle
-// runtime rounds timers up to a millisecond.
+// feedWaiter waits for a channel and a runtime timer, which works on every platform. Its devices
+// read in their own goroutines. It can be late: an idle runtime rounds timers up to a millisecond.
 type feedWaiter struct {
 	bell  doorbell
 	fed   feeds
-	knock chan struct{}
+	rang  chan struct{}
 	timer *time.Timer
 }
 
 func newFeedWaiter() *feedWaiter {
-	w := &feedWaiter{knock: make(chan struct{}, 1), timer: time.NewTimer(0)}
+	w := &feedWaiter{rang: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	w.timer.Stop()
 	return w
 }
@@ -44,12 +43,12 @@ func (w *feedWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 
 func (w *feedWaiter) sleep(timeout time.Duration) {
 	if timeout < 0 {
-		<-w.knock
+		<-w.rang
 		return
 	}
 	w.timer.Reset(timeout)
 	select {
-	case <-w.knock:
+	case <-w.rang:
 		w.timer.Stop()
 	case <-w.timer.C:
 	}
@@ -58,7 +57,7 @@ func (w *feedWaiter) sleep(timeout time.Duration) {
 // Ring implements waiter.
 func (w *feedWaiter) Ring() {
 	if w.bell.ring() {
-		wake(w.knock)
+		wake(w.rang)
 	}
 }
 
@@ -71,10 +70,10 @@ func (w *feedWaiter) Yield() bool { return w.bell.sleep() }
 // Leave implements waiter.
 func (w *feedWaiter) Leave() {
 	w.bell.leave()
-	wake(w.knock)
+	wake(w.rang)
 }
 
-// WantWrite implements waiter: devices without a descriptor never ask.
+// WantWrite implements waiter. Devices without a descriptor never call it.
 func (w *feedWaiter) WantWrite(int, bool) {}
 
 // Close implements waiter.

@@ -14,45 +14,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epollWaiter waits in the kernel, where a time-out is a matter of microseconds
-// and the arrival of a datagram wakes the loop's own thread.
+// epollWaiter waits in the kernel, where timeouts are precise to microseconds and a datagram wakes
+// the loop's own thread.
 //
-// Two may wait at once, in the two places of Wait and Lead. So that a datagram wakes one of them,
-// a descriptor that was reported is silent (EPOLLONESHOT) until its owner gives up what it owns,
-// and has it read by then; and of two who wait the kernel wakes the one who came last.
+// Two goroutines can wait at once, in Wait and in Lead. A descriptor is reported once
+// (EPOLLONESHOT), so that only one of them wakes, until the owner has read it and gives up the
+// stack. If both wait, the kernel wakes the one that came last.
 type epollWaiter struct {
 	bell  doorbell
 	fed   feeds
 	epoll int
-	timer int // timerfd, -1 as long as epoll_pwait2 works
+	timer int // timerfd; -1 while epoll_pwait2 works
 
-	// The owner's.
+	// Owner only.
 	added  map[int]*watched // by descriptor
-	silent []int            // descriptors
-	err    error            // of epoll_ctl, for the next Wait
+	silent []int            // descriptors that were reported
+	err    error            // of epoll_ctl; the next Wait returns it
 	polled events
 
 	loop, leader sleeper
-	seat         atomic.Uint32 // the leader's
-	left         chan struct{} // a token: who was dismissed has left it
+	slot         atomic.Uint32 // the second slot
+	left         chan struct{} // a token: the dismissed leader has returned
 
-	mu      sync.Mutex // who wakes, against Close; and missed
+	mu      sync.Mutex // protects missed and closed
 	bellFD  int
 	closed  bool
-	missed  []unix.EpollEvent // by one who could not become the owner
-	skipped atomic.Bool       // there are some
+	missed  []unix.EpollEvent // by a goroutine that could not become the owner
+	skipped atomic.Bool       // missed is not empty
 }
 
-// sleeper is what one who waits tells the kernel, and is told.
+// sleeper holds the arguments and results of a wait in the kernel.
 type sleeper struct {
 	events events
-	limit  unix.Timespec // of the sleep under way
+	limit  unix.Timespec // the current timeout
 }
 
-// The states of the leader's seat.
+// The states of the second slot.
 const (
 	empty = iota
-	seated
+	occupied
 	dismissed
 )
 
@@ -87,7 +87,7 @@ func newEpollWaiter() (*epollWaiter, error) {
 	}
 	w.bellFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err == nil {
-		// Edge-triggered: each write is an event, and none has to be read.
+		// Edge-triggered: each write is an event, and need not be read.
 		err = w.control(unix.EPOLL_CTL_ADD, w.bellFD, tokenBell, unix.EPOLLIN|unix.EPOLLET)
 	}
 	if err != nil {
@@ -126,8 +126,8 @@ func (w *epollWaiter) WantWrite(fd int, want bool) {
 	}
 }
 
-// listen has a descriptor reported again, at once if it is ready still. One that was closed is
-// nobody's any more.
+// listen has a descriptor reported again, at once if it is still ready. It ignores closed
+// descriptors.
 func (w *epollWaiter) listen(fd int, at *watched) {
 	events := uint32(unix.EPOLLIN | unix.EPOLLONESHOT)
 	if at.write {
@@ -140,7 +140,7 @@ func (w *epollWaiter) listen(fd int, at *watched) {
 	}
 }
 
-// listenAgain has everything reported again that was.
+// listenAgain has all descriptors reported again that were reported.
 func (w *epollWaiter) listenAgain() {
 	for _, fd := range w.silent {
 		w.listen(fd, w.added[fd])
@@ -154,9 +154,8 @@ func (w *epollWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 	if timeout == 0 || !w.bell.sleep() {
 		return w.poll(ready)
 	}
-	// The goroutines that the loop has just woken are queued behind it.
-	// One asleep in the kernel would keep them there for up to 10 ms
-	// while the other processors are busy, so they go first.
+	// The goroutines that the loop has just woken are queued on its CPU. If it blocked in the
+	// kernel, they would wait for up to 10 ms while the other CPUs are busy. So run them first.
 	runtime.Gosched()
 	for {
 		n, errno := w.sleep(timeout)
@@ -176,10 +175,10 @@ func (w *epollWaiter) failed(errno unix.Errno) error {
 	return w.err
 }
 
-// report adds the tokens of events, and of those that others have missed, to ready.
+// report appends the tokens of events, and of events that other goroutines could not handle.
 func (w *epollWaiter) report(list []unix.EpollEvent, ready []int) []int {
 	ready = w.silence(list, ready)
-	if w.skipped.Load() { // or else no lock: who rings holds it in the call that wakes
+	if w.skipped.Load() { // avoids the lock, which a ringing goroutine holds during its system call
 		w.mu.Lock()
 		ready = w.silence(w.missed, ready)
 		w.missed = w.missed[:0]
@@ -199,7 +198,7 @@ func (w *epollWaiter) silence(list []unix.EpollEvent, ready []int) []int {
 	return ready
 }
 
-// pass leaves events to who is the owner, and rings.
+// pass leaves events to the owner, and rings.
 func (w *epollWaiter) pass(list []unix.EpollEvent) {
 	if len(list) == 0 {
 		return // enter has rung
@@ -211,23 +210,23 @@ func (w *epollWaiter) pass(list []unix.EpollEvent) {
 	w.Ring()
 }
 
-// Free implements second.
+// Free implements leaderWaiter.
 func (w *epollWaiter) Free() bool { return w.bell.free() }
 
-// Lead implements second.
+// Lead implements leaderWaiter.
 func (w *epollWaiter) Lead(timeout time.Duration, ready []int) ([]int, bool) {
 	w.listenAgain()
-	w.seat.Store(seated)
+	w.slot.Store(occupied)
 	if !w.bell.sleep() {
-		w.seat.Store(empty)
+		w.slot.Store(empty)
 		ready, _ = w.poll(ready)
 		return ready, true
 	}
 	n, _ := w.sleepAt(&w.leader, timeout)
 	list := w.leader.events[:max(0, n)]
-	if !w.seat.CompareAndSwap(seated, empty) {
+	if !w.slot.CompareAndSwap(occupied, empty) {
 		w.pass(list)
-		w.seat.Store(empty)
+		w.slot.Store(empty)
 		w.left <- struct{}{}
 		return ready, false
 	}
@@ -238,17 +237,18 @@ func (w *epollWaiter) Lead(timeout time.Duration, ready []int) ([]int, bool) {
 	return ready, false
 }
 
-// Dismiss implements second. What it wakes is the leader, for the loop does not wait beside him.
+// Dismiss implements leaderWaiter. Call wakes the leader: only the loop dismisses, so it does not
+// wait.
 func (w *epollWaiter) Dismiss() {
-	if w.seat.CompareAndSwap(seated, dismissed) {
+	if w.slot.CompareAndSwap(occupied, dismissed) {
 		w.Call()
 		<-w.left
 	}
 }
 
-// sleep waits for events in the loop's seat. A thread's timers may fire 50 µs late for the sake of
-// power unless it asks for better, and the loop has no thread of its own, so it
-// asks every time: a tenth of a microsecond.
+// sleep waits for events in the loop's slot. By default the kernel may delay a thread's timers by
+// 50 µs to save power. The loop has no thread of its own, so it sets the slack each time, which
+// takes 0.1 µs.
 func (w *epollWaiter) sleep(timeout time.Duration) (int, unix.Errno) {
 	if timeout > 0 && w.timer >= 0 {
 		return w.sleepTimer(timeout)
@@ -263,7 +263,7 @@ func (w *epollWaiter) sleep(timeout time.Duration) (int, unix.Errno) {
 	return n, errno
 }
 
-// sleepAt waits for events in a seat, as punctually as the kernel likes.
+// sleepAt waits for events in a slot.
 func (w *epollWaiter) sleepAt(p *sleeper, timeout time.Duration) (int, unix.Errno) {
 	if w.timer >= 0 {
 		limit := -1 // milliseconds
@@ -285,7 +285,7 @@ func (w *epollWaiter) sleepAt(p *sleeper, timeout time.Duration) (int, unix.Errn
 	return int(n), errno
 }
 
-// poll looks without waiting: nothing that the scheduler need know of.
+// poll looks for events without blocking, and so without telling Go's scheduler.
 func (w *epollWaiter) poll(ready []int) ([]int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(w.epoll),
 		uintptr(unsafe.Pointer(&w.polled)), uintptr(len(w.polled)), 0, 0, 0)
@@ -293,7 +293,7 @@ func (w *epollWaiter) poll(ready []int) ([]int, error) {
 	return w.report(w.polled[:max(0, int(n))], ready), w.failed(errno)
 }
 
-// useTimer turns to a timerfd for precision: epoll_pwait2 came with Linux 5.11.
+// useTimer uses a timerfd for precise timeouts: epoll_pwait2 needs Linux 5.11.
 func (w *epollWaiter) useTimer() error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -303,12 +303,12 @@ func (w *epollWaiter) useTimer() error {
 	return w.control(unix.EPOLL_CTL_ADD, fd, tokenTimer, unix.EPOLLIN|unix.EPOLLET)
 }
 
-// sleepTimer is sleep with the timerfd. One that fires after its sleep was over
-// ends a later one for nothing.
+// sleepTimer is sleep with the timerfd. If something else ends the sleep, the timer may end a later
+// one.
 func (w *epollWaiter) sleepTimer(timeout time.Duration) (int, unix.Errno) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(timeout))}
 	if unix.TimerfdSettime(w.timer, 0, &spec, nil) == nil {
-		timeout += time.Millisecond // for who looks in beside us may be told of it instead
+		timeout += time.Millisecond // a leader may get the timer's event instead
 	}
 	return w.sleepAt(&w.loop, timeout)
 }
@@ -336,8 +336,8 @@ func (w *epollWaiter) Leave() {
 	w.Call()
 }
 
-// Call implements second. The counter of an eventfd would overflow after 2^64
-// knocks; any other failure is a descriptor that we do not have.
+// Call implements leaderWaiter. An eventfd's counter overflows after 2^64 writes; any other error
+// means that the descriptor is wrong.
 func (w *epollWaiter) Call() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// maxUntold bounds the events that one slow watcher may fall behind.
+// maxUntold limits the events that wait for a slow watcher.
 const maxUntold = 8192
 
-// Watchers are the functions that hear of the node's events.
+// Watchers are the functions that get the node's events.
 type Watchers struct {
 	mu   sync.Mutex
 	list map[*watcher]struct{}
@@ -21,8 +21,7 @@ type Watchers struct {
 	wg   sync.WaitGroup
 }
 
-// watcher has one goroutine that calls its function, so that a slow terminal
-// does not hold up the loop.
+// watcher calls its function in one goroutine, so that a slow terminal does not block the loop.
 type watcher struct {
 	mu     sync.Mutex
 	queue  []control.Event
@@ -78,7 +77,7 @@ func (w *watcher) take() []control.Event {
 	w.queue = nil
 	if w.missed > 0 {
 		events = append(events, control.Message{
-			Text: fmt.Sprintf("%d more events were too many to show", w.missed),
+			Text: fmt.Sprintf("%d events are missing: this client was too slow", w.missed),
 		})
 		w.missed = 0
 	}
@@ -90,7 +89,7 @@ func (ws *Watchers) Printf(format string, args ...any) {
 	ws.Announce(control.Message{Text: fmt.Sprintf(format, args...)})
 }
 
-// Announce tells every watcher of an event.
+// Announce sends an event to every watcher.
 func (ws *Watchers) Announce(e control.Event) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -106,14 +105,14 @@ func (ws *Watchers) Announce(e control.Event) {
 	}
 }
 
-// any reports whether somebody watches.
+// any reports whether there are watchers.
 func (ws *Watchers) any() bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return len(ws.list) > 0
 }
 
-// close lets every watcher finish what it was told and ends it; false: it was done before.
+// close waits until every watcher has handled its events. It returns false if it was called before.
 func (ws *Watchers) close() bool {
 	ws.mu.Lock()
 	if ws.done {
@@ -130,7 +129,7 @@ func (ws *Watchers) close() bool {
 	return true
 }
 
-// publishStack announces what the stack has told. The loop's.
+// publishStack announces an event of the stack. Loop only.
 func (ws *Watchers) publishStack(e stack.Event, network *Network) {
 	if e.Test != nil {
 		ws.Announce(control.TestReceived{
@@ -146,20 +145,20 @@ func (ws *Watchers) publishStack(e stack.Event, network *Network) {
 	}
 }
 
-// AnnounceEnd has watchers told when the peer closes the connection, or it fails.
+// AnnounceEnd announces when the peer closes the connection or it fails.
 func (c *Conn) AnnounceEnd() error {
 	return c.node.Ask(func(*stack.Stack, clock.Time) error {
-		c.loud = true
+		c.announces = true
 		c.announceEnd()
 		return nil
 	})
 }
 
-// announceEnd tells watchers, once, that the peer has closed or the connection has failed while the
-// application still had it open. The loop's.
+// announceEnd announces, once, that the peer has closed the connection or it has failed, unless the
+// application has closed it. Loop only.
 func (c *Conn) announceEnd() {
 	failure := c.failure.Load()
-	if c.peerClosed || !c.loud || c.sid < 0 || failure == nil && !c.eof.Load() {
+	if c.peerClosed || !c.announces || c.sid < 0 || failure == nil && !c.eof.Load() {
 		return
 	}
 	c.peerClosed = true

@@ -21,8 +21,8 @@ type Taps interface {
 	// connection, or of the next connection of a listener.
 	Observe(o *Observer) error
 	ObserveSocket(o *Observer, sid int, recorded bool) (Beginning, error)
-	// LetGo stops passing packets to the observer.
-	LetGo(o *Observer)
+	// Unobserve stops passing packets to the observer.
+	Unobserve(o *Observer)
 }
 
 // Node is what captures and traces need of a node besides its Clock and Taps.

@@ -313,13 +313,13 @@ func (o *Observer) Watch(ctx context.Context, taps Taps, f func(*Batch) error) (
 			over = true
 		}
 		if over {
-			taps.LetGo(o)
+			taps.Unobserve(o)
 		}
 		for p = o.take(p); len(p.List) > 0 && err == nil; p = o.take(p) {
 			err = f(&p)
 		}
 	}
 	o.Leave()
-	taps.LetGo(o)
+	taps.Unobserve(o)
 	return err
 }

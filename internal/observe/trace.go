@@ -40,7 +40,7 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 	t.tellAll(&from.Before)
 	err = o.Watch(ctx, h.taps, func(p *Batch) error {
 		if t.tellAll(p) {
-			h.taps.LetGo(o) // the connection is closed; Watch returns next
+			h.taps.Unobserve(o) // the connection is closed; Watch returns next
 		}
 		return nil
 	})

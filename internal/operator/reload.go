@@ -143,7 +143,7 @@ func (l *reloading) apply() (control.Reloaded, error) {
 	}
 	anew, err := Network(l.now)
 	if err == nil {
-		err = l.node.Rehearse(&anew)
+		err = l.node.CheckNetwork(&anew)
 	}
 	if err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
@@ -215,11 +215,11 @@ func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err er
 					t.undo(s, now)
 				}
 			}
-			l.node.Become(l.before)
+			l.node.SetNetwork(l.before)
 			return t.text, err
 		}
 	}
-	l.node.Become(l.network)
+	l.node.SetNetwork(l.network)
 	l.node.Devices.Drain(now)
 	return "", nil
 }

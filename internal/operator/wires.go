@@ -20,7 +20,7 @@ func (l *reloading) wires() (list []turn) {
 	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
 		// The file is another nevertheless: what it says is where it stands now.
 		return []turn{{do: func(*stack.Stack, clock.Time) error {
-			l.node.Become(l.network)
+			l.node.SetNetwork(l.network)
 			return nil
 		}}}
 	}
@@ -42,7 +42,7 @@ func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 		}
 	}
 	n.Devices.Drain(now) // what RIP has to say
-	n.Become(l.network)
+	n.SetNetwork(l.network)
 	l.Reloader.names = l.names
 	return n.Devices.Rewire(now, l.wiring)
 }
