@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// total is what was dropped for every reason.
+// total returns the sum of all drops.
 func total(c control.Counters) (n uint64) {
 	for _, d := range c.Drops {
 		n += d.Packets
@@ -20,8 +20,8 @@ func total(c control.Counters) (n uint64) {
 	return n
 }
 
-// Every packet is accounted for: what one end sends is lost by a link under its name, queued,
-// or received by the other end, and nothing else.
+// Every packet is accounted for: it is lost by a link under its name, queued, or received by the
+// other end.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	p := freePorts(t, 2)
 	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
@@ -35,7 +35,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	exchange(t, client, server, 400_000)
 	require.NoError(t, client.Close())
 	require.NoError(t, server.Close())
-	// A link of 1 ms is empty some time after the last word.
+	// The link of 1 ms is empty some time after the last packet.
 	settled := func() bool {
 		list := ask(t, a, control.Impairments{})
 		over := list[0].Inside == 0 && list[1].Inside == 0
@@ -73,8 +73,8 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	assert.Equal(t, fa.In.Packets+in.Lost, fb.Out.Packets)
 }
 
-// An interface that is down drops what comes and sends nothing, each under its name. A
-// connection over it waits, and goes on when it is up again.
+// An interface that is down drops packets in both directions, each under its name. A connection
+// over it waits until it is up again.
 func TestDownAndUp(t *testing.T) {
 	p := freePorts(t, 2)
 	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
@@ -116,7 +116,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	exchangeWord(t, client, server)
 }
 
-// exchangeWord sends a word there and back.
+// exchangeWord sends a word from a to b and back.
 func exchangeWord(t *testing.T, a, b *Conn) {
 	t.Helper()
 	buf := make([]byte, 10)

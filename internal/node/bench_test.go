@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// BenchmarkStream moves bytes through nodes of one process: the loop, the
-// rings, the whole stack and the kernel's UDP, without the cost of processes.
+// BenchmarkStream moves bytes through nodes of one process: the loop, the rings, the whole stack
+// and the kernel's UDP, without the cost of processes.
 func BenchmarkStream(b *testing.B) {
 	for _, mode := range []string{"gso", "mmsg", "plain"} {
 		b.Run("direct/"+mode, func(b *testing.B) {

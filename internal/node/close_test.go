@@ -41,7 +41,7 @@ func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
 	assert.Equal(t, int64(5000), n)
 }
 
-// Nothing stays of a listener that was closed: a node takes files for months.
+// A closed listener leaves nothing behind: a node may run for months.
 func TestAClosedListenerIsForgotten(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for range 3 {

@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Config describes a node and what is recorded of it.
+// Config describes a node and its recordings.
 type Config struct {
 	// Network is required.
 	Network

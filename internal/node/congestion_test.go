@@ -33,8 +33,7 @@ func TestCongestionSettings(t *testing.T) {
 	}
 }
 
-// TestCongestionControlIsSwitchedUnderway changes the algorithm of a connection
-// while it is busy, through all of them.
+// A busy connection changes its algorithm, through all of them.
 func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:900")
@@ -69,9 +68,8 @@ func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	require.NoError(t, server.Close())
 }
 
-// BenchmarkCongestion moves bytes under each algorithm, paced and not, to be
-// compared with each other in one run: a direct link, a router, and one that
-// loses.
+// BenchmarkCongestion moves bytes with each algorithm, paced and not, for comparisons within one
+// run: over a direct link, through a router, and with loss.
 func BenchmarkCongestion(b *testing.B) {
 	for _, percent := range []float64{-1, 0, 2} {
 		for _, c := range []struct{ name, pacing string }{

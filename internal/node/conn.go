@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// What an application did to a connection since the loop last looked.
+// Changes by the application since the loop last looked.
 const (
 	wrote      uint32 = 1 << iota
 	wroteAlone        // at most smallWrite bytes, with nothing queued before them
@@ -37,7 +37,7 @@ type Conn struct {
 	todo atomic.Uint32 // what the application did
 	next *Conn         // in TCP.touched
 
-	// What the loop reports to the application.
+	// Set by the loop for the application.
 	delivered  gate         // the peer has acknowledged our FIN
 	ended      gate         // the connection is gone
 	linger     atomic.Int64 // SetLinger's seconds plus 1; zero: not set

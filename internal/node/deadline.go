@@ -9,7 +9,7 @@ import (
 type deadline struct {
 	mu     sync.Mutex
 	timer  Timer
-	passed chan struct{} // closed when the deadline has passed; nil: there was none
+	passed chan struct{} // closed when the deadline has passed; nil: never set
 	idle   bool          // no call will wait for it
 }
 

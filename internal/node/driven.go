@@ -38,8 +38,8 @@ func (c *Clock) now() clock.Time { return clock.Time(c.elapsed.Load() + 1) }
 // lastInstant is the latest time, after 146 years. Deadlines after it can still be represented.
 const lastInstant = clock.Time(1 << 62)
 
-// Advance moves the clock by d, and stops at each deadline on the way. What is due at the same
-// instant happens in the order in which the nodes were opened.
+// Advance moves the clock by d, and stops at each deadline on the way. Events at the same
+// instant happen in the order in which the nodes were opened.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	c.settle()
@@ -57,7 +57,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.run()
 }
 
-// Next returns the duration until the next deadline, and false if there is none.
+// Next returns the duration until the next deadline, or false if nothing is due.
 func (c *Clock) Next() (time.Duration, bool) {
 	c.mu.Lock()
 	c.settle()

@@ -21,9 +21,9 @@ type duplex struct {
 	carrier
 
 	in, out half
-	unasked int // bytes read since the loop was told; under in.mu
+	unasked int // bytes read since the last consumed; under in.mu
 
-	// What the loop reports to the application.
+	// Set by the loop for the application.
 	established gate        // established or failed
 	eof         atomic.Bool // the peer's FIN follows what is in the ring
 	closed      atomic.Bool // by Close

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waiting is a loop that waits: a token for each Wait that has returned.
+// waiting runs a loop that waits. It returns a token for each Wait that has returned.
 func waiting(t *testing.T, w waiter, timeout time.Duration) (returned <-chan struct{}, stop func()) {
 	t.Helper()
 	c := make(chan struct{}, 1)
@@ -36,7 +36,7 @@ func enter(t *testing.T, w waiter) {
 	require.Eventually(t, w.Enter, patience, 50*time.Microsecond)
 }
 
-// yield looks who has rung and goes, as often as it takes: a loop whose time is over rings every
+// yield serves rings and yields, as often as necessary: a loop whose timeout has passed rings every
 // millisecond.
 func yield(t *testing.T, w waiter) {
 	t.Helper()
@@ -56,10 +56,10 @@ func hear(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
-// TestEnter has another be the owner while the loop waits.
+// Another goroutine owns the stack while the loop waits.
 func TestEnter(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
-		assert.False(t, w.Enter(), "whoever has made it is the owner, and was rung")
+		assert.False(t, w.Enter(), "the goroutine that made it is the owner; it was rung")
 		_, err := w.Wait(-1, nil)
 		require.NoError(t, err)
 
@@ -82,8 +82,8 @@ func TestEnter(t *testing.T) {
 	})
 }
 
-// TestTheLoopKeepsTheTime though it finds another in its place when its time is over, who then
-// leaves without a word.
+// The loop keeps the time, even if its timeout passes while another goroutine owns the stack and
+// then leaves without a ring.
 func TestTheLoopKeepsTheTime(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		bell := bellOf(t, w)

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// An address that goes takes RCP's connections and listeners along, and no others.
+// An address that is removed ends its RCP connections and listeners, and no others.
 func TestAnAddressThatGoesTakesRCP(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)

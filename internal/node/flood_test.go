@@ -13,9 +13,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// RFC 4987 §2: 100,000 SYNs of sources that never answer keep no honest client out of a listener, a
-// screened listener or a forwarder. A client proves itself by its ACK (§3.6).
-func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
+// RFC 4987 §2: 100,000 SYNs from sources that never answer do not keep a real client out of a
+// listener, a screened listener or a forwarder. A client's ACK shows that it is real (§3.6).
+func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 	for name, take := range map[string]func(n *Node, accepted func()) error{
 		"listener": func(n *Node, accepted func()) error {
 			l, err := n.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
@@ -68,7 +68,7 @@ func TestAFloodOfSYNsKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// acceptAll takes every connection, and reports each that was accepted.
+// acceptAll accepts every connection and reports each.
 func acceptAll(accepted func()) func(*Caught) {
 	return func(c *Caught) {
 		if _, err := c.Accept(); err == nil {

@@ -75,7 +75,7 @@ func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
 	})
 }
 
-// tell starts forwarders and Screens for what was caught. Loop only.
+// tell starts forwarders and Screens for caught connections and flows. Loop only.
 func (fs *Forwarders) tell() {
 	n := fs.node
 	for {

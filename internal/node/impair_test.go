@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Two nodes over UDP sockets whose link has all faults that a file can name: every
-// byte arrives, and the operator sees what the link took.
+// Two nodes over a UDP link with all impairments that a file can name: every byte arrives, and the
+// operator sees what the link dropped.
 func TestLinksOfAFileAreImpaired(t *testing.T) {
 	p := freePorts(t, 2)
 	for _, kind := range []waiterKind{waitBest, waitFed} {
@@ -61,7 +61,7 @@ func ask[T any](t *testing.T, n *Node, r control.Request[T]) T {
 	return answer
 }
 
-// exchange moves bytes both ways at once and checks their digests.
+// exchange moves bytes in both directions at once and checks their digests.
 func exchange(t *testing.T, a, b *Conn, size int) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -85,7 +85,7 @@ func exchange(t *testing.T, a, b *Conn, size int) {
 	wg.Wait()
 }
 
-// echoRequest is a ping from 10.0.0.2 to 10.0.0.1.
+// echoRequest returns a ping from 10.0.0.2 to 10.0.0.1.
 func echoRequest() []byte {
 	b := make([]byte, 28)
 	copy(b, []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1, 8})
@@ -108,7 +108,7 @@ neighbor 10.0.0.2 at 127.0.0.1:2 via if0
 	return n, far
 }
 
-// A link's delay is for each direction, to the nanosecond, and wakes the node's loop.
+// A link's delay applies to each direction, is exact to the nanosecond, and wakes the loop.
 func TestTheDelayOfALinkIsExact(t *testing.T) {
 	var c Clock
 	_, far := driven(t, &c, "link if0 delay 50ms\n")
@@ -150,7 +150,7 @@ func TestTheLossOfALinkIsForEachDirection(t *testing.T) {
 	assert.Equal(t, uint64(replies), f.Out.Packets-f.Out.Drops[0].Packets)
 }
 
-// A node that closes has its last word delivered, however long the link is.
+// A node that closes delivers its last packets, however long the link is.
 func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
 	var c Clock
 	n, far := driven(t, &c, "link if0 delay 1m\n")
@@ -166,7 +166,7 @@ func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
 	assert.Equal(t, []any{28, byte(0)}, []any{size, packet[20]}, "the echo reply")
 }
 
-// A link of which the file says nothing is the device itself.
+// A link without impairments is the device itself.
 func TestAPlainLinkCostsNothing(t *testing.T) {
 	var c Clock
 	n, _ := driven(t, &c, "link if0 mtu 900\n")
@@ -174,8 +174,8 @@ func TestAPlainLinkCostsNothing(t *testing.T) {
 	assert.Empty(t, n.Devices.impaired)
 }
 
-// What is impaired at run time is impaired from there on, each way by itself, and leaves
-// nothing behind when it is off.
+// Impairments that are added at run time apply from then on, to each direction separately, and
+// leave nothing behind when they are removed.
 func TestImpairAtRunTime(t *testing.T) {
 	var c Clock
 	n, far := driven(t, &c, "")
@@ -233,7 +233,7 @@ func TestImpairAtRunTime(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
-// The same seed and the same packets meet the same fate, whatever else the node does.
+// The same seed and the same packets give the same drops, whatever else the node does.
 func TestImpairmentsAreRepeatable(t *testing.T) {
 	fates := func(nodeSeed uint64, words string) (list []bool) {
 		var c Clock

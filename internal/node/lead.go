@@ -14,9 +14,9 @@ import (
 // The protocol:
 //   - The waiter's doorbell knows the stack's owner. There is at most one: the loop's goroutine
 //     outside Wait, or a goroutine whose Enter succeeded.
-//   - A goroutine that writes at most smallWrite bytes enters and runs an iteration (runIteration). A
-//     goroutine that reads enters and waits in the waiter's second slot (lead) until there is data,
-//     for at most leadTime.
+//   - A goroutine that writes at most smallWrite bytes enters and runs an iteration
+//     (runIteration). A goroutine that reads enters and waits in the waiter's second slot (lead)
+//     until there is data, for at most leadTime.
 //   - One reader leads at a time. The loop's goroutine waits in its own slot meanwhile. A packet
 //     wakes one of the two. Deadlines wake the loop's goroutine.
 //   - leave gives up the stack. It first serves goroutines that rang meanwhile, at most twice. If
@@ -26,7 +26,7 @@ import (
 type leading struct {
 	node       *Node
 	slot       leaderWaiter // nil: the waiter has no second slot
-	sleepUntil clock.Time   // the loop's goroutine sleeps for at most leadSleep until then; owner only
+	sleepUntil clock.Time   // until then the loop's goroutine sleeps at most leadSleep; owner only
 	alarm      clock.Time   // when the loop's goroutine wakes; owner only
 	woke       bool         // the last iteration woke an application; owner only
 

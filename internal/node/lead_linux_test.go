@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eachSecond runs test with the ways of waiting that have two seats.
+// eachSecond runs test with the waiters that have two slots.
 func eachSecond(t *testing.T, test func(t *testing.T, w *epollWaiter)) {
 	t.Helper()
 	eachWaiter(t, func(t *testing.T, w waiter) {
@@ -22,9 +22,9 @@ func eachSecond(t *testing.T, test func(t *testing.T, w *epollWaiter)) {
 	})
 }
 
-// TestNoDatagramIsLost sends datagrams one by one to a loop, two leaders and a visitor that becomes
-// the owner for a moment. They compete for each datagram, and wait for the next one: nothing spins,
-// so that the test takes its time from the kernel's wake-ups alone.
+// Datagrams arrive one by one for a loop, two leaders and a goroutine that owns the stack for a
+// moment. They compete for each datagram and wait for the next one. Nothing spins, so the test's
+// time is that of the kernel's wake-ups.
 func TestNoDatagramIsLost(t *testing.T) {
 	eachSecond(t, func(t *testing.T, w *epollWaiter) {
 		a, b := pair(t)
@@ -58,7 +58,7 @@ func TestNoDatagramIsLost(t *testing.T) {
 			}
 			w.Dismiss()
 		})
-		// Each datagram lets every competitor try a few times to become the owner.
+		// For each datagram every competitor tries a few times to become the owner.
 		var tries [3]chan struct{}
 		compete := func(i int, try func()) {
 			tries[i] = make(chan struct{}, 1)
@@ -113,7 +113,7 @@ func TestNoDatagramIsLost(t *testing.T) {
 	})
 }
 
-// TestDismiss has a leader leave, and not before the loop goes on.
+// Dismiss ends the leader's wait before it returns.
 func TestDismiss(t *testing.T) {
 	eachSecond(t, func(t *testing.T, w *epollWaiter) {
 		w.Dismiss() // nobody

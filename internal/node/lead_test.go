@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echoing returns a connection whose peer sends back what comes.
+// echoing returns a connection whose peer echoes.
 func echoing(tb testing.TB, from, to *Node, addr string) (ask func(), c *Conn) {
 	tb.Helper()
 	c, server := connect(tb, from, to, addr)
@@ -28,9 +28,9 @@ func echoing(tb testing.TB, from, to *Node, addr string) (ask func(), c *Conn) {
 	}, c
 }
 
-// TestWhoLeadsIsToldAtOnce of what ends his reading, whatever that is, though he may be in the
-// loop's place when it comes, and then has it to be woken for.
-func TestWhoLeadsIsToldAtOnce(t *testing.T) {
+// A leading reader notices at once when its read ends, for any reason, even if it waits in the
+// loop's place and must be woken.
+func TestALeadingReaderNoticesAtOnce(t *testing.T) {
 	for range 20 {
 		a, b := twoNodes(t, Config{})
 		ask, c := echoing(t, a, b, "10.0.0.2:7")
@@ -67,7 +67,7 @@ func TestWhoLeadsIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestRequestAndReplyAllocateNothing at either end.
+// A request and its reply allocate nothing at either end.
 func TestRequestAndReplyAllocateNothing(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ask, _ := echoing(t, a, b, "10.0.0.2:7")

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// segments is the other end of a node's link, where a test reads and writes segments by hand.
+// segments is the other end of a node's link, where a test reads and writes segments.
 type segments struct {
 	testing.TB
 	clock *Clock
@@ -26,7 +26,7 @@ type segments struct {
 	buf   [2048]byte
 }
 
-// byHand starts 10.0.0.1 with a clock and a link that the test has.
+// byHand starts 10.0.0.1 with a clock and a link of the test.
 func byHand(tb testing.TB) *segments {
 	tb.Helper()
 	s := &segments{TB: tb, clock: new(Clock)}
@@ -38,7 +38,7 @@ func byHand(tb testing.TB) *segments {
 	return s
 }
 
-// client is an address and port of the test's, a different one for each i.
+// client returns a different client address and port for each i.
 func client(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}),
 		uint16(1024+i>>16))
@@ -60,7 +60,7 @@ func (s *segments) send(from netip.AddrPort, port uint16, flags tcp.Flags, seq, 
 	require.NoError(s, err)
 }
 
-// answers calls f with every segment that the node has sent since.
+// answers calls f with every segment that the node has sent since the last call.
 func (s *segments) answers(f func(to netip.AddrPort, h tcp.Header)) {
 	s.Helper()
 	for {
@@ -76,7 +76,7 @@ func (s *segments) answers(f func(to netip.AddrPort, h tcp.Header)) {
 	}
 }
 
-// heard returns the client of each answer with exactly these flags, and its header.
+// heard returns the client and header of each answer with exactly these flags.
 func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
 	s.Helper()
 	got := map[netip.AddrPort]tcp.Header{}
@@ -88,8 +88,8 @@ func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
 	return got
 }
 
-// As many connections wait for Accept as the backlog says, in the node and in its TCP together.
-// The ACK of another handshake is dropped, and its SYN-ACK is retransmitted until there is room.
+// The backlog limits the connections that wait for Accept, in the node and in its TCP together. The
+// ACK of another handshake is dropped, and its SYN-ACK retransmitted until there is room.
 func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 	const backlog, clients = 11, 30
 	s := byHand(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // Neighbors tells which neighbors are reachable. A UDP link has no carrier signal, so a neighbor's
-// state follows from what was received, what was sent without an answer, and ICMP errors. Loop
+// state follows from received packets, unanswered packets, and ICMP errors. Loop
 // only.
 type Neighbors struct {
 	node *Node

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// expect waits for an event that is told of a neighbour.
+// expect waits for an event about a neighbor.
 func expect(t *testing.T, n *Node, do func(), want control.NeighborState) control.NeighborChanged {
 	t.Helper()
 	told := make(chan control.NeighborChanged, 64)
@@ -38,15 +38,15 @@ func expect(t *testing.T, n *Node, do func(), want control.NeighborState) contro
 	}
 }
 
-// eventually waits for what other goroutines bring about.
+// eventually waits for other goroutines.
 func eventually(t *testing.T, ok func() bool, what string) {
 	t.Helper()
 	require.Eventually(t, ok, 10*time.Second, 2*time.Millisecond, what)
 }
 
-// A router whose neighbour ends without a farewell hears it from the kernel, says so once,
-// withdraws the routes at once though they would live for ever, and knows the neighbour again when
-// it is back.
+// A router whose neighbor ends without a RIP farewell gets an ICMP error from the kernel. It
+// reports that once, withdraws the routes at once although they would never expire, and sees the
+// neighbor when it is back.
 func TestANeighborThatIsGoneIsToldAndItsRoutesWithdrawn(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skip: needs Linux")
@@ -92,8 +92,8 @@ rip route-timeout-threshold 3600000
 	}
 }
 
-// judged plays looks at a neighbour in virtual time: what came, went and was refused since
-// the one before.
+// Each check of judged is a neighbor at a time: packets received, sent and refused since the check
+// before.
 func TestWhatIsMadeOfANeighbor(t *testing.T) {
 	const (
 		unknown = control.NeighborUnknown
@@ -141,8 +141,8 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 	assert.Equal(t, control.NeighborUnresolved, w.judge(1, &before, time.Second))
 }
 
-// A neighbour whose host name means another address is found again, without the loop ever
-// waiting for the resolver, and a name that is lost keeps the address that it had.
+// A neighbor whose host name changes its address is found again, and the loop never waits for the
+// resolver. A name that no longer resolves keeps its address.
 func TestANeighborThatMoves(t *testing.T) {
 	p := freePorts(t, 2)
 	names := make(chan netip.Addr, 1)

@@ -145,8 +145,10 @@ func (n *Node) linger() {
 	end := n.Time.now().Add(lingerTime)
 	wake := time.AfterFunc(lingerTime, n.waiter.Ring)
 	defer wake.Stop()
-	for n.iterate(); (n.TCP.undelivered() || n.Packets.undelivered()) && n.Time.now() < end; n.iterate() {
+	n.iterate()
+	for (n.TCP.undelivered() || n.Packets.undelivered()) && n.Time.now() < end {
 		n.wait()
+		n.iterate()
 	}
 }
 
@@ -203,7 +205,7 @@ func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
 // Follow calls f at the end of each iteration until f returns true. Loop only.
 func (n *Node) Follow(f func() (done bool)) { n.followers = append(n.followers, f) }
 
-// Post has the loop run f, and does not wait for it. It returns false if the node is closed.
+// Post queues f for the loop and does not wait for it. It returns false if the node is closed.
 func (n *Node) Post(f func(now clock.Time)) bool {
 	if n.closing.Load() {
 		return false

@@ -256,7 +256,7 @@ func TestManyConnectionsOpenAndClose(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// echoed sends msg to an echo server and checks that it comes back.
+// echoed sends msg to an echo server and checks the answer.
 func echoed(ctx context.Context, n *Node, at netip.AddrPort, msg []byte) error {
 	c, err := n.TCP.Dial(ctx, at)
 	if err != nil {

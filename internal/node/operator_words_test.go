@@ -34,7 +34,7 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 	assert.ErrorContains(t, err, "TIME_WAIT")
 }
 
-// A UDP socket has a number in the sockets table, and close takes it.
+// A UDP socket has a number in the socket table, and close closes it.
 func TestCloseTakesAUDPSocket(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	u := listenPacket(t, a, "0.0.0.0:53")

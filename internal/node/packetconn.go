@@ -92,7 +92,7 @@ func (c *PacketConn) release() {
 	c.node.stack.Sockets().Remove(c.sid)
 }
 
-// ReadFromAddrPort waits for a datagram and copies it to p. What does not fit is lost.
+// ReadFromAddrPort waits for a datagram and copies it to p. The rest is lost if p is too short.
 func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
 	r, err := c.Receive(p)
 	return min(r.Len, len(p)), r.From, err

@@ -92,8 +92,8 @@ func (c *RawConn) take() (p rawPacket, ok bool) {
 	return p, true
 }
 
-// ReadFrom waits for a packet and copies its payload to p. What does not fit is lost. The address
-// is a *net.IPAddr.
+// ReadFrom waits for a packet and copies its payload to p. The rest is lost if p is too short. The
+// address is a *net.IPAddr.
 func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	for {
 		if err := c.over(&c.readBy); err != nil {

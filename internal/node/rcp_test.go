@@ -21,12 +21,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// quick is an RCP for links that take no time, on machines that have none.
+// quick configures RCP for links without delay and a machine without load.
 var quick = RCPConfig{Tick: time.Millisecond, Timeout: 20 * time.Second, PacketSize: 1024}
 
 var rcpPort9000 = netip.MustParseAddrPort("10.0.0.2:9000")
 
-// connectRCP connects two nodes by RCP, and leaves the listener open.
+// connectRCP connects two nodes by RCP and leaves the listener open.
 func connectRCP(t *testing.T, from, to *Node, cfg RCPConfig) (c, s *RCPConn, l *RCPListener) {
 	t.Helper()
 	l, err := to.RCP.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 9000), 0, cfg)
@@ -59,8 +59,8 @@ func TestRCPConnIsANetConn(t *testing.T) {
 	})
 }
 
-// Over links that lose a fifth each direction has its own end, and the addresses are those
-// of the two ports.
+// Over links that lose a fifth of the packets, each direction ends separately. The addresses are
+// those of the two ports.
 func TestRCPOverALossyRouter(t *testing.T) {
 	a, b, c := line3(t, Config{Seed: 3})
 	testenv.Ask(t, b, control.SetLoss{Percent: 20})
@@ -98,7 +98,7 @@ func TestRCPOverALossyRouter(t *testing.T) {
 	assert.NoError(t, l.Close())
 }
 
-// The errors are those that programs look for.
+// The errors are the standard ones.
 func TestRCPErrors(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx := t.Context()
@@ -112,7 +112,7 @@ func TestRCPErrors(t *testing.T) {
 	_, err = a.RCP.Dial(ctx, netip.AddrPort{}, rcpPort9000, RCPConfig{Width: -1})
 	require.ErrorIs(t, err, syscall.EINVAL)
 
-	// A UDP socket that answers nobody is silent.
+	// A UDP socket does not answer RCP.
 	silent, err := b.Packets.Listen(rcpPort9000)
 	require.NoError(t, err)
 	_, err = b.RCP.Listen(rcpPort9000, 0, quick)
@@ -140,7 +140,7 @@ func TestRCPErrors(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// An aborted connection is silent, which ends the other within the time-out.
+// An aborted connection is silent, so its peer times out.
 func TestRCPSilenceEndsAConnection(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	cfg := quick
@@ -161,7 +161,7 @@ func TestRCPSilenceEndsAConnection(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ETIMEDOUT)
 }
 
-// One router has many sockets: each peer has its own echo.
+// A router has many sockets, and each peer gets its own echo.
 func TestRCPHasManySocketsAtAPort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
@@ -195,7 +195,7 @@ func TestRCPHasManySocketsAtAPort(t *testing.T) {
 	all.Wait()
 }
 
-// A port is taken as long as somebody has anything there.
+// A port is in use while it has a listener or connections.
 func TestRCPFreesItsPort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	c, s, l := connectRCP(t, a, b, quick)
@@ -217,8 +217,8 @@ func TestRCPFreesItsPort(t *testing.T) {
 	c.Abort()
 }
 
-// What was written to a connection that is closed is delivered while its node closes; who
-// waits at the others learns that there is none.
+// Data that was written to a closed connection is delivered while its node closes. Calls that block
+// on others fail.
 func TestClosingANodeEndsItsRCP(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	c, s, _ := connectRCP(t, a, b, quick)
@@ -248,7 +248,7 @@ func TestClosingANodeEndsItsRCP(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// As many connections wait for Accept as the backlog says, in the node and in its router together.
+// The backlog limits the connections that wait for Accept, in the node and in its router together.
 func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
 	const backlog, clients = 2, 5
 	a, b, await := timeless(t)
@@ -269,8 +269,8 @@ func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
 	assert.Equal(t, backlog, connected)
 }
 
-// timeless starts two nodes with a clock of their own, joined in memory, and returns how to
-// wait for what only time brings about.
+// timeless starts two nodes with a Clock, joined in memory, and returns a function that advances
+// the clock until done.
 func timeless(t *testing.T) (a, b *Node, await func(done <-chan error) (time.Duration, error)) {
 	t.Helper()
 	var clock Clock

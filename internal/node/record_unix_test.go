@@ -16,9 +16,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// TestASlowDiskHoldsUpNobody has a probe file that nobody reads, which is as slow as a disk can be:
-// whoever adds rows goes on, and what found no room is told in the end.
-func TestASlowDiskHoldsUpNobody(t *testing.T) {
+// A probe file that is never read is as slow as a disk can be: the loop does not wait for it, and
+// rows that do not fit are counted.
+func TestASlowDiskDoesNotBlockTheLoop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.csv")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // it is as slow as its reader

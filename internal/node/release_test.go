@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// steps carries out one request at several nodes.
+// steps sends one request to several nodes.
 func steps(t *testing.T, r control.Reload, list ...*Node) (changes []string) {
 	t.Helper()
 	for _, n := range list {
@@ -24,7 +24,7 @@ func steps(t *testing.T, r control.Reload, list ...*Node) (changes []string) {
 	return changes
 }
 
-// isFree reports whether a UDP port can be had.
+// isFree reports whether a UDP port is free.
 func isFree(port int) bool {
 	c, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -34,7 +34,7 @@ func isFree(port int) bool {
 	return true
 }
 
-// TestTwoNodesTakeEachOthersPort in two steps, and back, while a connection goes on.
+// Two nodes exchange ports in two steps, and back, while a connection stays open.
 func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 2)
@@ -79,7 +79,7 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 	})
 }
 
-// TestWhatWasGivenUpIsTakenBack where no second step comes.
+// A node takes its ports back if there is no second step.
 func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 3)

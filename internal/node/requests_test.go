@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// OperatorOf returns what carries out requests. Package operator does, which this package cannot
-// import: answered_test.go sets it.
+// OperatorOf returns the node's handler of requests. It is in package operator, which this package
+// cannot import: answered_test.go sets it.
 var OperatorOf func(*Node) control.Operator
 
 // Change is portforward.Change.
@@ -20,7 +20,7 @@ type Change = struct {
 	Frees bool
 }
 
-// more lists the changes of services above a node.
+// more lists the changes of services.
 type more = func(was, now *lnx.Config) []Change
 
 // Reloader is a *operator.Reloader.
@@ -29,10 +29,10 @@ type Reloader interface {
 	TakeBack()
 }
 
-// ReloaderOf returns what reloads a node of a file, as OperatorOf.
+// ReloaderOf returns the Reloader of a node, as OperatorOf does.
 var ReloaderOf func(*Node, *lnx.Config, func() (*lnx.Config, error), more) Reloader
 
-// OpenFile is reload.Open, as OperatorOf.
+// OpenFile is operator.OpenNode, as OperatorOf.
 var OpenFile func(Config, *lnx.Config) (*Node, error)
 
 var operators, reloaders, moreOf sync.Map // by *Node
@@ -52,7 +52,7 @@ func reloaderOf(n *Node) Reloader {
 	return r.(Reloader)
 }
 
-// Reload has the node be as its file says.
+// Reload reads the node's file again.
 func (n *Node) Reload(r control.Reload, f more) (control.Reloaded, error) {
 	if f != nil {
 		moreOf.Store(n, f)
@@ -61,7 +61,7 @@ func (n *Node) Reload(r control.Reload, f more) (control.Reloaded, error) {
 	return reloaderOf(n).Do(r)
 }
 
-// Operator returns the node as its operator sees it.
+// Operator returns the node as a control.Operator.
 func (n *Node) Operator() control.Operator {
 	op, ok := operators.Load(n)
 	if !ok {
@@ -70,7 +70,7 @@ func (n *Node) Operator() control.Operator {
 	return op.(control.Operator)
 }
 
-// Do carries out a request.
+// Do handles a request.
 func (n *Node) Do(ctx context.Context, req any) (any, error) { return n.Operator().Do(ctx, req) }
 
 // Watch completes control.Operator.

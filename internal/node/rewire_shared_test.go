@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// passes has some text pass from one end of a connection to the other.
+// passes sends a text from one end of a connection to the other.
 func passes(t *testing.T, from, to *Conn) {
 	t.Helper()
 	text := []byte(strings.Repeat("tidepool ", 1000))
@@ -27,8 +27,8 @@ func passes(t *testing.T, from, to *Conn) {
 	assert.Equal(t, text, got)
 }
 
-// TestASharedSocketIsReloaded: interfaces of one UDP socket come and go, change what they do, move
-// to another port together, and what the others carry goes on.
+// Interfaces that share a UDP socket are added, deleted, changed, and moved to another port
+// together. Traffic over the others is not disturbed.
 func TestASharedSocketIsReloaded(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 5)

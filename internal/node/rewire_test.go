@@ -20,14 +20,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// both runs a test with each way of waiting, and so with each kind of socket.
+// both runs a test with each waiter, and so with each kind of socket.
 func both(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Helper()
 	t.Run("best", func(t *testing.T) { f(t, Config{}) })
 	t.Run("plain", func(t *testing.T) { f(t, Config{waiter: waitFed, Offload: "plain"}) })
 }
 
-// rewired is a node whose file can be written anew.
+// rewired starts a node whose file can be replaced.
 func rewired(t *testing.T, cfg Config, name string, text *string) *Node {
 	t.Helper()
 	file := testenv.ParseNode(t, name, *text)
@@ -45,8 +45,7 @@ func reload(t *testing.T, n *Node) control.Reloaded {
 	return done
 }
 
-// flow writes to a connection, and verifies what comes out, until it is told to stop; what it
-// returns does that, and waits for some bytes more before.
+// flow writes to a connection and checks what arrives, until stop. more waits for some more bytes.
 func flow(t *testing.T, from, to *Conn) (more, stop func()) {
 	t.Helper()
 	over, ended := make(chan struct{}), make(chan error, 1)
@@ -106,7 +105,7 @@ func flow(t *testing.T, from, to *Conn) (more, stop func()) {
 	}
 }
 
-// TestATransferGoesOnWhileLinksChange: a node is added, an MTU changes, a neighbor moves.
+// A transfer continues while a node is added, an MTU changes and a neighbor moves.
 func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 5)
@@ -170,8 +169,8 @@ func TestATransferGoesOnWhileLinksChange(t *testing.T) {
 	})
 }
 
-// twiceLinked starts two nodes with two links between them: if0 with 10.0.0.1 and 10.0.0.2, if1
-// with 10.1.0.1 and 10.1.0.2. The first reads its file anew from text.
+// twiceLinked starts two nodes with two links: if0 with 10.0.0.1 and 10.0.0.2, if1 with 10.1.0.1
+// and 10.1.0.2. The first one reloads its file from text.
 func twiceLinked(t *testing.T, text *string) (a, b *Node) {
 	t.Helper()
 	p := freePorts(t, 4)
@@ -182,7 +181,7 @@ func twiceLinked(t *testing.T, text *string) (a, b *Node) {
 		start(t, Config{}, "B", fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2]))
 }
 
-// TestAnAddressThatGoes takes what has it along, with a clear error, and nothing else.
+// Removing an address ends what uses it, with a clear error, and nothing else.
 func TestAnAddressThatGoes(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)
@@ -215,7 +214,7 @@ func TestAnAddressThatGoes(t *testing.T) {
 	_, _, err = u.ReadFromAddrPort(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 	_, err = io.ReadAll(serverGoes)
-	require.ErrorIs(t, err, syscall.ECONNRESET, "the peer is told")
+	require.ErrorIs(t, err, syscall.ECONNRESET, "the peer gets a reset")
 	_, err = stays.Write([]byte("on it goes"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))
@@ -224,7 +223,7 @@ func TestAnAddressThatGoes(t *testing.T) {
 	assert.Len(t, routes, 2)
 }
 
-// TestUDPAddressesChangePlaces: what each has is opened before it is closed, so none is lost.
+// New addresses are opened before old ones are closed, so two links can exchange theirs.
 func TestUDPAddressesChangePlaces(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 4)
@@ -252,8 +251,8 @@ func TestUDPAddressesChangePlaces(t *testing.T) {
 	})
 }
 
-// TestALinkThatCannotBe changes nothing, and is told with its place.
-func TestALinkThatCannotBe(t *testing.T) {
+// A link that cannot be opened changes nothing, and the error has its position.
+func TestALinkThatCannotOpen(t *testing.T) {
 	p := freePorts(t, 3)
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", p[0], p[1])
@@ -292,8 +291,8 @@ func TestALinkThatCannotBe(t *testing.T) {
 	assert.Equal(t, "10.0.0.1/24", faces[0].Addr.String())
 }
 
-// TestRIPFollowsLinks: a router that comes is learned, what it led to stays while others come, and
-// goes with its link at once.
+// RIP learns of a new router. Its routes stay while others are added, and disappear with its link
+// at once.
 func TestRIPFollowsLinks(t *testing.T) {
 	for _, dialect := range []string{"rip", "rip2"} {
 		t.Run(dialect, func(t *testing.T) {
@@ -348,8 +347,7 @@ func hasRoute(t *testing.T, n *Node, prefix string) bool {
 	return false
 }
 
-// awaitRoute waits for a route to come or to go. Its patience is less than the life of a route, so
-// that one that only expires is seen.
+// awaitRoute waits until a route appears or disappears, for less time than a route takes to expire.
 func awaitRoute(t *testing.T, n *Node, prefix string, there bool) {
 	t.Helper()
 	require.Eventually(t, func() bool { return hasRoute(t, n, prefix) == there }, 10*time.Second,

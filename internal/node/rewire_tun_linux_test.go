@@ -36,7 +36,7 @@ func iproute(t *testing.T) func(args ...string) string {
 	return ip
 }
 
-// pinged is how many of three pings came back.
+// pinged returns how many of three pings were answered.
 func pinged(t *testing.T, n *Node, addr string) int {
 	t.Helper()
 	stats := testenv.Ask(t, n, control.Ping{
@@ -45,8 +45,8 @@ func pinged(t *testing.T, n *Node, addr string) int {
 	return stats.Received
 }
 
-// TestATUNComesAndGoesWithAReload: its device, what the kernel is told, and what has its address.
-// What goes on beside it, and through a device that stays, is not disturbed.
+// A reload adds and removes a TUN device, with the kernel's address and routes, and what uses its
+// address. Other devices and their traffic are not disturbed.
 func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	ip := iproute(t)
 	p := freePorts(t, 3)
@@ -120,7 +120,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	assert.NotContains(t, ip("link"), "tide0")
 	assert.NotContains(t, ip("route"), "10.20.0.0/16")
 	_, err = kernel.Read(make([]byte, 1))
-	require.ErrorIs(t, err, unix.ECONNRESET, "the kernel is told")
+	require.ErrorIs(t, err, unix.ECONNRESET, "the kernel gets a reset")
 	faces := testenv.Ask(t, a, control.Interfaces{})
 	require.Len(t, faces, 1)
 
@@ -134,8 +134,8 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	stop()
 }
 
-// TestATUNThatCannotChange: what only a new node can be is told, a device that cannot be had too,
-// and then nothing is otherwise.
+// A change that needs a new node is an error, and so is a device that cannot be opened. Then
+// nothing changes.
 func TestATUNThatCannotChange(t *testing.T) {
 	ip := iproute(t)
 	p := freePorts(t, 2)

@@ -35,7 +35,7 @@ func TestSocketOptions(t *testing.T) {
 	seen := make(chan ip.Header, 100)
 	require.NoError(t, b.Call(func(s *stack.Stack, _ clock.Time) error {
 		s.SetTap(func(_ clock.Time, _ int, d stack.Direction, _ ip.DropReason, p [][]byte) {
-			// The handshake's last segment has no text, and may come only now.
+			// The handshake's last segment has no payload, and may arrive only now.
 			h, _, reason := ip.ParseHeader(p[0])
 			if d == stack.Inbound && reason == ip.DropNone && h.TotalLen > 100 {
 				select {
@@ -87,7 +87,7 @@ func TestListenerOptions(t *testing.T) {
 	assert.Equal(t, time.Hour, i.UserTimeout)
 }
 
-// TestLinger: off delivers in the background, zero resets, and more waits.
+// Off delivers in the background, zero resets, more waits.
 func TestLinger(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
@@ -111,8 +111,7 @@ func TestLinger(t *testing.T) {
 	assert.Equal(t, 5, n)
 }
 
-// TestInfoAfterTheEnd: what a connection was is known for as long as it is held,
-// and the clocks of what it waited for stand still.
+// A connection's state can be read after its end, and its times do not change any more.
 func TestInfoAfterTheEnd(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")

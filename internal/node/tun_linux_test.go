@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// aloneWithTheKernel moves the test into a network namespace of its own.
+// aloneWithTheKernel moves the test into its own network namespace.
 func aloneWithTheKernel(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -49,7 +49,7 @@ func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
 	assert.Equal(t, 3, stats.Received)
 }
 
-// Another node has the device: Open says so, and leaves nothing behind.
+// If another node has the device, Open fails and leaves nothing behind.
 func TestATUNThatIsTaken(t *testing.T) {
 	aloneWithTheKernel(t)
 	const text = "interface tun0 10.8.0.1/24 tun:tide0\n"
@@ -62,8 +62,8 @@ func TestATUNThatIsTaken(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// Somebody deletes the device: the operator is told once, the interface is down and
-// says why, and `up` makes it anew.
+// The device is deleted: that is announced once, the interface is down with the reason, and `up`
+// creates it again.
 func TestATUNThatIsTakenAway(t *testing.T) {
 	aloneWithTheKernel(t)
 	path, err := exec.LookPath("ip")
@@ -98,7 +98,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	assert.NotContains(t, ip("route"), "10.20.0.0/16", "the kernel forgets it")
 	testenv.Ask(t, n, control.SetLink{Iface: "tun0", Up: true})
 	assert.Empty(t, problem())
-	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0", "it is told again")
+	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0", "the kernel gets them again")
 
 	ip("link", "set", "tide0", "down")
 	require.Eventually(t, func() bool { return problem() != "" }, 10*time.Second, time.Millisecond)
@@ -122,7 +122,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	assert.ErrorContains(t, err, "a device of another kind has that name")
 	ip("link", "del", "tide0")
 
-	// Somebody has made it by hand.
+	// It was created by hand.
 	ip("tuntap", "add", "dev", "tide0", "mode", "tun")
 	face := testenv.Ask(t, n, up)
 	assert.True(t, face.Up)

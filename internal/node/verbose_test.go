@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestVerboseTellsWhatBecomesOfASegment: founding document 001's verbose switch.
+// Founding document 001's verbose option.
 func TestVerboseTellsWhatBecomesOfASegment(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
@@ -39,7 +39,7 @@ func TestVerboseTellsWhatBecomesOfASegment(t *testing.T) {
 				return
 			}
 		case <-timeout:
-			require.Fail(t, "nothing was told of the segment")
+			require.Fail(t, "the segment was not announced")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// TestVirCallsWait: document 004's calls between two nodes over UDP.
+// The calls of document 004 between two nodes over UDP.
 func TestVirCallsWait(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -63,7 +63,7 @@ func TestVirCallsWait(t *testing.T) {
 	require.NoError(t, vb.Close(server))
 }
 
-// TestVirConnectionsOfAClosedNodeAreReset: the peer is not left waiting.
+// A closed node resets its connections.
 func TestVirConnectionsOfAClosedNodeAreReset(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -43,7 +43,7 @@ type ownership interface {
 	Leave()
 }
 
-// leaderWaiter is a waiter with a second slot, in which a goroutine can wait beside the loop.
+// leaderWaiter is a waiter with a second slot, in which a goroutine can wait as well as the loop.
 type leaderWaiter interface {
 	// Free reports whether no goroutine owns the stack.
 	Free() bool
@@ -80,7 +80,7 @@ const (
 )
 
 // doorbell decides which goroutine owns the stack. A ring needs a system call only if no goroutine
-// owns it. What an owner did before sleep is visible to the next one after enter.
+// owns it. After enter, a goroutine sees what the last owner did before sleep.
 type doorbell struct{ state atomic.Uint32 }
 
 // ring rings, and reports whether a goroutine must be woken. It does not write if the bell has rung

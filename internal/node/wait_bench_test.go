@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// report prints the median and the 99th percentile of what was measured.
+// report prints the median and the 99th percentile.
 func report(b *testing.B, took []time.Duration) {
 	b.Helper()
 	slices.Sort(took)
@@ -30,8 +30,7 @@ func report(b *testing.B, took []time.Duration) {
 // settle is how long the loop is left alone, so that it sleeps when it is woken.
 const settle = 200 * time.Microsecond
 
-// BenchmarkWakeup measures from just before somebody has something for the loop
-// to the loop running: a ring of the doorbell, and a datagram.
+// BenchmarkWakeup measures the time from just before a ring or a datagram until the loop runs.
 func BenchmarkWakeup(b *testing.B) {
 	for name, w := range waiters(b) {
 		b.Run("doorbell/"+name, func(b *testing.B) { benchDoorbell(b, w) })
@@ -117,7 +116,7 @@ func benchDatagram(b *testing.B, w waiter) {
 	report(b, took)
 }
 
-// BenchmarkTimerError measures how late a Wait with a time-out returns.
+// BenchmarkTimerError measures how late a Wait with a timeout returns.
 func BenchmarkTimerError(b *testing.B) {
 	for name, w := range waiters(b) {
 		for _, asked := range []time.Duration{
@@ -136,9 +135,8 @@ func BenchmarkTimerError(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver measures from the loop waking an application's goroutine to
-// that running, with the loop going to sleep at once and the processors otherwise
-// idle, or all but one busy.
+// BenchmarkHandOver measures the time from waking an application's goroutine until it runs, while
+// the loop goes to sleep at once and the other CPUs are idle, or all but one busy.
 func BenchmarkHandOver(b *testing.B) {
 	for name, w := range waiters(b) {
 		b.Run(name+"/idle", func(b *testing.B) { benchHandOver(b, w, 0) })
@@ -181,7 +179,7 @@ func benchHandOver(b *testing.B, w waiter, hogs int) {
 	report(b, took)
 }
 
-// BenchmarkRing is what a Write pays for the doorbell while the loop is awake.
+// BenchmarkRing measures a ring while the loop is awake.
 func BenchmarkRing(b *testing.B) {
 	for name, w := range waiters(b) {
 		b.Run(name, func(b *testing.B) {

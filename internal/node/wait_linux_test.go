@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// platformWaiters adds the way of kernels before 5.11.
+// platformWaiters adds the waiter of kernels before 5.11.
 func platformWaiters(tb testing.TB) map[string]waiter {
 	tb.Helper()
 	w, err := newEpollWaiter()
@@ -29,7 +29,7 @@ func pair(t *testing.T) (a, b int) {
 	return fds[0], fds[1]
 }
 
-// TestDescriptors waits on real ones: readable, writable, and no longer.
+// Real descriptors become readable and writable, and stop being so.
 func TestDescriptors(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		a, b := pair(t)
@@ -72,7 +72,7 @@ func TestDescriptors(t *testing.T) {
 	})
 }
 
-// bellOf is a waiter's doorbell.
+// bellOf returns a waiter's doorbell.
 func bellOf(t *testing.T, w waiter) *doorbell {
 	t.Helper()
 	switch w := w.(type) {

@@ -10,7 +10,7 @@ import (
 
 func platformWaiters(testing.TB) map[string]waiter { return nil }
 
-// bellOf is a waiter's doorbell.
+// bellOf returns a waiter's doorbell.
 func bellOf(t *testing.T, w waiter) *doorbell {
 	t.Helper()
 	fed, ok := w.(*feedWaiter)

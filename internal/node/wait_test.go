@@ -13,11 +13,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// patience is far longer than any wait here takes: a wake-up that comes by it
-// alone was lost.
+// patience is far longer than any wait here: a wait that ends only then has lost its wake-up.
 const patience = 20 * time.Second
 
-// waiters are the ways of waiting that this system has.
+// waiters returns this platform's waiters.
 func waiters(tb testing.TB) map[string]waiter {
 	tb.Helper()
 	all := map[string]waiter{"fed": newFeedWaiter()}
@@ -40,7 +39,7 @@ func eachWaiter(t *testing.T, test func(t *testing.T, w waiter)) {
 	}
 }
 
-// TestWaitReturns looks at each reason to return, and at how long it took.
+// Wait returns for each reason, and in time.
 func TestWaitReturns(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		t.Log("# a time-out is kept, and a poll does not wait")
@@ -81,9 +80,9 @@ func TestWaitReturns(t *testing.T) {
 	})
 }
 
-// askers are goroutines that each ask the loop for something, wake it, and wait until the loop has
-// answered all of them. The loop falls asleep after each round, each wake-up races with that and
-// with the others, and none makes up for another's.
+// askers are goroutines that each post a question, wake the loop, and wait until it has answered
+// all of them. The loop sleeps after each round. Each wake-up races with that and with the others,
+// and none makes up for a lost one.
 type askers struct {
 	asked, answered [4]atomic.Int64
 	rounds          [4]chan struct{} // a token: ask again
@@ -100,7 +99,7 @@ func (a *askers) start(i int, wake func()) {
 	})
 }
 
-// all reports whether everybody's n-th question was answered.
+// all reports whether the n-th question of each was answered.
 func (a *askers) all(n int64) bool {
 	for i := range a.answered {
 		if a.answered[i].Load() < n {
@@ -112,8 +111,7 @@ func (a *askers) all(n int64) bool {
 
 func (a *askers) answer(i int) { a.answered[i].Store(a.asked[i].Load()) }
 
-// serve waits and answers, round after round. A wake-up that was lost would last until the loop's
-// patience ends.
+// serve waits and answers, round after round. A lost wake-up would last until the timeout.
 func (a *askers) serve(t *testing.T, w waiter, answer func(tokens []int)) {
 	t.Helper()
 	defer a.wg.Wait()
@@ -148,7 +146,7 @@ func stressTimes() int64 {
 	return 6_000
 }
 
-// stressTime is when to stop before stressTimes on a machine that is busy with something else.
+// stressTime stops the test before stressTimes on a busy machine.
 const stressTime = 5 * time.Second
 
 func TestNoWakeUpIsLost(t *testing.T) {
@@ -165,8 +163,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	})
 }
 
-// TestNoTokenIsLost is the same for feeders, who are answered only when their
-// token is reported.
+// TestNoTokenIsLost is the same for devices without a descriptor, whose token must be reported.
 func TestNoTokenIsLost(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		var a askers
@@ -181,7 +178,7 @@ func TestNoTokenIsLost(t *testing.T) {
 	})
 }
 
-// TestRingAfterClose is what an application does that is late to notice.
+// An application may ring after Close.
 func TestRingAfterClose(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		stop := make(chan struct{})
@@ -208,7 +205,7 @@ func TestRingAfterClose(t *testing.T) {
 	})
 }
 
-// TestWaitAllocates nothing once it is under way.
+// Wait allocates nothing once it has run.
 func TestWaitAllocates(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		ready := w.Feed(0)
