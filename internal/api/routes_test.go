@@ -196,7 +196,7 @@ var exchanges = []exchange{
 		"POST", "/v1/nodes/A/commands/send-udp", `{"addr":"10.0.0.2","port":53,"data":"eA=="}`, 200,
 		`"bytes":1`,
 	},
-	{"POST", "/v1/nodes/A/commands/reload", `{"try":true}`, 501, "this node is of no file"},
+	{"POST", "/v1/nodes/A/commands/reload", `{"try":true}`, 501, "this node was not started from a file"},
 	{"GET", "/v1/nodes/A/tcp", "", 200, `"segments_in":`},
 	{"POST", "/v1/nodes/A/commands/tcp-counters", "", 200, `"drops":`},
 	{"GET", "/v1/nodes/A/doors", "", 200, "[]"},

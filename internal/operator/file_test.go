@@ -33,7 +33,7 @@ func TestImpairmentOfAFile(t *testing.T) {
 	assert.Equal(t, netem.DropTail{Bytes: 32 << 10}, parse("rate 10kbit").Queue)
 }
 
-// Words of an impair line that are wrong are told with their place in the file.
+// An impair line that cannot be parsed is an error with its position in the file.
 func TestWrongWordsOfAFile(t *testing.T) {
 	text := "interface if0 10.0.0.1/24 127.0.0.1:1\nimpair if0 delay 1s  lss 2%\n" +
 		"impair if0 both off\n"
@@ -46,7 +46,7 @@ func TestWrongWordsOfAFile(t *testing.T) {
 		"                         ^^^")
 }
 
-// What the machine does not let a node have is told with its place in the file.
+// A UDP address that is not available is an error with its position in the file.
 func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
 	p := testenv.FreePorts(t, 1)
 	file := filepath.Join("nets", "A.lnx")
@@ -76,7 +76,7 @@ func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
 	assert.Contains(t, err.Error(), "not an address of this machine; expected one of this machine's: ")
 }
 
-// Of the machine that a file's neighbours are on, too, is told what can be known beforehand.
+// CheckHere finds errors about the neighbors' addresses, too.
 func TestCheckHere(t *testing.T) {
 	p := testenv.FreePorts(t, 1)
 	c, err := lnx.Parse("A.lnx", fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+

@@ -13,16 +13,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// run is a ping or a traceroute under way.
+// run is a ping or a traceroute.
 type run struct {
 	host   *Requests
 	engine stack.Prober
-	stop   func()      // ends the engine early; the loop's
-	take   func() bool // takes what the engine has found out, and reports whether it is done
-	over   bool        // the engine is done; the loop's
+	stop   func()      // ends the engine early; loop only
+	take   func() bool // passes on what the engine has found, and reports whether it is done
+	over   bool        // the engine is done; loop only
 }
 
-// start has the stack run the engine. The loop's.
+// start starts the engine. Loop only.
 func (r *run) start(s *stack.Stack) error {
 	if err := s.Probers().Start(r.engine); err != nil {
 		return fmt.Errorf("%w: %w", control.ErrUnsupported, err)
@@ -31,8 +31,7 @@ func (r *run) start(s *stack.Stack) error {
 	return nil
 }
 
-// gather takes what the engine has found out to where its owner reads it, and reports whether that
-// was the last. The loop's.
+// gather passes on what the engine has found, and reports whether it is done. Loop only.
 func (r *run) gather(s *stack.Stack) bool {
 	if !r.over && r.take() {
 		r.over = true
@@ -41,7 +40,7 @@ func (r *run) gather(s *stack.Stack) bool {
 	return r.over
 }
 
-// end ends the engine, if it has not ended. It waits for the loop.
+// end ends the engine. It waits for the loop.
 func (r *run) end() {
 	_ = r.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node runs nothing
 		r.stop()
@@ -50,17 +49,16 @@ func (r *run) end() {
 	})
 }
 
-// maxFindings bounds what is found out and not read yet. What comes when they are that
-// many is counted and not shown.
+// maxFindings limits the findings that wait to be read. Further ones are only counted.
 const maxFindings = 4096
 
-// findings are what a ping or a traceroute has found out, on the way from the loop to the caller.
+// findings passes what a ping or traceroute finds from the loop to the caller.
 type findings[T any] struct {
 	mu     sync.Mutex
 	list   []T
-	missed uint64        // what came when there was no room
-	ready  chan struct{} // a token: look at the list
-	ended  chan struct{} // closed when no more will come
+	missed uint64        // findings that had no room
+	ready  chan struct{} // a token: the list has grown
+	ended  chan struct{} // closed after the last finding
 }
 
 func newFindings[T any]() findings[T] {
@@ -91,7 +89,7 @@ func (f *findings[T]) take() []T {
 	return list
 }
 
-// each calls g with what is found until the end, or until ctx or the node ends.
+// each calls g with each finding until the end, or until ctx or the node ends.
 func (f *findings[T]) each(ctx context.Context, n *node.Node, g func(T)) {
 	for {
 		var over bool
@@ -121,7 +119,7 @@ type limit struct {
 	value, lo, hi int
 }
 
-// within refuses what is out of bounds.
+// within returns an error for a number out of its bounds.
 func within(limits []limit) error {
 	for _, l := range limits {
 		if l.value < l.lo || l.value > l.hi {
@@ -131,14 +129,14 @@ func within(limits []limit) error {
 	return nil
 }
 
-// freeEcho is an identifier that no ping of ours has. The loop's.
+// freeEcho returns an unused echo identifier. Loop only.
 func (h *Requests) freeEcho() uint16 {
 	h.nextEcho++
 	return h.nextEcho
 }
 
-// sourceOf reads a source: an address of ours, the name of an interface, or nothing.
-// The interface is negative unless it was named. The loop's.
+// sourceOf parses a source: an address of the node, the name of an interface, or "". The interface
+// is negative unless it is named. Loop only.
 func (h *Requests) sourceOf(s *stack.Stack, source string) (netip.Addr, int, error) {
 	if source == "" {
 		return netip.Addr{}, -1, nil

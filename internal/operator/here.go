@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// placed gives an error of an interface's UDP address its place in the file.
+// placed adds the position in the file to an error about an interface's UDP address.
 func placed(c *lnx.Config, err error) error {
 	bind, ok := errors.AsType[*link.BindError](err)
 	if !ok {
@@ -26,14 +26,14 @@ func placed(c *lnx.Config, err error) error {
 	return control.Also(at, err)
 }
 
-// herePatience bounds how long a host name is looked up.
+// herePatience limits the lookup of a host name.
 const herePatience = 3 * time.Second
 
-// checkHere tells what keeps this machine, as it is now, from running the node of a file:
-// UDP addresses that are not its own or that somebody has, neighbours that there is no way
-// to, host names that nobody knows. Nothing is sent but what a resolver asks.
+// checkHere returns the errors that running a file's node on this machine would have: UDP addresses
+// that are not local or in use, neighbors without a route, and unknown host names. It sends nothing
+// but DNS queries.
 func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
-	bound := map[lnx.HostPort]bool{} // a shared socket is one
+	bound := map[lnx.HostPort]bool{} // a shared socket counts once
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
 		if f.Tun != nil || bound[f.UDP] {
@@ -45,7 +45,7 @@ func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			Interfaces: []link.Interface{{Name: f.Name}},
 		})
 		if err == nil {
-			_ = d.Close() // it was only to see whether it can be had
+			_ = d.Close() // it was opened only to see whether the address is free
 			continue
 		}
 		at, ok := errors.AsType[*lnx.Error](placed(c, err))
@@ -64,7 +64,7 @@ func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	return list
 }
 
-// unreachable says why nothing can be sent to a UDP address, empty: it can.
+// unreachable returns why a UDP address cannot be reached, or "".
 func unreachable(ctx context.Context, to lnx.HostPort) (msg, want string) {
 	ctx, cancel := context.WithTimeout(ctx, herePatience)
 	defer cancel()

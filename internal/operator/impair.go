@@ -11,8 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// impairmentsOf is what a file says that an interface does to packets that go, and that come; nil:
-// nothing.
+// impairmentsOf returns a file's impairments of an interface, out and in; nil: none.
 func impairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
 	if f, ok := c.Interface(name); ok && f.Impair != (lnx.Impairments{}) {
 		cfg := impairment(&f.Impair)
@@ -37,7 +36,7 @@ func impairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error
 	return both, nil
 }
 
-// impairment translates what a link line says into what each direction of the link does.
+// impairment converts a link line into the impairments of each direction.
 func impairment(i *lnx.Impairments) netem.Config {
 	c := netem.Config{
 		Delay: i.Delay, Duplicate: i.Duplicate.Fraction(),
@@ -60,8 +59,7 @@ func impairment(i *lnx.Impairments) netem.Config {
 	return c
 }
 
-// Check returns what is wrong with a file beyond what lnx knows of: impair lines whose words nobody
-// understands. Read refuses them.
+// Check returns the errors of a file that lnx does not know of: impair lines that cannot be parsed.
 func Check(c *lnx.Config) (list lnx.Errors) {
 	for i := range c.Impair {
 		l := &c.Impair[i]
@@ -72,15 +70,13 @@ func Check(c *lnx.Config) (list lnx.Errors) {
 	return list
 }
 
-// CheckWords returns what is wrong with the words of an impair line, as of a line that has them
-// alone; nil: nothing.
+// CheckWords returns the error of an impair line's words, as if they were the whole line, or nil.
 func CheckWords(words string) *lnx.Error {
 	_, e := wrongWords(words)
 	return e
 }
 
-// wrongWords returns what is wrong with the words of an impair line, and at which byte; nil:
-// nothing.
+// wrongWords returns the error of an impair line's words and its byte offset, or nil.
 func wrongWords(words string) (int, *lnx.Error) {
 	_, err := node.ParseImpairment(words, files.Machine())
 	if w, ok := errors.AsType[*netem.WordError](err); ok {

@@ -28,7 +28,7 @@ func (h *Requests) handleImpairments() {
 	control.Handle(h.Handlers, h.impair)
 }
 
-// impair has links do something to packets.
+// impair impairs links.
 func (h *Requests) impair(
 	ctx context.Context, r control.Impair,
 ) (answer []control.Impairment, err error) {
@@ -61,7 +61,7 @@ func (h *Requests) impair(
 	return answer, err
 }
 
-// impairment describes one direction of an interface. The loop's.
+// impairment describes one direction of an interface. Loop only.
 func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 	a := control.Impairment{
 		Iface: h.node.FaceName(i), Way: way, Words: netem.Config{}.String(),
@@ -89,7 +89,7 @@ func (h *Requests) impairment(i int, way control.Way) control.Impairment {
 	return a
 }
 
-// impairmentDrops adds to an interface's snapshot what its link lost on purpose.
+// impairmentDrops adds the packets that the link dropped to an interface's snapshot.
 func (h *Requests) impairmentDrops(i int, f *control.Interface) {
 	m := h.node.Devices.Impaired(i)
 	if m == nil {

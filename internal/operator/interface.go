@@ -25,21 +25,21 @@ func (h *Requests) handleInterfaces() {
 	control.Handle(h.Handlers, h.setLink)
 }
 
-// faces returns the interface of that name, or all for the empty name.
+// faces returns the interface of that name, or all of them if the name is empty.
 func (h *Requests) faces(name string) (list []int, err error) {
 	if name != "" {
 		i, err := h.node.Face(name)
 		return []int{i}, err
 	}
 	for i, f := range h.node.Faces() {
-		if f.Name != "" { // else it is no more
+		if f.Name != "" { // else it was deleted
 			list = append(list, i)
 		}
 	}
 	return list, nil
 }
 
-// interfaces is the stack's snapshot with what only the devices know. The loop's.
+// interfaces returns snapshots from the stack and the devices. Loop only.
 func (h *Requests) interfaces(s *stack.Stack) []control.Interface {
 	list := s.Interfaces().Infos()
 	for i := range list {
@@ -48,13 +48,13 @@ func (h *Requests) interfaces(s *stack.Stack) []control.Interface {
 	return list
 }
 
-// counting is a device that leaves the process, and counts what does.
+// counting is a device with counters.
 type counting interface {
 	Info() link.Info
 	Counters(id int) link.Counters
 }
 
-// deviceInfo adds what only the device knows to an interface's snapshot.
+// deviceInfo adds a device's state to its interface's snapshot.
 func (h *Requests) deviceInfo(i int, f *control.Interface) {
 	f.UDP, f.Problem = h.node.Devices.Underneath(i), h.node.Devices.Problem(i)
 	h.impairmentDrops(i, f)
@@ -88,8 +88,8 @@ func (h *Requests) deviceInfo(i int, f *control.Interface) {
 	}
 }
 
-// clearCounters sets counters to zero. A device cannot: its counts of now are subtracted from what
-// it reports later.
+// clearCounters sets counters to zero. A device cannot do that, so its current counts are
+// subtracted from later ones.
 func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounters) error {
 	which, err := h.faces(r.Iface)
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 	return nil
 }
 
-// forgetDevices forgets the counts of devices that the node no longer has. The loop's.
+// forgetDevices forgets the counts of devices that are gone. Loop only.
 func (h *Requests) forgetDevices(clock.Time) {
 	for i, c := range h.cleared {
 		if c.device != h.node.Devices.Bare(i) {
@@ -149,7 +149,7 @@ func (h *Requests) setLink(
 	return answer, err
 }
 
-// setLoss has a router drop a share of what it passes on.
+// setLoss makes a router drop a share of the packets that it forwards.
 func (h *Requests) setLoss(
 	s *stack.Stack, _ clock.Time, r control.SetLoss,
 ) ([]control.LinkLoss, error) {

@@ -25,7 +25,7 @@ func OpenNode(cfg node.Config, file *lnx.Config) (*node.Node, error) {
 	return n, placed(file, err)
 }
 
-// Network is what a file says that a node is. An interface without a name is no more.
+// Network converts a file. An interface without a name was deleted.
 func Network(c *lnx.Config) (node.Network, error) {
 	if err := Check(c).Err(); err != nil {
 		return node.Network{}, err
@@ -40,7 +40,7 @@ func Network(c *lnx.Config) (node.Network, error) {
 	if c.TCP.Profile == "004" {
 		w.Stack.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are the standard streams
 	}
-	if len(c.RIP.AdvertiseTo) > 0 { // their silence ends the routes by them
+	if len(c.RIP.AdvertiseTo) > 0 { // their silence ends their routes
 		w.Patience = c.RIP.Timeout
 	}
 	for i := range c.Interfaces {
@@ -64,14 +64,14 @@ func Network(c *lnx.Config) (node.Network, error) {
 	return w, nil
 }
 
-// standsOn is what an interface of a file stands on.
+// standsOn returns the name of an interface's link.
 func standsOn(f *lnx.Interface) string {
 	l := node.Link{UDP: node.HostPort(f.UDP), TUN: (*node.TUN)(f.Tun)}
 	return l.String()
 }
 
-// numbered is a file whose interfaces have the numbers that they have in a running node, which had
-// interfaces of these names: a name keeps its number as long as the node lives.
+// numbered orders a file's interfaces by their numbers in a running node, whose interfaces had
+// these names: a name keeps its number for the node's lifetime.
 func numbered(c *lnx.Config, names []string) (*lnx.Config, []string) {
 	names = slices.Clone(names)
 	own := *c
@@ -87,20 +87,20 @@ func numbered(c *lnx.Config, names []string) (*lnx.Config, []string) {
 	return &own, names
 }
 
-// transport is how TCP behaves.
+// transport returns the configuration of TCP.
 func transport(c *lnx.Config) tcp.Config {
 	cfg := tcp.Config{Knobs: tcp.Knobs{
 		Recovery: tcp.Recovery{
 			RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax,
-			// RFC 6298 §2.1's first guess of 1 s is for a wide-area network; a file that
-			// sets the minimum to a millisecond says that this is none.
+			// RFC 6298 §2.1's initial RTO of 1 s is for a wide-area network. A minimum of 1 ms
+			// implies a faster one.
 			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
 		},
 		OptionsOff: c.TCP.OptionsOff, NoResets: c.TCP.NoResets,
 	}}
 	if c.TCP.Profile == "004" {
-		// Founding document 004 §7. It counts a SYN or FIN that is sent three
-		// times, 3 s apart, and says nothing of an idle limit.
+		// Founding document 004 §7. It sends a SYN or FIN three times, 3 s apart, and has no idle
+		// limit.
 		cfg.Recovery.RTOInitial = 30 * time.Millisecond
 		cfg.Retries.Syn, cfg.Retries.SynTimeout = 2, 3*time.Second
 		cfg.Retries.Fin, cfg.Retries.FinTimeout = 2, 3*time.Second
@@ -112,7 +112,7 @@ func transport(c *lnx.Config) tcp.Config {
 	return cfg
 }
 
-// internetKnobs are the settings of ICMP and IP.
+// internetKnobs returns the settings of ICMP and IP.
 func internetKnobs(c *lnx.Config) (k stack.Knobs) {
 	k.ICMP = stack.ICMPKnobs{
 		Errors:   icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
@@ -126,11 +126,11 @@ func internetKnobs(c *lnx.Config) (k stack.Knobs) {
 	return k
 }
 
-// ripOverhead is what a message of the course's RIP is longer than its entries: an IP
-// header, command and count.
+// ripOverhead is the size of a course RIP message without its entries: IP header, command and
+// count.
 const ripOverhead = 24
 
-// setRIP has the stack speak RIP if the file says so.
+// setRIP configures RIP if the file asks for it.
 func setRIP(c *lnx.Config, cfg *stack.Config) {
 	if c.Routing != lnx.RoutingRIP && c.Routing != lnx.RoutingRIP2 {
 		return
@@ -160,8 +160,8 @@ func setRIP(c *lnx.Config, cfg *stack.Config) {
 	}
 }
 
-// courseEntries is how many entries a message of the course's dialect has: it has to fit
-// the smallest link whole. 0: as many as there may be.
+// courseEntries returns how many entries a message of the course's dialect may have to fit the
+// smallest MTU. 0: the protocol's maximum.
 func courseEntries(c *lnx.Config) (most int) {
 	for i := range c.Interfaces {
 		if mtu := c.Interfaces[i].MTU; mtu > 0 {
@@ -172,7 +172,7 @@ func courseEntries(c *lnx.Config) (most int) {
 	return most
 }
 
-// ripNeighbors are those that the file advertises to.
+// ripNeighbors returns the neighbors of the file's advertise lines.
 func ripNeighbors(c *lnx.Config) (list []rip.Neighbor) {
 	for _, to := range c.RIP.AdvertiseTo {
 		for _, nb := range c.Neighbors {
@@ -187,9 +187,9 @@ func ripNeighbors(c *lnx.Config) (list []rip.Neighbor) {
 	return list
 }
 
-// ripInterface says what the file says. Its words were judged when it was read.
+// ripInterface converts an interface's RIP settings, which lnx has checked.
 func ripInterface(f *lnx.Interface) rip.Interface {
-	if f.Name == "" { // it is no more
+	if f.Name == "" { // it was deleted
 		return rip.Interface{Passive: true, Send: rip.SendNone, Receive: rip.ReceiveNone}
 	}
 	r := rip.Interface{Addr: f.Addr, MTU: f.MTU, Passive: f.RIP.Passive, Cost: f.RIP.Cost}

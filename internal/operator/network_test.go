@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// What a file says of ICMP and IP is how their knobs stand.
+// A file's settings of ICMP and IP become the stack's.
 func TestTheKnobsOfAFile(t *testing.T) {
 	assert.Equal(t, stack.Knobs{}, internetKnobs(&lnx.Config{}))
 	cfg, err := lnx.Parse("A.lnx", []byte(`interface if0 10.0.0.1/24 127.0.0.1:5000

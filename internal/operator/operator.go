@@ -1,6 +1,6 @@
-// Package operator is a node as its operator has it: package node, its services, and what carries
-// out the requests about the node itself: read-outs, settings by name, links, routes, sockets, ping
-// and traceroute (Requests), and changes of its file (Reloader).
+// Package operator combines a node with its services, and handles the requests about the node
+// itself: snapshots, settings, links, routes, sockets, ping and traceroute (Requests), and reloads
+// of its file (Reloader).
 package operator
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Node is a node with all that it can be asked for. It is a control.Operator.
+// Node is a node with its services. It is a control.Operator.
 type Node struct {
 	control.Handlers
 	Node     *node.Node
@@ -33,22 +33,22 @@ type Node struct {
 	dropped  bool // the process has given up its privileges
 }
 
-// Config says which node to open.
+// Config describes the node.
 type Config struct {
-	// LNX describes the node; required.
+	// LNX is required.
 	LNX *lnx.Config
-	// Reread reads the file of LNX again, for reloads; nil: it is of none.
+	// Reread reads LNX's file again for a reload. Nil: LNX was not read from a file.
 	Reread func() (*lnx.Config, error)
-	// Node is the rest; its Network is that of LNX.
+	// Node has the other settings. Its Network is ignored.
 	Node node.Config
-	// Pcap is a file to capture every packet to from the start; empty: none.
+	// Pcap names a file to capture all packets from the start. Empty: none.
 	Pcap string
-	// Snaplen is how many bytes of a packet that capture keeps; 0: all.
+	// Snaplen is how many bytes of each packet Pcap keeps. 0: all.
 	Snaplen int
 }
 
-// Open starts the node that cfg describes and opens its port forwards. Then it gives up privileges
-// if Drop is set, and opens the files that cfg names.
+// Open starts the node that cfg describes, with its port forwards. Then it gives up privileges with
+// Drop, and opens the files of captures and samples.
 func Open(cfg Config) (*Node, error) {
 	var everything *observe.Observer
 	if cfg.Pcap != "" {
@@ -71,13 +71,13 @@ func Open(cfg Config) (*Node, error) {
 		}
 		return n.record.Begin(everything, cfg.Node.Overwrite)
 	}); err != nil {
-		_ = n.Close() // the first error is the one to tell
+		_ = n.Close() // report the first error
 		return nil, err
 	}
 	return n, nil
 }
 
-// start does what Open does once the devices are open; begin starts the capture.
+// start opens port forwards and files. begin starts the capture.
 func (n *Node) start(cfg *Config, begin func() error) error {
 	if err := n.Forwards.OpenFile(cfg.LNX); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, er
 	return done, err
 }
 
-// above gives a node its services.
+// above adds the services to a node.
 func above(inner *node.Node, cfg *Config) *Node {
 	name := cfg.LNX.Name
 	n := &Node{
@@ -128,15 +128,15 @@ func above(inner *node.Node, cfg *Config) *Node {
 	return n
 }
 
-// Closed returns a node that is closed.
+// Closed returns a closed node.
 func Closed() *Node {
 	n := above(node.Closed(), &Config{LNX: &lnx.Config{}})
 	n.Forwards.Close()
 	return n
 }
 
-// Close ends the node as node.Node's does; what goes through its doors is reset, and what its
-// captures have seen is written.
+// Close closes the node, resets the connections through its port forwards, and completes its
+// captures.
 func (n *Node) Close() error {
 	n.Forwards.Close()
 	n.Node.Stop()
@@ -148,7 +148,7 @@ func (n *Node) Close() error {
 // Watch implements control.Operator.
 func (n *Node) Watch(f func(control.Event)) (stop func()) { return n.Node.Watchers.Watch(f) }
 
-// about is what the node says of itself.
+// about handles control.About.
 func (n *Node) about(context.Context, control.About) (a control.Node, err error) {
 	err = n.Node.Ask(func(*stack.Stack, clock.Time) error {
 		f := n.reloader.File()
@@ -161,7 +161,7 @@ func (n *Node) about(context.Context, control.About) (a control.Node, err error)
 	return a, err
 }
 
-// CheckHere tells what keeps this machine, as it is now, from running the node of a file.
+// CheckHere returns the errors that running a file's node on this machine would have.
 func CheckHere(ctx context.Context, c *lnx.Config) lnx.Errors {
 	return append(checkHere(ctx, c), portforward.CheckHere(ctx, c)...)
 }

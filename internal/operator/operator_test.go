@@ -23,7 +23,7 @@ func start(t *testing.T, cfg node.Config, name, text string) *operator.Node {
 	return operatortest.Start(t, cfg, testenv.ParseNode(t, name, text))
 }
 
-// TestAPortOfAFileThatIsTaken is told with its place, and the node is not opened.
+// A port in use is an error with its position in the file, and the node is not opened.
 func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	taken := listenHere(t)
 	p := testenv.FreePorts(t, 1)
@@ -48,7 +48,7 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	require.NoError(t, n.Close())
 }
 
-// Every request of the vocabulary has a handler, and nothing else has one.
+// Every request has a handler, and nothing else has one.
 func TestEachKindOfRequestHasAHandler(t *testing.T) {
 	handlers := operator.Closed().Handlers
 	for _, k := range control.Kinds() {

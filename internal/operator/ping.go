@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	maxPingBytes = 65507 // what an IPv4 packet holds behind its header and ICMP's
+	maxPingBytes = 65507 // an IPv4 packet without the IP and ICMP headers
 	maxPreload   = 65536
 	maxPattern   = 16
 	icmpOverhead = 28
 )
 
-// Ping is echo requests under way and what came back for them.
+// Ping is a running ping.
 type Ping struct {
 	run
 	addr netip.Addr
-	ping *icmp.Ping // the loop's
+	ping *icmp.Ping // loop only
 	findings[control.Reply]
 	info icmp.PingInfo // valid once ended is closed
 }
 
-// StartPing begins to send echo requests and returns at once.
+// StartPing starts a ping and returns at once.
 func (h *Requests) StartPing(r *control.Ping) (*Ping, error) {
 	if err := checkPing(r); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (h *Requests) StartPing(r *control.Ping) (*Ping, error) {
 	return p, nil
 }
 
-// checkPing refuses what cannot be sent.
+// checkPing returns an error for a request that cannot be sent.
 func checkPing(r *control.Ping) error {
 	if err := within([]limit{
 		{"size", r.Bytes(), 0, maxPingBytes},
@@ -75,7 +75,7 @@ func checkPing(r *control.Ping) error {
 	return nil
 }
 
-// pattern is what an echo request carries: the bytes counted up, or some repeated.
+// pattern returns the payload of an echo request: the fill bytes repeated, or 0, 1, 2 and so on.
 func pattern(size int, fill []byte) []byte {
 	data := make([]byte, size)
 	for i := range data {
@@ -87,7 +87,7 @@ func pattern(size int, fill []byte) []byte {
 	return data
 }
 
-// aim finds out where a ping leaves from, and whether there is a way at all. The loop's.
+// aim chooses a ping's source, and checks that there is a route. Loop only.
 func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err error) {
 	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (e
 			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
 	if stack.Group(r.Addr) && cfg.Iface < 0 {
-		cfg.Iface = 0 // a group is on every link, and no route says on which
+		cfg.Iface = 0 // no route chooses a multicast group's link
 	}
 	if cfg.Iface < 0 && !s.Routing().LocalTo(r.Addr).IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
@@ -108,7 +108,7 @@ func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (e
 	return nil
 }
 
-// found takes the replies that have come, and reports whether there will be no more. The loop's.
+// found passes on the replies, and reports whether the ping is done. Loop only.
 func (p *Ping) found() bool {
 	for {
 		r, ok := p.ping.Next()
@@ -125,9 +125,9 @@ func (p *Ping) found() bool {
 	return true
 }
 
-// Wait calls each, unless it is nil, with what comes back until the ping ends, and
-// returns its statistics. The error is ctx's cause when that ended the ping, or tells
-// that the node was closed.
+// Wait calls each, unless it is nil, with every reply until the ping ends, and returns its
+// statistics. The error is ctx's cause if that ended the ping, or control.ErrClosed if the node was
+// closed.
 func (p *Ping) Wait(
 	ctx context.Context, each func(control.Reply),
 ) (result control.PingResult, over error) {
@@ -156,7 +156,7 @@ func (p *Ping) Wait(
 	}, over
 }
 
-// ping carries out the request of that name: what ended it is no error.
+// ping handles control.Ping. The end of ctx is no error.
 func (h *Requests) ping(ctx context.Context, r control.Ping) (control.PingResult, error) {
 	p, err := h.StartPing(&r)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// unreachables are iputils's words for the codes of a destination unreachable (RFC 792,
-// RFC 1812 §5.2.7.1), and the marks of a traceroute.
+// unreachables are iputils' texts for the codes of a destination unreachable (RFC 792, RFC 1812
+// §5.2.7.1), and traceroute's marks.
 var unreachables = []struct{ words, mark string }{
 	0:  {"Destination Net Unreachable", "!N"},
 	1:  {"Destination Host Unreachable", "!H"},
@@ -29,13 +29,13 @@ var unreachables = []struct{ words, mark string }{
 	15: {"Precedence Cutoff", "!C"},
 }
 
-// redirects are the words for the codes of a redirect.
+// redirects are the texts for the codes of a redirect.
 var redirects = []string{
 	"Redirect Network", "Redirect Host", "Redirect Type of Service and Network",
 	"Redirect Type of Service and Host",
 }
 
-// problemOf is what a reply reports, in iputils's words; empty: nothing is wrong.
+// problemOf returns a reply's error in iputils' words, or "".
 func problemOf(r *icmp.Reply) string {
 	switch {
 	case r.Verdict == icmp.Replied:
@@ -73,7 +73,7 @@ func problemOf(r *icmp.Reply) string {
 	return fmt.Sprintf("Bad ICMP type: %d", r.Type)
 }
 
-// failureOf says why a probe did not leave, as the system's calls do.
+// failureOf returns why a probe was not sent, in the system's words.
 func failureOf(r *icmp.Reply) string {
 	switch {
 	case errors.Is(r.Err, stack.ErrTooBig):
@@ -88,7 +88,7 @@ func failureOf(r *icmp.Reply) string {
 	return "sendmsg: " + r.Err.Error()
 }
 
-// markOf is what a traceroute prints behind the time of a reply that is a problem.
+// markOf returns what traceroute prints after the time of a reply that is an error.
 func markOf(r *icmp.Reply) string {
 	if r.Verdict != icmp.Unreachable {
 		return ""

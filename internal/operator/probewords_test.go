@@ -10,8 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// TestTheWordsOfICMP: as iputils and traceroute have them, for RFC 792's messages and
-// those of RFC 1812 §5.2.7.1.
+// The texts are those of iputils and traceroute, for the messages of RFC 792 and RFC 1812 §5.2.7.1.
 func TestTheWordsOfICMP(t *testing.T) {
 	for _, tt := range []struct {
 		a           icmp.Answer

@@ -11,17 +11,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Nodes that take ports from each other reload in two steps: each gives up what it is not to have
-// any more, then each takes what it is to have. If one of them cannot, all go back the same way.
+// Nodes that exchange ports reload in two steps: each closes what it must give up, then each opens
+// what it gets. If one of them fails, all undo the first step.
 
 // releaseTime is how long a node waits for the second step before it takes back what it gave up.
 const releaseTime = 30 * time.Second
 
-// released is what a node has given up for a reload that is still to come. Under reload's lock.
+// released is what a node has given up in the first step. Under Reloader.mu.
 type released struct {
-	before *lnx.Config          // the file as it was when the first step was made; nil: none was
-	faces  map[string]bool      // the interfaces that have no socket
-	others []portforward.Change // what others gave up
+	before *lnx.Config          // the file before the first step; nil: there was no first step
+	faces  map[string]bool      // interfaces without a socket
+	others []portforward.Change // what services gave up
 	back   *time.Timer
 }
 
@@ -60,7 +60,7 @@ func (l *reloading) release(r control.Reload) (control.Reloaded, error) {
 	return l.done, err
 }
 
-// awaitSecondStep has the node take back what it gave up, unless the second step comes first.
+// awaitSecondStep calls TakeBack after releaseTime, unless the second step comes first.
 func (d *Reloader) awaitSecondStep() {
 	if d.released.back != nil {
 		d.released.back.Stop()
@@ -68,7 +68,7 @@ func (d *Reloader) awaitSecondStep() {
 	d.released.back = time.AfterFunc(releaseTime, d.TakeBack)
 }
 
-// TakeBack takes what was given up and is needed yet. It happens by itself after releaseTime.
+// TakeBack takes back what was given up and is still needed.
 func (d *Reloader) TakeBack() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,19 +76,19 @@ func (d *Reloader) TakeBack() {
 		return
 	}
 	if d.node.Call(func(*stack.Stack, clock.Time) error { return nil }) != nil {
-		return // it is closed
+		return // the node is closed
 	}
 	l, err := d.to(d.File())
 	if err == nil {
 		_, err = l.apply()
 	}
 	if err != nil {
-		d.awaitSecondStep() // somebody has it, and may end
+		d.awaitSecondStep() // a port is in use, and may become free
 	}
 }
 
-// regained notes that the node is as a file says. One that stood before as it does now has others
-// take back what they gave up.
+// regained ends the first step, when the node is as its file says. If the file is the old one,
+// services take back what they gave up.
 func (d *Reloader) regained(now *lnx.Config) {
 	if now == d.File() {
 		undo(d.released.others)

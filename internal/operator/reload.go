@@ -26,15 +26,14 @@ type Reloader struct {
 	reread func() (*lnx.Config, error)
 	more   func(was, now *lnx.Config) []portforward.Change
 
-	mu       sync.Mutex                 // one at a time
-	file     atomic.Pointer[lnx.Config] // as it was read last
-	names    []string                   // of interfaces by number, also of those that are no more
+	mu       sync.Mutex                 // one reload at a time
+	file     atomic.Pointer[lnx.Config] // the current file
+	names    []string                   // all current and deleted interfaces, by number
 	released released
 }
 
-// NewReloader returns the Reloader of a node that was opened with a file, which reread reads again;
-// nil: the node is of no file. More, unless it is nil, lists the changes of the services above the
-// node; they are made before the node's own.
+// NewReloader returns the Reloader of a node. reread reads its file again; nil: it has none. more,
+// unless it is nil, lists the changes of services, which are made before those of the node.
 func NewReloader(
 	n *node.Node, file *lnx.Config, reread func() (*lnx.Config, error),
 	more func(was, now *lnx.Config) []portforward.Change,
@@ -48,39 +47,39 @@ func NewReloader(
 	return d
 }
 
-// File is what the node is now. Nobody changes it.
+// File returns the current file. It must not be changed.
 func (d *Reloader) File() *lnx.Config { return d.file.Load() }
 
-// turn is a change that the loop carries out, between two packets.
+// turn is a change that the loop makes.
 type turn struct {
-	text string // empty: it belongs to the one before
+	text string // empty: part of the change before it
 	do   func(s *stack.Stack, now clock.Time) error
-	undo func(s *stack.Stack, now clock.Time) // nil: nothing before it can fail
+	undo func(s *stack.Stack, now clock.Time) // nil: no later change can fail
 }
 
-// reloading is a new file on its way.
+// reloading is a reload in progress.
 type reloading struct {
 	*Reloader
 	was, now *lnx.Config
-	names    []string // of interfaces by number
+	names    []string // of interfaces, by number
 	before   *node.Network
-	network  *node.Network        // what now says
-	wiring   *node.Wiring         // nil until that is certain
-	others   []portforward.Change // before the loop's
+	network  *node.Network        // of now
+	wiring   *node.Wiring         // nil until apply
+	others   []portforward.Change // made before turns
 	turns    []turn
 	done     control.Reloaded
 }
 
-// Do carries out control.Reload: all changes are made, or none.
+// Do handles control.Reload. It makes all changes or none.
 func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
 	if d.reread == nil {
-		return nothingReloaded(), fmt.Errorf("reload: %w: this node is of no file",
+		return nothingReloaded(), fmt.Errorf("reload: %w: this node was not started from a file",
 			control.ErrUnsupported)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.Release && !r.Undo {
-		d.released.before = nil // until it has begun
+		d.released.before = nil // until the first step has begun
 	}
 	now, err := d.wanted(r)
 	if err != nil {
@@ -102,11 +101,11 @@ func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
 	return l.apply()
 }
 
-// wanted is the file that a request is about.
+// wanted returns the file that a request asks for.
 func (d *Reloader) wanted(r control.Reload) (*lnx.Config, error) {
 	switch {
 	case (r.Try && (r.Release || r.Undo)) || (r.All && (!r.Release || r.Undo)):
-		return nil, errors.New("try stands alone, and all with release")
+		return nil, errors.New("try excludes release and undo; all needs release and excludes undo")
 	case r.Undo && d.released.before == nil:
 		return nil, errors.New("there is nothing to undo")
 	case r.Undo:
@@ -121,7 +120,7 @@ func nothingReloaded() control.Reloaded {
 	return control.Reloaded{Changes: []string{}, Restart: []string{}, Ended: []string{}}
 }
 
-// to prepares the way to a file.
+// to prepares a reload.
 func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
 	l := &reloading{
 		Reloader: d, was: d.File(), now: now, before: d.node.Network(), done: nothingReloaded(),
@@ -129,16 +128,16 @@ func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
 	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
 	own, names := numbered(now, d.names)
 	network, err := Network(own)
-	l.names, l.network = names, &network // not a part of l, which would live as long as it
+	l.names, l.network = names, &network // a copy, so that the node does not keep l
 	return l, err
 }
 
-// apply has the node be as the file says, all or nothing.
+// apply makes all changes or none.
 func (l *reloading) apply() (control.Reloaded, error) {
 	if len(l.done.Restart) > 0 {
 		l.list()
 		l.done.Ended = append(l.done.Ended, l.ending()...)
-		return l.done, fmt.Errorf("reload: %w: only a new node can be that: %s",
+		return l.done, fmt.Errorf("reload: %w: restart the node for these changes: %s",
 			control.ErrUnsupported, strings.Join(l.done.Restart, "; "))
 	}
 	anew, err := Network(l.now)
@@ -160,7 +159,7 @@ func (l *reloading) apply() (control.Reloaded, error) {
 	return l.done, nil
 }
 
-// list finds out what is to be done. What can fail comes first.
+// list lists the changes. Those that can fail come first.
 func (l *reloading) list() {
 	l.turns = slices.Concat(l.knobTurns(), l.forwardingTurn(), l.oldRoutes(), l.wires(),
 		l.newRoutes(), l.linkTurns(), l.ripTurns())
@@ -174,7 +173,7 @@ func (l *reloading) list() {
 	}
 }
 
-// carryOut does it, all or nothing.
+// carryOut makes all changes or none.
 func (l *reloading) carryOut() error {
 	failed := func(text string, err error) error {
 		l.wiring.Abandon()
@@ -206,7 +205,7 @@ func undo(done []portforward.Change) {
 	}
 }
 
-// turnAll is the loop's part. When a change fails, it undoes all and returns the change's text.
+// turnAll makes the loop's changes. If one fails, it undoes the others and returns its text.
 func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err error) {
 	for i, t := range l.turns {
 		if err := t.do(s, now); err != nil {
@@ -224,7 +223,7 @@ func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err er
 	return "", nil
 }
 
-// onlyAnew tells what a running node cannot become.
+// onlyAnew lists the changes that need a new node.
 func onlyAnew(was, now *lnx.Config) (list []string) {
 	differ := func(what string, a, b any) {
 		if !reflect.DeepEqual(a, b) {
@@ -245,7 +244,7 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 			continue
 		}
 		differ("the device of "+a.Name, deviceText(a), deviceText(b))
-		if a.Tun != nil && b.Tun != nil { // the kernel's end goes with it
+		if a.Tun != nil && b.Tun != nil { // with the kernel's end
 			differ("the address of "+a.Name, a.Addr, b.Addr)
 			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
 		}
@@ -255,14 +254,14 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 		mine := func(f lnx.Interface) bool { return f.Addr.Addr() == d.Addr }
 		if d.Kind == lnx.Splice && slices.ContainsFunc(now.Interfaces, mine) &&
 			!slices.ContainsFunc(was.Interfaces, mine) {
-			list = append(list, "a splice of an interface that is new")
+			list = append(list, "a splice of a new interface's address")
 		}
 	}
 	return list
 }
 
-// renamed tells where the TUN device of an interface that is no more is another's: it would have to
-// be closed before it is opened.
+// renamed reports if another interface takes over the TUN device of a deleted one: the device would
+// have to be closed before it is opened.
 func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	for i := range now.Interfaces {
 		if b := &now.Interfaces[i]; a.Tun != nil && standsOn(b) == standsOn(a) {
@@ -273,7 +272,7 @@ func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	return list
 }
 
-// deviceText is what an interface stands on, with what the file says of the kernel's end.
+// deviceText describes an interface's link with the kernel's end.
 func deviceText(f *lnx.Interface) string {
 	text := standsOn(f)
 	if f.Tun == nil || !f.Tun.Kernel.IsValid() {
@@ -289,7 +288,7 @@ func deviceText(f *lnx.Interface) string {
 	return text
 }
 
-// knobTurns are the settings of TCP, ICMP and IP.
+// knobTurns lists the changes of TCP's, ICMP's and IP's settings.
 func (l *reloading) knobTurns() (list []turn) {
 	was, now := l.was, l.now
 	if was.TCP != now.TCP {
@@ -317,12 +316,12 @@ func (l *reloading) knobTurn(what string, set func(*node.Knobs)) turn {
 			return l.node.SetKnobs(now, k)
 		},
 		undo: func(_ *stack.Stack, now clock.Time) {
-			_ = l.node.SetKnobs(now, before) // they stood so a moment ago
+			_ = l.node.SetKnobs(now, before) // the old settings are valid
 		},
 	}
 }
 
-// oldRoutes are the static routes that a file has no more.
+// oldRoutes lists the static routes to remove.
 func (l *reloading) oldRoutes() (list []turn) {
 	after := staticRoutes(l.now)
 	for _, r := range staticRoutes(l.was) {
@@ -332,7 +331,7 @@ func (l *reloading) oldRoutes() (list []turn) {
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Remove(now, r.Prefix, r.Via)
 					if errors.Is(err, stack.ErrNoSuchRoute) {
-						return nil // somebody has taken it away by hand
+						return nil // it was removed by a command
 					}
 					return err
 				},
@@ -343,7 +342,7 @@ func (l *reloading) oldRoutes() (list []turn) {
 	return list
 }
 
-// newRoutes are those that it did not have.
+// newRoutes lists the static routes to add.
 func (l *reloading) newRoutes() (list []turn) {
 	before := staticRoutes(l.was)
 	for _, r := range staticRoutes(l.now) {
@@ -353,7 +352,7 @@ func (l *reloading) newRoutes() (list []turn) {
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Add(now, r)
 					if errors.Is(err, stack.ErrRouteExists) {
-						return nil // somebody has added it by hand
+						return nil // it was added by a command
 					}
 					return err
 				},
@@ -363,7 +362,7 @@ func (l *reloading) newRoutes() (list []turn) {
 	return list
 }
 
-// staticRoutes are those of a file.
+// staticRoutes returns a file's static routes.
 func staticRoutes(c *lnx.Config) (list []stack.Route) {
 	for _, r := range c.Routes {
 		if c.Routing == lnx.RoutingNone {
@@ -383,7 +382,7 @@ func routeText(r *stack.Route) string {
 	return fmt.Sprintf("route %v via %v metric %d", r.Prefix, r.Via, r.Metric)
 }
 
-// linkTurns are what links do to packets.
+// linkTurns lists the changes of impairments.
 func (l *reloading) linkTurns() (list []turn) {
 	for k := range l.now.Interfaces {
 		name := l.now.Interfaces[k].Name
@@ -408,7 +407,7 @@ func (l *reloading) linkTurns() (list []turn) {
 	return list
 }
 
-// manners tell what a link does to packets that go, and to those that come.
+// manners describes a link's impairments in both directions.
 func manners(both [2]*netem.Config) string {
 	text := func(c *netem.Config) string {
 		c = cmp.Or(c, &netem.Config{})
@@ -420,7 +419,7 @@ func manners(both [2]*netem.Config) string {
 	return text(both[1]) + " in, " + text(both[0]) + " out"
 }
 
-// forwardingTurn makes a host a router, or a router a host.
+// forwardingTurn turns forwarding on or off.
 func (l *reloading) forwardingTurn() []turn {
 	was, now := l.was.Forwarding, l.now.Forwarding
 	if was == now {
@@ -436,7 +435,7 @@ func (l *reloading) forwardingTurn() []turn {
 	}}
 }
 
-// ripTurns go on with RIP in another configuration.
+// ripTurns restarts RIP if its configuration has changed.
 func (l *reloading) ripTurns() []turn {
 	a, b := &l.before.Stack, l.network.Stack
 	if a.RIP == nil || b.RIP == nil || reflect.DeepEqual(a.RIP, b.RIP) &&

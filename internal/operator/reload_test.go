@@ -30,7 +30,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// rewritable is a node whose file can be written anew.
+// rewritable starts a node whose file can be replaced.
 func rewritable(t *testing.T, name string, text *string) *operator.Node {
 	t.Helper()
 	return operatortest.Open(t, operator.Config{
@@ -46,7 +46,7 @@ func reload(t *testing.T, n *operator.Node) control.Reloaded {
 	return done
 }
 
-// TestAReloadChangesWhatTheFileSays, and a connection through all of it goes on.
+// A reload makes the changes of the file, and a connection stays open.
 func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	p := testenv.FreePorts(t, 2)
 	links := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
@@ -92,7 +92,7 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	reload(t, a)
 }
 
-// A socket that a reload closes is not kept for the sake of counters that were cleared before.
+// A socket that a reload closes is released, even if its counters were cleared before.
 func TestAReloadReleasesClosedSockets(t *testing.T) {
 	p := testenv.FreePorts(t, 3)
 	line := "interface if0 10.0.0.1/24 127.0.0.1:%d\nneighbor 10.0.0.2 at 127.0.0.1:%d via if0\n"
@@ -129,7 +129,7 @@ func tcpPort(t *testing.T) int {
 	return a.Port
 }
 
-// TestAReloadThatCannotBe changes nothing.
+// A reload that fails changes nothing.
 func TestAReloadThatCannotBe(t *testing.T) {
 	p := testenv.FreePorts(t, 3)
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
@@ -153,7 +153,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	tried := testenv.Ask(t, a, control.Reload{Try: true})
 	assert.Len(t, tried.Restart, 2)
 
-	// What has been done when something cannot be is undone.
+	// If a change fails, the changes before it are undone.
 	taken := listenHere(t)
 	text = base + fmt.Sprintf("expose 80 3000\npublish %v 10.0.0.2:80\n", taken.Addr())
 	_, err = a.Do(t.Context(), control.Reload{})
@@ -163,7 +163,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	assert.Equal(t, 4, at.Line)
 	assert.Empty(t, testenv.Ask(t, a, control.Doors{}))
 
-	// A door whose other end changes keeps its port.
+	// A port forward whose target changes keeps its port.
 	port := tcpPort(t)
 	text = base + fmt.Sprintf("publish %d 10.0.0.2:80\n", port)
 	reload(t, a)
@@ -178,7 +178,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUnsupported)
 }
 
-// TestAReloadOfRIP: a prefix more is announced, and what was learnt is learnt again.
+// A reload of RIP announces a new prefix, and learns the same routes again.
 func TestAReloadOfRIP(t *testing.T) {
 	p := testenv.FreePorts(t, 3)
 	text := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
@@ -206,7 +206,7 @@ func TestAReloadOfRIP(t *testing.T) {
 	has(b, "10.9.0.0/16")
 }
 
-// TestACaptureKnowsOfANewInterface, which a reload brings while it goes on.
+// A running capture gets the interfaces that a reload adds.
 func TestACaptureKnowsOfANewInterface(t *testing.T) {
 	p := testenv.FreePorts(t, 4)
 	const link = "interface if%d 10.%[1]d.0.%d/24 127.0.0.1:%d\n" +
@@ -223,7 +223,7 @@ func TestACaptureKnowsOfANewInterface(t *testing.T) {
 	assert.Equal(t, []string{"if1"}, facesIn(t, file))
 }
 
-// facesIn are the interfaces that packets of a capture crossed.
+// facesIn returns the interfaces of a capture's packets.
 func facesIn(t *testing.T, path string) (names []string) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -10,24 +10,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Requests carries out the requests about a node itself: read-outs, settings, links, routes,
-// sockets by number, ping and traceroute. The services have handlers of their own.
+// Requests handles the requests about a node itself: snapshots, settings, links, routes, sockets,
+// ping and traceroute. Services handle their own requests.
 type Requests struct {
 	control.Handlers
 	node *node.Node
 
-	nextEcho uint16          // the identifier of the next ping; the loop's
-	cleared  map[int]cleared // by interface; the loop's
+	nextEcho uint16          // the identifier of the next ping; loop only
+	cleared  map[int]cleared // by interface; loop only
 	talks    talks
 }
 
-// cleared are the counters of a device when an operator cleared them.
+// cleared are a device's counters at the last clear.
 type cleared struct {
-	device link.Device // one that came later has not counted them
+	device link.Device // which counted them
 	counts link.Counters
 }
 
-// NewRequests returns the Requests of a node.
+// NewRequests returns a node's handlers.
 func NewRequests(n *node.Node) *Requests {
 	h := &Requests{
 		Handlers: control.Handlers{}, node: n, cleared: map[int]cleared{},
@@ -57,7 +57,7 @@ func NewRequests(n *node.Node) *Requests {
 	return h
 }
 
-// look enters the handler of a request that the loop answers between two packets.
+// look adds the handler of a request that runs in the loop.
 func look[R control.Request[A], A any](
 	h *Requests, f func(s *stack.Stack, now clock.Time, r R) (A, error),
 ) {
@@ -70,7 +70,7 @@ func look[R control.Request[A], A any](
 	})
 }
 
-// order is look for a request whose only answer is success.
+// order is look for a request without an answer.
 func order[R control.Request[control.Nothing]](
 	h *Requests, f func(s *stack.Stack, now clock.Time, r R) error,
 ) {
@@ -79,5 +79,5 @@ func order[R control.Request[control.Nothing]](
 	})
 }
 
-// Watch is control.Operator's.
+// Watch implements control.Operator.
 func (h *Requests) Watch(f func(control.Event)) (stop func()) { return h.node.Watchers.Watch(f) }

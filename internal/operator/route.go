@@ -42,7 +42,7 @@ func addRoute(s *stack.Stack, now clock.Time, r control.AddRoute) error {
 	})
 }
 
-// routeKinds are what operators call the kinds of routes.
+// routeKinds are the kinds of routes by name.
 var routeKinds = map[string]ip.Kind{
 	"": ip.Forwarded, "blackhole": ip.Blackhole, "unreachable": ip.Unreachable,
 	"prohibit": ip.Prohibited,

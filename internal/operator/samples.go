@@ -15,7 +15,7 @@ import (
 // samplePeriod is the default time between samples.
 const samplePeriod = 100 * time.Millisecond
 
-// samples tells of a connection's state.
+// samples handles control.Samples.
 func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampled, error) {
 	var done control.Sampled
 	c, err := h.conn(r.SID)
@@ -46,7 +46,7 @@ func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampl
 	return done, nil
 }
 
-// sampling is one request for a connection's samples. The loop's.
+// sampling is a running request for a connection's samples. Loop only.
 type sampling struct {
 	host  *Requests
 	found *findings[control.Sample]
@@ -57,7 +57,7 @@ type sampling struct {
 	gap   uint64
 }
 
-// note tells of a sample if it is time, or if something has happened.
+// note passes on a sample if it is time, or if an event has happened.
 func (w *sampling) note(s *tcp.Info) {
 	state := stack.StateName(s.State)
 	if was := w.last.Info; was != nil && s.Time < w.at.Add(w.every) && was.Recovery == s.Recovery &&

@@ -12,12 +12,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// setting is one knob, as operators name, read and write it. The stack acts on it.
+// setting is a setting by its name.
 type setting struct {
 	key, doc string
-	values   []string // those that it accepts, if they are a few keywords
+	values   []string // the possible values, if they are a few keywords
 	read     func(k *node.Knobs) string
-	// write changes the knob. It fails with control.ErrUsage if the value is not one of the knob's.
+	// write changes the setting. An invalid value is control.ErrUsage.
 	write func(k *node.Knobs, value string) error
 }
 
@@ -30,7 +30,7 @@ func findSetting(key string) (setting, error) {
 	return settings[at], nil
 }
 
-// show returns the value of the knob.
+// show returns the setting's value.
 func (s setting) show(k *node.Knobs) control.Setting {
 	return control.Setting{Key: s.key, Value: s.read(k), Doc: s.doc, Values: s.values}
 }
@@ -68,7 +68,7 @@ func handleSettings(h *Requests) {
 	})
 }
 
-// set changes one setting.
+// set changes a setting.
 func set(n *node.Node, r control.Set) (answer control.Setting, err error) {
 	s, err := findSetting(r.Key)
 	if err != nil {
@@ -82,7 +82,7 @@ func set(n *node.Node, r control.Set) (answer control.Setting, err error) {
 		if err := n.SetKnobs(now, k); err != nil {
 			return fmt.Errorf("%w: %w", control.ErrUsage, err)
 		}
-		k = n.Knobs() // with defaults for zeros
+		k = n.Knobs() // zeros have become defaults
 		answer = s.show(&k)
 		return nil
 	})

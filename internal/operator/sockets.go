@@ -44,7 +44,7 @@ func (h *Requests) handleSockets() {
 	control.HandleOrder(h.Handlers, h.close)
 }
 
-// listen opens a listener that accepts all that come.
+// listen opens a listener that accepts all connections.
 func (h *Requests) listen(_ context.Context, r control.Listen) (control.Socket, error) {
 	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	l, err := h.node.TCP.ListenWith(on, node.ListenOptions{Announce: true})
@@ -66,15 +66,15 @@ func (h *Requests) connect(ctx context.Context, r control.Connect) (control.Sock
 	if err != nil {
 		return control.Socket{}, err
 	}
-	// The operator has not seen what happened since the handshake.
+	// The connection may have ended since the handshake.
 	if err := c.AnnounceEnd(); err != nil {
 		return control.Socket{}, err
 	}
 	return node.SocketInfo(h.node, c.SID())
 }
 
-// lookup finds what the socket with that number is: an application's connection, or an error that
-// says what it is instead. The loop's.
+// lookup returns the application's connection with that number, or an error that says what else the
+// socket is. Loop only.
 func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
 	known, ok := s.Sockets().Get(sid)
 	if !ok {
@@ -136,7 +136,7 @@ func (h *Requests) write(ctx context.Context, r control.Write) (control.Written,
 	return control.Written{Bytes: k}, nil
 }
 
-// maxRead bounds one Read request, and so the answer's memory.
+// maxRead limits a Read request, and so its answer's memory.
 const maxRead = 64 << 20
 
 func (h *Requests) read(ctx context.Context, r control.Read) (control.Data, error) {
@@ -231,7 +231,7 @@ func setCongestion(
 	return s.Sockets().Info(r.SID, now), nil
 }
 
-// windows answers how much each end may still send. The loop's.
+// windows returns how much each end may still send. Loop only.
 func windows(s *stack.Stack, now clock.Time, r control.Window) (control.Windows, error) {
 	known, ok := s.Sockets().Get(r.SID)
 	if !ok {

@@ -15,23 +15,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// maxTalks bounds the UDP sockets that operators have open.
+// maxTalks limits the UDP sockets that operators open.
 const maxTalks = 64
 
-// talk is a UDP socket that an operator opened. Watchers see each datagram that arrives. What is
-// written to it by number goes to its peer, or else to the sender of the last datagram.
+// talk is a UDP socket that an operator opened. Watchers get each datagram that arrives. Datagrams
+// are sent to its peer, or to the sender of the last datagram.
 type talk struct {
 	conn *node.PacketConn
-	last atomic.Pointer[netip.AddrPort] // nil: nobody yet
+	last atomic.Pointer[netip.AddrPort] // nil: no datagram has arrived
 }
 
-// talks are the UDP sockets that operators have open.
+// talks are the UDP sockets that operators opened.
 type talks struct {
 	host *Requests
-	list map[*node.PacketConn]*talk // the loop's
+	list map[*node.PacketConn]*talk // loop only
 }
 
-// listen opens a UDP socket on a port of all addresses.
+// listen opens a UDP socket at a port of all addresses.
 func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, error) {
 	t, err := a.open(func() (*node.PacketConn, error) {
 		return a.host.node.Packets.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port))
@@ -42,7 +42,7 @@ func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, 
 	return node.SocketInfo(a.host.node, t.conn.SID())
 }
 
-// open opens a socket that speaks with the operator.
+// open opens a socket for an operator.
 func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
 	c, err := open()
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
 	if err = c.SetOptions(func(o *udp.Options) { o.Broadcast = true }); err == nil {
 		err = a.host.node.Call(func(*stack.Stack, clock.Time) error {
 			if len(a.list) >= maxTalks {
-				return fmt.Errorf("%d UDP sockets are open: %w: `close` some", maxTalks,
+				return fmt.Errorf("%d UDP sockets are open: %w; `close` one", maxTalks,
 					control.ErrNoPorts)
 			}
 			a.list[c] = t
@@ -61,14 +61,14 @@ func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
 		})
 	}
 	if err != nil {
-		_ = c.Close() // the first error is the one to tell
+		_ = c.Close() // report the first error
 		return nil, err
 	}
 	go a.listenTo(t)
 	return t, nil
 }
 
-// listenTo tells watchers what comes to a socket, until it is closed.
+// listenTo announces received datagrams until the socket is closed.
 func (a *talks) listenTo(t *talk) {
 	data := make([]byte, 1<<16)
 	for {
@@ -89,8 +89,7 @@ func (a *talks) listenTo(t *talk) {
 	}
 }
 
-// send sends a datagram from the socket that is connected to its destination, which
-// is opened for the first.
+// send sends a datagram from a connected socket. The first datagram to a destination opens it.
 func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if !r.Addr.Is4() || r.Addr.IsUnspecified() || r.Port == 0 {
@@ -115,7 +114,7 @@ func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSe
 	return control.DatagramSent{SID: t.conn.SID(), Bytes: k}, err
 }
 
-// write sends one datagram.
+// write sends a datagram.
 func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 	defer untilDone(ctx, t.conn.SetWriteDeadline)()
 	last := t.last.Load()
@@ -123,12 +122,12 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 	case t.conn.Peer().IsValid():
 		if k, err = t.conn.Write(data); errors.Is(err, control.ErrRefused) ||
 			errors.Is(err, control.ErrUnreachable) {
-			k, err = t.conn.Write(data) // that was about another datagram
+			k, err = t.conn.Write(data) // the error was about an earlier datagram
 		}
 	case last != nil:
 		k, err = t.conn.WriteToAddrPort(data, *last)
 	default:
-		return 0, fmt.Errorf("socket %d: %w: nobody has written to it, `udp send` names a peer",
+		return 0, fmt.Errorf("socket %d: %w: no datagram has arrived; `udp send` names a peer",
 			t.conn.SID(), control.ErrNotConnected)
 	}
 	if err != nil {
@@ -137,9 +136,9 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 	return k, nil
 }
 
-// of finds the UDP socket with that number that an operator opened; nil: there is no such socket.
+// of returns the UDP socket with that number if an operator opened it, or nil.
 func (a *talks) of(sid int) (t *talk) {
-	_ = a.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has none
+	_ = a.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has no sockets
 		if known, ok := s.Sockets().Get(sid); ok && known.UDP != nil {
 			c, _ := known.UDP.Owner.(*node.PacketConn)
 			t = a.list[c]

@@ -30,7 +30,7 @@ func two(t *testing.T) (a, b *Requests) {
 	return start(fa), start(fb)
 }
 
-// watch gathers the events of a node.
+// watch returns the events of a node.
 func watch(t *testing.T, n *Requests) <-chan control.Event {
 	t.Helper()
 	events := make(chan control.Event, 64)
@@ -91,10 +91,10 @@ func TestOperatorsTalkByDatagrams(t *testing.T) {
 	assert.Equal(t, "connection refused", lost.Problem)
 	assert.Equal(t, sent.SID, lost.SID)
 	_, err = control.Ask(ctx, b, send)
-	require.NoError(t, err, "what was told is not told again")
+	require.NoError(t, err, "an error is reported once")
 }
 
-// An operator who writes to all on a link means it.
+// Operators may send broadcasts.
 func TestOperatorsTalkToAll(t *testing.T) {
 	a, b := two(t)
 	hear := watch(t, a)

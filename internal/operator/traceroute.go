@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Defaults and bounds of a traceroute, as those of the program of that name.
+// Defaults and limits, as in traceroute(8).
 const (
 	defaultHops     = 30
 	maxHops         = 255
@@ -31,21 +31,21 @@ const (
 	defaultGap      = 200 * time.Microsecond
 	defaultHere     = 3
 	defaultNear     = 10
-	// synPorts is where the source ports of a TCP traceroute begin: above those that
-	// connections choose, lest a probe be mistaken for a segment of one.
+	// synPorts is the first source port of a TCP traceroute. Connections use lower ports, so a
+	// probe is never taken for one of their segments.
 	synPorts = 62500
 )
 
-// Trace is a traceroute under way.
+// Trace is a running traceroute.
 type Trace struct {
 	run
-	trace *icmp.Trace // the loop's
-	port  *udp.Socket // what keeps the source port ours; nil: none is needed
+	trace *icmp.Trace // loop only
+	port  *udp.Socket // keeps the source port in use; nil: not needed
 	findings[control.Hop]
 	failure error // why nothing was sent; valid once ended is closed
 }
 
-// StartTrace begins a traceroute and returns at once.
+// StartTrace starts a traceroute and returns at once.
 func (h *Requests) StartTrace(r *control.Traceroute) (*Trace, error) {
 	cfg, err := traceConfig(*r)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *Requests) StartTrace(r *control.Traceroute) (*Trace, error) {
 	return t, nil
 }
 
-// traceConfig fills in what a request leaves out, and refuses what cannot be.
+// traceConfig adds the defaults, and returns an error for a request that is not possible.
 func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	fill := func(v *int, value int) {
 		if *v == 0 {
@@ -84,7 +84,7 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	case control.ProbeTCP:
 		kind, port, header = icmp.SYN, defaultTCPPort, 20
 	default:
-		return nil, control.Misuse("%q is no kind of probe", r.Kind)
+		return nil, control.Misuse("kind %q: must be udp, icmp or tcp", r.Kind)
 	}
 	if r.PathMTU {
 		fill(&r.Size, maxTraceLen)
@@ -118,7 +118,7 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	}
 	if r.PathMTU {
 		if kind == icmp.SYN {
-			return nil, control.Misuse("the MTU of a path is found by UDP or ICMP, not by TCP")
+			return nil, control.Misuse("path MTU: must be UDP or ICMP, not TCP")
 		}
 		cfg.Overhead = ip.HeaderLen + header
 	}
@@ -128,7 +128,7 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	return cfg, nil
 }
 
-// checkTrace refuses numbers out of bounds.
+// checkTrace returns an error for numbers out of bounds.
 func checkTrace(r *control.Traceroute) error {
 	if err := within([]limit{
 		{"max hops", r.MaxHops, 1, maxHops},
@@ -147,7 +147,7 @@ func checkTrace(r *control.Traceroute) error {
 	return nil
 }
 
-// aimTrace finds out where a traceroute leaves from. The loop's.
+// aimTrace chooses a traceroute's source. Loop only.
 func (h *Requests) aimTrace(
 	s *stack.Stack, t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig,
 ) (err error) {
@@ -176,7 +176,7 @@ func (h *Requests) aimTrace(
 	return nil
 }
 
-// found takes the hops that were found, and reports whether there will be no more. The loop's.
+// found passes on the hops, and reports whether the traceroute is done. Loop only.
 func (t *Trace) found() bool {
 	for {
 		ttl, replies, ok := t.trace.Hop()
@@ -201,7 +201,7 @@ func (t *Trace) found() bool {
 	return true
 }
 
-// replyOf translates a reply; the time exceeded that a traceroute provokes is no problem.
+// replyOf translates a reply. A time exceeded is no error here: the probes provoke it.
 func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
 	if r.Verdict == icmp.Failed {
 		t.failure = r.Err
@@ -217,8 +217,8 @@ func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
 	return to
 }
 
-// Wait calls each, unless it is nil, with every hop that is found until the traceroute
-// ends, and returns all. When ctx ends, so does the traceroute, with ctx's cause.
+// Wait calls each, unless it is nil, with every hop until the traceroute ends, and returns all
+// hops. If ctx ends, the traceroute ends with ctx's cause.
 func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop, error) {
 	var hops []control.Hop
 	found := func(h control.Hop) {
@@ -241,7 +241,7 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 	select {
 	case <-t.ended:
 	default:
-		return hops, control.ErrClosed // the node was
+		return hops, control.ErrClosed // the node is closed
 	}
 	if t.failure != nil {
 		return hops, node.NetError(t.failure)
@@ -252,7 +252,7 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 	return hops, nil
 }
 
-// traceroute carries out the request of that name.
+// traceroute handles control.Traceroute.
 func (h *Requests) traceroute(ctx context.Context, r control.Traceroute) ([]control.Hop, error) {
 	t, err := h.StartTrace(&r)
 	if err != nil {

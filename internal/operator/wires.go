@@ -11,14 +11,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// wires are the interfaces and neighbors: a line for each that is otherwise, and one turn.
+// wires lists the changes of interfaces and neighbors: a text for each, and one turn.
 func (l *reloading) wires() (list []turn) {
 	for _, text := range wireTexts(l.was, l.now) {
 		nothing := func(*stack.Stack, clock.Time) error { return nil }
 		list = append(list, turn{text: text, do: nothing})
 	}
 	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
-		// The file is another nevertheless: what it says is where it stands now.
+		// Nothing differs but positions in the file.
 		return []turn{{do: func(*stack.Stack, clock.Time) error {
 			l.node.SetNetwork(l.network)
 			return nil
@@ -27,27 +27,27 @@ func (l *reloading) wires() (list []turn) {
 	return append(list, turn{do: l.rewire})
 }
 
-// rewire ends what loses its address, takes leave of links that are no more, and then has the
-// interfaces be what the file says. The loop's.
+// rewire ends what uses removed addresses, takes down deleted interfaces, and makes the changes.
+// Loop only.
 func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 	n := l.node
 	for _, b := range n.BoundTo(l.goneAddrs()) {
 		b.End(now)
 		l.done.Ended = append(l.done.Ended, b.Text)
 	}
-	n.Devices.Drain(now) // resets, while there is a way
+	n.Devices.Drain(now) // resets, while there is a link
 	for i, f := range n.Faces() {
 		if f.Name != "" && !has(l.now, f.Name) {
 			s.SetUp(now, i, false)
 		}
 	}
-	n.Devices.Drain(now) // what RIP has to say
+	n.Devices.Drain(now) // RIP's farewell
 	n.SetNetwork(l.network)
 	l.Reloader.names = l.names
 	return n.Devices.Rewire(now, l.wiring)
 }
 
-// ending tells what a reload would end.
+// ending lists what a reload would end.
 func (l *reloading) ending() (texts []string) {
 	_ = l.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has nothing to end
 		for _, b := range l.node.BoundTo(l.goneAddrs()) {
@@ -58,7 +58,7 @@ func (l *reloading) ending() (texts []string) {
 	return texts
 }
 
-// goneAddrs are the node's addresses that the new file does not have. The loop's.
+// goneAddrs returns the node's addresses that are not in the new file. Loop only.
 func (l *reloading) goneAddrs() map[netip.Addr]bool {
 	gone := map[netip.Addr]bool{}
 	for _, f := range l.node.Faces() {
@@ -72,7 +72,7 @@ func (l *reloading) goneAddrs() map[netip.Addr]bool {
 	return gone
 }
 
-// wireTexts say how the interfaces and neighbors of two files differ.
+// wireTexts describes how the interfaces and neighbors of two files differ.
 func wireTexts(was, now *lnx.Config) (list []string) {
 	tell := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i := range was.Interfaces {
@@ -114,7 +114,7 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	return list
 }
 
-// mtuOf is an interface's MTU, with the default for zero.
+// mtuOf returns an interface's MTU or the default.
 func mtuOf(f *lnx.Interface) int { return cmp.Or(f.MTU, stack.DefaultMTU) }
 
 func has(c *lnx.Config, name string) bool {
@@ -122,7 +122,7 @@ func has(c *lnx.Config, name string) bool {
 	return ok
 }
 
-// neighborLike finds the neighbor of the same address on the same link; -1: not found.
+// neighborLike returns the index of the neighbor with the same address and interface, or -1.
 func neighborLike(c *lnx.Config, nb *lnx.Neighbor) int {
 	return slices.IndexFunc(c.Neighbors, func(o lnx.Neighbor) bool {
 		return o.Addr == nb.Addr && o.Iface == nb.Iface

@@ -1,5 +1,4 @@
-// Package operatortest starts whole nodes for the tests of the packages below package operator and
-// of the packages that send a node requests.
+// Package operatortest starts nodes with their services for the tests of other packages.
 package operatortest
 
 import (
@@ -16,13 +15,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// Start opens the node of a file, which ends with the test.
+// Start opens the node of a file until the end of the test.
 func Start(tb testing.TB, cfg node.Config, file *lnx.Config) *operator.Node {
 	tb.Helper()
 	return Open(tb, operator.Config{LNX: file, Node: cfg})
 }
 
-// Open is Start with all that can be configured.
+// Open is Start with a whole configuration.
 func Open(tb testing.TB, cfg operator.Config) *operator.Node {
 	tb.Helper()
 	n, err := operator.Open(cfg)
@@ -45,7 +44,7 @@ func Three(tb testing.TB, cfg node.Config) (a, b, c *operator.Node) {
 	return Start(tb, cfg, fa), Start(tb, cfg, fb), Start(tb, cfg, fc)
 }
 
-// Second is the second of Two.
+// Second is the address of the second node of Two.
 var Second = netip.MustParseAddr("10.0.0.2")
 
 // NoSockets waits until a node has only listeners and connections in TIME-WAIT.
@@ -61,7 +60,7 @@ func NoSockets(tb testing.TB, n *operator.Node) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// Connect has one node take a connection of another's at an address of its own.
+// Connect opens a connection between two nodes.
 func Connect(tb testing.TB, from, to *operator.Node, addr string) (client, server *node.Conn) {
 	tb.Helper()
 	at := netip.MustParseAddrPort(addr)
