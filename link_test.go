@@ -221,7 +221,7 @@ func TestImpairAtRunTime(t *testing.T) {
 
 	err = n.Impair("if0", tidepool.Out, tidepool.Impairments{Words: "lss 2%"})
 	assert.ErrorContains(t, err, `"lss" is not an impairment (did you mean loss?)`)
-	assert.ErrorContains(t, n.Impair("if0", "up", tidepool.Impairments{}), "want in, out or both")
+	assert.ErrorContains(t, n.Impair("if0", "up", tidepool.Impairments{}), "must be in, out or both")
 	assert.Error(t, n.Impair("if9", tidepool.Out, tidepool.Impairments{}))
 	assert.Error(t, n.Impair("if0", tidepool.Out, tidepool.Impairments{Loss: 2}))
 	assert.Error(t, new(tidepool.Node).Impair("if0", tidepool.Out, tidepool.Impairments{}))

@@ -208,9 +208,9 @@ var exchanges = []exchange{
 	{"GET", "/v1/nodes/A/doors", "", 200, `"to":"10.0.0.2:80"`},
 	{"POST", "/v1/nodes/A/commands/close-door", `{"id":0}`, 204, ""},
 	{"POST", "/v1/nodes/A/commands/close-door", `{"id":0}`, 404, "0: no such port forward"},
-	{"POST", "/v1/nodes/A/commands/expose", `{"port":80,"to":"x"}`, 400, "want HOST:PORT"},
+	{"POST", "/v1/nodes/A/commands/expose", `{"port":80,"to":"x"}`, 400, "must be HOST:PORT"},
 	{"POST", "/v1/nodes/A/commands/publish", `{"to":"x"}`, 400, "address and port such as"},
-	{"POST", "/v1/nodes/A/commands/splice", `{"addr":"10.9.9.9"}`, 400, "an address of the node's"},
+	{"POST", "/v1/nodes/A/commands/splice", `{"addr":"10.9.9.9"}`, 400, "an address of this node"},
 	{"POST", "/v1/nodes/B/commands/rcp-echo", `{"port":9000}`, 200, `"local":`},
 	{
 		"POST", "/v1/nodes/A/commands/rcp-count", `{"addr":"10.0.0.2","port":9000,"writes":2}`, 200,

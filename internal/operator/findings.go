@@ -123,7 +123,7 @@ type limit struct {
 func within(limits []limit) error {
 	for _, l := range limits {
 		if l.value < l.lo || l.value > l.hi {
-			return control.Misuse("%s %d: want %d to %d", l.name, l.value, l.lo, l.hi)
+			return control.Misuse("%s %d: must be %d to %d", l.name, l.value, l.lo, l.hi)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func (h *Requests) impair(
 	switch r.Way {
 	case "", control.WayBoth, control.WayIn, control.WayOut:
 	default:
-		return nil, fmt.Errorf("direction %q: %w: want in, out or both", r.Way, control.ErrUsage)
+		return nil, fmt.Errorf("direction %q: %w: must be in, out or both", r.Way, control.ErrUsage)
 	}
 	cfg, err := node.ParseImpairment(r.Words, files.Of(ctx))
 	if err != nil {

@@ -154,7 +154,8 @@ func (h *Requests) setLoss(
 	s *stack.Stack, _ clock.Time, r control.SetLoss,
 ) ([]control.LinkLoss, error) {
 	if !(r.Percent >= 0 && r.Percent <= 100) {
-		return nil, fmt.Errorf("loss of %v percent: %w: want 0 to 100", r.Percent, control.ErrUsage)
+		return nil, fmt.Errorf("loss of %v percent: %w: must be 0 to 100", r.Percent,
+			control.ErrUsage)
 	}
 	which, err := h.faces(r.Iface)
 	if err != nil {

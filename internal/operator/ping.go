@@ -67,10 +67,10 @@ func checkPing(r *control.Ping) error {
 	switch r.Fragment {
 	case "", "do", "dont", "want":
 	default:
-		return control.Misuse("pmtudisc %q: want do, dont or want", r.Fragment)
+		return control.Misuse("pmtudisc %q: must be do, dont or want", r.Fragment)
 	}
 	if !r.Addr.Is4() || r.Addr.IsUnspecified() {
-		return control.Misuse("%v is no address to ping", r.Addr)
+		return control.Misuse("%v cannot be pinged", r.Addr)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (h *Requests) sendTest(
 	_ context.Context, r control.SendTest,
 ) (answer control.TestSent, err error) {
 	if !control.IsHost(r.Addr) {
-		return answer, fmt.Errorf("address %v: %w: want the address of a host",
+		return answer, fmt.Errorf("address %v: %w: must be the address of a host",
 			r.Addr, control.ErrUsage)
 	}
 	err = h.node.Ask(func(s *stack.Stack, now clock.Time) (err error) {

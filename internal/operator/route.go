@@ -29,10 +29,10 @@ func addRoute(s *stack.Stack, now clock.Time, r control.AddRoute) error {
 	kind, ok := routeKinds[string(r.Kind)]
 	switch {
 	case !ok:
-		return fmt.Errorf("a route that is %q: %w: want blackhole, unreachable or prohibit",
+		return fmt.Errorf("route kind %q: %w: must be blackhole, unreachable or prohibit",
 			r.Kind, control.ErrUsage)
 	case r.Metric < 0 || r.Metric > maxMetric:
-		return fmt.Errorf("metric %d: %w: want 0 to %d", r.Metric, control.ErrUsage, maxMetric)
+		return fmt.Errorf("metric %d: %w: must be 0 to %d", r.Metric, control.ErrUsage, maxMetric)
 	case kind != ip.Forwarded && r.Via.IsValid():
 		return fmt.Errorf("%v: %w: a route that is %s has no next hop", r.Via, control.ErrUsage,
 			r.Kind)

@@ -144,7 +144,7 @@ var settings = []setting{
 
 // bad returns the error of an invalid value.
 func bad(value, want string) error {
-	return fmt.Errorf("%w: %q: want %s", control.ErrUsage, value, want)
+	return fmt.Errorf("%w: %q: must be %s", control.ErrUsage, value, want)
 }
 
 // named is a setting whose keywords the stack checks.

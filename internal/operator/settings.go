@@ -54,7 +54,7 @@ func unknownSetting(key string) error {
 	for _, s := range settings {
 		keys = append(keys, s.key)
 	}
-	return fmt.Errorf("setting %q: %w: want one of %s", key, control.ErrUsage,
+	return fmt.Errorf("setting %q: %w: must be one of %s", key, control.ErrUsage,
 		strings.Join(keys, ", "))
 }
 

@@ -141,7 +141,7 @@ const maxRead = 64 << 20
 
 func (h *Requests) read(ctx context.Context, r control.Read) (control.Data, error) {
 	if r.N < 0 || r.N > maxRead {
-		return control.Data{}, fmt.Errorf("read of %d bytes: %w: want 0 to %d",
+		return control.Data{}, fmt.Errorf("read of %d bytes: %w: must be 0 to %d",
 			r.N, control.ErrUsage, maxRead)
 	}
 	c, err := h.conn(r.SID)
@@ -180,7 +180,7 @@ func (h *Requests) shutdown(_ context.Context, r control.Shutdown) error {
 	case control.ShutdownBoth:
 		err = cmp.Or(c.CloseWrite(), c.CloseRead())
 	default:
-		return fmt.Errorf("shutdown %q: %w: want read, write or both", r.How, control.ErrUsage)
+		return fmt.Errorf("shutdown %q: %w: must be read, write or both", r.How, control.ErrUsage)
 	}
 	if err != nil {
 		return fmt.Errorf("socket %d: %w", r.SID, control.Reason(err))

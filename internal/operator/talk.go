@@ -93,7 +93,8 @@ func (a *talks) listenTo(t *talk) {
 func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if !r.Addr.Is4() || r.Addr.IsUnspecified() || r.Port == 0 {
-		return control.DatagramSent{}, control.Misuse("%v: want an address and a port from 1", to)
+		return control.DatagramSent{}, control.Misuse(
+			"%v: must be an address and a port from 1", to)
 	}
 	var t *talk
 	err := a.host.node.Ask(func(*stack.Stack, clock.Time) error {

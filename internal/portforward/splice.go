@@ -24,7 +24,7 @@ func (s *Set) Splice(r control.Splice) (*Forward, error) {
 		to = loopback
 	}
 	if !control.IsHost(r.Addr) || !control.IsHost(to) {
-		return nil, control.Misuse("splice %v to %v: want the addresses of hosts", r.Addr, to)
+		return nil, control.Misuse("splice %v to %v: must be addresses of hosts", r.Addr, to)
 	}
 	fw := s.newForward(control.DoorSplice, "tcp+udp", r.Addr.String(), to.String())
 	fw.addr = &net.IPAddr{IP: r.Addr.AsSlice()}
@@ -52,7 +52,7 @@ func (s *Set) owns(a netip.Addr) error {
 		}) {
 			return nil
 		}
-		return control.Misuse("want an address of the node's")
+		return control.Misuse("must be an address of this node")
 	})
 }
 

@@ -27,10 +27,10 @@ func (s *Set) Publish(r control.Publish) (*Forward, error) {
 	what := "publish " + from.String()
 	if !control.IsHost(r.To.Addr()) || r.To.Port() == 0 {
 		return nil, control.Misuse(
-			"%s: to %v: want the address of a virtual host and a port from 1", what, r.To)
+			"%s: to %v: must be the address of a virtual host and a port from 1", what, r.To)
 	}
 	if on.IsMulticast() {
-		return nil, control.Misuse("%s: want an address of this machine", what)
+		return nil, control.Misuse("%s: must be an address of this machine", what)
 	}
 	if r.UDP {
 		return s.publishUDP(from, r.To)
@@ -120,10 +120,10 @@ func (s *Set) Expose(r control.Expose) (*Forward, error) {
 	host, port, err := net.SplitHostPort(r.To)
 	if number, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil ||
 		number == 0 || host == "" {
-		return nil, control.Misuse("%s: to %q: want HOST:PORT", what, r.To)
+		return nil, control.Misuse("%s: to %q: must be HOST:PORT", what, r.To)
 	}
 	if r.Port == 0 {
-		return nil, control.Misuse("%s: want a port from 1 to 65535", what)
+		return nil, control.Misuse("%s: must be a port from 1 to 65535", what)
 	}
 	if r.UDP {
 		return s.exposeUDP(r.Port, r.To)

@@ -447,7 +447,7 @@ func TestMTUsThatNoLinkHas(t *testing.T) {
 		f := face("if0", "10.0.0.1/24")
 		f.MTU = mtu
 		_, err := stack.New(1, stack.Config{Interfaces: []stack.Interface{f}})
-		assert.ErrorContains(t, err, "want 68 to 65535", "RFC 791 §3.2: every module passes 68 on")
+		assert.ErrorContains(t, err, "must be 68 to 65535", "RFC 791 §3.2: every module passes 68 on")
 	}
 	_, err := stack.New(1, stack.Config{
 		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")},

@@ -12,60 +12,59 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Interface is one attachment to a link.
+// Interface attaches the node to a link.
 type Interface struct {
 	Name string
-	Addr netip.Prefix // the node's address and the length of the link's prefix
-	MTU  int          // bytes of IP packet; 0 means DefaultMTU
-	// DefaultMSS has TCP peers there that send no MSS option taken at 536 bytes (RFC 9293 §3.7.1).
-	// Without it they take the MTU, as course nodes do.
+	Addr netip.Prefix // the node's address, with the length of the link's prefix
+	MTU  int          // in bytes, with the IP header; 0: DefaultMTU
+	// DefaultMSS assumes an MSS of 536 bytes for TCP peers on the link that send no MSS option (RFC
+	// 9293 §3.7.1). Otherwise the MTU limits them, as course nodes expect.
 	DefaultMSS bool
-	// Neighbors are the nodes on the link; nil means that nobody knows who is.
+	// Neighbors are the nodes on the link; nil: unknown.
 	Neighbors []netip.Addr
 }
 
-// Direction tells a tap which way a packet was going.
+// Direction is the direction of a packet at an interface.
 type Direction uint8
 
-// The directions of a packet at an interface.
+// The directions.
 const (
 	Inbound Direction = iota
 	Outbound
 )
 
-// Tap sees every packet at the moment it arrives, leaves or is dropped. The
-// pieces are lent for the call. Reason is ip.DropNone for a packet that lives.
+// Tap is called when a packet arrives, leaves or is dropped. The pieces are only valid during the
+// call. The reason is ip.DropNone for a packet that is not dropped.
 type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pieces [][]byte)
 
-// Interfaces are the node's attachments to links: their addresses, groups and counters.
+// Interfaces holds the interfaces' addresses, groups and counters.
 type Interfaces struct {
 	list   []iface
 	own    map[ip.Addr]int    // address to interface
-	addrs  addresses          // the same, and the networks, for a quick look
-	groups map[membership]int // joined by others than UDP's sockets
+	addrs  addresses          // the same and the subnets, for fast lookups
+	groups map[membership]int // joined, except by UDP sockets
 	udp    *udp.Host
 	in     *incoming
 	tap    Tap
 	one    [1][]byte // for the tap
 }
 
-// iface is the state of one interface.
+// iface is the state of an interface.
 type iface struct {
 	Interface
 	addr ip.Addr
 	up   bool
-	loss float64 // share of the packets forwarded in or out that is dropped, 0..1
+	loss float64 // share of forwarded packets to drop, 0 to 1
 	rx   counters
 	tx   counters
 }
 
 type counters struct {
 	packets, bytes uint64
-	// fragments are those of the packets that were fragments: in, for this node; out,
-	// of larger ones, which are those of fragmented.
+	// fragments counts received fragments for this node, or sent fragments; fragmented counts the
+	// packets that were sent as fragments.
 	fragments, fragmented uint64
-	// Received packets that a protocol here has taken, or that were for others and had
-	// a way: each packet is one of them or among the drops.
+	// Every received packet is counted once: delivered to a protocol, forwarded, or in drops.
 	delivered, forwarded uint64
 	drops                ip.Drops
 }
@@ -85,7 +84,7 @@ func (c *counters) info() control.Counters {
 	return info
 }
 
-// check reports what is wrong with an interface, and gives it the default for a zero.
+// check sets defaults, and returns the error of an interface.
 func (c *Interface) check() error {
 	if !c.Addr.IsValid() || !c.Addr.Addr().Is4() {
 		return fmt.Errorf("stack: interface %s: address %v is not IPv4", c.Name, c.Addr)
@@ -94,13 +93,13 @@ func (c *Interface) check() error {
 		c.MTU = DefaultMTU
 	}
 	if c.MTU < ip.MinMTU || c.MTU > ip.MaxPacketLen {
-		return fmt.Errorf("stack: interface %s: MTU %d: want %d to %d", c.Name, c.MTU,
+		return fmt.Errorf("stack: interface %s: MTU %d: must be %d to %d", c.Name, c.MTU,
 			ip.MinMTU, ip.MaxPacketLen)
 	}
 	return nil
 }
 
-// set makes the interfaces what the list says; checkWires has found it right.
+// set replaces the interfaces. checkWires has checked the list.
 func (ifs *Interfaces) set(list []Interface) {
 	ifs.own, ifs.addrs = map[ip.Addr]int{}, addresses{}
 	for i, c := range list {
@@ -120,10 +119,10 @@ func (ifs *Interfaces) set(list []Interface) {
 	}
 }
 
-// checkWires reports what is wrong with interfaces that are to be, with defaults for zeros.
+// checkWires sets defaults in a new list of interfaces, and returns its error.
 func (ifs *Interfaces) checkWires(list []Interface) error {
 	if len(list) < len(ifs.list) {
-		return errors.New("stack: interfaces keep their numbers, and there are more")
+		return errors.New("stack: the new list is shorter than that of the numbered interfaces")
 	}
 	own := map[netip.Addr]string{}
 	for i := range list {
@@ -147,7 +146,7 @@ func (ifs *Interfaces) checkWires(list []Interface) error {
 	return nil
 }
 
-// name is an interface's name, empty when there is none of that number.
+// name returns an interface's name, or "" if there is no interface i.
 func (ifs *Interfaces) name(i int) string {
 	if i < 0 || i >= len(ifs.list) {
 		return ""
@@ -158,33 +157,32 @@ func (ifs *Interfaces) name(i int) string {
 // Up reports whether interface i is up.
 func (ifs *Interfaces) Up(i int) bool { return ifs.list[i].up }
 
-// Loss returns the share (0 to 1) of the packets forwarded over interface i, in either direction,
-// that is dropped.
+// Loss returns the share, from 0 to 1, of the packets forwarded over interface i in either
+// direction that are dropped at random.
 func (ifs *Interfaces) Loss(i int) float64 { return ifs.list[i].loss }
 
-// Lossy returns how many packets lossyforward has dropped on the way out of interface i.
+// Lossy returns how many packets SetLoss has dropped on their way out of interface i.
 func (ifs *Interfaces) Lossy(i int) uint64 { return ifs.list[i].tx.drops[ip.DropLossy] }
 
-// ClearCounters sets what interface i has counted to zero.
+// ClearCounters sets the counters of interface i to zero.
 func (ifs *Interfaces) ClearCounters(i int) {
 	f := &ifs.list[i]
 	f.rx, f.tx = counters{}, counters{}
 }
 
-// Owns returns the interface that has the address.
+// Owns returns the interface with the address.
 func (ifs *Interfaces) Owns(a ip.Addr) (int, bool) {
 	i, ok := ifs.own[a]
 	return i, ok
 }
 
-// Infos returns every interface as an operator sees it, but for what
-// only its device knows.
+// Infos returns a snapshot of every interface, without what only its device knows.
 func (ifs *Interfaces) Infos() []control.Interface {
 	list := make([]control.Interface, 0, len(ifs.list))
 	for i := range ifs.list {
 		f := &ifs.list[i]
 		if !f.Addr.IsValid() {
-			continue // it is no more
+			continue // it was deleted
 		}
 		list = append(list, control.Interface{
 			Index: i, Name: f.Name, Addr: f.Addr, Up: f.up, MTU: f.MTU,
@@ -194,7 +192,7 @@ func (ifs *Interfaces) Infos() []control.Interface {
 	return list
 }
 
-// drop counts a packet that dies at interface i and shows it to the tap.
+// drop counts a packet that is dropped at interface i and passes it to the tap.
 func (ifs *Interfaces) drop(
 	now clock.Time, i int, dir Direction, reason ip.DropReason, pieces [][]byte,
 ) {
@@ -208,7 +206,7 @@ func (ifs *Interfaces) drop(
 	}
 }
 
-// dropOne is drop for a packet that is one piece.
+// dropOne is drop for a packet in one piece.
 func (ifs *Interfaces) dropOne(
 	now clock.Time, i int, dir Direction, reason ip.DropReason, b []byte,
 ) {
@@ -216,13 +214,13 @@ func (ifs *Interfaces) dropOne(
 	ifs.drop(now, i, dir, reason, ifs.one[:])
 }
 
-// show shows the tap, which there must be, a packet that is one piece.
+// show passes a packet in one piece to the tap, which must be set.
 func (ifs *Interfaces) show(now clock.Time, i int, dir Direction, b []byte) {
 	ifs.one[0] = b
 	ifs.tap(now, i, dir, ip.DropNone, ifs.one[:])
 }
 
-// showLast shows the tap, which there must be, the last packet of a batch.
+// showLast passes the last packet of a batch to the tap, which must be set.
 func (ifs *Interfaces) showLast(now clock.Time, i int, b *buffer.Batch) {
 	trains := b.Trains()
 	last := &trains[len(trains)-1]

@@ -7,20 +7,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Rewire gives the running stack other interfaces, by number: those that are there are as the
-// list has them from now on, those behind them are new, and one without an address is no more.
-// Its number is nobody else's: the same interface may come back to it. What is wrong with the
-// list is the error, and then nothing has changed.
+// Rewire replaces the interfaces of a running stack. An interface keeps its number; additional ones
+// are new, and one without an address is deleted. A deleted interface's number is only used again
+// if the interface comes back. If the list is wrong, Rewire returns an error and changes nothing.
 //
-// Routes follow. What is queued for an interface that is no more is dropped as for one that is
-// down. Connections of addresses that are no more are the owner's to end before. RIP learns of it
-// by RIP.Restart.
+// Rewire updates the routes. Packets queued for a deleted interface are dropped, as for one that is
+// down. The caller first ends the connections of deleted addresses, and then calls RIP.Restart.
 func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 	list = slices.Clone(list)
 	if err := s.ifs.checkWires(list); err != nil {
 		return err
 	}
-	for i := range s.ifs.list { // all of them first: addresses may change places
+	for i := range s.ifs.list { // before any is inserted: two interfaces may exchange addresses
 		if f := &s.ifs.list[i]; f.Addr != list[i].Addr && f.Addr.IsValid() && f.up {
 			s.routing.table.Remove(f.Addr.Masked(), ip.Local)
 		}
@@ -28,7 +26,7 @@ func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 	s.ifs.set(list)
 	for i := range s.ifs.list {
 		if f := &s.ifs.list[i]; f.up {
-			// Also where another's went that had the same network.
+			// Another interface with the same network may have lost its route above.
 			s.routing.table.Insert(s.routing.localRoute(i))
 		}
 	}
@@ -37,8 +35,8 @@ func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 	return nil
 }
 
-// SetUp takes interface i up or down. Down, it drops what arrives, sends
-// nothing, and its network is withdrawn at once.
+// SetUp takes interface i up or down. An interface that is down drops packets in both directions,
+// and its network is withdrawn at once.
 func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 	in := &s.ifs.list[i]
 	if in.up == up {
@@ -48,7 +46,7 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 		s.rip.speaker.Farewell(i)
 		s.rip.output(now)
 		for k := range s.out.packets {
-			s.out.packets[k].last = true // it leaves although its interface is down by then
+			s.out.packets[k].last = true // it is sent although the interface is down by then
 		}
 	}
 	in.up = up
@@ -65,8 +63,8 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 	s.routing.changed()
 }
 
-// SetLoss has the share p (0 to 1) of the packets that are forwarded over
-// interface i, in either direction, dropped.
+// SetLoss drops the share p, from 0 to 1, of the packets that are forwarded over interface i in
+// either direction.
 func (s *Stack) SetLoss(i int, p float64) {
 	s.ifs.list[i].loss = p
 	s.routing.forget()

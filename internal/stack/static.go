@@ -13,27 +13,26 @@ import (
 
 // Errors of static routes.
 var (
-	// ErrPrefix is a prefix that is none, or whose address says more than its length.
+	// ErrPrefix: not a prefix, or its address has bits beyond its length.
 	ErrPrefix = errors.New("not the prefix of an IPv4 network")
-	// ErrNextHop is a next hop that is on no interface's network, or that is the node's own.
+	// ErrNextHop: the next hop is not in an interface's network, or is the node itself.
 	ErrNextHop = errors.New("no such next hop")
-	// ErrRouteExists is a static route that is there already.
+	// ErrRouteExists: the same static route exists.
 	ErrRouteExists = errors.New("route already exists")
-	// ErrNoSuchRoute is a static route that is not there.
+	// ErrNoSuchRoute: no such static route exists.
 	ErrNoSuchRoute = errors.New("no such route")
 )
 
-// Route is a static route. Of several to one prefix the one is used that has the
-// smallest metric among those whose interface is up; of equal ones the one that was
-// there first.
+// Route is a static route. Of several routes to a prefix, the stack uses the one with the smallest
+// metric among those whose interface is up. Of equal ones it uses the oldest.
 type Route struct {
 	Prefix netip.Prefix
-	Via    netip.Addr // the next hop, on an interface's network; of other kinds invalid
-	Metric int        // 0 or more
+	Via    netip.Addr // the next hop, in an interface's network; invalid for other kinds
+	Metric int        // not negative
 	Kind   ip.Kind
 }
 
-// statics are the operator's routes by their prefix, the better ones first.
+// statics are the static routes by prefix, the best one first.
 type statics map[netip.Prefix][]Route
 
 // Add adds a static route.
@@ -57,8 +56,8 @@ func (rt *Routing) Add(now clock.Time, r Route) error {
 	return nil
 }
 
-// Remove takes the static routes to a prefix away: the one by a next hop, or all of
-// them if via is invalid.
+// Remove removes the static route to a prefix by a next hop, or all routes to the prefix if via is
+// invalid.
 func (rt *Routing) Remove(now clock.Time, p netip.Prefix, via netip.Addr) error {
 	if err := checkPrefix(p); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (rt *Routing) Remove(now clock.Time, p netip.Prefix, via netip.Addr) error 
 	return nil
 }
 
-// check refuses what can be no static route of this node.
+// check returns an error for an impossible route.
 func (rt *Routing) check(r Route) error {
 	if err := checkPrefix(r.Prefix); err != nil {
 		return err
@@ -117,14 +116,14 @@ func checkPrefix(p netip.Prefix) error {
 	return nil
 }
 
-// install brings the best static route to a prefix that can be used now into the route
-// table, or takes the one that was there out, and has RIP say so where it is to.
+// install puts the best usable static route to a prefix into the route table, or removes the last
+// one. RIP announces the change if it redistributes static routes.
 func (rt *Routing) install(now clock.Time, p netip.Prefix) {
 	usable, best := false, ip.Route{Prefix: p}
 	for _, r := range rt.statics[p] {
 		i := 0
 		if r.Kind == ip.Forwarded {
-			i, usable = rt.ifs.onLink(r.Via) // its interface may be no more
+			i, usable = rt.ifs.onLink(r.Via) // its interface may be deleted
 			usable = usable && rt.ifs.list[i].up
 		} else {
 			usable = true
@@ -144,8 +143,7 @@ func (rt *Routing) install(now clock.Time, p netip.Prefix) {
 	rt.rip.originate(now, best, usable)
 }
 
-// reinstall is install for every prefix with a route that leads over interface i, which
-// has come up or gone down.
+// reinstall calls install for every prefix with a route over interface i, which went up or down.
 func (rt *Routing) reinstall(now clock.Time, i int) {
 	var affected []netip.Prefix
 	for p, list := range rt.statics {
@@ -159,7 +157,7 @@ func (rt *Routing) reinstall(now clock.Time, i int) {
 	rt.installAll(now, affected)
 }
 
-// reinstallAll is install for every prefix.
+// reinstallAll calls install for every prefix.
 func (rt *Routing) reinstallAll(now clock.Time) {
 	rt.installAll(now, slices.Collect(maps.Keys(rt.statics)))
 }

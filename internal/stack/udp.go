@@ -14,17 +14,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Errors of a UDP socket's calls.
+// Errors of UDP sockets.
 var (
-	// ErrNotOurs is a local address that no interface has.
+	// ErrNotOurs: no interface has the local address.
 	ErrNotOurs = errors.New("not an address of this node")
-	// ErrNotConnected is a datagram without a destination.
+	// ErrNotConnected: the datagram has no destination.
 	ErrNotConnected = errors.New("the socket is not connected")
-	// ErrBroadcast is a datagram to all on a link from a socket that does not permit it.
+	// ErrBroadcast: the destination is a broadcast address, and the socket does not permit that.
 	ErrBroadcast = errors.New("the socket does not permit broadcasts")
 )
 
-// Datagrams opens UDP's sockets on the node's addresses and sends what they send.
+// Datagrams opens UDP sockets on the node's addresses, and sends their datagrams.
 type Datagrams struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -34,7 +34,7 @@ type Datagrams struct {
 	udp     *udp.Host
 }
 
-// datagram hands the payload of a UDP packet to the socket that it is for.
+// datagram delivers a UDP packet to its socket.
 func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
 	if reason, mine := l.rip.inputDatagram(now, i, h, payload); mine {
 		return reason
@@ -61,15 +61,15 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		return ip.DropUDPFull
 	case udp.NoPort:
 	}
-	// RFC 1122 §4.1.3.1: nobody listens, and the sender is told. RFC 1122 §3.2.2
-	// forbids that where everybody on a link would.
+	// RFC 1122 §4.1.3.1: report a closed port to the sender. reportError does not do so for
+	// broadcasts (RFC 1122 §3.2.2).
 	l.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
 	return ip.DropUDPPort
 }
 
-// Refuse tells remote that nobody took its datagram of so many bytes to local (RFC 1122
-// §4.1.3.1). The datagram is gone: of it the error quotes the headers (RFC 792), whose ports tell
-// remote which it was.
+// Refuse sends an ICMP port unreachable for a datagram of that length from remote to local (RFC
+// 1122 §4.1.3.1). The datagram is not available: the error quotes its headers (RFC 792), whose
+// ports identify the socket.
 func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length int) {
 	if !local.Addr().Is4() || !remote.Addr().Is4() {
 		return
@@ -92,9 +92,9 @@ func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length
 	ds.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
 }
 
-// Bind opens a UDP socket on one of the node's addresses, or with 0.0.0.0 on
-// all. A group's address has it receive what is for the group and nothing else, once
-// it has joined; a broadcast's likewise. Port 0 has one chosen.
+// Bind opens a UDP socket on one of the node's addresses, or on all of them (0.0.0.0). On a
+// multicast or broadcast address it receives only datagrams to that address. Port 0 means a free
+// port.
 func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
 	if local.Port() == rip.Port && ds.rip.speaks2() {
 		return nil, fmt.Errorf("%v, RIP's: %w", local, udp.ErrPortInUse)
@@ -108,9 +108,8 @@ func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
 	return ds.udp.Bind(local)
 }
 
-// Dial opens a UDP socket that is connected to remote. A local address that is
-// unspecified or invalid is the one that the way there leaves from (RFC 1122
-// §4.1.3.5), and a port of 0 has one chosen.
+// Dial opens a UDP socket that is connected to remote. If the local address is unspecified or
+// invalid, it is that of the route (RFC 1122 §4.1.3.5). Port 0 means a free port.
 func (ds *Datagrams) Dial(local, remote netip.AddrPort) (*udp.Socket, error) {
 	if !remote.Addr().Is4() {
 		return nil, fmt.Errorf("%v: %w", remote, udp.ErrAddress)
@@ -136,16 +135,15 @@ func (ds *Datagrams) Dial(local, remote netip.AddrPort) (*udp.Socket, error) {
 	return u, nil
 }
 
-// Send sends a datagram from u to the given address, or to u's peer when that
-// is invalid. What is longer than the link takes leaves in fragments, unless the socket
-// does not permit it: then it fails with ErrTooBig, as with more than a packet holds,
-// and with ErrQueueFull while the stack holds too much that links have not taken.
+// Send sends a datagram from u to an address, or to u's peer if to is invalid. A datagram that is
+// larger than the MTU is fragmented. Send fails with ErrTooBig if the socket does not permit that,
+// or if the datagram does not fit in a packet, and with ErrQueueFull while the send queue is full.
 func (ds *Datagrams) Send(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
 	ds.out.memory.reuse()
 	return ds.send(now, u, to, payload)
 }
 
-// send is Send from within Output, too.
+// send is Send for callers in Output.
 func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
 	if !to.IsValid() {
 		to = u.Remote()
@@ -159,7 +157,7 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
 	case u.Options().DontFragment && to == u.Remote() && tooLongFor(u.PathMTU(now), payload):
 		return fmt.Errorf("%d bytes over %d: %w", len(payload), u.PathMTU(now), ErrTooBig)
-	case ds.out.bytes >= maxQueuedBytes/2: // the rest is for answers, reports and routing
+	case ds.out.bytes >= maxQueuedBytes/2: // the rest is for answers, errors and routing
 		return ErrQueueFull
 	}
 	o := u.Options()
@@ -196,13 +194,12 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	return err
 }
 
-// tooLongFor reports whether a datagram does not fit a path's MTU; 0: any does.
+// tooLongFor reports whether a datagram is too long for a path's MTU; 0: unknown.
 func tooLongFor(mtu int, payload []byte) bool {
 	return mtu > 0 && ip.HeaderLen+udp.HeaderLen+len(payload) > mtu
 }
 
-// Roomy reports whether the stack's own queue has emptied enough for those who
-// met ErrQueueFull to try again.
+// Roomy reports whether a sender that met ErrQueueFull should try again.
 func (ds *Datagrams) Roomy() bool { return ds.out.bytes < maxQueuedBytes/4 }
 
 // udpInfo completes the snapshot of a UDP socket.
@@ -214,7 +211,7 @@ func udpInfo(c control.Socket, u *udp.Socket) control.Socket {
 	return c
 }
 
-// Join has a socket receive what interface i brings for a group and its port.
+// Join lets a socket receive a multicast group's datagrams from interface i.
 func (ds *Datagrams) Join(u *udp.Socket, i int, group netip.Addr) error {
 	if err := ds.ifs.checkGroup(i, group); err != nil {
 		return err
@@ -230,8 +227,8 @@ func (ds *Datagrams) Leave(u *udp.Socket, i int, group netip.Addr) error {
 	return u.Leave(i, group.As4())
 }
 
-// link finds the interface on whose link all nodes, or those of a group, are to get a
-// socket's datagram; many is false when dst is one host.
+// link returns the interface for a multicast or broadcast destination. many is false if dst is one
+// host.
 func (ds *Datagrams) link(u *udp.Socket, dst ip.Addr) (i int, many bool, err error) {
 	if !isGroup(dst) && dst != limited {
 		hop, ok := ds.routing.hop(dst)
@@ -252,8 +249,8 @@ func (ds *Datagrams) link(u *udp.Socket, dst ip.Addr) (i int, many bool, err err
 	return i, true, nil
 }
 
-// sendMany sends a socket's datagram to all on a link, or to a group there. The node
-// itself gets a copy if it is among them, as RFC 1112 §6.1 has it for groups.
+// sendMany sends a multicast or broadcast datagram. The node gets a copy if it is a receiver, as
+// RFC 1112 §6.1 says for groups.
 func (ds *Datagrams) sendMany(
 	now clock.Time, i int, u *udp.Socket, h ip.Header, payload []byte,
 ) error {

@@ -10,31 +10,29 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Vir is the socket calls of founding document 004 §5.5, by handle: the smallest
-// free number from 3 on. No call waits; one that would answers ErrWouldBlock.
-// It belongs to the stack's owner.
+// Vir has the socket calls of founding document 004 §5.5. A handle is the smallest free number from
+// 3. No call blocks: it returns ErrWouldBlock instead. Only the stack's owner may use Vir.
 type Vir struct {
 	stack   *Stack
 	handles map[int]*virSocket
-	ports   map[uint16]int // how many handles have a port
-	free    int            // no handle below is free
+	ports   map[uint16]int // number of handles with a port
+	free    int            // no smaller handle is free
 }
 
-// virSocket is one handle, in the state that the calls have brought it to.
+// virSocket is the state of a handle.
 type virSocket struct {
-	port            uint16 // bound; zero: not yet
+	port            uint16 // zero: not bound
 	listener        *tcp.Listener
 	conn            *tcp.Conn
-	served          bool // it listened, and no longer does
-	connected       bool // a VirConnect or VirAccept has said so
+	served          bool // it was a listener
+	connected       bool // VirConnect or VirAccept has succeeded
 	noRead, noWrite bool
 }
 
-// VirSocketEnd marks a connection as one of Vir's, for the driver that hands
-// out events.
+// VirSocketEnd is the Owner of Vir's connections.
 type VirSocketEnd struct{}
 
-// The bounds of document 004 §7.
+// The limits of document 004 §7.
 const (
 	virFirst     = 3
 	virLast      = 65535
@@ -42,15 +40,15 @@ const (
 	virBacklog   = 65535
 )
 
-// ErrWouldBlock says that a call has to be repeated when something has happened.
+// ErrWouldBlock: repeat the call after an event.
 var ErrWouldBlock = errors.New("the call would have to wait")
 
-// NewVir returns document 004's calls over a stack.
+// NewVir returns the calls of a stack.
 func NewVir(s *Stack) *Vir {
 	return &Vir{stack: s, handles: map[int]*virSocket{}, ports: map[uint16]int{}, free: virFirst}
 }
 
-// VirSocket is virSocket: it registers a socket under the smallest free number.
+// VirSocket is virSocket: it returns a new handle.
 func (v *Vir) VirSocket() (int, error) {
 	for h := v.free; h <= virLast; h++ {
 		if v.handles[h] == nil {
@@ -74,7 +72,7 @@ func (v *Vir) find(h int) (*virSocket, error) {
 	return k, nil
 }
 
-// VirBind is virBind: the socket gets a port of its own.
+// VirBind is virBind: the socket gets a port.
 func (v *Vir) VirBind(h, port int) error {
 	k, err := v.find(h)
 	switch {
@@ -91,12 +89,12 @@ func (v *Vir) VirBind(h, port int) error {
 	return nil
 }
 
-// taken reports whether a port is bound or listened on.
+// taken reports whether a port is bound or has a listener.
 func (v *Vir) taken(port uint16) bool {
 	return v.ports[port] > 0 || v.stack.tcp.Listens(netip.AddrPortFrom(netip.Addr{}, port))
 }
 
-// give makes a port a socket's, in place of the one that it had.
+// give changes the port of a socket.
 func (v *Vir) give(k *virSocket, port uint16) {
 	if v.ports[k.port]--; v.ports[k.port] <= 0 {
 		delete(v.ports, k.port)
@@ -106,7 +104,7 @@ func (v *Vir) give(k *virSocket, port uint16) {
 	}
 }
 
-// VirListen is virListen: the socket takes connections from now on.
+// VirListen is virListen: the socket accepts connections.
 func (v *Vir) VirListen(h int) error {
 	k, err := v.find(h)
 	switch {
@@ -124,8 +122,8 @@ func (v *Vir) VirListen(h int) error {
 	return virError(err)
 }
 
-// VirConnect is virConnect. Called again it says how far the connection is:
-// ErrWouldBlock until it is established.
+// VirConnect is virConnect. It returns ErrWouldBlock until the connection is established: call it
+// again.
 func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	k, err := v.find(h)
 	switch {
@@ -153,7 +151,7 @@ func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	}
 }
 
-// VirAccept is virAccept: it takes the next connection and gives it a socket.
+// VirAccept is virAccept: it returns the handle of the next connection.
 func (v *Vir) VirAccept(h int) (int, error) {
 	k, err := v.find(h)
 	switch {
@@ -176,7 +174,7 @@ func (v *Vir) VirAccept(h int) (int, error) {
 	return accepted, nil
 }
 
-// connected returns the socket of a handle that has to have a connection.
+// connected returns the socket of a handle, which must be connected.
 func (v *Vir) connected(h int) (*virSocket, error) {
 	k, err := v.find(h)
 	switch {
@@ -194,7 +192,7 @@ func (v *Vir) connected(h int) (*virSocket, error) {
 	return k, nil
 }
 
-// VirRead is virRead: what has arrived, io.EOF behind the peer's last byte.
+// VirRead is virRead. It returns io.EOF after the peer's last byte.
 func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	k, err := v.connected(h)
 	switch {
@@ -215,7 +213,7 @@ func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	return 0, ErrWouldBlock
 }
 
-// VirWrite is virWrite: it takes as much as there is room for.
+// VirWrite is virWrite: it copies as much as fits in the send buffer.
 func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 	k, err := v.connected(h)
 	switch {
@@ -234,8 +232,8 @@ func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 	return n, nil
 }
 
-// VirShutDown is virShutDown: it blocks reading, writing or both; the handle
-// stays. A server can only be shut down in both directions.
+// VirShutDown is virShutDown: it closes reading, writing or both, and keeps the handle. A listener
+// can only be closed for both.
 func (v *Vir) VirShutDown(now clock.Time, h int, how VirHow) error {
 	k, err := v.find(h)
 	if err != nil {
@@ -269,8 +267,7 @@ func (v *Vir) VirShutDown(now clock.Time, h int, how VirHow) error {
 	return nil
 }
 
-// VirClose is virClose: what was written is delivered, then a FIN; the handle is
-// free at once.
+// VirClose is virClose: it delivers written data and a FIN. The handle is free at once.
 func (v *Vir) VirClose(now clock.Time, h int) error {
 	k, err := v.find(h)
 	if err != nil {
@@ -288,7 +285,7 @@ func (v *Vir) VirClose(now clock.Time, h int) error {
 	return nil
 }
 
-// virError gives an error of TCP the document's name.
+// virError translates an error of TCP into the document's exception.
 func virError(err error) error {
 	for _, row := range []struct {
 		of   error
@@ -315,20 +312,20 @@ type VirError uint8
 
 // The exceptions, in the document's order.
 const (
-	ErrBoundedSocket         VirError = iota // bound or connected before
-	ErrDestinationUnreadable                 // no way leads to the remote address
-	ErrErrorTCPState                         // the call needs another state
+	ErrBoundedSocket         VirError = iota // already bound or connected
+	ErrDestinationUnreadable                 // no route to the remote address
+	ErrErrorTCPState                         // not possible in this state
 	ErrInvalidPort                           // not from 1024 to 65535
 	ErrInvalidSocket                         // not from 3 to 65535
-	ErrPortUsedUp                            // no port is left
+	ErrPortUsedUp                            // no free port
 	ErrReadBlock                             // shut down for reading
-	ErrServerCannotShutdown                  // a server in one direction
-	ErrServerHasClose                        // it listened, and was shut down
+	ErrServerCannotShutdown                  // a listener in one direction
+	ErrServerHasClose                        // the listener was shut down
 	ErrServerClosed                          // the connection has ended
-	ErrSocketUsedUp                          // no handle is left
-	ErrUnboundSocket                         // it has no port
+	ErrSocketUsedUp                          // no free handle
+	ErrUnboundSocket                         // no port
 	ErrUninitialSocket                       // no such handle
-	ErrUsedPort                              // another socket has the port
+	ErrUsedPort                              // used by another socket
 	ErrWriteBlock                            // shut down for writing
 )
 
@@ -350,7 +347,7 @@ var virExceptions = [...]string{
 	"WriteBlockException: writing has been closed",
 }
 
-// Error returns the document's name and what it says.
+// Error returns the document's name and text.
 func (e VirError) Error() string {
 	if int(e) < len(virExceptions) {
 		return virExceptions[e]
@@ -368,7 +365,7 @@ const (
 	ShutBoth
 )
 
-// String returns the document's word.
+// String returns the document's name.
 func (h VirHow) String() string {
 	switch h {
 	case ShutRead:
