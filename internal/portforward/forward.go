@@ -14,40 +14,40 @@ import (
 
 // Limits of a port forward.
 const (
-	maxForwards = 256
-	maxFlows    = 4096             // of one port forward
-	patience    = 10 * time.Second // for a service to answer
-	sayAgain    = time.Second      // between two announcements of the same failure
-	acceptAgain = 100 * time.Millisecond
+	maxForwards      = 256
+	maxFlows         = 4096             // of one port forward
+	dialTimeout      = 10 * time.Second // for a service to answer
+	announceInterval = time.Second      // between two announcements of the same failure
+	acceptRetry      = 100 * time.Millisecond
 )
 
 // Forward is one port forward, or the splice of an address.
 type Forward struct {
-	set   *Set
-	state control.Door
-	addr  net.Addr
-	ends  context.Context //nolint:containedctx // as long as it listens
-	end   context.CancelFunc
-	// goesOn ends when the flows are cut. Flows that are being opened outlive Close.
-	goesOn context.Context //nolint:containedctx // as ends
-	stop   context.CancelFunc
-	room   chan struct{} // one token for each flow
-	shut   func()        // stops listening
+	set           *Set
+	state         control.Door
+	addr          net.Addr
+	listening     context.Context //nolint:containedctx // as long as it listens
+	stopListening context.CancelFunc
+	// flowing ends when the flows are cut. Flows that are being opened outlive Close.
+	flowing   context.Context //nolint:containedctx // as listening
+	stopFlows context.CancelFunc
+	room      chan struct{} // one token for each flow
+	shut      func()        // stops listening
 
-	mu      sync.Mutex
-	cuts    map[*flow]func() // ends each flow at once
-	fresh   list.List        // of *flow: unconfirmed UDP flows, oldest first
-	closing bool
-	cutting bool      // new flows end at once
-	said    time.Time // when state.Problem was announced
+	mu          sync.Mutex
+	cuts        map[*flow]func() // ends each flow at once
+	unconfirmed list.List        // of *flow: unconfirmed UDP flows, oldest first
+	closing     bool
+	cutting     bool      // new flows end at once
+	announced   time.Time // when state.Problem was announced
 }
 
 // flow is a TCP connection, or a flow of UDP datagrams, through a port forward.
 type flow struct {
 	forward *Forward
 	name    string // the client, for announcements
-	// fresh is its element of Forward.fresh; nil: it is not in that list.
-	fresh *list.Element
+	// unconfirmed is its element of Forward.unconfirmed; nil: it is not in that list.
+	unconfirmed *list.Element
 }
 
 func (s *Set) newForward(kind control.DoorKind, network, from, to string) *Forward {
@@ -55,8 +55,8 @@ func (s *Set) newForward(kind control.DoorKind, network, from, to string) *Forwa
 		set: s, room: make(chan struct{}, maxFlows), cuts: map[*flow]func(){},
 		state: control.Door{Kind: kind, Network: network, From: from, To: to},
 	}
-	fw.ends, fw.end = context.WithCancel(context.Background())
-	fw.goesOn, fw.stop = context.WithCancel(context.Background())
+	fw.listening, fw.stopListening = context.WithCancel(context.Background())
+	fw.flowing, fw.stopFlows = context.WithCancel(context.Background())
 	return fw
 }
 
@@ -79,7 +79,7 @@ func (fw *Forward) Close(cut bool) error {
 	fw.closing = true
 	fw.mu.Unlock()
 	if !again {
-		fw.end()
+		fw.stopListening()
 		fw.shut()
 	}
 	if cut {
@@ -96,7 +96,7 @@ func (fw *Forward) Close(cut bool) error {
 func (fw *Forward) cut() {
 	fw.mu.Lock()
 	fw.cutting = true
-	fw.stop()
+	fw.stopFlows()
 	cuts := make([]func(), 0, len(fw.cuts))
 	for _, f := range fw.cuts {
 		cuts = append(cuts, f)
@@ -128,7 +128,7 @@ func (fw *Forward) enter(name string, cut func()) (*flow, bool) {
 		fw.evict()
 		select {
 		case fw.room <- struct{}{}:
-		case <-fw.ends.Done():
+		case <-fw.listening.Done():
 			return nil, false
 		}
 	}
@@ -145,13 +145,13 @@ func (fw *Forward) enter(name string, cut func()) (*flow, bool) {
 	return f, true
 }
 
-// mayGo lets evict end this UDP flow until it is confirmed: its first datagram may be part of a
-// flood with forged source addresses.
-func (f *flow) mayGo() {
+// markEvictable lets evict end this UDP flow until it is confirmed: its first datagram may be part
+// of a flood with forged source addresses.
+func (f *flow) markEvictable() {
 	fw := f.forward
 	fw.mu.Lock()
 	defer fw.mu.Unlock()
-	f.fresh = fw.fresh.PushBack(f)
+	f.unconfirmed = fw.unconfirmed.PushBack(f)
 }
 
 // confirm marks the flow as one with a real client: the client has sent again after an answer.
@@ -164,16 +164,16 @@ func (f *flow) confirm() {
 
 // settle removes a flow from the list of unconfirmed flows. The caller holds fw.mu.
 func (fw *Forward) settle(f *flow) {
-	if f.fresh != nil {
-		fw.fresh.Remove(f.fresh)
-		f.fresh = nil
+	if f.unconfirmed != nil {
+		fw.unconfirmed.Remove(f.unconfirmed)
+		f.unconfirmed = nil
 	}
 }
 
 // evict ends the oldest unconfirmed flow.
 func (fw *Forward) evict() {
 	fw.mu.Lock()
-	oldest := fw.fresh.Front()
+	oldest := fw.unconfirmed.Front()
 	if oldest == nil {
 		fw.mu.Unlock()
 		return
@@ -185,11 +185,11 @@ func (fw *Forward) evict() {
 	cut()
 }
 
-// crowded reports whether maxFlows are open and evict could end none of them.
-func (fw *Forward) crowded() bool {
+// full reports whether maxFlows are open and evict could end none of them.
+func (fw *Forward) full() bool {
 	fw.mu.Lock()
 	defer fw.mu.Unlock()
-	return len(fw.room) == cap(fw.room) && fw.fresh.Len() == 0
+	return len(fw.room) == cap(fw.room) && fw.unconfirmed.Len() == 0
 }
 
 // onCut replaces the function that ends the flow.
@@ -207,12 +207,12 @@ func (f *flow) onCut(cut func()) {
 // pause waits before Accept is called again after an error. It returns false if the forward is
 // closed.
 func (fw *Forward) pause() bool {
-	again := time.NewTimer(acceptAgain)
+	again := time.NewTimer(acceptRetry)
 	defer again.Stop()
 	select {
 	case <-again.C:
 		return true
-	case <-fw.ends.Done():
+	case <-fw.listening.Done():
 		return false
 	}
 }
@@ -244,16 +244,16 @@ func (fw *Forward) count(in bool, k int) {
 }
 
 // failed counts a failure. It announces the reason, unless the same one was announced less than
-// sayAgain ago.
+// announceInterval ago.
 func (fw *Forward) failed(who string, reason error) {
 	text := control.Reason(reason).Error()
 	fw.mu.Lock()
 	fw.state.Failed++
 	now := time.Now()
-	loud := fw.state.Problem != text || now.Sub(fw.said) >= sayAgain
+	loud := fw.state.Problem != text || now.Sub(fw.announced) >= announceInterval
 	fw.state.Problem = text
 	if loud {
-		fw.said = now
+		fw.announced = now
 	}
 	fw.mu.Unlock()
 	if loud {

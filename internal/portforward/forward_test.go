@@ -328,7 +328,7 @@ func TestAResetEndsAFlowWhoseReaderHangs(t *testing.T) {
 	})
 }
 
-// A reader gets everything after a pause that is longer than lookAround.
+// A reader gets everything after a pause that is longer than stallCheck.
 func TestAReaderThatPausesGetsAll(t *testing.T) {
 	everyWay(t, func(t *testing.T, _ *portforward.Forward, by, heard closing) {
 		said := stuff(t, by)

@@ -11,11 +11,11 @@ func (m machineEnd) receive() (*[relayChunk]byte, int, error) {
 	return buf, k, err
 }
 
-// leaves returns false: here a FIN can only be seen by reading the data before it.
-func (m machineEnd) leaves() bool { return false }
+// awaitFIN returns false: here a FIN can only be seen by reading the data before it.
+func (m machineEnd) awaitFIN() bool { return false }
 
-// fails returns nil: here a reset after a FIN is only found by writing.
-func (m machineEnd) fails(wait bool) error {
+// failed returns nil: here a reset after a FIN is only found by writing.
+func (m machineEnd) failed(wait bool) error {
 	if wait {
 		return net.ErrClosed
 	}

@@ -43,18 +43,18 @@ func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 	return buf, max(k, 0), err
 }
 
-// leaves waits for the client's FIN or reset and leaves its data unread. It returns false if the
+// awaitFIN waits for the client's FIN or reset and leaves its data unread. It returns false if the
 // read deadline passes first.
-func (m machineEnd) leaves() bool {
+func (m machineEnd) awaitFIN() bool {
 	raw, err := m.SyscallConn()
 	if err != nil {
 		return true
 	}
-	return raw.Read(func(fd uintptr) bool { return saysNoMore(int(fd)) }) == nil
+	return raw.Read(func(fd uintptr) bool { return sentFIN(int(fd)) }) == nil
 }
 
-// fails returns the socket's error: a read after a FIN returns only io.EOF.
-func (m machineEnd) fails(wait bool) error {
+// failed returns the socket's error: a read after a FIN returns only io.EOF.
+func (m machineEnd) failed(wait bool) error {
 	raw, err := m.SyscallConn()
 	if err != nil {
 		return net.ErrClosed

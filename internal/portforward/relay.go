@@ -23,9 +23,9 @@ type end interface {
 	receive() (*[relayChunk]byte, int, error)
 	// give writes until the time is over.
 	give(p []byte, wait time.Duration) (int, error)
-	// fails returns why the connection has failed, or nil. With wait it blocks, after the peer's
+	// failed returns why the connection has failed, or nil. With wait it blocks, after the peer's
 	// FIN, until the connection fails or is closed here. Nothing else may read meanwhile.
-	fails(wait bool) error
+	failed(wait bool) error
 	CloseWrite() error
 	Close() error
 	Abort()
@@ -38,19 +38,19 @@ type end interface {
 // other end is reset, even if a FIN was already sent to it. If an end cannot be written to, it is
 // still read: it may have sent data before it failed, and reading returns its error.
 func (fw *Forward) relay(near, far end) error {
-	r := &relaying{forward: fw, near: near, far: far, left: 2}
+	r := &relayState{forward: fw, near: near, far: far, left: 2}
 	outward := make(chan struct{})
 	go func() {
 		defer close(outward)
-		r.way(near, far, false)
+		r.copyDirection(near, far, false)
 	}()
-	r.way(far, near, true)
+	r.copyDirection(far, near, true)
 	<-outward
 	return r.err
 }
 
-// relaying is the state of relay.
-type relaying struct {
+// relayState is the state of relay.
+type relayState struct {
 	forward   *Forward
 	near, far end
 
@@ -59,20 +59,21 @@ type relaying struct {
 	err  error // the first error
 }
 
-// way copies one direction until it ends. After a FIN it waits for a reset by the same end.
-func (r *relaying) way(to, from end, in bool) {
+// copyDirection copies one direction until it ends. After a FIN it waits for a reset by the same
+// end.
+func (r *relayState) copyDirection(to, from end, in bool) {
 	err := r.forward.pump(to, from, in)
 	if r.ended(err) || err != nil {
 		return
 	}
-	if err := from.fails(true); !errors.Is(err, net.ErrClosed) {
+	if err := from.failed(true); !errors.Is(err, net.ErrClosed) {
 		r.note(err)
 		to.Abort()
 	}
 }
 
 // note keeps the first error, and prefers one that was not caused by closing the flow here.
-func (r *relaying) note(err error) {
+func (r *relayState) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil || errors.Is(r.err, net.ErrClosed) && err != nil {
@@ -82,7 +83,7 @@ func (r *relaying) note(err error) {
 
 // ended counts a direction that has ended, and reports whether it was the last. If so, it closes
 // both connections.
-func (r *relaying) ended(err error) bool {
+func (r *relayState) ended(err error) bool {
 	r.note(err)
 	r.mu.Lock()
 	r.left--
@@ -106,7 +107,7 @@ func (fw *Forward) pump(to, from end, in bool) error {
 		buf, k, err := from.receive()
 		if k > 0 {
 			fw.count(in, k)
-			wrong, failed := fw.hand(to, from, buf[:k])
+			wrong, failed := fw.writeAll(to, from, buf[:k])
 			relayBuffers.Put(buf)
 			switch {
 			case failed != nil:
@@ -128,19 +129,19 @@ func (fw *Forward) pump(to, from end, in bool) error {
 	}
 }
 
-// hand writes received bytes. It returns the reader's error as wrong and the writer's as failed:
-// while the reader's window is closed nothing is read from the writer, so its failure is looked
-// for.
-func (fw *Forward) hand(to, from end, p []byte) (wrong, failed error) {
+// writeAll writes received bytes. It returns the reader's error as wrong and the writer's as
+// failed: while the reader's window is closed nothing is read from the writer, so its failure is
+// looked for.
+func (fw *Forward) writeAll(to, from end, p []byte) (wrong, failed error) {
 	for {
-		k, err := to.give(p, fw.set.lookAround)
+		k, err := to.give(p, fw.set.stallCheck)
 		p = p[k:]
 		switch {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err, nil
 		case k > 0: // the reader is slow but alive
 		default:
-			if failed = from.fails(false); failed != nil {
+			if failed = from.failed(false); failed != nil {
 				return nil, failed
 			}
 		}
@@ -175,7 +176,7 @@ func (v virtualEnd) give(p []byte, wait time.Duration) (int, error) {
 	return give(v.conn, p, wait)
 }
 
-func (v virtualEnd) fails(wait bool) error {
+func (v virtualEnd) failed(wait bool) error {
 	if wait {
 		return v.conn.AwaitFailure()
 	}

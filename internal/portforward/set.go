@@ -25,15 +25,16 @@ type Set struct {
 	next  int
 	over  bool // closed: no new forwards
 	flows sync.WaitGroup
-	// lookAround is how long a write blocks before the writer is checked for a failure. halfHere is
-	// how long a virtual host has to answer a client that has already sent its FIN.
-	lookAround, halfHere time.Duration
+	// stallCheck is how long a write blocks before the writer is checked for a failure.
+	// halfCloseTimeout is how long a virtual host has to answer a client that has already sent its
+	// FIN.
+	stallCheck, halfCloseTimeout time.Duration
 }
 
 // New returns an empty set.
 func New(n *node.Node) *Set {
 	s := &Set{Handlers: control.Handlers{}, node: n, list: map[int]*Forward{}}
-	s.lookAround, s.halfHere = time.Second, 5*time.Second
+	s.stallCheck, s.halfCloseTimeout = time.Second, 5*time.Second
 	handle(s, s.Publish)
 	handle(s, s.Expose)
 	handle(s, s.Splice)
@@ -72,7 +73,7 @@ func (s *Set) admit(fw *Forward, shut func(), run ...func()) error {
 			control.ErrNoPorts)
 	}
 	if err != nil {
-		fw.end()
+		fw.stopListening()
 		shut()
 		return err
 	}

@@ -29,18 +29,18 @@ func (s *Set) Splice(r control.Splice) (*Forward, error) {
 	fw := s.newForward(control.DoorSplice, "tcp+udp", r.Addr.String(), to.String())
 	fw.addr = &net.IPAddr{IP: r.Addr.AsSlice()}
 	if err := s.owns(r.Addr); err != nil {
-		fw.end()
+		fw.stopListening()
 		return nil, fmt.Errorf("splice %v: %w", r.Addr, err)
 	}
 	err := s.node.Forwarders.TakeAll(fw.spliceTCP(r.Addr, to), fw.spliceUDP(r.Addr, to))
 	if err != nil {
-		fw.end()
+		fw.stopListening()
 		return nil, fmt.Errorf("splice: %w", err)
 	}
 	err = s.admit(fw, func() {
 		_ = s.node.Forwarders.TakeTCP(nil) // the error means that the node is closed
 		_ = s.node.Forwarders.TakeUDP(nil)
-	}, func() { <-fw.ends.Done() })
+	}, func() { <-fw.listening.Done() })
 	return fw, err
 }
 
@@ -61,7 +61,7 @@ func (fw *Forward) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
 	return func(c *node.Caught) {
 		if c.Local().Addr() == addr {
 			there := netip.AddrPortFrom(to, c.Local().Port())
-			fw.lead(c, fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), there.String())
+			fw.connect(c, fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), there.String())
 		}
 	}
 }
@@ -93,8 +93,8 @@ func (fw *Forward) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 			_ = v.Close()
 		}
 		f.onCut(end)
-		f.mayGo()
-		defer context.AfterFunc(fw.ends, end)() // UDP has no FIN
+		f.markEvictable()
+		defer context.AfterFunc(fw.listening, end)() // UDP has no FIN
 		e := &exchange{flow: f, forward: fw, name: f.name, near: near, far: v}
 		e.run()
 		f.leave(nil)
@@ -121,15 +121,15 @@ func (e *exchange) run() {
 	outward := make(chan struct{})
 	go func() {
 		defer close(outward)
-		e.way(e.near, e.far, false)
+		e.copyDirection(e.near, e.far, false)
 	}()
-	e.way(e.far, e.near, true)
+	e.copyDirection(e.far, e.near, true)
 	_ = e.near.Close() // they may be cut already
 	_ = e.far.Close()
 	<-outward
 }
 
-func (e *exchange) way(to, from net.Conn, in bool) {
+func (e *exchange) copyDirection(to, from net.Conn, in bool) {
 	buf := make([]byte, maxDatagram)
 	for {
 		over := time.Unix(0, e.last.Load()).Add(flowSilence)
@@ -157,7 +157,7 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			e.wrong(who, err)
+			e.reportError(who, err)
 		}
 	}
 }
@@ -166,14 +166,14 @@ func (e *exchange) way(to, from net.Conn, in bool) {
 func (e *exchange) write(to net.Conn, p []byte) error {
 	_, err := to.Write(p)
 	if refused(err) {
-		e.wrong(to, err)
+		e.reportError(to, err)
 		_, err = to.Write(p)
 	}
 	return err
 }
 
-// wrong reports an ICMP error about an earlier datagram, and passes a port unreachable on.
-func (e *exchange) wrong(who net.Conn, err error) {
+// reportError reports an ICMP error about an earlier datagram, and passes a port unreachable on.
+func (e *exchange) reportError(who net.Conn, err error) {
 	if refused(err) && who == e.near { // only the virtual client gets an ICMP message
 		from, _ := netip.ParseAddrPort(e.far.RemoteAddr().String())
 		at, _ := netip.ParseAddrPort(e.far.LocalAddr().String())

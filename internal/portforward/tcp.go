@@ -47,7 +47,7 @@ func (s *Set) Publish(r control.Publish) (*Forward, error) {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				if fw.ends.Err() != nil {
+				if fw.listening.Err() != nil {
 					return
 				}
 				fw.failed(fw.state.From, err) // such as too many open files
@@ -87,18 +87,18 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 var errLeft = errors.New("the client left before the virtual host answered")
 
 // dial connects to a virtual host, and gives up when the client leaves. A client that has sent its
-// FIN may still wait for an answer, or be gone: the host has halfHere to answer.
+// FIN may still wait for an answer, or be gone: the host has halfCloseTimeout to answer.
 func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
-	ctx, cancel := context.WithCancelCause(f.forward.goesOn)
+	ctx, cancel := context.WithCancelCause(f.forward.flowing)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if !client.leaves() {
+		if !client.awaitFIN() {
 			return
 		}
-		_ = client.SetReadDeadline(time.Now().Add(f.forward.set.halfHere))
+		_ = client.SetReadDeadline(time.Now().Add(f.forward.set.halfCloseTimeout))
 		if ctx.Err() == nil {
-			_ = client.fails(true)
+			_ = client.failed(true)
 		}
 		cancel(errLeft)
 	}()
@@ -131,21 +131,21 @@ func (s *Set) Expose(r control.Expose) (*Forward, error) {
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
 	fw := s.newForward(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
 	l, err := s.node.TCP.ListenWith(at, node.ListenOptions{
-		Screen: func(c *node.Caught) { fw.lead(c, c.Remote().String(), r.To) },
+		Screen: func(c *node.Caught) { fw.connect(c, c.Remote().String(), r.To) },
 	})
 	if err != nil {
-		fw.end()
+		fw.stopListening()
 		return nil, fmt.Errorf("%s: %w", what,
 			s.holder(control.Reason(err), control.DoorExpose, "tcp", at))
 	}
 	fw.addr = l.Addr()
-	err = s.admit(fw, func() { _ = l.Close() }, func() { <-fw.ends.Done() })
+	err = s.admit(fw, func() { _ = l.Close() }, func() { <-fw.listening.Done() })
 	return fw, err
 }
 
-// lead connects to the service before the SYN of c is answered. If the service refuses, c is
+// connect connects to the service before the SYN of c is answered. If the service refuses, c is
 // refused (RFC 9293 §3.10.7.1). If it does not answer, the SYN is not answered either.
-func (fw *Forward) lead(c *node.Caught, name, to string) {
+func (fw *Forward) connect(c *node.Caught, name, to string) {
 	f, ok := fw.enter(name, func() {})
 	if !ok {
 		return
@@ -178,8 +178,8 @@ func (f *flow) join(c net.Conn, v *node.Conn) error {
 
 // dial connects to a service in this machine's network.
 func (fw *Forward) dial(network, to string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: patience}
-	c, err := dialer.DialContext(fw.goesOn, network, to)
+	dialer := net.Dialer{Timeout: dialTimeout}
+	c, err := dialer.DialContext(fw.flowing, network, to)
 	if err != nil {
 		return nil, machineError(err)
 	}

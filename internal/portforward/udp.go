@@ -127,7 +127,7 @@ func (g *datagrams) run(read func([]byte) (arrived, error)) {
 	for {
 		a, err := read(buf)
 		switch {
-		case g.forward.ends.Err() != nil, errors.Is(err, net.ErrClosed):
+		case g.forward.listening.Err() != nil, errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // ICMP about a datagram that was sent
 			g.forward.failed(a.from.String(), machineError(err))
@@ -141,12 +141,12 @@ func (g *datagrams) run(read func([]byte) (arrived, error)) {
 		if f == nil {
 			return
 		}
-		g.lead(f, buf[:a.length])
+		g.deliver(f, buf[:a.length])
 	}
 }
 
-// lead sends a datagram through its flow's socket, or queues it until there is one.
-func (g *datagrams) lead(f *datagramFlow, p []byte) {
+// deliver sends a datagram through its flow's socket, or queues it until there is one.
+func (g *datagrams) deliver(f *datagramFlow, p []byte) {
 	g.mu.Lock()
 	conn := f.conn
 	if conn == nil && !f.lost && g.waiting+len(p) <= maxWaiting {
@@ -189,16 +189,16 @@ func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
 	f.asked.Store(int64(len(p)))
 	_, err := conn.Write(p)
 	if refused(err) { // about an earlier datagram: this one was not sent
-		g.wrong(f, err)
+		g.reportError(f, err)
 		_, err = conn.Write(p)
 	}
 	if err != nil && !errors.Is(err, net.ErrClosed) {
-		g.wrong(f, err)
+		g.reportError(f, err)
 	}
 }
 
-// wrong reports an ICMP error about an earlier datagram, and passes a port unreachable on.
-func (g *datagrams) wrong(f *datagramFlow, err error) {
+// reportError reports an ICMP error about an earlier datagram, and passes a port unreachable on.
+func (g *datagrams) reportError(f *datagramFlow, err error) {
 	if refused(err) && g.refuse != nil {
 		g.refuse(f.from, f.at, int(f.asked.Load()))
 	}
@@ -214,7 +214,7 @@ func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 	if f != nil {
 		return f, nil
 	}
-	if g.forward.crowded() {
+	if g.forward.full() {
 		return nil, fmt.Errorf("%w: %d flows are open", control.ErrNoPorts, cap(g.forward.room))
 	}
 	f = &datagramFlow{from: a.from, at: a.at}
@@ -240,7 +240,7 @@ func (g *datagrams) serve(f *datagramFlow) {
 	}
 	defer func() { _ = conn.Close() }() // it may be cut already
 	f.onCut(func() { _ = conn.Close() })
-	f.mayGo()
+	f.markEvictable()
 	for list := g.waited(f, conn); len(list) > 0; list = g.waited(f, conn) {
 		for _, p := range list {
 			g.write(f, conn, p)
@@ -276,7 +276,7 @@ func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default: // such as a port unreachable: the service may still start
-			g.wrong(f, err)
+			g.reportError(f, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 	require.NoError(t, service.SetDeadline(time.Now().Add(time.Minute)))
 	comes, asks := make(chan came), make(chan chan<- error, 10)
 	fw := (&Set{list: map[int]*Forward{}}).newForward(control.DoorExpose, "udp", "53", "somewhere")
-	fw.said, fw.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // nobody hears of it
+	fw.announced, fw.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // nobody hears of it
 	g = &datagrams{
 		forward: fw, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) {
@@ -112,7 +112,7 @@ func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
 	require.NoError(t, err)
 	<-dials <- control.ErrRefused
 	require.Eventually(t, func() bool { return g.forward.State().Open == 0 }, 20*time.Second, time.Millisecond)
-	g.lead(f, []byte("late"))
+	g.deliver(f, []byte("late"))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	assert.Zero(t, g.waiting)

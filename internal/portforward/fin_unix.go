@@ -4,8 +4,8 @@ package portforward
 
 import "syscall"
 
-// saysNoMore reports whether the peer has sent a FIN or a reset. Unread data before it hides it.
-func saysNoMore(fd int) bool {
+// sentFIN reports whether the peer has sent a FIN or a reset. Unread data before it hides it.
+func sentFIN(fd int) bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_PEEK)
 	return err == nil && n == 0 || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
