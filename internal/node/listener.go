@@ -167,6 +167,13 @@ func (l *Listener) remove(s *stack.Stack, now clock.Time) error {
 	return nil
 }
 
+// closeNow closes the listener. Accept fails with net.ErrClosed. Loop only.
+func (l *Listener) closeNow(now clock.Time) {
+	if l.end() {
+		_ = l.remove(l.node.stack, now) // never fails
+	}
+}
+
 // Socket returns a snapshot of the listener.
 func (l *Listener) Socket() (control.Socket, error) { return SocketInfo(l.node, l.sid) }
 

@@ -215,6 +215,12 @@ func (n *Node) Post(f func(now clock.Time)) bool {
 	return true
 }
 
+// Bound uses one of the node's addresses, and ends when the address is removed.
+type Bound struct {
+	Text string // its name in a reload's report, such as "udp 10.0.0.1:7"
+	End  func(now clock.Time)
+}
+
 // BoundTo lists what uses one of the addresses: connections, listeners, UDP sockets, and ports of
 // protocols over UDP. Loop only.
 func (n *Node) BoundTo(addrs map[netip.Addr]bool) []Bound {

@@ -110,6 +110,23 @@ func (p *rcpPort) Report(err error) {
 	}
 }
 
+// BoundTo implements PortOwner.
+func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
+	for c := range p.conns {
+		if addrs[c.Local().Addr()] {
+			text := fmt.Sprintf("rcp %v to %v", c.Local(), c.Remote())
+			list = append(list, Bound{text, func(clock.Time) { c.abandon() }})
+		}
+	}
+	if l := p.listener; l != nil && addrs[l.addr.Addr()] {
+		list = append(list, Bound{fmt.Sprintf("rcp %v, listening", l.addr), func(clock.Time) {
+			l.end()
+			p.unlisten()
+		}})
+	}
+	return list
+}
+
 // Dial connects to a virtual address from a new UDP port. Zero parts of from are chosen by the
 // node. Dial waits until the peer has answered or ctx is done. If the peer is silent for
 // RCPConfig.Timeout, the error is syscall.ETIMEDOUT.

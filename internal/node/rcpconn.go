@@ -9,6 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // rcpNetwork is the network's name in errors.
@@ -110,6 +111,13 @@ func (c *RCPConn) onEvent() {
 	c.in.ready.ring()
 	c.out.ready.ring()
 	c.node.leading.newsFor(&c.duplex)
+}
+
+// abandon ends a connection whose address was removed. The peer times out.
+func (c *RCPConn) abandon() {
+	c.fail(tcp.ErrAddressGone)
+	c.socket.Abort()
+	c.port.Tell(clock.Never)
 }
 
 // delivered reports whether the peer has acknowledged everything, or the socket is closed. Loop

@@ -55,7 +55,7 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 		_, err = a.Reload(control.Reload{}, nil)
 		require.ErrorContains(t, err, "address already in use")
 		more()
-		assert.Equal(t, []string{"gives up the UDP port of if0", "gives up the UDP port of if0"},
+		assert.Equal(t, []string{"released: UDP port of if0", "released: UDP port of if0"},
 			steps(t, control.Reload{Release: true}, a, b))
 		assert.True(t, isFree(p[0]) && isFree(p[1]))
 		assert.Empty(t, steps(t, control.Reload{Release: true}, a), "a second time there is nothing")
@@ -94,19 +94,19 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 		more, stop := flow(t, client, server)
 		more()
 		open := true
-		door := func(_, now *lnx.Config) []Change {
+		forward := func(_, now *lnx.Config) []Change {
 			if len(now.Interfaces) > 0 {
 				return nil
 			}
 			return []Change{{
-				Text: "a door", Frees: true, Do: func() error { open = false; return nil },
+				Text: "a port forward", Frees: true, Do: func() error { open = false; return nil },
 				Undo: func() { open = true },
 			}}
 		}
-		done, err := a.Reload(control.Reload{Release: true, All: true}, door)
+		done, err := a.Reload(control.Reload{Release: true, All: true}, forward)
 		require.NoError(t, err)
 		assert.Equal(t, []string{
-			"a door", "gives up the UDP port of if0", "gives up the UDP port of if1",
+			"a port forward", "released: UDP port of if0", "released: UDP port of if1",
 		}, done.Changes)
 		assert.False(t, open)
 		require.True(t, isFree(p[0]))

@@ -54,7 +54,7 @@ func (l *reloading) release(r control.Reload) (control.Reloaded, error) {
 	}
 	for _, name := range faces {
 		l.released.faces[name] = true
-		l.done.Changes = append(l.done.Changes, "gives up the UDP port of "+name)
+		l.done.Changes = append(l.done.Changes, "released: UDP port of "+name)
 	}
 	l.awaitSecondStep()
 	return l.done, err

@@ -327,7 +327,7 @@ func (l *reloading) oldRoutes() (list []turn) {
 	for _, r := range staticRoutes(l.was) {
 		if !slices.Contains(after, r) {
 			list = append(list, turn{
-				text: "no more: " + routeText(&r),
+				text: "removed: " + routeText(&r),
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Remove(now, r.Prefix, r.Via)
 					if errors.Is(err, stack.ErrNoSuchRoute) {
@@ -426,7 +426,7 @@ func (l *reloading) forwardingTurn() []turn {
 		return nil
 	}
 	return []turn{{
-		text: map[bool]string{true: "forwarding", false: "no more: forwarding"}[now],
+		text: map[bool]string{true: "forwarding", false: "removed: forwarding"}[now],
 		do: func(s *stack.Stack, _ clock.Time) error {
 			s.Routing().SetForwarding(now)
 			return nil

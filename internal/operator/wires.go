@@ -77,7 +77,7 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	tell := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i := range was.Interfaces {
 		if f := &was.Interfaces[i]; !has(now, f.Name) {
-			tell("no more: interface %s %v at %s", f.Name, f.Addr, standsOn(f))
+			tell("removed: interface %s %v at %s", f.Name, f.Addr, standsOn(f))
 		}
 	}
 	for i := range now.Interfaces {
@@ -100,7 +100,7 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	}
 	for _, nb := range was.Neighbors {
 		if neighborLike(now, &nb) < 0 {
-			tell("no more: neighbor %v at %v via %s", nb.Addr, nb.UDP, nb.Iface)
+			tell("removed: neighbor %v at %v via %s", nb.Addr, nb.UDP, nb.Iface)
 		}
 	}
 	for _, nb := range now.Neighbors {

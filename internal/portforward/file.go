@@ -94,7 +94,7 @@ func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 			continue
 		}
 		list = append(list, Change{
-			Text: "no more: " + d.String(),
+			Text: "removed: " + d.String(),
 			Do: func() error {
 				if open := s.at(d); open != nil {
 					_ = open.Close(false) // connections stay open

@@ -140,7 +140,7 @@ func gone(t *testing.T, fw *portforward.Forward) control.Door {
 func TestPublishPassesHalfClosesOn(t *testing.T) {
 	fw, l := published(t)
 	assert.True(t, netip.MustParseAddrPort(fw.Addr().String()).Addr().IsLoopback(),
-		"nobody else comes in unless it was asked for")
+		"other machines cannot connect by default")
 	client, server := through(t, fw, l)
 	halfClosed(t, client, server)
 	client, server = through(t, fw, l)
@@ -301,7 +301,7 @@ func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 			break
 		}
-		require.Less(t, written, 64<<20, "nobody reads, and it is taken")
+		require.Less(t, written, 64<<20, "bytes are accepted while the peer does not read")
 	}
 	limit(t, server)
 	require.NoError(t, server.CloseWrite())
@@ -352,7 +352,7 @@ func stuff(t *testing.T, c closing) (bytes int64) {
 			limit(t, c)
 			return bytes
 		}
-		require.Less(t, bytes, int64(64<<20), "nobody reads, and it is taken")
+		require.Less(t, bytes, int64(64<<20), "bytes are accepted while the peer does not read")
 	}
 }
 
@@ -512,7 +512,7 @@ func TestClosingAForward(t *testing.T) {
 	_, err = client.Write([]byte("x"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(server, make([]byte, 1))
-	require.NoError(t, err, "who is inside goes on")
+	require.NoError(t, err, "open connections stay open")
 	list := forwards(t, a)
 	require.Len(t, list, 1)
 	assert.True(t, list[0].Closing)

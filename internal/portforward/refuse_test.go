@@ -100,7 +100,7 @@ func TestForwardsRefuseOnlyForTheirService(t *testing.T) {
 	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return fw.State().Failed == 1 }, 20*time.Second,
-		time.Millisecond, "nobody has the client's port")
+		time.Millisecond, "the client's port is closed")
 
 	next, from := ask() // what has left B before, A has before the answer
 	defer next.Close()

@@ -28,7 +28,7 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 	require.NoError(t, service.SetDeadline(time.Now().Add(time.Minute)))
 	comes, asks := make(chan came), make(chan chan<- error, 10)
 	fw := (&Set{list: map[int]*Forward{}}).newForward(control.DoorExpose, "udp", "53", "somewhere")
-	fw.announced, fw.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // nobody hears of it
+	fw.announced, fw.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // not announced
 	g = &datagrams{
 		forward: fw, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) {

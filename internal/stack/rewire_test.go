@@ -38,7 +38,7 @@ func TestRewire(t *testing.T) {
 	assert.True(t, own)
 	assert.Equal(t, 3, i)
 
-	t.Log("# two are no more: their numbers stay theirs")
+	t.Log("# two are deleted and keep their numbers")
 	s.SetUp(3, 3, false)
 	require.NoError(t, s.Rewire(3, []stack.Interface{
 		{}, face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),

@@ -16,7 +16,7 @@ import (
 )
 
 // An address that is removed ends its RCP connections and listeners, and no others.
-func TestAnAddressThatGoesTakesRCP(t *testing.T) {
+func TestRemovingAnAddressEndsRCP(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)
 	everywhere := netip.MustParseAddrPort("0.0.0.0:9000")
