@@ -152,7 +152,7 @@ func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 		return
 	}
 	for i := range forwards {
-		_ = control.Order(ctx, d.op, control.CloseDoor{ID: forwards[i].ID}) // it may already be closed
+		_ = control.Order(ctx, d.op, control.CloseDoor{ID: forwards[i].ID}) // perhaps closed
 	}
 }
 

@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"net"
+	"net/netip"
 	"syscall"
 
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -15,6 +17,18 @@ import (
 
 // errClosing is the error of Write after CloseWrite.
 var errClosing = NetError(tcp.ErrClosing)
+
+func listenError(network string, on netip.AddrPort, err error) error {
+	return &net.OpError{Op: "listen", Net: network, Addr: netAddr(network, on), Err: err}
+}
+
+func dialError(network string, from, to netip.AddrPort, err error) error {
+	e := &net.OpError{Op: "dial", Net: network, Addr: netAddr(network, to), Err: err}
+	if from != (netip.AddrPort{}) {
+		e.Source = netAddr(network, from)
+	}
+	return e
+}
 
 // mapped is an error that also wraps those of the operating system and of package control.
 type mapped struct {

@@ -39,9 +39,7 @@ var (
 func (p *Packets) Listen(on netip.AddrPort) (*PacketConn, error) {
 	c, err := p.open(func() (*udp.Socket, error) { return p.node.stack.Datagrams().Bind(on) })
 	if err != nil {
-		return nil, &net.OpError{
-			Op: "listen", Net: "udp", Addr: net.UDPAddrFromAddrPort(on), Err: err,
-		}
+		return nil, listenError("udp", on, err)
 	}
 	return c, nil
 }
@@ -58,10 +56,7 @@ func (p *Packets) DialFrom(from, to netip.AddrPort) (*PacketConn, error) {
 		return p.node.stack.Datagrams().Dial(from, to)
 	})
 	if err != nil {
-		return nil, &net.OpError{
-			Op: "dial", Net: "udp", Source: source(net.UDPAddrFromAddrPort(from), from),
-			Addr: net.UDPAddrFromAddrPort(to), Err: err,
-		}
+		return nil, dialError("udp", from, to, err)
 	}
 	return c, nil
 }

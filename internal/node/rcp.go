@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -133,12 +132,7 @@ func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 func (r *RCP) Dial(
 	ctx context.Context, from, to netip.AddrPort, cfg RCPConfig,
 ) (*RCPConn, error) {
-	fail := func(err error) (*RCPConn, error) {
-		return nil, &net.OpError{
-			Op: "dial", Net: rcpNetwork, Source: source(net.UDPAddrFromAddrPort(from), from),
-			Addr: net.UDPAddrFromAddrPort(to), Err: err,
-		}
-	}
+	fail := func(err error) (*RCPConn, error) { return nil, dialError(rcpNetwork, from, to, err) }
 	if ctx.Err() != nil {
 		return fail(context.Cause(ctx)) // before anything is sent
 	}
@@ -183,9 +177,7 @@ func (r *RCP) Listen(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListene
 		return l.port.port.Router.Listen(backlog)
 	}))
 	if err != nil {
-		return nil, &net.OpError{
-			Op: "listen", Net: rcpNetwork, Addr: net.UDPAddrFromAddrPort(on), Err: err,
-		}
+		return nil, listenError(rcpNetwork, on, err)
 	}
 	return l, nil
 }

@@ -41,12 +41,7 @@ func (t *TCP) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, err
 func (t *TCP) dial(
 	ctx context.Context, from, to netip.AddrPort, digest bool,
 ) (*Conn, error) {
-	fail := func(err error) (*Conn, error) {
-		return nil, &net.OpError{
-			Op: "dial", Net: "tcp", Source: source(net.TCPAddrFromAddrPort(from), from),
-			Addr: net.TCPAddrFromAddrPort(to), Err: err,
-		}
-	}
+	fail := func(err error) (*Conn, error) { return nil, dialError("tcp", from, to, err) }
 	if ctx.Err() != nil {
 		return fail(context.Cause(ctx)) // before anything is sent
 	}
@@ -69,14 +64,6 @@ func (t *TCP) dial(
 		return fail(err)
 	}
 	return c, nil
-}
-
-// source returns an address for an error, or nil if from is zero.
-func source(a net.Addr, from netip.AddrPort) net.Addr {
-	if from == (netip.AddrPort{}) {
-		return nil
-	}
-	return a
 }
 
 // Listen accepts connections at a port of one of the node's addresses, or of all. At most backlog
@@ -116,9 +103,7 @@ func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) 
 		return nil
 	}))
 	if err != nil {
-		return nil, &net.OpError{
-			Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(on), Err: err,
-		}
+		return nil, listenError("tcp", on, err)
 	}
 	return l, nil
 }

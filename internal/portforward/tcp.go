@@ -83,7 +83,7 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 	return f.forward.relay(near, far)
 }
 
-// errLeft: the client closed its connection before the virtual host answered.
+// errLeft means that the client closed its connection before the virtual host answered.
 var errLeft = errors.New("the client left before the virtual host answered")
 
 // dial connects to a virtual host, and gives up when the client leaves. A client that has sent its

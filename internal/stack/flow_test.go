@@ -98,7 +98,8 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 	return data
 }
 
-// A router that becomes a host passes nothing on, of a flow that it knows either (RFC 1122 §3.2.1.3).
+// A router that becomes a host passes nothing on, of a flow that it knows either (RFC 1122
+// §3.2.1.3).
 func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
 	r := newRelay(t, false)
 	h := ip.Header{

@@ -13,13 +13,13 @@ import (
 
 // Errors of static routes.
 var (
-	// ErrPrefix: not a prefix, or its address has bits beyond its length.
+	// ErrPrefix means: not a prefix, or its address has bits beyond its length.
 	ErrPrefix = errors.New("not the prefix of an IPv4 network")
-	// ErrNextHop: the next hop is not in an interface's network, or is the node itself.
+	// ErrNextHop means that the next hop is not in an interface's network, or is the node itself.
 	ErrNextHop = errors.New("no such next hop")
-	// ErrRouteExists: the same static route exists.
+	// ErrRouteExists means that the same static route exists.
 	ErrRouteExists = errors.New("route already exists")
-	// ErrNoSuchRoute: no such static route exists.
+	// ErrNoSuchRoute means that no such static route exists.
 	ErrNoSuchRoute = errors.New("no such route")
 )
 

@@ -16,11 +16,12 @@ import (
 
 // Errors of UDP sockets.
 var (
-	// ErrNotOurs: no interface has the local address.
+	// ErrNotOurs means that no interface has the local address.
 	ErrNotOurs = errors.New("not an address of this node")
-	// ErrNotConnected: the datagram has no destination.
+	// ErrNotConnected means that the datagram has no destination.
 	ErrNotConnected = errors.New("the socket is not connected")
-	// ErrBroadcast: the destination is a broadcast address, and the socket does not permit that.
+	// ErrBroadcast means that the destination is a broadcast address, and the socket does not
+	// permit that.
 	ErrBroadcast = errors.New("the socket does not permit broadcasts")
 )
 

@@ -40,7 +40,7 @@ const (
 	virBacklog   = 65535
 )
 
-// ErrWouldBlock: repeat the call after an event.
+// ErrWouldBlock means that the call must be repeated after an event.
 var ErrWouldBlock = errors.New("the call would have to wait")
 
 // NewVir returns the calls of a stack.
