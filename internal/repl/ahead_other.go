@@ -4,5 +4,5 @@ package repl
 
 import "io"
 
-// typedAhead is for terminals that make a zero of a Ctrl-D; these keep it.
+// typedAhead is 0: only Linux terminals convert a Ctrl-D to a zero.
 func typedAhead(io.Reader) int { return 0 }

@@ -27,7 +27,7 @@ func streams(c *cobra.Command) bool {
 	return err == nil && on
 }
 
-// line prints a line of a stream, as the HTTP API has it.
+// line prints a line of a stream in the format of the HTTP API.
 func (e *env) line(event string, data any) error {
 	return e.document(struct {
 		Event string `json:"event"`
@@ -35,8 +35,8 @@ func (e *env) line(event string, data any) error {
 	}{event, data})
 }
 
-// answer prints an answer as text or, when the command's --json says so, as JSON. A command without
-// that flag does as the session does.
+// answer prints an answer as text, or as JSON if the command's --json is set. Commands without this
+// flag use the session's format.
 func (e *env) answer(c *cobra.Command, a any, text string) error {
 	if streams(c) {
 		return e.line("result", a)
@@ -53,13 +53,13 @@ func (e *env) json(c *cobra.Command) bool {
 	return on || err != nil && e.cfg.JSON
 }
 
-// ask asks the node. Its errors are in the words of the command.
+// ask sends a request to the node. Its errors name the command.
 func ask[A any](e *env, c *cobra.Command, req control.Request[A]) (A, error) {
 	answer, err := control.Ask(c.Context(), e.op, req)
 	return answer, failed(c, err)
 }
 
-// show asks the node and prints the answer.
+// show sends a request to the node and prints the answer.
 func show[A any](e *env, c *cobra.Command, req control.Request[A], text func(A) string) error {
 	answer, err := ask(e, c, req)
 	if err != nil {
@@ -90,8 +90,8 @@ func (e *env) document(a any) error {
 	return nil
 }
 
-// documentFailure prints a failure as JSON if its command was to answer so; what went wrong is
-// said as text besides. A stream's is its last line.
+// documentFailure prints a failure as JSON if the command should answer in JSON. The error is also
+// printed as text. In a stream it is the last line.
 func (e *env) documentFailure(c *cobra.Command, asked bool, err error) error {
 	var failure error
 	switch {

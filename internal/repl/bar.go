@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// drawBars shows how far the transfers are: inside the prompt while there is one, so that typing
-// goes on undisturbed, else in a line of its own below the output, if that is a terminal.
+// drawBars shows the progress of transfers: in the prompt while there is one, so that typing is not
+// disturbed, or else in a line below the output, if that is a terminal.
 func (s *Shell) drawBars() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Shell) drawBars() {
 	s.editor.SetPrompt(s.prompt())
 }
 
-// prompt names the node, and the transfers that run. The caller holds the lock.
+// prompt names the node and the running transfers. The caller holds the lock.
 func (s *Shell) prompt() string {
 	name := s.env.node.Name
 	if s.env.cfg.Color {
@@ -39,8 +39,8 @@ func (s *Shell) prompt() string {
 	return name + "> "
 }
 
-// barLine is one line with every running transfer, no wider than the terminal: in a narrow one it
-// does without the bar, then without the names.
+// barLine formats all running transfers in one line. On a narrow terminal it omits the bar, then
+// the names.
 func barLine(jobs []*job, width int) string {
 	line := ""
 	for _, style := range []struct {
@@ -68,7 +68,7 @@ func barLine(jobs []*job, width int) string {
 	return clip(line, width-1)
 }
 
-// shortBars is the same for the prompt: it leaves most of the line to whoever types.
+// shortBars is barLine for the prompt: it leaves most of the line for typing.
 func shortBars(jobs []*job, width int) string {
 	var parts []string
 	for _, j := range jobs {
@@ -81,7 +81,7 @@ func shortBars(jobs []*job, width int) string {
 		}
 		part := bar(j.progress, cells, j.stalled())
 		if width < 60 {
-			part, _, _ = strings.Cut(strings.TrimLeft(part, " "), " ") // the percent alone
+			part, _, _ = strings.Cut(strings.TrimLeft(part, " "), " ") // only the percentage
 			if j.progress.Total < 0 {
 				part = strings.TrimLeft(size(float64(j.progress.Offset+j.progress.Bytes)), " ")
 			}
@@ -97,9 +97,9 @@ func shortBars(jobs []*job, width int) string {
 	return strings.Join(parts, "")
 }
 
-// bar is a transfer's state: a bar of that many cells, percent, rate and the time left. Where the
-// size is not known it is the bytes that came and the rate. A stalled transfer has neither rate nor
-// time left.
+// bar formats a transfer's progress: a bar of this many cells, percentage, rate and remaining time.
+// If the size is unknown, it has only the bytes and the rate. A stalled transfer has neither rate
+// nor remaining time.
 func bar(p control.Progress, cells int, stalled bool) string {
 	rate := 0.0
 	if p.Elapsed > 0 {
@@ -131,8 +131,7 @@ func bar(p control.Progress, cells int, stalled bool) string {
 	return text
 }
 
-// size writes a number of bytes with three digits and a decimal unit, always equally wide, so that
-// a bar does not tremble.
+// size formats a number of bytes with three digits and a decimal unit, always in the same width.
 func size(n float64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB"}
 	i := 0
@@ -148,7 +147,7 @@ func size(n float64) string {
 	}
 }
 
-// clock writes a time left as minutes and seconds.
+// clock formats a remaining time as minutes and seconds.
 func clock(d time.Duration) string {
 	seconds := int(d.Round(time.Second).Seconds())
 	if seconds >= 3600 {

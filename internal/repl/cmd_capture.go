@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// captureFlags are those of `capture`.
+// captureFlags are the flags of `capture`.
 type captureFlags struct {
 	file    string
 	snaplen int
@@ -84,10 +84,11 @@ func captureCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// nearFace is no word of a filter, but a name as interfaces have: the node says which there are.
+// nearFace matches words that look like the name of an interface and are not part of a filter. The
+// node's error lists its interfaces.
 var nearFace = regexp.MustCompile(`^(if[0-9]+|tun.*)$`)
 
-// record makes a request of a capture's flags and words.
+// captureRequest builds a request from a capture's flags and arguments.
 func captureRequest(e *env,
 	c *cobra.Command, o *captureFlags, args []string,
 ) (*control.Record, error) {
@@ -127,7 +128,7 @@ func captureRequest(e *env,
 	return req, nil
 }
 
-// captureLines prints packets as they come.
+// captureLines prints packets as they arrive.
 func captureLines(e *env, c *cobra.Command, req *control.Record) error {
 	e.endless()
 	asJSON := e.json(c)
@@ -165,7 +166,7 @@ func captured(iface, filter string) string {
 	return iface + ", " + filter
 }
 
-// packetLine is a packet in tcpdump's manner.
+// packetLine formats a packet like tcpdump.
 func packetLine(e *env, p *control.Packet) string {
 	way := "In "
 	if p.Sent {
@@ -183,7 +184,7 @@ func packetLine(e *env, p *control.Packet) string {
 	return text
 }
 
-// printCaptured says what became of a capture.
+// printCaptured formats the result of a capture.
 func printCaptured(d *control.Captured) string {
 	text := fmt.Sprintf("%s captured", counted(d.Packets, "packet"))
 	if d.File != "" {
@@ -208,7 +209,7 @@ func counted(n uint64, what string) string {
 	return strconv.FormatUint(n, 10) + " " + what
 }
 
-// captureOut writes a capture to where answers go.
+// captureOut writes a capture to the output.
 func captureOut(e *env, c *cobra.Command, req *control.Record) error {
 	if e.interactive() || e.cfg.Color {
 		return wrong(c, "pcapng is not for a terminal: -w FILE, or "+
@@ -233,7 +234,7 @@ func captureOut(e *env, c *cobra.Command, req *control.Record) error {
 	return nil
 }
 
-// captureFile waits for a capture into a file.
+// captureFile runs a capture to a file in the foreground.
 func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 	req.Begun = func() {
 		e.screen.talk("capturing " + captured(req.Iface, req.Filter) + " to " +
@@ -246,7 +247,7 @@ func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 	return e.answer(c, done, printCaptured(&done))
 }
 
-// captureBeside begins a capture into a file beside the session.
+// captureBeside starts a capture to a file in the background.
 func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
 	on, err := ask(e, c, control.StartCapture{
 		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,

@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// The commands of the course's nodes that have no long name here, or print a table of their own
-// under a short one. The course's specification gives headers and rows character by character.
+// Commands of the course's nodes that have no long name here, or that print their own table under a
+// short name. The course's specification defines headers and rows exactly.
 
 const (
 	interfacesHead = "Name  Addr/Prefix State\n"
@@ -47,7 +47,7 @@ func upDown(up bool) string {
 	return "down"
 }
 
-// courseNeighbors leaves out the neighbors of interfaces that are down: the course requires it.
+// courseNeighbors omits the neighbors of interfaces that are down, as the course requires.
 func courseNeighbors(e *env) *cobra.Command {
 	return courseTable(e, "ln", "neighbors, as the course prints them",
 		func(c *cobra.Command) (any, string, error) {
@@ -93,8 +93,8 @@ func courseRoutes(e *env) *cobra.Command {
 		})
 }
 
-// courseTable is a command that prints a table, or writes it to a file as the course's nodes of
-// 2022 do.
+// courseTable is a command that prints a table, or writes it to a file like the course's nodes of
+// 2022.
 func courseTable(e *env,
 	name, short string, ask func(*cobra.Command) (any, string, error),
 ) *cobra.Command {
@@ -120,7 +120,7 @@ func courseTable(e *env,
 	})
 }
 
-// writeTable writes a table to a file. It replaces nothing but such a table, and follows no link.
+// writeTable writes a table to a file. It replaces only such a table, and follows no symbolic link.
 func writeTable(path, text string) error {
 	file, err := files.Machine().Edit(path, 0o666)
 	if err != nil {
@@ -152,7 +152,7 @@ func writeTable(path, text string) error {
 	return file.Close()
 }
 
-// unwritten says why a file could not be written.
+// unwritten returns the error of a file that could not be written.
 func unwritten(path string, err error) error {
 	folder := filepath.Dir(path)
 	if info, e := os.Stat(path); e == nil && info.IsDir() {
@@ -164,7 +164,7 @@ func unwritten(path string, err error) error {
 	return err
 }
 
-// courseAlgorithms lists what `cc` and `sf` of the course take.
+// courseAlgorithms lists the values of the course's `cc` and `sf`.
 func courseAlgorithms(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "lc",
@@ -181,7 +181,7 @@ func courseAlgorithms(e *env) *cobra.Command {
 	})
 }
 
-// info is `sockets -i` of one connection.
+// infoCommand is `sockets -i` of one connection.
 func infoCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "info SID",
@@ -205,7 +205,7 @@ func infoCommand(e *env) *cobra.Command {
 	})
 }
 
-// maxDelay is the longest that `delay` holds a packet, in seconds.
+// maxDelay is the maximum of `delay`, in seconds.
 const maxDelay = 3600
 
 func delayCommand(e *env) *cobra.Command {
@@ -233,8 +233,8 @@ func delayCommand(e *env) *cobra.Command {
 	})
 }
 
-// delayWords translates `delay SECONDS [FRACTION]` for impair. There a share of the packets may
-// pass without the delay.
+// delayWords translates `delay SECONDS [FRACTION]` to arguments of impair, where a share of the
+// packets may pass without the delay.
 func delayWords(c *cobra.Command, args []string) (string, error) {
 	number := func(word string, most float64) (float64, error) {
 		n, err := strconv.ParseFloat(word, 64)

@@ -9,10 +9,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// errNoEcho: a client of an echo server got less back than it sent. That has been printed.
+// errNoEcho: some messages did not return unchanged. The statistics have been printed.
 var errNoEcho = errors.New("some messages did not return unchanged")
 
-// echoFlags are the flags of echo as they were given.
+// echoFlags are the flags of echo.
 type echoFlags struct {
 	udp, quiet        bool
 	count, size       int
@@ -51,7 +51,7 @@ func echoCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// small is a command that opens one of the small servers.
+// smallServer is a command that opens one of the small servers.
 func smallServer(e *env, use, short string, service control.SmallService) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   use,
@@ -126,7 +126,7 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	if result.Received < result.Sent && c.Context().Err() == nil {
 		err := failed(c, errNoEcho)
 		if e.interactive() {
-			return &told{err} // the figures say it
+			return &told{err} // the statistics show it
 		}
 		return &documented{err}
 	}
@@ -140,7 +140,7 @@ func printEcho(r *control.EchoReply) string {
 	return fmt.Sprintf("%d bytes from %s: seq=%d time=%s ms", r.Size, r.From, r.Seq, millis(r.RTT))
 }
 
-// printEchoes is what it comes to.
+// printEchoes formats the statistics.
 func printEchoes(r *control.EchoResult) string {
 	by := "TCP"
 	if r.UDP {

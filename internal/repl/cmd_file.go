@@ -62,7 +62,7 @@ func sendFileCommand(e *env) *cobra.Command {
 
 const noVerifyUsage = "do not compare the SHA-256 of both ends"
 
-// streamed is tell, and a line of JSON for each call if the command is to print such.
+// streamed returns tell, or a function that also prints each call as a line of JSON, if requested.
 func streamed(e *env, c *cobra.Command, tell progress) progress {
 	if !streams(c) {
 		return tell
@@ -115,7 +115,7 @@ func recvFileCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// checkRecv looks at the flags of recvfile.
+// checkRecv validates the flags of recvfile.
 func checkRecv(c *cobra.Command, r *control.RecvFile) error {
 	switch digest, err := hex.DecodeString(r.SHA256); {
 	case r.Offset < 0:
@@ -129,7 +129,7 @@ func checkRecv(c *cobra.Command, r *control.RecvFile) error {
 	return nil
 }
 
-// resuming is tell, and says first what the sender must be told.
+// resuming returns a function that first prints the offset for the sender, and then calls tell.
 func resuming(e *env, path string, tell progress) progress {
 	said := false
 	return func(p control.Progress) {
@@ -163,7 +163,7 @@ func transfersCommand(e *env) *cobra.Command {
 	})
 }
 
-// printUnderway is a line each.
+// printUnderway formats one line for each transfer.
 func printUnderway(list []control.Underway) string {
 	var b strings.Builder
 	for i := range list {
@@ -218,7 +218,7 @@ func cancelCommand(e *env) *cobra.Command {
 			}
 			list, err := control.Ask(c.Context(), e.op, control.Transfers{})
 			for i := range list {
-				// One that has ended meanwhile is what was wanted.
+				// The transfer may have ended meanwhile.
 				err = control.Order(c.Context(), e.op, control.StopTransfer{ID: list[i].ID})
 				if errors.Is(err, control.ErrNoSuchTransfer) {
 					err = nil
@@ -229,7 +229,7 @@ func cancelCommand(e *env) *cobra.Command {
 	}
 }
 
-// transferNumbers completes what `cancel` takes.
+// transferNumbers completes the argument of `cancel`.
 func (e *env) transferNumbers(ctx context.Context, _ string) []string {
 	list, err := control.Ask(ctx, e.op, control.Transfers{})
 	if err != nil {
@@ -242,8 +242,8 @@ func (e *env) transferNumbers(ctx context.Context, _ string) []string {
 	return numbers
 }
 
-// printTransfer is a transfer's end: the family's line with rate and digest behind it, and for a
-// sender what slowed it.
+// printTransfer formats the result of a transfer: the course's line with rate and digest, and for a
+// sender what limited it.
 func printTransfer(t control.Transfer) string {
 	verb := "Received"
 	if t.Sent {

@@ -41,7 +41,7 @@ func serveCommand(e *env) *cobra.Command {
 	})
 }
 
-// http is the command of both, in the words of those who look for it there.
+// httpCommand is the parent of both commands.
 func httpCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "http",
@@ -111,7 +111,7 @@ func httpGetCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// errRefused is a page that the server would not give.
+// errRefused is an HTTP error of the server.
 var errRefused = errors.New("HTTP error")
 
 func fetchCommand(e *env) *cobra.Command {
@@ -136,7 +136,7 @@ func fetchCommand(e *env) *cobra.Command {
 	})
 }
 
-// showPage prints a page. One that the server would not give is an error.
+// showPage prints a page. An HTTP error is an error of the command.
 func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {
 	if err := e.answer(c, *page, printPage(e, *page)); err != nil {
 		return err
@@ -148,11 +148,11 @@ func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {
 	return nil
 }
 
-// printPage is the page, and a line about it.
+// printPage formats the page, and a line about it.
 func printPage(e *env, p control.Page) string {
 	var b strings.Builder
 	body := string(p.Body)
-	if e.interactive() { // a page is not to steer the terminal
+	if e.interactive() { // a page must not control the terminal
 		lines := strings.SplitAfter(body, "\n")
 		body = ""
 		for _, line := range lines {

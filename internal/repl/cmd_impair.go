@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// impairHelp lists the words. The node reads them; a test holds the list against it.
+// impairHelp lists the keywords. The node parses them; a test compares the list with the parser's.
 const impairHelp = `Impair the link of IF for packets that are sent (out), received (in) or both.
 The arguments replace IF's previous settings. ` + "`off`" + ` removes them; without
 arguments IF's settings and counters are shown, and without IF those of all
@@ -63,7 +63,7 @@ func impairCommand(e *env) *cobra.Command {
 	})
 }
 
-// impairWords are the words that begin a line of the help, and with it a part.
+// impairWords returns the keywords at the start of the help's lines.
 func impairWords() []string {
 	var list []string
 	for line := range strings.Lines(impairHelp) {
@@ -106,11 +106,11 @@ func runImpair(e *env, c *cobra.Command, args []string) error {
 	return e.answer(c, list, printImpairments(list, true))
 }
 
-// nothing is how a node calls a link that does nothing to packets.
+// nothing is a node's description of a link without impairments.
 const nothing = "nothing"
 
-// printImpairments is two paragraphs a way: what it does, and what it did. Ways that never
-// did anything are left out unless all are asked for.
+// printImpairments formats two paragraphs for each direction: the settings and the counters.
+// Directions that never had an impairment are omitted unless all is set.
 func printImpairments(list []control.Impairment, all bool) string {
 	var b strings.Builder
 	for _, i := range list {
@@ -133,7 +133,7 @@ func printImpairments(list []control.Impairment, all bool) string {
 	return b.String()
 }
 
-// impairmentCounts is what was done to how many packets.
+// impairmentCounts formats the counters.
 func impairmentCounts(i *control.Impairment) string {
 	parts := []string{fmt.Sprintf("%d packets seen, %d passed", i.Seen, i.Passed)}
 	for _, c := range []struct {

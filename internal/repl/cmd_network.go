@@ -127,7 +127,7 @@ func lossyCommand(e *env) *cobra.Command {
 	})
 }
 
-// setLoss carries out lossyforward (whole is 100) and lossy (whole is 1).
+// setLoss executes lossyforward (whole is 100) and lossy (whole is 1).
 func setLoss(e *env, c *cobra.Command, args []string, whole float64) error {
 	if len(args) == 0 {
 		return show(e, c, control.Loss{}, printLoss)
@@ -147,8 +147,8 @@ func setLoss(e *env, c *cobra.Command, args []string, whole float64) error {
 	return e.answer(c, list, printLossSet(req, list))
 }
 
-// printCounters is one direction in the shape of ip -s link, each drop reason by name behind it;
-// where reasons matter most, a line each.
+// printCounters formats one direction like ip -s link, followed by each drop reason; with -ss each
+// has its own line.
 func printCounters(direction string, c control.Counters, stats int) string {
 	var dropped uint64
 	reasons := make([]string, 0, len(c.Drops))
@@ -183,7 +183,7 @@ func printCounters(direction string, c control.Counters, stats int) string {
 	return b.String()
 }
 
-// printDevice is what the device beneath an interface has counted.
+// printDevice formats the counters of the device under an interface.
 func printDevice(i *control.Interface) string {
 	if i.Device == nil {
 		return ""
@@ -217,7 +217,7 @@ func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
 	}
 	name := set.Iface
 	if _, err := strconv.Atoi(name); err == nil && len(on) == 1 {
-		name = on[0].Iface // it was given by number
+		name = on[0].Iface // the argument was the number
 	}
 	text += " on " + name
 	return text
@@ -225,8 +225,8 @@ func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'g', 6, 64) + "%" }
 
-// printNeighbors is the family's table. With stats what is known of each neighbour is behind
-// it, without only of those who are not well.
+// printNeighbors formats the course's table. With stats, the state of each neighbor follows,
+// otherwise only the state of those with a problem.
 func printNeighbors(list []control.Neighbor, stats bool) string {
 	columns := []column{{"Iface", 5, 0}, {"VIP", 13, 2}, {"UDPAddr", 17, 2}}
 	if stats {
@@ -250,7 +250,7 @@ func printNeighbors(list []control.Neighbor, stats bool) string {
 	return table(columns, rows) + notes.String()
 }
 
-// neighborNote is what the table has no column for: what is wrong with a neighbour.
+// neighborNote describes a problem of a neighbor that the table has no column for.
 func neighborNote(n *control.Neighbor) string {
 	why := ""
 	if n.Problem != "" {
@@ -276,7 +276,7 @@ func inFile(n *control.Neighbor) string {
 	return " (" + n.Line + ")"
 }
 
-// ago is a time in two figures or so: 0.3s, 12s, 4m, 3h, 2d.
+// ago formats a duration with one or two digits: 0.3s, 12s, 4m, 3h, 2d.
 func ago(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -292,7 +292,7 @@ func ago(d time.Duration) string {
 	return strconv.Itoa(int(d/day)) + "d"
 }
 
-// neighborNews is what has happened to a neighbour.
+// neighborNews describes a change of a neighbor.
 func neighborNews(e *control.NeighborChanged) string {
 	n := &e.Neighbor
 	who := fmt.Sprintf("Neighbor %v (%s via %s)", n.Addr, n.UDP, n.Iface)

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of perf, as iperf3 has them.
+// Limits of perf, as in iperf3.
 const (
 	mostPerfSeconds = 86400
 	mostPerfOmit    = 600
@@ -21,7 +21,7 @@ const (
 	mostPerfBurst   = 1000
 )
 
-// perfFlags are the flags of perf as they were given.
+// perfFlags are the flags of perf.
 type perfFlags struct {
 	client, proto, rate, bytes, blocks, length, window, algo, format string
 	server, daemon, oneOff, end, udp, reverse, bidir, noDelay, asDoc bool
@@ -86,7 +86,7 @@ func perfCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// runPerf is the client, the server, or neither.
+// runPerf runs the client or the server, or lists the servers.
 func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 	if o.asDoc {
 		if err := c.Flags().Set("json", "true"); err != nil {
@@ -147,7 +147,7 @@ func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 	return err
 }
 
-// perfFailure is a report of nothing but an error, as iperf3 has it.
+// perfFailure returns a report with only an error, as in iperf3.
 func perfFailure(err error) control.PerfReport {
 	return control.PerfReport{
 		Start:     control.PerfStart{Connected: []control.PerfConnected{}},
@@ -198,7 +198,7 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 	return e.answer(c, served, fmt.Sprintf("Server listening on %d", o.port))
 }
 
-// request makes a request of the flags of a client.
+// request builds a client's request from its flags.
 func (o *perfFlags) request(c *cobra.Command) (*control.Perf, error) {
 	addr, err := parseHost(c, o.client)
 	if err != nil {
@@ -245,7 +245,7 @@ func (o *perfFlags) request(c *cobra.Command) (*control.Perf, error) {
 	return req, o.speed(c, req)
 }
 
-// check looks at the numbers.
+// check validates the numbers.
 func (o *perfFlags) check(c *cobra.Command) error {
 	set := c.Flags().Changed
 	switch {
@@ -284,7 +284,7 @@ func (o *perfFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// speed reads -b.
+// speed parses -b.
 func (o *perfFlags) speed(c *cobra.Command, req *control.Perf) error {
 	if o.rate == "" {
 		return nil
@@ -308,7 +308,7 @@ func (o *perfFlags) speed(c *cobra.Command, req *control.Perf) error {
 	return nil
 }
 
-// perfSize reads a number with a unit.
+// perfSize parses a number with a unit.
 func perfSize(text string, base float64) (int64, bool) {
 	factor := 1.0
 	if i := strings.IndexAny(text, "kKmMgGtT"); i >= 0 && i == len(text)-1 {

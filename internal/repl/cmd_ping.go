@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// statusError is an error that has an exit status of its own.
+// statusError is an error with its own exit status.
 type statusError struct {
 	error
 	status int
@@ -22,7 +22,7 @@ type statusError struct {
 
 func (e *statusError) Unwrap() error { return e.error }
 
-// Limits of ping, as iputils has them.
+// Limits of ping, as in iputils.
 const (
 	mostPingSize  = 65507
 	leastInterval = 0.002
@@ -31,10 +31,10 @@ const (
 	mostPattern   = 16
 )
 
-// scriptPings is how many requests a ping in a script sends when nothing else ends it.
+// scriptPings is the number of requests of a ping in a script without a count.
 const scriptPings = 4
 
-// pingFlags are the flags of ping as they were given.
+// pingFlags are the flags of ping.
 type pingFlags struct {
 	count, size, preload, ttl, tos            int
 	interval, timeout, deadline               float64
@@ -90,7 +90,7 @@ func pingCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// request makes a request of a ping's flags.
+// request builds a request from a ping's flags.
 func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error) {
 	to, err := parseHost(c, addr)
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 	}
 	digits := o.pattern
 	if n := len(digits); n%2 == 1 {
-		digits = digits[:n-1] + "0" + digits[n-1:] // a digit alone is a byte
+		digits = digits[:n-1] + "0" + digits[n-1:] // a single digit is a byte
 	}
 	fill, err := hex.DecodeString(digits)
 	if err != nil || len(fill) > mostPattern {
@@ -132,7 +132,7 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 	}
 	size := o.size
 	if size == 0 {
-		size = -1 // none, and not the default
+		size = -1 // no data, instead of the default
 	}
 	return &control.Ping{
 		Addr: to, Count: o.count, Size: size, TTL: o.ttl, TOS: o.tos, Preload: o.preload,
@@ -145,7 +145,7 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 
 func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// parseHost reads the address of whom a probe is for.
+// parseHost parses the address of a host.
 func parseHost(c *cobra.Command, word string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(word)
 	if err != nil || !a.Is4() {
@@ -189,7 +189,7 @@ func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	return nil
 }
 
-// tooFew is the error of a ping that got fewer replies than it asked for, and last that problem:
+// tooFew returns the error of a ping with fewer replies than requested, and the last problem:
 // status 1. The statistics have been printed.
 func tooFew(e *env,
 	c *cobra.Command, req *control.Ping, result *control.PingResult, problem string,
@@ -205,12 +205,12 @@ func tooFew(e *env,
 	}
 	err := failed(c, fmt.Errorf("%s: %s", req.Addr, why))
 	if e.interactive() {
-		return &told{err} // the statistics say it
+		return &told{err} // the statistics show it
 	}
 	return err
 }
 
-// pingFailed is the error of a ping that could not begin: status 2.
+// pingFailed returns the error of a ping that could not start: status 2.
 func pingFailed(c *cobra.Command, err error) error {
 	if errors.Is(err, control.ErrUsage) {
 		return &usageError{cause: failed(c, err), use: useLine(c)}
@@ -222,8 +222,8 @@ func pingFailed(c *cobra.Command, err error) error {
 	return &statusError{error: failed(c, text), status: 2}
 }
 
-// sourceName is what the banner says of a source: an address, and the interface if that
-// was named.
+// sourceName formats the source for the banner: an address, with the interface if the user named
+// it.
 func sourceName(e *env, c *cobra.Command, source string) (string, error) {
 	if source == "" {
 		return "", nil
@@ -247,7 +247,7 @@ func sourceName(e *env, c *cobra.Command, source string) (string, error) {
 		strings.Join(own, ", "))
 }
 
-// pingBanner is what a ping begins with.
+// pingBanner formats the first line of a ping.
 func pingBanner(req *control.Ping, from string) string {
 	text := ""
 	if req.Broadcast {
@@ -263,11 +263,11 @@ func pingBanner(req *control.Ping, from string) string {
 	return text + fmt.Sprintf("%d(%d) bytes of data.", req.Bytes(), req.Bytes()+28)
 }
 
-// watchPing prints what comes back, as the flags want it. A flood shows a dot for each
-// request without a reply, at a terminal.
+// watchPing sets the callbacks that print replies as the flags require. On a terminal, a flood
+// prints a dot for each request without a reply.
 func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
 	dots := o.flood && e.width() > 0
-	req.Outstanding = req.Outstanding || dots // they are dots
+	req.Outstanding = req.Outstanding || dots // as dots
 	answered := 0
 	req.Begun = func() { e.screen.data(banner) }
 	req.Each = func(r control.Reply) {
@@ -287,7 +287,7 @@ func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
 	}
 }
 
-// printReply is the line of one reply, as iputils prints it.
+// printReply formats one reply like iputils.
 func printReply(r *control.Reply, size int, stamps bool) string {
 	stamp := ""
 	if stamps {
@@ -323,7 +323,7 @@ func printReply(r *control.Reply, size int, stamps bool) string {
 	return text
 }
 
-// printWrong shows data that is not what was sent, from the first row with a wrong byte.
+// printWrong formats wrong data, from the first row with a wrong byte.
 func printWrong(w *control.WrongData) string {
 	var b strings.Builder
 	got := byte(0)
@@ -341,7 +341,7 @@ func printWrong(w *control.WrongData) string {
 	return b.String()
 }
 
-// pingMillis has three significant digits, as iputils prints a round trip.
+// pingMillis formats a round trip with three significant digits, like iputils.
 func pingMillis(d time.Duration) string {
 	us := d.Microseconds()
 	switch {
@@ -355,7 +355,7 @@ func pingMillis(d time.Duration) string {
 	return fmt.Sprintf("%d.%03d", us/1000, us%1000)
 }
 
-// printPing is the statistics of a ping, as iputils prints them.
+// printPing formats the statistics of a ping like iputils.
 func printPing(req *control.Ping, p *control.PingResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n--- %s ping statistics ---\n%d packets transmitted, %d received",

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// rcp is the command for the sliding-fence transport.
+// rcpCommand is the command of the sliding-fence transport.
 func rcpCommand(e *env) *cobra.Command {
 	return overUDP[control.RCPSocket](e, &transport[control.RCPSocket]{
 		name: "rcp", short: "RCP, the sliding fence: echo, count",
@@ -35,7 +35,7 @@ type rcpFlags struct {
 	seconds float64
 }
 
-// mostWidth is how many packets a fence holds at the most.
+// mostWidth is the maximum number of packets in a fence.
 const mostWidth = 1024
 
 func (o *rcpFlags) of(c *cobra.Command) {
@@ -46,7 +46,7 @@ func (o *rcpFlags) of(c *cobra.Command) {
 	f.Float64Var(&o.seconds, "timeout", 3, "close after `SECONDS` of silence")
 }
 
-// options are what the flags say.
+// options converts the flags.
 func (o *rcpFlags) options(c *cobra.Command) (control.RCPOptions, error) {
 	switch {
 	case o.Width < 1 || o.Width > mostWidth:
@@ -121,10 +121,10 @@ func rcpCountCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// mostWrites bounds what the counting client writes.
+// mostWrites is the maximum number of writes of the measuring client.
 const mostWrites = 1 << 20
 
-// printCounted is the document's three lines.
+// printCounted formats the document's three lines.
 func printCounted(r *control.RCPCounted) string {
 	return fmt.Sprintf("Sent and received %d bytes in %d writes, %s, rtt %s ms\n"+
 		"Packets sent: %d (%d DAT, %d of them retransmitted, %d ACK, %d FIN)\n"+

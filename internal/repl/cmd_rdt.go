@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// rdt is the command for the reliable data transfer over UDP.
+// rdtCommand is the command of the reliable data transfer over UDP.
 func rdtCommand(e *env) *cobra.Command {
 	return overUDP[control.RDTFlow](e, &transport[control.RDTFlow]{
 		name: "rdt", short: "RDT: many objects in one UDP flow",
@@ -31,13 +31,13 @@ func rdtCommand(e *env) *cobra.Command {
 	}, rdtServeCommand(e), rdtListCommand(e), rdtFetchCommand(e))
 }
 
-// rdtFlags are the flags of the ends.
+// rdtFlags are the flags of both ends.
 type rdtFlags struct {
 	control.RDTOptions
 	timeout, patience float64
 }
 
-// Bounds of the flags.
+// Limits of the flags.
 const (
 	mostRDTWindow   = 1 << 15
 	mostRDTPayload  = 65455
@@ -45,7 +45,7 @@ const (
 	defaultPatience = 10
 )
 
-// ofServer adds the flags of who sends.
+// ofServer adds the flags of the server, which sends.
 func (o *rdtFlags) ofServer(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.Window, "window", 128, "at most `PACKETS` unacknowledged")
@@ -70,7 +70,7 @@ func (o *rdtFlags) ofBoth(c *cobra.Command) {
 		"close a flow after `SECONDS` of silence")
 }
 
-// options are what the flags say.
+// options converts the flags.
 func (o *rdtFlags) options(c *cobra.Command) (control.RDTOptions, error) {
 	server := c.Flags().Lookup("window") != nil
 	switch {
@@ -91,7 +91,7 @@ func (o *rdtFlags) options(c *cobra.Command) (control.RDTOptions, error) {
 	return o.RDTOptions, nil
 }
 
-// some takes any number of words behind those of the usage line that have no dots.
+// some accepts any number of words after the required ones of the usage line.
 func some(least int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		_, list := cut(c.Use)
@@ -169,7 +169,7 @@ func rdtListCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// errMissing is a fetch of which something did not come.
+// errMissing is the error of a fetch with missing objects.
 var errMissing = errors.New("not received")
 
 func rdtFetchCommand(e *env) *cobra.Command {
@@ -212,7 +212,7 @@ func rdtFetchCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// fetchObjects fetches with a bar, and prints what has come.
+// fetchObjects fetches objects with a progress bar, and prints the result.
 func fetchObjects(e *env, c *cobra.Command, req control.RDTFetch) error {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
@@ -276,7 +276,7 @@ func printEntries(list []control.RDTEntry) string {
 	return table([]column{{"Bytes", 10, 0}, {"SHA-256", 64, 2}, {"Name", 0, 2}}, rows)
 }
 
-// printFetched is a line an object, and what it took.
+// printFetched formats one line for each object, and the totals.
 func printFetched(r *control.RDTFetched) string {
 	rows := make([][]string, 0, len(r.Objects))
 	for i := range r.Objects {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// route is the command of the operator's own routes.
+// routeCommand is the command for static routes.
 func routeCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "route",
@@ -73,7 +73,7 @@ func routeCommand(e *env) *cobra.Command {
 	return c
 }
 
-// routeTo answers with the route to an address: of those in use the one with the longest prefix.
+// routeTo prints the route to an address: of the routes in use, the one with the longest prefix.
 func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 	faces, err := ask(e, c, control.Interfaces{})
 	if err != nil {
@@ -105,17 +105,17 @@ func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 		fieldRoutes(list[best:best+1], faces))
 }
 
-// nowhere are the words of a route that leads to nobody.
+// nowhere are the keywords of routes that drop packets.
 var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 
-// What is wrong with the words of a route.
+// Errors in the arguments of a route.
 var (
 	errNoPrefix = errors.New("PREFIX is missing")
 	errNoHop    = errors.New("via VADDR, blackhole, unreachable or prohibit is missing")
 	errNoVia    = errors.New("expected PREFIX, or PREFIX via VADDR")
 )
 
-// readRoute reads PREFIX, where it leads, and a metric.
+// readRoute parses PREFIX, the next hop or kind, and a metric.
 func readRoute(args []string) (req control.AddRoute, err error) {
 	if len(args) == 0 {
 		return req, errNoPrefix
@@ -147,7 +147,7 @@ func readRoute(args []string) (req control.AddRoute, err error) {
 	return req, nil
 }
 
-// readRouteGone reads PREFIX, alone or with a next hop.
+// readRouteGone parses PREFIX, alone or with a next hop.
 func readRouteGone(args []string) (req control.DelRoute, err error) {
 	if len(args) != 1 && (len(args) != 3 || args[1] != "via") {
 		return req, errNoVia
@@ -161,7 +161,7 @@ func readRouteGone(args []string) (req control.DelRoute, err error) {
 	return req, nil
 }
 
-// readPrefix reads a prefix, a host's address or `default`.
+// readPrefix parses a prefix, a host's address or `default`.
 func readPrefix(word string) (netip.Prefix, error) {
 	if word == "default" {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0), nil

@@ -154,7 +154,7 @@ func eventsCommand(s *Shell) *cobra.Command {
 	})
 }
 
-// clearing has a terminal forget what it shows, and what it has shown (xterm's ctlseqs).
+// clearing clears a terminal's screen and scrollback (xterm's ctlseqs).
 const clearing = topLeft + "\x1b[2J\x1b[3J"
 
 func clearCommand(e *env) *cobra.Command {
@@ -163,14 +163,14 @@ func clearCommand(e *env) *cobra.Command {
 		Short: "clear the screen (also Ctrl-L)",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if e.height() == 0 || e.json(c) {
-				return e.done(c, nil) // there is no screen
+				return e.done(c, nil) // not a terminal
 			}
 			return e.screen.raw([]byte(clearing))
 		},
 	}
 }
 
-// deepest is how many files may source each other: a file that sources itself ends there.
+// deepest is the maximum nesting of sourced files. It stops a file that sources itself.
 const deepest = 16
 
 func sourceCommand(s *Shell) *cobra.Command {
@@ -212,7 +212,7 @@ func sleepCommand(e *env) *cobra.Command {
 	}
 }
 
-// duration reads seconds, or a number with Go's units.
+// duration parses seconds, or a number with Go's units.
 func duration(word string) (time.Duration, error) {
 	if _, err := strconv.ParseFloat(word, 64); err == nil {
 		word += "s"

@@ -14,10 +14,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// socketFlags are those of ss that mean something here.
+// socketFlags are the supported flags of ss.
 type socketFlags struct {
 	info, timers, tcp, udp, listening, noHeader bool
-	numeric, all                                bool // which it always is
+	numeric, all                                bool // always on
 }
 
 func (o *socketFlags) keeps(k control.Socket) bool {
@@ -70,7 +70,7 @@ func listSockets(e *env, c *cobra.Command, o *socketFlags) ([]control.Socket, er
 	return slices.DeleteFunc(list, func(k control.Socket) bool { return !o.keeps(k) }), err
 }
 
-// courseSockets is `ls`, which prints the course's table of the sockets that have a number.
+// courseSockets is `ls`, which prints the course's table of the sockets with a number.
 func courseSockets(e *env) *cobra.Command {
 	var o socketFlags
 	c := &cobra.Command{
@@ -131,7 +131,7 @@ func connectCommand(e *env) *cobra.Command {
 	})
 }
 
-// mostRead bounds what one recv holds in memory.
+// mostRead limits the memory of one recv.
 const mostRead = 64 << 20
 
 func recvCommand(e *env) *cobra.Command {
@@ -162,7 +162,7 @@ func recvCommand(e *env) *cobra.Command {
 	})
 }
 
-// shortHow are the directions by their letters.
+// shortHow maps the course's letters to directions.
 var shortHow = map[string]control.How{"r": control.ShutdownRead, "w": control.ShutdownWrite}
 
 func shutdownCommand(e *env) *cobra.Command {
@@ -252,7 +252,7 @@ func congestionCommand(e *env) *cobra.Command {
 	})
 }
 
-// writeAll writes n bytes that fill repeats, in pieces, so that Ctrl-C finds a place to stop.
+// writeAll writes n bytes of the repeated piece, one piece at a time, so that Ctrl-C can stop it.
 func writeAll(ctx context.Context, e *env, sid int, piece []byte, n int64) error {
 	for n > 0 {
 		part := piece[:min(n, int64(len(piece)))]
@@ -265,8 +265,8 @@ func writeAll(ctx context.Context, e *env, sid int, piece []byte, n int64) error
 	return nil
 }
 
-// printSockets is the family's table. A connection whose Info was asked for gets the second line
-// of ss -ti.
+// printSockets formats the course's table. A connection with Info also has the second line of ss
+// -ti.
 func printSockets(list []control.Socket) string {
 	columns := []column{
 		{"SID", 3, leftmost},
@@ -297,19 +297,19 @@ func printSockets(list []control.Socket) string {
 	return b.String()
 }
 
-// fields collects the words of an ss line.
+// fields collects the words of a line of ss.
 type fields []string
 
 func (f *fields) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
-// count adds a number that ss leaves out when it is zero.
+// count adds a number that ss omits if it is zero.
 func (f *fields) count(name string, n uint64) {
 	if n > 0 {
 		f.add("%s:%d", name, n)
 	}
 }
 
-// waited adds a time that ss leaves out when it is zero, and its share of another.
+// waited adds a duration that ss omits if it is zero, and its share of another.
 func (f *fields) waited(name string, d, of time.Duration) {
 	switch {
 	case d < time.Millisecond:
@@ -320,8 +320,8 @@ func (f *fields) waited(name string, d, of time.Duration) {
 	}
 }
 
-// printInfo is a connection's inner state under ss's names and units: times in milliseconds, cwnd
-// and ssthresh in segments. Behind them stands what ss has no name for.
+// printInfo formats a connection's internal state with ss's names and units: times in milliseconds,
+// cwnd and ssthresh in segments. Fields that ss does not have are at the end.
 func printInfo(i *control.Info) string {
 	var f fields
 	for _, o := range []struct {
@@ -353,7 +353,7 @@ func printInfo(i *control.Info) string {
 	return strings.Join(f, " ")
 }
 
-// path adds what is known of the way, and the windows on it.
+// path adds the path's properties and the windows.
 func (f *fields) path(i *control.Info) {
 	if i.SendScale >= 0 {
 		f.add("wscale:%d,%d", i.SendScale, i.RecvScale)
@@ -375,7 +375,7 @@ func (f *fields) path(i *control.Info) {
 	}
 }
 
-// traffic adds what went over it.
+// traffic adds the traffic counters.
 func (f *fields) traffic(i *control.Info) {
 	f.count("bytes_sent", i.BytesSent)
 	f.count("bytes_retrans", i.BytesRetrans)
@@ -402,7 +402,7 @@ func (f *fields) traffic(i *control.Info) {
 	}
 }
 
-// outstanding adds what is under way, and what it waits for.
+// outstanding adds the data in flight and what limits it.
 func (f *fields) outstanding(i *control.Info) {
 	f.waited("busy", i.BusyTime, 0)
 	f.waited("rwnd_limited", i.RwndLimited, i.BusyTime)
@@ -438,7 +438,7 @@ func segments(bytes, mss int) int {
 	return bytes / mss
 }
 
-// printData shows what was read. A terminal sees it made harmless, a file sees it as it is.
+// printData formats received data: escaped for a terminal, unchanged for a file.
 func printData(e *env, d control.Data) string {
 	text := string(d.Bytes)
 	if e.interactive() {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The commands of this file take the rest of the line as it was typed: quotes, blanks and all.
+// The commands of this file take the rest of the line as it was typed, with quotes and blanks.
 
 func writeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
@@ -33,9 +33,9 @@ func writeCommand(e *env) *cobra.Command {
 	}
 }
 
-// send is two commands under one name: a test packet to an address, and the old shells' write to a
-// socket when the first word is a number. Where the node's file is of an old generation, the
-// protocol number stands before the text, as it did there.
+// sendCommand is two commands with one name: a test packet to an address, and the course's write to
+// a socket if the first word is a number. If the node's file has the old syntax, the protocol
+// number precedes the text, as it did there.
 func sendCommand(e *env) *cobra.Command {
 	use := "send ADDR TEXT"
 	long := "Send a test packet (protocol 0) with TEXT, the rest of the line as it\n" +
@@ -90,7 +90,7 @@ func sendTest(e *env, c *cobra.Command, word, text string) error {
 	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes", sent.Bytes))
 }
 
-// pieceSize is how much of a FILL is asked for at once.
+// pieceSize is the size of a request for a FILL.
 const pieceSize = 64 << 10
 
 func writeText(e *env, c *cobra.Command, word, text string) error {
@@ -118,7 +118,7 @@ func writeText(e *env, c *cobra.Command, word, text string) error {
 	return e.answer(c, control.Written{Bytes: int(n)}, fmt.Sprintf("Sent %d bytes", n))
 }
 
-// fillByte reads FILL's byte: one character, or a number of two characters and more.
+// fillByte parses FILL's byte: one character, or a number of at least two characters.
 func fillByte(c *cobra.Command, word string) (byte, error) {
 	if len(word) == 1 {
 		return word[0], nil
@@ -130,8 +130,8 @@ func fillByte(c *cobra.Command, word string) (byte, error) {
 	return byte(n), nil
 }
 
-// rest is the one argument of a command that takes the line as it is, without what stands in front
-// of it: blanks, and --json.
+// rest returns the argument of a command that takes the line as typed, without leading blanks and
+// --json.
 func rest(c *cobra.Command, args []string) string {
 	text := strings.TrimLeft(strings.Join(args, " "), " \t")
 	if word, more := cut(text); word == jsonWord && c.Flags().Set("json", "true") == nil {

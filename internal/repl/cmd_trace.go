@@ -83,13 +83,13 @@ func traceJSON(e *env, c *cobra.Command, req *control.Trace) error {
 	return e.line("result", done)
 }
 
-// trainWait is how long a segment is kept back for others that are drawn with it.
+// trainWait is how long a segment waits for others to be drawn with it.
 const trainWait = 20 * time.Millisecond
 
-// drawTrace draws a trace as it comes.
+// drawTrace draws a trace as it arrives.
 func drawTrace(e *env, c *cobra.Command, req *control.Trace, cfg LadderConfig) error {
 	e.endless()
-	var mu sync.Mutex // of the ladder
+	var mu sync.Mutex // guards the ladder
 	ladder := NewLadder(cfg, e.screen.data)
 	flush := time.AfterFunc(trainWait, func() {
 		mu.Lock()

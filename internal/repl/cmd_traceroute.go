@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of traceroute, as the program of that name has them.
+// Limits of traceroute, as in the program of that name.
 const (
 	mostHops     = 255
 	mostQueries  = 10
@@ -21,7 +21,7 @@ const (
 	traceLen     = 60
 )
 
-// traceFlags are the flags of traceroute as they were given.
+// traceFlags are the flags of traceroute.
 type traceFlags struct {
 	first, hops, queries, parallel, port, tos int
 	wait, source, iface, gap                  string
@@ -72,7 +72,7 @@ func tracerouteCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// request makes a request of a traceroute's flags.
+// request builds a request from a traceroute's flags.
 func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Traceroute, error) {
 	addr, err := parseHost(c, args[0])
 	if err != nil {
@@ -122,7 +122,7 @@ func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Tracerou
 	return req, o.waits(c, req)
 }
 
-// waits reads -w: the longest wait, and two factors of what other replies took.
+// waits parses -w: the maximum wait, and two factors of other replies' times.
 func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	var n [3]float64
 	words := strings.Split(o.wait, ",")
@@ -136,7 +136,7 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 		}
 		n[i] = v
 		if v == 0 {
-			n[i] = -1 // does without
+			n[i] = -1 // disabled
 		}
 	}
 	if o.gap != "" {
@@ -180,7 +180,7 @@ func runTraceroute(e *env, c *cobra.Command, req *control.Traceroute, numeric bo
 	return nil
 }
 
-// printHop is the line of one hop, as traceroute prints it.
+// printHop formats one hop like traceroute.
 func printHop(h control.Hop, numeric bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%2d ", h.TTL)

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// mostDatagram is what an IPv4 packet holds behind its header and UDP's.
+// mostDatagram is the maximum payload of a UDP datagram in an IPv4 packet.
 const mostDatagram = 65507
 
-// udp is the command for datagrams. It takes the line as it is, for the sake of TEXT.
+// udpCommand is the command for datagrams. It takes the line as typed, because of TEXT.
 func udpCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "udp listen PORT | send ADDR PORT TEXT",
@@ -89,7 +89,7 @@ func udpSend(e *env, c *cobra.Command, line string) error {
 	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes from socket %d", sent.Bytes, sent.SID))
 }
 
-// datagram reads TEXT, or FILL BYTE N.
+// datagram parses TEXT, or FILL BYTE N.
 func datagram(c *cobra.Command, text string) ([]byte, error) {
 	if f := strings.Fields(text); len(f) == 3 && f[0] == "FILL" {
 		b, err := fillByte(c, f[1])

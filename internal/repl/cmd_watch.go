@@ -21,7 +21,7 @@ Ctrl-C. A terminal shows the answer in place, with changes in reverse; otherwise
 the answers follow each other, with --json a line each. -c N stops after N answers.
 -n, -c and --json stand before COMMAND; -n SEC may also end the line.`
 
-// watchFlags are what stands in front of the command of `watch`.
+// watchFlags are the flags before the command of `watch`.
 type watchFlags struct {
 	every time.Duration
 	count int
@@ -35,7 +35,7 @@ const (
 	mostPeriod  = 24 * time.Hour
 )
 
-// repeat is `watch`.
+// repeatCommand is `watch`.
 func repeatCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:                "watch [-n SEC] [-c N] [--json] COMMAND...",
@@ -58,12 +58,12 @@ func repeatCommand(s *Shell) *cobra.Command {
 	}
 }
 
-// endless are the commands that do not end by themselves, or are about the session.
+// endless are the commands that run until they are stopped, or that change the session.
 var endless = []string{
 	"watch", "events", "trace", "source", "quit", "sleep", "wait", "sendfile", "recvfile", "recv",
 }
 
-// watchFlags reads what stands in front of the command, and the period behind it.
+// readWatch parses the flags before the command, and the period after it.
 func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 	o := &watchFlags{every: watchPeriod, json: s.env.cfg.JSON}
 	number := func(flag string) (string, error) {
@@ -118,7 +118,7 @@ func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 	}
 	about := lookup(c.Root(), words[0])
 	if about == nil {
-		_, err := arguments(c.Root(), text) // which says why
+		_, err := arguments(c.Root(), text) // for its error
 		return nil, err
 	}
 	if slices.Contains(endless, about.Name()) ||
@@ -139,7 +139,7 @@ func (o *watchFlags) setPeriod(c *cobra.Command, word string) error {
 	return nil
 }
 
-// watched is one line of a watch in JSON.
+// watched is one line of a watch with --json.
 type watched struct {
 	At      time.Time       `json:"at"`
 	Command string          `json:"command"`
@@ -170,7 +170,7 @@ func watchLine(s *Shell, c *cobra.Command, o *watchFlags) error {
 		text, err := once(ctx, s, o)
 		switch {
 		case ctx.Err() != nil:
-			return nil // q or Ctrl-C is how it ends
+			return nil // q or Ctrl-C
 		case errors.Is(err, control.ErrUsage):
 			return err
 		case o.json:
@@ -198,7 +198,7 @@ func watchLine(s *Shell, c *cobra.Command, o *watchFlags) error {
 	}
 }
 
-// once carries out the line for itself.
+// once executes the line and returns its output.
 func once(ctx context.Context, s *Shell, o *watchFlags) (string, error) {
 	var out bytes.Buffer
 	cfg := s.env.cfg
@@ -233,8 +233,8 @@ func watchJSON(s *Shell, at time.Time, o *watchFlags, text string, err error) er
 		w.Problem = err.Error()
 	case len(lines) == 1 && json.Valid([]byte(lines[0])):
 		w.Answer = json.RawMessage(lines[0])
-	default: // a command that has no JSON
-		w.Answer, _ = json.Marshal(text) // a text is always one
+	default: // the command has no JSON output
+		w.Answer, _ = json.Marshal(text) // a string always has JSON
 	}
 	return s.env.line("answer", w)
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// completer lists what may stand in one place of a line; the prefix only spares it work.
+// completer lists the words for one position of a line. The prefix only saves work.
 type completer func(ctx context.Context, prefix string) []string
 
 // patience is how long Tab waits for the node's answer.
 const patience = 500 * time.Millisecond
 
-// Complete lists the words that may replace the line's last, unfinished word. One that is not
-// finished itself (a folder) ends in a slash.
+// Complete lists the words that can replace the line's last, unfinished word. A directory, which is
+// itself unfinished, ends in a slash.
 func (s *Shell) Complete(line string) []string {
 	head, last := line[:lastWord(line)], line[lastWord(line):]
 	words, err := split(head)
@@ -35,10 +35,11 @@ func (s *Shell) Complete(line string) []string {
 	if !FlagsFit(root, words) {
 		return nil
 	}
-	root = s.tree() // the flags have values now
+	root = s.tree() // the flags of the other tree are set
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// Cobra's own machinery for shells answers: it knows commands, flags and ValidArgsFunction.
+	// Cobra's completion for shells produces the list: it knows commands, flags and
+	// ValidArgsFunction.
 	var out bytes.Buffer
 	root.SetOut(&out)
 	ask := []string{cobra.ShellCompNoDescRequestCmd}
@@ -50,7 +51,7 @@ func (s *Shell) Complete(line string) []string {
 	for candidate := range strings.Lines(out.String()) {
 		candidate = strings.TrimSuffix(candidate, "\n")
 		if strings.HasPrefix(candidate, ":") {
-			break // the directive, which ends the list
+			break // the directive ends the list
 		}
 		if candidate = escape(candidate); strings.HasPrefix(candidate, last) {
 			found = append(found, candidate)
@@ -59,20 +60,20 @@ func (s *Shell) Complete(line string) []string {
 	return found
 }
 
-// FlagsFit reports whether cobra can read the flags of a line that is not finished: of others its
-// completion complains to the process's standard error, into the midst of the prompt. The flags of
-// the tree have values then.
+// FlagsFit reports whether Cobra can parse the flags of an unfinished line. Otherwise its
+// completion would print an error to the process's standard error, into the prompt. It sets the
+// flags of the tree.
 func FlagsFit(root *cobra.Command, words []string) bool {
 	c, rest, err := root.Find(words)
 	if err != nil {
-		return true // it finds that by itself
+		return true // Cobra finds that itself
 	}
 	err = c.ParseFlags(rest)
 	_, waits := errors.AsType[*pflag.ValueRequiredError](err)
-	return err == nil || waits // for the word that is completed
+	return err == nil || waits // the value that is being completed
 }
 
-// lastWord is where the last word of a line begins.
+// lastWord returns the offset of a line's last word.
 func lastWord(line string) int {
 	begin := 0
 	for i := 0; i < len(line); i++ {
@@ -94,7 +95,7 @@ var (
 func escape(word string) string   { return escaping.Replace(word) }
 func unescape(word string) string { return unescaping.Replace(word) }
 
-// at completes each place of a command's line with its own completer; nil: nothing is known.
+// at completes each position of a command's arguments with its own completer; nil: none.
 func at(places ...completer) cobra.CompletionFunc {
 	return func(
 		c *cobra.Command, args []string, prefix string,
@@ -151,7 +152,7 @@ func flagWords(c *cobra.Command, flag string, f completer) {
 		return complete(c, nil, prefix)
 	})
 	if err != nil {
-		panic("BUG: repl: " + err.Error()) // there is no such flag
+		panic("BUG: repl: " + err.Error()) // no such flag
 	}
 }
 
@@ -189,8 +190,8 @@ func (e *env) settingKeys(ctx context.Context, prefix string) []string {
 	return keys
 }
 
-// completeSetting completes a setting's key, and then its values: all of them if they are a few
-// words, else the value that it has now.
+// completeSetting completes a setting's key, and then its value: all values if there are only a
+// few, otherwise the present one.
 func (e *env) completeSetting(
 	c *cobra.Command, args []string, prefix string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -215,14 +216,14 @@ func commandNames(
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, sub := range c.Root().Commands() {
-		if !sub.Hidden { // cobra's own command for completions
+		if !sub.Hidden { // hides Cobra's own completion command
 			names = append(names, sub.Name())
 		}
 	}
 	return at(words(names...))(c, args, prefix)
 }
 
-// fileNames completes a path; a folder ends in a slash.
+// fileNames completes a path; a directory ends in a slash.
 func fileNames(_ context.Context, prefix string) []string {
 	dir, base := filepath.Split(prefix)
 	list := dir

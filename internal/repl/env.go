@@ -8,8 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// env is what a command works with: the node, the place for its answer, and what the session tells
-// it and does for it.
+// env is the environment of a command: the node, the output, and the session's functions.
 type env struct {
 	cfg    Config
 	op     control.Operator
@@ -17,10 +16,10 @@ type env struct {
 	screen *screen
 	keys   keys
 
-	interactive func() bool // somebody types the lines
+	interactive func() bool // the lines are typed
 	single      func() bool // the session is one command
-	// background runs a transfer beside the session: about is what it moves, doing what it does
-	// now.
+	// background runs a transfer in the background: about names its subject, doing is the present
+	// participle.
 	background func(c *cobra.Command, about, doing string, run transfer) error
 	// track shows the progress of a command until end is called.
 	track func(name string, cancel context.CancelFunc) (advance progress, end func())

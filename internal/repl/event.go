@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// tell shows an event. Received data goes where answers go, announcements go beside them.
+// tell shows an event. Received data goes to the output, announcements to standard error.
 func (s *Shell) tell(e control.Event) {
 	if s.env.cfg.JSON {
-		// How far transfers are is for who asks for events, not for each session.
+		// Progress is shown only on request, not in each session.
 		if _, often := e.(control.Transferring); !often {
 			s.tellJSON(e)
 		}
@@ -27,12 +27,12 @@ func (s *Shell) tell(e control.Event) {
 }
 
 func (s *Shell) tellJSON(e control.Event) {
-	// An event that cannot be written as JSON does not exist: they are plain values.
+	// Events are plain values and always have JSON.
 	_ = s.env.line(e.Event(), e)
 }
 
-// Describe is an event in a line of text; empty: nobody needs to be told. Data is what came over
-// the network for whoever sits here.
+// Describe formats an event as one line of text; empty: not worth showing. isData marks data from
+// the network for the user.
 func Describe(e control.Event) (text string, isData bool) {
 	switch e := e.(type) {
 	case control.TestReceived:
@@ -48,7 +48,7 @@ func Describe(e control.Event) (text string, isData bool) {
 		if e.Sent {
 			arrow = '>'
 		}
-		sid := "-" // a connection that nobody has accepted yet
+		sid := "-" // not accepted yet
 		if e.SID >= 0 {
 			sid = strconv.Itoa(e.SID)
 		}
@@ -81,7 +81,7 @@ func Describe(e control.Event) (text string, isData bool) {
 	case control.PerfEnded:
 		return describePerf(&e), false
 	case control.Transferring, control.TransferEnded:
-		// Whoever started it has its answer: see carry.
+		// The session that started it has its own answer: see carry.
 	}
 	return "", false
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// nodesVerb is the annotation of a command that the node calls by another name in its errors.
+// nodesVerb is the annotation of a command with another name in the node's errors.
 const nodesVerb = "verb"
 
-// failed puts the command's name in front of an error, in place of the name by which the node calls
-// it, and behind it what would help. What the error is about it says itself. Nil stays nil.
+// failed replaces the node's name of a command in an error by the command's own, and appends
+// advice. The error itself names its subject. Nil stays nil.
 func failed(c *cobra.Command, err error) error {
 	if err == nil {
 		return nil
@@ -30,13 +30,13 @@ func failed(c *cobra.Command, err error) error {
 	return &renamed{text: name + ": " + text + help(c, err), cause: err}
 }
 
-// inside are words of an error that say nothing to whoever sits at a shell.
+// inside are words of errors that a user does not know.
 var inside = strings.NewReplacer(
 	control.ErrUsage.Error()+": ", "", "tcp: config: ", "", ": open ", ": ")
 
 func plainly(err error) string { return strings.TrimPrefix(inside.Replace(err.Error()), "open ") }
 
-// help says what to do about an error; empty: the error does.
+// help returns advice on an error; empty: none.
 func help(c *cobra.Command, err error) string {
 	switch {
 	case c.Parent() != c.Root(): // rcp and rdt, whose sockets are ports
@@ -48,7 +48,7 @@ func help(c *cobra.Command, err error) string {
 	return ""
 }
 
-// renamed is an error in the words of this command.
+// renamed is an error with this command's name.
 type renamed struct {
 	text  string
 	cause error
@@ -57,8 +57,7 @@ type renamed struct {
 func (r *renamed) Error() string { return r.text }
 func (r *renamed) Unwrap() error { return r.cause }
 
-// unset is failed for a setting: that there is none of that name, or that begins so, is told in one
-// line.
+// unset is failed for a setting: an unknown key or prefix is reported in one line.
 func unset(e *env, c *cobra.Command, key string, err error) error {
 	keys := e.settingKeys(c.Context(), "")
 	if !errors.Is(err, control.ErrUsage) || len(keys) == 0 || slices.Contains(keys, key) {

@@ -9,21 +9,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Failure is the document of a command that was to answer with JSON, and failed before it could.
+// Failure is the JSON output of a command that failed before its answer.
 type Failure struct {
 	Error  string `json:"error"`
 	Status int    `json:"status"` // as of ExitCode
 }
 
-// documented marks an error that a JSON document tells of.
+// documented marks an error that was printed as JSON.
 type documented struct{ error }
 
 func (d *documented) Unwrap() error { return d.error }
 
-// undocumented reports whether an error is one that no document tells of yet, and that one should.
+// undocumented reports whether an error should be printed as JSON and was not.
 func undocumented(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil && !errors.Is(err, control.ErrStopped) {
-		return false // who ended it knows
+		return false // the user stopped it
 	}
 	for _, is := range []func(error) bool{is[*documented], is[*told], is[*quitting]} {
 		if is(err) {
@@ -38,8 +38,8 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// AsksJSON reports whether the words of a command have the flag that has it answer with JSON, for
-// those who have no command yet.
+// AsksJSON reports whether the words of a command contain --json, for callers that have not parsed
+// the command yet.
 func AsksJSON(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.Contains(strings.Fields(word), jsonWord)

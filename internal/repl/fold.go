@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// columns is how many a terminal gives a text, at the most: it knows of characters of two columns
-// only that none of them is below U+1100.
+// columns returns an upper bound of a text's width on a terminal. Characters below U+1100 have one
+// column, others up to two.
 func columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -30,10 +30,10 @@ func clip(text string, width int) string {
 	return text
 }
 
-// textWidth is what a line of text has at the most, so that it fits a terminal of 80.
+// textWidth is the maximum line length for a terminal of 80 columns.
 const textWidth = 78
 
-// wrapped breaks a line at blanks; what follows the first has an indent.
+// wrapped breaks a line at blanks and indents all lines but the first.
 func wrapped(text, indent string) string { return wrappedTo(textWidth, text, indent) }
 
 func wrappedTo(width int, text, indent string) string {
@@ -50,10 +50,10 @@ func wrappedTo(width int, text, indent string) string {
 	return b.String()
 }
 
-// fold breaks the lines that a terminal of that width would break anywhere; 0: it is none.
+// fold breaks lines that are wider than the terminal; width 0: not a terminal.
 func fold(width int, text string) string { return foldUnder(width, "  ", text) }
 
-// foldUnder is fold with an indent for what follows.
+// foldUnder is fold with another indent.
 func foldUnder(width int, indent, text string) string {
 	if width <= 0 {
 		return text
@@ -67,7 +67,7 @@ func foldUnder(width int, indent, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// usageLines are a command's usage line, broken between its flags.
+// usageLines returns a command's usage, broken between its flags.
 func usageLines(width int, use string) string {
 	const indent = "       "
 	parts := strings.SplitAfter("usage: "+use, "] ")

@@ -4,14 +4,14 @@ import (
 	"strings"
 )
 
-// frame is a terminal's whole screen, painted again and again, beside what stood there before.
+// frame repaints a terminal's whole screen and restores the previous one at the end.
 type frame struct {
 	screen        *screen
 	width, height int
 	last          []string
 }
 
-// What a terminal takes to show its other screen, and the first again (xterm's ctlseqs).
+// Control sequences that switch between a terminal's two screens (xterm's ctlseqs).
 const (
 	otherScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	firstScreen = "\x1b[?25h\x1b[?1049l"
@@ -29,13 +29,14 @@ func (f *frame) resize(width, height int) {
 	}
 }
 
-// begin takes the screen. What others write waits.
+// begin switches to the other screen. Other output waits.
 func (f *frame) begin() { f.screen.hold(otherScreen) }
 
-// end gives it back.
+// end switches back.
 func (f *frame) end() { f.screen.release(firstScreen) }
 
-// paint shows a title and a text, as far as there is room; what differs from the last is reversed.
+// paint shows a title and as much of a text as fits. Characters that differ from the previous text
+// are reversed.
 func (f *frame) paint(title, text string) {
 	room := max(1, f.height-3)
 	var lines []string
@@ -62,12 +63,12 @@ func (f *frame) paint(title, text string) {
 	f.screen.paint(b.String())
 }
 
-// broken is a line in pieces that fit.
+// broken splits a line into pieces that fit.
 func (f *frame) broken(line string) (pieces []string) {
 	for columns(line) > f.width {
 		piece := clip(line, f.width)
 		if piece == "" {
-			break // there is no room for anything
+			break // no room
 		}
 		pieces = append(pieces, piece)
 		line = line[len(piece):]
@@ -75,7 +76,7 @@ func (f *frame) broken(line string) (pieces []string) {
 	return append(pieces, line)
 }
 
-// differing is a line whose characters that are not those of another are reversed.
+// differing returns a line with reversed characters where it differs from another.
 func differing(was, line string) string {
 	old := []rune(was)
 	var b strings.Builder

@@ -11,23 +11,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// historyLines is how many lines of history are kept.
+// historyLines is the length of the history.
 const historyLines = 1000
 
-// TypedLine is a line that somebody has typed, with its number from 1.
+// TypedLine is a typed line with its number from 1.
 type TypedLine struct {
 	Number int    `json:"number"`
 	Line   string `json:"line"`
 }
 
-// past is what was typed, in this session and in those that the history's file knows.
+// past is the history of this session and of earlier ones in the history's file.
 type past struct {
 	mu    sync.Mutex
 	lines []TypedLine
-	last  int // the number of the last
+	last  int // number of the last line
 }
 
-// load takes what a file has; one that cannot be read has nothing.
+// load reads the history's file, if possible.
 func (p *past) load(path string) {
 	f, err := files.Input(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *past) load(path string) {
 	}
 }
 
-// add notes a line, unless it is blank or the one before once more.
+// add appends a line, unless it is blank or repeats the previous one.
 func (p *past) add(line string) {
 	line = strings.TrimSpace(line)
 	p.mu.Lock()
@@ -56,7 +56,7 @@ func (p *past) add(line string) {
 	}
 }
 
-// History implements a part of LineReader.
+// History implements LineReader.
 func (p *past) History() []TypedLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()

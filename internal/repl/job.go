@@ -15,34 +15,34 @@ import (
 
 // job is a transfer in the background.
 type job struct {
-	name   string // the command with what it is about: "sendfile big.bin"
+	name   string // the command and its subject: "sendfile big.bin"
 	cancel context.CancelFunc
-	opened chan struct{} // closed with the first progress
-	done   chan struct{} // closed when it has ended and its end was told
+	opened chan struct{} // closed at the first progress report
+	done   chan struct{} // closed when its end was reported
 
-	// The rest is under the shell's lock.
+	// The fields below are guarded by the shell's lock.
 	progress control.Progress
 	moved    time.Time   // when bytes last moved
-	idle     *time.Timer // draws the bars when nothing moves; nil before the first progress
+	idle     *time.Timer // redraws the bars without progress; nil before the first
 	started  bool
-	watched  bool // the command that started it waits yet, and reports an error as its own
+	watched  bool // the command still waits for it, and reports its error
 	ended    bool
 	err      error
 }
 
 type (
-	// progress is told how far a transfer is.
+	// progress is called with a transfer's progress.
 	progress func(control.Progress)
-	// transfer carries out a file transfer.
+	// transfer executes a file transfer.
 	transfer func(context.Context, progress) (control.Transfer, error)
 )
 
-// grace is how long a transfer is watched before the prompt returns: what is wrong from the start
-// (no such file, port in use, connection refused) is then the command's own error.
+// grace is how long a command waits for its background transfer. Early errors (no such file, port
+// in use, connection refused) are then the command's own.
 const grace = 250 * time.Millisecond
 
-// background runs a transfer beside the session. It belongs to the session, not to the line, whose
-// context only bounds the start.
+// background runs a transfer in the background. It belongs to the session and not to the line,
+// whose context only limits the start.
 func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
 	j := s.newJob(c.Name()+" "+printable(about), cancel)
@@ -70,13 +70,13 @@ func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) 
 	return j.err
 }
 
-// stallTime is after how long without progress a transfer is shown as stalled.
+// stallTime is the time without progress after which a transfer is shown as stalled.
 const stallTime = time.Second
 
-// stalled reports whether nothing has moved for a while. The caller holds the lock.
+// stalled reports whether a transfer has stalled. The caller holds the lock.
 func (j *job) stalled() bool { return !j.moved.IsZero() && time.Since(j.moved) >= stallTime }
 
-// aside says how a transfer that goes on in the background is seen and ended; 0: it has no number.
+// aside says how to list and stop a background transfer; 0: it has no number.
 func aside(id int) string {
 	if id == 0 {
 		return "; `transfers` lists it"
@@ -108,7 +108,7 @@ func (s *Shell) newJob(name string, cancel context.CancelFunc) *job {
 	return j
 }
 
-// forget takes a job off the list. The caller holds the lock.
+// forget removes a job from the list. The caller holds the lock.
 func (s *Shell) forget(j *job) {
 	if j.idle != nil {
 		j.idle.Stop()
@@ -127,7 +127,7 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	switch {
 	case err == nil:
 		err = s.env.answer(c, result, printTransfer(result))
-	case errors.Is(err, control.ErrStopped): // it says how far it came
+	case errors.Is(err, control.ErrStopped): // the error contains the progress
 	case errors.Is(err, context.Canceled):
 		err = errors.New("canceled")
 	}
@@ -144,7 +144,8 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	}
 	s.mu.Lock()
 	j.ended, j.err = true, err
-	// At a terminal nobody waits for a job, so its error is announced. A script's wait finds it.
+	// At a terminal nothing waits for a job, so its error is announced. In a script `wait` returns
+	// it.
 	announce := !j.watched && s.editor != nil
 	if !j.watched && (announce || err == nil) {
 		s.forget(j)
@@ -156,7 +157,7 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	}
 }
 
-// guarded runs the transfer and turns a panic into an error, as Execute does.
+// guarded runs the transfer and converts a panic to an error, like Execute.
 func (s *Shell) guarded(
 	ctx context.Context, j *job, run transfer,
 ) (result control.Transfer, err error) {
@@ -168,7 +169,7 @@ func (s *Shell) guarded(
 	return run(ctx, func(p control.Progress) { s.advance(j, p) })
 }
 
-// advance notes how far a job is.
+// advance records a job's progress.
 func (s *Shell) advance(j *job, p control.Progress) {
 	s.mu.Lock()
 	if !j.started {
@@ -188,7 +189,7 @@ func (s *Shell) advance(j *job, p control.Progress) {
 	s.drawBars()
 }
 
-// await waits for every transfer and returns the first error that nobody was told of.
+// await waits for every transfer and returns the first error that was not reported.
 func (s *Shell) await(ctx context.Context) error {
 	var first error
 	s.drawBars()
@@ -218,7 +219,7 @@ func (s *Shell) await(ctx context.Context) error {
 	}
 }
 
-// abandon ends every transfer of the session, and says how far those came that were under way.
+// abandon stops every transfer of the session, and reports the progress of the running ones.
 func (s *Shell) abandon() {
 	s.mu.Lock()
 	jobs := slices.Clone(s.jobs)
@@ -228,7 +229,7 @@ func (s *Shell) abandon() {
 		<-j.done
 		s.mu.Lock()
 		s.forget(j)
-		typed := s.editor != nil // then it has been announced
+		typed := s.editor != nil // the error has been announced
 		s.mu.Unlock()
 		if !typed {
 			s.env.screen.setStatus("")
@@ -243,7 +244,7 @@ func (s *Shell) interactive() bool {
 	return s.editor != nil
 }
 
-// mayLeave is a quitting error, but while transfers run only when it is asked for twice.
+// mayLeave returns a quitting error, but while transfers run only at the second call.
 func (s *Shell) mayLeave() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,16 +5,15 @@ import (
 	"sync"
 )
 
-// keys are those of the terminal while a command wants them as they are pressed: nobody else reads
-// it then, and it shows none.
+// keys reads single keys from the terminal for a command, without echo.
 type keys struct {
 	mu      sync.Mutex
-	tty     *os.File       // nil: nobody types
-	do      func(key byte) // nil: no command wants them
-	release func()         // nil: they are not taken
+	tty     *os.File       // nil: the input is not a terminal
+	do      func(key byte) // nil: no command reads keys
+	release func()         // nil: not in key mode
 }
 
-// each has do called with every key, but those that are signals, until stop is called.
+// each calls do with every key, except those that are signals, until stop is called.
 func (k *keys) each(do func(key byte)) (stop func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -28,7 +27,7 @@ func (k *keys) each(do func(key byte)) (stop func()) {
 	}
 }
 
-// aside gives the terminal back while do runs.
+// aside restores the terminal while do runs.
 func (k *keys) aside(do func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -2,7 +2,7 @@ package repl
 
 import "golang.org/x/sys/unix"
 
-// What reads and sets a terminal's mode.
+// The requests that read and set a terminal's mode.
 const (
 	getTermios = unix.TCGETS
 	setTermios = unix.TCSETS

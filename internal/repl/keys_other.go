@@ -4,5 +4,5 @@ package repl
 
 import "os"
 
-// takeKeys takes none: this system's terminals give whole lines.
+// takeKeys is not supported: this system's terminals pass whole lines.
 func takeKeys(*os.File, func(key byte)) (release func()) { return nil }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeKeys has do called with every key until release is called. Nil: the terminal is not ours, for
-// the process is in the background.
+// takeKeys calls do with every key until release is called. It returns nil if the process is in the
+// background, which must not use the terminal.
 func takeKeys(tty *os.File, do func(key byte)) (release func()) {
 	fd := int(tty.Fd())
 	before, err := unix.IoctlGetTermios(fd, getTermios)
@@ -19,7 +19,7 @@ func takeKeys(tty *os.File, do func(key byte)) (release func()) {
 		return nil
 	}
 	if front, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || front != unix.Getpgrp() {
-		return nil // to change it would stop the process
+		return nil // changing the mode would stop the process
 	}
 	mode := *before
 	mode.Lflag &^= unix.ICANON | unix.ECHO // ISIG stays: Ctrl-C and Ctrl-Z are signals
@@ -35,11 +35,11 @@ func takeKeys(tty *os.File, do func(key byte)) (release func()) {
 	return func() {
 		close(over)
 		<-done
-		_ = unix.IoctlSetTermios(fd, setTermios, before) // one that is gone needs no mode
+		_ = unix.IoctlSetTermios(fd, setTermios, before) // fails if the terminal is gone
 	}
 }
 
-// readKeys reads a terminal whose reads end after a tenth of a second.
+// readKeys reads a terminal whose reads return after a tenth of a second.
 func readKeys(fd int, do func(key byte), over <-chan struct{}) {
 	const pause = 10 * time.Millisecond
 	var key [1]byte
@@ -55,7 +55,7 @@ func readKeys(fd int, do func(key byte), over <-chan struct{}) {
 			do(key[0])
 		case err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
 			return
-		default: // of a terminal that is gone it comes at once
+		default: // a read of a closed terminal returns at once
 			time.Sleep(pause)
 		}
 	}

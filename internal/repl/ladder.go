@@ -10,16 +10,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// LadderConfig says how a ladder looks.
+// LadderConfig configures a ladder.
 type LadderConfig struct {
 	Width int  // columns; 0: 80
-	Color bool // allows colour
-	Plain bool // ASCII alone
-	Each  bool // a line for each segment: none are drawn together
+	Color bool // allows color
+	Plain bool // only ASCII
+	Each  bool // a line for each segment
 }
 
-// Ladder draws a connection's segments between two lifelines, time going down. It belongs to one
-// goroutine.
+// Ladder draws a connection's segments between two lifelines; time runs down. One goroutine owns
+// it.
 type Ladder struct {
 	cfg    LadderConfig
 	put    func(string)
@@ -32,20 +32,20 @@ type Ladder struct {
 	train  train
 }
 
-// seen is what was drawn last of one end.
+// seen is the last drawn state of one end.
 type seen struct {
 	ack    uint64
 	window int
 	any    bool
 }
 
-// shownMoment is what the margin said last.
+// shownMoment is the last state in the margin.
 type shownMoment struct {
 	state, recovery string
 	cwnd, ssthresh  int
 }
 
-// train is segments that are drawn together.
+// train is several segments that are drawn as one.
 type train struct {
 	n     int
 	first control.TracedSegment
@@ -56,21 +56,20 @@ type train struct {
 const (
 	ladderLeast  = 72
 	ladderMost   = 132
-	ladderTime   = 10  // of the time since the last
-	ladderWide   = 110 // from here on there is room for the time of day and more in the margin
+	ladderTime   = 10  // the time since the previous segment
+	ladderWide   = 110 // from this width on: the time of day, and more in the margin
 	ladderClock  = 16
 	ladderNarrow = 17 // the margins
 	ladderBroad  = 36
 )
 
-// trainGap is how long after each other segments may come that are drawn together, pause what is
-// drawn as one.
+// trainGap is the maximum time between segments that are drawn as one. After pause, a gap is drawn.
 const (
 	trainGap = 2 * time.Millisecond
 	pause    = 150 * time.Millisecond
 )
 
-// NewLadder makes a ladder that gives its lines to put.
+// NewLadder returns a ladder that passes its lines to put.
 func NewLadder(cfg LadderConfig, put func(string)) *Ladder {
 	if cfg.Width == 0 {
 		cfg.Width = 80
@@ -86,7 +85,7 @@ func NewLadder(cfg LadderConfig, put func(string)) *Ladder {
 
 func (l *Ladder) wide() bool { return l.cfg.Width >= ladderWide }
 
-// Add draws a segment, or keeps it until it is known whether the next is drawn with it.
+// Add draws a segment, or keeps it until the next one shows whether they are drawn as one.
 func (l *Ladder) Add(s *control.TracedSegment) {
 	if !l.begun {
 		l.begun = true
@@ -105,7 +104,7 @@ func (l *Ladder) Add(s *control.TracedSegment) {
 	l.train = train{1, *s, *s}
 }
 
-// Flush draws what was kept.
+// Flush draws the kept segments.
 func (l *Ladder) Flush() {
 	if t := l.train; t.n > 0 {
 		l.train.n = 0
@@ -113,17 +112,17 @@ func (l *Ladder) Flush() {
 	}
 }
 
-// Waiting reports whether something is kept.
+// Waiting reports whether segments are kept.
 func (l *Ladder) Waiting() bool { return l.train.n > 0 }
 
-// alone reports whether a segment is drawn on a line of its own, whatever follows.
+// alone reports whether a segment always has its own line.
 func (l *Ladder) alone(s *control.TracedSegment) bool {
 	return l.cfg.Each || len(s.Marks) > 0 || s.Drop != "" || len(s.SACK) > 0 ||
 		strings.ContainsAny(s.Flags, "SFRUEW") || s.ECN == "ce"
 }
 
-// joins reports whether a segment is one more of those that are drawn together: text that follows
-// on, or one more acknowledgment.
+// joins reports whether a segment extends the kept ones: consecutive data, or another
+// acknowledgment.
 func (l *Ladder) joins(s *control.TracedSegment) bool {
 	t := &l.train
 	if t.n == 0 || l.alone(s) || s.Sent != t.last.Sent || s.Missed > 0 ||
@@ -141,7 +140,7 @@ func (l *Ladder) joins(s *control.TracedSegment) bool {
 
 func (l *Ladder) head(s *control.TracedSegment) {
 	left, right := s.Left, s.Right
-	const over = 6 // columns of a name that stand outside of the lifelines
+	const over = 6 // columns of a name that stick out of the lifelines
 	gap := max(2, l.inside+2+2*over-utf8.RuneCountInString(left+right))
 	l.put(strings.Repeat(" ", l.left-over) + l.paint(bold, left) + strings.Repeat(" ", gap) +
 		l.paint(bold, right))
@@ -149,7 +148,7 @@ func (l *Ladder) head(s *control.TracedSegment) {
 		l.glyph("│", "|"))
 }
 
-// glyph is a character, or what stands for it where there are only ASCII's.
+// glyph returns a character, or its replacement in ASCII.
 func (l *Ladder) glyph(fine, plain string) string {
 	if l.cfg.Plain {
 		return plain
@@ -157,7 +156,7 @@ func (l *Ladder) glyph(fine, plain string) string {
 	return fine
 }
 
-// The colours.
+// The colors.
 const (
 	bold    = "1"
 	faint   = "2"
@@ -175,7 +174,7 @@ func (l *Ladder) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// row draws segments from first to last, which are one or a train.
+// row draws the segments from first to last, which are one or a train.
 func (l *Ladder) row(first, last *control.TracedSegment, n int) {
 	line := l.glyph("│", "|")
 	if first.Missed > 0 {
@@ -197,7 +196,7 @@ func (l *Ladder) row(first, last *control.TracedSegment, n int) {
 	l.last[end] = seen{last.Ack, last.Window, true}
 }
 
-// between draws a line of text between the lifelines, which are broken there.
+// between draws a line of text across the lifelines.
 func (l *Ladder) between(text string) {
 	line := l.glyph("┆", ":")
 	if most := l.inside; utf8.RuneCountInString(text) > most {
@@ -221,7 +220,7 @@ func (l *Ladder) since(d time.Duration) string {
 	return "+" + l.spell(d)
 }
 
-// spell is a time with three digits or more, in the unit that it is of.
+// spell formats a duration with at least three digits in a suitable unit.
 func (l *Ladder) spell(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -234,7 +233,7 @@ func (l *Ladder) spell(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + " s"
 }
 
-// beside is the margin: what has changed of the connection.
+// beside returns the margin: the changes of the connection's state.
 func (l *Ladder) beside(s *control.TracedSegment) string {
 	c := &s.Connection
 	if c.State == "" {

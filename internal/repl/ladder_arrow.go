@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// arrow is what stands between the lifelines: a line with what it carries, and its point. One that
-// went no further ends in a cross: near the end that dropped it.
+// arrow returns the part between the lifelines: a line with a label and a tip. A dropped segment
+// has a cross at the end that dropped it.
 func (l *Ladder) arrow(first, last *control.TracedSegment, n int) string {
 	dash := l.glyph("─", "-")
 	shaft := dash
@@ -37,7 +37,7 @@ func (l *Ladder) dropRoom(s *control.TracedSegment) int {
 	return min(utf8.RuneCountInString(s.Drop), l.inside/2) + 3
 }
 
-// dropped is the arrow of a segment that went no further.
+// dropped returns the arrow of a dropped segment.
 func (l *Ladder) dropped(s *control.TracedSegment, label, shaft string, room int) string {
 	cross := l.glyph("✗", "X")
 	why := s.Drop
@@ -69,13 +69,13 @@ func arrowColor(s *control.TracedSegment) string {
 	return ""
 }
 
-// part is a piece of a label; of those that do not fit the least important go.
+// part is a part of a label. The least important parts are omitted if they do not fit.
 type part struct {
 	text   string
-	weight int // more is kept longer
+	weight int // higher ones are kept longer
 }
 
-// label is what an arrow carries.
+// label returns the parts of an arrow's label.
 func (l *Ladder) label(first, last *control.TracedSegment, n int) []part {
 	var parts []part
 	add := func(weight int, format string, args ...any) {
@@ -129,7 +129,7 @@ func (l *Ladder) label(first, last *control.TracedSegment, n int) []part {
 	return parts
 }
 
-// markWord is a mark in a label.
+// markWord returns a mark's text in a label.
 func (l *Ladder) markWord(s *control.TracedSegment, m control.Mark) string {
 	switch m {
 	case control.MarkAgain:
@@ -150,7 +150,8 @@ func (l *Ladder) markWord(s *control.TracedSegment, m control.Mark) string {
 	return string(m)
 }
 
-// flagWordsOf are a segment's flags but for the acknowledgment, which is there with its number.
+// flagWordsOf returns a segment's flags, except for the acknowledgment, which is shown with its
+// number.
 func flagWordsOf(s *control.TracedSegment) string {
 	var words []string
 	for i, letter := range "SFRPU" {
@@ -161,7 +162,7 @@ func flagWordsOf(s *control.TracedSegment) string {
 	return strings.Join(words, " ")
 }
 
-// fit joins the parts of a label, without the least important ones that do not fit.
+// fit joins as many parts of a label as fit.
 func (l *Ladder) fit(parts []part, room int) string {
 	for {
 		least, length := -1, -1

@@ -9,16 +9,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Entry is a command of the shell as a manual has it.
+// Entry describes a command of the shell for a manual.
 type Entry struct {
 	Group   string
 	Use     string   // with its arguments
 	Aliases []string // its other names
 	Text    string
-	Flags   []*pflag.Flag // in the order of their names
+	Flags   []*pflag.Flag // sorted by name
 }
 
-// Manual is every command of the shell, by group.
+// Manual returns every command of the shell, by group.
 func Manual() (list []Entry) {
 	s := newShell(Config{}, control.Node{}, &screen{})
 	root := s.tree()
@@ -56,7 +56,7 @@ func entry(group string, c *cobra.Command) Entry {
 	return e
 }
 
-// Described is a command as `help --json` tells of it.
+// Described is a command in the output of `help --json`.
 type Described struct {
 	Name    string   `json:"name"`
 	Group   string   `json:"group"`

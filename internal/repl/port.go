@@ -11,18 +11,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// transport is what the commands of the transports over UDP have in common. Flow is what is listed
-// of one.
+// transport is the common part of the commands of transports over UDP. Flow is the type of a listed
+// flow.
 type transport[Flow any] struct {
 	name, short, long string
 	list              control.Request[[]Flow]
 	print             func([]Flow) string
 	port              func(*Flow) uint16
-	end               func(context.Context, uint16) error // of what is on a port
+	end               func(context.Context, uint16) error // closes a port
 }
 
-// overUDP is the command of a transport over UDP: alone it lists what there is, and it has commands
-// of its own and one that ends what is on a port.
+// overUDP is the command of a transport over UDP. Alone it lists the flows. Its subcommands are
+// own, and one that closes a port.
 func overUDP[Flow any](e *env, t *transport[Flow], own ...*cobra.Command) *cobra.Command {
 	var words []string
 	for _, c := range own {
@@ -49,7 +49,7 @@ func overUDP[Flow any](e *env, t *transport[Flow], own ...*cobra.Command) *cobra
 	return e.jsonFlag(c)
 }
 
-// closePort is the command that ends what is on a port.
+// closePort is the command that closes a port.
 func (t *transport[Flow]) closePort(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "close PORT",

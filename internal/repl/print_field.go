@@ -11,10 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The shapes of this file are those of iproute2's programs; the family's own are beside them, under
-// the names that the family has for the commands.
+// The formats of this file are those of iproute2. The course's formats have the course's command
+// names.
 
-// columnsOf pads each cell to its column's width but for the last; columns part by two blanks.
+// columnsOf pads all cells but the last of a row to their column's width, with two blanks between
+// columns.
 func columnsOf(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {
@@ -36,8 +37,8 @@ func columnsOf(rows [][]string) string {
 	return b.String()
 }
 
-// briefInterfaces is a line an interface, as ip -s -br link has it: name, state, address, flags;
-// behind them the MTU, and what crossed it and was dropped.
+// briefInterfaces formats one line for each interface, like ip -s -br link: name, state, address,
+// flags, and then the MTU, the traffic and the drops.
 func briefInterfaces(list []control.Interface, stats int) string {
 	rows := make([][]string, 0, len(list))
 	for _, i := range list {
@@ -71,7 +72,7 @@ func briefInterfaces(list []control.Interface, stats int) string {
 	return b.String() + notes.String()
 }
 
-// briefCounters is packets, bytes and drops of a direction.
+// briefCounters formats packets, bytes and drops of one direction.
 func briefCounters(c *control.Counters) string {
 	text := fmt.Sprintf("%d/%s", c.Packets, shortBytes(c.Bytes))
 	var dropped uint64
@@ -87,7 +88,7 @@ func briefCounters(c *control.Counters) string {
 	return text
 }
 
-// shortBytes is a number of bytes in three digits.
+// shortBytes formats a number of bytes with three digits.
 func shortBytes(n uint64) string {
 	if n < 1000 {
 		return strconv.FormatUint(n, 10) + "B"
@@ -109,7 +110,7 @@ func shortBytes(n uint64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64) + units[:1] + "B"
 }
 
-// fieldRoutes is a line a route, as ip route has it. Src finds the address of an interface.
+// fieldRoutes formats one line for each route, like ip route. src is the address of the interface.
 func fieldRoutes(list []control.Route, faces []control.Interface) string {
 	var b strings.Builder
 	for _, r := range list {
@@ -158,7 +159,7 @@ func addressOf(faces []control.Interface, name string) netip.Addr {
 	return netip.Addr{}
 }
 
-// socketStates are the states' names where ss has others than RFC 9293.
+// socketStates are ss's names of states where they differ from RFC 9293.
 var socketStates = map[string]string{
 	"ESTABLISHED": "ESTAB", "SYN_RECEIVED": "SYN-RECV", "UDP": "UNCONN",
 }
@@ -170,8 +171,8 @@ func ssState(name string) string {
 	return strings.ReplaceAll(name, "_", "-")
 }
 
-// fieldSockets is a line a socket, as ss -n has it, and a connection's inner state below it. In
-// the place of the process stands the number by which commands know the socket.
+// fieldSockets formats one line for each socket, like ss -n, and a connection's internal state. The
+// socket's number replaces the process.
 func fieldSockets(list []control.Socket, o *socketFlags) string {
 	head := !o.noHeader
 	both := slices.ContainsFunc(list, isUDP) &&
@@ -216,7 +217,7 @@ func fieldSockets(list []control.Socket, o *socketFlags) string {
 
 func isUDP(k control.Socket) bool { return k.State == "UDP" }
 
-// ssProcess is the number of a socket, if it has one, and the time-out that it waits for.
+// ssProcess formats the number of a socket and its running timer.
 func ssProcess(k *control.Socket, timers bool) string {
 	var words fields
 	if k.SID >= 0 {

@@ -7,11 +7,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// perfText writes a measurement in the shape of iperf3's text.
+// perfText formats a measurement like iperf3's text output.
 type perfText struct {
 	start  control.PerfStart
 	server bool
-	format string // of rates: one letter; empty: the unit that suits
+	format string // of rates: one letter; empty: a suitable unit
 	tests  int
 	ruled  bool // the last line is a rule
 }
@@ -27,7 +27,7 @@ func (p *perfText) listening(port int) string {
 		perfRuler)
 }
 
-// begin is what is said when the streams stand.
+// begin formats the start of a test.
 func (p *perfText) begin(r *control.PerfStart) string {
 	p.start, p.ruled = *r, false
 	var b strings.Builder
@@ -48,7 +48,7 @@ func (p *perfText) bidir() bool { return p.start.TestStart.Bidir != 0 }
 
 func (p *perfText) sends() bool { return (p.start.TestStart.Reverse != 0) == p.server }
 
-// header is the line above the rows: of intervals, or of the end.
+// header formats the line above the rows of intervals, or of the final report.
 func (p *perfText) header(intervals bool) string {
 	text := "[ ID] Interval           Transfer     Bitrate"
 	if p.bidir() {
@@ -73,7 +73,7 @@ func (p *perfText) header(intervals bool) string {
 	return text + "\n"
 }
 
-// interval is the rows of one report.
+// interval formats the rows of one report.
 func (p *perfText) interval(i *control.PerfInterval) string {
 	var b strings.Builder
 	for n := range i.Streams {
@@ -100,7 +100,7 @@ func omittedWord(row *control.PerfRow) string {
 	return ""
 }
 
-// row is one line, with a word at its end.
+// row formats one row, with a word at its end.
 func (p *perfText) row(id string, r *control.PerfRow, word string) string {
 	if p.bidir() {
 		way, end := "RX", "C"
@@ -131,7 +131,7 @@ func (p *perfText) row(id string, r *control.PerfRow, word string) string {
 	return strings.TrimRight(text+word, " ") + "\n"
 }
 
-// end is what it came to. A server shows what it has seen itself, a client both.
+// end formats the final report. A server prints only its own view, a client both.
 func (p *perfText) end(r *control.PerfReport) string {
 	var b strings.Builder
 	if !p.ruled {
@@ -171,7 +171,7 @@ func (p *perfText) end(r *control.PerfReport) string {
 	return b.String()
 }
 
-// directed is a sum as a row of the direction that it is of.
+// directed returns a sum as a row of its direction.
 func (p *perfText) directed(r *control.PerfRow, sender bool) *control.PerfRow {
 	row := *r
 	row.Sender = sender
@@ -186,8 +186,8 @@ func (p *perfText) rate(bits float64) string {
 	return perfUnit(bits/8, format)
 }
 
-// perfUnit writes a number of bytes as iperf3 does: a capital letter has bytes, by 1024, a small
-// one bits, by 1000, and A and a the unit that suits.
+// perfUnit formats a number of bytes like iperf3: capital letters are bytes by 1024, small ones
+// bits by 1000, and A and a choose a suitable unit.
 func perfUnit(bytes float64, format string) string {
 	letter := format[0]
 	base, name := 1000.0, "bit"
@@ -215,7 +215,7 @@ func perfUnit(bytes float64, format string) string {
 	return fmt.Sprintf("%4.*f %s%s", digits, v, prefixes[i], name)
 }
 
-// describePerf is what a server in the background tells of a test.
+// describePerf describes a test of a background server.
 func describePerf(e *control.PerfEnded) string {
 	if e.Problem != "" {
 		return fmt.Sprintf("perf %d: error - %s", e.Port, printable(e.Problem))

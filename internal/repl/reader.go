@@ -10,32 +10,32 @@ import (
 	"github.com/ergochat/readline"
 )
 
-// LineReader asks somebody for lines.
+// LineReader reads lines from the user.
 type LineReader interface {
-	// ReadLine shows the prompt and returns the line that was typed. ErrInterrupted: Ctrl-C;
-	// io.EOF: Ctrl-D, the end of the input, or Close.
+	// ReadLine shows the prompt and returns the typed line. ErrInterrupted: Ctrl-C; io.EOF: Ctrl-D,
+	// the end of the input, or Close.
 	ReadLine(prompt string) (string, error)
-	// SetPrompt replaces the prompt, at once if it stands on the screen.
+	// SetPrompt replaces the prompt, also while it is shown.
 	SetPrompt(prompt string)
-	// Stdout is a writer that keeps the prompt and the half-typed line below what is written.
-	// Nil: there is none, and the session writes where it did.
+	// Stdout returns a writer that keeps the prompt and the partial line below its output. Nil: the
+	// session writes to its own output.
 	Stdout() io.Writer
-	// History is what was typed, the newest last, with the line that ReadLine has returned.
+	// History returns the typed lines, oldest first, including the one that ReadLine has returned.
 	History() []TypedLine
-	// Close ends a ReadLine that waits; it may be called twice.
+	// Close ends a waiting ReadLine. It may be called twice.
 	Close() error
 }
 
-// EditorConfig is what NewEditor needs.
+// EditorConfig configures NewEditor.
 type EditorConfig struct {
 	In       io.Reader
 	Out      io.Writer
-	History  string                     // the file that keeps it; empty: none
+	History  string                     // its file; empty: no history
 	Complete func(line string) []string // as Shell.Complete; nil: none
-	MayStop  func() bool                // Ctrl-Z stops the process then; nil: never
+	MayStop  func() bool                // reports whether Ctrl-Z may stop the process; nil: never
 }
 
-// NewEditor is a LineReader with editing, history and completion, for a terminal as standard input.
+// NewEditor returns a LineReader with editing, history and completion for a terminal.
 func NewEditor(cfg EditorConfig) (LineReader, error) {
 	t := &terminal{in: cfg.In, out: cfg.Out, mayStop: cfg.MayStop}
 	rc := &readline.Config{
@@ -82,7 +82,7 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 		return "", ErrInterrupted
 	}
 	if err == nil && strings.TrimSpace(line) != "" {
-		// A history that cannot be written is no reason to stop.
+		// A failure to write the history is ignored.
 		_ = e.rl.SaveToHistory(line)
 		e.add(line)
 	}
@@ -91,18 +91,18 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 
 func (e *editor) SetPrompt(prompt string) {
 	e.rl.SetPrompt(prompt)
-	// Its Refresh forgets the list of completions and the word that is searched for.
+	// The editor's own Refresh would lose its list of completions and its search text.
 	_, _ = e.Stdout().Write(nil)
 }
 
 func (e *editor) Stdout() io.Writer { return between{e.rl.Stdout(), &e.t.turns} }
 func (e *editor) Close() error      { return e.rl.Close() }
 
-// tab gives the editor completion by words.
+// tab completes words for the editor.
 type tab func(line string) []string
 
-// Do is part of readline.AutoCompleter: it returns what may follow the part that is there, and how
-// long that part is.
+// Do implements readline.AutoCompleter: it returns the possible rests of the present word, and the
+// word's length.
 func (complete tab) Do(line []rune, pos int) (tails [][]rune, length int) {
 	text := string(line[:pos])
 	last := text[lastWord(text):]
@@ -116,8 +116,7 @@ func (complete tab) Do(line []rune, pos int) (tails [][]rune, length int) {
 	return tails, len([]rune(last))
 }
 
-// NewPlainReader is a LineReader for an input that cannot be edited: it prints the prompt to out
-// and takes lines as they come.
+// NewPlainReader returns a LineReader without editing: it prints the prompt to out and reads lines.
 func NewPlainReader(in io.Reader, out io.Writer) LineReader {
 	p := &plain{out: out, closed: make(chan struct{})}
 	p.src = newSource(in)
@@ -145,7 +144,7 @@ func (p *plain) ReadLine(prompt string) (string, error) {
 		}
 	case <-p.closed:
 	}
-	_, err := io.WriteString(p.out, "\n") // nobody has pressed Enter behind the prompt
+	_, err := io.WriteString(p.out, "\n") // Enter was not pressed after the prompt
 	return "", cmp.Or(err, io.EOF)
 }
 

@@ -9,27 +9,27 @@ import (
 	"unicode/utf8"
 )
 
-// screen is where a session writes. Whole lines go out in one piece, whoever writes them, and a
-// status line stays below them while there is one.
+// screen is the session's output. It writes whole lines at a time, and keeps the status line below
+// them.
 type screen struct {
 	mu       sync.Mutex
 	out, err io.Writer
-	status   string // what stands in the last line, without a newline; empty: nothing
-	failure  error  // the first of writing an answer
-	held     bool   // somebody paints the whole of it,
-	waiting  []held // and these wait
+	status   string // last line of the terminal, without a newline; empty: none
+	failure  error  // the first error of writing an answer
+	held     bool   // a command paints the whole screen,
+	waiting  []held // and these texts wait
 }
 
-// held is a piece of text that waits for the screen.
+// held is a text that waits for the screen.
 type held struct {
 	to   io.Writer
 	text string
 }
 
-// maxHeld bounds what waits for the screen; more is lost.
+// maxHeld limits the waiting texts; more are lost.
 const maxHeld = 1000
 
-// hold keeps what is written from now on until release. Text is written before.
+// hold writes text, and keeps later output until release.
 func (s *screen) hold(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *screen) hold(text string) {
 	s.held = true
 }
 
-// release writes text and then what has waited.
+// release writes text and then the waiting output.
 func (s *screen) release(text string) {
 	s.mu.Lock()
 	waiting := s.waiting
@@ -49,7 +49,7 @@ func (s *screen) release(text string) {
 	}
 }
 
-// suspend calls stop while nobody writes, and nobody has the screen.
+// suspend calls stop while nothing is written and no command paints the screen.
 func (s *screen) suspend(stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *screen) write(w io.Writer, text string) {
 	s.put(w, text)
 }
 
-// put writes. That what is said beside the answers cannot be written nobody can be told.
+// put writes. A failure to write to standard error cannot be reported.
 func (s *screen) put(w io.Writer, text string) {
 	_, err := io.WriteString(w, text)
 	if err != nil && s.failure == nil && w == s.out {
@@ -118,7 +118,7 @@ func (s *screen) failed() error {
 	return s.failure
 }
 
-// setStatus replaces the status line; empty: it goes.
+// setStatus replaces the status line; empty: removes it.
 func (s *screen) setStatus(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *screen) redirect(w io.Writer) {
 	s.out, s.err = w, w
 }
 
-// printable replaces what could steer a terminal: text from the network must not.
+// printable escapes characters that control a terminal, because text from the network must not.
 func printable(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, steers) < 0 {
 		return text

@@ -13,10 +13,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// longestLine bounds a script's line.
+// longestLine is the maximum length of a script's line.
 const longestLine = 1 << 20
 
-// lineError is an error with the place of its line in a script.
+// lineError is an error with its line's position in a script.
 type lineError struct {
 	file  string
 	line  int
@@ -26,9 +26,9 @@ type lineError struct {
 func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.cause) }
 func (e *lineError) Unwrap() error { return e.cause }
 
-// Script runs a whole script: the lines of r, then wait. It stops at the first line that fails, or
-// with Config.KeepGoing at the last. Each error is printed with its place; the last one is
-// returned. When ctx ends that is its cause.
+// Script runs a whole script: the lines of r, then wait. It stops at the first error, or with
+// Config.KeepGoing at the end. It prints each error with its position and returns the last one.
+// When ctx ends, it returns its cause.
 func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	defer s.watch()()
 	defer s.abandon()
@@ -50,8 +50,8 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	return err
 }
 
-// Command runs one command that has been cut into words already, then waits for the transfers that
-// it began. Events are not shown. What fails is printed; when ctx ends that is its cause.
+// Command runs one command that is already split into words, then waits for its transfers. Events
+// are not shown. It prints errors. When ctx ends, it returns its cause.
 func (s *Shell) Command(ctx context.Context, words ...string) error {
 	defer s.abandon()
 	defer s.env.screen.setStatus("")
@@ -82,7 +82,7 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 	return err
 }
 
-// halted says how far a command came that the end of the session's context ended.
+// halted reports the progress of a command that the end of the session has stopped.
 func (s *Shell) halted(err error) {
 	if errors.Is(err, control.ErrStopped) {
 		s.complain(&interruption{err})
@@ -95,8 +95,8 @@ func (s *Shell) single() bool {
 	return s.alone
 }
 
-// lines runs lines until one fails, or with Config.KeepGoing all; it prints what fails and returns
-// the last failure.
+// lines runs lines until one fails, or with Config.KeepGoing all. It prints errors and returns the
+// last one.
 func (s *Shell) lines(ctx context.Context, name string, src *source) error {
 	var last error
 	for number := 1; ; number++ {
@@ -155,10 +155,10 @@ func sourceFile(s *Shell, c *cobra.Command, path string) error {
 	return s.lines(c.Context(), path, newSource(f))
 }
 
-// source reads lines in a goroutine, as a read from standard input cannot be interrupted.
+// source reads lines in a goroutine, because a read from standard input cannot be interrupted.
 type source struct {
 	lines chan string
-	err   error // why there are no more but the end; valid once lines is closed
+	err   error // why reading failed; valid once lines is closed
 	ended bool
 }
 

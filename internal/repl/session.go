@@ -6,12 +6,11 @@ import (
 	"io"
 )
 
-// Interactive runs a session in which somebody types, until quit, the end of the input or the end
-// of ctx, whose cause it then returns. An error in a command is printed and nothing more. It closes
-// the editor.
+// Interactive runs a session at a terminal until quit, the end of the input, or the end of ctx,
+// whose cause it then returns. Errors of commands are only printed. It closes the editor.
 func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
 	defer editor.Close()
-	// The editor waits for a key, not for ctx.
+	// The editor waits for a key and not for ctx.
 	defer context.AfterFunc(ctx, func() { _ = editor.Close() })()
 	s.mu.Lock()
 	s.editor = editor
@@ -61,7 +60,7 @@ func (s *Shell) watches() bool {
 	return s.watching
 }
 
-// ask reads one line. While it does, the transfers' bars live in the prompt.
+// ask reads one line. Meanwhile the progress of transfers is shown in the prompt.
 func (s *Shell) ask(editor LineReader) (string, error) {
 	s.env.screen.setStatus("")
 	s.mu.Lock()
@@ -76,7 +75,7 @@ func (s *Shell) ask(editor LineReader) (string, error) {
 	return editor.ReadLine(prompt)
 }
 
-// complain prints an error, with the usage line if it is one of usage.
+// complain prints an error, with the usage line for a usage error.
 func (s *Shell) complain(err error) {
 	if _, before := errors.AsType[*told](err); before {
 		return
@@ -90,7 +89,7 @@ func (s *Shell) complain(err error) {
 	}
 	var wrong *usageError
 	if errors.As(err, &wrong) && wrong.use != "" {
-		use := "usage: " + wrong.use // a line of a script's log stays one
+		use := "usage: " + wrong.use // keeps a script's error in one line
 		if width := s.env.width(); width > 0 {
 			use = fold(width, usageLines(min(width, textWidth), wrong.use))
 		}

@@ -1,10 +1,11 @@
-// Package repl is the node's shell: it reads lines, turns each into requests of package control and
-// renders the answers. It knows both generations' command names and nothing of the protocols.
+// Package repl is the node's shell: it reads lines, converts them to requests of package control,
+// and prints the answers. It knows the command names of both generations and nothing of the
+// protocols.
 //
-// A line's way: ReadLine (reader.go) or a script (script.go) -> Execute -> split (words.go) ->
-// a fresh command tree (tree.go) -> one file of commands (cmd_*.go), which get an env (env.go) ->
-// control.Ask -> answer.go -> screen.go. A cobra tree keeps the flag values of its last run, which
-// is why every line gets a new one; that costs less than a tenth of a millisecond.
+// A line passes ReadLine (reader.go) or a script (script.go), Execute, split (words.go), a new
+// command tree (tree.go), a file of commands (cmd_*.go) with an env (env.go), control.Ask,
+// answer.go and screen.go. A Cobra tree keeps the flag values of its last run, so every line gets a
+// new one, which costs less than a tenth of a millisecond.
 package repl
 
 import (
@@ -22,67 +23,67 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// ErrInterrupted is the error of a command that Ctrl-C ended.
+// ErrInterrupted is the error of a command that Ctrl-C stopped.
 var ErrInterrupted = errors.New("interrupted")
 
-// quitting is the error that ends a session in order.
+// quitting is the error that ends a session normally.
 type quitting struct {
-	last error // of a script: what went wrong before, and was told
+	last error // a script's last error, which was printed
 }
 
 func (*quitting) Error() string { return "quit" }
 
-// told marks an error that was printed already.
+// told marks an error that was already printed.
 type told struct{ error }
 
 func (t *told) Unwrap() error { return t.error }
 
-// Config is what a shell works with.
+// Config configures a shell.
 type Config struct {
 	Operator control.Operator
 	Out      io.Writer // answers and received data
 	Err      io.Writer // everything else
-	// KeepGoing has a script go on behind a line that failed.
+	// KeepGoing makes a script continue after an error.
 	KeepGoing bool
-	// JSON has answers and events printed as JSON, one document a line, unless a command says
-	// otherwise.
+	// JSON prints answers and events as JSON, one document in a line, unless a command has another
+	// flag.
 	JSON bool
-	// Color allows colour; zero: none.
+	// Color allows color.
 	Color bool
-	// Plain has lines drawn with the letters of ASCII.
+	// Plain draws lines with ASCII characters.
 	Plain bool
-	// Width is the terminal's width now, if Err is one on which a progress bar may be drawn.
-	// Nil or zero: it is not.
+	// Width returns the present width of Err if it is a terminal that can show a progress bar. Nil
+	// or zero: it cannot.
 	Width func() int
-	// Height is the height now of the terminal that Out is, if it may be painted. Nil or zero: it
-	// may not.
+	// Height returns the present height of Out if it is a terminal that can be repainted. Nil or
+	// zero: it cannot.
 	Height func() int
-	// Keyboard is the terminal at which somebody types, for commands that take keys; nil: none.
+	// Keyboard is the terminal for commands that read keys; nil: none.
 	Keyboard *os.File
-	// Named puts the name of the program, as it was called, into help; nil: node.
+	// Named replaces the program's name in help texts by the one that was used; nil: node.
 	Named func(text string) string
-	// Endless is told when a command begins that only shows what happens, until Ctrl-C: when nobody
-	// reads Out any more, it may as well end. Nil: it does not matter.
+	// Endless is called when a command starts that prints until Ctrl-C. It should end when Out has
+	// no reader. Nil: ignored.
 	Endless func()
 }
 
-// Shell is one session with a node. Several may run beside each other on one Operator.
+// Shell is one session with a node. Several may use one Operator.
 type Shell struct {
 	env *env
 
 	mu       sync.Mutex
-	stop     context.CancelCauseFunc // of the command that runs; nil: none
+	stop     context.CancelCauseFunc // of the running command; nil: none
 	editor   LineReader              // nil: a script
 	asking   bool                    // the editor shows the prompt
 	early    bool                    // Ctrl-C came between the prompt and its command
-	jobs     []*job                  // transfers in the background, in the order of their start
-	leaving  bool                    // quit was asked for while transfers run
-	watching bool                    // events are shown as they come
+	jobs     []*job                  // background transfers in the order of their start
+	leaving  bool                    // quit was typed once while transfers run
+	watching bool                    // events are shown
 	alone    bool                    // the session is one command
-	depth    int                     // how many files are being sourced
+	depth    int                     // nesting of sourced files
 }
 
-// New opens a session. It asks the node for its name and grammar, nothing more.
+// New opens a session. It asks the node only for its name and the syntax of its file.
 func New(ctx context.Context, cfg Config) (*Shell, error) {
 	node, err := control.Ask(ctx, cfg.Operator, control.About{})
 	if err != nil {
@@ -100,16 +101,15 @@ func newShell(cfg Config, node control.Node, out *screen) *Shell {
 	return s
 }
 
-// Say prints what is not an answer, in lines that fit.
+// Say prints a message, folded to the terminal's width.
 func (s *Shell) Say(text string) { s.env.screen.talk(fold(s.env.width(), text)) }
 
-// Suspend gives the terminal back if a command has taken the whole of it, calls stop, and takes it
-// again. It is for whoever sees Ctrl-Z while a command runs.
+// Suspend restores the terminal if a command uses the whole screen or keys, calls stop, and then
+// continues. It is for Ctrl-Z while a command runs.
 func (s *Shell) Suspend(stop func()) { s.env.screen.suspend(func() { s.env.keys.aside(stop) }) }
 
-// negatives ends the flags before an argument that is a negative number, so that
-// the command can say what is wrong with it. A flag's value is left alone, and so
-// is a command that takes its words as they are.
+// negatives ends the flags before an argument that is a negative number, so that the command can
+// report its error. It does not change a flag's value, or commands that take words as typed.
 func negatives(root *cobra.Command, args []string) []string {
 	if c := lookup(root, args[0]); c == nil || c.DisableFlagParsing {
 		return args
@@ -123,8 +123,8 @@ func negatives(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// Execute runs one line and returns its error without printing it. Comments and blank lines are
-// nothing. A panic in a command becomes an error: the node and its other sessions go on.
+// Execute runs one line and returns its error without printing it. Comments and blank lines do
+// nothing. A panic in a command becomes an error: the node and its other sessions continue.
 func (s *Shell) Execute(ctx context.Context, line string) error {
 	asJSON := s.env.cfg.JSON || AsksJSON([]string{line})
 	return s.execute(ctx, asJSON, func(root *cobra.Command) ([]string, error) {
@@ -132,15 +132,14 @@ func (s *Shell) Execute(ctx context.Context, line string) error {
 	})
 }
 
-// execute runs one command on a tree of its own. asJSON says what it was to answer with, of words
-// that no command could be found for.
+// execute runs one command on a new tree. asJSON is the output format for words without a command.
 func (s *Shell) execute(
 	ctx context.Context, asJSON bool, words func(*cobra.Command) ([]string, error),
 ) (err error) {
-	var c *cobra.Command // nil: none was found
+	var c *cobra.Command // nil: not found
 	defer func() {
 		if undocumented(ctx, err) {
-			unread := c == nil || errors.Is(err, control.ErrUsage) // then no flag may be known
+			unread := c == nil || errors.Is(err, control.ErrUsage) // the flags may be unparsed
 			err = s.env.documentFailure(c, asJSON && unread, err)
 		}
 	}()
@@ -159,7 +158,7 @@ func (s *Shell) execute(
 	return err
 }
 
-// run is Execute for a line of a session: Interrupt ends it.
+// run is Execute for a line of a session: Interrupt stops it.
 func (s *Shell) run(ctx context.Context, line string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -186,13 +185,12 @@ func (s *Shell) run(ctx context.Context, line string) error {
 	return ErrInterrupted
 }
 
-// interruption is an ErrInterrupted that says how far the command came.
+// interruption is an ErrInterrupted with the command's progress.
 type interruption struct{ error }
 
 func (i *interruption) Unwrap() []error { return []error{ErrInterrupted, i.error} }
 
-// Interrupt ends the command that runs, as Ctrl-C does; without one it does nothing. It is for
-// whoever sees the key: a signal handler, or the far end of a socket.
+// Interrupt stops the running command, like Ctrl-C. Signal handlers and remote sessions call it.
 func (s *Shell) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +201,8 @@ func (s *Shell) Interrupt() {
 	}
 }
 
-// ExitCode is the status with which a program ends after err: 0 none, 1 failed, 2 wrong usage or
-// a ping that could not begin, 130 Ctrl-C.
+// ExitCode returns the exit status for an error: 0 no error, 1 failed, 2 wrong usage or a ping that
+// could not start, 130 Ctrl-C.
 func ExitCode(err error) int {
 	var own *statusError
 	switch {

@@ -6,15 +6,15 @@ import (
 	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
-// column is one column of a table: right-aligned, as the family prints them.
+// column is one column of a table: right-aligned, as in the course's tables.
 type column struct {
 	title string
-	width int // at least, the blanks before it included
-	gap   int // blanks before it, at least
+	width int // minimum, with the blanks before it
+	gap   int // minimum number of blanks before it
 }
 
-// table renders rows under their titles. The columns' least widths make the family's own header
-// lines come out blank for blank; longer entries widen them.
+// table formats rows under their titles. The minimum widths reproduce the course's header lines;
+// longer entries widen the columns.
 func table(columns []column, rows [][]string) string {
 	var t text.Table
 	for i, c := range columns {
@@ -30,5 +30,5 @@ func table(columns []column, rows [][]string) string {
 	return strings.Join(t.Lines(), "\n") + "\n"
 }
 
-// leftmost marks a first column that is aligned to the left.
+// leftmost marks a first column that is left-aligned.
 const leftmost = -1

@@ -10,14 +10,13 @@ import (
 	"github.com/ergochat/readline"
 )
 
-// terminal stands between the editor and the terminal. The editor asks the terminal where the
-// cursor is before each prompt and waits for the answer, for ever where none comes (a script that
-// drives a pty, an editor's shell window). We know the answer: the first column, because we begin
-// a fresh line ourselves.
+// terminal is between the editor and the terminal. Before each prompt the editor asks the terminal
+// for the cursor's position, and would wait for ever if it does not answer (a script with a pty, an
+// editor's shell window). The answer is known: the first column, because we start a new line.
 //
-// What is pasted the terminal marks (xterm's bracketed paste), so that it is text here and no keys:
-// a tab in it is a blank and completes nothing, and what would steer the editor is left out. Its
-// line ends are Enter.
+// The terminal marks pasted text (xterm's bracketed paste), so that it is text here and not keys: a
+// tab in it is a blank and completes nothing, control characters are dropped, and line ends are
+// Enter.
 type terminal struct {
 	in  io.Reader
 	out io.Writer
@@ -25,16 +24,16 @@ type terminal struct {
 	mayStop func() bool // nil: never
 
 	mu     sync.Mutex
-	answer []byte // to a question, to be read before the next key
-	ahead  int    // bytes to be read that were typed before the editor had the terminal
+	answer []byte // answer to the editor's question, to be read before the next key
+	ahead  int    // bytes that were typed before the editor had the terminal
 
 	turns turns
 
-	// The rest is the reader's alone.
-	keys    []byte // that were read, and wait for their turn
-	partial []byte // what may become a mark
+	// The reader owns the fields below.
+	keys    []byte // keys that the editor has not read yet
+	partial []byte // possible start of a mark
 	pasting bool
-	ended   bool // the last that was pasted was a \r
+	ended   bool // the last pasted character was a \r
 }
 
 var (
@@ -44,7 +43,7 @@ var (
 	pasteEnd      = []byte("\x1b[201~")
 )
 
-// What has the terminal mark pastes, and no more (xterm's ctlseqs).
+// Control sequences that turn the marks of pasted text on and off (xterm's ctlseqs).
 const (
 	marksOn  = "\x1b[?2004h"
 	marksOff = "\x1b[?2004l"
@@ -57,7 +56,7 @@ func (t *terminal) markPastes(on bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = io.WriteString(t.out, marks) // a terminal that is gone is found out by the prompt
+	_, _ = io.WriteString(t.out, marks) // if the terminal is gone, the prompt fails
 }
 
 func (t *terminal) Write(p []byte) (int, error) {
@@ -65,16 +64,15 @@ func (t *terminal) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	if bytes.Equal(p, whereQuestion) {
 		t.answer = whereAnswer
-		t.ahead = typedAhead(t.in) // the terminal is the editor's by now
-		// Whatever was typed ahead was echoed here and will be shown again behind the prompt.
+		t.ahead = typedAhead(t.in) // the editor has the terminal now
+		// Text that was typed ahead was echoed here and is shown again after the prompt.
 		_, err := io.WriteString(t.out, eraseLine)
 		return len(p), err
 	}
 	return t.out.Write(p)
 }
 
-// Read gives a byte at a time, so that the editor reads again when it has done with a key, and then
-// alone.
+// Read returns one byte, so that the editor processes each key before it reads the next.
 func (t *terminal) Read(p []byte) (int, error) {
 	t.turns.wait()
 	n, err := t.next(p[:min(1, len(p))])
@@ -105,8 +103,8 @@ func (t *terminal) next(p []byte) (int, error) {
 	return n, nil
 }
 
-// pressed gives a Ctrl-D back to who typed it before the prompt: the terminal, which was not the
-// editor's then, has made a zero of it (Linux' n_tty).
+// pressed restores a Ctrl-D that was typed before the prompt, which Linux's n_tty has converted to
+// a zero.
 func (t *terminal) pressed(text []byte) []byte {
 	t.mu.Lock()
 	ahead := min(t.ahead, len(text))
@@ -120,8 +118,7 @@ func (t *terminal) pressed(text []byte) []byte {
 	return text
 }
 
-// typed takes what came from the terminal. The beginning of a mark is kept until it is one or not:
-// alone it is no key either.
+// typed processes input of the terminal. A possible start of a mark is kept until it is complete.
 func (t *terminal) typed(text []byte) {
 	for _, c := range text {
 		mark := pasteBegin
@@ -145,7 +142,7 @@ func (t *terminal) typed(text []byte) {
 	}
 }
 
-// take passes a byte on to the editor, or what it means where it was pasted.
+// take passes a byte to the editor, or its meaning if it was pasted.
 func (t *terminal) take(c byte) {
 	ended := t.ended
 	t.ended = t.pasting && c == '\r'
@@ -161,22 +158,22 @@ func (t *terminal) take(c byte) {
 		return
 	}
 	if c == readline.CharInterrupt {
-		// The editor takes it for the end of its list of completions or of its search where one is
-		// open. Those end before, so that the line is cancelled whatever stands below it.
+		// An open list of completions or search would consume this key. They are closed first, so
+		// that the line is canceled in any case.
 		t.keys = append(t.keys, readline.CharBell)
 	}
 	t.keys = append(t.keys, c)
 }
 
-// key is the editor's filter: a control character that is none of its keys would be taken for text
-// and steer the terminal.
+// key is the editor's filter. The editor would insert unknown control characters as text, and print
+// them to the terminal.
 func (t *terminal) key(r rune) (rune, bool) {
 	if r == readline.CharCtrlZ {
 		if t.mayStop == nil || !t.mayStop() {
-			return r, false // the editor would wait for ever to be woken
+			return r, false // the editor would wait to be woken
 		}
 		t.markPastes(false) // until the next prompt
-		t.turns.wait()      // who stops the process may wait for somebody who writes
+		t.turns.wait()      // stopping must not interrupt a write
 	}
 	return r, r < 0 || !unicode.IsControl(r) || slices.Contains(editorKeys, r)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The groups that help prints, in its order.
+// The groups of the help, in order.
 const (
 	groupNetwork = "Network"
 	groupSocket  = "Sockets"
@@ -22,8 +22,8 @@ const (
 	groupSession = "Session"
 )
 
-// The commands of the node, by group. Each has its help, arguments, completion and answer in its
-// file.
+// The commands of the node, by group. Each has its help, arguments, completion and output in its
+// own file.
 var nodeCommands = []struct {
 	group string
 	make  []func(*env) *cobra.Command
@@ -54,13 +54,13 @@ var nodeCommands = []struct {
 	}},
 }
 
-// tree builds the whole command tree for one line.
+// tree builds the command tree for one line.
 func (s *Shell) tree() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "shell",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Only completion runs the root itself; arguments has refused an unknown word before.
+		// Only completion runs the root; arguments has already refused unknown words.
 		Run: func(*cobra.Command, []string) {},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -78,7 +78,7 @@ func (s *Shell) tree() *cobra.Command {
 		group(root, g.group, commands...)
 	}
 	help := helpCommand(s.env)
-	root.SetHelpCommand(help) // or cobra adds one of its own beside it
+	root.SetHelpCommand(help) // otherwise Cobra adds its own
 	group(root, groupFile, waitCommand(s))
 	group(root, groupSession, repeatCommand(s), eventsCommand(s), historyCommand(s),
 		sourceCommand(s),
@@ -87,8 +87,7 @@ func (s *Shell) tree() *cobra.Command {
 	return root
 }
 
-// everyJSON gives --json to the commands that do not name it themselves. The lines of a file that
-// is sourced do.
+// everyJSON adds --json to commands that do not define it. For `source`, the lines of the file do.
 func everyJSON(e *env, c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		everyJSON(e, sub)
@@ -99,10 +98,10 @@ func everyJSON(e *env, c *cobra.Command) {
 	}
 }
 
-// inHelpAlone is the annotation of a flag that the usage line leaves out.
+// inHelpAlone is the annotation of a flag that the usage line omits.
 const inHelpAlone = "in-help-alone"
 
-// group adds commands under one heading, with the check of their arguments that all share.
+// group adds commands to a group, with the common check of their arguments.
 func group(root *cobra.Command, id string, cs ...*cobra.Command) {
 	if !root.ContainsGroup(id) {
 		root.AddGroup(&cobra.Group{ID: id, Title: id})
@@ -156,8 +155,8 @@ func helpCommand(e *env) *cobra.Command {
 	}
 }
 
-// ofTopic lists the commands of a topic: of the group with that name, or else those whose names or
-// descriptions have a word that begins so.
+// ofTopic lists the commands of a topic: a group, or else a prefix of words in their names or
+// descriptions.
 func ofTopic(root *cobra.Command, topic string) (list []*cobra.Command) {
 	topic = strings.ToLower(topic)
 	for _, c := range root.Commands() {
@@ -178,7 +177,7 @@ func ofTopic(root *cobra.Command, topic string) (list []*cobra.Command) {
 	return list
 }
 
-// overview is every command on a line, under its group; where the terminal is narrow on two.
+// overview lists every command by group, in one line each, or in two on a narrow terminal.
 func overview(root *cobra.Command, width int) string {
 	var b strings.Builder
 	for _, g := range root.Groups() {
@@ -191,7 +190,7 @@ func overview(root *cobra.Command, width int) string {
 	return b.String()
 }
 
-// listed is a line for each command, or two where the terminal is narrow.
+// listed formats a line for each command, or two on a narrow terminal.
 func listed(commands []*cobra.Command, width int) string {
 	var b strings.Builder
 	for _, c := range commands {
@@ -208,11 +207,10 @@ func listed(commands []*cobra.Command, width int) string {
 	return b.String()
 }
 
-// settingsAbout is the annotation of a command whose help lists settings: those whose
-// keys begin so.
+// settingsAbout is the annotation of a command whose help lists the settings with this prefix.
 const settingsAbout = "settings"
 
-// describe is one command in full, with the node's settings that it is about.
+// describeCommand describes one command with its settings of the node.
 func describeCommand(e *env, c *cobra.Command) string {
 	prefix, ok := c.Annotations[settingsAbout]
 	if !ok {
@@ -229,7 +227,7 @@ func describeCommand(e *env, c *cobra.Command) string {
 	return fold(e.width(), describe(c, "\n"+printSettings(e, list)))
 }
 
-// describe is a command in full, with what the node says of it.
+// describe formats the description of a command, with the node's answer.
 func describe(c *cobra.Command, answer string) string {
 	var b strings.Builder
 	b.WriteString(usageLines(textWidth, useLine(c)) + "\n")

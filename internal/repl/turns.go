@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// turns has the editor and those who write above its prompt take turns. The editor guards its line,
-// but not its list of completions: who wrote while a key changed that could find it gone.
+// turns alternates between the editor and writers above its prompt. The editor guards its line, but
+// not its list of completions, which a concurrent writer could find gone.
 type turns struct {
 	mu      sync.Mutex
-	change  *sync.Cond // nil: nobody has waited yet
-	editing bool       // a line is asked for
-	next    bool       // there is a key for the editor, which comes before the next who writes
-	busy    bool       // the editor deals with it
-	writing int        // how many write
+	change  *sync.Cond // nil: not used yet
+	editing bool       // the editor reads a line
+	next    bool       // the editor has a key, which precedes the next writer
+	busy    bool       // the editor processes a key
+	writing int        // number of writers
 }
 
-// changed is the condition. The caller holds the lock.
+// changed returns the condition. The caller holds the lock.
 func (t *turns) changed() *sync.Cond {
 	if t.change == nil {
 		t.change = sync.NewCond(&t.mu)
@@ -38,7 +38,7 @@ func (t *turns) wait() {
 	t.changed().Broadcast()
 }
 
-// begin is called when there is a key for the editor. It returns once nobody writes.
+// begin waits until no output is being written, before the editor processes a key.
 func (t *turns) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +50,7 @@ func (t *turns) begin() {
 	t.changed().Broadcast()
 }
 
-// between is a writer that waits while the editor deals with a key.
+// between is a writer that waits while the editor processes a key.
 type between struct {
 	to    io.Writer
 	turns *turns

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// usageError is a line that is wrong in itself. It is a control.ErrUsage.
+// usageError is an invalid line. It is a control.ErrUsage.
 type usageError struct {
 	cause error
 	use   string // the command's usage line
@@ -30,7 +30,7 @@ func wrong(c *cobra.Command, format string, args ...any) error {
 	}
 }
 
-// flagError is wrong with a flag that pflag refuses.
+// flagError converts pflag's error to a usage error.
 func flagError(c *cobra.Command, err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -56,7 +56,7 @@ func nameOf(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
-// useLine is a command's usage on one line.
+// useLine returns a command's usage in one line.
 func useLine(c *cobra.Command) string {
 	use := nameOf(c) + strings.TrimPrefix(c.Use, c.Name())
 	if c.HasAvailableSubCommands() {
@@ -88,8 +88,8 @@ func useLine(c *cobra.Command) string {
 	return use
 }
 
-// positional checks the number of words against the usage line: NAME is needed, [NAME] may be left
-// out.
+// positional checks the number of arguments against the usage line: NAME is required, [NAME]
+// optional.
 func positional(c *cobra.Command, args []string) error {
 	_, list := cut(c.Use)
 	names := strings.Fields(list)
@@ -107,7 +107,7 @@ func positional(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknown is the error of a first word that is no command.
+// unknown returns the error for an unknown command.
 func unknown(root *cobra.Command, word string) error {
 	text := fmt.Sprintf("no command %q", word)
 	switch meant := near(root, word); {
@@ -136,7 +136,7 @@ func meant(word string, names []string) string {
 	return ""
 }
 
-// kin are commands of other programs, and what does the same here.
+// kin maps commands of other programs to those with the same function here.
 var kin = map[string]string{
 	"ip": "interfaces`, `routes`, `neighbors", "ifconfig": "interfaces", "ss": "sockets",
 	"netstat": "sockets", "arp": "neighbors", "tracepath": "traceroute", "mtr": "traceroute",
@@ -147,7 +147,7 @@ var kin = map[string]string{
 	"fg":  "wait", "man": "help", "bye": "quit", "logout": "quit",
 }
 
-// The argument readers: each says what it wanted.
+// The argument parsers. Each names the expected value.
 
 func parseAddr(c *cobra.Command, word string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(word)

@@ -10,8 +10,8 @@ import (
 
 var errQuote = errors.New("a quote is not closed")
 
-// arguments splits a line for the command tree. The commands that send text get the rest of the
-// line as one argument, as it was typed; all others get words.
+// arguments splits a line for the command tree. Commands that send text get the rest of the line as
+// one argument, as typed; all others get words.
 func arguments(root *cobra.Command, line string) ([]string, error) {
 	line = strings.TrimRight(line, "\r\n")
 	first, rest := cut(strings.TrimLeft(line, " \t"))
@@ -39,9 +39,9 @@ func arguments(root *cobra.Command, line string) ([]string, error) {
 	return []string{c.Name(), rest}, nil
 }
 
-// parted is arguments for words that a system's shell has cut. A single word with blanks in it is
-// a line that was quoted whole, as node run -c takes it. Where a text is the rest of the line, a
-// last word --json is none of it.
+// parted is arguments for words that a system shell has split. A single word with blanks is a
+// quoted line, as for node run -c. If text is the rest of the line, a last word --json is not part
+// of it.
 func parted(root *cobra.Command, words []string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -64,8 +64,8 @@ func parted(root *cobra.Command, words []string) ([]string, error) {
 	return []string{c.Name(), strings.Join(words[1:], " ")}, nil
 }
 
-// cut takes the first word off a text. What follows begins behind the one blank that ends the word:
-// more blanks belong to what follows.
+// cut splits off the first word of a text. The rest starts after one blank; further blanks belong
+// to the rest.
 func cut(text string) (word, rest string) {
 	if i := strings.IndexAny(text, " \t"); i >= 0 {
 		return text[:i], text[i+1:]
@@ -73,16 +73,16 @@ func cut(text string) (word, rest string) {
 	return text, ""
 }
 
-// split is a shell's splitting: blanks part words, quotes join them, # begins a comment. A
-// backslash escapes a blank, a quote, # and itself; before anything else it stands for itself, so
-// that a Windows path needs no care.
+// split splits a line like a shell: blanks separate words, quotes join them, # starts a comment. A
+// backslash escapes a blank, a quote, # and itself. Otherwise it is a normal character, for the
+// sake of Windows paths.
 func split(text string) ([]string, error) {
 	var (
 		words []string
 		word  strings.Builder
-		open  bool // a word has begun
-		quote byte // the quote we are in; 0: none
-		begun int  // where it began
+		open  bool // inside a word
+		quote byte // the open quote; 0: none
+		begun int  // its start
 	)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
