@@ -1,5 +1,5 @@
-// Package diagnostic words errors for the author of a file or of a command: where the error is,
-// what was expected, the line with carets under it, and which word may have been meant.
+// Package diagnostic formats errors for the author of a file or a command: the position, the
+// expected value, the line with carets under the error, and a suggestion for a misspelled word.
 package diagnostic
 
 import (
@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	maxQuotedText = 60  // characters of an offending text in its message
+	maxQuotedText = 60  // characters of a quoted text in a message
 	maxSourceText = 160 // characters of a line
 )
 
-// Error is one mistake in a file or in a flag, or a note on it.
+// Error is one error in a file or a flag, or a note on it.
 type Error struct {
-	// File is the name that the parser was given, or the flag.
+	// File is the file's name, or the flag.
 	File string
 	// Line and Col count from 1, Col in characters. Line is 0 for a flag or the whole file, Col for
 	// the whole line.
 	Line, Col int
-	// Text is the offending text, empty where something is missing.
+	// Text is the wrong text; empty if something is missing.
 	Text string
-	// Msg says what is wrong, Want what was expected; it may be empty.
+	// Msg says what is wrong, Want what was expected; Want may be empty.
 	Msg, Want string
-	// Source is the whole line, or what the flag was given; it may be empty.
+	// Source is the whole line, or the flag's value; it may be empty.
 	Source string
-	// Note is set on a remark that is no mistake.
+	// Note marks a remark that is not an error.
 	Note bool
 }
 
-// Error returns the place and the message, then the line with carets under the offending text.
+// Error returns the position and the message, then the line with carets under the wrong text.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -59,8 +59,8 @@ func (e *Error) Error() string {
 
 // Excerpt returns two lines for the end of a message: source, and carets under width characters
 // from col on, which counts from 1. The second line repeats the tabs of the first, so that the
-// carets stand under the text however wide a tab is shown. A long source is cut to what is around
-// the carets.
+// carets stand under the text however wide a tab is shown. A long source is cut to the part
+// around the carets.
 func Excerpt(source string, col, width int) string {
 	line := []rune(Visible(source))
 	at := min(col-1, len(line))
@@ -80,8 +80,8 @@ func Excerpt(source string, col, width int) string {
 	return "\n    " + string(line) + "\n    " + string(under) + strings.Repeat("^", carets)
 }
 
-// Visible returns s with everything that a terminal would obey, but for tabs, turned into something
-// that it shows: carets stand under the text then.
+// Visible replaces control characters in s, except tabs, by visible ones, so that the carets are
+// aligned.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		obeyed := unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
@@ -92,7 +92,7 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Quote returns text for a message: quoted, escaped and not too long.
+// Quote returns text quoted, escaped and shortened for a message.
 func Quote(text string) string {
 	if runes := []rune(text); len(runes) > maxQuotedText {
 		text = string(runes[:maxQuotedText]) + "…"
@@ -100,10 +100,10 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// Errors are the mistakes of a file and of what goes with it, in the order of their places.
+// Errors are the errors of a file and its related files, sorted by position.
 type Errors []*Error
 
-// Error returns all of them, one after the other.
+// Error returns all errors.
 func (e Errors) Error() string {
 	texts := make([]string, len(e))
 	for i, err := range e {
@@ -112,14 +112,14 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Sort puts them in the order of their places in the file.
+// Sort sorts the errors by position.
 func (e Errors) Sort() {
 	slices.SortStableFunc(e, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 }
 
-// Unwrap gives the single errors to errors.As.
+// Unwrap returns the single errors, for errors.As.
 func (e Errors) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, err := range e {
@@ -128,7 +128,7 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// Err returns the mistakes without the notes, nil if there are none.
+// Err returns the errors without the notes; nil if only notes are left.
 func (e Errors) Err() error {
 	bad := slices.DeleteFunc(slices.Clone(e), func(err *Error) bool { return err.Note })
 	if len(bad) == 0 {

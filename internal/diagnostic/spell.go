@@ -2,11 +2,11 @@ package diagnostic
 
 import "strings"
 
-// maxSuggestDistance is how many slips of the finger a suggestion forgives.
+// maxSuggestDistance is the maximum distance of a suggestion.
 const maxSuggestDistance = 2
 
-// DidYouMean returns " (did you mean …?)" if one of the candidates is near to
-// what was typed, else nothing.
+// DidYouMean returns " (did you mean …?)" if a candidate is similar to the typed word, and
+// otherwise nothing.
 func DidYouMean(typed string, candidates []string) string {
 	best, bestDistance := "", maxSuggestDistance+1
 	for _, c := range candidates {
@@ -21,8 +21,8 @@ func DidYouMean(typed string, candidates []string) string {
 	return " (did you mean " + best + "?)"
 }
 
-// Near lists the candidates that are nearest to what was typed, with a slip of the finger in three
-// letters, or two in six. If there are none it lists those that begin with it.
+// Near lists the candidates nearest to the typed word, with one typo in three letters, or two in
+// six. If no candidate is near, it lists those with the word as a prefix.
 func Near(typed string, candidates []string) (near []string) {
 	least := min(len(typed)/3, maxSuggestDistance)
 	for _, c := range candidates {
@@ -45,14 +45,13 @@ func Near(typed string, candidates []string) (near []string) {
 	return near
 }
 
-// distance returns how many letters have to be added, removed, changed or
-// swapped with the next to make a into b, or a number above
-// maxSuggestDistance if it is more than that.
+// distance returns how many letters must be inserted, removed, changed or swapped to turn a into b,
+// or a number above maxSuggestDistance.
 func distance(a, b string) int {
 	if len(a)-len(b) > maxSuggestDistance || len(b)-len(a) > maxSuggestDistance {
 		return maxSuggestDistance + 1
 	}
-	above := make([]int, len(b)+1) // the row before the last
+	above := make([]int, len(b)+1) // the row before the previous one
 	last := make([]int, len(b)+1)
 	row := make([]int, len(b)+1)
 	for j := range last {

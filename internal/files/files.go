@@ -1,6 +1,6 @@
-// Package files opens the files that operators name. A Folder says where names lead: to the whole
-// machine for the user who started the process, or into one folder for clients of the API. It opens
-// regular files and folders alone, because opening a pipe or a device may block for ever.
+// Package files opens the files that operators name. A Folder resolves the names: on the whole
+// machine for the user who started the process, or below one directory for clients of the API. It
+// opens only regular files and directories, because opening a pipe or a device may block for ever.
 package files
 
 import (
@@ -17,16 +17,16 @@ import (
 	"syscall"
 )
 
-// Errors of this package, wrapped with the name that they are about.
+// Errors of this package. They are wrapped with the file's name.
 var (
-	// ErrOutside says that a name leads out of the folder.
+	// ErrOutside is a name outside the directory.
 	ErrOutside = errors.New("outside of the folder")
-	// ErrNotRegular says that a name is that of a pipe, a device or a folder, or of a link where
+	// ErrNotRegular is the name of a pipe, a device or a directory, or of a symbolic link where
 	// none is followed.
 	ErrNotRegular = errors.New("not a regular file")
 )
 
-// names are what a Folder needs of the system. An os.Root has them.
+// names are the operations that a Folder needs. os.Root has them.
 type names interface {
 	opener
 	editor
@@ -47,20 +47,20 @@ type editor interface {
 	Rename(old, to string) error
 }
 
-// Folder is where names lead. It implements fs.FS. It may be used by several goroutines.
+// Folder resolves names. It implements fs.FS. Several goroutines may use it.
 type Folder struct {
 	names
 
 	root *os.Root // nil: the whole machine
-	path string   // of the root, without links
+	path string   // of the root, without symbolic links
 
 	elsewhere bool
 }
 
-// Machine returns the Folder in which every name leads where the process may go.
+// Machine returns the Folder of the whole machine.
 func Machine() *Folder { return &Folder{names: machine{}} }
 
-// OpenFolder returns the Folder of a directory, out of which no name leads, nor a link in it.
+// OpenFolder returns the Folder of a directory. Neither a name nor a symbolic link can leave it.
 func OpenFolder(dir string) (*Folder, error) {
 	path, err := filepath.Abs(dir)
 	if err == nil {
@@ -76,7 +76,8 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{names: root, root: root, path: path}, nil
 }
 
-// Path is the directory of a confined Folder, absolute and without links; empty: the machine.
+// Path returns the directory of a confined Folder, absolute and without symbolic links; empty: the
+// whole machine.
 func (f *Folder) Path() string { return f.path }
 
 // Close closes the directory.
@@ -92,7 +93,7 @@ type key struct{}
 // In returns a context whose requests name files in f.
 func In(ctx context.Context, f *Folder) context.Context { return context.WithValue(ctx, key{}, f) }
 
-// Of returns the Folder in which a request's names lead: the machine's unless In has said another.
+// Of returns the Folder of a request's context; the default is the whole machine.
 func Of(ctx context.Context) *Folder {
 	if f, ok := ctx.Value(key{}).(*Folder); ok {
 		return f
@@ -100,16 +101,16 @@ func Of(ctx context.Context) *Folder {
 	return Machine()
 }
 
-// maxName bounds a name, in bytes, as systems do.
+// maxName is the maximum length of a name in bytes, as in most systems.
 const maxName = 4096
 
-// Elsewhere returns the Folder of requests whose names another process opens. Here it has no files.
+// Elsewhere returns the Folder of requests whose files another process opens. It opens no files.
 func Elsewhere() *Folder { return &Folder{elsewhere: true} }
 
-// Confined reports whether names lead into one folder only.
+// Confined reports whether names are limited to one directory.
 func (f *Folder) Confined() bool { return f.root != nil || f.elsewhere }
 
-// CheckName reports why a name cannot be that of a file below a folder; nil: it can.
+// CheckName returns an error if a name cannot be that of a file below a directory.
 func CheckName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("a file name of %d bytes: %w", len(name), syscall.ENAMETOOLONG)
@@ -124,7 +125,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Check reports why a name cannot be one of the folder; nil: it can.
+// Check returns an error if a name is invalid in the folder.
 func (f *Folder) Check(name string) error {
 	switch {
 	case f.elsewhere:
@@ -135,9 +136,8 @@ func (f *Folder) Check(name string) error {
 	return nil
 }
 
-// outside gives os.Root's error about a link that leads out a name, says whose the process is if
-// that user has no permission, and gives all errors about names one operation: which system call
-// failed says nothing to an operator.
+// outside clarifies errors: it names os.Root's error about a symbolic link, names the user of the
+// process if permission is missing, and replaces the names of system calls by "open".
 func outside(err error) error {
 	e, ok := errors.AsType[*fs.PathError](err)
 	switch {
@@ -153,12 +153,12 @@ func outside(err error) error {
 		if u, err := user.LookupId(id); err == nil {
 			id = u.Username
 		}
-		why = fmt.Errorf("%w for user %s, who runs this process", why, id)
+		why = fmt.Errorf("%w for user %s of this process", why, id)
 	}
 	return &fs.PathError{Op: "open", Path: e.Path, Err: why}
 }
 
-// notRegular says what a name is that of, if not of a regular file.
+// notRegular returns the error for a file that is not regular.
 func notRegular(name string, info fs.FileInfo) error {
 	what := map[fs.FileMode]string{
 		fs.ModeDir: "a folder", fs.ModeNamedPipe: "a pipe", fs.ModeSocket: "a socket",
@@ -168,7 +168,7 @@ func notRegular(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: err}
 }
 
-// Open opens a regular file or a folder for reading. It implements fs.FS.
+// Open opens a regular file or a directory for reading. It implements fs.FS.
 func (f *Folder) Open(name string) (fs.File, error) {
 	if err := f.Check(name); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (f *Folder) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, outside(err)
 	}
-	// What the name meant may have changed since.
+	// The name may refer to another file by now.
 	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		err = notRegular(name, info)
 	}
@@ -201,7 +201,7 @@ func (f *Folder) Read(name string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	file, _ := opened.(*os.File) // Open opens no other
+	file, _ := opened.(*os.File) // Open returns no other type
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = notRegular(name, info)
@@ -213,8 +213,8 @@ func (f *Folder) Read(name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// Create makes a file for reading and writing. It fails with fs.ErrExist if a regular file has the
-// name, and with ErrNotRegular if anything else has.
+// Create creates a file for reading and writing. It fails with fs.ErrExist if a regular file has
+// the name, and with ErrNotRegular if anything else has.
 func (f *Folder) Create(name string, perm fs.FileMode) (*os.File, error) {
 	if err := f.Check(name); err != nil {
 		return nil, err
@@ -229,8 +229,8 @@ func (f *Folder) Create(name string, perm fs.FileMode) (*os.File, error) {
 	return nil, outside(err)
 }
 
-// Edit opens a regular file for reading and writing with what it holds, and makes it if there is
-// none. It follows no link.
+// Edit opens a regular file for reading and writing with its contents, or creates it. It follows no
+// symbolic link.
 func (f *Folder) Edit(name string, perm fs.FileMode) (*os.File, error) {
 	file, err := f.Create(name, perm)
 	if !errors.Is(err, fs.ErrExist) {
@@ -247,14 +247,14 @@ func (f *Folder) Edit(name string, perm fs.FileMode) (*os.File, error) {
 		return nil, outside(err)
 	}
 	if info, err := file.Stat(); err != nil || !os.SameFile(before, info) {
-		_ = file.Close() // another file, or a link, took its place
+		_ = file.Close() // another file or a symbolic link replaced it
 		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 	}
 	return file, nil
 }
 
-// Publish gives a finished file its name. What has the name stays, with fs.ErrExist, unless replace
-// is set. The file and both names are on the disk when it returns.
+// Publish gives a finished file its name. An existing file stays, with fs.ErrExist, unless replace
+// is set. On return the file and both names are on disk.
 func (f *Folder) Publish(file *os.File, part, name string, replace bool) error {
 	if err := f.Check(name); err != nil {
 		return err
@@ -276,29 +276,29 @@ func (f *Folder) Publish(file *os.File, part, name string, replace bool) error {
 	return f.syncFolder(filepath.Dir(name))
 }
 
-// renameNew is Rename that replaces nothing.
+// renameNew renames a file without replacing another.
 func (f *Folder) renameNew(old, to string) error {
 	err := f.Link(old, to)
 	if err == nil {
 		return f.Remove(old)
 	}
 	if _, there := f.Lstat(to); errors.Is(there, fs.ErrNotExist) {
-		return f.Rename(old, to) // the file system has no links
+		return f.Rename(old, to) // the file system has no hard links
 	}
 	return err
 }
 
-// syncFolder writes a folder's names to the disk, as far as the system does that.
+// syncFolder writes a directory's names to disk if the system supports it.
 func (f *Folder) syncFolder(dir string) error {
 	d, err := f.OpenFile(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return outside(err)
 	}
-	_ = d.Sync() // some file systems cannot
+	_ = d.Sync() // not supported by some file systems
 	return d.Close()
 }
 
-// Sub returns a folder of the folder.
+// Sub returns a subdirectory of the folder.
 func (f *Folder) Sub(name string) (*Folder, error) {
 	if err := f.Check(name); err != nil {
 		return nil, err
@@ -315,7 +315,7 @@ func (f *Folder) Sub(name string) (*Folder, error) {
 	return &Folder{names: root, root: root, path: filepath.Join(f.path, name)}, nil
 }
 
-// machine has the names of the whole machine.
+// machine resolves names on the whole machine.
 type machine struct{}
 
 func (machine) Link(old, to string) error                    { return os.Link(old, to) }

@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// Limits of files that are read whole, in bytes.
+// Maximum sizes of files that are read whole, in bytes.
 const (
-	MaxText = 16 << 20 // what people write: nodes, plans, experiments, scripts
-	MaxData = 1 << 30  // what programs write: results, traces
+	MaxText = 16 << 20 // written by people: nodes, plans, experiments, scripts
+	MaxData = 1 << 30  // written by programs: results, traces
 )
 
-// streams matches the names of what a process is started with: its standard input, and the pipes
-// that a shell passes as <(COMMAND). The null device is always empty.
+// streams matches the names of the streams that a process is started with: its standard input, and
+// the pipes of a shell's <(COMMAND). The null device is always empty.
 var streams = regexp.MustCompile(`^/dev/(stdin|null|fd/[0-9]+)$|^/proc/self/fd/[0-9]+$`)
 
-// Input opens a file that a command reads: a regular one, or a stream that the process was started
-// with, under its name below /dev. Opening does not block. The error is ErrNotRegular for other
-// pipes, and for devices and folders.
+// Input opens a file that a command reads: a regular file, or a stream that the process was started
+// with, by its name below /dev. Opening does not block. The error is ErrNotRegular for other pipes,
+// and for devices and directories.
 func Input(name string) (*os.File, error) {
 	file, _, err := Machine().Read(name)
 	if !errors.Is(err, ErrNotRegular) || !streams.MatchString(name) {
@@ -31,7 +31,7 @@ func Input(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// Text reads an Input whole. It fails if the file has more than so many bytes.
+// Text reads an Input. It fails if the file has more than most bytes.
 func Text(name string, most int64) ([]byte, error) {
 	file, err := Input(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func Text(name string, most int64) ([]byte, error) {
 	return All(name, file, most)
 }
 
-// All reads r, which has a name, to its end. It fails if r has more than so many bytes.
+// All reads r, which has a name for errors. It fails if r has more than most bytes.
 func All(name string, r io.Reader, most int64) ([]byte, error) {
 	var b bytes.Buffer
 	if f, ok := r.(*os.File); ok {
@@ -56,7 +56,7 @@ func All(name string, r io.Reader, most int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Overwrite replaces the text of a regular file, or creates the file. It follows no
+// Overwrite replaces the contents of a regular file, or creates the file. It follows no symbolic
 // link.
 func Overwrite(name string, text []byte, perm os.FileMode) error {
 	file, err := Machine().Edit(name, perm)

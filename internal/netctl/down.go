@@ -10,16 +10,16 @@ import (
 	"slices"
 )
 
-// Ending is how a network ended. Nodes are by name.
+// Ending is the result of stopping a network. Nodes are by name.
 type Ending struct {
-	Ended []string // that ran until now
-	Dead  []string // before
-	// Logs are those of the dead, which are kept until the network is brought up again.
+	Ended []string // stopped nodes
+	Dead  []string // nodes that had crashed before
+	// Logs are the logs of the crashed nodes, which are kept until the network starts again.
 	Logs []string
 }
 
-// Down ends every node of a network and forgets it, but for the logs of those that had ended by
-// themselves: somebody may want to know why.
+// Down stops every node of a network and removes the network, except for the logs of nodes that had
+// crashed, which say why.
 func (s *State) Down(ctx context.Context, name string) (done Ending, err error) {
 	leave, err := s.enter(ctx, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *State) Down(ctx context.Context, name string) (done Ending, err error) 
 	return done, n.clear(done.Logs)
 }
 
-// clear empties the network's folder but for some files.
+// clear removes everything but some files from the network's directory.
 func (n *Network) clear(but []string) error {
 	list, err := os.ReadDir(n.dir)
 	if err != nil {
@@ -71,11 +71,11 @@ func (n *Network) clear(but []string) error {
 	return err
 }
 
-// forget removes the logs that an earlier network of the name has left.
+// forget removes the logs of an earlier network with this name.
 func (n *Network) forget() error {
 	list, err := filepath.Glob(filepath.Join(n.dir, "*.log"))
 	for _, path := range list {
-		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() { // a pipe is somebody's
+		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() { // not a pipe or device
 			err = errors.Join(err, os.Remove(path))
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// drafted is a file that is written beside its place: a full disk is met before anything changes.
+// drafted is a file that is first written next to its place, so that a full disk changes nothing.
 type drafted struct {
 	path string
-	kept bool // it is in its place
-	was  bool // what was there before is kept beside it
+	kept bool // the file is in place
+	was  bool // the old file is saved
 }
 
-// draft writes a file beside its place, whole or not at all.
+// draft writes a file next to its place, whole or not at all.
 func draft(path string, text []byte) (*drafted, error) {
 	d := &drafted{path: path}
 	if err := os.WriteFile(d.fresh(), text, 0o600); err != nil {
@@ -26,14 +26,14 @@ func draft(path string, text []byte) (*drafted, error) {
 func (d *drafted) fresh() string { return d.path + ".new" }
 func (d *drafted) old() string   { return d.path + ".old" }
 
-// keep puts the file in its place at once.
+// keep moves the file into place.
 func (d *drafted) keep() error {
 	err := os.Rename(d.fresh(), d.path)
 	d.kept = err == nil
 	return err
 }
 
-// try puts the file in its place, and what was there before aside for undo.
+// try moves the file into place and saves the old one for undo.
 func (d *drafted) try() error {
 	err := os.Rename(d.path, d.old())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -43,18 +43,18 @@ func (d *drafted) try() error {
 	return d.keep()
 }
 
-// undo brings back what was there before a try. It needs no room on the disk.
+// undo restores the old file. It needs no disk space.
 func (d *drafted) undo() {
 	switch {
 	case d.was:
-		_ = os.Rename(d.old(), d.path) // the file of a node that runs as it was
+		_ = os.Rename(d.old(), d.path) // restores the file of a node that was not changed
 	case d.kept:
 		_ = os.Remove(d.path)
 	}
 	d.discard()
 }
 
-// discard removes what is not in its place.
+// discard removes the temporary files.
 func (d *drafted) discard() {
 	if !d.kept {
 		_ = os.Remove(d.fresh())
@@ -64,10 +64,10 @@ func (d *drafted) discard() {
 	}
 }
 
-// drafts are the files that are the network's own.
+// drafts are the files in the network's own directory.
 type drafts []*drafted
 
-// draftFiles writes those of nodes beside their places, all or none.
+// draftFiles writes drafts of the nodes' files, all or none.
 func draftFiles(nodes []Member) (list drafts, err error) {
 	for _, m := range nodes {
 		if m.Text == nil {
@@ -83,7 +83,7 @@ func draftFiles(nodes []Member) (list drafts, err error) {
 	return list, nil
 }
 
-// try puts all in their places, or none.
+// try moves all files into place, or none.
 func (f drafts) try() error {
 	for _, d := range f {
 		if err := d.try(); err != nil {

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// followTime is between looks at a network's record.
+// followTime is the time between two reads of a network's record.
 const followTime = time.Second
 
-// Follow calls tell with the network each time that its record has other nodes than before, or the
-// same from other files, until ctx ends. A network that is down has no record: the last that it had
-// counts until it is up again.
+// Follow calls tell with the network each time that the nodes or files in its record change, until
+// ctx ends. A stopped network has no record: the last one counts until it starts again.
 func (s *State) Follow(ctx context.Context, n *Network, tell func(*Network)) {
 	every := time.NewTicker(followTime)
 	defer every.Stop()

@@ -8,18 +8,18 @@ import (
 	"unicode"
 )
 
-// HalfwayError is an Apply that failed when a node had ended already, or had read its other file:
-// the network is neither what it was nor what it is to be.
+// HalfwayError is an Apply that failed after a node had stopped or reloaded its file: the network
+// is neither in its old nor in its new state.
 type HalfwayError struct {
 	cause error
 	state string
 }
 
-// Error says why, how the network is, and how it goes on.
+// Error returns the cause, the network's state, and how to continue.
 func (e *HalfwayError) Error() string { return e.cause.Error() + "\n" + e.state }
 func (e *HalfwayError) Unwrap() error { return e.cause }
 
-// halfway tells how a network is, and how it becomes what a plan says.
+// halfway describes a network's state, and how to bring it to its plan.
 func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 	var up, down []string
 	for _, m := range next.Nodes {
@@ -41,7 +41,7 @@ func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 		n.ApplyCommand())
 }
 
-// ShellWord is a word as a shell takes it: in quotes where it has to be.
+// ShellWord quotes a word for a shell if necessary.
 func ShellWord(word string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_@%+=:,./-", r)
@@ -52,7 +52,7 @@ func ShellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// ApplyCommand is the command that brings the network to what its files say.
+// ApplyCommand returns the command that brings the network to its files.
 func (n *Network) ApplyCommand() string {
 	name := filepath.Base(n.Source())
 	for _, ext := range []string{".lnx", ".net"} {

@@ -8,15 +8,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Holder is a node that runs.
+// Holder is a running node.
 type Holder struct{ Network, Node string }
 
-// Holders asks every node that runs which ports of this machine it has: "udp 127.0.0.1:5060",
-// "tcp 127.0.0.1:8080". One that does not answer is left out.
+// Holders asks every running node for the ports of this machine that it uses: "udp 127.0.0.1:5060",
+// "tcp 127.0.0.1:8080". Nodes that do not answer are omitted.
 func (s *State) Holders(ctx context.Context) map[string]Holder {
 	list, err := s.Networks()
 	if err != nil {
-		return nil // who brings a network up has been told
+		return nil // starting the network reports this error
 	}
 	held := map[string]Holder{}
 	var mu sync.Mutex
@@ -48,11 +48,11 @@ func (p process) ports(ctx context.Context) (list []string) {
 	for _, f := range faces {
 		at := f.UDP
 		if port, ok := strings.CutPrefix(at, "localhost:"); ok {
-			at = "127.0.0.1:" + port // the course's files say it so
+			at = "127.0.0.1:" + port // as in the course's files
 		}
 		list = append(list, "udp "+at)
 	}
-	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{}) // without, those above count
+	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{}) // optional
 	for _, d := range doors {
 		if d.Kind == control.DoorPublish && !d.Closing {
 			list = append(list, d.Network+" "+d.From)

@@ -10,20 +10,19 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock of a file, which belongs to the open file: a process that inherits it
-// holds the lock until it ends. False: somebody else has it.
+// tryLock locks a file. The lock belongs to the open file: a process that inherits it holds the
+// lock until it ends. False: another process holds it.
 func tryLock(f *os.File) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// locks: there are such locks.
+// locks: this system has such locks.
 const locks = true
 
-// detach has a process live on when the terminal that it was started from is gone, and not be hit
-// by its Ctrl-C.
+// detach makes a process independent of the terminal and its Ctrl-C.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// foreign says why a folder is not ours alone; empty: it is.
+// foreign says why a directory is not only ours; empty: it is.
 func foreign(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -37,5 +36,5 @@ func foreign(info fs.FileInfo) string {
 	return ""
 }
 
-// terminate asks a process to end.
+// terminate asks a process to stop.
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

@@ -17,27 +17,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Times of processes.
+// Timeouts of processes.
 const (
-	startTime  = 15 * time.Second // for a node to answer
-	askTime    = 2 * time.Second  // for a node that is asked how it is
-	endTime    = 6 * time.Second  // to end when asked to, before it is killed
-	reloadTime = 10 * time.Second // for a node to be as another file says
-	killTime   = 2 * time.Second  // for the system to be done with one that was killed
+	startTime  = 15 * time.Second // for a node to start answering
+	askTime    = 2 * time.Second  // for a node to answer a request
+	endTime    = 6 * time.Second  // to stop before it is killed
+	reloadTime = 10 * time.Second // for a node to apply a changed file
+	killTime   = 2 * time.Second  // to end after it was killed
 	look       = 5 * time.Millisecond
 )
 
-// Life is what is known of whether a node's process lives.
+// Life is the state of a node's process.
 type Life string
 
-// The lives of a node.
+// The states of a node's process.
 const (
-	Up   Life = "up"   // it answers
-	Hung Life = "hung" // it runs and does not answer
-	Dead Life = "dead" // there is no such process
+	Up   Life = "up"   // answers
+	Hung Life = "hung" // runs but does not answer
+	Dead Life = "dead" // no process
 )
 
-// process is a node's process. Its files are in the network's folder.
+// process is a node's process. Its files are in the network's directory.
 type process struct{ dir, node string }
 
 func (n *Network) process(node string) process { return process{n.dir, node} }
@@ -47,7 +47,7 @@ func (p process) socket() string { return filepath.Join(p.dir, p.node+".sock") }
 func (p process) log() string    { return filepath.Join(p.dir, p.node+".log") }
 func (p process) pid() string    { return filepath.Join(p.dir, p.node+".pid") }
 
-// client returns a client of the node, a context that ends within a time, and what releases both.
+// client returns a client of the node, a context with a timeout, and a function that releases both.
 func (p process) client(ctx context.Context, within time.Duration) (
 	c *api.Client, own context.Context, done func(),
 ) {
@@ -59,7 +59,7 @@ func (p process) client(ctx context.Context, within time.Duration) (
 	}
 }
 
-// life finds out whether a node lives, and by which process.
+// life returns the state of a node's process, and the process.
 func (p process) life(ctx context.Context) (Life, api.Process) {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()
@@ -72,7 +72,7 @@ func (p process) life(ctx context.Context) (Life, api.Process) {
 	return Dead, api.Process{}
 }
 
-// holder is the process that holds a node's lock; false: none does.
+// holder returns the process that holds a node's lock; false: none.
 func (p process) holder() (pid int, held bool) {
 	f, _, err := files.Machine().Read(p.pid())
 	if err != nil || !locks {
@@ -90,8 +90,8 @@ func (p process) holder() (pid int, held bool) {
 	return pid, true
 }
 
-// settled is a node's life once it is over the moments in which it starts or ends: its lock is held
-// then, and nobody listens at its socket. A command that was killed on its way leaves such nodes.
+// settled is life for a node that may be starting or stopping, with its lock held and nothing at
+// its socket. An interrupted command leaves such nodes.
 func (p process) settled(ctx context.Context) (life Life, is api.Process) {
 	until(ctx, startTime, func() bool {
 		listens := api.Answers(ctx, p.socket())
@@ -101,7 +101,7 @@ func (p process) settled(ctx context.Context) (life Life, is api.Process) {
 	return life, is
 }
 
-// until polls so until it returns true. It returns false if the time is over or ctx ends first.
+// until polls so until it returns true. It returns false after a timeout, or if ctx ends.
 func until(ctx context.Context, within time.Duration, so func() bool) bool {
 	over := time.NewTimer(within)
 	defer over.Stop()
@@ -123,12 +123,11 @@ func until(ctx context.Context, within time.Duration, so func() bool) bool {
 type child struct {
 	process process
 	cmd     *exec.Cmd
-	before  int64         // the length of its log before
+	before  int64         // the previous length of its log
 	ended   chan struct{} // closed when the process has ended
 }
 
-// start starts a node's process. Its log goes on where it was. With an error there may be a child
-// nevertheless.
+// start starts a node's process, which appends to its log. It may return a child with an error.
 func (n *Network) start(plan Plan, m Member) (*child, error) {
 	p := n.process(m.Name)
 	log, before, err := openLog(p.log())
@@ -144,7 +143,7 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 	if !tryLock(pid) {
 		return nil, fmt.Errorf("node %s: %w", m.Name, ErrBusy)
 	}
-	if err := pid.Truncate(0); err != nil { // only now: before, the number may be another's
+	if err := pid.Truncate(0); err != nil { // not earlier, because the number may be another's
 		return nil, err
 	}
 	c := &child{process: p, before: before, ended: make(chan struct{})}
@@ -152,7 +151,7 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 		[]string{"run", "--daemon", "--socket", p.socket(), m.File}, plan.Flags)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if locks {
-		c.cmd.ExtraFiles = []*os.File{pid} // it holds the lock from here on
+		c.cmd.ExtraFiles = []*os.File{pid} // the child holds the lock
 	}
 	detach(c.cmd)
 	if err := c.cmd.Start(); err != nil {
@@ -166,7 +165,7 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 	return c, err
 }
 
-// openLog opens a log and returns its size. A regular file is opened for reading too, because the
+// openLog opens a log and returns its size. A regular file is also opened for reading, because the
 // node shortens it.
 func openLog(path string) (*os.File, int64, error) {
 	const how = os.O_CREATE | os.O_APPEND
@@ -210,8 +209,8 @@ func (c *child) await(ctx context.Context) error {
 	}
 }
 
-// answers reports whether a node answers a question. It listens before it has its UDP ports, and
-// answers when it has them.
+// answers reports whether a node answers a request. It listens before it has its UDP ports, and
+// answers afterward.
 func (p process) answers(ctx context.Context) bool {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()
@@ -219,27 +218,27 @@ func (p process) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// EndedError is a node that ended before it answered.
+// EndedError is a node that stopped before it answered.
 type EndedError struct {
 	Node  string
-	State string   // how: "exit status 1", "signal: killed"
-	Log   []string // its last lines; none: it said nothing
+	State string   // "exit status 1", "signal: killed"
+	Log   []string // its last lines
 }
 
 func (e *EndedError) Error() string {
 	switch how := "node " + e.Node + " stopped before it answered: " + e.State; {
 	case len(e.Log) == 0:
 		return how + ", and logged nothing"
-	case strings.HasPrefix(e.State, "signal"): // its log does not know
+	case strings.HasPrefix(e.State, "signal"): // not in its log
 		return how + "; its log:\n" + strings.Join(e.Log, "\n")
 	}
 	return "node " + e.Node + ": " + strings.TrimPrefix(strings.Join(e.Log, "\n"), "node: ")
 }
 
-// stop ends a node's process and returns when it is gone; false: there was none.
+// stop stops a node's process and waits for its end; false: it was not running.
 func (p process) stop(ctx context.Context) (bool, error) {
 	life, is := p.life(ctx)
-	if life == Hung && is.PID <= 0 { // who started it ended before the number was noted
+	if life == Hung && is.PID <= 0 { // the command that started it ended before it wrote the number
 		life, is = p.settled(ctx)
 	}
 	if life == Dead {
@@ -255,8 +254,8 @@ func (p process) stop(ctx context.Context) (bool, error) {
 		return true, fmt.Errorf("node %s: process %d: %w", p.node, is.PID, err)
 	}
 	defer func() { _ = process.Release() }()
-	// The process that was found may be another by now that has got the number: it is the node's
-	// only if the node still lives behind its lock.
+	// Another process may have the number now. It is the node's only if the lock is held or the
+	// socket answers.
 	if _, held := p.holder(); locks && !held && !api.Answers(ctx, p.socket()) {
 		p.sweep()
 		return true, nil
@@ -276,7 +275,7 @@ func (p process) stop(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// gone waits until no process holds a node any more.
+// gone waits until no process holds a node's lock.
 func (p process) gone(ctx context.Context, within time.Duration) bool {
 	return until(context.WithoutCancel(ctx), within, func() bool {
 		_, held := p.holder()
@@ -284,8 +283,8 @@ func (p process) gone(ctx context.Context, within time.Duration) bool {
 	})
 }
 
-// sweep removes what a node's process leaves.
+// sweep removes the files of a node's process.
 func (p process) sweep() {
-	_ = os.Remove(p.socket()) // they may be gone
+	_ = os.Remove(p.socket()) // they may not exist
 	_ = os.Remove(p.pid())
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// reloadAll has the nodes whose file is another read it, where that does, and returns those of todo
-// that are left to be started. Ports may go from any node to any other: all that change or end give
-// up theirs first, then check judges those that are to be started, then each takes what its file
-// says. If one of them cannot, all are as before; none has been ended or started yet.
+// reloadAll makes the nodes with changed files reload them if that suffices, and returns the nodes
+// of todo that must be started. Ports may move between any nodes: all changing or stopping nodes
+// first release theirs, then check validates the nodes to start, and then each node applies its
+// file. If one fails, all return to their old state; none has been stopped or started yet.
 func (n *Network) reloadAll(
 	ctx context.Context, todo []Member, done *Change, check func(start, reload []Member) error,
 ) (left []Member, err error) {
@@ -24,7 +24,7 @@ func (n *Network) reloadAll(
 		if err == nil && len(tried.Restart) == 0 {
 			done.Reloaded = append(done.Reloaded, name)
 			continue
-		} // else it is an older program's, say
+		} // otherwise it may be an older program
 		if why := tried.Restart; len(why) > 0 {
 			done.Why[name] = why
 		}
@@ -49,7 +49,7 @@ func (n *Network) reloadAll(
 		}
 	}()
 	for _, name := range leaving {
-		// One that cannot keeps its ports: who wants them says so.
+		// A node that fails keeps its ports. Nodes that need them report that.
 		_, _ = n.process(name).reload(ctx, control.Reload{Release: true, All: true}, askTime)
 	}
 	for _, name := range done.Reloaded {
@@ -74,19 +74,20 @@ func (n *Network) reloadAll(
 
 var errUnchanged = errors.New("nothing was changed")
 
-// undo leads nodes back the way that they came.
+// undo returns nodes to their old state.
 func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err error) {
 	for _, name := range reloaded {
 		_, _ = n.process(name).reload(ctx, control.Reload{Release: true, Undo: true}, reloadTime)
 	}
 	for _, name := range reloaded {
 		_, e := n.process(name).reload(ctx, control.Reload{Undo: true}, reloadTime)
-		if e != nil && !errors.Is(e, control.ErrUsage) { // it had not begun
+		if e != nil && !errors.Is(e, control.ErrUsage) { // it had not started
 			err = errors.Join(err, fmt.Errorf("and this node has changed: %w", e))
 		}
 	}
 	for _, name := range leaving {
-		// It gave up what it could, and if it cannot be asked, it takes that back by itself.
+		// It released what it could. If it cannot be reached, it takes its ports back after a
+		// timeout.
 		_, _ = n.process(name).reload(ctx, control.Reload{Undo: true}, askTime)
 	}
 	return err

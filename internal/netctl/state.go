@@ -1,15 +1,15 @@
-// Package netctl keeps whole networks: a process for each node, and one folder with what there is
-// to know of them. It starts and ends processes, tells which are alive, and finds their sockets;
-// what a node is asked goes through package api.
+// Package netctl manages whole networks: a process for each node, and a directory with their state.
+// It starts and stops processes, determines which are running, and finds their sockets. Requests to
+// nodes use package api.
 //
-// A network's folder holds network.json (which nodes, from which files), and of each node a socket,
-// a log, and a file with its process's number that the process keeps locked. The lock goes with the
-// process whatever ends it, so nothing that a crash leaves is taken for life: a node is up if it
-// answers at its socket, hung if it only holds its lock, else dead.
+// A network's directory contains network.json (the nodes and their files), and for each node a
+// socket, a log, and a file with the process's number, which the process keeps locked. The lock
+// ends with the process, so nothing that a crash leaves looks like a running node: a node is up if
+// it answers at its socket, hung if it only holds its lock, and otherwise dead.
 //
-// A command that is killed on its way leaves what the next one goes on with: the record is there
-// before a node is started, and until the last of them has ended. What may fail for want of room is
-// written first, beside its place.
+// The next command continues after an interrupted one: the record exists before a node is started,
+// and until the last has stopped. Files are first written next to their place, because the disk may
+// be full.
 package netctl
 
 import (
@@ -28,32 +28,32 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Errors of this package, wrapped with what they are about.
+// Errors of this package. They are wrapped with their subject.
 var (
-	// ErrUsage: what was asked for cannot be, whatever runs.
+	// ErrUsage: the request is invalid.
 	ErrUsage = errors.New("not usable")
-	// ErrNoNetwork: no network has that name, or there is none at all.
+	// ErrNoNetwork: no network has that name, or no network exists.
 	ErrNoNetwork = errors.New("no such network")
-	// ErrNoNode: no node that runs has that name.
+	// ErrNoNode: no running node has that name.
 	ErrNoNode = errors.New("no such node")
-	// ErrAmbiguous: more than one is meant.
+	// ErrAmbiguous: several match.
 	ErrAmbiguous = errors.New("ambiguous")
-	// ErrBusy: another command works on that network just now.
+	// ErrBusy: another command is changing that network.
 	ErrBusy = errors.New("another command is changing it")
-	// ErrTaken: a network of that name runs from other files.
+	// ErrTaken: a network with that name runs from other files.
 	ErrTaken = errors.New("a network with that name already exists")
 )
 
-// State is the folder with the networks of one user.
+// State is the directory of one user's networks.
 type State struct {
 	root    string
 	missing bool
 }
 
-// Folder is its path.
+// Folder returns its path.
 func (s *State) Folder() string { return s.root }
 
-// MakeState is OpenState of a folder that it makes if it is not there.
+// MakeState is OpenState, but creates the directory if it does not exist.
 func MakeState(root string) (*State, error) {
 	if root != "" {
 		if err := os.MkdirAll(root, 0o700); err != nil {
@@ -66,8 +66,8 @@ func MakeState(root string) (*State, error) {
 	return OpenState(root)
 }
 
-// OpenState opens the folder. One that is not there has no networks. One that others could write to
-// is refused: they could put sockets of their own there.
+// OpenState opens the directory. If it does not exist, it has no networks. It must not be writable
+// by other users, who could create sockets there.
 func OpenState(root string) (*State, error) {
 	if root == "" {
 		return nil, fmt.Errorf("state folder: %w: empty; choose one with --state", ErrUsage)
@@ -90,10 +90,10 @@ func OpenState(root string) (*State, error) {
 	return &State{root: root}, nil
 }
 
-// manifest is what network.json holds.
+// manifest is the contents of network.json.
 type manifest struct {
 	Name    string    `json:"name"`
-	Source  string    `json:"source"` // the folder or file that it was made from
+	Source  string    `json:"source"` // the directory or file of its nodes
 	Started time.Time `json:"started"`
 	Nodes   []Member  `json:"nodes"`
 }
@@ -102,39 +102,39 @@ type manifest struct {
 type Member struct {
 	Name string `json:"name"`
 	File string `json:"file"`
-	// SHA256 is that of the file when the node was started.
+	// SHA256 is the digest of the file when the node was started.
 	SHA256 string `json:"sha256,omitempty"`
-	// Text is what the file is to hold, in the network's own folder; nil: it is where File says.
+	// Text is the contents of a generated file in the network's directory; nil: File exists.
 	Text []byte `json:"-"`
 }
 
 const manifestName = "network.json"
 
-// Network is one network that was brought up and not down again.
+// Network is a network that was started and not stopped.
 type Network struct {
 	dir string
 	manifest
 }
 
-// Name is the network's name.
+// Name returns the network's name.
 func (n *Network) Name() string { return n.manifest.Name }
 
-// Source is the folder or file that the network was made from.
+// Source returns the directory or file of the network's nodes.
 func (n *Network) Source() string { return n.manifest.Source }
 
-// Members are the nodes, by name.
+// Members returns the nodes, by name.
 func (n *Network) Members() []Member { return slices.Clone(n.manifest.Nodes) }
 
-// Dir is the network's folder.
+// Dir returns the network's directory.
 func (n *Network) Dir() string { return n.dir }
 
-// Socket is the path of a node's socket.
+// Socket returns the path of a node's socket.
 func (n *Network) Socket(node string) string { return n.process(node).socket() }
 
-// names are what may name a network or a node here: a file's name everywhere, and no path.
+// names matches the names of networks and nodes: valid file names on every system.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
-// CheckName reports why something cannot have a name; nil: it can.
+// CheckName returns an error if a name is invalid.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
 		return fmt.Errorf("name %q: %w: must be letters, digits, dots, - and _", name, ErrUsage)
@@ -142,7 +142,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Networks are those of the folder, by name. What is no network is passed over.
+// Networks returns the networks of the directory, by name. It ignores everything else there.
 func (s *State) Networks() ([]*Network, error) {
 	if s.missing {
 		return nil, nil
@@ -182,7 +182,7 @@ func (s *State) load(name string) (*Network, error) {
 	return n, nil
 }
 
-// draft writes a manifest that is to be the network's: a full disk is met before anything changes.
+// draft writes the draft of a manifest, so that a full disk changes nothing.
 func (n *Network) draft(m manifest) (*drafted, error) {
 	text, err := json.MarshalIndent(m, "", "\t")
 	if err != nil {
@@ -191,7 +191,7 @@ func (n *Network) draft(m manifest) (*drafted, error) {
 	return draft(filepath.Join(n.dir, manifestName), append(text, '\n'))
 }
 
-// Network finds a network by its name; the empty name is the only one there is.
+// Network finds a network by name; the empty name finds the only one.
 func (s *State) Network(name string) (*Network, error) {
 	list, err := s.Networks()
 	if err != nil {
@@ -224,14 +224,14 @@ func called(name string) string {
 	return " called " + name
 }
 
-// Target is a node that can be asked.
+// Target is a node with its socket.
 type Target struct {
-	Network string // empty: of none that we know
+	Network string // empty: unknown
 	Node    string
 	Socket  string
 }
 
-// Find finds a node by NODE or NETWORK/NODE. It may be dead.
+// Find finds a node by NODE or NETWORK/NODE. It may not be running.
 func (s *State) Find(ref string) (Target, error) {
 	list, err := s.Networks()
 	if err != nil {
@@ -268,7 +268,7 @@ func (s *State) Find(ref string) (Target, error) {
 	return Target{}, fmt.Errorf("%s: %w: the nodes are %s", ref, ErrNoNode, strings.Join(all, ", "))
 }
 
-// enter takes the network's lock, so that two commands do not work on it at once.
+// enter locks the network, so that only one command changes it at a time.
 func (s *State) enter(ctx context.Context, name string) (leave func(), err error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -288,11 +288,11 @@ func (s *State) enter(ctx context.Context, name string) (leave func(), err error
 		}
 		if isAt(f, path) {
 			return func() {
-				_ = os.Remove(path) // while it is ours: see isAt
-				_ = f.Close()       // and the lock goes with it
+				_ = os.Remove(path) // while we hold it: see isAt
+				_ = f.Close()       // releases the lock
 			}, nil
 		}
-		_ = f.Close() // the command before has removed it between the two: take the next
+		_ = f.Close() // the previous command has removed the file: try again
 	}
 }
 

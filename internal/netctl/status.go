@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Status is a network as it is.
+// Status is the state of a network.
 type Status struct {
 	Name    string       `json:"name"`
 	Source  string       `json:"source"`
-	Folder  string       `json:"folder"` // with the logs and sockets
+	Folder  string       `json:"folder"` // the directory of the logs and sockets
 	Started time.Time    `json:"started"`
 	Nodes   []NodeStatus `json:"nodes"`
 }
@@ -23,7 +23,7 @@ func (s Status) Well() bool {
 	return !slices.ContainsFunc(s.Nodes, func(n NodeStatus) bool { return n.Life != Up })
 }
 
-// NodeStatus is a node as it is.
+// NodeStatus is the state of a node.
 type NodeStatus struct {
 	Name   string `json:"name"`
 	File   string `json:"file"`
@@ -31,25 +31,25 @@ type NodeStatus struct {
 	PID    int    `json:"pid,omitempty"`
 	Socket string `json:"socket"`
 	Log    string `json:"log"`
-	// Started is when the process began; zero of one that does not answer.
+	// Started is when the process started; zero if it does not answer.
 	Started time.Time `json:"started,omitzero"`
-	// Of the interfaces, and of the neighbors that can be told of, how many are up.
+	// How many interfaces there are and are up, and how many neighbors with a known state.
 	Interfaces   int `json:"interfaces"`
 	InterfacesUp int `json:"interfaces_up"`
 	Neighbors    int `json:"neighbors"`
 	NeighborsUp  int `json:"neighbors_up"`
-	// NeighborsDown are those that are known not to be there: refused, silent, and so on. Of the
-	// others nothing has been heard or missed yet.
+	// NeighborsDown counts the neighbors that are known to be unreachable: refused, silent, and so
+	// on. The state of the others is not known yet.
 	NeighborsDown int `json:"neighbors_down"`
 	Routes        int `json:"routes"`
 	Sockets       int `json:"sockets"`
-	// LastLines are the end of the log of a node that does not answer; of one that crashed they
-	// are where the dump begins, which says why.
+	// LastLines is the end of the log of a node that does not answer. After a crash it is the start
+	// of the dump, which contains the reason.
 	LastLines []string `json:"last_lines,omitempty"`
 	Crashed   bool     `json:"crashed,omitempty"`
 }
 
-// Status asks every node how it is.
+// Status asks every node for its state.
 func (n *Network) Status(ctx context.Context) Status {
 	s := Status{
 		Name: n.Name(), Source: n.Source(), Folder: n.dir, Started: n.Started,
@@ -69,7 +69,7 @@ func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
 	life, is := p.life(ctx)
 	s.Life, s.PID, s.Started = life, is.PID, is.Started
 	if life == Up && p.ask(ctx, &s) != nil {
-		s.Life = Hung // or it ended just now: the next look says
+		s.Life = Hung // it may have just stopped; the next status shows it
 	}
 	if s.Life != Up {
 		last := p.lastWords(deathLines, 0)
@@ -78,7 +78,7 @@ func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
 	return s
 }
 
-// ask fills in what a node says of itself.
+// ask fills in a node's answers.
 func (p process) ask(ctx context.Context, s *NodeStatus) error {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()

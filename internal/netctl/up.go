@@ -19,35 +19,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Plan is a network that is to run.
+// Plan is a network to run.
 type Plan struct {
 	Name   string
-	Source string // the folder or file that it is made from
+	Source string // the directory or file of its nodes
 	Nodes  []Member
 	// Program is the executable of a node.
 	Program string
-	// Flags are those of `node run` that each node has beside the usual ones.
+	// Flags are additional flags of `node run` for each node.
 	Flags []string
-	// Check, if set, looks whether nodes can be what their files say: those that are about to be
-	// started, and those that run and are about to read theirs again. Its error keeps all as they
-	// are.
+	// Check, if set, checks whether nodes can run with their files: those to start, and those to
+	// reload. Its error leaves everything unchanged.
 	Check func(start, reload []Member) error
 }
 
-// Change is what was done to bring a network to what a plan says. Nodes are by name.
+// Change lists what was changed. Nodes are by name.
 type Change struct {
 	Network   *Network `json:"-"`
-	Started   []string `json:"started"`   // nodes that did not run
-	Reloaded  []string `json:"reloaded"`  // that read their other file and run on: see Apply
-	Restarted []string `json:"restarted"` // whose other file only a new process can be
-	// Why is, by the names of Restarted, what the running node could not become.
+	Started   []string `json:"started"`   // were not running
+	Reloaded  []string `json:"reloaded"`  // have applied a changed file: see Apply
+	Restarted []string `json:"restarted"` // have a change that needs a new process
+	// Why lists, by the names of Restarted, the changes that need a new process.
 	Why   map[string][]string `json:"why,omitempty"`
-	Ended []string            `json:"ended"` // that the plan has no more
-	Left  []string            `json:"left"`  // that run as they are
-	Stale []string            `json:"stale"` // of those, the ones whose file is another now
+	Ended []string            `json:"ended"` // not in the plan
+	Left  []string            `json:"left"`  // unchanged
+	Stale []string            `json:"stale"` // unchanged, although their file has changed
 }
 
-// MarshalJSON implements json.Marshaler: no list is null, and the network is by name.
+// MarshalJSON implements json.Marshaler: no list is null, and the network is a name.
 func (c Change) MarshalJSON() ([]byte, error) {
 	for _, list := range []*[]string{
 		&c.Started, &c.Reloaded, &c.Restarted, &c.Ended, &c.Left, &c.Stale,
@@ -58,19 +57,18 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Network string `json:"network"`
 		Source  string `json:"source"`
-		Folder  string `json:"folder"` // with the logs and sockets
+		Folder  string `json:"folder"` // the directory of the logs and sockets
 		fields
 	}{c.Network.Name(), c.Network.Source(), c.Network.Dir(), fields(c)})
 }
 
-// Up starts the nodes of a plan that do not run. If one of them cannot be started, none of them is
-// left running.
+// Up starts the nodes of a plan that are not running. If one of them fails, it stops those that it
+// has started.
 func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, false) }
 
-// Apply brings a network to what a plan says: nodes that are new are started, those whose file has
-// changed read it again, or are started anew if they can be that in no other way, and those that
-// are not in the plan end. Ports may go from any node to any other. If one cannot be what its file
-// says, all stay as they were; behind the first that has ended that is no more so.
+// Apply changes a network to a plan: it starts new nodes, reloads changed files, or restarts nodes
+// that cannot reload, and stops nodes that are not in the plan. Ports may move between any nodes.
+// If a node cannot run with its file, nothing changes, unless a node has already been stopped.
 func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, true) }
 
 func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err error) {
@@ -107,7 +105,7 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 		return done, fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	defer own.discard()
-	if fresh { // from here on the folder is known to be a network's
+	if fresh { // the record makes the directory a network's
 		if err := record.keep(); err != nil {
 			return done, fmt.Errorf("network %s: %w", p.Name, err)
 		}
@@ -122,7 +120,7 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 	}
 	if err := n.replace(ctx, p, &done, todo, func() error {
 		if fresh {
-			return nil // it is kept
+			return nil // already recorded
 		}
 		n.manifest = next
 		return record.keep()
@@ -135,8 +133,8 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 	return done, nil
 }
 
-// replace ends the nodes that are no more or are to be new ones, notes the network as it is then to
-// be, and starts those of todo.
+// replace stops the nodes that leave or restart, records the new state of the network, and starts
+// the nodes of todo.
 func (n *Network) replace(
 	ctx context.Context, p Plan, done *Change, todo []Member, note func() error,
 ) error {
@@ -151,7 +149,7 @@ func (n *Network) replace(
 	return n.startAll(ctx, p, todo)
 }
 
-// digest notes what the files hold, judges the names and puts the nodes in their order.
+// digest computes the files' digests, validates the names and sorts the nodes.
 func (p *Plan) digest(root string) (err error) {
 	if err := CheckName(p.Name); err != nil {
 		return fmt.Errorf("network %w; choose another with --name", err)
@@ -182,7 +180,7 @@ func (p *Plan) digest(root string) (err error) {
 	return nil
 }
 
-// place finds the network of a plan, or makes its folder.
+// place finds the network of a plan, or creates its directory.
 func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	n, err = s.load(p.Name)
 	switch {
@@ -205,11 +203,11 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	return n, false, nil
 }
 
-// leavings are the names of what a network that was never recorded may have left.
+// leavings matches files that an unrecorded network may have left.
 var leavings = regexp.MustCompile(`^(\.s.*|.*\.(new|log|pid|sock))$`)
 
-// vacant reports why a folder without a record cannot be the network's: what is in there is
-// somebody's, and would go when the network does.
+// vacant returns an error if a directory without a record contains other files, because stopping
+// the network would delete them.
 func (n *Network) vacant() error {
 	list, err := os.ReadDir(n.dir)
 	if err != nil {
@@ -224,7 +222,7 @@ func (n *Network) vacant() error {
 	return nil
 }
 
-// compare finds out what has to be done, and returns the nodes to start.
+// compare determines the changes, and returns the nodes to start.
 func (n *Network) compare(
 	ctx context.Context, p Plan, apply bool, done *Change,
 ) (todo []Member, err error) {
@@ -253,7 +251,7 @@ func (n *Network) compare(
 	return todo, nil
 }
 
-// next is the network's record as a plan has it. What runs as it is keeps what it was started with.
+// next returns the new record of the network. Unchanged nodes keep their old entry.
 func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 	next := n.manifest
 	next.Nodes = slices.Clone(p.Nodes)
@@ -261,7 +259,7 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 		i := slices.IndexFunc(next.Nodes, func(m Member) bool { return m.Name == o.Name })
 		switch {
 		case i < 0 && !apply:
-			next.Nodes = append(next.Nodes, o) // its file is gone, and it may run
+			next.Nodes = append(next.Nodes, o) // its file is gone, but it may be running
 		case i >= 0 && slices.Contains(done.Left, o.Name):
 			if next.Nodes[i].SHA256 != o.SHA256 {
 				done.Stale = append(done.Stale, o.Name)
@@ -273,7 +271,7 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 	return next
 }
 
-// withdraw removes a network that never was, unless one of its nodes runs nevertheless.
+// withdraw removes a network that failed to start, unless one of its nodes is running.
 func (n *Network) withdraw(nodes []Member) {
 	for _, m := range nodes {
 		if _, held := n.process(m.Name).holder(); held {
@@ -283,7 +281,7 @@ func (n *Network) withdraw(nodes []Member) {
 	_ = os.RemoveAll(n.dir)
 }
 
-// startAll starts nodes side by side. If one cannot start, those that could are ended.
+// startAll starts nodes concurrently. If one fails, it stops the others.
 func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 	var started []*child
 	var failures []error
@@ -297,7 +295,7 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 			break
 		}
 	}
-	if len(failures) == 0 { // else they are told to end below
+	if len(failures) == 0 { // otherwise they are stopped below
 		failures = awaitAll(ctx, started)
 	}
 	if len(failures) == 0 {
@@ -309,14 +307,14 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 		select {
 		case <-c.ended:
 		default:
-			_ = c.cmd.Process.Kill() // one that no lock tells of
+			_ = c.cmd.Process.Kill() // it holds no lock
 			<-c.ended
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// awaitAll waits until nodes answer, and tells of each why it does not.
+// awaitAll waits until nodes answer, and returns the error of each that does not.
 func awaitAll(ctx context.Context, started []*child) (failures []error) {
 	for _, c := range started {
 		if err := c.await(ctx); err != nil {

@@ -11,25 +11,25 @@ import (
 
 const (
 	complaintLines = 20      // of a node that could not start
-	deathLines     = 5       // of one that is dead
-	crashLines     = 8       // of one that crashed: why, and where
-	logTail        = 1 << 20 // bytes, in which the dump of a crash has room
+	deathLines     = 5       // of a node that is not running
+	crashLines     = 8       // of a crashed node: why, and where
+	logTail        = 1 << 20 // bytes that can contain a whole dump
 )
 
-// words are what a node's log tells of its end.
+// words are the last lines of a node's log.
 type words struct {
 	lines   []string
-	crashed bool // they are where the dump of a crash begins
+	crashed bool // the lines are the start of a dump
 }
 
-// crashes is how a dump of Go begins, and logged how a line of the log does.
+// crashes matches the start of a Go dump, logged that of a log record.
 var (
 	crashes = regexp.MustCompile(`(?m)^(panic|fatal error|SIG[A-Z]+): `)
 	logged  = regexp.MustCompile(`(?m)^(time=|\{"time":)`)
 )
 
-// lastWords are the last lines of a node's log, of what was written behind so many bytes. Of a
-// crash they are the first of the dump: what follows are goroutines and registers, and not why.
+// lastWords returns the last lines of a node's log after an offset. After a crash it returns the
+// first lines of the dump: goroutines and registers follow them.
 func (p process) lastWords(most int, behind int64) words {
 	f, _, err := files.Machine().Read(p.log())
 	if err != nil {
@@ -50,7 +50,7 @@ func (p process) lastWords(most int, behind int64) words {
 	if len(text) == 0 {
 		return words{}
 	}
-	run := 0 // where what came behind the last line of the log begins
+	run := 0 // start of the text after the last log record
 	if at := logged.FindAllIndex(text, -1); len(at) > 0 {
 		run = at[len(at)-1][0]
 	}

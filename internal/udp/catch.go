@@ -9,31 +9,30 @@ import (
 // Flow is the two ends of an exchange of datagrams.
 type Flow struct{ Local, Remote netip.AddrPort }
 
-// Bounds of what waits for a decision, and of what was decided for.
+// Limits of held datagrams and admitted flows.
 const (
-	// maxHeld is how many datagrams of one flow wait; more are lost.
+	// maxHeld is the maximum of held datagrams of one flow; more are lost.
 	maxHeld = 4
-	// maxHeldBytes is what all that wait may take.
+	// maxHeldBytes is the maximum of all held datagrams.
 	maxHeldBytes = 1 << 20
-	// maxFlows is how many flows may be admitted at a time.
+	// maxFlows is the maximum of admitted flows.
 	maxFlows = 1 << 16
 )
 
-// catch keeps the datagrams that no socket is for until the owner has decided about
-// their flows, and knows the sockets of those that it admitted: what tunnels and
-// proxies are built on. What finds no room is lost, as datagrams may be.
+// catch holds datagrams without a socket until the owner decides on their flows, and has the
+// sockets of admitted flows. Tunnels and proxies use it. Datagrams beyond its limits are lost.
 type catch struct {
-	limit    int // flows that wait; zero: what no socket is for is refused
+	limit    int // maximum of waiting flows; 0: datagrams without a socket are refused
 	held     map[Flow]*caught
-	bytes    int    // of all that are held
-	fresh    []Flow // of held, what NextCaught has not told
+	bytes    int    // of all held datagrams
+	fresh    []Flow // held flows that NextCaught has not returned
 	admitted map[Flow]*Socket
 }
 
-// caught is a flow that waits.
+// caught is a held flow.
 type caught struct {
 	datagrams []datagram
-	packet    []byte // the first of them, as far as an ICMP error quotes it
+	packet    []byte // the start of the first packet, for an ICMP error
 }
 
 type datagram struct {
@@ -49,8 +48,8 @@ func (c *caught) size() int {
 	return n
 }
 
-// Catch has the datagrams of up to limit flows that no socket is for wait for Admit or
-// Dismiss. Zero ends it, and forgets what NextCaught has not told yet.
+// Catch holds the datagrams of up to limit flows without a socket for Admit or Dismiss. Zero
+// disables it, and forgets the flows that NextCaught has not returned.
 func (h *Host) Catch(limit int) {
 	h.catch.limit = limit
 	if limit > 0 {
@@ -61,12 +60,11 @@ func (h *Host) Catch(limit int) {
 	}
 }
 
-// maxQuote is as much of a packet as an ICMP error ever quotes (RFC 1812 §4.3.2.3).
+// maxQuote is the longest quotation in an ICMP error (RFC 1812 §4.3.2.3).
 const maxQuote = 576
 
-// Hold keeps a datagram that Input found no socket for: Delivered. It is Full where
-// there is no room, and NoPort where none can be caught. Packet is all of it, with its
-// IP header.
+// Hold keeps a datagram for which Input found no socket: Delivered. It returns Full at a limit, and
+// NoPort if Catch is disabled. packet is the whole packet with its IP header.
 func (h *Host) Hold(a Arrival, b, packet []byte) Verdict {
 	k := &h.catch
 	header, payload, ok := ParseHeader(b)
@@ -97,7 +95,7 @@ func (h *Host) Hold(a Arrival, b, packet []byte) Verdict {
 	return Delivered
 }
 
-// NextCaught returns a flow that waits, once.
+// NextCaught returns each held flow once.
 func (h *Host) NextCaught() (Flow, bool) {
 	for len(h.catch.fresh) > 0 {
 		f := h.catch.fresh[0]
@@ -109,8 +107,8 @@ func (h *Host) NextCaught() (Flow, bool) {
 	return Flow{}, false
 }
 
-// Admit opens a connected socket for a flow that waits, and gives it what has come. It
-// is false when the flow waits no more, or too many were admitted.
+// Admit opens a connected socket for a held flow, and passes it the held datagrams. It returns
+// false if the flow is no longer held, or at the limit of admitted flows.
 func (h *Host) Admit(f Flow) (*Socket, bool) {
 	k := &h.catch
 	c := h.dismiss(f)
@@ -132,8 +130,8 @@ func (h *Host) Admit(f Flow) (*Socket, bool) {
 	return s, true
 }
 
-// Dismiss forgets a flow that waits, and returns the beginning of its first packet for
-// an ICMP error to quote; nil: it waits no more.
+// Dismiss drops a held flow, and returns the start of its first packet for an ICMP error; nil: it
+// is no longer held.
 func (h *Host) Dismiss(f Flow) []byte {
 	if c := h.dismiss(f); c != nil {
 		return c.packet
@@ -150,10 +148,10 @@ func (h *Host) dismiss(f Flow) *caught {
 	return c
 }
 
-// Admitted reports whether a flow has a socket that Admit opened.
+// Admitted reports whether a flow has a socket of Admit.
 func (h *Host) Admitted(f Flow) bool { return h.catch.admitted[f] != nil }
 
-// ofFlow returns the socket that was admitted for a flow, nil if none was.
+// ofFlow returns the admitted socket of a flow; nil: none.
 func (h *Host) ofFlow(local, remote netip.AddrPort) *Socket {
 	if len(h.catch.admitted) == 0 {
 		return nil

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Errors of a socket's memberships.
+// Errors of memberships.
 var (
-	// ErrJoined is a group that the socket has joined there already.
+	// ErrJoined: the socket is already a member of the group on that interface.
 	ErrJoined = errors.New("already a member of the group")
-	// ErrNotMember is a group that the socket has not joined there.
+	// ErrNotMember: the socket is not a member of the group on that interface.
 	ErrNotMember = errors.New("not a member of the group")
-	// ErrTooManyGroups is a socket that is a member of MaxGroups already.
+	// ErrTooManyGroups: the socket already has MaxGroups memberships.
 	ErrTooManyGroups = errors.New("member of too many groups")
 )
 
-// MaxGroups is how many memberships a socket may have.
+// MaxGroups is the maximum of a socket's memberships.
 const MaxGroups = 20
 
 // membership is a group on the link of one interface (RFC 1112 §7.1).
@@ -24,8 +24,8 @@ type membership struct {
 	group Addr
 }
 
-// Join has the socket receive what interface iface brings for a group. The caller
-// has made sure that both exist.
+// Join makes the socket receive datagrams to a group that arrive on an interface. The caller checks
+// that both exist.
 func (s *Socket) Join(iface int, group Addr) error {
 	m := membership{iface, group}
 	switch {
@@ -41,7 +41,7 @@ func (s *Socket) Join(iface int, group Addr) error {
 	return nil
 }
 
-// Leave undoes Join. A socket that is closed leaves all of its groups.
+// Leave reverses Join. Closing a socket leaves all its groups.
 func (s *Socket) Leave(iface int, group Addr) error {
 	m := membership{iface, group}
 	i := slices.Index(s.groups, m)

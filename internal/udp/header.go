@@ -6,13 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// Addr is an IPv4 address; netip.AddrFrom4 makes the public type of it.
+// Addr is an IPv4 address; netip.AddrFrom4 converts it to the public type.
 type Addr = [4]byte
 
 const (
 	// HeaderLen is the length of the header.
 	HeaderLen = 8
-	// MaxPayload is the longest payload that an IPv4 packet without options carries.
+	// MaxPayload is the maximum payload in an IPv4 packet without options.
 	MaxPayload = 0xffff - 20 - HeaderLen
 
 	protocol   = 17
@@ -21,15 +21,14 @@ const (
 
 // Header is a UDP header (RFC 768).
 type Header struct {
-	SrcPort, DstPort uint16 // RFC 768: a source port of 0 wants no answer
-	Length           int    // bytes, header included
-	// Checksum is as on the wire; 0: the sender computed none.
+	SrcPort, DstPort uint16 // RFC 768: source port 0 expects no reply
+	Length           int    // bytes, including the header
+	// Checksum is that of the header; 0: the sender computed none.
 	Checksum uint16
 }
 
-// ParseHeader reads the header of the IP payload b and cuts the datagram's own
-// payload, which is borrowed from b, to the header's length: an IP payload may
-// be longer. It is false when the length cannot be right.
+// ParseHeader parses the header of the IP payload b. It returns the datagram's payload, a part of b
+// with the header's length: an IP payload may be longer. It returns false if the length is invalid.
 func ParseHeader(b []byte) (h Header, payload []byte, ok bool) {
 	if len(b) < HeaderLen {
 		return Header{}, nil, false
@@ -46,10 +45,9 @@ func ParseHeader(b []byte) (h Header, payload []byte, ok bool) {
 	return h, b[HeaderLen:h.Length], true
 }
 
-// Verify reports whether the datagram that begins b, whose header was parsed,
-// has the checksum that it says. RFC 1122 §4.1.3.4: a checksum of zero was not
-// computed and is not verified; any other that is wrong has the datagram
-// discarded.
+// Verify reports whether the checksum of the datagram at the start of b is right. RFC 1122
+// §4.1.3.4: a checksum of zero was not computed and is not verified; a datagram with any other
+// wrong checksum is discarded.
 func (h *Header) Verify(src, dst Addr, b []byte) bool {
 	if h.Checksum == 0 {
 		return true
@@ -58,9 +56,8 @@ func (h *Header) Verify(src, dst Addr, b []byte) bool {
 	return checksum.Verify(b[:h.Length], sum)
 }
 
-// Append writes a datagram behind b: the header, with the payload's length and
-// the checksum, and the payload. Length and Checksum of h are not looked at.
-// The payload is at most MaxPayload bytes.
+// Append appends a datagram to b: the header, with the payload's length and the checksum, and the
+// payload of at most MaxPayload bytes. It ignores the Length and Checksum of h.
 func (h Header) Append(b []byte, src, dst Addr, payload []byte) []byte {
 	if len(payload) > MaxPayload {
 		panic("BUG: udp: payload longer than a datagram")
@@ -73,7 +70,7 @@ func (h Header) Append(b []byte, src, dst Addr, payload []byte) []byte {
 	b = append(b, payload...)
 	sum := ^checksum.Fold(checksum.Sum(b[start:], checksum.PseudoHeader(src, dst, protocol, n)))
 	if sum == 0 {
-		sum = 0xffff // RFC 768: zero would say that there is none
+		sum = 0xffff // RFC 768: zero means no checksum
 	}
 	binary.BigEndian.PutUint16(b[start+checksumAt:], sum)
 	return b

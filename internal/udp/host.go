@@ -9,26 +9,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Errors of the calls, and those that ICMP has a connected socket report.
+// Errors of calls, and ICMP errors for a connected socket.
 var (
-	// ErrPortInUse is a port that another socket has, on this address or on all.
+	// ErrPortInUse: another socket has the port, on this address or on all.
 	ErrPortInUse = errors.New("port in use")
-	// ErrNoPorts is a host whose ephemeral ports are all taken.
+	// ErrNoPorts: all ephemeral ports are in use.
 	ErrNoPorts = errors.New("no free ports")
-	// ErrAddress is an address that cannot be bound or connected to.
+	// ErrAddress: the address cannot be bound or connected to.
 	ErrAddress = errors.New("not the address of a UDP socket")
-	// ErrRefused is a port or protocol unreachable: nobody listens there.
+	// ErrRefused: port or protocol unreachable.
 	ErrRefused = errors.New("connection refused")
-	// ErrTooBig is a report that a datagram was larger than a link on the way takes.
+	// ErrTooBig: a datagram was larger than the MTU of a link on the path.
 	ErrTooBig = errors.New("message too long")
 )
 
-// Config describes a host's UDP.
+// Config configures a host's UDP.
 type Config struct {
 	// Rand chooses ports; required.
 	Rand *rand.Rand
-	// RecvBuffer is how many bytes a socket queues for its reader, where no
-	// datagram counts less than 256; 0: 256 KiB.
+	// RecvBuffer is the size of a socket's receive queue in bytes, of which each datagram takes at
+	// least 256; 0: 256 KiB.
 	RecvBuffer int
 }
 
@@ -44,7 +44,7 @@ const (
 type Host struct {
 	cfg     Config
 	sockets map[netip.AddrPort]*Socket
-	ports   map[uint16]int // how many sockets have the port, on whatever address
+	ports   map[uint16]int // number of sockets with the port, on any address
 	groups  map[membership]int
 	news    []*Socket
 	catch   catch
@@ -61,9 +61,8 @@ func NewHost(cfg Config) *Host {
 	}
 }
 
-// Bind opens a socket. A local address of 0.0.0.0 takes what is for any of the
-// host's; port 0 has one chosen. The caller has made sure that the address is
-// the host's own.
+// Bind opens a socket. The local address 0.0.0.0 means all of the host's; port 0 chooses a port.
+// The caller checks that the address is the host's.
 func (h *Host) Bind(local netip.AddrPort) (*Socket, error) {
 	if !local.Addr().Is4() {
 		return nil, fmt.Errorf("%v: %w", local, ErrAddress)
@@ -83,8 +82,8 @@ func (h *Host) Bind(local netip.AddrPort) (*Socket, error) {
 	return s, nil
 }
 
-// conflicts reports whether a socket has the port on that address, or one of the
-// two is for all addresses.
+// conflicts reports whether another socket has the port on that address, or one of the two is for
+// all addresses.
 func (h *Host) conflicts(local netip.AddrPort) bool {
 	if h.ports[local.Port()] == 0 {
 		return false
@@ -97,10 +96,9 @@ func (h *Host) wildcard(port uint16) *Socket {
 	return h.sockets[netip.AddrPortFrom(netip.IPv4Unspecified(), port)]
 }
 
-// ephemeral chooses a port that nobody has. RFC 6056 §3.3.1: any with equal
-// chance, and where that is taken the next one that is free. A datagram socket
-// has no peer to hash when it is bound, so the double hash of TCP's ports is not
-// for it.
+// ephemeral chooses a free port. RFC 6056 §3.3.1: a random one, or the next free one after it. When
+// a datagram socket is bound it has no peer to hash, so the double hash of TCP's ports does not
+// apply.
 func (h *Host) ephemeral() (uint16, bool) {
 	start := h.cfg.Rand.IntN(numPorts)
 	for i := range numPorts {
@@ -118,37 +116,36 @@ func (h *Host) release(port uint16) {
 	}
 }
 
-// Verdict is what became of a datagram.
+// Verdict is the result of processing a datagram.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Delivered is a datagram that waits to be read.
+	// Delivered: the datagram waits to be read.
 	Delivered Verdict = iota
-	// BadHeader is one whose length cannot be right.
+	// BadHeader: the length is invalid.
 	BadHeader
-	// BadChecksum is one that was damaged.
+	// BadChecksum: the checksum is wrong.
 	BadChecksum
-	// BadSource is one from an address that cannot be a host's.
+	// BadSource: the source cannot be a host.
 	BadSource
-	// NoPort is one that nobody listens for.
+	// NoPort: no socket has the port.
 	NoPort
-	// Full is one that its socket had no room for.
+	// Full: the socket's queue is full.
 	Full
 )
 
-// Arrival is what the IP header of a datagram says, and where it came by.
+// Arrival is the IP header of a datagram, and the interface on which it arrived.
 type Arrival struct {
 	Src, Dst Addr
 	Iface    int
 	TTL      uint8
-	Foreign  bool // for none of the host's own addresses: only an admitted flow's socket takes it
-	Checked  bool // the datagram is as it was sent: the checksum is not verified
+	Foreign  bool // for another host's address: only for the socket of an admitted flow
+	Checked  bool // known to be undamaged: the checksum is not verified
 }
 
-// fromHost reports whether the source can be a host's. One that has no address yet may
-// ask all on the link for it (RFC 1122 §3.2.1.3), and what is for 127/8 came from the node
-// itself, or it would not be here.
+// fromHost reports whether the source can be a host. A host without an address may send to all on
+// the link (RFC 1122 §3.2.1.3). Packets for 127/8 came from the node itself.
 func (a *Arrival) fromHost() bool {
 	switch a.Src[0] {
 	case 0:
@@ -159,7 +156,7 @@ func (a *Arrival) fromHost() bool {
 	return a.Src[0] < 224
 }
 
-// Input takes the payload of an IP packet of protocol 17.
+// Input processes the payload of an IP packet of protocol 17.
 func (h *Host) Input(a Arrival, b []byte) Verdict {
 	header, payload, ok := ParseHeader(b)
 	switch {
@@ -168,7 +165,7 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 	case !a.Checked && !header.Verify(a.Src, a.Dst, b):
 		return BadChecksum
 	case !a.fromHost():
-		// RFC 1122 §4.1.3.6: a source that is no host's has the datagram discarded.
+		// RFC 1122 §4.1.3.6: discard datagrams whose source is not a host.
 		return BadSource
 	}
 	from := netip.AddrPortFrom(netip.AddrFrom4(a.Src), header.SrcPort)
@@ -186,11 +183,11 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 	return Delivered
 }
 
-// isGroup reports whether an address is that of a host group (RFC 1112 §4).
+// isGroup reports whether an address is a host group's (RFC 1112 §4).
 func isGroup(a Addr) bool { return a[0]&0xf0 == 224 }
 
-// find returns the socket for a datagram of no admitted flow: that on its address, else
-// one for all addresses; nil if there is none, or it is connected to another peer.
+// find returns the socket for a datagram of no admitted flow: the one on its address, or else one
+// for all addresses. It returns nil if no socket matches, or it is connected to another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {
 	s := h.sockets[to]
 	if s == nil {
@@ -202,17 +199,16 @@ func (h *Host) find(to, from netip.AddrPort) *Socket {
 	return s
 }
 
-// Report tells the socket that sent the datagram of an ICMP error about it.
-// RFC 1122 §4.1.3.3 wants errors passed to the application. A socket that is not
-// connected has nobody's calls to fail, so it is not told: what one peer lacks is
-// nothing to the others. A nil error is only counted: it says nothing of the next datagram.
+// Report passes an ICMP error to the connected socket that sent the datagram (RFC 1122 §4.1.3.3).
+// An unconnected socket gets no error, because its next call may be for another peer. A nil error
+// is only counted: it does not affect the next datagram.
 func (h *Host) Report(local, remote netip.AddrPort, err error) {
 	if s := h.sender(local, remote); s != nil {
 		s.fail(err)
 	}
 }
 
-// sender returns the connected socket that sends datagrams of those ends; nil: none.
+// sender returns the connected socket with these ends; nil: none.
 func (h *Host) sender(local, remote netip.AddrPort) *Socket {
 	s := h.ofFlow(local, remote)
 	if s == nil {
@@ -227,7 +223,7 @@ func (h *Host) sender(local, remote netip.AddrPort) *Socket {
 	return s
 }
 
-// tell notes that the socket has something new for its owner.
+// tell adds the socket to the list for its owner.
 func (h *Host) tell(s *Socket) {
 	if !s.told {
 		s.told = true
@@ -235,8 +231,7 @@ func (h *Host) tell(s *Socket) {
 	}
 }
 
-// Next returns a socket that has received something, or has an error, since it
-// was last returned here.
+// Next returns a socket that has received a datagram or an error since Next last returned it.
 func (h *Host) Next() (*Socket, bool) {
 	if len(h.news) == 0 {
 		return nil, false

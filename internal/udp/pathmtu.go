@@ -7,19 +7,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// pathMTU is what a router has reported about the way to a socket's peer.
+// pathMTU is the last report of a router on the path to a socket's peer.
 type pathMTU struct {
 	mtu int
 	at  clock.Time
 }
 
-// pathMTUAge is how long a report is believed: RFC 1191 §6.3, after ten minutes the way
-// may be a wider one.
+// pathMTUAge is the lifetime of a report. RFC 1191 §6.3: after ten minutes the path may have a
+// larger MTU.
 const pathMTUAge = 10 * time.Minute
 
-// TooBig is Report of a router that could not pass on a datagram of size bytes, header
-// of IP included, because its next link takes mtu. A report that the datagram was no
-// larger than that is none.
+// TooBig processes an ICMP error of a router that could not forward a datagram of size bytes,
+// including the IP header, because its next link has this MTU. It ignores a report with an MTU that
+// is not smaller than the datagram.
 func (h *Host) TooBig(now clock.Time, local, remote netip.AddrPort, size, mtu int) {
 	if size <= mtu {
 		return
@@ -32,8 +32,8 @@ func (h *Host) TooBig(now clock.Time, local, remote netip.AddrPort, size, mtu in
 	}
 }
 
-// PathMTU returns the longest packet, in bytes with IP's header, that the way to the
-// socket's peer takes, as far as a router has said so; 0: none has.
+// PathMTU returns the path MTU to the socket's peer as reported by routers, in bytes with the IP
+// header; 0: unknown.
 func (s *Socket) PathMTU(now clock.Time) int {
 	if s.path.mtu == 0 || s.path.at.Add(pathMTUAge) <= now {
 		return 0

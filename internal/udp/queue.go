@@ -7,20 +7,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// What a received datagram takes of the receive buffer: a record in front of its
-// payload, and in all no less than minCharge, so that the buffer's size also
-// bounds how many tiny ones there are.
+// The space of a received datagram in the receive buffer: a record before its payload, and at least
+// minCharge in all, so that the buffer's size also limits the number of tiny datagrams.
 const (
-	// Source address and port, destination address, payload length, interface, TTL, and
-	// whether it was checked.
+	// Source address and port, destination address, payload length, interface, TTL, and Checked.
 	recordLen = 16
 	minCharge = 256
 )
 
 func charge(payload int) int { return max(minCharge, recordLen+payload) }
 
-// enqueue publishes one datagram, whole, to whoever reads the ring; false: it
-// has no room.
+// enqueue appends one whole datagram to the ring; false: it does not fit.
 func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bool {
 	if r.Free() < charge(len(payload)) {
 		return false
@@ -39,8 +36,8 @@ func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bo
 	tail := r.Tail()
 	r.WriteAt(tail, record[:])
 	r.WriteAt(tail+recordLen, payload)
-	// A record that is padded may end in a chunk that holds none of its bytes:
-	// the last one is written, so that the ring has it.
+	// A padded record may end in a chunk without any of its bytes. Writing the last byte allocates
+	// that chunk.
 	end := tail + uint64(charge(len(payload)))
 	if recordLen+len(payload) < minCharge {
 		r.WriteAt(end-1, record[:1])
@@ -49,22 +46,21 @@ func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bo
 	return true
 }
 
-// Received is what came with a datagram.
+// Received is the metadata of a datagram.
 type Received struct {
 	From netip.AddrPort
 	To   netip.Addr
-	Len  int // bytes of payload, of which the caller's memory may have held fewer
-	// Iface is the interface that it came by, and TTL what was left of its time to live.
+	Len  int // payload in bytes, which may be more than fit in the caller's buffer
+	// Iface is the interface on which it arrived, TTL its remaining time to live.
 	Iface int
 	TTL   uint8
-	// Checked: the link knows that the datagram is as it was sent.
+	// Checked: the link knows that the datagram is undamaged.
 	Checked bool
 }
 
-// Dequeue takes the oldest datagram of a socket's ring and copies as much of
-// its payload as fits to p; the rest of it is lost. It is false when there is
-// none. It is for the ring's consumer, which may be another goroutine than the
-// socket's owner.
+// Dequeue removes the oldest datagram of a socket's ring and copies its payload to p; what does not
+// fit is lost. It returns false if the ring is empty. The ring's consumer calls it, which may be
+// another goroutine than the socket's owner.
 func Dequeue(r *buffer.Ring, p []byte) (Received, bool) {
 	if r.Len() == 0 {
 		return Received{}, false

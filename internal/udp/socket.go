@@ -8,86 +8,84 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Socket is one end that datagrams are sent from and received at. Its host's
-// owner owns it, but for the consumer's side of Rx.
+// Socket is one end that sends and receives datagrams. Its host's owner owns it, except for the
+// consumer's side of Rx.
 type Socket struct {
-	// Owner is whatever the host's owner keeps with it.
+	// Owner belongs to the host's owner.
 	Owner any
-	// Hear, if it is set, is called with each datagram, which is lent for the call and not
-	// queued: a transport over UDP has queues of its own.
+	// Hear, if set, is called with each datagram, which is valid during the call and is not queued:
+	// a transport over UDP has its own queues.
 	Hear func(from netip.AddrPort, payload []byte)
 
 	host   *Host
-	local  netip.AddrPort // the address is 0.0.0.0 where it takes all of the host's
+	local  netip.AddrPort // 0.0.0.0 for all of the host's addresses
 	remote netip.AddrPort // invalid: not connected
 	rx     *buffer.Ring
-	err    error // what ICMP reported, until it is taken
+	err    error // the last ICMP error, until TakeError
 	closed bool
-	// The socket is one of Host.Admit, and its local address perhaps somebody else's.
+	// The socket is one of Host.Admit. Its local address may be another host's.
 	admitted bool
 	opts     Options
 	path     pathMTU
-	groups   []membership // MaxGroups at most
+	groups   []membership // at most MaxGroups
 
-	told bool // in the host's list of sockets with news
+	told bool // in the host's list for Next
 	info Info
 }
 
-// Options say how a socket's datagrams leave. The zero Options are a host's defaults.
+// Options are the options of sent datagrams. The zero Options are a host's defaults.
 type Options struct {
-	// TTL is of datagrams to one host or to all on a link; 0: 64.
+	// TTL is for unicast and broadcast datagrams; 0: 64.
 	TTL uint8
-	// MulticastTTL is of datagrams to a group; 0: 1, which keeps them on the link
-	// (RFC 1112 §6.1).
+	// MulticastTTL is for multicast datagrams; 0: 1, which keeps them on the link (RFC 1112 §6.1).
 	MulticastTTL uint8
 	// TOS is the IP header's type of service.
 	TOS uint8
-	// DontFragment has what does not fit the way refused, or reported by whoever cannot
-	// pass it on, in place of cut into fragments (RFC 1191 §3).
+	// DontFragment forbids fragmentation: datagrams above the path MTU are refused, or reported by
+	// a router (RFC 1191 §3).
 	DontFragment bool
-	// Broadcast permits datagrams to all on a link.
+	// Broadcast permits broadcast datagrams.
 	Broadcast bool
-	// NoLoop keeps what is sent to a group from the members on the node itself.
+	// NoLoop excludes members on this node from multicast datagrams.
 	NoLoop bool
-	// Outlet is the interface that datagrams to groups, and to all on a link that no
-	// address names, leave by, counted from 1; 0: the one of the socket's address, or of
-	// the route there, or the first.
+	// Outlet is the outgoing interface of multicast and limited broadcast datagrams, counted from
+	// 1; 0: that of the socket's address, or of the route, or the first.
 	Outlet int
 }
 
-// Options returns how the socket's datagrams leave.
+// Options returns the socket's options.
 func (s *Socket) Options() Options { return s.opts }
 
-// SetOptions says how the socket's datagrams leave.
+// SetOptions sets the socket's options.
 func (s *Socket) SetOptions(o Options) { s.opts = o }
 
-// Info counts what a socket has seen.
+// Info is a socket's counters.
 type Info struct {
 	Received, ReceivedBytes uint64
-	// Dropped counts datagrams that the receive buffer had no room for.
+	// Dropped counts datagrams for which the receive buffer was full.
 	Dropped uint64
-	// Errors counts what ICMP reported.
+	// Errors counts ICMP errors.
 	Errors uint64
 }
 
-// Local returns the address and port that the socket is bound to.
+// Local returns the bound address and port.
 func (s *Socket) Local() netip.AddrPort { return s.local }
 
-// Remote returns the peer; invalid: the socket is not connected.
+// Remote returns the peer; invalid: not connected.
 func (s *Socket) Remote() netip.AddrPort { return s.remote }
 
-// Admitted reports whether Host.Admit opened the socket: its local address is whatever
-// the peer wanted to reach, and it stays connected to that peer.
+// Admitted reports whether Host.Admit opened the socket: its local address is the one that the peer
+// sent to, and it stays connected to that peer.
 func (s *Socket) Admitted() bool { return s.admitted }
 
-// Rx returns what was received and not yet read: records for Dequeue.
+// Rx returns the ring of received datagrams, for Dequeue.
 func (s *Socket) Rx() *buffer.Ring { return s.rx }
 
-// Info returns the socket's counts.
+// Info returns the socket's counters.
 func (s *Socket) Info() Info { return s.info }
 
-// Connect has the socket send to remote and receive from there alone; an invalid
-// remote undoes it. What was received before stays.
+// Connect limits the socket to one peer; an invalid remote undoes it. Datagrams that were received
+// before stay.
 func (s *Socket) Connect(remote netip.AddrPort) error {
 	if s.admitted || remote.IsValid() && (!remote.Addr().Is4() || remote.Addr().IsUnspecified() ||
 		remote.Port() == 0) {
@@ -97,14 +95,14 @@ func (s *Socket) Connect(remote netip.AddrPort) error {
 	return nil
 }
 
-// TakeError returns what ICMP reported since the last call, once.
+// TakeError returns the last ICMP error, once.
 func (s *Socket) TakeError() error {
 	err := s.err
 	s.err = nil
 	return err
 }
 
-// Close unbinds the socket. What was received can still be read.
+// Close unbinds the socket. Received datagrams can still be read.
 func (s *Socket) Close() {
 	if s.closed {
 		return
@@ -122,7 +120,7 @@ func (s *Socket) Close() {
 	s.groups = nil
 }
 
-// hears reports whether a datagram from there is for this socket.
+// hears reports whether the socket accepts datagrams from this address.
 func (s *Socket) hears(from netip.AddrPort) bool {
 	return !s.remote.IsValid() || s.remote == from
 }
@@ -132,7 +130,7 @@ func (s *Socket) member(iface int, group Addr) bool {
 	return slices.Contains(s.groups, membership{iface, group})
 }
 
-// deliver queues a datagram; false: there was no room.
+// deliver queues a datagram; false: the queue is full.
 func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
 	if s.Hear == nil && !enqueue(s.rx, from, a, payload) {
 		s.info.Dropped++
@@ -148,7 +146,7 @@ func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
 	return true
 }
 
-// fail notes what ICMP reported; nil is only counted.
+// fail records an ICMP error; nil is only counted.
 func (s *Socket) fail(err error) {
 	s.info.Errors++
 	if err != nil {
