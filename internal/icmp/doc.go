@@ -1,8 +1,8 @@
-// Package icmp is the Internet Control Message Protocol (RFC 792): the codec,
-// what an error message quotes, about which packets one may be sent at all (RFC 1122
-// §3.2.2), and how many. Ping and Trace (ping and traceroute) decide when to send which probe, and
-// match answers with probes; their owners render the probes and take the answers apart.
+// Package icmp is the Internet Control Message Protocol (RFC 792): the codec, the quotation in an
+// error message, the packets about which an error may be sent (RFC 1122 §3.2.2), and the rate
+// limit. Ping and Trace (ping and traceroute) decide when to send which probe, and match answers
+// with probes. Their owners build the probes' packets and parse the answers.
 //
-// The package starts nothing, and holds no state but a Bucket's and the probes'. It reads the few
-// fields of an IP header that the rules need by itself, because package ip imports it.
+// The package is pure. Its only state is in Bucket and the probes. It reads the few fields of an IP
+// header that the rules need, because package ip imports it.
 package icmp

@@ -5,20 +5,20 @@ import "encoding/binary"
 const (
 	ipHeaderLen  = 20
 	protocolICMP = 1
-	quotedData   = 8 // bytes of the offending packet behind its IP header
+	quotedData   = 8 // bytes of the original packet after its IP header
 )
 
-// MaxPacket is the longest IP packet that an error message makes: what every host takes
-// (RFC 1812 §4.3.2.3).
+// MaxPacket is the longest IP packet of an error message, which every host accepts (RFC 1812
+// §4.3.2.3).
 const MaxPacket = 576
 
-// Error appends an error message about the IP packet original to dst. It quotes as much
-// of the packet as an IP packet of at most size bytes, and MaxPacket, holds; but never
-// less than its header, options included, and the eight bytes behind it, which RFC 792
-// wants so that the sender can tell what it was. RFC 1122 §3.2.2 lets a host quote
-// more, and RFC 1812 §4.3.2.3 asks a router to.
+// Error appends an error message about the IP packet original to dst. It quotes as much of the
+// packet as fits in an IP packet of at most size bytes, and at most MaxPacket; but at least its
+// header with options and the next eight bytes, which RFC 792 requires so that the sender can
+// identify the packet. RFC 1122 §3.2.2 lets a host quote more, and RFC 1812 §4.3.2.3 asks a router
+// to.
 //
-// The caller has asked MayReport first.
+// The caller has checked MayReport.
 func Error(dst []byte, typ, code uint8, rest [4]byte, original []byte, size int) []byte {
 	quote := original
 	if len(quote) > 0 {
@@ -28,13 +28,11 @@ func Error(dst []byte, typ, code uint8, rest [4]byte, original []byte, size int)
 	return Message{Type: typ, Code: code, Rest: rest, Body: quote}.Append(dst)
 }
 
-// MayReport reports whether an error message may be sent about the IP packet
-// original at all. RFC 1122 §3.2.2 forbids one about an ICMP error, about a
-// packet to a broadcast or multicast address, about any fragment but the first,
-// and about a source that is not one host (zero, loopback, broadcast, multicast,
-// class E). A subnet's own broadcast address is known only to whoever knows the
-// interface: the caller asks about that. To itself, which self says the packet was sent
-// by, a node may report about loopback addresses.
+// MayReport reports whether an error message may be sent about the IP packet original. RFC 1122
+// §3.2.2 forbids errors about ICMP errors, packets to broadcast or multicast addresses, fragments
+// except the first, and sources that are not one host (zero, loopback, broadcast, multicast, class
+// E). The caller checks for the broadcast addresses of subnets, which depend on the interface. self
+// means that this node sent the packet: then errors about loopback addresses are allowed.
 func MayReport(original []byte, self bool) bool {
 	if len(original) < ipHeaderLen {
 		return false
@@ -46,7 +44,7 @@ func MayReport(original []byte, self bool) bool {
 	return original[9] != protocolICMP || isQuery(original[headerLength(original):])
 }
 
-// headerLength is the IHL in bytes, but never more than the packet has.
+// headerLength returns the IHL in bytes, but at most the packet's length.
 func headerLength(packet []byte) int {
 	return min(max(ipHeaderLen, int(packet[0]&0x0f)*4), len(packet))
 }
@@ -59,8 +57,8 @@ func manyHosts(a [4]byte) bool {
 	return a[0]&0xf0 == 224 || a == [4]byte{255, 255, 255, 255}
 }
 
-// isQuery tells a query from an error. What it does not know counts as an
-// error, because two hosts that answer each other's unknown messages never stop.
+// isQuery distinguishes queries from errors. Unknown types count as errors, because two hosts that
+// answer each other's unknown messages would never stop.
 func isQuery(message []byte) bool {
 	if len(message) == 0 {
 		return false
@@ -74,16 +72,16 @@ func isQuery(message []byte) bool {
 	return false
 }
 
-// Quote is what an error message tells about the packet that it is about.
+// Quote describes the packet quoted in an error message.
 type Quote struct {
 	Src, Dst [4]byte
 	Protocol uint8
-	TotalLen int // bytes, as its header says
+	TotalLen int // from the header, in bytes
 }
 
-// Quoted reads the packet that the body of an error message quotes. Rest is at
-// least the first eight bytes behind the quoted IP header. It is false for a
-// quote that is cut short, or of a fragment whose data is not the beginning.
+// Quoted parses the packet quoted in the body of an error message. rest is at least the first eight
+// bytes after the quoted IP header. It returns false if the quotation is too short, or is a
+// fragment other than the first.
 func Quoted(body []byte) (q Quote, rest []byte, ok bool) {
 	if len(body) < ipHeaderLen || body[0]>>4 != 4 || laterFragment(body) {
 		return Quote{}, nil, false

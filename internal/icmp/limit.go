@@ -6,21 +6,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Limit bounds how many error messages a node sends (RFC 1812 §4.3.2.8).
+// Limit limits the rate of a node's error messages (RFC 1812 §4.3.2.8).
 type Limit struct {
-	// Rate is messages a second in the long run; 0: 1000. Negative: no limit.
+	// Rate is the average number of messages per second; 0: 1000. Negative: no limit.
 	Rate int
-	// Burst is how many may leave at once; 0: 50.
+	// Burst is the maximum number sent at once; 0: 50.
 	Burst int
 }
 
-// The defaults are those that Linux had for all messages of a host together.
+// The defaults are Linux's former limit for all messages of a host.
 const (
 	defaultRate  = 1000
 	defaultBurst = 50
 )
 
-// WithDefaults returns the limit with its zeros filled in.
+// WithDefaults returns the limit with defaults for zeros.
 func (l Limit) WithDefaults() Limit {
 	if l.Rate == 0 {
 		l.Rate = defaultRate
@@ -34,16 +34,16 @@ func (l Limit) WithDefaults() Limit {
 // Bucket is a token bucket. The zero Bucket is full and has the default limit.
 type Bucket struct {
 	limit Limit
-	// empty is when the bucket was, or would have been, without a token: what it holds
-	// is what has run in since. It is kept within a burst of now.
+	// empty is the time at which the bucket was, or would have been, empty. Tokens have accumulated
+	// since then. It is at most a burst before now.
 	empty clock.Time
 	used  bool
 }
 
-// SetLimit changes what runs into the bucket, and how much it holds, from now on.
+// SetLimit changes the limit.
 func (b *Bucket) SetLimit(l Limit) { b.limit = l }
 
-// Take takes a token; false: there is none, and the message is not sent.
+// Take takes a token; false: none is left, and the message must not be sent.
 func (b *Bucket) Take(now clock.Time) bool {
 	l := b.limit.WithDefaults()
 	if l.Rate < 0 {

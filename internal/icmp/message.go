@@ -6,14 +6,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// HeaderLen is what precedes a message's body: type, code, checksum, rest.
+// HeaderLen is the length of the header: type, code, checksum, rest.
 const HeaderLen = 8
 
-// The types of message (RFC 792, and RFC 1122 §3.2.2 for who uses them).
+// The types of messages (RFC 792, and RFC 1122 §3.2.2 for their use).
 const (
 	TypeEchoReply        uint8 = 0
 	TypeUnreachable      uint8 = 3
-	TypeSourceQuench     uint8 = 4 // deprecated by RFC 6633; recognised, never sent
+	TypeSourceQuench     uint8 = 4 // deprecated by RFC 6633; recognized, never sent
 	TypeRedirect         uint8 = 5
 	TypeEcho             uint8 = 8
 	TypeRouterAdvert     uint8 = 9
@@ -47,16 +47,16 @@ const (
 	CodeReassembly uint8 = 1
 )
 
-// Message is one ICMP message. Rest is the second word of the header: identifier
-// and sequence number of an echo, or what MTU fills in.
+// Message is one ICMP message. Rest is the second word of the header: an echo's identifier and
+// sequence number, or MTURest.
 type Message struct {
 	Type, Code uint8
 	Rest       [4]byte
-	Body       []byte // borrowed from the packet that was parsed
+	Body       []byte // part of the parsed packet
 }
 
-// Parse reads a message from an IP payload. It is false for one that is short
-// or has a wrong checksum; types it does not know are still parsed.
+// Parse parses an IP payload. It returns false if it is too short or has a wrong checksum. Unknown
+// types are parsed.
 func Parse(b []byte) (Message, bool) {
 	if len(b) < HeaderLen || !checksum.Verify(b, 0) {
 		return Message{}, false
@@ -64,7 +64,7 @@ func Parse(b []byte) (Message, bool) {
 	return Message{Type: b[0], Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}, true
 }
 
-// Append writes the message behind b, its checksum filled in.
+// Append appends the message with its checksum to b.
 func (m Message) Append(b []byte) []byte {
 	start := len(b)
 	b = append(b, m.Type, m.Code, 0, 0, m.Rest[0], m.Rest[1], m.Rest[2], m.Rest[3])
@@ -78,33 +78,33 @@ func (m Message) Echo() (id, seq uint16) {
 	return binary.BigEndian.Uint16(m.Rest[:]), binary.BigEndian.Uint16(m.Rest[2:])
 }
 
-// EchoRest is the Rest of an echo or its reply.
+// EchoRest returns the Rest of an echo or its reply.
 func EchoRest(id, seq uint16) (rest [4]byte) {
 	binary.BigEndian.PutUint16(rest[:], id)
 	binary.BigEndian.PutUint16(rest[2:], seq)
 	return rest
 }
 
-// MTURest is the Rest of an unreachable with CodeFragNeeded: RFC 1191 §4 puts
-// the next hop's MTU into the low half of the word that RFC 792 left unused.
+// MTURest returns the Rest of an unreachable with CodeFragNeeded: RFC 1191 §4 puts the next hop's
+// MTU in the low half of the word.
 func MTURest(mtu int) (rest [4]byte) {
 	binary.BigEndian.PutUint16(rest[2:], uint16(min(mtu, 0xffff)))
 	return rest
 }
 
-// MTU returns what MTURest wrote; 0 means that the router did not say.
+// MTU returns the value of MTURest; 0: the router did not report it.
 func (m Message) MTU() int { return int(binary.BigEndian.Uint16(m.Rest[2:])) }
 
-// PointerRest is the Rest of a parameter problem: RFC 792 has the byte of the packet
-// where the error is in its first byte.
+// PointerRest returns the Rest of a parameter problem: RFC 792 puts the offset of the error in its
+// first byte.
 func PointerRest(at int) [4]byte { return [4]byte{byte(at)} }
 
-// TimestampLen is the length of what a timestamp message has behind its header: when it
-// left, when it was received, and when the answer left (RFC 792).
+// TimestampLen is the length of the body of a timestamp message: the originate, receive and
+// transmit timestamps (RFC 792).
 const TimestampLen = 12
 
-// TimestampReply is the answer to a timestamp message that was received, and is
-// answered, at now: milliseconds since midnight UT. It is false for one that is short.
+// TimestampReply returns the answer to a timestamp message that was received and is answered at
+// now, in milliseconds since midnight UT. It returns false if the message is too short.
 func (m Message) TimestampReply(now uint32) (Message, bool) {
 	if len(m.Body) < TimestampLen {
 		return Message{}, false

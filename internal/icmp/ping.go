@@ -8,60 +8,59 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// PingConfig says what a Ping sends, and when it ends.
+// PingConfig configures a Ping.
 type PingConfig struct {
 	Dst   netip.Addr
-	Src   netip.Addr // invalid: that of the way out
-	Iface int        // negative: the one that the routing table says
-	ID    uint16     // the identifier that tells our replies from others'
-	TTL   uint8      // 0: the host's own
+	Src   netip.Addr // invalid: the outgoing interface's
+	Iface int        // negative: that of the route
+	ID    uint16     // identifies our replies
+	TTL   uint8      // 0: the host's default
 	TOS   uint8
 	DF    bool
-	Data  []byte // what each request carries
-	// Count is how many requests are sent; 0: until Stop.
+	Data  []byte // data of each request
+	// Count is the number of requests; 0: until Stop.
 	Count int
-	// Interval is the time between requests; 0: a second. The first Preload of them
-	// do not wait for it.
+	// Interval is the time between requests; 0: a second. The first Preload requests are sent at
+	// once.
 	Interval time.Duration
 	Preload  int
-	// Flood sends the next request as soon as a reply comes, and after floodInterval
-	// at the latest. Adaptive does so but for the latest time, which is Interval.
+	// Flood sends the next request when a reply arrives, and after floodInterval at the latest.
+	// Adaptive does so after Interval at the latest.
 	Flood, Adaptive bool
-	// Wait is how long a reply is waited for behind the last request while none has
-	// come yet; 0: ten seconds. Else it is twice the longest round trip, and at least
-	// the interval and a second: iputils does without the second, and counts replies lost
-	// that a busy machine delays.
+	// Wait is how long to wait for the first reply after the last request; 0: ten seconds. After a
+	// reply it is twice the longest round trip, and at least the interval and a second. iputils
+	// does not wait the second, and counts replies as lost that a busy machine delays.
 	Wait time.Duration
-	// Deadline ends it, however many were sent, and so does then the first error. With
-	// it Count is the number of replies to wait for. 0: none.
+	// Deadline ends the ping after this time, and at the first error. With it Count is the number
+	// of replies to wait for. 0: none.
 	Deadline time.Duration
-	// Group is a destination that many may answer for.
+	// Group means that several hosts may answer.
 	Group bool
-	// Outstanding has Next remark a request that has no reply when the next is sent.
+	// Outstanding makes Next report a request without a reply when the next is sent.
 	Outstanding bool
 }
 
-// What a ping waits when it is not told.
+// Default times of a ping.
 const (
 	defaultInterval = time.Second
 	defaultWait     = 10 * time.Second
 	leastWait       = time.Second
-	// floodInterval is between a flood's requests while nothing comes back, and
-	// floodGap the least between any two, which bounds what a flood can be.
+	// floodInterval is the time between a flood's requests without replies, and floodGap the
+	// minimum between any two requests, which limits a flood.
 	floodInterval = 10 * time.Millisecond
 	floodGap      = 20 * time.Microsecond
 	adaptiveGap   = 2 * time.Millisecond
 )
 
-// Ping sends echo requests and gathers what comes back (RFC 792). It keeps what it
-// sent for as long as a sequence number lasts: 65,536 requests.
+// Ping sends echo requests and collects the replies (RFC 792). It remembers a request until its
+// sequence number is reused: 65,536 requests.
 type Ping struct {
 	replies
 	cfg     PingConfig
 	start   clock.Time
-	last    clock.Time // when the latest request left
-	next    clock.Time // when another may
-	end     clock.Time // when nothing is waited for any more; Never: not known
+	last    clock.Time // when the last request was sent
+	next    clock.Time // when the next may be sent
+	end     clock.Time // when to stop waiting; Never: unknown
 	flights map[uint16]flight
 	stats   tally
 	done    bool
@@ -90,7 +89,7 @@ func NewPing(now clock.Time, cfg PingConfig) *Ping {
 	return p
 }
 
-// Output fills in the request that is due and reports whether there is one.
+// Output fills in the request that is due; false: none is due.
 func (p *Ping) Output(now clock.Time, out *Packet) bool {
 	if p.done || p.allSent() || !p.next.Due(now) {
 		return false
@@ -116,12 +115,12 @@ func (p *Ping) Output(now clock.Time, out *Packet) bool {
 	return true
 }
 
-// allSent reports whether the last request has left.
+// allSent reports whether the last request was sent.
 func (p *Ping) allSent() bool {
 	return p.cfg.Count > 0 && p.stats.Sent >= p.cfg.Count && p.cfg.Deadline == 0
 }
 
-// schedule sets when the next request is due, or how long replies are waited for.
+// schedule sets when the next request is due, or until when to wait for replies.
 func (p *Ping) schedule(now clock.Time) {
 	switch {
 	case p.allSent():
@@ -135,11 +134,11 @@ func (p *Ping) schedule(now clock.Time) {
 	case p.next.Add(p.cfg.Interval) < now:
 		p.next = now.Add(p.cfg.Interval) // too late to catch up
 	default:
-		p.next = p.next.Add(p.cfg.Interval) // in step, however late this one is
+		p.next = p.next.Add(p.cfg.Interval) // keeps the rhythm even if this request is late
 	}
 }
 
-// hurry brings the next request forward, for the last was answered.
+// hurry sends the next request earlier, because the last was answered.
 func (p *Ping) hurry(now clock.Time) {
 	gap := floodGap
 	switch {
@@ -152,7 +151,7 @@ func (p *Ping) hurry(now clock.Time) {
 	p.next = clock.Earliest(p.next, max(now, p.last.Add(gap)))
 }
 
-// Input takes an answer; those to others' requests are passed over.
+// Input processes an answer. It ignores answers to other requests.
 func (p *Ping) Input(now clock.Time, a *Answer) {
 	if p.done || a.Kind != Echo || a.ID != p.cfg.ID ||
 		a.Verdict != Replied && a.Dst != p.cfg.Dst {
@@ -180,7 +179,7 @@ func (p *Ping) Input(now clock.Time, a *Answer) {
 	p.judge()
 }
 
-// reply takes an echo reply into the books.
+// reply records an echo reply.
 func (p *Ping) reply(a *Answer, r *Reply) {
 	r.Elsewhere = !p.cfg.Group && a.From != p.cfg.Dst
 	if a.Damaged {
@@ -206,8 +205,8 @@ func (p *Ping) reply(a *Answer, r *Reply) {
 	r.Data = bytes.Clone(a.Data[:n])
 }
 
-// Refused is told why the request that Output gave last did not leave. One that was too
-// large counts as an error, as if a router had said so; others as sent and lost.
+// Refused reports that the last request of Output was not sent. A request that was too large counts
+// as an error, as if a router had reported it; others count as sent and lost.
 func (p *Ping) Refused(now clock.Time, err error, mtu int) {
 	seq := uint16(p.stats.Sent)
 	if mtu > 0 {
@@ -220,7 +219,7 @@ func (p *Ping) Refused(now clock.Time, err error, mtu int) {
 	p.judge()
 }
 
-// judge ends the ping when it knows enough.
+// judge ends the ping when its condition is met.
 func (p *Ping) judge() {
 	if p.cfg.Count > 0 && p.stats.Received+p.stats.Errors >= p.cfg.Count ||
 		p.cfg.Deadline > 0 && p.stats.Errors > 0 {
@@ -228,7 +227,7 @@ func (p *Ping) judge() {
 	}
 }
 
-// Deadline returns when Output or Advance has something to do.
+// Deadline returns when to call Output or Advance next.
 func (p *Ping) Deadline() clock.Time {
 	switch {
 	case p.done:
@@ -246,7 +245,7 @@ func (p *Ping) Advance(now clock.Time) {
 	}
 }
 
-// Stop ends the ping. What it knows can still be read.
+// Stop ends the ping. Its results can still be read.
 func (p *Ping) Stop() { p.done = true }
 
 // Done reports whether the ping has ended.

@@ -7,82 +7,80 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Kind is what a probe is made of.
+// Kind is a kind of probe.
 type Kind uint8
 
-// The kinds of probe.
+// The kinds of probes.
 const (
 	Echo     Kind = iota // an ICMP echo request (RFC 792)
-	Datagram             // a UDP datagram to a port that hopefully nobody has
-	SYN                  // a TCP segment that opens nothing
+	Datagram             // a UDP datagram to a port that is probably closed
+	SYN                  // a TCP SYN, whose connection is never opened
 )
 
-// Packet is a probe to be sent. An echo has an identifier and a sequence number,
-// the others a source and a destination port.
+// Packet is a probe to send. An echo has an identifier and a sequence number, the others a source
+// and a destination port.
 type Packet struct {
 	Kind    Kind
 	Dst     netip.Addr
-	Src     netip.Addr // invalid: that of the way out
-	Iface   int        // negative: the one that the routing table says
-	TTL     uint8      // 0: the host's own
+	Src     netip.Addr // invalid: the outgoing interface's
+	Iface   int        // negative: that of the route
+	TTL     uint8      // 0: the host's default
 	TOS     uint8
-	DF      bool // not to be fragmented by anybody
+	DF      bool // must not be fragmented
 	ID, Seq uint16
-	Data    []byte // lent until the next call of Output
+	Data    []byte // valid until the next call of Output
 }
 
-// Verdict is what an answer says of its probe.
+// Verdict is the meaning of an answer for its probe.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Replied     Verdict = iota // it reached its destination, which answered
-	Expired                    // its TTL ran out on the way
-	Unreachable                // it can go no further
-	Noted                      // a router remarks something, and the probe lives on
-	Failed                     // it never left this host
+	Replied     Verdict = iota // the destination answered
+	Expired                    // its TTL expired
+	Unreachable                // it cannot be forwarded
+	Noted                      // a router's remark; the probe continues
+	Failed                     // it was not sent
 )
 
-// Answer is a packet, or a failure of our own, that is about a probe.
+// Answer is a packet, or an error of this host, about a probe.
 type Answer struct {
 	Kind       Kind
-	ID, Seq    uint16     // the probe's
-	Dst        netip.Addr // the probe's destination, as far as the answer tells
-	From       netip.Addr // who answers
-	TTL        int        // of the answer, as it arrived
-	Bytes      int        // of the answer behind its IP header
+	ID, Seq    uint16     // of the probe
+	Dst        netip.Addr // destination of the probe, if known
+	From       netip.Addr // sender of the answer
+	TTL        int        // of the answer on arrival
+	Bytes      int        // of the answer after its IP header
 	Verdict    Verdict
-	Type, Code uint8      // of the ICMP message, if it is one
-	MTU        int        // of the next link, where a probe was too large for it; 0: not told
-	Gateway    netip.Addr // of a redirect: where the next packets should go
-	Pointer    uint8      // where a parameter problem lies
-	Data       []byte     // of an echo reply; lent for the call
-	Damaged    bool       // its checksum is wrong
-	Err        error      // of a probe that Failed
+	Type, Code uint8      // of the ICMP message, if the answer is one
+	MTU        int        // of the next link, if the probe was too large; 0: unknown
+	Gateway    netip.Addr // of a redirect: the new next hop
+	Pointer    uint8      // offset of a parameter problem
+	Data       []byte     // of an echo reply; valid during the call
+	Damaged    bool       // wrong checksum
+	Err        error      // if Failed
 }
 
-// Reply is an answer as a user wants to see it.
+// Reply is an answer for the user.
 type Reply struct {
 	Answer
-	At  clock.Time    // when it arrived
-	RTT time.Duration // since its probe was sent
-	// Duplicate is a reply to what was answered already, Elsewhere one that came from
-	// another address than was asked, and Late no reply at all, but the remark that a
-	// probe has none yet while the next is sent.
+	At  clock.Time    // time of arrival
+	RTT time.Duration // since the probe was sent
+	// Duplicate marks another reply to an answered request, Elsewhere one from another address than
+	// the destination, and Late a request without a reply when the next is sent.
 	Duplicate, Elsewhere, Late bool
-	// WrongAt is the first byte of an echo's data that is not what was sent, and Want
-	// what it should be; negative: all came back.
+	// WrongAt is the offset of the first wrong byte in an echo's data, and Want its expected value;
+	// negative: all bytes are right.
 	WrongAt int
 	Want    byte
-	// PathMTU is what a trace has just found out to be the MTU up to here; 0: nothing new.
+	// PathMTU is the path MTU up to this hop that a trace has just found; 0: unchanged.
 	PathMTU int
 }
 
-// maxUntold bounds the replies that wait for Next. What comes when they are that many
-// is counted and not shown.
+// maxUntold is the maximum number of replies that wait for Next. Further replies are only counted.
 const maxUntold = 1024
 
-// replies wait for the engine's owner.
+// replies is the queue of replies for the owner.
 type replies struct{ queue []Reply }
 
 func (r *replies) tell(reply Reply) {
@@ -91,7 +89,7 @@ func (r *replies) tell(reply Reply) {
 	}
 }
 
-// Next returns the oldest reply that was not returned yet.
+// Next returns the oldest queued reply.
 func (r *replies) Next() (Reply, bool) {
 	if len(r.queue) == 0 {
 		return Reply{}, false

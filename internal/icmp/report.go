@@ -6,14 +6,14 @@ import "fmt"
 // §3.2.2.1, RFC 1812 §5.2.7.1).
 type ReportError struct{ Type, Code uint8 }
 
-// Report returns what an error message says.
+// Report returns the contents of an error message as an error.
 func (m *Message) Report() ReportError { return ReportError{m.Type, m.Code} }
 
-// unreachables describe the codes of a destination unreachable.
+// unreachables describes the codes of a destination unreachable.
 var unreachables = [...]struct {
 	text string
-	// lasting is false where the next packet may arrive: RFC 1122 §3.2.2.1 has codes 0, 1 and 5
-	// taken for a hint, and 11 and 12 concern one type of service.
+	// lasting is false if a later packet may arrive: RFC 1122 §3.2.2.1 treats codes 0, 1 and 5 as
+	// hints, and 11 and 12 concern one type of service.
 	lasting bool
 }{
 	CodeNet:             {"network unreachable", false},
@@ -49,15 +49,15 @@ func (r ReportError) Error() string {
 	return fmt.Sprintf("ICMP error of type %d, code %d", r.Type, r.Code)
 }
 
-// Refuses reports whether the destination refuses packets of that protocol or for that port.
-// RFC 1122 §4.2.3.9 and RFC 9293 §3.9.2.2: hard errors. Code 4, the third of them, has become
-// path MTU discovery's (RFC 1191 §6.2).
+// Refuses reports whether the destination refuses packets of that protocol or port. RFC 1122
+// §4.2.3.9 and RFC 9293 §3.9.2.2: hard errors. Code 4, the third of them, is now used by path MTU
+// discovery (RFC 1191 §6.2).
 func (r ReportError) Refuses() bool {
 	return r.Type == TypeUnreachable && (r.Code == CodeProtocol || r.Code == CodePort)
 }
 
-// Lasting reports whether sending the packet again is useless, as far as the report says. These
-// are the reports that Linux passes to connected UDP sockets.
+// Lasting reports whether resending the packet is useless according to the report. These are the
+// reports that Linux passes to connected UDP sockets.
 func (r ReportError) Lasting() bool {
 	switch r.Type {
 	case TypeUnreachable:

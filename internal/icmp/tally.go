@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// PingInfo is what a Ping has found out.
+// PingInfo is the statistics of a Ping.
 type PingInfo struct {
 	Sent       int
-	Received   int // requests that were answered
-	Duplicates int // replies to requests that had one
+	Received   int // answered requests
+	Duplicates int // further replies to answered requests
 	Corrupted  int // replies with a wrong checksum
-	Errors     int // reports that a request did not arrive
-	Pipe       int // the most requests under way when one was answered
+	Errors     int // error reports about requests
+	Pipe       int // maximum number of unanswered requests
 	Elapsed    time.Duration
-	// The round trips of all replies: Mdev is their standard deviation, EWMA a moving
-	// average with a weight of an eighth for the latest.
+	// The round trips of all replies: Mdev is their standard deviation, EWMA a moving average with
+	// a weight of one eighth for the latest.
 	Min, Avg, Max, Mdev, EWMA time.Duration
 }
 
-// tally counts for a PingInfo.
+// tally collects a PingInfo.
 type tally struct {
 	PingInfo
-	sum, square float64 // nanoseconds
+	sum, square float64 // in nanoseconds
 }
 
 func (t *tally) add(rtt time.Duration) {
@@ -32,10 +32,10 @@ func (t *tally) add(rtt time.Duration) {
 	t.Min, t.Max = min(t.Min, rtt), max(t.Max, rtt)
 	t.EWMA += (rtt - t.EWMA) / 8
 	t.sum += float64(rtt)
-	t.square += float64(float64(rtt) * float64(rtt)) // rounded, the same everywhere
+	t.square += float64(float64(rtt) * float64(rtt)) // rounded, for the same result on all machines
 }
 
-// Info returns what the ping has found out so far.
+// Info returns the statistics so far.
 func (p *Ping) Info() PingInfo {
 	info := p.stats.PingInfo
 	if info.Sent > 0 {

@@ -7,59 +7,58 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TraceConfig says how a Trace goes about it.
+// TraceConfig configures a Trace.
 type TraceConfig struct {
 	Dst   netip.Addr
-	Src   netip.Addr // invalid: that of the way out
-	Iface int        // negative: the one that the routing table says
+	Src   netip.Addr // invalid: the outgoing interface's
+	Iface int        // negative: that of the route
 	Kind  Kind
-	ID    uint16 // an echo's identifier, the source port of a datagram or of the first SYN
-	// Port is the destination port of the first datagram, the sequence number of the
-	// first echo, and the one port of all SYNs.
+	ID    uint16 // identifier of echoes, source port of datagrams or of the first SYN
+	// Port is the destination port of the first datagram, the sequence number of the first echo,
+	// and the port of all SYNs.
 	Port       uint16
-	First, Max int // the TTLs to begin and to end with
-	Queries    int // probes a TTL
-	Parallel   int // probes that wait for an answer at once
+	First, Max int // first and last TTL
+	Queries    int // probes for each TTL
+	Parallel   int // maximum number of unanswered probes
 	TOS        uint8
 	DF         bool
-	Data       []byte // what each probe carries
-	// Wait is the most that an answer is waited for. It is less where another has come:
-	// Here times as long as one of the same TTL took, or Near times as long as one of a
-	// greater TTL. Zero: not.
+	Data       []byte // data of each probe
+	// Wait is the maximum time to wait for an answer. It is less if another probe was answered:
+	// Here times the round trip of one with the same TTL, or Near times that of one with a greater
+	// TTL. Zero disables this.
 	Wait       time.Duration
 	Here, Near float64
-	Gap        time.Duration // the least between two probes
-	// Overhead is what a packet has in front of Data. If it is set, the trace finds the
-	// MTU of the path: a probe that is too large for a link is sent again as large as that
-	// takes. Parallel must be 1 and DF set then.
+	Gap        time.Duration // minimum time between two probes
+	// Overhead is the length of a packet's headers before Data. If set, the trace finds the path
+	// MTU: it repeats a probe that is too large for a link with the link's size. Parallel must then
+	// be 1, and DF set.
 	Overhead int
 }
 
-// waitGrain is added to what an answer took, so that the wait for others is not too
-// short where it took next to nothing.
+// waitGrain is added to a round trip, so that a very short one does not make the wait too short.
 const waitGrain = time.Millisecond
 
-// Trace finds the routers on a way: it sends probes whose TTL grows until the
-// destination answers one, or somebody says that there is no way on. Of probes under
-// way there are Parallel at the most, and in all Queries times the TTLs.
+// Trace finds the routers of a path: it sends probes with increasing TTL until the destination
+// answers one, or a router reports it unreachable. At most Parallel probes wait for answers. The
+// total is at most Queries for each TTL.
 type Trace struct {
 	cfg     TraceConfig
-	probes  []traced   // in the order in which they are sent
-	next    int        // the first that was not sent yet
-	oldest  int        // all before it are done
-	end     int        // where the last TTL of interest ends
-	waiting int        // sent and not done
+	probes  []traced   // in the order of sending
+	next    int        // the first that was not sent
+	oldest  int        // all before it are finished
+	end     int        // end of the last relevant TTL
+	waiting int        // sent and not finished
 	due     clock.Time // when the next may be sent
 	stopped bool
-	told    int // hops that Hop has returned
+	told    int // hops returned by Hop
 }
 
-// traced is one probe.
+// traced is the state of one probe.
 type traced struct {
-	at    clock.Time // when it was sent; Never: not yet
+	at    clock.Time // when it was sent; Never: not sent
 	done  bool
-	mtu   int   // what it was cut to; 0: it was not
-	reply Reply // its From is invalid if none came
+	mtu   int   // reduced size; 0: full size
+	reply Reply // its From is invalid if there was none
 }
 
 // NewTrace returns a trace whose first probes are due at once.
@@ -68,7 +67,7 @@ func NewTrace(cfg TraceConfig) *Trace {
 	return &Trace{cfg: cfg, probes: make([]traced, n), end: n}
 }
 
-// Output fills in the next probe and reports whether there is one to be sent.
+// Output fills in the next probe; false: none is due.
 func (t *Trace) Output(now clock.Time, out *Packet) bool {
 	if !t.mayProbe() || t.due > now {
 		return false
@@ -89,12 +88,12 @@ func (t *Trace) Output(now clock.Time, out *Packet) bool {
 	return true
 }
 
-// mayProbe reports whether there is one more to be sent.
+// mayProbe reports whether another probe may be sent.
 func (t *Trace) mayProbe() bool {
 	return !t.Done() && t.next < t.end && t.waiting < t.cfg.Parallel
 }
 
-// index is the number of the probe that an answer is about.
+// index returns the number of the probe that an answer is about.
 func (t *Trace) index(a *Answer) (int, bool) {
 	id, seq := a.ID-t.cfg.ID, a.Seq-t.cfg.Port
 	i := int(seq)
@@ -105,7 +104,7 @@ func (t *Trace) index(a *Answer) (int, bool) {
 		(a.Dst == t.cfg.Dst || a.Verdict == Replied)
 }
 
-// Input takes an answer; those to others' probes are passed over.
+// Input processes an answer. It ignores answers to other probes.
 func (t *Trace) Input(now clock.Time, a *Answer) {
 	i, ours := t.index(a)
 	if t.stopped || !ours || t.probes[i].done || a.Verdict == Noted {
@@ -123,14 +122,14 @@ func (t *Trace) Input(now clock.Time, a *Answer) {
 	}
 }
 
-// What RFC 792 has for a probe that a link does not take.
+// RFC 792's type and code for a probe that is too large for a link.
 const (
 	typeUnreachable = 3
 	codeFragNeeded  = 4
 )
 
-// Refused is told why the probe that Output gave last did not leave. No other would. One
-// that is too large is answered as a router would answer it.
+// Refused reports that the last probe of Output was not sent, which ends the trace. A probe that is
+// too large is treated like a router's answer.
 func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	i := t.next - 1
 	switch {
@@ -151,8 +150,8 @@ func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	t.end = min(t.end, t.next)
 }
 
-// shrink has the last probe, which was too large for a link, sent again as large as the
-// link takes. It is false where that is no news, so that it ends.
+// shrink repeats the last probe, which was too large for a link, with the link's size. It returns
+// false if the size is not smaller, so that it ends.
 func (t *Trace) shrink(i, mtu int) bool {
 	data := mtu - t.cfg.Overhead
 	if t.cfg.Overhead == 0 || i != t.next-1 || data < 0 || data >= len(t.cfg.Data) {
@@ -166,7 +165,7 @@ func (t *Trace) shrink(i, mtu int) bool {
 	return true
 }
 
-// finish notes that nothing more is waited for of a probe.
+// finish marks a probe as finished.
 func (t *Trace) finish(i int) {
 	t.probes[i].done = true
 	t.waiting--
@@ -175,7 +174,7 @@ func (t *Trace) finish(i int) {
 	}
 }
 
-// patience is how long the answer to probe i is waited for.
+// patience returns how long to wait for the answer to probe i.
 func (t *Trace) patience(i int) time.Duration {
 	first := i - i%t.cfg.Queries
 	if d, ok := t.took(first, min(first+t.cfg.Queries, t.next), t.cfg.Here); ok {
@@ -187,7 +186,7 @@ func (t *Trace) patience(i int) time.Duration {
 	return t.cfg.Wait
 }
 
-// took is the time that the first answered probe of some took, so many times.
+// took returns the multiple of the round trip of the first answered probe in a range.
 func (t *Trace) took(from, to int, times float64) (time.Duration, bool) {
 	if times <= 0 {
 		return 0, false
@@ -201,7 +200,7 @@ func (t *Trace) took(from, to int, times float64) (time.Duration, bool) {
 	return 0, false
 }
 
-// Deadline returns when Output or Advance has something to do.
+// Deadline returns when to call Output or Advance next.
 func (t *Trace) Deadline() (due clock.Time) {
 	if t.Done() {
 		return clock.Never
@@ -217,7 +216,7 @@ func (t *Trace) Deadline() (due clock.Time) {
 	return due
 }
 
-// Advance gives up the probes that were waited for long enough.
+// Advance gives up probes that were not answered in time.
 func (t *Trace) Advance(now clock.Time) {
 	for i := t.oldest; i < t.next; i++ {
 		if p := &t.probes[i]; !p.done && p.at.Add(t.patience(i)).Due(now) {
@@ -226,13 +225,13 @@ func (t *Trace) Advance(now clock.Time) {
 	}
 }
 
-// Stop ends the trace. Hops that are whole can still be read.
+// Stop ends the trace. Complete hops can still be read.
 func (t *Trace) Stop() { t.stopped = true }
 
 // Done reports whether the trace has ended.
 func (t *Trace) Done() bool { return t.stopped || t.oldest >= t.end }
 
-// Hop returns the next TTL whose probes are all done, and what came back for each.
+// Hop returns the next TTL whose probes are all finished, with the replies.
 func (t *Trace) Hop() (ttl int, replies []Reply, ok bool) {
 	from := t.told * t.cfg.Queries
 	to := min(from+t.cfg.Queries, t.end)

@@ -1,65 +1,64 @@
 package ip
 
-// DropReason says why a packet went no further. What the network does wrong is
-// counted under one of these names and never returned as an error: the shell,
-// the counters and the capture show the name.
+// DropReason is why a packet was dropped. Errors of the network are counted by reason and never
+// returned as Go errors. The shell, the counters and captures show the reason's name.
 type DropReason uint8
 
-// The reasons, in the order in which a packet can meet them.
+// The reasons, in the order in which they are checked.
 const (
-	DropNone            DropReason = iota // the packet lives
-	DropShort                             // fewer bytes than a header
+	DropNone            DropReason = iota // the packet was not dropped
+	DropShort                             // shorter than a header
 	DropVersion                           // not IPv4
 	DropHeaderLength                      // IHL below 5 or beyond the packet
 	DropTotalLength                       // total length below the header or beyond the packet
-	DropHeaderChecksum                    // RFC 791's checksum is wrong
-	DropMartian                           // an address that cannot be where it is (RFC 1812 §5.3.7)
-	DropOwnSource                         // from outside with an address of our own as source
-	DropReversePath                       // its source is not where the routes say (RFC 3704 §2)
+	DropHeaderChecksum                    // wrong header checksum (RFC 791)
+	DropMartian                           // an address that is invalid there (RFC 1812 §5.3.7)
+	DropOwnSource                         // another host used our address as source
+	DropReversePath                       // routes to its source disagree (RFC 3704 §2)
 	DropOption                            // an IP option is malformed
-	DropSourceRoute                       // its sender chose its way, which is refused
-	DropGroup                             // to a multicast group that nobody here is in
-	DropTTL                               // the last hop that its time to live allowed was ours
-	DropNoRoute                           // no prefix of the table holds the destination
-	DropBlackhole                         // the route there says to drop it
-	DropProhibited                        // the route there says that it is forbidden
-	DropNotForUs                          // a host was given another's packet
+	DropSourceRoute                       // a source route, which is refused
+	DropGroup                             // to a multicast group without a local member
+	DropTTL                               // its TTL expired here
+	DropNoRoute                           // no route matches the destination
+	DropBlackhole                         // the route is a blackhole
+	DropProhibited                        // the route prohibits it
+	DropNotForUs                          // a host received another host's packet
 	DropInterfaceDown                     // the interface is down
-	DropLossy                             // lossyforward took it
-	DropQueueFull                         // the link's queue had no room
+	DropLossy                             // dropped by lossyforward
+	DropQueueFull                         // the link's queue is full
 	DropTooBig                            // longer than the link's MTU
 	DropFragmentEmpty                     // a fragment without data
-	DropFragmentLength                    // a fragment before the last that is no multiple of 8
-	DropFragmentTooLong                   // a fragment that ends beyond 65,535: the ping of death
-	DropFragmentTiny                      // a fragment that cuts a TCP header (RFC 1858 §3)
+	DropFragmentLength                    // not a multiple of 8, and not the last
+	DropFragmentTooLong                   // a fragment beyond 65,535 bytes: the ping of death
+	DropFragmentTiny                      // a fragment that splits a TCP header (RFC 1858 §3)
 	DropFragmentOverlap                   // of a datagram with overlapping fragments (RFC 5722 §4)
 	DropFragmentEnd                       // of a datagram with two ends
-	DropFragmentECN                       // of a datagram with marks at odds (RFC 3168 §5.3)
-	DropFragmentCount                     // of a datagram of too many fragments
-	DropFragmentEvicted                   // of a datagram that had to make room for others
-	DropFragmentTimeout                   // of a datagram that did not get whole in time
-	DropProtocol                          // nobody here speaks its protocol
-	DropTCPChecksum                       // TCP checksum is wrong
-	DropTCPHeader                         // TCP header is short or its data offset lies
-	DropUDPHeader                         // UDP header is short or its length lies
-	DropUDPChecksum                       // UDP checksum is wrong
-	DropUDPPort                           // no UDP socket listens for it
-	DropUDPFull                           // its UDP socket's receive buffer is full
-	DropICMPRate                          // an ICMP error of ours, one too many
-	DropICMP                              // ICMP message is short or its checksum is wrong
-	DropRIP                               // RIP message is malformed
-	DropUnknownNeighbor                   // the sender is not a neighbour of the interface
+	DropFragmentECN                       // conflicting ECN fields (RFC 3168 §5.3)
+	DropFragmentCount                     // of a datagram with too many fragments
+	DropFragmentEvicted                   // of a datagram that was evicted to make room
+	DropFragmentTimeout                   // of a datagram that was not complete in time
+	DropProtocol                          // no handler for its protocol
+	DropTCPChecksum                       // wrong TCP checksum
+	DropTCPHeader                         // TCP header too short, or invalid data offset
+	DropUDPHeader                         // UDP header too short, or invalid length
+	DropUDPChecksum                       // wrong UDP checksum
+	DropUDPPort                           // no UDP socket has the port
+	DropUDPFull                           // the UDP socket's receive buffer is full
+	DropICMPRate                          // an ICMP error of this node above the rate limit
+	DropICMP                              // ICMP message too short, or wrong checksum
+	DropRIP                               // malformed RIP message
+	DropUnknownNeighbor                   // the sender is not a neighbor on the interface
 
 	lastDropReason = DropUnknownNeighbor
 )
 
-// NumDropReasons is the number of reasons, DropNone included.
+// NumDropReasons is the number of reasons, including DropNone.
 const NumDropReasons = int(lastDropReason) + 1
 
-// Drops counts packets by reason; the index is the DropReason.
+// Drops counts packets by DropReason.
 type Drops [NumDropReasons]uint64
 
-// Total returns the number of packets dropped for any reason.
+// Total returns the number of dropped packets.
 func (d *Drops) Total() uint64 {
 	var total uint64
 	for _, n := range d[DropNone+1:] {
@@ -113,7 +112,7 @@ var dropNames = [NumDropReasons]string{
 	DropUnknownNeighbor: "unknown neighbor",
 }
 
-// String returns the short lower-case name under which the drop is shown.
+// String returns the name of the reason.
 func (d DropReason) String() string {
 	if int(d) >= NumDropReasons {
 		return "unknown reason"

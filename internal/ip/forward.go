@@ -6,11 +6,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// Forward takes one hop off the packet in b, whose header ParseHeader has
-// accepted: the TTL goes down by one (RFC 1812 §5.3.1) and the checksum is
-// updated with it (RFC 1624 §3). The rest of the packet, options and bits that mean
-// nothing to us included, goes on as it came. DropTTL leaves the packet as it
-// was, so that the ICMP error quotes what was sent.
+// Forward decrements the TTL of the packet in b (RFC 1812 §5.3.1), whose header ParseHeader has
+// accepted, and updates the checksum (RFC 1624 §3). It does not change the rest, including options
+// and unknown bits. DropTTL leaves the packet unchanged, so that the ICMP error quotes the
+// original.
 func Forward(b []byte) DropReason {
 	const ttl, sum = 8, 10
 	b = b[:HeaderLen]
@@ -24,12 +23,12 @@ func Forward(b []byte) DropReason {
 	return DropNone
 }
 
-// Ends returns the source and the destination of a packet as one number, to compare.
-// The packet must have a whole header.
+// Ends returns the source and destination of a packet as one number, for comparison. The packet
+// must have a complete header.
 func Ends(b []byte) uint64 { return binary.NativeEndian.Uint64(b[12:]) }
 
-// IsPlain reports whether b is exactly one well-formed packet (as ParseHeader would
-// find) without options, between the given ends, that may be forwarded one hop at least.
+// IsPlain reports whether b is one valid packet for ParseHeader, without options, with these ends,
+// and with a TTL that permits forwarding.
 func IsPlain(b []byte, ends uint64) bool {
 	if len(b) < HeaderLen {
 		return false

@@ -2,39 +2,38 @@ package ip
 
 import "encoding/binary"
 
-// MinMTU is the least MTU that a link can have: RFC 791 §3.2 has every module pass
-// on 68 bytes whole, the longest header and one fragment's least payload.
+// MinMTU is the minimum MTU of a link: RFC 791 §3.2 requires every module to forward 68 bytes
+// without fragmentation, the longest header and the shortest payload of a fragment.
 const MinMTU = MaxHeaderLen + fragmentUnit
 
-// fragmentUnit is what offsets count in (RFC 791 §3.1).
+// fragmentUnit is the unit of fragment offsets (RFC 791 §3.1).
 const fragmentUnit = 8
 
-// Options are one byte, or a type, a length and the rest (RFC 791 §3.1). Those
-// whose type has the copied flag are in every fragment.
+// Options are one byte, or a type, a length and the rest (RFC 791 §3.1). All fragments contain
+// those whose type has the copied flag.
 const (
 	optionEnd    = 0
 	optionNop    = 1
 	optionCopied = 0x80
 )
 
-// Fragmenter cuts one packet into fragments for a link (RFC 791 §3.2, its
-// fragmentation procedure). The packet may be a fragment itself: its pieces then
-// keep its offset, and the last of them its more-fragments flag. It allocates
-// nothing; the packet is borrowed from Reset to the last Next.
+// Fragmenter splits one packet into fragments for a link (RFC 791 §3.2, its fragmentation
+// procedure). The packet may be a fragment itself: its fragments then keep its offset, and the last
+// one its more-fragments flag. It allocates no memory. The packet must stay valid from Reset to the
+// last Next.
 type Fragmenter struct {
 	h       Header
-	first   []byte // the options of the packet
-	payload []byte // all of it
+	first   []byte // options of the packet
+	payload []byte // the whole payload
 	mtu     int
 	at      int // bytes of payload that are done
 	copied  [MaxHeaderLen - HeaderLen]byte
-	ncopied int // of copied: the options of all fragments but the first
+	ncopied int // length of copied: the options of all fragments but the first
 }
 
-// Reset begins to cut a packet whose header ParseHeader accepts or Append wrote,
-// behind the first at bytes of its payload, which is where an earlier cut got to
-// (Done). It is false for a packet that cannot be cut: its payload would end beyond
-// what an offset can say, as no fragment of a datagram does.
+// Reset starts splitting a packet whose header ParseHeader accepts or Append has written, after the
+// first at bytes of its payload (see Done). It returns false if the payload would end beyond the
+// largest offset, which no datagram's fragment does.
 func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
 	word := binary.BigEndian.Uint16(packet[6:])
 	ihl := int(packet[0]&0x0f) * 4
@@ -51,13 +50,13 @@ func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
 	return ihl+f.h.FragOff+len(f.payload) <= MaxPacketLen
 }
 
-// Done returns how many bytes of the packet's payload Next has given out.
+// Done returns how many bytes of payload Next has returned.
 func (f *Fragmenter) Done() int { return f.at }
 
 // More reports whether there is another fragment.
 func (f *Fragmenter) More() bool { return f.at < len(f.payload) }
 
-// HeaderLen returns how long the header of the next fragment is.
+// HeaderLen returns the length of the next fragment's header.
 func (f *Fragmenter) HeaderLen() int {
 	if f.at == 0 {
 		return f.h.IHL
@@ -65,8 +64,8 @@ func (f *Fragmenter) HeaderLen() int {
 	return HeaderLen + f.ncopied
 }
 
-// Next writes the header of the next fragment over b, which is HeaderLen long, and
-// returns the fragment's piece of the payload.
+// Next writes the header of the next fragment to b, whose length is HeaderLen, and returns the
+// fragment's payload.
 func (f *Fragmenter) Next(b []byte) []byte {
 	h := f.h
 	options := f.first
@@ -87,7 +86,7 @@ func (f *Fragmenter) Next(b []byte) []byte {
 	return payload
 }
 
-// Left returns how many fragments Next has yet to give.
+// Left returns how many fragments are left.
 func (f *Fragmenter) Left() int {
 	rest := len(f.payload) - f.at
 	if rest <= 0 {
@@ -109,9 +108,8 @@ func (f *Fragmenter) Left() int {
 	return n
 }
 
-// copyOptions puts the options that every fragment has into to, padded to a
-// multiple of four, and returns their length. What stands behind an option whose
-// length lies is none.
+// copyOptions copies the options of every fragment to to, padded to a multiple of four, and returns
+// their length. It ignores everything after an option with an invalid length.
 func copyOptions(to, options []byte) int {
 	n := 0
 	for len(options) > 0 && options[0] != optionEnd {

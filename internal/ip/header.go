@@ -6,11 +6,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// Addr is an IPv4 address; netip.AddrFrom4 makes the public type of it.
+// Addr is an IPv4 address; netip.AddrFrom4 converts it to the public type.
 type Addr = [4]byte
 
-// The protocols that a node speaks (the test protocol and course RIP have the
-// family's numbers, not IANA's).
+// The protocols of a node. The test protocol and course RIP have the course's numbers, not IANA's.
 const (
 	ProtoTest uint8 = 0
 	ProtoICMP uint8 = 1
@@ -22,9 +21,9 @@ const (
 const (
 	// HeaderLen is the length of a header without options.
 	HeaderLen = 20
-	// MaxHeaderLen is the longest header that the IHL field can say.
+	// MaxHeaderLen is the maximum of the IHL field.
 	MaxHeaderLen = 60
-	// MaxPacketLen is the longest packet that the total length can say.
+	// MaxPacketLen is the maximum of the total length.
 	MaxPacketLen = 0xffff
 )
 
@@ -37,23 +36,22 @@ const (
 
 // Header is an IPv4 header (RFC 791 §3.1) with lengths and offsets in bytes.
 type Header struct {
-	IHL      int // bytes, 20 to 60; set by ParseHeader, told from Options by Append
+	IHL      int // bytes, 20 to 60; set by ParseHeader; Append derives it from Options
 	TOS      uint8
-	TotalLen int // bytes, header included
+	TotalLen int // bytes, including the header
 	ID       uint16
 	DF, MF   bool
 	FragOff  int // bytes, a multiple of 8
 	TTL      uint8
 	Protocol uint8
 	Src, Dst Addr
-	Options  []byte // nil: none; borrowed from the packet that was parsed
+	Options  []byte // nil: none; part of the parsed packet
 }
 
-// ParseHeader reads the header of the packet in b and cuts the payload to the
-// header's total length; both are borrowed from b. The checks are those of
-// RFC 1122 §3.2.1 and RFC 1812 §5.2.2, and the first that fails is the answer;
-// the checksum is the last, because the others tell what it is over. Options are
-// ParseOptions' to look at.
+// ParseHeader parses the header of the packet in b and returns the payload up to the header's total
+// length; both are parts of b. The checks are those of RFC 1122 §3.2.1 and RFC 1812 §5.2.2. It
+// returns the first that fails. The checksum is last, because the other fields define its range.
+// ParseOptions checks the options.
 func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
 	if len(b) < HeaderLen {
 		return Header{}, nil, DropShort
@@ -96,14 +94,14 @@ func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
 	return h, b[ihl:total], DropNone
 }
 
-// IsFragment reports whether the packet is a piece of a larger one.
+// IsFragment reports whether the packet is a fragment.
 func (h *Header) IsFragment() bool { return h.MF || h.FragOff != 0 }
 
-// Size returns how many bytes Append writes: the header with its options, padded.
+// Size returns how many bytes Append writes: the header with its padded options.
 func (h *Header) Size() int { return HeaderLen + (len(h.Options)+3)/4*4 }
 
-// Append writes the header behind b: 20 bytes, the options padded to a multiple
-// of four, and the checksum over both. TotalLen is written as it is given.
+// Append appends the header to b: 20 bytes, the options padded to a multiple of four, and the
+// checksum. It writes TotalLen as given.
 func (h Header) Append(b []byte) []byte {
 	if len(h.Options) > MaxHeaderLen-HeaderLen {
 		panic("BUG: ip: more than 40 bytes of options")
@@ -113,7 +111,7 @@ func (h Header) Append(b []byte) []byte {
 	b = append(b, fixed[:]...)
 	b = append(b, h.Options...)
 	for (len(b)-start)%4 != 0 {
-		b = append(b, 0) // RFC 791 §3.1: end of option list, which also pads
+		b = append(b, 0) // RFC 791 §3.1: end of option list, also for padding
 	}
 	header := b[start:]
 	h.fill(header)
@@ -122,7 +120,7 @@ func (h Header) Append(b []byte) []byte {
 	return b
 }
 
-// Put writes the header over b[:20], with its checksum and without its options.
+// Put writes the header to b[:20], with its checksum and without its options.
 func (h Header) Put(b []byte) {
 	b = b[:HeaderLen]
 	h.fill(b)
@@ -130,7 +128,7 @@ func (h Header) Put(b []byte) {
 	binary.BigEndian.PutUint16(b[10:], ^checksum.Fold(checksum.SumHeader((*[HeaderLen]byte)(b))))
 }
 
-// fill writes the fixed fields but the first byte, and a zero checksum.
+// fill writes the fixed fields except the first byte, and a zero checksum.
 func (h *Header) fill(b []byte) {
 	fragment := uint16(h.FragOff/8) & fragmentOffset
 	if h.DF {

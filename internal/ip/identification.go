@@ -5,24 +5,22 @@ import (
 	"encoding/binary"
 )
 
-// identifications is how many counters there are. Destinations that share one use
-// its values up together.
+// identifications is the number of counters. Several destinations may share one.
 const identifications = 64
 
-// Identifications chooses the identification of datagrams that may be fragmented.
-// RFC 6864 §4.3: one that is not atomic has to differ from all others between the
-// same addresses, of the same protocol, that may still be under way. So a counter
-// runs through all 65,536 values, and it takes as many datagrams until one comes
-// again. What is sent is the counter's value through a permutation of its own for
-// each two addresses and protocol: who sees some of them, or those of another
-// destination, cannot tell which will come.
+// Identifications chooses the identification of datagrams that may be fragmented. RFC 6864 §4.3:
+// the identification of a datagram that is not atomic must differ from all others between the same
+// addresses, of the same protocol, that may be in flight. A counter runs through all 65,536 values,
+// so a value repeats after as many datagrams. The identification is the counter's value in a
+// permutation that depends on the addresses and the protocol, so observed values do not predict
+// others.
 type Identifications struct {
 	secret   [16]byte
 	counters [identifications]uint16
 	memo     [memoSize]sequence
 }
 
-// sequence is what the secret says of two addresses and a protocol.
+// sequence is the permutation of two addresses and a protocol.
 type sequence struct {
 	src, dst Addr
 	protocol uint8
@@ -31,14 +29,14 @@ type sequence struct {
 	k0, k1   uint64
 }
 
-// NewIdentifications returns a source that the secret keys.
+// NewIdentifications returns a source with this secret key.
 func NewIdentifications(secret [16]byte) *Identifications {
 	return &Identifications{secret: secret}
 }
 
 // Next returns the identification of another datagram.
 func (x *Identifications) Next(src, dst Addr, protocol uint8) uint16 {
-	// Datagrams come in rows of few destinations, as for Table.Hop.
+	// Consecutive datagrams have few destinations, as for Table.Hop.
 	q := &x.memo[(src[3]^dst[3]^dst[2]^dst[1]^protocol)%memoSize]
 	if !q.known || q.src != src || q.dst != dst || q.protocol != protocol {
 		*q = x.sequence(src, dst, protocol)
@@ -62,8 +60,7 @@ func (x *Identifications) sequence(src, dst Addr, protocol uint8) sequence {
 	}
 }
 
-// permute maps 16 bits to 16 bits, one to one: a Feistel network of eight rounds
-// between two bytes.
+// permute is a bijection of 16-bit values: a Feistel network of eight rounds.
 func permute(v uint16, k0, k1 uint64) uint16 {
 	left, right := uint8(v>>8), uint8(v)
 	for range 4 {
@@ -74,8 +71,7 @@ func permute(v uint16, k0, k1 uint64) uint16 {
 	return uint16(left)<<8 | uint16(right)
 }
 
-// scramble is one round's function of a byte: what a multiplication by the key
-// spreads it to.
+// scramble is the function of one round: it multiplies by the key and mixes the bits.
 func scramble(v uint8, key uint64) uint8 {
 	x := (uint64(v) + key) * (key>>32 | 1)
 	x ^= x >> 29

@@ -6,8 +6,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// The types of option that mean something here (RFC 791 §3.1, RFC 2113 §2.1). Whatever
-// else has a right length is skipped (RFC 1122 §3.2.1.8).
+// The types of supported options (RFC 791 §3.1, RFC 2113 §2.1). Other options with a valid length
+// are skipped (RFC 1122 §3.2.1.8).
 const (
 	optionRecordRoute = 7
 	optionTimestamp   = 68
@@ -23,17 +23,16 @@ const (
 	stampSpecified = 3
 )
 
-// Options is what was found among the options of a header: where each begins, in bytes
-// from the header's first. Zero: it is not there.
+// Options are the offsets of a header's options in bytes from the start of the header. Zero:
+// absent.
 type Options struct {
 	RecordRoute, Timestamp int
 	// SourceRoute is a loose or strict source route.
 	SourceRoute int
 }
 
-// ParseOptions verifies the options of a header. One that is malformed ends the walk:
-// pointer is then the byte of the header where it is wrong, as a parameter problem
-// wants it (RFC 792), and ok is false.
+// ParseOptions checks the options of a header. At an invalid option it stops and returns false,
+// with the offset of the error in the header, as a parameter problem reports it (RFC 792).
 func ParseOptions(options []byte) (o Options, pointer int, ok bool) {
 	for at := 0; at < len(options); {
 		b := options[at:]
@@ -56,8 +55,8 @@ func ParseOptions(options []byte) (o Options, pointer int, ok bool) {
 	return o, 0, true
 }
 
-// note verifies one option and remembers where it is. It returns which of the option's
-// bytes is wrong, -1 for none.
+// note checks one option and records its offset. It returns the offset of an error in the option;
+// -1: none.
 func (o *Options) note(b []byte, at int) int {
 	switch b[0] {
 	case optionRecordRoute:
@@ -74,7 +73,7 @@ func (o *Options) note(b []byte, at int) int {
 	return -1
 }
 
-// noteRoute verifies an option that is a list of addresses.
+// noteRoute checks an option that is a list of addresses.
 func noteRoute(known *int, b []byte, at int) int {
 	switch {
 	case *known != 0:
@@ -98,19 +97,19 @@ func (o *Options) noteTimestamp(b []byte, at int) int {
 	switch b[3] & 0x0f {
 	case stampOnly, stampAddress, stampSpecified:
 	default:
-		return -1 // RFC 791 §3.1 has no such flags: whatever they mean is left alone
+		return -1 // RFC 791 §3.1 has no such flags: ignored
 	}
 	if b[2] < 5 || int(b[2]) <= len(b) && int(b[2])-1+stampLen(b) > len(b) {
 		return 2
 	}
 	if int(b[2]) > len(b) && b[3]>>4 == 15 {
-		return 3 // RFC 791 §3.1: not even the overflow can be counted
+		return 3 // RFC 791 §3.1: the overflow counter is full
 	}
 	o.Timestamp = at
 	return -1
 }
 
-// stampLen is how many bytes one node enters into a timestamp option.
+// stampLen returns the length of one node's entry in a timestamp option.
 func stampLen(b []byte) int {
 	if b[3]&0x0f == stampOnly {
 		return 4
@@ -118,10 +117,10 @@ func stampLen(b []byte) int {
 	return 8
 }
 
-// Stamp enters a node into the record route and the timestamp of the header at b, whose
-// options ParseOptions has accepted, where they have room, and brings the header's
-// checksum up to date (RFC 1624 §3). The node is known there as self; millis are since
-// midnight UT; owns reports whether another address is the node's too.
+// Stamp adds an entry to the record route and the timestamp options of the header at b, if they
+// have room, and updates the checksum (RFC 1624 §3). ParseOptions has accepted the options. self is
+// the node's address; millis counts from midnight UT; owns reports whether an address is the
+// node's.
 func (o *Options) Stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
 	if o.RecordRoute == 0 && o.Timestamp == 0 {
 		return
@@ -146,10 +145,10 @@ func (o *Options) Stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool
 	binary.BigEndian.PutUint16(header[10:], sum)
 }
 
-// option cuts the option that begins at a byte of the header.
+// option returns the option at an offset of the header.
 func option(header []byte, at int) []byte { return header[at : at+int(header[at+1])] }
 
-// record writes an address into a record route that has room for it.
+// record adds an address to a record route that has room.
 func record(b []byte, self Addr) {
 	if at := int(b[2]) - 1; at+4 <= len(b) {
 		copy(b[at:], self[:])
@@ -157,8 +156,7 @@ func record(b []byte, self Addr) {
 	}
 }
 
-// stamp writes the time, and what belongs to it, into a timestamp option; where it has
-// no room the overflow is counted.
+// stamp adds an entry to a timestamp option, or increments its overflow counter.
 func stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
 	at := int(b[2]) - 1
 	if at >= len(b) && b[3]>>4 < 15 {
@@ -173,7 +171,7 @@ func stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
 		at += 4
 	case stampSpecified:
 		if next := Addr(b[at : at+4]); next != self && !owns(next) {
-			return // it is another's turn
+			return // another node's turn
 		}
 		at += 4
 	}

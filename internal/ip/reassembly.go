@@ -8,29 +8,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// ReassemblyConfig says how much a Reassembler keeps, and how long.
+// ReassemblyConfig configures the limits of a Reassembler.
 type ReassemblyConfig struct {
-	// Timeout is how long a datagram's fragments are waited for, from the first one
-	// on; 0: 20 s, as founding document 004 has it. RFC 1122 §3.3.2 asks for 60 s or
-	// more, which was for an internet of slower links.
+	// Timeout is how long to wait for a datagram's fragments after the first; 0: 20 s, as in
+	// founding document 004. RFC 1122 §3.3.2 recommends at least 60 s, for slower links.
 	Timeout time.Duration
-	// MaxBytes bounds the memory of all datagrams together; 0: 4 MiB.
+	// MaxBytes is the maximum memory of all datagrams; 0: 4 MiB.
 	MaxBytes int
-	// MaxDatagrams bounds how many datagrams are begun; 0: 1024.
+	// MaxDatagrams is the maximum number of incomplete datagrams; 0: 1024.
 	MaxDatagrams int
-	// MaxFragments bounds how many fragments a datagram has; 0: 4096. The longest
-	// datagram in the smallest fragments of a path with the least MTU has 2340.
+	// MaxFragments is the maximum number of fragments of a datagram; 0: 4096. The longest datagram
+	// in the smallest fragments of a path with the minimum MTU has 2340.
 	MaxFragments int
 }
 
-// The least a Reassembler can do with: one source's share is half of it, and the
-// longest datagram has to fit there.
+// The minimum limits: the share of one source is half, which must hold the longest datagram.
 const (
 	minReassemblyBytes     = 256 << 10
 	minReassemblyDatagrams = 2
 )
 
-// ErrReassembly is a ReassemblyConfig that cannot be.
+// ErrReassembly is an invalid ReassemblyConfig.
 var ErrReassembly = errors.New("reassembly")
 
 func (c ReassemblyConfig) withDefaults() ReassemblyConfig {
@@ -66,59 +64,57 @@ func (c ReassemblyConfig) validate() error {
 	return nil
 }
 
-// ReassemblyInfo is what a Reassembler holds now, and has done.
+// ReassemblyInfo is the state and the counters of a Reassembler.
 type ReassemblyInfo struct {
-	Bytes      int // of memory, as it is charged
-	Datagrams  int // begun, those that were refused and wait for their time-out included
+	Bytes      int // of memory
+	Datagrams  int // incomplete, including refused ones until their timeout
 	Fragments  uint64
-	Duplicates uint64 // fragments that came twice, which harms nobody
-	Whole      uint64 // datagrams put together
-	Refused    uint64 // datagrams discarded for what their fragments were
-	Evicted    uint64 // datagrams discarded for room
-	TimedOut   uint64 // datagrams discarded for time
+	Duplicates uint64 // harmless duplicate fragments
+	Whole      uint64 // completed datagrams
+	Refused    uint64 // datagrams discarded because of invalid fragments
+	Evicted    uint64 // datagrams discarded to make room
+	TimedOut   uint64 // datagrams discarded after the timeout
 }
 
-// Discard tells of fragments that were held and are no longer.
+// Discard describes discarded fragments.
 type Discard struct {
 	Reason DropReason
-	Iface  int    // where the first of them came in
-	Count  int    // how many they are
-	First  []byte // fragment zero, whole, if it had come and the reason is time
+	Iface  int    // interface of the first fragment
+	Count  int    // number of fragments
+	First  []byte // the complete first fragment, if it had arrived and the reason is the timeout
 }
 
-// Reassembler puts datagrams together from fragments (RFC 791 §3.2, RFC 1122
-// §3.3.2) at their destination.
+// Reassembler reassembles datagrams at their destination (RFC 791 §3.2, RFC 1122 §3.3.2).
 //
-// It trusts nobody. A datagram whose fragments overlap is refused as a whole, with
-// all that is still to come of it: that is RFC 5722 §4's rule for IPv6, and the one
-// way in which what a filter has judged is what arrives (RFC 1858 §4). A fragment
-// that comes twice, exactly, is the network's doing and no overlap. Memory is
-// taken in pages as data comes, so that a small fragment at a large offset costs
-// one. When it is short the oldest datagram goes, and of a source that holds more
-// than half of it, that source's oldest.
+// It assumes hostile senders. A datagram with overlapping fragments is refused as a whole,
+// including later fragments. That is RFC 5722 §4's rule for IPv6, and ensures that what a filter
+// has checked is what arrives (RFC 1858 §4). An exact duplicate is not an overlap. Memory is
+// allocated in pages when data arrives, so a small fragment at a large offset costs one page. At
+// the memory limit the oldest datagram is evicted, or that of a source that uses more than half of
+// the memory.
 type Reassembler struct {
 	cfg       ReassemblyConfig
 	now       clock.Time // of the last Advance
 	datagrams map[fragmentKey]*datagram
 	sources   map[Addr]*source
 	ages      queue
-	gone      []Discard // evicted and refused, until Output
+	gone      []Discard // evicted and refused datagrams for Output
 
-	pages []*page // free, as are the next two
+	pages []*page // free, like the next two
 	idle  []*datagram
 	lone  []*source
-	whole []byte // what Input and Output lend
+	whole []byte // returned by Input and Output
 	info  ReassemblyInfo
 }
 
-// fragmentKey is what the fragments of one datagram have in common (RFC 791 §3.2).
+// fragmentKey identifies the datagram of a fragment (RFC 791 §3.2).
 type fragmentKey struct {
 	src, dst Addr
 	id       uint16
 	protocol uint8
 }
 
-// NewReassembler returns one without fragments, and with the default bounds.
+// NewReassembler returns an empty Reassembler with the default limits.
 func NewReassembler() *Reassembler {
 	return &Reassembler{
 		cfg:       ReassemblyConfig{}.withDefaults(),
@@ -126,18 +122,18 @@ func NewReassembler() *Reassembler {
 	}
 }
 
-// Info returns what is held and what was done.
+// Info returns the state and the counters.
 func (r *Reassembler) Info() ReassemblyInfo {
 	info := r.info
 	info.Datagrams = len(r.datagrams)
 	return info
 }
 
-// Config returns the bounds, with defaults for zeros.
+// Config returns the limits, with defaults for zeros.
 func (r *Reassembler) Config() ReassemblyConfig { return r.cfg }
 
-// Configure changes them, for the fragments that are held too, or returns
-// ErrReassembly. What is held beyond a bound goes when others come.
+// Configure changes the limits, also for present fragments, or returns ErrReassembly. Memory beyond
+// a new limit is freed when other fragments arrive.
 func (r *Reassembler) Configure(cfg ReassemblyConfig) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -147,10 +143,9 @@ func (r *Reassembler) Configure(cfg ReassemblyConfig) error {
 	return nil
 }
 
-// Input takes a fragment for this node that came by interface iface: b, whose
-// header is h. It returns the datagram that the fragment completes, as one packet
-// with a header of its own, lent until the next call of Input or Output; nil while
-// there is none. Any reason but DropNone is that of the fragment's end.
+// Input processes a fragment for this node that arrived on interface iface: b, with header h. It
+// returns the datagram that the fragment completes, as one packet, which is valid until the next
+// call of Input or Output; nil: none. A reason other than DropNone is why the fragment was dropped.
 func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]byte, DropReason) {
 	r.info.Fragments++
 	payload := b[h.IHL:h.TotalLen]
@@ -163,7 +158,7 @@ func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]b
 		d = r.begin(now, iface, key)
 	}
 	if d.refused != DropNone {
-		return nil, d.refused // RFC 5722 §4: and so are those that have yet to come
+		return nil, d.refused // RFC 5722 §4: also refuses later fragments
 	}
 	switch d.fit(h, payload) {
 	case fits:
@@ -186,30 +181,30 @@ func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]b
 	return r.finish(d)
 }
 
-// sound judges a fragment by itself.
+// sound checks a fragment by itself.
 func sound(h *Header, n int) DropReason {
 	const leastTCP = 20
 	switch {
 	case n == 0:
 		return DropFragmentEmpty
 	case h.MF && n%fragmentUnit != 0:
-		return DropFragmentLength // RFC 791 §3.1: only the last one can be
+		return DropFragmentLength // RFC 791 §3.1: only the last may have another length
 	case h.IHL+h.FragOff+n > MaxPacketLen:
 		return DropFragmentTooLong
 	case h.Protocol == ProtoTCP && h.FragOff == 0 && n < leastTCP,
 		h.Protocol == ProtoTCP && h.FragOff == fragmentUnit:
-		// RFC 1858 §3: a header cut in two is there to pass a filter, as is, by RFC 1858
-		// §4, what would lie over its second half. RFC 3128 has why both are refused.
+		// RFC 1858 §3: a split header is an attempt to pass a filter, and so is, by RFC 1858 §4, a
+		// fragment that would overlap its second half. RFC 3128 says why both are refused.
 		return DropFragmentTiny
 	}
 	return DropNone
 }
 
-// finish hands out a datagram that is whole.
+// finish returns a complete datagram.
 func (r *Reassembler) finish(d *datagram) ([]byte, DropReason) {
 	ecn, ok := d.codepoint()
 	if d.headerLen+d.end > MaxPacketLen || !ok {
-		d.count-- // the last one is told of by its own reason
+		d.count-- // the last one is counted by its own reason
 		if ok {
 			return nil, r.refuse(d, DropFragmentTooLong)
 		}
@@ -221,8 +216,8 @@ func (r *Reassembler) finish(d *datagram) ([]byte, DropReason) {
 	return r.whole, DropNone
 }
 
-// refuse discards a datagram. What is left of it has what comes of it later
-// discarded, too, until its time is over.
+// refuse discards a datagram. Its entry stays until the timeout, so that later fragments are
+// discarded, too.
 func (r *Reassembler) refuse(d *datagram, reason DropReason) DropReason {
 	r.info.Refused++
 	r.discard(d, reason)
@@ -231,14 +226,14 @@ func (r *Reassembler) refuse(d *datagram, reason DropReason) DropReason {
 	return reason
 }
 
-// discard notes that the fragments of a datagram are gone.
+// discard records that a datagram's fragments are gone.
 func (r *Reassembler) discard(d *datagram, reason DropReason) {
 	if d.count > 0 {
 		r.gone = append(r.gone, Discard{Reason: reason, Iface: d.iface, Count: d.count})
 	}
 }
 
-// Deadline returns when the oldest datagram's time is over.
+// Deadline returns when the oldest datagram times out.
 func (r *Reassembler) Deadline() clock.Time {
 	if d := r.ages.oldest; d != nil {
 		return d.arrived.Add(r.cfg.Timeout)
@@ -246,11 +241,11 @@ func (r *Reassembler) Deadline() clock.Time {
 	return clock.Never
 }
 
-// Advance has Output tell of the datagrams whose time is over at now.
+// Advance makes Output return the datagrams that have timed out at now.
 func (r *Reassembler) Advance(now clock.Time) { r.now = now }
 
-// Output returns the next discarded datagram. The owner asks until there is none
-// after each Input and Advance; what it is told is lent until its next call.
+// Output returns the next discarded datagram. The owner calls it after each Input and Advance until
+// it returns false. The result is valid until the next call.
 func (r *Reassembler) Output() (Discard, bool) {
 	if n := len(r.gone); n > 0 {
 		last := r.gone[n-1]

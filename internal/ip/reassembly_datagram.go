@@ -11,53 +11,53 @@ import (
 
 const (
 	pageBytes = 2048
-	// maxUnits is how many units of eight bytes the longest payload has.
+	// maxUnits is the longest payload in units of eight bytes.
 	maxUnits = (MaxPacketLen + fragmentUnit) / fragmentUnit
 )
 
-// page is memory for a part of a datagram's payload.
+// page is memory for a part of a payload.
 type page [pageBytes]byte
 
 // unitSet is a set of units of eight bytes of a payload.
 type unitSet [maxUnits / 64]uint64
 
-// datagram is what has come of one datagram.
+// datagram is an incomplete datagram.
 type datagram struct {
 	key     fragmentKey
 	arrived clock.Time
-	iface   int        // where its first fragment came in
-	refused DropReason // DropNone: it may still get whole
-	count   int        // fragments held
-	bytes   int        // of payload held
-	reach   int        // where the last held byte ends
-	end     int        // where the payload ends; 0: not known yet
-	first   int        // bytes of fragment zero's payload; 0: it has not come
-	ecn     uint8      // a bit for each codepoint that came
+	iface   int        // interface of its first fragment
+	refused DropReason // DropNone: not refused
+	count   int        // number of fragments
+	bytes   int        // bytes of payload
+	reach   int        // end of the last byte
+	end     int        // end of the payload; 0: unknown
+	first   int        // length of the first fragment's payload; 0: not received
+	ecn     uint8      // a bit for each received codepoint
 
-	header    [MaxHeaderLen]byte // of fragment zero, once that has come
+	header    [MaxHeaderLen]byte // of the first fragment, if received
 	headerLen int
 
-	covered unitSet // what is held
-	begins  unitSet // where the fragments begin
+	covered unitSet // received units
+	begins  unitSet // units at which fragments start
 	pages   [(MaxPacketLen + pageBytes) / pageBytes]*page
 
-	charge int // bytes of memory that it counts for
+	charge int // bytes of memory that it is charged
 	source *source
-	age    links // among all
+	age    links // among all datagrams
 	peer   links // among those of its source
 }
 
-// fitting is how a fragment fits those that are held.
+// fitting is the relation of a fragment to the received ones.
 type fitting uint8
 
 const (
-	fits        fitting = iota // it is new
-	twice                      // it is the same as one of them
-	overlaps                   // it is not, but has bytes in common with one
-	contradicts                // it ends the datagram elsewhere
+	fits        fitting = iota // new data
+	twice                      // an exact duplicate
+	overlaps                   // overlaps another fragment
+	contradicts                // another end of the datagram
 )
 
-// fit tells how a fragment fits in.
+// fit determines how a fragment relates to the received ones.
 func (d *datagram) fit(h *Header, payload []byte) fitting {
 	from, end := h.FragOff, h.FragOff+len(payload)
 	if d.covered.any(from, end) {
@@ -72,7 +72,7 @@ func (d *datagram) fit(h *Header, payload []byte) fitting {
 	return fits
 }
 
-// add takes a fragment that fits; its pages are there.
+// add adds a fragment that fits. Its pages are allocated.
 func (d *datagram) add(h *Header, b []byte) {
 	payload := b[h.IHL:h.TotalLen]
 	from, end := h.FragOff, h.FragOff+len(payload)
@@ -96,11 +96,11 @@ func (d *datagram) add(h *Header, b []byte) {
 	}
 }
 
-// complete reports whether all has come: what is held does not overlap, so its
-// length tells.
+// complete reports whether everything was received. Fragments do not overlap, so the length
+// suffices.
 func (d *datagram) complete() bool { return d.end != 0 && d.bytes == d.end }
 
-// holds reports whether there is a fragment of exactly these bytes.
+// holds reports whether a fragment with exactly these bytes was received.
 func (d *datagram) holds(from, end int) bool {
 	if !d.begins.any(from, from+1) {
 		return false
@@ -113,7 +113,7 @@ func (d *datagram) holds(from, end int) bool {
 	return stop == end
 }
 
-// equal reports whether the payload from there on, all of it held, is p.
+// equal reports whether the received payload at an offset equals p.
 func (d *datagram) equal(from int, p []byte) bool {
 	for len(p) > 0 {
 		held := d.pages[from/pageBytes][from%pageBytes:]
@@ -135,10 +135,9 @@ const (
 	setCE     = 1 << ecnCE
 )
 
-// codepoint returns the ECN codepoint of the whole datagram. RFC 3168 §5.3: CE of
-// any fragment is that of the datagram, which is discarded if another fragment was
-// not of a transport that would understand it. Of other mixtures it says nothing;
-// a fragment of no such transport makes the whole one of none.
+// codepoint returns the ECN codepoint of the datagram. RFC 3168 §5.3: if a fragment is CE, so is
+// the datagram, unless another fragment is not ECN-capable: then the datagram is discarded. The RFC
+// does not define other mixtures; here a fragment that is not ECN-capable makes the datagram so.
 func (d *datagram) codepoint() (uint8, bool) {
 	switch {
 	case d.ecn&setCE != 0:
@@ -149,7 +148,7 @@ func (d *datagram) codepoint() (uint8, bool) {
 	return d.header[1] & ecnMask, true
 }
 
-// packet appends the whole datagram to b: fragment zero's header, made that of an
+// packet appends the whole datagram to b: the first fragment's header, changed to that of an
 // unfragmented packet, and the payload.
 func (d *datagram) packet(b []byte, ecn uint8) []byte {
 	b = append(b, d.header[:d.headerLen]...)
@@ -161,7 +160,7 @@ func (d *datagram) packet(b []byte, ecn uint8) []byte {
 	return d.appendPayload(b, d.end)
 }
 
-// fragmentZero appends the first fragment to b, as it came.
+// fragmentZero appends the first fragment to b, as received.
 func (d *datagram) fragmentZero(b []byte) []byte {
 	return d.appendPayload(append(b, d.header[:d.headerLen]...), d.first)
 }
@@ -175,8 +174,7 @@ func (d *datagram) appendPayload(b []byte, n int) []byte {
 	return b
 }
 
-// words calls f with each word of the set that has units of the bytes from up to
-// end, and those units.
+// words calls f for each word of the set with units of the bytes from up to end, and those units.
 func words(from, end int, f func(word int, units uint64) bool) {
 	first, last := from/fragmentUnit, (end-1)/fragmentUnit
 	for w := first / 64; w <= last/64; w++ {
@@ -193,7 +191,7 @@ func words(from, end int, f func(word int, units uint64) bool) {
 	}
 }
 
-// any reports whether a unit of the bytes from up to end is in the set.
+// any reports whether the set contains a unit of the bytes from up to end.
 func (s *unitSet) any(from, end int) (found bool) {
 	words(from, end, func(w int, units uint64) bool {
 		found = s[w]&units != 0
@@ -210,13 +208,13 @@ func (s *unitSet) set(from, end int) {
 	})
 }
 
-// next returns the first unit of the set at or behind u, or maxUnits.
+// next returns the first unit of the set from u on, or maxUnits.
 func (s *unitSet) next(u int) int { return s.seek(u, 0) }
 
-// gap returns the first unit at or behind u that is not in the set, or maxUnits.
+// gap returns the first unit from u on that is not in the set, or maxUnits.
 func (s *unitSet) gap(u int) int { return s.seek(u, ^uint64(0)) }
 
-// seek returns the first unit at or behind u whose bit is not that of none.
+// seek returns the first unit from u on whose bit differs from none's.
 func (s *unitSet) seek(u int, none uint64) int {
 	for w := u / 64; w < len(s); w++ {
 		word := s[w] ^ none
@@ -230,7 +228,7 @@ func (s *unitSet) seek(u int, none uint64) int {
 	return maxUnits
 }
 
-// clear empties the set, which has no units behind the first end bytes.
+// clear empties the set, which has no units after the first end bytes.
 func (s *unitSet) clear(end int) {
 	const word = 64 * fragmentUnit
 	clear(s[:(end+word-1)/word])

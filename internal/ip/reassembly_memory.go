@@ -3,16 +3,16 @@ package ip
 import "github.com/tidepool-net/tidepool/internal/clock"
 
 const (
-	// datagramBytes is what a datagram counts for beside its pages: its two sets, its
-	// place in maps and lists.
+	// datagramBytes is the memory of a datagram besides its pages: its two sets, and its entries in
+	// maps and lists.
 	datagramBytes = 3 << 10
-	// keptPages bounds the pages that are kept for the next datagram while there is
-	// none: those of two long ones. KeptDatagrams is the same of what they are besides.
+	// keptPages limits the pages that are kept for later datagrams: those of two long ones.
+	// keptDatagrams limits the datagrams.
 	keptPages     = 64
 	keptDatagrams = 32
 )
 
-// source is what the datagrams of one source address hold together.
+// source is the sum of the datagrams of one source address.
 type source struct {
 	addr  Addr
 	bytes int
@@ -20,13 +20,13 @@ type source struct {
 	ages  queue
 }
 
-// links are a datagram's neighbours in a queue.
+// links are a datagram's neighbors in a queue.
 type links struct{ older, newer *datagram }
 
-// queue is datagrams in the order in which they were begun.
+// queue is a list of datagrams in the order of arrival.
 type queue struct{ oldest, newest *datagram }
 
-// push puts d behind all others; at tells which of its links are the queue's.
+// push appends d; at returns its links of this queue.
 func (q *queue) push(d *datagram, at func(*datagram) *links) {
 	*at(d) = links{older: q.newest}
 	if q.newest != nil {
@@ -37,7 +37,7 @@ func (q *queue) push(d *datagram, at func(*datagram) *links) {
 	q.newest = d
 }
 
-// remove takes d out.
+// remove removes d.
 func (q *queue) remove(d *datagram, at func(*datagram) *links) {
 	l := *at(d)
 	if l.older != nil {
@@ -56,7 +56,7 @@ func (q *queue) remove(d *datagram, at func(*datagram) *links) {
 func byAge(d *datagram) *links  { return &d.age }
 func byPeer(d *datagram) *links { return &d.peer }
 
-// begin starts a datagram, for which others may have to go.
+// begin adds a datagram, and evicts others if necessary.
 func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagram {
 	s := r.sources[key.src]
 	if s == nil {
@@ -64,7 +64,7 @@ func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagra
 		s.addr = key.src
 		r.sources[key.src] = s
 	}
-	s.count++ // before others go: it would go with the last of them
+	s.count++ // first, because evicting the source's last datagram would remove the source
 	r.evict(s, nil, datagramBytes, 1)
 	s.count--
 	d := take(&r.idle)
@@ -77,7 +77,7 @@ func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagra
 	return d
 }
 
-// admit sees to the pages for n bytes of payload at an offset.
+// admit allocates the pages for n bytes of payload at an offset.
 func (r *Reassembler) admit(d *datagram, at, n int) {
 	first, last := at/pageBytes, (at+n-1)/pageBytes
 	need := 0
@@ -98,16 +98,16 @@ func (r *Reassembler) admit(d *datagram, at, n int) {
 	r.charge(d, need)
 }
 
-// charge books memory.
+// charge adds to the memory counters.
 func (r *Reassembler) charge(d *datagram, n int) {
 	d.charge += n
 	d.source.bytes += n
 	r.info.Bytes += n
 }
 
-// evict makes room for n bytes, and more datagrams, of a source. What the source
-// holds beyond half of everything is its own oldest's place; else the oldest of
-// all goes. Keep is the datagram that it is for; it never goes.
+// evict makes room for n bytes and more datagrams of a source. If the source would use more than
+// half of a limit, it evicts the source's oldest datagrams, otherwise the oldest of all. It never
+// evicts keep, which needs the room.
 func (r *Reassembler) evict(s *source, keep *datagram, n, more int) {
 	for s.bytes+n > r.cfg.MaxBytes/2 || s.ages.oldest != nil && s.count > r.cfg.MaxDatagrams/2 {
 		if !r.evictOldest(s.ages.oldest, keep, byPeer) {
@@ -121,7 +121,7 @@ func (r *Reassembler) evict(s *source, keep *datagram, n, more int) {
 	}
 }
 
-// evictOldest discards a datagram, or the one behind it if it is to be kept.
+// evictOldest discards a datagram, or the next one if it must be kept.
 func (r *Reassembler) evictOldest(d, keep *datagram, at func(*datagram) *links) bool {
 	if d != nil && d == keep {
 		d = at(d).newer
@@ -137,7 +137,7 @@ func (r *Reassembler) evictOldest(d, keep *datagram, at func(*datagram) *links) 
 	return true
 }
 
-// release forgets a datagram; its memory is for the next.
+// release removes a datagram and keeps its memory for later ones.
 func (r *Reassembler) release(d *datagram) {
 	r.strip(d)
 	s := d.source
@@ -158,7 +158,7 @@ func (r *Reassembler) release(d *datagram) {
 	}
 }
 
-// strip takes everything from a datagram but its place in the books.
+// strip frees everything of a datagram except its entry.
 func (r *Reassembler) strip(d *datagram) {
 	freed := 0
 	for i := range d.pages[:(d.reach+pageBytes-1)/pageBytes] {
@@ -175,7 +175,7 @@ func (r *Reassembler) strip(d *datagram) {
 	d.first, d.ecn, d.headerLen = 0, 0, 0
 }
 
-// take returns what a list of free things has, or a new one.
+// take returns an element of a free list, or a new one.
 func take[T any](free *[]*T) *T {
 	n := len(*free)
 	if n == 0 {
@@ -187,7 +187,7 @@ func take[T any](free *[]*T) *T {
 	return v
 }
 
-// trim lets all of a list but the first few go.
+// trim shortens a free list.
 func trim[T any](free *[]*T, most int) {
 	if len(*free) > most {
 		clear((*free)[most:])

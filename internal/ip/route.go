@@ -7,78 +7,76 @@ import (
 	"slices"
 )
 
-// Origin says who put a route into the table.
+// Origin is the source of a route.
 type Origin uint8
 
-// The origins in the order of their administrative distance: of two routes to
-// one prefix the one of the earlier origin is used.
+// The origins in the order of their administrative distance: of two routes to one prefix the one
+// with the lower origin is used.
 const (
-	Local  Origin = iota // the network of an interface of ours
-	Static               // the operator's
+	Local  Origin = iota // the network of one of our interfaces
+	Static               // configured by the operator
 	RIP                  // learned
 )
 
-// Kind says what is done with what a route is for.
+// Kind is what a route does with packets.
 type Kind uint8
 
 // The kinds of routes.
 const (
-	Forwarded   Kind = iota // it is passed on
-	Blackhole               // it is dropped, and nothing is said about it
-	Unreachable             // it is dropped, and its sender is told
-	Prohibited              // it is dropped, and its sender is told that it is forbidden
+	Forwarded   Kind = iota // forwards packets
+	Blackhole               // drops packets silently
+	Unreachable             // drops packets and tells the sender
+	Prohibited              // drops packets and tells the sender that they are prohibited
 )
 
-// String returns the name that operators use.
+// String returns the kind's name.
 func (k Kind) String() string {
 	return [...]string{
 		Forwarded: "", Blackhole: "blackhole", Unreachable: "unreachable", Prohibited: "prohibit",
 	}[k]
 }
 
-// Route is the way to a prefix.
+// Route is a route to a prefix.
 type Route struct {
 	Prefix  netip.Prefix
-	NextHop netip.Addr // the zero Addr: the destination itself, which is on the link
+	NextHop netip.Addr // the zero Addr: the destination is on the link
 	Iface   int
 	Origin  Origin
 	Kind    Kind
-	Cost    int // hops for RIP, the operator's metric for a static route; 0 for a local one
+	Cost    int // hops for RIP, the metric of a static route; 0 for a local one
 }
 
-// Table is the routing table: longest-prefix match (RFC 1812 §5.2.4.3) over any
-// number of routes. For each prefix it keeps one route an origin and uses the
-// one with the smallest administrative distance: the others come forth when it
-// goes. Equal-cost routes of one origin are not kept side by side, for packets of
-// one connection that go two ways arrive out of order: the last one inserted stands,
-// and who inserts decides which that is.
+// Table is the routing table: longest-prefix match (RFC 1812 §5.2.4.3). For each prefix it keeps
+// one route of each origin and uses the one with the lowest administrative distance. If that is
+// removed, the next is used. It does not keep several equal-cost routes of one origin, because
+// packets of one connection would be reordered: the last inserted route replaces the previous one.
 //
 // The zero Table is empty and ready for use.
 type Table struct {
 	root       node
-	hidden     map[netip.Prefix][]Route // behind the one in use, best origin first
+	hidden     map[netip.Prefix][]Route // routes not in use, best origin first
 	prefixes   int
-	generation uint64 // changes with every change of what Lookup may answer
+	generation uint64 // incremented by every change
 	memo       [memoSize]recent
 }
 
-// memoSize is how many answers a table remembers, one for each value of an address's last
-// bits: packets come in rows of few destinations.
+// memoSize is the number of cached results, by the last bits of the address, because consecutive
+// packets have few destinations.
 const memoSize = 16
 
-// recent is what Hop answered about an address.
+// recent is a cached result of Hop.
 type recent struct {
 	addr  Addr
 	ok    bool
-	until uint64 // the table's generation, plus one: zero is never right
+	until uint64 // the table's generation plus one; zero is never valid
 	hop   Hop
 }
 
 // Len returns the number of prefixes.
 func (t *Table) Len() int { return t.prefixes }
 
-// Insert adds a route, in place of the one of its origin to the same prefix if
-// there is one. Bits of the prefix's address beyond its length are ignored.
+// Insert adds a route, or replaces that of its origin to the same prefix. It ignores host bits of
+// the prefix.
 func (t *Table) Insert(r Route) {
 	r.Prefix = r.Prefix.Masked()
 	addr, length := split(r.Prefix)
@@ -108,8 +106,7 @@ func (t *Table) Insert(r Route) {
 	t.generation++
 }
 
-// Remove takes the route of one origin to a prefix out of the table; nothing
-// happens if there is none.
+// Remove removes the route of one origin to a prefix, if there is one.
 func (t *Table) Remove(prefix netip.Prefix, o Origin) {
 	prefix = prefix.Masked()
 	addr, length := split(prefix)
@@ -131,7 +128,7 @@ func (t *Table) Remove(prefix netip.Prefix, o Origin) {
 	t.generation++
 }
 
-// get returns the way in use to exactly that prefix, or nil.
+// get returns the route in use for exactly that prefix, or nil.
 func (t *Table) get(addr Addr, length int) *way {
 	n, at := &t.root, 0
 	for ; length > stride; length -= stride {
@@ -143,7 +140,7 @@ func (t *Table) get(addr Addr, length int) *way {
 	return n.get(addr[at], length)
 }
 
-// hide keeps a route for when the better ones to its prefix have gone.
+// hide stores a route until the better ones to its prefix are removed.
 func (t *Table) hide(r Route) {
 	if t.hidden == nil {
 		t.hidden = map[netip.Prefix][]Route{}
@@ -157,7 +154,7 @@ func (t *Table) hide(r Route) {
 	t.hidden[r.Prefix] = slices.Insert(list, at, r)
 }
 
-// unhide forgets the hidden route of one origin, if there is one.
+// unhide removes the hidden route of one origin, if there is one.
 func (t *Table) unhide(prefix netip.Prefix, o Origin) {
 	list := t.hidden[prefix]
 	at, there := slices.BinarySearchFunc(list, o, compareOrigin)
@@ -172,8 +169,7 @@ func (t *Table) unhide(prefix netip.Prefix, o Origin) {
 
 func compareOrigin(r Route, o Origin) int { return int(r.Origin) - int(o) }
 
-// Lookup returns the route to a: of the prefixes that hold it the longest, and
-// of that prefix's routes the best.
+// Lookup returns the best route of the longest prefix that contains a.
 func (t *Table) Lookup(a Addr) (Route, bool) {
 	w, length := t.match(a)
 	if w == nil {
@@ -182,15 +178,15 @@ func (t *Table) Lookup(a Addr) (Route, bool) {
 	return w.route(a, length), true
 }
 
-// Hop is what a packet has to know of its route.
+// Hop is the part of a route that forwarding needs.
 type Hop struct {
-	Next   Addr // who gets it: the destination itself if that is on the link
+	Next   Addr // the destination itself if it is on the link
 	Iface  int
 	OnLink bool
 	Kind   Kind
 }
 
-// Hop is Lookup for the way of packets.
+// Hop is Lookup for forwarding, with a cache.
 func (t *Table) Hop(a Addr) (h Hop, ok bool) {
 	r := &t.memo[(a[3]^a[2]^a[1])%memoSize]
 	if r.addr != a || r.until != t.generation+1 {
@@ -212,9 +208,9 @@ func (t *Table) hop(a Addr) (h Hop, ok bool) {
 	return h, true
 }
 
-// match finds the way to a and the length of its prefix. It goes down four nodes at
-// most, however many routes there are, and back up to the first that has an answer,
-// which is nearly always the one it has just come to.
+// match returns the route to a and the length of its prefix. It visits at most four nodes,
+// regardless of the number of routes, and then goes back to the last one with a match, which is
+// nearly always the deepest.
 func (t *Table) match(a Addr) (*way, int) {
 	var path [len(a)]*node
 	depth := 0
@@ -235,8 +231,8 @@ func (t *Table) match(a Addr) (*way, int) {
 	return nil, 0
 }
 
-// All returns the routes in use, one a prefix, sorted by address and then by
-// length. The table must not change meanwhile.
+// All returns the routes in use, one for each prefix, sorted by address and then by length. The
+// table must not change meanwhile.
 func (t *Table) All() iter.Seq[Route] {
 	return func(yield func(Route) bool) {
 		t.root.walk(Addr{}, 0, func(a Addr, length int, w *way) bool {
@@ -245,8 +241,8 @@ func (t *Table) All() iter.Seq[Route] {
 	}
 }
 
-// split takes a prefix apart. Prefixes are made by our configuration and by
-// codecs that read IPv4 only, so another family is a mistake of ours.
+// split splits a prefix. All prefixes come from our configuration and IPv4 codecs, so another
+// address family is a bug.
 func split(p netip.Prefix) (addr Addr, length int) {
 	if !p.IsValid() || !p.Addr().Is4() {
 		panic(fmt.Sprintf("BUG: ip: %v is not an IPv4 prefix", p))
@@ -254,7 +250,7 @@ func split(p netip.Prefix) (addr Addr, length int) {
 	return p.Addr().As4(), p.Bits()
 }
 
-// wayOf is what the table keeps of a route.
+// wayOf converts a route for the table.
 func wayOf(r *Route) way {
 	w := way{
 		iface: int32(r.Iface), cost: int32(r.Cost), origin: r.Origin, kind: r.Kind,
@@ -266,7 +262,7 @@ func wayOf(r *Route) way {
 	return w
 }
 
-// route is the way to the prefix of that length that holds a.
+// route returns the route to the prefix of that length that contains a.
 func (w *way) route(a Addr, length int) Route {
 	r := Route{
 		Iface: int(w.iface), Origin: w.origin, Kind: w.kind, Cost: int(w.cost),

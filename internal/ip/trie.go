@@ -5,28 +5,27 @@ import (
 	"slices"
 )
 
-// stride is how many bits of an address one node of the trie looks at.
+// stride is the number of address bits in one node of the trie.
 const stride = 8
 
-// way is a route as the table keeps it: its prefix is where it lies in the trie.
+// way is a route in the table. Its position in the trie is its prefix.
 type way struct {
 	hop    Addr
 	iface  int32
 	cost   int32
 	origin Origin
 	kind   Kind
-	direct bool // no next hop
+	direct bool // without a next hop
 }
 
-// node is one step of the longest-prefix match: the prefixes that end within one byte
-// of the address, and the nodes for those that go on behind it.
+// node is one step of the longest-prefix match: the prefixes that end within one byte of the
+// address, and the nodes of longer prefixes.
 //
-// The prefixes that end with the byte, as three of five in the Internet's table do, are
-// a set of its values. The shorter ones are the inner nodes of a binary tree over its
-// bits, numbered as in a heap: 1 is every value, 2k and 2k+1 are the halves of k. So the
-// ones that hold a byte b are found by shifting 256+b right, the longest first. What
-// belongs to a member of a set lies in a slice, in the order of the set: the two make a
-// line of the cache, and a step of a look-up takes one or two.
+// Prefixes that end with the byte, three of five in the Internet's table, are a set of its values.
+// The shorter ones are the inner nodes of a binary tree over its bits, numbered as in a heap: 1 is
+// every value, 2k and 2k+1 are the halves of k. So the prefixes that contain a byte b are found by
+// shifting 256+b right, the longest first. The values of a set's members are in a slice, in the
+// order of the set. The two fit in a cache line, and one step of a lookup reads one or two.
 type node struct {
 	sons     set256
 	children []*node
@@ -36,8 +35,8 @@ type node struct {
 	shorts   []way
 }
 
-// match returns the way of the node's longest prefix that holds b and how many bits of
-// b that has; nil: there is none.
+// match returns the route of the node's longest prefix that contains b, and the prefix's bits in b;
+// nil: none.
 func (n *node) match(b uint8) (*way, int) {
 	if n.whole.has(b) {
 		return &n.wholes[n.whole.rank(b)-1], stride
@@ -55,8 +54,8 @@ func (n *node) match(b uint8) (*way, int) {
 	return nil, 0
 }
 
-// place returns the set and the ways that a prefix of up to stride bits belongs to, and
-// its number in the set.
+// place returns the set and the routes for a prefix of up to stride bits, and its number in the
+// set.
 func (n *node) place(b uint8, length int) (*set256, *[]way, uint8) {
 	if length == stride {
 		return &n.whole, &n.wholes, b
@@ -64,7 +63,7 @@ func (n *node) place(b uint8, length int) (*set256, *[]way, uint8) {
 	return &n.short, &n.shorts, uint8(1<<length | int(b)>>(stride-length))
 }
 
-// get returns the way of exactly that prefix, or nil.
+// get returns the route of exactly that prefix, or nil.
 func (n *node) get(b uint8, length int) *way {
 	set, ways, at := n.place(b, length)
 	if !set.has(at) {
@@ -73,14 +72,14 @@ func (n *node) get(b uint8, length int) *way {
 	return &(*ways)[set.rank(at)-1]
 }
 
-// put gives a prefix that has no way one.
+// put adds the route of a new prefix.
 func (n *node) put(b uint8, length int, w way) {
 	set, ways, at := n.place(b, length)
 	set.add(at)
 	*ways = slices.Insert(*ways, set.rank(at)-1, w)
 }
 
-// drop takes the way of a prefix that has one.
+// drop removes the route of a prefix.
 func (n *node) drop(b uint8, length int) {
 	set, ways, at := n.place(b, length)
 	i := set.rank(at) - 1
@@ -88,7 +87,7 @@ func (n *node) drop(b uint8, length int) {
 	set.drop(at)
 }
 
-// child returns the node behind b, or nil.
+// child returns the node after b, or nil.
 func (n *node) child(b uint8) *node {
 	if !n.sons.has(b) {
 		return nil
@@ -116,8 +115,7 @@ func (n *node) isEmpty() bool {
 	return len(n.wholes) == 0 && len(n.shorts) == 0 && len(n.children) == 0
 }
 
-// remove takes a prefix that is there out of the node, or of those behind it. Nodes
-// without anything in them go with it.
+// remove removes an existing prefix from the node or its children, and removes empty nodes.
 func (n *node) remove(addr []byte, length int) {
 	if length <= stride {
 		n.drop(addr[0], length)
@@ -130,14 +128,13 @@ func (n *node) remove(addr []byte, length int) {
 	}
 }
 
-// walk visits each prefix of the node and of those behind it. A prefix precedes all
-// that it holds, and those precede the next prefix. Addr is what led to the node, which
-// looks at the byte at depth.
+// walk visits each prefix of the node and its children. A prefix precedes those that it contains,
+// and they precede the next prefix. addr is the path to the node, whose byte is at depth.
 func (n *node) walk(addr Addr, depth int, visit func(a Addr, length int, w *way) bool) bool {
 	for v := range 1 << stride {
 		b := uint8(v)
 		addr[depth] = b
-		shortest := stride - min(stride, bits.TrailingZeros(uint(v))) // that begins at b
+		shortest := stride - min(stride, bits.TrailingZeros(uint(v))) // of those from b
 		for length := shortest; length <= stride; length++ {
 			if w := n.get(b, length); w != nil && !visit(addr, depth*stride+length, w) {
 				return false
@@ -150,10 +147,10 @@ func (n *node) walk(addr Addr, depth int, visit func(a Addr, length int, w *way)
 	return true
 }
 
-// set256 is a set of bytes that can be counted in two loads.
+// set256 is a set of bytes that can be counted with two loads.
 type set256 struct {
 	words [4]uint64
-	below [4]uint8 // how many members the words before each have
+	below [4]uint8 // number of members in the words before each
 }
 
 func (s *set256) has(b uint8) bool { return s.words[b>>6]>>(b&63)&1 != 0 }
@@ -174,7 +171,7 @@ func (s *set256) count() {
 	}
 }
 
-// rank returns how many members are not above b.
+// rank returns how many members are at most b.
 func (s *set256) rank(b uint8) int {
 	return int(s.below[b>>6]) + bits.OnesCount64(s.words[b>>6]<<(63-b&63))
 }
