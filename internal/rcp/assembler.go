@@ -2,24 +2,24 @@ package rcp
 
 import "github.com/tidepool-net/tidepool/internal/buffer"
 
-// assembler turns the packets of a peer into his stream. It keeps what has arrived
-// early, Config.Width packets at the most, and what the reader has no room for.
+// assembler converts a peer's packets to its stream. It keeps early packets, at most Config.Width,
+// and those that do not fit in the reader's buffer.
 type assembler struct {
-	rx    *buffer.Ring // the reader consumes it
+	rx    *buffer.Ring // the reader is the consumer
 	next  uint64       // the lowest packet that is not in rx
 	slots []slot       // packet n is in slot n modulo their number
-	held  int          // how many slots are taken
+	held  int          // number of used slots
 
-	fin      uint64 // the number of the FIN, once it is known
+	fin      uint64 // number of the FIN, if finKnown
 	hasFIN   bool
 	finished bool // everything before the FIN is in rx
-	// discard has the stream acknowledged and thrown away: the reader has gone.
+	// discard acknowledges and discards the stream, because the reader has closed.
 	discard bool
 }
 
 type slot struct {
 	taken bool
-	data  []byte // kept for the next packet here
+	data  []byte // reused by later packets
 }
 
 func newAssembler(cfg *Config) assembler {
@@ -28,7 +28,7 @@ func newAssembler(cfg *Config) assembler {
 
 func (a *assembler) slot(seq uint64) *slot { return &a.slots[seq%uint64(len(a.slots))] }
 
-// assemble takes a DAT or a FIN.
+// assemble processes a DAT or a FIN.
 func (a *assembler) assemble(seq uint64, p *Packet) Verdict {
 	switch {
 	case seq < a.next:
@@ -57,7 +57,7 @@ func (a *assembler) assemble(seq uint64, p *Packet) Verdict {
 	return Accepted
 }
 
-// beyond reports whether a packet behind seq has arrived.
+// beyond reports whether a packet after seq was received.
 func (a *assembler) beyond(seq uint64) bool {
 	if a.held == 0 {
 		return false
@@ -70,7 +70,7 @@ func (a *assembler) beyond(seq uint64) bool {
 	return false
 }
 
-// store puts the next packet's bytes where the reader finds them; false: no room.
+// store appends the next packet's bytes to the reader's ring; false: no room.
 func (a *assembler) store(b []byte) bool {
 	if a.discard {
 		return true
@@ -82,8 +82,8 @@ func (a *assembler) store(b []byte) bool {
 	return true
 }
 
-// pull moves what has become contiguous to the reader, as far as he has room, and returns
-// the lowest packet that he does not have.
+// pull moves contiguous packets to the reader's ring while they fit, and returns the lowest packet
+// that is not in it.
 func (a *assembler) pull() uint64 {
 	for a.held > 0 {
 		s := a.slot(a.next)
@@ -97,18 +97,18 @@ func (a *assembler) pull() uint64 {
 	if a.hasFIN && a.next == a.fin {
 		a.next++
 		a.finished = true
-		clear(a.slots) // nothing comes behind a FIN
+		clear(a.slots) // nothing follows a FIN
 	}
 	return a.next
 }
 
-// has reports whether the packet that is i behind next is here.
+// has reports whether packet next+i was received.
 func (a *assembler) has(i int) bool {
 	seq := a.next + uint64(i)
 	return a.held > 0 && a.slot(seq).taken || a.hasFIN && seq == a.fin
 }
 
-// fill sets the bits of the packets that are in the fence.
+// fill sets the bits of the packets in the fence.
 func (a *assembler) fill(m Bitmap) {
 	clear(m)
 	if a.held == 0 && !a.hasFIN || a.finished {

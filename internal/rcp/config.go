@@ -7,54 +7,54 @@ import (
 	"time"
 )
 
-// Errors of the calls, and those that end a socket.
+// Errors of calls, and those that end a socket.
 var (
-	// ErrConfig is a Config that makes no sense.
+	// ErrConfig is an invalid Config.
 	ErrConfig = errors.New("bad RCP configuration")
-	// ErrAddress is a peer that cannot have a socket.
+	// ErrAddress is an invalid address of a peer.
 	ErrAddress = errors.New("not the address of an RCP peer")
-	// ErrInUse is a peer that has a socket already: two ports have one connection.
+	// ErrInUse: the peer already has a socket. Two ports have at most one connection.
 	ErrInUse = errors.New("already connected to that peer")
-	// ErrTooMany is a router with as many sockets as it may have.
+	// ErrTooMany: the router has Config.MaxSessions sockets.
 	ErrTooMany = errors.New("too many RCP sockets")
-	// ErrListening is a router that listens already.
+	// ErrListening: the router already listens.
 	ErrListening = errors.New("already listening")
-	// ErrClosed is a router or a direction that the caller has closed.
+	// ErrClosed: the caller has closed the router or the direction.
 	ErrClosed = errors.New("closed")
-	// ErrTimeout is a peer that was silent for Config.Timeout.
+	// ErrTimeout: the peer was silent for Config.Timeout.
 	ErrTimeout = errors.New("the RCP peer is silent")
 )
 
-// Config describes a router and its sockets. The zero Config is the document's, but for Timeout.
+// Config configures a router and its sockets. The zero Config is the document's, except for
+// Timeout.
 type Config struct {
 	// Tick is the time between two rounds of the send loop; 0: 10 ms.
 	Tick time.Duration
-	// Timeout is the silence that ends a socket; 0: 3 s, and at least ten ticks. The document
-	// has ten ticks, which a pause of a busy machine exceeds. A round trip must be shorter.
+	// Timeout is the silence after which a socket fails; 0: 3 s, and at least ten ticks. The
+	// document has ten ticks, which a pause of a busy machine exceeds. Round trips must be shorter.
 	Timeout time.Duration
-	// Width is how many packets the fence holds, at most MaxWidth; 0: 32.
+	// Width is the number of packets in the fence, at most MaxWidth; 0: 32.
 	Width int
-	// PacketSize is how many bytes of the stream a DAT carries at the most; 0: 256.
+	// PacketSize is the maximum number of bytes in a DAT; 0: 256.
 	PacketSize int
-	// MaxPayload is the longest DAT that is taken; 0: 1467 bytes, which is what fits an
-	// Ethernet frame with its headers, and PacketSize if that is more.
+	// MaxPayload is the maximum length of a received DAT; 0: 1467 bytes, which fit in an Ethernet
+	// frame with the headers, or PacketSize if that is more.
 	MaxPayload int
-	// Window ignores the bitmaps of acknowledgments: only what is contiguous counts, as
-	// in the classic window.
+	// Window ignores the bitmaps of acknowledgments and uses only their contiguous part, like a
+	// classic window.
 	Window bool
-	// Timer repeats a packet when its retransmission timer has expired (RFC 6298), and
-	// not every Tick.
+	// Timer retransmits a packet when its retransmission timer expires (RFC 6298), and not every
+	// Tick.
 	Timer bool
-	// MaxRTO bounds what a packet waits for its timer; 0: the Timeout.
+	// MaxRTO is the maximum of a packet's timer; 0: the Timeout.
 	MaxRTO time.Duration
-	// SendBuffer and RecvBuffer are what a socket's rings hold, in bytes; 0: 64 KiB. The
-	// receive buffer holds at least one packet.
+	// SendBuffer and RecvBuffer are the sizes of a socket's rings in bytes; 0: 64 KiB. The receive
+	// buffer holds at least one packet.
 	SendBuffer, RecvBuffer int
-	// MaxSessions is how many sockets a router has at the most; 0: 1024.
+	// MaxSessions is the maximum number of a router's sockets; 0: 1024.
 	MaxSessions int
-	// Rand chooses the phase of a send loop that a peer's packet starts, so that two ends
-	// do not send at the same instants and wait a whole Tick for each other. Nil: it
-	// starts at once.
+	// Rand draws the phase of a send loop that a peer's packet starts, so that the two ends do not
+	// send at the same instants and wait a whole Tick for each other. Nil: it starts at once.
 	Rand *rand.Rand
 }
 

@@ -7,37 +7,36 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// maxCut is how many packets are cut and not acknowledged at the most. What is written
-// beyond them waits in the ring as bytes.
+// maxCut is the maximum number of unacknowledged packets. Further data stays in the ring as bytes.
 const maxCut = 2 * MaxWidth
 
-// disassembler turns a stream into packets, and keeps them until the peer has them.
-// Their bytes stay where they were written, in tx.
+// disassembler converts a stream to packets, and keeps them until they are acknowledged. Their
+// bytes stay in tx.
 type disassembler struct {
-	tx   *buffer.Ring // the writer produces it
+	tx   *buffer.Ring // the writer is the producer
 	size int
-	una  uint64 // the lowest packet that the peer has not acknowledged
-	nxt  uint64 // behind the highest packet that was ever sent
-	end  uint64 // behind the highest packet that is cut
-	off  uint64 // the stream's offset behind what is cut
+	una  uint64 // the lowest packet that is not acknowledged
+	nxt  uint64 // after the highest packet that was sent
+	end  uint64 // after the highest packet that exists
+	off  uint64 // offset in the stream after the last packet
 
-	// records are of the packets from una to end, packet n at n modulo their number,
-	// which is a power of two.
+	// records describes the packets from una to end. Packet n is at n modulo their number, which is
+	// a power of two.
 	records []record
 	timer   timer
 
 	finWanted, finCut bool
 }
 
-// record is a packet that is cut.
+// record describes a packet.
 type record struct {
 	off   uint64
-	sent  clock.Time    // when it last was; Never: not yet
-	wait  time.Duration // how long its timer waits behind that
+	sent  clock.Time    // time of the last transmission; Never: not sent
+	wait  time.Duration // its timer
 	size  uint16
 	fin   bool
-	acked bool // it is in the peer's fence
-	again bool // it was sent more than once
+	acked bool // in the peer's fence
+	again bool // retransmitted
 }
 
 func newDisassembler(cfg *Config) disassembler {
@@ -69,11 +68,11 @@ func (d *disassembler) push(r record) bool {
 	return true
 }
 
-// open cuts the packet without bytes that asks for a connection.
+// open adds the empty packet that opens a connection.
 func (d *disassembler) open() { d.push(record{}) }
 
-// cut makes packets of everything that was written, as the document does every tick,
-// and the FIN when nothing more will be.
+// cut makes packets of all written data, as the document does every tick, and adds the FIN after
+// the last.
 func (d *disassembler) cut() {
 	tail := d.tx.Tail()
 	for d.off < tail && !d.finCut {
@@ -88,10 +87,10 @@ func (d *disassembler) cut() {
 	}
 }
 
-// done reports whether the peer has everything, and the FIN.
+// done reports whether everything is acknowledged, including the FIN.
 func (d *disassembler) done() bool { return d.finCut && d.una == d.end }
 
-// acknowledge takes an ACK.
+// acknowledge processes an ACK.
 func (d *disassembler) acknowledge(now clock.Time, seq uint64, m Bitmap) Verdict {
 	switch {
 	case seq > d.nxt:
@@ -112,7 +111,7 @@ func (d *disassembler) acknowledge(now clock.Time, seq uint64, m Bitmap) Verdict
 	return Accepted
 }
 
-// arrived notes that the peer has a packet.
+// arrived records that the peer has a packet.
 func (d *disassembler) arrived(now clock.Time, r *record) {
 	if r.acked {
 		return
@@ -123,12 +122,12 @@ func (d *disassembler) arrived(now clock.Time, r *record) {
 	}
 }
 
-// due reports whether a packet has to leave in this round.
+// due reports whether to send a packet in this round.
 func (d *disassembler) due(now clock.Time, r *record, timed bool) bool {
 	return !r.acked && (!timed || r.sent == clock.Never || r.sent.Add(r.wait).Due(now))
 }
 
-// depart notes that a packet leaves.
+// depart records that a packet is sent.
 func (d *disassembler) depart(now clock.Time, seq uint64, r *record) {
 	if r.sent == clock.Never {
 		r.wait = d.timer.rto

@@ -1,25 +1,24 @@
-// Package rcp is the sliding-fence transport of founding document 000: a byte stream
-// over the datagrams of one UDP port, whose acknowledgments say of each packet in a
-// fence whether it arrived, and whose sender repeats the rest.
+// Package rcp is the sliding-fence transport of founding document 000: a byte stream over the
+// datagrams of one UDP port. Its acknowledgments report for each packet in a fence whether it has
+// arrived, and the sender repeats the others.
 //
-// Every Tick of the send loop each socket sends one acknowledgment and what is
-// outstanding within the fence; silence for Timeout ends it. So a loss costs nothing but
-// the packet that was lost, nobody waits for a timer, and nobody minds congestion.
-// Config.Window turns the fence into the classic window, which hears only what is
-// contiguous, and Config.Timer has packets repeated when RFC 6298 would, not every Tick.
+// In every Tick of the send loop each socket sends one acknowledgment, and the unacknowledged
+// packets in the fence. Silence for Timeout ends the socket. A loss delays only the lost packet,
+// and no end waits for a timer, but there is no congestion control. Config.Window turns the fence
+// into a classic window, which uses only the contiguous part of acknowledgments. Config.Timer
+// repeats packets as RFC 6298 does, and not every Tick.
 //
-// packet.go is the codec, assembler.go turns packets into a stream, disassembler.go a
-// stream into packets, timer.go says when one is due again, socket.go joins them,
-// router.go finds the socket that a packet is for and opens them, loop.go is the send
-// loop, verdict.go names what becomes of packets.
+// packet.go is the codec, assembler.go converts packets to a stream, disassembler.go a stream to
+// packets, timer.go is the retransmission timer, socket.go connects them, router.go finds and opens
+// the socket for a packet, loop.go is the send loop, and verdict.go names the results of received
+// packets.
 //
-// The document leaves some things open, and some are different here. Sequence numbers
-// are wider inside, so that the wire's may wrap. FIN ends the stream where it stands in
-// it: the document's end closes its own direction as soon as one arrives, even early;
-// here each direction has its own end. A socket that is done lingers, so that a lost last
-// acknowledgment is given again. Only DAT opens a socket. A reader who is slow has what
-// does not fit his buffer held in the fence, acknowledged in its place: so the sender
-// stops by itself. What the document leaves out stays left out: there is no checksum
-// but UDP's, and sequence numbers start at 0, so that whoever can forge a source address
-// can speak for it, and have a listener send it ten rounds of acknowledgments.
+// The document leaves some points open, and this package differs in others. Sequence numbers are
+// wider internally, so that those in packets may wrap. A FIN ends its direction at its position in
+// the stream; in the document an end closes its own direction when a FIN arrives, even early. A
+// finished socket lingers, so that it can repeat a lost last acknowledgment. Only a DAT opens a
+// socket. If the reader is slow, packets that do not fit in its buffer wait in the fence and are
+// acknowledged there, so the sender stops. As in the document, there is no checksum except UDP's,
+// and sequence numbers start at 0. An attacker who can forge a source address can therefore send in
+// its name, and cause a listener to send it ten rounds of acknowledgments.
 package rcp

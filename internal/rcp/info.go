@@ -2,17 +2,17 @@ package rcp
 
 import "time"
 
-// Counts are of packets that were handed out and taken in.
+// Counts counts sent and received packets.
 type Counts struct {
-	// DAT, ACK and FIN were sent, first times and repeats; Again of them were repeats.
+	// DAT, ACK and FIN were sent, including retransmissions; Again counts the retransmissions.
 	DAT, ACK, FIN, Again uint64
-	// Received counts packets that were accepted.
+	// Received counts accepted packets.
 	Received uint64
-	// Dropped counts those that were not, each under its Verdict.
+	// Dropped counts other received packets by Verdict.
 	Dropped [numVerdicts]uint64
 }
 
-// Sent returns how many packets were sent in all.
+// Sent returns the number of sent packets.
 func (c *Counts) Sent() uint64 { return c.DAT + c.ACK + c.FIN }
 
 func (c *Counts) input(v Verdict) {
@@ -37,22 +37,22 @@ func (c *Counts) output(t Type, again bool) {
 	}
 }
 
-// Info describes a socket.
+// Info is the state of a socket.
 type Info struct {
 	State State
-	// Una, Nxt and End are the packets that the peer lacks from, that were sent up to,
-	// and that are cut up to; Next is the lowest that has not arrived.
+	// Una, Nxt and End are the first unacknowledged packet, the one after the last that was sent,
+	// and the one after the last that exists; Next is the lowest that was not received.
 	Una, Nxt, End, Next uint64
-	// Held is how many packets wait in the fence for one in front of them.
+	// Held is the number of packets in the fence that wait for an earlier one.
 	Held int
-	// Unsent and Unread are bytes that wait to be cut, and to be read.
+	// Unsent and Unread are bytes that are not yet in packets, and not yet read.
 	Unsent, Unread int
-	// SRTT and RTO are the retransmission timer's; an SRTT of 0: there was no sample.
+	// SRTT and RTO are the retransmission timer's; an SRTT of 0: no sample.
 	SRTT, RTO time.Duration
 	Counts    Counts
 }
 
-// Info returns what there is to know about the socket.
+// Info returns the state of the socket.
 func (s *Socket) Info() Info {
 	return Info{
 		State: s.state, Una: s.out.una, Nxt: s.out.nxt, End: s.out.end, Next: s.in.next,
@@ -61,5 +61,5 @@ func (s *Socket) Info() Info {
 	}
 }
 
-// Counts returns what the router's sockets, and packets that have none, add up to.
+// Counts returns the sum of the router's sockets, and of packets without a socket.
 func (r *Router) Counts() Counts { return r.counts }

@@ -7,20 +7,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Datagram is what leaves. Its bytes are lent until the owner's next call.
+// Datagram is a datagram to send. Its bytes are valid until the owner's next call.
 type Datagram struct {
 	Peer netip.AddrPort
 	Data []byte
 }
 
-// phase draws when a loop starts that a peer's packet has started.
+// phase draws the start of a loop that a peer's packet has started.
 func (c *Config) phase() time.Duration { return time.Duration(c.Rand.Int64N(int64(c.Tick))) }
 
-// Deadline returns when the next round of the send loop is due; Never: there is no
-// socket.
+// Deadline returns when the next round of the send loop is due; Never: there are no sockets.
 func (r *Router) Deadline() clock.Time { return r.next }
 
-// Advance starts the rounds that are due. Who comes late has one round, not many.
+// Advance starts the round that is due. A late call starts one round, not several.
 func (r *Router) Advance(now clock.Time) {
 	if !r.next.Due(now) {
 		return
@@ -49,7 +48,7 @@ func (r *Router) Advance(now clock.Time) {
 	}
 }
 
-// Output fills in the next datagram of the round and reports whether there is one.
+// Output fills in the next datagram of the round; false: none is left.
 func (r *Router) Output(now clock.Time, d *Datagram) bool {
 	if !r.busy {
 		return false
@@ -62,7 +61,7 @@ func (r *Router) Output(now clock.Time, d *Datagram) bool {
 		if r.scratch = s.output(now, r.scratch[:0]); len(r.scratch) > 0 {
 			*d = Datagram{Peer: s.peer, Data: r.scratch}
 			if !s.sending() {
-				r.turn++ // now: its next round waits behind the others'
+				r.turn++ // its next round comes after the others'
 			}
 			return true
 		}
@@ -72,7 +71,7 @@ func (r *Router) Output(now clock.Time, d *Datagram) bool {
 	return false
 }
 
-// count notes a packet that leaves.
+// count counts a sent packet.
 func (r *Router) count(s *Socket, t Type, again bool) {
 	r.counts.output(t, again)
 	s.counts.output(t, again)

@@ -7,11 +7,11 @@ type Type uint8
 
 // The types of packets.
 const (
-	// DAT carries bytes of the stream; the first one opens a socket.
+	// DAT contains bytes of the stream; the first one opens a socket.
 	DAT Type = 1
-	// ACK says which packets arrived.
+	// ACK reports received packets.
 	ACK Type = 2
-	// FIN ends the stream, and has a sequence number in it.
+	// FIN ends the stream at its sequence number.
 	FIN Type = 3
 )
 
@@ -30,11 +30,11 @@ func (t Type) String() string {
 
 // Sizes of the format.
 const (
-	// HeaderLen is the type and the sequence number.
+	// HeaderLen is the length of the type and the sequence number.
 	HeaderLen = 1 + 4
-	// wordBits is how many packets one word of a bitmap tells about, and wordLen its
-	// bytes. The document's bitmap has one word; a wider fence has more of them behind
-	// it, where its decoder does not look.
+	// wordBits is the number of packets in a word of a bitmap, and wordLen its bytes. The
+	// document's bitmap has one word. A wider fence has further words, which the document's decoder
+	// ignores.
 	wordBits = 32
 	wordLen  = wordBits / 8
 	// MaxWidth is the widest fence: 32 words.
@@ -42,19 +42,19 @@ const (
 	maxBitmap = MaxWidth / 8
 )
 
-// Packet is one packet. Its slices are lent by whoever parsed it.
+// Packet is one packet. Its slices are parts of the parsed datagram.
 type Packet struct {
 	Type Type
-	// Seq is the packet's number; that of an ACK is the lowest that has not arrived, or
-	// has arrived and finds no room behind what was read.
+	// Seq is the packet's number. In an ACK it is the lowest packet that was not received, or for
+	// which the reader's buffer has no room.
 	Seq uint32
-	// Bitmap is of an ACK: bit i, counted from the lowest of the first big-endian word
-	// on, is packet Seq+i.
+	// Bitmap is in an ACK: bit i, counted from the lowest of the first big-endian word, is packet
+	// Seq+i.
 	Bitmap Bitmap
-	Data   []byte // of a DAT
+	Data   []byte // DAT only
 }
 
-// Parse takes a datagram apart. Its verdict is Accepted or says what is wrong with it.
+// Parse parses a datagram. The verdict is Accepted or the reason to drop it.
 func Parse(b []byte) (Packet, Verdict) {
 	if len(b) < HeaderLen {
 		return Packet{}, ShortHeader
@@ -79,7 +79,7 @@ func Parse(b []byte) (Packet, Verdict) {
 	return p, Accepted
 }
 
-// Append encodes p behind b. Only what its type has is encoded.
+// Append appends the encoded packet to b. It encodes only the fields of its type.
 func (p *Packet) Append(b []byte) []byte {
 	b = append(b, byte(p.Type))
 	b = binary.BigEndian.AppendUint32(b, p.Seq)
@@ -93,10 +93,10 @@ func (p *Packet) Append(b []byte) []byte {
 	return b
 }
 
-// Bitmap is a row of big-endian words, each counted from its lowest bit.
+// Bitmap is a list of big-endian words. The bits of each count from the lowest.
 type Bitmap []byte
 
-// Len returns how many packets the bitmap tells about.
+// Len returns the number of packets in the bitmap.
 func (m Bitmap) Len() int { return 8 * len(m) }
 
 // Has reports whether bit i, less than Len, is set.
@@ -105,14 +105,13 @@ func (m Bitmap) Has(i int) bool { return m[at(i)]>>(i%8)&1 != 0 }
 // Set sets bit i, less than Len.
 func (m Bitmap) Set(i int) { m[at(i)] |= 1 << (i % 8) }
 
-// at returns the byte that holds bit i: words are big-endian.
+// at returns the index of the byte with bit i: words are big-endian.
 func at(i int) int { return i/wordBits*wordLen + wordLen - 1 - i%wordBits/8 }
 
-// bitmapLen returns how many bytes a fence's bitmap has.
+// bitmapLen returns the length of a fence's bitmap in bytes.
 func bitmapLen(width int) int { return (width + wordBits - 1) / wordBits * wordLen }
 
-// expand returns the number nearest to ref whose lowest 32 bits are seq; one that would
-// be negative is far in front instead.
+// expand returns the number nearest to ref whose lowest 32 bits are seq. It is never negative.
 func expand(ref uint64, seq uint32) uint64 {
 	n := ref + uint64(int64(int32(seq-uint32(ref))))
 	if int64(n) < 0 {

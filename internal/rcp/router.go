@@ -9,27 +9,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Router is the RCP of one UDP port: many sockets, one for each peer, and one send loop.
-// One owner calls it and its sockets.
+// Router is the RCP of one UDP port: a socket for each peer, and one send loop. One owner calls it
+// and its sockets.
 type Router struct {
 	cfg      Config
-	sessions map[netip.AddrPort]*Socket // MaxSessions at most
-	backlog  int                        // 0: nobody listens
-	queue    []*Socket                  // for Accept, backlog at most
+	sessions map[netip.AddrPort]*Socket // at most MaxSessions
+	backlog  int                        // 0: does not listen
+	queue    []*Socket                  // for Accept, at most backlog
 	ahead    func() int                 // see CountAhead; nil: none
 	closed   bool
 
-	// The send loop. It takes the sockets in the order in which they were opened, and
-	// goes on where the link was full.
+	// The send loop. It serves the sockets in the order of opening, and continues where the link
+	// was full.
 	order []*Socket
 	turn  int
-	busy  bool       // a round is not over
-	next  clock.Time // the next round; Never: there is no socket
+	busy  bool       // a round is running
+	next  clock.Time // the next round; Never: no sockets
 
 	news   []*Socket
 	counts Counts
 
-	// Scratch memory: what Output lends, an ACK's bitmap, where a packet's bytes are.
+	// Scratch memory: Output's result, an ACK's bitmap, the pieces of a packet.
 	scratch []byte
 	bitmap  Bitmap
 	pieces  [][]byte
@@ -48,8 +48,8 @@ func NewRouter(cfg Config) (*Router, error) {
 	}, nil
 }
 
-// Listen has packets from new peers open sockets, of which backlog wait for Accept at the
-// most, and at least one.
+// Listen makes packets of new peers open sockets, of which at most backlog, and at least one, wait
+// for Accept.
 func (r *Router) Listen(backlog int) error {
 	switch {
 	case r.closed:
@@ -62,10 +62,10 @@ func (r *Router) Listen(backlog int) error {
 }
 
 // CountAhead adds f's result to the sockets that wait for Accept: those that the owner has accepted
-// before a program has asked for them.
+// before the program did.
 func (r *Router) CountAhead(f func() int) { r.ahead = f }
 
-// waiting is how many sockets wait for a program to accept them.
+// waiting returns how many sockets wait until a program accepts them.
 func (r *Router) waiting() int {
 	if r.ahead == nil {
 		return len(r.queue)
@@ -73,7 +73,7 @@ func (r *Router) waiting() int {
 	return len(r.queue) + r.ahead()
 }
 
-// Unlisten undoes Listen, and aborts the sockets that wait for Accept.
+// Unlisten reverses Listen, and aborts the sockets that wait for Accept.
 func (r *Router) Unlisten() {
 	r.backlog = 0
 	for len(r.queue) > 0 {
@@ -81,7 +81,7 @@ func (r *Router) Unlisten() {
 	}
 }
 
-// Accept returns the socket that has waited longest; false: there is none.
+// Accept returns the socket that has waited longest; false: none waits.
 func (r *Router) Accept() (*Socket, bool) {
 	if len(r.queue) == 0 {
 		return nil, false
@@ -92,8 +92,8 @@ func (r *Router) Accept() (*Socket, bool) {
 	return s, true
 }
 
-// Connect opens a socket to a peer. It is Open when the peer has answered, and ends with
-// ErrTimeout when he does not.
+// Connect opens a socket to a peer. It is Open when the peer has answered, and fails with
+// ErrTimeout otherwise.
 func (r *Router) Connect(now clock.Time, peer netip.AddrPort) (*Socket, error) {
 	switch {
 	case r.closed:
@@ -113,7 +113,7 @@ func (r *Router) Connect(now clock.Time, peer netip.AddrPort) (*Socket, error) {
 	return s, nil
 }
 
-// Close ends the router and all of its sockets with ErrClosed.
+// Close closes the router and all its sockets with ErrClosed.
 func (r *Router) Close() {
 	r.closed, r.backlog = true, 0
 	for _, s := range r.order {
@@ -122,7 +122,7 @@ func (r *Router) Close() {
 	r.order, r.turn, r.next = nil, 0, clock.Never
 }
 
-// Sockets are those that are not closed, in the order in which they were opened.
+// Sockets returns the sockets that are not closed, in the order of opening.
 func (r *Router) Sockets() iter.Seq[*Socket] {
 	return func(yield func(*Socket) bool) {
 		for _, s := range r.order {
@@ -144,7 +144,7 @@ func (r *Router) open(now clock.Time, peer netip.AddrPort) *Socket {
 	return s
 }
 
-// forget removes a socket that has ended; the send loop's next round drops it from order.
+// forget removes a closed socket. The send loop's next round removes it from order.
 func (r *Router) forget(s *Socket) {
 	delete(r.sessions, s.peer)
 	if s.queued {
@@ -153,7 +153,7 @@ func (r *Router) forget(s *Socket) {
 	}
 }
 
-// Input takes a datagram from a peer. It borrows b for the call.
+// Input processes a datagram from a peer. b must be valid only during the call.
 func (r *Router) Input(now clock.Time, from netip.AddrPort, b []byte) Verdict {
 	p, v := Parse(b)
 	if v == Accepted && len(p.Data) > r.cfg.MaxPayload {
@@ -173,11 +173,11 @@ func (r *Router) Input(now clock.Time, from netip.AddrPort, b []byte) Verdict {
 	return v
 }
 
-// welcome opens a socket for a packet from somebody new.
+// welcome opens a socket for a packet of a new peer.
 func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socket, Verdict) {
 	switch {
 	case p.Type != DAT || p.Seq >= uint32(r.cfg.Width):
-		return nil, NoSession // what is left of a connection that was
+		return nil, NoSession // a remainder of a former connection
 	case r.backlog == 0:
 		return nil, NotListening
 	case r.waiting() >= r.backlog:
@@ -197,7 +197,7 @@ func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socke
 	return s, Accepted
 }
 
-// tell notes that the socket has something new for its owner.
+// tell adds the socket to the list for its owner.
 func (r *Router) tell(s *Socket) {
 	if !s.told {
 		s.told = true
@@ -205,8 +205,7 @@ func (r *Router) tell(s *Socket) {
 	}
 }
 
-// Next returns a socket that the peer has told something new, or that has changed its
-// state, since it was last returned here.
+// Next returns a socket with new data, acknowledgments or state since Next last returned it.
 func (r *Router) Next() (*Socket, bool) {
 	if len(r.news) == 0 {
 		return nil, false

@@ -8,19 +8,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// State is where a socket is in its life.
+// State is the state of a socket.
 type State uint8
 
 // The states.
 const (
-	// Connecting is a socket that has heard nothing from the peer it asked.
+	// Connecting: the peer has not answered yet.
 	Connecting State = iota
-	// Open is one whose two directions may carry bytes.
+	// Open: both directions can transfer data.
 	Open
-	// Lingering is one that is done, and goes on to acknowledge, for the peer may wait for
-	// nothing else and have nothing to repeat.
+	// Lingering: finished, but still acknowledges, because the peer may have missed the last
+	// acknowledgment.
 	Lingering
-	// Closed is one that its router has forgotten.
+	// Closed: removed from its router.
 	Closed
 )
 
@@ -39,14 +39,14 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// finWait is how long the peer may take for its FIN, once the caller has closed and everything
-// is acknowledged.
+// finWait is how long to wait for the peer's FIN after the caller has closed and everything is
+// acknowledged.
 const finWait = time.Minute
 
-// Socket is one connection. Its router's owner owns it, but for the producer's side of
-// Tx and the consumer's of Rx.
+// Socket is one connection. Its router's owner owns it, except for the producer's side of Tx and
+// the consumer's of Rx.
 type Socket struct {
-	// Owner is whatever the router's owner keeps with it.
+	// Owner belongs to the router's owner.
 	Owner any
 
 	router *Router
@@ -57,62 +57,60 @@ type Socket struct {
 	in  assembler
 	out disassembler
 
-	heard  clock.Time // when the peer last said something that he could not say before
-	ending clock.Time // when lingering, or the wait for the peer's FIN, is over
+	heard  clock.Time // when the peer last proved that it receives or sends
+	ending clock.Time // end of lingering, or of the wait for the peer's FIN
 
 	// A round of the send loop: an ACK, and the packets from cursor to limit.
 	owed          bool
 	cursor, limit uint64
 
-	passive bool // a packet of the peer opened it
+	passive bool // opened by a packet of the peer
 
 	gone   bool // the caller has closed both directions
 	queued bool // for Accept
-	told   bool // in the router's list of sockets with news
+	told   bool // in the router's list for Next
 	counts Counts
 }
 
-// Peer returns the other end's address and port.
+// Peer returns the peer's address and port.
 func (s *Socket) Peer() netip.AddrPort { return s.peer }
 
-// State returns where the socket is in its life.
+// State returns the socket's state.
 func (s *Socket) State() State { return s.state }
 
-// Err returns what ended the socket before both directions were at their end: ErrTimeout
-// or ErrClosed; nil: nothing has.
+// Err returns why the socket failed: ErrTimeout or ErrClosed; nil: it did not.
 func (s *Socket) Err() error { return s.err }
 
-// Tx returns the ring that the program writes the stream to. What is in it leaves with
-// the next round. What is written behind the FIN that CloseWrite asks for never leaves.
+// Tx returns the ring to which the program writes the stream. The next round sends its data. Data
+// after CloseWrite is never sent.
 func (s *Socket) Tx() *buffer.Ring { return s.out.tx }
 
-// Rx returns the ring that the program reads the peer's stream from. It also holds the
-// rest of it behind the end of the socket.
+// Rx returns the ring from which the program reads the peer's stream. Unread data stays after the
+// socket has closed.
 func (s *Socket) Rx() *buffer.Ring { return s.in.rx }
 
-// Finished reports whether the peer has ended his stream, and all of it is in Rx.
+// Finished reports whether the peer has ended its stream, and all of it is in Rx.
 func (s *Socket) Finished() bool { return s.in.finished }
 
-// CloseWrite ends the stream behind what was written.
+// CloseWrite ends the stream after the written data.
 func (s *Socket) CloseWrite() { s.out.finWanted = true }
 
-// Close ends the stream behind what was written, and discards what the peer still sends.
-// The socket lives on until everything is delivered, or the peer is silent.
+// Close ends the stream after the written data, and discards further data of the peer. The socket
+// stays until everything is delivered, or the peer is silent.
 func (s *Socket) Close() {
 	s.CloseWrite()
 	s.gone = true
 	s.in.discard = true
 }
 
-// Abort forgets the socket. The protocol has no word for that: the peer will notice the
-// silence.
+// Abort removes the socket. The protocol has no message for this: the peer detects the silence.
 func (s *Socket) Abort() {
 	if s.state != Closed {
 		s.end(ErrClosed)
 	}
 }
 
-// end takes the socket out of its router.
+// end removes the socket from its router.
 func (s *Socket) end(err error) {
 	s.state = Closed
 	if s.err == nil {
@@ -123,7 +121,7 @@ func (s *Socket) end(err error) {
 	s.router.tell(s)
 }
 
-// input takes a packet from the peer.
+// input processes a packet of the peer.
 func (s *Socket) input(now clock.Time, p *Packet) Verdict {
 	var v Verdict
 	near := false
@@ -136,8 +134,8 @@ func (s *Socket) input(now clock.Time, p *Packet) Verdict {
 	} else {
 		seq := expand(s.in.next, p.Seq)
 		v = s.in.assemble(seq, p)
-		// Who repeats what arrived a fence ago is not there any more: perhaps somebody
-		// with his port begins anew, and will be heard when this socket has timed out.
+		// A peer that repeats packets of a whole fence ago is gone. A new program may use its port,
+		// and connects after this socket has timed out.
 		near = v == Duplicate && seq+uint64(s.router.cfg.Width) >= s.in.next
 	}
 	if v == Accepted || near {
@@ -153,7 +151,7 @@ func (s *Socket) input(now clock.Time, p *Packet) Verdict {
 	return v
 }
 
-// settle has a socket linger whose directions are both at their end.
+// settle makes a socket linger when both its directions have ended.
 func (s *Socket) settle(now clock.Time) {
 	if s.state != Open || !s.out.done() {
 		return
@@ -168,7 +166,8 @@ func (s *Socket) settle(now clock.Time) {
 	}
 }
 
-// round starts a round of the send loop, unless the link has not taken the last one.
+// round starts a round of the send loop, unless the previous one is unfinished because the link was
+// full.
 func (s *Socket) round(now clock.Time) {
 	if s.state == Lingering {
 		if s.ending.Due(now) {
@@ -195,19 +194,19 @@ func (s *Socket) round(now clock.Time) {
 	if s.sending() {
 		return
 	}
-	s.owed = s.state != Connecting // he has sent nothing that we know of
+	s.owed = s.state != Connecting // the peer has not sent anything yet
 	s.cursor = s.out.una
 	s.limit = min(s.out.end, s.out.una+uint64(s.router.cfg.Width))
 }
 
-// unproven reports whether one packet is all that has come from the peer that opened the socket.
-// Its source may be forged: it gets as many rounds as in the document, until there is another.
+// unproven reports whether the peer that opened the socket has sent only one packet. Its source may
+// be forged: until the next packet it gets as many rounds as in the document.
 func (s *Socket) unproven() bool { return s.passive && s.counts.Received <= 1 }
 
-// sending reports whether the round has not ended.
+// sending reports whether the round is unfinished.
 func (s *Socket) sending() bool { return s.state != Closed && (s.owed || s.cursor < s.limit) }
 
-// output encodes the next packet of the round behind b; one without bytes: it is over.
+// output appends the next packet of the round to b; an empty one ends the round.
 func (s *Socket) output(now clock.Time, b []byte) []byte {
 	if s.state == Closed {
 		return b
@@ -224,7 +223,8 @@ func (s *Socket) output(now clock.Time, b []byte) []byte {
 		seq := s.cursor
 		s.cursor++
 		rec := s.out.record(seq)
-		// The packet that opens is repeated each tick: nothing else tells of us.
+		// The packet that opens a connection is repeated every tick, because nothing else announces
+		// us.
 		if !s.out.due(now, rec, r.cfg.Timer && s.state != Connecting) {
 			continue
 		}

@@ -1,39 +1,39 @@
 package rcp
 
-// Verdict is what became of a packet.
+// Verdict is the result of processing a packet.
 type Verdict uint8
 
 // The verdicts. All but Accepted are counted in Info.Dropped.
 const (
-	// Accepted is a packet that told something new, or might have.
+	// Accepted: new, or possibly new.
 	Accepted Verdict = iota
-	// ShortHeader is a datagram of fewer bytes than a header has.
+	// ShortHeader: shorter than a header.
 	ShortHeader
-	// UnknownType is one whose type is neither DAT, ACK nor FIN.
+	// UnknownType: neither DAT, ACK nor FIN.
 	UnknownType
-	// BadBitmap is an ACK whose bitmap is empty, too long or not of whole words.
+	// BadBitmap: an ACK whose bitmap is empty, too long or not whole words.
 	BadBitmap
-	// TrailingBytes is a FIN with bytes behind its header.
+	// TrailingBytes: a FIN with bytes after its header.
 	TrailingBytes
-	// LongData is a DAT with more than MaxPayload bytes.
+	// LongData: a DAT with more than MaxPayload bytes.
 	LongData
-	// NoSession is a packet that opens nothing from a peer without a socket.
+	// NoSession: from a peer without a socket, and it opens none.
 	NoSession
-	// NotListening is one that would open a socket where nobody listens.
+	// NotListening: it would open a socket, but the router does not listen.
 	NotListening
-	// BacklogFull is one that would open one more than wait for Accept at the most.
+	// BacklogFull: it would open a socket, but the backlog is full.
 	BacklogFull
-	// TooManySessions is one that would open one more than the router has at the most.
+	// TooManySessions: it would open a socket, but the router has too many.
 	TooManySessions
-	// Duplicate is a DAT or FIN that was there before.
+	// Duplicate: a DAT or FIN that was already received.
 	Duplicate
-	// OutsideFence is a DAT or FIN too far in front of what has arrived.
+	// OutsideFence: a DAT or FIN beyond the fence.
 	OutsideFence
-	// BehindFIN is a DAT or FIN behind a FIN, or a FIN in front of a DAT.
+	// BehindFIN: a DAT or FIN after a FIN, or a FIN before a DAT.
 	BehindFIN
-	// OldACK is an ACK that newer ones have overtaken.
+	// OldACK: an ACK older than one that was already processed.
 	OldACK
-	// UnsentACK is an ACK of packets that were never sent.
+	// UnsentACK: an ACK of packets that were never sent.
 	UnsentACK
 
 	numVerdicts
@@ -45,7 +45,7 @@ var verdictNames = [numVerdicts]string{
 	"outside fence", "behind FIN", "old ACK", "unsent ACK",
 }
 
-// String returns the verdict's name, in words.
+// String returns the verdict's name.
 func (v Verdict) String() string {
 	if v < numVerdicts {
 		return verdictNames[v]

@@ -2,8 +2,8 @@ package rdt
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// acknowledge takes an acknowledgment: everything before p.sequence has arrived, and if
-// it is an echo, p.arrived as well.
+// acknowledge processes an acknowledgment: everything before p.sequence has arrived, and for an
+// echo also p.arrived.
 func (s *Sender) acknowledge(now clock.Time, p *packet) Drop {
 	ahead := p.sequence - s.flight.una
 	old := int32(ahead) < 0
@@ -28,9 +28,9 @@ func (s *Sender) acknowledge(now clock.Time, p *packet) Drop {
 	return dropNone
 }
 
-// duplicate counts an acknowledgment that says nothing new. As in the document the count
-// begins anew after each resend, so that a packet lost twice is resent twice; and one
-// that is merely on its way, too.
+// duplicate counts an acknowledgment without news. As in the document, the count restarts after
+// each retransmission, so a packet that is lost twice is retransmitted twice; but so is one that is
+// only in flight.
 func (s *Sender) duplicate() {
 	if s.cfg.Selective {
 		return
@@ -46,8 +46,8 @@ func (s *Sender) duplicate() {
 	}
 }
 
-// arrived uses the name and the time stamp of an echo. Only what answers the last
-// transmission of a packet is measured, so that nobody can invent a round trip.
+// arrived uses the packet and timestamp of an echo. It measures only answers to the last
+// transmission of a packet, so that a receiver cannot invent a round trip.
 func (s *Sender) arrived(now clock.Time, p *packet) {
 	r := s.flight.at(p.arrived)
 	last := r.place != placeNone && r.sentAt == p.stamp
@@ -65,7 +65,7 @@ func (s *Sender) arrived(now clock.Time, p *packet) {
 	}
 }
 
-// overtaken declares lost what was sent Duplicates transmissions before one that has
+// overtaken declares packets lost that were sent Duplicates transmissions before one that has
 // arrived (the packet threshold of RFC 9002 §6.1.1).
 func (s *Sender) overtaken(serial uint64) {
 	for {

@@ -6,93 +6,89 @@ import (
 	"time"
 )
 
-// The errors of this room.
+// The errors of this package.
 var (
-	// ErrConfig is wrapped by what NewSender and NewReceiver have against a Config.
+	// ErrConfig is wrapped by the errors of NewSender and NewReceiver about a Config.
 	ErrConfig = errors.New("rdt: impossible configuration")
-	// ErrObject is wrapped by what is wrong with an object or a request for some.
+	// ErrObject is wrapped by errors about an object or a request.
 	ErrObject = errors.New("rdt: impossible object")
-	// ErrSilent ends a flow, and every object not complete by then, when nothing
-	// new has come from the other end for Config.Patience.
+	// ErrSilent ends a flow, and its incomplete objects, after Config.Patience without progress at
+	// the other end.
 	ErrSilent = errors.New("rdt: the other end is silent")
-	// ErrAbsent completes an object that the sender does not have.
+	// ErrAbsent is the error of an object that the sender does not have.
 	ErrAbsent = errors.New("rdt: no such object")
-	// ErrMalformed completes an object whose chunks contradict each other.
+	// ErrMalformed is the error of an object whose chunks contradict each other.
 	ErrMalformed = errors.New("rdt: malformed object")
-	// ErrTooLarge completes an object that is more than Config.MaxBytes allows.
+	// ErrTooLarge is the error of an object that exceeds Config.MaxBytes.
 	ErrTooLarge = errors.New("rdt: object too large")
 )
 
 // Limits of a flow.
 const (
-	// MaxObjects is how many objects one flow carries: what a request for all of them
-	// may list and still fit into the 576 bytes that every host takes (RFC 1122 §3.3.2).
+	// MaxObjects is the maximum number of objects in a flow. A request that lists all of them fits
+	// in the 576 bytes that every host accepts (RFC 1122 §3.3.2).
 	MaxObjects = 256
-	// MaxWindow is the widest window in packets. Sequence numbers that are compared
-	// are less than half their space apart.
+	// MaxWindow is the maximum window in packets. Sequence numbers that are compared differ by less
+	// than half of their range.
 	MaxWindow = 1 << 15
-	// MaxPayload is the longest payload that a UDP datagram over IPv4 has room for.
+	// MaxPayload is the maximum payload in a UDP datagram over IPv4.
 	MaxPayload = 65507 - dataLen - 16
-	// MaxObject is the longest object in bytes: a packet says in 32 bits where in
-	// its object it belongs.
+	// MaxObject is the maximum length of an object in bytes: offsets have 32 bits.
 	MaxObject = 1<<32 - 1
 )
 
-// Config is how a flow is to be. Both ends need the same Payload, Window and Checksum;
-// the rest is for the end that its comment names. The zero Config is the document's.
+// Config configures a flow. Both ends need the same Payload, Window and Checksum. The comments of
+// the other fields name their end. The zero Config is the document's.
 type Config struct {
-	// Payload is the most bytes of an object in one packet. Zero means 1325.
+	// Payload is the maximum number of an object's bytes in a packet. Zero means 1325.
 	Payload int
-	// Window is how many packets may be without an acknowledgment. Zero means 1120. As
-	// nothing paces them they may all arrive at once: what the receiver's socket has no
-	// room for is lost. 1120 packets of 1325 bytes want a buffer of 1.6 MB.
+	// Window is the maximum number of unacknowledged packets. Zero means 1120. Nothing paces them,
+	// so they may all arrive at once, and the receiver's socket needs a buffer for them. 1120
+	// packets of 1325 bytes need 1.6 MB.
 	Window int
-	// Checksum is what a packet is verified by. Zero means MD5.
+	// Checksum is the checksum of packets. Zero means MD5.
 	Checksum Checksum
 
-	// Timeout is how long the sender waits for an acknowledgment of a packet before
-	// it sends it again, and the receiver for an answer to its request. Zero means 1 s.
+	// Timeout is the sender's retransmission timeout, and how long the receiver waits for the
+	// answer to a request. Zero means 1 s.
 	Timeout time.Duration
-	// Adaptive lets the sender's time-out follow the round trips; Timeout is then what
-	// it begins with.
+	// Adaptive derives the sender's timeout from the round trips; Timeout is the initial value.
 	Adaptive bool
-	// MinTimeout and MaxTimeout bound the adaptive time-out. Zero means 10 ms, and
-	// twice Timeout.
+	// MinTimeout and MaxTimeout limit the adaptive timeout. Zero means 10 ms, and twice Timeout.
 	MinTimeout, MaxTimeout time.Duration
-	// Duplicates is how many duplicate acknowledgments tell of a loss; with Selective,
-	// how many packets sent later must have arrived. Zero means 3.
+	// Duplicates is the number of duplicate acknowledgments that indicate a loss; with Selective,
+	// the number of later packets that have arrived. Zero means 3.
 	Duplicates int
-	// Selective asks for acknowledgments that name the packet that they answer, so
-	// that the sender repeats what was lost and nothing else.
+	// Selective requests acknowledgments that name the received packet, so that the sender
+	// retransmits only lost packets.
 	Selective bool
-	// Compress lets the sender compress each chunk that becomes shorter by it (RFC 1950).
+	// Compress makes the sender compress each chunk that becomes shorter (RFC 1950).
 	Compress bool
-	// Interleave lets the sender's objects take turns, a packet each. Without it they
-	// leave one after the other.
+	// Interleave makes the sender send its objects in turn, a packet each, instead of one after the
+	// other.
 	Interleave bool
-	// Trust lets a Server send a whole window to an address that has only asked, as the
-	// document's does. Without it that gets 4 kB, and the rest when it has answered: a forged
-	// request makes no flood.
+	// Trust lets a Server send a whole window to an address that has only sent a request, as the
+	// document's does. Otherwise it sends 4 kB, and the rest after an answer, so that forged
+	// requests cause no flood.
 	Trust bool
 
-	// InOrder makes the receiver hold a complete object back until everything that was
-	// sent before its end has arrived, as a single stream would: head-of-line blocking,
-	// to compare with.
+	// InOrder makes the receiver hold a complete object until everything that was sent before its
+	// end has arrived, as in a single stream: head-of-line blocking, for comparison.
 	InOrder bool
-	// Push says that the sender begins unasked: the receiver sends no request.
+	// Push means that the sender starts without a request.
 	Push bool
-	// MaxBytes bounds what the receiver holds of objects that nobody has taken yet.
-	// Zero means 256 MiB.
+	// MaxBytes limits the receiver's memory for objects that Next has not returned. Zero means 256
+	// MiB.
 	MaxBytes int
-	// Linger is how long a receiver that has everything still answers, since the last
-	// arrival: its last acknowledgment may have been lost. Zero means 8 times Timeout.
+	// Linger is how long a complete receiver still answers after the last packet, because its last
+	// acknowledgment may be lost. Zero means 8 times Timeout.
 	Linger time.Duration
 
-	// Patience is how long either end goes on without progress. Zero means 30 s.
+	// Patience is how long either end waits without progress. Zero means 30 s.
 	Patience time.Duration
 }
 
-// echoes reports whether the sender asks for acknowledgments with names and time stamps.
+// echoes reports whether the sender requests acknowledgments with packet numbers and timestamps.
 func (c *Config) echoes() bool { return c.Adaptive || c.Selective }
 
 // WithDefaults replaces zeros by the defaults.

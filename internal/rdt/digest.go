@@ -8,12 +8,11 @@ import (
 	"hash/crc32"
 )
 
-// Checksum names what a packet is verified by. None of them authenticates: whoever can
-// write packets can sum them too.
+// Checksum is the checksum of packets. It does not authenticate: an attacker can compute it.
 type Checksum uint8
 
-// The checksums. A packet of n bytes that went wrong passes for right once in 2^128
-// times with the first, once in 2^32 with the second, which costs a fraction of it.
+// The checksums. A corrupted packet passes the first with a probability of 2^-128, and the second,
+// which is much cheaper, with 2^-32.
 const (
 	MD5    Checksum = iota // the document's, RFC 1321; 16 bytes
 	CRC32C                 // that of RFC 9260 §6.8; 4 bytes
@@ -34,7 +33,7 @@ func (c Checksum) size() int {
 	return md5.Size
 }
 
-// digester computes the checksum of everything in a packet but the checksum.
+// digester computes the checksum of a packet without its checksum field.
 type digester struct {
 	kind  Checksum
 	size  int

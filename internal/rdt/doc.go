@@ -1,22 +1,21 @@
-// Package rdt is a reliable data transfer over UDP, the one of founding document 003: a
-// sender gives many objects to a receiver over one flow of datagrams, by selective
-// repeat with cumulative acknowledgments, and with no congestion control at all.
+// Package rdt is the reliable data transfer over UDP of founding document 003: a sender transfers
+// many objects to a receiver in one flow of datagrams, with selective repeat, cumulative
+// acknowledgments, and no congestion control.
 //
-// Both ends are engines with the four verbs of docs/ARCHITECTURE.md. A Receiver asks
-// for objects by number and tells when each is complete; a Sender cuts them into
-// chunks, one a packet, and repeats what is lost. What the document does is the zero
-// Config: 1325 bytes a packet, a window of 1120 packets, a time-out of one second for
-// each, the third duplicate acknowledgment resends the first packet of the window, and
-// an object ends with an empty packet. What goes further has a field of its own:
-// acknowledgments that name the packet they answer (Selective), a time-out that follows
-// the round trips (Adaptive), a cheaper checksum, compression, and objects that take
-// turns (Interleave).
+// Both ends are engines with the four verbs of docs/ARCHITECTURE.md. A Receiver requests objects by
+// number and returns each when it is complete. A Sender splits them into chunks, one in each
+// packet, and retransmits lost packets. The zero Config is the document's protocol: 1325 bytes in a
+// packet, a window of 1120 packets, a timeout of one second for each, retransmission of the
+// window's first packet at the third duplicate acknowledgment, and an empty packet at the end of an
+// object. Extensions have their own fields: acknowledgments that name the received packet
+// (Selective), a timeout from the round trips (Adaptive), a cheaper checksum, compression, and
+// interleaved objects (Interleave).
 //
-// packet.go is the codec and digest.go its checksums; schedule.go says which chunk is
-// next, flight.go holds what is not acknowledged yet, timeout.go how long to wait;
-// sender.go, acknowledge.go, receiver.go and object.go are the engines.
+// packet.go is the codec and digest.go its checksums; schedule.go chooses the next chunk, flight.go
+// holds the unacknowledged packets, timeout.go is the timeout; sender.go, acknowledge.go,
+// receiver.go and object.go are the engines.
 //
-// A flow is a pair of UDP ports. Whoever owns the engines gives each flow a pair that
-// was not used lately, for nothing in a packet tells one flow from another that had the
-// same ports, but the sequence number that a receiver chose to begin with.
+// A flow is a pair of UDP ports. The owner of the engines must not reuse a pair too early: packets
+// have no other identification of their flow than the sequence number with which the receiver has
+// started.
 package rdt

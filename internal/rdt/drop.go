@@ -1,27 +1,27 @@
 package rdt
 
-// Drop is why a packet, or what was in it, ended here.
+// Drop is the reason why a packet, or its contents, was dropped.
 type Drop uint8
 
 // The reasons.
 const (
 	dropNone     Drop = iota
-	DropLength        // no packet has this length
-	DropChecksum      // the checksum says that it was changed on the way
-	DropState         // it claims to be what nothing can be
-	DropKind          // it is for the other end
-	DropRequest       // a request that lists nothing, too much, or half a number
-	DropOldAck        // the acknowledgment was overtaken by a later one
-	DropWildAck       // it acknowledges what was never sent
-	DropRepeated      // the chunk is here already
-	DropOutside       // its sequence number is beyond the window
-	DropStream        // nobody asked for this object
-	DropFinished      // the object has ended, in success or in error
-	DropOffset        // the chunk lies where none of its object can
-	DropSqueezed      // it does not decompress, or to too much
-	DropMemory        // the object is more than the receiver may hold
-	DropAckQueue      // the oldest of too many acknowledgments that nobody fetched
-	DropClosed        // the flow is over
+	DropLength        // invalid length
+	DropChecksum      // wrong checksum
+	DropState         // an invalid combination of flags
+	DropKind          // for the other end
+	DropRequest       // a request with an invalid list
+	DropOldAck        // older than an acknowledgment that was already processed
+	DropWildAck       // acknowledges packets that were never sent
+	DropRepeated      // a duplicate chunk
+	DropOutside       // beyond the window
+	DropStream        // an object that was not requested
+	DropFinished      // the object is already finished
+	DropOffset        // the chunk is outside its object
+	DropSqueezed      // does not decompress, or is too long
+	DropMemory        // the object exceeds the receiver's memory limit
+	DropAckQueue      // the oldest of too many queued acknowledgments
+	DropClosed        // the flow has ended
 	dropCount
 )
 
@@ -41,7 +41,7 @@ func (d Drop) String() string {
 	return dropNames[d]
 }
 
-// Drops counts what ended, by reason.
+// Drops counts drops by reason.
 type Drops [dropCount]uint64
 
 // Total returns the sum over all reasons.

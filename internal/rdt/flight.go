@@ -6,13 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// place is which list a record is in.
+// place is the list that contains a record.
 type place uint8
 
 const (
-	placeNone place = iota // delivered, or not in use
+	placeNone place = iota // delivered, or unused
 	placeSent              // waits for its acknowledgment
-	placeLost              // waits to be sent again
+	placeLost              // waits for retransmission
 	placeCount
 )
 
@@ -21,18 +21,17 @@ type record struct {
 	chunk
 	place      place
 	prev, next int32
-	sentAt     clock.Time // of the last transmission
-	serial     uint64     // of the last transmission, among all of the flow
+	sentAt     clock.Time // time of the last transmission
+	serial     uint64     // number of the last transmission in the flow
 }
 
-// list is a list of records by their indexes; -1 is none.
+// list is a list of records by index; -1: none.
 type list struct{ head, tail int32 }
 
-// flight is the sender's window: what has been sent and not been acknowledged. All of
-// its steps take constant time.
+// flight is the sender's window of unacknowledged packets. All its operations take constant time.
 type flight struct {
-	ring     []record // a power of two, not less than the window
-	una, nxt uint32   // the first without acknowledgment, and the next to be used
+	ring     []record // a power of two, at least the window
+	una, nxt uint32   // the first unacknowledged, and the next new number
 	lists    [placeCount]list
 }
 
@@ -44,7 +43,7 @@ func newFlight(window int) flight {
 	return f
 }
 
-// len returns how many packets the window holds.
+// len returns the number of packets in the window.
 func (f *flight) len() int { return int(f.nxt - f.una) }
 
 // holds reports whether seq is in the window.
@@ -68,7 +67,7 @@ func (f *flight) first(p place) (*record, uint32, bool) {
 	return &f.ring[i], f.sequence(i), true
 }
 
-// move puts the record of seq at the end of a list, or in none.
+// move moves the record of seq to the end of a list, or to none.
 func (f *flight) move(seq uint32, to place) {
 	i := f.index(seq)
 	f.unlink(i)
@@ -106,7 +105,7 @@ func (f *flight) unlink(i int32) {
 	r.place = placeNone
 }
 
-// push takes k into the window and returns its sequence number.
+// push adds k to the window and returns its sequence number.
 func (f *flight) push(k chunk) uint32 {
 	seq := f.nxt
 	f.nxt++
@@ -114,7 +113,7 @@ func (f *flight) push(k chunk) uint32 {
 	return seq
 }
 
-// popBefore forgets everything before seq.
+// popBefore removes everything before seq.
 func (f *flight) popBefore(seq uint32) {
 	for ; f.una != seq; f.una++ {
 		f.unlink(f.index(f.una))

@@ -9,35 +9,33 @@ import (
 	"unicode/utf8"
 )
 
-// A server of objects with names says by object 0 which ones it has: the listing, which is
-// text. Its first line has how flows are cut, each other one an object, from number 1 on:
+// A server of named objects lists them in object 0, which is text. The first line has the server's
+// parameters, each further line an object, from number 1 on:
 //
 //	rdt-listing 1 PAYLOAD WINDOW
 //	SIZE SHA256 NAME
 //
-// So a client that knows an address and a port needs to know nothing else.
+// A client needs to know only the server's address and port.
 
-// ListingStream is the number of the object that lists the others.
+// ListingStream is the number of the listing.
 const ListingStream = 0
 
 const listingMagic = "rdt-listing 1 "
 
-// MaxEntries is how many objects one listing has at the most: as many as streams have
-// numbers, without its own.
+// MaxEntries is the maximum number of objects in a listing: all stream numbers but its own.
 const MaxEntries = 1<<16 - 1
 
-// MaxListing is the longest listing in bytes: what a client has to hold before it knows what
-// there is.
+// MaxListing is the maximum length of a listing in bytes, which a client must hold in memory.
 const MaxListing = 16 << 20
 
-// MaxName is the longest name in bytes.
+// MaxName is the maximum length of a name in bytes.
 const MaxName = 1024
 
-// Listing is what a server has, and how its flows are cut.
+// Listing is a server's objects and parameters.
 type Listing struct {
 	// Payload and Window are the sender's, as in its Config.
 	Payload, Window int
-	Entries         []Entry // that of stream i+1 at i
+	Entries         []Entry // the entry of stream i+1 is at i
 }
 
 // Entry describes an object.
@@ -47,9 +45,8 @@ type Entry struct {
 	SHA256 [32]byte
 }
 
-// ValidName reports whether an object may be called so: words of printing characters with a
-// slash between them, none of which is empty or leads up or to itself. What such a name
-// means as a path lies below wherever the path begins.
+// ValidName reports whether an object may have a name: words of printable characters with slashes
+// between them, none of which is empty, "." or "..". As a path, such a name is below its base.
 func ValidName(name string) bool {
 	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
 		return false
@@ -77,7 +74,7 @@ func (l *Listing) append(b []byte) []byte {
 	return b
 }
 
-// ParseListing reads a listing. It is ErrMalformed if it is none, or says what cannot be.
+// ParseListing parses a listing. It returns ErrMalformed for an invalid one.
 func ParseListing(b []byte) (Listing, error) {
 	var l Listing
 	lines := strings.Split(string(b), "\n")
@@ -119,7 +116,7 @@ func parseEntry(line string) (e Entry, ok bool) {
 	return e, err == nil
 }
 
-// decimal reads a number as append writes it.
+// decimal parses a number as append writes it.
 func decimal(text string, most int64) (int, bool) {
 	n, err := strconv.ParseInt(text, 10, 0)
 	return int(n), err == nil && n >= 0 && n <= most && strconv.FormatInt(n, 10) == text

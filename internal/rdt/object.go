@@ -2,37 +2,36 @@ package rdt
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// Completion is the end of an object.
+// Completion is the result of an object.
 type Completion struct {
 	Stream uint16
-	// Data is the object, the caller's from now on. It is nil if Err is set.
+	// Data is the object, which now belongs to the caller; nil if Err is set.
 	Data []byte
-	// Began is when the first of it arrived; never: nothing did.
+	// Began is when its first packet arrived; Never: none did.
 	Began clock.Time
-	// At is when the last of it arrived; with Config.InOrder, the last of what was sent
-	// before its end.
+	// At is when its last packet arrived; with Config.InOrder, the last of all packets that were
+	// sent before its end.
 	At clock.Time
-	// Err is nil, or why there is no object: ErrAbsent, ErrMalformed, ErrTooLarge,
-	// ErrSilent.
+	// Err is nil, or why the object failed: ErrAbsent, ErrMalformed, ErrTooLarge, ErrSilent.
 	Err error
 }
 
-// object is one that is being put together. Each sequence number is taken once, so the
-// chunks of an honest sender do not overlap, and the object is there when as many bytes
-// have come as it has. A sender who lets them overlap harms his own object alone.
+// object is an incomplete object. Each sequence number is used once, so the chunks of a correct
+// sender do not overlap, and the number of received bytes shows whether it is complete. A sender
+// with overlapping chunks damages only its own object.
 type object struct {
-	pages []*page    // nil: nothing of it has come
-	end   int        // of the last byte that has come
-	got   int        // bytes that have come
-	size  int        // known when sized is set
+	pages []*page    // nil: nothing was received
+	end   int        // end of the last received byte
+	got   int        // received bytes
+	size  int        // valid if sized is set
 	last  uint32     // the highest sequence number of it
-	began clock.Time // when the first of it came; never: nothing has
+	began clock.Time // when its first packet arrived; Never: none has
 	sized bool
-	whole bool // complete, and perhaps held back
-	ended bool // told, or about to be
+	whole bool // complete, but possibly held
+	ended bool // completed, or about to be
 }
 
-// accept takes what an acceptable packet carries into its object.
+// accept adds a valid packet to its object.
 func (r *Receiver) accept(now clock.Time, p *packet) Drop {
 	o := r.objects[p.stream]
 	switch {
@@ -68,7 +67,7 @@ func (r *Receiver) accept(now clock.Time, p *packet) Drop {
 	return drop
 }
 
-// finish learns the object's size.
+// finish records the object's size.
 func (o *object) finish(size int) Drop {
 	if o.sized || size < o.end || size < o.got {
 		return DropOffset
@@ -87,8 +86,8 @@ func (r *Receiver) store(o *object, p *packet) Drop {
 		}
 	}
 	end := int(p.offset) + len(payload)
-	// Of an object's chunks at most a window can be missing: this bounds what a packet
-	// makes the receiver allocate.
+	// At most a window of an object's chunks can be missing. This limits the memory that a packet
+	// can allocate.
 	if o.sized && (end > o.size || o.got+len(payload) > o.size) ||
 		int(p.offset) > o.got+r.cfg.Window*r.cfg.Payload {
 		return DropOffset

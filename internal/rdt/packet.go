@@ -6,38 +6,38 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// On the wire, big-endian, with a digest of 16 bytes (4 for CRC32C):
+// Packets are big-endian, with a digest of 16 bytes (4 for CRC32C):
 //
 //	data     sequence 4 | digest 16 | stream 2 | time stamp 8 | state 2 | offset 4 | payload
-//	request  the same: the sequence to begin with, and the streams wanted, 2 bytes each
+//	request  the same: the first sequence number, and the requested streams, 2 bytes each
 //	ACK      sequence 4 | digest 16
 //	echo     sequence 4 | digest 16 | arrived 4 | time stamp 8
 //
-// The document's header has these fields and this length, 36 bytes, and its
-// acknowledgment those 20. Where it has a payload's length, which UDP tells, there is
-// the offset of the payload in its object: so an object can be put together whatever
-// else is missing. The time stamp counts nanoseconds of the sender's clock.
+// The document's header has these fields and this length of 36 bytes, and its acknowledgment these
+// 20. It has the length of the payload, which UDP also has, in place of the payload's offset in its
+// object. The offset allows reassembly regardless of losses. The time stamp counts nanoseconds of
+// the sender's clock.
 const (
 	digestAt = 4
-	ackLen   = 4  // of an ACK, less the digest
-	echoLen  = 16 // of one that names what arrived
-	dataLen  = 20 // of the header of data and requests
+	ackLen   = 4  // of an ACK without the digest
+	echoLen  = 16 // of an echo without the digest
+	dataLen  = 20 // of the header of data and requests without the digest
 )
 
-// state is what kind of packet it is.
+// state is the flags of a packet.
 type state uint16
 
 const (
-	stateEnd      state = 1 << iota // the object ends at offset; there is no payload
+	stateEnd      state = 1 << iota // the object ends at offset; no payload
 	stateSqueezed                   // the payload is compressed
-	stateEcho                       // acknowledge by name, and send the time stamp back
-	stateAbsent                     // with stateEnd: there is no such object
+	stateEcho                       // requests an echo
+	stateAbsent                     // with stateEnd: no such object
 	stateRequest                    // a request
 
 	stateAll = stateEnd | stateSqueezed | stateEcho | stateAbsent | stateRequest
 )
 
-// possible reports whether a packet can be s with a payload of n bytes.
+// possible reports whether a packet with a payload of n bytes can have the flags s.
 func (s state) possible(n int) bool {
 	switch {
 	case s&^stateAll != 0:
@@ -59,19 +59,19 @@ const (
 	kindEcho
 )
 
-// packet is any packet, taken apart. Fields that its kind lacks are zero.
+// packet is a parsed packet of any kind. Fields that its kind lacks are zero.
 type packet struct {
 	kind     kind
 	stream   uint16
 	state    state
-	sequence uint32 // of an acknowledgment: the next that is expected
+	sequence uint32 // of an acknowledgment: the next expected number
 	offset   uint32
 	arrived  uint32
 	stamp    clock.Time
 	payload  []byte
 }
 
-// codec reads and writes the packets of one flow.
+// codec parses and builds the packets of one flow.
 type codec struct {
 	digest     digester
 	maxPayload int
@@ -81,7 +81,7 @@ func newCodec(cfg *Config) codec {
 	return codec{newDigester(cfg.Checksum), max(cfg.Payload, 2*MaxObjects)}
 }
 
-// parse takes b apart. The payload is b's memory. Sound says that b is as it was sent.
+// parse parses b. The payload is a part of b. sound means that b is known to be undamaged.
 func (c *codec) parse(b []byte, sound bool) (p packet, drop Drop) {
 	size := c.digest.size
 	n := len(b) - size
@@ -120,8 +120,8 @@ func (c *codec) parse(b []byte, sound bool) (p packet, drop Drop) {
 	return p, dropNone
 }
 
-// open appends the header of p and returns where it begins. Whoever calls appends the
-// payload and then seals.
+// open appends the header of p and returns its start. The caller appends the payload and then calls
+// seal.
 func (c *codec) open(b []byte, p *packet) (_ []byte, start int) {
 	start = len(b)
 	b = binary.BigEndian.AppendUint32(b, p.sequence)
@@ -142,7 +142,7 @@ func (c *codec) open(b []byte, p *packet) (_ []byte, start int) {
 	return b, start
 }
 
-// append appends p whole.
+// append appends the whole packet.
 func (c *codec) append(b []byte, p *packet) []byte {
 	b, start := c.open(b, p)
 	b = append(b, p.payload...)

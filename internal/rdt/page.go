@@ -1,16 +1,16 @@
 package rdt
 
-// pageBytes is the unit of an object's memory while it is put together. It takes a page at
-// most more than it has bytes.
+// pageBytes is the unit of an incomplete object's memory, which is at most one page more than its
+// bytes.
 const pageBytes = 16 << 10
 
 type page [pageBytes]byte
 
-// maxFreePages bounds what is kept of objects that have ended for those still to come.
+// maxFreePages limits the free pages that are kept for later objects.
 const maxFreePages = 256
 
-// pages is the memory of objects that are not complete: an object's length is known when its
-// end comes, and what grows by copying is copied many times.
+// pages is the memory of incomplete objects. Their length is known only at the end, and a growing
+// slice would be copied many times.
 type pages struct{ free []*page }
 
 // put copies bytes to their place in an object.
@@ -28,7 +28,7 @@ func (m *pages) put(o *object, at int, b []byte) {
 	}
 }
 
-// take returns a page whose content is undefined.
+// take returns a page with undefined contents.
 func (m *pages) take() *page {
 	if last := len(m.free) - 1; last >= 0 {
 		p := m.free[last]
@@ -38,8 +38,7 @@ func (m *pages) take() *page {
 	return new(page)
 }
 
-// join returns the object's bytes. Where chunks that overlap have left a gap there is
-// anything.
+// join returns the object's bytes. Gaps that overlapping chunks have left are undefined.
 func (o *object) join() []byte {
 	var gap page
 	b := make([]byte, 0, o.end)
@@ -52,7 +51,7 @@ func (o *object) join() []byte {
 	return b
 }
 
-// give takes an object's memory back.
+// give frees an object's memory.
 func (m *pages) give(o *object) {
 	for _, p := range o.pages {
 		if p != nil && len(m.free) < maxFreePages {

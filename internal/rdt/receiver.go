@@ -8,60 +8,60 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// maxAcks is how many acknowledgments wait for an owner who does not fetch them. Of more
-// the oldest go: what they say, later ones say too.
+// maxAcks is the maximum number of queued acknowledgments. Beyond it the oldest are dropped,
+// because later ones include their information.
 const maxAcks = 4096
 
-// Receiver asks one sender for objects and puts them together. It is owned by one caller.
+// Receiver requests objects from one sender and reassembles them. One caller owns it.
 type Receiver struct {
 	cfg      Config
 	codec    codec
 	expander expander
-	objects  map[uint16]*object // those wanted: at most MaxObjects
-	wanted   []uint16           // their numbers, in the order asked for
+	objects  map[uint16]*object // the requested ones, at most MaxObjects
+	wanted   []uint16           // their numbers, in the order of the request
 
-	first, next uint32   // sequence numbers: of the flow's first packet, of the first missing
-	seen        []uint64 // a bit for each number of the window, those that have arrived
+	first, next uint32   // of the flow's first packet, and of the first missing
+	seen        []uint64 // a bit for each received number of the window
 	acks        acks
-	done        []Completion // ended and not told: at most MaxObjects
-	left        int          // objects that have not ended
-	whole       int          // of left, those complete and held back
-	held        int          // bytes of objects that nobody has taken
+	done        []Completion // finished objects for Next, at most MaxObjects
+	left        int          // unfinished objects
+	whole       int          // part of left: complete, but held
+	held        int          // bytes of objects that Next has not returned
 	pages       pages
 
-	heard     bool       // something good has come
-	requestAt clock.Time // when the request is due, or due again
-	request   bool       // it is due
+	heard     bool       // a valid packet was received
+	requestAt clock.Time // when the request is due
+	request   bool       // the request is due
 	began     clock.Time
-	progress  clock.Time // when something new came, or it all began
+	progress  clock.Time // time of the last progress, or of the start
 	lingerTo  clock.Time
 	err       error
 	info      ReceiverInfo
 }
 
-// ReceiverInfo is what a Receiver has seen so far.
+// ReceiverInfo is a Receiver's counters.
 type ReceiverInfo struct {
-	Received uint64        // packets that brought something new
-	Bytes    uint64        // of their payloads, as they came
-	Squeezed uint64        // of Received, those compressed
+	Received uint64        // packets with new data
+	Bytes    uint64        // their payloads, as received
+	Squeezed uint64        // part of Received: compressed
 	Requests uint64        // requests sent
 	Acks     uint64        // acknowledgments sent
-	Complete int           // objects complete
-	Failed   int           // objects that ended in an error
+	Complete int           // complete objects
+	Failed   int           // failed objects
 	Held     int           // bytes held
-	Took     time.Duration // from the beginning to the last object's end
+	Took     time.Duration // from the start to the end of the last object
 	Drops    Drops
 }
 
-// NewReceiver returns a receiver of the objects wanted, which it requests from now on,
-// unless Config.Push is set. Errors: ErrConfig; ErrObject if wanted is empty, has a
-// number twice, or has more than MaxObjects.
+// NewReceiver returns a receiver of the objects in wanted, which it requests at once, unless
+// Config.Push is set. Errors: ErrConfig; ErrObject if wanted is empty, has a duplicate, or has more
+// than MaxObjects.
 func NewReceiver(now clock.Time, cfg Config, wanted ...uint16) (*Receiver, error) {
 	return NewReceiverFrom(now, cfg, 0, wanted...)
 }
 
-// NewReceiverFrom is NewReceiver with the sequence number that the sender is asked to
-// begin with. With Config.Push that has to be 0.
+// NewReceiverFrom is NewReceiver with the first sequence number for the sender. With Config.Push it
+// must be 0.
 func NewReceiverFrom(
 	now clock.Time, cfg Config, sequence uint32, wanted ...uint16,
 ) (*Receiver, error) {
@@ -90,13 +90,11 @@ func NewReceiverFrom(
 	return r, nil
 }
 
-// Input takes a datagram from the sender. Whatever it is, if its length is that of a
-// packet it is answered with what is expected next: a packet that was damaged tells the
-// sender as early as one that came out of turn.
+// Input processes a datagram from the sender. It answers every datagram with the length of a packet
+// by the next expected number: a damaged packet informs the sender as early as a reordered one.
 func (r *Receiver) Input(now clock.Time, b []byte) { r.input(now, b, false) }
 
-// InputSound is Input with a datagram of which is known that it is as it was sent, so that
-// its checksum need not be verified.
+// InputSound is Input for a datagram that is known to be undamaged, without verifying its checksum.
 func (r *Receiver) InputSound(now clock.Time, b []byte) { r.input(now, b, true) }
 
 func (r *Receiver) input(now clock.Time, b []byte, sound bool) {
@@ -141,8 +139,8 @@ func (r *Receiver) data(now clock.Time, p *packet) Drop {
 	return drop
 }
 
-// take takes what is new. Its number is used up also if its content is worth nothing:
-// the same would come again.
+// take processes a new packet. Its number is used even if its contents are invalid, because a
+// retransmission would be the same.
 func (r *Receiver) take(now clock.Time, p *packet) Drop {
 	r.progress = now
 	word, bit := r.bit(p.sequence)
@@ -184,7 +182,7 @@ func (r *Receiver) has(seq uint32) bool {
 	return r.seen[word]&bit != 0
 }
 
-// end ends an object: complete, or with err.
+// end finishes an object, with err if it failed.
 func (r *Receiver) end(now clock.Time, stream uint16, o *object, err error) {
 	if o.whole {
 		r.whole--
@@ -206,7 +204,7 @@ func (r *Receiver) end(now clock.Time, stream uint16, o *object, err error) {
 	}
 }
 
-// Next returns the next object that has ended, in the order in which they did.
+// Next returns the next finished object, in the order of completion.
 func (r *Receiver) Next() (Completion, bool) {
 	if len(r.done) == 0 {
 		return Completion{}, false
@@ -217,7 +215,7 @@ func (r *Receiver) Next() (Completion, bool) {
 	return c, true
 }
 
-// acknowledge queues an acknowledgment of all that has come so far.
+// acknowledge queues an acknowledgment of everything received so far.
 func (r *Receiver) acknowledge(p *packet) {
 	p.sequence = r.next
 	if r.acks.put(*p) {
@@ -225,7 +223,7 @@ func (r *Receiver) acknowledge(p *packet) {
 	}
 }
 
-// Output appends the next packet to b. It reports false if there is nothing to send now.
+// Output appends the next packet to b; false: nothing to send now.
 func (r *Receiver) Output(now clock.Time, b []byte) ([]byte, bool) {
 	if r.Closed() {
 		return b, false
@@ -249,7 +247,7 @@ func (r *Receiver) Output(now clock.Time, b []byte) ([]byte, bool) {
 	return b, true
 }
 
-// Deadline returns when Advance is due.
+// Deadline returns when to call Advance next.
 func (r *Receiver) Deadline() clock.Time {
 	switch {
 	case r.err != nil:
@@ -260,8 +258,8 @@ func (r *Receiver) Deadline() clock.Time {
 	return clock.Earliest(r.requestAt, r.progress.Add(r.cfg.Patience))
 }
 
-// Advance makes the request due again, and ends what is over: the lingering after
-// success, or everything, if nothing new has come for Config.Patience.
+// Advance makes the request due again, ends lingering, or ends the flow after Config.Patience
+// without progress.
 func (r *Receiver) Advance(now clock.Time) {
 	switch {
 	case r.err != nil:
@@ -282,18 +280,17 @@ func (r *Receiver) Advance(now clock.Time) {
 	}
 }
 
-// Done reports whether every object has ended. The receiver then still answers, until it
-// is Closed.
+// Done reports whether every object has finished. The receiver still answers until it is Closed.
 func (r *Receiver) Done() bool { return r.left == 0 }
 
-// Closed reports whether the receiver has nothing more to send or to hear.
+// Closed reports whether the receiver has finished lingering.
 func (r *Receiver) Closed() bool { return r.left == 0 && r.lingerTo == clock.Never }
 
-// farewells is how often a receiver says that it has everything before it leaves.
+// farewells is how often Farewell repeats the last acknowledgment.
 const farewells = 3
 
-// Farewell is for an owner who cannot wait for the end of the lingering: what a receiver
-// that has everything acknowledges last may be lost, and is said some times more.
+// Farewell is for an owner that cannot wait for the end of lingering: it repeats the last
+// acknowledgment of a complete receiver, because one of them may be lost.
 func (r *Receiver) Farewell() {
 	if r.left > 0 || r.Closed() {
 		return
@@ -306,7 +303,7 @@ func (r *Receiver) Farewell() {
 // Err returns ErrSilent if the flow failed.
 func (r *Receiver) Err() error { return r.err }
 
-// Info returns what the receiver has seen.
+// Info returns the receiver's counters.
 func (r *Receiver) Info() ReceiverInfo {
 	info := r.info
 	info.Held = r.held
@@ -319,7 +316,7 @@ type acks struct {
 	head, n int
 }
 
-// put reports whether the oldest had to go for p.
+// put adds p and reports whether it dropped the oldest.
 func (a *acks) put(p packet) (lost bool) {
 	if a.n == maxAcks {
 		a.head = (a.head + 1) % maxAcks

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// chunk is what one packet carries: size bytes of an object from offset on, or its end.
+// chunk is the contents of one packet: size bytes of an object from offset on, or its end.
 type chunk struct {
 	stream uint16
 	state  state
@@ -13,23 +13,23 @@ type chunk struct {
 	size   uint32
 }
 
-// cursor is how far an object has been cut into chunks.
+// cursor is the position up to which an object was split into chunks.
 type cursor struct {
 	stream uint16
 	at     int
 }
 
-// schedule says which chunk is sent next.
+// schedule chooses the next chunk.
 type schedule struct {
 	objects    [][]byte
 	payload    int
 	interleave bool
-	queue      []cursor // the objects that have not been sent to their end
+	queue      []cursor // objects that were not sent completely
 	turn       int
-	asked      map[uint16]struct{} // all that ever were in the queue: at most MaxObjects
+	asked      map[uint16]struct{} // all objects that were ever queued: at most MaxObjects
 }
 
-// add queues objects. Those that were queued before stay where they are.
+// add queues objects that were not queued before.
 func (s *schedule) add(streams []uint16) error {
 	for _, id := range streams {
 		if _, ok := s.asked[id]; ok {
@@ -46,7 +46,7 @@ func (s *schedule) add(streams []uint16) error {
 
 func (s *schedule) empty() bool { return len(s.queue) == 0 }
 
-// next takes the next chunk, from a queue that is not empty.
+// next removes the next chunk from a queue that is not empty.
 func (s *schedule) next() chunk {
 	if s.turn >= len(s.queue) {
 		s.turn = 0
@@ -77,7 +77,7 @@ func (s *schedule) object(stream uint16) ([]byte, bool) {
 	return s.objects[stream], true
 }
 
-// bytes returns what k carries.
+// bytes returns the contents of k.
 func (s *schedule) bytes(k *chunk) []byte {
 	if k.size == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Sender gives objects to one receiver. It is owned by one caller.
+// Sender sends objects to one receiver. One caller owns it.
 type Sender struct {
 	cfg      Config
 	codec    codec
@@ -16,35 +16,34 @@ type Sender struct {
 	timeout  timeout
 	squeezer squeezer
 
-	duplicates int        // acknowledgments in a row that said nothing new
-	serial     uint64     // of the last transmission
-	progress   clock.Time // when something was last acknowledged, or begun
+	duplicates int        // consecutive acknowledgments without news
+	serial     uint64     // number of the last transmission
+	progress   clock.Time // time of the last acknowledged data, or of the start
 	started    bool
-	echoed     bool // somebody has sent back the time stamp of a packet
+	echoed     bool // a timestamp was echoed
 	err        error
 	info       SenderInfo
 }
 
-// SenderInfo is what a Sender has done so far.
+// SenderInfo is a Sender's counters.
 type SenderInfo struct {
-	Sent          uint64 // data packets, each transmission
-	SentBytes     uint64 // with headers, without those of UDP and IP
-	Resent        uint64 // of Sent, those that were not the first
-	FastResent    uint64 // packets taken for lost because of duplicate acknowledgments
-	TimedOut      uint64 // packets taken for lost because their time-out came
-	Acks          uint64 // good acknowledgments
-	DuplicateAcks uint64 // of Acks, those that said nothing new
-	Requests      uint64 // good requests, repeated ones too
+	Sent          uint64 // data packets, with retransmissions
+	SentBytes     uint64 // with RDT's headers only
+	Resent        uint64 // part of Sent: retransmissions
+	FastResent    uint64 // packets considered lost because of duplicate acknowledgments
+	TimedOut      uint64 // packets considered lost because of a timeout
+	Acks          uint64 // valid acknowledgments
+	DuplicateAcks uint64 // part of Acks: without news
+	Requests      uint64 // valid requests, with repeated ones
 	InFlight      int    // packets in the window
 	SRTT          time.Duration
 	Timeout       time.Duration
 	Drops         Drops
 }
 
-// NewSender returns a sender of objects, numbered by their place in the slice; a nil one
-// does not exist. Their bytes stay the caller's, who leaves them as they are while the
-// sender lives. It sends what the receiver requests, or what Serve is told. Errors:
-// ErrConfig, ErrObject.
+// NewSender returns a sender of objects, numbered by their index; a nil one does not exist. Their
+// bytes must not change while the sender exists. It sends what the receiver requests, or what Serve
+// names. Errors: ErrConfig, ErrObject.
 func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
@@ -67,19 +66,17 @@ func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 	}, nil
 }
 
-// Serve sends objects unasked, in this order; a receiver whose Config says Push expects
-// that. Numbers of objects that do not exist are answered with ErrAbsent over there.
-// Errors: ErrObject, if a flow cannot carry so many.
+// Serve sends objects without a request, in this order, to a receiver with Push. The receiver gets
+// ErrAbsent for objects that do not exist. Errors: ErrObject, if there are too many for a flow.
 func (s *Sender) Serve(streams ...uint16) error {
 	s.started = true
 	return s.schedule.add(streams)
 }
 
-// Input takes a datagram from the receiver.
+// Input processes a datagram from the receiver.
 func (s *Sender) Input(now clock.Time, b []byte) { s.input(now, b, false) }
 
-// InputSound is Input with a datagram of which is known that it is as it was sent, so that
-// its checksum need not be verified.
+// InputSound is Input for a datagram that is known to be undamaged, without verifying its checksum.
 func (s *Sender) InputSound(now clock.Time, b []byte) { s.input(now, b, true) }
 
 func (s *Sender) input(now clock.Time, b []byte, sound bool) {
@@ -108,8 +105,7 @@ func validRequest(payload []byte) bool {
 	return len(payload) > 0 && len(payload) <= 2*MaxObjects && len(payload)%2 == 0
 }
 
-// request queues what the receiver asks for. The first one says which sequence number
-// to begin with.
+// request queues the requested objects. The first request contains the first sequence number.
 func (s *Sender) request(p *packet) Drop {
 	if !validRequest(p.payload) {
 		return DropRequest
@@ -130,8 +126,8 @@ func (s *Sender) request(p *packet) Drop {
 	return dropNone
 }
 
-// Output appends the next packet to b: first what is lost, then what is new. It reports
-// false if there is nothing to send now.
+// Output appends the next packet to b: first lost packets, then new ones. False: nothing to send
+// now.
 func (s *Sender) Output(now clock.Time, b []byte) ([]byte, bool) {
 	if s.err != nil {
 		return b, false
@@ -175,7 +171,7 @@ func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
 	return b
 }
 
-// Deadline returns when Advance is due.
+// Deadline returns when to call Advance next.
 func (s *Sender) Deadline() clock.Time {
 	if s.err != nil || s.flight.len() == 0 {
 		return clock.Never
@@ -187,8 +183,8 @@ func (s *Sender) Deadline() clock.Time {
 	return due
 }
 
-// Advance declares lost what has waited for its acknowledgment too long, and gives the
-// flow up if nothing was acknowledged for Config.Patience.
+// Advance declares packets lost whose timeout has expired, and fails the flow after Config.Patience
+// without an acknowledgment of new data.
 func (s *Sender) Advance(now clock.Time) {
 	if s.err != nil || s.flight.len() == 0 {
 		return
@@ -199,7 +195,7 @@ func (s *Sender) Advance(now clock.Time) {
 	}
 	wait := s.timeout.current
 	for {
-		// Records are listed in the order they were sent in, so the first is the oldest.
+		// Records are in the order of transmission, so the first is the oldest.
 		r, seq, ok := s.flight.first(placeSent)
 		if !ok || !r.sentAt.Add(wait).Due(now) {
 			return
@@ -210,7 +206,7 @@ func (s *Sender) Advance(now clock.Time) {
 	}
 }
 
-// Done reports whether everything asked for so far was acknowledged, or the flow failed.
+// Done reports whether everything that was requested so far is acknowledged, or the flow failed.
 func (s *Sender) Done() bool {
 	return s.err != nil || s.started && s.schedule.empty() && s.flight.len() == 0
 }
@@ -218,7 +214,7 @@ func (s *Sender) Done() bool {
 // Err returns ErrSilent if the flow failed.
 func (s *Sender) Err() error { return s.err }
 
-// Info returns what the sender has done.
+// Info returns the sender's counters.
 func (s *Sender) Info() SenderInfo {
 	info := s.info
 	info.InFlight = s.flight.len()

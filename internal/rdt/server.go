@@ -10,58 +10,58 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// MaxFlows is how many receivers a server knows at a time. One more takes the place of the
-// one that has been done the longest, else of the oldest that has never acknowledged
-// anything; if there is neither, nobody answers him until there is.
+// MaxFlows is the maximum number of receivers of a server. A new one replaces the one that has been
+// done longest, or else the oldest that has never acknowledged anything. Otherwise its request is
+// refused.
 const MaxFlows = 64
 
-// maxServed is how many ends of flows wait for an owner who does not fetch them.
+// maxServed is the maximum number of finished flows that wait for Next.
 const maxServed = 256
 
-// Object is what a server gives away.
+// Object is an object of a server.
 type Object struct {
 	Entry
-	// Data stays the caller's, who leaves it as it is while the server lives.
+	// Data must not change while the server exists.
 	Data []byte
 }
 
-// Server gives objects with names to whoever asks for them at one port: it has a Sender for
-// each receiver. Which checksum a flow has is the receiver's choice. It is owned by one caller.
+// Server serves named objects at one port, with a Sender for each receiver. Each receiver chooses
+// the checksum of its flow. One caller owns it.
 type Server struct {
 	cfg     Config
 	data    [][]byte // by stream; the listing is at ListingStream
 	asking  [CRC32C + 1]codec
-	flows   []*flow // MaxFlows at most
-	turn    int     // whose packet leaves next
-	ended   []Flow  // maxServed at most
+	flows   []*flow // at most MaxFlows
+	turn    int     // the flow that sends next
+	ended   []Flow  // at most maxServed
 	refused uint64
 	strange uint64
 }
 
-// flow is what a server has of one receiver.
+// flow is a server's state of one receiver.
 type flow struct {
 	Flow
 	sender *Sender
-	doneAt clock.Time // never: it is not
-	told   uint64     // packets sent when it last was
+	doneAt clock.Time // Never: not done
+	told   uint64     // packets sent at the last report
 }
 
-// Flow describes what a server gives to one receiver.
+// Flow describes the flow to one receiver.
 type Flow struct {
 	Peer netip.AddrPort
-	// Objects and Bytes are what was asked for and exists, the listing apart.
+	// Objects and Bytes are the requested objects that exist, without the listing.
 	Objects int
 	Bytes   int64
 	Began   clock.Time
-	Took    time.Duration // until everything was acknowledged, or it failed, or until now
-	Done    bool          // everything asked for was acknowledged
+	Took    time.Duration // until everything was acknowledged, or the failure, or now
+	Done    bool          // everything requested is acknowledged
 	Err     error         // ErrSilent
 	Sender  SenderInfo
 }
 
-// NewServer returns a server of objects, whose Config is that of its senders, but for the
-// checksum. Errors: ErrConfig; ErrObject if there are too many, or one has a name that is
-// none, or another's, or the wrong size, or if their listing is longer than MaxListing.
+// NewServer returns a server of objects. cfg is that of its senders, except for the checksum.
+// Errors: ErrConfig; ErrObject if there are too many, a name is invalid or a duplicate, a size is
+// wrong, or the listing is longer than MaxListing.
 func NewServer(cfg Config, objects []Object) (*Server, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
@@ -102,8 +102,7 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 	return s, nil
 }
 
-// Input takes a datagram from a receiver. One of an unknown peer is nothing unless it asks
-// for objects.
+// Input processes a datagram from a receiver. Only a request from an unknown peer starts a flow.
 func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	i := slices.IndexFunc(s.flows, func(f *flow) bool { return f.Peer == from })
 	if i < 0 {
@@ -124,7 +123,7 @@ func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	s.look(now, f)
 }
 
-// asks reports whether b is a request that a sender takes, and by which checksum.
+// asks reports whether b is a valid request, and its checksum.
 func (s *Server) asks(b []byte) (Checksum, bool) {
 	for kind := range s.asking {
 		p, drop := s.asking[kind].parse(b, false)
@@ -135,7 +134,7 @@ func (s *Server) asks(b []byte) (Checksum, bool) {
 	return 0, false
 }
 
-// room makes room for one more flow, and reports whether there is.
+// room makes room for another flow if possible, and reports whether there is.
 func (s *Server) room(now clock.Time) bool {
 	if len(s.flows) < MaxFlows {
 		return true
@@ -146,7 +145,7 @@ func (s *Server) room(now clock.Time) bool {
 			victim, least = i, f.doneAt
 		}
 	}
-	if victim < 0 { // they are in the order in which they began
+	if victim < 0 { // sorted by start
 		victim = slices.IndexFunc(s.flows, func(f *flow) bool {
 			return f.sender.info.Acks == 0 && now.Sub(f.Began) >= s.cfg.Timeout
 		})
@@ -166,7 +165,7 @@ func (s *Server) newFlow(now clock.Time, from netip.AddrPort, kind Checksum) *fl
 	cfg.Checksum = kind
 	sender, err := NewSender(cfg, s.data)
 	if err != nil {
-		panic("BUG: rdt: " + err.Error()) // NewServer has looked at all of it
+		panic("BUG: rdt: " + err.Error()) // NewServer has validated everything
 	}
 	return &flow{Flow: Flow{Peer: from, Began: now}, sender: sender}
 }
@@ -178,14 +177,14 @@ func (s *Server) remove(i int) {
 	}
 }
 
-// look notes that a flow is done, or is not any more.
+// look records whether a flow is done.
 func (s *Server) look(now clock.Time, f *flow) {
 	switch done := f.sender.Done(); {
 	case !done:
 		f.doneAt = clock.Never
 	case f.doneAt == clock.Never:
 		f.doneAt = now
-		if f.sender.info.Sent != f.told { // not because of a request that was repeated
+		if f.sender.info.Sent != f.told { // not for a repeated request
 			s.tell(now, f, nil)
 		}
 	}
@@ -214,8 +213,8 @@ func (f *flow) describe(now clock.Time) Flow {
 	return e
 }
 
-// Next returns the next flow that has ended: everything that it asked for was acknowledged,
-// or Err says why not.
+// Next returns the next finished flow: everything that was requested is acknowledged, or Err says
+// why not.
 func (s *Server) Next() (Flow, bool) {
 	if len(s.ended) == 0 {
 		return Flow{}, false
@@ -225,13 +224,13 @@ func (s *Server) Next() (Flow, bool) {
 	return e, true
 }
 
-// unproved is how many bytes a server sends to an address that has only asked: whoever did may
-// have written somebody else's address into the datagram. A further request adds one packet.
+// unproved is how many bytes a server sends to an address that has only sent a request, because its
+// source may be forged. A further request adds one packet.
 const unproved = 4096
 
-// mayHear reports whether a flow's receiver is sent more now. That it is where it says it is
-// an echo proves, which has a time that only whoever got a packet knows; where nobody is asked
-// for echoes, any acknowledgment has to do. RFC 9000 §8.1 asks the same of QUIC.
+// mayHear reports whether more may be sent to a flow's receiver. An echo proves the receiver's
+// address, because it contains a time that only a packet to that address has. Without echoes, any
+// acknowledgment must suffice. RFC 9000 §8.1 requires the same of QUIC.
 func (s *Server) mayHear(f *flow) bool {
 	i := &f.sender.info
 	if s.cfg.Trust || f.sender.echoed || !s.cfg.echoes() && i.Acks > 0 {
@@ -241,8 +240,8 @@ func (s *Server) mayHear(f *flow) bool {
 	return i.SentBytes < unproved+more*uint64(dataLen+md5.Size+s.cfg.Payload)
 }
 
-// Output appends the next packet to b, and says for whom it is. The flows take turns. It
-// reports false if there is nothing to send now.
+// Output appends the next packet to b, and returns its destination. The flows send in turn. False:
+// nothing to send now.
 func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, ok bool) {
 	for range s.flows {
 		if s.turn >= len(s.flows) {
@@ -260,7 +259,7 @@ func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, 
 	return to, b, false
 }
 
-// Deadline returns when Advance is due.
+// Deadline returns when to call Advance next.
 func (s *Server) Deadline() clock.Time {
 	due := clock.Never
 	for _, f := range s.flows {
@@ -276,11 +275,10 @@ func (s *Server) due(f *flow) clock.Time {
 	return f.sender.Deadline()
 }
 
-// Advance does what is due, and forgets flows that are over: those that have been done for
-// Config.Linger, in which a late packet of theirs is not taken for a new flow, and those
-// whose receivers are silent.
+// Advance processes what is due, and removes flows that have been done for Config.Linger, in which
+// a late packet does not start a new flow, or whose receivers are silent.
 func (s *Server) Advance(now clock.Time) {
-	for i, f := range slices.Backward(s.flows) { // for removing one moves those behind it
+	for i, f := range slices.Backward(s.flows) { // removing one moves those after it
 		if !s.due(f).Due(now) {
 			continue
 		}
@@ -294,7 +292,7 @@ func (s *Server) Advance(now clock.Time) {
 	}
 }
 
-// Flows describes the flows that there are, in the order in which they began.
+// Flows describes the flows in the order of their start.
 func (s *Server) Flows(now clock.Time) []Flow {
 	list := make([]Flow, 0, len(s.flows))
 	for _, f := range s.flows {
@@ -303,15 +301,15 @@ func (s *Server) Flows(now clock.Time) []Flow {
 	return list
 }
 
-// ServerInfo counts what belongs to no flow.
+// ServerInfo is the counters that belong to no flow.
 type ServerInfo struct {
 	Objects int
 	Bytes   int64
-	Refused uint64 // requests that found no room
-	Strange uint64 // datagrams of nobody known that asked for nothing
+	Refused uint64 // requests beyond MaxFlows
+	Strange uint64 // other datagrams from unknown peers
 }
 
-// Info returns what the server has and has seen.
+// Info returns the server's counters.
 func (s *Server) Info() ServerInfo {
 	i := ServerInfo{Objects: len(s.data) - 1, Refused: s.refused, Strange: s.strange}
 	for _, d := range s.data[1:] {
@@ -320,8 +318,7 @@ func (s *Server) Info() ServerInfo {
 	return i
 }
 
-// asked returns how many objects of those that were asked for there are, and their bytes,
-// the listing apart.
+// asked returns the number and bytes of the requested objects that exist, without the listing.
 func (s *Sender) asked() (objects int, bytes int64) {
 	for id := range s.schedule.asked {
 		if o, ok := s.schedule.object(id); ok && id != ListingStream {

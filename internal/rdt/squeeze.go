@@ -7,16 +7,14 @@ import (
 	"io"
 )
 
-// squeezer compresses chunks, each on its own, so that each can be read without the
-// others. The same chunk always becomes the same bytes: one that is repeated is
-// compressed again instead of kept.
+// squeezer compresses each chunk separately, so that it can be decompressed alone. Compression is
+// deterministic: a retransmitted chunk is compressed again and not stored.
 type squeezer struct {
 	out bytes.Buffer
 	z   *zlib.Writer
 }
 
-// squeeze returns chunk compressed, valid until the next call, or false if it does not
-// become shorter.
+// squeeze returns the compressed chunk, valid until the next call, or false if it is not shorter.
 func (s *squeezer) squeeze(chunk []byte) ([]byte, bool) {
 	s.out.Reset()
 	if s.z == nil {
@@ -24,22 +22,21 @@ func (s *squeezer) squeeze(chunk []byte) ([]byte, bool) {
 	} else {
 		s.z.Reset(&s.out)
 	}
-	// A bytes.Buffer takes everything, so neither of the two fails.
+	// Writing to a bytes.Buffer does not fail.
 	_, _ = s.z.Write(chunk)
 	_ = s.z.Close()
 	return s.out.Bytes(), s.out.Len() < len(chunk)
 }
 
-// expander is the way back.
+// expander decompresses chunks.
 type expander struct {
 	in  bytes.Reader
 	out []byte
 	z   io.ReadCloser
 }
 
-// expand returns what b was before, valid until the next call, or false if it is not
-// what squeeze makes of 1 to limit bytes. However much b promises, no more than limit+1
-// bytes are ever written.
+// expand returns the decompressed chunk, valid until the next call, or false if b is invalid or not
+// of 1 to limit bytes. It never writes more than limit+1 bytes.
 func (e *expander) expand(b []byte, limit int) ([]byte, bool) {
 	e.in.Reset(b)
 	var err error

@@ -6,14 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// timeout is how long to wait for an acknowledgment: always the same, or, if it is
-// adaptive, the estimate of RFC 6298 §2.
+// timeout is the retransmission timeout: constant, or, if adaptive, the estimate of RFC 6298 §2.
 type timeout struct {
 	adaptive     bool
 	least, most  time.Duration
 	current      time.Duration
 	srtt, rttvar time.Duration
-	backedOff    clock.Time // when it was last doubled
+	backedOff    clock.Time // time of the last doubling
 }
 
 func newTimeout(cfg *Config) timeout {
@@ -22,7 +21,7 @@ func newTimeout(cfg *Config) timeout {
 	}
 }
 
-// sample takes a round trip into account.
+// sample adds a round trip.
 func (t *timeout) sample(rtt time.Duration) {
 	if t.srtt == 0 { // RFC 6298 §2.2
 		t.srtt, t.rttvar = rtt, rtt/2
@@ -35,8 +34,8 @@ func (t *timeout) sample(rtt time.Duration) {
 	}
 }
 
-// expired notes that what was sent at sentAt has not been answered in time. RFC 6298
-// §5.5: the time-out doubles; once for all that was sent before it did.
+// expired processes a timeout of a packet sent at sentAt. RFC 6298 §5.5: it doubles the timeout,
+// once for all packets sent before the last doubling.
 func (t *timeout) expired(now, sentAt clock.Time) {
 	if t.adaptive && sentAt >= t.backedOff {
 		t.current = min(2*t.current, t.most)
