@@ -37,15 +37,15 @@ type datagram struct {
 	badSum   bool   // the header's checksum does not verify
 }
 
-// Describe appends one line, without its end, that says what an IP packet is,
-// and returns the extended slice:
+// Describe appends one line without a newline that describes an IP packet, and
+// returns the extended slice:
 //
 //	IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 1:101, ack 1, win 512, length 100
 //
-// The manner is tcpdump's, except that seq is always there: probes and
-// keep-alives are told by it. The packet may be cut behind its headers (the
-// first piece of a train will do); lengths are what the headers say. Where the
-// bytes end before a header does, the line says so: [|tcp].
+// The format is tcpdump's, except that seq is always printed, because it
+// identifies probes and keep-alives. The packet may be cut after its headers
+// (the first piece of a train is enough); lengths come from the headers. If the
+// bytes end inside a header, the line ends with a mark such as [|tcp].
 //
 // It reads the bytes itself instead of asking the protocol rooms: those refuse
 // what is malformed, and a line about a dropped packet shows what there is.

@@ -60,7 +60,8 @@ type Flow struct {
 	LocalPort, RemotePort uint16
 }
 
-// Flow returns the flow of a TCP segment, seen from its sender or its receiver; false: it is none.
+// Flow returns the flow of a TCP segment as its sender or its receiver sees it, and false for any
+// other packet.
 func (f *Facts) Flow(ofSender bool) (Flow, bool) {
 	k := Flow{Local: f.dst, Remote: f.src, LocalPort: f.dport, RemotePort: f.sport}
 	if ofSender {
@@ -182,7 +183,7 @@ type FilterError struct {
 	What string
 }
 
-// Error is what is wrong, and the filter with a caret under the place.
+// Error returns the message, the filter and a caret under the wrong place.
 func (e *FilterError) Error() string {
 	return fmt.Sprintf("filter: %s\n  %s\n  %s^", e.What, e.Text, strings.Repeat(" ", e.At))
 }

@@ -67,7 +67,7 @@ func inWord(c byte) bool {
 
 func (p *filterParser) over() bool { return p.next >= len(p.words) }
 
-// peek is the next word; at the end an empty one.
+// peek returns the next word, or an empty one at the end.
 func (p *filterParser) peek() filterWord {
 	if p.over() {
 		return filterWord{"", len(p.text)}
@@ -75,7 +75,7 @@ func (p *filterParser) peek() filterWord {
 	return p.words[p.next]
 }
 
-// take is peek, and goes on.
+// take returns the next word and moves past it.
 func (p *filterParser) take() filterWord {
 	w := p.peek()
 	p.next++

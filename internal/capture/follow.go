@@ -54,10 +54,10 @@ type Segment struct {
 	DupAck     int // the how many-eth
 }
 
-// maxGaps bounds what a Follower remembers of what is missing; more gaps are taken for filled.
+// maxGaps limits the gaps that a Follower remembers; it treats any further gap as filled.
 const maxGaps = 128
 
-// half is what a Follower knows of what one end sends.
+// half is the state that a Follower keeps of the bytes that one end sends.
 type half struct {
 	known    bool   // there is a base
 	base     uint32 // the wire's number for 0
@@ -174,13 +174,13 @@ func (*Follower) ecn(flags uint8) (m Mark) {
 	return m
 }
 
-// number widens a number of the wire: the one that is nearest to what comes next.
+// number widens a sequence number from the wire to 64 bits: it returns the one nearest to h.next.
 func (h *half) number(wire uint32, syn bool) uint64 {
 	switch {
 	case syn && (!h.known || h.base != wire):
 		*h = half{known: true, base: wire, scale: -1, synSeen: true}
 		return 0
-	case !h.known: // in the midst of it: what is seen first is 1
+	case !h.known: // in the middle of a connection: the first byte seen is 1
 		*h = half{known: true, base: wire - 1, next: 1, scale: -1}
 	}
 	near := h.base + uint32(h.next)

@@ -97,7 +97,7 @@ func (b *blocks) next() error {
 	if length < 12 || length > maxBlock || length%4 != 0 {
 		return fmt.Errorf("block of type %#x has length %d", b.kind, length)
 	}
-	b.block.Reset() // it grows with what is there, not with what the length says
+	b.block.Reset() // grows with the bytes read, whatever length the header claims
 	if _, err := io.CopyN(&b.block, b.r, int64(length)); err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ func Read(r io.Reader, f func(*Captured) error) error {
 	}
 }
 
-// beneathIP is how many bytes stand in front of an IP packet. What is none is left whole, and
-// seen to be none by its first byte.
+// beneathIP returns the number of bytes in front of an IP packet. It cuts nothing from any other
+// packet, whose first byte then shows that it is not IP.
 func beneathIP(link uint16, data []byte) (int, bool) {
 	const (
 		ethernet = 14

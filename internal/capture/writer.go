@@ -33,8 +33,8 @@ const (
 	bufferBytes = 256 << 10
 )
 
-// ErrNoInterface is returned for a packet on an interface that New was not told
-// of, and by New when it is told of none.
+// ErrNoInterface is returned for a packet on an interface that New was not
+// given, and by New if it was given no interface.
 var ErrNoInterface = errors.New("capture: no such interface")
 
 // Writer writes one node's packets as pcapng. It belongs to one owner.
@@ -86,8 +86,8 @@ func (w *Writer) Add(i Interface) error {
 }
 
 // Packet records one packet, given as its pieces in wire order, that crossed
-// interface iface at the given instant (nanoseconds since 1970). The comment is
-// shown beside it; "" means none.
+// interface iface at the given instant (nanoseconds since 1970). Tools
+// show the comment with the packet; "" means none.
 func (w *Writer) Packet(
 	at int64, iface int, dir Direction, comment string, pieces ...[]byte,
 ) error {
@@ -98,17 +98,17 @@ func (w *Writer) Packet(
 	return w.Record(&r, pieces...)
 }
 
-// Record is what is told of a packet beside its bytes.
+// Record holds the properties of a recorded packet, without its bytes.
 type Record struct {
 	At        int64 // nanoseconds since 1970
 	Iface     int
 	Direction Direction
 	Comment   string // empty: none
 	Length    int    // on the wire
-	Missed    uint64 // packets that were not kept between the one before and this
+	Missed    uint64 // packets between the previous record and this one that were not kept
 }
 
-// Record is Packet for the first bytes of a packet, in pieces, of which more is to be told.
+// Record is Packet with all properties given; the pieces may hold only the packet's first bytes.
 func (w *Writer) Record(r *Record, pieces ...[]byte) error {
 	if w.err != nil {
 		return w.err

@@ -132,7 +132,7 @@ func (p *parser) checkNeighbors() {
 	}
 }
 
-// index finds a node's interfaces by what is theirs alone.
+// index finds a node's interfaces by the properties that only one of them may have.
 type index struct {
 	names   map[string]*Interface
 	addrs   map[netip.Addr]*Interface

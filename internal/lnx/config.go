@@ -1,12 +1,12 @@
 // Package lnx reads the .lnx files that describe a node and its links: the
-// grammar of today and the three older ones of the same family, all into one
-// Config. Every mistake of a file is told at once, each with its place.
+// current grammar and the three older ones of the same family, all into one
+// Config. It reports every mistake of a file at once, each with its position.
 //
-// Parse is the way in: lexer.go cuts the text into words, detect.go tells the
-// grammar from them, grammar.go and old.go read it, check.go looks at what
-// was read as a whole. A directive is declared once, with its form, what reads it and what
-// writes it: setting.go has those of one word. CheckNetwork compares the files of one network, and
-// Config.Format writes a Config back as text.
+// Parse is the entry point: lexer.go cuts the text into words, detect.go finds
+// the grammar, grammar.go and old.go read it, and check.go checks the result as
+// a whole. A directive is declared once, with its form, its reader and its
+// writer: setting.go has the directives of one word. CheckNetwork compares the
+// files of one network, and Config.Format writes a Config back as text.
 package lnx
 
 import (
@@ -106,9 +106,9 @@ type Config struct {
 	// those with a TUN device beside another link.
 	Forwarding bool
 	// SharedSocket is set when one UDP socket serves all interfaces, which then
-	// name the same UDP address. The link of a packet is told by its UDP source.
+	// name the same UDP address. A packet's UDP source then determines its link.
 	SharedSocket bool
-	// Notes are remarks on the file that keep nobody from using it.
+	// Notes are remarks on a file that is valid all the same.
 	Notes Errors
 
 	file  string   // as given to Parse, for the errors of CheckNetwork
@@ -143,9 +143,9 @@ type Interface struct {
 type Tun struct {
 	// Device is the kernel's name for it.
 	Device string
-	// Kernel is the address that the kernel's end is given; invalid: it is left alone.
+	// Kernel is the address to give to the kernel's end. An invalid one leaves that end as it is.
 	Kernel netip.Addr
-	// Routes are the prefixes that the kernel is told to reach by the node.
+	// Routes are the prefixes that the kernel is to route through the node.
 	Routes []netip.Prefix
 }
 
@@ -186,7 +186,7 @@ type Neighbor struct {
 // character, a tab too. The zero Pos is the file as a whole.
 type Pos struct{ Line, Col int }
 
-// HostPort is a UDP address whose host may be a name. The zero value is none.
+// HostPort is a UDP address whose host may be a name. The zero value means no address.
 type HostPort struct {
 	// Host is an IPv4 address or a host name.
 	Host string

@@ -144,7 +144,7 @@ func (p *parser) readDirective(l line) {
 	}
 }
 
-// directiveOf returns the line's directive, and records it if there is none.
+// directiveOf returns the line's directive, and records an error if the line has no known one.
 func (p *parser) directiveOf(l line) *directive {
 	first := l.keyword()
 	seconds := secondWords(first.Text)
@@ -305,7 +305,7 @@ func (r *report) readTun(l line, device string, addr netip.Prefix) (*Tun, bool) 
 	return tun, false
 }
 
-// readTunRoutes reads the prefixes that the kernel is told to reach by the node.
+// readTunRoutes reads the prefixes that the kernel is to route through the node.
 func (r *report) readTunRoutes(l line, link netip.Prefix, tun *Tun) bool {
 	ok := true
 	for _, w := range l.words[min(len(l.words), 7):] {

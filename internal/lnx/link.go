@@ -94,7 +94,7 @@ func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) 
 		case i < 0:
 			what := "not a keyword of " + t.name
 			p.report.bad(key, what+diagnostic.DidYouMean(key.Text, keys), oneOf(keys))
-			return // what is key and what is value is a guess from here on
+			return // after an unknown key, keys and values cannot be told apart
 		case len(rest) == 1:
 			p.report.add(end, "", key.Text+" has no value", t.usage())
 			return
@@ -136,8 +136,8 @@ const (
 	WayBoth = "both"
 )
 
-// ImpairLine says in the words of tc-netem(8) what an interface does to packets. What the
-// words mean is not known here: who does understand them tells mistakes by Mistake.
+// ImpairLine says in the words of tc-netem(8) what an interface does to packets. This package
+// does not know the words: a caller that does reports mistakes in them with Mistake.
 type ImpairLine struct {
 	// Iface is the interface's name.
 	Iface string

@@ -11,7 +11,7 @@ import (
 type network struct {
 	reports []report
 	whole   bool // no file of it is left out
-	// Who has an address, and who binds a socket: the first of the files to say so.
+	// The owner of each address and of each UDP socket, from the first file that names it.
 	addrs   map[netip.Addr]owner
 	sockets map[string]owner
 }
@@ -24,10 +24,11 @@ type owner struct {
 
 func (o owner) String() string { return o.iface.Name + " of " + o.config.Name }
 
-// CheckNetwork compares files that are right one by one but are to make one
-// network: addresses and sockets given twice are mistakes, as are neighbours
-// whose UDP address leads to somebody else; what may be meant is a note. A nil
-// is a file that is wrong by itself: then nobody is missed, for it may be he.
+// CheckNetwork compares files that are valid one by one and together describe one
+// network. Duplicate addresses and sockets are mistakes, and so are neighbours whose
+// UDP address leads to another node; anything that may be intended is a note. A nil
+// stands for an invalid file: CheckNetwork then reports no missing node, because that
+// file may describe it.
 func CheckNetwork(configs ...*Config) Errors {
 	whole := !slices.Contains(configs, nil)
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c *Config) bool { return c == nil })

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// What the family's files leave out.
+// Values that the files of the older grammars do not state.
 const (
 	defaultRTOMin       = time.Millisecond
 	defaultRTOMax       = 5 * time.Second
@@ -33,9 +33,9 @@ type parser struct {
 
 	// Directives that may come once, and where they came.
 	seen map[string]Word
-	// What link lines say, to be applied when all interfaces are known.
+	// The link lines, to be applied when all interfaces are known.
 	links []linkLine
-	// The keys of RIP, for the same.
+	// The keys of RIP, to be applied at the same time.
 	keys []keyLine
 	// Where the RIP neighbours are named, beside cfg.RIP.AdvertiseTo.
 	advertiseAt []Pos

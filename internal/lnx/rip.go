@@ -18,29 +18,29 @@ type RIP struct {
 	// AdvertiseTo are the neighbours that get our messages; only those do. In RIPv2
 	// that is so on the links that have one, and on others everybody gets them.
 	AdvertiseTo []netip.Addr
-	// Originate are prefixes to announce beside the interfaces' own.
+	// Originate are prefixes to announce in addition to those of the interfaces.
 	Originate []Announcement
-	// Static is how static routes are announced; nil: they are not.
+	// Static is how static routes are announced; nil if they are not.
 	Static *Announcement
 	// Periodic is the time between full updates; 5 s unless the file sets it, and in
 	// RIPv2 30 s.
 	Periodic time.Duration
-	// Timeout is when a route that nobody refreshes dies; 12 s unless set, and in
-	// RIPv2 180 s.
+	// Timeout is the time after which a route that is not refreshed expires; 12 s unless
+	// set, and in RIPv2 180 s.
 	Timeout time.Duration
 	// Offset is how far chance moves each full update, Garbage how long a dead route is
 	// announced, TriggerMin and TriggerMax how long news waits after news, HoldDown how
 	// long a dead route's prefix is not taken again, AskAfter how long after a loss the
 	// neighbours are asked for another way. 0: the dialect's default; negative: none.
 	Offset, Garbage, TriggerMin, TriggerMax, HoldDown, AskAfter time.Duration
-	// KeepRefused keeps a neighbour's routes until they expire though nobody has its UDP
-	// port any more.
+	// KeepRefused keeps a neighbour's routes until they expire, even if its UDP port is
+	// closed.
 	KeepRefused bool
 	// EntrySize is 12 bytes an entry, or 8 (without mask) before 2018.
 	EntrySize int
 }
 
-// Announcement is a prefix and what is said of it.
+// Announcement is a prefix to announce, with its metric and tag.
 type Announcement struct {
 	Prefix netip.Prefix // of static routes: invalid
 	Tag    uint16       // RIPv2's route tag
@@ -159,7 +159,7 @@ var ripDirectives = slices.Concat([]directive{
 		usually(func(*Config) string { return strconv.Itoa(rip.EntrySize) }),
 ))
 
-// ripTimer is a time of RIP in milliseconds. Of those whose least is 0 there may be none.
+// ripTimer is a time of RIP in milliseconds. A timer whose least is 0 can be turned off.
 func ripTimer(name string, least uint64, field func(*RIP) *time.Duration) setting[Config] {
 	return timer(name, time.Millisecond, least, maxRIPTimerMillis,
 		func(c *Config) *time.Duration { return field(&c.RIP) })
@@ -183,7 +183,7 @@ var ripSettings = []setting[Interface]{
 		func(i *Interface) *string { return &i.RIP.Receive }),
 }
 
-// saidSettings are what is said of a prefix that is announced.
+// saidSettings are the settings of a prefix to announce.
 var saidSettings = []setting[Announcement]{
 	count("metric", "", func(a *Announcement) *int { return &a.Metric }, within(1, 15, "")),
 	settingOf("tag", "", func(a *Announcement) *uint16 { return &a.Tag },

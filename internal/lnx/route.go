@@ -75,7 +75,7 @@ func (r *Route) words() string {
 	return "via " + r.Via.String()
 }
 
-// checkRoutes records routes that cannot be beside each other, or at all.
+// checkRoutes records errors for routes that exclude each other or are invalid.
 func (p *parser) checkRoutes() {
 	type rank struct {
 		prefix netip.Prefix

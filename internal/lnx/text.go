@@ -8,7 +8,7 @@ type Text struct {
 	report report
 }
 
-// Cut cuts a file. What is no text, or too much of it, is among the mistakes.
+// Cut cuts a file into words. Bytes that are not text, or too many, count as mistakes.
 func Cut(file string, text []byte) *Text {
 	t := &Text{report: report{file: file}}
 	lines, _, _ := t.report.lex(text)
@@ -21,8 +21,8 @@ func Cut(file string, text []byte) *Text {
 // Source is the line with that number, from 1.
 func (t *Text) Source(line int) string { return t.report.lines[line-1] }
 
-// Wrong notes a mistake at a word; the zero Word is the file as a whole.
+// Wrong records a mistake at a word; the zero Word stands for the whole file.
 func (t *Text) Wrong(at Word, msg, want string) { t.report.add(at.Pos, at.Text, msg, want) }
 
-// Err is all mistakes in the order of their places; nil: there are none.
+// Err returns all mistakes in the order of their positions, or nil.
 func (t *Text) Err() error { return t.report.sorted().Err() }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What the values look like, for the errors.
+// Descriptions of the values, for errors.
 const (
 	wantAddr     = "an IPv4 address, such as 10.0.0.1"
 	wantAddrLen  = "ADDR/LEN, such as 10.0.0.1/24"
@@ -138,8 +138,8 @@ func NeighborFault(a netip.Addr, on netip.Prefix) string {
 	return reserved(a, subnet)
 }
 
-// reserved says why a subnet keeps an address for itself, or nothing. Subnets
-// of two or one address keep none (RFC 3021).
+// reserved returns the reason why no interface of a subnet may have an address, or "". Subnets
+// of two or one address reserve none (RFC 3021).
 func reserved(a netip.Addr, subnet netip.Prefix) string {
 	if subnet.Bits() >= 31 {
 		return ""
@@ -175,7 +175,7 @@ func (r *report) prefix(w Word) (netip.Prefix, bool) {
 // hostPort reads an own HOST:PORT.
 func (r *report) hostPort(w Word) (HostPort, bool) { return r.endpoint(w, r.host) }
 
-// destination reads somebody else's HOST:PORT.
+// destination reads the HOST:PORT of another node, to which this one sends.
 func (r *report) destination(w Word) (HostPort, bool) { return r.endpoint(w, r.remoteHost) }
 
 func (r *report) endpoint(w Word, readHost func(Word) (string, bool)) (HostPort, bool) {
@@ -267,8 +267,8 @@ func (r *report) duration(w Word) (time.Duration, bool) {
 	return d, true
 }
 
-// remoteHost reads the host of somebody else, which has to be one that can be
-// sent to.
+// remoteHost reads the host of another node, to which sending must be possible:
+// neither the unspecified address nor a multicast one.
 func (r *report) remoteHost(w Word) (string, bool) {
 	host, ok := r.host(w)
 	if a, err := netip.ParseAddr(host); err == nil && (a.IsUnspecified() || a.IsMulticast()) {

@@ -29,11 +29,11 @@ type reader struct {
 	check  func(words string) *lnx.Error
 }
 
-// Parse reads a plan, a directive a line; # begins a comment:
+// Parse reads a plan of one directive on each line; # begins a comment:
 //
 //	link A B [WORD...]   two nodes and a link, with the words of `impair` if it does anything
-//	host NAME...         nodes that pass nothing on, whatever links they have
-//	router NAME...       and nodes that do
+//	host NAME...         nodes that never forward, whatever links they have
+//	router NAME...       nodes that forward
 //	port N               the first UDP port
 //
 // or the course's form, in which all nodes forward:
@@ -42,8 +42,9 @@ type reader struct {
 //	A <-> B              a link
 //
 // A node with several links is a router unless it is said to be a host, one with one link a host.
-// What the words of a link mean is not known here: check returns what is wrong with them, as of a
-// line that has them alone. Nil: nobody asks. The error is an lnx.Errors with every mistake.
+// This package does not know the words of a link: check returns the mistake in them, with a
+// position as in a line of these words alone. A nil check accepts all words. The error is an
+// lnx.Errors with every mistake.
 func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan, error) {
 	r := &reader{text: lnx.Cut(file, text), plan: &Plan{}, index: map[string]int{}, check: check}
 	for _, words := range r.text.Lines {

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// Limits of a plan, and what is meant where it does not say.
+// The limits of a plan, and its defaults.
 const (
 	MaxNodes    = 1000
 	DefaultPort = 6000 // the first UDP port
@@ -199,8 +199,8 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	return b.String()
 }
 
-// PortsTaken tells of mistakes in the files of a plan at the one place of it that can mend them:
-// the first port. They are about ports that this machine has given to somebody else.
+// PortsTaken reports errors in the node files of a plan at the word of the plan that can correct
+// them, its first port. The errors say that other programs of this machine use the ports.
 func (p *Plan) PortsTaken(planFile string, errs lnx.Errors) *lnx.Error {
 	first := errs[0]
 	e := *first

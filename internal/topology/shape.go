@@ -280,8 +280,8 @@ func scatter(b *builder, n []int, seed uint64) {
 	b.link(far, last)
 }
 
-// Furthest are two nodes that are as far from each other as any, and how many routers are between
-// them. RIP counts to 15 (RFC 2453 §3.4): beyond it nobody is reached.
+// Furthest returns two nodes with the greatest distance in the plan, and the number of routers
+// between them. RIP counts to 15 (RFC 2453 §3.4) and reaches no node beyond that.
 func (p *Plan) Furthest() (a, b string, routers int) {
 	most := -1
 	for i := range p.Nodes {

@@ -154,7 +154,7 @@ func text(b *strings.Builder, class string, x, y float64, what string) {
 	}
 }
 
-// describe is the graph in a sentence a link, for who cannot see it.
+// describe returns the graph as text, one sentence for each link, for readers who cannot see it.
 func (g *Graph) describe() string {
 	var parts []string
 	for i := range g.Links {
