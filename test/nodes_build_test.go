@@ -48,7 +48,7 @@ func Build(dir string) error {
 // of an older program: a result depends on the files that the tests stat. It must run in a test,
 // because go test ignores what TestMain does.
 var dependOnSources = sync.OnceFunc(func() {
-	for _, part := range []string{"cmd", "internal", "go.mod", "go.sum"} {
+	for _, part := range []string{"cmd", "interchange", "internal", "go.mod", "go.sum"} {
 		// An unreadable file has failed the build already.
 		_ = filepath.WalkDir(Path(part), func(path string, _ fs.DirEntry, _ error) error {
 			_, err := os.Stat(path)

@@ -47,7 +47,7 @@ func netCommand() *cobra.Command {
 	o.stateFlag(c)
 	c.AddCommand(o.upCommand(), o.applyCommand(), o.downCommand(), o.statusCommand(),
 		o.execCommand(), o.graphCommand(), o.serveCommand(), netGenerateCommand(),
-		netValidateCommand())
+		netExportCommand(), netImportCommand(), netValidateCommand())
 	return c
 }
 

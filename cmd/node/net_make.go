@@ -94,23 +94,24 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	if o.out == "" {
 		o.out = networkName([]string{strings.Join(args, "-")})
 	}
+	return o.write(c, texts)
+}
+
+// write writes the files of a network, all or none.
+func (o *generateOptions) write(c *cobra.Command, texts []topology.File) error {
 	old, _ := filepath.Glob(filepath.Join(o.out, "*.lnx"))
 	if len(old) > 0 && !o.force {
 		return &usageError{fmt.Errorf("%s already has .lnx files: use another --out, or --force",
 			o.out)}
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	for i := range texts {
+		texts[i].Name += ".lnx"
+	}
+	written, err := writeFiles(o.out, texts, o.force)
+	if err != nil {
 		return err
 	}
-	written := []string{}
-	for _, f := range texts {
-		path := filepath.Join(o.out, f.Name+".lnx")
-		if err := files.Overwrite(path, f.Text, 0o644); err != nil {
-			return err
-		}
-		written = append(written, path)
-		old = slices.DeleteFunc(old, func(name string) bool { return name == path })
-	}
+	old = slices.DeleteFunc(old, func(name string) bool { return slices.Contains(written, name) })
 	if o.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(generated{
 			o.out, written, append([]string{}, old...),

@@ -111,19 +111,30 @@ func (r *reader) node(w lnx.Word) (int, bool) {
 	if ok {
 		return i, true
 	}
-	const longest = 64 // the names of its files are longer
-	for n, c := range w.Text {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
-		if n >= longest || !letter && (n == 0 || c != '-' && c != '.') {
-			r.text.Wrong(w, diagnostic.Quote(w.Text)+" cannot name a node",
-				fmt.Sprintf("up to %d letters, digits, dots, - and _", longest))
-			return 0, false
-		}
+	if !IsName(w.Text) {
+		r.text.Wrong(w, diagnostic.Quote(w.Text)+" cannot name a node",
+			fmt.Sprintf("up to %d letters, digits, dots, - and _", LongestName))
+		return 0, false
 	}
 	r.plan.Nodes = append(r.plan.Nodes, Node{Name: w.Text})
 	r.nodes = append(r.nodes, w)
 	r.index[w.Text] = len(r.plan.Nodes) - 1
 	return r.index[w.Text], true
+}
+
+// LongestName is how many characters the name of a node may have. The names of its files have more.
+const LongestName = 64
+
+// IsName reports whether a text can name a node: letters, digits and _, and - and dots behind the
+// first.
+func IsName(text string) bool {
+	for n, c := range text {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+		if n >= LongestName || !letter && (n == 0 || c != '-' && c != '.') {
+			return false
+		}
+	}
+	return text != ""
 }
 
 func (r *reader) link(at lnx.Word, words []lnx.Word) {

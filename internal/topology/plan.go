@@ -59,6 +59,9 @@ type Link struct {
 	A, B int
 	// Words are what the link does to packets, each way, as `impair` has it; empty: nothing.
 	Words string
+	// Addrs are the addresses of A and B. Each may be invalid: the plan chooses one. If they are
+	// not two of one subnet, the link is point to point, with prefixes of 32 bits.
+	Addrs [2]netip.Prefix
 }
 
 // File is a node's .lnx file.
@@ -87,24 +90,62 @@ func Subnet(link int) netip.Prefix {
 	return netip.PrefixFrom(a, 24)
 }
 
+// subnet is the network of a link in this plan. If links have addresses of their own, the other
+// addresses are of 100.64.0.0/10, which users' networks avoid.
+func (p *Plan) subnet(link int) netip.Prefix {
+	if !slices.ContainsFunc(p.Links, func(l Link) bool {
+		return l.Addrs[0].IsValid() || l.Addrs[1].IsValid()
+	}) {
+		return Subnet(link)
+	}
+	a := netip.AddrFrom4([4]byte{100, byte(64 + link/256), byte(link % 256), 0})
+	return netip.PrefixFrom(a, 24)
+}
+
+// addrs are the addresses of the two ends of a link.
+func (p *Plan) addrs(link int) [2]netip.Prefix {
+	subnet, given := p.subnet(link), p.Links[link].Addrs
+	planned := subnet.Addr()
+	pointToPoint := given[0].IsValid() || given[1].IsValid()
+	if given[0].IsValid() && given[0].Masked() == given[1].Masked() &&
+		given[0].Addr() != given[1].Addr() {
+		return given
+	}
+	for i := range given {
+		planned = planned.Next()
+		bits := subnet.Bits()
+		if pointToPoint {
+			bits = planned.BitLen()
+		}
+		if given[i].IsValid() {
+			given[i] = netip.PrefixFrom(given[i].Addr(), bits)
+		} else {
+			given[i] = netip.PrefixFrom(planned, bits)
+		}
+	}
+	return given
+}
+
 // end is one end of a link as its node's file has it.
 type end struct {
 	link       int
 	own, other int // the nodes
-	addr, peer netip.Addr
+	addr       netip.Prefix
+	peer       netip.Addr
 	udp, at    int // ports
 }
 
 func (p *Plan) ends() [][]end {
 	all := make([][]end, len(p.Nodes))
 	for i, l := range p.Links {
-		first := Subnet(i).Addr().Next()
+		addrs := p.addrs(i)
 		a := end{
-			link: i, own: l.A, other: l.B, addr: first, peer: first.Next(),
+			link: i, own: l.A, other: l.B, addr: addrs[0], peer: addrs[1].Addr(),
 			udp: p.port() + 2*i, at: p.port() + 2*i + 1,
 		}
 		b := end{
-			link: i, own: l.B, other: l.A, addr: a.peer, peer: a.addr, udp: a.at, at: a.udp,
+			link: i, own: l.B, other: l.A, addr: addrs[1], peer: a.addr.Addr(),
+			udp: a.at, at: a.udp,
 		}
 		all[l.A] = append(all[l.A], a)
 		all[l.B] = append(all[l.B], b)
@@ -175,7 +216,7 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	fmt.Fprintf(&b, "# %s, a %s%s.\n", p.Nodes[node].Name, role, prefixed(" of ", p.About))
 	for i, e := range ends {
 		other := p.Nodes[e.other].Name
-		fmt.Fprintf(&b, "interface if%d %s/24 127.0.0.1:%d # to %s\n", i, e.addr, e.udp, other)
+		fmt.Fprintf(&b, "interface if%d %s 127.0.0.1:%d # to %s\n", i, e.addr, e.udp, other)
 		fmt.Fprintf(&b, "neighbor %s at 127.0.0.1:%d via if%d # %s\n", e.peer, e.at, i, other)
 		if words := p.Links[e.link].Words; words != "" {
 			fmt.Fprintf(&b, "impair if%d out %s\n", i, words)
@@ -184,14 +225,24 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	}
 	if routers[node] {
 		b.WriteString("routing rip\n")
-		for _, e := range ends {
-			if routers[e.other] {
-				fmt.Fprintf(&b, "rip advertise-to %s # %s\n", e.peer, p.Nodes[e.other].Name)
+	} else {
+		b.WriteString("routing static\n")
+	}
+	for _, e := range ends {
+		other := p.Nodes[e.other].Name
+		if routers[node] && routers[e.other] {
+			fmt.Fprintf(&b, "rip advertise-to %s # %s\n", e.peer, other)
+		}
+		if e.addr.IsSingleIP() && !routers[e.other] { // no subnet leads there
+			fmt.Fprintf(&b, "route %s/32 via %s # %s\n", e.peer, e.peer, other)
+			if routers[node] {
+				fmt.Fprintf(&b, "rip originate prefix %s/32\n", e.peer)
 			}
 		}
+	}
+	if routers[node] {
 		return b.String()
 	}
-	b.WriteString("routing static\n")
 	if i := slices.IndexFunc(ends, func(e end) bool { return routers[e.other] }); i >= 0 {
 		fmt.Fprintf(&b, "route 0.0.0.0/0 via %s # default route through %s\n",
 			ends[i].peer, p.Nodes[ends[i].other].Name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -374,4 +375,51 @@ func FuzzParse(f *testing.F) {
 			require.NoError(t, err, "%s", f.Text)
 		}
 	})
+}
+
+// Addresses of a file are kept: two of one subnet as they are, others point to point, where a router
+// knows and announces the host. The plan's own addresses are of another network then.
+func TestAddressesOfLinks(t *testing.T) {
+	p := Plan{
+		Nodes: []Node{
+			{Name: "h"}, {Name: "r", Role: Router}, {Name: "s", Role: Router},
+		},
+		Links: []Link{
+			{A: 0, B: 1, Addrs: [2]netip.Prefix{netip.MustParsePrefix("10.0.0.1/8")}},
+			{A: 1, B: 2, Addrs: [2]netip.Prefix{
+				netip.MustParsePrefix("10.1.0.1/30"), netip.MustParsePrefix("10.1.0.2/30"),
+			}},
+			{A: 2, B: 1},
+		},
+	}
+	files, err := p.Files()
+	require.NoError(t, err)
+	text := func(i int) (lines []string) {
+		for line := range strings.Lines(string(files[i].Text)) {
+			line, _, _ = strings.Cut(line, " #")
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	assert.Equal(t, []string{
+		"interface if0 10.0.0.1/32 127.0.0.1:6000",
+		"neighbor 100.64.0.2 at 127.0.0.1:6001 via if0",
+		"routing static",
+		"route 0.0.0.0/0 via 100.64.0.2",
+	}, text(0))
+	assert.Equal(t, []string{
+		"interface if0 100.64.0.2/32 127.0.0.1:6001",
+		"neighbor 10.0.0.1 at 127.0.0.1:6000 via if0",
+		"interface if1 10.1.0.1/30 127.0.0.1:6002",
+		"neighbor 10.1.0.2 at 127.0.0.1:6003 via if1",
+		"interface if2 100.64.2.2/24 127.0.0.1:6005",
+		"neighbor 100.64.2.1 at 127.0.0.1:6004 via if2",
+		"routing rip",
+		"route 10.0.0.1/32 via 10.0.0.1",
+		"rip originate prefix 10.0.0.1/32",
+		"rip advertise-to 10.1.0.2",
+		"rip advertise-to 100.64.2.1",
+	}, text(1))
 }

@@ -33,8 +33,9 @@ var rooms = []room{
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem observe operator repl sim/convergence tcp tcp/starlark topology batch " +
-		"judge/ns3", ""},
+		"interchange judge/ns3", ""},
 	{"batch", driver, "files lab/result", ""},
+	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 
@@ -114,9 +115,9 @@ var common = strings.Fields(`bytes cmp container/heap encoding/binary errors fmt
 	iter maps math math/bits math/rand/v2 net/netip slices strconv strings time unicode
 	unicode/utf8`)
 
-// onlyIn maps a package, with those below it, to the only folder that may import it.
+// onlyIn names the folders that may import a package, or a package below it.
 var onlyIn = map[string]string{
-	"go.starlark.net":            "internal/tcp/starlark",
+	"go.starlark.net":            "internal/tcp/starlark interchange",
 	"github.com/gopacket":        "internal/capture",
 	"github.com/ergochat":        "internal/repl",
 	"github.com/stretchr":        "tests",

@@ -36,7 +36,8 @@ func (r room) imports(pkg string) string {
 	}
 	if where := forbidden(pkg); strings.HasPrefix(where, "nowhere") {
 		return fmt.Sprintf("%s may be imported %s", pkg, where)
-	} else if where != "" && where != r.dir && !(where == "tests" && r.ofTests()) {
+	} else if where != "" && !slices.Contains(strings.Fields(where), r.dir) &&
+		!(where == "tests" && r.ofTests()) {
 		return fmt.Sprintf("%s may be imported only in %s", pkg, where)
 	}
 	if r.kind != driver && (pkg == "sync" || strings.HasPrefix(pkg, "sync/")) &&

@@ -1,0 +1,279 @@
+package interchange
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// Limits of a topology file, which the YAML parser handles in reasonable time.
+const (
+	maxTokens = 100_000
+	maxDepth  = 50
+)
+
+// lab is one topology file of containerlab.
+type lab struct {
+	*importer
+	anchors map[string]ast.Node
+	ours    bool // Export wrote it
+}
+
+// topology reads a topology file of containerlab.
+func (m *importer) topology(text []byte) error {
+	tokens := lexer.Tokenize(string(text))
+	if err := m.flat(tokens); err != nil {
+		return err
+	}
+	file, err := parser.Parse(tokens, 0)
+	var known yaml.Error
+	switch {
+	case errors.As(err, &known):
+		return m.fail(tokenPlace(known.GetToken()), "not YAML: %s", known.GetMessage())
+	case err != nil:
+		return m.fail(place{}, "not YAML: %v", err)
+	}
+	l := &lab{importer: m, anchors: map[string]ast.Node{}}
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		for _, n := range ast.Filter(ast.AnchorType, doc.Body) {
+			anchor := n.(*ast.AnchorNode)
+			l.anchors[anchor.Name.GetToken().Value] = anchor.Value
+		}
+		topo := l.get(doc.Body, "topology")
+		if topo == nil || len(l.pairs(l.get(topo, "nodes"))) == 0 {
+			return m.fail(nodePlace(doc.Body), "not a containerlab topology: add `topology:` "+
+				"with `nodes:` and `links:`")
+		}
+		l.nodes(topo)
+		l.links(topo)
+		for _, p := range l.pairs(doc.Body) {
+			if key := l.text(p.Key); !l.ours && key != "name" && key != "topology" {
+				m.note(nodePlace(p.Key), "%s is not carried over: links are UDP on this machine",
+					key)
+			}
+		}
+		return nil
+	}
+	return m.fail(place{}, "the file is empty: must be a containerlab topology")
+}
+
+// flat refuses a text that is nested too deep or too long for the parser.
+func (m *importer) flat(tokens token.Tokens) error {
+	depth, dashes, line := 0, 0, 0
+	for i, t := range tokens {
+		if t.Position.Line != line {
+			line, dashes = t.Position.Line, 0
+		}
+		switch t.Type { //nolint:exhaustive // the others do not nest
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType, token.MappingKeyType:
+			dashes++
+		}
+		if depth > maxDepth || dashes > maxDepth || t.Position.Column > 1000 {
+			return m.fail(tokenPlace(t), "nested deeper than a topology; at most %d levels",
+				maxDepth)
+		}
+		if i == maxTokens {
+			return m.fail(tokenPlace(t), "longer than a topology; at most %d YAML tokens",
+				maxTokens)
+		}
+	}
+	return nil
+}
+
+func tokenPlace(t *token.Token) place {
+	if t == nil || t.Position == nil {
+		return place{}
+	}
+	return place{t.Position.Line, max(1, t.Position.Column)}
+}
+
+func nodePlace(n ast.Node) place {
+	if p := pairsOf(n); len(p) > 0 {
+		return tokenPlace(p[0].Key.GetToken())
+	}
+	return tokenPlace(n.GetToken())
+}
+
+func pairsOf(n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
+}
+
+// value follows anchors, aliases and tags to a value.
+func (l *lab) value(n ast.Node) ast.Node {
+	for range maxDepth {
+		switch at := n.(type) {
+		case *ast.AnchorNode:
+			n = at.Value
+		case *ast.TagNode:
+			n = at.Value
+		case *ast.AliasNode:
+			n = l.anchors[at.Value.GetToken().Value]
+		default:
+			return n
+		}
+	}
+	return nil
+}
+
+// pairs are the keys and values of a mapping, those that `<<` merges at the end.
+func (l *lab) pairs(n ast.Node) (list []*ast.MappingValueNode) {
+	for _, p := range pairsOf(l.value(n)) {
+		if _, merge := p.Key.(*ast.MergeKeyNode); !merge {
+			list = append(list, p)
+		}
+	}
+	for _, p := range pairsOf(l.value(n)) {
+		if _, merge := p.Key.(*ast.MergeKeyNode); merge {
+			list = append(list, pairsOf(l.value(p.Value))...)
+		}
+	}
+	return list
+}
+
+// get returns the value of a key, or nil.
+func (l *lab) get(n ast.Node, key string) ast.Node {
+	for _, p := range l.pairs(n) {
+		if l.text(p.Key) == key {
+			return l.value(p.Value)
+		}
+	}
+	return nil
+}
+
+// text is a scalar as text, or empty.
+func (l *lab) text(n ast.Node) string {
+	switch n := l.value(n).(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return n.GetToken().Value
+	}
+	return ""
+}
+
+// items are those of a list.
+func (l *lab) items(n ast.Node) []ast.Node {
+	if s, ok := l.value(n).(*ast.SequenceNode); ok {
+		return s.Values
+	}
+	return nil
+}
+
+// nodes reads the nodes, whose kinds may stand at groups or among the defaults.
+func (l *lab) nodes(topo ast.Node) {
+	for _, p := range l.pairs(l.get(topo, "nodes")) {
+		name, at := l.text(p.Key), nodePlace(p.Key)
+		kind := l.text(l.get(p.Value, "kind"))
+		if kind == "" {
+			group := l.get(l.get(topo, "groups"), l.text(l.get(p.Value, "group")))
+			kind = l.text(l.get(group, "kind"))
+		}
+		if kind == "" {
+			kind = l.text(l.get(l.get(topo, "defaults"), "kind"))
+		}
+		role := map[string]topology.Role{
+			routerRole: topology.Router, hostRole: topology.Host,
+		}[l.text(l.get(l.get(p.Value, "labels"), roleLabel))]
+		l.ours = l.ours || role != topology.Unsaid
+		switch kind {
+		case "bridge", "ovs-bridge":
+			l.switchNode(at, name)
+			continue
+		case "host":
+			l.note(at, "%s is this machine: it becomes a node; to reach the machine, write "+
+				"`interface … tun:DEV` into its file", name)
+		case "linux", "":
+		default:
+			l.note(at, "%s is of kind %s%s: it becomes a tidepool node", name, kind,
+				diagnostic.DidYouMean(kind, []string{"linux", "bridge", "ovs-bridge"}))
+		}
+		l.node(at, name, role)
+		var lost []string
+		for _, key := range l.pairs(p.Value) {
+			if k := l.text(key.Key); role == topology.Unsaid &&
+				!slices.Contains([]string{"kind", "group", "labels"}, k) {
+				lost = append(lost, k)
+			}
+		}
+		if len(lost) > 0 {
+			l.note(at, "%s of %s: not carried over; write what they configure into %s.lnx",
+				strings.Join(lost, ", "), name, l.plan.Nodes[l.index[name]].Name)
+		}
+	}
+}
+
+// switchNode adds a router in place of a switch.
+func (m *importer) switchNode(at place, name string) {
+	m.note(at, "%s is a switch: it becomes a router, and each of its links a network of its own",
+		name)
+	m.node(at, name, topology.Router)
+}
+
+// links reads the links, in the brief and in the extended form.
+func (l *lab) links(topo ast.Node) {
+	for _, item := range l.items(l.get(topo, "links")) {
+		at := nodePlace(item)
+		if kind := l.text(l.get(item, "type")); kind != "" && kind != "veth" &&
+			kind != "veth-stitch" {
+			l.note(at, "the link of type %s is left out: it does not join two nodes", kind)
+			continue
+		}
+		ends := l.items(l.get(item, "endpoints"))
+		if len(ends) != 2 {
+			l.note(at, "the link is left out: it has %d ends; write `endpoints: [\"A:eth1\", "+
+				"\"B:eth1\"]`", len(ends))
+			continue
+		}
+		var names [2]string
+		var link topology.Link
+		vars, brief := l.get(item, "vars"), l.items(l.get(item, "ipv4"))
+		ours := l.items(l.get(vars, addrsVar))
+		for i, e := range ends {
+			names[i], _, _ = strings.Cut(l.text(e), ":")
+			addr := l.text(l.get(e, "ipv4"))
+			if len(pairsOf(l.value(e))) > 0 {
+				names[i] = l.text(l.get(e, "node"))
+			}
+			if i < len(brief) {
+				addr = l.text(brief[i])
+			}
+			if i < len(ours) {
+				addr = l.text(ours[i])
+			}
+			link.Addrs[i] = l.address(at, addr, 32)
+		}
+		link.Words = l.impair(at, l.text(l.get(vars, impairVar)))
+		if !l.link(at, names[0], names[1], link) {
+			continue
+		}
+		if mtu, err := strconv.Atoi(l.text(l.get(item, "mtu"))); err == nil {
+			l.note(at, "mtu %d is not carried over: write `link IF mtu %d` into the files of %s "+
+				"and %s", mtu, mtu, names[0], names[1])
+		}
+	}
+}

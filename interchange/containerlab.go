@@ -1,0 +1,119 @@
+package interchange
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// The names of what containerlab leaves to its users: labels of nodes and variables of links.
+const (
+	roleLabel  = "tidepool-role"
+	addrsVar   = "tidepool-addresses"
+	impairVar  = "tidepool-impair"
+	routerRole = "router"
+	hostRole   = "host"
+)
+
+// containerlab writes a topology file of containerlab, and the .lnx files that it binds. The UDP
+// datagrams cross the management network, where each node has a fixed address. The links make the
+// topology visible to containerlab's own commands; their interfaces stay unused.
+func (n *Network) containerlab() ([]topology.File, error) {
+	addrs, err := n.perNode()
+	if err != nil {
+		return nil, err
+	}
+	var nodes yaml.MapSlice
+	files := n.files(func(node, _ int) (string, string) { return addrs[node], addrs[node] })
+	for i, f := range files {
+		role := hostRole
+		if n.Nodes[i].Forwarding {
+			role = routerRole
+		}
+		node := fields(
+			"kind", "linux",
+			"image", n.Image,
+			"user", "0", // its folder for the socket is the root folder
+			"cmd", strings.Join(arguments(f.Name, "/"), " "),
+			"binds", []string{f.Name + ".lnx:" + fileFolder + "/" + f.Name + ".lnx:ro"},
+			"mgmt-ipv4", addrs[i],
+			"labels", fields(roleLabel, role),
+		)
+		nodes = append(nodes, fields(f.Name, node)...)
+	}
+	network := naming{}.fit(n.Name)
+	topo := fields("nodes", nodes)
+	if links := n.clabLinks(); len(links) > 0 {
+		topo = append(topo, fields("links", links)...)
+	}
+	text, err := documents("containerlab deploy starts the network "+network+".", fields(
+		"name", network,
+		"mgmt", fields("network", "tidepool-"+network, "ipv4-subnet", n.Subnet.String()),
+		"topology", topo,
+	))
+	for i := range files {
+		files[i].Name += ".lnx"
+	}
+	return append([]topology.File{{Name: network + ".clab.yml", Text: text}}, files...), err
+}
+
+// clabLinks are the links with two ends. Their variables have the virtual addresses, and what both
+// nodes do to packets that they send, for Import.
+func (n *Network) clabLinks() (links []any) {
+	graph := topology.From(n.Name, n.Nodes)
+	for _, e := range graph.Links {
+		if len(e.Ends) < 2 {
+			continue
+		}
+		if len(e.Ends) > 2 {
+			var names []string
+			for _, s := range e.Ends {
+				names = append(names, n.Nodes[s.Node].Name)
+			}
+			n.note(n.Name, 0, "containerlab's links have two ends, so the topology does not show "+
+				"that of %s; the nodes use it all the same", strings.Join(names, ", "))
+			continue
+		}
+		var ends, addrs, impair []string
+		for _, s := range e.Ends {
+			c := n.Nodes[s.Node]
+			f, _ := c.Interface(s.Iface)
+			name := s.Iface
+			if name == "eth0" { // the management network's
+				name = "link0"
+			}
+			ends = append(ends, n.names[c.Name]+":"+name)
+			addrs = append(addrs, f.Addr.String())
+			impair = append(impair, sent(c, f))
+		}
+		vars := fields(addrsVar, addrs)
+		if impair[0] != "" && impair[0] == impair[1] {
+			vars = append(vars, fields(impairVar, impair[0])...)
+		}
+		links = append(links, fields("endpoints", ends, "vars", vars))
+	}
+	return links
+}
+
+// sent is what an interface does to the packets that it sends, in the words of `impair`; empty:
+// nothing, or not that alone.
+func sent(c *lnx.Config, f *lnx.Interface) string {
+	var words []string
+	for i := range c.Impair {
+		if l := &c.Impair[i]; l.Iface == f.Name {
+			words = append(words, fmt.Sprintf("%s %s", l.Way, l.Text()))
+		}
+	}
+	if len(words) == 1 {
+		text, _ := strings.CutPrefix(words[0], lnx.WayOut+" ")
+		if !slices.Contains([]string{lnx.WayIn, lnx.WayBoth}, strings.Fields(text)[0]) {
+			return text
+		}
+	}
+	return ""
+}

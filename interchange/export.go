@@ -1,0 +1,283 @@
+// Package interchange writes networks of .lnx files for the tools of the field, and reads theirs:
+// compose files, Kubernetes manifests, containerlab topologies and mininet scripts.
+//
+// An export starts each node as a container or host of its own, with its .lnx file. The nodes still
+// exchange UDP datagrams, so Export replaces the UDP addresses in the files by those of the
+// containers. Impairments stay in the files: the nodes apply them.
+package interchange
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// ErrExport marks a network of which a format cannot be made.
+var ErrExport = errors.New("cannot be exported")
+
+// Network is a network to export.
+type Network struct {
+	// Name is that of the network.
+	Name string
+	// Nodes are its files, which are right by themselves and together.
+	Nodes []*lnx.Config
+	// Image is the container image. Its entry point is this program.
+	Image string
+	// Subnet is the IPv4 network of the containers or hosts. Its first address is a gateway's.
+	Subnet netip.Prefix
+
+	names map[string]string // of the nodes, as the format has them
+	notes diagnostic.Errors
+}
+
+// Export is a network in another format.
+type Export struct {
+	// Files are what the tool reads. The first is the one that it is given; its Name is a file
+	// name, and the text of the others is in files next to it.
+	Files []topology.File
+	// Notes say what the tool's users have to know or do.
+	Notes diagnostic.Errors
+}
+
+// format is one of the formats.
+type format struct {
+	name  string
+	names naming
+	write func(*Network) ([]topology.File, error)
+}
+
+var formats = []format{
+	{"compose", naming{}, (*Network).compose},
+	{"containerlab", naming{}, (*Network).containerlab},
+	{"kubernetes", naming{label: true}, (*Network).kubernetes},
+	{"mininet", naming{short: true}, (*Network).mininet},
+}
+
+// Formats lists the formats of Export.
+func Formats() (names []string) {
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Export converts a network. The error wraps ErrExport.
+func (n *Network) Export(to string) (*Export, error) {
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == to })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: format %q is unknown%s: must be %s", ErrExport, to,
+			diagnostic.DidYouMean(to, Formats()), strings.Join(Formats(), ", "))
+	}
+	if n.Subnet.Bits() > 30 || !n.Subnet.Addr().Is4() || n.Subnet != n.Subnet.Masked() {
+		return nil, fmt.Errorf("%w: subnet %s: must be an IPv4 network of at most 30 bits, such "+
+			"as 172.30.0.0/16", ErrExport, n.Subnet)
+	}
+	n.name(to, formats[i].names)
+	n.check()
+	files, err := formats[i].write(n)
+	if err != nil {
+		return nil, fmt.Errorf("%w to %s: %w", ErrExport, to, err)
+	}
+	return &Export{files, n.notes}, nil
+}
+
+// note tells the user about a place in a file.
+func (n *Network) note(file string, line int, format string, args ...any) {
+	n.notes = append(n.notes, &diagnostic.Error{
+		File: file, Line: line, Msg: fmt.Sprintf(format, args...), Note: true,
+	})
+}
+
+// check notes what a node in a container does not reach.
+func (n *Network) check() {
+	for _, c := range n.Nodes {
+		file := c.Name + ".lnx"
+		for _, f := range c.Forwards {
+			n.note(file, f.Pos.Line, "%s is about the container or host of the node, not this "+
+				"machine: check its addresses and publish its ports", f.Kind)
+		}
+		for i := range c.Neighbors {
+			if nb := &c.Neighbors[i]; !n.has(nb.Addr) {
+				n.note(file, nb.Pos.Line, "no node of the network has %s, so its UDP address %s "+
+					"is unchanged: write one that the container reaches", nb.Addr, nb.UDP)
+			}
+		}
+		for i := range c.Interfaces {
+			if f := &c.Interfaces[i]; len(f.RIP.Keys) > 0 {
+				n.note(file, f.Pos.Line, "the RIP keys of %s are in the output as plain text: "+
+					"keep it where only you can read it", f.Name)
+			}
+		}
+		for i := range c.Impair {
+			if l := &c.Impair[i]; strings.Contains(l.Text(), "/") {
+				n.note(file, 0, "impair %s reads a file: put it into the image", l.Iface)
+			}
+		}
+	}
+}
+
+// has reports whether a node of the network has a virtual address.
+func (n *Network) has(addr netip.Addr) bool {
+	return slices.ContainsFunc(n.Nodes, func(c *lnx.Config) bool {
+		return slices.ContainsFunc(c.Interfaces, func(f lnx.Interface) bool {
+			return f.Addr.Addr() == addr
+		})
+	})
+}
+
+// naming is what a format's names must be; zero: letters, digits, dots, - and _.
+type naming struct {
+	label bool // a DNS label of lower-case letters, digits and -, which begins with a letter
+	short bool // of few characters, because the names of interfaces contain it
+}
+
+// The lengths of names. A Kubernetes pod appends its number and a hash to its StatefulSet's name.
+const (
+	longestShort = 9
+	longestLabel = 25 // of network and node: both are in the name
+)
+
+func (w naming) longest() int {
+	switch {
+	case w.label:
+		return longestLabel
+	case w.short:
+		return longestShort
+	}
+	return topology.LongestName
+}
+
+// fit makes a text into a name.
+func (w naming) fit(text string) string {
+	if w.label {
+		text = strings.ToLower(text)
+	}
+	text = strings.Map(func(r rune) rune {
+		letter := r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z'
+		if letter || r == '-' || !w.label && (r == '_' || r == '.') {
+			return r
+		}
+		return '-'
+	}, text)
+	text = strings.TrimLeft(text, "-_.")
+	if text == "" || w.label && text[0] <= '9' {
+		text = "n" + text
+	}
+	return strings.TrimRight(text[:min(len(text), w.longest())], "-_.")
+}
+
+// name gives each node a name that the format allows, and notes those that change.
+func (n *Network) name(to string, w naming) {
+	n.names, n.notes = map[string]string{}, nil
+	taken := map[string]bool{}
+	var changed []string
+	for _, c := range n.Nodes {
+		name := w.fit(c.Name)
+		for i := 2; taken[name]; i++ {
+			suffix := fmt.Sprintf("-%d", i)
+			base := w.fit(c.Name)
+			name = base[:min(len(base), w.longest()-len(suffix))] + suffix
+		}
+		taken[name] = true
+		n.names[c.Name] = name
+		if name != c.Name {
+			changed = append(changed, c.Name+" is "+name)
+		}
+	}
+	if len(changed) > 0 {
+		n.note(n.Name, 0, "%s allows other names: %s", to, strings.Join(changed, ", "))
+	}
+}
+
+// underlay says where the UDP socket of a node's interface is: what the node binds, and what its
+// neighbors send to.
+type underlay func(node, iface int) (bind, reach string)
+
+// files are the .lnx files of the nodes on an underlay, in the order of the nodes.
+func (n *Network) files(at underlay) []topology.File {
+	type end struct {
+		reach string
+		port  uint16
+	}
+	ends := map[netip.Addr]end{} // by virtual address
+	moved := make([]lnx.Config, len(n.Nodes))
+	for node, c := range n.Nodes {
+		moved[node] = *c
+		moved[node].Interfaces = slices.Clone(c.Interfaces)
+		owner := map[uint16]string{} // a port serves one address, unless the socket is shared
+		for i := range c.Interfaces {
+			f := &moved[node].Interfaces[i]
+			if f.Tun != nil {
+				continue
+			}
+			was, bind := f.UDP.String(), f.UDP.Port
+			for owner[bind] != "" && owner[bind] != was {
+				if bind++; bind == 0 {
+					bind = topology.DefaultPort
+				}
+			}
+			owner[bind] = was
+			host, reach := at(node, i)
+			f.UDP = lnx.HostPort{Host: host, Port: bind}
+			ends[f.Addr.Addr()] = end{reach, bind}
+		}
+	}
+	files := make([]topology.File, len(moved))
+	for node := range moved {
+		c := &moved[node]
+		c.Neighbors = slices.Clone(c.Neighbors)
+		for i := range c.Neighbors {
+			if e, ok := ends[c.Neighbors[i].Addr]; ok {
+				c.Neighbors[i].UDP = lnx.HostPort{Host: e.reach, Port: e.port}
+			}
+		}
+		about := fmt.Sprintf("# %s of the network %s, exported.\n", naming{}.fit(c.Name),
+			naming{}.fit(n.Name))
+		files[node] = topology.File{
+			Name: n.names[c.Name], Text: append([]byte(about), c.Format()...),
+		}
+	}
+	return files
+}
+
+// perNode gives each node the next address of the subnet behind the gateway's.
+func (n *Network) perNode() ([]string, error) {
+	addr := n.Subnet.Addr().Next()
+	var list []string
+	for range n.Nodes {
+		addr = addr.Next()
+		if !n.Subnet.Contains(addr.Next()) { // the last is for broadcasts
+			return nil, fmt.Errorf("subnet %s: too small for %d nodes; choose a larger one",
+				n.Subnet, len(n.Nodes))
+		}
+		list = append(list, addr.String())
+	}
+	return list, nil
+}
+
+// unspecified binds every address of a container or host.
+const unspecified = "0.0.0.0"
+
+// hasTun reports whether a node opens a device of the kernel.
+func hasTun(c *lnx.Config) bool {
+	return slices.ContainsFunc(c.Interfaces, func(f lnx.Interface) bool { return f.Tun != nil })
+}
+
+// Where a container has the node's file, and the folder for its socket.
+const (
+	fileFolder   = "/etc/tidepool"
+	socketFolder = "/run/tidepool"
+)
+
+// arguments are those of the program in a node's container.
+func arguments(node, sockets string) []string {
+	return []string{
+		"run", fileFolder + "/" + node + ".lnx", "--daemon", "--socket", sockets + node + ".sock",
+	}
+}

@@ -1,0 +1,213 @@
+package interchange
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// ErrImport marks a file of which no network can be made.
+var ErrImport = errors.New("cannot be imported")
+
+// Import reads a topology of containerlab (.yml, .yaml) or a script for mininet (.py). It tells the
+// format of a file with another ending from the text. Check returns an error in the words of an
+// impairment, or nil; a nil check accepts all. The notes list what is not carried over, with their
+// places. The error wraps ErrImport or is a diagnostic.Errors.
+func Import(
+	file string, text []byte, check func(words string) *diagnostic.Error,
+) (*topology.Plan, diagnostic.Errors, error) {
+	m := &importer{file: file, check: check, index: map[string]int{}}
+	m.plan.About = naming{}.fit(filepath.Base(file))
+	var err error
+	switch extension := filepath.Ext(file); {
+	case extension == ".py", extension != ".yml" && extension != ".yaml" &&
+		bytes.Contains(text, []byte("addLink")):
+		err = m.script(text)
+	case extension == ".yml", extension == ".yaml", bytes.Contains(text, []byte("topology:")):
+		err = m.topology(text)
+	default:
+		err = fmt.Errorf("%w: %s: neither a containerlab topology with `topology:` nor a mininet "+
+			"script with addLink calls", ErrImport, file)
+	}
+	if err == nil {
+		err = m.finish()
+	}
+	m.notes.Sort()
+	return &m.plan, m.notes, err
+}
+
+// importer is one run of Import.
+type importer struct {
+	file  string
+	check func(words string) *diagnostic.Error
+	plan  topology.Plan
+	index map[string]int // of nodes, by their names in the file
+	at    []place        // of nodes
+	notes diagnostic.Errors
+}
+
+// place is a line and a column of the file, from 1; 0: the file as a whole.
+type place struct{ line, col int }
+
+// note lists what is not carried over, and what to do.
+func (m *importer) note(at place, format string, args ...any) {
+	m.notes = append(m.notes, &diagnostic.Error{
+		File: m.file, Line: at.line, Col: at.col, Note: true,
+		Msg: diagnostic.Visible(fmt.Sprintf(format, args...)),
+	})
+}
+
+// fail is an error at a place.
+func (m *importer) fail(at place, format string, args ...any) error {
+	return diagnostic.Errors{{
+		File: m.file, Line: at.line, Col: at.col,
+		Msg: diagnostic.Visible(fmt.Sprintf(format, args...)),
+	}}
+}
+
+// node adds a node. It notes a name that is taken, and one that has to change.
+func (m *importer) node(at place, name string, role topology.Role) {
+	if _, again := m.index[name]; again {
+		m.note(at, "%s is added again: the first one counts; give each node one name", name)
+		return
+	}
+	own := name
+	if !topology.IsName(own) {
+		own = naming{}.fit(name)
+	}
+	base := own
+	for i := 2; slices.ContainsFunc(m.plan.Nodes, func(n topology.Node) bool {
+		return n.Name == own
+	}); i++ {
+		suffix := fmt.Sprintf("-%d", i)
+		own = base[:min(len(base), topology.LongestName-len(suffix))] + suffix
+	}
+	if own != name {
+		m.note(at, "%q cannot name a node: it is %s", name, own)
+	}
+	m.index[name] = len(m.plan.Nodes)
+	m.plan.Nodes = append(m.plan.Nodes, topology.Node{Name: own, Role: role})
+	m.at = append(m.at, at)
+}
+
+// link adds a link between two nodes. It notes one that cannot be, and returns whether it can.
+func (m *importer) link(at place, a, b string, l topology.Link) bool {
+	for _, name := range []string{a, b} {
+		if _, ok := m.index[name]; !ok {
+			var names []string
+			for known := range m.index {
+				names = append(names, known)
+			}
+			slices.Sort(names)
+			m.note(at, "the link is left out: %s is not a node%s", diagnostic.Quote(name),
+				diagnostic.DidYouMean(name, names))
+			return false
+		}
+	}
+	l.A, l.B = m.index[a], m.index[b]
+	if l.A == l.B {
+		m.note(at, "the link is left out: both ends are at %s", a)
+		return false
+	}
+	m.plan.Links = append(m.plan.Links, l)
+	return true
+}
+
+// impair returns the words of an impairment, or notes what is wrong with them.
+func (m *importer) impair(at place, words string) string {
+	words = strings.Join(strings.Fields(words), " ")
+	if words == "" || m.check == nil {
+		return words
+	}
+	if e := m.check(words); e != nil {
+		m.note(at, "%q is not carried over: %s", words, e.Msg)
+		return ""
+	}
+	return words
+}
+
+// address reads the address of an end; a text without a prefix length has the given one.
+func (m *importer) address(at place, text string, bits int) netip.Prefix {
+	if text == "" {
+		return netip.Prefix{}
+	}
+	if !strings.Contains(text, "/") {
+		text = fmt.Sprintf("%s/%d", text, bits)
+	}
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || !p.Addr().Is4():
+		m.note(at, "%s is not an IPv4 address with a prefix length: the end gets another address",
+			diagnostic.Quote(text))
+	case lnx.AddrFault(p) != "":
+		m.note(at, "%s is %s: the end gets another address", text, lnx.AddrFault(p))
+	default:
+		return p
+	}
+	return netip.Prefix{}
+}
+
+// finish leaves out nodes without links, and addresses that do not fit together.
+func (m *importer) finish() error {
+	if len(m.plan.Links) == 0 {
+		return m.fail(place{}, "no link between two nodes is in the file, so there is no network; "+
+			"add `links` with `endpoints`, or addLink calls")
+	}
+	linked := map[int]bool{}
+	for _, l := range m.plan.Links {
+		linked[l.A], linked[l.B] = true, true
+	}
+	moved := map[int]int{}
+	var nodes []topology.Node
+	for i, n := range m.plan.Nodes {
+		if !linked[i] {
+			m.note(m.at[i], "%s is left out: it has no link", n.Name)
+			continue
+		}
+		moved[i] = len(nodes)
+		nodes = append(nodes, n)
+	}
+	m.plan.Nodes = nodes
+	for i := range m.plan.Links {
+		l := &m.plan.Links[i]
+		l.A, l.B = moved[l.A], moved[l.B]
+	}
+	if err := m.try(); err != nil {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		m.note(place{}, "the addresses do not fit together (%s): the nodes get others", first)
+		for i := range m.plan.Links {
+			m.plan.Links[i].Addrs = [2]netip.Prefix{}
+		}
+	}
+	return nil
+}
+
+// try makes the files and returns the errors in them. The plan's own addresses have none.
+func (m *importer) try() error {
+	if !slices.ContainsFunc(m.plan.Links, func(l topology.Link) bool {
+		return l.Addrs != [2]netip.Prefix{}
+	}) {
+		return nil
+	}
+	list, err := m.plan.Files()
+	if err != nil {
+		return nil //nolint:nilerr // it is too large, which the caller of Files tells
+	}
+	var configs []*lnx.Config
+	for _, f := range list {
+		c, err := lnx.Parse(f.Name+".lnx", f.Text)
+		if err != nil {
+			return err
+		}
+		configs = append(configs, c)
+	}
+	return lnx.CheckNetwork(configs...).Err()
+}

@@ -1,0 +1,200 @@
+package interchange
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// scriptHead and scriptTail enclose a mininet script: the files and the topology are between.
+const (
+	scriptHead = `#!/usr/bin/env python3
+"""The network %s for mininet. As root: python3 THIS-FILE [PROGRAM]
+
+PROGRAM is tidepool's program; the default is tidepool on the PATH.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from mininet.cli import CLI
+from mininet.net import Mininet
+from mininet.node import OVSBridge
+from mininet.topo import Topo
+
+# The lines of each node's .lnx file.
+FILES = {
+`
+	scriptTail = `
+
+topos = {%s: Network}
+
+
+def main():
+    wanted = sys.argv[1] if len(sys.argv) > 1 else 'tidepool'
+    program = shutil.which(wanted)
+    if not program:
+        sys.exit('no program %%s: python3 %%s PROGRAM' %% (wanted, sys.argv[0]))
+    program = os.path.abspath(program)
+    net = Mininet(topo=Network(), switch=OVSBridge, controller=None)
+    running = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            net.start()
+            for name, lines in FILES.items():
+                base = os.path.join(folder, name)
+                with open(base + '.lnx', 'w') as file:
+                    file.writelines(lines)
+                with open(base + '.log', 'w') as log:
+                    running.append(net[name].popen(
+                        [program, 'run', base + '.lnx', '--daemon', '--socket', base + '.sock'],
+                        stdout=log, stderr=log))
+            print('A command at a node: NAME %%s ctl %%s/NAME.sock routes' %% (program, folder))
+            CLI(net)
+        finally:
+            for process in running:
+                process.terminate()
+            for process in running:
+                try:
+                    process.wait(timeout=10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+            net.stop()
+
+
+if __name__ == '__main__':
+    main()
+`
+)
+
+// mininet writes a Python script for mininet: a host for each node, and a link for each link, which
+// carries the UDP datagrams. The links have no tc parameters: the nodes impair packets, in the same
+// way as everywhere else.
+func (n *Network) mininet() ([]topology.File, error) {
+	graph := topology.From(n.Name, n.Nodes)
+	addrs, err := n.perLink(graph)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, scriptHead, naming{}.fit(n.Name))
+	files := n.files(func(node, iface int) (string, string) {
+		c := n.Nodes[node]
+		addr, ok := addrs[stubOf{node, c.Interfaces[iface].Name}]
+		switch {
+		case !ok: // a link without another end
+			return unspecified, unspecified
+		case c.SharedSocket:
+			return unspecified, addr.Addr().String()
+		}
+		return addr.Addr().String(), addr.Addr().String()
+	})
+	for _, f := range files {
+		fmt.Fprintf(&b, "    %s: [\n", strconv.QuoteToASCII(f.Name))
+		for line := range strings.Lines(string(f.Text)) {
+			fmt.Fprintf(&b, "        %s,\n", strconv.QuoteToASCII(line))
+		}
+		b.WriteString("    ],\n")
+	}
+	b.WriteString("}\n\n\nclass Network(Topo):\n    def build(self, **_opts):\n")
+	for node, c := range n.Nodes {
+		// Mininet gives a host's own address to its first link.
+		own := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		for _, e := range slices.Backward(graph.Links) {
+			for _, s := range slices.Backward(e.Ends) {
+				if a, ok := addrs[stubOf{node, s.Iface}]; ok && s.Node == node {
+					own = a
+				}
+			}
+		}
+		fmt.Fprintf(&b, "        self.addHost('%s', ip='%s')\n", n.names[c.Name], own)
+	}
+	n.mininetLinks(&b, graph, addrs)
+	fmt.Fprintf(&b, scriptTail, strconv.QuoteToASCII(n.Name))
+	return []topology.File{{Name: naming{}.fit(n.Name) + ".py", Text: []byte(b.String())}}, nil
+}
+
+// mininetLinks writes the calls that add the links, in the order in which the nodes' files have
+// their interfaces. A link of more than two nodes is a switch.
+func (n *Network) mininetLinks(
+	b *strings.Builder, graph *topology.Graph, addrs map[stubOf]netip.Prefix,
+) {
+	taken := map[string]bool{}
+	for _, name := range n.names {
+		taken[name] = true
+	}
+	end := func(s topology.Stub) (string, string) {
+		return "'" + n.names[n.Nodes[s.Node].Name] + "'",
+			"{'ip': '" + addrs[stubOf{s.Node, s.Iface}].String() + "'}"
+	}
+	switches := 0
+	for _, e := range graph.Links {
+		if len(e.Ends) < 2 {
+			continue
+		}
+		if len(e.Ends) == 2 {
+			a, paramsA := end(e.Ends[0])
+			z, paramsZ := end(e.Ends[1])
+			fmt.Fprintf(b, "        self.addLink(%s, %s, params1=%s, params2=%s)\n",
+				a, z, paramsA, paramsZ)
+			continue
+		}
+		switches++
+		for taken[fmt.Sprintf("s%d", switches)] {
+			switches++
+		}
+		fmt.Fprintf(b, "        self.addSwitch('s%d')\n", switches)
+		for _, s := range e.Ends {
+			a, params := end(s)
+			fmt.Fprintf(b, "        self.addLink(%s, 's%d', params1=%s)\n", a, switches, params)
+		}
+	}
+}
+
+// stubOf names an interface of a node.
+type stubOf struct {
+	node  int
+	iface string
+}
+
+// perLink gives each end of a link an address: links have subnets of their own.
+func (n *Network) perLink(graph *topology.Graph) (map[stubOf]netip.Prefix, error) {
+	addrs := map[stubOf]netip.Prefix{}
+	first, last := uint64(toNumber(n.Subnet.Addr())), uint64(1)<<(32-n.Subnet.Bits())
+	next := uint64(0)
+	for _, e := range graph.Links {
+		if len(e.Ends) < 2 {
+			continue
+		}
+		bits, size := 30, uint64(4)
+		for size < uint64(len(e.Ends)+2) { // and those of the subnet itself and for broadcasts
+			bits, size = bits-1, 2*size
+		}
+		next = (next + size - 1) / size * size
+		if next+size > last {
+			return nil, fmt.Errorf("subnet %s: too small for %d links; choose a larger one",
+				n.Subnet, len(graph.Links))
+		}
+		for i, s := range e.Ends {
+			a := toAddr(uint32(first + next + uint64(i) + 1))
+			addrs[stubOf{s.Node, s.Iface}] = netip.PrefixFrom(a, bits)
+		}
+		next += size
+	}
+	return addrs, nil
+}
+
+func toNumber(a netip.Addr) uint32 {
+	b := a.As4()
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}
+
+func toAddr(n uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}

@@ -1,0 +1,113 @@
+package interchange
+
+import (
+	"errors"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// thing is a value of a script that is not known, such as a module of Python's: a node if it has a
+// name. Its attributes, elements and results are such values, too.
+type thing struct {
+	script *script
+	name   string
+	self   bool // the object of the class that is read
+	fields starlark.StringDict
+}
+
+var (
+	_ starlark.Callable    = (*thing)(nil)
+	_ starlark.HasSetField = (*thing)(nil)
+	_ starlark.HasSetKey   = (*thing)(nil)
+	_ starlark.HasBinary   = (*thing)(nil)
+	_ starlark.Iterable    = (*thing)(nil)
+)
+
+// What Starlark asks of a value.
+func (t *thing) String() string        { return t.name }
+func (t *thing) Type() string          { return "value that is not known" }
+func (t *thing) Freeze()               {}
+func (t *thing) Truth() starlark.Bool  { return true }
+func (t *thing) Name() string          { return t.name }
+func (t *thing) AttrNames() []string   { return nil }
+func (t *thing) Hash() (uint32, error) { return starlark.String(t.name).Hash() }
+
+// Iterate yields nothing: how many elements there are is not known.
+func (t *thing) Iterate() starlark.Iterator { return starlark.Tuple{}.Iterate() }
+
+// Get returns an element: net['h1'] is the node h1.
+func (t *thing) Get(key starlark.Value) (starlark.Value, bool, error) {
+	name, _ := starlark.AsString(key)
+	return &thing{script: t.script, name: name}, true, nil
+}
+
+// SetKey ignores an element.
+func (t *thing) SetKey(_, _ starlark.Value) error { return nil }
+
+// SetField keeps an attribute.
+func (t *thing) SetField(name string, v starlark.Value) error {
+	if t.fields == nil {
+		t.fields = starlark.StringDict{}
+	}
+	t.fields[name] = v
+	return nil
+}
+
+// Binary is the result of an operator: not known, but the text that % makes of a node's name.
+func (t *thing) Binary(
+	op syntax.Token, y starlark.Value, side starlark.Side,
+) (starlark.Value, error) {
+	if text, ok := starlark.AsString(y); ok && side == starlark.Right && op == syntax.PLUS {
+		return starlark.String(text + t.name), nil
+	}
+	return &thing{script: t.script}, nil
+}
+
+// CallInternal returns a value that is not known.
+func (t *thing) CallInternal(
+	*starlark.Thread, starlark.Tuple, []starlark.Tuple,
+) (starlark.Value, error) {
+	return &thing{script: t.script}, nil
+}
+
+// Attr returns what was set, a method of the script, or what records a call of mininet's.
+func (t *thing) Attr(name string) (starlark.Value, error) {
+	if v, ok := t.fields[name]; ok {
+		return v, nil
+	}
+	s := t.script
+	builtin := func(
+		_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, options []starlark.Tuple,
+	) (starlark.Value, error) {
+		if s.calls++; s.calls > maxCalls {
+			return nil, errors.New("too many nodes and links")
+		}
+		switch name {
+		case "addLink":
+			s.addLink(args, options)
+		case "addHost", "addNode", "addSwitch", "addController":
+			return s.add(name, args, options), nil
+		default:
+			s.once(s.caller(), "commands and settings of running hosts ("+strings.TrimSpace(name)+
+				") are not carried over; `node ctl NODE` runs commands")
+		}
+		return &thing{script: s}, nil
+	}
+	switch name {
+	case "addLink", "addHost", "addNode", "addSwitch", "addController", "cmd", "cmdPrint", "popen",
+		"setIP", "setDefaultRoute":
+		return starlark.NewBuiltin(name, builtin), nil
+	case "addNAT":
+		s.once(s.caller(), "NAT is left out: publish and expose forward ports to this machine")
+	}
+	if f, ok := s.globals[name].(*starlark.Function); ok && t.self && s.methods[name] {
+		return starlark.NewBuiltin(name, func(
+			thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, o []starlark.Tuple,
+		) (starlark.Value, error) {
+			return starlark.Call(thread, f, append(starlark.Tuple{t}, args...), o)
+		}), nil
+	}
+	return &thing{script: s}, nil
+}
