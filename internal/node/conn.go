@@ -163,7 +163,7 @@ func (c *Conn) serve(now clock.Time, todo uint32) {
 		c.tc.CloseRead(now)
 	}
 	if todo&closeWrite != 0 {
-		c.tc.CloseWrite(now)
+		_ = c.tc.CloseWrite(now)
 	}
 	if todo&closeBoth != 0 {
 		c.tc.Close(now)

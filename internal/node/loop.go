@@ -1,13 +1,10 @@
 package node
 
 import (
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -93,98 +90,6 @@ func (n *Node) due() clock.Time {
 	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.held(), n.Neighbors.next)
 }
 
-// gather marks the devices for the next iteration to read: those that are ready, and those that had
-// more to read in the last iteration.
-func (ds *Devices) gather(ready []int) {
-	for _, token := range ds.again {
-		ready = appendToken(ready, token)
-	}
-	ds.again = ds.again[:0]
-	ds.ready = ds.addDue(ready)
-}
-
-func appendToken(tokens []int, token int) []int {
-	if slices.Contains(tokens, token) {
-		return tokens
-	}
-	return append(tokens, token)
-}
-
-// readReady reads the devices that are ready.
-func (ds *Devices) readReady() {
-	for _, token := range ds.ready {
-		ds.read(token)
-	}
-	ds.ready = ds.ready[:0]
-}
-
-// read reads one device, a batch at a time.
-func (ds *Devices) read(token int) {
-	dev := ds.list[token]
-	if dev.Pending() > 0 {
-		if _, err := dev.WriteBatch(nil); err != nil { // unsent packets stay queued
-			ds.failed(token, err)
-		}
-	}
-	for range readsPerIteration {
-		got, err := dev.ReadBatch(ds.frames)
-		if err != nil && !errors.Is(err, link.ErrWouldBlock) {
-			ds.failed(token, err)
-		}
-		if got == 0 {
-			return
-		}
-		now := ds.node.Time.now() // one timestamp for the batch; RTTs are measured with it
-		for i := range ds.frames[:got] {
-			f := &ds.frames[i]
-			ds.packets = f.Packets(ds.packets[:0])
-			ds.node.stack.Input(now, f.Iface, f.Checked, ds.packets)
-		}
-		ds.Drain(now) // before the frames' memory is reused
-		if got < len(ds.frames) {
-			return
-		}
-	}
-	ds.again = appendToken(ds.again, token)
-}
-
-// Drain sends what the stack has to send. Loop only.
-func (ds *Devices) Drain(now clock.Time) {
-	for {
-		for i, d := range ds.byIface {
-			// The interfaces of one socket share its room.
-			ds.room[i] = ds.list[d].Room() / ds.sharing[d]
-		}
-		more := ds.node.stack.Output(now, ds.room, ds.batch)
-		ds.write(ds.batch.Trains())
-		ds.batch.Reset()
-		if !more {
-			break
-		}
-	}
-	for token, d := range ds.list {
-		if want := d.Pending() > 0; want != ds.blocked[token] {
-			ds.blocked[token] = want
-			ds.node.waiter.WantWrite(d.FD(), want)
-		}
-	}
-}
-
-// write writes each run of trains for the same device.
-func (ds *Devices) write(trains []buffer.Train) {
-	for len(trains) > 0 {
-		d := ds.byIface[trains[0].Iface]
-		run := 1
-		for run < len(trains) && ds.byIface[trains[run].Iface] == d {
-			run++
-		}
-		if _, err := ds.list[d].WriteBatch(trains[:run]); err != nil {
-			ds.failed(d, err)
-		}
-		trains = trains[run:]
-	}
-}
-
 // serveRequests runs the posted functions.
 func (n *Node) serveRequests(now clock.Time) {
 	for range requestsPerIteration {
@@ -197,28 +102,6 @@ func (n *Node) serveRequests(now clock.Time) {
 	n.waiter.Ring() // there may be more
 }
 
-// serve does what applications asked of their connections.
-func (t *TCP) serve(now clock.Time) {
-	c := t.touched.Swap(nil)
-	for c != nil {
-		next := c.next
-		c.next = nil
-		c.serve(now, c.todo.Swap(0)) // push may add c again from here on
-		c = next
-	}
-}
-
-// push adds a connection to those with something to do.
-func (t *TCP) push(c *Conn) {
-	for {
-		head := t.touched.Load()
-		c.next = head
-		if t.touched.CompareAndSwap(head, c) {
-			return
-		}
-	}
-}
-
 // tellAll reports to applications and watchers what happened in this iteration.
 func (n *Node) tellAll(now clock.Time) {
 	n.TCP.tell()
@@ -227,27 +110,6 @@ func (n *Node) tellAll(now clock.Time) {
 	n.Forwarders.tell()
 	for _, e := range n.stack.Events() {
 		n.Watchers.publishStack(e, n.Network())
-	}
-}
-
-// tell reports events to connections and listeners.
-func (t *TCP) tell() {
-	for n := t.node; ; {
-		tc, tl, ev, ok := n.stack.TCP().NextEvent()
-		if !ok {
-			return
-		}
-		if tl != nil {
-			n.leading.woke = true
-			if l, ok := t.listeners[tl]; ok {
-				l.refill()
-				continue
-			}
-		} else if c, ok := tc.Owner.(*Conn); ok {
-			n.leading.woke = c.onEvent(ev) || n.leading.woke
-			continue
-		}
-		n.vir.changed()
 	}
 }
 

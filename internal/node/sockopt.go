@@ -143,7 +143,7 @@ func (c *Conn) SetTTL(ttl uint8) error {
 
 // SetCongestionControl changes the congestion control algorithm.
 func (c *Conn) SetCongestionControl(name string) error {
-	return c.set(func(clock.Time) error { return c.tc.SetCongestion(name) })
+	return c.change(func(o *tcp.Sockopts) { o.Congestion = name })
 }
 
 // Info returns the connection's state; after its end, the last one.

@@ -202,3 +202,46 @@ func ConnectBy(
 	}
 	return c, nil
 }
+
+// serve does what applications asked of their connections.
+func (t *TCP) serve(now clock.Time) {
+	c := t.touched.Swap(nil)
+	for c != nil {
+		next := c.next
+		c.next = nil
+		c.serve(now, c.todo.Swap(0)) // push may add c again from here on
+		c = next
+	}
+}
+
+// push adds a connection to those with something to do.
+func (t *TCP) push(c *Conn) {
+	for {
+		head := t.touched.Load()
+		c.next = head
+		if t.touched.CompareAndSwap(head, c) {
+			return
+		}
+	}
+}
+
+// tell reports events to connections and listeners.
+func (t *TCP) tell() {
+	for n := t.node; ; {
+		tc, tl, ev, ok := n.stack.TCP().NextEvent()
+		if !ok {
+			return
+		}
+		if tl != nil {
+			n.leading.woke = true
+			if l, ok := t.listeners[tl]; ok {
+				l.refill()
+				continue
+			}
+		} else if c, ok := tc.Owner.(*Conn); ok {
+			n.leading.woke = c.onEvent(ev) || n.leading.woke
+			continue
+		}
+		n.vir.changed()
+	}
+}

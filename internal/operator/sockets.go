@@ -225,7 +225,9 @@ func setCongestion(
 		return control.Socket{}, err
 	}
 	known, _ := s.Sockets().Get(r.SID)
-	if err := known.Conn.SetCongestion(r.Name); err != nil {
+	o := known.Conn.Sockopts()
+	o.Congestion = r.Name
+	if err := known.Conn.SetSockopts(now, o); err != nil {
 		return control.Socket{}, fmt.Errorf("socket %d: %w: %w", r.SID, control.ErrUsage, err)
 	}
 	return s.Sockets().Info(r.SID, now), nil

@@ -105,7 +105,7 @@ func (c *Conn) Discard(n int) {
 func (c *Conn) EOF() bool { return c.tcp.ReadDone() && c.tcp.Rx().Len() == 0 }
 
 // CloseWrite ends what the application sends.
-func (c *Conn) CloseWrite() { c.tcp.CloseWrite(c.host.world.now) }
+func (c *Conn) CloseWrite() { _ = c.tcp.CloseWrite(c.host.world.now) }
 
 // CloseRead says that the application reads no more.
 func (c *Conn) CloseRead() { c.tcp.CloseRead(c.host.world.now) }

@@ -173,7 +173,7 @@ func connecting(t *testing.T, state tcp.State) (w *world, c *tcp.Conn, about []b
 		ask(w, 0, 0, segmentOf(tcp.SYN|tcp.ACK, port, 1000, iss+1))
 		c.Tx().Write([]byte("hello"))
 		if state == tcp.StateFinWait1 {
-			c.CloseWrite(w.now)
+			_ = c.CloseWrite(w.now)
 		}
 		c.Wrote(w.now)
 		about = sent()

@@ -262,7 +262,7 @@ func (v *Vir) VirShutDown(now clock.Time, h int, how VirHow) error {
 			return fmt.Errorf("socket %d: %w", h, ErrWriteBlock)
 		}
 		k.noWrite = true
-		k.conn.CloseWrite(now)
+		_ = k.conn.CloseWrite(now)
 	}
 	return nil
 }

@@ -6,41 +6,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// ackArrives takes an acknowledgment of something between SND.UNA and SND.NXT.
-func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
-	c.stats.lastAck = now
-	r := c.snd.rec.BeginAck(now)
-	r.Marked, r.Exact = c.echoed(s), c.hs.has(flagDCTCP)
-	if c.hs.has(flagStamps) && s.Options.HasTimestamps {
-		r.Echo = recovery.Echo{
-			Tick: s.Options.TSEcr - c.stamps.offset, Known: true,
-			Transit: s.Options.TSVal - s.Options.TSEcr,
-		}
-	}
-	if ack > c.snd.Una {
-		c.settled()
-	}
-	room, mtuFound, news := c.snd.take(now, s, seq, ack, r)
-	if room {
-		c.raise(Writable)
-	}
-	if mtuFound {
-		c.host.peers.found(now, c.tuple.RemoteAddr, &c.snd.path)
-	}
-	if !news {
-		return
-	}
-	if c.snd.rec.Record.Empty() {
-		c.idle(now)
-	}
-	c.sample(now)
-}
-
-// echoed reports whether a segment says that one of ours was marked.
-func (c *Conn) echoed(s *Segment) bool {
-	return c.hs.has(flagECN) && s.Flags.Has(ECE) && !s.Flags.Has(SYN)
-}
-
 // take is the ESTABLISHED part of the fifth step of RFC 9293 §3.10.7.4, for an acknowledgment
 // between SND.UNA and SND.NXT on a segment that begins at seq. It reports whether the user may
 // write more, whether path.MTU is larger, and whether there is any news.

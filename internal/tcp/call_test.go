@@ -42,7 +42,7 @@ func TestRFC9293_3_10_UserCalls(t *testing.T) {
 	type step func(s *script)
 	buf := make([]byte, 10)
 	syn := func(s *script) { s.connect(); s.expect(SYN, 0, 0, 0) }
-	closeIt := func(s *script) { require.NoError(t, s.c.Finish(s.now)); s.collect(); s.out = nil }
+	closeIt := func(s *script) { require.NoError(t, s.c.CloseWrite(s.now)); s.collect(); s.out = nil }
 	fin := func(s *script) {
 		s.send(FIN|ACK, 1, uint32(s.c.snd.Una-s.c.snd.iss), 0)
 		s.collect()
@@ -84,7 +84,7 @@ func TestRFC9293_3_10_UserCalls(t *testing.T) {
 		require.ErrorIs(t, err, test.send, test.state)
 		_, err = s.c.Receive(s.now, buf)
 		require.ErrorIs(t, err, test.recv, test.state)
-		require.ErrorIs(t, s.c.Finish(s.now), test.close, test.state)
+		require.ErrorIs(t, s.c.CloseWrite(s.now), test.close, test.state)
 		s.c.Abort(s.now)
 		if test.state != StateTimeWait {
 			assert.Equal(t, StateClosed, s.c.State())

@@ -6,17 +6,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// catch keeps SYNs until the owner has decided about each: those that nobody listens for, and
-// those of listeners that Defer. Tunnels and proxies are built on it.
+// catch holds SYNs until the owner decides about each: those for ports without a listener, and
+// those of listeners with Defer. Tunnels and proxies use it.
 //
-// A source that never answers holds a place until its SYN-ACK has been retransmitted for the last
-// time. So beyond a limit a SYN is answered by a cookie, and the connection that the cookie opens
-// waits for the owner's decision in the SYN's place: to refuse it then takes a reset. At most limit
-// SYNs and unanswered SYN-ACKs are kept, and as many connections that cookies opened.
+// A SYN from a source that never answers occupies a place until its SYN-ACK has been retransmitted
+// for the last time. So beyond limit the host answers SYNs with cookies, and the connections that
+// these open wait for the owner's decision instead; to refuse one then takes a reset. It holds at
+// most limit SYNs and unanswered SYN-ACKs, and as many connections that cookies opened.
 type catch struct {
-	rest     *Listener // has the SYNs that nobody listens for; nil: they are refused
+	rest     *Listener // for SYNs without a listener; nil: refuse them
 	held     map[Tuple]caughtSYN
-	fresh    []Tuple // of held, what NextCaught has not told
+	fresh    []Tuple // of held, those that NextCaught has not returned
 	opened   int     // of held, those that a cookie opened
 	admitted int     // connections that were admitted and whose peer has not answered
 }
@@ -28,8 +28,8 @@ type caughtSYN struct {
 	conn     *Conn     // that a cookie opened; nil: the SYN waits
 }
 
-// Catch has SYNs for ports without a listener wait for Admit, Reject or Ignore, as Defer does.
-// Zero ends it: what NextCaught has not told yet is refused.
+// Catch holds SYNs for ports without a listener until Admit, Reject or Ignore, as Defer does. A
+// limit of zero turns it off and refuses those that NextCaught has not returned.
 func (h *Host) Catch(limit int) {
 	k := &h.catch
 	rest := k.rest
@@ -50,8 +50,8 @@ func (h *Host) Catch(limit int) {
 	})
 }
 
-// take reports whether a segment that no listener is for is a SYN to be caught, or brings a cookie
-// back.
+// take handles a segment without a listener: it catches a SYN, and accepts a cookie. It reports
+// false for all others.
 func (h *Host) take(now clock.Time, s *Segment, last *timeWait) bool {
 	l := h.catch.rest
 	switch {
@@ -66,7 +66,7 @@ func (h *Host) take(now clock.Time, s *Segment, last *timeWait) bool {
 	return false
 }
 
-// unanswered is how many places are taken by peers that may not exist.
+// unanswered counts the places of peers that may not exist.
 func (k *catch) unanswered() int { return len(k.held) - k.opened + k.admitted }
 
 // hold keeps a SYN for a listener that defers.
@@ -83,7 +83,7 @@ func (l *Listener) hold(now clock.Time, s *Segment, last *timeWait, path Path) {
 		h.drop(DropBacklog)
 		return
 	}
-	// RFC 9293 §3.10.7.2, third: text on the SYN may be left to be sent again.
+	// RFC 9293 §3.10.7.2, third: the peer retransmits data on the SYN.
 	bare := Segment{Tuple: s.Tuple, Header: s.Header, Count: 1}
 	k.keep(caughtSYN{segment: bare, last: last, listener: l})
 }
@@ -100,7 +100,7 @@ func (k *catch) keep(caught caughtSYN) {
 	}
 }
 
-// release returns what was kept for a tuple, and keeps it no longer.
+// release removes and returns the entry for a tuple.
 func (k *catch) release(t Tuple) (caughtSYN, bool) {
 	caught, ok := k.held[t]
 	if ok {
@@ -112,8 +112,8 @@ func (k *catch) release(t Tuple) (caughtSYN, bool) {
 	return caught, ok
 }
 
-// NextCaught returns the tuple of a caught SYN, or of a connection that a cookie opened, once, and
-// whose listener it is for; nil: nobody's.
+// NextCaught returns each caught SYN, or connection that a cookie opened, once: its tuple, and its
+// listener or nil.
 func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 	for len(h.catch.fresh) > 0 {
 		t := h.catch.fresh[0]
@@ -129,7 +129,7 @@ func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 }
 
 // Admit answers a caught SYN as a listener would, or returns the connection that a cookie opened.
-// It reports false when neither is held any longer, or there is no route to the SYN's sender.
+// It reports false if the host no longer holds the SYN, or has no route to its sender.
 func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	caught, ok := h.catch.release(t)
 	if c := caught.conn; c != nil {
@@ -147,7 +147,7 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 		return nil, false
 	}
 	h.now = now
-	// A listener of its own, which it leaves at once: whoever admits it has accepted it.
+	// The connection has a temporary listener and leaves it at once: the owner has accepted it.
 	l := &Listener{host: h, local: t.Local(), options: caught.listener.options}
 	c := l.answer(now, &caught.segment, path)
 	c.links.listener = nil
@@ -165,7 +165,8 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	return c, true
 }
 
-// answered notes that the peer of an admitted connection has answered, or that it is over.
+// answered notes that the peer of an admitted connection has answered, or that the connection is
+// over.
 func (k *catch) answered(c *Conn) {
 	if c.flags.has(flagAdmitted) {
 		c.flags &^= flagAdmitted
@@ -176,11 +177,10 @@ func (k *catch) answered(c *Conn) {
 // Reject refuses a caught SYN with a reset.
 func (h *Host) Reject(t Tuple) { h.dismiss(t, h.replies.refuse) }
 
-// Ignore forgets a caught SYN, as if it had been lost.
+// Ignore discards a caught SYN as if it had been lost.
 func (h *Host) Ignore(t Tuple) { h.dismiss(t, func(*Segment) { h.drop(DropBacklog) }) }
 
-// dismiss releases what was caught: a SYN to f. A connection that a cookie opened is reset, for its
-// peer has been answered.
+// dismiss releases an entry and calls f with its SYN. It resets a connection that a cookie opened.
 func (h *Host) dismiss(t Tuple, f func(syn *Segment)) {
 	caught, ok := h.catch.release(t)
 	if caught.conn != nil {

@@ -18,7 +18,7 @@ func opened(t *testing.T, cfg Config) *script {
 func TestRFC9293_3_6_NormalClose(t *testing.T) {
 	s := opened(t, Config{})
 	s.write(10)
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|PSH|ACK, 1, 1, 10)
 	assert.Equal(t, StateFinWait1, s.c.State())
 	s.send(ACK, 1, 12, 0)
@@ -61,7 +61,7 @@ func TestRFC9293_3_6_PassiveClose(t *testing.T) {
 
 func TestRFC9293_3_6_SimultaneousClose(t *testing.T) {
 	s := opened(t, Config{})
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|ACK, 1, 1, 0)
 	s.send(FIN|ACK, 1, 1, 0)
 	assert.Equal(t, StateClosing, s.c.State())
@@ -74,7 +74,7 @@ func TestRFC9293_3_10_7_4_TimeWait(t *testing.T) {
 	timeWait := func(t *testing.T) *script {
 		t.Helper()
 		s := opened(t, Config{})
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.expect(FIN|ACK, 1, 1, 0)
 		s.send(FIN|ACK, 1, 2, 0)
 		s.expect(ACK, 2, 2, 0)
@@ -161,7 +161,7 @@ func TestRFC1122_4_2_2_13_DataAfterClose(t *testing.T) {
 
 func TestFinWait2EndsWithoutUser(t *testing.T) {
 	s := opened(t, Config{FinWait2: 10 * time.Second})
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|ACK, 1, 1, 0)
 	s.send(ACK, 1, 2, 0)
 	s.wait(time.Hour)
@@ -208,7 +208,7 @@ func TestCloseReadDiscards(t *testing.T) {
 	s.send(FIN|ACK, 20001, 1, 0)
 	s.expect(ACK, 1, 20002, 0)
 	s.c.CloseRead(s.now)
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|ACK, 1, 20002, 0)
 }
 
@@ -222,7 +222,7 @@ func TestAbort(t *testing.T) {
 	require.ErrorIs(t, s.c.Err(), ErrAborted)
 	s.c.Abort(s.now)
 	s.c.Close(s.now)
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.c.Wrote(s.now)
 	s.c.Consumed(s.now)
 	s.quiet()
@@ -240,7 +240,7 @@ func TestCloseBeforeEstablished(t *testing.T) {
 	s := newScript(t, Config{})
 	s.connect()
 	s.write(100)
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(SYN, 0, 0, 0)
 	s.send(SYN|ACK, 0, 1, 0, fullOptions)
 	s.expect(FIN|PSH|ACK, 1, 1, 100)
@@ -274,7 +274,7 @@ func TestResetBeforeTheLastTextIsAcknowledgedIsAnError(t *testing.T) {
 
 	s = opened(t, Config{})
 	s.write(5)
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|PSH|ACK, 1, 1, 5)
 	s.send(FIN|ACK, 1, 1, 0) // it crossed ours
 	s.expect(ACK, 7, 2, 0)

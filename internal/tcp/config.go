@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Path is what routing knows about the way to a peer.
+// Path is the route to a peer.
 type Path struct {
 	// Outlet is the index of the interface that packets leave by, -1 when there is no route.
 	Outlet int
@@ -25,14 +25,14 @@ type Path struct {
 	NotHost bool
 }
 
-// Config is what a Host is made from. Every zero field but Route has a meaning.
+// Config configures a Host. The zero value of every field but Route is valid.
 type Config struct {
 	Knobs
 	Buffers Buffers
 	Retries Retries
 	Limits  Limits
 
-	// Route finds the way to a peer. It must be set.
+	// Route looks up the path to a peer. It must be set.
 	Route func(remote [4]byte) Path
 	// FinWait2 is how long a connection that the user closed waits for the peer's FIN; zero: 60 s.
 	FinWait2 time.Duration
@@ -43,16 +43,16 @@ type Config struct {
 	// Secret keys the initial sequence numbers and the choice of ports (RFC 9293 §3.4.1, RFC
 	// 6056). The driver fills it with random bytes once a boot; zero is predictable.
 	Secret [16]byte
-	// Algorithms are congestion controllers of the host's own. Recovery.Congestion and
-	// Conn.SetCongestion find their names before those of package congestion.
+	// Algorithms are the host's own congestion controllers. Recovery.Congestion and
+	// Sockopts.Congestion find their names before those of package congestion.
 	Algorithms map[string]congestion.Make
-	// Sequence replaces the initial sequence number of RFC 9293 §3.4.1, for experiments that
-	// must start at a known place; nil: the RFC's.
+	// Sequence replaces the initial sequence numbers of RFC 9293 §3.4.1, for reproducible
+	// experiments; nil: the RFC's.
 	Sequence func(Tuple) uint32
 }
 
-// Knobs are what an operator may change while a host runs. They are for the connections opened
-// afterwards, but for the bounds of the RTO, which all connections obey.
+// Knobs are the settings that an operator may change while a host runs. They apply to later
+// connections; only the bounds of the RTO apply to all.
 type Knobs struct {
 	Recovery Recovery
 	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most
@@ -66,8 +66,8 @@ type Knobs struct {
 	NoDelay bool
 	// OptionsOff sends no option at all, and offers none.
 	OptionsOff bool
-	// NoResets sends no segment with RST: a closed port does not answer, and the peer of an
-	// aborted connection hears nothing.
+	// NoResets sends no RST: a closed port does not answer, and an aborted connection does not
+	// notify its peer.
 	NoResets bool
 	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept the one option.
 	NoTimestamps, NoSACK, NoWindowScale bool
@@ -101,36 +101,37 @@ type Recovery struct {
 type Buffers struct {
 	// Recv and Send are the sizes to begin with; zero: 256 KiB.
 	Recv, Send int
-	// RecvMax and SendMax are what they grow to by themselves; zero: no more than a size that was
-	// given, else 6 MiB and 4 MiB.
+	// RecvMax and SendMax bound automatic tuning; zero: the configured size, or 6 MiB and 4 MiB if
+	// that is zero too.
 	RecvMax, SendMax int
-	// RecvNear is what the receive buffer grows to by itself while a round trip is shorter than a
-	// millisecond; zero: RecvMax. There a round trip is what waits in queues, and what waits
-	// longer than the processor's cache is large is fetched twice.
+	// RecvNear bounds automatic tuning of the receive buffer while the round trip is shorter than a
+	// millisecond; zero: RecvMax. Such a round trip consists of queues, and a buffer larger than
+	// the processor's cache only slows reading down.
 	RecvNear int
 }
 
-// Retries are how often an unanswered segment is retransmitted before its connection is given up.
+// Retries bound how often a connection retransmits an unanswered segment.
 type Retries struct {
-	// Syn is how often a SYN is retransmitted; zero: 6, or up to 30 until that has taken
-	// 127 s, which is what 6 take with the usual RTOs.
+	// Syn is the limit for a SYN; zero: 6, or up to 30 with a small RTOMax, so that it takes 127 s
+	// as 6 do with the usual RTOs.
 	Syn int
-	// SynAck is the same for a SYN-ACK, whose address may be a victim's; zero: 5, or Syn if that
+	// SynAck is the limit for a SYN-ACK, whose address may be a victim's; zero: 5, or Syn if that
 	// is less.
 	SynAck int
 	// SynTimeout is the wait after each SYN and SYN-ACK; zero: RTOInitial, doubled each time.
 	SynTimeout time.Duration
-	// Data is how often data is retransmitted without an answer; zero: 15 (RFC 9293 §3.8.3, R2).
+	// Data is the limit for data; zero: 15 (RFC 9293 §3.8.3, R2).
 	Data int
-	// Fin is the same for a FIN with all data acknowledged; zero: 8.
+	// Fin is the limit for a FIN after all data is acknowledged; zero: 8.
 	Fin int
 	// FinTimeout is the wait after each FIN; zero: the RTO.
 	FinTimeout time.Duration
 }
 
-// Limits bound what others can make a host keep or send.
+// Limits bound what peers can make a host store or send.
 type Limits struct {
-	// MaxTimeWait bounds the connections kept in TIME-WAIT; beyond it the oldest goes; zero: 65536.
+	// MaxTimeWait bounds the connections in TIME-WAIT; beyond it the oldest is removed; zero:
+	// 65536.
 	MaxTimeWait int
 	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
 	MaxReceiveRanges int
@@ -138,8 +139,8 @@ type Limits struct {
 	EarlyBytes int
 	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
 	MaxConns int
-	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 1024.
-	// Knobs.SynCookies says what becomes of SYNs beyond.
+	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 1024. Beyond
+	// it Knobs.SynCookies decides.
 	SynBacklog int
 	// ChallengeAcks is the budget of challenge ACKs a second for the whole host, on the average
 	// (RFC 5961 §7); zero: 1000. A connection has 10 in 5 s.
@@ -152,7 +153,7 @@ func orDefault[T comparable](v *T, d T) {
 	}
 }
 
-// complete returns the configuration with its defaults, or an error that says what it cannot be.
+// complete fills in the defaults and validates the configuration.
 func (c Config) complete() (Config, error) {
 	c.Recovery.setDefaults()
 	c.SetTimes()
@@ -198,7 +199,7 @@ func (r *Retries) setDefaults(rec *Recovery) {
 	orDefault(&r.Fin, 8)
 }
 
-// recoveryOptions returns what loss detection and congestion control need of the configuration.
+// recoveryOptions returns the options for package recovery.
 func (c *Config) recoveryOptions() recovery.Options {
 	r := &c.Recovery
 	return recovery.Options{
@@ -210,16 +211,15 @@ func (c *Config) recoveryOptions() recovery.Options {
 	}
 }
 
-// hearsSACK reports whether the peer may send selective acknowledgments: RFC 2018
-// §2, the option says that its sender can make use of them. A peer that may not
-// sends a duplicate for each segment, which is what strategies without SACK count.
+// hearsSACK reports whether the peer may send selective acknowledgments (RFC 2018 §2). Strategies
+// without SACK count duplicate acknowledgments instead.
 func (k *Knobs) hearsSACK() bool {
 	sack, err := recovery.UsesSACK(k.Recovery.Strategy)
 	return err == nil && sack && !k.NoSACK
 }
 
-// synRetries returns how often a SYN is retransmitted by default. Hosts with a small RTOMax outlast
-// a router's restart like others do.
+// synRetries returns the default limit for a SYN. Hosts with a small RTOMax retry more often, so
+// that they too survive the restart of a router.
 func (r *Recovery) synRetries() int {
 	const least, most, outage = 6, 30, 127 * time.Second
 	rto, total := r.RTOInitial, time.Duration(0)
@@ -238,7 +238,7 @@ func Algorithms() []string { return congestion.Names() }
 // Recoveries returns the names that Recovery.Strategy takes.
 func Recoveries() []string { return recovery.Names() }
 
-// bufferDefaults completes a buffer's size and what it may grow to.
+// bufferDefaults fills in a buffer's size and its maximum.
 func bufferDefaults(size, most *int, wide int) {
 	switch {
 	case *size == 0 && *most == 0:
@@ -313,7 +313,7 @@ func (c *Config) validate() error {
 const (
 	// MaxInitialWindow is in segments: more than any window holds.
 	MaxInitialWindow = 1 << 16
-	// MaxRetries bounds how often a segment may be sent again.
+	// MaxRetries bounds how often a segment may be retransmitted.
 	MaxRetries = 255
 	// MaxDelayedAck is more than an acknowledgment may wait (RFC 9293 §3.8.6.3).
 	MaxDelayedAck = 500 * time.Millisecond

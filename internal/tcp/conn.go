@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Conn is one connection: the TCB of RFC 9293 §3.3.1. It belongs to its Host's
-// owner; only the two rings may be used from elsewhere.
+// Conn is one connection: the TCB of RFC 9293 §3.3.1. It belongs to its Host's owner; other
+// goroutines may use only the two rings.
 type Conn struct {
-	// Owner is the owner's to use.
+	// Owner is for the owner's use.
 	Owner any
 
 	host     *Host
@@ -19,28 +19,28 @@ type Conn struct {
 	flags    connFlags
 	hs       handshake
 	tos, ttl uint8     // ttl zero: the stack's
-	err      error     // why it closed, nil for an orderly close; with flagSoft, a doubt
-	parked   *timeWait // what is left of it in TIME-WAIT
+	err      error     // why it closed, nil for an orderly close; with flagSoft, an ICMP report
+	parked   *timeWait // its TIME-WAIT
 
-	snd     sender
-	rcv     receiver
-	timers  timers
-	answers *answers   // to what deserves few; nil: none was given
-	keep    *keepalive // nil: it never asks
-	stats   stats
-	stamps  stamps
-	probe   func(*Info)
-	links   links
+	snd      sender
+	rcv      receiver
+	finWait2 clock.Time // when a closed connection stops waiting for the FIN
+	idleAt   clock.Time // when an idle connection gives its memory back
+	keep     *keepalive // nil: off
+	stats    stats
+	stamps   stamps
+	probe    func(*Info)
+	links    links
 }
 
 // connFlags are a connection's yes-or-no facts.
 type connFlags uint8
 
 const (
-	flagOrphan   connFlags = 1 << iota // the user let go of it
+	flagOrphan   connFlags = 1 << iota // the user has called Close
 	flagHalfOpen                       // its listener counts it as half open
-	flagShown                          // Conns has shown it: somebody may still hold it
-	flagSoft                           // err is an ICMP report that may explain a time-out
+	flagShown                          // Conns has yielded it: a caller may still hold it
+	flagSoft                           // err is an ICMP report that may explain a timeout
 	flagAdmitted                       // Admit answered its SYN, the peer has not answered yet
 )
 
@@ -83,12 +83,6 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// doubt remembers an ICMP report: RFC 1122 §4.2.3.9, a soft error.
-func (c *Conn) doubt(err error) {
-	c.err = err
-	c.flags |= flagSoft
-}
-
 // Tx returns the ring that the user writes to.
 func (c *Conn) Tx() *buffer.Ring { return c.snd.tx }
 
@@ -106,16 +100,20 @@ func (c *Conn) setState(now clock.Time, e event) {
 	}
 	c.state = to
 	if to == StateTimeWait || to == StateClosed {
-		c.snd.limit.set(now, LimitIdle) // its clocks stop: nothing more is to be done
+		c.snd.limit.set(now, LimitIdle) // stop its clocks
 	}
 	switch to {
 	case StateEstablished:
 		c.established(now)
 	case StateFinWait2:
-		c.armFinWait2(now)
+		if c.rcv.closed && c.snd.closed {
+			// RFC 9293 §3.6: the application cannot read the peer's data, so do not wait for its
+			// FIN forever.
+			c.finWait2 = now.Later(c.host.cfg.FinWait2)
+		}
 		c.raise(Writable) // all that was written has been delivered
 	case StateTimeWait:
-		c.park(now)
+		c.host.park(now, c)
 		c.raise(Closed | Readable)
 	case StateClosed:
 		c.host.remove(c)
@@ -125,43 +123,9 @@ func (c *Conn) setState(now clock.Time, e event) {
 	c.sample(now)
 }
 
-// setPath takes a new path to the peer: at first, and when routes change.
-func (c *Conn) setPath(p Path) {
-	known, until := c.host.peers.mtus.find(c.host.now, c.tuple.RemoteAddr)
-	c.snd.path.reroute(p, known, until)
-	if p.Outlet >= 0 {
-		c.snd.refit()
-	}
-}
-
-// park reduces the connection to its TIME-WAIT.
-func (c *Conn) park(now clock.Time) {
-	e := &timeWait{
-		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
-		window: c.rcv.windowField(false), plain: c.hs.has(flagPlain), since: now,
-		stamped: c.hs.has(flagStamps), stamps: c.stamps,
-	}
-	e.edge = uint32(c.rcv.window())
-	c.parked = e
-	owed := c.rcv.ack.owed > 0 || c.rcv.ack.pending > 0
-	c.host.remove(c)
-	if owed {
-		c.host.replies.ack(now, e)
-	}
-	c.host.waits.add(now, e)
-}
-
-// settled forgets an ICMP report: what was sent has arrived since.
-func (c *Conn) settled() {
-	if c.flags.has(flagSoft) {
-		c.err = nil
-		c.flags &^= flagSoft
-	}
-}
-
 // fail ends the connection with an error.
 func (c *Conn) fail(now clock.Time, err error) {
-	if c.over() {
+	if c.state.over() {
 		return
 	}
 	if c.Err() == nil {
@@ -171,8 +135,8 @@ func (c *Conn) fail(now clock.Time, err error) {
 	c.setState(now, evDelete)
 }
 
-// giveUp ends it for one of the kinds of time-out. RFC 1122 §4.2.3.9: an ICMP
-// report on the way there tells the user more than the time-out does.
+// giveUp ends the connection after a timeout. RFC 1122 §4.2.3.9: the error includes an ICMP report,
+// which tells the user more than the timeout does.
 func (c *Conn) giveUp(now clock.Time, err error) {
 	if c.flags.has(flagSoft) {
 		err = fmt.Errorf("%w: %w", err, c.err)
@@ -180,9 +144,12 @@ func (c *Conn) giveUp(now clock.Time, err error) {
 	c.fail(now, err)
 }
 
-// established makes the connection usable: once the handshake is complete.
+// established completes the handshake.
 func (c *Conn) established(now clock.Time) {
-	c.snd.userTimer, c.snd.wait.since = clock.Never, clock.Never
+	c.snd.Una = c.snd.Nxt
+	c.err, c.flags = nil, c.flags&^flagSoft
+	c.stats.lastAck = now
+	c.snd.wait.at, c.snd.wait.since = clock.Never, clock.Never
 	c.hs.flags &^= flagSynDue
 	c.rcv.ack.hurry()
 	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(flagSynAgain))
@@ -203,8 +170,8 @@ func (c *Conn) established(now clock.Time) {
 	}
 }
 
-// raise tells the owner that something happened; of a connection that nobody
-// has accepted it learns when it does.
+// raise tells the owner that something happened. The owner learns of events before Accept once it
+// accepts the connection.
 func (c *Conn) raise(e Event) {
 	if c.links.events == 0 && c.links.listener == nil {
 		c.host.events.push(c)
@@ -212,10 +179,10 @@ func (c *Conn) raise(e Event) {
 	c.links.events |= e
 }
 
-// touch puts the connection back into its host's lists after anything that may
-// have changed what it wants to send, or when.
+// touch updates the connection's place in the host's lists after anything that may have changed
+// what it sends, or when.
 func (c *Conn) touch() {
-	if c.over() {
+	if c.state.over() {
 		c.end()
 		return
 	}

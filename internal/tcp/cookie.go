@@ -37,22 +37,22 @@ func ParseCookieMode(name string) (CookieMode, bool) {
 	return CookieMode(max(m, 0)), m >= 0
 }
 
-// A cookie is an initial sequence number that proves that its bearer has seen it: eight bits of the
-// minute and 24 of a keyed hash to which an index into cookieMSS is added, on top of another hash
-// that the peer's number is in. It is good for one minute and the rest of the one it was made in.
+// A SYN cookie is an initial sequence number: eight bits of the current minute, and a 24-bit keyed
+// hash plus an index into cookieMSS, all added to another hash of the peer's sequence number. It is
+// valid until the end of the next minute.
 const (
 	cookieMinute = time.Minute
 	cookieAges   = 2
 	cookieLow    = 1<<24 - 1
 )
 
-// cookieMSS are the segment sizes that a cookie can remember; the next lower one stands in for
-// others. The first means that the SYN carried no option at all. What links are made of is there:
-// 576 and 1280 bytes, the family's 1400, PPPoE, Ethernet, jumbo frames.
+// cookieMSS are the segment sizes that a cookie can encode; others are rounded down. The first
+// stands for a SYN without options. The list covers MTUs of 576 and 1280 bytes, the course's 1400,
+// PPPoE, Ethernet and jumbo frames.
 var cookieMSS = [...]uint16{0, 88, 536, 1024, 1220, 1360, 1440, 1460, 8960}
 
-// The low bits of a cookie's timestamp, which the peer echoes: what cannot be
-// derived from anything else.
+// The low bits of the SYN-ACK's timestamp, which the peer echoes, encode the other options of the
+// SYN.
 const (
 	cookieScale   = 0x0f // the peer's window scale, noCookieScale without the option
 	cookieSACK    = 0x10
@@ -61,14 +61,15 @@ const (
 	noCookieScale = 0x0f
 )
 
-// newCookie returns the cookie that answers a SYN numbered irs.
+// newCookie returns the cookie for a SYN with sequence number irs.
 func newCookie(secret *[16]byte, now clock.Time, t Tuple, irs uint32, mss int) uint32 {
 	minute := uint32(uint64(now) / uint64(cookieMinute))
 	low := (uint32(keyedAt(secret, 'm', t, minute)) + uint32(mss)) & cookieLow
 	return uint32(keyedAt(secret, 'k', t, irs)) + minute<<24 + low
 }
 
-// redeem returns the index into cookieMSS that a cookie holds, false when it is none, or too old.
+// redeem returns the index into cookieMSS that a cookie encodes. It reports false if the cookie is
+// invalid or too old.
 func redeem(
 	secret *[16]byte, now clock.Time, t Tuple, irs, cookie uint32,
 ) (mss int, ok bool) {
@@ -83,7 +84,7 @@ func redeem(
 	return mss, mss < len(cookieMSS)
 }
 
-// wantsCookie reports whether the next SYN is to be answered by a cookie.
+// wantsCookie reports whether to answer the next SYN with a cookie.
 func (l *Listener) wantsCookie() bool {
 	switch l.host.cfg.SynCookies {
 	case CookiesAlways:
@@ -95,9 +96,9 @@ func (l *Listener) wantsCookie() bool {
 	}
 }
 
-// sendCookie answers a SYN and forgets it. Nothing is sent again: the peer
-// repeats its SYN. The answer is the one that the connection itself would give,
-// so that it can be made once more when the cookie comes back.
+// sendCookie answers a SYN without storing it. It is not retransmitted: the peer retransmits its
+// SYN. The answer is the SYN-ACK of a new connection, which acceptCookie makes again when the
+// cookie comes back.
 func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	h := l.host
 	l.cookieAt = now
@@ -117,7 +118,8 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	var t Train
 	c.outputSYN(now, &t)
 	if o := &t.Options; o.HasTimestamps {
-		// Never later than the clock: the peer's PAWS must let in what follows.
+		// The stamp must not be later than the clock, or the peer's PAWS would reject the next
+		// segments.
 		clocked := o.TSVal
 		if o.TSVal = clocked&^cookieBits | bits; after(o.TSVal, clocked) {
 			o.TSVal -= cookieBits + 1
@@ -126,7 +128,7 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	h.replies.push(reply{s.Tuple, t.Header})
 }
 
-// cookieIndex returns the index into cookieMSS of what a SYN offers.
+// cookieIndex returns the index into cookieMSS for a SYN's options.
 func cookieIndex(o *Options) int {
 	if *o == (Options{}) {
 		return 0
@@ -142,7 +144,7 @@ func cookieIndex(o *Options) int {
 	return i
 }
 
-// cookieStamp returns what the low bits of the stamp have to remember of a SYN.
+// cookieStamp returns the low bits of the timestamp for a SYN.
 func cookieStamp(s *Segment) uint32 {
 	bits := uint32(noCookieScale)
 	if s.Options.HasWindowScale {
@@ -157,12 +159,12 @@ func cookieStamp(s *Segment) uint32 {
 	return bits
 }
 
-// acceptCookie opens the connection of which a returning cookie tells, as if
-// its SYN had been kept. It reports false when the ACK bears none.
+// acceptCookie opens the connection for a cookie that came back, as if its SYN had been stored. It
+// reports false if the ACK carries no cookie.
 func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	h := l.host
 	if l.cookieAt == clock.Never || now.Sub(l.cookieAt) > cookieAges*cookieMinute {
-		return false // RFC 4987 §3.6: nobody may guess at cookies that were never made
+		return false // RFC 4987 §3.6: no cookie was sent, so this is a guess
 	}
 	mss, ok := redeem(&h.cfg.Secret, now, s.Tuple, s.Seq-1, s.Ack-1)
 	if !ok {
@@ -192,9 +194,8 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	return true
 }
 
-// mayReturn drops text behind a cookie that came back when there was no room:
-// its sender begins again with the segment that bears the cookie, and must not
-// be told until then that nobody is here.
+// mayReturn drops a data segment shortly after a cookie found no room. The peer will retransmit the
+// segment with the cookie, so a reset now would be wrong.
 func (l *Listener) mayReturn(now clock.Time, s *Segment) bool {
 	if s.Len == 0 || l.passedOver == clock.Never || now.Sub(l.passedOver) > cookieMinute {
 		return false
@@ -203,7 +204,7 @@ func (l *Listener) mayReturn(now clock.Time, s *Segment) bool {
 	return true
 }
 
-// recall adds to a SYN what the stamp of its answer remembers of it.
+// recall restores the SYN's options from the low bits of a timestamp.
 func (s *Segment) recall(val, bits uint32) {
 	o := &s.Options
 	o.HasTimestamps, o.TSVal = true, val

@@ -1,11 +1,11 @@
 package tcp
 
-// Drop is why a segment, or part of one, was not used.
+// Drop is the reason why a segment, or part of one, was dropped.
 type Drop uint8
 
 // The reasons.
 const (
-	DropNoConnection Drop = iota // nobody has this tuple or listens on this port
+	DropNoConnection Drop = iota // no connection has this tuple and no listener this port
 	DropBacklog                  // the listener's queues are full
 	DropFlags                    // flags that make no sense in this state
 	DropSequence                 // outside the receive window
@@ -46,11 +46,12 @@ type Drops [NumDrops]uint64
 // Counters are a host's totals.
 type Counters struct {
 	SegmentsIn, SegmentsOut uint64
-	// Opened counts connections begun or accepted, Refused resets sent for no connection.
+	// Opened counts connections begun or accepted, Refused the resets sent for unknown connections.
 	Opened, Refused uint64
-	// ChallengeAcks were sent, ChallengesSpared withheld for want of budget.
+	// ChallengeAcks counts those sent, ChallengesSpared those that exceeded the budget.
 	ChallengeAcks, ChallengesSpared uint64
 	Timeouts, Retransmits           uint64
-	// CookiesSent answered SYNs, CookiesAccepted came back, CookiesFailed were none or too old.
+	// CookiesSent counts cookies sent, CookiesAccepted valid ones that came back, and CookiesFailed
+	// invalid or old ones.
 	CookiesSent, CookiesAccepted, CookiesFailed uint64
 }

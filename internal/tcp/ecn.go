@@ -80,3 +80,15 @@ func (r *receiver) takeMarkDCTCP(s *Segment) {
 		r.ack.now()
 	}
 }
+
+// mark gives a train of new data its codepoint, and CWR when the window was reduced since the last
+// one (RFC 3168 §6.1.2). Nothing else is ECN-capable: not bare ACKs (RFC
+// 3168 §6.1.4), retransmissions (RFC 3168 §6.1.5) or window probes (RFC 3168 §6.1.6).
+func (d *sender) mark(t *Train, capable bool) {
+	if capable {
+		t.ECN = ECT0
+	}
+	if d.rec.Kept.ECN.TakeCWR() {
+		t.Flags |= CWR
+	}
+}

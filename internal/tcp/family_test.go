@@ -222,7 +222,7 @@ func family(t *testing.T, name string, m manners, active bool, seed uint64) {
 			written += c.Tx().Write(b)
 			c.Wrote(s.now)
 		} else if c.ReadDone() {
-			c.CloseWrite(s.now)
+			_ = c.CloseWrite(s.now)
 		}
 		b := make([]byte, 200000)
 		n := c.Rx().Read(b[:4000])

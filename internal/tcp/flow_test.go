@@ -84,7 +84,7 @@ func TestZeroWindowAnswersKeepItAlive(t *testing.T) {
 func TestZeroWindowFIN(t *testing.T) {
 	s := opened(t, Config{})
 	s.sendWindow(ACK, 1, 1, 0, 0)
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.quiet()
 	s.wait(time.Second)
 	s.expect(FIN|ACK, 1, 1, 0)
@@ -223,7 +223,7 @@ func TestRFC9293_3_7_4_Nagle(t *testing.T) {
 	s.set(func(o *Sockopts) { o.NoDelay = false })
 	s.write(10)
 	s.quiet()
-	s.c.CloseWrite(s.now) // nothing more will come: the tail and the FIN go
+	_ = s.c.CloseWrite(s.now) // nothing more will come: the tail and the FIN go
 	s.expect(FIN|PSH|ACK, 2251, 1, 10)
 }
 

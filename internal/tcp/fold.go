@@ -5,7 +5,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// fold makes a half-open connection small.
+// folds reports whether the connection only waits for the acknowledgment of its SYN-ACK. A
+// connection with a probe or an Owner is not folded.
+func (h *Host) folds(c *Conn) bool {
+	return c.flags.has(flagHalfOpen) && c.state == StateSynReceived && !c.hs.has(flagSynDue) &&
+		c.rcv.ack.owed == 0 && c.snd.rec.At.RTO != clock.Never && c.snd.path.Outlet >= 0 &&
+		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
+}
+
+// fold reduces a half-open connection to a halfOpen.
 func (h *Host) fold(c *Conn) {
 	o := &halfOpen{
 		tuple: c.tuple, flags: c.flags &^ flagShown, hs: c.hs, listener: c.links.listener,
@@ -22,7 +30,7 @@ func (h *Host) fold(c *Conn) {
 		segsIn:  uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
 	}
 	odd := oddity{
-		answers: c.answers, doubt: c.err, wait: c.snd.wait,
+		answers: c.rcv.answers, doubt: c.err, wait: c.snd.wait,
 		lastReceived: c.rcv.heardAt, dataSegsIn: c.stats.dataSegsIn,
 	}
 	if odd != (oddity{wait: userTimeout{since: o.since}}) {
@@ -37,7 +45,7 @@ func (h *Host) fold(c *Conn) {
 	}
 }
 
-// unfold makes the connection of a half-open one that something happens to.
+// unfold restores the connection of a halfOpen.
 func (h *Host) unfold(now clock.Time, o *halfOpen) *Conn {
 	h.half.remove(o)
 	c := h.likeness(now, o)
@@ -46,10 +54,10 @@ func (h *Host) unfold(now clock.Time, o *halfOpen) *Conn {
 	return c
 }
 
-// likeness returns the connection that a half-open one stands for, of which the host does not know.
+// likeness returns the connection of a halfOpen without adding it to the host.
 func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c := h.blank(now, o.tuple, h.cfg.Route(o.tuple.RemoteAddr))
-	c.beginFor(now, o.listener)
+	o.listener.begin(now, c)
 	c.setState(now, evSYN)
 	c.flags, c.hs = o.flags, o.hs
 	c.snd.begin(o.iss)
@@ -71,17 +79,17 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.snd.limit.since = o.since
 	c.snd.wait = userTimeout{since: o.since}
 	if odd := o.odd; odd != nil {
-		c.err, c.snd.wait, c.answers = odd.doubt, odd.wait, odd.answers
+		c.err, c.snd.wait, c.rcv.answers = odd.doubt, odd.wait, odd.answers
 		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
 	}
-	c.snd.rec.At.RTO, c.snd.userTimer = o.rto, clock.Never
-	c.snd.wait.watch(now, &c.snd.userTimer)
+	c.snd.rec.At.RTO, c.snd.wait.at = o.rto, clock.Never
+	c.snd.wait.watch(now)
 	c.snd.refit()
 	return c
 }
 
-// unfoldDue makes the connections of what is due at or before now, no more than there is spare
-// memory for: what is left is due at once again, when these have said what they have to say.
+// unfoldDue restores the connections that are due at now, at most maxSpareConns. The others stay
+// due.
 func (h *Host) unfoldDue(now clock.Time) {
 	for n := 0; n < maxSpareConns && h.half.deadline().Due(now); n++ {
 		h.unfold(now, h.half.byDue[0])

@@ -46,24 +46,24 @@ var fuzzStates = []func(s *script){
 	func(s *script) { s.accept(fullOptions) },
 	func(s *script) { s.accept(Options{}); s.write(30000); s.collect() },
 	func(s *script) { s.accept(fullOptions); s.write(30000); s.collect() },
-	func(s *script) { s.accept(fullOptions); s.c.CloseWrite(s.now); s.collect() },
+	func(s *script) { s.accept(fullOptions); _ = s.c.CloseWrite(s.now); s.collect() },
 	func(s *script) {
 		s.accept(fullOptions)
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.collect()
 		s.send(ACK, 1, 2, 0)
 	},
 	func(s *script) { s.accept(fullOptions); s.send(FIN|ACK, 1, 1, 0); s.write(5000); s.collect() },
 	func(s *script) {
 		s.accept(fullOptions)
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.collect()
 		s.send(FIN|ACK, 1, 1, 0)
 	},
 	func(s *script) { s.accept(fullOptions); s.send(FIN|ACK, 1, 1, 0); s.c.Close(s.now); s.collect() },
 	func(s *script) {
 		s.accept(fullOptions)
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.collect()
 		s.send(FIN|ACK, 1, 2, 0)
 	},
@@ -72,7 +72,7 @@ var fuzzStates = []func(s *script){
 	func(s *script) { s.h.cfg.SynCookies = CookiesAlways; s.listen(4); s.send(SYN, 0, 0, 0, allOptions) },
 	func(s *script) {
 		s.acceptAll()
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.collect()
 		s.send(FIN|ACK, 1, 2, 0, stamp(1001, 1))
 		s.wait(time.Second)
@@ -174,7 +174,7 @@ func (s *script) user(op []byte) {
 	case 1:
 		s.c.CloseRead(s.now)
 	case 2:
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 	case 3:
 		s.c.Abort(s.now)
 	case 4:

@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// halfOpen is a connection of a listener's in SYN-RECEIVED that waits for its peer: what was agreed
-// on by its SYN and our SYN-ACK, and when that goes again. Whatever happens to it happens to the
-// connection that unfold makes of it, which fold makes small again once nothing is left to send. So
-// a flood of SYNs costs this much each (RFC 4987 §3.2), and no segment is answered in two ways.
+// halfOpen is a folded connection: a listener's connection in SYN-RECEIVED that waits for its peer,
+// reduced to the result of the SYNs and the time of the next SYN-ACK. unfold restores the
+// connection when something happens to it, and fold reduces it again when it has nothing to send. A
+// SYN flood costs only this much memory for each SYN (RFC 4987 §3.2).
 type halfOpen struct {
 	tuple    Tuple
 	hs       handshake
@@ -32,18 +32,18 @@ type halfOpen struct {
 	retries uint32
 	segsIn  uint32
 	segsOut uint32
-	odd     *oddity // nil: there is none
+	odd     *oddity // usually nil
 }
 
-// synAgreed is what both SYNs have settled.
+// synAgreed is the result of both SYNs.
 type synAgreed struct {
 	mss                  uint16 // the peer's
 	sendScale, recvScale uint8
 	sack, paced, late    bool
 }
 
-// oddity is what few half-open connections have: a peer that repeats itself or sends nonsense, an
-// ICMP report, a user timeout.
+// oddity is the state that few half-open connections have: after retransmissions or invalid
+// segments of the peer, an ICMP error, or with a user timeout.
 type oddity struct {
 	answers      *answers
 	lastReceived clock.Time
@@ -52,7 +52,7 @@ type oddity struct {
 	doubt        error
 }
 
-// due returns when something is to be done about it.
+// due returns the time of the next timeout.
 func (o *halfOpen) due() clock.Time {
 	if o.odd != nil && o.odd.wait.limit > 0 {
 		return clock.Earliest(o.rto, o.odd.wait.since.Add(o.odd.wait.limit))
@@ -60,8 +60,8 @@ func (o *halfOpen) due() clock.Time {
 	return o.rto
 }
 
-// halfOpens are the half-open connections of all listeners, in the order in which they became
-// small. Limits.SynBacklog bounds each listener's.
+// halfOpens holds the half-open connections of all listeners in the order in which they were
+// folded. Limits.SynBacklog bounds them for each listener.
 type halfOpens struct {
 	byTuple map[Tuple]*halfOpen
 	chain[halfOpen, *halfOpen]
@@ -69,11 +69,11 @@ type halfOpens struct {
 	spare []*Conn // that were made for a moment, at most maxSpareConns
 }
 
-// maxSpareConns bounds the connections that wait to be made for the next segment, and those that
-// are made for time-outs at once: about as many SYNs as arrive together.
+// maxSpareConns bounds the spare connections for the next unfold, and the number that timeouts
+// unfold at once.
 const maxSpareConns = 32
 
-// take returns a connection of nothing but its rings, which are empty.
+// take returns a blank connection with empty rings.
 func (q *halfOpens) take(cfg *Config) *Conn {
 	n := len(q.spare)
 	if n == 0 {
@@ -88,7 +88,7 @@ func (q *halfOpens) take(cfg *Config) *Conn {
 	return c
 }
 
-// give takes back a connection that nobody holds any more, for the next take.
+// give keeps an unused connection for the next take.
 func (q *halfOpens) give(c *Conn) {
 	if len(q.spare) < maxSpareConns {
 		q.spare = append(q.spare, c)
@@ -117,7 +117,7 @@ func (q *halfOpens) remove(o *halfOpen) {
 	delete(q.byTuple, o.tuple)
 }
 
-// dueHeap is a heap.Interface by what is due first.
+// dueHeap is a heap.Interface ordered by due.
 type dueHeap []*halfOpen
 
 func (d dueHeap) Len() int           { return len(d) }

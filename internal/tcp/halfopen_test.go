@@ -142,7 +142,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				what.do(s)
 				s.collect()
 				require.Same(t, c, s.h.conns[s.tuple])
-				require.False(t, c.folds())
+				require.False(t, s.h.folds(c))
 				c.Owner = nil
 				c.end()
 				want := *c
@@ -161,7 +161,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				}
 				for _, c := range []*Conn{&want, got} {
 					// Who asks begins anew; the peer's ACK is what he counts from.
-					c.keep, c.timers[timerKeepalive] = nil, clock.Never
+					c.keep = nil
 					c.snd.tx, c.rcv.rx, c.links = nil, nil, links{}
 					c.rcv.ack.quick = 0 // established sets it
 				}

@@ -6,11 +6,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// handshake is what our SYN or SYN-ACK offers, and what both SYNs have agreed on. It knows neither
-// the connection nor its other parts.
+// handshake holds what our SYN offers and what both SYNs have agreed on. It does not know the
+// connection.
 type handshake struct{ flags handshakeFlags }
 
-// handshakeFlags are its yes-or-no facts.
+// handshakeFlags are the states and results of the handshake.
 type handshakeFlags uint16
 
 const (
@@ -28,9 +28,12 @@ const (
 	flagFileDigest                            // we offer a digest of a file; once open: both do
 )
 
+// echoed reports whether a segment echoes a CE mark (RFC 3168 §6.1.3).
+func (k *handshake) echoed(s *Segment) bool { return s.Flags.Has(ECE) && k.has(flagECN) }
+
 func (k *handshake) has(f handshakeFlags) bool { return k.flags&f != 0 }
 
-// synOffer is what the other parts have our SYN or SYN-ACK say.
+// synOffer is the part of our SYN or SYN-ACK that the sender and receiver decide.
 type synOffer struct {
 	first   bool   // it is a SYN: nothing is agreed on yet
 	mss     uint16 // zero: nothing but options that every peer understands
@@ -39,7 +42,7 @@ type synOffer struct {
 	sack    bool
 }
 
-// options returns what our SYN or SYN-ACK carries, but for the values of the timestamps.
+// options returns the options of our SYN or SYN-ACK, without the values of the timestamps.
 func (k *handshake) options(knobs *Knobs, is synOffer) Options {
 	o := Options{MSS: is.mss, UserTimeout: is.timeout, FileDigest: k.has(flagFileDigest)}
 	o.SACKPermitted = is.sack && knobs.hearsSACK()
@@ -53,9 +56,8 @@ func (k *handshake) options(knobs *Knobs, is synOffer) Options {
 	return o
 }
 
-// agree settles what the connection uses from the peer's SYN or SYN-ACK: what both offered, and
-// never an option to a peer that sent none. The nodes of the family that cannot parse options drop
-// every segment that has one. It returns the options that both use.
+// agree takes the options that both SYNs offer, and returns them. It never offers an option to a
+// peer that sent none: the course nodes that cannot parse options drop every segment with one.
 func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
 	k.agreeECN(knobs, s)
 	o := s.Options
@@ -77,9 +79,9 @@ func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
 	return o
 }
 
-// synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1). A SYN asks for ECN no
-// more once one has found no answer or a reset (RFC 3168 §6.1.1.1), because some middleboxes take
-// it for an attack.
+// synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1). After a timeout or a
+// reset the SYN no longer asks for ECN (RFC 3168 §6.1.1.1), because some middleboxes take that for
+// an attack.
 func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 	asks := knobs.ECN == ECNOn || knobs.ECN == ECNDCTCP
 	switch {
@@ -91,14 +93,14 @@ func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 		k.flags |= flagAskedECN
 		return ECE | CWR
 	}
-	// Whoever has sent a SYN without them must mark nothing as capable, though the first SYN be
-	// the one that is answered.
+	// After a SYN without ECN the sender must not mark packets ECN-capable, even if the peer
+	// answers an earlier SYN.
 	k.flags |= flagNoECT
 	return 0
 }
 
-// agreeECN settles ECN from the peer's SYN or SYN-ACK (RFC 3168 §6.1.1).
-// Both flags on a SYN-ACK are a reflection by somebody who knows neither.
+// agreeECN negotiates ECN from the peer's SYN or SYN-ACK (RFC 3168 §6.1.1). A peer that sets both
+// flags on a SYN-ACK reflects them without knowing ECN.
 func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
 	want, agreed := ECE|CWR, knobs.ECN != ECNOff && !knobs.OptionsOff
 	if s.Flags.Has(ACK) {
@@ -112,16 +114,16 @@ func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
 	}
 }
 
-// repeated notes that the peer has sent its SYN again. If that does not ask for ECN, the answer to
-// the first may have been what was lost.
+// repeated notes that the peer has retransmitted its SYN. Without ECN flags, the SYN-ACK with ECN
+// may have been lost.
 func (k *handshake) repeated(s *Segment) {
 	if s.Flags&(ECE|CWR) != ECE|CWR {
 		k.flags &^= flagECN
 	}
 }
 
-// retryWithoutECN has the SYN sent again if what asked for ECN was reset (RFC 3168 §6.1.1.1). It
-// reports false when ECN cannot have been the reason.
+// retryWithoutECN makes the SYN go without ECN after a reset (RFC 3168 §6.1.1.1). It reports false
+// if the SYN did not ask for ECN.
 func (k *handshake) retryWithoutECN() bool {
 	if !k.has(flagAskedECN) || k.has(flagNoECN) {
 		return false
@@ -130,24 +132,24 @@ func (k *handshake) retryWithoutECN() bool {
 	return true
 }
 
-// plainSYN is the retransmission of a SYN from which on it goes without options. The third, or the
-// last if that comes sooner: a path that loses a packet in ten each way takes two in a row from
-// one connection in 28, which would have to do without SACK ever after, and three from one in 146.
+// plainSYN is the retransmission from which on a SYN goes without options: the third, or the last
+// if that comes sooner. On a path that loses a packet in ten each way, two SYNs in a row are lost
+// for one connection in 28, which would lose SACK for good, and three for one in 146.
 const plainSYN = 3
 
 // plainAge is how long a peer that answered without options gets SYNs without them.
 const plainAge = 10 * time.Minute
 
-// knowsPlain reports whether a peer is remembered as one without options.
+// knowsPlain reports whether the host remembers a peer as one without options.
 func (p *peers) knowsPlain(now clock.Time, peer [4]byte) bool {
 	_, until := p.plain.find(now, peer)
 	return until != clock.Never
 }
 
-// rememberPlain notes at the end of a handshake whether the peer knows options. One that drops SYNs
-// with options costs its first connection all timeouts up to plainSYN, and only that one. But the
-// path may also have lost three SYNs. So a connection whose first SYN had no options prolongs
-// nothing, and one option from the peer ends it.
+// rememberPlain notes at the end of a handshake whether the peer sends options. If a peer drops
+// SYNs with options, only its first connection has to wait for plainSYN timeouts. But the path may
+// also have lost three SYNs, so a connection whose first SYN had no options does not extend the
+// entry, and one option from the peer deletes it.
 func (p *peers) rememberPlain(now clock.Time, peer [4]byte, k *handshake) {
 	switch {
 	case !k.has(flagPlain):

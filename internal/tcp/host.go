@@ -10,11 +10,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Host is the TCP of one host: every listener and connection, in one owner's hands.
+// Host is the TCP of one host: its listeners and connections. One goroutine owns it.
 type Host struct {
 	cfg       Config
 	conns     map[Tuple]*Conn
-	all       connList // a map's order would not repeat itself
+	all       connList // in a deterministic order
 	recent    *Conn    // the connection that the last segment was for
 	half      halfOpens
 	waits     timeWaits
@@ -32,7 +32,6 @@ type Host struct {
 	now        clock.Time // of the call in progress
 	drops      Drops
 	counters   Counters
-	challenges challenges
 	receivers  receivers
 	recoveries recovery.Host
 	lull       time.Duration // after which a silent connection rests: idleTime
@@ -41,7 +40,8 @@ type Host struct {
 	shot Info // scratch of SetProbe's
 }
 
-// Event is a set of things that happened to a connection or listener since the owner last looked.
+// Event is a set of things that happened to a connection or listener since the owner last called
+// NextEvent.
 type Event uint8
 
 // The events.
@@ -56,7 +56,7 @@ const (
 	Closed
 	// Acceptable: a listener has a connection to accept.
 	Acceptable
-	// Urgent: the peer calls some of what it sends urgent; Conn.Urgent tells how far.
+	// Urgent: the peer has sent urgent data. Conn.Urgent says where it ends.
 	Urgent
 )
 
@@ -76,14 +76,13 @@ func NewHost(cfg Config) (*Host, error) {
 	h.waits = timeWaits{
 		cfg: &h.cfg, drops: &h.drops, replies: &h.replies, byTuple: map[Tuple]*timeWait{},
 	}
-	h.challenges.cfg = &h.cfg
-	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops}
+	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops, challenges: challenges{cfg: &h.cfg}}
 	h.recoveries.Options = h.cfg.recoveryOptions()
 	h.ports.secret = cfg.Secret
 	return h, nil
 }
 
-// Knobs returns the knobs as they are.
+// Knobs returns the current knobs.
 func (h *Host) Knobs() Knobs { return h.cfg.Knobs }
 
 // SetKnobs changes the knobs, all or none. A zero means the default.
@@ -100,18 +99,17 @@ func (h *Host) SetKnobs(k Knobs) error {
 // TimeWait returns how long a connection stays in TIME-WAIT (RFC 9293 §3.4.2).
 func (h *Host) TimeWait() time.Duration { return 2 * max(h.cfg.MSL, 0) }
 
-// Deadline returns when Advance is to be called, never if no time-out runs.
+// Deadline returns when to call Advance, never if no timer runs.
 func (h *Host) Deadline() clock.Time {
 	return clock.Earliest(h.deadlines.first(), h.waits.deadline(), h.half.deadline())
 }
 
-// Advance does what is due at or before now.
+// Advance runs the timers that are due at now.
 func (h *Host) Advance(now clock.Time) {
 	h.now = now
 	h.waits.expire(now)
 	h.unfoldDue(now)
-	// Taken out first, so that a connection whose next deadline is already past waits for the
-	// next call instead of holding this one.
+	// A connection whose next deadline has already passed waits for the next call.
 	h.due = h.due[:0]
 	for h.deadlines.first().Due(now) {
 		c, _ := h.deadlines.earliest()
@@ -120,7 +118,7 @@ func (h *Host) Advance(now clock.Time) {
 	}
 	for i, c := range h.due {
 		h.due[i] = nil
-		if c.over() {
+		if c.state.over() {
 			continue
 		}
 		c.advance(now)
@@ -128,8 +126,8 @@ func (h *Host) Advance(now clock.Time) {
 	}
 }
 
-// NextEvent returns a connection or listener with events, and clears them. It
-// reports false when there is none.
+// NextEvent returns a connection or a listener with its events, and clears them. It reports false
+// if no events are left.
 func (h *Host) NextEvent() (*Conn, *Listener, Event, bool) {
 	if c := h.events.pop(); c != nil {
 		e := c.links.events
@@ -145,23 +143,32 @@ func (h *Host) NextEvent() (*Conn, *Listener, Event, bool) {
 	return nil, nil, 0, false
 }
 
-// Rerouted looks every path up again, because routes or interfaces changed.
+// Rerouted looks up every path again, because routes or interfaces changed.
 func (h *Host) Rerouted() {
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 		h.ready.remove(c)
-		c.setPath(h.cfg.Route(c.tuple.RemoteAddr))
+		h.setPath(c, h.cfg.Route(c.tuple.RemoteAddr))
 		h.wake(c)
 	}
 }
 
-// Unreachable tells the connection that sent sequence number seq what ICMP reports about it. A
-// hard error ends an attempt to connect with ErrRefused (RFC 1122 §4.2.3.9).
+// setPath sets a connection's path to the peer.
+func (h *Host) setPath(c *Conn, p Path) {
+	known, until := h.peers.mtus.find(h.now, c.tuple.RemoteAddr)
+	c.snd.path.reroute(p, known, until)
+	if p.Outlet >= 0 {
+		c.snd.refit()
+	}
+}
+
+// Unreachable tells the connection that sent sequence number seq about an ICMP error. A hard error
+// ends an attempt to connect with ErrRefused (RFC 1122 §4.2.3.9).
 func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard bool) {
 	c := h.lookup(now, t)
 	if c == nil {
 		return
 	}
-	// RFC 5927 §4.1: only a report about something that is in flight can be genuine.
+	// RFC 5927 §4.1: an attacker does not know which sequence numbers are in flight.
 	if w := widen(c.snd.Una, seq); w < c.snd.Una || w >= c.snd.Nxt {
 		return
 	}
@@ -169,23 +176,23 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard 
 		c.fail(now, fmt.Errorf("%w: %w", ErrRefused, err))
 		return
 	}
-	// RFC 1122 §4.2.3.9: a soft error must not abort a connection, but may explain its timeout.
-	// RFC 5927 §5.2: to a synchronized connection a hard error is soft, as it may be forged.
-	c.doubt(err)
+	// RFC 1122 §4.2.3.9: a soft error does not abort a connection, but explains its timeout. RFC
+	// 5927 §5.2: for a synchronized connection every error is soft, because it may be forged.
+	c.err, c.flags = err, c.flags|flagSoft
 }
 
-// Listens reports whether a listener has taken a port at an address, or at any if
-// the address is unspecified or invalid.
+// Listens reports whether a listener uses a port at an address, or at any address if the given one
+// is unspecified or invalid.
 func (h *Host) Listens(local netip.AddrPort) bool { return h.listeners.listens(local) }
 
-// Knows reports whether there is a connection of that tuple, in TIME-WAIT too.
+// Knows reports whether the host has a connection with that tuple, in TIME-WAIT too.
 func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.waits.byTuple[t] != nil }
 
 // TimeWaits returns how many connections are in TIME-WAIT.
 func (h *Host) TimeWaits() int { return len(h.waits.byTuple) }
 
-// Conns yields every connection that is not in TIME-WAIT. Half-open ones are made whole for it,
-// until the next Output.
+// Conns yields every connection that is not in TIME-WAIT. It unfolds half-open ones, until the next
+// Output.
 func (h *Host) Conns() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for h.half.first != nil {
@@ -200,7 +207,8 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 	}
 }
 
-// lookup returns the connection of a tuple, whole; nil: there is none, but perhaps a TIME-WAIT.
+// lookup returns the connection with a tuple and unfolds a half-open one. It returns nil for
+// unknown tuples and those in TIME-WAIT.
 func (h *Host) lookup(now clock.Time, t Tuple) *Conn {
 	if c := h.conns[t]; c != nil {
 		return c
@@ -211,34 +219,37 @@ func (h *Host) lookup(now clock.Time, t Tuple) *Conn {
 	return nil
 }
 
-// has reports whether there is a connection of that tuple, half-open perhaps.
+// has reports whether the host has a connection with that tuple, open or half-open.
 func (h *Host) has(t Tuple) bool { return h.conns[t] != nil || h.half.byTuple[t] != nil }
 
-// known returns how many connections there are, half-open ones too.
+// known counts the connections, half-open ones included.
 func (h *Host) known() int { return len(h.conns) + len(h.half.byTuple) }
 
-// full reports whether there are as many as may be.
+// full reports whether the host has reached Limits.MaxConns.
 func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
 
-// insert makes a new connection known.
+// insert adds a new connection.
 func (h *Host) insert(c *Conn) {
 	h.hook(c)
 	h.counters.Opened++
 }
 
-// hook enters the connection into the table and the list of all.
+// hook adds the connection to the table and to the list of all connections.
 func (h *Host) hook(c *Conn) {
 	h.conns[c.tuple] = c
 	h.all.push(c)
 }
 
-// remove forgets a connection that closed or was reduced to a TIME-WAIT.
+// remove deletes a connection that closed or entered TIME-WAIT.
 func (h *Host) remove(c *Conn) {
 	if h.conns[c.tuple] != c {
 		return
 	}
 	h.unhook(c)
-	c.timers, c.rcv.ack.timer = timers{}, clock.Never
+	c.finWait2, c.idleAt, c.rcv.ack.timer = clock.Never, clock.Never, clock.Never
+	if c.keep != nil {
+		c.keep.at = clock.Never
+	}
 	c.snd.stop()
 	if c.links.listener != nil {
 		c.links.listener.forget(c)
@@ -249,7 +260,7 @@ func (h *Host) remove(c *Conn) {
 	}
 }
 
-// unhook takes the connection out of whatever the host finds it by.
+// unhook takes the connection out of the host's table and lists.
 func (h *Host) unhook(c *Conn) {
 	delete(h.conns, c.tuple)
 	h.all.remove(c)
@@ -260,21 +271,21 @@ func (h *Host) unhook(c *Conn) {
 	h.ready.remove(c)
 }
 
-// Drops returns the counts by reason.
+// Drops returns the drop counts by reason.
 func (h *Host) Drops() Drops { return h.drops }
 
 // Counters returns the totals.
 func (h *Host) Counters() Counters {
 	c := h.counters
 	c.Retransmits, c.Refused = h.recoveries.Retransmits, h.replies.refused
-	c.ChallengeAcks, c.ChallengesSpared = h.challenges.sent, h.challenges.spared
+	c.ChallengeAcks, c.ChallengesSpared = h.receivers.challenges.sent, h.receivers.challenges.spared
 	return c
 }
 
 func (h *Host) drop(d Drop) { h.drops[d]++ }
 
-// HalfOpen yields the connections of listeners in SYN-RECEIVED. What stands for one that is small
-// is there until the next is asked for: to be looked at only.
+// HalfOpen yields the connections of listeners in SYN-RECEIVED. A folded one is valid, read-only,
+// until the next is yielded.
 func (h *Host) HalfOpen() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for o := h.half.first; o != nil; o = o.next {
@@ -294,8 +305,8 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 	}
 }
 
-// Find returns the connection with these ends, nil if there is none or it is in TIME-WAIT. Of one
-// that is half-open it is a likeness: to be looked at, and now.
+// Find returns the connection with a tuple, nil if the host has none or it is in TIME-WAIT. For a
+// folded connection it returns a temporary copy, which is read-only.
 func (h *Host) Find(t Tuple) *Conn {
 	if c := h.recent; c != nil && c.tuple == t {
 		return c
@@ -304,4 +315,41 @@ func (h *Host) Find(t Tuple) *Conn {
 		return h.likeness(h.now, o)
 	}
 	return h.conns[t]
+}
+
+// Ready reports whether Output may have something to send.
+func (h *Host) Ready() bool {
+	if h.replies.n > 0 {
+		return true
+	}
+	for i := range h.ready.by {
+		if h.ready.waits(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// Waits reports whether a connection waits for room at an outlet.
+func (h *Host) Waits(outlet int) bool { return h.ready.waits(outlet) }
+
+// wake queues a connection for output and schedules its deadline.
+func (h *Host) wake(c *Conn) {
+	h.ready.push(c)
+	if c.snd.path.Outlet < 0 && c.state.synchronized() && c.state != StateFinWait2 &&
+		c.snd.rec.At.RTO == clock.Never && (c.snd.unsent() > 0 || c.snd.closed) {
+		// The connection has something to send but no route: start a timeout.
+		c.err, c.flags = ErrUnreachable, c.flags|flagSoft
+		c.snd.rec.ArmRTO(h.now)
+	}
+	h.schedule(c)
+}
+
+// schedule moves the connection's deadline in the heap if it is now earlier. A later deadline is
+// found when the earlier one comes due.
+func (h *Host) schedule(c *Conn) {
+	if due := c.deadline(); due != clock.Never &&
+		(c.links.heap < 0 || due < h.deadlines.of(c)) {
+		h.deadlines.set(c, due)
+	}
 }

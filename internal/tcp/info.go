@@ -8,15 +8,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Info is a snapshot of a connection: what Linux's struct tcp_info holds, under its names, which
-// the comments give where they differ by more than spelling. Windows are bytes where Linux counts
-// segments, times are time.Duration where it counts micro- or milliseconds. What it has of fast
-// open, of MPTCP and of rehashing has no meaning here.
+// Info is a snapshot of a connection with the fields of Linux's struct tcp_info, under its names;
+// the comments give Linux's name where it differs by more than spelling. Windows are bytes where
+// Linux counts segments, times are time.Duration where Linux counts micro- or milliseconds. Fields
+// for fast open, MPTCP and rehashing are left out.
 type Info struct {
 	recovery.Info
-	Time  clock.Time // when it was so
+	Time  clock.Time // of the snapshot
 	State State
-	// options: SACK, WindowScale, Timestamps and ECN were negotiated; Plain says that nothing was.
+	// SACK, WindowScale, Timestamps and ECN were negotiated; Plain: the peer sent no options.
 	SACK, WindowScale, Timestamps, ECN, Plain bool
 	ECNMarks                                  uint64 // segments that arrived marked (delivered_ce)
 
@@ -28,14 +28,13 @@ type Info struct {
 	ISS, IRS               uint32        // initial sequence numbers: what the SYNs had
 	Una, Nxt, RcvNxt       uint64        // stream offsets
 
-	// NotSent is what waits in Tx and was never sent (notsent_bytes); Unread what waits in Rx;
-	// OutOfOrder how many ranges arrived early, OutOfOrderSegs how many segments ever
-	// (rcv_ooopack).
+	// NotSent counts the bytes in Tx that were never sent (notsent_bytes), Unread the bytes in Rx,
+	// OutOfOrder the ranges that are held beyond a gap, and OutOfOrderSegs all segments that
+	// arrived out of order (rcv_ooopack).
 	NotSent, Unread, OutOfOrder int
 	OutOfOrderSegs              uint64
-	// SendBuffer and RecvBuffer are the buffers as they are now (rcv_ssthresh). RecvRTT is the
-	// round trip as a receiver sees it (rcv_rtt), RecvSpace the most that was read in one
-	// (rcv_space).
+	// SendBuffer and RecvBuffer are the current sizes (rcv_ssthresh). RecvRTT is the round trip as
+	// the receiver measures it (rcv_rtt), RecvSpace the most that was read in one (rcv_space).
 	SendBuffer, RecvBuffer, RecvSpace int
 	RecvRTT                           time.Duration
 	UserTimeout                       time.Duration // TCP_USER_TIMEOUT; zero: none
@@ -46,33 +45,28 @@ type Info struct {
 
 	Limited      Limit
 	LimitedSince clock.Time
-	// BusyTime is how long there was something to send or to be acknowledged; of it RwndLimited
-	// was spent waiting for the peer's window and SndbufLimited for room in the send buffer.
+	// BusyTime is how long data was in flight or waited to be sent. RwndLimited and SndbufLimited
+	// are the parts of it that the connection spent waiting for the peer's window and for room in
+	// the send buffer.
 	BusyTime, RwndLimited, SndbufLimited time.Duration
-	// When the last segment with text was sent and received, and the last ACK; never: not yet.
+	// These are the times of the last data segment sent, the last one received and the last ACK;
+	// never if there was none.
 	LastSent, LastReceived, LastAck clock.Time
 }
 
-// Info returns the connection's state: STATUS (RFC 9293 §3.10.6). It shows a connection that has
-// not sent anything yet with the window, threshold and rate that its congestion controller will
-// start from. An algorithm of the host's own may be a script whose first call has effects: RFC 5681
-// §3.1 stands for it.
+// Info returns the connection's state: STATUS (RFC 9293 §3.10.6). Before the first data it shows
+// the initial window, threshold and rate. If the host's own algorithms define the controller, it
+// shows those of RFC 5681 §3.1 instead, because the first call of a script may have effects.
 func (c *Conn) Info() (i Info) {
 	if c.snd.rec.Resting() {
 		c.busy()
 		defer c.rest()
 	}
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
-		defer c.snd.rec.Preview(c.congestionConfig())()
+		defer c.snd.rec.Preview(c.snd.congestion(c.host.now))()
 	}
-	c.fill(&i)
-	return i
-}
-
-// fill writes the connection's state into i.
-func (c *Conn) fill(i *Info) {
 	s, r := &c.stats, &c.rcv
-	*i = Info{
+	i = Info{
 		Info: c.snd.rec.Info(), Time: c.host.now, State: c.State(),
 		SACK: r.sack, WindowScale: c.hs.has(flagScale), Timestamps: c.hs.has(flagStamps),
 		ECN: c.hs.has(flagECN), Plain: c.hs.has(flagPlain), ECNMarks: r.marks,
@@ -96,19 +90,20 @@ func (c *Conn) fill(i *Info) {
 	if c.state.synchronized() {
 		i.NotSent = c.snd.unsent()
 	}
+	return i
 }
 
-// Glance is what little of a connection is shown beside each of its segments.
+// Glance is the state of a connection that traces print with each of its segments.
 type Glance struct {
 	State                State
 	Recovery, Congestion string
 	Cwnd, Ssthresh       int // bytes; a zero Ssthresh means none
 	Pipe                 int // bytes in flight
-	MSS                  int // of what is sent
+	MSS                  int // of our segments
 	RTT                  time.Duration
 }
 
-// Glance returns the connection's state, at the price of a few fields.
+// Glance returns the part of Info that traces need, for less work.
 func (c *Conn) Glance() Glance {
 	g := Glance{
 		State: c.State(), Recovery: "open", Congestion: c.snd.rec.CC.Name,
@@ -123,20 +118,22 @@ func (c *Conn) Glance() Glance {
 	return g
 }
 
-// Pending is the time-out that a connection waits for.
+// Pending is the next timeout of a connection.
 type Pending struct {
-	// Name is what ss calls it: "on" until something is sent again, "persist" until a window is
-	// probed, "keepalive" until a silent peer is asked, or let go.
+	// Name is the name that ss prints: "on" for the retransmission timers, "persist" for the window
+	// probe, "keepalive" for the keepalive and FIN-WAIT-2.
 	Name    string
 	At      clock.Time
-	Retries int // that were not answered
+	Retries int // without an answer
 }
 
-// Pending returns the time-out that matters most; false: none runs.
+// Pending returns the next timeout, retransmissions first. It reports false if no timer runs.
 func (c *Conn) Pending() (Pending, bool) {
-	t := &c.timers
 	again := clock.Earliest(c.snd.rec.At.RTO, c.snd.rec.At.Probe, c.snd.rec.At.Reorder)
-	silent := clock.Earliest(t[timerKeepalive], t[timerFinWait2])
+	silent := c.finWait2
+	if c.keep != nil {
+		silent = clock.Earliest(c.keep.at, silent)
+	}
 	switch {
 	case again != clock.Never:
 		return Pending{"on", again, int(c.snd.rec.Retries)}, true
@@ -152,14 +149,14 @@ func (c *Conn) Pending() (Pending, bool) {
 	return Pending{}, false
 }
 
-// Arrival is what becomes of a segment's text when it arrives: the three kinds
-// of founding document 001, and what it left out.
+// Arrival says what the receiver does with a segment's data: the three kinds of founding document
+// 001, and three more.
 type Arrival uint8
 
 // The kinds of arrival.
 const (
-	ArrivalEmpty   Arrival = iota // no text
-	ArrivalNext                   // begins at RCV.NXT: it can be read at once
+	ArrivalEmpty   Arrival = iota // no data
+	ArrivalNext                   // begins at RCV.NXT: readable at once
 	ArrivalEarly                  // within the window: kept until the gap is filled
 	ArrivalOutside                // beyond the window: dropped
 	ArrivalOld                    // received before
@@ -174,7 +171,7 @@ var arrivalNames = [...]string{
 // String returns the kind in a few words.
 func (a Arrival) String() string { return arrivalNames[a] }
 
-// Arrival tells what would become of n bytes of text at seq, now.
+// Arrival returns what the receiver would do with n bytes of data at seq.
 func (c *Conn) Arrival(seq uint32, n int) Arrival {
 	r := &c.rcv
 	if n == 0 || !c.state.synchronized() {
@@ -197,20 +194,20 @@ func (c *Conn) Arrival(seq uint32, n int) Arrival {
 	return ArrivalEarly
 }
 
-// Reassembly is where a connection's receiver stands, in sequence numbers.
+// Reassembly is the receiver's state in sequence numbers.
 type Reassembly struct {
 	Next uint32 // RCV.NXT
-	// Window is how many bytes from there on the peer was told that it may send.
+	// Window is the receive window in bytes that the peer knows.
 	Window int
-	// Readable is how many bytes in front of RCV.NXT wait for the user.
+	// Readable is the number of bytes before RCV.NXT that the application has not read.
 	Readable int
-	// Held is what came early, the lowest first. A FIN has its number there too.
+	// Held lists the ranges beyond a gap, lowest first. A FIN counts as a byte.
 	Held []SACKBlock
-	// Closed says that the peer's FIN is in front of RCV.NXT.
+	// Closed: the peer's FIN and all data before it have arrived.
 	Closed bool
 }
 
-// Reassembly returns where the receiver stands. It allocates.
+// Reassembly returns the receiver's state. It allocates.
 func (c *Conn) Reassembly() Reassembly {
 	r := &c.rcv
 	view := Reassembly{
@@ -232,11 +229,10 @@ func (c *Conn) Reassembly() Reassembly {
 	return view
 }
 
-// SetProbe streams the connection's state to f at every acknowledgment that changes anything,
-// whenever text was sent, at every change of the state and of what limits the sender,
-// at time-outs, at probes of the tail and of the window as they are sent, and as the
-// sender begins, ends or takes back a recovery or answers a mark. The Info is lent for
-// the call, in which f calls nothing of the connection. Nil stops it.
+// SetProbe calls f with the connection's state at every acknowledgment with news, whenever data is
+// sent, when the state or the sender's limit changes, at timeouts, at tail and window probes, and
+// when the sender enters, leaves or undoes a recovery or answers an ECN mark. The Info is valid
+// during the call, and f must not call the connection. Nil turns the probe off.
 func (c *Conn) SetProbe(f func(*Info)) {
 	c.probe, c.snd.rec.Changed = f, nil
 	if f != nil {
@@ -244,17 +240,17 @@ func (c *Conn) SetProbe(f func(*Info)) {
 	}
 }
 
-// sample tells whoever listens.
+// sample calls the probe.
 func (c *Conn) sample(now clock.Time) {
 	if c.probe == nil {
 		return
 	}
 	c.busy()
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
-		c.snd.rec.Begin(c.congestionConfig()) // its window is shown before it is used
+		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // its window is shown before it is used
 	}
 	i := &c.host.shot
-	c.fill(i)
+	*i = c.Info()
 	i.Time, i.State = now, c.state
 	if c.snd.rec.CC.Controller == nil {
 		i.NotSent = 0

@@ -1,6 +1,9 @@
 package tcp
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
+)
 
 // Input takes one segment or train that arrived at now. It borrows s and its
 // payload for the call.
@@ -54,18 +57,30 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	c.touch()
 }
 
-// inputOtherwise is §3.10.7.4, for every state but CLOSED, LISTEN and SYN-SENT, in the RFC's order.
-// Its third step, security, has not been anyone's for decades. TIME-WAIT is in timewait.go.
+// inputOtherwise is RFC 9293 §3.10.7.4, in its order but without step 3 (security), for all states
+// but CLOSED, LISTEN, SYN-SENT and TIME-WAIT.
 func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	seq := widen(c.rcv.nxt, s.Seq)
-	if !c.checkStamp(now, s, seq) || // first, RFC 7323 §5.3 R1
-		!c.checkSequence(now, s, seq) ||
-		!c.checkReset(now, s, seq) || // second
-		!c.checkSYN(now, s) || // fourth
-		!c.checkACK(now, s, seq) { // fifth
+	// A retransmitted SYN is old, whatever payload follows it.
+	again := s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs
+	switch {
+	case !c.checkStamp(now, s, seq):
+		return
+	case again, !c.rcv.acceptable(s, seq): // first
+		c.offWindow(now, s, seq, again)
+		return
+	case s.Flags.Has(RST): // second
+		c.takeReset(now, seq)
+		return
+	case s.Flags.Has(SYN): // fourth
+		c.refuseSYN(now)
+		return
+	case !c.checkACK(now, s, seq): // fifth
 		return
 	}
-	c.snd.takeTimeout(now, s.Options.UserTimeout)
+	if v := s.Options.UserTimeout; v != 0 {
+		c.snd.takeTimeout(now, v)
+	}
 	switch {
 	case c.hs.has(flagDCTCP):
 		c.rcv.takeMarkDCTCP(s)
@@ -75,22 +90,22 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	c.takeContents(now, s, seq)
 }
 
-// takeContents is the sixth step to the eighth: the urgent pointer, the data and the
-// FIN. Seq is the number of the first byte of data.
+// takeContents does steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
+// number of the first data byte.
 func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {
 		if s.Flags.Has(FIN) {
-			c.offWindowACK(now) // another FIN behind the first: its sender learns where we are
+			c.rcv.offWindowACK(now) // a second FIN
 		}
 		return
 	}
-	if c.rcv.urgent(s) {
+	if s.Flags.Has(URG) && c.rcv.urgent(s) {
 		c.raise(Urgent)
 	}
 	if s.Len > 0 {
 		if c.flags.has(flagOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
-			// RFC 1122 §4.2.2.13: text that nobody will read; the peer must learn that it is lost,
-			// and the connection is gone, as RFC 9293 §3.10.7.1 has it.
+			// The application has closed the connection and cannot read this data: RFC 1122
+			// §4.2.2.13 requires a reset.
 			c.host.drop(DropClosed)
 			c.host.replies.refuse(s)
 			c.fail(now, ErrAborted)
@@ -101,53 +116,71 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 		}
 	}
 	if s.Flags.Has(FIN) && c.rcv.holdFIN(seq+uint64(s.Len), s.Len == 0) {
-		c.offWindowACK(now)
+		c.rcv.offWindowACK(now)
 	}
-	if c.rcv.takeFIN() {
+	if c.rcv.fin == c.rcv.nxt {
+		c.rcv.takeFIN()
 		c.raise(Readable)
 		c.setState(now, evFIN)
 	}
 }
 
-// checkSequence is the first step: is any of the segment within the window?
-func (c *Conn) checkSequence(now clock.Time, s *Segment, seq uint64) bool {
-	// The peer's SYN again is not a new one, whatever payload is behind it.
-	again := s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs
-	if !again && c.rcv.acceptable(s, seq) {
+// checkStamp is the timestamp check that RFC 7323 §5.3 adds before the first step.
+func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
+	switch {
+	case !c.hs.has(flagStamps) || s.Flags.Has(RST):
+		return true // RFC 7323 §5.2: resets skip PAWS
+	case s.Flags.Has(SYN) && (c.state.synchronized() || !s.Options.HasTimestamps):
+		return true // may come from a later connection: it draws a challenge ACK
+	case !s.Options.HasTimestamps:
+		c.host.drop(DropNoStamp) // RFC 7323 §3.2: silently
+		return false
+	case !c.stamps.old(now, s.Options.TSVal):
 		return true
 	}
-	c.offWindow(now, s, seq, seq+s.space())
+	c.host.drop(DropOldStamp) // RFC 7323 §5.3 R1: and acknowledge it
+	if s.Len == 0 {
+		c.rcv.offWindowACK(now)
+		return false
+	}
+	c.rcv.reportDuplicate(seq, min(seq+s.space(), c.rcv.nxt))
+	c.rcv.ackOutOfOrder(s)
 	return false
 }
 
-// offWindow answers an unacceptable segment: "an acknowledgment should be sent
-// in reply (unless the RST bit is set)".
-func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
+// offWindow answers an unacceptable segment with an acknowledgment, unless it is a reset. again
+// says that the peer has retransmitted its SYN.
+func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64, again bool) {
+	end := seq + s.space()
 	switch {
 	case s.Flags.Has(RST):
 		c.host.drop(DropSequence)
-	case s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs:
-		// The peer has not seen our SYN-ACK, and says nothing new.
+	case again:
 		c.host.drop(DropDuplicate)
 		if !s.Flags.Has(ACK) {
-			c.takeStamp(now, s, seq)
+			c.stamps.take(now, s, seq)
 			c.hs.repeated(s)
-			if c.mayRepeat(now) {
-				c.hs.flags |= flagSynDue // for a stranger may repeat it faster than any TCP does
+			if c.rcv.mayRepeat(now) {
+				c.hs.flags |= flagSynDue // our SYN-ACK was lost
 			}
 			return
 		}
-		c.bothOpened(now, s, seq)
-		c.offWindowACK(now)
+		if c.hs.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
+			// Simultaneous open, RFC 9293 §3.5, figure 8: the peer's SYN-ACK acknowledges our SYN.
+			c.acceptSYNACK(now, s)
+			c.stamps.take(now, s, seq)
+			c.takeContents(now, s, seq+1)
+		}
+		c.rcv.offWindowACK(now)
 	case s.Flags.Has(SYN) && c.state.synchronized():
-		c.checkSYN(now, s)
+		c.refuseSYN(now)
 	case s.Len > 0 && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
 		c.rcv.reportDuplicate(seq, end)
 		c.rcv.ackOutOfOrder(s)
 	case s.Flags.Has(FIN) && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
-		if c.mayRepeat(now) {
+		if c.rcv.mayRepeat(now) {
 			c.rcv.reportDuplicate(seq, end)
 			c.rcv.ack.now()
 		}
@@ -156,31 +189,28 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq, end uint64) {
 		c.rcv.ackOutOfOrder(s)
 	default:
 		c.host.drop(DropSequence)
-		c.offWindowACK(now)
+		c.rcv.offWindowACK(now)
 	}
 }
 
-// checkReset is the second step, with RFC 5961 §3.2: only a reset at exactly
-// rcv.nxt counts; one elsewhere in the window is asked to prove itself.
-func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
-	if !s.Flags.Has(RST) {
-		return true
-	}
+// takeReset is the second step. RFC 5961 §3.2: only a reset at exactly RCV.NXT closes the
+// connection; any other in the window draws a challenge ACK.
+func (c *Conn) takeReset(now clock.Time, seq uint64) {
 	if seq != c.rcv.nxt {
 		c.host.drop(DropReset)
-		c.challengeACK(now)
-		return false
+		c.rcv.challengeACK(now)
+		return
 	}
 	switch c.state {
 	case StateSynReceived:
 		if c.hs.has(flagActive) {
 			c.fail(now, ErrRefused)
 		} else {
-			c.setState(now, evDelete) // back to LISTEN: the listener never left
+			c.setState(now, evDelete) // back to LISTEN
 		}
 	case StateClosing, StateLastAck:
-		// RFC 9293 §3.10.7.4 has it end in silence, for both sides have closed. But the user must
-		// not take for delivered what the peer never acknowledged.
+		// RFC 9293 §3.10.7.4 reports no error here. We report one if the peer has not acknowledged
+		// all data.
 		if c.snd.delivered() {
 			c.setState(now, evDelete)
 		} else {
@@ -189,33 +219,26 @@ func (c *Conn) checkReset(now clock.Time, s *Segment, seq uint64) bool {
 	default:
 		c.fail(now, ErrReset)
 	}
-	return false
 }
 
-// checkSYN is the fourth step, with RFC 5961 §4.2: a SYN draws a challenge ACK,
-// whatever else it may be and wherever it lies. A peer that has lost its memory
-// answers with a reset that matches exactly.
-func (c *Conn) checkSYN(now clock.Time, s *Segment) bool {
-	if !s.Flags.Has(SYN) {
-		return true
-	}
+// refuseSYN is the fourth step. RFC 5961 §4.2: every SYN draws a challenge ACK. A peer that has
+// restarted answers it with a reset at exactly RCV.NXT.
+func (c *Conn) refuseSYN(now clock.Time) {
 	c.host.drop(DropSYN)
 	if c.state == StateSynReceived && !c.hs.has(flagActive) {
 		c.setState(now, evDelete) // RFC 9293 §3.10.7.4: back to LISTEN
-		return false
+		return
 	}
-	c.challengeACK(now)
-	return false
+	c.rcv.challengeACK(now)
 }
 
-// checkACK is the fifth step. The window part of it is in ack.go.
+// checkACK is the fifth step.
 func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if !s.Flags.Has(ACK) {
 		if s.Flags.Has(FIN) && s.Len == 0 && c.hs.has(flagPlain) && c.state.synchronized() {
-			// RFC 9293 says to drop it. Nodes of the family send a bare FIN and wait for its
-			// acknowledgment for ever; it is in the window, and it is clear what it means. From
-			// peers with options, and with text, it is nobody's but a stranger's who does not know
-			// what to acknowledge (RFC 5961 §5).
+			// RFC 9293 drops it, but other nodes of the course send a bare FIN and wait for its
+			// acknowledgment forever. They send no options; from a peer with options, the segment
+			// may be an attacker's who does not know what to acknowledge (RFC 5961 §5).
 			return true
 		}
 		c.host.drop(DropNoAck)
@@ -237,15 +260,15 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if ack > c.snd.Nxt || ack < c.snd.Una && c.snd.Una-ack > uint64(c.snd.maxWnd) {
 		// RFC 5961 §5.2: SND.UNA - MAX.SND.WND =< SEG.ACK =< SND.NXT.
 		c.host.drop(DropAck)
-		c.challengeACK(now)
+		c.rcv.challengeACK(now)
 		return false
 	}
-	c.takeStamp(now, s, seq) // RFC 7323 §5.3 R3, once the ACK vouches for the segment
+	c.stamps.take(now, s, seq) // RFC 7323 §5.3 R3, after the ACK is known to be valid
 	if ack < c.snd.Una {
-		return true // old, but its text may be new
+		return true // an old ACK; the data may be new
 	}
 	c.ackArrives(now, s, seq, ack)
-	if c.echoed(s) {
+	if c.hs.echoed(s) {
 		c.snd.rec.ECNEcho(now, c.snd.probing())
 	}
 	if c.snd.fin != 0 && c.snd.Una > c.snd.fin {
@@ -255,5 +278,35 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		default:
 		}
 	}
-	return !c.over()
+	return !c.state.over()
+}
+
+// ackArrives takes an acknowledgment from SND.UNA to SND.NXT.
+func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
+	c.stats.lastAck = now
+	r := c.snd.rec.BeginAck(now)
+	r.Marked, r.Exact = c.hs.echoed(s), c.hs.has(flagDCTCP)
+	if c.hs.has(flagStamps) && s.Options.HasTimestamps {
+		r.Echo = recovery.Echo{
+			Tick: s.Options.TSEcr - c.stamps.offset, Known: true,
+			Transit: s.Options.TSVal - s.Options.TSEcr,
+		}
+	}
+	if ack > c.snd.Una { // the path works: forget what ICMP reported
+		c.err, c.flags = nil, c.flags&^flagSoft
+	}
+	room, mtuFound, news := c.snd.take(now, s, seq, ack, r)
+	if room {
+		c.raise(Writable)
+	}
+	if mtuFound {
+		c.host.peers.found(now, c.tuple.RemoteAddr, &c.snd.path)
+	}
+	if !news {
+		return
+	}
+	if c.snd.rec.Record.Empty() && c.idleAt == clock.Never {
+		c.idleAt = now.Later(c.host.lull)
+	}
+	c.sample(now)
 }

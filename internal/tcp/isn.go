@@ -13,21 +13,21 @@ func initialSequence(secret *[16]byte, now clock.Time, t Tuple) uint32 {
 	return uint32(now/4000) + uint32(keyed(secret, 'i', t))
 }
 
-// keyed is the keyed hash behind sequence numbers and ports. RFC 9293 §3.4.1 wants
-// one that an outsider cannot compute; use keeps the two apart.
+// keyed is the keyed hash for sequence numbers and ports. RFC 9293 §3.4.1 requires one that an
+// outsider cannot compute; use separates the two.
 func keyed(secret *[16]byte, use byte, t Tuple) uint64 {
 	b := keying(secret, use, t)
 	return digest(b[:29])
 }
 
-// keyedAt is the same of a moment.
+// keyedAt is keyed with a time in the hash.
 func keyedAt(secret *[16]byte, use byte, t Tuple, at uint32) uint64 {
 	b := keying(secret, use, t)
 	binary.BigEndian.PutUint32(b[29:], at)
 	return digest(b[:])
 }
 
-// keying is what is hashed, with room for a moment behind it.
+// keying returns the hash input, with room for a time at its end.
 func keying(secret *[16]byte, use byte, t Tuple) (b [33]byte) {
 	copy(b[:], secret[:])
 	b[16] = use
@@ -56,7 +56,7 @@ type ports struct {
 	counters [64]uint16
 }
 
-// next returns a port for which free says yes, trying each once.
+// next returns a free port. It tries each port once.
 func (p *ports) next(t Tuple, free func(Tuple) bool) (uint16, bool) {
 	t.LocalPort = 0
 	offset := keyed(&p.secret, 'p', t)

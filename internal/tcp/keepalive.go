@@ -25,6 +25,7 @@ func (k Keepalive) withDefaults() Keepalive {
 // keepalive is a connection's side of it.
 type keepalive struct {
 	Keepalive
+	at    clock.Time // when to look at the peer's silence
 	since clock.Time // it is on
 	asked int        // questions since something arrived
 	due   bool       // one is to be sent
@@ -34,27 +35,32 @@ type keepalive struct {
 // asks reports whether a question is to be sent.
 func (k *keepalive) asks() bool { return k != nil && k.due }
 
-// expired finds out how long the peer has been silent, of which something was heard last at an
-// instant. It returns when to look again, or why the connection is given up. A user timeout (limit)
-// counts time, not questions; one at least must have gone unanswered.
+// expired is the timer. It finds out how long the peer has been silent, of which something was
+// heard last at an instant, and sets the timer again; an error says why the connection is given up.
+// If data in flight asks the same question, the keepalive waits. A user timeout (limit) counts
+// time, not questions; one at least must have gone unanswered.
 func (k *keepalive) expired(
-	now, heard clock.Time, limit time.Duration,
-) (next clock.Time, err error) {
+	now, heard clock.Time, inFlight bool, limit time.Duration,
+) error {
+	if inFlight {
+		k.asked, k.at = 0, now.Later(k.Idle)
+		return nil
+	}
 	heard = max(heard, k.since)
-	if next = heard.Add(k.Idle); next > now {
-		k.asked = 0
-		return next, nil
+	if next := heard.Add(k.Idle); next > now {
+		k.asked, k.at = 0, next
+		return nil
 	}
 	if heard >= k.last {
 		k.asked = 0 // the answer came in no time, or just after the last look
 	}
 	switch {
 	case limit > 0 && k.asked > 0 && now.Sub(heard) >= limit:
-		return clock.Never, ErrUserTimeout
+		return ErrUserTimeout
 	case limit == 0 && k.asked >= k.Count:
-		return clock.Never, ErrTimeout
+		return ErrTimeout
 	}
 	k.asked++
-	k.due, k.last = true, now
-	return now.Later(k.Interval), nil
+	k.due, k.last, k.at = true, now, now.Later(k.Interval)
+	return nil
 }

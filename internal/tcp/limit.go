@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Limit is why a connection does not send more right now.
+// Limit is why a connection does not send more now.
 type Limit uint8
 
 // The limits.
@@ -15,7 +15,7 @@ const (
 	LimitHandshake              // not established yet
 	LimitApp                    // the application has written no more
 	LimitIdle                   // nor is anything in flight
-	LimitBuffer                 // the send buffer is full of what is in flight
+	LimitBuffer                 // the send buffer is full of data in flight
 	LimitReceiver               // the peer's window
 	LimitCwnd                   // the congestion window
 	LimitRecovery               // loss recovery
@@ -39,18 +39,18 @@ func (l Limit) String() string {
 	return "?"
 }
 
-// limited remembers the limit, and since when it holds.
+// limited is the current limit and its start.
 type limited struct {
 	by    Limit
 	since clock.Time
 	spent // before since
 }
 
-// spent is how long there was something to do, and what of it was waited for: the clocks that
-// Linux calls chrono.
+// spent is how long the connection was busy, and the parts of that time that it waited for the
+// peer's window and the send buffer: Linux's chrono.
 type spent struct{ busy, rwnd, sndbuf time.Duration }
 
-// add counts a time for which there was one limit.
+// add counts a period with one limit.
 func (s *spent) add(by Limit, d time.Duration) {
 	switch by {
 	case LimitIdle, LimitHandshake:
@@ -74,7 +74,7 @@ func (l *limited) set(now clock.Time, by Limit) {
 	}
 }
 
-// times returns them until now.
+// times returns the totals until now.
 func (l *limited) times(now clock.Time) (busy, rwnd, sndbuf time.Duration) {
 	s := l.spent
 	if l.since != clock.Never && now > l.since {

@@ -69,19 +69,19 @@ func (l *eventList) pop() *Conn {
 	return c
 }
 
-// deadlines is a heap of connections by when they are due, with four children to a node and the
-// instants beside the connections, so that a path through 100,000 of them looks into few cache
-// lines and no connection. A connection's key may be earlier than its true deadline, never later:
-// a time-out that moves away with every acknowledgment costs nothing until the old one comes due.
+// deadlines is a heap of connections ordered by deadline, with four children for each node. The
+// instants lie in the heap itself, so that a search among 100,000 connections touches few cache
+// lines and no connection. A key may be earlier than the true deadline, never later: a timeout that
+// every acknowledgment postpones costs nothing until the old one comes due.
 type deadlines struct{ heap []filed }
 
-// filed is a connection and what it is filed under.
+// filed is a connection and its key.
 type filed struct {
 	due  clock.Time
 	conn *Conn
 }
 
-// children is how many a node of the heap has.
+// children is the number of children of a node.
 const children = 4
 
 func (d *deadlines) first() clock.Time {
@@ -91,7 +91,7 @@ func (d *deadlines) first() clock.Time {
 	return d.heap[0].due
 }
 
-// of returns what c is filed under, never if it is not.
+// of returns the key of c, never if c is not in the heap.
 func (d *deadlines) of(c *Conn) clock.Time {
 	if c.links.heap < 0 {
 		return clock.Never
@@ -99,10 +99,10 @@ func (d *deadlines) of(c *Conn) clock.Time {
 	return d.heap[c.links.heap].due
 }
 
-// earliest returns the connection that is due first, and when; there is one.
+// earliest returns the first connection and its key. The heap must not be empty.
 func (d *deadlines) earliest() (*Conn, clock.Time) { return d.heap[0].conn, d.heap[0].due }
 
-// set files c under due, or takes it out when due is never.
+// set changes the key of c to due, or removes c if due is never.
 func (d *deadlines) set(c *Conn, due clock.Time) {
 	i := int(c.links.heap)
 	switch {
@@ -137,7 +137,7 @@ func (d *deadlines) place(i int, f filed) {
 	f.conn.links.heap = int32(i)
 }
 
-// settle places f at i, or where it belongs above or below.
+// settle places f at i, or above or below it where it belongs.
 func (d *deadlines) settle(i int, f filed) {
 	for i > 0 {
 		parent := (i - 1) / children
@@ -167,7 +167,7 @@ func (d *deadlines) settle(i int, f filed) {
 	d.place(i, f)
 }
 
-// pool keeps objects that nobody has for those that need one next, at most maxPool.
+// pool keeps unused objects for reuse, at most maxPool.
 type pool[T any] struct{ free []*T }
 
 const maxPool = 64
@@ -186,4 +186,36 @@ func (p *pool[T]) put(v *T) {
 	if len(p.free) < maxPool {
 		p.free = append(p.free, v)
 	}
+}
+
+// readyConns are the connections that may have something to send, by outlet.
+type readyConns struct {
+	by   []connList
+	turn int // the outlet whose turn it is
+}
+
+// push adds a connection behind the others of its outlet, if it has an outlet and is not queued.
+func (r *readyConns) push(c *Conn) {
+	outlet := c.snd.path.Outlet
+	if c.links.isReady || outlet < 0 {
+		return
+	}
+	for len(r.by) <= outlet {
+		r.by = append(r.by, connList{which: inReady})
+	}
+	r.by[outlet].push(c)
+	c.links.isReady = true
+}
+
+// remove takes a connection out, if it is queued.
+func (r *readyConns) remove(c *Conn) {
+	if c.links.isReady {
+		r.by[c.snd.path.Outlet].remove(c)
+		c.links.isReady = false
+	}
+}
+
+// waits reports whether a connection waits for room at an outlet.
+func (r *readyConns) waits(outlet int) bool {
+	return outlet < len(r.by) && r.by[outlet].first != nil
 }

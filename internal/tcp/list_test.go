@@ -90,7 +90,7 @@ func BenchmarkDeadlines(b *testing.B) {
 		b.Run(fmt.Sprintf("ack/%d", count), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				c := &conns[i%count]
-				c.timers[0] = 1 << 61
+				c.idleAt = 1 << 61
 				h.schedule(c)
 			}
 		})

@@ -23,13 +23,13 @@ type Listener struct {
 	ahead            func() int // see CountAhead; nil: none
 }
 
-// listeners are those of a host.
+// listeners holds the listeners of a host.
 type listeners struct {
 	byAddr map[netip.AddrPort]*Listener
 	ports  map[uint16]int // how many of them have a port
 }
 
-// find returns the listener on a segment's destination: on that address, or on any.
+// find returns the listener for a segment's destination address, or for any address.
 func (q *listeners) find(t Tuple) *Listener {
 	if l := q.byAddr[t.Local()]; l != nil {
 		return l
@@ -61,7 +61,7 @@ func (q *listeners) remove(l *Listener) {
 // Local returns the address and port that the listener answers for; the address may be unspecified.
 func (l *Listener) Local() netip.AddrPort { return l.local }
 
-// Queued returns how many connections wait for a program to accept them.
+// Queued returns how many connections wait for Accept.
 func (l *Listener) Queued() int {
 	if l.ahead == nil {
 		return l.queued
@@ -69,17 +69,17 @@ func (l *Listener) Queued() int {
 	return l.queued + l.ahead()
 }
 
-// Backlog returns how many may.
+// Backlog returns the limit of Queued.
 func (l *Listener) Backlog() int { return l.backlog }
 
-// CountAhead adds f's result to Queued: connections that the owner has accepted before a program
-// has asked for them. Then a queue of the owner's does not enlarge the backlog.
+// CountAhead adds f's result to Queued: the connections that the owner has accepted ahead of the
+// application. So the owner's queue does not enlarge the backlog.
 func (l *Listener) CountAhead(f func() int) { l.ahead = f }
 
-// Defer has SYNs wait unanswered for Host.Admit, Reject or Ignore, and NextCaught returns them: an
-// owner that asks a server first can refuse what the server refuses. All listeners that defer share
-// the places of a backlog; while these are taken, SYNs are answered by cookies, and NextCaught
-// returns the connections that the cookies open.
+// Defer holds SYNs until Host.Admit, Reject or Ignore, and NextCaught returns them: the owner can
+// connect to a server first and refuse what the server refuses. All deferring listeners share one
+// backlog. While it is full, the host answers SYNs with cookies, and NextCaught returns the
+// connections that these open.
 func (l *Listener) Defer() { l.deferred = true }
 
 // Accept returns the next established connection, false when none waits.
@@ -101,7 +101,7 @@ func (l *Listener) Accept() (*Conn, bool) {
 	return c, true
 }
 
-// Close stops listening. Connections that nobody accepted are reset.
+// Close stops listening and resets the connections that wait for Accept.
 func (l *Listener) Close(now clock.Time) {
 	if l.closed {
 		return
@@ -118,10 +118,9 @@ func (l *Listener) Close(now clock.Time) {
 	l.abandon(now)
 }
 
-// backlogged reports whether as many connections wait for Accept as may: exactly the backlog,
-// where Linux allows one more. Then the listener does not answer a SYN, which its sender
-// retransmits; and it drops the ACK that would complete a handshake, as Linux does, and
-// retransmits the SYN-ACK. SynBacklog bounds the half-open connections.
+// backlogged reports whether the accept queue holds backlog connections; Linux allows one more.
+// Then the listener drops SYNs, and ACKs that would complete a handshake, as Linux does; the SYN or
+// SYN-ACK is retransmitted. SynBacklog bounds the half-open connections.
 func (l *Listener) backlogged() bool {
 	if l.deferred {
 		return l.host.catch.opened >= l.backlog
@@ -129,7 +128,7 @@ func (l *Listener) backlogged() bool {
 	return l.Queued() >= l.backlog
 }
 
-// full reports whether as many handshakes are under way as may be.
+// full reports whether the listener has reached its limit of handshakes.
 func (l *Listener) full() bool {
 	if l.deferred {
 		return l.host.catch.unanswered() >= l.backlog
@@ -137,8 +136,8 @@ func (l *Listener) full() bool {
 	return l.halfOpen >= l.host.cfg.Limits.SynBacklog
 }
 
-// complete moves a connection from the half-open ones to the accept queue, or has it wait for the
-// owner's decision.
+// complete moves a half-open connection to the accept queue, or to the host's catch if the listener
+// defers.
 func (l *Listener) complete(c *Conn) {
 	c.flags &^= flagHalfOpen
 	l.halfOpen--
@@ -160,8 +159,8 @@ func (l *Listener) complete(c *Conn) {
 	}
 }
 
-// forget drops a connection that died before it was accepted. One that died in
-// the accept queue stays there, as an error to find, like in every other TCP.
+// forget uncounts a half-open connection that died. One that died in the accept queue stays there,
+// and Accept returns it with its error, as in other TCPs.
 func (l *Listener) forget(c *Conn) {
 	if c.flags.has(flagHalfOpen) {
 		c.flags &^= flagHalfOpen
@@ -169,7 +168,7 @@ func (l *Listener) forget(c *Conn) {
 	}
 }
 
-// abandon ends the half-open connections of the listener, which has closed.
+// abandon resets the half-open connections of a closed listener.
 func (l *Listener) abandon(now clock.Time) {
 	h := l.host
 	if l.halfOpen == 0 && !l.deferred {

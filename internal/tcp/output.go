@@ -1,13 +1,50 @@
 package tcp
 
-import (
-	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
-)
+import "github.com/tidepool-net/tidepool/internal/clock"
 
-// output fills t with the connection's next train of at most room segments and
-// reports whether there was one. What was lost goes before what is new, and an
-// acknowledgment rides on text when it can.
+// Output fills t with the next train to send at now, and reports whether there was one. room holds,
+// by outlet, how many segments its link takes now. Connections take turns, one train each.
+func (h *Host) Output(now clock.Time, room []int, t *Train) bool {
+	h.now = now
+	if h.replies.output(room, t) {
+		h.counters.SegmentsOut++
+		return true
+	}
+	for range h.ready.by {
+		if h.ready.turn++; h.ready.turn >= len(h.ready.by) {
+			h.ready.turn = 0
+		}
+		turn := h.ready.turn
+		if turn < len(room) && room[turn] > 0 && h.outputBy(now, room[turn], t) {
+			h.counters.SegmentsOut += uint64(t.Segments())
+			return true
+		}
+	}
+	return false
+}
+
+// outputBy asks the connections of one outlet in turn until one sends.
+func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
+	l := &h.ready.by[h.ready.turn]
+	for c := l.first; c != nil; c = l.first {
+		h.ready.remove(c)
+		if c.output(now, room, t) {
+			h.ready.push(c)
+			return true
+		}
+		if h.folds(c) {
+			h.fold(c)
+			continue
+		}
+		c.settle(now)
+		h.schedule(c) // what it waits for may be a time
+	}
+	return false
+}
+
+// output fills t with the connection's next train of at most room segments and reports whether
+// there was one. Retransmissions go before new data, and data carries the acknowledgment if
+// possible.
 func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 	if c.snd.rec.Resting() {
 		if !c.wants() {
@@ -24,70 +61,46 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		return true
 	case !c.state.synchronized():
 		return false
+	case c.snd.wait.due || c.rcv.ackBare():
+		c.outputACK(now, t)
+		return true
+	case c.keep.asks():
+		// The peer must acknowledge a segment from just before its window.
+		c.keep.due = false
+		c.begin(t, c.snd.Nxt-1, 0)
+		c.leave(now, t)
+		return true
 	}
-	if c.snd.wait.due || c.rcv.ackBare() {
+	var s sending
+	if c.snd.next(now, room, &s) {
+		c.begin(t, s.Seq, 0)
+		if s.FIN {
+			t.Flags |= FIN
+		}
+		c.snd.lend(t, s.Seq, s.N, s.MSS)
+		if s.fresh {
+			if t.Len > 0 && c.hs.has(flagECN) {
+				c.snd.mark(t, !c.hs.has(flagNoECT))
+			}
+			c.snd.limitBy(now, s.why)
+		}
+		c.leave(now, t)
+		c.sample(now)
+		return true
+	}
+	if c.rcv.ack.owed > 0 { // no data carries it
 		c.outputACK(now, t)
 		return true
 	}
-	if c.keep.asks() {
-		c.outputKeepalive(now, t)
-		return true
-	}
-	if c.snd.rec.CC.Controller == nil && !c.begins(now) {
-		return c.outputLastACK(now, t)
-	}
-	var s sending
-	if !c.snd.next(now, room, &s) {
-		return c.outputLastACK(now, t)
-	}
-	c.begin(t, s.Seq, 0)
-	if s.FIN {
-		t.Flags |= FIN
-	}
-	c.snd.lend(t, s.Seq, s.N, s.MSS)
-	if s.fresh {
-		c.markNew(t)
-		c.snd.limitBy(now, s.why)
-	}
-	c.leave(now, t)
-	c.sample(now)
-	return true
-}
-
-// outputLastACK sends the acknowledgment that found no text to ride on.
-func (c *Conn) outputLastACK(now clock.Time, t *Train) bool {
-	if c.rcv.ack.owed == 0 {
-		return false
-	}
-	c.outputACK(now, t)
-	return true
-}
-
-// begins gives a connection that has its first text, or its FIN, to send a congestion
-// controller. Until then it has none, and it reports false.
-func (c *Conn) begins(now clock.Time) bool {
-	if !c.snd.waits() {
-		c.snd.limitBy(now, LimitIdle)
-		c.snd.rec.AppLimited()
-		return false
-	}
-	c.snd.rec.Begin(c.congestionConfig())
-	return true
-}
-
-// congestionConfig is what only the connection knows of a congestion controller's configuration.
-func (c *Conn) congestionConfig() congestion.Config {
-	return congestion.Config{
-		Now: c.host.now, Burst: c.snd.trainLimit(),
-		Seed: c.snd.iss ^ uint64(c.tuple.LocalPort)<<48,
-	}
+	return false
 }
 
 // begin starts a train with the connection's current acknowledgment.
 func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
-	*t = Train{
-		Tuple: c.tuple, Outlet: c.snd.path.Outlet, Payload: t.Payload[:0], TOS: c.tos, TTL: c.ttl,
-	}
+	payload := t.Payload[:0]
+	*t = Train{}
+	t.Tuple, t.Outlet, t.Payload = c.tuple, c.snd.path.Outlet, payload
+	t.TOS, t.TTL = c.tos, c.ttl
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.rcv.windowField(!c.state.synchronized())
 	if c.rcv.echo {
@@ -98,14 +111,7 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 }
 
-// acknowledged notes that a segment with the current acknowledgment leaves, with so many bytes of
-// data.
-func (c *Conn) acknowledged(data int) {
-	c.rcv.ack.sent(data)
-	c.stamps.lastAck = c.rcv.nxt
-}
-
-// leave counts a train that is complete.
+// leave counts a complete train.
 func (c *Conn) leave(now clock.Time, t *Train) {
 	n := uint64(t.Segments())
 	c.stats.segsOut += n
@@ -114,7 +120,8 @@ func (c *Conn) leave(now clock.Time, t *Train) {
 		c.stats.bytesSent += uint64(t.Len)
 		c.snd.rec.Left(now, uint32(c.snd.Nxt)-t.Seq, t.Len, int(n))
 	}
-	c.acknowledged(t.Len)
+	c.rcv.ack.sent(t.Len)
+	c.stamps.lastAck = c.rcv.nxt
 }
 
 func (c *Conn) outputACK(now clock.Time, t *Train) {
@@ -127,19 +134,4 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 	}
 	c.rcv.sackBlocks(&t.Options, fitting(c.snd.path.MTU))
 	c.leave(now, t)
-}
-
-// markNew gives a train of new data its codepoint, and CWR when the window was reduced since the
-// last one (RFC 3168 §6.1.2). Nothing else is ECN-capable: not bare ACKs (RFC 3168 §6.1.4),
-// retransmissions (RFC 3168 §6.1.5) or window probes (RFC 3168 §6.1.6).
-func (c *Conn) markNew(t *Train) {
-	if t.Len == 0 || !c.hs.has(flagECN) {
-		return
-	}
-	if !c.hs.has(flagNoECT) {
-		t.ECN = ECT0
-	}
-	if c.snd.rec.Kept.ECN.TakeCWR() {
-		t.Flags |= CWR
-	}
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// pathMTU is how packets get to the peer, and how large they may be: RFC 1191 with the doubts of
-// RFC 5927 §7.2, and in search RFC 4821 and RFC 8899. Path.MTU is what is believed of the whole
-// path.
+// pathMTU is the path to the peer and its MTU: RFC 1191 with the checks of RFC 5927 §7.2, and in
+// search RFC 4821 and RFC 8899. Path.MTU is the current estimate for the whole path.
 type pathMTU struct {
 	Path
 	link    int     // the MTU of our own link: no path has more
@@ -21,8 +20,8 @@ type pathMTU struct {
 	stamped bool    // every segment has a timestamp
 }
 
-// search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: a segment that is larger
-// than the path is known to carry goes first among ordinary ones, and arrives or does not.
+// search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: the sender sends one
+// segment that is larger than the estimate, and learns whether it arrives.
 type search struct {
 	next  clock.Time // when to look for more than is believed; never: there is no more
 	high  int        // the path carries no more than this; zero: not known
@@ -31,7 +30,7 @@ type search struct {
 	fails uint8      // losses of that size in a row
 }
 
-// claim is an MTU that was reported against the evidence, and of what segment.
+// claim is a reported MTU that contradicts what has arrived, and the segment that it is about.
 type claim struct {
 	mtu int
 	seq uint64
@@ -40,18 +39,18 @@ type claim struct {
 const (
 	// minPathMTU is the smallest maximum that RFC 791 §3.2 allows a link.
 	minPathMTU = 68
-	// mtuAge is how long a path is believed to be narrow: RFC 1191 §6.3, RFC 8899 §5.1.1.
+	// mtuAge is how long a smaller MTU is kept: RFC 1191 §6.3, RFC 8899 §5.1.1.
 	mtuAge = 10 * time.Minute
 	// baseMTU carries the 1024 bytes that RFC 4821 §7.2 starts from.
 	baseMTU = 1024 + ipHeaderSize + HeaderSize
-	// leastMTU is as small as a black hole is believed to be.
+	// leastMTU is the smallest MTU that black hole detection assumes.
 	leastMTU = 512 + ipHeaderSize + HeaderSize
-	// maxMTUProbes is MAX_PROBES of RFC 8899 §5.1.2: one loss may have been bad luck.
+	// maxMTUProbes is MAX_PROBES of RFC 8899 §5.1.2: a single loss may have another cause.
 	maxMTUProbes = 3
-	// mtuStep ends a search: less is not worth a segment.
+	// mtuStep ends a search: smaller gains are not worth a probe.
 	mtuStep = 16
-	// blackHoleRetries and blackHoleTime tell a black hole from a bad moment: three time-outs
-	// (R1 of RFC 9293 §3.8.3) that took a second, for the first ones may be milliseconds apart.
+	// A black hole takes blackHoleRetries timeouts (R1 of RFC 9293 §3.8.3) and blackHoleTime: the
+	// first timeouts may be milliseconds apart.
 	blackHoleRetries = 3
 	blackHoleTime    = time.Second
 )
@@ -63,7 +62,7 @@ const (
 	MTUProbingOn        = "on"
 )
 
-// reroute takes a new path to the peer, of which the host may know that it is narrow, for a while.
+// reroute takes a new path to the peer, and the MTU that the host may know for it until some time.
 func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 	if to.Outlet < 0 {
 		to.MTU = p.MTU // what is known of it stays as good a guess as any
@@ -74,7 +73,7 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 	p.link = to.MTU
 	switch {
 	case same && p.MTU < to.MTU:
-		to.MTU = p.MTU // the route is the old one, and so is what was learned on it
+		to.MTU = p.MTU // the route and its MTU are unchanged
 	case known != 0 && known < to.MTU:
 		to.MTU = known
 		if p.search == nil {
@@ -85,8 +84,8 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 	p.Path = to
 }
 
-// choose decides on the MTU to try next: at first all that there can be, which is right more often
-// than not, then half way. It reports false when the search is over for now.
+// choose sets the size of the next probe: the largest possible at first, then the middle. It
+// reports false when the search is over.
 func (p *pathMTU) choose(now clock.Time) bool {
 	switch q := p.search; {
 	case q.high == 0:
@@ -100,7 +99,7 @@ func (p *pathMTU) choose(now clock.Time) bool {
 	return true
 }
 
-// lost notes that n probes were lost: the path does not carry the size, if it happens often enough.
+// lost notes that n probes were lost. After maxMTUProbes the size counts as too large.
 func (p *pathMTU) lost(n int) {
 	for q := p.search; n > 0 && q != nil; n-- {
 		q.seq = 0
@@ -130,11 +129,10 @@ func (p *pathMTU) offer() uint16 {
 	return mss
 }
 
-// mss returns the payload of a full segment if the path's MTU is so large.
+// mss returns the payload of a full segment for an MTU.
 func (p *pathMTU) mss(mtu int) int {
-	// RFC 9293 §3.7.1 says 536 when the peer sends no MSS option (Path.DefaultMSS). On the UDP
-	// links of course nodes the MTU stands in for it: few of them send the option, and all take
-	// the link's 1400 bytes for granted.
+	// RFC 9293 §3.7.1 assumes 536 bytes if the peer sends no MSS option (Path.DefaultMSS). Few
+	// course nodes send the option, and all of them take segments for the MTU of their links.
 	mss := fitting(mtu)
 	if p.peerMSS != 0 {
 		mss = min(mss, max(int(p.peerMSS), MinMSS))
@@ -148,14 +146,14 @@ func (p *pathMTU) mss(mtu int) int {
 	return mss
 }
 
-// fitting returns the payload, options included, that fits an MTU. No path is
-// narrower than RFC 791 §3.2 allows a link.
+// fitting returns the payload, options included, that fits an MTU, of which RFC 791 §3.2 sets the
+// minimum.
 func fitting(mtu int) int {
 	return min(max(mtu, minPathMTU)-ipHeaderSize-HeaderSize, maxMSS)
 }
 
-// Plateau returns the next of the common MTUs below the length of a packet that
-// was too big, for routers whose reports name none (RFC 1191 §7).
+// Plateau returns the next common MTU below the length of a packet that was too big, for reports
+// without an MTU (RFC 1191 §7).
 func Plateau(length int) int {
 	for _, mtu := range [...]int{32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296} {
 		if mtu < length {
@@ -165,15 +163,15 @@ func Plateau(length int) int {
 	return minPathMTU
 }
 
-// isProbe reports whether a router's report is about the probe in flight, and possible.
+// isProbe reports whether a router's report is about the probe in flight, and plausible.
 func (p *pathMTU) isProbe(seq uint64, mtu int) bool {
 	q := p.search
 	return q != nil && q.seq != 0 && seq == q.seq && mtu < q.size && mtu >= p.MTU
 }
 
-// doubts reports whether a report of a segment contradicts what has arrived, and remembers it then:
-// RFC 5927 §7.2, it may be a forgery. If the path has really become narrower, the segment will not
-// be acknowledged, and its timeout decides.
+// doubts reports whether a report contradicts what has arrived, and then remembers it: it may be
+// forged (RFC 5927 §7.2). If the path has become narrower, the segment times out, and confirmed
+// decides.
 func (p *pathMTU) doubts(seq uint64, mtu int) bool {
 	if p.mss(mtu) >= p.acked {
 		return false
@@ -182,7 +180,8 @@ func (p *pathMTU) doubts(seq uint64, mtu int) bool {
 	return true
 }
 
-// confirmed returns the MTU of the report that was doubted, if a timeout confirms it; zero: none.
+// confirmed returns the MTU of the doubted report after a timeout of its segment, zero if there was
+// no such report.
 func (p *pathMTU) confirmed(una uint64) (mtu int) {
 	if doubted := p.doubt; doubted != nil && doubted.seq >= una {
 		mtu = doubted.mtu
@@ -191,15 +190,15 @@ func (p *pathMTU) confirmed(una uint64) (mtu int) {
 	return mtu
 }
 
-// narrow believes in a smaller path, until that is too long ago.
+// narrow takes a smaller MTU, and tries larger ones after mtuAge.
 func (p *pathMTU) narrow(now clock.Time, mtu int) {
 	p.MTU = mtu
 	p.acked = min(p.acked, p.mss(mtu))
 	p.search = &search{next: now.Add(mtuAge)}
 }
 
-// escape makes segments smaller when full ones are sent again and again in vain: RFC 4821 §7.7, RFC
-// 8899 §4.3. If it was something else, the first probe finds that out, where they may be sent.
+// escape makes segments smaller when full ones are lost again and again: RFC 4821 §7.7, RFC 8899
+// §4.3. If the losses had another cause, the first probe finds that out.
 func (p *pathMTU) escape(now clock.Time, probes bool) {
 	mtu := baseMTU
 	if p.MTU <= baseMTU {
@@ -211,7 +210,7 @@ func (p *pathMTU) escape(now clock.Time, probes bool) {
 	}
 }
 
-// startLow starts small and looks for more. It reports false if the path is small anyway.
+// startLow starts the search from a small MTU. It reports false if the path is small anyway.
 func (p *pathMTU) startLow(now clock.Time) bool {
 	if p.MTU <= baseMTU {
 		return false
@@ -220,13 +219,13 @@ func (p *pathMTU) startLow(now clock.Time) bool {
 	return true
 }
 
-// due reports whether it is time for a probe and none is in flight.
+// due reports whether to send a probe now.
 func (p *pathMTU) due(now clock.Time) bool {
 	q := p.search
 	return q != nil && q.next.Due(now) && q.seq == 0
 }
 
-// probe returns the payload of the next probe, zero if there is none.
+// probe returns the payload of the next probe, or zero if the search is over.
 func (p *pathMTU) probe(now clock.Time) int {
 	q := p.search
 	if q.size == 0 {
@@ -241,7 +240,8 @@ func (p *pathMTU) probe(now clock.Time) int {
 	return p.mss(q.size)
 }
 
-// arrived takes the size that a probe has shown to fit, and reports whether it is news.
+// arrived takes the size of a probe that has arrived, and reports whether it is larger than the
+// estimate.
 func (p *pathMTU) arrived() bool {
 	q := p.search
 	if q == nil {
@@ -259,7 +259,7 @@ func (p *pathMTU) arrived() bool {
 	return true
 }
 
-// found remembers the MTU that a probe has found, for all connections to the host.
+// found remembers the MTU that a probe has found, for all connections to the peer.
 func (p *peers) found(now clock.Time, peer [4]byte, path *pathMTU) {
 	if path.search == nil {
 		p.mtus.forget(peer)
@@ -268,13 +268,13 @@ func (p *peers) found(now clock.Time, peer [4]byte, path *pathMTU) {
 	}
 }
 
-// mtuProbe sends the probe of the path's MTU that is due, if losing it would be noticed: enough
-// must follow it for the peer to report the gap. Hold asks that nothing else be sent, until
-// acknowledgments have made room for it.
+// mtuProbe sends the MTU probe that is due if enough data follows it for the peer to report its
+// loss. hold asks the caller to send nothing else until acknowledgments have made room for the
+// probe.
 func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
 	p := &d.path
 	if !d.probesMTU() {
-		// RFC 1191 §6.3: after a while the first link's MTU is tried again, and a router objects.
+		// RFC 1191 §6.3: try the first link's MTU again after a while.
 		p.search, p.MTU = nil, p.link
 		d.refit()
 		return false, false
@@ -295,37 +295,37 @@ func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
 	return true, false
 }
 
-// probesMTU reports whether probes may be sent: their loss has to be told from that of others,
-// which takes SACK, and noticed soon.
+// probesMTU reports whether the connection may send probes: it needs SACK to detect their loss soon
+// and apart from other losses.
 func (d *sender) probesMTU() bool {
 	return d.cfg.MTUProbing != MTUProbingOff && d.rec.ProbesTail()
 }
 
-// swallowed reports whether the path may swallow large packets without a report. If not even a
-// small one arrives, it is not the size.
+// swallowed reports whether the path may drop large packets without a report: full segments time
+// out, and they are not too small for that.
 func (d *sender) swallowed(now clock.Time) bool {
 	return d.cfg.MTUProbing != MTUProbingOff && d.rec.Retries >= blackHoleRetries &&
 		!d.rec.Record.Empty() && now.Sub(d.wait.since) >= blackHoleTime &&
 		d.path.MTU > leastMTU && d.rec.Record.FirstSize() >= d.MSS
 }
 
-// narrow believes in a smaller path, and sends again what cannot have passed it.
+// narrow takes a smaller MTU and retransmits the segments that cannot have passed.
 func (d *sender) narrow(now clock.Time, mtu int) {
 	d.rec.ResendLarge(d.path.mss(mtu))
 	d.path.narrow(now, mtu)
 	d.refit()
 }
 
-// TooBig tells the connection that sent sequence number seq that a router on
-// the way had to drop the segment, because its next link carries mtu bytes.
+// TooBig tells the connection that sent sequence number seq that a router dropped the segment,
+// because its next link carries only mtu bytes.
 func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	h.now = now
 	c := h.lookup(now, t)
 	if c == nil {
 		return
 	}
-	// RFC 5927 §4.1: believed only of what is in flight; RFC 1191 §3: never below the 68 bytes
-	// that every link carries.
+	// RFC 5927 §4.1: only reports about data in flight are valid. RFC 1191 §3: the MTU is never
+	// below the minimum of 68 bytes.
 	w := widen(c.snd.Una, seq)
 	if w < c.snd.Una || w >= c.snd.Nxt || mtu < minPathMTU {
 		return
@@ -348,7 +348,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	c.touch()
 }
 
-// PathMTU returns what is remembered of the path to a host, zero for nothing.
+// PathMTU returns the MTU that is remembered for a host, or zero.
 func (h *Host) PathMTU(now clock.Time, host [4]byte) int {
 	mtu, _ := h.peers.mtus.find(now, host)
 	return mtu

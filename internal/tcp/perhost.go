@@ -6,13 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// peers is what connections have learned of the hosts that they lead to.
+// peers is what connections have learned about remote hosts.
 type peers struct {
 	mtus  perHost[int]      // the paths that are narrower than their first link
-	plain perHost[struct{}] // who knows no TCP options
+	plain perHost[struct{}] // peers without TCP options
 }
 
-// perHost remembers a value for each of the last maxHosts peers, for a while.
+// perHost remembers a value for each of the last maxHosts peers, until it expires.
 type perHost[V any] struct {
 	byHost map[[4]byte]remembered[V]
 	order  [][4]byte // the oldest first
@@ -23,10 +23,10 @@ type remembered[V any] struct {
 	until clock.Time
 }
 
-// maxHosts bounds it. One more takes the place of the oldest, which is learned again.
+// maxHosts bounds the table. A new entry replaces the oldest.
 const maxHosts = 1024
 
-// find returns what is remembered of a host; until is clock.Never if that is nothing.
+// find returns a host's value and when it expires; clock.Never if none is stored.
 func (m *perHost[V]) find(now clock.Time, host [4]byte) (value V, until clock.Time) {
 	k, ok := m.byHost[host]
 	if !ok || k.until.Due(now) {

@@ -53,7 +53,7 @@ func (c *clocked) OnSend(s congestion.Sent) { c.sent = append(c.sent, s) }
 // begin gives a script's connection its controller before it sends anything.
 func (s *script) begin() {
 	if s.c.snd.rec.CC.Controller == nil {
-		s.c.snd.rec.Begin(s.c.congestionConfig())
+		s.c.snd.rec.Begin(s.c.snd.congestion(s.now))
 	}
 }
 
@@ -70,7 +70,14 @@ func (s *script) govern(cc congestion.Controller) {
 	s.h.recoveries.Algorithms = map[string]congestion.Make{
 		"govern": func(congestion.Config) congestion.Controller { return cc },
 	}
-	require.NoError(s.t, s.c.SetCongestion("govern"))
+	require.NoError(s.t, setCongestion(s.c, "govern"))
+}
+
+// setCongestion changes a connection's algorithm.
+func setCongestion(c *Conn, name string) error {
+	o := c.Sockopts()
+	o.Congestion = name
+	return c.SetSockopts(c.host.now, o)
 }
 
 func (s *script) clear() { s.collect(); s.out = nil }
@@ -168,7 +175,7 @@ func TestATimedController(t *testing.T) {
 	s.wait(10 * time.Second)
 	n := len(c.timers)
 	assert.Greater(t, n, 490, "nothing is in flight, and its memory is given back")
-	require.NoError(t, s.c.SetCongestion("cubic"))
+	require.NoError(t, setCongestion(s.c, "cubic"))
 	s.wait(time.Second)
 	assert.Len(t, c.timers, n)
 	s.govern(c)

@@ -5,16 +5,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// reassembly is what a receiver keeps while data arrives: what is out of order and how it is
-// reported, and how fast the user reads.
+// reassembly is the receiver's state while data arrives: the out-of-order data, what to report of
+// it, and how fast the user reads.
 type reassembly struct {
 	ooo     buffer.Ranges
 	recent  [maxRuns]buffer.Range // what data that arrived out of order grew: the last of changes
 	changes uint32
 	dsack   buffer.Range // a duplicate to report (RFC 2883), empty when none
-	// held is how far data out of order extends beyond what is readable: what the ring holds for
-	// its sake, and no user can free by reading. A connection's is bounded by the window that it
-	// offered and by MaxReceiveRanges, and all connections' together by Limits.EarlyBytes.
+	// held is how far out-of-order data extends beyond the readable data, in bytes: memory that the
+	// user cannot free by reading. The offered window and MaxReceiveRanges bound it for one
+	// connection, Limits.EarlyBytes for all.
 	held     int
 	head     uint64     // of rx when the current round trip began,
 	since    clock.Time // and when that was
@@ -22,16 +22,16 @@ type reassembly struct {
 	rttSince clock.Time
 }
 
-// reports says whether SACK blocks have anything to report.
+// reports says whether an acknowledgment needs SACK blocks.
 func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < q.dsack.End }
 
-// wake gives the receiver of an idle connection its reassembly.
+// wake allocates the reassembly of an idle connection.
 func (r *receiver) wake() {
 	r.reassembly = r.shared.spare.take()
 	r.reassembly.head, r.reassembly.ooo.Max = r.rx.Head(), r.shared.cfg.Limits.MaxReceiveRanges
 }
 
-// rest gives it back.
+// rest frees it.
 func (r *receiver) rest() {
 	if q := r.reassembly; q != nil {
 		*q, r.reassembly = reassembly{}, nil
@@ -39,7 +39,7 @@ func (r *receiver) rest() {
 	}
 }
 
-// reach is how far data out of order extends beyond what is readable.
+// reach returns how far out-of-order data extends beyond the readable data.
 func (r *receiver) reach() int {
 	n := r.reassembly.ooo.Len()
 	if n == 0 {
@@ -48,33 +48,32 @@ func (r *receiver) reach() int {
 	return int(r.reassembly.ooo.At(n-1).End - r.offset(r.nxt))
 }
 
-// mayHold reports whether the host has memory for data out of order up to an offset. It drops data
-// that it has no memory for. The sender repeats that data: by then it may be the next that is due,
-// which is always taken.
+// mayHold reports whether the host has memory for out-of-order data up to an offset. The receiver
+// drops data without memory. Once the peer has retransmitted the data before it, it is in order and
+// always fits.
 func (r *receiver) mayHold(to uint64) bool {
 	more := int(to-r.offset(r.nxt)) - r.reassembly.held
 	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes
 }
 
-// countHeld keeps the counts after data out of order has changed.
+// countHeld updates the memory counts after a change of the out-of-order data.
 func (r *receiver) countHeld() {
 	n := r.reach()
 	r.shared.held += n - r.reassembly.held
 	r.reassembly.held = n
 }
 
-// maxRuns bounds how much of what arrives out of order together is reported. That may be many
-// runs with gaps in between, each a range; an acknowledgment has room for three, and what no block
-// tells of is sent again. So each run has an acknowledgment, as if it had come by itself, and the
-// last has two. They report the runs before it too, so that each is reported twice or three times,
-// and none later than one that came after it: the peer would take it for lost (RFC 8985 §6.2).
+// maxRuns bounds how many changes the receiver reports for data that arrives together. That may be
+// many runs with gaps between them, and an acknowledgment has room for three SACK blocks. The peer
+// retransmits what no block reports. So each run draws an acknowledgment and the last draws two;
+// each also reports the runs before it, so that every run is reported two or three times, and in
+// order: the peer would take one that is reported late for lost (RFC 8985 §6.2).
 const maxRuns = 48
 
-// sackBlocks adds to an acknowledgment what was received out of order, if the peer has permitted
-// that: first the duplicate if there is one (RFC 2883 §4), then the range that changed last and the
-// other recent ones (RFC 2018 §4), then the lowest. One that others follow reports what is recent
-// as it was when the first of that arrived. Room is what the path leaves for options and payload:
-// an acknowledgment must fit it too.
+// sackBlocks adds the SACK blocks to an acknowledgment: first the duplicate, if any (RFC 2883 §4),
+// then the ranges that changed last (RFC 2018 §4), then the lowest. If more acknowledgments follow,
+// a block shows its range as it was when the first of those changes arrived. room is the path's
+// payload size, which bounds the options.
 func (r *receiver) sackBlocks(o *Options, room int) {
 	if !r.sack {
 		return
@@ -116,8 +115,8 @@ func (r *receiver) sackBlocks(o *Options, room int) {
 	}
 }
 
-// numbers turns a range of offsets into sequence numbers. RFC 2018 §3: a FIN behind it has its
-// number, and is held as well.
+// numbers converts a range of offsets to sequence numbers. RFC 2018 §3: a FIN right after the range
+// extends it.
 func (r *receiver) numbers(b buffer.Range) buffer.Range {
 	base := r.irs + 1
 	b.Start += base
@@ -127,9 +126,9 @@ func (r *receiver) numbers(b buffer.Range) buffer.Range {
 	return b
 }
 
-// finAlone returns where a FIN is held whose data is missing, as an empty range in
-// front of it: RFC 2018 §3 reports its number like a byte's, and the peer need not send
-// it again. It is false without such a FIN, or if that ends the last range.
+// finAlone returns the position of a FIN that waits for missing data, as an empty range: RFC 2018
+// §3 reports its sequence number like a byte's. It reports false without such a FIN, or if it ends
+// the last range.
 func (r *receiver) finAlone() (buffer.Range, bool) {
 	if r.fin == 0 || r.nxt >= r.fin {
 		return buffer.Range{}, false
@@ -139,7 +138,7 @@ func (r *receiver) finAlone() (buffer.Range, bool) {
 	return buffer.Range{Start: at, End: at}, n == 0 || r.reassembly.ooo.At(n-1).End < at
 }
 
-// noteRecent remembers that the range at offset pos changed last.
+// noteRecent notes that the range at offset pos changed last.
 func (r *receiver) noteRecent(pos uint64) {
 	q := r.reassembly
 	b, ok := q.ooo.Find(pos)
@@ -155,8 +154,8 @@ func (r *receiver) noteRecent(pos uint64) {
 	q.recent[(q.changes-1)%maxRuns] = b
 }
 
-// toldLater returns how many of the latest changes the acknowledgment that leaves now does not
-// report, because others follow it. There are none if it has room for all that there is.
+// toldLater returns how many of the latest changes the next acknowledgments report, rather than the
+// one that leaves now. It is zero if that one has room for all.
 func (r *receiver) toldLater(room int) int {
 	owed := max(int(r.ack.owed), 1)
 	r.runs -= uint8((int(r.runs) + owed - 1) / owed)
@@ -166,11 +165,12 @@ func (r *receiver) toldLater(room int) int {
 	return int(r.runs)
 }
 
-// noted returns how many changes are remembered.
+// noted returns the number of recorded changes.
 func (r *receiver) noted() int { return int(min(r.reassembly.changes, maxRuns)) }
 
-// change returns the range that changed, the latest for zero: as it is now, or if acknowledgments
-// are to follow, as it was then. It is false if nothing is missing in front of the range any more.
+// change returns the i-th latest range that changed. The range is current, or if more
+// acknowledgments follow, as it was then. It reports false if no data is missing before the range
+// any more.
 func (r *receiver) change(i int) (buffer.Range, bool) {
 	q := r.reassembly
 	then := q.recent[(q.changes-1-uint32(i))%maxRuns]
@@ -181,7 +181,7 @@ func (r *receiver) change(i int) (buffer.Range, bool) {
 	return b, ok
 }
 
-// reportDuplicate has the next acknowledgment report [start, end) as received twice (RFC 2883).
+// reportDuplicate makes the next acknowledgment report [start, end) as a duplicate (RFC 2883).
 func (r *receiver) reportDuplicate(start, end uint64) {
 	d := &r.reassembly.dsack
 	switch {
@@ -193,8 +193,8 @@ func (r *receiver) reportDuplicate(start, end uint64) {
 	}
 }
 
-// reportHeld adds to the next acknowledgment a report of the first part of [start, end) that was
-// already received out of order (RFC 2883 §4.2). It returns true if that part is the whole range.
+// reportHeld reports the first part of [start, end) that was already held as a duplicate (RFC 2883
+// §4.2). It returns true if that part is the whole range.
 func (r *receiver) reportHeld(start, end uint64) bool {
 	held, ok := r.reassembly.ooo.Overlap(r.offset(start), r.offset(end))
 	if !ok {

@@ -5,9 +5,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// receiver is the receiving half of a connection: the receive sequence space of RFC 9293 §3.3.1,
-// figure 4, in wide numbers, and what the user has not read yet. It knows neither the connection
-// nor its sending half.
+// receiver is the receiving half of a connection: the receive sequence space (RFC 9293 §3.3.1,
+// figure 4) and the data that the application has not read yet. It does not know the connection.
 type receiver struct {
 	shared     *receivers
 	rx         *buffer.Ring
@@ -19,6 +18,7 @@ type receiver struct {
 	ack        delayedAck
 	tune       autotuning
 	reassembly *reassembly // nil while the connection is idle
+	answers    *answers    // nil: none was given
 	bytes      uint64      // received in order
 	early      uint64      // segments that arrived out of order
 	marks      uint64      // segments that arrived with CE
@@ -31,12 +31,13 @@ type receiver struct {
 	finLast    bool  // a FIN that data is missing in front of arrived last
 }
 
-// receivers is what the receivers of a host have in common.
+// receivers is what the receivers of a host share.
 type receivers struct {
-	cfg   *Config
-	drops *Drops
-	held  int // bytes of all rings beyond a gap
-	spare pool[reassembly]
+	cfg        *Config
+	drops      *Drops
+	challenges challenges
+	held       int // bytes of all rings beyond a gap
+	spare      pool[reassembly]
 }
 
 // begin takes the peer's initial sequence number. The window stays as wide as our SYN offered it.
@@ -59,29 +60,23 @@ func (r *receiver) drop(d Drop) { r.shared.drops[d]++ }
 func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 	switch {
 	case s.Len == 0:
-		// A FIN fits any window: it needs no buffer. The right edge itself is acceptable: a peer
-		// writes it into an ACK while all that it was allowed to send is still on its way.
+		// The right edge is acceptable too: a peer that has filled the window sends its ACKs there.
 		return seq >= r.nxt && seq <= r.limit()
 	case seq < r.limit() && seq+s.space() > r.nxt:
 		return true
 	case seq == r.nxt:
-		// The window is shut and this is a probe: its data is not taken and draws an ACK, but what
-		// it acknowledges counts.
+		// A window probe: its data is not taken and draws an ACK, but what it acknowledges counts.
 		r.ack.now()
 		return true
 	}
 	return false
 }
 
-// urgent is the sixth step. Urgent data is part of the stream and is read in line (RFC 9293
-// §3.8.5); the pointer tells where it ends. It reports whether the pointer has advanced. We never
-// send one: new programs should not (SHLD-13), and a stream has no use for it.
+// urgent is the sixth step. Urgent data is part of the stream (RFC 9293 §3.8.5) and the pointer
+// says where it ends. urgent reports whether the pointer has advanced. We never send one (SHLD-13).
 func (r *receiver) urgent(s *Segment) bool {
-	if !s.Flags.Has(URG) {
-		return false
-	}
-	// RFC 9293 §3.8.5 (MUST-62): the pointer is the number of the octet that follows. The user is
-	// signaled while it is ahead of the data consumed (§3.10.7.4), received or not.
+	// MUST-62: the pointer is the number of the octet after the urgent data. §3.10.7.4 signals the
+	// user while it is ahead of the data consumed.
 	up := widen(r.nxt, s.Seq) + uint64(s.Urgent)
 	if up <= r.up || streamed(up, r.irs) <= r.rx.Head() {
 		return false
@@ -90,8 +85,8 @@ func (r *receiver) urgent(s *Segment) bool {
 	return true // MUST-32: whenever the pointer advances
 }
 
-// text is the seventh step: data goes to its place in rx, in order or not, and becomes readable
-// when nothing before it is missing. It reports whether there is more to read.
+// text is the seventh step: it copies data to its place in rx, in order or not, and reports whether
+// there is more to read.
 func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) {
 	start, end := seq, seq+uint64(s.Len)
 	if start < r.nxt {
@@ -100,7 +95,7 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 	}
 	limit := r.limit()
 	if !r.closed {
-		// Rounding may offer more than the buffer holds, but not again and again.
+		// Rounding may offer a little more than the buffer holds.
 		limit = min(limit, r.nxt+uint64(r.rx.Free()))
 	}
 	if r.fin != 0 {
@@ -166,9 +161,7 @@ func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	} else if !r.mayHold(to) {
 		r.drop(DropMemory)
 	} else if !r.reassembly.ooo.Add(from, to) {
-		// The gaps that are kept are bounded, or a peer that sends every other byte decides how
-		// much memory it gets.
-		r.drop(DropRanges)
+		r.drop(DropRanges) // too many gaps: memory is bounded
 	} else {
 		r.place(s, seq, start, end)
 		r.countHeld()
@@ -178,8 +171,7 @@ func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	r.ackOutOfOrder(s)
 }
 
-// place copies the part [start, end) of a segment that begins at seq into rx. A user who reads no
-// more needs no copy.
+// place copies the part [start, end) of a segment that begins at seq into rx.
 func (r *receiver) place(s *Segment, seq, start, end uint64) {
 	if r.closed {
 		return
@@ -195,9 +187,8 @@ func (r *receiver) place(s *Segment, seq, start, end uint64) {
 	}
 }
 
-// holdFIN remembers a FIN ahead of missing data, like the data (RFC 9293 §3.10.7.4: segments may
-// be held for later). Without data, it is acknowledged here, because nothing else does: at once as
-// it comes (RFC 5681 §4.2). It reports whether a FIN without data is a repetition.
+// holdFIN remembers a FIN until all data before it has arrived. It acknowledges a FIN without data
+// at once (RFC 5681 §4.2), and reports whether one is a retransmission.
 func (r *receiver) holdFIN(fin uint64, bare bool) (again bool) {
 	fresh := r.fin == 0 && fin >= r.nxt && fin <= r.limit()
 	if fresh {
@@ -218,17 +209,13 @@ func (r *receiver) holdFIN(fin uint64, bare bool) (again bool) {
 	return false
 }
 
-// takeFIN is the eighth step: it advances RCV.NXT over the FIN once all data in front of it has
-// arrived, and reports whether it did.
-func (r *receiver) takeFIN() bool {
-	if r.fin == 0 || r.nxt != r.fin {
-		return false
-	}
+// takeFIN is the eighth step: it advances RCV.NXT over the FIN, in front of which all data has
+// arrived.
+func (r *receiver) takeFIN() {
 	r.nxt++
 	r.edge = max(r.edge, r.nxt)
 	r.forget()
 	r.ack.now()
-	return true
 }
 
 // quiet reports whether nothing is held, and nothing owed to the peer.

@@ -380,12 +380,12 @@ func TestProbeAndInfo(t *testing.T) {
 
 func TestSetCongestion(t *testing.T) {
 	s := opened(t, Config{})
-	require.Error(t, s.c.SetCongestion("vegas"))
-	require.NoError(t, s.c.SetCongestion("none"))
+	require.Error(t, setCongestion(s.c, "vegas"))
+	require.NoError(t, setCongestion(s.c, "none"))
 	s.write(100000)
 	s.collect()
 	assert.Len(t, s.out, 65, "only the peer's window counts")
-	require.NoError(t, s.c.SetCongestion("fixed"))
+	require.NoError(t, setCongestion(s.c, "fixed"))
 	assert.Equal(t, "fixed", s.c.Info().Congestion)
 }
 

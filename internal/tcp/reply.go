@@ -2,8 +2,8 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// replies are the segments that no connection sends: resets for nobody's
-// segments, and acknowledgments from TIME-WAIT.
+// replies are the segments that no connection sends: resets for unknown connections, and
+// acknowledgments from TIME-WAIT.
 type replies struct {
 	cfg     *Config
 	drops   *Drops
@@ -17,8 +17,7 @@ type reply struct {
 	header Header
 }
 
-// maxReplies bounds the queue: beyond it a stranger waits for his reset, which
-// he must survive anyway.
+// maxReplies bounds the queue. Senders of unknown segments must cope without a reset anyway.
 const maxReplies = 256
 
 func (q *replies) push(r reply) {
@@ -33,8 +32,8 @@ func (q *replies) push(r reply) {
 	q.n++
 }
 
-// output sends the oldest reply whose outlet has room. One without a route is forgotten; one that
-// waits for room holds the others back, which are no more urgent.
+// output sends the oldest reply when its outlet has room, and drops one without a route. A reply
+// that waits for room delays the others.
 func (q *replies) output(room []int, t *Train) bool {
 	for q.n > 0 {
 		r := &q.ring[q.head]

@@ -149,7 +149,7 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 		"segments": set(func(o *Sockopts) { o.MaxSeg = 300 }),
 		"read":     func(c *Conn) { c.Consumed(p.now) },
 		"buffers":  set(func(o *Sockopts) { o.RecvBuffer, o.SendBuffer = 1<<20, 1<<20 }),
-		"control":  func(c *Conn) { assert.NoError(t, c.SetCongestion("reno")) },
+		"control":  func(c *Conn) { assert.NoError(t, setCongestion(c, "reno")) },
 		"wait":     set(func(o *Sockopts) { o.UserTimeout = time.Minute }),
 		"tell":     set(func(o *Sockopts) { o.TellTimeout = true }),
 		"keep":     set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Second, Count: 1} }),

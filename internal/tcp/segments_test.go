@@ -78,28 +78,28 @@ var inState = []struct {
 		s.send(SYN, 0, 0, 0, allOptions)
 	}},
 	{"ESTABLISHED", func(s *script) { s.acceptAll() }},
-	{"FIN-WAIT-1", func(s *script) { s.acceptAll(); s.c.CloseWrite(s.now) }},
+	{"FIN-WAIT-1", func(s *script) { s.acceptAll(); _ = s.c.CloseWrite(s.now) }},
 	{"FIN-WAIT-2", func(s *script) {
 		s.acceptAll()
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.collect()
 		s.send(ACK, 1, 2, 0, stamp(1001, 1))
 	}},
 	{"CLOSE-WAIT", func(s *script) { s.acceptAll(); s.send(FIN|ACK, 1, 1, 0, stamp(1001, 1)) }},
 	{"CLOSING", func(s *script) {
 		s.acceptAll()
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.collect()
 		s.send(FIN|ACK, 1, 1, 0, stamp(1001, 1))
 	}},
 	{"LAST-ACK", func(s *script) {
 		s.acceptAll()
 		s.send(FIN|ACK, 1, 1, 0, stamp(1001, 1))
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 	}},
 	{"TIME-WAIT", func(s *script) {
 		s.acceptAll()
-		s.c.CloseWrite(s.now)
+		_ = s.c.CloseWrite(s.now)
 		s.collect()
 		s.send(FIN|ACK, 1, 2, 0, stamp(1001, 1))
 	}},

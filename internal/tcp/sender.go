@@ -8,42 +8,41 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// sender is the sending half of a connection: the send sequence space of RFC 9293 §3.3.1, figure 3,
-// in wide numbers, what the user has written, and what becomes of it. It knows neither the
-// connection nor its receiving half.
+// sender is the sending half of a connection: the send sequence space (RFC 9293 §3.3.1, figure 3),
+// the data that the user has written, and its recovery. It does not know the connection.
 type sender struct {
 	recovery.Space
-	cfg       *Config
-	rec       recovery.Recovery
-	path      pathMTU
-	wait      userTimeout
-	persist   persist
-	limit     limited
-	pace      clock.Time // when data that was held back may leave
-	corkEnds  clock.Time // when a cork has held long enough
-	userTimer clock.Time // when to look at wait
-	tx        *buffer.Ring
-	txMax     int // what tx may grow to
-	iss       uint64
-	wl1       uint64 // SEG.SEQ of the segment that last updated wnd
-	fin       uint64 // the number of our FIN, zero before it is sent
-	smallEnd  uint64 // end of the last segment sent below the MSS (Nagle)
-	wnd       int    // the peer's window, unscaled
-	maxWnd    int    // the largest it has been
-	scale     uint8
-	closed    bool // the user writes no more
-	finAlone  bool // our FIN waits for all data to be acknowledged
-	nagle     nagle
+	cfg      *Config
+	rec      recovery.Recovery
+	path     pathMTU
+	wait     userTimeout
+	persist  persist
+	limit    limited
+	pace     clock.Time // when data that was held back may leave
+	corkEnds clock.Time // when a cork has held long enough
+	tx       *buffer.Ring
+	txMax    int // what tx may grow to
+	iss      uint64
+	wl1      uint64 // SEG.SEQ of the segment that last updated wnd
+	fin      uint64 // the number of our FIN, zero before it is sent
+	smallEnd uint64 // end of the last segment sent below the MSS (Nagle)
+	wnd      int    // the peer's window, unscaled
+	maxWnd   int    // the largest it has been
+	port     uint16 // ours
+	scale    uint8
+	closed   bool // the user writes no more
+	finAlone bool // our FIN waits for all data to be acknowledged
+	nagle    nagle
 }
 
-// nagle is what holds back short segments: RFC 9293 §3.7.4.
+// nagle holds back short segments: RFC 9293 §3.7.4.
 type nagle struct {
 	off     bool
 	cork    bool // all of them are held back
 	corkOut bool // one has been held back long enough
 }
 
-// corkTime is how long a cork holds a short segment: what Linux promises.
+// corkTime is how long a cork holds back a short segment, as in Linux.
 const corkTime = 200 * time.Millisecond
 
 // begin takes our initial sequence number.
@@ -52,8 +51,8 @@ func (d *sender) begin(iss uint32) {
 	d.Una, d.Nxt = d.iss, d.iss+1
 }
 
-// succeed begins beyond all that the last incarnation used, which at our speeds
-// the clock of RFC 9293 §3.4.1 need not (RFC 1122 §4.2.2.13 (a)).
+// succeed starts beyond all sequence numbers of the last connection with the same tuple. At our
+// speeds the clock of RFC 9293 §3.4.1 may be slower (RFC 1122 §4.2.2.13 (a)).
 func (d *sender) succeed(last *timeWait) { d.begin(last.sndNxt + 1<<16) }
 
 // offset turns a sequence number into an offset in tx.
@@ -67,10 +66,9 @@ func (d *sender) offered(s *Segment) int {
 	return int(s.Window) << d.scale
 }
 
-// update takes the peer's window from the newest segment (RFC 9293
-// §3.10.7.4, fifth step), and reports whether it has changed. The step asks for SND.WL2 =< SEG.ACK
-// where SEG.SEQ is SND.WL1, and for SND.UNA =< SEG.ACK always. SND.WL2 never exceeds SND.UNA, so
-// checkACK, which lets no older ACK come here, has checked both.
+// update takes the peer's window from the newest segment (RFC 9293 §3.10.7.4, fifth step), and
+// reports whether it has changed. The step requires SND.UNA =< SEG.ACK, and if SEG.SEQ is SND.WL1,
+// SND.WL2 =< SEG.ACK. checkACK has verified both, because SND.WL2 never exceeds SND.UNA.
 func (d *sender) update(s *Segment, seq uint64) bool {
 	if seq < d.wl1 {
 		return false
@@ -82,14 +80,14 @@ func (d *sender) update(s *Segment, seq uint64) bool {
 	return changed
 }
 
-// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. What answers a probe of a
-// shut window says that it is shut, not that anything was lost.
+// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. The answer to a window
+// probe does not count: it says nothing about losses.
 func (d *sender) isDuplicate(s *Segment, ack uint64) bool {
 	return ack == d.Una && !d.rec.Record.Empty() && !d.probing() && s.Len == 0 &&
 		!s.Flags.Has(FIN) && d.offered(s) == d.wnd
 }
 
-// blocks returns the ranges that the SACK blocks report, in numbers around una.
+// blocks returns the ranges of the SACK blocks, in 64-bit numbers near una.
 func (o *Options) blocks(una uint64, buf *[maxSACKBlocks]buffer.Range) []buffer.Range {
 	for i, b := range o.SACK[:o.SACKCount] {
 		start := widen(una, b.Start)
@@ -98,7 +96,7 @@ func (o *Options) blocks(una uint64, buf *[maxSACKBlocks]buffer.Range) []buffer.
 	return buf[:o.SACKCount]
 }
 
-// acknowledge moves SND.UNA, and reports whether that frees bytes of tx.
+// acknowledge advances SND.UNA, and reports whether that frees bytes of tx.
 func (d *sender) acknowledge(ack uint64) bool {
 	d.Una = ack
 	if d.fin != 0 {
@@ -112,11 +110,11 @@ func (d *sender) acknowledge(ack uint64) bool {
 	return true
 }
 
-// usable returns how many bytes of new data the peer's window admits; it
-// is negative after the peer has taken a window back.
+// usable returns how many bytes of new data the peer's window admits. It is negative after the peer
+// has shrunk its window.
 func (d *sender) usable() int { return d.wnd - int(d.Nxt-d.Una) }
 
-// unsent returns how many bytes in tx were never sent.
+// unsent returns how many bytes of tx were never sent.
 func (d *sender) unsent() int {
 	if d.fin != 0 {
 		return 0
@@ -124,10 +122,10 @@ func (d *sender) unsent() int {
 	return int(d.tx.Tail() - d.offset(d.Nxt))
 }
 
-// waits reports whether data, or the FIN, waits to be sent for the first time.
+// waits reports whether new data or the FIN waits to be sent.
 func (d *sender) waits() bool { return d.unsent() > 0 || d.closed && d.fin == 0 }
 
-// onlyFIN reports whether our FIN is all that is not acknowledged.
+// onlyFIN reports whether only our FIN is unacknowledged.
 func (d *sender) onlyFIN() bool { return d.fin != 0 && d.Una == d.fin }
 
 // delivered reports whether the peer has acknowledged all data before our FIN.
@@ -146,9 +144,9 @@ func (d *sender) lend(t *Train, seq uint64, n, mss int) {
 	}
 }
 
-// admitted returns how many of the waiting bytes may leave now, and what the
-// limit was: whole segments, or all that there is (RFC 9293 §3.8.6.2.1). Most is what fits a train,
-// allowed what congestion control lets out.
+// admitted returns how many of the waiting bytes may leave now, in whole segments or all of them
+// (RFC 9293 §3.8.6.2.1), and what limits them. most is what fits a train, allowed what congestion
+// control allows.
 func (d *sender) admitted(now clock.Time, waiting, most, allowed int) (int, Limit) {
 	allowed, crumbs := d.rec.Allow(allowed, waiting)
 	n, why := d.fits(waiting, most, allowed, crumbs)
@@ -158,8 +156,8 @@ func (d *sender) admitted(now clock.Time, waiting, most, allowed int) (int, Limi
 	return n, why
 }
 
-// fits is the part of admitted that knows no clock. With crumbs what the peer's window has left is
-// enough.
+// fits is the part of admitted that needs no clock. With crumbs, it uses up even a small rest of
+// the peer's window.
 func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
 	mss, usable := d.MSS, d.usable()
 	n, why := waiting, LimitNone
@@ -174,8 +172,7 @@ func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
 		if n >= mss {
 			n = n / mss * mss
 		} else if n < d.maxWnd/2 && !crumbs {
-			// Less than a segment, and less than half of what the window has been: wait for
-			// more, or for the persist timer to say that there will be no more.
+			// Silly window avoidance: wait for a larger window or for the persist timer.
 			n = 0
 		}
 	}
@@ -187,8 +184,8 @@ func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
 	return n, why
 }
 
-// holdsTail returns what holds a short segment back. Nagle's algorithm with Minshall's refinement:
-// it waits only for another short one.
+// holdsTail returns why a short segment must wait. This is Nagle's algorithm with Minshall's
+// refinement: it waits only for another short segment.
 func (d *sender) holdsTail() Limit {
 	switch {
 	case d.closed, d.nagle.cork && d.nagle.corkOut:
@@ -201,8 +198,8 @@ func (d *sender) holdsTail() Limit {
 	return LimitNone
 }
 
-// grow makes tx follow the congestion window: what is in flight, and as much again that the user
-// may write meanwhile. It reports whether tx has grown.
+// grow adjusts tx to the congestion window: room for the data in flight, and as much again for the
+// user to write. It reports whether tx has grown.
 func (d *sender) grow(cwnd int) bool {
 	limit := d.tx.Limit()
 	want := min(2*cwnd, d.txMax)
@@ -213,15 +210,15 @@ func (d *sender) grow(cwnd int) bool {
 	return true
 }
 
-// opening reports whether the handshake is not complete: our SYN is not acknowledged.
+// opening reports whether our SYN is unacknowledged.
 func (d *sender) opening() bool { return d.Una == d.iss }
 
-// pending reports whether anything is on its way, or would be.
+// pending reports whether anything is in flight or waits for the peer's window.
 func (d *sender) pending() bool {
 	return d.opening() || !d.rec.Record.Empty() || d.probing()
 }
 
-// wants reports whether there is something to send, now or once it may.
+// wants reports whether the sender has something to send, now or later.
 func (d *sender) wants() bool {
 	return d.wait.due || d.persist.due || !d.rec.Resting() && d.rec.Kept.TLP.Due ||
 		!d.opening() && d.waits()
@@ -232,7 +229,7 @@ func (d *sender) quiet() bool {
 	return d.rec.Record.Empty() && !d.probing() && d.rec.Episode.Open() && d.pace == clock.Never
 }
 
-// limitBy notes what limits the sender now. Whoever watches hears of a change.
+// limitBy sets what limits the sender now, and calls the probe if that has changed.
 func (d *sender) limitBy(now clock.Time, by Limit) {
 	changed := by != d.limit.by
 	d.limit.set(now, by)
@@ -244,9 +241,8 @@ func (d *sender) limitBy(now clock.Time, by Limit) {
 	}
 }
 
-// refit makes segments fit the path, the peer and the user's limit. When they become smaller,
-// it recuts the sent queue: RFC 5681 §3.1's loss window is one segment of the new size, and a
-// record of the old size would exceed it.
+// refit sets the MSS from the path, the peer and the user's limit. If it shrinks, refit splits the
+// records of the sent queue: RFC 5681 §3.1's loss window is one segment of the new size.
 func (d *sender) refit() {
 	before := d.MSS
 	d.MSS = d.path.mss(d.path.MTU)
@@ -255,19 +251,20 @@ func (d *sender) refit() {
 	}
 }
 
-// deadline returns the order of the instant at which advance or timeout has something to do.
+// deadline returns the next deadline of advance and of the retransmission timeout, as
+// clock.Time.Order.
 func (d *sender) deadline() uint64 {
 	at := &d.rec.At
 	first := min(at.RTO.Order(), at.Probe.Order(), at.Reorder.Order(), d.persist.at.Order(),
-		d.pace.Order(), d.corkEnds.Order(), d.userTimer.Order())
+		d.pace.Order(), d.corkEnds.Order(), d.wait.at.Order())
 	if d.rec.CC.Timed {
 		first = min(first, d.rec.CC.Deadline().Order())
 	}
 	return first
 }
 
-// advance does what is due, but for the retransmission timeout. It returns why the connection is
-// given up, nil if it is not.
+// advance runs the timers that are due, except the retransmission timeout. An error ends the
+// connection.
 func (d *sender) advance(now clock.Time) error {
 	take(&d.pace, now) // what it let wait leaves by being asked again
 	d.path.lost(d.rec.Advance(now))
@@ -277,7 +274,7 @@ func (d *sender) advance(now clock.Time) error {
 	if take(&d.corkEnds, now) {
 		d.nagle.corkOut = true
 	}
-	if take(&d.userTimer, now) && d.wait.expired(now, d.pending(), &d.userTimer) {
+	if take(&d.wait.at, now) && d.wait.expired(now, d.pending()) {
 		return ErrUserTimeout
 	}
 	return nil
@@ -285,6 +282,6 @@ func (d *sender) advance(now clock.Time) error {
 
 // stop is called when the connection is over.
 func (d *sender) stop() {
-	d.persist.at, d.pace, d.corkEnds, d.userTimer = 0, 0, 0, 0
+	d.persist.at, d.pace, d.corkEnds, d.wait.at = 0, 0, 0, 0
 	d.rec.Stop()
 }

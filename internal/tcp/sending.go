@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
@@ -14,10 +15,12 @@ type sending struct {
 	why   Limit // of it there is no more
 }
 
-// next fills s with what leaves next, no more than room segments. It reports false if nothing may
-// leave now. Probes go first, then what was lost, then what is new, and last what may still be
-// worth sending again.
+// next fills s with the next data to send, at most room segments, and reports whether any may leave
+// now. Probes go first, then retransmissions, new data, and last what may be worth retransmitting.
 func (d *sender) next(now clock.Time, room int, s *sending) bool {
+	if d.rec.CC.Controller == nil && !d.begins(now) {
+		return false
+	}
 	room = d.rec.Pace(min(room, d.trainLimit()))
 	if d.persist.due && d.windowProbe(now, s) || d.rec.Kept.TLP.Due && d.tailProbe(now, s) {
 		return true
@@ -42,12 +45,31 @@ func (d *sender) next(now clock.Time, room int, s *sending) bool {
 		d.rec.Spare(now) && d.lost(now, room, s)
 }
 
-// trainLimit returns the most segments of a train.
+// begins creates the congestion controller when the first data or FIN is ready. Before that it
+// reports false.
+func (d *sender) begins(now clock.Time) bool {
+	if !d.waits() {
+		d.limitBy(now, LimitIdle)
+		d.rec.AppLimited()
+		return false
+	}
+	d.rec.Begin(d.congestion(now))
+	return true
+}
+
+// congestion returns the part of the controller's configuration that recovery does not know.
+func (d *sender) congestion(now clock.Time) congestion.Config {
+	return congestion.Config{
+		Now: now, Burst: d.trainLimit(), Seed: d.iss ^ uint64(d.port)<<48,
+	}
+}
+
+// trainLimit returns the maximum segments of a train.
 func (d *sender) trainLimit() int {
 	return max(1, min(d.cfg.TrainSegments, maxTrainBytes/(d.MSS+60)))
 }
 
-// lost retransmits what is thought lost, neighbours of equal size as one train.
+// lost retransmits lost segments. Neighbours of equal size form one train.
 func (d *sender) lost(now clock.Time, room int, s *sending) bool {
 	if !d.rec.MayResend() {
 		why := LimitRecovery
@@ -64,8 +86,7 @@ func (d *sender) lost(now clock.Time, room int, s *sending) bool {
 	return true
 }
 
-// holds reports whether something keeps data back until an instant, and sees to it that the data
-// leaves in time.
+// holds reports whether data must wait until an instant, and starts the timer for it.
 func (d *sender) holds(now, until clock.Time, why Limit) bool {
 	if until == clock.Never {
 		return false
@@ -75,8 +96,8 @@ func (d *sender) holds(now, until clock.Time, why Limit) bool {
 	return true
 }
 
-// newData sends what was never sent, as far as the peer's window, the
-// allowance of congestion control, silly window avoidance and Nagle let it.
+// newData sends new data within the peer's window and the congestion window, subject to silly
+// window avoidance and Nagle's algorithm.
 func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 	waiting := d.unsent()
 	finish := d.finishes(now, waiting)
@@ -84,7 +105,7 @@ func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 		d.runDry(now)
 		return false
 	}
-	// A segment may be longer than a train of several: there is always room for one.
+	// One segment always fits, even if it is longer than maxTrainBytes.
 	most := min(room*d.MSS, max(maxTrainBytes, d.MSS))
 	n, why := d.admitted(now, waiting, most, allowed)
 	finish = finish && n == waiting && d.usable() > n
@@ -107,7 +128,7 @@ func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 		return false
 	}
 	if n > 0 && d.rec.Record.Empty() {
-		// RFC 5681 §4.1: before the window is used, not after.
+		// RFC 5681 §4.1: after an idle period, before the window is used.
 		d.rec.Restart(now)
 		n, why = d.admitted(now, waiting, most, min(allowed, d.rec.Allowance()))
 		finish = finish && n == waiting
@@ -117,7 +138,7 @@ func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 	return true
 }
 
-// runDry notes that all that was written is sent.
+// runDry notes that all written data has been sent.
 func (d *sender) runDry(now clock.Time) {
 	switch {
 	case d.rec.Record.Empty():
@@ -130,13 +151,13 @@ func (d *sender) runDry(now clock.Time) {
 	d.rec.AppLimited()
 }
 
-// record enters what is sent for the first time into the sent queue, and starts its timeouts.
+// record enters new data into the sent queue and starts its timers.
 func (d *sender) record(now clock.Time, n int, finish bool, s *sending) {
 	seq, mss := d.Nxt, d.MSS
 	s.Span = recovery.Span{Seq: seq, N: n, MSS: mss, FIN: finish}
 	if n%mss != 0 {
 		d.smallEnd = seq + uint64(n)
-		d.nagle.corkOut = false // the next short one is held anew
+		d.nagle.corkOut = false // hold the next short segment again
 		d.corkEnds = clock.Never
 	}
 	d.Nxt = seq + uint64(n)
@@ -158,16 +179,16 @@ func (d *sender) record(now clock.Time, n int, finish bool, s *sending) {
 	d.armSent(now)
 }
 
-// armSent starts the timeouts of what was just sent for the first time.
+// armSent starts the timers of new data.
 func (d *sender) armSent(now clock.Time) {
 	if d.rec.Arm(now) {
 		d.wait.since = now
-		d.wait.watch(now, &d.userTimer)
+		d.wait.watch(now)
 	}
 }
 
-// tailProbe sends the loss probe: new data if the peer's window takes
-// any, else the last segment again (RFC 8985 §7.3).
+// tailProbe sends the tail loss probe: new data if the peer's window allows any, otherwise the last
+// segment again (RFC 8985 §7.3).
 func (d *sender) tailProbe(now clock.Time, s *sending) (ok bool) {
 	segments, ok := d.rec.BeginProbe(now)
 	if !ok {
@@ -181,17 +202,16 @@ func (d *sender) tailProbe(now clock.Time, s *sending) (ok bool) {
 	return ok
 }
 
-// finPatience is how long a FIN waits for a peer without TCP options to read what it has
-// acknowledged.
+// finPatience is how long a FIN waits for a peer without TCP options to read the data before it.
 const finPatience = 10 * time.Millisecond
 
-// finishes reports whether our FIN may go behind the next n bytes, all that wait to be sent.
+// finishes reports whether our FIN may follow the next n bytes, which are all that wait to be sent.
 //
-// RFC 9293 §3.10.4 lets it ride on the last data, and so it does unless the peer sent no TCP
-// options. The course's nodes send none. Some of them ignore a segment with data and a FIN
-// forever, some take the FIN and drop the data, some acknowledge the data alone, and some discard
-// at the FIN what their program has not read. So to them the FIN goes alone, once all data is
-// acknowledged and, as far as their window shows it, read.
+// RFC 9293 §3.10.4 sends the FIN with the last data. Nodes of the course send no TCP options, and
+// handle that badly: some ignore a segment with data and a FIN forever, some drop its data, some
+// acknowledge the data alone, and some discard unread data at the FIN. So for peers without options
+// the FIN goes alone, once they have acknowledged all data and, as far as their window shows it,
+// read it.
 func (d *sender) finishes(now clock.Time, n int) bool {
 	switch {
 	case !d.closed || d.fin != 0:
@@ -203,7 +223,7 @@ func (d *sender) finishes(now clock.Time, n int) bool {
 	case d.wnd >= d.maxWnd || d.Nxt == d.iss+1:
 		return true
 	}
-	// Most of these nodes do not report that their window has opened again, so this ends soon.
+	// Most of these nodes do not announce that their window has opened again, so wait only briefly.
 	until := d.wait.since.Add(finPatience) // since its last acknowledgment
 	if until.Due(now) {
 		return true

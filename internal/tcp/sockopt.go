@@ -5,40 +5,44 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Sockopts are the options of a connection, or what a listener's connections begin with, to which
-// a zero field leaves the host's default.
+// Sockopts are the options of a connection, or the initial ones of a listener's connections. There
+// a zero field stands for the host's default.
 type Sockopts struct {
 	// NoDelay turns Nagle's algorithm off (RFC 9293 §3.7.4).
 	NoDelay bool
-	// Cork holds back segments that are not full, for 200 ms at the most.
+	// Cork holds back short segments, for at most 200 ms.
 	Cork bool
-	// MaxSeg bounds the payload of a segment, 48 to 65495 bytes, and if it is set before the
-	// handshake, of those that the peer is asked for; zero: no bound.
+	// MaxSeg bounds the payload of a segment, 48 to 65495 bytes. If set before the handshake, it
+	// bounds the peer's segments too. Zero: no bound.
 	MaxSeg int
-	// UserTimeout is how long data may stay unacknowledged, or wait for the peer's window,
-	// before the connection is given up with ErrUserTimeout (RFC 9293 §3.8.3). It overrides the
-	// host's number of retries and what the peer has proposed.
+	// UserTimeout is how long data may stay unacknowledged, or wait for the peer's window, before
+	// the connection fails with ErrUserTimeout (RFC 9293 §3.8.3). It overrides Retries and the
+	// peer's proposal.
 	UserTimeout time.Duration
-	// TellTimeout sends UserTimeout to the peer: on the SYN, and whenever it changes (RFC 5482 §3).
+	// TellTimeout sends UserTimeout to the peer, on the SYN and after each change (RFC 5482 §3).
 	TellTimeout bool
-	// Keepalive has a silent peer asked (RFC 9293 §3.8.4).
+	// Keepalive probes a silent peer (RFC 9293 §3.8.4).
 	Keepalive Keepalive
-	// RecvBuffer and SendBuffer are the buffers in bytes; set, they do not tune themselves.
+	// RecvBuffer and SendBuffer set the buffers in bytes and turn their automatic tuning off.
 	RecvBuffer, SendBuffer int
-	// TOS is the traffic class of RFC 2474 §3: six bits of DSCP; the two of ECN are the stack's.
+	// TOS is the traffic class of RFC 2474 §3, six bits of DSCP. The stack sets the two ECN bits.
 	TOS uint8
-	// TTL is the time to live of what is sent; zero: 64 (RFC 9293 §3.9.2).
+	// TTL is the time to live of the packets sent; zero: 64 (RFC 9293 §3.9.2).
 	TTL uint8
-	// FileDigest says in the SYN that a file follows with its digest, or accepts that: see
-	// docs/decisions/0001-file-digest.md. Of an established connection: both ends have.
+	// Congestion is the congestion control algorithm. A change keeps the current window.
+	Congestion string
+	// FileDigest offers in the SYN that a file with its digest follows, or accepts the offer:
+	// docs/decisions/0001-file-digest.md. On an established connection it says that both ends
+	// agreed.
 	FileDigest bool
 }
 
-// SetSockopts sets what connections accepted from now on begin with.
+// SetSockopts sets the initial options of connections accepted from now on.
 func (l *Listener) SetSockopts(o Sockopts) error {
-	if err := o.validate(); err != nil {
+	if err := o.validate(l.host); err != nil {
 		return err
 	}
 	l.options = o
@@ -48,7 +52,7 @@ func (l *Listener) SetSockopts(o Sockopts) error {
 // Sockopts returns what SetSockopts has set.
 func (l *Listener) Sockopts() Sockopts { return l.options }
 
-func (o *Sockopts) validate() error {
+func (o *Sockopts) validate(h *Host) error {
 	switch {
 	case o.MaxSeg != 0 && (o.MaxSeg < MinMSS || o.MaxSeg > maxMSS):
 		return fmt.Errorf("tcp: segments of %d bytes, want %d to %d: %w",
@@ -57,16 +61,20 @@ func (o *Sockopts) validate() error {
 		return fmt.Errorf("tcp: a negative time: %w", ErrOption)
 	case o.RecvBuffer < 0, o.SendBuffer < 0, o.Keepalive.Count < 0:
 		return fmt.Errorf("tcp: a negative number: %w", ErrOption)
+	case o.Congestion == "":
+		return nil
 	}
-	return nil
+	_, err := congestion.Find(h.recoveries.Algorithms, o.Congestion)
+	return err
 }
 
-// Sockopts returns the options in force. Buffers are zero: to set them to that leaves them alone.
+// Sockopts returns the current options. The buffers are zero, which leaves them unchanged when set.
 func (c *Conn) Sockopts() Sockopts {
 	d := &c.snd
 	o := Sockopts{
 		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
 		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(flagFileDigest),
+		Congestion: d.rec.CC.Name,
 	}
 	if d.wait.chosen {
 		o.UserTimeout = d.wait.limit
@@ -77,10 +85,10 @@ func (c *Conn) Sockopts() Sockopts {
 	return o
 }
 
-// SetSockopts sets the options, all or none. A window that was offered is not taken back (RFC 9293
-// §3.8.6): after a smaller RecvBuffer the offer shrinks as data arrives.
+// SetSockopts sets all options, or none if one is invalid. It does not take back an offered window
+// (RFC 9293 §3.8.6): after a smaller RecvBuffer the offer shrinks as data arrives.
 func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
-	if err := o.validate(); err != nil {
+	if err := o.validate(c.host); err != nil {
 		return err
 	}
 	c.apply(now, &o)
@@ -91,12 +99,15 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 	return nil
 }
 
-// apply sets what differs from the options in force.
+// apply sets the options that differ from the current ones.
 func (c *Conn) apply(now clock.Time, o *Sockopts) {
 	is, d := c.Sockopts(), &c.snd
 	d.nagle.off = o.NoDelay
 	if o.Cork != is.Cork {
 		d.nagle.cork, d.nagle.corkOut, d.corkEnds = o.Cork, false, clock.Never
+	}
+	if o.Congestion != "" && o.Congestion != is.Congestion {
+		_ = d.rec.SetAlgorithm(o.Congestion, d.congestion(c.host.now)) // validate has found it
 	}
 	if o.MaxSeg != is.MaxSeg {
 		d.path.maxSeg = uint16(o.MaxSeg)
@@ -116,27 +127,16 @@ func (c *Conn) apply(now clock.Time, o *Sockopts) {
 	}
 	if o.UserTimeout != is.UserTimeout {
 		d.wait.set(o.UserTimeout)
-		d.wait.watch(now, &d.userTimer)
+		d.wait.watch(now)
 	}
 	if k := o.Keepalive; k != is.Keepalive {
-		c.keep, c.timers[timerKeepalive] = nil, clock.Never
+		c.keep = nil
 		if k.Idle > 0 {
-			c.keep = &keepalive{Keepalive: k.withDefaults(), since: now}
-			c.timers[timerKeepalive] = now.Later(k.Idle)
+			c.keep = &keepalive{Keepalive: k.withDefaults(), since: now, at: now.Later(k.Idle)}
 		}
 	}
 	c.tos, c.ttl = o.TOS&^3, o.TTL // the two bits of ECN are left alone (RFC 3168 §5)
 	if o.FileDigest {
 		c.hs.flags |= flagFileDigest
 	}
-}
-
-// SetCongestion changes the congestion control algorithm. The new one starts
-// from the window that the old one had reached.
-func (c *Conn) SetCongestion(name string) error {
-	if err := c.snd.rec.SetAlgorithm(name, c.congestionConfig()); err != nil {
-		return err
-	}
-	c.touch()
-	return nil
 }

@@ -33,7 +33,7 @@ func TestCork(t *testing.T) {
 	s.set(func(o *Sockopts) { o.Cork = true })
 	s.write(10)
 	s.quiet()
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|PSH|ACK, 1061, 1, 10)
 }
 

@@ -36,10 +36,13 @@ func (s State) String() string {
 // (RFC 9293 §3.5.1, group 3).
 func (s State) synchronized() bool { return s >= StateEstablished }
 
+// over reports whether the connection is closed or in TIME-WAIT.
+func (s State) over() bool { return s == StateClosed || s == StateTimeWait }
+
 // maySend reports whether the user may still send (RFC 9293 §3.10.2).
 func (s State) maySend() bool { return s == StateEstablished || s == StateCloseWait }
 
-// mayReceive reports whether the peer's text is still expected (RFC 9293 §3.10.7.4, seventh step).
+// mayReceive reports whether the peer may still send data (RFC 9293 §3.10.7.4, seventh step).
 func (s State) mayReceive() bool {
 	return s == StateEstablished || s == StateFinWait1 || s == StateFinWait2
 }
@@ -57,7 +60,7 @@ const (
 	evFIN                   // the peer's FIN arrived and all before it
 	evACKOfFIN              // our FIN is acknowledged
 	evTimeout               // 2MSL is over, or a state's own limit
-	evDelete                // reset, abort, or nobody answers: the TCB goes
+	evDelete                // reset, abort or timeout: delete the TCB
 	numEvents
 )
 
@@ -66,7 +69,7 @@ var eventNames = [numEvents]string{
 	"delete",
 }
 
-// stays marks an entry of the table that does not exist: the event cannot happen in that state.
+// stays marks an event that cannot happen in a state.
 const stays = numStates
 
 // transitions is figure 5 of RFC 9293 §3.3.2 as a table:

@@ -96,7 +96,7 @@ func TestRFC7323_3_2_EverySegment(t *testing.T) {
 	require.True(t, s.out[len(s.out)-1].options.HasTimestamps, "reset")
 
 	s = stamped(t, Config{}, 100)
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|ACK, 1, 1, 0)
 	s.send(FIN|ACK, 1, 2, 0, stamp(300, 1))
 	s.expect(ACK, 2, 2, 0)

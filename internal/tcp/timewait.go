@@ -23,7 +23,7 @@ type timeWait struct {
 	neighbors[timeWait]
 }
 
-// timeWaits holds them by tuple and, because all wait equally long, in the order of their expiry.
+// timeWaits holds the TIME-WAITs by tuple, and in the order in which they expire.
 type timeWaits struct {
 	cfg     *Config
 	drops   *Drops
@@ -51,8 +51,8 @@ func (w *timeWaits) remove(e *timeWait) {
 	e.gone = true
 }
 
-// add takes a connection's TIME-WAIT, unless MSL says that there is none. Beyond the limit the
-// oldest goes: memory is promised, the quiet time is a precaution.
+// add starts a connection's TIME-WAIT unless MSL turns it off. Beyond the limit it removes the
+// oldest.
 func (w *timeWaits) add(now clock.Time, e *timeWait) {
 	if e.gone = w.cfg.MSL < 0; e.gone {
 		return
@@ -65,8 +65,8 @@ func (w *timeWaits) add(now clock.Time, e *timeWait) {
 	w.push(e)
 }
 
-// input is SEGMENT ARRIVES in TIME-WAIT (RFC 9293 §3.10.7.4). It reports true when the segment is a
-// SYN that may open a new connection with the listener, if there is one.
+// input is SEGMENT ARRIVES in TIME-WAIT (RFC 9293 §3.10.7.4). It reports true if the segment is a
+// SYN that may open a new connection with the listener.
 func (w *timeWaits) input(now clock.Time, e *timeWait, s *Segment, listener bool) bool {
 	stamped := e.stamped && s.Options.HasTimestamps
 	old := stamped && e.stamps.old(now, s.Options.TSVal)
@@ -80,8 +80,8 @@ func (w *timeWaits) input(now clock.Time, e *timeWait, s *Segment, listener bool
 	case s.Flags.Has(SYN):
 		// fourth step: it draws a challenge ACK
 	case !s.Flags.Has(ACK) && !(e.plain && e.repeatsFIN(s)):
-		// Fifth step, before the first: no TCP sends this. Peers without TCP options repeat a FIN
-		// without ACK until it is acknowledged.
+		// Fifth step, checked before the first. Peers without TCP options may repeat a FIN without
+		// ACK.
 		w.drops[DropNoAck]++
 		return false
 	case e.stamped && !stamped:
@@ -110,8 +110,8 @@ func (e *timeWait) repeatsFIN(s *Segment) bool {
 	return s.Flags.Has(FIN) && s.Seq+uint32(s.Len)+1 == e.rcvNxt
 }
 
-// yields reports whether a SYN may end the TIME-WAIT: RFC 6191 §2. Stamps tell
-// the incarnations apart where both use them, else sequence numbers do.
+// yields reports whether a SYN may end the TIME-WAIT (RFC 6191 §2). It compares the timestamps if
+// both have them, otherwise the sequence numbers.
 func (e *timeWait) yields(k *Knobs, s *Segment) bool {
 	later := after(s.Seq, e.rcvNxt)
 	stamped := s.Options.HasTimestamps && !k.NoTimestamps && !k.OptionsOff
@@ -124,20 +124,19 @@ func (e *timeWait) yields(k *Knobs, s *Segment) bool {
 	return after(s.Options.TSVal, e.stamps.recent)
 }
 
-// reuseAfter is how long a TIME-WAIT must have lasted before we ourselves open
-// its connection anew: any peer's clock of RFC 7323 §5.4 has ticked by then.
+// reuseAfter is how long a TIME-WAIT must have lasted before we open the same connection again: by
+// then any timestamp clock of RFC 7323 §5.4 has ticked.
 const reuseAfter = time.Second
 
-// reusable reports whether an active OPEN may take a tuple that may be in
-// TIME-WAIT. RFC 6191 §2 asks the peer to accept it for its newer stamp; without
-// stamps nothing vouches for it but the full wait.
+// reusable reports whether an active OPEN may use a tuple in TIME-WAIT. The peer accepts it if its
+// timestamp is newer (RFC 6191 §2); without timestamps the full wait must pass.
 func (w *timeWaits) reusable(now clock.Time, t Tuple) bool {
 	e := w.byTuple[t]
 	return e == nil || e.stamped && !w.cfg.NoTimestamps && !w.cfg.OptionsOff &&
 		now.Sub(e.since) >= reuseAfter
 }
 
-// answer acknowledges again, at most once in half an RTOMin.
+// answer repeats the acknowledgment, at most once in half an RTOMin.
 func (w *timeWaits) answer(now clock.Time, e *timeWait) {
 	w.drops[DropTimeWait]++
 	if e.answered != clock.Never && now.Sub(e.answered) < w.cfg.Recovery.RTOMin/2 {
@@ -145,4 +144,21 @@ func (w *timeWaits) answer(now clock.Time, e *timeWait) {
 	}
 	e.answered = now
 	w.replies.ack(now, e)
+}
+
+// park replaces the connection by its TIME-WAIT.
+func (h *Host) park(now clock.Time, c *Conn) {
+	e := &timeWait{
+		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
+		window: c.rcv.windowField(false), plain: c.hs.has(flagPlain), since: now,
+		stamped: c.hs.has(flagStamps), stamps: c.stamps,
+	}
+	e.edge = uint32(c.rcv.window())
+	c.parked = e
+	owed := c.rcv.ack.owed > 0 || c.rcv.ack.pending > 0
+	h.remove(c)
+	if owed {
+		h.replies.ack(now, e)
+	}
+	h.waits.add(now, e)
 }

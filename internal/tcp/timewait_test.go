@@ -21,7 +21,7 @@ func parked(t *testing.T, cfg Config, stamps bool) *script {
 	} else {
 		s = opened(t, cfg)
 	}
-	s.c.CloseWrite(s.now)
+	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|ACK, 1, 1, 0)
 	s.send(FIN|ACK, 1, 2, 0, o...)
 	s.expect(ACK, 2, 2, 0)

@@ -29,7 +29,7 @@ func TestTransferClean(t *testing.T) {
 	assert.Zero(t, i.Retransmits, "nothing was lost, so nothing is sent again")
 	assert.Zero(t, i.Timeouts)
 	assert.Zero(t, i.TailProbes)
-	b.CloseWrite(w.now)
+	_ = b.CloseWrite(w.now)
 	require.True(t, w.until(time.Second, func() bool { return b.State() == StateClosed }))
 	assert.Equal(t, StateTimeWait, a.State())
 	w.run(2 * time.Minute)

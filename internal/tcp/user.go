@@ -7,14 +7,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Connect is ConnectFrom with the local address left to the route.
+// Connect is ConnectFrom with the route's local address.
 func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) (*Conn, error) {
 	return h.ConnectFrom(now, netip.AddrPortFrom(netip.Addr{}, localPort), remote)
 }
 
-// ConnectFrom is the active OPEN of RFC 9293 §3.10.1. A local address that is unspecified is the
-// route's, and a port of 0 is chosen by RFC 6056. The caller has made sure that the address is the
-// host's own. The connection is usable once it raises Established; the user may fill Tx at once.
+// ConnectFrom is the active OPEN of RFC 9293 §3.10.1. If the local address is unspecified it takes
+// the route's, and if the port is 0 it chooses one by RFC 6056. The caller has checked that the
+// address is the host's own. The connection is usable once it raises Established; the user may
+// write to Tx at once.
 func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn, error) {
 	addr := remote.Addr().Unmap()
 	if remote.Port() == 0 || addr.IsUnspecified() {
@@ -61,9 +62,9 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 	return c, nil
 }
 
-// Listen is the passive OPEN. The address may be unspecified, which is every
-// address, so that no other listener may have the port then. Backlog bounds
-// the connections that wait for Accept; less than 1 means 1.
+// Listen is the passive OPEN. An unspecified address stands for all addresses; then no other
+// listener may use the port. backlog bounds the connections that wait for Accept; less than 1 means
+// 1.
 func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
 	if !local.Addr().IsValid() {
@@ -88,8 +89,8 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	return l, nil
 }
 
-// claim completes the tuple of an active OPEN, with the port that the user named or with one of RFC
-// 6056. A port whose last connection is in TIME-WAIT is the last resort.
+// claim completes the tuple of an active OPEN with the given port, or with one that RFC 6056
+// chooses. It takes a port whose last connection is in TIME-WAIT only if no other is free.
 func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	again := func(t Tuple) bool { return !h.has(t) && h.waits.reusable(now, t) }
 	heard := func(t Tuple) bool { return h.listeners.find(t) != nil }
@@ -110,22 +111,23 @@ func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	return t, nil
 }
 
-// blank returns a connection in CLOSED without numbers: one that was folded, or a new one.
+// blank returns a connection in CLOSED without sequence numbers, for unfold and newConn.
 func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
 	c.host, c.tuple = h, t
 	c.rcv.shared, c.snd.cfg, c.snd.txMax = &h.receivers, &h.cfg, h.cfg.Buffers.SendMax
+	c.snd.port = t.LocalPort
 	c.rcv.tune.size, c.rcv.tune.max = h.cfg.Buffers.Recv, h.cfg.Buffers.RecvMax
 	c.links.heap = -1
 	c.snd.rec.Init(&h.recoveries, &c.snd.Space)
 	c.snd.nagle.off = h.cfg.NoDelay
-	c.setPath(p)
+	h.setPath(c, p)
 	c.snd.limitBy(now, LimitHandshake)
 	return c
 }
 
-// newConn returns a connection in CLOSED with nothing agreed on.
+// newConn returns a new connection in CLOSED.
 func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c := h.blank(now, t, p)
 	iss := initialSequence(&h.cfg.Secret, now, t)
@@ -140,11 +142,8 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 // Wrote is SEND (§3.10.2): the user has written to Tx.
 func (c *Conn) Wrote(clock.Time) { c.touch() }
 
-// CloseWrite is Finish for a user who does not mind that it was closed before.
-func (c *Conn) CloseWrite(now clock.Time) { _ = c.Finish(now) }
-
-// Finish is CLOSE (§3.10.4): what is in Tx will be sent, then a FIN. The user may go on reading.
-func (c *Conn) Finish(now clock.Time) error {
+// CloseWrite is CLOSE (§3.10.4): it sends what is in Tx, then a FIN. The user may still read.
+func (c *Conn) CloseWrite(now clock.Time) error {
 	switch {
 	case c.snd.closed:
 		return fmt.Errorf("tcp: close: %w", ErrClosing)
@@ -160,8 +159,8 @@ func (c *Conn) Finish(now clock.Time) error {
 	return nil
 }
 
-// CloseRead says that the user will read no more. What still arrives is
-// acknowledged and thrown away: the peer must not stall over it.
+// CloseRead says that the user will not read any more. The connection acknowledges and discards
+// further data, so that the peer does not stall.
 func (c *Conn) CloseRead(now clock.Time) {
 	if c.rcv.closed {
 		return
@@ -170,8 +169,8 @@ func (c *Conn) CloseRead(now clock.Time) {
 	c.Consumed(now)
 }
 
-// Close lets go of the connection in both directions. If the user has not read everything, the peer
-// is told so by a reset: RFC 2525 §2.17, RFC 1122 §4.2.2.13.
+// Close closes both directions. If the user has not read all data, it resets the connection: RFC
+// 2525 §2.17, RFC 1122 §4.2.2.13.
 func (c *Conn) Close(now clock.Time) {
 	if c.flags.has(flagOrphan) {
 		return
@@ -180,20 +179,22 @@ func (c *Conn) Close(now clock.Time) {
 	c.flags |= flagOrphan
 	c.rcv.closed = true
 	switch {
-	case c.over():
+	case c.state.over():
 	case c.state == StateSynSent:
 		c.snd.closed = true
 		c.setState(now, evDelete) // §3.10.4: delete the TCB
 	case unread:
 		c.Abort(now)
 	default:
-		c.CloseWrite(now)
-		c.armFinWait2(now)
+		_ = c.CloseWrite(now) // the user may have called it before
+		if c.state == StateFinWait2 {
+			c.finWait2 = now.Later(c.host.cfg.FinWait2)
+		}
 		c.touch()
 	}
 }
 
-// Abort is ABORT (§3.10.5): the connection ends now, with a reset.
+// Abort is ABORT (§3.10.5): it resets the connection.
 func (c *Conn) Abort(now clock.Time) {
 	c.flags |= flagOrphan
 	c.snd.closed = true
@@ -201,29 +202,23 @@ func (c *Conn) Abort(now clock.Time) {
 	c.Forsake(now, ErrAborted)
 }
 
-// Forsake ends the connection with a reset and an error that the host gives, for a reason of its
-// own. The user has not let go of it.
+// Forsake resets the connection with an error of the owner's. The user may still call it.
 func (c *Conn) Forsake(now clock.Time, why error) {
 	switch c.state {
 	case StateClosed, StateTimeWait, StateListen:
 		return
 	case StateSynSent:
 	default:
-		c.sendReset()
+		if c.host.cfg.NoResets {
+			break
+		}
+		h := Header{Seq: uint32(c.snd.Nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}
+		if c.hs.has(flagStamps) {
+			c.stamps.put(c.host.now, &h.Options) // RFC 7323 §3.2: SHOULD
+		}
+		c.host.replies.push(reply{c.tuple, h})
 	}
 	c.fail(now, why)
-}
-
-// sendReset queues the reset of a connection in a synchronized state.
-func (c *Conn) sendReset() {
-	if c.host.cfg.NoResets {
-		return
-	}
-	r := reply{c.tuple, Header{Seq: uint32(c.snd.Nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}}
-	if c.hs.has(flagStamps) {
-		c.stamps.put(c.host.now, &r.header.Options) // RFC 7323 §3.2: SHOULD
-	}
-	c.host.replies.push(r)
 }
 
 // Consumed is RECEIVE (§3.10.3): the user has read from Rx.
@@ -233,13 +228,22 @@ func (c *Conn) Consumed(now clock.Time) {
 	}
 }
 
-// The user calls of RFC 9293 §3.10 on one connection. A user that shares the rings with another
-// goroutine writes and reads them himself, and calls Wrote and Consumed; the errors are the same.
+// The user calls of RFC 9293 §3.10 on one connection. A user in another goroutine writes and reads
+// the rings directly, and then calls Wrote and Consumed.
 
-// Send is SEND (§3.10.2): it takes what fits in the send buffer, perhaps
-// nothing, and returns how much that was.
+// Send is SEND (§3.10.2): it writes as much of p as fits in the send buffer, and returns how much
+// that was.
 func (c *Conn) Send(now clock.Time, p []byte) (int, error) {
-	if err := c.maySend(); err != nil {
+	err := ErrClosing
+	switch state := c.State(); {
+	case state == StateClosed:
+		err = c.ended()
+	case state == StateListen:
+		err = ErrUnspecified
+	case (state <= StateSynReceived || state.maySend()) && !c.snd.closed:
+		err = nil // what is written before ESTABLISHED waits for it
+	}
+	if err != nil {
 		return 0, fmt.Errorf("tcp: send: %w", err)
 	}
 	n := c.snd.tx.Write(p)
@@ -247,26 +251,8 @@ func (c *Conn) Send(now clock.Time, p []byte) (int, error) {
 	return n, nil
 }
 
-// maySend returns why the user may not send, nil if he may. What he sends in
-// SYN-SENT and SYN-RECEIVED waits for ESTABLISHED.
-func (c *Conn) maySend() error {
-	switch c.State() {
-	case StateClosed:
-		return c.ended()
-	case StateListen:
-		return ErrUnspecified
-	case StateSynSent, StateSynReceived, StateEstablished, StateCloseWait:
-		if c.snd.closed {
-			return ErrClosing
-		}
-		return nil
-	default:
-		return ErrClosing
-	}
-}
-
-// Receive is RECEIVE (§3.10.3): it takes what has arrived in order, perhaps nothing, and returns
-// how much that was. When nothing can come any more it returns ErrClosing.
+// Receive is RECEIVE (§3.10.3): it reads data that has arrived in order, and returns how much that
+// was. It returns ErrClosing when no more data can come.
 func (c *Conn) Receive(now clock.Time, p []byte) (int, error) {
 	if c.rcv.closed {
 		return 0, fmt.Errorf("tcp: receive: %w", ErrClosed)
@@ -285,8 +271,7 @@ func (c *Conn) Receive(now clock.Time, p []byte) (int, error) {
 	}
 }
 
-// ended is the error of calls on a connection that is over: why it failed, or
-// that it does not exist.
+// ended is the error of calls on a closed connection: why it failed, or ErrNotExist.
 func (c *Conn) ended() error {
 	if err := c.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotExist, err)
@@ -294,8 +279,8 @@ func (c *Conn) ended() error {
 	return ErrNotExist
 }
 
-// Urgent returns how many bytes, from the next that is read on, belong to urgent data or come
-// before it; they need not have arrived yet. Zero: nothing is urgent (RFC 9293 §3.8.5, MUST-33).
+// Urgent returns how many of the bytes that the user has not read precede the end of urgent data,
+// arrived or not; zero if there is no urgent data (RFC 9293 §3.8.5, MUST-33).
 func (c *Conn) Urgent() int {
 	if end, head := streamed(c.rcv.up, c.rcv.irs), c.rcv.rx.Head(); end > head {
 		return int(end - head)

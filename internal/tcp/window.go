@@ -7,15 +7,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// autotuning is how large a receive buffer is, and may become. A ring's memory comes and goes with
-// what is in it; its limit is what tunes itself.
+// autotuning is the size of the receive buffer and its limit. A ring allocates memory for its
+// contents alone; autotuning adjusts the limit.
 type autotuning struct {
 	size, max int
 	copied    int           // the most that the user took in one round trip
 	rtt       time.Duration // as a receiver sees it: how long a window takes to fill
 }
 
-// CheckBuffer reports an ErrOption for a size in bytes that no buffer can have.
+// CheckBuffer returns an ErrOption if no buffer can have n bytes.
 func CheckBuffer(n int) error {
 	if n < MinBuffer || n > MaxBuffer {
 		return fmt.Errorf("tcp: a buffer of %d bytes, want %d to %d: %w",
@@ -24,8 +24,8 @@ func CheckBuffer(n int) error {
 	return nil
 }
 
-// windowScale returns the shift that lets the largest receive buffer be offered
-// whole (RFC 7323 §2.3).
+// windowScale returns the shift with which the largest receive buffer can be offered (RFC 7323
+// §2.3).
 func (r *receiver) windowScale() uint8 {
 	var s uint8
 	for s < maxWindowScale && 65535<<s < r.tune.max {
@@ -34,8 +34,8 @@ func (r *receiver) windowScale() uint8 {
 	return s
 }
 
-// timeWindow measures the round trip as a receiver can: the peer fills no
-// window faster than one a round trip.
+// timeWindow measures the round trip at the receiver: the peer needs at least one round trip to
+// fill a window.
 func (r *receiver) timeWindow(now clock.Time) {
 	if r.nxt < r.reassembly.rttEnd {
 		return
@@ -48,12 +48,12 @@ func (r *receiver) timeWindow(now clock.Time) {
 	r.reassembly.rttSince, r.reassembly.rttEnd = now, r.edge
 }
 
-// nearRTT is how long the round trips are of those for whom RecvBufferNear is.
+// nearRTT is the round trip below which RecvNear is the limit.
 const nearRTT = time.Millisecond
 
-// grow makes the receive buffer follow the user: dynamic right-sizing. What is read in one round
-// trip is what arrived in the one before, and a sender in slow start doubles it: so twice that, and
-// some segments for what is on its way when the reading is slow.
+// grow adjusts the receive buffer to the reader (dynamic right-sizing). The data read in one round
+// trip arrived in the one before, and a sender in slow start doubles its rate. So the buffer is
+// twice that, and some segments more for a slow reader.
 func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	u := &r.tune
 	if u.size >= u.max || r.reassembly == nil {
@@ -84,22 +84,21 @@ func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	}
 }
 
-// setBuffer sets the size of the buffer, which then does not tune itself.
+// setBuffer sets the size of the buffer and turns its tuning off.
 func (r *receiver) setBuffer(n int) {
 	r.tune.size, r.tune.max = n, n
 	r.rx.SetLimit(n)
 }
 
-// limit returns the end of what the peer may have been told that it may send.
+// limit returns the end of the largest window that the peer may have been offered.
 func (r *receiver) limit() uint64 { return r.edge + 1<<r.scale - 1 }
 
 // window returns RCV.WND as the peer knows it.
 func (r *receiver) window() int { return int(r.edge - r.nxt) }
 
-// windowField returns the window to advertise, and remembers the right edge that it promises: an
-// edge is never taken back (RFC 9293 §3.8.6.2.1), and not moved by less than a segment or half the
-// buffer (§3.8.6.2.2), lest the peer be invited to send crumbs. The window of a handshake is not
-// scaled (RFC 7323 §2.2).
+// windowField returns the window to advertise and remembers its right edge. The edge never moves
+// back (RFC 9293 §3.8.6.2.1), and forward only by a segment or half the buffer (§3.8.6.2.2), to
+// avoid silly windows. The window of a SYN is not scaled (RFC 7323 §2.2).
 func (r *receiver) windowField(handshake bool) uint16 {
 	scale, most := r.scale, 65535<<r.scale
 	if handshake {
@@ -108,13 +107,13 @@ func (r *receiver) windowField(handshake bool) uint16 {
 	if edge := r.nextEdge(most); edge >= r.edge+r.edgeStep() {
 		r.edge = edge
 	}
-	// Rounded up: what the peer reads may lie up to a unit beyond the edge, and less far beyond it
-	// next time. RFC 7323 §2.4: all of it must be honoured, and limit does; nextEdge left room.
+	// Round up: the peer may read an edge that is up to a unit beyond ours. RFC 7323 §2.4 requires
+	// us to honour it; limit does, and nextEdge has left room.
 	unit := uint64(1) << scale
 	return uint16(min((r.edge-r.nxt+unit-1)>>scale, 65535))
 }
 
-// nextEdge returns the right edge that the free buffer allows, at most so many bytes away.
+// nextEdge returns the right edge that the free buffer allows, at most so many bytes ahead.
 func (r *receiver) nextEdge(most int) uint64 {
 	free := r.tune.size
 	if !r.closed {
@@ -127,14 +126,14 @@ func (r *receiver) nextEdge(most int) uint64 {
 	return r.nxt + uint64(min(max(free, 0), most))&^uint64(unit-1)
 }
 
-// edgeStep is the least by which the right edge moves.
+// edgeStep is the smallest step of the right edge.
 func (r *receiver) edgeStep() uint64 {
 	return uint64(max(1, min(r.tune.size/2, max(r.mss, defaultMSS))))
 }
 
-// consumed is RECEIVE (RFC 9293 §3.10.3): the user has read from rx. The peer may
-// be waiting for a larger window. So it gets an acknowledgment at once if the window that it knows
-// is less than half the buffer, and can be doubled; then consumed returns true.
+// consumed is RECEIVE (RFC 9293 §3.10.3): the user has read from rx. If the peer's window is less
+// than half the buffer and can be doubled, consumed acknowledges at once and returns true, because
+// the peer may wait for it.
 func (r *receiver) consumed(now clock.Time, srtt time.Duration) bool {
 	r.grow(now, srtt)
 	known := r.edge - r.nxt

@@ -378,7 +378,7 @@ func (s *stream) move(w *world) {
 	}
 	if s.written == s.size && !s.closed && !s.keepOpen {
 		s.closed = true
-		s.from.CloseWrite(w.now)
+		_ = s.from.CloseWrite(w.now)
 	}
 	if w.rng.Float64() < s.lazy {
 		return

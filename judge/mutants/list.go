@@ -115,7 +115,7 @@ var mutants = []mutant{
 	},
 	{
 		"ecn-ignored", "senders ignore ECN marks", "internal/tcp/input.go",
-		"if c.echoed(s) {\n", "if false {\n", aqmPresets,
+		"if c.hs.echoed(s) {\n", "if false {\n", aqmPresets,
 	},
 	{
 		"rack-impatient", "RACK does not wait for reordered segments", "internal/tcp/recovery/rack.go",

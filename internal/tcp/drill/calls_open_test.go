@@ -194,7 +194,7 @@ func sysShutdown(w *world, c *call) (step, error) {
 	}
 	if both || c.word(1, "SHUT_WR") {
 		s.noWrite = true
-		s.conn.CloseWrite(w.now)
+		_ = s.conn.CloseWrite(w.now)
 	}
 	return at(done(0)), nil
 }

@@ -53,14 +53,12 @@ func setKeepalive(w *world, s *socket, o *tcp.Sockopts) { o.Keepalive = w.keepal
 
 // apply gives a connection an option.
 func (w *world) apply(s *socket, is setting) error {
-	if is.name == "TCP_CONGESTION" {
-		if is.arg.kind != valString {
-			return errors.New("want a name")
-		}
-		return s.conn.SetCongestion(is.arg.text)
-	}
 	o := s.conn.Sockopts()
-	options[is.name](w, s, &o)
+	if is.name != "TCP_CONGESTION" {
+		options[is.name](w, s, &o)
+	} else if o.Congestion = is.arg.text; is.arg.kind != valString {
+		return errors.New("want a name")
+	}
 	return s.conn.SetSockopts(w.now, o)
 }
 

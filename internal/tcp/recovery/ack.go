@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Ack is one acknowledgment, or a train of them that arrived together: what it says, and what it
-// changed. It is the host's, until the host begins another.
+// Ack is one acknowledgment, or a train of them that arrived together, and what it changed. The
+// host reuses it for the next one.
 type Ack struct {
 	Dups   int  // duplicate acknowledgments (RFC 5681 §2)
 	Marked bool // it echoes a mark
@@ -18,7 +18,7 @@ type Ack struct {
 
 	Delivered int    // bytes that newly arrived, by SND.UNA or by SACK
 	DSACK     uint64 // the end of the duplicate that it reports (RFC 2883); zero: none
-	// What is learned of the sizes that the path carries (RFC 4821 §7).
+	// Results for the path MTU search (RFC 4821 §7):
 	Largest    int  // the most data of a segment that arrived and was sent only once
 	Probed     bool // a probe arrived
 	LostProbes int  // were lost
@@ -47,36 +47,36 @@ type Echo struct {
 	Transit uint32 // the acknowledgment's own timestamp less the one that it echoes
 }
 
-// before reports whether the acknowledgment answers a segment sent before an instant: RFC 8985 §6.2
-// step 2, what arrived then is an earlier transmission.
+// before reports whether the acknowledgment answers a segment sent before when. RFC 8985 §6.2 step
+// 2: then an earlier transmission has arrived.
 func (e Echo) before(when clock.Time) bool { return e.Known && later(Tick(when), e.Tick) }
 
-// TickTime is the unit of timestamps: RFC 7323 §5.4 wants between 1 ms and 1 s. That is coarse
-// beside round trips of 150 µs. So the records of what is in flight measure them, and timestamps
-// only tell transmissions of the same bytes apart.
+// TickTime is the unit of timestamps; RFC 7323 §5.4 allows 1 ms to 1 s. That is coarse for round
+// trips of 150 µs, so the sent queue measures them, and timestamps only tell transmissions of the
+// same bytes apart.
 const TickTime = time.Millisecond
 
-// Tick is the clock of every timestamp, before a connection's offset.
+// Tick is the timestamp clock, without a connection's offset.
 func Tick(now clock.Time) uint32 { return uint32(uint64(now) / uint64(TickTime)) }
 
 // later reports whether a tick comes after another, across the wrap (RFC 7323 §5.2).
 func later(a, b uint32) bool { return int32(a-b) > 0 }
 
-// sampled is when what was delivered had been sent.
+// sampled is when the delivered segments were sent.
 type sampled struct {
-	first, last clock.Time // of what was sent only once: the oldest and the newest
+	first, last clock.Time // of segments sent once: the oldest and the newest
 	again       bool       // something was sent more than once
 	againSent   clock.Time // the last transmission of the first segment, if it is one of those
 }
 
-// BeginAck returns the acknowledgment that arrives now.
+// BeginAck returns a new acknowledgment that arrives at now.
 func (v *Recovery) BeginAck(now clock.Time) *Ack {
 	r := v.beginRound(now)
 	v.rounds.batch.gather(now, r.flight, v.Record.transmissions)
 	return r
 }
 
-// beginRound returns an acknowledgment of nothing, for what a timer finds out.
+// beginRound returns an empty acknowledgment, for timers that find losses.
 func (v *Recovery) beginRound(now clock.Time) *Ack {
 	r := &v.shared.scratch
 	*r = Ack{}
@@ -84,8 +84,8 @@ func (v *Recovery) beginRound(now clock.Time) *Ack {
 	return r
 }
 
-// Take marks what an acknowledgment reports as arrived: all below ack (RFC 9293 §3.10.7.4), and the
-// blocks of a peer with SACK (RFC 2018 §5). The caller moves SND.UNA afterwards.
+// Take marks the segments that have arrived: all below ack (RFC 9293 §3.10.7.4), and those in the
+// SACK blocks (RFC 2018 §5). The caller moves SND.UNA afterwards.
 func (r *Ack) Take(ack uint64, blocks []buffer.Range) {
 	v := r.v
 	v.Kept.Counts.DupAcks += uint64(r.Dups)
@@ -98,9 +98,9 @@ func (r *Ack) Take(ack uint64, blocks []buffer.Range) {
 	}
 }
 
-// Digest draws the conclusions from an acknowledgment: what is the round trip, what is lost, what
-// may be sent, when to try again. More says that there is something new to send. Persisting says
-// that the persist timer is in charge.
+// Digest updates the round trip estimate, detects losses, updates the congestion window and sets
+// the timers. more says that new data waits to be sent, persisting that the persist timer is
+// running.
 func (r *Ack) Digest(more, persisting bool) {
 	v := r.v
 	if r.Delivered > 0 {
@@ -124,12 +124,13 @@ func (r *Ack) Digest(more, persisting bool) {
 	r.rearm(persisting)
 }
 
-// measure takes the round trip sample. Its oldest segment counts for the RTO, which must survive
-// delayed acknowledgments; its newest for the minimum.
+// measure takes the round trip sample: of its oldest segment for the RTO, which must allow for
+// delayed acknowledgments, and of its newest for the minimum.
 //
-// RFC 6298 §3: never from a segment that was sent twice, nor from one that may have waited for such
-// a segment. Unless the echo tells which transmission arrived (RFC 7323 §4.1): then the time is the
-// record's. One that shares its tick with an earlier transmission would make the sample too short.
+// RFC 6298 §3: it takes no sample from a retransmitted segment, or from one that may have waited
+// for such a segment, unless the timestamp tells which transmission arrived (RFC 7323 §4.1). If an
+// earlier transmission was sent in the same tick, the sample could be too short, so it must be at
+// least a tick.
 func (r *Ack) measure() {
 	v := r.v
 	if r.rtt.first != clock.Never && !r.rtt.again {
@@ -147,7 +148,7 @@ func (r *Ack) measure() {
 	}
 }
 
-// rearm sets the time-outs that wait for the next acknowledgment.
+// rearm sets the timers for the next acknowledgment.
 func (r *Ack) rearm(persisting bool) {
 	v := r.v
 	switch {
@@ -155,8 +156,8 @@ func (r *Ack) rearm(persisting bool) {
 		v.At = Timers{} // RFC 6298 §5.2: all is acknowledged
 	case persisting || r.Delivered == 0:
 	default:
-		// RFC 6298 §5.3, where a selective acknowledgment counts as new data too: the time-out is
-		// for silence, and RACK finds a hole sooner.
+		// RFC 6298 §5.3. A selective acknowledgment restarts the timer too, because RACK detects a
+		// hole sooner.
 		v.Kept.TLP.Due, v.Kept.TLP.inside = false, false
 		v.Late = false
 		v.ArmRTO(r.now)
@@ -164,7 +165,7 @@ func (r *Ack) rearm(persisting bool) {
 	}
 }
 
-// takeSACK marks what the peer's SACK blocks report (RFC 2018 §5).
+// takeSACK marks the segments in the peer's SACK blocks (RFC 2018 §5).
 func (r *Ack) takeSACK(blocks []buffer.Range, ack uint64) {
 	v := r.v
 	for i, b := range blocks {
@@ -186,9 +187,9 @@ func (r *Ack) takeSACK(blocks []buffer.Range, ack uint64) {
 	}
 }
 
-// markSacked marks the segments wholly within [start, end). It steps over runs
-// that are marked already, and remembers how far the run from its first segment
-// goes: a block that grows by one segment costs two steps, however long it is.
+// markSacked marks the segments that lie in [start, end). It skips runs that are marked already and
+// stores the length of the run in its first segment. So a block that grows by one segment takes two
+// steps, however long it is.
 func (r *Ack) markSacked(start, end uint64) {
 	v := r.v
 	q := &v.Record
@@ -213,14 +214,14 @@ func (r *Ack) markSacked(start, end uint64) {
 	}
 }
 
-// loseOverdue thinks everything lost at a time-out that has had time to arrive (RFC 8985 §6.3), the
-// first segment in any case.
+// loseOverdue marks as lost, at a timeout, the first segment and all that should have arrived by
+// now (RFC 8985 §6.3).
 func (r *Ack) loseOverdue() {
 	v := r.v
 	q := &v.Record
 	if q.at(q.first).place == sacked {
-		// RFC 2018 §8: the peer may have thrown away what was sacked, and a time-out of a segment
-		// that it once reported says that it did.
+		// RFC 2018 §8: the peer may discard sacked data. A timeout of a sacked segment shows that
+		// it did.
 		for id := q.first; id != q.next; id++ {
 			if rec := q.at(id); rec.place == sacked {
 				q.move(id, rec, lost)
@@ -240,7 +241,7 @@ func (r *Ack) loseOverdue() {
 	}
 }
 
-// deliver notes that a segment arrived, the first time that this is known.
+// deliver records that a segment has arrived. It is called once for each segment.
 func (r *Ack) deliver(rec *record) {
 	v := r.v
 	r.Delivered += int(rec.size)
@@ -268,7 +269,7 @@ func (r *Ack) deliver(rec *record) {
 	r.rate.note(&v.Record, rec)
 }
 
-// acknowledge forgets what a cumulative acknowledgment passes.
+// acknowledge removes the segments below a cumulative acknowledgment.
 func (r *Ack) acknowledge(ack uint64) {
 	v := r.v
 	q := &v.Record
@@ -299,8 +300,8 @@ func (r *Ack) acknowledge(ack uint64) {
 	}
 }
 
-// lose thinks a segment in flight lost, and reports whether because of congestion: a lost probe of
-// the path's MTU says nothing about that (RFC 4821 §7.6.2).
+// lose marks a segment as lost, and reports whether that is a sign of congestion. The loss of an
+// MTU probe is not (RFC 4821 §7.6.2).
 func (r *Ack) lose(id uint32, rec *record) bool {
 	v := r.v
 	q := &v.Record
@@ -325,20 +326,19 @@ func (r *Ack) lose(id uint32, rec *record) bool {
 	return true
 }
 
-// holdsGrowth reports whether an acknowledgment must not grow the window: in fast recovery; before
-// it, while SACK alone reports data (RFC 3042 §2), unless this path is known to reorder; without
-// SACK as it ends, because duplicates have grown it (RFC 5681 §3.2 step 6); and with a mark (RFC
-// 3168 §6.1.2).
+// holdsGrowth reports whether an acknowledgment must not grow the window: during fast recovery;
+// before it, while only SACK reports data (RFC 3042 §2), unless the path reorders; at its end
+// without SACK, because duplicates have grown the window (RFC 5681 §3.2 step 6); and with an ECN
+// mark (RFC 3168 §6.1.2).
 func (r *Ack) holdsGrowth() bool {
 	v := r.v
 	return v.Episode.kind == recovering || r.Marked || r.restarted || r.recovering && !v.how.sack ||
 		v.Episode.kind == steady && r.advance == 0 && !v.rack.reordering
 }
 
-// credit returns the bytes by which an acknowledgment lets the window grow. In the slow start of
-// Tahoe, or after a timeout without SACK, what was sent before it left the network long ago and
-// does not count: the window would be back at ssthresh at once. RFC 5681 §3.1 (2) counts it for a
-// segment at most where SND.UNA moves.
+// credit returns the bytes for which the window may grow. In Tahoe's slow start, and after a
+// timeout without SACK, data sent before it does not count, or the window would be back at ssthresh
+// at once; RFC 5681 §3.1 (2) counts at most a segment of it when SND.UNA moves.
 func (r *Ack) credit(mss int) int {
 	switch {
 	case !r.restarting:

@@ -5,25 +5,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Algorithm is a connection's congestion controller; before the connection sends data it is only a
-// name.
+// Algorithm is a connection's congestion controller. Before the first data it is only a name.
 type Algorithm struct {
 	congestion.Controller
 	Name  string
 	Timed bool // it has a timer
+	watch bool // it is a congestion.SendWatcher
 }
 
-// take has a controller govern the connection from now on.
+// take installs a controller.
 func (a *Algorithm) take(cc congestion.Controller) {
 	a.Controller = cc
 	_, a.Timed = cc.(congestion.Timed)
+	_, a.watch = cc.(congestion.SendWatcher)
 }
 
 // Deadline returns when the timer of a timed controller expires.
 func (a *Algorithm) Deadline() clock.Time { return a.Controller.(congestion.Timed).Deadline() }
 
-// Begin gives the connection a fresh congestion controller: as it begins to send. Of the
-// configuration recovery knows the path, and the connection the rest.
+// Begin creates the controller when the first data is sent. cfg holds what only the connection
+// knows; complete adds the rest.
 func (v *Recovery) Begin(cfg congestion.Config) {
 	create, err := congestion.Find(v.shared.Algorithms, v.CC.Name)
 	if err != nil {
@@ -32,9 +33,8 @@ func (v *Recovery) Begin(cfg congestion.Config) {
 	v.CC.take(create(v.complete(cfg)))
 }
 
-// Preview gives a connection without a controller the one that it will start from, until the
-// returned function is called. An algorithm of the host's own may be a script whose first call has
-// effects: RFC 5681 §3.1 stands for it.
+// Preview installs the controller that Begin would create, until the caller calls end. For the
+// host's own algorithms it installs Reno, because the first call of a script may have effects.
 func (v *Recovery) Preview(cfg congestion.Config) (end func()) {
 	is := v.CC
 	name := is.Name
@@ -49,7 +49,7 @@ func (v *Recovery) Preview(cfg congestion.Config) (end func()) {
 	return func() { v.CC = is }
 }
 
-// complete adds to a controller's configuration what is known of the path.
+// complete adds the properties of the path and the host's options to a controller's configuration.
 func (v *Recovery) complete(cfg congestion.Config) congestion.Config {
 	host := &v.shared.Options
 	cfg.MSS, cfg.InitialWindow = v.snd.MSS, host.InitialWindow*v.snd.MSS
@@ -58,8 +58,8 @@ func (v *Recovery) complete(cfg congestion.Config) congestion.Config {
 	return cfg
 }
 
-// SetAlgorithm changes the congestion control algorithm. The new one starts from the window that
-// the old one had reached.
+// SetAlgorithm changes the congestion control algorithm. The new controller starts with the old
+// one's window.
 func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
 	create, err := congestion.Find(v.shared.Algorithms, name)
 	if err != nil {
@@ -75,14 +75,14 @@ func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
 	case cc.Ssthresh() != 0:
 		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Ssthresh()
 	case cc.PacingRate() != 0:
-		// It knows its path without a threshold: the window is one.
+		// The old controller models the path without a threshold: use its window.
 		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
 	}
 	v.CC.take(create(cfg))
 	return nil
 }
 
-// Restart tells the congestion controller that data leaves after a silence.
+// Restart tells the congestion controller that data leaves after an idle period.
 func (v *Recovery) Restart(now clock.Time) {
 	restarter, ok := v.CC.Controller.(congestion.Restarter)
 	if !ok || v.LastSent == clock.Never {
@@ -163,32 +163,31 @@ func (v *Recovery) ExpireControl(now clock.Time) {
 	v.notify(now)
 }
 
-// Left notes that so many segments with data or the FIN left, and tells the congestion controller.
-// Behind is how far SND.NXT is beyond the first of n bytes.
+// Left notes that segments with n bytes of data, or the FIN, have left, and tells the congestion
+// controller. behind is SND.NXT minus their first sequence number.
 func (v *Recovery) Left(now clock.Time, behind uint32, n, segments int) {
 	v.LastSent = now
 	v.Pacer.sent(now, n, v.snd.MSS)
-	w, ok := v.CC.Controller.(congestion.SendWatcher)
-	if !ok || n == 0 || v.Record.Empty() {
+	if !v.CC.watch || n == 0 || v.Record.Empty() {
 		return
 	}
 	last, seq := v.Record.at(v.Record.next-1), v.snd.Nxt-uint64(behind)
-	w.OnSend(congestion.Sent{
+	v.CC.Controller.(congestion.SendWatcher).OnSend(congestion.Sent{
 		Now: now, Seq: seq, Size: n, Segments: segments, MSS: v.snd.MSS, InFlight: v.Pipe(),
 		Again: seq+uint64(n) < last.seq+uint64(last.text()) || last.flags&recAgain != 0,
 	})
 }
 
-// AppLimited notes that the application, not the path, bounds the sender: rates measured by what is
-// sent until all that is in flight has been delivered say little of the path.
+// AppLimited notes that the application limits the sender. Rate samples do not count until all data
+// now in flight has been delivered.
 func (v *Recovery) AppLimited() {
 	if v.CC.Controller == nil || v.Pipe() < v.CC.Cwnd() {
 		v.Record.appLimited = v.Record.delivered + uint64(v.Pipe()) + 1
 	}
 }
 
-// pacingRate returns the rate at which the connection may send, zero for no
-// bound: the algorithm's own, or its window spread over the round trip.
+// pacingRate returns the controller's pacing rate, or the window divided by the round trip if
+// pacing is on; zero is unlimited.
 func (v *Recovery) pacingRate() int64 {
 	if rate := v.CC.PacingRate(); rate > 0 {
 		return rate
@@ -212,5 +211,5 @@ func (v *Recovery) Pace(room int) int {
 	return max(1, min(room, v.Pacer.quantum(v.snd.MSS)/v.snd.MSS))
 }
 
-// CwndLimited notes that the congestion window is what holds the sender back (RFC 7661 §4.3).
+// CwndLimited notes that the congestion window limits the sender (RFC 7661 §4.3).
 func (v *Recovery) CwndLimited() { v.rounds.used = true }

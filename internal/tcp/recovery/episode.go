@@ -18,10 +18,10 @@ type episode struct {
 	force                  bool
 	forward                forward
 	fresh                  int // bytes of new data that F-RTO may still send
-	// leapt says that the acknowledgment which ended a slow start after a time-out passed more
-	// than four segments: some of what was sent again behind it had arrived before.
+	// leapt says that the acknowledgment which ended a slow start after a timeout passed more than
+	// four segments: some of the retransmitted segments had arrived before.
 	leapt bool
-	over  bool // the algorithm started over, with what is in flight still there
+	over  bool // the algorithm started over with data in flight
 }
 
 type phase uint8
@@ -32,8 +32,8 @@ const (
 	restarting              // slow start after a timeout
 )
 
-// reduce is RFC 9937 §6.2, proportional rate reduction: what each acknowledgment in recovery lets
-// out, so that the flight shrinks to ssthresh, the target, as evenly as it drains.
+// reduce is RFC 9937 §6.2, proportional rate reduction: it sets how much each acknowledgment in
+// recovery releases, so that the data in flight shrinks evenly to target, the new ssthresh.
 func (e *episode) reduce(r *Ack, target, pipe, mss int) {
 	delivered := r.Delivered + r.dupDelivered
 	if target == 0 || delivered == 0 && e.out > 0 {
@@ -59,15 +59,15 @@ func (e *episode) reduce(r *Ack, target, pipe, mss int) {
 // String returns Linux's name of the phase.
 func (e *episode) String() string { return [...]string{"open", "recovery", "loss"}[e.kind] }
 
-// Open reports whether nothing is known to be missing.
+// Open reports whether no recovery is in progress.
 func (e *episode) Open() bool { return e.kind == steady }
 
-// mayEcho reports whether duplicate acknowledgments may come from segments that
-// the last recovery sent again: up to the recovery point (RFC 6582 §3.2 step 2),
-// and at it if segments behind a filled hole had been sent again (RFC 6582 §4.1).
+// mayEcho reports whether duplicate acknowledgments may come from retransmissions of the last
+// recovery: up to the recovery point (RFC 6582 §3.2 step 2), and at it if segments behind a filled
+// hole had been retransmitted (RFC 6582 §4.1).
 func (e *episode) mayEcho(una uint64) bool { return una < e.point || una == e.point && e.leapt }
 
-// spend takes what was sent off the allowance.
+// spend subtracts sent bytes from the allowance.
 func (e *episode) spend(n int) {
 	if e.kind == recovering {
 		e.out += n
@@ -75,8 +75,8 @@ func (e *episode) spend(n int) {
 	e.force = false
 }
 
-// recover enters, continues and leaves recovery after an acknowledgment. More says that there is
-// something new to send.
+// recover enters, continues and leaves recovery after an acknowledgment. more says that new data
+// waits to be sent.
 func (r *Ack) recover(more bool) {
 	v := r.v
 	e := &v.Episode
@@ -122,15 +122,15 @@ func (r *Ack) enter() {
 	v.At.Probe = clock.Never
 	v.CC.OnLoss(v.lossEvent(r.now, congestion.Detected, r.flight))
 	if v.CC.Cwnd() < v.CC.Ssthresh() {
-		// The algorithm has no fast recovery (Tahoe): it goes on as after a time-out. Without SACK
-		// all that is in flight is sent again, because nothing would tell what else is missing.
+		// Tahoe has no fast recovery and continues as after a timeout. Without SACK it retransmits
+		// all data in flight, because nothing would report other losses.
 		r.restarted = true
 		e.kind, e.force, e.dupBytes, e.over = restarting, true, 0, true
 		if !v.how.sack {
 			v.Record.resendLonger(-1)
 		}
 	} else {
-		// RFC 9937 §6.1: what was delivered before recovery is not delivered in it.
+		// RFC 9937 §6.1: count only what recovery delivers.
 		e.delivered, e.out = 0, 0
 		before := v.Record.bytes[sacked] + e.dupBytes - (r.Delivered - r.advance)
 		e.flight = max(r.flight-max(before, 0), v.snd.MSS)
@@ -138,7 +138,7 @@ func (r *Ack) enter() {
 	v.notify(r.now)
 }
 
-// exit closes an episode, or takes the last one back.
+// exit ends an episode, or undoes it if it was spurious.
 func (v *Recovery) exit(now clock.Time, spurious bool) {
 	e := &v.shared.exit
 	*e = congestion.Exit{
@@ -168,7 +168,7 @@ func (v *Recovery) lossEvent(now clock.Time, k congestion.Kind, flight int) *con
 	return l
 }
 
-// Allowance returns how many bytes congestion control lets out now.
+// Allowance returns how many bytes congestion control allows to be sent now.
 func (v *Recovery) Allowance() int {
 	pipe := v.Pipe()
 	if v.Episode.kind == recovering && v.CC.Ssthresh() != 0 {
@@ -176,15 +176,15 @@ func (v *Recovery) Allowance() int {
 		if left <= 0 {
 			return 0
 		}
-		// In whole segments: the excess is in out, and the next acknowledgment allows less.
+		// Round up to a segment: out counts the excess, and the next acknowledgment allows less.
 		return max(left, v.snd.MSS)
 	}
 	return v.CC.Cwnd() - pipe
 }
 
-// ECNEcho is the sender's side of RFC 3168 §6.1.2: reduce as for a loss, once a window of data, and
-// not in the window of a loss, which may not be undone any more. Persisting says that the persist
-// timer is in charge.
+// ECNEcho is the sender's side of RFC 3168 §6.1.2: reduce the window as for a loss, at most once in
+// a window of data, and not in a window with a loss, which then must not be undone any more.
+// persisting says that the persist timer is running.
 func (v *Recovery) ECNEcho(now clock.Time, persisting bool) {
 	if v.CC.Controller == nil {
 		return
@@ -196,8 +196,8 @@ func (v *Recovery) ECNEcho(now clock.Time, persisting bool) {
 	v.Kept.Counts.ECNEchoes++
 	v.CC.OnLoss(v.lossEvent(now, congestion.Echo, v.shared.scratch.flight))
 	if v.CC.Cwnd() <= v.snd.MSS {
-		// RFC 3168 §6.1.2: a window of one segment cannot be halved. What goes slower is time:
-		// the retransmission timer starts anew, and only its end lets the next segment out.
+		// RFC 3168 §6.1.2: a window of one segment cannot be halved, so restart the retransmission
+		// timer and send the next segment when it expires.
 		v.Kept.ECN.until = now.Later(v.timeout())
 		if !v.Record.Empty() && !persisting {
 			v.ArmRTO(now)

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Counts are events of a connection, under Linux's names where they differ.
+// Counts are the event counters of a connection, with Linux's names where they differ.
 type Counts struct {
 	Retransmits, Timeouts    uint64 // total_retrans, total_rto
 	TailProbes, WindowProbes uint64
@@ -18,14 +18,14 @@ type Counts struct {
 	ECNEchoes                uint64 // reductions for marks that the peer told of
 }
 
-// ecn is the sender's side of RFC 3168 §6.1.2. It means nothing without ECN.
+// ecn is the sender's side of RFC 3168 §6.1.2, used if ECN was negotiated.
 type ecn struct {
 	reduced bool       // the window was reduced: the next new data carries CWR
 	point   uint64     // SND.NXT then; until it is passed no echo counts again
 	until   clock.Time // nothing new is sent before, when the window is one segment
 }
 
-// Holds returns until when an echo holds back what is new; never: it does not.
+// Holds returns until when an echo holds back new data; never if it does not.
 func (e *ecn) Holds(now clock.Time) clock.Time {
 	if e.until <= now {
 		e.until = clock.Never
@@ -33,16 +33,15 @@ func (e *ecn) Holds(now clock.Time) clock.Time {
 	return e.until
 }
 
-// TakeCWR reports whether the next new data is to carry CWR, because the window was reduced since
-// the last.
+// TakeCWR reports whether the next new data must carry CWR, because the window was reduced.
 func (e *ecn) TakeCWR() bool {
 	due := e.reduced
 	e.reduced = false
 	return due
 }
 
-// outstanding is what recovery needs while data is in flight, and for a second after. An idle
-// connection has none.
+// outstanding is the state that recovery needs while data is in flight, and for a second after. An
+// idle connection has none.
 type outstanding struct {
 	Record  sentQueue
 	rack    rack
@@ -53,8 +52,8 @@ type outstanding struct {
 	Kept    lasting
 }
 
-// lasting is what few connections have, and keep at rest: counts of what was lost, and what is
-// still to be told or heard of it.
+// lasting is the part of it that survives idle times if it is not zero: event counters, and the
+// state of ECN and tail loss probes. Few connections have any.
 type lasting struct {
 	Counts
 	bytesRetrans uint64
@@ -64,8 +63,8 @@ type lasting struct {
 	TLP          tlp
 }
 
-// rested is what recovery keeps of every flight. What it forgets is over by then: an episode of
-// losses, its duplicates' reports, and the round trip in progress.
+// rested is the part that every connection keeps while it is idle. Episodes, duplicate counts and
+// the round trip in progress are over by then.
 type rested struct {
 	delivered, lost uint64 // of its sentQueue
 	patience
@@ -75,16 +74,16 @@ type rested struct {
 	unused         clock.Time // since when the window is not used; never: it is
 }
 
-// maxSpare is how many flights wait for their next connection.
+// maxSpare is how many unused outstanding states the host keeps for reuse.
 const maxSpare = 64
 
-// maxSpareRecords is how many a flight keeps that waits for its next connection: four kilobytes.
+// maxSpareRecords is how many records each of them keeps: four kilobytes.
 const maxSpareRecords = 64
 
-// Resting reports whether the recovery has given back what it needs while data is in flight.
+// Resting reports whether the connection is idle and has no outstanding state.
 func (v *Recovery) Resting() bool { return v.outstanding == nil }
 
-// Wake begins a flight.
+// Wake allocates the outstanding state.
 func (v *Recovery) Wake(now clock.Time) {
 	m := &v.rested
 	h := v.shared
@@ -108,7 +107,7 @@ func (v *Recovery) Wake(now clock.Time) {
 	}
 }
 
-// Rest gives the flight back, all but what is worth remembering.
+// Rest frees the outstanding state of an idle connection and keeps rested.
 func (v *Recovery) Rest() {
 	v.rested = rested{
 		delivered: v.Record.delivered, lost: v.Record.lost,
@@ -120,7 +119,7 @@ func (v *Recovery) Rest() {
 	v.End()
 }
 
-// End gives the flight of a connection back that is over, all but the counts.
+// End frees the outstanding state of a closed connection and keeps the counters.
 func (v *Recovery) End() {
 	f := v.outstanding
 	if f == nil {
@@ -143,7 +142,7 @@ func (v *Recovery) End() {
 	}
 }
 
-// notify tells who watches the connection that something has changed.
+// notify calls the connection's probe.
 func (v *Recovery) notify(now clock.Time) {
 	if v.Changed != nil {
 		v.Changed(now)
@@ -158,7 +157,7 @@ func (v *Recovery) Stop() {
 	}
 }
 
-// spells are the times without an answer: from a first time-out to the next delivery.
+// spells counts the periods from a first timeout to the next delivery.
 type spells struct {
 	since clock.Time // never: it answers
 	count uint64

@@ -2,10 +2,9 @@ package recovery
 
 import "github.com/tidepool-net/tidepool/internal/tcp/congestion"
 
-// goBackN is the textbook's sliding window, for comparison: it uses only the cumulative
-// acknowledgment, and retransmits everything behind a hole. A timeout shows the hole, or the third
-// duplicate acknowledgment, once a window only: the duplicates of what was retransmitted would
-// start it again for ever.
+// goBackN is the textbook's sliding window, for comparison. It uses only the cumulative
+// acknowledgment and retransmits all data from a hole on. It detects a hole by a timeout, or by
+// three duplicate acknowledgments once in a window: its own retransmissions cause duplicates too.
 var goBackN = strategy{name: "gbn", detector: gbn{}}
 
 type gbn struct{ simple }

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Info is a snapshot of a recovery: its part of Linux's struct tcp_info, under the names there,
-// which the comments give where they differ by more than spelling. Windows are bytes where Linux
-// counts segments.
+// Info is a snapshot of a recovery: its part of Linux's struct tcp_info, with the names there; the
+// comments give them where they differ by more than spelling. Windows are bytes where Linux counts
+// segments.
 type Info struct {
 	Recovery   string // ca_state: open, recovery or loss
 	Congestion string // TCP_CONGESTION
@@ -18,7 +18,8 @@ type Info struct {
 	Cwnd, Ssthresh           int    // snd_cwnd, snd_ssthresh: bytes
 	Pipe                     int    // bytes in flight (RFC 6675 §4)
 
-	// What is outstanding, in segments; Retrans are those of them that were sent again.
+	// Unacked, Sacked and Lost count outstanding segments; Retrans counts those that were
+	// retransmitted.
 	Unacked, Sacked, Lost, Retrans int
 
 	BytesRetrans              uint64

@@ -1,12 +1,12 @@
 package recovery
 
-// newReno is RFC 6582: fast retransmit and recovery without selective
-// acknowledgments, one hole a round trip.
+// newReno is RFC 6582: fast retransmit and recovery without selective acknowledgments, one hole per
+// round trip.
 var newReno = strategy{name: "newreno", forward: true, detector: reno{}}
 
 type reno struct{ simple }
 
-// DupThresh is how many duplicates tell of a loss: RFC 5681 §3.2, RFC 6675 §2.
+// DupThresh is how many duplicates indicate a loss: RFC 5681 §3.2, RFC 6675 §2.
 const DupThresh = 3
 
 func (n reno) detect(v *Recovery, r *Ack) {
@@ -18,11 +18,11 @@ func (n reno) detect(v *Recovery, r *Ack) {
 	}
 }
 
-// duplicateACK counts duplicates: each says that one segment has left the network, which lets new
-// data out (RFC 3042 §2), and the third that the first is lost (RFC 5681 §3.2).
+// duplicateACK counts duplicates: each shows that a segment has left the network and allows new
+// data (RFC 3042 §2), and the third shows that the first segment is lost (RFC 5681 §3.2).
 func (n reno) duplicateACK(v *Recovery, r *Ack) {
 	if v.Episode.kind == restarting {
-		return // echoes of what was sent before the time-out
+		return // duplicates of segments from before the timeout
 	}
 	v.Episode.dupAcks += r.Dups
 	room := v.Record.bytes[inFlight] - v.Episode.dupBytes
@@ -35,7 +35,7 @@ func (n reno) duplicateACK(v *Recovery, r *Ack) {
 	}
 }
 
-// loseFirst thinks the first outstanding segment lost.
+// loseFirst marks the first outstanding segment as lost.
 func (reno) loseFirst(v *Recovery, r *Ack) {
 	id := v.Record.first
 	if rec := v.Record.at(id); rec.place == inFlight {
@@ -45,11 +45,11 @@ func (reno) loseFirst(v *Recovery, r *Ack) {
 	}
 }
 
-// partialACK is RFC 6582 §3.2 step 3: in recovery, an acknowledgment short of
-// the recovery point shows the next hole.
+// partialACK is RFC 6582 §3.2 step 3: in recovery, an acknowledgment below the recovery point shows
+// the next hole.
 func (n reno) partialACK(v *Recovery, r *Ack) {
 	v.Episode.dupAcks = 0
-	// One segment of the advance is the retransmission, the others had left the network before.
+	// One segment of the advance is the retransmission; the others left the network before.
 	counted := min(v.Episode.dupBytes, max(0, r.advance-v.snd.MSS))
 	v.Episode.dupBytes -= counted
 	r.dupDelivered = -min(counted, r.Delivered)

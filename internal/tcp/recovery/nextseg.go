@@ -1,15 +1,15 @@
 package recovery
 
-// selective is RFC 6675: the peer's SACK blocks show the holes, counting shows which of them are
-// losses, and nothing but the time-out shows that a retransmission was lost too. Pipe counts a
-// segment once, wherever its last transmission is.
+// selective is RFC 6675: SACK blocks show the holes, and the count of sacked segments above a hole
+// shows that it is a loss. Only a timeout shows that a retransmission was lost too. Pipe counts a
+// segment once, by its last transmission.
 var selective = strategy{
 	name: "sack", sack: true, forward: true, detector: counting{},
 }
 
 type counting struct{ simple }
 
-// scoreboard is what RFC 6675 needs beside the marks of the sent queue.
+// scoreboard is the state that RFC 6675 needs in addition to the sent queue.
 type scoreboard struct {
 	judged  uint32 // every record before this one has been judged
 	above   int    // segments sacked from there on
@@ -18,7 +18,7 @@ type scoreboard struct {
 	rescued bool   // this recovery has had its rescue (RescueRxt)
 }
 
-// noteSacked counts a record that has just been sacked.
+// noteSacked counts a newly sacked record.
 func (b *scoreboard) noteSacked(id uint32) {
 	if int32(id-b.judged) >= 0 {
 		b.above++
@@ -28,7 +28,7 @@ func (b *scoreboard) noteSacked(id uint32) {
 	}
 }
 
-// follow moves the board along with what is cumulatively acknowledged.
+// follow removes cumulatively acknowledged segments from the board.
 func (b *scoreboard) follow(q *sentQueue) {
 	if int32(q.first-b.judged) > 0 {
 		b.judged, b.above = q.first, q.count[sacked]
@@ -41,8 +41,9 @@ func (b *scoreboard) follow(q *sentQueue) {
 	}
 }
 
-// detect is IsLost, RFC 6675 §4: what has DupThresh sacked segments above it. For full segments
-// that is the RFC's (DupThresh - 1) * SMSS bytes and some. Each record is judged once, in order.
+// detect is IsLost, RFC 6675 §4: a segment with DupThresh sacked segments above it is lost. With
+// full segments that implies the RFC's (DupThresh - 1) * SMSS bytes. It judges each record once, in
+// order.
 func (counting) detect(v *Recovery, r *Ack) {
 	q, b := &v.Record, &v.board
 	b.follow(q)
@@ -65,10 +66,9 @@ func (counting) detect(v *Recovery, r *Ack) {
 	}
 }
 
-// spare is rules 3 and 4 of NextSeg, RFC 6675 §4: first what may be a hole although too little is
-// sacked above it, then, once in a recovery, the end of the flight, whose loss nothing would
-// report. The RFC's highest segment that is not sacked may be one that recovery has just
-// retransmitted.
+// spare is rules 3 and 4 of NextSeg, RFC 6675 §4: first a possible hole with too little sacked
+// above it, then, once in a recovery, the end of the flight, whose loss nothing would report. The
+// RFC's highest segment that is not sacked may be one that recovery has just retransmitted.
 func (counting) spare(v *Recovery) (uint32, bool) {
 	q, b := &v.Record, &v.board
 	b.follow(q)

@@ -14,7 +14,7 @@ var rackTLP = strategy{
 
 type timing struct{ simple }
 
-// rack is RACK's state, RFC 8985 §5.3: loss is told by time, not by counting.
+// rack is RACK's state, RFC 8985 §5.3: it detects losses by time, not by counting.
 type rack struct {
 	sentAt     clock.Time // when the most recently sent delivered segment was sent,
 	end        uint64     // and where it ends
@@ -23,25 +23,25 @@ type rack struct {
 	patience
 }
 
-// patience is what RACK has learnt of the path.
+// patience is what RACK has learned about reordering on the path.
 type patience struct {
 	rtt        time.Duration
 	mult       int32 // quarters of the minimum round trip to wait
-	persist    int8  // Host until mult is forgotten
+	persist    int8  // recoveries until mult is reset
 	reordering bool  // this path has been seen to reorder
 }
 
-// order is §6.2 step 3: a segment sent once that is delivered after a later one
-// was shows reordering. What one acknowledgment reports has no order: those that
-// reported its parts one by one may be lost.
+// order is §6.2 step 3: reordering is the delivery of a segment, sent once, after a later one.
+// Segments that one acknowledgment reports have no order among them, because earlier
+// acknowledgments may be lost.
 func (k *rack) order(end uint64, again bool) (reordered bool) {
 	reordered = end < k.fack && !again
 	k.reordering = k.reordering || reordered
 	return reordered
 }
 
-// update is step 2, for one delivered segment: the most recently sent one counts. A retransmission
-// that comes back sooner than the path allows says nothing: it was the original that arrived.
+// update is step 2, for a delivered segment: the most recently sent one counts. If a retransmission
+// seems to arrive faster than the path allows, the original has arrived, and it does not count.
 func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 	d := now.Sub(rec.sentAt)
 	if rec.flags&recAgain != 0 && d < minRTT {
@@ -52,8 +52,8 @@ func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 	}
 }
 
-// adaptReordering is step 4's DSACK part: the path delivered what we thought
-// lost, so wait longer; sixteen Host without that, and no more.
+// adaptReordering is the DSACK part of step 4: a retransmission was spurious, so wait longer. The
+// wait ends after sixteen recoveries without DSACK.
 func (k *rack) adaptReordering(r *Ack, snd *Space, probeEnd uint64) {
 	if r.DSACK == 0 || r.DSACK == probeEnd {
 		return // the duplicate of a tail probe says nothing about order
@@ -66,20 +66,20 @@ func (k *rack) adaptReordering(r *Ack, snd *Space, probeEnd uint64) {
 	k.persist = 16
 }
 
-// maxReorderSteps bounds RFC 8985 §6.2's reo_wnd_mult, beside SRTT. Where a few packets come
-// without the path's delay, a quarter of the least round trip is next to nothing, and hundreds are
-// needed.
+// maxReorderSteps bounds RFC 8985 §6.2's reo_wnd_mult, which SRTT bounds as well. If some packets
+// arrive far below the usual delay, a quarter of the minimum round trip is tiny, and hundreds of
+// steps are needed.
 const maxReorderSteps = 1 << 10
 
-// forget is called as a recovery ends.
+// forget is called at the end of a recovery.
 func (k *patience) forget() {
 	if k.persist--; k.persist <= 0 {
 		k.persist, k.mult = 0, 1
 	}
 }
 
-// wait is how long a segment may be on its way, with step 4's window for one that later ones
-// overtook.
+// wait returns how long a segment may take before it counts as lost: a round trip, plus step 4's
+// reordering window.
 func (timing) wait(v *Recovery) time.Duration {
 	k := &v.rack
 	if !k.reordering && (v.Episode.kind != steady || v.Record.count[sacked] >= DupThresh) {
@@ -88,8 +88,8 @@ func (timing) wait(v *Recovery) time.Duration {
 	return k.rtt + min(time.Duration(k.mult)*v.RTT.lowest()/4, v.RTT.SRTT)
 }
 
-// detect is step 5, on an acknowledgment and when the reordering timer goes off. The flight list is
-// in order of transmission, so the walk ends at the first segment that may still arrive.
+// detect is step 5, on an acknowledgment and when the reordering timer expires. The flight list is
+// ordered by transmission, so the walk ends at the first segment that may still arrive.
 func (t timing) detect(v *Recovery, r *Ack) {
 	k, q := &v.rack, &v.Record
 	wait := t.wait(v)
@@ -100,8 +100,8 @@ func (t timing) detect(v *Recovery, r *Ack) {
 			return
 		}
 		if due := rec.sentAt.Add(wait); due > r.now {
-			// The next to be overdue sets the timer; RFC 8985 waits for the last, which needs
-			// the whole walk and finds the first later.
+			// Set the timer for the next segment. RFC 8985 sets it for the last, which takes the
+			// whole walk and detects the first loss later.
 			r.reorder = due
 			return
 		}
@@ -114,8 +114,8 @@ func (t timing) detect(v *Recovery, r *Ack) {
 	}
 }
 
-// overdue is §6.3: a time-out takes for lost what has had its round trip and
-// the reordering window, and leaves alone what was sent a moment ago.
+// overdue is §6.3: at a timeout, segments sent longer ago than a round trip plus the reordering
+// window are lost; later ones are not.
 func (t timing) overdue(v *Recovery, r *Ack, rec *record) bool {
 	return rec.sentAt.Add(t.wait(v)) <= r.now
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Recovery is the loss detection and congestion control of one connection: what was sent and not
-// acknowledged, what of it was lost and is to be retransmitted, how much may be in flight, and when
-// to wait no longer.
+// Recovery is the loss detection and congestion control of one connection: it records the segments
+// in flight, decides which are lost and must be retransmitted, how much may be in flight, and runs
+// the retransmission timers.
 type Recovery struct {
 	shared       *Host
 	snd          *Space
@@ -31,7 +31,7 @@ type Recovery struct {
 	filed        *lasting // Kept of the last flight; nil: nothing
 }
 
-// Timers are the instants at which recovery waits no longer.
+// Timers are the deadlines of a recovery.
 type Timers struct {
 	RTO     clock.Time // retransmission, of the SYN too (RFC 6298)
 	Probe   clock.Time // tail loss probe (RFC 8985 §7)
@@ -58,14 +58,14 @@ type Options struct {
 	AckDelay                   time.Duration // RFC 8985 §7.2, max_ack_delay
 }
 
-// Host is what the recoveries of a host have in common.
+// Host is the state that the recoveries of a host share.
 type Host struct {
 	Options
 	Retransmits uint64     // segments, of all connections
 	lossAt      clock.Time // when one of them lost something last
 	spare       []*outstanding
 	scratch     Ack // the acknowledgment in hand
-	// What controllers are told, lent for the call.
+	// Arguments of the controllers' methods, reused for each call.
 	ack     congestion.Ack
 	loss    congestion.Loss
 	gone    congestion.LostSegment
@@ -80,36 +80,39 @@ func (v *Recovery) Init(h *Host, snd *Space) {
 	v.how = choose(h.Strategy, false)
 }
 
-// Establish begins with data: the handshake is complete. With sack the peer sends selective
-// acknowledgments. Again says that the SYN was retransmitted.
+// Establish is called when the handshake is complete. sack says that the peer sends selective
+// acknowledgments, again that the SYN was retransmitted; otherwise its round trip is the first
+// sample (RFC 6298 §3, Karn's algorithm).
 func (v *Recovery) Establish(now clock.Time, sack, again bool) {
 	v.At.RTO, v.Retries, v.Backoff = clock.Never, 0, 0
 	v.how = choose(v.shared.Strategy, sack)
 	if at := v.shared.lossAt; at != clock.Never && now.Sub(at) < lossMemory {
-		// RFC 9040 §3.1: it begins with what others have seen of losses lately. Of a short
-		// connection nothing may arrive behind its only loss.
+		// RFC 9040 §3.1: use the losses that other connections have seen lately. After the only
+		// loss of a short connection, no more data may arrive to reveal it.
 		v.losses.freeAt = lossFreeAfter
 	}
 	if again {
-		// RFC 6298 §5.7: a SYN that needed sending again is a poor omen; the RFC's 3 s are three
-		// times its initial RTO, and so are ours.
+		// RFC 6298 §5.7: after a lost SYN the RTO is 3 s, three times the RFC's initial RTO. We use
+		// three times ours.
 		v.noteLoss(now)
 		v.RTT.RTO = min(3*v.shared.RTOInitial, v.shared.RTOMax)
+	} else if v.LastSent != clock.Never {
+		v.RTT.Sample(now, now.Sub(v.LastSent), 1, &v.shared.Options)
 	}
 }
 
 // Pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
 func (v *Recovery) Pipe() int { return max(0, v.Record.bytes[inFlight]-v.Episode.dupBytes) }
 
-// ResendLarge has sent again what cannot have passed a path that has turned out to
-// carry only mss bytes of data. It says nothing about congestion (RFC 1191 §6.4).
+// ResendLarge marks for retransmission all segments with more than mss bytes, because the path's
+// MTU has shrunk. It is no sign of congestion (RFC 1191 §6.4).
 func (v *Recovery) ResendLarge(mss int) {
 	v.Record.resendLonger(mss)
 	v.Episode.force = v.Record.Lost()
 }
 
-// ResendProbe has a probe of the path's MTU sent again that a router reports as too big. It reports
-// false if there is none.
+// ResendProbe marks for retransmission an MTU probe that a router reports as too big. It reports
+// false if seq is not a probe's.
 func (v *Recovery) ResendProbe(seq uint64) bool {
 	id := v.Record.find(seq)
 	if !v.Record.has(id) || v.Record.at(id).flags&MTUProbe == 0 {
@@ -126,8 +129,7 @@ func (v *Recovery) ResendProbe(seq uint64) bool {
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// Push records that a segment is sent for the first time: size sequence numbers, the FIN included.
-// The caller moves SND.NXT.
+// Push records a new segment with size sequence numbers, FIN included. The caller moves SND.NXT.
 func (v *Recovery) Push(now clock.Time, seq uint64, size int, flags Flags) {
 	v.Record.push(now, seq, size, flags)
 	if e := &v.Episode; e.forward == forwardNew {
@@ -136,8 +138,7 @@ func (v *Recovery) Push(now clock.Time, seq uint64, size int, flags Flags) {
 	v.Episode.spend(size)
 }
 
-// Arm starts the timers of what has just been sent for the first time (RFC 6298 §5.1). It reports
-// whether no RTO was running.
+// Arm starts the timers for new data (RFC 6298 §5.1). It reports whether the RTO was not running.
 func (v *Recovery) Arm(now clock.Time) (first bool) {
 	if first = v.At.RTO == clock.Never; first {
 		v.ArmRTO(now)
@@ -146,9 +147,9 @@ func (v *Recovery) Arm(now clock.Time) (first bool) {
 	return first
 }
 
-// Allow returns allowed, or a segment if nothing is in flight and less would not move the waiting
-// bytes. Remainder says that the least rest of the peer's window will do: what is to be sent is a
-// probe of a path that loses nothing, for which RFC 8985 §7.3 wants new data.
+// Allow returns allowed, or at least one segment if nothing is in flight. remainder says that the
+// sender may use a rest of the peer's window below a segment: it sends a tail loss probe on a path
+// without losses, for which RFC 8985 §7.3 prefers new data.
 func (v *Recovery) Allow(allowed, waiting int) (n int, remainder bool) {
 	if allowed < min(v.snd.MSS, waiting) && v.Pipe() == 0 && v.Episode.kind != recovering {
 		allowed = v.snd.MSS
@@ -156,15 +157,15 @@ func (v *Recovery) Allow(allowed, waiting int) (n int, remainder bool) {
 	return allowed, v.Kept.TLP.Due && v.losses.free()
 }
 
-// Span is what to retransmit: n bytes of data in segments of mss, and perhaps our FIN.
+// Span is data to send: N bytes in segments of MSS bytes, perhaps with the FIN.
 type Span struct {
 	Seq    uint64
 	N, MSS int
 	FIN    bool
 }
 
-// Spare finds a segment to retransmit while recovery has room, although nothing is known to be lost
-// and nothing new may be sent, and reports whether there is one.
+// Spare chooses a segment to retransmit although it is not known to be lost, if recovery has room,
+// and reports whether there is one. The caller has no new data to send.
 func (v *Recovery) Spare(now clock.Time) bool {
 	if v.Episode.kind != recovering || v.Allowance() < v.snd.MSS ||
 		v.Pacer.Holds(now) != clock.Never {
@@ -177,8 +178,8 @@ func (v *Recovery) Spare(now clock.Time) bool {
 	return ok
 }
 
-// LoseFirst retransmits the first segment in flight, because the peer's window has opened and did
-// not take it as a probe. It says nothing about congestion.
+// LoseFirst retransmits the first segment in flight, a window probe that the peer has not accepted,
+// because the window is open now. It is no sign of congestion.
 func (v *Recovery) LoseFirst(now clock.Time) {
 	if q := &v.Record; !q.Empty() {
 		if rec := q.at(q.first); rec.place == inFlight {
@@ -188,9 +189,9 @@ func (v *Recovery) LoseFirst(now clock.Time) {
 	}
 }
 
-// RoomForMTUProbe reports whether a probe of n bytes may be sent now, if need bytes would be sent
-// with those behind it. Hold asks the caller to send nothing else, until acknowledgments have made
-// room for it.
+// RoomForMTUProbe reports whether a probe of n bytes may be sent now, where need is the size of the
+// probe and the data after it. hold asks the caller to send nothing else until acknowledgments have
+// made room for it.
 func (v *Recovery) RoomForMTUProbe(n, need int) (room, hold bool) {
 	if !v.Episode.Open() || v.Record.count[sacked] > 0 || v.CC.Cwnd() < need {
 		return false, false
@@ -201,10 +202,10 @@ func (v *Recovery) RoomForMTUProbe(n, need int) (room, hold bool) {
 	return true, false
 }
 
-// ProbesTail reports whether the strategy probes the tail of a flight (RFC 8985 §7).
+// ProbesTail reports whether the strategy sends tail loss probes (RFC 8985 §7).
 func (v *Recovery) ProbesTail() bool { return v.how.probes }
 
-// MayResend reports whether congestion control lets the lowest of what is lost out.
+// MayResend reports whether congestion control allows the first lost segment to be retransmitted.
 func (v *Recovery) MayResend() bool {
 	q := &v.Record
 	if q.uneven {
@@ -215,7 +216,8 @@ func (v *Recovery) MayResend() bool {
 			(v.Allowance() >= q.at(q.lists[lost].head).text() || v.Pipe() == 0)
 }
 
-// Resend takes what is lost for sent again, neighbours of equal size up to so many segments.
+// Resend records the retransmission of lost segments: neighbours of equal size, at most room
+// segments.
 func (v *Recovery) Resend(now clock.Time, room int) Span {
 	q, left := &v.Record, v.Allowance()
 	id := q.lists[lost].head
@@ -249,7 +251,8 @@ func (v *Recovery) Resend(now clock.Time, room int) Span {
 	return s
 }
 
-// repeat takes a segment for sent again that is not known to be lost; false: it has arrived.
+// repeat records the retransmission of a segment that is not known to be lost. It reports false if
+// the segment has arrived.
 func (v *Recovery) repeat(now clock.Time, id uint32) (Span, bool) {
 	rec := v.Record.at(id)
 	if rec.place == sacked {
@@ -267,7 +270,7 @@ func (v *Recovery) repeat(now clock.Time, id uint32) (Span, bool) {
 	return s, true
 }
 
-// RepeatByte takes the first byte in flight for sent again, into a window that is shut.
+// RepeatByte records the retransmission of the first byte in flight, as a window probe.
 func (v *Recovery) RepeatByte(now clock.Time) Span {
 	rec := v.Record.at(v.Record.first)
 	v.Record.resent(now, v.Record.first, rec)
@@ -276,7 +279,7 @@ func (v *Recovery) RepeatByte(now clock.Time) Span {
 	return Span{rec.seq, n, v.snd.MSS, rec.flags&FIN != 0 && n == rec.text()}
 }
 
-// countAgain counts what is retransmitted.
+// countAgain counts retransmissions.
 func (v *Recovery) countAgain(segments uint64, n int) {
 	v.Kept.Counts.Retransmits += segments
 	v.Kept.bytesRetrans += uint64(n)
@@ -284,7 +287,7 @@ func (v *Recovery) countAgain(segments uint64, n int) {
 	v.shared.Retransmits += segments
 }
 
-// Recut cuts the record into segments of the present size.
+// Recut splits and joins the records to match the current MSS.
 func (v *Recovery) Recut(mss int) {
 	move := v.Record.recut(mss)
 	b := &v.board

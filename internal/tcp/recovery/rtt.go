@@ -11,21 +11,21 @@ type Estimator struct {
 	SRTT, rttvar time.Duration // zero SRTT: no sample yet
 	RTO          time.Duration // without backoff
 	latest       time.Duration
-	// What the next sample, which begins anew after a spurious timeout, must not fall below.
+	// Lower bounds of the next sample, which restarts the estimate after a spurious timeout.
 	keepSRTT, keepVar time.Duration
-	// The minimum over the last one to two windows: RFC 8985 §6.2 step 1 wants a filter that
-	// forgets, because routes change.
+	// The minimum over the last one to two windows: RFC 8985 §6.2 step 1 requires a windowed
+	// minimum, because routes change.
 	min, minBefore time.Duration
 	minSince       clock.Time
 	samples        uint64
 	fresh          bool // one was taken since the last tail probe
 }
 
-// minWindow is how long a minimum is believed at least.
+// minWindow is the shortest window of the minimum.
 const minWindow = 30 * time.Second
 
-// Sample takes one measurement. Share says how many such samples a window of data gives: RFC 7323
-// appendix G divides the gains by it, so that a burst of acknowledgments does not erase the past.
+// Sample takes a measurement. share is the number of samples in a window of data: RFC 7323 appendix
+// G divides the gains by it, so that a burst of acknowledgments does not erase the history.
 func (e *Estimator) Sample(now clock.Time, r time.Duration, share int, o *Options) {
 	r = max(r, time.Nanosecond)
 	e.latest = r
@@ -36,17 +36,17 @@ func (e *Estimator) Sample(now clock.Time, r time.Duration, share int, o *Option
 	case e.SRTT == 0:
 		e.SRTT, e.rttvar = r, r/2 // RFC 6298 §2.2
 	case e.keepSRTT != 0:
-		// RFC 4015 §3.1 step 11: the path has shown that it may take so long.
+		// RFC 4015 §3.1 step 11: the path has shown that a round trip can take this long.
 		e.SRTT, e.rttvar = max(e.keepSRTT, r), max(e.keepVar, r/2)
 		e.keepSRTT, e.keepVar = 0, 0
 	default:
-		// RFC 6298 §2.3, rttvar first: it is about the old srtt.
+		// RFC 6298 §2.3: rttvar first, because it uses the old SRTT.
 		n := time.Duration(min(max(share, 1), 64))
 		e.rttvar += ((e.SRTT - r).Abs() - e.rttvar) / (4 * n)
 		e.SRTT += (r - e.SRTT) / (8 * n)
 	}
-	// RFC 6298 §2.3 with the clock's granularity G of a nanosecond; §2.4's lower bound of 1 s
-	// is RTOMin's to choose.
+	// RFC 6298 §2.3 with a clock granularity G of a nanosecond. RTOMin replaces §2.4's minimum of 1
+	// s.
 	e.RTO = min(max(e.SRTT+4*e.rttvar, o.RTOMin), o.RTOMax)
 }
 
@@ -65,7 +65,7 @@ func (e *Estimator) lowest() time.Duration {
 	return e.min
 }
 
-// Timeout returns the time-out after some doublings (RFC 6298 §5.5).
+// Timeout returns the RTO after a number of doublings (RFC 6298 §5.5).
 func (e *Estimator) Timeout(backoff uint8, o *Options) time.Duration {
 	d := e.RTO
 	for range backoff {

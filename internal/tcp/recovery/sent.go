@@ -4,11 +4,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// sentQueue holds one record for each segment between SND.UNA and SND.NXT, in
-// sequence order, in a ring of power-of-two size that ids index. A record is in
-// one of three places: in flight (a list in the order of transmission, which is
-// what RACK walks), lost (a list that waits for retransmission, lowest first), or sacked (no
-// list). Every move adjusts byte counts, so pipe never needs a walk.
+// sentQueue holds a record for each segment between SND.UNA and SND.NXT, in sequence order, in a
+// ring of power-of-two size that ids index. A record is in one of three places: in flight (a list
+// in the order of transmission, which RACK walks), lost (a list of segments to retransmit, lowest
+// first), or sacked (no list). Every move adjusts byte counts, so that pipe needs no walk.
 type sentQueue struct {
 	recs        []record
 	first, next uint32 // ids in use are [first, next), modulo 2^32
@@ -17,13 +16,14 @@ type sentQueue struct {
 	bytes       [numPlaces]int
 	count       [numPlaces]int
 	again       int // of those in flight: sent more than once
-	// transmissions counts them: it only tells whether anything was sent in between.
+	// transmissions counts all transmissions; two equal values say that nothing was sent in
+	// between.
 	transmissions uint64
 	cutTo         uint64 // recut has cut what is below this
 	uneven        bool   // and some of it has been lost since
 
-	// The rate sample of the delivery: how much was delivered and when, which every record
-	// remembers from when it was sent.
+	// The state of the delivery rate sample: how much was delivered, and when. Every record copies
+	// it when it is sent.
 	delivered   uint64
 	deliveredAt clock.Time
 	firstSentAt clock.Time
@@ -31,7 +31,7 @@ type sentQueue struct {
 	lost        uint64 // bytes that were ever thought lost
 }
 
-// record is what is known of one segment in flight.
+// record describes one segment in flight.
 type record struct {
 	seq         uint64
 	sentAt      clock.Time // the last transmission
@@ -66,10 +66,10 @@ const (
 	numPlaces
 )
 
-// Flags tell what is special about a segment.
+// Flags are properties of a segment.
 type Flags uint8
 
-// The flags; the caller of Push sets the exported ones.
+// The flags. Callers of Push set the exported ones.
 const (
 	FIN           Flags = 1 << iota // ends with our FIN
 	recAgain                        // was sent more than once
@@ -82,23 +82,23 @@ type idList struct {
 	n          int
 }
 
-// firstRecords is the ring that a connection starts with: one kilobyte.
+// firstRecords is the initial size of the ring: one kilobyte.
 const firstRecords = 16
 
 // Empty reports whether nothing is outstanding.
 func (q *sentQueue) Empty() bool { return q.first == q.next }
 
-// Lost reports whether anything is thought lost and not retransmitted yet.
+// Lost reports whether any segment waits for retransmission.
 func (q *sentQueue) Lost() bool { return q.lists[lost].n > 0 }
 
-// FirstSize returns the payload of the first segment that is outstanding; there is one.
+// FirstSize returns the payload size of the first record. The queue must not be empty.
 func (q *sentQueue) FirstSize() int { return q.at(q.first).text() }
 
 func (q *sentQueue) len() int             { return int(q.next - q.first) }
 func (q *sentQueue) at(id uint32) *record { return &q.recs[id&uint32(len(q.recs)-1)] }
 func (q *sentQueue) has(id uint32) bool   { return id-q.first < q.next-q.first }
 
-// push adds the record of a segment sent now behind all others.
+// push appends a record for a segment sent now.
 func (q *sentQueue) push(now clock.Time, seq uint64, size int, flags Flags) {
 	if q.len() == len(q.recs) {
 		q.grow()
@@ -131,14 +131,14 @@ func (q *sentQueue) grow() {
 	q.recs = recs
 }
 
-// pop takes the first record out.
+// pop removes the first record.
 func (q *sentQueue) pop() {
 	r := q.at(q.first)
 	q.leave(q.first, r)
 	q.first++
 }
 
-// cut takes the first n sequence numbers out of the first record.
+// cut removes the first n sequence numbers of the first record.
 func (q *sentQueue) cut(n int) {
 	r := q.at(q.first)
 	r.seq += uint64(n)
@@ -164,15 +164,14 @@ func (q *sentQueue) move(id uint32, r *record, to place) {
 	}
 }
 
-// countAgain counts a record that comes into the flight or leaves it, if it was sent more
-// than once.
+// countAgain adds n to the count of retransmitted segments in flight, if the record is one.
 func (q *sentQueue) countAgain(r *record, n int) {
 	if r.flags&recAgain != 0 {
 		q.again += n
 	}
 }
 
-// resent moves a record to the end of the flight, sent again now.
+// resent moves a record to the end of the flight after a retransmission.
 func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
 	q.move(id, r, inFlight)
 	q.transmissions++
@@ -192,8 +191,7 @@ func (q *sentQueue) resent(now clock.Time, id uint32, r *record) {
 	r.pipe, r.lost = uint32(q.bytes[inFlight]), uint32(q.lost)
 }
 
-// restore takes everything that is thought lost back into the flight, where it
-// was by its time of transmission.
+// restore moves all lost records back into the flight, to their places by time of transmission.
 func (q *sentQueue) restore() {
 	for q.lists[lost].n > 0 {
 		id := q.lists[lost].head
@@ -207,8 +205,7 @@ func (q *sentQueue) restore() {
 	}
 }
 
-// resendLonger retransmits what is in flight and has more than n bytes of data. It says nothing
-// about congestion.
+// resendLonger marks for retransmission the segments in flight with more than n bytes of data.
 func (q *sentQueue) resendLonger(n int) {
 	for id := q.first; id != q.next; id++ {
 		if r := q.at(id); r.place == inFlight && r.text() > n {
@@ -217,7 +214,7 @@ func (q *sentQueue) resendLonger(n int) {
 	}
 }
 
-// onlyFIN reports whether our FIN is all that is not acknowledged.
+// onlyFIN reports whether only our FIN is unacknowledged.
 func (q *sentQueue) onlyFIN() bool {
 	return !q.Empty() && q.at(q.first).flags&FIN != 0 && q.at(q.first).text() == 0
 }
@@ -244,8 +241,9 @@ func (q *sentQueue) link(l *idList, id uint32, r *record) {
 	l.n++
 }
 
-// linkLost files a record among the lost in sequence order, because the receiver waits for the
-// lowest. They are nearly always found in that order, so the search starts where the last one went.
+// linkLost inserts a record into the lost list in sequence order, because the receiver waits for
+// the lowest. Losses are nearly always found in that order, so the search starts at the last one
+// inserted.
 func (q *sentQueue) linkLost(id uint32, r *record) {
 	l, at := &q.lists[lost], q.lastLost
 	q.lastLost = id
@@ -276,9 +274,9 @@ func (q *sentQueue) linkLost(id uint32, r *record) {
 	l.n++
 }
 
-// linkBySentAt files a record in the flight, in order of transmission. What
-// comes back is older than nearly all of what is there, and comes in sequence:
-// the search starts behind the last that came so.
+// linkBySentAt inserts a record into the flight in order of transmission. Restored records are
+// older than nearly all others, and come in sequence, so the search starts after the last one
+// restored.
 func (q *sentQueue) linkBySentAt(id uint32, r *record) {
 	l := &q.lists[inFlight]
 	later := func(a uint32) bool { return q.at(a).sentAt > r.sentAt }
@@ -322,7 +320,7 @@ func (q *sentQueue) unlink(l *idList, id uint32, r *record) {
 	}
 }
 
-// find returns the id of the first record that starts at or behind seq.
+// find returns the id of the first record that starts at seq or after it.
 func (q *sentQueue) find(seq uint64) uint32 {
 	lo, n := q.first, q.next-q.first
 	for n > 0 {

@@ -8,38 +8,39 @@ import (
 )
 
 // While a path has lost nothing, silence is most likely a pause: the peer, or a router, waits for a
-// processor. Then what would end a loss of 150 µs only sends what has arrived, and where a time-out
-// of a millisecond is allowed a pause of four is the rule on a busy machine.
+// processor. Then a retransmission is spurious, and on a busy machine pauses often exceed an RTO of
+// a few milliseconds.
 const (
-	// pauseFloor is the least that a probe or a time-out waits on a path that loses nothing:
-	// longer than a process waits for its processor among a few others. It is what a first
-	// loss costs at most, if nothing that arrives behind it tells of it sooner.
+	// pauseFloor is the minimum wait for a probe or timeout on a path without losses: longer than a
+	// process waits for its processor among a few others. A first loss costs at most this, if later
+	// data does not reveal it sooner.
 	pauseFloor = 10 * time.Millisecond
-	// lossFreeAfter is how many segments without a loss make a path one that loses nothing.
+	// lossFreeAfter is the number of segments without a loss after which a path counts as one
+	// without losses.
 	lossFreeAfter = 1 << 14
-	// lossMemory is for how long a loss makes new connections expect some of their own.
+	// lossMemory is how long a loss affects new connections.
 	lossMemory = time.Minute
 )
 
-// losses is what a connection knows of the losses on its path.
+// losses is what a connection knows about the losses on its path.
 type losses struct {
 	segments uint64 // delivered
-	// freeAt is how many segments must have been delivered until the path is taken for one that
-	// loses nothing once more; zero: it never has lost any.
+	// freeAt is the count of delivered segments from which the path counts as one without losses
+	// again; zero: it never had one.
 	freeAt uint64
 }
 
-// free reports whether the path has lost nothing for so long that silence is rather a pause.
+// free reports whether the path counts as one without losses.
 func (l *losses) free() bool { return l.segments >= l.freeAt }
 
-// noteLoss notes that the path has lost something.
+// noteLoss records a loss.
 func (v *Recovery) noteLoss(now clock.Time) {
 	v.losses.freeAt = v.losses.segments + lossFreeAfter
 	v.shared.lossAt = now
 }
 
-// timeout returns the retransmission time-out as it is now. RFC 6298 §2.4 has a lower bound
-// of a second, of which RTOMin is what remains where losses are known.
+// timeout returns the current retransmission timeout. RTOMin replaces RFC 6298 §2.4's minimum of a
+// second on paths with losses.
 func (v *Recovery) timeout() time.Duration {
 	d := v.RTO(v.Backoff)
 	if v.losses.free() {
@@ -48,13 +49,13 @@ func (v *Recovery) timeout() time.Duration {
 	return d
 }
 
-// RTO returns the retransmission timeout after so many doublings, whatever the path loses.
+// RTO returns the retransmission timeout after a number of doublings, without regard to losses.
 func (v *Recovery) RTO(doublings uint8) time.Duration {
 	return v.RTT.Timeout(doublings, &v.shared.Options)
 }
 
-// awaken puts off, once in a silence, timers that are late by about as much as they were to wait:
-// this process slept, and if the whole machine stood still, the peer has slept as well.
+// awaken postpones, once in a silence, timers that are late by pauseFloor/2 or more: this process
+// was suspended, and if the whole machine was, so was the peer.
 func (v *Recovery) awaken(now clock.Time) {
 	if v.Late || !v.losses.free() {
 		return
@@ -67,9 +68,8 @@ func (v *Recovery) awaken(now clock.Time) {
 	}
 }
 
-// OnTimeout is the retransmission timeout, RFC 6298 §5.4-5.6: it thinks everything lost that has
-// had time to arrive, and starts over from one segment. It returns how many probes of the path's
-// MTU it takes for lost.
+// OnTimeout is the retransmission timeout, RFC 6298 §5.4-5.6: it marks as lost all segments that
+// should have arrived, and starts over from one segment. It returns how many MTU probes were lost.
 func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
 	v.Kept.Counts.Timeouts++
 	if s := &v.Kept.spells; s.since == clock.Never {
@@ -107,7 +107,7 @@ func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
 	return r.LostProbes
 }
 
-// ArmRTO starts the retransmission time-out.
+// ArmRTO starts the retransmission timer.
 func (v *Recovery) ArmRTO(now clock.Time) {
 	d := v.timeout()
 	if v.shared.FinTimeout != 0 && v.outstanding != nil && v.Record.onlyFIN() {
@@ -116,11 +116,11 @@ func (v *Recovery) ArmRTO(now clock.Time) {
 	v.At.RTO = now.Later(d)
 }
 
-// MaxBackoff bounds the doublings of the RTO that are counted: long before, it is RTOMax.
+// MaxBackoff bounds the counted doublings of the RTO; it reaches RTOMax long before.
 const MaxBackoff = 32
 
-// Advance does what is due, but for the retransmission timeout, which is the caller's to take from
-// At. It returns how many probes of the path's MTU were lost.
+// Advance runs the timers that are due, except the retransmission timeout, which the caller takes
+// from At. It returns how many MTU probes were lost.
 func (v *Recovery) Advance(now clock.Time) (probes int) {
 	v.awaken(now)
 	if v.At.Reorder.Due(now) { // RFC 8985 §6.2 step 5

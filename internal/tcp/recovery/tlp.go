@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// tlp is the tail loss probe, RFC 8985 §7: if nothing answers the end of a flight for about two
+// tlp is the tail loss probe, RFC 8985 §7: if the end of a flight is not acknowledged for about two
 // round trips, one more segment makes the peer answer, long before the RTO.
 type tlp struct {
 	start  uint64 // where a probe that repeats old data begins
@@ -17,22 +17,23 @@ type tlp struct {
 	inside bool   // one was sent in recovery, and nothing has been delivered since
 }
 
-// probeFloor keeps probes away from round trips that are shorter than what a
-// busy machine takes to look at its sockets.
+// probeFloor is the minimum wait for a probe: a busy machine may take that long to read its
+// sockets.
 const probeFloor = 2 * time.Millisecond
 
-// probeSegments is how many new segments a probe is. RFC 8985 §7.3 has one. But if only the last
-// acknowledgment of a train was lost, one segment is in order, and the peer may delay its answer
-// (Linux: 40 ms). Two draw one at once (RFC 5681 §4.2); RFC 9002 §6.2.4 allows two as well.
+// probeSegments is how many new segments a probe has. RFC 8985 §7.3 sends one. But if only the last
+// acknowledgment of a train was lost, one new segment arrives in order, and the peer may delay its
+// answer (Linux: 40 ms). Two draw an acknowledgment at once (RFC 5681 §4.2); RFC 9002 §6.2.4 allows
+// two as well.
 const probeSegments = 2
 
-// armProbe is TLP_calc_PTO, §7.2. A probe is scheduled when the peer talks SACK, nothing is known
-// to be missing, no probe is out, and there was a sample of the round trip since the last (§7.3).
+// armProbe is TLP_calc_PTO, §7.2. It schedules a probe if the peer sends SACK, no segment is known
+// to be lost, no probe is out, and the round trip was sampled since the last probe (§7.3).
 //
 // In recovery RFC 8985 waits for the RTO. On a path of 150 µs that loses one packet in twenty each
-// way, most of the time goes into these RTOs of 200 ms. So the first segment is retransmitted once
-// for each silence there as well. The window does not grow by it, and it waits for the RTO once
-// that has begun to back off (RFC 6298 §5.5).
+// way, these RTOs of 200 ms take most of the time. So a probe retransmits the first segment once in
+// each such silence too. It does not grow the window, and is not sent once the RTO has begun to
+// back off (RFC 6298 §5.5).
 func (v *Recovery) armProbe(now clock.Time) {
 	v.At.Probe = clock.Never
 	p, e := &v.Kept.TLP, &v.Episode
@@ -46,16 +47,16 @@ func (v *Recovery) armProbe(now clock.Time) {
 	if !may || v.shared.FinTimeout != 0 && v.Record.onlyFIN() {
 		return
 	}
-	// Two round trips, and, unlike RFC 8985 §7.2, what the variance allows for: where round trips
-	// vary by more than their mean, a probe after two of them mostly repeats what is not lost.
+	// Two round trips, and unlike RFC 8985 §7.2 a margin for the variance: if round trips vary by
+	// more than their mean, a probe after two of them is mostly spurious.
 	floor := min(probeFloor, v.shared.RTOMin/4)
 	if v.losses.free() {
 		floor = pauseFloor
 	}
 	wait := max(2*v.RTT.SRTT, v.RTT.SRTT+4*v.RTT.rttvar, floor)
 	if v.Record.len() == 1 {
-		// RFC 8985 §7.2's max_ack_delay is the peer's, which is not known. Ours stands for it; a
-		// peer that delays longer gets a needless probe, and reports it by D-SACK.
+		// RFC 8985 §7.2's max_ack_delay is the peer's, which we do not know, so we use ours. A peer
+		// with a longer delay gets a spurious probe and reports it by D-SACK.
 		wait += v.shared.AckDelay
 	}
 	due := now.Later(wait)
@@ -65,9 +66,9 @@ func (v *Recovery) armProbe(now clock.Time) {
 	v.At.Probe = due
 }
 
-// BeginProbe begins to send the probe that is due, which pacing does not hold back, and reports
-// whether there is anything in flight. Segments is how many new segments it may be. If there are
-// none to send, or it is zero, the caller repeats old data (RFC 8985 §7.3).
+// BeginProbe starts the probe that is due, without pacing, and reports whether anything is in
+// flight. segments is how many new segments to send; if it is zero or no new data waits, the caller
+// retransmits old data (RFC 8985 §7.3).
 func (v *Recovery) BeginProbe(now clock.Time) (segments int, ok bool) {
 	if v.Record.Empty() {
 		v.Kept.TLP.Due = false
@@ -80,7 +81,8 @@ func (v *Recovery) BeginProbe(now clock.Time) (segments int, ok bool) {
 	return segments, true
 }
 
-// RepeatProbe takes a segment for sent again as a probe: the last one, in a recovery the first.
+// RepeatProbe records the retransmission of a segment as a probe: the last one, or in a recovery
+// the first.
 func (v *Recovery) RepeatProbe(now clock.Time) (s Span, ok bool) {
 	p := &v.Kept.TLP
 	if !v.Episode.Open() {
@@ -115,7 +117,7 @@ func (r *Ack) probeAnswered() {
 	case !p.again, both:
 		p.end = 0 // new data was needed, or both copies arrived
 	case v.snd.Una > p.end:
-		// The probe repaired the only loss, which must still count as one.
+		// The probe repaired the only loss. Congestion control must still see it.
 		p.end = 0
 		v.noteLoss(r.now)
 		if v.Episode.kind == steady {

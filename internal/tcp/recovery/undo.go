@@ -6,23 +6,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// undo remembers what the last loss episode retransmitted, until duplicate reports (RFC 3708 §3,
-// RFC 2883) or timestamps (RFC 3522) show that none of it was needed. It outlives the episode,
-// because the last report comes a round trip after the last retransmission.
+// undo records the retransmissions of the last loss episode, until D-SACKs (RFC 3708 §3, RFC 2883)
+// or timestamps (RFC 3522) show that all of them were spurious. It outlives the episode, because
+// the last D-SACK comes a round trip after the last retransmission.
 type undo struct {
 	from, to uint64 // what was sent again lies between; to is zero before anything was
 	owed     int    // bytes sent again and not reported as duplicates yet
 	open     bool   // there is something to take back
 	timeout  bool   // a time-out began it
 	marked   bool   // a router's mark was echoed since: there is congestion
-	reduced  bool   // the peer was to be told of a reduction before it, and
+	reduced  bool   // CWR for an earlier reduction was due, and
 	point    uint64 // how far that one reached
-	// What RFC 4015 §3.1 step 0 saves of the estimator as a time-out comes.
+	// The estimator's state that RFC 4015 §3.1 step 0 saves at a timeout.
 	srtt, rttvar time.Duration
 	resent       Echo // the tick of the first retransmission, once there was one
 }
 
-// sent notes that [start, end) was sent again.
+// sent notes that [start, end) was retransmitted.
 func (u *undo) sent(start, end uint64) {
 	if u.open {
 		u.to = max(u.to, end)
@@ -30,9 +30,8 @@ func (u *undo) sent(start, end uint64) {
 	}
 }
 
-// reported takes a duplicate report of [start, end). One of what this episode
-// did not send again, or of more than that, was made by the network: RFC 3708
-// §3 then takes the reports for no evidence.
+// reported takes a D-SACK of [start, end). If the episode has not retransmitted that, the network
+// has duplicated it, and RFC 3708 §3 then ignores all D-SACKs.
 func (u *undo) reported(start, end uint64) {
 	if !u.open || end <= u.from {
 		return
@@ -42,10 +41,10 @@ func (u *undo) reported(start, end uint64) {
 	}
 }
 
-// spurious reports whether an episode is to be undone: the retransmissions are all reported as
-// duplicates, or RFC 3522 §3.2 steps 3 and 4 hold. The first retransmission is acknowledged, and
-// the echo is of an earlier transmission. The episode stands if another retransmission is still
-// out, or both have the same tick.
+// spurious reports whether to undo an episode: D-SACKs report all of its retransmissions, or RFC
+// 3522 §3.2 steps 3 and 4 hold, in which the first retransmission is acknowledged with the
+// timestamp of an earlier transmission. It reports false if another retransmission is still out, or
+// both transmissions have the same tick.
 func (r *Ack) spurious() bool {
 	v := r.v
 	u := &v.undo
@@ -67,7 +66,7 @@ func (u *undo) noteResent(now clock.Time) {
 	}
 }
 
-// begin begins to remember what an episode retransmits.
+// begin starts the record of an episode's retransmissions.
 func (u *undo) begin(v *Recovery, timeout bool) {
 	*u = undo{
 		from: v.snd.Una, open: true, timeout: timeout, srtt: v.RTT.SRTT, rttvar: v.RTT.rttvar,
@@ -78,10 +77,9 @@ func (u *undo) begin(v *Recovery, timeout bool) {
 	}
 }
 
-// takeBack is the Eifel response, RFC 4015 §3.1: transmission goes on with what
-// was never sent (step 8), the congestion window is restored (step 9)
-// and after a time-out the estimator learns from the delay (step 11). The window
-// stays reduced if an echo asked for that as well (RFC 3168 §6.1.2).
+// takeBack is the Eifel response, RFC 4015 §3.1: it continues with new data (step 8), restores the
+// congestion window (step 9), and after a timeout lets the estimator learn from the delay (step
+// 11). The window stays reduced if an ECN echo demanded that too (RFC 3168 §6.1.2).
 func (r *Ack) takeBack() {
 	v := r.v
 	u := v.undo
@@ -91,20 +89,20 @@ func (r *Ack) takeBack() {
 		v.Backoff = 0
 		v.RTT.keepSRTT, v.RTT.keepVar = u.srtt, u.rttvar
 	} else {
-		// What was sent again had been overtaken. RFC 8985 §6.2 step 3 sees that only where the
-		// original arrives before it was sent again, and without it step 4 knows no window.
+		// The retransmitted segments were reordered. RFC 8985 §6.2 step 3 detects that only if the
+		// original arrives before the retransmission, and step 4 needs it.
 		v.rack.reordering = true
 	}
 	if v.Episode.kind == restarting {
 		v.Record.restore()
-		// What was in flight was overtaken by its own retransmission; that is no reordering.
+		// A segment that its own retransmission overtook is not reordered.
 		v.rack.sentAt, v.rack.end = clock.Never, 0
 		v.At.Reorder = clock.Never
 	}
 	switch {
 	case !u.marked:
-		// RFC 3168 §6.1.2 has CWR say that the window was reduced, so it is not said of this one,
-		// unless one before it is still to be told; and the next echo counts.
+		// RFC 3168 §6.1.2: CWR announces a reduction. This one is undone, so it needs none, unless
+		// an earlier reduction is not announced yet. The next echo counts again.
 		e := &v.Kept.ECN
 		e.reduced, e.point = e.reduced && u.reduced, u.point
 		v.exit(r.now, true)

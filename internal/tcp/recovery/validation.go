@@ -7,9 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// validation is RFC 7661: what the sender has used of its window lately. A window that is not used
-// does not grow (cwndLimited). One that is not half used is kept for a while, and a loss then
-// halves what was used.
+// validation is RFC 7661: how much of its window the sender has used lately. A window that is not
+// used up does not grow (cwndLimited). One that is less than half used is kept for a while, and a
+// loss then halves the part that was used.
 type validation struct {
 	begun  uint64     // bytes delivered as this round began; zero: it is not a whole one
 	bins   [2]int     // the most that a round delivered, in this half period and in the last
@@ -20,13 +20,13 @@ type validation struct {
 }
 
 const (
-	// samplingPeriod is the least of RFC 7661 §4.2.
+	// samplingPeriod is the minimum in RFC 7661 §4.2.
 	samplingPeriod = time.Second
-	// nonValidatedPeriod is how long a window is kept that is not used: RFC 7661 §4.4.3.
+	// nonValidatedPeriod is how long an unused window is kept: RFC 7661 §4.4.3.
 	nonValidatedPeriod = 5 * time.Minute
 )
 
-// turn moves the halves of the sampling period along: max(3 * RTT, 1 s).
+// turn advances the halves of the sampling period: max(3 * RTT, 1 s).
 func (v *validation) turn(now clock.Time, srtt time.Duration) {
 	half := max(3*srtt, samplingPeriod) / 2
 	switch age := now.Sub(v.binAt); {
@@ -38,7 +38,7 @@ func (v *validation) turn(now clock.Time, srtt time.Duration) {
 	}
 }
 
-// rounds are what is known of the round trip in progress, and of those before it.
+// rounds measures the current round trip and remembers the last ones.
 type rounds struct {
 	used     bool   // the window was the limit in this round,
 	usedLast bool   // or in the one before
@@ -52,22 +52,22 @@ type rounds struct {
 	batch      batch
 }
 
-// batch is acknowledgments that come together: nothing can be sent between them.
+// batch is a group of acknowledgments that arrive together, so that nothing is sent between them.
 type batch struct {
 	at     clock.Time
 	sent   uint64 // segments with text until then
 	flight int    // as the first of them came
 }
 
-// gather takes note of an acknowledgment that finds so much outstanding.
+// gather adds an acknowledgment, at which flight bytes are outstanding.
 func (b *batch) gather(now clock.Time, flight int, sent uint64) {
 	if b.at != now || b.sent != sent {
 		*b = batch{now, sent, flight}
 	}
 }
 
-// flightSize is what is outstanding, and what earlier acknowledgments of the batch made room for:
-// FlightSize is to say what the path carried, not how acknowledgments were gathered.
+// flightSize returns the bytes that were outstanding before the batch. FlightSize should measure
+// what the path carried, and not depend on how acknowledgments were batched.
 func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 	if b.at == now && b.sent == sent {
 		return max(flight, b.flight)
@@ -75,16 +75,16 @@ func (b *batch) flightSize(now clock.Time, flight int, sent uint64) int {
 	return flight
 }
 
-// turn reports whether SND.UNA has passed what was in flight when the last round began, and begins
-// another. Prior was in flight, and so many segments have ever been sent.
+// turn reports whether SND.UNA has passed the data that was in flight when the last round began,
+// and then begins a new round. prior is the data in flight, sent the count of transmissions.
 func (l *rounds) turn(now clock.Time, snd *Space, prior int, sent uint64) bool {
 	l.peak = max(l.peak, prior)
 	if snd.Una < l.roundEnd {
 		return false
 	}
 	if sent != l.roundSent || now != l.roundBegan {
-		// Of acknowledgments that come together the later ones find a round that has just begun,
-		// in which nothing could be sent yet. It would say nothing of the window.
+		// Later acknowledgments of a batch see a round that has just begun and in which nothing
+		// could be sent. It says nothing about the window.
 		l.usedLast, l.used = l.used, false
 		l.peakLast, l.peak = l.peak, 0
 	}
@@ -92,16 +92,16 @@ func (l *rounds) turn(now clock.Time, snd *Space, prior int, sent uint64) bool {
 	return true
 }
 
-// cwndLimited reports whether the congestion window bounded the sender lately. In slow start half
-// of it in use is enough (RFC 7661 §4.3 validates so), because it doubles in a round.
+// cwndLimited reports whether the congestion window limited the sender lately. In slow start half
+// of it in use is enough (RFC 7661 §4.3), because it doubles in a round.
 func (l *rounds) cwndLimited(cc congestion.Controller) bool {
 	return l.used || l.usedLast ||
 		cc.Cwnd() < cc.Ssthresh() && cc.Cwnd() < 2*max(l.peak, l.peakLast)
 }
 
-// validated reports whether the sender uses half of its window (RFC 7661 §4.3), nothing is known
-// yet, or the window held it back within the last two round trips. The other result is pipeACK, the
-// most that a round trip has delivered lately (RFC 7661 §4.2).
+// validated reports whether the sender uses half of its window (RFC 7661 §4.3), nothing is measured
+// yet, or the window limited it within the last two round trips. It also returns pipeACK, the most
+// that a round trip has delivered lately (RFC 7661 §4.2).
 func (l *rounds) validated(now clock.Time, srtt time.Duration, cwnd int) (yes bool, pipeACK int) {
 	w := &l.window
 	w.turn(now, srtt)
@@ -109,8 +109,8 @@ func (l *rounds) validated(now clock.Time, srtt time.Duration, cwnd int) (yes bo
 	return w.binAt == clock.Never || l.used || l.usedLast || 2*used >= cwnd, used
 }
 
-// measure takes the sample of a round trip that is over, by which so much was delivered in all. It
-// reports whether the window has not been used for too long.
+// measure ends a round trip with the total delivered, and reports whether the window has been
+// unused for too long.
 func (l *rounds) measure(now clock.Time, delivered uint64, srtt time.Duration, cwnd int) bool {
 	w := &l.window
 	n, whole := int(delivered-w.begun), w.begun != 0
@@ -135,8 +135,8 @@ func (l *rounds) measure(now clock.Time, delivered uint64, srtt time.Duration, c
 	return false
 }
 
-// lossFlight returns the flight that a reduction goes by: in the non-validated
-// phase RFC 7661 §4.4.1 takes the larger of pipeACK and the flight.
+// lossFlight returns the flight size for a reduction. In the non-validated phase RFC 7661 §4.4.1
+// takes the larger of pipeACK and the flight.
 func (l *rounds) lossFlight(
 	now clock.Time, k congestion.Kind, flight int, srtt time.Duration, cwnd int,
 ) int {
@@ -150,8 +150,8 @@ func (l *rounds) lossFlight(
 	return flight
 }
 
-// endUse ends an episode and returns the window that RFC 7661 §4.4.1 leaves after one that began in
-// the non-validated phase: half of what was in use and not retransmitted. Zero: no bound.
+// endUse ends an episode. For one that began in the non-validated phase it returns RFC 7661
+// §4.4.1's window: half of the data that was in use and not retransmitted. Zero: no bound.
 func (l *rounds) endUse(mss int) int {
 	ceiling := 0
 	if w := &l.window; w.volume > 0 {

@@ -2,10 +2,11 @@ package starlark
 
 import "math"
 
-// What follows is the same on every processor, to the last bit. The functions of Go's math are not:
-// some are assembly on one machine and Go on another, and Go may fuse x*y + z into one rounding
-// where the machine can. Each product is converted here, which forbids that (Go specification,
-// "Floating-point operators"). They are right within a few units in the last place.
+// These functions have the same result on every processor, to the last bit. Go's math functions do
+// not: some are assembly on one machine and Go on another, and Go may fuse x*y + z into one
+// rounding where the machine can. Each product is converted here, which forbids that (Go
+// specification, "Floating-point operators"). The results are accurate to a few units in the last
+// place.
 
 // The natural logarithm of 2 in two parts; the first has zeros enough for an exact product
 // with an exponent.
@@ -14,7 +15,7 @@ const (
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// exp returns e to the x: 2^k times a Taylor series of what is left, within ±ln2/2.
+// exp returns e to the x: 2^k times a Taylor series of the remainder, within ±ln2/2.
 func exp(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || x > 709.782712893384:

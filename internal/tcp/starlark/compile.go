@@ -62,9 +62,9 @@ func (s *signature) String() string {
 // Recursion and set stay off, as they are in the language's definition.
 var options = syntax.FileOptions{While: true, TopLevelControl: true, GlobalReassign: true}
 
-// Compile reads a script. The name is its file's, which errors tell. Params replace the defaults
-// of the script's parameters; nil: none. What is wrong with it is an *Error, or several that are
-// joined. One about a value of params names its parameter.
+// Compile reads a script. name is its file's name for errors. params override the defaults of the
+// script's parameters; nil overrides none. Errors are of type *Error, or several joined. An error
+// about a value of params names its parameter.
 func Compile(name string, src []byte, params Params) (*Program, error) {
 	if len(src) > maxSource {
 		what := fmt.Sprintf("a script of %d bytes: want at most %d", len(src), maxSource)
@@ -143,8 +143,8 @@ func find(file string, globals starlark.StringDict, s *signature) (*starlark.Fun
 	return f, nil
 }
 
-// noStranger refuses a function that looks like one of ours and is none, for nobody would
-// ever call it.
+// noStranger refuses a function whose name resembles a callback's but is not one, because it would
+// never be called.
 func noStranger(globals starlark.StringDict) error {
 	var names []string
 	for i := range signatures {
@@ -161,7 +161,7 @@ func noStranger(globals starlark.StringDict) error {
 	return nil
 }
 
-// contain turns a panic of the interpreter, which is somebody else's code, into an error.
+// contain turns a panic of the interpreter into an error.
 func contain(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the interpreter gave up: %v", r)

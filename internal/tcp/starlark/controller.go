@@ -20,7 +20,7 @@ type controller struct {
 	before before
 	args   [2]starlark.Value // state and an event, for the calls
 
-	now, began clock.Time // of the event that is told, and of the first one
+	now, began clock.Time // of the current event and of the first one
 
 	conn    conn
 	ack     event[arrival]

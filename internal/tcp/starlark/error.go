@@ -17,7 +17,7 @@ import (
 type Error struct {
 	File         string
 	Line, Column int // from 1; 0: the file as a whole
-	// What happened, and what was expected.
+	// What says what happened and what was expected.
 	What string
 	// Call is the function that was called, and After how long after the connection's first
 	// event; empty while the file was being read.
@@ -30,7 +30,7 @@ type Error struct {
 	Trace []string
 }
 
-// Error returns file, line, column and what was wrong, and below it the calls.
+// Error returns file, line, column and message, followed by the call stack.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// maxErrors bounds how many mistakes of one file are told at once.
+// maxErrors bounds the errors that are reported for one file.
 const maxErrors = 10
 
 // mistakes turns what the parser, the resolver or the interpreter says about a file into Errors.

@@ -196,7 +196,7 @@ func span[T any](name string, get func(*T) time.Duration) field[T] {
 	return field[T]{name, func(of *T, _ clock.Time) starlark.Value { return seconds(get(of)) }}
 }
 
-// measurement is a span of which zero means that there is none.
+// measurement is a duration field; zero reads as None.
 func measurement[T any](name string, get func(*T) time.Duration) field[T] {
 	return field[T]{name, func(of *T, _ clock.Time) starlark.Value {
 		if d := get(of); d != 0 {
@@ -220,7 +220,7 @@ func (e *event[T]) Attr(name string) (starlark.Value, error) {
 			return e.fields[i].get(e.of, e.began), nil
 		}
 	}
-	return nil, nil // Starlark says so, and what is near
+	return nil, nil // Starlark reports it and suggests similar names
 }
 
 // AttrNames implements starlark.HasAttrs.

@@ -99,8 +99,8 @@ func (m *meter) grown(t *starlark.Thread) (largest int, what string) {
 	return largest, what
 }
 
-// extent returns how many values, bytes or bits a value has by itself, without looking into
-// it, and how many it may have.
+// extent returns the size of a value in values, bytes or bits, without its elements, and the
+// maximum.
 func extent(v starlark.Value) (n, most int) {
 	switch v := v.(type) {
 	case starlark.Int:
@@ -118,7 +118,7 @@ func extent(v starlark.Value) (n, most int) {
 	return 0, 0
 }
 
-// tooLarge tells of a value that is too large by itself.
+// tooLarge describes a value whose own size exceeds its maximum.
 func tooLarge(v starlark.Value) string {
 	n, most := extent(v)
 	if n <= most {

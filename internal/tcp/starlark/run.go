@@ -9,13 +9,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Hooks are told what happens in a run. Each may be nil.
+// Hooks are called during a run. Each may be nil.
 type Hooks struct {
-	// Failed gets the run's first error, as it happens. The run's windows stay as they are
-	// from then on: who runs the experiment stops it.
+	// Failed gets the run's first error when it happens. From then on the run's windows do not
+	// change; the caller should stop the experiment.
 	Failed func(error)
-	// Printed gets each line that a script prints, and the instant of the event; clock.Never
-	// for what it printed while it was read.
+	// Printed gets each line that a script prints with the time of the event; clock.Never while the
+	// script is compiled.
 	Printed func(now clock.Time, line string)
 	// Recorded gets each number that a script records, under its column's name.
 	Recorded func(name string, value float64)

@@ -58,7 +58,7 @@ func (s *state) Attr(name string) (starlark.Value, error) {
 	if i := slices.Index(s.names, name); i >= 0 {
 		return s.values[i], nil
 	}
-	return nil, nil // Starlark says so, and what is near
+	return nil, nil // Starlark reports it and suggests similar names
 }
 
 // SetField implements starlark.HasSetField.

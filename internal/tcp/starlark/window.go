@@ -23,7 +23,7 @@ func (b *before) save(k congestion.Kind, s *state) {
 	}
 }
 
-// end closes the episode. What was taken back once is not taken back again.
+// end closes the episode. It can be undone only once.
 func (b *before) end(spurious bool) {
 	b.open = false
 	if spurious {
@@ -31,9 +31,9 @@ func (b *before) end(spurious bool) {
 	}
 }
 
-// defaultExit is how the house's own loss-based algorithms end an episode: a reduction that
-// was a mistake is taken back, RFC 4015 §3.1; otherwise the window keeps below the ceiling
-// of RFC 7661 §4.4.1. A script without a threshold is none of them.
+// defaultExit ends an episode as the built-in loss-based algorithms do: it undoes a spurious
+// reduction (RFC 4015 §3.1), and otherwise keeps the window below the bound of RFC 7661 §4.4.1. It
+// does nothing for a script without a threshold.
 func (c *controller) defaultExit(e *congestion.Exit) {
 	s, b := &c.state, &c.before
 	if s.ssthresh.n == 0 {
