@@ -88,7 +88,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 	one := tracedSegment(&t.key, &g)
 	one.At, one.SID, one.Iface, one.Sent = time.Unix(0, p.At), -1, p.Name, sent
 	one.Drop, one.Connection = drop, state
-	if t.last != 0 {
+	if t.done.Segments > 0 {
 		one.Since = time.Duration(p.At - t.last)
 	}
 	t.last = p.At
