@@ -23,7 +23,8 @@ import (
 
 // documented lists the pages whose commands are tested.
 var documented = []string{
-	"README.md", "CONTRIBUTING.md", "docs/*.md", "tutorial/*.md", "nets/*.md", "nets/*/*.md",
+	"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/learn/*.md", "tutorial/*.md", "nets/*.md",
+	"nets/*/*.md",
 }
 
 // notRun lists the commands that the long variant skips, each with a reason.
@@ -55,13 +56,15 @@ type documentCommand struct {
 	text string
 	node string // node whose shell runs it; empty: the system's shell
 	code bool   // within a sentence
+
+	shown []string // the output that the page shows
 }
 
 func (c documentCommand) String() string { return fmt.Sprintf("%s:%d: %s", c.page, c.line, c.text) }
 
 var (
 	programs = regexp.MustCompile(`^(bin/node|node|tidepool|go|make|cd|printf|curl|socat|ss|sudo|` +
-		`systemctl|install|git|benchstat|iperf3|traceroute|source|python3|[A-Za-z0-9_]+=\S+)( |$)`)
+		`systemctl|install|git|head|benchstat|iperf3|traceroute|source|python3|[A-Za-z0-9_]+=\S+)( |$)`)
 	prompt  = regexp.MustCompile(`^(?:(\$)|([A-Z][0-9]*)>) `)
 	columns = regexp.MustCompile(`\s{3,}((?:\$|[A-Z][0-9]*>) )`)
 	inCode  = regexp.MustCompile("`((?:bin/)?node [^`]+)`")
@@ -94,12 +97,16 @@ func commandsOf(t *testing.T, page string) (list []documentCommand) {
 		if first {
 			prompted, first = prompt.MatchString(line), false
 		}
+		raw := line
 		line = withoutComment(line)
 		for part := range strings.SplitSeq(columns.ReplaceAllString(line, "\n$1"), "\n") {
 			c := documentCommand{page: page, line: i + 1, text: strings.TrimSpace(part)}
 			if m := prompt.FindStringSubmatch(c.text); m != nil {
 				c.text, c.node = c.text[len(m[0]):], m[2]
 			} else if prompted || c.text == "" {
+				if n := len(list); prompted && list[n-1].node == "" && c.text != "" {
+					list[n-1].shown = append(list[n-1].shown, raw)
+				}
 				continue
 			}
 			list = append(list, c)
@@ -263,6 +270,22 @@ func checkTopics(t *testing.T, topics map[string]documentCommand) {
 	}
 }
 
+// TestDocumentedOutput checks the comparison of a page's output with a command's.
+func TestDocumentedOutput(t *testing.T) {
+	t.Parallel()
+	const printed = "PING 10.1.0.2\n64 bytes: ttl=63 time=0.54 ms\n\nrtt 1 ms\n"
+	for shown, missing := range map[string]string{
+		"PING 10.1.0.2|64 bytes: ttl=63 time=… ms|…": "",
+		"64 bytes: ttl=63 …|rtt … ms":                "",
+		"64 bytes: ttl=64 time=… ms":                 "64 bytes: ttl=64 time=… ms",
+		"64 bytes":                                   "64 bytes",
+		"rtt 1 ms|PING 10.1.0.2":                     "PING 10.1.0.2",
+		"PING 10.1.0.2|PING 10.1.0.2":                "PING 10.1.0.2",
+	} {
+		assert.Equal(t, missing, firstMissing(strings.Split(shown, "|"), printed), shown)
+	}
+}
+
 // TestDocumentedCommandsRun runs the commands of each page's blocks in order, in a copy of the
 // tree. It skips the commands of nodes' shells, which need several terminals.
 func TestDocumentedCommandsRun(t *testing.T) {
@@ -356,13 +379,11 @@ func (s *pageShell) run(c documentCommand) {
 		s.assignments += c.text + "; "
 		return
 	}
-	cmd := s.command(c.text)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
 	if !endless.MatchString(c.text) {
-		assert.NoError(s.t, cmd.Run(), "%v\n%.2000s", c, &out)
+		s.runToEnd(c)
 		return
 	}
+	cmd := s.command(c.text)
 	require.NoError(s.t, cmd.Start(), "%v", c)
 	s.running = append(s.running, cmd)
 	if words := strings.Fields(c.text); slices.Contains(words, "recvfile") {
@@ -372,6 +393,47 @@ func (s *pageShell) run(c documentCommand) {
 			return err == nil && bytes.Contains(out, []byte(words[5]))
 		}, 20*time.Second, 50*time.Millisecond, "%v", c)
 	}
+}
+
+// runToEnd runs a command and compares its output with the page's. The nodes need a moment to reach
+// the state that a page shows, so a command that changes nothing is repeated until it shows that.
+func (s *pageShell) runToEnd(c documentCommand) {
+	s.t.Helper()
+	fails := len(c.shown) > 0 && strings.HasPrefix(c.shown[len(c.shown)-1], "ping: ")
+	deadline := time.Now().Add(time.Minute)
+	for {
+		out, err := s.command(c.text).CombinedOutput()
+		missing := firstMissing(c.shown, string(out))
+		if missing != "" && query.MatchString(c.text) && time.Now().Before(deadline) {
+			continue
+		}
+		assert.Equal(s.t, fails, err != nil, "%v\n%v\n%.2000s", c, err, out)
+		assert.Empty(s.t, missing, "%v\nprints no such line here:\n%.4000s", c, out)
+		return
+	}
+}
+
+// query matches commands that change nothing.
+var query = regexp.MustCompile(`^bin/node ctl \S+ (routes|sockets|traceroute|window)( |$)`)
+
+// firstMissing returns the first of the shown lines that the output lacks, or has in another order.
+// "…" in a shown line stands for any text, and spaces for any number of spaces; the output may have
+// more lines.
+func firstMissing(shown []string, output string) string {
+	lines := strings.Split(output, "\n")
+	for _, want := range shown {
+		parts := strings.Split(want, "…")
+		for i, part := range parts {
+			parts[i] = strings.ReplaceAll(regexp.QuoteMeta(strings.Join(strings.Fields(part), " ")), " ", " +")
+		}
+		line := regexp.MustCompile("^ *" + strings.Join(parts, ".*") + " *$")
+		i := slices.IndexFunc(lines, line.MatchString)
+		if i < 0 {
+			return want
+		}
+		lines = lines[i+1:]
+	}
+	return ""
 }
 
 // end ends the running commands and the page's networks.
