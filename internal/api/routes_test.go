@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
@@ -249,6 +250,12 @@ func TestEveryRoute(t *testing.T) {
 	_, _, served := b.do(t, "GET", "/v1/openapi.json", "", "")
 	d := describe(t, served)
 	for _, e := range exchanges {
+		if e.path == "/v1/nodes/B/commands/read" { // B accepts some time after A has connected
+			require.Eventually(t, func() bool {
+				_, _, body := b.do(t, "GET", "/v1/nodes/B/sockets", "", "")
+				return bytes.Contains(body, []byte(`"sid":1,`))
+			}, time.Minute, time.Millisecond)
+		}
 		status, as, body := b.do(t, e.method, e.path, "", e.text)
 		assert.Equal(t, e.status, status, "%s %s: %s", e.method, e.path, body)
 		assert.Contains(t, string(body), e.has, "%s %s", e.method, e.path)
