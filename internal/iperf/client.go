@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// What a client wants unless it says otherwise, as iperf3 has it.
+// The defaults of a client, as iperf3 has them.
 const (
 	defaultTime    = 10 * time.Second
 	defaultBlock   = 128 << 10
@@ -55,7 +55,7 @@ func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport,
 	return t.report, fmt.Errorf("perf %v: %w", c.Remote(), control.ReasonOf(ctx, err))
 }
 
-// paramsOf are the parameters of a request.
+// paramsOf returns the parameters of a request.
 func paramsOf(r *control.Perf) (p Params, err error) {
 	p = Params{
 		Omit: int(r.Omit / time.Second), Time: r.Time.Seconds(), Num: r.Bytes, Blocks: r.Blocks,
@@ -117,7 +117,7 @@ func paramsOf(r *control.Perf) (p Params, err error) {
 	return p, nil
 }
 
-// blockLength fills in what is written at once; of UDP it is 0 until the path is known.
+// blockLength sets the size of a block. For UDP it stays 0 until the MSS of the path is known.
 func blockLength(p *Params) error {
 	switch {
 	case p.Len < 0:
@@ -132,7 +132,7 @@ func blockLength(p *Params) error {
 	return nil
 }
 
-// ask goes through the protocol as its client until it is to be measured.
+// ask runs the client's side of the protocol until the measurement begins.
 func (t *test) ask(ctx context.Context, p Params) error {
 	c := t.control
 	if err := c.write(t.cookie[:]); err != nil {
@@ -171,7 +171,7 @@ func (t *test) ask(ctx context.Context, p Params) error {
 	return nil
 }
 
-// compare exchanges results with the server, and ends the test.
+// compare exchanges results with the server and ends the test.
 func (t *test) compare() error {
 	c := t.control
 	if err := c.say(TestEnd); err != nil {
@@ -196,7 +196,7 @@ func (t *test) compare() error {
 	return err
 }
 
-// connect opens the streams of a client, those that it sends first.
+// connect opens the streams of a client. Streams that the client sends come first.
 func (t *test) connect(ctx context.Context) error {
 	sends, receives := t.group.params.Ways()
 	for i := range sends + receives {
@@ -248,7 +248,7 @@ func (t *test) connectBytes(ctx context.Context, s *stream) error {
 	return err
 }
 
-// tune sets the options of a TCP stream; nil: it is none.
+// tune sets the options of a TCP stream. It does nothing if c is nil.
 func (t *test) tune(c *node.Conn) error {
 	if c == nil {
 		return nil

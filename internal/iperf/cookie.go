@@ -2,16 +2,16 @@ package iperf
 
 import "math/rand/v2"
 
-// CookieSize is how many bytes a cookie has: 36 letters and a zero.
+// CookieSize is the size of a cookie in bytes: 36 letters and a zero byte.
 const CookieSize = 37
 
-// cookieLetters are those of RFC 4648 §6's base 32, small.
+// cookieLetters is the alphabet of RFC 4648 §6's base 32, in lower case.
 const cookieLetters = "abcdefghijklmnopqrstuvwxyz234567"
 
-// Cookie is the name of a test: each of its connections begins with it.
+// Cookie identifies a test. Each connection of the test begins with it.
 type Cookie [CookieSize]byte
 
-// NewCookie draws a cookie.
+// NewCookie returns a random cookie.
 func NewCookie(r *rand.Rand) (c Cookie) {
 	for i := range CookieSize - 1 {
 		c[i] = cookieLetters[r.IntN(len(cookieLetters))]
@@ -19,7 +19,7 @@ func NewCookie(r *rand.Rand) (c Cookie) {
 	return c
 }
 
-// Valid reports whether it could be one: 36 printable characters and a zero.
+// Valid reports whether c is 36 printable characters and a zero byte.
 func (c *Cookie) Valid() bool {
 	for _, b := range c[:CookieSize-1] {
 		if b <= ' ' || b >= 0x7f {
@@ -29,5 +29,5 @@ func (c *Cookie) Valid() bool {
 	return c[CookieSize-1] == 0
 }
 
-// String is the cookie without its zero.
+// String returns the cookie without its zero byte.
 func (c *Cookie) String() string { return string(c[:CookieSize-1]) }

@@ -7,7 +7,7 @@ type cpuTime struct{ user, system time.Duration }
 
 func (c cpuTime) minus(d cpuTime) cpuTime { return cpuTime{c.user - d.user, c.system - d.system} }
 
-// percent is it as shares of a time: all of it, the user's and the system's.
+// percent returns the processor time as percentages of a duration: total, user and system.
 func (c cpuTime) percent(of time.Duration) (total, user, system float64) {
 	if of <= 0 {
 		return 0, 0, 0

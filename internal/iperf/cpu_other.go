@@ -2,5 +2,5 @@
 
 package iperf
 
-// cpuNow is unknown here: reports have zeros.
+// cpuNow returns zero: the processor time is not known on this system.
 func cpuNow() cpuTime { return cpuTime{} }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuNow is the processor time used so far; zero: the system does not say.
+// cpuNow returns the processor time used so far, or zero if the system does not report it.
 func cpuNow() cpuTime {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A flow of datagrams begins with four bytes from the client, which the server answers with four
-// others. Versions before 3.12 say something else.
+// A UDP stream begins with a greeting of four bytes from the client, which the server answers with
+// a reply of four bytes. Versions before 3.12 use other values.
 const (
 	GreetingSize = 4
 
@@ -17,17 +17,17 @@ const (
 	oldReply    = 987654321
 )
 
-// AppendGreeting appends what a client sends first, and AppendReply what a server answers.
+// AppendGreeting appends a client's greeting.
 func AppendGreeting(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, greeting) }
 
-// AppendReply appends a server's answer to a greeting.
+// AppendReply appends a server's reply to a greeting.
 func AppendReply(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, reply) }
 
-// IsGreeting reports whether a datagram is a client's first. What a machine of the other byte order
-// sends as a greeting would be an answer here, so the order is that of all who measure today.
+// IsGreeting reports whether a datagram is a client's greeting. The byte order is little endian,
+// because a greeting of a big-endian machine equals a reply of a little-endian one.
 func IsGreeting(b []byte) bool { return isOne(b, greeting, oldGreeting) }
 
-// IsReply reports whether a datagram is a server's answer to a greeting.
+// IsReply reports whether a datagram is a server's reply to a greeting.
 func IsReply(b []byte) bool { return isOne(b, reply, oldReply) }
 
 func isOne(b []byte, values ...uint32) bool {
@@ -37,7 +37,7 @@ func isOne(b []byte, values ...uint32) bool {
 	return slices.Contains(values, binary.LittleEndian.Uint32(b))
 }
 
-// Header is in front of each datagram: when it was sent, since 1970, and its number, from 1.
+// Header is the header of each datagram: its sending time since 1970 and its number, from 1.
 type Header struct {
 	Sent   time.Duration
 	Number uint64
@@ -54,7 +54,7 @@ func (h Header) Put(b []byte, wide bool) {
 	}
 }
 
-// ParseHeader reads a header; false: the datagram is too short to have one.
+// ParseHeader reads a header. It reports false if the datagram is too short.
 func ParseHeader(b []byte, wide bool) (h Header, ok bool) {
 	if len(b) < 12 || wide && len(b) < 16 {
 		return h, false
@@ -68,13 +68,12 @@ func ParseHeader(b []byte, wide bool) (h Header, ok bool) {
 	return h, true
 }
 
-// Arrivals is what a receiver of datagrams reckons. The zero Arrivals has seen none.
+// Arrivals holds a UDP receiver's statistics. The zero value has seen no datagram.
 type Arrivals struct {
 	Highest uint64 // of the numbers
 	Lost    int64
 	Early   int64 // came out of order
-	// Jitter is RFC 3550 §6.4.1's: how much the time on the way differs from one to the next,
-	// with a gain of a sixteenth.
+	// Jitter is the smoothed difference of transit times of successive datagrams (RFC 3550 §6.4.1).
 	Jitter time.Duration
 
 	jitter  float64
@@ -82,11 +81,11 @@ type Arrivals struct {
 	any     bool
 }
 
-// farAhead is how many numbers a datagram may be ahead of the one before it: what claims more is
-// nobody's datagram, and would be the loss of all between.
+// farAhead limits how far a datagram's number may be ahead of the highest one. A number beyond it
+// is not plausible, and would count everything between as lost.
 const farAhead = 1 << 31
 
-// Add counts a datagram that arrived at now, since 1970.
+// Add counts a datagram that arrived at now, a time since 1970.
 func (a *Arrivals) Add(now time.Duration, h Header) {
 	switch {
 	case h.Number > a.Highest && h.Number-a.Highest < farAhead:

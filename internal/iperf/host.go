@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Host measures for a node: as a client, and by the servers that it has.
+// Host measures for a node, as a client and with any number of servers.
 type Host struct {
 	control.Handlers
 	node *node.Node
@@ -21,7 +21,7 @@ type Host struct {
 	servers map[*server]struct{}
 }
 
-// New returns what measures for a node of that name. It has no servers yet.
+// New returns a Host for a node with that name. It has no servers yet.
 func New(n *node.Node, name string) *Host {
 	h := &Host{
 		Handlers: control.Handlers{}, node: n, name: name, servers: map[*server]struct{}{},
@@ -41,7 +41,7 @@ func (h *Host) list(context.Context, control.PerfServers) ([]control.PerfServed,
 	return list, nil
 }
 
-// open are the servers, by port.
+// open returns the servers, ordered by port.
 func (h *Host) open() []*server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *Host) open() []*server {
 	return list
 }
 
-// enter puts a server into the books, forget strikes it from them.
+// enter adds a server, and forget removes it.
 func (h *Host) enter(s *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +66,7 @@ func (h *Host) forget(s *server) {
 	delete(h.servers, s)
 }
 
-// close ends the server of a port, which is free then.
+// close ends the server of a port. The port is free when close returns.
 func (h *Host) close(_ context.Context, r control.PerfClose) error {
 	if r.Port == 0 {
 		r.Port = control.PerfPort

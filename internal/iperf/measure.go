@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// test is a measurement, at either end. Except for its group, one goroutine owns it: the one that
-// has the control connection.
+// test is a measurement at either end. The goroutine of its control connection owns it, except for
+// its group.
 type test struct {
 	group   group
 	host    *Host
@@ -20,33 +20,33 @@ type test struct {
 	control *wire
 	cookie  Cookie
 	streams []*stream
-	every   time.Duration // between reports; negative: none
+	every   time.Duration // interval of reports; negative: none
 
 	report   control.PerfReport
-	start    func(control.PerfStart)    // nil: nobody wants to know, as with the next
+	start    func(control.PerfStart)    // may be nil, as interval
 	interval func(control.PerfInterval) // nil
-	from     time.Time                  // it counts since then
-	told     time.Time                  // of the last report
-	until    time.Time                  // the end
-	used     cpuTime                    // when it began to count, and then until the end
-	closers  []func()                   // what close closes beside the streams
-	offers   []*rdtCarrier              // of a client that sends by RDT
+	from     time.Time                  // when counting began
+	told     time.Time                  // time of the last report
+	until    time.Time                  // end of the measurement
+	used     cpuTime                    // at the start of counting; afterwards the difference
+	closers  []func()                   // called by close
+	offers   []*rdtCarrier              // objects of a client that sends by RDT
 }
 
-// group is what the streams of a test share.
+// group is the state that the streams of a test share.
 type group struct {
 	params   Params
 	began    time.Time
 	halted   atomic.Bool
 	stop     chan struct{} // closed when halted
-	broken   chan error    // of streams; it has room for all
+	broken   chan error    // errors of streams, with room for all
 	busy     sync.WaitGroup
-	counting atomic.Bool // nothing is omitted any more
+	counting atomic.Bool // the omitted time is over
 
-	most   int64        // bytes after which it ends; 0: something else ends it
-	left   atomic.Int64 // of them, those that no sender has taken yet
-	sent   atomic.Int64 // by senders, while it counts
-	gained atomic.Int64 // by receivers
+	most   int64        // bytes after which the test ends; 0: no limit
+	left   atomic.Int64 // part of most that no sender has reserved
+	sent   atomic.Int64 // bytes by senders while counting
+	gained atomic.Int64 // bytes by receivers while counting
 	once   sync.Once    // closes enough
 	enough chan struct{}
 }
@@ -71,13 +71,13 @@ func (t *test) agree(p Params) {
 			most *= int64(p.Len)
 		}
 	}
-	if !t.server { // who goes on until he is told to end
+	if !t.server { // a client decides when the test ends
 		t.group.most = most
 		t.group.left.Store(most)
 	}
 }
 
-// reserve takes a block of what may be sent, and reports whether there was one.
+// reserve takes a block from the bytes left to send, and reports whether there was one.
 func (g *group) reserve() bool {
 	if g.most == 0 || !g.counting.Load() {
 		return true
@@ -86,7 +86,7 @@ func (g *group) reserve() bool {
 	return g.left.Add(-block)+block > 0
 }
 
-// moved adds to what was sent, or gained, and ends the test when that is as much as was asked for.
+// moved adds n to a total, and ends the test when the total reaches the requested amount.
 func (g *group) moved(total *atomic.Int64, n int) {
 	if g.counting.Load() && total.Add(int64(n)) >= g.most && g.most > 0 {
 		g.satisfy()
@@ -95,9 +95,9 @@ func (g *group) moved(total *atomic.Int64, n int) {
 
 func (g *group) satisfy() { g.once.Do(func() { close(g.enough) }) }
 
-// run is a test at either end: what comes before it is measured, the measurement, and what comes
-// behind that. Whoever gives up aborts the control connection, with which a wait of the protocol
-// ends; while it is measured he tells the other end.
+// run runs a test at either end: before, the measurement, and behind. A test that fails aborts the
+// control connection, which ends a wait of the protocol; during the measurement it first reports
+// the error to the other end.
 func (t *test) run(ctx context.Context, before, behind func() error) error {
 	c := t.control
 	stop := context.AfterFunc(ctx, c.conn.Abort)
@@ -107,7 +107,7 @@ func (t *test) run(ctx context.Context, before, behind func() error) error {
 		return err
 	}
 	stop()
-	if t.server { // whose end is told from here on, for the client knows that it is measured
+	if t.server {
 		if err := c.running(); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (t *test) theirs() (Results, error) {
 	return ParseResults(text, len(t.streams))
 }
 
-// measure runs the streams until the test is over: nil, in order.
+// measure runs the streams until the test ends. It returns nil if the test ended in order.
 func (t *test) measure(ctx context.Context) error {
 	t.open()
 	omitted := time.NewTimer(t.group.params.OmitTime())
@@ -189,10 +189,10 @@ func (t *test) measure(ctx context.Context) error {
 	}
 }
 
-// reasonTime is how long the other end has to say why a stream of its broke.
+// reasonTime is how long to wait for the other end's reason after a stream breaks.
 const reasonTime = 2 * time.Second
 
-// reason is why a stream has ended: what the other end says of it, if it does.
+// reason returns why a stream ended: the other end's reason if it sends one.
 func (t *test) reason(err error) error {
 	timer := time.NewTimer(reasonTime)
 	defer timer.Stop()
@@ -207,8 +207,8 @@ func (t *test) reason(err error) error {
 	}
 }
 
-// heed takes what the other end says while it is measured: a client ends the test, a server has
-// nothing to say.
+// heed handles a state that arrives during the measurement. A client ends the test; a server sends
+// no state then.
 func (t *test) heed(m news) error {
 	switch {
 	case m.err != nil:
@@ -223,7 +223,7 @@ func (t *test) heed(m news) error {
 	return m.err
 }
 
-// longest is how long it may run. A server bears some more than was agreed upon.
+// longest returns the maximum duration of the measurement. A server allows some more than agreed.
 func (t *test) longest() time.Duration {
 	d := t.group.params.Duration()
 	switch {
@@ -269,7 +269,7 @@ func (t *test) total() (n int64) {
 	return n
 }
 
-// halt ends the measurement: what moves from now on does not count.
+// halt ends the measurement. Bytes that move later do not count.
 func (t *test) halt() {
 	t.until = time.Now()
 	t.rest(t.until)
@@ -278,14 +278,14 @@ func (t *test) halt() {
 	close(t.group.stop)
 	for _, s := range t.streams {
 		if s.sender {
-			s.mu.Lock()   // behind it, who looks sees that it is halted
-			s.mu.Unlock() //nolint:staticcheck // nothing else is to be done meanwhile
+			s.mu.Lock()   // a later holder of the lock sees that the test is halted
+			s.mu.Unlock() //nolint:staticcheck // the lock is only a barrier
 			s.carrier.halt()
 		}
 	}
 }
 
-// close ends all that the test has open, at once, and waits for its streams.
+// close closes everything that the test has open, and waits for its streams.
 func (t *test) close() {
 	if !t.group.halted.Swap(true) {
 		close(t.group.stop)
@@ -300,7 +300,7 @@ func (t *test) close() {
 	t.group.busy.Wait()
 }
 
-// results are what this end has seen.
+// results returns the results of this end.
 func (t *test) results() Results {
 	r := Results{Retransmits: -1, Congestion: t.algo()}
 	r.CPUTotal, r.CPUUser, r.CPUSystem = t.used.percent(t.until.Sub(t.from))
@@ -325,7 +325,7 @@ func (t *test) results() Results {
 	return r
 }
 
-// algo is the congestion control of the streams; empty: they have none.
+// algo returns the congestion control of the streams; empty: they are not TCP's.
 func (t *test) algo() string {
 	for _, s := range t.streams {
 		if b, ok := s.carrier.(*byteCarrier); ok && b.tcp != nil {

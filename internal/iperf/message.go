@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Bounds of what comes in. The first two are bytes of a message, the others are iperf3's own.
+// Limits of messages. The first two are sizes in bytes, the others are iperf3's own.
 const (
 	MaxParams  = 64 << 10
 	MaxResults = 1 << 20
@@ -27,13 +27,13 @@ const (
 	MinDatagram = 16 // what a header takes
 )
 
-// ErrMessage marks what is no message of the protocol.
+// ErrMessage is the error of a message that does not follow the protocol.
 var ErrMessage = errors.New("no message of iperf3's")
 
-// PrefixSize is the bytes in front of a message: its length.
+// PrefixSize is the size in bytes of the length in front of a message.
 const PrefixSize = 4
 
-// Length reads a message's prefix. What is longer than most is refused before it is read.
+// Length reads a message's prefix. It refuses lengths above most.
 func Length(prefix [PrefixSize]byte, most int) (int, error) {
 	n := binary.BigEndian.Uint32(prefix[:])
 	if n == 0 || uint64(n) > uint64(most) {
@@ -52,13 +52,13 @@ func AppendMessage(b []byte, m any) ([]byte, error) {
 	return append(b, text...), nil
 }
 
-// Params is what a client wants measured.
+// Params are the parameters that a client requests.
 type Params struct {
 	TCP bool `json:"tcp,omitempty"`
 	UDP bool `json:"udp,omitempty"`
 	RCP bool `json:"rcp,omitempty"` // ours
 	RDT bool `json:"rdt,omitempty"` // ours
-	// RDTPorts are where the client's objects are, a port for each stream that it sends.
+	// RDTPorts are the ports of the client's objects, one for each stream that it sends.
 	RDTPorts []uint16 `json:"rdt_ports,omitempty"`
 
 	Omit       int     `json:"omit"`       // seconds
@@ -90,7 +90,7 @@ func ParseParams(text []byte) (p Params, err error) {
 	return p, p.Check()
 }
 
-// Check finds what nobody can measure, with an ErrMessage.
+// Check returns an ErrMessage for parameters that cannot be measured.
 func (p *Params) Check() error {
 	if p.Parallel == 0 {
 		p.Parallel = 1
@@ -139,7 +139,7 @@ func (p *Params) Check() error {
 	return nil
 }
 
-// proto names what was chosen; several are a mistake.
+// proto returns the name of the protocol. More than one is an error.
 func (p *Params) proto() string {
 	var names []string
 	for _, proto := range []struct {
@@ -156,10 +156,10 @@ func (p *Params) proto() string {
 	return strings.Join(names, ",")
 }
 
-// Proto is the name of what carries the streams: TCP, UDP, RCP or RDT.
+// Proto returns the name of the streams' protocol: TCP, UDP, RCP or RDT.
 func (p *Params) Proto() string { return p.proto() }
 
-// Ways are how many streams the client sends, and how many the server.
+// Ways returns the number of streams that the client sends, and that the server sends.
 func (p *Params) Ways() (client, server int) {
 	switch {
 	case p.Bidir:
@@ -170,14 +170,14 @@ func (p *Params) Ways() (client, server int) {
 	return p.Parallel, 0
 }
 
-// Duration is Time, and OmitTime is Omit.
+// Duration returns Time as a duration.
 func (p *Params) Duration() time.Duration { return time.Duration(p.Time * float64(time.Second)) }
 
-// OmitTime is how long it runs before anything counts.
+// OmitTime returns how long the test runs before it counts bytes.
 func (p *Params) OmitTime() time.Duration { return time.Duration(p.Omit) * time.Second }
 
-// StreamID is the number of the stream that was opened as number i, from 0: 1, 3, 4, 5 and so on,
-// for iperf3 has always left out 2.
+// StreamID returns the number of the stream that was opened as the i-th, from 0: 1, 3, 4, 5 and so
+// on. iperf3 leaves out 2.
 func StreamID(i int) int {
 	if i == 0 {
 		return 1
@@ -185,11 +185,11 @@ func StreamID(i int) int {
 	return i + 2
 }
 
-// Number is an integer as iperf3 writes one: it may be a fraction, true, or a negative number as
-// the unsigned one of its bits.
+// Number is an integer as iperf3 writes one. It may be a fraction, a boolean, or a negative number
+// written as unsigned.
 type Number int64
 
-// UnmarshalJSON reads any of them.
+// UnmarshalJSON reads all these forms.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	switch s := string(text); s {
 	case "true":
@@ -217,7 +217,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// inWords says what is wrong with JSON, without the names of Go's types.
+// inWords describes a JSON error without the names of Go's types.
 func inWords(err error) string {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Sprintf("%q cannot be a %s", bad.Field, bad.Value)

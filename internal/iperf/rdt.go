@@ -132,7 +132,7 @@ func (f *rdtCarrier) sent() int64 {
 	return n
 }
 
-// defaultRDTPayload is what a packet carries unless somebody says otherwise.
+// defaultRDTPayload is the default payload of a packet in bytes.
 const defaultRDTPayload = 1325
 
 func (f *rdtCarrier) receive(s *stream) error {

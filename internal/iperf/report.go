@@ -151,7 +151,7 @@ func (t *test) figures(
 	}
 }
 
-// lossRow is what a receiver of datagrams has seen.
+// lossRow adds the statistics of a UDP receiver.
 func lossRow(row *control.PerfRow, d tally, jitter time.Duration) {
 	ms := jitter.Seconds() * 1000
 	percent := 0.0
@@ -161,7 +161,7 @@ func lossRow(row *control.PerfRow, d tally, jitter time.Duration) {
 	row.JitterMS, row.LostPackets, row.Packets, row.LostPercent = &ms, &d.lost, &d.packets, &percent
 }
 
-// add notes what TCP tells of a sender, and has the row show it.
+// add updates the peaks from a sender's TCP state, and adds them to the row.
 func (p *peaks) add(row *control.PerfRow, i *tcp.Info) {
 	if i == nil {
 		return
@@ -177,7 +177,7 @@ func (p *peaks) add(row *control.PerfRow, i *tcp.Info) {
 	p.n++
 }
 
-// view is what one end has seen of a stream.
+// view is a stream as one end measured it.
 type view struct {
 	tally
 	jitter  time.Duration
@@ -185,7 +185,7 @@ type view struct {
 	known   bool // retransmits are
 }
 
-// views are what the sender and the receiver of a stream have seen.
+// views returns a stream as its sender and its receiver measured it.
 func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	own := view{
 		tally: s.count(s.info()).minus(s.base), jitter: s.jitter(),
@@ -218,7 +218,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 
 func (t *test) finish(theirs *Results) {
 	e := &t.report.End
-	var sums [2][2]waySum // by who sends, this end or the other, and by who saw it
+	var sums [2][2]waySum // by direction and by the end that measured
 	for _, s := range t.streams {
 		sender, receiver := t.views(s, theirs)
 		way := &sums[truth(s.sender)]
@@ -251,7 +251,7 @@ func (t *test) finish(theirs *Results) {
 	}
 }
 
-// sumRow is the sum of one direction as its sender (0) or its receiver (1) saw it.
+// sumRow returns the sum of one direction as its sender (0) or its receiver (1) measured it.
 func (t *test) sumRow(way *[2]waySum, sender bool, who int) control.PerfRow {
 	sum := &way[who]
 	row := newRow(0, sum.seconds, sum.bytes)
@@ -259,7 +259,7 @@ func (t *test) sumRow(way *[2]waySum, sender bool, who int) control.PerfRow {
 	switch {
 	case t.group.params.UDP:
 		row.Sender = who == 0
-		if who == 0 { // whoever sends sees neither loss nor jitter
+		if who == 0 { // a sender measures neither loss nor jitter
 			lossRow(&row, tally{packets: sum.packets}, 0)
 			break
 		}
@@ -270,7 +270,7 @@ func (t *test) sumRow(way *[2]waySum, sender bool, who int) control.PerfRow {
 	return row
 }
 
-// streamEnd is what a stream came to.
+// streamEnd returns the result of a stream.
 func (t *test) streamEnd(s *stream, sender, receiver *view) control.PerfStreamEnd {
 	from := newRow(0, sender.seconds, sender.bytes)
 	to := newRow(0, receiver.seconds, receiver.bytes)

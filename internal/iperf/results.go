@@ -6,18 +6,19 @@ import (
 	"math"
 )
 
-// Results is what one end has seen. Percentages are of one processor.
+// Results are the results of one end. Percentages are of one processor.
 type Results struct {
 	CPUTotal  float64 `json:"cpu_util_total"`
 	CPUUser   float64 `json:"cpu_util_user"`
 	CPUSystem float64 `json:"cpu_util_system"`
-	// Retransmits says whether those of the streams are known: 1, 0, or -1 of who does not send.
+	// Retransmits is 1 if the sender knows its retransmissions, 0 if it does not, and -1 if this
+	// end does not send.
 	Retransmits Number         `json:"sender_has_retransmits"`
 	Congestion  string         `json:"congestion_used,omitempty"`
 	Streams     []StreamResult `json:"streams"`
 }
 
-// StreamResult is what one end has seen of a stream. Errors are datagrams that did not come.
+// StreamResult is one end's result of a stream. Errors counts lost datagrams.
 type StreamResult struct {
 	ID             Number  `json:"id"`
 	Bytes          Number  `json:"bytes"`
@@ -31,7 +32,7 @@ type StreamResult struct {
 	End            float64 `json:"end_time"` // seconds
 }
 
-// ParseResults reads the other end's results of so many streams.
+// ParseResults reads the other end's results of the given number of streams.
 func ParseResults(text []byte, streams int) (r Results, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, fmt.Errorf("%w: results: %s", ErrMessage, inWords(err))
@@ -60,7 +61,7 @@ func ParseResults(text []byte, streams int) (r Results, err error) {
 	return r, nil
 }
 
-// Of finds a stream's results.
+// Of returns a stream's result.
 func (r *Results) Of(id int) (StreamResult, bool) {
 	for i := range r.Streams {
 		if r.Streams[i].ID == Number(id) {

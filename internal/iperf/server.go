@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// server answers iperf3's protocol on a port, one test at a time.
+// server serves iperf3's protocol on a port, one test at a time.
 type server struct {
 	host     *Host
 	req      control.PerfServe
@@ -38,13 +38,13 @@ type gathering struct {
 	whole chan struct{} // closed when all are there
 }
 
-// arrival is a stream, with its place among those that were accepted.
+// arrival is a stream with its place in the order of acceptance.
 type arrival struct {
 	order  int
 	stream *stream
 }
 
-// serve opens a server. It goes on until ctx ends, or in the background.
+// serve opens a server. It runs until ctx ends, or in the background.
 func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServed, error) {
 	if r.Port == 0 {
 		r.Port = control.PerfPort
@@ -112,7 +112,7 @@ func (s *server) accept(ctx context.Context) {
 	}
 }
 
-// greet finds out what a connection is: a stream of the test that waits for some, or a test.
+// greet reads the cookie of a connection, which is a stream of the waiting test or begins a test.
 func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
@@ -148,7 +148,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	}
 	if errors.Is(err, errBusy) {
 		denied := AccessDenied
-		_ = k.say(denied) // who has gone needs no answer
+		_ = k.say(denied) // the client may have gone
 		_ = c.Close()
 	} else {
 		c.Abort()
@@ -166,7 +166,7 @@ func (t *test) accepted(c *node.Conn) *stream {
 	}
 }
 
-// add takes a stream. The server's lock is held.
+// add adds a stream. The caller holds the server's lock.
 func (w *gathering) add(order int, s *stream) {
 	w.came = append(w.came, arrival{order, s})
 	if len(w.came) == w.need {
@@ -174,7 +174,7 @@ func (w *gathering) add(order int, s *stream) {
 	}
 }
 
-// run is a test, from its control connection on.
+// run runs a test on its control connection.
 func (s *server) run(ctx context.Context, k *wire, cookie Cookie) {
 	t := s.host.newTest(true)
 	t.control, t.cookie, t.start, t.interval = k, cookie, s.req.Start, s.req.Interval
@@ -209,7 +209,7 @@ func (s *server) run(ctx context.Context, k *wire, cookie Cookie) {
 	}
 }
 
-// answer goes through the protocol as its server until it is to be measured.
+// answer runs the server's side of the protocol until the measurement begins.
 func (s *server) answer(ctx context.Context, t *test) error {
 	if err := t.control.say(ParamExchange); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (s *server) answer(ctx context.Context, t *test) error {
 	return s.gather(ctx, t)
 }
 
-// running tells the client that it is measured from now on.
+// running tells the client that the measurement begins.
 func (c *wire) running() error {
 	if err := c.say(TestStart); err != nil {
 		return err
@@ -281,8 +281,8 @@ func (t *test) learn() error {
 	return nil
 }
 
-// gather opens what the streams come to, asks for them, and waits until all are there. From then
-// on it listens to what the client says.
+// gather opens the sockets for the streams, asks the client for the streams, and waits until all
+// have arrived. From then on it reads the client's states.
 func (s *server) gather(ctx context.Context, t *test) error {
 	sends, receives := t.group.params.Ways()
 	wait := &gathering{test: t, need: sends + receives, whole: make(chan struct{})}
@@ -297,7 +297,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	if err := t.control.say(CreateStreams); err != nil {
 		return err
 	}
-	t.control.listen() // a client that is gone keeps nobody waiting
+	t.control.listen() // returns early if the client closes the connection
 	if t.group.params.RDT {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 			}
 		}
 		if !t.group.params.TCP {
-			a.stream.socket = 5 + i // they share one, or have none
+			a.stream.socket = 5 + i // UDP streams share one socket, RCP streams have none
 		}
 	}
 	return nil
@@ -381,7 +381,7 @@ func (s *server) listenUDP(t *test, wait *gathering, on netip.AddrPort) error {
 	return nil
 }
 
-// listenRCP accepts RCP connections: the cookie says which test each belongs to.
+// listenRCP accepts RCP connections. The cookie tells which test each belongs to.
 func (s *server) listenRCP(t *test, wait *gathering, on netip.AddrPort) error {
 	l, err := s.host.node.RCP.Listen(on, 0, rcpConfig())
 	if err != nil {

@@ -2,10 +2,10 @@ package iperf
 
 import "fmt"
 
-// State is what one end says on the control connection, as one byte.
+// State is a byte that one end sends on the control connection.
 type State int8
 
-// The states that are on the wire.
+// The states of the protocol.
 const (
 	TestStart       State = 1
 	TestRunning     State = 2
@@ -17,7 +17,7 @@ const (
 	ExchangeResults State = 13
 	DisplayResults  State = 14
 	Done            State = 16
-	// AccessDenied is a server that has a test under way.
+	// AccessDenied comes from a server that runs another test.
 	AccessDenied State = -1
 	// ServerError is followed by two numbers of four bytes: iperf3's own, and the system's.
 	ServerError State = -2
@@ -31,7 +31,7 @@ var stateNames = map[State]string{
 	Done: "IPERF_DONE", AccessDenied: "ACCESS_DENIED", ServerError: "SERVER_ERROR",
 }
 
-// String is the state's name in iperf3.
+// String returns iperf3's name of the state.
 func (s State) String() string {
 	if name, ok := stateNames[s]; ok {
 		return name
@@ -39,14 +39,14 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", int8(s))
 }
 
-// The numbers of errors that a server tells a client, which iperf3 has words for.
+// The error numbers that a server sends. iperf3 has a text for each.
 const (
 	CodeParams       int32 = 113
 	CodeCongestion   int32 = 133
 	CodeCreateStream int32 = 200
 )
 
-// codeNames are words for numbers that others send.
+// codeNames are texts for error numbers of other servers.
 var codeNames = map[int32]string{
 	27:               "the total required bandwidth is larger than the server's limit",
 	37:               "the server could not authorize the client",
@@ -63,7 +63,7 @@ var codeNames = map[int32]string{
 	206:              "it cannot read from a stream",
 }
 
-// CodeText says what an error number of a server means.
+// CodeText describes an error number of a server.
 func CodeText(code int32) string {
 	if text, ok := codeNames[code]; ok {
 		return text

@@ -16,15 +16,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// carrier moves the bytes of a stream. Its methods but close are called once.
+// carrier moves the bytes of a stream. Each method except close is called once.
 type carrier interface {
-	// send sends until the test halts, receive takes what comes until the stream is closed; what
-	// is behind the end of the test does not count. An error is why it went no further.
+	// send sends until the test halts. receive reads until the stream is closed; bytes after the
+	// end of the test do not count.
 	send(s *stream) error
 	receive(s *stream) error
-	// halt has send return soon.
+	// halt makes send return soon.
 	halt()
-	// finish closes the stream in order, and close at once.
+	// finish closes the stream in order, close at once.
 	finish()
 	close()
 }
@@ -44,12 +44,12 @@ type stream struct {
 	mu      sync.Mutex
 	arrived Arrivals
 
-	// The control goroutine's: what there was when counting began, and at the last report.
+	// Owned by the control goroutine: the totals when counting began, and at the last report.
 	base, last tally
 	seen       peaks
 }
 
-// tally is what a stream has come to.
+// tally is the totals of a stream.
 type tally struct {
 	bytes, retransmits, packets, lost, early int64
 }
@@ -68,8 +68,7 @@ func (c tally) plus(d tally) tally {
 	}
 }
 
-// peaks are what reports have shown of a TCP sender, windows in bytes, round trips in
-// microseconds.
+// peaks are values of a TCP sender from the reports: windows in bytes, round trips in microseconds.
 type peaks struct {
 	cwnd, wnd, maxRTT, minRTT, sumRTT, n int64
 }
@@ -87,14 +86,14 @@ func (s *stream) count(i *tcp.Info) tally {
 	return c
 }
 
-// jitter is UDP's, of a receiver.
+// jitter returns the jitter of a UDP receiver.
 func (s *stream) jitter() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.arrived.Jitter
 }
 
-// info is what TCP tells of the stream's sender; nil: it is none.
+// info returns the TCP state of a sender; nil if the stream is not TCP.
 func (s *stream) info() *tcp.Info {
 	c, ok := s.carrier.(*byteCarrier)
 	if !ok || !s.sender || c.tcp == nil {
@@ -114,7 +113,7 @@ func (s *stream) run() error {
 	return s.carrier.receive(s)
 }
 
-// turn waits until the stream may send a block, and reports whether it shall.
+// turn waits until the stream may send a block. It reports false when the test ends.
 func (s *stream) turn(pace *Pace) bool {
 	t := s.test
 	for {
@@ -137,13 +136,13 @@ func (s *stream) turn(pace *Pace) bool {
 	}
 }
 
-// pace is how fast the stream may send.
+// pace returns the rate limit of the stream.
 func (s *stream) pace() *Pace {
 	p := &s.test.group.params
 	return &Pace{Rate: p.Bandwidth, Block: p.Len, Burst: p.Burst}
 }
 
-// took counts what has come, unless the test is over.
+// took counts received bytes, unless the test has ended.
 func (s *stream) took(n int) {
 	t := s.test
 	if t.group.halted.Load() {
@@ -153,17 +152,17 @@ func (s *stream) took(n int) {
 	t.group.moved(&t.group.gained, n)
 }
 
-// payload is what is sent: random, so that nothing on the way can make it smaller.
+// payload returns n pseudo-random bytes, which a link cannot compress.
 func payload(n int) []byte {
 	b := make([]byte, n)
-	r := rand.New(rand.NewPCG(0x7ea1, uint64(n))) // the same every time: nobody looks at it
+	r := rand.New(rand.NewPCG(0x7ea1, uint64(n))) // a fixed seed is good enough
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}
 	return b
 }
 
-// byteCarrier carries a stream of bytes: TCP's or RCP's.
+// byteCarrier carries a byte stream over TCP or RCP.
 type byteCarrier struct {
 	conn interface {
 		net.Conn
@@ -206,7 +205,7 @@ func (b *byteCarrier) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) } 
 func (b *byteCarrier) finish() { _ = b.conn.Close() }
 func (b *byteCarrier) close()  { b.conn.Abort() }
 
-// streamError is an error of a stream in a test's words.
+// streamError wraps an error of a stream in iperf3's words.
 func streamError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
@@ -214,7 +213,8 @@ func streamError(err error) error {
 	return control.Reason(err)
 }
 
-// rcpConfig is how RCP behaves where it is measured: what it has not sent yet is not worth much.
+// rcpConfig returns the configuration of measured RCP connections. Its send buffer is small, so
+// that little is unsent when the test ends.
 func rcpConfig() node.RCPConfig {
 	return node.RCPConfig{
 		MaxRTO: 100 * time.Millisecond, SendBuffer: 64 << 10,

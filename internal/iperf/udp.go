@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// trainLength is how many datagrams are handed to the loop at once.
+	// trainLength is the number of datagrams handed to the loop at once.
 	trainLength = 32
-	// udpBuffer is what a socket that measures queues for its reader.
+	// udpBuffer is the receive buffer of a measuring socket in bytes.
 	udpBuffer = 2 << 20
-	// greetEvery is when a greeting without an answer goes again.
+	// greetEvery is the interval between greetings without a reply.
 	greetEvery = time.Second
 )
 
-// datagramCarrier carries a flow of datagrams. A client's has a socket of its own, a server's share
-// one, behind a gate.
+// datagramCarrier carries a UDP stream. A client's stream has its own socket; a server's streams
+// share one, behind a gate.
 type datagramCarrier struct {
 	conn *node.PacketConn
 	to   netip.AddrPort // invalid: conn is connected
@@ -63,7 +63,7 @@ func (d *datagramCarrier) send(s *stream) error {
 	return nil
 }
 
-// receive reads what comes; behind a gate that does.
+// receive reads datagrams. For a server's stream the gate reads them.
 func (d *datagramCarrier) receive(s *stream) error {
 	if d.gate != nil {
 		<-s.test.group.stop
@@ -105,7 +105,7 @@ func (s *stream) datagram(b []byte) {
 	s.took(len(b))
 }
 
-// connectUDP opens a client's flow. A greeting that is not answered goes again.
+// connectUDP opens a client's stream. It repeats the greeting until the server replies.
 func (t *test) connectUDP(ctx context.Context, s *stream) error {
 	c, err := t.host.node.Packets.Dial(s.remote)
 	if err != nil {
@@ -125,7 +125,7 @@ func (t *test) connectUDP(ctx context.Context, s *stream) error {
 	return err
 }
 
-// portOf is a UDP port's address.
+// portOf returns a UDP address.
 func portOf(a net.Addr) netip.AddrPort {
 	u, _ := a.(*net.UDPAddr) // all that is asked are
 	return u.AddrPort()
@@ -155,7 +155,7 @@ func greetUDP(ctx context.Context, c *node.PacketConn) error {
 			return err
 		}
 		for {
-			// Behind the answer may be what a server that sends has sent already.
+			// A server that sends may have sent data before its reply arrives.
 			n, err := c.Read(b)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
@@ -168,10 +168,10 @@ func greetUDP(ctx context.Context, c *node.PacketConn) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w: nobody answers by UDP", control.ErrTimeout)
+	return fmt.Errorf("%w: no reply by UDP", control.ErrTimeout)
 }
 
-// gate is a server's UDP port during a test: it tells the flows apart by where they come from.
+// gate is a server's UDP port during a test. It assigns datagrams to streams by their source.
 type gate struct {
 	test *test
 	conn *node.PacketConn
@@ -206,7 +206,7 @@ func (g *gate) run() {
 	}
 }
 
-// greet makes a stream of a flow that is new.
+// greet makes a stream of a new source.
 func (g *gate) greet(from netip.AddrPort) bool {
 	s := &stream{
 		test: g.test, socket: g.conn.SID(), remote: from,

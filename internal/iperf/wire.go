@@ -13,20 +13,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Times and bounds of iperf3's protocol at a node.
+// Times and limits of the protocol.
 const (
-	// patience is how long the other end may take for a step of the protocol. Its answer may
-	// stand behind what a stream has in a deep queue.
+	// patience is how long the other end may take for a step of the protocol. Its answer may be
+	// queued behind a stream's data.
 	patience = 30 * time.Second
-	// greetingTime is how long a connection may take to say which test it belongs to.
+	// greetingTime is how long a connection may take to send its cookie.
 	greetingTime = 10 * time.Second
-	// idleTime is how long nothing may move, as iperf3's --rcv-timeout.
+	// idleTime is the time without data after which a test fails, as iperf3's --rcv-timeout.
 	idleTime = 120 * time.Second
-	// maxGreetings is how many connections may be about to say it; one more is closed.
+	// maxGreetings limits the connections whose cookie has not arrived. Further ones are closed.
 	maxGreetings = 2 * MaxStreams
 )
 
-// What a test ends with otherwise than in order, in iperf3's words where it has some.
+// Errors that end a test, in iperf3's words where it has some.
 var (
 	errBusy = fmt.Errorf("%w: the server is busy running a test. try again later",
 		control.ErrBusy)
@@ -40,18 +40,18 @@ var (
 type wire struct {
 	conn   *node.Conn
 	closed atomic.Bool
-	// heard has what the other end said while nobody waited for it. It is read by one goroutine,
-	// for one state.
+	// heard receives a state that arrives while no call waits for one. One goroutine reads it, for
+	// one state.
 	heard chan news
 }
 
-// news is a state that came, or that none will.
+// news is a state that arrived, or the error that ended the connection.
 type news struct {
 	state State
 	err   error
 }
 
-// say tells a state.
+// say sends a state.
 func (c *wire) say(s State) error {
 	return c.write([]byte{byte(s)})
 }
@@ -64,7 +64,7 @@ func (c *wire) write(b []byte) error {
 	return wireError(err)
 }
 
-// read fills b within a time; 0: for ever.
+// read fills b within a time; 0 is no limit.
 func (c *wire) read(b []byte, within time.Duration) error {
 	var by time.Time
 	if within > 0 {
@@ -77,7 +77,7 @@ func (c *wire) read(b []byte, within time.Duration) error {
 	return wireError(err)
 }
 
-// wireError names what became of the control connection.
+// wireError wraps an error of the control connection.
 func wireError(err error) error {
 	switch {
 	case err == nil:
@@ -93,7 +93,7 @@ func wireError(err error) error {
 	return control.Reason(err)
 }
 
-// state reads what the other end says next. What ends a test is an error.
+// state reads the next state of the other end. A state that ends the test is returned as an error.
 func (c *wire) state(within time.Duration) (State, error) {
 	var b [1]byte
 	if err := c.read(b[:], within); err != nil {
@@ -114,7 +114,7 @@ func (c *wire) state(within time.Duration) (State, error) {
 	}
 }
 
-// serverError reads why a server gives up.
+// serverError reads the error numbers that follow ServerError.
 func (c *wire) serverError() error {
 	var codes [8]byte
 	if err := c.read(codes[:], patience); err != nil {
@@ -124,7 +124,7 @@ func (c *wire) serverError() error {
 	return fmt.Errorf("the server says: %s", CodeText(code))
 }
 
-// refuse tells a client why a server gives up: it has words for the code.
+// refuse sends a client an error number.
 func (c *wire) refuse(code int32) {
 	server := ServerError
 	b := []byte{
@@ -135,10 +135,11 @@ func (c *wire) refuse(code int32) {
 	c.close()
 }
 
-// partingTime is how long the other end has to hear that it is over, before its streams break.
+// partingTime is how long to wait, before the streams break, for the other end to read the last
+// state.
 const partingTime = time.Second
 
-// part tells the other end that it is over, and waits until it has heard that.
+// part sends the last state and waits until the other end has closed.
 func (c *wire) part(s State) {
 	if c.say(s) == nil && c.heard != nil {
 		timer := time.NewTimer(partingTime)
@@ -151,20 +152,20 @@ func (c *wire) part(s State) {
 	c.close()
 }
 
-// close closes the connection in order: what was said is delivered, unless the other end has gone.
+// close closes the connection in order: what was sent is still delivered.
 func (c *wire) close() {
 	c.closed.Store(true)
 	_ = c.conn.Close()
 }
 
-// drop ends a connection that is not closed yet. One that is still delivers its last word.
+// drop aborts a connection that is not closed yet.
 func (c *wire) drop() {
 	if !c.closed.Load() {
 		c.conn.Abort()
 	}
 }
 
-// expect reads a state that must come next.
+// expect reads a state and fails if it is another one.
 func (c *wire) expect(want State) error {
 	s, err := c.state(patience)
 	return c.wanted(s, want, err)
@@ -177,7 +178,7 @@ func (c *wire) wanted(s, want State, err error) error {
 	return err
 }
 
-// listen has the next state end up in heard. Nobody else reads before it does.
+// listen makes the next state go to heard. No other call may read before it arrives.
 func (c *wire) listen() {
 	c.heard = make(chan news, 1)
 	go func() {
@@ -186,7 +187,7 @@ func (c *wire) listen() {
 	}()
 }
 
-// awaitHeard waits for what listen hears.
+// awaitHeard waits for the state that listen receives.
 func (c *wire) awaitHeard(want State) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -206,8 +207,7 @@ func (c *wire) send(m any) error {
 	return c.write(b)
 }
 
-// receive reads a message of at most so many bytes. No more memory is taken than has come, but for
-// the first piece of it.
+// receive reads a message of at most `most` bytes. It allocates memory only as data arrives.
 func (c *wire) receive(most int) ([]byte, error) {
 	var prefix [PrefixSize]byte
 	if err := c.read(prefix[:], patience); err != nil {
