@@ -29,9 +29,8 @@ var ofFragments = func() map[string]bool {
 	return m
 }()
 
-// accounted fails the test unless every packet that came in is among those that a
-// protocol took, that were passed on, or that were dropped for a reason, where the
-// fragments of a datagram make one packet.
+// accounted fails the test unless every packet that came in was accepted by a protocol, was
+// forwarded, or was dropped for a reason. The fragments of a datagram count as one packet.
 func accounted(t require.TestingT, s *stack.Stack, sent uint64) {
 	var forwarded, out uint64
 	for i, f := range s.Interfaces().Infos() {
@@ -50,10 +49,10 @@ func accounted(t require.TestingT, s *stack.Stack, sent uint64) {
 			}
 		}
 	}
-	require.LessOrEqual(t, forwarded, out+sent, "what is passed on leaves or is dropped")
+	require.LessOrEqual(t, forwarded, out+sent, "every forwarded packet is sent or dropped")
 }
 
-// fuzzRouter is a router with sockets, a group, a listener and a lossy link, and RIP.
+// fuzzRouter returns a router with sockets, a group, a listener, a lossy link and RIP.
 func fuzzRouter(t require.TestingT, dialect rip.Dialect) *stack.Stack {
 	small := face("if2", "10.2.0.1/24")
 	small.MTU = 68
@@ -89,8 +88,8 @@ func drainAll(s *stack.Stack, now clock.Time, batch *buffer.Batch) (packets uint
 	}
 }
 
-// mended gives a packet right lengths and checksums as often as not, so that more of it
-// is looked at.
+// mended corrects the lengths and checksums of about half of the packets, so that more of the code
+// sees them.
 func mended(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen {
 		return b
@@ -137,7 +136,7 @@ func mendPayload(p []byte, src, dst ip.Addr, protocol uint8) {
 		p[2], p[3] = 0, 0
 		binary.BigEndian.PutUint16(p[2:], checksum.Checksum(p))
 	case protocol == ip.ProtoUDP && len(p) >= 8:
-		p[2], p[3] = []byte{2, 0}[p[3]&1], []byte{8, 53}[p[3]&1] // RIP's port, or the socket's
+		p[2], p[3] = []byte{2, 0}[p[3]&1], []byte{8, 53}[p[3]&1] // RIP's port or the socket's
 		binary.BigEndian.PutUint16(p[4:], uint16(len(p)))
 		p[6], p[7] = 0, 0
 		binary.BigEndian.PutUint16(p[6:], ^checksum.Fold(checksum.Sum(p, sum)))
@@ -147,7 +146,8 @@ func mendPayload(p []byte, src, dst ip.Addr, protocol uint8) {
 	}
 }
 
-// Random packets, most of them half right: none is forgotten, none is counted twice.
+// TestEveryPacketIsAccountedFor sends random packets, most of them half correct, and checks that
+// each is counted exactly once.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	for _, dialect := range []rip.Dialect{rip.Course, rip.RIPv2} {
 		everyPacket(t, fuzzRouter(t, dialect))

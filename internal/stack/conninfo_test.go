@@ -12,28 +12,29 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// What tcp.Info calls otherwise, and what control.Info leaves out and why.
+// infoNames maps fields of tcp.Info to their names in control.Info. infoOmitted gives the reason
+// for each field that control.Info leaves out.
 var (
 	infoNames = map[string]string{
 		"SendMSS": "MSS", "LimitedSince": "LimitedFor",
 		"OutOfOrder": "Early", "OutOfOrderSegs": "OutOfOrder",
 	}
 	infoOmitted = map[string]string{
-		"Una":    "BytesAcked, but for the FIN",
+		"Una":    "BytesAcked, except for the FIN",
 		"ISS":    "positions are offsets in the stream",
 		"IRS":    "positions are offsets in the stream",
-		"Nxt":    "BytesAcked and what is in flight",
-		"RcvNxt": "BytesReceived, but for the FIN",
+		"Nxt":    "BytesAcked plus the bytes in flight",
+		"RcvNxt": "BytesReceived, except for the FIN",
 
 		"State":          "Socket has it",
-		"Time":           "ages count from it",
+		"Time":           "ages are relative to it",
 		"DeliveredBytes": "Delivered counts segments",
-		"RTTSamples":     "for those who watch each of them",
-		"WindowScale":    "SendScale is -1 without",
+		"RTTSamples":     "for observers of each sample",
+		"WindowScale":    "SendScale is -1 without window scaling",
 	}
 )
 
-// Every field of the connection's own Info has one in control.Info that follows it.
+// TestConnInfoIsComplete checks that every field of tcp.Info sets a field of control.Info.
 func TestConnInfoIsComplete(t *testing.T) {
 	const now = clock.Time(1000)
 	of := reflect.TypeFor[tcp.Info]()
@@ -70,6 +71,6 @@ func TestConnInfoIsComplete(t *testing.T) {
 	}
 	mine := reflect.TypeFor[control.Info]()
 	for f := range mine.Fields() {
-		assert.True(t, seen[f.Name], "%s comes from nowhere", f.Name)
+		assert.True(t, seen[f.Name], "%s has no source in tcp.Info", f.Name)
 	}
 }

@@ -19,7 +19,7 @@ type pinger struct {
 	got   []echo
 }
 
-// echo is the answer to a request: the reply, or an error about it.
+// echo is the answer to a request: a reply, or an error about the request.
 type echo struct {
 	From       netip.Addr
 	Seq        uint16

@@ -19,12 +19,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// relay is a router between two networks, with a default route and what it did.
+// relay is a router between two networks. It has a default route and records the packets that it
+// sends.
 type relay struct {
 	*stack.Stack
 	batch *buffer.Batch
 	sent  []string // each packet that left, by interface and next hop
-	seen  []string // what the tap was shown
+	seen  []string // packets that the tap saw
 }
 
 func newRelay(tb testing.TB, tap bool) *relay {
@@ -44,13 +45,13 @@ func newRelay(tb testing.TB, tap bool) *relay {
 	return r
 }
 
-// pass gives the router a frame and takes what it sends.
+// pass gives the router a frame and takes the packets that it sends.
 func (r *relay) pass(f buffer.Frame, room int) {
 	input(r, 1, f)
 	r.drain(room)
 }
 
-// drain takes what the router sends.
+// drain takes the packets that the router sends.
 func (r *relay) drain(room int) {
 	for more := true; more; {
 		more = r.Output(1, []int{room, room}, r.batch)
@@ -64,8 +65,8 @@ func (r *relay) drain(room int) {
 	}
 }
 
-// mixture is packets of a few flows of the same size, some of them with something
-// that the quick way must not overlook.
+// mixture returns packets of equal size from a few flows. Some have a property that the fast path
+// must not overlook.
 func mixture(rng *rand.Rand, size, packets int) []byte {
 	pick := func(list ...byte) byte { return list[rng.IntN(len(list))] }
 	var data []byte
@@ -81,7 +82,7 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 		case 0:
 			h.TTL = pick(0, 1, 2)
 		case 1:
-			h.TotalLen -= rng.IntN(5) // padded behind its end
+			h.TotalLen -= rng.IntN(5) // padding after the packet
 		case 2:
 			h.Options = []byte{1, 1, 1, 1}
 		}
@@ -93,13 +94,13 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 		data = append(data, p...)
 	}
 	if cut := rng.IntN(size); cut > 0 && rng.IntN(2) == 0 {
-		data = data[:len(data)-cut] // the last is shorter, and its length says otherwise
+		data = data[:len(data)-cut] // the last packet is shorter than its length field
 	}
 	return data
 }
 
-// A router that becomes a host passes nothing on, of a flow that it knows either (RFC 1122
-// §3.2.1.3).
+// RFC 1122 §3.2.1.3: a router that becomes a host forwards nothing, not even packets of a known
+// flow.
 func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
 	r := newRelay(t, false)
 	h := ip.Header{
@@ -122,7 +123,7 @@ func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
 	assert.Equal(t, 1, pass())
 }
 
-// RFC 1812 §5.2.1: a train is forwarded as its packets would be one by one.
+// RFC 1812 §5.2.1: the router forwards a train exactly as it forwards the packets one by one.
 func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	for round := range 400 {
@@ -145,7 +146,7 @@ func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
 			whole.pass(buffer.Frame{Data: data, Size: size}, 1000)
 		}
 		byHop := func(list []string) []string { slices.Sort(list); return list }
-		require.Equal(t, whole.sent, apart.sent, "round %d: in memory of their own", round)
+		require.Equal(t, whole.sent, apart.sent, "round %d: each packet in its own memory", round)
 		require.Equal(t, whole.seen, apart.seen, "round %d", round)
 		require.Equal(t, byHop(single.sent), byHop(whole.sent), "round %d", round)
 		require.Equal(t, byHop(single.seen), byHop(whole.seen), "round %d: the tap", round)
@@ -153,7 +154,7 @@ func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
 	}
 }
 
-// frameOf is n packets of one flow through the relay.
+// frameOf returns a frame with n packets of one flow through the relay.
 func frameOf(n, size int) buffer.Frame {
 	h := ip.Header{
 		TotalLen: size, TTL: 64, Protocol: ip.ProtoTest,
@@ -191,7 +192,7 @@ func TestATrainIsCutWhereTheLinkIsFull(t *testing.T) {
 	out := r.Interfaces().Infos()[1].Out
 	assert.Equal(t, uint64(10), out.Packets)
 	assert.Equal(t, []control.Drop{{Reason: ip.DropQueueFull.String(), Packets: 34}}, out.Drops)
-	assert.Len(t, r.seen, 44+44, "each packet is shown twice, whatever becomes of it")
+	assert.Len(t, r.seen, 44+44, "the tap sees each packet twice, whatever happens to it")
 }
 
 func TestARouterDropsWhatIsForALinkThatWentDown(t *testing.T) {
@@ -204,14 +205,14 @@ func TestARouterDropsWhatIsForALinkThatWentDown(t *testing.T) {
 	assert.Equal(t, []control.Drop{{Reason: ip.DropInterfaceDown.String(), Packets: 44}}, out.Drops)
 }
 
-// rounds is the whole of a router's work for a frame but for its links: input, the
-// route, time to live, checksum, output. It returns what does it once more.
+// rounds returns a function that does a router's whole work for a frame without its links: input,
+// route lookup, TTL, checksum, output.
 func (r *relay) rounds(f buffer.Frame) (once func() (packets int)) {
 	fresh, room := slices.Clone(f.Data[:ip.HeaderLen]), make([]int, 2)
 	var list [][]byte
 	return func() (packets int) {
 		for at := 0; at < len(f.Data); at += f.Size {
-			copy(f.Data[at:], fresh) // as it was before the last round
+			copy(f.Data[at:], fresh) // undo the last round's changes
 		}
 		list = f.Packets(list[:0])
 		r.Input(1, f.Iface, f.Checked, list)
@@ -235,8 +236,8 @@ func TestForwardingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkForward is a router but for its links, with as many packets a frame as
-// UDP_GRO brings of 1400 bytes, and with one.
+// BenchmarkForward measures a router without its links, for frames of as many 1400-byte packets as
+// UDP_GRO delivers, and for frames of one packet.
 func BenchmarkForward(b *testing.B) {
 	for _, packets := range []int{1, 44} {
 		b.Run(fmt.Sprintf("frame=%d", packets), func(b *testing.B) {
@@ -250,8 +251,8 @@ func BenchmarkForward(b *testing.B) {
 	}
 }
 
-// BenchmarkForwardAnywhere is BenchmarkForward for packets that have nothing in common:
-// each is for another of 100,000 networks.
+// BenchmarkForwardAnywhere is BenchmarkForward for packets without common destinations: each goes
+// to another one of 100,000 networks.
 func BenchmarkForwardAnywhere(b *testing.B) {
 	const networks, packets = 100_000, 44
 	r := newRelay(b, false)
@@ -284,8 +285,9 @@ func BenchmarkForwardAnywhere(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*packets), "ns/packet")
 }
 
-// What a link vouched for leaves vouched for: forwarding touches nothing that a transport's
-// checksum is over. What is cut on the way, and what nobody vouched for, does not.
+// TestForwardingKeepsWhatWasVouchedFor checks that a packet whose transport checksum a link has
+// verified leaves marked as verified: forwarding changes no byte under that checksum. Fragments
+// made by the router, and packets that arrived unverified, leave unmarked.
 func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 	frame := func(size int) []byte {
 		var data []byte
@@ -312,7 +314,7 @@ func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 		}
 		return checked
 	}
-	leaves(buffer.Frame{}) // RIP's own first words
+	leaves(buffer.Frame{}) // RIP's first messages
 	assert.Equal(t, []bool{true}, leaves(buffer.Frame{Data: frame(100), Size: 100, Checked: true}))
 	assert.Equal(t, []bool{false}, leaves(buffer.Frame{Data: frame(100), Size: 100}))
 	for _, checked := range leaves(buffer.Frame{Data: frame(3000), Size: 3000, Checked: true}) {
@@ -320,7 +322,8 @@ func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 	}
 }
 
-// What was decided about a flow is forgotten with anything that it rests on.
+// TestFlowsAreForgotten checks that a cached forwarding decision is dropped when something that it
+// depends on changes.
 func TestFlowsAreForgotten(t *testing.T) {
 	passes := func(r *relay) string {
 		r.sent = nil
@@ -335,8 +338,8 @@ func TestFlowsAreForgotten(t *testing.T) {
 		want   string
 	}{
 		"nothing":           {func(*relay) error { return nil }, "1 [10 1 0 2]"},
-		"the way in":        {func(r *relay) error { r.SetUp(1, 0, false); return nil }, ""},
-		"the way out":       {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 [10 0 0 1]"}, // ICMP's
+		"the receive path":  {func(r *relay) error { r.SetUp(1, 0, false); return nil }, ""},
+		"the transmit path": {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 [10 0 0 1]"}, // the ICMP error
 		"loss":              {func(r *relay) error { r.SetLoss(0, 1); return nil }, ""},
 		"a route":           {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.2/32", "10.1.0.7")) }, "1 [10 1 0 7]"},
 		"a route elsewhere": {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.3/32", "10.1.0.7")) }, "1 [10 1 0 2]"},

@@ -22,7 +22,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// narrowLine is A - B - C whose second link takes mtu bytes.
+// narrowLine is A - B - C. The second link has the given MTU.
 func narrowLine(t *testing.T, mtu int) (w *world, a, b, c *stack.Stack) {
 	t.Helper()
 	return routedLine(t, mtu, false)
@@ -57,7 +57,7 @@ func routedLine(t *testing.T, mtu int, catching bool) (w *world, a, b, c *stack.
 	return w, a, b, c
 }
 
-// pattern is n bytes, no two neighbours' worth alike.
+// pattern returns n bytes without repetition between neighbouring blocks.
 func pattern(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {
@@ -66,7 +66,7 @@ func pattern(n int) []byte {
 	return p
 }
 
-// readAll takes one datagram, whatever its length.
+// readAll reads one datagram of any length.
 func readAll(t *testing.T, s *udp.Socket) []byte {
 	t.Helper()
 	p := make([]byte, 70_000)
@@ -77,12 +77,12 @@ func readAll(t *testing.T, s *udp.Socket) []byte {
 	return p[:r.Len]
 }
 
-// RFC 791 §3.2 from end to end: datagrams of any length cross links that are
-// narrower, narrower still in the middle, both ways.
+// RFC 791 §3.2: datagrams of any length cross links with smaller MTUs in both directions, even if a
+// link in the middle fragments them again.
 func TestRFC791_3_2_LongDatagramsCrossNarrowLinks(t *testing.T) {
 	for _, mtu := range []int{1400, 576, 68} {
 		w, a, b, c := narrowLine(t, mtu)
-		w.room = 64 // at a time: all wait, and none is dropped
+		w.room = 64 // packets at a time: all are queued and none is dropped
 		server := bindUDP(t, c, "0.0.0.0:53")
 		client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 		require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestRFC791_3_2_LongDatagramsCrossNarrowLinks(t *testing.T) {
 			assert.Empty(t, drops(s, 0), "%d, stack %d", mtu, i)
 			assert.Zero(t, s.Fragments().Datagrams)
 		}
-		assert.Zero(t, b.Fragments().Fragments, "RFC 1812 §5.2.6: a router passes fragments on")
+		assert.Zero(t, b.Fragments().Fragments, "RFC 1812 §5.2.6: a router forwards fragments")
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRFC1812_4_2_2_7_FragmentsInOrder(t *testing.T) {
 	assert.Equal(t, []string{"552 at 0", "552 at 552", "276 at 1104"}, cut)
 }
 
-// What is sent and received in fragments is counted at its interface.
+// TestFragmentsAreCounted checks the counters of sent and received fragments at each interface.
 func TestFragmentsAreCounted(t *testing.T) {
 	w, a, b, c := narrowLine(t, 576)
 	bindUDP(t, c, "0.0.0.0:53")
@@ -131,13 +131,14 @@ func TestFragmentsAreCounted(t *testing.T) {
 	}
 	assert.Equal(t, "3 of 1, 3 packets", of(a.Interfaces().Infos()[0].Out))
 	assert.Equal(t, "0 of 0, 3 packets", of(b.Interfaces().Infos()[0].In))
-	// Two of 1396 bytes are cut in three, the last of 276 passes as it is.
+	// The router cuts two packets of 1396 bytes in three and passes the last, of 276 bytes,
+	// unchanged.
 	assert.Equal(t, "6 of 2, 7 packets", of(b.Interfaces().Infos()[1].Out))
 	assert.Equal(t, "7 of 1, 7 packets", of(c.Interfaces().Infos()[0].In))
 }
 
-// RFC 1122 §3.2.2.6: an echo of any length that can be put together is answered
-// whole.
+// RFC 1122 §3.2.2.6: a node answers an echo request of any length that it can reassemble with the
+// whole data.
 func TestRFC1122_3_2_2_6_LongEchoes(t *testing.T) {
 	w, a, _, _ := narrowLine(t, 576)
 	p := newPinger(t, a)
@@ -153,8 +154,8 @@ func TestRFC1122_3_2_2_6_LongEchoes(t *testing.T) {
 	assert.ErrorIs(t, p.send(w.now, "10.0.0.1", 9, 65508, 0), stack.ErrTooBig)
 }
 
-// RFC 1191 §4: what may not be fragmented is reported with the next link's MTU, and
-// the socket that sent it hears of it.
+// RFC 1191 §4: a router reports a packet that must not be fragmented with the next link's MTU, and
+// the socket that sent the packet gets the error.
 func TestRFC1191_4_DontFragment(t *testing.T) {
 	w, a, b, c := narrowLine(t, 576)
 	server := bindUDP(t, c, "0.0.0.0:53")
@@ -178,15 +179,15 @@ func TestRFC1191_4_DontFragment(t *testing.T) {
 	client.SetOptions(udp.Options{})
 	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(549)))
 	w.run(time.Millisecond)
-	assert.Equal(t, pattern(549), readAll(t, server), "in fragments it may")
+	assert.Equal(t, pattern(549), readAll(t, server), "the datagram may be fragmented")
 	client.SetOptions(udp.Options{DontFragment: true})
 	w.run(10 * time.Minute)
 	assert.Zero(t, client.PathMTU(w.now))
 	assert.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(549)))
 }
 
-// A report that is no use to anybody is no reason to send less: of a datagram that was
-// not too long (RFC 1191 §4), or to a size below what every link takes (RFC 791 §3.2).
+// A node ignores a report about a datagram that was not too long (RFC 1191 §4). It never reduces
+// the path MTU below the minimum of IPv4 (RFC 791 §3.2).
 func TestReportsOfPathsThatCannotBe(t *testing.T) {
 	w, a, _, _ := narrowLine(t, 576)
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
@@ -208,13 +209,13 @@ func TestReportsOfPathsThatCannotBe(t *testing.T) {
 	assert.Zero(t, report(1028))
 	assert.Zero(t, report(9000))
 	assert.NoError(t, client.TakeError())
-	assert.Equal(t, 1006, report(0), "RFC 1191 §7.1: the plateau below what was too long")
-	assert.Equal(t, 1006, report(1020), "the least that was reported")
+	assert.Equal(t, 1006, report(0), "RFC 1191 §7.1: the plateau below the datagram's length")
+	assert.Equal(t, 1006, report(1020), "the smallest MTU reported")
 	assert.Equal(t, ip.MinMTU, report(10))
 	assert.ErrorIs(t, client.TakeError(), udp.ErrTooBig)
 }
 
-// The family's own protocols are not cut: its nodes expect them whole.
+// Packets of the family's own protocols are not fragmented: its nodes do not reassemble them.
 func TestTestPacketsAreNotCut(t *testing.T) {
 	w, a, _, _ := line(t)
 	_, err := a.SendTest(w.now, addr("10.1.0.2"), ip.ProtoTest, make([]byte, 1381))
@@ -222,7 +223,7 @@ func TestTestPacketsAreNotCut(t *testing.T) {
 	assert.Equal(t, map[string]uint64{ip.DropTooBig.String(): 1}, drops(a, 0))
 }
 
-// pieces are the fragments of a UDP datagram from A to C, as A sends them.
+// pieces returns the fragments of a UDP datagram from A to C, as A sends them.
 func pieces(t *testing.T, n int) [][]byte {
 	t.Helper()
 	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
@@ -241,8 +242,8 @@ func cut(t *testing.T, packet []byte, mtu int) (list [][]byte) {
 	return list
 }
 
-// RFC 792 and RFC 1122 §3.3.2: when time is up, the sender is told if fragment zero
-// had come, and nobody is told if not.
+// RFC 792, RFC 1122 §3.3.2: when reassembly times out, the receiver sends a Time Exceeded message
+// only if fragment zero has arrived.
 func TestRFC1122_3_3_2_ReassemblyTimeExceeded(t *testing.T) {
 	for _, zero := range []bool{true, false} {
 		w, a, _, c := narrowLine(t, 576)
@@ -273,7 +274,7 @@ func TestRFC1122_3_3_2_ReassemblyTimeExceeded(t *testing.T) {
 	}
 }
 
-// The report quotes fragment zero, and says that it was reassembly's time.
+// The Time Exceeded message quotes fragment zero and has the code for reassembly.
 func TestReassemblyTimeExceededOnTheWire(t *testing.T) {
 	w, _, _, c := narrowLine(t, 576)
 	list := pieces(t, 3000)
@@ -297,8 +298,8 @@ func TestReassemblyTimeExceededOnTheWire(t *testing.T) {
 	assert.Equal(t, list[0][:28], m.Body[:28])
 }
 
-// RFC 5722 §4, RFC 1858 §4: fragments that lie are counted by name, and nothing of
-// their datagram arrives.
+// RFC 5722 §4, RFC 1858 §4: forged fragments are counted by drop reason, and no data of their
+// datagram is delivered.
 func TestHostileFragmentsAreCountedByName(t *testing.T) {
 	list := pieces(t, 1500)
 	forged := append([]byte(nil), list[1]...)
@@ -315,14 +316,14 @@ func TestHostileFragmentsAreCountedByName(t *testing.T) {
 	}
 	assert.Nil(t, readAll(t, server))
 	assert.Equal(t, map[string]uint64{
-		ip.DropFragmentOverlap.String(): 5, // two that were held, the forged one, two more
+		ip.DropFragmentOverlap.String(): 5, // two in the buffer, the forged one, two later ones
 		ip.DropFragmentTooLong.String(): 1,
 	}, drops(c, 0))
 	w.run(time.Millisecond)
 	assert.Zero(t, c.Interfaces().Infos()[0].Out.Packets, "silently")
 }
 
-// A host that answers for every address puts others' segments together, too.
+// A host that answers for every address reassembles segments to other addresses, too.
 func TestCaughtSegmentsInFragments(t *testing.T) {
 	w, _, b, c := routedLine(t, 1400, true)
 	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 9, 9, 9}
@@ -346,7 +347,7 @@ func TestCaughtSegmentsInFragments(t *testing.T) {
 	assert.Equal(t, dst, tuple.LocalAddr)
 }
 
-// A link that takes few packets at a time gets a datagram in several goes.
+// If a link accepts few packets at a time, a datagram leaves in several calls of Output.
 func TestFragmentsWaitForRoom(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
@@ -360,7 +361,7 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 		require.Less(t, calls, 10)
 		batch.Reset()
 		more := a.Output(w.now, []int{3}, batch)
-		assert.Equal(t, calls < 2, more, "the link may have more room by now, and nobody would say so")
+		assert.Equal(t, calls < 2, more, "Output must be called again: no event reports new room")
 		n := 0
 		for _, tr := range batch.Trains() {
 			for k := range tr.Count {
@@ -374,20 +375,19 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 		}
 		assert.LessOrEqual(t, n, 3)
 	}
-	assert.Equal(t, 3, calls, "eight packets, three at a time, and the short one with the last")
+	assert.Equal(t, 3, calls, "eight packets, three at a time, and the short datagram with the last two")
 	assert.Equal(t, pattern(10_000), got[8:])
 	assert.True(t, a.Datagrams().Roomy())
 	assert.Empty(t, drops(a, 0))
 
-	t.Log("# a link that is full is asked once, and says when it is not")
+	t.Log("# Output reports no more work for a full link: the link signals when it has room")
 	require.NoError(t, a.Datagrams().Send(w.now, s, to, pattern(10_000)))
 	batch.Reset()
 	assert.False(t, a.Output(w.now, []int{0}, batch))
 	assert.Empty(t, batch.Trains())
 }
 
-// A router has no use for some of a packet's fragments, so the link has room for all
-// or none leaves.
+// A router sends all fragments of a packet or none: some of them alone would be useless.
 func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
 	w, _, b, _ := narrowLine(t, 576)
 	packet := append(ip.Header{
@@ -405,7 +405,7 @@ func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
 	assert.Equal(t, map[string]uint64{ip.DropQueueFull.String(): 1}, drops(b, 1))
 }
 
-// A packet of many fragments needs more than one batch.
+// The fragments of one packet may need more than one batch.
 func TestABatchThatIsFullGoesOnAmidAPacket(t *testing.T) {
 	w, _, b, _ := narrowLine(t, 68)
 	h := ip.Header{
@@ -428,8 +428,8 @@ func TestABatchThatIsFullGoesOnAmidAPacket(t *testing.T) {
 	assert.True(t, bytes.Equal(pattern(65515), got))
 }
 
-// A piece of a datagram that is too long for its offset is not cut into others that
-// lie over its beginning.
+// A router drops a fragment whose end lies beyond 65,535 bytes. Cutting it would wrap the offset,
+// and the pieces would overlap the datagram's beginning.
 func TestARouterCutsNoPingOfDeath(t *testing.T) {
 	w, _, b, c := narrowLine(t, 576)
 	h := ip.Header{
@@ -447,7 +447,7 @@ func TestMTUsThatNoLinkHas(t *testing.T) {
 		f := face("if0", "10.0.0.1/24")
 		f.MTU = mtu
 		_, err := stack.New(1, stack.Config{Interfaces: []stack.Interface{f}})
-		assert.ErrorContains(t, err, "must be 68 to 65535", "RFC 791 §3.2: every module passes 68 on")
+		assert.ErrorContains(t, err, "must be 68 to 65535", "RFC 791 §3.2: every module forwards 68 bytes")
 	}
 	_, err := stack.New(1, stack.Config{
 		Interfaces: []stack.Interface{face("if0", "10.0.0.1/24")},
@@ -456,8 +456,8 @@ func TestMTUsThatNoLinkHas(t *testing.T) {
 	assert.ErrorIs(t, err, ip.ErrReassembly)
 }
 
-// Two ends of a link may be configured for different MTUs: what the one sends whole the
-// other takes, for RFC 791 §3.2 bounds what is sent.
+// The two ends of a link may have different MTUs. Each accepts packets that are larger than its own
+// MTU, because RFC 791 §3.2 limits only the sender.
 func TestTheOtherEndMayHaveALargerMTU(t *testing.T) {
 	w := newWorld(t)
 	narrow := face("if0", "10.0.0.2/24")
@@ -476,8 +476,8 @@ func TestTheOtherEndMayHaveALargerMTU(t *testing.T) {
 	}
 }
 
-// RFC 6864 §4.3: what may be fragmented on the way is told apart by its identification,
-// and what may not needs none (§4.1).
+// RFC 6864 §4.3: datagrams that may be fragmented have distinct identifications. Datagrams with DF
+// set need none (§4.1).
 func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
 	w, a, b, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
@@ -500,7 +500,8 @@ func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
 	assert.Equal(t, map[uint16]bool{0: true}, seen)
 }
 
-// cutter is a router that cuts 1,400 bytes for a link of 576.
+// cutter returns a function that forwards 1,400-byte packets through a router to a link with an MTU
+// of 576.
 func cutter(t *testing.T) (forward func()) {
 	t.Helper()
 	_, _, b, _ := narrowLine(t, 576)
@@ -535,7 +536,7 @@ func BenchmarkForwardInFragments(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/40, "ns/packet")
 }
 
-// BenchmarkReassemble is a datagram of 60 kB from fragments to a socket.
+// BenchmarkReassemble measures the reassembly and delivery of a 60 kB datagram.
 func BenchmarkReassemble(b *testing.B) {
 	t := &testing.T{}
 	_, _, _, c := narrowLine(t, 1400)
@@ -543,7 +544,7 @@ func BenchmarkReassemble(b *testing.B) {
 	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
 	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, ID: 77, Src: src, Dst: dst, TotalLen: 28 + 60_000}
 	packet := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, pattern(60_000))
-	data := slices.Concat(cut(t, packet, 1396)...) // all of one length but the last
+	data := slices.Concat(cut(t, packet, 1396)...) // all of equal length except the last
 	list := (&buffer.Frame{Data: data, Size: 1396}).Packets(nil)
 	p := make([]byte, 65536)
 	b.SetBytes(60_000)

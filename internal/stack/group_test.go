@@ -38,8 +38,8 @@ func sendTo(t *testing.T, w *world, s *stack.Stack, u *udp.Socket, to, text stri
 	w.run(time.Millisecond)
 }
 
-// RFC 1112 §7: a group's datagrams reach its members on the link and nobody else; one
-// that has left is none. What nobody here is in is counted.
+// RFC 1112 §7: a datagram to a group reaches only the group's members on the link, and no longer a
+// node that has left the group. A node counts datagrams to groups that it has not joined.
 func TestAGroupsDatagramsReachItsMembers(t *testing.T) {
 	w, n := shared(t)
 	var u [3]*udp.Socket
@@ -50,7 +50,7 @@ func TestAGroupsDatagramsReachItsMembers(t *testing.T) {
 	require.NoError(t, n[1].Datagrams().Join(u[1], 0, ripGroup))
 	sendTo(t, w, n[0], u[0], "224.0.0.9:520", "routes")
 	assert.Equal(t, "10.0.0.1:520 routes", read(u[1]))
-	assert.Empty(t, read(u[2]), "it is not in the group")
+	assert.Empty(t, read(u[2]), "node 2 is not in the group")
 	assert.Equal(t, map[string]uint64{"not in group": 1}, drops(n[2], 0))
 	assert.Equal(t, "10.0.0.1:520 routes", read(u[0]), "RFC 1112 §6.1: the sender is a member")
 	assert.Equal(t, uint64(2), n[0].Interfaces().Infos()[0].Out.Packets, "a copy for each neighbor")
@@ -64,7 +64,7 @@ func TestAGroupsDatagramsReachItsMembers(t *testing.T) {
 	}
 }
 
-// RFC 1112 §6.1: a datagram to a group has a TTL of 1 unless its sender says more.
+// RFC 1112 §6.1: a datagram to a group has a TTL of 1 unless the sender sets another.
 func TestTheTTLOfGroups(t *testing.T) {
 	w, n := shared(t)
 	u := bindUDP(t, n[0], "10.0.0.1:520")
@@ -79,8 +79,8 @@ func TestTheTTLOfGroups(t *testing.T) {
 	assert.Equal(t, 1, ttls[9])
 }
 
-// RFC 1122 §3.3.6: both kinds of broadcast reach all on the link, if the socket permits
-// it, and nothing else does.
+// RFC 1122 §3.3.6: limited and directed broadcasts reach all nodes on the link if the socket
+// permits broadcasts. Other addresses do not.
 func TestBroadcastsReachAllOnTheLink(t *testing.T) {
 	w, n := shared(t)
 	var u [3]*udp.Socket
@@ -99,8 +99,8 @@ func TestBroadcastsReachAllOnTheLink(t *testing.T) {
 	}
 }
 
-// RFC 5771 §4: what is for 224.0.0.0/24 stays on its link whatever its TTL is, and nobody
-// is told (RFC 1122 §3.2.2); it leaves by the interface that its sender chose.
+// RFC 5771 §4: a router does not forward datagrams to 224.0.0.0/24, whatever their TTL, and sends
+// no error (RFC 1122 §3.2.2). They leave by the interface that the sender chose.
 func TestGroupsStayOnTheirLink(t *testing.T) {
 	w, a, b, c := line(t)
 	u, all := bindUDP(t, a, "0.0.0.0:520"), bindUDP(t, b, "0.0.0.0:520")
@@ -141,7 +141,7 @@ func TestMembershipsOfTheStackItself(t *testing.T) {
 	require.ErrorIs(t, a.Interfaces().Join(-1, ripGroup), stack.ErrNotGroup)
 }
 
-// RFC 3021 §2.2: a network of two addresses has no broadcast of its own.
+// RFC 3021 §2.2: a network of two addresses has no broadcast address.
 func TestALinkOfTwoHasNoBroadcast(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.5.0.0/31")}})
@@ -150,5 +150,5 @@ func TestALinkOfTwoHasNoBroadcast(t *testing.T) {
 	require.ErrorIs(t, s.Datagrams().Send(w.now, u, netip.MustParseAddrPort("255.255.255.255:7"), nil),
 		stack.ErrBroadcast)
 	input(s, w.now, frame(packetTo(ip.Addr{10, 5, 0, 1}, ip.Addr{10, 5, 0, 0})))
-	assert.Len(t, s.Events(), 1, "from what would be the broadcast, to what would be none")
+	assert.Len(t, s.Events(), 1, "both addresses of a /31 are host addresses")
 }

@@ -20,9 +20,8 @@ func packetTo(src, dst ip.Addr, options ...byte) []byte {
 	}.Append(nil)
 }
 
-// TestRFC1122_3_2_1_3_Addresses: a host takes what is for it or for all on the
-// link, and nothing else; nor does an option that it does not know keep a packet
-// from it (RFC 1122 §3.2.1.8).
+// RFC 1122 §3.2.1.3: a host accepts only packets to its own addresses and to the link's broadcast
+// addresses. It accepts packets with unknown options (§3.2.1.8).
 func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 	w, _, _, c := line(t)
 	from := ip.Addr{10, 1, 0, 1}
@@ -54,8 +53,8 @@ func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 	}
 }
 
-// TestRFC1122_3_2_2_6_Echo: the reply comes from the address that was asked, also
-// where that is not the nearest one; an echo to all is not answered.
+// RFC 1122 §3.2.2.6: an echo reply's source is the request's destination, even if that is not the
+// address of the outgoing interface. A node does not answer an echo request to a broadcast address.
 func TestRFC1122_3_2_2_6_Echo(t *testing.T) {
 	w, a, b, _ := line(t)
 	p := newPinger(t, a)
@@ -69,18 +68,18 @@ func TestRFC1122_3_2_2_6_Echo(t *testing.T) {
 	received := b.Interfaces().Infos()[0].In.Packets
 	require.NoError(t, p.send(w.now, "10.0.0.255", 2, 8, 0))
 	w.run(time.Millisecond)
-	assert.Equal(t, received+1, b.Interfaces().Infos()[0].In.Packets, "it did arrive")
+	assert.Equal(t, received+1, b.Interfaces().Infos()[0].In.Packets, "the request arrived")
 	assert.Empty(t, p.take())
 }
 
-// TestRFC1812_5_3_7_Martians: a router passes on nothing that is from or for an
-// address that cannot be on another link, and reports it to nobody.
+// RFC 1812 §5.3.7: a router does not forward packets with a martian source or destination address,
+// and sends no error.
 func TestRFC1812_5_3_7_Martians(t *testing.T) {
 	w, a, b, c := line(t)
 	host, far := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
 	input(b, w.now, frame(packetTo(host, far)))
 	w.run(time.Millisecond)
-	require.Len(t, c.Events(), 1, "this one is from here")
+	require.Len(t, c.Events(), 1, "the packet comes from this link")
 	martians := [][2]ip.Addr{
 		{host, {127, 0, 0, 1}},
 		{host, {0, 0, 0, 1}},
@@ -99,9 +98,9 @@ func TestRFC1812_5_3_7_Martians(t *testing.T) {
 	assert.Empty(t, c.Events())
 }
 
-// TestHeadersOfSegments: what TCP sends has a TTL that gets it anywhere (RFC 1122
-// §3.2.1.7, RFC 9293 §3.9.2) unless the user wants less, and must not be
-// fragmented, so that its identification means nothing (RFC 6864 §4.1).
+// Segments have a TTL that is large enough for any path (RFC 1122 §3.2.1.7, RFC 9293 §3.9.2) unless
+// the user sets a smaller one. They have DF set, so their identification has no meaning (RFC 6864
+// §4.1).
 func TestHeadersOfSegments(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, addrPort(addr("10.1.0.2"), 80), 3000)
@@ -116,7 +115,7 @@ func TestHeadersOfSegments(t *testing.T) {
 	}
 	s.run(time.Second)
 	require.NotZero(t, ttls[64])
-	assert.Equal(t, map[byte]int{64: ttls[64], 63: ttls[64]}, ttls, "before and behind the router")
+	assert.Equal(t, map[byte]int{64: ttls[64], 63: ttls[64]}, ttls, "before and after the router")
 
 	o := s.client.Sockopts()
 	o.TTL = 1
@@ -127,5 +126,5 @@ func TestHeadersOfSegments(t *testing.T) {
 	w.run(100 * time.Millisecond)
 	assert.NotZero(t, ttls[1])
 	assert.Zero(t, ttls[0])
-	assert.Equal(t, 3000, s.got, "the router has let none of it pass")
+	assert.Equal(t, 3000, s.got, "the router forwarded no data")
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// meanings says what each ICMP error means to those whose packet it quotes: whether it ends a
-// TCP connection that is not established (RFC 1122 §4.2.3.9), and whether it is the error of a
-// call of a connected UDP socket, which it is where it is on Linux.
+// meanings gives the effect of each ICMP error: whether it aborts a TCP connection that is not
+// established (RFC 1122 §4.2.3.9), and whether a call of a connected UDP socket returns an error,
+// as on Linux.
 var meanings = []struct {
 	typ, code       uint8
 	refuses, passed bool
@@ -46,10 +46,10 @@ var meanings = []struct {
 	{12, 1, false, true},
 }
 
-// far is where the tests' connections lead: a node that does not exist.
+// far is the remote address of the tests' connections: a node that does not exist.
 var far = netip.MustParseAddrPort("10.1.0.2:80")
 
-// tell gives node 0 an error about a packet of its own, and returns what it sends.
+// tell gives node 0 an ICMP error about one of its packets and returns the packets that it sends.
 func tell(w *world, typ, code uint8, about []byte) [][]byte {
 	m := icmp.Error(nil, typ, code, [4]byte{}, about, 576)
 	return ask(w, 0, 0, packet(ip.Header{Protocol: ip.ProtoICMP, Src: routerA, Dst: hostA}, m))
@@ -68,9 +68,9 @@ func segmentOf(flags tcp.Flags, port uint16, seq, ack uint32) []byte {
 // seqOf is the sequence number of a segment's packet.
 func seqOf(p []byte) uint32 { return binary.BigEndian.Uint32(p[20+4:]) }
 
-// RFC 1122 §4.2.3.9, RFC 9293 §3.9.2.2: codes 2 and 3 are hard errors and end a connection that
-// is being opened with ErrRefused. All others are soft. RFC 5927 §5.2: to a synchronized
-// connection all are soft. A soft error explains the time-out that follows.
+// RFC 1122 §4.2.3.9, RFC 9293 §3.9.2.2: codes 2 and 3 are hard errors. They end a connection that
+// is being opened with ErrRefused. All other errors are soft. RFC 5927 §5.2: to a synchronized
+// connection all errors are soft. A soft error is the reason given for a later timeout.
 func TestRFC1122_4_2_3_9_WhatEachErrorMeansToTCP(t *testing.T) {
 	for _, m := range meanings {
 		report := icmp.ReportError{Type: m.typ, Code: m.code}
@@ -97,7 +97,7 @@ func TestRFC1122_4_2_3_9_WhatEachErrorMeansToTCP(t *testing.T) {
 	}
 }
 
-// RFC 5927 §4.1: an error about a segment that is not in flight means nothing.
+// RFC 5927 §4.1: a connection ignores an error about a segment that is not in flight.
 func TestRFC5927_4_1_ErrorsAboutOtherSegments(t *testing.T) {
 	for _, m := range meanings {
 		w, c, about := connecting(t, tcp.StateSynSent)
@@ -110,7 +110,7 @@ func TestRFC5927_4_1_ErrorsAboutOtherSegments(t *testing.T) {
 	}
 }
 
-// A soft error explains no time-out after data has arrived.
+// A soft error is no longer the reason for a timeout once data has arrived.
 func TestASoftErrorThatIsOver(t *testing.T) {
 	w, c, about := connecting(t, tcp.StateEstablished)
 	tell(w, icmp.TypeUnreachable, icmp.CodeHost, about)
@@ -123,8 +123,8 @@ func TestASoftErrorThatIsOver(t *testing.T) {
 	assert.NotErrorIs(t, c.Err(), icmp.ReportError{Type: 3, Code: 1})
 }
 
-// RFC 1122 §4.1.3.3: what ICMP reports is passed to the program. Linux passes what repeating the
-// datagram would not change, and so do we: a call of a connected socket fails, once.
+// RFC 1122 §4.1.3.3: UDP passes ICMP errors to the program. Like Linux, it passes only the errors
+// that repeating the datagram would not avoid: one call of a connected socket fails.
 func TestRFC1122_4_1_3_3_WhatEachErrorMeansToUDP(t *testing.T) {
 	for _, m := range meanings {
 		w, a, _, _ := line(t)
@@ -148,7 +148,8 @@ func TestRFC1122_4_1_3_3_WhatEachErrorMeansToUDP(t *testing.T) {
 	}
 }
 
-// connecting is a host with a connection to far in that state, and a packet of it in flight.
+// connecting returns a host with a connection to far in the given state, and the packet that it has
+// in flight.
 func connecting(t *testing.T, state tcp.State) (w *world, c *tcp.Conn, about []byte) {
 	t.Helper()
 	w = newWorld(t)

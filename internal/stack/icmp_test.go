@@ -26,7 +26,7 @@ func packet(h ip.Header, payload []byte) []byte {
 	return append(h.Append(nil), payload...)
 }
 
-// ask has node k of a world get a packet, and returns the packets that it sends at once.
+// ask gives node k of a world a packet and returns the packets that it sends at once.
 func ask(w *world, k, iface int, b []byte) (sent [][]byte) {
 	f := frame(b)
 	f.Iface = iface
@@ -56,7 +56,7 @@ func leaving(w *world, k int) (sent [][]byte) {
 	}
 }
 
-// answer is the one ICMP message among the packets that a node sends, and its header.
+// answer checks that a node sends exactly one ICMP message and returns it with its IP header.
 func answer(t *testing.T, sent [][]byte) (ip.Header, icmp.Message) {
 	t.Helper()
 	require.Len(t, sent, 1)
@@ -79,8 +79,8 @@ func datagramTo(src, dst ip.Addr, h ip.Header, data []byte) []byte {
 	return packet(h, udp.Header{SrcPort: 9, DstPort: 33434}.Append(nil, src, dst, data))
 }
 
-// RFC 1122 §3.2.2.6: the reply has the request's data, its source is the request's
-// destination, and so on; RFC 1812 §4.3.2.5: its type of service is the request's.
+// RFC 1122 §3.2.2.6: the reply has the request's data, and its source is the request's destination.
+// RFC 1812 §4.3.2.5: its type of service is the request's.
 func TestEchoReplies(t *testing.T) {
 	w, _, b, _ := line(t)
 	data := []byte("any data that one likes")
@@ -104,8 +104,8 @@ func TestEchoReplies(t *testing.T) {
 	assert.Empty(t, drops(b, 0))
 }
 
-// RFC 1122 §3.2.2.6: a record route or timestamp comes back with the host in it, once as
-// the end of the way there and once, if it has room, as the beginning of the way back.
+// RFC 1122 §3.2.2.6: the reply has the request's record route or timestamp option. The host enters
+// itself as the request's last hop and, if there is space, as the reply's first.
 func TestEchoRepliesRecordTheRoute(t *testing.T) {
 	w, _, _, _ := line(t)
 	h, _ := answer(t, ask(w, 1, 0, echoTo(routerC, ip.Header{
@@ -116,10 +116,10 @@ func TestEchoRepliesRecordTheRoute(t *testing.T) {
 	h, _ = answer(t, ask(w, 1, 0, echoTo(routerC, ip.Header{
 		Options: []byte{148, 4, 0, 0, 68, 8, 5, 0, 0, 0, 0, 0},
 	}, nil)))
-	assert.Equal(t, []byte{68, 8, 9, 0x10, 0, 0, 0, 5}, h.Options, "and no router alert")
+	assert.Equal(t, []byte{68, 8, 9, 0x10, 0, 0, 0, 5}, h.Options, "without the router alert")
 }
 
-// RFC 1122 §3.2.2.8: a timestamp is answered with the milliseconds since midnight UT.
+// RFC 1122 §3.2.2.8: a timestamp reply has the milliseconds since midnight UT.
 func TestTimestampReplies(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{
@@ -147,8 +147,8 @@ func TestTimestampReplies(t *testing.T) {
 	assert.Empty(t, ask(w, 0, 0, packet(h, query.Append(nil))))
 }
 
-// RFC 6918 §2, RFC 6633 §3, RFC 1812 §5.2.7.2, RFC 1122 §3.2.2.2: what is obsolete, and
-// redirects, have no answer.
+// RFC 6918 §2, RFC 6633 §3, RFC 1812 §5.2.7.2, RFC 1122 §3.2.2.2: a node does not answer obsolete
+// messages and redirects.
 func TestSilence(t *testing.T) {
 	w, _, b, _ := line(t)
 	h := ip.Header{Protocol: ip.ProtoICMP, Src: hostA, Dst: routerA}
@@ -163,9 +163,9 @@ func TestSilence(t *testing.T) {
 	assert.Empty(t, drops(b, 0))
 }
 
-// RFC 1812 §5.2.7: each error quotes the packet as it came, as much of it as 576 bytes
-// hold (§4.3.2.3), with its type of service at precedence 6 (§4.3.2.5) and TTL 64, from
-// the address that it was for, or the interface that leads back (§4.3.2.4).
+// RFC 1812 §5.2.7: each error quotes the packet as it arrived, up to 576 bytes (§4.3.2.3), with
+// type of service precedence 6 (§4.3.2.5) and TTL 64. Its source is the packet's destination or the
+// address of the interface towards the sender (§4.3.2.4).
 func TestErrorsAndWhatTheyQuote(t *testing.T) {
 	w, _, b, _ := line(t)
 	protocol := func(dst ip.Addr) []byte {
@@ -230,16 +230,16 @@ func TestErrorsAndWhatTheyQuote(t *testing.T) {
 		assert.LessOrEqual(t, h.TotalLen, 576, tt.name)
 
 		require.NoError(t, b.SetKnobs(stack.Knobs{ICMP: stack.ICMPKnobs{NoErrors: true}}))
-		assert.Empty(t, ask(w, 1, 0, original), "%s, and errors are off", tt.name)
+		assert.Empty(t, ask(w, 1, 0, original), "%s with errors disabled", tt.name)
 		require.NoError(t, b.SetKnobs(stack.Knobs{}))
 	}
 	b.SetUp(w.now, 1, false)
 	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, hostC, ip.Header{}, nil)))
-	assert.Equal(t, icmp.CodeNet, m.Code, "its link is down, and so is its route")
+	assert.Equal(t, icmp.CodeNet, m.Code, "the route is gone with its link")
 }
 
-// RFC 1122 §3.2.2: of errors, later fragments, broadcasts, groups, and of sources that are
-// no host, nobody is told.
+// RFC 1122 §3.2.2: a node sends no ICMP error about an ICMP error, a later fragment, a broadcast, a
+// multicast, or a packet whose source is not a host.
 func TestWhatIsNeverReported(t *testing.T) {
 	w, _, _, _ := line(t)
 	unreachable := icmp.Message{Type: icmp.TypeUnreachable, Body: make([]byte, 28)}
@@ -249,8 +249,8 @@ func TestWhatIsNeverReported(t *testing.T) {
 			unreachable.Append(nil)),
 		"a later fragment":  datagramTo(hostA, ip.Addr{9, 9, 9, 9}, ip.Header{FragOff: 8}, nil),
 		"all on the link":   datagramTo(hostA, ip.Addr{10, 0, 0, 255}, ip.Header{}, nil),
-		"all, as of old":    datagramTo(hostA, ip.Addr{10, 0, 0, 0}, ip.Header{TTL: 1}, nil),
-		"all on the other":  datagramTo(hostA, ip.Addr{10, 1, 0, 255}, ip.Header{}, nil),
+		"4.2BSD broadcast":  datagramTo(hostA, ip.Addr{10, 0, 0, 0}, ip.Header{TTL: 1}, nil),
+		"the other link":    datagramTo(hostA, ip.Addr{10, 1, 0, 255}, ip.Header{}, nil),
 		"limited broadcast": datagramTo(hostA, ip.Addr{255, 255, 255, 255}, ip.Header{}, nil),
 		"all hosts":         datagramTo(hostA, ip.Addr{224, 0, 0, 1}, ip.Header{}, nil),
 		"a group":           datagramTo(hostA, ip.Addr{224, 0, 0, 9}, ip.Header{}, nil),
@@ -268,7 +268,8 @@ func TestWhatIsNeverReported(t *testing.T) {
 	}
 }
 
-// RFC 1812 §4.3.2.8: errors are limited, and what is not sent is counted; answers are not.
+// RFC 1812 §4.3.2.8: the rate of errors is limited, and suppressed errors are counted. Echo replies
+// are not limited.
 func TestTheLimitOfErrors(t *testing.T) {
 	w, _, b, _ := line(t)
 	require.NoError(t, b.SetKnobs(stack.Knobs{ICMP: stack.ICMPKnobs{
@@ -280,7 +281,7 @@ func TestTheLimitOfErrors(t *testing.T) {
 		sent += len(ask(w, 1, 0, datagramTo(hostA, routerA, ip.Header{}, nil)))
 		w.now = w.now.Add(10 * time.Millisecond)
 	}
-	assert.Equal(t, 3+9, sent, "a burst, and ten a second")
+	assert.Equal(t, 3+9, sent, "a burst, then ten per second")
 	assert.Equal(t, map[string]uint64{"no udp socket": 100, "icmp rate limit": 88}, drops(b, 0))
 	for range 100 {
 		assert.Len(t, ask(w, 1, 0, echoTo(routerA, ip.Header{}, nil)), 1)
@@ -291,7 +292,7 @@ func TestTheLimitOfErrors(t *testing.T) {
 	}
 }
 
-// An error about a datagram that was not sent from here concerns nobody here.
+// A node ignores an ICMP error about a datagram that it did not send.
 func TestErrorsAboutOthersPackets(t *testing.T) {
 	w, a, _, _ := line(t)
 	u := bindUDP(t, a, "0.0.0.0:9")

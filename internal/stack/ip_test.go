@@ -24,7 +24,7 @@ func dropsOf(c control.Counters) map[string]uint64 {
 	return m
 }
 
-// RFC 1812 §5.2.1: what is for somebody else goes on, one hop the older.
+// RFC 1812 §5.2.1: a router forwards packets to other nodes with the TTL decremented.
 func TestTestPacketCrossesARouter(t *testing.T) {
 	w, a, _, c := line(t)
 	n, err := a.SendTest(w.now, addr("10.1.0.2"), ip.ProtoTest, []byte("hello"))
@@ -35,7 +35,7 @@ func TestTestPacketCrossesARouter(t *testing.T) {
 	require.Len(t, events, 1)
 	require.NotNil(t, events[0].Test)
 	assert.Equal(t, "hello", string(events[0].Test.Data))
-	assert.Equal(t, 15, events[0].Test.TTL, "16 less one router")
+	assert.Equal(t, 15, events[0].Test.TTL, "16 minus one router")
 	assert.Equal(t, addr("10.0.0.1"), events[0].Test.Src)
 }
 
@@ -47,16 +47,15 @@ func TestSendErrorsSayWhy(t *testing.T) {
 	require.ErrorIs(t, err, stack.ErrTooBig)
 	a.SetUp(w.now, 0, false)
 	_, err = a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
-	require.ErrorIs(t, err, stack.ErrNoRoute, "its only interface is down, and so are its routes")
+	require.ErrorIs(t, err, stack.ErrNoRoute, "the routes are gone with the only interface")
 }
 
-// RFC 1812 §5.2.7.1: a router that has no route says that the network cannot be
-// reached; RFC 1122 §3.2.1.7: a time to live is enough to get anywhere unless it
-// is asked to be less.
+// RFC 1812 §5.2.7.1: a router without a route reports that the network is unreachable. RFC 1122
+// §3.2.1.7: the default TTL is large enough for any path.
 func TestEchoAndItsErrors(t *testing.T) {
 	w, a, b, _ := line(t)
 	p := newPinger(t, a)
-	ttl := byte(0) // of the last reply on a wire
+	ttl := byte(0) // of the last reply on a link
 	w.mangle = func(b []byte) {
 		if b[20] == icmp.TypeEchoReply {
 			ttl = b[8]
@@ -72,10 +71,10 @@ func TestEchoAndItsErrors(t *testing.T) {
 	}
 	require.Len(t, got, 3)
 	assert.Equal(t, icmp.TypeEchoReply, got[1].Type)
-	assert.Equal(t, byte(63), ttl, "the router has taken one")
+	assert.Equal(t, byte(63), ttl, "the router decremented it once")
 	assert.Equal(t, 64, got[1].Bytes)
 	assert.Equal(t, icmp.TypeTimeExceeded, got[2].Type)
-	assert.Equal(t, addr("10.0.0.2"), got[2].From, "RFC 1812 §4.3.2.4: the interface that leads back")
+	assert.Equal(t, addr("10.0.0.2"), got[2].From, "RFC 1812 §4.3.2.4: the interface towards the sender")
 	assert.Equal(t, icmp.TypeUnreachable, got[3].Type)
 	assert.Equal(t, icmp.CodeNet, got[3].Code)
 	drops := dropsOf(b.Interfaces().Infos()[0].In)
@@ -107,14 +106,14 @@ func TestLossyForwardDropsItsShare(t *testing.T) {
 	assert.InDelta(t, packets/4, lost, 4*61, "4 sigma of the binomial")
 }
 
-// RFC 1122 §3.2.1.3: a host discards what is for somebody else, and is silent.
+// RFC 1122 §3.2.1.3: a host silently discards packets to other nodes.
 func TestHostsDoNotForward(t *testing.T) {
 	w, a, _, c := line(t)
 	_, err := a.SendTest(w.now, addr("10.1.0.9"), 0, nil)
 	require.NoError(t, err)
 	w.run(time.Millisecond)
 	assert.Empty(t, c.Events())
-	assert.Empty(t, a.Events(), "and nothing is said about it")
+	assert.Empty(t, a.Events(), "no error is sent")
 	assert.Equal(t, uint64(1), dropsOf(c.Interfaces().Infos()[0].In)[ip.DropNotForUs.String()])
 }
 
@@ -133,7 +132,7 @@ func TestADownInterfaceDropsAndIsSilent(t *testing.T) {
 	_, err = a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
 	require.NoError(t, err)
 	w.run(time.Millisecond)
-	assert.Len(t, c.Events(), 1, "up again it works again")
+	assert.Len(t, c.Events(), 1, "the interface forwards again when it is up")
 }
 
 func TestGarbageIsCountedByName(t *testing.T) {
@@ -188,7 +187,7 @@ func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
 	data := append(append(append([]byte(nil), p...), p...), p...)
 	input(b, w.now, buffer.Frame{Data: data, Size: 20, Iface: 0})
 	batch := buffer.NewBatch()
-	assert.True(t, b.Output(clock.Time(5), []int{9, 2}, batch), "once the link has these")
+	assert.True(t, b.Output(clock.Time(5), []int{9, 2}, batch), "the rest needs another call")
 	assert.Empty(t, dropsOf(b.Interfaces().Infos()[1].Out))
 	require.Len(t, batch.Trains(), 1)
 	assert.Equal(t, 2, batch.Trains()[0].Count)
@@ -231,7 +230,7 @@ func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
 	p := newPinger(t, a)
 	require.ErrorIs(t, p.send(w.now, "10.0.0.9", 1, 0, 0), stack.ErrNoNeighbor)
 	own := dropsOf(a.Interfaces().Infos()[0].Out)
-	assert.Equal(t, uint64(1), own[ip.DropUnknownNeighbor.String()], "what was not sent is counted")
+	assert.Equal(t, uint64(1), own[ip.DropUnknownNeighbor.String()], "the unsent packet is counted")
 	_, err := a.TCP().Connect(w.now, addrPort(addr("10.0.0.9"), 80), 0)
 	require.ErrorIs(t, err, tcp.ErrUnreachable)
 	require.NoError(t, p.send(w.now, "10.1.0.9", 1, 0, 0))
@@ -239,7 +238,7 @@ func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
 	got := p.take()
 	require.Len(t, got, 1)
 	assert.Equal(t, icmp.TypeUnreachable, got[0].Type)
-	assert.Equal(t, icmp.CodeHost, got[0].Code, "RFC 1812 §5.2.7.1: the network is there")
+	assert.Equal(t, icmp.CodeHost, got[0].Code, "RFC 1812 §5.2.7.1: the network is reachable")
 	drops := dropsOf(b.Interfaces().Infos()[1].Out)
 	assert.Equal(t, uint64(1), drops[ip.DropUnknownNeighbor.String()])
 }

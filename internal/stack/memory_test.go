@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What has left in a batch stays as it is until the owner calls for something else, and is
-// taken again then. What is kept is bounded.
+// TestMemoryIsTakenAgain checks that memory used by a batch stays untouched until the owner calls
+// for something else, and is reused then. The amount of memory that is kept is bounded.
 func TestMemoryIsTakenAgain(t *testing.T) {
 	var m memory
 	first := append(m.take(100), 1)
 	require.Equal(t, 128, cap(first))
 	m.give(first)
-	assert.NotSame(t, &first[0], &m.take(100)[:1][0], "the batch is not done with")
+	assert.NotSame(t, &first[0], &m.take(100)[:1][0], "the batch is still in use")
 	m.reuse()
-	assert.NotSame(t, &first[0], &m.take(200)[:1][0], "that is too short")
+	assert.NotSame(t, &first[0], &m.take(200)[:1][0], "the piece is too short")
 	assert.Same(t, &first[0], &m.take(65)[:1][0])
 	assert.Zero(t, m.bytes)
 

@@ -26,16 +26,16 @@ func TestTCPConnectsToHostsAlone(t *testing.T) {
 		require.ErrorIs(t, err, tcp.ErrNotHost, no)
 	}
 	_, err := a.TCP().Connect(w.now, addrPort(addr("10.1.0.255"), 80), 0)
-	require.NoError(t, err, "who is not on a link does not know its broadcast address")
+	require.NoError(t, err, "a node does not know the broadcast address of another link")
 	_, err = b.TCP().Connect(w.now, addrPort(addr("10.1.0.255"), 80), 0)
 	require.ErrorIs(t, err, tcp.ErrNotHost)
 
 	point := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.5.0.0/31")}})
 	_, err = point.TCP().Connect(w.now, addrPort(addr("10.5.0.1"), 80), 0)
-	require.NoError(t, err, "RFC 3021 §2.1: both addresses of a /31 are hosts'")
+	require.NoError(t, err, "RFC 3021 §2.1: both addresses of a /31 are host addresses")
 	self := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "127.0.0.1/8")}})
 	_, err = self.TCP().Connect(w.now, addrPort(addr("127.0.0.1"), 80), 0)
-	require.NoError(t, err, "it is the node's own")
+	require.NoError(t, err, "the node's own address")
 }
 
 // RFC 9293 §3.9.2.3: a SYN from or to a broadcast or multicast address is ignored.
@@ -68,13 +68,13 @@ func TestASYNOfNoHostIsIgnored(t *testing.T) {
 				assert.Empty(t, drops)
 				continue
 			}
-			assert.Zero(t, info.Out.Packets, "%v: neither SYN-ACK nor reset: %s", row, state)
+			assert.Zero(t, info.Out.Packets, "%v: sent a SYN-ACK or a reset: %s", row, state)
 			assert.Equal(t, uint64(1), drops[ip.DropMartian.String()], "%v", row)
 		}
 	}
 }
 
-// readdress changes the addresses of a TCP segment's packet, with right checksums.
+// readdress changes the addresses of a TCP segment's packet and corrects its checksums.
 func readdress(p []byte, from, to netip.Addr) {
 	src, dst := from.As4(), to.As4()
 	copy(p[12:], src[:])
@@ -95,7 +95,7 @@ func TestListenersHaveAnAddressOfTheNode(t *testing.T) {
 	l, err := a.ListenTCP(at("10.0.0.1:80"), 1)
 	require.NoError(t, err)
 	_, err = a.ListenTCP(at("0.0.0.0:80"), 1)
-	require.ErrorIs(t, err, tcp.ErrPortInUse, "any address is this one as well")
+	require.ErrorIs(t, err, tcp.ErrPortInUse, "the wildcard address includes this one")
 	l.Close(0)
 	l, err = a.ListenTCP(netip.AddrPortFrom(netip.Addr{}, 80), 1)
 	require.NoError(t, err)

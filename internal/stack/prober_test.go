@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// pinged runs a ping on a stack of a world and returns what came back.
+// pinged runs a ping on a stack of a world and returns the replies.
 func pinged(w *world, s *stack.Stack, cfg icmp.PingConfig) []icmp.Reply {
 	w.t.Helper()
 	if cfg.Count == 0 {
@@ -48,7 +48,7 @@ func TestAPingCrossesARouterInVirtualTime(t *testing.T) {
 	require.Len(t, list, 3)
 	for i, r := range list {
 		assert.Equal(t, uint16(i+1), r.Seq)
-		assert.Equal(t, 400*time.Microsecond, r.RTT, "four wires of 100 µs, to the nanosecond")
+		assert.Equal(t, 400*time.Microsecond, r.RTT, "four links of 100 µs each, to the nanosecond")
 		assert.Equal(t, 63, r.TTL)
 		assert.Equal(t, 64, r.Bytes)
 		assert.Equal(t, addr("10.1.0.2"), r.From)
@@ -141,13 +141,13 @@ func TestAPingOfNobodyOnTheLinkIsAnsweredByOneself(t *testing.T) {
 	}}})
 	list := pinged(w, a, icmp.PingConfig{Dst: addr("10.0.0.9")})
 	require.Len(t, list, 1)
-	assert.Equal(t, addr("10.0.0.1"), list[0].From, "as where ARP fails")
+	assert.Equal(t, addr("10.0.0.1"), list[0].From, "as after a failed ARP request")
 	assert.Equal(t, icmp.Unreachable, list[0].Verdict)
 	assert.Equal(t, uint8(1), list[0].Code)
 }
 
-// FuzzProbersHear: whatever comes, a ping and traces go on, and what they keep is
-// bounded.
+// FuzzProbersHear checks that a ping and traceroutes continue after any packet, and that the memory
+// they use is bounded.
 func FuzzProbersHear(f *testing.F) {
 	f.Add(uint8(1), []byte{0, 0, 0xff, 0xfd, 0, 1, 0, 1})
 	f.Add(uint8(1), []byte{3, 4, 0, 0, 0, 0, 2, 64, 0x45, 0, 0, 84, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 1, 0, 2, 8, 0, 0, 0, 0, 1, 0, 1})
@@ -160,7 +160,7 @@ func FuzzProbersHear(f *testing.F) {
 		}
 		if protocol == ip.ProtoICMP && len(payload) >= 4 {
 			payload[2], payload[3] = 0, 0
-			binary.BigEndian.PutUint16(payload[2:], checksum.Checksum(payload)) // to get past it
+			binary.BigEndian.PutUint16(payload[2:], checksum.Checksum(payload)) // so that the checksum is correct
 		}
 		w, a, _, _ := line(t)
 		dst := addr("10.1.0.2")

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// patient is an RCP whose sockets outlive what a test waits for.
+// patient is an RCP configuration whose timeout is longer than any test.
 var patient = rcp.Config{Timeout: time.Minute}
 
 func openRCP(t *testing.T, s *stack.Stack, local, remote string, cfg rcp.Config) *stack.RCP {
@@ -28,7 +28,7 @@ func openRCP(t *testing.T, s *stack.Stack, local, remote string, cfg rcp.Config)
 	return p
 }
 
-// pour writes text to one socket and reads the other until all of it is there.
+// pour writes text to one socket and reads the other until all of the text has arrived.
 func pour(t *testing.T, w *world, from, to *rcp.Socket, text []byte) {
 	t.Helper()
 	var got []byte
@@ -46,7 +46,7 @@ func pour(t *testing.T, w *world, from, to *rcp.Socket, text []byte) {
 	assert.True(t, bytes.Equal(text, got), "%d of %d bytes", len(got), len(text))
 }
 
-// One router of a port serves many sockets, over links that lose a fifth.
+// One router on a port serves many sockets over links with 20 % loss.
 func TestRCPOverUDPPorts(t *testing.T) {
 	w, a, _, c := line(t)
 	w.loss = .2
@@ -68,7 +68,7 @@ func TestRCPOverUDPPorts(t *testing.T) {
 	assert.Len(t, a.Ports().List(), 2)
 }
 
-// A port is RCP's alone as long as its router is open, and no longer.
+// An RCP router owns its port exclusively while it is open.
 func TestRCPTakesAPortAndFreesIt(t *testing.T) {
 	w, a, _, c := line(t)
 	at := netip.MustParseAddrPort("10.1.0.2:9000")
@@ -81,7 +81,7 @@ func TestRCPTakesAPortAndFreesIt(t *testing.T) {
 	assert.Empty(t, c.Ports().List())
 	bindUDP(t, c, at.String()).Close()
 
-	// Nobody is there now, which ICMP reports to whoever has asked.
+	// The port is free now, so ICMP reports the port unreachable to the client.
 	client := openRCP(t, a, "0.0.0.0:0", at.String(), rcp.Config{})
 	_, err = client.Router.Connect(w.now, at)
 	require.NoError(t, err)
@@ -119,8 +119,8 @@ func TestRCPRefuses(t *testing.T) {
 	require.ErrorIs(t, err, stack.ErrTooMany)
 }
 
-// A link that takes nothing holds routers back: what a router would send is not piled up
-// behind what waits already, and leaves when there is room.
+// A router does not queue more packets for a link that accepts none. It sends them when the link
+// has room.
 func TestRCPWaitsForTheLink(t *testing.T) {
 	w, a, _, c := line(t)
 	server := openRCP(t, c, "0.0.0.0:9000", "", patient)

@@ -17,7 +17,7 @@ func prefixes(s *stack.Stack) (list []string) {
 	return list
 }
 
-// TestRewire: interfaces come, go and change places, and routes follow.
+// TestRewire adds, removes and reorders interfaces, and checks the routes after each step.
 func TestRewire(t *testing.T) {
 	s := router(t)
 	require.NoError(t, s.Routing().Add(1, route("10.9.0.0/16", "10.1.0.2")))
@@ -43,7 +43,7 @@ func TestRewire(t *testing.T) {
 	require.NoError(t, s.Rewire(3, []stack.Interface{
 		{}, face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
 	}))
-	assert.Equal(t, []string{"10.0.0.0/24 if1"}, prefixes(s), "what was down stays down")
+	assert.Equal(t, []string{"10.0.0.0/24 if1"}, prefixes(s), "an interface that was down stays down")
 	list := s.Interfaces().Infos()
 	require.Len(t, list, 2)
 	assert.Equal(t, 3, list[1].Index)
@@ -51,15 +51,15 @@ func TestRewire(t *testing.T) {
 	assert.False(t, own)
 	assert.False(t, s.Interfaces().Up(0))
 	assert.True(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.0.0.255")))
-	assert.False(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.1.0.255")), "nobody knows that network")
+	assert.False(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.1.0.255")), "the network is gone")
 
-	t.Log("# one comes back, and what was asked for by hand with it")
+	t.Log("# one interface comes back, and with it the operator's static route")
 	require.NoError(t, s.Rewire(4, []stack.Interface{
 		face("if0", "10.1.0.1/24"), face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
 	}))
 	assert.Equal(t, []string{"10.0.0.0/24 if1", "10.1.0.0/24 if0", "10.9.0.0/16 if0"}, prefixes(s))
 
-	t.Log("# what cannot be changes nothing")
+	t.Log("# an invalid list changes nothing")
 	before := prefixes(s)
 	for text, list := range map[string][]stack.Interface{
 		"shorter than":     {face("if0", "10.1.0.1/24")},

@@ -22,7 +22,7 @@ func speaker(faces ...stack.Interface) stack.Config {
 	}
 }
 
-// onHub is an interface on the link where all know each other.
+// onHub is an interface on the link where all nodes know each other.
 func onHub(own string) stack.Interface {
 	f := face("if0", own+"/24")
 	for _, other := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
@@ -33,9 +33,9 @@ func onHub(own string) stack.Interface {
 	return f
 }
 
-// Two routers and a host on one link: the routers multicast, the host is not disturbed.
-// RFC 2453 §4.4: a static route that leads over the host is announced with it as next
-// hop, so that the other router sends there at once; RFC 2453 §4.2: with its tag.
+// Two routers and a host share a link. The routers multicast, and the host gets nothing. RFC 2453
+// §4.4: a router announces a static route via the host with the host as next hop, so that the other
+// router sends there directly. RFC 2453 §4.2: the announcement has the route's tag.
 func TestRIPv2OnASharedLink(t *testing.T) {
 	w := newWorld(t)
 	w.hub = true
@@ -62,7 +62,7 @@ func TestRIPv2OnASharedLink(t *testing.T) {
 	multicasts := 0
 	for _, h := range seen {
 		assert.Equal(t, ip.Addr{10, 0, 0, 1}, h.Src, "an address on the link")
-		assert.Equal(t, uint8(1), h.TTL, "RFC 2453 §4.5: nobody forwards it")
+		assert.Equal(t, uint8(1), h.TTL, "RFC 2453 §4.5: no router forwards the message")
 		if h.Dst == (ip.Addr{224, 0, 0, 9}) {
 			multicasts++
 		}
@@ -74,7 +74,7 @@ func TestRIPv2OnASharedLink(t *testing.T) {
 	assert.Equal(t, addr("10.0.0.1"), got.NextHop)
 	assert.Equal(t, 2, got.Cost)
 	got, _ = r2.Routing().Lookup(addr("172.20.0.1"))
-	assert.Equal(t, addr("10.0.0.3"), got.NextHop, "not the detour over router 1")
+	assert.Equal(t, addr("10.0.0.3"), got.NextHop, "not via router 1")
 	assert.Equal(t, 4, got.Cost)
 	for _, r := range r2.RIP().Info(w.now).Routes {
 		if r.Prefix == pfx("172.16.0.0/12") {
@@ -82,26 +82,27 @@ func TestRIPv2OnASharedLink(t *testing.T) {
 			assert.Equal(t, addr("10.0.0.1"), r.From)
 		}
 	}
-	assert.Zero(t, host.Interfaces().Infos()[0].Out.Packets, "a host says nothing about it")
+	assert.Zero(t, host.Interfaces().Infos()[0].Out.Packets, "the host sends nothing")
 
-	t.Log("# the interface behind goes down: withdrawn at once")
+	t.Log("# the other interface goes down: its network is withdrawn at once")
 	r1.SetUp(w.now, 1, false)
 	w.run(5 * time.Second)
 	_, ok = r2.Routing().Lookup(addr("10.1.0.7"))
 	assert.False(t, ok)
 
-	t.Log("# and so are static routes over one that goes down")
+	t.Log("# static routes over an interface that goes down are withdrawn, too")
 	r1.SetUp(w.now, 0, false)
 	w.run(5 * time.Second)
 	_, ok = r2.Routing().Lookup(addr("172.20.0.1"))
-	assert.False(t, ok, "told by the farewell")
+	assert.False(t, ok, "the route was withdrawn")
 	r1.SetUp(w.now, 0, true)
 	w.run(10 * time.Second)
 	_, ok = r2.Routing().Lookup(addr("172.20.0.1"))
 	assert.True(t, ok)
 }
 
-// What is refused is counted, and its port is nobody else's.
+// TestRIPv2Refuses checks that refused messages are counted, and that no other socket can bind
+// RIP's port.
 func TestRIPv2Refuses(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(speaker(face("if0", "10.0.0.1/24")))
@@ -136,7 +137,7 @@ func TestRIPv2Refuses(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, addr("10.0.0.2"), got.NextHop)
 
-	t.Log("# what RIP does is told while somebody watches")
+	t.Log("# RIP reports its events while it is watched")
 	s.RIP().Speaker().SetWatched(true)
 	send(ip.Addr{10, 0, 0, 3}, group, 9, 0)
 	events := s.Events()

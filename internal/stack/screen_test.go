@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// RFC 1122 §3.2.1.3, RFC 1812 §5.3.7, RFC 6890 §2.2: addresses that cannot be where they
-// are end a packet, whether it is for the node or for others, and by name.
+// RFC 1122 §3.2.1.3, RFC 1812 §5.3.7, RFC 6890 §2.2: a node drops packets with invalid source or
+// destination addresses, to itself or to others, and counts them by reason.
 func TestScreenedAddresses(t *testing.T) {
 	all, group := ip.Addr{255, 255, 255, 255}, ip.Addr{224, 0, 0, 1}
 	tests := []struct {
@@ -34,8 +34,8 @@ func TestScreenedAddresses(t *testing.T) {
 		{ip.Addr{240, 0, 0, 1}, hostC, ip.DropMartian},
 		{all, hostC, ip.DropMartian},
 		{ip.Addr{10, 0, 0, 255}, hostC, ip.DropMartian}, // the link's broadcast
-		{ip.Addr{10, 0, 0, 0}, routerA, ip.DropMartian}, // and what 4.2BSD took for it
-		{ip.Addr{10, 1, 0, 255}, hostC, ip.DropMartian}, // another link's
+		{ip.Addr{10, 0, 0, 0}, routerA, ip.DropMartian}, // the broadcast address of 4.2BSD
+		{ip.Addr{10, 1, 0, 255}, hostC, ip.DropMartian}, // another link's broadcast
 		{hostA, ip.Addr{127, 0, 0, 1}, ip.DropMartian},
 		{hostA, ip.Addr{0, 0, 0, 0}, ip.DropMartian},
 		{hostA, ip.Addr{240, 0, 0, 1}, ip.DropMartian},
@@ -59,7 +59,7 @@ func TestScreenedAddresses(t *testing.T) {
 	}
 }
 
-// A node with many addresses knows its own as well as one with few.
+// A node with many addresses recognizes them as well as a node with few.
 func TestManyAddressesOfOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	cfg := stack.Config{}
@@ -79,8 +79,8 @@ func TestManyAddressesOfOnesOwn(t *testing.T) {
 	assert.Equal(t, map[string]uint64{"own address as source": 12}, drops(s, 0))
 }
 
-// RFC 3704 §2.2, §2.4: the source of a packet against the routes, by the operator's knob.
-// Off, which is the default, a ring may have another way back than the way there.
+// RFC 3704 §2.2, §2.4: a knob selects how a packet's source is checked against the routes. The
+// default is off, because a ring may have asymmetric routes.
 func TestReversePaths(t *testing.T) {
 	near, far, elsewhere := hostA, ip.Addr{10, 1, 0, 7}, ip.Addr{172, 16, 0, 1}
 	for mode, want := range map[stack.ReversePath][]bool{
@@ -96,7 +96,7 @@ func TestReversePaths(t *testing.T) {
 			assert.Equal(t, want[i], drops(b, 0)[ip.DropReversePath.String()] == before, "%v %v", mode, src)
 		}
 		ask(w, 1, 0, packetTo(ip.Addr{}, ip.Addr{255, 255, 255, 255}))
-		assert.Zero(t, drops(b, 0)[ip.DropMartian.String()], "who has no address is on the link")
+		assert.Zero(t, drops(b, 0)[ip.DropMartian.String()], "a node without an address is on the link")
 	}
 	_, _, b, _ := line(t)
 	require.ErrorIs(t, b.SetKnobs(stack.Knobs{IP: stack.IPKnobs{ReversePath: 3}}), stack.ErrKnob)
@@ -109,8 +109,8 @@ func TestReversePaths(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// What was found out about two ends is for the interface that they met at, and until a knob says
-// otherwise.
+// A cached verdict on a pair of addresses holds only for the interface that the packet arrived on,
+// and until a knob changes.
 func TestEndsThatMetAreJudgedAnew(t *testing.T) {
 	w, _, b, _ := line(t)
 	elsewhere := ip.Addr{172, 16, 0, 1}
@@ -124,19 +124,19 @@ func TestEndsThatMetAreJudgedAnew(t *testing.T) {
 	}
 	knobs(stack.ReverseOff)
 	assert.True(t, judged(0))
-	assert.True(t, judged(0), "they have met")
+	assert.True(t, judged(0), "the cached verdict")
 	knobs(stack.ReverseLoose)
-	assert.False(t, judged(0), "and have no way back")
+	assert.False(t, judged(0), "there is no route to the source")
 	require.NoError(t, b.Routing().Add(w.now, stack.Route{
 		Prefix: netip.MustParsePrefix("172.16.0.0/16"), Via: netip.AddrFrom4(hostA),
 	}))
 	knobs(stack.ReverseStrict)
 	assert.True(t, judged(0))
-	assert.False(t, judged(1), "they meet elsewhere")
+	assert.False(t, judged(1), "the route leads to another interface")
 }
 
-// RFC 1812 §5.2.3: a router takes what is for all on another of its links; RFC 2644 §2: it
-// passes that on only if it is told to, a copy to each node there.
+// RFC 1812 §5.2.3: a router accepts a directed broadcast to another of its links. RFC 2644 §2: it
+// forwards a copy to each node on that link only if the knob is on.
 func TestDirectedBroadcasts(t *testing.T) {
 	w := newWorld(t)
 	known := func(name, prefix string, neighbors ...string) stack.Interface {
@@ -168,14 +168,14 @@ func TestDirectedBroadcasts(t *testing.T) {
 	last := packetTo(hostA, all)
 	h, _, _ := ip.ParseHeader(last)
 	h.TTL = 1
-	assert.Empty(t, ask(w, 0, 0, h.Append(nil)), "its time is up")
+	assert.Empty(t, ask(w, 0, 0, h.Append(nil)), "the TTL has expired")
 	assert.Len(t, r.Events(), 2)
 	assert.Empty(t, drops(r, 0))
 }
 
-// RFC 1812 §5.3.13.5, §5.3.13.6: a router enters itself, by the interface that a packet
-// leaves by, where its sender asked for it, unlike what RFC 7126 §4.5.5 and §4.7.5 advise,
-// and leaves other options as they are.
+// RFC 1812 §5.3.13.5, §5.3.13.6: a router records the address of the outgoing interface in a record
+// route or timestamp option, contrary to the advice of RFC 7126 §4.5.5 and §4.7.5. It leaves other
+// options unchanged.
 func TestOptionsOfWhatIsPassedOn(t *testing.T) {
 	w, _, _, c := line(t)
 	w.now = w.now.Add(7 * time.Millisecond)
@@ -199,8 +199,8 @@ func TestOptionsOfWhatIsPassedOn(t *testing.T) {
 		assert.Equal(t, uint8(8), h.TTL)
 	}
 
-	// RFC 7126 §4.3.5, §4.4.5, RFC 1812 §5.3.13.4: source routes are refused. A host is
-	// silent about what is for others, whatever its options are.
+	// RFC 7126 §4.3.5, §4.4.5, RFC 1812 §5.3.13.4: source routes are refused. A host silently drops
+	// packets to other nodes, whatever their options.
 	for _, options := range [][]byte{
 		{131, 7, 4, 1, 2, 3, 4, 0}, {137, 7, 8, 1, 2, 3, 4, 0}, {7, 7, 3, 0, 0, 0, 0, 0},
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// One of Go's size classes ends at 48 bytes: a few beyond it are 16 a connection.
+// One of Go's size classes ends at 48 bytes: a larger socket takes 16 bytes more per connection.
 func TestASocketFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(stack.Socket{}), uintptr(48))
 }

@@ -54,7 +54,7 @@ func TestFirstSocketNumber(t *testing.T) {
 	assert.Equal(t, 3, s.Sockets().AddListener(new(tcp.Listener)))
 }
 
-// Who has sent a SYN and nothing after it is listed, though no number is his.
+// A half-open connection is listed, without a socket number.
 func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	w, a, _, b := line(t)
 	at := addrPort(addr("10.1.0.2"), 80)
@@ -62,7 +62,7 @@ func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, b.Sockets().AddListener(l))
 	back := w.wires[end{2, 0}]
-	delete(w.wires, end{2, 0}) // what b answers is lost
+	delete(w.wires, end{2, 0}) // b's answers are lost
 	c, err := a.TCP().Connect(w.now, at, 0)
 	require.NoError(t, err)
 	w.run(1500 * time.Millisecond)
@@ -82,6 +82,6 @@ func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	w.wires[end{2, 0}] = back
 	w.run(5 * time.Second)
 	_, ok := l.Accept()
-	assert.True(t, ok, "nothing has come of it that one looked")
+	assert.True(t, ok, "listing the connection did not change it")
 	assert.Len(t, b.Sockets().Infos(false, w.now), 1)
 }

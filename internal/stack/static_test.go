@@ -16,10 +16,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// pfx reads a prefix.
+// pfx parses a prefix.
 func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-// router has three networks and forwards.
+// router returns a router with three networks.
 func router(t *testing.T) *stack.Stack {
 	t.Helper()
 	s, err := stack.New(1, stack.Config{
@@ -61,8 +61,8 @@ func TestStaticRoutesThatCannotBe(t *testing.T) {
 		"an interface's network is no static route")
 }
 
-// RFC 1812 §5.2.4.3: what is used is the route of the longest prefix, and of several to
-// one the operator's best: by metric, then by who was first, while its interface is up.
+// RFC 1812 §5.2.4.3: the longest prefix wins. Among static routes to the same prefix, the one with
+// the smallest metric wins, then the oldest. Routes over interfaces that are down do not count.
 func TestStaticRoutesToOnePrefix(t *testing.T) {
 	s := router(t)
 	via := func() string {
@@ -77,11 +77,11 @@ func TestStaticRoutesToOnePrefix(t *testing.T) {
 	}
 	add("10.9.0.0/16", "10.0.0.2", 5)
 	add("10.9.0.0/16", "10.0.0.3", 5)
-	assert.Equal(t, "10.0.0.2", via(), "of equal ones the first stays")
+	assert.Equal(t, "10.0.0.2", via(), "the first of equal routes stays")
 	add("10.9.0.0/16", "10.1.0.2", 1)
-	assert.Equal(t, "10.1.0.2", via(), "the smaller metric")
+	assert.Equal(t, "10.1.0.2", via(), "the route with the smaller metric")
 	s.SetUp(1, 1, false)
-	assert.Equal(t, "10.0.0.2", via(), "its interface is down")
+	assert.Equal(t, "10.0.0.2", via(), "the other route's interface is down")
 	s.SetUp(1, 0, false)
 	assert.Equal(t, "none", via())
 	s.SetUp(1, 1, true)
@@ -90,10 +90,10 @@ func TestStaticRoutesToOnePrefix(t *testing.T) {
 	require.NoError(t, s.Routing().Remove(1, pfx("10.9.0.0/16"), addr("10.1.0.2")))
 	assert.Equal(t, "10.0.0.2", via())
 	add("10.9.0.7/32", "10.1.0.9", 9)
-	assert.Equal(t, "10.1.0.9", via(), "a host's route, whatever its metric")
+	assert.Equal(t, "10.1.0.9", via(), "a host route wins whatever its metric")
 	require.NoError(t, s.Routing().Remove(1, pfx("10.9.0.7/32"), netip.Addr{}))
 	require.NoError(t, s.Routing().Remove(1, pfx("10.9.0.0/16"), netip.Addr{}))
-	assert.Equal(t, "none", via(), "all of them")
+	assert.Equal(t, "none", via(), "all routes are removed")
 	add("0.0.0.0/0", "10.2.0.1", 0)
 	assert.Equal(t, "10.2.0.1", via(), "the default route")
 }
@@ -137,10 +137,10 @@ func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 		stack.ErrRouteExists)
 	require.NoError(t, b.Routing().Remove(w.now, pfx("10.5.0.0/16"), netip.Addr{}))
 	_, ok := b.Routing().Lookup(addr("10.5.0.1"))
-	assert.True(t, ok, "the default route holds it again")
+	assert.True(t, ok, "the default route matches again")
 }
 
-// RFC 1812 §5.2.7.1: code 13 is what a router says of what it is told not to pass on.
+// RFC 1812 §5.2.7.1: a router reports a packet to a prohibited route with code 13.
 func TestAProhibitedRoute(t *testing.T) {
 	w, _, b, _ := line(t)
 	require.NoError(t, b.Routing().Add(w.now, stack.Route{Prefix: pfx("10.7.0.0/16"), Kind: ip.Prohibited}))
@@ -151,7 +151,7 @@ func TestAProhibitedRoute(t *testing.T) {
 	assert.Equal(t, control.RouteProhibit, b.Routing().Infos()[2].Kind)
 }
 
-// chain is n routers in a row that speak RIP, router i having 10.i.0.2 and 10.i+1.0.1.
+// chain is n routers in a row that speak RIP. Router i has 10.i.0.2 and 10.i+1.0.1.
 func chain(t *testing.T, n int, originate ...string) (*world, []*stack.Stack) {
 	t.Helper()
 	w := newWorld(t)
@@ -183,8 +183,8 @@ func chain(t *testing.T, n int, originate ...string) (*world, []*stack.Stack) {
 	return w, list
 }
 
-// RFC 2453 §3.7: a router may announce a default route, and it is passed on like any
-// other; so are static routes, where the file says so, and no others.
+// RFC 2453 §3.7: a router may announce a default route, and others propagate it like any route. A
+// router announces static routes only if the file says so.
 func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	w, r := chain(t, 4, "0.0.0.0/0", "172.16.0.0/12", "192.168.0.0/16")
 	w.run(time.Second)
@@ -201,7 +201,7 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix)
 	assert.Equal(t, addr("10.3.0.1"), got.NextHop)
 	got, _ = r[3].Routing().Lookup(addr("192.168.7.7"))
-	assert.Equal(t, pfx("192.168.0.0/16"), got.Prefix, "one without a route of its own")
+	assert.Equal(t, pfx("192.168.0.0/16"), got.Prefix, "the static route is propagated")
 	mine, _ := r[0].Routing().Lookup(addr("8.8.8.8"))
 	assert.Equal(t, ip.Static, mine.Origin)
 
@@ -225,7 +225,8 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix)
 }
 
-// A router that stops says so: its neighbours do not send to it until its routes time out.
+// A router that stops withdraws its routes, so that its neighbours do not wait for them to time
+// out.
 func TestFarewellWithdrawsEverything(t *testing.T) {
 	w, r := chain(t, 3, "0.0.0.0/0")
 	w.run(time.Second)
@@ -251,18 +252,17 @@ func TestTheOperatorsRouteHidesALearnedOne(t *testing.T) {
 	require.NoError(t, r[2].Routing().Add(w.now, route("0.0.0.0/0", "10.3.0.9")))
 	assert.Equal(t, ip.Static, origin())
 	w.run(20 * time.Second)
-	assert.Equal(t, ip.Static, origin(), "whatever RIP says meanwhile")
+	assert.Equal(t, ip.Static, origin(), "the static route wins over RIP's")
 	r[2].SetUp(w.now, 1, false)
-	assert.Equal(t, ip.RIP, origin(), "its interface is down: the learned one is still there")
+	assert.Equal(t, ip.RIP, origin(), "the static route's interface is down: the learned route remains")
 	r[2].SetUp(w.now, 1, true)
 	assert.Equal(t, ip.Static, origin())
 	require.NoError(t, r[2].Routing().Remove(w.now, pfx("0.0.0.0/0"), netip.Addr{}))
 	assert.Equal(t, ip.RIP, origin())
 }
 
-// RFC 1122 §3.3.4.3: a source that nobody chose is the address of the interface that the
-// packet leaves by. RFC 1122 §3.3.4.2, the weak model: any address of the node may be
-// chosen, whatever that is.
+// RFC 1122 §3.3.4.3: the default source address is that of the outgoing interface. RFC 1122
+// §3.3.4.2: in the weak host model a program may choose any address of the node.
 func TestSourceAddressIsTheOutgoingInterfaces(t *testing.T) {
 	w, a, b, c := line(t)
 	fromA, fromB := newPinger(t, a), newPinger(t, b)
@@ -273,7 +273,7 @@ func TestSourceAddressIsTheOutgoingInterfaces(t *testing.T) {
 	assert.Equal(t, ip.Addr{10, 0, 0, 2}, toA.Tuple().LocalAddr)
 	toC, err := b.DialTCP(w.now, netip.MustParseAddrPort("10.0.0.2:0"), netip.MustParseAddrPort("10.1.0.2:80"))
 	require.NoError(t, err)
-	assert.Equal(t, ip.Addr{10, 0, 0, 2}, toC.Tuple().LocalAddr, "chosen: the other interface's")
+	assert.Equal(t, ip.Addr{10, 0, 0, 2}, toC.Tuple().LocalAddr, "the chosen address, of the other interface")
 	u, err := b.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:9"))
 	require.NoError(t, err)
 	assert.Equal(t, addr("10.1.0.1"), u.Local().Addr())
@@ -281,7 +281,7 @@ func TestSourceAddressIsTheOutgoingInterfaces(t *testing.T) {
 	require.NoError(t, b.Datagrams().Send(w.now, open, netip.MustParseAddrPort("10.1.0.2:7"), []byte("x")))
 	w.run(time.Millisecond)
 	assert.Equal(t, "10.1.0.1:7 x", read(server))
-	require.Len(t, fromB.take(), 2, "both echoes are answered to where they came from")
+	require.Len(t, fromB.take(), 2, "both echo replies reach the source")
 
 	t.Log("# a router is reached by the address of a network that it is not entered by")
 	require.NoError(t, fromA.send(w.now, "10.1.0.1", 3, 0, 0))
@@ -290,13 +290,13 @@ func TestSourceAddressIsTheOutgoingInterfaces(t *testing.T) {
 	b.SetUp(w.now, 1, false)
 	require.NoError(t, fromA.send(w.now, "10.1.0.1", 4, 0, 0))
 	w.run(time.Millisecond)
-	require.Len(t, fromA.take(), 1, "also while that interface is down")
+	require.Len(t, fromA.take(), 1, "even while that interface is down")
 	require.NoError(t, fromB.send(w.now, "10.1.0.1", 5, 0, 0))
 	w.run(time.Millisecond)
-	require.Len(t, fromB.take(), 1, "and by itself")
+	require.Len(t, fromB.take(), 1, "the node answers itself")
 }
 
-// RFC 1122 §3.2.1.3 (g): addresses of 127/8 are the node's own, and never on a link.
+// RFC 1122 §3.2.1.3 (g): addresses of 127/8 are the node's own and never appear on a link.
 func TestLoopbackStaysInside(t *testing.T) {
 	w, a, b, _ := line(t)
 	p := newPinger(t, a)
@@ -311,7 +311,7 @@ func TestLoopbackStaysInside(t *testing.T) {
 	require.Len(t, p.take(), 1, "the echo is answered")
 	assert.Equal(t, "127.0.0.1:7 x", read(u))
 	_, ok := l.Accept()
-	assert.True(t, ok, "the connection is there")
+	assert.True(t, ok, "the connection was accepted")
 	assert.Zero(t, a.Interfaces().Infos()[0].Out.Packets, "nothing left the node")
 
 	require.ErrorIs(t, a.Datagrams().Send(w.now, u, netip.MustParseAddrPort("10.0.0.2:7"), nil), stack.ErrNoRoute)

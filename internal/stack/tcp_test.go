@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// stream pushes size bytes from one stack to another and checks them.
+// stream sends size bytes from one stack to another and checks them.
 type stream struct {
 	w              *world
 	client, server *tcp.Conn
@@ -43,7 +43,7 @@ func newStream(w *world, from, to *stack.Stack, at netip.AddrPort, size int) *st
 	return s
 }
 
-// fill writes what stands at offset at of every test stream.
+// fill writes the bytes at offset at of every test stream.
 func fill(p []byte, at int) {
 	for i := range p {
 		k := at + i
@@ -51,7 +51,7 @@ func fill(p []byte, at int) {
 	}
 }
 
-// pump moves what the rings take and hold, and reports whether all has come.
+// pump moves data into and out of the ring buffers and reports whether all of it has arrived.
 func (s *stream) pump() bool {
 	for n := min(len(s.buf), s.size-s.sent); n > 0; n = min(len(s.buf), s.size-s.sent) {
 		fill(s.buf[:n], s.sent)
@@ -99,8 +99,8 @@ func TestStreamsCrossALossyRouter(t *testing.T) {
 	}
 }
 
-// What forwarding does to packets is nothing to the connections of the host itself: their paths
-// stay, and none is asked what it has to send.
+// Settings of forwarding and loss do not affect the host's own connections: their paths stay, and
+// none is scheduled for output.
 func TestAShareOfLossWakesNoConnection(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
@@ -115,7 +115,7 @@ func TestAShareOfLossWakesNoConnection(t *testing.T) {
 	assert.False(t, a.Pending())
 	a.SetUp(w.now, 0, false)
 	a.SetUp(w.now, 0, true)
-	assert.True(t, a.Pending(), "another path may lead there now")
+	assert.True(t, a.Pending(), "the path may have changed")
 }
 
 func TestALinkOfLittleRoomOnlySlowsDown(t *testing.T) {
@@ -123,11 +123,11 @@ func TestALinkOfLittleRoomOnlySlowsDown(t *testing.T) {
 	w.room = 3
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(time.Minute)
-	assert.Zero(t, s.client.Info().Retransmits, "back-pressure is not loss")
+	assert.Zero(t, s.client.Info().Retransmits, "backpressure is not loss")
 }
 
-// A link whose room is used up in one call of Output may have more for the next, so the
-// owner is told to ask: otherwise what is left waits for a timer that nobody has set.
+// A link whose room is used up in one call of Output may have more for the next call, so Output
+// tells its caller to call again. Otherwise the remaining data would wait without a timer.
 func TestRoomThatIsUsedUpIsAskedForAgain(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
@@ -135,7 +135,7 @@ func TestRoomThatIsUsedUpIsAskedForAgain(t *testing.T) {
 	s.pump()
 	w.drain(0)
 	i := s.client.Info()
-	assert.Equal(t, i.Cwnd/i.SendMSS, i.Unacked, "all that the window admits")
+	assert.Equal(t, i.Cwnd/i.SendMSS, i.Unacked, "the window is full")
 	assert.NotEqual(t, clock.Never, a.Deadline())
 	assert.LessOrEqual(t, a.Deadline(), w.now.Add(i.RTO))
 }
@@ -144,7 +144,7 @@ func TestAConnectionToOneself(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := newStream(w, a, a, netip.MustParseAddrPort("10.0.0.1:80"), 20<<20)
 	s.run(time.Minute)
-	assert.Empty(t, dropsOf(a.Interfaces().Infos()[0].Out), "it waits for room, like any other")
+	assert.Empty(t, dropsOf(a.Interfaces().Infos()[0].Out), "the connection waits for room")
 	assert.Zero(t, s.client.Info().Retransmits)
 }
 
@@ -168,7 +168,7 @@ func TestRFC1191_3_ANarrowLinkInTheMiddle(t *testing.T) {
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(5 * time.Second)
 	i := s.client.Info()
-	assert.Equal(t, 576-40-12, i.SendMSS, "less 12 for the timestamps")
+	assert.Equal(t, 576-40-12, i.SendMSS, "minus 12 for the timestamps")
 	assert.Equal(t, 576, i.PMTU)
 	assert.Less(t, dropsOf(b.Interfaces().Infos()[1].Out)[ip.DropTooBig.String()], uint64(20))
 }
@@ -236,7 +236,7 @@ func TestRIPRoutesAroundACutDuringATransfer(t *testing.T) {
 	s.run(time.Minute)
 	after, ok := routers[0].Routing().Lookup(addr("10.9.2.2"))
 	require.True(t, ok)
-	assert.NotEqual(t, cut, after.Iface, "the other way round")
+	assert.NotEqual(t, cut, after.Iface, "the route leads around the ring's other side")
 	assert.Less(t, w.now.Sub(was), 2*time.Second, "withdrawn at once on both sides of the cut")
 	routers[0].SetUp(w.now, cut, true)
 	w.run(15 * time.Second)
@@ -285,8 +285,8 @@ func TestRandomPacketsNeverPanic(t *testing.T) {
 	}
 }
 
-// TestRFC3168_5_MarksTravel: the codepoint is in the IP header, a mark that a
-// router sets there reaches TCP, and trains neither lose nor multiply marks.
+// RFC 3168 §5: the codepoint is in the IP header, a router's mark reaches TCP, and trains neither
+// lose nor duplicate marks.
 func TestRFC3168_5_MarksTravel(t *testing.T) {
 	w, a, _, c := line(t)
 	k := a.TCP().Knobs()
@@ -308,7 +308,7 @@ func TestRFC3168_5_MarksTravel(t *testing.T) {
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(5 * time.Second)
 	require.NotZero(t, marked)
-	// Each packet crosses two wires, and may be marked on either.
+	// Each packet crosses two links and may be marked on either.
 	assert.Greater(t, capable, 2*(1<<20)/1400)
 	i := s.server.Info()
 	assert.True(t, i.ECN)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// read takes one datagram from a socket: "source text".
+// read reads one datagram from a socket as "source text".
 func read(s *udp.Socket) string {
 	p := make([]byte, 2000)
 	r, ok := udp.Dequeue(s.Rx(), p)
@@ -45,7 +45,7 @@ func TestDatagramsCrossARouterBothWays(t *testing.T) {
 	server := bindUDP(t, c, "0.0.0.0:53")
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 	require.NoError(t, err)
-	assert.Equal(t, addr("10.0.0.1"), client.Local().Addr(), "RFC 1122 §4.1.3.5: where the way leaves from")
+	assert.Equal(t, addr("10.0.0.1"), client.Local().Addr(), "RFC 1122 §4.1.3.5: the outgoing interface's address")
 	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, []byte("question")))
 	w.run(time.Millisecond)
 	assert.Equal(t, client.Local().String()+" question", read(server))
@@ -62,8 +62,8 @@ func TestDatagramsToOneself(t *testing.T) {
 	assert.Equal(t, "10.0.0.1:53 hello", read(s))
 }
 
-// RFC 1122 §4.1.3.1: nobody listens, and the sender is told by a port
-// unreachable; §3.2.2: not when it spoke to everybody.
+// RFC 1122 §4.1.3.1: a node reports a datagram to a port without a socket with a port unreachable
+// message. RFC 1122 §3.2.2: it does not report a broadcast.
 func TestPortUnreachable(t *testing.T) {
 	w, a, b, c := line(t)
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
@@ -81,7 +81,7 @@ func TestPortUnreachable(t *testing.T) {
 	require.NoError(t, a.Datagrams().Send(w.now, all, netip.MustParseAddrPort("10.0.0.255:53"), []byte("anybody?")))
 	w.run(time.Millisecond)
 	assert.Equal(t, map[string]uint64{"no udp socket": 1}, drops(b, 0))
-	assert.Equal(t, uint64(1), b.Interfaces().Infos()[0].In.Packets-1, "and b says nothing")
+	assert.Equal(t, uint64(1), b.Interfaces().Infos()[0].In.Packets-1, "b sends no error")
 	_, ok = a.UDP().Next()
 	assert.False(t, ok)
 }
@@ -118,8 +118,8 @@ func TestWhatUDPRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, stack.ErrNoRoute)
 }
 
-// A link that takes nothing: what UDP may have queued inside is bounded, and
-// there is room for what matters more.
+// When a link accepts nothing, the queue of UDP datagrams in the stack is bounded, and other
+// packets still have room.
 func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
 	w, a, b, _ := line(t)
 	s, far := bindUDP(t, a, "0.0.0.0:53"), bindUDP(t, b, "0.0.0.0:53")
@@ -171,7 +171,7 @@ func TestUDPSocketsAreListed(t *testing.T) {
 	assert.Equal(t, "0.0.0.0:53 0.0.0.0:0", list[0].Local.String()+" "+list[0].Remote.String())
 }
 
-// sends returns what sends a datagram of n bytes out of a host, to the edge of its link.
+// sends returns a function that sends a datagram of n bytes from a host to the edge of its link.
 func sends(tb testing.TB, n int) (once func()) {
 	tb.Helper()
 	s, err := stack.New(1, stack.Config{Interfaces: []stack.Interface{
@@ -201,7 +201,7 @@ func TestSendingDatagramsDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkSendUDP is a datagram's way from its socket to the link.
+// BenchmarkSendUDP measures a datagram's path from its socket to the link.
 func BenchmarkSendUDP(b *testing.B) {
 	once := sends(b, 1000)
 	b.ReportAllocs()

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// virPair is a client on A and a server's accepted socket on C, connected.
+// virPair returns a connected client on A and the server's accepted socket on C.
 func virPair(t *testing.T) (w *world, a, c *stack.Vir, client, server, accepted int) {
 	t.Helper()
 	w, sa, _, sc := line(t)
@@ -36,7 +36,7 @@ func virPair(t *testing.T) (w *world, a, c *stack.Vir, client, server, accepted 
 	return w, a, c, client, server, accepted
 }
 
-// TestVirEcho: handles count from 3, and what is written arrives.
+// TestVirEcho checks that handles count from 3 and that written data arrives.
 func TestVirEcho(t *testing.T) {
 	w, a, c, client, server, accepted := virPair(t)
 	assert.Equal(t, []int{3, 3, 4}, []int{client, server, accepted})
@@ -122,7 +122,7 @@ func TestVirErrors(t *testing.T) {
 	w.run(time.Second)
 	err = a.VirConnect(w.now, refused, to)
 	raises(stack.ErrServerClosed, err)
-	require.ErrorIs(t, err, tcp.ErrRefused, "and why")
+	require.ErrorIs(t, err, tcp.ErrRefused, "the error wraps its cause")
 
 	var last int
 	for err = nil; err == nil; {
@@ -131,7 +131,7 @@ func TestVirErrors(t *testing.T) {
 	raises(stack.ErrSocketUsedUp, err)
 	assert.Zero(t, last)
 
-	require.Len(t, raised, 14, "all but PortUsedUp, which has a test of its own")
+	require.Len(t, raised, 14, "all except PortUsedUp, which has its own test")
 	for name := range raised {
 		assert.Contains(t, name.Error(), ": ")
 	}
@@ -150,8 +150,8 @@ func TestVirPortsUsedUp(t *testing.T) {
 	require.ErrorIs(t, err, stack.ErrPortUsedUp)
 }
 
-// TestVirAcrossTheWrap is document 004's run over the end of the sequence space,
-// begun close to it; its 5 GB are TestWrap of internal/tcp with -long.
+// TestVirAcrossTheWrap runs document 004's transfer across the end of the sequence space, starting
+// close to it. TestWrap of internal/tcp transfers the full 5 GB with -long.
 func TestVirAcrossTheWrap(t *testing.T) {
 	near := courseTCP
 	near.Sequence = func(tcp.Tuple) uint32 { return ^uint32(1 << 20) }

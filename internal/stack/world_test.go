@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// world joins stacks by wires in virtual time.
+// world joins stacks by links in virtual time.
 type world struct {
 	t      *testing.T
 	now    clock.Time
@@ -28,13 +28,13 @@ type world struct {
 	delay  time.Duration
 	loss   float64
 	rng    *rand.Rand
-	room   int // packets that every link takes at a time
+	room   int // packets that every link accepts at a time
 	wires  map[end]end
-	mangle func(packet []byte) // what a wire does to what it carries
-	hub    bool                // next hops find their node on one link of all
+	mangle func(packet []byte) // changes a packet on a link
+	hub    bool                // all nodes share one link
 }
 
-// end is one end of a wire.
+// end is one end of a link.
 type end struct{ stack, iface int }
 
 type flight struct {
@@ -61,7 +61,7 @@ func (w *world) add(cfg stack.Config) *stack.Stack {
 
 func (w *world) wire(a, b end) { w.wires[a], w.wires[b] = b, a }
 
-// drain takes what stack i has to send.
+// drain takes the packets that stack i has to send.
 func (w *world) drain(i int) {
 	room := make([]int, 8)
 	for more := true; more; {
@@ -120,8 +120,7 @@ func (w *world) fly(to end, data []byte, size int) {
 	})
 }
 
-// step does the next thing that is due, and reports false when nothing is
-// until then.
+// step runs the next event. It returns false if no event is due until then.
 func (w *world) step(until clock.Time) bool {
 	for i := range w.stacks {
 		w.drain(i)
@@ -153,7 +152,7 @@ func (w *world) step(until clock.Time) bool {
 	return true
 }
 
-// run lets time pass.
+// run advances the virtual clock.
 func (w *world) run(d time.Duration) {
 	until := w.now.Add(d)
 	for w.step(until) {
@@ -212,7 +211,7 @@ func input(
 	s.Input(now, f.Iface, f.Checked, f.Packets(nil))
 }
 
-// aim makes a random segment one for a known connection, with a right checksum.
+// aim turns a random segment into one for a known connection with a correct checksum.
 func aim(rng *rand.Rand, packet []byte, t *tcp.Tuple) {
 	seg := packet[20:]
 	if rng.IntN(8) > 0 {
@@ -227,5 +226,5 @@ func aim(rng *rand.Rand, packet []byte, t *tcp.Tuple) {
 	binary.BigEndian.PutUint16(seg[16:], ^checksum.Fold(checksum.Sum(seg, sum)))
 }
 
-// courseTCP is what the family's files say.
+// courseTCP is the TCP configuration in the family's files.
 var courseTCP = tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{RTOMin: time.Millisecond, RTOMax: 5 * time.Second}}}
