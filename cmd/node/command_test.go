@@ -14,14 +14,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// TestTheStatusOfACommandIsItsPings: as iputils's ping ends.
+// With -c, the exit status of `ping` is that of iputils's ping.
 func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 	ports := testenv.FreePorts(t, 2)
 	file := filepath.Join(t.TempDir(), "A.lnx")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", ports[0], ports[1]), 0o600))
 	for _, tt := range []struct {
-		lines  string // parted by ;
+		lines  string // separated by ;
 		status int
 		has    string
 	}{
@@ -52,7 +52,7 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 	}
 }
 
-// What a file says in vain is told by who checks it and by who runs it.
+// Warnings about a file are printed both by `node validate` and when the node runs.
 func TestNotesAreTold(t *testing.T) {
 	ports := testenv.FreePorts(t, 1)
 	file := filepath.Join(t.TempDir(), "A.lnx")
@@ -66,7 +66,7 @@ func TestNotesAreTold(t *testing.T) {
 	}
 }
 
-// A word that is missing or too many is told by its name.
+// The error names the missing or the unexpected argument.
 func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"attach", "node attach: NODE is missing (see `node attach --help`)"},

@@ -22,21 +22,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// service is a node as a service manager runs it.
+// service is a node that runs under a service manager.
 type service struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	file   string
-	text   string // of the file when it started
+	text   string // the file's contents at the start
 	log    *bufio.Scanner
 	states *net.UnixConn
 	op     *api.Client
 }
 
-// newService starts one, with a log in JSON.
+// newService starts a node that logs in JSON.
 func newService(t *testing.T, args ...string) *service {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
+	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // its path is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s := &service{t: t, file: filepath.Join(folder, "H.lnx"), text: loneText(t)}
@@ -57,7 +57,7 @@ func newService(t *testing.T, args ...string) *service {
 	s.log = bufio.NewScanner(log)
 	require.NoError(t, s.cmd.Start())
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it may have ended
+		_ = s.cmd.Process.Kill() // it may have exited
 		_ = s.cmd.Wait()
 	})
 	s.op = api.NewClient(api.Endpoint{Socket: socket}, "H")
@@ -65,7 +65,7 @@ func newService(t *testing.T, args ...string) *service {
 	return s
 }
 
-// state waits until the manager is told something.
+// state reads notifications to the service manager until one starts with want.
 func (s *service) state(want string) {
 	s.t.Helper()
 	buf := make([]byte, 1000)
@@ -78,7 +78,7 @@ func (s *service) state(want string) {
 	}
 }
 
-// line waits for a line of the log with a message.
+// line reads the log until a record has the message msg, and returns that record.
 func (s *service) line(msg string) map[string]any {
 	s.t.Helper()
 	for s.log.Scan() {
@@ -92,7 +92,8 @@ func (s *service) line(msg string) map[string]any {
 	return nil
 }
 
-// TestAServiceSpeaksWithItsManager: ready, alive, reloading and ready again, stopping.
+// TestAServiceSpeaksWithItsManager checks the node's notifications: ready, alive, reloading, ready
+// again, stopping.
 func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	s := newService(t)
 	s.state("READY=1")
@@ -122,7 +123,8 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
 
-// TestWhatSIGTERMAbandons is told, and what ends in its time is not.
+// After SIGTERM the node logs the connections that are still open at the end of the grace period.
+// It does not log those that closed in time.
 func TestWhatSIGTERMAbandons(t *testing.T) {
 	s := newService(t, "--grace", "100ms")
 	s.line("up")
@@ -141,7 +143,7 @@ func TestWhatSIGTERMAbandons(t *testing.T) {
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
 
-// TestTheLevelOfTheLog is turned while the node runs.
+// The log level can change while the node runs.
 func TestTheLevelOfTheLog(t *testing.T) {
 	s := newService(t, "--log-level", "warn")
 	s.state("READY=1")
@@ -156,8 +158,8 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	require.Error(t, s.cmd.Wait())
 }
 
-// TestEveryLineOfALogOfJSONIsARecord, from what the file's notes say to the signal that ends it.
-// The token is in one of them, whatever the level.
+// Every line of a JSON log is a record, from the warnings about the file to the signal that stops
+// the node. The record with the token appears at every level.
 func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
 	s := newService(t, "--listen", "0", "--log-level", "error")
 	s.state("READY=1")
@@ -177,14 +179,14 @@ func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
 
-// TestWhatKeepsADaemonFromRunning is in its log, too, a record each.
+// The reasons why a daemon cannot start are in its log, one record each.
 func TestWhatKeepsADaemonFromRunning(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "H.lnx")
 	require.NoError(t, os.WriteFile(file, []byte("wrong\nworse\n"), 0o600))
 	for _, c := range []struct {
 		args []string
-		want []string // what the records say is wrong
+		want []string // the errors of the records
 	}{
 		{[]string{file, "--listen", "0"}, []string{"wrong", "worse"}},
 		{[]string{file + "x", "--listen", "0"}, []string{"no such file"}},

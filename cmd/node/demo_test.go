@@ -200,7 +200,7 @@ func TestTheResultStandsBesideTheDocuments(t *testing.T) {
 	var b bytes.Buffer
 	(&demoResult{Bytes: 92_339_236, Match: true, Routed: true}).print(&b)
 	assert.Contains(t, b.String(), "92,339,236 bytes")
-	assert.NotContains(t, b.String(), "bound", "there is none without loss")
+	assert.NotContains(t, b.String(), "bound", "no bound without loss")
 	b.Reset()
 	(&demoResult{}).print(&b)
 	assert.Contains(t, b.String(), "DIFFERENT")

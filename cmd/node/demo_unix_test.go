@@ -22,8 +22,8 @@ import (
 
 var pidWord = regexp.MustCompile(`\(pid (\d+)\)`)
 
-// startDemo starts a demo that takes longer than the test and returns when the transfer has begun,
-// with the nodes' process numbers: A, B, C.
+// startDemo starts a demo that takes longer than the test. It returns once the transfer has begun,
+// with the process numbers of the nodes A, B and C.
 func startDemo(t *testing.T, dir string) (c *exec.Cmd, complaints *bytes.Buffer, pids []int) {
 	t.Helper()
 	complaints = &bytes.Buffer{}
@@ -48,7 +48,7 @@ func startDemo(t *testing.T, dir string) (c *exec.Cmd, complaints *bytes.Buffer,
 	return c, complaints, pids
 }
 
-// assertGone checks that no process is left, and the file neither.
+// assertGone checks that the processes have ended and that the file is deleted.
 func assertGone(t *testing.T, dir string, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -68,7 +68,7 @@ func TestDemoInterrupted(t *testing.T) {
 		var exit *exec.ExitError
 		require.ErrorAs(t, demo.Wait(), &exit)
 		assert.Equal(t, 128+int(c.signal), exit.ExitCode())
-		assert.Equal(t, c.said, complaints.String(), "whoever pressed Ctrl-C knows")
+		assert.Equal(t, c.said, complaints.String(), "Ctrl-C prints no error")
 		assertGone(t, dir, pids)
 		assert.NoFileExists(t, filepath.Join(dir, demoPart))
 		samples, err := os.Stat(filepath.Join(dir, demoProbe))
@@ -97,7 +97,7 @@ func TestDemoShowsItsProgressOnATerminal(t *testing.T) {
 			"--loss", "10", "--out", t.TempDir())
 		terminal, err := pty.StartWithSize(c, size)
 		require.NoError(t, err)
-		shown, _ := io.ReadAll(terminal) // it ends with an error where the terminal is closed
+		shown, _ := io.ReadAll(terminal) // fails when the terminal is closed
 		require.NoError(t, c.Wait())
 		assert.Regexp(t, `100 % \[=+\].* left`, string(shown), "%d columns", size.Cols)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHelpForTopics: of a command it is the same as its --help; what is none is wrong usage, and a
-// command of the shell is told as one.
+// `node help COMMAND` prints the same as `node COMMAND --help`. An unknown topic is a usage error.
+// For a command of the node's shell, the error says that it is one.
 func TestHelpForTopics(t *testing.T) {
 	t.Parallel()
 	for _, words := range [][]string{nil, {"net", "up"}, {"completion", "bash"}} {
@@ -42,7 +42,7 @@ func TestHelpForTopics(t *testing.T) {
 	}
 }
 
-// TestExitStatuses are the same list wherever they are told.
+// The help, the manual pages and the documentation list the same exit statuses.
 func TestExitStatuses(t *testing.T) {
 	t.Parallel()
 	_, help := ran(t, "--help")
@@ -67,7 +67,7 @@ func fileText(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// TestTabBehindFlags of which each takes one of a few words.
+// Tab completes the values of flags that take one of a few keywords.
 func TestTabBehindFlags(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checksOf are the names that `lab check --list` lists for some arguments.
+// checksOf returns the names that `lab check --list` prints for args.
 func checksOf(t *testing.T, args ...string) []string {
 	t.Helper()
 	out, text, status := runLab(append([]string{"check", "--list"}, args...)...)
@@ -24,8 +24,8 @@ func checksOf(t *testing.T, args ...string) []string {
 	return names
 }
 
-// A word that is no preset's name means all that begin with it; those among them that expect
-// nothing are left out, and each is checked once.
+// An argument that is not a preset's name selects all presets that begin with it. Presets without
+// expectations are left out, and each preset is checked once.
 func TestFamiliesAreChecked(t *testing.T) {
 	assert.Equal(t, []string{"rmcat-5.1", "rmcat-5.2", "rmcat-5.4"},
 		checksOf(t, "rmcat-5.1", "rmcat-5")[:3])
@@ -52,9 +52,9 @@ func TestFamiliesAreChecked(t *testing.T) {
 	assert.Contains(t, text, "there are pantheon-1, pantheon-2, pantheon-3, pantheon-4 and 14 more")
 }
 
-// A report says what of the beginning it leaves out, in which unit people write a size, and how
-// somebody repeats it: by the preset's name, or from where it was made and from its own folder, but
-// never by a path of the maker's machine.
+// A report says which warm-up it excludes, prints sizes in readable units, and says how to repeat
+// the run: by the preset's name, or by a path relative to the report's folder. It never contains an
+// absolute path of the machine that made it.
 func TestWhatAReportTells(t *testing.T) {
 	t.Chdir(t.TempDir())
 	page := func(dir string) string {

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 )
 
-// docs/lab.md has all experiments that expect something, and no others. What it says of them is
-// for CI, which runs them.
+// docs/lab.md lists exactly the experiments with expectations. CI, which runs them, checks the
+// results that the page gives.
 func TestThePageOfExperiments(t *testing.T) {
 	page, err := os.ReadFile("../../docs/lab.md")
 	require.NoError(t, err)

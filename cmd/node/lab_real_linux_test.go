@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childrenOf are the processes that another has started.
+// childrenOf returns the process numbers of parent's children.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -25,7 +25,7 @@ func childrenOf(t *testing.T, parent int) []int {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has just ended
+			continue // it has just exited
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
@@ -37,15 +37,14 @@ func childrenOf(t *testing.T, parent int) []int {
 	return list
 }
 
-// running reports whether a process is there and has not ended.
+// running reports whether a process exists and has not exited.
 func running(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(text), ") ")
 	return err == nil && !strings.HasPrefix(rest, "Z")
 }
 
-// However a run in real time is ended, its processes end with it, and a run that goes on finds
-// everything in order.
+// When a signal stops a real-time run, its processes exit too. A resumed run then succeeds.
 func TestNoProcessOfARealRunStays(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")
@@ -58,7 +57,7 @@ func TestNoProcessOfARealRunStays(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.Start())
 		out := bufio.NewReader(said)
-		_, err = out.ReadString('\n') // it says how long it will take
+		_, err = out.ReadString('\n') // the estimate of the duration
 		require.NoError(t, err)
 		var children []int
 		require.Eventually(t, func() bool {

@@ -20,7 +20,7 @@ flows: [{name: file, cc: cubic, size: 100kB}, {name: bulk, cc: reno, start: 200m
 expect: [{value: utilisation > 0.1, source: s}]
 `
 
-// linesOf are the lines of a file.
+// linesOf returns the lines of a file.
 func linesOf(t *testing.T, path ...string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(path...))
@@ -28,8 +28,9 @@ func linesOf(t *testing.T, path ...string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// A run in real time leaves what one in virtual time does, beside it, and says which is which and
-// whether it kept time. Nothing here asks how late it was: that is the machine's.
+// A real-time run and a virtual-time run write the same kinds of files. The results say which is
+// which, and whether the real-time run kept time. The test does not check how late it was, because
+// that depends on the machine.
 func TestRealBesideVirtual(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")
@@ -61,7 +62,7 @@ func TestRealBesideVirtual(t *testing.T) {
 		clock, live := row[at["clock"]], i >= 3
 		assert.Equal(t, live, strings.HasPrefix(clock, "real"), clock)
 		assert.Equal(t, live, row[at["hash"]] == "0000000000000000")
-		if row[at["finished"]] != "true" { // a machine may be that busy
+		if row[at["finished"]] != "true" { // the machine may be too busy
 			assert.True(t, live)
 			assert.Contains(t, row[at["note"]], "out of time: ")
 		} else if row[at["flow"]] == "file" {
@@ -93,7 +94,7 @@ func TestRealBesideVirtual(t *testing.T) {
 		filepath.Join(folder, "cell"))
 	require.Zero(t, status, said)
 	assert.Regexp(t, `real time: (kept time|could not keep time): packets left up to `, said)
-	assert.NotContains(t, said, "hash ", "of what is real there is none")
+	assert.NotContains(t, said, "hash ", "a real-time run has no hash")
 
 	other := filepath.Join(folder, "other")
 	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "tcp=/no/such/program")
@@ -105,7 +106,8 @@ func TestRealBesideVirtual(t *testing.T) {
 	assert.Contains(t, said, "--end qiuc=node-quic: protocol must be tcp, rcp, rdt or quic")
 }
 
-// What cannot be played in real time is told with its place, before anything is written.
+// An experiment that cannot run in real time fails before it writes any file, and the error gives
+// the line and column.
 func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	for _, c := range []struct {

@@ -54,7 +54,7 @@ func TestLab(t *testing.T) {
 	assert.Positive(t, got.Network.Phases[0].Messages.Responses)
 }
 
-// A run says of one expectation that it holds, and its log which queue the link had.
+// A run prints that its one expectation holds, and its log names the link's queue.
 func TestLabRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "moment.yaml")
@@ -67,7 +67,7 @@ func TestLabRun(t *testing.T) {
 	assert.Equal(t, "# queue: codel [packets=50]", lines[2])
 }
 
-// The first file of the reference is one to begin with: what it expects comes out.
+// The first example of the reference runs, and its expectations hold.
 func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	t.Parallel()
 	ci.NeedLong(t)
@@ -85,7 +85,7 @@ func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	assert.Contains(t, out, "\n6 expectations: all pass\n")
 }
 
-// What counts is whole in the table of one run, also of one that did not finish.
+// Counts in the table of a single run are whole numbers, even if the flow did not finish.
 func TestLabCountsOfAHole(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "hole.yaml")

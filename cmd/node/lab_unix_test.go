@@ -28,8 +28,8 @@ flows: [{cc: reno}]
 sweep: {flows.0.cc: [reno, cubic, tahoe, bbr]}
 `
 
-// TestAnInterruptedSweepGoesOn stops a sweep that somebody watches, as he or the system would, and
-// has the next run come to what one that nobody stopped comes to.
+// TestAnInterruptedSweepGoesOn stops a sweep with a signal or by closing its terminal. The next run
+// then ends with the same results as a sweep without interruption.
 func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	ci.NeedLong(t)
 	folder := t.TempDir()
@@ -43,9 +43,9 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	text, err := lab(whole).CombinedOutput()
 	require.NoError(t, err, string(text))
 
-	rows := 1 // the head
+	rows := 1 // the header
 	stored := func() int {
-		text, _ := os.ReadFile(filepath.Join(dir, "trials.csv")) // not there at first
+		text, _ := os.ReadFile(filepath.Join(dir, "trials.csv")) // does not exist at first
 		return strings.Count(string(text), "\n")
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
@@ -55,13 +55,13 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, tty.SetReadDeadline(time.Now().Add(60*time.Second)))
 		screen := bufio.NewReader(tty)
-		for stored() <= rows { // progress is shown from the first instant on
+		for stored() <= rows { // the progress is shown from the start
 			_, err = screen.ReadString('\r')
 			require.NoError(t, err)
 		}
 		require.NoError(t, c.Process.Signal(signal))
 		var said strings.Builder
-		_, _ = screen.WriteTo(&said) // ends with an error: the terminal is gone
+		_, _ = screen.WriteTo(&said) // fails when the terminal closes
 		require.Error(t, c.Wait())
 		require.NoError(t, tty.Close())
 		if signal != syscall.SIGKILL {

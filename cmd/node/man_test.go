@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManualPages: one for each command, which roff takes without a remark.
+// Every command has a manual page, and roff formats it without a warning.
 func TestManualPages(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -36,7 +36,7 @@ func TestManualPages(t *testing.T) {
 	assert.NotContains(t, string(text), filepath.Base(os.Getenv("XDG_RUNTIME_DIR"))+"/tidepool")
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		return // what follows is a second opinion
+		return // the rest is an extra check
 	}
 	for _, name := range names {
 		cmd := exec.Command(groff, "-man", "-ww", "-z", "-Tutf8", name)
@@ -46,8 +46,8 @@ func TestManualPages(t *testing.T) {
 	}
 }
 
-// TestEveryCommandOfTheProgram: --help is on standard output, with nothing beside it; a flag that
-// there is not is status 2, in a line on standard error.
+// For every command, --help prints to standard output only. An unknown flag exits with status 2 and
+// prints one line to standard error.
 func TestEveryCommandOfTheProgram(t *testing.T) {
 	count := 0
 	var try func(c *cobra.Command)

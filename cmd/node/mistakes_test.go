@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// ran runs the program and returns its status and all that it says.
+// ran runs the program and returns its exit status and its whole output.
 func ran(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -28,7 +28,8 @@ func ran(t *testing.T, args ...string) (int, string) {
 	return status, out.String()
 }
 
-// TestAllMistakesAtOnce: those in the words of impair come with the others, whoever reads the file.
+// All errors of a file are reported at once, including those in the arguments of impair, by every
+// command that reads the file.
 func TestAllMistakesAtOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "E.lnx")
@@ -57,7 +58,8 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	assert.Contains(t, text, "2 errors")
 }
 
-// TestAFileThatIsWrong may have what others look for: nobody is missed because of it.
+// A file with errors still counts as a neighbor: the other files are not reported as having a
+// missing neighbor.
 func TestAFileThatIsWrong(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -84,7 +86,7 @@ func TestAFileThatIsWrong(t *testing.T) {
 	assert.Contains(t, text, "note: no node of this network has the UDP address 127.0.0.1:5000")
 }
 
-// TestPortsOfAPlan that are taken are told as the plan can mend them.
+// If a port of a network plan is in use, the error says how to change the plan.
 func TestPortsOfAPlan(t *testing.T) {
 	t.Parallel()
 	ports := testenv.FreePorts(t, 1)
@@ -107,8 +109,8 @@ func TestPortsOfAPlan(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatSomebodyHas is no mistake in a file or a flag, whoever wants it: status 1. With a
-// mistake beside it, it is 2.
+// An address in use is not a usage error, whether a file or a flag names it: the status is 1.
+// Together with a usage error it is 2.
 func TestAPlaceThatSomebodyHas(t *testing.T) {
 	t.Parallel()
 	udp, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -155,8 +157,7 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 	}
 }
 
-// TestFailuresAsJSON: a command that was to answer with JSON does so when it fails, too, and says it
-// on standard error besides.
+// With --json, a failed command prints the error as JSON and also to standard error.
 func TestFailuresAsJSON(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -193,7 +194,7 @@ func TestFailuresAsJSON(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoNode: of what else a path may be it is told what runs it.
+// If the path is not a node's file, the error says which command runs it.
 func TestWhatIsNoNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -213,7 +214,8 @@ func TestWhatIsNoNode(t *testing.T) {
 	assert.Contains(t, text, "nope: no such file: must be a .lnx file, a folder of them, or a .net file")
 }
 
-// TestFlagsThatMeanNothing without others, and values that are none, are refused in our words.
+// Flags that need another flag and flags with an invalid value are rejected with plain error
+// messages.
 func TestFlagsThatMeanNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -255,7 +257,7 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 	assert.Contains(t, lines[len(lines)-1], "more errors follow; these are the first 100")
 }
 
-// TestTokens: who has none, and who has another, are told how to give it.
+// Without a token, or with a wrong one, the error says how to give it.
 func TestTokens(t *testing.T) {
 	t.Setenv("TIDEPOOL_TOKEN", "")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -272,7 +274,7 @@ func TestTokens(t *testing.T) {
 	assert.Contains(t, text, server.URL+": the server refused this token"+how)
 }
 
-// TestTraceOfNoCapture names the file, and says what it wants.
+// The error for a file that is not a capture names the file and the expected format.
 func TestTraceOfNoCapture(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.pcapng")
@@ -282,7 +284,7 @@ func TestTraceOfNoCapture(t *testing.T) {
 	assert.Contains(t, text, "node: "+file+": not a pcapng file: use a capture")
 }
 
-// TestVersion is asked for as of most programs, too.
+// The program prints its version in all the usual ways.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	status, text := ran(t, "--version")
@@ -291,7 +293,7 @@ func TestVersion(t *testing.T) {
 	assert.Equal(t, want, text)
 }
 
-// TestTabBehindAWrongFlag completes nothing, and says nothing.
+// After an unknown flag, tab completes nothing and prints nothing.
 func TestTabBehindAWrongFlag(t *testing.T) {
 	t.Parallel()
 	for _, request := range []string{"__complete", "__completeNoDesc"} {

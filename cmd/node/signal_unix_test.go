@@ -22,7 +22,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// loneText is a node's file, on free ports, whose neighbor does not exist.
+// loneText returns a node's file, on free ports, with a neighbor that does not exist.
 func loneText(t *testing.T) string {
 	t.Helper()
 	ports := testenv.FreePorts(t, 2)
@@ -57,17 +57,17 @@ func TestSignalsEndAScriptWithTheirStatus(t *testing.T) {
 		require.Error(t, c.Wait())
 		assert.Equal(t, status, c.ProcessState.ExitCode(), signal)
 		if signal == syscall.SIGINT {
-			assert.Empty(t, complaints.String(), "whoever pressed Ctrl-C knows")
+			assert.Empty(t, complaints.String(), "Ctrl-C prints no error")
 		} else {
 			assert.Equal(t, "node: "+signal.String()+"\n", complaints.String())
 		}
 	}
 }
 
-// TestCtrlCStopsTheCommandAndNotTheNode types into a real node at a terminal.
+// TestCtrlCStopsTheCommandAndNotTheNode types commands into a real node on a terminal.
 func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	home := t.TempDir()
-	// A terminal's reads have no deadline: the end of the node is theirs.
+	// Reads from a terminal have no deadline. They return when the node exits.
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	c := exec.CommandContext(ctx, nodeProgram(t), loneFile(t))
@@ -91,13 +91,13 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	t.Log("# a connection request that nobody answers")
+	t.Log("# a connection request without an answer")
 	await("H> ")
 	typed("ping 10.0.0.2\r")
 	await("bytes of data.\r\n")
 	typed("\x03")
 	await("ping statistics ---\r\n")
-	await(" packets transmitted, 0 received") // and how many is a matter of luck
+	await(" packets transmitted, 0 received") // the count depends on timing
 	await("H> ")
 
 	t.Log("# the node is there as before")
@@ -111,7 +111,8 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	assert.Equal(t, "ping 10.0.0.2\nli\n", string(history))
 }
 
-// TestWhatOnlyShowsEndsWithItsReader though there is never anything to show.
+// A command that only prints exits when its reader closes the pipe, even if it has nothing to
+// print.
 func TestWhatOnlyShowsEndsWithItsReader(t *testing.T) {
 	s := newService(t)
 	s.state("READY=1")

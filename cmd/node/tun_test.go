@@ -30,7 +30,7 @@ func TestTunFlag(t *testing.T) {
 	assert.ErrorContains(t, err, "no second address")
 }
 
-// What is printed is what is missing, ready to be typed.
+// The advice is the list of missing lines, ready to copy.
 func TestTunAdvice(t *testing.T) {
 	const links = `interface if0 10.1.0.1/24 127.0.0.1:5000
 neighbor 10.1.0.2 at 127.0.0.1:5001 via if0
@@ -50,7 +50,7 @@ neighbor 10.1.0.2 at 127.0.0.1:5001 via if0
 				"tun0: this machine has no route yet: sudo ip route add 10.2.0.0/16 via 10.8.0.1",
 			},
 		},
-		"RIP, and an end of somebody else's": {
+		"RIP, and a foreign interface": {
 			file: links + "interface tun0 10.8.0.1/24 tun:no-such\nrouting rip\n",
 			want: []string{
 				"tun0: the kernel's end is not up: sudo ip address add 10.8.0.2/24 dev no-such && " +

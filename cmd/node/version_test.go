@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestVersionOf: what a build knows of itself is told, and that it knows nothing is told in words
-// of ours.
+// The version comes from the build information. Without it, the program says that it does not know
+// its version.
 func TestVersionOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
