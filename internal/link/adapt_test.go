@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Packets cross two adapted links in order, none is lost and no reader sleeps.
+// Packets cross two adapted links in order and without loss, and every waiting reader wakes up.
 func TestAdaptedLinksCarryEverything(t *testing.T) {
 	x, y := Pipe(0)
 	a, b := Adapt(x), Adapt(y)
@@ -59,8 +59,8 @@ func TestAdaptedLinksCarryEverything(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A reader that takes a short batch for the last is told of what came meanwhile,
-// though it was told once before.
+// A reader that takes a short batch for the last is signaled again for packets that arrived
+// meanwhile, even though it was signaled for them before.
 func TestAShortBatchIsNotTheLast(t *testing.T) {
 	a, b := Pipe(0)
 	told := 0

@@ -10,11 +10,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// A port where nobody is answers with an ICMP error, which names the neighbour; who is
-// there is not mistaken for it, and gets all that is sent to it.
+// The kernel reports an ICMP error for a port without a socket, and the device finds the neighbor
+// that it concerns. The other neighbor is not affected and receives everything.
 func TestARefusalNamesTheNeighbor(t *testing.T) {
 	peer, at := stranger(t)
-	const nowhere = "127.77.0.99" // of this machine like all of 127.0.0.0/8, and nobody's
+	const nowhere = "127.77.0.99" // local like all of 127.0.0.0/8, but unused
 	d := open(t, Config{Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
 		{Addr: addrB, Host: at.Addr().String(), Port: at.Port()},
 		{Addr: addrC, Host: nowhere, Port: 9},

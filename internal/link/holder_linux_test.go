@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoHasAPort is told with the process, also where one of both is bound to every address.
+// TestWhoHasAPort finds the process that holds a port, also if either of the two sockets is bound
+// to every address.
 func TestWhoHasAPort(t *testing.T) {
 	for _, own := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		c, err := net.ListenPacket("udp4", own)
@@ -40,8 +41,8 @@ func TestWhoHasAPort(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestWhoListens at a port of TCP, also where one socket is for both versions of IP. A connection of
-// that port is no listener.
+// TestWhoListens finds the process that listens on a TCP port, also if one socket serves both
+// versions of IP. A connection on that port is not a listener.
 func TestWhoListens(t *testing.T) {
 	us := "process " + strconv.Itoa(os.Getpid()) + " (" + os.Args[0]
 	for _, own := range []string{"127.0.0.1:0", ":0", "[::1]:0"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// hall is an impaired device and what is at the other end of its pipe.
+// hall is an impaired device and the far end of its pipe.
 type hall struct {
 	t   *testing.T
 	now clock.Time
@@ -37,7 +37,7 @@ func newHall(t *testing.T, packets int, out, in netem.Config) *hall {
 	return h
 }
 
-// train is n packets of a size, numbered from first.
+// train returns n packets of size bytes, numbered from first.
 func train(first, n, size int) buffer.Train {
 	t := buffer.Train{Size: size, Count: n, Bytes: n * size, Iface: 3, NextHop: [4]byte{10, 0, 0, 2}}
 	for i := range n {
@@ -55,7 +55,7 @@ func (h *hall) write(trains ...buffer.Train) {
 	require.Len(h.t, trains, n)
 }
 
-// arrived is the numbers of what has come out at the far end.
+// arrived returns the numbers of the packets that arrived at the far end.
 func (h *hall) arrived() (list []int) {
 	p := make([]byte, 2000)
 	for n, ok := h.far.TryRead(p); ok; n, ok = h.far.TryRead(p) {
@@ -65,7 +65,8 @@ func (h *hall) arrived() (list []int) {
 	return list
 }
 
-// read is the numbers of what the device has for its owner, who asks as a node does.
+// read returns the numbers of the packets that the device has for its owner. It reads as a node
+// does.
 func (h *hall) read() (list []int) {
 	frames := make([]buffer.Frame, 4)
 	for {
@@ -138,8 +139,8 @@ func TestImpairedLosesOnBothWaysByItself(t *testing.T) {
 	assert.Zero(t, out.In)
 }
 
-// What the device beneath has no room for stays on the wire; there is no deadline for
-// it, for the device says when it has room, and no room for more.
+// Packets stay on the impaired link while the device beneath has no room. They set no deadline,
+// because the device signals when it has room. The impaired device reports no room meanwhile.
 func TestImpairedWaitsForTheDeviceBeneath(t *testing.T) {
 	h := newHall(t, 10, netem.Config{Delay: time.Millisecond}, netem.Config{})
 	assert.Positive(t, h.dev.Room())
@@ -155,7 +156,7 @@ func TestImpairedWaitsForTheDeviceBeneath(t *testing.T) {
 	for turn := range 3 {
 		was := rung
 		got = append(got, h.arrived()...)
-		assert.Equal(t, turn < 2, rung > was, "room again, while somebody waits for it")
+		assert.Equal(t, turn < 2, rung > was, "it signals new room only while the owner waits")
 		h.read()
 	}
 	assert.Len(t, got, 30)
@@ -163,13 +164,12 @@ func TestImpairedWaitsForTheDeviceBeneath(t *testing.T) {
 	assert.Positive(t, h.dev.Room())
 }
 
-// A flood does not hold the owner: the rest is read at the next turn, which comes at
-// once.
+// A flood does not block the owner: it reads the rest in the next iteration, which follows at once.
 func TestImpairedReadsSoMuchATurn(t *testing.T) {
 	h := newHall(t, 4096, netem.Config{}, netem.Config{Delay: time.Second})
 	for i := range 400 {
 		h.send(i, 1)
-		if i%2 == 0 { // sizes differ, so that each is a frame
+		if i%2 == 0 { // different sizes, so each is its own frame
 			_, err := h.far.Write(make([]byte, 150))
 			require.NoError(t, err)
 		}
@@ -234,7 +234,7 @@ func TestImpairedSaysWhatTheDeviceBeneathSays(t *testing.T) {
 	assert.ErrorIs(t, err, netem.ErrConfig)
 }
 
-// brokenDevice fails at everything.
+// brokenDevice fails every call.
 type brokenDevice struct{ *link.End }
 
 func (*brokenDevice) ReadBatch([]buffer.Frame) (int, error)  { return 0, net.ErrClosed }

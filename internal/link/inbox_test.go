@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// script is a source that reads what it is told to.
+// script is a source that returns the reads that the test sends to it.
 type script struct {
 	next chan scriptRead
 }
@@ -36,17 +36,17 @@ var (
 	fromB = netip.MustParseAddrPort("127.0.0.1:2000")
 )
 
-// TestInboxJoins what could have been one train.
+// TestInboxJoins joins datagrams that could have been one train.
 func TestInboxJoins(t *testing.T) {
 	b := newInbox()
 	go b.fill(&script{next: feedScript(
 		scriptRead{data: []byte("aaaa"), from: fromA},
 		scriptRead{data: []byte("bbbb"), from: fromA},
-		scriptRead{data: []byte("cc"), from: fromA},   // the short last
-		scriptRead{data: []byte("dd"), from: fromA},   // begins another
-		scriptRead{data: []byte("ee"), from: fromB},   // somebody else's
+		scriptRead{data: []byte("cc"), from: fromA},   // short: ends the train
+		scriptRead{data: []byte("dd"), from: fromA},   // begins a train
+		scriptRead{data: []byte("ee"), from: fromB},   // another sender
 		scriptRead{data: []byte("ffff"), from: fromB}, // longer
-		scriptRead{data: nil, from: fromB},            // nothing
+		scriptRead{data: nil, from: fromB},            // empty
 		scriptRead{data: []byte("g"), from: fromB},
 	)})
 	<-b.done
@@ -74,8 +74,7 @@ func feedScript(reads ...scriptRead) chan scriptRead {
 	return next
 }
 
-// TestInboxIsBounded: a reader that is ahead waits for the owner, and nothing is
-// lost by that.
+// TestInboxIsBounded: a full inbox makes the reader wait for the owner, and loses nothing.
 func TestInboxIsBounded(t *testing.T) {
 	const datagrams = 3 * inboxDatagrams
 	b := newInbox()
@@ -105,7 +104,7 @@ func TestInboxIsBounded(t *testing.T) {
 	<-b.done
 }
 
-// TestInboxTells once for what comes after nothing.
+// TestInboxTells signals the owner once for datagrams that arrive in an empty inbox.
 func TestInboxTells(t *testing.T) {
 	b := newInbox()
 	told := 0
@@ -120,8 +119,7 @@ func TestInboxTells(t *testing.T) {
 	assert.Equal(t, 2, told)
 }
 
-// TestInboxSurvivesErrors: what the network tells is counted, a closed socket
-// ends the reader.
+// TestInboxSurvivesErrors counts the network's errors. A closed socket ends the reader.
 func TestInboxSurvivesErrors(t *testing.T) {
 	b := newInbox()
 	go b.fill(&script{next: feedScript(
@@ -135,7 +133,7 @@ func TestInboxSurvivesErrors(t *testing.T) {
 	assert.Equal(t, SocketCounters{Reads: 1, ReadErrors: 1, Absent: 1}, c)
 }
 
-// TestInboxCloses while its reader waits for room.
+// The inbox can be closed while its reader waits for room.
 func TestInboxCloses(t *testing.T) {
 	b := newInbox()
 	s := &script{next: make(chan scriptRead, 64)}
@@ -151,8 +149,8 @@ func TestInboxCloses(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// A device whose reader takes a short batch for the last tells it again of what
-// came meanwhile.
+// A device whose owner takes a short batch for the last signals it again for datagrams that arrived
+// meanwhile.
 func TestTheInboxIsNotForgotten(t *testing.T) {
 	sock := &plainSocket{inbox: newInbox()}
 	d := newUDP(Config{

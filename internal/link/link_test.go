@@ -16,10 +16,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// patience is far longer than anything here takes.
+// patience is far longer than any step of these tests.
 const patience = 10 * time.Second
 
-// modes are the ways to the kernel that this system has.
+// modes returns the offload modes that this system supports.
 func modes() []Offload {
 	if runtime.GOOS == "linux" {
 		return []Offload{OffloadGSO, OffloadMMsg, OffloadPlain}
@@ -51,7 +51,7 @@ func open(tb testing.TB, cfg Config) *UDP {
 	return d
 }
 
-// openOne opens a device with one interface and no neighbours.
+// openOne opens a device with one interface and no neighbors.
 func openOne(tb testing.TB, mode Offload, id int) *UDP {
 	tb.Helper()
 	return open(tb, Config{
@@ -59,8 +59,8 @@ func openOne(tb testing.TB, mode Offload, id int) *UDP {
 	})
 }
 
-// meet adds a neighbour to an open device: tests let the system choose ports, so
-// they are not known before.
+// meet adds a neighbor to an open device: the system chooses the ports, so tests learn them only
+// then.
 func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
 	f := d.table.at(id)
 	n := &neighbor{
@@ -71,8 +71,8 @@ func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
 	d.table.learn(nil)
 }
 
-// pair opens two devices that are neighbours: a, interface 3, is addrA, and b,
-// interface 5, is addrB.
+// pair opens two devices that are neighbors: a, interface 3, is addrA, and b, interface 5, is
+// addrB.
 func pair(tb testing.TB, mode Offload) (a, b *UDP) {
 	tb.Helper()
 	a, b = openOne(tb, mode, 3), openOne(tb, mode, 5)
@@ -81,8 +81,8 @@ func pair(tb testing.TB, mode Offload) (a, b *UDP) {
 	return a, b
 }
 
-// train makes a train of packets of the given lengths, each of random bytes and
-// in several pieces.
+// train returns a train of packets of the given lengths, each of random bytes and in several
+// pieces.
 func train(r *rand.Rand, iface int, hop [4]byte, lengths ...int) buffer.Train {
 	t := buffer.Train{Size: lengths[0], Count: len(lengths), Iface: iface, NextHop: hop}
 	for _, n := range lengths {
@@ -105,7 +105,7 @@ func train(r *rand.Rand, iface int, hop [4]byte, lengths ...int) buffer.Train {
 	return t
 }
 
-// equal returns count lengths of size, and one of last if that is not 0.
+// equal returns count lengths of size, and a final one of last unless last is 0.
 func equal(count, size, last int) []int {
 	var l []int
 	for range count {
@@ -139,13 +139,13 @@ func cut(f buffer.Frame) [][]byte {
 	return list
 }
 
-// received is a packet and the interface that it came over.
+// received is a packet and the interface that it arrived on.
 type received struct {
 	iface  int
 	packet []byte
 }
 
-// receive reads until want packets have come.
+// receive reads until it has want packets.
 func receive(tb testing.TB, d Device, want int) []received {
 	tb.Helper()
 	frames := make([]buffer.Frame, 4)
@@ -167,15 +167,15 @@ func receive(tb testing.TB, d Device, want int) []received {
 	return got
 }
 
-// nothing reads once and wants nothing: what was sent before was answered by
-// something that came after it.
+// nothing reads once and expects no packet. The caller has already received a later packet, so
+// earlier ones would have arrived.
 func nothing(tb testing.TB, d Device) {
 	tb.Helper()
 	_, err := d.ReadBatch(make([]buffer.Frame, 4))
 	require.ErrorIs(tb, err, ErrWouldBlock)
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(tb testing.TB, ok func() bool, what string) {
 	tb.Helper()
 	for deadline := time.Now().Add(patience); !ok(); runtime.Gosched() {
@@ -183,7 +183,7 @@ func eventually(tb testing.TB, ok func() bool, what string) {
 	}
 }
 
-// write hands trains over, all of which must be taken.
+// write sends trains. The device must accept all of them.
 func write(tb testing.TB, d Device, trains ...buffer.Train) {
 	tb.Helper()
 	n, err := d.WriteBatch(trains)
@@ -191,7 +191,7 @@ func write(tb testing.TB, d Device, trains ...buffer.Train) {
 	require.Equal(tb, len(trains), n, "trains taken")
 }
 
-// wrap makes what receive returns of packets.
+// wrap converts packets to the form that receive returns.
 func wrap(iface int, packets [][]byte) []received {
 	var list []received
 	for _, p := range packets {
@@ -200,7 +200,7 @@ func wrap(iface int, packets [][]byte) []received {
 	return list
 }
 
-// stranger is a socket of somebody who knows nothing of trains.
+// stranger opens a plain UDP socket that does not know trains.
 func stranger(tb testing.TB) (*net.UDPConn, netip.AddrPort) {
 	tb.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -11,11 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// choosy is a socket that takes as many packets as it is allowed to, and keeps
-// them: over loopback the kernel never refuses any.
+// choosy is a socket that accepts as many packets as allowed, and keeps them. Over loopback the
+// kernel never refuses any.
 type choosy struct {
 	allow  int // packets
-	slots  int // trains a flush; 0: any number
+	slots  int // trains per flush; 0: no limit
 	pushed []buffer.Train
 	to     []*neighbor
 	taken  [][]byte
@@ -66,7 +66,7 @@ func (s *choosy) info() Info               { return Info{} }
 func (s *choosy) counters(*SocketCounters) {}
 func (s *choosy) close() error             { return nil }
 
-// over returns a device over a choosy socket, with a neighbour addrB.
+// over returns a device over a choosy socket, with a neighbor addrB.
 func over(s *choosy, cfg Config) *UDP {
 	cfg.Interfaces = []Interface{{Name: "if0", MTU: 100, Neighbors: []Neighbor{
 		{Addr: addrB, Host: "127.0.0.1", Port: 5000},
@@ -74,9 +74,8 @@ func over(s *choosy, cfg Config) *UDP {
 	return newUDP(cfg.withDefaults(), s, -1)
 }
 
-// TestBlockedSocketLosesNothing lets a socket take what it likes, from nothing to
-// everything, while trains keep coming: each packet that was taken from us gets
-// there once and in order.
+// TestBlockedSocketLosesNothing: a socket accepts a random part of the packets, from none to all,
+// while trains keep coming. Each packet that the device accepted arrives once and in order.
 func TestBlockedSocketLosesNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(8, seed))
@@ -98,7 +97,7 @@ func TestBlockedSocketLosesNothing(t *testing.T) {
 			for _, tr := range batch[:n] {
 				room -= tr.Count
 				for _, p := range tr.Pieces {
-					clear(p) // lent for the call only
+					clear(p) // valid during the call only
 				}
 			}
 			if n < len(batch) {
@@ -136,7 +135,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	assert.Equal(t, 10, d.Pending())
 	assert.Zero(t, d.Room())
 
-	t.Log("# a train for nobody needs no room")
+	t.Log("# a train without a neighbor needs no room")
 	write(t, d, train(r, 0, addrC, 10))
 
 	t.Log("# the queue leaves first")
@@ -169,8 +168,8 @@ func TestBrokenSocketSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, s.err)
 }
 
-// TestQueueKeepsItsMemory: in a steady state of being half full nothing is
-// allocated and the memory stays bounded.
+// TestQueueKeepsItsMemory: a queue that stays half full allocates nothing, and its memory is
+// bounded.
 func TestQueueKeepsItsMemory(t *testing.T) {
 	q := outQueue{maxPackets: 100, maxBytes: 10_000}
 	to := newTable([]Interface{{Neighbors: []Neighbor{{Addr: addrB}}}}).neighbors[0]

@@ -17,7 +17,7 @@ import (
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// book is a resolver that tests write to.
+// book is a resolver whose names tests can change.
 type book struct {
 	entries atomic.Pointer[map[string]netip.Addr]
 }
@@ -31,7 +31,7 @@ func (b *book) lookup(_ context.Context, host string) (netip.Addr, error) {
 	return netip.Addr{}, errors.New("no such host")
 }
 
-// named opens a device whose neighbours addrB and addrC have names.
+// named opens a device whose neighbors addrB and addrC have names.
 func named(t *testing.T, b *book, mode Offload, at netip.AddrPort) *UDP {
 	t.Helper()
 	return open(t, Config{
@@ -84,13 +84,13 @@ func TestNameThatResolvesLater(t *testing.T) {
 		select {
 		case <-d.names.done:
 		default:
-			assert.Fail(t, "somebody still asks after Close")
+			assert.Fail(t, "a lookup ran after Close")
 		}
 	})
 }
 
-// TestFailedSendAsksAgain has a long time between two lookups, and a send that
-// the kernel refuses.
+// TestFailedSendAsksAgain looks the name up at once after the kernel refuses a send, long before
+// the next regular lookup.
 func TestFailedSendAsksAgain(t *testing.T) {
 	var b book
 	b.set(map[string]netip.Addr{"bee.example": netip.MustParseAddr("255.255.255.255")})
@@ -106,7 +106,7 @@ func TestFailedSendAsksAgain(t *testing.T) {
 	eventually(t, func() bool { return d.Neighbors(0)[0].UDP.Addr() == loopback }, "the new address")
 }
 
-// TestSlowResolverDelaysNobody: opening waits a moment, reading not at all.
+// TestSlowResolverDelaysNobody: opening waits for a moment, reading does not wait.
 func TestSlowResolverDelaysNobody(t *testing.T) {
 	start := time.Now()
 	d := open(t, Config{
@@ -124,9 +124,8 @@ func TestSlowResolverDelaysNobody(t *testing.T) {
 	assert.Less(t, time.Since(start), lookupPatience)
 }
 
-// TestNamesToBind must resolve at once.
-// RFC 6761 §6.3: localhost is the loopback address, though this resolver does not
-// know the name.
+// TestNamesToBind must resolve at once. RFC 6761 §6.3: localhost is the loopback address, even
+// though this resolver does not know the name.
 func TestNamesToBind(t *testing.T) {
 	var b book
 	b.set(map[string]netip.Addr{"here.example": loopback})
@@ -139,7 +138,7 @@ func TestNamesToBind(t *testing.T) {
 	require.EqualError(t, err, "link: interface if0: bind nowhere.example:0: no such host")
 }
 
-// A lookup that fails is told with its reason, and the last good address serves on.
+// A neighbor reports why a lookup failed, and keeps its last good address.
 func TestTheReasonOfAFailedLookup(t *testing.T) {
 	var b book
 	b.set(map[string]netip.Addr{"bee.example": loopback})

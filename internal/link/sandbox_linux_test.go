@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused runs do on a thread whose calls of one number the kernel refuses, as a sandbox may. The
-// thread ends with it.
+// refused runs do on a thread whose system calls with this number the kernel refuses, as in a
+// sandbox. The thread ends after the call.
 func refused(t *testing.T, number uint32, do func()) {
 	t.Helper()
 	const loadNumber = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS // at 0 of struct seccomp_data
@@ -41,8 +41,8 @@ func refused(t *testing.T, number uint32, do func()) {
 	}
 }
 
-// What the kernel does not have, a socket that takes the best does without, and one that was asked
-// for it says so.
+// If the kernel refuses a batch call, a device in automatic mode works without it. A device that
+// requires the call returns an error.
 func TestASandboxWithoutBatches(t *testing.T) {
 	for name, number := range map[string]uint32{
 		"sendmmsg": unix.SYS_SENDMMSG, "recvmmsg": unix.SYS_RECVMMSG,

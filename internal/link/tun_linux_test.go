@@ -21,8 +21,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// tunPair is a TUN device whose kernel is the other end of a socket pair: it
-// keeps packets apart, and takes no more when it is full, as a device does.
+// tunPair returns a TUN device whose kernel is the other end of a socket pair. Like a TUN device,
+// the pair preserves packet boundaries and accepts no packets when it is full.
 func tunPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX,
@@ -35,7 +35,7 @@ func tunPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	return d, fds[1]
 }
 
-// vnetPair is the same with a virtio-net header on every packet.
+// vnetPair is tunPair with a virtio-net header on every packet.
 func vnetPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	t.Helper()
 	d, kernel = tunPair(t, cfg)
@@ -43,7 +43,7 @@ func vnetPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	return d, kernel
 }
 
-// give has the kernel's end send a packet.
+// give sends a packet from the kernel's end.
 func give(t *testing.T, kernel int, h vnetHeader, packet []byte) {
 	t.Helper()
 	var b [vnetHeaderLen]byte
@@ -59,10 +59,10 @@ func TestTUNReadsTrains(t *testing.T) {
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	want := splitAll(t, h, b)
 	other, _ := whole{proto: protoTCP, flags: tcpACK}.packet()
-	give(t, kernel, vnetHeader{gso: 99}, b) // which nobody can read
+	give(t, kernel, vnetHeader{gso: 99}, b) // an unknown type
 	give(t, kernel, h, b)
 	give(t, kernel, vnetHeader{}, other)
-	_, err := unix.Write(kernel, make([]byte, vnetHeaderLen)) // a header alone
+	_, err := unix.Write(kernel, make([]byte, vnetHeaderLen)) // only a header
 	require.NoError(t, err)
 	frames := make([]buffer.Frame, 4)
 	n, err := d.ReadBatch(frames)
@@ -78,7 +78,7 @@ func TestTUNReadsTrains(t *testing.T) {
 	assert.Zero(t, c.Oversize)
 }
 
-// Trains that fill the memory are read in several batches, none of them lost.
+// Trains that fill the memory are read in several batches, without loss.
 func TestTUNReadsManyTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
 	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 60_000)}.packet()
@@ -136,7 +136,7 @@ func TestTUNWritesTrains(t *testing.T) {
 	assert.Equal(t, uint64(wire), c.TxBytes, "as on a wire")
 }
 
-// What the kernel does not take is kept, and goes on where it stopped.
+// Packets that the kernel does not accept stay queued, and later writes continue from there.
 func TestTUNQueuesTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
 	var want, got [][]byte
@@ -144,7 +144,7 @@ func TestTUNQueuesTrains(t *testing.T) {
 		b, _ := whole{proto: protoTCP, flags: tcpACK, seq: uint32(i), text: randomText(uint64(i), 40_000)}.packet()
 		packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
 		apart := bytes.Clone(packets[15])
-		apart[30]++ // it does not belong to the flow any more
+		apart[30]++ // no longer part of the flow
 		packets[15] = apart
 		want = append(want, packets...)
 		_, err := d.WriteBatch([]buffer.Train{trainOf(3, addrB, packets...)})
@@ -166,7 +166,7 @@ func TestTUNQueuesTrains(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// takeAll reads what the kernel's end has got.
+// takeAll reads the packets that arrived at the kernel's end.
 func takeAll(t *testing.T, kernel int) (packets [][]byte) {
 	t.Helper()
 	for {
@@ -286,8 +286,8 @@ func TestTUNQueuesWhatTheKernelDoesNotTake(t *testing.T) {
 	assert.Equal(t, uint64(len(want)), d.Counters(3).TxPackets)
 }
 
-// A device that somebody deletes is readable for ever: it is let go of, and
-// what is sent there is counted.
+// A deleted device would stay readable for ever. The link closes it, and counts the packets that
+// are still sent to it.
 func TestTUNThatIsGone(t *testing.T) {
 	d, kernel := tunPair(t, TUNConfig{})
 	require.NoError(t, unix.Shutdown(kernel, unix.SHUT_RDWR))
@@ -304,7 +304,7 @@ func TestTUNThatIsGone(t *testing.T) {
 	assert.Zero(t, d.Pending())
 }
 
-// inNetns runs the test in a network namespace of its own.
+// inNetns runs the test in its own network namespace.
 func inNetns(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -324,7 +324,7 @@ func openTUNHere(t *testing.T, cfg TUNConfig) *TUN {
 	return d
 }
 
-// await reads from the device until a packet is wanted.
+// await reads from the device until wanted accepts a packet.
 func await(t *testing.T, d *TUN, wanted func([]byte) bool) []byte {
 	t.Helper()
 	frames := make([]buffer.Frame, 8)
@@ -332,7 +332,7 @@ func await(t *testing.T, d *TUN, wanted func([]byte) bool) []byte {
 		n, err := d.ReadBatch(frames)
 		if errors.Is(err, ErrWouldBlock) {
 			fds := []unix.PollFd{{Fd: int32(d.FD()), Events: unix.POLLIN}}
-			_, _ = unix.Poll(fds, 100) // interrupted: it looks again
+			_, _ = unix.Poll(fds, 100) // after an interrupt the loop polls again
 			continue
 		}
 		require.NoError(t, err)
@@ -346,7 +346,7 @@ func await(t *testing.T, d *TUN, wanted func([]byte) bool) []byte {
 	return nil
 }
 
-// ping is an echo request from the node's end of the link to the kernel's.
+// ping returns an echo request from the node's end of the link to the kernel's.
 func ping(src, dst [4]byte) []byte {
 	p := []byte{0x45, 0, 0, 40, 0, 0, 0, 0, 64, 1, 0, 0}
 	p = append(append(p, src[:]...), dst[:]...)
@@ -408,8 +408,7 @@ func TestTUNSaysWhyNot(t *testing.T) {
 	assert.ErrorContains(t, err, "need an address")
 }
 
-// become has this thread alone run as an ordinary user, as whom nothing but what root
-// has prepared may be done.
+// become switches this thread alone to an ordinary user without privileges.
 func become(t *testing.T, user int) {
 	t.Helper()
 	_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), uintptr(user), uintptr(user))
@@ -428,7 +427,7 @@ func runIP(t *testing.T, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
-// openDoor is /dev/net/tun, opened while that is allowed.
+// openDoor opens /dev/net/tun while the thread still may.
 func openDoor(t *testing.T) int {
 	t.Helper()
 	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -452,7 +451,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	runIP(t, "address", "add", "10.9.0.2/24", "dev", "ready")
 	runIP(t, "link", "set", "ready", "mtu", "1400", "up")
 	runIP(t, "route", "add", "10.30.0.0/16", "via", "10.9.0.1")
-	// root of a container has no capability either
+	// In a container even root may lack the capability.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var all, none [2]unix.CapUserData
 	require.NoError(t, unix.Capget(&header, &all[0]))
@@ -465,7 +464,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	require.NoError(t, unix.Capset(&header, &all[0]))
 
 	become(t, nobody)
-	if _, err := OpenTUN(cfg); !errors.Is(err, unix.EPERM) { // where every user may open it
+	if _, err := OpenTUN(cfg); !errors.Is(err, unix.EPERM) { // some systems let every user open it
 		assert.EqualError(t, err, "link: interface tun0: tun:tide0: open /dev/net/tun: permission denied "+
 			"(let users open it, which alone grants nothing: sudo chmod 666 /dev/net/tun; "+
 			"or run the node as root)")
@@ -486,7 +485,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	_, err = attach(withRoutes, third)
 	assert.ErrorContains(t, err, "tun:ready: a route to 10.20.0.0/16: operation not permitted "+
 		"(CAP_NET_ADMIN is missing; or run by hand: sudo ip route add 10.20.0.0/16 via 10.9.0.1)")
-	unix.Close(third) // the device is free again; the cleanup's second close says so to nobody
+	unix.Close(third) // frees the device; the cleanup ignores the error of the second close
 
 	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.30.0.0/16")}
 	d, err := attach(withRoutes, fourth)
@@ -529,7 +528,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 	assert.NotContains(t, routes(), "10.20.0.0/16")
 }
 
-// The kernel's end can be down, and can be taken away.
+// The kernel's end can be set down, and can be deleted.
 func TestTUNWhoseKernelEndIsDownOrDeleted(t *testing.T) {
 	inNetns(t)
 	d := openTUNHere(t, TUNConfig{})
@@ -554,15 +553,14 @@ func TestTUNWhoseKernelEndIsDownOrDeleted(t *testing.T) {
 	assert.Equal(t, -1, d.FD())
 }
 
-// A kernel that does not take joined packets gets them one by one, from the first that
-// it refused on.
+// If the kernel refuses a joined packet, it gets that packet and all later ones one by one.
 func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
 	inNetns(t)
 	d := openTUNHere(t, TUNConfig{
 		Kernel: netip.MustParsePrefix("10.9.0.2/24"), Offload: OffloadPlain,
 	})
 	assert.Equal(t, OffloadTUN, d.Info().Offload)
-	file := &vnetTUN{fd: d.fd, whole: true} // of a device that expects no header, and so no packet
+	file := &vnetTUN{fd: d.fd, whole: true} // the device expects no header, so it refuses the packets
 	d.file = file
 	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 4000)}.packet()
 	packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
@@ -574,7 +572,7 @@ func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
 	assert.Zero(t, d.Pending())
 }
 
-// Trains cross both ways without an allocation.
+// Trains cross in both directions without an allocation.
 func TestTUNAllocatesNothing(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
 	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 40_000)}.packet()

@@ -51,8 +51,8 @@ func TestTrainsArriveInOrder(t *testing.T) {
 	})
 }
 
-// TestBatchOfManyDestinations sends to three neighbours of one interface, turn
-// and turn about, and each gets its own in order.
+// TestBatchOfManyDestinations sends to three neighbors of one interface in turn. Each receives its
+// packets in order.
 func TestBatchOfManyDestinations(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		hub := openOne(t, mode, 0)
@@ -80,7 +80,8 @@ func TestBatchOfManyDestinations(t *testing.T) {
 	})
 }
 
-// TestForeignSenders take every way in that a datagram of somebody else's can.
+// TestForeignSenders sends datagrams from sockets that do not know trains, through every receive
+// path.
 func TestForeignSenders(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		d := openOne(t, mode, 0)
@@ -104,22 +105,22 @@ func TestForeignSenders(t *testing.T) {
 		assert.EqualValues(t, 1, c.Oversize)
 		assert.EqualValues(t, 3, c.RxPackets)
 
-		t.Log("# whom nobody knows is not heard")
+		t.Log("# datagrams from unknown senders are dropped")
 		send(other, []byte("hello"))
 		send(friend, last)
 		assert.Equal(t, wrap(0, [][]byte{last}), receive(t, d, 1))
 		assert.EqualValues(t, 1, d.Counters(0).Drops[DropUnknown])
 		assert.EqualValues(t, 1, d.Socket().Unknown)
 
-		t.Log("# unless the device was told to")
+		t.Log("# unless the device accepts unknown senders")
 		d.cfg.AcceptUnknown = true
 		send(other, []byte("hello"))
 		assert.Equal(t, wrap(0, [][]byte{[]byte("hello")}), receive(t, d, 1))
 	})
 }
 
-// TestPlainPeerHearsDatagrams: whatever we gather, others get one packet a
-// datagram.
+// TestPlainPeerHearsDatagrams: a peer without offload receives one packet per datagram, even if the
+// device sends trains.
 func TestPlainPeerHearsDatagrams(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		d := openOne(t, mode, 0)
@@ -136,7 +137,7 @@ func TestPlainPeerHearsDatagrams(t *testing.T) {
 	})
 }
 
-// TestNowhereToGo has trains that no neighbour gets between others that one does.
+// TestNowhereToGo sends trains without a neighbor between trains that have one.
 func TestNowhereToGo(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)
@@ -158,7 +159,7 @@ func TestNowhereToGo(t *testing.T) {
 	})
 }
 
-// TestAbsentPeer sends to nobody, again and again, and is not told off for it.
+// TestAbsentPeer sends to a closed port again and again, and gets no error.
 func TestAbsentPeer(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a := openOne(t, mode, 0)
@@ -192,7 +193,7 @@ func TestPortInUse(t *testing.T) {
 		_, err = Open(cfg)
 		require.EqualError(t, err, fmt.Sprintf("link: interfaces if0, if1: bind %v: "+
 			"address already in use (another node running?)", taken))
-		cfg.Host = "192.0.2.1" // RFC 5737 §3: nobody's
+		cfg.Host = "192.0.2.1" // RFC 5737 §3: for documentation
 		_, err = Open(cfg)
 		require.EqualError(t, err, fmt.Sprintf("link: interfaces if0, if1: bind 192.0.2.1:%d: "+
 			"not an address of this machine", taken.Port()))
@@ -251,7 +252,7 @@ func TestCloseEndsReading(t *testing.T) {
 	})
 }
 
-// TestSteadyStateAllocatesNothing on the way out and in.
+// TestSteadyStateAllocatesNothing covers both sending and receiving.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// whole is a packet as the kernel gives it, for a test to change before it is sealed.
+// whole is a packet from the kernel that a test can change before it computes the checksums.
 type whole struct {
 	proto   uint8
 	options int // bytes of TCP options
@@ -25,7 +25,7 @@ type whole struct {
 	text    []byte
 }
 
-// packet is the whole with right checksums, and with the headers' length.
+// packet returns the packet with correct checksums, and the length of its headers.
 func (w whole) packet() (b []byte, headers int) {
 	headers = 20 + 8
 	if w.proto == protoTCP {
@@ -74,7 +74,7 @@ func randomText(seed uint64, n int) []byte {
 	return b
 }
 
-// splitAll has a packet cut up in memory like the device's.
+// splitAll splits a packet in memory of the same size as the device's.
 func splitAll(t *testing.T, h vnetHeader, packet []byte) [][]byte {
 	t.Helper()
 	mem := make([]byte, tunBurstBytes)
@@ -90,9 +90,9 @@ func splitAll(t *testing.T, h vnetHeader, packet []byte) [][]byte {
 	return packets
 }
 
-// What leaves is what a sender without offload would have sent: RFC 9293 §3.8.2 has PSH
-// and a FIN at the end of what was sent, RFC 3168 §6.1.2 CWR on the first new segment,
-// and RFC 6864 §4.2 an identification that is not repeated.
+// The segments equal those of a sender without offload: PSH and FIN are on the last one (RFC 9293
+// §3.8.2), CWR is on the first new one (RFC 3168 §6.1.2), and identifications do not repeat (RFC
+// 6864 §4.2).
 func TestVnetSplitsTCP(t *testing.T) {
 	text := randomText(1, 3000)
 	w := whole{
@@ -129,8 +129,8 @@ func TestVnetSplitsUDP(t *testing.T) {
 	}
 }
 
-// A checksum that the kernel left to the card is complete before anybody sees it. RFC 768:
-// one that comes out as zero is sent as all ones.
+// A checksum that the kernel left to the card is complete before the packet is delivered. RFC 768:
+// a checksum of zero is sent as all ones.
 func TestVnetCompletesAChecksum(t *testing.T) {
 	for _, proto := range []uint8{protoTCP, protoUDP} {
 		at := map[uint8]int{protoTCP: tcpSumAt, protoUDP: udpSumAt}[proto]
@@ -147,7 +147,7 @@ func TestVnetCompletesAChecksum(t *testing.T) {
 			require.Equal(t, burst{bytes: len(b), size: len(b), checked: true}, got)
 			require.Equal(t, want, b, "%x", text)
 			if binary.BigEndian.Uint16(want[20+at:]) == 0xffff {
-				break // the case that matters has been seen
+				break // the case was covered
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func TestVnetRefusesWhatMakesNoSense(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// cutUp is a packet in pieces as engines make them.
+// cutUp returns a packet in pieces, as the protocol engines make them.
 func cutUp(r *rand.Rand, b []byte, headers int) [][]byte {
 	if r.IntN(2) == 0 {
 		return [][]byte{b}
@@ -211,7 +211,7 @@ func cutUp(r *rand.Rand, b []byte, headers int) [][]byte {
 	return [][]byte{b[:headers], b[headers:cut], b[cut:]}
 }
 
-// joinAll puts packets into trains as the device does.
+// joinAll joins packets to trains as the device does.
 func joinAll(j *joiner, packets [][][]byte) (headers []vnetHeader, bodies [][]byte) {
 	flush := func() {
 		if j.count > 0 {
@@ -235,7 +235,7 @@ func joinAll(j *joiner, packets [][][]byte) (headers []vnetHeader, bodies [][]by
 	return headers, bodies
 }
 
-// What is joined is what was there: the kernel cuts it up again, or any card would.
+// Splitting a joined train, as the kernel or a card does, yields the original packets.
 func TestVnetJoinsWhatSplitParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for round := range 500 {
@@ -272,7 +272,7 @@ func TestVnetJoinsWhatSplitParts(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.8.6: segments that say anything else than that more data follows stay alone.
+// RFC 9293 §3.8.6: only segments that carry nothing but data are joined.
 func TestVnetJoinsNothingElse(t *testing.T) {
 	first := whole{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomText(1, 100)}
 	next := first
@@ -288,7 +288,7 @@ func TestVnetJoinsNothingElse(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		first, next func(w *whole)
-		bytes       func(b []byte) []byte // of the next
+		bytes       func(b []byte) []byte // of the next segment
 		joined      bool
 	}{
 		"the next":              {joined: true},
@@ -347,7 +347,7 @@ func TestVnetJoinsNothingElse(t *testing.T) {
 			assert.Equal(t, []vnetHeader{{}, {}}, hs)
 		})
 	}
-	// RFC 768: a datagram without a checksum cannot be verified, and stays as it is.
+	// RFC 768: a datagram without a checksum cannot be verified, and is not changed.
 	u := whole{proto: protoUDP, df: true, text: randomText(1, 100)}
 	one, _ := u.packet()
 	two, _ := u.packet()
@@ -387,7 +387,7 @@ func TestVnetAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// Whatever the kernel says, nothing panics, and what is cut is sound.
+// No header from the kernel makes split panic, and the packets that it returns are valid.
 func FuzzVnetSplit(f *testing.F) {
 	tcp, _ := whole{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12, text: randomText(1, 300)}.packet()
 	udp, _ := whole{proto: protoUDP, text: randomText(1, 300)}.packet()
@@ -435,7 +435,7 @@ func FuzzVnetSplit(f *testing.F) {
 	})
 }
 
-// Whatever is sent, the kernel gets the very bytes of it.
+// The kernel receives exactly the bytes that were sent.
 func FuzzVnetJoin(f *testing.F) {
 	tcp, headers := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 300)}.packet()
 	h := vnetHeader{gso: vnetTCPv4, gsoSize: 100}
@@ -477,8 +477,8 @@ func FuzzVnetJoin(f *testing.F) {
 	})
 }
 
-// sameButID compares packets but for their identifications, which nobody keeps with DF
-// set (RFC 6864 §4.1), and the checksums that these change.
+// sameButID compares packets without their identifications, which have no meaning with DF set (RFC
+// 6864 §4.1), and without the checksums, which depend on them.
 func sameButID(a, b []byte, size int) bool {
 	if len(a) != len(b) {
 		return false
@@ -502,7 +502,7 @@ func sameButID(a, b []byte, size int) bool {
 	return true
 }
 
-// What a train of 48 packets costs on its way from the kernel: cut, with checksums.
+// BenchmarkVnetSplit measures a train of 48 packets from the kernel: split, with checksums.
 func BenchmarkVnetSplit(b *testing.B) {
 	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomText(1, 64_000)}.packet()
 	mem := make([]byte, tunBurstBytes)
@@ -516,7 +516,8 @@ func BenchmarkVnetSplit(b *testing.B) {
 	}
 }
 
-// And on its way there: verified, as a router has to, or vouched for by the stack.
+// BenchmarkVnetJoin measures a train to the kernel: with checksums verified, as in a router, or
+// taken from the stack.
 func BenchmarkVnetJoin(b *testing.B) {
 	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomText(1, 64_000)}.packet()
 	mem := append(packet, make([]byte, tunBurstBytes)...)
