@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Nothing leads out of the folder, and a pipe in it keeps nobody waiting.
+// A server of a folder follows no link out of it, and a pipe in it does not block a client.
 func TestWhatAFolderDoesNotGive(t *testing.T) {
 	a, b := twoNodes(t)
 	dir := t.TempDir()

@@ -110,7 +110,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	_, err := control.Ask(t.Context(), a, control.Fetch{URL: "10.9.9.9"})
 	require.ErrorIs(t, err, control.ErrUnreachable)
 
-	// A server that redirects off the network, and one that never answers.
+	// One server redirects to another network, one never answers.
 	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)
 	defer l.Close()
@@ -137,7 +137,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECANCELED)
 }
 
-// More connections than a server holds wait until another ends.
+// Connections beyond the server's limit wait until another closes.
 func TestAServerTakesAFewAtATime(t *testing.T) {
 	a, b := twoNodes(t)
 	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
@@ -168,14 +168,15 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 	default:
 	}
 	require.NoError(t, first.Close())
-	_ = first.Close() // net/http closes twice now and then
+	_ = first.Close() // net/http sometimes closes twice
 	second := <-accepted
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, <-done, net.ErrClosed)
 	require.NoError(t, second.Close())
 }
 
-// Clients that connect and say nothing keep nobody out: the oldest of them makes room.
+// Clients that connect and send nothing do not block others: the server closes the oldest idle
+// connection.
 func TestSilentClientsKeepNobodyOut(t *testing.T) {
 	a, b := twoNodes(t)
 	testenv.Ask(t, b, control.Serve{Port: 80})

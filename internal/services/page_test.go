@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// What the system could not write to the end does not get the file's name.
+// A page that cannot be written completely does not get its final name.
 func TestAPageThatIsNotWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page")
 	s := &storing{fetch: &control.Fetch{Path: path}, page: &control.Page{}}
@@ -19,7 +19,7 @@ func TestAPageThatIsNotWritten(t *testing.T) {
 	var err error
 	s.file, err = s.t.createTarget(false, false)
 	require.NoError(t, err)
-	require.NoError(t, s.file.Close()) // so what follows fails, as it does on a disk that is full
+	require.NoError(t, s.file.Close()) // so the next write fails, as on a full disk
 	require.ErrorIs(t, s.done(), os.ErrClosed)
 	assert.NoFileExists(t, path)
 	assert.FileExists(t, path+".part")

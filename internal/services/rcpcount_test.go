@@ -16,12 +16,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// longSilence is what connections of a test bear on a machine that is busy.
+// longSilence is the timeout of the tests' connections. It is long because the machine may be busy.
 var longSilence = control.RCPOptions{Timeout: 20 * time.Second}
 
-// The document's echo server and its client, over a router that loses a fifth: everything
-// comes back, and each packet of data takes 1/(1-p) tries at the least, of which the share p
-// and what acknowledgments cost are repeats.
+// The document's echo server and client run over a router that loses a fifth of the packets. All
+// data comes back. Each data packet takes at least 1/(1-p) transmissions; the share p of them, and
+// those caused by lost acknowledgments, are retransmissions.
 func TestRCPEchoAndCount(t *testing.T) {
 	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	testenv.Ask(t, b, control.SetLoss{Percent: 20})
@@ -68,7 +68,7 @@ func TestRCPRequestsThatFail(t *testing.T) {
 	_, err = b.Do(t.Context(), echo)
 	require.ErrorIs(t, err, control.ErrPortInUse)
 
-	// What is asked to stop does so, however much there is to do.
+	// A request stops when its context ends, even in the middle of its work.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = a.Do(ctx, control.RCPCount{

@@ -28,8 +28,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// timeless starts two nodes with a clock of their own, joined in memory, and returns the clock and
-// how to wait for what only time brings about.
+// timeless starts two nodes with a virtual clock, joined in memory. It returns the clock, and a
+// function that waits for events that only time causes.
 func timeless(t *testing.T) (
 	a, b *operator.Node, c *node.Clock, await func(done <-chan error) (time.Duration, error),
 ) {
@@ -57,8 +57,8 @@ func timeless(t *testing.T) (
 	}
 }
 
-// Who asks a port that only listens hears nothing, and says so when its patience is over; a
-// client that is cut off in the middle is silent to the server, who gives it up.
+// A client of a port that only listens gets no answer, and reports that when its patience ends. A
+// server gives up a client that is cut off during a transfer.
 func TestRDTSilence(t *testing.T) {
 	a, b, virtual, await := timeless(t)
 	_, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
@@ -114,7 +114,8 @@ func TestRDTSilence(t *testing.T) {
 	require.Error(t, s.Close())
 }
 
-// Garbage, and packets that are sound but lie, end no flow but in an error, and never the node.
+// Garbage, and valid packets with wrong contents, at most end a flow with an error. They never stop
+// the node.
 func TestRDTGarbage(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	data := make([]byte, 50_000)
@@ -140,7 +141,7 @@ func TestRDTGarbage(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(data, got))
 
-	// A server that gives something else than a listing.
+	// A server that answers with something else than a listing.
 	liar, err := rdt.NewSender(rdt.Config{}, [][]byte{[]byte("<html>")})
 	require.NoError(t, err)
 	l, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
@@ -165,7 +166,8 @@ func TestRDTGarbage(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// More objects than one flow carries come in several, and an error of who takes them ends it.
+// More objects than one flow carries are fetched in several flows. An error of the store ends the
+// fetch.
 func TestRDTManyObjects(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	var objects []rdt.Object
@@ -195,8 +197,8 @@ func TestRDTManyObjects(t *testing.T) {
 	require.ErrorIs(t, err, enough)
 }
 
-// Flows that have everything linger, and give way to new ones when there are too many: a folder of
-// 65,535 files comes in 256 of them.
+// Complete flows linger, but are dropped early if there are too many: a folder of 65,535 files is
+// fetched in 256 flows.
 func TestRDTManyFlows(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	on := netip.MustParseAddrPort("10.0.0.1:9000")
@@ -214,7 +216,7 @@ func TestRDTManyFlows(t *testing.T) {
 	}
 }
 
-// An address that goes takes RDT's servers and fetches there along, and no others.
+// Removing an address closes RDT's servers and fetches on it, and no others.
 func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	p := testenv.FreePorts(t, 4)
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +

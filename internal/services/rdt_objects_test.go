@@ -26,10 +26,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// bears is the silence that a flow of a test bears on a machine that is busy.
+// bears sets a long patience for flows of tests, because the machine may be busy.
 var bears = control.RDTOptions{Patience: 20 * time.Second}
 
-// tree writes files of random bytes, and returns the folder and what is in them.
+// tree writes files of random bytes, and returns the folder and the files' contents.
 func tree(t *testing.T, sizes map[string]int) (dir string, files map[string]string) {
 	t.Helper()
 	dir, files = t.TempDir(), map[string]string{}
@@ -56,8 +56,8 @@ func requireFiles(t *testing.T, dir string, files map[string]string) {
 	assert.Equal(t, len(files), n)
 }
 
-// Over a router whose links lose, double, damage and reorder packets each object arrives as
-// it was, whatever the options, and what it took is told at both ends.
+// Each object arrives unchanged over a router whose links lose, duplicate, corrupt and reorder
+// packets, with every set of options. Both ends report the transfer's statistics.
 func TestRDTOverABadRouter(t *testing.T) {
 	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	dir, files := tree(t, map[string]int{
@@ -116,8 +116,8 @@ func TestRDTOverABadRouter(t *testing.T) {
 	assert.Greater(t, sent, again)
 }
 
-// Two clients at once have one server, who tells of each, and knows them until they are
-// forgotten. What is closed is refused at once.
+// Two clients use one server at the same time. The server reports both, and lists them until it
+// forgets them. Requests to a closed server are refused at once.
 func TestRDTTwoClients(t *testing.T) {
 	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	dir, files := tree(t, map[string]int{"one": 200_000, "two": 100_000})
@@ -165,7 +165,8 @@ func TestRDTTwoClients(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrRefused)
 }
 
-// A fetch takes what it is told to, over files that are there, and into folders alone.
+// A fetch takes the named objects. With Overwrite it replaces regular files, but never a folder, and
+// it never follows a link out of the folder.
 func TestRDTNamesAndFiles(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	dir, files := tree(t, map[string]int{"a": 1000, "b": 2000, "sub/c": 3000})
@@ -206,8 +207,8 @@ func TestRDTNamesAndFiles(t *testing.T) {
 	}
 }
 
-// A folder that is not there is made, and told; one of which nothing came is not left behind, and
-// neither a file nor a folder in one that is not there is made into one.
+// A fetch creates a missing folder and reports that. It removes the folder again if no object
+// arrived. It neither replaces a file by a folder nor creates missing parents.
 func TestRDTMakesTheFolder(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	dir, files := tree(t, map[string]int{"a": 1000, "sub/b": 10})
@@ -240,8 +241,8 @@ func TestRDTMakesTheFolder(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(room, "neither"))
 }
 
-// An object called as another one's unfinished file would be is stored like any other, and leaves
-// nothing beside it; a file that was there stays.
+// An object whose name ends in .part is stored like any other and leaves no partial file. An
+// existing file with the name of a partial file is kept.
 func TestRDTStoresPartsOfNothing(t *testing.T) {
 	dir := t.TempDir()
 	root, err := files.OpenFolder(dir)
@@ -262,7 +263,7 @@ func TestRDTStoresPartsOfNothing(t *testing.T) {
 	assert.Len(t, left, len(want)+1)
 }
 
-// A name that leads out of the folder never reaches it, and neither does one in the listing.
+// Names that lead out of the folder are rejected, in a fetch and in a listing.
 func TestRDTStoresInTheFolderAlone(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "dir")

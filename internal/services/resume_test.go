@@ -18,14 +18,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// moved is what became of a file at both ends.
+// moved is the outcome of a transfer at both ends.
 type moved struct {
 	sent, received control.Transfer
 	sendErr        error
 	recvErr        error
 }
 
-// moveFile has b receive, and then a send.
+// moveFile makes b receive, and then a send.
 func moveFile(t *testing.T, a, b *operator.Node, send control.SendFile, recv control.RecvFile) (m moved) {
 	t.Helper()
 	listening, done := make(chan struct{}), make(chan struct{})
@@ -48,7 +48,7 @@ func moveFile(t *testing.T, a, b *operator.Node, send control.SendFile, recv con
 	return m
 }
 
-// someFile is a file of a megabyte and a bit, with its digest.
+// someFile returns a file of slightly more than a megabyte, with its digest.
 func someFile(t *testing.T) (path string, data []byte, digest string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
@@ -62,9 +62,9 @@ func TestATransferThatGoesOn(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	for name, tt := range map[string]struct {
-		there  int // bytes in .part; -1: there is none
+		there  int // bytes in .part; -1: no such file
 		offset int64
-		want   int64 // where it goes on
+		want   int64 // the offset at which it resumes
 	}{
 		"behind all that is there": {300_000, 0, 300_000},
 		"behind some of it":        {300_000, 1000, 1000},
@@ -94,7 +94,7 @@ func TestATransferThatGoesOn(t *testing.T) {
 	}
 }
 
-// A transfer that is cut off says with which offset it goes on, and does.
+// An interrupted transfer reports the offset at which it can resume, and resumes there.
 func TestATransferThatIsCutOff(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
@@ -155,7 +155,7 @@ func TestOffsetsThatAreNone(t *testing.T) {
 	assert.Equal(t, "1234", string(there), "and nothing is lost")
 }
 
-// What is not the file that was expected stays a part, and its sender learns of it.
+// A file with an unexpected size or digest keeps its .part name, and the sender gets an error.
 func TestFilesThatWereNotExpected(t *testing.T) {
 	a, b := twoNodes(t)
 	file, _, digest := someFile(t)
@@ -180,7 +180,7 @@ func TestFilesThatWereNotExpected(t *testing.T) {
 	}
 }
 
-// sendSlowly has a send a file to somebody who reads only when the file has been dealt with.
+// sendSlowly makes a send a file to a receiver that reads only after deal has returned.
 func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) {
 	t.Helper()
 	a, b := twoNodes(t)
@@ -195,7 +195,7 @@ func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) 
 			return
 		}
 		deal(path)
-		_, _ = io.Copy(io.Discard, c) // a sender that fails resets it
+		_, _ = io.Copy(io.Discard, c) // a failed sender resets the connection
 		_ = c.Close()
 	}()
 	answer, err := control.Ask(t.Context(), a, control.SendFile{
@@ -219,7 +219,8 @@ func TestAFileThatIsWrittenToWhileItIsSent(t *testing.T) {
 	assert.ErrorContains(t, err, " acknowledged: send it again)")
 }
 
-// TestAFileThatShrinksWhileItIsSent: it is told how long it is now, and not to go on with it.
+// If a file shrinks during a transfer, the error gives its size now and says to send it again. It
+// does not suggest to resume.
 func TestAFileThatShrinksWhileItIsSent(t *testing.T) {
 	_, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Truncate(path, 1000)) })
 	require.ErrorIs(t, err, control.ErrChanged)
@@ -227,7 +228,8 @@ func TestAFileThatShrinksWhileItIsSent(t *testing.T) {
 	assert.ErrorContains(t, err, " acknowledged: send it again)")
 }
 
-// A file that vanishes is sent as it was: it is there until its sender closes it.
+// A file that is deleted during a transfer is sent completely: its data exists until the sender
+// closes it.
 func TestAFileThatVanishesWhileItIsSent(t *testing.T) {
 	answer, err := sendSlowly(t, func(path string) { assert.NoError(t, os.Remove(path)) })
 	require.NoError(t, err)
@@ -241,7 +243,7 @@ func TestAFileThatVanishesWhileItIsSent(t *testing.T) {
 	assert.Contains(t, answer.Note, "the old one was sent")
 }
 
-// How far a transfer is comes as an event, too.
+// A transfer also reports its progress as an event.
 func TestATransferTellsHowFarItIs(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// RFC 862: what comes goes back, by TCP and by UDP.
+// RFC 862: the server echoes data, over TCP and over UDP.
 func TestEcho(t *testing.T) {
 	a, b := twoNodes(t)
 	sock := testenv.Ask(t, b, control.ServeSmall{Service: control.ServiceEcho})
@@ -40,7 +40,7 @@ func TestEcho(t *testing.T) {
 		assert.Equal(t, 5000, replies[4].Size)
 		assert.Empty(t, replies[4].Problem)
 	}
-	// An end of its own is an answer, too.
+	// A canceled request returns its result so far.
 	ctx, cancel := context.WithCancel(t.Context())
 	result, err := control.Ask(ctx, a, control.Echo{
 		Addr: operatortest.Second, Interval: time.Hour, Timeout: time.Minute, Each: func(control.EchoReply) { cancel() },
@@ -51,7 +51,7 @@ func TestEcho(t *testing.T) {
 	testenv.Ask(t, b, control.Close{SID: sock.SID})
 	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
-	require.Eventually(t, func() bool { // the port of UDP goes with it
+	require.Eventually(t, func() bool { // the UDP port is closed with it
 		c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
@@ -62,7 +62,7 @@ func TestEcho(t *testing.T) {
 	assert.ErrorIs(t, err, control.ErrUsage)
 }
 
-// A server that answers otherwise, or not at all.
+// The server sends a wrong answer, or none.
 func TestEchoesThatAreNone(t *testing.T) {
 	a, b := twoNodes(t)
 	c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
@@ -141,7 +141,8 @@ func TestDiscardAndChargen(t *testing.T) {
 	require.NoError(t, err)
 	assert.LessOrEqual(t, k, 512, "RFC 864")
 	require.NoError(t, u.Close())
-	// From a port where something answers nothing is answered: two such would never end.
+	// Datagrams from the port of such a service get no answer: two services would answer each other
+	// for ever.
 	u, err = a.Node.Packets.DialFrom(netip.MustParseAddrPort("0.0.0.0:7"), netip.MustParseAddrPort("10.0.0.2:19"))
 	require.NoError(t, err)
 	_, err = u.Write([]byte("?"))
@@ -153,7 +154,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	operatortest.NoSockets(t, a)
 }
 
-// RFC 9110 §14.1.2: ranges, and a file that goes on where it was cut off.
+// RFC 9110 §14.1.2: ranges, and a download that resumes after an interruption.
 func TestAFileByHTTPThatGoesOn(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
