@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// keyed is prompt with keys on interface 0.
+// keyed returns prompt's configuration with keys on interface 0.
 func keyed(keys ...rip.Key) rip.Config {
 	cfg := prompt()
 	cfg.Interfaces[0].Keys = keys
@@ -29,8 +29,8 @@ func key(id uint8, a rip.Algorithm, secret string) rip.Key {
 	return rip.Key{ID: id, Algorithm: a, Secret: []byte(secret)}
 }
 
-// signed is the first message, a request, that a Speaker of that configuration sends
-// after it has run for a while.
+// signed returns the first message, a request, that a Speaker with that configuration sends after
+// it has run for a while.
 func signed(tb testing.TB, cfg rip.Config, after time.Duration) []byte {
 	tb.Helper()
 	x := newStill2(tb, cfg)
@@ -40,21 +40,21 @@ func signed(tb testing.TB, cfg rip.Config, after time.Duration) []byte {
 	return x.fetch()[1].Payload
 }
 
-// hear2 gives the Speaker something to tell.
+// hear2 gives the Speaker a route to announce.
 func (x *bench2) hear2(tb testing.TB) {
 	tb.Helper()
 	require.Equal(tb, rip.Taken, x.say(c, rip.Port, message2(tb, rip.Response, 2, "10.5.0.0/16=1")))
 }
 
-// RFC 2453 §4.1: the first entry is the password's.
+// RFC 2453 §4.1: the first entry holds the password.
 func TestPasswordOnTheWire(t *testing.T) {
 	m := signed(t, keyed(key(0, rip.Password, "tide")), 0)
 	assert.Equal(t, "\xff\xff\x00\x02tide\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(m[4:24]))
 	assert.Len(t, m, 4+20+3*20)
 }
 
-// RFC 4822 §2.1: the header's entry, and the trailer behind the entries; RFC 4822 §2: the
-// digest of it all with the secret in the digest's place.
+// RFC 4822 §2.1: the message has the authentication entry in its header and a trailer after the
+// entries. RFC 4822 §2: the digest covers it all, with the secret in the digest's place.
 func TestKeyedMD5OnTheWire(t *testing.T) {
 	m := signed(t, keyed(key(7, rip.KeyedMD5, "tide")), 5*time.Second)
 	const offset = 4 + 20 + 3*20
@@ -79,7 +79,8 @@ func TestHMACOnTheWire(t *testing.T) {
 	assert.Equal(t, h.Sum(nil), m[offset+4:])
 }
 
-// What one Speaker signs another with the same key takes, and one with another does not.
+// A Speaker accepts messages that another signs with the same key, and rejects those signed with
+// another key.
 func TestAlgorithmsAgree(t *testing.T) {
 	for a := rip.Password; a <= rip.HMACSHA512; a++ {
 		t.Run(a.String(), func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestAlgorithmsAgree(t *testing.T) {
 	}
 }
 
-// RFC 2453 §5.2 and RFC 4822 §2: what is refused, and why it says.
+// RFC 2453 §5.2 and RFC 4822 §2: the messages that authentication rejects, each with its reason.
 func TestAuthenticationRefused(t *testing.T) {
 	md5key := key(7, rip.KeyedMD5, "tide")
 	m := signed(t, keyed(md5key), 0)
@@ -145,7 +146,7 @@ func TestAuthenticationRefused(t *testing.T) {
 	}
 }
 
-// RFC 4822 §2: several keys, told apart by their ids; the first signs.
+// RFC 4822 §2: a link may have several keys with different ids. The first one signs.
 func TestSeveralKeys(t *testing.T) {
 	old, fresh := key(1, rip.KeyedMD5, "ebb"), key(2, rip.HMACSHA1, "flow")
 	x := newBench2(t, keyed(fresh, old))
@@ -156,8 +157,8 @@ func TestSeveralKeys(t *testing.T) {
 	assert.Equal(t, byte(2), m[10])
 }
 
-// RFC 4822 §2: a sequence number never goes back, key by key; what is repeated within
-// one second is taken. It grows with time, so that a restart does not set it back.
+// RFC 4822 §2: the sequence number of a key never decreases. A number may repeat within one second.
+// It grows with time, so a restart does not lower it.
 func TestSequenceNumbers(t *testing.T) {
 	one, two := key(1, rip.KeyedMD5, "ebb"), key(2, rip.KeyedMD5, "flow")
 	first, later := signed(t, keyed(one), 0), signed(t, keyed(one), 10*time.Second)
@@ -168,7 +169,7 @@ func TestSequenceNumbers(t *testing.T) {
 	assert.Equal(t, rip.RefusedSequence, x.say(b, rip.Port, first))
 	assert.Equal(t, rip.Taken, x.say(b, rip.Port, signed(t, keyed(two), 0)), "of another key")
 
-	t.Log("# who was silent for longer than routes live may have begun anew")
+	t.Log("# a neighbor that was silent for longer than the route timeout may have restarted")
 	x.wait(180*time.Second + 1)
 	assert.Equal(t, rip.Taken, x.say(b, rip.Port, first))
 	assert.Equal(t, rip.Taken, x.say(b, rip.Port, later))
@@ -178,9 +179,9 @@ func TestSequenceNumbers(t *testing.T) {
 	}
 }
 
-// RFC 1058 §3.1: a message has at most 512 bytes. RFC 2453 §4.1: authentication takes the place
-// of one of 25 entries. The digest of RFC 4822 §2.1 behind the entries counts too: FRR refuses
-// longer messages.
+// RFC 1058 §3.1: a message has at most 512 bytes. RFC 2453 §4.1: authentication takes the place of
+// one of 25 entries. The digest of RFC 4822 §2.1 after the entries counts too: FRR refuses longer
+// messages.
 func TestMessagesHaveAtMost512Bytes(t *testing.T) {
 	for _, row := range []struct {
 		keys    []rip.Key
@@ -221,7 +222,8 @@ func TestMessagesHaveAtMost512Bytes(t *testing.T) {
 	}
 }
 
-// RFC 1058 §3.1: an answer that has more routes than a message with authentication is two.
+// RFC 1058 §3.1: an answer with more routes than fit in an authenticated message is sent as two
+// messages.
 func TestAnswersHaveAtMost512Bytes(t *testing.T) {
 	x := newBench2(t, keyed(key(0, rip.Password, "tide")))
 	ask := message2(t, rip.Request, 2, strings.Repeat("10.5.0.0/16=1 ", 25))

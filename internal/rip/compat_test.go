@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// modes is prompt with the switches of RFC 2453 §5.1 set on interface 0.
+// modes returns prompt's configuration with the switches of RFC 2453 §5.1 set on interface 0.
 func modes(send rip.SendMode, receive rip.ReceiveMode) rip.Config {
 	cfg := prompt()
 	cfg.Interfaces[0].Send, cfg.Interfaces[0].Receive = send, receive
@@ -55,8 +55,8 @@ func TestReceiveControl(t *testing.T) {
 	}
 }
 
-// RFC 1058 §3.4: a message of version 1 in which something is not zero that must be is
-// ignored as a whole; of version 2 the same fields are its own.
+// RFC 1058 §3.4: a version 1 message with a nonzero must-be-zero field is ignored entirely. Version
+// 2 gives these fields a meaning.
 func TestMustBeZero(t *testing.T) {
 	plain := message2(t, rip.Response, 1, "172.16.0.0/16=1 172.17.0.0/16=1")
 	copy(plain[12:16], make([]byte, 4))
@@ -73,8 +73,8 @@ func TestMustBeZero(t *testing.T) {
 	}
 }
 
-// RFC 2453 §4.3: without a mask it is the class's, or, RFC 1058 §3.2, the link's for its
-// own network.
+// RFC 2453 §4.3: a missing mask is that of the class, or, in the link's own network, that of the
+// link (RFC 1058 §3.2).
 func TestMaskIsInferred(t *testing.T) {
 	for addr, want := range map[string]string{
 		"172.16.0.0": "172.16.0.0/16", "192.168.7.0": "192.168.7.0/24", "11.0.0.0": "11.0.0.0/8",
@@ -92,8 +92,8 @@ func TestMaskIsInferred(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.7 and §4.3: what a version 1 router would take for something else is not
-// said where one may listen.
+// RFC 2453 §3.7 and §4.3: routes that a version 1 router would misread are not announced on a link
+// where one may listen.
 func TestOldListenersAreNotMisled(t *testing.T) {
 	prefixes := []string{
 		"10.7.1.0/24", "10.7.0.0/16", "10.7.1.4/30", "10.7.1.9/32", "10.0.0.0/8", "0.0.0.0/0",
@@ -114,8 +114,8 @@ func TestOldListenersAreNotMisled(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.9.1: whole-table requests, to the asker's address and port, with split
-// horizon; and requests for some, without.
+// RFC 2453 §3.9.1: a request for the whole table is answered to the requester's address and port,
+// with split horizon. A request for some routes is answered without split horizon.
 func TestRequests(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(b, "10.5.0.0/16=3#7")
@@ -128,7 +128,7 @@ func TestRequests(t *testing.T) {
 	assert.Equal(t, []string{"10.0.0.2:520/0" + table, "10.0.0.2:4000/0" + table}, x.sent())
 	assert.Empty(t, x.sent())
 
-	t.Log("# of some: in their order, with what the table has, infinity for what it has not")
+	t.Log("# some routes: in the order of the request, infinity for unknown ones")
 	some := message2(t, rip.Request, 2, "10.9.0.0/16=1 10.5.0.0/16=0 10.0.1.0/24=16")
 	assert.Equal(t, rip.Taken, x.say(b, 4000, some))
 	assert.Equal(t, []string{"10.0.0.2:4000/0 10.9.0.0/16=16 10.5.0.0/16=4 10.0.1.0/24=1"}, x.sent())
@@ -146,8 +146,8 @@ func TestRequests(t *testing.T) {
 	assert.Equal(t, rip.Taken, x.say(b, 6000, whole))
 }
 
-// RFC 2453 §4.6: a request of version 1 is answered in version 1, and not by who sends
-// RIP-2 only. RFC 2453 §3.10.2: the version of a response is its request's.
+// RFC 2453 §4.6: a version 1 request gets a version 1 response, but no response from a router that
+// sends only RIP-2. RFC 2453 §3.10.2: the response has the version of the request.
 func TestVersion1Request(t *testing.T) {
 	ask := message2(t, rip.Request, 1, "*")
 	x := newBench2(t, prompt())
@@ -183,8 +183,8 @@ func TestPassiveInterface(t *testing.T) {
 	}
 }
 
-// RFC 2453 §4.5: on a link whose neighbours are configured they get what is sent there,
-// one by one, and what is multicast there is taken all the same.
+// RFC 2453 §4.5: on a link with configured neighbors each neighbor gets the messages by unicast.
+// Multicast messages on that link are still accepted.
 func TestUnicastNeighbours(t *testing.T) {
 	cfg := prompt()
 	cfg.Neighbors = []rip.Neighbor{{Addr: c, Iface: 1}, {Addr: d, Iface: 1}}

@@ -18,7 +18,8 @@ import (
 
 var rip2 = rip.Config{Dialect: rip.RIPv2}
 
-// RFC 2453 §3.10.1: news waits up to 5 s at each router that has just told some.
+// RFC 2453 §3.10.1: each router that has just sent a triggered update delays the next one by up to
+// 5 s.
 func TestConvergenceOfRIPv2(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -47,7 +48,7 @@ func TestConvergenceOfRIPv2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.2: a network 15 hops away costs 16, for the first counts 1.
+// RFC 2453 §3.2: a network 15 hops away has cost 16, because its own router already counts 1.
 func TestInfinityEndsTheLineOfRIPv2(t *testing.T) {
 	w := newNetwork(t, 18, line(18), rip2)
 	w.start()
@@ -79,7 +80,7 @@ func TestCutsOfRIPv2(t *testing.T) {
 			}
 			if seen {
 				assert.Empty(t, w.wrong())
-				// The other way is known with the next full update (RFC 2453 §3.8).
+				// The other path is learned from the next full update (RFC 2453 §3.8).
 				assert.LessOrEqual(t, w.took(cut), 35*time.Second+8*5*time.Second)
 			} else {
 				assert.GreaterOrEqual(t, w.took(cut), 145*time.Second, "not before the time-out")
@@ -90,8 +91,8 @@ func TestCutsOfRIPv2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.4.3: the case in which split horizon does not help, see
-// TestCountingToInfinityIsBounded. With damping a step takes up to 5 s.
+// RFC 2453 §3.4.3: split horizon does not help in this case, see TestCountingToInfinityIsBounded.
+// With damping each step takes up to 5 s.
 func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	w := newNetwork(t, 4, append(ring(3), [2]int{0, 3}), rip2)
 	w.start()
@@ -101,7 +102,7 @@ func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	deaf := true
 	w.lose = func(from, to *router, _ []byte) bool { return deaf && from.id == 0 && to.id == 2 }
 	w.setDown(3, true)
-	w.run(40 * time.Second) // router 2 tells of it meanwhile
+	w.run(40 * time.Second) // router 2 announces it meanwhile
 	deaf = false
 	heard := w.now
 	worst := 0
@@ -165,7 +166,7 @@ func TestManyRoutersConverge(t *testing.T) {
 	assert.Empty(t, w.wrong())
 }
 
-// big has a Speaker of RIPv2 know n routes from b; it returns b's messages.
+// big makes a RIPv2 Speaker learn n routes from b, and returns b's messages.
 func big(tb testing.TB, n int) (*bench2, [][]byte) {
 	tb.Helper()
 	x := newBench2(tb, prompt())
@@ -190,7 +191,7 @@ func big(tb testing.TB, n int) (*bench2, [][]byte) {
 
 const manyRoutes = 10_000
 
-// A full table is many messages: it is taken, told, expires and is forgotten.
+// A full table takes many messages. It is learned, announced, expires and is deleted.
 func TestTenThousandRoutes(t *testing.T) {
 	x, messages := big(t, manyRoutes)
 	assert.Len(t, messages, 400)
@@ -212,7 +213,7 @@ func TestTenThousandRoutes(t *testing.T) {
 	assert.Len(t, x.Info(x.now).Routes, 2)
 }
 
-// What is heard again, and a full update of what has not changed, allocate nothing.
+// Neither a repeated route nor a full update without changes allocates memory.
 func TestBigTableDoesNotAllocate(t *testing.T) {
 	x, messages := big(t, 1000)
 	from := netip.AddrPortFrom(b, rip.Port)

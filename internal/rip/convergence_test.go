@@ -23,8 +23,8 @@ func (w *network) took(since clock.Time) time.Duration {
 }
 
 func TestConvergenceAfterStart(t *testing.T) {
-	// News goes at once (RFC 2453 §3.4.4), so a network has converged after one
-	// crossing: the wires take 1 ms.
+	// Triggered updates are sent at once (RFC 2453 §3.4.4), so a network converges after one
+	// crossing: each link takes 1 ms.
 	tests := []struct {
 		name    string
 		routers int
@@ -70,8 +70,8 @@ func TestInfinityEndsTheLine(t *testing.T) {
 }
 
 func TestCutThatIsSeen(t *testing.T) {
-	// Interfaces that go down withdraw at once; who has lost a way asks for another
-	// when the bad news has passed.
+	// Interfaces that go down withdraw their routes at once. A router that lost a path requests
+	// another when the withdrawals have passed.
 	for _, n := range []int{3, 4, 8, 15, 29} {
 		t.Run(fmt.Sprintf("ring of %d", n), func(t *testing.T) {
 			w := newNetwork(t, n, ring(n), rip.Config{})
@@ -88,7 +88,7 @@ func TestCutThatIsSeen(t *testing.T) {
 			assert.LessOrEqual(t, w.took(cut), 500*time.Millisecond+time.Duration(2*n)*time.Millisecond)
 			t.Logf("# converged %v after the cut", w.took(cut))
 
-			t.Log("# and up again: the neighbours are asked, so nobody waits for a period")
+			t.Log("# and up again: the router requests the table, so it does not wait for a periodic update")
 			up := w.now
 			w.setDown(0, false)
 			w.run(time.Second)
@@ -99,8 +99,7 @@ func TestCutThatIsSeen(t *testing.T) {
 }
 
 func TestCutWithoutAsking(t *testing.T) {
-	// As RFC 2453 has it, another way is known when a neighbour's next full update
-	// tells of it.
+	// As in RFC 2453, another path is learned from a neighbor's next full update.
 	w := newNetwork(t, 8, ring(8), rip.Config{Timers: rip.Timers{AskAfter: -1}})
 	w.start()
 	w.run(7 * time.Second)
@@ -113,7 +112,7 @@ func TestCutWithoutAsking(t *testing.T) {
 }
 
 func TestCutThatNobodySees(t *testing.T) {
-	// RFC 2453 §3.8: the time-out notices, 12 s after the last update.
+	// RFC 2453 §3.8: the timeout detects the failure, 12 s after the last update.
 	w := newNetwork(t, 5, ring(5), rip.Config{})
 	w.start()
 	w.run(7 * time.Second)
@@ -166,9 +165,10 @@ func TestNodeThatDiesAndComesBack(t *testing.T) {
 	assert.Empty(t, w.wrong())
 }
 
-// RFC 2453 §3.4.3: split horizon does not stop three routers from believing each
-// other in turn. Router 0 loses its network 10.0.3.0/24; the news reaches router 1
-// but not router 2, whose next update makes 1 believe in it again, and 0 believe 1.
+// RFC 2453 §3.4.3: split horizon does not stop three routers from believing each other in turn.
+// Router 0 loses its network 10.0.3.0/24. Router 1 learns of the loss, but router 2 does not.
+// Router 2's next update makes router 1 believe in the network again, and then router 0 believes
+// router 1.
 func TestCountingToInfinityIsBounded(t *testing.T) {
 	pairs := append(ring(3), [2]int{0, 3})
 	w := newNetwork(t, 4, pairs, rip.Config{})
@@ -272,8 +272,8 @@ func TestSameNetworkSameMessages(t *testing.T) {
 	}
 }
 
-// TestOldAddresses is a line of three as the old grammars have it: every end of a
-// link is a /32 of its own, and entries have no mask.
+// TestOldAddresses builds a line of three routers in the old grammar: each end of a link is its own
+// /32, and entries have no mask.
 func TestOldAddresses(t *testing.T) {
 	w := newNetwork(t, 3, line(3), rip.Config{EntrySize: 8})
 	for _, r := range w.routers {

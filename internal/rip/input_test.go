@@ -15,9 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// RFC 2453 §3.9.2, case by case: what a response does to a route that we have
-// through b at cost 4 (b said 3).
-// RFC 2453 §3.6: what costs 16 cannot be reached, and no cost is higher.
+// RFC 2453 §3.9.2, case by case: the effect of a response on a known route through b with cost 4 (b
+// announced 3). RFC 2453 §3.6: cost 16 means unreachable, and no cost is higher.
 func TestResponseAgainstAKnownRoute(t *testing.T) {
 	const p = "10.5.0.0/16"
 	tests := []struct {
@@ -45,7 +44,7 @@ func TestResponseAgainstAKnownRoute(t *testing.T) {
 			x.sent()
 			x.hear(tt.from, fmt.Sprint(p, "=", tt.cost))
 			assert.Equal(t, tt.want, x.learned())
-			assert.Equal(t, len(tt.want) > 0, len(x.sent()) > 0, "a change is told, and only a change")
+			assert.Equal(t, len(tt.want) > 0, len(x.sent()) > 0, "only a change is announced")
 		})
 	}
 }
@@ -124,7 +123,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		iface int
 	}{
 		{"10.0.0.3", 0}, // on the network, but no neighbour
-		{"10.0.0.2", 1}, // a neighbour, but not there
+		{"10.0.0.2", 1}, // a neighbor, but on another interface
 		{"10.0.0.1", 0}, // ourselves
 		{"::ffff:10.0.0.2", 0},
 		{"10.0.0.2", -1},
@@ -139,7 +138,7 @@ func TestStrangersAreRefused(t *testing.T) {
 }
 
 func TestExpiryAndGarbage(t *testing.T) {
-	// RFC 2453 §3.8: the time-out, and then the garbage-collection time.
+	// RFC 2453 §3.8: first the timeout, then the garbage-collection time.
 	x := newBench(t, rip.Config{Timers: rip.Timers{Periodic: time.Hour, Timeout: 2 * time.Hour, Garbage: 30 * time.Second}})
 	x.hear(b, "10.5.0.0/16=1")
 	x.wait(time.Hour)
@@ -160,7 +159,7 @@ func TestExpiryAndGarbage(t *testing.T) {
 	x.sent()
 	require.True(t, x.Input(x.now, c, 1, request))
 	assert.Equal(t, []string{"c 10.0.0.0/24=0 10.0.1.0/24=0 10.5.0.0/16=16"}, x.sent())
-	x.hear(b, "10.5.0.0/16=16") // which does not begin the time anew
+	x.hear(b, "10.5.0.0/16=16") // which does not restart the timer
 	x.wait(1)
 	require.True(t, x.Input(x.now, c, 1, request))
 	assert.Equal(t, []string{"c 10.0.0.0/24=0 10.0.1.0/24=0"}, x.sent())
@@ -194,7 +193,8 @@ func TestDeadRouteIsTakenUpAgain(t *testing.T) {
 }
 
 func TestEqualCostTakesOverFromWhoIsSilent(t *testing.T) {
-	// RFC 2453 §3.9.2: past half of the time-out another of the same cost is better.
+	// RFC 2453 §3.9.2: after half of the timeout another route with the same cost replaces the old
+	// one.
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.5.0.0/16=1")
 	x.learned()
@@ -265,7 +265,7 @@ func TestWidthFollowsTheNeighbour(t *testing.T) {
 	assert.Equal(t, 8, width(b))
 	assert.Equal(t, 12, width(c))
 
-	t.Log("# without a mask only single addresses can be told")
+	t.Log("# without a mask only single addresses can be announced")
 	x.wait(5 * time.Second)
 	assert.Equal(t, "b 192.168.0.1/32=0 192.168.0.9/32=16", x.sent()[0])
 
@@ -288,7 +288,7 @@ func TestOldWidthByConfiguration(t *testing.T) {
 	x.Start(x.now)
 	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent(), "only networks here, nothing to say")
 	x.local("192.168.0.1/32", 0, true)
-	x.hear(b, "192.168.0.2/32=0") // a wide message is understood, and answered in 8
+	x.hear(b, "192.168.0.2/32=0") // accepts 12-byte entries, answers with 8-byte ones
 	var m rip.Message
 	require.True(t, x.Output(x.now, &m))
 	assert.Equal(t, unhex(t, "0002 0002 00000000 c0a80001 00000010 c0a80002"), m.Payload)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// RFC 2453 §3.6 and §4: the octets of a message.
+// RFC 2453 §3.6 and §4: the bytes of a message.
 func TestMessage2OnTheWire(t *testing.T) {
 	b := message2(t, rip.Response, 2, "10.5.0.0/16=3#7@10.0.0.9 0.0.0.0/0=16")
 	assert.Equal(t, "02020000"+
@@ -25,7 +25,7 @@ func TestMessage2OnTheWire(t *testing.T) {
 	assert.Equal(t, " 10.5.0.0/16=3#7@10.0.0.9 0.0.0.0=16", text2(p.Entries))
 }
 
-// RFC 2453 §3.9: what is not understood is not looked at any further.
+// RFC 2453 §3.9: malformed messages are discarded without further processing.
 func TestMalformed2(t *testing.T) {
 	good := message2(t, rip.Response, 2, "10.5.0.0/16=3 10.6.0.0/16=3")
 	of := func(at int, v byte) []byte {
@@ -59,8 +59,9 @@ func TestMalformed2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.10: one response for each network. RFC 2453 §3.9.1 and §4.5: a router that comes up multicasts a request for the whole
-// table on every network; RFC 2453 §3.5: and announces its networks at their cost.
+// RFC 2453 §3.10: one response for each network. RFC 2453 §3.9.1 and §4.5: a router that comes up
+// multicasts a request for the whole table on every network, and announces its own networks at
+// their cost (RFC 2453 §3.5).
 func TestStart2(t *testing.T) {
 	cfg := prompt()
 	cfg.Interfaces[1].Cost = 3
@@ -70,7 +71,7 @@ func TestStart2(t *testing.T) {
 	assert.Equal(t, []string{"all/0 ? *", "all/0" + own, "all/1 ? *", "all/1" + own}, x.sent())
 }
 
-// RFC 2453 §3.8: every 30 s, offset by up to 5 s, anew each time.
+// RFC 2453 §3.8: every 30 s, with a new random offset of up to 5 s each time.
 func TestPeriodWithOffset(t *testing.T) {
 	x := newBench2(t, plain2())
 	seen := map[time.Duration]bool{}
@@ -87,7 +88,7 @@ func TestPeriodWithOffset(t *testing.T) {
 	assert.Greater(t, len(seen), 150)
 }
 
-// RFC 2453 §3.9.2: who may say something.
+// RFC 2453 §3.9.2: the senders whose messages are accepted.
 func TestWhoIsHeard(t *testing.T) {
 	response := message2(t, rip.Response, 2, "10.5.0.0/16=3")
 	request := message2(t, rip.Request, 2, "*")
@@ -117,7 +118,7 @@ func TestWhoIsHeard(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.9.2: the entry that fails is ignored, and the next is looked at.
+// RFC 2453 §3.9.2: an invalid entry is ignored, and the next one is processed.
 func TestEntriesAreJudged(t *testing.T) {
 	for entry, want := range map[string]rip.Refusal{
 		"10.5.0.0/16=1":           rip.Taken,
@@ -157,7 +158,7 @@ func last(list []string) string {
 	return list[len(list)-1]
 }
 
-// RFC 2453 §3.9.2: the cost of the network on which it came is added, up to infinity.
+// RFC 2453 §3.9.2: the cost of the network that the message arrived on is added, up to infinity.
 func TestCostOfTheLink(t *testing.T) {
 	cfg := prompt()
 	cfg.Interfaces[0].Cost = 5
@@ -166,7 +167,7 @@ func TestCostOfTheLink(t *testing.T) {
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.2 cost 8", "10.6.0.0/16 via 10.0.0.2 cost 15"}, x.learned())
 }
 
-// RFC 2453 §4.4: the next hop that is named counts if it is on the link.
+// RFC 2453 §4.4: the next hop of an entry is used if it is on the link.
 func TestNextHopIsHonoured(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(b, "10.5.0.0/16=1@10.0.0.9 10.6.0.0/16=1@10.0.1.2 10.7.0.0/16=1")
@@ -180,8 +181,8 @@ func TestNextHopIsHonoured(t *testing.T) {
 	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
 }
 
-// RFC 2453 §4.4: we name the next hop on the link that it is on, and there alone.
-// RFC 2453 §4.2: what comes from elsewhere has its tag, and what is learned keeps it.
+// RFC 2453 §4.4: the next hop is announced only on the link that it is on. RFC 2453 §4.2: external
+// routes are announced with their tag, and learned routes keep theirs.
 func TestNextHopAndTagAreSaid(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.SetExternal(x.now, rip.External{
@@ -196,8 +197,8 @@ func TestNextHopAndTagAreSaid(t *testing.T) {
 	assert.Equal(t, []string{"all/0 172.16.0.0/12=16#65001", "all/1 172.16.0.0/12=16#65001"}, x.sent())
 }
 
-// RFC 2453 §3.4.3: on a network with several routers a route through one of them is
-// poisoned for all of them.
+// RFC 2453 §3.4.3: a route through one router of a network is poisoned for all routers of that
+// network.
 func TestPoisonIsTheLinks(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(c, "10.5.0.0/16=1")
@@ -224,8 +225,8 @@ func TestMoreThan25(t *testing.T) {
 	assert.Equal(t, []int{25, 25, 25, 23}, sizes)
 }
 
-// RFC 2453 §3.10.1: after a triggered update news waits for 1 to 5 s, is one update
-// then, and none if a regular one comes first.
+// RFC 2453 §3.10.1: after a triggered update, further changes wait for 1 to 5 s and are sent as one
+// update. A regular update in the meantime replaces it.
 func TestTriggeredUpdatesAreDamped(t *testing.T) {
 	cfg := plain2()
 	cfg.PeriodicOffset = -1
@@ -252,8 +253,8 @@ func TestTriggeredUpdatesAreDamped(t *testing.T) {
 	assert.Contains(t, lines[1], "10.9.0.0/16=2")
 }
 
-// RFC 2453 §3.10.1: a second is the least that news waits, and news of our own links
-// does not wait longer.
+// RFC 2453 §3.10.1: changes wait for at least a second. Changes of the node's own links wait no
+// longer than that.
 func TestOwnLinksAreToldSoon(t *testing.T) {
 	cfg := plain2()
 	cfg.PeriodicOffset = -1
@@ -277,7 +278,7 @@ func TestOwnLinksAreToldSoon(t *testing.T) {
 	assert.Equal(t, []string{"all/0 10.0.1.0/24=16"}, x.sent())
 }
 
-// RFC 2453 §3.8: 180 s to expire, 120 s more to be forgotten.
+// RFC 2453 §3.8: a route expires after 180 s and is deleted 120 s later.
 func TestTimes2(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(b, "10.5.0.0/16=1")
@@ -291,7 +292,7 @@ func TestTimes2(t *testing.T) {
 	assert.NotContains(t, last(x.wait(30*time.Second)), "10.5.0.0/16")
 }
 
-// Hold-down: after a loss only a shorter way is believed for a while.
+// Hold-down: for a while after a loss, only a shorter path is accepted.
 func TestHoldDown(t *testing.T) {
 	cfg := prompt()
 	cfg.HoldDown = 60 * time.Second

@@ -14,22 +14,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// The neighbours of the Speaker under test: b on interface 0, c and d on 1.
+// The neighbors of the Speaker under test: b is on interface 0, c and d are on interface 1.
 var (
 	b = netip.MustParseAddr("10.0.0.2")
 	c = netip.MustParseAddr("10.0.1.2")
 	d = netip.MustParseAddr("10.0.1.3")
 )
 
-// bench is one Speaker and what a test does to it, in words.
+// bench drives one Speaker with inputs and outputs as text.
 type bench struct {
 	*rip.Speaker
 	tb  testing.TB
 	now clock.Time
 }
 
-// newBench starts a Speaker with the networks 10.0.0.0/24 on interface 0 and
-// 10.0.1.0/24 on 1, and has it past its first messages.
+// newBench starts a Speaker with the networks 10.0.0.0/24 on interface 0 and 10.0.1.0/24 on
+// interface 1, and drains its first messages.
 func newBench(tb testing.TB, cfg rip.Config) *bench {
 	tb.Helper()
 	x := newStill(tb, cfg)
@@ -50,7 +50,7 @@ func newStill(tb testing.TB, cfg rip.Config) *bench {
 	return x
 }
 
-// Input is the Speaker's for who speaks the course's dialect.
+// Input calls the Speaker's Input with a message in the course's dialect.
 func (x *bench) Input(now clock.Time, from netip.Addr, iface int, payload []byte) bool {
 	return x.Speaker.Input(now, netip.AddrPortFrom(from, 0), iface, payload) == rip.Taken
 }
@@ -81,7 +81,7 @@ func response(tb testing.TB, size int, entries string) []byte {
 	return p.Append(nil)
 }
 
-// sent drains Output: a line a message, "b PREFIX=COST …" or "b ?" for a request.
+// sent drains Output: one line per message, "b PREFIX=COST …", or "b ?" for a request.
 func (x *bench) sent() (lines []string) {
 	x.tb.Helper()
 	var m rip.Message
@@ -115,7 +115,7 @@ func (x *bench) learned() (lines []string) {
 	return lines
 }
 
-// wait lets time pass as a driver does: Advance at each Deadline.
+// wait advances the time as a driver does: it calls Advance at each Deadline.
 func (x *bench) wait(d time.Duration) {
 	until := x.now.Add(d)
 	for t := x.Deadline(); t != clock.Never && t <= until; t = x.Deadline() {
@@ -127,7 +127,7 @@ func (x *bench) wait(d time.Duration) {
 }
 
 func TestStartAsksAndTells(t *testing.T) {
-	// RFC 2453 §3.9.1; and the family's nodes tell right behind it.
+	// RFC 2453 §3.9.1. The nodes of this family announce their table right after the request.
 	x := newStill(t, rip.Config{})
 	assert.Empty(t, x.sent(), "silent before")
 	x.Start(x.now)
@@ -155,7 +155,7 @@ func TestRequestIsAnsweredWithTheWholeTable(t *testing.T) {
 	require.True(t, x.Input(x.now, c, 1, request))
 	assert.Equal(t, []string{"c 10.0.0.0/24=0 10.0.1.0/24=0 10.5.0.0/16=4"}, x.sent())
 
-	t.Log("# RFC 2453 §3.4.3: who we learned it from is told that we have no way")
+	t.Log("# RFC 2453 §3.4.3: the route is poisoned for the router it was learned from")
 	require.True(t, x.Input(x.now, b, 0, request))
 	require.True(t, x.Input(x.now, b, 0, request), "two before we could answer are one")
 	assert.Equal(t, []string{"b 10.0.0.0/24=0 10.0.1.0/24=0 10.5.0.0/16=16"}, x.sent())
@@ -184,7 +184,7 @@ func TestPeriodicUpdate(t *testing.T) {
 }
 
 func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
-	// RFC 2453 §3.10.1, at once.
+	// RFC 2453 §3.10.1, without a delay.
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.6.0.0/16=1 10.5.0.0/16=3")
 	assert.Equal(t, []string{
@@ -207,15 +207,15 @@ func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
 
 func TestBackPressureKeepsAndBounds(t *testing.T) {
 	x := newBench(t, rip.Config{})
-	for i := range 10_000 { // a route that flaps while the link takes nothing
+	for i := range 10_000 { // a route that flaps while the link accepts nothing
 		x.hear(b, fmt.Sprintf("10.5.0.0/16=%d", i%2))
 	}
 	own := " 10.0.0.0/24=0 10.0.1.0/24=0"
 	assert.Equal(t, []string{
 		"b" + own + " 10.5.0.0/16=16", "c" + own + " 10.5.0.0/16=2", "d" + own + " 10.5.0.0/16=2",
-	}, x.sent(), "news longer than the table is told as the table")
+	}, x.sent(), "a list of changes longer than the table is replaced by the table")
 
-	t.Log("# a change in the middle of an update is told behind it")
+	t.Log("# a change in the middle of an update is announced after it")
 	x.wait(5 * time.Second)
 	var m rip.Message
 	require.True(t, x.Output(x.now, &m))
@@ -229,7 +229,7 @@ func TestBackPressureKeepsAndBounds(t *testing.T) {
 
 func TestForgottenWhileItWaited(t *testing.T) {
 	x := newBench(t, rip.Config{Timers: rip.Timers{Garbage: time.Second, AskAfter: -1}})
-	for i := range 5 { // or the news would be as long as the table
+	for i := range 5 { // or the changes would be as many as the table's routes
 		x.local(fmt.Sprintf("172.%d.0.0/16", i+16), -1, true)
 	}
 	x.sent()
@@ -238,7 +238,7 @@ func TestForgottenWhileItWaited(t *testing.T) {
 	x.wait(time.Second)
 	x.hear(c, "10.5.0.0/16=7")
 	assert.Equal(t, []string{"b 10.5.0.0/16=8", "c 10.5.0.0/16=16", "d 10.5.0.0/16=8"}, x.sent(),
-		"the dead one's namesake is announced, once, and nothing of what is forgotten")
+		"the new route with the deleted one's prefix is announced once, deleted routes are not")
 }
 
 func TestMoreThanAMessageHolds(t *testing.T) {
@@ -398,7 +398,7 @@ func TestAskingForAnotherWay(t *testing.T) {
 	x.wait(500 * time.Millisecond)
 	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent())
 
-	t.Log("# and not at all when another way has turned up by itself")
+	t.Log("# and no request if another path was learned meanwhile")
 	x.wait(20 * time.Second)
 	x.sent()
 	lose()
