@@ -32,7 +32,7 @@ func connect(t *testing.T, from, to *operator.Node) (client, server *node.Conn) 
 	return operatortest.Connect(t, from, to, "10.0.0.2:80")
 }
 
-// pings sends some and waits for the answers.
+// pings sends echo requests and waits for the answers.
 func pings(t *testing.T, from *operator.Node, count, size int) {
 	t.Helper()
 	testenv.Ask(t, from, control.Ping{
@@ -40,15 +40,14 @@ func pings(t *testing.T, from *operator.Node, count, size int) {
 	})
 }
 
-// whole reads a pcapng file, which must have no damage, and returns its packets' comments and what
-// if0 says of itself.
+// whole reads a valid pcapng file, and returns its packets' comments and its description of if0.
 func whole(t *testing.T, file io.Reader) (comments []string, if0 pcapgo.NgInterface) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{})
 	require.NoError(t, err)
 	for {
 		_, _, options, err := r.ReadPacketDataWithOptions()
-		if err == io.EOF { //nolint:errorlint // the reader's own
+		if err == io.EOF { //nolint:errorlint // the reader returns it unwrapped
 			break
 		}
 		require.NoError(t, err)
@@ -59,7 +58,7 @@ func whole(t *testing.T, file io.Reader) (comments []string, if0 pcapgo.NgInterf
 	return comments, if0
 }
 
-// capturing captures at a node while f runs.
+// capturing captures on a node while f runs.
 func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (control.Captured, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +79,8 @@ func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (cont
 	return answer, err
 }
 
-// TestACaptureTellsOfConnections: windows and state beside each segment, and what the link lost.
+// TestACaptureTellsOfConnections: each segment has a comment with windows and state, and the
+// packets lost by the link are marked.
 func TestACaptureTellsOfConnections(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
@@ -111,7 +111,7 @@ func TestACaptureTellsOfConnections(t *testing.T) {
 	assert.LessOrEqual(t, lost, int(ways[0].Lost))
 }
 
-// TestATraceOfAFile has what the trace had that went on beside the capture.
+// The trace of a capture file equals the live trace of the same time.
 func TestATraceOfAFile(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
@@ -155,8 +155,7 @@ func TestATraceOfAFile(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
-// TestASlowReaderMissesPackets: they are counted, in the answer and in the file, and the node does
-// not wait.
+// A slow reader misses packets. The answer and the file count them, and the node does not wait.
 func TestASlowReaderMissesPackets(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	var file bytes.Buffer
@@ -165,10 +164,10 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 	done, err := capturing(t, a, control.Record{Filter: "icmp", Piece: func(p []byte) {
 		if file.Write(p); len(p) > 1000 && first {
 			first = false
-			<-goOn // while more comes than may wait
+			<-goOn // while more packets arrive than may wait
 		}
 	}}, func() {
-		pings(t, a, 1, 20_000) // so that it hangs in what is more than the header
+		pings(t, a, 1, 20_000) // so that the write blocks after the header
 		for range observe.BacklogBytes/(2*16*60_000) + 3 {
 			pings(t, a, 16, 60_000) // 16 requests of 44 fragments, and the answers
 		}
@@ -182,7 +181,7 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 	assert.Equal(t, done.Packets+done.Missed, if0.Statistics.PacketsReceived)
 }
 
-// TestACaptureOfManyFiles: each is whole, none larger than it may be, the oldest are deleted.
+// A capture in several files writes valid files within the size limit, and deletes the oldest ones.
 func TestACaptureOfManyFiles(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	folder := t.TempDir()
@@ -211,7 +210,7 @@ func TestACaptureOfManyFiles(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNotCapturing)
 }
 
-// TestTheTimeOfStatistics is that of the capture's end, in the file's own unit.
+// The statistics have the time of the capture's end, in the file's time unit.
 func TestTheTimeOfStatistics(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	file := filepath.Join(t.TempDir(), "x.pcapng")
@@ -226,7 +225,7 @@ func TestTheTimeOfStatistics(t *testing.T) {
 	assert.WithinRange(t, if0.Statistics.LastUpdate, began.Add(-time.Second), time.Now().Add(time.Second))
 }
 
-// TestACaptureReplacesNothing but another capture, and that only if it may.
+// A capture replaces only another capture, and only with permission.
 func TestACaptureReplacesNothing(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	dir := t.TempDir()
@@ -267,7 +266,7 @@ func TestACaptureReplacesNothing(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// TestACaptureThatCannotBegin leaves no capture, and the node goes on.
+// A capture that cannot start leaves no capture behind, and the node keeps running.
 func TestACaptureThatCannotBegin(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	for _, name := range []string{"/nowhere/at/all", t.TempDir()} {
@@ -281,7 +280,7 @@ func TestACaptureThatCannotBegin(t *testing.T) {
 	pings(t, a, 1, 0)
 }
 
-// TestANodeThatEndsEndsItsCaptures: the files are whole.
+// A node that stops closes its captures: the files are complete.
 func TestANodeThatEndsEndsItsCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	name := filepath.Join(t.TempDir(), "x.pcapng")
@@ -356,7 +355,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNotCapturing)
 }
 
-// TestWhatANodeSendsToItselfCrossesLo, and no interface.
+// Packets from a node to itself pass lo and no other interface.
 func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	for iface, want := range map[string]int{"lo": 4, "if0": 4, "all": 8} {

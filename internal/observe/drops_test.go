@@ -17,13 +17,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// lossy has a node's link lose some of what leaves it.
+// lossy makes a node's link lose some of the packets that the node sends.
 func lossy(t *testing.T, n *operator.Node, words string) {
 	t.Helper()
 	testenv.Ask(t, n, control.Impair{Iface: "if0", Way: control.WayOut, Words: words})
 }
 
-// lost is how many packets the link of a node has lost.
+// lost returns how many packets the link of a node has lost.
 func lost(t *testing.T, n *operator.Node) int {
 	t.Helper()
 	for _, i := range testenv.Ask(t, n, control.Impairments{Iface: "if0"}) {
@@ -35,8 +35,7 @@ func lost(t *testing.T, n *operator.Node) int {
 	return 0
 }
 
-// move sends bytes over a connection until all have been acknowledged, so that nothing is under
-// way.
+// move sends bytes over a connection until all are acknowledged, so no data is in flight.
 func move(t *testing.T, client, server *node.Conn, size int) {
 	t.Helper()
 	wrote := make(chan error, 1)
@@ -53,8 +52,8 @@ func move(t *testing.T, client, server *node.Conn, size int) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestATraceOfDrops tells of each segment that went no further, and of nothing else: neither of
-// what arrives, nor of other packets that are lost beside it.
+// TestATraceOfDrops lists exactly the dropped segments that match the filter. It lists neither
+// segments that arrive nor other lost packets.
 func TestATraceOfDrops(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
@@ -88,8 +87,8 @@ func TestATraceOfDrops(t *testing.T) {
 	lossy(t, a, "off")
 }
 
-// TestASlowReaderOfATrace misses segments, which are counted: in the answer, and at the next
-// segment that it is told of. The connection does not wait for it.
+// A slow reader of a trace misses segments. The next traced segment and the answer count them. The
+// connection does not wait for the reader.
 func TestASlowReaderOfATrace(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
@@ -98,7 +97,7 @@ func TestASlowReaderOfATrace(t *testing.T) {
 	told, gaps := uint64(0), uint64(0)
 	r.Segment = func(s control.TracedSegment) {
 		if told == 0 {
-			<-goOn // while more comes than may wait
+			<-goOn // while more packets arrive than may wait
 		}
 		if s.Missed > 0 && gaps == 0 {
 			close(behind)
@@ -113,7 +112,7 @@ func TestASlowReaderOfATrace(t *testing.T) {
 			move(t, client, server, 5_000_000)
 		}
 		close(goOn)
-		for range 100_000 { // until it has caught up, and there is one behind the gap
+		for range 100_000 { // until it has caught up and has a segment after the gap
 			move(t, client, server, 1)
 			select {
 			case <-behind:
@@ -126,10 +125,10 @@ func TestASlowReaderOfATrace(t *testing.T) {
 	assert.Positive(t, gaps)
 	assert.LessOrEqual(t, gaps, done.Missed, "the last gap may have no segment behind it")
 	assert.Equal(t, told, done.Segments)
-	assert.Equal(t, packets(t, a)-before, int(told+done.Missed), "each is told or counted")
+	assert.Equal(t, packets(t, a)-before, int(told+done.Missed), "each is traced or counted")
 }
 
-// packets is how many have passed a node's link, both ways.
+// packets returns how many packets have passed a node's link in both directions.
 func packets(t *testing.T, n *operator.Node) int {
 	t.Helper()
 	faces := testenv.Ask(t, n, control.Interfaces{})

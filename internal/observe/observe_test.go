@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestWhatAnObserverCosts: a segment that is shown to an observer is copied without an
-// allocation once its batches have grown.
+// TestWhatAnObserverCosts: a segment is copied for an observer without an allocation once the
+// observer's batches have grown.
 func TestWhatAnObserverCosts(t *testing.T) {
 	o := &Observer{Snaplen: 96}
 	o.Begin(time.Time{}, 1, &Backlog{})
@@ -71,8 +71,8 @@ func (s *shower) show(packets int, to ...*Observer) {
 	}
 }
 
-// TestAnObserverThatFallsBehind loses the oldest packets. The next packet that it gets says how
-// many are missing before it.
+// TestAnObserverThatFallsBehind loses the oldest packets. Its next packet says how many are missing
+// before it.
 func TestAnObserverThatFallsBehind(t *testing.T) {
 	var b Backlog
 	var o Observer
@@ -96,7 +96,7 @@ func TestAnObserverThatFallsBehind(t *testing.T) {
 	take()
 	s.show(1, &o)
 	take()
-	assert.Equal(t, uint64(s.at)+1, next, "what is missing and what came are all")
+	assert.Equal(t, uint64(s.at)+1, next, "missing and received packets add up")
 	faces, missed := o.Counts()
 	assert.Equal(t, missed, gap)
 	assert.Equal(t, Count{Packets: uint64(s.at), Missed: missed}, faces[0])
@@ -105,8 +105,8 @@ func TestAnObserverThatFallsBehind(t *testing.T) {
 	assert.Equal(t, o.queue.held, b.held)
 }
 
-// TestManyObserversShareOneBacklog: sixteen readers that never read hold no more memory than one,
-// one that reads loses nothing, and their memory is free when they leave.
+// TestManyObserversShareOneBacklog: sixteen observers that never read hold no more memory than one.
+// An observer that reads loses nothing. The memory is freed when they leave.
 func TestManyObserversShareOneBacklog(t *testing.T) {
 	var b Backlog
 	var reads Observer
@@ -144,10 +144,10 @@ func TestManyObserversShareOneBacklog(t *testing.T) {
 	assert.Equal(t, reads.queue.held, b.held)
 	assert.Less(t, b.held, 4<<20)
 	silent[0].Settle()
-	assert.Equal(t, reads.queue.held, b.held, "who has left is given nothing")
+	assert.Equal(t, reads.queue.held, b.held, "an observer that left gets nothing")
 }
 
-// TestSaid: what is said follows the connection, however little of it changes.
+// TestSaid: the reported state follows the connection, even after small changes.
 func TestSaid(t *testing.T) {
 	var said Said
 	one := Packet{Known: true, SID: 3}

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// traced is what a trace tells that begins now, up to the first segment behind that f sends.
+// traced starts a trace and returns its segments up to the first one that f sends.
 func traced(t *testing.T, n *operator.Node, r control.Trace, f func()) (list []control.TracedSegment) {
 	t.Helper()
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -34,7 +34,7 @@ func traced(t *testing.T, n *operator.Node, r control.Trace, f func()) (list []c
 	return list
 }
 
-// tracing is what a trace tells while f runs, and how it ended.
+// tracing returns the trace while f runs, and how it ended.
 func tracing(
 	t *testing.T, n *operator.Node, r control.Trace, done *control.Traced, f func(),
 ) (list []control.TracedSegment) {
@@ -58,8 +58,8 @@ func tracing(
 	return list
 }
 
-// TestATraceBeginsWithWhatWasBefore: a connection's recorder has its last segments, and numbers
-// count from the SYN, though nobody looked at it.
+// A trace begins with the last segments from the connection's recorder, even if no trace ran
+// before. Numbers count from the SYN.
 func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	a, b := operatortest.Two(t, node.Config{})
@@ -80,7 +80,7 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	require.Len(t, live, 1, "there is no recorder")
 	if live[0].Sent {
 		assert.EqualValues(t, 50_001, live[0].Seq)
-	} else { // a late acknowledgment of what was before
+	} else { // a late acknowledgment of earlier data
 		assert.Greater(t, live[0].Ack, uint64(20_000))
 	}
 	assert.Positive(t, live[0].Window)
@@ -109,5 +109,5 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1)
 	require.NoError(t, set("0"))
 	r.Recorded = true
-	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1, "there is none any more")
+	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1, "the recorder is off")
 }
