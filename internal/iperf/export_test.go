@@ -2,7 +2,7 @@ package iperf
 
 import "github.com/tidepool-net/tidepool/internal/node"
 
-// What the tests of a foreign client and of a foreign server need of the protocol.
+// The parts of the protocol that tests of a foreign client and a foreign server need.
 
 // Wire is a control connection.
 type Wire struct{ wire }

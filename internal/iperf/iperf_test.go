@@ -30,7 +30,7 @@ func twoNodes(t *testing.T) (a, b *operator.Node) {
 	return operatortest.Two(t, node.Config{})
 }
 
-// served has a node serve in the background, and returns what it tells of tests.
+// served starts a server in the background on a node, and returns the tests that it reports.
 func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 	t.Helper()
 	ended := make(chan control.PerfEnded, 10)
@@ -81,7 +81,7 @@ func TestPerfBetweenNodes(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// checkReports holds the two ends' reports of a test against each other.
+// checkReports compares the reports of both ends of a test.
 func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfReport) {
 	t.Helper()
 	streams := max(1, req.Parallel)
@@ -93,19 +93,19 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 	assert.Equal(t, ours.Start.Cookie, theirs.Start.Cookie)
 	assert.Equal(t, ours.Start.TestStart, theirs.Start.TestStart)
 	switch {
-	case req.Bidir: // by the time that one way has all, the other may have had no turn yet
+	case req.Bidir: // one direction may finish before the other has started
 		assert.Positive(t, ours.End.SumSent.Bytes+ours.End.SumReceived.Bytes)
-	case req.Rate == control.PerfUnlimited: // of datagrams, which may all be lost
+	case req.Rate == control.PerfUnlimited: // datagrams, which may all be lost
 		assert.Positive(t, ours.End.SumSent.Bytes)
 	default:
 		assert.Positive(t, ours.End.SumSent.Bytes)
 		assert.Positive(t, ours.End.SumReceived.Bytes)
 	}
-	if !req.Bidir { // or each calls the other way the reverse
+	if !req.Bidir { // with Bidir each end calls the other direction the reverse
 		assert.Equal(t, ours.End.SumReceived.Bytes, theirs.End.SumReceived.Bytes, "both tell the same")
 		assert.Equal(t, ours.End.SumSent.Bytes, theirs.End.SumSent.Bytes)
 	}
-	if req.Bytes > 0 && !req.Reverse && !req.Bidir { // of which either way may be the first
+	if req.Bytes > 0 && !req.Reverse && !req.Bidir { // either direction may come first
 		assert.GreaterOrEqual(t, ours.End.SumSent.Bytes, req.Bytes)
 		assert.Less(t, ours.End.SumSent.Bytes, req.Bytes+int64(streams)*(128<<10))
 	}
@@ -132,7 +132,7 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 	}
 }
 
-// What is omitted does not count, and intervals are told as they come.
+// The omitted beginning does not count, and intervals are reported while the test runs.
 func TestPerfOmitsTheBeginning(t *testing.T) {
 	a, b := twoNodes(t)
 	served(t, b)
@@ -188,7 +188,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	_, err := control.Ask(t.Context(), b, control.PerfServe{Background: true})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.ErrorContains(t, err, "unable to start listener on port 5201")
-	// Somebody has the port of UDP, which a test by UDP needs.
+	// The UDP port that a UDP test needs is in use.
 	c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a, control.Perf{
@@ -208,7 +208,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// dial is a foreign client's control connection.
+// dial opens a foreign client's control connection.
 func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 	t.Helper()
 	c, err := n.Node.TCP.Dial(t.Context(), netip.AddrPortFrom(operatortest.Second, control.PerfPort))
@@ -216,18 +216,18 @@ func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 	return iperf.NewWire(c)
 }
 
-// someCookie is a client's.
+// someCookie is a client's cookie.
 var someCookie = []byte("abcdefghijklmnopqrstuvwxyz2345672345\x00")
 
-// A client that says nonsense, too much, or nothing more: the server says so in a line, and
-// serves the next.
+// If a client sends garbage, too much, or nothing more, the server reports it in one line and
+// serves the next client.
 func TestPerfClientsThatMisbehave(t *testing.T) {
 	params, err := iperf.AppendMessage(nil, &iperf.Params{TCP: true, Len: 1000, Time: 1})
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
-		sends [][]byte // behind the cookie, each when the server has said something
+		sends [][]byte // after the cookie, each after a message from the server
 		want  string
-		hears string // by the client; empty: nothing in particular
+		hears string // by the client; empty: not checked
 	}{
 		"2 GB": {
 			[][]byte{{0x80, 0, 0, 0}},
@@ -280,8 +280,8 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 	}
 }
 
-// A server that says something in the midst of a test, where nothing is due, is told from one that
-// has nothing to say: the test is over at once, and says why.
+// If a server sends an unexpected message during a test, the test ends at once and the error gives
+// the reason.
 func TestAServerThatTalksInATest(t *testing.T) {
 	for _, says := range []iperf.State{0, iperf.TestEnd} {
 		a, b := twoNodes(t)
@@ -299,7 +299,8 @@ func TestAServerThatTalksInATest(t *testing.T) {
 	}
 }
 
-// talkInATest is a server of one stream that says too much, and waits until its client is gone.
+// talkInATest is a server of one stream that sends an unexpected message, and waits until its
+// client has gone.
 func talkInATest(l *node.Listener, says iperf.State) error {
 	c, err := l.AcceptTCP()
 	if err != nil {
@@ -332,12 +333,12 @@ func talkInATest(l *node.Listener, says iperf.State) error {
 		}
 	}
 	if _, err := k.Next(); !errors.Is(err, iperf.ErrGone) {
-		return fmt.Errorf("%w: the client goes on", iperf.ErrMessage)
+		return fmt.Errorf("%w: the client did not stop", iperf.ErrMessage)
 	}
 	return nil
 }
 
-// Whoever says nothing keeps nobody waiting, and nonsense instead of a cookie is told.
+// A client that sends nothing does not block others, and an invalid cookie is reported.
 func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
@@ -362,7 +363,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// underWay has a test begin that does not end by itself, and returns what it comes to.
+// underWay starts a test without an end, and returns a channel with its outcome.
 func underWay(ctx context.Context, t *testing.T, n *operator.Node) chan error {
 	t.Helper()
 	began, over := make(chan struct{}), make(chan error, 1)
@@ -407,7 +408,7 @@ func TestAPerfServerThatIsClosedInATest(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// A client whose machine is gone in the midst of it.
+// The client's machine disappears in the middle of the test.
 func TestAPerfClientThatIsGone(t *testing.T) {
 	a, b := twoNodes(t)
 	ended := served(t, b)
@@ -418,7 +419,7 @@ func TestAPerfClientThatIsGone(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// In the foreground it ends with its context, or behind one test.
+// In the foreground a server ends with its context, or after one test.
 func TestAPerfServerInTheForeground(t *testing.T) {
 	a, b := twoNodes(t)
 	listening, done := make(chan struct{}), make(chan control.PerfServed, 1)

@@ -21,7 +21,7 @@ func TestStates(t *testing.T) {
 	assert.Equal(t, "error 77", iperf.CodeText(77))
 }
 
-// A cookie is 36 letters of the base 32 of RFC 4648 §6, in lower case.
+// A cookie is 36 letters of the base 32 alphabet of RFC 4648 §6, in lower case.
 func TestCookies(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	a, b := iperf.NewCookie(r), iperf.NewCookie(r)
@@ -49,7 +49,7 @@ func TestAMessageAndItsLength(t *testing.T) {
 	assert.EqualError(t, err, "no message of iperf3's: it has 2147483648 bytes, want 1 to 65536")
 }
 
-// What iperf3 3.12 sends.
+// iperf3Params are the parameters that iperf3 3.12 sends.
 const iperf3Params = `{"tcp":true,"omit":1,"time":1,"num":0,"blockcount":0,"parallel":2,` +
 	`"reverse":true,"window":65536,"len":131072,"bandwidth":3000000,"pacing_timer":1000,` +
 	`"congestion":"cubic","client_version":"3.12"}`
@@ -102,7 +102,7 @@ func TestParametersThatNobodyCanMeasure(t *testing.T) {
 }
 
 func TestResultsAsIperf3WritesThem(t *testing.T) {
-	// -1 as the unsigned number of its bits, which is what cJSON makes of it.
+	// -1 as an unsigned number, as cJSON writes it.
 	text := `{"cpu_util_total":0.99,"cpu_util_user":0.07,"cpu_util_system":0.92,` +
 		`"sender_has_retransmits":18446744073709551615,"congestion_used":"cubic","streams":[` +
 		`{"id":1,"bytes":393216,"retransmits":18446744073709551615,"jitter":0,"errors":0,` +
@@ -186,12 +186,12 @@ func TestLossAndDisorder(t *testing.T) {
 	assert.Equal(t, uint64(6), a.Highest, "nobody's")
 }
 
-// RFC 3550 §6.4.1: the difference of two times on the way, with a gain of a sixteenth.
+// RFC 3550 §6.4.1: the difference of two transit times, with a gain of a sixteenth.
 func TestJitter(t *testing.T) {
 	var a iperf.Arrivals
 	const ms = time.Millisecond
 	a.Add(105*ms, iperf.Header{Sent: 100 * ms, Number: 1})
-	assert.Zero(t, a.Jitter, "of one datagram there is none")
+	assert.Zero(t, a.Jitter, "one datagram has no jitter")
 	a.Add(131*ms, iperf.Header{Sent: 110 * ms, Number: 2})
 	assert.Equal(t, ms, a.Jitter, "16 ms more, by 16")
 	a.Add(141*ms, iperf.Header{Sent: 120 * ms, Number: 3})
@@ -203,7 +203,7 @@ func TestJitter(t *testing.T) {
 func TestPace(t *testing.T) {
 	var none iperf.Pace
 	assert.Zero(t, none.Wait(0, 1<<40))
-	p := iperf.Pace{Rate: 8_000_000, Block: 1000} // a megabyte a second
+	p := iperf.Pace{Rate: 8_000_000, Block: 1000} // a megabyte per second
 	assert.Zero(t, p.Wait(0, 0))
 	assert.Equal(t, time.Millisecond, p.Wait(0, 1000))
 	assert.Equal(t, 400*time.Microsecond, p.Wait(600*time.Microsecond, 1000))
@@ -214,7 +214,7 @@ func TestPace(t *testing.T) {
 	assert.Equal(t, 4*time.Millisecond, p.Wait(0, 7000))
 }
 
-// Whatever comes, it is parameters within their bounds, or an error.
+// Every input yields parameters within their bounds, or an error.
 func FuzzParams(f *testing.F) {
 	f.Add([]byte(iperf3Params))
 	f.Add([]byte(`{"udp":true,"len":1348,"time":1e3,"udp_counters_64bit":true}`))
@@ -232,7 +232,7 @@ func FuzzParams(f *testing.F) {
 		require.NoError(t, err)
 		q, err := iperf.ParseParams(again)
 		require.NoError(t, err)
-		once, err := json.Marshal(&q) // in which no ports and an empty list of them are the same
+		once, err := json.Marshal(&q) // does not distinguish nil ports from an empty list
 		require.NoError(t, err)
 		assert.Equal(t, string(again), string(once))
 	})

@@ -331,7 +331,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 			}
 		}
 		if !t.group.params.TCP {
-			a.stream.socket = 5 + i // UDP streams share one socket, RCP streams have none
+			a.stream.socket = 5 + i // UDP streams share one socket, RCP streams use no socket
 		}
 	}
 	return nil
