@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// leaves are a command's ends.
+// leaves calls each for every command without subcommands.
 func leaves(c *cobra.Command, each func(*cobra.Command)) {
 	if !c.HasSubCommands() {
 		each(c)
@@ -25,8 +25,8 @@ func leaves(c *cobra.Command, each func(*cobra.Command)) {
 	}
 }
 
-// TestEveryCommand: --help is an answer, on standard output and with nothing beside it; a flag
-// that there is not is wrong usage, with nothing on standard output; and who answers has --json.
+// TestEveryCommand: --help prints to standard output only. An unknown flag is a usage error, with
+// nothing on standard output. Every command with an answer has --json.
 func TestEveryCommand(t *testing.T) {
 	count := 0
 	leaves(open(t, &fake{}, Config{}).tree(), func(c *cobra.Command) {
@@ -51,10 +51,11 @@ func TestEveryCommand(t *testing.T) {
 	assert.Greater(t, count, 40)
 }
 
-// inJSON are lines for every command, by its name. What has no end of its own has a test elsewhere.
+// inJSON has a line for every command, by the command's name. Commands that run until they are
+// stopped are tested elsewhere.
 var inJSON = map[string]string{
 	"events": "", // TestEventsUntilCtrlC
-	"source": "", // its lines are commands of their own
+	"source": "", // its lines are other commands
 	"up":     "up if0", "down": "down if0", "route add": "route add default via 10.0.0.2",
 	"route get": "route get 10.0.0.9",
 	"route del": "route del default", "lossyforward": "lossyforward 2", "lossy": "lossy 0.02",
@@ -75,12 +76,12 @@ var inJSON = map[string]string{
 	"watch": "watch -c 1 routes", "sleep": "sleep 0", "help": "help",
 }
 
-// alone are the commands that are a line by their names.
+// alone are the commands whose name alone is a valid line.
 var alone = strings.Fields(`interfaces li neighbors ln routes lr rip sockets ls lc doors transfers wait show
 	reload clear history quit`)
 
-// TestEveryCommandInJSON: with --json each answers on standard output, with documents alone, one a
-// line; as a line of a session with --json, too.
+// TestEveryCommandInJSON: with --json each command prints only JSON documents to standard output,
+// one per line. A session with --json prints the same.
 func TestEveryCommandInJSON(t *testing.T) {
 	answering := func() *fake {
 		f := &fake{}
@@ -123,7 +124,7 @@ func TestEveryCommandInJSON(t *testing.T) {
 	})
 }
 
-// TestTextAndJSON: where a text is the rest of the line, --json stands in front of it.
+// TestTextAndJSON: --json comes before an argument that takes the rest of the line.
 func TestTextAndJSON(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	require.NoError(t, s.Execute(t.Context(), "s --json 1 a --json b"))
@@ -133,7 +134,7 @@ func TestTextAndJSON(t *testing.T) {
 	assert.Equal(t, "Sent 8 bytes\n", s.out.String())
 }
 
-// TestManual: each command of the shell is in it, with its flags.
+// TestManual: the manual describes each command of the shell, with its flags.
 func TestManual(t *testing.T) {
 	list := Manual()
 	names := map[string]Entry{}

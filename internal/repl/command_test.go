@@ -30,7 +30,7 @@ func TestLinesBecomeRequests(t *testing.T) {
 	write := func(sid int, text string) any { return control.Write{SID: sid, Data: []byte(text)} }
 	test := func(text string) any { return control.SendTest{Addr: peer, Text: text} }
 	for _, tt := range []struct {
-		lines string // alternatives that ask the same, parted by |
+		lines string // equivalent lines, separated by |
 		want  any
 	}{
 		{"interfaces|li|interfaces -s|interfaces --stats", control.Interfaces{}},
@@ -160,8 +160,8 @@ func TestLinesBecomeRequests(t *testing.T) {
 	}
 }
 
-// TestCaptureOfNoInterface: a word that is like an interface's name is none of a filter's. The node
-// says which interfaces there are.
+// TestCaptureOfNoInterface: an argument that looks like an interface's name is not taken as a
+// filter. The node's error lists the interfaces.
 func TestCaptureOfNoInterface(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]control.StartCapture{
@@ -175,7 +175,7 @@ func TestCaptureOfNoInterface(t *testing.T) {
 	}
 }
 
-// withoutCalls is a request without its functions, which cannot be compared.
+// withoutCalls returns a request without its functions, which cannot be compared.
 func withoutCalls(req any) any {
 	switch r := req.(type) {
 	case control.Ping:
@@ -375,8 +375,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 	}
 }
 
-// TestErrorsForPeople: what the node says in words of its insides is said without them, and with
-// what helps.
+// TestErrorsForPeople: the node's errors are printed without internal terms, and with advice.
 func TestErrorsForPeople(t *testing.T) {
 	var answer error
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -483,7 +482,7 @@ func TestInterruptEndsTheCommandThatRuns(t *testing.T) {
 	s.Interrupt()
 	require.ErrorIs(t, <-done, ErrInterrupted)
 	require.NoError(t, s.run(t.Context(), "routes"))
-	s.Interrupt() // nothing runs yet: it is for the line that was just typed
+	s.Interrupt() // nothing runs yet: it cancels the line that was just typed
 	require.ErrorIs(t, s.run(t.Context(), "sleep"), ErrInterrupted)
 	assert.Equal(t, 130, ExitCode(ErrInterrupted))
 }
@@ -497,7 +496,7 @@ func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
 	require.ErrorIs(t, s.Execute(ctx, "sleep"), context.DeadlineExceeded)
 }
 
-// A script ends at a page that there is not.
+// A script stops if a page does not exist.
 func TestFetchFailsAsItsServerDoes(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "fetch 10.0.0.1/missing")
@@ -529,7 +528,7 @@ func TestEveryReadOutHasJSON(t *testing.T) {
 	}
 }
 
-// The commands that take the line as it is have no flags, so they follow the session.
+// Commands that take the rest of the line as text have no flags, so the session decides on JSON.
 func TestTextCommandsFollowTheSession(t *testing.T) {
 	for _, line := range []string{"send 10.0.0.1 hello", "s 1 hello", "send 1 FILL x 70000"} {
 		s := open(t, &fake{}, Config{JSON: true})

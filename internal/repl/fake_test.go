@@ -16,13 +16,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// fake is a node in memory: it answers with a small fixed network and remembers what it was asked.
+// fake is a node in memory. It answers for a small fixed network and records its requests.
 type fake struct {
 	mu       sync.Mutex
 	old      bool
 	asked    []any
 	watchers map[int]func(control.Event)
-	// do, if set, answers a request itself; handled false leaves it to the fixed network.
+	// do, if set, answers a request; handled false leaves the answer to the fixed network.
 	do func(ctx context.Context, req any) (answer any, err error, handled bool)
 }
 
@@ -107,7 +107,8 @@ func (f *fake) fixed(req any) (any, error) {
 	return fixedSocket(req)
 }
 
-// fixedCapture answers for captures and traces: two packets, and the ladder's story.
+// fixedCapture answers requests for captures and traces: two packets, and the segments of the
+// ladder.
 func fixedCapture(req any) (any, bool) {
 	since := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	switch r := req.(type) {
@@ -195,7 +196,7 @@ func fixedSocket(req any) (any, error) {
 	}
 }
 
-// requests returns what was asked since the last call.
+// requests returns the requests since the last call.
 func (f *fake) requests() []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -369,7 +370,7 @@ func someHops(r control.Traceroute) []control.Hop {
 	return hops
 }
 
-// session is a shell on a fake, with what it printed.
+// session is a shell on a fake node, with its output.
 type session struct {
 	*Shell
 	node *fake
@@ -389,7 +390,7 @@ func (g *guarded) Write(p []byte) (int, error) {
 	return g.b.Write(p)
 }
 
-// String returns what was written since the last call.
+// String returns the text written since the last call.
 func (g *guarded) String() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

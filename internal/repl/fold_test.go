@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// wide is a terminal that keeps its size.
+// wide returns the width of a terminal that is never resized.
 func wide(n int) func() int { return func() int { return n } }
 
-// What is printed at a terminal of 80 columns is broken between words.
+// Output at a terminal of 80 columns is broken between words.
 func TestFold(t *testing.T) {
 	long := strings.Repeat("seven", 20)
 	for text, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestUsageLinesAreBrokenBetweenFlags(t *testing.T) {
 	}
 }
 
-// Whatever is dropped, and whatever `help` lists, fits 80 columns.
+// The tables of drops and of `help` fit 80 columns.
 func TestTablesFitTheTerminal(t *testing.T) {
 	c := control.Counters{Drops: []control.Drop{
 		{Reason: "fragment not a multiple of 8", Packets: 4_000_000_000},

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestOneCommandOfWords: a system's shell has cut them already, quotes and all.
+// TestOneCommandOfWords: the system's shell has already split the arguments and removed quotes.
 func TestOneCommandOfWords(t *testing.T) {
 	for _, tt := range []struct {
 		words []string
@@ -69,7 +69,7 @@ func TestOneCommandOfWords(t *testing.T) {
 	}
 }
 
-// TestEventsUntilCtrlC: as JSON a line each.
+// TestEventsUntilCtrlC: events are printed as text, or as one JSON document per line.
 func TestEventsUntilCtrlC(t *testing.T) {
 	for _, words := range [][]string{{"events"}, {"events", "--json"}} {
 		f := &watchedFake{fake: &fake{}, watched: make(chan struct{}, 1)}
@@ -91,7 +91,7 @@ func TestEventsUntilCtrlC(t *testing.T) {
 	}
 }
 
-// watchedFake tells when somebody watches it.
+// watchedFake signals when a watcher registers.
 type watchedFake struct {
 	*fake
 	watched chan struct{}
@@ -102,7 +102,7 @@ func (f *watchedFake) Watch(g func(control.Event)) (stop func()) {
 	return f.fake.Watch(g)
 }
 
-// TestLinesOfJSON: what comes by and by is a line each, as the HTTP API has them.
+// TestLinesOfJSON: partial results are printed one per line, as in the HTTP API.
 func TestLinesOfJSON(t *testing.T) {
 	for _, tt := range []struct {
 		words  []string

@@ -14,9 +14,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestOutput holds what each command prints against testdata/output.golden.
+// TestOutput compares the output of each command with testdata/output.golden.
 func TestOutput(t *testing.T) {
 	transcript(t, "output.golden", func() *fake { return &fake{} }, []string{
 		"interfaces", "interfaces -s", "interfaces --json", "li", "ln", "neighbors", "routes", "lr", "sockets",
@@ -33,7 +33,7 @@ func TestOutput(t *testing.T) {
 	})
 }
 
-// TestEvents holds every event's line, or JSON, against testdata/events.golden.
+// TestEvents compares the line and the JSON of every event with testdata/events.golden.
 func TestEvents(t *testing.T) {
 	sock := someSockets(false)[1]
 	events := []control.Event{
@@ -66,7 +66,7 @@ func TestEvents(t *testing.T) {
 	golden(t, "events.golden", b.String())
 }
 
-// transcript holds what lines print, each of a shell of its own, against a file of testdata.
+// transcript compares the output of lines, each in its own shell, with a file of testdata.
 func transcript(t *testing.T, name string, node func() *fake, lines []string) {
 	t.Helper()
 	var b strings.Builder
@@ -110,8 +110,8 @@ func TestAFloodShowsWhatIsMissing(t *testing.T) {
 	assert.Equal(t, eraseLine+"."+eraseLine+".."+eraseLine+"..."+eraseLine, s.err.String())
 }
 
-// TestCourseTables: the course's specification of its shell has these tables, to the blank. What is
-// wrong with a link or a neighbor is not in them.
+// TestCourseTables: the tables of `li`, `ln` and `lr` equal those of the course's specification,
+// including blanks. They do not show problems of links or neighbors.
 func TestCourseTables(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string]string{
@@ -206,7 +206,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// The first column is as wide as its widest cell: with a thousand sockets that is a number.
+// The first column is as wide as its widest cell, which is a number with a thousand sockets.
 func TestTheFirstColumnWidens(t *testing.T) {
 	columns := []column{{"SID", 3, leftmost}, {"LPort", 6, 1}}
 	assert.Equal(t, "SID  LPort\n1000    80\n", table(columns, [][]string{{"1000", "80"}}))
@@ -219,7 +219,7 @@ func TestLossNamesItsInterface(t *testing.T) {
 	assert.Equal(t, "dropping 2% of forwarded packets", printLossSet(control.SetLoss{Percent: 2}, on))
 }
 
-// What arrived is shown to add up: delivered, passed on, and dropped by reason.
+// The received packets add up: delivered, forwarded, and dropped by reason.
 func TestWhatBecameOfPackets(t *testing.T) {
 	in := control.Counters{
 		Packets: 9, Delivered: 4, Forwarded: 3, Drops: []control.Drop{{Reason: "no route", Packets: 2}},

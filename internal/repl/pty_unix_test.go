@@ -23,7 +23,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestMain lets the tests below start this very program as a session at a terminal.
+// TestMain lets the tests below run this program as a session at a terminal.
 func TestMain(m *testing.M) {
 	if history, ok := os.LookupEnv("REPL_TEST_SESSION"); ok {
 		os.Exit(ptySession(history))
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ptySession is the child's side: a shell on a fake node that tells of a test packet at SIGUSR1,
-// has a Read wait for ever, and ends a transfer when it is told of the next test packet.
+// ptySession is the child process: a shell on a fake node. The node reports a test packet at
+// SIGUSR1. A Read blocks until it is canceled, and a transfer ends with the next test packet.
 func ptySession(history string) int {
 	node := &fake{}
 	packets := make(chan os.Signal, 1)
@@ -82,8 +82,8 @@ func ptySession(history string) int {
 	return ExitCode(shell.Interactive(context.Background(), editor))
 }
 
-// keyboard is the test's side: what it types, and what the screen was sent. It answers no question
-// of the terminal's, as a program that drives a shell does not either.
+// keyboard is the test's end of the terminal: it types keys and records the output. It answers no
+// terminal query, like a program that drives a shell.
 type keyboard struct {
 	t     *testing.T
 	child *exec.Cmd
@@ -92,7 +92,7 @@ type keyboard struct {
 	mu   sync.Mutex
 	news *sync.Cond
 	seen bytes.Buffer
-	from int // where the next await begins
+	from int // the start of the next await
 	gone bool
 }
 
@@ -129,8 +129,8 @@ func (k *keyboard) watch() {
 	}
 }
 
-// await waits until the screen was sent a text behind what was awaited before, and returns what
-// came before it.
+// await waits until text appears after the previously awaited text, and returns the output before
+// it.
 func (k *keyboard) await(text string) string {
 	k.t.Helper()
 	stop := time.AfterFunc(20*time.Second, func() {
@@ -200,7 +200,7 @@ func TestCtrlCEndsTheCommandAndNotTheSession(t *testing.T) {
 	k.leaves()
 }
 
-// A page is shown as it is, but does not steer the terminal.
+// A page is printed with its control characters made harmless.
 func TestAFetchedPageStaysInItsLines(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("fetch 10.0.0.1\r")
@@ -242,8 +242,8 @@ func TestATransferShowsItselfInThePrompt(t *testing.T) {
 	k.leaves()
 }
 
-// What is pasted is text: its tabs complete nothing, its lines are commands, and nothing of it
-// steers the editor or the terminal.
+// Pasted text is plain input: tabs complete nothing, each line is a command, and no control
+// character reaches the editor or the terminal.
 func TestPaste(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("\x1b[200~s 1 a\tb\x01c\x1b[31m\x03\x04\x1a\u009bd\x1b[20")
@@ -257,16 +257,16 @@ func TestPaste(t *testing.T) {
 	k.await("send window 65535")
 	assert.NotContains(t, k.await("no command \"bogus\""), "B> \x1b[0K\r\n", "\\r\\n is one end")
 	k.await("B> ")
-	k.press("\x1b[D\x1b\x1b[Da" + ctrlC) // other sequences are as they were
+	k.press("\x1b[D\x1b\x1b[Da" + ctrlC) // other sequences keep their meaning
 	k.await("a^C")
 	k.await("B> ")
-	k.press("\x1a\x0f\u009bquit\r") // nobody could wake it after Ctrl-Z, and the others are no keys
+	k.press("\x1a\x0f\u009bquit\r") // Ctrl-Z does nothing without a parent shell, and the others are not keys
 	assert.NotContains(t, k.await("quit"), "\u009b")
 	k.await(marksOff)
 	k.leaves()
 }
 
-// TestWhatIsUnderWayStays: the list of completions while a transfer's bar moves.
+// TestWhatIsUnderWayStays: the list of completions stays while the bar of a transfer moves.
 func TestWhatIsUnderWayStays(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("sf big.bin 10.0.0.1 80\r")
@@ -319,15 +319,15 @@ func TestTabAndHistory(t *testing.T) {
 	k.leaves()
 }
 
-// TestQLeavesAWatch, as it does top and less; Ctrl-C does, too. Then the terminal is as it was:
-// what is typed is shown once, and a line is a line.
+// TestQLeavesAWatch: q leaves a watch, as it leaves top and less, and so does Ctrl-C. Then the
+// terminal's modes are restored: typed characters are echoed once, and input is read line by line.
 func TestQLeavesAWatch(t *testing.T) {
 	k := sitDown(t, "")
 	for _, key := range []string{"q", "Q", ctrlC} {
 		k.press("watch -n 60 window 1\r")
 		k.await(otherScreen)
 		k.await("send window 65535")
-		k.press("x" + key) // what means nothing does nothing
+		k.press("x" + key) // unknown keys do nothing
 		k.await(firstScreen)
 		k.await("B> ")
 		k.press("neighbors\r")
@@ -338,8 +338,8 @@ func TestQLeavesAWatch(t *testing.T) {
 	k.leaves()
 }
 
-// TestCtrlDTypedAhead ends the session though a command runs when it is typed, and the terminal is
-// not the editor's.
+// TestCtrlDTypedAhead ends the session even if a command runs while it is typed and the editor does
+// not have the terminal.
 func TestCtrlDTypedAhead(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("sf big.bin 10.0.0.1 80\r")
@@ -352,14 +352,14 @@ func TestCtrlDTypedAhead(t *testing.T) {
 	k.leaves()
 
 	k = sitDown(t, "")
-	k.press("\x00neighbors\r") // Ctrl-Space is no Ctrl-D
+	k.press("\x00neighbors\r") // Ctrl-Space is not Ctrl-D
 	k.await("if0     10.0.0.1")
 	k.await("B> ")
 	k.press(ctrlD)
 	k.leaves()
 }
 
-// TestCtrlCWithAListOpen cancels the line, whatever stands below it.
+// TestCtrlCWithAListOpen cancels the line, even with a list below it.
 func TestCtrlCWithAListOpen(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("s\t\t")

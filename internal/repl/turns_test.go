@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWhoStopsWaitsForNobody: Ctrl-Z is a key that is not done with before somebody has woken the
-// process, and until it is stopped others write.
+// TestWhoStopsWaitsForNobody: Ctrl-Z takes effect only after the process is continued. Writers do
+// not wait for that key.
 func TestWhoStopsWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
@@ -23,18 +23,17 @@ func TestWhoStopsWaitsForNobody(t *testing.T) {
 	assert.Equal(t, marksOff+"news", said.String())
 	e.mayStop = func() bool { return false }
 	_, ok = e.key(readline.CharCtrlZ)
-	assert.False(t, ok, "nobody could wake it")
+	assert.False(t, ok, "no shell could continue the process")
 }
 
-// TestTurns: who writes waits while a key is dealt with, and a key comes before the next who
-// writes.
+// TestTurns: writers wait while a key is processed, and a key comes before the next writer.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var e turns
 		var said bytes.Buffer
 		w := between{&said, &e}
-		e.begin() // no line is asked for, so this is nobody's key
+		e.begin() // no line is being read, so the editor ignores the key
 		_, _ = w.Write([]byte("a"))
 		e.edit(true)
 		e.begin()
@@ -45,7 +44,7 @@ func TestTurns(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, "ab", said.String())
 
-		e.writing = 1 // somebody else is at it
+		e.writing = 1 // another writer is active
 		go e.begin()
 		synctest.Wait()
 		go func() { _, _ = w.Write([]byte("c")) }()
@@ -57,7 +56,7 @@ func TestTurns(t *testing.T) {
 		e.mu.Unlock()
 		synctest.Wait()
 		assert.Equal(t, "ab", said.String(), "the editor is busy with it")
-		e.edit(false) // that was the end of the line
+		e.edit(false) // the line is complete
 		synctest.Wait()
 		assert.Equal(t, "abc", said.String())
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// counting is a node whose socket has one byte more to read each time that it is asked.
+// counting is a node with a socket whose send window grows by a byte at each request.
 func counting() *fake {
 	n := 0
 	return &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -24,8 +24,8 @@ func counting() *fake {
 	}}
 }
 
-// TestWatch: an answer after another, as text, as JSON, and painted in place with what has changed
-// in reverse; what the node tells meanwhile waits.
+// TestWatch: a watch prints one answer after another, as text, as JSON, or in place with changes in
+// reverse. Messages of the node wait until it ends.
 func TestWatch(t *testing.T) {
 	s := open(t, counting(), Config{})
 	require.NoError(t, s.Execute(t.Context(), "watch -n 0.1 -c 2 window 1"))
@@ -55,7 +55,7 @@ func TestWatch(t *testing.T) {
 	assert.Equal(t, "somebody knocks\nsomebody knocks\n", s.err.String())
 }
 
-// TestWatchGoesOn: over what fails, but not over what is wrong.
+// TestWatchGoesOn: a watch continues after a failed request, but stops at a usage error.
 func TestWatchGoesOn(t *testing.T) {
 	n := 0
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -90,7 +90,7 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestCtrlCEndsAWatch, and is no failure.
+// TestCtrlCEndsAWatch: Ctrl-C ends a watch without an error.
 func TestCtrlCEndsAWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -111,12 +111,13 @@ func TestAFrameFits(t *testing.T) {
 	assert.Equal(t, "ab"+reverse+"X"+upright+"d"+reverse+"e"+upright, differing("abcd", "abXde"))
 }
 
-// broken is where nothing can be written.
+// brokenPipe fails every write.
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestAnAnswerThatCannotBeWritten is a failure of the command: its status is 1.
+// TestAnAnswerThatCannotBeWritten: if the answer cannot be written, the command fails with status
+// 1.
 func TestAnAnswerThatCannotBeWritten(t *testing.T) {
 	for _, words := range [][]string{
 		{"routes"},
