@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// answer returns what the engine sends, if it sends one packet.
+// answer returns the packet that the engine sends, if it sends one.
 func answer(t *testing.T, e engine) string {
 	t.Helper()
 	b, ok := e.Output(start, nil)
@@ -23,9 +23,9 @@ func answer(t *testing.T, e engine) string {
 	return hex.EncodeToString(b)
 }
 
-// Every data packet is answered with what is expected next: new, repeated, beyond the
-// window, and, once the flow has begun, damaged. What asks for its name gets it, unless
-// it was thrown away.
+// Every data packet is answered with the next expected number: new packets, repeated ones, those
+// beyond the window and, once the flow has begun, corrupted ones. A packet that requests an echo
+// gets one, unless it was discarded.
 func TestWhatAReceiverAnswers(t *testing.T) {
 	cfg := small
 	cfg.Push = true
@@ -48,7 +48,7 @@ func TestWhatAReceiverAnswers(t *testing.T) {
 
 	r.Input(start, damaged)
 	_, ok = r.Output(start, nil)
-	assert.False(t, ok, "nobody is known yet who could use an answer")
+	assert.False(t, ok, "the flow has not begun")
 	for i, c := range []struct {
 		b    []byte
 		want string
@@ -68,7 +68,7 @@ func TestWhatAReceiverAnswers(t *testing.T) {
 	}
 }
 
-// retransmissions returns when a sender into a black hole sends.
+// retransmissions returns the times at which a sender into a black hole sends.
 func retransmissions(t *testing.T, cfg rdt.Config) (list []time.Duration) {
 	t.Helper()
 	s, err := rdt.NewSender(cfg, [][]byte{{}})
@@ -88,8 +88,7 @@ func retransmissions(t *testing.T, cfg rdt.Config) (list []time.Duration) {
 	}
 }
 
-// The fixed time-out stays what it is; the adaptive one doubles (RFC 6298 §5.5), as far
-// as it may.
+// The fixed timeout is constant. The adaptive one doubles (RFC 6298 §5.5) up to its limit.
 func TestWhenItIsSentAgain(t *testing.T) {
 	const s = time.Second
 	cfg := rdt.Config{Patience: 12 * s}
@@ -102,7 +101,7 @@ func TestWhenItIsSentAgain(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, s, 3 * s, 7 * s, 11 * s}, retransmissions(t, cfg))
 }
 
-// A sender that had nothing to do for long has not been without progress.
+// A sender that was idle for long is not treated as one without progress.
 func TestAPauseIsNotSilence(t *testing.T) {
 	s, err := rdt.NewSender(small, [][]byte{{}, {}})
 	require.NoError(t, err)
@@ -121,7 +120,7 @@ func TestAPauseIsNotSilence(t *testing.T) {
 	}
 }
 
-// What does not become shorter leaves as it is.
+// Data that compression would not shorten is sent uncompressed.
 func TestNothingIsCompressedInVain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 50_000)
@@ -139,8 +138,8 @@ func TestNothingIsCompressedInVain(t *testing.T) {
 	assert.Equal(t, sizes[0], sizes[1])
 }
 
-// What was sent before an object's end is what InOrder waits for, and nothing that comes
-// meanwhile spoils what is complete.
+// InOrder holds an object back until all earlier data has arrived. Packets that arrive meanwhile do
+// not change a complete object.
 func TestACompleteObjectIsHeldBack(t *testing.T) {
 	cfg := small
 	cfg.InOrder = true
@@ -165,7 +164,7 @@ func TestACompleteObjectIsHeldBack(t *testing.T) {
 	assert.False(t, r.Done())
 }
 
-// Acknowledgments leave in the order in which they were made, however many wait.
+// Acknowledgments leave in the order in which they were made, even if many are queued.
 func TestAcknowledgmentsKeepTheirOrder(t *testing.T) {
 	r, err := rdt.NewReceiver(start, rdt.Config{Window: 4096}, 1)
 	require.NoError(t, err)

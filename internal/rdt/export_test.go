@@ -2,7 +2,7 @@ package rdt
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// What tests and fuzzers need to write packets that no engine would.
+// Tests and fuzzers need these to write packets that no engine sends.
 const (
 	StateEnd      = uint16(stateEnd)
 	StateSqueezed = uint16(stateSqueezed)
@@ -12,7 +12,7 @@ const (
 	MaxAcks       = maxAcks
 )
 
-// Raw is a packet that can claim to be anything.
+// Raw is a packet with arbitrary fields.
 type Raw struct {
 	Sequence, Offset, Arrived uint32
 	Stream, State             uint16
@@ -20,13 +20,13 @@ type Raw struct {
 	Payload                   []byte
 }
 
-// Data returns r as data or a request, with a good checksum.
+// Data returns r as data or a request, with a valid checksum.
 func (r Raw) Data(cfg Config) []byte { return r.render(cfg, kindData) }
 
 // Ack returns r as an acknowledgment.
 func (r Raw) Ack(cfg Config) []byte { return r.render(cfg, kindAck) }
 
-// Echo returns r as an acknowledgment with a name.
+// Echo returns r as an acknowledgment with an echo.
 func (r Raw) Echo(cfg Config) []byte { return r.render(cfg, kindEcho) }
 
 func (r Raw) render(cfg Config, k kind) []byte {
@@ -37,7 +37,7 @@ func (r Raw) render(cfg Config, k kind) []byte {
 	})
 }
 
-// Squeeze returns b compressed as a sender does it.
+// Squeeze returns b compressed as by a sender.
 func Squeeze(b []byte) []byte {
 	var s squeezer
 	short, _ := s.squeeze(b)

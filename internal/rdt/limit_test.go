@@ -14,7 +14,7 @@ import (
 
 var small = rdt.Config{Payload: 100, Window: 64, MaxBytes: 10_000}
 
-// What a receiver of object 1 makes of one packet.
+// The effect of one packet on a receiver of object 1.
 func TestWhatEndsAtAReceiver(t *testing.T) {
 	flipped := rdt.Raw{Stream: 1, Payload: []byte("x")}.Data(small)
 	flipped[len(flipped)-1] ^= 1
@@ -80,7 +80,7 @@ func TestWhatEndsAtAReceiver(t *testing.T) {
 	}
 }
 
-// Chunks that contradict each other end their object, and nothing else.
+// Contradictory chunks fail their own object only.
 func TestContradictions(t *testing.T) {
 	part := func(seq, offset uint32, n int) rdt.Raw {
 		return rdt.Raw{Stream: 1, Sequence: seq, Offset: offset, Payload: make([]byte, n)}
@@ -111,7 +111,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// An object of more than MaxBytes ends in an error; those that were taken do not count.
+// An object of more than MaxBytes fails. Objects that the owner has already read do not count.
 func TestWhatTheReceiverHoldsIsBounded(t *testing.T) {
 	objects := [][]byte{text(1, 9000), text(2, 9000), text(3, 10_001)}
 	s, r := pair(t, small, objects)
@@ -144,7 +144,7 @@ func TestAcknowledgmentsThatNobodyFetchesAreBounded(t *testing.T) {
 	assert.Equal(t, rdt.MaxAcks, n)
 }
 
-// What a sender of two packets, numbers 5 and 6, makes of one.
+// The effect of one packet on a sender of two packets, numbers 5 and 6.
 func TestWhatEndsAtASender(t *testing.T) {
 	request := rdt.Raw{Sequence: 5, State: rdt.StateRequest, Payload: []byte{0, 0}}
 	for name, c := range map[string]struct {
@@ -179,12 +179,12 @@ func TestWhatEndsAtASender(t *testing.T) {
 			assert.Equal(t, c.drop != 0, drops.Total() == 1, "%v", drops)
 			assert.True(t, c.drop == 0 || drops[c.drop] == 1, "%v", drops)
 			assert.Equal(t, name == "all", s.Done())
-			assert.Zero(t, s.Info().SRTT, "nobody's word is taken for a round trip")
+			assert.Zero(t, s.Info().SRTT, "no packet gives a round-trip sample")
 		})
 	}
 }
 
-// A receiver that says of everything that it has arrived, and never goes on, is left.
+// A sender gives up a receiver that acknowledges every packet selectively but never advances.
 func TestASenderLeavesAReceiverThatMakesNoProgress(t *testing.T) {
 	cfg := small
 	cfg.Selective = true
@@ -206,7 +206,7 @@ func TestASenderLeavesAReceiverThatMakesNoProgress(t *testing.T) {
 	assert.Equal(t, start.Add(30*time.Second), now)
 }
 
-// The data path allocates nothing, but what objects grow by.
+// The data path allocates only the memory of the objects.
 func TestThePathAllocatesNothing(t *testing.T) {
 	for _, selective := range []bool{false, true} {
 		cfg := rdt.Config{Selective: selective, Push: true, Window: 16}

@@ -48,7 +48,7 @@ func TestPacketsOnTheWire(t *testing.T) {
 	assert.Len(t, rdt.Raw{}.Ack(rdt.Config{}), 20, "and its acknowledgment")
 }
 
-// A request for as many objects as there may be fits where every host must take it.
+// A request for the maximum number of objects fits in a datagram that every host must accept.
 func TestTheLongestRequestIsShort(t *testing.T) {
 	r, err := rdt.NewReceiver(start, rdt.Config{}, numbers(rdt.MaxObjects)...)
 	require.NoError(t, err)
@@ -106,8 +106,8 @@ func TestEveryReasonHasAName(t *testing.T) {
 	assert.Equal(t, "none", (rdt.DropClosed + 1).String())
 }
 
-// Who knows that a packet is as it was sent need not have its checksum verified. All others'
-// are, whatever came before.
+// A packet that the caller knows to be intact is not verified. All others are, whatever came
+// before.
 func TestSoundPacketsAreNotVerified(t *testing.T) {
 	r, err := rdt.NewReceiver(start, small, 1)
 	require.NoError(t, err)

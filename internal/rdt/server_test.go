@@ -25,7 +25,7 @@ func client(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 4000)
 }
 
-// counter is a server with clients around it, on wires that take no time and lose some.
+// counter is a server with clients, on links without delay that lose some packets.
 type counter struct {
 	t       *testing.T
 	now     clock.Time
@@ -59,7 +59,7 @@ func (c *counter) ask(from netip.AddrPort, cfg rdt.Config, wanted ...uint16) *rd
 
 func (c *counter) lost() bool { return c.random.Float64() < c.loss }
 
-// settle carries packets until there are none.
+// settle carries packets until no end has one to send.
 func (c *counter) settle() {
 	for busy := true; busy; {
 		busy = false
@@ -80,7 +80,7 @@ func (c *counter) settle() {
 	}
 }
 
-// run lets time pass until stop, or until nothing is due.
+// run advances the time until stop returns true or no timer is set.
 func (c *counter) run(stop func() bool) {
 	for c.settle(); !stop(); c.settle() {
 		due := c.server.Deadline()
@@ -117,8 +117,8 @@ func whole(t *testing.T, r *rdt.Receiver, objects ...rdt.Object) {
 	require.True(t, r.Done())
 }
 
-// Clients at once, each with the checksum of its choice, over wires that lose a seventh:
-// they take turns, all is equal, and the server tells of each when it is done.
+// Several clients at once, each with its own choice of checksum, over links that lose a seventh.
+// They take turns, all objects arrive unchanged, and the server reports each client at the end.
 func TestAServerHasManyClients(t *testing.T) {
 	objects := []rdt.Object{
 		named("a", text(1, 90_000)), named("folder/b", text(2, 30_000)), named("empty", nil),
@@ -156,7 +156,7 @@ func TestAServerHasManyClients(t *testing.T) {
 	assert.Equal(t, rdt.ServerInfo{Objects: 3, Bytes: 120_000}, c.server.Info())
 }
 
-// A client learns from the listing what there is, and how it is cut.
+// A client learns the objects and their sizes from the listing.
 func TestTheListing(t *testing.T) {
 	objects := []rdt.Object{named("a b/ü", text(1, 10)), named("c", text(2, 20))}
 	c := open(t, rdt.Config{Payload: 100, Window: 7}, objects...)
@@ -174,8 +174,9 @@ func TestTheListing(t *testing.T) {
 	assert.Zero(t, served[0].Objects, "the listing is no object")
 }
 
-// A client that vanishes is given up after the patience, told of, and leaves nothing; one
-// that is done is forgotten after the lingering, in which its late requests are no new flow.
+// A server gives up a client that vanishes after the patience, reports it, and keeps no state. It
+// forgets a finished client after lingering. Until then, late requests of that client start no new
+// flow.
 func TestAServerForgets(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond, Patience: time.Second, Linger: 3 * time.Second}
 	c := open(t, cfg, named("a", text(1, 300_000)))
@@ -189,7 +190,7 @@ func TestAServerForgets(t *testing.T) {
 	_, _, ok = c.server.Output(c.now, nil)
 	assert.False(t, ok, "all of that is acknowledged")
 
-	c.server.Input(c.now, client(2), request) // who is never heard of again
+	c.server.Input(c.now, client(2), request) // a client that sends nothing more
 	began := c.now
 	c.run(func() bool { return len(c.server.Flows(c.now)) == 1 })
 	assert.Equal(t, began.Add(time.Second), c.now)
@@ -204,8 +205,8 @@ func TestAServerForgets(t *testing.T) {
 	assert.Empty(t, c.served())
 }
 
-// The table of clients has an end: one more takes the place of one who is done, or of one who
-// has asked and never acknowledged anything; those that go on are left alone.
+// The table of clients is bounded. A new client replaces a finished one, or one that never
+// acknowledged anything. Active clients are kept.
 func TestAServersTableIsBounded(t *testing.T) {
 	cfg := rdt.Config{Timeout: 100 * time.Millisecond, Window: 4}
 	c := open(t, cfg, named("a", text(1, 100_000)))
@@ -219,7 +220,7 @@ func TestAServersTableIsBounded(t *testing.T) {
 	}
 	require.Len(t, c.server.Flows(c.now), rdt.MaxFlows)
 
-	c.server.Input(c.now, client(300), request) // in place of who is done
+	c.server.Input(c.now, client(300), request) // replaces the finished client
 	require.Len(t, c.server.Flows(c.now), rdt.MaxFlows)
 	assert.Equal(t, client(100), c.server.Flows(c.now)[0].Peer)
 	c.server.Input(c.now, client(301), request) // all have only just asked
@@ -235,7 +236,7 @@ func TestAServersTableIsBounded(t *testing.T) {
 	require.ErrorIs(t, list[len(list)-1].Err, rdt.ErrSilent)
 }
 
-// What is no request makes no flow, whoever sends it, and harms none.
+// A packet that is not a request creates no flow, and harms no client.
 func TestStrangersAskForNothing(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond}
 	c := open(t, cfg, named("a", text(1, 5000)))
@@ -249,7 +250,7 @@ func TestStrangersAskForNothing(t *testing.T) {
 	assert.Empty(t, c.server.Flows(c.now))
 	assert.Equal(t, uint64(200), c.server.Info().Strange)
 
-	r := c.ask(client(1), cfg, 7, 1) // of which one does not exist
+	r := c.ask(client(1), cfg, 7, 1) // object 7 does not exist
 	c.run(r.Done)
 	for got, ok := r.Next(); ok; got, ok = r.Next() {
 		if got.Stream == 7 {
@@ -263,7 +264,7 @@ func TestStrangersAskForNothing(t *testing.T) {
 	assert.Equal(t, 1, list[0].Objects)
 }
 
-// A receiver that leaves says that it has everything a few times more.
+// A receiver that leaves repeats its last acknowledgment a few times.
 func TestFarewell(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond}
 	c := open(t, cfg, named("a", text(1, 5000)))

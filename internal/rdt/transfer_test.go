@@ -14,8 +14,8 @@ import (
 
 var someObjects = [][]byte{text(1, 20_000), {}, text(2, 1), text(3, 499), text(4, 500), text(5, 7_001)}
 
-// On a path that loses, doubles, damages and reorders 30 % of everything in either
-// direction, every object arrives as it was, whatever the configuration.
+// On a path that loses, duplicates, corrupts and reorders 30 % of the packets in both directions,
+// every object arrives unchanged, with every configuration.
 func TestEveryObjectIsEqualWhateverThePathDoes(t *testing.T) {
 	seeds := uint64(12)
 	if !testenv.Long() {
@@ -35,8 +35,7 @@ func TestEveryObjectIsEqualWhateverThePathDoes(t *testing.T) {
 	}
 }
 
-// Each damaged packet is counted as one, and nothing else is: MD5 and CRC-32C find every
-// flipped bit.
+// Exactly the corrupted packets are counted: MD5 and CRC-32C detect every flipped bit.
 func TestDamageIsCountedExactly(t *testing.T) {
 	for _, sum := range []rdt.Checksum{rdt.MD5, rdt.CRC32C} {
 		cfg := rdt.Config{Checksum: sum, Timeout: 100 * time.Millisecond, Push: true}
@@ -53,7 +52,7 @@ func TestDamageIsCountedExactly(t *testing.T) {
 	}
 }
 
-// What the path doubles costs nothing: no packet more is sent, and it takes no longer.
+// Duplicated packets cost nothing: the sender sends no more packets and takes no longer.
 func TestDuplicationCostsNothing(t *testing.T) {
 	objects := [][]byte{text(1, 1_000_000)}
 	for _, selective := range []bool{false, true} {
@@ -78,7 +77,7 @@ func TestCompressionIsDeterministicAndShortens(t *testing.T) {
 		sizes[zip] = s.Info().SentBytes
 		assert.Equal(t, zip, r.Info().Squeezed > 0)
 	}
-	// 16 letters are 4 bits each: half, and what the code costs.
+	// 16 letters take 4 bits each: half, plus the cost of the code.
 	assert.InDelta(t, .55, float64(sizes[true])/float64(sizes[false]), .08)
 
 	cfg := rdt.Config{Compress: true, Timeout: 50 * time.Millisecond}
@@ -89,7 +88,7 @@ func TestCompressionIsDeterministicAndShortens(t *testing.T) {
 	assert.Equal(t, one.wires[0].sent, two.wires[0].sent)
 }
 
-// Sequence numbers pass 2^32 within the transfer.
+// Sequence numbers pass 2^32 during the transfer.
 func TestSequenceNumbersWrap(t *testing.T) {
 	for name, cfg := range variants() {
 		if cfg.Push {
@@ -110,8 +109,8 @@ func TestSequenceNumbersWrap(t *testing.T) {
 	}
 }
 
-// The receiver that has everything answers what comes again, because its last
-// acknowledgments may have been lost, and then closes.
+// A complete receiver answers repeated packets, because its last acknowledgments may have been
+// lost. Then it closes.
 func TestTheReceiverLingers(t *testing.T) {
 	cfg := rdt.Config{Timeout: 100 * time.Millisecond}
 	s, r := pair(t, cfg, [][]byte{text(1, 100)})
@@ -128,8 +127,7 @@ func TestTheReceiverLingers(t *testing.T) {
 	assert.Equal(t, uint64(1), r.Info().Drops[rdt.DropClosed])
 }
 
-// A path that loses everything ends both ends after their patience, with an error for
-// each object.
+// If a path loses everything, both ends stop after their patience, with an error for each object.
 func TestABlackHoleEnds(t *testing.T) {
 	cfg := rdt.Config{Patience: 5 * time.Second}
 	objects := [][]byte{text(1, 5000), text(2, 5000)}
@@ -188,7 +186,7 @@ func TestObjectsThatDoNotExist(t *testing.T) {
 	assert.Equal(t, 2, r.Info().Failed)
 }
 
-// An owner whose link is full loses nothing by not asking for output.
+// If the link is full, the owner asks for no output and loses nothing.
 func TestBackPressure(t *testing.T) {
 	cfg := rdt.Config{Timeout: 40 * time.Millisecond, Window: 2000}
 	slow := wire{delay: time.Millisecond, perByte: 20 * time.Microsecond}
