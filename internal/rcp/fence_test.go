@@ -15,16 +15,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
 
-// tally is what one trial of the document's experiment comes to.
+// tally is the result of one trial of the document's experiment.
 type tally struct {
 	sent, data, acks, n float64 // packets; n without repeats
 	seconds             float64
 }
 
-// trial is the document's client against its echo server: a thousand writes of 200 to 399
-// bytes, 2 to 19 ms apart, and every packet lost with chance p, both ways. The send
-// buffers have no end, as the document's have none, and the time-out is longer: at 60 %
-// ten ticks of silence are not rare enough for a table.
+// trial runs the document's client against its echo server: a thousand writes of 200 to 399 bytes,
+// 2 to 19 ms apart, with loss probability p in both directions. As in the document, the send
+// buffers are unlimited. The timeout is longer: with a loss of 60 %, ten ticks of silence are too
+// frequent.
 func trial(t *testing.T, seed uint64, p float64, cfg rcp.Config) tally {
 	t.Helper()
 	cfg.SendBuffer = 1 << 20
@@ -66,7 +66,7 @@ func trial(t *testing.T, seed uint64, p float64, cfg rcp.Config) tally {
 	}
 }
 
-// trials are n in a long run of the tests, and a quarter of them in a short one.
+// trials returns n in a long run of the tests, and a quarter of it in a short one.
 func trials(n int) int {
 	if testenv.Long() {
 		return n
@@ -74,7 +74,7 @@ func trials(n int) int {
 	return n / 4
 }
 
-// mean repeats a trial.
+// mean returns the mean of several trials.
 func mean(t *testing.T, trials int, p float64, cfg rcp.Config) (m tally) {
 	t.Helper()
 	for i := range trials {
@@ -89,8 +89,9 @@ func mean(t *testing.T, trials int, p float64, cfg rcp.Config) (m tally) {
 	return tally{m.sent / k, m.data / k, m.acks / k, m.n / k, m.seconds / k}
 }
 
-// Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until
-// an acknowledgment of it has, p/(1-p) times more: N(1+p)/(1-p), and an ACK a tick.
+// Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until an
+// acknowledgment has arrived, p/(1-p) times more. That is N(1+p)/(1-p) packets in all, and an ACK
+// per tick.
 func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
@@ -108,8 +109,8 @@ func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 	}
 }
 
-// The classic window repeats what has arrived behind a hole. How much more that is does
-// not depend on chance alone: the document has 1.29 at 50 % and 1.42 at 60 %.
+// The classic window also repeats packets that have arrived after a gap. The excess does not depend
+// on chance alone: the document has 1.29 at 50 % and 1.42 at 60 %.
 func TestTheWindowSendsMore(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, c := range []struct{ p, ratio, tolerance float64 }{
@@ -123,8 +124,8 @@ func TestTheWindowSendsMore(t *testing.T) {
 	}
 }
 
-// A timer waits for the acknowledgment that is on its way, so that fewer packets are
-// repeated that have arrived: no less than N/(1-p), and less than the closed form.
+// A timer waits for an acknowledgment in flight, so fewer received packets are repeated: at least
+// N/(1-p) packets are sent, and fewer than in the closed form.
 func TestATimerSendsLess(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, p := range []float64{.1, .3, .5} {
@@ -137,8 +138,8 @@ func TestATimerSendsLess(t *testing.T) {
 	}
 }
 
-// sixteen sends the document's 16 packets with half of them lost, and returns how many
-// packets and rounds that took.
+// sixteen sends the document's 16 packets with a loss of one half, and returns the number of
+// packets and rounds.
 func sixteen(t *testing.T, seed uint64, cfg rcp.Config, ackLoss float64) (packets, rounds int) {
 	t.Helper()
 	cfg.Timeout = time.Second // nothing here is about silence
@@ -162,8 +163,8 @@ func sixteen(t *testing.T, seed uint64, cfg rcp.Config, ackLoss float64) (packet
 	return packets, rounds
 }
 
-// latest is the mean of the largest of n draws of how often something that fails half the
-// time is tried.
+// latest returns the mean of the largest of n draws. Each draw is the number of tries until a try
+// succeeds that fails half the time.
 func latest(n int) (mean float64) {
 	for k := range 64 {
 		mean += 1 - math.Pow(1-math.Pow(.5, float64(k)), float64(n))
@@ -171,9 +172,9 @@ func latest(n int) (mean float64) {
 	return mean
 }
 
-// The document's table has 58 packets sent by a window, 30 by a fence, and 4 rounds. That
-// is one lucky draw: a packet needs two tries on average, and in a window as many as the
-// unluckiest in front of it.
+// The document's table has 58 packets sent by a window, 30 by a fence, and 4 rounds. That is one
+// lucky draw. On average a packet needs two tries, and in a window as many as the unluckiest packet
+// before it.
 func TestTheTableOfSixteenPackets(t *testing.T) {
 	var wantWindow float64
 	for i := range 16 {

@@ -38,7 +38,7 @@ func newRouter(tb testing.TB, cfg rcp.Config) *rcp.Router {
 	return r
 }
 
-// round has the next round of the send loop leave, and returns its packets.
+// round runs the next round of the send loop, and returns its packets.
 func round(r *rcp.Router) (packets []string) {
 	now := r.Deadline()
 	r.Advance(now)
@@ -118,10 +118,10 @@ func TestConnectRefusesWhatCannotBe(t *testing.T) {
 	assert.ErrorIs(t, s.Err(), rcp.ErrClosed)
 	_, err = r.Connect(1, serverAddr)
 	assert.NoError(t, err, "aborting makes room at once")
-	assert.Len(t, round(r), 2, "and what was aborted is not heard of again")
+	assert.Len(t, round(r), 2, "and the aborted socket sends nothing more")
 }
 
-// Who is aborted in the middle of a round says nothing more.
+// A socket that is aborted in the middle of a round sends no more packets.
 func TestAbortInARound(t *testing.T) {
 	r := newRouter(t, rcp.Config{PacketSize: 1})
 	s, err := r.Connect(1, serverAddr)
@@ -137,7 +137,7 @@ func TestAbortInARound(t *testing.T) {
 	assert.Equal(t, clock.Never, r.Deadline())
 }
 
-// What opens a socket, and how many wait.
+// The packets that open a socket, and the limit of sockets that wait.
 func TestWhoIsWelcome(t *testing.T) {
 	r := newRouter(t, rcp.Config{MaxSessions: 3})
 	peer := func(n byte) netip.AddrPort {
@@ -157,15 +157,15 @@ func TestWhoIsWelcome(t *testing.T) {
 	assert.Equal(t, rcp.TooManySessions, r.Input(1, peer(4), dat(0, "")))
 	r.Unlisten()
 	_, ok := r.Accept()
-	assert.False(t, ok, "nobody waits any more")
-	assert.Equal(t, rcp.Open, s.State(), "who was accepted stays")
+	assert.False(t, ok, "no socket waits any more")
+	assert.Equal(t, rcp.Open, s.State(), "an accepted socket stays open")
 	c := r.Counts()
 	assert.Equal(t, uint64(3), c.Dropped[rcp.NoSession])
 	assert.Equal(t, uint64(3), c.Received)
 	require.NoError(t, r.Listen(1), "again")
 }
 
-// A packet that tells nothing new is counted under its name.
+// A packet without new information is counted by its reason.
 func TestWhatIsDropped(t *testing.T) {
 	r := newRouter(t, rcp.Config{MaxPayload: 10, PacketSize: 10})
 	require.NoError(t, r.Listen(1))
@@ -212,7 +212,7 @@ func TestWhatIsDropped(t *testing.T) {
 	assert.Equal(t, uint64(1), c.Dropped[rcp.OldACK])
 }
 
-// The bits of what was never sent mean nothing, and the window's switch ignores all.
+// Bits for packets that were never sent are ignored. In window mode the whole bitmap is ignored.
 func TestBitmaps(t *testing.T) {
 	for _, window := range []bool{false, true} {
 		r := newRouter(t, rcp.Config{Window: window, PacketSize: 1})
@@ -235,7 +235,7 @@ func TestBitmaps(t *testing.T) {
 	}
 }
 
-// A peer that begins anew from the same port is not kept waiting for ever by what he was.
+// A peer that restarts on the same port waits only until its old connection has timed out.
 func TestAPeerThatBeginsAnew(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -255,14 +255,14 @@ func TestAPeerThatBeginsAnew(t *testing.T) {
 		return fresh != nil || again.State() == rcp.Closed
 	})
 	assert.ErrorIs(t, server.Err(), rcp.ErrTimeout)
-	if fresh == nil { // he gave up at the very instant
+	if fresh == nil { // it gave up at the same instant
 		again, err = w.a.Connect(w.now, serverAddr)
 		require.NoError(t, err)
 	}
 	w.until(time.Second, "open", func() bool { return again.State() == rcp.Open })
 }
 
-// Both ask at once: two ports have one connection.
+// If both ends connect at once, the two ports share one connection.
 func TestBothConnect(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, err := w.a.Connect(w.now, serverAddr)
@@ -274,7 +274,7 @@ func TestBothConnect(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// Sockets are those that are not closed, in the order in which they were opened.
+// Sockets returns the open sockets in the order in which they were opened.
 func TestSocketsOfARouter(t *testing.T) {
 	r := newRouter(t, rcp.Config{})
 	var opened []*rcp.Socket

@@ -14,13 +14,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
 
-// read takes everything that waits.
+// read reads all buffered data.
 func read(s *rcp.Socket) string {
 	p := make([]byte, s.Rx().Len())
 	return string(p[:s.Rx().Read(p)])
 }
 
-// exchange sends n bytes each way at once, closes both ends and checks what arrived.
+// exchange sends n bytes in each direction at once, closes both ends and checks the received data.
 func (w *world) exchange(n int, client, server *rcp.Socket) {
 	w.t.Helper()
 	type side struct {
@@ -112,7 +112,7 @@ func TestTheSameSeedIsTheSameRun(t *testing.T) {
 	assert.NotEqual(t, first, run(2))
 }
 
-// Two directions end one by one: who has closed can still read.
+// The two directions close independently: after CloseWrite a socket can still read.
 func TestEachDirectionHasItsOwnEnd(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -120,7 +120,7 @@ func TestEachDirectionHasItsOwnEnd(t *testing.T) {
 	client.CloseWrite()
 	w.until(time.Second, "the question's end", server.Finished)
 	assert.Equal(t, "question", read(server))
-	w.run(time.Second) // a peer that still speaks is not silent
+	w.run(time.Second) // a peer that still sends is not silent
 	assert.Equal(t, rcp.Open, client.State())
 	server.Tx().Write([]byte("answer"))
 	server.CloseWrite()
@@ -135,7 +135,7 @@ func TestEachDirectionHasItsOwnEnd(t *testing.T) {
 	assert.NoError(t, client.Err(), "there was nothing left to abort")
 }
 
-// Nothing leaves behind a FIN, or the peer would wait for ever for nothing.
+// No data leaves after a FIN: the peer would wait for it for ever.
 func TestNothingLeavesBehindAFIN(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -153,7 +153,7 @@ func TestNothingLeavesBehindAFIN(t *testing.T) {
 	assert.Zero(t, server.Info().Counts.Dropped[rcp.BehindFIN])
 }
 
-// The last acknowledgment may be lost: who lingers gives it again.
+// If the last acknowledgment is lost, a lingering socket sends it again.
 func TestALostLastAcknowledgmentIsGivenAgain(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -176,8 +176,8 @@ func TestALostLastAcknowledgmentIsGivenAgain(t *testing.T) {
 	assert.NoError(t, server.Err())
 }
 
-// A sender whose last packets wait in the fence for a reader repeats none of them, so
-// that nothing asks for the acknowledgment he still lacks: who lingers gives it unasked.
+// If a sender's last packets wait in the receiver's fence, it does not repeat them, so no packet
+// triggers the acknowledgment that it still needs. A lingering socket sends it unasked.
 func TestWhoLingersAcknowledgesUnasked(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{RecvBuffer: 2000})
 	client, server := w.connect()
@@ -208,7 +208,7 @@ func TestWhoLingersAcknowledgesUnasked(t *testing.T) {
 	assert.Equal(t, repeated, client.Info().Counts.Again)
 }
 
-// Who has closed does not wait for ever for a peer that does not.
+// A closed socket does not wait for ever for a peer that does not close.
 func TestAClosedSocketDoesNotWaitForEver(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -221,7 +221,7 @@ func TestAClosedSocketDoesNotWaitForEver(t *testing.T) {
 	assert.ErrorIs(t, server.Err(), rcp.ErrTimeout)
 }
 
-// The document: silence for ten rounds ends a connection.
+// The document: ten rounds of silence end a connection.
 func TestSilenceEndsASocket(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -236,7 +236,7 @@ func TestSilenceEndsASocket(t *testing.T) {
 	assert.ErrorIs(t, server.Err(), rcp.ErrTimeout)
 }
 
-// The zero Config survives a pause of a second, as of a busy machine, and notices a peer that is
+// The zero Config survives a pause of a second, as on a busy machine, and detects that a peer is
 // gone.
 func TestAPauseOfASecond(t *testing.T) {
 	w := worldOf(t, 1, rcp.Config{}, rcp.Config{})
@@ -258,8 +258,8 @@ func TestAPauseOfASecond(t *testing.T) {
 	assert.InDelta(t, 3000, w.now.Sub(start).Milliseconds(), 20)
 }
 
-// One packet, whose source may be forged, is answered by ten rounds and no more. A second one
-// has the socket go on.
+// A single packet, whose source may be forged, is answered by at most ten rounds. A second packet
+// keeps the socket open.
 func TestOnePacketIsAnsweredByTenRounds(t *testing.T) {
 	w := worldOf(t, 1, rcp.Config{}, rcp.Config{})
 	p := rcp.Packet{Type: rcp.DAT, Seq: 0, Data: []byte("forged")}
@@ -286,8 +286,8 @@ func TestNobodyAnswers(t *testing.T) {
 	assert.Equal(t, uint64(10), c.Dropped[rcp.NotListening])
 }
 
-// A reader who is slow: what he has no room for waits in the fence, is acknowledged
-// there, and is not sent again, until he reads.
+// A slow reader: packets without room wait in the fence, where they are acknowledged, and are not
+// repeated until the application reads.
 func TestASlowReaderStopsTheSender(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{RecvBuffer: 2000})
 	client, server := w.connect()
@@ -317,7 +317,7 @@ func TestASlowReaderStopsTheSender(t *testing.T) {
 	assert.Equal(t, string(text), got)
 }
 
-// Sequence numbers on the wire wrap, and nothing happens.
+// Sequence numbers wrap without an effect on the data.
 func TestSequenceNumbersWrap(t *testing.T) {
 	for _, cfg := range []rcp.Config{{}, {Window: true}} {
 		cfg.Timeout = time.Second
@@ -351,8 +351,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// Stop-and-wait is a fence of one: a packet a tick, (1-p) of them new, and again those
-// whose acknowledgment was lost: (1-p)/(1+p) packets a tick.
+// Stop-and-wait is a fence of one: a packet per tick. (1-p) of them are new, the others repeat
+// packets whose acknowledgment was lost: (1-p)/(1+p) packets per tick.
 func TestAFenceOfOneStopsAndWaits(t *testing.T) {
 	const p = .2
 	cfg := rcp.Config{Width: 1, Timeout: 10 * time.Second, SendBuffer: 1 << 20}
@@ -367,8 +367,8 @@ func TestAFenceOfOneStopsAndWaits(t *testing.T) {
 	assert.InEpsilon(t, (1-p)/(1+p), 2000/ticks, .03)
 }
 
-// A link that takes less than a round has the round go on where it stopped, and sockets
-// take turns.
+// If a link accepts less than a round, the round continues later where it stopped, and sockets take
+// turns.
 func TestAFullLinkIsNotADrop(t *testing.T) {
 	r, err := rcp.NewRouter(rcp.Config{Timeout: time.Hour})
 	require.NoError(t, err)
@@ -384,7 +384,7 @@ func TestAFullLinkIsNotADrop(t *testing.T) {
 	for range 6 {
 		r.Advance(now)
 		var d rcp.Datagram
-		for range 3 { // three packets a tick, where a round has eighteen
+		for range 3 { // three packets per tick; a round has eighteen
 			require.True(t, r.Output(now, &d))
 			seen[d.Peer.String()+" "+string(d.Data[:5])]++
 		}
@@ -413,7 +413,7 @@ func TestWhoComesLateHasOneRound(t *testing.T) {
 	assert.Equal(t, 1, n)
 }
 
-// Retransmission by timer: RFC 6298 §2.2, §2.3, §3 and §5.5 as an application sees them.
+// Retransmission by timer: RFC 6298 §2.2, §2.3, §3 and §5.5 as observed by an application.
 func TestTheTimer(t *testing.T) {
 	cfg := rcp.Config{Timer: true, Timeout: time.Second}
 	w := newWorld(t, 1, cfg, cfg)
@@ -447,11 +447,11 @@ func TestTheTimer(t *testing.T) {
 	assert.InDelta(t, 2*i.RTO.Seconds(), second.Seconds(), .011, "RFC 6298 §5.5: twice that")
 	w.a.wire.lose = nil
 	w.run(2 * time.Second)
-	assert.Equal(t, srtt, client.Info().SRTT, "RFC 6298 §3: of what was repeated is no sample")
+	assert.Equal(t, srtt, client.Info().SRTT, "RFC 6298 §3: a retransmitted packet gives no sample")
 	assert.Equal(t, uint64(3), client.Info().Una)
 }
 
-// RFC 6298 §2.5: the wait may have an upper bound.
+// RFC 6298 §2.5: the RTO may have an upper bound.
 func TestTheTimerHasALimit(t *testing.T) {
 	cfg := rcp.Config{Timer: true, Timeout: time.Second, MaxRTO: 60 * ms}
 	w := newWorld(t, 1, cfg, cfg)

@@ -21,21 +21,21 @@ var (
 	serverAddr = netip.MustParseAddrPort("10.0.0.1:1234")
 )
 
-// faults are what one direction of a wire does.
+// faults configures one direction of a link.
 type faults struct {
 	loss, dup  float64
 	delay, jit time.Duration // jitter reorders
 	lose       func(b []byte) bool
 }
 
-// end is one router in the world and the way out of it.
+// end is one router of the world and its transmit path.
 type end struct {
 	*rcp.Router
 	addr    netip.AddrPort
 	peer    *end
 	wire    faults
 	rng     *rand.Rand
-	carried int // datagrams that the wire was given
+	carried int // datagrams that entered the link
 	log     func(now clock.Time, b []byte)
 }
 
@@ -59,7 +59,7 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-// world is two routers, a wire, and what is to happen, in virtual time.
+// world is two routers, a link and the pending events, in virtual time.
 type world struct {
 	t      *testing.T
 	now    clock.Time
@@ -74,7 +74,8 @@ func newWorld(t *testing.T, seed uint64, client, server rcp.Config) *world {
 	return worldOf(t, seed, impatient(client), impatient(server))
 }
 
-// impatient is a configuration with the document's timeout of ten ticks, unless it has its own.
+// impatient returns the configuration with the document's timeout of ten ticks, unless it sets
+// another.
 func impatient(cfg rcp.Config) rcp.Config {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 100 * time.Millisecond
@@ -85,7 +86,7 @@ func impatient(cfg rcp.Config) rcp.Config {
 	return cfg
 }
 
-// worldOf is newWorld with the configurations as they are.
+// worldOf is newWorld without changes to the configurations.
 func worldOf(t *testing.T, seed uint64, client, server rcp.Config) *world {
 	t.Helper()
 	w := &world{t: t, now: 1}
@@ -104,16 +105,16 @@ func worldOf(t *testing.T, seed uint64, client, server rcp.Config) *world {
 	return w
 }
 
-// both sets what the two directions do.
+// both sets the faults of both directions.
 func (w *world) both(f faults) { w.a.wire, w.b.wire = f, f }
 
-// after has something happen.
+// after schedules an event.
 func (w *world) after(d time.Duration, do func()) {
 	w.n++
 	heap.Push(&w.events, event{w.now.Add(d), w.n, do})
 }
 
-// drain carries what an end has to say.
+// drain carries the packets that an end sends.
 func (w *world) drain(e *end) {
 	var d rcp.Datagram
 	for e.Output(w.now, &d) {
@@ -141,7 +142,7 @@ func (w *world) drain(e *end) {
 	}
 }
 
-// step goes to the next instant; false: nothing will ever happen.
+// step advances to the next event; false: no event is pending.
 func (w *world) step() bool {
 	next := clock.Earliest(w.a.Deadline(), w.b.Deadline())
 	if len(w.events) > 0 {
@@ -161,13 +162,13 @@ func (w *world) step() bool {
 		e.Advance(w.now)
 		w.drain(e)
 	}
-	for _, app := range w.apps { // an end may have learnt in Advance that it is over
+	for _, app := range w.apps { // Advance may have closed a socket
 		app()
 	}
 	return true
 }
 
-// until steps until the condition holds, and fails after limit.
+// until steps until the condition holds. It fails after limit.
 func (w *world) until(limit time.Duration, what string, ok func() bool) {
 	w.t.Helper()
 	for stop := w.now.Add(limit); !ok(); {
@@ -176,7 +177,7 @@ func (w *world) until(limit time.Duration, what string, ok func() bool) {
 	}
 }
 
-// run steps for a while.
+// run steps for the duration d.
 func (w *world) run(d time.Duration) {
 	for stop := w.now.Add(d); w.now < stop && w.step(); {
 	}
@@ -196,7 +197,7 @@ func (w *world) connect() (client, server *rcp.Socket) {
 	return client, server
 }
 
-// echo has the server send back what it receives, and close behind the end.
+// echo makes the server send back the data that it receives, and close after the end.
 func (w *world) echo() {
 	var sockets []*rcp.Socket
 	p := make([]byte, 4096)
@@ -219,7 +220,7 @@ func (w *world) echo() {
 	})
 }
 
-// noise is n bytes that a seed decides.
+// noise returns n bytes that depend on the seed.
 func noise(seed uint64, n int) []byte {
 	source := rand.NewPCG(seed, 1)
 	b := make([]byte, 0, n+8)
