@@ -28,7 +28,7 @@ var (
 	addrB = netip.MustParseAddr("10.0.0.2")
 )
 
-// TestAClientIsAnOperator: what it answers is what the node answers, type for type.
+// TestAClientIsAnOperator: a client's answers equal the node's, including their types.
 func TestAClientIsAnOperator(t *testing.T) {
 	b := newBed(t)
 	c := b.client(t, "A")
@@ -43,7 +43,7 @@ func TestAClientIsAnOperator(t *testing.T) {
 		require.NoError(t, err, k.Name)
 		assert.IsType(t, direct, remote, k.Name)
 		switch k.Name {
-		case "rip", "neighbors": // there are times in it, which pass
+		case "rip", "neighbors": // their answers contain times
 		case "interfaces":
 			assert.Len(t, remote, 1)
 		default:
@@ -56,7 +56,7 @@ func TestAClientIsAnOperator(t *testing.T) {
 	assert.Equal(t, []string{"A", "B"}, p.Nodes)
 }
 
-// TestErrorsKeepTheirMeaning across the wire.
+// TestErrorsKeepTheirMeaning: errors keep their type and text over HTTP.
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	b := newBed(t)
 	c := b.client(t, "A")
@@ -90,7 +90,8 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUnsupported)
 }
 
-// TestAPingThatIsStoppedTellsWhatItHas, as it does in one process.
+// TestAPingThatIsStoppedTellsWhatItHas: a stopped ping returns its result so far, as within one
+// process.
 func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
 	b := newBed(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -112,7 +113,7 @@ func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
 	assert.Equal(t, "[]\n", string(body))
 }
 
-// TestARequestThatIsCanceled ends at the node too.
+// TestARequestThatIsCanceled: a canceled request is also canceled at the node.
 func TestARequestThatIsCanceled(t *testing.T) {
 	waits := make(chan struct{})
 	ended := make(chan error, 1)
@@ -131,13 +132,13 @@ func TestARequestThatIsCanceled(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// asked is an operator that a function stands for.
+// asked is an operator made of a function.
 type asked func(ctx context.Context, req any) (any, error)
 
 func (o asked) Do(ctx context.Context, req any) (any, error) { return o(ctx, req) }
 func (asked) Watch(func(control.Event)) (stop func())        { return func() {} }
 
-// TestACommandThatFailsInside leaves the server as it was.
+// TestACommandThatFailsInside: the server survives a command that panics.
 func TestACommandThatFailsInside(t *testing.T) {
 	b := &bed{nodes: map[string]control.Operator{"A": asked(
 		func(context.Context, any) (any, error) { panic("BUG: here") })}}
@@ -152,7 +153,7 @@ func TestACommandThatFailsInside(t *testing.T) {
 	assert.Contains(t, string(body), `"pid"`)
 }
 
-// TestFilesAreSeenFromTheClient: a relative path is one of the folder where the client is.
+// TestFilesAreSeenFromTheClient: a relative path is relative to the client's working directory.
 func TestFilesAreSeenFromTheClient(t *testing.T) {
 	t.Chdir(t.TempDir())
 	b := newBed(t)
@@ -196,7 +197,7 @@ func TestFilesAreSeenFromTheClient(t *testing.T) {
 	require.ErrorContains(t, err, "--files DIR")
 }
 
-// TestEvents come to every watcher, through a client and as a stream.
+// TestEvents: every watcher receives the events, through a client and as a stream.
 func TestEvents(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
@@ -227,7 +228,7 @@ func TestEvents(t *testing.T) {
 	d.holds(t, "GET", "/v1/nodes/B/events", 200, typeLines, line)
 }
 
-// TestEveryEventComesBack as what it was.
+// TestEveryEventComesBack: every event is decoded to its original value.
 func TestEveryEventComesBack(t *testing.T) {
 	for _, e := range control.Events() {
 		text, err := document(e)
@@ -238,7 +239,7 @@ func TestEveryEventComesBack(t *testing.T) {
 	assert.Nil(t, eventFrom("test", "{"))
 }
 
-// TestANodeThatIsGone is told once by Lost, and by every request.
+// TestANodeThatIsGone: Lost reports the loss once, and every later request fails with it.
 func TestANodeThatIsGone(t *testing.T) {
 	socket := filepath.Join(shortFolder(t), "s")
 	c := NewClient(Endpoint{Socket: socket}, "A")
@@ -262,7 +263,7 @@ func TestANodeThatIsGone(t *testing.T) {
 	c.Close()
 }
 
-// TestNodesServedTogether: a server that passes on what is asked of nodes behind others.
+// TestNodesServedTogether: a server forwards requests for nodes behind other servers.
 func TestNodesServedTogether(t *testing.T) {
 	b := newBed(t)
 	gone := NewClient(Endpoint{Socket: filepath.Join(shortFolder(t), "none")}, "C")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxPageBytes is how long the page may be, compressed.
+// maxPageBytes is the maximum size of the compressed page.
 const maxPageBytes = 62_000
 
 func TestThePageIsSmall(t *testing.T) {
@@ -38,8 +38,7 @@ func TestThePageIsSmall(t *testing.T) {
 	assert.Greater(t, total, 1000, "it is not there")
 }
 
-// What the policy of its server forbids would not work, and what is fetched from elsewhere would
-// not without a network.
+// The page needs nothing that the server's content security policy forbids, and no other host.
 func TestThePageIsWhole(t *testing.T) {
 	text, err := fs.ReadFile(Page(), "index.html")
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// pipes is a listener in memory, so that a server can live in a bubble's virtual time.
+// pipes is a listener in memory, which lets a server run in virtual time.
 type pipes struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -50,14 +50,14 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "bubble", Net: "unix"} }
 
-// teller is an operator that tells what it is given.
+// teller is an operator that records the events it receives.
 type teller struct {
 	mu   sync.Mutex
 	list map[int]func(control.Event)
-	told []string // by the server
+	told []string // events from the server
 }
 
-// Do has no end but its context's. A capture sees packets meanwhile.
+// Do returns only when its context ends. A capture sees packets meanwhile.
 func (*teller) Do(ctx context.Context, request any) (any, error) {
 	if r, ok := request.(control.Record); ok {
 		r.Begun()
@@ -135,8 +135,8 @@ func request(t *testing.T, c net.Conn, text string, header ...string) *bufio.Rea
 	return bufio.NewReader(c)
 }
 
-// TestAClientThatHangs is given up: one that does not read what it is told, one that does not
-// finish its request, and one that says nothing at all. Nothing stays of them.
+// TestAClientThatHangs: the server disconnects a client that does not read its answer, one that
+// does not finish its request, and one that sends nothing. It keeps no state of them.
 func TestAClientThatHangs(t *testing.T) {
 	for _, as := range []string{typeEvents, typeLines} {
 		inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
@@ -149,7 +149,7 @@ func TestAClientThatHangs(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, 1, o.watchers())
 			began := time.Now()
-			o.tell(control.Message{Text: strings.Repeat("x", 1<<16)}) // nobody reads it
+			o.tell(control.Message{Text: strings.Repeat("x", 1<<16)}) // the client does not read it
 			synctest.Wait()
 			assert.Equal(t, pauses, time.Since(began), as)
 			assert.Zero(t, o.watchers())
@@ -179,7 +179,7 @@ func TestAClientThatHangs(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, c.Close())
 		synctest.Wait()
-		assert.Empty(t, o.heard(), "who goes is no news")
+		assert.Empty(t, o.heard(), "a client that leaves is no event")
 	})
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		c := at.dial()
@@ -215,7 +215,8 @@ func TestAClientThatHangs(t *testing.T) {
 	}
 }
 
-// TestANodeThatHangs is left out of the list of nodes, and holds up nobody.
+// TestANodeThatHangs: a node that does not answer is left out of the list of nodes, and blocks no
+// client.
 func TestANodeThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
 		c := at.dial()
@@ -228,7 +229,7 @@ func TestANodeThatHangs(t *testing.T) {
 		assert.Equal(t, "[]\n", string(text))
 		assert.Equal(t, askTime, time.Since(began))
 
-		t.Log("# who asks it is told so")
+		t.Log("# requests to it fail")
 		for _, path := range []string{"/v1/nodes/A", "/v1/nodes/A/routes", "/v1/nodes/A/counters"} {
 			began = time.Now()
 			resp, err = http.ReadResponse(request(t, c, "GET "+path), nil)
@@ -240,7 +241,7 @@ func TestANodeThatHangs(t *testing.T) {
 			assert.Equal(t, hangs, time.Since(began))
 		}
 
-		t.Log("# and who commands it, unless the command is one that goes on")
+		t.Log("# and so do commands, except those that keep running")
 		for _, as := range []string{typeJSON, typeLines} {
 			began = time.Now()
 			resp, err = http.ReadResponse(request(t, c, "POST /v1/nodes/A/commands/set-link",
@@ -259,7 +260,7 @@ func TestANodeThatHangs(t *testing.T) {
 	})
 }
 
-// TestAPageLeftOpenOvernight hears that the node is there, and then what it tells.
+// TestAPageLeftOpenOvernight: a page gets keep-alives all night, and then the next event.
 func TestAPageLeftOpenOvernight(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
 		c := at.dial()
@@ -295,8 +296,8 @@ func TestAPageLeftOpenOvernight(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatSayNothing take no place of a client: the oldest of them are closed, at once
-// where there are many, and else when their time for a header is over.
+// TestConnectionsThatSayNothing: idle connections take no client's place. The server closes the
+// oldest at once if there are many, and the others when their time for a header is over.
 func TestConnectionsThatSayNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		began := time.Now()
@@ -308,7 +309,7 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 		resp, err := http.ReadResponse(request(t, c, "GET /v1"), nil)
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, resp.StatusCode)
-		assert.Zero(t, time.Since(began), "a client waits for nobody")
+		assert.Zero(t, time.Since(began), "a client does not wait")
 		for _, c := range idle {
 			_, err := c.Read(make([]byte, 1))
 			require.Error(t, err)
@@ -320,7 +321,7 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 	})
 }
 
-// TestACrowdOfClients: one more than there is room for is told so.
+// TestACrowdOfClients: a client beyond the limit gets an error.
 func TestACrowdOfClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		ask := func() (net.Conn, int) {
@@ -349,7 +350,7 @@ func TestACrowdOfClients(t *testing.T) {
 	})
 }
 
-// TestTooManyAtOnce are refused, and those that run go on.
+// TestTooManyAtOnce: requests beyond the limit are refused, and running ones continue.
 func TestTooManyAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
 		var open []net.Conn

@@ -41,7 +41,7 @@ func TestASocketIsItsOwnersAlone(t *testing.T) {
 	assert.False(t, Answers(t.Context(), path))
 }
 
-// TestWhatACrashLeaves is a socket that refuses. It is replaced.
+// TestWhatACrashLeaves: after a crash the socket refuses connections. It is replaced.
 func TestWhatACrashLeaves(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -55,7 +55,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestASocketThatWasReplaced is not removed by who had it before.
+// TestASocketThatWasReplaced: the previous owner does not remove a socket that was replaced.
 func TestASocketThatWasReplaced(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	first, err := ListenUnix(t.Context(), path)
@@ -101,8 +101,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhoMayAskOverTCP: who has the token (RFC 6750 §2.1), and calls the server by a name of this
-// machine.
+// TestWhoMayAskOverTCP: a client needs the token (RFC 6750 §2.1), and must address the server by a
+// name of this machine.
 func TestWhoMayAskOverTCP(t *testing.T) {
 	l, err := ListenTCP(t.Context(), "0")
 	require.NoError(t, err)
@@ -159,8 +159,8 @@ func TestWhoMayAskOverTCP(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestStrangersKeepNoPlaces: who has no token is refused and gone, and the places of a listener are
-// for those who have it.
+// TestStrangersKeepNoPlaces: an unauthenticated client is refused and disconnected, so it takes no
+// place of an authenticated one.
 func TestStrangersKeepNoPlaces(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	l, err := ListenTCP(t.Context(), "0")

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// streamed reads the stream as a page does.
+// streamed reads the stream as a web page does.
 type streamed struct {
 	t     *testing.T
 	in    *bufio.Scanner
@@ -39,7 +39,8 @@ func (b *bed) stream(t *testing.T, query string) *streamed {
 	return &streamed{t: t, in: in}
 }
 
-// find is the data of an event of that name with a text: one that has come, or that comes.
+// find returns the data of the first event of that name that contains a text. It waits if none has
+// arrived.
 func (s *streamed) find(name, has string) string {
 	s.t.Helper()
 	for _, h := range s.heard {
@@ -56,7 +57,7 @@ func (s *streamed) find(name, has string) string {
 	return ""
 }
 
-// next reads one event, and is its name.
+// next reads one event and returns its name.
 func (s *streamed) next() (event string) {
 	for s.in.Scan() {
 		field, value, _ := strings.Cut(s.in.Text(), ": ")
@@ -71,7 +72,7 @@ func (s *streamed) next() (event string) {
 	return ""
 }
 
-// TestStream: a page is told of everything that it shows, and of what changes.
+// TestStream: a page receives all data that it shows, and every change.
 func TestStream(t *testing.T) {
 	b := newBed(t)
 	s := b.stream(t, "")
@@ -90,15 +91,15 @@ func TestStream(t *testing.T) {
 	s.find("interfaces", `"up":false`)
 }
 
-// TestAPageThatSleepsLosesWhatIsOld: what a reader has not taken is bounded, whatever happens
-// meanwhile, and holds nobody up.
+// TestAPageThatSleepsLosesWhatIsOld: the events queued for a slow reader are bounded, and do not
+// block the server.
 func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	defer s.Close()
 	h := &s.live
 	asleep := h.join(0, []follow{{node: "A", sid: 1}})
 	defer h.leave(asleep)
-	for i := range 100_000 { // a night of looks
+	for i := range 100_000 { // as many as in a night
 		h.set(s.ends, "A faces", "interfaces", i)
 		h.tell(i)
 		h.looked(follow{node: "A", sid: 1}, "sample", i)
@@ -118,7 +119,8 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	assert.LessOrEqual(t, cap(h.told), 4*keptTold)
 }
 
-// TestAPageThatComesBack: it is told how things stand, and of what happened only what it missed.
+// TestAPageThatComesBack: a page that reconnects gets the present state, and only the events that
+// it missed.
 func TestAPageThatComesBack(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	defer s.Close()
@@ -148,18 +150,18 @@ func TestAPageThatComesBack(t *testing.T) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	assert.Nil(t, h.stop, "nobody reads, nobody looks")
+	assert.Nil(t, h.stop, "without readers no node is observed")
 	assert.Empty(t, h.readers)
 }
 
-// TestStreamFollowsAConnection: and says when it is over.
+// TestStreamFollowsAConnection: a stream follows a connection and reports its end.
 func TestStreamFollowsAConnection(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["B"], control.Listen{Port: 80})
 	k := testenv.Ask(t, b.nodes["A"], control.Connect{
 		Addr: mustAddr("10.0.0.2"), Port: 80,
 	})
-	// What is silent has nothing to tell, so something is written now and then.
+	// An idle connection sends no events, so the test writes to it.
 	await := func(s *streamed, name, has string) string {
 		for s.in.Err() == nil {
 			testenv.Ask(t, b.nodes["A"], control.Write{

@@ -26,7 +26,7 @@ func shapeOf(names ...string) *Shape {
 	return s
 }
 
-// TestReplaceOfTheNodes: what is asked next is asked of the new ones.
+// TestReplaceOfTheNodes: later requests go to the new nodes.
 func TestReplaceOfTheNodes(t *testing.T) {
 	b := newBed(t)
 	names := func() []string {
@@ -55,8 +55,8 @@ func TestReplaceOfTheNodes(t *testing.T) {
 	assert.NotContains(t, string(body), `node="B"`)
 }
 
-// TestTheStreamFollowsTheNodes: it tells of the new network, then of the nodes that came, and who
-// comes later hears nothing of those that went. A node that stays is looked at as before.
+// TestTheStreamFollowsTheNodes: the stream reports the new network and then the added nodes. Later
+// readers hear nothing of removed nodes. A node that stays is observed as before.
 func TestTheStreamFollowsTheNodes(t *testing.T) {
 	b := newBed(t)
 	s := b.stream(t, "")
@@ -80,7 +80,8 @@ func TestTheStreamFollowsTheNodes(t *testing.T) {
 	}
 }
 
-// TestWhatRunsAtANodeThatGoes ends, and says why; what runs at one that stays goes on.
+// TestWhatRunsAtANodeThatGoes: requests at a removed node end with that reason. Those at other
+// nodes continue.
 func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["A"], control.Listen{Port: 80})
@@ -125,7 +126,7 @@ func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	assert.Contains(t, in.Text(), `"accepted"`)
 }
 
-// TestReplaceWhileItIsAsked: many ask and read while the nodes change.
+// TestReplaceWhileItIsAsked: many clients send requests and read while the nodes change.
 func TestReplaceWhileItIsAsked(t *testing.T) {
 	b := newBed(t)
 	all := b.nodes

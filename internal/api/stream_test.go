@@ -25,7 +25,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// open begins a GET whose answer goes on.
+// open begins a GET with a streamed answer.
 func (b *bed) open(ctx context.Context, t *testing.T, path, accept string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
@@ -45,8 +45,8 @@ func (b *bed) ping(t *testing.T, count int) {
 	})
 }
 
-// TestACaptureAsItIs: a GET answers with a pcapng file that ends after so many packets, with both
-// directions, the interfaces' names and what was missed.
+// TestACaptureAsItIs: a GET returns a pcapng file that ends after count packets, with both
+// directions, the interfaces' names and the number of missed packets.
 func TestACaptureAsItIs(t *testing.T) {
 	b := newBed(t)
 	resp := b.open(t.Context(), t, "/v1/nodes/A/capture?filter=icmp&count=4", "")
@@ -58,7 +58,7 @@ func TestACaptureAsItIs(t *testing.T) {
 	var ways []pcapgo.NgEpbFlag
 	for {
 		_, info, options, err := r.ReadPacketDataWithOptions()
-		if err == io.EOF { //nolint:errorlint // the reader's own
+		if err == io.EOF { //nolint:errorlint // the reader returns it unwrapped
 			break
 		}
 		require.NoError(t, err)
@@ -100,8 +100,8 @@ func TestACaptureAsItIs(t *testing.T) {
 	assert.Contains(t, result, `"packets":4`)
 }
 
-// TestStreamsThatLookOn: a trace and samples of a connection, as lines and as events, each of them
-// as the document has it.
+// TestStreamsThatLookOn: a trace and samples of a connection arrive as lines and as events, as
+// documented.
 func TestStreamsThatLookOn(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
@@ -124,7 +124,7 @@ func TestStreamsThatLookOn(t *testing.T) {
 	sampled := b.open(t.Context(), t, "/v1/nodes/A/streams/samples?every_ns=-1", typeEvents)
 	ask(control.Write{SID: sock.SID, Data: make([]byte, 5000)}, "A")
 	ask(control.Close{SID: sock.SID}, "A")
-	server := <-accepted // B hears of it later than A
+	server := <-accepted // B accepts later than A connects
 	assert.Len(t, ask(control.Read{SID: server, N: 5000, Full: true}, "B").(control.Data).Bytes, 5000)
 	ask(control.Close{SID: server}, "B")
 
@@ -168,7 +168,7 @@ func TestStreamsThatLookOn(t *testing.T) {
 	assert.Equal(t, "result", names[len(names)-1])
 }
 
-// TestAReaderThatLeaves: its capture ends, and so does a trace.
+// TestAReaderThatLeaves: when the reader leaves, its capture and its trace end.
 func TestAReaderThatLeaves(t *testing.T) {
 	b := newBed(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,7 +230,7 @@ func TestAClientRecords(t *testing.T) {
 	testenv.Ask(t, b.nodes["A"], control.Ping{
 		Addr: netip.MustParseAddr("10.0.0.2"), Count: 3, Size: 56, Interval: time.Millisecond,
 	})
-	<-came // while it goes on
+	<-came // while the capture runs
 	stop()
 	got := <-ended
 	require.NoError(t, got.err)

@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestATransferThatIsStopped is said to be, whichever end was first to hear of it, and nobody is
-// told how to go on with its file, which is gone.
+// TestATransferThatIsStopped: both ends report that the transfer was stopped, in either order.
+// Neither suggests to resume, because the file is deleted.
 func TestATransferThatIsStopped(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["A"], control.Impair{Iface: "if0", Way: "out", Words: "rate 10mbit"})
@@ -54,7 +54,7 @@ func TestATransferThatIsStopped(t *testing.T) {
 	}
 }
 
-// stopped is how a transfer ends that is stopped when something has arrived.
+// stopped returns the problem of a transfer that is stopped after some data has arrived.
 func (b *bed) stopped(t *testing.T) *Problem {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v1/transfers",
