@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// datagram is a packet of the test's, with n bytes of payload that differ.
+// datagram returns a packet with n different bytes of payload.
 func datagram(n int, options ...byte) []byte {
 	h := ip.Header{
 		TOS: 0x10, TotalLen: ip.HeaderLen + len(options) + n, ID: 0x1234, TTL: 60,
@@ -42,7 +42,7 @@ func cut(packet []byte, mtu int) [][]byte {
 	return list
 }
 
-// header parses what must be a sound packet of that many bytes.
+// header parses a packet that must be valid and of its full length.
 func header(tb testing.TB, b []byte) (ip.Header, []byte) {
 	tb.Helper()
 	h, payload, drop := ip.ParseHeader(b)
@@ -51,9 +51,9 @@ func header(tb testing.TB, b []byte) (ip.Header, []byte) {
 	return h, payload
 }
 
-// RFC 791 §3.2: the pieces' lengths are as large as the link takes and multiples of
-// eight but for the last's, offsets say where they belong, and all but the last say
-// that more follow. What else the header says is in all.
+// RFC 791 §3.2: each fragment is as long as the link allows, and a multiple of eight except the
+// last. Offsets give the position, and all but the last have the more-fragments flag. The other
+// header fields are the same in all.
 func TestRFC791_3_2_Fragments(t *testing.T) {
 	tests := []struct {
 		payload, mtu int
@@ -92,8 +92,8 @@ func TestRFC791_3_2_Fragments(t *testing.T) {
 	}
 }
 
-// RFC 791 §3.1: an option whose copied flag is set is in every fragment, another in
-// the first alone. A list that lies ends where it does so.
+// RFC 791 §3.1: an option with the copied flag is in every fragment, any other only in the first. A
+// malformed list ends at its first error.
 func TestRFC791_3_1_CopiedOptions(t *testing.T) {
 	const (
 		nop         = 1
@@ -141,8 +141,8 @@ func TestRFC791_3_1_CopiedOptions(t *testing.T) {
 	}
 }
 
-// RFC 791 §3.2: a fragment is cut like a whole packet, and only the last piece of
-// the last one says that nothing follows.
+// RFC 791 §3.2: a fragment is fragmented like a whole packet, and only the last piece of the last
+// one has no more-fragments flag.
 func TestFragmentsOfFragments(t *testing.T) {
 	packet := datagram(3000)
 	_, text := header(t, packet)
@@ -164,7 +164,8 @@ func TestFragmentsOfFragments(t *testing.T) {
 	assert.Equal(t, 1, ends)
 }
 
-// What a link had no room for is cut later, for what the link's MTU is then.
+// Fragmentation can pause while the link has no room. It continues later with the link's MTU at
+// that time.
 func TestCuttingGoesOnWhereItStopped(t *testing.T) {
 	packet := datagram(1000)
 	_, text := header(t, packet)
@@ -184,8 +185,8 @@ func TestCuttingGoesOnWhereItStopped(t *testing.T) {
 	assert.Equal(t, text, got)
 }
 
-// RFC 791 §3.1: thirteen bits of offset end at 65,528. A fragment that reaches beyond
-// has pieces whose offsets would begin anew, over what came before.
+// RFC 791 §3.1: the 13-bit offset ends at 65,528. A fragment that reaches beyond would get pieces
+// with offsets that wrap around and overwrite earlier data.
 func TestNoOffsetWrapsAround(t *testing.T) {
 	h := ip.Header{TotalLen: 1400, TTL: 9, FragOff: 65528, Protocol: ip.ProtoUDP}
 	packet := append(h.Append(nil), make([]byte, 1380)...)
@@ -208,8 +209,8 @@ func TestFragmentingAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// RFC 6864 §4.3: no identification comes again until all others have, and, as RFC 7739
-// has it for IPv6, who knows some cannot tell the next.
+// RFC 6864 §4.3: no identification repeats before all others were used. As in RFC 7739 for IPv6,
+// known identifications do not reveal the next one.
 func TestRFC6864_4_3_Identifications(t *testing.T) {
 	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
 	x := ip.NewIdentifications([16]byte{1, 2, 3})

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// RFC 791 §3.1, RFC 1122 §3.2.1.8, RFC 1812 §5.2.4: what is right is skipped or found, and
-// of what is wrong the byte is told.
+// RFC 791 §3.1, RFC 1122 §3.2.1.8, RFC 1812 §5.2.4: valid options are skipped or found, and an
+// error gives the position of the invalid byte.
 func TestParseOptions(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -62,7 +62,7 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
-// stamped is what Stamp makes of options, on a node that is 10.0.0.1 and 10.1.0.1.
+// stamped returns the options after Stamp, on a node with the addresses 10.0.0.1 and 10.1.0.1.
 func stamped(t *testing.T, options ...byte) []byte {
 	t.Helper()
 	_, _, ok := ip.ParseOptions(options)
@@ -70,7 +70,7 @@ func stamped(t *testing.T, options ...byte) []byte {
 	return stampedAny(t, options...)
 }
 
-// stampedAny does the same to what came to be as it is on the node.
+// stampedAny is stamped without the check of the options.
 func stampedAny(t *testing.T, options ...byte) []byte {
 	t.Helper()
 	h := ip.Header{TTL: 9, Src: ip.Addr{10, 0, 0, 9}, Dst: ip.Addr{10, 1, 0, 9}, Options: options}
@@ -88,7 +88,8 @@ func stampedAny(t *testing.T, options ...byte) []byte {
 	return got.Options
 }
 
-// RFC 791 §3.1: what a node writes into each, and that it writes no further.
+// RFC 791 §3.1: the entries that a node writes into each option. It does not write beyond an
+// option's end.
 func TestStamp(t *testing.T) {
 	assert.Equal(t, []byte{1, 7, 11, 8, 10, 1, 0, 1, 0, 0, 0, 0},
 		stamped(t, 1, 7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0), "record route, at an odd byte")
@@ -123,13 +124,13 @@ func FuzzOptions(f *testing.F) {
 		h := ip.Header{TTL: 9, Options: options}
 		h.TotalLen = h.Size()
 		b := h.Append(nil)
-		for range 12 { // until it is full, and then some
+		for range 12 { // more than fit
 			o.Stamp(b, ip.Addr{10, 0, 0, 1}, 7, func(ip.Addr) bool { return true })
 		}
 		got, _, drop := ip.ParseHeader(b)
 		require.Equal(t, ip.DropNone, drop)
-		// RFC 791 §3.1: an option whose room is no multiple of what is entered is an error
-		// once the rest of the room is all there is.
+		// RFC 791 §3.1: an option whose free space is not a multiple of an entry is an error once
+		// only the rest of that space is left.
 		if again, _, ok := ip.ParseOptions(got.Options); ok {
 			require.Equal(t, o, again)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// holes is RFC 815 §3's algorithm, word by word: the list of what has not come. It is
-// the oracle for fragments that do not overlap; of those it says nothing that holds.
+// holes is the algorithm of RFC 815 §3: the list of missing ranges. It is the oracle for fragments
+// that do not overlap.
 type holes struct {
 	list []hole // first and last byte of each, in no order
 	data []byte
@@ -31,7 +31,7 @@ func newHoles() *holes {
 	return &holes{list: []hole{{0, infinity}}, data: make([]byte, 65536)}
 }
 
-// add takes a fragment and reports whether the datagram is whole.
+// add adds a fragment and reports whether the datagram is complete.
 func (o *holes) add(h *ip.Header, payload []byte) bool {
 	first, last := h.FragOff, h.FragOff+len(payload)-1
 	for i := 0; i < len(o.list); {
@@ -55,7 +55,7 @@ func (o *holes) add(h *ip.Header, payload []byte) bool {
 	return len(o.list) == 0
 }
 
-// nested cuts a packet for one MTU after another, each at random.
+// nested fragments a packet for several random MTUs in turn.
 func nested(rng *rand.Rand, packet []byte, depth int) [][]byte {
 	list := cut(packet, ip.MinMTU+rng.IntN(1400))
 	if depth == 0 {
@@ -72,8 +72,8 @@ func nested(rng *rand.Rand, packet []byte, depth int) [][]byte {
 	return all
 }
 
-// RFC 815 §3: at each fragment the oracle and the Reassembler agree on whether the
-// datagram is whole, whatever the order and however often each comes.
+// RFC 815 §3: after each fragment the oracle and the Reassembler agree on whether the datagram is
+// complete, in every order and with duplicates.
 func TestRFC815_3_TheHoleAlgorithmAgrees(t *testing.T) {
 	const seed = 5
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -86,7 +86,7 @@ func TestRFC815_3_TheHoleAlgorithmAgrees(t *testing.T) {
 		}
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		if len(list) == 1 {
-			continue // no fragment
+			continue // not a fragment
 		}
 		o := newHoles()
 		for i, b := range list {
@@ -98,7 +98,7 @@ func TestRFC815_3_TheHoleAlgorithmAgrees(t *testing.T) {
 			if whole != nil {
 				require.Equal(t, packet, whole)
 				require.Equal(t, packet[20:], o.data[:o.end])
-				break // what comes now is the beginning of another
+				break // the next fragment begins another datagram
 			}
 		}
 		require.Zero(t, r.Info().Datagrams)
@@ -106,8 +106,8 @@ func TestRFC815_3_TheHoleAlgorithmAgrees(t *testing.T) {
 	assert.NotZero(t, r.Info().Duplicates)
 }
 
-// FuzzFragments cuts a datagram, again and again, and has its pieces come in an order
-// and as often as the fuzzer likes: it is the same that comes out.
+// FuzzFragments fragments a datagram repeatedly and delivers the fragments in any order and with
+// duplicates. The result is the original datagram.
 func FuzzFragments(f *testing.F) {
 	f.Add([]byte("the payload"), uint16(68), uint16(68), uint64(1))
 	f.Add(make([]byte, 3000), uint16(576), uint16(68), uint64(2))
@@ -147,7 +147,7 @@ func FuzzFragments(f *testing.F) {
 	})
 }
 
-// fuzzed reads fragments from bytes: six of a header each, and how much payload.
+// fuzzed reads a fragment from bytes: six for the header, and the length of the payload.
 func fuzzed(b []byte) (h ip.Header, packet, rest []byte) {
 	const size = 7
 	if len(b) < size {
@@ -168,8 +168,8 @@ func fuzzed(b []byte) (h ip.Header, packet, rest []byte) {
 	return h, append(h.Append(nil), bytes.Repeat(b[4:5], n)...), b[size:]
 }
 
-// FuzzReassembler has fragments come that fit together or do not. Nothing panics, what
-// is put together is a packet, and memory stays within its bound and comes back.
+// FuzzReassembler delivers arbitrary fragments. Nothing panics, every result is a valid packet, and
+// memory stays within its bound and is freed.
 func FuzzReassembler(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 1, 0, 8, 0, 0, 1, 1, 0, 0, 8, 0})
 	f.Add([]byte{0, 0, 1, 1, 0, 8, 0, 0, 0, 1, 1, 1, 8, 0})
@@ -197,7 +197,7 @@ func FuzzReassembler(f *testing.F) {
 				require.False(t, got.IsFragment())
 				require.NotEmpty(t, payload)
 				require.Len(t, whole, got.TotalLen)
-				held = -1 // how many they were is not told
+				held = -1 // the number of fragments is not reported
 			case reason == ip.DropNone && info.Duplicates == before.Duplicates && held >= 0:
 				held++
 			}

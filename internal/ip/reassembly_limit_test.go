@@ -11,15 +11,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Datagrams that never get whole take no more memory than they may, and the oldest
-// goes first.
+// Incomplete datagrams use no more than the memory limit, and the oldest is evicted first.
 func TestTheOldestMakesRoom(t *testing.T) {
 	const limit = 256 << 10
 	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: limit})
 	body := text(4000)
 	var gone []ip.Discard
 	for i := range 1000 {
-		from := uint8(i % 7) // so many that none holds half
+		from := uint8(i % 7) // enough sources that none uses half
 		_, reason := put(t, r, start+1, piece(uint16(i), body, 0, 2000, source(from)))
 		require.Equal(t, ip.DropNone, reason)
 		require.LessOrEqual(t, r.Info().Bytes, limit)
@@ -37,7 +36,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	assert.Nil(t, whole, "the oldest is not")
 }
 
-// A datagram that needs room does not make it itself, though it is the oldest.
+// A datagram that needs memory is not evicted for itself, even if it is the oldest.
 func TestTheOldestIsSparedWhileItGrows(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: 256 << 10})
 	body := text(4000)
@@ -71,7 +70,7 @@ func TestDatagramsAndFragmentsAreCounted(t *testing.T) {
 	assert.Equal(t, []ip.Discard{{Reason: ip.DropFragmentCount, Count: 4}}, discards(r))
 }
 
-// A source that floods us with beginnings loses its own, not those of others.
+// A source that floods the node with first fragments evicts its own datagrams, not those of others.
 func TestASourceThatFloodsPushesItselfOut(t *testing.T) {
 	body := text(65000)
 	for _, size := range []int{8, 1400, 60_000} {
@@ -87,7 +86,7 @@ func TestASourceThatFloodsPushesItselfOut(t *testing.T) {
 	}
 }
 
-// A fragment of eight bytes at the end of a long datagram costs a page.
+// A fragment of eight bytes at the end of a long datagram uses one page.
 func TestASmallFragmentFarOutIsCheap(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	body := text(65000)
@@ -98,7 +97,7 @@ func TestASmallFragmentFarOutIsCheap(t *testing.T) {
 	assert.Equal(t, uint64(1), r.Info().Whole)
 }
 
-// feed has fragments arrive whose headers are parsed already.
+// feed delivers fragments with parsed headers.
 type feed struct {
 	headers []ip.Header
 	packets [][]byte
@@ -130,7 +129,7 @@ func TestReassemblyAllocatesNothing(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	whole, part := feedOf(t, cut(datagram(60_000), 1400)), feedOf(t, cut(datagram(60_000), 1400)[:7])
 	id := uint16(0)
-	turn := func() { // one gets whole, another never
+	turn := func() { // one is completed, one never is
 		id++
 		whole.into(r, id)
 		part.into(r, ^id)
@@ -142,7 +141,7 @@ func TestReassemblyAllocatesNothing(t *testing.T) {
 	assert.NotZero(t, r.Info().Evicted)
 }
 
-// BenchmarkReassembly is fragments in, one copy each and one of the whole.
+// BenchmarkReassembly measures reassembly: one copy of each fragment and one of the datagram.
 func BenchmarkReassembly(b *testing.B) {
 	for _, mtu := range []int{1400, 576, 68} {
 		for _, order := range []string{"in-order", "shuffled"} {
@@ -170,8 +169,8 @@ func BenchmarkReassembly(b *testing.B) {
 	}
 }
 
-// BenchmarkReassemblyFlood is beginnings of datagrams that nobody completes, each from
-// another source: every one pushes out another.
+// BenchmarkReassemblyFlood measures first fragments of datagrams that are never completed, each
+// from another source: each evicts another.
 func BenchmarkReassemblyFlood(b *testing.B) {
 	f, r := feedOf(b, [][]byte{piece(1, text(4000), 0, 1384)}), reassembler(b, ip.ReassemblyConfig{})
 	b.ReportAllocs()
@@ -186,7 +185,7 @@ func BenchmarkReassemblyFlood(b *testing.B) {
 	}
 }
 
-// BenchmarkFragment is a packet cut, headers and checksums.
+// BenchmarkFragment measures fragmentation, with headers and checksums.
 func BenchmarkFragment(b *testing.B) {
 	for _, tt := range []struct{ size, mtu int }{{1380, 576}, {65515, 1400}, {65515, 68}} {
 		b.Run(fmt.Sprintf("%d-for-%d", tt.size+20, tt.mtu), func(b *testing.B) {

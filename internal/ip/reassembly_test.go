@@ -23,7 +23,7 @@ func reassembler(tb testing.TB, cfg ip.ReassemblyConfig) *ip.Reassembler {
 	return r
 }
 
-// put has a fragment arrive and returns a copy of what it completes.
+// put delivers a fragment and returns a copy of the datagram that it completes.
 func put(tb testing.TB, r *ip.Reassembler, now clock.Time, b []byte) ([]byte, ip.DropReason) {
 	tb.Helper()
 	h, _ := header(tb, b)
@@ -31,7 +31,7 @@ func put(tb testing.TB, r *ip.Reassembler, now clock.Time, b []byte) ([]byte, ip
 	return slices.Clone(whole), reason
 }
 
-// discards empties the list of what was discarded.
+// discards drains the list of discarded datagrams.
 func discards(r *ip.Reassembler) (list []ip.Discard) {
 	for d, ok := r.Output(); ok; d, ok = r.Output() {
 		d.First = slices.Clone(d.First)
@@ -40,8 +40,7 @@ func discards(r *ip.Reassembler) (list []ip.Discard) {
 	return list
 }
 
-// piece is a fragment of a datagram with identification id, its payload the bytes
-// of text that it covers.
+// piece returns a fragment of a datagram with identification id. Its payload is text[from:end].
 func piece(id uint16, text []byte, from, end int, change ...func(*ip.Header)) []byte {
 	h := ip.Header{
 		TotalLen: ip.HeaderLen + end - from, ID: id, MF: end != len(text), FragOff: from,
@@ -61,8 +60,7 @@ func source(v uint8) func(*ip.Header) { return func(h *ip.Header) { h.Src[3] = v
 
 func text(n int) []byte { return datagram(n)[ip.HeaderLen:] }
 
-// RFC 791 §3.2: in whatever order they come, fragments make the packet that was cut,
-// options and all.
+// RFC 791 §3.2: fragments in any order yield the original packet, including its options.
 func TestRFC791_3_2_Reassembly(t *testing.T) {
 	packet := datagram(4000, 7, 3, 4, 0, 0x88, 4, 1, 2)
 	pieces := cut(packet, 576)
@@ -87,8 +85,7 @@ func TestRFC791_3_2_Reassembly(t *testing.T) {
 	assert.Equal(t, uint64(50), r.Info().Whole)
 }
 
-// RFC 791 §3.2: source, destination, protocol and identification tell datagrams
-// apart, and all four are needed.
+// RFC 791 §3.2: source, destination, protocol and identification together identify a datagram.
 func TestDatagramsAreToldApart(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	body := text(16)
@@ -108,7 +105,7 @@ func TestDatagramsAreToldApart(t *testing.T) {
 	assert.Equal(t, body, whole[20:])
 }
 
-// What a fragment by itself can have wrong.
+// Fragments that are invalid on their own.
 func TestUnsoundFragments(t *testing.T) {
 	body := text(64)
 	more := func(h *ip.Header) { h.MF = true }
@@ -140,9 +137,8 @@ func TestUnsoundFragments(t *testing.T) {
 	}
 }
 
-// RFC 5722 §4: a datagram with an overlap is discarded, with the fragments that came
-// before and those that come after; nothing is said about it (and RFC 1858 §4: the
-// flags of a TCP header cannot be written anew).
+// RFC 5722 §4: a datagram with an overlap is discarded silently, with all earlier and later
+// fragments. So a fragment cannot overwrite the flags of a TCP header (RFC 1858 §4).
 func TestRFC5722_4_OverlapsRefuseTheDatagram(t *testing.T) {
 	body, forged := text(64), bytes.Repeat([]byte{0xee}, 64)
 	more := func(h *ip.Header) { h.MF = true }
@@ -201,8 +197,7 @@ func TestRFC5722_4_OverlapsRefuseTheDatagram(t *testing.T) {
 	}
 }
 
-// The network may deliver a packet twice (RFC 791 §1.4: there is no reliability), and
-// no datagram is lost for it.
+// The network may deliver a packet twice (RFC 791 §1.4). A duplicate does not discard the datagram.
 func TestFragmentsThatComeTwice(t *testing.T) {
 	packet := datagram(3001)
 	pieces := cut(packet, 576)
@@ -228,8 +223,8 @@ func TestFragmentsThatComeTwice(t *testing.T) {
 	}
 }
 
-// RFC 792 and RFC 1122 §3.3.2: what did not get whole in time is discarded, and
-// fragment zero is there to be quoted if it had come.
+// RFC 792 and RFC 1122 §3.3.2: a datagram that is incomplete at the timeout is discarded. If
+// fragment zero had arrived, the ICMP error can quote it.
 func TestRFC1122_3_3_2_Timeout(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	body := text(4000)
@@ -257,8 +252,8 @@ func TestRFC1122_3_3_2_Timeout(t *testing.T) {
 	assert.Equal(t, ip.DropNone, reason, "the first of another datagram")
 }
 
-// RFC 3168 §5.3: a congestion mark on any fragment is the datagram's, unless another
-// fragment was not of a transport that knows of it.
+// RFC 3168 §5.3: a congestion mark on any fragment marks the datagram, unless another fragment is
+// not ECN-capable.
 func TestRFC3168_5_3_ECN(t *testing.T) {
 	const notECT, ect1, ect0, ce = 0, 1, 2, 3
 	tests := []struct {
@@ -295,8 +290,8 @@ func TestRFC3168_5_3_ECN(t *testing.T) {
 	}
 }
 
-// Options of fragment zero that are not copied make the whole longer than each
-// fragment promised.
+// Options that are only in fragment zero can make the datagram longer than the maximum, although
+// each fragment fits.
 func TestAWholeThatIsTooLongForItsHeader(t *testing.T) {
 	body := text(65515)
 	r := reassembler(t, ip.ReassemblyConfig{})
