@@ -10,9 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// IP packets that a Linux kernel sent on its loopback interface: a datagram to a
-// port that nobody has and the error about it, and an echo with a record route
-// option and its reply.
+// IP packets that a Linux kernel sent on its loopback interface: a datagram to a closed port and
+// the error about it, and an echo request with a record route option and its reply.
 const (
 	udpPacket   = "45000027913240004011ab907f0000017f000002b9669c410013fe2777686f2773207468657265"
 	portUnreach = "45c000430cc5000040016f327f0000027f000001" + "0303108e00000000" + udpPacket
@@ -109,7 +108,7 @@ func FuzzParse(f *testing.F) {
 			require.True(t, ok)
 			require.Equal(t, m, again)
 		}
-		// Whatever the bytes are, a message made of them parses to itself.
+		// A message made of any bytes parses back to itself.
 		if len(b) >= icmp.HeaderLen {
 			m := icmp.Message{Type: b[0], Code: b[1], Rest: [4]byte(b[4:8]), Body: b[8:]}
 			got, ok := icmp.Parse(m.Append(nil))

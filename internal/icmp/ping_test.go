@@ -20,7 +20,7 @@ var (
 
 const start clock.Time = 1
 
-// engine is what the tests drive: a ping or a trace.
+// engine is a ping or a trace.
 type engine interface {
 	Output(now clock.Time, p *icmp.Packet) bool
 	Input(now clock.Time, a *icmp.Answer)
@@ -29,11 +29,10 @@ type engine interface {
 	Done() bool
 }
 
-// network answers a probe: after how long, and with what; nil: not at all.
+// network returns the answer to a probe and its delay; nil: no answer.
 type network func(p icmp.Packet) (time.Duration, *icmp.Answer)
 
-// play drives an engine over a network until it is done, and returns the instants at
-// which it sent.
+// play runs an engine over a network until it is done, and returns the times at which it sent.
 func play(t *testing.T, e engine, net network) (sent []time.Duration) {
 	t.Helper()
 	now := start
@@ -74,7 +73,7 @@ func play(t *testing.T, e engine, net network) (sent []time.Duration) {
 	return nil
 }
 
-// echoed is the reply to a request.
+// echoed returns the reply to a request.
 func echoed(p icmp.Packet) *icmp.Answer {
 	return &icmp.Answer{
 		Kind: icmp.Echo, ID: p.ID, Seq: p.Seq, From: p.Dst, Dst: p.Dst, TTL: 62,
@@ -82,7 +81,7 @@ func echoed(p icmp.Packet) *icmp.Answer {
 	}
 }
 
-// reported is an error about a probe.
+// reported returns an error about a probe.
 func reported(p icmp.Packet, v icmp.Verdict, typ, code uint8) *icmp.Answer {
 	return &icmp.Answer{
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, From: router, Dst: p.Dst, TTL: 64, Bytes: 36,
@@ -126,7 +125,7 @@ func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
 	last := clock.Never
 	for _, tt := range []struct {
 		name    string
-		replies int           // that come
+		replies int           // that arrive
 		trip    time.Duration // of each
 		cfg     icmp.PingConfig
 		end     time.Duration
@@ -227,7 +226,7 @@ func TestPingCountsErrorsAndIgnoresOthers(t *testing.T) {
 	}
 	assert.Empty(t, all(p))
 	p.Input(start, reported(q, icmp.Noted, 5, 1))
-	assert.Zero(t, p.Info().Errors, "a redirect is none")
+	assert.Zero(t, p.Info().Errors, "a redirect is not an error")
 	p.Input(start, reported(q, icmp.Expired, 11, 0))
 	assert.Equal(t, 1, p.Info().Errors)
 	assert.False(t, p.Done())
@@ -269,7 +268,7 @@ func TestAFloodIsAsFastAsItsReplies(t *testing.T) {
 
 	p = icmp.NewPing(start, icmp.PingConfig{Dst: there, Count: 100, Flood: true})
 	sent = play(t, p, func(icmp.Packet) (time.Duration, *icmp.Answer) { return 0, nil })
-	assert.Equal(t, 990*time.Millisecond, sent[99], "100 a second where nobody replies")
+	assert.Equal(t, 990*time.Millisecond, sent[99], "100 per second without replies")
 
 	p = icmp.NewPing(start, icmp.PingConfig{Dst: there, Count: 100, Flood: true})
 	sent = play(t, p, func(q icmp.Packet) (time.Duration, *icmp.Answer) { return 0, echoed(q) })
@@ -303,5 +302,5 @@ func TestSequenceNumbersWrap(t *testing.T) {
 	assert.Equal(t, 65540, info.Received)
 	assert.Zero(t, info.Duplicates)
 	assert.Equal(t, 1, info.Pipe)
-	assert.Len(t, all(p), 1024, "what nobody reads is bounded")
+	assert.Len(t, all(p), 1024, "unread results are bounded")
 }
