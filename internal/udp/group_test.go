@@ -21,7 +21,7 @@ func TestMembershipsAreCountedAndBounded(t *testing.T) {
 	require.NoError(t, a.Leave(3, group))
 	assert.True(t, h.Joined(3, group))
 	b.Close()
-	assert.False(t, h.Joined(3, group), "who is closed has left")
+	assert.False(t, h.Joined(3, group), "a closed socket has left the group")
 	require.ErrorIs(t, b.Join(3, group), udp.ErrNotMember)
 
 	for i := range udp.MaxGroups {
@@ -30,8 +30,8 @@ func TestMembershipsAreCountedAndBounded(t *testing.T) {
 	require.ErrorIs(t, a.Join(99, group), udp.ErrTooManyGroups)
 }
 
-// A socket on a group's address has what is for the group, and one on an address of
-// the host has none of it.
+// A socket on a group's address receives datagrams to the group. A socket on an address of the host
+// does not.
 func TestASocketOnAGroupsAddress(t *testing.T) {
 	h := newHost(0)
 	group, host := bind(t, h, "224.0.0.9:520"), bind(t, h, "10.0.0.2:520")

@@ -33,7 +33,7 @@ func TestParseHeaderLengths(t *testing.T) {
 	sound := udp.Header{SrcPort: 1, DstPort: 2}.Append(nil, hostA, hostB, []byte("abc"))
 	for name, row := range map[string]struct {
 		length byte
-		extra  int // bytes behind the datagram
+		extra  int // bytes after the datagram
 		ok     bool
 	}{
 		"as it is":             {11, 0, true},
@@ -57,8 +57,8 @@ func TestParseHeaderLengths(t *testing.T) {
 	}
 }
 
-// RFC 768: a checksum that comes to zero is sent as all ones; zero says that
-// there is none, and RFC 1122 §4.1.3.4 then takes the datagram as it is.
+// RFC 768: a checksum of zero is sent as all ones. Zero means no checksum, and such a datagram is
+// accepted (RFC 1122 §4.1.3.4).
 func TestChecksumOfZero(t *testing.T) {
 	h := udp.Header{SrcPort: 1, DstPort: 2}
 	// Find the payload word that makes the sum all ones.
@@ -102,7 +102,7 @@ func FuzzHeader(f *testing.F) {
 		require.True(t, bytes.Equal(text, payload))
 		require.NotZero(t, h.Checksum)
 		require.True(t, h.Verify(hostA, hostB, sent))
-		if len(text) > 0 { // any one bit is noticed
+		if len(text) > 0 { // every flipped bit is detected
 			sent[udp.HeaderLen+int(text[0])%len(text)] ^= 1 << (text[0] % 8)
 			require.False(t, h.Verify(hostA, hostB, sent))
 		}

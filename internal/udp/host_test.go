@@ -25,7 +25,7 @@ func bind(t *testing.T, h *udp.Host, local string) *udp.Socket {
 	return s
 }
 
-// send has a datagram arrive.
+// send delivers a datagram to the host.
 func send(h *udp.Host, from, to, text string) udp.Verdict {
 	src, dst := at(from).Addr().As4(), at(to).Addr().As4()
 	header := udp.Header{SrcPort: at(from).Port(), DstPort: at(to).Port()}
@@ -61,7 +61,7 @@ func TestADatagramFindsItsSocket(t *testing.T) {
 	assert.Equal(t, udp.NoPort, send(h, "10.0.0.1:9", "10.0.0.2:7", "closed"))
 }
 
-// RFC 1122 §3.2.1.3, §4.1.3.6: sources that are no host's, and the one that may be.
+// RFC 1122 §3.2.1.3, §4.1.3.6: invalid source addresses, and the one exception.
 func TestSourcesOfDatagrams(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "0.0.0.0:67")
@@ -75,7 +75,7 @@ func TestSourcesOfDatagrams(t *testing.T) {
 	assert.Equal(t, "0.0.0.0:68 who am I?", take(s))
 }
 
-// RFC 768 has no port 0: nobody can be bound to it, and what is for it finds nobody.
+// RFC 768 has no port 0: no socket can be bound to it, and datagrams to it find no socket.
 func TestPortZero(t *testing.T) {
 	h := newHost(0)
 	assert.NotZero(t, bind(t, h, "0.0.0.0:0").Local().Port(), "one is chosen")
@@ -100,7 +100,7 @@ func TestAConnectedSocketHearsItsPeerAlone(t *testing.T) {
 // errFar is a report about a host.
 var errFar = errors.New("far away")
 
-// RFC 1122 §4.1.3.3: what ICMP reports reaches the application.
+// RFC 1122 §4.1.3.3: ICMP errors reach the application.
 func TestReportsReachConnectedSockets(t *testing.T) {
 	h := newHost(0)
 	s, other := bind(t, h, "10.0.0.2:53"), bind(t, h, "0.0.0.0:54")
@@ -150,8 +150,8 @@ func TestAPortIsHadOnce(t *testing.T) {
 	assert.ErrorIs(t, err, udp.ErrAddress)
 }
 
-// RFC 6056 §3.3.1: a port that is chosen is unpredictable, and every one that is
-// free is found. RFC 6335 §6: all are dynamic ones, from 49152.
+// RFC 6056 §3.3.1: ephemeral ports are unpredictable, and every free one can be found. RFC 6335 §6:
+// all are dynamic ports, from 49152.
 func TestEphemeralPorts(t *testing.T) {
 	h := newHost(0)
 	const ports = 65536 - 49152
@@ -209,8 +209,8 @@ func TestADatagramIsCutToTheReadersMemory(t *testing.T) {
 	assert.Equal(t, "10.0.0.1:9 next", take(s), "the rest of the first is lost")
 }
 
-// Datagrams of every size go through the queue many times its length, so that
-// records and padding meet every border of its storage.
+// Datagrams of every size pass through the ring many times its size, so records and padding meet
+// every boundary of its storage.
 func TestTheQueueKeepsDatagramsWhole(t *testing.T) {
 	h := newHost(300 << 10)
 	s := bind(t, h, "10.0.0.2:53")
@@ -239,11 +239,11 @@ func TestBadDatagrams(t *testing.T) {
 	s := bind(t, h, "0.0.0.0:53")
 	good := udp.Header{SrcPort: 9, DstPort: 53}.Append(nil, hostA, hostB, []byte("text"))
 	assert.Equal(t, udp.BadHeader, h.Input(udp.Arrival{Src: hostA, Dst: hostB}, good[:7]))
-	// RFC 1122 §4.1.3.4: a wrong checksum has it discarded, silently.
+	// RFC 1122 §4.1.3.4: a datagram with a wrong checksum is discarded silently.
 	damaged := append([]byte(nil), good...)
 	damaged[9] ^= 4
 	assert.Equal(t, udp.BadChecksum, h.Input(udp.Arrival{Src: hostA, Dst: hostB}, damaged))
-	// RFC 1122 §4.1.3.6: so does a source that is no host's.
+	// RFC 1122 §4.1.3.6: so is a datagram with an invalid source address.
 	for _, src := range []string{"224.0.0.1:9", "255.255.255.255:9", "127.0.0.1:9", "0.0.0.0:9"} {
 		assert.Equal(t, udp.BadSource, send(h, src, "10.0.0.2:53", "x"), src)
 	}
@@ -257,7 +257,7 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 	s := bind(t, h, "10.0.0.2:53")
 	b := udp.Header{SrcPort: 9, DstPort: 53}.Append(nil, hostA, hostB, make([]byte, 1000))
 	p := make([]byte, 2000)
-	for range 1000 { // the ring has its chunks by then
+	for range 1000 { // the ring has allocated its chunks by then
 		h.Input(udp.Arrival{Src: hostA, Dst: hostB}, b)
 		udp.Dequeue(s.Rx(), p)
 		h.Next()
@@ -269,8 +269,8 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// A datagram of which the link knows that it is as it was sent is not summed again, and its
-// receiver is told.
+// A datagram that the link has already verified is not verified again, and its receiver can see
+// that.
 func TestACheckedDatagramIsNotVerified(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "0.0.0.0:53")
