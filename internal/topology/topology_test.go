@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// made parses the files of a plan, which have to be right by themselves and together.
+// made parses the files of a plan, which must be valid on their own and together.
 func made(t *testing.T, p *Plan) []*lnx.Config {
 	t.Helper()
 	files, err := p.Files()
@@ -34,7 +34,7 @@ func made(t *testing.T, p *Plan) []*lnx.Config {
 	return all
 }
 
-// TestShapes: files that fit together, with every node joined to every other.
+// TestShapes: the generated files fit together, and every node can reach every other.
 func TestShapes(t *testing.T) {
 	for _, tt := range []struct {
 		words        string
@@ -74,7 +74,7 @@ func TestShapes(t *testing.T) {
 			assert.Equal(t, tt.routers, routers)
 			assert.NotContains(t, distances(len(p.Nodes), p.Links, 0), -1, "all are joined")
 			if tt.nodes > 100 {
-				return // a picture that nobody draws
+				return // too large to draw
 			}
 			g := From(tt.words, configs)
 			assert.Len(t, g.Nodes, tt.nodes)
@@ -84,7 +84,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// looksRight: each node is in the picture once, none on another, and the picture is XML.
+// looksRight checks that each node is in the picture once, that nodes do not overlap, and that the
+// picture is XML.
 func looksRight(t *testing.T, g *Graph) {
 	t.Helper()
 	at := g.lay()
@@ -115,7 +116,7 @@ func looksRight(t *testing.T, g *Graph) {
 	assert.Less(t, picture.Width, 40000.0)
 }
 
-// TestChanceRepeatsItself: the same seed, the same network.
+// TestChanceRepeatsItself: the same seed generates the same network.
 func TestChanceRepeatsItself(t *testing.T) {
 	texts := map[string]bool{}
 	for _, seed := range []uint64{1, 1, 2} {
@@ -156,7 +157,8 @@ func TestShapesThatCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "A has no link")
 }
 
-// TestTheFurthest: RIP counts to 15 (RFC 2453 §3.4), so who is told how far apart hosts are.
+// TestTheFurthest: Furthest returns the two hosts that are farthest apart, because RIP counts only
+// to 15 (RFC 2453 §3.4).
 func TestTheFurthest(t *testing.T) {
 	for words, want := range map[string]int{"line 2": 0, "line 19": 17, "ring 6": 4, "grid 2 3": 4} {
 		p, err := Generate(strings.Fields(words), 1)
@@ -166,7 +168,7 @@ func TestTheFurthest(t *testing.T) {
 	}
 }
 
-// TestPlans: who is a router, what a link does, and where ports begin.
+// TestPlans: a plan sets the routers, the options of links and the first port.
 func TestPlans(t *testing.T) {
 	p, err := Parse("x.net", []byte(`
 # a comment
@@ -200,7 +202,7 @@ host S
 	assert.Equal(t, string(p.Format()), string(again.Format()))
 }
 
-// TestMistakesInPlans are told all at once, each with its place.
+// TestMistakesInPlans: all errors of a plan are reported at once, each with its line and column.
 func TestMistakesInPlans(t *testing.T) {
 	_, err := Parse("x.net", []byte("lnik A B\nlink A\n\tlink A A\nhost A! B\nrouter B\n"+
 		"port 99999\nport\nrouter\nlink Ä B\n"), nil)
@@ -226,7 +228,8 @@ func TestMistakesInPlans(t *testing.T) {
 	require.ErrorContains(t, err, "x.net: the file has no link; expected link A B")
 }
 
-// TestPlansThatAreWrongAsAWhole are told with the place that it comes from.
+// TestPlansThatAreWrongAsAWhole: errors of the whole plan are reported at the line that causes
+// them.
 func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 	long := strings.Repeat("delay 1ms ", 45)
 	many := "link A0 B\n"
@@ -257,7 +260,7 @@ func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 	assert.Equal(t, 7000, p.Port)
 }
 
-// TestParallelLinks are drawn beside each other.
+// TestParallelLinks: parallel links are drawn apart from each other.
 func TestParallelLinks(t *testing.T) {
 	p, err := Parse("x.net", []byte("link A B\nlink A B\nlink B A\n"), nil)
 	require.NoError(t, err)
@@ -271,7 +274,8 @@ func TestParallelLinks(t *testing.T) {
 	looksRight(t, g)
 }
 
-// TestWordsOfLinks are told of with all that is wrong elsewhere, at their places in the plan.
+// TestWordsOfLinks: errors in link options are reported together with all others, at their position
+// in the plan.
 func TestWordsOfLinks(t *testing.T) {
 	check := func(words string) *lnx.Error {
 		for _, bad := range []string{"dealy", "200%"} {
@@ -304,7 +308,8 @@ func TestWordsOfLinks(t *testing.T) {
 	}, got)
 }
 
-// TestPortsTaken are told of where the plan has its first, or as of the plan.
+// TestPortsTaken: a port in use is reported at the plan's port line, or for the whole plan if it
+// has none.
 func TestPortsTaken(t *testing.T) {
 	of := lnx.Errors{
 		{File: "A.lnx", Line: 2, Col: 27, Msg: "if0 cannot use it", Want: "a free one, or luck"},
@@ -321,7 +326,7 @@ func TestPortsTaken(t *testing.T) {
 		"nor can B; expected a line `port N` with another first port")
 }
 
-// TestTheNetworksOfTheTree are drawn, the old grammars' too.
+// TestTheNetworksOfTheTree: the example networks can be drawn, including those in old grammars.
 func TestTheNetworksOfTheTree(t *testing.T) {
 	for folder, links := range map[string]int{
 		"ring": 6, "tree": 5, "mesh": 10, "tun": 6, "old/loop": 7, "old/a-b-2012": 1,
@@ -348,8 +353,8 @@ func TestTheNetworksOfTheTree(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text ends the program, and what is taken comes back from its own text and makes files
-// that are right.
+// FuzzParse: no text makes Parse panic. An accepted plan parses back from its own text and
+// generates valid files.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"link A B\n", "port 1\nhost A\nlink A B delay 20ms\n", "link A A", "router\n", "\xff link",
@@ -377,8 +382,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Addresses of a file are kept: two of one subnet as they are, others point to point, where a router
-// knows and announces the host. The plan's own addresses are of another network then.
+// The addresses of a file are kept. Two addresses of one subnet stay as they are. Others become
+// point-to-point links, where a router knows and announces the host. The plan then takes its own
+// addresses from another network.
 func TestAddressesOfLinks(t *testing.T) {
 	p := Plan{
 		Nodes: []Node{
