@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestKindsOfArrival is founding document 001's figure: the segment that is
-// expected goes into the buffer, one within the window waits for what is before
-// it, one beyond the window is dropped.
+// TestKindsOfArrival follows founding document 001's figure: the expected segment goes into the
+// buffer, an early one within the window waits for the data before it, and one beyond the window is
+// dropped.
 func TestKindsOfArrival(t *testing.T) {
 	s := opened(t, Config{Buffers: Buffers{Recv: 65535}})
 	kind := func(seq uint32, n int) Arrival { return s.c.Arrival(s.peer+seq, n) }
@@ -24,11 +24,11 @@ func TestKindsOfArrival(t *testing.T) {
 	assert.Equal(t, ArrivalEarly, kind(1001, 1000))
 	s.send(ACK, 1001, 1, 1000)
 	assert.Equal(t, ArrivalOld, kind(1001, 1000))
-	assert.Zero(t, s.c.Rx().Len(), "kept, and not readable")
+	assert.Zero(t, s.c.Rx().Len(), "the data is kept but not readable")
 
 	assert.Equal(t, ArrivalNext, kind(1, 1000))
 	s.send(ACK, 1, 1, 1000)
-	assert.Equal(t, 2000, s.read(3000), "and joined up with what waited")
+	assert.Equal(t, 2000, s.read(3000), "the data is joined with the early data")
 	assert.Equal(t, ArrivalOld, kind(1, 1000))
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// pipe hands trains from one host to the other without rendering them: what is
-// left is the engine and the two copies, into and out of the rings.
+// pipe passes trains from one host to the other without encoding them. It measures the engine and
+// the copies into and out of the ring buffers.
 type pipe struct {
 	now   clock.Time
 	hosts [2]*Host
@@ -44,7 +44,7 @@ func newPipe(tb testing.TB, cfg Config) *pipe {
 	return p
 }
 
-// exchange carries everything both hosts have to say, once.
+// exchange carries everything that both hosts have to send, once.
 func (p *pipe) exchange() {
 	for i, h := range p.hosts {
 		for h.Output(p.now, p.room, &p.train) {
@@ -94,8 +94,8 @@ func (p *pipe) move(n int) {
 	}
 }
 
-// BenchmarkBulk moves data one way, with timestamps and without. The time a
-// segment is that of both ends.
+// BenchmarkBulk moves data one way, with and without timestamps. The time per segment includes both
+// ends.
 func BenchmarkBulk(b *testing.B) {
 	for name, off := range map[string]bool{"stamps": false, "no stamps": true} {
 		b.Run(name, func(b *testing.B) {
@@ -113,8 +113,7 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// BenchmarkHeader writes and reads the header of a segment: what timestamps
-// cost each of them.
+// BenchmarkHeader measures writing and parsing a segment's header with and without timestamps.
 func BenchmarkHeader(b *testing.B) {
 	for name, o := range map[string]Options{"stamps": stamp(1, 2), "no stamps": {}} {
 		b.Run(name, func(b *testing.B) {
@@ -130,7 +129,7 @@ func BenchmarkHeader(b *testing.B) {
 	}
 }
 
-// BenchmarkBulkSegments is the same without trains: one segment at a time.
+// BenchmarkBulkSegments is BenchmarkBulk without trains: one segment at a time.
 func BenchmarkBulkSegments(b *testing.B) {
 	p := newPipe(b, Config{TrainSegments: 1})
 	p.move(8 << 20)
@@ -144,7 +143,7 @@ func BenchmarkBulkSegments(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/segments, "ns/segment")
 }
 
-// BenchmarkRequest is a 64-byte request and its reply.
+// BenchmarkRequest measures a 64-byte request and its reply.
 func BenchmarkRequest(b *testing.B) {
 	p := newPipe(b, Config{Knobs: Knobs{NoDelay: true}})
 	b.ReportAllocs()
@@ -190,8 +189,8 @@ func BenchmarkConnect(b *testing.B) {
 	}
 }
 
-// TestDataPathAllocatesNothing: zero allocations a segment, both directions,
-// trains and single segments, requests and bulk.
+// TestDataPathAllocatesNothing checks that no segment allocates memory, in both directions, in
+// trains and alone, for requests and bulk data.
 func TestDataPathAllocatesNothing(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"trains": {}, "segments": {TrainSegments: 1}, "plain": {Knobs: Knobs{OptionsOff: true}},

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRFC9293_3_10_1_Open: the errors of OPEN.
+// TestRFC9293_3_10_1_Open checks the errors of OPEN.
 func TestRFC9293_3_10_1_Open(t *testing.T) {
 	s := newScript(t, Config{Limits: Limits{MaxConns: 1}})
 	_, err := s.h.Connect(s.now, netip.MustParseAddrPort("0.0.0.0:80"), 0)
@@ -36,8 +36,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	assert.Equal(t, uint64(1), s.h.Drops()[DropBacklog])
 }
 
-// TestRFC9293_3_10_UserCalls: SEND (§3.10.2), RECEIVE (§3.10.3), CLOSE
-// (§3.10.4), ABORT (§3.10.5) and STATUS (§3.10.6) in each state.
+// TestRFC9293_3_10_UserCalls checks SEND (§3.10.2), RECEIVE (§3.10.3), CLOSE (§3.10.4), ABORT
+// (§3.10.5) and STATUS (§3.10.6) in each state.
 func TestRFC9293_3_10_UserCalls(t *testing.T) {
 	type step func(s *script)
 	buf := make([]byte, 10)
@@ -78,7 +78,7 @@ func TestRFC9293_3_10_UserCalls(t *testing.T) {
 		assert.Equal(t, test.state, i.State)
 		assert.Zero(t, i.UserTimeout)
 		if test.state == StateClosed {
-			require.ErrorIs(t, s.c.Err(), ErrReset, "and why")
+			require.ErrorIs(t, s.c.Err(), ErrReset, "the error wraps its cause")
 		}
 		_, err := s.c.Send(s.now, buf)
 		require.ErrorIs(t, err, test.send, test.state)
@@ -101,7 +101,7 @@ func TestReceiveTakesWhatCameBeforeTheFIN(t *testing.T) {
 	assert.Equal(t, 3, n)
 	n, err = s.c.Receive(s.now, b)
 	require.NoError(t, err)
-	assert.Equal(t, 2, n, "RFC 9293 §3.10.3: text already received satisfies the RECEIVE")
+	assert.Equal(t, 2, n, "RFC 9293 §3.10.3: data already received satisfies the RECEIVE")
 	_, err = s.c.Receive(s.now, b)
 	require.ErrorIs(t, err, ErrClosing)
 	s.c.CloseRead(s.now)

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bead is something in a chain.
+// bead is an element of a chain.
 type bead struct {
 	neighbors[bead]
 	number int
 }
 
-// TestChainAgainstASlice: whatever is pushed and removed, both hold the same in the same order, from
-// either end.
+// TestChainAgainstASlice inserts into and removes from a chain and a slice at random, and checks
+// that both hold the same elements in the same order from either end.
 func TestChainAgainstASlice(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -30,7 +30,7 @@ func TestChainAgainstASlice(t *testing.T) {
 		} else {
 			at := random.IntN(len(want))
 			c.remove(want[at])
-			assert.Equal(t, neighbors[bead]{}, want[at].neighbors, "it holds nobody")
+			assert.Equal(t, neighbors[bead]{}, want[at].neighbors, "the element has no neighbors")
 			want = slices.Delete(want, at, at+1)
 		}
 		var on, back []*bead

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRFC5961_3_2_Reset: only a reset at exactly RCV.NXT ends a connection.
+// RFC 5961 §3.2: only a reset at exactly RCV.NXT ends a connection.
 func TestRFC5961_3_2_Reset(t *testing.T) {
 	cases := []struct {
 		name      string
@@ -42,7 +42,7 @@ func TestRFC5961_3_2_Reset(t *testing.T) {
 			assert.Zero(t, s.c.Rx().Len())
 		})
 	}
-	t.Run("with the window shut", func(t *testing.T) {
+	t.Run("with the window closed", func(t *testing.T) {
 		s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 		s.send(ACK, 1, 1, 1000)
 		s.expect(ACK, 1, 1001, 0)
@@ -51,8 +51,8 @@ func TestRFC5961_3_2_Reset(t *testing.T) {
 	})
 }
 
-// TestRFC5961_4_2_SYN: in a synchronized state any SYN, wherever it lies, draws
-// a challenge ACK and changes nothing.
+// RFC 5961 §4.2: in a synchronized state any SYN, whatever its sequence number, causes a challenge
+// ACK and changes nothing.
 func TestRFC5961_4_2_SYN(t *testing.T) {
 	s := opened(t, Config{})
 	for _, seq := range []uint32{0, 1, 500, 1 << 30, ^uint32(1 << 29)} {
@@ -65,7 +65,7 @@ func TestRFC5961_4_2_SYN(t *testing.T) {
 	}
 	assert.Equal(t, StateEstablished, s.c.State())
 	assert.Equal(t, uint64(15), s.h.Drops()[DropSYN])
-	// The peer that lost its memory answers that ACK with a reset, and may connect.
+	// A peer that has restarted answers that ACK with a reset and may then connect.
 	s.send(RST, 1, 0, 0)
 	assert.Equal(t, StateClosed, s.c.State())
 	s.iss += 5000
@@ -73,9 +73,8 @@ func TestRFC5961_4_2_SYN(t *testing.T) {
 	s.expect(SYN|ACK, 0, 77778, 0)
 }
 
-// TestRFC9293_3_10_7_4_SYNInSynReceived: half open, a SYN within the window
-// returns to LISTEN, and one that repeats the first is answered at a bounded
-// rate.
+// RFC 9293 §3.10.7.4: in SYN-RECEIVED a SYN within the window returns the connection to LISTEN. A
+// repetition of the first SYN is answered at a limited rate.
 func TestRFC9293_3_10_7_4_SYNInSynReceived(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1)
@@ -89,7 +88,7 @@ func TestRFC9293_3_10_7_4_SYNInSynReceived(t *testing.T) {
 		answers += len(s.out)
 		s.out = nil
 	}
-	assert.LessOrEqual(t, answers, 6, "every half RTOMin at the most")
+	assert.LessOrEqual(t, answers, 6, "at most once every half RTOMin")
 	s.send(SYN, 100, 0, 0, fullOptions)
 	s.quiet()
 	assert.Zero(t, s.h.known())
@@ -102,11 +101,10 @@ func TestRFC9293_3_10_7_4_SYNInSynReceived(t *testing.T) {
 	s.expect(SYN|ACK, 0, 1, 0)
 	s.send(SYN, 100, 0, 0)
 	s.expect(ACK, 1, 1, 0)
-	assert.Equal(t, StateSynReceived, s.c.State(), "opened by us, it is kept")
+	assert.Equal(t, StateSynReceived, s.c.State(), "a connection that we open stays")
 }
 
-// TestRFC5961_5_2_BlindData: text counts only with an ACK between SND.UNA -
-// MAX.SND.WND and SND.NXT.
+// RFC 5961 §5.2: data is accepted only with an ACK between SND.UNA - MAX.SND.WND and SND.NXT.
 func TestRFC5961_5_2_BlindData(t *testing.T) {
 	cases := []struct {
 		name string
@@ -148,8 +146,7 @@ func TestRFC5961_5_2_BlindData(t *testing.T) {
 	assert.Equal(t, uint64(1), s.h.Drops()[DropNoAck])
 }
 
-// TestRFC9293_3_10_7_4_Unacceptable: what lies outside the window is
-// acknowledged, unless it is a reset.
+// RFC 9293 §3.10.7.4: a segment outside the window is acknowledged unless it is a reset.
 func TestRFC9293_3_10_7_4_Unacceptable(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -176,8 +173,8 @@ func TestRFC9293_3_10_7_4_Unacceptable(t *testing.T) {
 	}
 }
 
-// TestRFC5961_7_Budgets: a connection answers ten forged segments in five
-// seconds, the host a number a second that strangers cannot know.
+// RFC 5961 §7: a connection sends at most ten challenge ACKs in five seconds. The host's limit per
+// second is random, so that off-path attackers cannot know it.
 func TestRFC5961_7_Budgets(t *testing.T) {
 	flood := func(s *script) (sent int) {
 		for range 1000 {
@@ -219,5 +216,5 @@ func TestRFC5961_7_Budgets(t *testing.T) {
 		s.now = s.now.Add(time.Second)
 	}
 	assert.Greater(t, len(budgets), 8)
-	assert.InDelta(t, 20, float64(total)/50, 3, "as configured, on the average")
+	assert.InDelta(t, 20, float64(total)/50, 3, "the configured limit on average")
 }

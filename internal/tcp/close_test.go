@@ -23,7 +23,7 @@ func TestRFC9293_3_6_NormalClose(t *testing.T) {
 	assert.Equal(t, StateFinWait1, s.c.State())
 	s.send(ACK, 1, 12, 0)
 	assert.Equal(t, StateFinWait2, s.c.State())
-	s.send(ACK, 1, 12, 500) // half closed: the other half goes on
+	s.send(ACK, 1, 12, 500) // half-closed: the other direction stays open
 	s.expect(ACK, 12, 501, 0)
 	assert.Equal(t, 500, s.read(1000))
 	s.send(FIN|ACK, 501, 12, 0)
@@ -31,7 +31,7 @@ func TestRFC9293_3_6_NormalClose(t *testing.T) {
 	assert.True(t, s.c.ReadDone())
 	require.NoError(t, s.c.Err())
 	s.expect(ACK, 12, 502, 0)
-	assert.Zero(t, s.h.known(), "what remains is a small object")
+	assert.Zero(t, s.h.known(), "only a small object remains")
 	assert.Equal(t, 1, s.h.TimeWaits())
 	s.wait(59 * time.Second)
 	assert.Equal(t, StateTimeWait, s.c.State())
@@ -52,7 +52,7 @@ func TestRFC9293_3_6_PassiveClose(t *testing.T) {
 	s.expect(FIN|ACK, 6, 12, 0)
 	assert.Equal(t, StateLastAck, s.c.State())
 	s.send(ACK, 12, 6, 0)
-	assert.Equal(t, StateLastAck, s.c.State(), "that did not acknowledge the FIN")
+	assert.Equal(t, StateLastAck, s.c.State(), "the ACK did not cover the FIN")
 	s.send(ACK, 12, 7, 0)
 	assert.Equal(t, StateClosed, s.c.State())
 	assert.Zero(t, s.h.known())
@@ -98,10 +98,10 @@ func TestRFC9293_3_10_7_4_TimeWait(t *testing.T) {
 		s.quiet()
 		assert.Equal(t, 1, s.h.TimeWaits())
 	})
-	t.Run("a later SYN opens the connection anew", func(t *testing.T) {
+	t.Run("a later SYN reopens the connection", func(t *testing.T) {
 		s := timeWait(t)
 		s.send(SYN, 2, 0, 0)
-		s.expect(ACK, 2, 2, 0) // not later
+		s.expect(ACK, 2, 2, 0) // an old SYN
 		s.iss += 2 + 1<<16     // beyond the last incarnation's
 		s.peer += 100
 		s.send(SYN, 0, 0, 0)
@@ -116,7 +116,7 @@ func TestRFC9293_3_10_7_4_TimeWait(t *testing.T) {
 		s.expect(ACK, 2, 2, 0)
 		assert.Equal(t, 1, s.h.TimeWaits())
 	})
-	t.Run("they are bounded", func(t *testing.T) {
+	t.Run("TIME-WAIT entries are bounded", func(t *testing.T) {
 		s := newScript(t, Config{Limits: Limits{MaxTimeWait: 3}})
 		var first *Conn
 		for p := range uint16(5) {
@@ -165,7 +165,7 @@ func TestFinWait2EndsWithoutUser(t *testing.T) {
 	s.expect(FIN|ACK, 1, 1, 0)
 	s.send(ACK, 1, 2, 0)
 	s.wait(time.Hour)
-	assert.Equal(t, StateFinWait2, s.c.State(), "half closed, it may last")
+	assert.Equal(t, StateFinWait2, s.c.State(), "a half-closed connection may stay open")
 	s.c.Close(s.now)
 	s.wait(11 * time.Second)
 	assert.Equal(t, StateClosed, s.c.State())
@@ -203,7 +203,7 @@ func TestCloseReadDiscards(t *testing.T) {
 		assert.GreaterOrEqual(t, a.window, 4000, "the peer must not stall")
 	}
 	assert.Zero(t, s.c.Rx().Len())
-	s.send(ACK, 22001, 1, 1000) // out of order needs no memory either
+	s.send(ACK, 22001, 1, 1000) // out-of-order data needs no memory either
 	s.expect(ACK, 1, 20001, 0)
 	s.send(FIN|ACK, 20001, 1, 0)
 	s.expect(ACK, 1, 20002, 0)
@@ -258,8 +258,8 @@ func TestResetInClosingStatesIsNoError(t *testing.T) {
 	require.NoError(t, s.c.Err())
 }
 
-// RFC 9293 §3.10.7.4: a reset in LAST-ACK or CLOSING ends the connection. It is an
-// error all the same if it leaves text unacknowledged, in flight or never sent.
+// RFC 9293 §3.10.7.4: a reset in LAST-ACK or CLOSING ends the connection. It is an error if data is
+// unacknowledged or unsent.
 func TestResetBeforeTheLastTextIsAcknowledgedIsAnError(t *testing.T) {
 	s := opened(t, Config{})
 	s.send(FIN|ACK, 1, 1, 0)
@@ -276,7 +276,7 @@ func TestResetBeforeTheLastTextIsAcknowledgedIsAnError(t *testing.T) {
 	s.write(5)
 	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|PSH|ACK, 1, 1, 5)
-	s.send(FIN|ACK, 1, 1, 0) // it crossed ours
+	s.send(FIN|ACK, 1, 1, 0) // the FINs crossed
 	s.expect(ACK, 7, 2, 0)
 	require.Equal(t, StateClosing, s.c.State())
 	s.send(RST, 2, 0, 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// TestAlgorithmTable is the golden table of the algorithms: TestThroughputTable's
-// link, with each of them.
+// TestAlgorithmTable is the golden table of the algorithms. It runs each of them over the link of
+// TestThroughputTable.
 func TestAlgorithmTable(t *testing.T) {
 	g := newTable(t, "algorithms.txt", "SACK peer, RTO min 1 ms, MTU 1400; loss is each way\n")
 	for _, name := range Algorithms() {
@@ -27,8 +27,8 @@ func TestAlgorithmTable(t *testing.T) {
 	golden(t, g.name, g.out)
 }
 
-// TestEveryAlgorithmDelivers: whatever governs the window, every byte arrives,
-// with peers that have SACK and with those that have not.
+// TestEveryAlgorithmDelivers checks that every byte arrives with every congestion control
+// algorithm, with and without SACK.
 func TestEveryAlgorithmDelivers(t *testing.T) {
 	for _, name := range Algorithms() {
 		for _, plain := range []bool{false, true} {
@@ -49,20 +49,20 @@ func TestEveryAlgorithmDelivers(t *testing.T) {
 	}
 }
 
-// TestTahoeStartsOver: RFC 5681 §3.1's loss window after a fast retransmit: the segments that
-// follow come by slow start, one, then two.
+// RFC 5681 §3.1: Tahoe's window after a fast retransmit is the loss window. The following segments
+// leave by slow start: one, then two.
 func TestTahoeStartsOver(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{Knobs: Knobs{Recovery: Recovery{Congestion: "tahoe"}}})
 	s.sack(1, 1001, 4001)
 	s.collect()
 	require.NotEmpty(t, s.out)
 	assert.Equal(t, uint32(1), s.out[0].seq, "the fast retransmit")
-	assert.Len(t, s.out, 1, "and nothing else")
+	assert.Len(t, s.out, 1, "only the fast retransmit")
 	i := s.c.Info()
 	assert.Equal(t, i.SendMSS, i.Cwnd)
 	assert.Equal(t, 5*i.SendMSS, i.Ssthresh, "half of the flight")
 	assert.Equal(t, "loss", i.Recovery)
-	t.Log("# what was in flight before arrives: the window is that of slow start all the same")
+	t.Log("# data from before the loss arrives: the window stays that of slow start")
 	for end := uint32(5001); end <= 10001; end += 1000 {
 		s.sack(1, 1001, end)
 	}
@@ -71,8 +71,7 @@ func TestTahoeStartsOver(t *testing.T) {
 	assert.Equal(t, 2*i.SendMSS, s.c.Info().Cwnd)
 }
 
-// TestBBRNeedsNoLoss: over a bottleneck with a deep buffer BBR fills the path and
-// leaves the buffer empty.
+// TestBBRNeedsNoLoss checks that BBR fills a path with a deep buffer and keeps the buffer empty.
 func TestBBRNeedsNoLoss(t *testing.T) {
 	cfg := course()
 	cfg.Recovery.Congestion = "bbr"
@@ -91,9 +90,9 @@ func TestBBRNeedsNoLoss(t *testing.T) {
 	assert.Zero(t, i.Timeouts)
 }
 
-// TestBBRAtHeavyLoss: at 10 % each way, at random, BBR's first version has most of what is left of
-// the path. The third takes more than 2 % of a round trip for too much, and has a third: what that
-// is for, this path cannot tell from what it is.
+// TestBBRAtHeavyLoss compares the versions of BBR at 10 % random loss each way. Version 1 uses most
+// of the remaining capacity. Version 3 uses a third of it, because it reduces its rate when more
+// than 2 % of a round trip is lost, and it cannot tell random loss from congestion.
 func TestBBRAtHeavyLoss(t *testing.T) {
 	rates := map[string]float64{}
 	for _, name := range []string{"bbr", "bbr3"} {
@@ -108,7 +107,7 @@ func TestBBRAtHeavyLoss(t *testing.T) {
 		w.transfer(2*time.Second, s)
 		i := a.Info()
 		rates[name] = float64(i.BytesAcked) / 2
-		t.Logf("%s: %.2f MB/s, %d of %d sent again, %d time-outs", name, rates[name]/1e6,
+		t.Logf("%s: %.2f MB/s, %d of %d retransmitted, %d timeouts", name, rates[name]/1e6,
 			i.Retransmits, i.DataSegsOut, i.Timeouts)
 	}
 	left := 0.9 * 5e6 * 1348 / 1420
@@ -116,7 +115,7 @@ func TestBBRAtHeavyLoss(t *testing.T) {
 	assert.Less(t, rates["bbr3"], 0.5*left)
 }
 
-// TestSetCongestionGoesOn: the new algorithm starts where the old one was.
+// TestSetCongestionGoesOn checks that a new algorithm starts with the state of the old one.
 func TestSetCongestionGoesOn(t *testing.T) {
 	w := newWorld(t, 1, wire{
 		delay: 5 * time.Millisecond, bytesPerSec: 10e6, loss: 0.001, merge: true,
@@ -140,10 +139,10 @@ func TestSetCongestionGoesOn(t *testing.T) {
 	require.NoError(t, setCongestion(a, "cubic"))
 	after := a.Info()
 	assert.Equal(t, before.Cwnd, after.Cwnd)
-	assert.Equal(t, before.Cwnd, after.Ssthresh, "what bbr knew of the path is not searched again")
+	assert.Equal(t, before.Cwnd, after.Ssthresh, "the new algorithm starts with bbr's estimate")
 }
 
-// half is an algorithm of a test's own: half of the largest window, whatever happens.
+// half is a test's own algorithm: its window is always half of the largest.
 type half struct{ window int }
 
 func (h *half) OnAck(*congestion.Ack)   {}
@@ -153,8 +152,8 @@ func (h *half) Cwnd() int               { return h.window }
 func (h *half) Ssthresh() int           { return 0 }
 func (h *half) PacingRate() int64       { return 0 }
 
-// TestAlgorithmsOfOnesOwn: a host takes controllers that package congestion does not know,
-// for all of its connections or for one, and they go before those that it knows.
+// TestAlgorithmsOfOnesOwn checks that a host accepts controllers from outside package congestion,
+// for all connections or for one, and that they override built-in ones of the same name.
 func TestAlgorithmsOfOnesOwn(t *testing.T) {
 	var made []int
 	own := func(cfg congestion.Config) congestion.Controller {
@@ -171,11 +170,11 @@ func TestAlgorithmsOfOnesOwn(t *testing.T) {
 		assert.Equal(t, "half", i.Congestion)
 		assert.Equal(t, w.hosts[0].cfg.Recovery.InitialWindow*i.SendMSS, i.Cwnd)
 	}
-	assert.Empty(t, made, "who looks makes none")
+	assert.Empty(t, made, "Info makes no controller")
 	require.True(t, w.transfer(time.Minute, newStream(a, b, 1000)))
 	i := a.Info()
 	assert.Equal(t, w.hosts[0].cfg.Buffers.SendMax/2, i.Cwnd)
-	assert.Equal(t, []int{i.SendMSS}, made, "one for a connection that sends")
+	assert.Equal(t, []int{i.SendMSS}, made, "one controller for a connection that sends")
 
 	require.NoError(t, setCongestion(a, "tahoe"))
 	assert.Equal(t, "tahoe", a.Info().Congestion)
@@ -194,10 +193,10 @@ func TestAlgorithmsOfOnesOwn(t *testing.T) {
 	assert.NoError(t, w.hosts[0].SetKnobs(k))
 }
 
-// TestSlowStartAfterAHole: RFC 5681 §3.1 (2): the acknowledgment that fills a hole passes what
-// stood behind it, which left the network long ago: Tahoe's window grows by a segment and does not
-// leap to ssthresh in one burst. And RFC 6582 §4.1: the duplicates that come then at the recovery
-// point are echoes of what was sent again without need, not a second loss.
+// RFC 5681 §3.1 (2): the acknowledgment that fills a hole also covers the data behind it, which
+// left the network long before. Tahoe's window grows by one segment and does not jump to ssthresh.
+// RFC 6582 §4.1: the duplicate acknowledgments that follow at the recovery point answer needless
+// retransmissions. They are not a second loss.
 func TestSlowStartAfterAHole(t *testing.T) {
 	for _, recovery := range []string{"newreno", "gbn"} {
 		s := flight(t, 20, Options{MSS: 1000}, Config{
@@ -217,7 +216,7 @@ func TestSlowStartAfterAHole(t *testing.T) {
 		s.collect()
 		require.NotEmpty(t, s.out, recovery)
 		assert.Equal(t, "open", s.c.Info().Recovery, recovery)
-		assert.Equal(t, 2000, s.c.Info().Cwnd, "one segment was sent again: %s", recovery)
+		assert.Equal(t, 2000, s.c.Info().Cwnd, "one segment was retransmitted: %s", recovery)
 		for range 4 {
 			s.send(ACK, 1, all, 0)
 		}
@@ -226,8 +225,8 @@ func TestSlowStartAfterAHole(t *testing.T) {
 	}
 }
 
-// TestInfoBeforeData: until the connection sends, Info shows what the controller will start from,
-// and makes none: a script of the host's own is called when data leaves.
+// TestInfoBeforeData checks that Info shows the controller's initial state before the connection
+// sends, without creating the controller. A host's own script is called only when data leaves.
 func TestInfoBeforeData(t *testing.T) {
 	made := 0
 	own := func(cfg congestion.Config) congestion.Controller {
@@ -247,7 +246,7 @@ func TestInfoBeforeData(t *testing.T) {
 			s.send(SYN|ACK, 0, 1, 0, fullOptions)
 			s.collect()
 			want := s.c.Info()
-			assert.Equal(t, want, s.c.Info(), "%s: it may be asked again", name)
+			assert.Equal(t, want, s.c.Info(), "%s: a second call returns the same", name)
 			require.Nil(t, s.c.snd.rec.CC.Controller, name)
 			require.Zero(t, made, name)
 			s.write(1)

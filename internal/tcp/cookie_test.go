@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// always is a listener that keeps nothing half open.
+// always returns a script with a listener that always uses SYN cookies.
 func always(t *testing.T, k Knobs) *script {
 	t.Helper()
 	k.SynCookies = CookiesAlways
@@ -21,7 +21,7 @@ func always(t *testing.T, k Knobs) *script {
 	return s
 }
 
-// baked sends a SYN and takes the cookie, which becomes the host's number.
+// baked sends a SYN and takes the cookie, which becomes the host's initial sequence number.
 func (s *script) baked(flags Flags, o Options) sentSegment {
 	s.t.Helper()
 	s.send(flags, 0, 0, 0, o)
@@ -30,7 +30,7 @@ func (s *script) baked(flags Flags, o Options) sentSegment {
 	g := s.out[0]
 	s.out = nil
 	require.True(s.t, g.flags.Has(SYN|ACK), g)
-	require.Zero(s.t, s.h.known(), "nothing is kept")
+	require.Zero(s.t, s.h.known(), "the host keeps no state")
 	s.iss += g.seq
 	return g
 }
@@ -48,8 +48,8 @@ func (s *script) redeemed(g sentSegment) {
 	require.Equal(s.t, StateEstablished, s.c.State())
 }
 
-// TestRFC4987_3_6_CookiesKeepTheOptions: what the SYN offered is what the
-// connection has, by the cookie's number and the stamp's low bits.
+// RFC 4987 §3.6: the connection has the options that the SYN offered. The cookie and the low bits
+// of the timestamp encode them.
 func TestRFC4987_3_6_CookiesKeepTheOptions(t *testing.T) {
 	all := Options{
 		MSS: 1460, SACKPermitted: true, HasWindowScale: true, WindowScale: 9,
@@ -104,13 +104,13 @@ func TestRFC4987_3_6_CookiesKeepTheOptions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := always(t, c.knobs)
 			g := s.baked(c.flags, c.syn)
-			assert.Equal(t, c.want.SACK, g.options.SACKPermitted, "what is answered is kept")
+			assert.Equal(t, c.want.SACK, g.options.SACKPermitted, "the connection has the options of the SYN-ACK")
 			assert.Equal(t, c.want.WindowScale, g.options.HasWindowScale)
 			assert.Equal(t, c.want.Timestamps, g.options.HasTimestamps)
 			assert.Equal(t, c.want.ECN, g.flags.Has(ECE))
 			s.redeemed(g)
 			i := s.c.Info()
-			assert.Equal(t, g.window, i.RecvWindow, "the window was promised")
+			assert.Equal(t, g.window, i.RecvWindow, "the SYN-ACK has announced this window")
 			assert.Equal(t, c.want, Info{
 				SACK: i.SACK, WindowScale: i.WindowScale, Timestamps: i.Timestamps, ECN: i.ECN,
 				Plain: i.Plain, SendScale: i.SendScale, SendMSS: i.SendMSS,
@@ -122,15 +122,14 @@ func TestRFC4987_3_6_CookiesKeepTheOptions(t *testing.T) {
 			}
 			s.send(PSH|ACK, 1, 1, 100, o)
 			s.expect(ACK, 1, 101, 0)
-			assert.Equal(t, 100, s.read(200), "and it works")
+			assert.Equal(t, 100, s.read(200), "the connection transfers data")
 			s.write(80)
 			s.expect(PSH|ACK, 1, 101, 80)
 		})
 	}
 }
 
-// TestRFC4987_3_6_Minutes: a cookie is good for a minute at least, and two at
-// most.
+// RFC 4987 §3.6: a cookie is valid for at least one minute and at most two.
 func TestRFC4987_3_6_Minutes(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
@@ -148,8 +147,8 @@ func TestRFC4987_3_6_Minutes(t *testing.T) {
 	}
 }
 
-// TestRFC4987_3_6_ForgedCookies: numbers that were not made for this peer open
-// nothing, and none is even looked at while no cookie is out.
+// RFC 4987 §3.6: a forged cookie opens no connection. The host does not check cookies at all when
+// it has sent none recently.
 func TestRFC4987_3_6_ForgedCookies(t *testing.T) {
 	s := always(t, Knobs{})
 	s.baked(SYN, fullOptions)
@@ -178,7 +177,7 @@ func TestRFC4987_3_6_ForgedCookies(t *testing.T) {
 	failed := s.h.Counters().CookiesFailed
 	s.send(ACK, 1, 1, 0)
 	_, ok := s.l.Accept()
-	require.True(t, ok, "the true one still opens")
+	require.True(t, ok, "the valid cookie still opens a connection")
 
 	s = newScript(t, Config{})
 	s.listen(1)
@@ -188,8 +187,8 @@ func TestRFC4987_3_6_ForgedCookies(t *testing.T) {
 	assert.NotZero(t, failed)
 }
 
-// TestRFC4987_3_6_StampsDoNotRunAhead: what carries the options is never later
-// than the clock, or PAWS at the peer would drop what follows.
+// RFC 4987 §3.6: a timestamp that encodes options is never ahead of the clock. Otherwise the peer's
+// PAWS would drop the segments that follow.
 func TestRFC4987_3_6_StampsDoNotRunAhead(t *testing.T) {
 	s := always(t, Knobs{})
 	for i := range 200 {
@@ -205,9 +204,8 @@ func TestRFC4987_3_6_StampsDoNotRunAhead(t *testing.T) {
 	}
 }
 
-// TestRFC4987_3_1_Flood: a flood of SYNs holds a bounded number of half-open
-// connections, and connections go on opening by cookies; when it is over none
-// is sent.
+// RFC 4987 §3.1: during a SYN flood the number of half-open connections is bounded, and clients
+// still connect by cookies. The host sends no cookies after the flood.
 func TestRFC4987_3_1_Flood(t *testing.T) {
 	s := newScript(t, Config{Limits: Limits{SynBacklog: 16}})
 	s.listen(4)
@@ -234,8 +232,8 @@ func TestRFC4987_3_1_Flood(t *testing.T) {
 	assert.Equal(t, 1, s.h.known())
 }
 
-// TestRFC4987_NoAmplification: what a spoofed address gets is no more than five
-// repetitions of a SYN-ACK, none of a cookie, and no longer than the SYN.
+// RFC 4987: a spoofed address gets at most five retransmissions of a SYN-ACK, none of a cookie, and
+// no SYN-ACK that is longer than the SYN.
 func TestRFC4987_NoAmplification(t *testing.T) {
 	o := fullOptions
 	o.HasTimestamps, o.TSVal = true, 1
@@ -263,8 +261,8 @@ func TestRFC4987_NoAmplification(t *testing.T) {
 	}
 }
 
-// TestAcceptQueueFull: as in Linux, the ACK that would complete a handshake is
-// dropped while too many wait for Accept, and asked for again.
+// TestAcceptQueueFull checks that, as in Linux, the host drops the ACK that completes a handshake
+// while the accept queue is full, and retransmits the SYN-ACK.
 func TestAcceptQueueFull(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1)
@@ -314,7 +312,8 @@ func TestAcceptQueueFull(t *testing.T) {
 	assert.Equal(t, 1, s.l.Queued())
 	assert.Equal(t, uint64(1), s.h.Drops()[DropBacklog])
 	assert.False(t, a.options.HasTimestamps)
-	// The rest of its first flight bears no cookie: it waits for what does.
+	// The other segments of the client's first flight carry no cookie. They are not accepted before
+	// the one with the cookie.
 	s.send(PSH|ACK, 11, 1, 10)
 	s.quiet()
 	s.send(ACK, 11, 1, 0)
@@ -325,13 +324,12 @@ func TestAcceptQueueFull(t *testing.T) {
 	s.expect(ACK, 1, 11, 0)
 }
 
-// TestCookiesBetweenHosts: the whole of it over a wire that loses, with every
-// SYN answered by a cookie.
+// TestCookiesBetweenHosts opens connections over a lossy link with every SYN answered by a cookie.
 func TestCookiesBetweenHosts(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(t, seed, wire{delay: time.Millisecond, loss: 0.05},
 			Config{Knobs: Knobs{SynCookies: CookiesAlways, ECN: ECNOn}})
-		// The cookie's ACK may be lost; the first text brings it again.
+		// The cookie's ACK may be lost. The first data segment carries the cookie again.
 		l, err := w.hosts[1].Listen(netip.AddrPortFrom(addrB, 80), 4)
 		require.NoError(t, err)
 		var b *Conn

@@ -7,14 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deferred is a listener whose owner decides, and a SYN to it that is not answered yet.
+// deferred returns a script with a listener whose owner decides about each SYN, and a SYN that it
+// has not answered yet.
 func deferred(t *testing.T, backlog int) *script {
 	t.Helper()
 	s := newScript(t, Config{})
 	s.listen(backlog)
 	s.l.Defer()
 	s.send(SYN, 0, 0, 0, fullOptions)
-	s.send(SYN, 0, 0, 0, fullOptions) // it is repeated meanwhile
+	s.send(SYN, 0, 0, 0, fullOptions) // a retransmission
 	s.quiet()
 	return s
 }
@@ -34,21 +35,22 @@ func TestADeferringListenersSYNWaits(t *testing.T) {
 	s.send(ACK, 1, 1, 0)
 	assert.Equal(t, StateEstablished, c.State())
 	_, ok = s.l.Accept()
-	assert.False(t, ok, "it is whose who admitted it")
+	assert.False(t, ok, "the connection belongs to the owner that admitted it")
 }
 
-// RFC 9293 §3.10.7.1: as if nobody listened.
+// RFC 9293 §3.10.7.1: a rejected SYN gets the reset of a closed port.
 func TestADeferringListenersSYNIsRefused(t *testing.T) {
 	s := deferred(t, 1)
 	tuple, _, _ := s.h.NextCaught()
 	s.h.Reject(tuple)
-	s.iss = 0 // a reset of no connection has sequence number zero
+	s.iss = 0 // a reset without a connection has sequence number zero
 	s.expect(RST|ACK, 0, 1, 0)
 	s.quiet()
 	assert.False(t, s.h.Knows(tuple))
 }
 
-// What nobody asked to be caught any more is refused; a listener's waits on.
+// TestTheEndOfCatchingLeavesListeners checks that the end of catching refuses caught SYNs, but not
+// those that wait for a listener.
 func TestTheEndOfCatchingLeavesListeners(t *testing.T) {
 	s := deferred(t, 1)
 	s.h.Catch(5)
@@ -59,12 +61,13 @@ func TestTheEndOfCatchingLeavesListeners(t *testing.T) {
 	assert.Same(t, s.l, l)
 	s.h.Ignore(tuple)
 	s.quiet()
-	s.send(SYN, 0, 0, 0) // tried again
+	s.send(SYN, 0, 0, 0) // a retransmission
 	_, _, ok = s.h.NextCaught()
 	assert.True(t, ok)
 }
 
-// full is a deferring listener whose one place is taken, and whose next client is s.tuple.
+// full returns a script with a deferring listener whose backlog of one is full. The next client is
+// s.tuple.
 func full(t *testing.T, cfg Config) *script {
 	t.Helper()
 	s := newScript(t, cfg)
@@ -77,13 +80,13 @@ func full(t *testing.T, cfg Config) *script {
 	return s
 }
 
-// cookied has the next client of a full listener bring back its cookie.
+// cookied is full after the next client has returned its cookie.
 func cookied(t *testing.T) *script {
 	t.Helper()
 	s := full(t, Config{})
 	s.send(SYN, 0, 0, 0, fullOptions)
 	_, _, ok := s.h.NextCaught()
-	require.False(t, ok, "the owner is asked once the client has proven itself")
+	require.False(t, ok, "the owner decides only after the client has returned the cookie")
 	s.collect()
 	require.Len(t, s.out, 1)
 	g := s.out[0]
@@ -97,7 +100,7 @@ func cookied(t *testing.T) *script {
 	return s
 }
 
-// RFC 4987 §3.6: while its places are taken, a listener that defers answers SYNs by cookies.
+// RFC 4987 §3.6: a deferring listener whose backlog is full answers SYNs with cookies.
 func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
 	s := cookied(t)
 	c, ok := s.h.Admit(s.now, s.tuple)
@@ -110,7 +113,8 @@ func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
 	s.quiet()
 }
 
-// The client of a cookie has been answered, so that it is told of a refusal by a reset.
+// A client with a cookie has already received a SYN-ACK, so the host refuses its connection with a
+// reset.
 func TestACookiesConnectionIsRefusedByAReset(t *testing.T) {
 	for name, decide := range map[string]func(*Host, Tuple){
 		"rejected": (*Host).Reject, "ignored": (*Host).Ignore,
@@ -131,7 +135,7 @@ func TestCookiesOfADeferringListenerAreBounded(t *testing.T) {
 	s := cookied(t)
 	s.tuple.RemotePort++
 	s.send(SYN, 0, 0, 0)
-	s.quiet() // SYNs are left unanswered while one waits
+	s.quiet() // SYNs get no answer while one waits
 	s.tuple.RemotePort--
 	s.h.Reject(s.tuple)
 	s.expect(RST|ACK, 1, 1, 0)
@@ -142,7 +146,8 @@ func TestCookiesOfADeferringListenerAreBounded(t *testing.T) {
 	assert.Equal(t, SYN|ACK, s.out[0].flags)
 }
 
-// The places are free again when an admitted client has answered, or has not for long enough.
+// An admitted connection leaves the backlog when the client has answered or its handshake has timed
+// out.
 func TestAnAdmittedConnectionHoldsItsPlaceUntilItIsAnswered(t *testing.T) {
 	s := deferred(t, 1)
 	first := s.tuple
@@ -167,14 +172,14 @@ func TestAnAdmittedConnectionHoldsItsPlaceUntilItIsAnswered(t *testing.T) {
 	assert.False(t, s.h.Knows(s.tuple))
 }
 
-// A closed listener resets what its cookies have opened.
+// A listener that closes resets the connections that its cookies have opened.
 func TestClosingADeferringListenerResetsItsConnections(t *testing.T) {
 	s := cookied(t)
 	s.l.Close(s.now)
 	s.expect(RST|ACK, 1, 1, 0)
 }
 
-// Without cookies a SYN beyond the limit is left unanswered.
+// Without cookies a SYN beyond the limit gets no answer.
 func TestADeferringListenerHoldsNoMoreThanItsBacklog(t *testing.T) {
 	s := full(t, Config{Knobs: Knobs{SynCookies: CookiesOff}})
 	s.send(SYN, 0, 0, 0)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// train delivers n segments of 1000 bytes as one train.
+// sendTrain delivers n segments of 1000 bytes as one train.
 func (s *script) sendTrain(seq uint32, n int) {
 	s.t.Helper()
 	g := s.segment(ACK, seq, 1, 1000*n, 65535)
@@ -21,7 +21,7 @@ func TestRFC5681_4_2_TrainsAfterAGap(t *testing.T) {
 	s.accept(fullOptions)
 	s.sendTrain(1, 10)
 	s.expect(ACK, 1, 10001, 0)
-	s.quiet() // nothing was ever missing: one acknowledgment a train
+	s.quiet() // no gap so far: one acknowledgment per train
 	s.sendTrain(11001, 5)
 	s.expect(ACK, 1, 10001, 0)
 	s.expect(ACK, 1, 10001, 0)
@@ -46,12 +46,12 @@ func TestRFC5681_4_2_TrainsAfterAGap(t *testing.T) {
 	}
 	s.sendTrain(seq, 2)
 	s.expect(ACK, 1, seq+2000, 0)
-	s.quiet() // that was long enough ago
+	s.quiet() // the gap is long past
 }
 
-// TestLostACKsOfTrains: with one acknowledgment for all that arrives within 60 µs, a path
-// that loses one packet in ten each way was silent once in 40 segments sent, so that a probe
-// or a time-out had to end it.
+// TestLostACKsOfTrains checks that delayed acknowledgments do not cause timeouts on a lossy path.
+// With one acknowledgment for all data within 60 µs and 10 % loss each way, one probe or timeout
+// was needed for every 40 segments.
 func TestLostACKsOfTrains(t *testing.T) {
 	var sent, acks int
 	var silences uint64
@@ -72,7 +72,7 @@ func TestLostACKsOfTrains(t *testing.T) {
 	assert.Less(t, acks*10/sent, 7)
 }
 
-// lossyTrains is a wire of 150 µs whose receivers look at it every 60 µs.
+// lossyTrains is a link with a round trip of 150 µs. Its receivers poll every 60 µs.
 func lossyTrains(loss float64) wire {
 	return wire{
 		delay: 75 * time.Microsecond, loss: loss, merge: true, bytesPerSec: 500e6,
@@ -80,8 +80,9 @@ func lossyTrains(loss float64) wire {
 	}
 }
 
-// TestSingleSegmentsAreDelayed: with a minimum RTO of a millisecond, as nodes have, every pause is
-// longer than the RTO. That made each single segment the first of a new flight.
+// TestSingleSegmentsAreDelayed checks that single segments get delayed acknowledgments. With a
+// minimum RTO of a millisecond, which nodes have, every pause is longer than the RTO, and each
+// segment used to count as the first of a new flight.
 func TestSingleSegmentsAreDelayed(t *testing.T) {
 	for _, n := range []int{1000, 100} {
 		s := newScript(t, Config{Knobs: Knobs{Recovery: Recovery{RTOMin: time.Millisecond}}})

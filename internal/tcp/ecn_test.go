@@ -10,7 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// TestRFC3168_6_1_1_Negotiation: who asks, who answers, who believes it.
+// TestRFC3168_6_1_1_Negotiation checks which SYN requests ECN, which SYN-ACK accepts it, and which
+// answers count.
 func TestRFC3168_6_1_1_Negotiation(t *testing.T) {
 	passive := []struct {
 		mode   ECNMode
@@ -52,18 +53,18 @@ func TestRFC3168_6_1_1_Negotiation(t *testing.T) {
 	for _, c := range active {
 		s := newScript(t, Config{Knobs: Knobs{ECN: c.mode}})
 		s.connect()
-		assert.Equal(t, NotECT, s.expect(c.syn, 0, 0, 0).ecn, "nor is a SYN")
+		assert.Equal(t, NotECT, s.expect(c.syn, 0, 0, 0).ecn, "a SYN is never ECN-capable")
 		s.send(c.answer, 0, 1, 0, fullOptions)
-		assert.Equal(t, NotECT, s.expect(ACK, 1, 1, 0).ecn, "RFC 3168 §6.1.4: nor a bare ACK")
+		assert.Equal(t, NotECT, s.expect(ACK, 1, 1, 0).ecn, "RFC 3168 §6.1.4: a bare ACK is never ECN-capable")
 		assert.Equal(t, c.want, s.c.Info().ECN)
 	}
 	s := newScript(t, Config{Knobs: Knobs{ECN: ECNOn, OptionsOff: true}})
 	s.connect()
-	s.expect(SYN, 0, 0, 0) // plain headers are plain
+	s.expect(SYN, 0, 0, 0) // a SYN without options
 }
 
-// TestRFC3168_6_1_1_1_Fallback: what asks for ECN and finds silence or a reset
-// goes again without; and then nothing that we send may be marked.
+// RFC 3168 §6.1.1.1: if an ECN-setup SYN gets no answer or a reset, the host retransmits the SYN
+// without ECN and then sends no ECN-capable packets.
 func TestRFC3168_6_1_1_1_Fallback(t *testing.T) {
 	asked := func() *script {
 		s := newScript(t, Config{Knobs: Knobs{ECN: ECNOn}})
@@ -75,12 +76,12 @@ func TestRFC3168_6_1_1_1_Fallback(t *testing.T) {
 		s := asked()
 		s.wait(time.Second)
 		s.expect(SYN, 0, 0, 0)
-		s.send(SYN|ACK|ECE, 0, 1, 0, fullOptions) // of the first SYN after all
+		s.send(SYN|ACK|ECE, 0, 1, 0, fullOptions) // the answer to the first SYN
 		s.expect(ACK, 1, 1, 0)
 		s.write(10)
 		assert.Equal(t, NotECT, s.expect(PSH|ACK, 1, 1, 10).ecn)
 		s.marked(ACK, 1, 11, 10)
-		s.expect(ACK|ECE, 11, 11, 0) // but the peer may send what is marked
+		s.expect(ACK|ECE, 11, 11, 0) // the peer's data may be marked
 	})
 	t.Run("reset", func(t *testing.T) {
 		s := asked()
@@ -89,7 +90,7 @@ func TestRFC3168_6_1_1_1_Fallback(t *testing.T) {
 		s.send(RST|ACK, 0, 1, 0)
 		require.ErrorIs(t, s.c.Err(), ErrRefused)
 	})
-	t.Run("a SYN that comes again without", func(t *testing.T) {
+	t.Run("a retransmitted SYN without ECN", func(t *testing.T) {
 		s := newScript(t, Config{})
 		s.listen(1)
 		s.send(SYN|ECE|CWR, 0, 0, 0, fullOptions)
@@ -113,7 +114,7 @@ func withECN(t *testing.T, cfg Config) *script {
 	return s
 }
 
-// TestRFC3168_6_1_3_Receiver: a mark is echoed until CWR.
+// RFC 3168 §6.1.3: the receiver echoes a mark until it gets a CWR.
 func TestRFC3168_6_1_3_Receiver(t *testing.T) {
 	s := withECN(t, Config{})
 	s.send(ACK, 1, 1, 100)
@@ -123,7 +124,7 @@ func TestRFC3168_6_1_3_Receiver(t *testing.T) {
 	s.send(ACK, 201, 1, 100)
 	s.expect(ACK|ECE, 1, 301, 0)
 	s.write(10)
-	s.expect(PSH|ACK|ECE, 1, 301, 10) // on data too
+	s.expect(PSH|ACK|ECE, 1, 301, 10) // data segments echo, too
 	s.marked(ACK|CWR, 301, 11, 100)
 	s.expect(ACK|ECE, 11, 401, 0) // the CWR is for the earlier mark
 	s.send(ACK|CWR, 401, 11, 100)
@@ -131,27 +132,27 @@ func TestRFC3168_6_1_3_Receiver(t *testing.T) {
 	s.send(ACK, 501, 11, 100)
 	s.expect(ACK, 11, 601, 0)
 	s.marked(ACK, 1, 11, 100)
-	s.expect(ACK, 11, 601, 0) // §6.1.5: marks off the window do not count
+	s.expect(ACK, 11, 601, 0) // §6.1.5: marks outside the window do not count
 	assert.Equal(t, uint64(2), s.c.Info().ECNMarks)
 }
 
-// TestRFC8257_3_2_Receiver: in DCTCP's mode each acknowledgment has the mark of the newest data, CWR
-// changes nothing, and a change of the mark is acknowledged at once.
+// RFC 8257 §3.2: with DCTCP each acknowledgment echoes the mark of the newest data, CWR changes
+// nothing, and the receiver acknowledges a change of the mark at once.
 func TestRFC8257_3_2_Receiver(t *testing.T) {
 	s := withECN(t, Config{Knobs: Knobs{ECN: ECNDCTCP}})
 	s.marked(ACK, 1, 1, 100)
 	s.expect(ACK|ECE, 1, 101, 0)
-	s.send(ACK, 101, 1, 0) // without data it says nothing
+	s.send(ACK, 101, 1, 0) // a CWR without data does not count
 	s.quiet()
 	s.marked(ACK|CWR, 101, 1, 100)
 	s.expect(ACK|ECE, 1, 201, 0)
 	s.c.rcv.ack.quick = 0
 	s.send(ACK, 201, 1, 100)
-	s.expect(ACK, 1, 301, 0) // at once, though quick acknowledgments are over
+	s.expect(ACK, 1, 301, 0) // at once, without quick acknowledgments
 	s.send(ACK, 301, 1, 100)
 	s.quiet()
 	s.marked(ACK, 401, 1, 100)
-	s.expect(ACK|ECE, 1, 501, 0) // with what waited
+	s.expect(ACK|ECE, 1, 501, 0) // with the delayed acknowledgment
 	s.marked(ACK, 501, 1, 100)
 	s.quiet()
 	s.wait(time.Second)
@@ -159,8 +160,8 @@ func TestRFC8257_3_2_Receiver(t *testing.T) {
 	assert.Equal(t, uint64(4), s.c.Info().ECNMarks)
 }
 
-// TestMarkedBytes: a controller is told how many bytes were marked if the receiver reports that,
-// and of the echo in any case.
+// TestMarkedBytes checks that the controller gets the number of marked bytes if the receiver
+// reports it, and the echo in any case.
 func TestMarkedBytes(t *testing.T) {
 	for mode, marked := range map[ECNMode][2]int{
 		ECNDCTCP: {0, 2000}, ECNOn: {congestion.UnknownMarks, congestion.UnknownMarks},
@@ -178,8 +179,8 @@ func TestMarkedBytes(t *testing.T) {
 	}
 }
 
-// TestRFC3168_6_1_2_Sender: one reduction a window, CWR on the first new data,
-// on the first segment of its train only.
+// RFC 3168 §6.1.2: the sender reduces its window once per window of data. It sets CWR on the first
+// new data, and only on the first segment of its train.
 func TestRFC3168_6_1_2_Sender(t *testing.T) {
 	s := withECN(t, Config{Knobs: Knobs{NoDelay: true}})
 	s.write(20000)
@@ -199,7 +200,7 @@ func TestRFC3168_6_1_2_Sender(t *testing.T) {
 	after := i.Cwnd
 	s.send(ACK|ECE, 1, 4001, 0)
 	s.send(ACK|ECE, 1, 8001, 0)
-	assert.LessOrEqual(t, after, s.c.Info().Cwnd, "once a window")
+	assert.LessOrEqual(t, after, s.c.Info().Cwnd, "one reduction per window")
 	s.collect()
 	require.NotEmpty(t, s.out)
 	assert.True(t, s.out[0].flags.Has(CWR))
@@ -209,15 +210,15 @@ func TestRFC3168_6_1_2_Sender(t *testing.T) {
 	last := s.out[len(s.out)-1]
 	s.out = nil
 	s.send(ACK|ECE, 1, 10001, 0)
-	assert.Equal(t, uint64(1), s.c.Info().ECNEchoes, "all that was in flight then is the same window")
+	assert.Equal(t, uint64(1), s.c.Info().ECNEchoes, "the data then in flight belongs to the same window")
 	s.collect()
 	s.send(ACK|ECE, 1, last.seq+uint32(last.n), 0)
-	assert.Equal(t, uint64(2), s.c.Info().ECNEchoes, "the peer has not heard, or has been marked anew")
+	assert.Equal(t, uint64(2), s.c.Info().ECNEchoes, "the peer has not received the CWR, or a new mark")
 }
 
-// TestRFC3168_6_1_5_Retransmissions are not ECN-capable, and a loss reduces the
-// window once, whatever is echoed in it. Resets, and peers that did not agree,
-// echo nothing.
+// RFC 3168 §6.1.5: retransmissions are not ECN-capable. A loss reduces the window once, even if
+// marks are echoed in the same window. The sender ignores echoes in resets and from peers without
+// ECN.
 func TestRFC3168_6_1_5_Retransmissions(t *testing.T) {
 	s := withECN(t, Config{})
 	s.write(10000)
@@ -232,7 +233,7 @@ func TestRFC3168_6_1_5_Retransmissions(t *testing.T) {
 	s.collect()
 	s.out = nil
 	s.write(10)
-	assert.True(t, s.expect(CWR|PSH|ACK, 10001, 1, 10).flags.Has(CWR), "a loss is told, too")
+	assert.True(t, s.expect(CWR|PSH|ACK, 10001, 1, 10).flags.Has(CWR), "a CWR reports a loss, too")
 
 	s = opened(t, Config{})
 	s.write(10000)
@@ -244,7 +245,7 @@ func TestRFC3168_6_1_5_Retransmissions(t *testing.T) {
 	assert.False(t, s.out[len(s.out)-1].flags.Has(ECE))
 }
 
-// TestRFC3168_6_1_6_WindowProbes are not ECN-capable.
+// RFC 3168 §6.1.6: window probes are not ECN-capable.
 func TestRFC3168_6_1_6_WindowProbes(t *testing.T) {
 	s := withECN(t, Config{})
 	s.sendWindow(ACK, 1, 1, 0, 0)
@@ -254,8 +255,8 @@ func TestRFC3168_6_1_6_WindowProbes(t *testing.T) {
 	assert.Equal(t, NotECT, s.expect(ACK, 1, 1, 1).ecn)
 }
 
-// TestECNInsteadOfLoss moves data through a router that marks: nothing is sent
-// twice, and the window follows the marks.
+// TestECNInsteadOfLoss moves data through a router that marks packets. The sender retransmits
+// nothing, and its window follows the marks.
 func TestECNInsteadOfLoss(t *testing.T) {
 	w := newWorld(t, 3, wire{
 		delay: time.Millisecond, mark: 0.02, merge: true, bytesPerSec: 50e6,
@@ -281,8 +282,8 @@ func TestECNModes(t *testing.T) {
 	require.ErrorContains(t, err, "ECN mode")
 }
 
-// TestRFC3168_6_1_2_OneSegment: an echo that finds a window of one segment has
-// the sender wait for the retransmission timer before it sends another.
+// RFC 3168 §6.1.2: after an echo at a window of one segment, the sender waits for the
+// retransmission timer before it sends another segment.
 func TestRFC3168_6_1_2_OneSegment(t *testing.T) {
 	s := withECN(t, Config{Knobs: Knobs{Recovery: Recovery{Congestion: "reno", InitialWindow: 1}}})
 	s.write(5000)
@@ -291,7 +292,7 @@ func TestRFC3168_6_1_2_OneSegment(t *testing.T) {
 	s.send(ACK|ECE, 1, 1001, 0)
 	i := s.c.Info()
 	require.EqualValues(t, 1, i.ECNEchoes)
-	require.LessOrEqual(t, i.Cwnd, first.n, "RFC 3168 §6.1.2: nor does such an ACK grow it")
+	require.LessOrEqual(t, i.Cwnd, first.n, "RFC 3168 §6.1.2: an ACK with an echo does not grow the window")
 	s.quiet()
 	assert.Equal(t, LimitCwnd, s.c.Info().Limited)
 	s.wait(i.RTO - time.Millisecond)
@@ -302,11 +303,11 @@ func TestRFC3168_6_1_2_OneSegment(t *testing.T) {
 	s.pass(10 * time.Millisecond)
 	s.send(ACK, 1, 2001, 0)
 	s.collect()
-	assert.Len(t, s.out, 2, "and all goes on as ever")
+	assert.Len(t, s.out, 2, "the window grows again")
 }
 
-// TestRFC3168_6_1_2_Undo: CWR is not said of a reduction that was taken back, but
-// is of one before it; and what an echo asked for is not taken back.
+// RFC 3168 §6.1.2: the sender sends no CWR for a reduction that it has undone, but sends the CWR of
+// an earlier one. It does not undo a reduction caused by an echo.
 func TestRFC3168_6_1_2_Undo(t *testing.T) {
 	spurious := func(t *testing.T, echo, flags Flags) *script {
 		s := withECN(t, Config{Knobs: Knobs{Recovery: Recovery{Congestion: "reno"}, NoDelay: true}})
@@ -322,7 +323,7 @@ func TestRFC3168_6_1_2_Undo(t *testing.T) {
 		s.send(ACK|flags, 1, 5001, 0)
 		s.collect()
 		s.out = nil
-		s.sack(10001, 1001, 2001) // the copy: it was late, not lost
+		s.sack(10001, 1001, 2001) // a D-SACK of the copy: the original was late, not lost
 		require.EqualValues(t, 1, s.c.Info().Undone)
 		return s
 	}
@@ -335,12 +336,12 @@ func TestRFC3168_6_1_2_Undo(t *testing.T) {
 		s.send(ACK|ECE, 1, 10011, 0)
 		assert.EqualValues(t, 1, s.c.Info().ECNEchoes, "a mark counts at once")
 	})
-	t.Run("a mark before is still to be told of", func(t *testing.T) {
+	t.Run("the CWR for an earlier mark is still sent", func(t *testing.T) {
 		s := spurious(t, ECE, 0)
 		s.write(10)
 		s.expect(CWR|PSH|ACK, 10001, 1, 10)
 	})
-	t.Run("a mark meanwhile keeps the reduction", func(t *testing.T) {
+	t.Run("a mark during recovery keeps the reduction", func(t *testing.T) {
 		s := spurious(t, 0, ECE)
 		assert.Less(t, s.c.Info().Cwnd, 10*1000)
 		s.write(10)

@@ -10,27 +10,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// manners are what the family's nodes do otherwise than the RFC, as they were
-// seen on the wire.
+// manners are the deviations of the family's nodes from the RFC, as captured.
 type manners struct {
 	finWithoutACK bool // FIN carries no ACK bit
-	bareFINs      int  // and is repeated this often, whatever is answered
-	ackStorm      int  // that many empty ACKs around the close
+	bareFINs      int  // number of repetitions, whatever the answer
+	ackStorm      int  // number of empty ACKs around the close
 	synWindow     uint16
 	dropsOptions  bool // silently drops every segment with options
 	mss           int
 }
 
-// plainPeer is a small TCP of the family: no options, one ACK a segment,
-// go-back-N on a fixed time-out, window 65535, silence instead of resets.
+// plainPeer is a small TCP like the family's: no options, one ACK per segment, go-back-N with a
+// fixed timeout, a window of 65535, and no resets.
 type plainPeer struct {
 	m                       manners
-	out                     []Segment // in its own view: sent by it
+	out                     []Segment // segments sent by the peer
 	iss, sndUna, sndNxt     uint32
 	rcvNxt                  uint32
 	open, finSent, finAcked bool
 	peerDone                bool
-	tx, rx                  []byte // what it has to send, what it got
+	tx, rx                  []byte // data to send, data received
 	sentAt                  clock.Time
 	window                  int
 	sent                    int
@@ -55,7 +54,7 @@ func (p *plainPeer) send(flags Flags, seq uint32, text []byte) {
 	p.sent++
 }
 
-// input takes one wire segment.
+// input takes one encoded segment.
 func (p *plainPeer) input(now clock.Time, h Header, text []byte) {
 	if p.m.dropsOptions && h.Options != (Options{}) || h.Flags.Has(RST) {
 		return
@@ -96,7 +95,7 @@ func (p *plainPeer) input(now clock.Time, h Header, text []byte) {
 	}
 }
 
-// act sends what the window allows, and everything again after 20 ms.
+// act sends the data that the window allows, and retransmits all of it after 20 ms.
 func (p *plainPeer) act(now clock.Time) {
 	if !p.open {
 		return
@@ -131,8 +130,8 @@ func (p *plainPeer) act(now clock.Time) {
 	}
 }
 
-// TestFamily moves a file both ways between a host and each sort of peer, over
-// a wire that loses some, and sees both sides close.
+// TestFamily moves a file in both directions between a host and each kind of peer over a lossy
+// link, and checks that both sides close.
 func TestFamily(t *testing.T) {
 	for name, m := range map[string]manners{
 		"clean":             {synWindow: 65535},
@@ -177,7 +176,7 @@ func family(t *testing.T, name string, m manners, active bool, seed uint64) {
 		if s.h.Deadline().Due(s.now) {
 			s.h.Advance(s.now)
 		}
-		// Both ways, in order, losing some.
+		// Both directions, in order, with loss.
 		for s.h.Output(s.now, []int{1000}, &s.train) {
 			tr := &s.train
 			answers++
@@ -245,7 +244,8 @@ func family(t *testing.T, name string, m manners, active bool, seed uint64) {
 	assert.Less(t, answers, 8000, "%s: a storm must not be answered with a storm", name)
 }
 
-// TestSilentPeer: a node of the family never refuses; it says nothing.
+// TestSilentPeer checks that connecting and sending time out if the peer never answers. The
+// family's nodes send no resets.
 func TestSilentPeer(t *testing.T) {
 	s := newScript(t, course())
 	s.connect()

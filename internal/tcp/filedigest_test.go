@@ -9,7 +9,7 @@ import (
 
 var digestOptions = Options{MSS: 1460, FileDigest: true}
 
-// RFC 6994 §3: an experiment is used where both SYNs name it, and in no other segment.
+// RFC 6994 §3: an experiment is in use if both SYNs name it. No other segment carries it.
 func TestAFileDigestIsOfferedInTheSYN(t *testing.T) {
 	for name, answer := range map[string]Options{
 		"accepted": digestOptions, "unknown": {MSS: 1460}, "no options": {},
@@ -41,13 +41,13 @@ func TestAFileDigestIsAnsweredInTheSYNACK(t *testing.T) {
 			s.send(ACK, 1, 1, 0)
 			c, ok := s.l.Accept()
 			require.True(t, ok)
-			assert.Equal(t, agreed, c.Sockopts().FileDigest, "also of a connection that was folded")
+			assert.Equal(t, agreed, c.Sockopts().FileDigest, "a folded connection keeps it, too")
 			s.quiet()
 		})
 	}
 }
 
-// A cookie has no room for the offer, so the SYN-ACK does not take it up.
+// A cookie has no room for the offer, so the SYN-ACK does not accept it.
 func TestACookieTakesUpNoFileDigest(t *testing.T) {
 	s := always(t, Knobs{})
 	require.NoError(t, s.l.SetSockopts(Sockopts{FileDigest: true}))
@@ -57,7 +57,8 @@ func TestACookieTakesUpNoFileDigest(t *testing.T) {
 	assert.False(t, s.c.Sockopts().FileDigest)
 }
 
-// RFC 6994 §3.1: kind 253, and an identifier of 32 bits. Other experiments are not ours.
+// RFC 6994 §3.1: the option has kind 253 and a 32-bit identifier. The host ignores other
+// experiments.
 func TestTheFileDigestOptionOnTheWire(t *testing.T) {
 	o := Options{FileDigest: true}
 	wire := make([]byte, o.size())

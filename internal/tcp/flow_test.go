@@ -13,7 +13,7 @@ func TestRFC9293_3_8_6_1_ZeroWindowProbes(t *testing.T) {
 	s.write(5000)
 	s.collect()
 	s.out = nil
-	t.Log("# the peer takes all and shuts its window")
+	t.Log("# the peer accepts all data and closes its window")
 	s.sendWindow(ACK, 1, 5001, 0, 0)
 	s.write(3000)
 	s.quiet()
@@ -26,17 +26,17 @@ func TestRFC9293_3_8_6_1_ZeroWindowProbes(t *testing.T) {
 		for _, g := range s.out {
 			assert.Equal(t, "ACK 5001:5002(1) ack 1", g.String(), "one byte at a time")
 			at = append(at, s.now.Sub(start))
-			s.sendWindow(ACK, 1, 5001, 0, 0) // still shut
+			s.sendWindow(ACK, 1, 5001, 0, 0) // still closed
 		}
 		s.out = nil
 	}
 	for i := 2; i < len(at); i++ {
-		assert.InDelta(t, 2, float64(at[i]-at[i-1])/float64(at[i-1]-at[i-2]), 0.01, "ever slower")
+		assert.InDelta(t, 2, float64(at[i]-at[i-1])/float64(at[i-1]-at[i-2]), 0.01, "the interval doubles")
 	}
 	assert.Equal(t, uint64(6), s.c.Info().WindowProbes)
 	assert.Zero(t, s.c.Info().Timeouts)
 	cwnd := s.c.Info().Cwnd
-	t.Log("# it opens: the probe's byte goes first, and congestion has nothing to do with it")
+	t.Log("# the window opens: the probe's byte leaves first, without a congestion response")
 	s.send(ACK, 1, 5001, 0)
 	s.expect(ACK, 5001, 1, 1)
 	s.expect(ACK, 5002, 1, 1000)
@@ -57,7 +57,7 @@ func TestZeroWindowProbeIsTaken(t *testing.T) {
 		require.NotEmpty(t, s.out)
 		assert.Equal(t, 1, s.out[0].n)
 		s.out = nil
-		s.sendWindow(ACK, 1, 2+i, 0, 0) // took it, and is full again
+		s.sendWindow(ACK, 1, 2+i, 0, 0) // accepted the byte and is full again
 	}
 	assert.Zero(t, s.c.Tx().Len(), "byte by byte, everything arrived")
 }
@@ -114,7 +114,7 @@ func TestShutWindowTakesACKs(t *testing.T) {
 	s.send(ACK, 1001, 101, 1)
 	assert.Zero(t, s.c.Tx().Len(), "the acknowledgment on a probe counts")
 	s.expect(ACK, 101, 1001, 0)
-	assert.Equal(t, 1000, s.c.Rx().Len(), "its text does not")
+	assert.Equal(t, 1000, s.c.Rx().Len(), "the probe's data is not accepted")
 }
 
 func TestRFC9293_3_8_6_2_2_WindowUpdates(t *testing.T) {
@@ -123,14 +123,14 @@ func TestRFC9293_3_8_6_2_2_WindowUpdates(t *testing.T) {
 		s.send(ACK, 1+i*1000, 1, 1000)
 		s.wait(50 * time.Millisecond)
 		a := s.expect(ACK, 1, 1001+i*1000, 0)
-		assert.Equal(t, 7000-1000*int(i), a.window, "an edge is not taken back")
+		assert.Equal(t, 7000-1000*int(i), a.window, "the window's edge does not move back")
 	}
-	t.Log("# shut; reading less than a segment opens nothing")
+	t.Log("# closed: reading less than a segment does not open the window")
 	s.read(900)
 	s.quiet()
 	s.read(100)
 	a := s.expect(ACK, 1, 8001, 0)
-	assert.Equal(t, 1000, a.window, "a segment does, at once")
+	assert.Equal(t, 1000, a.window, "reading a segment opens the window at once")
 	s.read(500)
 	s.quiet()
 	s.read(500)
@@ -159,9 +159,9 @@ func TestWindowNeverShrinks(t *testing.T) {
 			s.collect()
 			for _, g := range s.out {
 				now := uint64(g.ack) + uint64(g.window)<<scale
-				require.Greater(t, now+1<<scale, edge, "but for the rounding of RFC 7323 §2.4")
+				require.Greater(t, now+1<<scale, edge, "except for the rounding of RFC 7323 §2.4")
 				edge = now
-				require.LessOrEqual(t, g.window<<scale, s.c.Rx().Free(), "nothing is promised twice")
+				require.LessOrEqual(t, g.window<<scale, s.c.Rx().Free(), "the window is the free buffer space")
 			}
 			s.out = nil
 			if seq%3 == 0 {
@@ -180,12 +180,12 @@ func TestRFC9293_3_8_6_2_1_SenderSillyWindow(t *testing.T) {
 	}
 	s.quiet()
 	s.sendWindow(ACK, 1, 4001, 0, 300)
-	s.quiet() // a crumb, and less than half the largest window
+	s.quiet() // small, and less than half the largest window
 	s.sendWindow(ACK, 1, 4001, 0, 1300)
 	s.expect(ACK, 4001, 1, 1000)
 	s.sendWindow(ACK, 1, 5001, 0, 500)
 	s.quiet()
-	s.wait(3 * time.Second) // unless there is never more (§3.8.6.2.1: the override time-out)
+	s.wait(3 * time.Second) // §3.8.6.2.1: the override timeout
 	s.expect(ACK, 5001, 1, 500)
 }
 
@@ -197,7 +197,7 @@ func TestSmallWindowIsUsed(t *testing.T) {
 	s.sendWindow(ACK, 1, 1, 0, 600)
 	s.c, _ = s.l.Accept()
 	s.write(2000)
-	s.expect(ACK, 1, 1, 600) // the peer has no more, so it is worth sending
+	s.expect(ACK, 1, 1, 600) // the peer's whole buffer, so it is worth sending
 	s.sendWindow(ACK, 1, 601, 0, 600)
 	s.expect(ACK, 601, 1, 600)
 }
@@ -210,7 +210,7 @@ func TestRFC9293_3_7_4_Nagle(t *testing.T) {
 	s.quiet() // a short segment waits for the first short one's acknowledgment
 	assert.Equal(t, LimitNagle, s.c.Info().Limited)
 	s.write(2000)
-	s.expect(ACK, 101, 1, 1000) // full ones do not wait
+	s.expect(ACK, 101, 1, 1000) // full segments do not wait
 	s.expect(ACK, 1101, 1, 1000)
 	s.quiet()
 	s.send(ACK, 1, 2101, 0)
@@ -223,14 +223,14 @@ func TestRFC9293_3_7_4_Nagle(t *testing.T) {
 	s.set(func(o *Sockopts) { o.NoDelay = false })
 	s.write(10)
 	s.quiet()
-	_ = s.c.CloseWrite(s.now) // nothing more will come: the tail and the FIN go
+	_ = s.c.CloseWrite(s.now) // no more data: the tail and the FIN leave
 	s.expect(FIN|PSH|ACK, 2251, 1, 10)
 }
 
 func TestRFC9293_3_8_6_3_DelayedAck(t *testing.T) {
 	s := opened(t, Config{})
 	seq := uint32(1)
-	for range initialQuickAcks { // quick at the start
+	for range initialQuickAcks { // quick acknowledgments at the start
 		s.send(ACK, seq, 1, 1000)
 		seq += 1000
 		s.expect(ACK, 1, seq, 0)
@@ -249,9 +249,9 @@ func TestRFC9293_3_8_6_3_DelayedAck(t *testing.T) {
 	s.expect(ACK, 1, seq, 0) // or the timer
 	s.send(ACK|PSH, seq, 1, 10)
 	seq += 10
-	s.expect(ACK, 1, seq, 0) // or the end of what the peer had to say
+	s.expect(ACK, 1, seq, 0) // or the end of the peer's data
 	s.read(1 << 20)
-	t.Log("# an answer carries the acknowledgment, and then it is waited for")
+	t.Log("# an answer carries the acknowledgment, and the next acknowledgment waits for one")
 	s.send(ACK, seq, 1, 10)
 	seq += 10
 	s.write(10)
@@ -284,8 +284,8 @@ func TestTrainLimits(t *testing.T) {
 	assert.Zero(t, s.train.Flags&PSH)
 	require.True(t, s.h.Output(s.now, []int{5}, &s.train))
 	assert.Equal(t, 5, s.train.Segments(), "no more than the link has room for")
-	require.False(t, s.h.Output(s.now, []int{0}, &s.train), "nor anything into a full link")
-	require.True(t, s.h.Output(s.now, []int{7}, &s.train), "and what it could not take is still there")
+	require.False(t, s.h.Output(s.now, []int{0}, &s.train), "nothing leaves into a full link")
+	require.True(t, s.h.Output(s.now, []int{7}, &s.train), "the rest of the data is still queued")
 	assert.Equal(t, 7, s.train.Segments())
 
 	s = newScript(t, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 100}}})
@@ -316,7 +316,7 @@ func TestTurns(t *testing.T) {
 		require.True(t, s.h.Output(s.now, []int{10}, &s.train))
 		order = append(order, s.train.RemotePort)
 	}
-	assert.Equal(t, []uint16{100, 101, 102, 100, 101, 102}, order, "a train each")
+	assert.Equal(t, []uint16{100, 101, 102, 100, 101, 102}, order, "one train per connection in turn")
 }
 
 func TestReroute(t *testing.T) {
@@ -324,7 +324,7 @@ func TestReroute(t *testing.T) {
 	s.write(5000)
 	s.expect(ACK, 1, 1, 1000)
 	s.out = nil
-	t.Log("# a narrower way: what is sent again fits it")
+	t.Log("# a smaller MTU: retransmissions fit it")
 	s.path.MTU = 540
 	s.h.Rerouted()
 	s.wait(300 * time.Millisecond)
@@ -339,7 +339,7 @@ func TestReroute(t *testing.T) {
 	s.send(ACK, 1, 5001, 0)
 	s.quiet()
 	assert.Zero(t, s.c.Tx().Len())
-	t.Log("# none at all: it does not hang silently")
+	t.Log("# no route: the connection fails with an error")
 	s.path.Outlet = -1
 	s.h.Rerouted()
 	s.write(100)
@@ -380,7 +380,7 @@ func TestTextBeyondTheWindow(t *testing.T) {
 	s.read(1000)
 	s.collect()
 	s.out = nil
-	s.send(ACK, 5000, 1, 10) // wholly beyond
+	s.send(ACK, 5000, 1, 10) // wholly beyond the window
 	s.expect(ACK, 1, 1001, 0)
 	assert.Equal(t, uint64(1), s.h.Drops()[DropSequence])
 }
@@ -394,7 +394,7 @@ func TestContradictoryRetransmissions(t *testing.T) {
 		})
 	}
 	send(1, "abc")
-	send(1, "XYZdef") // what was delivered stays
+	send(1, "XYZdef") // delivered data stays
 	send(9, "ij")
 	send(7, "ghi")
 	b := make([]byte, 20)
@@ -441,17 +441,17 @@ func TestProbesDoNotCreepPastTheBuffer(t *testing.T) {
 	next := func() uint32 { return uint32(s.c.rcv.nxt - s.c.rcv.irs) }
 	for s.c.rcv.rx.Free() > 2000 {
 		s.send(ACK, next(), 1, 1000)
-		s.wait(50 * time.Millisecond) // for a delayed acknowledgment, and the window with it
+		s.wait(50 * time.Millisecond) // for a delayed acknowledgment with a window update
 	}
 	s.send(ACK, next(), 1, int(s.c.rcv.edge-s.c.rcv.nxt))
-	for range 100 { // each a little beyond what the last was let in for
+	for range 100 { // each a little beyond the last
 		s.send(ACK, next(), 1, 1)
 	}
 	assert.Equal(t, s.c.rcv.rx.Limit(), s.c.rcv.rx.Len())
 }
 
-// On a link with the largest MTU a segment is longer than the longest train of
-// several, and full segments leave all the same.
+// On a link with the largest MTU a segment is longer than the longest train of several segments.
+// The host still sends full segments.
 func TestSegmentsLongerThanATrain(t *testing.T) {
 	s := newScript(t, Config{})
 	s.path.MTU = 65535

@@ -27,7 +27,7 @@ func FuzzParseHeader(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(payload)+HeaderSize, len(b))
 		if h.Size() > 60 {
-			return // repeated options may add up to more than fits
+			return // repeated options may not fit into the header
 		}
 		out := make([]byte, h.Size())
 		h.Put(out, src, dst)
@@ -38,7 +38,7 @@ func FuzzParseHeader(f *testing.F) {
 	})
 }
 
-// fuzzStates bring a host into the state that the fuzzer starts from.
+// fuzzStates bring a host into the state in which the fuzzer starts.
 var fuzzStates = []func(s *script){
 	func(s *script) { s.listen(4) },
 	func(s *script) { s.connect(); s.collect() },
@@ -79,7 +79,7 @@ var fuzzStates = []func(s *script){
 	},
 }
 
-// allOptions is a SYN that asks for everything.
+// allOptions are the options of a SYN that offers everything.
 var allOptions = Options{
 	MSS: 1000, SACKPermitted: true, HasWindowScale: true, HasTimestamps: true, TSVal: 1000,
 }
@@ -94,9 +94,9 @@ func (s *script) acceptAll() {
 	s.out = nil
 }
 
-// FuzzInput plays segments that the fuzzer makes up, near what the connection
-// expects, into a host in each state: it must not panic, not hold more than it
-// promised, and keep its books.
+// FuzzInput sends segments from the fuzzer, close to those that the connection expects, to a host
+// in each state. The host must not panic, must respect its memory limits, and must keep its state
+// consistent.
 func FuzzInput(f *testing.F) {
 	for i := range fuzzStates {
 		f.Add(uint8(i), []byte{0x10, 1, 1, 0, 200, 3, 0x12, 0, 1, 7, 0, 9, 0x14, 2, 0, 1, 1, 1})
@@ -118,7 +118,7 @@ func FuzzInput(f *testing.F) {
 
 // fuzzOne turns six bytes into a segment or a user call.
 func (s *script) fuzzOne(op []byte) {
-	// Offsets are small most of the time, and now and then anything at all.
+	// Most offsets are small. A few are arbitrary.
 	near := func(b byte) uint32 { return uint32(int32(int8(b)) * int32(1+op[5]%8) * 37) }
 	seq, ack := near(op[1]), near(op[2])
 	if c := s.c; c != nil {
@@ -192,14 +192,14 @@ func (s *script) user(op []byte) {
 	}
 }
 
-// verify checks what must hold between any two calls.
+// verify checks the invariants that hold between any two calls.
 func (s *script) verify() {
 	s.t.Helper()
 	require.LessOrEqual(s.t, s.h.known(), 80)
 	verify(s.t, s.h)
 }
 
-// verify checks a host's books.
+// verify checks a host's invariants.
 func verify(tb testing.TB, h *Host) {
 	tb.Helper()
 	verifyHalfOpen(tb, h)
@@ -217,7 +217,7 @@ func verify(tb testing.TB, h *Host) {
 		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
 		if c.state.synchronized() && !c.snd.rec.Record.Empty() && c.snd.path.Outlet >= 0 {
 			require.NotEqual(tb, clock.Never, clock.Earliest(c.snd.rec.At.RTO, c.snd.persist.at),
-				"something will happen if nobody answers")
+				"a timer is set for the case that no answer arrives")
 		}
 		require.False(tb, c.deadline() != clock.Never && c.links.heap < 0, "its deadline is filed")
 		require.True(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.deadline() || c.deadline() == 0)
@@ -226,7 +226,7 @@ func verify(tb testing.TB, h *Host) {
 	require.LessOrEqual(tb, early, h.cfg.Limits.EarlyBytes)
 }
 
-// verifyResting checks that nothing needs the work of a connection that has none.
+// verifyResting checks that an idle connection without send or receive state needs none.
 func verifyResting(tb testing.TB, c *Conn) {
 	tb.Helper()
 	require.Nil(tb, c.rcv.reassembly)
@@ -241,8 +241,7 @@ func verifyResting(tb testing.TB, c *Conn) {
 	require.Equal(tb, clock.Never, c.snd.persist.at)
 }
 
-// TestRandomSegments is FuzzInput without a fuzzer: longer, and the same each
-// time.
+// TestRandomSegments is FuzzInput with a fixed random source and a longer run.
 func TestRandomSegments(t *testing.T) {
 	n := 20 * *seeds
 	if n == 0 {
@@ -267,7 +266,7 @@ func TestRandomSegments(t *testing.T) {
 				op[i] = byte(rng.Uint32())
 			}
 			if rng.IntN(4) > 0 {
-				op[0] = byte(ACK) // mostly plain ones, or nothing lasts
+				op[0] = byte(ACK) // mostly plain ACKs, or no connection lasts
 			}
 			if rng.IntN(3) > 0 {
 				op[1], op[2] = byte(rng.IntN(3)), byte(rng.IntN(40))

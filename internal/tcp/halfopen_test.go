@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// verifyHalfOpen checks the books of what is half-open.
+// verifyHalfOpen checks the invariants of the half-open connections.
 func verifyHalfOpen(tb testing.TB, h *Host) {
 	tb.Helper()
 	of := map[*Listener]int{}
@@ -26,7 +26,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 		require.Same(tb, o, h.half.byDue[o.place])
 		require.Nil(tb, h.conns[o.tuple])
 		require.LessOrEqual(tb, h.half.deadline(), o.due())
-		require.NotEqual(tb, clock.Never, o.due(), "it ends if nobody answers")
+		require.NotEqual(tb, clock.Never, o.due(), "the half-open connection times out")
 		of[o.listener]++
 		n++
 	}
@@ -43,7 +43,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	for _, c := range h.half.spare {
 		require.True(tb, c.snd.rec.Resting())
 		require.Negative(tb, c.links.heap)
-		require.Zero(tb, c.snd.tx.Tail()+c.rcv.rx.Tail(), "no text was ever in it")
+		require.Zero(tb, c.snd.tx.Tail()+c.rcv.rx.Tail(), "the connection has never had data")
 	}
 }
 
@@ -51,8 +51,8 @@ func TestAHalfOpenConnectionFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(halfOpen{}), uintptr(128))
 }
 
-// TestRFC4987_3_2_HalfOpenIsSmall: what a SYN makes us keep is that, and its places in the table and
-// the heap.
+// RFC 4987 §3.2: a SYN allocates only the small half-open connection and its places in the table
+// and the heap.
 func TestRFC4987_3_2_HalfOpenIsSmall(t *testing.T) {
 	const n = 10_000
 	s := newScript(t, Config{Limits: Limits{SynBacklog: n}})
@@ -84,7 +84,7 @@ func TestRFC4987_3_2_HalfOpenIsSmall(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// syns are SYNs that agree on different things.
+// syns are SYNs that negotiate different options.
 var syns = []struct {
 	name    string
 	flags   Flags
@@ -97,24 +97,24 @@ var syns = []struct {
 		MSS: 1200, SACKPermitted: true, HasWindowScale: true, WindowScale: 7,
 		HasTimestamps: true, TSVal: 77, UserTimeout: 300,
 	}},
-	{name: "a listener with wishes", flags: SYN, window: 0, options: fullOptions, wishes: Sockopts{
+	{name: "a listener with options", flags: SYN, window: 0, options: fullOptions, wishes: Sockopts{
 		NoDelay: true, MaxSeg: 700, UserTimeout: 70 * time.Second, TellTimeout: true,
 		Keepalive:  Keepalive{Idle: time.Second},
 		RecvBuffer: 40_000, SendBuffer: 50_000, TOS: 0x20, TTL: 9,
 	}},
 }
 
-// happenings are what may happen to a half-open connection and leave it so.
+// happenings are events that leave a half-open connection half-open.
 var happenings = []struct {
 	name string
 	do   func(s *script)
 }{
 	{"nothing", func(*script) {}},
-	{"the SYN again", func(s *script) { s.send(SYN, 0, 0, 0, stamp(78, 0)) }},
+	{"a retransmitted SYN", func(s *script) { s.send(SYN, 0, 0, 0, stamp(78, 0)) }},
 	{"a reset in the window", func(s *script) { s.send(RST, 100, 0, 0) }},
-	{"a time-out", func(s *script) { s.wait(1100 * time.Millisecond) }},
-	{"four", func(s *script) { s.wait(16 * time.Second) }},
-	{"a late one", func(s *script) {
+	{"a timeout", func(s *script) { s.wait(1100 * time.Millisecond) }},
+	{"four timeouts", func(s *script) { s.wait(16 * time.Second) }},
+	{"a late timeout", func(s *script) {
 		s.now = s.now.Add(1700 * time.Millisecond)
 		s.h.Advance(s.now)
 	}},
@@ -125,8 +125,8 @@ var happenings = []struct {
 	{"too big", func(s *script) { s.h.TooBig(s.now, s.tuple, s.iss, 600) }},
 }
 
-// TestFoldingLosesNothing: the connection that a half-open one is made into is, field by field,
-// the one that was made small.
+// TestFoldingLosesNothing folds a connection into a half-open one, expands it again, and checks
+// that both are equal field by field.
 func TestFoldingLosesNothing(t *testing.T) {
 	for _, syn := range syns {
 		for _, what := range happenings {
@@ -137,7 +137,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				s.sendWindow(syn.flags, 0, 0, 0, syn.window, syn.options)
 				c := s.h.conns[s.tuple]
 				require.NotNil(t, c)
-				c.Owner = "somebody" // it stays whole
+				c.Owner = "owner" // not folded
 				s.collect()
 				what.do(s)
 				s.collect()
@@ -160,7 +160,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 					assert.Equal(t, want.keep.Keepalive, got.keep.Keepalive)
 				}
 				for _, c := range []*Conn{&want, got} {
-					// Who asks begins anew; the peer's ACK is what he counts from.
+					// Keepalive probing starts again, and its clock starts at the peer's ACK.
 					c.keep = nil
 					c.snd.tx, c.rcv.rx, c.links = nil, nil, links{}
 					c.rcv.ack.quick = 0 // established sets it
@@ -175,8 +175,8 @@ func TestFoldingLosesNothing(t *testing.T) {
 	}
 }
 
-// TestHalfOpenOnTheWire: a host that keeps its half-open connections whole says the same, to the
-// byte and the nanosecond, whatever arrives.
+// TestHalfOpenOnTheWire checks that a host that keeps whole half-open connections sends the same
+// bytes at the same nanosecond as one that folds them.
 func TestHalfOpenOnTheWire(t *testing.T) {
 	for seed := range uint64(fewer(300)) {
 		cfg := Config{Limits: Limits{SynBacklog: 8}}
@@ -205,7 +205,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 				case 7:
 					s.passBy(later, s == whole)
 				case 8:
-					s.now = s.now.Add(later) // and too late for what was due
+					s.now = s.now.Add(later) // later than the deadline
 					s.h.Advance(s.now)
 				case 9:
 					happenings[int(seq)%2+9].do(s)
@@ -232,7 +232,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 	}
 }
 
-// passBy lets d pass, and the host act when it wants to.
+// passBy advances the clock by d and runs the host's timers on the way.
 func (s *script) passBy(d time.Duration, whole bool) {
 	for until := s.now.Add(d); ; {
 		due := s.h.Deadline()
@@ -246,10 +246,11 @@ func (s *script) passBy(d time.Duration, whole bool) {
 	}
 }
 
-// drain is collect for segments of any tuple, sorted by it, with the time instead of the text.
+// drain is collect for segments of any tuple. It sorts them by tuple and records the time instead
+// of the payload.
 func (s *script) drain(whole bool) {
 	for c := s.h.all.first; whole && c != nil; c = c.links.in[inAll].next {
-		c.Owner = "somebody" // so it is not made small
+		c.Owner = "owner" // not folded
 	}
 	n := len(s.out)
 	for s.h.Output(s.now, []int{1000}, &s.train) {
@@ -263,7 +264,7 @@ func (s *script) drain(whole bool) {
 	slices.SortStableFunc(s.out[n:], func(a, b sentSegment) int { return cmp.Compare(a.text, b.text) })
 }
 
-// TestRFC6298_5_5_SYNACK: a SYN-ACK goes again after 1, 2, 4, 8 and 16 s, then nobody is there.
+// RFC 6298 §5.5: the host retransmits a SYN-ACK after 1, 2, 4, 8 and 16 s and then gives up.
 func TestRFC6298_5_5_SYNACK(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1)
@@ -287,7 +288,8 @@ func TestRFC6298_5_5_SYNACK(t *testing.T) {
 	assert.Equal(t, clock.Never, s.h.Deadline())
 }
 
-// TestHalfOpenConnectionsThatAreDueTogether are made a few at a time, however many they are.
+// TestHalfOpenConnectionsThatAreDueTogether checks that the host expands only a few half-open
+// connections at a time, however many are due.
 func TestHalfOpenConnectionsThatAreDueTogether(t *testing.T) {
 	const n = 500
 	s := newScript(t, Config{Limits: Limits{SynBacklog: n}})
@@ -310,7 +312,8 @@ func TestHalfOpenConnectionsThatAreDueTogether(t *testing.T) {
 	verify(t, s.h)
 }
 
-// TestAHalfOpenConnectionAgain: what is made for a moment is made of memory that is there already.
+// TestAHalfOpenConnectionAgain checks that expanding a half-open connection for a moment reuses
+// memory.
 func TestAHalfOpenConnectionAgain(t *testing.T) {
 	s := newScript(t, Config{Knobs: Knobs{Recovery: Recovery{RTOMin: time.Millisecond}}})
 	s.listen(1)
@@ -326,11 +329,12 @@ func TestAHalfOpenConnectionAgain(t *testing.T) {
 		}
 	}
 	again()
-	assert.LessOrEqual(t, testing.AllocsPerRun(100, again), 2.0, "the small one, and its oddity")
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, again), 2.0, "the half-open connection and its extra data")
 	assert.Len(t, s.h.half.spare, 1)
 }
 
-// TestWhoLooksAtHalfOpenConnections: they are listed and found like others, and can be ended.
+// TestWhoLooksAtHalfOpenConnections checks that half-open connections are listed and found like
+// others and can be aborted.
 func TestWhoLooksAtHalfOpenConnections(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(4)
@@ -358,14 +362,14 @@ func TestWhoLooksAtHalfOpenConnections(t *testing.T) {
 	s.expect(RST|ACK, 1, 1, 0)
 	s.quiet()
 	assert.Equal(t, 2, s.l.halfOpen)
-	assert.Len(t, s.h.half.byTuple, 2, "they are small again")
-	assert.Empty(t, s.h.half.spare, "who looked may look once more")
+	assert.Len(t, s.h.half.byTuple, 2, "the others are folded again")
+	assert.Empty(t, s.h.half.spare, "the caller may still hold the connections")
 	s.tuple.RemotePort--
 	s.send(SYN, 0, 0, 0, fullOptions)
 	s.expect(SYN|ACK, 0, 1, 0)
 	s.quiet()
-	assert.Len(t, s.h.half.spare, 1, "of this one nobody knows")
-	seen[0].Forsake(s.now, ErrAddressGone) // too late, but nobody else's
+	assert.Len(t, s.h.half.spare, 1, "no caller holds this one")
+	seen[0].Forsake(s.now, ErrAddressGone) // expanded again for the call
 	s.tuple.RemotePort--
 	s.expect(RST|ACK, 1, 1, 0)
 	assert.Equal(t, 2, s.l.halfOpen)
@@ -374,7 +378,8 @@ func TestWhoLooksAtHalfOpenConnections(t *testing.T) {
 	assert.Zero(t, s.h.known())
 }
 
-// TestHalfOpenConnectionsAreShown as they are, and nothing becomes of them by that.
+// TestHalfOpenConnectionsAreShown checks that listing half-open connections shows their state and
+// does not change it.
 func TestHalfOpenConnectionsAreShown(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(3)
@@ -404,7 +409,7 @@ func TestHalfOpenConnectionsAreShown(t *testing.T) {
 	assert.Equal(t, due, s.h.Deadline())
 	assert.Equal(t, 3, s.l.halfOpen)
 	require.Len(t, s.h.half.byTuple, 3)
-	assert.Nil(t, s.h.all.first, "they are small still")
+	assert.Nil(t, s.h.all.first, "the connections are still folded")
 	verifyHalfOpen(t, s.h)
 	s.passBy(time.Second, false)
 	for c := range s.h.HalfOpen() {
@@ -414,18 +419,18 @@ func TestHalfOpenConnectionsAreShown(t *testing.T) {
 	s.send(ACK, 1, 1, 0)
 	assert.Equal(t, []uint16{4000, 4001}, see(), "4002 is established")
 	s.tuple.RemotePort = 4000
-	s.h.lookup(s.now, s.tuple) // as for a segment that draws an answer
-	assert.Equal(t, []uint16{4001, 4000}, see(), "one that has something to say is whole")
+	s.h.lookup(s.now, s.tuple) // like a segment that causes an answer
+	assert.Equal(t, []uint16{4001, 4000}, see(), "a connection with data to send is expanded")
 	verifyHalfOpen(t, s.h)
 }
 
-// TestPendingTimeouts are what ss -o has of a connection.
+// TestPendingTimeouts checks the timers that ss -o shows for a connection.
 func TestPendingTimeouts(t *testing.T) {
 	s := newScript(t, Config{})
 	s.accept(fullOptions)
 	s.wait(time.Second)
 	_, ok := s.c.Pending()
-	assert.False(t, ok, "nothing is to be done")
+	assert.False(t, ok, "no timer is pending")
 	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Hour} })
 	p, _ := s.c.Pending()
 	assert.Equal(t, Pending{"keepalive", s.now.Add(time.Hour), 0}, p)

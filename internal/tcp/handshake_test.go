@@ -23,7 +23,7 @@ func TestRFC9293_3_5_ActiveOpen(t *testing.T) {
 	s.now = s.now.Add(30 * time.Millisecond)
 	s.send(SYN|ACK, 0, 1, 0, fullOptions)
 	ack := s.expect(ACK, 1, 1, 0)
-	assert.InDelta(t, 256<<10, ack.window<<7, 128, "and an ACK's is")
+	assert.InDelta(t, 256<<10, ack.window<<7, 128, "an ACK's window is scaled")
 	s.quiet()
 	assert.Equal(t, StateEstablished, s.c.State())
 	i := s.c.Info()
@@ -83,7 +83,7 @@ func TestSimultaneousOpenOfTwoHosts(t *testing.T) {
 
 func TestSYNFallback(t *testing.T) {
 	cfg := Config{}
-	t.Run("bare answer means plain", func(t *testing.T) {
+	t.Run("an answer without options", func(t *testing.T) {
 		s := newScript(t, cfg)
 		s.connect()
 		start := s.now
@@ -100,7 +100,7 @@ func TestSYNFallback(t *testing.T) {
 		s.expect(ACK, 1, 1, 0)
 		i := s.c.Info()
 		assert.True(t, i.Plain)
-		assert.Equal(t, 1360, i.SendMSS, "without an MSS option, the route's MTU less 40")
+		assert.Equal(t, 1360, i.SendMSS, "without an MSS option, the route's MTU minus 40")
 		assert.Equal(t, 3*time.Second, i.RTO, "RFC 6298 §5.7")
 		s.write(2000)
 		assert.Zero(t, s.expect(ACK, 1, 1, 1360).options)
@@ -108,7 +108,7 @@ func TestSYNFallback(t *testing.T) {
 		s.send(ACK, 2000, 2001, 10) // out of order
 		assert.Zero(t, s.expect(ACK, 2001, 1, 0).options, "never an option on a plain connection")
 	})
-	t.Run("at the latest the last", func(t *testing.T) {
+	t.Run("at the latest the last SYN has no options", func(t *testing.T) {
 		s := newScript(t, Config{Retries: Retries{Syn: 2}})
 		s.connect()
 		for _, want := range []bool{true, true, false} {
@@ -158,7 +158,7 @@ func TestSYNRetriesEnd(t *testing.T) {
 	}
 	s.collect()
 	assert.Len(t, s.out, 4)
-	assert.Equal(t, 12*time.Second, s.now.Sub(start), "four waits of 3 s, as document 004 has it")
+	assert.Equal(t, 12*time.Second, s.now.Sub(start), "four waits of 3 s, as document 004 says")
 	require.ErrorIs(t, s.c.Err(), ErrTimeout)
 	assert.Zero(t, s.h.known())
 	assert.Zero(t, s.h.Deadline())
@@ -170,12 +170,12 @@ func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	s.connect()
 	s.expect(SYN, 0, 0, 0)
 	s.h.Unreachable(s.now, s.tuple, s.iss+7, host, true)
-	assert.Equal(t, StateSynSent, s.c.State(), "RFC 5927 §4.1: not about anything in flight")
+	assert.Equal(t, StateSynSent, s.c.State(), "RFC 5927 §4.1: the error is not about a segment in flight")
 	s.h.Unreachable(s.now, s.tuple, s.iss, host, false)
-	assert.Equal(t, StateSynSent, s.c.State(), "soft: it goes on trying")
+	assert.Equal(t, StateSynSent, s.c.State(), "soft error: the host keeps trying")
 	s.wait(10 * time.Second)
 	require.ErrorIs(t, s.c.Err(), ErrTimeout)
-	require.ErrorIs(t, s.c.Err(), host, "and says why it timed out")
+	require.ErrorIs(t, s.c.Err(), host, "the error wraps its cause")
 
 	s = newScript(t, Config{})
 	s.connect()
@@ -185,7 +185,8 @@ func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	s.h.Unreachable(s.now, s.tuple, s.iss, host, false)
 }
 
-// A connection request outlasts the restart of a router, with the RTOs of .lnx files as with Linux's.
+// A connection attempt outlasts a router's restart with the RTOs of .lnx files as well as with
+// Linux's.
 func TestAConnectionRequestOutlastsAnOutage(t *testing.T) {
 	for _, row := range []struct {
 		min, initial, most, lasts time.Duration
@@ -214,14 +215,14 @@ func TestRFC5927_5_2_HardErrors(t *testing.T) {
 	s.send(SYN, 0, 0, 0)
 	s.expect(SYN|ACK, 0, 1, 0)
 	s.h.Unreachable(s.now, s.tuple, s.iss, port, true)
-	assert.Empty(t, s.h.conns, "an attempt to connect to us ends")
+	assert.Empty(t, s.h.conns, "a hard error ends a half-open connection")
 	assert.Zero(t, s.l.halfOpen)
 
 	s = opened(t, Config{})
 	s.write(100)
 	s.expect(ACK|PSH, 1, 1, 100)
 	s.h.Unreachable(s.now, s.tuple, s.iss+1, port, true)
-	assert.Equal(t, StateEstablished, s.c.State(), "a connection does not")
+	assert.Equal(t, StateEstablished, s.c.State(), "a hard error does not end an established connection")
 }
 
 func TestRFC9293_3_10_7_3_SynSent(t *testing.T) {
@@ -273,7 +274,7 @@ func TestRFC9293_3_10_7_1_ClosedPort(t *testing.T) {
 		s.send(SYN, 0, 0, 0)
 	}
 	s.collect()
-	assert.Len(t, s.out, maxReplies, "a flood of strangers fills a bounded queue")
+	assert.Len(t, s.out, maxReplies, "the queue of resets is bounded")
 	assert.Equal(t, uint64(5000-maxReplies), s.h.Drops()[DropReplies])
 }
 
@@ -315,15 +316,15 @@ func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
 		assert.Zero(t, s.h.known())
 		assert.Zero(t, s.l.halfOpen)
 		_, _, _, ok := s.h.NextEvent()
-		assert.False(t, ok, "nobody was told of it, so nobody is told of its end")
+		assert.False(t, ok, "a connection that was never reported causes no event")
 	})
-	t.Run("a repeated SYN draws the SYN-ACK again", func(t *testing.T) {
+	t.Run("a repeated SYN causes another SYN-ACK", func(t *testing.T) {
 		s := begin(t)
 		s.send(SYN, 0, 0, 0)
 		a := s.expect(SYN|ACK, 0, 1, 0)
-		assert.True(t, a.options.SACKPermitted, "as negotiated by the first")
+		assert.True(t, a.options.SACKPermitted, "the first SYN has negotiated SACK")
 	})
-	t.Run("it gives up", func(t *testing.T) {
+	t.Run("the host gives up", func(t *testing.T) {
 		s := begin(t)
 		s.wait(time.Minute)
 		s.collect()
@@ -331,7 +332,7 @@ func TestRFC9293_3_10_7_4_SynReceived(t *testing.T) {
 		assert.Zero(t, s.h.known())
 		assert.Zero(t, s.l.halfOpen)
 	})
-	t.Run("text and FIN come with the last ACK", func(t *testing.T) {
+	t.Run("data and FIN arrive with the last ACK", func(t *testing.T) {
 		s := begin(t)
 		s.send(ACK|FIN, 1, 1, 100)
 		s.expect(ACK, 1, 102, 0)
@@ -371,7 +372,7 @@ func TestListenBacklog(t *testing.T) {
 	}
 	assert.Equal(t, 64, s.l.halfOpen, "half-open connections are bounded")
 	s.l.Close(s.now)
-	assert.Equal(t, 3, s.h.known(), "half-open ones go with the listener, accepted ones stay")
+	assert.Equal(t, 3, s.h.known(), "half-open connections end with the listener, accepted ones stay")
 	s.l.Close(s.now)
 	_, err := s.h.Listen(netip.AddrPortFrom(addrA, 80), 1)
 	require.NoError(t, err)
@@ -393,7 +394,7 @@ func TestConnectAndListenErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrPortInUse)
 	l, err := s.h.Listen(netip.AddrPort{}, 1)
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, int(l.Local().Port()), firstPort, "port 0 is chosen")
+	assert.GreaterOrEqual(t, int(l.Local().Port()), firstPort, "port 0 means any dynamic port")
 	s.path.Outlet = -1
 	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 4001), 0)
 	require.ErrorIs(t, err, ErrUnreachable)
@@ -420,7 +421,7 @@ func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, h.SetKnobs(Knobs{Recovery: Recovery{Congestion: "none"}, NoDelay: true}))
 	assert.Equal(t, "none", h.Knobs().Recovery.Congestion)
 	assert.True(t, h.Knobs().NoDelay)
-	assert.Equal(t, 10, h.Knobs().Recovery.InitialWindow, "a zero is the default")
+	assert.Equal(t, 10, h.Knobs().Recovery.InitialWindow, "zero means the default")
 	require.Error(t, h.SetKnobs(Knobs{Recovery: Recovery{Congestion: "vegas"}}))
 	assert.Equal(t, time.Minute, h.TimeWait())
 }

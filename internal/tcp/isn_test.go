@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// chiSquared measures how far counts are from equal. With 15 degrees of freedom
-// a value above 44 has a chance of one in ten thousand.
+// chiSquared measures how far counts are from uniform. With 15 degrees of freedom a value above 44
+// has a probability of one in ten thousand.
 func chiSquared(counts []int) float64 {
 	total := 0
 	for _, n := range counts {
@@ -32,8 +32,8 @@ func tupleTo(i int) Tuple {
 	return t
 }
 
-// TestRFC9293_3_4_1_SequenceNumbers: ISN = M + F(tuple, secret), M a clock of
-// 4 µs ticks; F tells nothing to those without the secret.
+// RFC 9293 §3.4.1: ISN = M + F(tuple, secret), where M is a clock with 4 µs ticks. F is
+// unpredictable without the secret.
 func TestRFC9293_3_4_1_SequenceNumbers(t *testing.T) {
 	a, b := &[16]byte{1}, &[16]byte{2}
 	now := clock.Time(time.Hour)
@@ -49,7 +49,7 @@ func TestRFC9293_3_4_1_SequenceNumbers(t *testing.T) {
 	} {
 		other := one
 		edit(&other)
-		assert.NotEqual(t, initialSequence(a, now, one), initialSequence(a, now, other), "F takes the whole tuple")
+		assert.NotEqual(t, initialSequence(a, now, one), initialSequence(a, now, other), "F depends on the whole tuple")
 	}
 	var high, low, step [16]int
 	last := uint32(0)
@@ -62,12 +62,12 @@ func TestRFC9293_3_4_1_SequenceNumbers(t *testing.T) {
 	}
 	assert.Less(t, chiSquared(high[:]), 44.0)
 	assert.Less(t, chiSquared(low[:]), 44.0)
-	assert.Less(t, chiSquared(step[:]), 44.0, "nor does one tuple's tell the next one's")
+	assert.Less(t, chiSquared(step[:]), 44.0, "one tuple's ISN does not reveal the next one's")
 }
 
-// TestRFC6056_3_3_4_Ports is the double-hash algorithm: a secret offset for each
-// destination, a counter that a few destinations share, and every port once
-// before any comes again; all of them dynamic ones, RFC 6335 §6.
+// RFC 6056 §3.3.4, the double-hash algorithm: each destination has a secret offset, a few
+// destinations share a counter, and every port is used once before any is reused. RFC 6335 §6: all
+// are dynamic ports.
 func TestRFC6056_3_3_4_Ports(t *testing.T) {
 	s := newScript(t, Config{Secret: [16]byte{3}})
 	seen := map[uint16]bool{}
@@ -83,7 +83,7 @@ func TestRFC6056_3_3_4_Ports(t *testing.T) {
 	_, err := s.h.Connect(s.now, remote, 0)
 	require.ErrorIs(t, err, ErrNoPorts)
 	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 10), 0)
-	require.NoError(t, err, "another destination has its own")
+	require.NoError(t, err, "another destination has its own offset")
 
 	first := func(secret byte) (ports []uint16) {
 		p := ports4(secret)
@@ -106,21 +106,21 @@ func TestRFC6056_3_3_4_Ports(t *testing.T) {
 	}
 	assert.Less(t, chiSquared(high[:]), 44.0)
 	assert.Less(t, chiSquared(low[:]), 44.0)
-	assert.Less(t, chiSquared(step[:]), 44.0, "one destination's port does not tell another's")
+	assert.Less(t, chiSquared(step[:]), 44.0, "one destination's port does not reveal another's")
 	same := 0
 	for i, port := range first(2) {
 		if port == all[i] {
 			same++
 		}
 	}
-	assert.Less(t, same, 10, "another secret, other ports")
+	assert.Less(t, same, 10, "another secret gives other ports")
 
 	p := ports4(1)
 	p.next(tupleTo(1), func(Tuple) bool { return true })
 	free := func(t Tuple) bool { return t.LocalPort%2 == 0 }
 	port, ok := p.next(tupleTo(1), free)
 	require.True(t, ok)
-	assert.Zero(t, port%2, "a port that is taken is passed over")
+	assert.Zero(t, port%2, "a port in use is skipped")
 }
 
 func ports4(secret byte) *ports { return &ports{secret: [16]byte{secret}} }

@@ -11,11 +11,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestSquareRootLaw: where every thousandth segment is lost on a link of a finite rate, a
-// Reno halves once a loss, and the mean of its window is 1.2247/√p segments (Mathis et al.
-// 1997), however what was lost is found and mended. Go-back-N sends half a window again for
-// each loss: its window is no smaller, its goodput is. When the echoes of what it had sent
-// again began recoveries of their own (RFC 6582 §4.1), 39 losses made 1211, and it had .43.
+// TestSquareRootLaw checks Reno against the square root law (Mathis et al. 1997). When every
+// thousandth segment is lost on a link of finite rate, Reno halves its window once per loss and its
+// mean window is 1.2247/√p segments with every recovery strategy. Go-back-N retransmits half a
+// window per loss, which lowers its goodput but not its window. When the echoes of its
+// retransmissions started recoveries of their own (RFC 6582 §4.1), 39 losses caused 1211
+// recoveries, and the factor was 0.43.
 func TestSquareRootLaw(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, recovery := range Recoveries() {
@@ -49,7 +50,7 @@ func TestSquareRootLaw(t *testing.T) {
 		assert.InDelta(t, losses, i.FastRecoveries+i.Timeouts, 2, "reductions with %s", recovery)
 		law := area / last.Sub(begin).Seconds() / float64(i.SendMSS) * sqrt(.001)
 		assert.InDelta(t, 1.2247, law, .07, "W√p with %s", recovery)
-		t.Logf("%s: W√p %.3f, %d losses, %d recoveries, %d time-outs, %d of %d sent again",
+		t.Logf("%s: W√p %.3f, %d losses, %d recoveries, %d timeouts, %d of %d retransmitted",
 			recovery, law, losses, i.FastRecoveries, i.Timeouts, i.Retransmits, i.DataSegsOut)
 	}
 }

@@ -76,8 +76,9 @@ func TestReadyList(t *testing.T) {
 	}
 }
 
-// BenchmarkDeadlines is what a deadline costs among those of others: an acknowledgment that moves
-// it away, and one that comes due and is filed again, which is a path through the heap.
+// BenchmarkDeadlines measures two changes of a deadline among many others: an acknowledgment that
+// postpones it, and a deadline that comes due and is inserted again, which takes one path through
+// the heap.
 func BenchmarkDeadlines(b *testing.B) {
 	for _, count := range []int{100, 100_000} {
 		h := &Host{}

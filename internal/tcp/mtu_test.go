@@ -19,7 +19,7 @@ func TestRFC1191_7_Plateaus(t *testing.T) {
 	}
 }
 
-// wide is a connection whose path and peer take 1360 bytes a segment.
+// wide1360 returns a connection whose path and peer accept 1360-byte segments.
 func wide1360(t *testing.T, k Knobs) *script {
 	t.Helper()
 	s := newScript(t, Config{Knobs: k})
@@ -27,8 +27,8 @@ func wide1360(t *testing.T, k Knobs) *script {
 	return s
 }
 
-// TestRFC1191_6_PathMTU: the report shrinks the segments at once, new
-// connections to the host know it (RFC 1191 §6.2), and for ten minutes (RFC 1191 §6.3).
+// RFC 1191 §6: a report shortens the segments at once. New connections to the host use the path MTU
+// (§6.2) for ten minutes (§6.3).
 func TestRFC1191_6_PathMTU(t *testing.T) {
 	s := wide1360(t, Knobs{MTUProbing: MTUProbingOff})
 	s.write(2720)
@@ -49,35 +49,35 @@ func TestRFC1191_6_PathMTU(t *testing.T) {
 	s.l.Close(s.now)
 	old := s.c
 	s.accept(Options{MSS: 1360})
-	assert.Equal(t, 1000, s.c.Info().SendMSS, "what one connection learned all know")
-	assert.Equal(t, 1360, int(s.c.snd.path.offer()), "but what we receive is another matter")
+	assert.Equal(t, 1000, s.c.Info().SendMSS, "all connections to the host use the path MTU")
+	assert.Equal(t, 1360, int(s.c.snd.path.offer()), "the MSS offered does not change")
 
 	s.now = s.now.Add(mtuAge)
 	assert.Zero(t, s.h.PathMTU(s.now, s.tuple.RemoteAddr))
 	s.write(3000)
 	s.collect()
-	assert.Equal(t, 1360, s.out[0].n, "the path may have become wider: try")
-	assert.Equal(t, 1000, old.Info().SendMSS, "the other one says nothing, so it asks nothing")
+	assert.Equal(t, 1360, s.out[0].n, "after ten minutes the sender tries the larger MTU")
+	assert.Equal(t, 1000, old.Info().SendMSS, "an idle connection does not probe")
 }
 
 func TestRFC1191_3_ReportsThatAreNonsense(t *testing.T) {
 	s := wide1360(t, Knobs{})
 	s.write(1360)
 	s.expect(PSH|ACK, 1, 1, 1360)
-	s.h.TooBig(s.now, s.tuple, s.iss+5000, 1000) // RFC 5927 §4.1: nothing is in flight there
+	s.h.TooBig(s.now, s.tuple, s.iss+5000, 1000) // RFC 5927 §4.1: no data in flight at that number
 	s.h.TooBig(s.now, s.tuple, s.iss-5000, 1000)
-	s.h.TooBig(s.now, s.tuple, s.iss+1, 67)   // RFC 791 §3.2: no link is so narrow
-	s.h.TooBig(s.now, s.tuple, s.iss+1, 1400) // and this is no news
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 67)   // RFC 791 §3.2: below the minimum MTU
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 1400) // not a smaller MTU
 	other := s.tuple
 	other.RemotePort++
 	s.h.TooBig(s.now, other, s.iss+1, 1000)
 	assert.Equal(t, 1400, s.c.Info().PMTU)
 	s.h.TooBig(s.now, s.tuple, s.iss+1, 68)
-	assert.Equal(t, 68-ipHeaderSize-HeaderSize, s.c.Info().SendMSS, "no link is narrower")
+	assert.Equal(t, 68-ipHeaderSize-HeaderSize, s.c.Info().SendMSS, "68 bytes is the minimum MTU")
 }
 
-// TestRFC5927_7_2_CounterMeasure: what contradicts the evidence is believed
-// only when a time-out confirms it.
+// RFC 5927 §7.2: the host accepts a report that contradicts the acknowledged data only after a
+// timeout confirms it.
 func TestRFC5927_7_2_CounterMeasure(t *testing.T) {
 	s := wide1360(t, Knobs{MTUProbing: MTUProbingOff})
 	s.write(1360)
@@ -88,12 +88,12 @@ func TestRFC5927_7_2_CounterMeasure(t *testing.T) {
 	s.collect()
 	s.out = nil
 	s.h.TooBig(s.now, s.tuple, s.iss+1361, 600)
-	assert.Equal(t, 1400, s.c.Info().PMTU, "a forgery, perhaps")
+	assert.Equal(t, 1400, s.c.Info().PMTU, "the report may be forged")
 	s.send(ACK, 1, 4081, 0)
 	s.write(1360)
 	s.collect()
 	s.wait(3 * time.Second)
-	assert.Equal(t, 1400, s.c.Info().PMTU, "it was: what it was about has arrived")
+	assert.Equal(t, 1400, s.c.Info().PMTU, "the report was forged: the segment has arrived")
 	s.out = nil
 	s.send(ACK, 1, 5441, 0)
 
@@ -103,10 +103,10 @@ func TestRFC5927_7_2_CounterMeasure(t *testing.T) {
 	s.h.TooBig(s.now, s.tuple, s.iss+5441, 600)
 	assert.Equal(t, 1400, s.c.Info().PMTU)
 	s.wait(5 * time.Second)
-	assert.Equal(t, 600, s.c.Info().PMTU, "the time-out says that it is so")
+	assert.Equal(t, 600, s.c.Info().PMTU, "the timeout confirms the report")
 }
 
-// blackHole is a world whose path swallows what is longer than mtu bytes.
+// blackHole is a world whose path silently drops packets longer than mtu bytes.
 func blackHole(t *testing.T, mtu int, k Knobs) *world {
 	t.Helper()
 	w := newWorld(t, 1, wire{delay: 5 * time.Millisecond, bytesPerSec: 5e6}, Config{Knobs: k})
@@ -114,15 +114,15 @@ func blackHole(t *testing.T, mtu int, k Knobs) *world {
 	return w
 }
 
-// TestRFC4821_7_7_BlackHole: full segments that vanish without a report are
-// found out, and then the largest that pass.
+// RFC 4821 §7.7: the sender detects that full segments vanish without a report, and then finds the
+// largest segments that arrive.
 func TestRFC4821_7_7_BlackHole(t *testing.T) {
 	w := blackHole(t, 1300, Knobs{})
 	a, b := w.connect()
 	s := newStream(a, b, 3<<20)
 	require.True(t, w.transfer(5*time.Minute, s), "%+v", a.Info())
 	i := a.Info()
-	assert.InDelta(t, 1300, i.PMTU, mtuStep, "the search ends near the truth")
+	assert.InDelta(t, 1300, i.PMTU, mtuStep, "the search ends near the path's MTU")
 	assert.LessOrEqual(t, i.PMTU, 1300)
 	assert.Equal(t, i.PMTU, w.hosts[0].PathMTU(w.now, addrB.As4()))
 
@@ -130,7 +130,7 @@ func TestRFC4821_7_7_BlackHole(t *testing.T) {
 	a, b = w.connect()
 	s = newStream(a, b, 3<<20)
 	require.True(t, w.transfer(5*time.Minute, s), "%+v", a.Info())
-	assert.InDelta(t, 700, a.Info().PMTU, mtuStep, "below the base too")
+	assert.InDelta(t, 700, a.Info().PMTU, mtuStep, "the search also goes below the base")
 }
 
 func TestBlackHoleWithoutProbing(t *testing.T) {
@@ -142,8 +142,8 @@ func TestBlackHoleWithoutProbing(t *testing.T) {
 	assert.Equal(t, 1400, a.Info().PMTU)
 }
 
-// TestRFC8899_5_3_Search: from the base upwards when the operator wants it; a
-// probe that is lost costs a segment and no window.
+// RFC 8899 §5.3: if enabled, the search goes upwards from the base. A lost probe costs one segment
+// and does not reduce the window.
 func TestRFC8899_5_3_Search(t *testing.T) {
 	fixed := Knobs{MTUProbing: MTUProbingOn, Recovery: Recovery{Congestion: "fixed", FixedWindow: 64 << 10}}
 	w := blackHole(t, 1250, fixed)
@@ -162,11 +162,10 @@ func TestRFC8899_5_3_Search(t *testing.T) {
 	s = newStream(a, b, 4<<20)
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	assert.Equal(t, 1400, a.Info().PMTU)
-	assert.Zero(t, a.Info().Retransmits, "the first probe was right")
+	assert.Zero(t, a.Info().Retransmits, "the first probe restored the MTU")
 }
 
-// TestRFC8899_5_1_2_MaxProbes: a size is given up when three probes of it were
-// lost, and not sooner.
+// RFC 8899 §5.1.2: the search gives up a size after exactly three lost probes.
 func TestRFC8899_5_1_2_MaxProbes(t *testing.T) {
 	w := blackHole(t, 1250, Knobs{
 		MTUProbing: MTUProbingOn, Recovery: Recovery{Congestion: "fixed", FixedWindow: 64 << 10},
@@ -182,14 +181,14 @@ func TestRFC8899_5_1_2_MaxProbes(t *testing.T) {
 	a, b := w.connect()
 	require.True(t, w.transfer(time.Minute, newStream(a, b, 12<<20)), "%+v", a.Info())
 	require.NotEmpty(t, tries)
-	require.Contains(t, tries, 1400, "the largest that there can be is tried first")
+	require.Contains(t, tries, 1400, "the search tries the largest MTU first")
 	for size, n := range tries {
 		assert.Equal(t, 3, n, "%d bytes", size)
 	}
 }
 
-// TestStalledPeerIsNoBlackHole: the peer that was away for some time-outs comes
-// back, and the first probe restores what was suspected.
+// TestStalledPeerIsNoBlackHole checks that the first probe restores the path MTU when a peer
+// answers again after a few timeouts.
 func TestStalledPeerIsNoBlackHole(t *testing.T) {
 	w := newWorld(t, 1, wire{delay: 5 * time.Millisecond, bytesPerSec: 5e6}, Config{})
 	a, b := w.connect()
@@ -200,7 +199,7 @@ func TestStalledPeerIsNoBlackHole(t *testing.T) {
 	assert.Equal(t, 1400, a.Info().PMTU)
 }
 
-// TestProbeReportedTooBig: RFC 1191's report about a probe settles the search.
+// TestProbeReportedTooBig checks that a report about a probe (RFC 1191) ends the search.
 func TestProbeReportedTooBig(t *testing.T) {
 	w := newWorld(t, 1, wire{delay: 5 * time.Millisecond, bytesPerSec: 5e6},
 		Config{Knobs: Knobs{MTUProbing: MTUProbingOn}})
@@ -231,7 +230,7 @@ func TestWhatIsRememberedOfHostsIsBounded(t *testing.T) {
 	assert.Len(t, m.byHost, maxHosts)
 	assert.Len(t, m.order, maxHosts)
 	mtu, _ := m.find(now, host(9))
-	assert.Zero(t, mtu, "the oldest went")
+	assert.Zero(t, mtu, "the oldest entry was evicted")
 	mtu, until := m.find(now, host(10))
 	assert.Equal(t, 900, mtu)
 	assert.Equal(t, now.Add(mtuAge), until)

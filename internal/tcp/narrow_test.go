@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRFC791_3_2_TheNarrowestLink: every link carries 68 bytes, so a connection
-// works across one, and nothing that it sends is longer.
+// RFC 791 §3.2: every link carries packets of 68 bytes. A connection works over such a link and
+// sends no longer packets.
 func TestRFC791_3_2_TheNarrowestLink(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		cfg := course()

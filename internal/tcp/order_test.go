@@ -7,19 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLostACKsAreNotReordering: an acknowledgment may report a range by SACK and
-// what lies before it cumulatively, because those that would have said so in
-// order were lost. RFC 8985 §6.2 step 3 is about the path of the data.
+// RFC 8985 §6.2 step 3: one acknowledgment may report a range by SACK and the data before it
+// cumulatively, because earlier acknowledgments were lost. That is no reordering on the data's
+// path.
 func TestLostACKsAreNotReordering(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	s.sack(5001, 7001, 8001)
 	assert.Zero(t, s.c.Info().ReorderSeen)
 	s.sack(6001, 7001, 9001)
-	assert.Equal(t, uint64(1), s.c.Info().ReorderSeen, "but this one was late")
+	assert.Equal(t, uint64(1), s.c.Info().ReorderSeen, "this segment was reordered")
 }
 
-// TestRFC2018_2_PermittedIsForOneDirection: a strategy that makes no use of
-// selective acknowledgments does not ask for them, but sends them when asked.
+// RFC 2018 §2: a strategy that does not use SACK does not send SACK-permitted, but sends SACK
+// blocks if the peer permits them.
 func TestRFC2018_2_PermittedIsForOneDirection(t *testing.T) {
 	s := newScript(t, using("newreno"))
 	s.listen(1)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// bursts counts what leaves host 0 with text, by the instant.
+// bursts counts the data segments that leave host 0 at each instant.
 func bursts(w *world) map[clock.Time]int {
 	sent := map[clock.Time]int{}
 	w.tap = func(from int, _ Header, n int) bool {
@@ -22,8 +22,8 @@ func bursts(w *world) map[clock.Time]int {
 	return sent
 }
 
-// TestPacingSpreadsTheWindow: a window that is paced leaves in small pieces, the
-// first one too, and fills the path as well.
+// TestPacingSpreadsTheWindow checks that a paced window leaves in small pieces, including the
+// initial one, and still fills the path.
 func TestPacingSpreadsTheWindow(t *testing.T) {
 	var rates [2]float64
 	for i, pacing := range []bool{false, true} {
@@ -47,7 +47,7 @@ func TestPacingSpreadsTheWindow(t *testing.T) {
 			info.PacingRate)
 		if pacing {
 			quantum := int(info.PacingRate/1000)/info.SendMSS + 1
-			assert.LessOrEqual(t, most, 2*quantum, "a burst, and one that a timer was late for")
+			assert.LessOrEqual(t, most, 2*quantum, "one burst, and one delayed by a late timer")
 			assert.InEpsilon(t, 1.2*float64(info.Cwnd)/info.RTT.Seconds(), info.PacingRate, 0.5)
 		} else {
 			assert.Zero(t, info.PacingRate)
@@ -58,8 +58,7 @@ func TestPacingSpreadsTheWindow(t *testing.T) {
 	assert.Greater(t, rates[1], 0.9*rates[0])
 }
 
-// TestPacingUnderLoss: what is sent again is paced too, and nothing waits for
-// ever.
+// TestPacingUnderLoss checks that retransmissions are paced, too, and that no data waits forever.
 func TestPacingUnderLoss(t *testing.T) {
 	for seed := range uint64(20) {
 		cfg := course()
@@ -90,5 +89,5 @@ func TestPacingIsSaid(t *testing.T) {
 	s.now = s.c.snd.rec.Pacer.Holds(s.now)
 	s.h.Advance(s.now)
 	s.collect()
-	assert.Greater(t, len(s.out), n, "the time-out lets the next train out")
+	assert.Greater(t, len(s.out), n, "the next train leaves after the timeout")
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// TestReceiverAlone: RFC 9293 §3.10.7.4, first and seventh step, RFC 2018 §4 and RFC 2883 §4,
-// without a connection. The steps share one receiver; numbers count from the peer's SYN.
+// TestReceiverAlone checks RFC 9293 §3.10.7.4 (first and seventh step), RFC 2018 §4 and RFC 2883 §4
+// without a connection. The steps share one receiver. Sequence numbers are relative to the peer's
+// SYN.
 func TestReceiverAlone(t *testing.T) {
 	const window = 1000
 	drops := new(Drops)
-	cfg, _ := Config{Buffers: Buffers{Recv: window}}.complete() // without a Route, which it does not use
+	cfg, _ := Config{Buffers: Buffers{Recv: window}}.complete() // the receiver does not use the missing Route
 	r := &receiver{
 		shared: &receivers{cfg: &cfg, drops: drops}, rx: buffer.NewRing(window), sack: true,
 		tune: autotuning{size: window, max: window}, reassembly: &reassembly{},
@@ -79,7 +80,7 @@ func TestReceiverAlone(t *testing.T) {
 	assert.Zero(t, r.shared.held)
 }
 
-// TestSenderAlone: RFC 9293 §3.8.6.2.1 and §3.7.4, what may leave of data that waits.
+// TestSenderAlone checks which queued data may leave (RFC 9293 §3.8.6.2.1 and §3.7.4).
 func TestSenderAlone(t *testing.T) {
 	for _, c := range []struct {
 		name                   string

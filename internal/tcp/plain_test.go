@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestPeersWithoutOptionsAreRemembered: a peer that drops SYNs with options costs its first
-// connection three time-outs, and the next ones none.
+// TestPeersWithoutOptionsAreRemembered checks that a peer that drops SYNs with options delays only
+// the first connection by three timeouts.
 func TestPeersWithoutOptionsAreRemembered(t *testing.T) {
-	// plain connects, lets the peer answer the first SYN without options, by a SYN-ACK without
-	// options too, and returns how many SYNs had options before.
+	// plain connects and lets the peer answer only a SYN without options, with a SYN-ACK without
+	// options. It returns how many SYNs with options came first.
 	plain := func(s *script) (withOptions int) {
 		s.connect()
 		for s.expect(SYN, 0, 0, 0).options != (Options{}) {
@@ -31,9 +31,9 @@ func TestPeersWithoutOptionsAreRemembered(t *testing.T) {
 		s.wait(plainAge / 2)
 		assert.Zero(t, plain(s))
 		s.wait(plainAge / 2)
-		assert.Equal(t, plainSYN, plain(s), "a connection without options prolongs nothing")
+		assert.Equal(t, plainSYN, plain(s), "a connection without options does not extend the ten minutes")
 	})
-	t.Run("until it sends an option", func(t *testing.T) {
+	t.Run("until the peer sends an option", func(t *testing.T) {
 		s := newScript(t, Config{})
 		plain(s)
 		s.accept(Options{MSS: 1000})
@@ -44,11 +44,11 @@ func TestPeersWithoutOptionsAreRemembered(t *testing.T) {
 		assert.Zero(t, s.expect(SYN, 0, 0, 0).options)
 		s.send(SYN|ACK, 0, 1, 0, Options{MSS: 1000})
 		s.expect(ACK, 1, 1, 0)
-		assert.False(t, s.c.Info().Plain, "a SYN-ACK may name an MSS even so")
+		assert.False(t, s.c.Info().Plain, "a plain peer's SYN-ACK may have an MSS option")
 		s.send(RST|ACK, 1, 1, 0)
 		assert.Equal(t, plainSYN, plain(s))
 	})
-	t.Run("not by its own SYN", func(t *testing.T) {
+	t.Run("the peer's own SYN does not count", func(t *testing.T) {
 		s := newScript(t, Config{})
 		s.accept(Options{}) // its SYNs with options may have been lost
 		s.send(RST|ACK, 1, 1, 0)
@@ -57,7 +57,7 @@ func TestPeersWithoutOptionsAreRemembered(t *testing.T) {
 	})
 }
 
-// TestResetsOff: a node that crashes at a reset gets none, whatever it sends.
+// TestResetsOff checks that a node that crashes at a reset never gets one.
 func TestResetsOff(t *testing.T) {
 	s := newScript(t, Config{Knobs: Knobs{NoResets: true}})
 	s.send(SYN, 0, 0, 0)
@@ -71,9 +71,10 @@ func TestResetsOff(t *testing.T) {
 	s.quiet()
 }
 
-// TestAcksToSmallSegments: the course's nodes send segments of 1,024 bytes and count on an
-// acknowledgment for each. Every second one has it, unless the timer of the delayed
-// acknowledgment, 0.2 ms with the course's settings, is faster than the sender.
+// TestAcksToSmallSegments checks the acknowledgments of 1,024-byte segments. The course's nodes
+// expect one for each segment. Every second segment gets one at once. The others get one unless the
+// sender is faster than the timer of the delayed acknowledgment, which is 0.2 ms with the course's
+// settings.
 func TestAcksToSmallSegments(t *testing.T) {
 	for gap, most := range map[time.Duration]int{
 		5 * time.Microsecond: 510, 199 * time.Microsecond: 510, 250 * time.Microsecond: 1000,
@@ -89,7 +90,7 @@ func TestAcksToSmallSegments(t *testing.T) {
 			acks += len(s.out)
 			s.out = nil
 		}
-		assert.LessOrEqual(t, acks, most, "a segment each %v", gap)
+		assert.LessOrEqual(t, acks, most, "one segment every %v", gap)
 		assert.GreaterOrEqual(t, acks, 500)
 	}
 }

@@ -15,8 +15,7 @@ func listenTo(c *Conn) *[]Info {
 	return got
 }
 
-// TestSamplePerEvent: whoever listens hears of each event by a sample of that
-// instant in which the event shows.
+// TestSamplePerEvent checks that a probe gets a sample of each event at the event's time.
 func TestSamplePerEvent(t *testing.T) {
 	t.Run("a tail loss probe", func(t *testing.T) {
 		s := flight(t, 3, fullOptions, Config{})
@@ -29,7 +28,7 @@ func TestSamplePerEvent(t *testing.T) {
 		last := (*got)[len(*got)-1]
 		assert.Equal(t, s.now, last.Time)
 		assert.EqualValues(t, 1, last.TailProbes)
-		assert.EqualValues(t, 1, last.Retransmits, "it has been sent")
+		assert.EqualValues(t, 1, last.Retransmits, "the sample follows the transmission")
 	})
 	t.Run("a window probe", func(t *testing.T) {
 		s := opened(t, Config{})
@@ -70,8 +69,8 @@ func TestSamplePerEvent(t *testing.T) {
 	})
 }
 
-// TestSamplePerLimit: each change of what limits the sender is heard of, once, and each
-// train of text.
+// TestSamplePerLimit checks that a probe gets one sample of each change of the sender's limit and
+// of each train of data.
 func TestSamplePerLimit(t *testing.T) {
 	s := opened(t, Config{})
 	got := listenTo(s.c)
@@ -86,7 +85,7 @@ func TestSamplePerLimit(t *testing.T) {
 	}
 	assert.Equal(t, []Limit{LimitNone, LimitNone, LimitApp, LimitNagle}, limits)
 	sent := (*got)[1]
-	assert.EqualValues(t, 100, sent.BytesSent, "as it has left")
+	assert.EqualValues(t, 100, sent.BytesSent, "the sample follows the transmission")
 	assert.Equal(t, 1, sent.Unacked)
 	assert.EqualValues(t, 1, sent.DataSegsOut)
 	assert.Equal(t, 100, sent.Pipe)
@@ -94,7 +93,7 @@ func TestSamplePerLimit(t *testing.T) {
 	assert.Len(t, *got, 4, "nothing has changed")
 }
 
-// TestProbeAllocatesNothing: nor does a sample, whoever takes it.
+// TestProbeAllocatesNothing checks that samples allocate no memory.
 func TestProbeAllocatesNothing(t *testing.T) {
 	p := newPipe(t, Config{})
 	samples := 0

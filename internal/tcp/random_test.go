@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// fewer is how many of n runs a short test makes.
+// fewer returns how many of n runs a short test makes.
 func fewer(n int) int {
 	if !testenv.Long() {
 		return (n + 4) / 5
@@ -20,8 +20,8 @@ func fewer(n int) int {
 	return n
 }
 
-// shorter is how many of n bytes a transfer of a short test moves: what is lost on the way comes
-// up in a quarter of them too.
+// shorter returns how many of n bytes a short test transfers: a quarter, which is enough to see
+// losses.
 func shorter(n uint64) uint64 {
 	if !testenv.Long() {
 		return n / 4
@@ -29,9 +29,9 @@ func shorter(n uint64) uint64 {
 	return n
 }
 
-// TestRandomWorlds moves random data both ways at once, over a wire, with
-// options, buffers and applications that the seed chooses. Every byte must
-// arrive, once and in its place, and both hosts must end up empty.
+// TestRandomWorlds moves random data in both directions at once over a link, with options, buffers
+// and applications chosen by the seed. Every byte must arrive once and in order, and both hosts
+// must end up empty.
 func TestRandomWorlds(t *testing.T) {
 	n := *seeds
 	if n == 0 {
@@ -51,7 +51,7 @@ func randomConfig(r *rand.Rand) Config {
 	cfg.NoDelay = pick(0.3)
 	cfg.Retries.Data, cfg.Retries.Syn, cfg.Retries.Fin = 60, 60, 60
 	cfg.Recovery.RTOMax = 200 * time.Millisecond
-	cfg.MSL = 5 * time.Second // it outlasts any run of lost acknowledgments
+	cfg.MSL = 5 * time.Second // longer than any run of lost acknowledgments
 	cfg.TrainSegments = 1 + r.IntN(44)
 	cfg.Recovery.InitialWindow = 1 + r.IntN(20)
 	sizes := []int{100, 1000, 5000, 20000, 65535, 200000, 1 << 20}
@@ -62,7 +62,7 @@ func randomConfig(r *rand.Rand) Config {
 	cfg.NoTimestamps, cfg.NoSACK, cfg.NoWindowScale = pick(0.3), pick(0.2), pick(0.2)
 	cfg.ECN = ECNMode(r.IntN(int(numECNModes)))
 	if pick(0.5) {
-		// The stream crosses the wrap of the sequence space, somewhere.
+		// The stream crosses the wrap of the sequence space somewhere.
 		near := -uint32(r.IntN(100000))
 		cfg.Sequence = func(Tuple) uint32 { return near }
 	}
@@ -96,8 +96,7 @@ func randomWire(r *rand.Rand) wire {
 	return wi
 }
 
-// unrest has the route change under the transfer: to a smaller MTU, to none and
-// back.
+// unrest changes the route during the transfer: to a smaller MTU, to no route, and back.
 func (w *world) unrest(r *rand.Rand) {
 	at := w.now
 	w.every = func() {
@@ -123,7 +122,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 	cfg.Recovery.Strategy = []string{"rack", "sack", "rack", "newreno", "gbn"}[seed%5]
 	w := newWorld(t, seed, wi, cfg)
 	w.verify = seed%7 == 0
-	if seed%3 == 0 { // each quiet moment is one to rest
+	if seed%3 == 0 { // free the idle state at every pause
 		w.hosts[0].lull, w.hosts[1].lull = 0, 0
 	}
 	a, b := w.connect()

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// heard keeps what a controller is told.
+// heard is a controller that records its calls.
 type heard struct {
 	congestion.Controller
 	acks     []congestion.Ack
@@ -30,11 +30,11 @@ func (h *heard) OnRestart(r *congestion.Restart) { h.restarts = append(h.restart
 
 func (h *heard) last() congestion.Ack { return h.acks[len(h.acks)-1] }
 
-// clocked is a controller with a timer that is told what leaves, too.
+// clocked is a controller with a timer that also observes the segments sent.
 type clocked struct {
 	*heard
 	at     clock.Time
-	again  time.Duration // it sets the timer so far ahead when it expires; 0: not
+	again  time.Duration // the next interval when the timer expires; 0: none
 	timers []congestion.Timer
 	sent   []congestion.Sent
 }
@@ -57,7 +57,7 @@ func (s *script) begin() {
 	}
 }
 
-// listen puts a listener before a script's controller.
+// listen wraps a script's controller in a heard.
 func listen(s *script) *heard {
 	s.begin()
 	h := &heard{Controller: s.c.snd.rec.CC.Controller}
@@ -65,7 +65,7 @@ func listen(s *script) *heard {
 	return h
 }
 
-// govern has a controller with a timer govern a script's connection.
+// govern gives a script's connection a controller with a timer.
 func (s *script) govern(cc congestion.Controller) {
 	s.h.recoveries.Algorithms = map[string]congestion.Make{
 		"govern": func(congestion.Config) congestion.Controller { return cc },
@@ -84,8 +84,8 @@ func (s *script) clear() { s.collect(); s.out = nil }
 
 func (s *script) pass(d time.Duration) { s.now = s.now.Add(d) }
 
-// TestDeliveryRate: draft-ietf-ccwg-bbr §4.1: what was delivered since a segment
-// was sent, over the longer of sending and acknowledging it.
+// draft-ietf-ccwg-bbr §4.1: the delivery rate is the data delivered since a segment was sent,
+// divided by the longer of the sending and the acknowledging interval.
 func TestDeliveryRate(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	h := listen(s)
@@ -95,9 +95,9 @@ func TestDeliveryRate(t *testing.T) {
 	assert.Equal(t, 10000, h.last().TxInFlight+5000, "the fifth of ten")
 	s.pass(10 * time.Millisecond)
 	s.send(ACK, 1, 10001, 0)
-	assert.InDelta(t, 500e3, h.last().Rate, 1, "10000 in 20: the rest was in flight all the time")
+	assert.InDelta(t, 500e3, h.last().Rate, 1, "10000 bytes in 20 ms: the rest was in flight throughout")
 
-	t.Log("# acknowledgments that were compressed on the way prove no higher rate")
+	t.Log("# compressed acknowledgments do not raise the rate")
 	s.clear()
 	for range 4 {
 		s.write(1000)
@@ -108,16 +108,16 @@ func TestDeliveryRate(t *testing.T) {
 	s.send(ACK, 1, 11001, 0)
 	s.pass(100 * time.Microsecond)
 	s.send(ACK, 1, 14001, 0)
-	assert.Less(t, h.last().Rate, int64(300e3), "they took 15 ms to send")
+	assert.Less(t, h.last().Rate, int64(300e3), "the segments took 15 ms to send")
 }
 
-// TestDeliveryRateKnowsTheApplication: §4.1.1.3: samples of what was sent after
-// the application ran dry are marked until that is delivered.
+// draft-ietf-ccwg-bbr §4.1.1.3: samples of data sent after the application ran dry are marked until
+// that data has been delivered.
 func TestDeliveryRateKnowsTheApplication(t *testing.T) {
 	s := flight(t, 4, fullOptions, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 4}}})
 	h := listen(s)
 	s.send(ACK, 1, 4001, 0)
-	assert.True(t, h.last().AppLimited, "before it there was nothing to send")
+	assert.True(t, h.last().AppLimited, "the application had nothing to send before it")
 	s.write(1000)
 	s.clear()
 	s.pass(time.Millisecond)
@@ -135,11 +135,11 @@ func TestDeliveryRateKnowsTheApplication(t *testing.T) {
 		s.send(ACK, 1, una, 0)
 		s.clear()
 	}
-	assert.False(t, h.last().AppLimited, "all that was sent before has been delivered")
+	assert.False(t, h.last().AppLimited, "all earlier data has been delivered")
 }
 
-// TestLostSegmentsAreTold: each with what was in flight when it was sent, and what
-// was lost since.
+// TestLostSegmentsAreTold checks that the controller gets each lost segment with the data in flight
+// when it was sent and the data lost since.
 func TestLostSegmentsAreTold(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	h := listen(s)
@@ -152,17 +152,17 @@ func TestLostSegmentsAreTold(t *testing.T) {
 		assert.Equal(t, s.c.snd.iss+1+uint64(1000*i), l.Seq)
 	}
 	assert.Equal(t, 2000, h.last().Lost)
-	assert.Equal(t, 6000, h.last().TxInFlight, "of the newest that arrived")
+	assert.Equal(t, 6000, h.last().TxInFlight, "the data in flight when the newest arrived segment was sent")
 	assert.Equal(t, 2000, h.last().LostSince)
 }
 
-// TestATimedController: its timer expires when it wants, with an idle connection too, and not any
-// more once another controller has its place or the connection is closed.
+// TestATimedController checks that a controller's timer expires on time, even on an idle
+// connection, but not after another controller has replaced it or the connection has closed.
 func TestATimedController(t *testing.T) {
 	s := flight(t, 4, fullOptions, Config{})
 	c := &clocked{heard: listen(s), at: s.now.Add(5 * time.Millisecond), again: 20 * time.Millisecond}
 	s.govern(c)
-	s.send(ACK, 1, 2001, 0) // the deadline is filed with the next event
+	s.send(ACK, 1, 2001, 0) // the deadline takes effect with the next event
 	began := s.now
 	s.wait(50 * time.Millisecond)
 	require.Len(t, c.timers, 3)
@@ -174,7 +174,7 @@ func TestATimedController(t *testing.T) {
 	s.send(ACK, 1, 4001, 0)
 	s.wait(10 * time.Second)
 	n := len(c.timers)
-	assert.Greater(t, n, 490, "nothing is in flight, and its memory is given back")
+	assert.Greater(t, n, 490, "no data is in flight, and its memory is freed")
 	require.NoError(t, setCongestion(s.c, "cubic"))
 	s.wait(time.Second)
 	assert.Len(t, c.timers, n)
@@ -185,7 +185,8 @@ func TestATimedController(t *testing.T) {
 	assert.Len(t, c.timers, n)
 }
 
-// TestWhatLeavesIsTold: new data and retransmissions, with their numbers.
+// TestWhatLeavesIsTold checks that the controller gets new data and retransmissions with their
+// sequence numbers.
 func TestWhatLeavesIsTold(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	c := &clocked{heard: listen(s)}
@@ -204,7 +205,7 @@ func TestWhatLeavesIsTold(t *testing.T) {
 	last := c.sent[len(c.sent)-1]
 	assert.Equal(t, []int{2000, 11000, 1000}, []int{bytes, last.InFlight, last.MSS})
 	c.sent = nil
-	s.wait(2 * time.Second) // a probe of the tail with the third segment, and time-outs
+	s.wait(2 * time.Second) // a tail loss probe with the third segment, and timeouts
 	require.Greater(t, len(c.sent), 1)
 	assert.Equal(t, []any{first + 2000, false}, []any{c.sent[0].Seq, c.sent[0].Again})
 	for _, e := range c.sent[1:] {
@@ -212,8 +213,8 @@ func TestWhatLeavesIsTold(t *testing.T) {
 	}
 }
 
-// TestRFC7323_OneWayDelay: what an acknowledgment says of the way of the data is the receiver's
-// stamp less the one that it echoes, whatever the clocks are.
+// RFC 7323: an acknowledgment's one-way delay is the receiver's timestamp minus the one that it
+// echoes, whatever the clocks' offsets.
 func TestRFC7323_OneWayDelay(t *testing.T) {
 	o := fullOptions
 	o.HasTimestamps, o.TSVal = true, 1<<32-7
@@ -240,12 +241,12 @@ func TestRFC7323_OneWayDelay(t *testing.T) {
 	assert.Equal(t, []uint32{0, 1, 4, 9}, transit)
 }
 
-// TestRestartIsTold: RFC 5681 §4.1: before the first data after a silence.
+// RFC 5681 §4.1: the controller restarts before the first data after an idle period.
 func TestRestartIsTold(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	h := listen(s)
 	s.send(ACK, 1, 10001, 0)
-	assert.Empty(t, h.restarts, "nothing was in flight before the first, but nothing had been sent")
+	assert.Empty(t, h.restarts, "no restart before the first data of a connection")
 	s.pass(time.Minute)
 	s.write(1000)
 	s.clear()
@@ -254,10 +255,10 @@ func TestRestartIsTold(t *testing.T) {
 	assert.Equal(t, s.c.snd.rec.RTT.RTO, h.restarts[0].RTO)
 	s.write(1000)
 	s.clear()
-	assert.Len(t, h.restarts, 1, "only then")
+	assert.Len(t, h.restarts, 1, "one restart")
 }
 
-// TestRFC5681_IdleConnection: RFC 5681 §4.1 through the whole engine.
+// TestRFC5681_IdleConnection checks RFC 5681 §4.1 with the whole engine.
 func TestRFC5681_IdleConnection(t *testing.T) {
 	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		cfg := course()
@@ -273,6 +274,6 @@ func TestRFC5681_IdleConnection(t *testing.T) {
 		s.size += 1000
 		require.True(t, w.transfer(time.Minute, s))
 		assert.Equal(t, 10*i.SendMSS, a.Info().Cwnd, name)
-		assert.GreaterOrEqual(t, a.Info().Ssthresh, i.Cwnd/4*3, "what was learnt stays: %s", name)
+		assert.GreaterOrEqual(t, a.Info().Ssthresh, i.Cwnd/4*3, "ssthresh keeps the estimate: %s", name)
 	}
 }

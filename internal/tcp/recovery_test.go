@@ -14,13 +14,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// flight establishes a connection with a round trip of 10 ms, the window of n
-// segments of 1000 bytes, all sent and 10 ms old.
+// flight establishes a connection with a round trip of 10 ms and a window of n segments of 1000
+// bytes. All of them were sent 10 ms ago.
 func flight(t *testing.T, n int, o Options, cfg Config) *script {
 	t.Helper()
 	cfg.Recovery.InitialWindow = n
 	if cfg.Recovery.Congestion == "" {
-		cfg.Recovery.Congestion = "reno" // whose windows the scripts have in their head
+		cfg.Recovery.Congestion = "reno" // the scripts assume its windows
 	}
 	s := newScript(t, cfg)
 	s.accept(o)
@@ -41,14 +41,14 @@ func TestRFC2018_BlocksInOrderOfRecency(t *testing.T) {
 		}
 		return out
 	}
-	// §4: the first block is the one that changed last, the others as recent as fit.
+	// §4: the first block is the one that changed last. The most recent others follow.
 	s.send(ACK, 101, 1, 100)
 	assert.Equal(t, [][2]uint32{{101, 201}}, blocks())
 	s.send(ACK, 301, 1, 100)
 	assert.Equal(t, [][2]uint32{{301, 401}, {101, 201}}, blocks())
 	s.send(ACK, 501, 1, 100)
 	assert.Equal(t, [][2]uint32{{501, 601}, {301, 401}, {101, 201}}, blocks())
-	s.send(ACK, 401, 1, 100) // joins two
+	s.send(ACK, 401, 1, 100) // joins two blocks
 	assert.Equal(t, [][2]uint32{{301, 601}, {101, 201}}, blocks())
 	s.send(ACK, 801, 1, 100)
 	blocks()
@@ -92,13 +92,13 @@ func TestRFC2883_DSACK(t *testing.T) {
 	check(151, 501, 601, 301, 401)
 }
 
-// TestRFC8985_RACK: what RFC 8985 §6.2 makes of each acknowledgment, and the state
-// that RFC 8985 §5.3 keeps between them.
+// TestRFC8985_RACK checks the reaction to each acknowledgment (RFC 8985 §6.2) and the state kept
+// between them (RFC 8985 §5.3).
 func TestRFC8985_RACK(t *testing.T) {
 	t.Run("one hole", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(1, 1001, 2001)
-		s.quiet() // may be reordering: wait a quarter of the minimum round trip
+		s.quiet() // maybe reordering: wait a quarter of the minimum round trip
 		s.wait(2400 * time.Microsecond)
 		s.quiet()
 		s.wait(200 * time.Microsecond)
@@ -111,12 +111,12 @@ func TestRFC8985_RACK(t *testing.T) {
 		assert.Equal(t, uint64(1), s.c.Info().Retransmits)
 		assert.Equal(t, 5000, s.c.Info().Cwnd, "halved, once")
 	})
-	t.Run("three segments behind the hole are proof enough", func(t *testing.T) {
+	t.Run("three segments above the hole prove a loss", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(1, 1001, 4001)
 		s.expect(ACK, 1, 1, 1000)
 	})
-	t.Run("a lost retransmission is seen", func(t *testing.T) {
+	t.Run("a lost retransmission is detected", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(1, 1001, 4001)
 		s.expect(ACK, 1, 1, 1000)
@@ -124,11 +124,11 @@ func TestRFC8985_RACK(t *testing.T) {
 		s.now = s.now.Add(time.Millisecond)
 		s.sack(1, 1001, 10001) // the rest of the flight
 		s.collect()
-		require.NotEmpty(t, s.out, "new data goes out behind it")
+		require.NotEmpty(t, s.out, "new data follows the retransmission")
 		assert.Equal(t, uint32(10001), s.out[0].seq)
 		s.out = nil
 		s.now = s.now.Add(11 * time.Millisecond)
-		s.sack(1, 1001, 11001) // sent after the retransmission, and there first
+		s.sack(1, 1001, 11001) // sent after the retransmission, and arrived first
 		s.expect(ACK, 1, 1, 1000)
 		i := s.c.Info()
 		assert.Equal(t, uint64(1), i.LostRetransmits)
@@ -143,7 +143,7 @@ func TestRFC8985_RACK(t *testing.T) {
 		s.send(ACK, 1, 2001, 0) // the first was only late
 		assert.Equal(t, uint64(1), s.c.Info().ReorderSeen)
 		s.sack(2001, 3001, 7001)
-		s.quiet() // now even four segments behind a hole are no proof
+		s.quiet() // now even four segments above a hole prove no loss
 		s.wait(3 * time.Millisecond)
 		s.expect(ACK, 2001, 1, 1000)
 	})
@@ -171,7 +171,7 @@ func TestRFC6298_Timeout(t *testing.T) {
 	}
 	assert.Equal(t, []time.Duration{190e6, 590e6, 1390e6}, at, "doubling")
 	require.ErrorIs(t, s.c.Err(), ErrTimeout)
-	assert.Equal(t, 4000, s.c.Tx().Len(), "nothing counts as delivered that was not acknowledged")
+	assert.Equal(t, 4000, s.c.Tx().Len(), "only acknowledged data counts as delivered")
 	i := s.c.Info()
 	assert.Equal(t, uint64(3), i.Timeouts)
 	assert.Equal(t, 1000, i.Cwnd)
@@ -207,8 +207,8 @@ func TestRFC6298_Karn(t *testing.T) {
 	s.wait(3 * time.Second)
 	s.collect()
 	s.send(ACK, 1, 1001, 0)
-	assert.Equal(t, rtt, s.c.Info().RTT, "no sample from a segment that was sent twice")
-	assert.Greater(t, s.c.Info().RTO, 200*time.Millisecond, "nor does the backing off end")
+	assert.Equal(t, rtt, s.c.Info().RTT, "no sample from a retransmitted segment")
+	assert.Greater(t, s.c.Info().RTO, 200*time.Millisecond, "the backoff does not end")
 	s.write(10)
 	s.collect()
 	s.now = s.now.Add(10 * time.Millisecond)
@@ -219,13 +219,13 @@ func TestRFC6298_Karn(t *testing.T) {
 func TestRFC6582_NewReno(t *testing.T) {
 	s := flight(t, 10, Options{MSS: 1000}, Config{})
 	s.write(10000)
-	t.Log("# RFC 3042: the first two duplicates let one new segment out each")
+	t.Log("# RFC 3042: each of the first two duplicates releases one new segment")
 	for i := range uint32(2) {
 		s.send(ACK, 1, 1, 0)
 		s.expect(ACK, 10001+1000*i, 1, 1000)
 		s.quiet()
 	}
-	t.Log("# the third is proof")
+	t.Log("# the third duplicate proves a loss")
 	s.send(ACK, 1, 1, 0)
 	s.expect(ACK, 1, 1, 1000)
 	s.quiet()
@@ -241,7 +241,7 @@ func TestRFC6582_NewReno(t *testing.T) {
 	assert.Equal(t, "recovery", s.c.Info().Recovery)
 	s.collect()
 	s.out = nil
-	t.Log("# and one past the recovery point ends it")
+	t.Log("# an acknowledgment past the recovery point ends recovery")
 	s.send(ACK, 1, 12001, 0)
 	assert.Equal(t, "open", s.c.Info().Recovery)
 	assert.Zero(t, s.c.Info().Timeouts)
@@ -279,9 +279,9 @@ func TestRFC9937_PRR(t *testing.T) {
 		sent += len(s.out)
 		s.out = nil
 	}
-	assert.InDelta(t, 10, sent, 2, "half of what arrived")
+	assert.InDelta(t, 10, sent, 2, "half of the data that arrived")
 	s.send(ACK, 1, 20001, 0)
-	assert.InDelta(t, 10000, s.c.Info().Cwnd, 0, "and it ends at ssthresh")
+	assert.InDelta(t, 10000, s.c.Info().Cwnd, 0, "the window ends at ssthresh")
 }
 
 func TestRFC2018_8_Reneging(t *testing.T) {
@@ -290,7 +290,7 @@ func TestRFC2018_8_Reneging(t *testing.T) {
 	s.wait(5 * time.Millisecond)
 	s.collect()
 	s.out = nil
-	t.Log("# the peer threw away what it had reported: it acknowledges only the hole")
+	t.Log("# the peer has discarded the reported data: it acknowledges only the hole")
 	s.send(ACK, 1, 1001, 0)
 	s.wait(5 * time.Second)
 	s.collect()
@@ -299,19 +299,19 @@ func TestRFC2018_8_Reneging(t *testing.T) {
 	for _, g := range s.out {
 		seen = seen || g.seq == 1001
 	}
-	assert.True(t, seen, "after the time-out it is sent again")
+	assert.True(t, seen, "the sender retransmits the discarded data after the timeout")
 }
 
 func TestSACKBlocksThatLie(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
-	s.sack(1, 5001, 20001)            // beyond what was sent
+	s.sack(1, 5001, 20001)            // beyond the data sent
 	s.sack(1, 5001, 5001)             // empty
 	s.sack(1, 5001, 4001)             // backwards
-	s.sack(1, ^uint32(90000), 4001)   // ages ago
+	s.sack(1, ^uint32(90000), 4001)   // very old
 	s.sack(4001, 1, 3001, 500, 600)   // duplicates below the acknowledgment
-	s.sack(4001, 3001, 6001)          // across it
-	assert.Zero(t, s.c.Info().Sacked) // none of it counts
-	s.sack(4001, 5500, 8500)          // only whole segments do
+	s.sack(4001, 3001, 6001)          // across the acknowledgment
+	assert.Zero(t, s.c.Info().Sacked) // none of these counts
+	s.sack(4001, 5500, 8500)          // only whole segments count
 	assert.Equal(t, 2, s.c.Info().Sacked)
 	s.send(ACK, 1, 4501, 0) // part of a segment
 	assert.Equal(t, uint64(4500), s.c.Info().BytesAcked)
@@ -328,7 +328,7 @@ func TestACKStormCostsNothing(t *testing.T) {
 	s.quiet()
 	answered := 0
 	for i := range uint32(60000) {
-		s.send(ACK, ^(100 + i%50), 1, 0) // off the window: one answer in a while
+		s.send(ACK, ^(100 + i%50), 1, 0) // outside the window: a rate-limited answer
 		s.collect()
 		answered += len(s.out)
 		s.out = nil
@@ -349,7 +349,7 @@ func TestCwndGrowsOnlyWhenUsed(t *testing.T) {
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.send(ACK, 1, una, 0)
 	}
-	assert.Equal(t, cwnd, s.c.Info().Cwnd, "an application that sends little earns nothing")
+	assert.Equal(t, cwnd, s.c.Info().Cwnd, "the window does not grow if the application sends little")
 	assert.Equal(t, LimitApp, s.c.Info().Limited)
 }
 
@@ -391,8 +391,8 @@ func TestSetCongestion(t *testing.T) {
 
 const tableHead = "loss   rtt       MB/s  of bound  RTOs  probes  lost again  ACKs a segment\n"
 
-// TestThroughputTable is the golden table: one flow over a virtual link, loss
-// each way by round trip, in MB/s, with the counts that explain it.
+// TestThroughputTable is the golden table of one flow over a virtual link: loss each way by round
+// trip, in MB/s, with the counters that explain it.
 func TestThroughputTable(t *testing.T) {
 	g := newTable(t, "throughput.txt",
 		"SACK peer, CUBIC, RTO min 1 ms, MTU 1400; loss is each way\n"+tableHead)
@@ -432,8 +432,8 @@ func newTable(t *testing.T, name, head string) *table {
 	return &table{t, name, head, strings.Split(string(text), "\n")}
 }
 
-// row adds the row of one link. Unless the long variants run, it copies rows that move more than
-// 5 MB from the golden file: the others take a tenth of the time.
+// row adds the row of one link. Unless the long variants run, it copies rows that move more than 5
+// MB from the golden file. The others take a tenth of the time.
 func (g *table) row(wi wire, cfg Config) {
 	g.t.Helper()
 	duration := min(max(200*wi.delay, 100*time.Millisecond), time.Second)
@@ -462,7 +462,7 @@ func tableRow(t *testing.T, wi wire, cfg Config, duration time.Duration) string 
 	rate := float64(i.BytesAcked) / w.now.Sub(start).Seconds()
 	bound := "-"
 	if loss > 0 {
-		// Mathis: 1.31/sqrt(p) segments a round trip.
+		// Mathis: 1.31/sqrt(p) segments per round trip.
 		m := 1.31 / sqrt(loss) * 1360 / (2 * delay).Seconds()
 		bound = fmt.Sprintf("%.2f", rate/min(m, 500e6))
 	}

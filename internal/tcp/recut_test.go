@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestRFC5681_3_1_LossWindowOfANarrowedPath: a time-out on a path that has just become narrower
-// sends one segment that fits it, not all of a segment of before (RFC 5681 §3.1).
+// RFC 5681 §3.1: after a timeout on a path whose MTU has just shrunk, the sender sends one segment
+// of the new size, not all pieces of an old segment.
 func TestRFC5681_3_1_LossWindowOfANarrowedPath(t *testing.T) {
 	for name, o := range map[string]Options{"SACK": fullOptions, "plain": {MSS: 1000}} {
 		s := flight(t, 4, o, Config{})
@@ -20,7 +20,7 @@ func TestRFC5681_3_1_LossWindowOfANarrowedPath(t *testing.T) {
 		s.quiet()
 		i := s.c.Info()
 		assert.Equal(t, 400, i.SendMSS, name)
-		assert.Equal(t, 12, i.Unacked, "of 1000 bytes each are 400, 400 and 200, while they are in flight")
+		assert.Equal(t, 12, i.Unacked, "each 1000-byte segment is split into 400, 400 and 200 bytes")
 		assert.Equal(t, 4000, i.Pipe)
 		s.c.snd.rec.At.Probe = clock.Never
 		s.wait(250 * time.Millisecond)
@@ -31,7 +31,7 @@ func TestRFC5681_3_1_LossWindowOfANarrowedPath(t *testing.T) {
 		s.send(ACK, 1, 401, 0)
 		s.expect(ACK, 401, 1, 400)
 		s.expect(ACK, 801, 1, 400)
-		s.send(ACK, 1, 4001, 0) // and all of it was only late
+		s.send(ACK, 1, 4001, 0) // all of the data was only late
 		s.quiet()
 		assert.Zero(t, s.c.Info().Unacked)
 		assert.Zero(t, s.c.snd.rec.Pipe())

@@ -9,9 +9,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// TestRFC8985_6_2_TakenBackIsReordering: an episode whose retransmissions all were needless has
-// shown that the path reorders, although each original came after it was sent again. Without
-// that RFC 8985 §6.2 step 4 would go on without a reordering window, however many D-SACKs came.
+// TestRFC8985_6_2_TakenBackIsReordering checks that a recovery whose retransmissions were all
+// needless counts as reordering, although each original arrived after its retransmission left.
+// Otherwise RFC 8985 §6.2 step 4 would use no reordering window, whatever the number of D-SACKs.
 func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	s := flight(t, 20, fullOptions, Config{})
 	s.sack(1, 1001, 6001)
@@ -19,11 +19,11 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	s.now = s.now.Add(time.Millisecond)
 	s.send(ACK, 1, 6001, 0) // the original, late
 	s.now = s.now.Add(9 * time.Millisecond)
-	s.sack(6001, 1, 1001) // and its copy
+	s.sack(6001, 1, 1001) // the retransmission
 	i := s.c.Info()
 	assert.Equal(t, uint64(1), i.Undone)
 	assert.Equal(t, "open", i.Recovery)
-	t.Log("# the next that is late has half a round trip, as many as overtake it")
+	t.Log("# the next late segment may be half a round trip late, whatever the number of segments that overtake it")
 	s.sack(6001, 7001, 15001)
 	s.quiet()
 	s.wait(4 * time.Millisecond)
@@ -33,8 +33,8 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	assert.Equal(t, uint64(1), s.c.Info().Retransmits)
 }
 
-// TestReorderedAtLength: a path that delays one packet in a hundred by a good part of its round
-// trip costs hardly any of its rate.
+// TestReorderedAtLength checks that a path loses hardly any throughput if it delays one packet in a
+// hundred by a large part of its round trip.
 func TestReorderedAtLength(t *testing.T) {
 	testenv.NeedNoRace(t)
 	cfg := course()

@@ -15,7 +15,7 @@ import (
 
 func rests(c *Conn) bool { return c.snd.rec.Resting() }
 
-// carry moves n bytes and leaves none behind.
+// carry moves n bytes from end to end.
 func (p *pipe) carry(n int) {
 	for sent, read := 0, 0; read < n; {
 		k, _ := p.a.Send(p.now, p.buf[:min(n-sent, len(p.buf))])
@@ -30,7 +30,7 @@ func (p *pipe) carry(n int) {
 	p.drain()
 }
 
-// silence lets the clock of both hosts of a pipe go on.
+// silence advances the clock of both hosts without new data.
 func (p *pipe) silence(d time.Duration) {
 	p.now += clock.Time(d)
 	for _, h := range p.hosts {
@@ -42,21 +42,23 @@ func (p *pipe) silence(d time.Duration) {
 	p.drain()
 }
 
-// TestAFreshConnectionRests: who has only shaken hands holds neither books nor a controller.
+// TestAFreshConnectionRests checks that a connection after the handshake has neither send and
+// receive state nor a controller.
 func TestAFreshConnectionRests(t *testing.T) {
 	p := newPipe(t, Config{})
 	for _, c := range []*Conn{p.a, p.b} {
 		verifyResting(t, c)
 		assert.True(t, rests(c))
 		assert.Nil(t, c.snd.rec.CC.Controller)
-		assert.Positive(t, c.Info().Cwnd, "but it says what it will begin with")
-		assert.True(t, rests(c), "and rests on when it was looked at")
-		assert.Nil(t, c.snd.rec.CC.Controller, "without a controller")
+		assert.Positive(t, c.Info().Cwnd, "Info shows the initial window")
+		assert.True(t, rests(c), "Info allocates no state")
+		assert.Nil(t, c.snd.rec.CC.Controller, "Info makes no controller")
 	}
 }
 
-// TestASilentConnectionRests: a second behind its last text it has given its books back, still
-// knows what it has learnt of the path and counted, and begins again with those of others.
+// TestASilentConnectionRests checks that a connection frees its send and receive state one second
+// after its last data, keeps its path estimates and counters, and reuses freed state when it sends
+// again.
 func TestASilentConnectionRests(t *testing.T) {
 	p := newPipe(t, Config{})
 	p.carry(100_000)
@@ -71,7 +73,7 @@ func TestASilentConnectionRests(t *testing.T) {
 	after := p.a.Info()
 	after.Time, after.LimitedSince, after.Limited = before.Time, before.LimitedSince, before.Limited
 	after.BusyTime, before.BusyTime = 0, 0
-	after.PipeACK, before.PipeACK = 0, 0 // RFC 7661 §4.2: nothing was delivered lately
+	after.PipeACK, before.PipeACK = 0, 0 // RFC 7661 §4.2: no recent delivery
 	assert.Equal(t, before, after)
 	next := uint32(p.b.rcv.nxt)
 	assert.Equal(t, Reassembly{Next: next, Window: p.b.Info().RecvWindow}, p.b.Reassembly())
@@ -79,12 +81,13 @@ func TestASilentConnectionRests(t *testing.T) {
 	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() {
 		p.carry(10_000)
 		p.silence(2 * time.Second)
-	}), 2.0, "a piece of each ring, and nothing else")
+	}), 2.0, "one block for each ring buffer")
 	p.carry(1)
-	assert.Equal(t, p.a.snd.tx.Head(), p.a.Info().DeliveredBytes, "counts go on where they were")
+	assert.Equal(t, p.a.snd.tx.Head(), p.a.Info().DeliveredBytes, "the counters continue")
 }
 
-// TestWhatABusyConnectionKeeps when it is silent is its controller, and nothing else.
+// TestWhatABusyConnectionKeeps checks that an idle connection that was busy keeps only its
+// controller.
 func TestWhatABusyConnectionKeeps(t *testing.T) {
 	const n = 2000
 	heap := func() int {
@@ -98,7 +101,7 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 		l, err := p.hosts[1].Listen(netip.AddrPortFrom(addrB, 81), 1)
 		require.NoError(t, err)
 		conns := make([]*Conn, 0, 2*n)
-		p.carry(1000) // and what hosts keep for all is there
+		p.carry(1000) // allocates the hosts' shared memory
 		p.silence(2 * time.Second)
 		before := heap()
 		for range n {
@@ -114,7 +117,7 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 		p.silence(2 * time.Second)
 		for _, h := range p.hosts {
 			require.Empty(t, h.deadlines.heap)
-			h.receivers.spare.free, h.due, h.deadlines.heap = nil, nil, nil // what is everybody's
+			h.receivers.spare.free, h.due, h.deadlines.heap = nil, nil, nil // the hosts' shared memory
 			h.recoveries = recovery.Host{Options: h.recoveries.Options}
 		}
 		for _, c := range conns {
@@ -130,8 +133,8 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 	assert.Less(t, busy-fresh, 230)
 }
 
-// TestRestingConnectionsTakeAnything: no call finds books missing. RFC 1191 §3: a router may
-// object to a SYN.
+// TestRestingConnectionsTakeAnything checks that every call works on a connection without send and
+// receive state. RFC 1191 §3: a router may report a SYN as too big.
 func TestRestingConnectionsTakeAnything(t *testing.T) {
 	p := newPipe(t, Config{})
 	h := p.hosts[0]
@@ -172,7 +175,7 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 	p.exchange()
 	assert.Equal(t, StateFinWait2, p.a.State())
 	p.silence(2 * time.Second)
-	assert.True(t, rests(p.a), "who waits for the peer's FIN rests too")
+	assert.True(t, rests(p.a), "a connection in FIN-WAIT-2 frees its state, too")
 	_ = p.a.Info()
 	p.b.Abort(p.now)
 	p.exchange()
@@ -188,15 +191,15 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 	assert.Equal(t, StateSynSent, syn.State())
 }
 
-// TestTroubleOutlivesRest: what was counted is there while a connection rests, when it is busy again,
-// and when it is over; and one that never had any keeps nothing for it.
+// TestTroubleOutlivesRest checks that loss counters are available while a connection is idle, busy
+// again, and closed. A connection without losses stores no counters.
 func TestTroubleOutlivesRest(t *testing.T) {
 	s := newScript(t, Config{})
 	s.accept(fullOptions)
 	lose := func(sent uint32) {
 		s.write(100)
 		s.clear()
-		s.wait(3 * time.Second) // until it is sent again, and more than once
+		s.wait(3 * time.Second) // until the data has been retransmitted more than once
 		s.clear()
 		s.send(ACK, 1, 1+sent, 0)
 		s.wait(3 * time.Second)
@@ -215,7 +218,7 @@ func TestTroubleOutlivesRest(t *testing.T) {
 	assert.Positive(t, first.Timeouts)
 	assert.Equal(t, 100*first.Retransmits, first.BytesRetrans)
 	assert.Equal(t, uint64(1), first.TimeoutEpisodes)
-	require.True(t, rests(s.c), "who looks changes nothing")
+	require.True(t, rests(s.c), "Info allocates no state")
 	lose(300)
 	second := s.c.Info()
 	assert.Greater(t, second.Retransmits, first.Retransmits)

@@ -6,9 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// RFC 5681 §3.1: in slow start the window grows by all that is acknowledged, also if it is
-// acknowledged by several segments that come together, of which the last finds nothing sent
-// since the first.
+// RFC 5681 §3.1: in slow start the window grows by all acknowledged data, even if several
+// acknowledgments arrive together and nothing is sent between them.
 func TestAcknowledgmentsThatComeTogetherGrowTheWindow(t *testing.T) {
 	for _, each := range []int{20, 10, 5, 2} {
 		s := flight(t, 20, fullOptions, Config{})
@@ -19,8 +18,8 @@ func TestAcknowledgmentsThatComeTogetherGrowTheWindow(t *testing.T) {
 	}
 }
 
-// RFC 5681 §3.1: half of FlightSize is half of what the path carried, also if the
-// acknowledgments of what came before the hole and the duplicates behind it come together.
+// RFC 5681 §3.1: half of FlightSize is half of the data that the path carried, even if the
+// acknowledgments of the data before a hole and the duplicates after it arrive together.
 func TestFlightSizeOfAcknowledgmentsThatComeTogether(t *testing.T) {
 	for _, recovery := range []string{"newreno", "sack", "gbn"} {
 		cfg := Config{}

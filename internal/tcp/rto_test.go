@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// TestDelaySpikes: a path that stands still every tenth of a second, with a time-out of one
-// millisecond. What lasts less than pauseFloor makes nothing leave twice; longer pauses let
-// time-outs go off, but nothing was lost, and next to nothing is sent again.
+// TestDelaySpikes stalls a path every tenth of a second, with a minimum RTO of one millisecond.
+// Stalls shorter than pauseFloor cause no retransmission. Longer stalls cause timeouts, but the
+// sender retransmits next to nothing, because no packet was lost.
 func TestDelaySpikes(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, pause := range []time.Duration{pauseFloor - time.Millisecond, 3 * pauseFloor} {
@@ -27,14 +27,14 @@ func TestDelaySpikes(t *testing.T) {
 		i := a.Info()
 		moves := 1 - float64(pause)/float64(w.wire.every)
 		assert.Greater(t, float64(s.size)/w.now.Sub(start).Seconds(), moves*0.9*500e6,
-			"nor is the window lost")
+			"the window is kept")
 		if pause < pauseFloor {
 			assert.Zero(t, i.Retransmits+i.TailProbes+i.Timeouts)
 			continue
 		}
 		pauses := uint64(w.now.Sub(start)/w.wire.every) + 1
 		assert.NotZero(t, i.Undone, "RFC 5682 §3.1")
-		assert.LessOrEqual(t, i.Retransmits, 5*pauses, "probes and time-outs, not windows")
+		assert.LessOrEqual(t, i.Retransmits, 5*pauses, "probes and timeouts, not whole windows")
 	}
 }
 
@@ -60,5 +60,5 @@ func TestRFC5681_3_2_RecoveryEndsAtSsthresh(t *testing.T) {
 	s.send(ACK, 1, 10001, 0)
 	assert.Equal(t, "open", s.c.Info().Recovery)
 	assert.Equal(t, 5000, s.c.Info().Ssthresh)
-	assert.Equal(t, 5000, s.c.Info().Cwnd, "step 6: all of it was counted as duplicates came")
+	assert.Equal(t, 5000, s.c.Info().Cwnd, "step 6: the duplicates have counted all of the data")
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRFC2018_4_EachRangeIsReported: of what arrives together with many gaps in between each range
-// is reported, and again with those behind it (RFC 2018 §4): what no block tells of, its sender
-// takes for lost, and sends again. It does so as soon as it hears of what was sent later (RFC 8985
-// §6.2), so that no range comes before one that arrived earlier.
+// RFC 2018 §4: when many ranges arrive together with gaps between them, the receiver reports each
+// range, and again with the ranges after it. The sender takes a range without a report for lost as
+// soon as later data is reported (RFC 8985 §6.2), so no range is reported before an earlier one.
 func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 	s := opened(t, Config{})
 	const runs = 12
@@ -27,14 +26,14 @@ func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 		}
 		latest := g.options.SACK[0].Start - s.peer
 		for at := uint32(1001); at <= latest; at += 2000 {
-			assert.NotZero(t, told[at], "%d is reported, and %d was not", latest, at)
+			assert.NotZero(t, told[at], "%d is reported, but %d is not", latest, at)
 		}
 	}
 	for i := range uint32(runs - 1) {
 		assert.GreaterOrEqual(t, told[1001+2000*i], 2, "range %d", i)
 	}
-	assert.LessOrEqual(t, len(s.out), runs, "RFC 5681 §4.2: no more than one for each segment")
-	t.Log("# one that comes alone draws one, with what is most recent")
+	assert.LessOrEqual(t, len(s.out), runs, "RFC 5681 §4.2: at most one acknowledgment per segment")
+	t.Log("# a single segment causes one acknowledgment with the most recent ranges")
 	s.out = nil
 	s.send(ACK, 1001+2000*runs, 1, 1000)
 	a := s.expect(ACK, 1, 1, 0)
@@ -43,9 +42,9 @@ func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 	s.quiet()
 }
 
-// TestBatchesAreReportedInOrder: a receiver that looks at its path now and then, over which much
-// is in flight and lost, has nothing sent again that has arrived: when it reported what came last
-// first, the rest of the batch was taken for lost, at 2 % half as much again as what was.
+// TestBatchesAreReportedInOrder checks that a receiver that polls a lossy path rarely, with much
+// data in flight, causes no needless retransmissions. When it reported the newest data first, the
+// sender took the rest of the batch for lost. At 2 % loss it retransmitted 50 % more than was lost.
 func TestBatchesAreReportedInOrder(t *testing.T) {
 	for _, loss := range []float64{0.02, 0.1} {
 		cfg := course()
@@ -68,8 +67,9 @@ func TestBatchesAreReportedInOrder(t *testing.T) {
 	}
 }
 
-// TestRFC2883_4_OnlyDuplicatesLookLikeThem: a first block within the second reports a duplicate, so
-// that none is, of what arrived once, where a range has grown since the acknowledgment's time.
+// RFC 2883 §4: a first block within the second block reports a duplicate. The receiver sends no
+// such block for data that arrived once, even if a range has grown since the acknowledgment was
+// due.
 func TestRFC2883_4_OnlyDuplicatesLookLikeThem(t *testing.T) {
 	s := opened(t, Config{})
 	for _, seq := range []uint32{3001, 6001, 9001, 12001, 15001, 2001} {

@@ -11,9 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// script plays a hand-written peer against one host, segment by segment: what
-// packetdrill does. Sequence numbers are relative to each end's SYN, as a
-// capture shows them.
+// script plays a hand-written peer against one host, segment by segment, like packetdrill. Sequence
+// numbers are relative to each end's SYN, as in a capture.
 type script struct {
 	t     *testing.T
 	h     *Host
@@ -25,10 +24,10 @@ type script struct {
 	peer  uint32 // the peer's SYN
 	train Train
 	path  Path
-	out   []sentSegment // what the host sent and nobody has looked at
+	out   []sentSegment // segments sent and not yet checked
 }
 
-// sentSegment is one wire segment from the host.
+// sentSegment is one segment from the host.
 type sentSegment struct {
 	flags    Flags
 	seq, ack uint32 // relative
@@ -44,7 +43,7 @@ func (s sentSegment) String() string {
 	return o
 }
 
-const scriptISS, scriptPeer = 0xfffffff0, 0x7ffffff0 // both cross a boundary soon
+const scriptISS, scriptPeer = 0xfffffff0, 0x7ffffff0 // both wrap soon
 
 func newScript(t *testing.T, cfg Config) *script {
 	t.Helper()
@@ -66,7 +65,7 @@ func newScript(t *testing.T, cfg Config) *script {
 // collect takes everything that the host wants to send now.
 func (s *script) collect() {
 	for n := 0; s.h.Output(s.now, []int{1000}, &s.train); n++ {
-		require.Less(s.t, n, 1<<16, "it never ends")
+		require.Less(s.t, n, 1<<16, "the host sends without end")
 		t := &s.train
 		require.Equal(s.t, s.tuple, t.Tuple)
 		var text []byte
@@ -113,7 +112,7 @@ func (s *script) expect(flags Flags, seq, ack uint32, n int) sentSegment {
 	return g
 }
 
-// quiet checks that the host has nothing more to say.
+// quiet checks that the host sends nothing more.
 func (s *script) quiet() {
 	s.t.Helper()
 	s.collect()
@@ -169,14 +168,14 @@ func (s *script) sack(ack uint32, blocks ...uint32) {
 	s.send(ACK, s.c.rcvNxt(s), ack, 0, o)
 }
 
-// rcvNxt is what the peer's next sequence number is, relative.
+// rcvNxt is the peer's next relative sequence number.
 func (c *Conn) rcvNxt(s *script) uint32 { return uint32(c.rcv.nxt) - s.peer }
 
-// wait lets d pass, and the host act whenever it wants to on the way.
+// wait advances the clock by d and runs the host's timers on the way.
 func (s *script) wait(d time.Duration) {
 	until := s.now.Add(d)
 	for n := 0; ; n++ {
-		require.Less(s.t, n, 1<<16, "a time-out that does nothing")
+		require.Less(s.t, n, 1<<16, "a timer expires without effect")
 		due := s.h.Deadline()
 		if due == clock.Never || due > until {
 			break
@@ -220,7 +219,7 @@ func (s *script) connect() {
 	s.c = c
 }
 
-// write puts n bytes of the pattern behind what was written.
+// write appends n bytes of the pattern to the written data.
 func (s *script) write(n int) {
 	s.t.Helper()
 	b := make([]byte, n)

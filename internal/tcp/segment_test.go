@@ -33,7 +33,7 @@ func TestParseHeader(t *testing.T) {
 	}, h)
 	assert.Equal(t, "hi\n", string(payload))
 
-	// An ACK with two SACK blocks behind timestamps.
+	// An ACK with two SACK blocks after timestamps.
 	b = unhex(t, "0050c3a60000100020002000d01000e500000000"+
 		"0101080a0000000100000002"+"0101051200003000000040000000500000006000")
 	_, _, h, payload, ok = ParseHeader(b)
@@ -91,7 +91,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 		h.Put(b, 80, 81)
 		assert.Zero(t, len(b)%4)
 		assert.LessOrEqual(t, len(b), 60)
-		assert.Zero(t, b[16]|b[17], "the checksum is the caller's")
+		assert.Zero(t, b[16]|b[17], "the caller sets the checksum")
 		src, dst, got, _, ok := ParseHeader(b)
 		assert.True(t, ok)
 		assert.Equal(t, h, got)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// arrivals are segments that may meet a connection in any state, relative to
-// what it expects next (seq) and to what it has sent last (ack).
+// arrivals are segments that may arrive in any state. Their numbers are relative to the next
+// expected sequence number (seq) and to the last one sent (ack).
 var arrivals = []struct {
 	name  string
 	flags Flags
@@ -105,8 +105,8 @@ var inState = []struct {
 	}},
 }
 
-// TestRFC9293_3_10_7_Segments holds what every state makes of every arrival:
-// the answer, the state after, and why it was dropped.
+// TestRFC9293_3_10_7_Segments checks the result of every arrival in every state: the answer, the
+// next state, and the drop reason.
 func TestRFC9293_3_10_7_Segments(t *testing.T) {
 	var b strings.Builder
 	for _, st := range inState {
@@ -137,7 +137,7 @@ func TestRFC9293_3_10_7_Segments(t *testing.T) {
 	golden(t, "segments.txt", b.String())
 }
 
-// conn is the connection under test, whoever holds it.
+// conn is the connection under test, whether the host or the listener holds it.
 func (s *script) conn() *Conn {
 	if s.c != nil {
 		return s.c
@@ -145,7 +145,7 @@ func (s *script) conn() *Conn {
 	return s.h.Find(s.tuple)
 }
 
-// position returns what is expected next and what was sent last, relative.
+// position returns RCV.NXT and the last sequence number sent, both relative.
 func (s *script) position() (rcv, snd uint32, ok bool) {
 	if c := s.conn(); c != nil {
 		return uint32(c.rcv.nxt) - s.peer, uint32(c.snd.Nxt) - s.iss, true

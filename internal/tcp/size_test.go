@@ -7,9 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What has pointers and is larger than 512 bytes is allocated with 8 more in front of it, and of
-// Go's size classes one ends at 1024: a few bytes beyond it are 128 a connection. What few
-// connections have belongs in lasting or behind a pointer, what only busy ones need in outstanding.
+// Go allocates values with pointers that are larger than 512 bytes with an 8-byte header, and one
+// of its size classes ends at 1024: a larger Conn takes 128 bytes more per connection. Fields that
+// few connections need belong in lasting or behind a pointer. Fields that only busy ones need
+// belong in outstanding.
 func TestAConnectionFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(Conn{}), uintptr(1024-8))
 }

@@ -15,20 +15,20 @@ func TestCork(t *testing.T) {
 	s.quiet()
 	assert.Equal(t, LimitCork, s.c.Info().Limited)
 	s.write(950)
-	s.expect(ACK, 1, 1, 1000) // full segments pass
+	s.expect(ACK, 1, 1, 1000) // full segments leave
 	s.send(ACK, 1, 1001, 0)
 	s.quiet()
 	s.wait(199 * time.Millisecond)
 	s.quiet()
 	s.wait(2 * time.Millisecond)
 	s.expect(PSH|ACK, 1001, 1, 50)
-	t.Log("# held anew, until the cork is pulled")
+	t.Log("# held again, until TCP_CORK is cleared")
 	s.send(ACK, 1, 1051, 0)
 	s.write(10)
 	s.quiet()
 	s.set(func(o *Sockopts) { o.Cork = false })
 	s.expect(PSH|ACK, 1051, 1, 10)
-	t.Log("# a FIN pulls it too")
+	t.Log("# a FIN releases the data, too")
 	s.send(ACK, 1, 1061, 0)
 	s.set(func(o *Sockopts) { o.Cork = true })
 	s.write(10)
@@ -43,7 +43,7 @@ func TestMaxSeg(t *testing.T) {
 	require.ErrorIs(t, s.c.SetSockopts(s.now, Sockopts{MaxSeg: 20}), ErrOption)
 	s.set(func(o *Sockopts) { o.MaxSeg = 500 })
 	syn := s.expect(SYN, 0, 0, 0)
-	assert.Equal(t, uint16(500), syn.options.MSS, "RFC 9293 §3.7.1: the peer is asked for no more")
+	assert.Equal(t, uint16(500), syn.options.MSS, "RFC 9293 §3.7.1: the SYN asks the peer for no larger segments")
 	s.send(SYN|ACK, 0, 1, 0, fullOptions)
 	s.expect(ACK, 1, 1, 0)
 	s.write(1000)
@@ -60,8 +60,8 @@ func TestTrafficClass(t *testing.T) {
 	s.set(func(o *Sockopts) { o.TOS, o.TTL = 0xbb, 3 })
 	s.write(100)
 	require.True(t, s.h.Output(s.now, []int{10}, &s.train))
-	assert.Equal(t, uint8(0xb8), s.train.TOS, "RFC 3168 §5: the bits of ECN are not the user's")
-	assert.Equal(t, uint8(3), s.train.TTL, "RFC 9293 §3.9.2: it can be set")
+	assert.Equal(t, uint8(0xb8), s.train.TOS, "RFC 3168 §5: the user cannot set the ECN bits")
+	assert.Equal(t, uint8(3), s.train.TTL, "RFC 9293 §3.9.2: the user can set the TTL")
 }
 
 func TestListenerOptionsAreInherited(t *testing.T) {
@@ -88,8 +88,8 @@ func TestListenerOptionsAreInherited(t *testing.T) {
 	assert.Equal(t, uint8(0x20), s.train.TOS)
 }
 
-// TestRFC9293_3_8_3_UserTimeout: the clock runs from the first unacknowledged
-// byte, whatever is sent later, and progress starts it again.
+// RFC 9293 §3.8.3: the user timeout counts from the first unacknowledged byte, whatever is sent
+// later, and restarts with each progress.
 func TestRFC9293_3_8_3_UserTimeout(t *testing.T) {
 	s := opened(t, Config{Retries: Retries{Data: 1}})
 	require.ErrorIs(t, s.c.SetSockopts(s.now, Sockopts{UserTimeout: -1}), ErrOption)
@@ -99,7 +99,7 @@ func TestRFC9293_3_8_3_UserTimeout(t *testing.T) {
 	assert.Equal(t, StateEstablished, s.c.State(), "retries no longer count")
 	s.send(ACK, 1, 50, 0)
 	s.wait(9 * time.Second)
-	assert.Equal(t, StateEstablished, s.c.State(), "half of it arrived")
+	assert.Equal(t, StateEstablished, s.c.State(), "half of the data was acknowledged")
 	s.wait(2 * time.Second)
 	require.ErrorIs(t, s.c.Err(), ErrUserTimeout)
 	require.ErrorIs(t, s.c.Err(), ErrTimeout)
@@ -113,7 +113,7 @@ func TestUserTimeoutWhileIdle(t *testing.T) {
 	s.write(100)
 	s.expect(PSH|ACK, 1, 1, 100)
 	s.wait(9 * time.Second)
-	assert.Equal(t, StateEstablished, s.c.State(), "an hour without a word counts for nothing")
+	assert.Equal(t, StateEstablished, s.c.State(), "an idle hour does not count")
 	s.out = nil
 	s.send(ACK, 1, 101, 0)
 	s.wait(time.Hour)
@@ -125,8 +125,8 @@ func TestUserTimeoutWhileIdle(t *testing.T) {
 	require.ErrorIs(t, s.c.Err(), ErrUserTimeout)
 }
 
-// TestUserTimeoutZeroWindow: RFC 9293 §3.8.6.1 lets a peer that answers keep
-// its window shut; a user who has set a limit need not bear it.
+// RFC 9293 §3.8.6.1 allows a peer that answers to keep its window closed. A user timeout ends the
+// connection all the same.
 func TestUserTimeoutZeroWindow(t *testing.T) {
 	s := opened(t, Config{})
 	s.set(func(o *Sockopts) { o.UserTimeout = 20 * time.Second })
@@ -152,20 +152,20 @@ func TestUserTimeoutOfTheSYN(t *testing.T) {
 	require.ErrorIs(t, s.c.Err(), ErrUserTimeout, "§3.10.8: for any state")
 }
 
-// TestKeepaliveObeysUserTimeout: time counts instead of questions, but not
-// before one has been asked.
+// TestKeepaliveObeysUserTimeout checks that a user timeout replaces the number of keepalive probes,
+// but ends the connection only after at least one probe.
 func TestKeepaliveObeysUserTimeout(t *testing.T) {
 	s := opened(t, Config{})
 	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: 30 * time.Second, Interval: time.Second, Count: 2} })
 	s.set(func(o *Sockopts) { o.UserTimeout = 40 * time.Second })
 	s.wait(39 * time.Second)
-	assert.Equal(t, StateEstablished, s.c.State(), "more than two questions")
+	assert.Equal(t, StateEstablished, s.c.State(), "more than two probes")
 	s.wait(2 * time.Second)
 	require.ErrorIs(t, s.c.Err(), ErrUserTimeout)
 }
 
-// TestRFC5482_3_Option: the option says seconds, or minutes when there are too
-// many; it goes on the SYN and again when the value changes.
+// RFC 5482 §3: the option's value is in seconds, or in minutes if it is too large. The SYN carries
+// it, and another segment does when the value changes.
 func TestRFC5482_3_Option(t *testing.T) {
 	assert.Equal(t, uint16(90), encodeTimeout(89500*time.Millisecond))
 	assert.Equal(t, uint16(1<<15|600), encodeTimeout(10*time.Hour))
@@ -193,8 +193,8 @@ func TestRFC5482_3_Option(t *testing.T) {
 	assert.Zero(t, s.expect(PSH|ACK, 1, 1, 10).options.UserTimeout)
 }
 
-// TestRFC5482_3_1_Adaptation: the peer's wish counts within bounds, of which the
-// lower one is R2 of RFC 1122 §4.2.3.5, and only while the user has none.
+// RFC 5482 §3.1: the peer's timeout applies within limits if the user has set none. The lower limit
+// is R2 of RFC 1122 §4.2.3.5.
 func TestRFC5482_3_1_Adaptation(t *testing.T) {
 	for _, test := range []struct {
 		said uint16
@@ -227,8 +227,8 @@ func TestPlainPeersAreToldNothing(t *testing.T) {
 	}
 }
 
-// TestRFC9293_3_8_6_BufferShrinks: a smaller receive buffer takes no window
-// back; the offer shrinks as data arrives.
+// RFC 9293 §3.8.6: a smaller receive buffer does not move the window's right edge back. The window
+// shrinks as data arrives.
 func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
 	s := opened(t, Config{Buffers: Buffers{Recv: 10000}})
 	s.send(ACK, 1, 1, 1000)
@@ -241,9 +241,9 @@ func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
 		s.wait(50 * time.Millisecond)
 		seq += 1000
 		a := s.expect(ACK, 1, seq, 0)
-		require.LessOrEqual(t, edge, seq+uint32(a.window), "the edge is not taken back")
+		require.LessOrEqual(t, edge, seq+uint32(a.window), "the edge does not move back")
 		edge = seq + uint32(a.window)
-		require.LessOrEqual(t, edge, max(10001, seq+4000), "nor moved before it must be")
+		require.LessOrEqual(t, edge, max(10001, seq+4000), "the edge does not move before it must")
 		s.read(1000)
 		s.collect()
 		s.out = nil
@@ -251,7 +251,7 @@ func TestRFC9293_3_8_6_BufferShrinks(t *testing.T) {
 	s.read(10000)
 	s.set(func(o *Sockopts) { o.RecvBuffer = 20000 })
 	a := s.expect(ACK, 1, seq, 0)
-	assert.Equal(t, 20000, a.window, "and a larger one is offered at once")
+	assert.Equal(t, 20000, a.window, "a larger window is offered at once")
 }
 
 func TestWriteBufferShrinks(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares got with a file of testdata.
 func golden(t *testing.T, name, got string) {
@@ -27,8 +27,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got)
 }
 
-// TestRFC9293_3_3_1_Variables follows the variables of figures 3 and 4 through an
-// exchange.
+// TestRFC9293_3_3_1_Variables follows the variables of figures 3 and 4 through an exchange.
 func TestRFC9293_3_3_1_Variables(t *testing.T) {
 	s := opened(t, Config{})
 	snd, rcv := &s.c.snd, &s.c.rcv
@@ -44,12 +43,12 @@ func TestRFC9293_3_3_1_Variables(t *testing.T) {
 	assert.Equal(t, uint64(51), sent(snd.Una))
 	assert.Equal(t, uint64(101), sent(snd.Nxt))
 	assert.Equal(t, 5000<<snd.scale, snd.wnd)
-	assert.Equal(t, rcv.irs+1, snd.wl1, "the segment that said so")
+	assert.Equal(t, rcv.irs+1, snd.wl1, "the segment with the acknowledgment")
 	assert.Equal(t, uint64(31), rcv.nxt-rcv.irs)
 	assert.Greater(t, rcv.edge, rcv.nxt)
 }
 
-// TestRFC9293_3_3_2_States holds figure 5: every state, every event.
+// TestRFC9293_3_3_2_States checks figure 5: every state with every event.
 func TestRFC9293_3_3_2_States(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14s", "")

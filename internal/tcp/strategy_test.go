@@ -41,12 +41,12 @@ func TestReceiverReportsWhateverItsOwnRecovery(t *testing.T) {
 }
 
 func TestGoBackN(t *testing.T) {
-	t.Run("a time-out sends everything again", func(t *testing.T) {
+	t.Run("a timeout retransmits everything", func(t *testing.T) {
 		cfg := using("gbn")
 		cfg.Recovery.Congestion = "none"
 		s := flight(t, 10, fullOptions, cfg)
 		s.send(ACK, 1, 2001, 0)
-		s.sack(2001, 3001, 10001) // not heard
+		s.sack(2001, 3001, 10001) // ignored
 		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.collect()
 		require.Len(t, s.out, 8)
@@ -58,7 +58,7 @@ func TestGoBackN(t *testing.T) {
 		assert.Equal(t, uint64(8), s.c.Info().Retransmits)
 		assert.Zero(t, s.c.snd.rec.Pipe())
 	})
-	t.Run("and so does the third duplicate", func(t *testing.T) {
+	t.Run("the third duplicate retransmits everything", func(t *testing.T) {
 		cfg := using("gbn")
 		cfg.Recovery.Congestion = "none"
 		s := flight(t, 5, fullOptions, cfg)
@@ -72,12 +72,12 @@ func TestGoBackN(t *testing.T) {
 		for range 10 {
 			s.send(ACK, 1, 1, 0)
 		}
-		s.quiet() // echoes
+		s.quiet() // duplicates caused by the retransmissions
 		s.send(ACK, 1, 5001, 0)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 		assert.Zero(t, s.c.Info().Timeouts)
 	})
-	t.Run("as fast as the window lets it", func(t *testing.T) {
+	t.Run("as fast as the window allows", func(t *testing.T) {
 		s := flight(t, 8, fullOptions, using("gbn"))
 		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.expect(ACK, 1, 1, 1000)
@@ -98,7 +98,7 @@ func TestNewRenoDoesNotHearSACK(t *testing.T) {
 	s.expect(ACK, 1, 1, 1000)
 	s.quiet()
 	s.send(ACK, 1, 1001, 0)
-	s.expect(ACK, 1001, 1, 1000) // one hole a round trip
+	s.expect(ACK, 1001, 1, 1000) // one hole per round trip
 }
 
 func TestRFC6675(t *testing.T) {
@@ -107,7 +107,7 @@ func TestRFC6675(t *testing.T) {
 		s.sack(1, 1001, 3001)
 		s.quiet()
 		s.wait(50 * time.Millisecond)
-		s.quiet() // no clock decides here
+		s.quiet() // no timer is involved
 		s.sack(1, 1001, 4001)
 		s.expect(ACK, 1, 1, 1000)
 		assert.Equal(t, "recovery", s.c.Info().Recovery)
@@ -119,9 +119,9 @@ func TestRFC6675(t *testing.T) {
 		s.sack(1, 3001, 4001, 1001, 2001)
 		s.quiet()
 		s.sack(1, 5001, 6001, 3001, 4001, 1001, 2001)
-		assert.Equal(t, 1, s.c.Info().Lost, "the first alone")
+		assert.Equal(t, 1, s.c.Info().Lost, "only the first")
 		s.sack(1, 8001, 10001, 5001, 6001, 3001, 4001, 1001, 2001)
-		assert.Equal(t, 3, s.c.Info().Lost, "and those with three above them")
+		assert.Equal(t, 3, s.c.Info().Lost, "the segments with three above them")
 	})
 	t.Run("§5 step 3: limited transmit", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, using("sack"))
@@ -133,7 +133,7 @@ func TestRFC6675(t *testing.T) {
 		s.expect(ACK, 11001, 1, 1000)
 		s.quiet()
 	})
-	t.Run("§4 NextSeg rules 1 and 2: what was lost, then what is new", func(t *testing.T) {
+	t.Run("§4 NextSeg rules 1 and 2: lost data, then new data", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, using("sack"))
 		s.write(10000)
 		s.sack(1, 1001, 3001, 4001, 9001)
@@ -148,13 +148,13 @@ func TestRFC6675(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, len(seqs), 3)
 		assert.Equal(t, []uint32{1, 3001, 10001}, seqs[:3])
-		assert.Contains(t, seqs[3:], uint32(9001), "once three are above it")
+		assert.Contains(t, seqs[3:], uint32(9001), "lost once three are above it")
 	})
-	t.Run("§4 NextSeg rule 3: what may be a hole, and rule 4: the rescue", func(t *testing.T) {
+	t.Run("§4 NextSeg rule 3: a possible hole, and rule 4: the rescue", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, using("sack"))
 		s.sack(1, 1001, 7001, 8001, 9001)
 		s.expect(ACK, 1, 1, 1000)
-		assert.Zero(t, s.c.Info().Lost, "one segment above 7001 is no proof")
+		assert.Zero(t, s.c.Info().Lost, "one segment above 7001 proves no loss")
 		s.sack(1001, 1001, 7001, 8001, 9001)
 		s.collect()
 		s.send(ACK, 1, 7001, 0)
@@ -171,7 +171,7 @@ func TestRFC6675(t *testing.T) {
 		assert.Equal(t, "open", s.c.Info().Recovery)
 		assert.Zero(t, s.c.Info().Timeouts)
 	})
-	t.Run("§5.1: a lost retransmission waits for the time-out, and what was sacked is not sent again", func(t *testing.T) {
+	t.Run("§5.1: a lost retransmission waits for the timeout, and sacked data is not retransmitted", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, using("sack"))
 		s.sack(1, 1001, 10001)
 		s.expect(ACK, 1, 1, 1000)
@@ -187,7 +187,7 @@ func TestRFC6675(t *testing.T) {
 	})
 }
 
-// TestEveryStrategyDelivers moves a stream over a bad wire with each strategy.
+// TestEveryStrategyDelivers moves a stream over a lossy link with each strategy.
 func TestEveryStrategyDelivers(t *testing.T) {
 	for _, name := range Recoveries() {
 		for _, cc := range []string{"reno", "none"} {

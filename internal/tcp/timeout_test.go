@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pauseFloor is what recovery waits at least on a path that loses nothing.
+// pauseFloor is the minimum RTO and probe timeout on a path without losses.
 const pauseFloor = 10 * time.Millisecond
 
-// nearby establishes a connection whose round trips take 150 µs, with a time-out of 1 ms at the
-// least, and returns it with all acknowledged.
+// nearby returns a connection with a round trip of 150 µs, a minimum RTO of 1 ms and no data in
+// flight.
 func nearby(t *testing.T) *script {
 	t.Helper()
 	s := opened(t, course())
@@ -29,7 +29,7 @@ func nearby(t *testing.T) *script {
 	return s
 }
 
-// loses has a hole found and filled.
+// loses makes the sender find and fill a hole.
 func loses(s *script) {
 	s.t.Helper()
 	una := uint32(s.c.snd.Una - s.c.snd.iss)
@@ -44,9 +44,9 @@ func loses(s *script) {
 	require.Equal(s.t, "open", s.c.Info().Recovery)
 }
 
-// TestPauseOrLoss: on a path that loses nothing a silence is given the time in which a process gets its
-// processor back: neither RFC 8985 §7.2's two round trips nor RFC 6298 §2.4's time-out, as short
-// as the user has it, end it before. Where a loss was seen they do.
+// TestPauseOrLoss checks that on a path without losses neither the probe timeout of RFC 8985 §7.2
+// nor the RTO of RFC 6298 §2.4 expires before pauseFloor, in which a descheduled process runs
+// again. On a path with a loss they do.
 func TestPauseOrLoss(t *testing.T) {
 	t.Run("nothing was ever lost", func(t *testing.T) {
 		s := nearby(t)
@@ -59,7 +59,7 @@ func TestPauseOrLoss(t *testing.T) {
 		s.send(ACK, 1, 102_001, 0) // the peer runs again
 		i := s.c.Info()
 		assert.Zero(t, i.Retransmits+i.TailProbes+i.Timeouts)
-		t.Log("# it was no pause")
+		t.Log("# a silence longer than pauseFloor")
 		s = nearby(t)
 		s.write(2000)
 		s.collect()
@@ -81,7 +81,7 @@ func TestPauseOrLoss(t *testing.T) {
 		s.wait(500 * time.Microsecond)
 		s.expect(ACK|PSH, 106_001, 1, 1000)
 	})
-	t.Run("a time-out was one", func(t *testing.T) {
+	t.Run("a timeout was a loss", func(t *testing.T) {
 		s := nearby(t)
 		s.write(2000)
 		s.wait(3 * pauseFloor)
@@ -95,8 +95,8 @@ func TestPauseOrLoss(t *testing.T) {
 	})
 }
 
-// TestLateTimers: a process that slept for longer than it was to wait for an answer waits once
-// more: who answers has slept as well if the machine stood still.
+// TestLateTimers checks that a host whose timer fires much too late waits once more: if the whole
+// machine was suspended, so was the peer.
 func TestLateTimers(t *testing.T) {
 	late := func(s *script) {
 		s.write(2000)
@@ -111,22 +111,23 @@ func TestLateTimers(t *testing.T) {
 	s.now = s.now.Add(time.Millisecond)
 	s.send(ACK, 1, 102_001, 0)
 	assert.Zero(t, s.c.Info().Retransmits)
-	t.Log("# but only once")
+	t.Log("# the host waits only once more")
 	late(s)
 	s.quiet()
 	s.now = s.now.Add(40 * time.Millisecond)
 	s.h.Advance(s.now)
 	s.expect(ACK|PSH, 103_001, 1, 1000)
-	t.Log("# and not where losses are known")
+	t.Log("# the host does not wait on a path with losses")
 	s = nearby(t)
 	loses(s)
 	late(s)
 	s.expect(ACK|PSH, 106_001, 1, 1000)
 }
 
-// TestRFC8985_7_3_ARestOfTheWindow: if the window admits new data, that is the probe, if it is
-// less than a segment, too: silence on a calm path is most likely a pause, and nothing is sent
-// twice then. Where losses are known the last segment is, which draws an answer at once.
+// RFC 8985 §7.3: if the window admits new data, even less than a segment, the probe is new data. On
+// a path without losses silence is most likely a pause, and a probe of new data is no
+// retransmission. On a path with losses the probe is the last segment, which the peer acknowledges
+// at once.
 func TestRFC8985_7_3_ARestOfTheWindow(t *testing.T) {
 	probe := func(s *script) (una uint32) {
 		una = uint32(s.c.snd.Una - s.c.snd.iss)

@@ -11,12 +11,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// stamp is an option list that holds only timestamps.
+// stamp is an option list with only timestamps.
 func stamp(val, ecr uint32) Options {
 	return Options{HasTimestamps: true, TSVal: val, TSEcr: ecr}
 }
 
-// stamped establishes a connection with timestamps, the peer's starting at val.
+// stamped establishes a connection with timestamps. The peer's start at val.
 func stamped(t *testing.T, cfg Config, val uint32) *script {
 	t.Helper()
 	s := newScript(t, cfg)
@@ -56,7 +56,7 @@ func TestRFC7323_3_2_Negotiation(t *testing.T) {
 			s.listen(1)
 			s.send(SYN, 0, 0, 0, c.peer)
 			assert.Equal(t, c.want, s.expect(SYN|ACK, 0, 1, 0).options.HasTimestamps)
-			s.send(ACK, 1, 1, 0, stamp(8, 1)) // MUST be ignored where it was not agreed on
+			s.send(ACK, 1, 1, 0, stamp(8, 1)) // MUST be ignored if not negotiated
 			s.c, _ = s.l.Accept()
 			require.NotNil(t, s.c)
 			assert.Equal(t, c.want, s.c.Info().Timestamps)
@@ -74,8 +74,8 @@ func TestRFC7323_3_2_Negotiation(t *testing.T) {
 	}
 }
 
-// TestRFC7323_3_2_EverySegment: data, bare ACKs, window probes, keepalives and
-// resets of a connection with timestamps carry them, and so does TIME-WAIT.
+// RFC 7323 §3.2: on a connection with timestamps, data, bare ACKs, window probes, keepalives and
+// resets carry them. So do segments in TIME-WAIT.
 func TestRFC7323_3_2_EverySegment(t *testing.T) {
 	s := stamped(t, Config{}, 100)
 	s.set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Second, Interval: time.Second} })
@@ -110,15 +110,14 @@ func TestRFC7323_3_2_MissingIsDropped(t *testing.T) {
 	s.send(ACK, 1, 1, 10)
 	s.quiet()
 	assert.Equal(t, uint64(1), s.h.Drops()[DropNoStamp])
-	assert.Equal(t, StateEstablished, s.c.State(), "MUST NOT abort for it")
+	assert.Equal(t, StateEstablished, s.c.State(), "a missing timestamp MUST NOT abort the connection")
 	s.send(SYN, 500, 0, 0)
-	s.expect(ACK, 1, 1, 0) // RFC 5961 §4.2: a peer that lost its memory finds out
+	s.expect(ACK, 1, 1, 0) // RFC 5961 §4.2: a peer that has restarted detects the old connection
 	s.send(RST, 1, 0, 0)
-	assert.Equal(t, StateClosed, s.c.State(), "a reset needs none")
+	assert.Equal(t, StateClosed, s.c.State(), "a reset needs no timestamp")
 }
 
-// TestRFC9293_3_7_1_PayloadWithTimestamps: the MSS option does not change, what
-// is sent leaves room for 12 bytes.
+// RFC 9293 §3.7.1: timestamps do not change the MSS option, but reduce the payload by 12 bytes.
 func TestRFC9293_3_7_1_PayloadWithTimestamps(t *testing.T) {
 	s := stamped(t, Config{}, 100)
 	assert.Equal(t, 988, s.c.Info().SendMSS)
@@ -129,7 +128,7 @@ func TestRFC9293_3_7_1_PayloadWithTimestamps(t *testing.T) {
 	assert.Equal(t, 1348, b.Info().RecvMSS)
 }
 
-// TestRFC2018_3_ThreeBlocks: with timestamps there is room for three.
+// RFC 2018 §3: with timestamps a segment has room for three SACK blocks.
 func TestRFC2018_3_ThreeBlocks(t *testing.T) {
 	s := stamped(t, Config{}, 100)
 	var last sentSegment
@@ -141,14 +140,14 @@ func TestRFC2018_3_ThreeBlocks(t *testing.T) {
 	assert.Equal(t, 12+4+24, last.options.size(), "all of a header's 40 bytes")
 }
 
-// TestRFC7323_4_3_WhatIsEchoed are the RFC's cases.
+// TestRFC7323_4_3_WhatIsEchoed checks the cases of RFC 7323 §4.3.
 func TestRFC7323_4_3_WhatIsEchoed(t *testing.T) {
 	echo := func(s *script, ack uint32) uint32 {
 		s.t.Helper()
 		g := s.expect(ACK, 1, ack, 0)
 		return g.options.TSEcr
 	}
-	t.Run("delayed: the first unacknowledged segment's", func(t *testing.T) {
+	t.Run("delayed: the timestamp of the first unacknowledged segment", func(t *testing.T) {
 		s := stamped(t, Config{}, 100)
 		s.send(ACK, 1, 1, 100, stamp(100, 1))
 		assert.Equal(t, uint32(100), echo(s, 101))
@@ -158,14 +157,14 @@ func TestRFC7323_4_3_WhatIsEchoed(t *testing.T) {
 		s.send(ACK, 201, 1, 100, stamp(105, 1))
 		assert.Equal(t, uint32(101), echo(s, 301))
 	})
-	t.Run("a gap: still the last that advanced the window; then the one that fills it", func(t *testing.T) {
+	t.Run("a gap: the last segment that advanced the window, then the one that fills the gap", func(t *testing.T) {
 		s := stamped(t, Config{}, 100)
 		s.send(ACK, 1, 1, 100, stamp(101, 1))
 		assert.Equal(t, uint32(101), echo(s, 101))
 		s.send(ACK, 201, 1, 100, stamp(103, 1))
 		assert.Equal(t, uint32(101), echo(s, 101))
 		s.send(ACK, 101, 1, 100, stamp(102, 1))
-		assert.Equal(t, uint32(102), echo(s, 301), "older than the one that waited, and not refused")
+		assert.Equal(t, uint32(102), echo(s, 301), "older than that of the early segment, but accepted")
 		s.send(ACK, 301, 1, 100, stamp(104, 1))
 		assert.Equal(t, uint32(104), echo(s, 401))
 	})
@@ -179,14 +178,14 @@ func TestRFC7323_4_3_WhatIsEchoed(t *testing.T) {
 func TestRFC7323_5_3_PAWS(t *testing.T) {
 	s := stamped(t, Config{}, 0xfffffff0) // its clock is about to wrap
 	s.send(ACK, 1, 1, 100, stamp(5, 1))
-	assert.Equal(t, uint32(5), s.expect(ACK, 1, 101, 0).options.TSEcr, "5 is later")
-	t.Run("R1: older is acknowledged and dropped", func(t *testing.T) {
+	assert.Equal(t, uint32(5), s.expect(ACK, 1, 101, 0).options.TSEcr, "5 is later after the wrap")
+	t.Run("R1: a segment with an older timestamp is acknowledged and dropped", func(t *testing.T) {
 		s.send(ACK, 101, 1, 100, stamp(4, 1))
 		s.expect(ACK, 1, 101, 0)
 		assert.Equal(t, uint64(1), s.h.Drops()[DropOldStamp])
 		assert.Equal(t, 100, s.c.Rx().Len())
 	})
-	t.Run("an old duplicate is reported as one", func(t *testing.T) {
+	t.Run("an old duplicate is reported by D-SACK", func(t *testing.T) {
 		s.send(ACK, 51, 1, 50, stamp(0xfffffff1, 1))
 		g := s.expect(ACK, 1, 101, 0)
 		assert.Equal(t, uint8(1), g.options.SACKCount, "RFC 2883 §4")
@@ -198,18 +197,18 @@ func TestRFC7323_5_3_PAWS(t *testing.T) {
 		assert.Equal(t, uint64(1), s.h.Drops()[DropSequence])
 		assert.Equal(t, uint32(5), s.c.stamps.recent)
 	})
-	t.Run("equal is not older", func(t *testing.T) {
+	t.Run("an equal timestamp is not older", func(t *testing.T) {
 		s.send(ACK, 101, 1, 100, stamp(5, 1))
 		s.expect(ACK, 1, 201, 0)
 	})
-	t.Run("§5.2: a reset is not asked", func(t *testing.T) {
+	t.Run("§5.2: a reset is exempt", func(t *testing.T) {
 		s.send(RST|ACK, 201, 1, 0, stamp(1, 1))
 		assert.Equal(t, StateClosed, s.c.State())
 	})
 }
 
-// TestRFC7323_5_5_OutdatedStamps: after 24 days of silence TS.Recent proves
-// nothing, or a clock that has gone halfway round would lock the peer out.
+// RFC 7323 §5.5: after 24 days of silence TS.Recent is invalid. Otherwise a clock that has advanced
+// by half of its range would lock the peer out.
 func TestRFC7323_5_5_OutdatedStamps(t *testing.T) {
 	s := stamped(t, Config{}, 1000)
 	s.now = s.now.Add(24*24*time.Hour - time.Second)
@@ -220,7 +219,7 @@ func TestRFC7323_5_5_OutdatedStamps(t *testing.T) {
 	assert.Equal(t, uint32(999), s.expect(ACK, 1, 101, 0).options.TSEcr)
 }
 
-// TestRFC7323_7_1_StampsTellNothing: offsets are secret, and differ.
+// RFC 7323 §7.1: the timestamps' offsets are secret and differ between connections.
 func TestRFC7323_7_1_StampsTellNothing(t *testing.T) {
 	s := newScript(t, Config{Secret: [16]byte{1}})
 	o := newScript(t, Config{Secret: [16]byte{2}})
@@ -231,8 +230,8 @@ func TestRFC7323_7_1_StampsTellNothing(t *testing.T) {
 	assert.Equal(t, uint32(5), recovery.Tick(clock.Time(5*time.Millisecond)), "§5.4: a tick is 1 ms")
 }
 
-// TestRFC7323_4_1_SampleOfARetransmission: the echo lifts the ambiguity for
-// which Karn's algorithm would throw the sample away.
+// RFC 7323 §4.1: the timestamp echo identifies the transmission, so the sample of a retransmission
+// counts in spite of Karn's algorithm.
 func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
 	s := stamped(t, Config{}, 100)
 	s.write(100)
@@ -251,11 +250,11 @@ func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
 	first = s.expect(PSH|ACK, 101, 1, 100)
 	s.wait(300 * time.Millisecond)
 	s.send(ACK, 1, 201, 0, stamp(102, first.options.TSVal))
-	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT, "the original's says nothing of it")
+	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT, "the original's timestamp gives no sample")
 }
 
-// TestRFC7323_A_Layout: RFC 7323 appendix A: a lone option is two NOPs, kind, length and two stamps,
-// read and written in one go; the same list in any other order means the same.
+// RFC 7323 appendix A: the recommended layout of two NOPs, kind, length and two timestamps is
+// written and parsed in one step. The same options in any other order mean the same.
 func TestRFC7323_A_Layout(t *testing.T) {
 	h := Header{Flags: ACK, Options: stamp(0x01020304, 0xfffefdfc)}
 	b := make([]byte, h.Size())
@@ -274,5 +273,5 @@ func TestRFC7323_A_Layout(t *testing.T) {
 	var o Options
 	require.True(t, o.parse([]byte{1, 1, 8, 9, 1, 2, 3, 4, 5, 6, 7, 0}), "a wrong length is skipped")
 	assert.Zero(t, o)
-	require.False(t, o.parse([]byte{1, 1, 8, 11, 1, 2, 3, 4, 5, 6, 7, 8}), "and one past the end is not")
+	require.False(t, o.parse([]byte{1, 1, 8, 11, 1, 2, 3, 4, 5, 6, 7, 8}), "a length past the end is an error")
 }

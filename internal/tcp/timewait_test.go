@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parked brings a connection into TIME-WAIT, with timestamps (the last of them
-// 300) or without.
+// parked brings a connection into TIME-WAIT, with timestamps (the last is 300) or without.
 func parked(t *testing.T, cfg Config, stamps bool) *script {
 	t.Helper()
 	var s *script
@@ -29,7 +28,7 @@ func parked(t *testing.T, cfg Config, stamps bool) *script {
 	return s
 }
 
-// TestRFC6191_2_Reuse is the RFC's algorithm: which SYN ends a TIME-WAIT.
+// TestRFC6191_2_Reuse checks which SYNs end TIME-WAIT (RFC 6191 §2).
 func TestRFC6191_2_Reuse(t *testing.T) {
 	const before, after = ^uint32(999), 1000 // the last sequence number is 1
 	with := func(val uint32) Options {
@@ -76,26 +75,25 @@ func TestRFC6191_2_Reuse(t *testing.T) {
 	}
 }
 
-// TestRFC1337_4_Hazards: a reset, or anything else but the peer's own FIN,
-// neither ends nor prolongs TIME-WAIT.
+// RFC 1337 §4: only the peer's own FIN prolongs TIME-WAIT, and no segment, not even a reset, ends
+// it.
 func TestRFC1337_4_Hazards(t *testing.T) {
 	s := parked(t, Config{}, false)
 	s.wait(30 * time.Second)
 	s.send(RST, 2, 0, 0)
 	s.send(RST|ACK, 2, 2, 0)
 	s.quiet()
-	s.send(FIN|ACK, 700, 2, 0) // not the peer's FIN
+	s.send(FIN|ACK, 700, 2, 0) // another FIN
 	s.expect(ACK, 2, 2, 0)
 	s.wait(time.Second)
-	s.send(ACK, 1, 2, 50) // old text
+	s.send(ACK, 1, 2, 50) // old data
 	s.expect(ACK, 2, 2, 0)
 	assert.Equal(t, 1, s.h.TimeWaits())
 	s.wait(30 * time.Second)
 	assert.Equal(t, StateClosed, s.c.State())
 }
 
-// TestRFC6191_2_RefusedSYN: a SYN that the listener cannot take leaves TIME-WAIT
-// as it was.
+// RFC 6191 §2: a SYN that the listener cannot accept leaves TIME-WAIT unchanged.
 func TestRFC6191_2_RefusedSYN(t *testing.T) {
 	s := parked(t, Config{Knobs: Knobs{SynCookies: CookiesOff}, Limits: Limits{SynBacklog: 1}}, false)
 	wait := s.tuple
@@ -114,20 +112,20 @@ func TestRFC6191_2_RefusedSYN(t *testing.T) {
 	assert.Equal(t, StateTimeWait, s.c.State())
 }
 
-// TestRFC6191_2_ActiveReuse: we open a connection in TIME-WAIT anew when our
-// stamp will be newer, and only when no other port is free.
+// RFC 6191 §2: a host opens a new connection over its own TIME-WAIT only if its timestamp will be
+// newer and no other port is free.
 func TestRFC6191_2_ActiveReuse(t *testing.T) {
 	remote := netip.AddrPortFrom(addrB, 4000)
 	s := parked(t, Config{}, true)
 	s.l.Close(s.now)
 	_, err := s.h.Connect(s.now, remote, 80)
-	require.ErrorIs(t, err, ErrPortInUse, "not at once")
+	require.ErrorIs(t, err, ErrPortInUse, "not before the timestamp has advanced")
 	s.wait(time.Second)
 	stamp := s.c.stamps.at(s.now)
 	c, err := s.h.Connect(s.now, remote, 80)
 	require.NoError(t, err)
 	syn := s.expect(SYN, 2+1<<16, 0, 0)
-	assert.Equal(t, stamp, syn.options.TSVal, "the clock of the tuple goes on")
+	assert.Equal(t, stamp, syn.options.TSVal, "the tuple's timestamp clock continues")
 	assert.Zero(t, s.h.TimeWaits())
 	assert.Equal(t, StateClosed, s.c.State())
 	assert.Equal(t, StateSynSent, c.State())
@@ -135,10 +133,11 @@ func TestRFC6191_2_ActiveReuse(t *testing.T) {
 	s = parked(t, Config{}, false)
 	s.wait(50 * time.Second)
 	_, err = s.h.Connect(s.now, remote, 80)
-	require.ErrorIs(t, err, ErrPortInUse, "nothing vouches for it")
+	require.ErrorIs(t, err, ErrPortInUse, "no timestamp proves that the SYN is new")
 }
 
-// TestReuseIsTheLastResort: ports in TIME-WAIT are taken when all others are.
+// TestReuseIsTheLastResort checks that Connect reuses a port in TIME-WAIT only if all others are in
+// use.
 func TestReuseIsTheLastResort(t *testing.T) {
 	s := newScript(t, Config{})
 	remote := netip.AddrPortFrom(addrB, 9)
@@ -159,8 +158,8 @@ func TestReuseIsTheLastResort(t *testing.T) {
 	assert.Equal(t, one, c.Tuple())
 }
 
-// TestReuseBetweenHosts opens the same connection again and again: the peer's
-// TIME-WAIT yields each time, with stamps or with none.
+// TestReuseBetweenHosts opens the same connection repeatedly. The SYN ends the peer's TIME-WAIT
+// each time, with timestamps or without.
 func TestReuseBetweenHosts(t *testing.T) {
 	for _, knobs := range []Knobs{{}, {NoTimestamps: true}} {
 		w := newWorld(t, 1, wire{delay: time.Millisecond}, Config{Knobs: knobs})

@@ -9,7 +9,7 @@ import (
 )
 
 func TestRFC8985_TailLossProbe(t *testing.T) {
-	t.Run("the last segment again", func(t *testing.T) {
+	t.Run("the probe is the last segment", func(t *testing.T) {
 		s := flight(t, 4, fullOptions, Config{})
 		s.send(ACK, 1, 2001, 0)
 		s.wait(60 * time.Millisecond)
@@ -17,7 +17,7 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		i := s.c.Info()
 		assert.Equal(t, uint64(1), i.TailProbes)
 		assert.Zero(t, i.Timeouts)
-		t.Log("# it shows the hole, and RACK fills it")
+		t.Log("# the probe reveals the hole, and RACK fills it")
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.sack(2001, 3001, 4001)
 		s.wait(3 * time.Millisecond)
@@ -25,12 +25,12 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		s.send(ACK, 1, 4001, 0)
 		assert.Zero(t, s.c.Info().Timeouts)
 	})
-	t.Run("new data when there is some", func(t *testing.T) {
+	t.Run("the probe is new data if available", func(t *testing.T) {
 		s := flight(t, 4, fullOptions, Config{})
 		s.write(3000)
 		s.quiet() // the window is full
 		s.wait(100 * time.Millisecond)
-		s.expect(ACK, 4001, 1, 1000) // and one more, or the peer might take its time
+		s.expect(ACK, 4001, 1, 1000) // one more segment, so that the peer acknowledges at once
 		s.expect(ACK, 5001, 1, 1000)
 		s.quiet()
 	})
@@ -46,7 +46,7 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		assert.Less(t, s.c.Info().Cwnd, cwnd)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 	})
-	t.Run("two copies do not", func(t *testing.T) {
+	t.Run("two copies that arrive do not count", func(t *testing.T) {
 		s := flight(t, 4, fullOptions, Config{})
 		s.send(ACK, 1, 3001, 0)
 		cwnd := s.c.Info().Cwnd
@@ -55,7 +55,7 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		s.sack(4001, 3001, 4001)
 		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
 	})
-	t.Run("without SACK there is none", func(t *testing.T) {
+	t.Run("no probe without SACK", func(t *testing.T) {
 		s := flight(t, 4, Options{MSS: 1000}, Config{})
 		s.wait(180 * time.Millisecond)
 		s.quiet()
@@ -64,26 +64,26 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 	})
 }
 
-// TestRFC8985_7_3_OneProbeASample: after a probe there is no other until a round trip was
-// measured (RFC 8985 §7.3), even if it was answered.
+// RFC 8985 §7.3: after a probe the sender sends no other until it has measured a round trip, even
+// if the probe was acknowledged.
 func TestRFC8985_7_3_OneProbeASample(t *testing.T) {
 	s := flight(t, 2, Options{MSS: 1000, SACKPermitted: true}, Config{})
 	s.send(ACK, 1, 1001, 0)
 	s.wait(100 * time.Millisecond)
 	s.expect(PSH|ACK, 1001, 1, 1000)
-	s.sack(2001, 1001, 2001) // both copies arrived: nobody knows when
+	s.sack(2001, 1001, 2001) // both copies arrived: no RTT sample
 	s.write(1000)
 	s.expect(PSH|ACK, 2001, 1, 1000)
 	s.wait(150 * time.Millisecond)
 	s.quiet()
 	assert.Equal(t, uint64(1), s.c.Info().TailProbes)
 	s.wait(100 * time.Millisecond)
-	s.expect(PSH|ACK, 2001, 1, 1000) // the time-out
+	s.expect(PSH|ACK, 2001, 1, 1000) // the timeout
 	s.send(ACK, 1, 3001, 0)
 	s.write(1000)
 	s.expect(PSH|ACK, 3001, 1, 1000)
 	s.now = s.now.Add(10 * time.Millisecond)
-	s.send(ACK, 1, 4001, 0) // a sample
+	s.send(ACK, 1, 4001, 0) // an RTT sample
 	s.write(1000)
 	s.expect(PSH|ACK, 4001, 1, 1000)
 	s.wait(150 * time.Millisecond)
@@ -91,8 +91,8 @@ func TestRFC8985_7_3_OneProbeASample(t *testing.T) {
 	assert.Equal(t, uint64(2), s.c.Info().TailProbes)
 }
 
-// TestProbeInRecovery: two round trips of silence in recovery have the first segment sent once
-// more, long before the time-out; its window stays.
+// TestProbeInRecovery checks that after two round trips of silence in recovery the sender
+// retransmits the first segment again, long before the timeout and without a smaller window.
 func TestProbeInRecovery(t *testing.T) {
 	lossy := func(t *testing.T) *script {
 		s := flight(t, 10, fullOptions, Config{})
@@ -112,7 +112,7 @@ func TestProbeInRecovery(t *testing.T) {
 		assert.Equal(t, before.Cwnd, i.Cwnd)
 		assert.Equal(t, uint64(1), i.TailProbes)
 		s.now = s.now.Add(10 * time.Millisecond)
-		s.send(ACK, 1, 6001, 0) // it arrived, and so what is older and did not is lost
+		s.send(ACK, 1, 6001, 0) // the retransmission arrived, so older missing segments are lost
 		s.wait(5 * time.Millisecond)
 		s.expect(ACK, 6001, 1, 1000)
 		s.now = s.now.Add(10 * time.Millisecond)
@@ -125,23 +125,23 @@ func TestProbeInRecovery(t *testing.T) {
 		s.wait(60 * time.Millisecond)
 		s.expect(ACK, 1, 1, 1000)
 		s.now = s.now.Add(10 * time.Millisecond)
-		s.sack(10001, 1, 1001) // a duplicate, and all is there
+		s.sack(10001, 1, 1001) // a duplicate: all data has arrived
 		assert.Equal(t, "open", s.c.Info().Recovery)
 		assert.Zero(t, s.c.Info().Timeouts)
-		assert.Zero(t, s.c.Info().Undone, "one was lost, whatever was sent twice")
+		assert.Zero(t, s.c.Info().Undone, "one segment was lost, whatever was retransmitted")
 	})
-	t.Run("once a silence", func(t *testing.T) {
+	t.Run("one probe per silence", func(t *testing.T) {
 		s := lossy(t)
 		s.wait(190 * time.Millisecond)
 		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		s.wait(100 * time.Millisecond)
-		assert.Equal(t, uint64(1), s.c.Info().Timeouts, "then the time-out")
+		assert.Equal(t, uint64(1), s.c.Info().Timeouts, "then the timeout")
 		s.collect()
 		s.out = nil
 		s.wait(150 * time.Millisecond)
 		s.quiet()
-		assert.Equal(t, uint64(1), s.c.Info().TailProbes, "which backs off undisturbed (RFC 6298 §5.5)")
+		assert.Equal(t, uint64(1), s.c.Info().TailProbes, "the timeout backs off without probes (RFC 6298 §5.5)")
 	})
 	t.Run("not without SACK", func(t *testing.T) {
 		s := flight(t, 10, Options{MSS: 1000}, Config{})
@@ -155,9 +155,8 @@ func TestProbeInRecovery(t *testing.T) {
 	})
 }
 
-// TestAProbedTailCountsAfterRest: the acknowledgment of a probe that repeated something says only that
-// one of the two arrived. That nothing was said for a while before the next one does not make the
-// loss one that never was (RFC 8985 §7.4.2).
+// RFC 8985 §7.4.2: the acknowledgment of a probe that repeated data says that one of the two copies
+// arrived. The sender still counts the loss if an idle period follows.
 func TestAProbedTailCountsAfterRest(t *testing.T) {
 	for name, silence := range map[string]time.Duration{"at once": 0, "after a rest": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +165,7 @@ func TestAProbedTailCountsAfterRest(t *testing.T) {
 			s.wait(100 * time.Millisecond)
 			s.expect(PSH|ACK, 3001, 1, 1000) // the probe
 			s.now = s.now.Add(10 * time.Millisecond)
-			s.send(ACK, 1, 4001, 0) // without D-SACK: it came once
+			s.send(ACK, 1, 4001, 0) // without D-SACK: one copy arrived
 			s.clear()
 			s.wait(silence)
 			require.Equal(t, silence > 0, rests(s.c))
@@ -174,7 +173,7 @@ func TestAProbedTailCountsAfterRest(t *testing.T) {
 			s.clear()
 			s.now = s.now.Add(10 * time.Millisecond)
 			s.send(ACK, 1, 5001, 0)
-			assert.NotZero(t, s.c.Info().Ssthresh, "and the controller knows")
+			assert.NotZero(t, s.c.Info().Ssthresh, "the controller has reacted to the loss")
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var seeds = flag.Int("seeds", 0, "seeds for the random worlds; 0: some hundred")
 
-// course is the family's timing: a millisecond of RTO.
+// course is the family's configuration with an RTO of a millisecond.
 func course() Config {
 	return Config{Knobs: Knobs{
 		Recovery: Recovery{RTOMin: time.Millisecond, RTOMax: 5 * time.Second, RTOInitial: 50 * time.Millisecond},
@@ -26,7 +26,7 @@ func TestTransferClean(t *testing.T) {
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	i := a.Info()
 	assert.Equal(t, uint64(4<<20), s.read)
-	assert.Zero(t, i.Retransmits, "nothing was lost, so nothing is sent again")
+	assert.Zero(t, i.Retransmits, "no loss, so no retransmission")
 	assert.Zero(t, i.Timeouts)
 	assert.Zero(t, i.TailProbes)
 	_ = b.CloseWrite(w.now)
@@ -41,8 +41,8 @@ func TestTransferClean(t *testing.T) {
 	}
 }
 
-// TestReorderingIsNotLoss: a path that reorders by less than a round trip
-// costs next to nothing once RACK has seen it do so.
+// TestReorderingIsNotLoss checks that reordering by less than a round trip costs next to no
+// throughput once RACK has detected it.
 func TestReorderingIsNotLoss(t *testing.T) {
 	w := newWorld(t, 3, wire{
 		delay: time.Millisecond, reorder: 0.05, bytesPerSec: 50e6,
@@ -62,7 +62,8 @@ func TestReorderingIsNotLoss(t *testing.T) {
 
 var whole = flag.Bool("long", false, "move more than 4 GB across the wrap")
 
-// TestWrap crosses the sequence space in one stream: document 004's 5 GB run.
+// TestWrap transfers 5 GB in one stream, across the end of the sequence space, as document 004
+// does.
 func TestWrap(t *testing.T) {
 	size := uint64(64 << 20)
 	cfg := Config{Sequence: func(Tuple) uint32 { return ^uint32(20 << 20) }}

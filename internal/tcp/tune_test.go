@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBuffersFollowTheTransfer: on a path that holds more than the buffers at
-// first do, both grow until the path is full, and no further than their limits.
+// TestBuffersFollowTheTransfer checks that both buffers grow from a size too small for the path
+// until they fill it, but not beyond their limits.
 func TestBuffersFollowTheTransfer(t *testing.T) {
 	wi := wire{delay: 20 * time.Millisecond, bytesPerSec: 50e6}
 	w := newWorld(t, 1, wi, Config{})
@@ -21,7 +21,7 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	edge := uint64(0)
 	w.every = func() {
 		if b.rcv.edge < edge {
-			require.Fail(t, "RFC 9293 §3.8.6: a window was taken back")
+			require.Fail(t, "RFC 9293 §3.8.6: a window's edge moved back")
 		}
 		edge = b.rcv.edge
 	}
@@ -31,7 +31,7 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	send = a.Info().SendBuffer
 	t.Logf("%.1f MB/s, receive buffer %d, send buffer %d, %+v", 60*1.048576/took, recv, send,
 		b.rcv.tune)
-	assert.Greater(t, recv, 2_000_000, "a round trip of 40 ms at 50 MB/s")
+	assert.Greater(t, recv, 2_000_000, "the bandwidth-delay product of 40 ms at 50 MB/s")
 	assert.Greater(t, send, 2_000_000)
 	assert.LessOrEqual(t, recv, 6<<20)
 	assert.LessOrEqual(t, send, 4<<20)
@@ -41,7 +41,7 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	assert.NotZero(t, b.Info().RecvSpace)
 }
 
-// A window that only fills queues is bounded, one that fills a path is not.
+// A window that only fills queues is bounded. A window that fills a path is not.
 func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
 	for delay, want := range map[time.Duration]int{
 		100 * time.Microsecond: 1 << 20, 5 * time.Millisecond: 6 << 20,
@@ -54,7 +54,8 @@ func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
 	}
 }
 
-// TestBuffersOfASlowReaderStay: what is not read needs no larger buffer.
+// TestBuffersOfASlowReaderStay checks that the receive buffer does not grow if the application does
+// not read.
 func TestBuffersOfASlowReaderStay(t *testing.T) {
 	w := newWorld(t, 1, wire{delay: 20 * time.Millisecond}, Config{})
 	a, b := w.connect()
@@ -78,8 +79,8 @@ func TestBuffersThatWereSetStay(t *testing.T) {
 	assert.NotZero(t, a.Info().RwndLimited+a.Info().SndbufLimited)
 }
 
-// TestBusyTime: Linux's chronographs. An idle connection is not busy, one whose
-// peer shuts its window is limited by that.
+// TestBusyTime checks Linux's chronographs. An idle connection is not busy. A connection whose peer
+// closes its window is limited by that window.
 func TestBusyTime(t *testing.T) {
 	s := opened(t, Config{})
 	s.wait(time.Second)
@@ -105,7 +106,7 @@ func TestBusyTime(t *testing.T) {
 	assert.Zero(t, i.SndbufLimited)
 }
 
-// TestInfoOfTimeouts: total_rto, total_rto_recoveries and total_rto_time.
+// TestInfoOfTimeouts checks total_rto, total_rto_recoveries and total_rto_time.
 func TestInfoOfTimeouts(t *testing.T) {
 	s := opened(t, Config{})
 	s.write(1000)

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// exits records what a connection tells its congestion controller.
+// exits records the exits that a connection reports to its congestion controller.
 type exits struct {
 	congestion.Controller
 	spurious, plain int
@@ -26,7 +26,7 @@ func (e *exits) OnExit(x *congestion.Exit) {
 	e.Controller.OnExit(x)
 }
 
-// watchExits puts an exits before the connection's controller.
+// watchExits wraps the connection's controller in an exits.
 func watchExits(s *script) *exits {
 	s.begin()
 	e := &exits{Controller: s.c.snd.rec.CC.Controller}
@@ -34,8 +34,8 @@ func watchExits(s *script) *exits {
 	return e
 }
 
-// resendsFirst has three segments overtake the first of ten, so that it is sent
-// again although it was only late.
+// resendsFirst lets three segments overtake the first of ten, so that the sender retransmits it
+// although it was only late.
 func resendsFirst(t *testing.T) (*script, *exits) {
 	t.Helper()
 	s := flight(t, 10, fullOptions, Config{})
@@ -56,7 +56,7 @@ func TestRFC3708_UndoOfFastRecovery(t *testing.T) {
 		assert.Zero(t, e.plain)
 		assert.Equal(t, uint64(1), s.c.Info().Undone)
 	})
-	t.Run("or after it", func(t *testing.T) {
+	t.Run("the duplicate is reported after recovery", func(t *testing.T) {
 		s, e := resendsFirst(t)
 		s.send(ACK, 1, 10001, 0)
 		assert.Equal(t, 1, e.plain)
@@ -92,11 +92,11 @@ func TestRFC3708_UndoOfFastRecovery(t *testing.T) {
 	})
 	t.Run("a network that duplicates proves nothing", func(t *testing.T) {
 		s, e := resendsFirst(t)
-		s.sack(8001, 6001, 7001) // never sent twice
+		s.sack(8001, 6001, 7001) // never retransmitted
 		s.sack(10001, 1, 1001)
 		assert.Zero(t, e.spurious)
 	})
-	t.Run("nor does a report of what an older episode resent", func(t *testing.T) {
+	t.Run("a report about an older episode proves nothing", func(t *testing.T) {
 		s, e := resendsFirst(t)
 		s.send(ACK, 1, 10001, 0)
 		s.write(10000)
@@ -122,12 +122,12 @@ func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
 	assert.Equal(t, "recovery", s.c.Info().Recovery)
 }
 
-// timesOut lets a flight of n segments time out; its first has been sent again
-// then. There is more to send.
+// timesOut lets a flight of n segments time out. The sender has then retransmitted the first and
+// has more data to send.
 func timesOut(t *testing.T, n int, o Options, cfg Config) (*script, *exits) {
 	t.Helper()
 	s := flight(t, n, o, cfg)
-	s.c.snd.rec.At.Probe = 0 // or there is no time-out
+	s.c.snd.rec.At.Probe = 0 // otherwise no timeout happens
 	e := watchExits(s)
 	s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
@@ -152,7 +152,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		i := s.c.Info()
 		assert.Equal(t, "open", i.Recovery)
 		assert.Zero(t, i.Lost)
-		assert.Equal(t, uint64(1), i.Retransmits, "nothing but the first segment is sent again")
+		assert.Equal(t, uint64(1), i.Retransmits, "only the first segment is retransmitted")
 		s.send(ACK, 1, 7001, 0)
 		s.collect()
 		s.send(ACK, 1, 10001, 0)
@@ -165,7 +165,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
 	})
-	t.Run("step 2a: all that was in flight", func(t *testing.T) {
+	t.Run("step 2a: all data in flight", func(t *testing.T) {
 		s, e := timesOut(t, 5, plain, Config{})
 		s.send(ACK, 1, 5001, 0)
 		assert.Equal(t, "open", s.c.Info().Recovery)
@@ -182,7 +182,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
 	})
-	t.Run("step 2b needs something new to send", func(t *testing.T) {
+	t.Run("step 2b needs new data to send", func(t *testing.T) {
 		s := flight(t, 5, plain, Config{})
 		s.wait(200 * time.Millisecond)
 		s.collect()
@@ -218,7 +218,7 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 		assert.Equal(t, 1, e.spurious)
 		assert.Equal(t, uint64(1), s.c.Info().Retransmits)
 	})
-	t.Run("step 3a: only what is new arrives", func(t *testing.T) {
+	t.Run("step 3a: only new data arrives", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
 		s.send(ACK, 1, 1001, 0)
 		s.collect()
@@ -281,8 +281,8 @@ func TestRFC4015_3_1_Adapt(t *testing.T) {
 	assert.GreaterOrEqual(t, s.c.Info().RTTVar, 50*time.Millisecond)
 }
 
-// TestRFC3522_Eifel: with timestamps the first acknowledgment tells, when the
-// round trip is longer than a tick.
+// RFC 3522: with timestamps the first acknowledgment identifies the transmission if the round trip
+// is longer than a tick.
 func TestRFC3522_Eifel(t *testing.T) {
 	enter := func(t *testing.T) (*script, *exits, func(uint32, uint32, ...uint32)) {
 		t.Helper()

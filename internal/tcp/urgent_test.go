@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// urge delivers text with an urgent pointer.
+// urge delivers data with an urgent pointer.
 func (s *script) urge(seq, ack uint32, n int, pointer uint16) {
 	s.t.Helper()
 	g := s.segment(URG|PSH|ACK, seq, ack, n, 65535)
@@ -29,8 +29,8 @@ func (s *script) event(c *Conn) Event {
 	}
 }
 
-// TestRFC9293_3_8_5_Urgent: urgent data is read in line, the user is told that
-// there is some, and how much is left of it.
+// RFC 9293 §3.8.5: urgent data is read in line. The user learns that there is urgent data and how
+// much of it is unread.
 func TestRFC9293_3_8_5_Urgent(t *testing.T) {
 	s := opened(t, Config{})
 	s.event(s.c)
@@ -45,12 +45,12 @@ func TestRFC9293_3_8_5_Urgent(t *testing.T) {
 	s.expect(ACK, 1, 21, 0)
 	assert.NotZero(t, s.event(s.c)&Urgent, "the pointer is behind RCV.NXT, but not yet consumed")
 	assert.Equal(t, 5, s.c.Urgent())
-	assert.Equal(t, 15, s.read(100), "all of it, urgent or not")
+	assert.Equal(t, 15, s.read(100), "all data, urgent or not")
 	assert.Zero(t, s.c.Urgent())
 	s.urge(21, 1, 0, 0)
-	assert.Zero(t, s.event(s.c)&Urgent, "all that is urgent has been consumed")
+	assert.Zero(t, s.event(s.c)&Urgent, "all urgent data has been consumed")
 
-	s.urge(21, 1, 10, 60000) // MUST-31: of any length, and most of it yet to come
+	s.urge(21, 1, 10, 60000) // MUST-31: any length, most of it still to arrive
 	s.expect(ACK, 1, 31, 0)
 	assert.Equal(t, 60000, s.c.Urgent())
 	assert.NotZero(t, s.event(s.c)&Urgent)
@@ -58,12 +58,12 @@ func TestRFC9293_3_8_5_Urgent(t *testing.T) {
 	s.expect(ACK, 1, 41, 0)
 	assert.NotZero(t, s.event(s.c)&Urgent)
 	assert.Equal(t, 60010, s.c.Urgent())
-	s.urge(5000, 2, 10, 100) // an unacceptable ACK urges nothing
+	s.urge(5000, 2, 10, 100) // no urgent data with an unacceptable ACK
 	assert.Equal(t, 60010, s.c.Urgent())
 }
 
-// TestEarlyBytesAreBounded: what arrives out of order takes no more memory,
-// over all connections, than the host allows; what is due is always taken.
+// TestEarlyBytesAreBounded checks that out-of-order data of all connections takes no more memory
+// than the host allows. In-order data is always accepted.
 func TestEarlyBytesAreBounded(t *testing.T) {
 	s := newScript(t, Config{Limits: Limits{EarlyBytes: 20000}})
 	var conns []*Conn
@@ -79,7 +79,7 @@ func TestEarlyBytesAreBounded(t *testing.T) {
 		s.out = nil
 		verify(t, s.h)
 	}
-	assert.Equal(t, 16000, s.h.receivers.held, "two of them; the ring has to reach from the gap on")
+	assert.Equal(t, 16000, s.h.receivers.held, "two connections; the ring buffer extends from the gap on")
 	assert.Equal(t, uint64(2), s.h.Drops()[DropMemory])
 	assert.Zero(t, conns[3].Info().OutOfOrder)
 	s.send(ACK, 1, 1, 7000)
@@ -95,7 +95,7 @@ func TestEarlyBytesAreBounded(t *testing.T) {
 	require.Equal(t, 3, s.h.known())
 }
 
-// TestRFC9293_3_10_7_3_UrgentInSynAck: the pointer of a SYN-ACK counts from the SYN's own number.
+// RFC 9293 §3.10.7.3: the urgent pointer of a SYN-ACK is relative to the SYN's sequence number.
 func TestRFC9293_3_10_7_3_UrgentInSynAck(t *testing.T) {
 	s := newScript(t, Config{})
 	s.connect()

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trickle has a connection send and have acknowledged n bytes in each of so
-// many round trips, and returns what is acknowledged then.
+// trickle makes a connection send n bytes in each of the given number of round trips, acknowledges
+// them, and returns the acknowledgment number.
 func trickle(s *script, una uint32, n, rounds int, rtt time.Duration) uint32 {
 	for range rounds {
 		s.write(n)
@@ -22,7 +22,7 @@ func trickle(s *script, una uint32, n, rounds int, rtt time.Duration) uint32 {
 	return una
 }
 
-// grown is a connection with a window of 20 segments or more that it has used.
+// grown returns a connection that has used a window of 20 segments or more.
 func grown(t *testing.T, cc string) (*script, uint32) {
 	t.Helper()
 	cfg := Config{}
@@ -34,23 +34,22 @@ func grown(t *testing.T, cc string) (*script, uint32) {
 	return s, una
 }
 
-// TestRFC7661_4_2_PipeACK: the largest sample of the period counts, and below half of the
-// window the phase is the non-validated one (RFC 7661 §4.3), in which the window stays as it
-// is (RFC 7661 §4.4).
+// RFC 7661 §4.2: pipeACK is the largest sample of the period. If it is below half of the window,
+// the connection is in the non-validated phase (§4.3), in which the window does not change (§4.4).
 func TestRFC7661_4_2_PipeACK(t *testing.T) {
 	s, una := grown(t, "reno")
-	assert.True(t, s.validated(), "§4.3: nothing, or enough, is known")
+	assert.True(t, s.validated(), "§4.3: validated without samples or with large ones")
 	una = trickle(s, una, 3000, 3, 10*time.Millisecond)
 	assert.Equal(t, 20000, s.c.Info().PipeACK, "the largest sample of the period")
 	assert.True(t, s.validated())
 	una = trickle(s, una, 3000, 3, time.Second)
-	assert.Equal(t, 3000, s.c.Info().PipeACK, "which is over: a second, or three round trips")
-	assert.False(t, s.validated(), "§4.3: not half of the window")
+	assert.Equal(t, 3000, s.c.Info().PipeACK, "the period is over: one second or three round trips")
+	assert.False(t, s.validated(), "§4.3: less than half of the window")
 	cwnd := s.c.Info().Cwnd
 	una = trickle(s, una, 3000, 20, 100*time.Millisecond)
-	assert.Equal(t, cwnd, s.c.Info().Cwnd, "§4.4: kept, and not grown")
+	assert.Equal(t, cwnd, s.c.Info().Cwnd, "§4.4: the window does not change")
 	trickle(s, una, cwnd, 4, 10*time.Millisecond)
-	assert.True(t, s.validated(), "§4.4: used again")
+	assert.True(t, s.validated(), "§4.4: the window is in use again")
 }
 
 func TestRFC7661_4_4_1_LossInTheNonValidatedPhase(t *testing.T) {
@@ -65,18 +64,18 @@ func TestRFC7661_4_4_1_LossInTheNonValidatedPhase(t *testing.T) {
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.sack(una, una+1000, una+6000)
 		s.expect(ACK, una, 1, 1000)
-		assert.Less(t, s.c.Info().Ssthresh, cwnd/2, "%s: by what was in flight", cc)
+		assert.Less(t, s.c.Info().Ssthresh, cwnd/2, "%s: from the data in flight", cc)
 		s.send(ACK, 1, una+6000, 0)
 		require.Equal(t, "open", s.c.Info().Recovery)
-		assert.LessOrEqual(t, s.c.Info().Cwnd, 2500, "%s: half of 6000 less the 1000 sent again", cc)
-		assert.True(t, s.validated(), "%s: what was measured before is forgotten", cc)
+		assert.LessOrEqual(t, s.c.Info().Cwnd, 2500, "%s: half of 6000 minus the 1000 retransmitted", cc)
+		assert.True(t, s.validated(), "%s: earlier samples are discarded", cc)
 	}
 }
 
 func TestRFC7661_4_4_3_FiveMinutes(t *testing.T) {
 	for _, cc := range []string{"reno", "cubic"} {
 		s, una := grown(t, cc)
-		s.c.snd.rec.RTT.RTO = time.Minute // or each of these rounds is a restart after a silence
+		s.c.snd.rec.RTT.RTO = time.Minute // otherwise each round is a restart after idle
 		cwnd := s.c.Info().Cwnd
 		trickle(s, una, 3000, 290, time.Second)
 		assert.Equal(t, cwnd, s.c.Info().Cwnd, cc)

@@ -19,16 +19,16 @@ var (
 	addrB = netip.MustParseAddr("10.0.0.2")
 )
 
-// wire says what happens to a segment between the two hosts.
+// wire describes the path between the two hosts.
 type wire struct {
 	delay, jitter      time.Duration
 	loss, dup, reorder float64
-	corrupt            float64 // dropped as a bad checksum would be
+	corrupt            float64 // dropped like a bad checksum
 	bytesPerSec        float64
 	merge              bool    // the receive path merges segments into trains
-	mark               float64 // a router marks what it may
+	mark               float64 // a router marks ECN-capable packets
 	mtu                int
-	pause, every       time.Duration // nothing arrives for pause at the start of every
+	pause, every       time.Duration // no packet arrives during pause at the start of every
 }
 
 type packet struct {
@@ -71,7 +71,7 @@ type world struct {
 	accept  func(c *Conn)
 	event   func(host int, c *Conn, e Event)
 	down    bool
-	verify  bool   // check the books at every step
+	verify  bool   // check the invariants at every step
 	every   func() // called at every step
 }
 
@@ -100,7 +100,7 @@ func newWorld(tb testing.TB, seed uint64, wi wire, cfg Config) *world {
 	return w
 }
 
-// pump drains both hosts onto the wire.
+// pump moves the segments of both hosts onto the wire.
 func (w *world) pump() {
 	if w.verify {
 		defer func() { verify(w.t, w.hosts[0]); verify(w.t, w.hosts[1]) }()
@@ -142,7 +142,7 @@ func (w *world) drainEvents(i int, h *Host) {
 	}
 }
 
-// put renders a train as wire segments and impairs each.
+// put encodes a train as single segments and applies the wire's impairments to each.
 func (w *world) put(from int, t *Train) {
 	var text []byte
 	for _, p := range t.Payload {
@@ -218,7 +218,7 @@ func (w *world) impair(from int, t *Train, b []byte) {
 	}
 }
 
-// next returns when something happens next.
+// next returns the time of the next event.
 func (w *world) next() clock.Time {
 	at := clock.Never
 	if len(w.flight) > 0 {
@@ -227,8 +227,8 @@ func (w *world) next() clock.Time {
 	return clock.Earliest(at, w.hosts[0].Deadline(), w.hosts[1].Deadline())
 }
 
-// step goes to the next instant, but not past until, and lets it happen. It
-// reports false when nothing is left to happen before until.
+// step advances the clock to the next event, at most to until, and runs it. It returns false if no
+// event is left before until.
 func (w *world) step(until clock.Time) bool {
 	at := w.next()
 	if at == clock.Never || at > until {
@@ -251,8 +251,7 @@ func (w *world) step(until clock.Time) bool {
 	return true
 }
 
-// deliver hands the next packet over, merged with those that follow it when
-// the wire says so.
+// deliver delivers the next packet, merged with those that follow it if the wire merges segments.
 func (w *world) deliver() {
 	p := heap.Pop(&w.flight).(*packet)
 	_, _, h, payload, ok := ParseHeader(p.data)
@@ -278,7 +277,7 @@ func (w *world) deliver() {
 	}
 	w.hosts[p.to].Input(w.now, &s)
 	for i := range p.data {
-		p.data[i] = 0xee // Input borrows: nothing may be kept
+		p.data[i] = 0xee // Input must not keep the data
 	}
 	for _, more := range s.Payload {
 		for i := range more {
@@ -287,7 +286,7 @@ func (w *world) deliver() {
 	}
 }
 
-// run lets d pass.
+// run advances the clock by d.
 func (w *world) run(d time.Duration) {
 	w.pump()
 	until := w.now.Add(d)
@@ -295,7 +294,7 @@ func (w *world) run(d time.Duration) {
 	}
 }
 
-// until runs until cond holds, at most d.
+// until runs until cond holds, for at most d.
 func (w *world) until(d time.Duration, cond func() bool) bool {
 	w.pump()
 	until := w.now.Add(d)
@@ -324,7 +323,7 @@ func (w *world) connect() (a, b *Conn) {
 	return a, b
 }
 
-// pattern is what every test stream carries: the byte at an offset.
+// pattern is the content of every test stream: the byte at each offset.
 var pattern = func() []byte {
 	b := make([]byte, 65521)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -334,8 +333,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// stream drives one direction of a connection: it writes and reads pieces of
-// random size and checks every byte.
+// stream drives one direction of a connection. It writes and reads pieces of random size and checks
+// every byte.
 type stream struct {
 	from, to       *Conn
 	size           uint64
@@ -363,7 +362,7 @@ func fill(b []byte, off uint64) {
 	}
 }
 
-// move lets both applications act once.
+// move lets both applications write and read once.
 func (s *stream) move(w *world) {
 	if s.written < s.size {
 		n := min(uint64(1+w.rng.IntN(s.maxWrite)), s.size-s.written, uint64(s.from.Tx().Free()))
@@ -412,7 +411,7 @@ func check(b []byte, off uint64) error {
 	return nil
 }
 
-// transfer moves the streams until all are done, or a connection dies.
+// transfer moves the streams until all are done or a connection fails.
 func (w *world) transfer(limit time.Duration, ss ...*stream) bool {
 	end := w.now.Add(limit)
 	tick := w.now
@@ -429,7 +428,7 @@ func (w *world) transfer(limit time.Duration, ss ...*stream) bool {
 		if w.now >= end || ss[0].from.State() == StateClosed && ss[0].from.Err() != nil {
 			return false
 		}
-		// The applications look again after a while, or when something happens.
+		// The applications act again after a while, or at the next event.
 		if tick <= w.now {
 			tick = w.now.Add(time.Duration(1 + w.rng.Int64N(int64(200*time.Microsecond))))
 		}
