@@ -62,7 +62,7 @@ func TestDescribeTCP(t *testing.T) {
 			0, "Flags [FSRP.UEW], seq 0, ack 0, win 0, urg 0, length 0",
 		},
 		"no flag": {layers.TCP{}, 0, "Flags [none], seq 0, win 0, length 0"},
-		"an option nobody knows": {
+		"an unknown option": {
 			layers.TCP{SYN: true, Options: []layers.TCPOption{option(200, 1, 2)}},
 			0, "Flags [S], seq 0, win 0, options [option 200 of 4], length 0",
 		},
@@ -319,8 +319,8 @@ func TestDescribeAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// A line is for a terminal: whatever the packet holds, it is short, printable
-// ASCII, and what was in dst before it stays.
+// A line is for a terminal: for every packet it is short, printable ASCII, and the contents of dst
+// stay in front of it.
 func FuzzDescribe(f *testing.F) {
 	for _, name := range []layers.TCP{
 		{SYN: true, Options: options()}, {ACK: true, PSH: true}, {FIN: true, ACK: true},
@@ -340,7 +340,7 @@ func FuzzDescribe(f *testing.F) {
 			require.True(t, c >= ' ' && c <= '~', "%q", line)
 		}
 		shown := make([]byte, 0, 512)
-		for cut := range min(len(packet), 128) { // wherever a header ends
+		for cut := range min(len(packet), 128) { // in every header
 			shown = capture.Describe(shown[:0], packet[:cut])
 		}
 	})

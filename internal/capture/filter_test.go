@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/capture"
 )
 
-// sample is a packet of the filters' tests, with what is known beside its bytes.
+// sample is a packet for the tests of filters, with its metadata.
 type sample struct {
 	packet  []byte
 	iface   string
@@ -20,7 +20,7 @@ type sample struct {
 	dropped bool
 }
 
-// samples have names by which the table below says what a filter lets pass.
+// samples are packets by name. The table below lists the names that each filter accepts.
 func samples(tb testing.TB) map[string]sample {
 	tb.Helper()
 	syn := segment(tb, layers.TCP{SYN: true, Options: options()}, 0)
@@ -53,7 +53,7 @@ func samples(tb testing.TB) map[string]sample {
 
 const everything = "data dns fin fragment garbage ping rip rip2 syn synack test"
 
-// TestFilters: which packets each filter lets pass.
+// TestFilters lists the packets that each filter accepts.
 func TestFilters(t *testing.T) {
 	for _, tt := range []struct{ filter, want string }{
 		{"", everything},
@@ -115,7 +115,7 @@ func TestFilters(t *testing.T) {
 		{"! tcp and ! udp && ip", "ping rip test"},
 		{"not not icmp", "ping"},
 		{"not (tcp or udp or icmp)", "garbage rip test"},
-		// As in pcap-filter(7), both bind alike, from left to right.
+		// As in pcap-filter(7), both have the same precedence, from left to right.
 		{"icmp or tcp and drop", "data"},
 		{"icmp or (tcp and drop)", "data ping"},
 		{"((((icmp))))", "ping"},
@@ -138,7 +138,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestWrongFilters: what is wrong, and a caret where.
+// TestWrongFilters: the error gives the reason, and a caret marks the position.
 func TestWrongFilters(t *testing.T) {
 	for _, tt := range []struct {
 		filter string

@@ -24,7 +24,7 @@ const (
 	rightISS = 500
 )
 
-// see is the next segment. Its numbers are relative.
+// see returns the next segment, with relative numbers.
 func (k *talk) see(sent, lost bool, l layers.TCP, n int) capture.Segment {
 	k.t.Helper()
 	h := header(6)
@@ -48,7 +48,7 @@ func (k *talk) see(sent, lost bool, l layers.TCP, n int) capture.Segment {
 func (k *talk) left(l layers.TCP, n int) capture.Segment  { return k.see(true, false, l, n) }
 func (k *talk) right(l layers.TCP, n int) capture.Segment { return k.see(false, false, l, n) }
 
-// open is a handshake with window scaling.
+// open sends a handshake with window scaling.
 func (k *talk) open() {
 	k.t.Helper()
 	k.left(layers.TCP{SYN: true, Window: 65535, Options: options()}, 0)
@@ -79,7 +79,7 @@ func TestFollowingAHandshake(t *testing.T) {
 	assert.False(t, k.f.Over())
 }
 
-// TestMarks: what is worth a look, in a connection whose numbers wrap behind the first segments.
+// TestMarks: the marks of a connection whose sequence numbers wrap after the first segments.
 func TestMarks(t *testing.T) {
 	k := talk{t: t}
 	k.open()
@@ -125,7 +125,8 @@ func TestMarks(t *testing.T) {
 	assert.Empty(t, marks(ack(4001)))
 	assert.Equal(t, "keep-alive", data(4000, 0))
 
-	// What the left end drops itself it has sent; what it drops as it comes was never there.
+	// A segment that the left end drops when it sends counts as sent. One that it drops when it
+	// receives does not count.
 	assert.Empty(t, marks(k.see(true, false, layers.TCP{ACK: true, Seq: 4001, Ack: 1, Window: 9}, 100)))
 	assert.Empty(t, marks(k.see(false, true, layers.TCP{ACK: true, Seq: 1, Ack: 4001, Window: win}, 500)))
 	assert.Equal(t, "gap", marks(k.right(layers.TCP{ACK: true, Seq: 501, Ack: 4001, Window: win}, 500)))
@@ -158,7 +159,7 @@ func TestFollowingToTheEnd(t *testing.T) {
 	assert.True(t, k.f.Over())
 }
 
-// TestFollowingFromTheMidst: what is seen first is 1.
+// TestFollowingFromTheMidst: the first segment seen has number 1.
 func TestFollowingFromTheMidst(t *testing.T) {
 	k := talk{t: t}
 	s := k.left(layers.TCP{ACK: true, Seq: 70000, Ack: 90000, Window: 9}, 100)

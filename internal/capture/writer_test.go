@@ -98,7 +98,7 @@ func TestSnaplenKeepsTheLength(t *testing.T) {
 	}
 }
 
-// TestMissedPackets: a packet's block says how many there were before it that were not kept.
+// TestMissedPackets: the block of a packet has the number of missed packets before it.
 func TestMissedPackets(t *testing.T) {
 	packet := segment(t, layers.TCP{ACK: true}, 100)
 	var file bytes.Buffer
@@ -170,12 +170,12 @@ func TestUnknownInterfaceIsTheCallersError(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, w.Packet(noon, 2, capture.Inbound, "", nil), capture.ErrNoInterface)
 	require.ErrorIs(t, w.Packet(noon, -1, capture.Inbound, "", nil), capture.ErrNoInterface)
-	require.NoError(t, w.Packet(noon, 1, capture.Inbound, "", nil), "the writer goes on")
+	require.NoError(t, w.Packet(noon, 1, capture.Inbound, "", nil), "the writer continues")
 }
 
 var errDiskFull = errors.New("no space left")
 
-// fullDisk takes so many bytes and then no more.
+// fullDisk accepts room bytes and then fails.
 type fullDisk struct{ room int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {

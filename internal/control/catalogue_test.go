@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// What is in the package and not in its lists could not be asked over a wire.
+// Every request and event of the package is in its lists, which the HTTP API is made from.
 func TestTheCatalogueIsWhole(t *testing.T) {
 	requests, events, sentinels := declared(t)
 	var listed []string

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// yard is a folder with a file, and beside it names that must not be opened.
+// yard returns a folder with a file, and with names that must not be opened.
 func yard(t *testing.T) (dir string, inside *files.Folder) {
 	t.Helper()
 	top := t.TempDir()
@@ -93,7 +93,7 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestPublish replaces what has the name only if it is told to.
+// TestPublish: an existing file is replaced only with permission.
 func TestPublish(t *testing.T) {
 	dir, inside := yard(t)
 	for i, f := range []*files.Folder{inside, files.Machine()} {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the files that the tests compare with")
 
-// TestBadFiles holds the whole of what is said about files with mistakes.
+// TestBadFiles compares all messages about invalid files with golden files.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.lnx")
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestErrorsAreWithinReach(t *testing.T) {
 }
 
 func TestErrorsComeInTheOrderOfTheFile(t *testing.T) {
-	// The neighbour outside its subnet is found after everything else.
+	// The neighbor outside its subnet is found after all other errors.
 	_, err := lnx.Parse("R.lnx", []byte(
 		"interface if0 10.0.0.1/24 127.0.0.1:5000\n"+
 			"neighbor 10.0.1.2 at 127.0.0.1:5001 via if0\n"+

@@ -45,7 +45,7 @@ func parse(t *testing.T, text string) *lnx.Config {
 	return cfg
 }
 
-// TestGrammars reads a node of each grammar, as the family writes them.
+// TestGrammars reads a node's file in each grammar.
 func TestGrammars(t *testing.T) {
 	oldRIP := func(entrySize int, to ...string) lnx.RIP {
 		rip := courseRIP
@@ -167,7 +167,7 @@ rip route-timeout-threshold 1200
 	}
 }
 
-// TestDetection reads files whose first lines say little.
+// TestDetection reads files whose first lines fit several grammars.
 func TestDetection(t *testing.T) {
 	const link2018 = "localhost 5001\nlocalhost 5000 192.168.0.2 192.168.0.1\n"
 	for name, test := range map[string]struct {
@@ -248,8 +248,8 @@ tcp options off
 	assert.InDelta(t, 0.02, cfg.Interfaces[0].Impair.Loss.Fraction(), 1e-12)
 }
 
-// TestCourseFilesWithoutTiming: nodes of 2023 know no timing lines, so their
-// files have none.
+// TestCourseFilesWithoutTiming: nodes of 2023 do not know timing lines, so files without them get
+// that year's defaults.
 func TestCourseFilesWithoutTiming(t *testing.T) {
 	cfg := parse(t, "interface if0 10.1.0.2/24 127.0.0.1:5003 # to network r1-r2\n"+
 		"neighbor 10.1.0.1 at 127.0.0.1:5002 via if0 # r1\n\n"+
@@ -307,8 +307,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// RFC 1123 §2.1: a name may begin with a digit, and what ends in a number is meant
-// to be an address.
+// RFC 1123 §2.1: a name may begin with a digit, but a name that ends in a number is read as an
+// address.
 func TestHostNames(t *testing.T) {
 	const face = "interface if0 10.0.0.1/24 %s:5000\n"
 	for _, good := range []string{"localhost", "127.0.0.1", "3com.example", "a1", "7.sea"} {
@@ -321,8 +321,8 @@ func TestHostNames(t *testing.T) {
 	}
 }
 
-// A node between the kernel, behind a TUN device, and another link forwards,
-// whatever its routing; one that has nothing else is the kernel's host.
+// A node between the kernel, at a TUN device, and another link forwards packets, with any routing.
+// A node with only the TUN device is a host.
 func TestATunBesideAnotherLinkForwards(t *testing.T) {
 	const tun = "interface tun0 10.2.0.1/24 tun:tide0\n"
 	const udp = "interface if0 10.0.0.1/24 127.0.0.1:5000\n"
@@ -333,7 +333,7 @@ func TestATunBesideAnotherLinkForwards(t *testing.T) {
 	}
 }
 
-// A text that is no .lnx file at all has one error, not one a line.
+// A text that is not a .lnx file gives one error, not one per line.
 func TestATextThatIsNoLnxFile(t *testing.T) {
 	text := "# tidepool\n\nAn internet in one program.\nIts links are UDP sockets.\nGo is enough.\n"
 	_, errs := lnx.Read("README.md", []byte(text))

@@ -28,7 +28,7 @@ B.lnx:1:27: localhost:5000 is also the UDP address of if0 of A; expected an addr
     interface if0 10.0.0.1/24 localhost:5000
                               ^^^^^^^^^^^^^^`,
 		},
-		"somebody else is there": {
+		"another node is there": {
 			"interface if0 10.0.0.3/24 127.0.0.1:5001\nneighbor 10.0.0.1 at 127.0.0.1:5000 via if0\n",
 			`A.lnx:2:10: 10.0.0.2 at 127.0.0.1:5001 is another node; expected B with 10.0.0.3
     neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
@@ -37,7 +37,7 @@ B.lnx:2:10: note: A does not list 10.0.0.3 as its neighbor
     neighbor 10.0.0.1 at 127.0.0.1:5000 via if0
              ^^^^^^^^`,
 		},
-		"nobody is there": {
+		"no node is there": {
 			"interface if0 10.0.0.2/24 127.0.0.1:5002\n",
 			`A.lnx:2:22: note: no node of this network has the UDP address 127.0.0.1:5001
     neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
@@ -103,8 +103,8 @@ func TestCheckNetworkTellsNotesFromMistakes(t *testing.T) {
 	require.Error(t, twice.Err())
 }
 
-// Two routers of which one will not understand the other are told of, from the side
-// that will not be heard.
+// If one of two routers does not accept the other's RIP messages, the error is at the router whose
+// messages are rejected.
 func TestCheckNetworkComparesRIP(t *testing.T) {
 	const (
 		a = "interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n"

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFilesAreTriedAndUndone: what was there comes back, what was not is gone, and nothing lies
-// beside them.
+// TestFilesAreTriedAndUndone: undo restores the previous files, removes the new ones, and leaves no
+// drafts.
 func TestFilesAreTriedAndUndone(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "A.lnx"), filepath.Join(dir, "B.lnx")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARecordIsFollowed: what is told is each change of the nodes, and nothing else.
+// TestARecordIsFollowed: Follow reports every change of the nodes, and nothing else.
 func TestARecordIsFollowed(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A", "B"}})
 	synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoNetwork)
 }
 
-// TestWhatIsNoNetwork: other things in the folder are passed over, a broken one is told.
+// TestWhatIsNoNetwork: other files in the folder are ignored. A broken manifest is an error.
 func TestWhatIsNoNetwork(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A"}})
 	require.NoError(t, os.MkdirAll(filepath.Join(s.root, "empty"), 0o700))
@@ -89,7 +89,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOneCommandAtATime works on a network.
+// TestOneCommandAtATime: only one command at a time works on a network.
 func TestOneCommandAtATime(t *testing.T) {
 	s := state(t, nil)
 	leave, err := s.enter(t.Context(), "one")
@@ -107,7 +107,7 @@ func TestOneCommandAtATime(t *testing.T) {
 	leave()
 }
 
-// TestAFolderThatIsMissing has no networks, and looking for them does not make it.
+// TestAFolderThatIsMissing: a missing folder has no networks, and listing them does not create it.
 func TestAFolderThatIsMissing(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "none")
 	s, err := OpenState(root)
@@ -126,7 +126,7 @@ func TestAFolderThatIsMissing(t *testing.T) {
 	assert.DirExists(t, root)
 }
 
-// TestAFolderOfOthers is refused.
+// TestAFolderOfOthers: a folder that others can write to is refused.
 func TestAFolderOfOthers(t *testing.T) {
 	if !locks {
 		return // this system has other ways to say whose a folder is
@@ -143,13 +143,13 @@ func TestAFolderOfOthers(t *testing.T) {
 	require.ErrorContains(t, err, "it is not a folder")
 }
 
-// TestTheEndOfALog has so many lines and no more, however long the log is.
+// TestTheEndOfALog: lastWords returns at most that many lines of a log of any length.
 func TestTheEndOfALog(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
 	assert.Empty(t, n.process("A").lastWords(3, 0).lines)
 	require.NoError(t, os.WriteFile(n.process("A").log(), []byte("one\ntwo\nthree\nfour\n\n"), 0o600))
 	assert.Equal(t, []string{"two", "three", "four"}, n.process("A").lastWords(3, 0).lines)
-	assert.Equal(t, []string{"four"}, n.process("A").lastWords(3, 14).lines, "of what came later")
+	assert.Equal(t, []string{"four"}, n.process("A").lastWords(3, 14).lines, "only later lines")
 	long := make([]byte, 3*logTail)
 	for i := range long {
 		long[i] = 'x'
@@ -161,7 +161,8 @@ func TestTheEndOfALog(t *testing.T) {
 	assert.Less(t, len(last[0]), logTail)
 }
 
-// TestTheDumpOfACrash tells why where it begins, however much follows; one that is over does not.
+// TestTheDumpOfACrash: the cause of a crash is found at the start of a long dump. A crash before a
+// restart is not reported.
 func TestTheDumpOfACrash(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
 	const up = "time=2026-11-22T11:36:07.135Z level=INFO msg=up node=A\n"
@@ -186,7 +187,8 @@ func TestTheDumpOfACrash(t *testing.T) {
 	assert.Equal(t, strings.TrimSpace(up), got.lines[1])
 }
 
-// TestLogsOfTheDead outlive their network, and go when it comes back.
+// TestLogsOfTheDead: logs of crashed nodes stay after their network is stopped. They are deleted
+// when it starts again.
 func TestLogsOfTheDead(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A", "B", "C"}})
 	n, err := s.Network("one")
@@ -210,7 +212,8 @@ func TestLogsOfTheDead(t *testing.T) {
 	assert.NoFileExists(t, n.process("A").log())
 }
 
-// TestLocksAreSwept by whoever held them; who was killed leaves one that the next takes.
+// TestLocksAreSwept: the holder of a lock removes its file. The next command takes over the file of
+// a killed one.
 func TestLocksAreSwept(t *testing.T) {
 	s := state(t, nil)
 	path := filepath.Join(s.root, ".one.lock")

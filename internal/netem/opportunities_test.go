@@ -175,7 +175,7 @@ func compareWithMahimahi(
 	}
 	require.Equal(t, m.out, departed, what)
 	require.Len(t, out, len(m.out), what)
-	require.Equal(t, m.burned, told, "%s: every opportunity is told of, used or not", what)
+	require.Equal(t, m.burned, told, "%s: every opportunity is reported, used or not", what)
 	inside, _ := l.Inside()
 	waiting := len(m.queue)
 	if m.left > 0 {

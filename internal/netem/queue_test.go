@@ -32,7 +32,7 @@ func TestDropHeadKeepsTheNewest(t *testing.T) {
 	put(l, 1, 1, 50)
 	put(l, 1, 2, 101)
 	packets, _ := l.Queued()
-	assert.Zero(t, packets, "one that does not fit by itself")
+	assert.Zero(t, packets, "a packet longer than the queue")
 }
 
 // A limit in time is what the server sends in that time at its mean rate, with overhead.

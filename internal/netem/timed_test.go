@@ -137,8 +137,8 @@ func TestLossOfBytes(t *testing.T) {
 	assert.Equal(t, []int{0, 2, 3, 4, 10}, lost)
 }
 
-// Salsano, Ludovici and Ordine: the share of each state is the chain's balance, bursts of the
-// states 2 and 3 end with p31 in state 3, and what is lost in state 4 is lost alone.
+// Salsano, Ludovici and Ordine: the share of each state is the chain's stationary distribution,
+// bursts in the states 2 and 3 end with p31 in state 3, and a loss in state 4 is isolated.
 func TestFourStates(t *testing.T) {
 	testenv.NeedNoRace(t)
 	const n = 2_000_000

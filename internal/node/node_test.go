@@ -199,7 +199,7 @@ neighbor 10.0.0.2 at 127.0.0.1:%d via if0`, p[0], p[1]))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := a.TCP.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
-	require.ErrorIs(t, err, context.DeadlineExceeded, "a peer that is not there is no error by itself")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a missing peer alone is not an error")
 }
 
 func TestCloseUnblocksEverybody(t *testing.T) {

@@ -54,7 +54,7 @@ func TestRemovingAnAddressEndsRCP(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.ErrorIs(t, listens.Close(), net.ErrClosed)
 
-	t.Log("# what has another address, or none, goes on, and the ports are free")
+	t.Log("# sockets with another address, or any, stay open, and the ports are free")
 	_, err = stays.Write([]byte("on it goes"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))

@@ -79,7 +79,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 			"if0": "nothing;nothing;", "if1": "delay 1ms;delay 1ms;", "if2": "nothing;nothing;",
 		}, words, "each link of the socket has its own")
 
-		t.Log("# the first goes: its peer is told, and the others go on under their numbers")
+		t.Log("# the first interface is removed: its peer gets a reset, and the others keep their numbers")
 		text = shared + spoke(1) + spoke(2) + "link if1 delay 1ms\n"
 		assert.Contains(t, reload(t, a).Ended,
 			fmt.Sprintf("tcp 10.0.0.1:80 to %v", first.LocalAddr()))

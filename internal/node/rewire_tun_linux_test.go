@@ -88,7 +88,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	}
 	said()
 
-	t.Log("# another beside it, and a link that is worse: the first is the same device")
+	t.Log("# a second device is added, and the link gets a delay: the first device stays")
 	index := ip("-o", "link", "show", "tide0")
 	text = base + tun0 + tun1 + "link tun0 delay 5ms\n"
 	assert.Empty(t, reload(t, a).Ended)
@@ -108,7 +108,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	said()
 	assert.Equal(t, 3, pinged(t, a, "10.8.0.2"))
 
-	t.Log("# it goes, with what has its address")
+	t.Log("# the device is removed, with the sockets on its address")
 	text = moved
 	done, err := a.Reload(control.Reload{Try: true}, nil)
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestATUNThatCannotChange(t *testing.T) {
 		assert.Equal(t, 3, pinged(t, a, "10.8.0.2"), tun)
 	}
 
-	t.Log("# one that somebody else has: the other new one is not left behind")
+	t.Log("# one new device is in use: the other new one is not left behind")
 	taken := start(t, Config{}, "G", "interface tun0 10.7.0.1/24 tun:tide2\n")
 	text = base + tun0 + "interface tun1 10.9.0.1/24 tun:tide1 kernel 10.9.0.2\n" +
 		"interface tun2 10.10.0.1/24 tun:tide2 kernel 10.10.0.2\n"

@@ -14,7 +14,7 @@ func TestColumnsAreAlignedAtTheirSides(t *testing.T) {
 	assert.Equal(t, 10, got.Width())
 }
 
-// What stands behind cells begins at one place, and the head stands over both.
+// Texts after the cells start in the same column, and the heading spans both.
 func TestReachesBeginAtOnePlace(t *testing.T) {
 	got := &Table{Columns: []Column{{
 		Head: [2]string{"goodput", "Mbit/s"}, Cells: []string{"9.5", "10"},
