@@ -12,8 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// bbr3On runs a bbr3 over a bottleneck of its own and notes the states that it
-// goes through.
+// bbr3On runs a bbr3 over its own bottleneck and records its states.
 type bbr3On struct {
 	*bbr3
 	*bottleneck
@@ -43,8 +42,8 @@ func (x *bbr3On) until(t *testing.T, limit time.Duration, cond func() bool) {
 	}
 }
 
-// TestBBR3FindsThePath: Startup ends by the plateau, Drain empties the queue, and
-// the model holds the link's rate and the empty path's round trip.
+// TestBBR3FindsThePath checks that Startup ends at the plateau, Drain empties the queue, and the
+// model has the link's rate and the empty path's round trip.
 func TestBBR3FindsThePath(t *testing.T) {
 	for _, p := range []struct {
 		rate float64
@@ -63,13 +62,13 @@ func TestBBR3FindsThePath(t *testing.T) {
 		assert.InEpsilon(t, p.rtt, x.rtt.min, 0.05)
 		assert.Greater(t, got, 0.95*p.rate, "%+v", p)
 		assert.Zero(t, x.f.drops)
-		assert.Less(t, x.f.srtt, 2*p.rtt, "and no more queue than a probe makes")
+		assert.Less(t, x.f.srtt, 2*p.rtt, "the queue is only a probe's")
 		t.Logf("%+v: %.2f MB/s, bandwidth %.2f, min %v, srtt %v", p, got/1e6, x.model.maxBW/1e6, x.rtt.min,
 			x.f.srtt)
 	}
 }
 
-// TestBBR3Cycle: the four states of ProbeBW follow each other.
+// TestBBR3Cycle checks the order of ProbeBW's four states.
 func TestBBR3Cycle(t *testing.T) {
 	x := newBBR3On(t, 10e6, 1<<30, 50*time.Millisecond)
 	x.run(4500 * time.Millisecond)
@@ -79,8 +78,8 @@ func TestBBR3Cycle(t *testing.T) {
 	assert.Equal(t, []bbr3State{bbr3Cruise, bbr3Refill, bbr3Up, bbr3Down}, x.states[i:i+4])
 }
 
-// TestBBR3ProbeRTT: every five seconds without a new minimum the flow falls to
-// half of the path for 200 ms, and comes back.
+// TestBBR3ProbeRTT checks that after five seconds without a new minimum RTT the flow reduces its
+// data in flight to half of the path for 200 ms and then restores it.
 func TestBBR3ProbeRTT(t *testing.T) {
 	x := newBBR3On(t, 10e6, 1<<30, 40*time.Millisecond)
 	x.until(t, 11*time.Second, func() bool { return x.state == bbr3ProbeRTT })
@@ -94,13 +93,13 @@ func TestBBR3ProbeRTT(t *testing.T) {
 	assert.Less(t, took, 400*time.Millisecond)
 	assert.Equal(t, bbr3Cruise, x.state)
 	assert.InEpsilon(t, 40*time.Millisecond, x.rtt.min, 0.03)
-	assert.InEpsilon(t, bw, x.model.maxBW, 0.01, "its low rates count for nothing")
+	assert.InEpsilon(t, bw, x.model.maxBW, 0.01, "the low rates of ProbeRTT do not count")
 	x.run(200 * time.Millisecond)
-	assert.InEpsilon(t, before, x.cwnd, 0.15, "and the window is what it was")
+	assert.InEpsilon(t, before, x.cwnd, 0.15, "the window is restored")
 }
 
-// TestBBR3IsNotDrivenByLoss: loss at random below the threshold costs little,
-// where Reno falls far below the path.
+// TestBBR3IsNotDrivenByLoss checks that random loss below the threshold costs little throughput,
+// while Reno falls far below the path's rate.
 func TestBBR3IsNotDrivenByLoss(t *testing.T) {
 	rates := map[string]float64{}
 	for _, name := range []string{"bbr3", "reno", "cubic"} {
@@ -115,8 +114,8 @@ func TestBBR3IsNotDrivenByLoss(t *testing.T) {
 	assert.Greater(t, rates["bbr3"], 5*rates["reno"])
 }
 
-// TestBBR3ShallowBuffer: a buffer of a tenth of the path bounds the long-term
-// model, and the link stays full at a low loss rate.
+// TestBBR3ShallowBuffer checks that a buffer of a tenth of the path bounds the long-term model, and
+// that the link stays full at a low loss rate.
 func TestBBR3ShallowBuffer(t *testing.T) {
 	x := newBBR3On(t, 10e6, 40000, 40*time.Millisecond)
 	x.run(3 * time.Second)
@@ -129,13 +128,14 @@ func TestBBR3ShallowBuffer(t *testing.T) {
 	assert.Less(t, loss, 0.02)
 }
 
-// TestBBR3StartupEndsByLoss: six gaps in a round of recovery, and more than 2 % of it lost.
+// TestBBR3StartupEndsByLoss checks that Startup ends after six gaps and more than 2 % loss in a
+// round of recovery.
 func TestBBR3StartupEndsByLoss(t *testing.T) {
 	x := newBBR3On(t, 10e6, 60000, 40*time.Millisecond)
 	x.run(time.Second)
 	require.GreaterOrEqual(t, len(x.states), 2)
 	assert.Equal(t, []bbr3State{bbr3Startup, bbr3Drain}, x.states[:2])
-	assert.False(t, math.IsInf(x.model.inflightLong, 1), "the path was too small for what it was given")
+	assert.False(t, math.IsInf(x.model.inflightLong, 1), "the loss bounds the model")
 }
 
 func TestBBR3BandwidthChanges(t *testing.T) {
@@ -143,20 +143,20 @@ func TestBBR3BandwidthChanges(t *testing.T) {
 	x.run(4 * time.Second)
 	x.bottleneck.rate = 20e6
 	x.run(8 * time.Second)
-	assert.InEpsilon(t, 20e6, x.model.maxBW, 0.1, "ten times more is found within a few probes")
+	assert.InEpsilon(t, 20e6, x.model.maxBW, 0.1, "a few probes find ten times the rate")
 	x.bottleneck.rate = 2e6
 	x.run(20 * time.Second)
-	assert.InEpsilon(t, 2e6, x.model.maxBW, 0.1, "and ten times less")
+	assert.InEpsilon(t, 2e6, x.model.maxBW, 0.1, "the model follows a tenth of the rate")
 	assert.Greater(t, x.goodput(5 * time.Second)[0], 0.9*2e6)
 }
 
-// TestBBR3ApplicationLimited: what the application does not send says nothing of
-// the path, and Startup waits.
+// TestBBR3ApplicationLimited checks that application-limited samples do not lower the path's
+// estimate, and that Startup waits for full ones.
 func TestBBR3ApplicationLimited(t *testing.T) {
 	x := newBBR3On(t, 10e6, 1<<20, 40*time.Millisecond)
 	n := uint64(0)
 	x.f.budget = func(now clock.Time) bool {
-		n = uint64(now.Sub(x.f.start).Seconds() * 500) // half a megabyte a second
+		n = uint64(now.Sub(x.f.start).Seconds() * 500) // half a megabyte per second
 		return x.f.sent < n
 	}
 	x.run(3 * time.Second)
@@ -169,8 +169,8 @@ func TestBBR3ApplicationLimited(t *testing.T) {
 	x.run(20 * time.Second)
 	x.f.budget = func(clock.Time) bool { return true }
 	x.run(100 * time.Millisecond)
-	assert.NotEqual(t, bbr3ProbeRTT, x.state, "the silence drained the path")
-	assert.InEpsilon(t, bw, x.model.maxBW, 0.05, "and nothing was forgotten")
+	assert.NotEqual(t, bbr3ProbeRTT, x.state, "an idle path needs no ProbeRTT")
+	assert.InEpsilon(t, bw, x.model.maxBW, 0.05, "the model keeps the rate")
 }
 
 func TestBBR3Shares(t *testing.T) {
@@ -184,7 +184,7 @@ func TestBBR3Shares(t *testing.T) {
 	assert.Greater(t, got[0]+got[1], 0.9*10e6)
 }
 
-// TestBBR3Spurious: a loss that was none returns the model and the state.
+// TestBBR3Spurious checks that a spurious loss restores the model and the state.
 func TestBBR3Spurious(t *testing.T) {
 	x := newBBR3On(t, 10e6, 1<<30, 40*time.Millisecond)
 	x.until(t, 6*time.Second, func() bool { return x.state == bbr3Up && x.probe.phase == bbr3Feedback })
@@ -196,17 +196,18 @@ func TestBBR3Spurious(t *testing.T) {
 		})
 	}
 	lose(1)
-	assert.Equal(t, bbr3Down, x.state, "a tenth lost ends the probe")
+	assert.Equal(t, bbr3Down, x.state, "10 % loss ends the probe")
 	assert.False(t, math.IsInf(x.model.inflightLong, 1))
 	x.OnLoss(&Loss{Now: x.now, Kind: Detected, FlightSize: x.f.inFlight, MSS: simMSS})
 	x.OnExit(&Exit{Now: x.now, MSS: simMSS, Spurious: true})
-	assert.Equal(t, bbr3Refill, x.state, "it probes again")
+	assert.Equal(t, bbr3Refill, x.state, "the probe is repeated")
 	assert.True(t, math.IsInf(x.model.inflightLong, 1))
 	assert.GreaterOrEqual(t, x.model.inflightShort, short)
 	assert.GreaterOrEqual(t, x.cwnd, cwnd)
 }
 
-// TestBBR3Timeout: a segment more than what is in flight, and the window back when it is over.
+// TestBBR3Timeout checks that the window after a timeout is the data in flight plus one segment,
+// and that the old window is restored after recovery.
 func TestBBR3Timeout(t *testing.T) {
 	x := newBBR3On(t, 10e6, 1<<30, 40*time.Millisecond)
 	x.run(2 * time.Second)
@@ -217,7 +218,7 @@ func TestBBR3Timeout(t *testing.T) {
 	assert.Equal(t, cwnd, x.Cwnd())
 }
 
-// TestBBR3SubPacketPath: where the path holds less than a packet, four keep it busy.
+// TestBBR3SubPacketPath checks that four packets keep a path busy that holds less than one.
 func TestBBR3SubPacketPath(t *testing.T) {
 	x := newBBR3On(t, 100e3, 1<<20, time.Millisecond)
 	x.run(3 * time.Second)

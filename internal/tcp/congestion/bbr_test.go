@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// bbrOn runs a bbr over a bottleneck of its own and notes its states.
+// bbrOn runs a bbr over its own bottleneck and records its states.
 func bbrOn(t *testing.T, rate float64, buffer int, rtt time.Duration) (
 	*bbr, *bottleneck, *flow, *[]bbrState,
 ) {
@@ -27,8 +27,8 @@ func bbrOn(t *testing.T, rate float64, buffer int, rtt time.Duration) (
 	return b, n, f, states
 }
 
-// TestBBRFindsThePath: Startup ends by the plateau, Drain empties the queue, and the model
-// holds the link's rate and the empty path's round trip.
+// TestBBRFindsThePath checks that Startup ends at the plateau, Drain empties the queue, and the
+// model has the link's rate and the empty path's round trip.
 func TestBBRFindsThePath(t *testing.T) {
 	for _, p := range []struct {
 		rate float64
@@ -41,11 +41,11 @@ func TestBBRFindsThePath(t *testing.T) {
 		assert.InEpsilon(t, p.rtt, b.rtt.min, 0.05)
 		assert.Greater(t, n.goodput(3 * time.Second)[0], 0.95*p.rate, "%+v", p)
 		assert.Zero(t, f.drops)
-		assert.Less(t, f.srtt, 2*p.rtt, "and no more queue than a probe makes")
+		assert.Less(t, f.srtt, 2*p.rtt, "the queue is only a probe's")
 	}
 }
 
-// TestBBRCycle: eight phases, of which the first is faster and the second slower.
+// TestBBRCycle checks the eight phases: the first is faster and the second slower.
 func TestBBRCycle(t *testing.T) {
 	b, n, f, _ := bbrOn(t, 10e6, 1<<30, 50*time.Millisecond)
 	n.run(2 * time.Second)
@@ -64,8 +64,8 @@ func TestBBRCycle(t *testing.T) {
 	assert.Equal(t, []float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}, gains[i:i+bbrPhases])
 }
 
-// TestBBRProbeRTT: ten seconds without a new minimum, and the window is four segments for
-// 200 ms.
+// TestBBRProbeRTT checks that the window is four segments for 200 ms after ten seconds without a
+// new minimum RTT.
 func TestBBRProbeRTT(t *testing.T) {
 	b, n, f, _ := bbrOn(t, 10e6, 1<<30, 40*time.Millisecond)
 	var from, to clock.Time
@@ -85,12 +85,12 @@ func TestBBRProbeRTT(t *testing.T) {
 	assert.Equal(t, bbrMinPipe*simMSS, least)
 	assert.Greater(t, to.Sub(from), bbrProbeRTTTime)
 	assert.Less(t, to.Sub(from), 400*time.Millisecond)
-	assert.InEpsilon(t, 10e6, b.bw.most, 0.02, "its low rates count for nothing")
-	assert.InEpsilon(t, before, b.cwnd, 0.15, "and the window is what it was")
+	assert.InEpsilon(t, 10e6, b.bw.most, 0.02, "the low rates of ProbeRTT do not count")
+	assert.InEpsilon(t, before, b.cwnd, 0.15, "the window is restored")
 }
 
-// TestBBRRecovery: BBRModulateCwndForRecovery. The first round is a packet for each that is
-// delivered, what is lost leaves the window, and the end brings back what there was.
+// TestBBRRecovery checks BBRModulateCwndForRecovery. In the first round one packet leaves for each
+// delivered one, lost data leaves the window, and the end of recovery restores the old window.
 func TestBBRRecovery(t *testing.T) {
 	b, n, f, _ := bbrOn(t, 10e6, 1<<30, 40*time.Millisecond)
 	n.run(2 * time.Second)
@@ -119,13 +119,13 @@ func TestBBRBandwidthChanges(t *testing.T) {
 	n.run(4 * time.Second)
 	n.rate = 20e6
 	n.run(8 * time.Second)
-	assert.InEpsilon(t, 20e6, b.bw.most, 0.1, "ten times more is found within a few cycles")
+	assert.InEpsilon(t, 20e6, b.bw.most, 0.1, "a few cycles find ten times the rate")
 	n.rate = 2e6
 	n.run(5 * time.Second)
-	assert.InEpsilon(t, 2e6, b.bw.most, 0.1, "and ten times less")
+	assert.InEpsilon(t, 2e6, b.bw.most, 0.1, "the model follows a tenth of the rate")
 }
 
-// TestBBRSubPacketPath: where the path holds less than a packet, four keep it busy.
+// TestBBRSubPacketPath checks that four packets keep a path busy that holds less than one.
 func TestBBRSubPacketPath(t *testing.T) {
 	b, n, _, _ := bbrOn(t, 100e3, 1<<20, time.Millisecond)
 	n.run(3 * time.Second)
@@ -133,8 +133,8 @@ func TestBBRSubPacketPath(t *testing.T) {
 	assert.Greater(t, n.goodput(2 * time.Second)[0], 0.95*100e3)
 }
 
-// TestBBRQuantum: one segment below 1.2 Mbit/s, two below 24 Mbit/s, then a millisecond's worth of
-// at most 64 KiB.
+// TestBBRQuantum checks the send quantum: one segment below 1.2 Mbit/s, two below 24 Mbit/s, and
+// then the data of a millisecond, at most 64 KiB.
 func TestBBRQuantum(t *testing.T) {
 	b, _, _, _ := bbrOn(t, 1e6, 1<<30, 40*time.Millisecond)
 	for rate, want := range map[float64]float64{

@@ -29,19 +29,19 @@ func TestRFC5681_Reno(t *testing.T) {
 	ack := func(n int, limited bool) { c.OnAck(&Ack{Delivered: n, MSS: 1000, CwndLimited: limited}) }
 	assert.Equal(t, 10000, c.Cwnd(), "RFC 6928")
 	ack(10000, true)
-	assert.Equal(t, 20000, c.Cwnd(), "slow start doubles in a round, however few ACKs tell of it")
+	assert.Equal(t, 20000, c.Cwnd(), "slow start doubles the window per round with any number of ACKs")
 	ack(5000, false)
 	assert.Equal(t, 20000, c.Cwnd(), "a window that is not used does not grow")
 	c.OnLoss(&Loss{Kind: Detected, FlightSize: 20000, MSS: 1000})
 	assert.Equal(t, 10000, c.Cwnd())
 	assert.Equal(t, 10000, c.Ssthresh())
 	c.OnAck(&Ack{Delivered: 5000, MSS: 1000, CwndLimited: true, Recovering: true})
-	assert.Equal(t, 10000, c.Cwnd(), "recovery is PRR's")
+	assert.Equal(t, 10000, c.Cwnd(), "PRR controls the window in recovery")
 	c.OnExit(&Exit{})
 	for range 10 {
 		ack(1000, true)
 	}
-	assert.Equal(t, 11000, c.Cwnd(), "congestion avoidance: a segment a window")
+	assert.Equal(t, 11000, c.Cwnd(), "congestion avoidance: one segment per window")
 	c.OnLoss(&Loss{Kind: Timeout, FlightSize: 11000, MSS: 1000})
 	assert.Equal(t, 1000, c.Cwnd())
 	assert.Equal(t, 5500, c.Ssthresh())

@@ -18,7 +18,7 @@ type cubicAt struct {
 	rtt time.Duration
 }
 
-// afterLoss is a cubic that has just lost at a window of wMax segments.
+// afterLoss returns a cubic that has just had a loss at a window of wMax segments.
 func afterLoss(t *testing.T, wMax int, rtt time.Duration) *cubicAt {
 	t.Helper()
 	c, err := New("cubic", Config{
@@ -31,7 +31,7 @@ func afterLoss(t *testing.T, wMax int, rtt time.Duration) *cubicAt {
 	return x
 }
 
-// rounds lets d pass with the window in use, acknowledged in pieces of a size.
+// rounds advances the clock by d with a full window, acknowledged in pieces of the given size.
 func (x *cubicAt) rounds(d time.Duration, piece int) {
 	for end := x.now.Add(d); x.now < end; {
 		w := x.Cwnd()
@@ -45,9 +45,8 @@ func (x *cubicAt) rounds(d time.Duration, piece int) {
 	}
 }
 
-// TestRFC9438_Curve: RFC 9438 §4.2, figures 1 and 2, in the concave region (RFC
-// 9438 §4.4) and the convex one (RFC 9438 §4.5), with the constants of RFC 9438
-// §4.1.1.
+// RFC 9438 §4.2: the window follows figures 1 and 2 in the concave region (§4.4) and in the convex
+// one (§4.5), with the constants of §4.1.1.
 func TestRFC9438_Curve(t *testing.T) {
 	x := afterLoss(t, 10000, 100*time.Millisecond)
 	assert.Equal(t, 7000000, x.Cwnd(), "RFC 9438 §4.6: beta is 0.7")
@@ -62,8 +61,8 @@ func TestRFC9438_Curve(t *testing.T) {
 	}
 }
 
-// TestRFC9438_NoGrowthIsLost: however small the pieces are that an
-// acknowledgment brings, growth is the same.
+// TestRFC9438_NoGrowthIsLost checks that growth does not depend on how much data each
+// acknowledgment covers.
 func TestRFC9438_NoGrowthIsLost(t *testing.T) {
 	var got []float64
 	for _, piece := range []int{10, 100, 1000, 5000} {
@@ -77,8 +76,8 @@ func TestRFC9438_NoGrowthIsLost(t *testing.T) {
 	assert.Greater(t, got[0], 900000.0)
 }
 
-// TestRFC9438_RenoFriendly: RFC 9438 §4.3: where the curve is slower than Reno, the
-// window follows W_est, by alpha up to the window before and by a segment after.
+// RFC 9438 §4.3: where the curve is slower than Reno, the window follows W_est. It grows by alpha
+// per round trip up to the prior window and by a segment after that.
 func TestRFC9438_RenoFriendly(t *testing.T) {
 	x := afterLoss(t, 20, time.Millisecond)
 	assert.Equal(t, 14000, x.Cwnd())
@@ -91,8 +90,8 @@ func TestRFC9438_RenoFriendly(t *testing.T) {
 	assert.InDelta(t, 9.0/17, cubicAlpha, 1e-9, "3 (1-beta) / (1+beta)")
 }
 
-// TestRFC9438_TargetBounds: RFC 9438 §4.2: the window never shrinks by an
-// acknowledgment and grows by half in a round trip at most.
+// RFC 9438 §4.2: an acknowledgment never shrinks the window, and the window grows by at most half
+// in a round trip.
 func TestRFC9438_TargetBounds(t *testing.T) {
 	x := afterLoss(t, 100, 100*time.Millisecond)
 	x.rounds(200*time.Millisecond, 1000)
@@ -102,7 +101,7 @@ func TestRFC9438_TargetBounds(t *testing.T) {
 	assert.InEpsilon(t, 1.5*w, x.cwnd, 0.01)
 	x.curve.wMax, x.curve.wEst = 1000, 1000
 	x.curve.epoch = x.now
-	x.curve.k = 100 // and far below
+	x.curve.k = 100 // the curve is far below
 	w = x.cwnd
 	x.OnAck(&Ack{Now: x.now, Delivered: x.Cwnd(), MSS: 1000, SRTT: x.rtt, CwndLimited: true})
 	assert.InDelta(t, w, x.cwnd, 0.1)
@@ -120,17 +119,17 @@ func TestRFC9438_FastConvergence(t *testing.T) {
 	x.rounds(20*time.Second, 1000)
 	w = x.cwnd
 	x.OnLoss(&Loss{Now: x.now, Kind: Echo, FlightSize: x.Cwnd(), MSS: 1000})
-	assert.InDelta(t, w, x.curve.wMax, 1, "above it: remembered as it is")
+	assert.InDelta(t, w, x.curve.wMax, 1, "above it W_max is the window at the loss")
 }
 
-// Parts of CUBIC can be left out: RFC 9438 §4.7, RFC 9438 §4.3 and RFC 9406.
+// TestCubicWithoutParts disables parts of CUBIC: RFC 9438 §4.7, RFC 9438 §4.3 and RFC 9406.
 func TestCubicWithoutParts(t *testing.T) {
 	x := afterLoss(t, 1000, 50*time.Millisecond)
 	x.without.NoFastConvergence = true
 	x.rounds(time.Second, 1000)
 	w := x.cwnd
 	x.OnLoss(&Loss{Now: x.now, Kind: Detected, FlightSize: x.Cwnd(), MSS: 1000})
-	assert.InDelta(t, w, x.curve.wMax, 1, "lost below the last maximum, but remembered as it is")
+	assert.InDelta(t, w, x.curve.wMax, 1, "without fast convergence W_max is the window at the loss")
 
 	friendly, alone := afterLoss(t, 10, 10*time.Millisecond), afterLoss(t, 10, 10*time.Millisecond)
 	alone.without.NoRenoFriendly = true
@@ -148,7 +147,7 @@ func TestRFC9438_Timeout(t *testing.T) {
 	x := afterLoss(t, 1000, 50*time.Millisecond)
 	x.OnLoss(&Loss{Now: x.now, Kind: Timeout, FlightSize: 700000, MSS: 1000})
 	assert.Equal(t, 1000, x.Cwnd(), "RFC 9438 §4.8: as Reno")
-	assert.InDelta(t, 490000, x.Ssthresh(), 1, "but by its own beta")
+	assert.InDelta(t, 490000, x.Ssthresh(), 1, "ssthresh uses CUBIC's beta")
 	x.OnLoss(&Loss{Now: x.now, Kind: TimeoutAgain, FlightSize: 700000, MSS: 1000})
 	assert.InDelta(t, 490000, x.Ssthresh(), 1)
 	x.rounds(500*time.Millisecond, 1000)
@@ -157,8 +156,8 @@ func TestRFC9438_Timeout(t *testing.T) {
 	assert.InDelta(t, 490000, x.curve.wMax, 1000)
 }
 
-// TestRFC9438_4_10_SlowStartWithoutLoss: where round trips and not a loss end slow
-// start, the curve begins flat at the window of that moment.
+// RFC 9438 §4.10: if rising round trips instead of a loss end slow start, the curve begins flat at
+// the current window.
 func TestRFC9438_4_10_SlowStartWithoutLoss(t *testing.T) {
 	c, err := New("cubic", Config{MSS: 1000, InitialWindow: 10000, MaxWindow: 1 << 40})
 	require.NoError(t, err)
@@ -179,12 +178,12 @@ func TestRFC9438_4_10_SlowStartWithoutLoss(t *testing.T) {
 		round(80 * time.Millisecond)
 	}
 	assert.Zero(t, x.curve.k)
-	assert.InDelta(t, x.ssthresh, x.curve.wMax, 1, "what slow start came to")
+	assert.InDelta(t, x.ssthresh, x.curve.wMax, 1, "the window at the end of slow start")
 	assert.InDelta(t, x.ssthresh, x.curve.prior, 1)
 	begin, w := x.curve.epoch, x.curve.wMax
 	x.rounds(20*time.Second, 1000)
 	past := x.now.Sub(begin).Seconds()
-	assert.InEpsilon(t, w+0.4*past*past*past*1000, x.cwnd, 0.05, "convex from the first")
+	assert.InEpsilon(t, w+0.4*past*past*past*1000, x.cwnd, 0.05, "the curve is convex from the start")
 }
 
 func TestRFC9438_SmallestWindows(t *testing.T) {
@@ -192,12 +191,11 @@ func TestRFC9438_SmallestWindows(t *testing.T) {
 	x.OnLoss(&Loss{Kind: Detected, FlightSize: 1000, MSS: 1000})
 	assert.Equal(t, 2000, x.Cwnd(), "RFC 9438 §4.6: two segments after a loss")
 	x.OnLoss(&Loss{Kind: Echo, FlightSize: 1000, MSS: 1000})
-	assert.Equal(t, 1000, x.Cwnd(), "and one after a mark")
+	assert.Equal(t, 1000, x.Cwnd(), "one segment after a mark")
 	assert.Equal(t, 2000, x.Ssthresh())
 }
 
-// TestRFC9438_ApplicationLimited: RFC 9438 §5.8: time in which the window was not
-// used is not the curve's.
+// RFC 9438 §5.8: the curve does not advance while the window is not in use.
 func TestRFC9438_ApplicationLimited(t *testing.T) {
 	x := afterLoss(t, 1000, 50*time.Millisecond)
 	x.rounds(time.Second, 1000)
@@ -215,8 +213,7 @@ func TestRFC9438_ApplicationLimited(t *testing.T) {
 	assert.InEpsilon(t, x.cwnd, y.cwnd, 0.01)
 }
 
-// TestRFC9438_Spurious: RFC 9438 §4.9.2: all of the state comes back, and the curve goes
-// on.
+// RFC 9438 §4.9.2: after a spurious loss all of the state is restored, and the curve continues.
 func TestRFC9438_Spurious(t *testing.T) {
 	x := afterLoss(t, 1000, 50*time.Millisecond)
 	x.rounds(2*time.Second, 1000)
@@ -233,11 +230,11 @@ func TestRFC9438_Spurious(t *testing.T) {
 	x.rounds(time.Minute, 100000)
 	later, grown := x.curve, x.cwnd
 	x.OnExit(&Exit{Spurious: true, MSS: 1000})
-	assert.Equal(t, later, x.curve, "the window is larger by now: it goes on as it is")
+	assert.Equal(t, later, x.curve, "the window is already larger: the curve does not change")
 	assert.InDelta(t, grown, x.cwnd, 0.1)
 }
 
-// TestConvergence: two flows that start apart share the link, whatever the
+// TestConvergence checks that two flows that start at different times share the link with every
 // algorithm.
 func TestConvergence(t *testing.T) {
 	for name, least := range map[string]float64{"reno": 0.95, "newreno": 0.95, "cubic": 0.95} {
@@ -252,8 +249,7 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// TestRFC9438_FriendlyToReno: RFC 9438 §5.1: over a short path cubic takes what
-// Reno would.
+// RFC 9438 §5.1: over a short path cubic gets the same rate as Reno.
 func TestRFC9438_FriendlyToReno(t *testing.T) {
 	b := newBottleneck(5e6, 50000)
 	b.add(t, "reno", 10*time.Millisecond, 0)
@@ -264,8 +260,7 @@ func TestRFC9438_FriendlyToReno(t *testing.T) {
 	t.Logf("reno %.2f, cubic %.2f MB/s", got[0]/1e6, got[1]/1e6)
 }
 
-// TestRFC9438_LongFat: RFC 9438 §1: over a long fat path cubic recovers a window much
-// sooner than Reno does.
+// RFC 9438 §1: over a long fat path cubic restores its window much sooner than Reno.
 func TestRFC9438_LongFat(t *testing.T) {
 	rate := map[string]float64{}
 	for _, name := range []string{"reno", "cubic"} {

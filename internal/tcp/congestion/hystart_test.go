@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestRFC9406_ExitsBeforeOverflow: HyStart++ leaves slow start as the queue builds up, before it
-// overflows; plain slow start pours a window into it.
+// RFC 9406: HyStart++ leaves slow start while the queue builds up, before it overflows. Standard
+// slow start overflows the queue by a window.
 func TestRFC9406_ExitsBeforeOverflow(t *testing.T) {
 	drops := map[string]int{}
 	for _, name := range []string{"reno", "cubic"} {
@@ -21,7 +21,7 @@ func TestRFC9406_ExitsBeforeOverflow(t *testing.T) {
 		if name == "cubic" {
 			assert.Zero(t, f.losses)
 			assert.GreaterOrEqual(t, f.c.Cwnd(), f.c.Ssthresh(), "out of slow start")
-			assert.Greater(t, got, 9.5e6, "and with the path full")
+			assert.Greater(t, got, 9.5e6, "the path is full")
 		}
 	}
 	assert.Positive(t, drops["reno"])
@@ -31,8 +31,8 @@ func hystartAck(h *hystart, rtt time.Duration, round bool) bool {
 	return h.observe(&Ack{RTT: rtt, Round: round})
 }
 
-// TestRFC9406_Rounds: RFC 9406 §4.2: into conservative slow start by eight samples of a longer
-// round trip, out of slow start five rounds later.
+// RFC 9406 §4.2: eight samples of a longer round trip start conservative slow start. Five rounds
+// later slow start ends.
 func TestRFC9406_Rounds(t *testing.T) {
 	h := newHystart(&Config{})
 	round := func(rtt time.Duration, n int) (exit bool) {
@@ -56,7 +56,7 @@ func TestRFC9406_Rounds(t *testing.T) {
 	assert.True(t, round(60*time.Millisecond, 8), "the round in which it began counts")
 }
 
-// TestRFC9406_Resumes: RFC 9406 §4.2: a round trip that shrinks again was jitter.
+// RFC 9406 §4.2: if the round trip shrinks again, slow start resumes: the increase was jitter.
 func TestRFC9406_Resumes(t *testing.T) {
 	h := newHystart(&Config{})
 	for _, rtt := range []time.Duration{40e6, 50e6} {
@@ -72,7 +72,7 @@ func TestRFC9406_Resumes(t *testing.T) {
 	assert.Equal(t, 1000, h.grow(1000, 1000))
 }
 
-// TestRFC9406_Threshold: RFC 9406 §4.3: an eighth of the round trip, within 4 and 16 ms.
+// RFC 9406 §4.3: the threshold is an eighth of the round trip, between 4 and 16 ms.
 func TestRFC9406_Threshold(t *testing.T) {
 	for last, thresh := range map[time.Duration]time.Duration{
 		time.Millisecond: 4 * time.Millisecond, 80 * time.Millisecond: 10 * time.Millisecond,
@@ -88,8 +88,8 @@ func TestRFC9406_Threshold(t *testing.T) {
 	}
 }
 
-// TestRFC9406_Limit: RFC 9406 §4.3: eight segments an acknowledgment unless paced; a sender of
-// trains a train.
+// RFC 9406 §4.3: without pacing an acknowledgment grows the window by at most eight segments. For a
+// sender of trains the limit is a train.
 func TestRFC9406_Limit(t *testing.T) {
 	for _, x := range []struct {
 		cfg  Config
@@ -105,7 +105,7 @@ func TestRFC9406_Limit(t *testing.T) {
 	}
 }
 
-// TestRFC9406_OnlyTheFirstSlowStart: RFC 9406 §4.3: later ones know where to end.
+// RFC 9406 §4.3: HyStart++ runs only in the first slow start. Later ones end at ssthresh.
 func TestRFC9406_OnlyTheFirstSlowStart(t *testing.T) {
 	x := afterLoss(t, 1000, 50*time.Millisecond)
 	assert.True(t, x.start.done)

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestControllersStandAnything: whatever they are told, in whatever order, the
-// window stays between a segment and its bound, and pacing goes on.
+// TestControllersStandAnything checks that after any sequence of events the window is at least a
+// segment and at most its bound, and the pacing rate is not negative.
 func TestControllersStandAnything(t *testing.T) {
 	for _, name := range Names() {
 		for seed := range uint64(20) {
@@ -40,7 +40,7 @@ func TestControllersStandAnything(t *testing.T) {
 	}
 }
 
-// tell tells a controller something.
+// tell sends a random event to a controller.
 func tell(r *rand.Rand, c Controller, now clock.Time, mss int, delivered *uint64) {
 	flight := r.IntN(2*c.Cwnd() + 1)
 	switch r.IntN(20) {

@@ -13,16 +13,16 @@ import (
 
 const simMSS = 1000
 
-// bottleneck is one link with a drop-tail queue that flows share, in virtual
-// time. Every packet is acknowledged by itself a propagation delay after it has
-// left the link, and a packet that is dropped is missed when it would have been.
+// bottleneck is a link with a drop-tail queue shared by flows, in virtual time. The acknowledgment
+// of a packet arrives one propagation delay after the packet has left the link. The sender detects
+// a dropped packet when its acknowledgment would have arrived.
 type bottleneck struct {
 	now    clock.Time
-	rate   float64 // bytes a second
-	buffer int     // bytes that may wait
-	loss   float64 // of each packet, at random
+	rate   float64 // bytes per second
+	buffer int     // queue limit in bytes
+	loss   float64 // probability for each packet
 	rng    *rand.Rand
-	free   clock.Time // when the link is
+	free   clock.Time // when the link is free
 	events simEvents
 	flows  []*flow
 }
@@ -30,9 +30,9 @@ type bottleneck struct {
 // flow is a sender with endless data.
 type flow struct {
 	c          Controller
-	rtt        time.Duration // of propagation
+	rtt        time.Duration // propagation delay
 	start      clock.Time
-	next       clock.Time // pacing
+	next       clock.Time // paced departure
 	sent       uint64     // packets
 	acked      uint64     // bytes
 	ackedAt    clock.Time
@@ -46,10 +46,10 @@ type flow struct {
 	roundEnd   uint64
 	used, last bool
 	appLimited uint64
-	budget     func(now clock.Time) bool // whether the application has something to send
+	budget     func(now clock.Time) bool // whether the application has data to send
 	losses     int                       // episodes
 	drops      int
-	waiting    bool // for its pacing
+	waiting    bool // for pacing
 	watch      func(a *Ack)
 }
 
@@ -85,7 +85,7 @@ func newBottleneck(rate float64, buffer int) *bottleneck {
 	}
 }
 
-// add starts a flow after a while.
+// add adds a flow that starts after the given time.
 func (b *bottleneck) add(t *testing.T, name string, rtt, after time.Duration) *flow {
 	t.Helper()
 	c, err := New(name, Config{
@@ -103,7 +103,7 @@ func (b *bottleneck) push(p *simPacket) {
 	heap.Push(&b.events, p)
 }
 
-// run lets d pass.
+// run advances the clock by d.
 func (b *bottleneck) run(d time.Duration) {
 	end := b.now.Add(d)
 	for len(b.events) > 0 && b.events[0].at <= end {
@@ -122,7 +122,7 @@ func (b *bottleneck) run(d time.Duration) {
 	b.now = end
 }
 
-// queue returns the bytes that wait for the link.
+// queue returns the number of bytes in the queue.
 func (b *bottleneck) queue() int {
 	return int(max(b.free.Sub(b.now).Seconds(), 0) * b.rate)
 }
@@ -241,7 +241,7 @@ func (f *flow) ack(now clock.Time, p *simPacket) {
 	}
 }
 
-// goodput runs for d and returns each flow's bytes a second.
+// goodput runs for d and returns each flow's bytes per second.
 func (b *bottleneck) goodput(d time.Duration) []float64 {
 	before := make([]uint64, len(b.flows))
 	for i, f := range b.flows {
@@ -255,7 +255,7 @@ func (b *bottleneck) goodput(d time.Duration) []float64 {
 	return out
 }
 
-// fairness is Jain's index: one is equal shares.
+// fairness is Jain's index: 1 means equal shares.
 func fairness(x []float64) float64 {
 	var sum, squares float64
 	for _, v := range x {

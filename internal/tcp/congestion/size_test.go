@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a connection that was busy once keeps while it is idle: a size class of Go's ends at 160.
+// A connection that was busy keeps its controller while it is idle. One of Go's size classes ends
+// at 160.
 func TestCubicFitsItsSizeClass(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(cubic{}), uintptr(160))
 }

@@ -18,9 +18,9 @@ func TestTahoeTrace(t *testing.T) {
 	acked(c, 10000)
 	assert.Equal(t, 20000, c.Cwnd())
 	c.OnLoss(&Loss{Kind: Detected, FlightSize: 20000, MSS: 1000})
-	assert.Equal(t, 1000, c.Cwnd(), "RFC 5681 §3.1: from the loss window, after a fast retransmit too")
+	assert.Equal(t, 1000, c.Cwnd(), "RFC 5681 §3.1: from the loss window, also after a fast retransmit")
 	assert.Equal(t, 10000, c.Ssthresh())
-	// The textbook's rounds: 1, 2, 4, 8, then the threshold, then a segment each.
+	// The textbook's rounds: 1, 2, 4, 8, the threshold, and then one segment more per round.
 	for _, want := range []int{2000, 4000, 8000, 10000} {
 		acked(c, c.Cwnd())
 		assert.Equal(t, want, min(c.Cwnd(), 10000))
@@ -44,16 +44,16 @@ func TestRFC6582_FullAcknowledgment(t *testing.T) {
 		assert.Equal(t, 10000, c.Cwnd())
 		c.OnExit(&Exit{InFlight: flight, MSS: 1000})
 		assert.Equal(t, want, c.Cwnd(), flight)
-		assert.Equal(t, 10000, c.Ssthresh(), "slow start leads there")
+		assert.Equal(t, 10000, c.Ssthresh(), "slow start ends at ssthresh")
 	}
 	c := create(t, "newreno")
 	c.OnLoss(&Loss{Kind: Timeout, FlightSize: 10000, MSS: 1000})
 	acked(c, 3000)
 	c.OnExit(&Exit{InFlight: 0, MSS: 1000})
-	assert.Equal(t, 4000, c.Cwnd(), "after a time-out the window has only grown from one segment")
+	assert.Equal(t, 4000, c.Cwnd(), "after a timeout the window has only grown from one segment")
 }
 
-// TestSpuriousIsTakenBack: RFC 4015 §3.4's idea for all loss-based algorithms.
+// TestSpuriousIsTakenBack checks the response of RFC 4015 §3.4 for all loss-based algorithms.
 func TestSpuriousIsTakenBack(t *testing.T) {
 	for _, name := range []string{"reno", "newreno", "tahoe", "cubic"} {
 		for _, kind := range []Kind{Detected, Timeout} {
@@ -78,7 +78,7 @@ func TestSpuriousIsTakenBack(t *testing.T) {
 			c.OnLoss(&Loss{Kind: kind, FlightSize: cwnd, MSS: 1000})
 			c.OnLoss(&Loss{Kind: Echo, FlightSize: cwnd, MSS: 1000})
 			c.OnExit(&Exit{MSS: 1000, Spurious: true})
-			assert.Less(t, c.Cwnd(), cwnd, "%s: a mark is no mistake", name)
+			assert.Less(t, c.Cwnd(), cwnd, "%s: a mark is not spurious", name)
 		}
 	}
 }
@@ -116,6 +116,6 @@ func TestTakesOver(t *testing.T) {
 		assert.Equal(t, 33000, c.Cwnd(), name)
 		assert.Equal(t, 22000, c.Ssthresh(), name)
 		acked(c, 33000)
-		assert.InDelta(t, 34000, c.Cwnd(), 500, "%s goes on in congestion avoidance", name)
+		assert.InDelta(t, 34000, c.Cwnd(), 500, "%s continues in congestion avoidance", name)
 	}
 }

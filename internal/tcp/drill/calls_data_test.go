@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// size returns how many bytes a read or write is about.
+// size returns the number of bytes of a read or write.
 func (c *call) size() (int, error) {
 	n, err := c.at(2)
 	if err != nil || n < 0 || n > 1<<30 {
@@ -16,7 +16,7 @@ func (c *call) size() (int, error) {
 	return int(n), nil
 }
 
-// readFlags and writeFlags are what recv and send take.
+// readFlags and writeFlags are the flags of recv and send.
 var (
 	readFlags  = []string{"MSG_DONTWAIT", "MSG_PEEK", "MSG_NOSIGNAL"}
 	writeFlags = []string{"MSG_DONTWAIT", "MSG_NOSIGNAL"}
@@ -110,7 +110,7 @@ func sysWrite(w *world, c *call) (step, error) {
 	}, nil
 }
 
-// unwritable reports whether nothing can ever be written.
+// unwritable reports whether the socket can never be written again.
 func (s *socket) unwritable() (outcome, bool) {
 	if e := s.take(); e != "" {
 		return failed(e), true
@@ -127,7 +127,7 @@ func (s *socket) unwritable() (outcome, bool) {
 	return failed("EPIPE"), true
 }
 
-// write puts up to n bytes of the pattern into the send ring.
+// write puts up to n bytes of the pattern into the send ring buffer.
 func (w *world) write(s *socket, n int) int {
 	tx := s.conn.Tx()
 	if s.conn.State() == tcp.StateSynSent {
@@ -167,7 +167,7 @@ func sysPoll(w *world, c *call) (step, error) {
 	return at(done(ready)), nil
 }
 
-// polled returns the events of poll that are true and asked for.
+// polled returns the requested events of poll that are true.
 func (s *socket) polled(asked value) map[string]bool {
 	got := map[string]bool{}
 	set := func(name string, on bool) {

@@ -120,7 +120,7 @@ func sysConnect(w *world, c *call) (step, error) {
 	}, nil
 }
 
-// connected returns how far connect has come.
+// connected returns the state of a connect call.
 func (s *socket) connected(c *call) outcome {
 	switch s.conn.State() {
 	case tcp.StateSynSent, tcp.StateSynReceived:
@@ -164,7 +164,7 @@ func sysClose(w *world, c *call) (step, error) {
 	return at(done(0)), nil
 }
 
-// linger lets close wait until all is acknowledged, but no longer than its time.
+// linger makes close wait until all data is acknowledged or its time is over.
 func (w *world) linger(conn *tcp.Conn, until clock.Time) step {
 	return func() outcome {
 		switch conn.State() {

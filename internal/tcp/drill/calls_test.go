@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// socket is what a file descriptor of the script stands for.
+// socket is the object behind a file descriptor of the script.
 type socket struct {
 	conn     *tcp.Conn
 	listener *tcp.Listener
@@ -17,11 +17,11 @@ type socket struct {
 	told     bool // the program has seen the connection's error
 	noRead   bool // shutdown(SHUT_RD)
 	noWrite  bool
-	set      []setting // in the order of setsockopt, for what is not a connection yet
+	set      []setting // in the order of setsockopt, for sockets without a connection
 	values   map[string]int64
 }
 
-// outcome is what a call returns, or that it has to wait.
+// outcome is the result of a call, or says that the call has to wait.
 type outcome struct {
 	result int64
 	errno  string
@@ -39,7 +39,7 @@ func describe(n int64, e string) string {
 	return fmt.Sprintf("%d %s", n, e)
 }
 
-// step tries to finish a call; it is called again until it need not wait.
+// step tries to finish a call. It is called again while the call has to wait.
 type step func() outcome
 
 // blocked is a call that has not returned.
@@ -51,7 +51,7 @@ type blocked struct {
 	step  step
 }
 
-// calls are the system calls. A handler begins one; its error is the script's.
+// calls are the system calls. A handler starts one. Its error is a fault of the script.
 var calls map[string]func(w *world, c *call) (step, error)
 
 func init() {
@@ -96,7 +96,7 @@ func (c *call) run(w *world, e *event) error {
 	return nil
 }
 
-// poke lets the waiting call return if it can, and checks what and when.
+// poke lets the waiting call return if it can, and checks its result and time.
 func (w *world) poke() error {
 	b := w.waiting
 	if b == nil {
@@ -120,10 +120,10 @@ func (w *world) poke() error {
 	}
 	w.waiting = nil
 	w.line = line
-	return w.pump() // what the call had to say
+	return w.pump() // segments caused by the call
 }
 
-// await lets time pass until the waiting call has returned.
+// await advances the clock until the waiting call has returned.
 func (w *world) await() error {
 	b := w.waiting
 	if err := w.runUntil(b.end.Add(w.slack(b.end.Sub(b.start))), false); err != nil {
@@ -159,7 +159,7 @@ func (c *call) at(i int) (int64, error) {
 	return 0, fmt.Errorf("argument %d is no number", i+1)
 }
 
-// word reports whether the i-th argument is words that contain one.
+// word reports whether the i-th argument contains the given word.
 func (c *call) word(i int, word string) bool { return i < len(c.args) && c.args[i].has(word) }
 
 func at(o outcome) step { return func() outcome { return o } }
@@ -173,8 +173,8 @@ func (s *socket) take() string {
 	return errno(s.conn.Err())
 }
 
-// errno names an error of the engine as Linux does. One that ICMP explained is
-// named by the explanation.
+// errno returns Linux's name for an error of the engine. If ICMP gave the reason, it names the
+// reason.
 func errno(err error) string {
 	for _, n := range []struct {
 		err  error
@@ -195,7 +195,7 @@ func errno(err error) string {
 	return err.Error()
 }
 
-// wait returns the outcome of a call that cannot go on now.
+// wait returns the outcome of a call that would block.
 func (s *socket) wait(c *call) outcome {
 	if s.nonblock || c.word(3, "MSG_DONTWAIT") {
 		return failed("EAGAIN")

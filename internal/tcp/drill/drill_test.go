@@ -172,8 +172,8 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// FuzzScript: no text makes the interpreter or the host it drives panic, and
-// every fault names its line.
+// FuzzScript checks that no script makes the interpreter or its host panic, and that every error
+// names its line.
 func FuzzScript(f *testing.F) {
 	f.Add(opening)
 	f.Add(opening + "+0 write(4, ..., 5000) = 5000\n+.2 < . 1:1(0) ack 1001 win 9 <nop,nop,sack 2001:3001>\n")

@@ -134,7 +134,8 @@ func (f function) eval(names map[string]float64) (float64, error) {
 	return 0, fmt.Errorf("no function %s of %d arguments", f.name, len(args))
 }
 
-// assertions reads the statements of a %{ … }% block: assertions, one a line or between semicolons.
+// assertions reads the statements of a %{ … }% block: assertions, separated by newlines or
+// semicolons.
 func (p *parser) assertions(t token) (assertions, error) {
 	var all assertions
 	for i, line := range strings.Split(t.text, "\n") {
@@ -183,8 +184,8 @@ func (p *parser) assertion(text string, line int) (assertion, error) {
 	return a, nil
 }
 
-// levels are the binary operators, the loosest first; comparisons, which chain,
-// are at compareLevel.
+// levels are the binary operators, the lowest precedence first. Comparisons, which chain, are at
+// compareLevel.
 var levels = [][]string{
 	{"or"},
 	{"and"},
@@ -234,7 +235,7 @@ func (p *parser) expr(level int) (expr, error) {
 	return x, nil
 }
 
-// operator takes one of the operators, which may be two signs.
+// operator takes one of the operators. An operator may consist of two signs.
 func (p *parser) operator(ops []string) string {
 	for _, op := range ops {
 		if p.accept(op) {

@@ -6,13 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Errors that ICMP reports, by the errno that a program sees.
+// ICMP errors, by the errno that a program gets.
 var (
 	errNetUnreachable  = errors.New("network is unreachable")
 	errHostUnreachable = errors.New("no route to host")
 )
 
-// reports are the ICMP messages that concern a connection: what Linux makes of each.
+// reports are the ICMP messages that concern a connection, with Linux's error for each.
 var reports = map[string]error{
 	"unreachable net_unreachable":      errNetUnreachable,
 	"unreachable host_unreachable":     errHostUnreachable,

@@ -26,7 +26,7 @@ var constants = map[string]float64{
 	"TCP_INFINITE_SSTHRESH": 0x7fffffff, "True": 1, "False": 0,
 }
 
-// names returns tcp_info of the connection in question, in Linux's units: packets and microseconds.
+// names returns tcp_info of the current connection in Linux's units: packets and microseconds.
 func (w *world) names() (map[string]float64, error) {
 	if w.info == nil {
 		return nil, errors.New("no connection to ask for its tcp_info")
@@ -105,7 +105,7 @@ func flag(on bool) float64 {
 	return 0
 }
 
-// ssthresh returns it in packets; what no window can reach is infinite.
+// ssthresh returns ssthresh in packets. A value that no window can reach is infinite.
 func (w *world) ssthresh(bytes, mss int) float64 {
 	if bytes == 0 || bytes >= w.info.Tx().Limit() {
 		return constants["TCP_INFINITE_SSTHRESH"]
@@ -113,8 +113,8 @@ func (w *world) ssthresh(bytes, mss int) float64 {
 	return float64(bytes / mss)
 }
 
-// caState translates the state of loss recovery. Linux tells Disorder from
-// Open: something is sacked, but nothing is thought lost.
+// caState translates the state of loss recovery. Linux has the state Disorder for data that is
+// sacked while none is considered lost.
 func caState(i *tcp.Info) float64 {
 	switch i.Recovery {
 	case "recovery":

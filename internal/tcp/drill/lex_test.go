@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Error is a fault of a script, or of the host that did not do what the script says.
+// Error is an error in a script, or a difference between the host's behaviour and the script.
 type Error struct {
 	File string
 	Line int
@@ -36,7 +36,7 @@ type token struct {
 	kind tokenKind
 	text string
 	line int
-	// start and end are where it is in the script.
+	// start and end are the token's position in the script.
 	start, end int
 }
 
@@ -47,7 +47,7 @@ func (t token) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// lexer cuts a script into tokens.
+// lexer splits a script into tokens.
 type lexer struct {
 	file   string
 	text   string
@@ -60,7 +60,7 @@ func (l *lexer) fail(line int, format string, args ...any) error {
 	return &Error{File: l.file, Line: line, Text: fmt.Sprintf(format, args...)}
 }
 
-// all returns the tokens; the last is tokEnd.
+// all returns the tokens. The last is tokEnd.
 func (l *lexer) all() ([]token, error) {
 	var tokens []token
 	for {
@@ -80,7 +80,7 @@ func (l *lexer) all() ([]token, error) {
 	}
 }
 
-// skip passes over space and comments.
+// skip skips space and comments.
 func (l *lexer) skip() error {
 	for l.pos < len(l.text) {
 		rest := l.text[l.pos:]
@@ -111,7 +111,7 @@ func (l *lexer) advance(n int) {
 	l.pos += n
 }
 
-// quoted are the tokens with an opening and a closing mark.
+// quoted are the tokens with opening and closing delimiters.
 var quoted = []struct {
 	open, end string
 	kind      tokenKind
@@ -144,7 +144,8 @@ func (l *lexer) next() (token, error) {
 	return t, nil
 }
 
-// classify returns the token that rest begins with. As in packetdrill's lexer the longest one wins.
+// classify returns the token at the beginning of rest. As in packetdrill's lexer, the longest token
+// wins.
 func classify(rest string) (tokenKind, string) {
 	if strings.HasPrefix(rest, "...") {
 		return tokEllipsis, rest[:3]
@@ -180,7 +181,7 @@ func classify(rest string) (tokenKind, string) {
 	return tokSign, rest[:1]
 }
 
-// addressLength returns how long the dotted quad is that s begins with.
+// addressLength returns the length of the dotted quad at the beginning of s.
 func addressLength(s string) int {
 	n := 0
 	for i := range 4 {
@@ -199,7 +200,7 @@ func addressLength(s string) int {
 	return n
 }
 
-// run returns how many bytes at the beginning of s are of a kind.
+// run returns the number of bytes at the beginning of s for which is returns true.
 func run(s string, is func(byte) bool) int {
 	for i := range len(s) {
 		if !is(s[i]) {

@@ -90,7 +90,7 @@ func (p *parser) value() (value, error) {
 	case t.kind == tokString:
 		return value{kind: valString, text: t.text}, nil
 	case t.kind == tokWord && p.accept("("):
-		// htons(8080), inet_addr("192.0.2.1"): what is in them is meant.
+		// htons(8080) and inet_addr("192.0.2.1") mean their arguments.
 		list, err := p.values(")")
 		if err != nil {
 			return value{}, err
@@ -140,7 +140,7 @@ func (p *parser) fieldsOf() (value, error) {
 	}
 }
 
-// has reports whether the value is words that contain w.
+// has reports whether the value contains the word w.
 func (v value) has(w string) bool {
 	for _, s := range v.words {
 		if v.kind == valWords && s == w {
@@ -150,7 +150,7 @@ func (v value) has(w string) bool {
 	return false
 }
 
-// number returns the value as one number: itself, or the only one of a list.
+// number returns the value as one number: itself, or the only element of a list.
 func (v value) number() (int64, bool) {
 	if v.kind == valList && len(v.list) == 1 {
 		v = v.list[0]

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// packet reads < or > and what follows.
+// packet reads < or > and the segment after it.
 func (p *parser) packet() (action, error) {
 	first := p.pos
 	outbound := p.take().text == ">"
@@ -39,7 +39,7 @@ func (p *parser) packet() (action, error) {
 	return s, nil
 }
 
-// written returns the script's text from the given token on, in one line.
+// written returns the script's text from the given token on, on one line.
 func (p *parser) written(first int) string {
 	text := p.text[p.tokens[first].start:p.tokens[p.pos-1].end]
 	return strings.Join(strings.Fields(text), " ")
@@ -87,13 +87,13 @@ func (p *parser) ports(s *segment) error {
 	return nil
 }
 
-// flagLetters are packetdrill's.
+// flagLetters are packetdrill's letters for the flags.
 var flagLetters = map[rune]tcp.Flags{
 	'F': tcp.FIN, 'S': tcp.SYN, 'R': tcp.RST, 'P': tcp.PSH, '.': tcp.ACK,
 	'U': tcp.URG, 'E': tcp.ECE, 'W': tcp.CWR,
 }
 
-// flags reads S. or P. or - for none.
+// flags reads S. or P., or - for no flags.
 func (p *parser) flags(s *segment) error {
 	t := p.take()
 	s.flags = t.text
@@ -179,7 +179,7 @@ func (p *parser) fields(s *segment) error {
 	return nil
 }
 
-// optionList reads <mss 1460,nop,wscale 7> into the bytes on the wire.
+// optionList reads <mss 1460,nop,wscale 7> and encodes it.
 func (p *parser) optionList(s *segment) error {
 	if !p.is("<") {
 		return nil

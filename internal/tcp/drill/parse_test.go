@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The bounds of a script.
+// The limits of a script.
 const (
 	maxTime  = 10000000 * time.Second
 	maxDepth = 32 // of nested arguments or expressions
@@ -27,7 +27,7 @@ func Parse(name, text string) (*Script, error) {
 	return p.script, nil
 }
 
-// parser reads tokens; after the first fault the others are not reported.
+// parser reads tokens. It reports only the first error.
 type parser struct {
 	file   string
 	text   string
@@ -201,7 +201,7 @@ func (p *parser) number(what string, low, high int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(t.text, 0, 64)
 	if err != nil {
-		n, err = strconv.ParseInt(t.text, 10, 64) // leading zeros are decimal here
+		n, err = strconv.ParseInt(t.text, 10, 64) // leading zeros do not mean octal
 	}
 	if err != nil || n < low || n > high {
 		return 0, p.fail(t, "%s is out of range: %s, want %d to %d", what, t.text, low, high)
@@ -209,7 +209,7 @@ func (p *parser) number(what string, low, high int64) (int64, error) {
 	return n, nil
 }
 
-// commands cuts the text of a `…` block at lines, ; and &&, and into words.
+// commands splits the text of a `…` block at newlines, ; and &&, and each command into words.
 func (p *parser) commands(t token) (commands, error) {
 	var all commands
 	for i, line := range strings.Split(t.text, "\n") {

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Run plays the script against a new host. Its error is an *Error with the line that was not met.
+// Run plays the script against a new host. Its error is an *Error with the line that failed.
 func (s *Script) Run() error {
 	w, err := newWorld(s)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Script) Run() error {
 	return w.finish()
 }
 
-// finish checks that nothing is left over.
+// finish checks that no segment and no call is left.
 func (w *world) finish() error {
 	if err := w.pump(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (w *world) finish() error {
 	return nil
 }
 
-// at returns the instants that an event's times mean.
+// at returns the time range of an event.
 func (w *world) at(when timing) (from, to clock.Time) {
 	base := origin
 	switch when.kind {
@@ -54,7 +54,7 @@ func (w *world) at(when timing) (from, to clock.Time) {
 	return base.Add(when.from), base.Add(when.to)
 }
 
-// reach lets time pass until an event that the script causes.
+// reach advances the clock to an event that the script causes.
 func (w *world) reach(e *event) error {
 	at, _ := w.at(e.when)
 	if at < w.now {
@@ -63,7 +63,7 @@ func (w *world) reach(e *event) error {
 	return w.runUntil(at, false)
 }
 
-// slack is the tolerance for something that is expected so long from now.
+// slack is the tolerance for an event that is expected after wait.
 func (w *world) slack(wait time.Duration) time.Duration {
 	return max(w.set.tolerance, time.Duration(float64(wait)*w.set.percent/100))
 }

@@ -10,7 +10,7 @@ import (
 type Script struct {
 	name    string
 	options []option
-	setup   []command // what runs before the host is made
+	setup   []command // commands that run before the host exists
 	events  []event
 }
 
@@ -20,14 +20,14 @@ type option struct {
 	name, value string
 }
 
-// event is one thing that happens or is to happen.
+// event is an action of the script, or an action that it expects from the host.
 type event struct {
 	line int
 	when timing
 	act  action
 }
 
-// action is what an event does; the type decides.
+// action is the effect of an event, by type.
 type action interface {
 	run(w *world, e *event) error
 }
@@ -36,11 +36,11 @@ type timeKind uint8
 
 const (
 	absolute timeKind = iota
-	relative          // to the end of the event before
+	relative          // to the end of the previous event
 	anyTime           // *
 )
 
-// timing is an event's time: an instant or, for what leaves, a range.
+// timing is an event's time: an instant or, for outgoing segments, a range.
 type timing struct {
 	kind     timeKind
 	ranged   bool
@@ -53,14 +53,14 @@ type segment struct {
 	ecn      ecnMark
 	ports    [2]uint16 // source and destination, zero when not given
 	header   tcp.Header
-	flags    string // as they are written
+	flags    string // as in the script
 	length   int
 	window   int // -1: not given
 	urgent   int // -1: not given
 	options  []byte
 	anyOpts  bool // <...>
 	hasTS    bool
-	raw      string // as it is written
+	raw      string // as in the script
 }
 
 type ecnMark uint8
@@ -71,15 +71,15 @@ const (
 	ecnECT0
 	ecnECT1
 	ecnCE
-	ecnECT01 // outbound only: either
+	ecnECT01 // outbound only: either codepoint
 )
 
-// report is an ICMP message about one of our segments.
+// report is an ICMP message about one of the host's segments.
 type report struct {
 	kind string
 	code string
 	mtu  int
-	seq  uint32 // of the segment that it quotes
+	seq  uint32 // of the quoted segment
 }
 
 // call is a system call.
@@ -92,7 +92,7 @@ type call struct {
 	errno  string
 }
 
-// command is one shell command line, in words.
+// command is one shell command line, split into words.
 type command struct {
 	line  int
 	words []string
@@ -108,7 +108,7 @@ type assertion struct {
 	line int
 	text string
 	cond expr
-	note expr // what to show when it fails, nil for nothing
+	note expr // shown when the assertion fails; may be nil
 }
 
 type valueKind uint8

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDrill plays every script of testdata against a host. Each begins with the
-// clause that it is about.
+// TestDrill plays every script of testdata against a host. Each begins with the clause that it
+// tests.
 func TestDrill(t *testing.T) {
 	files, err := filepath.Glob("../testdata/*.pkt")
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ func (s *segment) run(w *world, e *event) error {
 	return s.inject(w)
 }
 
-// inject hands the segment to the host. Its header goes over the wire's form, so
-// that odd options meet the parser that they would meet.
+// inject sends the segment to the host. The header is encoded and parsed, so that invalid options
+// reach the host's parser.
 func (s *segment) inject(w *world) error {
 	p := w.whom(s)
 	if s.header.Flags.Has(tcp.SYN) && !s.header.Flags.Has(tcp.RST) && p.irs == 0 {
@@ -43,7 +43,7 @@ func (s *segment) inject(w *world) error {
 	copy(b[tcp.HeaderSize:], options)
 	first := h.Seq - p.irs - 1
 	if h.Flags.Has(tcp.SYN) {
-		first++ // the SYN's own number comes before the data
+		first++ // the SYN takes the first sequence number
 	}
 	fill(b[tcp.HeaderSize+len(options):], first)
 	_, _, header, text, ok := tcp.ParseHeader(b)
@@ -60,8 +60,8 @@ func (s *segment) inject(w *world) error {
 	return w.pump()
 }
 
-// mapOptions turns the SACK edges and the echoed timestamp, which the script
-// counts from the host's first, into what the host sent.
+// mapOptions converts the SACK edges and the echoed timestamp, which the script writes relative to
+// the host's first ones, to absolute values.
 func (s *segment) mapOptions(p *peer) ([]byte, error) {
 	b := append([]byte(nil), s.options...)
 	for i := 0; i < len(b) && b[i] != 0; {
@@ -101,8 +101,8 @@ func (p *peer) echo(v uint32) (uint32, error) {
 	return 0, fmt.Errorf("ecr %d echoes no timestamp that a line has shown", v)
 }
 
-// expect takes the next segment that the host has sent, waiting for it if need
-// be, and compares. A length beyond what was sent takes the segments that follow.
+// expect takes the host's next segment, waiting for it if necessary, and compares it. If the
+// script's segment is longer, it also takes the segments that follow.
 func (s *segment) expect(w *world, e *event) error {
 	from, to := w.at(e.when)
 	slack := w.slack(max(from.Sub(w.now), 0))
@@ -141,7 +141,7 @@ func when(e *event, from, to clock.Time) string {
 	return stamp(from)
 }
 
-// continues reports whether t is the next segment of what s began, not beyond n bytes.
+// continues reports whether t directly follows s and both together have at most n bytes.
 func (s *sent) continues(t *sent, n int) bool {
 	return t.peer == s.peer && t.header.Seq == s.header.Seq+uint32(s.length) && t.length > 0 &&
 		s.length+t.length <= n && t.at.Sub(s.at) <= time.Millisecond &&
@@ -157,7 +157,8 @@ func (s *sent) join(t *sent) {
 	s.header.Window = t.header.Window
 }
 
-// compare returns what is wrong with a segment, nothing if it is as expected.
+// compare describes the difference between a segment and the expected one. It returns an empty
+// string if there is no difference.
 func (s *segment) compare(w *world, got *sent) string {
 	p, h := got.peer, got.header
 	if s.ports != [2]uint16{} {
@@ -222,7 +223,7 @@ func (s *segment) compareOptions(w *world, got *sent) string {
 	return ""
 }
 
-// relative returns the numbers as the script counts them.
+// relative returns the sequence and acknowledgment numbers as the script writes them.
 func (p *peer) relative(h tcp.Header) (seq, ack uint32) {
 	if h.Flags.Has(tcp.ACK) {
 		ack = h.Ack
@@ -243,7 +244,7 @@ func letters(f tcp.Flags) string {
 	return b.String()
 }
 
-// describe writes the segment in the notation.
+// describe writes the segment in the script's notation.
 func (s *sent) describe() string {
 	seq, ack := s.peer.relative(s.header)
 	var b strings.Builder
@@ -295,7 +296,7 @@ var ecnNames = [...]string{"unchecked", "noecn", "ect0", "ect1", "ce", "ect01"}
 
 func (m ecnMark) String() string { return ecnNames[m] }
 
-// admits reports whether a segment with the given mark is as expected.
+// admits reports whether m allows a segment with the given codepoint.
 func (m ecnMark) admits(got ecnMark) bool {
 	return m == ecnUnchecked || m == got || m == ecnECT01 && (got == ecnECT0 || got == ecnECT1)
 }

@@ -16,7 +16,7 @@ type setting struct {
 	arg  value
 }
 
-// options are the socket options: each takes its value from those that the script has set.
+// options are the socket options. Each takes its value from the settings of the script.
 var options = map[string]func(w *world, s *socket, o *tcp.Sockopts){
 	"SO_REUSEADDR": inert, "SO_REUSEPORT": inert, "IP_RECVERR": inert, "SO_LINGER": inert,
 	"TCP_CONGESTION": inert, // see apply
@@ -35,11 +35,11 @@ var options = map[string]func(w *world, s *socket, o *tcp.Sockopts){
 	"TCP_KEEPCNT": setKeepalive,
 }
 
-// inert is an option that tells the connection nothing. In a world of one program all addresses may
-// be used again; how to linger is the business of close.
+// inert is an option without effect on the connection. With only one program all addresses may be
+// reused, and close implements lingering.
 func inert(*world, *socket, *tcp.Sockopts) {}
 
-// setBuffers sets a buffer's size to the number, where Linux would double it for its own books.
+// setBuffers sets a buffer's size to the given number. Linux doubles the number for its overhead.
 func setBuffers(_ *world, s *socket, o *tcp.Sockopts) {
 	if n := s.values["SO_RCVBUF"]; n > 0 && n < maxNumber {
 		o.RecvBuffer = int(n)
@@ -51,7 +51,7 @@ func setBuffers(_ *world, s *socket, o *tcp.Sockopts) {
 
 func setKeepalive(w *world, s *socket, o *tcp.Sockopts) { o.Keepalive = w.keepalive(s) }
 
-// apply gives a connection an option.
+// apply sets an option of a connection.
 func (w *world) apply(s *socket, is setting) error {
 	o := s.conn.Sockopts()
 	if is.name != "TCP_CONGESTION" {
@@ -92,7 +92,7 @@ func sysSetsockopt(w *world, c *call) (step, error) {
 	return at(done(0)), err
 }
 
-// applyAll gives a new connection the options that were set before.
+// applyAll sets the options of a new connection that the script set before.
 func (w *world) applyAll(s *socket) error {
 	for _, o := range s.set {
 		if err := w.apply(s, o); err != nil {
@@ -102,7 +102,7 @@ func (w *world) applyAll(s *socket) error {
 	return nil
 }
 
-// applyListener gives a listener what its connections begin with.
+// applyListener sets a listener's options, which its connections inherit.
 func (w *world) applyListener(s *socket) error {
 	var o tcp.Sockopts
 	for _, set := range options {
@@ -111,12 +111,12 @@ func (w *world) applyListener(s *socket) error {
 	return s.listener.SetSockopts(o)
 }
 
-// connect begins a connection with what the socket's options say about its SYN.
+// connect starts a connection with the socket's options.
 func (w *world) connect(s *socket, remote netip.AddrPort) (*tcp.Conn, error) {
 	return w.host.Connect(w.now, remote, s.port)
 }
 
-// setLinger notes how close is to wait: {onoff=1, linger=0}.
+// setLinger records how long close waits: {onoff=1, linger=0}.
 func (s *socket) setLinger(v value) error {
 	if len(v.list) == 1 {
 		v = v.list[0]
@@ -133,7 +133,7 @@ func (s *socket) setLinger(v value) error {
 	return nil
 }
 
-// keepalive combines SO_KEEPALIVE with the three numbers of TCP.
+// keepalive combines SO_KEEPALIVE with TCP's three keepalive options.
 func (w *world) keepalive(s *socket) tcp.Keepalive {
 	k := tcp.Keepalive{}
 	if s.values["SO_KEEPALIVE"] == 0 {

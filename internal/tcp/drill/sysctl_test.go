@@ -39,7 +39,7 @@ func (s *settings) option(o option) error {
 	case "tcp_ts_tick_usecs":
 		n, err = number(0, 1e6)
 		s.tick = time.Duration(n) * time.Microsecond
-	case "tcp_ts_ecr_scaled": // always
+	case "tcp_ts_ecr_scaled": // always on
 	case "local_ip":
 		s.local, err = address(o.value)
 	case "remote_ip":
@@ -68,8 +68,8 @@ func address(s string) (netip.Addr, error) {
 	return a, err
 }
 
-// command takes a command of the first `…`: sysctl, ip, or one that prepares
-// the machine below and means nothing here.
+// command runs a command of the first `…` block: sysctl, ip, or a command that prepares the real
+// machine and has no effect here.
 func (s *settings) command(words []string) error {
 	switch name := base(words[0]); name {
 	case "sysctl":
@@ -97,7 +97,7 @@ func (s *settings) command(words []string) error {
 	}
 }
 
-// command takes one that runs while the host does.
+// command runs a command during the script.
 func (w *world) command(words []string) error {
 	switch base(words[0]) {
 	case "ip":
@@ -141,7 +141,7 @@ func linkMTU(words []string) (int, error) {
 	return 0, errors.New("want ip link set dev tun0 mtu N")
 }
 
-// sysctl takes a setting by Linux's name.
+// sysctl changes a setting by its Linux name.
 func (s *settings) sysctl(key string, values []string) error {
 	key = strings.ReplaceAll(key, "/", ".")
 	if inertSysctls[key] {
@@ -172,7 +172,7 @@ func (s *settings) sysctl(key string, values []string) error {
 // maxNumber bounds a setting: the largest buffer is 64 MiB.
 const maxNumber = 1 << 26
 
-// inertSysctls are about what this TCP does not have or remember.
+// inertSysctls are settings of features that this TCP does not have.
 var inertSysctls = map[string]bool{
 	"net.ipv4.tcp_no_metrics_save": true, "net.ipv4.tcp_fastopen": true,
 	"net.ipv4.tcp_limit_output_bytes": true, "net.ipv4.tcp_min_tso_segs": true,

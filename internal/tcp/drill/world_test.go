@@ -9,16 +9,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The world of a script, as packetdrill lays it out.
+// The defaults and limits of a script's world, as in packetdrill.
 const (
 	defaultMTU       = 1500
 	defaultPort      = 8080
 	defaultTolerance = 4 * time.Millisecond
-	// peerPort is where a peer that opens comes from.
+	// peerPort is the source port of a peer that connects.
 	peerPort = 53000
-	// maxSteps bounds how often the clock may stop on the way through one script.
+	// maxSteps limits the number of timer events in one script.
 	maxSteps = 20000
-	// maxQueued bounds the segments that no line has looked at.
+	// maxQueued limits the number of segments that no line has checked.
 	maxQueued = 5000
 	// patience is how long * waits.
 	patience = time.Hour
@@ -27,25 +27,25 @@ const (
 // origin is the clock at the script's time 0.
 const origin = clock.Time(time.Hour)
 
-// world is one host in virtual time, and what the script knows about it.
+// world is one host in virtual time, with the script's view of it.
 type world struct {
 	script *Script
 	set    settings
 	host   *tcp.Host
 	path   tcp.Path
 
-	now     clock.Time // never goes back
+	now     clock.Time // never decreases
 	steps   int
 	sockets map[int64]*socket
 	peers   map[tcp.Tuple]*peer
-	current *peer     // whom a segment without ports is from or to
-	info    *tcp.Conn // whose tcp_info is asked about
+	current *peer     // the peer of a segment without ports
+	info    *tcp.Conn // the connection of tcp_info
 	waiting *blocked  // the call that has not returned
-	out     []sent    // what the host has sent and no line has looked at
-	line    int       // of the event in hand
+	out     []sent    // segments that no line has checked
+	line    int       // of the current event
 }
 
-// settings are what the lines --name=value and the first `…` say.
+// settings are the effects of the lines --name=value and of the first `…` block.
 type settings struct {
 	tolerance     time.Duration
 	percent       float64 // of the time since the last event
@@ -53,14 +53,14 @@ type settings struct {
 	local, remote netip.Addr
 	bind, connect uint16
 	mtu           int
-	keepalive     tcp.Keepalive // what SO_KEEPALIVE turns on
+	keepalive     tcp.Keepalive // the values for SO_KEEPALIVE
 	config        tcp.Config
 }
 
-// peer is one connection as the script numbers it.
+// peer is one connection with the script's numbering.
 type peer struct {
 	tuple tcp.Tuple
-	iss   uint32 // the host's SYN, zero until it is seen
+	iss   uint32 // the host's SYN, zero before it
 	irs   uint32 // the peer's SYN
 	// The host's timestamps: the script's number for each, and the first of both.
 	stamps     map[uint32]uint32
@@ -68,14 +68,14 @@ type peer struct {
 	hasSaid    bool
 }
 
-// sent is one segment that left.
+// sent is one segment that left the host.
 type sent struct {
 	at      clock.Time
 	peer    *peer
 	header  tcp.Header
 	length  int
 	ecn     ecnMark
-	foreign int // the offset of the first byte that is not the stream's, -1 when all are
+	foreign int // the offset of the first byte that differs from the stream, or -1
 }
 
 func newWorld(s *Script) (*world, error) {
@@ -118,11 +118,11 @@ func (w *world) fail(format string, args ...any) error {
 	return &Error{File: w.script.name, Line: w.line, Text: fmt.Sprintf(format, args...)}
 }
 
-// stamp writes an instant as the script counts.
+// stamp formats a time relative to the script's start.
 func stamp(t clock.Time) string { return fmt.Sprintf("%.6f", t.Sub(origin).Seconds()) }
 
-// runUntil lets time pass, and the host act whenever it wants to on the way. It
-// stops early once something has left, if the caller waits for that.
+// runUntil advances the clock to t and runs the host's timers on the way. If orSent is set, it
+// stops once a segment has left.
 func (w *world) runUntil(t clock.Time, orSent bool) error {
 	for {
 		if err := w.pump(); err != nil {
@@ -148,7 +148,7 @@ func (w *world) runUntil(t clock.Time, orSent bool) error {
 	return nil
 }
 
-// pump takes what the host wants to send, and sees whether a call can return.
+// pump takes the segments that the host sends, and checks whether a call can return.
 func (w *world) pump() error {
 	var t tcp.Train
 	for w.host.Output(w.now, []int{maxQueued}, &t) {
@@ -165,7 +165,7 @@ func (w *world) pump() error {
 	return w.poke()
 }
 
-// collect takes a train apart into segments, as the driver does.
+// collect splits a train into segments, as the driver does.
 func (w *world) collect(t *tcp.Train) {
 	p := w.peer(t.Tuple)
 	if t.Flags.Has(tcp.SYN) {
@@ -197,7 +197,7 @@ func (w *world) collect(t *tcp.Train) {
 	}
 }
 
-// peer returns the script's view of a connection, a new one if need be.
+// peer returns the script's view of a connection. It adds one if necessary.
 func (w *world) peer(t tcp.Tuple) *peer {
 	p := w.peers[t]
 	if p == nil {
@@ -210,8 +210,8 @@ func (w *world) peer(t tcp.Tuple) *peer {
 	return p
 }
 
-// whom returns the connection that a segment names: by its ports, else the
-// current one, else that of a peer that opens.
+// whom returns the connection of a segment: the one with its ports, otherwise the current one,
+// otherwise that of a peer that connects.
 func (w *world) whom(s *segment) *peer {
 	local, remote := s.ports[1], s.ports[0]
 	if s.outbound {
@@ -240,7 +240,7 @@ func fill(b []byte, offset uint32) {
 
 func pattern(offset uint32) byte { return byte(offset) ^ byte(offset>>8)*31 ^ byte(offset>>16)*17 }
 
-// mismatch returns where b departs from the pattern, -1 when it does not.
+// mismatch returns the first index at which b differs from the pattern, or -1.
 func mismatch(b []byte, offset uint32) int {
 	for i, v := range b {
 		if v != pattern(offset+uint32(i)) {

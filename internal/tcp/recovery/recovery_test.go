@@ -39,7 +39,7 @@ func TestRFC6298_Estimator(t *testing.T) {
 		now = now.Add(minWindow)
 		e.Sample(now, time.Second, 1, &o)
 	}
-	assert.Equal(t, time.Second, e.lowest(), "the minimum of a route that is gone is forgotten")
+	assert.Equal(t, time.Second, e.lowest(), "the minimum of an old route expires")
 	assert.Equal(t, time.Second, e.RTO)
 	t.Log("# RFC 4015 §3.1 step 11: the sample after a spurious timeout does not lower the estimate")
 	e.keepSRTT, e.keepVar = 30*time.Millisecond, 7*time.Millisecond
@@ -48,8 +48,8 @@ func TestRFC6298_Estimator(t *testing.T) {
 	assert.Equal(t, 7*time.Millisecond, e.rttvar)
 }
 
-// TestRandomFlights sends, acknowledges, loses and times out at random, with each strategy, and looks
-// at all that a recovery says of itself.
+// TestRandomFlights sends, acknowledges, loses and times out segments at random with each strategy,
+// and checks the recovery's invariants.
 func TestRandomFlights(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -89,11 +89,11 @@ func TestRandomFlights(t *testing.T) {
 	}
 }
 
-// start is when the flights of these tests begin.
+// start is the start time of these tests' flights.
 const start = clock.Time(time.Hour)
 
-// flight returns a recovery with n segments of 1000 bytes in flight, from 1000 on, whose round trips
-// take 10 ms.
+// flight returns a recovery with n segments of 1000 bytes in flight, starting at sequence number
+// 1000, and a round trip of 10 ms.
 func flight(t *testing.T, strategy string, n int) *Recovery {
 	t.Helper()
 	h := &Host{Options: Options{
@@ -118,7 +118,7 @@ func (h *Host) flight(now clock.Time, n int) *Recovery {
 	return v
 }
 
-// acknowledge takes an acknowledgment that arrives d after the flight began.
+// acknowledge processes an acknowledgment that arrives d after the flight began.
 func (v *Recovery) acknowledge(d time.Duration, ack uint64, blocks ...buffer.Range) *Ack {
 	r := v.BeginAck(start.Add(d))
 	r.Take(ack, blocks)
@@ -127,7 +127,7 @@ func (v *Recovery) acknowledge(d time.Duration, ack uint64, blocks ...buffer.Ran
 	return r
 }
 
-// TestRFC8985_6_2_OneLoss: of a flight of ten segments the second is lost.
+// RFC 8985 §6.2: the second of ten segments is lost.
 func TestRFC8985_6_2_OneLoss(t *testing.T) {
 	const ms = time.Millisecond
 	v := flight(t, "rack", 10)
@@ -145,16 +145,16 @@ func TestRFC8985_6_2_OneLoss(t *testing.T) {
 	require.NoError(t, v.verify())
 }
 
-// TestRFC8985_6_2_TheWindowGrowsAndIsForgotten: reo_wnd_mult grows by one in each round that has a
-// D-SACK, until SRTT is the end of it, and sixteen recoveries without one forget all of it.
+// RFC 8985 §6.2: reo_wnd_mult grows by one in each round with a D-SACK, while the window is below
+// SRTT. After sixteen recoveries without a D-SACK it is reset.
 func TestRFC8985_6_2_TheWindowGrowsAndIsForgotten(t *testing.T) {
 	v := flight(t, "rack", 20)
 	k := &v.rack
 	const least = 100 * time.Microsecond
 	v.RTT.min, v.RTT.minBefore, k.reordering = least, 0, true
 	for n := range 450 {
-		k.dsackRound = 0 // what it marked is acknowledged
-		for range 2 {    // of one round one counts
+		k.dsackRound = 0 // the marked round is acknowledged
+		for range 2 {    // one D-SACK per round counts
 			r := v.BeginAck(start)
 			r.DSACK = 1
 			k.adaptReordering(r, v.snd, 1)
@@ -186,7 +186,7 @@ func TestRFC8985_6_2_EchoOfAnEarlierTransmission(t *testing.T) {
 	assert.Equal(t, again, v.rack.sentAt)
 }
 
-// TestRFC8985_7_4_2_BothCopiesOfAProbe: a D-SACK of the probe says that nothing was lost.
+// RFC 8985 §7.4.2: a D-SACK of the probe shows that no segment was lost.
 func TestRFC8985_7_4_2_BothCopiesOfAProbe(t *testing.T) {
 	v := flight(t, "rack", 4)
 	v.Advance(v.At.Probe)
@@ -197,10 +197,11 @@ func TestRFC8985_7_4_2_BothCopiesOfAProbe(t *testing.T) {
 	v.acknowledge(30*time.Millisecond, 5000, buffer.Range{Start: 4000, End: 5000})
 	assert.Zero(t, v.Kept.TLP.end)
 	assert.GreaterOrEqual(t, v.CC.Cwnd(), cwnd)
-	assert.EqualValues(t, 1, v.rack.mult, "nor does it speak of order")
+	assert.EqualValues(t, 1, v.rack.mult, "the D-SACK does not count as reordering")
 }
 
-// TestRFC9937_LossesFoundByTheTimerMakeRoom: when more is lost, what may be in flight stays.
+// RFC 9937: losses that the reordering timer finds do not change cwnd, so they make room for
+// retransmissions.
 func TestRFC9937_LossesFoundByTheTimerMakeRoom(t *testing.T) {
 	v := flight(t, "rack", 20)
 	v.acknowledge(10*time.Millisecond, 1000, buffer.Range{Start: 2000, End: 5000})
@@ -218,15 +219,14 @@ func TestRFC9937_LossesFoundByTheTimerMakeRoom(t *testing.T) {
 	assert.Equal(t, 1000, v.Allowance())
 }
 
-// TestRFC9937_6_2 puts numbers into the formulas: a flight of 20 segments, an
-// ssthresh of 10.
+// RFC 9937 §6.2: the formulas with numbers, for a flight of 20 segments and an ssthresh of 10.
 func TestRFC9937_6_2(t *testing.T) {
 	for _, c := range []struct {
 		name           string
-		delivered, out int // before
+		delivered, out int // before the acknowledgment
 		pipe           int
 		r              Ack
-		want           int // what may be sent
+		want           int // bytes that may be sent
 	}{
 		{"proportional: every second one", 4000, 2000, 16000, Ack{Delivered: 2000}, 1000},
 		{"proportional: rounded up", 4000, 2000, 16000, Ack{Delivered: 1001}, 501},
@@ -247,8 +247,8 @@ func TestRFC9937_6_2(t *testing.T) {
 	}
 }
 
-// TestRFC5682_2_1_Step1: a timeout is not doubted while an earlier one, of another segment, is being
-// recovered from, nor in fast recovery.
+// RFC 5682 §2.1 step 1: F-RTO does not start during recovery from an earlier timeout of another
+// segment, nor in fast recovery.
 func TestRFC5682_2_1_Step1(t *testing.T) {
 	for _, c := range []struct {
 		e    episode
@@ -264,7 +264,7 @@ func TestRFC5682_2_1_Step1(t *testing.T) {
 	}
 }
 
-// TestRFC6582_3_2_EchoesOfARecovery: duplicates below the recovery point start no other recovery.
+// RFC 6582 §3.2: duplicate acknowledgments below the recovery point start no other recovery.
 func TestRFC6582_3_2_EchoesOfARecovery(t *testing.T) {
 	for point, want := range map[uint64]string{1000: "recovery", 1001: "open"} {
 		v := flight(t, "newreno", 10)
@@ -279,7 +279,8 @@ func TestRFC6582_3_2_EchoesOfARecovery(t *testing.T) {
 	}
 }
 
-// TestRFC3522_3_2_EchoTellsTransmissionsApart: what Eifel detection asks.
+// RFC 3522 §3.2: Eifel detection distinguishes the transmissions of a segment by the timestamp
+// echo.
 func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
 	v := flight(t, "rack", 1)
 	later := start.Add(time.Second)
@@ -297,27 +298,27 @@ func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
 	assert.False(t, r.spurious())
 }
 
-// TestRFC9040_LossesOfOthers: RFC 9040 §3.1 and §6: a connection expects losses if another of its
-// host has lately seen some, and its own until much has arrived without one.
+// RFC 9040 §3.1, §6: a connection expects losses if another connection of its host has had some
+// recently. After its own losses it expects more until much data has arrived without one.
 func TestRFC9040_LossesOfOthers(t *testing.T) {
 	v := flight(t, "rack", 4)
 	require.True(t, v.losses.free())
 	v.noteLoss(start)
 	assert.False(t, v.losses.free())
 	v.losses.segments += lossFreeAfter
-	assert.True(t, v.losses.free(), "it was long ago")
+	assert.True(t, v.losses.free(), "the loss was long ago")
 	assert.False(t, v.shared.flight(start, 1).losses.free())
 	assert.True(t, v.shared.flight(start.Add(2*lossMemory), 1).losses.free())
 }
 
-// TestRest: what a path has taught and what was counted outlive the memory of a flight.
+// TestRest checks that path estimates and counters outlive the records of a flight.
 func TestRest(t *testing.T) {
 	v := flight(t, "rack", 1)
 	v.acknowledge(10*time.Millisecond, 2000)
 	v.rack.reordering, v.rack.mult = true, 3
 	v.Rest()
 	assert.True(t, v.Resting())
-	assert.Nil(t, v.filed, "nothing has happened")
+	assert.Nil(t, v.filed, "there is nothing to keep")
 	require.Len(t, v.shared.spare, 1)
 	v.Wake(start)
 	assert.Empty(t, v.shared.spare)
@@ -331,7 +332,7 @@ func TestRest(t *testing.T) {
 	assert.Equal(t, uint64(1), v.Info().WindowProbes)
 }
 
-// TestAShortRateSample: what is shorter than the shortest round trip is no sample of the rate.
+// TestAShortRateSample checks that an interval below the minimum round trip gives no rate sample.
 func TestAShortRateSample(t *testing.T) {
 	var q sentQueue
 	s := rateSample{sentAt: start, since: start.Add(-9 * time.Millisecond)}
@@ -361,7 +362,7 @@ func TestPacer(t *testing.T) {
 	now := clock.Time(time.Hour)
 	p.sent(now, 1000, 1000)
 	assert.Zero(t, p.Holds(now), "no rate, no pacing")
-	p.set(1e6) // a byte a microsecond
+	p.set(1e6) // a byte per microsecond
 	assert.Equal(t, 2000, p.quantum(1000), "two segments at least")
 	assert.Equal(t, 1000, p.quantum(400), "a millisecond's worth")
 	p.sent(now, 1000, 1000)
@@ -373,12 +374,12 @@ func TestPacer(t *testing.T) {
 	now = now.Add(1500 * time.Microsecond)
 	assert.Zero(t, p.Holds(now))
 	p.sent(now, 1000, 1000)
-	assert.Equal(t, now.Add(500*time.Microsecond), p.next, "what was late is made up for")
+	assert.Equal(t, now.Add(500*time.Microsecond), p.next, "a late departure does not reduce the rate")
 	p.set(0)
 	assert.Zero(t, p.Holds(now))
 }
 
-// TestRecutAgainstBooks cuts queues of every kind and looks at all that they say of themselves.
+// TestRecutAgainstBooks cuts the segments of random queues and checks the queues' invariants.
 func TestRecutAgainstBooks(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -434,7 +435,7 @@ func TestRecutAgainstBooks(t *testing.T) {
 	}
 }
 
-// audit checks a queue's books against its records.
+// audit checks a queue's sums and lists against its records.
 func audit(t *testing.T, q *sentQueue, mss int, from, to uint64) {
 	t.Helper()
 	var bytes, count [numPlaces]int
@@ -471,7 +472,7 @@ func audit(t *testing.T, q *sentQueue, mss int, from, to uint64) {
 }
 
 // verify checks that the records cover SND.UNA to SND.NXT, and that the sums and lists over them,
-// the scoreboard and what may be taken back agree with them.
+// the scoreboard and the undo state agree with them.
 func (v *Recovery) verify() error {
 	q, b, u := &v.Record, &v.board, &v.undo
 	var bytes, count [numPlaces]int

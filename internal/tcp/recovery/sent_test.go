@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestSentQueueAgainstModel drives the queue at random beside a plain slice.
+// TestSentQueueAgainstModel compares the queue with a slice after random operations.
 func TestSentQueueAgainstModel(t *testing.T) {
 	type model struct {
 		id     uint32
@@ -75,7 +75,7 @@ func TestSentQueueAgainstModel(t *testing.T) {
 			require.Equal(t, bytes, q.bytes)
 			require.Equal(t, count, q.count)
 			require.Equal(t, again, q.again)
-			require.Equal(t, lows, ids(&q, lost), "the lost come in sequence order, seed %d", seed)
+			require.Equal(t, lows, ids(&q, lost), "lost segments are in sequence order, seed %d", seed)
 			last := clock.Never
 			for _, id := range ids(&q, inFlight) {
 				if q.at(id).sentAt < last {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ulps is how many floating-point numbers lie between a and b.
+// ulps returns the number of floating-point numbers between a and b.
 func ulps(a, b float64) uint64 {
 	x, y := int64(math.Float64bits(a)), int64(math.Float64bits(b))
 	if x < y {
@@ -18,8 +18,8 @@ func ulps(a, b float64) uint64 {
 	return uint64(x - y)
 }
 
-// TestFunctionsAreRight: within a few units in the last place of Go's, which are within one
-// or two.
+// TestFunctionsAreRight checks that results are within a few units in the last place of Go's, which
+// are within one or two of the exact value.
 func TestFunctionsAreRight(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	worst := map[string]uint64{}
@@ -82,7 +82,7 @@ func TestFunctionsAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreTheSame: these are the bits, on whatever machine the test runs.
+// TestFunctionsAreTheSame checks that results have the same bits on every machine.
 func TestFunctionsAreTheSame(t *testing.T) {
 	sum := uint64(0)
 	add := func(f float64) { sum = (sum ^ math.Float64bits(f)) * 0x9e3779b97f4a7c15 }

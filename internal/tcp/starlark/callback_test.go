@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// TestTimer: it expires once, when it was set to last; None stops it; one that init sets counts
-// from the connection's beginning.
+// TestTimer checks that a timer expires once, at the time set last, that None stops it, and that
+// init sets it relative to the connection's beginning.
 func TestTimer(t *testing.T) {
 	run := must(t, compile(t, whole(`
 def init(state, conn): set_timer(0.25)
@@ -47,7 +47,7 @@ def on_timer(state, timer):
 	assert.Equal(t, clock.Never, timed.Deadline())
 }
 
-// TestTooManyTimers: a timer that expires without an end is an error.
+// TestTooManyTimers checks that a timer that expires endlessly is an error.
 func TestTooManyTimers(t *testing.T) {
 	run := compile(t, whole("def init(state, conn): set_timer(1)\n"+
 		"def on_timer(state, timer): set_timer(0.00001)\n")).Begin(starlark.Hooks{})
@@ -63,8 +63,8 @@ func TestTooManyTimers(t *testing.T) {
 		"connection: want longer times\n  in on_timer, 10.000000 s")
 }
 
-// TestOneWayDelay: relative to the connection's first, shorter and longer, over the wrap of either
-// clock.
+// TestOneWayDelay checks delays relative to the connection's first, shorter and longer, across the
+// wrap of either clock.
 func TestOneWayDelay(t *testing.T) {
 	run := must(t, compile(t, whole(
 		"def on_ack(state, ack): state.ssthresh = int(1000 + 1000 * (ack.one_way or 0))")))
@@ -79,7 +79,8 @@ func TestOneWayDelay(t *testing.T) {
 	}
 }
 
-// TestMarksThatNobodyReports are None, not 0.
+// TestMarksThatNobodyReports checks that the number of marks is None, not 0, if the receiver does
+// not report it.
 func TestMarksThatNobodyReports(t *testing.T) {
 	run := must(t, compile(t, whole(
 		"def on_ack(state, ack): state.ssthresh = 5 if ack.marked == None else 7 + ack.marked")))
@@ -90,7 +91,8 @@ func TestMarksThatNobodyReports(t *testing.T) {
 	assert.Equal(t, 7, c.Ssthresh())
 }
 
-// TestParams: the value that is given, or else the default, as the default's type where it can.
+// TestParams checks that a parameter has the given value or its default, converted to the default's
+// type if possible.
 func TestParams(t *testing.T) {
 	src := []byte(whole("B = param('beta', 0.5)\nN = param('n', 3)\n" +
 		"def on_ack(state, ack): return int(B * 1000) + 10000 * N\n"))
@@ -126,7 +128,8 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestRecord: each number is passed on under its name, those of several connections alike.
+// TestRecord checks that each recorded number is passed on with its name, for several connections
+// alike.
 func TestRecord(t *testing.T) {
 	var got []string
 	var values []float64

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// TestWhatAScriptSees: every attribute of every event, with its unit.
+// TestWhatAScriptSees checks every attribute of every event, with its unit.
 func TestWhatAScriptSees(t *testing.T) {
 	var lines []string
 	src := `
@@ -77,7 +77,7 @@ print("read")
 	}, lines)
 }
 
-// TestWhatAScriptSays: what it sets and what it returns, and how it is rounded and bounded.
+// TestWhatAScriptSays checks the values that a script sets and returns, with rounding and limits.
 func TestWhatAScriptSays(t *testing.T) {
 	cfg := congestion.Config{MSS: 1000, InitialWindow: 10_000, MaxWindow: 100_000}
 	for _, tc := range []struct {
@@ -107,7 +107,7 @@ func TestWhatAScriptSays(t *testing.T) {
 	}
 }
 
-// TestProducts are what they are in Starlark, whatever becomes of them inside.
+// TestProducts checks that products have Starlark's values, whatever their internal representation.
 func TestProducts(t *testing.T) {
 	compile(t, whole(`
 def eq(got, want):
@@ -129,8 +129,8 @@ eq((1 << 400) * (1 << 400), 1 << 400 << 400)
 `))
 }
 
-// TestWhatAScriptRemembers: each connection has a state of its own, of numbers, lists, dicts,
-// the file's functions and what it began with; and a random stream of its own.
+// TestWhatAScriptRemembers checks that each connection has its own state of numbers, lists, dicts,
+// the file's functions and the conn of init, and its own random stream.
 func TestWhatAScriptRemembers(t *testing.T) {
 	program := compile(t, whole(`
 def init(state, conn):
@@ -180,7 +180,7 @@ func TestPrintIsBounded(t *testing.T) {
 	assert.Equal(t, "print: more than 10000 lines; the rest is left out", lines[10_000])
 }
 
-// TestTheTutorial: each of its scripts is in order, and short.
+// TestTheTutorial checks that each of the tutorial's scripts compiles and is short.
 func TestTheTutorial(t *testing.T) {
 	files, err := filepath.Glob("../../../tutorial/*.star")
 	require.NoError(t, err)

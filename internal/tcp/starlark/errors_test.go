@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// whole completes a script by what every script must have.
+// whole adds the functions that every script must have.
 func whole(src string) string {
 	for _, f := range []string{"on_ack(state, ack)", "on_loss(state, loss)"} {
 		if !strings.Contains(src, "def "+f[:strings.Index(f, "(")]) {
@@ -23,7 +23,7 @@ func whole(src string) string {
 	return src
 }
 
-// TestWhatDoesNotCompile: file, line and column, and what was expected.
+// TestWhatDoesNotCompile checks the file, line, column and expectation in each error.
 func TestWhatDoesNotCompile(t *testing.T) {
 	for _, tc := range []struct{ src, want string }{
 		{"", "my.star: no function on_ack: want def on_ack(state, ack)"},
@@ -67,8 +67,8 @@ func TestWhatDoesNotCompile(t *testing.T) {
 	assert.Contains(t, err.Error(), "and 20 more")
 }
 
-// TestDeepSource: the parser, the resolver and the compiler are recursive, but the source is not
-// long enough for them to run out of stack.
+// TestDeepSource checks that the largest source does not overflow the stack of the recursive
+// parser, resolver and compiler.
 func TestDeepSource(t *testing.T) {
 	for _, tc := range []struct{ open, middle, end string }{
 		{"(", "1", ")"},
@@ -91,7 +91,7 @@ func TestDeepSource(t *testing.T) {
 	}
 }
 
-// failure tells a controller of the script what happens, until the run fails.
+// failure sends events to a controller of the script until the run fails.
 func failure(t *testing.T, src string) string {
 	t.Helper()
 	var failed []error
@@ -124,7 +124,8 @@ func failure(t *testing.T, src string) string {
 	return failed[0].Error()
 }
 
-// TestWhatFailsAsItRuns: nonsense is found where it is set, with the calls that led there.
+// TestWhatFailsAsItRuns checks that an invalid value is reported where it is set, with the call
+// stack.
 func TestWhatFailsAsItRuns(t *testing.T) {
 	for _, tc := range []struct{ body, want string }{
 		{"state.cwnd = -3", "my.star:2:8: state.cwnd = -3: want a number, 0 or more"},
@@ -217,7 +218,8 @@ func TestEveryFunctionMayFail(t *testing.T) {
 	assert.Contains(t, got, "my.star:2:8: state.sstresh (did you mean ssthresh?)")
 }
 
-// TestTheCallsThatLedThere: Starlark's backtrace, the outermost call first, and when.
+// TestTheCallsThatLedThere checks Starlark's backtrace, with the outermost call first, and its
+// time.
 func TestTheCallsThatLedThere(t *testing.T) {
 	got := failure(t, `
 def init(state, conn):
@@ -249,11 +251,11 @@ func TestAFailedRunIsInert(t *testing.T) {
 	require.Len(t, failed, 1)
 	assert.Equal(t, 5000, a.Cwnd())
 	ack{Now: 3, MSS: 1000}.tell(b)
-	assert.Equal(t, 3000, b.Cwnd(), "the run's other connections are told nothing more")
+	assert.Equal(t, 3000, b.Cwnd(), "the run's other connections get no more events")
 	c := run.New(cfg)
 	ack{Now: 3, MSS: 1000}.tell(c)
 	assert.Equal(t, 3000, c.Cwnd())
 	ack{Now: 4, MSS: 9}.tell(b)
-	assert.Len(t, failed, 1, "the first error is told")
+	assert.Len(t, failed, 1, "only the first error is reported")
 	assert.ErrorIs(t, run.Err(), failed[0])
 }

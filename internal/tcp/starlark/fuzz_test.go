@@ -14,9 +14,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// FuzzScript: whatever a file says, it is refused or its controller is told anything, and
-// neither panics or takes forever; the window is never less than a segment nor more than the
-// largest, and every error is an *Error with a place in the file, or the whole of it.
+// FuzzScript checks that any file is refused or gives a controller, and that neither the compiler
+// nor the controller panics or hangs at any event. The window is always between a segment and the
+// largest window, and every error is an *Error with a position in the file or for the whole file.
 func FuzzScript(f *testing.F) {
 	files, err := filepath.Glob("../../../tutorial/*.star")
 	require.NoError(f, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// BenchmarkAck is what an acknowledgment costs, in slow start and in congestion avoidance,
-// with Tahoe as a script and built in.
+// BenchmarkAck measures an acknowledgment in slow start and in congestion avoidance, with Tahoe as
+// a script and built in.
 func BenchmarkAck(b *testing.B) {
 	builtin, err := congestion.Find(nil, "tahoe")
 	require.NoError(b, err)

@@ -30,7 +30,7 @@ func tutorial(tb testing.TB, name string) *starlark.Program {
 	return p
 }
 
-// compile compiles a script of a test's own.
+// compile compiles a test's own script.
 func compile(tb testing.TB, src string) *starlark.Program {
 	tb.Helper()
 	p, err := starlark.Compile("my.star", []byte(src), nil)
@@ -38,13 +38,13 @@ func compile(tb testing.TB, src string) *starlark.Program {
 	return p
 }
 
-// must is a run whose first error ends the test.
+// must returns a run whose first error ends the test.
 func must(tb testing.TB, p *starlark.Program) *starlark.Run {
 	tb.Helper()
 	return p.Begin(starlark.Hooks{Failed: func(err error) { require.NoError(tb, err) }})
 }
 
-// event is anything that a controller is told.
+// event is any event of a controller.
 type event interface{ tell(c congestion.Controller) }
 
 type (
@@ -78,7 +78,7 @@ func (s sent) tell(c congestion.Controller) {
 	}
 }
 
-// tell comes when the timer is due, as the stack has it.
+// tell calls the timer when it is due, like the stack.
 func (e expiry) tell(c congestion.Controller) {
 	if c, ok := c.(congestion.Timed); ok && c.Deadline().Due(e.Now) {
 		c.OnTimer(congestion.Timer(e))
@@ -116,8 +116,8 @@ func anything(r *rand.Rand, now clock.Time, cwnd, mss int) event {
 	}
 }
 
-// TestTahoeStepByStep: whatever they are told, in whatever order, tutorial/tahoe.star and the
-// built-in Tahoe have the same window and the same threshold.
+// TestTahoeStepByStep checks that tutorial/tahoe.star and the built-in Tahoe have the same window
+// and the same threshold after any sequence of events.
 func TestTahoeStepByStep(t *testing.T) {
 	program := tutorial(t, "tahoe.star")
 	for seed := range uint64(40) {
@@ -154,7 +154,7 @@ type point struct {
 	cwnd, ssthresh int
 }
 
-// tape records a controller's numbers and what they follow from.
+// tape records a controller's numbers and the events that cause them.
 type tape struct {
 	congestion.Controller
 	points *[]point
@@ -182,7 +182,7 @@ func (p *tape) OnRestart(r *congestion.Restart) {
 	p.note(r.Now, 'r', "restart")
 }
 
-// recorded returns makers of what create makes that record into points.
+// recorded wraps the controllers that create makes, so that they record into points.
 func recorded(create congestion.Make, points *[]point, kinds map[string]int) congestion.Make {
 	return func(cfg congestion.Config) congestion.Controller {
 		c := &tape{create(cfg), points, kinds}
@@ -191,8 +191,7 @@ func recorded(create congestion.Make, points *[]point, kinds map[string]int) con
 	}
 }
 
-// path is a way that loses, whatever else it does, and that is cut now and then, so that
-// time-outs come, too.
+// path is a lossy path with other impairments and a few outages, which cause timeouts.
 type path struct {
 	name string
 	wire sim.Wire
@@ -228,7 +227,7 @@ func paths() []path {
 }
 
 // transfer sends over a path with a controller, and returns the run's hash, the controller's
-// numbers, and how often it was told what.
+// numbers, and the number of events of each kind.
 func transfer(t *testing.T, p path, seed uint64, create congestion.Make) (
 	hash uint64, curve []point, kinds map[string]int,
 ) {
@@ -257,8 +256,8 @@ func transfer(t *testing.T, p path, seed uint64, create congestion.Make) (
 	return l.Hash(), curve, kinds
 }
 
-// TestTahoeOnTheWire: over paths that lose, with time-outs, silences and mistaken recoveries,
-// tutorial/tahoe.star sends what the built-in Tahoe sends, packet for packet.
+// TestTahoeOnTheWire checks that tutorial/tahoe.star and the built-in Tahoe send the same packets
+// over paths with losses, timeouts, idle periods and spurious recoveries.
 func TestTahoeOnTheWire(t *testing.T) {
 	program := tutorial(t, "tahoe.star")
 	builtin, err := congestion.Find(nil, "tahoe")
@@ -285,6 +284,6 @@ func TestTahoeOnTheWire(t *testing.T) {
 	for _, k := range []string{
 		"begin", "ack", "loss 0", "loss 1", "loss 2", "loss 3", "exit", "spurious", "restart",
 	} {
-		assert.Positive(t, all[k], "the paths have shown %s", k)
+		assert.Positive(t, all[k], "the paths have caused %s", k)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTutorialTellsAll: each attribute of each event, each function and each name that a
-// script has stands in the tutorial's tables.
+// TestTheTutorialTellsAll checks that the tutorial's tables list each attribute of each event, each
+// function and each name that a script can use.
 func TestTheTutorialTellsAll(t *testing.T) {
 	text, err := os.ReadFile("../../../tutorial/README.md")
 	require.NoError(t, err)
