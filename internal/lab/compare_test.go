@@ -76,7 +76,7 @@ cc=cc0 & a & sent & 200\.0 & 211\.0 & \+11\.0 \$\\pm\$ 2\.5 & packets & \+5\.5 \
 .*\\end\{tabular\}\n%`, out.String())
 }
 
-// With other seeds the same numbers say nothing for sure.
+// With different seeds the same numbers show no significant difference.
 func TestCompareWithoutPairs(t *testing.T) {
 	a := ran(t, shifted(1, func(int) float64 { return 0 }))
 	b := ran(t, shifted(7, func(trial int) float64 { return 10 + float64(trial) }))

@@ -22,8 +22,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// study is a sweep of two algorithms whose runs take no time: what they come to is drawn from a
-// source that their seed decides.
+// study is a sweep of two algorithms whose runs take no time. Their results are drawn from a random
+// source with their seed.
 func study(cells, trials int) *lab.Study {
 	s := &lab.Study{
 		Name: "drawn", About: "numbers out of a hat", Version: "1", Seed: 1, Mark: "3f0c9a11",
@@ -104,7 +104,8 @@ func TestTheOrderOfRunsDoesNotShow(t *testing.T) {
 	assert.NotEqual(t, a.Hash(), b.Hash())
 }
 
-// Wherever a writer was stopped, the next one does only what is missing and comes to the same.
+// After a writer was stopped at any point, the next one runs only the missing trials and gets the
+// same results.
 func TestResume(t *testing.T) {
 	whole := t.TempDir()
 	_, err := lab.Run(t.Context(), study(3, 3), lab.Options{Dir: whole, Workers: 2, Records: 1})
@@ -227,7 +228,7 @@ func TestResultsThatCannotBe(t *testing.T) {
 	assert.Equal(t, string(text), string(again))
 }
 
-// Machines that run a cell each come to what one comes to that runs all.
+// Machines that run one cell each get the same results as one machine that runs all cells.
 func TestSingleCells(t *testing.T) {
 	whole, dir := t.TempDir(), t.TempDir()
 	_, err := lab.Run(t.Context(), study(4, 3), lab.Options{Dir: whole, Records: 4})
@@ -310,7 +311,7 @@ func TestWhatIsDoneStays(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A run that comes to something else than before is no run of this experiment.
+// A repeated trial with another result than the stored one is an error.
 func TestRunsThatDiffer(t *testing.T) {
 	dir := t.TempDir()
 	_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})

@@ -160,8 +160,8 @@ func TestObjectsMoveWithTheirFormulas(t *testing.T) {
 	assert.NotEqual(t, a.Hash, of(t, "rdt-loss", "path.down.loss=5%", "seed=2").Hash)
 }
 
-// Founding documents 001 and 004: a file takes what the wire's rate, the headers, and the window of
-// 65,535 bytes leave; random loss takes by its square root.
+// Founding documents 001 and 004: the time of a file follows from the link's rate, the headers, and
+// the window of 65,535 bytes. With random loss it follows the square root of the loss.
 func TestFilesMoveWithTheirFormulas(t *testing.T) {
 	clean := func(changes ...string) outcome {
 		return of(t, "files-clean", append(changes, "flows.0.size=5185067B", "flows.0.cc=reno")...)

@@ -30,7 +30,7 @@ func printed(t *testing.T, s *lab.Study, metrics ...result.Metric) string {
 	return b.String()
 }
 
-// came is a player whose runs come to what a test says.
+// came is a player whose results are set by the test.
 func came(of func(cell, trial int, t *result.Trial)) lab.Player {
 	return func(cell *plan.Cell, trial int, _ simulation.Options) (*result.Trial, *result.Record, error) {
 		t := &result.Trial{Cell: cell.Index, Trial: trial, Finished: true, Whole: result.Values{}}
@@ -128,8 +128,8 @@ one trial, seed 1
 `, "\n"), printed(t, s, result.Jain, result.Goodput))
 }
 
-// Where numbers of a column are many times each other, each has the digits that count, and their
-// points stand beneath each other.
+// If the numbers of a column differ by orders of magnitude, each has its significant digits, and
+// the decimal points are aligned.
 func TestTheTableOfUnlikeNumbers(t *testing.T) {
 	s := study(3, 3)
 	for i := range s.Cells {

@@ -52,7 +52,7 @@ func runs() []*result.Trial {
 	return all
 }
 
-// An expectation without a selection is checked in every cell, with the swept variables; the
+// An expectation without a selection is checked in every cell, with the swept variables. The
 // verdict has the expected and the actual value.
 func TestEachCell(t *testing.T) {
 	v := lab.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because, source: s, because: b}`), runs())
@@ -72,7 +72,7 @@ func TestEachCell(t *testing.T) {
 	assert.Equal(t, 10, v[0].Line)
 }
 
-// A value of which the claim does not speak has no case of its own.
+// A swept value that the claim does not mention gets no separate case.
 func TestComparedBesideAThird(t *testing.T) {
 	f, err := plan.Parse("checked.yaml", []byte(strings.Replace(header, "[reno, cubic]",
 		"[reno, cubic, bbr]", 1)+"  - {value: utilisation(cubic) > utilisation(reno), source: s}"))
@@ -165,7 +165,8 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// Goodput that still changes while it is measured is not what a longer run would come to.
+// Goodput that still changes during the measurement is marked, because a longer run would give
+// another value.
 func TestUnsteadyGoodputIsMarked(t *testing.T) {
 	list := runs()
 	for _, r := range list {

@@ -241,7 +241,7 @@ func TestNamesOfRowsAreWhole(t *testing.T) {
 	assert.Contains(t, string(svg), name)
 }
 
-// Two words of one point in a corner of the panel stand one below the other.
+// Two labels of one point in a corner of the panel are placed one below the other.
 func TestNamesInACorner(t *testing.T) {
 	for _, x := range []float64{0.1, 9.9} {
 		p := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}, Names: []Name{

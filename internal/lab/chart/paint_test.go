@@ -24,7 +24,7 @@ func TestColoursOnDarkPaper(t *testing.T) {
 	assert.InDelta(t, 21, (luminance(0xffffff)+0.05)/(luminance(0)+0.05), 1e-9)
 }
 
-// A page has a definition for each colour that its figures leave to it.
+// A page defines each color that its figures use without a definition.
 func TestThemes(t *testing.T) {
 	f := Figure{Rows: []Row{{Panels: []Panel{{X: Axis{Max: 1}, Y: Axis{Max: 1}, Layers: []Layer{
 		{Kind: Line, Paint: RGB(0x440154), Points: []Point{{}, {X: 1, Y: 1}}},

@@ -30,7 +30,8 @@ func printed() *Figure {
 	}
 }
 
-// content is the page of a PDF. Each object must be where the table says, and of its length.
+// content returns the content of a PDF's page. Each object must have the offset and the length
+// given in the file.
 func content(t *testing.T, pdf string) string {
 	t.Helper()
 	require.True(t, strings.HasPrefix(pdf, "%PDF-1.4\n"))

@@ -31,7 +31,7 @@ func TestWhatMayBeLate(t *testing.T) {
 	assert.Equal(t, [2]time.Duration{12 * time.Millisecond, 12 * time.Millisecond}, limits())
 }
 
-// On a path that takes no time, the verdict is about the ends' timers, and says so.
+// On a path without delay the verdict is about the timers of the ends, and its text says so.
 func TestTimeIsKeptWithoutAPath(t *testing.T) {
 	late := func(p99, most float64) Lateness { return Lateness{Count: 1, P99: p99, Max: most} }
 	for _, row := range []struct {

@@ -28,7 +28,8 @@ sweep:
     many: {flows.0: {objects: {pairs: 3, large: 100kB, order: parallel, smallest_first: on}}}
 `
 
-// Every arm has all objects in real time, as in virtual time, and says of each when.
+// As in virtual time, every arm receives all objects in real time, and reports when each was
+// complete.
 func TestObjectsInRealTime(t *testing.T) {
 	o, cells := options(t, exchange)
 	for i := range cells {

@@ -109,8 +109,8 @@ func TestBriefObjectsAreSeen(t *testing.T) {
 	assert.Contains(t, found, "140")
 }
 
-// A queue of many changes is a mean within limits; one in which nothing waits is left out, and
-// what a wire loses is not what its queue drops.
+// A queue with many changes is drawn as a mean with limits. A queue that is always empty is left
+// out. Packets lost by the link are not counted as drops of its queue.
 func TestTheQueueOfALongRun(t *testing.T) {
 	l := result.LinkRecord{Name: "down", Rate: 1e7, Limit: 60_000}
 	for i := range 20_000 {
@@ -140,7 +140,7 @@ func TestTheQueueOfALongRun(t *testing.T) {
 	assert.Empty(t, Plots(rec))
 }
 
-// A window that falls too often to be seen has a detail to its right.
+// If a window has too many decreases to be visible, a detail is drawn to its right.
 func TestManyTeethHaveADetail(t *testing.T) {
 	rec := &result.Record{Duration: 600 * time.Second, Flows: []result.FlowRecord{{Name: "a", MSS: 1000}}}
 	for i := range 2000 {

@@ -285,7 +285,7 @@ func TestGeometric(t *testing.T) {
 	assert.False(t, geometric([]float64{1, 100}))
 }
 
-// Cells are named by values, and by their keys where values alone say nothing.
+// Cells are named by values, and also by keys if the values alone are ambiguous.
 func TestNamesOfCells(t *testing.T) {
 	keys := []string{"path.down.loss", "flows.0.rcp.timer", "arm"}
 	for want, values := range map[string][]string{

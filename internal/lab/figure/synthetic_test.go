@@ -105,7 +105,7 @@ func (s *synthetic) event(e result.LinkEvent) {
 	s.rec.Links[0].Events = append(s.rec.Links[0].Events, e)
 }
 
-// pass gives a packet to the link and says when it leaves; it does not if the queue is full.
+// pass sends a packet over the link and calls arrived when it leaves, unless the queue is full.
 func (s *synthetic) pass(flow int, arrived func()) {
 	if s.held+synthWire > s.rec.Links[0].Limit {
 		s.event(result.LinkEvent{Kind: result.Drop, Flow: flow, Why: "the queue is full"})
@@ -187,7 +187,7 @@ func (f *renoSender) acked(seg int, rtt time.Duration, again bool) {
 	f.send()
 }
 
-// suspect counts as lost what is three segments behind one that arrived.
+// suspect marks a segment as lost once a segment three later has arrived.
 func (f *renoSender) suspect(seg int) {
 	for i := f.una; i <= seg-3; i++ {
 		if !f.got[i] && !f.again[i] {

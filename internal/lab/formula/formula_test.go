@@ -153,7 +153,7 @@ func TestRefs(t *testing.T) {
 	assert.ErrorContains(t, err, "is not a number")
 }
 
-// The place and the message of every mistake.
+// The position and the message of every error.
 func TestMistakes(t *testing.T) {
 	deep := strings.Repeat("(", 60) + "1" + strings.Repeat(")", 60)
 	for _, tt := range []struct {
@@ -277,7 +277,7 @@ func TestHolds(t *testing.T) {
 	assert.False(t, formula.Equals.Holds(1, 1.5, .3, false))
 }
 
-// Without a scope names are taken as they come: it is the reader of a file who knows.
+// Without a scope names are not checked: only the reader of a file knows them.
 func TestNoScope(t *testing.T) {
 	e, err := formula.Compile("whatever + goodput[7](x)", nil)
 	require.NoError(t, err)

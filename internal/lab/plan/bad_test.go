@@ -259,7 +259,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// A file with very many mistakes says so after some of them.
+// The list of a file's errors is cut off after some of them, and its last line says so.
 func TestManyMistakes(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(whole)

@@ -386,7 +386,7 @@ func TestFlowNames(t *testing.T) {
 	assert.Equal(t, 25*time.Second, x.Flows[2].Start)
 }
 
-// The jitter of hosts is a service time of the bottleneck, unless the file says another.
+// The jitter of hosts is one service time of the bottleneck, unless the file sets another.
 func TestHostJitter(t *testing.T) {
 	for _, tt := range []struct {
 		text string

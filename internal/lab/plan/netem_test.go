@@ -28,7 +28,7 @@ func firstOf(t *testing.T, f *plan.File, want int) plan.Cell {
 	return cells[0]
 }
 
-// Words of netem replace what the file says of the same, swept or not, and leave all else.
+// Options of netem replace the same settings of the file, swept or not, and leave all others.
 func TestNetemWords(t *testing.T) {
 	f := parse(t, impaired)
 	require.NoError(t, f.Netem("delay 40ms loss 5%"))
@@ -69,7 +69,7 @@ func TestMahimahiWords(t *testing.T) {
     ^^^^^^^`)
 }
 
-// Errors in a flag's words show their place.
+// Errors in a flag's value show their position.
 func TestBadWords(t *testing.T) {
 	f := parse(t, impaired)
 	before := string(f.Resolved())

@@ -132,7 +132,7 @@ func TestNumbersWithoutEnd(t *testing.T) {
 	require.ErrorContains(t, err, `"1e400s" is no quantity: it is too large`)
 }
 
-// A mistake in a flag is shown in the flag.
+// An error in a flag quotes the flag.
 func TestFlagMistakes(t *testing.T) {
 	f := parse(t, tahoe)
 	require.NoError(t, f.Set("path.down.queue.limit=1bpd"))

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// BenchmarkRun plays cells, and says how many packets of hosts' it plays in a second. Each of
-// them crosses three wires.
+// BenchmarkRun simulates cells, and reports how many packets of hosts it simulates per second. Each
+// packet crosses three links.
 func BenchmarkRun(b *testing.B) {
 	fast := func(cc string, flows int) *plan.Cell {
 		c := cell(cc, 250)

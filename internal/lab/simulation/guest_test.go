@@ -181,7 +181,7 @@ func TestAScriptIsAnAlgorithm(t *testing.T) {
 	assert.Equal(t, wantRecord.Flows[0].Samples, gotRecord.Flows[0].Samples)
 }
 
-// A script that fails ends the run, and says where.
+// A script that fails ends the run, and the error gives the position.
 func TestAScriptThatFails(t *testing.T) {
 	const text = `
 def init(state, conn):

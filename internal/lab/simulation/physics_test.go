@@ -33,7 +33,7 @@ func TestFixedWindow(t *testing.T) {
 	}
 }
 
-// Whatever the algorithm, no round trip is shorter than the wires or longer than they with a
+// With every algorithm each round trip is at least the links' delay and at most that delay plus a
 // full queue.
 func TestRoundTripsAreWithinTheQueue(t *testing.T) {
 	testenv.NeedNoRace(t)

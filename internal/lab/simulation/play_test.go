@@ -112,7 +112,7 @@ func TestTheWarmUpIsLeftOut(t *testing.T) {
 	assert.InEpsilon(t, .061, got.Flows[0].Values[result.RTTMin], .03)
 }
 
-// A flow that has the link to itself is steady; one that another displaces is not.
+// A flow alone on the link is steady. A flow that another one displaces is not.
 func TestTrend(t *testing.T) {
 	c := cell("reno", 60)
 	c.Warmup = 5 * time.Second
@@ -187,8 +187,8 @@ func lost(t *testing.T, c *plan.Cell) (numbers []int) {
 	return numbers
 }
 
-// Trial i has the same luck for every algorithm, and for more flows: a pair's difference is the
-// algorithm's.
+// Trial i has the same random losses for every algorithm and any number of flows, so the difference
+// within a pair is due to the algorithm.
 func TestTrialsOfDifferentCellsArePairs(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, loss := range []netem.Loss{netem.UniformLoss(.02), netem.Bursts(.02, 4)} {
@@ -238,7 +238,7 @@ func TestManyFlows(t *testing.T) {
 	assert.Greater(t, got.Whole[result.Utilisation], .8)
 }
 
-// A black hole ends with the run, and says what happened.
+// A flow into a black hole ends with the run, and its result gives the reason.
 func TestWhatIsUnfinishedSaysWhy(t *testing.T) {
 	hole := func(retries int) *plan.Cell {
 		c := cell("reno", 60)

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A record tells the same story as the numbers.
+// A record agrees with the metrics.
 func TestARecordAddsUp(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("reno", 20)
@@ -98,7 +98,7 @@ func TestARecordAddsUp(t *testing.T) {
 	assert.InDelta(t, total, all, 0)
 }
 
-// Long series are thinned: sums and rare events stay, and the record says so.
+// Long series are thinned. Sums and rare events are kept, and the record is marked as thinned.
 func TestALongRecordIsThinned(t *testing.T) {
 	testenv.NeedLong(t)
 	c := cell("cubic", 200)

@@ -43,8 +43,8 @@ func tutorial(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestTahoeAsAFile: tutorial/tahoe.star comes to what the built-in Tahoe comes to, packet for
-// packet, in the tutorial's experiment and over paths that are much worse.
+// TestTahoeAsAFile: tutorial/tahoe.star behaves like the built-in Tahoe, packet for packet, in the
+// tutorial's experiment and over much worse paths.
 func TestTahoeAsAFile(t *testing.T) {
 	files := map[string]string{"tahoe.star": tutorial(t, "tahoe.star")}
 	sweep := "flows.0.cc=tahoe,tahoe.star,reno"

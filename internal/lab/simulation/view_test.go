@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Each connection counts its own round trips, so that one's samples are not another's; and several
-// have no one window.
+// Each connection counts its own round trips, so samples of several connections do not mix. Several
+// connections have no common window.
 func TestAViewOfSeveralConnections(t *testing.T) {
 	var v simulation.View
 	sample := func(conn int, at clock.Time, count uint64, rtt time.Duration) bool {
