@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// cell is a laboratory's: flows from hosts on the left to hosts on the right, over one
-// wire that all share.
+// cell is a cell of the laboratory: flows from hosts on the left to hosts on the right, over one
+// shared link.
 type cell struct {
 	flows     int
 	congested string
@@ -31,8 +31,8 @@ const (
 	cellMTU = 1500
 )
 
-// bottleneck is the shared wire: a quarter of the round trip long each way, with a queue of
-// one bandwidth-delay product.
+// bottleneck is the shared link: its delay is a quarter of the round trip in each direction, and
+// its queue holds one bandwidth-delay product.
 func (c *cell) bottleneck() sim.Wire {
 	delay := cellRTT / 4
 	if c.line {
@@ -86,8 +86,8 @@ func endless(tb testing.TB, from, to *sim.Host, addr netip.AddrPort) *sim.Bulk {
 	return app
 }
 
-// dumbbell is one host a flow on each side of two routers. Flow i's networks are 10.i.0.0/24
-// on the left and 10.i.1.0/24 on the right, the shared wire 10.255.0.0/24.
+// dumbbell has one host per flow on each side of two routers. Flow i's networks are 10.i.0.0/24 on
+// the left and 10.i.1.0/24 on the right. The shared link is 10.255.0.0/24.
 func (c *cell) dumbbell(tb testing.TB, seed uint64) (*sim.World, []*sim.Bulk) {
 	tb.Helper()
 	w := sim.New(seed)

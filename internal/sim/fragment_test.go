@@ -27,7 +27,7 @@ func narrowing(t *testing.T, seed uint64, c netem.Config) *sim.Line {
 	return l
 }
 
-// numbered is 60 kB that say which of them they are.
+// numbered returns 60 kB that identify the datagram i.
 func numbered(i int) []byte {
 	p := make([]byte, 60_000)
 	for at := 0; at < len(p); at += 4 {
@@ -85,9 +85,8 @@ func held(l *sim.Line) (bytes int, timedOut uint64) {
 	return bytes, timedOut
 }
 
-// RFC 791 §3.2: 60 kB are 43 fragments on the first wire, and 1,300 of them and of
-// their fragments on the third. In whatever order they come, and some of them twice,
-// they are the datagram again at its end and nowhere before.
+// RFC 791 §3.2: 60 kB are 43 fragments on the first link, and 1,300 fragments on the third. In any
+// order, and with some duplicates, they are reassembled at the destination and nowhere before.
 func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	l := narrowing(t, 11, netem.Config{
 		Delay: time.Millisecond, Jitter: netem.UniformJitter(900 * time.Microsecond), Overtaking: true,
@@ -108,7 +107,7 @@ func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	assert.NotZero(t, timedOut)
 }
 
-// Where fragments are lost, cut short or damaged, datagrams are, and no others come.
+// Lost, truncated or corrupted fragments lose their datagrams, and no wrong datagram arrives.
 func TestLongDatagramsOverWiresThatLose(t *testing.T) {
 	l := narrowing(t, 12, netem.Config{
 		Delay: time.Millisecond, Jitter: netem.UniformJitter(900 * time.Microsecond), Overtaking: true,

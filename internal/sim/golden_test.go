@@ -27,8 +27,7 @@ type goldenWorld struct {
 	run  func(t *testing.T, seed uint64) *sim.World
 }
 
-// goldenWorlds has each algorithm, each strategy of recovery, and each thing that a wire
-// does to packets.
+// goldenWorlds has each algorithm, each recovery strategy, and each kind of impairment.
 func goldenWorlds() []goldenWorld {
 	var all []goldenWorld
 	for _, congested := range []string{"cubic", "reno", "tahoe", "bbr", "bbr3", "none"} {

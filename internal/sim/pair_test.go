@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// Trials pair: under one seed a wire loses the same packets, counted as they cross it,
-// whatever the algorithm, however many flows share it, and whatever else is in the world.
+// Trials pair: with one seed a link loses the same packets, counted as they cross it, with any
+// algorithm, any number of flows, and anything else in the world.
 func TestTrialsPair(t *testing.T) {
 	losses := func(c cell, seed uint64) (lost []int, crossed int) {
 		w, _ := c.world(t, seed)

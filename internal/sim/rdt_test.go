@@ -31,8 +31,8 @@ type flowPeer struct {
 	buf    []byte
 }
 
-// Turn implements sim.DatagramApp: it gives the end what has come, and sends what that has
-// to say while the host takes it.
+// Turn implements sim.DatagramApp. It delivers received packets to the engine, and sends the
+// engine's packets while the host accepts them.
 func (p *flowPeer) Turn(now clock.Time, s *sim.Socket) {
 	for r, ok := s.Receive(p.buf[:cap(p.buf)]); ok; r, ok = s.Receive(p.buf[:cap(p.buf)]) {
 		p.remote = r.From

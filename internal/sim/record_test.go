@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// lossyLine is a line whose right-hand wire loses every fiftieth packet to the right.
+// lossyLine is a line whose right-hand link loses every fiftieth packet to the right.
 func lossyLine(tb testing.TB, seed uint64) *sim.Line {
 	tb.Helper()
 	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{
@@ -44,8 +44,8 @@ func logged(tb testing.TB, seed uint64, size uint64) ([]string, uint64) {
 	return lines, l.Hash()
 }
 
-// The log is what the hash digests: equal hashes, equal logs, and a log tells where two
-// runs part.
+// The hash is the digest of the log: equal hashes mean equal logs, and the logs show where two runs
+// diverge.
 func TestALogTellsWhereTwoRunsPart(t *testing.T) {
 	a, hashA := logged(t, 3, 200_000)
 	b, hashB := logged(t, 3, 200_000)

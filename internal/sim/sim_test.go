@@ -72,7 +72,7 @@ func TestALineWhoseRoutersSpeakRIP(t *testing.T) {
 	require.True(t, over)
 	assert.Equal(t, uint64(500_000), right.Received)
 
-	// A cut wire: its neighbours' routes time out, and nothing leads there any more.
+	// A link is cut: its neighbors' routes time out, and no route leads there any more.
 	dst := l.Address(80).Addr()
 	_, ok := l.Routers[0].Stack().Routing().Lookup(dst)
 	require.True(t, ok)
@@ -285,7 +285,7 @@ func BenchmarkWorld(b *testing.B) {
 	}
 }
 
-// A host that is held back loses nothing to its own card, and fills the wire as well.
+// A host with backpressure loses no packets in its own queue, and uses the link as fully.
 func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
 	const size = 3_000_000
 	for _, held := range []bool{false, true} {

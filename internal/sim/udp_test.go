@@ -21,7 +21,7 @@ type turns func(now clock.Time, s *sim.Socket)
 
 func (f turns) Turn(now clock.Time, s *sim.Socket) { f(now, s) }
 
-// counter reads all that comes and counts it.
+// counter reads and counts all received datagrams.
 type counter struct {
 	n, bytes int
 	last     clock.Time
@@ -56,8 +56,8 @@ func (f *flood) Turn(_ clock.Time, s *sim.Socket) {
 	}
 }
 
-// A host that holds back what its wire has no room for holds its applications back, too:
-// none of 40 MB is lost, and the last of it arrives when the rate says.
+// A host that queues only what its link can send also blocks its applications: none of 40 MB is
+// lost, and the last byte arrives at the time given by the rate.
 func TestAUDPSocketIsHeldBack(t *testing.T) {
 	for _, careless := range []bool{false, true} {
 		wire := netem.Config{Rate: netem.BitsPerSecond(100e6), Delay: 5 * time.Millisecond}
@@ -85,8 +85,8 @@ func TestAUDPSocketIsHeldBack(t *testing.T) {
 	}
 }
 
-// Without a bound on what waits for its wire a host sends all at once, and what the
-// wire's queue and the receiver's buffer have no room for is lost there, and counted.
+// A host without a bound on its queue sends all datagrams at once. Those without room in the link's
+// queue or in the receiver's buffer are lost there, and counted.
 func TestADatagramWithoutRoomIsLost(t *testing.T) {
 	wire := netem.Config{Rate: netem.BitsPerSecond(1e9), Queue: netem.DropTail{Packets: 99}}
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: wire}}})

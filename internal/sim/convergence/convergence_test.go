@@ -79,8 +79,8 @@ func check(t *testing.T, r *Result) {
 	}
 }
 
-// Every size of every family, with another seed each: the routes are right after every
-// phase, or Run says so.
+// Every size of every family, each with another seed: Run returns an error unless the routes are
+// right after every phase.
 func TestEverySize(t *testing.T) {
 	for _, f := range families[:3] {
 		for n := f.least; n <= f.most; n++ {
@@ -147,7 +147,7 @@ func TestSeeds(t *testing.T) {
 	assert.NotEqual(t, first, hash(2))
 }
 
-// A loop that is there is seen: three routers that point at each other.
+// A routing loop of three routers that point at each other is detected.
 func TestLoopsAreSeen(t *testing.T) {
 	g := ring(3)
 	g.routers++

@@ -21,7 +21,7 @@ func ack(s Strategy, now float64, seq int) {
 }
 
 // Every third duplicate, of any segment, moves a fixed window back to the first missing segment,
-// and the window is sent again.
+// and the window is retransmitted.
 func TestAFixedWindowGoesBack(t *testing.T) {
 	f := NewFixedWindow(4)
 	assert.Equal(t, []int{0, 1, 2, 3}, all(f, 0))
@@ -82,8 +82,8 @@ func TestTahoeSendsAgain(t *testing.T) {
 	assert.Equal(t, 5, b.DuplicateAcks, "until there is news")
 }
 
-// A segment without an acknowledgment for four seconds is sent again, without any backing off,
-// once nothing else is to be sent.
+// A segment without an acknowledgment for four seconds is retransmitted, without backoff, once
+// there is nothing else to send.
 func TestTahoeTimesOut(t *testing.T) {
 	s := NewTahoe(TahoeConfig{Cwnd: 3})
 	assert.Equal(t, []int{0, 1, 2}, all(s, 0))

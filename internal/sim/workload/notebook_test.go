@@ -60,8 +60,8 @@ func TestAWindowARoundTrip(t *testing.T) {
 }
 
 // Overflows of the queue move a fixed window back at every third duplicate, and its whole window is
-// sent again: the path then carries nothing else. A TCP with a fixed window, which only retransmits
-// lost segments, does not collapse.
+// retransmitted: the path then carries nothing else. A TCP with a fixed window, which only
+// retransmits lost segments, does not collapse.
 func TestTheCollapseIsGoBackN(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
 	for _, w := range []int{600, 1000} {
@@ -89,9 +89,9 @@ func TestTheCollapseIsGoBackN(t *testing.T) {
 	assert.Less(t, goodput["gbn"], .5*goodput["rack"])
 }
 
-// The receiver looks through all that it holds for each segment, so that behind a gap it takes far
-// less than the path carries, and its buffer is full: the document has 23,377 acknowledgments and
-// 1,277 bytes/s in 60 s, and 973 ms.
+// The receiver searches all held segments for each new one. After a gap it is far slower than the
+// path, and its buffer is full. The document has 23,377 acknowledgments and 1,277 bytes/s in 60 s,
+// and 973 ms.
 func TestWhatIsHeldCostsTheReceiver(t *testing.T) {
 	var r [2]workload.NotebookResult
 	for i, held := range []time.Duration{-1, 2 * time.Microsecond} {
@@ -137,9 +137,9 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 	assert.InDelta(t, rounds+10, float64(r.MaxCwnd), 3)
 }
 
-// As published it is another matter: it doubles each round trip until something is lost, which
-// is in the receiver's socket, and comes back at twice the slope that a Tahoe has. The document
-// has 649,011 acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
+// The published version differs: it doubles each round trip until a loss, which occurs in the
+// receiver's socket, and then grows twice as fast as Tahoe. The document has 649,011
+// acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
 func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 	testenv.NeedNoRace(t)
 	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}

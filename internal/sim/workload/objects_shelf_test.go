@@ -26,7 +26,7 @@ func TestAShelfHasWhatWouldBeMade(t *testing.T) {
 	}
 	assert.Equal(t, one, shelf.take(sim.New(1), "a", &cfg))
 
-	// A seed of its own: the worlds of all trials have the same objects.
+	// With its own seed, the worlds of all trials have the same objects.
 	cfg.Seed = 1
 	assert.Equal(t, one, shelf.take(sim.New(2), "a", &cfg))
 	assert.Same(t, &shelf.take(sim.New(2), "a", &cfg)[0], &shelf.take(sim.New(3), "a", &cfg)[0])

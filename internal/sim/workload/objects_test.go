@@ -28,7 +28,7 @@ var arms = map[string]workload.ObjectsConfig{
 	"rdt, large chunks": {RDT: rdt.Config{Payload: 10_000, Window: 21}},
 }
 
-// line is a wire of 100 Mbit/s and a round trip of a millisecond, with what else there is.
+// line is a link of 100 Mbit/s and a round trip of a millisecond, with the other settings of c.
 func line(c netem.Config) workload.ObjectsNetwork {
 	c.Rate = netem.BitsPerSecond(100e6)
 	c.Delay += ms / 2
@@ -138,7 +138,7 @@ func TestEveryArmThroughEverything(t *testing.T) {
 	}
 }
 
-// A packet that comes twice costs nothing where its way is as wide as the server's.
+// A duplicated packet costs nothing if the link is as fast as the server.
 func TestDuplicatesDoNotMatter(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, name := range []string{"rdt", "rdt, interleaved", "sequential"} {
@@ -198,10 +198,10 @@ func TestDamageIsLoss(t *testing.T) {
 	assert.InDelta(t, 7650/(1-p), float64(r.Sent), 4*math.Sqrt(7650*p)/(1-p))
 }
 
-// On a path without delay TCP's seconds are time-outs, which grow faster than the loss; RDT,
-// whose sender has not all of its window under way when it hears of a hole, mends most of them
-// at once. The document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. A sender that
-// takes no time leaves most of its holes to a time-out of a second.
+// On a path without delay most of TCP's time is timeouts, which grow faster than the loss. RDT
+// repairs most gaps at once, because its sender still has window left when it learns of a gap. The
+// document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. A sender that takes no time
+// leaves most gaps to a timeout of a second.
 func TestLossByArm(t *testing.T) {
 	testenv.NeedNoRace(t)
 	seeds := uint64(4)
@@ -227,8 +227,8 @@ func TestLossByArm(t *testing.T) {
 	assert.Greater(t, atOnce, 2*rdtFive)
 }
 
-// Where objects take turns over one stream, one lost packet holds up all that is behind it for
-// a round trip; over streams of their own, and by RDT, it holds up its own object.
+// If objects take turns on one stream, one lost packet delays all data after it by a round trip. On
+// separate streams, and with RDT, it delays only its own object.
 func TestHeadOfLineBlocking(t *testing.T) {
 	testenv.NeedNoRace(t)
 	late := func(name string) (small int) {

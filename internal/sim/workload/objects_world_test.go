@@ -9,17 +9,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// ObjectsNetwork is two hosts and the wire between them. The zero Network does nothing to packets.
+// ObjectsNetwork is two hosts and the link between them. The zero ObjectsNetwork has no
+// impairments.
 type ObjectsNetwork struct {
-	// Down is what the wire does on the way from the server to the client, Up on the way back.
-	// The document put its netem rules on a container's only interface.
+	// Down is the link from the server to the client, Up the link back. The document put its netem
+	// rules on a container's only interface.
 	Down, Up netem.Config
 	// TCP is how both hosts' TCP is.
 	TCP tcp.Config
-	// MTU is the wire's; 0: stack.DefaultMTU.
+	// MTU is the link's MTU; 0: stack.DefaultMTU.
 	MTU int
-	// Limit is how much time a run has; 0: five minutes. One that has not finished by then
-	// says so.
+	// Limit is the maximum time of a run; 0: five minutes. A run that is not finished by then
+	// reports that.
 	Limit time.Duration
 }
 
