@@ -200,7 +200,7 @@ func garbageTransfer() int64 {
 	return 60 * megabyte
 }
 
-// A neighbour sends garbage, in its own name and in that of an end of a connection, while the
+// A neighbor sends garbage, from its own address and from that of an end of a connection, while the
 // router forwards that connection's file.
 func TestGarbageFromNeighbour(t *testing.T) {
 	t.Parallel()

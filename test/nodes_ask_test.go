@@ -40,7 +40,7 @@ func (n *Node) Routes() []control.Route {
 	return ask[control.Route](n, "routes")
 }
 
-// Neighbors returns the node's neighbours.
+// Neighbors returns the node's neighbors.
 func (n *Node) Neighbors() []control.Neighbor {
 	n.t.Helper()
 	return ask[control.Neighbor](n, "neighbors")

@@ -126,7 +126,7 @@ func TestRouteExpires(t *testing.T) {
 	}
 }
 
-// A node sends RIP only to neighbours in its file, and accepts it only from them.
+// A node sends RIP only to neighbors in its file, and accepts it only from them.
 func TestRIPOnlyWithConfiguredNeighbours(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t, "routing rip")

@@ -20,7 +20,7 @@ var (
 	theirs = netip.MustParseAddr("10.0.0.2")
 )
 
-// startWithPeer starts a node whose only neighbour is the returned end of a wire.
+// startWithPeer starts a node whose only neighbor is the returned end of a link.
 func startWithPeer(t *testing.T, directives ...string) (*Node, *peer.Wire) {
 	t.Helper()
 	at, from := testenv.FreePort(t), testenv.FreePort(t)

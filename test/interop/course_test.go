@@ -23,7 +23,7 @@ import (
 )
 
 // TestCourseQuirks transfers a file in each direction between our node and a small peer with each
-// of the quirks seen in the course's nodes. They are neighbours over UDP on the loopback.
+// of the quirks seen in the course's nodes. They are neighbors over UDP on the loopback.
 func TestCourseQuirks(t *testing.T) {
 	const bytesEach, port = 1_000_000, 7000
 	ours, theirs := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
