@@ -178,7 +178,7 @@ func echoSize() int {
 	return 100_000
 }
 
-// echoed sends data and requires that it comes back.
+// echoed sends data and requires the same data back.
 func echoed(t *testing.T, rw io.ReadWriter, closeWrite func() error) {
 	t.Helper()
 	want := text(99, echoSize())

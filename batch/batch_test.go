@@ -62,7 +62,7 @@ func (f *fake) missing(parts int) (list []int) {
 	return list
 }
 
-// run makes a run of four parts by the engine, which tells its lines to the list.
+// run returns a run of four parts on the engine, which appends its lines to the list.
 func (f *fake) run(t *testing.T, lines *[]string) *Run {
 	t.Helper()
 	j := &Job{Name: "x", Dir: t.TempDir(), Parts: 4, Time: time.Minute, Memory: 64 << 20}

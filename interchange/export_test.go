@@ -358,7 +358,7 @@ for script in sys.argv[1:]:
 	}
 }
 
-// The notes tell users once for each place.
+// Each note is given once for each place.
 func TestExportNotes(t *testing.T) {
 	n := networks(t)["Odd 1"]
 	var notes []string

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// checkWords refuses the words of an impairment that the files in testdata have wrong.
+// checkWords rejects the invalid impairments of the files in testdata.
 func checkWords(words string) *diagnostic.Error {
 	if strings.Contains(words, "quick") || strings.Contains(words, "some") {
 		return &diagnostic.Error{Msg: "not a number"}
@@ -81,8 +81,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// A network that containerlab's form can hold comes back the same: nodes, roles, links, addresses
-// and impairments, and nothing is noted.
+// A network that containerlab's format can represent is unchanged after export and import: nodes,
+// roles, links, addresses and impairments. There are no notes.
 func TestContainerlabRoundTrip(t *testing.T) {
 	plan, err := topology.Generate([]string{"grid", "2", "3"}, 1)
 	require.NoError(t, err)

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALogTakesAFewRecordsOfACause a second, and says how many it left out, though nothing follows.
+// TestALogTakesAFewRecordsOfACause: a log takes a few records per second of one cause. It reports
+// how many it left out, even if no record follows.
 func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// TestIdleNeighborsAreNotDown: hosts that say nothing to each other are well.
+// TestIdleNeighborsAreNotDown: hosts that exchange no packets are not reported as down.
 func TestIdleNeighborsAreNotDown(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string]netctl.NodeStatus{

@@ -46,7 +46,7 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// serve answers for the nodes at a socket of its own.
+// serve serves the nodes on a new socket.
 func (b *bed) serve(t *testing.T) {
 	t.Helper()
 	b.socket = filepath.Join(shortFolder(t), "s")

@@ -64,7 +64,7 @@ func exposed(t *testing.T, text string) map[string]float64 {
 	return samples
 }
 
-// TestMetrics of two nodes are well-formed and say what the nodes say.
+// TestMetrics: the metrics of two nodes are well formed and equal the nodes' counters.
 func TestMetrics(t *testing.T) {
 	b := newBed(t)
 	a := b.nodes["A"]

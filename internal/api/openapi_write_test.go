@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json anew")
 
-// TestOpenAPIIsFresh: the document is what the types and their comments say.
+// TestOpenAPIIsFresh: the document matches the types and their comments.
 func TestOpenAPIIsFresh(t *testing.T) {
 	fresh, err := json.MarshalIndent(newWriter(t).document(), "", " ")
 	require.NoError(t, err)
@@ -306,7 +306,7 @@ func parameters(path string) (list []object) {
 	return list
 }
 
-// events are the stream of what a node tells.
+// events describes the stream of a node's events.
 func (w *openAPIWriter) events() object {
 	for _, e := range control.Events() {
 		w.schema(reflect.TypeOf(e))
@@ -390,7 +390,8 @@ func (w *openAPIWriter) line(event string, data object) object {
 	}
 }
 
-// answerClause is how control's comments say which type is the answer: here the schema does.
+// answerClause matches the part of control's comments that names the type of the answer. The
+// document has a schema instead.
 var answerClause = regexp.MustCompile(`[;.] [Aa]nswer \S*\w`)
 
 // kind adds the paths of a request.

@@ -66,7 +66,7 @@ func (d *described) template(t *testing.T, path string) string {
 	return best
 }
 
-// holds validates an answer against what the document says of it.
+// holds validates an answer against the document's schema.
 func (d *described) holds(t *testing.T, method, path string, status int, as string, body []byte) {
 	t.Helper()
 	at := d.template(t, path)
@@ -301,7 +301,8 @@ func TestStreamsAreDescribed(t *testing.T) {
 	assert.Equal(t, []string{"running", "begun", "each", "each", "result"}, events)
 }
 
-// TestADistributionIsAFileOfTheFolder too, though the words of a link name it.
+// TestADistributionIsAFileOfTheFolder: the path of a distribution in a link's options must be
+// within the folder, too.
 func TestADistributionIsAFileOfTheFolder(t *testing.T) {
 	b := newBed(t)
 	status, _, body := b.do(t, "POST", "/v1/nodes/A/commands/impair", "",
@@ -310,7 +311,8 @@ func TestADistributionIsAFileOfTheFolder(t *testing.T) {
 	assert.Contains(t, string(body), "outside of the folder")
 }
 
-// TestWrongRequests: each is a problem document with one line that says what would be right.
+// TestWrongRequests: the answer is a problem document with one line that says how to correct the
+// request.
 func TestWrongRequests(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)

@@ -183,10 +183,8 @@ func TestAReaderThatLeaves(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// TestAClientRecords: a capture comes as it is, from its first packet on, and ends with what became
-// of it when its client has had enough.
-// packetBlocks counts the whole enhanced packet blocks of a capture (pcapng §4.3), however it was
-// cut into pieces.
+// packetBlocks counts the complete enhanced packet blocks of a capture (pcapng §4.3), even if it
+// arrived in pieces.
 func packetBlocks(capture []byte) (n int) {
 	for len(capture) >= 8 {
 		kind, size := binary.LittleEndian.Uint32(capture), int(binary.LittleEndian.Uint32(capture[4:]))
@@ -201,6 +199,8 @@ func packetBlocks(capture []byte) (n int) {
 	return n
 }
 
+// TestAClientRecords: a client receives a capture unchanged from its first packet on, and the
+// capture's statistics when it stops.
 func TestAClientRecords(t *testing.T) {
 	b := newBed(t)
 	ctx, stop := context.WithCancel(t.Context())

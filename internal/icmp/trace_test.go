@@ -187,7 +187,7 @@ func (r recording) Deadline() clock.Time {
 	return d
 }
 
-// RFC 1191 §3: a probe that is too large is sent again as large as the router says.
+// RFC 1191 §3: a probe that is too large is repeated with the size that the router reports.
 func TestTraceFindsThePathsMTU(t *testing.T) {
 	cfg := traceTo(icmp.Datagram, 33434)
 	cfg.Parallel, cfg.DF, cfg.Overhead, cfg.Data = 1, true, 28, make([]byte, 64972)

@@ -129,7 +129,7 @@ func TestAllIsSortedAndStops(t *testing.T) {
 	}
 }
 
-// oracle is the table as RFC 1812 §5.2.4.3 words it: look at every route.
+// oracle is the table in the words of RFC 1812 §5.2.4.3: it examines every route.
 type oracle map[netip.Prefix]map[ip.Origin]ip.Route
 
 func (o oracle) best(p netip.Prefix) (ip.Route, bool) {

@@ -78,7 +78,7 @@ func tableOf(prefixes []netip.Prefix) *ip.Table {
 	return table
 }
 
-// targetsIn are addresses within the prefixes, so that every look-up goes all the way.
+// targetsIn returns addresses within the prefixes, so every lookup goes to the full depth.
 func targetsIn(prefixes []netip.Prefix, n int) []ip.Addr {
 	rng := rand.New(rand.NewPCG(200, 0))
 	targets := make([]ip.Addr, n)

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProbeLeavesNothing, and says what sockets say that are opened in earnest.
+// TestProbeLeavesNothing: the probe leaves no socket or device behind, and its result agrees with
+// that of real sockets.
 func TestProbeLeavesNothing(t *testing.T) {
 	before, err := net.Interfaces()
 	require.NoError(t, err)

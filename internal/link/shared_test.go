@@ -42,8 +42,8 @@ func trainOf(iface int, hop [4]byte, packets ...[]byte) buffer.Train {
 	return t
 }
 
-// TestSharedSocket is the old grammars' node with links to several peers: the
-// UDP source tells them apart.
+// TestSharedSocket is a node in the old grammar with links to several peers: the UDP source address
+// identifies the link.
 func TestSharedSocket(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		hub := oldNode(t, mode, 3, 1)
@@ -75,8 +75,7 @@ func TestSharedSocket(t *testing.T) {
 	})
 }
 
-// TestTwoLinksToOnePeer: the packets themselves tell them apart, also in the
-// middle of what arrives in one piece.
+// TestTwoLinksToOnePeer: the packets themselves identify the link, also within one datagram train.
 func TestTwoLinksToOnePeer(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := oldNode(t, mode, 2, 1), oldNode(t, mode, 2, 2)

@@ -36,8 +36,7 @@ func TestFallsBackFromGSO(t *testing.T) {
 	assert.Equal(t, wrap(5, want), receive(t, b, len(want)))
 }
 
-// TestTrainsArriveAsFrames: what left as a train comes as one frame, with the
-// size of its packets.
+// TestTrainsArriveAsFrames: a train arrives as one frame, with the size of its packets.
 func TestTrainsArriveAsFrames(t *testing.T) {
 	a, b := pair(t, OffloadGSO)
 	r := rand.New(rand.NewPCG(16, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// draws has a loss model decide on n packets.
+// draws returns the decisions of a loss model for n packets.
 func draws(l netem.Loss, seed uint64, n int) []bool {
 	model := l.Start(0, netem.Streams(seed)("loss"))
 	out := make([]bool, n)

@@ -206,9 +206,9 @@ func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	assert.Equal(t, clock.Never, l.Departure(), "the trace is forgotten")
 }
 
-// A queue of one packet before mahimahi's trace, which is what Pantheon calls a policer: its
-// opportunities are those of a millisecond, all at once, so that of packets within one only the
-// first passes, whatever the trace has. A packet of which a part is sent has left the queue.
+// A queue of one packet before mahimahi's trace, which Pantheon calls a policer. All opportunities
+// of a millisecond occur at once, so only the first of several packets within one millisecond
+// passes, with any trace. A partly sent packet has left the queue.
 func TestOnePacketsQueueBeforeATrace(t *testing.T) {
 	for _, each := range []int{1, 5, 9} {
 		at := make([]time.Duration, each)

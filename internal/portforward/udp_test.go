@@ -19,7 +19,7 @@ type came struct {
 	from uint16 // the sender's port
 }
 
-// slowly is a forward whose sockets open only when the test says so.
+// slowly returns a forward whose sockets open only on the test's command.
 func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service *net.UDPConn, g *datagrams) {
 	t.Helper()
 	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

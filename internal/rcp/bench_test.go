@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
 
-// pipe is two routers joined by nothing: what one says the other hears at once.
+// pipe is two routers joined without delay: the other end receives each packet at once.
 type pipe struct {
 	now    clock.Time
 	a, b   *rcp.Router

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
 
-// FuzzRouter plays a router what the bytes say: packets from four peers, calls of the
-// program, time. Whatever comes, the bounds hold and what leaves can be parsed. Of each
-// step the first byte's lowest three bits say what happens and the next two to whom, the
-// second byte how long a packet is that follows.
+// FuzzRouter runs a router with steps read from bytes: packets from four peers, calls of the
+// application, and time. All bounds must hold and every sent packet must parse. In the first byte
+// of each step, the lowest three bits select the step and the next two the peer. The second byte is
+// the length of the packet that follows.
 func FuzzRouter(f *testing.F) {
 	step := func(op, who byte, packet []byte) []byte {
 		return append([]byte{op | who<<3, byte(len(packet))}, packet...)

@@ -86,7 +86,7 @@ func TestNames(t *testing.T) {
 		rcp.State(9).String())
 }
 
-// What Parse accepts, Append gives back byte for byte.
+// Append restores every packet that Parse accepts, byte for byte.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x07data"))
 	f.Add([]byte("\x02\x00\x00\x00\x05\x80\x00\x01\x0a"))

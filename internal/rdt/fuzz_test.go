@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// A fuzzer's program is a list of steps of 12 bytes: what to do, how much of it, and the
-// fields of a packet that is sealed, so that it passes the checksum.
+// A fuzzer's program is a list of steps of 12 bytes: the operation, its amount, and the fields of a
+// packet with a valid checksum.
 const stepLen = 12
 
 type step struct {
@@ -132,7 +132,7 @@ func FuzzSender(f *testing.F) {
 	})
 }
 
-// drain takes everything that the engine has to send now, which must come to an end.
+// drain takes all packets that the engine has to send now. Their number must be bounded.
 func drain(t *testing.T, e engine, now clock.Time, most int) {
 	t.Helper()
 	for n := 0; ; n++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// Chunks that overlap may come to as many bytes as the object has, and leave a gap of many
-// pages: that harms their sender's object, and nothing else.
+// Overlapping chunks may add up to the size of the object and still leave a gap of many pages. That
+// damages only the sender's own object.
 func TestOverlapsLeaveGaps(t *testing.T) {
 	cfg := rdt.Config{Payload: 1000, Window: 1000}
 	r, err := rdt.NewReceiver(start, cfg, 1)

@@ -107,7 +107,7 @@ func (w *world) put(from int, b []byte) {
 	}
 }
 
-// run plays until stop says so or nothing is left to happen.
+// run advances the world until stop returns true or no event is left.
 func (w *world) run(stop func() bool) {
 	w.t.Helper()
 	for range 5_000_000 {
@@ -150,7 +150,7 @@ func (w *world) run(stop func() bool) {
 	w.t.Fatal("it does not end")
 }
 
-// text returns n bytes in which there is something to compress.
+// text returns n compressible bytes.
 func text(seed uint64, n int) []byte {
 	random := rand.New(rand.NewPCG(seed, 99))
 	b := make([]byte, n)

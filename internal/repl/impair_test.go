@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// The node reads the words; the help lists all of them.
+// The help lists all options that the node accepts.
 func TestTheHelpOfImpairKnowsEveryWord(t *testing.T) {
 	for _, word := range netem.Words() {
 		assert.Contains(t, impairHelp, word)

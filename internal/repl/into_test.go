@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTablesIntoFiles: li FILE and lr FILE write what li and lr print, and say which file they
-// could not write, and why.
+// TestTablesIntoFiles: li FILE and lr FILE write the output of li and lr to a file. The error gives
+// the file and the reason.
 func TestTablesIntoFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a table")

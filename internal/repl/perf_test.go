@@ -167,7 +167,8 @@ func TestPerfLinesThatAreWrong(t *testing.T) {
 	}
 }
 
-// A test that failed has a status of its own in every form, and as JSON a document with the error.
+// A failed test has its own exit status in every output format, and with --json a document with the
+// error.
 func TestAPerfThatFails(t *testing.T) {
 	refused := fmt.Errorf("perf: unable to connect to server: %w", control.ErrRefused)
 	for _, flag := range []string{"", "-J", "--json-stream"} {

@@ -126,8 +126,7 @@ func slowNode() *transfers {
 	return n
 }
 
-// run runs a script on a slow node and lets its transfers end with errs where the script says
-// window.
+// run runs a script on a slow node. Its transfers end with errs at the script's window commands.
 func (n *transfers) run(t *testing.T, cfg Config, script string, errs ...error) (*session, error) {
 	t.Helper()
 	s := open(t, &n.fake, cfg)
@@ -209,7 +208,8 @@ func sorted(words []string) []string {
 	return words
 }
 
-// stoppable is a node whose requests say how far they came when they are stopped, as a node's do.
+// stoppable is a node whose requests return their progress when they are stopped, like a real
+// node's.
 func stoppable(begun chan<- struct{}) *fake {
 	return &fake{do: func(ctx context.Context, req any) (any, error, bool) {
 		verb := ""

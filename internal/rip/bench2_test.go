@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// bench2 is a Speaker of RIPv2 and what a test does to it, in words. It is 10.0.0.1 on
-// interface 0, where b is, and 10.0.1.1 on interface 1, where c and d are.
+// bench2 drives a Speaker of RIPv2 with inputs and outputs as text. The Speaker is 10.0.0.1 on
+// interface 0, with the neighbor b, and 10.0.1.1 on interface 1, with the neighbors c and d.
 type bench2 struct {
 	*rip.Speaker
 	tb  testing.TB
@@ -67,7 +67,7 @@ func (x *bench2) hear(from netip.Addr, entries string) {
 	require.Equal(x.tb, rip.Taken, x.say(from, rip.Port, message2(x.tb, rip.Response, 2, entries)))
 }
 
-// say gives the Speaker a message and returns what becomes of it.
+// say delivers a message to the Speaker and returns the result.
 func (x *bench2) say(from netip.Addr, port uint16, b []byte) rip.Refusal {
 	return x.Input(x.now, netip.AddrPortFrom(from, port), ifaceOf(from), b)
 }
@@ -77,8 +77,8 @@ func message2(tb testing.TB, c rip.Command, version uint8, entries string) []byt
 	return rip.Packet2{Command: c, Version: version, Entries: entries2(tb, entries)}.Append(nil)
 }
 
-// entries2 reads "PREFIX=METRIC", each with "#TAG" and "@NEXTHOP" behind it if it has
-// one; "*" is the entry that asks for everything.
+// entries2 parses "PREFIX=METRIC", each with an optional "#TAG" and "@NEXTHOP". "*" is the entry
+// that requests the whole table.
 func entries2(tb testing.TB, text string) (list []rip.Entry2) {
 	tb.Helper()
 	for f := range strings.FieldsSeq(text) {

@@ -31,9 +31,9 @@ func FuzzParsePacket2(f *testing.F) {
 	})
 }
 
-// FuzzInput2 plays a day in the life of a Speaker of RIPv2 with authentication on one
-// link and version 1 on the other. Whatever comes, what leaves is well formed, metrics
-// are 1 to 16, the table keeps its bound, and in the end everything learned is forgotten.
+// FuzzInput2 runs a Speaker of RIPv2 for a day, with authentication on one link and version 1 on
+// the other. With any input every sent message is well formed, metrics are 1 to 16, the table stays
+// within its bound, and all learned routes are deleted at the end.
 func FuzzInput2(f *testing.F) {
 	plain := message2(f, rip.Response, 2, "10.5.0.0/16=3#7@10.0.1.9 0.0.0.0/0=1")
 	sealed := signed(f, keyed(key(1, rip.KeyedMD5, "tide")), time.Second)

@@ -11,10 +11,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// FuzzInput plays a day in a Speaker's life: each step of the script is a kind, a
-// length and that many bytes. Whatever comes, what leaves is well formed, costs
-// stay within 16, the table within its bound, and in the end everything learned
-// is forgotten.
+// FuzzInput runs a Speaker for a day. Each step of the script is a kind, a length and that many
+// bytes. With any input every sent message is well formed, costs are at most 16, the table stays
+// within its bound, and all learned routes are deleted at the end.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte{0, 4, 0, 1, 0, 0, 1, 16, 0, 2, 0, 1, 0, 0, 0, 1, 10, 5, 0, 0, 255, 255, 0, 0, 3, 1, 200})
 	f.Add([]byte{0, 12, 0, 2, 0, 1, 0, 0, 0, 1, 10, 5, 0, 1, 4, 1, 0, 2, 12, 0, 2, 0, 1, 0, 0, 0, 16, 10, 5, 0, 1})

@@ -42,14 +42,14 @@ type router struct {
 	routes  map[netip.Prefix]rip.Change
 }
 
-// port is one end of a wire.
+// port is one end of a link.
 type port struct {
 	wire *wire
 	addr netip.Addr
 	peer *router
 }
 
-// wire joins two routers in a network of its own.
+// wire is the link between two routers, with its own network.
 type wire struct {
 	a, b   *router
 	prefix netip.Prefix
@@ -87,7 +87,8 @@ func (f *flight) Pop() any {
 	return p
 }
 
-// newNetwork builds n routers and a wire for each pair; wire i is 10.i/256.i%256.0/24.
+// newNetwork builds n routers and a link for each pair. The network of link i is
+// 10.i/256.i%256.0/24.
 func newNetwork(tb testing.TB, n int, pairs [][2]int, cfg rip.Config) *network {
 	tb.Helper()
 	return (&network{tb: tb, now: 1, delay: time.Millisecond}).make(n, pairs, cfg)
@@ -209,7 +210,7 @@ func (w *network) run(d time.Duration) {
 	}
 }
 
-// setDown takes both ends of wire i down, or up again.
+// setDown sets both ends of link i down, or up again.
 func (w *network) setDown(i int, down bool) {
 	x := w.wires[i]
 	x.down = down
@@ -243,7 +244,7 @@ func (w *network) hops(from *router, to netip.Prefix) int {
 	return -2
 }
 
-// nearest returns how far each router is from a wire's network, -1 for never.
+// nearest returns the distance of each router from a link's network; -1: unreachable.
 func (w *network) nearest(x *wire) []int {
 	far := make([]int, len(w.routers))
 	for i := range far {
@@ -267,7 +268,7 @@ func (w *network) nearest(x *wire) []int {
 	return far
 }
 
-// wrong lists every router and network whose way is not the shortest there is.
+// wrong lists every router and network whose route is not a shortest path.
 func (w *network) wrong() string {
 	var b strings.Builder
 	for _, x := range w.wires {

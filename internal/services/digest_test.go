@@ -73,7 +73,7 @@ func flipColumn(payload []byte) bool {
 	return false
 }
 
-// Two flips in one column pass TCP's checksum (RFC 1071): the digest behind the file shows them, at
+// Two flips in one column pass TCP's checksum (RFC 1071). The digest after the file detects them at
 // both ends.
 func TestCorruptionThatPassesTheChecksumIsFound(t *testing.T) {
 	file, data, digest := someFile(t)

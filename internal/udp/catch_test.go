@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// hold has a datagram arrive that no socket is for.
+// hold delivers a datagram without a socket.
 func hold(h *udp.Host, from, to, text string) udp.Verdict {
 	src, dst := at(from).Addr().As4(), at(to).Addr().As4()
 	header := udp.Header{SrcPort: at(from).Port(), DstPort: at(to).Port()}
