@@ -269,7 +269,7 @@ func TestGarbageFromUnknownAddress(t *testing.T) {
 					wire.Send(g.next())
 				}
 			}
-			t.Log("# valid packets, if a neighbour had sent them")
+			t.Log("# valid packets, if a neighbor had sent them")
 			for _, wire := range wires {
 				wire.SendRIP(a.Addr(), b.Addr(), peer.RIP{
 					Command: peer.RIPResponse, Width: 12,

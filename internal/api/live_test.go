@@ -113,7 +113,7 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	for _, event := range []string{"interfaces", "told", "sample"} {
 		assert.Equal(t, "99999\n", last[event], event)
 	}
-	assert.Empty(t, h.take(asleep), "all was told")
+	assert.Empty(t, h.take(asleep), "every event was sent")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	assert.LessOrEqual(t, cap(h.told), 4*keptTold)

@@ -211,7 +211,7 @@ func TestDescribeTheOthers(t *testing.T) {
 			[]gopacket.SerializableLayer{text("\x00\x09\x00\x00")},
 			"RIP command 9, entries 0, length 4",
 		},
-		"protocol nobody knows": {99, []gopacket.SerializableLayer{text("abc")}, "proto 99, length 3"},
+		"unknown protocol": {99, []gopacket.SerializableLayer{text("abc")}, "proto 99, length 3"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

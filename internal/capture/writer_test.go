@@ -68,7 +68,7 @@ func TestPacketsReadBackAsWritten(t *testing.T) {
 		assert.Equal(t, uint32(capture.DefaultSnaplen), got.SnapLength)
 	}
 	assert.Equal(t, "tidepool", r.SectionInfo().Application)
-	assert.Empty(t, r.SectionInfo().OS, "the file does not tell where it was made")
+	assert.Empty(t, r.SectionInfo().OS, "the file does not name the system that wrote it")
 }
 
 func TestSnaplenKeepsTheLength(t *testing.T) {

@@ -212,7 +212,7 @@ func TestTraceFindsThePathsMTU(t *testing.T) {
 	assert.Equal(t, 1400, list[0][0].PathMTU)
 	assert.Zero(t, list[1][0].PathMTU)
 	assert.Equal(t, 576, list[2][0].PathMTU)
-	assert.Equal(t, 3*time.Millisecond, list[2][0].RTT, "since it was sent again")
+	assert.Equal(t, 3*time.Millisecond, list[2][0].RTT, "since the repeated probe")
 }
 
 // RFC 1191 §3: what does not shrink the path's MTU is no reason to send again.

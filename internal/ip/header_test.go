@@ -168,7 +168,7 @@ func TestPutEqualsAppend(t *testing.T) {
 	b := []byte{19: 0xff, 20: 0xee, 21: 0xdd}
 	h.Put(b)
 	assert.Equal(t, h.Append(nil), b[:20])
-	assert.Equal(t, []byte{0xee, 0xdd}, b[20:], "the bytes behind are left alone")
+	assert.Equal(t, []byte{0xee, 0xdd}, b[20:], "the bytes after it are unchanged")
 }
 
 func TestHeaderDoesNotAllocate(t *testing.T) {

@@ -190,7 +190,7 @@ func TestRFC5722_4_OverlapsRefuseTheDatagram(t *testing.T) {
 				assert.Equal(t, tt.want, reason, "those not yet received")
 			}
 			r.Advance(r.Deadline())
-			assert.Empty(t, discards(r), "told already")
+			assert.Empty(t, discards(r), "reported already")
 			assert.Zero(t, r.Info().Bytes)
 			assert.Equal(t, uint64(1), r.Info().Refused)
 		})

@@ -70,10 +70,10 @@ func TestAdministrativeDistance(t *testing.T) {
 	table.Insert(route("10.0.0.0/24", 1, ip.Local))
 	assert.Equal(t, ip.Local, origin())
 	table.Insert(route("10.0.0.0/24", 2, ip.Static))
-	assert.Equal(t, ip.Local, origin(), "static stands behind local")
+	assert.Equal(t, ip.Local, origin(), "local is preferred to static")
 	assert.Equal(t, 1, table.Len(), "three routes, one prefix")
 
-	t.Log("# what a better one hid comes forth when that goes")
+	t.Log("# when the best route is deleted, the next one is used")
 	table.Remove(p, ip.Local)
 	assert.Equal(t, ip.Static, origin())
 	table.Remove(p, ip.Static)

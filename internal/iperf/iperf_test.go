@@ -102,7 +102,7 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 		assert.Positive(t, ours.End.SumReceived.Bytes)
 	}
 	if !req.Bidir { // with Bidir each end calls the other direction the reverse
-		assert.Equal(t, ours.End.SumReceived.Bytes, theirs.End.SumReceived.Bytes, "both tell the same")
+		assert.Equal(t, ours.End.SumReceived.Bytes, theirs.End.SumReceived.Bytes, "both reports agree")
 		assert.Equal(t, ours.End.SumSent.Bytes, theirs.End.SumSent.Bytes)
 	}
 	if req.Bytes > 0 && !req.Reverse && !req.Bidir { // either direction may come first

@@ -29,7 +29,7 @@ func TestCookies(t *testing.T) {
 	assert.NotEqual(t, a, b)
 	assert.Regexp(t, "^[a-z2-7]{36}$", a.String())
 	a[36] = 'x'
-	assert.False(t, a.Valid(), "without a zero behind it")
+	assert.False(t, a.Valid(), "without the final zero")
 	b[3] = '\n'
 	assert.False(t, b.Valid())
 	assert.False(t, new(iperf.Cookie).Valid())
@@ -183,7 +183,7 @@ func TestLossAndDisorder(t *testing.T) {
 	assert.Equal(t, int64(2), a.Early, "3, and 6 a second time")
 	assert.Equal(t, int64(0), a.Lost, "3 and 4 were; 3 came, and iperf3 takes a copy for the other")
 	a.Add(0, iperf.Header{Number: 1 << 40})
-	assert.Equal(t, uint64(6), a.Highest, "nobody's")
+	assert.Equal(t, uint64(6), a.Highest, "an impossible number")
 }
 
 // RFC 3550 §6.4.1: the difference of two transit times, with a gain of a sixteenth.

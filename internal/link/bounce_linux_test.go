@@ -38,7 +38,7 @@ func TestARefusalNamesTheNeighbor(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Positive(t, d.Socket().Absent)
-	assert.False(t, d.Bounced(), "told once")
+	assert.False(t, d.Bounced(), "reported once")
 
 	_, err := peer.WriteToUDPAddrPort([]byte("here"), d.Info().Local)
 	require.NoError(t, err)

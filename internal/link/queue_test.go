@@ -121,7 +121,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	five := train(r, 0, addrB, equal(5, 100, 0)...)
 
-	t.Log("# what comes first is queued, what no longer fits is refused whole")
+	t.Log("# the first trains are queued, a train that does not fit is refused as a whole")
 	n, err := d.WriteBatch([]buffer.Train{five, five})
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
@@ -130,7 +130,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	assert.EqualValues(t, 5, d.Counters(0).Queued)
 	assert.EqualValues(t, 1, d.Socket().Blocked)
 
-	t.Log("# a smaller one still fits, and waits behind")
+	t.Log("# a smaller one still fits, and waits after it")
 	write(t, d, train(r, 0, addrB, 10, 10, 10, 10, 10))
 	assert.Equal(t, 10, d.Pending())
 	assert.Zero(t, d.Room())
@@ -146,7 +146,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	assert.Equal(t, 8, d.Pending())
 	assert.Len(t, s.taken, 7)
 
-	t.Log("# a train beyond every limit goes in alone")
+	t.Log("# a train beyond every limit is queued alone")
 	d = over(&choosy{}, Config{QueuePackets: 2, QueueBytes: 10})
 	write(t, d, five)
 	assert.Equal(t, 5, d.Pending())

@@ -51,12 +51,12 @@ func TestNameThatResolvesLater(t *testing.T) {
 		d := named(t, &b, mode, at)
 		assert.False(t, d.Neighbors(0)[0].UDP.IsValid())
 
-		t.Log("# until then what is sent is dropped and counted")
+		t.Log("# until then packets are dropped and counted")
 		tr := train(rand.New(rand.NewPCG(13, 1)), 0, addrB, 80)
 		write(t, d, tr)
 		assert.EqualValues(t, 1, d.Counters(0).Drops[DropUnresolved])
 
-		t.Log("# then it goes out, and the answer is known")
+		t.Log("# then packets are sent, and the answer is known")
 		b.set(map[string]netip.Addr{"bee.example": loopback})
 		eventually(t, func() bool { return d.Neighbors(0)[0].UDP == at }, "the name resolves")
 		sea := d.Neighbors(0)[1]

@@ -103,7 +103,7 @@ func TestTwoLinksToOnePeer(t *testing.T) {
 		}
 		assert.Equal(t, exp, receive(t, b, len(packets)))
 
-		t.Log("# what is on its way through comes over a link that is up")
+		t.Log("# forwarded packets are received on a link that is up")
 		b.SetUp(0, false)
 		write(t, a, trainOf(1, local(1, 2), packets[6]))
 		assert.Equal(t, []received{{1, packets[6]}}, receive(t, b, 1))

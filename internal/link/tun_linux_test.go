@@ -133,7 +133,7 @@ func TestTUNWritesTrains(t *testing.T) {
 	for _, p := range packets {
 		wire += len(p)
 	}
-	assert.Equal(t, uint64(wire), c.TxBytes, "as on a wire")
+	assert.Equal(t, uint64(wire), c.TxBytes, "as on a real link")
 }
 
 // Packets that the kernel does not accept stay queued, and later writes continue from there.

@@ -271,7 +271,7 @@ func TestCorruptOfAllKindsOfPackets(t *testing.T) {
 	l := newLink(t, netem.Config{Corrupt: netem.Corrupt{Share: 1}, Truncate: 1})
 	l.Input(1, 0, nil)
 	data, _, ok := l.Output(1)
-	assert.True(t, ok && len(data) == 0, "nothing to damage")
+	assert.True(t, ok && len(data) == 0, "nothing to corrupt")
 }
 
 func TestTruncate(t *testing.T) {

@@ -195,7 +195,7 @@ func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	assert.Equal(t, []arrived{
 		{1000 + 12e6, 1, 1500}, {1000 + 15e6, 2, 1500}, {1000 + 20e6, 3, 1501},
 	}, drain(l, 1000+12e6))
-	assert.Equal(t, clock.Never, l.Departure(), "nobody waits")
+	assert.Equal(t, clock.Never, l.Departure(), "no packet waits")
 
 	put(l, 1000+26e6, 9, 1500)
 	require.Len(t, takeAll(l, 1000+30e6), 1)

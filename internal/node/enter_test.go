@@ -66,13 +66,13 @@ func TestEnter(t *testing.T) {
 		returned, stop := waiting(t, w, -1)
 		defer stop()
 
-		t.Log("# one comes and goes, and the loop sleeps on; it was woken for the ring that Enter is")
+		t.Log("# a goroutine enters and leaves while the loop sleeps; Enter itself woke it")
 		enter(t, w)
 		assert.False(t, w.Enter(), "one at a time")
 		assert.False(t, w.Yield(), "not before he has looked who rang")
 		yield(t, w)
 
-		t.Log("# what one leaves undone the loop does")
+		t.Log("# the loop finishes the work that a goroutine leaves")
 		enter(t, w)
 		for len(returned) > 0 {
 			<-returned

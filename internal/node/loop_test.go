@@ -33,7 +33,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	defer a.leading.leave()
 	due := func() bool { return a.stack.Deadline().Due(a.Time.now()) }
 	for start, before := time.Now(), read; read == before; {
-		require.Less(t, time.Since(start), patience, "nothing was read behind a deadline")
+		require.Less(t, time.Since(start), patience, "nothing was read after a deadline")
 		_, err := c.Write([]byte("?"))
 		require.NoError(t, err)
 		a.iterate() // the question leaves; the answer waits in the socket

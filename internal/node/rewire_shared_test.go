@@ -63,7 +63,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 			return list
 		}
 
-		t.Log("# a third comes, and one of those that were there is worse")
+		t.Log("# a third interface is added, and a present one gets a delay")
 		text = shared + spoke(0) + spoke(1) + spoke(2) + "link if1 delay 1ms\n"
 		assert.Empty(t, reload(t, a).Ended)
 		third, thirdFar := connect(t, nodes[2], a, "10.2.0.1:80")

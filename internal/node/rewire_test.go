@@ -276,7 +276,7 @@ func TestALinkThatCannotOpen(t *testing.T) {
 	require.NoError(t, err, "what was opened is closed again")
 	require.NoError(t, free.Close())
 
-	t.Log("# what others make of the file fails: all is undone")
+	t.Log("# another component cannot apply the file: everything is undone")
 	text = strings.Replace(base, "/24", "/16", 1)
 	undone := false
 	_, err = a.Reload(control.Reload{}, func(_, _ *lnx.Config) []Change {

@@ -124,7 +124,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	faces := testenv.Ask(t, a, control.Interfaces{})
 	require.Len(t, faces, 1)
 
-	t.Log("# and comes again, under its number")
+	t.Log("# and is added again, with its number")
 	text = moved + tun0
 	reload(t, a)
 	assert.Equal(t, 3, pinged(t, a, "10.8.0.2"))
@@ -175,7 +175,7 @@ func TestATUNThatCannotChange(t *testing.T) {
 		assert.Equal(t, 3, pinged(t, a, addr))
 	}
 
-	t.Log("# one that was deleted goes from the file, and comes again")
+	t.Log("# a deleted device is removed from the file, and added again")
 	ip("link", "del", "tide1")
 	gone := func() bool {
 		_, _ = a.Do(context.Background(), control.SendTest{Addr: netip.MustParseAddr("10.9.0.2")})

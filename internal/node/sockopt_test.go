@@ -125,7 +125,7 @@ func TestInfoAfterTheEnd(t *testing.T) {
 	i, err := client.Info()
 	require.NoError(t, err)
 	assert.Equal(t, tcp.StateClosed, i.State)
-	assert.EqualValues(t, 500, i.BytesSent-i.BytesRetrans, "a late acknowledgment has it sent again")
+	assert.EqualValues(t, 500, i.BytesSent-i.BytesRetrans, "retransmissions do not count")
 	assert.Equal(t, tcp.LimitIdle, i.Limited)
 	require.NoError(t, client.Close())
 	again, err := client.Info()

@@ -42,7 +42,7 @@ func eachWaiter(t *testing.T, test func(t *testing.T, w waiter)) {
 // Wait returns for each reason, and in time.
 func TestWaitReturns(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
-		t.Log("# a time-out is kept, and a poll does not wait")
+		t.Log("# a timeout is kept, and a poll does not wait")
 		start := time.Now()
 		_, err := w.Wait(3*time.Millisecond, nil)
 		require.NoError(t, err)

@@ -341,7 +341,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.ReadFull(server, make([]byte, 5000))
 	require.NoError(t, err)
-	t.Log("# what was written is in the file before long, whatever becomes of the node")
+	t.Log("# written packets are soon in the file, even if the node crashes")
 	require.Eventually(t, func() bool {
 		info, err := os.Stat(file)
 		return err == nil && info.Size() > 5000

@@ -123,7 +123,7 @@ func TestASlowReaderOfATrace(t *testing.T) {
 	})
 	assert.Positive(t, done.Missed)
 	assert.Positive(t, gaps)
-	assert.LessOrEqual(t, gaps, done.Missed, "the last gap may have no segment behind it")
+	assert.LessOrEqual(t, gaps, done.Missed, "the last gap may have no segment after it")
 	assert.Equal(t, told, done.Segments)
 	assert.Equal(t, packets(t, a)-before, int(told+done.Missed), "each is traced or counted")
 }

@@ -44,7 +44,7 @@ func next(t *testing.T, events <-chan control.Event) control.Event {
 	case e := <-events:
 		return e
 	case <-time.After(10 * time.Second):
-		require.Fail(t, "nothing was told")
+		require.Fail(t, "no event arrived")
 		return nil
 	}
 }

@@ -216,7 +216,7 @@ func TestAClosedSocketDoesNotWaitForEver(t *testing.T) {
 	client.Close()
 	w.until(2*time.Minute, "the client is gone", func() bool { return client.State() == rcp.Closed })
 	assert.NoError(t, client.Err())
-	assert.Empty(t, read(client), "what comes behind Close is discarded")
+	assert.Empty(t, read(client), "data after Close is discarded")
 	w.until(time.Second, "the server finds out", func() bool { return server.State() == rcp.Closed })
 	assert.ErrorIs(t, server.Err(), rcp.ErrTimeout)
 }

@@ -137,7 +137,7 @@ func TestRequests(t *testing.T) {
 	assert.Equal(t, rip.Taken, x.say(b, 4000, whole[:4]))
 	assert.Empty(t, x.sent())
 
-	t.Log("# those who ask are bounded")
+	t.Log("# the number of pending requests is bounded")
 	for i := range 64 {
 		require.Equal(t, rip.Taken, x.say(b, uint16(5000+i), whole))
 	}
@@ -158,7 +158,7 @@ func TestVersion1Request(t *testing.T) {
 	require.Equal(t, rip.Taken, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
 	assert.Equal(t, []string{"10.0.0.2:4000/0 10.0.0.0/24=1 10.0.1.0/24=1"}, x.sent())
 
-	t.Log("# and who sends version 1 only, or nothing, answers so")
+	t.Log("# a router that sends only version 1, or nothing, answers accordingly")
 	x = newBench2(t, modes(rip.SendRIP1, rip.ReceiveBoth))
 	assert.Equal(t, rip.RefusedVersion, x.say(b, 4000, message2(t, rip.Request, 2, "*")))
 	x = newBench2(t, modes(rip.SendNone, rip.ReceiveBoth))

@@ -83,7 +83,7 @@ func TestCutsOfRIPv2(t *testing.T) {
 				// The other path is learned from the next full update (RFC 2453 §3.8).
 				assert.LessOrEqual(t, w.took(cut), 35*time.Second+8*5*time.Second)
 			} else {
-				assert.GreaterOrEqual(t, w.took(cut), 145*time.Second, "not before the time-out")
+				assert.GreaterOrEqual(t, w.took(cut), 145*time.Second, "not before the timeout")
 				assert.LessOrEqual(t, w.took(cut), 180*time.Second+35*time.Second+8*5*time.Second)
 			}
 			t.Logf("# converged %v after the cut", w.took(cut))

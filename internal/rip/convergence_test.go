@@ -120,10 +120,10 @@ func TestCutThatNobodySees(t *testing.T) {
 	w.wires[0].broken = true
 	w.run(40 * time.Second)
 	assert.LessOrEqual(t, w.took(cut), 12*time.Second+520*time.Millisecond)
-	assert.GreaterOrEqual(t, w.took(cut), 7*time.Second, "not before the time-out")
+	assert.GreaterOrEqual(t, w.took(cut), 7*time.Second, "not before the timeout")
 	t.Logf("# converged %v after the cut", w.took(cut))
 
-	t.Log("# router 0 still has its interface on the broken wire, so its network stays")
+	t.Log("# router 0 still has its interface on the broken link, so its network stays")
 	for _, r := range w.routers {
 		for _, x := range w.wires[1:] {
 			assert.GreaterOrEqual(t, w.hops(r, x.prefix), 0, "router %d to %v", r.id, x.prefix)
@@ -158,7 +158,7 @@ func TestNodeThatDiesAndComesBack(t *testing.T) {
 	w.wires[0].broken, w.wires[1].broken = true, true // router 1 is between them
 	w.run(20 * time.Second)
 	assert.Equal(t, 1, w.hops(w.routers[0], w.wires[2].prefix))
-	t.Log("# after twice the time-out the dead routes are forgotten, and it comes back")
+	t.Log("# after twice the timeout expired routes are deleted, and the network comes back")
 	w.run(20 * time.Second)
 	w.wires[0].broken, w.wires[1].broken = false, false
 	w.run(6 * time.Second)

@@ -269,13 +269,13 @@ func TestWidthFollowsTheNeighbour(t *testing.T) {
 	x.wait(5 * time.Second)
 	assert.Equal(t, "b 192.168.0.1/32=0 192.168.0.9/32=16", x.sent()[0])
 
-	t.Log("# a neighbour does not unlearn while its interface is down")
+	t.Log("# the entry size of a neighbor is kept while its interface is down")
 	x.local("10.0.0.0/24", 0, false)
 	x.local("10.0.0.0/24", 0, true)
 	x.sent()
 	assert.Equal(t, 8, width(b))
 
-	t.Log("# an empty response tells nothing about the width, a wide one does")
+	t.Log("# an empty response does not show the entry size, one with wide entries does")
 	require.True(t, x.Input(x.now, b, 0, []byte{0, 2, 0, 0}))
 	assert.Equal(t, 8, width(b))
 	x.hear(b, "10.5.0.0/16=1")

@@ -174,7 +174,7 @@ func TestNextHopIsHonoured(t *testing.T) {
 	assert.Equal(t, []string{
 		"10.5.0.0/16 via 10.0.0.9 cost 2", "10.6.0.0/16 via 10.0.0.2 cost 2", "10.7.0.0/16 via 10.0.0.2 cost 2",
 	}, x.learned())
-	t.Log("# who told us of it can take it back, and name another")
+	t.Log("# the router that announced the next hop can withdraw it, and name another")
 	x.hear(b, "10.5.0.0/16=1@10.0.0.8")
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.8 cost 2"}, x.learned())
 	x.hear(b, "10.5.0.0/16=16")

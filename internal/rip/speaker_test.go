@@ -195,7 +195,7 @@ func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
 	x.hear(b, "10.6.0.0/16=1 10.5.0.0/16=3")
 	assert.Empty(t, x.sent(), "the same again is not news")
 
-	t.Log("# what changes twice before it can be sent is sent once, as it is then")
+	t.Log("# a route that changes twice before it can be sent is sent once, in its latest state")
 	x.hear(b, "10.5.0.0/16=4")
 	x.hear(b, "10.5.0.0/16=2")
 	x.hear(c, "10.7.0.0/16=2")
@@ -279,12 +279,12 @@ func TestInterfaceDownAndUp(t *testing.T) {
 	x.hear(c, "10.6.0.0/16=1")
 	x.sent()
 	x.learned()
-	t.Log("# down: its network and all behind it are withdrawn at once, from the others")
+	t.Log("# down: its network and all routes through it are withdrawn at once on the other links")
 	x.local("10.0.1.0/24", 1, false)
 	assert.Equal(t, []string{"10.6.0.0/16 gone"}, x.learned())
 	assert.Equal(t, []string{"b 10.0.1.0/24=16 10.6.0.0/16=16"}, x.sent())
 
-	t.Log("# nothing is sent there, and nothing from there is believed")
+	t.Log("# no message is sent there, and messages from there are ignored")
 	assert.False(t, x.Input(x.now, c, 1, response(t, 12, "10.6.0.0/16=1")))
 	x.wait(time.Second)
 	assert.Equal(t, []string{"b ?"}, x.sent(), "but the others are asked for another way")
@@ -293,7 +293,7 @@ func TestInterfaceDownAndUp(t *testing.T) {
 		"b 10.0.0.0/24=0 10.0.1.0/24=16 10.5.0.0/16=16 10.6.0.0/16=16",
 	}, x.sent())
 
-	t.Log("# up: the neighbours there are asked and told, the others hear of the network")
+	t.Log("# up: its neighbors get a request and the table, the others get the network")
 	x.local("10.0.1.0/24", 1, true)
 	all := " 10.0.0.0/24=0 10.0.1.0/24=0 10.5.0.0/16=2 10.6.0.0/16=16"
 	assert.Equal(t, []string{"b 10.0.1.0/24=0", "c ?", "c" + all, "d ?", "d" + all}, x.sent())
@@ -387,7 +387,7 @@ func TestAskingForAnotherWay(t *testing.T) {
 	x.wait(time.Millisecond)
 	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent())
 
-	t.Log("# a route that flaps is asked for once a period")
+	t.Log("# a flapping route is requested once per period")
 	lose()
 	quiet(9 * time.Second)
 	lose()

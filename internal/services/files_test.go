@@ -91,7 +91,7 @@ func TestTransferFaults(t *testing.T) {
 	_, err = control.Ask(ctx, a, control.SendFile{Path: path, Addr: netip.MustParseAddr("10.0.0.2"), Port: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
 
-	t.Log("# a file that is there, and what a transfer has left, stay unless they may be replaced")
+	t.Log("# existing files and parts of earlier transfers are replaced only with permission")
 	target := filepath.Join(dir, "out")
 	recv := control.RecvFile{Path: target, Port: 1}
 	for _, name := range []string{target, target + ".part"} {

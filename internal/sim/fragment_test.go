@@ -100,7 +100,7 @@ func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	duplicates := l.Left.Stack().Fragments().Duplicates + l.Right.Stack().Fragments().Duplicates
 	assert.Greater(t, duplicates, uint64(1000))
 
-	t.Log("# copies that came behind the datagram are the beginning of none, and go in time")
+	t.Log("# late duplicates start a datagram that is never completed, and time out")
 	l.Run(time.Minute)
 	bytes, timedOut := held(l)
 	assert.Zero(t, bytes)

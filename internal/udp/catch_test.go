@@ -57,7 +57,7 @@ func TestAnAdmittedFlowHasASocketOfItsOwn(t *testing.T) {
 	s.Close()
 	s.Close()
 	assert.Equal(t, udp.Delivered, hold(h, "10.0.0.1:9", "8.8.8.8:53", "five"))
-	assert.Equal(t, "10.0.0.1:9 five", take(bound), "bound goes on")
+	assert.Equal(t, "10.0.0.1:9 five", take(bound), "the bound socket still receives")
 
 	f, ok = h.NextCaught()
 	require.True(t, ok)
@@ -83,7 +83,7 @@ func TestWhatWaitsForADecisionIsBounded(t *testing.T) {
 	assert.Equal(t, map[udp.Verdict]int{udp.Delivered: 400, udp.Full: 800}, counts)
 	h.Catch(0)
 	_, ok := h.NextCaught()
-	assert.False(t, ok, "what was not told of is forgotten")
+	assert.False(t, ok, "unreported datagrams are dropped")
 
 	h.Catch(10_000)
 	text = strings.Repeat("x", 60_000)

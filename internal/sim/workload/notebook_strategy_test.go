@@ -71,7 +71,7 @@ func TestTahoeSendsAgain(t *testing.T) {
 	ack(s, 1.5, 4)
 	assert.Equal(t, 5, b.NextAck)
 	assert.Equal(t, 2, b.Cwnd)
-	assert.Equal(t, []int{5, 6}, all(s, 1.5), "it goes back to behind what is acknowledged")
+	assert.Equal(t, []int{5, 6}, all(s, 1.5), "it goes back to the first unacknowledged segment")
 	ack(s, 1.6, 9)
 	assert.Equal(t, []int{7, 8, 9, 10, 11, 12}, all(s, 1.6),
 		"and does not look how far it had been before")

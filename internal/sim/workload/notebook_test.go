@@ -112,7 +112,7 @@ func TestSendersShareAReceiver(t *testing.T) {
 	assert.InEpsilon(t, 500, float64(one.TotalAcks)/5, .1, "an acknowledgment in 2 ms")
 	two := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(200), workload.NewFixedWindow(1))
 	assert.InEpsilon(t, one.TotalAcks, two[0].TotalAcks+two[1].TotalAcks, .02)
-	assert.Greater(t, two[1].MeanRTT, 350*ms, "behind the 200 of the other")
+	assert.Greater(t, two[1].MeanRTT, 350*ms, "after the 200 of the other")
 }
 
 // Congestion avoidance from a window of 10 on, without loss: 10, 11, 12 … segments in the
