@@ -39,9 +39,9 @@ func (m *importer) topology(text []byte) error {
 	var known yaml.Error
 	switch {
 	case errors.As(err, &known):
-		return m.fail(tokenPlace(known.GetToken()), "not YAML: %s", known.GetMessage())
+		return m.fail(tokenPlace(known.GetToken()), "invalid YAML: %s", known.GetMessage())
 	case err != nil:
-		return m.fail(place{}, "not YAML: %v", err)
+		return m.fail(place{}, "invalid YAML: %v", err)
 	}
 	l := &lab{importer: m, anchors: map[string]ast.Node{}}
 	for _, doc := range file.Docs {
@@ -245,7 +245,7 @@ func (l *lab) links(topo ast.Node) {
 		}
 		ends := l.items(l.get(item, "endpoints"))
 		if len(ends) != 2 {
-			l.note(at, "the link is left out: it has %d ends; write `endpoints: [\"A:eth1\", "+
+			l.note(at, "the link is left out: it must have 2 ends, not %d; write `endpoints: [\"A:eth1\", "+
 				"\"B:eth1\"]`", len(ends))
 			continue
 		}

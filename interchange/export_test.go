@@ -378,8 +378,8 @@ func TestExportNotes(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	n := networks(t)["ring"]
 	for to, want := range map[string]string{
-		"": `cannot be exported: format "" is unknown: must be compose, containerlab, kubernetes, mininet`,
-		"minimet": `cannot be exported: format "minimet" is unknown (did you mean mininet?): ` +
+		"": `cannot be exported: format "": must be compose, containerlab, kubernetes, mininet`,
+		"minimet": `cannot be exported: format "minimet" (did you mean mininet?): ` +
 			`must be compose, containerlab, kubernetes, mininet`,
 	} {
 		_, err := n.Export(to)

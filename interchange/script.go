@@ -238,7 +238,7 @@ func (s *script) compile(lines []string) (*starlark.Program, []string, error) {
 		}
 		at, msg := problem(err)
 		if at.line < 1 || at.line > len(lines) || strings.TrimSpace(lines[at.line-1]) == "" {
-			return nil, nil, s.fail(at, "not a mininet script: %s", msg)
+			return nil, nil, s.fail(at, "syntax error: %s", msg)
 		}
 		bad := lines[at.line-1]
 		s.note(place{line: at.line}, "the line is not read: %s; if it adds nodes or links, write "+

@@ -291,7 +291,7 @@ func TestUpFails(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "no such file: must be a folder of .lnx files"},
+		{[]string{"net", "up", filepath.Join(net.Dir, "none")}, 2, "no such file; give a folder of .lnx files"},
 		{[]string{"net", "up", t.TempDir()}, 2, "no .lnx file in this folder"},
 		{[]string{"net", "up", other.Dir, "--name", "../x"}, 2, "must be letters, digits"},
 		{
@@ -472,7 +472,7 @@ func TestNetworksInJSON(t *testing.T) {
 	require.NoError(t, status.Run(), "a folder selects the network of that name")
 	got := r.node("net", "exec", "Z", "ping")
 	assert.Equal(t, 1, got.code)
-	assert.Equal(t, "node: Z: no such node: the nodes are pair/A, pair/B, and no network has this name\n",
+	assert.Equal(t, "node: Z: no such node: the nodes are pair/A, pair/B; no network is named Z either\n",
 		got.err)
 	got = r.node("net", "down", "--json")
 	assert.JSONEq(t, `[{"network":"pair","ended":["A","B"],"dead":[],"logs":[]}]`, got.out)

@@ -66,7 +66,7 @@ func demoCommand() *cobra.Command {
 	}
 	c.AddCommand(arrivalsCommand())
 	f := c.Flags()
-	f.Int64Var(&o.bytes, "bytes", demoBytes, "size of the file; the default is document 001's")
+	f.Int64Var(&o.bytes, "bytes", demoBytes, "size of the file in bytes")
 	f.Float64Var(&o.loss, "loss", 2, "percentage of packets that B drops, in each direction")
 	f.StringVar(&o.cc, "cc", "cubic", "congestion control of the sender: `NAME`, or all to "+
 		"compare "+strings.Join(comparedAlgorithms, ", "))
@@ -93,7 +93,7 @@ func (o *demoOptions) validate() error {
 	case o.snaplen < 0 || o.snaplen > math.MaxUint16:
 		return fmt.Errorf("--pcap-snaplen %d: must be 0 to %d", o.snaplen, math.MaxUint16)
 	case o.cc != allAlgorithms && !slices.Contains(plan.Algorithms(), o.cc):
-		return fmt.Errorf("--cc %q is not a congestion control%s: must be all, %s", o.cc,
+		return fmt.Errorf("--cc %q is not a congestion control%s: must be all or one of %s", o.cc,
 			diagnostic.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
 	case o.out == "":
 		return errors.New("--out is empty: must be a directory")

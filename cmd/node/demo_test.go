@@ -29,7 +29,7 @@ func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 		{"--pcap-snaplen -1", "--pcap-snaplen -1: must be 0 to 65535"},
 		{"--pcap-snaplen 70000", "must be 0 to 65535"},
 		{"--out=", "--out is empty"},
-		{"--cc renoo", `--cc "renoo" is not a congestion control (did you mean reno?): must be all, bbr`},
+		{"--cc renoo", `--cc "renoo" is not a congestion control (did you mean reno?): must be all or one of bbr`},
 		{"--what", "unknown flag: --what"},
 		{"now", `unknown command "now"`},
 	} {

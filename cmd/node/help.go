@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// helpCommand is `node help`. An unknown topic is wrong usage. For a shell command, the error names
-// the command that explains it.
+// helpCommand is `node help`. An unknown topic is a usage error. If the topic is a shell command,
+// the error tells how to get its help.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",

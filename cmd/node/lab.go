@@ -136,7 +136,7 @@ func unknown(err error, name string, names []string) error {
 		if n := len(family) - some; n > 0 {
 			family, rest = family[:some], fmt.Sprintf(" and %d more", n)
 		}
-		hint = "; there are " + strings.Join(family, ", ") + rest
+		hint = " (did you mean " + strings.Join(family, ", ") + rest + "?)"
 	}
 	return fmt.Errorf("%w%s; `node lab list` lists the presets", err, hint)
 }

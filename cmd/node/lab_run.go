@@ -53,15 +53,15 @@ directory, lab/NAME or that of -o, has all other results.
 
 --set and --sweep change the file: --set path.down.rate=5Mbit/s sets a key,
 --sweep flows.0.cc=reno,cubic varies one, with a cell for each value. --netem takes
-the arguments of tc-netem(8) for the direction of data, and replaces these
-properties of the file. --mm takes a chain of mahimahi's shells, and replaces the
+the arguments of tc-netem(8), and replaces delay, loss and the like in the direction
+of data. --mm takes a chain of mahimahi's shells, and replaces the
 path.
 
 Each cell of a sweep runs --trials times. Trial i has the same random draws in
 every cell, so that cells can be compared pair by pair.
 
-A second run in the same directory runs only the missing runs: after a Ctrl-C, a
-kill, or with more trials. --index N runs one cell, for batch systems whose machines
+The same command again computes only the missing runs: after a Ctrl-C, a kill, or
+with more trials. --index N runs one cell, for batch systems whose machines
 share the directory; without N it uses SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX.
 With --parts M it runs part N of M equal parts. ` + "`node lab collect DIR`" + ` merges the
 results, and ` + "`node lab submit`" + ` does all of this.
@@ -91,7 +91,7 @@ func labRunCommand() *cobra.Command {
 	f.SortFlags = false
 	o.experimentFlags(f)
 	f.StringVar(&o.until, "until", "",
-		"`'ci<5%'` adds trials until each confidence interval is narrower, at most --trials (200)")
+		"`'ci<5%'` adds trials until each interval is below 5 % of its mean, at most --trials (200)")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.Lookup("index").NoOptDefVal = indexOfEngine

@@ -35,12 +35,11 @@ results. They are the same bytes as those of ` + "`node lab run`" + `. The machi
 batch system must share the folder of results: lab/NAME or that of -o.
 
 The runs of the experiment are split into parts, and a task of the array runs one
-part. One run is measured first; the limits of a task are four times its time and
-twice its memory. Parts that failed are queued again with twice the limits.
+part. One run is measured first; the limits of a task are four times that run's time
+and twice its memory. Parts that failed are queued again with twice the limits.
 
-Ctrl-C leaves the job in its queue. The same command, or one with the folder as its
-argument, waits for it again and queues what is missing; ` + "`node lab collect DIR`" + ` prints
-what is there. Arguments after -- are for sbatch.`
+Ctrl-C leaves the job in its queue. To wait again and to queue missing parts, repeat
+the command or pass the folder; ` + "`node lab collect DIR`" + ` prints what is there. Arguments after -- are for sbatch.`
 
 func labSubmitCommand() *cobra.Command {
 	var o submitOptions
@@ -65,9 +64,9 @@ func labSubmitCommand() *cobra.Command {
 	f.IntVar(&o.run.parts, "parts", 0,
 		"split the runs into `N` parts (default: by the time of a run)")
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
-	f.DurationVar(&o.time, "time", 0, "limit of a part's time (default: as measured)")
-	f.Int64Var(&o.memory, "memory", 0, "limit of a part's memory in `MB` (default: as measured)")
-	f.IntVar(&o.retries, "retries", 3, "queue parts that failed again, at most `N` times")
+	f.DurationVar(&o.time, "time", 0, "limit of a part's time (default: 4 × measured)")
+	f.Int64Var(&o.memory, "memory", 0, "limit of a part's memory in `MB` (default: 2 × measured)")
+	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
 	return c
 }

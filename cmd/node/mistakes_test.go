@@ -203,7 +203,7 @@ func TestWhatIsNoNode(t *testing.T) {
 	for path, want := range map[string]string{
 		dir:                         "a folder is a network: `node net up " + dir + "` runs it",
 		plan:                        "a plan is a network: `node net up " + plan + "` runs it",
-		filepath.Join(dir, "B.lnx"): "B.lnx: no such file: must be a .lnx file",
+		filepath.Join(dir, "B.lnx"): "B.lnx: no such file; give an .lnx file",
 	} {
 		status, text := ran(t, "run", path)
 		assert.Equal(t, 2, status, path)
@@ -211,7 +211,7 @@ func TestWhatIsNoNode(t *testing.T) {
 	}
 	status, text := ran(t, "validate", filepath.Join(dir, "nope"))
 	assert.Equal(t, 2, status)
-	assert.Contains(t, text, "nope: no such file: must be a .lnx file, a folder of them, or a .net file")
+	assert.Contains(t, text, "nope: no such file; give an .lnx file, a folder of them, or a .net file")
 }
 
 // Flags that need another flag and flags with an invalid value are rejected with plain error
@@ -242,7 +242,7 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(good, []byte("interface if0 10.0.0.1/24 127.0.0.1:5999\n"), 0o600))
 	for path, want := range map[string]string{
 		dir:                        " is a folder; must be a file",
-		filepath.Join(dir, "none"): ": no such file: must be a script, with commands of the shell",
+		filepath.Join(dir, "none"): ": no such file; give a script, with commands of the shell",
 	} {
 		status, text := ran(t, "run", good, "--script", path)
 		assert.Equal(t, 2, status, text)

@@ -88,8 +88,8 @@ func (o *netOptions) upCommand() *cobra.Command {
 	c.Short = "start all nodes of a network"
 	c.Long = "Start all nodes of a network that are not running, and return when all of them\n" +
 		"answer. If files have errors, it prints all errors and starts nothing; if one\n" +
-		"node cannot start, none does. A FILE.net is a plan, a few lines from which the\n" +
-		".lnx files are made: `node net generate --plan`."
+		"node cannot start, none does. A FILE.net is a plan: `node net generate --plan` makes\n" +
+		".lnx files from it."
 	c.Example = "  node net up nets/ring"
 	return c
 }
@@ -130,7 +130,7 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	c.Flags().StringVar(&o.files, "files", ".",
 		"node ctl, the page and the API can use only files below `DIR`")
 	c.Flags().StringVar(&o.user, "user", "",
-		"nodes that root starts become the user `NAME` after opening devices and ports")
+		"switch nodes started by root to the user `NAME` once devices and ports are open")
 	return c
 }
 

@@ -33,9 +33,9 @@ func netExportCommand() *cobra.Command {
 		Short: "write a network for compose, containerlab, Kubernetes or mininet",
 		Long: "Write a network in the format of another tool, which starts each node as a\n" +
 			"container or host of its own. The .lnx files are part of the output, with the\n" +
-			"UDP addresses of the containers; containerlab reads them from files next to\n" +
-			"its topology. The nodes apply the impairments. In the image, the entry point\n" +
-			"must be this program. Notes on what you have to do yourself are printed to\n" +
+			"UDP addresses of the containers; for containerlab they are files next to the\n" +
+			"topology. The nodes apply the impairments. The image's entry point must be\n" +
+			"this program. Notes on what you have to do yourself are printed to\n" +
 			"standard error.",
 		Example: "  node net export nets/ring --to compose -o compose.yaml && docker compose up\n" +
 			"  node net export nets/ring --to containerlab -o lab/\n" +
@@ -153,8 +153,8 @@ func netImportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "make a network from a containerlab topology or a mininet script",
-		Long: "Write the .lnx files of a network whose nodes and links a containerlab topology\n" +
-			"(.yml, .yaml) or a mininet script (.py) describes. The script is not executed:\n" +
+		Long: "Convert a containerlab topology (.yml, .yaml) or a mininet script (.py) into the\n" +
+			".lnx files of a network. The script is not executed:\n" +
 			"its addHost, addSwitch and addLink calls are evaluated, loops included. Switches\n" +
 			"and bridges become routers. Standard error lists what is not carried over, with\n" +
 			"its place and what to do.",

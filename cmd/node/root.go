@@ -57,7 +57,7 @@ func rootCommandAs(name string) *cobra.Command {
 		Use:   programName(),
 		Short: "A TCP/IP host or router in user space",
 		Long: "A TCP/IP host or router in user space. Its links are UDP sockets, and an .lnx\n" +
-			"file describes it. `node FILE.lnx` is short for `node run FILE.lnx`, and\n" +
+			"file describes the node. `node FILE.lnx` is short for `node run FILE.lnx`, and\n" +
 			"`node --version` for `node version`.\n\nExit status: " + statuses + ".",
 		Args:          usageArgs(cobra.NoArgs),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},

@@ -151,7 +151,7 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, noFile(path, err, "a .lnx file")
+		return nil, noFile(path, err, "an .lnx file")
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; use a .lnx "+
 			"file of one node", path, netctl.ShellWord(path))

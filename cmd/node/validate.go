@@ -83,7 +83,7 @@ type problem struct {
 func (v *validation) add(arg string) error {
 	info, err := os.Stat(arg)
 	if err != nil {
-		return noFile(arg, err, "a .lnx file, a folder of them, or a "+topology.Extension+" file")
+		return noFile(arg, err, "an .lnx file, a folder of them, or a "+topology.Extension+" file")
 	}
 	if isPlan(arg, info) {
 		return v.addPlan(arg)
@@ -118,7 +118,7 @@ func noFile(path string, err error, want string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%s: no such file: must be %s", path, want)
+	return fmt.Errorf("%s: no such file; give %s", path, want)
 }
 
 // addPlan checks a plan and the files that it generates.

@@ -22,8 +22,8 @@ const (
 // PerfUnlimited is the Rate without a limit.
 const PerfUnlimited = -1
 
-// Perf measures the throughput to a server of iperf3's protocol; answer PerfReport. When its
-// context ends, it returns the report so far, with an Error.
+// Perf measures the throughput to a server of iperf3's protocol. It answers with a PerfReport. When
+// its context ends, it returns the report so far, with an Error.
 type Perf struct {
 	Addr  netip.Addr `json:"addr"`
 	Port  uint16     `json:"port,omitempty"` // 0: 5201

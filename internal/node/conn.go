@@ -25,8 +25,8 @@ const (
 )
 
 // Conn is a TCP connection as an application sees it. It shares two rings with the loop, which owns
-// everything else. Read and Write copy data and ring the doorbell, or run an iteration if the loop
-// sleeps. Neither side waits for a lock of the other.
+// everything else. Read and Write copy data, then wake the loop or run one of its iterations
+// themselves. Neither side waits for a lock of the other.
 type Conn struct {
 	duplex
 	tc     *tcp.Conn // loop only

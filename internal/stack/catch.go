@@ -21,10 +21,10 @@ func (c *catching) set(which *bool, on bool) {
 	*which = on
 }
 
-// Catch makes the stack answer for every address: up to limit SYNs that no listener accepts,
-// whatever their destination, wait in TCP for a decision (tcp.Host.Admit, Reject, Ignore).
+// Catch makes the stack answer for every address: up to limit SYNs that no listener accepts wait in
+// TCP for a decision (tcp.Host.Admit, Reject, Ignore), whatever their destination.
 // Listeners accept only connections to the node's own addresses. A router still forwards packets
-// that it has a route for. Zero ends it; connections that were admitted stay open.
+// that it has a route for. A limit of 0 ends it; admitted connections stay open.
 func (s *Stack) Catch(limit int) {
 	s.local.catching.set(&s.local.catching.tcp, limit > 0)
 	s.tcp.Catch(limit)

@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Transfers compares transfers of one file by several congestion controls. It shows the data
-// acknowledged over time and the throughput of all, and below them the congestion window of each
-// for some round trips in the middle of its transfer.
+// Transfers compares transfers of one file by several congestion controls. At the
+// top it shows the acknowledged data and the throughput of each, below them each one's congestion
+// window over some round trips in the middle of its transfer.
 type Transfers struct {
 	Title string
 	Note  string // a second, smaller line; empty: none

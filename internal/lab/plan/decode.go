@@ -218,7 +218,7 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 	case 0:
 		for _, p := range n.pairs {
 			if near := diagnostic.DidYouMean(p.key.text, keys); near != "" {
-				d.bad(p.key, diagnostic.Quote(p.key.text)+" is no key of "+what+near, "")
+				d.bad(p.key, diagnostic.Quote(p.key.text)+" is not a key of "+what+near, "")
 				return false
 			}
 		}

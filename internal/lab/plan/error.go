@@ -78,7 +78,7 @@ func (r *report) stranger(n *node, what string, known []string) {
 	if near == "" {
 		want = oneOf(known)
 	}
-	r.add(n.place, diagnostic.Quote(n.text)+" is no key of "+what+near, want)
+	r.add(n.place, diagnostic.Quote(n.text)+" is not a key of "+what+near, want)
 }
 
 // where names the cell, unless what is wrong stands in a value that is swept.

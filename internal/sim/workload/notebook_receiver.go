@@ -24,9 +24,9 @@ type peer struct {
 	bytes           uint64 // of the segments up to contiguous
 }
 
-// arrive takes a segment and returns what to acknowledge: the stored record of the highest
-// without a gap before it, whose time is that of its own first arrival; false: nothing. The
-// first segment that arrives is taken for the beginning, whatever its number.
+// arrive records a segment. It returns the record to acknowledge, that of the highest segment
+// received without a gap before it, or false to send nothing. The first segment to arrive starts
+// the sequence, whatever its number.
 func (p *peer) arrive(a Ack) (Ack, bool) {
 	switch {
 	case !p.begun:
