@@ -245,8 +245,8 @@ func (l *lab) links(topo ast.Node) {
 		}
 		ends := l.items(l.get(item, "endpoints"))
 		if len(ends) != 2 {
-			l.note(at, "the link is left out: it must have 2 ends, not %d; write `endpoints: [\"A:eth1\", "+
-				"\"B:eth1\"]`", len(ends))
+			l.note(at, "the link is left out: it must have 2 ends, not %d; write "+
+				"`endpoints: [\"A:eth1\", \"B:eth1\"]`", len(ends))
 			continue
 		}
 		var names [2]string

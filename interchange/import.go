@@ -34,8 +34,8 @@ func Import(
 	case extension == ".yml", extension == ".yaml", bytes.Contains(text, []byte("topology:")):
 		err = m.topology(text)
 	default:
-		err = fmt.Errorf("%s: %w: it is neither a containerlab topology with `topology:` nor a mininet "+
-			"script with addLink calls", file, ErrImport)
+		err = fmt.Errorf("%s: %w: it is neither a containerlab topology with `topology:` nor "+
+			"a mininet script with addLink calls", file, ErrImport)
 	}
 	if err == nil {
 		err = m.finish()

@@ -91,7 +91,8 @@ func labRunCommand() *cobra.Command {
 	f.SortFlags = false
 	o.experimentFlags(f)
 	f.StringVar(&o.until, "until", "",
-		"`'ci<5%'` adds trials until each interval is below 5 % of its mean, at most --trials (200)")
+		"`'ci<5%'` adds trials until each interval is below 5 % of its mean;"+
+			" --trials (200) is the most")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.Lookup("index").NoOptDefVal = indexOfEngine

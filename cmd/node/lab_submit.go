@@ -39,7 +39,8 @@ part. One run is measured first; the limits of a task are four times that run's 
 and twice its memory. Parts that failed are queued again with twice the limits.
 
 Ctrl-C leaves the job in its queue. To wait again and to queue missing parts, repeat
-the command or pass the folder; ` + "`node lab collect DIR`" + ` prints what is there. Arguments after -- are for sbatch.`
+the command or pass the folder; ` + "`node lab collect DIR`" + ` prints what is there.
+Arguments after -- are for sbatch.`
 
 func labSubmitCommand() *cobra.Command {
 	var o submitOptions

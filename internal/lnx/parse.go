@@ -97,8 +97,9 @@ func (p *parser) isOther() bool {
 		return false
 	}
 	p.report.errs.Sort()
-	p.report.errs[0].Msg += fmt.Sprintf("; %d of %d lines begin with no directive: this is not an .lnx file",
-		p.strange, p.directives)
+	p.report.errs[0].Msg += fmt.Sprintf(
+		"; %d of %d lines begin with no directive: this is not an .lnx file", p.strange,
+		p.directives)
 	return true
 }
 
