@@ -25,11 +25,11 @@ var (
 // of three whose ends are wires.
 func startOldGrammar(t *testing.T, form string) (*Node, *peer.Wire, *peer.Wire) {
 	t.Helper()
-	at, one, two := testenv.FreePort(t), testenv.FreePort(t), testenv.FreePort(t)
-	text := fmt.Sprintf(form, at, one, two)
+	at := testenv.FreePort(t)
+	left, right := peer.Listen(t, 0, at), peer.Listen(t, 0, at)
+	text := fmt.Sprintf(form, at, left.Port(), right.Port())
 	file := t.TempDir() + "/node.lnx"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-	left, right := peer.Listen(t, one, at), peer.Listen(t, two, at)
 	return Start(t, file), left, right
 }
 

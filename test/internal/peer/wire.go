@@ -168,8 +168,11 @@ type Wire struct {
 	buf  []byte
 }
 
-// Listen opens the end of a link that is bound to a UDP port of the loopback address and sends to
-// another one.
+// Port returns the UDP port of the wire.
+func (w *Wire) Port() uint16 { return w.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
+
+// Listen opens the end of a link that is bound to a UDP port of the loopback address (0: any) and
+// sends to another one.
 func Listen(t *testing.T, port, other uint16) *Wire {
 	t.Helper()
 	loopback := net.IPv4(127, 0, 0, 1)
