@@ -35,7 +35,8 @@ func grown(t *testing.T, cc string) (*script, uint32) {
 }
 
 // RFC 7661 §4.2: pipeACK is the largest sample of the period. If it is below half of the window,
-// the connection is in the non-validated phase (§4.3), in which the window does not change (§4.4).
+// the connection is in the non-validated phase (RFC 7661 §4.3), in which the window does not change
+// (RFC 7661 §4.4).
 func TestRFC7661_4_2_PipeACK(t *testing.T) {
 	s, una := grown(t, "reno")
 	assert.True(t, s.validated(), "§4.3: validated without samples or with large ones")

@@ -45,8 +45,8 @@ func (x *cubicAt) rounds(d time.Duration, piece int) {
 	}
 }
 
-// RFC 9438 §4.2: the window follows figures 1 and 2 in the concave region (§4.4) and in the convex
-// one (§4.5), with the constants of §4.1.1.
+// RFC 9438 §4.2: the window follows figures 1 and 2 in the concave region (RFC 9438 §4.4) and in
+// the convex one (RFC 9438 §4.5), with the constants of RFC 9438 §4.1.1.
 func TestRFC9438_Curve(t *testing.T) {
 	x := afterLoss(t, 10000, 100*time.Millisecond)
 	assert.Equal(t, 7000000, x.Cwnd(), "RFC 9438 §4.6: beta is 0.7")
