@@ -157,6 +157,7 @@ func TestReceiverRestarts(t *testing.T) {
 
 func TestSenderIsKilled(t *testing.T) {
 	t.Parallel()
+	ci.NeedLong(t) // the receiver's keepalive takes 30 s
 	net, d := startSlowTransfer(t)
 	net.Node("A").Kill()
 	began := time.Now()
