@@ -104,6 +104,7 @@ func TestSYNFallback(t *testing.T) {
 		assert.Equal(t, 3*time.Second, i.RTO, "RFC 6298 §5.7")
 		s.write(2000)
 		assert.Zero(t, s.expect(ACK, 1, 1, 1360).options)
+		s.send(ACK, 1, 1361, 0)
 		s.expect(PSH|ACK, 1361, 1, 640)
 		s.send(ACK, 2000, 2001, 10) // out of order
 		assert.Zero(t, s.expect(ACK, 2001, 1, 0).options, "never an option on a plain connection")

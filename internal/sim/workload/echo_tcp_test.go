@@ -38,8 +38,9 @@ func TestTheSameClientOverTCP(t *testing.T) {
 // % it takes hardly more time; at 30 % it often does not finish, but RCP does. That is the cost and
 // the benefit of retransmitting every 10 ms.
 func TestLossOverTCP(t *testing.T) {
+	const worlds = 20 // in a few of them two SYNs are lost, and the window begins with one segment
 	seconds := func(p float64, recovery string) (sum float64, finished int) {
-		for seed := range uint64(5) {
+		for seed := range uint64(worlds) {
 			r := overTCP(t, seed, p, recovery)
 			if r.Finished {
 				finished++
@@ -50,14 +51,14 @@ func TestLossOverTCP(t *testing.T) {
 			}
 			sum += min(r.Took, 2*time.Minute).Seconds()
 		}
-		return sum / 5, finished
+		return sum / worlds, finished
 	}
 	for _, recovery := range []string{"rack", "newreno", "gbn"} {
 		light, all := seconds(.1, recovery)
-		assert.Equal(t, 5, all, recovery)
+		assert.Equal(t, worlds, all, recovery)
 		assert.InDelta(t, 12, light, 2, recovery)
 		heavy, some := seconds(.3, recovery)
-		assert.Less(t, some, 5, recovery)
+		assert.Less(t, some, worlds, recovery)
 		assert.Greater(t, heavy, 4*light, recovery)
 	}
 	_, selective := seconds(.2, "rack")

@@ -53,6 +53,9 @@ func (v *Recovery) Preview(cfg congestion.Config) (end func()) {
 func (v *Recovery) complete(cfg congestion.Config) congestion.Config {
 	host := &v.shared.Options
 	cfg.MSS, cfg.InitialWindow = v.snd.MSS, host.InitialWindow*v.snd.MSS
+	if v.losses.ofSYNs {
+		cfg.Cwnd = v.snd.MSS
+	}
 	cfg.MaxWindow, cfg.FixedWindow = max(host.MaxWindow, 2*v.snd.MSS), host.FixedWindow
 	cfg.SRTT, cfg.MinRTT, cfg.SACK, cfg.Paced = v.RTT.SRTT, v.RTT.lowest(), v.how.sack, v.Paced
 	return cfg

@@ -80,10 +80,16 @@ func (v *Recovery) Init(h *Host, snd *Space) {
 	v.how = choose(h.Strategy, false)
 }
 
+// maxSYNTimeouts is how many timeouts of our SYN or SYN-ACK leave the initial window as it is. RFC
+// 5681 §3.1 allows only one segment after a lost one. But an RTO of 1 s expires spuriously on slow
+// paths, so RFC 6928 §2, Linux and we wait for a second timeout.
+const maxSYNTimeouts = 1
+
 // Establish is called when the handshake is complete. sack says that the peer sends selective
 // acknowledgments, again that the SYN was retransmitted; otherwise its round trip is the first
 // sample (RFC 6298 §3, Karn's algorithm).
 func (v *Recovery) Establish(now clock.Time, sack, again bool) {
+	v.losses.ofSYNs = v.Retries > maxSYNTimeouts
 	v.At.RTO, v.Retries, v.Backoff = clock.Never, 0, 0
 	v.how = choose(v.shared.Strategy, sack)
 	if at := v.shared.lossAt; at != clock.Never && now.Sub(at) < lossMemory {

@@ -28,6 +28,7 @@ type losses struct {
 	// freeAt is the count of delivered segments from which the path counts as one without losses
 	// again; zero: it never had one.
 	freeAt uint64
+	ofSYNs bool // the initial window is one segment
 }
 
 // free reports whether the path counts as one without losses.
