@@ -59,23 +59,32 @@ func httpCommand(e *env) *cobra.Command {
 	}
 	serve := serveCommand(e)
 	serve.Args = positional
-	c.AddCommand(serve, httpGetCommand(e))
+	get := fetchCommand(e)
+	get.Use, get.Short, get.Long = "get URL", "print a page, or store it in a file", ""
+	get.Args, get.ValidArgsFunction = positional, nil
+	get.Annotations = map[string]string{nodesVerb: "fetch"}
+	c.AddCommand(serve, get)
 	return c
 }
 
-func httpGetCommand(e *env) *cobra.Command {
+func fetchCommand(e *env) *cobra.Command {
 	var req control.Fetch
 	c := &cobra.Command{
-		Use:         "get URL",
-		Short:       "print a page, or store it in a file",
-		Args:        positional,
-		Annotations: map[string]string{nodesVerb: "fetch"},
+		Use:   "fetch URL [PATH]",
+		Short: "get a page by HTTP; PATH: into a file",
+		Long: "Get http://ADDR:PORT/PATH over the virtual network and print it, or store it\n" +
+			"in a file. http://, the port 80 and the path may be omitted. A status of 400\n" +
+			"or more is a failure.",
+		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
+			req := req
+			req.URL = args[0]
+			if len(args) > 1 {
+				req.Path = args[1]
+			}
 			if req.Resume && (req.Path == "" || req.Range != "") {
 				return wrong(c, "-C continues a whole file: use it with -o FILE and without -r")
 			}
-			req := req
-			req.URL = args[0]
 			asJSON, _ := c.Flags().GetBool("json")
 			draw := func(p control.Progress, stalled bool) {
 				if width := e.width(); width > 0 && !asJSON {
@@ -113,28 +122,6 @@ func httpGetCommand(e *env) *cobra.Command {
 
 // errRefused is an HTTP error of the server.
 var errRefused = errors.New("HTTP error")
-
-func fetchCommand(e *env) *cobra.Command {
-	return e.jsonFlag(&cobra.Command{
-		Use:   "fetch URL [PATH]",
-		Short: "get a page by HTTP; PATH: into a file",
-		Long: "Get http://ADDR:PORT/PATH over the virtual network and print it, or store it\n" +
-			"in a file. http://, the port 80 and the path may be omitted. A status of 400\n" +
-			"or more is a failure.",
-		ValidArgsFunction: at(nil, fileNames),
-		RunE: func(c *cobra.Command, args []string) error {
-			req := control.Fetch{URL: args[0]}
-			if len(args) > 1 {
-				req.Path = args[1]
-			}
-			page, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return showPage(e, c, args[0], &page)
-		},
-	})
-}
 
 // showPage prints a page. An HTTP error is an error of the command.
 func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {

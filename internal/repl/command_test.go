@@ -184,6 +184,9 @@ func withoutCalls(req any) any {
 	case control.Traceroute:
 		r.Each = nil
 		return r
+	case control.Fetch:
+		r.Progress = nil
+		return r
 	}
 	return req
 }
@@ -357,7 +360,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 			"sendfile PATH ADDR PORT [--json] [--json-stream] [--no-verify] [--offset BYTES]",
 		},
 		{"serve http", `serve: "http" is not a port (1 to 65535)`, "serve PORT [DIR] [--json]"},
-		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [--json]"},
+		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [-C] [--force] [--json] [--json-stream] [-o FILE] [-r BYTES]"},
 		{"help nothing", "no command \"nothing\"; `help` lists all commands", ""},
 	} {
 		t.Run(tt.line, func(t *testing.T) {
