@@ -67,7 +67,7 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 			c.Oversize++
 		}
 	}
-	f.Data, f.Size, f.Iface = data, g.size, in.ID
+	*f = buffer.Frame{Data: data, Size: g.size, Iface: in.ID}
 	return 1
 }
 
