@@ -6,10 +6,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// take is the ESTABLISHED part of the fifth step of RFC 9293 §3.10.7.4, for an acknowledgment
+// takeACK is the ESTABLISHED part of the fifth step of RFC 9293 §3.10.7.4, for an acknowledgment
 // between SND.UNA and SND.NXT on a segment that begins at seq. It reports whether the user may
 // write more, whether path.MTU is larger, and whether there is any news.
-func (d *sender) take(
+func (d *sender) takeACK(
 	now clock.Time, s *Segment, seq, ack uint64, r *recovery.Ack,
 ) (room, mtuFound, news bool) {
 	v := &d.rec

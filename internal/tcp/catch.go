@@ -50,15 +50,15 @@ func (h *Host) Catch(limit int) {
 	})
 }
 
-// take handles a segment without a listener: it catches a SYN, and accepts a cookie. It reports
+// catchSegment handles a segment without a listener: it catches a SYN, and accepts a cookie. It reports
 // false for all others.
-func (h *Host) take(now clock.Time, s *Segment, last *timeWait) bool {
+func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 	l := h.catch.rest
 	switch {
 	case l == nil || s.Flags.Has(RST):
 		return false
 	case s.Flags&(SYN|ACK|FIN) == SYN:
-		l.input(now, s, last)
+		l.input(now, s, tw)
 		return true
 	case s.Flags&(SYN|ACK) == ACK:
 		return l.acceptCookie(now, s) || l.mayReturn(now, s)
@@ -70,12 +70,12 @@ func (h *Host) take(now clock.Time, s *Segment, last *timeWait) bool {
 func (k *catch) unanswered() int { return len(k.held) - k.opened + k.admitted }
 
 // hold keeps a SYN for a listener that defers.
-func (l *Listener) hold(now clock.Time, s *Segment, last *timeWait, path Path) {
+func (l *Listener) hold(now clock.Time, s *Segment, tw *timeWait, path Path) {
 	h, k := l.host, &l.host.catch
 	if _, again := k.held[s.Tuple]; again {
 		return
 	}
-	if last == nil && l.wantsCookie() {
+	if tw == nil && l.wantsCookie() {
 		l.sendCookie(now, s, path)
 		return
 	}
@@ -85,7 +85,7 @@ func (l *Listener) hold(now clock.Time, s *Segment, last *timeWait, path Path) {
 	}
 	// RFC 9293 §3.10.7.2, third: the peer retransmits data on the SYN.
 	bare := Segment{Tuple: s.Tuple, Header: s.Header, Count: 1}
-	k.keep(caughtSYN{segment: bare, last: last, listener: l})
+	k.keep(caughtSYN{segment: bare, last: tw, listener: l})
 }
 
 func (k *catch) keep(caught caughtSYN) {
@@ -155,21 +155,21 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 		c.snd.succeed(caught.last)
 	}
 	h.insert(c)
-	c.flags |= flagAdmitted
+	c.flags |= connAdmitted
 	h.catch.admitted++
 	if c.links.events != 0 {
 		h.events.push(c)
 	}
 	c.sendSYN(now)
-	c.touch()
+	c.host.reschedule(c)
 	return c, true
 }
 
 // answered notes that the peer of an admitted connection has answered, or that the connection is
 // over.
 func (k *catch) answered(c *Conn) {
-	if c.flags.has(flagAdmitted) {
-		c.flags &^= flagAdmitted
+	if c.flags.has(connAdmitted) {
+		c.flags &^= connAdmitted
 		k.admitted--
 	}
 }

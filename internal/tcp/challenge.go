@@ -65,29 +65,31 @@ func (h *challenges) allowance(now clock.Time) int {
 	return max(1, n/2+int(random%uint64(n)))
 }
 
-// challengeACK answers a segment that may be forged or may come from a peer that has restarted (RFC
-// 5961 §3.2, §4.2, §5.2).
-func (r *receiver) challengeACK(now clock.Time) {
+// challengeACK drops a segment that may be forged or may come from a peer that has restarted, and
+// answers it (RFC 5961 §3.2, §4.2, §5.2).
+func (r *receiver) challengeACK(now clock.Time, reason Drop) {
+	r.drop(reason)
 	if r.answers == nil {
 		r.answers = new(answers)
 	}
 	if r.shared.challenges.spend(now, &r.answers.challenges) {
-		r.ack.now()
+		r.ack.atOnce()
 	}
 }
 
-// offWindowACK answers an empty segment outside the window: a probe, a keepalive or an old FIN. RFC
+// limitedACK answers an empty segment that needs an
+// acknowledgment, such as a probe, a keepalive or an old FIN. RFC
 // 9293 §3.10.7.4 requires an ACK. But two ends that disagree about sequence numbers would answer
 // each other forever, and some course nodes repeat a FIN thousands of times. So it sends one ACK in
 // half an RTOMin, which answers every regular retransmission.
-func (r *receiver) offWindowACK(now clock.Time) {
-	if r.mayRepeat(now) {
-		r.ack.now()
+func (r *receiver) limitedACK(now clock.Time) {
+	if r.spendRepeat(now) {
+		r.ack.atOnce()
 	}
 }
 
-// mayRepeat reports whether half an RTOMin has passed since the last time it did.
-func (r *receiver) mayRepeat(now clock.Time) bool {
+// spendRepeat reports whether half an RTOMin has passed since it last did, and starts the next.
+func (r *receiver) spendRepeat(now clock.Time) bool {
 	if r.answers == nil {
 		r.answers = new(answers)
 	}

@@ -37,11 +37,11 @@ type Conn struct {
 type connFlags uint8
 
 const (
-	flagOrphan   connFlags = 1 << iota // the user has called Close
-	flagHalfOpen                       // its listener counts it as half open
-	flagShown                          // Conns has yielded it: a caller may still hold it
-	flagSoft                           // err is an ICMP report that may explain a timeout
-	flagAdmitted                       // Admit answered its SYN, the peer has not answered yet
+	connOrphan   connFlags = 1 << iota // the user has called Close
+	connHalfOpen                       // its listener counts it as half open
+	connShown                          // Conns has yielded it: a caller may still hold it
+	connSoft                           // err is an ICMP report that may explain a timeout
+	connAdmitted                       // Admit answered its SYN, the peer has not answered yet
 )
 
 func (f connFlags) has(g connFlags) bool { return f&g != 0 }
@@ -77,7 +77,7 @@ func (c *Conn) State() State {
 
 // Err returns why the connection closed: nil while it is open and after an orderly close.
 func (c *Conn) Err() error {
-	if c.flags.has(flagSoft) {
+	if c.flags.has(connSoft) {
 		return nil
 	}
 	return c.err
@@ -130,7 +130,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 	}
 	if c.Err() == nil {
 		c.err = err
-		c.flags &^= flagSoft
+		c.flags &^= connSoft
 	}
 	c.setState(now, evDelete)
 }
@@ -138,7 +138,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 // giveUp ends the connection after a timeout. RFC 1122 §4.2.3.9: the error includes an ICMP report,
 // which tells the user more than the timeout does.
 func (c *Conn) giveUp(now clock.Time, err error) {
-	if c.flags.has(flagSoft) {
+	if c.flags.has(connSoft) {
 		err = fmt.Errorf("%w: %w", err, c.err)
 	}
 	c.fail(now, err)
@@ -147,12 +147,12 @@ func (c *Conn) giveUp(now clock.Time, err error) {
 // established completes the handshake.
 func (c *Conn) established(now clock.Time) {
 	c.snd.Una = c.snd.Nxt
-	c.err, c.flags = nil, c.flags&^flagSoft
+	c.err, c.flags = nil, c.flags&^connSoft
 	c.stats.lastAck = now
 	c.snd.wait.at, c.snd.wait.since = clock.Never, clock.Never
-	c.hs.flags &^= flagSynDue
-	c.rcv.ack.hurry()
-	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(flagSynAgain))
+	c.hs.flags &^= hsSynDue
+	c.rcv.ack.quicken()
+	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(hsSynAgain))
 	if !c.host.cfg.OptionsOff {
 		c.host.peers.rememberPlain(now, c.tuple.RemoteAddr, &c.hs)
 	}
@@ -177,14 +177,4 @@ func (c *Conn) raise(e Event) {
 		c.host.events.push(c)
 	}
 	c.links.events |= e
-}
-
-// touch updates the connection's place in the host's lists after anything that may have changed
-// what it sends, or when.
-func (c *Conn) touch() {
-	if c.state.over() {
-		c.end()
-		return
-	}
-	c.host.wake(c)
 }

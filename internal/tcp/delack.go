@@ -13,8 +13,8 @@ type delayedAck struct {
 	owed     int32      // acknowledgments to send now
 	quick    int8       // arrivals still acknowledged at once
 	pingpong bool       // data of ours carries the acknowledgments
-	single   bool       // a single segment after a pause is what arrived last,
-	singles  bool       // and another, with a pause in between, before it
+	single   bool       // the last arrival was one segment after a pause
+	singles  bool       // and so was the arrival before it
 }
 
 // initialQuickAcks is how many arrivals, each a segment or a train, are acknowledged
@@ -41,11 +41,11 @@ const maxDupAcks = 64
 // say: to peers with SACK a copy is not a duplicate acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
-// now makes the receiver acknowledge at once.
-func (a *delayedAck) now() { a.owed = max(a.owed, 1) }
+// atOnce makes the receiver acknowledge at once.
+func (a *delayedAck) atOnce() { a.owed = max(a.owed, 1) }
 
-// hurry makes it acknowledge at once what arrives next.
-func (a *delayedAck) hurry() { a.quick, a.pingpong = initialQuickAcks, false }
+// quicken makes it acknowledge at once what arrives next.
+func (a *delayedAck) quicken() { a.quick, a.pingpong = initialQuickAcks, false }
 
 // answer makes it acknowledge segments that arrived, each by one acknowledgment, as RFC
 // 5681 §4.2 allows, but all that wait by most.
@@ -60,7 +60,7 @@ func (a *delayedAck) advance(now clock.Time) {
 	}
 	a.timer = clock.Never
 	if a.pending > 0 {
-		a.now()
+		a.atOnce()
 		a.pingpong = false // nothing of ours was there to carry it
 	}
 }

@@ -77,7 +77,7 @@ func (r *receiver) takeMarkDCTCP(s *Segment) {
 	}
 	if marked != r.echo {
 		r.echo = marked
-		r.ack.now()
+		r.ack.atOnce()
 	}
 }
 

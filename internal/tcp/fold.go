@@ -8,7 +8,7 @@ import (
 // folds reports whether the connection only waits for the acknowledgment of its SYN-ACK. A
 // connection with a probe or an Owner is not folded.
 func (h *Host) folds(c *Conn) bool {
-	return c.flags.has(flagHalfOpen) && c.state == StateSynReceived && !c.hs.has(flagSynDue) &&
+	return c.flags.has(connHalfOpen) && c.state == StateSynReceived && !c.hs.has(hsSynDue) &&
 		c.rcv.ack.owed == 0 && c.snd.rec.At.RTO != clock.Never && c.snd.path.Outlet >= 0 &&
 		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
 }
@@ -16,7 +16,7 @@ func (h *Host) folds(c *Conn) bool {
 // fold reduces a half-open connection to a halfOpen.
 func (h *Host) fold(c *Conn) {
 	o := &halfOpen{
-		tuple: c.tuple, flags: c.flags &^ flagShown, hs: c.hs, listener: c.links.listener,
+		tuple: c.tuple, flags: c.flags &^ connShown, hs: c.hs, listener: c.links.listener,
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
 		edge: uint16(c.rcv.window()), wnd: uint16(c.snd.wnd),
 		syn: synAgreed{
@@ -40,7 +40,7 @@ func (h *Host) fold(c *Conn) {
 	h.unhook(c)
 	c.end()
 	h.half.push(o)
-	if !c.flags.has(flagShown) {
+	if !c.flags.has(connShown) {
 		h.half.give(c)
 	}
 }
@@ -50,7 +50,7 @@ func (h *Host) unfold(now clock.Time, o *halfOpen) *Conn {
 	h.half.remove(o)
 	c := h.likeness(now, o)
 	h.hook(c)
-	h.wake(c)
+	h.reschedule(c)
 	return c
 }
 
@@ -65,8 +65,8 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.rcv.edge = c.rcv.nxt + uint64(o.edge)
 	c.snd.wl1 = c.rcv.irs
 	c.snd.wnd, c.snd.maxWnd = int(o.wnd), int(o.wnd)
-	c.snd.path.peerMSS, c.snd.path.stamped = o.syn.mss, o.hs.has(flagStamps)
-	c.snd.finAlone = o.hs.has(flagPlain)
+	c.snd.path.peerMSS, c.snd.path.stamped = o.syn.mss, o.hs.has(hsStamps)
+	c.snd.finAlone = o.hs.has(hsPlain)
 	c.snd.scale, c.rcv.scale, c.rcv.sack = o.syn.sendScale, o.syn.recvScale, o.syn.sack
 	c.snd.nagle, c.snd.rec.Paced, c.snd.rec.Late = o.nagle, o.syn.paced, o.syn.late
 	c.stamps = stamps{

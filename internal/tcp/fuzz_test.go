@@ -143,7 +143,7 @@ func (s *script) fuzzOne(op []byte) {
 	case 7:
 		s.user(op)
 	default:
-		if op[5]&0x20 != 0 || s.c != nil && s.c.hs.has(flagStamps) && op[5]&0x40 == 0 {
+		if op[5]&0x20 != 0 || s.c != nil && s.c.hs.has(hsStamps) && op[5]&0x40 == 0 {
 			o.HasTimestamps, o.TSVal, o.TSEcr = true, 1000+near(op[1])/37, uint32(op[2])*0x01010101
 			if s.c != nil {
 				o.TSVal = s.c.stamps.recent + uint32(int32(int8(op[4])>>5))
@@ -214,7 +214,7 @@ func verify(tb testing.TB, h *Host) {
 		require.LessOrEqual(tb, c.snd.Una, c.snd.Nxt)
 		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.Limits.MaxReceiveRanges)
 		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.Buffers.Recv)
-		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.limit()+1)
+		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.offeredEdge()+1)
 		if c.state.synchronized() && !c.snd.rec.Record.Empty() && c.snd.path.Outlet >= 0 {
 			require.NotEqual(tb, clock.Never, clock.Earliest(c.snd.rec.At.RTO, c.snd.persist.at),
 				"a timer is set for the case that no answer arrives")

@@ -33,7 +33,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	require.Len(tb, h.half.byTuple, n)
 	require.Len(tb, h.half.byDue, n)
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-		if c.flags.has(flagHalfOpen) {
+		if c.flags.has(connHalfOpen) {
 			of[c.links.listener]++
 		}
 	}
@@ -146,7 +146,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				c.Owner = nil
 				c.end()
 				want := *c
-				s.h.wake(c)
+				s.h.reschedule(c)
 				require.False(t, s.h.Output(s.now, []int{9}, &s.train))
 				require.Empty(t, s.h.conns)
 				o := s.h.half.byTuple[s.tuple]

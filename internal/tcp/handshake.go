@@ -14,22 +14,22 @@ type handshake struct{ flags handshakeFlags }
 type handshakeFlags uint16
 
 const (
-	flagActive     handshakeFlags = 1 << iota // we opened the connection
-	flagSynDue                                // our SYN or SYN-ACK is to be sent (again)
-	flagSynAgain                              // it was sent more than once
-	flagPlain                                 // nothing was negotiated: no option ever
-	flagScale                                 // both ends scale windows
-	flagStamps                                // both ends send timestamps
-	flagECN                                   // both ends know RFC 3168
-	flagNoECT                                 // but what we send must not be marked
-	flagAskedECN                              // our SYN asked for it
-	flagNoECN                                 // and must not again
-	flagDCTCP                                 // marks are reported as RFC 8257 has it
-	flagFileDigest                            // we offer a digest of a file; once open: both do
+	hsActive     handshakeFlags = 1 << iota // we opened the connection
+	hsSynDue                                // our SYN or SYN-ACK is to be sent (again)
+	hsSynAgain                              // it was sent more than once
+	hsPlain                                 // nothing was negotiated: no option ever
+	hsScale                                 // both ends scale windows
+	hsStamps                                // both ends send timestamps
+	hsECN                                   // both ends know RFC 3168
+	hsNoECT                                 // but what we send must not be marked
+	hsAskedECN                              // our SYN asked for it
+	hsNoECN                                 // and must not again
+	hsDCTCP                                 // marks are reported as RFC 8257 has it
+	hsFileDigest                            // we offer a digest of a file; once open: both do
 )
 
 // echoed reports whether a segment echoes a CE mark (RFC 3168 §6.1.3).
-func (k *handshake) echoed(s *Segment) bool { return s.Flags.Has(ECE) && k.has(flagECN) }
+func (k *handshake) echoed(s *Segment) bool { return s.Flags.Has(ECE) && k.has(hsECN) }
 
 func (k *handshake) has(f handshakeFlags) bool { return k.flags&f != 0 }
 
@@ -44,9 +44,9 @@ type synOffer struct {
 
 // options returns the options of our SYN or SYN-ACK, without the values of the timestamps.
 func (k *handshake) options(knobs *Knobs, is synOffer) Options {
-	o := Options{MSS: is.mss, UserTimeout: is.timeout, FileDigest: k.has(flagFileDigest)}
+	o := Options{MSS: is.mss, UserTimeout: is.timeout, FileDigest: k.has(hsFileDigest)}
 	o.SACKPermitted = is.sack && knobs.hearsSACK()
-	o.HasWindowScale, o.HasTimestamps = k.has(flagScale), k.has(flagStamps)
+	o.HasWindowScale, o.HasTimestamps = k.has(hsScale), k.has(hsStamps)
 	if is.first {
 		o.HasWindowScale, o.HasTimestamps = !knobs.NoWindowScale, !knobs.NoTimestamps
 	}
@@ -62,18 +62,18 @@ func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
 	k.agreeECN(knobs, s)
 	o := s.Options
 	if knobs.OptionsOff || o == (Options{}) {
-		k.flags |= flagPlain
-		k.flags &^= flagScale | flagStamps | flagFileDigest
+		k.flags |= hsPlain
+		k.flags &^= hsScale | hsStamps | hsFileDigest
 		return Options{}
 	}
 	if !o.FileDigest {
-		k.flags &^= flagFileDigest
+		k.flags &^= hsFileDigest
 	}
 	if o.HasTimestamps = o.HasTimestamps && !knobs.NoTimestamps; o.HasTimestamps {
-		k.flags |= flagStamps // RFC 7323 §3.2
+		k.flags |= hsStamps // RFC 7323 §3.2
 	}
 	if o.HasWindowScale = o.HasWindowScale && !knobs.NoWindowScale; o.HasWindowScale {
-		k.flags |= flagScale
+		k.flags |= hsScale
 	}
 	o.SACKPermitted = o.SACKPermitted && !knobs.NoSACK
 	return o
@@ -85,17 +85,17 @@ func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
 func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 	asks := knobs.ECN == ECNOn || knobs.ECN == ECNDCTCP
 	switch {
-	case !first && k.has(flagECN):
+	case !first && k.has(hsECN):
 		return ECE
 	case !first:
 		return 0
-	case asks && !knobs.OptionsOff && !k.has(flagNoECN) && !again:
-		k.flags |= flagAskedECN
+	case asks && !knobs.OptionsOff && !k.has(hsNoECN) && !again:
+		k.flags |= hsAskedECN
 		return ECE | CWR
 	}
 	// After a SYN without ECN the sender must not mark packets ECN-capable, even if the peer
 	// answers an earlier SYN.
-	k.flags |= flagNoECT
+	k.flags |= hsNoECT
 	return 0
 }
 
@@ -104,12 +104,12 @@ func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
 	want, agreed := ECE|CWR, knobs.ECN != ECNOff && !knobs.OptionsOff
 	if s.Flags.Has(ACK) {
-		want, agreed = ECE, agreed && k.has(flagAskedECN)
+		want, agreed = ECE, agreed && k.has(hsAskedECN)
 	}
 	if agreed && s.Flags&(ECE|CWR) == want {
-		k.flags |= flagECN
+		k.flags |= hsECN
 		if knobs.ECN == ECNDCTCP {
-			k.flags |= flagDCTCP
+			k.flags |= hsDCTCP
 		}
 	}
 }
@@ -118,17 +118,17 @@ func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
 // may have been lost.
 func (k *handshake) repeated(s *Segment) {
 	if s.Flags&(ECE|CWR) != ECE|CWR {
-		k.flags &^= flagECN
+		k.flags &^= hsECN
 	}
 }
 
 // retryWithoutECN makes the SYN go without ECN after a reset (RFC 3168 §6.1.1.1). It reports false
 // if the SYN did not ask for ECN.
 func (k *handshake) retryWithoutECN() bool {
-	if !k.has(flagAskedECN) || k.has(flagNoECN) {
+	if !k.has(hsAskedECN) || k.has(hsNoECN) {
 		return false
 	}
-	k.flags |= flagNoECN
+	k.flags |= hsNoECN
 	return true
 }
 
@@ -152,9 +152,9 @@ func (p *peers) knowsPlain(now clock.Time, peer [4]byte) bool {
 // entry, and one option from the peer deletes it.
 func (p *peers) rememberPlain(now clock.Time, peer [4]byte, k *handshake) {
 	switch {
-	case !k.has(flagPlain):
+	case !k.has(hsPlain):
 		p.plain.forget(peer)
-	case k.has(flagActive) && !p.knowsPlain(now, peer):
+	case k.has(hsActive) && !p.knowsPlain(now, peer):
 		p.plain.learn(now, peer, struct{}{}, plainAge)
 	}
 }

@@ -17,7 +17,7 @@ type Host struct {
 	all       connList // in a deterministic order
 	recent    *Conn    // the connection that the last segment was for
 	half      halfOpens
-	waits     timeWaits
+	timeWaits timeWaits
 	listeners listeners
 	catch     catch
 	peers     peers
@@ -73,7 +73,7 @@ func NewHost(cfg Config) (*Host, error) {
 		listeners: listeners{byAddr: map[netip.AddrPort]*Listener{}, ports: map[uint16]int{}},
 	}
 	h.replies = replies{cfg: &h.cfg, drops: &h.drops}
-	h.waits = timeWaits{
+	h.timeWaits = timeWaits{
 		cfg: &h.cfg, drops: &h.drops, replies: &h.replies, byTuple: map[Tuple]*timeWait{},
 	}
 	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops, challenges: challenges{cfg: &h.cfg}}
@@ -101,13 +101,13 @@ func (h *Host) TimeWait() time.Duration { return 2 * max(h.cfg.MSL, 0) }
 
 // Deadline returns when to call Advance, never if no timer runs.
 func (h *Host) Deadline() clock.Time {
-	return clock.Earliest(h.deadlines.first(), h.waits.deadline(), h.half.deadline())
+	return clock.Earliest(h.deadlines.first(), h.timeWaits.deadline(), h.half.deadline())
 }
 
 // Advance runs the timers that are due at now.
 func (h *Host) Advance(now clock.Time) {
 	h.now = now
-	h.waits.expire(now)
+	h.timeWaits.expire(now)
 	h.unfoldDue(now)
 	// A connection whose next deadline has already passed waits for the next call.
 	h.due = h.due[:0]
@@ -122,7 +122,7 @@ func (h *Host) Advance(now clock.Time) {
 			continue
 		}
 		c.advance(now)
-		c.touch()
+		c.host.reschedule(c)
 	}
 }
 
@@ -148,7 +148,7 @@ func (h *Host) Rerouted() {
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 		h.ready.remove(c)
 		h.setPath(c, h.cfg.Route(c.tuple.RemoteAddr))
-		h.wake(c)
+		h.reschedule(c)
 	}
 }
 
@@ -178,7 +178,7 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard 
 	}
 	// RFC 1122 §4.2.3.9: a soft error does not abort a connection, but explains its timeout. RFC
 	// 5927 §5.2: for a synchronized connection every error is soft, because it may be forged.
-	c.err, c.flags = err, c.flags|flagSoft
+	c.err, c.flags = err, c.flags|connSoft
 }
 
 // Listens reports whether a listener uses a port at an address, or at any address if the given one
@@ -186,10 +186,10 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard 
 func (h *Host) Listens(local netip.AddrPort) bool { return h.listeners.listens(local) }
 
 // Knows reports whether the host has a connection with that tuple, in TIME-WAIT too.
-func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.waits.byTuple[t] != nil }
+func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.timeWaits.byTuple[t] != nil }
 
 // TimeWaits returns how many connections are in TIME-WAIT.
-func (h *Host) TimeWaits() int { return len(h.waits.byTuple) }
+func (h *Host) TimeWaits() int { return len(h.timeWaits.byTuple) }
 
 // Conns yields every connection that is not in TIME-WAIT. It unfolds half-open ones, until the next
 // Output.
@@ -199,7 +199,7 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 			h.unfold(h.now, h.half.first)
 		}
 		for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-			c.flags |= flagShown
+			c.flags |= connShown
 			if !yield(c) {
 				return
 			}
@@ -284,6 +284,12 @@ func (h *Host) Counters() Counters {
 
 func (h *Host) drop(d Drop) { h.drops[d]++ }
 
+// refuse drops a segment and answers it with a reset.
+func (h *Host) refuse(reason Drop, s *Segment) {
+	h.drop(reason)
+	h.replies.refuse(s)
+}
+
 // HalfOpen yields the connections of listeners in SYN-RECEIVED. A folded one is valid, read-only,
 // until the next is yielded.
 func (h *Host) HalfOpen() iter.Seq[*Conn] {
@@ -298,7 +304,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 			}
 		}
 		for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-			if c.flags.has(flagHalfOpen) && !yield(c) {
+			if c.flags.has(connHalfOpen) && !yield(c) {
 				return
 			}
 		}
@@ -333,13 +339,18 @@ func (h *Host) Ready() bool {
 // Waits reports whether a connection waits for room at an outlet.
 func (h *Host) Waits(outlet int) bool { return h.ready.waits(outlet) }
 
-// wake queues a connection for output and schedules its deadline.
-func (h *Host) wake(c *Conn) {
+// reschedule updates the connection's places in the host's lists after anything that may have
+// changed what it sends, or when.
+func (h *Host) reschedule(c *Conn) {
+	if c.state.over() {
+		c.end()
+		return
+	}
 	h.ready.push(c)
 	if c.snd.path.Outlet < 0 && c.state.synchronized() && c.state != StateFinWait2 &&
 		c.snd.rec.At.RTO == clock.Never && (c.snd.unsent() > 0 || c.snd.closed) {
 		// The connection has something to send but no route: start a timeout.
-		c.err, c.flags = ErrUnreachable, c.flags|flagSoft
+		c.err, c.flags = ErrUnreachable, c.flags|connSoft
 		c.snd.rec.ArmRTO(h.now)
 	}
 	h.schedule(c)

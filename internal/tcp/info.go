@@ -59,7 +59,7 @@ type Info struct {
 // shows those of RFC 5681 §3.1 instead, because the first call of a script may have effects.
 func (c *Conn) Info() (i Info) {
 	if c.snd.rec.Resting() {
-		c.busy()
+		c.wake()
 		defer c.rest()
 	}
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
@@ -68,8 +68,8 @@ func (c *Conn) Info() (i Info) {
 	s, r := &c.stats, &c.rcv
 	i = Info{
 		Info: c.snd.rec.Info(), Time: c.host.now, State: c.State(),
-		SACK: r.sack, WindowScale: c.hs.has(flagScale), Timestamps: c.hs.has(flagStamps),
-		ECN: c.hs.has(flagECN), Plain: c.hs.has(flagPlain), ECNMarks: r.marks,
+		SACK: r.sack, WindowScale: c.hs.has(hsScale), Timestamps: c.hs.has(hsStamps),
+		ECN: c.hs.has(hsECN), Plain: c.hs.has(hsPlain), ECNMarks: r.marks,
 		SendScale: c.snd.scale, RecvScale: r.scale, ATO: c.host.cfg.DelayedAck,
 		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: int(c.snd.path.offer()), PMTU: c.snd.path.MTU,
 		SendWindow: c.snd.wnd, RecvWindow: r.window(),
@@ -184,7 +184,7 @@ func (c *Conn) Arrival(seq uint32, n int) Arrival {
 		return ArrivalOld
 	case !c.state.mayReceive(), r.fin != 0 && start >= r.fin:
 		return ArrivalEnded
-	case start >= r.limit():
+	case start >= r.offeredEdge():
 		return ArrivalOutside
 	case start <= r.nxt:
 		return ArrivalNext
@@ -245,7 +245,7 @@ func (c *Conn) sample(now clock.Time) {
 	if c.probe == nil {
 		return
 	}
-	c.busy()
+	c.wake()
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
 		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // its window is shown before it is used
 	}

@@ -22,25 +22,24 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 		c.input(now, s)
 		return
 	}
-	last := h.waits.byTuple[s.Tuple]
+	tw := h.timeWaits.byTuple[s.Tuple]
 	l := h.listeners.find(s.Tuple)
-	if last != nil && !h.waits.input(now, last, s, l != nil) {
+	if tw != nil && !h.timeWaits.input(now, tw, s, l != nil) {
 		return
 	}
 	if l != nil && !s.Foreign {
-		l.input(now, s, last)
+		l.input(now, s, tw)
 		return
 	}
-	if h.take(now, s, last) {
+	if h.catchSegment(now, s, tw) {
 		return
 	}
-	h.drop(DropNoConnection)
-	h.replies.refuse(s)
+	h.refuse(DropNoConnection, s)
 }
 
 // input is SEGMENT ARRIVES (RFC 9293 §3.10.7) for a connection that exists.
 func (c *Conn) input(now clock.Time, s *Segment) {
-	c.busy()
+	c.wake()
 	c.stats.segsIn += uint64(s.Count)
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)
@@ -54,20 +53,21 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	} else {
 		c.inputOtherwise(now, s)
 	}
-	c.touch()
+	c.host.reschedule(c)
 }
 
 // inputOtherwise is RFC 9293 §3.10.7.4, in its order but without step 3 (security), for all states
 // but CLOSED, LISTEN, SYN-SENT and TIME-WAIT.
 func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	seq := widen(c.rcv.nxt, s.Seq)
-	// A retransmitted SYN is old, whatever payload follows it.
-	again := s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs
 	switch {
 	case !c.checkStamp(now, s, seq):
 		return
-	case again, !c.rcv.acceptable(s, seq): // first
-		c.offWindow(now, s, seq, again)
+	case s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs:
+		c.takeRepeatedSYN(now, s, seq) // old, whatever payload follows it
+		return
+	case !c.rcv.acceptable(s, seq): // first
+		c.offWindow(now, s, seq)
 		return
 	case s.Flags.Has(RST): // second
 		c.takeReset(now, seq)
@@ -82,9 +82,9 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 		c.snd.takeTimeout(now, v)
 	}
 	switch {
-	case c.hs.has(flagDCTCP):
+	case c.hs.has(hsDCTCP):
 		c.rcv.takeMarkDCTCP(s)
-	case c.hs.has(flagECN):
+	case c.hs.has(hsECN):
 		c.rcv.takeMark(s)
 	}
 	c.takeContents(now, s, seq)
@@ -95,7 +95,7 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {
 		if s.Flags.Has(FIN) {
-			c.rcv.offWindowACK(now) // a second FIN
+			c.rcv.limitedACK(now) // a second FIN
 		}
 		return
 	}
@@ -103,11 +103,10 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 		c.raise(Urgent)
 	}
 	if s.Len > 0 {
-		if c.flags.has(flagOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
+		if c.flags.has(connOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
 			// The application has closed the connection and cannot read this data: RFC 1122
 			// §4.2.2.13 requires a reset.
-			c.host.drop(DropClosed)
-			c.host.replies.refuse(s)
+			c.host.refuse(DropClosed, s)
 			c.fail(now, ErrAborted)
 			return
 		}
@@ -116,7 +115,7 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 		}
 	}
 	if s.Flags.Has(FIN) && c.rcv.holdFIN(seq+uint64(s.Len), s.Len == 0) {
-		c.rcv.offWindowACK(now)
+		c.rcv.limitedACK(now)
 	}
 	if c.rcv.fin == c.rcv.nxt {
 		c.rcv.takeFIN()
@@ -128,7 +127,7 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 // checkStamp is the timestamp check that RFC 7323 §5.3 adds before the first step.
 func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	switch {
-	case !c.hs.has(flagStamps) || s.Flags.Has(RST):
+	case !c.hs.has(hsStamps) || s.Flags.Has(RST):
 		return true // RFC 7323 §5.2: resets skip PAWS
 	case s.Flags.Has(SYN) && (c.state.synchronized() || !s.Options.HasTimestamps):
 		return true // may come from a later connection: it draws a challenge ACK
@@ -140,38 +139,44 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	}
 	c.host.drop(DropOldStamp) // RFC 7323 §5.3 R1: and acknowledge it
 	if s.Len == 0 {
-		c.rcv.offWindowACK(now)
+		c.rcv.limitedACK(now)
 		return false
 	}
-	c.rcv.reportDuplicate(seq, min(seq+s.space(), c.rcv.nxt))
+	c.rcv.reportDuplicate(seq, min(seq+s.segLen(), c.rcv.nxt))
 	c.rcv.ackOutOfOrder(s)
 	return false
 }
 
-// offWindow answers an unacceptable segment with an acknowledgment, unless it is a reset. again
-// says that the peer has retransmitted its SYN.
-func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64, again bool) {
-	end := seq + s.space()
+// takeRepeatedSYN handles the SYN that the peer retransmits in SYN-RECEIVED.
+func (c *Conn) takeRepeatedSYN(now clock.Time, s *Segment, seq uint64) {
+	if s.Flags.Has(RST) {
+		c.host.drop(DropSequence)
+		return
+	}
+	c.host.drop(DropDuplicate)
+	if !s.Flags.Has(ACK) {
+		c.stamps.remember(now, s, seq)
+		c.hs.repeated(s)
+		if c.rcv.spendRepeat(now) {
+			c.hs.flags |= hsSynDue // our SYN-ACK was lost
+		}
+		return
+	}
+	if c.hs.has(hsActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
+		// Simultaneous open, RFC 9293 §3.5, figure 8: the peer's SYN-ACK acknowledges our SYN.
+		c.completeHandshake(now, s)
+		c.stamps.remember(now, s, seq)
+		c.takeContents(now, s, seq+1)
+	}
+	c.rcv.limitedACK(now)
+}
+
+// offWindow answers an unacceptable segment with an acknowledgment, unless it is a reset.
+func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64) {
+	end := seq + s.segLen()
 	switch {
 	case s.Flags.Has(RST):
 		c.host.drop(DropSequence)
-	case again:
-		c.host.drop(DropDuplicate)
-		if !s.Flags.Has(ACK) {
-			c.stamps.take(now, s, seq)
-			c.hs.repeated(s)
-			if c.rcv.mayRepeat(now) {
-				c.hs.flags |= flagSynDue // our SYN-ACK was lost
-			}
-			return
-		}
-		if c.hs.has(flagActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
-			// Simultaneous open, RFC 9293 §3.5, figure 8: the peer's SYN-ACK acknowledges our SYN.
-			c.acceptSYNACK(now, s)
-			c.stamps.take(now, s, seq)
-			c.takeContents(now, s, seq+1)
-		}
-		c.rcv.offWindowACK(now)
 	case s.Flags.Has(SYN) && c.state.synchronized():
 		c.refuseSYN(now)
 	case s.Len > 0 && end <= c.rcv.nxt:
@@ -180,16 +185,16 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64, again bool) {
 		c.rcv.ackOutOfOrder(s)
 	case s.Flags.Has(FIN) && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
-		if c.rcv.mayRepeat(now) {
+		if c.rcv.spendRepeat(now) {
 			c.rcv.reportDuplicate(seq, end)
-			c.rcv.ack.now()
+			c.rcv.ack.atOnce()
 		}
 	case s.Len > 0:
 		c.host.drop(DropSequence)
 		c.rcv.ackOutOfOrder(s)
 	default:
 		c.host.drop(DropSequence)
-		c.rcv.offWindowACK(now)
+		c.rcv.limitedACK(now)
 	}
 }
 
@@ -197,13 +202,12 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64, again bool) {
 // connection; any other in the window draws a challenge ACK.
 func (c *Conn) takeReset(now clock.Time, seq uint64) {
 	if seq != c.rcv.nxt {
-		c.host.drop(DropReset)
-		c.rcv.challengeACK(now)
+		c.rcv.challengeACK(now, DropReset)
 		return
 	}
 	switch c.state {
 	case StateSynReceived:
-		if c.hs.has(flagActive) {
+		if c.hs.has(hsActive) {
 			c.fail(now, ErrRefused)
 		} else {
 			c.setState(now, evDelete) // back to LISTEN
@@ -224,18 +228,18 @@ func (c *Conn) takeReset(now clock.Time, seq uint64) {
 // refuseSYN is the fourth step. RFC 5961 §4.2: every SYN draws a challenge ACK. A peer that has
 // restarted answers it with a reset at exactly RCV.NXT.
 func (c *Conn) refuseSYN(now clock.Time) {
-	c.host.drop(DropSYN)
-	if c.state == StateSynReceived && !c.hs.has(flagActive) {
+	if c.state == StateSynReceived && !c.hs.has(hsActive) {
+		c.host.drop(DropSYN)
 		c.setState(now, evDelete) // RFC 9293 §3.10.7.4: back to LISTEN
 		return
 	}
-	c.rcv.challengeACK(now)
+	c.rcv.challengeACK(now, DropSYN)
 }
 
 // checkACK is the fifth step.
 func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if !s.Flags.Has(ACK) {
-		if s.Flags.Has(FIN) && s.Len == 0 && c.hs.has(flagPlain) && c.state.synchronized() {
+		if s.Flags.Has(FIN) && s.Len == 0 && c.hs.has(hsPlain) && c.state.synchronized() {
 			// RFC 9293 drops it, but other nodes of the course send a bare FIN and wait for its
 			// acknowledgment forever. They send no options; from a peer with options, the segment
 			// may be an attacker's who does not know what to acknowledge (RFC 5961 §5).
@@ -247,23 +251,21 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	ack := widen(c.snd.Una, s.Ack)
 	if c.state == StateSynReceived {
 		if ack != c.snd.Nxt {
-			c.host.drop(DropAck)
-			c.host.replies.refuse(s)
+			c.host.refuse(DropAck, s)
 			return false
 		}
 		if l := c.links.listener; l != nil && l.backlogged() {
 			c.host.drop(DropBacklog)
 			return false
 		}
-		c.acceptSYNACK(now, s)
+		c.completeHandshake(now, s)
 	}
 	if ack > c.snd.Nxt || ack < c.snd.Una && c.snd.Una-ack > uint64(c.snd.maxWnd) {
 		// RFC 5961 §5.2: SND.UNA - MAX.SND.WND =< SEG.ACK =< SND.NXT.
-		c.host.drop(DropAck)
-		c.rcv.challengeACK(now)
+		c.rcv.challengeACK(now, DropAck)
 		return false
 	}
-	c.stamps.take(now, s, seq) // RFC 7323 §5.3 R3, after the ACK is known to be valid
+	c.stamps.remember(now, s, seq) // RFC 7323 §5.3 R3, after the ACK is known to be valid
 	if ack < c.snd.Una {
 		return true // an old ACK; the data may be new
 	}
@@ -285,17 +287,17 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.stats.lastAck = now
 	r := c.snd.rec.BeginAck(now)
-	r.Marked, r.Exact = c.hs.echoed(s), c.hs.has(flagDCTCP)
-	if c.hs.has(flagStamps) && s.Options.HasTimestamps {
+	r.Marked, r.Exact = c.hs.echoed(s), c.hs.has(hsDCTCP)
+	if c.hs.has(hsStamps) && s.Options.HasTimestamps {
 		r.Echo = recovery.Echo{
 			Tick: s.Options.TSEcr - c.stamps.offset, Known: true,
 			Transit: s.Options.TSVal - s.Options.TSEcr,
 		}
 	}
 	if ack > c.snd.Una { // the path works: forget what ICMP reported
-		c.err, c.flags = nil, c.flags&^flagSoft
+		c.err, c.flags = nil, c.flags&^connSoft
 	}
-	room, mtuFound, news := c.snd.take(now, s, seq, ack, r)
+	room, mtuFound, news := c.snd.takeACK(now, s, seq, ack, r)
 	if room {
 		c.raise(Writable)
 	}

@@ -139,7 +139,7 @@ func (l *Listener) full() bool {
 // complete moves a half-open connection to the accept queue, or to the host's catch if the listener
 // defers.
 func (l *Listener) complete(c *Conn) {
-	c.flags &^= flagHalfOpen
+	c.flags &^= connHalfOpen
 	l.halfOpen--
 	if l.deferred {
 		syn := Segment{Tuple: c.tuple}
@@ -162,8 +162,8 @@ func (l *Listener) complete(c *Conn) {
 // forget uncounts a half-open connection that died. One that died in the accept queue stays there,
 // and Accept returns it with its error, as in other TCPs.
 func (l *Listener) forget(c *Conn) {
-	if c.flags.has(flagHalfOpen) {
-		c.flags &^= flagHalfOpen
+	if c.flags.has(connHalfOpen) {
+		c.flags &^= connHalfOpen
 		l.halfOpen--
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2. last is the TIME-WAIT with the same
+// input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2. tw is the TIME-WAIT with the same
 // tuple, which a SYN that is taken ends; it may be nil.
-func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
+func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 	h := l.host
 	switch {
 	case s.Flags.Has(RST):
@@ -14,8 +14,7 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 		return
 	case s.Flags.Has(ACK):
 		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.mayReturn(now, s) {
-			h.drop(DropNoConnection) // second: nothing here to acknowledge
-			h.replies.refuse(s)
+			h.refuse(DropNoConnection, s) // second: nothing here to acknowledge
 		}
 		return
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
@@ -31,9 +30,9 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 		h.drop(DropNoConnection) // no route back
 		return
 	case l.deferred:
-		l.hold(now, s, last, path)
+		l.hold(now, s, tw, path)
 		return
-	case last == nil && l.wantsCookie():
+	case tw == nil && l.wantsCookie():
 		l.sendCookie(now, s, path)
 		return
 	case l.full():
@@ -41,13 +40,13 @@ func (l *Listener) input(now clock.Time, s *Segment, last *timeWait) {
 		return
 	}
 	c := l.answer(now, s, path)
-	if last != nil {
-		h.waits.remove(last)
-		c.snd.succeed(last)
+	if tw != nil {
+		h.timeWaits.remove(tw)
+		c.snd.succeed(tw)
 	}
 	l.keep(c)
 	c.sendSYN(now)
-	c.touch()
+	c.host.reschedule(c)
 }
 
 // answer makes the connection for a SYN. The caller adds it to the host.
@@ -71,7 +70,7 @@ func (l *Listener) begin(now clock.Time, c *Conn) {
 
 // keep adds a half-open connection to the listener and the host.
 func (l *Listener) keep(c *Conn) {
-	c.flags |= flagHalfOpen
+	c.flags |= connHalfOpen
 	l.halfOpen++
 	l.host.insert(c)
 }
@@ -80,16 +79,15 @@ func (l *Listener) keep(c *Conn) {
 // (RFC 7323 §2.2).
 func (c *Conn) takeSYN(s *Segment) {
 	c.rcv.begin(s.Seq)
-	c.snd.wnd = int(s.Window)
-	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
+	c.snd.setWindow(int(s.Window))
 	c.snd.wl1 = c.rcv.irs
 	o := c.hs.agree(&c.host.cfg.Knobs, s)
 	if o.HasTimestamps {
 		c.stamps.recent, c.stamps.recentAt = o.TSVal, c.host.now
 	}
 	c.snd.takeTimeout(c.host.now, o.UserTimeout)
-	c.snd.finAlone = c.hs.has(flagPlain)
-	c.snd.path.peerOffers(&s.Options, c.hs.has(flagPlain), o.HasTimestamps)
+	c.snd.finAlone = c.hs.has(hsPlain)
+	c.snd.path.peerOffers(&s.Options, c.hs.has(hsPlain), o.HasTimestamps)
 	c.snd.refit()
 	c.rcv.sack = o.SACKPermitted
 	if o.HasWindowScale {
@@ -101,8 +99,7 @@ func (c *Conn) takeSYN(s *Segment) {
 func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	ack := widen(c.snd.Una, s.Ack)
 	if s.Flags.Has(ACK) && ack != c.snd.Nxt { // first
-		c.host.drop(DropAck)
-		c.host.replies.refuse(s)
+		c.host.refuse(DropAck, s)
 		return
 	}
 	if s.Flags.Has(RST) { // second
@@ -127,20 +124,19 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 		return
 	}
 	c.setState(now, evSYNACK)
-	c.rcv.ack.owed = 1
+	c.rcv.ack.atOnce()
 	c.takeContents(now, s, c.rcv.nxt)
 }
 
-// acceptSYNACK completes the handshake in SYN-RECEIVED.
-func (c *Conn) acceptSYNACK(now clock.Time, s *Segment) {
+// completeHandshake takes the acknowledgment of our SYN in SYN-RECEIVED.
+func (c *Conn) completeHandshake(now clock.Time, s *Segment) {
 	c.setState(now, evACKOfSYN)
-	c.snd.wnd = c.snd.offered(s)
-	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
+	c.snd.setWindow(c.snd.offered(s))
 }
 
 // sendSYN queues the SYN or SYN-ACK and starts its retransmission timer.
 func (c *Conn) sendSYN(now clock.Time) {
-	c.hs.flags |= flagSynDue
+	c.hs.flags |= hsSynDue
 	d := c.host.cfg.Retries.SynTimeout
 	if d == 0 {
 		d = c.snd.rec.RTO(c.snd.rec.Backoff)
@@ -152,14 +148,14 @@ func (c *Conn) sendSYN(now clock.Time) {
 // outputSYN sends our SYN or SYN-ACK.
 func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	first, knobs := c.state == StateSynSent, &c.host.cfg.Knobs
-	c.hs.flags &^= flagSynDue
+	c.hs.flags &^= hsSynDue
 	c.begin(t, c.snd.iss, SYN)
 	if first {
 		t.Flags, t.Ack = SYN, 0
 	}
 	t.Flags |= c.hs.synFlags(knobs, first, c.snd.rec.Retries > 0)
 	t.Options = Options{}
-	plain := c.hs.has(flagPlain)
+	plain := c.hs.has(hsPlain)
 	switch {
 	case knobs.OptionsOff, plain && !c.snd.path.DefaultMSS:
 	case plain:
@@ -186,7 +182,7 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 		}
 	}
 	if c.snd.rec.LastSent != clock.Never {
-		c.hs.flags |= flagSynAgain
+		c.hs.flags |= hsSynAgain
 	}
 	c.snd.rec.LastSent = now
 	c.leave(now, t)

@@ -50,10 +50,10 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		if !c.wants() {
 			return false
 		}
-		c.busy()
+		c.wake()
 	}
 	switch {
-	case c.hs.has(flagSynDue):
+	case c.hs.has(hsSynDue):
 		c.outputSYN(now, t)
 		return true
 	case c.state == StateSynReceived && c.rcv.ack.owed > 0:
@@ -79,8 +79,8 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		}
 		c.snd.lend(t, s.Seq, s.N, s.MSS)
 		if s.fresh {
-			if t.Len > 0 && c.hs.has(flagECN) {
-				c.snd.mark(t, !c.hs.has(flagNoECT))
+			if t.Len > 0 && c.hs.has(hsECN) {
+				c.snd.mark(t, !c.hs.has(hsNoECT))
 			}
 			c.snd.limitBy(now, s.why)
 		}
@@ -106,7 +106,7 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	if c.rcv.echo {
 		t.Flags |= ECE
 	}
-	if c.hs.has(flagStamps) {
+	if c.hs.has(hsStamps) {
 		c.stamps.put(c.host.now, &t.Options)
 	}
 }
@@ -128,7 +128,7 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 	c.begin(t, c.snd.Nxt, 0)
 	if c.snd.wait.due {
 		c.snd.wait.due = false
-		if !c.hs.has(flagPlain) {
+		if !c.hs.has(hsPlain) {
 			t.Options.UserTimeout = c.snd.wait.offer()
 		}
 	}

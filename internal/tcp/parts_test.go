@@ -24,7 +24,7 @@ func TestReceiverAlone(t *testing.T) {
 	r.reassembly.ooo.Max = 2
 	r.begin(0)
 	r.windowField(false)
-	r.ack.hurry()
+	r.ack.quicken()
 	for _, c := range []struct {
 		name                 string
 		number, n            int

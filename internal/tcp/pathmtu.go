@@ -338,14 +338,14 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	case mtu >= c.snd.path.MTU:
 		return
 	default:
-		c.busy() // it may be a SYN that is in flight
+		c.wake() // it may be a SYN that is in flight
 		if c.snd.path.doubts(w, mtu) {
 			return
 		}
 		h.peers.mtus.learn(now, t.RemoteAddr, mtu, mtuAge) // RFC 1191 §6.2
 		c.snd.narrow(now, mtu)
 	}
-	c.touch()
+	c.host.reschedule(c)
 }
 
 // PathMTU returns the MTU that is remembered for a host, or zero.

@@ -24,11 +24,11 @@ type receiver struct {
 	marks      uint64      // segments that arrived with CE
 	heardAt    clock.Time
 	scale      uint8
-	runs       uint8 // of reassembly.recent: those that no ACK has reported yet
+	runs       uint8 // how many of reassembly.recent no ACK has reported yet
 	sack       bool  // both ends permitted SACK
 	echo       bool  // CE arrived, and the peer's CWR has not: every ACK says so
 	closed     bool  // the user reads no more
-	finLast    bool  // a FIN that data is missing in front of arrived last
+	finLast    bool  // the last arrival out of order was a FIN; data before it is missing
 }
 
 // receivers is what the receivers of a host share.
@@ -61,12 +61,11 @@ func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 	switch {
 	case s.Len == 0:
 		// The right edge is acceptable too: a peer that has filled the window sends its ACKs there.
-		return seq >= r.nxt && seq <= r.limit()
-	case seq < r.limit() && seq+s.space() > r.nxt:
+		return seq >= r.nxt && seq <= r.offeredEdge()
+	case seq < r.offeredEdge() && seq+s.segLen() > r.nxt:
 		return true
 	case seq == r.nxt:
-		// A window probe: its data is not taken and draws an ACK, but what it acknowledges counts.
-		r.ack.now()
+		// A window probe. text does not take its data and acknowledges it; its ACK field counts.
 		return true
 	}
 	return false
@@ -93,7 +92,7 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 		start = min(r.nxt, end)
 		r.reportDuplicate(seq, start)
 	}
-	limit := r.limit()
+	limit := r.offeredEdge() // this also keeps place within the ring
 	if !r.closed {
 		// Rounding may offer a little more than the buffer holds.
 		limit = min(limit, r.nxt+uint64(r.rx.Free()))
@@ -106,7 +105,7 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 		end = limit
 	}
 	if start >= end {
-		r.ack.now()
+		r.ack.atOnce()
 		return false
 	}
 	r.mss = min(max(r.mss, s.Len/s.Count), maxMSS)
@@ -143,12 +142,12 @@ func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint6
 		r.rx.Commit(r.offset(r.nxt))
 	}
 	if filled {
-		r.ack.hurry() // RFC 5681 §4.2: at once when a segment fills a gap
+		r.ack.quicken() // RFC 5681 §4.2: at once when a segment fills a gap
 		r.countHeld()
 	}
 	r.ackInOrder(now, s, int(end-start))
 	if start > seq {
-		r.ack.now() // a duplicate is reported at once
+		r.ack.atOnce() // a duplicate is reported at once
 	}
 }
 
@@ -167,7 +166,7 @@ func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 		r.countHeld()
 	}
 	r.noteRecent(from)
-	r.ack.hurry()
+	r.ack.quicken()
 	r.ackOutOfOrder(s)
 }
 
@@ -188,9 +187,10 @@ func (r *receiver) place(s *Segment, seq, start, end uint64) {
 }
 
 // holdFIN remembers a FIN until all data before it has arrived. It acknowledges a FIN without data
-// at once (RFC 5681 §4.2), and reports whether one is a retransmission.
-func (r *receiver) holdFIN(fin uint64, bare bool) (again bool) {
-	fresh := r.fin == 0 && fin >= r.nxt && fin <= r.limit()
+// at once (RFC 5681 §4.2), and reports whether such a FIN is a retransmission. A FIN beyond the window
+// is ignored.
+func (r *receiver) holdFIN(fin uint64, bare bool) (repeated bool) {
+	fresh := r.fin == 0 && fin >= r.nxt && fin <= r.offeredEdge()
 	if fresh {
 		r.fin = fin
 	}
@@ -204,8 +204,8 @@ func (r *receiver) holdFIN(fin uint64, bare bool) (again bool) {
 		return true
 	}
 	r.finLast = true
-	r.ack.hurry()
-	r.ack.now()
+	r.ack.quicken()
+	r.ack.atOnce()
 	return false
 }
 
@@ -215,7 +215,7 @@ func (r *receiver) takeFIN() {
 	r.nxt++
 	r.edge = max(r.edge, r.nxt)
 	r.forget()
-	r.ack.now()
+	r.ack.atOnce()
 }
 
 // quiet reports whether nothing is held, and nothing owed to the peer.

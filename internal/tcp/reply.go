@@ -71,7 +71,7 @@ func (q *replies) refuse(s *Segment) {
 	if s.Flags.Has(ACK) {
 		r.header = Header{Seq: s.Ack, Flags: RST}
 	} else {
-		r.header = Header{Ack: s.Seq + uint32(s.space()), Flags: RST | ACK}
+		r.header = Header{Ack: s.Seq + uint32(s.segLen()), Flags: RST | ACK}
 	}
 	q.refused++
 	q.push(r)

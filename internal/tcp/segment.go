@@ -113,11 +113,12 @@ func (h *Header) Put(b []byte, srcPort, dstPort uint16) {
 	}
 }
 
-// Segment is what arrives: one segment, or a train of adjacent in-order
-// segments of one flow that the receive path merged.
+// Segment is what arrives: one segment, or a train of adjacent segments of one flow, in order, which
+// the stack has joined. (Train is what leaves.)
 type Segment struct {
 	Tuple
-	// Header is the first segment's, with the last one's Ack, Window, Options, PSH and FIN.
+	// Header is the first segment's. The segments of a train have the same Ack, Window, Options and
+	// ECN and no flag but ACK, except that the last may have PSH, which is set here then.
 	Header
 	// Payload is borrowed for the call, in wire order; its pieces may be cut anywhere.
 	Payload [][]byte
@@ -130,8 +131,8 @@ type Segment struct {
 	Foreign bool
 }
 
-// space returns how much sequence space the segment occupies (SEG.LEN).
-func (s *Segment) space() uint64 {
+// segLen returns how much sequence space the segment occupies (SEG.LEN).
+func (s *Segment) segLen() uint64 {
 	n := uint64(s.Len)
 	if s.Flags.Has(SYN) {
 		n++

@@ -123,7 +123,7 @@ func TestRFC9293_3_10_7_Segments(t *testing.T) {
 				seq, ack = rcv+seq, snd+ack
 			}
 			g := s.segment(a.flags, seq, ack, a.n, 65535)
-			if s.h.waits.byTuple[s.tuple] != nil || s.c != nil && s.c.hs.has(flagStamps) || s.l != nil {
+			if s.h.timeWaits.byTuple[s.tuple] != nil || s.c != nil && s.c.hs.has(hsStamps) || s.l != nil {
 				g.Options = stamp(1002, 1)
 			}
 			if a.edit != nil {

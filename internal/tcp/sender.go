@@ -74,11 +74,12 @@ func (d *sender) update(s *Segment, seq uint64) bool {
 		return false
 	}
 	d.wl1 = seq
-	wnd := d.offered(s)
-	changed := wnd != d.wnd
-	d.wnd, d.maxWnd = wnd, max(d.maxWnd, wnd)
-	return changed
+	before := d.wnd
+	d.setWindow(d.offered(s))
+	return d.wnd != before
 }
+
+func (d *sender) setWindow(n int) { d.wnd, d.maxWnd = n, max(d.maxWnd, n) }
 
 // isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. The answer to a window
 // probe does not count: it says nothing about losses.
@@ -266,15 +267,15 @@ func (d *sender) deadline() uint64 {
 // advance runs the timers that are due, except the retransmission timeout. An error ends the
 // connection.
 func (d *sender) advance(now clock.Time) error {
-	take(&d.pace, now) // what it let wait leaves by being asked again
+	fired(&d.pace, now) // what it let wait leaves by being asked again
 	d.path.lost(d.rec.Advance(now))
-	if take(&d.persist.at, now) && !d.onPersist(now) {
+	if fired(&d.persist.at, now) && !d.onPersist(now) {
 		return ErrTimeout
 	}
-	if take(&d.corkEnds, now) {
+	if fired(&d.corkEnds, now) {
 		d.nagle.corkOut = true
 	}
-	if take(&d.wait.at, now) && d.wait.expired(now, d.pending()) {
+	if fired(&d.wait.at, now) && d.wait.expired(now, d.pending()) {
 		return ErrUserTimeout
 	}
 	return nil

@@ -73,7 +73,7 @@ func (c *Conn) Sockopts() Sockopts {
 	d := &c.snd
 	o := Sockopts{
 		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
-		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(flagFileDigest),
+		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(hsFileDigest),
 		Congestion: d.rec.CC.Name,
 	}
 	if d.wait.chosen {
@@ -95,7 +95,7 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 	if o.RecvBuffer != 0 {
 		c.Consumed(now)
 	}
-	c.touch()
+	c.host.reschedule(c)
 	return nil
 }
 
@@ -137,6 +137,6 @@ func (c *Conn) apply(now clock.Time, o *Sockopts) {
 	}
 	c.tos, c.ttl = o.TOS&^3, o.TTL // the two bits of ECN are left alone (RFC 3168 §5)
 	if o.FileDigest {
-		c.hs.flags |= flagFileDigest
+		c.hs.flags |= hsFileDigest
 	}
 }

@@ -16,8 +16,8 @@ func (c *Conn) deadline() clock.Time {
 	return clock.Time(first + 1)
 }
 
-// take reports whether a timer is due, and stops it.
-func take(at *clock.Time, now clock.Time) bool {
+// fired reports whether a timer is due, and stops it.
+func fired(at *clock.Time, now clock.Time) bool {
 	if !at.Due(now) {
 		return false
 	}
@@ -34,16 +34,16 @@ func (c *Conn) advance(now clock.Time) {
 	if c.snd.rec.Resting() && !c.deadline().Due(now) {
 		return // what was filed is over
 	}
-	c.busy()
+	c.wake()
 	c.rcv.ack.advance(now)
-	if take(&c.idleAt, now) && c.snd.rec.Record.Empty() {
+	if fired(&c.idleAt, now) && c.snd.rec.Record.Empty() {
 		c.trim(now)
 	}
 	if err := c.snd.advance(now); err != nil {
 		c.giveUp(now, err)
 		return
 	}
-	if c.keep != nil && take(&c.keep.at, now) {
+	if c.keep != nil && fired(&c.keep.at, now) {
 		heard := max(c.rcv.heardAt, c.stats.lastAck)
 		inFlight := !c.state.synchronized() || !c.snd.rec.Record.Empty()
 		if err := c.keep.expired(now, heard, inFlight, c.snd.wait.limit); err != nil {
@@ -51,11 +51,11 @@ func (c *Conn) advance(now clock.Time) {
 			return
 		}
 	}
-	if take(&c.finWait2, now) && c.state == StateFinWait2 {
+	if fired(&c.finWait2, now) && c.state == StateFinWait2 {
 		c.setState(now, evTimeout)
 		return
 	}
-	if take(&c.snd.rec.At.RTO, now) {
+	if fired(&c.snd.rec.At.RTO, now) {
 		c.onRTO(now)
 	}
 	c.snd.rec.ExpireControl(now)
@@ -66,7 +66,7 @@ func (c *Conn) onRTO(now clock.Time) {
 	retries := &c.host.cfg.Retries
 	limit := retries.Data
 	switch {
-	case c.state == StateSynReceived && !c.hs.has(flagActive):
+	case c.state == StateSynReceived && !c.hs.has(hsActive):
 		limit = retries.SynAck
 	case !c.state.synchronized():
 		limit = retries.Syn
@@ -112,10 +112,10 @@ func (c *Conn) trim(now clock.Time) bool {
 }
 
 // An idle connection frees the state that recovery and the receiver need only while data is in
-// flight. Calls from outside begin with busy, and the host ends them with settle.
+// flight. Calls from outside begin with wake, and the host ends them with settle.
 
-// busy allocates that state if the connection is at rest.
-func (c *Conn) busy() {
+// wake allocates that state if the connection is at rest.
+func (c *Conn) wake() {
 	if c.snd.rec.Resting() {
 		c.snd.rec.Wake(c.host.now)
 		c.rcv.wake()
@@ -148,5 +148,5 @@ func (c *Conn) settle(now clock.Time) {
 
 // wants reports whether the connection has something to send, now or later.
 func (c *Conn) wants() bool {
-	return c.hs.has(flagSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.snd.wants()
+	return c.hs.has(hsSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.snd.wants()
 }

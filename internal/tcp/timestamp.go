@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// stamps is a connection's side of the Timestamps option (RFC 7323 §3), if flagStamps is set.
+// stamps is a connection's side of the Timestamps option (RFC 7323 §3), if hsStamps is set.
 type stamps struct {
 	// offset is added to the clock, so that stamps do not reveal the host's uptime or the stamps of
 	// other connections (RFC 7323 §7.1). It depends on the tuple alone, so that stamps increase
@@ -42,10 +42,10 @@ func (s *stamps) put(now clock.Time, o *Options) {
 	o.HasTimestamps, o.TSVal, o.TSEcr = true, s.at(now), s.recent
 }
 
-// take remembers the stamp to echo, RFC 7323 §4.3 (2): that of a segment at or before the last
+// remember keeps the stamp to echo, RFC 7323 §4.3 (2): that of a segment at or before the last
 // acknowledgment. So a delayed acknowledgment echoes its first segment, and a gap does not count as
 // delay of the path.
-func (s *stamps) take(now clock.Time, g *Segment, seq uint64) {
+func (s *stamps) remember(now clock.Time, g *Segment, seq uint64) {
 	if g.Options.HasTimestamps && seq <= s.lastAck && !s.old(now, g.Options.TSVal) {
 		s.recent, s.recentAt = g.Options.TSVal, now
 	}

@@ -97,7 +97,7 @@ func (w *timeWaits) input(now clock.Time, e *timeWait, s *Segment, listener bool
 		w.chain.remove(e)
 		e.expires = now.Add(2 * w.cfg.MSL)
 		w.push(e)
-	case s.space() == 0 && s.Seq-e.rcvNxt <= e.edge:
+	case s.segLen() == 0 && s.Seq-e.rcvNxt <= e.edge:
 		w.drops[DropTimeWait]++ // acceptable, and says nothing new
 		return false
 	}
@@ -150,8 +150,8 @@ func (w *timeWaits) answer(now clock.Time, e *timeWait) {
 func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
-		window: c.rcv.windowField(false), plain: c.hs.has(flagPlain), since: now,
-		stamped: c.hs.has(flagStamps), stamps: c.stamps,
+		window: c.rcv.windowField(false), plain: c.hs.has(hsPlain), since: now,
+		stamped: c.hs.has(hsStamps), stamps: c.stamps,
 	}
 	e.edge = uint32(c.rcv.window())
 	c.parked = e
@@ -160,5 +160,5 @@ func (h *Host) park(now clock.Time, c *Conn) {
 	if owed {
 		h.replies.ack(now, e)
 	}
-	h.waits.add(now, e)
+	h.timeWaits.add(now, e)
 }

@@ -143,8 +143,8 @@ func TestReuseIsTheLastResort(t *testing.T) {
 	remote := netip.AddrPortFrom(addrB, 9)
 	one := Tuple{LocalAddr: addrA.As4(), RemoteAddr: addrB.As4(), LocalPort: firstPort + 77, RemotePort: 9}
 	e := &timeWait{tuple: one, stamped: true, since: s.now, expires: s.now.Add(time.Minute)}
-	s.h.waits.byTuple[one] = e
-	s.h.waits.push(e)
+	s.h.timeWaits.byTuple[one] = e
+	s.h.timeWaits.push(e)
 	for range numPorts - 1 {
 		c, err := s.h.Connect(s.now, remote, 0)
 		require.NoError(t, err)

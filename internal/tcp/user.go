@@ -50,15 +50,15 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, local.Port(), err)
 	}
 	c := h.newConn(now, t, path)
-	if last := h.waits.byTuple[t]; last != nil {
-		h.waits.remove(last)
+	if last := h.timeWaits.byTuple[t]; last != nil {
+		h.timeWaits.remove(last)
 		c.snd.succeed(last)
 	}
-	c.hs.flags |= flagActive
+	c.hs.flags |= hsActive
 	c.setState(now, evOpen)
 	h.insert(c)
 	c.sendSYN(now)
-	c.touch()
+	c.host.reschedule(c)
 	return c, nil
 }
 
@@ -92,7 +92,7 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 // claim completes the tuple of an active OPEN with the given port, or with one that RFC 6056
 // chooses. It takes a port whose last connection is in TIME-WAIT only if no other is free.
 func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
-	again := func(t Tuple) bool { return !h.has(t) && h.waits.reusable(now, t) }
+	again := func(t Tuple) bool { return !h.has(t) && h.timeWaits.reusable(now, t) }
 	heard := func(t Tuple) bool { return h.listeners.find(t) != nil }
 	if t.LocalPort != 0 {
 		if !again(t) {
@@ -140,7 +140,7 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 }
 
 // Wrote is SEND (§3.10.2): the user has written to Tx.
-func (c *Conn) Wrote(clock.Time) { c.touch() }
+func (c *Conn) Wrote(clock.Time) { c.host.reschedule(c) }
 
 // CloseWrite is CLOSE (§3.10.4): it sends what is in Tx, then a FIN. The user may still read.
 func (c *Conn) CloseWrite(now clock.Time) error {
@@ -155,7 +155,7 @@ func (c *Conn) CloseWrite(now clock.Time) error {
 		c.setState(now, evClose)
 	}
 	// §3.10.4: in SYN-SENT and SYN-RECEIVED the CLOSE waits for ESTABLISHED.
-	c.touch()
+	c.host.reschedule(c)
 	return nil
 }
 
@@ -172,11 +172,11 @@ func (c *Conn) CloseRead(now clock.Time) {
 // Close closes both directions. If the user has not read all data, it resets the connection: RFC
 // 2525 §2.17, RFC 1122 §4.2.2.13.
 func (c *Conn) Close(now clock.Time) {
-	if c.flags.has(flagOrphan) {
+	if c.flags.has(connOrphan) {
 		return
 	}
 	unread := c.rcv.rx.Len() > 0 && !c.rcv.closed
-	c.flags |= flagOrphan
+	c.flags |= connOrphan
 	c.rcv.closed = true
 	switch {
 	case c.state.over():
@@ -190,13 +190,13 @@ func (c *Conn) Close(now clock.Time) {
 		if c.state == StateFinWait2 {
 			c.finWait2 = now.Later(c.host.cfg.FinWait2)
 		}
-		c.touch()
+		c.host.reschedule(c)
 	}
 }
 
 // Abort is ABORT (§3.10.5): it resets the connection.
 func (c *Conn) Abort(now clock.Time) {
-	c.flags |= flagOrphan
+	c.flags |= connOrphan
 	c.snd.closed = true
 	c.rcv.closed = true
 	c.Forsake(now, ErrAborted)
@@ -213,7 +213,7 @@ func (c *Conn) Forsake(now clock.Time, why error) {
 			break
 		}
 		h := Header{Seq: uint32(c.snd.Nxt), Ack: uint32(c.rcv.nxt), Flags: RST | ACK}
-		if c.hs.has(flagStamps) {
+		if c.hs.has(hsStamps) {
 			c.stamps.put(c.host.now, &h.Options) // RFC 7323 §3.2: SHOULD
 		}
 		c.host.replies.push(reply{c.tuple, h})
@@ -224,7 +224,7 @@ func (c *Conn) Forsake(now clock.Time, why error) {
 // Consumed is RECEIVE (§3.10.3): the user has read from Rx.
 func (c *Conn) Consumed(now clock.Time) {
 	if c.state.mayReceive() && c.rcv.consumed(now, c.snd.rec.RTT.SRTT) {
-		c.touch()
+		c.host.reschedule(c)
 	}
 }
 

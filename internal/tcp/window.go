@@ -90,8 +90,9 @@ func (r *receiver) setBuffer(n int) {
 	r.rx.SetLimit(n)
 }
 
-// limit returns the end of the largest window that the peer may have been offered.
-func (r *receiver) limit() uint64 { return r.edge + 1<<r.scale - 1 }
+// offeredEdge returns the right edge as the peer may have read it: edge, rounded up to a unit of the
+// window scale.
+func (r *receiver) offeredEdge() uint64 { return r.edge + 1<<r.scale - 1 }
 
 // window returns RCV.WND as the peer knows it.
 func (r *receiver) window() int { return int(r.edge - r.nxt) }
@@ -141,6 +142,6 @@ func (r *receiver) consumed(now clock.Time, srtt time.Duration) bool {
 		r.nextEdge(65535<<r.scale) < r.edge+max(r.edgeStep(), known) {
 		return false
 	}
-	r.ack.now()
+	r.ack.atOnce()
 	return true
 }
