@@ -149,7 +149,7 @@ func (r *Reassembler) Configure(cfg ReassemblyConfig) error {
 func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]byte, DropReason) {
 	r.info.Fragments++
 	payload := b[h.IHL:h.TotalLen]
-	if reason := sound(h, len(payload)); reason != DropNone {
+	if reason := checkFragment(h, len(payload)); reason != DropNone {
 		return nil, reason
 	}
 	key := fragmentKey{src: h.Src, dst: h.Dst, id: h.ID, protocol: h.Protocol}
@@ -181,8 +181,8 @@ func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]b
 	return r.finish(d)
 }
 
-// sound checks a fragment by itself.
-func sound(h *Header, n int) DropReason {
+// checkFragment checks a fragment by itself.
+func checkFragment(h *Header, n int) DropReason {
 	const leastTCP = 20
 	switch {
 	case n == 0:

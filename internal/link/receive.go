@@ -4,7 +4,7 @@ import "github.com/tidepool-net/tidepool/internal/buffer"
 
 // ReadBatch implements Device.
 func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
-	d.refresh()
+	d.applyNames()
 	if len(d.lent) == 0 {
 		lent, err := d.sock.recv()
 		if err != nil {
@@ -41,7 +41,7 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 		}
 		return 0
 	}
-	from, in, data := d.whence(g)
+	from, in, data := d.split(g)
 	if len(data) == len(g.data) {
 		d.lent = d.lent[1:]
 	} else {
@@ -71,10 +71,10 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 	return 1
 }
 
-// whence finds the neighbor and the interface of a datagram, and the bytes that came over that
+// split finds the neighbor and the interface of a datagram, and the bytes that came over that
 // interface: all, unless several links lead to the sender. The interface is nil if the sender is
 // unknown.
-func (d *UDP) whence(g *datagram) (*neighbor, *iface, []byte) {
+func (d *UDP) split(g *datagram) (*neighbor, *iface, []byte) {
 	s := d.table.senders(g.from)
 	switch {
 	case len(s) == 1:

@@ -8,7 +8,7 @@ import (
 
 // WriteBatch implements Device.
 func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
-	d.refresh()
+	d.applyNames()
 	if d.queue.packets > 0 {
 		if err := d.drain(); err != nil {
 			return 0, err

@@ -57,8 +57,8 @@ func newUDP(cfg Config, sock socket, fd int) *UDP {
 	return d
 }
 
-// refresh takes over the resolver's addresses, and requests lookups after failed sends.
-func (d *UDP) refresh() {
+// applyNames takes over the resolver's addresses, and requests lookups after failed sends.
+func (d *UDP) applyNames() {
 	if d.names == nil {
 		return
 	}
@@ -150,7 +150,7 @@ func (d *UDP) Info() Info {
 
 // Neighbors returns the neighbors on the interface with the node's number id.
 func (d *UDP) Neighbors(id int) []NeighborInfo {
-	d.refresh()
+	d.applyNames()
 	var list []NeighborInfo
 	for _, n := range d.table.neighbors {
 		if n.on.ID == id {

@@ -37,7 +37,7 @@ func (ds *Devices) readReady() {
 // read reads one device, a batch at a time.
 func (ds *Devices) read(token int) {
 	dev := ds.list[token]
-	if dev.Pending() > 0 {
+	if dev.Pending() > 0 { // ready may also mean that it can be written to
 		if _, err := dev.WriteBatch(nil); err != nil { // unsent packets stay queued
 			ds.failed(token, err)
 		}

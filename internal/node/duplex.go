@@ -20,8 +20,8 @@ type duplex struct {
 	node *Node
 	carrier
 
-	in, out half
-	unasked int // bytes read since the last consumed; under in.mu
+	in, out    half
+	unreported int // bytes read since the last consumed; under in.mu
 
 	// Set by the loop for the application.
 	established gate        // established or failed
@@ -79,8 +79,8 @@ type half struct {
 	parked atomic.Bool // a call waits for ready
 }
 
-// call wakes a waiting Read.
-func (d *duplex) call() {
+// wakeReader wakes a waiting Read.
+func (d *duplex) wakeReader() {
 	d.in.ready.ring()
 	d.node.leading.call(d)
 }
@@ -128,6 +128,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 		if failure != nil {
 			return 0, d.opError("read", *failure)
 		}
+		// A bell that was not armed has missed rings. Or this goroutine runs the node's loop.
 		if d.in.ready.arm() || d.node.leading.lead(d) {
 			continue
 		}
@@ -184,9 +185,9 @@ func (d *duplex) take(p []byte) int {
 	if n == 0 {
 		return 0
 	}
-	d.unasked += n
-	if limit := d.in.ring.Limit(); before >= limit/2 || d.unasked >= limit/4 {
-		d.unasked = 0
+	d.unreported += n
+	if limit := d.in.ring.Limit(); before >= limit/2 || d.unreported >= limit/4 {
+		d.unreported = 0
 		d.tell(consumed)
 	}
 	return n
@@ -254,7 +255,7 @@ func (d *duplex) Abort() {
 // finishWrites tells the loop of a close. It first waits until a concurrent Write has stopped
 // adding bytes.
 func (d *duplex) finishWrites(how uint32) {
-	d.call()
+	d.wakeReader()
 	d.out.ready.ring()
 	d.out.mu.Lock()
 	d.tell(how)
@@ -303,13 +304,5 @@ func (d *duplex) setDeadline(h *half, t time.Time) error {
 func (d *duplex) opError(op string, err error) error {
 	return &net.OpError{
 		Op: op, Net: d.network(), Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err,
-	}
-}
-
-// wake leaves a token for a goroutine that waits, or for the next one that will.
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

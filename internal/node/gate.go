@@ -63,3 +63,11 @@ func (b *bell) ring() {
 
 // heard returns the channel of tokens of an armed bell.
 func (b *bell) heard() <-chan struct{} { return *b.c.Load() }
+
+// wake leaves a token for a goroutine that waits, or for the next one that will.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // Limits of one iteration, so that packets and requests both get their share.
@@ -111,52 +110,4 @@ func (n *Node) tellAll(now clock.Time) {
 	for _, e := range n.stack.Events() {
 		n.Watchers.publishStack(e, n.Network())
 	}
-}
-
-// onEvent reports an event to the application, and returns whether it woke a goroutine.
-func (c *Conn) onEvent(ev tcp.Event) (woke bool) {
-	if err := c.tc.Err(); err != nil && c.failure.Load() == nil {
-		translated := NetError(err)
-		c.failure.Store(&translated)
-		ev |= tcp.Readable | tcp.Writable
-	}
-	if c.tc.ReadDone() {
-		c.eof.Store(true)
-		ev |= tcp.Readable
-	}
-	if ev&(tcp.Established|tcp.Closed) != 0 {
-		c.established.pass()
-	}
-	if ev&tcp.Readable != 0 {
-		woke = c.in.parked.Load()
-		c.in.ready.ring()
-		c.node.leading.newsFor(&c.duplex)
-	}
-	if ev&tcp.Writable != 0 {
-		woke = woke || c.out.parked.Load()
-		c.out.ready.ring()
-	}
-	if s := c.tc.State(); !c.finAcked && (s == tcp.StateFinWait2 || s == tcp.StateTimeWait ||
-		s == tcp.StateClosed && c.tc.Err() == nil && c.out.closed.Load()) {
-		c.finAcked = true
-		c.delivered.pass()
-	}
-	if ev&tcp.Closed != 0 && !c.gone {
-		c.gone = true
-		if c.tc.Err() == nil {
-			c.eof.Store(true)
-		}
-		c.in.ready.ring()
-		c.out.ready.ring()
-		c.node.leading.newsFor(&c.duplex)
-		c.ended.pass()
-		c.in.by.stop()
-		c.out.by.stop()
-		c.endProbe()
-		c.node.Taps.flights.end(c)
-		c.node.Taps.endTraces(c.tc)
-		c.node.TCP.release(c)
-	}
-	c.announceEnd()
-	return woke
 }

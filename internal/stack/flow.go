@@ -35,6 +35,6 @@ type run struct {
 	size    int
 	packets int
 	at      int  // bytes of the first packet's payload that were sent in fragments
-	sound   bool // the transport's checksums are verified; forwarding does not change them
+	checked bool // the transport's checksums are verified; forwarding does not change them
 	short   bool // the last packet is shorter, so none may follow it
 }

@@ -131,16 +131,16 @@ func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
 // enqueue queues a packet for Output. It joins the run before it if the next hop is the same.
 func (fw *forwarder) enqueue(out int, hop ip.Addr, b []byte) {
 	fw.packets = append(fw.packets, b)
-	sound := fw.in.checked
+	checked := fw.in.checked
 	if last := len(fw.queue) - 1; last >= 0 {
 		r := &fw.queue[last]
-		if !r.short && len(b) <= r.size && r.iface == out && r.hop == hop && r.sound == sound {
+		if !r.short && len(b) <= r.size && r.iface == out && r.hop == hop && r.checked == checked {
 			r.packets++
 			r.short = len(b) < r.size
 			return
 		}
 	}
-	fw.queue = append(fw.queue, run{iface: out, hop: hop, size: len(b), packets: 1, sound: sound})
+	fw.queue = append(fw.queue, run{iface: out, hop: hop, size: len(b), packets: 1, checked: checked})
 }
 
 // output moves forwarded packets into b. A packet whose link has no room is dropped. But if the
@@ -174,7 +174,7 @@ func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 // allow.
 func (fw *forwarder) emitRun(now clock.Time, room []int, b *buffer.Batch, r *run) {
 	packets := fw.packets[fw.sent:][:min(r.packets, room[r.iface])]
-	n, bytes := b.AddRun(r.iface, r.hop, r.sound, packets)
+	n, bytes := b.AddRun(r.iface, r.hop, r.checked, packets)
 	fw.sent, r.packets = fw.sent+n, r.packets-n
 	out := &fw.ifs.list[r.iface]
 	room[r.iface] -= n

@@ -20,9 +20,9 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 		l.ifs.dropOne(now, i, Inbound, reason, b)
 	case whole != nil:
 		in.fragmented++
-		h, payload, sound := ip.ParseHeader(whole)
-		if sound != ip.DropNone {
-			panic("BUG: stack: a datagram put together to a packet that is " + sound.String())
+		h, payload, reason := ip.ParseHeader(whole)
+		if reason != ip.DropNone {
+			panic("BUG: stack: a datagram put together to a packet that is " + reason.String())
 		}
 		l.deliver(now, i, &h, whole, payload)
 		l.flushTrain(now) // the train uses memory that reassembly reuses

@@ -102,7 +102,7 @@ type local struct {
 
 	fragments *ip.Reassembler
 	catching  catching
-	train     tcp.Segment // being gathered
+	gathering tcp.Segment // being gathered
 	gathered  bool
 	payload   [][]byte // the train's pieces, reused
 }
@@ -115,20 +115,18 @@ func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 	}
 	l.probers.hear(now, h, payload)
 	raw := l.raws.hear(h, payload)
-	if raw && !known(h.Protocol) {
-		l.ifs.list[i].rx.delivered++
-		return
-	}
-	if reason := l.accept(now, i, h, b, payload); reason != ip.DropNone {
+	if reason := l.accept(now, i, h, b, payload, raw); reason != ip.DropNone {
 		l.ifs.dropOne(now, i, Inbound, reason, b)
 		return
 	}
 	l.ifs.list[i].rx.delivered++
 }
 
-// accept chooses the protocol for deliver. It returns the reason if the packet is dropped; it has
-// sent the ICMP error then.
-func (l *local) accept(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
+// accept chooses the protocol for deliver. raw says that a raw socket has received the packet. accept
+// returns the reason if the packet is dropped; it has sent the ICMP error then.
+func (l *local) accept(
+	now clock.Time, i int, h *ip.Header, b, payload []byte, raw bool,
+) ip.DropReason {
 	if h.Protocol == ip.ProtoTCP {
 		return l.segment(now, i, h, payload)
 	}
@@ -146,6 +144,9 @@ func (l *local) accept(now clock.Time, i int, h *ip.Header, b, payload []byte) i
 	case ip.ProtoRIP:
 		return l.rip.inputCourse(now, i, h, payload)
 	default:
+		if raw {
+			return ip.DropNone
+		}
 		l.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeProtocol, b)
 		return ip.DropProtocol
 	}
@@ -169,8 +170,8 @@ func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	}
 	tuple := tcp.Tuple{LocalAddr: h.Dst, RemoteAddr: h.Src, LocalPort: dst, RemotePort: src}
 	ecn := tcp.ECN(h.TOS & 3)
-	if l.gathered && ecn == l.train.ECN && l.joins(&tuple, &header, len(text)) {
-		t := &l.train
+	if l.joins(&tuple, ecn, &header, len(text)) {
+		t := &l.gathering
 		t.Flags |= header.Flags
 		t.Len += len(text)
 		t.Count++
@@ -182,7 +183,7 @@ func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	if len(text) > 0 {
 		l.payload = append(l.payload, text)
 	}
-	l.train = tcp.Segment{
+	l.gathering = tcp.Segment{
 		Tuple: tuple, Header: header, Len: len(text), Count: 1, ECN: ecn,
 		Foreign: l.foreign(i, h.Dst),
 	}
@@ -196,25 +197,16 @@ func (l *local) flushTrain(now clock.Time) {
 		return
 	}
 	l.gathered = false
-	l.train.Payload = l.payload
-	l.tcp.Input(now, &l.train)
-}
-
-// known reports whether the stack implements a protocol.
-func known(protocol uint8) bool {
-	switch protocol {
-	case ip.ProtoTCP, ip.ProtoTest, ip.ProtoICMP, ip.ProtoUDP, ip.ProtoRIP:
-		return true
-	}
-	return false
+	l.gathering.Payload = l.payload
+	l.tcp.Input(now, &l.gathering)
 }
 
 // joins reports whether a segment continues the current train: the next bytes of the same flow,
 // with the same header fields otherwise. Only the last segment of a train may have PSH.
-func (l *local) joins(tuple *tcp.Tuple, h *tcp.Header, n int) bool {
-	t := &l.train
+func (l *local) joins(tuple *tcp.Tuple, ecn tcp.ECN, h *tcp.Header, n int) bool {
+	t := &l.gathering
 	const plain = tcp.ACK
-	return n > 0 && t.Len > 0 && t.Tuple == *tuple &&
+	return l.gathered && ecn == t.ECN && n > 0 && t.Len > 0 && t.Tuple == *tuple &&
 		h.Seq == t.Seq+uint32(t.Len) && h.Ack == t.Ack && h.Window == t.Window &&
 		t.Flags == plain && h.Flags&^tcp.PSH == plain &&
 		h.Options == t.Options && t.Options.SACKCount == 0

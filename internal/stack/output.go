@@ -101,7 +101,7 @@ func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) b
 	if len(p.data) > out.MTU {
 		return tx.emitFragments(now, room, b, p)
 	}
-	b.Begin(p.iface, p.hop, len(p.data), p.sound)
+	b.Begin(p.iface, p.hop, len(p.data), p.checked)
 	b.Add(p.data)
 	room[p.iface]--
 	out.tx.packets++

@@ -20,13 +20,13 @@ var (
 
 // packet is one queued IP packet.
 type packet struct {
-	iface  int
-	hop    ip.Addr
-	data   []byte
-	at     int  // bytes of its payload that were sent in fragments
-	last   bool // sent before the interface went down
-	shared bool // other packets use the data, too
-	sound  bool // the transport's checksum is known to be correct
+	iface   int
+	hop     ip.Addr
+	data    []byte
+	at      int  // bytes of its payload that were sent in fragments
+	last    bool // sent before the interface went down
+	shared  bool // other packets use the data, too
+	checked bool // the transport's checksum is known to be correct
 }
 
 // maxQueuedBytes limits what the stack itself queues: echo replies, ICMP errors, RIP messages, test
@@ -41,7 +41,7 @@ type sender struct {
 	ids     *ip.Identifications
 
 	packets  []packet // rendered, in order
-	local    []packet // to the node itself
+	toSelf   []packet // to the node itself
 	localAt  clock.Time
 	train    tcp.Train
 	walk     renderer
@@ -50,7 +50,7 @@ type sender struct {
 	outlets  []int  // the room of each outlet, the loopback last
 	bytes    int    // in packets and local
 	datagram []byte // the UDP datagram that is being sent
-	sound    bool   // the packet that is being queued is a datagram with a correct checksum
+	checked  bool   // the packet that is being queued is a datagram with a correct checksum
 	memory   memory
 }
 
@@ -112,7 +112,7 @@ func (tx *sender) queueLocal(now clock.Time, i int, b []byte) error {
 		return ErrQueueFull
 	}
 	tx.bytes += len(b)
-	tx.local = append(tx.local, packet{iface: i, data: b})
+	tx.toSelf = append(tx.toSelf, packet{iface: i, data: b})
 	tx.localAt = now
 	return nil
 }
@@ -137,7 +137,7 @@ func (tx *sender) enqueue(now clock.Time, i int, hop ip.Addr, b []byte) {
 
 func (tx *sender) enqueueOne(p packet) {
 	tx.bytes += len(p.data)
-	p.sound = tx.sound
+	p.checked = tx.checked
 	tx.packets = append(tx.packets, p)
 }
 

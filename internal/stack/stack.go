@@ -212,7 +212,7 @@ func (s *Stack) Deadline() clock.Time {
 	if s.rip.speaker != nil {
 		t = clock.Earliest(t, s.rip.speaker.Deadline())
 	}
-	if len(s.out.local) > 0 {
+	if len(s.out.toSelf) > 0 {
 		t = clock.Earliest(t, s.out.localAt)
 	}
 	if len(s.probers.list) > 0 {
@@ -228,7 +228,7 @@ func (s *Stack) Deadline() clock.Time {
 // sent to itself.
 func (s *Stack) Advance(now clock.Time) {
 	s.out.memory.reuse()
-	s.deliverLocal(now)
+	s.receiveFromSelf(now)
 	s.sockets.expire(now)
 	s.local.fragments.Advance(now)
 	s.local.discardFragments(now)
@@ -284,10 +284,10 @@ func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn
 	return s.tcp.ConnectFrom(now, local, remote)
 }
 
-// deliverLocal receives the packets that the node has sent to itself.
-func (s *Stack) deliverLocal(now clock.Time) {
-	packets := s.out.local
-	s.out.local = nil
+// receiveFromSelf receives the packets that the node has sent to itself.
+func (s *Stack) receiveFromSelf(now clock.Time) {
+	packets := s.out.toSelf
+	s.out.toSelf = nil
 	s.in.self = true
 	for _, p := range packets {
 		s.out.bytes -= len(p.data)
@@ -300,7 +300,7 @@ func (s *Stack) deliverLocal(now clock.Time) {
 // Arrival returns what becomes of n bytes of payload at seq that a tap is shown. The current train
 // comes before them and has not reached TCP yet.
 func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
-	t := &s.local.train
+	t := &s.local.gathering
 	if s.local.gathered && n > 0 && t.Tuple == c.Tuple() && seq == t.Seq+uint32(t.Len) {
 		return c.Arrival(t.Seq, t.Len+n)
 	}

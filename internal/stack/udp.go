@@ -185,13 +185,13 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	}
 	header := udp.Header{SrcPort: u.Local().Port(), DstPort: to.Port()}
 	ds.out.datagram = header.Append(ds.out.datagram[:0], h.Src, h.Dst, payload)
-	ds.out.sound = true
+	ds.out.checked = true
 	if many {
 		err = ds.sendMany(now, i, u, h, ds.out.datagram)
 	} else {
 		err = ds.out.send(now, h, ds.out.datagram)
 	}
-	ds.out.sound = false
+	ds.out.checked = false
 	return err
 }
 
