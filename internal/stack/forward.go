@@ -140,7 +140,9 @@ func (fw *forwarder) enqueue(out int, hop ip.Addr, b []byte) {
 			return
 		}
 	}
-	fw.queue = append(fw.queue, run{iface: out, hop: hop, size: len(b), packets: 1, checked: checked})
+	fw.queue = append(fw.queue, run{
+		iface: out, hop: hop, size: len(b), packets: 1, checked: checked,
+	})
 }
 
 // output moves forwarded packets into b. A packet whose link has no room is dropped. But if the

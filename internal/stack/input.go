@@ -122,8 +122,8 @@ func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 	l.ifs.list[i].rx.delivered++
 }
 
-// accept chooses the protocol for deliver. raw says that a raw socket has received the packet. accept
-// returns the reason if the packet is dropped; it has sent the ICMP error then.
+// accept chooses the protocol for deliver. raw says that a raw socket has received the packet.
+// accept returns the reason if the packet is dropped; it has sent the ICMP error then.
 func (l *local) accept(
 	now clock.Time, i int, h *ip.Header, b, payload []byte, raw bool,
 ) ip.DropReason {

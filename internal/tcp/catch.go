@@ -50,8 +50,8 @@ func (h *Host) Catch(limit int) {
 	})
 }
 
-// catchSegment handles a segment without a listener: it catches a SYN, and accepts a cookie. It reports
-// false for all others.
+// catchSegment handles a segment without a listener: it catches a SYN, and accepts a cookie. It
+// reports false for all others.
 func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 	l := h.catch.rest
 	switch {

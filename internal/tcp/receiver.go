@@ -187,8 +187,8 @@ func (r *receiver) place(s *Segment, seq, start, end uint64) {
 }
 
 // holdFIN remembers a FIN until all data before it has arrived. It acknowledges a FIN without data
-// at once (RFC 5681 §4.2), and reports whether such a FIN is a retransmission. A FIN beyond the window
-// is ignored.
+// at once (RFC 5681 §4.2), and reports whether such a FIN is a retransmission. A FIN beyond the
+// window is ignored.
 func (r *receiver) holdFIN(fin uint64, bare bool) (repeated bool) {
 	fresh := r.fin == 0 && fin >= r.nxt && fin <= r.offeredEdge()
 	if fresh {

@@ -113,8 +113,8 @@ func (h *Header) Put(b []byte, srcPort, dstPort uint16) {
 	}
 }
 
-// Segment is what arrives: one segment, or a train of adjacent segments of one flow, in order, which
-// the stack has joined. (Train is what leaves.)
+// Segment is what arrives: one segment, or a train of adjacent segments of one flow, in order,
+// which the stack has joined. (Train is what leaves.)
 type Segment struct {
 	Tuple
 	// Header is the first segment's. The segments of a train have the same Ack, Window, Options and

@@ -90,8 +90,8 @@ func (r *receiver) setBuffer(n int) {
 	r.rx.SetLimit(n)
 }
 
-// offeredEdge returns the right edge as the peer may have read it: edge, rounded up to a unit of the
-// window scale.
+// offeredEdge returns the right edge as the peer may have read it: edge, rounded up to a unit of
+// the window scale.
 func (r *receiver) offeredEdge() uint64 { return r.edge + 1<<r.scale - 1 }
 
 // window returns RCV.WND as the peer knows it.
