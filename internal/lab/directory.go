@@ -23,6 +23,8 @@ type directory struct {
 	trials   *os.File
 	runs     map[job]*result.Trial
 	notes    []string // for the user, about what the directory contained
+	found    bool     // it had an experiment before
+	parts    []string // files of parts whose runs are in trials.csv
 }
 
 // openDirectory creates a directory for a study's results, or opens one to continue: complete
@@ -46,24 +48,36 @@ func lockDirectory(path string) (*directory, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
 	}
-	f, err := files.Machine().Edit(filepath.Join(path, lockFile), 0o666)
+	f, err := Lock(filepath.Join(path, lockFile))
+	if err != nil {
+		if errors.Is(err, ErrBusy) {
+			err = fmt.Errorf("%s: %w: wait for it, or name another directory with -o", path, err)
+		}
+		return nil, err
+	}
+	return &directory{path: path, lock: f, runs: map[job]*result.Trial{}}, nil
+}
+
+// Lock creates a file if it is missing, and locks it until it is closed. The error is ErrBusy if
+// another process has locked it.
+func Lock(path string) (*os.File, error) {
+	f, err := files.Machine().Edit(path, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	mine, err := tryLock(f)
 	if err == nil && !mine {
-		err = fmt.Errorf("%s: %w; -o names another directory", path, ErrBusy)
+		err = ErrBusy
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &directory{path: path, lock: f, runs: map[job]*result.Trial{}}, nil
+	return f, nil
 }
 
 func (d *directory) open(s *Study, until float64) error {
 	for _, folder := range append([]string{"."}, folders...) {
-		err := result.Sweep(filepath.Join(d.path, folder), time.Now().Add(-abandoned))
-		if err != nil {
+		if err := result.Sweep(filepath.Join(d.path, folder), abandoned); err != nil {
 			return err
 		}
 	}
@@ -77,7 +91,7 @@ func (d *directory) open(s *Study, until float64) error {
 			return err
 		}
 	}
-	d.manifest = s.manifest()
+	d.manifest, d.found = s.manifest(), old != nil
 	if old != nil && until == 0 && old.Until > 0 {
 		until = old.Until
 		d.notes = append(d.notes, fmt.Sprintf(
@@ -124,7 +138,7 @@ func (d *directory) load() error {
 	}
 	got, err := result.ParseTrials(path, text, d.manifest.Mark, d.manifest.check)
 	if err != nil {
-		return fmt.Errorf("%w; mend it, or run --fresh runs everything again", err)
+		return fmt.Errorf("%w; correct it, or `node lab run --fresh` runs everything again", err)
 	}
 	if got.Cut > 0 && got.Whole > 0 {
 		d.notes = append(d.notes, fmt.Sprintf("%s: its last run is cut off and is run again", path))
@@ -162,7 +176,7 @@ func (d *directory) keep(path string, runs []*result.Trial) error {
 // adopt adds what single cells were run into.
 func (d *directory) adopt() error {
 	had := len(d.runs)
-	runs, err := readCells(d.path, d.manifest)
+	runs, paths, err := readCells(d.path, d.manifest)
 	if err != nil {
 		return err
 	}
@@ -178,37 +192,48 @@ func (d *directory) adopt() error {
 	if n := len(d.runs) - had; n > 0 {
 		d.notes = append(d.notes, fmt.Sprintf("%d runs came from parts that ran elsewhere", n))
 	}
+	d.parts = paths
 	_, err = d.trials.Write(text)
 	return err
 }
 
-// readCells reads the files of single cells, in the order of their numbers.
-func readCells(dir string, m *Manifest) ([]*result.Trial, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, cellsFolder, "*.csv"))
+// readCells reads the files of single cells in the order of their numbers, and returns their
+// paths. A run at the end of a file that is not whole is left out: its part is missing.
+func readCells(dir string, m *Manifest) (runs []*result.Trial, paths []string, err error) {
+	found, err := filepath.Glob(filepath.Join(dir, cellsFolder, "*.csv"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	slices.Sort(paths)
-	var runs []*result.Trial
-	for _, path := range paths {
+	slices.Sort(found)
+	for _, path := range found {
 		text, err := files.Text(path, files.MaxData)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // another process has merged it
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		got, err := result.ParseTrials(path, text, m.Mark, m.check)
 		if err != nil {
-			return nil, err
+			return nil, nil, brokenPart(err)
 		}
-		if got.Cut > 0 {
-			return nil, fmt.Errorf("%s: %w: its last run is cut off", path, result.ErrFile)
-		}
-		runs = append(runs, got.Runs...)
+		runs, paths = append(runs, got.Runs...), append(paths, path)
 	}
-	return runs, nil
+	return runs, paths, nil
 }
 
-// removeParts removes the files of parts, whose runs are in trials.csv.
-func (d *directory) removeParts() error { return os.RemoveAll(filepath.Join(d.path, cellsFolder)) }
+// removeParts removes the files of parts whose runs are in trials.csv. Another process may be
+// writing others.
+func (d *directory) removeParts() error {
+	var errs []error
+	for _, path := range d.parts {
+		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	_ = os.Remove(filepath.Join(d.path, cellsFolder)) // unless it has other files
+	return errors.Join(errs...)
+}
 
 // add appends a run: in one call, so that it is there whole or not.
 func (d *directory) add(t *result.Trial) error {

@@ -102,6 +102,10 @@ func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error)
 	if err != nil {
 		return nil, err
 	}
+	// The directory may have got another experiment meanwhile.
+	if _, err := shareDirectory(o.Dir, s); err != nil {
+		return nil, err
+	}
 	text := result.TrialsHeader()
 	for _, t := range inOrder(runs) {
 		text = result.AppendTrial(text, m.Mark, t)
@@ -129,7 +133,15 @@ func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
 	for _, t := range got.Runs {
 		runs[jobOf(t)] = t
 	}
-	return runs, err
+	return runs, brokenPart(err)
+}
+
+// brokenPart says what to do about a part's file that cannot be read.
+func brokenPart(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w; remove the file, and its runs are run again", err)
+	}
+	return err
 }
 
 // PartsDone counts the files of parts that have all their runs, without reading them.

@@ -218,7 +218,7 @@ func TestResultsThatCannotBe(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(lines[0]+"1,2\n"+lines[1]), 0o600))
 	_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
 	require.ErrorContains(t, err, "trials.csv:2: not a file of results: 2 fields, want")
-	require.ErrorContains(t, err, "run --fresh runs everything again")
+	require.ErrorContains(t, err, "`node lab run --fresh` runs everything again")
 	// The same twice is the same.
 	require.NoError(t, os.WriteFile(path, []byte(string(text)+strings.Join(lines[1:4], "")), 0o600))
 	_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})

@@ -49,16 +49,17 @@ func Read(dir string) (*Results, error) {
 		return nil, err
 	}
 	d := &directory{path: dir, manifest: m, runs: map[job]*result.Trial{}}
+	// Cells come first: another process may merge them into trials.csv meanwhile.
+	cells, _, err := readCells(dir, m)
+	if err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, trialsFile)
 	text, err := files.Text(path, files.MaxData)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	got, err := result.ParseTrials(path, text, m.Mark, m.check)
-	if err != nil {
-		return nil, err
-	}
-	cells, err := readCells(dir, m)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 		if e := d.close(); err == nil {
 			err = e
 		}
-		if err != nil && ctx.Err() == nil && len(d.runs) == 0 {
+		if err != nil && ctx.Err() == nil && len(d.runs) == 0 && !d.found {
 			err = errors.Join(err, Clear(o.Dir)) // nothing of it could be run
 			_ = os.Remove(filepath.Join(o.Dir, lockFile))
 			_ = os.Remove(o.Dir) // fails if it has other files

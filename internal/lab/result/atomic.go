@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,18 +48,30 @@ func Commit(f *os.File, path string) error {
 	return nil
 }
 
-// Sweep removes the temporary files of processes that were killed: those not written to since then.
-func Sweep(folder string, since time.Time) error {
+// Sweep removes the temporary files of processes that were killed: those that are older than age.
+// The age is by the clock of the file system, because the processes of other machines may share it.
+func Sweep(folder string, age time.Duration) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return !strings.HasPrefix(e.Name(), temporary)
+	})
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	f, err := CreateTemp(filepath.Join(folder, "now"))
+	if err != nil {
+		return err
+	}
+	now, err := f.Stat()
+	if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+		return err
+	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), temporary) {
-			continue
-		}
 		info, statErr := e.Info()
-		if statErr != nil || info.ModTime().After(since) {
+		if statErr != nil || now.ModTime().Sub(info.ModTime()) < age {
 			continue // it is gone, or in use
 		}
 		err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -163,16 +164,40 @@ func TestWriteFileLeavesNothingHalf(t *testing.T) {
 	// Somebody was killed while writing.
 	left := filepath.Join(dir, "a", ".part-b.csv-123")
 	require.NoError(t, os.WriteFile(left, []byte("ne"), 0o600))
-	require.NoError(t, result.Sweep(filepath.Dir(path), time.Now().Add(-time.Hour)))
+	require.NoError(t, result.Sweep(filepath.Dir(path), time.Hour))
 	assert.FileExists(t, left, "it may be in use")
-	require.NoError(t, result.Sweep(filepath.Dir(path), time.Now().Add(time.Hour)))
+	require.NoError(t, result.Sweep(filepath.Dir(path), 0))
 	assert.NoFileExists(t, left)
 	assert.FileExists(t, path)
-	require.NoError(t, result.Sweep(filepath.Join(dir, "nothing"), time.Now()))
+	require.NoError(t, result.Sweep(filepath.Join(dir, "nothing"), 0))
 
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
 	require.Error(t, result.WriteFile(filepath.Join(dir, "folder"), nil))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, entries, 2, "a and folder")
+}
+
+// The clock of this machine, which is decades behind that of the file system and then decades ahead
+// of it, does not decide which files are old.
+func TestSweepUsesTheClockOfTheFileSystem(t *testing.T) {
+	dir := t.TempDir()
+	used, left := filepath.Join(dir, ".part-used.csv-1"), filepath.Join(dir, ".part-left.csv-2")
+	synctest.Test(t, func(t *testing.T) {
+		for range 2 {
+			for _, path := range []string{used, left} {
+				require.NoError(t, os.WriteFile(path, nil, 0o600))
+			}
+			info, err := os.Stat(left)
+			require.NoError(t, err)
+			require.NoError(t, os.Chtimes(left, time.Time{}, info.ModTime().Add(-2*time.Hour)))
+			require.NoError(t, result.Sweep(dir, time.Hour))
+			assert.FileExists(t, used)
+			assert.NoFileExists(t, left)
+			time.Sleep(100 * 365 * 24 * time.Hour)
+		}
+	})
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
 }
