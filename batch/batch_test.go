@@ -3,7 +3,9 @@ package batch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +22,12 @@ type fake struct {
 	done    map[int]bool
 	queued  []int
 	asked   int
-	silent  int // how many questions are not answered
+	reason  string
+	waits   int    // for how many more questions all parts wait
+	silent  int    // how many questions are not answered
+	refuse  int    // how many submissions are not answered
+	late    int    // for how many questions results stay invisible
+	log     string // what a part that fails writes; empty: it has no log
 	submits [][]int
 	limits  []time.Duration
 }
@@ -30,23 +37,34 @@ func (*fake) Limit(context.Context) (int, error) { return 0, nil }
 func (*fake) Script(*Job, []int) string          { return "" }
 
 func (f *fake) Submit(_ context.Context, j *Job, parts []int) (string, error) {
+	if f.refuse--; f.refuse >= 0 {
+		return "", ErrSilent
+	}
 	f.submits = append(f.submits, parts)
 	f.limits = append(f.limits, j.Time)
 	f.queued, f.asked = parts, 0
 	return "7", nil
 }
 
-func (f *fake) Tasks(context.Context, *Job) (Tasks, error) {
+func (f *fake) Tasks(_ context.Context, j *Job) (Tasks, error) {
 	if f.silent > 0 {
 		f.silent--
 		return Tasks{}, ErrSilent
 	}
-	if f.asked++; f.asked < 3 {
-		return Tasks{Waiting: len(f.queued)}, nil
+	if f.asked++; f.asked < 3+f.waits {
+		return Tasks{Waiting: len(f.queued), Reason: f.reason}, nil
 	}
 	for _, p := range f.queued {
+		line := f.log
 		if f.lost[p]--; f.lost[p] < 0 {
 			f.done[p] = true
+			line = filepath.Join(j.Dir, "cells", fmt.Sprintf("part-%d-of-4.csv", p))
+		}
+		if f.log == "" {
+			continue
+		}
+		if err := os.WriteFile(j.log(p), []byte("one\n"+line+"\n"), 0o600); err != nil {
+			return Tasks{}, err
 		}
 	}
 	f.queued = nil
@@ -55,7 +73,7 @@ func (f *fake) Tasks(context.Context, *Job) (Tasks, error) {
 
 func (f *fake) missing(parts int) (list []int) {
 	for p := range parts {
-		if !f.done[p] {
+		if !f.done[p] || f.late > 0 && f.asked < 3+f.late {
 			list = append(list, p)
 		}
 	}
@@ -67,7 +85,9 @@ func (f *fake) run(t *testing.T, lines *[]string) *Run {
 	t.Helper()
 	j := &Job{Name: "x", Dir: t.TempDir(), Parts: 4, Time: time.Minute, Memory: 64 << 20}
 	require.NoError(t, os.MkdirAll(j.logs(), 0o777))
-	f.done = map[int]bool{}
+	if f.done == nil {
+		f.done = map[int]bool{}
+	}
 	if f.lost == nil {
 		f.lost = map[int]int{}
 	}
@@ -83,10 +103,12 @@ func (f *fake) run(t *testing.T, lines *[]string) *Run {
 func TestRunQueuesFailedPartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
-		f := &fake{lost: map[int]int{1: 1, 3: 2}}
+		f := &fake{lost: map[int]int{1: 1, 3: 2}, log: "no space left on device"}
 		r := f.run(t, &lines)
-		log := filepath.Join(r.logs(), "7-1.txt")
-		require.NoError(t, os.WriteFile(log, []byte("one\nno space left on device\n"), 0o600))
+		// The log of an earlier task counts for nothing, whatever its time is.
+		old := filepath.Join(r.logs(), "6-1.txt")
+		require.NoError(t, os.WriteFile(old, []byte("an old error\n"), 0o600))
+		require.NoError(t, os.Chtimes(old, time.Time{}, time.Now().Add(1e6*time.Hour)))
 		queued, err := r.Start(t.Context())
 		require.NoError(t, err)
 		require.True(t, queued)
@@ -105,21 +127,66 @@ func TestRunQueuesFailedPartsAgain(t *testing.T) {
 }
 
 func TestRunGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var lines []string
-		f := &fake{lost: map[int]int{2: 9}}
-		r := f.run(t, &lines)
-		_, err := r.Start(t.Context())
-		require.NoError(t, err)
-		err = r.Wait(t.Context())
-		require.EqualError(t, err, "parts 2 failed 3 times; they left no message; the batch system may have ended them")
+	for name, tt := range map[string]struct {
+		fake    fake
+		want    string
+		submits int
+	}{
+		"a part fails": {
+			fake{lost: map[int]int{2: 9}, log: "node lab run: no"},
+			"parts 2 failed 3 times; part 2: node lab run: no (DIR/batch/log/7-2.txt)", 3,
+		},
+		"a part leaves nothing": {
+			fake{lost: map[int]int{2: 9}}, "parts 2 failed 3 times; they left no message: the batch" +
+				" system may have ended them, or a machine does not share DIR", 3,
+		},
+		// The first part has run here, to be measured.
+		"nothing is shared": {
+			fake{lost: map[int]int{1: 9, 2: 9, 3: 9}, done: map[int]bool{0: true}},
+			"no part of job 7 left a result or a message in DIR: do all machines share this folder?" +
+				" -o DIR names one that they share", 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lines []string
+				f := &tt.fake
+				r := f.run(t, &lines)
+				_, err := r.Start(t.Context())
+				require.NoError(t, err)
+				require.EqualError(t, r.Wait(t.Context()), strings.Replace(tt.want, "DIR", r.Dir, 1))
+				assert.Len(t, f.submits, tt.submits)
+			})
+		})
+	}
+}
 
-		f = &fake{lost: map[int]int{0: 9, 1: 9, 2: 9, 3: 9}}
-		r = f.run(t, &lines)
-		_, err = r.Start(t.Context())
-		require.NoError(t, err)
-		require.ErrorContains(t, r.Wait(t.Context()), "do all machines share this folder?")
-	})
+// Results that a shared folder shows a minute late are waited for, and no part runs twice.
+func TestRunWaitsForASlowFolder(t *testing.T) {
+	for _, log := range []string{"", "used"} {
+		synctest.Test(t, func(t *testing.T) {
+			var lines []string
+			f := &fake{late: 61, log: log}
+			r := f.run(t, &lines)
+			_, err := r.Start(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, r.Wait(t.Context()))
+			assert.Len(t, f.submits, 1)
+			assert.Equal(t, "4 parts have ended without a result or a message in "+r.Dir+
+				": waiting 1m30s, because a shared folder may be slow", lines[1])
+		})
+	}
+}
+
+// A job that cannot be recorded is not queued: the folder may be full.
+func TestRunRecordsAJobBeforeItIsQueued(t *testing.T) {
+	var lines []string
+	f := &fake{}
+	r := f.run(t, &lines)
+	require.NoError(t, os.Mkdir(filepath.Join(r.Dir, folder, jobFile), 0o777))
+	_, err := r.Start(t.Context())
+	require.Error(t, err)
+	assert.Empty(t, f.submits)
 }
 
 // An engine that does not answer is asked again: its parts are not queued twice.
@@ -136,6 +203,35 @@ func TestRunOutlivesASilentEngine(t *testing.T) {
 		require.NoError(t, r.Wait(t.Context()))
 		assert.Equal(t, 59*time.Second, longest)
 		assert.Len(t, f.submits, 1)
+	})
+}
+
+// An engine that does not answer as failed parts are to be queued again is asked later.
+func TestRunQueuesAgainAfterSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		f := &fake{lost: map[int]int{1: 1}, log: "failed"}
+		r := f.run(t, &lines)
+		_, err := r.Start(t.Context())
+		require.NoError(t, err)
+		f.refuse = 2
+		require.NoError(t, r.Wait(t.Context()))
+		assert.Equal(t, [][]int{{0, 1, 2, 3}, {1}}, f.submits)
+		assert.Equal(t, 2*time.Minute, f.limits[1])
+	})
+}
+
+// The user reads once why no part runs.
+func TestRunTellsWhyPartsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		f := &fake{reason: "QOSMaxJobsPerUserLimit", waits: 9}
+		r := f.run(t, &lines)
+		_, err := r.Start(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, r.Wait(t.Context()))
+		assert.Equal(t, "4 parts wait: QOSMaxJobsPerUserLimit", lines[1])
+		assert.Len(t, lines, 2)
 	})
 }
 
@@ -198,7 +294,7 @@ func TestDivide(t *testing.T) {
 func TestSlurmScript(t *testing.T) {
 	s := &Slurm{config: map[string]string{"SelectTypeParameters": "CR_CPU_MEMORY"}}
 	j := &Job{
-		Name: "a b", Dir: "/shared/it's", Args: []string{"lab", "run", "/shared/it's", "--index"},
+		Name: "a b", Dir: "/shared/it's", Args: []string{"lab", "run", "/shared/it's"},
 		Parts: 12, AtOnce: 3, Time: 90 * time.Second, Memory: 256 << 20,
 	}
 	assert.Equal(t, strings.TrimPrefix(`
@@ -211,13 +307,13 @@ func TestSlurmScript(t *testing.T) {
 #SBATCH --output='/shared/it'\''s/batch/log/%A-%a.txt'
 #SBATCH --open-mode=append
 #SBATCH --requeue
-exec '/shared/it'\''s/batch/node' lab run '/shared/it'\''s' --index "$SLURM_ARRAY_TASK_ID"
+exec '/shared/it'\''s/batch/node' lab run '/shared/it'\''s' --index="$SLURM_ARRAY_TASK_ID"
 `, "\n"), s.Script(j, []int{0, 1, 2, 3, 7, 9, 10}))
 }
 
 func TestLocalCommandLines(t *testing.T) {
-	j := &Job{Dir: "/d", Args: []string{"lab", "--index"}}
-	assert.Equal(t, "/d/batch/node lab --index 0\n/d/batch/node lab --index 2\n",
+	j := &Job{Dir: "/d", Args: []string{"lab"}}
+	assert.Equal(t, "/d/batch/node lab --index=0\n/d/batch/node lab --index=2\n",
 		(&Local{}).Script(j, []int{0, 2}))
 }
 
@@ -230,16 +326,85 @@ func TestSlurmIsNotInstalled(t *testing.T) {
 // The messages are those of Slurm 22.05.
 func TestSlurmRefusals(t *testing.T) {
 	for said, want := range map[string]string{
-		"sbatch: error: invalid partition specified: nope\n" +
-			"sbatch: error: Batch job submission failed: Invalid partition name specified\n": "sbatch: " +
-			"invalid partition specified: nope; Batch job submission failed: Invalid partition name " +
-			"specified; sinfo lists the partitions: submit … -- --partition=NAME",
-		"sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit " +
-			"limit, user's size and/or time limits)\n": "sbatch: Batch job submission failed: Job " +
-			"violates accounting/QOS policy (job submit limit, user's size and/or time limits); the " +
-			"limit is the cluster's: fewer --parts, or --at-once N, or submit again later",
-		"sbatch: error: something else\n": "sbatch: something else",
+		"invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid" +
+			" partition name specified": "submit … -- --partition=NAME",
+		"Batch job submission failed: User's group not permitted to use this partition": "--partition=NAME",
+		"AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS" +
+			" policy (job submit limit, user's size and/or time limits)": "the limit is the cluster's:" +
+			" fewer --parts, a lower --time, or submit again later",
+		"Batch job submission failed: Requested time limit is invalid (missing or exceeds some" +
+			" limit)": "submit … --time 30m sets a lower limit",
+		"Batch job submission failed: Invalid account or account/partition combination" +
+			" specified": "-- --account=NAME",
+		"Batch job submission failed: Invalid qos specification":       "-- --qos=NAME",
+		"Batch job submission failed: Invalid job array specification": "fewer --parts",
+		"Batch job submission failed: Memory specification can not be satisfied": "submit … --memory MB" +
+			" sets a lower limit",
+		"Batch job submission failed: Requested node configuration is not available": "no node has" +
+			" that much",
 	} {
-		require.EqualError(t, &refused{"sbatch", message("sbatch", said)}, want)
+		err := (&refused{"sbatch", message("sbatch", "sbatch: error: "+said+"\n")}).Error()
+		first, _, _ := strings.Cut(said, "\n")
+		assert.True(t, strings.HasPrefix(err, "sbatch: "+first), err)
+		assert.Contains(t, err, want)
+		assert.NotContains(t, err, "\n")
 	}
+	require.EqualError(t, &refused{"sbatch", message("sbatch", "sbatch: error: something else\n")},
+		"sbatch: something else")
+}
+
+func TestSlurmLimits(t *testing.T) {
+	for want, config := range map[int]map[string]string{
+		1000: {"MaxArraySize": "1001", "MaxJobCount": "10000"},
+		499:  {"MaxArraySize": "1001", "MaxJobCount": "500"},
+	} {
+		got, err := (&Slurm{config: config}).Limit(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	_, err := (&Slurm{config: map[string]string{"MaxArraySize": "0"}}).Limit(t.Context())
+	require.ErrorContains(t, err, `its MaxArraySize is "0"`)
+}
+
+// A part that cannot start or that a signal ends says so in its log.
+func TestLocalLogsWhatEndedAPart(t *testing.T) {
+	j := &Job{Dir: t.TempDir(), Parts: 1, AtOnce: 1, Task: "local", Args: []string{"-c", "kill -9 $$"}}
+	require.NoError(t, os.MkdirAll(j.logs(), 0o777))
+	l := &Local{}
+	require.Error(t, l.runPart(t.Context(), j, 0))
+	line, done, err := j.Said(0)
+	require.NoError(t, err)
+	assert.False(t, done)
+	assert.Contains(t, line, j.Program())
+
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("skip: needs sh")
+	}
+	require.NoError(t, os.Symlink(shell, j.Program()))
+	require.Error(t, l.runPart(t.Context(), j, 0))
+	line, _, err = j.Said(0)
+	require.NoError(t, err)
+	assert.Equal(t, "signal: killed", line)
+}
+
+// The program is replaced only if it is another: machines may be running it.
+func TestInstallKeepsTheSameProgram(t *testing.T) {
+	j := &Job{Dir: t.TempDir()}
+	require.NoError(t, j.Install())
+	before, err := os.Stat(j.Program())
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), before.Mode().Perm())
+	require.NoError(t, j.Install())
+	after, err := os.Stat(j.Program())
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(before, after))
+	require.NoError(t, os.WriteFile(j.Program(), []byte("another"), 0o700)) //nolint:gosec // a program
+	require.NoError(t, j.Install())
+	after, err = os.Stat(j.Program())
+	require.NoError(t, err)
+	assert.Equal(t, before.Size(), after.Size())
+	list, err := os.ReadDir(filepath.Dir(j.Program()))
+	require.NoError(t, err)
+	assert.Len(t, list, 2, "the program and the folder of logs")
 }

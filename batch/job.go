@@ -1,13 +1,13 @@
 package batch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +22,7 @@ type Job struct {
 	Name string `json:"name"`
 	// Dir is the absolute path of the folder of results, which all machines share.
 	Dir string `json:"-"`
-	// Args are the arguments with which the program in Dir runs part 0; the last is the part.
+	// Args are the arguments of the program in Dir, without --index=PART.
 	Args  []string `json:"args"`
 	Parts int      `json:"parts"`
 	// AtOnce limits how many parts run at the same time; 0: as many as the batch system allows.
@@ -54,7 +54,8 @@ type Engine interface {
 	Limit(ctx context.Context) (int, error)
 	// Script returns what Submit hands to the engine.
 	Script(j *Job, parts []int) string
-	// Submit queues parts and returns the engine's name for them.
+	// Submit queues parts and returns the engine's name for them, TASK. The output of a part goes
+	// to the file TASK-PART.txt in the folder of logs, which exists from the part's start.
 	Submit(ctx context.Context, j *Job, parts []int) (task string, err error)
 	// Tasks returns what is left of a Submit. The error is ErrSilent if the engine does not
 	// answer.
@@ -70,7 +71,11 @@ const (
 	jobFile = "job.json"
 	logs    = "log"
 	program = "node"
+	lock    = ".lock"
 )
+
+// LockFile is the file in a folder of results that the process locks which queues its parts.
+func LockFile(dir string) string { return filepath.Join(dir, folder, lock) }
 
 // Program is the path of the program that runs parts. Install copies it there.
 func (j *Job) Program() string { return filepath.Join(j.Dir, folder, program) }
@@ -83,7 +88,7 @@ func (j *Job) command(part string) string {
 	for _, a := range j.Args {
 		words = append(words, quoted(a))
 	}
-	return strings.Join(append(words, part), " ")
+	return strings.Join(append(words, "--index="+part), " ")
 }
 
 // Install copies the running program and makes the folder of the parts' output.
@@ -98,15 +103,32 @@ func (j *Job) Install() error {
 	if from == j.Program() {
 		return nil
 	}
-	text, err := files.Text(from, 1<<30)
+	text, err := files.Text(from, maxProgram)
 	if err != nil {
 		return err
 	}
-	if err := result.WriteFile(j.Program(), text); err != nil {
+	// A program that is replaced on NFS ends in the machines that run it.
+	if old, err := files.Text(j.Program(), maxProgram); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	f, err := result.CreateTemp(j.Program())
+	if err != nil {
 		return err
 	}
-	return os.Chmod(j.Program(), 0o755) //nolint:gosec // a program
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Chmod(0o755)
+	}
+	if err == nil {
+		err = files.Machine().Publish(f, f.Name(), j.Program(), true)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return errors.Join(err, f.Close())
 }
+
+const maxProgram = 1 << 30
 
 // Read reads the job of a folder of results. The error is os.ErrNotExist if it has none.
 func Read(dir string) (*Job, error) {
@@ -131,31 +153,41 @@ func (j *Job) write() error {
 	return result.WriteFile(filepath.Join(j.Dir, folder, jobFile), append(text, '\n'))
 }
 
-// Complaint returns the last line that the first of these parts wrote before it failed; empty: none
-// of them wrote anything.
-func (j *Job) Complaint(parts []int) string {
-	for _, p := range parts {
-		paths, _ := filepath.Glob(filepath.Join(j.logs(), fmt.Sprintf("*-%d.txt", p)))
-		slices.SortFunc(paths, newest)
-		for _, path := range paths {
-			text, err := files.Text(path, files.MaxData)
-			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-			if last := lines[len(lines)-1]; err == nil && last != "" {
-				return fmt.Sprintf("part %d: %s (%s)", p, last, path)
-			}
-		}
-	}
-	return ""
+// log is the path of the file to which the engine's task writes the output of a part.
+func (j *Job) log(part int) string {
+	return filepath.Join(j.logs(), fmt.Sprintf("%s-%d.txt", j.Task, part))
 }
 
-// newest orders files by the time at which they were written, the last first.
-func newest(a, b string) int {
-	at, errA := os.Stat(a)
-	bt, errB := os.Stat(b)
-	if errA != nil || errB != nil {
-		return 0
+// Said returns the last line that a part of the last task wrote. A part that came to its end wrote
+// the path of its results. The error is os.ErrNotExist if the part has no log in the folder.
+func (j *Job) Said(part int) (line string, done bool, err error) {
+	text, err := files.Text(j.log(part), files.MaxData)
+	if err != nil {
+		return "", false, err
 	}
-	return bt.ModTime().Compare(at.ModTime())
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	line = lines[len(lines)-1]
+	return line, strings.HasPrefix(line, j.Dir), nil
+}
+
+// verdict returns the message of the first of these parts that failed, how many failed, and whether
+// any of them has a log in the folder.
+func (j *Job) verdict(parts []int) (why string, failed int, heard bool) {
+	for _, p := range parts {
+		line, done, err := j.Said(p)
+		if err != nil {
+			continue
+		}
+		heard = true
+		if done {
+			continue
+		}
+		failed++
+		if why == "" && line != "" {
+			why = fmt.Sprintf("part %d: %s (%s)", p, line, j.log(p))
+		}
+	}
+	return why, failed, heard
 }
 
 // ranges writes ascending numbers as Slurm does: 0-3,7,9-10.

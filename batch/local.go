@@ -2,10 +2,11 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -51,21 +52,21 @@ func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 			for p := range todo {
 				l.running.Add(1)
 				l.waiting.Add(-1)
-				// Its output says why it failed, and its results are missing.
-				_ = runPart(ctx, j, p)
+				// Its log says why it failed, and its results are missing.
+				_ = l.runPart(ctx, j, p)
 				l.running.Add(-1)
 			}
 		}()
 	}
-	return fmt.Sprintf("local-%d", os.Getpid()), nil
+	return l.Name(), nil
 }
 
 // runPart runs one part with its output in its log.
-func runPart(ctx context.Context, j *Job, part int) error {
+func (l *Local) runPart(ctx context.Context, j *Job, part int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	path := filepath.Join(j.logs(), fmt.Sprintf("local-%d.txt", part))
+	path := filepath.Join(j.logs(), fmt.Sprintf("%s-%d.txt", l.Name(), part))
 	if err := files.Overwrite(path, nil, 0o644); err != nil {
 		return err
 	}
@@ -73,14 +74,14 @@ func runPart(ctx context.Context, j *Job, part int) error {
 	if err != nil {
 		return err
 	}
-	args := append(append([]string(nil), j.Args...), fmt.Sprint(part))
+	args := append(slices.Clone(j.Args), fmt.Sprintf("--index=%d", part))
 	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
 	c.Stdout, c.Stderr = log, log
 	err = c.Run()
-	if err2 := log.Close(); err == nil {
-		err = err2
+	if err != nil && c.ProcessState.ExitCode() < 0 { // it did not start, or a signal ended it
+		_, _ = fmt.Fprintln(log, err)
 	}
-	return err
+	return errors.Join(err, log.Close())
 }
 
 // Tasks counts what is left of what this process was given.

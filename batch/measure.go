@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -15,7 +16,7 @@ type Need struct {
 	Memory int64 // bytes; 0: not known on this system
 }
 
-// Measure runs a part with the program in dir, as a task does, and measures it.
+// Measure runs the program in dir with these arguments, as a task does, and measures it.
 func (j *Job) Measure(ctx context.Context, args []string) (Need, error) {
 	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
 	var said bytes.Buffer
@@ -25,7 +26,8 @@ func (j *Job) Measure(ctx context.Context, args []string) (Need, error) {
 		if ctx.Err() != nil {
 			return Need{}, context.Cause(ctx)
 		}
-		return Need{}, fmt.Errorf("the first run failed: %s", strings.TrimSpace(said.String()))
+		return Need{}, fmt.Errorf("the first run failed: %s",
+			cmp.Or(strings.TrimSpace(said.String()), err.Error()))
 	}
 	return Need{time.Since(began), maxMemory(c.ProcessState)}, nil
 }

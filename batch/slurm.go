@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (s *Slurm) ask(ctx context.Context) error {
 	return nil
 }
 
-// Limit is the controller's MaxArraySize.
+// Limit is the smaller of the controller's MaxArraySize and MaxJobCount, which counts each part.
 func (s *Slurm) Limit(ctx context.Context) (int, error) {
 	if err := s.ask(ctx); err != nil {
 		return 0, err
@@ -51,7 +52,10 @@ func (s *Slurm) Limit(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("slurm allows no array jobs: its MaxArraySize is %q",
 			s.config["MaxArraySize"])
 	}
-	return n - 1, nil // it bounds the largest index
+	if jobs, err := strconv.Atoi(s.config["MaxJobCount"]); err == nil && jobs > 1 {
+		n = min(n, jobs)
+	}
+	return n - 1, nil // MaxArraySize bounds the largest index
 }
 
 // countsMemory reports whether the cluster gives memory to jobs. If it does not, it may refuse jobs
@@ -76,7 +80,7 @@ func (s *Slurm) Script(j *Job, parts []int) string {
 		option("mem", fmt.Sprintf("%dM", j.Memory>>20))
 	}
 	option("cpus-per-task", "1")
-	option("output", filepath.Join(j.logs(), "%A-%a.txt"))
+	option("output", filepath.Join(j.logs(), "%A-%a.txt")) // as Job.log
 	option("open-mode", "append")
 	b.WriteString("#SBATCH --requeue\n")
 	fmt.Fprintf(&b, "exec %s\n", j.command(`"$SLURM_ARRAY_TASK_ID"`))
@@ -151,11 +155,19 @@ func (e *refused) Error() string {
 
 // slurmHints say what to do about refusals; the first that fits counts.
 var slurmHints = []struct{ part, hint string }{
-	{"partition", "sinfo lists the partitions: submit … -- --partition=NAME"},
-	{"Memory", "submit … --memory MB sets a lower limit"},
+	{"policy", "the limit is the cluster's: fewer --parts, a lower --time, or submit again later"},
+	{"time limit", "submit … --time 30m sets a lower limit"},
+	{"emory", "submit … --memory MB sets a lower limit"},
 	{"ccount or", "sacctmgr show associations lists your accounts: submit … -- --account=NAME"},
+	{"partition", "sinfo lists the partitions: submit … -- --partition=NAME"},
+	{"qos", "sacctmgr show qos lists them: submit … -- --qos=NAME"},
 	{"array", "the cluster allows smaller arrays: fewer --parts"},
-	{"limit", "the limit is the cluster's: fewer --parts, or --at-once N, or submit again later"},
+	{"node configuration", "no node has that much: submit … --memory MB sets a lower limit, and" +
+		" -- --partition=NAME names other nodes"},
+	{"temporarily unable", "its queue is full: fewer --parts, or submit again later"},
+	{"configuration source", "this machine belongs to no cluster: run this where squeue works, or" +
+		" --on local"},
+	{"resolve", "the cluster's controller has no address here: run this where squeue works"},
 }
 
 // slurmPatience bounds one command of Slurm: a controller that is gone leaves it waiting.
@@ -180,7 +192,8 @@ func slurm(ctx context.Context, stdin, name string, args ...string) (string, err
 	text := message(name, said.String())
 	if ctx.Err() != nil || strings.Contains(text, "contact slurm controller") ||
 		strings.Contains(text, "onnection refused") || strings.Contains(text, "imed out") {
-		return "", fmt.Errorf("%s: %w: %s", name, ErrSilent, text)
+		return "", fmt.Errorf("%s: %w: %s; `scontrol ping` asks the controller, and the same"+
+			" command tries again", name, ErrSilent, cmp.Or(text, err.Error()))
 	}
 	if text == "" {
 		text = err.Error()
@@ -193,7 +206,9 @@ func message(command, said string) string {
 	var lines []string
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
-		for _, prefix := range []string{command + ": ", "error: ", "slurm_load_jobs error: "} {
+		for _, prefix := range []string{
+			command + ": ", "error: ", "fatal: ", "slurm_load_jobs error: ",
+		} {
 			line = strings.TrimPrefix(line, prefix)
 		}
 		if line != "" {

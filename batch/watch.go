@@ -23,11 +23,18 @@ type Run struct {
 	Progress func(done int, t Tasks, silent time.Duration)
 	// Interval is the time between two questions to the engine.
 	Interval time.Duration
+
+	queued int            // parts that were missing when the last task began
+	waits  map[string]int // for how many intervals no part ran, by the engine's reason
 }
 
-// settle is for how many intervals a result may be on its way through a shared file system after
-// its task has ended.
-const settle = 5
+// After its task has ended, a part's result may be on its way through a shared file system for so
+// many intervals: settle if the part's log is there and says that it failed, else late, because
+// clients of NFS may see a new file a minute late (acdirmax of nfs(5)).
+const (
+	settle = 5
+	late   = 90
+)
 
 // Start queues the parts that are missing, unless an earlier Start's are still queued. It reports
 // whether there is anything to wait for.
@@ -43,6 +50,7 @@ func (r *Run) Start(ctx context.Context) (bool, error) {
 		}
 		if n := t.Waiting + t.Running; n > 0 {
 			r.Tell(fmt.Sprintf("job %s has %d of %d parts left", r.Task, n, r.Parts))
+			r.queued = len(missing)
 			return true, nil
 		}
 	}
@@ -51,11 +59,15 @@ func (r *Run) Start(ctx context.Context) (bool, error) {
 }
 
 func (r *Run) submit(ctx context.Context, parts []int) error {
+	// Parts are not queued if the folder is full: the job could not be recorded.
+	if err := r.write(); err != nil {
+		return err
+	}
 	task, err := r.Engine.Submit(ctx, r.Job, parts)
 	if err != nil {
 		return err
 	}
-	r.Job.Engine, r.Task = r.Engine.Name(), task
+	r.Job.Engine, r.Task, r.queued = r.Engine.Name(), task, len(parts)
 	r.Tries++
 	r.Tell(fmt.Sprintf("job %s: %d of %d parts, each at most %s and %d MB", task, len(parts),
 		r.Parts, r.Time, r.Memory>>20))
@@ -86,12 +98,13 @@ func (r *Run) Wait(ctx context.Context) error {
 			return err
 		}
 		r.Progress(done, t, time.Since(answered).Truncate(time.Second))
-		if idle > 0 {
-			over, err := r.ended(ctx, idle >= settle)
-			if over || err != nil {
+		r.explain(t)
+		if idle == 1 || idle > 0 && idle%settle == 0 {
+			next, err := r.ended(ctx, idle)
+			if next == finished || err != nil {
 				return err
 			}
-			if idle >= settle {
+			if next == requeued {
 				idle = 0
 			}
 		}
@@ -103,37 +116,72 @@ func (r *Run) Wait(ctx context.Context) error {
 	}
 }
 
-// ended looks at what the engine's last task has left. It reports whether all parts are done, and
-// queues those that are missing if they are not on their way any more.
-func (r *Run) ended(ctx context.Context, settled bool) (bool, error) {
+// explain tells why no part has run for a while, each reason once.
+func (r *Run) explain(t Tasks) {
+	if t.Running > 0 || t.Waiting == 0 || t.Reason == "" {
+		return
+	}
+	if r.waits == nil {
+		r.waits = map[string]int{}
+	}
+	if r.waits[t.Reason]++; r.waits[t.Reason] == settle {
+		r.Tell(fmt.Sprintf("%d parts wait: %s", t.Waiting, t.Reason))
+	}
+}
+
+// What Wait does when the engine has nothing left to run.
+type next int
+
+const (
+	stay next = iota
+	requeued
+	finished
+)
+
+// ended looks at what the engine's last task has left, so many intervals after its end. It queues
+// parts again that failed, or whose results did not arrive.
+func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	missing, err := r.Missing()
-	if err != nil || len(missing) == 0 {
-		return err == nil, err
+	if err != nil {
+		return stay, err
 	}
-	if !settled {
-		return false, nil
+	if len(missing) == 0 {
+		return finished, nil
 	}
-	why := r.Complaint(missing)
+	if idle < settle {
+		return stay, nil
+	}
+	why, failed, heard := r.verdict(missing)
+	if idle < late && failed < len(missing) {
+		if idle == settle {
+			r.Tell(fmt.Sprintf("%d parts have ended without a result or a message in %s:"+
+				" waiting %s, because a shared folder may be slow", len(missing)-failed, r.Dir,
+				late*r.Interval))
+		}
+		return stay, nil
+	}
+	// One part at most has run here, to be measured.
+	if !heard && len(missing) == r.queued && r.queued >= r.Parts-1 {
+		return stay, fmt.Errorf("no part of job %s left a result or a message in %s: do all"+
+			" machines share this folder? -o DIR names one that they share", r.Task, r.Dir)
+	}
 	if r.Tries > r.Retries {
-		return false, r.failed(missing, why)
+		if why == "" {
+			why = "they left no message: the batch system may have ended them, or a machine does" +
+				" not share " + r.Dir
+		}
+		return stay, fmt.Errorf("parts %s failed %d times; %s", ranges(missing), r.Tries, why)
 	}
 	if why != "" {
 		why = "; " + why
 	}
+	before := *r.Job
 	r.Tell(fmt.Sprintf("%d parts failed and are queued again%s", len(missing), why))
 	r.Time *= 2
 	r.Memory *= 2
-	return false, r.submit(ctx, missing)
-}
-
-// failed is the error of parts that failed too often.
-func (r *Run) failed(missing []int, why string) error {
-	if why == "" && len(missing) == r.Parts {
-		return fmt.Errorf("no part left a result or a message in %s: do all machines share this"+
-			" folder?", r.Dir)
+	err = r.submit(ctx, missing)
+	if errors.Is(err, ErrSilent) { // tried again later
+		*r.Job, err = before, nil
 	}
-	if why == "" {
-		why = "they left no message; the batch system may have ended them"
-	}
-	return fmt.Errorf("parts %s failed %d times; %s", ranges(missing), r.Tries, why)
+	return requeued, err
 }

@@ -62,9 +62,8 @@ every cell, so that cells can be compared pair by pair.
 
 The same command again computes only the missing runs: after a Ctrl-C, a kill, or
 with more trials. --index N runs one cell, for batch systems whose machines
-share the directory; without N it uses SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX.
-With --parts M it runs part N of M equal parts. ` + "`node lab collect DIR`" + ` merges the
-results, and ` + "`node lab submit`" + ` does all of this.
+share the directory; with --parts M it runs part N of M equal parts.
+` + "`node lab collect DIR`" + ` merges the results; ` + "`node lab submit`" + ` does all of this.
 
 --real also runs each cell in real time, with processes of this machine: a node
 for each end of a flow, and one process between them for the path, over UDP. A
@@ -95,7 +94,6 @@ func labRunCommand() *cobra.Command {
 			" --trials (200) is the most")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
-	f.Lookup("index").NoOptDefVal = indexOfEngine
 	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")
 	o.outputFlags(c)
 	o.live.add(f)
@@ -164,9 +162,6 @@ func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
 	return labError(c, name, o.run(c, name))
 }
 
-// indexOfEngine is --index without a value.
-const indexOfEngine = "engine"
-
 // changed lists the flags that were set.
 func (o *labRunOptions) changed(c *cobra.Command) []string {
 	var names []string
@@ -174,24 +169,16 @@ func (o *labRunOptions) changed(c *cobra.Command) []string {
 	return names
 }
 
-// experiment finds the experiment among the arguments, of which one may be the value of --index.
+// experiment returns the experiment that the arguments name.
 func (o *labRunOptions) experiment(args []string) (string, error) {
 	switch {
 	case len(args) == 0:
 		return "", errors.New("an experiment is missing: a preset of `node lab list`, a file or a" +
 			" directory of results")
-	case len(args) == 1:
-		return args[0], nil
+	case len(args) > 1:
+		return "", fmt.Errorf("unexpected argument: %q; only one experiment can run", args[1])
 	}
-	if len(args) == 2 && o.index == indexOfEngine {
-		for i, a := range args {
-			if _, err := strconv.Atoi(a); err == nil {
-				o.index = a
-				return args[1-i], nil
-			}
-		}
-	}
-	return "", fmt.Errorf("unexpected argument: %q; only one experiment can run", args[1])
+	return args[0], nil
 }
 
 func (o *labRunOptions) validate(c *cobra.Command) error {
@@ -213,6 +200,8 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 		return errors.New("--real excludes --until, because real time cannot be extended")
 	case given("parts") && o.parts < 1:
 		return fmt.Errorf("--parts %d: must be 1 or more", o.parts)
+	case given("index") && o.index == "":
+		return errors.New("--index is empty: must be the number of a cell or part, from 0")
 	case given("index") && (o.fresh || o.until != ""):
 		return errors.New("--index excludes --fresh and --until")
 	}
@@ -237,30 +226,17 @@ func (o *labRunOptions) precision() (float64, error) {
 	return p / 100, nil
 }
 
-// cell returns the number in --index, or that of the batch engine; -1: none.
+// cell returns the number in --index; -1: none.
 func (o *labRunOptions) cell() (int, error) {
-	text, from := o.index, "--index"
-	switch text {
-	case "":
+	if o.index == "" {
 		if o.parts > 0 {
 			return 0, errors.New("--parts needs --index N, the number of the part to run")
 		}
 		return -1, nil
-	case indexOfEngine:
-		text = ""
-		for _, v := range []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"} {
-			if s := os.Getenv(v); s != "" && text == "" {
-				text, from = s, v
-			}
-		}
-		if text == "" {
-			return 0, errors.New("--index: must be a number: neither SLURM_ARRAY_TASK_ID nor" +
-				" JOB_COMPLETION_INDEX is set")
-		}
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(o.index)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s %q: must be the number of a cell or part, from 0", from, text)
+		return 0, fmt.Errorf("--index %q: must be the number of a cell or part, from 0", o.index)
 	}
 	return n, nil
 }

@@ -28,6 +28,7 @@ type submitOptions struct {
 	retries int
 	detach  bool
 	extra   []string
+	most    int // parts that the engine takes in one job; 0: any number
 }
 
 const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
@@ -117,6 +118,8 @@ func (o *submitOptions) validate(c *cobra.Command) error {
 		return fmt.Errorf("--time %s: must be a positive duration, such as 30m", o.time)
 	case o.memory < 0:
 		return fmt.Errorf("--memory %d: must be a positive number of MB", o.memory)
+	case o.detach && o.on == "local":
+		return errors.New("--detach: processes of this machine end with this command; leave it out")
 	case o.retries < 0:
 		return fmt.Errorf("--retries %d: must be 0 or more", o.retries)
 	}
@@ -127,7 +130,7 @@ func (o *submitOptions) validate(c *cobra.Command) error {
 // submit queues an experiment and waits for it.
 func (o *submitOptions) submit(
 	ctx context.Context, c *cobra.Command, name string, engine batch.Engine,
-) error {
+) (err error) {
 	study, err := lab.Load(o.run.request(c, name))
 	if err != nil {
 		return o.run.asGiven(err)
@@ -139,20 +142,26 @@ func (o *submitOptions) submit(
 		return &usageError{fmt.Errorf("--parts %d: must be 1 to %d, the number of runs",
 			o.run.parts, n)}
 	}
+	if o.most, err = engine.Limit(ctx); err != nil {
+		return err
+	}
+	if o.most > 0 && o.run.parts > o.most {
+		return &usageError{fmt.Errorf("--parts %d: must be 1 to %d, the limit of %s", o.run.parts,
+			o.most, engine.Name())}
+	}
 	if o.run.dry {
 		return o.preview(ctx, c, study, engine)
-	}
-	dir, err := o.place(study)
-	if err != nil {
-		return err
 	}
 	r := &batch.Run{
 		Engine: engine, Retries: o.retries, Interval: time.Second,
 		Tell: func(line string) { _, _ = fmt.Fprintln(c.ErrOrStderr(), line) },
 	}
-	if r.Job, err = o.job(ctx, study, dir, engine); err != nil {
+	lock, err := o.prepare(ctx, c, study, r)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	dir := r.Dir
 	r.Missing = func() ([]int, error) {
 		results, err := lab.Read(dir)
 		if err != nil {
@@ -174,57 +183,119 @@ func (o *submitOptions) submit(
 	return o.run.collect(c, dir)
 }
 
-// place returns the folder of the results, which it makes.
-func (o *submitOptions) place(study *lab.Study) (string, error) {
+// prepare makes the folder of the results, locks it against other submitters and finds its job. A
+// job that is queued there must be the same.
+func (o *submitOptions) prepare(
+	ctx context.Context, c *cobra.Command, study *lab.Study, r *batch.Run,
+) (lock *os.File, err error) {
 	dir, stale := o.run.dir, false
 	if dir == "" {
 		dir, stale = lab.Place(study)
 	}
-	if o.run.fresh || stale {
-		if err := lab.Clear(dir); err != nil {
-			return "", err
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	anew := o.run.fresh || stale
+	if !anew {
+		if err := lab.Prepare(dir, study); err != nil {
+			return nil, err
 		}
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
+	if err := os.MkdirAll(filepath.Dir(batch.LockFile(dir)), 0o777); err != nil {
+		return nil, err
 	}
-	return dir, lab.Prepare(dir, study)
+	lock, err = lab.Lock(batch.LockFile(dir))
+	if errors.Is(err, lab.ErrBusy) {
+		err = fmt.Errorf("%s: another `node lab submit` waits for its parts: wait for it, or stop"+
+			" it first", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = lock.Close()
+		}
+	}()
+	j, err := batch.Read(dir)
+	switch {
+	case err == nil && (anew || j.Parts > study.Runs() ||
+		o.run.parts > 0 && o.run.parts != j.Parts):
+		if err := o.idle(ctx, j, r.Engine); err != nil {
+			return nil, err
+		}
+		j = nil
+	case errors.Is(err, os.ErrNotExist):
+		j = nil
+	case err != nil:
+		return nil, err
+	}
+	if anew {
+		if err := errors.Join(lab.Clear(dir), lab.Prepare(dir, study)); err != nil {
+			return nil, err
+		}
+	}
+	if j == nil {
+		r.Job, err = o.job(ctx, study, dir)
+		return lock, err
+	}
+	r.Job = j
+	return lock, o.change(c, j)
 }
 
-// job returns the job of a folder of results: the one that was queued before, or a new one.
+// idle returns an error if the engine still has parts of a job that is to be replaced.
+func (o *submitOptions) idle(ctx context.Context, j *batch.Job, engine batch.Engine) error {
+	if j.Engine != engine.Name() || j.Task == "" {
+		return nil
+	}
+	t, err := engine.Tasks(ctx, j)
+	if n := t.Waiting + t.Running; err == nil && n > 0 {
+		err = fmt.Errorf("%s: job %s has %d of %d parts left: cancel it, or submit without --fresh"+
+			" and with --parts %d", j.Dir, j.Task, n, j.Parts, j.Parts)
+	}
+	return err
+}
+
+// change gives a job that was queued before what this command's flags say.
+func (o *submitOptions) change(c *cobra.Command, j *batch.Job) error {
+	given := c.Flags().Changed
+	if given("time") {
+		j.Time = o.time
+	}
+	if given("memory") {
+		j.Memory = o.memory << 20
+	}
+	if given("at-once") {
+		j.AtOnce = o.atOnce
+	}
+	if given("records") || given("pcap") {
+		j.Args = o.task(j.Dir, j.Parts)
+	}
+	j.Extra = o.extra
+	return j.Install()
+}
+
+// job returns a new job, for which it measures a run.
 func (o *submitOptions) job(
-	ctx context.Context, study *lab.Study, dir string, engine batch.Engine,
+	ctx context.Context, study *lab.Study, dir string,
 ) (*batch.Job, error) {
-	j, err := batch.Read(dir)
-	if err == nil && j.Parts <= study.Runs() && (o.run.parts == 0 || o.run.parts == j.Parts) {
-		j.Extra = o.extra
-		return j, j.Install()
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	j = &batch.Job{
+	j := &batch.Job{
 		Name: study.Name, Dir: dir, Parts: o.run.parts, AtOnce: o.atOnce, Time: o.time,
 		Memory: o.memory << 20, Extra: o.extra,
-	}
-	limit, err := engine.Limit(ctx)
-	if err != nil {
-		return nil, err
 	}
 	if err := j.Install(); err != nil {
 		return nil, err
 	}
-	need, err := j.Measure(ctx, append(o.task(dir, study.Runs()), "0"))
+	need, err := j.Measure(ctx, append(o.task(dir, study.Runs()), "--index=0"))
 	if err != nil {
 		return nil, err
 	}
-	j.Divide(study.Runs(), limit, need)
+	j.Divide(study.Runs(), o.most, need)
 	j.Args = o.task(dir, j.Parts)
 	return j, nil
 }
 
-// task returns the arguments of a task but the last, which is the number of its part.
+// task returns the arguments of a task without --index=PART.
 func (o *submitOptions) task(dir string, parts int) []string {
 	args := []string{
 		"lab", "run", dir, "--out", dir, "--no-figures", "--jobs", "1",
@@ -233,7 +304,7 @@ func (o *submitOptions) task(dir string, parts int) []string {
 	if o.run.pcap {
 		args = append(args, "--pcap")
 	}
-	return append(args, "--index")
+	return args
 }
 
 // preview prints what would be submitted. One run is measured in a folder that is deleted.
@@ -259,7 +330,7 @@ func (o *submitOptions) preview(
 	if err := lab.Prepare(scratch, study); err != nil {
 		return err
 	}
-	j, err := o.job(ctx, study, scratch, engine)
+	j, err := o.job(ctx, study, scratch)
 	if err != nil {
 		return err
 	}
@@ -291,8 +362,11 @@ func (o *submitOptions) wait(ctx context.Context, c *cobra.Command, run *batch.R
 	err := run.Wait(ctx)
 	progress.end()
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		tell(fmt.Sprintf("stopped waiting; job %s stays queued, and `node lab submit %s --on %s`"+
-			" waits again", run.Task, run.Dir, run.Engine.Name()))
+		text := "stopped waiting; "
+		if o.on != "local" {
+			text = fmt.Sprintf("stopped waiting; job %s stays queued; ", run.Task)
+		}
+		tell(fmt.Sprintf("%s`node lab submit %s --on %s` continues", text, run.Dir, o.on))
 	}
 	return err
 }

@@ -151,7 +151,8 @@ func tasks(program string) map[int]int {
 		words, err := os.ReadFile(filepath.Join(filepath.Dir(p), "cmdline"))
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(p)))
 		list := bytes.Split(bytes.TrimRight(words, "\x00"), []byte{0})
-		if part, e := strconv.Atoi(string(list[len(list)-1])); err == nil && e == nil {
+		index, _ := bytes.CutPrefix(list[len(list)-1], []byte("--index="))
+		if part, e := strconv.Atoi(string(index)); err == nil && e == nil {
 			running[part] = pid
 		}
 	}
