@@ -16,6 +16,7 @@ type Router struct {
 	sessions map[netip.AddrPort]*Socket // at most MaxSessions
 	backlog  int                        // 0: does not listen
 	queue    []*Socket                  // for Accept, at most backlog
+	unproven []*Socket                  // the oldest first
 	ahead    func() int                 // see CountAhead; nil: none
 	closed   bool
 
@@ -102,7 +103,7 @@ func (r *Router) Connect(now clock.Time, peer netip.AddrPort) (*Socket, error) {
 		return nil, fmt.Errorf("%v: %w", peer, ErrAddress)
 	case r.sessions[peer] != nil:
 		return nil, fmt.Errorf("%v: %w", peer, ErrInUse)
-	case len(r.sessions) == r.cfg.MaxSessions:
+	case !r.room(now):
 		return nil, ErrTooMany
 	}
 	s := r.open(now, peer)
@@ -144,9 +145,38 @@ func (r *Router) open(now clock.Time, peer netip.AddrPort) *Socket {
 	return s
 }
 
+// room reports whether another socket fits. Of MaxSessions it ends the oldest unproven one, if that
+// had time for a round trip. A client repeats the packet that opens its connection every tick, so
+// that one of them arrives when a place is free.
+func (r *Router) room(now clock.Time) bool {
+	if len(r.sessions) < r.cfg.MaxSessions {
+		return true
+	}
+	if len(r.unproven) == 0 || now.Sub(r.unproven[0].unproven) < r.cfg.Timeout/timeoutTicks {
+		return false
+	}
+	s := r.unproven[0]
+	i := slices.Index(r.order, s) // the next round may be far off
+	r.order = slices.Delete(r.order, i, i+1)
+	if i < r.turn {
+		r.turn--
+	}
+	s.end(ErrTimeout)
+	return true
+}
+
+// proven removes a socket from the unproven ones.
+func (r *Router) proven(s *Socket) {
+	if s.unproven != clock.Never {
+		s.unproven = clock.Never
+		r.unproven = slices.DeleteFunc(r.unproven, func(u *Socket) bool { return u == s })
+	}
+}
+
 // forget removes a closed socket. The send loop's next round removes it from order.
 func (r *Router) forget(s *Socket) {
 	delete(r.sessions, s.peer)
+	r.proven(s)
 	if s.queued {
 		s.queued = false
 		r.queue = slices.DeleteFunc(r.queue, func(q *Socket) bool { return q == s })
@@ -168,7 +198,9 @@ func (r *Router) Input(now clock.Time, from netip.AddrPort, b []byte) Verdict {
 	}
 	r.counts.input(v)
 	if s != nil {
-		s.counts.input(v)
+		if s.counts.input(v); s.counts.Received > 1 {
+			r.proven(s)
+		}
 	}
 	return v
 }
@@ -182,12 +214,12 @@ func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socke
 		return nil, NotListening
 	case r.waiting() >= r.backlog:
 		return nil, BacklogFull
-	case len(r.sessions) == r.cfg.MaxSessions:
+	case !r.room(now):
 		return nil, TooManySessions
 	}
 	s := r.open(now, from)
-	s.state, s.queued, s.passive = Open, true, true
-	r.queue = append(r.queue, s)
+	s.state, s.queued, s.unproven = Open, true, now
+	r.queue, r.unproven = append(r.queue, s), append(r.unproven, s)
 	if r.next == clock.Never {
 		r.next = now
 		if r.cfg.Rand != nil {

@@ -64,7 +64,9 @@ type Socket struct {
 	owed          bool
 	cursor, limit uint64
 
-	passive bool // opened by a packet of the peer
+	// unproven is when a packet opened the socket, until the peer sends another: its source may be
+	// forged. It gets as many rounds as in the document. Otherwise Never.
+	unproven clock.Time
 
 	gone   bool // the caller has closed both directions
 	queued bool // for Accept
@@ -180,7 +182,7 @@ func (s *Socket) round(now clock.Time) {
 		s.end(ErrTimeout)
 		return
 	}
-	if s.unproven() && now.Sub(s.heard) >= timeoutTicks*s.router.cfg.Tick {
+	if s.unproven != clock.Never && now.Sub(s.heard) >= timeoutTicks*s.router.cfg.Tick {
 		return
 	}
 	if next := s.in.next; next != s.in.pull() {
@@ -198,10 +200,6 @@ func (s *Socket) round(now clock.Time) {
 	s.cursor = s.out.una
 	s.limit = min(s.out.end, s.out.una+uint64(s.router.cfg.Width))
 }
-
-// unproven reports whether the peer that opened the socket has sent only one packet. Its source may
-// be forged: until the next packet it gets as many rounds as in the document.
-func (s *Socket) unproven() bool { return s.passive && s.counts.Received <= 1 }
 
 // sending reports whether the round is unfinished.
 func (s *Socket) sending() bool { return s.state != Closed && (s.owed || s.cursor < s.limit) }
