@@ -18,5 +18,8 @@ func (w *Wire) Receive() ([]byte, error) { return w.receive(MaxParams) }
 func (w *Wire) Say(s State) error        { return w.say(s) }
 func (w *Wire) Write(b []byte) error     { return w.write(b) }
 
+// MaxGreetings is the limit of connections without a cookie.
+const MaxGreetings = maxGreetings
+
 // ErrGone is the error of a control connection that the other end has closed.
 var ErrGone = errGone

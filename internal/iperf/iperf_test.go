@@ -363,6 +363,25 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
+// Many connections without a cookie do not keep a client out: the oldest of them are closed.
+func TestPerfClientsThatNeverBegin(t *testing.T) {
+	a, b := twoNodes(t)
+	ended := served(t, b)
+	silent := make([]*iperf.Wire, iperf.MaxGreetings+10)
+	for i := range silent {
+		silent[i] = dial(t, a)
+	}
+	testenv.Ask(t, a, control.Perf{Addr: operatortest.Second, Bytes: 1000})
+	assert.Empty(t, (<-ended).Problem)
+	_, err := io.ReadAll(silent[0].Conn())
+	require.ErrorIs(t, err, control.ErrReset, "the oldest")
+	for _, k := range silent {
+		k.Conn().Abort()
+	}
+	operatortest.NoSockets(t, a)
+	operatortest.NoSockets(t, b)
+}
+
 // underWay starts a test without an end, and returns a channel with its outcome.
 func underWay(ctx context.Context, t *testing.T, n *operator.Node) chan error {
 	t.Helper()

@@ -130,8 +130,8 @@ func (p *Params) Check() error {
 	case len(p.Congestion) > 64:
 		return fmt.Errorf("%w: congestion control with a name of %d bytes", ErrMessage,
 			len(p.Congestion))
-	case strings.Count(p.proto(), ",") > 0:
-		return fmt.Errorf("%w: %s: want one of them", ErrMessage, p.proto())
+	case strings.Count(p.Proto(), ",") > 0:
+		return fmt.Errorf("%w: %s: want one of them", ErrMessage, p.Proto())
 	case p.RDT && (!p.Reverse || p.Bidir) && len(p.RDTPorts) != p.Parallel:
 		return fmt.Errorf("%w: %d rdt_ports for %d streams", ErrMessage, len(p.RDTPorts),
 			p.Parallel)
@@ -139,8 +139,8 @@ func (p *Params) Check() error {
 	return nil
 }
 
-// proto returns the name of the protocol. More than one is an error.
-func (p *Params) proto() string {
+// Proto returns the name of the streams' protocol: TCP, UDP, RCP or RDT. Check allows only one.
+func (p *Params) Proto() string {
 	var names []string
 	for _, proto := range []struct {
 		name string
@@ -155,9 +155,6 @@ func (p *Params) proto() string {
 	}
 	return strings.Join(names, ",")
 }
-
-// Proto returns the name of the streams' protocol: TCP, UDP, RCP or RDT.
-func (p *Params) Proto() string { return p.proto() }
 
 // Ways returns the number of streams that the client sends, and that the server sends.
 func (p *Params) Ways() (client, server int) {

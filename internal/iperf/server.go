@@ -23,11 +23,11 @@ type server struct {
 	closed   chan struct{}  // when the port is free
 	busy     sync.WaitGroup // all of its goroutines
 
-	mu        sync.Mutex
-	tests     int
-	greetings int        // connections that have not said yet what they are
-	running   bool       // there is a test
-	waiting   *gathering // for streams; nil: it is not
+	mu       sync.Mutex
+	tests    int
+	greeting []*node.Conn // whose cookie has not arrived, the oldest first
+	running  bool         // there is a test
+	waiting  *gathering   // for streams; nil: it is not
 }
 
 // gathering is a test that waits for its streams.
@@ -46,9 +46,7 @@ type arrival struct {
 
 // serve opens a server. It runs until ctx ends, or in the background.
 func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServed, error) {
-	if r.Port == 0 {
-		r.Port = control.PerfPort
-	}
+	r.Port = cmp.Or(r.Port, control.PerfPort)
 	s := &server{host: h, req: r, closed: make(chan struct{})}
 	if r.Background {
 		ctx = context.Background()
@@ -99,15 +97,12 @@ func (s *server) accept(ctx context.Context) {
 			return
 		}
 		s.mu.Lock()
-		full := s.greetings >= maxGreetings
-		if !full {
-			s.greetings++
+		s.greeting = append(s.greeting, c)
+		if len(s.greeting) > maxGreetings {
+			s.greeting[0].Abort()
+			s.greeting = s.greeting[1:]
 		}
 		s.mu.Unlock()
-		if full {
-			c.Abort()
-			continue
-		}
 		s.busy.Go(func() { s.greet(ctx, c, order) })
 	}
 }
@@ -123,7 +118,9 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 		err = fmt.Errorf("%w: it begins with no cookie", ErrMessage)
 	}
 	s.mu.Lock()
-	s.greetings--
+	n := len(s.greeting)
+	s.greeting = slices.DeleteFunc(s.greeting, func(g *node.Conn) bool { return g == c })
+	evicted := len(s.greeting) == n
 	wait, mine := s.waiting, false
 	switch {
 	case err != nil:
@@ -153,7 +150,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	} else {
 		c.Abort()
 	}
-	if err != nil {
+	if err != nil && !evicted {
 		s.host.node.Watchers.Printf("perf %d: %v: %v", s.req.Port, c.Remote(), err)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	greetingTime = 10 * time.Second
 	// idleTime is the time without data after which a test fails, as iperf3's --rcv-timeout.
 	idleTime = 120 * time.Second
-	// maxGreetings limits the connections whose cookie has not arrived. Further ones are closed.
+	// maxGreetings limits the connections whose cookie has not arrived. The oldest are closed.
 	maxGreetings = 2 * MaxStreams
 )
 
