@@ -1,6 +1,7 @@
 package tidepool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -105,9 +106,7 @@ type Neighbor struct {
 // internal converts the configuration to that of package operator.
 func (c *Config) internal() (operator.Config, error) {
 	file := &lnx.Config{Name: c.Name, Forwarding: c.Router || c.RIP || c.RIPv2}
-	if file.Name == "" {
-		file.Name = "node"
-	}
+	file.Name = cmp.Or(file.Name, "node")
 	cfg := operator.Config{LNX: file, Pcap: c.Capture, Node: node.Config{
 		Seed: c.Seed, Devices: map[string]link.Device{}, Tune: c.TCP.apply,
 	}}
@@ -166,9 +165,7 @@ func (f *Interface) closeLink() {
 
 func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	face := lnx.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
-	if face.Name == "" {
-		face.Name = "if" + strconv.Itoa(i)
-	}
+	face.Name = cmp.Or(face.Name, "if"+strconv.Itoa(i))
 	if f.Link != nil {
 		if cfg.Node.Devices[face.Name] != nil {
 			f.closeLink() // the caller closes that of the first interface of the name

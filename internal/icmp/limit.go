@@ -1,6 +1,7 @@
 package icmp
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -22,12 +23,8 @@ const (
 
 // WithDefaults returns the limit with defaults for zeros.
 func (l Limit) WithDefaults() Limit {
-	if l.Rate == 0 {
-		l.Rate = defaultRate
-	}
-	if l.Burst == 0 {
-		l.Burst = defaultBurst
-	}
+	l.Rate = cmp.Or(l.Rate, defaultRate)
+	l.Burst = cmp.Or(l.Burst, defaultBurst)
 	return l
 }
 

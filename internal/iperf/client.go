@@ -1,6 +1,7 @@
 package iperf
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -23,9 +24,7 @@ const (
 
 func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport, error) {
 	port := r.Port
-	if port == 0 {
-		port = control.PerfPort
-	}
+	port = cmp.Or(port, control.PerfPort)
 	p, err := paramsOf(&r)
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: %w", err)

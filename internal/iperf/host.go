@@ -68,9 +68,7 @@ func (h *Host) forget(s *server) {
 
 // close ends the server of a port. The port is free when close returns.
 func (h *Host) close(_ context.Context, r control.PerfClose) error {
-	if r.Port == 0 {
-		r.Port = control.PerfPort
-	}
+	r.Port = cmp.Or(r.Port, control.PerfPort)
 	for _, s := range h.open() {
 		if s.req.Port == r.Port {
 			s.cancel()

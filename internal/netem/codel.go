@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -48,12 +49,8 @@ func (c CoDel) Validate() error {
 func (c CoDel) bound() Bound { return Bound{Packets: c.Packets, Bytes: c.Bytes, Time: c.Time} }
 
 func (c CoDel) withDefaults() CoDel {
-	if c.Target == 0 {
-		c.Target = codelTarget
-	}
-	if c.Interval == 0 {
-		c.Interval = codelInterval
-	}
+	c.Target = cmp.Or(c.Target, codelTarget)
+	c.Interval = cmp.Or(c.Interval, codelInterval)
 	if c.bound() == (Bound{}) {
 		c.Packets = codelPackets
 	}

@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -64,12 +65,8 @@ const (
 var ErrConfig = errors.New("netem: bad configuration")
 
 func (c Config) withDefaults() Config {
-	if c.MaxPackets == 0 {
-		c.MaxPackets = defaultMaxPackets
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = defaultMaxBytes
-	}
+	c.MaxPackets = cmp.Or(c.MaxPackets, defaultMaxPackets)
+	c.MaxBytes = cmp.Or(c.MaxBytes, defaultMaxBytes)
 	return c
 }
 

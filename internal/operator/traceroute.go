@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -107,15 +108,9 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	if cfg.Wait <= 0 {
 		cfg.Wait = defaultPatience
 	}
-	if cfg.Gap == 0 {
-		cfg.Gap = defaultGap
-	}
-	if cfg.Here == 0 {
-		cfg.Here = defaultHere
-	}
-	if cfg.Near == 0 {
-		cfg.Near = defaultNear
-	}
+	cfg.Gap = cmp.Or(cfg.Gap, defaultGap)
+	cfg.Here = cmp.Or(cfg.Here, defaultHere)
+	cfg.Near = cmp.Or(cfg.Near, defaultNear)
 	if r.PathMTU {
 		if kind == icmp.SYN {
 			return nil, control.Misuse("path MTU: must be UDP or ICMP, not TCP")

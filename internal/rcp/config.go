@@ -1,6 +1,7 @@
 package rcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -72,33 +73,16 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{
-		{&c.Width, defaultWidth},
-		{&c.PacketSize, defaultSize},
-		{&c.SendBuffer, defaultBuffer},
-		{&c.RecvBuffer, defaultBuffer},
-		{&c.MaxSessions, defaultSessions},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if c.MaxPayload == 0 {
-		c.MaxPayload = max(defaultPayload, c.PacketSize)
-	}
+	c.Width = cmp.Or(c.Width, defaultWidth)
+	c.PacketSize = cmp.Or(c.PacketSize, defaultSize)
+	c.SendBuffer = cmp.Or(c.SendBuffer, defaultBuffer)
+	c.RecvBuffer = cmp.Or(c.RecvBuffer, defaultBuffer)
+	c.MaxSessions = cmp.Or(c.MaxSessions, defaultSessions)
+	c.MaxPayload = cmp.Or(c.MaxPayload, max(defaultPayload, c.PacketSize))
 	c.RecvBuffer = max(c.RecvBuffer, c.MaxPayload)
-	if c.Tick == 0 {
-		c.Tick = defaultTick
-	}
-	if c.Timeout == 0 {
-		c.Timeout = max(defaultTimeout, timeoutTicks*c.Tick)
-	}
-	if c.MaxRTO == 0 {
-		c.MaxRTO = c.Timeout
-	}
+	c.Tick = cmp.Or(c.Tick, defaultTick)
+	c.Timeout = cmp.Or(c.Timeout, max(defaultTimeout, timeoutTicks*c.Tick))
+	c.MaxRTO = cmp.Or(c.MaxRTO, c.Timeout)
 	return c
 }
 

@@ -2,6 +2,7 @@ package repl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -227,9 +228,7 @@ func commandNames(
 func fileNames(_ context.Context, prefix string) []string {
 	dir, base := filepath.Split(prefix)
 	list := dir
-	if list == "" {
-		list = "."
-	}
+	list = cmp.Or(list, ".")
 	entries, err := os.ReadDir(list)
 	if err != nil {
 		return nil

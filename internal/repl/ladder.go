@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,9 +72,7 @@ const (
 
 // NewLadder returns a ladder that passes its lines to put.
 func NewLadder(cfg LadderConfig, put func(string)) *Ladder {
-	if cfg.Width == 0 {
-		cfg.Width = 80
-	}
+	cfg.Width = cmp.Or(cfg.Width, 80)
 	cfg.Width = min(max(cfg.Width, ladderLeast), ladderMost)
 	l := &Ladder{cfg: cfg, put: put, left: ladderTime, margin: ladderNarrow}
 	if l.wide() {

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -180,9 +181,7 @@ func (p *perfText) directed(r *control.PerfRow, sender bool) *control.PerfRow {
 
 func (p *perfText) rate(bits float64) string {
 	format := p.format
-	if format == "" {
-		format = "a"
-	}
+	format = cmp.Or(format, "a")
 	return perfUnit(bits/8, format)
 }
 

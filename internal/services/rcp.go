@@ -2,6 +2,7 @@ package services
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -52,9 +53,7 @@ func (k *counting) bytes() *rand.ChaCha8 {
 
 // countRCP writes to an echo server, reads everything back, and counts the packets.
 func (h *Host) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCounted, error) {
-	if r.Writes == 0 {
-		r.Writes = countedWrites
-	}
+	r.Writes = cmp.Or(r.Writes, countedWrites)
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if r.Writes < 1 || r.Writes > maxCounted {
 		return control.RCPCounted{}, control.Misuse("%d writes: must be 1 to %d", r.Writes,

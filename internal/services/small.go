@@ -2,6 +2,7 @@ package services
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -140,18 +141,10 @@ type echoClient struct {
 
 // echo runs an echo client.
 func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, error) {
-	if r.Port == 0 {
-		r.Port = smallPorts[control.ServiceEcho]
-	}
-	if r.Size == 0 {
-		r.Size = echoSize
-	}
-	if r.Interval == 0 {
-		r.Interval = echoEvery
-	}
-	if r.Timeout == 0 {
-		r.Timeout = echoTimeout
-	}
+	r.Port = cmp.Or(r.Port, smallPorts[control.ServiceEcho])
+	r.Size = cmp.Or(r.Size, echoSize)
+	r.Interval = cmp.Or(r.Interval, echoEvery)
+	r.Timeout = cmp.Or(r.Timeout, echoTimeout)
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	switch {
 	case r.Size < minEcho || r.Size > maxEcho:

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -93,9 +94,7 @@ func newView(rec *result.Record) *view {
 	labels := make([]string, len(rec.Flows))
 	for i := range rec.Flows {
 		labels[i] = rec.Flows[i].Label
-		if labels[i] == "" {
-			labels[i] = rec.Flows[i].Name
-		}
+		labels[i] = cmp.Or(labels[i], rec.Flows[i].Name)
 	}
 	paints := shades(labels)
 	for i := range rec.Flows {
@@ -162,9 +161,7 @@ func (f *flow) findLink(links []result.LinkRecord) {
 			f.wire = packetSize(sizes, f.MSS)
 		}
 	}
-	if f.wire == 0 {
-		f.wire = float64(max(f.MSS, 1)) + usualHeaders
-	}
+	f.wire = cmp.Or(f.wire, float64(max(f.MSS, 1))+usualHeaders)
 }
 
 // packetSize is how large full packets are, by how often there was an event of each size: one of

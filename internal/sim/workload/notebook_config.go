@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -47,26 +48,14 @@ const (
 const datagramCharge = 256
 
 func (c NotebookConfig) withDefaults() NotebookConfig {
-	if c.Duration == 0 {
-		c.Duration = defaultDuration
-	}
-	if c.SenderCost == 0 {
-		c.SenderCost = senderCost
-	}
-	if c.ReceiverCost == 0 {
-		c.ReceiverCost = receiverCost
-	}
-	if c.HeldCost == 0 {
-		c.HeldCost = heldCost
-	}
+	c.Duration = cmp.Or(c.Duration, defaultDuration)
+	c.SenderCost = cmp.Or(c.SenderCost, senderCost)
+	c.ReceiverCost = cmp.Or(c.ReceiverCost, receiverCost)
+	c.HeldCost = cmp.Or(c.HeldCost, heldCost)
 	c.SenderCost, c.ReceiverCost = max(0, c.SenderCost), max(0, c.ReceiverCost)
 	c.HeldCost = max(0, c.HeldCost)
-	if c.Buffer == 0 {
-		c.Buffer = defaultBuffer
-	}
-	if c.Window == 0 {
-		c.Window = defaultWindow
-	}
+	c.Buffer = cmp.Or(c.Buffer, defaultBuffer)
+	c.Window = cmp.Or(c.Window, defaultWindow)
 	return c
 }
 

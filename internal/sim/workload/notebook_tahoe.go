@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 )
@@ -47,12 +48,8 @@ type tahoe struct {
 
 // NewTahoe returns a Tahoe.
 func NewTahoe(cfg TahoeConfig) Strategy {
-	if cfg.Ssthresh == 0 {
-		cfg.Ssthresh = 10
-	}
-	if cfg.Cwnd == 0 {
-		cfg.Cwnd = 1
-	}
+	cfg.Ssthresh = cmp.Or(cfg.Ssthresh, 10)
+	cfg.Cwnd = cmp.Or(cfg.Cwnd, 1)
 	return &tahoe{
 		Ledger: Ledger{Cwnd: cfg.Cwnd, Ssthresh: cfg.Ssthresh}, even: cfg.Even,
 		ring: make([]*segment, 64), scan: math.Inf(1), duplicated: -1,

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -100,12 +101,8 @@ func (c ObjectsConfig) withDefaults() ObjectsConfig {
 			*d.field = d.value
 		}
 	}
-	if c.Cost == 0 {
-		c.Cost = defaultCost
-	}
-	if c.Name == "" {
-		c.Name = "objects"
-	}
+	c.Cost = cmp.Or(c.Cost, defaultCost)
+	c.Name = cmp.Or(c.Name, "objects")
 	return c
 }
 

@@ -1,6 +1,7 @@
 package starlark
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 
@@ -46,9 +47,7 @@ const local = "controller"
 const noLimit = 1 << 40
 
 func newController(r *Run, cfg congestion.Config) *controller {
-	if cfg.MaxWindow == 0 {
-		cfg.MaxWindow = noLimit
-	}
+	cfg.MaxWindow = cmp.Or(cfg.MaxWindow, noLimit)
 	c := &controller{
 		run: r, rand: rand.New(rand.NewPCG(cfg.Seed, 0)),
 		thread:  &starlark.Thread{Name: r.program.name},
