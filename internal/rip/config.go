@@ -16,10 +16,12 @@ const (
 	Course Dialect = iota
 	// RIPv2 is RFC 2453: UDP port 520, multicast, and version 1 if configured.
 	RIPv2
+	// RIPng is RFC 2080, for IPv6: UDP port 521, multicast between link-local addresses.
+	RIPng
 )
 
-// maxGateways limits the routers that a RIPv2 Speaker tracks. A new router replaces one that has
-// been silent for Timeout; if no router has, its messages are refused.
+// maxGateways limits the routers that a Speaker of RIPv2 or RIPng tracks. A new router replaces one
+// that has been silent for Timeout; if no router has, its messages are refused.
 const maxGateways = 1024
 
 // Neighbor is a configured router, to which we send messages and whose messages we accept.
@@ -31,26 +33,27 @@ type Neighbor struct {
 // Timers are the times of a Speaker; they may change while it runs. Zero means the dialect's
 // default. A negative value disables PeriodicOffset, TriggerMin, HoldDown or AskAfter.
 type Timers struct {
-	// Periodic is the time between two full updates. Default: 5 s, RIPv2 30 s.
+	// Periodic is the time between two full updates. Default: 5 s, RIPv2 and RIPng 30 s.
 	Periodic time.Duration
 	// PeriodicOffset is the maximum random offset of Periodic in either direction (RFC 2453 §3.8).
-	// Default: none, RIPv2 a sixth of Periodic. At most half of Periodic.
+	// Default: none, RIPv2 and RIPng a sixth of Periodic. At most half of Periodic.
 	PeriodicOffset time.Duration
 	// Timeout is the lifetime of a learned route without a refresh. It must be longer than Periodic
-	// and PeriodicOffset together. Default: 12 s, RIPv2 180 s.
+	// and PeriodicOffset together. Default: 12 s, RIPv2 and RIPng
+	// 180 s.
 	Timeout time.Duration
 	// Garbage is how long a dead route is announced at Infinity before it is deleted. Default:
-	// Timeout, RIPv2 120 s.
+	// Timeout, RIPv2 and RIPng 120 s.
 	Garbage time.Duration
 	// TriggerMin and TriggerMax bound the random delay after a triggered update until the next one
-	// (RFC 2453 §3.10.1). Default: none, RIPv2 1 s and 5 s.
+	// (RFC 2453 §3.10.1). Default: none, RIPv2 and RIPng 1 s and 5 s.
 	TriggerMin, TriggerMax time.Duration
 	// HoldDown is how long after the loss of a route only routes with a lower cost are accepted.
 	// Default: none. RFC 2453 has no such time.
 	HoldDown time.Duration
 	// AskAfter is the delay after the loss of a route until we request tables from the neighbors,
-	// if no other route was found. Default: a tenth of Periodic; RIPv2 sends no requests and waits
-	// for the neighbors' next full update.
+	// if no other route was found. Default: a tenth of Periodic; RIPv2 and RIPng send no requests
+	// and wait for the neighbors' next full update.
 	AskAfter time.Duration
 }
 
@@ -59,17 +62,17 @@ type Config struct {
 	// Dialect is the version of the protocol.
 	Dialect Dialect
 	// Neighbors receive our messages, in this order. The course's dialect accepts messages only
-	// from them. RIPv2 does so on interfaces that have one.
+	// from them. RIPv2 and RIPng do so on interfaces that have one.
 	Neighbors []Neighbor
-	// Interfaces configures the owner's interfaces, by number. RIPv2 needs an entry for each. In
-	// the course's dialect a missing entry is the zero Interface.
+	// Interfaces configures the owner's interfaces, by number. RIPv2 and RIPng need an entry for
+	// each. In the course's dialect a missing entry is the zero Interface.
 	Interfaces []Interface
 	Timers
 	// EntrySize is the size of the course's entries that we send, 12 or 8 bytes. A neighbor that
 	// sends entries of 8 bytes receives entries of 8. Zero: 12.
 	EntrySize int
 	// MaxEntries is the maximum number of entries in a message of the course, up to 64. Zero: 64.
-	// In RIPv2 the interface's MTU sets the maximum.
+	// In RIPv2 and RIPng the interface's MTU sets the maximum.
 	MaxEntries int
 	// MaxRoutes is the maximum number of prefixes in the table. Further announcements are counted
 	// and ignored. Zero: 16384.
@@ -98,9 +101,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// WithDefaults replaces zeros by the dialect's defaults. Those of RIPv2: RFC 2453 §3.8 and §3.10.1.
+// WithDefaults replaces zeros by the dialect's defaults. Those of RIPv2: RFC 2453 §3.8 and §3.10.1,
+// of RIPng: RFC 2080 §2.3 and §2.5.1.
 func (t Timers) WithDefaults(d Dialect) Timers {
-	if d == RIPv2 {
+	if d != Course {
 		or(&t.Periodic, 30*time.Second)
 		or(&t.PeriodicOffset, t.Periodic/6)
 		or(&t.Timeout, 180*time.Second)
@@ -148,7 +152,7 @@ func (c Config) validate() error {
 		return err
 	}
 	switch {
-	case c.Dialect > RIPv2:
+	case c.Dialect > RIPng:
 		return fmt.Errorf("%w: unknown dialect %d", ErrConfig, c.Dialect)
 	case c.EntrySize != EntrySize && c.EntrySize != OldEntrySize:
 		return fmt.Errorf("%w: entry size %d must be 12 or 8", ErrConfig, c.EntrySize)
@@ -168,10 +172,14 @@ func (c Config) validate() error {
 func (c Config) validateNeighbors() error {
 	seen := make(map[Neighbor]bool, len(c.Neighbors))
 	for _, n := range c.Neighbors {
-		if !n.Addr.Is4() || n.Iface < 0 {
+		valid := n.Addr.Is4()
+		if c.Dialect == RIPng {
+			valid = isLinkLocal(n.Addr)
+		}
+		if !valid || n.Iface < 0 {
 			return fmt.Errorf("%w: neighbor %v on interface %d", ErrConfig, n.Addr, n.Iface)
 		}
-		if c.Dialect == RIPv2 && n.Iface >= len(c.Interfaces) {
+		if c.Dialect != Course && n.Iface >= len(c.Interfaces) {
 			return fmt.Errorf("%w: neighbor %v on interface %d, which does not exist",
 				ErrConfig, n.Addr, n.Iface)
 		}

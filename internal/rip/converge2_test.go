@@ -18,8 +18,8 @@ import (
 
 var rip2 = rip.Config{Dialect: rip.RIPv2}
 
-// RFC 2453 §3.10.1: each router that has just sent a triggered update delays the next one by up to
-// 5 s.
+// RFC 2453 §3.10.1, RFC 2080 §2.5.1: each router that has just sent a triggered update delays the
+// next one by up to 5 s.
 func TestConvergenceOfRIPv2(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -33,17 +33,19 @@ func TestConvergenceOfRIPv2(t *testing.T) {
 		{"grid of 6 x 6", 36, grid(6)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newNetwork(t, tt.routers, tt.pairs, rip2)
-			w.start()
-			begin := w.now
-			w.run(2 * time.Minute)
-			assert.Empty(t, w.wrong())
-			assert.LessOrEqual(t, w.took(begin), 5*time.Second*time.Duration(min(tt.routers, 14)))
-			t.Logf("# converged after %v, %d messages in two minutes", w.took(begin), w.sent)
-			before := w.settled
-			w.run(20 * time.Minute)
-			assert.Equal(t, before, w.settled, "and then it keeps still")
-			assert.Empty(t, w.wrong())
+			for _, dialect := range []rip.Dialect{rip.RIPv2, rip.RIPng} {
+				w := newNetwork(t, tt.routers, tt.pairs, rip.Config{Dialect: dialect})
+				w.start()
+				begin := w.now
+				w.run(2 * time.Minute)
+				assert.Empty(t, w.wrong())
+				assert.LessOrEqual(t, w.took(begin), 5*time.Second*time.Duration(min(tt.routers, 14)))
+				t.Logf("# converged after %v, %d messages in two minutes", w.took(begin), w.sent)
+				before := w.settled
+				w.run(20 * time.Minute)
+				assert.Equal(t, before, w.settled, "and then it keeps still")
+				assert.Empty(t, w.wrong())
+			}
 		})
 	}
 }

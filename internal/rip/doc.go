@@ -1,6 +1,6 @@
-// Package rip is the distance-vector routing protocol RIP in two dialects: the course's, IP
+// Package rip is the distance-vector routing protocol RIP in three dialects: the course's, IP
 // protocol 200 and unicast to configured neighbors, and RIPv2 (RFC 2453) with authentication (RFC
-// 4822).
+// 4822), and RIPng for IPv6 (RFC 2080).
 //
 // A Speaker is the RIP engine of one router. It is pure: Input takes messages, Output returns
 // messages to send, NextChange returns changes for the routing table, and the caller passes the
@@ -11,8 +11,8 @@
 // loss spreads even if a message is lost. Every change is queued at each outlet (output.go), which
 // is a neighbor or a whole link, and leaves with the next triggered update. The periodic update,
 // and the response to a request, contain the whole table. input.go checks received messages in the
-// order of RFC 2453 §3.9. Each dialect has a codec, message.go and message2.go; auth.go signs and
-// verifies. Each reason to refuse a message has a name (refusal.go).
+// order of RFC 2453 §3.9. Each dialect has a codec: message.go, message2.go and ripng.go. auth.go
+// signs and verifies. Each reason to refuse a message has a name (refusal.go).
 //
 // The cost of a refresh does not depend on the size of the table. Without changes and timeouts,
 // nothing scans the table.

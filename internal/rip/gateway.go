@@ -27,20 +27,11 @@ type sequence struct {
 	last uint32
 }
 
-// gateway finds a router by address and interface; nil: unknown.
-func (s *Speaker) gateway(addr netip.Addr, iface int) *gateway {
-	if !addr.Is4() {
-		return nil
-	}
-	return s.gateways[gatewayKey(addr, iface)]
-}
-
-func gatewayKey(addr netip.Addr, iface int) uint64 {
-	return uint64(word(addr.As4()))<<32 | uint64(uint32(iface))
-}
-
-// enlist adds a router; nil: there are too many.
+// enlist finds or adds a router; nil: there are too many.
 func (s *Speaker) enlist(now clock.Time, n Neighbor) *gateway {
+	if g := s.gateways[n]; g != nil {
+		return g
+	}
 	if len(s.gateways) >= maxGateways {
 		for key, g := range s.gateways {
 			if !g.configured && g.routes == 0 && s.isSilent(now, g) {
@@ -52,7 +43,7 @@ func (s *Speaker) enlist(now clock.Time, n Neighbor) *gateway {
 		}
 	}
 	g := &gateway{Neighbor: n, port: s.ports[n.Iface]}
-	s.gateways[gatewayKey(n.Addr, n.Iface)] = g
+	s.gateways[n] = g
 	return g
 }
 
@@ -109,7 +100,7 @@ func (r *route) setVia(g *gateway) {
 // expire. RIP itself has only the timer (RFC 2453 §3.8), because its messages are not acknowledged;
 // the caller may know more. Later messages of the neighbor are accepted again.
 func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
-	g := s.gateway(addr, iface)
+	g := s.gateways[Neighbor{addr, iface}]
 	if g == nil {
 		return
 	}
@@ -130,7 +121,7 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 // Found reports that a neighbor's node is back. If RIP has not heard from it since Lost, we request
 // its table and send it ours, because its next update may be a period away.
 func (s *Speaker) Found(addr netip.Addr, iface int) {
-	g := s.gateway(addr, iface)
+	g := s.gateways[Neighbor{addr, iface}]
 	if g == nil || g.heard != clock.Never || !s.started {
 		return
 	}
@@ -149,7 +140,7 @@ func (s *Speaker) Inherit(now clock.Time, old *Speaker) {
 	s.watched, s.events = old.watched, old.events
 	for key, g := range old.gateways {
 		is := s.gateways[key]
-		if is == nil && s.cfg.Dialect == RIPv2 && g.Iface < len(s.ports) &&
+		if is == nil && s.cfg.Dialect != Course && g.Iface < len(s.ports) &&
 			s.ports[g.Iface].isOnLink(g.Addr) && !s.ports[g.Iface].listed {
 			is = s.enlist(now, g.Neighbor)
 		}
@@ -177,7 +168,7 @@ func (s *Speaker) inherit(now clock.Time, old *route) {
 		return
 	}
 	if old.via != nil {
-		if g := s.gateway(old.via.Addr, old.via.Iface); g != nil && g.port.up {
+		if g := s.gateways[Neighbor{old.via.Addr, old.via.Iface}]; g != nil && g.port.up {
 			r.setVia(g)
 			r.cost = min(old.cost-old.via.port.Cost+g.port.Cost, Infinity)
 			r.tag, r.hop = old.tag, old.hop

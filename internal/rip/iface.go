@@ -1,6 +1,7 @@
 package rip
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -43,22 +44,37 @@ func (m ReceiveMode) String() string { return receiveNames[m] }
 // Multicast is the group of RIP-2 routers (RFC 2453 §4.5).
 var Multicast = netip.AddrFrom4([4]byte{224, 0, 0, 9})
 
-// Port is the UDP port of RIP (RFC 2453 §3.6).
-const Port = 520
+// MulticastNG is the group of RIPng routers (RFC 2080 §2.5.2).
+var MulticastNG = netip.MustParseAddr("ff02::9")
+
+// The UDP ports of RIP (RFC 2453 §3.6) and RIPng (RFC 2080 §2.1).
+const (
+	Port   = 520
+	PortNG = 521
+)
+
+func (d Dialect) port() uint16 {
+	if d == RIPng {
+		return PortNG
+	}
+	return Port
+}
 
 // Interface is the configuration of RIP on one interface.
 type Interface struct {
-	// Addr is our address with the link's prefix length. RIPv2 needs it.
+	// Addr is our address with the link's prefix length. RIPv2 needs it. RIPng needs the
+	// interface's link-local address.
 	Addr netip.Prefix
 	// Passive interfaces send no updates. They answer requests from ports other than RIP's, and
 	// accept updates.
 	Passive bool
 	// Cost is the cost that the link adds to a route, 1 to 15 (RFC 2453 §3.5). Zero: 1.
 	Cost int
-	// MTU is the maximum packet size in bytes, which limits the entries of a RIPv2 message. Zero:
-	// no limit below 25 entries.
+	// MTU is the maximum packet size in bytes, which limits the entries of a message of RIPv2 or
+	// RIPng. Zero: no limit below RIPv2's 25 entries, 1280 bytes in RIPng.
 	MTU int
-	// Send and Receive select the versions that RIPv2 sends and accepts.
+	// Send and Receive select the versions that RIPv2 sends and accepts. RIPng has one version: all
+	// but SendNone and ReceiveNone are the same.
 	Send    SendMode
 	Receive ReceiveMode
 	// Keys authenticate messages: the first signs ours, and any may sign those we accept (RFC 4822
@@ -70,13 +86,17 @@ func (f *Interface) validate(d Dialect) error {
 	switch {
 	case f.Cost < 0 || f.Cost >= Infinity:
 		return fmt.Errorf("cost %d: must be 1 to 15", f.Cost)
-	case d != RIPv2, f.Passive && f.Send == SendNone && f.Receive == ReceiveNone:
+	case d == Course, f.Passive && f.Send == SendNone && f.Receive == ReceiveNone:
 		return nil // RIP is off on this interface
-	case !f.Addr.IsValid() || !f.Addr.Addr().Is4():
+	case d == RIPng && !isLinkLocal(f.Addr.Addr()):
+		return fmt.Errorf("address %v: must be a link-local IPv6 address", f.Addr)
+	case d == RIPng && len(f.Keys) > 0:
+		return errors.New("RIPng has no authentication (RFC 2080 §3): remove the keys")
+	case d == RIPv2 && (!f.Addr.IsValid() || !f.Addr.Addr().Is4()):
 		return fmt.Errorf("address %v", f.Addr)
 	case len(f.Keys) > 0 && validateKeys(f.Keys) != nil:
 		return validateKeys(f.Keys)
-	case f.entries() < 1:
+	case f.entries() < 2 && (d == RIPng || f.entries() < 1): // a next hop has an entry in RIPng
 		return fmt.Errorf("MTU %d is too small for an entry", f.MTU)
 	case f.Send > SendNone || f.Receive > ReceiveNone:
 		return errors.New("unknown mode")
@@ -93,9 +113,20 @@ const headersLen = 20 + 8 + header2
 // more than these 512 bytes.
 const maxMessage2 = 512
 
+// headersLenNG is the same for RIPng, and defaultMTUNG the MTU that every IPv6 link has (RFC 8200
+// §5).
+const (
+	headersLenNG = 40 + 8 + header2
+	defaultMTUNG = 1280
+)
+
 // entries returns the maximum number of routes in a message. RFC 2453 §4.1 counts the
-// authentication entry among the 25. The digest of RFC 4822 §2.1 counts among the 512 bytes.
+// authentication entry among the 25. The digest of RFC 4822 §2.1 counts among the 512 bytes. In
+// RIPng the MTU alone limits them (RFC 2080 §2.1).
 func (f *Interface) entries() int {
+	if f.isIPv6() {
+		return (cmp.Or(f.MTU, defaultMTUNG) - headersLenNG) / EntrySize2
+	}
 	room := maxMessage2 - header2
 	if f.MTU != 0 {
 		room = min(room, f.MTU-headersLen)
@@ -139,9 +170,18 @@ func (p *port) accepts(version uint8) bool {
 	return false
 }
 
+// isIPv6 reports whether the interface speaks RIPng.
+func (f *Interface) isIPv6() bool { return f.Addr.Addr().Is6() }
+
+// isLinkLocal reports whether an address is a link-local unicast address of IPv6.
+func isLinkLocal(a netip.Addr) bool { return a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "" }
+
 // isOnLink reports whether an address belongs to another node on the link. On a link with a /32
-// address, the other end may have any address.
+// address, the other end may have any address. RIPng knows nodes by their link-local addresses.
 func (p *port) isOnLink(a netip.Addr) bool {
+	if p.isIPv6() {
+		return isLinkLocal(a) && a != p.Addr.Addr()
+	}
 	return (p.Addr.Bits() == 32 || p.Addr.Contains(a)) &&
 		a != p.Addr.Addr() && a != p.network() && a != p.broadcast()
 }

@@ -8,28 +8,38 @@ import (
 )
 
 // Input processes a received message. It counts refused messages by reason: the sender (RFC 2453
-// §3.9.2 requires a valid neighbor) or the format. Taken means accepted.
+// §3.9.2 requires a valid neighbor) or the format. Taken means accepted. In RIPng the caller
+// refuses messages from port 521 whose hop limit is not 255 (RefusedHopLimit, RFC 2080 §2.4.2).
 func (s *Speaker) Input(now clock.Time, from netip.AddrPort, iface int, payload []byte) Refusal {
 	var r Refusal
-	if s.cfg.Dialect == RIPv2 {
+	switch s.cfg.Dialect {
+	case RIPng:
+		r = s.inputNG(now, from, iface, payload)
+	case RIPv2:
 		r = s.input2(now, from, iface, payload)
-	} else {
+	default:
 		r = s.inputCourse(now, from.Addr(), iface, payload)
 	}
 	if r == Taken {
 		return r
 	}
-	if g := s.gateway(from.Addr(), iface); g != nil {
+	return s.Refuse(from, iface, r)
+}
+
+// Refuse counts a message that the caller refuses, and returns the reason.
+func (s *Speaker) Refuse(from netip.AddrPort, iface int, r Refusal) Refusal {
+	if g := s.gateways[Neighbor{from.Addr(), iface}]; g != nil {
 		g.refused++
 	}
 	s.tell(Event{Kind: MessageRefused, Neighbor: from.Addr(), Iface: iface, Reason: r})
-	return s.refuse(r)
+	s.refused[r]++
+	return r
 }
 
 func (s *Speaker) inputCourse(
 	now clock.Time, from netip.Addr, iface int, payload []byte,
 ) Refusal {
-	g := s.gateway(from, iface)
+	g := s.gateways[Neighbor{from, iface}]
 	if g == nil {
 		return RefusedStranger
 	}
@@ -65,9 +75,9 @@ func (s *Speaker) inputCourse(
 		e := &p.Entries[i]
 		switch {
 		case e.Cost > Infinity:
-			s.refuse(RefusedMetric)
+			s.refused[RefusedMetric]++
 		case !isDestination(e.Prefix):
-			s.refuse(RefusedMartian)
+			s.refused[RefusedMartian]++
 		default:
 			e.NextHop = from
 			s.learn(now, g, e)
@@ -79,8 +89,12 @@ func (s *Speaker) inputCourse(
 // isDestination reports whether p can be the destination of a route (RFC 2453 §3.9.2: "unicast; not
 // net 0 or 127"). The default route can.
 func isDestination(p netip.Prefix) bool {
-	first := p.Addr().As4()[0]
-	return p.Bits() == 0 || first != 0 && first != 127 && first < 224
+	a := p.Addr()
+	if a.Is6() && p.Bits() > 0 { // RFC 2080 §2.4.2: not multicast or link-local
+		return !a.IsMulticast() && !a.IsLinkLocalUnicast() && !a.IsLoopback() &&
+			!a.IsUnspecified() && !a.Is4In6()
+	}
+	return p.Bits() == 0 || a.As4()[0] != 0 && a.As4()[0] != 127 && a.As4()[0] < 224
 }
 
 // learn processes one entry (RFC 2453 §3.9.2). Router g reaches e.Prefix; we would reach it through
@@ -94,7 +108,7 @@ func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 			return
 		}
 		if len(s.table.byPrefix) >= s.cfg.MaxRoutes {
-			s.refuse(RefusedTableFull)
+			s.refused[RefusedTableFull]++
 			return
 		}
 		r = s.table.add(e.Prefix)
@@ -162,11 +176,9 @@ func (s *Speaker) input2(
 	if m.Command == Request && auth.key == nil {
 		return s.requested(p, from, iface, m) // the client may be unknown
 	}
-	g := s.gateway(from.Addr(), iface)
+	g := s.enlist(now, Neighbor{from.Addr(), iface})
 	if g == nil {
-		if g = s.enlist(now, Neighbor{from.Addr(), iface}); g == nil {
-			return RefusedCrowd
-		}
+		return RefusedCrowd
 	}
 	if !s.follows(now, g, auth) {
 		return RefusedSequence
@@ -183,7 +195,7 @@ func (s *Speaker) input2(
 
 // judgeSender checks the source (RFC 2453 §3.9.2): it must be on the link and not ourselves.
 func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
-	if !from.Is4() {
+	if from.Is6() != p.isIPv6() {
 		return RefusedOffLink
 	}
 	for _, mine := range s.ports {
@@ -191,7 +203,7 @@ func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
 			return RefusedOwn
 		}
 	}
-	switch g := s.gateway(from, iface); {
+	switch g := s.gateways[Neighbor{from, iface}]; {
 	case g != nil && g.configured:
 		return Taken
 	case p.listed:
@@ -211,7 +223,7 @@ func (s *Speaker) responded(now clock.Time, g *gateway, m Packet2) {
 		if e, r := g.entry(&m.Entries[i]); r == Taken {
 			s.learn(now, g, &e)
 		} else {
-			s.refuse(r)
+			s.refused[r]++
 		}
 	}
 }
@@ -251,10 +263,10 @@ func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 	return e, Taken
 }
 
-// reply is a response with prepared entries.
+// reply is a response with encoded entries of EntrySize2 bytes.
 type reply struct {
 	outlet  *outlet
-	entries []Entry2
+	entries []byte
 }
 
 // maxAnswers bounds the requests that wait for a response. Further requests are refused.
@@ -267,31 +279,51 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	switch {
 	case len(m.Entries) == 0:
 		return Taken // "If there are no entries, no response is given."
-	case p.Send == SendNone, p.Passive && from.Port() == Port:
-		return RefusedSilent
 	case m.Version == 1 && p.Send == SendRIP2, m.Version > 1 && p.Send == SendRIP1:
-		return RefusedVersion // RFC 2453 §4.6: a router that sends only RIP-2 does not answer RIP-1
+		if !p.silentTo(from) {
+			// RFC 2453 §4.6: a router that sends only RIP-2 does not answer RIP-1.
+			return RefusedVersion
+		}
+	}
+	o := &outlet{to: from, iface: iface, port: p, version: min(m.Version, 2)}
+	if e := &m.Entries[0]; len(m.Entries) == 1 && e.Family == 0 && e.Metric == Infinity {
+		return s.answer(o, nil)
+	}
+	var entries []byte
+	for _, e := range m.Entries {
+		e.Metric = s.metric(p, &e)
+		entries = e.Append(entries)
+	}
+	return s.answer(o, entries)
+}
+
+// silentTo reports whether a request from there is not answered: nothing is sent on the link, or
+// the interface is passive and the request is a router's.
+func (p *port) silentTo(from netip.AddrPort) bool {
+	router := from.Port() == Port
+	if p.isIPv6() {
+		router = from.Port() == PortNG
+	}
+	return p.Send == SendNone || p.Passive && router
+}
+
+// answer queues the response to a request: encoded entries, or the whole table if there are none.
+// Requests for single prefixes come from monitoring tools and not from routers, so split horizon
+// does not apply to entries.
+func (s *Speaker) answer(o *outlet, entries []byte) Refusal {
+	o.answer, o.full = true, true
+	switch {
+	case o.port.silentTo(o.to):
+		return RefusedSilent
 	case len(s.answers)+len(s.replies) >= maxAnswers:
 		return RefusedBusy
+	case entries != nil:
+		s.replies = append(s.replies, reply{o, entries})
+	case !slices.ContainsFunc(s.answers, func(a *outlet) bool {
+		return a.to == o.to && a.iface == o.iface && a.full
+	}):
+		s.answers = append(s.answers, o)
 	}
-	o := &outlet{
-		to: from, iface: iface, port: p, version: min(m.Version, 2), answer: true, full: true,
-	}
-	if e := &m.Entries[0]; len(m.Entries) == 1 && e.Family == 0 && e.Metric == Infinity {
-		if !slices.ContainsFunc(s.answers, func(a *outlet) bool {
-			return a.to == o.to && a.iface == iface && a.full
-		}) {
-			s.answers = append(s.answers, o)
-		}
-		return Taken
-	}
-	// Requests for single prefixes come from monitoring tools and not from routers, so split
-	// horizon does not apply.
-	r := reply{outlet: o, entries: slices.Clone(m.Entries)}
-	for i := range r.entries {
-		r.entries[i].Metric = s.metric(p, &r.entries[i])
-	}
-	s.replies = append(s.replies, r)
 	return Taken
 }
 
@@ -312,4 +344,99 @@ func (s *Speaker) metric(p *port, w *Entry2) uint32 {
 		return uint32(r.cost)
 	}
 	return Infinity
+}
+
+// inputNG processes a message of RIPng in the order of RFC 2080 §2.4: interface, sender, format,
+// contents. A sender must have a link-local address. So requests from other addresses, which
+// §2.4.1 allows for diagnosis, are refused.
+func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []byte) Refusal {
+	if iface < 0 || iface >= len(s.ports) || !s.ports[iface].up {
+		return RefusedInterface
+	}
+	p := s.ports[iface]
+	if r := s.judgeSender(p, from.Addr(), iface); r != Taken {
+		return r
+	}
+	m, r := parseHeader2(b)
+	switch {
+	case r != Taken:
+		return r
+	case m.Version != versionNG, p.Receive == ReceiveNone:
+		return RefusedVersion
+	case m.Command == Response && from.Port() != PortNG:
+		return RefusedPort // RFC 2080 §2.4.2
+	}
+	entries := b[header2:]
+	if len(entries)%EntrySize2 != 0 {
+		return RefusedForm
+	}
+	if m.Command == Request && from.Port() != PortNG {
+		return s.requestedNG(p, from, iface, entries) // a tool, not a router
+	}
+	g := s.enlist(now, Neighbor{from.Addr(), iface})
+	if g == nil {
+		return RefusedCrowd
+	}
+	s.hear(now, g)
+	g.version = m.Version
+	if m.Command == Request {
+		g.requests++
+		return s.requestedNG(p, from, iface, entries)
+	}
+	s.respondedNG(now, g, entries)
+	return Taken
+}
+
+// respondedNG processes the entries of a response (RFC 2080 §2.4.2).
+func (s *Speaker) respondedNG(now clock.Time, g *gateway, entries []byte) {
+	s.counters.ResponsesIn++
+	g.responses++
+	hop := g.Addr
+	for ; len(entries) > 0; entries = entries[EntrySize2:] {
+		w := parseEntryNG(entries)
+		if w.metric == nextHopMetric {
+			// RFC 2080 §2.1.1: anything but a link-local address means the sender.
+			if hop = w.addr; !isLinkLocal(hop) {
+				hop = g.Addr
+			}
+			continue
+		}
+		s.counters.EntriesIn++
+		e, r := w.decode()
+		if r == Taken && hop == g.port.Addr.Addr() && e.Cost < Infinity {
+			r = RefusedNextHop
+		}
+		if r != Taken {
+			s.refused[r]++
+			continue
+		}
+		e.NextHop = hop
+		s.learn(now, g, &e)
+	}
+}
+
+// requestedNG answers a request (RFC 2080 §2.4.1) with the whole table, or with the metrics of the
+// requested prefixes.
+func (s *Speaker) requestedNG(p *port, from netip.AddrPort, iface int, entries []byte) Refusal {
+	s.counters.RequestsIn++
+	o := &outlet{to: from, iface: iface, port: p, version: versionNG}
+	if len(entries) == 0 {
+		return Taken // no entries, no response
+	}
+	if w := parseEntryNG(entries); len(entries) == EntrySize2 && w.metric == Infinity &&
+		w.bits == 0 && w.addr == netip.IPv6Unspecified() {
+		return s.answer(o, nil)
+	}
+	var encoded []byte
+	for ; len(entries) > 0; entries = entries[EntrySize2:] {
+		w := parseEntryNG(entries)
+		w.metric = Infinity
+		if w.bits <= 128 {
+			if r := s.table.find(netip.PrefixFrom(w.addr, w.bits).Masked()); r != nil {
+				w.metric = uint8(r.cost)
+			}
+		}
+		encoded = w.append(encoded)
+	}
+	return s.answer(o, encoded)
 }

@@ -31,8 +31,8 @@ const (
 type Entry struct {
 	Prefix  netip.Prefix
 	Cost    uint32     // the sender's, unchecked
-	Tag     uint16     // RIPv2 only
-	NextHop netip.Addr // RIPv2 only; the zero Addr: the sender
+	Tag     uint16     // not in the course's dialect
+	NextHop netip.Addr // not in the course's dialect; the zero Addr: the sender
 }
 
 // Packet is one message of the course's dialect:

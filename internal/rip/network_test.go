@@ -103,23 +103,35 @@ func (w *network) make(n int, pairs [][2]int, cfg rip.Config) *network {
 	}
 	for i, p := range pairs {
 		a, b := w.routers[p[0]], w.routers[p[1]]
-		base := [4]byte{10, byte(i >> 8), byte(i), 0}
-		x := &wire{a: a, b: b, prefix: netip.PrefixFrom(netip.AddrFrom4(base), 24)}
-		base[3] = 1
-		a.ports = append(a.ports, port{x, netip.AddrFrom4(base), b})
-		base[3] = 2
-		b.ports = append(b.ports, port{x, netip.AddrFrom4(base), a})
+		at := func(host byte) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), host}) }
+		bits := 24
+		if cfg.Dialect == rip.RIPng {
+			at = func(host byte) netip.Addr {
+				if host == 0 {
+					return netip.MustParseAddr(fmt.Sprintf("2001:db8:%x::", i))
+				}
+				return netip.MustParseAddr(fmt.Sprintf("fe80::%x:%x", i, host))
+			}
+			bits = 64
+		}
+		x := &wire{a: a, b: b, prefix: netip.PrefixFrom(at(0), bits)}
+		a.ports = append(a.ports, port{x, at(1), b})
+		b.ports = append(b.ports, port{x, at(2), a})
 		w.wires = append(w.wires, x)
 	}
-	if cfg.Dialect == rip.RIPv2 {
+	switch cfg.Dialect {
+	case rip.Course:
+	case rip.RIPv2:
 		w.udp, w.own = rip.Port, 1
+	case rip.RIPng:
+		w.udp, w.own = rip.PortNG, 1
 	}
 	for _, r := range w.routers {
 		cfg.Neighbors, cfg.Interfaces = nil, nil
 		cfg.Rand = rand.New(rand.NewPCG(7, uint64(r.id)))
 		for i, p := range r.ports {
-			if cfg.Dialect == rip.RIPv2 {
-				f := rip.Interface{Addr: netip.PrefixFrom(p.addr, 24), Keys: w.keys}
+			if cfg.Dialect != rip.Course {
+				f := rip.Interface{Addr: netip.PrefixFrom(p.addr, p.wire.prefix.Bits()), Keys: w.keys}
 				cfg.Interfaces = append(cfg.Interfaces, f)
 				continue
 			}
@@ -158,7 +170,7 @@ func (w *network) drain(r *router) {
 	for r.speaker.Output(w.now, &m) {
 		p := r.ports[m.Iface]
 		require.False(w.tb, p.wire.down, "sent to an interface that is down")
-		require.LessOrEqual(w.tb, len(m.Payload), 4+64*12)
+		require.LessOrEqual(w.tb, len(m.Payload), 1280-48)
 		require.Equal(w.tb, w.udp, m.Port)
 		w.sent++
 		w.record(r, m)

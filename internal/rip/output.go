@@ -8,10 +8,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Message is one message to send.
+// Message is one message to send. RIPng's leave from the interface's link-local address with a hop
+// limit of 255 (RFC 2080 §2.4.2).
 type Message struct {
 	To      netip.Addr
-	Port    uint16 // UDP destination, from our port 520; 0 in the course's dialect
+	Port    uint16 // UDP destination, from our port of RIP; 0 in the course's dialect
 	Iface   int
 	Payload []byte // valid until the next call of Output
 }
@@ -26,8 +27,8 @@ func (s *Speaker) Output(now clock.Time, m *Message) bool {
 	s.release(now)
 	if len(s.replies) > 0 {
 		r := &s.replies[0]
-		n := min(len(r.entries), r.outlet.port.most)
-		s.write2(now, r.outlet, Packet2{Command: Response, Entries: r.entries[:n]}, m)
+		n := min(len(r.entries), r.outlet.port.most*EntrySize2)
+		s.write2(now, r.outlet, Response, r.entries[:n], m)
 		if r.entries = r.entries[n:]; len(r.entries) == 0 {
 			s.replies = s.replies[1:]
 		}
@@ -71,15 +72,23 @@ func (s *Speaker) next(now clock.Time, o *outlet, m *Message) bool {
 // fill moves routes of the current update to s.entries, at most as many as fit in a message.
 func (s *Speaker) fill(o *outlet) {
 	s.entries = s.entries[:0]
-	most := s.cfg.MaxEntries
+	room := s.cfg.MaxEntries
 	if o.version > 0 {
-		most = o.port.most
+		room = o.port.most
 	}
-	for len(o.sending) > 0 && len(s.entries) < most {
-		r := o.sending[0]
+	var hop netip.Addr
+	for len(o.sending) > 0 && room > 0 {
+		e, ok := o.entry(o.sending[0])
+		if ok && o.port.isIPv6() && e.NextHop != hop {
+			if room--; room == 0 {
+				return // RFC 2080 §2.1.1: the next hop has an entry of its own, before the route's
+			}
+			hop = e.NextHop
+		}
 		o.sending = o.sending[1:]
-		if e, ok := o.entry(r); ok {
+		if ok {
 			s.entries = append(s.entries, e)
+			room--
 		}
 	}
 }
@@ -87,7 +96,7 @@ func (s *Speaker) fill(o *outlet) {
 // write builds a message from s.entries, in the outlet's dialect.
 func (s *Speaker) write(now clock.Time, o *outlet, c Command, m *Message) {
 	if o.version > 0 {
-		s.write2(now, o, Packet2{Command: c}, m)
+		s.write2(now, o, c, nil, m)
 		return
 	}
 	p := Packet{Command: c, EntrySize: o.width}
@@ -99,23 +108,24 @@ func (s *Speaker) write(now clock.Time, o *outlet, c Command, m *Message) {
 	*m = Message{To: o.to.Addr(), Iface: o.iface, Payload: s.payload}
 }
 
-// write2 builds a message of version 1 or 2: a request for the whole table, or a response with p's
-// entries, or with s.entries if p has none.
-func (s *Speaker) write2(now clock.Time, o *outlet, p Packet2, m *Message) {
-	b := appendHeader2(s.payload[:0], p.Command, o.version)
+// write2 builds a message of RIP version 1 or 2 or RIPng: a request for the whole table, or a
+// response with encoded entries, or with s.entries if encoded is nil.
+func (s *Speaker) write2(now clock.Time, o *outlet, c Command, encoded []byte, m *Message) {
+	b := appendHeader2(s.payload[:0], c, o.version)
 	var key *Key
 	if o.version > 1 && len(o.port.Keys) > 0 {
 		key = &o.port.Keys[0]
 		b = key.appendAuth(b, s.sequence(now))
 	}
 	switch {
-	case p.Command == Request:
-		b = askForAll.Append(b)
-	case p.Entries != nil:
-		for i := range p.Entries {
-			b = p.Entries[i].Append(b)
-		}
-		s.count(o, len(p.Entries))
+	case c == Request:
+		b = askForAll.Append(b) // the same bytes in RIPng (RFC 2080 §2.4.1)
+	case encoded != nil:
+		b = append(b, encoded...)
+		s.count(o, len(encoded)/EntrySize2)
+	case o.port.isIPv6():
+		b = appendEntriesNG(b, s.entries)
+		s.count(o, len(s.entries))
 	default:
 		for i := range s.entries {
 			e := s.entries[i].wire(o.version)
@@ -162,7 +172,7 @@ type outlet struct {
 	iface   int
 	port    *port
 	gateway *gateway // course: the neighbor, for split horizon
-	version uint8    // RIP version; 0 in the course's dialect
+	version uint8    // on the wire, 1 in RIPng; 0 in the course's dialect
 	width   int      // course: entry size in bytes
 	leaving bool     // the interface is going down: announce everything at Infinity
 	answer  bool     // for one request: removed after its last message
@@ -179,14 +189,14 @@ type outlet struct {
 // unicast returns the outlet of a configured neighbor; nil: nothing is sent there.
 func (s *Speaker) unicast(g *gateway) *outlet {
 	o := &outlet{iface: g.Iface, port: g.port}
-	if g.port.Passive || s.cfg.Dialect == RIPv2 && g.port.Send == SendNone {
+	if g.port.Passive || s.cfg.Dialect != Course && g.port.Send == SendNone {
 		return nil
 	}
 	if s.cfg.Dialect == Course {
 		o.to, o.gateway, o.width = netip.AddrPortFrom(g.Addr, 0), g, s.cfg.EntrySize
 		return o
 	}
-	o.to, o.version = netip.AddrPortFrom(g.Addr, Port), g.port.Send.version()
+	o.to, o.version = netip.AddrPortFrom(g.Addr, s.cfg.Dialect.port()), g.port.version()
 	return o
 }
 
@@ -197,7 +207,11 @@ func (s *Speaker) everybody(iface int, p *port) *outlet {
 	if p.listed || p.Passive {
 		return nil
 	}
-	o := &outlet{iface: iface, port: p, version: p.Send.version()}
+	o := &outlet{iface: iface, port: p, version: p.version()}
+	if p.isIPv6() && p.Send != SendNone {
+		o.to = netip.AddrPortFrom(MulticastNG, PortNG) // RFC 2080 §2.5.2
+		return o
+	}
 	switch p.Send {
 	case SendRIP2:
 		o.to = netip.AddrPortFrom(Multicast, Port)
@@ -209,8 +223,9 @@ func (s *Speaker) everybody(iface int, p *port) *outlet {
 	return o
 }
 
-func (m SendMode) version() uint8 {
-	if m == SendRIP1 {
+// version returns the version number of the messages that the interface sends.
+func (f *Interface) version() uint8 {
+	if f.isIPv6() || f.Send == SendRIP1 {
 		return 1
 	}
 	return 2
@@ -270,20 +285,21 @@ func (o *outlet) entry(r *route) (Entry, bool) {
 		// network as the network's first address.
 		return e, o.width != OldEntrySize || r.prefix.IsSingleIP()
 	}
-	if e.Cost < Infinity && r.isOwn() && o.port.isOnLink(r.hop) && o.port.Addr.Bits() < 32 {
-		e.NextHop = r.hop // RFC 2453 §4.4: the next hop is on this link
+	if e.Cost < Infinity && r.isOwn() && o.port.isOnLink(r.hop) && !o.port.Addr.IsSingleIP() &&
+		(r.own[0].iface == o.iface || !o.port.isIPv6()) {
+		e.NextHop = r.hop // RFC 2453 §4.4, RFC 2080 §2.1.1: the next hop is on this link
 	}
 	return e, !o.hasOldListeners() || o.port.tellable(r.prefix)
 }
 
 // hasOldListeners reports whether a receiver of our messages may know only version 1.
 func (o *outlet) hasOldListeners() bool {
-	return o.version == 1 || !o.answer && o.port.Send == SendCompatible
+	return !o.port.isIPv6() && (o.version == 1 || !o.answer && o.port.Send == SendCompatible)
 }
 
 // poisons reports whether a route is announced at Infinity (RFC 2453 §3.4.3, split horizon with
-// poisoned reverse). The course's dialect poisons routes from the same neighbor, RIPv2 routes from
-// the same link.
+// poisoned reverse). The course's dialect poisons routes from the same neighbor, RIPv2 and
+// RIPng routes from the same link.
 func (o *outlet) poisons(r *route) bool {
 	switch {
 	case o.leaving:

@@ -12,8 +12,9 @@ import (
 // External is a prefix from another source, such as a static route, that RIP announces.
 type External struct {
 	Prefix netip.Prefix
-	// NextHop and Iface are the router of the prefix. RIPv2 announces NextHop on its own link, so
-	// that packets need not pass through us (RFC 2453 §4.4). The zero Addr: packets pass through
+	// NextHop and Iface are the router of the prefix. RIPv2 and RIPng announce NextHop on its
+	// own link, so that packets need not pass through us (RFC 2453 §4.4, RFC 2080 §2.1.1; there it
+	// is a link-local address). The zero Addr: packets pass through
 	// us.
 	NextHop netip.Addr
 	Iface   int
@@ -39,7 +40,7 @@ func (s *Speaker) Farewell(iface int) {
 // interface. If it goes down, the network and all routes learned through the interface are
 // withdrawn at once. If it comes up, the neighbors there are asked for their tables.
 func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
-	p = mustPrefix(p)
+	p = s.cfg.Dialect.mustPrefix(p)
 	s.hurry()
 	if !up {
 		s.dropPort(now, iface)
@@ -48,7 +49,7 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	}
 	s.raisePort(iface)
 	o := own{iface: iface, local: true}
-	if s.cfg.Dialect == RIPv2 {
+	if s.cfg.Dialect != Course {
 		o.cost = 1
 		if iface >= 0 && iface < len(s.ports) {
 			o.cost = s.ports[iface].Cost // RFC 2453 §3.5: the cost of that network
@@ -60,21 +61,22 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 // SetExternal starts or stops announcing a prefix from another source. A prefix has one External; a
 // new one replaces it.
 func (s *Speaker) SetExternal(now clock.Time, e External, up bool) {
-	p := mustPrefix(e.Prefix)
+	p := s.cfg.Dialect.mustPrefix(e.Prefix)
 	if !up {
 		s.disown(now, p, e.Iface, false)
 		return
 	}
 	o := own{iface: e.Iface, cost: min(e.Metric, Infinity-1), tag: e.Tag, hop: e.NextHop}
-	if o.cost == 0 && s.cfg.Dialect == RIPv2 {
+	if o.cost == 0 && s.cfg.Dialect != Course {
 		o.cost = 1
 	}
 	s.adopt(now, p, o)
 }
 
-func mustPrefix(p netip.Prefix) netip.Prefix {
-	if !p.IsValid() || !p.Addr().Is4() {
-		panic(fmt.Sprintf("BUG: rip: %v is not an IPv4 prefix", p))
+// mustPrefix checks that a prefix belongs to the dialect's family.
+func (d Dialect) mustPrefix(p netip.Prefix) netip.Prefix {
+	if !p.IsValid() || p.Addr().Is6() != (d == RIPng) {
+		panic(fmt.Sprintf("BUG: rip: %v is not a prefix of the dialect's family", p))
 	}
 	return p.Masked()
 }

@@ -15,6 +15,7 @@ const (
 	RefusedForm
 	RefusedCommand
 	RefusedPort
+	RefusedHopLimit
 	RefusedVersion
 	RefusedMustBeZero
 	RefusedNoAuth
@@ -50,7 +51,8 @@ var refusalNames = [numRefusals]string{
 	RefusedCrowd:       "too many neighbors",
 	RefusedForm:        "malformed",
 	RefusedCommand:     "unknown command",
-	RefusedPort:        "response not from port 520",
+	RefusedPort:        "response not from RIP's port",
+	RefusedHopLimit:    "hop limit below 255",
 	RefusedVersion:     "version not accepted here",
 	RefusedMustBeZero:  "nonzero must-be-zero field in version 1",
 	RefusedNoAuth:      "authentication missing",
@@ -64,7 +66,7 @@ var refusalNames = [numRefusals]string{
 	RefusedBusy:        "too many requests at once",
 	RefusedSilent:      "request on a link where we send nothing",
 	RefusedFamily:      "entry of another address family",
-	RefusedMask:        "entry with a broken mask",
+	RefusedMask:        "entry with a broken mask or prefix length",
 	RefusedMartian:     "entry for a martian prefix",
 	RefusedMetric:      "entry with a metric outside 1 to 16",
 	RefusedNextHop:     "entry with our own address as next hop",
@@ -86,12 +88,6 @@ func (r Refusal) IsEntry() bool { return r >= firstEntryRefusal }
 type Refused struct {
 	Reason Refusal
 	Count  uint64
-}
-
-// refuse counts a refusal and returns it.
-func (s *Speaker) refuse(r Refusal) Refusal {
-	s.refused[r]++
-	return r
 }
 
 // Refused lists the reasons that occurred, in a fixed order.

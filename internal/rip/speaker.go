@@ -20,7 +20,7 @@ type Speaker struct {
 	outlets  []*outlet // destinations of updates, in the order of the configuration
 	answers  []*outlet // destinations of responses to requests
 	replies  []reply
-	gateways map[uint64]*gateway
+	gateways map[Neighbor]*gateway // those we know
 	table    table
 
 	started   bool
@@ -71,7 +71,7 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Speaker{cfg: cfg, gateways: make(map[uint64]*gateway)}
+	s := &Speaker{cfg: cfg, gateways: make(map[Neighbor]*gateway)}
 	for _, f := range cfg.Interfaces {
 		s.ports = append(s.ports, newPort(f))
 	}
@@ -82,14 +82,14 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 	}
 	for _, n := range cfg.Neighbors {
 		g := &gateway{Neighbor: n, port: s.ports[n.Iface], configured: true}
-		s.gateways[gatewayKey(n.Addr, n.Iface)] = g
+		s.gateways[n] = g
 		g.port.listed = true
 		if o := s.unicast(g); o != nil {
 			g.outlet = o
 			s.outlets = append(s.outlets, o)
 		}
 	}
-	if cfg.Dialect == RIPv2 {
+	if cfg.Dialect != Course {
 		for i, p := range s.ports {
 			if o := s.everybody(i, p); o != nil {
 				s.outlets = append(s.outlets, o)

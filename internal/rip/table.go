@@ -2,6 +2,7 @@ package rip
 
 import (
 	"cmp"
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
@@ -11,7 +12,7 @@ import (
 // route is the route of one prefix: own if own is not empty, learned if via is set, otherwise dead.
 type route struct {
 	prefix netip.Prefix
-	key    uint64 // keyOf(prefix)
+	key    key    // keyOf(prefix)
 	cost   int    // Infinity if dead
 	tag    uint16 // RFC 2453 §4.2: kept and passed on
 	hop    netip.Addr
@@ -44,7 +45,7 @@ func (r *route) isOwn() bool { return len(r.own) > 0 }
 
 // table holds the routes by prefix, and two queues by time of expiry and deletion.
 type table struct {
-	byPrefix map[uint64]*route
+	byPrefix map[key]*route
 	all      []*route // sorted routes, some perhaps forgotten; never changed in place
 	added    []*route // routes not yet in all
 	holes    bool     // all contains forgotten routes
@@ -52,12 +53,20 @@ type table struct {
 	dead     queue
 }
 
-// keyOf converts a prefix to a number that sorts by address, then by prefix length.
-func keyOf(p netip.Prefix) uint64 {
-	return uint64(word(p.Addr().As4()))<<6 | uint64(p.Bits())
+// key is a prefix as numbers, which are faster to look up: the halves of the address and the
+// prefix length.
+type key struct{ hi, lo, bits uint64 }
+
+func keyOf(p netip.Prefix) key {
+	b := p.Addr().As16()
+	return key{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:]), uint64(p.Bits())}
 }
 
-func compareRoutes(a, b *route) int { return cmp.Compare(a.key, b.key) }
+// compareRoutes orders routes by address, then by prefix length.
+func compareRoutes(a, b *route) int {
+	return cmp.Or(cmp.Compare(a.key.hi, b.key.hi), cmp.Compare(a.key.lo, b.key.lo),
+		cmp.Compare(a.key.bits, b.key.bits))
+}
 
 func (t *table) find(p netip.Prefix) *route { return t.byPrefix[keyOf(p)] }
 
@@ -65,7 +74,7 @@ func (t *table) find(p netip.Prefix) *route { return t.byPrefix[keyOf(p)] }
 func (t *table) add(p netip.Prefix) *route {
 	r := &route{prefix: p, key: keyOf(p), cost: Infinity}
 	if t.byPrefix == nil {
-		t.byPrefix = make(map[uint64]*route)
+		t.byPrefix = make(map[key]*route)
 	}
 	t.byPrefix[r.key] = r
 	t.added = append(t.added, r)
@@ -94,7 +103,7 @@ func (t *table) sorted() []*route {
 	}
 	added := t.added
 	for _, r := range t.all {
-		for len(added) > 0 && added[0].key < r.key {
+		for len(added) > 0 && compareRoutes(added[0], r) < 0 {
 			keep(added[0])
 			added = added[1:]
 		}

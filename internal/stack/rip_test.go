@@ -130,7 +130,7 @@ func TestRIPv2Refuses(t *testing.T) {
 	for _, r := range s.RIP().Info(w.now).Refused {
 		reasons = append(reasons, r.Reason)
 	}
-	assert.Equal(t, []string{"from an address that is not on the link", "response not from port 520"}, reasons)
+	assert.Equal(t, []string{"from an address that is not on the link", "response not from RIP's port"}, reasons)
 
 	send(ip.Addr{10, 0, 0, 2}, group, rip.Port, 0)
 	got, ok := s.Routing().Lookup(addr("10.5.0.1"))
@@ -142,5 +142,5 @@ func TestRIPv2Refuses(t *testing.T) {
 	send(ip.Addr{10, 0, 0, 3}, group, 9, 0)
 	events := s.Events()
 	require.Len(t, events, 1)
-	assert.Equal(t, "message of 10.0.0.3 refused: response not from port 520", events[0].RIP.String())
+	assert.Equal(t, "message of 10.0.0.3 refused: response not from RIP's port", events[0].RIP.String())
 }
