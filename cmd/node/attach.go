@@ -44,7 +44,7 @@ const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket, or\n
 // client returns a client of a node and the node's name. It asks the node for its name, so that an
 // unknown node is an error at once.
 func (r *remote) client(ctx context.Context, ref string) (*api.Client, string, error) {
-	e, node, err := r.endpoint(ref)
+	e, node, err := r.endpoint(ctx, ref)
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,7 +84,9 @@ func (r *remote) unknown(ref string) error {
 }
 
 // endpoint returns the address of a node, and its name if the reference contains it.
-func (r *remote) endpoint(ref string) (e api.Endpoint, node string, err error) {
+func (r *remote) endpoint(
+	ctx context.Context, ref string,
+) (e api.Endpoint, node string, err error) {
 	if strings.HasPrefix(ref, "http://") {
 		u, err := url.Parse(ref)
 		if err != nil {
@@ -104,7 +106,16 @@ func (r *remote) endpoint(ref string) (e api.Endpoint, node string, err error) {
 		return e, "", netError(err)
 	}
 	r.listed = true
-	return api.Endpoint{Socket: t.Socket}, t.Node, nil
+	if t.Host != "" {
+		n, err := s.Network(t.Network)
+		if err == nil {
+			err = n.Reach(ctx, t.Node)
+		}
+		if err != nil {
+			return e, "", err
+		}
+	}
+	return api.Endpoint{Socket: t.Socket, Away: t.Host != ""}, t.Node, nil
 }
 
 // complete completes the names of nodes.

@@ -47,7 +47,7 @@ func netCommand() *cobra.Command {
 	o.stateFlag(c)
 	c.AddCommand(o.upCommand(), o.applyCommand(), o.downCommand(), o.statusCommand(),
 		o.execCommand(), o.graphCommand(), o.serveCommand(), netGenerateCommand(),
-		netExportCommand(), netImportCommand(), netValidateCommand())
+		netExportCommand(), netImportCommand(), netValidateCommand(), netPartCommand())
 	return c
 }
 
@@ -89,7 +89,8 @@ func (o *netOptions) upCommand() *cobra.Command {
 	c.Long = "Start all nodes of a network that are not running, and return when all of them\n" +
 		"answer. If files have errors, it prints all errors and starts nothing; if one\n" +
 		"node cannot start, none does. A FILE.net is a plan: `node net generate --plan` makes\n" +
-		".lnx files from it."
+		".lnx files from it. Its lines `host NAME ssh USER@MACHINE` and `node A NAME`\n" +
+		"start A on another machine, over ssh."
 	c.Example = "  node net up nets/ring"
 	return c
 }
@@ -168,7 +169,12 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	for _, note := range network.notes {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)
 	}
+	if err := network.resolve(ctx); err != nil {
+		return err
+	}
 	p := network.wanted(ctx, s, name)
+	p.PartFlags = netctl.PartFlags{Files: o.files, User: o.user}
+	p.Tell = func(text string) { _, _ = fmt.Fprintln(c.ErrOrStderr(), text) }
 	if p.Program, err = os.Executable(); err != nil {
 		return err
 	}
@@ -177,6 +183,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	}
 	done, err := do(s, ctx, p)
 	if err != nil {
+		err = network.placeParts(err)
 		if ctx.Err() != nil {
 			_, _ = fmt.Fprintf(c.ErrOrStderr(), "interrupted; `%s net status` lists what runs\n",
 				called())
@@ -206,6 +213,7 @@ type networkNode struct {
 	config *lnx.Config
 	path   string
 	text   []byte // of a generated file
+	host   string // the other machine that it runs on; empty: this one
 }
 
 func (f *networkFiles) configs() (list []*lnx.Config) {
@@ -269,10 +277,23 @@ func readNetwork(arg string) (*networkFiles, error) {
 // wanted returns the plan for netctl. An empty name selects the files' own.
 func (f *networkFiles) wanted(ctx context.Context, s *netctl.State, name string) netctl.Plan {
 	p := netctl.Plan{Name: cmp.Or(name, f.name), Source: f.source}
+	for _, n := range f.nodes {
+		m := netctl.Member{Name: n.config.Name, File: n.path, Text: n.text, Host: n.host}
+		if n.host == "" {
+			p.Nodes = append(p.Nodes, m)
+		}
+	}
+	f.addMachines(&p)
+	p.Check = f.checker(ctx, s, p.Name)
+	return p
+}
+
+// checker returns a Check of a netctl.Plan.
+func (f *networkFiles) checker(
+	ctx context.Context, s *netctl.State, name string,
+) func(start, reload []netctl.Member) error {
 	byName := map[string]*lnx.Config{}
 	for _, n := range f.nodes {
-		p.Nodes = append(p.Nodes,
-			netctl.Member{Name: n.config.Name, File: n.path, Text: n.text})
 		byName[n.config.Name] = n.config
 	}
 	of := func(nodes []netctl.Member) (configs []*lnx.Config) {
@@ -281,17 +302,16 @@ func (f *networkFiles) wanted(ctx context.Context, s *netctl.State, name string)
 		}
 		return configs
 	}
-	p.Check = func(start, reload []netctl.Member) error {
+	return func(start, reload []netctl.Member) error {
 		all := checkHere(ctx, s, of(start))
 		if len(reload) > 0 {
-			all = append(all, heldBy(s.Holders(ctx), of(reload), p.Name)...)
+			all = append(all, heldBy(s.Holders(ctx), of(reload), name)...)
 		}
 		if all.Err() == nil {
 			return nil
 		}
 		return hereError{f.place(all)}
 	}
-	return p
 }
 
 // downed is a network that was stopped.

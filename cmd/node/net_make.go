@@ -79,6 +79,10 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	case o.port != topology.DefaultPort:
 		p.Port = o.port
 	}
+	if len(p.Machines) > 0 && !o.plan {
+		return misuse(c, fmt.Errorf("%s names other hosts: give the file itself to `node net up`",
+			args[0]))
+	}
 	texts, err := p.Files()
 	if err != nil {
 		return misuse(c, err)
@@ -158,25 +162,35 @@ func readPlan(path string) (*networkFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := p.Files()
-	if err != nil {
-		return nil, &usageError{fmt.Errorf("%s: %w", path, err)}
-	}
 	source, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	f := &networkFiles{source: source, name: networkName([]string{path})}
 	f.plan, f.planFile = p, path
-	for i := range files {
-		made := &files[i]
+	return f, f.generate()
+}
+
+// generate makes the nodes' files from the plan.
+func (f *networkFiles) generate() error {
+	list, err := f.plan.Files()
+	if err != nil {
+		return &usageError{fmt.Errorf("%s: %w", f.planFile, err)}
+	}
+	f.nodes = nil
+	for i := range list {
+		made := &list[i]
 		c, err := lnx.Parse(made.Name+".lnx", made.Text)
 		if err != nil {
-			return nil, fmt.Errorf("BUG: topology: lnx refuses a generated file: %w", err)
+			return fmt.Errorf("BUG: topology: lnx refuses a generated file: %w", err)
 		}
-		f.nodes = append(f.nodes, networkNode{config: c, text: made.Text})
+		host := ""
+		if m := f.plan.MachineOf(i); m != nil {
+			host = m.Name
+		}
+		f.nodes = append(f.nodes, networkNode{config: c, text: made.Text, host: host})
 	}
-	return f, nil
+	return nil
 }
 
 // place moves errors about generated ports to the plan.

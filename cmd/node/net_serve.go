@@ -48,16 +48,22 @@ func (o *netOptions) serveCommand() *cobra.Command {
 			defer d.close()
 			all := clients{}
 			defer all.close()
+			connected, leaveHosts := context.WithCancel(ctx)
+			defer func() { leaveHosts() }()
 			d.shape = shapeOf(n)
 			tell := func(format string, args ...any) {
 				_, _ = fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...)
 			}
+			n.Connect(connected, func(text string) { tell("%s", text) })
 			server, leave := d.serve(all.of(n), func(text string) { tell("%s", text) })
 			if err := d.place().print(c.OutOrStdout(), o.json); err != nil {
 				return errors.Join(err, leave())
 			}
 			tell("serving %s of %s until Ctrl-C", counted(len(all), "node"), n.Name())
 			s.Follow(ctx, n, func(n *netctl.Network) {
+				leaveHosts()
+				connected, leaveHosts = context.WithCancel(ctx)
+				n.Connect(connected, func(text string) { tell("%s", text) })
 				server.Replace(all.of(n), shapeOf(n))
 				tell("the network has changed: serving %s of %s",
 					counted(len(all), "node"), n.Name())
@@ -101,7 +107,8 @@ func (c clients) of(n *netctl.Network) map[string]control.Operator {
 	nodes := map[string]control.Operator{}
 	for _, m := range n.Members() {
 		if c[m.Name] == nil {
-			c[m.Name] = api.NewClient(api.Endpoint{Socket: n.Socket(m.Name)}, m.Name)
+			c[m.Name] = api.NewClient(
+				api.Endpoint{Socket: n.Socket(m.Name), Away: m.Host != ""}, m.Name)
 		}
 		nodes[m.Name] = c[m.Name]
 	}

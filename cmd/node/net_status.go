@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -78,6 +80,11 @@ func printStatus(c *cobra.Command, list []netctl.Status, asJSON bool) error {
 func printNetwork(out io.Writer, s *netctl.Status) error {
 	_, _ = fmt.Fprintf(out, "%s, from %s\n", s.Name, s.Source)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	host := func(string) string { return "" }
+	if len(s.Hosts) > 0 {
+		host = func(name string) string { return cmp.Or(name, "localhost") + "\t" }
+		_, _ = fmt.Fprint(t, "Host\t")
+	}
 	_, _ = fmt.Fprintln(t, "Node\tState\tPID\tSince\tInterfaces\tNeighbors\tRoutes\tSockets")
 	for _, n := range s.Nodes {
 		if n.Life != netctl.Up {
@@ -85,25 +92,36 @@ func printNetwork(out io.Writer, s *netctl.Status) error {
 			if n.PID > 0 {
 				pid = strconv.Itoa(n.PID)
 			}
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t-\t-\t-\t-\t-\n", n.Name, n.Life, pid)
+			_, _ = fmt.Fprintf(t, "%s%s\t%s\t%s\t-\t-\t-\t-\t-\n", host(n.Host), n.Name,
+				n.Life, pid)
 			continue
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d/%d up\t%s\t%d\t%d\n", n.Name, n.Life, n.PID,
+		_, _ = fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%d/%d up\t%s\t%d\t%d\n", host(n.Host), n.Name,
+			n.Life, n.PID,
 			time.Since(n.Started).Round(time.Second), n.InterfacesUp, n.Interfaces, neighborsOf(&n),
 			n.Routes, n.Sockets)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	for i, h := range s.Hosts {
+		above := strings.Repeat("\n", 1-min(i, 1))
+		_, _ = fmt.Fprintf(out, "%shost %s is %s; its sockets and logs are in %s there\n", above,
+			h.Name, h.SSH, h.Folder)
+		if h.Problem != "" {
+			_, _ = fmt.Fprintln(out, "  "+h.Problem)
+		}
+	}
 	for _, n := range s.Nodes {
-		if n.Life == netctl.Up {
+		if n.Life == netctl.Up || n.Life == netctl.Unreachable {
 			continue
 		}
 		part := "the end of "
 		if n.Crashed {
 			part = "it crashed: "
 		}
-		_, _ = fmt.Fprintf(out, "\n%s is %s; %s%s:\n", n.Name, n.Life, part, n.Log)
+		_, _ = fmt.Fprintf(out, "\n%s is %s; %s%s:\n", n.Name, n.Life, part,
+			strings.TrimPrefix(n.Host+":"+n.Log, ":"))
 		for _, line := range n.LastLines {
 			_, _ = fmt.Fprintln(out, "  "+line)
 		}

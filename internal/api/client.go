@@ -44,6 +44,7 @@ type Client struct {
 // Endpoint is the address of a Server: a Socket, or a URL and a Token.
 type Endpoint struct {
 	Socket string // path of a Unix socket
+	Away   bool   // the Socket leads to another machine, whose files requests name
 	URL    string // http://HOST:PORT
 	Token  string
 }
@@ -56,7 +57,7 @@ func NewClient(e Endpoint, node string) *Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: idleTime / 2}
 	dialer := net.Dialer{Timeout: dialTime}
 	if e.Socket != "" {
-		c.base, c.here = "http://localhost/v1", true
+		c.base, c.here = "http://localhost/v1", !e.Away
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", e.Socket)
 		}

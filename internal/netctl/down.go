@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 )
 
 // Ending is the result of stopping a network. Nodes are by name.
@@ -33,6 +34,11 @@ func (s *State) Down(ctx context.Context, name string) (done Ending, err error) 
 	if err != nil {
 		return done, err
 	}
+	return n.down(ctx)
+}
+
+// down is Down for a locked network. If machines do not answer, the network keeps only them.
+func (n *Network) down(ctx context.Context) (done Ending, err error) {
 	for _, m := range n.Nodes {
 		ran, e := n.process(m.Name).stop(ctx)
 		switch {
@@ -51,10 +57,48 @@ func (s *State) Down(ctx context.Context, name string) (done Ending, err error) 
 	if err != nil {
 		return done, err
 	}
-	if len(done.Logs) == 0 {
+	here := done.Logs
+	if err := n.downParts(ctx, &done); err != nil {
+		return done, err
+	}
+	if len(here) == 0 {
 		return done, os.RemoveAll(n.dir)
 	}
-	return done, n.clear(done.Logs)
+	return done, n.clear(here)
+}
+
+// downParts stops the nodes on other machines, and ends the connections to them.
+func (n *Network) downParts(ctx context.Context, done *Ending) error {
+	var mu sync.Mutex
+	var left []Machine
+	err := each(n.connections(), func(c *connection) error {
+		a, err := PartAnswer{Ending: &Ending{}}, error(nil)
+		if c.Folder != "" { // otherwise it was not reached yet
+			a, err = c.part(ctx, partTime, PartRequest{Do: PartDown})
+		}
+		c.close(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			left = append(left, *c.Machine)
+			return fmt.Errorf("%w; its nodes may still run: when it answers again, "+
+				"`node net down %s` stops them (to forget them, remove %s)", err, n.Name(), n.dir)
+		}
+		done.Ended = append(done.Ended, a.Ending.Ended...)
+		done.Dead = append(done.Dead, a.Ending.Dead...)
+		for _, log := range a.Ending.Logs {
+			done.Logs = append(done.Logs, c.Name+":"+log)
+		}
+		return nil
+	})
+	slices.Sort(done.Ended)
+	slices.Sort(done.Dead)
+	if err == nil {
+		return nil
+	}
+	next := n.manifest
+	next.Nodes, next.Machines = nil, left
+	return errors.Join(err, n.save(next))
 }
 
 // clear removes everything but some files from the network's directory.

@@ -32,18 +32,18 @@ func TestARecordIsFollowed(t *testing.T) {
 		see()
 		now, err := s.load("one")
 		require.NoError(t, err)
-		require.NoError(t, now.save())
+		require.NoError(t, now.save(now.manifest))
 		see() // it is the same
 		now.Nodes = append(now.Nodes, Member{Name: "C"})
-		require.NoError(t, now.save())
+		require.NoError(t, now.save(now.manifest))
 		see(now.Nodes)
 		now.Nodes[0].SHA256 = "another"
-		require.NoError(t, now.save())
+		require.NoError(t, now.save(now.manifest))
 		see(now.Nodes)
 		require.NoError(t, os.Remove(filepath.Join(now.dir, manifestName)))
 		see() // it is down
 		now.Nodes = now.Nodes[:1]
-		require.NoError(t, now.save())
+		require.NoError(t, now.save(now.manifest))
 		see(now.Nodes)
 	})
 }

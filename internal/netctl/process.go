@@ -35,6 +35,8 @@ const (
 	Up   Life = "up"   // answers
 	Hung Life = "hung" // runs but does not answer
 	Dead Life = "dead" // no process
+	// Unreachable: its machine does not answer, so the process may run.
+	Unreachable Life = "unreachable"
 )
 
 // process is a node's process. Its files are in the network's directory.

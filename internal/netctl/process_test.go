@@ -57,9 +57,9 @@ func TestANodeThatRunsKeepsItsFolder(t *testing.T) {
 	held, err := os.Create(n.process("A").pid())
 	require.NoError(t, err)
 	require.True(t, tryLock(held))
-	n.withdraw([]Member{{Name: "A"}, {Name: "B"}})
+	require.NoError(t, n.withdraw(t.Context(), Plan{Nodes: []Member{{Name: "A"}, {Name: "B"}}}))
 	assert.FileExists(t, n.process("A").pid())
 	require.NoError(t, held.Close())
-	n.withdraw([]Member{{Name: "A"}, {Name: "B"}})
+	require.NoError(t, n.withdraw(t.Context(), Plan{Nodes: []Member{{Name: "A"}, {Name: "B"}}}))
 	assert.NoDirExists(t, n.dir)
 }

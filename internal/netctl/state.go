@@ -95,13 +95,16 @@ type manifest struct {
 	Name    string    `json:"name"`
 	Source  string    `json:"source"` // the directory or file of its nodes
 	Started time.Time `json:"started"`
-	Nodes   []Member  `json:"nodes"`
+	Nodes   []Member  `json:"nodes"` // of this machine
+	// Machines are the other machines, with their nodes.
+	Machines []Machine `json:"machines,omitempty"`
 }
 
 // Member is a node of a network.
 type Member struct {
 	Name string `json:"name"`
 	File string `json:"file"`
+	Host string `json:"host,omitempty"` // the machine; empty: this one
 	// SHA256 is the digest of the file when the node was started.
 	SHA256 string `json:"sha256,omitempty"`
 	// Text is the contents of a generated file in the network's directory; nil: File exists.
@@ -123,7 +126,21 @@ func (n *Network) Name() string { return n.manifest.Name }
 func (n *Network) Source() string { return n.manifest.Source }
 
 // Members returns the nodes, by name.
-func (n *Network) Members() []Member { return slices.Clone(n.manifest.Nodes) }
+func (n *Network) Members() []Member {
+	list := slices.Clone(n.manifest.Nodes)
+	for _, m := range n.Machines {
+		list = append(list, m.Nodes...)
+	}
+	slices.SortFunc(list, byName)
+	return list
+}
+
+// lists reports whether a list has a node.
+func lists(nodes []Member, name string) bool {
+	return slices.ContainsFunc(nodes, func(m Member) bool { return m.Name == name })
+}
+
+func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 
 // Dir returns the network's directory.
 func (n *Network) Dir() string { return n.dir }
@@ -182,6 +199,15 @@ func (s *State) load(name string) (*Network, error) {
 	return n, nil
 }
 
+// save writes a manifest.
+func (n *Network) save(m manifest) error {
+	d, err := n.draft(m)
+	if err != nil {
+		return err
+	}
+	return d.keep()
+}
+
 // draft writes the draft of a manifest, so that a full disk changes nothing.
 func (n *Network) draft(m manifest) (*drafted, error) {
 	text, err := json.MarshalIndent(m, "", "\t")
@@ -229,6 +255,7 @@ type Target struct {
 	Network string // empty: unknown
 	Node    string
 	Socket  string
+	Host    string // the machine; empty: this one
 }
 
 // Find finds a node by NODE or NETWORK/NODE. It may not be running.
@@ -244,10 +271,10 @@ func (s *State) Find(ref string) (Target, error) {
 	var found []Target
 	var all, where []string
 	for _, n := range list {
-		for _, m := range n.Nodes {
+		for _, m := range n.Members() {
 			all = append(all, n.Name()+"/"+m.Name)
 			if m.Name == node && (!full || n.Name() == network) {
-				found = append(found, Target{n.Name(), m.Name, n.Socket(m.Name)})
+				found = append(found, Target{n.Name(), m.Name, n.Socket(m.Name), m.Host})
 				where = append(where, n.Name()+"/"+m.Name)
 			}
 		}

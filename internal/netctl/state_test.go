@@ -26,7 +26,7 @@ func state(t *testing.T, networks map[string][]string) *State {
 			n.manifest.Nodes = append(n.manifest.Nodes, Member{Name: node})
 		}
 		require.NoError(t, os.MkdirAll(n.dir, 0o700))
-		require.NoError(t, n.save())
+		require.NoError(t, n.save(n.manifest))
 	}
 	return s
 }
@@ -242,13 +242,4 @@ func TestLocksAreSwept(t *testing.T) {
 	t.Logf("# %d entered, %d found it busy", entered.Load(), busy.Load())
 	assert.Positive(t, entered.Load())
 	assert.NoFileExists(t, path)
-}
-
-// save writes the manifest.
-func (n *Network) save() error {
-	d, err := n.draft(n.manifest)
-	if err != nil {
-		return err
-	}
-	return d.keep()
 }

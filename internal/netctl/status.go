@@ -2,7 +2,10 @@ package netctl
 
 import (
 	"context"
+	"errors"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +19,15 @@ type Status struct {
 	Folder  string       `json:"folder"` // the directory of the logs and sockets
 	Started time.Time    `json:"started"`
 	Nodes   []NodeStatus `json:"nodes"`
+	Hosts   []HostStatus `json:"hosts,omitempty"` // the other machines
+}
+
+// HostStatus is the state of another machine.
+type HostStatus struct {
+	Name    string `json:"name"`
+	SSH     string `json:"ssh"`               // the destination
+	Folder  string `json:"folder"`            // the directory of the logs and sockets there
+	Problem string `json:"problem,omitempty"` // why it does not answer
 }
 
 // Well reports whether every node is up.
@@ -26,6 +38,7 @@ func (s Status) Well() bool {
 // NodeStatus is the state of a node.
 type NodeStatus struct {
 	Name   string `json:"name"`
+	Host   string `json:"host,omitempty"` // the machine of the node, its file and its log
 	File   string `json:"file"`
 	Life   Life   `json:"life"`
 	PID    int    `json:"pid,omitempty"`
@@ -59,8 +72,45 @@ func (n *Network) Status(ctx context.Context) Status {
 	for i, m := range n.Nodes {
 		wg.Go(func() { s.Nodes[i] = n.nodeStatus(ctx, m) })
 	}
+	parts := make([][]NodeStatus, len(n.Machines))
+	s.Hosts = make([]HostStatus, len(n.Machines))
+	for i, c := range n.connections() {
+		wg.Go(func() { parts[i], s.Hosts[i] = c.status(ctx) })
+	}
 	wg.Wait()
+	s.Nodes = append(s.Nodes, slices.Concat(parts...)...)
+	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return strings.Compare(a.Name, b.Name) })
 	return s
+}
+
+// status asks another machine for the state of its nodes.
+func (c *connection) status(ctx context.Context) ([]NodeStatus, HostStatus) {
+	host := HostStatus{Name: c.Name, SSH: c.SSH, Folder: path.Join(c.Folder, c.network.Name())}
+	list := make([]NodeStatus, len(c.Nodes))
+	for i, m := range c.Nodes {
+		list[i] = NodeStatus{Name: m.Name, File: m.File, Life: Unreachable}
+	}
+	a, err := c.part(ctx, statusTime, PartRequest{Do: PartStatus})
+	if err != nil {
+		host.Problem = err.Error()
+	}
+	for i := range list {
+		s := &list[i]
+		if errors.As(err, new(*PartError)) {
+			s.Life = Dead
+		}
+		if a.Status != nil {
+			s.Life = Dead
+			for _, is := range a.Status.Nodes {
+				if is.Name == s.Name {
+					*s = is
+					s.Started = is.Started.Add(time.Since(a.Now)) // by the clock of this machine
+				}
+			}
+		}
+		s.Host, s.Socket = c.Name, c.network.Socket(s.Name)
+	}
+	return list, host
 }
 
 func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
@@ -31,6 +30,14 @@ type Plan struct {
 	// Check, if set, checks whether nodes can run with their files: those to start, and those to
 	// reload. Its error leaves everything unchanged.
 	Check func(start, reload []Member) error
+	// Machines are the other machines, whose nodes have a Text and are not in Nodes. PartFlags
+	// replace Flags there.
+	Machines  []Machine
+	PartFlags PartFlags
+	// Crossings are links between machines, to be tried when the nodes are up.
+	Crossings []Crossing
+	// Tell is called with remarks, a line each. It must be set if there are machines.
+	Tell func(string)
 }
 
 // Change lists what was changed. Nodes are by name.
@@ -86,51 +93,69 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 	}
 	defer func() {
 		if err != nil && fresh {
-			n.withdraw(p.Nodes)
+			err = errors.Join(err, n.withdraw(context.WithoutCancel(ctx), p))
 		}
 	}()
 	done.Network = n
-	todo, err := n.compare(ctx, p, apply, &done)
-	if err != nil {
+	if err := n.join(ctx, p, apply, fresh); err != nil {
 		return done, err
 	}
-	next := n.next(p, apply, &done)
+	if err := n.bringHere(ctx, p, apply, fresh, &done); err != nil {
+		return done, err
+	}
+	if err := n.bringParts(ctx, p, apply, &done); err != nil {
+		if apply && !fresh {
+			err = &HalfwayError{cause: err, state: fmt.Sprintf("network %s may be only partly "+
+				"changed: fix the error above; `%s` then continues", p.Name, n.ApplyCommand())}
+		}
+		return done, err
+	}
+	return done, n.tryLinks(ctx, p, &done)
+}
+
+// bringHere starts or changes the nodes of this machine, and records the new network.
+func (n *Network) bringHere(
+	ctx context.Context, p Plan, apply, fresh bool, done *Change,
+) error {
+	todo, err := n.compare(ctx, p, apply, done)
+	if err != nil {
+		return err
+	}
+	next := n.next(p, apply, done)
 	record, err := n.draft(next)
 	if err != nil {
-		return done, fmt.Errorf("network %s: %w", p.Name, err)
+		return fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	defer record.discard()
-	own, err := draftFiles(todo)
+	own, err := draftFiles(slices.Concat(todo, p.away()))
 	if err != nil {
-		return done, fmt.Errorf("network %s: %w", p.Name, err)
+		return fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	defer own.discard()
 	if fresh { // the record makes the directory a network's
 		if err := record.keep(); err != nil {
-			return done, fmt.Errorf("network %s: %w", p.Name, err)
+			return fmt.Errorf("network %s: %w", p.Name, err)
 		}
 		n.manifest = next
 	}
 	if err := own.try(); err != nil {
-		return done, fmt.Errorf("network %s: %w", p.Name, err)
+		return fmt.Errorf("network %s: %w", p.Name, err)
 	}
-	if todo, err = n.reloadAll(ctx, todo, &done, p.Check); err != nil {
+	if todo, err = n.reloadAll(ctx, todo, done, p.Check); err != nil {
 		own.undo()
-		return done, err
+		return err
 	}
-	if err := n.replace(ctx, p, &done, todo, func() error {
+	err = n.replace(ctx, p, done, todo, func() error {
 		if fresh {
 			return nil // already recorded
 		}
 		n.manifest = next
 		return record.keep()
-	}); err != nil {
-		if apply && !fresh {
-			err = &HalfwayError{cause: err, state: n.halfway(context.WithoutCancel(ctx), next, p)}
-		}
-		return done, err
+	})
+	if err != nil && apply && !fresh {
+		err = &HalfwayError{cause: err, state: n.halfway(context.WithoutCancel(ctx), next, p)}
 	}
-	return done, nil
+	return err
 }
 
 // replace stops the nodes that leave or restart, records the new state of the network, and starts
@@ -155,19 +180,32 @@ func (p *Plan) digest(root string) (err error) {
 		return fmt.Errorf("network %w; choose another with --name", err)
 	}
 	p.Nodes = slices.Clone(p.Nodes)
-	slices.SortFunc(p.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	for i := range p.Nodes {
-		m := &p.Nodes[i]
+	slices.SortFunc(p.Nodes, byName)
+	if err := digest(p.Nodes, root, p.Name); err != nil {
+		return err
+	}
+	for _, m := range p.Machines {
+		if err := digest(m.Nodes, root, p.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digest completes the members of a network.
+func digest(nodes []Member, root, network string) (err error) {
+	for i := range nodes {
+		m := &nodes[i]
 		if err := CheckName(m.Name); err != nil {
 			return fmt.Errorf("%s: %w", m.File, err)
 		}
-		n := Network{dir: filepath.Join(root, p.Name)}
+		n := Network{dir: filepath.Join(root, network)}
 		if err := api.CheckSocket(n.Socket(m.Name)); err != nil {
 			return fmt.Errorf("%w: %w; choose a shorter --state", ErrUsage, err)
 		}
 		text := m.Text
 		if text != nil {
-			m.File = filepath.Join(root, p.Name, m.Name+".lnx")
+			m.File = filepath.Join(root, network, m.Name+".lnx")
 		} else if text, err = files.Text(m.File, files.MaxText); err != nil {
 			return err
 		}
@@ -244,7 +282,7 @@ func (n *Network) compare(
 		}
 	}
 	for _, o := range n.Nodes {
-		if !slices.ContainsFunc(p.Nodes, func(m Member) bool { return m.Name == o.Name }) && apply {
+		if apply && !lists(p.Nodes, o.Name) {
 			done.Ended = append(done.Ended, o.Name)
 		}
 	}
@@ -267,18 +305,26 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 			next.Nodes[i] = o
 		}
 	}
-	slices.SortFunc(next.Nodes, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(next.Nodes, byName)
 	return next
 }
 
-// withdraw removes a network that failed to start, unless one of its nodes is running.
-func (n *Network) withdraw(nodes []Member) {
-	for _, m := range nodes {
+// withdraw removes a network that failed to start, unless one of its nodes is running. Nodes on
+// other machines are stopped.
+func (n *Network) withdraw(ctx context.Context, p Plan) error {
+	if len(n.Machines) > 0 {
+		if _, err := n.down(ctx); err != nil {
+			return err
+		}
+		return os.RemoveAll(n.dir) // logs, too: the error has their end
+	}
+	for _, m := range p.Nodes {
 		if _, held := n.process(m.Name).holder(); held {
-			return
+			return nil
 		}
 	}
 	_ = os.RemoveAll(n.dir)
+	return nil
 }
 
 // startAll starts nodes concurrently. If one fails, it stops the others.

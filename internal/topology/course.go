@@ -33,6 +33,10 @@ func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
 		r.text.Wrong(at, "the line must have a node's name and a host", "node A localhost")
 		return
 	}
+	if len(r.plan.Machines) > 0 {
+		r.placeNode(words)
+		return
+	}
 	r.course(at)
 	host := words[1].Text
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.Is4()) {
@@ -84,14 +88,12 @@ func (r *reader) form(at lnx.Word, course bool) {
 // courseFiles makes the files as net2lnx does.
 func (p *Plan) courseFiles() []File {
 	texts := make([]strings.Builder, len(p.Nodes))
-	udp := func(i int) string { return fmt.Sprintf("%s %d", p.Nodes[i].host, p.port()+i) }
+	udp := func(i int) string { return fmt.Sprintf("%s %d", p.courseHost(i), p.port()+i) }
 	for i := range texts {
 		texts[i].WriteString(udp(i) + "\n")
 	}
-	addr := netip.AddrFrom4([4]byte{192, 168, 0, 1})
-	for _, l := range p.Links {
-		a, b := addr, addr.Next()
-		addr = b.Next()
+	for i, l := range p.Links {
+		a, b := courseAddrs(i)
 		fmt.Fprintf(&texts[l.A], "%s %v %v\n", udp(l.B), a, b)
 		fmt.Fprintf(&texts[l.B], "%s %v %v\n", udp(l.A), b, a)
 	}
@@ -100,6 +102,28 @@ func (p *Plan) courseFiles() []File {
 		files[i] = File{Name: n.Name, Text: []byte(texts[i].String())}
 	}
 	return files
+}
+
+// courseAddrs are the addresses of the two ends of a link.
+func courseAddrs(link int) (a, b netip.Addr) {
+	n := 192<<24 | 168<<16 + 1 + 2*uint32(link)
+	a = netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	return a, a.Next()
+}
+
+// courseHost is the host of a node's one UDP socket. If a link of the node leaves the machine, all
+// of them use its address.
+func (p *Plan) courseHost(node int) string {
+	for _, l := range p.Links {
+		other := l.A + l.B - node
+		if (l.A == node || l.B == node) && p.MachineOf(node) != p.MachineOf(other) {
+			return p.udpHost(node, other)
+		}
+	}
+	if p.MachineOf(node) != nil {
+		return localhost
+	}
+	return p.Nodes[node].host
 }
 
 // formatCourse is Format in the course's form.

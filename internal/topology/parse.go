@@ -41,6 +41,11 @@ type reader struct {
 //	node A localhost     a node and its host
 //	A <-> B              a link
 //
+// In either form, nodes may run on other machines:
+//
+//	host NAME ssh DESTINATION [address ADDRESS]
+//	node A NAME
+//
 // A node with several links is a router unless it is said to be a host, one with one link a host.
 // This package does not know the words of a link: check returns the mistake in them, with a
 // position as in a line of these words alone. A nil check accepts all words. The error is an
@@ -54,6 +59,7 @@ func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan
 		for _, f := range r.plan.faults() {
 			r.fault(f)
 		}
+		r.unusedMachines()
 	}
 	if err := r.text.Err(); err != nil {
 		return nil, err
@@ -80,8 +86,12 @@ func (r *reader) fault(f fault) {
 }
 
 func (r *reader) directive(words []lnx.Word) {
-	if isCourseLink(words) {
+	switch {
+	case isCourseLink(words):
 		r.courseLink(words)
+		return
+	case isMachine(words):
+		r.machine(words)
 		return
 	}
 	rest := words[1:]
@@ -240,6 +250,13 @@ func (p *Plan) Format() []byte {
 	if p.Port != 0 {
 		fmt.Fprintf(&b, "port %d\n", p.Port)
 	}
+	for _, m := range p.Machines {
+		b.WriteString("host " + m.Name + " ssh " + m.SSH)
+		if m.Address.IsValid() {
+			b.WriteString(" address " + m.Address.String())
+		}
+		b.WriteString("\n")
+	}
 	if p.course {
 		p.formatCourse(&b)
 		return []byte(b.String())
@@ -256,6 +273,11 @@ func (p *Plan) Format() []byte {
 		}
 		if len(names) > 0 {
 			b.WriteString(role.word + " " + strings.Join(names, " ") + "\n")
+		}
+	}
+	for _, n := range p.Nodes {
+		if n.host != "" {
+			b.WriteString("node " + n.Name + " " + n.host + "\n")
 		}
 	}
 	for _, l := range p.Links {

@@ -30,6 +30,8 @@ type Plan struct {
 	Port  int    // the first UDP port, of 127.0.0.1; 0: DefaultPort
 	Nodes []Node
 	Links []Link
+	// Machines are the other machines on which nodes run.
+	Machines []Machine
 
 	course     bool     // it is a .net file of the course
 	portAt     lnx.Word // of the plan's file; zero: it does not say
@@ -51,7 +53,7 @@ type Node struct {
 	Name string
 	Role Role
 
-	host string // that the course's file names
+	host string // of the file; empty or localhost: this machine
 }
 
 // Link is a link between two nodes of a plan, by their indexes.
@@ -216,8 +218,10 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	fmt.Fprintf(&b, "# %s, a %s%s.\n", p.Nodes[node].Name, role, prefixed(" of ", p.About))
 	for i, e := range ends {
 		other := p.Nodes[e.other].Name
-		fmt.Fprintf(&b, "interface if%d %s 127.0.0.1:%d # to %s\n", i, e.addr, e.udp, other)
-		fmt.Fprintf(&b, "neighbor %s at 127.0.0.1:%d via if%d # %s\n", e.peer, e.at, i, other)
+		fmt.Fprintf(&b, "interface if%d %s %s:%d # to %s\n", i, e.addr,
+			p.udpHost(e.own, e.other), e.udp, other)
+		fmt.Fprintf(&b, "neighbor %s at %s:%d via if%d # %s\n", e.peer,
+			p.udpHost(e.other, e.own), e.at, i, other)
 		if words := p.Links[e.link].Words; words != "" {
 			fmt.Fprintf(&b, "impair if%d out %s\n", i, words)
 		}

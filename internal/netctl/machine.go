@@ -1,0 +1,232 @@
+package netctl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// Machine is another machine on which nodes of a network run. The program runs there as here, with
+// a state folder of its own: `node net part` executes requests about the part of the network that
+// the machine has. The nodes' sockets are forwarded into the network's directory.
+type Machine struct {
+	Name    string `json:"name"`
+	SSH     string `json:"ssh"`     // the destination
+	Folder  string `json:"folder"`  // its state folder
+	Program string `json:"program"` // the path of the program there
+
+	Nodes []Member `json:"nodes"`
+}
+
+// connection is a machine of a network, for one command.
+type connection struct {
+	*Machine
+	login
+
+	network *Network
+}
+
+// connect logs in if necessary, and forwards the sockets of the nodes.
+func (c *connection) connect(ctx context.Context) error {
+	fresh, err := c.open(ctx)
+	if err != nil || !fresh || c.Folder == "" {
+		return err
+	}
+	return c.forwardAll(ctx)
+}
+
+func (c *connection) forwardAll(ctx context.Context) error {
+	for _, m := range c.Nodes {
+		if err := c.forward(ctx, "forward", m.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forward makes ssh forward the socket of a node, or cancel that.
+func (c *connection) forward(ctx context.Context, what, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	there := path.Join(c.Folder, c.network.Name(), node+".sock")
+	text, err := c.command(ctx, []string{
+		"-O", what, "-L", c.network.Socket(node) + ":" + there,
+	}).CombinedOutput()
+	if err != nil {
+		return c.failure(ctx, text, err)
+	}
+	return nil
+}
+
+// probe prints what a machine is, and whether it has the program.
+const probe = `umask 077; cd; d=${XDG_CACHE_HOME:-$HOME/.cache}/tidepool
+mkdir -p "$d" && cd "$d" || exit 1
+echo; echo "probed $(uname -s) $(uname -m) $(date +%%s) $(ls | grep -c ^node-)"
+if [ -x node-%[1]s ]; then echo yes; else echo no; fi; pwd -P`
+
+// install writes the program, all or nothing. Older ones go first: running nodes do not need them.
+const install = `umask 077; cd %[2]s && rm -f node-* && f=node-%[1]s.$$ && trap "rm -f $f" EXIT &&
+cat >$f && [ "$(wc -c <$f)" -eq %[3]d ] && chmod 700 $f && ./$f version >/dev/null &&
+mv $f node-%[1]s`
+
+// program is the executable of this process, to be copied.
+type program struct {
+	text []byte
+	name string // a digest of its contents
+}
+
+func readProgram(path string) (program, error) {
+	text, err := files.Text(path, 1<<30)
+	sum := sha256.Sum256(text)
+	return program{text, hex.EncodeToString(sum[:8])}, err
+}
+
+// prepare logs in and copies the program unless the machine has it. It tells what the user should
+// know.
+func (c *connection) prepare(ctx context.Context, p program, tell func(string)) error {
+	if err := c.connect(ctx); err != nil {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, loginTime)
+	defer cancel()
+	before := time.Now()
+	out, err := c.run(short, fmt.Sprintf(probe, p.name), strings.NewReader(""), false)
+	if errors.As(err, new(*UnreachableError)) || ctx.Err() != nil {
+		return err
+	} else if err != nil {
+		return fmt.Errorf("%w; its login shell must run sh, and its home must be writable, or set "+
+			"XDG_CACHE_HOME there", err)
+	}
+	_, text, _ := strings.Cut(string(out), "\nprobed ")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	is := strings.Fields(lines[0])
+	if len(lines) != 3 || len(is) != 4 {
+		return fmt.Errorf("host %s: its login shell does not run sh: nodes need a system such as "+
+			"Linux or macOS", c.Name)
+	}
+	here, there := platform(runtime.GOOS, runtime.GOARCH), platform(is[0], is[1])
+	if here != there {
+		return fmt.Errorf("host %s (%s) is %s, and this program is for %s: it cannot run there; "+
+			"give its nodes a host of the same kind", c.Name, c.SSH, there, here)
+	}
+	if clock, err := strconv.ParseInt(is[2], 10, 64); err == nil {
+		if off := clockOff(time.Unix(clock, 0), before, time.Now()); off != 0 {
+			tell(fmt.Sprintf("note: the clock of host %s is %v %s: the times in its logs and "+
+				"captures are, too; NTP sets it", c.Name, off.Abs(),
+				map[bool]string{true: "ahead", false: "behind"}[off > 0]))
+		}
+	}
+	folder := lines[2]
+	if lines[1] != "yes" {
+		if err := c.install(ctx, p, folder, is[3] != "0", tell); err != nil {
+			return err
+		}
+	}
+	c.Program, c.Folder = path.Join(folder, "node-"+p.name), path.Join(folder, c.Name)
+	return nil
+}
+
+// install copies the program to a folder of the machine, which may have an older one.
+func (c *connection) install(
+	ctx context.Context, p program, folder string, older bool, tell func(string),
+) error {
+	why := ""
+	if older {
+		why = ", which had another version"
+	}
+	tell(fmt.Sprintf("copying this program (%.1f MB) to host %s%s: %s", float64(len(p.text))/1e6,
+		c.Name, why, path.Join(folder, "node-"+p.name)))
+	_, err := c.run(ctx, fmt.Sprintf(install, p.name, quoted(folder), len(p.text)),
+		bytes.NewReader(p.text), false)
+	if err != nil && ctx.Err() == nil && !errors.As(err, new(*UnreachableError)) {
+		return fmt.Errorf("%w: the program cannot be copied to %s, or does not run there; make "+
+			"%.0f MB of room, or set XDG_CACHE_HOME there", err, folder, float64(len(p.text))/1e6)
+	}
+	return err
+}
+
+// platform returns the names of Go for those of uname.
+func platform(system, machine string) string {
+	known := map[string]string{
+		"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "i386": "386", "armv7l": "arm",
+		"armv6l": "arm",
+	}
+	if other, ok := known[machine]; ok {
+		machine = other
+	}
+	return strings.ToLower(system) + "/" + machine
+}
+
+// clockOff returns how far a clock that was read between two times is off; 0: at most 2 s, since
+// its reading is cut to seconds.
+func clockOff(clock, before, after time.Time) time.Duration {
+	const least = 2 * time.Second
+	switch {
+	case clock.Sub(after) > least:
+		return clock.Sub(after).Round(time.Second)
+	case before.Sub(clock) > least:
+		return clock.Sub(before).Round(time.Second)
+	}
+	return 0
+}
+
+// execute runs the program.
+const execute = `cd; p=%s
+[ -x "$p" ] || { echo "$p is gone; node net apply copies it" >&2; exit 1; }
+exec "$p" net part`
+
+// part asks the program on the machine to execute a request.
+func (c *connection) part(
+	ctx context.Context, within time.Duration, r PartRequest,
+) (a PartAnswer, err error) {
+	r.State, r.Network = c.Folder, c.network.Name()
+	text, err := json.Marshal(r)
+	if err != nil {
+		return a, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := c.connect(ctx); err != nil {
+		return a, err
+	}
+	line := fmt.Sprintf(execute, quoted(c.Program))
+	out, err := c.run(ctx, line, bytes.NewReader(text), true)
+	if errors.As(err, new(*UnreachableError)) && ctx.Err() == nil { // the machine may be back
+		if err = c.connect(ctx); err == nil {
+			out, err = c.run(ctx, line, bytes.NewReader(text), true)
+		}
+	}
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal([]byte(lastLine(out)), &a); err != nil {
+		return a, fmt.Errorf("host %s: unexpected answer of %s: %w", c.Name, c.Program, err)
+	}
+	if a.Error != "" {
+		return a, &PartError{c.Name, a.Error, a.Problems}
+	}
+	return a, nil
+}
+
+// each does something with each of several machines at the same time, and joins the errors.
+func each(list []*connection, do func(*connection) error) error {
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, c := range list {
+		wg.Go(func() { errs[i] = do(c) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,251 @@
+package netctl
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// Timeouts of other machines. ssh itself notices a vanished machine after aliveTime twice.
+const (
+	loginTime  = 8 * time.Second  // to log in
+	tellTime   = 4 * time.Second  // to answer what takes no time
+	statusTime = 5 * time.Second  // to log in and report the state of nodes
+	partTime   = 60 * time.Second // to start or stop nodes
+	aliveTime  = 2 * time.Second
+)
+
+// UnreachableError is a machine that cannot be used: it does not answer, or refuses the login.
+type UnreachableError struct {
+	Machine, SSH string
+	Problem      string // a line
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("host %s (%s) is unreachable: %s", e.Machine, e.SSH, e.Problem)
+}
+
+// login is the connection to a machine that all commands share: a process of ssh, the master. Its
+// control socket is in the network's directory. The user's ssh configuration applies.
+type login struct {
+	name, ssh string
+	dir       string // of the network
+}
+
+func (l login) control() string {
+	sum := crc32.ChecksumIEEE([]byte(l.name + " " + l.ssh)) // short, as paths of sockets must be
+	return filepath.Join(l.dir, fmt.Sprintf("ssh-%08x", sum))
+}
+
+// options are those of every call. No call asks a question, or takes part of the user's own
+// forwards.
+func (l login) options() []string {
+	return []string{
+		"-T", "-a", "-x", "-S", l.control(), "-o", "BatchMode=yes",
+		"-o", fmt.Sprintf("ConnectTimeout=%d", loginTime/time.Second/2),
+		"-o", fmt.Sprintf("ServerAliveInterval=%d", aliveTime/time.Second),
+		"-o", "ServerAliveCountMax=2", "-o", "ControlPersist=no", "-o", "RemoteCommand=none",
+		"-o", "StreamLocalBindUnlink=yes", "-o", "LogLevel=ERROR",
+	}
+}
+
+// command returns a call of ssh with a deadline. It ends soon after ctx.
+func (l login) command(ctx context.Context, options []string, words ...string) *exec.Cmd {
+	all := slices.Concat(l.options(), options, []string{"--", l.ssh}, words)
+	c := exec.CommandContext(ctx, "ssh", all...)
+	c.WaitDelay = time.Second
+	detach(c)
+	return c
+}
+
+// open logs in, unless the master runs. Two commands do not both start one.
+func (l login) open(ctx context.Context) (fresh bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loginTime)
+	defer cancel()
+	if l.runs(ctx) {
+		return false, nil
+	}
+	log, err := os.OpenFile(l.control()+".log", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer log.Close()
+	if !until(ctx, loginTime, func() bool { return tryLock(log) }) {
+		return false, l.unreachable("another command is logging in")
+	}
+	if l.runs(ctx) {
+		return false, nil
+	}
+	if err := ctx.Err(); err != nil { // the master may run
+		return false, l.failure(ctx, nil, err)
+	}
+	_ = os.Remove(l.control()) // of a master that was killed
+	if err := log.Truncate(0); err != nil {
+		return false, err
+	}
+	// The master goes to the background when the login has succeeded. It must not hold a pipe.
+	c := l.command(ctx, []string{"-f", "-N", "-M", "-o", "ClearAllForwardings=yes"})
+	c.Stdout, c.Stderr = log, log
+	if err := c.Run(); err != nil {
+		said, _ := io.ReadAll(io.NewSectionReader(log, 0, files.MaxText))
+		return false, l.failure(ctx, said, err)
+	}
+	return true, nil
+}
+
+// runs reports whether the master runs.
+func (l login) runs(ctx context.Context) bool {
+	if _, err := os.Lstat(l.control()); err != nil {
+		return false
+	}
+	return l.command(ctx, []string{"-O", "check"}).Run() == nil
+}
+
+// close ends the master and waits for it.
+func (l login) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	defer cancel()
+	if l.runs(ctx) && l.command(ctx, []string{"-O", "exit"}).Run() == nil {
+		until(ctx, tellTime, func() bool {
+			_, err := os.Lstat(l.control())
+			return err != nil
+		})
+	}
+	_ = os.Remove(l.control()) // they may not exist
+	_ = os.Remove(l.control() + ".log")
+}
+
+// run runs a command line of sh on the machine and returns its standard output. The error has the
+// last line of its standard error; it is an UnreachableError if ssh failed. With hold, its standard
+// input stays open behind in, so that the command can notice if this process ends.
+func (l login) run(
+	ctx context.Context, line string, in io.Reader, hold bool,
+) (out []byte, err error) {
+	var said, answer bytes.Buffer
+	c := l.command(ctx, []string{"-o", "ControlMaster=no"}, "exec sh -c "+quoted(line))
+	c.Stdout, c.Stderr = &answer, &said
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, l.failure(ctx, nil, err)
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = io.Copy(stdin, in) // the command reports what it lacks
+		if !hold {
+			_ = stdin.Close()
+		}
+	}()
+	err = c.Wait()
+	<-sent
+	if err == nil {
+		return answer.Bytes(), nil
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil &&
+		exit.ExitCode() != sshFailed {
+		return nil, fmt.Errorf("host %s: %s", l.name, cmp.Or(lastLine(said.Bytes()), err.Error()))
+	}
+	return nil, l.failure(ctx, said.Bytes(), err)
+}
+
+// sshFailed is the status of ssh for its own errors.
+const sshFailed = 255
+
+func (l login) unreachable(problem string) error {
+	return &UnreachableError{l.name, l.ssh, problem}
+}
+
+// failure explains why ssh failed, from what it printed.
+func (l login) failure(ctx context.Context, said []byte, err error) error {
+	text := string(said)
+	try := "`ssh " + l.ssh + " true`"
+	has := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("host %s: the program ssh is not in PATH: install an OpenSSH client",
+			l.name)
+	case has("IDENTIFICATION HAS CHANGED"):
+		return l.unreachable("its host key is not the one in known_hosts: find out why before " +
+			"you remove the old one with `ssh-keygen -R`")
+	case has("Host key verification failed"):
+		return l.unreachable("its host key is unknown: run " + try + " once and compare the key")
+	case has("Permission denied"):
+		return l.unreachable(strings.TrimRight(lastLine(said), ".") + ": " + try + " must log in " +
+			"without a password: ssh-copy-id installs a key there, ssh-add unlocks one")
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return l.unreachable("no answer in time; check its power and network, and " + try)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return l.unreachable(cmp.Or(lastLine(said), err.Error()) + "; check " + try)
+}
+
+// lastLine returns the last line of a text that is not empty.
+func lastLine(text []byte) string {
+	text = bytes.TrimSpace(text)
+	return strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))
+}
+
+// quoted quotes a word for a shell.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// SSHAddress returns the IPv4 address that an ssh destination stands for, with the user's
+// configuration, and the address of this machine on the path to it.
+func SSHAddress(ctx context.Context, name, ssh string) (there, here netip.Addr, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	l := login{name: name, ssh: ssh}
+	text, err := exec.CommandContext(ctx, "ssh", "-G", "--", ssh).Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			text = exit.Stderr
+		}
+		return there, here, l.failure(ctx, text, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		host, ok := strings.CutPrefix(strings.TrimSpace(line), "hostname ")
+		if !ok {
+			continue
+		}
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+		if err != nil || len(found) == 0 {
+			return there, here, l.unreachable(host + " has no IPv4 address; check the name, or " +
+				"add `address ADDRESS` to the host's line")
+		}
+		there = found[0].Unmap()
+	}
+	here, err = AddressToward(ctx, name, there)
+	return there, here, err
+}
+
+// AddressToward returns the address of this machine on the path to another machine's. It sends
+// nothing.
+func AddressToward(
+	ctx context.Context, name string, there netip.Addr,
+) (here netip.Addr, err error) {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "udp4", netip.AddrPortFrom(there, 9).String())
+	if err != nil {
+		return here, fmt.Errorf("host %s: no path to its address %v: %w", name, there, err)
+	}
+	defer c.Close()
+	at, err := netip.ParseAddrPort(c.LocalAddr().String())
+	return at.Addr(), err
+}
