@@ -372,7 +372,7 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	require.NoError(t, os.MkdirAll(j.logs(), 0o777))
 	l := &Local{}
 	require.Error(t, l.runPart(t.Context(), j, 0))
-	line, done, err := j.Said(0)
+	line, done, err := j.said(0)
 	require.NoError(t, err)
 	assert.False(t, done)
 	assert.Contains(t, line, j.Program())
@@ -383,7 +383,7 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	}
 	require.NoError(t, os.Symlink(shell, j.Program()))
 	require.Error(t, l.runPart(t.Context(), j, 0))
-	line, _, err = j.Said(0)
+	line, _, err = j.said(0)
 	require.NoError(t, err)
 	assert.Equal(t, "signal: killed", line)
 }

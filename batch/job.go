@@ -158,36 +158,36 @@ func (j *Job) log(part int) string {
 	return filepath.Join(j.logs(), fmt.Sprintf("%s-%d.txt", j.Task, part))
 }
 
-// Said returns the last line that a part of the last task wrote. A part that came to its end wrote
+// said returns the last line that a part of the last task wrote. A part that came to its end wrote
 // the path of its results. The error is os.ErrNotExist if the part has no log in the folder.
-func (j *Job) Said(part int) (line string, done bool, err error) {
+func (j *Job) said(part int) (line string, done bool, err error) {
 	text, err := files.Text(j.log(part), files.MaxData)
 	if err != nil {
 		return "", false, err
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	line = lines[len(lines)-1]
-	return line, strings.HasPrefix(line, j.Dir), nil
+	return line, strings.HasSuffix(line, ".csv"), nil
 }
 
-// verdict returns the message of the first of these parts that failed, how many failed, and whether
-// any of them has a log in the folder.
-func (j *Job) verdict(parts []int) (why string, failed int, heard bool) {
+// Heard returns what the last task's logs of parts without results tell: the parts' messages, how
+// many parts did not come to their end, and how many have a log in the folder.
+func (j *Job) Heard(parts []int) (messages []string, failed, logs int) {
 	for _, p := range parts {
-		line, done, err := j.Said(p)
+		line, done, err := j.said(p)
 		if err != nil {
 			continue
 		}
-		heard = true
+		logs++
 		if done {
 			continue
 		}
 		failed++
-		if why == "" && line != "" {
-			why = fmt.Sprintf("part %d: %s (%s)", p, line, j.log(p))
+		if line != "" {
+			messages = append(messages, fmt.Sprintf("part %d: %s (%s)", p, line, j.log(p)))
 		}
 	}
-	return why, failed, heard
+	return messages, failed, logs
 }
 
 // ranges writes ascending numbers as Slurm does: 0-3,7,9-10.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -151,7 +152,7 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	if idle < settle {
 		return stay, nil
 	}
-	why, failed, heard := r.verdict(missing)
+	messages, failed, logs := r.Heard(missing)
 	if idle < late && failed < len(missing) {
 		if idle == settle {
 			r.Tell(fmt.Sprintf("%d parts have ended without a result or a message in %s:"+
@@ -161,22 +162,21 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 		return stay, nil
 	}
 	// One part at most has run here, to be measured.
-	if !heard && len(missing) == r.queued && r.queued >= r.Parts-1 {
+	if logs == 0 && len(missing) == r.queued && r.queued >= r.Parts-1 {
 		return stay, fmt.Errorf("no part of job %s left a result or a message in %s: do all"+
 			" machines share this folder? -o DIR names one that they share", r.Task, r.Dir)
 	}
 	if r.Tries > r.Retries {
-		if why == "" {
-			why = "they left no message: the batch system may have ended them, or a machine does" +
-				" not share " + r.Dir
+		why := "they left no message: the batch system may have ended them, or a machine does" +
+			" not share " + r.Dir
+		if len(messages) > 0 {
+			why = messages[0]
 		}
 		return stay, fmt.Errorf("parts %s failed %d times; %s", ranges(missing), r.Tries, why)
 	}
-	if why != "" {
-		why = "; " + why
-	}
 	before := *r.Job
-	r.Tell(fmt.Sprintf("%d parts failed and are queued again%s", len(missing), why))
+	text := fmt.Sprintf("%d parts failed and are queued again", len(missing))
+	r.Tell(strings.Join(append([]string{text}, messages...)[:min(2, 1+len(messages))], "; "))
 	r.Time *= 2
 	r.Memory *= 2
 	err = r.submit(ctx, missing)

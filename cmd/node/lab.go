@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -30,9 +31,9 @@ func labCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(labListCommand(), labShowCommand(), labRunCommand(), labSubmitCommand(),
-		labCollectCommand(), labCheckCommand(), labPlotCommand(), labCompareCommand(),
-		labMetricsCommand(),
-		labTraceCommand(), labLogCommand(), labJudgeCommand())
+		labWatchCommand(), labCollectCommand(), labCheckCommand(), labPlotCommand(),
+		labCompareCommand(), labMetricsCommand(), labTraceCommand(), labLogCommand(),
+		labJudgeCommand())
 	c.AddCommand(labProcessCommands()...)
 	return c
 }
@@ -107,6 +108,9 @@ func labError(c *cobra.Command, name string, err error) error {
 	if e, ok := errors.AsType[*starlark.Error](err); ok {
 		where, _, _ := strings.Cut(err.Error(), ": "+e.Error())
 		return &usageError{fmt.Errorf("%w\n  in %s", e, where)}
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = fmt.Errorf("%w; the same command continues when there is space", err)
 	}
 	switch _, mistakes := errors.AsType[plan.Errors](err); {
 	case err == nil:

@@ -159,23 +159,31 @@ func newProgress(t *console) *progress {
 
 // tell is called when runs finish, at first with those that existed before.
 func (p *progress) tell(done, of int) {
-	if !p.told {
-		p.told, p.first = true, done
-	}
-	p.done, p.of = done, of
+	p.count(done, of)
 	now := time.Now()
 	if p.console.width == nil || done == of || now.Sub(p.last) < 100*time.Millisecond {
 		return
 	}
 	p.last = now
-	text := fmt.Sprintf("%s%d of %s", p.label, done, counted(of, p.unit))
-	if done > p.first {
-		left := float64(now.Sub(p.began)) / float64(done-p.first) * float64(of-done)
+	// A failed write to the terminal does not stop a sweep.
+	_, _ = fmt.Fprintf(p.console.err, "\r%s%s%s\x1b[K", p.label, p.text(now), p.note)
+}
+
+func (p *progress) count(done, of int) {
+	if !p.told {
+		p.told, p.first = true, done
+	}
+	p.done, p.of = done, of
+}
+
+// text returns how many runs are done, and the time that the rest will take.
+func (p *progress) text(now time.Time) string {
+	text := fmt.Sprintf("%d of %s", p.done, counted(p.of, p.unit))
+	if p.done > p.first && p.done < p.of {
+		left := float64(now.Sub(p.began)) / float64(p.done-p.first) * float64(p.of-p.done)
 		text += ", about " + long(time.Duration(left)) + " left"
 	}
-	text += p.note
-	// A failed write to the terminal does not stop a sweep.
-	_, _ = fmt.Fprintf(p.console.err, "\r%s\x1b[K", text)
+	return text
 }
 
 // end clears the line.

@@ -303,6 +303,13 @@ func (o *labRunOptions) limit() float64 {
 	return limit
 }
 
+// printNotes prints what the user should know of an experiment before it runs.
+func printNotes(c *cobra.Command, study *lab.Study) {
+	for _, w := range append(study.Notes, plan.Warnings(study.Cells)...) {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+w)
+	}
+}
+
 // run runs an experiment from a file.
 func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	spare := make([]byte, spareHeap)
@@ -322,8 +329,8 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return o.asGiven(err)
 	}
-	for _, w := range append(study.Notes, plan.Warnings(study.Cells)...) {
-		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+w)
+	if cell < 0 { // the log of a part says why it failed
+		printNotes(c, study)
 	}
 	if o.dry {
 		return study.List(c.OutOrStdout())

@@ -15,7 +15,6 @@ import (
 	"github.com/tidepool-net/tidepool/batch"
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab"
-	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
 // submitOptions are the flags of `node lab submit`.
@@ -135,9 +134,7 @@ func (o *submitOptions) submit(
 	if err != nil {
 		return o.run.asGiven(err)
 	}
-	for _, w := range append(study.Notes, plan.Warnings(study.Cells)...) {
-		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+w)
-	}
+	printNotes(c, study)
 	if n := study.Runs(); o.run.parts > n {
 		return &usageError{fmt.Errorf("--parts %d: must be 1 to %d, the number of runs",
 			o.run.parts, n)}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,4 +121,53 @@ func TestLabMisuse(t *testing.T) {
 		assert.Empty(t, out)
 		assert.Contains(t, talk, tt.want)
 	}
+}
+
+// A sweep is watched from its first part to its last: a line for each change, and the page of the
+// cells that are complete. The folder is left as it is.
+func TestLabWatch(t *testing.T) {
+	folder := t.TempDir()
+	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")
+	page := filepath.Join(folder, "page.html")
+	require.NoError(t, os.WriteFile(file, []byte(`name: moment
+duration: 500ms
+path: {down: {delay: 5ms, rate: 5Mbit/s}, up: {delay: 5ms}}
+flows: [{cc: reno}]
+sweep: {flows.0.cc: [reno, cubic]}
+expect: [{value: utilisation(cubic) < 2, source: s}]
+`), 0o600))
+	part := func(index string) {
+		_, stderr, status := runLab("run", file, "-o", dir, "--parts", "2", "--index", index)
+		require.Zero(t, status, stderr)
+	}
+	part("0")
+	in, out := io.Pipe()
+	var stderr strings.Builder
+	ended := make(chan int)
+	go func() {
+		ended <- run([]string{"lab", "watch", dir, "--page", page}, strings.NewReader(""), out, &stderr)
+	}()
+	lines := bufio.NewScanner(in)
+	require.True(t, lines.Scan())
+	assert.Equal(t, "1 of 2 runs; 1 of 2 cells complete", lines.Text())
+	part("1")
+	require.True(t, lines.Scan())
+	assert.Equal(t, "2 of 2 runs; 2 of 2 cells complete; 1 check hold", lines.Text())
+	assert.Zero(t, <-ended, stderr.String())
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "http-equiv")
+	assert.NoFileExists(t, filepath.Join(dir, "report.html"))
+
+	// What failed parts say is the reason that they are missing.
+	log := filepath.Join(dir, "batch", "log", "7-1.txt")
+	require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o700))
+	require.NoError(t, os.WriteFile(log, []byte("one\nnode lab run: no\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "batch", "job.json"),
+		[]byte(`{"parts": 2, "engine": "local", "task": "7"}`), 0o600))
+	require.NoError(t, os.Remove(filepath.Join(dir, "cells", "part-1-of-2.csv")))
+	stdout, _, status := runLab("watch", dir, "--once")
+	assert.Zero(t, status)
+	assert.Equal(t, "1 of 2 runs; 1 of 2 cells complete; 1 of 2 parts done, 1 failed, 0 begun, 0 not begun;"+
+		" part 1: node lab run: no ("+log+")\n", stdout)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,19 +40,58 @@ type Drawing struct {
 // Draw draws the figures of a directory, of all cells together and of each that has a record,
 // in all formats, and the report with all of them, whose path it returns.
 func (r *Results) Draw(d Drawing) (report string, err error) {
+	page, jobs, err := r.page(&d)
+	if err != nil {
+		return "", err
+	}
+	if err := r.drawAll(jobs, d.Workers, d.Style); err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	if err := page.Write(&text); err != nil {
+		return "", err
+	}
+	r.File = reportFile
+	report = filepath.Join(r.Dir, reportFile)
+	return report, result.WriteFile(report, text.Bytes())
+}
+
+// Preview writes the report of the complete cells, which loads itself again as long as cells are
+// missing. The notes are about those.
+func (r *Results) Preview(w io.Writer, notes []string) error {
+	judged, err := r.JudgeComplete()
+	if err != nil {
+		return err
+	}
+	have := r.complete()
+	page, _, err := have.page(&Drawing{Judged: judged})
+	if err != nil {
+		return err
+	}
+	if len(have.Runs) < r.Total() {
+		page.Hash, page.Reload = "", true
+		page.Notes = append([]string{fmt.Sprintf("%d of %d runs are there. The page has the cells"+
+			" whose runs are complete.", len(r.Runs), r.Total())}, notes...)
+	}
+	return page.Write(w)
+}
+
+// page makes the report of a directory, and lists its plots.
+func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 	if d.Metrics == nil {
 		d.Metrics = r.Metrics
 	}
 	cells := r.figureCells()
 	r.theory(d.Judged, cells)
-	page := figure.Report{
+	page := &figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Notes: r.notes(), Cells: cells, Warmup: r.warmup(),
 		Metrics: d.Metrics, Verdicts: d.Judged.figures(),
 		Plots: figure.SweepPlots(cells, d.Metrics),
 	}
-	if page.Beside, err = r.besideTable(&d); err != nil {
-		return "", err
+	var err error
+	if page.Beside, err = r.besideTable(d); err != nil {
+		return nil, nil, err
 	}
 	page.Command, page.Here = r.repeat()
 	var kept bool
@@ -59,7 +99,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	page.Late = !kept
 	document, err := files.Text(filepath.Join(r.Dir, documentFile), files.MaxData)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	page.Document = string(document)
 	var jobs []drawing
@@ -67,9 +107,12 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		jobs = append(jobs, drawing{page.Plots[i].Name, &page.Plots[i]})
 	}
 	for cell := range r.Cells {
-		both, err := r.besideSection(cell, &d)
+		if len(r.runsOf(cell)) == 0 {
+			continue
+		}
+		both, err := r.besideSection(cell, d)
 		if err != nil {
-			return "", err
+			return nil, nil, err
 		}
 		if both != nil {
 			prefix := recordName(len(r.Cells), cell) + "-beside-"
@@ -83,7 +126,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 			continue
 		}
 		if err != nil {
-			return "", err
+			return nil, nil, err
 		}
 		s := figure.Section{
 			Title: r.sectionTitle(cell), Notes: record.Notes, Plots: figure.Plots(record),
@@ -94,16 +137,7 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	if err := r.drawAll(jobs, d.Workers, d.Style); err != nil {
-		return "", err
-	}
-	var text bytes.Buffer
-	if err := page.Write(&text); err != nil {
-		return "", err
-	}
-	r.File = reportFile
-	report = filepath.Join(r.Dir, reportFile)
-	return report, result.WriteFile(report, text.Bytes())
+	return page, jobs, nil
 }
 
 func (r *Results) sectionTitle(cell int) string {

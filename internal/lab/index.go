@@ -48,7 +48,7 @@ func (p Part) check(s *Study) error {
 }
 
 // Runs returns the number of runs of all cells.
-func (s *Study) Runs() int { return len(s.manifest().jobs()) }
+func (s *Study) Runs() int { return s.manifest().Total() }
 
 // Prepare makes a directory for a study's results, or finds one. Nothing is run.
 func Prepare(dir string, s *Study) error {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -62,8 +63,26 @@ func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 		return nil, fmt.Errorf("%s: %w: %d runs of %d cells", r.Dir, ErrIncomplete, runs,
 			len(missing))
 	}
+	return r.judge(cells), nil
+}
+
+func (r *Results) judge(cells []plan.Cell) *Judged {
 	cells, list := virtualOf(r.Manifest, cells, r.Runs)
-	return &Judged{r.Name, r.About, Expectations(cells, list)}, nil
+	return &Judged{r.Name, r.About, Expectations(cells, list)}
+}
+
+// JudgeComplete holds the complete cells of a directory against what its experiment expects of
+// them. Expectations of other cells are left out.
+func (r *Results) JudgeComplete() (*Judged, error) {
+	s, err := Load(Request{Experiment: r.Dir})
+	if err != nil {
+		return nil, err
+	}
+	j := r.complete().judge(s.Cells)
+	j.Verdicts = slices.DeleteFunc(j.Verdicts, func(v Verdict) bool {
+		return errors.Is(v.Err, errNotRun)
+	})
+	return j, nil
 }
 
 // Tally counts verdicts. Own regressions are apart: they compare with what this program printed

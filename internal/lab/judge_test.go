@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +54,50 @@ expect:
 	r.Runs = r.Runs[1:]
 	_, err = r.Judge(nil)
 	require.ErrorIs(t, err, lab.ErrIncomplete)
+
+	// Without a run of the first cell, only the other one is judged.
+	j, err = r.JudgeComplete()
+	require.NoError(t, err)
+	assert.Equal(t, "1 of 2 checks hold", j.Tally().String())
+}
+
+// The page of an experiment that is complete is its report. Before that it has the complete cells
+// alone, and writes nothing into the directory.
+func TestPreview(t *testing.T) {
+	folder := t.TempDir()
+	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")
+	write(t, folder, map[string]string{
+		"up.trace": "1\n2\n", "short.yaml": short + `trials: 3
+sweep: {flows.0.cc: [reno, cubic]}
+expect: [{value: utilisation(reno) < 2, source: s}, {value: utilisation(cubic) < 2, source: s}]
+`,
+	})
+	r, err := lab.Run(t.Context(), load(t, file), lab.Options{Dir: dir, Records: 2})
+	require.NoError(t, err)
+	judged, err := r.Judge(nil)
+	require.NoError(t, err)
+	report, err := r.Draw(lab.Drawing{Judged: judged})
+	require.NoError(t, err)
+	want, err := os.ReadFile(report)
+	require.NoError(t, err)
+	before := files(t, dir)
+	var whole, some strings.Builder
+	require.NoError(t, r.Preview(&whole, nil))
+	assert.Equal(t, string(want), whole.String())
+
+	r.Runs = r.Runs[:4]
+	require.NoError(t, r.Preview(&some, []string{"part 5: no"}))
+	assert.Equal(t, before, files(t, dir))
+	page := some.String()
+	for _, text := range []string{
+		`<meta http-equiv="refresh"`, "4 of 6 runs are there.", "part 5: no", "1 met",
+	} {
+		assert.Contains(t, page, text)
+		assert.NotContains(t, whole.String(), text)
+	}
+	assert.NotContains(t, page, "hash")
+	assert.Contains(t, page, "3/3")
+	assert.NotContains(t, page, "1/3")
 }
 
 // A published value that differs is printed next to each of its rows, the reason once.

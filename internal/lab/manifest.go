@@ -78,12 +78,15 @@ func (s *Study) manifest() *Manifest {
 
 // theManifest is readManifest of a directory that has to have one.
 func theManifest(dir string) (*Manifest, error) {
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, os.ErrNotExist):
 		return nil, usage("%s: no such folder", dir)
+	case err == nil && !info.IsDir():
+		return nil, usage("%s: must be a folder with results", dir)
 	}
 	m, err := readManifest(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: there is no %s", dir, result.ErrFile, manifestFile)
+		return nil, usage("%s is a folder without results: there is no %s", dir, manifestFile)
 	}
 	return m, err
 }

@@ -84,6 +84,19 @@ func (r *Results) Missing() (cells []int, runs int) {
 	return cells, runs
 }
 
+// Total is the number of runs of all cells.
+func (m *Manifest) Total() int { return len(m.jobs()) }
+
+// complete returns the results without the runs of cells of which runs are missing.
+func (r *Results) complete() *Results {
+	cells, _ := r.Missing()
+	have := *r
+	have.Runs = slices.DeleteFunc(slices.Clone(r.Runs), func(t *result.Trial) bool {
+		return slices.Contains(cells, t.Cell)
+	})
+	return &have
+}
+
 // MissingParts returns which of so many parts have runs that are missing.
 func (r *Results) MissingParts(of int) (parts []int) {
 	have := make(map[job]bool, len(r.Runs))

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -24,6 +25,8 @@ func measure(cells []plan.Cell, runs []*result.Trial) *measured {
 	}
 	return m
 }
+
+var errNotRun = errors.New("has not been run")
 
 // env gives the formulas of one cell their numbers.
 type env struct {
@@ -68,7 +71,7 @@ func (e env) summary(r formula.Ref) (result.Summary, error) {
 		return result.Summary{}, err
 	}
 	if len(e.runs[cell]) == 0 {
-		return result.Summary{}, fmt.Errorf("cell %d has not been run", cell)
+		return result.Summary{}, fmt.Errorf("cell %d %w", cell, errNotRun)
 	}
 	var values []float64
 	cut := 0

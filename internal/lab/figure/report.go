@@ -24,6 +24,7 @@ type Report struct {
 	Warmup   string
 	Document string   // the experiment as it was resolved
 	Notes    []string // warnings about the results
+	Reload   bool     // the browser loads the page again: it is about to change
 	Cells    []Cell
 	// Metrics are the table's; nil: the most important ones.
 	Metrics  []result.Metric

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/batch"
+	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+)
+
+// labWatchOptions are the flags of `node lab watch`.
+type labWatchOptions struct {
+	once bool
+	page string
+}
+
+const labWatchLong = `Show the progress of an experiment that runs elsewhere: in another terminal,
+as a job of a batch system, or on a machine that shares the directory. It shows the
+runs and cells that are complete, the checks of complete cells, and the last line of
+each part that left a message and no results. It ends when no run is missing, and
+changes nothing in the directory.
+
+--page FILE also writes the report of the complete cells, with their figures, after
+each change. A browser that shows FILE loads it again every 5 s until the
+experiment is complete.`
+
+func labWatchCommand() *cobra.Command {
+	var o labWatchOptions
+	c := &cobra.Command{
+		Use:   "watch DIR",
+		Short: "show the progress of an experiment",
+		Long:  labWatchLong,
+		Example: "  node lab watch lab/tahoe-low\n" +
+			"  node lab watch /shared/mine --page mine.html\n" +
+			"  node lab watch /shared/mine --once",
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return labError(c, args[0], o.watch(ctx, c, args[0]))
+		},
+	}
+	c.Flags().BoolVar(&o.once, "once", false, "print the progress once")
+	c.Flags().StringVar(&o.page, "page", "", "write the report of complete cells to `FILE`")
+	return c
+}
+
+// watch shows the progress until all runs are there, or once.
+func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir string) error {
+	t := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+	w := &sweepWatch{progress: newProgress(t), dir: dir}
+	screen := t.shown && !t.dumb && !o.once
+	last, drawn := "", ""
+	for {
+		began := time.Now()
+		r, err := lab.Read(dir)
+		if err != nil {
+			return err
+		}
+		if err := w.look(ctx, r); err != nil {
+			return err
+		}
+		// The time that is left changes often: a terminal shows it, and is no reason for a line.
+		state := fmt.Sprint(w.done, w.facts, w.messages)
+		if screen || state != last {
+			if _, err := io.WriteString(t.out, w.lines(screen)); err != nil {
+				return err
+			}
+			last = state
+		}
+		if o.page != "" && state != drawn {
+			var page bytes.Buffer
+			err := r.Preview(&page, w.messages)
+			if err == nil {
+				err = result.WriteFile(o.page, page.Bytes())
+			}
+			if err != nil {
+				return err
+			}
+			drawn = state
+		}
+		if o.once || len(r.Runs) == r.Total() {
+			return nil
+		}
+		// Large results take long to read.
+		select {
+		case <-time.After(max(time.Second, 4*time.Since(began))):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// sweepWatch is what `node lab watch` knows of a directory of results.
+type sweepWatch struct {
+	*progress
+
+	dir      string
+	facts    []string // about cells, parts and checks
+	messages []string // of parts without results
+	looks    int
+	engine   string // what the batch system said when it was asked last
+}
+
+// look takes the numbers from results and from the job of a batch system, if there is one.
+func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
+	cells, _ := r.Missing()
+	w.count(len(r.Runs), r.Total())
+	w.facts = []string{fmt.Sprintf("%d of %s complete", len(r.Cells)-len(cells),
+		counted(len(r.Cells), "cell"))}
+	judged, err := r.JudgeComplete()
+	if err != nil {
+		return err
+	}
+	if len(judged.Verdicts) > 0 {
+		w.facts = append(w.facts, judged.Tally().String())
+	}
+	w.messages = nil
+	j, err := batch.Read(w.dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(cells) == 0 {
+		return nil // nothing was queued, or nothing is left of it
+	}
+	if err != nil {
+		return err
+	}
+	missing := r.MissingParts(j.Parts)
+	messages, failed, logs := j.Heard(missing)
+	w.messages = messages
+	w.facts = append(w.facts, fmt.Sprintf("%d of %s done, %d failed, %d begun, %d not begun",
+		j.Parts-len(missing), counted(j.Parts, "part"), len(messages), failed-len(messages),
+		len(missing)-logs))
+	// The batch system is asked every tenth time: it has other users.
+	if w.looks++; w.looks%10 == 1 {
+		w.engine = engineSays(ctx, j)
+	}
+	if w.engine != "" {
+		w.facts = append(w.facts, w.engine)
+	}
+	return nil
+}
+
+// engineSays returns what the batch system has left of a job; empty: unknown on this machine.
+func engineSays(ctx context.Context, j *batch.Job) string {
+	engine, err := (&submitOptions{on: j.Engine}).engine()
+	if err != nil || j.Task == "" || j.Engine == "local" {
+		return ""
+	}
+	switch left, err := engine.Tasks(ctx, j); {
+	case err != nil:
+		return ""
+	case left.Running+left.Waiting == 0:
+		return fmt.Sprintf("%s has no part left to run: `node lab submit %s --on %s` queues the"+
+			" missing ones", j.Engine, j.Dir, j.Engine)
+	case left.Reason != "" && left.Running == 0:
+		return fmt.Sprintf("%s: %d waiting (%s)", j.Engine, left.Waiting, left.Reason)
+	default:
+		return fmt.Sprintf("%s: %d running, %d waiting", j.Engine, left.Running, left.Waiting)
+	}
+}
+
+// lines returns the progress: as one line, or as the content of a terminal.
+func (w *sweepWatch) lines(screen bool) string {
+	text := strings.Join(append([]string{w.text(time.Now())}, w.facts...), "; ")
+	if !screen {
+		return strings.Join(append([]string{text}, w.messages...), "; ") + "\n"
+	}
+	const width, most = 40, 10
+	full := width * w.done / max(1, w.of)
+	bar := "[" + strings.Repeat("#", full) + strings.Repeat(" ", width-full) + "]"
+	all := append([]string{w.dir, bar + " " + w.text(time.Now())}, w.facts...)
+	all = append(all, w.messages[:min(most, len(w.messages))]...)
+	if more := len(w.messages) - most; more > 0 {
+		all = append(all, fmt.Sprintf("and %d parts more", more))
+	}
+	return "\x1b[H\x1b[2J" + strings.Join(all, "\n") + "\n"
+}
