@@ -44,4 +44,7 @@ type Page struct {
 	Path    string  `json:"path,omitempty"`
 	Offset  int64   `json:"offset,omitempty"` // bytes from before Resume
 	SHA256  string  `json:"sha256,omitempty"` // of the file, in hex, if it was stored
+	// Verified says that the server's SHA-256 of the file is equal (RFC 9530). Otherwise it sent
+	// none, or only a range was requested.
+	Verified bool `json:"verified,omitempty"`
 }

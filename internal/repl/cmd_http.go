@@ -48,7 +48,8 @@ func httpCommand(e *env) *cobra.Command {
 		Short: "run a server, or get a page or file",
 		Long: "`http serve PORT [DIR]` is `serve`: files and listings, with ranges, of that\n" +
 			"folder only. `http get URL` prints a page. With -o it stores the page and\n" +
-			"prints rate and SHA-256; with -C it continues an interrupted file.",
+			"prints rate and SHA-256; with -C it continues an interrupted file. If the\n" +
+			"server sends the SHA-256 (RFC 9530) and it differs, the command fails.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -166,7 +167,11 @@ func printPage(e *env, p control.Page) string {
 		fmt.Fprintf(&b, "  after %d existing bytes: %d in all\n", p.Offset, p.Offset+p.Bytes)
 	}
 	if p.SHA256 != "" {
-		b.WriteString("  SHA-256 " + p.SHA256 + "\n")
+		b.WriteString("  SHA-256 " + p.SHA256)
+		if p.Verified {
+			b.WriteString(", equal at both ends")
+		}
+		b.WriteString("\n")
 	}
 	if p.Path == "" && p.Bytes > int64(len(p.Body)) {
 		fmt.Fprintf(&b, "(only the first %d bytes are shown)\n", len(p.Body))

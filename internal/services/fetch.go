@@ -1,7 +1,10 @@
 package services
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -50,10 +53,7 @@ func pageURL(text string) (*url.URL, error) {
 
 // hostPort returns the address of a URL. The virtual network has no host names.
 func hostPort(u *url.URL) (to netip.AddrPort, err error) {
-	port := u.Port()
-	if port == "" {
-		port = "80"
-	}
+	port := cmp.Or(u.Port(), "80")
 	to, err = netip.ParseAddrPort(u.Hostname() + ":" + port)
 	if u.Scheme != "http" || err != nil || !control.IsHost(to.Addr()) || to.Port() == 0 {
 		return to, fmt.Errorf("%w: must be http://ADDR:PORT/PATH, the address of a host",
@@ -66,6 +66,7 @@ func hostPort(u *url.URL) (to netip.AddrPort, err error) {
 func (h *Host) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
+		DisableCompression: true, // the digest is of the bytes that arrive
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			to, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // a redirect too
 			if err != nil {
@@ -94,9 +95,10 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 		if err := s.open(own); err != nil {
 			return err
 		}
-		defer s.close()
+		defer s.file.close()
 		req, ctx = req.WithContext(own), own
 	}
+	req.Header.Set(wantReprDigest, digestKey+"=10")
 	switch {
 	case r.Range != "":
 		req.Header.Set("Range", "bytes="+r.Range)
@@ -113,14 +115,19 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 	page.URL, page.Code, page.Status = answer.Request.URL.String(), answer.StatusCode, answer.Status
 	page.Type = answer.Header.Get("Content-Type")
 	if page.Path != "" {
-		return s.store(ctx, answer)
+		return s.store(ctx, client, answer)
 	}
-	page.Body, err = io.ReadAll(io.LimitReader(answer.Body, control.MaxPage))
+	hash := sha256.New()
+	body := io.TeeReader(answer.Body, hash)
+	page.Body, err = io.ReadAll(io.LimitReader(body, control.MaxPage))
 	page.Bytes = int64(len(page.Body))
 	if err == nil {
 		var rest int64
-		rest, err = io.Copy(io.Discard, answer.Body)
+		rest, err = io.Copy(io.Discard, body)
 		page.Bytes += rest
+	}
+	if err == nil && answer.StatusCode == http.StatusOK {
+		page.Verified, err = compare(answer.Header, hash.Sum(nil))
 	}
 	if err != nil {
 		return fmt.Errorf("%w (%s)", pageError(ctx, err), came(page.Bytes, answer.ContentLength))
@@ -144,15 +151,11 @@ func (s *storing) open(ctx context.Context) (err error) {
 	}
 	if s.fetch.Resume {
 		if err = s.t.resume(ctx, s.file.File, 0); err != nil {
-			s.close()
+			s.file.close()
 		}
 	}
 	return err
 }
-
-func (s *storing) close() { s.file.close() }
-
-func (s *storing) part() string { return s.t.part() }
 
 // offset returns the bytes that were stored by an earlier request.
 func (s *storing) offset() int64 {
@@ -163,13 +166,22 @@ func (s *storing) offset() int64 {
 }
 
 // store stores the body of a successful answer. The body of an error is discarded.
-func (s *storing) store(ctx context.Context, answer *http.Response) error {
-	t, offset := s.t, s.offset()
+func (s *storing) store(ctx context.Context, client *http.Client, answer *http.Response) error {
+	t, offset, header := s.t, s.offset(), answer.Header
 	switch {
 	case offset > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable &&
 		answer.Header.Get("Content-Range") == fmt.Sprintf("bytes */%d", offset):
-		s.page.Code, s.page.Status = http.StatusOK, "200 OK" // the file is already complete
-		return s.done()
+		// The file is already complete. This answer has no digest of it.
+		req := answer.Request.Clone(ctx)
+		req.Method = http.MethodHead
+		req.Header.Del("Range")
+		head, err := client.Do(req)
+		if err != nil {
+			return pageError(ctx, err)
+		}
+		defer head.Body.Close()
+		s.page.Code, s.page.Status = http.StatusOK, "200 OK"
+		header, answer.Body, answer.ContentLength = head.Header, http.NoBody, 0
 	case offset > 0 && answer.StatusCode == http.StatusPartialContent:
 		got := answer.Header.Get("Content-Range")
 		if !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
@@ -178,6 +190,8 @@ func (s *storing) store(ctx context.Context, answer *http.Response) error {
 	case answer.StatusCode >= http.StatusBadRequest:
 		s.page.Path = "" // nothing was stored
 		return nil
+	case answer.StatusCode == http.StatusPartialContent:
+		header = nil // the digest is of the whole file
 	case offset > 0: // the server ignored the range: start again
 		if err := s.again(); err != nil {
 			return err
@@ -188,13 +202,16 @@ func (s *storing) store(ctx context.Context, answer *http.Response) error {
 	err := receiveAll(answer.Body, s.file, t)
 	s.page.Bytes = t.result.Bytes
 	if err == nil {
-		err = s.done()
+		err = s.done(header)
 	}
 	t.tell()
 	if err != nil {
-		return fmt.Errorf("%w (%s; %d bytes are kept in %s: `http get -C -o` continues)",
-			pageError(ctx, err), came(t.result.Bytes, t.total), t.result.Offset+t.result.Bytes,
-			s.part())
+		advice := "`http get -C -o` continues"
+		if errors.Is(err, control.ErrMismatch) {
+			advice = "get it again with --force"
+		}
+		return fmt.Errorf("%w (%s; %d bytes are kept in %s: %s)", pageError(ctx, err),
+			came(t.result.Bytes, t.total), t.result.Offset+t.result.Bytes, s.t.part(), advice)
 	}
 	return nil
 }
@@ -217,9 +234,12 @@ func (s *storing) again() error {
 	return s.file.Truncate(0)
 }
 
-// done renames the complete file.
-func (s *storing) done() error {
+// done compares the digest of the complete file with the server's, and renames it.
+func (s *storing) done(h http.Header) (err error) {
 	s.page.Offset, s.page.SHA256 = s.t.result.Offset, s.t.digest()
+	if s.page.Verified, err = compare(h, s.t.hash.Sum(nil)); err != nil {
+		return err
+	}
 	return s.file.publish()
 }
 

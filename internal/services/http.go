@@ -34,7 +34,7 @@ func (h *Host) serve(ctx context.Context, r control.Serve) (control.Socket, erro
 		if root, err = files.Of(ctx).Sub(r.Dir); err != nil {
 			return control.Socket{}, fmt.Errorf("serve: %w", err)
 		}
-		handler = http.FileServerFS(root)
+		handler = withDigests(root, http.FileServerFS(root))
 	}
 	l, err := h.node.TCP.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
 	if err != nil {
@@ -169,7 +169,9 @@ type counted struct {
 }
 
 func (c *counted) WriteHeader(code int) {
-	c.code = code
+	if c.code = code; code >= http.StatusMultipleChoices {
+		c.Header().Del(reprDigest) // the body is not the file
+	}
 	c.ResponseWriter.WriteHeader(code)
 }
 

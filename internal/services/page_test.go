@@ -20,7 +20,7 @@ func TestAPageThatIsNotWritten(t *testing.T) {
 	s.file, err = s.t.createTarget(false, false)
 	require.NoError(t, err)
 	require.NoError(t, s.file.Close()) // so the next write fails, as on a full disk
-	require.ErrorIs(t, s.done(), os.ErrClosed)
+	require.ErrorIs(t, s.done(nil), os.ErrClosed)
 	assert.NoFileExists(t, path)
 	assert.FileExists(t, path+".part")
 }
