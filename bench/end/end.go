@@ -4,6 +4,7 @@ package end
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,9 +53,7 @@ func Run(argument string, in io.Reader, out io.Writer) (err error) {
 	if err := json.Unmarshal([]byte(argument), &p.spec); err != nil {
 		return fmt.Errorf("parse the spec: %w", err)
 	}
-	if p.spec.MTU == 0 {
-		p.spec.MTU = 1400
-	}
+	p.spec.MTU = cmp.Or(p.spec.MTU, 1400)
 	if path := p.spec.Profile; path != "" && p.spec.Work.Kind == "" {
 		stop, err := profile(path)
 		if err != nil {

@@ -1,6 +1,7 @@
 package ip
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -32,18 +33,10 @@ const (
 var ErrReassembly = errors.New("reassembly")
 
 func (c ReassemblyConfig) withDefaults() ReassemblyConfig {
-	if c.Timeout == 0 {
-		c.Timeout = 20 * time.Second
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 4 << 20
-	}
-	if c.MaxDatagrams == 0 {
-		c.MaxDatagrams = 1024
-	}
-	if c.MaxFragments == 0 {
-		c.MaxFragments = 4096
-	}
+	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
+	c.MaxDatagrams = cmp.Or(c.MaxDatagrams, 1024)
+	c.MaxFragments = cmp.Or(c.MaxFragments, 4096)
 	return c
 }
 

@@ -23,8 +23,7 @@ const (
 )
 
 func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport, error) {
-	port := r.Port
-	port = cmp.Or(port, control.PerfPort)
+	port := cmp.Or(r.Port, control.PerfPort)
 	p, err := paramsOf(&r)
 	if err != nil {
 		return control.PerfReport{}, fmt.Errorf("perf: %w", err)

@@ -1,6 +1,7 @@
 package iperf
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -92,9 +93,7 @@ func ParseParams(text []byte) (p Params, err error) {
 
 // Check returns an ErrMessage for parameters that cannot be measured.
 func (p *Params) Check() error {
-	if p.Parallel == 0 {
-		p.Parallel = 1
-	}
+	p.Parallel = cmp.Or(p.Parallel, 1)
 	most := MaxBlock
 	if p.UDP {
 		most = MaxDatagram

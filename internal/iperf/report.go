@@ -1,6 +1,7 @@
 package iperf
 
 import (
+	"cmp"
 	"runtime"
 	"time"
 
@@ -206,9 +207,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 			jitter:  time.Duration(r.Jitter * float64(time.Second)),
 			seconds: r.End, known: r.Retransmits >= 0,
 		}
-		if other.seconds == 0 {
-			other.seconds = own.seconds
-		}
+		other.seconds = cmp.Or(other.seconds, own.seconds)
 	}
 	if s.sender {
 		return own, other

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,25 +121,19 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.RecvBuffer, defaultSocketBuffer)
-	setDefault(&c.SendBuffer, defaultSocketBuffer)
-	setDefault(&c.QueuePackets, defaultQueuePackets)
-	setDefault(&c.QueueBytes, defaultQueueBytes)
-	setDefault(&c.ResolveEvery, defaultResolveEvery)
+	c.RecvBuffer = cmp.Or(c.RecvBuffer, defaultSocketBuffer)
+	c.SendBuffer = cmp.Or(c.SendBuffer, defaultSocketBuffer)
+	c.QueuePackets = cmp.Or(c.QueuePackets, defaultQueuePackets)
+	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
+	c.ResolveEvery = cmp.Or(c.ResolveEvery, defaultResolveEvery)
 	c.Interfaces = append([]Interface(nil), c.Interfaces...)
 	for i := range c.Interfaces {
-		setDefault(&c.Interfaces[i].MTU, defaultMTU)
+		c.Interfaces[i].MTU = cmp.Or(c.Interfaces[i].MTU, defaultMTU)
 	}
 	if c.Lookup == nil {
 		c.Lookup = lookup
 	}
 	return c
-}
-
-func setDefault[T int | time.Duration](field *T, value T) {
-	if *field == 0 {
-		*field = value
-	}
 }
 
 // maxInterfaceID is the maximum number of an interface.

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -48,10 +49,10 @@ type TUNConfig struct {
 }
 
 func (c TUNConfig) withDefaults() TUNConfig {
-	setDefault(&c.Interface.MTU, defaultMTU)
-	setDefault(&c.ReadPackets, defaultTUNQueue)
-	setDefault(&c.QueuePackets, defaultQueuePackets)
-	setDefault(&c.QueueBytes, defaultQueueBytes)
+	c.Interface.MTU = cmp.Or(c.Interface.MTU, defaultMTU)
+	c.ReadPackets = cmp.Or(c.ReadPackets, defaultTUNQueue)
+	c.QueuePackets = cmp.Or(c.QueuePackets, defaultQueuePackets)
+	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package lnx
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -211,10 +212,7 @@ func (p *parser) unknownInterface(name Word) {
 			break
 		}
 	}
-	want := oneOf(names)
-	if want == "" {
-		want = usageInterface
-	}
+	want := cmp.Or(oneOf(names), usageInterface)
 	p.report.bad(name, "not an interface of this file", want)
 }
 

@@ -1,6 +1,7 @@
 package lnx
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -126,12 +127,12 @@ func (p *parser) read(lines []line) {
 func (p *parser) setDefaults() {
 	c := p.cfg
 	rtoMin, rtoMax := RTODefaults(c.TCP.Profile)
-	setDefault(&c.TCP.RTOMin, rtoMin)
-	setDefault(&c.TCP.RTOMax, rtoMax)
+	c.TCP.RTOMin = cmp.Or(c.TCP.RTOMin, rtoMin)
+	c.TCP.RTOMax = cmp.Or(c.TCP.RTOMax, rtoMax)
 	times := ripDefaults(c.Routing)
-	setDefault(&c.RIP.Periodic, times.Periodic)
-	setDefault(&c.RIP.Timeout, times.Timeout)
-	setDefault(&c.RIP.EntrySize, rip.EntrySize)
+	c.RIP.Periodic = cmp.Or(c.RIP.Periodic, times.Periodic)
+	c.RIP.Timeout = cmp.Or(c.RIP.Timeout, times.Timeout)
+	c.RIP.EntrySize = cmp.Or(c.RIP.EntrySize, rip.EntrySize)
 	if c.Routing == RoutingRIP || c.Routing == RoutingRIP2 || c.isGateway() {
 		c.Forwarding = true
 	}
@@ -151,13 +152,6 @@ func RTODefaults(profile string) (least, most time.Duration) {
 		return profile004RTOMin, profile004RTOMax
 	}
 	return defaultRTOMin, defaultRTOMax
-}
-
-func setDefault[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
 }
 
 // excuse keeps what a line with a mistake may have declared from being reported

@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"cmp"
 	"math/rand/v2"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -17,9 +18,7 @@ func (l *Link) Change(
 		return err
 	}
 	l.Advance(now)
-	if cfg.Origin == 0 {
-		cfg.Origin = now
-	}
+	cfg.Origin = cmp.Or(cfg.Origin, now)
 	old, served := l.queue, l.serving
 	l.serving, l.turn = nil, clock.Never
 	l.last = clock.Never // packets with the old delay do not hold up others

@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -60,9 +61,7 @@ func (s *sentence) formatSlots(r *Slots) {
 	s.add("slot")
 	if r.Jitter != nil {
 		size, name := jitterWords(r.Jitter)
-		if name == "" {
-			name = shapeUniform
-		}
+		name = cmp.Or(name, shapeUniform)
 		s.add("distribution", name, r.Min.String(), size)
 	} else {
 		s.add(r.Min.String())

@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -57,9 +58,7 @@ func (p PeriodicLoss) Validate() error {
 
 // Start implements Loss.
 func (p PeriodicLoss) Start(clock.Time, *rand.Rand) Loser {
-	if p.First == 0 {
-		p.First = p.Every
-	}
+	p.First = cmp.Or(p.First, p.Every)
 	return &periodicLoser{every: p.Every, left: p.First}
 }
 

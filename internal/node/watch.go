@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -168,9 +169,7 @@ func (c *Conn) announceEnd() {
 	e := control.SocketClosed{Socket: c.node.stack.Sockets().Info(c.sid, 0)}
 	e.Socket.SID = c.sid
 	e.Socket.Local, e.Socket.Remote = c.Local(), c.Remote()
-	if e.Socket.State == "" {
-		e.Socket.State = tcp.StateClosed.String()
-	}
+	e.Socket.State = cmp.Or(e.Socket.State, tcp.StateClosed.String())
 	if failure != nil {
 		e.Problem = (*failure).Error()
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -81,9 +82,7 @@ func (o *Observer) Begin(since time.Time, faces int, b *Backlog) {
 	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
 	o.backlog, o.room.L = b, &b.mu
 	b.enter(o)
-	if o.Faces == 0 {
-		o.Faces = faces
-	}
+	o.Faces = cmp.Or(o.Faces, faces)
 	o.counts = make([]Count, o.Faces+1)
 	o.About.Since = since
 }

@@ -1,6 +1,7 @@
 package rdt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -93,22 +94,16 @@ func (c *Config) echoes() bool { return c.Adaptive || c.Selective }
 
 // WithDefaults replaces zeros by the defaults.
 func (c Config) WithDefaults() Config {
-	set(&c.Payload, 1325)
-	set(&c.Window, 1120)
-	set(&c.Timeout, time.Second)
-	set(&c.MinTimeout, 10*time.Millisecond)
-	set(&c.MaxTimeout, max(2*c.Timeout, c.MinTimeout))
-	set(&c.Duplicates, 3)
-	set(&c.MaxBytes, 256<<20)
-	set(&c.Linger, 8*c.Timeout)
-	set(&c.Patience, 30*time.Second)
+	c.Payload = cmp.Or(c.Payload, 1325)
+	c.Window = cmp.Or(c.Window, 1120)
+	c.Timeout = cmp.Or(c.Timeout, time.Second)
+	c.MinTimeout = cmp.Or(c.MinTimeout, 10*time.Millisecond)
+	c.MaxTimeout = cmp.Or(c.MaxTimeout, max(2*c.Timeout, c.MinTimeout))
+	c.Duplicates = cmp.Or(c.Duplicates, 3)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
+	c.Linger = cmp.Or(c.Linger, 8*c.Timeout)
+	c.Patience = cmp.Or(c.Patience, 30*time.Second)
 	return c
-}
-
-func set[T int | time.Duration](field *T, value T) {
-	if *field == 0 {
-		*field = value
-	}
 }
 
 func (c Config) validate() error {

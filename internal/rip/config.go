@@ -1,6 +1,7 @@
 package rip
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -86,15 +87,9 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Timers = c.Timers.WithDefaults(c.Dialect)
-	if c.EntrySize == 0 {
-		c.EntrySize = EntrySize
-	}
-	if c.MaxEntries == 0 {
-		c.MaxEntries = MaxEntries
-	}
-	if c.MaxRoutes == 0 {
-		c.MaxRoutes = 16384
-	}
+	c.EntrySize = cmp.Or(c.EntrySize, EntrySize)
+	c.MaxEntries = cmp.Or(c.MaxEntries, MaxEntries)
+	c.MaxRoutes = cmp.Or(c.MaxRoutes, 16384)
 	if c.Rand == nil {
 		c.Rand = rand.New(rand.NewPCG(1, 520))
 	}

@@ -149,9 +149,7 @@ type port struct {
 }
 
 func newPort(c Interface) *port {
-	if c.Cost == 0 {
-		c.Cost = 1
-	}
+	c.Cost = cmp.Or(c.Cost, 1)
 	return &port{Interface: c, most: c.entries(), up: true}
 }
 

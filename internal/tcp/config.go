@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -147,44 +148,38 @@ type Limits struct {
 	ChallengeAcks int
 }
 
-func orDefault[T comparable](v *T, d T) {
-	if *v == *new(T) {
-		*v = d
-	}
-}
-
 // complete fills in the defaults and validates the configuration.
 func (c Config) complete() (Config, error) {
 	c.Recovery.setDefaults()
 	c.SetTimes()
 	c.Buffers.setDefaults()
 	c.Retries.setDefaults(&c.Recovery)
-	orDefault(&c.Limits.SynBacklog, 1024)
-	orDefault(&c.Limits.EarlyBytes, 256<<20)
-	orDefault(&c.Limits.MaxTimeWait, 65536)
-	orDefault(&c.Limits.MaxReceiveRanges, 1024)
-	orDefault(&c.Limits.ChallengeAcks, 1000)
-	orDefault(&c.Limits.MaxConns, 1<<20)
-	orDefault(&c.FinWait2, 60*time.Second)
-	orDefault(&c.MSL, 30*time.Second)
-	orDefault(&c.MTUProbing, MTUProbingBlackHole)
-	orDefault(&c.TrainSegments, maxTrainSegments)
+	c.Limits.SynBacklog = cmp.Or(c.Limits.SynBacklog, 1024)
+	c.Limits.EarlyBytes = cmp.Or(c.Limits.EarlyBytes, 256<<20)
+	c.Limits.MaxTimeWait = cmp.Or(c.Limits.MaxTimeWait, 65536)
+	c.Limits.MaxReceiveRanges = cmp.Or(c.Limits.MaxReceiveRanges, 1024)
+	c.Limits.ChallengeAcks = cmp.Or(c.Limits.ChallengeAcks, 1000)
+	c.Limits.MaxConns = cmp.Or(c.Limits.MaxConns, 1<<20)
+	c.FinWait2 = cmp.Or(c.FinWait2, 60*time.Second)
+	c.MSL = cmp.Or(c.MSL, 30*time.Second)
+	c.MTUProbing = cmp.Or(c.MTUProbing, MTUProbingBlackHole)
+	c.TrainSegments = cmp.Or(c.TrainSegments, maxTrainSegments)
 	return c, c.validate()
 }
 
 // SetTimes derives RTOInitial and DelayedAck from RTOMin and RTOMax if they are zero.
 func (c *Config) SetTimes() {
 	r := &c.Recovery
-	orDefault(&r.RTOInitial, min(max(time.Second, r.RTOMin), r.RTOMax))
-	orDefault(&c.DelayedAck, min(r.RTOMin/5, 40*time.Millisecond))
+	r.RTOInitial = cmp.Or(r.RTOInitial, min(max(time.Second, r.RTOMin), r.RTOMax))
+	c.DelayedAck = cmp.Or(c.DelayedAck, min(r.RTOMin/5, 40*time.Millisecond))
 }
 
 func (r *Recovery) setDefaults() {
-	orDefault(&r.RTOMin, 200*time.Millisecond)
-	orDefault(&r.RTOMax, max(120*time.Second, r.RTOMin))
-	orDefault(&r.InitialWindow, 10)
-	orDefault(&r.Congestion, "cubic")
-	orDefault(&r.Strategy, "rack")
+	r.RTOMin = cmp.Or(r.RTOMin, 200*time.Millisecond)
+	r.RTOMax = cmp.Or(r.RTOMax, max(120*time.Second, r.RTOMin))
+	r.InitialWindow = cmp.Or(r.InitialWindow, 10)
+	r.Congestion = cmp.Or(r.Congestion, "cubic")
+	r.Strategy = cmp.Or(r.Strategy, "rack")
 }
 
 func (b *Buffers) setDefaults() {
@@ -193,10 +188,10 @@ func (b *Buffers) setDefaults() {
 }
 
 func (r *Retries) setDefaults(rec *Recovery) {
-	orDefault(&r.Syn, rec.synRetries())
-	orDefault(&r.SynAck, min(r.Syn, 5))
-	orDefault(&r.Data, 15)
-	orDefault(&r.Fin, 8)
+	r.Syn = cmp.Or(r.Syn, rec.synRetries())
+	r.SynAck = cmp.Or(r.SynAck, min(r.Syn, 5))
+	r.Data = cmp.Or(r.Data, 15)
+	r.Fin = cmp.Or(r.Fin, 8)
 }
 
 // recoveryOptions returns the options for package recovery.

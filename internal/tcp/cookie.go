@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -133,10 +134,7 @@ func cookieIndex(o *Options) int {
 	if *o == (Options{}) {
 		return 0
 	}
-	size := o.MSS
-	if size == 0 {
-		size = defaultMSS
-	}
+	size := cmp.Or(o.MSS, defaultMSS)
 	i := len(cookieMSS) - 1
 	for i > 1 && cookieMSS[i] > size {
 		i--

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -17,8 +18,8 @@ type Keepalive struct {
 }
 
 func (k Keepalive) withDefaults() Keepalive {
-	orDefault(&k.Interval, k.Idle/10)
-	orDefault(&k.Count, 9)
+	k.Interval = cmp.Or(k.Interval, k.Idle/10)
+	k.Count = cmp.Or(k.Count, 9)
 	return k
 }
 

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -116,7 +117,7 @@ func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
 		p.peerMSS = o.MSS
 	}
 	if p.DefaultMSS {
-		orDefault(&p.peerMSS, defaultMSS) // RFC 9293 §3.7.1 (MUST-15)
+		p.peerMSS = cmp.Or(p.peerMSS, defaultMSS) // RFC 9293 §3.7.1 (MUST-15)
 	}
 }
 

@@ -322,7 +322,7 @@ var mutants = []mutant{
 	},
 	{
 		"rdt-timeout", "RDT retransmits after 20 s", "internal/rdt/config.go",
-		"set(&c.Timeout, time.Second)", "set(&c.Timeout, 20*time.Second)",
+		"c.Timeout = cmp.Or(c.Timeout, time.Second)", "c.Timeout = cmp.Or(c.Timeout, 20*time.Second)",
 		[]string{"rdt-loss"},
 	},
 	{

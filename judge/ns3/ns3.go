@@ -7,6 +7,7 @@ package ns3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -126,10 +127,7 @@ func (s *Simulator) build(ctx context.Context, include, lib, suffix string) erro
 	for _, m := range modules {
 		args = append(args, "-lns"+"3."+s.Version+"-"+m+suffix)
 	}
-	compiler := os.Getenv("CXX")
-	if compiler == "" {
-		compiler = "c++"
-	}
+	compiler := cmp.Or(os.Getenv("CXX"), "c++")
 	if out, err := exec.CommandContext(ctx, compiler, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the ns-3 driver with %s: %w\n%s", compiler, err, firstLines(out))
 	}

@@ -177,9 +177,7 @@ func (c *compared) series(m result.Metric, facet string) []series {
 			if label == "" && len(cell.Trials[0].Flows) == 1 {
 				label = cell.Trials[0].Flows[0].Label
 			}
-			if label == "" {
-				label = name
-			}
+			label = cmp.Or(label, name)
 			labels = append(labels, label)
 		}
 		list[i].groups = append(list[i].groups, g)

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -52,9 +53,7 @@ func (f Transfers) chart() (*chart.Figure, error) {
 	if math.IsInf(detail, 1) {
 		return nil, ErrNoSamples
 	}
-	if longest == 0 {
-		longest = 1
-	}
+	longest = cmp.Or(longest, 1)
 	var windows []chart.Panel
 	for _, t := range f.List {
 		if len(t.Samples) > 0 {

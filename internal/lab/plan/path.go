@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -81,9 +82,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 	d.unread = down.unknown || up.unknown
 	d.rtt = down.Delay + up.Delay
 	d.bottleneck = down.mean
-	if d.bottleneck == 0 {
-		d.bottleneck = up.mean
-	}
+	d.bottleneck = cmp.Or(d.bottleneck, up.mean)
 	down.readQueue(d)
 	up.readQueue(d)
 	x.Path.Down, x.Path.Up = down.Config, up.Config

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -80,9 +81,7 @@ func (f *flowOf) readDelayedAck(d *decoder, n *node) {
 
 // finishTCP checks what keys say of each other.
 func (f *flowOf) finishTCP(d *decoder) {
-	if f.MSS == 0 {
-		f.MSS = d.mtu - tcpIPHeaders
-	}
+	f.MSS = cmp.Or(f.MSS, d.mtu-tcpIPHeaders)
 	c := &f.TCP
 	n := f.at
 	if w := f.window; w != nil {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -68,9 +69,7 @@ func (f *flow) here() netip.AddrPort {
 func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
 	n := f.spec.App.Notebook
 	cfg := n.NotebookConfig
-	if cfg.Duration == 0 {
-		cfg.Duration = f.run.x.Duration - f.spec.Start
-	}
+	cfg.Duration = cmp.Or(cfg.Duration, f.run.x.Duration-f.spec.Start)
 	cfg.Record = cfg.Record || f.tape != nil
 	strategy := workload.NewTahoe(n.Tahoe)
 	if n.Fixed > 0 {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -29,9 +30,7 @@ const (
 
 func newSource(f *flow) *source {
 	s := &source{flow: f, size: f.spec.App.Size}
-	if s.size == 0 {
-		s.size = endless
-	}
+	s.size = cmp.Or(s.size, endless)
 	return s
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -29,10 +30,7 @@ func (r *runner) run(ctx context.Context) *tally {
 		began = time.Now()
 		told  = began
 	)
-	every := r.progress
-	if every == 0 {
-		every = 30 * time.Second
-	}
+	every := cmp.Or(r.progress, 30*time.Second)
 	stopped := func() bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -55,11 +56,11 @@ type Burst struct {
 // AttachBurst makes a host send a burst to another, at the address and UDP port at, as soon as they
 // have a connection. Errors are those of Attach.
 func AttachBurst(from, to *sim.Host, at netip.AddrPort, cfg BurstConfig) (*Burst, error) {
-	or(&cfg.Name, "burst")
-	or(&cfg.Packets, burstPackets)
-	or(&cfg.RCP.Tick, defaultTick)
-	or(&cfg.RCP.Timeout, burstTimeoutTicks*cfg.RCP.Tick)
-	or(&cfg.RCP.PacketSize, 256)
+	cfg.Name = cmp.Or(cfg.Name, "burst")
+	cfg.Packets = cmp.Or(cfg.Packets, burstPackets)
+	cfg.RCP.Tick = cmp.Or(cfg.RCP.Tick, defaultTick)
+	cfg.RCP.Timeout = cmp.Or(cfg.RCP.Timeout, burstTimeoutTicks*cfg.RCP.Tick)
+	cfg.RCP.PacketSize = cmp.Or(cfg.RCP.PacketSize, 256)
 	if cfg.Packets < 1 || cfg.Packets > maxBurst {
 		return nil, fmt.Errorf("%w: %d packets: want 1 to %d", ErrEchoConfig, cfg.Packets, maxBurst)
 	}

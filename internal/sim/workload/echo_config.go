@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -49,31 +50,24 @@ const (
 	maxPiece  = 1 << 16
 )
 
-func or[T string | int | time.Duration](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 // WithDefaults replaces zeros by the defaults.
 func (c EchoConfig) WithDefaults() EchoConfig {
-	or(&c.Name, "fence")
-	or(&c.Writes, 1000)
-	or(&c.MinBytes, 200)
-	or(&c.MaxBytes, max(399, c.MinBytes))
-	or(&c.MinPause, 2*time.Millisecond)
-	or(&c.MaxPause, max(19*time.Millisecond, c.MinPause))
+	c.Name = cmp.Or(c.Name, "fence")
+	c.Writes = cmp.Or(c.Writes, 1000)
+	c.MinBytes = cmp.Or(c.MinBytes, 200)
+	c.MaxBytes = cmp.Or(c.MaxBytes, max(399, c.MinBytes))
+	c.MinPause = cmp.Or(c.MinPause, 2*time.Millisecond)
+	c.MaxPause = cmp.Or(c.MaxPause, max(19*time.Millisecond, c.MinPause))
 	c.RCP = transport(c.RCP)
 	return c
 }
 
 // transport fills in what this room wants of RCP.
 func transport(c rcp.Config) rcp.Config {
-	or(&c.Tick, defaultTick)
-	or(&c.Timeout, timeoutTicks*c.Tick)
-	or(&c.MaxRTO, min(maxRTOTicks*c.Tick, c.Timeout))
-	or(&c.SendBuffer, sendBuffer)
+	c.Tick = cmp.Or(c.Tick, defaultTick)
+	c.Timeout = cmp.Or(c.Timeout, timeoutTicks*c.Tick)
+	c.MaxRTO = cmp.Or(c.MaxRTO, min(maxRTOTicks*c.Tick, c.Timeout))
+	c.SendBuffer = cmp.Or(c.SendBuffer, sendBuffer)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -32,7 +33,7 @@ const (
 
 // Build returns the network as a world: the client's host is on the left.
 func (n EchoNetwork) Build(seed uint64) (*sim.Line, error) {
-	or(&n.Wire, defaultWire)
+	n.Wire = cmp.Or(n.Wire, defaultWire)
 	lossy := func(p float64) netem.Config {
 		return netem.Config{Delay: n.Wire, Loss: netem.UniformLoss(p)}
 	}
@@ -51,7 +52,7 @@ type attachment[C any, A interface{ Done() bool }] func(
 func play[C any, A interface{ Done() bool }](
 	n EchoNetwork, seed uint64, attach attachment[C, A], cfg C,
 ) (a A, hash uint64, err error) {
-	or(&n.Limit, echoLimit)
+	n.Limit = cmp.Or(n.Limit, echoLimit)
 	l, err := n.Build(seed)
 	if err != nil {
 		return a, 0, err

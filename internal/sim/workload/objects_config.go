@@ -87,20 +87,11 @@ const (
 )
 
 func (c ObjectsConfig) withDefaults() ObjectsConfig {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{
-		{&c.Pairs, defaultPairs},
-		{&c.Small, defaultSmall},
-		{&c.Large, defaultLarge},
-		{&c.Buffer, objectsBuffer},
-		{&c.Chunk, defaultChunk},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.Pairs = cmp.Or(c.Pairs, defaultPairs)
+	c.Small = cmp.Or(c.Small, defaultSmall)
+	c.Large = cmp.Or(c.Large, defaultLarge)
+	c.Buffer = cmp.Or(c.Buffer, objectsBuffer)
+	c.Chunk = cmp.Or(c.Chunk, defaultChunk)
 	c.Cost = cmp.Or(c.Cost, defaultCost)
 	c.Name = cmp.Or(c.Name, "objects")
 	return c

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -115,9 +116,7 @@ func (a *ObjectsApp) complete(i int, at clock.Time, right bool) {
 
 // fail notes that an object will not arrive.
 func (a *ObjectsApp) fail(why string) {
-	if a.result.Failure == "" {
-		a.result.Failure = why
-	}
+	a.result.Failure = cmp.Or(a.result.Failure, why)
 	if a.left--; a.left == 0 {
 		a.end(a.result.Failure)
 	}
@@ -131,9 +130,7 @@ func (a *ObjectsApp) end(failure string) {
 	a.over = true
 	r := &a.result
 	a.fill(r)
-	if failure == "" {
-		failure = r.Failure
-	}
+	failure = cmp.Or(failure, r.Failure)
 	for i := range r.Objects {
 		if o := &r.Objects[i]; failure == "" && !o.Verified {
 			failure = o.Name + " is not what it was"

@@ -4,6 +4,7 @@
 package congestion
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -289,9 +290,7 @@ func New(name string, cfg Config) (Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.MaxWindow == 0 {
-		cfg.MaxWindow = 1 << 40
-	}
+	cfg.MaxWindow = cmp.Or(cfg.MaxWindow, 1<<40)
 	return create(cfg), nil
 }
 

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -71,9 +72,7 @@ const (
 
 // New returns a peer with an address, at one end of a wire.
 func New(wire *Wire, addr netip.Addr, quirks Quirks) *Host {
-	if quirks.MSS == 0 {
-		quirks.MSS = defaultMSS
-	}
+	quirks.MSS = cmp.Or(quirks.MSS, defaultMSS)
 	return &Host{
 		wire: wire, addr: addr, quirks: quirks, iss: quirks.ISS,
 		loss: rand.New(rand.NewPCG(uint64(quirks.ISS), 1)),
