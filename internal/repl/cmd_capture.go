@@ -240,24 +240,18 @@ func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 		e.screen.talk("capturing " + captured(req.Iface, req.Filter) + " to " +
 			printable(req.File) + " until Ctrl-C")
 	}
-	done, err := ask(e, c, *req)
-	if err != nil {
-		return err
-	}
-	return e.answer(c, done, printCaptured(&done))
+	return show(e, c, *req, func(done control.Captured) string { return printCaptured(&done) })
 }
 
 // captureBeside starts a capture to a file in the background.
 func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
-	on, err := ask(e, c, control.StartCapture{
+	return show(e, c, control.StartCapture{
 		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,
 		File: req.File, FileSize: req.FileSize, Files: req.Files, Overwrite: req.Overwrite,
+	}, func(on control.Capturing) string {
+		return fmt.Sprintf("capture %d: %s to %s; `capture stop %d` stops it", on.ID,
+			captured(on.Iface, on.Filter), printable(on.File), on.ID)
 	})
-	if err != nil {
-		return err
-	}
-	return e.answer(c, on, fmt.Sprintf("capture %d: %s to %s; `capture stop %d` stops it", on.ID,
-		captured(on.Iface, on.Filter), printable(on.File), on.ID))
 }
 
 func stopCapture(e *env, c *cobra.Command, args []string) error {
@@ -272,11 +266,7 @@ func stopCapture(e *env, c *cobra.Command, args []string) error {
 		}
 		req.ID = int(n)
 	}
-	done, err := ask(e, c, req)
-	if err != nil {
-		return err
-	}
-	return e.answer(c, done, printCaptured(&done))
+	return show(e, c, req, func(done control.Captured) string { return printCaptured(&done) })
 }
 
 func listCaptures(e *env, c *cobra.Command) error {

@@ -224,11 +224,10 @@ func delayCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := ask(e, c, control.Impair{Way: control.WayOut, Words: words})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, list, printImpairments(list, true))
+			req := control.Impair{Way: control.WayOut, Words: words}
+			return show(e, c, req, func(list []control.Impairment) string {
+				return printImpairments(list, true)
+			})
 		},
 	})
 }

@@ -66,12 +66,10 @@ func smallServer(e *env, use, short string, service control.SmallService) *cobra
 				}
 				req.Port = port
 			}
-			sock, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, sock, fmt.Sprintf("Serving %s on port %d (TCP and UDP), socket %d",
-				service, sock.Local.Port(), sock.SID))
+			return show(e, c, req, func(sock control.Socket) string {
+				return fmt.Sprintf("Serving %s on port %d (TCP and UDP), socket %d",
+					service, sock.Local.Port(), sock.SID)
+			})
 		},
 	})
 }

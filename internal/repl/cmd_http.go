@@ -31,12 +31,10 @@ func serveCommand(e *env) *cobra.Command {
 			if len(args) > 1 {
 				req.Dir, what = args[1], "the files of "+printable(args[1])
 			}
-			sock, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, sock, fmt.Sprintf("Serving %s on port %d, socket %d",
-				what, port, sock.SID))
+			return show(e, c, req, func(sock control.Socket) string {
+				return fmt.Sprintf("Serving %s on port %d, socket %d",
+					what, port, sock.SID)
+			})
 		},
 	})
 }

@@ -99,11 +99,9 @@ func runImpair(e *env, c *cobra.Command, args []string) error {
 		return e.answer(c, list, printImpairments(list, req.Iface != ""))
 	}
 	req.Words = strings.Join(args, " ")
-	list, err := ask(e, c, req)
-	if err != nil {
-		return err
-	}
-	return e.answer(c, list, printImpairments(list, true))
+	return show(e, c, req, func(list []control.Impairment) string {
+		return printImpairments(list, true)
+	})
 }
 
 // nothing is a node's description of a link without impairments.

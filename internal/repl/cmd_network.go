@@ -25,11 +25,9 @@ func interfacesCommand(e *env) *cobra.Command {
 			if zero {
 				return e.done(c, control.Order(c.Context(), e.op, control.ClearCounters{}))
 			}
-			list, err := ask(e, c, control.Interfaces{})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, list, briefInterfaces(list, stats))
+			return show(e, c, control.Interfaces{}, func(list []control.Interface) string {
+				return briefInterfaces(list, stats)
+			})
 		},
 	}
 	c.Flags().CountVarP(&stats, "stats", "s", "packets, bytes, errors, drops; twice: all counters")
@@ -45,11 +43,9 @@ func neighborsCommand(e *env) *cobra.Command {
 		Long: "List the neighbors, and the problems with them; with -s the state of each.\n" +
 			"`ln` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := ask(e, c, control.Neighbors{})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, list, printNeighbors(list, stats))
+			return show(e, c, control.Neighbors{}, func(list []control.Neighbor) string {
+				return printNeighbors(list, stats)
+			})
 		},
 	}
 	c.Flags().BoolVarP(&stats, "stats", "s", false, "state, time of the last packet, packets")
@@ -90,11 +86,8 @@ func linkCommand(e *env, verb string, up bool) *cobra.Command {
 		Short:             "take an interface " + verb + ", by name or number",
 		ValidArgsFunction: at(e.interfaceNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			face, err := ask(e, c, control.SetLink{Iface: args[0], Up: up})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, face, "")
+			req := control.SetLink{Iface: args[0], Up: up}
+			return show(e, c, req, func(control.Interface) string { return "" })
 		},
 	}
 }
@@ -140,11 +133,7 @@ func setLoss(e *env, c *cobra.Command, args []string, whole float64) error {
 	if len(args) > 1 {
 		req.Iface = args[1]
 	}
-	list, err := ask(e, c, req)
-	if err != nil {
-		return err
-	}
-	return e.answer(c, list, printLossSet(req, list))
+	return show(e, c, req, func(list []control.LinkLoss) string { return printLossSet(req, list) })
 }
 
 // printCounters formats one direction like ip -s link, followed by each drop reason; with -ss each

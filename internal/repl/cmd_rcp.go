@@ -73,11 +73,9 @@ func rcpEchoCommand(e *env) *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			at, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, at, fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port()))
+			return show(e, c, req, func(at control.RCPPort) string {
+				return fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port())
+			})
 		},
 	}
 	o.of(c)
@@ -109,11 +107,9 @@ func rcpCountCommand(e *env) *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			counted, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, counted, printCounted(&counted))
+			return show(e, c, req, func(counted control.RCPCounted) string {
+				return printCounted(&counted)
+			})
 		},
 	}
 	o.of(c)

@@ -130,12 +130,10 @@ func rdtServeCommand(e *env) *cobra.Command {
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}
-			at, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, at, fmt.Sprintf("Serving %d objects, %d bytes, by RDT on UDP "+
-				"port %d", at.Objects, at.Bytes, at.Local.Port()))
+			return show(e, c, req, func(at control.RDTServed) string {
+				return fmt.Sprintf("Serving %d objects, %d bytes, by RDT on UDP "+
+					"port %d", at.Objects, at.Bytes, at.Local.Port())
+			})
 		},
 	}
 	o.ofServer(c)

@@ -22,11 +22,7 @@ func ripCommand(e *env) *cobra.Command {
 }
 
 func showRIP(e *env, c *cobra.Command) error {
-	info, err := ask(e, c, control.RIP{})
-	if err != nil {
-		return err
-	}
-	return e.answer(c, info, printRIP(&info))
+	return show(e, c, control.RIP{}, func(info control.RIPInfo) string { return printRIP(&info) })
 }
 
 func printRIP(info *control.RIPInfo) string {

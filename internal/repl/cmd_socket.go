@@ -99,11 +99,9 @@ func acceptCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sock, err := ask(e, c, control.Listen{Port: port})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, sock, fmt.Sprintf("Created listen socket with ID %d", sock.SID))
+			return show(e, c, control.Listen{Port: port}, func(sock control.Socket) string {
+				return fmt.Sprintf("Created listen socket with ID %d", sock.SID)
+			})
 		},
 	})
 }
@@ -122,11 +120,10 @@ func connectCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sock, err := ask(e, c, control.Connect{Addr: addr, Port: port})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, sock, fmt.Sprintf("Created new socket with ID %d", sock.SID))
+			req := control.Connect{Addr: addr, Port: port}
+			return show(e, c, req, func(s control.Socket) string {
+				return fmt.Sprintf("Created new socket with ID %d", s.SID)
+			})
 		},
 	})
 }
@@ -153,11 +150,8 @@ func recvCommand(e *env) *cobra.Command {
 				return wrong(c, "%q is neither y nor n", args[2])
 			}
 			full := len(args) > 2 && args[2] == "y"
-			data, err := ask(e, c, control.Read{SID: sid, N: n, Full: full})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, data, printData(e, data))
+			req := control.Read{SID: sid, N: n, Full: full}
+			return show(e, c, req, func(d control.Data) string { return printData(e, d) })
 		},
 	})
 }
@@ -243,11 +237,9 @@ func congestionCommand(e *env) *cobra.Command {
 				return err
 			}
 			req := control.Congestion{SID: sid, Name: args[1]}
-			sock, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, sock, fmt.Sprintf("socket %d uses %s", sock.SID, args[1]))
+			return show(e, c, req, func(sock control.Socket) string {
+				return fmt.Sprintf("socket %d uses %s", sock.SID, args[1])
+			})
 		},
 	})
 }

@@ -83,11 +83,9 @@ func sendTest(e *env, c *cobra.Command, word, text string) error {
 	if req.Text == "" {
 		return wrong(c, "TEXT is missing")
 	}
-	sent, err := ask(e, c, req)
-	if err != nil {
-		return err
-	}
-	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes", sent.Bytes))
+	return show(e, c, req, func(sent control.TestSent) string {
+		return fmt.Sprintf("Sent %d bytes", sent.Bytes)
+	})
 }
 
 // pieceSize is the size of a request for a FILL.

@@ -53,11 +53,9 @@ func udpListen(e *env, c *cobra.Command, line string) error {
 	if err != nil {
 		return err
 	}
-	sock, err := ask(e, c, control.ListenUDP{Port: port})
-	if err != nil {
-		return err
-	}
-	return e.answer(c, sock, fmt.Sprintf("Created UDP socket with ID %d", sock.SID))
+	return show(e, c, control.ListenUDP{Port: port}, func(sock control.Socket) string {
+		return fmt.Sprintf("Created UDP socket with ID %d", sock.SID)
+	})
 }
 
 func udpSend(e *env, c *cobra.Command, line string) error {
@@ -82,11 +80,9 @@ func udpSend(e *env, c *cobra.Command, line string) error {
 		return err
 	}
 	req := control.SendUDP{Addr: addr, Port: port, Data: data}
-	sent, err := ask(e, c, req)
-	if err != nil {
-		return err
-	}
-	return e.answer(c, sent, fmt.Sprintf("Sent %d bytes from socket %d", sent.Bytes, sent.SID))
+	return show(e, c, req, func(sent control.DatagramSent) string {
+		return fmt.Sprintf("Sent %d bytes from socket %d", sent.Bytes, sent.SID)
+	})
 }
 
 // datagram parses TEXT, or FILL BYTE N.

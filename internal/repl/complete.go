@@ -227,8 +227,7 @@ func commandNames(
 // fileNames completes a path; a directory ends in a slash.
 func fileNames(_ context.Context, prefix string) []string {
 	dir, base := filepath.Split(prefix)
-	list := dir
-	list = cmp.Or(list, ".")
+	list := cmp.Or(dir, ".")
 	entries, err := os.ReadDir(list)
 	if err != nil {
 		return nil

@@ -180,8 +180,7 @@ func (p *perfText) directed(r *control.PerfRow, sender bool) *control.PerfRow {
 }
 
 func (p *perfText) rate(bits float64) string {
-	format := p.format
-	format = cmp.Or(format, "a")
+	format := cmp.Or(p.format, "a")
 	return perfUnit(bits/8, format)
 }
 
