@@ -37,8 +37,9 @@ type (
 	transfer func(context.Context, progress) (control.Transfer, error)
 )
 
-// grace is how long a command waits for its background transfer. Early errors (no such file, port
-// in use, connection refused) are then the command's own.
+// grace is how long sendfile waits for its background transfer. Early errors (no such file,
+// connection refused) are then the command's own. recvfile waits until it listens, so that a script
+// can start the sender.
 const grace = 250 * time.Millisecond
 
 // background runs a transfer in the background. It belongs to the session and not to the line,
@@ -48,12 +49,14 @@ func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) 
 	j := s.newJob(c.Name()+" "+printable(about), cancel)
 	go s.carry(ctx, c, j, run)
 
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
+	var late <-chan time.Time
+	if c.Name() == "sendfile" {
+		late = time.After(grace)
+	}
 	select {
 	case <-j.done:
 	case <-j.opened:
-	case <-timer.C:
+	case <-late:
 	case <-c.Context().Done():
 		cancel()
 		<-j.done

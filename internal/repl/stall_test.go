@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,4 +63,37 @@ func TestRouteGet(t *testing.T) {
 	}
 	s := open(t, &fake{}, Config{})
 	assert.ErrorContains(t, s.Command(t.Context(), "route", "get", "x"), "not an IPv4 address")
+}
+
+// `recvfile` returns when it listens, however long that takes, or when it has failed.
+func TestRecvFileReturnsWhenItListens(t *testing.T) {
+	for _, starts := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ready, end := make(chan struct{}), make(chan struct{})
+			s := open(t, &fake{do: func(_ context.Context, req any) (any, error, bool) {
+				r, ok := req.(control.RecvFile)
+				if !ok {
+					return nil, nil, false
+				}
+				<-ready
+				if starts {
+					r.Progress(control.Progress{Total: -1})
+					<-end
+				}
+				return control.Transfer{}, control.ErrPortInUse, true
+			}}, Config{})
+			returned := make(chan error, 1)
+			go func() { returned <- s.Execute(t.Context(), "recvfile f 80") }()
+			time.Sleep(time.Minute)
+			require.Empty(t, returned, "it does not listen yet")
+			close(ready)
+			err := <-returned
+			if starts {
+				require.NoError(t, err)
+				close(end)
+				err = s.await(t.Context())
+			}
+			require.ErrorIs(t, err, control.ErrPortInUse)
+		})
+	}
 }
