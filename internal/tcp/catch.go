@@ -10,9 +10,10 @@ import (
 // those of listeners with Defer. Tunnels and proxies use it.
 //
 // A SYN from a source that never answers occupies a place until its SYN-ACK has been retransmitted
-// for the last time. So beyond limit the host answers SYNs with cookies, and the connections that
-// these open wait for the owner's decision instead; to refuse one then takes a reset. It holds at
-// most limit SYNs and unanswered SYN-ACKs, and as many connections that cookies opened.
+// for the last time. So beyond limit or maxEager the host answers SYNs with cookies, and the
+// connections that these open wait for the owner's decision instead; to refuse one then takes a
+// reset. It holds at most limit SYNs and unanswered SYN-ACKs, and as many connections that cookies
+// opened.
 type catch struct {
 	rest     *Listener // for SYNs without a listener; nil: refuse them
 	held     map[Tuple]caughtSYN
@@ -20,6 +21,10 @@ type catch struct {
 	opened   int     // of held, those that a cookie opened
 	admitted int     // connections that were admitted and whose peer has not answered
 }
+
+// maxEager is how many SYNs, whose sources may be forged, the owner decides about at a time. For
+// each, a port forward connects to its service.
+const maxEager = 64
 
 type caughtSYN struct {
 	segment  Segment

@@ -93,7 +93,7 @@ func (l *Listener) wantsCookie() bool {
 	case CookiesOff:
 		return false
 	default:
-		return l.full()
+		return l.full() || l.deferred && l.host.catch.unanswered() >= maxEager
 	}
 }
 

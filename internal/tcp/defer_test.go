@@ -113,6 +113,24 @@ func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
 	s.quiet()
 }
 
+// Of a flood of SYNs the owner sees only the first: for the others it would connect to a server in
+// vain.
+func TestTheOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
+	s := newScript(t, Config{})
+	s.listen(1024)
+	s.l.Defer()
+	seen := 0
+	for range 1000 {
+		s.tuple.RemotePort++
+		s.send(SYN, 0, 0, 0, fullOptions)
+		for _, _, ok := s.h.NextCaught(); ok; _, _, ok = s.h.NextCaught() {
+			seen++
+		}
+	}
+	assert.Equal(t, maxEager, seen)
+	assert.EqualValues(t, 1000-maxEager, s.h.counters.CookiesSent)
+}
+
 // A client with a cookie has already received a SYN-ACK, so the host refuses its connection with a
 // reset.
 func TestACookiesConnectionIsRefusedByAReset(t *testing.T) {
