@@ -34,7 +34,9 @@ type fake struct {
 
 func (*fake) Name() string                       { return "fake" }
 func (*fake) Limit(context.Context) (int, error) { return 0, nil }
-func (*fake) Script(*Job, []int) string          { return "" }
+func (*fake) Script(*Job, []int) (string, error) { return "", nil }
+
+func (*fake) Gather(context.Context, *Job) (bool, error) { return false, nil }
 
 func (f *fake) Submit(_ context.Context, j *Job, parts []int) (string, error) {
 	if f.refuse--; f.refuse >= 0 {
@@ -297,6 +299,8 @@ func TestSlurmScript(t *testing.T) {
 		Name: "a b", Dir: "/shared/it's", Args: []string{"lab", "run", "/shared/it's"},
 		Parts: 12, AtOnce: 3, Time: 90 * time.Second, Memory: 256 << 20,
 	}
+	script, err := s.Script(j, []int{0, 1, 2, 3, 7, 9, 10})
+	require.NoError(t, err)
 	assert.Equal(t, strings.TrimPrefix(`
 #!/bin/sh
 #SBATCH --job-name='tidepool-a b'
@@ -308,13 +312,14 @@ func TestSlurmScript(t *testing.T) {
 #SBATCH --open-mode=append
 #SBATCH --requeue
 exec '/shared/it'\''s/batch/node' lab run '/shared/it'\''s' --index="$SLURM_ARRAY_TASK_ID"
-`, "\n"), s.Script(j, []int{0, 1, 2, 3, 7, 9, 10}))
+`, "\n"), script)
 }
 
 func TestLocalCommandLines(t *testing.T) {
 	j := &Job{Dir: "/d", Args: []string{"lab"}}
-	assert.Equal(t, "/d/batch/node lab --index=0\n/d/batch/node lab --index=2\n",
-		(&Local{}).Script(j, []int{0, 2}))
+	script, err := (&Local{}).Script(j, []int{0, 2})
+	require.NoError(t, err)
+	assert.Equal(t, "/d/batch/node lab --index=0\n/d/batch/node lab --index=2\n", script)
 }
 
 func TestSlurmIsNotInstalled(t *testing.T) {
@@ -343,13 +348,13 @@ func TestSlurmRefusals(t *testing.T) {
 		"Batch job submission failed: Requested node configuration is not available": "no node has" +
 			" that much",
 	} {
-		err := (&refused{"sbatch", message("sbatch", "sbatch: error: "+said+"\n")}).Error()
+		err := (&refused{slurm, "sbatch", message("sbatch", "sbatch: error: "+said+"\n")}).Error()
 		first, _, _ := strings.Cut(said, "\n")
 		assert.True(t, strings.HasPrefix(err, "sbatch: "+first), err)
 		assert.Contains(t, err, want)
 		assert.NotContains(t, err, "\n")
 	}
-	require.EqualError(t, &refused{"sbatch", message("sbatch", "sbatch: error: something else\n")},
+	require.EqualError(t, &refused{slurm, "sbatch", message("sbatch", "sbatch: error: something else\n")},
 		"sbatch: something else")
 }
 

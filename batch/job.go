@@ -32,6 +32,10 @@ type Job struct {
 	Memory int64         `json:"memory_bytes"`
 	// Extra are arguments for the batch system's own command.
 	Extra []string `json:"extra,omitempty"`
+	// Pod is for Kubernetes.
+	Pod Pod `json:"pod,omitzero"`
+	// Files are the experiment, by path, for engines whose machines do not share Dir.
+	Files map[string][]byte `json:"-"`
 	// Engine and Task are where the parts were queued last, and the engine's name for them.
 	Engine string `json:"engine"`
 	Task   string `json:"task,omitempty"`
@@ -39,9 +43,20 @@ type Job struct {
 	Tries int `json:"tries"`
 }
 
+// Pod is where a part runs on Kubernetes.
+type Pod struct {
+	// Image is that of the program, and Claim that of the volume for the results.
+	Image string `json:"image,omitempty"`
+	Claim string `json:"claim,omitempty"`
+	// ClaimSize is the size of the volume if Submit makes the claim.
+	ClaimSize string `json:"claim_size,omitempty"`
+}
+
 // Tasks are the parts that an engine has not finished.
 type Tasks struct {
 	Waiting, Running int
+	// Done are the parts of the job that the engine knows to be complete.
+	Done int
 	// Reason is the engine's word for why parts wait; empty: it has none.
 	Reason string
 }
@@ -53,13 +68,17 @@ type Engine interface {
 	// Limit returns how many parts the engine takes in one job at most; 0: any number.
 	Limit(ctx context.Context) (int, error)
 	// Script returns what Submit hands to the engine.
-	Script(j *Job, parts []int) string
+	Script(j *Job, parts []int) (string, error)
 	// Submit queues parts and returns the engine's name for them, TASK. The output of a part goes
 	// to the file TASK-PART.txt in the folder of logs, which exists from the part's start.
 	Submit(ctx context.Context, j *Job, parts []int) (task string, err error)
 	// Tasks returns what is left of a Submit. The error is ErrSilent if the engine does not
 	// answer.
 	Tasks(ctx context.Context, j *Job) (Tasks, error)
+	// Gather brings the results and the messages of failed parts to Dir after the job's end, and
+	// reports that all is there. It does nothing and returns false if the machines share Dir. An
+	// error other than ErrSilent is one that queueing again does not repair.
+	Gather(ctx context.Context, j *Job) (bool, error)
 }
 
 // ErrSilent is the error of an engine that does not answer now and may do so later.

@@ -27,13 +27,16 @@ func (*Local) Name() string { return "local" }
 func (*Local) Limit(context.Context) (int, error) { return 0, nil }
 
 // Script returns the command lines.
-func (*Local) Script(j *Job, parts []int) string {
+func (*Local) Script(j *Job, parts []int) (string, error) {
 	var b strings.Builder
 	for _, p := range parts {
 		fmt.Fprintln(&b, j.command(fmt.Sprint(p)))
 	}
-	return b.String()
+	return b.String(), nil
 }
+
+// Gather does nothing: the results are in the folder.
+func (*Local) Gather(context.Context, *Job) (bool, error) { return false, nil }
 
 // Submit starts processes, a few at a time. They are ended when ctx is over.
 func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error) {

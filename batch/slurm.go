@@ -9,6 +9,8 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +31,7 @@ func (s *Slurm) ask(ctx context.Context) error {
 	if s.config != nil {
 		return nil
 	}
-	out, err := slurm(ctx, "", "scontrol", "show", "config")
+	out, err := slurm.run(ctx, "", "scontrol", "show", "config")
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (s *Slurm) countsMemory() bool {
 }
 
 // Script returns the batch script.
-func (s *Slurm) Script(j *Job, parts []int) string {
+func (s *Slurm) Script(j *Job, parts []int) (string, error) {
 	array := ranges(parts)
 	if j.AtOnce > 0 {
 		array += "%" + strconv.Itoa(j.AtOnce)
@@ -84,8 +86,11 @@ func (s *Slurm) Script(j *Job, parts []int) string {
 	option("open-mode", "append")
 	b.WriteString("#SBATCH --requeue\n")
 	fmt.Fprintf(&b, "exec %s\n", j.command(`"$SLURM_ARRAY_TASK_ID"`))
-	return b.String()
+	return b.String(), nil
 }
+
+// Gather does nothing: the machines share the folder.
+func (*Slurm) Gather(context.Context, *Job) (bool, error) { return false, nil }
 
 // Submit queues an array job.
 func (s *Slurm) Submit(ctx context.Context, j *Job, parts []int) (string, error) {
@@ -93,11 +98,14 @@ func (s *Slurm) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 		return "", err
 	}
 	path := filepath.Join(j.Dir, folder, "job.sh")
-	text := s.Script(j, parts)
+	text, err := s.Script(j, parts)
+	if err != nil {
+		return "", err
+	}
 	if err := result.WriteFile(path, []byte(text)); err != nil {
 		return "", err
 	}
-	out, err := slurm(ctx, text, "sbatch", append([]string{"--parsable"}, j.Extra...)...)
+	out, err := slurm.run(ctx, text, "sbatch", append([]string{"--parsable"}, j.Extra...)...)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +125,7 @@ var over = map[string]bool{
 // Tasks asks squeue(1).
 func (*Slurm) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	var t Tasks
-	out, err := slurm(ctx, "", "squeue", "--noheader", "--array", "--jobs="+j.Task,
+	out, err := slurm.run(ctx, "", "squeue", "--noheader", "--array", "--jobs="+j.Task,
 		"--format=%T|%r")
 	if e, ok := errors.AsType[*refused](err); ok && strings.Contains(e.said, "Invalid job id") {
 		return t, nil // forgotten: it ended a while ago
@@ -141,65 +149,99 @@ func (*Slurm) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	return t, nil
 }
 
-// refused is what a command of Slurm says when it fails.
-type refused struct{ command, said string }
+// system is a batch system that commands drive.
+type system struct {
+	// absent says what to do where the commands are not installed.
+	absent string
+	// silent are parts of what the commands say when the system does not answer, and retry says
+	// what to do then.
+	silent []string
+	retry  string
+	// hints say what to do about refusals; the first that fits counts.
+	hints []hint
+	// patience bounds one command: a system that is gone leaves it waiting.
+	patience time.Duration
+}
 
-func (e *refused) Error() string {
-	for _, h := range slurmHints {
-		if strings.Contains(e.said, h.part) {
-			return fmt.Sprintf("%s: %s; %s", e.command, e.said, h.hint)
+// hint says what to do about a refusal that has this part.
+type hint struct{ part, todo string }
+
+var slurm = &system{
+	absent: "run this on a machine of the cluster that submits jobs, or --on local",
+	silent: []string{"contact slurm controller", "onnection refused", "imed out"},
+	retry:  "`scontrol ping` asks the controller, and the same command tries again",
+	hints: []hint{
+		{
+			"policy",
+			"the limit is the cluster's: fewer --parts, a lower --time, or submit again later",
+		},
+		{"time limit", "submit … --time 30m sets a lower limit"},
+		{"emory", "submit … --memory MB sets a lower limit"},
+		{"ccount or", "sacctmgr show associations lists your accounts: submit … -- --account=NAME"},
+		{"partition", "sinfo lists the partitions: submit … -- --partition=NAME"},
+		{"qos", "sacctmgr show qos lists them: submit … -- --qos=NAME"},
+		{"array", "the cluster allows smaller arrays: fewer --parts"},
+		{
+			"node configuration",
+			"no node has that much: submit … --memory MB sets a lower limit, and" +
+				" -- --partition=NAME names other nodes",
+		},
+		{"temporarily unable", "its queue is full: fewer --parts, or submit again later"},
+		{
+			"configuration source",
+			"this machine belongs to no cluster: run this where squeue works, or --on local",
+		},
+		{"resolve", "the cluster's controller has no address here: run this where squeue works"},
+	},
+	patience: 30 * time.Second,
+}
+
+// refused is what a command says when it fails.
+type refused struct {
+	system        *system
+	command, said string
+}
+
+func (e *refused) Error() string { return e.command + ": " + e.system.advised(e.said) }
+
+// advised appends what to do about a refusal, if that is known.
+func (s *system) advised(said string) string {
+	for _, h := range s.hints {
+		if strings.Contains(said, h.part) {
+			return said + "; " + h.todo
 		}
 	}
-	return e.command + ": " + e.said
+	return said
 }
 
-// slurmHints say what to do about refusals; the first that fits counts.
-var slurmHints = []struct{ part, hint string }{
-	{"policy", "the limit is the cluster's: fewer --parts, a lower --time, or submit again later"},
-	{"time limit", "submit … --time 30m sets a lower limit"},
-	{"emory", "submit … --memory MB sets a lower limit"},
-	{"ccount or", "sacctmgr show associations lists your accounts: submit … -- --account=NAME"},
-	{"partition", "sinfo lists the partitions: submit … -- --partition=NAME"},
-	{"qos", "sacctmgr show qos lists them: submit … -- --qos=NAME"},
-	{"array", "the cluster allows smaller arrays: fewer --parts"},
-	{"node configuration", "no node has that much: submit … --memory MB sets a lower limit, and" +
-		" -- --partition=NAME names other nodes"},
-	{"temporarily unable", "its queue is full: fewer --parts, or submit again later"},
-	{"configuration source", "this machine belongs to no cluster: run this where squeue works, or" +
-		" --on local"},
-	{"resolve", "the cluster's controller has no address here: run this where squeue works"},
-}
-
-// slurmPatience bounds one command of Slurm: a controller that is gone leaves it waiting.
-const slurmPatience = 30 * time.Second
-
-// slurm runs a command of Slurm and returns its output.
-func slurm(ctx context.Context, stdin, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, slurmPatience)
+// run runs a command of the system and returns its output.
+func (s *system) run(
+	ctx context.Context, stdin, name string, args ...string,
+) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of Slurm
+	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of the system
 	c.Stdin = strings.NewReader(stdin)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
 	err := c.Run()
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("there is no %s here: run this on a machine of the cluster that"+
-			" submits jobs, or --on local", name)
+		return "", fmt.Errorf("there is no %s here: %s", name, s.absent)
 	}
 	if err == nil {
 		return out.String(), nil
 	}
-	text := message(name, said.String())
-	if ctx.Err() != nil || strings.Contains(text, "contact slurm controller") ||
-		strings.Contains(text, "onnection refused") || strings.Contains(text, "imed out") {
-		return "", fmt.Errorf("%s: %w: %s; `scontrol ping` asks the controller, and the same"+
-			" command tries again", name, ErrSilent, cmp.Or(text, err.Error()))
+	text := cmp.Or(message(name, said.String()), err.Error())
+	if ctx.Err() != nil || slices.ContainsFunc(s.silent, func(part string) bool {
+		return strings.Contains(text, part)
+	}) {
+		return "", fmt.Errorf("%s: %w: %s; %s", name, ErrSilent, text, s.retry)
 	}
-	if text == "" {
-		text = err.Error()
-	}
-	return "", &refused{name, text}
+	return "", &refused{s, name, text}
 }
+
+// logLine matches what kubectl's libraries log.
+var logLine = regexp.MustCompile(`^[EWIF]\d{4} `)
 
 // message is what a command said, in one line.
 func message(command, said string) string {
@@ -211,7 +253,7 @@ func message(command, said string) string {
 		} {
 			line = strings.TrimPrefix(line, prefix)
 		}
-		if line != "" {
+		if line != "" && !logLine.MatchString(line) {
 			lines = append(lines, line)
 		}
 	}

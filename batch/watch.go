@@ -25,8 +25,9 @@ type Run struct {
 	// Interval is the time between two questions to the engine.
 	Interval time.Duration
 
-	queued int            // parts that were missing when the last task began
-	waits  map[string]int // for how many intervals no part ran, by the engine's reason
+	queued   int            // parts that were missing when the last task began
+	waits    map[string]int // for how many intervals no part ran, by the engine's reason
+	gathered bool           // what the last task has left is here
 }
 
 // After its task has ended, a part's result may be on its way through a shared file system for so
@@ -54,6 +55,12 @@ func (r *Run) Start(ctx context.Context) (bool, error) {
 			r.queued = len(missing)
 			return true, nil
 		}
+		if _, err = r.Engine.Gather(ctx, r.Job); err == nil {
+			missing, err = r.Missing()
+		}
+		if err != nil || len(missing) == 0 {
+			return false, err
+		}
 	}
 	r.Tries = 0
 	return true, r.submit(ctx, missing)
@@ -69,6 +76,7 @@ func (r *Run) submit(ctx context.Context, parts []int) error {
 		return err
 	}
 	r.Job.Engine, r.Task, r.queued = r.Engine.Name(), task, len(parts)
+	r.gathered = false
 	r.Tries++
 	r.Tell(fmt.Sprintf("job %s: %d of %d parts, each at most %s and %d MB", task, len(parts),
 		r.Parts, r.Time, r.Memory>>20))
@@ -83,6 +91,9 @@ func (r *Run) Wait(ctx context.Context) error {
 	answered, idle := time.Now(), 0
 	for {
 		t, err := r.Engine.Tasks(ctx, r.Job)
+		if err == nil && t.Waiting+t.Running == 0 && !r.gathered {
+			err = r.gather(ctx)
+		}
 		switch {
 		case errors.Is(err, ErrSilent):
 			idle = 0
@@ -98,7 +109,7 @@ func (r *Run) Wait(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.Progress(done, t, time.Since(answered).Truncate(time.Second))
+		r.Progress(max(done, t.Done), t, time.Since(answered).Truncate(time.Second))
 		r.explain(t)
 		if idle == 1 || idle > 0 && idle%settle == 0 {
 			next, err := r.ended(ctx, idle)
@@ -139,6 +150,15 @@ const (
 	finished
 )
 
+// gather brings the results here, unless they are.
+func (r *Run) gather(ctx context.Context) error {
+	missing, err := r.Missing()
+	if err == nil && len(missing) > 0 {
+		r.gathered, err = r.Engine.Gather(ctx, r.Job)
+	}
+	return err
+}
+
 // ended looks at what the engine's last task has left, so many intervals after its end. It queues
 // parts again that failed, or whose results did not arrive.
 func (r *Run) ended(ctx context.Context, idle int) (next, error) {
@@ -149,11 +169,11 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	if len(missing) == 0 {
 		return finished, nil
 	}
-	if idle < settle {
+	if idle < settle && !r.gathered {
 		return stay, nil
 	}
 	messages, failed, logs := r.Heard(missing)
-	if idle < late && failed < len(missing) {
+	if idle < late && failed < len(missing) && !r.gathered {
 		if idle == settle {
 			r.Tell(fmt.Sprintf("%d parts have ended without a result or a message in %s:"+
 				" waiting %s, because a shared folder may be slow", len(missing)-failed, r.Dir,
@@ -162,7 +182,7 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 		return stay, nil
 	}
 	// One part at most has run here, to be measured.
-	if logs == 0 && len(missing) == r.queued && r.queued >= r.Parts-1 {
+	if logs == 0 && !r.gathered && len(missing) == r.queued && r.queued >= r.Parts-1 {
 		return stay, fmt.Errorf("no part of job %s left a result or a message in %s: do all"+
 			" machines share this folder? -o DIR names one that they share", r.Task, r.Dir)
 	}

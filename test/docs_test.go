@@ -34,7 +34,7 @@ var notRun = []struct{ pattern, why string }{
 	{`host\.lnx|^socat |^ss |^curl http://10\.|^traceroute |^node run nets/tun/`, "needs a TUN device"},
 	{`^iperf3 `, "needs a server of another program"},
 	{`wireshark|tshark`, "needs Wireshark"},
-	{`kubectl apply`, "needs a Kubernetes cluster"},
+	{`kubectl apply|--on kubernetes|--claim`, "needs a Kubernetes cluster"},
 	{`^go test \./\.\.\.`, "this test is a part of it"},
 	{`^make bench|^benchstat |^git show |^before=`, "takes minutes; make bench runs it"},
 	{`lab check`, "takes minutes; .ci/run lab runs it"},

@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/batch"
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -16,24 +20,76 @@ import (
 
 func labCollectCommand() *cobra.Command {
 	var o labRunOptions
+	var from batch.Pod
+	var piece int
 	c := &cobra.Command{
-		Use:     "collect DIR",
+		Use:     "collect DIR [flags] [-- ARGUMENT...]",
 		Aliases: []string{"merge"},
 		Short:   "merge results that were run part by part",
 		Long: "Merge the results of `node lab submit` or `node lab run --index` in a directory,\n" +
 			"and print the table. It runs nothing. If runs are missing, it prints the results\n" +
-			"that are there, names the cells of the missing runs, and fails.",
-		Example: "  node lab collect results",
-		Args:    usageArgs(cobra.ExactArgs(1)),
+			"that are there, names the cells of the missing runs, and fails.\n\n" +
+			"If the parts ran on Kubernetes, it first copies what the volume has. On another\n" +
+			"machine, --claim names the volume, and DIR has the name of the submit's folder.\n" +
+			"Arguments after -- are for kubectl.",
+		Example: "  node lab collect results\n" +
+			"  node lab collect lab/tahoe-low --claim sweeps -- --namespace=lab",
+		Args: func(c *cobra.Command, args []string) error {
+			if at := c.ArgsLenAtDash(); at >= 0 {
+				args = args[:at]
+			}
+			return usageArgs(cobra.ExactArgs(1))(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("archive") {
+				return batch.Pack(c.OutOrStdout(), args[0], piece)
+			}
 			if err := checkMetrics(o.metrics); err != nil {
 				return misuse(c, err)
 			}
-			return labError(c, args[0], o.collect(c, args[0]))
+			err := fetch(c, from, args[0], args[1:])
+			if err == nil {
+				err = o.collect(c, args[0])
+			}
+			return labError(c, args[0], err)
 		},
 	}
 	resultFlags(c, &o)
+	podFlags(c.Flags(), &from)
+	c.Flags().IntVar(&piece, "archive", 0, "print piece `N` of the files as text, for a log")
+	_ = c.Flags().MarkHidden("archive") // the other end is batch.Kubernetes
 	return c
+}
+
+// fetch copies the results of a directory from the volume of a cluster, if they are on one and not
+// here.
+func fetch(c *cobra.Command, from batch.Pod, dir string, extra []string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	j, err := batch.Read(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && from.Claim != "":
+		j = &batch.Job{Name: filepath.Base(dir), Dir: dir}
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case j.Engine != kubernetes && from.Claim == "":
+		return nil
+	}
+	r, err := lab.Read(dir)
+	if err == nil && from.Claim == "" && len(r.MissingParts(j.Parts)) == 0 {
+		return nil
+	}
+	setPod(j, from, extra)
+	_, _ = fmt.Fprintf(c.ErrOrStderr(), "reading %s on the volume claim %s\n", filepath.Base(dir),
+		j.Pod.Claim)
+	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	_, err = (&batch.Kubernetes{}).Gather(ctx, j)
+	return err
 }
 
 // collect merges the results in a directory, draws and prints them.

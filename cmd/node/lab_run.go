@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tidepool-net/tidepool/batch"
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
@@ -34,6 +35,7 @@ type labRunOptions struct {
 	dir        string
 	index      string
 	parts      int
+	pod        struct{ list, version string }
 	until      string
 	records    int
 	pcap       bool
@@ -95,6 +97,11 @@ func labRunCommand() *cobra.Command {
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")
+	f.StringVar(&o.pod.list, "among", "", "--index is a place in the `LIST` of parts")
+	f.StringVar(&o.pod.version, "by", "", "run nothing if this program is not `VERSION`")
+	for _, name := range []string{"among", "by"} {
+		_ = f.MarkHidden(name) // for batch.Kubernetes
+	}
 	o.outputFlags(c)
 	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's) or rip2")
@@ -233,6 +240,13 @@ func (o *labRunOptions) cell() (int, error) {
 			return 0, errors.New("--parts needs --index N, the number of the part to run")
 		}
 		return -1, nil
+	}
+	if o.pod.version != "" && o.pod.version != buildMark() {
+		return 0, fmt.Errorf("this program is version %s, and version %s submitted the job: "+
+			"submit … --image NAME names an image of that version", buildMark(), o.pod.version)
+	}
+	if o.pod.list != "" {
+		return batch.Index(o.pod.list, o.index)
 	}
 	n, err := strconv.Atoi(o.index)
 	if err != nil || n < 0 {

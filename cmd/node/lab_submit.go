@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/batch"
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
@@ -27,12 +29,16 @@ type submitOptions struct {
 	retries int
 	detach  bool
 	extra   []string
+	pod     batch.Pod
 	most    int // parts that the engine takes in one job; 0: any number
 }
 
 const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
-results. They are the same bytes as those of ` + "`node lab run`" + `. The machines of the
-batch system must share the folder of results: lab/NAME or that of -o.
+results. They are the same bytes as those of ` + "`node lab run`" + `.
+
+Slurm's machines must share the folder of results: lab/NAME or that of -o. On
+Kubernetes the pods share the volume of --claim, and the results are copied from
+there into the folder. --image must be of this version.
 
 The runs of the experiment are split into parts, and a task of the array runs one
 part. One run is measured first; the limits of a task are four times that run's time
@@ -40,7 +46,7 @@ and twice its memory. Parts that failed are queued again with twice the limits.
 
 Ctrl-C leaves the job in its queue. To wait again and to queue missing parts, repeat
 the command or pass the folder; ` + "`node lab collect DIR`" + ` prints what is there.
-Arguments after -- are for sbatch.`
+Arguments after -- are for sbatch, or for every kubectl.`
 
 func labSubmitCommand() *cobra.Command {
 	var o submitOptions
@@ -51,6 +57,7 @@ func labSubmitCommand() *cobra.Command {
 		Example: "  node lab submit tahoe-low --trials 64 --on slurm\n" +
 			"  node lab submit mine.yaml --on slurm -o /shared/mine -- --partition=short\n" +
 			"  node lab submit /shared/mine --on slurm\n" +
+			"  node lab submit mine.yaml --on kubernetes --claim sweeps -- --namespace=lab\n" +
 			"  node lab submit tahoe-low --trials 64 --on slurm --dry-run",
 		Args:              cobra.ArbitraryArgs, // begin looks at them
 		ValidArgsFunction: completing(experimentNames, cobra.ShellCompDirectiveDefault),
@@ -58,8 +65,9 @@ func labSubmitCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.on, "on", "", "batch `SYSTEM`: slurm, or local for processes of this machine")
-	choices(c, "on", "slurm", "local")
+	f.StringVar(&o.on, "on", "",
+		"batch `SYSTEM`: slurm, kubernetes, or local for processes of this machine")
+	choices(c, "on", systems...)
 	o.run.experimentFlags(f)
 	o.run.outputFlags(c)
 	f.IntVar(&o.run.parts, "parts", 0,
@@ -69,7 +77,33 @@ func labSubmitCommand() *cobra.Command {
 	f.Int64Var(&o.memory, "memory", 0, "limit of a part's memory in `MB` (default: 2 × measured)")
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
+	podFlags(f, &o.pod)
+	f.StringVar(&o.pod.ClaimSize, "claim-size", "",
+		"make the claim if it is missing, with `SIZE` such as 10Gi (many pods must write to it)")
 	return c
+}
+
+// systems are the values of --on.
+var systems = []string{"slurm", kubernetes, "local"}
+
+const kubernetes = "kubernetes"
+
+// podFlags say where parts run on Kubernetes.
+func podFlags(f *pflag.FlagSet, p *batch.Pod) {
+	f.StringVar(&p.Image, "image", "", "Kubernetes: container `IMAGE` with this version (default: "+
+		defaultImage()+")")
+	f.StringVar(&p.Claim, "claim", "",
+		"Kubernetes: volume `CLAIM` for the results (default: tidepool)")
+}
+
+// setPod chooses for a job: a flag, what the job had, or the default.
+func setPod(j *batch.Job, p batch.Pod, extra []string) {
+	j.Pod.Image = cmp.Or(p.Image, j.Pod.Image, defaultImage())
+	j.Pod.Claim = cmp.Or(p.Claim, j.Pod.Claim, "tidepool")
+	j.Pod.ClaimSize = p.ClaimSize
+	if len(extra) > 0 {
+		j.Extra = extra
+	}
 }
 
 func (o *submitOptions) begin(c *cobra.Command, args []string) error {
@@ -102,11 +136,13 @@ func (o *submitOptions) engine() (batch.Engine, error) {
 		return &batch.Slurm{}, nil
 	case "local":
 		return &batch.Local{Workers: runtime.GOMAXPROCS(0)}, nil
+	case kubernetes:
+		return &batch.Kubernetes{}, nil
 	case "":
-		return nil, errors.New("--on SYSTEM is missing: slurm or local")
+		return nil, errors.New("--on SYSTEM is missing: slurm, kubernetes or local")
 	}
-	return nil, fmt.Errorf("--on %q: must be slurm or local%s", o.on,
-		diagnostic.DidYouMean(o.on, []string{"slurm", "local"}))
+	return nil, fmt.Errorf("--on %q: must be slurm, kubernetes or local%s", o.on,
+		diagnostic.DidYouMean(o.on, systems))
 }
 
 func (o *submitOptions) validate(c *cobra.Command) error {
@@ -121,6 +157,10 @@ func (o *submitOptions) validate(c *cobra.Command) error {
 		return errors.New("--detach: processes of this machine end with this command; leave it out")
 	case o.retries < 0:
 		return fmt.Errorf("--retries %d: must be 0 or more", o.retries)
+	case o.on != kubernetes && o.pod != batch.Pod{}:
+		return errors.New("--image, --claim and --claim-size are for --on kubernetes")
+	case o.on == kubernetes && o.run.fresh:
+		return errors.New("--fresh does not reach the volume: -o names another folder")
 	}
 	o.run.workers = 1
 	return o.run.validate(c)
@@ -237,7 +277,7 @@ func (o *submitOptions) prepare(
 		return lock, err
 	}
 	r.Job = j
-	return lock, o.change(c, j)
+	return lock, o.change(c, j, study)
 }
 
 // idle returns an error if the engine still has parts of a job that is to be replaced.
@@ -254,7 +294,7 @@ func (o *submitOptions) idle(ctx context.Context, j *batch.Job, engine batch.Eng
 }
 
 // change gives a job that was queued before what this command's flags say.
-func (o *submitOptions) change(c *cobra.Command, j *batch.Job) error {
+func (o *submitOptions) change(c *cobra.Command, j *batch.Job, study *lab.Study) error {
 	given := c.Flags().Changed
 	if given("time") {
 		j.Time = o.time
@@ -268,8 +308,22 @@ func (o *submitOptions) change(c *cobra.Command, j *batch.Job) error {
 	if given("records") || given("pcap") {
 		j.Args = o.task(j.Dir, j.Parts)
 	}
-	j.Extra = o.extra
-	return j.Install()
+	return errors.Join(o.assign(j, study), j.Install())
+}
+
+// assign gives a job what its engine needs.
+func (o *submitOptions) assign(j *batch.Job, study *lab.Study) error {
+	if o.on != kubernetes {
+		j.Extra = o.extra
+		return nil
+	}
+	setPod(j, o.pod, o.extra)
+	var elsewhere []string
+	if j.Files, elsewhere = study.Texts(); len(elsewhere) > 0 {
+		return &usageError{fmt.Errorf("pods do not have the file %s: name it by a path below the "+
+			"current folder", elsewhere[0])}
+	}
+	return nil
 }
 
 // job returns a new job, for which it measures a run.
@@ -278,12 +332,20 @@ func (o *submitOptions) job(
 ) (*batch.Job, error) {
 	j := &batch.Job{
 		Name: study.Name, Dir: dir, Parts: o.run.parts, AtOnce: o.atOnce, Time: o.time,
-		Memory: o.memory << 20, Extra: o.extra,
+		Memory: o.memory << 20,
+	}
+	if err := o.assign(j, study); err != nil {
+		return nil, err
+	}
+	if o.on == kubernetes && !o.run.dry {
+		if err := (&batch.Kubernetes{}).Ready(ctx, j); err != nil {
+			return nil, err
+		}
 	}
 	if err := j.Install(); err != nil {
 		return nil, err
 	}
-	need, err := j.Measure(ctx, append(o.task(dir, study.Runs()), "--index=0"))
+	need, err := o.measure(ctx, j, study.Runs())
 	if err != nil {
 		return nil, err
 	}
@@ -292,10 +354,32 @@ func (o *submitOptions) job(
 	return j, nil
 }
 
+// measure measures one run. Its results are a part's, unless they belong on a volume.
+func (o *submitOptions) measure(
+	ctx context.Context, j *batch.Job, runs int,
+) (need batch.Need, err error) {
+	out := j.Dir
+	if o.on == kubernetes {
+		if out, err = os.MkdirTemp("", "tidepool-measure-"); err != nil {
+			return need, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
+	}
+	return j.Measure(ctx, append(o.taskIn(j.Dir, out, runs), "--index=0"))
+}
+
 // task returns the arguments of a task without --index=PART.
 func (o *submitOptions) task(dir string, parts int) []string {
+	if o.on != kubernetes {
+		return o.taskIn(dir, dir, parts)
+	}
+	from, to := batch.InPod(dir)
+	return append(o.taskIn(from, to, parts), "--by", buildMark())
+}
+
+func (o *submitOptions) taskIn(from, to string, parts int) []string {
 	args := []string{
-		"lab", "run", dir, "--out", dir, "--no-figures", "--jobs", "1",
+		"lab", "run", from, "--out", to, "--no-figures", "--jobs", "1",
 		"--records", fmt.Sprint(o.run.records), "--parts", fmt.Sprint(parts),
 	}
 	if o.run.pcap {
@@ -336,7 +420,10 @@ func (o *submitOptions) preview(
 	for i := range parts {
 		parts[i] = i
 	}
-	_, err = fmt.Fprint(c.OutOrStdout(), engine.Script(j, parts))
+	script, err := engine.Script(j, parts)
+	if err == nil {
+		_, err = fmt.Fprint(c.OutOrStdout(), script)
+	}
 	return err
 }
 

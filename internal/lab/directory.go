@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -106,15 +108,10 @@ func (d *directory) open(s *Study, until float64) error {
 
 // describe writes what the directory is about, before there are any results.
 func (d *directory) describe(s *Study) error {
-	if err := result.WriteFile(filepath.Join(d.path, documentFile), s.Document); err != nil {
-		return err
-	}
-	for name, text := range s.Files {
-		path := filepath.FromSlash(name)
-		if !filepath.IsLocal(path) {
-			continue // it stays where it is
-		}
-		if err := result.WriteFile(filepath.Join(d.path, filesFolder, path), text); err != nil {
+	texts, _ := s.Texts() // the others stay where they are
+	for name, text := range texts {
+		path := filepath.Join(d.path, filepath.FromSlash(name))
+		if err := result.WriteFile(path, text); err != nil {
 			return err
 		}
 	}
@@ -122,6 +119,20 @@ func (d *directory) describe(s *Study) error {
 		return err
 	}
 	return d.manifest.write(d.path)
+}
+
+// Texts returns the experiment as a directory has it, by path with slashes, and the names of the
+// files that a directory does not have because they are elsewhere on this machine.
+func (s *Study) Texts() (texts map[string][]byte, elsewhere []string) {
+	texts = map[string][]byte{documentFile: s.Document}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		if filepath.IsLocal(filepath.FromSlash(name)) {
+			texts[path.Join(filesFolder, name)] = s.Files[name]
+		} else {
+			elsewhere = append(elsewhere, name)
+		}
+	}
+	return texts, elsewhere
 }
 
 // load reads what was run before, and has trials.csv end with a whole run.

@@ -34,7 +34,7 @@ var rooms = []room{
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem observe operator repl sim/convergence tcp tcp/starlark topology batch " +
 		"interchange judge/ns3", ""},
-	{"batch", driver, "files lab/result", ""},
+	{"batch", driver, "files interchange lab/result", ""},
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},

@@ -1,0 +1,176 @@
+//go:build linux
+
+package interop_test
+
+import (
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A sweep on Kubernetes loses no part and runs none twice to another result, though pods are killed
+// and removed, one index fails too often, and a transfer is cut off. Its results are the bytes of a
+// run on one machine, here and on another machine.
+func TestKubernetesRunsASweep(t *testing.T) {
+	report(t, &row{
+		peer: "kubectl", scenario: "8 parts; 2 killed, 1 removed, 1 gives up, a cut transfer",
+	})
+	k := newKubernetes(t)
+	node, dir, alone := k.path("node"), k.path("sweep"), k.path("alone")
+	sweep := []string{"tahoe-low", "--trials", "8", "--set", "duration=30s"}
+	k.killed[podFault{1, 1, 0}] = true
+	k.spared[podFault{1, 2, 0}] = true
+	for attempt := range 3 { // its backoffLimitPerIndex is 2
+		k.killed[podFault{1, 5, attempt}] = true
+	}
+	last := podFault{1, 7, 0}
+	k.held[last] = make(chan struct{})
+	k.cut = 1
+
+	submit := append(append([]string{"lab", "submit"}, sweep...), "--on", "kubernetes", "--parts",
+		"8", "--at-once", "4", "--image", "tidepool:good", "--claim", "sweeps", "-o", dir)
+	preview := k.command(node, append(submit, "--dry-run", "--claim-size", "1Gi")...)
+	manifests, err := preview.Output()
+	require.NoError(t, err)
+	check := k.command("kubectl", "create", "--dry-run=client", "-f", "-")
+	check.Stdin = strings.NewReader(string(manifests))
+	said, err := check.CombinedOutput()
+	require.NoError(t, err, string(said))
+	for _, made := range []string{
+		"persistentvolumeclaim/sweeps", "configmap/tidepool-tahoe-low",
+		"job.batch/tidepool-tahoe-low",
+	} {
+		assert.Contains(t, string(said), made+" created (dry run)")
+	}
+
+	b := &bed{t: t}
+	b.must(k.command(node, append(submit, "--detach", "--claim-size", "1Gi")...))
+	k.wait("all parts but two are done", func() bool {
+		for name, o := range k.objects {
+			if strings.HasPrefix(name, "jobs/") {
+				return o.number("status", "succeeded") == 6 && o.text("status", "failedIndexes") == "5"
+			}
+		}
+		return false
+	})
+	elsewhere := filepath.Join(t.TempDir(), "sweep")
+	said, err = k.command(node, "lab", "collect", elsewhere, "--claim", "sweeps", "--image",
+		"tidepool:good").CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(said), "not all has been run: 6 runs of cells 1, 2")
+
+	resumed := b.start(k.command(node, submit...))
+	k.wait("the command waits for the job", func() bool { return k.asked > 3 })
+	close(k.held[last])
+	resumed.wait()
+	t.Log(resumed.out.String())
+	assert.Contains(t, resumed.out.String(), "1 parts failed and are queued again; part 5: exit status 137")
+	assert.Contains(t, resumed.out.String(), "24 runs")
+
+	b.must(k.command(node, "lab", "collect", elsewhere, "--claim", "sweeps", "--image", "tidepool:good"))
+	b.must(k.command(node, append(append([]string{"lab", "run"}, sweep...), "-o", alone)...))
+	b.must(exec.Command("diff", "-r", "--exclude=batch", dir, alone))
+	b.must(exec.Command("diff", "-r", "--exclude=batch", elsewhere, alone))
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	left := slices.DeleteFunc(slices.Sorted(maps.Keys(k.objects)), func(name string) bool {
+		return strings.HasPrefix(name, "pods/tidepool-tahoe-low-") && !strings.Contains(name, "-read-")
+	})
+	require.Len(t, left, 3, "a ConfigMap goes with its Job, and a reading pod at its end: %v", left)
+}
+
+// Each fault is one line that says what to do, and nothing is left in the cluster.
+func TestKubernetesFaults(t *testing.T) {
+	k := newKubernetes(t)
+	k.images["tidepool:other"] = k.images["tidepool:good"]
+	k.mu.Lock()
+	for _, phase := range []string{"Bound", "Pending", "Lost"} {
+		k.add("persistentvolumeclaims", object{
+			"kind": "PersistentVolumeClaim", "apiVersion": "v1",
+			"metadata": map[string]any{"name": strings.ToLower(phase)},
+			"spec":     map[string]any{"storageClassName": "slow"},
+			"status":   map[string]any{"phase": phase},
+		})
+	}
+	k.mu.Unlock()
+	for name, tt := range map[string]struct {
+		args []string
+		set  func()
+		want string
+	}{
+		"no claim": {
+			[]string{"--claim", "none"},
+			nil,
+			`there is no volume claim "none": --claim NAME names another (kubectl get pvc lists them), ` +
+				`--claim-size 10Gi makes it`,
+		},
+		"a claim that waits": {
+			[]string{"--claim", "pending"},
+			nil,
+			"the volume claim \"pending\" is not bound: it is Pending; `kubectl describe pvc pending` " +
+				"says why",
+		},
+		"a lost claim": {
+			[]string{"--claim", "lost"},
+			nil,
+			"the volume claim \"lost\" is not bound: it is Lost; `kubectl describe pvc lost` says why",
+		},
+		"no such image": {
+			[]string{"--claim", "bound", "--image", "tidepool:none"},
+			nil,
+			`image "tidepool:none" cannot be pulled: ImagePullBackOff: Back-off pulling image ` +
+				`"tidepool:none"; submit … --image NAME names one that the cluster can pull`,
+		},
+		"an image of another version": {
+			[]string{"--claim", "bound", "--image", "tidepool:other"},
+			nil,
+			"version v0 submitted the job: submit … --image NAME names an image of that version",
+		},
+		"no such context": {
+			[]string{"--claim", "bound", "--", "--context=moon"},
+			nil,
+			"kubectl config get-contexts lists the clusters: -- --context=NAME",
+		},
+		"no cluster": {
+			[]string{"--claim", "bound", "--", "--server=http://127.0.0.1:1"},
+			nil,
+			"kubectl config get-contexts lists the clusters: -- --context=NAME",
+		},
+		"a quota": {
+			[]string{"--claim", "bound"},
+			func() { k.quota = true },
+			"limited: count/jobs.batch=1; fewer --at-once, a lower --memory, or another namespace: " +
+				"-- --namespace=NAME",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k.mu.Lock()
+			k.quota = false
+			if tt.set != nil {
+				tt.set()
+			}
+			k.mu.Unlock()
+			args := append([]string{
+				"lab", "submit", "tahoe-low", "--trials", "1", "--set", "duration=30s", "--on",
+				"kubernetes", "--image", "tidepool:good", "-o", filepath.Join(t.TempDir(), "sweep"),
+			}, tt.args...)
+			said, err := k.command(k.path("node"), args...).CombinedOutput()
+			require.Error(t, err)
+			lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+			t.Log(string(said))
+			assert.Contains(t, lines[len(lines)-1], tt.want)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			for object := range k.objects {
+				assert.Regexp(t, "^persistentvolumeclaims/", object)
+			}
+		})
+	}
+}
