@@ -48,22 +48,23 @@ func (o *netOptions) serveCommand() *cobra.Command {
 			defer d.close()
 			all := clients{}
 			defer all.close()
-			connected, leaveHosts := context.WithCancel(ctx)
-			defer func() { leaveHosts() }()
 			d.shape = shapeOf(n)
 			tell := func(format string, args ...any) {
 				_, _ = fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...)
 			}
-			n.Connect(connected, func(text string) { tell("%s", text) })
+			connect := func(n *netctl.Network) {
+				if err := n.Connect(ctx); err != nil {
+					tell("%v", err)
+				}
+			}
+			connect(n)
 			server, leave := d.serve(all.of(n), func(text string) { tell("%s", text) })
 			if err := d.place().print(c.OutOrStdout(), o.json); err != nil {
 				return errors.Join(err, leave())
 			}
 			tell("serving %s of %s until Ctrl-C", counted(len(all), "node"), n.Name())
 			s.Follow(ctx, n, func(n *netctl.Network) {
-				leaveHosts()
-				connected, leaveHosts = context.WithCancel(ctx)
-				n.Connect(connected, func(text string) { tell("%s", text) })
+				connect(n)
 				server.Replace(all.of(n), shapeOf(n))
 				tell("the network has changed: serving %s of %s",
 					counted(len(all), "node"), n.Name())

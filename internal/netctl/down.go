@@ -58,7 +58,9 @@ func (n *Network) down(ctx context.Context) (done Ending, err error) {
 		return done, err
 	}
 	here := done.Logs
-	if err := n.downParts(ctx, &done); err != nil {
+	release, err := n.downParts(ctx, &done)
+	defer release()
+	if err != nil {
 		return done, err
 	}
 	if len(here) == 0 {
@@ -67,18 +69,26 @@ func (n *Network) down(ctx context.Context) (done Ending, err error) {
 	return done, n.clear(here)
 }
 
-// downParts stops the nodes on other machines, and ends the connections to them.
-func (n *Network) downParts(ctx context.Context, done *Ending) error {
+// downParts stops the nodes on other machines, and ends the connections to them. No command
+// connects again before release is called.
+func (n *Network) downParts(ctx context.Context, done *Ending) (release func(), err error) {
 	var mu sync.Mutex
 	var left []Machine
-	err := each(n.connections(), func(c *connection) error {
+	var locks []*os.File
+	release = func() {
+		for _, lock := range locks {
+			_ = lock.Close()
+		}
+	}
+	err = each(n.connections(), func(c *connection) error {
 		a, err := PartAnswer{Ending: &Ending{}}, error(nil)
 		if c.Folder != "" { // otherwise it was not reached yet
 			a, err = c.part(ctx, partTime, PartRequest{Do: PartDown})
 		}
-		c.close(ctx)
+		lock := c.close(ctx)
 		mu.Lock()
 		defer mu.Unlock()
+		locks = append(locks, lock)
 		if err != nil {
 			left = append(left, *c.Machine)
 			return fmt.Errorf("%w; its nodes may still run: when it answers again, "+
@@ -94,11 +104,11 @@ func (n *Network) downParts(ctx context.Context, done *Ending) error {
 	slices.Sort(done.Ended)
 	slices.Sort(done.Dead)
 	if err == nil {
-		return nil
+		return release, nil
 	}
 	next := n.manifest
 	next.Nodes, next.Machines = nil, left
-	return errors.Join(err, n.save(next))
+	return release, errors.Join(err, n.save(next))
 }
 
 // clear removes everything but some files from the network's directory.

@@ -49,7 +49,7 @@ func ShellWord(word string) string {
 	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
 		return word
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return quoted(word)
 }
 
 // ApplyCommand returns the command that brings the network to its files.

@@ -165,7 +165,7 @@ func (n *Network) leave(ctx context.Context, old *connection) error {
 	if i < 0 {
 		_, err := old.part(ctx, partTime, PartRequest{Do: PartDown})
 		if err == nil {
-			old.close(ctx)
+			defer old.close(ctx).Close()
 		}
 		return err
 	}
@@ -333,40 +333,7 @@ func (n *Network) Reach(ctx context.Context, node string) error {
 	return nil
 }
 
-// watchTime is the time between two looks at the connections of a served network.
-const watchTime = 2 * time.Second
-
-// Connect keeps the connections to all machines until ctx ends, and tells when one breaks or
-// returns. The first attempts are over when it returns.
-func (n *Network) Connect(ctx context.Context, tell func(string)) {
-	try := func(c *connection, before string) string {
-		now := ""
-		if err := c.connect(ctx); err != nil {
-			now = err.Error()
-		}
-		switch {
-		case ctx.Err() != nil || now == before:
-		case now == "":
-			tell("host " + c.Name + " is reachable again")
-		case before == "":
-			tell(now)
-		}
-		return now
-	}
-	_ = each(n.connections(), func(c *connection) error {
-		problem := try(c, "")
-		go func() {
-			every := time.NewTicker(watchTime)
-			defer every.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-every.C:
-					problem = try(c, problem)
-				}
-			}
-		}()
-		return nil
-	})
+// Connect makes the sockets of all nodes on other machines available.
+func (n *Network) Connect(ctx context.Context) error {
+	return each(n.connections(), func(c *connection) error { return c.connect(ctx) })
 }

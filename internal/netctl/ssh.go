@@ -79,14 +79,11 @@ func (l login) open(ctx context.Context) (fresh bool, err error) {
 	if l.runs(ctx) {
 		return false, nil
 	}
-	log, err := os.OpenFile(l.control()+".log", os.O_CREATE|os.O_RDWR, 0o600)
+	log, err := l.lock(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer log.Close()
-	if !until(ctx, loginTime, func() bool { return tryLock(log) }) {
-		return false, l.unreachable("another command is logging in")
-	}
 	if l.runs(ctx) {
 		return false, nil
 	}
@@ -107,6 +104,20 @@ func (l login) open(ctx context.Context) (fresh bool, err error) {
 	return true, nil
 }
 
+// lock returns the locked file of the master's messages.
+func (l login) lock(ctx context.Context) (*os.File, error) {
+	path := l.control() + ".log"
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if !until(ctx, loginTime, func() bool { return tryLock(log) }) || !isAt(log, path) {
+		_ = log.Close()
+		return nil, l.unreachable("another command logs in or stops the network")
+	}
+	return log, nil
+}
+
 // runs reports whether the master runs.
 func (l login) runs(ctx context.Context) bool {
 	if _, err := os.Lstat(l.control()); err != nil {
@@ -115,18 +126,19 @@ func (l login) runs(ctx context.Context) bool {
 	return l.command(ctx, []string{"-O", "check"}).Run() == nil
 }
 
-// close ends the master and waits for it.
-func (l login) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+// close ends the master and waits for it. No command logs in until the returned file is closed; it
+// may be nil.
+func (l login) close(ctx context.Context) *os.File {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*tellTime)
 	defer cancel()
+	lock, _ := l.lock(ctx) // it ends the master anyway
 	if l.runs(ctx) && l.command(ctx, []string{"-O", "exit"}).Run() == nil {
 		until(ctx, tellTime, func() bool {
 			_, err := os.Lstat(l.control())
 			return err != nil
 		})
 	}
-	_ = os.Remove(l.control()) // they may not exist
-	_ = os.Remove(l.control() + ".log")
+	return lock
 }
 
 // run runs a command line of sh on the machine and returns its standard output. The error has the
@@ -136,6 +148,7 @@ func (l login) run(
 	ctx context.Context, line string, in io.Reader, hold bool,
 ) (out []byte, err error) {
 	var said, answer bytes.Buffer
+	line = strings.ReplaceAll(line, "\n", " ") // csh has no quoted line breaks
 	c := l.command(ctx, []string{"-o", "ControlMaster=no"}, "exec sh -c "+quoted(line))
 	c.Stdout, c.Stderr = &answer, &said
 	stdin, err := c.StdinPipe()

@@ -77,7 +77,7 @@ func newMachines(t *testing.T) *machines {
 		f.must(f.command("ip", "addr", "add", f.addr+"/24", "dev", "eth0"))
 		f.must(f.command("ip", "link", "set", "eth0", "up"))
 		f.home = m.path("home-" + name)
-		require.NoError(t, os.Mkdir(f.home, 0o700))
+		require.NoError(t, os.MkdirAll(filepath.Join(f.home, ".cache"), 0o700))
 		m.key("host-" + name)
 		f.config = m.write("sshd-"+name, fmt.Sprintf("ListenAddress %s\nHostKey %s\n"+
 			"AuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPidFile none\n", f.addr,
@@ -132,6 +132,16 @@ func (f *machine) start() {
 	}, patience, 20*time.Millisecond)
 }
 
+// mount mounts something where the machine's sshd runs, for one test.
+func (f *machine) mount(t *testing.T, args ...string) {
+	t.Helper()
+	inside := []string{"-t", strconv.Itoa(f.sshd.cmd.Process.Pid), "-m"} // ip and sh have become sshd
+	require.NoError(t, exec.Command("nsenter", append(append(inside, "mount"), args...)...).Run())
+	t.Cleanup(func() {
+		require.NoError(t, exec.Command("nsenter", append(inside, "umount", "-l", args[len(args)-1])...).Run())
+	})
+}
+
 // pids returns the processes of a namespace but not its sshd.
 func (b *bed) pids() (list []string) {
 	b.t.Helper()
@@ -166,8 +176,7 @@ func (b *bed) end() {
 // node returns a command of the program.
 func (m *machines) node(args ...string) *exec.Cmd {
 	c := m.command(m.path("node"), args...)
-	c.Env = append(os.Environ(), "PATH="+m.path("bin")+":"+os.Getenv("PATH"))
-	c.Env = append(c.Env, "XDG_RUNTIME_DIR="+m.dir)
+	c.Env = append(os.Environ(), "PATH="+m.path("bin"), "XDG_RUNTIME_DIR="+m.dir)
 	return c
 }
 
@@ -225,10 +234,19 @@ func (m *machines) transfer() {
 func TestMachines(t *testing.T) {
 	m := newMachines(t)
 	report(t, &row{peer: "OpenSSH", scenario: "a network over two machines"})
+	require.NoError(t, os.Mkdir(filepath.Join(m.far["beta"].home, ".cache/tidepool"), 0o700))
+	older := m.write("home-beta/.cache/tidepool/node@0123456789abcdef", "")
+	m.write("date", "#!/bin/sh\necho 1000000000\n")
+	require.NoError(t, os.Chmod(m.path("date"), 0o700))
+	m.far["alpha"].mount(t, "--bind", m.path("date"), "/usr/bin/date")
 	code, text := m.run("net", "up", m.path("mine.net"))
 	require.Zero(t, code, text)
 	assert.Contains(t, text, "copying this program (")
 	assert.Contains(t, text, " MB) to host alpha: ")
+	assert.Contains(t, text, " MB) to host beta, which had another version: ")
+	assert.NoFileExists(t, older)
+	assert.Contains(t, text, "note: the clock of host alpha is ")
+	assert.NotContains(t, text, "the clock of host beta")
 	assert.Contains(t, text, "started: A B C R\n")
 	m.transfer()
 	up := map[string]string{"alpha/A": "up", "beta/B": "up", "beta/R": "up", "C": "up"}
@@ -298,9 +316,9 @@ func (m *machines) page(nodes ...string) {
 // runs afterward.
 func TestMachineFaults(t *testing.T) {
 	m := newMachines(t)
-	config, known := m.read("config"), m.read("known")
+	config, known, ssh := m.read("config"), m.read("known"), m.read("bin/ssh")
 	m.key("other")
-	taken := func() {
+	taken := func(t *testing.T) {
 		f := m.far["beta"]
 		require.NoError(t, f.inside(func() error {
 			c, err := net.ListenPacket("udp4", "192.0.2.3:6001")
@@ -311,24 +329,24 @@ func TestMachineFaults(t *testing.T) {
 		}))
 	}
 	for name, f := range map[string]struct {
-		arrange func()
+		arrange func(t *testing.T)
 		file    string
 		want    string
 	}{
 		"silent": {
-			func() { m.write("config", strings.ReplaceAll(config, "192.0.2.3", "192.0.2.9")) }, "",
+			func(t *testing.T) { m.write("config", strings.ReplaceAll(config, "192.0.2.3", "192.0.2.9")) }, "",
 			"host beta (beta) is unreachable: ",
 		},
 		"wrong key": {
-			func() { m.write("config", strings.Replace(config, m.path("key"), m.path("other"), 1)) }, "",
+			func(t *testing.T) { m.write("config", strings.Replace(config, m.path("key"), m.path("other"), 1)) }, "",
 			"is unreachable: root@192.0.2.2: Permission denied (publickey",
 		},
 		"unknown host key": {
-			func() { m.write("known", "") }, "",
+			func(t *testing.T) { m.write("known", "") }, "",
 			"is unreachable: its host key is unknown: run `ssh root@alpha true` once",
 		},
 		"changed host key": {
-			func() {
+			func(t *testing.T) {
 				m.write("known", strings.ReplaceAll(known, m.read("host-alpha.pub"), m.read("other.pub")))
 			}, "", "is unreachable: its host key is not the one in known_hosts",
 		},
@@ -336,12 +354,12 @@ func TestMachineFaults(t *testing.T) {
 			taken, "", "on host beta, interface if0 cannot have 192.0.2.3:6001: ",
 		},
 		"address of another": {
-			func() {}, strings.Replace(machineNet, "ssh beta", "ssh beta address 192.0.2.77", 1),
+			func(t *testing.T) {}, strings.Replace(machineNet, "ssh beta", "ssh beta address 192.0.2.77", 1),
 			"mine.net:2:6: on host beta, interface if0 cannot have 192.0.2.77:6001: not an address of " +
 				"this machine; expected one of this machine's: ",
 		},
 		"no path between": {
-			func() {
+			func(t *testing.T) {
 				f := m.far["beta"]
 				f.must(f.command("ip", "addr", "add", "203.0.113.3/32", "dev", "lo"))
 				m.must(m.command("ip", "route", "add", "default", "dev", "br0"))
@@ -352,22 +370,39 @@ func TestMachineFaults(t *testing.T) {
 			"link A R: no packet of A (host alpha) arrives at R (host beta) and returns; let UDP pass " +
 				"between 192.0.2.2:6000 and 203.0.113.3:6001",
 		},
+		"no room": {
+			func(t *testing.T) { m.far["beta"].mount(t, "-t", "tmpfs", "-o", "size=8m", "tmpfs", "/root") }, "",
+			"host beta: cat: write error: No space left on device: the program cannot be copied to ",
+		},
+		"another processor": {
+			func(t *testing.T) {
+				m.write("uname", "#!/bin/sh\n[ $1 = -s ] && echo Linux || echo aarch64\n")
+				require.NoError(t, os.Chmod(m.path("uname"), 0o700))
+				m.far["beta"].mount(t, "--bind", m.path("uname"), "/usr/bin/uname")
+			}, "", "host beta (beta) is linux/arm64, and this program is for linux/amd64: it cannot run there",
+		},
+		"no ssh": {
+			func(t *testing.T) { require.NoError(t, os.Remove(m.path("bin/ssh"))) }, "",
+			"the program ssh is not in PATH: install an OpenSSH client",
+		},
 		"undeclared": {
-			func() {}, strings.Replace(machineNet, "R beta", "R gamma", 1),
+			func(t *testing.T) {}, strings.Replace(machineNet, "R beta", "R gamma", 1),
 			`mine.net:4:8: "gamma" is not a host of this file`,
 		},
 		"unused": {
-			func() {}, "host gamma ssh gamma\n" + machineNet, "mine.net:1:6: host gamma has no node",
+			func(t *testing.T) {}, "host gamma ssh gamma\n" + machineNet, "mine.net:1:6: host gamma has no node",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.write("config", config)
 			m.write("known", known)
+			m.write("bin/ssh", ssh)
+			require.NoError(t, os.Chmod(m.path("bin/ssh"), 0o700))
 			m.write("mine.net", machineNet)
 			if f.file != "" {
 				m.write("mine.net", f.file)
 			}
-			f.arrange()
+			f.arrange(t)
 			code, text := m.run("net", "up", m.path("mine.net"))
 			assert.NotZero(t, code, text)
 			assert.Contains(t, text, f.want)
