@@ -164,6 +164,9 @@ func Read(dir string) (*Job, error) {
 	return j, nil
 }
 
+// Forget removes the file that Read reads.
+func (j *Job) Forget() error { return os.Remove(filepath.Join(j.Dir, folder, jobFile)) }
+
 func (j *Job) write() error {
 	text, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {

@@ -250,6 +250,8 @@ func message(command, said string) string {
 		line = strings.TrimSpace(line)
 		for _, prefix := range []string{
 			command + ": ", "error: ", "fatal: ", "slurm_load_jobs error: ",
+			"slurm_load_ctl_conf error: ",
+			"slurm_load_ctl_conf error: ",
 		} {
 			line = strings.TrimPrefix(line, prefix)
 		}

@@ -317,6 +317,18 @@ func (o *labRunOptions) limit() float64 {
 	return limit
 }
 
+// runPart runs a cell, or a part. The parts of a directory that was submitted are those of its job.
+func (o *labRunOptions) runPart(
+	ctx context.Context, study *lab.Study, p lab.Options, number int,
+) (*lab.Results, error) {
+	j, err := batch.Read(p.Dir)
+	if err == nil && o.parts > 0 && o.parts != j.Parts {
+		return nil, &usageError{fmt.Errorf("--parts %d: `node lab submit` has split %s into %d"+
+			" parts: --parts %d", o.parts, p.Dir, j.Parts, j.Parts)}
+	}
+	return lab.RunPart(ctx, study, p, lab.Part{Number: number, Of: o.parts})
+}
+
 // printNotes prints what the user should know of an experiment before it runs.
 func printNotes(c *cobra.Command, study *lab.Study) {
 	for _, w := range append(study.Notes, plan.Warnings(study.Cells)...) {
@@ -368,7 +380,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	began := time.Now()
 	var r *lab.Results
 	if cell >= 0 {
-		r, err = lab.RunPart(ctx, study, p, lab.Part{Number: cell, Of: o.parts})
+		r, err = o.runPart(ctx, study, p, cell)
 	} else {
 		r, err = lab.Run(ctx, study, p)
 	}

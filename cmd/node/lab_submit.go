@@ -258,7 +258,7 @@ func (o *submitOptions) prepare(
 	switch {
 	case err == nil && (anew || j.Parts > study.Runs() ||
 		o.run.parts > 0 && o.run.parts != j.Parts):
-		if err := o.idle(ctx, j, r.Engine); err != nil {
+		if err := o.forget(ctx, j, r.Engine); err != nil {
 			return nil, err
 		}
 		j = nil
@@ -280,17 +280,19 @@ func (o *submitOptions) prepare(
 	return lock, o.change(c, j, study)
 }
 
-// idle returns an error if the engine still has parts of a job that is to be replaced.
-func (o *submitOptions) idle(ctx context.Context, j *batch.Job, engine batch.Engine) error {
-	if j.Engine != engine.Name() || j.Task == "" {
-		return nil
+// forget removes the record of a job that is to be replaced, unless the engine has parts of it.
+func (o *submitOptions) forget(ctx context.Context, j *batch.Job, engine batch.Engine) error {
+	if j.Engine == engine.Name() && j.Task != "" {
+		t, err := engine.Tasks(ctx, j)
+		if n := t.Waiting + t.Running; err == nil && n > 0 {
+			err = fmt.Errorf("%s: job %s has %d of %d parts left: cancel it, or submit without"+
+				" --fresh and with --parts %d", j.Dir, j.Task, n, j.Parts, j.Parts)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	t, err := engine.Tasks(ctx, j)
-	if n := t.Waiting + t.Running; err == nil && n > 0 {
-		err = fmt.Errorf("%s: job %s has %d of %d parts left: cancel it, or submit without --fresh"+
-			" and with --parts %d", j.Dir, j.Task, n, j.Parts, j.Parts)
-	}
-	return err
+	return j.Forget()
 }
 
 // change gives a job that was queued before what this command's flags say.

@@ -50,10 +50,18 @@ func (p Part) check(s *Study) error {
 // Runs returns the number of runs of all cells.
 func (s *Study) Runs() int { return s.manifest().Total() }
 
-// Prepare makes a directory for a study's results, or finds one. Nothing is run.
+// Prepare makes a directory for a study's results, or finds one, which gets the study's number of
+// trials. Nothing is run.
 func Prepare(dir string, s *Study) error {
-	_, err := shareDirectory(dir, s)
-	return err
+	m, err := shareDirectory(dir, s)
+	if err != nil {
+		return err
+	}
+	if old, err := readManifest(dir); err != nil || old.Total() == m.Total() {
+		return err
+	}
+	d := &directory{path: dir, manifest: m}
+	return d.describe(s)
 }
 
 // RunPart runs a part of a sweep, for a batch system whose machines share a directory. The results

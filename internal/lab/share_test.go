@@ -48,6 +48,21 @@ func TestMergeRemovesOnlyWhatItRead(t *testing.T) {
 	assert.NoDirExists(t, cells)
 }
 
+// A directory that is prepared for more trials has them, and the runs that it had.
+func TestPrepareTakesMoreTrials(t *testing.T) {
+	dir := t.TempDir()
+	_, err := lab.Run(t.Context(), study(2, 1), lab.Options{Dir: dir})
+	require.NoError(t, err)
+	before := files(t, dir)
+	require.NoError(t, lab.Prepare(dir, study(2, 1)))
+	assert.Equal(t, before, files(t, dir))
+	require.NoError(t, lab.Prepare(dir, study(2, 3)))
+	r, err := lab.Read(dir)
+	require.NoError(t, err)
+	assert.Equal(t, 6, r.Total())
+	assert.Len(t, r.Runs, 2)
+}
+
 // A file that is cut off anywhere is never read as more runs than are whole in it: the part is
 // missing, and runs again to the same bytes.
 func TestAPartThatIsCutOffIsMissing(t *testing.T) {

@@ -167,6 +167,12 @@ func TestSlurmRunsASweep(t *testing.T) {
 	c.must(exec.Command("go", "build", "-o", c.dir, "../../cmd/node"))
 	node, dir, alone := c.path("node"), c.path("sweep"), c.path("alone")
 	sweep := []string{"tahoe-low", "--trials", "64", "--set", "duration=60s"}
+	said := c.ask(node, append(append([]string{"lab", "submit"}, sweep...), "--on", "slurm", "-o",
+		c.path("refused"), "--", "--partition=nope")...)
+	assert.Contains(t, said, "invalid partition specified: nope")
+	assert.Contains(t, said, "sinfo lists the partitions")
+	assert.NotContains(t, said, "\n", "one line")
+
 	submit := c.start(c.slurm(node, append(append([]string{"lab", "submit"}, sweep...),
 		"--on", "slurm", "--parts", "64", "-o", dir)...))
 
