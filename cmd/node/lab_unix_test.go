@@ -83,3 +83,32 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 		assert.Equal(t, string(want), string(got), name)
 	}
 }
+
+// A job is shown with what its batch system has left of it, as far as that answers here.
+func TestLabWatchAsksTheBatchSystem(t *testing.T) {
+	folder := t.TempDir()
+	file, dir := filepath.Join(folder, "sweeping.yaml"), filepath.Join(folder, "dir")
+	require.NoError(t, os.WriteFile(file, []byte(sweeping), 0o600))
+	_, stderr, status := runLab("run", file, "-o", dir, "--parts", "80", "--index", "0")
+	require.Zero(t, status, stderr)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "batch"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "batch", "job.json"),
+		[]byte(`{"parts": 80, "engine": "slurm", "task": "7"}`), 0o600))
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	const begin = "1 of 80 runs; 0 of 4 cells complete; 1 of 80 parts done, 0 failed, 0 begun, 79 not begun"
+	for said, want := range map[string]string{
+		"echo 'RUNNING|None'; echo 'PENDING|Resources'":     "; slurm: 1 running, 1 waiting\n",
+		"echo 'PENDING|QOSMaxJobsPerUserLimit'":             "; slurm: 0 running, 1 waiting (QOSMaxJobsPerUserLimit)\n",
+		"echo 'slurm_load_jobs error: Invalid job id' >&2;": "; slurm has no part left to run: `node lab submit " + dir + " --on slurm` continues\n",
+		"exit 1": "\n",
+	} {
+		script := "#!/bin/sh\n" + said + "\n"
+		if strings.Contains(said, "Invalid") {
+			script += "exit 1\n"
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "squeue"), []byte(script), 0o700)) //nolint:gosec // a program
+		stdout, stderr, status := runLab("watch", dir, "--once")
+		assert.Zero(t, status, stderr)
+		assert.Equal(t, begin+want, stdout)
+	}
+}

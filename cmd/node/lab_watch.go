@@ -156,17 +156,22 @@ func engineSays(ctx context.Context, j *batch.Job) string {
 	if err != nil || j.Task == "" || j.Engine == "local" {
 		return ""
 	}
-	switch left, err := engine.Tasks(ctx, j); {
-	case err != nil:
+	left, err := engine.Tasks(ctx, j)
+	if err != nil {
 		return ""
-	case left.Running+left.Waiting == 0:
-		return fmt.Sprintf("%s has no part left to run: `node lab submit %s --on %s` queues the"+
-			" missing ones", j.Engine, j.Dir, j.Engine)
-	case left.Reason != "" && left.Running == 0:
-		return fmt.Sprintf("%s: %d waiting (%s)", j.Engine, left.Waiting, left.Reason)
-	default:
-		return fmt.Sprintf("%s: %d running, %d waiting", j.Engine, left.Running, left.Waiting)
 	}
+	if left.Running+left.Waiting == 0 {
+		return fmt.Sprintf("%s has no part left to run: `node lab submit %s --on %s` continues",
+			j.Engine, j.Dir, j.Engine)
+	}
+	text := fmt.Sprintf("%s: %d running, %d waiting", j.Engine, left.Running, left.Waiting)
+	if left.Done > 0 { // its results come when all have ended
+		text += fmt.Sprintf(", %d done", left.Done)
+	}
+	if left.Reason != "" && left.Running == 0 {
+		text += " (" + left.Reason + ")"
+	}
+	return text
 }
 
 // lines returns the progress: as one line, or as the content of a terminal.
