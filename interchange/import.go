@@ -190,7 +190,7 @@ func (m *importer) finish() error {
 	return nil
 }
 
-// try makes the files and returns the errors in them. The plan's own addresses have none.
+// try makes the files and returns the errors in them. The plan's own addresses are valid.
 func (m *importer) try() error {
 	if !slices.ContainsFunc(m.plan.Links, func(l topology.Link) bool {
 		return l.Addrs != [2]netip.Prefix{}

@@ -86,7 +86,7 @@ func (n *Network) mininet() ([]topology.File, error) {
 	fmt.Fprintf(&b, scriptHead, naming{}.fit(n.Name))
 	files := n.files(func(node, iface int) (string, string) {
 		c := n.Nodes[node]
-		addr, ok := addrs[stubOf{node, c.Interfaces[iface].Name}]
+		addr, ok := addrs[nodeInterface{node, c.Interfaces[iface].Name}]
 		switch {
 		case !ok: // a link without another end
 			return unspecified, unspecified
@@ -108,7 +108,7 @@ func (n *Network) mininet() ([]topology.File, error) {
 		own := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 		for _, e := range slices.Backward(graph.Links) {
 			for _, s := range slices.Backward(e.Ends) {
-				if a, ok := addrs[stubOf{node, s.Iface}]; ok && s.Node == node {
+				if a, ok := addrs[nodeInterface{node, s.Iface}]; ok && s.Node == node {
 					own = a
 				}
 			}
@@ -123,7 +123,7 @@ func (n *Network) mininet() ([]topology.File, error) {
 // mininetLinks writes the calls that add the links, in the order in which the nodes' files have
 // their interfaces. A link of more than two nodes is a switch.
 func (n *Network) mininetLinks(
-	b *strings.Builder, graph *topology.Graph, addrs map[stubOf]netip.Prefix,
+	b *strings.Builder, graph *topology.Graph, addrs map[nodeInterface]netip.Prefix,
 ) {
 	taken := map[string]bool{}
 	for _, name := range n.names {
@@ -131,7 +131,7 @@ func (n *Network) mininetLinks(
 	}
 	end := func(s topology.Stub) (string, string) {
 		return "'" + n.names[n.Nodes[s.Node].Name] + "'",
-			"{'ip': '" + addrs[stubOf{s.Node, s.Iface}].String() + "'}"
+			"{'ip': '" + addrs[nodeInterface{s.Node, s.Iface}].String() + "'}"
 	}
 	switches := 0
 	for _, e := range graph.Links {
@@ -157,15 +157,15 @@ func (n *Network) mininetLinks(
 	}
 }
 
-// stubOf names an interface of a node.
-type stubOf struct {
+// nodeInterface names an interface of a node.
+type nodeInterface struct {
 	node  int
 	iface string
 }
 
 // perLink gives each end of a link an address: links have subnets of their own.
-func (n *Network) perLink(graph *topology.Graph) (map[stubOf]netip.Prefix, error) {
-	addrs := map[stubOf]netip.Prefix{}
+func (n *Network) perLink(graph *topology.Graph) (map[nodeInterface]netip.Prefix, error) {
+	addrs := map[nodeInterface]netip.Prefix{}
 	first, last := uint64(toNumber(n.Subnet.Addr())), uint64(1)<<(32-n.Subnet.Bits())
 	next := uint64(0)
 	for _, e := range graph.Links {
@@ -183,7 +183,7 @@ func (n *Network) perLink(graph *topology.Graph) (map[stubOf]netip.Prefix, error
 		}
 		for i, s := range e.Ends {
 			a := toAddr(uint32(first + next + uint64(i) + 1))
-			addrs[stubOf{s.Node, s.Iface}] = netip.PrefixFrom(a, bits)
+			addrs[nodeInterface{s.Node, s.Iface}] = netip.PrefixFrom(a, bits)
 		}
 		next += size
 	}

@@ -153,10 +153,10 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	case err != nil:
 		return nil, noFile(path, err, "an .lnx file")
 	case info.IsDir():
-		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; use a .lnx "+
+		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; use an .lnx "+
 			"file of one node", path, netctl.ShellWord(path))
 	case isPlan(path, info):
-		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; use a .lnx "+
+		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; use an .lnx "+
 			"file of one node", path, netctl.ShellWord(path))
 	}
 	text, err := files.Text(path, files.MaxText)

@@ -58,7 +58,7 @@ type traced struct {
 	at    clock.Time // when it was sent; Never: not sent
 	done  bool
 	mtu   int   // reduced size; 0: full size
-	reply Reply // its From is invalid if there was none
+	reply Reply // its From is invalid without a reply
 }
 
 // NewTrace returns a trace whose first probes are due at once.

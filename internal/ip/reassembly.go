@@ -174,7 +174,7 @@ func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]b
 	return r.finish(d)
 }
 
-// checkFragment checks a fragment by itself.
+// checkFragment checks a single fragment.
 func checkFragment(h *Header, n int) DropReason {
 	const leastTCP = 20
 	switch {

@@ -105,8 +105,8 @@ func Quantity(x float64, unit formula.Unit) string {
 	return decimal(s.Of(x), 4) + s.Name
 }
 
-// scaleOf returns the scale of a number with a space before its name. The others of formula's units
-// have none.
+// scaleOf returns the scale of a number with a space before its name. The other units of
+// formula have no name.
 func scaleOf(x float64, unit formula.Unit) result.Scale {
 	switch unit {
 	case formula.Seconds, formula.Rate, formula.Bytes:

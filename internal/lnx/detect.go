@@ -10,7 +10,7 @@ import (
 // detect tells the grammar from the content: a file with a directive is new, but that
 // port forwards are of every grammar; else its first line decides. Four words with a colon in
 // the first are a link of 2012, a colon alone is 2013 to 2017, a host and a port 2018 to
-// 2022. What looks like none of them is taken for new, whose errors suggest most.
+// 2022. Any other file counts as new, because the errors of that grammar suggest most.
 func detect(lines []line) Grammar {
 	lines = slices.DeleteFunc(slices.Clone(lines), isForward)
 	for _, l := range lines {

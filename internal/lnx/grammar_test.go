@@ -333,7 +333,7 @@ func TestATunBesideAnotherLinkForwards(t *testing.T) {
 	}
 }
 
-// A text that is not a .lnx file gives one error, not one per line.
+// A text that is not an .lnx file gives one error, not one per line.
 func TestATextThatIsNoLnxFile(t *testing.T) {
 	text := "# tidepool\n\nAn internet in one program.\nIts links are UDP sockets.\nGo is enough.\n"
 	_, errs := lnx.Read("README.md", []byte(text))

@@ -43,7 +43,7 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	c, err := h.takeOne(ctx, &r, func() { t.tell() })
 	if err != nil {
 		return t.result, fmt.Errorf("recvfile %s: port %d: %w%s", r.Path, r.Port,
-			stopError(ctx, err), t.nobody(ctx))
+			stopError(ctx, err), t.noSender(ctx))
 	}
 	f.came = true
 	t.result.SID, t.result.Peer = c.SID(), c.Remote()
@@ -79,8 +79,8 @@ func (t *transfer) receive(c *node.Conn, f io.Writer) error {
 	return receiveAll(c, f, t)
 }
 
-// nobody describes that no sender had connected when the receiver was stopped.
-func (t *transfer) nobody(ctx context.Context) string {
+// noSender describes that no sender had connected when the receiver was stopped.
+func (t *transfer) noSender(ctx context.Context) string {
 	if ctx.Err() == nil {
 		return ""
 	}

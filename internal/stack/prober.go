@@ -77,7 +77,7 @@ func (pr *Probers) output(now clock.Time) {
 			switch err := pr.send(now, &packet); {
 			case err == nil:
 			case errors.Is(err, ErrNoNeighbor):
-				p.Input(now, pr.nobody(&packet))
+				p.Input(now, pr.noHost(&packet))
 			case errors.Is(err, ErrTooBig):
 				p.Refused(now, err, pr.routing.MTUTo(packet.Dst))
 			default:
@@ -87,9 +87,9 @@ func (pr *Probers) output(now clock.Time) {
 	}
 }
 
-// nobody returns the answer to a probe whose destination is on a link but does not exist: host
+// noHost returns the answer to a probe whose destination is on a link but does not exist: host
 // unreachable from the node itself, as if ARP failed.
-func (pr *Probers) nobody(p *icmp.Packet) *icmp.Answer {
+func (pr *Probers) noHost(p *icmp.Packet) *icmp.Answer {
 	a := &icmp.Answer{
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
 		Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,

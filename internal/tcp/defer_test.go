@@ -113,7 +113,7 @@ func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
 	s.quiet()
 }
 
-// Of a flood of SYNs the owner sees only the first: for the others it would connect to a server in
+// The owner sees only the first SYNs of a flood: for the others it would connect to a server in
 // vain.
 func TestTheOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
 	s := newScript(t, Config{})

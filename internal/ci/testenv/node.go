@@ -20,7 +20,7 @@ func FreePorts(tb testing.TB, n int) []int {
 	return ports
 }
 
-// ParseNode parses the text of a .lnx file.
+// ParseNode parses the text of an .lnx file.
 func ParseNode(tb testing.TB, name, text string) *lnx.Config {
 	tb.Helper()
 	c, err := lnx.Parse(name+".lnx", []byte(text))

@@ -9,8 +9,8 @@
 // internal/lab/simulation with the same models and seeds, so the n-th packet is lost in real time
 // if it is lost in virtual time. The remaining differences are due to the machine.
 //
-// run.go has a whole run, child.go a process, merge.go the combined result. middle.go is the
-// process in the middle, wires.go its links. end.go is the process of an end, watch.go its
+// run.go runs an experiment, child.go starts a process, merge.go combines the results. middle.go is
+// the process in the middle, wires.go its links. end.go is the process of an end, watch.go its
 // measurements, and arm_*.go the protocols. message.go has the messages between processes,
 // lateness.go measures delays by the machine, able.go checks if an experiment can run in real time.
 //
