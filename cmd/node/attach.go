@@ -31,7 +31,7 @@ type remote struct {
 func (r *remote) flags(c *cobra.Command) {
 	r.stateFlag(c)
 	c.Flags().StringVar(&r.token, "token", os.Getenv("TIDEPOOL_TOKEN"),
-		"`TOKEN` of a node at an http address; the default is $TIDEPOOL_TOKEN")
+		"send `TOKEN` to a node at an http address; the default is $TIDEPOOL_TOKEN")
 	c.Flags().Lookup("token").DefValue = "" // keeps the token out of the help
 }
 

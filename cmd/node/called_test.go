@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -35,6 +37,17 @@ func TestNamedChangesCommandLinesAlone(t *testing.T) {
 	root := rootCommand()
 	for _, c := range root.Commands() {
 		assert.Equal(t, "x "+c.Name(), namedAs("x", "node "+c.Name()), "it is missing in `command`")
+	}
+}
+
+// An error has the program's name once.
+func TestAnErrorNamesTheProgramOnce(t *testing.T) {
+	was := os.Args[0]
+	defer func() { os.Args[0] = was }()
+	for _, name := range []string{"node", "bin/node", "/usr/bin/tidepool"} {
+		os.Args[0] = name
+		assert.Equal(t, name+" lab run: no file\n", explain(errors.New("node lab run: no file")))
+		assert.Equal(t, baseName(name)+": no file\n", explain(errors.New("no file")))
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 
 func styleFlags(c *cobra.Command, s *figure.Style) {
 	c.Flags().Func("figure-size",
-		"`SIZE` of the figures, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)",
+		"draw the figures in `SIZE`, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)",
 		func(text string) error { return s.SetSize(text) })
-	c.Flags().Func("font", "`FONT` of the figures: sans, serif or mono (default sans)",
+	c.Flags().Func("font", "draw the figures with `FONT`: sans, serif or mono (default sans)",
 		func(text string) error { return s.SetFont(text) })
 	choices(c, "font", "sans", "serif", "mono")
 }

@@ -30,7 +30,7 @@ func (r *realFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&r.atMost, "at-most", usualMost,
 		"do not start a --real run that takes longer than this")
 	f.StringToStringVar(&r.ends, "end", nil,
-		"`PROTOCOL=PROGRAM` runs PROGRAM at both ends of such flows; see docs/EXPERIMENTS.md")
+		"run a program at both ends of flows: `PROTOCOL=PROGRAM`; see docs/EXPERIMENTS.md")
 }
 
 // request adds the flags to the request.

@@ -115,11 +115,11 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 		"congestion control of all flows: `NAME`, or FILE.star (see tutorial/)")
 	addChanges(f, o)
 	f.StringVar(&o.netem, "netem", "",
-		"`ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%', for the direction of data")
+		"impair the direction of data by `ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%'")
 	f.StringVar(&o.mm, "mm", "",
 		"path as a mahimahi `COMMAND`, such as 'mm-delay 40 mm-link UP DOWN'")
 	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times")
-	f.Uint64Var(&o.seed, "seed", 0, "`SEED` of all random draws")
+	f.Uint64Var(&o.seed, "seed", 0, "make all random draws from `SEED`")
 	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR`, or continue the results in it")
 	f.BoolVar(&o.fresh, "fresh", false, "remove existing results, and run everything")
 	f.IntVar(&o.records, "records", 6, "keep the detailed records of `N` cells, for figures")

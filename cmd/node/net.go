@@ -53,7 +53,7 @@ func netCommand() *cobra.Command {
 
 func (o *netOptions) stateFlag(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&o.state, "state", defaultState(),
-		"`FOLDER` for the sockets and logs of networks")
+		"keep the sockets and logs of networks in `FOLDER`")
 }
 
 // defaultState returns the directory of networks: below the user's runtime directory, or else below
@@ -126,7 +126,7 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 			return o.bring(c, n.Source(), cmp.Or(name, n.Name()), do)
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "`NAME` of the network (default: its folder's name)")
+	c.Flags().StringVar(&name, "name", "", "name the network `NAME` (default: its folder's name)")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object with the changes")
 	c.Flags().StringVar(&o.files, "files", ".",
 		"node ctl, the page and the API can use only files below `DIR`")

@@ -49,7 +49,7 @@ func netExportCommand() *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "",
 		"write to the file `PATH`, or into the folder if it ends in /, instead of standard output")
 	f.StringVar(&o.image, "image", defaultImage(), "container `IMAGE` with this program")
-	f.StringVar(&o.subnet, "subnet", "172.30.0.0/16", "`PREFIX` of the containers' addresses")
+	f.StringVar(&o.subnet, "subnet", "172.30.0.0/16", "take containers' addresses from `PREFIX`")
 	f.BoolVar(&o.force, "force", false, "overwrite existing files")
 	choices(c, "to", interchange.Formats()...)
 	return c
@@ -165,7 +165,7 @@ func netImportCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&o.out, "out", "o", "",
-		"`FOLDER` to write to; the default is the name of FILE without its ending")
+		"write to `FOLDER`; the default is the name of FILE without its ending")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
 	f.BoolVar(&o.json, "json", false, "print one JSON object with the written files")
 	f.BoolVar(&o.force, "force", false, "overwrite existing .lnx files")

@@ -53,7 +53,7 @@ func netGenerateCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	f := c.Flags()
-	f.StringVarP(&o.out, "out", "o", "", "`FOLDER` to write to; the default is SHAPE-SIZE")
+	f.StringVarP(&o.out, "out", "o", "", "write to `FOLDER`; the default is SHAPE-SIZE")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
 	f.Uint64Var(&o.seed, "seed", 1, "seed `N` of the shape random")
 	f.BoolVar(&o.plan, "plan", false, "print the plan instead")

@@ -207,8 +207,8 @@ func explain(err error) string {
 		return bad.Error() + "\n"
 	}
 	text, name := named(err.Error()), programName()
-	if !strings.HasPrefix(text, "node ") && !strings.HasPrefix(text, name+" ") &&
-		!strings.HasPrefix(text, name+": ") {
+	if !strings.HasPrefix(text, "node ") && !strings.HasPrefix(text, called()+" ") &&
+		!strings.HasPrefix(text, name+" ") && !strings.HasPrefix(text, name+": ") {
 		text = name + ": " + text
 	}
 	return text + "\n"

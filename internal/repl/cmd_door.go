@@ -134,7 +134,7 @@ func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Door %d: %s %s leads to %s", d.ID, strings.ToUpper(d.Network),
+	text := fmt.Sprintf("Port forward %d: %s %s leads to %s", d.ID, strings.ToUpper(d.Network),
 		printable(d.From), printable(d.To))
 	if d.Kind == control.DoorPublish {
 		if on, err := netip.ParseAddrPort(d.From); err == nil && !on.Addr().IsLoopback() {
@@ -257,7 +257,7 @@ func printDoors(list []control.Door) string {
 	}
 	return table([]column{
 		{"ID", 3, leftmost},
-		{"Door", 7, 2},
+		{"Kind", 7, 2},
 		{"Net", 3, 2},
 		{"From", 15, 2},
 		{"To", 15, 2},

@@ -44,9 +44,9 @@ func echoCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.udp, "udp", "u", false, "by UDP")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` messages; else at Ctrl-C")
-	f.IntVarP(&o.size, "size", "s", 64, "`BYTES` of each")
-	f.Float64VarP(&o.interval, "interval", "i", 1, "`SECONDS` between messages")
-	f.Float64VarP(&o.timeout, "timeout", "W", 2, "`SECONDS` to wait for each")
+	f.IntVarP(&o.size, "size", "s", 64, "send `BYTES` in each message")
+	f.Float64VarP(&o.interval, "interval", "i", 1, "wait `SECONDS` between messages")
+	f.Float64VarP(&o.timeout, "timeout", "W", 2, "wait `SECONDS` for each echo")
 	c.AddCommand(smallServer(e, "serve [PORT]", "run an echo server", control.ServiceEcho))
 	return e.streamFlag(e.jsonFlag(c))
 }

@@ -40,7 +40,7 @@ const mostWidth = 1024
 
 func (o *rcpFlags) of(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&o.Width, "width", 32, "`PACKETS` in the fence, as at the other end")
+	f.IntVar(&o.Width, "width", 32, "keep `PACKETS` in the fence, as at the other end")
 	f.BoolVar(&o.Window, "window", false, "use the classic window: only contiguous data counts")
 	f.BoolVar(&o.Timer, "timer", false, "retransmit by RFC 6298, not every 10 ms")
 	f.Float64Var(&o.seconds, "timeout", 3, "close after `SECONDS` of silence")

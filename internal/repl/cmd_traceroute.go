@@ -51,21 +51,21 @@ func tracerouteCommand(e *env) *cobra.Command {
 	f := c.Flags()
 	f.IntVarP(&o.first, "first", "f", 1, "start with the TTL `N`")
 	f.IntVarP(&o.hops, "max-hops", "m", 30, "stop after the TTL `N`")
-	f.IntVarP(&o.queries, "queries", "q", 3, "`N` probes for each hop, up to 10")
-	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "`N` probes in flight")
+	f.IntVarP(&o.queries, "queries", "q", 3, "send `N` probes for each hop, up to 10")
+	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "keep `N` probes in flight")
 	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "`MAX[,HERE,NEAR]`: seconds for a reply,\n"+
 		"or HERE times one of the same hop, NEAR times one of a\nlater hop")
 	f.StringVarP(&o.gap, "sendwait", "z", "",
-		"`T` between probes: seconds, or above 10 milliseconds")
-	f.IntVarP(&o.port, "port", "p", 0, "`PORT` of the first UDP probe (33434) or of all TCP\n"+
-		"probes (80); with -I the first sequence number (1)")
+		"wait `T` between probes: seconds, or above 10 milliseconds")
+	f.IntVarP(&o.port, "port", "p", 0, "send the first UDP probe to `PORT` (33434), or all\n"+
+		"TCP probes (80); with -I the first sequence number (1)")
 	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
 	f.BoolVarP(&o.tcp, "tcp", "T", false, "probe by TCP SYNs")
 	f.BoolVarP(&o.df, "dont-fragment", "F", false, "set DF")
 	f.BoolVar(&o.mtu, "mtu", false, "discover the path MTU: F=576 marks where it shrinks")
 	f.StringVarP(&o.source, "source", "s", "", "own `ADDR` to send from")
 	f.StringVarP(&o.iface, "interface", "i", "", "the interface `IF` to send from")
-	f.IntVarP(&o.tos, "tos", "t", 0, "`TOS` byte of probes")
+	f.IntVarP(&o.tos, "tos", "t", 0, "set the `TOS` byte of probes")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "print each address once")
 	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, as always")
 	flagWords(c, "interface", e.interfaceNames)

@@ -16,7 +16,7 @@ import (
 const (
 	groupNetwork = "Network"
 	groupSocket  = "Sockets"
-	groupDoor    = "Doors"
+	groupDoor    = "Port forwards"
 	groupFile    = "Files"
 	groupProbe   = "Probes"
 	groupSession = "Session"
