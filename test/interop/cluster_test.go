@@ -60,7 +60,7 @@ type kubernetes struct {
 	images         map[string]string // of programs
 	killed, spared map[podFault]bool // SIGKILL; SIGKILL as the machine is reclaimed
 	held           map[podFault]chan struct{}
-	quota          bool // on Jobs
+	quota, noPods  bool // of Jobs; of pods
 	cut            int  // so many logs end in the middle
 
 	mu      sync.Mutex
@@ -370,6 +370,19 @@ func (*kubernetes) status(o object) map[string]any { m, _ := o["status"].(map[st
 // complete runs pods for an index until one succeeds or too many have failed.
 func (k *kubernetes) complete(job object, at podFault) {
 	name := job.text("metadata", "name")
+	if k.noPods {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.add("events", object{
+			"metadata": map[string]any{"name": fmt.Sprint(name, at.index)}, "type": "Warning",
+			"involvedObject": map[string]any{"name": name}, "reason": "FailedCreate",
+			"message": fmt.Sprintf("Error creating: pods %q is forbidden: exceeded quota: small", name),
+		})
+		for k.objects["jobs/"+name] != nil {
+			k.changed.Wait()
+		}
+		return
+	}
 	for failures := 0; ; at.attempt++ {
 		k.mu.Lock()
 		if k.objects["jobs/"+name] == nil {

@@ -4,11 +4,14 @@ package interop_test
 
 import (
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -173,4 +176,35 @@ func TestKubernetesFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job whose pods exceed a quota says so, and Ctrl-C leaves it in the cluster.
+func TestKubernetesWaitsForAQuota(t *testing.T) {
+	k := newKubernetes(t)
+	k.noPods = true
+	said, err := os.Create(k.path("said"))
+	require.NoError(t, err)
+	defer said.Close()
+	dir := k.path("sweep")
+	submit := k.command(k.path("node"), "lab", "submit", "tahoe-low", "--trials", "1", "--set",
+		"duration=30s", "--on", "kubernetes", "--claim-size", "1Gi", "-o", dir)
+	submit.Stdout, submit.Stderr = said, said
+	require.NoError(t, submit.Start())
+	t.Cleanup(func() { _ = submit.Process.Kill() }) // it may have exited
+	has := func(line string) func() bool {
+		return func() bool {
+			text, err := os.ReadFile(said.Name())
+			return err == nil && strings.Contains(string(text), line)
+		}
+	}
+	require.Eventually(t, has("3 parts wait: Error creating: pods"), 10*patience, 50*time.Millisecond)
+	assert.True(t, has("exceeded quota: small; fewer --at-once, a lower --memory, or another "+
+		"namespace: -- --namespace=NAME\n")())
+	require.NoError(t, submit.Process.Signal(syscall.SIGINT))
+	require.Error(t, submit.Wait())
+	assert.True(t, has(" stays queued; `node lab submit "+dir+" --on kubernetes` continues\n")())
+	assert.Equal(t, 130, submit.ProcessState.ExitCode())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	assert.Len(t, k.list("jobs", nil), 1)
 }
