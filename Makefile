@@ -4,7 +4,7 @@ GO ?= go
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help build install quic test race lint vet tidy check house fuzz sim interop bench bench-quick bench-conns \
+.PHONY: help build image install quic test race lint vet tidy check house fuzz sim interop bench bench-quick bench-conns \
 	bench-profile microbench golden rfcs lab lab-mutants web web-test cover man clean FORCE
 
 help: ## print this list
@@ -12,6 +12,14 @@ help: ## print this list
 
 build: ## build bin/node
 	$(GO) build -trimpath -o bin/node ./cmd/node
+
+image: ## build the container image with podman, buildah or docker; IMAGE=NAME:TAG
+	GOOS=linux CGO_ENABLED=0 $(GO) build -trimpath -o bin/image/node ./cmd/node
+	@set -e; tool=$$(command -v podman || command -v buildah || command -v docker) || tool=; \
+	[ -n "$$tool" ] || { echo "make image needs podman, buildah or docker" >&2; exit 1; }; \
+	tag=$$(bin/image/node version | sed -n '1s/^node \([^ ]*\).*/\1/p' | tr + -); \
+	[ "$$tag" != unknown ] || tag=latest; \
+	BUILDAH_FORMAT=docker "$$tool" build -t "$(or $(IMAGE),tidepool:$$tag)" -f packaging/Containerfile bin/image
 
 quic: ## build bin/node-quic, which runs QUIC for `node lab run --real`
 	cd quic && $(GO) build -trimpath -o ../bin/node-quic .

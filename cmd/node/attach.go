@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -38,8 +39,8 @@ func (r *remote) flags(c *cobra.Command) {
 // answerTime is how long a node may take to answer. A suspended node never does.
 const answerTime = 5 * time.Second
 
-const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket, or\n" +
-	"http://127.0.0.1:PORT[/NODE]."
+const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket or of a folder\n" +
+	"with one socket, or http://127.0.0.1:PORT[/NODE]."
 
 // client returns a client of a node and the node's name. It asks the node for its name, so that an
 // unknown node is an error at once.
@@ -94,8 +95,8 @@ func (r *remote) endpoint(
 		}
 		return api.Endpoint{URL: "http://" + u.Host, Token: r.token}, strings.Trim(u.Path, "/"), nil
 	}
-	if info, err := os.Stat(ref); err == nil && info.Mode()&fs.ModeSocket != 0 {
-		return api.Endpoint{Socket: ref}, "", nil
+	if path := socketAt(ref); path != "" {
+		return api.Endpoint{Socket: path}, "", nil
 	}
 	s, err := r.open()
 	if err != nil {
@@ -116,6 +117,20 @@ func (r *remote) endpoint(
 		}
 	}
 	return api.Endpoint{Socket: t.Socket, Away: t.Host != ""}, t.Node, nil
+}
+
+// socketAt returns a path that is a socket's, or the only socket in the folder; empty: it is
+// neither. A name without a separator is a node's.
+func socketAt(path string) string {
+	if strings.ContainsRune(path, filepath.Separator) {
+		if list, err := filepath.Glob(filepath.Join(path, "*.sock")); err == nil && len(list) == 1 {
+			path = list[0]
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeSocket == 0 {
+		return ""
+	}
+	return path
 }
 
 // complete completes the names of nodes.

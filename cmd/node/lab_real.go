@@ -36,8 +36,8 @@ func (r *realFlags) add(f *pflag.FlagSet) {
 // request adds the flags to the request.
 func (r *realFlags) request(q *lab.Request, trials int) error {
 	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("finding this program: %w", err)
+	if err != nil { // without /proc
+		self = os.Args[0]
 	}
 	q.Real, q.RealTrials = r.on, trials
 	q.Processes = emulation.Options{
