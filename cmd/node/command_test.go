@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
 // With -c, the exit status of `ping` is that of iputils's ping.
@@ -79,5 +81,23 @@ func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
 		var out bytes.Buffer
 		assert.Equal(t, 2, run(strings.Fields(tt.args), strings.NewReader(""), &out, &out), tt.args)
 		assert.Contains(t, out.String(), tt.want)
+	}
+}
+
+// TestEveryErrorIsExplained: errors in files do not hide others.
+func TestEveryErrorIsExplained(t *testing.T) {
+	bad := lnx.Errors{{File: "a.net", Line: 1, Msg: "is wrong"}}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{hereError{bad}, "a.net:1: is wrong\n"},
+		{fmt.Errorf("read: %w", bad), "a.net:1: is wrong\n"},
+		{
+			errors.Join(errors.New("host b: gone"), hereError{bad}, errors.New("nothing was changed")),
+			"host b: gone\na.net:1: is wrong\nnothing was changed\n",
+		},
+	} {
+		assert.Equal(t, tt.want, explain(tt.err))
 	}
 }

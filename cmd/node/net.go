@@ -183,7 +183,6 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	}
 	done, err := do(s, ctx, p)
 	if err != nil {
-		err = network.placeParts(err)
 		if ctx.Err() != nil {
 			_, _ = fmt.Fprintf(c.ErrOrStderr(), "interrupted; `%s net status` lists what runs\n",
 				called())

@@ -101,6 +101,7 @@ func (f *networkFiles) addMachines(p *netctl.Plan) {
 	if f.plan == nil {
 		return
 	}
+	p.Place = f.placePart
 	for i := range f.plan.Machines {
 		own := &f.plan.Machines[i]
 		m := netctl.Machine{Name: own.Name, SSH: own.SSH}
@@ -146,12 +147,11 @@ func (n *networkNode) udp(other networkNode) string {
 	return "?"
 }
 
-// placeParts moves errors about ports of other machines to the plan.
-func (f *networkFiles) placeParts(err error) error {
-	part, ok := errors.AsType[*netctl.PartError](err)
+// placePart moves errors in the files of another machine to the plan.
+func (f *networkFiles) placePart(machine string, problems json.RawMessage) error {
 	var bad lnx.Errors
-	if !ok || f.plan == nil || json.Unmarshal(part.Problems, &bad) != nil || len(bad) == 0 {
-		return err
+	if err := json.Unmarshal(problems, &bad); err != nil || len(bad) == 0 {
+		return fmt.Errorf("host %s: unexpected problems %q: %w", machine, problems, err)
 	}
-	return hereError{lnx.Errors{f.plan.OnMachine(part.Machine, f.planFile, bad)}}
+	return hereError{lnx.Errors{f.plan.OnMachine(machine, f.planFile, bad)}}
 }

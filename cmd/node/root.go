@@ -200,8 +200,11 @@ func explain(err error) string {
 		return ""
 	}
 	if bad, ok := errors.AsType[lnx.Errors](err); ok {
-		_, behind, _ := strings.Cut(err.Error(), bad.Error())
-		return bad.Error() + behind + "\n"
+		before, behind, _ := strings.Cut(err.Error(), bad.Error())
+		if !strings.HasSuffix(before, "\n") { // otherwise another error
+			before = ""
+		}
+		return before + bad.Error() + behind + "\n"
 	}
 	if bad, ok := errors.AsType[plan.Errors](err); ok {
 		return bad.Error() + "\n"

@@ -135,7 +135,7 @@ func (v *validation) addPlan(path string) error {
 		for _, n := range f.nodes {
 			file.Interfaces += len(n.config.Interfaces)
 			file.Neighbors += len(n.config.Neighbors)
-			if v.here {
+			if v.here && n.host == "" {
 				here = append(here, operator.CheckHere(v.ctx(), n.config)...)
 			}
 		}

@@ -214,7 +214,7 @@ func (c *connection) part(
 		return a, fmt.Errorf("host %s: unexpected answer of %s: %w", c.Name, c.Program, err)
 	}
 	if a.Error != "" {
-		return a, &PartError{c.Name, a.Error, a.Problems}
+		return a, &PartError{c.Name, a.Error}
 	}
 	return a, nil
 }

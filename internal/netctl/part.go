@@ -55,11 +55,7 @@ type PartAnswer struct {
 }
 
 // PartError is a request that failed on its machine.
-type PartError struct {
-	Machine  string
-	Text     string
-	Problems json.RawMessage
-}
+type PartError struct{ Machine, Text string }
 
 func (e *PartError) Error() string {
 	return "host " + e.Machine + ": " + strings.ReplaceAll(e.Text, "\n", "; ")
@@ -278,6 +274,9 @@ func (n *Network) bringParts(ctx context.Context, p Plan, apply bool, done *Chan
 		a, err := c.part(ctx, partTime, PartRequest{
 			Do: verb, Source: here + ":" + p.Source, Files: files, Flags: p.PartFlags,
 		})
+		if len(a.Problems) > 0 {
+			return p.Place(c.Name, a.Problems)
+		}
 		if err != nil {
 			return err
 		}
@@ -315,20 +314,12 @@ func (c *Change) add(other *Change) {
 	}
 }
 
-// machineOf returns the connection to the machine that runs a node; nil: this one.
-func (n *Network) machineOf(node string) *connection {
-	for _, c := range n.connections() {
-		if lists(c.Nodes, node) {
-			return c
-		}
-	}
-	return nil
-}
-
 // Reach makes the socket of a node available if the node runs on another machine.
 func (n *Network) Reach(ctx context.Context, node string) error {
-	if c := n.machineOf(node); c != nil {
-		return c.connect(ctx)
+	for _, c := range n.connections() {
+		if lists(c.Nodes, node) {
+			return c.connect(ctx)
+		}
 	}
 	return nil
 }

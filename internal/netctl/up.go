@@ -36,6 +36,8 @@ type Plan struct {
 	PartFlags PartFlags
 	// Crossings are links between machines, to be tried when the nodes are up.
 	Crossings []Crossing
+	// Place returns the error for a PartAnswer with Problems. It must be set if there are machines.
+	Place func(machine string, problems json.RawMessage) error
 	// Tell is called with remarks, a line each. It must be set if there are machines.
 	Tell func(string)
 }
