@@ -242,10 +242,13 @@ func (*Kubernetes) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 
 // Gather saves what failed pods said, and copies the results from the volume.
 func (*Kubernetes) Gather(ctx context.Context, j *Job) (bool, error) {
-	if err := j.complaints(ctx); err != nil {
+	_, err := j.claimed(ctx)
+	if err == nil {
+		err = j.complaints(ctx)
+	}
+	if err != nil {
 		return false, err
 	}
-	var err error
 	for range 3 { // the results may change while they are read
 		var a archive
 		for err = nil; err == nil && !a.whole(); {

@@ -103,6 +103,10 @@ func TestKubernetesFaults(t *testing.T) {
 		})
 	}
 	k.mu.Unlock()
+	said, err := k.command(k.path("node"), "lab", "collect", filepath.Join(t.TempDir(), "sweep"),
+		"--claim", "none").CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(said), `lab collect: there is no volume claim "none": --claim NAME names`)
 	for name, tt := range map[string]struct {
 		args []string
 		set  func()
