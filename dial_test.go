@@ -78,7 +78,7 @@ func TestDialAndICMPErrors(t *testing.T) {
 		body := icmp.Error(nil, row.typ, row.code, [4]byte{}, syn[:k], 576)
 		h := ip.Header{
 			TotalLen: ip.HeaderLen + len(body), TTL: 64, Protocol: ip.ProtoICMP,
-			Src: [4]byte{10, 0, 0, 2}, Dst: [4]byte{10, 0, 0, 1},
+			Src: netip.AddrFrom4([4]byte{10, 0, 0, 2}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, 1}),
 		}
 		_, err = wire.Write(append(h.Append(nil), body...))
 		require.NoError(t, err)
@@ -110,10 +110,10 @@ func TestPeerWithoutMSSOption(t *testing.T) {
 		segment := tcp.Header{Seq: seq, Ack: ack, Flags: flags, Window: 9000}
 		segment.Put(b, remote.Port(), 80)
 		src, dst := remote.Addr().As4(), [4]byte{10, 0, 0, 1}
-		sum := checksum.PseudoHeader(src, dst, ip.ProtoTCP, len(b))
+		sum := checksum.PseudoHeader(netip.AddrFrom4(src), netip.AddrFrom4(dst), ip.ProtoTCP, len(b))
 		binary.BigEndian.PutUint16(b[16:], ^checksum.Fold(checksum.Sum(b, sum)))
 		h := ip.Header{
-			TotalLen: ip.HeaderLen + len(b), TTL: 64, Protocol: ip.ProtoTCP, Src: src, Dst: dst,
+			TotalLen: ip.HeaderLen + len(b), TTL: 64, Protocol: ip.ProtoTCP, Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst),
 		}
 		_, err := wire.Write(append(h.Append(nil), b...))
 		require.NoError(t, err)

@@ -19,14 +19,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// The network: this program acts as the hosts on both sides of one router process.
-var (
-	leftAddr    = serverAddr.As4()
-	routerLeft  = routerNear.As4()
-	routerRight = routerFar.As4()
-	rightAddr   = clientAddr.As4()
-)
-
 const (
 	packetBytes = 1400
 	// inFlight is the number of packets in flight: enough to keep the router busy, and few enough
@@ -55,12 +47,12 @@ func (p *Program) Forward(ctx context.Context, forTime time.Duration) (r Forward
 	if err != nil {
 		return r, err
 	}
-	left, err := openHost(udp[0], udp[1], leftAddr, routerLeft)
+	left, err := openHost(udp[0], udp[1], serverAddr, routerNear)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, left.Close()) }()
-	right, err := openHost(udp[3], udp[2], rightAddr, routerRight)
+	right, err := openHost(udp[3], udp[2], clientAddr, routerFar)
 	if err != nil {
 		return r, err
 	}
@@ -151,7 +143,7 @@ func receive(right *link.UDP, frames []buffer.Frame) (int, error) {
 func packets() []buffer.Train {
 	packet := make([]byte, packetBytes)
 	ip.Header{
-		TotalLen: packetBytes, TTL: 16, Protocol: ip.ProtoTest, Src: leftAddr, Dst: rightAddr,
+		TotalLen: packetBytes, TTL: 16, Protocol: ip.ProtoTest, Src: serverAddr, Dst: clientAddr,
 	}.Put(packet)
 	pieces := make([][]byte, trainPackets)
 	for i := range pieces {
@@ -161,14 +153,14 @@ func packets() []buffer.Train {
 	for i := range trains {
 		trains[i] = buffer.Train{
 			Pieces: pieces, Size: packetBytes, Count: trainPackets,
-			Bytes: trainPackets * packetBytes, NextHop: routerLeft,
+			Bytes: trainPackets * packetBytes, NextHop: routerNear,
 		}
 	}
 	return trains
 }
 
 // openHost opens this program's end of a link.
-func openHost(port, peer netip.AddrPort, local, neighbor ip.Addr) (*link.UDP, error) {
+func openHost(port, peer netip.AddrPort, local, neighbor netip.Addr) (*link.UDP, error) {
 	return link.Open(link.Config{
 		Host: "127.0.0.1", Port: port.Port(),
 		Interfaces: []link.Interface{{

@@ -70,7 +70,7 @@ func TestPacketsAreValid(t *testing.T) {
 		assert.Equal(t, train.Bytes, train.Count*train.Size)
 		h, payload, drop := ip.ParseHeader(train.Pieces[0])
 		assert.Equal(t, ip.DropNone, drop)
-		assert.Equal(t, rightAddr, h.Dst)
+		assert.Equal(t, clientAddr, h.Dst)
 		assert.Len(t, payload, packetBytes-ip.HeaderLen)
 	}
 }
@@ -79,10 +79,10 @@ func TestPacketsAreValid(t *testing.T) {
 func TestDrive(t *testing.T) {
 	ports, err := loopback(2)
 	require.NoError(t, err)
-	left, err := openHost(ports[0], ports[1], leftAddr, routerLeft)
+	left, err := openHost(ports[0], ports[1], serverAddr, routerNear)
 	require.NoError(t, err)
 	defer left.Close()
-	right, err := openHost(ports[1], ports[0], rightAddr, routerRight)
+	right, err := openHost(ports[1], ports[0], clientAddr, routerFar)
 	require.NoError(t, err)
 	defer right.Close()
 	f, err := drive(t.Context(), left, right, 50*time.Millisecond)

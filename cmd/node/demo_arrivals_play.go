@@ -38,11 +38,11 @@ type arrivalPlayer struct {
 // ms, and prints what the receiver does with each. It fails if out fails, or if the application
 // reads other bytes than the peer sent.
 func playArrivals(out io.Writer, window int, steps []arrival) error {
-	path := tcp.Path{MTU: 1400, Local: here.Addr().As4()}
+	path := tcp.Path{MTU: 1400, Local: here.Addr()}
 	h, err := tcp.NewHost(tcp.Config{
 		Knobs:    tcp.Knobs{NoWindowScale: true},
 		Buffers:  tcp.Buffers{Recv: window, RecvMax: window},
-		Route:    func([4]byte) tcp.Path { return path },
+		Route:    func(netip.Addr) tcp.Path { return path },
 		Sequence: func(tcp.Tuple) uint32 { return iss },
 	})
 	if err != nil {
@@ -130,8 +130,8 @@ func (p *arrivalPlayer) arrive(h tcp.Header, n int) {
 	}
 	s := tcp.Segment{
 		Tuple: tcp.Tuple{
-			LocalAddr: here.Addr().As4(), LocalPort: here.Port(),
-			RemoteAddr: peer.Addr().As4(), RemotePort: peer.Port(),
+			LocalAddr: here.Addr(), LocalPort: here.Port(),
+			RemoteAddr: peer.Addr(), RemotePort: peer.Port(),
 		},
 		Header: h, Len: n, Count: 1,
 	}

@@ -1,5 +1,7 @@
 package buffer
 
+import "net/netip"
+
 // Frame is one delivery of a link: one or more IP packets of Size bytes each, of which the last may
 // be shorter. Data is valid until the link's next read.
 type Frame struct {
@@ -33,7 +35,7 @@ type Train struct {
 	Count   int // packets
 	Bytes   int // length of all packets together
 	Iface   int
-	NextHop [4]byte
+	NextHop netip.Addr
 	// Checked reports that the transport checksums of all packets were computed just now.
 	Checked bool
 }
@@ -120,7 +122,7 @@ func (b *Batch) Scratch(n int) []byte {
 // packet joins the last train if interface and next hop are the same, no packet before it is
 // shorter, and the train is not full. The caller adds the packet's pieces with Add before the next
 // Begin.
-func (b *Batch) Begin(iface int, hop [4]byte, size int, checked bool) {
+func (b *Batch) Begin(iface int, hop netip.Addr, size int, checked bool) {
 	at := len(b.pieces)
 	if !b.open || !b.joins(iface, hop, size) {
 		b.trains = append(b.trains, Train{
@@ -142,7 +144,7 @@ func (b *Batch) Begin(iface int, hop [4]byte, size int, checked bool) {
 }
 
 // joins reports whether a packet may join the last train, which is open.
-func (b *Batch) joins(iface int, hop [4]byte, size int) bool {
+func (b *Batch) joins(iface int, hop netip.Addr, size int) bool {
 	t := &b.trains[len(b.trains)-1]
 	return t.Iface == iface && t.NextHop == hop && size <= t.Size &&
 		t.Count < MaxTrainPackets && t.Bytes+size <= MaxTrainBytes
@@ -158,7 +160,7 @@ func (b *Batch) Add(piece []byte) {
 // AddRun adds packets of the same length, of which the last may be shorter. checked says that their
 // transport checksums are right. It takes as many as fit into one train, at least one, and returns
 // their number and their bytes. The batch borrows the list until Reset.
-func (b *Batch) AddRun(iface int, hop [4]byte, checked bool, packets [][]byte) (n, bytes int) {
+func (b *Batch) AddRun(iface int, hop netip.Addr, checked bool, packets [][]byte) (n, bytes int) {
 	size := len(packets[0])
 	if b.open && b.joins(iface, hop, size) {
 		b.Begin(iface, hop, size, checked)

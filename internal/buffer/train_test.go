@@ -1,6 +1,7 @@
 package buffer_test
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func add(b *buffer.Batch, iface int, hop byte, payload []byte) {
-	b.Begin(iface, [4]byte{10, 0, 0, hop}, 40+len(payload), false)
+	b.Begin(iface, netip.AddrFrom4([4]byte{10, 0, 0, hop}), 40+len(payload), false)
 	b.Add(b.Scratch(40))
 	b.Add(payload)
 }
@@ -60,7 +61,7 @@ func TestBatchIsFullBeforeItOverflows(t *testing.T) {
 		full := b.Scratch(1)[:0]
 		for !b.Full() {
 			for range buffer.MaxTrainPackets {
-				b.Begin(0, [4]byte{}, 60, false)
+				b.Begin(0, netip.AddrFrom4([4]byte{}), 60, false)
 				b.Add(b.Scratch(60))
 				b.Add(full)
 				b.Add(full)
@@ -85,7 +86,7 @@ func TestBatchAddRun(t *testing.T) {
 	}
 	took, bytes := 0, 0
 	for left := packets(data, 1000); len(left) > 0; {
-		n, size := b.AddRun(1, hop, true, left)
+		n, size := b.AddRun(1, netip.AddrFrom4(hop), true, left)
 		left = left[n:]
 		took, bytes = took+n, bytes+size
 	}
@@ -98,19 +99,19 @@ func TestBatchAddRun(t *testing.T) {
 	assert.Equal(t, data, content(t, b))
 
 	b.Reset()
-	b.AddRun(1, hop, true, packets(data[:2500], 1000))
-	b.AddRun(1, hop, true, packets(data[500:2500], 1000))
+	b.AddRun(1, netip.AddrFrom4(hop), true, packets(data[:2500], 1000))
+	b.AddRun(1, netip.AddrFrom4(hop), true, packets(data[500:2500], 1000))
 	require.Len(t, b.Trains(), 2, "a shorter packet ends a train")
-	took, bytes = b.AddRun(1, hop, true, packets(data[2500:3700], 600))
+	took, bytes = b.AddRun(1, netip.AddrFrom4(hop), true, packets(data[2500:3700], 600))
 	assert.Equal(t, 1, took)
 	assert.Equal(t, 600, bytes)
 	assert.Equal(t, 3, b.Trains()[1].Count, "a smaller one joins as the last")
 	assert.Equal(t, slices.Concat(data[:2500], data[500:2500], data[2500:3100]), content(t, b))
 
 	b.Reset()
-	n, _ := b.AddRun(1, hop, true, packets(data[:2*buffer.MaxTrainBytes/3*2], buffer.MaxTrainBytes/3*2))
+	n, _ := b.AddRun(1, netip.AddrFrom4(hop), true, packets(data[:2*buffer.MaxTrainBytes/3*2], buffer.MaxTrainBytes/3*2))
 	assert.Equal(t, 1, n, "two are too long for a train")
-	n, _ = b.AddRun(1, hop, true, [][]byte{data[:buffer.MaxTrainBytes+1], data[:1]})
+	n, _ = b.AddRun(1, netip.AddrFrom4(hop), true, [][]byte{data[:buffer.MaxTrainBytes+1], data[:1]})
 	assert.Equal(t, 1, n, "one is too long, but must leave")
 }
 
@@ -146,10 +147,10 @@ func TestBatchTrainIsCheckedIfAllPacketsAre(t *testing.T) {
 			b.Reset()
 			for i, checked := range c.checked {
 				if runs>>i&1 == 1 {
-					b.AddRun(0, [4]byte{1}, checked, [][]byte{packet})
+					b.AddRun(0, netip.AddrFrom4([4]byte{1}), checked, [][]byte{packet})
 					continue
 				}
-				b.Begin(0, [4]byte{1}, len(packet), checked)
+				b.Begin(0, netip.AddrFrom4([4]byte{1}), len(packet), checked)
 				b.Add(packet)
 			}
 			require.Len(t, b.Trains(), 1)

@@ -26,7 +26,7 @@ const (
 
 // datagram is an IP packet as far as its bytes can be believed.
 type datagram struct {
-	src, dst [4]byte
+	src, dst netip.Addr
 	protocol uint8
 	ttl      uint8
 	fragment int    // offset in bytes; 0: the first or only one
@@ -91,7 +91,8 @@ func parse(b []byte) (datagram, bool) {
 	header, total := int(b[0]&15)*4, int(binary.BigEndian.Uint16(b[2:]))
 	word := binary.BigEndian.Uint16(b[6:])
 	d := datagram{
-		src: [4]byte(b[12:]), dst: [4]byte(b[16:]), ttl: b[8], protocol: b[9],
+		src: netip.AddrFrom4([4]byte(b[12:])), dst: netip.AddrFrom4([4]byte(b[16:])),
+		ttl: b[8], protocol: b[9],
 		fragment: int(word&0x1fff) * 8, more: word&0x2000 != 0,
 	}
 	if header < headerBytes || header > len(b) || total < header {
@@ -188,7 +189,7 @@ func (d *datagram) appendRIP(dst []byte) []byte {
 }
 
 func appendEntry(dst, e []byte) []byte {
-	dst = appendAddr(dst, [4]byte(e[4:]))
+	dst = appendAddr(dst, netip.AddrFrom4([4]byte(e[4:])))
 	mask := ^uint32(0)
 	if len(e) == 12 {
 		mask = binary.BigEndian.Uint32(e[8:])
@@ -197,7 +198,7 @@ func appendEntry(dst, e []byte) []byte {
 	if ones := bits.LeadingZeros32(^mask); mask<<ones == 0 {
 		dst = appendInt(dst, ones)
 	} else {
-		dst = appendAddr(dst, [4]byte(e[8:]))
+		dst = appendAddr(dst, netip.AddrFrom4([4]byte(e[8:])))
 	}
 	dst = append(dst, " cost "...)
 	return appendUint(dst, binary.BigEndian.Uint32(e))
@@ -243,4 +244,4 @@ func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n
 
 func appendUint(dst []byte, n uint32) []byte { return strconv.AppendUint(dst, uint64(n), 10) }
 
-func appendAddr(dst []byte, a [4]byte) []byte { return netip.AddrFrom4(a).AppendTo(dst) }
+func appendAddr(dst []byte, a netip.Addr) []byte { return a.AppendTo(dst) }

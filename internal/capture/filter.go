@@ -3,6 +3,7 @@ package capture
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -56,18 +57,23 @@ func (f *Facts) Look(packet []byte) {
 
 // Flow is what tells the packets of one TCP connection from others, seen from one of its ends.
 type Flow struct {
-	Local, Remote         uint32
-	LocalPort, RemotePort uint16
+	Local, Remote netip.AddrPort
 }
 
 // Flow returns the flow of a TCP segment as its sender or its receiver sees it, and false for any
 // other packet.
 func (f *Facts) Flow(ofSender bool) (Flow, bool) {
-	k := Flow{Local: f.dst, Remote: f.src, LocalPort: f.dport, RemotePort: f.sport}
+	src, dst := addrPort(f.src, f.sport), addrPort(f.dst, f.dport)
 	if ofSender {
-		k = Flow{Local: f.src, Remote: f.dst, LocalPort: f.sport, RemotePort: f.dport}
+		return Flow{Local: src, Remote: dst}, f.isTCP
 	}
-	return k, f.isTCP
+	return Flow{Local: dst, Remote: src}, f.isTCP
+}
+
+func addrPort(a uint32, port uint16) netip.AddrPort {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], a)
+	return netip.AddrPortFrom(netip.AddrFrom4(b), port)
 }
 
 // Filter is a parsed filter. A nil one takes every packet.

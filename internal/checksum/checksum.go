@@ -5,6 +5,7 @@ package checksum
 import (
 	"encoding/binary"
 	"math/bits"
+	"net/netip"
 )
 
 // Sum adds b to a partial one's-complement sum, initial, which is 0 or the result of an earlier
@@ -116,8 +117,9 @@ func Update(stored, was, is uint16) uint16 {
 
 // PseudoHeader returns the partial sum of the IPv4 pseudo-header (RFC 9293 §3.1): addresses,
 // protocol and the length in bytes of the segment.
-func PseudoHeader(src, dst [4]byte, protocol uint8, length int) uint64 {
-	s := uint64(binary.LittleEndian.Uint32(src[:])) + uint64(binary.LittleEndian.Uint32(dst[:]))
+func PseudoHeader(src, dst netip.Addr, protocol uint8, length int) uint64 {
+	a, b := src.As4(), dst.As4()
+	s := uint64(binary.LittleEndian.Uint32(a[:])) + uint64(binary.LittleEndian.Uint32(b[:]))
 	word := uint32(bits.ReverseBytes16(uint16(length)))
 	return s + uint64(word) + uint64(protocol)<<8
 }

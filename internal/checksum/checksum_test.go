@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,7 +90,7 @@ func TestUpdateEqualsRecomputation(t *testing.T) {
 func TestPseudoHeader(t *testing.T) {
 	src, dst := [4]byte{10, 0, 0, 1}, [4]byte{10, 1, 0, 2}
 	flat := []byte{10, 0, 0, 1, 10, 1, 0, 2, 0, 6, 0x05, 0x50}
-	assert.Equal(t, naive(flat), checksum.Fold(checksum.PseudoHeader(src, dst, 6, 0x550)))
+	assert.Equal(t, naive(flat), checksum.Fold(checksum.PseudoHeader(netip.AddrFrom4(src), netip.AddrFrom4(dst), 6, 0x550)))
 }
 
 func TestValidMeansAllOnes(t *testing.T) {

@@ -1,6 +1,9 @@
 package icmp
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 const (
 	ipHeaderLen  = 20
@@ -74,7 +77,7 @@ func isQuery(message []byte) bool {
 
 // Quote describes the packet quoted in an error message.
 type Quote struct {
-	Src, Dst [4]byte
+	Src, Dst netip.Addr
 	Protocol uint8
 	TotalLen int // from the header, in bytes
 }
@@ -91,8 +94,8 @@ func Quoted(body []byte) (q Quote, rest []byte, ok bool) {
 		return Quote{}, nil, false
 	}
 	q = Quote{
-		Src: [4]byte(body[12:16]), Dst: [4]byte(body[16:20]), Protocol: body[9],
-		TotalLen: int(binary.BigEndian.Uint16(body[2:])),
+		Src: netip.AddrFrom4([4]byte(body[12:])), Dst: netip.AddrFrom4([4]byte(body[16:])),
+		Protocol: body[9], TotalLen: int(binary.BigEndian.Uint16(body[2:])),
 	}
 	return q, body[n:], true
 }

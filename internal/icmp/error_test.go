@@ -1,6 +1,7 @@
 package icmp_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -128,7 +129,7 @@ func TestQuoted(t *testing.T) {
 	q, rest, ok := icmp.Quoted(m.Body)
 	require.True(t, ok)
 	assert.Equal(t, icmp.Quote{
-		Src: [4]byte{127, 0, 0, 1}, Dst: [4]byte{127, 0, 0, 2}, Protocol: 17, TotalLen: 39,
+		Src: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Dst: netip.AddrFrom4([4]byte{127, 0, 0, 2}), Protocol: 17, TotalLen: 39,
 	}, q)
 	assert.Equal(t, unhex(t, udpPacket)[20:], rest)
 

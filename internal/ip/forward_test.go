@@ -3,6 +3,7 @@ package ip_test
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -96,7 +97,7 @@ func BenchmarkForward(b *testing.B) {
 	b.Run("random", func(b *testing.B) { benchForward(b, table, targetsIn(prefixes, 1<<14)) })
 }
 
-func benchForward(b *testing.B, table *ip.Table, targets []ip.Addr) {
+func benchForward(b *testing.B, table *ip.Table, targets []netip.Addr) {
 	b.Helper()
 	packets := make([][ip.HeaderLen]byte, len(targets))
 	for i := range packets {

@@ -1,6 +1,9 @@
 package ip
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // MinMTU is the minimum MTU of a link: RFC 791 §3.2 requires every module to forward 68 bytes
 // without fragmentation, the longest header and the shortest payload of a fragment.
@@ -42,7 +45,7 @@ func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
 		DF: word&flagDF != 0, MF: word&flagMF != 0,
 		FragOff: int(word&fragmentOffset) * fragmentUnit,
 		TTL:     packet[8], Protocol: packet[9],
-		Src: Addr(packet[12:16]), Dst: Addr(packet[16:20]),
+		Src: netip.AddrFrom4([4]byte(packet[12:])), Dst: netip.AddrFrom4([4]byte(packet[16:])),
 	}
 	f.first, f.payload = packet[HeaderLen:ihl], packet[ihl:]
 	f.mtu, f.at = max(mtu, MinMTU), at

@@ -17,7 +17,7 @@ import (
 func datagram(n int, options ...byte) []byte {
 	h := ip.Header{
 		TOS: 0x10, TotalLen: ip.HeaderLen + len(options) + n, ID: 0x1234, TTL: 60,
-		Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 		Options: options,
 	}
 	b := h.Append(nil)
@@ -212,7 +212,7 @@ func TestFragmentingAllocatesNothing(t *testing.T) {
 // RFC 6864 §4.3: no identification repeats before all others were used. As in RFC 7739 for IPv6,
 // known identifications do not reveal the next one.
 func TestRFC6864_4_3_Identifications(t *testing.T) {
-	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	src, dst := ip.V4(10, 0, 0, 1), ip.V4(10, 1, 0, 2)
 	x := ip.NewIdentifications([16]byte{1, 2, 3})
 	seen := map[uint16]bool{}
 	steps := map[uint16]int{}
@@ -248,6 +248,6 @@ func BenchmarkIdentification(b *testing.B) {
 	x := ip.NewIdentifications([16]byte{1})
 	b.ReportAllocs()
 	for b.Loop() {
-		x.Next(ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}, ip.ProtoUDP)
+		x.Next(ip.V4(10, 0, 0, 1), ip.V4(10, 1, 0, 2), ip.ProtoUDP)
 	}
 }

@@ -2,12 +2,13 @@ package ip
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// Addr is an IPv4 address; netip.AddrFrom4 converts it to the public type.
-type Addr = [4]byte
+// V4 returns the IPv4 address a.b.c.d.
+func V4(a, b, c, d byte) netip.Addr { return netip.AddrFrom4([4]byte{a, b, c, d}) }
 
 // The protocols of a node. The test protocol and course RIP have the course's numbers, not IANA's.
 const (
@@ -44,8 +45,8 @@ type Header struct {
 	FragOff  int // bytes, a multiple of 8
 	TTL      uint8
 	Protocol uint8
-	Src, Dst Addr
-	Options  []byte // nil: none; part of the parsed packet
+	Src, Dst netip.Addr // Append and Put write the zero Addr as 0.0.0.0
+	Options  []byte     // nil: none; part of the parsed packet
 }
 
 // ParseHeader parses the header of the packet in b and returns the payload up to the header's total
@@ -85,8 +86,8 @@ func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
 		FragOff:  int(fragment&fragmentOffset) * 8,
 		TTL:      b[8],
 		Protocol: b[9],
-		Src:      Addr(b[12:16]),
-		Dst:      Addr(b[16:20]),
+		Src:      netip.AddrFrom4([4]byte(b[12:])),
+		Dst:      netip.AddrFrom4([4]byte(b[16:])),
 	}
 	if ihl > HeaderLen {
 		h.Options = b[HeaderLen:ihl]
@@ -144,6 +145,14 @@ func (h *Header) fill(b []byte) {
 	binary.BigEndian.PutUint16(b[6:], fragment)
 	b[8], b[9] = h.TTL, h.Protocol
 	b[10], b[11] = 0, 0
-	*(*Addr)(b[12:]) = h.Src
-	*(*Addr)(b[16:]) = h.Dst
+	*(*[4]byte)(b[12:]) = as4(h.Src)
+	*(*[4]byte)(b[16:]) = as4(h.Dst)
+}
+
+// as4 is As4 that returns 0.0.0.0 for the zero Addr.
+func as4(a netip.Addr) (b [4]byte) {
+	if a.Is4() {
+		b = a.As4()
+	}
+	return b
 }

@@ -41,7 +41,7 @@ func TestParseHeaderOfRealPackets(t *testing.T) {
 			packet: udpPacket,
 			want: ip.Header{
 				IHL: 20, TotalLen: 39, ID: 0x9132, DF: true, TTL: 64, Protocol: ip.ProtoUDP,
-				Src: ip.Addr{127, 0, 0, 1}, Dst: ip.Addr{127, 0, 0, 2},
+				Src: ip.V4(127, 0, 0, 1), Dst: ip.V4(127, 0, 0, 2),
 			},
 			payload: "b9669c410013fe2777686f2773207468657265",
 		},
@@ -50,7 +50,7 @@ func TestParseHeaderOfRealPackets(t *testing.T) {
 			packet: echoWithRecordRoute,
 			want: ip.Header{
 				IHL: 28, TotalLen: 44, ID: 0xcd6c, DF: true, TTL: 64, Protocol: ip.ProtoICMP,
-				Src: ip.Addr{127, 0, 0, 1}, Dst: ip.Addr{127, 0, 0, 3},
+				Src: ip.V4(127, 0, 0, 1), Dst: ip.V4(127, 0, 0, 3),
 				Options: []byte{1, 7, 7, 8, 127, 0, 0, 1},
 			},
 			payload: "08002d201234000174696465706f6f6c",
@@ -163,7 +163,7 @@ func TestAppendPadsOptions(t *testing.T) {
 func TestPutEqualsAppend(t *testing.T) {
 	h := ip.Header{
 		TOS: 0x88, TotalLen: 1400, ID: 0xbeef, DF: true, MF: true, FragOff: 1480, TTL: 64,
-		Protocol: ip.ProtoTCP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		Protocol: ip.ProtoTCP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}
 	b := []byte{19: 0xff, 20: 0xee, 21: 0xdd}
 	h.Put(b)

@@ -3,6 +3,7 @@ package ip
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"net/netip"
 )
 
 // identifications is the number of counters. Several destinations may share one.
@@ -22,7 +23,7 @@ type Identifications struct {
 
 // sequence is the permutation of two addresses and a protocol.
 type sequence struct {
-	src, dst Addr
+	src, dst netip.Addr
 	protocol uint8
 	known    bool
 	counter  uint8
@@ -35,9 +36,10 @@ func NewIdentifications(secret [16]byte) *Identifications {
 }
 
 // Next returns the identification of another datagram.
-func (x *Identifications) Next(src, dst Addr, protocol uint8) uint16 {
+func (x *Identifications) Next(src, dst netip.Addr, protocol uint8) uint16 {
 	// Consecutive datagrams have few destinations, as for Table.Hop.
-	q := &x.memo[(src[3]^dst[3]^dst[2]^dst[1]^protocol)%memoSize]
+	from, to := as4(src), as4(dst)
+	q := &x.memo[(from[3]^to[3]^to[2]^to[1]^protocol)%memoSize]
 	if !q.known || q.src != src || q.dst != dst || q.protocol != protocol {
 		*q = x.sequence(src, dst, protocol)
 	}
@@ -46,12 +48,13 @@ func (x *Identifications) Next(src, dst Addr, protocol uint8) uint16 {
 	return permute(*counter, q.k0, q.k1)
 }
 
-func (x *Identifications) sequence(src, dst Addr, protocol uint8) sequence {
+func (x *Identifications) sequence(src, dst netip.Addr, protocol uint8) sequence {
 	var b [26]byte
+	from, to := src.As4(), dst.As4()
 	copy(b[:], x.secret[:])
 	b[16] = 'f'
-	copy(b[17:], src[:])
-	copy(b[21:], dst[:])
+	copy(b[17:], from[:])
+	copy(b[21:], to[:])
 	b[25] = protocol
 	key := sha256.Sum256(b[:])
 	return sequence{

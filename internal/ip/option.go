@@ -2,6 +2,7 @@ package ip
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
@@ -121,7 +122,7 @@ func stampLen(b []byte) int {
 // have room, and updates the checksum (RFC 1624 §3). ParseOptions has accepted the options. self is
 // the node's address; millis counts from midnight UT; owns reports whether an address is the
 // node's.
-func (o *Options) Stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
+func (o *Options) Stamp(b []byte, self netip.Addr, millis uint32, owns func(netip.Addr) bool) {
 	if o.RecordRoute == 0 && o.Timestamp == 0 {
 		return
 	}
@@ -149,15 +150,15 @@ func (o *Options) Stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool
 func option(header []byte, at int) []byte { return header[at : at+int(header[at+1])] }
 
 // record adds an address to a record route that has room.
-func record(b []byte, self Addr) {
+func record(b []byte, self netip.Addr) {
 	if at := int(b[2]) - 1; at+4 <= len(b) {
-		copy(b[at:], self[:])
+		*(*[4]byte)(b[at:]) = self.As4()
 		b[2] += 4
 	}
 }
 
 // stamp adds an entry to a timestamp option, or increments its overflow counter.
-func stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
+func stamp(b []byte, self netip.Addr, millis uint32, owns func(netip.Addr) bool) {
 	at := int(b[2]) - 1
 	if at >= len(b) && b[3]>>4 < 15 {
 		b[3] += 0x10
@@ -167,10 +168,10 @@ func stamp(b []byte, self Addr, millis uint32, owns func(Addr) bool) {
 	}
 	switch b[3] & 0x0f {
 	case stampAddress:
-		copy(b[at:], self[:])
+		*(*[4]byte)(b[at:]) = self.As4()
 		at += 4
 	case stampSpecified:
-		if next := Addr(b[at : at+4]); next != self && !owns(next) {
+		if next := netip.AddrFrom4([4]byte(b[at:])); next != self && !owns(next) {
 			return // another node's turn
 		}
 		at += 4

@@ -1,6 +1,7 @@
 package ip_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,15 +74,15 @@ func stamped(t *testing.T, options ...byte) []byte {
 // stampedAny is stamped without the check of the options.
 func stampedAny(t *testing.T, options ...byte) []byte {
 	t.Helper()
-	h := ip.Header{TTL: 9, Src: ip.Addr{10, 0, 0, 9}, Dst: ip.Addr{10, 1, 0, 9}, Options: options}
+	h := ip.Header{TTL: 9, Src: ip.V4(10, 0, 0, 9), Dst: ip.V4(10, 1, 0, 9), Options: options}
 	h.TotalLen = h.Size()
 	b := h.Append(nil)
 	o, _, _ := ip.ParseOptions(options)
 	if options[0] == 68 {
 		o.Timestamp = ip.HeaderLen
 	}
-	o.Stamp(b, ip.Addr{10, 1, 0, 1}, 0x01020304, func(a ip.Addr) bool {
-		return a == ip.Addr{10, 0, 0, 1}
+	o.Stamp(b, ip.V4(10, 1, 0, 1), 0x01020304, func(a netip.Addr) bool {
+		return a == ip.V4(10, 0, 0, 1)
 	})
 	got, _, drop := ip.ParseHeader(b)
 	require.Equal(t, ip.DropNone, drop, "RFC 1624 §3: the checksum is right")
@@ -125,7 +126,7 @@ func FuzzOptions(f *testing.F) {
 		h.TotalLen = h.Size()
 		b := h.Append(nil)
 		for range 12 { // more than fit
-			o.Stamp(b, ip.Addr{10, 0, 0, 1}, 7, func(ip.Addr) bool { return true })
+			o.Stamp(b, ip.V4(10, 0, 0, 1), 7, func(netip.Addr) bool { return true })
 		}
 		got, _, drop := ip.ParseHeader(b)
 		require.Equal(t, ip.DropNone, drop)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -89,7 +90,7 @@ type Reassembler struct {
 	cfg       ReassemblyConfig
 	now       clock.Time // of the last Advance
 	datagrams map[fragmentKey]*datagram
-	sources   map[Addr]*source
+	sources   map[netip.Addr]*source
 	ages      queue
 	gone      []Discard // evicted and refused datagrams for Output
 
@@ -102,7 +103,7 @@ type Reassembler struct {
 
 // fragmentKey identifies the datagram of a fragment (RFC 791 §3.2).
 type fragmentKey struct {
-	src, dst Addr
+	src, dst netip.Addr
 	id       uint16
 	protocol uint8
 }
@@ -111,7 +112,7 @@ type fragmentKey struct {
 func NewReassembler() *Reassembler {
 	return &Reassembler{
 		cfg:       ReassemblyConfig{}.withDefaults(),
-		datagrams: map[fragmentKey]*datagram{}, sources: map[Addr]*source{},
+		datagrams: map[fragmentKey]*datagram{}, sources: map[netip.Addr]*source{},
 	}
 }
 

@@ -118,7 +118,7 @@ func FuzzFragments(f *testing.F) {
 		}
 		h := ip.Header{
 			TotalLen: 20 + len(text), ID: uint16(order), TTL: 9, Protocol: ip.ProtoUDP,
-			Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+			Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 		}
 		packet := append(h.Append(nil), text...)
 		var list [][]byte
@@ -158,7 +158,7 @@ func fuzzed(b []byte) (h ip.Header, packet, rest []byte) {
 		IHL: ip.HeaderLen, TOS: b[4] & 3, ID: uint16(b[2] % 8), MF: b[3]&1 != 0,
 		FragOff:  int(binary.BigEndian.Uint16(b)&0x1fff) * 8,
 		Protocol: []byte{ip.ProtoUDP, ip.ProtoTCP}[b[3]>>1&1],
-		Src:      ip.Addr{10, 0, 0, b[3] >> 2 & 3}, Dst: ip.Addr{10, 1, 0, 2}, TTL: 9,
+		Src:      ip.V4(10, 0, 0, b[3]>>2&3), Dst: ip.V4(10, 1, 0, 2), TTL: 9,
 	}
 	if b[4]&0x80 != 0 {
 		h.Options, h.IHL = []byte{7, 3, 4, 0}, 24

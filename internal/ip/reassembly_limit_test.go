@@ -177,7 +177,7 @@ func BenchmarkReassemblyFlood(b *testing.B) {
 	id := uint16(0)
 	for b.Loop() {
 		id++
-		f.headers[0].Src = ip.Addr{10, 7, byte(id >> 8), byte(id)}
+		f.headers[0].Src = ip.V4(10, 7, byte(id>>8), byte(id))
 		f.into(r, id)
 	}
 	if r.Info().Bytes > 4<<20 {

@@ -1,6 +1,10 @@
 package ip
 
-import "github.com/tidepool-net/tidepool/internal/clock"
+import (
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
 
 const (
 	// datagramBytes is the memory of a datagram besides its pages: its two sets, and its entries in
@@ -14,7 +18,7 @@ const (
 
 // source is the sum of the datagrams of one source address.
 type source struct {
-	addr  Addr
+	addr  netip.Addr
 	bytes int
 	count int
 	ages  queue

@@ -44,7 +44,7 @@ func discards(r *ip.Reassembler) (list []ip.Discard) {
 func piece(id uint16, text []byte, from, end int, change ...func(*ip.Header)) []byte {
 	h := ip.Header{
 		TotalLen: ip.HeaderLen + end - from, ID: id, MF: end != len(text), FragOff: from,
-		TTL: 60, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		TTL: 60, Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}
 	for _, f := range change {
 		f(&h)
@@ -56,7 +56,7 @@ func tos(v uint8) func(*ip.Header) { return func(h *ip.Header) { h.TOS = v } }
 
 func protocol(v uint8) func(*ip.Header) { return func(h *ip.Header) { h.Protocol = v } }
 
-func source(v uint8) func(*ip.Header) { return func(h *ip.Header) { h.Src[3] = v } }
+func source(v uint8) func(*ip.Header) { return func(h *ip.Header) { h.Src = ip.V4(10, 0, 0, v) } }
 
 func text(n int) []byte { return datagram(n)[ip.HeaderLen:] }
 
@@ -91,7 +91,7 @@ func TestDatagramsAreToldApart(t *testing.T) {
 	body := text(16)
 	others := []func(*ip.Header){
 		func(h *ip.Header) { h.ID++ }, source(9), protocol(ip.ProtoICMP),
-		func(h *ip.Header) { h.Dst[3]++ },
+		func(h *ip.Header) { h.Dst = h.Dst.Next() },
 	}
 	whole, _ := put(t, r, start, piece(7, body, 0, 8))
 	require.Nil(t, whole)

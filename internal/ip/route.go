@@ -66,7 +66,7 @@ const memoSize = 16
 
 // recent is a cached result of Hop.
 type recent struct {
-	addr  Addr
+	addr  netip.Addr
 	ok    bool
 	until uint64 // the table's generation plus one; zero is never valid
 	hop   Hop
@@ -80,8 +80,7 @@ func (t *Table) Len() int { return t.prefixes }
 func (t *Table) Insert(r Route) {
 	r.Prefix = r.Prefix.Masked()
 	addr, length := split(r.Prefix)
-	n := &t.root
-	at := addr[:]
+	n, at := &t.root, addr[:]
 	for ; length > stride; length -= stride {
 		n = n.makeChild(at[0])
 		at = at[1:]
@@ -129,7 +128,7 @@ func (t *Table) Remove(prefix netip.Prefix, o Origin) {
 }
 
 // get returns the route in use for exactly that prefix, or nil.
-func (t *Table) get(addr Addr, length int) *way {
+func (t *Table) get(addr [4]byte, length int) *way {
 	n, at := &t.root, 0
 	for ; length > stride; length -= stride {
 		if n = n.child(addr[at]); n == nil {
@@ -170,48 +169,50 @@ func (t *Table) unhide(prefix netip.Prefix, o Origin) {
 func compareOrigin(r Route, o Origin) int { return int(r.Origin) - int(o) }
 
 // Lookup returns the best route of the longest prefix that contains a.
-func (t *Table) Lookup(a Addr) (Route, bool) {
+func (t *Table) Lookup(a netip.Addr) (Route, bool) {
 	w, length := t.match(a)
 	if w == nil {
 		return Route{}, false
 	}
-	return w.route(a, length), true
+	return w.route(a.As4(), length), true
 }
 
 // Hop is the part of a route that forwarding needs.
 type Hop struct {
-	Next   Addr // the destination itself if it is on the link
+	Next   netip.Addr // the destination itself if it is on the link
 	Iface  int
 	OnLink bool
 	Kind   Kind
 }
 
 // Hop is Lookup for forwarding, with a cache.
-func (t *Table) Hop(a Addr) (h Hop, ok bool) {
-	r := &t.memo[(a[3]^a[2]^a[1])%memoSize]
+func (t *Table) Hop(a netip.Addr) (h Hop, ok bool) {
+	b := as4(a)
+	r := &t.memo[(b[3]^b[2]^b[1])%memoSize]
 	if r.addr != a || r.until != t.generation+1 {
-		*r = recent{addr: a, until: t.generation + 1}
-		r.hop, r.ok = t.hop(a)
+		r.addr, r.until, r.ok = a, t.generation+1, t.hop(a, &r.hop)
 	}
 	return r.hop, r.ok
 }
 
-func (t *Table) hop(a Addr) (h Hop, ok bool) {
+func (t *Table) hop(a netip.Addr, h *Hop) bool {
 	w, _ := t.match(a)
 	if w == nil {
-		return h, false
+		*h = Hop{}
+		return false
 	}
-	h = Hop{Next: w.hop, Iface: int(w.iface), OnLink: w.direct, Kind: w.kind}
-	if w.direct {
+	h.Next, h.Iface, h.OnLink, h.Kind = w.hop, int(w.iface), !w.hop.IsValid(), w.kind
+	if h.OnLink {
 		h.Next = a
 	}
-	return h, true
+	return true
 }
 
 // match returns the route to a and the length of its prefix. It visits at most four nodes,
 // regardless of the number of routes, and then goes back to the last one with a match, which is
 // nearly always the deepest.
-func (t *Table) match(a Addr) (*way, int) {
+func (t *Table) match(addr netip.Addr) (*way, int) {
+	a := addr.As4()
 	var path [len(a)]*node
 	depth := 0
 	for n := &t.root; ; depth++ {
@@ -235,7 +236,7 @@ func (t *Table) match(a Addr) (*way, int) {
 // table must not change meanwhile.
 func (t *Table) All() iter.Seq[Route] {
 	return func(yield func(Route) bool) {
-		t.root.walk(Addr{}, 0, func(a Addr, length int, w *way) bool {
+		t.root.walk([4]byte{}, 0, func(a [4]byte, length int, w *way) bool {
 			return yield(w.route(a, length))
 		})
 	}
@@ -243,7 +244,7 @@ func (t *Table) All() iter.Seq[Route] {
 
 // split splits a prefix. All prefixes come from our configuration and IPv4 codecs, so another
 // address family is a bug.
-func split(p netip.Prefix) (addr Addr, length int) {
+func split(p netip.Prefix) (addr [4]byte, length int) {
 	if !p.IsValid() || !p.Addr().Is4() {
 		panic(fmt.Sprintf("BUG: ip: %v is not an IPv4 prefix", p))
 	}
@@ -252,24 +253,15 @@ func split(p netip.Prefix) (addr Addr, length int) {
 
 // wayOf converts a route for the table.
 func wayOf(r *Route) way {
-	w := way{
-		iface: int32(r.Iface), cost: int32(r.Cost), origin: r.Origin, kind: r.Kind,
-		direct: !r.NextHop.IsValid(),
+	return way{
+		hop: r.NextHop, iface: int32(r.Iface), cost: int32(r.Cost), origin: r.Origin, kind: r.Kind,
 	}
-	if !w.direct {
-		w.hop = r.NextHop.As4()
-	}
-	return w
 }
 
 // route returns the route to the prefix of that length that contains a.
-func (w *way) route(a Addr, length int) Route {
-	r := Route{
-		Iface: int(w.iface), Origin: w.origin, Kind: w.kind, Cost: int(w.cost),
-		Prefix: netip.PrefixFrom(netip.AddrFrom4(a), length).Masked(),
+func (w *way) route(a [4]byte, length int) Route {
+	return Route{
+		Prefix:  netip.PrefixFrom(netip.AddrFrom4(a), length).Masked(),
+		NextHop: w.hop, Iface: int(w.iface), Origin: w.origin, Kind: w.kind, Cost: int(w.cost),
 	}
-	if !w.direct {
-		r.NextHop = netip.AddrFrom4(w.hop)
-	}
-	return r
 }

@@ -40,7 +40,7 @@ func TestLookupLongestPrefix(t *testing.T) {
 		{"255.255.255.255", "0.0.0.0/0"},
 	}
 	for _, tt := range tests {
-		r, ok := table.Lookup(netip.MustParseAddr(tt.addr).As4())
+		r, ok := table.Lookup(netip.MustParseAddr(tt.addr))
 		assert.True(t, ok, tt.addr)
 		assert.Equal(t, tt.want, r.Prefix.String(), tt.addr)
 	}
@@ -48,12 +48,12 @@ func TestLookupLongestPrefix(t *testing.T) {
 
 func TestLookupWithoutDefault(t *testing.T) {
 	var table ip.Table
-	_, ok := table.Lookup(ip.Addr{10, 0, 0, 1})
+	_, ok := table.Lookup(ip.V4(10, 0, 0, 1))
 	assert.False(t, ok, "an empty table")
 	table.Insert(route("10.0.0.0/24", 0, ip.Local))
-	_, ok = table.Lookup(ip.Addr{10, 0, 1, 1})
+	_, ok = table.Lookup(ip.V4(10, 0, 1, 1))
 	assert.False(t, ok)
-	_, ok = table.Lookup(ip.Addr{10, 0, 0, 255})
+	_, ok = table.Lookup(ip.V4(10, 0, 0, 255))
 	assert.True(t, ok)
 }
 
@@ -61,7 +61,7 @@ func TestAdministrativeDistance(t *testing.T) {
 	var table ip.Table
 	p := netip.MustParsePrefix("10.0.0.0/24")
 	origin := func() ip.Origin {
-		r, ok := table.Lookup(ip.Addr{10, 0, 0, 7})
+		r, ok := table.Lookup(ip.V4(10, 0, 0, 7))
 		require.True(t, ok)
 		return r.Origin
 	}
@@ -79,7 +79,7 @@ func TestAdministrativeDistance(t *testing.T) {
 	table.Remove(p, ip.Static)
 	assert.Equal(t, ip.RIP, origin())
 	table.Remove(p, ip.RIP)
-	_, ok := table.Lookup(ip.Addr{10, 0, 0, 7})
+	_, ok := table.Lookup(ip.V4(10, 0, 0, 7))
 	assert.False(t, ok)
 	assert.Zero(t, table.Len())
 }
@@ -88,7 +88,7 @@ func TestLongestPrefixBeatsAdministrativeDistance(t *testing.T) {
 	var table ip.Table
 	table.Insert(route("10.0.0.0/8", 1, ip.Local))
 	table.Insert(route("10.1.0.0/16", 2, ip.RIP))
-	r, ok := table.Lookup(ip.Addr{10, 1, 0, 1})
+	r, ok := table.Lookup(ip.V4(10, 1, 0, 1))
 	require.True(t, ok)
 	assert.Equal(t, ip.RIP, r.Origin)
 }
@@ -96,7 +96,7 @@ func TestLongestPrefixBeatsAdministrativeDistance(t *testing.T) {
 func TestInsertIgnoresBitsBehindThePrefix(t *testing.T) {
 	var table ip.Table
 	table.Insert(route("10.0.0.77/24", 1, ip.Static))
-	r, ok := table.Lookup(ip.Addr{10, 0, 0, 1})
+	r, ok := table.Lookup(ip.V4(10, 0, 0, 1))
 	require.True(t, ok)
 	assert.Equal(t, "10.0.0.0/24", r.Prefix.String())
 	table.Remove(netip.MustParsePrefix("10.0.0.5/24"), ip.Static)
@@ -167,9 +167,9 @@ func hopOf(r ip.Route, a netip.Addr, ok bool) ip.Hop {
 		return ip.Hop{}
 	}
 	if !r.NextHop.IsValid() {
-		return ip.Hop{Next: a.As4(), Iface: r.Iface, OnLink: true, Kind: r.Kind}
+		return ip.Hop{Next: a, Iface: r.Iface, OnLink: true, Kind: r.Kind}
 	}
-	return ip.Hop{Next: r.NextHop.As4(), Iface: r.Iface, Kind: r.Kind}
+	return ip.Hop{Next: r.NextHop, Iface: r.Iface, Kind: r.Kind}
 }
 
 func TestTableEqualsOracleUnderChurn(t *testing.T) {
@@ -203,10 +203,10 @@ func TestTableEqualsOracleUnderChurn(t *testing.T) {
 		}
 		a := addr()
 		want, wantOK := o.lookup(a)
-		got, ok := table.Lookup(a.As4())
+		got, ok := table.Lookup(a)
 		require.Equal(t, wantOK, ok, "seed %d step %d: %v", seed, step, a)
 		require.Equal(t, want, got, "seed %d step %d: %v", seed, step, a)
-		hop, _ := table.Hop(a.As4())
+		hop, _ := table.Hop(a)
 		require.Equal(t, hopOf(want, a, ok), hop, "seed %d step %d: %v", seed, step, a)
 		if step%1000 == 0 {
 			require.Equal(t, o.all(), slices.Collect(table.All()), "seed %d step %d", seed, step)
@@ -221,6 +221,6 @@ func TestTableEqualsOracleUnderChurn(t *testing.T) {
 	}
 	assert.Zero(t, table.Len())
 	assert.Empty(t, slices.Collect(table.All()))
-	_, ok := table.Lookup(ip.Addr{10, 0, 0, 1})
+	_, ok := table.Lookup(ip.V4(10, 0, 0, 1))
 	assert.False(t, ok)
 }

@@ -52,8 +52,8 @@ func manyPrefixes(n int) []netip.Prefix {
 		for k := rng.IntN(1000); k >= 0; bits++ {
 			k -= lengths[bits].share
 		}
-		a := ip.Addr{byte(u>>24)%223 + 1, byte(u >> 16), byte(u >> 8), byte(u)}
-		p := netip.PrefixFrom(netip.AddrFrom4(a), lengths[bits-1].bits).Masked()
+		a := ip.V4(byte(u>>24)%223+1, byte(u>>16), byte(u>>8), byte(u))
+		p := netip.PrefixFrom(a, lengths[bits-1].bits).Masked()
 		if !seen[p] {
 			seen[p] = true
 			list = append(list, p)
@@ -65,7 +65,7 @@ func manyPrefixes(n int) []netip.Prefix {
 func learned(p netip.Prefix) ip.Route {
 	a := p.Addr().As4()
 	return ip.Route{
-		Prefix: p, NextHop: netip.AddrFrom4(ip.Addr{10, 0, a[1] % 8, 1}), Iface: int(a[1] % 8),
+		Prefix: p, NextHop: ip.V4(10, 0, a[1]%8, 1), Iface: int(a[1] % 8),
 		Origin: ip.RIP, Cost: 1,
 	}
 }
@@ -79,16 +79,16 @@ func tableOf(prefixes []netip.Prefix) *ip.Table {
 }
 
 // targetsIn returns addresses within the prefixes, so every lookup goes to the full depth.
-func targetsIn(prefixes []netip.Prefix, n int) []ip.Addr {
+func targetsIn(prefixes []netip.Prefix, n int) []netip.Addr {
 	rng := rand.New(rand.NewPCG(200, 0))
-	targets := make([]ip.Addr, n)
+	targets := make([]netip.Addr, n)
 	for i := range targets {
 		p := prefixes[rng.IntN(len(prefixes))]
 		a := p.Addr().As4()
 		for b := p.Bits(); b < 32; b++ {
 			a[b/8] |= byte(rng.IntN(2)) << (7 - b%8)
 		}
-		targets[i] = a
+		targets[i] = netip.AddrFrom4(a)
 	}
 	return targets
 }

@@ -2,6 +2,7 @@ package ip
 
 import (
 	"math/bits"
+	"net/netip"
 	"slices"
 )
 
@@ -10,12 +11,11 @@ const stride = 8
 
 // way is a route in the table. Its position in the trie is its prefix.
 type way struct {
-	hop    Addr
+	hop    netip.Addr // the zero Addr: the destination is on the link
 	iface  int32
 	cost   int32
 	origin Origin
 	kind   Kind
-	direct bool // without a next hop
 }
 
 // node is one step of the longest-prefix match: the prefixes that end within one byte of the
@@ -130,7 +130,7 @@ func (n *node) remove(addr []byte, length int) {
 
 // walk visits each prefix of the node and its children. A prefix precedes those that it contains,
 // and they precede the next prefix. addr is the path to the node, whose byte is at depth.
-func (n *node) walk(addr Addr, depth int, visit func(a Addr, length int, w *way) bool) bool {
+func (n *node) walk(addr [4]byte, depth int, visit func(a [4]byte, length int, w *way) bool) bool {
 	for v := range 1 << stride {
 		b := uint8(v)
 		addr[depth] = b

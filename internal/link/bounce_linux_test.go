@@ -2,6 +2,7 @@ package link
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,8 +17,8 @@ func TestARefusalNamesTheNeighbor(t *testing.T) {
 	peer, at := stranger(t)
 	const nowhere = "127.77.0.99" // local like all of 127.0.0.0/8, but unused
 	d := open(t, Config{Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
-		{Addr: addrB, Host: at.Addr().String(), Port: at.Port()},
-		{Addr: addrC, Host: nowhere, Port: 9},
+		{Addr: netip.AddrFrom4(addrB), Host: at.Addr().String(), Port: at.Port()},
+		{Addr: netip.AddrFrom4(addrC), Host: nowhere, Port: 9},
 	}}}})
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 20 {

@@ -95,7 +95,7 @@ type Interface struct {
 	ID int
 	// Local is the interface's virtual address. It is used only if two links of one socket lead to
 	// the same peer.
-	Local [4]byte
+	Local netip.Addr
 	// MTU is the largest packet; 0: 1400. The device only counts larger packets, because the node
 	// fragments before it sends.
 	MTU int
@@ -105,7 +105,7 @@ type Interface struct {
 
 // Neighbor is a node on a link, with the UDP address for packets to its virtual address.
 type Neighbor struct {
-	Addr [4]byte
+	Addr netip.Addr
 	// Host is an IPv4 address or a name. Packets for a name that does not resolve yet are dropped
 	// and counted.
 	Host string

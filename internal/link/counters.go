@@ -105,7 +105,7 @@ type Info struct {
 
 // NeighborInfo is the state of a neighbor.
 type NeighborInfo struct {
-	Addr [4]byte
+	Addr netip.Addr
 	Host string
 	Port uint16
 	// UDP is its address; invalid: its name has no address.

@@ -1,10 +1,12 @@
 package link
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -281,12 +283,15 @@ func (i *Impaired) WriteBatch(trains []buffer.Train) (int, error) {
 }
 
 // hopTag converts a next hop to a tag, and hopOf converts it back.
-func hopTag(hop [4]byte) uint64 {
-	return uint64(hop[0])<<24 | uint64(hop[1])<<16 | uint64(hop[2])<<8 | uint64(hop[3])
+func hopTag(hop netip.Addr) uint64 {
+	b := hop.As4()
+	return uint64(binary.BigEndian.Uint32(b[:]))
 }
 
-func hopOf(tag uint64) [4]byte {
-	return [4]byte{byte(tag >> 24), byte(tag >> 16), byte(tag >> 8), byte(tag)}
+func hopOf(tag uint64) netip.Addr {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], uint32(tag))
+	return netip.AddrFrom4(b)
 }
 
 // send passes on the packets that have left the sending links, as long as the underlying device has

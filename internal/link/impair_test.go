@@ -3,6 +3,7 @@ package link_test
 import (
 	"encoding/binary"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func newHall(t *testing.T, packets int, out, in netem.Config) *hall {
 
 // train returns n packets of size bytes, numbered from first.
 func train(first, n, size int) buffer.Train {
-	t := buffer.Train{Size: size, Count: n, Bytes: n * size, Iface: 3, NextHop: [4]byte{10, 0, 0, 2}}
+	t := buffer.Train{Size: size, Count: n, Bytes: n * size, Iface: 3, NextHop: netip.AddrFrom4([4]byte{10, 0, 0, 2})}
 	for i := range n {
 		p := make([]byte, size)
 		binary.BigEndian.PutUint32(p, uint32(first+i))

@@ -64,9 +64,9 @@ func openOne(tb testing.TB, mode Offload, id int) *UDP {
 func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
 	f := d.table.at(id)
 	n := &neighbor{
-		Neighbor: Neighbor{Addr: addr, Host: at.Addr().String(), Port: at.Port()}, on: f,
+		Neighbor: Neighbor{Addr: netip.AddrFrom4(addr), Host: at.Addr().String(), Port: at.Port()}, on: f,
 	}
-	f.hops[addr] = n
+	f.hops[netip.AddrFrom4(addr)] = n
 	d.table.neighbors = append(d.table.neighbors, n)
 	d.table.learn(nil)
 }
@@ -84,7 +84,7 @@ func pair(tb testing.TB, mode Offload) (a, b *UDP) {
 // train returns a train of packets of the given lengths, each of random bytes and in several
 // pieces.
 func train(r *rand.Rand, iface int, hop [4]byte, lengths ...int) buffer.Train {
-	t := buffer.Train{Size: lengths[0], Count: len(lengths), Iface: iface, NextHop: hop}
+	t := buffer.Train{Size: lengths[0], Count: len(lengths), Iface: iface, NextHop: netip.AddrFrom4(hop)}
 	for _, n := range lengths {
 		p := make([]byte, n)
 		for i := range p {

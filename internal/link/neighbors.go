@@ -6,7 +6,7 @@ import "net/netip"
 type iface struct {
 	Interface
 	up       bool
-	hops     map[[4]byte]*neighbor
+	hops     map[netip.Addr]*neighbor
 	counters Counters
 }
 
@@ -64,7 +64,7 @@ type table struct {
 func newTable(interfaces []Interface) *table {
 	t := &table{}
 	for _, cfg := range interfaces {
-		f := &iface{Interface: cfg, up: true, hops: map[[4]byte]*neighbor{}}
+		f := &iface{Interface: cfg, up: true, hops: map[netip.Addr]*neighbor{}}
 		for len(t.byID) <= cfg.ID {
 			t.byID = append(t.byID, nil)
 		}
@@ -138,13 +138,13 @@ const (
 // neither; for it the first link that is up will do.
 func linkOf(senders []*neighbor, packet []byte) *neighbor {
 	if len(packet) >= addressesEnd {
-		src := [4]byte(packet[sourceAt:destinationAt])
+		src := netip.AddrFrom4([4]byte(packet[sourceAt:]))
 		for _, n := range senders {
 			if n.Addr == src {
 				return n
 			}
 		}
-		dst := [4]byte(packet[destinationAt:addressesEnd])
+		dst := netip.AddrFrom4([4]byte(packet[destinationAt:]))
 		for _, n := range senders {
 			if n.on.Local == dst {
 				return n

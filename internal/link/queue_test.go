@@ -3,6 +3,7 @@ package link
 import (
 	"errors"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,7 +70,7 @@ func (s *choosy) close() error             { return nil }
 // over returns a device over a choosy socket, with a neighbor addrB.
 func over(s *choosy, cfg Config) *UDP {
 	cfg.Interfaces = []Interface{{Name: "if0", MTU: 100, Neighbors: []Neighbor{
-		{Addr: addrB, Host: "127.0.0.1", Port: 5000},
+		{Addr: netip.AddrFrom4(addrB), Host: "127.0.0.1", Port: 5000},
 	}}}
 	return newUDP(cfg.withDefaults(), s, -1)
 }
@@ -172,7 +173,7 @@ func TestBrokenSocketSaysSo(t *testing.T) {
 // bounded.
 func TestQueueKeepsItsMemory(t *testing.T) {
 	q := outQueue{maxPackets: 100, maxBytes: 10_000}
-	to := newTable([]Interface{{Neighbors: []Neighbor{{Addr: addrB}}}}).neighbors[0]
+	to := newTable([]Interface{{Neighbors: []Neighbor{{Addr: netip.AddrFrom4(addrB)}}}}).neighbors[0]
 	tr := train(rand.New(rand.NewPCG(11, 1)), 0, addrB, equal(10, 100, 0)...)
 	round := func() {
 		for q.fits(&tr) {

@@ -37,8 +37,8 @@ func named(t *testing.T, b *book, mode Offload, at netip.AddrPort) *UDP {
 	return open(t, Config{
 		Offload: mode, Lookup: b.lookup, ResolveEvery: time.Millisecond,
 		Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
-			{Addr: addrB, Host: "bee.example", Port: at.Port()},
-			{Addr: addrC, Host: "sea.example", Port: 9},
+			{Addr: netip.AddrFrom4(addrB), Host: "bee.example", Port: at.Port()},
+			{Addr: netip.AddrFrom4(addrC), Host: "sea.example", Port: 9},
 		}}},
 	})
 }
@@ -62,7 +62,7 @@ func TestNameThatResolvesLater(t *testing.T) {
 		sea := d.Neighbors(0)[1]
 		require.Error(t, sea.Lookup)
 		sea.Lookup = nil
-		assert.Equal(t, NeighborInfo{Addr: addrC, Host: "sea.example", Port: 9}, sea)
+		assert.Equal(t, NeighborInfo{Addr: netip.AddrFrom4(addrC), Host: "sea.example", Port: 9}, sea)
 		write(t, d, tr)
 		buf := make([]byte, 100)
 		n, err := peer.Read(buf)
@@ -97,7 +97,7 @@ func TestFailedSendAsksAgain(t *testing.T) {
 	d := open(t, Config{
 		Lookup: b.lookup, ResolveEvery: time.Hour,
 		Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
-			{Addr: addrB, Host: "bee.example", Port: 9},
+			{Addr: netip.AddrFrom4(addrB), Host: "bee.example", Port: 9},
 		}}},
 	})
 	b.set(map[string]netip.Addr{"bee.example": loopback})
@@ -115,7 +115,7 @@ func TestSlowResolverDelaysNobody(t *testing.T) {
 			return netip.Addr{}, ctx.Err()
 		},
 		Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
-			{Addr: addrB, Host: "bee.example", Port: 9},
+			{Addr: netip.AddrFrom4(addrB), Host: "bee.example", Port: 9},
 		}}},
 	})
 	_, err := d.ReadBatch(make([]buffer.Frame, 1))

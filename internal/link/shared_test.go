@@ -18,7 +18,7 @@ func oldNode(tb testing.TB, mode Offload, links int, self byte) *UDP {
 	cfg := Config{Offload: mode}
 	for i := range links {
 		cfg.Interfaces = append(cfg.Interfaces, Interface{
-			Name: "if", ID: i, Local: [4]byte{10, 0, byte(i), self},
+			Name: "if", ID: i, Local: netip.AddrFrom4([4]byte{10, 0, byte(i), self}),
 		})
 	}
 	return open(tb, cfg)
@@ -35,7 +35,7 @@ func packet(size int, src, dst [4]byte, tag byte) []byte {
 }
 
 func trainOf(iface int, hop [4]byte, packets ...[]byte) buffer.Train {
-	t := buffer.Train{Pieces: packets, Size: len(packets[0]), Count: len(packets), Iface: iface, NextHop: hop}
+	t := buffer.Train{Pieces: packets, Size: len(packets[0]), Count: len(packets), Iface: iface, NextHop: netip.AddrFrom4(hop)}
 	for _, p := range packets {
 		t.Bytes += len(p)
 	}
@@ -123,7 +123,7 @@ func FuzzDeliver(f *testing.F) {
 			return // the sockets never say so
 		}
 		d := newUDP(Config{Interfaces: []Interface{
-			{ID: 0, Local: [4]byte{10, 0, 0, 2}}, {ID: 1, Local: [4]byte{10, 0, 1, 2}},
+			{ID: 0, Local: netip.AddrFrom4([4]byte{10, 0, 0, 2})}, {ID: 1, Local: netip.AddrFrom4([4]byte{10, 0, 1, 2})},
 		}}.withDefaults(), &choosy{}, -1)
 		for i := range 2 {
 			meet(d, i, [4]byte{10, 0, byte(i), 1}, fromA)

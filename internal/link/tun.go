@@ -348,5 +348,5 @@ func (d *TUN) Neighbors(id int) []NeighborInfo {
 	if id != d.on.ID || !d.cfg.Kernel.IsValid() {
 		return nil
 	}
-	return []NeighborInfo{{Addr: d.cfg.Kernel.Addr().As4()}}
+	return []NeighborInfo{{Addr: d.cfg.Kernel.Addr()}}
 }

@@ -131,7 +131,7 @@ func maskOf(p netip.Prefix) [4]byte {
 
 // address sets the address and mask, which replaces the device's addresses. With a /32 prefix it
 // sets the node's address as the peer.
-func (k kernelEnd) address(kernel netip.Prefix, node [4]byte) error {
+func (k kernelEnd) address(kernel netip.Prefix, node netip.Addr) error {
 	set := func(what string, request uint, a [4]byte) error {
 		return k.do(what, request, func(r *unix.Ifreq) {
 			if err := r.SetInet4Addr(a[:]); err != nil {
@@ -143,7 +143,7 @@ func (k kernelEnd) address(kernel netip.Prefix, node [4]byte) error {
 		return err
 	}
 	if kernel.Bits() == kernel.Addr().BitLen() {
-		return set("its peer's address", unix.SIOCSIFDSTADDR, node)
+		return set("its peer's address", unix.SIOCSIFDSTADDR, node.As4())
 	}
 	return set("its netmask", unix.SIOCSIFNETMASK, maskOf(kernel))
 }

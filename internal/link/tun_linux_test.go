@@ -317,7 +317,7 @@ func inNetns(t *testing.T) {
 func openTUNHere(t *testing.T, cfg TUNConfig) *TUN {
 	t.Helper()
 	cfg.Device = "tide0"
-	cfg.Interface.Name, cfg.Interface.Local = "tun0", [4]byte{10, 9, 0, 1}
+	cfg.Interface.Name, cfg.Interface.Local = "tun0", netip.AddrFrom4([4]byte{10, 9, 0, 1})
 	d, err := OpenTUN(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
@@ -440,7 +440,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	inNetns(t)
 	kernel := netip.MustParsePrefix("10.9.0.2/24")
 	cfg := TUNConfig{
-		Device: "tide0", Kernel: kernel, Interface: Interface{Name: "tun0", Local: [4]byte{10, 9, 0, 1}},
+		Device: "tide0", Kernel: kernel, Interface: Interface{Name: "tun0", Local: netip.AddrFrom4([4]byte{10, 9, 0, 1})},
 	}.withDefaults()
 	withRoutes := cfg
 	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")}
@@ -504,7 +504,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 		Kernel: netip.MustParsePrefix("10.9.0.2/24"), Routes: []netip.Prefix{wide, narrow},
 	}
 	cfg.Device = "tide0"
-	cfg.Interface = Interface{Name: "tun0", Local: [4]byte{10, 9, 0, 1}}
+	cfg.Interface = Interface{Name: "tun0", Local: netip.AddrFrom4([4]byte{10, 9, 0, 1})}
 	d, err := OpenTUN(cfg)
 	require.NoError(t, err)
 	routes := func() string {
@@ -517,7 +517,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 
 	other := cfg
 	other.Device, other.Kernel = "tide1", netip.MustParsePrefix("10.10.0.2/24")
-	other.Interface.Local = [4]byte{10, 10, 0, 1}
+	other.Interface.Local = netip.AddrFrom4([4]byte{10, 10, 0, 1})
 	other.Routes = []netip.Prefix{netip.MustParsePrefix("10.40.0.0/16"), wide}
 	_, err = OpenTUN(other)
 	assert.ErrorContains(t, err, "a route to 10.20.0.0/16: file exists "+

@@ -40,7 +40,7 @@ func (d *TUN) tellRoutes() error {
 	}
 	d.teller = s // it stays open, because the routes must be removed in its namespace
 	there := kernelRoutes()
-	ours := kernelRoute{device: d.cfg.Device, gateway: d.cfg.Interface.Local}
+	ours := kernelRoute{device: d.cfg.Device, gateway: d.cfg.Interface.Local.As4()}
 	for _, p := range d.cfg.Routes {
 		err, advice := error(unix.EEXIST), ""
 		if over, ok := there[p]; ok && over == ours {
@@ -54,7 +54,7 @@ func (d *TUN) tellRoutes() error {
 		}
 		if errors.Is(err, unix.EPERM) {
 			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; or run by hand: "+
-				"sudo ip route add %v via %v", p, netip.AddrFrom4(d.cfg.Interface.Local))
+				"sudo ip route add %v via %v", p, d.cfg.Interface.Local)
 		}
 		d.forgetRoutes()
 		return tunError(d.cfg, fmt.Errorf("a route to %v: %w", p, err), advice)
@@ -147,7 +147,7 @@ func (d *TUN) route(request uintptr, p netip.Prefix) error {
 	}
 	e := routeEntry{
 		dst:     unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: p.Masked().Addr().As4()},
-		gateway: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: d.cfg.Interface.Local},
+		gateway: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: d.cfg.Interface.Local.As4()},
 		genmask: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: maskOf(p)},
 		flags:   unix.RTF_UP | unix.RTF_GATEWAY, device: device,
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -142,12 +143,12 @@ func TestNowhereToGo(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)
 		meet(a, 3, addrC, b.Info().Local)
-		a.table.at(3).hops[addrC].to = 0 // a name without an address
+		a.table.at(3).hops[netip.AddrFrom4(addrC)].to = 0 // a name without an address
 		r := rand.New(rand.NewPCG(5, 5))
 		first, last := train(r, 3, addrB, 100), train(r, 3, addrB, 200)
 		tooBig := train(r, 3, addrB, 65508)
 		write(t, a, first, train(r, 3, [4]byte{1, 1, 1, 1}, 10, 10),
-			train(r, 3, addrC, 10, 10, 10), tooBig, buffer.Train{Iface: 3, NextHop: addrB},
+			train(r, 3, addrC, 10, 10, 10), tooBig, buffer.Train{Iface: 3, NextHop: netip.AddrFrom4(addrB)},
 			train(r, 44, addrB, 10), last)
 		assert.Equal(t, wrap(5, packetsOf(first, last)), receive(t, b, 2))
 		c := a.Counters(3)

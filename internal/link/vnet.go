@@ -2,6 +2,7 @@ package link
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
@@ -191,7 +192,9 @@ func (l layout) finish(b []byte, i, offset int, last bool) {
 
 // pseudo returns the sum of the pseudo-header for a packet with n bytes after its IP header.
 func (l layout) pseudo(b []byte, n int) uint64 {
-	return checksum.PseudoHeader([4]byte(b[sourceAt:]), [4]byte(b[destinationAt:]), l.proto, n)
+	src := netip.AddrFrom4([4]byte(b[sourceAt:]))
+	dst := netip.AddrFrom4([4]byte(b[destinationAt:]))
+	return checksum.PseudoHeader(src, dst, l.proto, n)
 }
 
 // complete computes the checksum that the kernel left to its device. Its field already holds the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,7 +58,7 @@ func (w whole) packet() (b []byte, headers int) {
 	} else {
 		e.PutUint16(p[4:], uint16(len(p)))
 	}
-	sum := ^checksum.Fold(checksum.Sum(p, checksum.PseudoHeader([4]byte(b[12:]), [4]byte(b[16:]), w.proto, len(p))))
+	sum := ^checksum.Fold(checksum.Sum(p, checksum.PseudoHeader(netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])), w.proto, len(p))))
 	if sum == 0 {
 		sum = 0xffff
 	}

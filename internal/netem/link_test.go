@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -191,7 +192,7 @@ func TestInputTrainIsInputPacketByPacket(t *testing.T) {
 		}
 		head := batch.Scratch(40)
 		head[0] = byte(at / 1000)
-		batch.Begin(0, [4]byte{}, 40+n, false)
+		batch.Begin(0, netip.AddrFrom4([4]byte{}), 40+n, false)
 		batch.Add(head)
 		batch.Add(text[at : at+300])
 		batch.Add(text[at+300 : at+n])

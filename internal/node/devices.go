@@ -67,11 +67,11 @@ func parseOffload(word string) (link.Offload, error) {
 func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 	for _, i := range faces {
 		f := &w.Stack.Interfaces[i]
-		face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr().As4(), MTU: f.MTU}
+		face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr(), MTU: f.MTU}
 		for _, nb := range w.Neighbors {
 			if nb.Iface == f.Name {
 				face.Neighbors = append(face.Neighbors, link.Neighbor{
-					Addr: nb.Addr.As4(), Host: nb.UDP.Host, Port: nb.UDP.Port,
+					Addr: nb.Addr, Host: nb.UDP.Host, Port: nb.UDP.Port,
 				})
 			}
 		}

@@ -51,10 +51,10 @@ func (s *segments) send(from netip.AddrPort, port uint16, flags tcp.Flags, seq, 
 	segment := make([]byte, h.Size())
 	h.Put(segment, from.Port(), port)
 	src, dst := from.Addr().As4(), [4]byte{10, 0, 0, 1}
-	sum := checksum.Sum(segment, checksum.PseudoHeader(src, dst, ip.ProtoTCP, len(segment)))
+	sum := checksum.Sum(segment, checksum.PseudoHeader(netip.AddrFrom4(src), netip.AddrFrom4(dst), ip.ProtoTCP, len(segment)))
 	binary.BigEndian.PutUint16(segment[16:], ^checksum.Fold(sum))
 	header := ip.Header{
-		TotalLen: ip.HeaderLen + len(segment), TTL: 64, Protocol: ip.ProtoTCP, Src: src, Dst: dst,
+		TotalLen: ip.HeaderLen + len(segment), TTL: 64, Protocol: ip.ProtoTCP, Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst),
 	}
 	_, err := s.link.Write(append(header.Append(nil), segment...))
 	require.NoError(s, err)
@@ -72,7 +72,7 @@ func (s *segments) answers(f func(to netip.AddrPort, h tcp.Header)) {
 		require.Zero(s, drop)
 		_, port, h, _, ok := tcp.ParseHeader(payload)
 		require.True(s, ok)
-		f(netip.AddrPortFrom(netip.AddrFrom4(packet.Dst), port), h)
+		f(netip.AddrPortFrom(packet.Dst, port), h)
 	}
 }
 

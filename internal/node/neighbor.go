@@ -134,7 +134,7 @@ func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 // info returns the device's counters for the neighbor.
 func (w *neighbor) info() (link.NeighborInfo, bool) {
 	for _, info := range w.device.Neighbors(w.iface) {
-		if info.Addr == w.addr.As4() {
+		if info.Addr == w.addr {
 			return info, true
 		}
 	}
@@ -209,7 +209,7 @@ func (v *Neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 	if i := slices.IndexFunc(list, func(o Neighbor) bool { return o.Addr == w.addr }); i >= 0 {
 		nb.UDP, nb.Line = list[i].UDP.String(), list[i].Line
 	}
-	nb.UDP = v.udp(w.iface, w.addr.As4(), nb.UDP)
+	nb.UDP = v.udp(w.iface, w.addr, nb.UDP)
 	if w.heard != clock.Never {
 		nb.Heard = now.Sub(w.heard)
 	}
@@ -247,7 +247,7 @@ func (v *Neighbors) List(now clock.Time) []control.Neighbor {
 			}
 			list = append(list, control.Neighbor{
 				Iface: nb.Iface, Addr: nb.Addr, Heard: -1,
-				UDP: v.udp(i, nb.Addr.As4(), nb.UDP.String()),
+				UDP: v.udp(i, nb.Addr, nb.UDP.String()),
 			})
 		}
 	}
@@ -270,7 +270,7 @@ func (v *Neighbors) kernels() []control.Neighbor {
 }
 
 // udp returns where packets for a neighbor are sent now.
-func (v *Neighbors) udp(i int, addr [4]byte, configured string) string {
+func (v *Neighbors) udp(i int, addr netip.Addr, configured string) string {
 	d, ok := v.node.Devices.Bare(i).(realDevice)
 	if !ok {
 		return configured

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -110,10 +109,10 @@ func (t *Taps) lookUp(f *capture.Facts, s *observe.Packet) *Conn {
 	if !ok {
 		return nil
 	}
-	tuple := tcp.Tuple{LocalPort: k.LocalPort, RemotePort: k.RemotePort}
-	binary.BigEndian.PutUint32(tuple.LocalAddr[:], k.Local)
-	binary.BigEndian.PutUint32(tuple.RemoteAddr[:], k.Remote)
-	c := t.node.stack.TCP().Find(tuple)
+	c := t.node.stack.TCP().Find(tcp.Tuple{
+		LocalAddr: k.Local.Addr(), LocalPort: k.Local.Port(),
+		RemoteAddr: k.Remote.Addr(), RemotePort: k.Remote.Port(),
+	})
 	if c == nil {
 		return nil
 	}

@@ -1,14 +1,12 @@
 package node
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/observe"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
@@ -29,8 +27,8 @@ func (t *Taps) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet)
 		if !ok {
 			return false
 		}
-		_, src := t.node.stack.Interfaces().Owns(address(k.Local))
-		_, dst := t.node.stack.Interfaces().Owns(address(k.Remote))
+		_, src := t.node.stack.Interfaces().Owns(k.Local.Addr())
+		_, dst := t.node.stack.Interfaces().Owns(k.Remote.Addr())
 		if dst && !src {
 			k, _ = f.Flow(false)
 		}
@@ -42,11 +40,6 @@ func (t *Taps) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet)
 	from, ok := f.Flow(true)
 	to, _ := f.Flow(false)
 	return ok && (from == flow.Key || to == flow.Key)
-}
-
-func address(a uint32) (b ip.Addr) {
-	binary.BigEndian.PutUint32(b[:], a)
-	return b
 }
 
 // ObserveSocket lets an observer follow the connection with that number, or the next connection of
@@ -100,12 +93,8 @@ func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	case s.UDP != nil:
 		return fmt.Errorf("%d is a UDP socket: %w", sid, control.ErrNotConnected)
 	}
-	local, remote := s.Local().Addr().As4(), s.Remote().Addr().As4()
 	o.Flow.Found, o.Flow.Ours = true, true
-	o.Flow.Key = capture.Flow{
-		Local: binary.BigEndian.Uint32(local[:]), LocalPort: s.Local().Port(),
-		Remote: binary.BigEndian.Uint32(remote[:]), RemotePort: s.Remote().Port(),
-	}
+	o.Flow.Key = capture.Flow{Local: s.Local(), Remote: s.Remote()}
 	o.About.Filter = fmt.Sprintf("host %v and host %v and port %d and port %d", s.Local().Addr(),
 		s.Remote().Addr(), s.Local().Port(), s.Remote().Port())
 	return nil
@@ -117,10 +106,7 @@ func (t *Taps) endTraces(c *tcp.Conn) {
 		return
 	}
 	tuple := c.Tuple()
-	key := capture.Flow{
-		Local: binary.BigEndian.Uint32(tuple.LocalAddr[:]), LocalPort: tuple.LocalPort,
-		Remote: binary.BigEndian.Uint32(tuple.RemoteAddr[:]), RemotePort: tuple.RemotePort,
-	}
+	key := capture.Flow{Local: tuple.Local(), Remote: tuple.Remote()}
 	for _, o := range slices.Backward(t.observers) {
 		if o.Flow != nil && o.Flow.Found && o.Flow.Key == key {
 			t.unobserve(o)

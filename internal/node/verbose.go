@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -57,16 +58,17 @@ func (t *Taps) verboseSegment(dir stack.Direction, pieces [][]byte) {
 	if len(ports) < 4 {
 		return
 	}
-	src, dst := ip.Addr(head[12:16]), ip.Addr(head[16:20])
-	local, remote := binary.BigEndian.Uint16(ports[2:]), binary.BigEndian.Uint16(ports)
+	remote := netip.AddrPortFrom(netip.AddrFrom4([4]byte(head[12:])),
+		binary.BigEndian.Uint16(ports))
+	local := netip.AddrPortFrom(netip.AddrFrom4([4]byte(head[16:])),
+		binary.BigEndian.Uint16(ports[2:]))
 	if dir == stack.Outbound {
-		src, dst = dst, src
 		local, remote = remote, local
 	}
-	if _, ok := t.node.stack.Interfaces().Owns(dst); !ok {
+	if _, ok := t.node.stack.Interfaces().Owns(local.Addr()); !ok {
 		return // forwarded
 	}
-	sid := t.node.stack.Sockets().Find(dst, local, src, remote)
+	sid := t.node.stack.Sockets().Find(local, remote)
 	if !t.verbose.all && !t.verbose.some[sid] {
 		return
 	}

@@ -2,8 +2,6 @@ package observe
 
 import (
 	"context"
-	"encoding/binary"
-	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -109,7 +107,7 @@ func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.Trace
 // tracedSegment returns what the segment itself contains.
 func tracedSegment(k *capture.Flow, g *capture.Segment) control.TracedSegment {
 	one := control.TracedSegment{
-		Left: endpoint(k.Local, k.LocalPort), Right: endpoint(k.Remote, k.RemotePort),
+		Left: k.Local.String(), Right: k.Remote.String(),
 		Flags: g.Flags, Seq: g.Seq, WireSeq: g.WireSeq, Ack: g.Ack, Length: g.Length,
 		Window: g.Window,
 		MSS:    g.MSS, Scale: g.Scale, TSVal: g.TSVal, TSEcr: g.TSEcr, ECN: ecnNames[g.ECN],
@@ -122,10 +120,4 @@ func tracedSegment(k *capture.Flow, g *capture.Segment) control.TracedSegment {
 		one.Marks = append(one.Marks, control.Mark(name))
 	}
 	return one
-}
-
-func endpoint(a uint32, port uint16) string {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], a)
-	return netip.AddrPortFrom(netip.AddrFrom4(b), port).String()
 }

@@ -149,7 +149,7 @@ func (h *Requests) sourceOf(s *stack.Stack, source string) (netip.Addr, int, err
 		return addr, -1, control.Misuse(
 			"source %q is neither an address nor an interface of this node", source)
 	}
-	if _, ours := s.Interfaces().Owns(addr.As4()); !ours {
+	if _, ours := s.Interfaces().Owns(addr); !ours {
 		return addr, -1, control.Misuse("source %v is no address of this node", addr)
 	}
 	return addr, -1, nil

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -45,7 +46,7 @@ const maxTraced = 1 << 16
 // those that it takes for damaged or passes on for others. The segment is lent for the
 // call, in which f calls nothing of the host.
 func (h *Host) Trace(f func(*Segment)) {
-	h.Tap(NewTracer(func(addr [4]byte) bool {
+	h.Tap(NewTracer(func(addr netip.Addr) bool {
 		_, own := h.stack.Interfaces().Owns(addr)
 		return own
 	}, f).Tap)
@@ -53,7 +54,7 @@ func (h *Host) Trace(f func(*Segment)) {
 
 // Tracer makes segments of a host's packets.
 type Tracer struct {
-	owns  func(addr [4]byte) bool
+	owns  func(addr netip.Addr) bool
 	show  func(*Segment)
 	flows map[tcp.Tuple]*traced
 	seg   Segment
@@ -62,7 +63,7 @@ type Tracer struct {
 
 // NewTracer returns a Tracer for the host that has some addresses. It shows segments to f as
 // Host.Trace does.
-func NewTracer(owns func(addr [4]byte) bool, f func(*Segment)) *Tracer {
+func NewTracer(owns func(addr netip.Addr) bool, f func(*Segment)) *Tracer {
 	return &Tracer{owns: owns, show: f, flows: map[tcp.Tuple]*traced{}}
 }
 
@@ -83,14 +84,17 @@ type direction struct {
 func (t *Tracer) Tap(
 	now clock.Time, _ int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
-	const flagsAndOffset, protocolAt, src, dst, end = 6, 9, 12, 16, 20
+	const flagsAndOffset, protocolAt, src, dst = 6, 9, 12, 16
 	p := pieces[0]
 	whole := binary.BigEndian.Uint16(p[flagsAndOffset:])&0x3fff == 0
 	if reason != ip.DropNone || p[protocolAt] != ip.ProtoTCP || !whole {
 		return
 	}
 	sent := dir == stack.Outbound
-	tuple := tcp.Tuple{LocalAddr: [4]byte(p[src:dst]), RemoteAddr: [4]byte(p[dst:end])}
+	tuple := tcp.Tuple{
+		LocalAddr:  netip.AddrFrom4([4]byte(p[src:])),
+		RemoteAddr: netip.AddrFrom4([4]byte(p[dst:])),
+	}
 	size := int(binary.BigEndian.Uint16(p[2:]))
 	header := int(p[0]&15) * 4
 	if header > len(p) {

@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-func prefixOf(a ip.Addr, bits int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4(a), bits)
+func prefixOf(a netip.Addr, bits int) netip.Prefix {
+	return netip.PrefixFrom(a, bits)
 }
 
 // ofFragments are the reasons for which reassembly drops fragments.
@@ -106,30 +106,29 @@ func mended(b []byte, how byte) []byte {
 	if how&4 != 0 {
 		b[9] = []byte{0, 1, 6, 17, 200}[int(b[9])%5]
 	}
-	near := []ip.Addr{
-		{10, 0, 0, 2},
-		{10, 1, 0, 1},
-		{10, 1, 0, 2},
-		{10, 2, 0, 9},
-		{10, 1, 0, 255},
-		{224, 0, 0, 9},
-		{172, 16, 0, 1},
-		{255, 255, 255, 255},
+	near := []netip.Addr{
+		ip.V4(10, 0, 0, 2),
+		ip.V4(10, 1, 0, 1),
+		ip.V4(10, 1, 0, 2),
+		ip.V4(10, 2, 0, 9),
+		ip.V4(10, 1, 0, 255),
+		ip.V4(224, 0, 0, 9),
+		ip.V4(172, 16, 0, 1),
+		ip.V4(255, 255, 255, 255),
 	}
 	if how&8 != 0 {
 		copy(b[12:], []byte{10, 0, 0, 1})
-		dst := near[int(b[19])%len(near)]
-		copy(b[16:], dst[:])
+		copy(b[16:], near[int(b[19])%len(near)].AsSlice())
 	}
 	if how&16 != 0 {
-		mendPayload(b[ihl:], ip.Addr(b[12:16]), ip.Addr(b[16:20]), b[9])
+		mendPayload(b[ihl:], netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20])), b[9])
 	}
 	b[10], b[11] = 0, 0
 	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b[:ihl]))
 	return b
 }
 
-func mendPayload(p []byte, src, dst ip.Addr, protocol uint8) {
+func mendPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 	sum := checksum.PseudoHeader(src, dst, protocol, len(p))
 	switch {
 	case protocol == ip.ProtoICMP && len(p) >= 4:
@@ -184,7 +183,7 @@ func FuzzInput(f *testing.F) {
 	f.Add(packetTo(hostA, routerA, 7, 7, 4, 0, 0, 0, 0, 0), byte(0), byte(31))
 	f.Add(echoTo(routerA, ip.Header{Options: []byte{68, 8, 5, 1, 0, 0, 0, 0}}, nil), byte(0), byte(31))
 	f.Add(datagramTo(hostA, hostC, ip.Header{MF: true, FragOff: 8}, make([]byte, 64)), byte(1), byte(1))
-	f.Add(datagramTo(hostA, ip.Addr{224, 0, 0, 9}, ip.Header{}, nil), byte(0), byte(0))
+	f.Add(datagramTo(hostA, ip.V4(224, 0, 0, 9), ip.Header{}, nil), byte(0), byte(0))
 	s, batch := fuzzRouter(f, rip.RIPv2), buffer.NewBatch()
 	now, sent := clock.Time(1), uint64(0)
 	f.Fuzz(func(t *testing.T, b []byte, iface, how byte) {

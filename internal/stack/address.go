@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -13,85 +14,126 @@ import (
 // fewAddrs is the number of addresses up to which comparing them one by one is faster than a map.
 const fewAddrs = 8
 
-// addresses are the node's own addresses and their networks, in the form that each packet's check
-// needs.
-type addresses struct {
-	hosts    []ip.Addr
-	networks []network
-	few      uint32 // the host bits of the smallest network; 0: no network
-}
+// v4 is an IPv4 address as a number, for the rules that only IPv4 has. 0 also stands for the zero
+// netip.Addr.
+type v4 uint32
 
-// network is a network with a broadcast address.
-type network struct{ prefix, hosts uint32 } // hosts: the bits that tell nodes apart
-
-func (a *addresses) add(addr ip.Addr, bits int) {
-	a.hosts = append(a.hosts, addr)
-	if bits < 31 { // RFC 3021 §2.2
-		hosts := ^uint32(0) >> bits
-		if len(a.networks) == 0 || hosts < a.few {
-			a.few = hosts
-		}
-		a.networks = append(a.networks, network{be32(addr) &^ hosts, hosts})
+func v4Of(a netip.Addr) v4 {
+	if !a.Is4() {
+		return 0
 	}
+	b := a.As4()
+	return v4(binary.BigEndian.Uint32(b[:]))
 }
 
-// special reports whether an address is not that of another host: multicast, loopback, reserved or
-// zero (RFC 1122 §3.2.1.3).
-func special(a ip.Addr) bool { return a[0] >= 224 || a[0] == 127 || a[0] == 0 }
+// v4Ends returns the source and the destination of a packet with a complete header.
+func v4Ends(b []byte) (src, dst v4) {
+	h := (*[ip.HeaderLen]byte)(b)
+	return v4(binary.BigEndian.Uint32(h[12:])), v4(binary.BigEndian.Uint32(h[16:]))
+}
 
-// loopback reports whether an address is in 127/8.
-func loopback(a ip.Addr) bool { return a[0] == 127 }
+// isSpecial reports whether an address is not that of another host: multicast, loopback, reserved
+// or zero (RFC 1122 §3.2.1.3).
+func (a v4) isSpecial() bool { return a>>24 >= 224 || a>>24 == 127 || a>>24 == 0 }
+
+// isLoopback reports whether an address is in 127/8.
+func (a v4) isLoopback() bool { return a>>24 == 127 }
+
+// isGroup reports whether an address is a multicast address (RFC 1112 §4).
+func (a v4) isGroup() bool { return a>>28 == 0xe }
+
+// limited is the limited broadcast address.
+const limited v4 = 0xffffffff
 
 // Group reports whether an address is multicast, reserved or the limited broadcast (RFC 1122
 // §3.2.1.3).
-func Group(dst netip.Addr) bool { return dst.As4()[0] >= 224 }
+func Group(dst netip.Addr) bool { return v4Of(dst)>>24 >= 224 }
 
-func be32(a ip.Addr) uint32 {
-	return uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
+// addresses are the node's own addresses and their networks, in the form that each packet's check
+// needs.
+type addresses struct {
+	hosts    []host
+	byAddr   map[v4]int // to the interface; for more than fewAddrs hosts
+	networks []network
+	few      v4 // the host bits of the smallest network; 0: no network
 }
 
-// hosts returns the mask of the host bits of an interface's network. It returns false if the
-// network has no broadcast address (RFC 3021 §2.1, §2.2) or the interface was removed.
-func (in *iface) hosts() (mask uint32, ok bool) {
-	bits := in.Addr.Bits()
-	if bits < 0 || bits >= 31 {
-		return 0, false
+// host is an address of the node.
+type host struct {
+	addr  v4
+	iface int32
+}
+
+// network is a network with a broadcast address. The zero network has none (RFC 3021 §2.1, §2.2).
+type network struct{ prefix, hosts v4 } // hosts: the bits that tell nodes apart
+
+func networkOf(p netip.Prefix) network {
+	if p.Bits() >= 31 {
+		return network{}
 	}
-	return ^uint32(0) >> bits, true
+	hosts := v4(^uint32(0) >> p.Bits())
+	return network{v4Of(p.Addr()) &^ hosts, hosts}
+}
+
+// all reports whether an address is the network's broadcast address, in today's form or that of
+// 4.2BSD (all zeros).
+func (n network) all(a v4) bool {
+	host := a & n.hosts
+	return a&^n.hosts == n.prefix && (host == 0 || host == n.hosts) && n.hosts != 0
+}
+
+func (a *addresses) add(f *iface, i int) {
+	addr := v4Of(f.addr)
+	a.hosts = append(a.hosts, host{addr, int32(i)})
+	a.byAddr[addr] = i
+	if n := f.network; n.hosts != 0 {
+		if len(a.networks) == 0 || n.hosts < a.few {
+			a.few = n.hosts
+		}
+		a.networks = append(a.networks, n)
+	}
+}
+
+// find returns the interface with the address.
+func (a *addresses) find(addr v4) (int, bool) {
+	if len(a.hosts) > fewAddrs {
+		i, ok := a.byAddr[addr]
+		return i, ok
+	}
+	for _, h := range a.hosts {
+		if h.addr == addr {
+			return int(h.iface), true
+		}
+	}
+	return 0, false
 }
 
 // all reports whether an address is the broadcast address of interface i's network, in today's form
 // or that of 4.2BSD (all zeros).
-func (ifs *Interfaces) all(i int, a ip.Addr) bool {
-	in := &ifs.list[i]
-	mask, ok := in.hosts()
-	host := be32(a) & mask
-	return ok && be32(a)&^mask == be32(in.addr)&^mask && (host == 0 || host == mask)
-}
+func (ifs *Interfaces) all(i int, a v4) bool { return ifs.list[i].network.all(a) }
 
 // isPeer reports whether an address that arrived at interface i can be one end of a connection.
-func (ifs *Interfaces) isPeer(i int, a ip.Addr) bool {
-	if !special(a) && !ifs.all(i, a) {
+func (ifs *Interfaces) isPeer(i int, a v4) bool {
+	if !a.isSpecial() && !ifs.all(i, a) {
 		return true // the common case needs no lookup
 	}
-	_, self := ifs.own[a]
-	return self || ifs.in.self && loopback(a)
+	_, own := ifs.addrs.find(a)
+	return own || ifs.in.self && a.isLoopback()
 }
 
 // broadcast reports whether an address is the broadcast address of interface i's network.
-func (ifs *Interfaces) broadcast(i int, a ip.Addr) bool {
-	in := &ifs.list[i]
-	mask, ok := in.hosts()
-	return ok && be32(a) == be32(in.addr)|mask
+func (ifs *Interfaces) broadcast(i int, a v4) bool {
+	n := &ifs.list[i].network
+	return a == n.prefix|n.hosts && n.hosts != 0
 }
 
 // many reports whether an address is a broadcast or multicast address on interface i's link.
-func (ifs *Interfaces) many(i int, a ip.Addr) bool {
-	return a[0] >= 224 && (isGroup(a) || a == limited) || ifs.broadcast(i, a)
+func (ifs *Interfaces) many(i int, a v4) bool {
+	return a.isGroup() || a == limited || ifs.broadcast(i, a)
 }
 
 // anyMany reports whether an address is a broadcast or multicast address on any link.
-func (ifs *Interfaces) anyMany(a ip.Addr) bool {
+func (ifs *Interfaces) anyMany(a v4) bool {
 	for i := range ifs.list {
 		if ifs.many(i, a) {
 			return true
@@ -102,26 +144,26 @@ func (ifs *Interfaces) anyMany(a ip.Addr) bool {
 
 // isOurs reports whether dst is one of the node's addresses, a broadcast address of the link on
 // which the packet arrived, or a group that the node has joined there (RFC 1122 §3.2.1.3).
-func (ifs *Interfaces) isOurs(i int, dst ip.Addr) bool {
-	if ifs.isHost(dst) {
+func (ifs *Interfaces) isOurs(i int, dst netip.Addr, a v4) bool {
+	if ifs.isHost(a) {
 		return true
 	}
-	if isGroup(dst) {
+	if a.isGroup() {
 		return ifs.joined(i, dst)
 	}
-	return dst == limited || ifs.broadcast(i, dst)
+	return a == limited || ifs.broadcast(i, a)
 }
 
 // IsBroadcast reports whether an address is a broadcast address of one of the node's links.
 func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
-	a := dst.As4()
-	if a == [4]byte{255, 255, 255, 255} {
+	a := v4Of(dst)
+	if a == limited {
 		return true
 	}
 	for i := range ifs.list {
 		if ifs.all(i, a) {
-			_, self := ifs.own[a]
-			return !self
+			_, own := ifs.addrs.find(a)
+			return !own
 		}
 	}
 	return false
@@ -136,15 +178,15 @@ func (ifs *Interfaces) isNetwork(p netip.Prefix) bool {
 // weak host model of RFC 1122 §3.3.4.2: an address belongs to the node, so a router can be reached
 // by any of its addresses over any interface, and by itself even while the interface is down.
 // Addresses of 127/8 are the node's too, for its own packets (RFC 1122 §3.2.1.3).
-func (ifs *Interfaces) self(a ip.Addr) (int, bool) {
-	i, own := ifs.own[a]
-	return i, own || loopback(a)
+func (ifs *Interfaces) self(a v4) (int, bool) {
+	i, own := ifs.addrs.find(a)
+	return i, own || a.isLoopback()
 }
 
 // present reports whether dst can be on the link of interface i, as far as the node knows.
-func (ifs *Interfaces) present(i int, dst ip.Addr) bool {
+func (ifs *Interfaces) present(i int, dst netip.Addr) bool {
 	nodes := ifs.list[i].Neighbors
-	return nodes == nil || slices.Contains(nodes, netip.AddrFrom4(dst))
+	return nodes == nil || slices.Contains(nodes, dst)
 }
 
 // loopback returns the index of the loopback interface, which follows those of the links.
@@ -152,15 +194,14 @@ func (ifs *Interfaces) loopback() int { return len(ifs.list) }
 
 // isMany reports whether an address is a broadcast address of one of the node's links, in today's
 // form or that of 4.2BSD (RFC 1122 §3.3.6).
-func (ifs *Interfaces) isMany(a ip.Addr) bool {
-	v := be32(a)
+func (ifs *Interfaces) isMany(a v4) bool {
 	// The last bits of every broadcast address are all zeros or all ones. This check avoids the
 	// search: a router can have a thousand networks.
-	if host := v & ifs.addrs.few; host != 0 && host != ifs.addrs.few {
+	if host := a & ifs.addrs.few; host != 0 && host != ifs.addrs.few {
 		return false
 	}
 	for _, n := range ifs.addrs.networks {
-		if host := v & n.hosts; v&^n.hosts == n.prefix && (host == 0 || host == n.hosts) {
+		if n.all(a) {
 			return !ifs.isHost(a)
 		}
 	}
@@ -169,16 +210,13 @@ func (ifs *Interfaces) isMany(a ip.Addr) bool {
 
 // isHost reports whether an address is one of the node's own. Those of 127/8 count; screen drops
 // packets from links that use them.
-func (ifs *Interfaces) isHost(a ip.Addr) bool {
-	if loopback(a) {
-		return true
-	}
-	if len(ifs.addrs.hosts) > fewAddrs {
-		_, own := ifs.own[a]
-		return own
-	}
-	return slices.Contains(ifs.addrs.hosts, a)
+func (ifs *Interfaces) isHost(a v4) bool {
+	_, self := ifs.self(a)
+	return self
 }
+
+// hasHost is isHost for ip.Options.Stamp.
+func (ifs *Interfaces) hasHost(a netip.Addr) bool { return ifs.isHost(v4Of(a)) }
 
 // ours returns an error for a socket address that is neither the node's nor the zero address.
 func (ifs *Interfaces) ours(a netip.Addr) error {
@@ -186,7 +224,7 @@ func (ifs *Interfaces) ours(a netip.Addr) error {
 	if !a.IsValid() || a.IsUnspecified() {
 		return nil
 	}
-	if a.Is4() && ifs.isHost(a.As4()) {
+	if a.Is4() && ifs.isHost(v4Of(a)) {
 		return nil
 	}
 	return fmt.Errorf("%v: %w", a, ErrNotOurs)
@@ -213,15 +251,12 @@ func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
 var ErrNotGroup = errors.New("not a multicast group on an interface")
 
 // allHosts is the group of all hosts (RFC 1112 §7.2).
-var allHosts = ip.Addr{224, 0, 0, 1}
-
-// limited is the limited broadcast address.
-var limited = ip.Addr{255, 255, 255, 255}
+var allHosts = ip.V4(224, 0, 0, 1)
 
 // membership is a group on the link of one interface.
 type membership struct {
 	iface int
-	group ip.Addr
+	group netip.Addr
 }
 
 // Join makes the stack accept packets to a group at interface i, for a protocol such as RIP.
@@ -234,7 +269,7 @@ func (ifs *Interfaces) Join(i int, group netip.Addr) error {
 	if ifs.groups == nil {
 		ifs.groups = map[membership]int{}
 	}
-	ifs.groups[membership{i, group.As4()}]++
+	ifs.groups[membership{i, group}]++
 	return nil
 }
 
@@ -243,7 +278,7 @@ func (ifs *Interfaces) Leave(i int, group netip.Addr) error {
 	if err := ifs.checkGroup(i, group); err != nil {
 		return err
 	}
-	m := membership{i, group.As4()}
+	m := membership{i, group}
 	if ifs.groups[m] == 0 {
 		return fmt.Errorf("%v: %w", group, udp.ErrNotMember)
 	}
@@ -254,16 +289,13 @@ func (ifs *Interfaces) Leave(i int, group netip.Addr) error {
 }
 
 func (ifs *Interfaces) checkGroup(i int, group netip.Addr) error {
-	if i < 0 || i >= len(ifs.list) || !group.Is4() || !isGroup(group.As4()) {
+	if i < 0 || i >= len(ifs.list) || !group.Is4() || !v4Of(group).isGroup() {
 		return fmt.Errorf("%v on interface %d: %w", group, i, ErrNotGroup)
 	}
 	return nil
 }
 
-// isGroup reports whether an address is a multicast address (RFC 1112 §4).
-func isGroup(a ip.Addr) bool { return a[0]&0xf0 == 224 }
-
 // joined reports whether a protocol or socket of this node has joined the group at interface i.
-func (ifs *Interfaces) joined(i int, group ip.Addr) bool {
+func (ifs *Interfaces) joined(i int, group netip.Addr) bool {
 	return group == allHosts || ifs.groups[membership{i, group}] > 0 || ifs.udp.Joined(i, group)
 }

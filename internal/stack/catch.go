@@ -2,6 +2,7 @@ package stack
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
@@ -50,7 +51,7 @@ func (l *local) catches(h *ip.Header, payload []byte) bool {
 	wanted := c.tcp && h.Protocol == ip.ProtoTCP ||
 		c.udp && h.Protocol == ip.ProtoUDP ||
 		c.past && l.admitted(h, payload)
-	if !wanted || special(h.Dst) {
+	if !wanted || v4Of(h.Dst).isSpecial() {
 		return false
 	}
 	if !l.routing.forwards {
@@ -80,7 +81,7 @@ func (l *local) admitted(h *ip.Header, payload []byte) bool {
 
 // foreign reports whether a packet that arrived at interface i is delivered here although its
 // destination is not one of the node's addresses.
-func (l *local) foreign(i int, dst ip.Addr) bool {
+func (l *local) foreign(i int, dst netip.Addr) bool {
 	c := &l.catching
-	return (c.tcp || c.udp || c.past) && !l.ifs.isOurs(i, dst)
+	return (c.tcp || c.udp || c.past) && !l.ifs.isOurs(i, dst, v4Of(dst))
 }

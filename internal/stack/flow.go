@@ -1,8 +1,6 @@
 package stack
 
-import (
-	"github.com/tidepool-net/tidepool/internal/ip"
-)
+import "net/netip"
 
 // flow is the decision about one packet. Later packets between the same two addresses that arrive
 // by the same interface take it.
@@ -15,7 +13,7 @@ type flow struct {
 	// entry.
 	mtu int
 	out int
-	hop ip.Addr
+	hop netip.Addr
 }
 
 // flows caches the decisions about recent packets. Each flow has one place in the table and
@@ -31,7 +29,7 @@ func (f *flows) of(ends uint64) *flow { return &f[ends*0x9e3779b97f4a7c15>>(64-f
 // which may be shorter.
 type run struct {
 	iface   int
-	hop     ip.Addr
+	hop     netip.Addr
 	size    int
 	packets int
 	at      int  // bytes of the first packet's payload that were sent in fragments

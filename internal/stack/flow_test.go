@@ -73,8 +73,8 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 	h := ip.Header{TTL: 9, Protocol: ip.ProtoTest}
 	for range packets {
 		if rng.IntN(3) == 0 {
-			h.Src = ip.Addr{10, 0, 0, pick(1, 3)}
-			h.Dst = ip.Addr{pick(10, 10, 10, 172, 224, 127), 1, 0, pick(2, 3, 1, 255)}
+			h.Src = ip.V4(10, 0, 0, pick(1, 3))
+			h.Dst = ip.V4(pick(10, 10, 10, 172, 224, 127), 1, 0, pick(2, 3, 1, 255))
 		}
 		h.TTL, h.TotalLen, h.Options = 9, size, nil
 		h.TOS, h.DF = pick(0, 0, 3), pick(0, 1) == 0
@@ -104,7 +104,7 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
 	r := newRelay(t, false)
 	h := ip.Header{
-		TTL: 9, Protocol: ip.ProtoTest, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 9},
+		TTL: 9, Protocol: ip.ProtoTest, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 9),
 		TotalLen: ip.HeaderLen,
 	}
 	pass := func() int {
@@ -158,7 +158,7 @@ func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
 func frameOf(n, size int) buffer.Frame {
 	h := ip.Header{
 		TotalLen: size, TTL: 64, Protocol: ip.ProtoTest,
-		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}
 	data := make([]byte, 0, n*size)
 	for range n {
@@ -256,9 +256,9 @@ func BenchmarkForward(b *testing.B) {
 func BenchmarkForwardAnywhere(b *testing.B) {
 	const networks, packets = 100_000, 44
 	r := newRelay(b, false)
-	network := func(i int) ip.Addr { return ip.Addr{byte(20 + i>>16), byte(i >> 8), byte(i), 7} }
+	network := func(i int) netip.Addr { return ip.V4(byte(20+i>>16), byte(i>>8), byte(i), 7) }
 	for i := range networks {
-		p := netip.PrefixFrom(netip.AddrFrom4(network(i)), 24).Masked()
+		p := netip.PrefixFrom(network(i), 24).Masked()
 		require.NoError(b, r.Routing().Add(1, stack.Route{Prefix: p, Via: addr("10.1.0.9")}))
 	}
 	frames := make([]buffer.Frame, 64)
@@ -266,7 +266,7 @@ func BenchmarkForwardAnywhere(b *testing.B) {
 	for k := range frames {
 		frames[k] = frameOf(packets, 1400)
 	}
-	h := ip.Header{TotalLen: 1400, TTL: 64, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}}
+	h := ip.Header{TotalLen: 1400, TTL: 64, Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1)}
 	room := make([]int, 2)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
@@ -293,7 +293,7 @@ func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 		var data []byte
 		for range 3 {
 			h := ip.Header{
-				TTL: 9, Protocol: ip.ProtoTest, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+				TTL: 9, Protocol: ip.ProtoTest, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 				TotalLen: size,
 			}
 			data = append(data, append(h.Append(nil), make([]byte, size-ip.HeaderLen)...)...)
@@ -331,18 +331,18 @@ func TestFlowsAreForgotten(t *testing.T) {
 		if len(r.sent) == 0 {
 			return ""
 		}
-		return r.sent[0][:len("1 [10 1 0 2]")]
+		return r.sent[0][:len("1 10.1.0.2")]
 	}
 	for name, c := range map[string]struct {
 		change func(r *relay) error
 		want   string
 	}{
-		"nothing":           {func(*relay) error { return nil }, "1 [10 1 0 2]"},
+		"nothing":           {func(*relay) error { return nil }, "1 10.1.0.2"},
 		"the receive path":  {func(r *relay) error { r.SetUp(1, 0, false); return nil }, ""},
-		"the transmit path": {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 [10 0 0 1]"}, // the ICMP error
+		"the transmit path": {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 10.0.0.1"}, // the ICMP error
 		"loss":              {func(r *relay) error { r.SetLoss(0, 1); return nil }, ""},
-		"a route":           {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.2/32", "10.1.0.7")) }, "1 [10 1 0 7]"},
-		"a route elsewhere": {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.3/32", "10.1.0.7")) }, "1 [10 1 0 2]"},
+		"a route":           {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.2/32", "10.1.0.7")) }, "1 10.1.0.7"},
+		"a route elsewhere": {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.3/32", "10.1.0.7")) }, "1 10.1.0.2"},
 		"reverse path": {func(r *relay) error {
 			if err := r.Routing().Add(1, route("10.0.0.1/32", "10.1.0.7")); err != nil {
 				return err
@@ -354,8 +354,8 @@ func TestFlowsAreForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelay(t, false)
-			require.Equal(t, "1 [10 1 0 2]", passes(r))
-			require.Equal(t, "1 [10 1 0 2]", passes(r))
+			require.Equal(t, "1 10.1.0.2", passes(r))
+			require.Equal(t, "1 10.1.0.2", passes(r))
 			require.NoError(t, c.change(r))
 			assert.Equal(t, c.want, strings.TrimSpace(passes(r)))
 		})

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"math/rand/v2"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -27,7 +28,7 @@ type forwarder struct {
 }
 
 // forward forwards a packet whose destination is not this node (RFC 1812 §5.2.1).
-func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, b []byte) {
+func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, dst v4, b []byte) {
 	if !fw.routing.forwards {
 		// RFC 1122 §3.2.1.3: a host discards it silently.
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNotForUs, b)
@@ -39,7 +40,7 @@ func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, b []byte) {
 		return
 	}
 	out := &fw.ifs.list[route.Iface]
-	if route.OnLink && fw.ifs.broadcast(route.Iface, h.Dst) {
+	if route.OnLink && fw.ifs.broadcast(route.Iface, dst) {
 		fw.directedBroadcast(now, i, route.Iface, h, b)
 		return
 	}
@@ -129,7 +130,7 @@ func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
 }
 
 // enqueue queues a packet for Output. It joins the run before it if the next hop is the same.
-func (fw *forwarder) enqueue(out int, hop ip.Addr, b []byte) {
+func (fw *forwarder) enqueue(out int, hop netip.Addr, b []byte) {
 	fw.packets = append(fw.packets, b)
 	checked := fw.in.checked
 	if last := len(fw.queue) - 1; last >= 0 {

@@ -193,14 +193,14 @@ func TestReportsOfPathsThatCannotBe(t *testing.T) {
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 	require.NoError(t, err)
 	client.SetOptions(udp.Options{DontFragment: true})
-	src, dst := client.Local().Addr().As4(), ip.Addr{10, 1, 0, 2}
-	h := ip.Header{Protocol: ip.ProtoUDP, DF: true, TTL: 9, Src: src, Dst: dst, TotalLen: 1028}
+	src, dst := client.Local().Addr().As4(), ip.V4(10, 1, 0, 2)
+	h := ip.Header{Protocol: ip.ProtoUDP, DF: true, TTL: 9, Src: netip.AddrFrom4(src), Dst: dst, TotalLen: 1028}
 	sent := udp.Header{SrcPort: client.Local().Port(), DstPort: 53}.Append(
-		h.Append(nil), src, dst, pattern(1000))
+		h.Append(nil), netip.AddrFrom4(src), dst, pattern(1000))
 	report := func(mtu int) int {
 		body := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(mtu), sent, 576)
 		h := ip.Header{
-			Protocol: ip.ProtoICMP, TTL: 9, Src: ip.Addr{10, 0, 0, 2}, Dst: src,
+			Protocol: ip.ProtoICMP, TTL: 9, Src: ip.V4(10, 0, 0, 2), Dst: netip.AddrFrom4(src),
 			TotalLen: ip.HeaderLen + len(body),
 		}
 		input(a, w.now, frame(append(h.Append(nil), body...)))
@@ -226,7 +226,7 @@ func TestTestPacketsAreNotCut(t *testing.T) {
 // pieces returns the fragments of a UDP datagram from A to C, as A sends them.
 func pieces(t *testing.T, n int) [][]byte {
 	t.Helper()
-	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	src, dst := ip.V4(10, 0, 0, 1), ip.V4(10, 1, 0, 2)
 	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, ID: 77, Src: src, Dst: dst, TotalLen: 28 + n}
 	return cut(t, udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, pattern(n)), 576)
 }
@@ -290,7 +290,7 @@ func TestReassemblyTimeExceededOnTheWire(t *testing.T) {
 	require.Len(t, seen, 1)
 	h, payload, reason := ip.ParseHeader(seen[0])
 	require.Equal(t, ip.DropNone, reason)
-	assert.Equal(t, ip.Addr{10, 0, 0, 1}, h.Dst)
+	assert.Equal(t, ip.V4(10, 0, 0, 1), h.Dst)
 	m, ok := icmp.Parse(payload)
 	require.True(t, ok)
 	assert.Equal(t, icmp.TypeTimeExceeded, m.Type)
@@ -326,7 +326,7 @@ func TestHostileFragmentsAreCountedByName(t *testing.T) {
 // A host that answers for every address reassembles segments to other addresses, too.
 func TestCaughtSegmentsInFragments(t *testing.T) {
 	w, _, b, c := routedLine(t, 1400, true)
-	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 9, 9, 9}
+	src, dst := ip.V4(10, 0, 0, 1), ip.V4(10, 9, 9, 9)
 	h := tcp.Header{Seq: 7, Flags: tcp.SYN, Window: 1000}
 	h.Options.MSS = 1360
 	seg := make([]byte, h.Size())
@@ -391,7 +391,7 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
 	w, _, b, _ := narrowLine(t, 576)
 	packet := append(ip.Header{
-		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}.Append(nil), pattern(1380)...)
 	batch := buffer.NewBatch()
 	input(b, w.now, frame(slices.Concat(packet, packet)[:1400]))
@@ -409,7 +409,7 @@ func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
 func TestABatchThatIsFullGoesOnAmidAPacket(t *testing.T) {
 	w, _, b, _ := narrowLine(t, 68)
 	h := ip.Header{
-		TotalLen: 65535, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		TotalLen: 65535, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}
 	input(b, w.now, frame(append(h.Append(nil), pattern(65515)...)))
 	batch := buffer.NewBatch()
@@ -434,7 +434,7 @@ func TestARouterCutsNoPingOfDeath(t *testing.T) {
 	w, _, b, c := narrowLine(t, 576)
 	h := ip.Header{
 		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, FragOff: 65520,
-		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}
 	input(b, w.now, frame(append(h.Append(nil), pattern(1380)...)))
 	w.run(time.Millisecond)
@@ -507,7 +507,7 @@ func cutter(t *testing.T) (forward func()) {
 	_, _, b, _ := narrowLine(t, 576)
 	packet := append(ip.Header{
 		TotalLen: 1400, TTL: 60, Protocol: ip.ProtoUDP,
-		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}.Append(nil), pattern(1380)...)
 	data := bytes.Repeat(packet, 40)
 	list := (&buffer.Frame{Data: data, Size: 1400}).Packets(nil)
@@ -541,7 +541,7 @@ func BenchmarkReassemble(b *testing.B) {
 	t := &testing.T{}
 	_, _, _, c := narrowLine(t, 1400)
 	server := bindUDP(t, c, "0.0.0.0:53")
-	src, dst := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	src, dst := ip.V4(10, 0, 0, 1), ip.V4(10, 1, 0, 2)
 	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, ID: 77, Src: src, Dst: dst, TotalLen: 28 + 60_000}
 	packet := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, pattern(60_000))
 	data := slices.Concat(cut(t, packet, 1396)...) // all of equal length except the last

@@ -124,7 +124,7 @@ func TestMembershipsOfTheStackItself(t *testing.T) {
 	w, a, b, _ := line(t)
 	require.NoError(t, b.Interfaces().Join(0, ripGroup))
 	require.NoError(t, b.Interfaces().Join(0, ripGroup))
-	packet := packetTo(ip.Addr{10, 0, 0, 1}, ip.Addr{224, 0, 0, 9})
+	packet := packetTo(ip.V4(10, 0, 0, 1), ip.V4(224, 0, 0, 9))
 	input(b, w.now, frame(packet))
 	assert.Len(t, b.Events(), 1)
 	require.NoError(t, b.Interfaces().Leave(0, ripGroup))
@@ -149,6 +149,6 @@ func TestALinkOfTwoHasNoBroadcast(t *testing.T) {
 	sendTo(t, w, s, u, "10.5.0.1:7", "one host")
 	require.ErrorIs(t, s.Datagrams().Send(w.now, u, netip.MustParseAddrPort("255.255.255.255:7"), nil),
 		stack.ErrBroadcast)
-	input(s, w.now, frame(packetTo(ip.Addr{10, 5, 0, 1}, ip.Addr{10, 5, 0, 0})))
+	input(s, w.now, frame(packetTo(ip.V4(10, 5, 0, 1), ip.V4(10, 5, 0, 0))))
 	assert.Len(t, s.Events(), 1, "both addresses of a /31 are host addresses")
 }

@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // packetTo is a test packet without data.
-func packetTo(src, dst ip.Addr, options ...byte) []byte {
+func packetTo(src, dst netip.Addr, options ...byte) []byte {
 	return ip.Header{
 		TotalLen: 20 + len(options), TTL: 9, Protocol: ip.ProtoTest, Src: src, Dst: dst,
 		Options: options,
@@ -24,20 +25,20 @@ func packetTo(src, dst ip.Addr, options ...byte) []byte {
 // addresses. It accepts packets with unknown options (§3.2.1.8).
 func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 	w, _, _, c := line(t)
-	from := ip.Addr{10, 1, 0, 1}
+	from := ip.V4(10, 1, 0, 1)
 	tests := []struct {
 		name   string
 		packet []byte
 		ours   bool
 	}{
-		{"its address", packetTo(from, ip.Addr{10, 1, 0, 2}), true},
-		{"record route", packetTo(from, ip.Addr{10, 1, 0, 2}, 7, 7, 4, 0, 0, 0, 0, 0), true},
-		{"an unknown option", packetTo(from, ip.Addr{10, 1, 0, 2}, 0x9e, 4, 1, 2), true},
-		{"all on the network", packetTo(from, ip.Addr{10, 1, 0, 255}), true},
-		{"all on the link", packetTo(from, ip.Addr{255, 255, 255, 255}), true},
-		{"a neighbour's address", packetTo(from, ip.Addr{10, 1, 0, 9}), false},
-		{"all on another network", packetTo(from, ip.Addr{10, 0, 0, 255}), false},
-		{"all hosts, RFC 1112 §7.2", packetTo(from, ip.Addr{224, 0, 0, 1}), true},
+		{"its address", packetTo(from, ip.V4(10, 1, 0, 2)), true},
+		{"record route", packetTo(from, ip.V4(10, 1, 0, 2), 7, 7, 4, 0, 0, 0, 0, 0), true},
+		{"an unknown option", packetTo(from, ip.V4(10, 1, 0, 2), 0x9e, 4, 1, 2), true},
+		{"all on the network", packetTo(from, ip.V4(10, 1, 0, 255)), true},
+		{"all on the link", packetTo(from, ip.V4(255, 255, 255, 255)), true},
+		{"a neighbour's address", packetTo(from, ip.V4(10, 1, 0, 9)), false},
+		{"all on another network", packetTo(from, ip.V4(10, 0, 0, 255)), false},
+		{"all hosts, RFC 1112 §7.2", packetTo(from, ip.V4(224, 0, 0, 1)), true},
 	}
 	for _, tt := range tests {
 		before := dropsOf(c.Interfaces().Infos()[0].In)[ip.DropNotForUs.String()]
@@ -76,17 +77,17 @@ func TestRFC1122_3_2_2_6_Echo(t *testing.T) {
 // and sends no error.
 func TestRFC1812_5_3_7_Martians(t *testing.T) {
 	w, a, b, c := line(t)
-	host, far := ip.Addr{10, 0, 0, 1}, ip.Addr{10, 1, 0, 2}
+	host, far := ip.V4(10, 0, 0, 1), ip.V4(10, 1, 0, 2)
 	input(b, w.now, frame(packetTo(host, far)))
 	w.run(time.Millisecond)
 	require.Len(t, c.Events(), 1, "the packet comes from this link")
-	martians := [][2]ip.Addr{
-		{host, {127, 0, 0, 1}},
-		{host, {0, 0, 0, 1}},
-		{host, {240, 0, 0, 1}},
-		{{127, 0, 0, 1}, far},
-		{{224, 0, 0, 9}, far},
-		{{255, 255, 255, 255}, far},
+	martians := [][2]netip.Addr{
+		{host, ip.V4(127, 0, 0, 1)},
+		{host, ip.V4(0, 0, 0, 1)},
+		{host, ip.V4(240, 0, 0, 1)},
+		{ip.V4(127, 0, 0, 1), far},
+		{ip.V4(224, 0, 0, 9), far},
+		{ip.V4(255, 255, 255, 255), far},
 	}
 	for i, m := range martians {
 		input(b, w.now, frame(packetTo(m[0], m[1])))
@@ -106,7 +107,7 @@ func TestHeadersOfSegments(t *testing.T) {
 	s := newStream(w, a, c, addrPort(addr("10.1.0.2"), 80), 3000)
 	ttls := map[byte]int{}
 	w.mangle = func(p []byte) {
-		if p[9] != ip.ProtoTCP || ip.Addr(p[12:16]) != (ip.Addr{10, 0, 0, 1}) {
+		if p[9] != ip.ProtoTCP || netip.AddrFrom4([4]byte(p[12:16])) != ip.V4(10, 0, 0, 1) {
 			return
 		}
 		ttls[p[8]]++

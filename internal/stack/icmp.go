@@ -64,7 +64,7 @@ func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, 
 		Protocol: ip.ProtoICMP, TTL: defaultTTL, TOS: h.TOS, Src: h.Dst, Dst: h.Src,
 		Options: ih.returned(now, h, b),
 	}
-	if !ih.ifs.isHost(h.Dst) {
+	if !ih.ifs.isHost(v4Of(h.Dst)) {
 		// RFC 1122 §3.2.2.6 and §3.2.2.8: queries to a broadcast address may be ignored, so that
 		// not all hosts answer at once.
 		if !ih.knobs.ICMP.EchoBroadcast || m.Type != icmp.TypeEchoReply {
@@ -72,7 +72,7 @@ func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, 
 		}
 		r.Src = ih.ifs.list[i].addr
 	}
-	if special(r.Dst) && !ih.ifs.isHost(r.Dst) || ih.ifs.isMany(r.Dst) {
+	if to := v4Of(r.Dst); to.isSpecial() && !ih.ifs.isHost(to) || ih.ifs.isMany(to) {
 		return
 	}
 	_ = ih.out.send(now, r, m.Append(nil)) // a reply without a route is lost
@@ -88,7 +88,7 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 	o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
 	header := append([]byte(nil), b[:h.IHL]...)
 	for range 2 {
-		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.isHost)
+		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.hasHost)
 	}
 	for _, at := range []int{o.RecordRoute, o.Timestamp} {
 		if at != 0 {
@@ -101,7 +101,7 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 // hear passes an error to the protocol whose datagram it quotes.
 func (ih *icmpHost) hear(now clock.Time, m *icmp.Message) {
 	quoted, rest, ok := icmp.Quoted(m.Body)
-	if !ok || !ih.ifs.isHost(quoted.Src) && ih.local.catching == (catching{}) {
+	if !ok || !ih.ifs.isHost(v4Of(quoted.Src)) && ih.local.catching == (catching{}) {
 		return // no datagram of this node
 	}
 	switch quoted.Protocol {
@@ -156,18 +156,18 @@ func (ih *icmpHost) report(now clock.Time, typ, code uint8, rest [4]byte, origin
 		return
 	}
 	h := ip.Header{
-		Protocol: ip.ProtoICMP, TTL: defaultTTL, Dst: ip.Addr(original[12:16]),
+		Protocol: ip.ProtoICMP, TTL: defaultTTL, Dst: netip.AddrFrom4([4]byte(original[12:])),
 		TOS: original[tos]&^(precedence|ecnBits) | internetControl,
 	}
-	dst := ip.Addr(original[16:20])
-	if ih.ifs.isMany(h.Dst) || ih.ifs.isMany(dst) {
+	dst := netip.AddrFrom4([4]byte(original[16:]))
+	if ih.ifs.isMany(v4Of(h.Dst)) || ih.ifs.isMany(v4Of(dst)) {
 		return
 	}
-	if ih.ifs.isHost(dst) {
+	if ih.ifs.isHost(v4Of(dst)) {
 		h.Src = dst
 	}
 	size := ip.MaxPacketLen
-	i, self := ih.ifs.self(h.Dst)
+	i, self := ih.ifs.self(v4Of(h.Dst))
 	if !self {
 		if ih.knobs.ICMP.NoErrors {
 			return
@@ -190,8 +190,8 @@ const ecnBits = 3
 
 // hearUDP passes an ICMP error to the socket whose datagram it quotes.
 func (ih *icmpHost) hearUDP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
-	local := netip.AddrPortFrom(netip.AddrFrom4(q.Src), binary.BigEndian.Uint16(rest))
-	remote := netip.AddrPortFrom(netip.AddrFrom4(q.Dst), binary.BigEndian.Uint16(rest[2:]))
+	local := netip.AddrPortFrom(q.Src, binary.BigEndian.Uint16(rest))
+	remote := netip.AddrPortFrom(q.Dst, binary.BigEndian.Uint16(rest[2:]))
 	r := m.Report()
 	switch {
 	case m.Type == icmp.TypeUnreachable && m.Code == icmp.CodeFragNeeded:
@@ -233,15 +233,15 @@ func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) b
 // mayAnswer reports whether the node may send an error about a packet: a host does not for packets
 // to other hosts (RFC 1122 §3.2.1.3).
 func (ih *icmpHost) mayAnswer(i int, h *ip.Header) bool {
-	return ih.routing.forwards || ih.ifs.isOurs(i, h.Dst)
+	return ih.routing.forwards || ih.ifs.isOurs(i, h.Dst, v4Of(h.Dst))
 }
 
 // stamp adds the node to the record route and the timestamp of a packet, with the given address
 // (RFC 1812 §5.3.13.5, §5.3.13.6).
-func (ih *icmpHost) stamp(now clock.Time, h *ip.Header, b []byte, self ip.Addr) {
+func (ih *icmpHost) stamp(now clock.Time, h *ip.Header, b []byte, self netip.Addr) {
 	if h.Options != nil {
 		o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
-		o.Stamp(b, self, ih.millis(now), ih.ifs.isHost)
+		o.Stamp(b, self, ih.millis(now), ih.ifs.hasHost)
 	}
 }
 

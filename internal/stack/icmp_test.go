@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-var hostA, routerA, routerC, hostC = ip.Addr{10, 0, 0, 1}, ip.Addr{10, 0, 0, 2},
-	ip.Addr{10, 1, 0, 1}, ip.Addr{10, 1, 0, 2}
+var hostA, routerA, routerC, hostC = ip.V4(10, 0, 0, 1), ip.V4(10, 0, 0, 2),
+	ip.V4(10, 1, 0, 1), ip.V4(10, 1, 0, 2)
 
 // packet makes a whole IP packet.
 func packet(h ip.Header, payload []byte) []byte {
@@ -68,13 +69,13 @@ func answer(t *testing.T, sent [][]byte) (ip.Header, icmp.Message) {
 	return h, m
 }
 
-func echoTo(dst ip.Addr, h ip.Header, data []byte) []byte {
+func echoTo(dst netip.Addr, h ip.Header, data []byte) []byte {
 	h.Protocol, h.Src, h.Dst = ip.ProtoICMP, hostA, dst
 	m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(7, 9), Body: data}
 	return packet(h, m.Append(nil))
 }
 
-func datagramTo(src, dst ip.Addr, h ip.Header, data []byte) []byte {
+func datagramTo(src, dst netip.Addr, h ip.Header, data []byte) []byte {
 	h.Protocol, h.Src, h.Dst = ip.ProtoUDP, src, dst
 	return packet(h, udp.Header{SrcPort: 9, DstPort: 33434}.Append(nil, src, dst, data))
 }
@@ -84,7 +85,7 @@ func datagramTo(src, dst ip.Addr, h ip.Header, data []byte) []byte {
 func TestEchoReplies(t *testing.T) {
 	w, _, b, _ := line(t)
 	data := []byte("any data that one likes")
-	for _, dst := range []ip.Addr{routerA, routerC} {
+	for _, dst := range []netip.Addr{routerA, routerC} {
 		h, m := answer(t, ask(w, 1, 0, echoTo(dst, ip.Header{TOS: 0x28, TTL: 1}, data)))
 		assert.Equal(t, dst, h.Src)
 		assert.Equal(t, hostA, h.Dst)
@@ -92,7 +93,7 @@ func TestEchoReplies(t *testing.T) {
 		assert.Equal(t, uint8(0x28), h.TOS)
 		assert.Equal(t, icmp.Message{Rest: icmp.EchoRest(7, 9), Body: data}, m)
 	}
-	for _, all := range []ip.Addr{{10, 0, 0, 255}, {255, 255, 255, 255}, {224, 0, 0, 1}} {
+	for _, all := range []netip.Addr{ip.V4(10, 0, 0, 255), ip.V4(255, 255, 255, 255), ip.V4(224, 0, 0, 1)} {
 		assert.Empty(t, ask(w, 1, 0, echoTo(all, ip.Header{}, data)), "RFC 1122 §3.2.2.6: %v", all)
 		require.NoError(t, b.SetKnobs(stack.Knobs{ICMP: stack.ICMPKnobs{EchoBroadcast: true}}))
 		h, _ := answer(t, ask(w, 1, 0, echoTo(all, ip.Header{}, data)))
@@ -168,7 +169,7 @@ func TestSilence(t *testing.T) {
 // address of the interface towards the sender (§4.3.2.4).
 func TestErrorsAndWhatTheyQuote(t *testing.T) {
 	w, _, b, _ := line(t)
-	protocol := func(dst ip.Addr) []byte {
+	protocol := func(dst netip.Addr) []byte {
 		return packet(ip.Header{Protocol: 99, Src: hostA, Dst: dst}, make([]byte, 900))
 	}
 	big := append([]byte(nil), make([]byte, 1300)...)
@@ -177,7 +178,7 @@ func TestErrorsAndWhatTheyQuote(t *testing.T) {
 		packet    []byte
 		typ, code uint8
 		rest      [4]byte
-		src       ip.Addr
+		src       netip.Addr
 	}{
 		{"RFC 1122 §3.2.2.1: no such protocol", protocol(routerA), 3, 2, [4]byte{}, routerA},
 		{"at the other interface", protocol(routerC), 3, 2, [4]byte{}, routerC},
@@ -186,7 +187,7 @@ func TestErrorsAndWhatTheyQuote(t *testing.T) {
 			[4]byte{},
 			routerC,
 		},
-		{"no route", datagramTo(hostA, ip.Addr{9, 9, 9, 9}, ip.Header{}, nil), 3, 0, [4]byte{}, routerA},
+		{"no route", datagramTo(hostA, ip.V4(9, 9, 9, 9), ip.Header{}, nil), 3, 0, [4]byte{}, routerA},
 		{"ttl", datagramTo(hostA, hostC, ip.Header{TTL: 1}, big), 11, 0, [4]byte{}, routerA},
 		{"ttl 0", datagramTo(hostA, hostC, ip.Header{TTL: 0xff}, nil), 11, 0, [4]byte{}, routerA},
 		{
@@ -245,23 +246,23 @@ func TestWhatIsNeverReported(t *testing.T) {
 	unreachable := icmp.Message{Type: icmp.TypeUnreachable, Body: make([]byte, 28)}
 	for name, p := range map[string][]byte{
 		"an error": packet(
-			ip.Header{Protocol: ip.ProtoICMP, Src: hostA, Dst: ip.Addr{9, 9, 9, 9}},
+			ip.Header{Protocol: ip.ProtoICMP, Src: hostA, Dst: ip.V4(9, 9, 9, 9)},
 			unreachable.Append(nil)),
-		"a later fragment":  datagramTo(hostA, ip.Addr{9, 9, 9, 9}, ip.Header{FragOff: 8}, nil),
-		"all on the link":   datagramTo(hostA, ip.Addr{10, 0, 0, 255}, ip.Header{}, nil),
-		"4.2BSD broadcast":  datagramTo(hostA, ip.Addr{10, 0, 0, 0}, ip.Header{TTL: 1}, nil),
-		"the other link":    datagramTo(hostA, ip.Addr{10, 1, 0, 255}, ip.Header{}, nil),
-		"limited broadcast": datagramTo(hostA, ip.Addr{255, 255, 255, 255}, ip.Header{}, nil),
-		"all hosts":         datagramTo(hostA, ip.Addr{224, 0, 0, 1}, ip.Header{}, nil),
-		"a group":           datagramTo(hostA, ip.Addr{224, 0, 0, 9}, ip.Header{}, nil),
-		"from zero":         datagramTo(ip.Addr{}, routerA, ip.Header{}, nil),
-		"from this network": datagramTo(ip.Addr{0, 0, 0, 9}, routerA, ip.Header{}, nil),
-		"from loopback":     datagramTo(ip.Addr{127, 0, 0, 1}, routerA, ip.Header{}, nil),
-		"from a group":      datagramTo(ip.Addr{224, 0, 0, 9}, routerA, ip.Header{}, nil),
-		"from class E":      datagramTo(ip.Addr{250, 0, 0, 9}, routerA, ip.Header{}, nil),
-		"from all":          datagramTo(ip.Addr{255, 255, 255, 255}, routerA, ip.Header{}, nil),
-		"from the link":     datagramTo(ip.Addr{10, 0, 0, 255}, routerA, ip.Header{}, nil),
-		"from the other":    datagramTo(ip.Addr{10, 1, 0, 255}, routerA, ip.Header{}, nil),
+		"a later fragment":  datagramTo(hostA, ip.V4(9, 9, 9, 9), ip.Header{FragOff: 8}, nil),
+		"all on the link":   datagramTo(hostA, ip.V4(10, 0, 0, 255), ip.Header{}, nil),
+		"4.2BSD broadcast":  datagramTo(hostA, ip.V4(10, 0, 0, 0), ip.Header{TTL: 1}, nil),
+		"the other link":    datagramTo(hostA, ip.V4(10, 1, 0, 255), ip.Header{}, nil),
+		"limited broadcast": datagramTo(hostA, ip.V4(255, 255, 255, 255), ip.Header{}, nil),
+		"all hosts":         datagramTo(hostA, ip.V4(224, 0, 0, 1), ip.Header{}, nil),
+		"a group":           datagramTo(hostA, ip.V4(224, 0, 0, 9), ip.Header{}, nil),
+		"from zero":         datagramTo(netip.IPv4Unspecified(), routerA, ip.Header{}, nil),
+		"from this network": datagramTo(ip.V4(0, 0, 0, 9), routerA, ip.Header{}, nil),
+		"from loopback":     datagramTo(ip.V4(127, 0, 0, 1), routerA, ip.Header{}, nil),
+		"from a group":      datagramTo(ip.V4(224, 0, 0, 9), routerA, ip.Header{}, nil),
+		"from class E":      datagramTo(ip.V4(250, 0, 0, 9), routerA, ip.Header{}, nil),
+		"from all":          datagramTo(ip.V4(255, 255, 255, 255), routerA, ip.Header{}, nil),
+		"from the link":     datagramTo(ip.V4(10, 0, 0, 255), routerA, ip.Header{}, nil),
+		"from the other":    datagramTo(ip.V4(10, 1, 0, 255), routerA, ip.Header{}, nil),
 		"from ourselves":    datagramTo(routerC, routerA, ip.Header{}, nil),
 	} {
 		assert.Empty(t, ask(w, 1, 0, p), name)
@@ -297,7 +298,7 @@ func TestErrorsAboutOthersPackets(t *testing.T) {
 	w, a, _, _ := line(t)
 	u := bindUDP(t, a, "0.0.0.0:9")
 	require.NoError(t, u.Connect(addrPort(addr("10.1.0.2"), 33434)))
-	for src, err := range map[ip.Addr]error{{10, 7, 0, 1}: nil, hostA: udp.ErrRefused} {
+	for src, err := range map[netip.Addr]error{ip.V4(10, 7, 0, 1): nil, hostA: udp.ErrRefused} {
 		about := datagramTo(src, hostC, ip.Header{}, nil)
 		m := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodePort, [4]byte{}, about, 576)
 		assert.Empty(t, ask(w, 0, 0, packet(

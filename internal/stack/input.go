@@ -1,8 +1,6 @@
 package stack
 
 import (
-	"net/netip"
-
 	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
@@ -62,28 +60,29 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 		s.in.met = false
 		return
 	}
-	if reason := s.routing.screen(i, &h); reason != ip.DropNone {
+	src, dst := v4Ends(b)
+	if reason := s.routing.screen(i, &h, src, dst); reason != ip.DropNone {
 		s.ifs.dropOne(now, i, Inbound, reason, b)
 		return
 	}
 	if h.Options != nil && !s.icmp.readOptions(now, i, &h, b) {
 		return
 	}
-	if s.ifs.isOurs(i, h.Dst) || s.local.catches(&h, payload) {
-		if !s.in.self && s.ifs.isHost(h.Dst) && s.ifs.isPeer(i, h.Src) && s.ifs.isPeer(i, h.Dst) {
+	if s.ifs.isOurs(i, h.Dst, dst) || s.local.catches(&h, payload) {
+		if !s.in.self && s.ifs.isHost(dst) && s.ifs.isPeer(i, src) && s.ifs.isPeer(i, dst) {
 			*f = flow{ends: ends, in: i, ours: true}
 		}
 		s.local.deliver(now, i, &h, b, payload)
 		return
 	}
 	s.local.flushTrain(now) // keeps the order of delivered and forwarded packets
-	if isGroup(h.Dst) {
+	if dst.isGroup() {
 		// RFC 1122 §3.2.1.3: silently. The node does not route multicast (224.0.0.0/24: RFC 5771
 		// §4).
 		s.ifs.dropOne(now, i, Inbound, ip.DropGroup, b)
 		return
 	}
-	s.fwd.forward(now, i, &h, b)
+	s.fwd.forward(now, i, &h, dst, b)
 }
 
 // local delivers packets for this node to its protocols, and joins TCP segments to trains.
@@ -134,7 +133,7 @@ func (l *local) accept(
 	switch h.Protocol {
 	case ip.ProtoTest:
 		l.events.tell(Event{Test: &TestPacket{
-			Src: netip.AddrFrom4(h.Src), Dst: netip.AddrFrom4(h.Dst),
+			Src: h.Src, Dst: h.Dst,
 			TTL: int(h.TTL), Data: append([]byte(nil), payload...),
 		}})
 	case ip.ProtoICMP:
@@ -164,7 +163,7 @@ func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	if !ok {
 		return ip.DropTCPHeader
 	}
-	if !l.in.met && (!l.ifs.isPeer(i, h.Src) || !l.ifs.isPeer(i, h.Dst)) {
+	if !l.in.met && (!l.ifs.isPeer(i, v4Of(h.Src)) || !l.ifs.isPeer(i, v4Of(h.Dst))) {
 		// RFC 9293 §3.9.2.3: neither end may be a broadcast or multicast address.
 		return ip.DropMartian
 	}

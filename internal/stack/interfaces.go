@@ -40,8 +40,7 @@ type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pi
 // Interfaces holds the interfaces' addresses, groups and counters.
 type Interfaces struct {
 	list   []iface
-	own    map[ip.Addr]int    // address to interface
-	addrs  addresses          // the same and the subnets, for fast lookups
+	addrs  addresses
 	groups map[membership]int // joined, except by UDP sockets
 	udp    *udp.Host
 	in     *incoming
@@ -52,11 +51,12 @@ type Interfaces struct {
 // iface is the state of an interface.
 type iface struct {
 	Interface
-	addr ip.Addr
-	up   bool
-	loss float64 // share of forwarded packets to drop, 0 to 1
-	rx   counters
-	tx   counters
+	addr    netip.Addr
+	network network
+	up      bool
+	loss    float64 // share of forwarded packets to drop, 0 to 1
+	rx      counters
+	tx      counters
 }
 
 type counters struct {
@@ -101,7 +101,7 @@ func (c *Interface) check() error {
 
 // set replaces the interfaces. checkWires has checked the list.
 func (ifs *Interfaces) set(list []Interface) {
-	ifs.own, ifs.addrs = map[ip.Addr]int{}, addresses{}
+	ifs.addrs = addresses{byAddr: map[v4]int{}}
 	for i, c := range list {
 		if i == len(ifs.list) {
 			ifs.list = append(ifs.list, iface{})
@@ -110,12 +110,11 @@ func (ifs *Interfaces) set(list []Interface) {
 		appears := !f.Addr.IsValid() && c.Addr.IsValid()
 		f.Interface = c
 		if !c.Addr.IsValid() {
-			f.addr, f.up = ip.Addr{}, false
+			f.addr, f.network, f.up = netip.IPv4Unspecified(), network{}, false
 			continue
 		}
-		f.addr, f.up = c.Addr.Addr().As4(), f.up || appears
-		ifs.own[f.addr] = i
-		ifs.addrs.add(f.addr, c.Addr.Bits())
+		f.addr, f.network, f.up = c.Addr.Addr(), networkOf(c.Addr), f.up || appears
+		ifs.addrs.add(f, i)
 	}
 }
 
@@ -171,9 +170,8 @@ func (ifs *Interfaces) ClearCounters(i int) {
 }
 
 // Owns returns the interface with the address.
-func (ifs *Interfaces) Owns(a ip.Addr) (int, bool) {
-	i, ok := ifs.own[a]
-	return i, ok
+func (ifs *Interfaces) Owns(a netip.Addr) (int, bool) {
+	return ifs.addrs.find(v4Of(a))
 }
 
 // Infos returns a snapshot of every interface, without what only its device knows.

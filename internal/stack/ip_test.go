@@ -137,7 +137,7 @@ func TestADownInterfaceDropsAndIsSilent(t *testing.T) {
 
 func TestGarbageIsCountedByName(t *testing.T) {
 	w, _, b, _ := line(t)
-	good := ip.Header{TotalLen: 20, TTL: 9, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 0, 0, 2}}.Append(nil)
+	good := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 0, 0, 2)}.Append(nil)
 	bad := map[ip.DropReason][]byte{
 		ip.DropShort:          {1, 2, 3, 4, 5},
 		ip.DropVersion:        append([]byte{0x65}, good[1:]...),
@@ -157,7 +157,7 @@ func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
 	_, _, b, _ := line(t)
 	h := ip.Header{
 		TotalLen: 1400, TTL: 60, Protocol: ip.ProtoTCP,
-		Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2},
+		Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 	}
 	packet := append(h.Append(nil), make([]byte, 1380)...)
 	var data []byte
@@ -183,7 +183,7 @@ func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
 
 func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
 	w, _, b, _ := line(t)
-	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.Addr{10, 0, 0, 1}, Dst: ip.Addr{10, 1, 0, 2}}.Append(nil)
+	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2)}.Append(nil)
 	data := append(append(append([]byte(nil), p...), p...), p...)
 	input(b, w.now, buffer.Frame{Data: data, Size: 20, Iface: 0})
 	batch := buffer.NewBatch()

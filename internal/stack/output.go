@@ -2,6 +2,7 @@ package stack
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/checksum"
@@ -116,7 +117,7 @@ func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) b
 func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 	t := &tx.train
 	hop, ok := tx.routing.hop(t.RemoteAddr)
-	own, self := tx.ifs.self(t.RemoteAddr)
+	own, self := tx.ifs.self(v4Of(t.RemoteAddr))
 	switch {
 	case self:
 		tx.renderLocal(now, own)
@@ -124,7 +125,8 @@ func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 		return
 	case !ok:
 		// The address is one of the node's, so there is an interface that counts the drop.
-		tx.ifs.list[tx.ifs.own[t.LocalAddr]].tx.drops[ip.DropNoRoute] += uint64(t.Segments())
+		from, _ := tx.ifs.Owns(t.LocalAddr)
+		tx.ifs.list[from].tx.drops[ip.DropNoRoute] += uint64(t.Segments())
 		return
 	case !tx.ifs.list[hop.Iface].up:
 		tx.ifs.list[hop.Iface].tx.drops[ip.DropInterfaceDown] += uint64(t.Segments())
@@ -186,7 +188,7 @@ type renderer struct {
 	cut     [4][]byte
 	done    bool
 	iface   int // the outgoing interface
-	hop     ip.Addr
+	hop     netip.Addr
 }
 
 // renderer starts to write a train. The stack has one renderer, so this does not allocate.

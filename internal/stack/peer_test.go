@@ -83,7 +83,7 @@ func readdress(p []byte, from, to netip.Addr) {
 	binary.BigEndian.PutUint16(p[10:], checksum.Checksum(p[:20]))
 	seg := p[20:]
 	seg[16], seg[17] = 0, 0
-	sum := checksum.PseudoHeader(src, dst, ip.ProtoTCP, len(seg))
+	sum := checksum.PseudoHeader(netip.AddrFrom4(src), netip.AddrFrom4(dst), ip.ProtoTCP, len(seg))
 	binary.BigEndian.PutUint16(seg[16:], ^checksum.Fold(checksum.Sum(seg, sum)))
 }
 

@@ -102,12 +102,12 @@ func (pr *Probers) noHost(p *icmp.Packet) *icmp.Answer {
 
 // send renders a probe and queues it.
 func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
-	h := ip.Header{TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst.As4()}
+	h := ip.Header{TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
 	}
 	if p.Src.IsValid() {
-		h.Src = p.Src.As4()
+		h.Src = p.Src
 	} else if p.Iface >= 0 {
 		h.Src = pr.ifs.list[p.Iface].addr
 	} else {
@@ -127,13 +127,14 @@ func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 	case icmp.SYN:
 		h.Protocol, payload = ip.ProtoTCP, synProbe(h.Src, h.Dst, p)
 	}
-	if _, self := pr.ifs.self(h.Dst); self || p.Iface < 0 {
+	dst := v4Of(h.Dst)
+	if _, self := pr.ifs.self(dst); self || p.Iface < 0 {
 		return pr.out.send(now, h, payload)
 	}
 	hop := h.Dst
 	if i, via, err := pr.routing.way(h.Dst); err == nil && i == p.Iface {
 		hop = via
-	} else if !pr.ifs.present(p.Iface, h.Dst) && !special(h.Dst) && !pr.ifs.all(p.Iface, h.Dst) {
+	} else if !pr.ifs.present(p.Iface, h.Dst) && !dst.isSpecial() && !pr.ifs.all(p.Iface, dst) {
 		return ErrNoRoute
 	}
 	return pr.out.sendVia(now, p.Iface, hop, h, payload)
@@ -141,7 +142,7 @@ func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 
 // synProbe returns a SYN without options. No connection exists for the answer, so TCP resets the
 // peer's (RFC 9293 §3.10.7.1).
-func synProbe(src, dst ip.Addr, p *icmp.Packet) []byte {
+func synProbe(src, dst netip.Addr, p *icmp.Packet) []byte {
 	h := tcp.Header{Seq: uint32(p.ID) << 16, Flags: tcp.SYN, Window: 5840}
 	b := make([]byte, h.Size())
 	h.Put(b, p.ID, p.Seq)
@@ -156,7 +157,7 @@ func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
 		return
 	}
 	a := icmp.Answer{ // the reply's source is the destination of the probe
-		From: netip.AddrFrom4(h.Src), Dst: netip.AddrFrom4(h.Src), TTL: int(h.TTL),
+		From: h.Src, Dst: h.Src, TTL: int(h.TTL),
 		Bytes: len(payload),
 	}
 	switch h.Protocol {
@@ -221,7 +222,7 @@ func answerICMP(a *icmp.Answer, b []byte) bool {
 	if !ok {
 		return false
 	}
-	a.Dst = netip.AddrFrom4(q.Dst)
+	a.Dst = q.Dst
 	a.ID, a.Seq = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
 	switch q.Protocol {
 	case ip.ProtoICMP:

@@ -173,7 +173,7 @@ func FuzzProbersHear(f *testing.F) {
 		require.NoError(t, a.Probers().Start(trace))
 		w.run(50 * time.Microsecond)
 		h := ip.Header{
-			Protocol: protocol, TTL: 9, Src: [4]byte{10, 0, 0, 2}, Dst: [4]byte{10, 0, 0, 1},
+			Protocol: protocol, TTL: 9, Src: netip.AddrFrom4([4]byte{10, 0, 0, 2}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, 1}),
 			TotalLen: ip.HeaderLen + len(payload),
 		}
 		packet := append(h.Append(nil), payload...)

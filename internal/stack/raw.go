@@ -32,7 +32,7 @@ const maxRaws = 64
 // Open lets r receive packets until Close.
 func (rs *Raws) Open(r *Raw) error {
 	if r.Local.IsValid() {
-		if _, own := rs.ifs.self(r.Local.As4()); !own {
+		if _, own := rs.ifs.self(v4Of(r.Local)); !own {
 			return ErrNotOurs
 		}
 	}
@@ -63,13 +63,13 @@ func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 		return ErrQueueFull
 	}
 	h := ip.Header{
-		Protocol: p.Protocol, TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst.As4(),
+		Protocol: p.Protocol, TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst,
 	}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
 	}
 	if p.Src.IsValid() {
-		h.Src = p.Src.As4()
+		h.Src = p.Src
 	}
 	return rs.out.send(now, h, p.Payload)
 }
@@ -77,8 +77,8 @@ func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 // hear passes a packet to the raw sockets of its protocol, and reports whether there is one.
 func (rs *Raws) hear(h *ip.Header, payload []byte) (heard bool) {
 	for _, r := range rs.list {
-		if r.Protocol == h.Protocol && (!r.Local.IsValid() || r.Local.As4() == h.Dst) {
-			r.Hear(netip.AddrFrom4(h.Src), payload)
+		if r.Protocol == h.Protocol && (!r.Local.IsValid() || r.Local == h.Dst) {
+			r.Hear(h.Src, payload)
 			heard = true
 		}
 	}

@@ -34,7 +34,7 @@ func TestRewire(t *testing.T) {
 		"10.0.0.0/24 if1", "10.1.0.0/24 if0", "10.2.0.0/31 p2p", "10.3.0.0/24 if3",
 		"10.9.0.0/16 if0",
 	}, prefixes(s))
-	i, own := s.Interfaces().Owns([4]byte{10, 3, 0, 1})
+	i, own := s.Interfaces().Owns(netip.AddrFrom4([4]byte{10, 3, 0, 1}))
 	assert.True(t, own)
 	assert.Equal(t, 3, i)
 
@@ -47,7 +47,7 @@ func TestRewire(t *testing.T) {
 	list := s.Interfaces().Infos()
 	require.Len(t, list, 2)
 	assert.Equal(t, 3, list[1].Index)
-	_, own = s.Interfaces().Owns([4]byte{10, 1, 0, 1})
+	_, own = s.Interfaces().Owns(netip.AddrFrom4([4]byte{10, 1, 0, 1}))
 	assert.False(t, own)
 	assert.False(t, s.Interfaces().Up(0))
 	assert.True(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.0.0.255")))

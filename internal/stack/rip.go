@@ -83,7 +83,7 @@ func (rp *RIP) config() rip.Config {
 		}
 	}
 	if cfg.Rand == nil { // routers with equal random numbers would stay synchronised
-		cfg.Rand = rand.New(rand.NewPCG(rp.rng.Uint64(), uint64(be32(rp.ifs.list[0].addr))))
+		cfg.Rand = rand.New(rand.NewPCG(rp.rng.Uint64(), uint64(v4Of(rp.ifs.list[0].addr))))
 	}
 	return cfg
 }
@@ -187,9 +187,9 @@ func (rp *RIP) inputDatagram(
 
 // input passes a message to the Speaker.
 func (rp *RIP) input(
-	now clock.Time, i int, src ip.Addr, port uint16, payload []byte,
+	now clock.Time, i int, src netip.Addr, port uint16, payload []byte,
 ) ip.DropReason {
-	r := rp.speaker.Input(now, netip.AddrPortFrom(netip.AddrFrom4(src), port), i, payload)
+	r := rp.speaker.Input(now, netip.AddrPortFrom(src, port), i, payload)
 	rp.learn()
 	if r != rip.Taken {
 		return ip.DropRIP
@@ -213,7 +213,7 @@ func (rp *RIP) output(now clock.Time) {
 		if !rp.speaker.Output(now, &m) {
 			return
 		}
-		h := ip.Header{Protocol: ip.ProtoRIP, TTL: courseTTL, Dst: m.To.As4()}
+		h := ip.Header{Protocol: ip.ProtoRIP, TTL: courseTTL, Dst: m.To}
 		if rp.speaks2() {
 			h.Src = rp.ifs.list[m.Iface].addr
 			h.Protocol, h.TTL, h.TOS = ip.ProtoUDP, linkTTL, routingTOS

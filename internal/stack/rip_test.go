@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -61,9 +62,9 @@ func TestRIPv2OnASharedLink(t *testing.T) {
 	require.NotEmpty(t, seen)
 	multicasts := 0
 	for _, h := range seen {
-		assert.Equal(t, ip.Addr{10, 0, 0, 1}, h.Src, "an address on the link")
+		assert.Equal(t, ip.V4(10, 0, 0, 1), h.Src, "an address on the link")
 		assert.Equal(t, uint8(1), h.TTL, "RFC 2453 §4.5: no router forwards the message")
-		if h.Dst == (ip.Addr{224, 0, 0, 9}) {
+		if h.Dst == ip.V4(224, 0, 0, 9) {
 			multicasts++
 		}
 	}
@@ -111,17 +112,17 @@ func TestRIPv2Refuses(t *testing.T) {
 	message := rip.Packet2{Command: rip.Response, Version: 2, Entries: []rip.Entry2{
 		{Family: 2, Addr: 0x0a050000, Mask: 0xffff0000, Metric: 1},
 	}}.Append(nil)
-	send := func(src, dst ip.Addr, from uint16, spoil byte) {
+	send := func(src, dst netip.Addr, from uint16, spoil byte) {
 		p := udp.Header{SrcPort: from, DstPort: rip.Port}.Append(nil, src, dst, message)
 		p[6] ^= spoil
 		h := ip.Header{Protocol: ip.ProtoUDP, TTL: 1, Src: src, Dst: dst, TotalLen: 20 + len(p)}
 		b := append(h.Append(nil), p...)
 		input(s, w.now, buffer.Frame{Data: b, Size: len(b)})
 	}
-	group, own := ip.Addr{224, 0, 0, 9}, ip.Addr{10, 0, 0, 1}
-	send(ip.Addr{10, 0, 0, 2}, group, 521, 0)
-	send(ip.Addr{10, 7, 0, 2}, own, rip.Port, 0)
-	send(ip.Addr{10, 0, 0, 2}, own, rip.Port, 1)
+	group, own := ip.V4(224, 0, 0, 9), ip.V4(10, 0, 0, 1)
+	send(ip.V4(10, 0, 0, 2), group, 521, 0)
+	send(ip.V4(10, 7, 0, 2), own, rip.Port, 0)
+	send(ip.V4(10, 0, 0, 2), own, rip.Port, 1)
 	assert.Equal(t, uint64(2), drops(s, 0)[ip.DropRIP.String()])
 	assert.Equal(t, uint64(1), drops(s, 0)[ip.DropUDPChecksum.String()])
 	_, ok := s.Routing().Lookup(addr("10.5.0.1"))
@@ -132,14 +133,14 @@ func TestRIPv2Refuses(t *testing.T) {
 	}
 	assert.Equal(t, []string{"from an address that is not on the link", "response not from RIP's port"}, reasons)
 
-	send(ip.Addr{10, 0, 0, 2}, group, rip.Port, 0)
+	send(ip.V4(10, 0, 0, 2), group, rip.Port, 0)
 	got, ok := s.Routing().Lookup(addr("10.5.0.1"))
 	require.True(t, ok)
 	assert.Equal(t, addr("10.0.0.2"), got.NextHop)
 
 	t.Log("# RIP reports its events while it is watched")
 	s.RIP().Speaker().SetWatched(true)
-	send(ip.Addr{10, 0, 0, 3}, group, 9, 0)
+	send(ip.V4(10, 0, 0, 3), group, 9, 0)
 	events := s.Events()
 	require.Len(t, events, 1)
 	assert.Equal(t, "message of 10.0.0.3 refused: response not from RIP's port", events[0].RIP.String())

@@ -42,18 +42,19 @@ func (rt *Routing) localRoute(i int) ip.Route {
 }
 
 // hop returns the outgoing interface and next hop of a packet of the node's own.
-func (rt *Routing) hop(dst ip.Addr) (ip.Hop, bool) {
+func (rt *Routing) hop(dst netip.Addr) (ip.Hop, bool) {
 	hop, ok := rt.table.Hop(dst)
 	return hop, ok && hop.Kind == ip.Forwarded
 }
 
 // path returns the path to remote for TCP.
-func (rt *Routing) path(remote [4]byte) tcp.Path {
-	if i, self := rt.ifs.self(remote); self {
+func (rt *Routing) path(remote netip.Addr) tcp.Path {
+	to := v4Of(remote)
+	if i, self := rt.ifs.self(to); self {
 		return tcp.Path{Outlet: rt.ifs.loopback(), MTU: rt.ifs.list[i].MTU, Local: remote}
 	}
 	hop, ok := rt.hop(remote)
-	if special(remote) || ok && hop.OnLink && rt.ifs.all(hop.Iface, remote) {
+	if to.isSpecial() || ok && hop.OnLink && rt.ifs.all(hop.Iface, to) {
 		return tcp.Path{Outlet: -1, NotHost: true} // RFC 1122 §4.2.3.10
 	}
 	if !ok || hop.OnLink && !rt.ifs.present(hop.Iface, remote) {
@@ -81,11 +82,11 @@ func (rt *Routing) SetForwarding(on bool) {
 }
 
 // Lookup returns the route of a packet to dst.
-func (rt *Routing) Lookup(dst netip.Addr) (ip.Route, bool) { return rt.table.Lookup(dst.As4()) }
+func (rt *Routing) Lookup(dst netip.Addr) (ip.Route, bool) { return rt.table.Lookup(dst) }
 
 // outlet returns the default interface for packets to a multicast group or the limited broadcast:
 // that of the route, or the first that is up.
-func (rt *Routing) outlet(dst ip.Addr) (int, bool) {
+func (rt *Routing) outlet(dst netip.Addr) (int, bool) {
 	if hop, ok := rt.hop(dst); ok && rt.ifs.list[hop.Iface].up {
 		return hop.Iface, true
 	}
@@ -99,10 +100,10 @@ func (rt *Routing) outlet(dst ip.Addr) (int, bool) {
 
 // MTUTo returns the MTU of the first link on the path to dst, or 0 if there is no route.
 func (rt *Routing) MTUTo(dst netip.Addr) int {
-	i, self := rt.ifs.own[dst.As4()]
+	i, self := rt.ifs.Owns(dst)
 	if !self {
 		var err error
-		if i, _, err = rt.way(dst.As4()); err != nil {
+		if i, _, err = rt.way(dst); err != nil {
 			return 0
 		}
 	}
@@ -111,31 +112,32 @@ func (rt *Routing) MTUTo(dst netip.Addr) int {
 
 // LocalTo returns the source address for packets to dst, or the zero address if there is no route.
 func (rt *Routing) LocalTo(dst netip.Addr) (local netip.Addr) {
-	if _, self := rt.ifs.self(dst.As4()); self {
+	if _, self := rt.ifs.self(v4Of(dst)); self {
 		return dst
 	}
-	if from, err := rt.sourceTo(dst.As4()); err == nil {
-		return netip.AddrFrom4(from)
+	if from, err := rt.sourceTo(dst); err == nil {
+		return from
 	}
-	if route, ok := rt.table.Lookup(dst.As4()); ok {
-		return netip.AddrFrom4(rt.ifs.list[route.Iface].addr)
+	if route, ok := rt.table.Lookup(dst); ok {
+		return rt.ifs.list[route.Iface].addr
 	}
 	return local
 }
 
 // inside returns an error for packets that would carry a source in 127/8 out of the node (RFC 1122
 // §3.2.1.3 (g)).
-func (rt *Routing) inside(src, dst ip.Addr) error {
-	if _, self := rt.ifs.self(dst); loopback(src) && !self {
-		return fmt.Errorf("%v from %v: %w", netip.AddrFrom4(dst), netip.AddrFrom4(src), ErrNoRoute)
+func (rt *Routing) inside(src, dst netip.Addr) error {
+	if _, self := rt.ifs.self(v4Of(dst)); v4Of(src).isLoopback() && !self {
+		return fmt.Errorf("%v from %v: %w", dst, src, ErrNoRoute)
 	}
 	return nil
 }
 
 // way returns the interface and next hop for a packet of the node's own to another node or to a
 // broadcast address.
-func (rt *Routing) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
-	if isGroup(dst) || dst == limited {
+func (rt *Routing) way(dst netip.Addr) (i int, hop netip.Addr, err error) {
+	to := v4Of(dst)
+	if to.isGroup() || to == limited {
 		if i, ok := rt.outlet(dst); ok {
 			return i, dst, nil
 		}
@@ -143,9 +145,9 @@ func (rt *Routing) way(dst ip.Addr) (i int, hop ip.Addr, err error) {
 	h, ok := rt.hop(dst)
 	switch {
 	case !ok:
-		return 0, hop, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
-	case h.OnLink && !rt.ifs.present(h.Iface, dst) && !rt.ifs.broadcast(h.Iface, dst):
-		return h.Iface, hop, fmt.Errorf("%v is not on %s's link: %w", netip.AddrFrom4(dst),
+		return 0, hop, fmt.Errorf("%v: %w", dst, ErrNoRoute)
+	case h.OnLink && !rt.ifs.present(h.Iface, dst) && !rt.ifs.broadcast(h.Iface, to):
+		return h.Iface, hop, fmt.Errorf("%v is not on %s's link: %w", dst,
 			rt.ifs.list[h.Iface].Name, ErrNoNeighbor)
 	}
 	return h.Iface, h.Next, nil
@@ -175,13 +177,13 @@ func (rt *Routing) Infos() []control.Route {
 }
 
 // sourceTo returns the source address for packets to dst.
-func (rt *Routing) sourceTo(dst ip.Addr) (ip.Addr, error) {
-	if _, self := rt.ifs.self(dst); self {
+func (rt *Routing) sourceTo(dst netip.Addr) (netip.Addr, error) {
+	if _, self := rt.ifs.self(v4Of(dst)); self {
 		return dst, nil
 	}
 	i, _, err := rt.way(dst)
 	if err != nil {
-		return ip.Addr{}, err
+		return netip.Addr{}, err
 	}
 	return rt.ifs.list[i].addr, nil
 }

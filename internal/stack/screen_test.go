@@ -15,36 +15,36 @@ import (
 // RFC 1122 §3.2.1.3, RFC 1812 §5.3.7, RFC 6890 §2.2: a node drops packets with invalid source or
 // destination addresses, to itself or to others, and counts them by reason.
 func TestScreenedAddresses(t *testing.T) {
-	all, group := ip.Addr{255, 255, 255, 255}, ip.Addr{224, 0, 0, 1}
+	all, group := ip.V4(255, 255, 255, 255), ip.V4(224, 0, 0, 1)
 	tests := []struct {
-		src, dst ip.Addr
+		src, dst netip.Addr
 		reason   ip.DropReason
 	}{
 		{hostA, routerA, ip.DropNone},
 		{hostA, hostC, ip.DropNone},
 		{hostA, all, ip.DropNone},
 		{hostA, group, ip.DropNone},
-		{ip.Addr{}, all, ip.DropNone}, // RFC 1122 §3.2.1.3 (a): a host without an address
-		{ip.Addr{}, routerA, ip.DropMartian},
-		{ip.Addr{}, group, ip.DropMartian},
-		{ip.Addr{0, 0, 0, 9}, all, ip.DropMartian},
-		{ip.Addr{127, 0, 0, 1}, routerA, ip.DropMartian},
-		{ip.Addr{127, 0, 0, 1}, all, ip.DropMartian},
-		{ip.Addr{224, 0, 0, 9}, group, ip.DropMartian},
-		{ip.Addr{240, 0, 0, 1}, hostC, ip.DropMartian},
+		{netip.Addr{}, all, ip.DropNone}, // RFC 1122 §3.2.1.3 (a): a host without an address
+		{netip.Addr{}, routerA, ip.DropMartian},
+		{netip.Addr{}, group, ip.DropMartian},
+		{ip.V4(0, 0, 0, 9), all, ip.DropMartian},
+		{ip.V4(127, 0, 0, 1), routerA, ip.DropMartian},
+		{ip.V4(127, 0, 0, 1), all, ip.DropMartian},
+		{ip.V4(224, 0, 0, 9), group, ip.DropMartian},
+		{ip.V4(240, 0, 0, 1), hostC, ip.DropMartian},
 		{all, hostC, ip.DropMartian},
-		{ip.Addr{10, 0, 0, 255}, hostC, ip.DropMartian}, // the link's broadcast
-		{ip.Addr{10, 0, 0, 0}, routerA, ip.DropMartian}, // the broadcast address of 4.2BSD
-		{ip.Addr{10, 1, 0, 255}, hostC, ip.DropMartian}, // another link's broadcast
-		{hostA, ip.Addr{127, 0, 0, 1}, ip.DropMartian},
-		{hostA, ip.Addr{0, 0, 0, 0}, ip.DropMartian},
-		{hostA, ip.Addr{240, 0, 0, 1}, ip.DropMartian},
-		{hostA, ip.Addr{255, 255, 255, 254}, ip.DropMartian},
+		{ip.V4(10, 0, 0, 255), hostC, ip.DropMartian}, // the link's broadcast
+		{ip.V4(10, 0, 0, 0), routerA, ip.DropMartian}, // the broadcast address of 4.2BSD
+		{ip.V4(10, 1, 0, 255), hostC, ip.DropMartian}, // another link's broadcast
+		{hostA, ip.V4(127, 0, 0, 1), ip.DropMartian},
+		{hostA, ip.V4(0, 0, 0, 0), ip.DropMartian},
+		{hostA, ip.V4(240, 0, 0, 1), ip.DropMartian},
+		{hostA, ip.V4(255, 255, 255, 254), ip.DropMartian},
 		{routerA, hostC, ip.DropOwnSource},
 		{routerC, group, ip.DropOwnSource},
 		{routerA, routerA, ip.DropOwnSource}, // the LAND packet
-		{hostA, ip.Addr{224, 0, 0, 9}, ip.DropGroup},
-		{hostA, ip.Addr{239, 9, 9, 9}, ip.DropGroup},
+		{hostA, ip.V4(224, 0, 0, 9), ip.DropGroup},
+		{hostA, ip.V4(239, 9, 9, 9), ip.DropGroup},
 	}
 	for _, tt := range tests {
 		w, _, b, _ := line(t)
@@ -67,13 +67,13 @@ func TestManyAddressesOfOnesOwn(t *testing.T) {
 		f := face(string('a'+rune(i)), "10.0.0.1/24")
 		a := f.Addr.Addr().As4()
 		a[2] = i
-		f.Addr = prefixOf(a, 24)
+		f.Addr = prefixOf(netip.AddrFrom4(a), 24)
 		cfg.Interfaces = append(cfg.Interfaces, f)
 	}
 	s := w.add(cfg)
 	for i := range byte(12) {
-		input(s, w.now, frame(packetTo(ip.Addr{10, 0, i, 1}, ip.Addr{10, 0, 0, 1})))
-		input(s, w.now, frame(packetTo(ip.Addr{10, 0, 0, 9}, ip.Addr{10, 0, i, 1})))
+		input(s, w.now, frame(packetTo(ip.V4(10, 0, i, 1), ip.V4(10, 0, 0, 1))))
+		input(s, w.now, frame(packetTo(ip.V4(10, 0, 0, 9), ip.V4(10, 0, i, 1))))
 	}
 	assert.Len(t, s.Events(), 12)
 	assert.Equal(t, map[string]uint64{"own address as source": 12}, drops(s, 0))
@@ -82,7 +82,7 @@ func TestManyAddressesOfOnesOwn(t *testing.T) {
 // RFC 3704 §2.2, §2.4: a knob selects how a packet's source is checked against the routes. The
 // default is off, because a ring may have asymmetric routes.
 func TestReversePaths(t *testing.T) {
-	near, far, elsewhere := hostA, ip.Addr{10, 1, 0, 7}, ip.Addr{172, 16, 0, 1}
+	near, far, elsewhere := hostA, ip.V4(10, 1, 0, 7), ip.V4(172, 16, 0, 1)
 	for mode, want := range map[stack.ReversePath][]bool{
 		stack.ReverseOff:    {true, true, true},
 		stack.ReverseLoose:  {true, true, false},
@@ -90,12 +90,12 @@ func TestReversePaths(t *testing.T) {
 	} {
 		w, _, b, _ := line(t)
 		require.NoError(t, b.SetKnobs(stack.Knobs{IP: stack.IPKnobs{ReversePath: mode}}))
-		for i, src := range []ip.Addr{near, far, elsewhere} {
+		for i, src := range []netip.Addr{near, far, elsewhere} {
 			before := drops(b, 0)[ip.DropReversePath.String()]
 			ask(w, 1, 0, packetTo(src, routerA))
 			assert.Equal(t, want[i], drops(b, 0)[ip.DropReversePath.String()] == before, "%v %v", mode, src)
 		}
-		ask(w, 1, 0, packetTo(ip.Addr{}, ip.Addr{255, 255, 255, 255}))
+		ask(w, 1, 0, packetTo(netip.Addr{}, ip.V4(255, 255, 255, 255)))
 		assert.Zero(t, drops(b, 0)[ip.DropMartian.String()], "a node without an address is on the link")
 	}
 	_, _, b, _ := line(t)
@@ -113,7 +113,7 @@ func TestReversePaths(t *testing.T) {
 // and until a knob changes.
 func TestEndsThatMetAreJudgedAnew(t *testing.T) {
 	w, _, b, _ := line(t)
-	elsewhere := ip.Addr{172, 16, 0, 1}
+	elsewhere := ip.V4(172, 16, 0, 1)
 	knobs := func(mode stack.ReversePath) {
 		require.NoError(t, b.SetKnobs(stack.Knobs{IP: stack.IPKnobs{ReversePath: mode}}))
 	}
@@ -128,7 +128,7 @@ func TestEndsThatMetAreJudgedAnew(t *testing.T) {
 	knobs(stack.ReverseLoose)
 	assert.False(t, judged(0), "there is no route to the source")
 	require.NoError(t, b.Routing().Add(w.now, stack.Route{
-		Prefix: netip.MustParsePrefix("172.16.0.0/16"), Via: netip.AddrFrom4(hostA),
+		Prefix: netip.MustParsePrefix("172.16.0.0/16"), Via: hostA,
 	}))
 	knobs(stack.ReverseStrict)
 	assert.True(t, judged(0))
@@ -153,7 +153,7 @@ func TestDirectedBroadcasts(t *testing.T) {
 			known("if1", "10.1.0.1/24", "10.1.0.2", "10.1.0.3"),
 		},
 	})
-	all := ip.Addr{10, 1, 0, 255}
+	all := ip.V4(10, 1, 0, 255)
 	assert.Empty(t, ask(w, 0, 0, packetTo(hostA, all)))
 	assert.Len(t, r.Events(), 1)
 	require.NoError(t, r.SetKnobs(stack.Knobs{IP: stack.IPKnobs{DirectedBroadcast: true}}))
@@ -204,7 +204,7 @@ func TestOptionsOfWhatIsPassedOn(t *testing.T) {
 	for _, options := range [][]byte{
 		{131, 7, 4, 1, 2, 3, 4, 0}, {137, 7, 8, 1, 2, 3, 4, 0}, {7, 7, 3, 0, 0, 0, 0, 0},
 	} {
-		assert.Empty(t, ask(w, 2, 0, packetTo(hostA, ip.Addr{10, 1, 0, 9}, options...)))
+		assert.Empty(t, ask(w, 2, 0, packetTo(hostA, ip.V4(10, 1, 0, 9), options...)))
 		assert.Len(t, ask(w, 2, 0, packetTo(hostA, hostC, options...)), 1)
 	}
 	assert.Equal(t, map[string]uint64{"bad ip option": 2, "source route": 4}, drops(c, 0))

@@ -3,6 +3,7 @@ package stack
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
@@ -21,7 +22,7 @@ var (
 // packet is one queued IP packet.
 type packet struct {
 	iface   int
-	hop     ip.Addr
+	hop     netip.Addr
 	data    []byte
 	at      int  // bytes of its payload that were sent in fragments
 	last    bool // sent before the interface went down
@@ -62,8 +63,8 @@ func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 	if err := tx.routing.inside(h.Src, h.Dst); err != nil {
 		return err
 	}
-	if i, self := tx.ifs.self(h.Dst); self {
-		if h.Src == (ip.Addr{}) {
+	if i, self := tx.ifs.self(v4Of(h.Dst)); self {
+		if v4Of(h.Src) == 0 {
 			h.Src = h.Dst
 		}
 		h.TotalLen = h.Size() + len(payload)
@@ -80,9 +81,11 @@ func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 }
 
 // sendVia queues a packet for a given interface and next hop.
-func (tx *sender) sendVia(now clock.Time, i int, hop ip.Addr, h ip.Header, payload []byte) error {
+func (tx *sender) sendVia(
+	now clock.Time, i int, hop netip.Addr, h ip.Header, payload []byte,
+) error {
 	out := &tx.ifs.list[i]
-	if h.Src == (ip.Addr{}) {
+	if v4Of(h.Src) == 0 {
 		h.Src = out.addr
 	}
 	if !h.DF { // RFC 6864 §4.1: atomic datagrams need no identification
@@ -120,9 +123,9 @@ func (tx *sender) queueLocal(now clock.Time, i int, b []byte) error {
 // enqueue queues a packet for its next hop. A broadcast or multicast packet is copied for each
 // neighbor on the link if the neighbors are known. Otherwise one packet is sent, and the link
 // delivers it to all.
-func (tx *sender) enqueue(now clock.Time, i int, hop ip.Addr, b []byte) {
+func (tx *sender) enqueue(now clock.Time, i int, hop netip.Addr, b []byte) {
 	nodes := tx.ifs.list[i].Neighbors
-	if nodes == nil || !tx.ifs.many(i, hop) {
+	if nodes == nil || !tx.ifs.many(i, v4Of(hop)) {
 		tx.enqueueOne(packet{iface: i, hop: hop, data: b})
 		return
 	}
@@ -131,7 +134,7 @@ func (tx *sender) enqueue(now clock.Time, i int, hop ip.Addr, b []byte) {
 			tx.ifs.dropOne(now, i, Outbound, ip.DropQueueFull, b)
 			continue
 		}
-		tx.enqueueOne(packet{iface: i, hop: node.As4(), data: b, shared: true})
+		tx.enqueueOne(packet{iface: i, hop: node, data: b, shared: true})
 	}
 }
 

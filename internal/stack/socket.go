@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
@@ -16,7 +15,7 @@ type Socket struct {
 	Conn     *tcp.Conn     // nil if it is not a connection
 	Listener *tcp.Listener // nil if it is not a listener
 	UDP      *udp.Socket   // nil if it is not a UDP socket
-	tuple    tcp.Tuple     // of a connection
+	closed   *tcp.Tuple    // of a closed connection
 	// TimeWait is when a closed connection frees the number; zero: it is not closed. Conn is nil
 	// then, so that its memory is free.
 	TimeWait clock.Time
@@ -30,7 +29,7 @@ func (k *Socket) Local() netip.AddrPort {
 	case k.UDP != nil:
 		return k.UDP.Local()
 	}
-	return k.tuple.Local()
+	return k.tuple().Local()
 }
 
 // Remote returns the peer's address and port, invalid if there is no peer.
@@ -41,7 +40,14 @@ func (k *Socket) Remote() netip.AddrPort {
 	case k.UDP != nil:
 		return k.UDP.Remote()
 	}
-	return k.tuple.Remote()
+	return k.tuple().Remote()
+}
+
+func (k *Socket) tuple() tcp.Tuple {
+	if k.closed != nil {
+		return *k.closed
+	}
+	return k.Conn.Tuple()
 }
 
 // Sockets assigns numbers to sockets: the smallest free one, as in the courses' nodes.
@@ -59,7 +65,7 @@ func (ss *Sockets) AddListener(l *tcp.Listener) int {
 
 // AddConn gives a connection a number, and returns it.
 func (ss *Sockets) AddConn(c *tcp.Conn) int {
-	return ss.add(&Socket{Conn: c, tuple: c.Tuple()})
+	return ss.add(&Socket{Conn: c})
 }
 
 // AddUDP gives a UDP socket a number, and returns it.
@@ -78,7 +84,8 @@ func (ss *Sockets) Remove(id int) {
 // Retire keeps the number of a connection in TIME-WAIT until then, so that operators see it.
 func (ss *Sockets) Retire(id int, until clock.Time) {
 	if k, ok := ss.Get(id); ok {
-		k.Conn, k.TimeWait = nil, until
+		t := k.Conn.Tuple()
+		k.Conn, k.closed, k.TimeWait = nil, &t, until
 		ss.waiting = append(ss.waiting, id)
 	}
 }
@@ -143,11 +150,9 @@ func (ss *Sockets) Info(id int, now clock.Time) control.Socket {
 }
 
 // Find returns the number of the connection between these addresses and ports, or -1.
-func (ss *Sockets) Find(local ip.Addr, localPort uint16, remote ip.Addr, remotePort uint16) int {
-	l := netip.AddrPortFrom(netip.AddrFrom4(local), localPort)
-	r := netip.AddrPortFrom(netip.AddrFrom4(remote), remotePort)
+func (ss *Sockets) Find(local, remote netip.AddrPort) int {
 	for id, k := range ss.byID {
-		if k != nil && k.Local() == l && k.Remote() == r {
+		if k != nil && k.Local() == local && k.Remote() == remote {
 			return id
 		}
 	}

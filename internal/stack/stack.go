@@ -254,7 +254,7 @@ func (s *Stack) Fragments() ip.ReassemblyInfo { return s.local.fragments.Info() 
 // SendTest sends a packet of the given protocol with text as its payload, which is how the courses
 // test a network. It returns the packet's size in bytes.
 func (s *Stack) SendTest(now clock.Time, dst netip.Addr, protocol uint8, text []byte) (int, error) {
-	h := ip.Header{Protocol: protocol, TTL: courseTTL, Dst: dst.As4()}
+	h := ip.Header{Protocol: protocol, TTL: courseTTL, Dst: dst}
 	return ip.HeaderLen + len(text), s.out.send(now, h, text)
 }
 
@@ -274,7 +274,7 @@ func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn
 		return nil, err
 	}
 	if l := local.Addr().Unmap(); l.Is4() && remote.Addr().Is4() {
-		if err := s.routing.inside(l.As4(), remote.Addr().As4()); err != nil {
+		if err := s.routing.inside(l, remote.Addr()); err != nil {
 			return nil, err
 		}
 	}

@@ -88,17 +88,16 @@ func (rt *Routing) check(r Route) error {
 	if !r.Via.Is4() {
 		return fmt.Errorf("%v: %w: not an IPv4 address", r.Via, ErrNextHop)
 	}
-	hop := r.Via.As4()
-	if _, own := rt.ifs.self(hop); own {
+	if _, own := rt.ifs.self(v4Of(r.Via)); own {
 		return fmt.Errorf("%v: %w: it is this node", r.Via, ErrNextHop)
 	}
 	i, ok := rt.ifs.onLink(r.Via)
 	switch {
 	case !ok:
 		return fmt.Errorf("%v: %w: it is on no interface's network", r.Via, ErrNextHop)
-	case rt.ifs.all(i, hop):
+	case rt.ifs.all(i, v4Of(r.Via)):
 		return fmt.Errorf("%v: %w: it is all hosts of a network", r.Via, ErrNextHop)
-	case !rt.ifs.present(i, hop):
+	case !rt.ifs.present(i, r.Via):
 		return fmt.Errorf("%v: %w: it is not on %s's link", r.Via, ErrNextHop,
 			rt.ifs.list[i].Name)
 	}

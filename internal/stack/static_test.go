@@ -144,7 +144,7 @@ func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 func TestAProhibitedRoute(t *testing.T) {
 	w, _, b, _ := line(t)
 	require.NoError(t, b.Routing().Add(w.now, stack.Route{Prefix: pfx("10.7.0.0/16"), Kind: ip.Prohibited}))
-	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, ip.Addr{10, 7, 0, 1}, ip.Header{}, nil)))
+	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, ip.V4(10, 7, 0, 1), ip.Header{}, nil)))
 	assert.Equal(t, icmp.TypeUnreachable, m.Type)
 	assert.Equal(t, icmp.CodeAdminProhibited, m.Code)
 	assert.Equal(t, map[string]uint64{"prohibited": 1}, drops(b, 0))
@@ -270,10 +270,10 @@ func TestSourceAddressIsTheOutgoingInterfaces(t *testing.T) {
 	require.NoError(t, fromB.send(w.now, "10.1.0.2", 2, 0, 0))
 	toA, err := b.DialTCP(w.now, netip.AddrPort{}, netip.MustParseAddrPort("10.0.0.1:80"))
 	require.NoError(t, err)
-	assert.Equal(t, ip.Addr{10, 0, 0, 2}, toA.Tuple().LocalAddr)
+	assert.Equal(t, ip.V4(10, 0, 0, 2), toA.Tuple().LocalAddr)
 	toC, err := b.DialTCP(w.now, netip.MustParseAddrPort("10.0.0.2:0"), netip.MustParseAddrPort("10.1.0.2:80"))
 	require.NoError(t, err)
-	assert.Equal(t, ip.Addr{10, 0, 0, 2}, toC.Tuple().LocalAddr, "the chosen address, of the other interface")
+	assert.Equal(t, ip.V4(10, 0, 0, 2), toC.Tuple().LocalAddr, "the chosen address, of the other interface")
 	u, err := b.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:9"))
 	require.NoError(t, err)
 	assert.Equal(t, addr("10.1.0.1"), u.Local().Addr())
@@ -318,8 +318,8 @@ func TestLoopbackStaysInside(t *testing.T) {
 	_, err = a.DialTCP(w.now, netip.MustParseAddrPort("127.0.0.1:0"), netip.MustParseAddrPort("10.0.0.2:80"))
 	require.ErrorIs(t, err, stack.ErrNoRoute)
 	for _, p := range [][]byte{
-		packetTo(ip.Addr{10, 0, 0, 1}, ip.Addr{127, 0, 0, 1}),
-		packetTo(ip.Addr{127, 0, 0, 1}, ip.Addr{10, 1, 0, 2}),
+		packetTo(ip.V4(10, 0, 0, 1), ip.V4(127, 0, 0, 1)),
+		packetTo(ip.V4(127, 0, 0, 1), ip.V4(10, 1, 0, 2)),
 	} {
 		input(b, w.now, buffer.Frame{Data: p, Size: len(p)})
 	}

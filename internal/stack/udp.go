@@ -46,7 +46,7 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		Checked: l.in.checked,
 	}
 	verdict := l.udp.Input(a, payload)
-	if verdict == udp.NoPort && l.catching.udp && !l.ifs.many(i, h.Dst) {
+	if verdict == udp.NoPort && l.catching.udp && !l.ifs.many(i, v4Of(h.Dst)) {
 		verdict = l.udp.Hold(a, payload, b)
 	}
 	switch verdict {
@@ -76,15 +76,15 @@ func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length
 		return
 	}
 	if local.Addr().IsUnspecified() {
-		source, err := ds.routing.sourceTo(remote.Addr().As4())
+		source, err := ds.routing.sourceTo(remote.Addr())
 		if err != nil {
 			return
 		}
-		local = netip.AddrPortFrom(netip.AddrFrom4(source), local.Port())
+		local = netip.AddrPortFrom(source, local.Port())
 	}
 	b := ip.Header{
 		TotalLen: ip.HeaderLen + udp.HeaderLen + length, TTL: defaultTTL, Protocol: ip.ProtoUDP,
-		Src: remote.Addr().As4(), Dst: local.Addr().As4(),
+		Src: remote.Addr(), Dst: local.Addr(),
 	}.Append(nil)
 	b = binary.BigEndian.AppendUint16(b, remote.Port())
 	b = binary.BigEndian.AppendUint16(b, local.Port())
@@ -102,7 +102,7 @@ func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
 	}
 	a := local.Addr()
 	if a.Is4() && !a.IsUnspecified() {
-		if !ds.ifs.isHost(a.As4()) && !ds.ifs.anyMany(a.As4()) {
+		if to := v4Of(a); !ds.ifs.isHost(to) && !ds.ifs.anyMany(to) {
 			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
 		}
 	}
@@ -118,14 +118,14 @@ func (ds *Datagrams) Dial(local, remote netip.AddrPort) (*udp.Socket, error) {
 	if err := ds.ifs.ours(local.Addr()); err != nil {
 		return nil, err
 	}
-	source, err := ds.routing.sourceTo(remote.Addr().As4())
+	source, err := ds.routing.sourceTo(remote.Addr())
 	if err != nil {
 		return nil, err
 	}
 	if from := local.Addr().Unmap(); from.Is4() && !from.IsUnspecified() {
-		source = from.As4()
+		source = from
 	}
-	u, err := ds.udp.Bind(netip.AddrPortFrom(netip.AddrFrom4(source), local.Port()))
+	u, err := ds.udp.Bind(netip.AddrPortFrom(source, local.Port()))
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	}
 	o := u.Options()
 	h := ip.Header{
-		Protocol: ip.ProtoUDP, TOS: o.TOS, DF: o.DontFragment, TTL: o.TTL, Dst: to.Addr().As4(),
+		Protocol: ip.ProtoUDP, TOS: o.TOS, DF: o.DontFragment, TTL: o.TTL, Dst: to.Addr(),
 	}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
@@ -174,8 +174,8 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	}
 	local := u.Local().Addr()
 	switch {
-	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isHost(local.As4())):
-		h.Src = local.As4()
+	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isHost(v4Of(local))):
+		h.Src = local
 	case many:
 		h.Src = ds.ifs.list[i].addr
 	default:
@@ -217,7 +217,7 @@ func (ds *Datagrams) Join(u *udp.Socket, i int, group netip.Addr) error {
 	if err := ds.ifs.checkGroup(i, group); err != nil {
 		return err
 	}
-	return u.Join(i, group.As4())
+	return u.Join(i, group)
 }
 
 // Leave undoes Join.
@@ -225,27 +225,27 @@ func (ds *Datagrams) Leave(u *udp.Socket, i int, group netip.Addr) error {
 	if err := ds.ifs.checkGroup(i, group); err != nil {
 		return err
 	}
-	return u.Leave(i, group.As4())
+	return u.Leave(i, group)
 }
 
 // link returns the interface for a multicast or broadcast destination. many is false if dst is one
 // host.
-func (ds *Datagrams) link(u *udp.Socket, dst ip.Addr) (i int, many bool, err error) {
-	if !isGroup(dst) && dst != limited {
+func (ds *Datagrams) link(u *udp.Socket, dst netip.Addr) (i int, many bool, err error) {
+	if to := v4Of(dst); !to.isGroup() && to != limited {
 		hop, ok := ds.routing.hop(dst)
-		return hop.Iface, ok && hop.OnLink && ds.ifs.broadcast(hop.Iface, dst), nil
+		return hop.Iface, ok && hop.OnLink && ds.ifs.broadcast(hop.Iface, to), nil
 	}
 	if i = u.Options().Outlet - 1; i >= 0 && i < len(ds.ifs.list) {
 		return i, true, nil
 	}
 	if local := u.Local().Addr(); local.Is4() {
-		if i, ok := ds.ifs.own[local.As4()]; ok {
+		if i, ok := ds.ifs.Owns(local); ok {
 			return i, true, nil
 		}
 	}
 	i, ok := ds.routing.outlet(dst)
 	if !ok {
-		return 0, true, fmt.Errorf("%v: %w", netip.AddrFrom4(dst), ErrNoRoute)
+		return 0, true, fmt.Errorf("%v: %w", dst, ErrNoRoute)
 	}
 	return i, true, nil
 }
@@ -257,15 +257,15 @@ func (ds *Datagrams) sendMany(
 ) error {
 	o := u.Options()
 	switch {
-	case isGroup(h.Dst):
+	case v4Of(h.Dst).isGroup():
 		h.TTL = max(o.MulticastTTL, 1)
 	case !o.Broadcast:
-		return fmt.Errorf("%v: %w", netip.AddrFrom4(h.Dst), ErrBroadcast)
+		return fmt.Errorf("%v: %w", h.Dst, ErrBroadcast)
 	}
 	if err := ds.out.sendVia(now, i, h.Dst, h, payload); err != nil {
 		return err
 	}
-	if isGroup(h.Dst) && (o.NoLoop || !ds.ifs.joined(i, h.Dst)) {
+	if v4Of(h.Dst).isGroup() && (o.NoLoop || !ds.ifs.joined(i, h.Dst)) {
 		return nil
 	}
 	h.TotalLen = h.Size() + len(payload)

@@ -145,7 +145,7 @@ func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
 func TestDamagedDatagramsAreCounted(t *testing.T) {
 	w, a, _, _ := line(t)
 	bindUDP(t, a, "0.0.0.0:53")
-	src, dst := ip.Addr{10, 0, 0, 2}, ip.Addr{10, 0, 0, 1}
+	src, dst := ip.V4(10, 0, 0, 2), ip.V4(10, 0, 0, 1)
 	arrive := func(change func(b []byte)) {
 		h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, Src: src, Dst: dst, TotalLen: 32}
 		b := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, []byte("text"))

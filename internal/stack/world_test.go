@@ -105,7 +105,7 @@ func (w *world) launch(i int, tr *buffer.Train) {
 }
 
 // holder finds the end that has an address.
-func (w *world) holder(a ip.Addr) (end, bool) {
+func (w *world) holder(a netip.Addr) (end, bool) {
 	for k, s := range w.stacks {
 		if i, ok := s.Interfaces().Owns(a); ok {
 			return end{k, i}, true

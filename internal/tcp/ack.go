@@ -33,7 +33,7 @@ func (d *sender) takeACK(
 		d.wait.since = now
 		room = d.acknowledge(ack)
 	}
-	d.path.acked = max(d.path.acked, r.Largest)
+	d.path.acked = max(d.path.acked, uint16(r.Largest))
 	if r.Probed && d.path.arrived() {
 		d.refit()
 		mtuFound = true

@@ -34,9 +34,9 @@ func TestKindsOfArrival(t *testing.T) {
 
 // ExampleConn_Arrival shows the three kinds with the numbers of document 001.
 func ExampleConn_Arrival() {
-	path := Path{MTU: 1400, Local: [4]byte{192, 168, 0, 2}}
+	path := Path{MTU: 1400, Local: netip.AddrFrom4([4]byte{192, 168, 0, 2})}
 	h, err := NewHost(Config{
-		Buffers: Buffers{Recv: 65535}, Route: func([4]byte) Path { return path },
+		Buffers: Buffers{Recv: 65535}, Route: func(netip.Addr) Path { return path },
 		Sequence: func(Tuple) uint32 { return 1000 },
 	})
 	if err != nil {
@@ -45,7 +45,7 @@ func ExampleConn_Arrival() {
 	}
 	l, _ := h.Listen(netip.MustParseAddrPort("192.168.0.2:5000"), 1)
 	t := Tuple{
-		LocalAddr: path.Local, RemoteAddr: [4]byte{192, 168, 0, 4},
+		LocalAddr: path.Local, RemoteAddr: netip.AddrFrom4([4]byte{192, 168, 0, 4}),
 		LocalPort: 5000, RemotePort: 4323,
 	}
 	now := clock.Time(1)

@@ -26,7 +26,7 @@ func newPipe(tb testing.TB, cfg Config) *pipe {
 	tb.Helper()
 	p := &pipe{now: clock.Time(time.Hour), room: []int{1 << 20}, buf: make([]byte, 64<<10)}
 	for i, local := range []netip.Addr{addrA, addrB} {
-		cfg.Route = func([4]byte) Path { return Path{MTU: 1400, Local: local.As4()} }
+		cfg.Route = func(netip.Addr) Path { return Path{MTU: 1400, Local: local} }
 		h, err := NewHost(cfg)
 		require.NoError(tb, err)
 		p.hosts[i] = h

@@ -61,7 +61,7 @@ func (h *challenges) spend(now clock.Time, own *budget) bool {
 // challenge ACKs the segments of others draw (CVE-2016-5696).
 func (h *challenges) allowance(now clock.Time) int {
 	n := h.cfg.Limits.ChallengeAcks
-	random := keyedAt(&h.cfg.Secret, 'b', Tuple{}, uint32(uint64(now)/uint64(time.Second)))
+	random := keyedAt(&h.cfg.Secret, 'b', &Tuple{}, uint32(uint64(now)/uint64(time.Second)))
 	return max(1, n/2+int(random%uint64(n)))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
@@ -18,7 +19,7 @@ type Path struct {
 	// MTU is the largest IP packet that the outlet carries.
 	MTU int
 	// Local is the address that packets to the peer come from.
-	Local [4]byte
+	Local netip.Addr
 	// DefaultMSS says that a peer without an MSS option takes 536 bytes (RFC 9293 §3.7.1), and
 	// understands the option itself. Otherwise it takes what the outlet carries.
 	DefaultMSS bool
@@ -34,7 +35,7 @@ type Config struct {
 	Limits  Limits
 
 	// Route looks up the path to a peer. It must be set.
-	Route func(remote [4]byte) Path
+	Route func(remote netip.Addr) Path
 	// FinWait2 is how long a connection that the user closed waits for the peer's FIN; zero: 60 s.
 	FinWait2 time.Duration
 	// MSL is the maximum segment lifetime, half of TIME-WAIT; zero: 30 s. Negative: no TIME-WAIT.

@@ -29,7 +29,6 @@ type Conn struct {
 	keep     *keepalive // nil: off
 	stats    stats
 	stamps   stamps
-	probe    func(*Info)
 	links    links
 }
 

@@ -65,8 +65,8 @@ const (
 // newCookie returns the cookie for a SYN with sequence number irs.
 func newCookie(secret *[16]byte, now clock.Time, t Tuple, irs uint32, mss int) uint32 {
 	minute := uint32(uint64(now) / uint64(cookieMinute))
-	low := (uint32(keyedAt(secret, 'm', t, minute)) + uint32(mss)) & cookieLow
-	return uint32(keyedAt(secret, 'k', t, irs)) + minute<<24 + low
+	low := (uint32(keyedAt(secret, 'm', &t, minute)) + uint32(mss)) & cookieLow
+	return uint32(keyedAt(secret, 'k', &t, irs)) + minute<<24 + low
 }
 
 // redeem returns the index into cookieMSS that a cookie encodes. It reports false if the cookie is
@@ -74,13 +74,13 @@ func newCookie(secret *[16]byte, now clock.Time, t Tuple, irs uint32, mss int) u
 func redeem(
 	secret *[16]byte, now clock.Time, t Tuple, irs, cookie uint32,
 ) (mss int, ok bool) {
-	cookie -= uint32(keyedAt(secret, 'k', t, irs))
+	cookie -= uint32(keyedAt(secret, 'k', &t, irs))
 	minute := uint32(uint64(now) / uint64(cookieMinute))
 	age := (minute - cookie>>24) & 0xff
 	if age >= cookieAges {
 		return 0, false
 	}
-	low := uint32(keyedAt(secret, 'm', t, minute-age))
+	low := uint32(keyedAt(secret, 'm', &t, minute-age))
 	mss = int((cookie - low) & cookieLow)
 	return mss, mss < len(cookieMSS)
 }

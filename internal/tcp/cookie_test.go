@@ -198,7 +198,7 @@ func TestRFC4987_3_6_StampsDoNotRunAhead(t *testing.T) {
 		s.send(SYN, 0, 0, 0, o)
 		s.collect()
 		g := s.out[len(s.out)-1]
-		clocked := recovery.Tick(s.now) + stampOffset(&s.h.cfg.Secret, s.tuple)
+		clocked := recovery.Tick(s.now) + stampOffset(&s.h.cfg.Secret, &s.tuple)
 		require.False(t, after(g.options.TSVal, clocked))
 		require.Less(t, clocked-g.options.TSVal, uint32(128))
 	}

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -278,7 +279,7 @@ func TestECNModes(t *testing.T) {
 	_, ok := ParseECNMode("maybe")
 	assert.False(t, ok)
 	assert.Equal(t, "?", numECNModes.String())
-	_, err := NewHost(Config{Route: func([4]byte) Path { return Path{} }, Knobs: Knobs{ECN: 9}})
+	_, err := NewHost(Config{Route: func(netip.Addr) Path { return Path{} }, Knobs: Knobs{ECN: 9}})
 	require.ErrorContains(t, err, "ECN mode")
 }
 

@@ -10,7 +10,7 @@ import (
 func (h *Host) folds(c *Conn) bool {
 	return c.flags.has(connHalfOpen) && c.state == StateSynReceived && !c.hs.has(hsSynDue) &&
 		c.rcv.ack.owed == 0 && c.snd.rec.At.RTO != clock.Never && c.snd.path.Outlet >= 0 &&
-		c.probe == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
+		c.snd.rec.Changed == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
 }
 
 // fold reduces a half-open connection to a halfOpen.

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -141,7 +142,7 @@ const plainSYN = 3
 const plainAge = 10 * time.Minute
 
 // knowsPlain reports whether the host remembers a peer as one without options.
-func (p *peers) knowsPlain(now clock.Time, peer [4]byte) bool {
+func (p *peers) knowsPlain(now clock.Time, peer netip.Addr) bool {
 	_, until := p.plain.find(now, peer)
 	return until != clock.Never
 }
@@ -150,7 +151,7 @@ func (p *peers) knowsPlain(now clock.Time, peer [4]byte) bool {
 // SYNs with options, only its first connection has to wait for plainSYN timeouts. But the path may
 // also have lost three SYNs, so a connection whose first SYN had no options does not extend the
 // entry, and one option from the peer deletes it.
-func (p *peers) rememberPlain(now clock.Time, peer [4]byte, k *handshake) {
+func (p *peers) rememberPlain(now clock.Time, peer netip.Addr, k *handshake) {
 	switch {
 	case !k.has(hsPlain):
 		p.plain.forget(peer)

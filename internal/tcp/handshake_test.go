@@ -402,7 +402,7 @@ func TestConnectAndListenErrors(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	route := func([4]byte) Path { return Path{} }
+	route := func(netip.Addr) Path { return Path{} }
 	for name, cfg := range map[string]Config{
 		"no route":    {},
 		"bounds":      {Route: route, Knobs: Knobs{Recovery: Recovery{RTOMin: time.Second, RTOMax: time.Millisecond}}},

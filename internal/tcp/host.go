@@ -13,7 +13,7 @@ import (
 // Host is the TCP of one host: its listeners and connections. One goroutine owns it.
 type Host struct {
 	cfg       Config
-	conns     map[Tuple]*Conn
+	conns     map[tableKey]*Conn
 	all       connList // in a deterministic order
 	recent    *Conn    // the connection that the last segment was for
 	half      halfOpens
@@ -69,7 +69,7 @@ func NewHost(cfg Config) (*Host, error) {
 	h := &Host{
 		cfg:       cfg,
 		lull:      idleTime,
-		conns:     map[Tuple]*Conn{},
+		conns:     map[tableKey]*Conn{},
 		listeners: listeners{byAddr: map[netip.AddrPort]*Listener{}, ports: map[uint16]int{}},
 	}
 	h.replies = replies{cfg: &h.cfg, drops: &h.drops}
@@ -164,7 +164,7 @@ func (h *Host) setPath(c *Conn, p Path) {
 // Unreachable tells the connection that sent sequence number seq about an ICMP error. A hard error
 // ends an attempt to connect with ErrRefused (RFC 1122 §4.2.3.9).
 func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard bool) {
-	c := h.lookup(now, t)
+	c := h.lookup(now, &t)
 	if c == nil {
 		return
 	}
@@ -209,18 +209,39 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 
 // lookup returns the connection with a tuple and unfolds a half-open one. It returns nil for
 // unknown tuples and those in TIME-WAIT.
-func (h *Host) lookup(now clock.Time, t Tuple) *Conn {
-	if c := h.conns[t]; c != nil {
+func (h *Host) lookup(now clock.Time, t *Tuple) *Conn {
+	if c := h.conns[t.key()]; c != nil {
 		return c
 	}
-	if o := h.half.byTuple[t]; o != nil {
+	if o := h.half.byTuple[*t]; o != nil {
 		return h.unfold(now, o)
 	}
 	return nil
 }
 
+// is reports whether t and u are equal. It is == without a call.
+func (t *Tuple) is(u *Tuple) bool {
+	return t.RemotePort == u.RemotePort && t.LocalPort == u.LocalPort &&
+		t.RemoteAddr == u.RemoteAddr && t.LocalAddr == u.LocalAddr
+}
+
+// tableKey is an IPv4 tuple in the table of connections: a key of 12 bytes takes half the memory of
+// one with two netip.Addr, and half the time to hash.
+type tableKey struct {
+	local, remote         [4]byte
+	localPort, remotePort uint16
+}
+
+func (t *Tuple) key() tableKey {
+	k := tableKey{localPort: t.LocalPort, remotePort: t.RemotePort}
+	if t.LocalAddr.Is4() && t.RemoteAddr.Is4() {
+		k.local, k.remote = t.LocalAddr.As4(), t.RemoteAddr.As4()
+	}
+	return k
+}
+
 // has reports whether the host has a connection with that tuple, open or half-open.
-func (h *Host) has(t Tuple) bool { return h.conns[t] != nil || h.half.byTuple[t] != nil }
+func (h *Host) has(t Tuple) bool { return h.conns[t.key()] != nil || h.half.byTuple[t] != nil }
 
 // known counts the connections, half-open ones included.
 func (h *Host) known() int { return len(h.conns) + len(h.half.byTuple) }
@@ -236,13 +257,13 @@ func (h *Host) insert(c *Conn) {
 
 // hook adds the connection to the table and to the list of all connections.
 func (h *Host) hook(c *Conn) {
-	h.conns[c.tuple] = c
+	h.conns[c.tuple.key()] = c
 	h.all.push(c)
 }
 
 // remove deletes a connection that closed or entered TIME-WAIT.
 func (h *Host) remove(c *Conn) {
-	if h.conns[c.tuple] != c {
+	if h.conns[c.tuple.key()] != c {
 		return
 	}
 	h.unhook(c)
@@ -262,7 +283,7 @@ func (h *Host) remove(c *Conn) {
 
 // unhook takes the connection out of the host's table and lists.
 func (h *Host) unhook(c *Conn) {
-	delete(h.conns, c.tuple)
+	delete(h.conns, c.tuple.key())
 	h.all.remove(c)
 	if h.recent == c {
 		h.recent = nil
@@ -314,13 +335,13 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 // Find returns the connection with a tuple, nil if the host has none or it is in TIME-WAIT. For a
 // folded connection it returns a temporary copy, which is read-only.
 func (h *Host) Find(t Tuple) *Conn {
-	if c := h.recent; c != nil && c.tuple == t {
+	if c := h.recent; c != nil && c.tuple.is(&t) {
 		return c
 	}
 	if o := h.half.byTuple[t]; o != nil {
 		return h.likeness(h.now, o)
 	}
-	return h.conns[t]
+	return h.conns[t.key()]
 }
 
 // Ready reports whether Output may have something to send.

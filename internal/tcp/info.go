@@ -234,17 +234,20 @@ func (c *Conn) Reassembly() Reassembly {
 // when the sender enters, leaves or undoes a recovery or answers an ECN mark. The Info is valid
 // during the call, and f must not call the connection. Nil turns the probe off.
 func (c *Conn) SetProbe(f func(*Info)) {
-	c.probe, c.snd.rec.Changed = f, nil
+	c.snd.rec.Changed = nil
 	if f != nil {
-		c.snd.rec.Changed = c.sample
+		c.snd.rec.Changed = func(now clock.Time) { show(c, now, f) }
 	}
 }
 
 // sample calls the probe.
 func (c *Conn) sample(now clock.Time) {
-	if c.probe == nil {
-		return
+	if f := c.snd.rec.Changed; f != nil {
+		f(now)
 	}
+}
+
+func show(c *Conn, now clock.Time, f func(*Info)) {
 	c.wake()
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
 		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // its window is shown before it is used
@@ -255,5 +258,5 @@ func (c *Conn) sample(now clock.Time) {
 	if c.snd.rec.CC.Controller == nil {
 		i.NotSent = 0
 	}
-	c.probe(i)
+	f(i)
 }

@@ -13,17 +13,17 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 		s.Count = 1
 	}
 	h.counters.SegmentsIn += uint64(s.Count)
-	if c := h.recent; c != nil && c.tuple == s.Tuple {
+	if c := h.recent; c != nil && c.tuple.is(&s.Tuple) {
 		c.input(now, s)
 		return
 	}
-	if c := h.lookup(now, s.Tuple); c != nil {
+	if c := h.lookup(now, &s.Tuple); c != nil {
 		h.recent = c
 		c.input(now, s)
 		return
 	}
 	tw := h.timeWaits.byTuple[s.Tuple]
-	l := h.listeners.find(s.Tuple)
+	l := h.listeners.find(&s.Tuple)
 	if tw != nil && !h.timeWaits.input(now, tw, s, l != nil) {
 		return
 	}

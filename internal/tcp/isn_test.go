@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -27,9 +26,8 @@ func chiSquared(counts []int) float64 {
 }
 
 func tupleTo(i int) Tuple {
-	t := Tuple{LocalAddr: addrA.As4(), LocalPort: 50000, RemotePort: 80}
-	binary.BigEndian.PutUint32(t.RemoteAddr[:], 0x0a000000+uint32(i))
-	return t
+	remote := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+	return Tuple{LocalAddr: addrA, LocalPort: 50000, RemoteAddr: remote, RemotePort: 80}
 }
 
 // RFC 9293 §3.4.1: ISN = M + F(tuple, secret), where M is a clock with 4 µs ticks. F is
@@ -39,22 +37,24 @@ func TestRFC9293_3_4_1_SequenceNumbers(t *testing.T) {
 	now := clock.Time(time.Hour)
 	one := tupleTo(1)
 	for _, d := range []time.Duration{4 * time.Microsecond, 4 * time.Millisecond, time.Hour} {
-		assert.Equal(t, initialSequence(a, now, one)+uint32(d/(4*time.Microsecond)), initialSequence(a, now.Add(d), one),
+		assert.Equal(t, initialSequence(a, now, &one)+uint32(d/(4*time.Microsecond)), initialSequence(a, now.Add(d), &one),
 			"one tuple's numbers rise with the clock, whatever the others do")
 	}
-	assert.NotEqual(t, initialSequence(a, now, one), initialSequence(b, now, one), "keyed")
+	assert.NotEqual(t, initialSequence(a, now, &one), initialSequence(b, now, &one), "keyed")
 	for _, edit := range []func(t *Tuple){
 		func(t *Tuple) { t.LocalPort++ }, func(t *Tuple) { t.RemotePort++ },
-		func(t *Tuple) { t.LocalAddr[3]++ }, func(t *Tuple) { t.RemoteAddr[3]++ },
+		func(t *Tuple) { t.LocalAddr = t.LocalAddr.Next() },
+		func(t *Tuple) { t.RemoteAddr = t.RemoteAddr.Next() },
 	} {
 		other := one
 		edit(&other)
-		assert.NotEqual(t, initialSequence(a, now, one), initialSequence(a, now, other), "F depends on the whole tuple")
+		assert.NotEqual(t, initialSequence(a, now, &one), initialSequence(a, now, &other), "F depends on the whole tuple")
 	}
 	var high, low, step [16]int
 	last := uint32(0)
 	for i := range 16000 {
-		n := initialSequence(a, now, tupleTo(i))
+		to := tupleTo(i)
+		n := initialSequence(a, now, &to)
 		high[n>>28]++
 		low[n&15]++
 		step[(n-last)>>28]++

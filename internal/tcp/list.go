@@ -196,7 +196,7 @@ type readyConns struct {
 
 // push adds a connection behind the others of its outlet, if it has an outlet and is not queued.
 func (r *readyConns) push(c *Conn) {
-	outlet := c.snd.path.Outlet
+	outlet := int(c.snd.path.Outlet)
 	if c.links.isReady || outlet < 0 {
 		return
 	}

@@ -30,7 +30,7 @@ type listeners struct {
 }
 
 // find returns the listener for a segment's destination address, or for any address.
-func (q *listeners) find(t Tuple) *Listener {
+func (q *listeners) find(t *Tuple) *Listener {
 	if l := q.byAddr[t.Local()]; l != nil {
 		return l
 	}
@@ -43,7 +43,7 @@ func (q *listeners) listens(local netip.AddrPort) bool {
 	if !a.IsValid() || a.IsUnspecified() {
 		return q.ports[local.Port()] > 0
 	}
-	return q.find(Tuple{LocalAddr: a.As4(), LocalPort: local.Port()}) != nil
+	return q.find(&Tuple{LocalAddr: a, LocalPort: local.Port()}) != nil
 }
 
 func (q *listeners) add(l *Listener) {

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -124,7 +125,7 @@ func TestRFC4821_7_7_BlackHole(t *testing.T) {
 	i := a.Info()
 	assert.InDelta(t, 1300, i.PMTU, mtuStep, "the search ends near the path's MTU")
 	assert.LessOrEqual(t, i.PMTU, 1300)
-	assert.Equal(t, i.PMTU, w.hosts[0].PathMTU(w.now, addrB.As4()))
+	assert.Equal(t, i.PMTU, w.hosts[0].PathMTU(w.now, addrB))
 
 	w = blackHole(t, 700, Knobs{})
 	a, b = w.connect()
@@ -224,17 +225,17 @@ func TestWhatIsRememberedOfHostsIsBounded(t *testing.T) {
 	now := clock.Time(time.Hour)
 	host := func(i int) [4]byte { return [4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)} }
 	for i := range maxHosts + 10 {
-		m.learn(now, host(i), 1000, mtuAge)
-		m.learn(now, host(i), 900, mtuAge)
+		m.learn(now, netip.AddrFrom4(host(i)), 1000, mtuAge)
+		m.learn(now, netip.AddrFrom4(host(i)), 900, mtuAge)
 	}
 	assert.Len(t, m.byHost, maxHosts)
 	assert.Len(t, m.order, maxHosts)
-	mtu, _ := m.find(now, host(9))
+	mtu, _ := m.find(now, netip.AddrFrom4(host(9)))
 	assert.Zero(t, mtu, "the oldest entry was evicted")
-	mtu, until := m.find(now, host(10))
+	mtu, until := m.find(now, netip.AddrFrom4(host(10)))
 	assert.Equal(t, 900, mtu)
 	assert.Equal(t, now.Add(mtuAge), until)
-	m.forget(host(10))
-	mtu, _ = m.find(now, host(10))
+	m.forget(netip.AddrFrom4(host(10)))
+	mtu, _ = m.find(now, netip.AddrFrom4(host(10)))
 	assert.Zero(t, mtu)
 }

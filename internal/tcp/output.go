@@ -99,7 +99,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	payload := t.Payload[:0]
 	*t = Train{}
-	t.Tuple, t.Outlet, t.Payload = c.tuple, c.snd.path.Outlet, payload
+	t.Tuple, t.Outlet, t.Payload = c.tuple, int(c.snd.path.Outlet), payload
 	t.TOS, t.TTL = c.tos, c.ttl
 	t.Seq, t.Flags = uint32(seq), flags|ACK
 	t.Ack, t.Window = uint32(c.rcv.nxt), c.rcv.windowField(!c.state.synchronized())

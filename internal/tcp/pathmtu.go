@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"cmp"
+	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -9,16 +10,18 @@ import (
 )
 
 // pathMTU is the path to the peer and its MTU: RFC 1191 with the checks of RFC 5927 §7.2, and in
-// search RFC 4821 and RFC 8899. Path.MTU is the current estimate for the whole path.
+// search RFC 4821 and RFC 8899.
 type pathMTU struct {
-	Path
-	link    int     // the MTU of our own link: no path has more
-	acked   int     // the largest payload that is known to have arrived
-	doubt   *claim  // nil: none
-	search  *search // nil: the path is believed, and nothing more is looked for
-	peerMSS uint16  // what the peer's option said, zero without
-	maxSeg  uint16  // the payload that the user allows; zero: anything
-	stamped bool    // every segment has a timestamp
+	MTU        int     // the current estimate for the whole path
+	doubt      *claim  // nil: none
+	search     *search // nil: the path is believed, and nothing more is looked for
+	Outlet     int32   // as in Path, and so is DefaultMSS
+	link       uint16  // the MTU of our own link: no path has more
+	acked      uint16  // the largest payload that is known to have arrived
+	peerMSS    uint16  // what the peer's option said, zero without
+	maxSeg     uint16  // the payload that the user allows; zero: anything
+	stamped    bool    // every segment has a timestamp
+	DefaultMSS bool
 }
 
 // search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: the sender sends one
@@ -65,13 +68,12 @@ const (
 
 // reroute takes a new path to the peer, and the MTU that the host may know for it until some time.
 func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
+	same := to.MTU == int(p.link) && to.Outlet == int(p.Outlet)
+	p.Outlet, p.DefaultMSS = int32(to.Outlet), to.DefaultMSS
 	if to.Outlet < 0 {
-		to.MTU = p.MTU // what is known of it stays as good a guess as any
-		p.Path = to
-		return
+		return // what is known of it stays as good a guess as any
 	}
-	same := to.MTU == p.link && to.Local == p.Local
-	p.link = to.MTU
+	p.link = uint16(to.MTU) // at most 65,535, as any packet
 	switch {
 	case same && p.MTU < to.MTU:
 		to.MTU = p.MTU // the route and its MTU are unchanged
@@ -82,7 +84,7 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 		}
 		p.search.next = until
 	}
-	p.Path = to
+	p.MTU = to.MTU
 }
 
 // choose sets the size of the next probe: the largest possible at first, then the middle. It
@@ -90,7 +92,7 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 func (p *pathMTU) choose(now clock.Time) bool {
 	switch q := p.search; {
 	case q.high == 0:
-		q.high, q.size = p.link, p.link
+		q.high, q.size = int(p.link), int(p.link)
 	case q.high-p.MTU >= mtuStep:
 		q.size = (q.high + p.MTU + 1) / 2
 	default:
@@ -123,7 +125,7 @@ func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
 
 // offer is the MSS option of our SYN (RFC 9293 §3.7.1).
 func (p *pathMTU) offer() uint16 {
-	mss := uint16(fitting(p.link))
+	mss := uint16(fitting(int(p.link)))
 	if p.maxSeg != 0 {
 		mss = min(mss, p.maxSeg)
 	}
@@ -174,7 +176,7 @@ func (p *pathMTU) isProbe(seq uint64, mtu int) bool {
 // forged (RFC 5927 §7.2). If the path has become narrower, the segment times out, and confirmed
 // decides.
 func (p *pathMTU) doubts(seq uint64, mtu int) bool {
-	if p.mss(mtu) >= p.acked {
+	if p.mss(mtu) >= int(p.acked) {
 		return false
 	}
 	p.doubt = &claim{mtu, seq}
@@ -194,7 +196,7 @@ func (p *pathMTU) confirmed(una uint64) (mtu int) {
 // narrow takes a smaller MTU, and tries larger ones after mtuAge.
 func (p *pathMTU) narrow(now clock.Time, mtu int) {
 	p.MTU = mtu
-	p.acked = min(p.acked, p.mss(mtu))
+	p.acked = uint16(min(int(p.acked), p.mss(mtu)))
 	p.search = &search{next: now.Add(mtuAge)}
 }
 
@@ -254,14 +256,14 @@ func (p *pathMTU) arrived() bool {
 		return false
 	}
 	p.MTU = mtu
-	if mtu >= p.link {
+	if mtu >= int(p.link) {
 		p.search = nil
 	}
 	return true
 }
 
 // found remembers the MTU that a probe has found, for all connections to the peer.
-func (p *peers) found(now clock.Time, peer [4]byte, path *pathMTU) {
+func (p *peers) found(now clock.Time, peer netip.Addr, path *pathMTU) {
 	if path.search == nil {
 		p.mtus.forget(peer)
 	} else {
@@ -276,7 +278,7 @@ func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
 	p := &d.path
 	if !d.probesMTU() {
 		// RFC 1191 §6.3: try the first link's MTU again after a while.
-		p.search, p.MTU = nil, p.link
+		p.search, p.MTU = nil, int(p.link)
 		d.refit()
 		return false, false
 	}
@@ -321,7 +323,7 @@ func (d *sender) narrow(now clock.Time, mtu int) {
 // because its next link carries only mtu bytes.
 func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	h.now = now
-	c := h.lookup(now, t)
+	c := h.lookup(now, &t)
 	if c == nil {
 		return
 	}
@@ -350,7 +352,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 }
 
 // PathMTU returns the MTU that is remembered for a host, or zero.
-func (h *Host) PathMTU(now clock.Time, host [4]byte) int {
+func (h *Host) PathMTU(now clock.Time, host netip.Addr) int {
 	mtu, _ := h.peers.mtus.find(now, host)
 	return mtu
 }

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -14,8 +15,8 @@ type peers struct {
 
 // perHost remembers a value for each of the last maxHosts peers, until it expires.
 type perHost[V any] struct {
-	byHost map[[4]byte]remembered[V]
-	order  [][4]byte // the oldest first
+	byHost map[netip.Addr]remembered[V]
+	order  []netip.Addr // the oldest first
 }
 
 type remembered[V any] struct {
@@ -27,7 +28,7 @@ type remembered[V any] struct {
 const maxHosts = 1024
 
 // find returns a host's value and when it expires; clock.Never if none is stored.
-func (m *perHost[V]) find(now clock.Time, host [4]byte) (value V, until clock.Time) {
+func (m *perHost[V]) find(now clock.Time, host netip.Addr) (value V, until clock.Time) {
 	k, ok := m.byHost[host]
 	if !ok || k.until.Due(now) {
 		return value, clock.Never
@@ -35,9 +36,9 @@ func (m *perHost[V]) find(now clock.Time, host [4]byte) (value V, until clock.Ti
 	return k.value, k.until
 }
 
-func (m *perHost[V]) learn(now clock.Time, host [4]byte, value V, age time.Duration) {
+func (m *perHost[V]) learn(now clock.Time, host netip.Addr, value V, age time.Duration) {
 	if m.byHost == nil {
-		m.byHost = map[[4]byte]remembered[V]{}
+		m.byHost = map[netip.Addr]remembered[V]{}
 	}
 	if _, ok := m.byHost[host]; !ok {
 		if len(m.order) == maxHosts {
@@ -49,7 +50,7 @@ func (m *perHost[V]) learn(now clock.Time, host [4]byte, value V, age time.Durat
 	m.byHost[host] = remembered[V]{value, now.Add(age)}
 }
 
-func (m *perHost[V]) forget(host [4]byte) {
+func (m *perHost[V]) forget(host netip.Addr) {
 	if k, ok := m.byHost[host]; ok {
 		k.until = 1 // long ago; its place in the order stays
 		m.byHost[host] = k

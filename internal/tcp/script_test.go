@@ -49,12 +49,12 @@ func newScript(t *testing.T, cfg Config) *script {
 	t.Helper()
 	s := &script{
 		t: t, now: clock.Time(time.Hour), iss: scriptISS, peer: scriptPeer,
-		path: Path{MTU: 1400, Local: addrA.As4()},
+		path: Path{MTU: 1400, Local: addrA},
 		tuple: Tuple{
-			LocalAddr: addrA.As4(), RemoteAddr: addrB.As4(), LocalPort: 80, RemotePort: 4000,
+			LocalAddr: addrA, RemoteAddr: addrB, LocalPort: 80, RemotePort: 4000,
 		},
 	}
-	cfg.Route = func([4]byte) Path { return s.path }
+	cfg.Route = func(netip.Addr) Path { return s.path }
 	cfg.Sequence = func(Tuple) uint32 { return s.iss }
 	h, err := NewHost(cfg)
 	require.NoError(t, err)

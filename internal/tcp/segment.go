@@ -41,18 +41,18 @@ func (f Flags) String() string {
 
 // Tuple names a connection, from this host's side.
 type Tuple struct {
-	LocalAddr, RemoteAddr [4]byte
+	LocalAddr, RemoteAddr netip.Addr
 	LocalPort, RemotePort uint16
 }
 
 // Local returns this host's end.
 func (t Tuple) Local() netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4(t.LocalAddr), t.LocalPort)
+	return netip.AddrPortFrom(t.LocalAddr, t.LocalPort)
 }
 
 // Remote returns the peer's end.
 func (t Tuple) Remote() netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4(t.RemoteAddr), t.RemotePort)
+	return netip.AddrPortFrom(t.RemoteAddr, t.RemotePort)
 }
 
 // String writes the tuple as "local > remote".

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ func using(name string) Config { return Config{Knobs: Knobs{Recovery: Recovery{S
 func TestRecoveryIsChosen(t *testing.T) {
 	assert.Equal(t, []string{"gbn", "newreno", "sack", "rack"}, Recoveries())
 	_, err := NewHost(Config{
-		Route: func([4]byte) Path { return Path{} }, Knobs: Knobs{Recovery: Recovery{Strategy: "hope"}},
+		Route: func(netip.Addr) Path { return Path{} }, Knobs: Knobs{Recovery: Recovery{Strategy: "hope"}},
 	})
 	require.ErrorContains(t, err, `unknown loss recovery "hope"`)
 	s := opened(t, Config{})

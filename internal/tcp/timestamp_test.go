@@ -225,8 +225,8 @@ func TestRFC7323_7_1_StampsTellNothing(t *testing.T) {
 	o := newScript(t, Config{Secret: [16]byte{2}})
 	other := s.tuple
 	other.RemotePort++
-	assert.NotEqual(t, stampOffset(&s.h.cfg.Secret, s.tuple), stampOffset(&s.h.cfg.Secret, other))
-	assert.NotEqual(t, stampOffset(&s.h.cfg.Secret, s.tuple), stampOffset(&o.h.cfg.Secret, s.tuple))
+	assert.NotEqual(t, stampOffset(&s.h.cfg.Secret, &s.tuple), stampOffset(&s.h.cfg.Secret, &other))
+	assert.NotEqual(t, stampOffset(&s.h.cfg.Secret, &s.tuple), stampOffset(&o.h.cfg.Secret, &s.tuple))
 	assert.Equal(t, uint32(5), recovery.Tick(clock.Time(5*time.Millisecond)), "§5.4: a tick is 1 ms")
 }
 

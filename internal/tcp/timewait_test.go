@@ -141,7 +141,7 @@ func TestRFC6191_2_ActiveReuse(t *testing.T) {
 func TestReuseIsTheLastResort(t *testing.T) {
 	s := newScript(t, Config{})
 	remote := netip.AddrPortFrom(addrB, 9)
-	one := Tuple{LocalAddr: addrA.As4(), RemoteAddr: addrB.As4(), LocalPort: firstPort + 77, RemotePort: 9}
+	one := Tuple{LocalAddr: addrA, RemoteAddr: addrB, LocalPort: firstPort + 77, RemotePort: 9}
 	e := &timeWait{tuple: one, stamped: true, since: s.now, expires: s.now.Add(time.Minute)}
 	s.h.timeWaits.byTuple[one] = e
 	s.h.timeWaits.push(e)

@@ -31,7 +31,7 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 	if h.full() {
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrResources)
 	}
-	path := h.cfg.Route(addr.As4())
+	path := h.cfg.Route(addr)
 	switch {
 	case path.Outlet < 0 && path.NotHost:
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrNotHost)
@@ -39,11 +39,11 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrUnreachable)
 	}
 	t := Tuple{
-		LocalAddr: path.Local, RemoteAddr: addr.As4(),
+		LocalAddr: path.Local, RemoteAddr: addr,
 		LocalPort: local.Port(), RemotePort: remote.Port(),
 	}
 	if from := local.Addr().Unmap(); from.Is4() && !from.IsUnspecified() {
-		t.LocalAddr = from.As4()
+		t.LocalAddr = from
 	}
 	t, err := h.claim(now, t)
 	if err != nil {
@@ -74,7 +74,7 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrAddress)
 	}
 	if local.Port() == 0 {
-		t := Tuple{LocalAddr: local.Addr().As4()}
+		t := Tuple{LocalAddr: local.Addr()}
 		port, ok := h.ports.next(t, func(t Tuple) bool { return !h.Listens(t.Local()) })
 		if !ok {
 			return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrNoPorts)
@@ -93,7 +93,7 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 // chooses. It takes a port whose last connection is in TIME-WAIT only if no other is free.
 func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	again := func(t Tuple) bool { return !h.has(t) && h.timeWaits.reusable(now, t) }
-	heard := func(t Tuple) bool { return h.listeners.find(t) != nil }
+	heard := func(t Tuple) bool { return h.listeners.find(&t) != nil }
 	if t.LocalPort != 0 {
 		if !again(t) {
 			return t, ErrExists
@@ -130,12 +130,12 @@ func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 // newConn returns a new connection in CLOSED.
 func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c := h.blank(now, t, p)
-	iss := initialSequence(&h.cfg.Secret, now, t)
+	iss := initialSequence(&h.cfg.Secret, now, &t)
 	if h.cfg.Sequence != nil {
 		iss = h.cfg.Sequence(t)
 	}
 	c.snd.begin(iss)
-	c.stamps.offset = stampOffset(&h.cfg.Secret, t)
+	c.stamps.offset = stampOffset(&h.cfg.Secret, &t)
 	return c
 }
 

@@ -86,11 +86,11 @@ func newWorld(tb testing.TB, seed uint64, wi wire, cfg Config) *world {
 	}
 	for i, local := range []netip.Addr{addrA, addrB} {
 		c := cfg
-		c.Route = func([4]byte) Path {
+		c.Route = func(netip.Addr) Path {
 			if w.down {
 				return Path{Outlet: -1}
 			}
-			return Path{Outlet: 0, MTU: w.wire.mtu, Local: local.As4()}
+			return Path{Outlet: 0, MTU: w.wire.mtu, Local: local}
 		}
 		c.Secret[0] = byte(seed) ^ byte(i)
 		h, err := NewHost(c)

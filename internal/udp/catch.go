@@ -72,8 +72,8 @@ func (h *Host) Hold(a Arrival, b, packet []byte) Verdict {
 		return NoPort
 	}
 	f := Flow{
-		Local:  netip.AddrPortFrom(netip.AddrFrom4(a.Dst), header.DstPort),
-		Remote: netip.AddrPortFrom(netip.AddrFrom4(a.Src), header.SrcPort),
+		Local:  netip.AddrPortFrom(a.Dst, header.DstPort),
+		Remote: netip.AddrPortFrom(a.Src, header.SrcPort),
 	}
 	c := k.held[f]
 	switch {

@@ -2,6 +2,7 @@ package udp_test
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -15,8 +16,8 @@ import (
 func hold(h *udp.Host, from, to, text string) udp.Verdict {
 	src, dst := at(from).Addr().As4(), at(to).Addr().As4()
 	header := udp.Header{SrcPort: at(from).Port(), DstPort: at(to).Port()}
-	b := header.Append(nil, src, dst, []byte(text))
-	a := udp.Arrival{Src: src, Dst: dst}
+	b := header.Append(nil, netip.AddrFrom4(src), netip.AddrFrom4(dst), []byte(text))
+	a := udp.Arrival{Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst)}
 	if v := h.Input(a, b); v != udp.NoPort {
 		return v
 	}

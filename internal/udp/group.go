@@ -2,6 +2,7 @@ package udp
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 )
 
@@ -21,12 +22,12 @@ const MaxGroups = 20
 // membership is a group on the link of one interface (RFC 1112 §7.1).
 type membership struct {
 	iface int
-	group Addr
+	group netip.Addr
 }
 
 // Join makes the socket receive datagrams to a group that arrive on an interface. The caller checks
 // that both exist.
-func (s *Socket) Join(iface int, group Addr) error {
+func (s *Socket) Join(iface int, group netip.Addr) error {
 	m := membership{iface, group}
 	switch {
 	case s.closed:
@@ -42,7 +43,7 @@ func (s *Socket) Join(iface int, group Addr) error {
 }
 
 // Leave reverses Join. Closing a socket leaves all its groups.
-func (s *Socket) Leave(iface int, group Addr) error {
+func (s *Socket) Leave(iface int, group netip.Addr) error {
 	m := membership{iface, group}
 	i := slices.Index(s.groups, m)
 	if i < 0 {
@@ -60,6 +61,6 @@ func (h *Host) leave(m membership) {
 }
 
 // Joined reports whether a socket is a member of the group on that interface's link.
-func (h *Host) Joined(iface int, group Addr) bool {
+func (h *Host) Joined(iface int, group netip.Addr) bool {
 	return len(h.groups) > 0 && h.groups[membership{iface, group}] > 0
 }

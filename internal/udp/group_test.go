@@ -1,6 +1,7 @@
 package udp_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,7 +12,7 @@ import (
 
 func TestMembershipsAreCountedAndBounded(t *testing.T) {
 	h := newHost(0)
-	group := udp.Addr{224, 0, 0, 9}
+	group := netip.AddrFrom4([4]byte{224, 0, 0, 9})
 	a, b := bind(t, h, "0.0.0.0:1"), bind(t, h, "0.0.0.0:2")
 	require.NoError(t, a.Join(3, group))
 	require.ErrorIs(t, a.Join(3, group), udp.ErrJoined)
@@ -35,9 +36,9 @@ func TestMembershipsAreCountedAndBounded(t *testing.T) {
 func TestASocketOnAGroupsAddress(t *testing.T) {
 	h := newHost(0)
 	group, host := bind(t, h, "224.0.0.9:520"), bind(t, h, "10.0.0.2:520")
-	require.NoError(t, host.Join(0, udp.Addr{224, 0, 0, 9}))
+	require.NoError(t, host.Join(0, netip.AddrFrom4([4]byte{224, 0, 0, 9})))
 	assert.Equal(t, udp.NoPort, send(h, "10.0.0.1:520", "224.0.0.9:520", "not joined"))
-	require.NoError(t, group.Join(0, udp.Addr{224, 0, 0, 9}))
+	require.NoError(t, group.Join(0, netip.AddrFrom4([4]byte{224, 0, 0, 9})))
 	assert.Equal(t, udp.Delivered, send(h, "10.0.0.1:520", "224.0.0.9:520", "joined"))
 	assert.Equal(t, "10.0.0.1:520 joined", take(group))
 	assert.Empty(t, take(host))

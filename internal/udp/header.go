@@ -2,12 +2,10 @@ package udp
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
-
-// Addr is an IPv4 address; netip.AddrFrom4 converts it to the public type.
-type Addr = [4]byte
 
 const (
 	// HeaderLen is the length of the header.
@@ -48,7 +46,7 @@ func ParseHeader(b []byte) (h Header, payload []byte, ok bool) {
 // Verify reports whether the checksum of the datagram at the start of b is right. RFC 1122
 // §4.1.3.4: a checksum of zero was not computed and is not verified; a datagram with any other
 // wrong checksum is discarded.
-func (h *Header) Verify(src, dst Addr, b []byte) bool {
+func (h *Header) Verify(src, dst netip.Addr, b []byte) bool {
 	if h.Checksum == 0 {
 		return true
 	}
@@ -58,7 +56,7 @@ func (h *Header) Verify(src, dst Addr, b []byte) bool {
 
 // Append appends a datagram to b: the header, with the payload's length and the checksum, and the
 // payload of at most MaxPayload bytes. It ignores the Length and Checksum of h.
-func (h Header) Append(b []byte, src, dst Addr, payload []byte) []byte {
+func (h Header) Append(b []byte, src, dst netip.Addr, payload []byte) []byte {
 	if len(payload) > MaxPayload {
 		panic("BUG: udp: payload longer than a datagram")
 	}

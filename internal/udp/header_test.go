@@ -3,6 +3,7 @@ package udp_test
 import (
 	"bytes"
 	"encoding/hex"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,8 +13,8 @@ import (
 )
 
 var (
-	hostA = udp.Addr{10, 0, 0, 1}
-	hostB = udp.Addr{10, 0, 0, 2}
+	hostA = netip.AddrFrom4([4]byte{10, 0, 0, 1})
+	hostB = netip.AddrFrom4([4]byte{10, 0, 0, 2})
 )
 
 // RFC 768, a datagram summed by hand: 0a00+0001+0a00+0002+0011+000a+1234+0035+
@@ -26,7 +27,7 @@ func TestHeaderOnTheWire(t *testing.T) {
 	assert.Equal(t, udp.Header{SrcPort: 0x1234, DstPort: 53, Length: 10, Checksum: 0x7105}, h)
 	assert.Equal(t, "hi", string(payload))
 	assert.True(t, h.Verify(hostA, hostB, b[1:]))
-	assert.False(t, h.Verify(hostB, udp.Addr{10, 0, 0, 3}, b[1:]), "RFC 768: the pseudo-header counts")
+	assert.False(t, h.Verify(hostB, netip.AddrFrom4([4]byte{10, 0, 0, 3}), b[1:]), "RFC 768: the pseudo-header counts")
 }
 
 func TestParseHeaderLengths(t *testing.T) {

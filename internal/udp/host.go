@@ -137,7 +137,7 @@ const (
 
 // Arrival is the IP header of a datagram, and the interface on which it arrived.
 type Arrival struct {
-	Src, Dst Addr
+	Src, Dst netip.Addr
 	Iface    int
 	TTL      uint8
 	Foreign  bool // for another host's address: only for the socket of an admitted flow
@@ -147,13 +147,14 @@ type Arrival struct {
 // fromHost reports whether the source can be a host. A host without an address may send to all on
 // the link (RFC 1122 §3.2.1.3). Packets for 127/8 came from the node itself.
 func (a *Arrival) fromHost() bool {
-	switch a.Src[0] {
+	switch first := a.Src.As4()[0]; first {
 	case 0:
-		return a.Src == Addr{} && a.Dst == Addr{255, 255, 255, 255}
+		return a.Src.IsUnspecified() && a.Dst == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	case 127:
-		return a.Dst[0] == 127
+		return a.Dst.IsLoopback()
+	default:
+		return first < 224
 	}
-	return a.Src[0] < 224
 }
 
 // Input processes the payload of an IP packet of protocol 17.
@@ -168,23 +169,20 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 		// RFC 1122 §4.1.3.6: discard datagrams whose source is not a host.
 		return BadSource
 	}
-	from := netip.AddrPortFrom(netip.AddrFrom4(a.Src), header.SrcPort)
-	to := netip.AddrPortFrom(netip.AddrFrom4(a.Dst), header.DstPort)
+	from := netip.AddrPortFrom(a.Src, header.SrcPort)
+	to := netip.AddrPortFrom(a.Dst, header.DstPort)
 	s := h.ofFlow(to, from)
 	if s == nil && !a.Foreign {
 		s = h.find(to, from)
 	}
 	switch {
-	case s == nil || isGroup(a.Dst) && !s.member(a.Iface, a.Dst):
+	case s == nil || a.Dst.IsMulticast() && !s.member(a.Iface, a.Dst):
 		return NoPort
 	case !s.deliver(from, &a, payload):
 		return Full
 	}
 	return Delivered
 }
-
-// isGroup reports whether an address is a host group's (RFC 1112 §4).
-func isGroup(a Addr) bool { return a[0]&0xf0 == 224 }
 
 // find returns the socket for a datagram of no admitted flow: the one on its address, or else one
 // for all addresses. It returns nil if no socket matches, or it is connected to another peer.

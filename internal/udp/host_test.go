@@ -29,7 +29,7 @@ func bind(t *testing.T, h *udp.Host, local string) *udp.Socket {
 func send(h *udp.Host, from, to, text string) udp.Verdict {
 	src, dst := at(from).Addr().As4(), at(to).Addr().As4()
 	header := udp.Header{SrcPort: at(from).Port(), DstPort: at(to).Port()}
-	return h.Input(udp.Arrival{Src: src, Dst: dst}, header.Append(nil, src, dst, []byte(text)))
+	return h.Input(udp.Arrival{Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst)}, header.Append(nil, netip.AddrFrom4(src), netip.AddrFrom4(dst), []byte(text)))
 }
 
 // take reads one datagram: "source text".

@@ -23,10 +23,9 @@ func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bo
 		return false
 	}
 	var record [recordLen]byte
-	src := from.Addr().As4()
-	copy(record[:], src[:])
+	*(*[4]byte)(record[:]) = from.Addr().As4()
 	binary.BigEndian.PutUint16(record[4:], from.Port())
-	copy(record[6:], a.Dst[:])
+	*(*[4]byte)(record[6:]) = a.Dst.As4()
 	binary.BigEndian.PutUint16(record[10:], uint16(len(payload)))
 	binary.BigEndian.PutUint16(record[12:], uint16(a.Iface))
 	record[14] = a.TTL
@@ -72,9 +71,9 @@ func Dequeue(r *buffer.Ring, p []byte) (Received, bool) {
 	r.Read(p[:min(n, len(p))])
 	r.Release(end + uint64(charge(n)))
 	return Received{
-		From: netip.AddrPortFrom(netip.AddrFrom4(Addr(record[:4])),
+		From: netip.AddrPortFrom(netip.AddrFrom4([4]byte(record[:])),
 			binary.BigEndian.Uint16(record[4:])),
-		To: netip.AddrFrom4(Addr(record[6:10])), Len: n,
+		To: netip.AddrFrom4([4]byte(record[6:])), Len: n,
 		Iface: int(binary.BigEndian.Uint16(record[12:])), TTL: record[14],
 		Checked: record[15] == 1,
 	}, true

@@ -126,7 +126,7 @@ func (s *Socket) hears(from netip.AddrPort) bool {
 }
 
 // member reports whether the socket has joined a group on an interface's link.
-func (s *Socket) member(iface int, group Addr) bool {
+func (s *Socket) member(iface int, group netip.Addr) bool {
 	return slices.Contains(s.groups, membership{iface, group})
 }
 

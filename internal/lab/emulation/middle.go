@@ -125,9 +125,9 @@ func (m *middle) open() (err error) {
 			Host: p.Local.Addr().String(), Port: p.Local.Port(),
 			Interfaces: []link.Interface{{
 				Name: side.Host(p.Flow), ID: i, MTU: m.x.Path.MTU,
-				Local: side.Address(p.Flow, simulation.RouterNumber).As4(),
+				Local: side.Address(p.Flow, simulation.RouterNumber),
 				Neighbors: []link.Neighbor{{
-					Addr: d.host.As4(), Host: p.Remote.Addr().String(), Port: p.Remote.Port(),
+					Addr: d.host, Host: p.Remote.Addr().String(), Port: p.Remote.Port(),
 				}},
 			}},
 		})
@@ -257,7 +257,7 @@ func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
 	d.bytes = append(d.bytes, packet...)
 	d.trains = append(d.trains, buffer.Train{
 		Pieces: [][]byte{d.bytes[from:]}, Size: len(packet), Count: 1, Bytes: len(packet),
-		Iface: d.id, NextHop: d.host.As4(),
+		Iface: d.id, NextHop: d.host,
 	})
 	d.due = append(d.due, due)
 }

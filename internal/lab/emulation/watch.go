@@ -90,7 +90,7 @@ func (e *End) sampled(conn int, s *tcp.Info) {
 
 // tracer is a tap that records the segments of the host with an address.
 func (e *End) tracer(host netip.Addr) stack.Tap {
-	owns := func(a [4]byte) bool { return a == host.As4() }
+	owns := func(a netip.Addr) bool { return a == host }
 	var r result.Segment
 	return sim.NewTracer(owns, func(s *sim.Segment) {
 		r = simulation.Segment(e.since(s.Time), s)

@@ -103,9 +103,9 @@ func newWorld(s *Script) (*world, error) {
 			return nil, w.fail("%v", err)
 		}
 	}
-	w.path = tcp.Path{MTU: w.set.mtu, Local: w.set.local.As4(), DefaultMSS: true}
+	w.path = tcp.Path{MTU: w.set.mtu, Local: w.set.local, DefaultMSS: true}
 	cfg := w.set.config
-	cfg.Route = func([4]byte) tcp.Path { return w.path }
+	cfg.Route = func(netip.Addr) tcp.Path { return w.path }
 	host, err := tcp.NewHost(cfg)
 	if err != nil {
 		return nil, w.fail("%v", err)
@@ -225,7 +225,7 @@ func (w *world) whom(s *segment) *peer {
 	}
 	w.current = nil
 	w.current = w.peer(tcp.Tuple{
-		LocalAddr: w.set.local.As4(), RemoteAddr: w.set.remote.As4(),
+		LocalAddr: w.set.local, RemoteAddr: w.set.remote,
 		LocalPort: local, RemotePort: remote,
 	})
 	return w.current
