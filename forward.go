@@ -18,10 +18,11 @@ import (
 // addresses except those that a router has a route to. Tunnels and proxies use Forward. A nil f
 // ends it; accepted connections stay open.
 //
-// At most 1,024 connections wait for a decision or in Accept. If more arrive, the node answers SYNs
-// with SYN cookies (RFC 4987 §3.6) and calls f when a cookie returns: the peer is connected by
-// then, so Reject and Drop reset the connection. At most 1,024 of these wait for a decision.
-// Without cookies ([TCP].SynCookies is "off") further SYNs are dropped.
+// At most 64 connections wait for a decision or in Accept before their peers have answered. If more
+// arrive, the node answers SYNs with SYN cookies (RFC 4987 §3.6) and calls f when a cookie returns:
+// the peer is connected by then, so Reject and Drop reset the connection. At most 1,024 of these
+// wait for a decision. Without cookies ([TCP].SynCookies is "off") 1,024 connections wait, and
+// further SYNs are dropped.
 //
 // A listener without an address accepts connections to the node's own addresses; those to other
 // addresses go to f.
