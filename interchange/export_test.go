@@ -28,6 +28,8 @@ import (
 const (
 	composeTool    = "tidepool-compose-go-2.16.2/cmd"
 	kubernetesTool = "tidepool-kubernetes-validate-1.37.0"
+
+	containerlabSchema = "tidepool-containerlab-0.69.3"
 )
 
 // cached is the path of such a tool.
@@ -268,15 +270,11 @@ type clabTopology struct {
 	}
 }
 
-// The topology has only fields that containerlab documents, and is valid by its schema where that is
-// at hand: TIDEPOOL_CLAB_SCHEMA names schemas/clab.schema.json of its repository.
+// The topology has only fields that containerlab documents, and is valid by its schema.
 func TestContainerlabTopologiesAreValid(t *testing.T) {
-	var schema *jsonschema.Schema
-	if path := os.Getenv("TIDEPOOL_CLAB_SCHEMA"); path != "" {
-		var err error
-		schema, err = jsonschema.NewCompiler().Compile(path)
-		require.NoError(t, err)
-	}
+	schema, err := jsonschema.NewCompiler().Compile(
+		filepath.Join(cached(t, containerlabSchema), "clab.schema.json"))
+	require.NoError(t, err)
 	for name, n := range networks(t) {
 		done := exported(t, n, "containerlab")
 		text := done.Files[0].Text
@@ -297,15 +295,13 @@ func TestContainerlabTopologiesAreValid(t *testing.T) {
 				assert.NotContains(t, end, ":eth0", "it is the management network's")
 			}
 		}
-		if schema != nil {
-			var value any
-			require.NoError(t, yaml.Unmarshal(text, &value))
-			asJSON, err := json.Marshal(value)
-			require.NoError(t, err)
-			value, err = jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
-			require.NoError(t, err)
-			assert.NoError(t, schema.Validate(value), name)
-		}
+		var value any
+		require.NoError(t, yaml.Unmarshal(text, &value))
+		asJSON, err := json.Marshal(value)
+		require.NoError(t, err)
+		value, err = jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+		require.NoError(t, err)
+		assert.NoError(t, schema.Validate(value), name)
 	}
 }
 
