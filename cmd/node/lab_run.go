@@ -115,9 +115,9 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 		"congestion control of all flows: `NAME`, or FILE.star (see tutorial/)")
 	addChanges(f, o)
 	f.StringVar(&o.netem, "netem", "",
-		"impair the direction of data by `ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%'")
+		"impair the data direction with `ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%'")
 	f.StringVar(&o.mm, "mm", "",
-		"path as a mahimahi `COMMAND`, such as 'mm-delay 40 mm-link UP DOWN'")
+		"emulate the path of a mahimahi `COMMAND`, such as 'mm-delay 40 mm-link UP DOWN'")
 	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times")
 	f.Uint64Var(&o.seed, "seed", 0, "make all random draws from `SEED`")
 	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR`, or continue the results in it")

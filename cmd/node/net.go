@@ -88,9 +88,9 @@ func (o *netOptions) upCommand() *cobra.Command {
 	c.Short = "start all nodes of a network"
 	c.Long = "Start all nodes of a network that are not running, and return when all of them\n" +
 		"answer. If files have errors, it prints all errors and starts nothing; if one\n" +
-		"node cannot start, none does. A FILE.net is a plan: `node net generate --plan` makes\n" +
-		".lnx files from it. Its lines `host NAME ssh USER@MACHINE` and `node A NAME`\n" +
-		"start A on another machine, over ssh."
+		"node cannot start, none does. FILE.net is a plan, from which the .lnx files are\n" +
+		"made, as by `node net generate FILE.net`. Its lines `host NAME ssh USER@MACHINE`\n" +
+		"and `node A NAME` start A on another machine, over ssh."
 	c.Example = "  node net up nets/ring"
 	return c
 }
@@ -104,8 +104,8 @@ func (o *netOptions) applyCommand() *cobra.Command {
 		"has changed reload it and keep their connections; they restart only for\n" +
 		"changes that need it, such as another routing protocol. Nodes without a file\n" +
 		"stop. UDP ports may move between nodes. If one node cannot apply its file, no\n" +
-		"node changes. Without an argument, it is the only running network, with the\n" +
-		"files that it was started from."
+		"node changes. Without an argument, it applies the files that the only\n" +
+		"running network was started from."
 	return c
 }
 

@@ -27,8 +27,8 @@ func validateCommand() *cobra.Command {
 		Short: "check .lnx files without running anything",
 		Long: "Check .lnx files and print every error with its place. For a folder, it checks\n" +
 			"all files below it; the files in one folder are one network and must fit\n" +
-			"together. The exit status is 2 for errors in files, and 1 for errors that only\n" +
-			"--here finds, because the files may run at another time.",
+			"together. The exit status is 2 if files have errors. It is 1 if only --here\n" +
+			"finds errors: the files are valid, but this machine cannot run them now.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			v := validation{here: here, ctx: c.Context}

@@ -1,5 +1,6 @@
 // Package control defines the requests to a node, their answers, and the node's events. The shell,
-// the HTTP API and the page use it. The node is its only implementation.
+// the HTTP API and the page use it. A node executes the requests; the client of the HTTP API passes
+// them on to one.
 //
 // A request is a small struct. Its answer is a snapshot: plain values with JSON tags, which do not
 // change later. The answers method of a request names its answer's type, so Ask is typed although

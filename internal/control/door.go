@@ -4,7 +4,7 @@ import "net/netip"
 
 // Publish forwards a TCP port of this machine to a virtual host: a connection to the port is
 // connected to To through the network. Each direction is closed separately, as between To's program
-// and its client, and a reset at one end resets the other. Answer Door.
+// and its client, and a reset at one end resets the other. The answer is Door.
 type Publish struct {
 	// Port is a port of this machine; 0: a free one.
 	Port uint16 `json:"port"`
@@ -20,7 +20,7 @@ type Publish struct {
 func (Publish) answers(Door) {}
 
 // Expose forwards a port of the node to a service of this machine, or of one that it can reach.
-// Answer Door.
+// The answer is Door.
 type Expose struct {
 	// Port is a port of the node, at all its addresses.
 	Port uint16 `json:"port"`
@@ -34,7 +34,7 @@ func (Expose) answers(Door) {}
 
 // Splice forwards every port of a node's address that has no listener to the same port of this
 // machine, TCP and UDP. If that port is closed, the node refuses the client. One at a time.
-// Answer Door.
+// The answer is Door.
 type Splice struct {
 	Addr netip.Addr `json:"addr"`
 	// To is the machine; the zero Addr: 127.0.0.1.
@@ -81,7 +81,7 @@ const (
 )
 
 // CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is
-// set. Answer Nothing.
+// set. The answer is empty.
 type CloseDoor struct {
 	ID  int  `json:"id"`
 	Cut bool `json:"cut,omitempty"`

@@ -73,7 +73,7 @@ func (c *RCPCounts) Sent() uint64 { return c.DAT + c.ACK + c.FIN }
 
 // RCPCount runs the measuring client of founding document 000: it writes random pieces of 200 to
 // 399 bytes with pauses of 2 to 19 ms to an echo server, and compares the echo with the data.
-// Answer RCPCounted.
+// The answer is RCPCounted.
 type RCPCount struct {
 	Addr    netip.Addr `json:"addr"`
 	Port    uint16     `json:"port"`

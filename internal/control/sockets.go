@@ -129,7 +129,7 @@ type Info struct {
 }
 
 // Listen opens a listener and accepts all connections. Each connection gets its own socket and an
-// Accepted event. Answer Socket.
+// Accepted event. The answer is Socket.
 type Listen struct {
 	Port uint16 `json:"port"`
 }
@@ -205,7 +205,7 @@ const (
 	ShutdownBoth  How = "both"
 )
 
-// Close closes a socket and returns at once. Written data is still sent. Answer Nothing.
+// Close closes a socket and returns at once. Written data is still sent. The answer is empty.
 type Close struct {
 	SID int `json:"sid"`
 }
@@ -221,7 +221,7 @@ type Congestion struct {
 func (Congestion) answers(Socket) {}
 
 // ListenUDP opens a UDP socket. Received datagrams are Datagram events. A Write goes to the sender
-// of the last datagram. Answer Socket.
+// of the last datagram. The answer is Socket.
 type ListenUDP struct {
 	Port uint16 `json:"port"` // 0: a free port
 }

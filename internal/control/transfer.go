@@ -6,7 +6,7 @@ import (
 )
 
 // SendFile connects, sends the file at Path and closes; it waits until the peer has acknowledged
-// everything. Answer Transfer.
+// everything. The answer is Transfer.
 type SendFile struct {
 	// Path is the file; empty: send Random bytes.
 	Path string     `json:"path"`
@@ -29,8 +29,8 @@ type SendFile struct {
 
 func (SendFile) answers(Transfer) {}
 
-// RecvFile listens, accepts one connection, stores the received data in Path and closes. During
-// the transfer, and after a failure, the data is in Path with ".part" appended. Answer Transfer.
+// RecvFile listens, accepts one connection, stores the received data in Path and closes. During the
+// transfer, and after a failure, the data is in Path with ".part" appended. The answer is Transfer.
 type RecvFile struct {
 	// Path is the file; empty: the data is counted and discarded.
 	Path string `json:"path"`
@@ -74,7 +74,7 @@ type Underway struct {
 	Progress Progress       `json:"progress"`
 }
 
-// StopTransfer stops a transfer, whose own request fails with ErrStopped. Answer Nothing.
+// StopTransfer stops a transfer, whose own request fails with ErrStopped. The answer is empty.
 type StopTransfer struct {
 	ID int `json:"id"`
 }

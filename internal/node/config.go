@@ -92,7 +92,7 @@ type Network struct {
 type Link struct {
 	UDP HostPort // local address; zero if TUN is set
 	TUN *TUN     // nil: a UDP socket
-	// Impair impairs packets that are sent, and packets that are received. Nil: not at all.
+	// Impair[0] impairs the packets that are sent, Impair[1] those received. Nil: no impairment.
 	Impair [2]*netem.Config
 }
 

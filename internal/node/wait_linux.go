@@ -237,8 +237,8 @@ func (w *epollWaiter) Lead(timeout time.Duration, ready []int) ([]int, bool) {
 	return ready, false
 }
 
-// Dismiss implements leaderWaiter. Call wakes the leader: only the loop dismisses, so it does not
-// wait.
+// Dismiss implements leaderWaiter. Call wakes the leader and not the loop: the loop calls Dismiss,
+// so it is not in Wait.
 func (w *epollWaiter) Dismiss() {
 	if w.slot.CompareAndSwap(occupied, dismissed) {
 		w.Call()

@@ -205,7 +205,8 @@ func undo(done []portforward.Change) {
 	}
 }
 
-// turnAll makes the loop's changes. If one fails, it undoes the others and returns its text.
+// turnAll makes the changes that run in the node's loop. If one fails, turnAll undoes the earlier
+// ones and returns the text of the failed one.
 func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err error) {
 	for i, t := range l.turns {
 		if err := t.do(s, now); err != nil {

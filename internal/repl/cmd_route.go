@@ -111,7 +111,7 @@ var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 // Errors in the arguments of a route.
 var (
 	errNoPrefix = errors.New("PREFIX is missing")
-	errNoHop    = errors.New("via VADDR, blackhole, unreachable or prohibit is missing")
+	errNoHop    = errors.New("expected via VADDR, blackhole, unreachable or prohibit after PREFIX")
 	errNoVia    = errors.New("expected PREFIX, or PREFIX via VADDR")
 )
 

@@ -251,7 +251,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		},
 		{
 			"route add 10.3.0.0/16",
-			"route add: via VADDR, blackhole, unreachable or prohibit is missing", routeAdd,
+			"route add: expected via VADDR, blackhole, unreachable or prohibit after PREFIX", routeAdd,
 		},
 		{"route add default via x", `route add: "x" is not an address`, routeAdd},
 		{
@@ -462,10 +462,10 @@ func TestAPanicIsAnErrorOfItsLine(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	s.env.op = node
 	err := s.Execute(t.Context(), "routes")
-	require.EqualError(t, err, "BUG: this command panicked; the node continues: BUG: tcp: lost")
+	require.EqualError(t, err, "BUG: this command panicked (the node continues): BUG: tcp: lost")
 	err = s.Execute(t.Context(), "rf out 6000")
 	assert.EqualError(t, err,
-		"recvfile out: BUG: this command panicked; the node continues: BUG: tcp: lost")
+		"recvfile out: BUG: this command panicked (the node continues): BUG: tcp: lost")
 }
 
 func TestInterruptEndsTheCommandThatRuns(t *testing.T) {

@@ -166,7 +166,7 @@ func (s *Shell) guarded(
 ) (result control.Transfer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("BUG: this command panicked; the node continues: %v", p)
+			err = fmt.Errorf("BUG: this command panicked (the node continues): %v", p)
 		}
 	}()
 	return run(ctx, func(p control.Progress) { s.advance(j, p) })

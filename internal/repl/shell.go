@@ -145,7 +145,7 @@ func (s *Shell) execute(
 	}()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("BUG: this command panicked; the node continues: %v", p)
+			err = fmt.Errorf("BUG: this command panicked (the node continues): %v", p)
 		}
 	}()
 	root := s.tree()

@@ -131,7 +131,7 @@ const (
 
 // SetSize sets the size from WIDTH or WIDTHxHEIGHT with a unit, such as 3.5in, 88mm or 8.8x6cm.
 func (s *Style) SetSize(text string) error {
-	wrong := errors.New("must be WIDTH or WIDTHxHEIGHT in in, cm, mm or pt, " +
+	wrong := errors.New("must be WIDTH or WIDTHxHEIGHT with the unit in, cm, mm or pt, " +
 		"such as 3.5in or 8.8x6cm")
 	for _, unit := range lengths {
 		rest, ok := strings.CutSuffix(strings.ToLower(strings.TrimSpace(text)), unit.name)

@@ -176,14 +176,14 @@ func hear(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	if !in.Scan() {
-		return nil, nil, nil, fmt.Errorf("no start on the standard input: %w", orEOF(in.Err()))
+		return nil, nil, nil, fmt.Errorf("no start message on standard input: %w", orEOF(in.Err()))
 	}
 	s := new(Start)
 	if err := json.Unmarshal(in.Bytes(), s); err != nil {
-		return nil, nil, nil, fmt.Errorf("the start on the standard input: %w", err)
+		return nil, nil, nil, fmt.Errorf("the start message on standard input: %w", err)
 	}
 	if s.Type != "start" {
-		return nil, nil, nil, fmt.Errorf("the standard input begins with %q: want start", s.Type)
+		return nil, nil, nil, fmt.Errorf("standard input begins with a message %q: expected start", s.Type)
 	}
 	cell, err := s.Plan.cell()
 	return s, cell, in, err

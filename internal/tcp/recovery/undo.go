@@ -89,8 +89,8 @@ func (r *Ack) takeBack() {
 		v.Backoff = 0
 		v.RTT.keepSRTT, v.RTT.keepVar = u.srtt, u.rttvar
 	} else {
-		// The retransmitted segments were reordered. RFC 8985 §6.2 step 3 detects that only if the
-		// original arrives before the retransmission, and step 4 needs it.
+		// The retransmitted segments were only reordered. RFC 8985 §6.2 step 3 notices that only
+		// for a segment that was never retransmitted, so note it here for step 4.
 		v.rack.reordering = true
 	}
 	if v.Episode.kind == restarting {
