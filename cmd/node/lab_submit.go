@@ -42,7 +42,8 @@ there into the folder. --image must be of this version.
 
 The runs of the experiment are split into parts, and a task of the array runs one
 part. One run is measured first. The time limit of a task is four times that run's
-time for each run of its part; its memory limit is twice that run's memory. Parts that failed are queued again with twice the limits.
+time for each run of its part; its memory limit is twice that run's memory. Parts that
+failed are queued again with twice the limits.
 
 Ctrl-C leaves the job in its queue. To wait again and to queue missing parts, repeat
 the command or pass the folder; ` + "`node lab collect DIR`" + ` prints what is there.
@@ -73,7 +74,7 @@ func labSubmitCommand() *cobra.Command {
 	f.IntVar(&o.run.parts, "parts", 0,
 		"split the runs into `N` parts (default: by the time of a run)")
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
-	f.DurationVar(&o.time, "time", 0, "limit of a part's time (default: 4 × measured, for each of its runs)")
+	f.DurationVar(&o.time, "time", 0, "limit of a part's time (default: 4 × measured for each run)")
 	f.Int64Var(&o.memory, "memory", 0, "limit of a part's memory in `MB` (default: 2 × measured)")
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")

@@ -183,7 +183,7 @@ func hear(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 		return nil, nil, nil, fmt.Errorf("the start message on standard input: %w", err)
 	}
 	if s.Type != "start" {
-		return nil, nil, nil, fmt.Errorf("standard input begins with a message %q: expected start", s.Type)
+		return nil, nil, nil, fmt.Errorf("standard input begins with %q: expected start", s.Type)
 	}
 	cell, err := s.Plan.cell()
 	return s, cell, in, err
