@@ -185,7 +185,7 @@ func (l login) unreachable(problem string) error {
 	return &UnreachableError{l.name, l.ssh, problem}
 }
 
-// failure explains why ssh failed, from what it printed.
+// failure explains why ssh failed, from its output.
 func (l login) failure(ctx context.Context, said []byte, err error) error {
 	text := string(said)
 	try := "`ssh " + l.ssh + " true`"

@@ -53,13 +53,6 @@ const (
 	PortNG = 521
 )
 
-func (d Dialect) port() uint16 {
-	if d == RIPng {
-		return PortNG
-	}
-	return Port
-}
-
 // Interface is the configuration of RIP on one interface.
 type Interface struct {
 	// Addr is our address with the link's prefix length. RIPv2 needs it. RIPng needs the
@@ -156,6 +149,9 @@ func newPort(c Interface) *port {
 // accepts reports whether the port accepts messages of a version. RFC 2453 §5.2: "for maximum
 // security, RIP-1 messages should be ignored when authentication is in use".
 func (p *port) accepts(version uint8) bool {
+	if p.isIPv6() {
+		return version == versionNG && p.Receive != ReceiveNone
+	}
 	switch p.Receive {
 	case ReceiveBoth:
 		return version != 1 || len(p.Keys) == 0
@@ -170,6 +166,14 @@ func (p *port) accepts(version uint8) bool {
 
 // isIPv6 reports whether the interface speaks RIPng.
 func (f *Interface) isIPv6() bool { return f.Addr.Addr().Is6() }
+
+// udp returns the port of the routers on the link.
+func (f *Interface) udp() uint16 {
+	if f.isIPv6() {
+		return PortNG
+	}
+	return Port
+}
 
 // isLinkLocal reports whether an address is a link-local unicast address of IPv6.
 func isLinkLocal(a netip.Addr) bool { return a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "" }

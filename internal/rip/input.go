@@ -138,26 +138,35 @@ func (s *Speaker) isStale(now clock.Time, r *route) bool {
 	return r.via != nil && r.due.Sub(now) < s.cfg.Timeout/2
 }
 
-// input2 processes a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: interface,
-// sender, format, authentication, contents.
+// admit does the checks that come first in RIP version 1 and 2 (RFC 2453 §3.9) and RIPng (RFC 2080
+// §2.4): interface, sender, header, version, and the port of a response.
+func (s *Speaker) admit(from netip.AddrPort, iface int, b []byte) (p *port, m Packet2, r Refusal) {
+	if iface < 0 || iface >= len(s.ports) || !s.ports[iface].up {
+		return nil, m, RefusedInterface
+	}
+	p = s.ports[iface]
+	if r = s.judgeSender(p, from.Addr(), iface); r != Taken {
+		return nil, m, r
+	}
+	m, r = parseHeader2(b)
+	switch {
+	case r != Taken:
+	case !p.accepts(m.Version):
+		r = RefusedVersion
+	case m.Command == Response && from.Port() != p.udp():
+		r = RefusedPort // RFC 2453 §3.9.2, RFC 2080 §2.4.2
+	}
+	return p, m, r
+}
+
+// input2 processes a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: admit,
+// authentication, contents.
 func (s *Speaker) input2(
 	now clock.Time, from netip.AddrPort, iface int, b []byte,
 ) Refusal {
-	if iface < 0 || iface >= len(s.ports) || !s.ports[iface].up {
-		return RefusedInterface
-	}
-	p := s.ports[iface]
-	if r := s.judgeSender(p, from.Addr(), iface); r != Taken {
+	p, m, r := s.admit(from, iface, b)
+	if r != Taken {
 		return r
-	}
-	m, r := parseHeader2(b)
-	switch {
-	case r != Taken:
-		return r
-	case !p.accepts(m.Version):
-		return RefusedVersion
-	case m.Command == Response && from.Port() != Port:
-		return RefusedPort // RFC 2453 §3.9.2
 	}
 	body := b[header2:]
 	var auth authentication
@@ -279,11 +288,10 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	switch {
 	case len(m.Entries) == 0:
 		return Taken // "If there are no entries, no response is given."
+	case p.silentTo(from):
+		return RefusedSilent
 	case m.Version == 1 && p.Send == SendRIP2, m.Version > 1 && p.Send == SendRIP1:
-		if !p.silentTo(from) {
-			// RFC 2453 §4.6: a router that sends only RIP-2 does not answer RIP-1.
-			return RefusedVersion
-		}
+		return RefusedVersion // RFC 2453 §4.6: a router that sends only RIP-2 does not answer RIP-1
 	}
 	o := &outlet{to: from, iface: iface, port: p, version: min(m.Version, 2)}
 	if e := &m.Entries[0]; len(m.Entries) == 1 && e.Family == 0 && e.Metric == Infinity {
@@ -300,21 +308,15 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 // silentTo reports whether a request from there is not answered: nothing is sent on the link, or
 // the interface is passive and the request is a router's.
 func (p *port) silentTo(from netip.AddrPort) bool {
-	router := from.Port() == Port
-	if p.isIPv6() {
-		router = from.Port() == PortNG
-	}
-	return p.Send == SendNone || p.Passive && router
+	return p.Send == SendNone || p.Passive && from.Port() == p.udp()
 }
 
-// answer queues the response to a request: encoded entries, or the whole table if there are none.
-// Requests for single prefixes come from monitoring tools and not from routers, so split horizon
-// does not apply to entries.
+// answer queues the response to a request: encoded entries, or with nil the whole table. Requests
+// for single prefixes come from monitoring tools and not from routers, so split horizon does not
+// apply to entries.
 func (s *Speaker) answer(o *outlet, entries []byte) Refusal {
 	o.answer, o.full = true, true
 	switch {
-	case o.port.silentTo(o.to):
-		return RefusedSilent
 	case len(s.answers)+len(s.replies) >= maxAnswers:
 		return RefusedBusy
 	case entries != nil:
@@ -346,31 +348,18 @@ func (s *Speaker) metric(p *port, w *Entry2) uint32 {
 	return Infinity
 }
 
-// inputNG processes a message of RIPng in the order of RFC 2080 §2.4: interface, sender, format,
-// contents. A sender must have a link-local address. So requests from other addresses, which
-// §2.4.1 allows for diagnosis, are refused.
+// inputNG processes a message of RIPng. A sender must have a link-local address. So requests from
+// other addresses, which RFC 2080 §2.4.1 allows for diagnosis, are refused.
 func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []byte) Refusal {
-	if iface < 0 || iface >= len(s.ports) || !s.ports[iface].up {
-		return RefusedInterface
-	}
-	p := s.ports[iface]
-	if r := s.judgeSender(p, from.Addr(), iface); r != Taken {
+	p, m, r := s.admit(from, iface, b)
+	if r != Taken {
 		return r
-	}
-	m, r := parseHeader2(b)
-	switch {
-	case r != Taken:
-		return r
-	case m.Version != versionNG, p.Receive == ReceiveNone:
-		return RefusedVersion
-	case m.Command == Response && from.Port() != PortNG:
-		return RefusedPort // RFC 2080 §2.4.2
 	}
 	entries := b[header2:]
 	if len(entries)%EntrySize2 != 0 {
 		return RefusedForm
 	}
-	if m.Command == Request && from.Port() != PortNG {
+	if m.Command == Request && from.Port() != p.udp() {
 		return s.requestedNG(p, from, iface, entries) // a tool, not a router
 	}
 	g := s.enlist(now, Neighbor{from.Addr(), iface})
@@ -420,8 +409,11 @@ func (s *Speaker) respondedNG(now clock.Time, g *gateway, entries []byte) {
 func (s *Speaker) requestedNG(p *port, from netip.AddrPort, iface int, entries []byte) Refusal {
 	s.counters.RequestsIn++
 	o := &outlet{to: from, iface: iface, port: p, version: versionNG}
-	if len(entries) == 0 {
+	switch {
+	case len(entries) == 0:
 		return Taken // no entries, no response
+	case p.silentTo(from):
+		return RefusedSilent
 	}
 	if w := parseEntryNG(entries); len(entries) == EntrySize2 && w.metric == Infinity &&
 		w.bits == 0 && w.addr == netip.IPv6Unspecified() {

@@ -115,7 +115,7 @@ func (s *Speaker) write2(now clock.Time, o *outlet, c Command, encoded []byte, m
 	var key *Key
 	if o.version > 1 && len(o.port.Keys) > 0 {
 		key = &o.port.Keys[0]
-		b = key.appendAuth(b, s.sequence(now))
+		b = key.appendAuth(b, s.cfg.sequence(now))
 	}
 	switch {
 	case c == Request:
@@ -154,8 +154,8 @@ func (e *Entry) wire(version uint8) Entry2 {
 
 // sequence returns the present sequence number (RFC 4822 §2: it never decreases). It counts
 // seconds, so that it is higher after a restart.
-func (s *Speaker) sequence(now clock.Time) uint32 {
-	return s.cfg.Sequence + uint32(time.Duration(now)/time.Second)
+func (c *Config) sequence(now clock.Time) uint32 {
+	return c.Sequence + uint32(time.Duration(now)/time.Second)
 }
 
 func (s *Speaker) count(o *outlet, entries int) {
@@ -165,8 +165,8 @@ func (s *Speaker) count(o *outlet, entries int) {
 	o.port.sentEntries += uint64(entries)
 }
 
-// outlet is a destination of our messages and what is due there: a neighbor, all routers on a link,
-// or the client of a request.
+// outlet is a destination of our messages, with the messages that are due there: a neighbor, all
+// routers on a link, or the client of a request.
 type outlet struct {
 	to      netip.AddrPort
 	iface   int
@@ -196,7 +196,7 @@ func (s *Speaker) unicast(g *gateway) *outlet {
 		o.to, o.gateway, o.width = netip.AddrPortFrom(g.Addr, 0), g, s.cfg.EntrySize
 		return o
 	}
-	o.to, o.version = netip.AddrPortFrom(g.Addr, s.cfg.Dialect.port()), g.port.version()
+	o.to, o.version = netip.AddrPortFrom(g.Addr, g.port.udp()), g.port.version()
 	return o
 }
 
