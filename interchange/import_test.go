@@ -2,6 +2,7 @@ package interchange_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,33 @@ func TestImport(t *testing.T) {
 		want, err := os.ReadFile(file + ".golden")
 		require.NoError(t, err)
 		assert.Equal(t, string(want), got, file)
+	}
+}
+
+// A parameter that a call does not give has its default, whatever other arguments the call has.
+func TestMininetParameters(t *testing.T) {
+	const script = `from mininet.topo import Topo
+from mininet.net import Mininet
+
+class T(Topo):
+    def build(self, n=2, bw=10):
+        for i in range(n - 1):
+            a = self.addHost('a%d' % i, ip='10.0.%d.1/24' % i)
+            b = self.addHost('b%d' % i, ip='10.0.%d.2/24' % i)
+            self.addLink(a, b, bw=bw)
+
+net = Mininet(topo=T(CALL))
+`
+	for call, want := range map[string][2]int{ // links, and their rate in Mbit/s
+		"": {1, 10}, "3": {2, 10}, "n=3": {2, 10}, "bw=5": {1, 5}, "3, 7": {2, 7}, "3, bw=5": {2, 5},
+	} {
+		text := strings.Replace(script, "CALL", call, 1)
+		p, notes, err := interchange.Import("t.py", []byte(text), checkWords)
+		require.NoError(t, err, call)
+		assert.Empty(t, notes, call)
+		assert.Len(t, p.Links, want[0], call)
+		rate := fmt.Sprintf("rate %dmbit", want[1])
+		assert.Equal(t, want[0], strings.Count(string(p.Format()), rate), "T(%s):\n%s", call, p.Format())
 	}
 }
 

@@ -291,7 +291,9 @@ func (s *script) call(
 		name, pos := f.Param(i)
 		var value starlark.Value
 		if named != nil {
-			value, _, _ = named.Get(starlark.String(name))
+			if given, found, _ := named.Get(starlark.String(name)); found {
+				value = given
+			}
 		}
 		switch {
 		case name == "self":
