@@ -45,9 +45,9 @@ part. One run is measured first. The time limit of a task is four times that run
 time for each run of its part; its memory limit is twice that run's memory. Parts that
 failed are queued again with twice the limits.
 
-Ctrl-C leaves the job in its queue. To wait again and to queue missing parts, repeat
-the command or pass the folder; ` + "`node lab collect DIR`" + ` prints what is there.
-Arguments after -- are for sbatch, or for every kubectl.`
+Ctrl-C leaves the job in its queue, or stops local parts. To wait again and to queue
+missing parts, repeat the command or pass the folder. ` + "`node lab collect DIR`" + `
+prints what is there. Arguments after -- are for sbatch, or for every kubectl.`
 
 func labSubmitCommand() *cobra.Command {
 	var o submitOptions
@@ -449,7 +449,7 @@ func (o *submitOptions) wait(ctx context.Context, c *cobra.Command, run *batch.R
 	err := run.Wait(ctx)
 	progress.end()
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		text := "stopped waiting; "
+		text := "stopped the parts that ran; "
 		if o.on != "local" {
 			text = fmt.Sprintf("stopped waiting; job %s stays queued; ", run.Task)
 		}
