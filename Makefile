@@ -15,6 +15,7 @@ build: ## build bin/node
 
 image: ## build the container image with podman, buildah or docker; IMAGE=NAME:TAG
 	GOOS=linux CGO_ENABLED=0 $(GO) build -trimpath -o bin/image/node ./cmd/node
+	mkdir -p bin/image/run/tidepool
 	@set -e; tool=$$(command -v podman || command -v buildah || command -v docker) || tool=; \
 	[ -n "$$tool" ] || { echo "make image needs podman, buildah or docker" >&2; exit 1; }; \
 	tag=$$(bin/image/node version | sed -n '1s/^node \([^ ]*\).*/\1/p' | tr + -); \
@@ -81,7 +82,7 @@ web-test: ## test the page in headless Chromium; T="slider|cut" selects by name 
 	@node web/test/run.mjs '$(T)'
 
 interop: ## test against Linux, curl, nmap, hping3, scapy, BIRD, FRR and others (as root); MB=10 transfers less
-	cd test/interop && TIDEPOOL_LONG=1 $(GO) test -count=1 -timeout 30m -table -mb $(or $(MB),100)
+	cd test/interop && TIDEPOOL_LONG=1 $(GO) test -count=1 -timeout 60m -table -mb $(or $(MB),100)
 
 bench: bin/bench ## compare with the peers and write docs/performance.md; BENCH=loss2 selects cases by name
 	@bin/bench all -root . -only '$(BENCH)'

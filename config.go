@@ -2,6 +2,7 @@ package tidepool
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,9 @@ type Config struct {
 	RIPv2 bool
 	// Hosts maps names, which Dial and Listen accept, to addresses.
 	Hosts map[string]netip.Addr
+	// Lookup returns the addresses of a name that Hosts does not have, as net.Resolver.LookupNetIP
+	// does; the network is "ip", "ip4" or "ip6". Nil: there are no other names.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	// TCP configures TCP. Zero fields: the defaults.
 	TCP TCP
 	// ICMP says what the node answers, and IP which packets it accepts. Zero fields: the defaults.
@@ -54,19 +58,24 @@ type Config struct {
 type Interface struct {
 	// Name is used in messages and by SetUp and Impair. Empty: if0, if1 and so on.
 	Name string
-	// Addr is the node's address with the prefix length of the link's network.
+	// Addr is the node's address, IPv4 or IPv6, with the prefix length of the link's network. The
+	// zero Prefix: there are only those of IPv6.
 	Addr netip.Prefix
+	// IPv6 are further addresses. An interface with IPv6 gets a link-local address if it has none
+	// (RFC 4291 §2.8), and needs an MTU of 1280.
+	IPv6 []netip.Prefix
 	// MTU is the largest packet in bytes. 0: 1400.
 	MTU int
-	// Link carries the packets: each Read or Write is one complete IPv4 packet. The node closes it,
+	// Link carries the packets: each Read or Write is one complete IP packet. The node closes it,
 	// even if Open fails.
 	Link io.ReadWriteCloser
 	// UDP is the local HOST:PORT of a UDP link, which carries one packet per datagram.
 	UDP string
 	// TUN is the name of a Linux TUN device, which is opened or created.
 	TUN string
-	// Kernel is the kernel's address on the TUN device. If it is set, the device is brought up.
-	Kernel netip.Addr
+	// Kernel is the kernel's address on the TUN device, of either family, and Kernel6 an IPv6
+	// address next to an IPv4 one. If one is set, the device is brought up.
+	Kernel, Kernel6 netip.Addr
 	// KernelRoutes are prefixes that the kernel routes to the node until the node is closed.
 	KernelRoutes []netip.Prefix
 	// Neighbors are the nodes on the link. A UDP link reaches only these. On other links an empty
@@ -164,8 +173,7 @@ func (f *Interface) closeLink() {
 }
 
 func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
-	face := lnx.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU}
-	face.Name = cmp.Or(face.Name, "if"+strconv.Itoa(i))
+	face := lnx.Interface{Name: cmp.Or(f.Name, "if"+strconv.Itoa(i)), MTU: f.MTU}
 	if f.Link != nil {
 		if cfg.Node.Devices[face.Name] != nil {
 			f.closeLink() // the caller closes that of the first interface of the name
@@ -176,7 +184,7 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	if _, taken := cfg.LNX.Interface(face.Name); taken {
 		return wrong("two interfaces are called %s", face.Name)
 	}
-	if err := checkAddr(f.Addr); err != nil {
+	if err := f.addrs(&face); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
 	if f.MTU != 0 && (f.MTU < lnx.MinMTU || f.MTU > maxMTU) {
@@ -204,15 +212,15 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 		if to.UDP, err = hostPort(nb.UDP); err != nil {
 			return wrong("neighbor %v: %v", nb.Addr, err)
 		}
-		if !nb.Addr.Is4() || (nb.UDP == "") != (f.UDP == "") {
-			return wrong("neighbor %v of interface %s: want an IPv4 address, and a UDP address "+
+		if !nb.Addr.IsValid() || (nb.UDP == "") != (f.UDP == "") {
+			return wrong("neighbor %v of interface %s: want an address, and a UDP address "+
 				"on UDP links", nb.Addr, face.Name)
 		}
 		if err := checkNeighbor(&face, nb.Addr); err != nil {
 			return wrong("interface %s: %v", face.Name, err)
 		}
 		cfg.LNX.Neighbors = append(cfg.LNX.Neighbors, to)
-		if rip {
+		if rip && nb.Addr.Is4() {
 			cfg.LNX.RIP.AdvertiseTo = append(cfg.LNX.RIP.AdvertiseTo, nb.Addr)
 		}
 	}
@@ -229,18 +237,18 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	case strings.Contains(kinds, " "):
 		return fmt.Errorf("%s are given: want one of Link, UDP and TUN", kinds)
 	case f.TUN != "":
-		if err := f.checkKernel(); err != nil {
+		to.Tun = &lnx.Tun{Device: f.TUN, Routes: f.KernelRoutes}
+		if err := f.kernels(to); err != nil {
 			return err
 		}
-		to.Tun = &lnx.Tun{Device: f.TUN, Kernel: f.Kernel, Routes: f.KernelRoutes}
-	case f.Kernel.IsValid() || len(f.KernelRoutes) > 0:
+	case f.Kernel.IsValid() || f.Kernel6.IsValid() || len(f.KernelRoutes) > 0:
 		return errors.New("a Kernel address or KernelRoutes without a TUN device")
 	}
 	to.UDP, err = hostPort(f.UDP)
 	return err
 }
 
-// maxMTU is the length of the longest IPv4 packet in bytes.
+// maxMTU is the length of the longest packet in bytes.
 const maxMTU = 65535
 
 // hostPort parses HOST:PORT. An empty string is valid and means no address.
@@ -266,70 +274,104 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errConfig, fmt.Sprintf(format, args...))
 }
 
-// checkAddr returns an error if an .lnx file could not have this interface address.
-func checkAddr(p netip.Prefix) error {
-	if !p.IsValid() || !p.Addr().Is4() {
-		return fmt.Errorf("the Addr %v is not IPv4", p)
+// addrs adds the addresses to an interface, with the conditions of an .lnx file.
+func (f *Interface) addrs(to *lnx.Interface) error {
+	list := f.IPv6
+	if f.Addr.IsValid() || len(list) == 0 {
+		list = append([]netip.Prefix{f.Addr}, list...)
 	}
-	if why := lnx.AddrFault(p); why != "" {
-		return fmt.Errorf("the Addr %v is %s", p, why)
+	for k, p := range list {
+		switch {
+		case !p.IsValid():
+			return fmt.Errorf("the Addr %v: want an address with its network's prefix length", p)
+		case k > 0 && p.Addr().Is4():
+			return fmt.Errorf("the Addr %v of IPv6 is IPv4: want one in Addr", p)
+		}
+		if why := lnx.AddrFault(p); why != "" {
+			return fmt.Errorf("the Addr %v is %s", p, why)
+		}
+		if p.Addr().Is4() {
+			to.Addr = p
+			continue
+		}
+		to.IPv6 = append(to.IPv6, p)
 	}
 	return nil
 }
 
 // checkNeighbor returns an error if a cannot be a neighbor on the interface's link.
 func checkNeighbor(face *lnx.Interface, a netip.Addr) error {
-	if why := lnx.NeighborFault(a, face.Addr); why != "" {
-		return fmt.Errorf("neighbor %v is %s", a, why)
-	}
-	return nil
-}
-
-// checkKernel returns an error if the Kernel or KernelRoutes fields are invalid.
-func (f *Interface) checkKernel() error {
-	if f.Kernel.IsValid() && !f.Kernel.Is4() {
-		return fmt.Errorf("the Kernel's address %v is not IPv4", f.Kernel)
-	}
-	for _, p := range f.KernelRoutes {
-		if !f.Kernel.IsValid() || !p.Addr().Is4() || p != p.Masked() {
-			return fmt.Errorf("the kernel's route %v: want an IPv4 prefix without host bits, "+
-				"and a Kernel address", p)
+	why := "of a family that the interface has no address of"
+	for _, p := range face.Addrs() {
+		if p.Addr().Is4() != a.Is4() {
+			continue
+		}
+		if a.Is6() && a.IsLinkLocalUnicast() {
+			p = netip.PrefixFrom(p.Addr(), 0) // on every link
+		}
+		if why = lnx.NeighborFault(a, p); why == "" {
+			return nil
 		}
 	}
-	if !f.Kernel.IsValid() {
-		return nil
+	return fmt.Errorf("neighbor %v is %s", a, why)
+}
+
+// kernels adds the Kernel and Kernel6 fields to an interface with a TUN device.
+func (f *Interface) kernels(face *lnx.Interface) error {
+	for _, a := range []netip.Addr{f.Kernel, f.Kernel6} {
+		switch {
+		case !a.IsValid():
+			continue
+		case face.Tun.Reaches(a), a == f.Kernel6 && a.Is4():
+			return fmt.Errorf("the Kernel %v and the Kernel6 %v: want one of each family",
+				f.Kernel, f.Kernel6)
+		}
+		if err := checkNeighbor(face, a); err != nil {
+			return fmt.Errorf("the Kernel's address: %w", err)
+		}
+		face.Tun.Kernel = append(face.Tun.Kernel, a)
 	}
-	if why := lnx.NeighborFault(f.Kernel, f.Addr); why != "" {
-		return fmt.Errorf("the Kernel's address %v is %s", f.Kernel, why)
+	for _, p := range f.KernelRoutes {
+		if !face.Tun.Reaches(p.Addr()) || p != p.Masked() {
+			return fmt.Errorf("the kernel's route %v: want a prefix without host bits, "+
+				"and a Kernel address of its family", p)
+		}
 	}
 	return nil
 }
 
 // check returns an error if the route is invalid for a node with these interfaces.
 func (r *Route) check(faces []lnx.Interface) error {
+	dst := r.Prefix.Addr()
+	valid := r.Prefix.IsValid() && !dst.Is4In6()
 	switch {
 	case r.Metric < 0 || r.Metric > lnx.MaxMetric:
 		return wrong("route %v: metric %d: want 0 to %d", r.Prefix, r.Metric, lnx.MaxMetric)
 	case r.Kind == "blackhole" || r.Kind == "unreachable" || r.Kind == "prohibit":
-		if !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || r.Via.IsValid() {
-			return wrong("route %v %s via %v: want an IPv4 prefix alone", r.Prefix, r.Kind, r.Via)
+		if !valid || r.Via.IsValid() {
+			return wrong("route %v %s via %v: want a prefix alone", r.Prefix, r.Kind, r.Via)
 		}
 		return nil
 	case r.Kind != "":
 		return wrong("route %v: Kind %q: want blackhole, unreachable, prohibit or none",
 			r.Prefix, r.Kind)
-	case !r.Prefix.IsValid() || !r.Prefix.Addr().Is4() || !r.Via.Is4():
-		return wrong("route %v via %v: want an IPv4 prefix and address", r.Prefix, r.Via)
+	case !valid || !r.Via.IsValid() || dst.Is4() != r.Via.Is4():
+		return wrong("route %v via %v: want a prefix and an address of its family", r.Prefix, r.Via)
 	}
 	onLink := false
 	for i := range faces {
-		p := faces[i].Addr
-		if p.Addr() == r.Via {
-			return wrong("route %v: next hop %v is the node itself", r.Prefix, r.Via)
+		onLink = onLink || faces[i].Name == r.Via.Zone()
+		for _, p := range faces[i].Addrs() {
+			if p.Addr() == r.Via {
+				return wrong("route %v: next hop %v is the node itself", r.Prefix, r.Via)
+			}
+			onLink = onLink || p.Contains(r.Via)
 		}
-		onLink = onLink || p.Masked().Contains(r.Via)
 	}
-	if !onLink {
+	switch {
+	case r.Via.Is6() && r.Via.IsLinkLocalUnicast() && r.Via.Zone() == "":
+		return wrong("route %v: next hop %v needs its interface: %v%%NAME", r.Prefix, r.Via, r.Via)
+	case !onLink:
 		return wrong("route %v: next hop %v is on no interface's network", r.Prefix, r.Via)
 	}
 	return nil
@@ -337,8 +379,8 @@ func (r *Route) check(faces []lnx.Interface) error {
 
 func checkHosts(hosts map[string]netip.Addr) error {
 	for name, a := range hosts {
-		if !a.Unmap().Is4() {
-			return wrong("Hosts[%q]: %v is not an IPv4 address", name, a)
+		if !a.IsValid() {
+			return wrong("Hosts[%q]: %v is not an address", name, a)
 		}
 	}
 	return nil

@@ -52,12 +52,12 @@ func TestOpenAndOpenFileRejectTheSameAddresses(t *testing.T) {
 	}
 	for kernel, why := range map[string]string{
 		"10.0.0.1": "the interface itself", "10.0.0.255": "the broadcast address",
-		"10.9.0.1": "not in the link's prefix", "::1": "not IPv4",
+		"10.9.0.1": "not in the link's prefix", "::1": "of a family",
 	} {
 		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{
 			{Addr: prefix("10.0.0.1/24"), TUN: "tide9", Kernel: addr(kernel)},
 		}})
-		require.ErrorContains(t, err, "interface if0: the Kernel's address "+kernel+" is "+why)
+		require.ErrorContains(t, err, "interface if0: the Kernel's address: neighbor "+kernel+" is "+why)
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // Dialer connects with the options of its fields. Node's own Dial methods use a Dialer that has
@@ -13,8 +16,9 @@ import (
 type Dialer struct {
 	// Node is the node that connects. Required.
 	Node *Node
-	// LocalAddr is the local address and port. The zero netip.Addr, or 0.0.0.0, means the address
-	// of the interface that the route to the peer uses; port 0 means a free port (RFC 6056).
+	// LocalAddr is the local address and port. The zero netip.Addr, 0.0.0.0 or :: means an address
+	// of the interface that the route to the peer uses (RFC 6724 §5); port 0 means a free port (RFC
+	// 6056).
 	//
 	// A dial fails with syscall.EADDRNOTAVAIL if the node does not have the address. It fails with
 	// EADDRINUSE if a listener or socket uses the port, or if the same connection exists or is in
@@ -27,8 +31,10 @@ type Dialer struct {
 	RCP RCP
 }
 
-// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4", "udp", "udp4" or
-// "rcp". Connections of "rcp" are RCPConns.
+// Dial connects to an address such as "10.0.0.1:80" or "[fe80::1%if0]:80". The network is "tcp",
+// "udp" or "rcp"; "tcp4", "tcp6", "udp4" and "udp6" use one version of IP. Connections of "rcp" are
+// RCPConns. Of a name with several addresses, it tries the next one 250 ms after the last, and
+// returns the first connection (RFC 8305).
 func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
@@ -36,38 +42,120 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 // DialContext is Dial that fails with the cause of ctx when ctx ends. It can be the DialContext of
 // an http.Transport.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	transport := strings.TrimSuffix(network, "4")
+	transport := transportOf(network)
 	if transport != "udp" && network != "rcp" {
 		transport = "tcp"
 	}
 	n := d.node()
-	to, err := n.resolve(ctx, "dial", network, transport, address)
+	list, err := n.resolve(ctx, "dial", network, transport, address)
 	if err != nil {
 		return nil, err
 	}
-	if !to.Addr().IsValid() && len(n.addrs) > 0 {
+	for _, a := range n.addrs {
 		// No host means the local system, as in net.Dial.
-		to = netip.AddrPortFrom(n.addrs[0], to.Port())
+		if !list[0].Addr().IsValid() && fits(network, a) {
+			list[0] = netip.AddrPortFrom(a, list[0].Port())
+		}
 	}
+	from := d.LocalAddr.Addr().Unmap()
+	list = slices.DeleteFunc(list, func(to netip.AddrPort) bool {
+		return from.IsValid() && !from.IsUnspecified() && to.Addr().Is4() != from.Is4()
+	})
+	if len(list) == 0 {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.AddrError{
+			Err: "no suitable address found", Addr: d.LocalAddr.String(),
+		}}
+	}
+	dial := connector(d.DialTCP)
 	switch transport {
 	case "udp":
-		u, err := d.DialUDP(to)
-		if err != nil {
-			return nil, err // not a *PacketConn that is nil
-		}
-		return u, nil
+		dial = connector(func(_ context.Context, to netip.AddrPort) (*PacketConn, error) {
+			return d.DialUDP(to)
+		})
 	case "rcp":
-		c, err := d.DialRCP(ctx, to)
+		dial = connector(d.DialRCP)
+	}
+	ctx, cancel := n.inner().Node.Time.Within(ctx, d.Timeout)
+	defer cancel()
+	return race(ctx, &n.inner().Node.Time, list, dial)
+}
+
+// fits reports whether a network such as "tcp6" has addresses of the family of a.
+func fits(network string, a netip.Addr) bool {
+	if a.Is4() {
+		return !strings.HasSuffix(network, "6")
+	}
+	return !strings.HasSuffix(network, "4")
+}
+
+// connect connects to an address.
+type connect func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+
+// connector returns dial as a connect, whose connection is nil if there is an error.
+func connector[C net.Conn](dial func(context.Context, netip.AddrPort) (C, error)) connect {
+	return func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+		c, err := dial(ctx, to)
 		if err != nil {
 			return nil, err
 		}
 		return c, nil
 	}
-	c, err := d.DialTCP(ctx, to)
-	if err != nil {
-		return nil, err
+}
+
+// attemptDelay is the Connection Attempt Delay (RFC 8305 §8).
+const attemptDelay = 250 * time.Millisecond
+
+// race connects to the addresses of one host in their order. The next attempt begins attemptDelay
+// after the last one, or when one has failed (RFC 8305 §5). The first connection ends the other
+// attempts. If all fail, the error is that of the first address, as in package net.
+func race(
+	ctx context.Context, clock *node.Time, list []netip.AddrPort, dial connect,
+) (won net.Conn, err error) {
+	if len(list) == 1 {
+		return dial(ctx, list[0])
 	}
-	return c, nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		to   netip.AddrPort
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result)
+	preferred, running := list[0], 0
+	for len(list) > 0 || running > 0 {
+		wait, stop := context.Background(), context.CancelFunc(func() {})
+		if len(list) > 0 {
+			to := list[0]
+			go func() {
+				c, err := dial(ctx, to)
+				results <- result{to, c, err}
+			}()
+			list, running = list[1:], running+1
+		}
+		if len(list) > 0 {
+			wait, stop = clock.Within(ctx, attemptDelay)
+		}
+		select {
+		case <-wait.Done():
+		case r := <-results:
+			running--
+			switch {
+			case r.err != nil && r.to == preferred:
+				err = r.err
+			case r.err == nil && won == nil:
+				won, list = r.conn, nil
+				cancel()
+			case r.err == nil:
+				_ = r.conn.Close() // a later one
+			}
+		}
+		stop()
+	}
+	if won != nil {
+		return won, nil
+	}
+	return nil, err
 }
 
 // DialTCP is DialContext for TCP with a netip.AddrPort.
@@ -101,8 +189,7 @@ func (d *Dialer) node() *Node {
 	return d.Node
 }
 
-// Dial connects to an address such as "10.0.0.1:80". The network is "tcp", "tcp4", "udp", "udp4" or
-// "rcp". A Dialer can choose the local address and port.
+// Dial is the Dial of a Dialer that has only a Node.
 func (n *Node) Dial(network, address string) (net.Conn, error) {
 	return (&Dialer{Node: n}).Dial(network, address)
 }
@@ -122,4 +209,128 @@ func (n *Node) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 // Dialer.DialUDP for ICMP errors.
 func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 	return (&Dialer{Node: n}).DialUDP(to)
+}
+
+// resolve parses HOST:PORT, and returns the addresses to connect to, the first to be tried first.
+// The host is an address, a name, or empty, which stands for the zero netip.Addr.
+func (n *Node) resolve(
+	ctx context.Context, op, network, transport, address string,
+) ([]netip.AddrPort, error) {
+	fail := func(err error) ([]netip.AddrPort, error) {
+		return nil, &net.OpError{Op: op, Net: network, Err: err}
+	}
+	version, ok := strings.CutPrefix(network, transport)
+	if !ok || version != "" && version != "4" && version != "6" {
+		return fail(net.UnknownNetworkError(network))
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return fail(err)
+	}
+	if transport == "rcp" {
+		transport = "udp" // its ports are UDP's
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, transport, service)
+	if err != nil {
+		return fail(err)
+	}
+	addrs := []netip.Addr{{}}
+	if host != "" {
+		if addrs, err = n.addrsOf(ctx, version, host); err != nil {
+			return fail(err)
+		}
+	}
+	list := make([]netip.AddrPort, len(addrs))
+	for k, a := range addrs {
+		list[k] = netip.AddrPortFrom(a, uint16(port))
+	}
+	return list, nil
+}
+
+// addrsOf returns the addresses of a host, which is an address or a name, in the order of RFC 6724
+// §6, the families alternating (RFC 8305 §4). The version of IP is "4", "6" or empty for both.
+func (n *Node) addrsOf(ctx context.Context, version, host string) (list []netip.Addr, err error) {
+	a, known := n.hosts[host]
+	if !known {
+		a, err = netip.ParseAddr(host)
+	}
+	switch {
+	case err == nil:
+		if a == netip.IPv6Unspecified() && version == "4" {
+			a = netip.IPv4Unspecified() // as in package net
+		}
+		list = []netip.Addr{a}
+	case n.names == nil || host == "":
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	default:
+		if list, err = n.names(ctx, "ip"+version, host); err != nil {
+			return nil, err
+		}
+		list = slices.Clone(list)
+	}
+	for k := range list {
+		list[k] = list[k].Unmap()
+	}
+	list = slices.DeleteFunc(list, func(a netip.Addr) bool {
+		return !a.IsValid() || version != "" && a.Is4() != (version == "4")
+	})
+	if len(list) == 0 {
+		return nil, &net.AddrError{Err: "no suitable address found", Addr: host}
+	}
+	if len(list) == 1 {
+		return list, nil
+	}
+	if err := n.inner().Node.SortAddrs(list); err != nil {
+		return nil, err
+	}
+	return alternate(list), nil
+}
+
+// alternate moves addresses so that the families alternate, and keeps the order of each family.
+func alternate(list []netip.Addr) []netip.Addr {
+	var own, other []netip.Addr
+	for _, a := range list {
+		if a.Is4() == list[0].Is4() {
+			own = append(own, a)
+		} else {
+			other = append(other, a)
+		}
+	}
+	list = list[:0]
+	for k := range max(len(own), len(other)) {
+		list = append(list, own[min(k, len(own)):min(k+1, len(own))]...)
+		list = append(list, other[min(k, len(other)):min(k+1, len(other))]...)
+	}
+	return list
+}
+
+// local parses the HOST:PORT of a listener. Without a host, it is for all of the node's addresses
+// of the network's families. Like package net, it prefers a name's IPv4 address, and takes 0.0.0.0
+// of "tcp" or "udp" as no host.
+func (n *Node) local(network, transport, address string) (netip.AddrPort, error) {
+	list, err := n.resolve(context.Background(), "listen", network, transport, address)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	k := slices.IndexFunc(list, func(a netip.AddrPort) bool { return a.Addr().Is4() })
+	on := list[max(k, 0)]
+	switch {
+	case on.Addr().IsValid() && !on.Addr().IsUnspecified():
+		return on, nil
+	case strings.HasSuffix(network, "4"):
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port()), nil
+	case strings.HasSuffix(network, "6"):
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), on.Port()), nil
+	}
+	return n.inner().Node.AllAddrs(on.Port()), nil
+}
+
+// lookup returns the first address of a host for a network such as "ip4:icmp".
+func (n *Node) lookup(ctx context.Context, op, network, host string) (netip.Addr, error) {
+	family, _, _ := strings.Cut(network, ":")
+	list, err := n.addrsOf(ctx, strings.TrimPrefix(family, "ip"), host)
+	if err != nil {
+		return netip.Addr{}, &net.OpError{Op: op, Net: network, Err: err}
+	}
+	return list[0], nil
 }

@@ -52,9 +52,10 @@ func TestInvalidDialSendsNothing(t *testing.T) {
 // errors appear in the error of a dial that times out.
 func TestDialAndICMPErrors(t *testing.T) {
 	for _, row := range []struct {
-		typ, code uint8
-		is        []error
-		isNot     error
+		typ   icmp.Type
+		code  uint8
+		is    []error
+		isNot error
 	}{
 		{3, 2, []error{syscall.ECONNREFUSED}, syscall.ETIMEDOUT},
 		{3, 3, []error{syscall.ECONNREFUSED}, syscall.ETIMEDOUT},
@@ -63,23 +64,31 @@ func TestDialAndICMPErrors(t *testing.T) {
 		{3, 13, []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, syscall.ECONNREFUSED},
 		{11, 0, []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, syscall.ECONNREFUSED},
 		{12, 0, []error{syscall.ETIMEDOUT, syscall.EPROTO}, syscall.ECONNREFUSED},
+		{icmp.TypeUnreachable6, 4, []error{syscall.ECONNREFUSED}, syscall.ETIMEDOUT},
+		{icmp.TypeUnreachable6, 0, []error{syscall.ETIMEDOUT, syscall.ENETUNREACH}, syscall.EHOSTUNREACH},
+		{icmp.TypeUnreachable6, 1, []error{syscall.ETIMEDOUT, syscall.EACCES}, syscall.ECONNREFUSED},
+		{icmp.TypeUnreachable6, 3, []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, syscall.ENETUNREACH},
+		{icmp.TypeTimeExceeded6, 0, []error{syscall.ETIMEDOUT, syscall.EHOSTUNREACH}, syscall.ECONNREFUSED},
+		{icmp.TypeParameterProblem6, 1, []error{syscall.ETIMEDOUT, syscall.EPROTO}, syscall.ECONNREFUSED},
 	} {
 		var clock tidepool.Clock
 		wire, end := tidepool.Pipe(0)
-		n := open(t, host(tidepool.Config{Clock: &clock}, "10.0.0.1/24", "10.0.0.2", end))
+		h, near := ip.Header{Protocol: ip.ProtoICMP, Src: addr("10.0.0.2")}, "10.0.0.1/24"
+		if row.typ.Is6() {
+			h, near = ip.Header{Protocol: ip.ProtoICMPv6, Src: addr("2001:db8::2")}, "2001:db8::1/64"
+		}
+		n := open(t, host(tidepool.Config{Clock: &clock}, near, "", end))
 		failed := make(chan error)
 		go func() {
-			_, err := n.Dial("tcp", "10.0.0.2:80")
+			_, err := n.Dial("tcp", netip.AddrPortFrom(h.Src, 80).String())
 			failed <- err
 		}()
 		syn := make([]byte, 1500)
 		k, err := wire.Read(syn)
 		require.NoError(t, err)
-		body := icmp.Error(nil, row.typ, row.code, [4]byte{}, syn[:k], 576)
-		h := ip.Header{
-			TotalLen: ip.HeaderLen + len(body), TTL: 64, Protocol: ip.ProtoICMP,
-			Src: netip.AddrFrom4([4]byte{10, 0, 0, 2}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, 1}),
-		}
+		body := icmp.Error(nil, h.Src, icmp.ReportError{Type: row.typ, Code: row.code}, 0, syn[:k], 576)
+		h.TTL, h.Dst = 64, prefix(near).Addr()
+		h.TotalLen = h.Size() + len(body)
 		_, err = wire.Write(append(h.Append(nil), body...))
 		require.NoError(t, err)
 		late := errors.Is(row.is[0], syscall.ETIMEDOUT)
@@ -97,41 +106,49 @@ func TestDialAndICMPErrors(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.7.1: a peer that sends no MSS option receives segments of 536 bytes, and our SYN-ACK
-// carries our MSS. The second write is sent at once, as a full segment (RFC 9293 §3.7.4).
+// RFC 9293 §3.7.1: a peer that sends no MSS option receives segments of 536 bytes, over IPv6 of 1220,
+// and our SYN-ACK carries our MSS. The second write is sent at once, as a full segment (RFC 9293
+// §3.7.4).
 func TestPeerWithoutMSSOption(t *testing.T) {
-	wire, end := tidepool.Pipe(1500)
-	n := open(t, host(tidepool.Config{}, "10.0.0.1/24", "10.0.0.2", end))
-	l, err := n.Listen("tcp", ":80")
-	require.NoError(t, err)
-	remote := netip.MustParseAddrPort("10.0.0.2:4000")
-	say := func(flags tcp.Flags, seq, ack uint32) {
-		b := make([]byte, tcp.HeaderSize)
-		segment := tcp.Header{Seq: seq, Ack: ack, Flags: flags, Window: 9000}
-		segment.Put(b, remote.Port(), 80)
-		src, dst := remote.Addr().As4(), [4]byte{10, 0, 0, 1}
-		sum := checksum.PseudoHeader(netip.AddrFrom4(src), netip.AddrFrom4(dst), ip.ProtoTCP, len(b))
-		binary.BigEndian.PutUint16(b[16:], ^checksum.Fold(checksum.Sum(b, sum)))
-		h := ip.Header{
-			TotalLen: ip.HeaderLen + len(b), TTL: 64, Protocol: ip.ProtoTCP, Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst),
+	for _, row := range []struct {
+		near, far string
+		mss, ours int
+	}{
+		{"10.0.0.1/24", "10.0.0.2", 536, 1360},
+		{"2001:db8::1/64", "2001:db8::2", 1220, 1340},
+	} {
+		wire, end := tidepool.Pipe(1500)
+		n := open(t, host(tidepool.Config{}, row.near, "", end))
+		l, err := n.Listen("tcp", ":80")
+		require.NoError(t, err)
+		header := ip.Header{TTL: 64, Protocol: ip.ProtoTCP, Src: addr(row.far), Dst: prefix(row.near).Addr()}
+		header.TotalLen = header.Size() + tcp.HeaderSize
+		say := func(flags tcp.Flags, seq, ack uint32) {
+			b := make([]byte, tcp.HeaderSize)
+			segment := tcp.Header{Seq: seq, Ack: ack, Flags: flags, Window: 9000}
+			segment.Put(b, 4000, 80)
+			sum := checksum.PseudoHeader(header.Src, header.Dst, ip.ProtoTCP, len(b))
+			binary.BigEndian.PutUint16(b[16:], ^checksum.Fold(checksum.Sum(b, sum)))
+			_, err := wire.Write(append(header.Append(nil), b...))
+			require.NoError(t, err)
 		}
-		_, err := wire.Write(append(h.Append(nil), b...))
+		packet := make([]byte, 2000)
+		say(tcp.SYN, 0, 0)
+		k, err := wire.Read(packet)
 		require.NoError(t, err)
-	}
-	packet := make([]byte, 2000)
-	say(tcp.SYN, 0, 0)
-	k, err := wire.Read(packet)
-	require.NoError(t, err)
-	assert.Equal(t, []byte{2, 4, 1360 >> 8, 1360 & 0xff}, packet[40:k], "MSS and nothing else")
-	say(tcp.ACK, 1, binary.BigEndian.Uint32(packet[24:])+1)
-	c, err := l.Accept()
-	require.NoError(t, err)
-	_, err = c.Write(make([]byte, 2*536))
-	require.NoError(t, err)
-	for range 2 {
-		k, err = wire.Read(packet)
+		segment := packet[header.Size():]
+		options := segment[tcp.HeaderSize : k-header.Size()]
+		assert.Equal(t, []byte{2, 4, byte(row.ours >> 8), byte(row.ours)}, options, "MSS and nothing else")
+		say(tcp.ACK, 1, binary.BigEndian.Uint32(segment[4:])+1)
+		c, err := l.Accept()
 		require.NoError(t, err)
-		assert.Equal(t, 40+536, k)
+		_, err = c.Write(make([]byte, 2*row.mss))
+		require.NoError(t, err)
+		for range 2 {
+			k, err = wire.Read(packet)
+			require.NoError(t, err)
+			assert.Equal(t, header.Size()+tcp.HeaderSize+row.mss, k)
+		}
 	}
 }
 
@@ -256,7 +273,7 @@ func TestDialerLocalAddr(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 	d.LocalAddr = netip.MustParseAddrPort("[::1]:9")
 	_, err = d.Dial("tcp", "10.0.0.1:80")
-	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+	require.ErrorContains(t, err, "address [::1]:9: no suitable address found")
 	mine, err := c.Listen("tcp", "10.1.0.2:7")
 	require.NoError(t, err)
 	d.LocalAddr = netip.AddrPortFrom(netip.Addr{}, 7)

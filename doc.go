@@ -1,7 +1,7 @@
-// Package tidepool is a userspace TCP/IP stack for IPv4. A program opens hosts and routers that
-// have their own addresses, routes and TCP, independent of the operating system's. Connections are
-// net.Conns and listeners are net.Listeners, so net/http, crypto/tls or an SSH library work across
-// such a network without changes.
+// Package tidepool is a userspace TCP/IP stack for IPv4 and IPv6. A program opens hosts and routers
+// that have their own addresses, routes and TCP, independent of the operating system's. Connections
+// are net.Conns and listeners are net.Listeners, so net/http, crypto/tls or an SSH library work
+// across such a network without changes.
 //
 // A Node is one host or router. Open makes one from a Config, OpenFile from an .lnx file:
 //

@@ -136,7 +136,11 @@ func (n *Node) Publish(network, address, to string) (*Door, error) {
 	on, err := machineAddr(address)
 	if err == nil {
 		req.On, req.Port = on.Addr(), on.Port()
-		req.To, err = n.resolve(context.Background(), "publish", network, transportOf(network), to)
+		var list []netip.AddrPort
+		list, err = n.resolve(context.Background(), "publish", network, transportOf(network), to)
+		if err == nil {
+			req.To = list[0]
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -173,7 +177,7 @@ func datagrams(op, network string) (bool, error) {
 }
 
 // transportOf returns the network's name without the version of IP.
-func transportOf(network string) string { return strings.TrimSuffix(network, "4") }
+func transportOf(network string) string { return strings.TrimRight(network, "46") }
 
 // machineAddr parses [HOST]:PORT of the machine.
 func machineAddr(address string) (netip.AddrPort, error) {

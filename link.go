@@ -42,6 +42,11 @@ func (e *PipeEnd) Write(p []byte) (int, error) { return e.inner().Write(p) }
 // Packets that a node sends afterwards are lost.
 func (e *PipeEnd) Close() error { return e.inner().Close() }
 
+// Reopen makes an end that was closed usable again: a node that was closed, or that crashed, can be
+// started anew on the same link. What arrived before is lost. An end that is in use must not be
+// reopened.
+func (e *PipeEnd) Reopen() { e.inner().Reopen() }
+
 // device wraps a link as a device of a node.
 func device(l io.ReadWriteCloser) link.Device {
 	if e, ok := l.(*PipeEnd); ok {

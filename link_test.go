@@ -2,13 +2,17 @@ package tidepool_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -356,4 +360,92 @@ func TestProfile004(t *testing.T) {
 func TestVirOfZeroNode(t *testing.T) {
 	_, err := new(tidepool.Node).Vir().Socket()
 	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// A crashed node sends nothing, not even the reset of a connection, and another node can take its
+// place on the link.
+func TestCrashAndReopen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := tidepool.Pipe(0)
+		first := open(t, host(tidepool.Config{}, "10.0.0.1/24", "", x))
+		peer := open(t, host(tidepool.Config{}, "10.0.0.2/24", "", y))
+		ln, err := first.Listen("tcp", ":80")
+		require.NoError(t, err)
+		c, err := peer.Dial("tcp", "10.0.0.1:80")
+		require.NoError(t, err)
+		blocked := make(chan error)
+		go func() {
+			accepted, err := ln.Accept()
+			assert.NoError(t, err)
+			_, err = accepted.Read(make([]byte, 1))
+			blocked <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, first.Crash())
+		require.ErrorIs(t, <-blocked, net.ErrClosed)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+		_, err = c.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded, "neither FIN nor RST arrived")
+
+		_, err = c.Write([]byte("into the void"))
+		require.NoError(t, err)
+		x.Reopen()
+		second := open(t, host(tidepool.Config{}, "10.0.0.1/24", "", x))
+		ln, err = second.Listen("tcp", ":80")
+		require.NoError(t, err)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+		_, err = c.Read(make([]byte, 1))
+		require.ErrorIs(t, err, syscall.ECONNRESET, "the second node does not know the connection")
+		c, err = peer.Dial("tcp", "10.0.0.1:80")
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		require.NoError(t, ln.Close())
+	})
+	require.ErrorIs(t, new(tidepool.Node).Crash(), syscall.EINVAL)
+}
+
+// A File's links take the place of its sockets. Wrong names and settings are errors, and close the
+// links.
+func TestFile(t *testing.T) {
+	text := []byte("interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n")
+	x, y := tidepool.Pipe(0)
+	peer := open(t, host(tidepool.Config{}, "10.0.0.2/24", "", y))
+	n, err := (&tidepool.File{
+		Path: "A.lnx", Text: text, Links: map[string]io.ReadWriteCloser{"if0": x},
+		TCP: &tidepool.TCP{CongestionControl: "reno"},
+		Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			return []netip.Addr{addr("10.0.0.2")}, nil
+		},
+	}).Open()
+	require.NoError(t, err)
+	defer n.Close()
+	ln, err := peer.Listen("tcp", ":80")
+	require.NoError(t, err)
+	defer ln.Close()
+	c, err := n.Dial("tcp", "peer:80")
+	require.NoError(t, err)
+	info, err := c.(*tidepool.Conn).Info()
+	require.NoError(t, err)
+	assert.Equal(t, "reno", info.CongestionControl)
+	require.NoError(t, c.Close())
+
+	for want, f := range map[string]*tidepool.File{
+		"A.lnx:1:1": {Path: "A.lnx", Text: []byte("interfaze\n")},
+		"A.lnx has no interface if7": {
+			Path: "A.lnx", Text: text, Links: map[string]io.ReadWriteCloser{"if7": x},
+		},
+		"RTOMin":        {Path: "A.lnx", Text: text, TCP: &tidepool.TCP{RTOMin: -1}},
+		"no/such/A.lnx": {Path: "no/such/A.lnx"},
+	} {
+		a, b := tidepool.Pipe(0)
+		if f.Links == nil {
+			f.Links = map[string]io.ReadWriteCloser{"if0": a}
+		} else {
+			f.Links = map[string]io.ReadWriteCloser{"if7": a}
+		}
+		_, err := f.Open()
+		require.ErrorContains(t, err, want)
+		_, err = b.Write([]byte("x"))
+		require.Error(t, err, "%s: the link is closed", want)
+	}
 }

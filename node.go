@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"syscall"
@@ -37,6 +38,7 @@ type Node struct {
 	node   *operator.Node
 	addrs  []netip.Addr
 	hosts  map[string]netip.Addr
+	names  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	router bool
 }
 
@@ -49,29 +51,34 @@ func Open(cfg Config) (*Node, error) {
 	}
 	n, err := open(inner, cfg.Hosts)
 	if errors.Is(err, node.ErrConfig) {
-		return nil, fmt.Errorf("%w: %w", errConfig, err)
+		err = fmt.Errorf("%w: %w", errConfig, err)
 	}
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	n.names = cfg.Lookup
+	return n, nil
 }
 
-// OpenPair starts two hosts, 10.0.0.1 and 10.0.0.2, joined by a link in memory with impairments i
-// in each direction: with a Delay of 20 ms the round-trip time is 40 ms. Use it to test programs
-// that use a network:
+// OpenPair starts two hosts, 10.0.0.1 with 2001:db8::1 and 10.0.0.2 with 2001:db8::2, joined by a
+// link in memory with impairments i in each direction: with a Delay of 20 ms the round-trip time is
+// 40 ms. Use it to test programs that use a network:
 //
 //	client, server, err := tidepool.OpenPair(tidepool.Impairments{
 //		Delay: 20 * time.Millisecond, Loss: 0.01, Seed: 1,
 //	})
 func OpenPair(i Impairments) (a, b *Node, err error) {
 	x, y := Pipe(0)
-	a, err = Open(Config{Name: "a", Interfaces: []Interface{
-		{Addr: netip.MustParsePrefix("10.0.0.1/24"), Link: x, Impair: i},
-	}})
+	six := func(s string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(s)} }
+	a, err = Open(Config{Name: "a", Interfaces: []Interface{{
+		Addr: netip.MustParsePrefix("10.0.0.1/24"), IPv6: six("2001:db8::1/64"), Link: x, Impair: i,
+	}}})
 	if err != nil {
 		_ = y.Close() // report the first error
 		return nil, nil, err
 	}
 	b, err = Open(Config{Name: "b", Interfaces: []Interface{
-		{Addr: netip.MustParsePrefix("10.0.0.2/24"), Link: y},
+		{Addr: netip.MustParsePrefix("10.0.0.2/24"), IPv6: six("2001:db8::2/64"), Link: y},
 	}})
 	if err != nil {
 		_ = a.Close() // report the first error
@@ -82,16 +89,75 @@ func OpenPair(i Impairments) (a, b *Node, err error) {
 
 // OpenFile starts the node that an .lnx file describes. TCP's timeouts are those of the file. Their
 // defaults are short, for networks within one machine.
-func OpenFile(path string) (*Node, error) {
-	text, err := files.Text(path, files.MaxText)
+func OpenFile(path string) (*Node, error) { return (&File{Path: path}).Open() }
+
+// File starts nodes from an .lnx file with other links and settings than the file's.
+type File struct {
+	Path string // also in errors
+	// Text is the file's text. Nil: it is read.
+	Text []byte
+	// Links replace the UDP sockets and TUN devices of the interfaces with these names, as the
+	// field Link of Interface. The node closes them, even if Open fails.
+	Links map[string]io.ReadWriteCloser
+	// Lookup is that of Config.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// TCP replaces settings of the file, where its fields are not zero. Nil: none.
+	TCP *TCP
+	// Capture and Seed are those of Config.
+	Capture string
+	Seed    uint64
+}
+
+// Open starts a node. An error about the file has its line and column.
+func (f *File) Open() (*Node, error) {
+	cfg, err := f.internal()
+	if err != nil {
+		cfg.Node.CloseDevices()
+		return nil, err
+	}
+	n, err := open(cfg, nil)
 	if err != nil {
 		return nil, err
 	}
-	file, err := lnx.Parse(path, text)
-	if err != nil {
-		return nil, err
+	n.names = f.Lookup
+	return n, nil
+}
+
+func (f *File) internal() (cfg operator.Config, err error) {
+	cfg.Pcap = f.Capture
+	cfg.Node = node.Config{Seed: f.Seed, Devices: map[string]link.Device{}}
+	for name, l := range f.Links {
+		cfg.Node.Devices[name] = device(l)
 	}
-	return open(operator.Config{LNX: file}, nil)
+	if f.TCP != nil {
+		if err := f.TCP.check(); err != nil {
+			return cfg, fmt.Errorf("%w: %w", errConfig, err)
+		}
+		cfg.Node.Tune = f.TCP.apply
+	}
+	text := f.Text
+	if text == nil {
+		if text, err = files.Text(f.Path, files.MaxText); err != nil {
+			return cfg, err
+		}
+	}
+	if cfg.LNX, err = lnx.Parse(f.Path, text); err != nil {
+		return cfg, err
+	}
+	for name := range f.Links {
+		face, ok := cfg.LNX.Interface(name)
+		if !ok {
+			return cfg, fmt.Errorf("%w: %s has no interface %s for the link of Links", errConfig,
+				f.Path, name)
+		}
+		face.UDP, face.Tun = lnx.HostPort{}, nil
+		for i := range cfg.LNX.Neighbors {
+			if nb := &cfg.LNX.Neighbors[i]; nb.Iface == name {
+				nb.UDP = lnx.HostPort{}
+			}
+		}
+	}
+	return cfg, nil
 }
 
 func open(cfg operator.Config, hosts map[string]netip.Addr) (*Node, error) {
@@ -101,7 +167,9 @@ func open(cfg operator.Config, hosts map[string]netip.Addr) (*Node, error) {
 	}
 	n := &Node{node: inner, hosts: hosts, router: cfg.LNX.Forwarding}
 	for i := range cfg.LNX.Interfaces {
-		n.addrs = append(n.addrs, cfg.LNX.Interfaces[i].Addr.Addr())
+		for _, p := range cfg.LNX.Interfaces[i].Addrs() {
+			n.addrs = append(n.addrs, p.Addr())
+		}
 	}
 	return n, nil
 }
@@ -116,7 +184,16 @@ func (n *Node) Close() error {
 	return n.node.Close()
 }
 
-// Addrs returns the node's addresses, in the order of its interfaces.
+// Crash ends the node as a power failure does: it sends nothing more, so that its peers and
+// neighbors find out by their timeouts. Blocked calls return net.ErrClosed.
+func (n *Node) Crash() error {
+	if n.node == nil {
+		return syscall.EINVAL
+	}
+	return n.node.Crash()
+}
+
+// Addrs returns the node's configured addresses, in the order of its interfaces, IPv4 first.
 func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs...) }
 
 // SetLoss makes a router drop a share, from 0 to 1, of the packets that it forwards, in both
@@ -141,8 +218,9 @@ func (n *Node) SetUp(name string, up bool) error {
 	return err
 }
 
-// Listen accepts connections to an address such as "10.0.0.1:80", or ":80" for all addresses of the
-// node. Port 0 means a free port. The network is "tcp", "tcp4" or "rcp".
+// Listen accepts connections to an address such as "10.0.0.1:80" or "[fe80::1%if0]:80", or ":80"
+// for all addresses of the node. Port 0 means a free port. The network is "tcp", "tcp4" for IPv4
+// only, "tcp6" for IPv6 only, or "rcp".
 //
 // At most 1,024 established connections wait for Accept. If there is no room for another, the
 // listener drops the ACK that would complete it, and retransmits its SYN-ACK until there is.
@@ -154,61 +232,28 @@ func (n *Node) Listen(network, address string) (net.Listener, error) {
 		}
 		return l, nil
 	}
-	on, err := n.resolve(context.Background(), "listen", network, "tcp", address)
+	on, err := n.local(network, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	l, err := n.ListenTCP(on)
-	if err != nil {
-		return nil, err // not a *Listener that is nil
-	}
-	return l, nil
-}
-
-// ListenTCP is Listen with a netip.AddrPort. The zero netip.Addr means all addresses of the node.
-func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
-	l, err := n.inner().Node.TCP.Listen(on, 0)
+	l, err := n.inner().Node.TCP.ListenWith(on, node.ListenOptions{OnlyIPv6: network == "tcp6"})
 	if err != nil {
 		return nil, err
 	}
 	return &Listener{l}, nil
 }
 
-// resolve parses HOST:PORT. The host is an address, a name from Config.Hosts, or empty, which
-// returns the zero netip.Addr.
-func (n *Node) resolve(
-	ctx context.Context, op, network, transport, address string,
-) (netip.AddrPort, error) {
-	fail := func(err error) (netip.AddrPort, error) {
-		return netip.AddrPort{}, &net.OpError{Op: op, Net: network, Err: err}
+// ListenTCP is Listen with a netip.AddrPort. The zero netip.Addr means all addresses of the node,
+// and so does :: if it has IPv6; 0.0.0.0 means all of IPv4.
+func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
+	if !on.Addr().IsValid() {
+		on = n.inner().Node.AllAddrs(on.Port())
 	}
-	if network != transport && network != transport+"4" {
-		return fail(net.UnknownNetworkError(network))
-	}
-	host, service, err := net.SplitHostPort(address)
+	l, err := n.inner().Node.TCP.Listen(on, 0)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	if transport == "rcp" {
-		transport = "udp" // its ports are UDP's
-	}
-	port, err := net.DefaultResolver.LookupPort(ctx, transport, service)
-	if err != nil {
-		return fail(err)
-	}
-	if host == "" {
-		return netip.AddrPortFrom(netip.Addr{}, uint16(port)), nil
-	}
-	addr, known := n.hosts[host]
-	if !known {
-		if addr, err = netip.ParseAddr(host); err != nil {
-			return fail(&net.DNSError{Err: "no such host", Name: host, IsNotFound: true})
-		}
-	}
-	if addr = addr.Unmap(); !addr.Is4() {
-		return fail(&net.AddrError{Err: "not an IPv4 address", Addr: host})
-	}
-	return netip.AddrPortFrom(addr, uint16(port)), nil
+	return &Listener{l}, nil
 }
 
 // The zero values of what Open, Dial, Listen and Pipe return behave as if they had been closed.

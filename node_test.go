@@ -329,12 +329,12 @@ func TestErrorsAreSystemErrors(t *testing.T) {
 func TestInvalidAddresses(t *testing.T) {
 	a, b := pair(t, tidepool.Config{Hosts: map[string]netip.Addr{"b": addr("10.0.0.2")}})
 	for _, bad := range []struct{ network, address, say string }{
-		{"tcp6", "10.0.0.2:80", "unknown network tcp6"},
+		{"tcp6", "10.0.0.2:80", "no suitable address found"},
 		{"unix", "socket", "unknown network unix"},
 		{"tcp", "10.0.0.2", "missing port"},
 		{"tcp", "10.0.0.2:no-such-service", "unknown port"},
 		{"tcp", "nobody:80", "no such host"},
-		{"tcp", "[::1]:80", "not an IPv4 address"},
+		{"tcp4", "[::1]:80", "no suitable address found"},
 	} {
 		_, err := a.Dial(bad.network, bad.address)
 		require.ErrorContains(t, err, bad.say)
@@ -367,12 +367,15 @@ func TestInvalidConfigs(t *testing.T) {
 	}
 	for say, cfg := range map[string]tidepool.Config{
 		"bad configuration: Interfaces": {},
-		"not IPv4":                      face(func(f *tidepool.Interface) { f.Addr = prefix("fe80::1/64") }),
+		"want an address":               face(func(f *tidepool.Interface) { f.Addr = netip.Prefix{} }),
 		"MTU 60":                        face(func(f *tidepool.Interface) { f.MTU = 60 }),
 		"want a Link":                   face(func(f *tidepool.Interface) { f.Link = nil }),
 		"a share of 2":                  face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
 		"jitter":                        face(func(f *tidepool.Interface) { f.Impair.Jitter = 1 }),
 		"Kernel":                        face(func(f *tidepool.Interface) { f.Kernel = addr("10.0.0.2") }),
+		"want one of each family": face(func(f *tidepool.Interface) {
+			f.Link, f.TUN, f.Kernel, f.Kernel6 = nil, "tide9", addr("10.0.0.2"), addr("10.0.0.3")
+		}),
 		"Link and UDP are given": face(func(f *tidepool.Interface) {
 			f.UDP = "127.0.0.1:1"
 		}),
@@ -522,7 +525,7 @@ func TestAddressErrorsHaveNumbers(t *testing.T) {
 	a, _ := pair(t, tidepool.Config{})
 	_, err := a.Dial("tcp", "10.0.0.2:0")
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	_, err = a.DialTCP(t.Context(), netip.MustParseAddrPort("[::1]:80"))
+	_, err = a.DialTCP(t.Context(), netip.AddrPortFrom(netip.Addr{}, 80))
 	require.ErrorIs(t, err, syscall.EAFNOSUPPORT)
 	u, err := a.ListenUDP(netip.AddrPort{})
 	require.NoError(t, err)
@@ -717,7 +720,7 @@ func ExampleNode_AddRoute() {
 		fmt.Println(r.Origin, r.Prefix, r.Kind, r.Interface)
 	}
 	// Output:
-	// 10.5.1.0/16: not the prefix of an IPv4 network: bits are set behind its length; did you mean 10.5.0.0/16?
+	// 10.5.1.0/16: not the prefix of a network: bits are set behind its length; did you mean 10.5.0.0/16?
 	// static 0.0.0.0/0  if0
 	// local 10.0.0.0/24  if0
 	// static 192.168.0.0/16 unreachable

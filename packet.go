@@ -21,9 +21,9 @@ var (
 )
 
 // ListenPacket opens a UDP socket at an address such as "10.0.0.1:53", or ":53" for all addresses
-// of the node. Port 0 means a free port. The network is "udp" or "udp4". With a network such as
-// "ip4:icmp" or "ip4:89" and an address without a port, it returns an *IPConn for the packets of
-// that IP protocol.
+// of the node. Port 0 means a free port. The network is "udp", "udp4" for IPv4 only, or "udp6" for
+// IPv6 only. With a network such as "ip4:icmp" or "ip6:89" and an address without a port, it
+// returns an *IPConn for the packets of that IP protocol.
 func (n *Node) ListenPacket(network, address string) (net.PacketConn, error) {
 	if isIP(network) {
 		c, err := n.listenIP(network, address)
@@ -32,22 +32,26 @@ func (n *Node) ListenPacket(network, address string) (net.PacketConn, error) {
 		}
 		return c, nil
 	}
-	on, err := n.resolve(context.Background(), "listen", network, "udp", address)
+	on, err := n.local(network, "udp", address)
 	if err != nil {
 		return nil, err
 	}
-	c, err := n.ListenUDP(on)
-	if err != nil {
-		return nil, err // not a *PacketConn that is nil
+	listen := n.inner().Node.Packets.Listen
+	if network == "udp6" {
+		listen = n.inner().Node.Packets.ListenIPv6
 	}
-	return c, nil
+	c, err := listen(on)
+	if err != nil {
+		return nil, err
+	}
+	return &PacketConn{c}, nil
 }
 
 // ListenUDP is ListenPacket with a netip.AddrPort. The zero netip.Addr means all addresses of the
-// node.
+// node, and so does :: if it has IPv6; 0.0.0.0 means all of IPv4.
 func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	if !on.Addr().IsValid() {
-		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
+		on = n.inner().Node.AllAddrs(on.Port())
 	}
 	c, err := n.inner().Node.Packets.Listen(unmap(on))
 	if err != nil {
@@ -102,13 +106,13 @@ func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.inner().SetRe
 // SetWriteDeadline sets the deadline of writes. The zero time means no deadline.
 func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.inner().SetWriteDeadline(t) }
 
-// SetTTL sets the TTL of unicast and broadcast datagrams. 0: 64.
+// SetTTL sets the TTL, or hop limit, of unicast and broadcast datagrams. 0: 64.
 func (c *PacketConn) SetTTL(ttl uint8) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.TTL = ttl })
 }
 
-// SetTOS sets the TOS field of the IP header. Its upper six bits are the differentiated services
-// codepoint.
+// SetTOS sets the TOS field of the IP header, or the traffic class of IPv6. Its upper six bits are
+// the differentiated services codepoint.
 func (c *PacketConn) SetTOS(tos uint8) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.TOS = tos })
 }
@@ -121,9 +125,9 @@ func (c *PacketConn) SetDontFragment(on bool) error {
 	return c.inner().SetOptions(func(o *node.UDPOptions) { o.DontFragment = on })
 }
 
-// PathMTU returns the longest packet, in bytes and with its 28 bytes of headers, that reaches the
-// dialed address without fragmentation, as routers reported in the last ten minutes for datagrams
-// with the DF bit. 0: no router reported one.
+// PathMTU returns the longest packet, in bytes and with its headers (28 bytes, 48 over IPv6), that
+// reaches the dialed address without fragmentation, as routers reported in the last ten minutes for
+// datagrams with the DF bit. 0: no router reported one.
 func (c *PacketConn) PathMTU() (int, error) { return c.inner().PathMTU() }
 
 // SetBroadcast permits broadcast datagrams, such as those to 255.255.255.255. Without it, WriteTo
@@ -195,7 +199,7 @@ func (e *ICMPError) Error() string { return e.words }
 
 // Is reports whether target is the system's error of this meaning.
 func (e *ICMPError) Is(target error) bool {
-	return target == error(node.ReportErrno(e.Type, e.Code))
+	return target == error(node.ReportErrno(e.From.Is6(), e.Type, e.Code))
 }
 
 // icmpError returns the error of a reply, or nil if the reply is not an error message.
@@ -211,15 +215,16 @@ func icmpError(r *control.Reply) error {
 
 // IPConn is a socket for the packets of one IP protocol. ListenPacket returns one for a network
 // such as "ip4:icmp". Reads and writes are without the IP header, and checksums are the program's
-// task. The socket receives copies of the packets for the node; what the node does with them does
-// not change. Packets that do not fit into its buffer of 256 KiB are dropped.
+// task, except that of ICMPv6 in packets that it sends (RFC 3542 §3.1). The socket receives copies
+// of the packets for the node; what the node does with them does not change. Packets that do not
+// fit into its buffer of 256 KiB are dropped.
 type IPConn struct{ conn *node.RawConn }
 
 var _ net.PacketConn = (*IPConn)(nil)
 
 // protocols maps the names after the colon of a network to protocol numbers.
 var protocols = map[string]uint8{
-	"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "gre": 47, "ospf": 89, "sctp": 132,
+	"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "gre": 47, "ipv6-icmp": 58, "ospf": 89, "sctp": 132,
 }
 
 // listenIP opens a socket for a network such as "ip4:icmp" or "ip:1".
@@ -227,7 +232,7 @@ func (n *Node) listenIP(network, address string) (*IPConn, error) {
 	fail := func(err error) (*IPConn, error) {
 		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
 	}
-	_, name, _ := strings.Cut(network, ":")
+	family, name, _ := strings.Cut(network, ":")
 	protocol, known := protocols[name]
 	if !known {
 		number, err := strconv.ParseUint(name, 10, 8)
@@ -237,9 +242,12 @@ func (n *Node) listenIP(network, address string) (*IPConn, error) {
 		protocol = uint8(number)
 	}
 	on := netip.IPv4Unspecified()
+	if family == "ip6" {
+		on = netip.IPv6Unspecified()
+	}
 	if address != "" {
 		var err error
-		if on, err = n.lookup("listen", network, address); err != nil {
+		if on, err = n.lookup(context.Background(), "listen", network, address); err != nil {
 			return nil, err
 		}
 	}
@@ -250,10 +258,9 @@ func (n *Node) listenIP(network, address string) (*IPConn, error) {
 	return &IPConn{c}, nil
 }
 
-// isIP reports whether the network is that of an IPConn.
 func isIP(network string) bool {
 	family, _, named := strings.Cut(network, ":")
-	return named && (family == "ip" || family == "ip4")
+	return named && (family == "ip" || family == "ip4" || family == "ip6")
 }
 
 // ReadFrom waits for a packet and copies its payload to p. Longer payloads are truncated. The

@@ -99,7 +99,7 @@ type Pinger struct {
 // StartPing starts to ping a host and returns at once. Requests are sent as time passes, or as
 // Advance moves a Clock. The caller must call Wait.
 func (n *Node) StartPing(host string, o PingOptions) (*Pinger, error) {
-	addr, err := n.lookup("ping", "ip4:icmp", host)
+	addr, err := n.lookup(context.Background(), "ping", "ip:icmp", host)
 	if err != nil {
 		return nil, err
 	}
@@ -161,25 +161,13 @@ func probeError(op string, to netip.Addr, err error) error {
 	if errors.Is(err, control.ErrClosed) {
 		err = net.ErrClosed
 	}
-	return &net.OpError{Op: op, Net: "ip4:icmp", Addr: &net.IPAddr{IP: to.AsSlice()}, Err: err}
-}
-
-// lookup returns the address of a host, which is an address or a name from Config.Hosts.
-func (n *Node) lookup(op, network, host string) (netip.Addr, error) {
-	addr, known := n.hosts[host]
-	var err error
-	if !known {
-		if addr, err = netip.ParseAddr(host); err != nil {
-			err = &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-		}
+	network := "ip4:icmp"
+	if to.Is6() {
+		network = "ip6:ipv6-icmp"
 	}
-	if addr = addr.Unmap(); err == nil && !addr.Is4() {
-		err = &net.AddrError{Err: "not an IPv4 address", Addr: host}
+	return &net.OpError{
+		Op: op, Net: network, Addr: &net.IPAddr{IP: to.AsSlice(), Zone: to.Zone()}, Err: err,
 	}
-	if err != nil {
-		return addr, &net.OpError{Op: op, Net: network, Err: err}
-	}
-	return addr, nil
 }
 
 // TracerouteOptions configure Traceroute. Zero fields mean the defaults of traceroute(8).
@@ -250,7 +238,7 @@ type Tracer struct {
 // StartTraceroute starts a traceroute and returns at once. Probes are sent as time passes, or as
 // Advance moves a Clock. The caller must call Wait.
 func (n *Node) StartTraceroute(host string, o TracerouteOptions) (*Tracer, error) {
-	addr, err := n.lookup("traceroute", "ip4", host)
+	addr, err := n.lookup(context.Background(), "traceroute", "ip", host)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func ExampleNode_Ping() {
 	fmt.Println(err)
 	// Output:
 	// from 10.0.2.1: Time to live exceeded
-	// ping ip4:icmp: lookup b.example: no such host
+	// ping ip:icmp: lookup b.example: no such host
 }
 
 // The routers on a path, found by UDP packets with increasing TTLs.

@@ -262,8 +262,8 @@ func TestRawSockets(t *testing.T) {
 	require.ErrorContains(t, err, "unknown IP protocol")
 	_, err = a.ListenPacket("ip4:256", "")
 	require.Error(t, err)
-	_, err = a.ListenPacket("ip6:icmp", "")
-	require.Error(t, err)
+	_, err = a.ListenPacket("ip6:icmp", "10.0.0.1")
+	require.ErrorContains(t, err, "no suitable address found")
 }
 
 // Raw sockets receive ICMP errors about probes too (RFC 1122 §3.2.2).

@@ -52,7 +52,7 @@ func (d *Dialer) DialRCP(ctx context.Context, to netip.AddrPort) (*RCPConn, erro
 }
 
 func (n *Node) listenRCP(address string) (*RCPListener, error) {
-	on, err := n.resolve(context.Background(), "listen", "rcp", "rcp", address)
+	on, err := n.local("rcp", "rcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (n *Node) listenRCP(address string) (*RCPListener, error) {
 // zero netip.Addr means all addresses of the node.
 func (n *Node) ListenRCP(on netip.AddrPort, how RCP) (*RCPListener, error) {
 	if !on.Addr().IsValid() {
-		on = netip.AddrPortFrom(netip.IPv4Unspecified(), on.Port())
+		on = n.inner().Node.AllAddrs(on.Port())
 	}
 	l, err := n.inner().Node.RCP.Listen(unmap(on), 0, how.config())
 	if err != nil {

@@ -5,9 +5,10 @@ import "net/netip"
 // Route is a route to a network. Of several routes to a prefix, packets use the one with the
 // smallest metric whose interface is up, and of equal ones the first. There is no load balancing.
 type Route struct {
-	// Prefix is the destination network. 0.0.0.0/0 is the default route.
+	// Prefix is the destination network. 0.0.0.0/0 and ::/0 are the default routes.
 	Prefix netip.Prefix
-	// Via is the next hop's address.
+	// Via is the next hop's address, of Prefix's family. The zone of a link-local address is its
+	// interface.
 	Via netip.Addr
 	// Metric is the route's cost. The smallest is preferred; 0 is the best.
 	Metric int

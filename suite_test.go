@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestNettest(t *testing.T) {
 		open func(t *testing.T) (client, server *tidepool.Node)
 	}{
 		{"a pipe", func(t *testing.T) (client, server *tidepool.Node) {
-			a, b := pair(t, tidepool.Config{TCP: lossyTCP})
+			a, b := dualPair(t, tidepool.Config{TCP: lossyTCP})
 			return b, a
 		}},
 		{"a lossy pipe", func(t *testing.T) (client, server *tidepool.Node) {
@@ -53,7 +54,8 @@ func TestNettest(t *testing.T) {
 				Loss: 0.01, Duplicate: 0.01, Reorder: 0.01, Corrupt: 0.01,
 				Delay: 200 * time.Microsecond, Jitter: 50 * time.Microsecond, Rate: 1e9,
 			}
-			return open(t, host(tidepool.Config{TCP: lossyTCP}, "10.0.0.2/24", "", y)), open(t, cfg)
+			client = open(t, dual(host(tidepool.Config{TCP: lossyTCP}, "10.0.0.2/24", "", y)))
+			return client, open(t, dual(cfg))
 		}},
 		{"UDP", func(t *testing.T) (client, server *tidepool.Node) {
 			a, _, c := udpLine(t, tidepool.Config{TCP: lossyTCP})
@@ -65,9 +67,9 @@ func TestNettest(t *testing.T) {
 			return c, a
 		}},
 	} {
-		t.Run(kind.name, func(t *testing.T) {
+		test := func(t *testing.T, address string) {
 			client, server := kind.open(t)
-			l, err := server.Listen("tcp", "10.0.0.1:0")
+			l, err := server.Listen("tcp", net.JoinHostPort(address, "0"))
 			require.NoError(t, err)
 			defer l.Close()
 			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
@@ -81,7 +83,8 @@ func TestNettest(t *testing.T) {
 				}
 				return c1, c2, func() { _ = c1.Close(); _ = c2.Close() }, nil
 			})
-		})
+		}
+		t.Run(kind.name, func(t *testing.T) { families(t, test) })
 	}
 }
 
@@ -104,7 +107,10 @@ func text(seed uint64, size int) []byte {
 
 // net/http: 64 concurrent clients, half downloading and half uploading, transfer 100 MB through a
 // router that drops 1 %, and every byte is right.
-func TestHTTPThroughALossyRouter(t *testing.T) {
+func TestHTTPThroughALossyRouter(t *testing.T) { families(t, fetchLossily) }
+
+func fetchLossily(t *testing.T, at string) {
+	t.Helper()
 	const clients = 64
 	size := 10_000_000 / clients
 	if testenv.Long() {
@@ -134,18 +140,19 @@ func TestHTTPThroughALossyRouter(t *testing.T) {
 	wg.Go(func() { assert.ErrorIs(t, server.Serve(l), http.ErrServerClosed) })
 	transport := &http.Transport{DialContext: c.DialContext}
 	client := &http.Client{Transport: transport}
+	web := (&url.URL{Scheme: "http", Host: net.JoinHostPort(at, "80")}).String()
 	var fetches sync.WaitGroup
 	for i := range uint64(clients) {
 		fetches.Go(func() {
 			want := sha256.Sum256(text(i, size))
 			if i%2 == 0 {
-				got, err := fetch(client, http.MethodGet, fmt.Sprintf("http://10.0.0.1/%d", i), nil)
+				got, err := fetch(client, http.MethodGet, fmt.Sprintf("%s/%d", web, i), nil)
 				if assert.NoError(t, err) {
 					assert.Equal(t, want, sha256.Sum256(got), "client %d", i)
 				}
 				return
 			}
-			got, err := fetch(client, http.MethodPut, "http://10.0.0.1/", text(i, size))
+			got, err := fetch(client, http.MethodPut, web+"/", text(i, size))
 			if assert.NoError(t, err) {
 				assert.Equal(t, hex.EncodeToString(want[:]), string(got), "client %d", i)
 			}
@@ -194,13 +201,16 @@ func echoed(t *testing.T, rw io.ReadWriter, closeWrite func() error) {
 	wg.Wait()
 }
 
-func TestTLSThroughALossyRouter(t *testing.T) {
+func TestTLSThroughALossyRouter(t *testing.T) { families(t, echoTLS) }
+
+func echoTLS(t *testing.T, at string) {
+	t.Helper()
 	a, c := lossyLine(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)},
+		IPAddresses: []net.IP{net.ParseIP(at)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
@@ -208,7 +218,7 @@ func TestTLSThroughALossyRouter(t *testing.T) {
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
-	inner, err := a.Listen("tcp", "10.0.0.1:443")
+	inner, err := a.Listen("tcp", net.JoinHostPort(at, "443"))
 	require.NoError(t, err)
 	l := tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{{
 		Certificate: [][]byte{der}, PrivateKey: key,
@@ -224,15 +234,18 @@ func TestTLSThroughALossyRouter(t *testing.T) {
 		_, err = io.Copy(conn, conn)
 		assert.NoError(t, err)
 	})
-	raw, err := c.Dial("tcp", "10.0.0.1:443")
+	raw, err := c.Dial("tcp", net.JoinHostPort(at, "443"))
 	require.NoError(t, err)
-	conn := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: "10.0.0.1"})
+	conn := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: at})
 	defer conn.Close()
 	echoed(t, conn, conn.CloseWrite)
 	wg.Wait()
 }
 
-func TestSSHThroughALossyRouter(t *testing.T) {
+func TestSSHThroughALossyRouter(t *testing.T) { families(t, echoSSH) }
+
+func echoSSH(t *testing.T, at string) {
+	t.Helper()
 	a, c := lossyLine(t)
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
@@ -240,7 +253,7 @@ func TestSSHThroughALossyRouter(t *testing.T) {
 	require.NoError(t, err)
 	serverConfig := &ssh.ServerConfig{NoClientAuth: true}
 	serverConfig.AddHostKey(signer)
-	l, err := a.Listen("tcp", "10.0.0.1:22")
+	l, err := a.Listen("tcp", net.JoinHostPort(at, "22"))
 	require.NoError(t, err)
 	defer l.Close()
 	var wg sync.WaitGroup
@@ -250,9 +263,9 @@ func TestSSHThroughALossyRouter(t *testing.T) {
 			serveSSH(t, raw, serverConfig)
 		}
 	})
-	raw, err := c.Dial("tcp", "10.0.0.1:22")
+	raw, err := c.Dial("tcp", net.JoinHostPort(at, "22"))
 	require.NoError(t, err)
-	conn, chans, reqs, err := ssh.NewClientConn(raw, "10.0.0.1:22", &ssh.ClientConfig{
+	conn, chans, reqs, err := ssh.NewClientConn(raw, net.JoinHostPort(at, "22"), &ssh.ClientConfig{
 		User: "tide", HostKeyCallback: ssh.FixedHostKey(signer.PublicKey()),
 	})
 	require.NoError(t, err)
@@ -311,6 +324,35 @@ func pair(tb testing.TB, cfg tidepool.Config) (a, b *tidepool.Node) {
 	return open(tb, host(cfg, "10.0.0.1/24", "", x)), open(tb, host(cfg, "10.0.0.2/24", "", y))
 }
 
+// twin returns the IPv6 address that stands for an IPv4 one: 2001:db8:1::2 for 10.1.0.2.
+func twin(a netip.Addr) netip.Addr {
+	b := a.As4()
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 5: b[1], 14: b[2], 15: b[3]})
+}
+
+// dual adds the twins of the addresses, neighbors and default routes.
+func dual(cfg tidepool.Config) tidepool.Config {
+	for i := range cfg.Interfaces {
+		f := &cfg.Interfaces[i]
+		f.IPv6 = []netip.Prefix{netip.PrefixFrom(twin(f.Addr.Addr()), 64)}
+		for _, nb := range f.Neighbors {
+			f.Neighbors = append(f.Neighbors, tidepool.Neighbor{Addr: twin(nb.Addr), UDP: nb.UDP})
+		}
+	}
+	for _, r := range cfg.Routes {
+		cfg.Routes = append(cfg.Routes, tidepool.Route{Prefix: prefix("::/0"), Via: twin(r.Via)})
+	}
+	return cfg
+}
+
+// families runs a test with the address of 10.0.0.1 and with its twin.
+func families(t *testing.T, test func(t *testing.T, server string)) {
+	t.Helper()
+	for _, server := range []string{"10.0.0.1", "2001:db8::1"} {
+		t.Run(server, func(t *testing.T) { test(t, server) })
+	}
+}
+
 // host returns cfg with one interface and, if there is a gateway, a default route.
 func host(
 	cfg tidepool.Config, address, gateway string, end *tidepool.PipeEnd,
@@ -327,14 +369,14 @@ func line(tb testing.TB, cfg tidepool.Config) (a, router, c *tidepool.Node) {
 	tb.Helper()
 	ax, bx := tidepool.Pipe(0)
 	by, cy := tidepool.Pipe(0)
-	a = open(tb, host(cfg, "10.0.0.1/24", "10.0.0.2", ax))
+	a = open(tb, dual(host(cfg, "10.0.0.1/24", "10.0.0.2", ax)))
 	middle := cfg
 	middle.Router = true
 	middle.Interfaces = []tidepool.Interface{
 		{Addr: prefix("10.0.0.2/24"), Link: bx}, {Addr: prefix("10.1.0.1/24"), Link: by},
 	}
-	router = open(tb, middle)
-	return a, router, open(tb, host(cfg, "10.1.0.2/24", "10.1.0.1", cy))
+	router = open(tb, dual(middle))
+	return a, router, open(tb, dual(host(cfg, "10.1.0.2/24", "10.1.0.1", cy)))
 }
 
 // udpLine is line over UDP sockets on the loopback.
@@ -357,7 +399,7 @@ func udpLine(tb testing.TB, cfg tidepool.Config) (a, router, c *tidepool.Node) {
 	}
 	right.Interfaces = []tidepool.Interface{face("10.1.0.2/24", 3, "10.1.0.1", 2)}
 	right.Routes = []tidepool.Route{{Prefix: prefix("0.0.0.0/0"), Via: addr("10.1.0.1")}}
-	return open(tb, left), open(tb, middle), open(tb, right)
+	return open(tb, dual(left)), open(tb, dual(middle)), open(tb, dual(right))
 }
 
 // dial connects to a listener of the other node.

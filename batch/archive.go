@@ -109,7 +109,6 @@ func Pack(w io.Writer, dir string, piece int) error {
 var errCut = errors.New("the transfer of the results was cut off or they changed meanwhile: " +
 	"repeat the command")
 
-// archive collects the pieces of an archive.
 type archive struct {
 	text []byte
 	next int // piece
@@ -119,7 +118,6 @@ type archive struct {
 
 func (a *archive) whole() bool { return a.of > 0 && a.next == a.of }
 
-// add takes the next piece.
 func (a *archive) add(log string) error {
 	body, last, _ := strings.Cut(log, archiveEnd+" ")
 	var piece, of int

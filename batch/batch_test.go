@@ -391,6 +391,44 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	line, _, err = j.said(0)
 	require.NoError(t, err)
 	assert.Equal(t, "signal: killed", line)
+
+	// A part that the command stops has not failed.
+	up := filepath.Join(j.Dir, "up")
+	j.Args = []string{"-c", "echo up >'" + up + "'; exec sleep 600"}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	_, err = l.Submit(ctx, j, []int{0})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(up)
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	stop()
+	l.Wait()
+	messages, stopped, failed, logs := j.Heard([]int{0})
+	assert.Empty(t, messages)
+	assert.Equal(t, []int{1, 1, 1}, []int{stopped, failed, logs})
+}
+
+// What Kubernetes would refuse is refused before anything is written.
+func TestPodCheck(t *testing.T) {
+	for text, want := range map[string]Pod{
+		"": {}, "--image": {Image: "a b"}, "--image ": {Image: "Tidepool"}, "--image  ": {Image: "a:b:c"},
+		"--claim": {Claim: "Foo_Bar"}, "--claim ": {Claim: "-a"}, "--claim-size": {ClaimSize: "10Gigs"},
+		"--claim-size ": {ClaimSize: "0"}, "--claim-size  ": {ClaimSize: "-1Gi"},
+	} {
+		if err := want.Check(); text == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, strings.TrimSpace(text)+" \"", "%v", want)
+		}
+	}
+	for _, image := range []string{
+		"tidepool", "localhost:5000/a/b_c:v1", "registry.example/tidepool:v0.0.0-2026-abc",
+		"r.example/t@sha256:" + strings.Repeat("a", 64),
+	} {
+		require.NoError(t, Pod{Image: image, Claim: "my.claim-1", ClaimSize: "1.5Ti"}.Check(), image)
+	}
 }
 
 // The program is replaced only if it is another: machines may be running it.

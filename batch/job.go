@@ -1,3 +1,8 @@
+// Package batch runs the parts of a sweep on the batch systems that exist: Slurm, and processes of
+// this machine. It queues one task for each part, waits, and queues again what failed.
+//
+// A task is a process that runs one part and writes the part's results into the directory that all
+// machines share (lab.RunPart). This package knows results only as parts that are missing.
 package batch
 
 import (
@@ -8,10 +13,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/interchange"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
@@ -50,6 +58,25 @@ type Pod struct {
 	Claim string `json:"claim,omitempty"`
 	// ClaimSize is the size of the volume if Submit makes the claim.
 	ClaimSize string `json:"claim_size,omitempty"`
+}
+
+var (
+	claimName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	claimSize = regexp.MustCompile(`^[1-9][0-9]*(\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$`)
+)
+
+// Check returns an error in the flag that Kubernetes would refuse. Empty values are the defaults.
+func (p Pod) Check() error {
+	switch {
+	case p.Image != "" && !interchange.IsImage(p.Image):
+		return fmt.Errorf("--image %q: must be an image such as registry.example/tidepool:v1",
+			p.Image)
+	case p.Claim != "" && !claimName.MatchString(p.Claim):
+		return fmt.Errorf("--claim %q: must be lower-case letters, digits, - and dots", p.Claim)
+	case p.ClaimSize != "" && !claimSize.MatchString(p.ClaimSize):
+		return fmt.Errorf("--claim-size %q: must be a size such as 500Mi or 10Gi", p.ClaimSize)
+	}
+	return nil
 }
 
 // Tasks are the parts that an engine has not finished.
@@ -91,6 +118,8 @@ const (
 	logs    = "log"
 	program = "node"
 	lock    = ".lock"
+
+	stopped = "stopped" // the last line of a part that its context ended
 )
 
 // LockFile is the file in a folder of results that the process locks which queues its parts.
@@ -103,9 +132,9 @@ func (j *Job) logs() string { return filepath.Join(j.Dir, folder, logs) }
 
 // command returns the command line of one part for a POSIX shell. The part is text for the shell.
 func (j *Job) command(part string) string {
-	words := []string{quoted(j.Program())}
+	words := []string{diagnostic.ShellWord(j.Program())}
 	for _, a := range j.Args {
-		words = append(words, quoted(a))
+		words = append(words, diagnostic.ShellWord(a))
 	}
 	return strings.Join(append(words, "--index="+part), " ")
 }
@@ -130,21 +159,7 @@ func (j *Job) Install() error {
 	if old, err := files.Text(j.Program(), maxProgram); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	f, err := result.CreateTemp(j.Program())
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Chmod(0o755)
-	}
-	if err == nil {
-		err = files.Machine().Publish(f, f.Name(), j.Program(), true)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return errors.Join(err, f.Close())
+	return result.WriteProgram(j.Program(), text)
 }
 
 const maxProgram = 1 << 30
@@ -193,8 +208,9 @@ func (j *Job) said(part int) (line string, done bool, err error) {
 }
 
 // Heard returns what the last task's logs of parts without results tell: the parts' messages, how
-// many parts did not come to their end, and how many have a log in the folder.
-func (j *Job) Heard(parts []int) (messages []string, failed, logs int) {
+// many parts were stopped by Submit's context, how many did not come to their end, and how many
+// have a log in the folder.
+func (j *Job) Heard(parts []int) (messages []string, ended, failed, logs int) {
 	for _, p := range parts {
 		line, done, err := j.said(p)
 		if err != nil {
@@ -205,11 +221,13 @@ func (j *Job) Heard(parts []int) (messages []string, failed, logs int) {
 			continue
 		}
 		failed++
-		if line != "" {
+		if line == stopped {
+			ended++
+		} else if line != "" {
 			messages = append(messages, fmt.Sprintf("part %d: %s (%s)", p, line, j.log(p)))
 		}
 	}
-	return messages, failed, logs
+	return messages, ended, failed, logs
 }
 
 // ranges writes ascending numbers as Slurm does: 0-3,7,9-10.
@@ -228,13 +246,4 @@ func ranges(numbers []int) string {
 		i = last + 1
 	}
 	return strings.Join(words, ",")
-}
-
-// quoted is a word for a POSIX shell.
-func quoted(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+"
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

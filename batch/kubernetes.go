@@ -188,7 +188,6 @@ func (k *Kubernetes) Submit(ctx context.Context, j *Job, parts []int) (string, e
 	return s.Name, err
 }
 
-// remove deletes a Job with its ConfigMap and pods.
 func (j *Job) remove(ctx context.Context, name string) error {
 	_, err := j.kubectl(ctx, "", "delete", "job,configmap", "--ignore-not-found", "--wait=false",
 		"-l", "app.kubernetes.io/instance="+name)

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/files"
@@ -18,6 +20,7 @@ type Local struct {
 	// Workers is how many run at the same time, if the job does not say.
 	Workers          int
 	waiting, running atomic.Int32
+	workers          sync.WaitGroup
 }
 
 // Name is the word after --on.
@@ -46,12 +49,8 @@ func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 	}
 	close(todo)
 	l.waiting.Add(int32(len(parts))) //nolint:gosec // the number of runs is
-	n := j.AtOnce
-	if n == 0 {
-		n = l.Workers
-	}
-	for range n {
-		go func() {
+	for range cmp.Or(j.AtOnce, l.Workers) {
+		l.workers.Go(func() {
 			for p := range todo {
 				l.running.Add(1)
 				l.waiting.Add(-1)
@@ -59,12 +58,14 @@ func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 				_ = l.runPart(ctx, j, p)
 				l.running.Add(-1)
 			}
-		}()
+		})
 	}
 	return l.Name(), nil
 }
 
-// runPart runs one part with its output in its log.
+// Wait returns when the processes have ended and their logs say why.
+func (l *Local) Wait() { l.workers.Wait() }
+
 func (l *Local) runPart(ctx context.Context, j *Job, part int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -81,7 +82,9 @@ func (l *Local) runPart(ctx context.Context, j *Job, part int) error {
 	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
 	c.Stdout, c.Stderr = log, log
 	err = c.Run()
-	if err != nil && c.ProcessState.ExitCode() < 0 { // it did not start, or a signal ended it
+	if ctx.Err() != nil {
+		_, _ = fmt.Fprintln(log, stopped)
+	} else if err != nil && c.ProcessState.ExitCode() < 0 { // not started, or a signal
 		_, _ = fmt.Fprintln(log, err)
 	}
 	return errors.Join(err, log.Close())

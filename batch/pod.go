@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// condition is one of an object of Kubernetes.
 type condition struct{ Type, Status, Reason, Message string }
 
 // pod is what the API says about a pod, as far as it matters here.
@@ -113,7 +112,6 @@ func Index(list, place string) (int, error) {
 	return all[at], nil
 }
 
-// numbers is the reverse of ranges.
 func numbers(list string) (all []int, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(word, "-")

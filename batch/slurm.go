@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -26,7 +27,6 @@ type Slurm struct {
 // Name is the word after --on.
 func (*Slurm) Name() string { return "slurm" }
 
-// ask asks the controller for its configuration.
 func (s *Slurm) ask(ctx context.Context) error {
 	if s.config != nil {
 		return nil
@@ -60,12 +60,6 @@ func (s *Slurm) Limit(ctx context.Context) (int, error) {
 	return n - 1, nil // MaxArraySize bounds the largest index
 }
 
-// countsMemory reports whether the cluster gives memory to jobs. If it does not, it may refuse jobs
-// that ask for some.
-func (s *Slurm) countsMemory() bool {
-	return strings.Contains(strings.ToUpper(s.config["SelectTypeParameters"]), "MEMORY")
-}
-
 // Script returns the batch script.
 func (s *Slurm) Script(j *Job, parts []int) (string, error) {
 	array := ranges(parts)
@@ -73,12 +67,16 @@ func (s *Slurm) Script(j *Job, parts []int) (string, error) {
 		array += "%" + strconv.Itoa(j.AtOnce)
 	}
 	var b strings.Builder
-	option := func(name, value string) { fmt.Fprintf(&b, "#SBATCH --%s=%s\n", name, quoted(value)) }
+	option := func(name, value string) {
+		fmt.Fprintf(&b, "#SBATCH --%s=%s\n", name, diagnostic.ShellWord(value))
+	}
 	b.WriteString("#!/bin/sh\n")
 	option("job-name", "tidepool-"+j.Name)
 	option("array", array)
 	option("time", strconv.Itoa(int(math.Ceil(j.Time.Minutes()))))
-	if s.countsMemory() {
+	// A cluster that does not count memory may refuse jobs that ask for some.
+	counted := strings.ToUpper(s.config["SelectTypeParameters"])
+	if s.config == nil || strings.Contains(counted, "MEMORY") {
 		option("mem", fmt.Sprintf("%dM", j.Memory>>20))
 	}
 	option("cpus-per-task", "1")
@@ -149,7 +147,6 @@ func (*Slurm) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	return t, nil
 }
 
-// system is a batch system that commands drive.
 type system struct {
 	// absent says what to do where the commands are not installed.
 	absent string
@@ -196,7 +193,6 @@ var slurm = &system{
 	patience: 30 * time.Second,
 }
 
-// refused is what a command says when it fails.
 type refused struct {
 	system        *system
 	command, said string
@@ -215,9 +211,7 @@ func (s *system) advised(said string) string {
 }
 
 // run runs a command of the system and returns its output.
-func (s *system) run(
-	ctx context.Context, stdin, name string, args ...string,
-) (string, error) {
+func (s *system) run(ctx context.Context, stdin, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of the system
@@ -243,7 +237,6 @@ func (s *system) run(
 // logLine matches what kubectl's libraries log.
 var logLine = regexp.MustCompile(`^[EWIF]\d{4} `)
 
-// message is what a command said, in one line.
 func message(command, said string) string {
 	var lines []string
 	for line := range strings.Lines(said) {

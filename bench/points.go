@@ -22,6 +22,10 @@ func points(r *report.Report) []report.Check {
 		p.add(1, "CPU of the receiver, ns per byte", row.ReceiveNs, 0.6, true)
 	}
 	p.ratio(2, "through a router, to gVisor tuned behind the relay", "router", "gvisor-tuned")
+	for _, name := range []string{"clean6", "router6"} {
+		p.ratio(2, name+", to gVisor tuned over IPv6", name, "gvisor-tuned")
+		p.ratio(2, name+", to IPv4", name, "ipv4")
+	}
 	p.fact(2, "router, packets of 1400 B a second of one core", 1e6, false)
 	for _, cc := range []string{"cubic", "reno", "bbr"} {
 		name := "loss2-" + cc

@@ -44,6 +44,7 @@ var (
 	ourRouter  = lead.Path{Between: "router", Seed: 1}
 	relay      = lead.Path{Between: "relay", Seed: 1}
 	lossOf     = func(p lead.Path, share float64) lead.Path { p.Loss = share; return p }
+	overIPv6   = func(p lead.Path) lead.Path { p.IPv6 = true; return p }
 	delayOf    = func(p lead.Path, d time.Duration) lead.Path { p.Delay = d; return p }
 	routerLoss = func(share float64) lead.Path { return lossOf(ourRouter, share) }
 )
@@ -75,6 +76,15 @@ func (s *session) streams() []streamCase {
 		}},
 		{name: "router", quick: true, path: ourRouter, peers: []peer{
 			{name: "gvisor-tuned", stack: "gvisor", path: relay, goal: 1.5},
+		}},
+		// Here the peer's IPv4 is tidepool's own.
+		{name: "clean6", quick: true, path: overIPv6(direct), peers: []peer{
+			{name: "gvisor-tuned", stack: "gvisor", path: overIPv6(direct), goal: 2},
+			{name: "ipv4", stack: "tidepool", goal: 0.9},
+		}},
+		{name: "router6", quick: true, path: overIPv6(ourRouter), peers: []peer{
+			{name: "gvisor-tuned", stack: "gvisor", path: overIPv6(relay), goal: 2},
+			{name: "ipv4", stack: "tidepool", path: ourRouter, goal: 0.9},
 		}},
 		{name: "loss2", quick: true, path: routerLoss(0.02), congestion: "cubic", peers: []peer{
 			kernelOff(0.02, "cubic", 5),

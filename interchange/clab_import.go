@@ -2,6 +2,7 @@ package interchange
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,14 +23,12 @@ const (
 	maxDepth  = 50
 )
 
-// lab is one topology file of containerlab.
 type lab struct {
 	*importer
 	anchors map[string]ast.Node
 	ours    bool // Export wrote it
 }
 
-// topology reads a topology file of containerlab.
 func (m *importer) topology(text []byte) error {
 	tokens := lexer.Tokenize(string(text))
 	if err := m.flat(tokens); err != nil {
@@ -176,7 +175,6 @@ func (l *lab) text(n ast.Node) string {
 	return ""
 }
 
-// items are those of a list.
 func (l *lab) items(n ast.Node) []ast.Node {
 	if s, ok := l.value(n).(*ast.SequenceNode); ok {
 		return s.Values
@@ -250,23 +248,14 @@ func (l *lab) links(topo ast.Node) {
 			continue
 		}
 		var names [2]string
-		var link topology.Link
-		vars, brief := l.get(item, "vars"), l.items(l.get(item, "ipv4"))
-		ours := l.items(l.get(vars, addrsVar))
 		for i, e := range ends {
 			names[i], _, _ = strings.Cut(l.text(e), ":")
-			addr := l.text(l.get(e, "ipv4"))
 			if len(pairsOf(l.value(e))) > 0 {
 				names[i] = l.text(l.get(e, "node"))
 			}
-			if i < len(brief) {
-				addr = l.text(brief[i])
-			}
-			if i < len(ours) {
-				addr = l.text(ours[i])
-			}
-			link.Addrs[i] = l.address(at, addr, 32)
 		}
+		vars := l.get(item, "vars")
+		link := l.addresses(at, item, vars, ends)
 		link.Words = l.impair(at, l.text(l.get(vars, impairVar)))
 		if !l.link(at, names[0], names[1], link) {
 			continue
@@ -276,4 +265,45 @@ func (l *lab) links(topo ast.Node) {
 				"and %s", mtu, mtu, names[0], names[1])
 		}
 	}
+}
+
+// addresses reads the addresses of a link's ends: at the link in the brief form, at each end in the
+// extended one, or in the variables of an export.
+func (l *lab) addresses(at place, item, vars ast.Node, ends []ast.Node) (link topology.Link) {
+	brief, brief6 := l.items(l.get(item, "ipv4")), l.items(l.get(item, "ipv6"))
+	ours := l.items(l.get(vars, addrsVar))
+	some := func(list []ast.Node, i int, e ast.Node, key string) string {
+		if i < len(list) {
+			return l.text(list[i])
+		}
+		return l.text(l.get(e, key))
+	}
+	for i, e := range ends {
+		addr, addr6 := some(brief, i, e, "ipv4"), some(brief6, i, e, "ipv6")
+		if i < len(ours) {
+			addr, addr6 = "", ""
+			for text := range strings.FieldsSeq(l.text(ours[i])) {
+				switch {
+				case !strings.Contains(text, ":"):
+					addr = text
+				case addr6 == "":
+					addr6 = text
+				default:
+					l.note(at, "%s is not carried over: the end has %s; write `address IF %s` "+
+						"into its node's file", text, addr6, text)
+				}
+			}
+		}
+		link.Addrs[i] = l.address(at, addr, 32)
+		link.Addrs6[i] = l.addressOf(at, addr6, 64, true)
+	}
+	if a := link.Addrs6; a[0].Masked() != a[1].Masked() || a[0] == a[1] && a[0].IsValid() {
+		l.note(at, "the link's IPv6 addresses are not two of one subnet: its ends get others")
+		link.Addrs6 = [2]netip.Prefix{}
+		l.plan.Family = topology.Dual
+	}
+	if link.Addrs6[0].IsValid() {
+		l.plan.Family = topology.Dual
+	}
+	return link
 }

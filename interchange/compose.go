@@ -20,7 +20,7 @@ func (n *Network) compose() ([]topology.File, error) {
 	for i, f := range files {
 		service := fields(
 			"image", n.Image,
-			"command", arguments(f.Name, socketFolder+"/"),
+			"command", arguments(f.Name),
 			"configs", []any{fields("source", f.Name, "target", fileFolder+"/"+f.Name+".lnx")},
 			"tmpfs", []string{socketFolder},
 			"networks", fields("links", fields("ipv4_address", addrs[i])),

@@ -38,12 +38,14 @@ func (n *Network) containerlab() ([]topology.File, error) {
 		node := fields(
 			"kind", "linux",
 			"image", n.Image,
-			"user", "0", // its folder for the socket is the root folder
-			"cmd", strings.Join(arguments(f.Name, "/"), " "),
+			"cmd", strings.Join(arguments(f.Name), " "),
 			"binds", []string{f.Name + ".lnx:" + fileFolder + "/" + f.Name + ".lnx:ro"},
 			"mgmt-ipv4", addrs[i],
 			"labels", fields(roleLabel, role),
 		)
+		if hasTun(n.Nodes[i]) {
+			node = append(node, fields("user", "0")...)
+		}
 		nodes = append(nodes, fields(f.Name, node)...)
 	}
 	network := naming{}.fit(n.Name)
@@ -88,7 +90,7 @@ func (n *Network) clabLinks() (links []any) {
 				name = "link0"
 			}
 			ends = append(ends, n.names[c.Name]+":"+name)
-			addrs = append(addrs, f.Addr.String())
+			addrs = append(addrs, strings.Trim(fmt.Sprint(f.Addrs()), "[]"))
 			impair = append(impair, sent(c, f))
 		}
 		vars := fields(addrsVar, addrs)

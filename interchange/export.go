@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,7 +46,6 @@ type Export struct {
 	Notes diagnostic.Errors
 }
 
-// format is one of the formats.
 type format struct {
 	name  string
 	names naming
@@ -87,7 +87,6 @@ func (n *Network) Export(to string) (*Export, error) {
 	return &Export{files, n.notes}, nil
 }
 
-// note tells the user about a place in a file.
 func (n *Network) note(file string, line int, format string, args ...any) {
 	n.notes = append(n.notes, &diagnostic.Error{
 		File: file, Line: line, Msg: fmt.Sprintf(format, args...), Note: true,
@@ -126,7 +125,7 @@ func (n *Network) check() {
 func (n *Network) has(addr netip.Addr) bool {
 	return slices.ContainsFunc(n.Nodes, func(c *lnx.Config) bool {
 		return slices.ContainsFunc(c.Interfaces, func(f lnx.Interface) bool {
-			return f.Addr.Addr() == addr
+			return f.Has(addr)
 		})
 	})
 }
@@ -225,7 +224,9 @@ func (n *Network) files(at underlay) []topology.File {
 			owner[bind] = was
 			host, reach := at(node, i)
 			f.UDP = lnx.HostPort{Host: host, Port: bind}
-			ends[f.Addr.Addr()] = end{reach, bind}
+			for _, a := range f.Addrs() {
+				ends[a.Addr()] = end{reach, bind}
+			}
 		}
 	}
 	files := make([]topology.File, len(moved))
@@ -261,6 +262,12 @@ func (n *Network) perNode() ([]string, error) {
 	return list, nil
 }
 
+var imageName = regexp.MustCompile(`^([A-Za-z0-9.-]+(:\d+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*` +
+	`(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+
+// IsImage reports whether a text can name a container image: [HOST[:PORT]/]NAME[:TAG][@DIGEST].
+func IsImage(text string) bool { return imageName.MatchString(text) }
+
 // unspecified binds every address of a container or host.
 const unspecified = "0.0.0.0"
 
@@ -276,8 +283,9 @@ const (
 )
 
 // arguments are those of the program in a node's container.
-func arguments(node, sockets string) []string {
+func arguments(node string) []string {
 	return []string{
-		"run", fileFolder + "/" + node + ".lnx", "--daemon", "--socket", sockets + node + ".sock",
+		"run", fileFolder + "/" + node + ".lnx", "--daemon",
+		"--socket", socketFolder + "/" + node + ".sock",
 	}
 }

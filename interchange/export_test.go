@@ -79,7 +79,9 @@ func networks(t *testing.T) map[string]*interchange.Network {
 	for _, name := range []string{"on", "1", "A", "a", "my nodé"} {
 		add("Odd 1", name+".lnx", []byte(odd[name]))
 	}
-	for _, folder := range []string{"ring", "mesh", "rip2-md5", "tun", "old/loop", "old/a-b-2012"} {
+	for _, folder := range []string{
+		"ring", "mesh", "rip2-md5", "tun", "old/loop", "old/a-b-2012", "dual-stack", "ipv6-only",
+	} {
 		files, err := filepath.Glob("../nets/" + folder + "/*.lnx")
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
@@ -287,6 +289,9 @@ func TestContainerlabTopologiesAreValid(t *testing.T) {
 			node := lab.Topology.Nodes[strings.TrimSuffix(f.Name, ".lnx")]
 			assert.Equal(t, []string{f.Name + ":/etc/tidepool/" + f.Name + ":ro"}, node.Binds)
 			assert.Contains(t, string(f.Text), " "+node.Mgmt+":")
+			// The image's health check asks the node of the socket there, as the image's user.
+			assert.Contains(t, node.Cmd, " --socket /run/tidepool/", name)
+			assert.Equal(t, strings.Contains(string(f.Text), "tun:"), node.User == "0", name)
 		}
 		same(t, n, texts)
 		for _, l := range lab.Topology.Links {
@@ -352,6 +357,19 @@ for script in sys.argv[1:]:
 			}
 		}
 	}
+}
+
+// Without mininet, the script says in a line what to install.
+func TestMininetScriptWithoutMininet(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("skip: needs python3")
+	}
+	script := written(t, t.TempDir(), exported(t, networks(t)["ring"], "mininet"))
+	said, err := exec.Command(python, "-S", script).CombinedOutput() // -S: without packages
+	require.Error(t, err)
+	assert.Equal(t, "No module named 'mininet': install mininet (Debian: apt install mininet), and "+
+		"use /usr/bin/python3\n", string(said))
 }
 
 // Each note is given once for each place.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ var ErrImport = errors.New("cannot be imported")
 func Import(
 	file string, text []byte, check func(words string) *diagnostic.Error,
 ) (*topology.Plan, diagnostic.Errors, error) {
-	m := &importer{file: file, check: check, index: map[string]int{}}
+	m := &importer{file: file, check: check, index: map[string]int{}, told: map[string]bool{}}
 	m.plan.About = naming{}.fit(filepath.Base(file))
 	var err error
 	switch extension := filepath.Ext(file); {
@@ -44,7 +45,6 @@ func Import(
 	return &m.plan, m.notes, err
 }
 
-// importer is one run of Import.
 type importer struct {
 	file  string
 	check func(words string) *diagnostic.Error
@@ -52,6 +52,7 @@ type importer struct {
 	index map[string]int // of nodes, by their names in the file
 	at    []place        // of nodes
 	notes diagnostic.Errors
+	told  map[string]bool // notes of which one is enough
 }
 
 // place is a line and a column of the file, from 1; 0: the file as a whole.
@@ -59,13 +60,16 @@ type place struct{ line, col int }
 
 // note lists what is not carried over, and what to do.
 func (m *importer) note(at place, format string, args ...any) {
-	m.notes = append(m.notes, &diagnostic.Error{
+	e := &diagnostic.Error{
 		File: m.file, Line: at.line, Col: at.col, Note: true,
 		Msg: diagnostic.Visible(fmt.Sprintf(format, args...)),
-	})
+	}
+	if text := e.Error(); !m.told[text] { // a loop repeats its notes
+		m.told[text] = true
+		m.notes = append(m.notes, e)
+	}
 }
 
-// fail is an error at a place.
 func (m *importer) fail(at place, format string, args ...any) error {
 	return diagnostic.Errors{{
 		File: m.file, Line: at.line, Col: at.col,
@@ -102,13 +106,8 @@ func (m *importer) node(at place, name string, role topology.Role) {
 func (m *importer) link(at place, a, b string, l topology.Link) bool {
 	for _, name := range []string{a, b} {
 		if _, ok := m.index[name]; !ok {
-			var names []string
-			for known := range m.index {
-				names = append(names, known)
-			}
-			slices.Sort(names)
 			m.note(at, "the link is left out: %s is not a node%s", diagnostic.Quote(name),
-				diagnostic.DidYouMean(name, names))
+				diagnostic.DidYouMean(name, slices.Sorted(maps.Keys(m.index))))
 			return false
 		}
 	}
@@ -134,8 +133,13 @@ func (m *importer) impair(at place, words string) string {
 	return words
 }
 
-// address reads the address of an end; a text without a prefix length has the given one.
+// address reads the IPv4 address of an end; a text without a prefix length has the given one.
 func (m *importer) address(at place, text string, bits int) netip.Prefix {
+	return m.addressOf(at, text, bits, false)
+}
+
+// addressOf reads the address of an end, of one version of IP.
+func (m *importer) addressOf(at place, text string, bits int, v6 bool) netip.Prefix {
 	if text == "" {
 		return netip.Prefix{}
 	}
@@ -144,9 +148,9 @@ func (m *importer) address(at place, text string, bits int) netip.Prefix {
 	}
 	p, err := netip.ParsePrefix(text)
 	switch {
-	case err != nil || !p.Addr().Is4():
-		m.note(at, "%s is not an IPv4 address with a prefix length: the end gets another address",
-			diagnostic.Quote(text))
+	case err != nil || p.Addr().Is4() == v6:
+		m.note(at, "%s is not an IPv%s address with a prefix length: the end gets another address",
+			diagnostic.Quote(text), map[bool]string{false: "4", true: "6"}[v6])
 	case lnx.AddrFault(p) != "":
 		m.note(at, "%s is %s: the end gets another address", text, lnx.AddrFault(p))
 	default:
@@ -176,6 +180,10 @@ func (m *importer) finish() error {
 		nodes = append(nodes, n)
 	}
 	m.plan.Nodes = nodes
+	if m.plan.Family == topology.Dual && !slices.ContainsFunc(m.plan.Links,
+		func(l topology.Link) bool { return l.Addrs != [2]netip.Prefix{} }) {
+		m.plan.Family = topology.IPv6
+	}
 	for i := range m.plan.Links {
 		l := &m.plan.Links[i]
 		l.A, l.B = moved[l.A], moved[l.B]
@@ -185,6 +193,7 @@ func (m *importer) finish() error {
 		m.note(place{}, "the addresses do not fit together (%s): the nodes get others", first)
 		for i := range m.plan.Links {
 			m.plan.Links[i].Addrs = [2]netip.Prefix{}
+			m.plan.Links[i].Addrs6 = [2]netip.Prefix{}
 		}
 	}
 	return nil
@@ -193,7 +202,7 @@ func (m *importer) finish() error {
 // try makes the files and returns the errors in them. The plan's own addresses are valid.
 func (m *importer) try() error {
 	if !slices.ContainsFunc(m.plan.Links, func(l topology.Link) bool {
-		return l.Addrs != [2]netip.Prefix{}
+		return l.Addrs != [2]netip.Prefix{} || l.Addrs6 != [2]netip.Prefix{}
 	}) {
 		return nil
 	}

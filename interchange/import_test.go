@@ -3,6 +3,7 @@ package interchange_test
 import (
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,8 +34,10 @@ func imported(p *topology.Plan, notes diagnostic.Errors) string {
 	b.Write(p.Format())
 	for _, l := range p.Links {
 		for i, node := range []int{l.A, l.B} {
-			if l.Addrs[i].IsValid() {
-				b.WriteString("address " + p.Nodes[node].Name + " " + l.Addrs[i].String() + "\n")
+			for _, a := range []netip.Prefix{l.Addrs[i], l.Addrs6[i]} {
+				if a.IsValid() {
+					b.WriteString("address " + p.Nodes[node].Name + " " + a.String() + "\n")
+				}
 			}
 		}
 	}
@@ -117,7 +120,10 @@ func TestContainerlabRoundTrip(t *testing.T) {
 	plan.Links[1].Words = "delay 20ms loss 1%"
 	ring := networks(t)["ring"]
 	ring.Nodes = valid(t, plan)
-	for _, n := range []*interchange.Network{ring, networks(t)["ring"], networks(t)["loop"]} {
+	for _, n := range []*interchange.Network{
+		ring, networks(t)["ring"], networks(t)["loop"], networks(t)["dual-stack"],
+		networks(t)["ipv6-only"],
+	} {
 		done := exported(t, n, "containerlab")
 		back, notes, err := interchange.Import(done.Files[0].Name, done.Files[0].Text, nil)
 		require.NoError(t, err)
@@ -137,8 +143,17 @@ func TestContainerlabRoundTrip(t *testing.T) {
 		assert.ElementsMatch(t, ends(was), ends(is))
 		for i, c := range valid(t, back) {
 			assert.Len(t, c.Impair, len(n.Nodes[i].Impair))
+			assert.ElementsMatch(t, addresses(n.Nodes[i]), addresses(c))
 		}
 	}
+}
+
+// addresses lists the addresses of a node.
+func addresses(c *lnx.Config) (list []netip.Prefix) {
+	for i := range c.Interfaces {
+		list = append(list, c.Interfaces[i].Addrs()...)
+	}
+	return list
 }
 
 // A script of an export can be imported.

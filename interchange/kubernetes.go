@@ -27,7 +27,7 @@ func (n *Network) kubernetes() ([]topology.File, error) {
 		container := fields(
 			"name", "node",
 			"image", n.Image,
-			"args", arguments(f.Name, socketFolder+"/"),
+			"args", arguments(f.Name),
 			"volumeMounts", []any{
 				fields("name", "file", "mountPath", fileFolder, "readOnly", true),
 				fields("name", "socket", "mountPath", socketFolder),

@@ -1,6 +1,8 @@
 package interchange
 
 import (
+	_ "embed"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,68 +12,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// scriptHead and scriptTail enclose a mininet script: the files and the topology are between.
-const (
-	scriptHead = `#!/usr/bin/env python3
-"""The network %s for mininet. As root: python3 THIS-FILE [PROGRAM]
-
-PROGRAM is tidepool's program; the default is tidepool on the PATH.
-"""
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-
-from mininet.cli import CLI
-from mininet.net import Mininet
-from mininet.node import OVSBridge
-from mininet.topo import Topo
-
-# The lines of each node's .lnx file.
-FILES = {
-`
-	scriptTail = `
-
-topos = {%s: Network}
-
-
-def main():
-    wanted = sys.argv[1] if len(sys.argv) > 1 else 'tidepool'
-    program = shutil.which(wanted)
-    if not program:
-        sys.exit('no program %%s: python3 %%s PROGRAM' %% (wanted, sys.argv[0]))
-    program = os.path.abspath(program)
-    net = Mininet(topo=Network(), switch=OVSBridge, controller=None)
-    running = []
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            net.start()
-            for name, lines in FILES.items():
-                base = os.path.join(folder, name)
-                with open(base + '.lnx', 'w') as file:
-                    file.writelines(lines)
-                with open(base + '.log', 'w') as log:
-                    running.append(net[name].popen(
-                        [program, 'run', base + '.lnx', '--daemon', '--socket', base + '.sock'],
-                        stdout=log, stderr=log))
-            print('A command at a node: NAME %%s ctl %%s/NAME.sock routes' %% (program, folder))
-            CLI(net)
-        finally:
-            for process in running:
-                process.terminate()
-            for process in running:
-                try:
-                    process.wait(timeout=10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-            net.stop()
-
-
-if __name__ == '__main__':
-    main()
-`
-)
+// mininetScript is the script. FILES and LINKS stand for those of the network.
+//
+//go:embed mininet_script.py
+var mininetScript string
 
 // mininet writes a Python script for mininet: a host for each node, and a link for each link, which
 // carries the UDP datagrams. The links have no tc parameters: the nodes impair packets, in the same
@@ -82,8 +26,7 @@ func (n *Network) mininet() ([]topology.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, scriptHead, naming{}.fit(n.Name))
+	var texts, b strings.Builder
 	files := n.files(func(node, iface int) (string, string) {
 		c := n.Nodes[node]
 		addr, ok := addrs[nodeInterface{node, c.Interfaces[iface].Name}]
@@ -96,13 +39,12 @@ func (n *Network) mininet() ([]topology.File, error) {
 		return addr.Addr().String(), addr.Addr().String()
 	})
 	for _, f := range files {
-		fmt.Fprintf(&b, "    %s: [\n", strconv.QuoteToASCII(f.Name))
+		fmt.Fprintf(&texts, "    %s: [\n", strconv.QuoteToASCII(f.Name))
 		for line := range strings.Lines(string(f.Text)) {
-			fmt.Fprintf(&b, "        %s,\n", strconv.QuoteToASCII(line))
+			fmt.Fprintf(&texts, "        %s,\n", strconv.QuoteToASCII(line))
 		}
-		b.WriteString("    ],\n")
+		texts.WriteString("    ],\n")
 	}
-	b.WriteString("}\n\n\nclass Network(Topo):\n    def build(self, **_opts):\n")
 	for node, c := range n.Nodes {
 		// Mininet gives a host's own address to its first link.
 		own := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
@@ -116,8 +58,10 @@ func (n *Network) mininet() ([]topology.File, error) {
 		fmt.Fprintf(&b, "        self.addHost('%s', ip='%s')\n", n.names[c.Name], own)
 	}
 	n.mininetLinks(&b, graph, addrs)
-	fmt.Fprintf(&b, scriptTail, strconv.QuoteToASCII(n.Name))
-	return []topology.File{{Name: naming{}.fit(n.Name) + ".py", Text: []byte(b.String())}}, nil
+	name := naming{}.fit(n.Name)
+	text := strings.NewReplacer("# FILES\n", texts.String(), "        # LINKS\n", b.String(),
+		"NETWORK", name, "'TOPO'", strconv.QuoteToASCII(n.Name)).Replace(mininetScript)
+	return []topology.File{{Name: name + ".py", Text: []byte(text)}}, nil
 }
 
 // mininetLinks writes the calls that add the links, in the order in which the nodes' files have
@@ -166,7 +110,8 @@ type nodeInterface struct {
 // perLink gives each end of a link an address: links have subnets of their own.
 func (n *Network) perLink(graph *topology.Graph) (map[nodeInterface]netip.Prefix, error) {
 	addrs := map[nodeInterface]netip.Prefix{}
-	first, last := uint64(toNumber(n.Subnet.Addr())), uint64(1)<<(32-n.Subnet.Bits())
+	first := uint64(binary.BigEndian.Uint32(n.Subnet.Addr().AsSlice()))
+	last := uint64(1) << (32 - n.Subnet.Bits())
 	next := uint64(0)
 	for _, e := range graph.Links {
 		if len(e.Ends) < 2 {
@@ -188,11 +133,6 @@ func (n *Network) perLink(graph *topology.Graph) (map[nodeInterface]netip.Prefix
 		next += size
 	}
 	return addrs, nil
-}
-
-func toNumber(a netip.Addr) uint32 {
-	b := a.As4()
-	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
 func toAddr(n uint32) netip.Addr {

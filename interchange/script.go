@@ -31,7 +31,6 @@ const (
 	mininetBase = 10 << 24
 )
 
-// script is one run.
 type script struct {
 	*importer
 	thread    *starlark.Thread
@@ -41,7 +40,6 @@ type script struct {
 	addressed map[string]bool // nodes whose own address an end has
 	hosts     int
 	calls     int
-	told      map[string]bool // notes of which one is enough
 }
 
 // dialect is the Starlark that is nearest to Python.
@@ -67,7 +65,7 @@ func (m *importer) script(text []byte) error {
 	lines := strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
 	s := &script{
 		importer: m, methods: map[string]bool{}, addrs: map[string]netip.Prefix{},
-		addressed: map[string]bool{}, told: map[string]bool{},
+		addressed: map[string]bool{},
 	}
 	class, unit := s.choose(lines)
 	s.thread = &starlark.Thread{Name: m.file, Print: func(*starlark.Thread, string) {}}
@@ -76,9 +74,10 @@ func (m *importer) script(text []byte) error {
 	if err != nil {
 		return err
 	}
-	env := starlark.StringDict{"__name__": starlark.String("")}
+	env := s.functions()
+	env["__name__"] = starlark.String("")
 	for _, name := range names {
-		if name != "__name__" {
+		if !env.Has(name) {
 			env[name] = &thing{script: s}
 		}
 	}
@@ -123,12 +122,10 @@ type block struct {
 	class string   // its name; empty: it is no class
 }
 
-// links reports whether the block adds nodes or links.
 func (b *block) links() bool {
 	return slices.ContainsFunc(b.lines, doesLinks.MatchString)
 }
 
-// blocks cuts a script into blocks.
 func blocks(lines []string) (list []block) {
 	quoted := false
 	for i, line := range lines {
@@ -225,16 +222,21 @@ func (s *script) compile(lines []string) (*starlark.Program, []string, error) {
 	}
 	for range maxLines {
 		var names []string
-		_, program, err := starlark.SourceProgramOptions(dialect, s.file,
-			strings.Join(lines, "\n"), func(name string) bool {
-				if _, ok := starlark.Universe[name]; ok {
+		file, err := dialect.Parse(s.file, strings.Join(lines, "\n"), 0)
+		if err == nil {
+			syntax.Walk(file, callOperators)
+			var program *starlark.Program
+			program, err = starlark.FileProgram(file, func(name string) bool {
+				if _, ok := starlark.Universe[name].(*starlark.Builtin); !ok &&
+					starlark.Universe.Has(name) {
 					return false
 				}
 				names = append(names, name)
 				return true
 			})
-		if err == nil {
-			return program, names, nil
+			if err == nil {
+				return program, names, nil
+			}
 		}
 		at, msg := problem(err)
 		if at.line < 1 || at.line > len(lines) || strings.TrimSpace(lines[at.line-1]) == "" {
@@ -253,7 +255,6 @@ func (s *script) compile(lines []string) (*starlark.Program, []string, error) {
 		"write the links as plain addLink calls", maxLines)
 }
 
-// problem is the place of an error, and its message.
 func problem(err error) (place, string) {
 	if e, ok := errors.AsType[syntax.Error](err); ok {
 		return place{int(e.Pos.Line), int(e.Pos.Col)}, e.Msg
@@ -272,7 +273,6 @@ func problem(err error) (place, string) {
 	return place{}, err.Error()
 }
 
-// failed notes where the evaluation ended.
 func (s *script) failed(err error) {
 	if err != nil {
 		at, msg := problem(err)
@@ -321,7 +321,6 @@ func btoi(b bool) int {
 	return 0
 }
 
-// caller is where the script calls what runs now.
 func (s *script) caller() place {
 	if s.thread.CallStackDepth() < 2 {
 		return place{}
@@ -338,7 +337,6 @@ func (s *script) once(at place, text string) {
 	}
 }
 
-// add records addHost, addSwitch and the like.
 func (s *script) add(what string, args starlark.Tuple, options []starlark.Tuple) starlark.Value {
 	at := s.caller()
 	name := "c0"
@@ -388,7 +386,6 @@ func (s *script) add(what string, args starlark.Tuple, options []starlark.Tuple)
 	return node
 }
 
-// addLink records a link.
 func (s *script) addLink(args starlark.Tuple, options []starlark.Tuple) {
 	at := s.caller()
 	var names [2]string
@@ -462,7 +459,8 @@ func (s *script) words(at place, set map[string]starlark.Value) string {
 			text += "us" // a number without a unit, as tc reads it
 		}
 		if text == "" {
-			s.note(at, "%s is not known: not carried over; write it as a number", part.key)
+			s.note(at, "%s is not carried over: the script computes it from values that are not "+
+				"known; write it as a number", part.key)
 			continue
 		}
 		next := append(slices.Clone(words), fmt.Sprintf(part.form, text))
@@ -477,6 +475,9 @@ func (s *script) words(at place, set map[string]starlark.Value) string {
 func asText(v starlark.Value) string {
 	switch v := v.(type) {
 	case starlark.String:
+		if isUnknown(v) {
+			return ""
+		}
 		return string(v)
 	case starlark.Int, starlark.Float:
 		return v.String()

@@ -1,6 +1,7 @@
 package interchange
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -76,15 +77,11 @@ func (s *Sweep) Manifests() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	atOnce := s.AtOnce
-	if atOnce == 0 {
-		atOnce = s.Pods
-	}
 	list = append(list, append(fields(
 		"apiVersion", "v1", "kind", "ConfigMap", "metadata", s.metadata()), files...),
 		fields("apiVersion", "batch/v1", "kind", "Job", "metadata", s.metadata(), "spec", fields(
 			"completions", s.Pods,
-			"parallelism", min(atOnce, s.Pods),
+			"parallelism", min(cmp.Or(s.AtOnce, s.Pods), s.Pods),
 			"completionMode", "Indexed",
 			"backoffLimitPerIndex", restarts,
 			"maxFailedIndexes", (s.Pods+1)/2,

@@ -1,7 +1,9 @@
 package interchange
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -22,11 +24,16 @@ var (
 	_ starlark.HasSetField = (*thing)(nil)
 	_ starlark.HasSetKey   = (*thing)(nil)
 	_ starlark.HasBinary   = (*thing)(nil)
+	_ starlark.HasUnary    = (*thing)(nil)
+	_ starlark.HasBinary   = same{}
 	_ starlark.Iterable    = (*thing)(nil)
 )
 
+// unknownText stands in texts for a value that is not known.
+const unknownText = "\x00"
+
 // What Starlark asks of a value.
-func (t *thing) String() string        { return t.name }
+func (t *thing) String() string        { return cmp.Or(t.name, unknownText) }
 func (t *thing) Type() string          { return "value that is not known" }
 func (t *thing) Freeze()               {}
 func (t *thing) Truth() starlark.Bool  { return true }
@@ -40,6 +47,9 @@ func (t *thing) Iterate() starlark.Iterator { return starlark.Tuple{}.Iterate() 
 // Get returns an element: net['h1'] is the node h1.
 func (t *thing) Get(key starlark.Value) (starlark.Value, bool, error) {
 	name, _ := starlark.AsString(key)
+	if _, ok := t.script.index[name]; !ok {
+		name = ""
+	}
 	return &thing{script: t.script, name: name}, true, nil
 }
 
@@ -60,9 +70,89 @@ func (t *thing) Binary(
 	op syntax.Token, y starlark.Value, side starlark.Side,
 ) (starlark.Value, error) {
 	if text, ok := starlark.AsString(y); ok && side == starlark.Right && op == syntax.PLUS {
-		return starlark.String(text + t.name), nil
+		return starlark.String(text + t.String()), nil
 	}
 	return &thing{script: t.script}, nil
+}
+
+// Unary is the result of an operator such as -: not known.
+func (t *thing) Unary(syntax.Token) (starlark.Value, error) { return &thing{script: t.script}, nil }
+
+// isUnknown reports whether a value is not known, or made of one that is not.
+func isUnknown(v starlark.Value) bool {
+	switch v := v.(type) {
+	case *thing:
+		return true
+	case starlark.String:
+		return strings.Contains(string(v), unknownText)
+	case starlark.Tuple:
+		return slices.ContainsFunc(v, isUnknown)
+	}
+	return false
+}
+
+// operators are those that Starlark refuses for a thing on the right.
+var operators = []syntax.Token{syntax.PERCENT, syntax.LT, syntax.LE, syntax.GT, syntax.GE}
+
+// callOperators replaces x % y by a call, whose result is.
+func callOperators(n syntax.Node) bool {
+	if e, ok := n.(*syntax.BinaryExpr); ok && slices.Contains(operators, e.Op) {
+		start, end := e.Span()
+		name := func(text string) *syntax.Ident { return &syntax.Ident{NamePos: start, Name: text} }
+		e.X = &syntax.CallExpr{
+			Fn: name(e.Op.String()), Lparen: e.OpPos, Args: []syntax.Expr{e.X, e.Y}, Rparen: end,
+		}
+		e.Op, e.Y = syntax.PIPE, name("=")
+	}
+	return true
+}
+
+// same is a value with which every operator returns the other operand.
+type same struct{ starlark.NoneType }
+
+func (same) Binary(_ syntax.Token, x starlark.Value, _ starlark.Side) (starlark.Value, error) {
+	return x, nil
+}
+
+// functions returns Starlark's functions, and callOperators'. A result that Starlark cannot compute
+// from a value that is not known is not known either.
+func (s *script) functions() starlark.StringDict {
+	env := starlark.StringDict{"=": same{}}
+	add := func(name string, f func(
+		*starlark.Thread, starlark.Tuple, []starlark.Tuple,
+	) (starlark.Value, error),
+	) {
+		env[name] = starlark.NewBuiltin(name, func(
+			t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, named []starlark.Tuple,
+		) (starlark.Value, error) {
+			v, err := f(t, args, named)
+			if err == nil || !isUnknown(args) {
+				return v, err
+			}
+			if name == "range" {
+				s.note(s.caller(), "the loop is left out: how often it runs is not known; write "+
+					"the number")
+			}
+			return &thing{script: s}, nil
+		})
+	}
+	for name, v := range starlark.Universe {
+		if f, ok := v.(*starlark.Builtin); ok {
+			add(name, f.CallInternal)
+		}
+	}
+	for _, op := range operators {
+		add(op.String(), func(
+			_ *starlark.Thread, args starlark.Tuple, _ []starlark.Tuple,
+		) (starlark.Value, error) {
+			if op == syntax.PERCENT {
+				return starlark.Binary(op, args[0], args[1])
+			}
+			is, err := starlark.Compare(op, args[0], args[1])
+			return starlark.Bool(is), err
+		})
+	}
+	return env
 }
 
 // CallInternal returns a value that is not known.
@@ -89,6 +179,8 @@ func (t *thing) Attr(name string) (starlark.Value, error) {
 			s.addLink(args, options)
 		case "addHost", "addNode", "addSwitch", "addController":
 			return s.add(name, args, options), nil
+		case "addNAT":
+			s.once(s.caller(), "NAT is left out: publish and expose forward ports to this machine")
 		default:
 			s.once(s.caller(), "commands and settings of running hosts ("+strings.TrimSpace(name)+
 				") are not carried over; `node ctl NODE` runs commands")
@@ -96,11 +188,9 @@ func (t *thing) Attr(name string) (starlark.Value, error) {
 		return &thing{script: s}, nil
 	}
 	switch name {
-	case "addLink", "addHost", "addNode", "addSwitch", "addController", "cmd", "cmdPrint", "popen",
-		"setIP", "setDefaultRoute":
+	case "addLink", "addHost", "addNode", "addSwitch", "addController", "addNAT", "cmd",
+		"cmdPrint", "popen", "setIP", "setDefaultRoute":
 		return starlark.NewBuiltin(name, builtin), nil
-	case "addNAT":
-		s.once(s.caller(), "NAT is left out: publish and expose forward ports to this machine")
 	}
 	if f, ok := s.globals[name].(*starlark.Function); ok && t.self && s.methods[name] {
 		return starlark.NewBuiltin(name, func(

@@ -1,8 +1,6 @@
 package interchange
 
-import (
-	"github.com/goccy/go-yaml"
-)
+import "github.com/goccy/go-yaml"
 
 // fields makes a mapping of keys and values, in this order.
 func fields(pairs ...any) yaml.MapSlice {
@@ -13,7 +11,6 @@ func fields(pairs ...any) yaml.MapSlice {
 	return m
 }
 
-// documents writes values as YAML.
 func documents(about string, values ...any) ([]byte, error) {
 	text := []byte("# " + about + "\n")
 	for i, v := range values {

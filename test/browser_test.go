@@ -8,9 +8,13 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -92,21 +96,54 @@ func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 		t.Skip("a browser is started, twice")
 	}
 	t.Parallel()
+	readAcross(t, CopyNetwork(t, "nets", "line-5"), "A B C D E", "127.0.0.1")
+}
+
+// The same without IPv4, from the node's end to the browser's socket.
+func TestBrowserAcrossThreeLossyIPv6Routers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser is started, twice")
+	}
+	if l, err := net.Listen("tcp6", "[::1]:0"); err != nil {
+		t.Skip("skip: needs IPv6 on the loopback")
+	} else {
+		require.NoError(t, l.Close())
+	}
+	t.Parallel()
+	folder := t.TempDir()
+	out, err := Command("net", "generate", "line", "5", "--family", "6", "-o", folder).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	texts := map[string]string{}
+	for _, name := range []string{"A", "B", "R1", "R2", "R3"} {
+		text, err := os.ReadFile(filepath.Join(folder, name+".lnx"))
+		require.NoError(t, err)
+		texts[name] = string(text)
+	}
+	readAcross(t, NewNetwork(t, texts), "A R1 R2 R3 B", "[::1]")
+}
+
+// readAcross loads a page through a port forward at an address of this machine, at the first of the
+// nodes, and one at the last. The others are routers that lose packets.
+func readAcross(t *testing.T, net *Network, nodes, on string) {
+	t.Helper()
 	read := browser(t)
 	service, says := site(t)
-	net := CopyNetwork(t, "nets", "line-5").StartAll()
-	a, e := net.Node("A"), net.Node("E")
-	for _, name := range []string{"B", "C", "D"} {
+	net.StartAll()
+	names := strings.Fields(nodes)
+	routers := names[1 : len(names)-1]
+	a, e := net.Node(names[0]), net.Node(names[len(names)-1])
+	for _, name := range routers {
 		net.Node(name).AwaitRoute(a.Addr())
 		net.Node(name).AwaitRoute(e.Addr())
 		net.Node(name).MustDo("lossyforward 2")
 	}
 	e.MustDo("expose 80 %s", service.Listener.Addr())
-	a.MustDo("publish 0 %s:80", e.Addr())
-	forward := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(strings.Join(a.MustDo("doors"), "\n"))
+	a.MustDo("publish %s:0 %s", on, netip.AddrPortFrom(e.Addr(), 80))
+	forward := regexp.MustCompile(regexp.QuoteMeta(on) + `:\d+`).FindString(
+		strings.Join(a.MustDo("doors"), "\n"))
 	require.NotEmpty(t, forward)
 	assert.Contains(t, read("http://"+forward+"/"), says)
-	for _, name := range []string{"B", "C", "D"} {
+	for _, name := range routers {
 		assert.Positive(t, net.Node(name).Dropped()["lossy forward"], "of %s's", name)
 	}
 

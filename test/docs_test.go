@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ var notRun = []struct{ pattern, why string }{
 	{`lab check`, "takes minutes; .ci/run lab runs it"},
 	{`^cd quic|lab run rdt-real`, "builds another module, and takes minutes"},
 	{`^curl -N|/events$`, "has no end"},
-	{` watch -n 1| capture if0 | trace tcp port`, "has no end"},
+	{` watch -n 1| capture (if0|all 'ip6)| trace tcp port`, "has no end"},
 	{`^bin/node trace a\.pcapng`, "needs a capture of the reader's own"},
 	{`echo it answers$`, "needs the nodes of the session above it"},
 	{`^python3 -m pip|lab judge`, "needs ns-3, a download"},
@@ -355,8 +356,14 @@ type pageShell struct {
 	running     []*exec.Cmd
 }
 
+// longest is how long one command may run: those without an end belong into notRun.
+const longest = 5 * time.Minute
+
 func (s *pageShell) command(text string) *exec.Cmd {
-	cmd := exec.CommandContext(s.t.Context(), "bash", "-ec", s.assignments+"exec "+text)
+	ctx, cancel := context.WithTimeout(s.t.Context(), longest)
+	s.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "bash", "-ec", s.assignments+"exec "+text)
+	cmd.WaitDelay = time.Second
 	if strings.ContainsAny(text, "|&;<>$=") || strings.HasPrefix(text, "source") {
 		cmd.Args[2] = s.assignments + "set -o pipefail; " + text
 	}

@@ -32,7 +32,9 @@ func TestEveryNetworkConverges(t *testing.T) {
 			net := CopyNetwork(t, folder).StartAll()
 			for _, from := range net.Names() {
 				for _, to := range net.Names() {
-					net.Node(from).AwaitRoute(net.Node(to).Addr())
+					for _, addr := range net.Node(to).Addrs() {
+						net.Node(from).AwaitRoute(addr)
+					}
 				}
 			}
 			// A route here does not mean that every router on the path has one.
@@ -51,14 +53,15 @@ func TestEveryNetworkConverges(t *testing.T) {
 	}
 }
 
-// reach pings until an answer arrives.
+// reach pings each address until an answer arrives.
 func reach(t *testing.T, from, to *Node) {
 	t.Helper()
-	addr := to.Addr()
-	from.Eventually(Soon, "answer from "+addr.String(), func() bool {
-		out, _ := from.Do("ping -c 1 %s", addr)
-		return has(out, "1 received")
-	})
+	for _, addr := range to.Addrs() {
+		from.Eventually(Soon, "answer from "+addr.String(), func() bool {
+			out, _ := from.Do("ping -c 1 %s", addr)
+			return has(out, "1 received")
+		})
+	}
 }
 
 func TestTestPackets(t *testing.T) {

@@ -52,15 +52,27 @@ func (n *Node) Sockets() []control.Socket {
 	return ask[control.Socket](n, "sockets -i")
 }
 
-// Addr returns the virtual address of the first interface.
+// Addr returns the first virtual address of the first interface.
 func (n *Node) Addr() netip.Addr {
 	n.t.Helper()
-	if !n.addr.IsValid() {
+	return n.Addrs()[0]
+}
+
+// Addrs returns the virtual addresses of the first interface, without the link-local one: at most
+// one of each family.
+func (n *Node) Addrs() []netip.Addr {
+	n.t.Helper()
+	if n.addrs == nil {
 		ifaces := n.Interfaces()
 		require.NotEmpty(n.t, ifaces)
-		n.addr = ifaces[0].Addr.Addr()
+		for _, p := range ifaces[0].Addrs() {
+			if !p.Addr().IsLinkLocalUnicast() {
+				n.addrs = append(n.addrs, p.Addr())
+			}
+		}
+		require.NotEmpty(n.t, n.addrs)
 	}
-	return n.addr
+	return n.addrs
 }
 
 // Dropped returns the drops of all interfaces and directions, by reason.

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,8 +50,11 @@ func Digest(t *testing.T, name string) string {
 func (n *Node) Receive(path string, port int) {
 	n.t.Helper()
 	n.MustDo("recvfile %s %d --json", path, port)
-	local := fmt.Sprintf(`"local":"0.0.0.0:%d"`, port)
-	n.Eventually(Soon, "a listener", func() bool { return has(n.MustDo("sockets -l --json"), local) })
+	n.Eventually(Soon, "a listener", func() bool {
+		return slices.ContainsFunc(n.Sockets(), func(s control.Socket) bool {
+			return s.State == "LISTEN" && s.Local.Port() == uint16(port)
+		})
+	})
 }
 
 // Transferred waits for the end of a transfer that was started with --json after the mark. Until

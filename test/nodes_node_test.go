@@ -31,8 +31,8 @@ type Node struct {
 	ended chan struct{} // closed when the process has exited
 	code  int           // the exit status
 
-	mu   sync.Mutex // held during a command and its answer
-	addr netip.Addr // cached
+	mu    sync.Mutex   // held during a command and its answer
+	addrs []netip.Addr // cached
 }
 
 // Start starts a node from an .lnx file; args precede it. The end of the test stops the node, and

@@ -111,7 +111,8 @@ func TestFailingScript(t *testing.T) {
 	assert.NotZero(t, r.code)
 
 	t.Log("# a transfer that fails in the background fails the script")
-	r = node(t, "sendfile "+script+" 10.0.0.2 80\nsockets\n", "run", file)
+	// The ping gives the connection time to begin, on a busy machine too.
+	r = node(t, "sendfile "+script+" 10.0.0.2 80\nping -c 3 -i 0.5 10.0.0.1\nsockets\n", "run", file)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.err, "timed out")
 	assert.Contains(t, r.out, "SYN-SENT")

@@ -11,6 +11,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
@@ -29,7 +30,9 @@ func openGvisor(spec *Spec) (host, error) {
 		return nil, err
 	}
 	g := &gvisor{spec, stack.New(stack.Options{
-		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		NetworkProtocols: []stack.NetworkProtocolFactory{
+			ipv4.NewProtocol, ipv6.NewProtocol,
+		},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
 	})}
 	rack := tcpip.TCPRecovery(0)
@@ -51,24 +54,35 @@ func openGvisor(spec *Spec) (host, error) {
 		return nil, fmt.Errorf("gVisor: create the interface: %v", err)
 	}
 	at := tcpip.ProtocolAddress{
-		Protocol:          ipv4.ProtocolNumber,
-		AddressWithPrefix: tcpip.AddrFrom4(spec.Sides[0].Addr.As4()).WithPrefix(),
+		Protocol:          g.protocol(),
+		AddressWithPrefix: tcpip.AddrFromSlice(spec.Sides[0].Addr.AsSlice()).WithPrefix(),
 	}
 	if err := g.stack.AddProtocolAddress(gvisorNIC, at, stack.AddressProperties{}); err != nil {
 		return nil, fmt.Errorf("gVisor: add the address: %v", err)
 	}
-	g.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: gvisorNIC}})
+	g.stack.SetRouteTable([]tcpip.Route{
+		{Destination: header.IPv4EmptySubnet, NIC: gvisorNIC},
+		{Destination: header.IPv6EmptySubnet, NIC: gvisorNIC},
+	})
 	return g, nil
 }
 
+// protocol returns the network protocol of the spec's addresses.
+func (g *gvisor) protocol() tcpip.NetworkProtocolNumber {
+	if g.spec.Sides[0].Addr.Is6() {
+		return ipv6.ProtocolNumber
+	}
+	return ipv4.ProtocolNumber
+}
+
 func (g *gvisor) Listen(port uint16) (net.Listener, error) {
-	at := tcpip.FullAddress{Addr: tcpip.AddrFrom4(g.spec.Sides[0].Addr.As4()), Port: port}
-	return gonet.ListenTCP(g.stack, at, ipv4.ProtocolNumber)
+	addr := tcpip.AddrFromSlice(g.spec.Sides[0].Addr.AsSlice())
+	return gonet.ListenTCP(g.stack, tcpip.FullAddress{Addr: addr, Port: port}, g.protocol())
 }
 
 func (g *gvisor) Dial(ctx context.Context, port uint16) (net.Conn, error) {
-	to := tcpip.FullAddress{Addr: tcpip.AddrFrom4(g.spec.Far.As4()), Port: port}
-	return gonet.DialContextTCP(ctx, g.stack, to, ipv4.ProtocolNumber)
+	to := tcpip.FullAddress{Addr: tcpip.AddrFromSlice(g.spec.Far.AsSlice()), Port: port}
+	return gonet.DialContextTCP(ctx, g.stack, to, g.protocol())
 }
 
 func (g *gvisor) Account(u *Usage) {

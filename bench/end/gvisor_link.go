@@ -13,6 +13,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/stack/gro"
 
@@ -123,6 +124,9 @@ func (l *tunedLink) send(packet []byte, mss int, kind stack.GSOType) error {
 		return l.socket.Send(l.pieces, len(packet), len(packet))
 	}
 	ipLen := int(packet[0]&15) * 4
+	if packet[0]>>4 == header.IPv6Version {
+		ipLen = header.IPv6MinimumSize
+	}
 	headLen := ipLen + int(packet[ipLen+12]>>4)*4
 	text := packet[headLen:]
 	for at, i := 0, 0; at < len(text) || i == 0; at, i = at+mss, i+1 {
@@ -142,11 +146,19 @@ func (l *tunedLink) send(packet []byte, mss int, kind stack.GSOType) error {
 
 // segment turns the headers of the whole packet into those of one segment.
 func segment(head, text []byte, ipLen, at, number int, last bool) {
-	ip := header.IPv4(head)
-	ip.SetTotalLength(uint16(len(head) + len(text)))
-	ip.SetID(ip.ID() + uint16(number))
-	ip.SetChecksum(0)
-	ip.SetChecksum(^ip.CalculateChecksum())
+	var src, dst tcpip.Address
+	if head[0]>>4 == header.IPv6Version {
+		ip := header.IPv6(head)
+		ip.SetPayloadLength(uint16(len(head) - ipLen + len(text)))
+		src, dst = ip.SourceAddress(), ip.DestinationAddress()
+	} else {
+		ip := header.IPv4(head)
+		ip.SetTotalLength(uint16(len(head) + len(text)))
+		ip.SetID(ip.ID() + uint16(number))
+		ip.SetChecksum(0)
+		ip.SetChecksum(^ip.CalculateChecksum())
+		src, dst = ip.SourceAddress(), ip.DestinationAddress()
+	}
 	t := head[ipLen:]
 	binary.BigEndian.PutUint32(t[4:], binary.BigEndian.Uint32(t[4:])+uint32(at))
 	if !last {
@@ -154,7 +166,7 @@ func segment(head, text []byte, ipLen, at, number int, last bool) {
 	}
 	t[16], t[17] = 0, 0
 	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber,
-		ip.SourceAddress(), ip.DestinationAddress(), uint16(len(t)+len(text)))
+		src, dst, uint16(len(t)+len(text)))
 	sum = checksum.Checksum(t, sum) // the header's length is even
 	binary.BigEndian.PutUint16(t[16:], ^checksum.Checksum(text, sum))
 }
@@ -177,6 +189,9 @@ func (l *tunedLink) receive() {
 					Payload: buffer.MakeWithData(data[:n]),
 				})
 				p.NetworkProtocolNumber = ipv4.ProtocolNumber
+				if data[0]>>4 == header.IPv6Version {
+					p.NetworkProtocolNumber = ipv6.ProtocolNumber
+				}
 				g.Enqueue(p)
 				p.DecRef()
 				data = data[n:]

@@ -41,7 +41,7 @@ type Spec struct {
 // Side is one link of a process.
 type Side struct {
 	UDP, Peer netip.AddrPort // addresses of this machine: bound to, and sent to
-	Addr      netip.Addr     // in the network; the prefix is a /24
+	Addr      netip.Addr     // in the network; the prefix is a /24 or a /64
 	Neighbor  netip.Addr
 }
 

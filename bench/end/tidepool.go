@@ -27,10 +27,14 @@ type ours struct {
 func Describe(spec *Spec) string {
 	var b strings.Builder
 	for i, s := range spec.Sides {
-		fmt.Fprintf(&b, "interface if%d %v/24 %v\n", i, s.Addr, s.UDP)
+		bits, all := 24, "0.0.0.0/0"
+		if s.Addr.Is6() {
+			bits, all = 64, "::/0"
+		}
+		fmt.Fprintf(&b, "interface if%d %v/%d %v\n", i, s.Addr, bits, s.UDP)
 		fmt.Fprintf(&b, "neighbor %v at %v via if%d\n", s.Neighbor, s.Peer, i)
 		if len(spec.Sides) == 1 && spec.Far.IsValid() && spec.Far != s.Neighbor {
-			fmt.Fprintf(&b, "route 0.0.0.0/0 via %v\n", s.Neighbor)
+			fmt.Fprintf(&b, "route %s via %v\n", all, s.Neighbor)
 		}
 	}
 	mode := "static"

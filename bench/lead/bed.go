@@ -20,6 +20,16 @@ type Path struct {
 	Loss    float64 // drop probability in each direction
 	Delay   time.Duration
 	Seed    uint64
+	IPv6    bool
+}
+
+// addr returns an address of the network in the path's family: 10.1.0.2 is 2001:db8:1::2.
+func (p *Path) addr(a netip.Addr) netip.Addr {
+	if !p.IPv6 {
+		return a
+	}
+	b := a.As4()
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 5: b[1], 15: b[3]})
 }
 
 // Bed holds the processes of one run.
@@ -58,6 +68,10 @@ func loopback(count int) ([]netip.AddrPort, error) {
 	return list, nil
 }
 
+func (p *Path) side(udp, peer netip.AddrPort, addr, neighbor netip.Addr) end.Side {
+	return side(udp, peer, p.addr(addr), p.addr(neighbor))
+}
+
 func side(udp, peer netip.AddrPort, addr, neighbor netip.Addr) end.Side {
 	return end.Side{UDP: udp, Peer: peer, Addr: addr, Neighbor: neighbor}
 }
@@ -70,17 +84,17 @@ func raise(ctx context.Context, e end.Spec, p Path) (*Bed, error) {
 	}
 	server, client, between := e, e, e
 	server.Work = end.Work{}
-	server.Sides = []end.Side{side(udp[0], udp[1], serverAddr, clientNear)}
-	client.Sides = []end.Side{side(udp[1], udp[0], clientNear, serverAddr)}
-	server.Far, client.Far = clientNear, serverAddr
+	server.Sides = []end.Side{p.side(udp[0], udp[1], serverAddr, clientNear)}
+	client.Sides = []end.Side{p.side(udp[1], udp[0], clientNear, serverAddr)}
+	server.Far, client.Far = p.addr(clientNear), p.addr(serverAddr)
 	switch p.Between {
 	case "router":
-		server.Sides = []end.Side{side(udp[0], udp[1], serverAddr, routerNear)}
-		client.Sides = []end.Side{side(udp[3], udp[2], clientAddr, routerFar)}
-		server.Far = clientAddr
+		server.Sides = []end.Side{p.side(udp[0], udp[1], serverAddr, routerNear)}
+		client.Sides = []end.Side{p.side(udp[3], udp[2], clientAddr, routerFar)}
+		server.Far = p.addr(clientAddr)
 		between.Sides = []end.Side{
-			side(udp[1], udp[0], routerNear, serverAddr),
-			side(udp[2], udp[3], routerFar, clientAddr),
+			p.side(udp[1], udp[0], routerNear, serverAddr),
+			p.side(udp[2], udp[3], routerFar, clientAddr),
 		}
 	case "relay":
 		client.Sides[0].UDP, client.Sides[0].Peer = udp[3], udp[2]

@@ -133,7 +133,6 @@ func socketAt(path string) string {
 	return path
 }
 
-// complete completes the names of nodes.
 func (r *remote) complete(
 	_ *cobra.Command, args []string, _ string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -263,7 +262,7 @@ func ctlCommand() *cobra.Command {
 			return r.complete(c, args, prefix)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			words, err := r.trailing(c, args[1:])
+			words, err := trailing(c, args[1:])
 			if err != nil {
 				return misuse(c, err)
 			}
@@ -275,9 +274,9 @@ func ctlCommand() *cobra.Command {
 	return c
 }
 
-// trailing removes the program's own options from the words after NODE. No shell command has
-// options with these names. Words after -- belong to COMMAND.
-func (r *remote) trailing(c *cobra.Command, words []string) (rest []string, err error) {
+// trailing removes the program's own options from the words after NODE, but not those without a
+// value: commands have --json and --help, too. Words after -- belong to COMMAND.
+func trailing(c *cobra.Command, words []string) (rest []string, err error) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
 		if word == "--" && len(words) > i+1 {
@@ -288,7 +287,7 @@ func (r *remote) trailing(c *cobra.Command, words []string) (rest []string, err 
 		}
 		name, value, given := strings.Cut(word, "=")
 		f := c.Flags().Lookup(strings.TrimPrefix(name, "--"))
-		if !strings.HasPrefix(name, "--") || f == nil || f.Name == "help" {
+		if !strings.HasPrefix(name, "--") || f == nil || f.NoOptDefVal != "" {
 			rest = append(rest, word)
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // treeName is the program's name in the source tree. Packages install it as tidepool.
@@ -28,7 +28,7 @@ func calledAs(name string) string {
 	case isTest(name):
 		return treeName
 	}
-	return netctl.ShellWord(name)
+	return diagnostic.ShellWord(name)
 }
 
 func isTest(name string) bool {

@@ -17,7 +17,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// console is the standard streams and their terminal.
 type console struct {
 	in       io.Reader
 	out, err io.Writer

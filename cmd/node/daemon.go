@@ -23,9 +23,7 @@ type daemon struct {
 }
 
 // runDaemon logs the node's events until ctx ends, and returns its cause. SIGHUP reloads the file.
-func (o *runOptions) runDaemon(
-	ctx context.Context, op control.Operator, log *slog.Logger,
-) error {
+func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, log *slog.Logger) error {
 	d := &daemon{op: op, log: log, grace: o.grace}
 	defer op.Watch(d.tell)()
 	hangups := make(chan os.Signal, 1)
@@ -80,7 +78,6 @@ func (d *daemon) tell(e control.Event) {
 	}
 }
 
-// reload reloads the file and logs the result.
 func (d *daemon) reload(ctx context.Context) {
 	notify(reloading())
 	defer notify(serviceReady)
@@ -140,7 +137,6 @@ func (d *daemon) drain() {
 	}
 }
 
-// closeListeners closes listeners and port forwards.
 func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 	for i := range sockets {
 		if sockets[i].State == "LISTEN" {

@@ -38,6 +38,7 @@ type demoOptions struct {
 	direct  bool
 	bare    bool
 	cc      string // of the sender, or allAlgorithms
+	family  string // the version of IP
 }
 
 func demoCommand() *cobra.Command {
@@ -52,8 +53,9 @@ func demoCommand() *cobra.Command {
 			"--cc chooses the congestion control of the sender. --cc all sends the file\n" +
 			"with reno, cubic and bbr in turn, prints the throughput of each with an\n" +
 			"explanation, and draws one figure of all three.",
-		Example: "  node demo\n  node demo --cc all\n  node demo --cc bbr --loss 10",
-		Args:    usageArgs(cobra.NoArgs),
+		Example: "  node demo\n  node demo --cc all\n  node demo --cc bbr --loss 10\n" +
+			"  node demo --family 6",
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.direct && !c.Flags().Changed("loss") {
 				o.loss = 0
@@ -70,6 +72,7 @@ func demoCommand() *cobra.Command {
 	f.Float64Var(&o.loss, "loss", 2, "percentage of packets that B drops, in each direction")
 	f.StringVar(&o.cc, "cc", "cubic", "congestion control of the sender: `NAME`, or all to "+
 		"compare "+strings.Join(comparedAlgorithms, ", "))
+	f.StringVar(&o.family, "family", "4", "`VERSION` of IP: 4 or 6")
 	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	f.StringVar(&o.out, "out", "demo-out", "folder for captures, figures and summary")
 	f.Uint64Var(&o.seed, "seed", 1, "seed for the file's content and for the drops")
@@ -78,6 +81,7 @@ func demoCommand() *cobra.Command {
 	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")
 	f.BoolVar(&o.direct, "direct", false, "no router: A and C share one link, without loss")
 	f.BoolVar(&o.bare, "bare", false, "no captures and no figure, for measurements")
+	choices(c, "family", "4", "6")
 	styleFlags(c, &o.style)
 	return c
 }
@@ -95,6 +99,8 @@ func (o *demoOptions) validate() error {
 	case o.cc != allAlgorithms && !slices.Contains(plan.Algorithms(), o.cc):
 		return fmt.Errorf("--cc %q is not a congestion control%s: must be all or one of %s", o.cc,
 			diagnostic.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
+	case o.family != "4" && o.family != "6":
+		return fmt.Errorf("--family %q: must be 4 or 6", o.family)
 	case o.out == "":
 		return errors.New("--out is empty: must be a directory")
 	}
@@ -131,7 +137,6 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 
 var errDiffers = errors.New("demo: the received file differs from the sent file")
 
-// demo is a running demo.
 type demo struct {
 	demoOptions
 	stdout, status io.Writer

@@ -97,7 +97,6 @@ func (p *arrivalPlayer) pass(d time.Duration) {
 	p.now = end
 }
 
-// step executes one step.
 func (p *arrivalPlayer) step(s arrival) {
 	if s.Read {
 		p.take()
@@ -141,7 +140,6 @@ func (p *arrivalPlayer) arrive(h tcp.Header, n int) {
 	p.host.Input(p.now, &s)
 }
 
-// letter returns the peer's byte at an offset.
 func letter(offset int) byte { return byte(offset%251) ^ byte(offset>>8) }
 
 // drain takes the host's segments and prints them after a prefix; an empty prefix prints nothing.
@@ -176,7 +174,6 @@ func spans(blocks []tcp.SACKBlock) string {
 	return text.String()
 }
 
-// state prints the receiver's state.
 func (p *arrivalPlayer) state() {
 	r := p.conn.Reassembly()
 	text := fmt.Sprintf("RCV.NXT %d, window %s; %d bytes to read; ", r.Next,

@@ -157,7 +157,6 @@ func (c *demoComparison) text() string {
 	return b.String()
 }
 
-// reasons explains why the throughputs differ.
 func (c *demoComparison) reasons() string {
 	if c.Runs[0].BoundMBPerS == 0 {
 		return "Without loss no algorithm has a reason to reduce its window. The links have no\n" +

@@ -39,9 +39,7 @@ type child struct {
 const killDelay = 2 * time.Second
 
 // startChild starts a node, which stops at the latest with ctx.
-func startChild(
-	ctx context.Context, name, program, dir string, args []string,
-) (*child, error) {
+func startChild(ctx context.Context, name, program, dir string, args []string) (*child, error) {
 	c := &child{
 		name:      name,
 		process:   exec.CommandContext(ctx, program, args...),

@@ -32,7 +32,6 @@ const (
 
 var errStalled = errors.New("no progress")
 
-// watch follows one transfer.
 type watch struct {
 	demo    *demo
 	net     *demoNet

@@ -31,12 +31,10 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 		fmt.Errorf("no route within %v", routeTime))
 	defer cancel()
 	began := time.Now()
-	for _, end := range []struct {
-		node *child
-		to   string
-	}{{n.a, n.addrC}, {n.c, demoAddrA}} {
-		to := netip.MustParseAddr(end.to)
-		if err := await(ctx, end.node, "routes --json", end.to, func(r *control.Route) bool {
+	addrs := d.addrs()
+	for addr, from := range map[string]*child{addrs[0]: n.c, addrs[len(addrs)-1]: n.a} {
+		to := netip.MustParseAddr(addr)
+		if err := await(ctx, from, "routes --json", addr, func(r *control.Route) bool {
 			return r.Prefix.Contains(to)
 		}); err != nil {
 			return err
@@ -48,9 +46,7 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 }
 
 // await repeats a question to a node until has is true for an element of the answer.
-func await[T any](
-	ctx context.Context, c *child, question, what string, has func(*T) bool,
-) error {
+func await[T any](ctx context.Context, c *child, question, what string, has func(*T) bool) error {
 	poll := time.NewTicker(routePoll)
 	defer poll.Stop()
 	for {
@@ -94,8 +90,9 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 	if err := n.c.tell("set tcp.congestion " + d.cc); err != nil {
 		return moved, err
 	}
-	d.say("C: sendfile to %s port %d, congestion control %s", demoAddrA, demoPort, d.cc)
-	send := fmt.Sprintf("sendfile %s %s %d --json", demoSent, demoAddrA, demoPort)
+	to := d.addrs()[0]
+	d.say("C: sendfile to %s port %d, congestion control %s", to, demoPort, d.cc)
+	send := fmt.Sprintf("sendfile %s %s %d --json", demoSent, to, demoPort)
 	if err := n.c.tell(send); err != nil {
 		return moved, err
 	}

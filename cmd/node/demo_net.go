@@ -6,23 +6,18 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// The addresses of the two ends, and the port of the transfer.
-const (
-	demoAddrA = "10.0.0.1"
-	demoAddrC = "10.1.0.2"
-	demoPort  = 9000
-)
+const demoPort = 9000 // of the transfer
 
 // demoNet is the running nodes. Without a router b is nil.
 type demoNet struct {
 	a, b, c *child
-	addrC   string
 	routed  time.Duration // from the last node's start until both ends had their routes
 }
 
@@ -51,12 +46,7 @@ func (d *demo) raise(ctx context.Context) (*demoNet, error) {
 }
 
 func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
-	n := &demoNet{addrC: demoAddrC}
-	texts := lineOfThree(ports)
-	if d.direct {
-		n.addrC = "10.0.0.2"
-		texts = lineOfTwo(ports)
-	}
+	n, texts := &demoNet{}, d.network(ports)
 	self, err := os.Executable()
 	if err != nil {
 		return n, fmt.Errorf("finding this program: %w", err)
@@ -94,51 +84,47 @@ func (d *demo) runArgs(node string) []string {
 	return args
 }
 
-// lineOfThree is the network of document 001's measurements: A - B - C, all running RIP.
-func lineOfThree(p []int) map[string]string {
-	return map[string]string{
-		"A": fmt.Sprintf(`# A, the receiver: one end of the line A - B - C
-interface if0 10.0.0.1/24 127.0.0.1:%d
-neighbor 10.0.0.2 at 127.0.0.1:%d via if0
-rip advertise-to 10.0.0.2
-routing rip
-`, p[0], p[1]),
-		"B": fmt.Sprintf(`# B, the router in the middle of the line A - B - C
-interface if0 10.0.0.2/24 127.0.0.1:%d
-interface if1 10.1.0.1/24 127.0.0.1:%d
-neighbor 10.0.0.1 at 127.0.0.1:%d via if0
-neighbor 10.1.0.2 at 127.0.0.1:%d via if1
-rip advertise-to 10.0.0.1
-rip advertise-to 10.1.0.2
-routing rip
-`, p[1], p[2], p[0], p[3]),
-		"C": fmt.Sprintf(`# C, the sender: the other end of the line A - B - C
-interface if0 10.1.0.2/24 127.0.0.1:%d
-neighbor 10.1.0.1 at 127.0.0.1:%d via if0
-rip advertise-to 10.1.0.1
-routing rip
-`, p[3], p[2]),
+// network returns the nodes' files: the line A - B - C of document 001's measurements, all running
+// RIP, or A and C on one link.
+func (d *demo) network(ports []int) map[string]string {
+	names, about, bits, routing := "ABBC", "the line A - B - C", 24, "routing rip\n"
+	if d.direct {
+		names, about, routing = "AC", "the link A - C", ""
 	}
+	if d.family == "6" {
+		bits, routing = 64, strings.Replace(routing, "rip", "ripng", 1)
+	}
+	texts := map[string]string{}
+	for i, name := range strings.Split(names, "") {
+		if texts[name] == "" {
+			texts[name] = fmt.Sprintf("# %s of %s\n%s", name, about, routing)
+		}
+		iface, peer := strings.Count(texts[name], "interface"), d.addrs()[i^1]
+		texts[name] += fmt.Sprintf("interface if%d %s/%d 127.0.0.1:%d\n"+
+			"neighbor %s at 127.0.0.1:%d via if%d\n", iface, d.addrs()[i], bits, ports[i],
+			peer, ports[i^1], iface)
+		if routing == "routing rip\n" {
+			texts[name] += "rip advertise-to " + peer + "\n"
+		}
+	}
+	return texts
 }
 
-// lineOfTwo is two hosts on one link.
-func lineOfTwo(p []int) map[string]string {
-	return map[string]string{
-		"A": fmt.Sprintf(`# A, the receiver: one end of the link A - C
-interface if0 10.0.0.1/24 127.0.0.1:%d
-neighbor 10.0.0.2 at 127.0.0.1:%d via if0
-`, p[0], p[1]),
-		"C": fmt.Sprintf(`# C, the sender: the other end of the link A - C
-interface if0 10.0.0.2/24 127.0.0.1:%d
-neighbor 10.0.0.1 at 127.0.0.1:%d via if0
-`, p[1], p[0]),
+// addrs are the addresses of A, of B toward A and toward C, and of C.
+func (d *demo) addrs() []string {
+	list := []string{"10.0.0.1", "10.0.0.2", "10.1.0.1", "10.1.0.2"}
+	if d.family == "6" {
+		list = []string{"2001:db8::1", "2001:db8::2", "2001:db8:1::1", "2001:db8:1::2"}
 	}
+	if d.direct {
+		return list[:2]
+	}
+	return list
 }
 
 // demoPorts is the number of UDP ports that the nodes need: one for each interface.
 const demoPorts = 4
 
-// allFree reports whether all ports are free.
 func allFree(ports []int) bool {
 	for _, port := range ports {
 		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})

@@ -163,7 +163,6 @@ func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	return d.save(figure.Figure{Title: r.title(), Note: r.note(), Samples: samples})
 }
 
-// picture is a figure of the demo.
 type picture interface {
 	Write(w io.Writer, format string, s figure.Style) error
 }
@@ -255,7 +254,6 @@ func (r *demoResult) beside() string {
 	return b.String()
 }
 
-// left lists the files in the directory.
 func left(folder string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -98,6 +98,22 @@ func TestDemoDirectAndBare(t *testing.T) {
 	assert.FileExists(t, filepath.Join(dir, demoSummary))
 }
 
+func TestDemoWithoutIPv4(t *testing.T) {
+	dir := t.TempDir()
+	stdout, stderr, err := runDemo(t,
+		"--family", "6", "--bytes", "300000", "--json", "--out", dir, "--pcap-snaplen", "0")
+	require.NoError(t, err, stderr)
+	var r demoResult
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	assert.True(t, r.Match)
+	assert.Equal(t, 1400-40-20-12, r.MSS, "IPv6 headers, and timestamps")
+	assert.FileExists(t, filepath.Join(dir, "figure.svg"))
+	router, err := os.ReadFile(filepath.Join(dir, "B.lnx"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(router), "10.")
+	assert.Contains(t, string(router), "routing ripng")
+}
+
 func TestDemoOfAnEmptyFile(t *testing.T) {
 	stdout, stderr, err := runDemo(t, "--bytes", "0", "--json", "--out", t.TempDir())
 	require.NoError(t, err, stderr)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 		{"--pcap-snaplen -1", "--pcap-snaplen -1: must be 0 to 65535"},
 		{"--pcap-snaplen 70000", "must be 0 to 65535"},
 		{"--out=", "--out is empty"},
+		{"--family 5", `--family "5": must be 4 or 6`},
 		{"--cc renoo", `--cc "renoo" is not a congestion control (did you mean reno?): must be all or one of bbr`},
 		{"--what", "unknown flag: --what"},
 		{"now", `unknown command "now"`},
@@ -56,9 +58,11 @@ func TestDemoSaysWhyItsFolderIsNone(t *testing.T) {
 
 func TestTheDemosNetworksAreValid(t *testing.T) {
 	ports := []int{5001, 5002, 5003, 5004}
-	for name, files := range map[string]map[string]string{
-		"two": lineOfTwo(ports), "three": lineOfThree(ports),
+	for _, o := range []demoOptions{
+		{family: "4"}, {family: "4", direct: true}, {family: "6"}, {family: "6", direct: true},
 	} {
+		d := demo{demoOptions: o}
+		files, name := d.network(ports), fmt.Sprintf("%+v", o)
 		owner := map[string]string{} // UDP address to the node that binds it
 		addrs := map[string]string{} // virtual address to the UDP address of its interface
 		var configs []*lnx.Config
@@ -69,7 +73,7 @@ func TestTheDemosNetworksAreValid(t *testing.T) {
 			for _, i := range c.Interfaces {
 				assert.Empty(t, owner[i.UDP.String()], "%s: %v is bound twice", name, i.UDP)
 				owner[i.UDP.String()] = node
-				addrs[i.Addr.Addr().String()] = i.UDP.String()
+				addrs[i.Addrs()[0].Addr().String()] = i.UDP.String()
 			}
 		}
 		for _, c := range configs {
@@ -77,9 +81,9 @@ func TestTheDemosNetworksAreValid(t *testing.T) {
 				assert.Equal(t, addrs[n.Addr.String()], n.UDP.String(), "%s: neighbour %v", name, n.Addr)
 			}
 		}
-		assert.Contains(t, addrs, demoAddrA, name)
+		assert.Contains(t, addrs, d.addrs()[0], name)
+		assert.Contains(t, files["C"], "interface if0 "+d.addrs()[len(addrs)-1], name)
 	}
-	assert.Contains(t, lineOfThree(ports)["C"], demoAddrC)
 }
 
 func TestGenerateIsTheSameForTheSameSeed(t *testing.T) {

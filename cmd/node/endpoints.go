@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,11 +32,6 @@ func (d *endpoints) flags(f *pflag.FlagSet) {
 		"answer HTTP requests at `[HOST:]PORT` of this machine's loopback, with a token")
 	f.BoolVar(&d.pprof, "pprof", false,
 		"also serve profiles of the program: /debug/pprof/, for go tool pprof")
-}
-
-func (d *endpoints) filesFlag(f *pflag.FlagSet) {
-	f.StringVar(&d.folder, "files", ".",
-		"clients of the socket and of HTTP can use only files below `DIR`")
 }
 
 func (d *endpoints) openFiles() (err error) {
@@ -77,10 +73,8 @@ func refused(flag string, err error) error {
 	if !taken.TCP.IsValid() {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
-	who := link.Holder("tcp", taken.TCP)
-	if who == "" {
-		who = fmt.Sprintf("`ss -tlpn sport = :%d` shows the process", taken.TCP.Port())
-	}
+	who := cmp.Or(link.Holder("tcp", taken.TCP),
+		fmt.Sprintf("`ss -tlpn sport = :%d` shows the process", taken.TCP.Port()))
 	return fmt.Errorf("%s: %w by %s: use a free port, or 0 to choose one",
 		flag, err, who)
 }
@@ -99,7 +93,6 @@ type place struct {
 	Socket string `json:"socket,omitempty"`
 }
 
-// place returns the addresses of the listeners.
 func (d *endpoints) place() (p place) {
 	for _, l := range d.listeners {
 		if l.Token() == "" {

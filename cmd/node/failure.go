@@ -37,7 +37,6 @@ func answerFailure(out io.Writer, err error) error {
 	return answered{err}
 }
 
-// problems converts errors in files to JSON.
 func problems(mistakes lnx.Errors) []problem {
 	list := make([]problem, 0, len(mistakes))
 	for _, e := range mistakes {

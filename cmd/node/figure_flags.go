@@ -13,10 +13,9 @@ import (
 
 func styleFlags(c *cobra.Command, s *figure.Style) {
 	c.Flags().Func("figure-size",
-		"draw the figures in `SIZE`, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)",
-		func(text string) error { return s.SetSize(text) })
+		"draw the figures in `SIZE`, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)", s.SetSize)
 	c.Flags().Func("font", "draw the figures with `FONT`: sans, serif or mono (default sans)",
-		func(text string) error { return s.SetFont(text) })
+		s.SetFont)
 	choices(c, "font", "sans", "serif", "mono")
 }
 
@@ -28,7 +27,6 @@ func figureFiles(name string) []string {
 	return files
 }
 
-// writeFigure writes a figure to a directory in all formats.
 func writeFigure(dir, name string, write func(*bytes.Buffer, string) error) error {
 	for i, file := range figureFiles(name) {
 		var b bytes.Buffer

@@ -30,7 +30,6 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// unknownTopic returns the error for an unknown command.
 func unknownTopic(args []string) error {
 	topic := strings.Join(args, " ")
 	if !slices.ContainsFunc(repl.Manual(), func(e repl.Entry) bool {
@@ -43,7 +42,6 @@ func unknownTopic(args []string) error {
 		"`node run FILE.lnx -c 'help %s'`", args[0], args[0], args[0])
 }
 
-// completeTopics completes the next subcommand.
 func completeTopics(
 	c *cobra.Command, args []string, prefix string,
 ) (names []cobra.Completion, only cobra.ShellCompDirective) {

@@ -75,7 +75,7 @@ func TestTabBehindFlags(t *testing.T) {
 		"run A.lnx --offload":       "auto gso mmsg plain",
 		"run A.lnx --log-format":    "text json",
 		"run A.lnx --log-level":     "debug info warn error",
-		"lab run rip-x --dialect":   "rip rip2",
+		"lab run rip-x --dialect":   "rip rip2 ripng",
 		"help net":                  "apply down exec export generate graph import serve status up validate",
 		"net serve --json nope x y": "",
 	} {

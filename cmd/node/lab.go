@@ -131,7 +131,6 @@ func labError(c *cobra.Command, name string, err error) error {
 	return fmt.Errorf("%s: %w", commandPath(c), err)
 }
 
-// unknown adds similar names to the error for an unknown name.
 func unknown(err error, name string, names []string) error {
 	const some = 4
 	hint := diagnostic.DidYouMean(name, names)

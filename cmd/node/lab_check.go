@@ -27,7 +27,6 @@ type labCheckOptions struct {
 	markdown bool
 }
 
-// errExpectations is the error of failed expectations.
 var errExpectations = errors.New("some expectations failed")
 
 func labCheckCommand() *cobra.Command {
@@ -121,7 +120,8 @@ func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 		if arg == "*" {
 			family = lab.PresetNames()
 		}
-		if _, known := lab.FindPreset(arg); known || len(family) == 0 || isThere(arg) {
+		_, missing := os.Stat(arg)
+		if _, known := lab.FindPreset(arg); known || len(family) == 0 || missing == nil {
 			if err := add(arg, true); err != nil {
 				return nil, err
 			}
@@ -147,7 +147,6 @@ type toCheck struct {
 	study *lab.Study
 }
 
-// checkError is an error of one of several experiments.
 type checkError struct {
 	name  string
 	cause error
@@ -155,12 +154,6 @@ type checkError struct {
 
 func (e *checkError) Error() string { return e.cause.Error() }
 func (e *checkError) Unwrap() error { return e.cause }
-
-// isThere reports whether a file or directory with this name exists.
-func isThere(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
-}
 
 func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 	checks, err := o.checks(args)
@@ -217,7 +210,6 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// tellChecks lists the selected experiments.
 func (o *labCheckOptions) tellChecks(c *cobra.Command, checks []toCheck) error {
 	type entry struct {
 		Name   string `json:"name"`
@@ -247,7 +239,6 @@ func (o *labCheckOptions) tellChecks(c *cobra.Command, checks []toCheck) error {
 	return err
 }
 
-// tell prints the result of one experiment.
 func (o *labCheckOptions) tell(c *cobra.Command, j *lab.Judged) error {
 	switch {
 	case o.markdown:

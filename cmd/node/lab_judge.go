@@ -75,7 +75,6 @@ func labJudgeCommand() *cobra.Command {
 	return c
 }
 
-// check validates the flags.
 func (o *labJudgeOptions) check(c *cobra.Command) error {
 	if o.with != "ns3" {
 		return fmt.Errorf("--with %q: must be ns3", o.with)
@@ -131,7 +130,6 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	return o.print(c, ours, theirs, title, here.line(&there, title))
 }
 
-// print prints the comparison and draws the report of both.
 func (o *labJudgeOptions) print(c *cobra.Command, ours, theirs *lab.Results,
 	title, speeds string,
 ) error {
@@ -163,7 +161,6 @@ type speed struct {
 	took    time.Duration
 }
 
-// of measures a player.
 func (s *speed) of(player lab.Player) lab.Player {
 	return func(cell *plan.Cell, trial int, o simulation.Options) (
 		*result.Trial, *result.Record, error,

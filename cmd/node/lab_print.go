@@ -14,7 +14,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// taken is the effort of a run.
 type taken struct {
 	real time.Duration
 	now  bool // something may have run
@@ -121,7 +120,6 @@ func summing(r *lab.Results, t taken) string {
 	return text + "\n" + filepath.Join(r.Dir, r.File)
 }
 
-// long formats a duration with the precision that matters.
 func long(d time.Duration) string {
 	switch {
 	case d >= time.Hour:
@@ -186,7 +184,6 @@ func (p *progress) text(now time.Time) string {
 	return text
 }
 
-// end clears the line.
 func (p *progress) end() {
 	if !p.last.IsZero() {
 		_, _ = fmt.Fprint(p.console.err, "\r\x1b[K")

@@ -33,7 +33,6 @@ func (r *realFlags) add(f *pflag.FlagSet) {
 		"run a program at both ends of flows: `PROTOCOL=PROGRAM`; see docs/EXPERIMENTS.md")
 }
 
-// request adds the flags to the request.
 func (r *realFlags) request(q *lab.Request, trials int) error {
 	self, err := os.Executable()
 	if err != nil { // without /proc
@@ -82,9 +81,7 @@ func shortest(study *lab.Study) time.Duration {
 }
 
 // begin prints the duration of real-time runs. It returns an error if that is too long.
-func (r *realFlags) begin(
-	c *cobra.Command, study *lab.Study, runs int, most time.Duration,
-) error {
+func (r *realFlags) begin(c *cobra.Command, study *lab.Study, runs int, most time.Duration) error {
 	if most > r.atMost {
 		return fmt.Errorf("%s in real time may take %s; --at-most %s allows that, and "+
 			"--set duration=%v, --trials 1 or --index N reduce it", counted(runs, "run"),

@@ -44,7 +44,7 @@ func labCollectCommand() *cobra.Command {
 			if c.Flags().Changed("archive") {
 				return batch.Pack(c.OutOrStdout(), args[0], piece)
 			}
-			if err := checkMetrics(o.metrics); err != nil {
+			if err := from.Check(); err != nil {
 				return misuse(c, err)
 			}
 			err := fetch(c, from, args[0], args[1:])
@@ -132,9 +132,6 @@ func labPlotCommand() *cobra.Command {
 			"  node lab plot lab/cubic-reno-buffer --metrics utilisation,queue_p95",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkMetrics(o.metrics); err != nil {
-				return misuse(c, err)
-			}
 			return labError(c, args[0], o.plot(c, args[0]))
 		},
 	}
@@ -170,9 +167,14 @@ func (o *labRunOptions) drawing() lab.Drawing {
 	return lab.Drawing{Workers: runtime.GOMAXPROCS(0), Metrics: o.chosen(), Style: o.style}
 }
 
-// resultFlags adds the flags of commands that print results.
 func resultFlags(c *cobra.Command, o *labRunOptions) {
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if err := checkMetrics(o.metrics); err != nil {
+			return misuse(c, err)
+		}
+		return nil
+	}
 	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "print the metrics `A,B,…`")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	styleFlags(c, &o.style)
@@ -189,7 +191,6 @@ func latexFlag(c *cobra.Command, o *labRunOptions) {
 	c.MarkFlagsMutuallyExclusive("latex", "json")
 }
 
-// cellNumbers lists cells.
 func cellNumbers(cells []int) string {
 	const most = 12
 	var names []string
@@ -215,9 +216,6 @@ func labCompareCommand() *cobra.Command {
 			"  node lab compare a b",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkMetrics(o.metrics); err != nil {
-				return misuse(c, err)
-			}
 			return labError(c, args[0], o.compare(c, args[0], args[1]))
 		},
 	}

@@ -104,8 +104,8 @@ func labRunCommand() *cobra.Command {
 	}
 	o.outputFlags(c)
 	o.live.add(f)
-	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's) or rip2")
-	choices(c, "dialect", "rip", "rip2")
+	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's), rip2 or ripng")
+	choices(c, "dialect", "rip", "rip2", "ripng")
 	return c
 }
 
@@ -126,7 +126,6 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.pcap, "pcap", false, "capture the first trial of each cell, for Wireshark")
 }
 
-// outputFlags are those that say what is printed and drawn.
 func (o *labRunOptions) outputFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.metrics, "metrics", nil,
@@ -145,7 +144,6 @@ func addChanges(f *pflag.FlagSet, o *labRunOptions) {
 		"vary a key: `KEY=A,B,…`; may be repeated")
 }
 
-// begin executes the command.
 func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
 	name, err := o.experiment(args)
 	if err == nil {
@@ -169,14 +167,12 @@ func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
 	return labError(c, name, o.run(c, name))
 }
 
-// changed lists the flags that were set.
 func (o *labRunOptions) changed(c *cobra.Command) []string {
 	var names []string
 	c.Flags().Visit(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
 }
 
-// experiment returns the experiment that the arguments name.
 func (o *labRunOptions) experiment(args []string) (string, error) {
 	switch {
 	case len(args) == 0:
@@ -242,8 +238,13 @@ func (o *labRunOptions) cell() (int, error) {
 		return -1, nil
 	}
 	if o.pod.version != "" && o.pod.version != buildMark() {
-		return 0, fmt.Errorf("this program is version %s, and version %s submitted the job: "+
-			"submit … --image NAME names an image of that version", buildMark(), o.pod.version)
+		todo := "submit … --image NAME names an image of that version"
+		if strings.Contains(o.pod.version+buildMark(), lab.Unpublished) {
+			todo = "builds without a commit must be the same file: submit with the program of " +
+				"the image, bin/image/node after `make image`"
+		}
+		return 0, fmt.Errorf("this program is version %s, and version %s submitted the job: %s",
+			buildMark(), o.pod.version, todo)
 	}
 	if o.pod.list != "" {
 		return batch.Index(o.pod.list, o.index)
@@ -255,7 +256,6 @@ func (o *labRunOptions) cell() (int, error) {
 	return n, nil
 }
 
-// request converts the flags to a request.
 func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	q := lab.Request{Experiment: name, Version: buildMark()}
 	change := func(sweep bool, text string) {
@@ -336,7 +336,6 @@ func printNotes(c *cobra.Command, study *lab.Study) {
 	}
 }
 
-// run runs an experiment from a file.
 func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	spare := make([]byte, spareHeap)
 	defer runtime.KeepAlive(spare)

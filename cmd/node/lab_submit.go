@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +27,7 @@ type submitOptions struct {
 	on      string
 	atOnce  int
 	time    time.Duration
-	memory  int64 // MB
+	memory  int64 // bytes
 	retries int
 	detach  bool
 	extra   []string
@@ -74,22 +76,22 @@ func labSubmitCommand() *cobra.Command {
 	f.IntVar(&o.run.parts, "parts", 0,
 		"split the runs into `N` parts (default: by the time of a run)")
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
-	f.DurationVar(&o.time, "time", 0, "limit of a part's time (default: 4 × measured for each run)")
-	f.Int64Var(&o.memory, "memory", 0, "limit of a part's memory in `MB` (default: 2 × measured)")
+	f.DurationVar(&o.time, "time", 0, "limit of a part's time, 1m or more; Kubernetes adds 5m to "+
+		"start it (default: 4 × measured for each run)")
+	f.Func("memory", "limit of a part's memory in `MB` (default: 2 × measured)", o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
+	f.Lookup("dry-run").Usage = "measure one run, print what would be submitted, and submit nothing"
 	podFlags(f, &o.pod)
 	f.StringVar(&o.pod.ClaimSize, "claim-size", "",
 		"make the claim if it is missing, with `SIZE` such as 10Gi (many pods must write to it)")
 	return c
 }
 
-// systems are the values of --on.
 var systems = []string{"slurm", kubernetes, "local"}
 
 const kubernetes = "kubernetes"
 
-// podFlags say where parts run on Kubernetes.
 func podFlags(f *pflag.FlagSet, p *batch.Pod) {
 	f.StringVar(&p.Image, "image", "", "Kubernetes: container `IMAGE` with this version (default: "+
 		defaultImage()+")")
@@ -146,14 +148,25 @@ func (o *submitOptions) engine() (batch.Engine, error) {
 		diagnostic.DidYouMean(o.on, systems))
 }
 
+func (o *submitOptions) setMemory(text string) error {
+	mb, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || mb < 1 {
+		return errors.New("must be a number of MB without a unit, such as 500")
+	}
+	o.memory = mb << 20
+	return nil
+}
+
 func (o *submitOptions) validate(c *cobra.Command) error {
+	given := c.Flags().Changed
 	switch {
-	case o.atOnce < 0:
+	case given("at-once") && o.atOnce < 1:
 		return fmt.Errorf("--at-once %d: must be 1 or more", o.atOnce)
-	case o.time < 0:
-		return fmt.Errorf("--time %s: must be a positive duration, such as 30m", o.time)
-	case o.memory < 0:
-		return fmt.Errorf("--memory %d: must be a positive number of MB", o.memory)
+	case given("time") && o.time < time.Minute:
+		return fmt.Errorf("--time %s: must be 1m or more, such as 30m", o.time)
+	case o.on == "local" && len(o.extra) > 0:
+		return fmt.Errorf("unexpected argument: %q; what follows -- is for sbatch or kubectl",
+			o.extra[0])
 	case o.detach && o.on == "local":
 		return errors.New("--detach: processes of this machine end with this command; leave it out")
 	case o.retries < 0:
@@ -163,11 +176,13 @@ func (o *submitOptions) validate(c *cobra.Command) error {
 	case o.on == kubernetes && o.run.fresh:
 		return errors.New("--fresh does not reach the volume: -o names another folder")
 	}
+	if err := o.pod.Check(); err != nil {
+		return err
+	}
 	o.run.workers = 1
 	return o.run.validate(c)
 }
 
-// submit queues an experiment and waits for it.
 func (o *submitOptions) submit(
 	ctx context.Context, c *cobra.Command, name string, engine batch.Engine,
 ) (err error) {
@@ -180,8 +195,10 @@ func (o *submitOptions) submit(
 		return &usageError{fmt.Errorf("--parts %d: must be 1 to %d, the number of runs",
 			o.run.parts, n)}
 	}
-	if o.most, err = engine.Limit(ctx); err != nil {
+	if o.most, err = engine.Limit(ctx); err != nil && !o.run.dry {
 		return err
+	} else if err != nil {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: the cluster's limits are unknown:", err)
 	}
 	if o.most > 0 && o.run.parts > o.most {
 		return &usageError{fmt.Errorf("--parts %d: must be 1 to %d, the limit of %s", o.run.parts,
@@ -190,11 +207,20 @@ func (o *submitOptions) submit(
 	if o.run.dry {
 		return o.preview(ctx, c, study, engine)
 	}
+	if l, ok := engine.(*batch.Local); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer l.Wait()
+		defer cancel()
+	}
 	r := &batch.Run{
 		Engine: engine, Retries: o.retries, Interval: time.Second,
 		Tell: func(line string) { _, _ = fmt.Fprintln(c.ErrOrStderr(), line) },
 	}
 	lock, err := o.prepare(ctx, c, study, r)
+	if ctx.Err() != nil {
+		r.Tell("stopped; nothing was queued")
+	}
 	if err != nil {
 		return err
 	}
@@ -303,7 +329,7 @@ func (o *submitOptions) change(c *cobra.Command, j *batch.Job, study *lab.Study)
 		j.Time = o.time
 	}
 	if given("memory") {
-		j.Memory = o.memory << 20
+		j.Memory = o.memory
 	}
 	if given("at-once") {
 		j.AtOnce = o.atOnce
@@ -314,7 +340,6 @@ func (o *submitOptions) change(c *cobra.Command, j *batch.Job, study *lab.Study)
 	return errors.Join(o.assign(j, study), j.Install())
 }
 
-// assign gives a job what its engine needs.
 func (o *submitOptions) assign(j *batch.Job, study *lab.Study) error {
 	if o.on != kubernetes {
 		j.Extra = o.extra
@@ -330,12 +355,10 @@ func (o *submitOptions) assign(j *batch.Job, study *lab.Study) error {
 }
 
 // job returns a new job, for which it measures a run.
-func (o *submitOptions) job(
-	ctx context.Context, study *lab.Study, dir string,
-) (*batch.Job, error) {
+func (o *submitOptions) job(ctx context.Context, study *lab.Study, dir string) (*batch.Job, error) {
 	j := &batch.Job{
 		Name: study.Name, Dir: dir, Parts: o.run.parts, AtOnce: o.atOnce, Time: o.time,
-		Memory: o.memory << 20,
+		Memory: o.memory,
 	}
 	if err := o.assign(j, study); err != nil {
 		return nil, err
@@ -426,6 +449,11 @@ func (o *submitOptions) preview(
 	script, err := engine.Script(j, parts)
 	if err == nil {
 		_, err = fmt.Fprint(c.OutOrStdout(), script)
+	}
+	if len(o.extra) > 0 && err == nil {
+		_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: the arguments of %s are also %s\n",
+			map[string]string{"slurm": "sbatch", kubernetes: "kubectl"}[o.on],
+			strings.Join(o.extra, " "))
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func TestLabMisuse(t *testing.T) {
 		{[]string{"run"}, "an experiment is missing: a preset of"},
 		{[]string{"run", "rip-cuont"}, "did you mean rip-count?"},
 		{[]string{"run", "rip-line-99"}, "2 to 15"},
-		{[]string{"run", "rip-count", "--dialect", "ospf"}, "want rip or rip2"},
+		{[]string{"run", "rip-count", "--dialect", "ospf"}, "want rip, rip2 or ripng"},
 		{[]string{"run", "rip-count", "--seed", "-1"}, "seed"},
 		{[]string{"run", "tahoe-low", "--dialect", "rip2"}, "tahoe-low has no RIP routers"},
 		{[]string{"run", "tahoe-low", "--cc", ""}, "--cc is empty"},
@@ -152,7 +152,7 @@ expect: [{value: utilisation(cubic) < 2, source: s}]
 	assert.Equal(t, "1 of 2 runs; 1 of 2 cells complete", lines.Text())
 	part("1")
 	require.True(t, lines.Scan())
-	assert.Equal(t, "2 of 2 runs; 2 of 2 cells complete; 1 check hold", lines.Text())
+	assert.Equal(t, "2 of 2 runs; 2 of 2 cells complete; 1 check holds", lines.Text())
 	assert.Zero(t, <-ended, stderr.String())
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -168,6 +168,9 @@ expect: [{value: utilisation(cubic) < 2, source: s}]
 	require.NoError(t, os.Remove(filepath.Join(dir, "cells", "part-1-of-2.csv")))
 	stdout, _, status := runLab("watch", dir, "--once")
 	assert.Zero(t, status)
-	assert.Equal(t, "1 of 2 runs; 1 of 2 cells complete; 1 of 2 parts done, 1 failed, 0 begun, 0 not begun;"+
+	assert.Equal(t, "1 of 2 runs; 1 of 2 cells complete; 1 of 2 parts done, 1 failed, 0 stopped, 0 begun, 0 not begun;"+
 		" part 1: node lab run: no ("+log+")\n", stdout)
+	require.NoError(t, os.WriteFile(log, []byte("one\nstopped\n"), 0o600))
+	stdout, _, _ = runLab("watch", dir, "--once")
+	assert.Contains(t, stdout, "1 of 2 parts done, 0 failed, 1 stopped, 0 begun, 0 not begun\n")
 }

@@ -76,7 +76,6 @@ func labTraceGenCommand() *cobra.Command {
 	return c
 }
 
-// generate generates the trace that the flags describe.
 func (o *traceOptions) generate() (netem.Trace, error) {
 	if o.rate == "" {
 		return nil, errors.New("--rate is missing: must be a rate such as 2.64Mbit/s")
@@ -109,7 +108,6 @@ func bitsPerSecond(flag, text string) (int64, error) {
 	return int64(v), nil
 }
 
-// writeOut writes a whole file, or to standard output.
 func writeOut(c *cobra.Command, path string, text []byte) error {
 	if path == "" {
 		_, err := c.OutOrStdout().Write(text)
@@ -137,7 +135,6 @@ func labTraceInfoCommand() *cobra.Command {
 	}
 }
 
-// readTrace reads a trace and prints warnings.
 func readTrace(c *cobra.Command, path string) (netem.Trace, error) {
 	text, err := readAll(c, path)
 	if err != nil {

@@ -135,11 +135,11 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 		return err
 	}
 	missing := r.MissingParts(j.Parts)
-	messages, failed, logs := j.Heard(missing)
+	messages, stopped, failed, logs := j.Heard(missing)
 	w.messages = messages
-	w.facts = append(w.facts, fmt.Sprintf("%d of %s done, %d failed, %d begun, %d not begun",
-		j.Parts-len(missing), counted(j.Parts, "part"), len(messages), failed-len(messages),
-		len(missing)-logs))
+	w.facts = append(w.facts, fmt.Sprintf("%d of %s done, %d failed, %d stopped, %d begun, "+
+		"%d not begun", j.Parts-len(missing), counted(j.Parts, "part"), len(messages), stopped,
+		failed-stopped-len(messages), len(missing)-logs))
 	// The batch system is asked every tenth time: it has other users.
 	if w.looks++; w.looks%10 == 1 {
 		w.engine = engineSays(ctx, j)

@@ -87,10 +87,6 @@ type causes struct {
 	ending bool // end is scheduled
 }
 
-func limitLog(h slog.Handler) slog.Handler {
-	return &limited{h, &causes{seen: map[string]int{}}}
-}
-
 // WithAttrs implements slog.Handler.
 func (l *limited) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &limited{l.Handler.WithAttrs(attrs), l.causes}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -99,7 +100,6 @@ func (r *roff) text(text string) {
 	}
 }
 
-// flag writes the description of a flag.
 func (r *roff) flag(f *pflag.Flag) {
 	value, about := pflag.UnquoteUsage(f)
 	if f.Value.Type() == "count" {
@@ -123,19 +123,14 @@ func (r *roff) flag(f *pflag.Flag) {
 	r.text(about)
 }
 
-// manualPage returns the page of a command.
 func manualPage(c *cobra.Command) string {
 	var r roff
 	name := pageName(c)
 	r.title(name, "1")
 	r.line(".SH NAME\n%s \\- %s", plain(name), plain(c.Short))
 	r.line(".SH SYNOPSIS\n.B %s", plain(c.UseLine()))
-	about := c.Long
-	if about == "" {
-		about = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
-	}
 	r.line(".SH DESCRIPTION")
-	r.text(about)
+	r.text(cmp.Or(c.Long, strings.ToUpper(c.Short[:1])+c.Short[1:]+"."))
 	flags := 0
 	c.Flags().VisitAll(func(f *pflag.Flag) { flags++ })
 	if c.HasAvailableFlags() || flags > 0 {
@@ -181,7 +176,6 @@ var environment = [][2]string{
 	{"TIDEPOOL_TOKEN", "The token of a node at an http address."},
 }
 
-// shellPage returns the page of the shell's commands.
 func shellPage() string {
 	var r roff
 	r.title(programName()+"-shell", "1")

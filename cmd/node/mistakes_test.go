@@ -176,9 +176,11 @@ func TestFailuresAsJSON(t *testing.T) {
 		{[]string{"net", "--state", state, "graph", "x", "--json"}, 1, 0, "no such network"},
 		{[]string{"net", "--state", state, "graph", "nets/nope", "--json"}, 2, 0, "nets/nope: no such folder or file"},
 		{[]string{"net", "--state", state, "exec", "A", "routes", "--json"}, 1, 0, "no such node"},
+		{[]string{"net", "exec", "A", "routes", "--json", "--state", state}, 1, 0, "no network is up in " + state},
 		{[]string{"net", "--state", state, "down", "--json", "--x"}, 2, 0, "unknown flag"},
 		{[]string{"ctl", "--state", state, "A", "routes", "--json"}, 1, 0, "no such node"},
 		{[]string{"ctl", "--state", state, "A", "routes --json"}, 1, 0, "no such node"},
+		{[]string{"ctl", "A", "routes", "--json", "--state", state}, 1, 0, "no network is up in " + state},
 		{[]string{"validate", bad + "x", "--json"}, 2, 0, "no such file"},
 		{[]string{"run", bad, "--json", "-c", "routes"}, 2, 2, "not a directive"},
 	} {

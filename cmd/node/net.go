@@ -22,7 +22,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// netOptions are the flags that the commands of networks share.
 type netOptions struct {
 	state string
 	json  bool
@@ -80,7 +79,6 @@ func netError(err error) error {
 	return err
 }
 
-// bringer starts or changes a network.
 type bringer func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, error)
 
 func (o *netOptions) upCommand() *cobra.Command {
@@ -154,7 +152,6 @@ func (o *netOptions) nodeFlags() ([]string, error) {
 	return flags, nil
 }
 
-// bring executes up and apply.
 func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error {
 	network, err := readNetwork(arg)
 	if err != nil {
@@ -197,7 +194,6 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	return nil
 }
 
-// networkFiles are the valid and consistent files of a network.
 type networkFiles struct {
 	source   string
 	plan     *topology.Plan // the plan that generated them; nil: none
@@ -222,7 +218,6 @@ func (f *networkFiles) configs() (list []*lnx.Config) {
 	return list
 }
 
-// isPlan reports whether a path is the file of a plan.
 func isPlan(path string, info fs.FileInfo) bool {
 	return filepath.Ext(path) == topology.Extension && !info.IsDir()
 }
@@ -287,7 +282,6 @@ func (f *networkFiles) wanted(ctx context.Context, s *netctl.State, name string)
 	return p
 }
 
-// checker returns a Check of a netctl.Plan.
 func (f *networkFiles) checker(
 	ctx context.Context, s *netctl.State, name string,
 ) func(start, reload []netctl.Member) error {
@@ -313,7 +307,6 @@ func (f *networkFiles) checker(
 	}
 }
 
-// downed is a network that was stopped.
 type downed struct {
 	Network string   `json:"network"`
 	Ended   []string `json:"ended"`
@@ -430,7 +423,6 @@ func netValidateCommand() *cobra.Command {
 	return c
 }
 
-// printChange prints the changes and the next commands.
 func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	name := done.Network.Name()
 	tell := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }

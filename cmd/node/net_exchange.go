@@ -55,7 +55,6 @@ func netExportCommand() *cobra.Command {
 	return c
 }
 
-// defaultImage is the image of this version.
 func defaultImage() string {
 	tag := strings.ReplaceAll(thisVersion().Version, "+", "-")
 	if tag == noVersion {
@@ -65,10 +64,18 @@ func defaultImage() string {
 }
 
 func (o *exportOptions) run(c *cobra.Command, arg string) error {
+	if o.to == "" {
+		return misuse(c, fmt.Errorf("--to FORMAT is missing: must be %s",
+			strings.Join(interchange.Formats(), ", ")))
+	}
 	subnet, err := netip.ParsePrefix(o.subnet)
 	if err != nil {
 		return misuse(c, fmt.Errorf("--subnet %q: must be an IPv4 network such as 172.30.0.0/16",
 			o.subnet))
+	}
+	if !interchange.IsImage(o.image) {
+		return misuse(c, fmt.Errorf("--image %q: must be an image such as %s", o.image,
+			defaultImage()))
 	}
 	network, err := readNetwork(arg)
 	if err != nil {
@@ -86,6 +93,10 @@ func (o *exportOptions) run(c *cobra.Command, arg string) error {
 	}
 	for _, note := range done.Notes {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)
+	}
+	if network.plan != nil && len(network.plan.Machines) > 0 {
+		_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: note: its hosts are left out: %s chooses the "+
+			"machine of each node\n", network.planFile, o.to)
 	}
 	if o.out == "" {
 		_, err := c.OutOrStdout().Write(done.Files[0].Text)

@@ -20,23 +20,23 @@ func (o *netOptions) execCommand() *cobra.Command {
 		Use:   "exec NODE|NETWORK COMMAND...",
 		Short: "run one shell command at a node, or at all nodes of a network",
 		Long: "Run one shell command at a node, or at each node of a network in turn. Each\n" +
-			"node's name is printed above its answer. With --json, before or after COMMAND,\n" +
-			"each answer is a line {\"node\": \"A\", \"answer\": ...}, and a failure is\n" +
-			"{\"error\": ..., \"status\": ...}. `node ctl` prints the answer alone. The exit\n" +
-			"status is that of the last node that failed. Wrong usage stops the command at\n" +
-			"the first node.",
+			"node's name is printed above its answer. With --json, each answer is a line\n" +
+			"{\"node\": \"A\", \"answer\": ...}, and a failure is {\"error\": ...,\n" +
+			"\"status\": ...}. --json and --state may come before NODE or after COMMAND.\n" +
+			"`node ctl` prints the answer alone. The exit status is that of the last node\n" +
+			"that failed. Wrong usage stops the command at the first node.",
 		Example: "  node net exec A routes\n" +
 			"  node net exec ring interfaces -s\n" +
 			"  node net exec ring routes --json",
 		Args: usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
+			words, err := trailing(c, args[1:])
+			if err != nil {
+				return misuse(c, err)
+			}
 			s, err := o.open()
 			if err != nil {
 				return err
-			}
-			words := args[1:]
-			if words[0] == "--" && len(words) > 1 { // as in ctl
-				words = words[1:]
 			}
 			o.json = o.json || repl.AsksJSON(words)
 			r := remote{netOptions: *o}
@@ -61,7 +61,6 @@ func (o *netOptions) execCommand() *cobra.Command {
 	return c
 }
 
-// completeTargets completes nodes and networks, and then a command.
 func (o *netOptions) completeTargets(
 	c *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
@@ -20,15 +21,15 @@ import (
 
 // generateOptions are the flags of `node net generate`.
 type generateOptions struct {
-	out   string
-	port  int
-	seed  uint64
-	plan  bool
-	force bool
-	json  bool
+	out    string
+	port   int
+	seed   uint64
+	family string
+	plan   bool
+	force  bool
+	json   bool
 }
 
-// generated lists the written files.
 type generated struct {
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"`
@@ -56,10 +57,18 @@ func netGenerateCommand() *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "", "write to `FOLDER`; the default is SHAPE-SIZE")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
 	f.Uint64Var(&o.seed, "seed", 1, "seed `N` of the shape random")
+	familyFlag(c, &o.family)
 	f.BoolVar(&o.plan, "plan", false, "print the plan instead")
 	f.BoolVar(&o.json, "json", false, "print one JSON object with the written files")
 	f.BoolVar(&o.force, "force", false, "overwrite existing .lnx files")
 	return c
+}
+
+// familyFlag adds the flag --family.
+func familyFlag(c *cobra.Command, family *string) {
+	c.Flags().StringVar(family, "family", "4",
+		"`VERSION` of IP on the links: 4, 6, or dual for both")
+	choices(c, "family", topology.Families...)
 }
 
 // maxRouters is the longest path in routers that RIP finds, because its infinity is 16.
@@ -78,6 +87,11 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 			"--json"))
 	case o.port != topology.DefaultPort:
 		p.Port = o.port
+	}
+	if c.Flags().Changed("family") {
+		if p.Family, err = topology.ParseFamily(o.family); err != nil {
+			return misuse(c, fmt.Errorf("--family %w", err))
+		}
 	}
 	if len(p.Machines) > 0 && !o.plan {
 		return misuse(c, fmt.Errorf("%s names other hosts: give the file itself to `node net up`",
@@ -126,7 +140,7 @@ func (o *generateOptions) write(c *cobra.Command, texts []topology.File) error {
 			"note: %s was there before and is not part of the network\n", path)
 	}
 	_, err = fmt.Fprintf(c.ErrOrStderr(), "%s: %s; `%s net up %s` runs them\n", o.out,
-		counted(len(texts), "file"), called(), netctl.ShellWord(o.out))
+		counted(len(texts), "file"), called(), diagnostic.ShellWord(o.out))
 	return err
 }
 
@@ -142,7 +156,6 @@ func (o *generateOptions) asked(c *cobra.Command, args []string) (*topology.Plan
 	return p, nil
 }
 
-// parsePlan reads the file of a plan.
 func parsePlan(path string) (*topology.Plan, error) {
 	text, err := files.Text(path, files.MaxText)
 	if err != nil {
@@ -193,7 +206,6 @@ func (f *networkFiles) generate() error {
 	return nil
 }
 
-// place moves errors about generated ports to the plan.
 func (f *networkFiles) place(bad lnx.Errors) lnx.Errors {
 	if f.plan == nil {
 		return bad

@@ -29,7 +29,7 @@ func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) lnx.
 	}
 	for _, told := range heldBy(s.Holders(ctx), configs, "") {
 		for i, e := range all {
-			if samePlace(told, e) {
+			if told.File == e.File && told.Line == e.Line && told.Col == e.Col {
 				all[i] = told
 			}
 		}
@@ -38,9 +38,7 @@ func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) lnx.
 }
 
 // heldBy returns errors for ports that a node of another network uses.
-func heldBy(
-	held map[string]netctl.Holder, configs []*lnx.Config, own string,
-) (list lnx.Errors) {
+func heldBy(held map[string]netctl.Holder, configs []*lnx.Config, own string) (list lnx.Errors) {
 	for _, c := range configs {
 		for _, p := range portsOf(c) {
 			h, ok := held[p.port]
@@ -56,10 +54,6 @@ func heldBy(
 		}
 	}
 	return list
-}
-
-func samePlace(a, b *lnx.Error) bool {
-	return a.File == b.File && a.Line == b.Line && a.Col == b.Col
 }
 
 // wantedPort is a port of this machine in a file.

@@ -153,7 +153,6 @@ func configOf(m netctl.Member) (*lnx.Config, error) {
 	return lnx.Parse(m.File, text)
 }
 
-// shapeOfGraph converts a graph for the API.
 func shapeOfGraph(g *topology.Graph) *api.Shape {
 	s := &api.Shape{Name: g.Title, Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
 	for _, v := range g.Nodes {

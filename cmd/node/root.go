@@ -144,6 +144,8 @@ func flagError(err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
+	} else if bad.GetFlag().Value.Type() == "func" {
+		return fmt.Errorf("--%s %q: %w", bad.GetFlag().Name, bad.GetValue(), errors.Unwrap(bad))
 	}
 	want := map[string]string{
 		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
@@ -217,7 +219,6 @@ func explain(err error) string {
 	return text + "\n"
 }
 
-// exitCode returns the exit status for an error.
 func exitCode(err error) int {
 	if s, ok := errors.AsType[signalError](err); ok {
 		if number, ok := s.signal.(syscall.Signal); ok {

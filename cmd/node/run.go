@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
-	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
@@ -89,7 +89,8 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.log.format, "log-format", "text",
 		"with --daemon: log `FORMAT`, text or json, one record a line")
 	o.endpoints.flags(f)
-	o.endpoints.filesFlag(f)
+	f.StringVar(&o.endpoints.folder, "files", ".",
+		"clients of the socket and of HTTP can use only files below `DIR`")
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false,
@@ -146,7 +147,6 @@ func (o *runOptions) voice(to io.Writer, name string) *voice {
 	return v
 }
 
-// text returns the file with the lines that flags add.
 func (o *runOptions) text(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -154,10 +154,10 @@ func (o *runOptions) text(path string) ([]byte, error) {
 		return nil, noFile(path, err, "an .lnx file")
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: a folder is a network: `node net up %s` runs it; use an .lnx "+
-			"file of one node", path, netctl.ShellWord(path))
+			"file of one node", path, diagnostic.ShellWord(path))
 	case isPlan(path, info):
 		return nil, fmt.Errorf("%s: a plan is a network: `node net up %s` runs it; use an .lnx "+
-			"file of one node", path, netctl.ShellWord(path))
+			"file of one node", path, diagnostic.ShellWord(path))
 	}
 	text, err := files.Text(path, files.MaxText)
 	if err != nil {
@@ -194,7 +194,6 @@ func (o *runOptions) read(path string) (*lnx.Config, error) {
 	return c, nil
 }
 
-// run opens the node, runs its shell and closes it.
 func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	if o.config.LNX, err = o.read(path); err != nil {
 		return err
@@ -279,7 +278,6 @@ func (o *runOptions) openEndpoints(ctx context.Context) error {
 	return o.endpoints.open(ctx)
 }
 
-// openScript opens a script.
 func openScript(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -324,7 +322,6 @@ func (o *runOptions) runScript(
 	return whatEnded(shell.Script(ctx, name, t.in))
 }
 
-// runShell runs a session at a terminal.
 func (o *runOptions) runShell(
 	ctx context.Context, op control.Operator, t *console, hello string,
 ) error {
@@ -355,9 +352,7 @@ func whatEnded(err error) error {
 
 // endBySignal returns a context that ends with the first of the signals as its cause. The next one
 // ends the process.
-func endBySignal(
-	ctx context.Context, signals ...os.Signal,
-) (context.Context, context.CancelFunc) {
+func endBySignal(ctx context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	arrived := make(chan os.Signal, 1)
 	signal.Notify(arrived, signals...)

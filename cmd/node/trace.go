@@ -60,9 +60,7 @@ func traceCommand() *cobra.Command {
 	return c
 }
 
-func traceFile(
-	in io.Reader, filter string, t *console, cfg repl.LadderConfig, asJSON bool,
-) error {
+func traceFile(in io.Reader, filter string, t *console, cfg repl.LadderConfig, asJSON bool) error {
 	var failure error
 	ladder := repl.NewLadder(cfg, func(line string) {
 		if _, err := io.WriteString(t.out, line+"\n"); err != nil && failure == nil {

@@ -15,7 +15,7 @@ import (
 func tunLine(text string) (string, error) {
 	name, addr, ok := strings.Cut(text, "=")
 	prefix, err := netip.ParsePrefix(addr)
-	if !ok || name == "" || err != nil || !prefix.Addr().Is4() {
+	if !ok || name == "" || err != nil || prefix.Addr().IsLinkLocalUnicast() {
 		return "", fmt.Errorf("--tun %q: must be NAME=ADDR/LEN, such as tun0=10.8.0.1/24", text)
 	}
 	kernel, ok := otherEnd(prefix)
@@ -29,7 +29,7 @@ func tunLine(text string) (string, error) {
 // otherEnd returns an address for the kernel's end of a link.
 func otherEnd(p netip.Prefix) (netip.Addr, bool) {
 	for _, a := range []netip.Addr{p.Addr().Next(), p.Addr().Prev()} {
-		if a.IsValid() && lnx.NeighborFault(a, p) == "" {
+		if a.IsValid() && !a.IsLinkLocalUnicast() && lnx.NeighborFault(a, p) == "" {
 			return a, true
 		}
 	}
@@ -44,23 +44,31 @@ func tunAdvice(c *lnx.Config) (lines []string) {
 		if f.Tun == nil {
 			continue
 		}
-		if !f.Tun.Kernel.IsValid() && !isUp(f.Tun.Device) {
-			if kernel, ok := otherEnd(f.Addr); ok {
-				lines = append(lines, fmt.Sprintf(
-					"%s: the kernel's end is not up: sudo ip address add %v/%d dev %s && "+
-						"sudo ip link set %s up",
-					f.Name, kernel, f.Addr.Bits(), f.Tun.Device, f.Tun.Device))
+		device, err := net.InterfaceByName(f.Tun.Device)
+		raised := len(f.Tun.Kernel) > 0 || f.Tun.Auto || f.Tun.Advertise
+		if !raised && (err != nil || device.Flags&net.FlagUp == 0) {
+			var do []string
+			for _, p := range f.Addrs() {
+				if kernel, ok := otherEnd(p); ok {
+					do = append(do, fmt.Sprintf("sudo ip address add %v/%d dev %s",
+						kernel, p.Bits(), f.Tun.Device))
+				}
 			}
+			do = append(do, "sudo ip link set "+f.Tun.Device+" up")
+			lines = append(lines, f.Name+": the kernel's end is not up: "+strings.Join(do, " && "))
 		}
 		if len(f.Tun.Routes) > 0 {
 			continue
 		}
 		for _, p := range behind(c, i) {
-			lines = append(lines, fmt.Sprintf(
-				"%s: this machine has no route yet: sudo ip route add %v via %v",
-				f.Name, p, f.Addr.Addr()))
+			ours := func(a netip.Prefix) bool { return a.Addr().Is4() == p.Addr().Is4() }
+			if k := slices.IndexFunc(f.Addrs(), ours); k >= 0 {
+				lines = append(lines, fmt.Sprintf(
+					"%s: this machine has no route yet: sudo ip route add %v via %v",
+					f.Name, p, f.Addrs()[k].Addr()))
+			}
 		}
-		if c.Routing == lnx.RoutingRIP || c.Routing == lnx.RoutingRIP2 {
+		if c.SpeaksRIP() {
 			lines = append(lines, fmt.Sprintf("%s: likewise for routes from RIP; see `routes`",
 				f.Name))
 		}
@@ -75,25 +83,19 @@ const maxAdvised = 8
 func behind(c *lnx.Config, except int) (list []netip.Prefix) {
 	for i := range c.Interfaces {
 		if f := &c.Interfaces[i]; i != except && f.Tun == nil {
-			list = append(list, f.Network())
+			for _, p := range f.Addrs() {
+				list = append(list, p.Masked())
+			}
 		}
 	}
 	for _, r := range c.Routes {
-		if r.Prefix.Bits() > 0 && !c.Interfaces[except].Network().Contains(r.Via) {
+		there := func(p netip.Prefix) bool { return p.Contains(r.Via) }
+		if f := &c.Interfaces[except]; r.Prefix.Bits() > 0 && r.Via.Zone() != f.Name &&
+			!slices.ContainsFunc(f.Addrs(), there) {
 			list = append(list, r.Prefix)
 		}
 	}
-	slices.SortFunc(list, func(a, b netip.Prefix) int {
-		if d := a.Addr().Compare(b.Addr()); d != 0 {
-			return d
-		}
-		return a.Bits() - b.Bits()
-	})
+	slices.SortFunc(list, netip.Prefix.Compare)
 	list = slices.Compact(list)
 	return list[:min(len(list), maxAdvised)]
-}
-
-func isUp(device string) bool {
-	f, err := net.InterfaceByName(device)
-	return err == nil && f.Flags&net.FlagUp != 0
 }

@@ -13,6 +13,7 @@ func TestTunFlag(t *testing.T) {
 	for text, want := range map[string]string{
 		"tun0=10.8.0.1/24":   "\ninterface tun0 10.8.0.1/24 tun:tun0 kernel 10.8.0.2\n",
 		"tun0=10.8.0.254/24": "\ninterface tun0 10.8.0.254/24 tun:tun0 kernel 10.8.0.253\n",
+		"tun0=fd08::1/64":    "\ninterface tun0 fd08::1/64 tun:tun0 kernel fd08::2\n",
 		"t=10.8.0.2/30":      "\ninterface t 10.8.0.2/30 tun:t kernel 10.8.0.1\n",
 		"t=10.8.0.1/31":      "\ninterface t 10.8.0.1/31 tun:t kernel 10.8.0.0\n",
 	} {
@@ -48,6 +49,18 @@ neighbor 10.1.0.2 at 127.0.0.1:5001 via if0
 			want: []string{
 				"tun0: this machine has no route yet: sudo ip route add 10.1.0.0/24 via 10.8.0.1",
 				"tun0: this machine has no route yet: sudo ip route add 10.2.0.0/16 via 10.8.0.1",
+			},
+		},
+		"both families": {
+			file: links + "address if0 fd01::1/64\nneighbor fd01::2 at 127.0.0.1:5001 via if0\n" +
+				"interface tun0 10.8.0.1/24 tun:no-such\naddress tun0 fd08::1/64\n" +
+				"route fd02::/64 via fd01::2\nroute fd09::/64 via fe80::2%tun0\n",
+			want: []string{
+				"tun0: the kernel's end is not up: sudo ip address add 10.8.0.2/24 dev no-such && " +
+					"sudo ip address add fd08::2/64 dev no-such && sudo ip link set no-such up",
+				"tun0: this machine has no route yet: sudo ip route add 10.1.0.0/24 via 10.8.0.1",
+				"tun0: this machine has no route yet: sudo ip route add fd01::/64 via fd08::1",
+				"tun0: this machine has no route yet: sudo ip route add fd02::/64 via fd08::1",
 			},
 		},
 		"RIP, and a foreign interface": {

@@ -121,7 +121,6 @@ func noFile(path string, err error, want string) error {
 	return fmt.Errorf("%s: no such file; give %s", path, want)
 }
 
-// addPlan checks a plan and the files that it generates.
 func (v *validation) addPlan(path string) error {
 	f, err := readPlan(path)
 	bad, mistakes := errors.AsType[lnx.Errors](err)
@@ -175,7 +174,6 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	return c, nil
 }
 
-// verdict returns the error of a validation that found errors.
 func (v *validation) verdict() error {
 	bad, ok := errors.AsType[lnx.Errors](v.errs.Err())
 	switch {

@@ -50,7 +50,6 @@ func versionCommand() *cobra.Command {
 	return c
 }
 
-// features lists features in one line.
 func features(f link.Features) string {
 	var b strings.Builder
 	b.WriteString("features:")
@@ -85,7 +84,6 @@ func (v version) String() string {
 	return text + " " + v.Go + " " + v.Platform
 }
 
-// thisVersion reads the build information of the program.
 func thisVersion() version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -248,6 +248,9 @@ func (c *Client) gone(ctx context.Context, err error) error {
 		if system, ok := errors.AsType[syscall.Errno](err); ok {
 			err = fmt.Errorf("%w at %s", system, c.at)
 		}
+		if !c.here && filepath.IsAbs(c.at) { // a socket that ssh forwards
+			err = fmt.Errorf("its host is unreachable: %w", err)
+		}
 	}
 	return fmt.Errorf("%s: %w: %w", cmp.Or(c.node, c.at), ErrGone, err)
 }

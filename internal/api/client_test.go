@@ -266,7 +266,7 @@ func TestANodeThatIsGone(t *testing.T) {
 // TestNodesServedTogether: a server forwards requests for nodes behind other servers.
 func TestNodesServedTogether(t *testing.T) {
 	b := newBed(t)
-	gone := NewClient(Endpoint{Socket: filepath.Join(shortFolder(t), "none")}, "C")
+	gone := NewClient(Endpoint{Socket: filepath.Join(shortFolder(t), "none"), Away: true}, "C")
 	all := &bed{nodes: map[string]control.Operator{
 		"A": b.client(t, "A"), "B": b.client(t, "B"), "C": gone,
 	}}
@@ -277,6 +277,7 @@ func TestNodesServedTogether(t *testing.T) {
 	status, _, body := all.do(t, "GET", "/v1/nodes/C/routes", "", "")
 	assert.Equal(t, http.StatusBadGateway, status)
 	assert.Contains(t, string(body), "/v1/problems/node-gone")
+	assert.Contains(t, string(body), "C: the node does not answer: its host is unreachable: ")
 	status, _, _ = all.do(t, "GET", "/v1/nodes/C/events", "", "")
 	assert.Equal(t, http.StatusBadGateway, status)
 	_, err := all.client(t, "C").Do(t.Context(), control.Routes{})

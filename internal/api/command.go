@@ -121,7 +121,6 @@ func checkFiles(k *control.Kind, request reflect.Value) error {
 	return nil
 }
 
-// fileNames returns pointers to the file names of a request.
 func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 	for _, name := range k.Files {
 		switch f := request.FieldByName(name).Addr().Interface().(type) {
@@ -139,9 +138,7 @@ func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 
 // carryOut is Do, but converts a panic to an error, so that the node and its other clients
 // continue.
-func carryOut(
-	ctx context.Context, op control.Operator, request reflect.Value,
-) (a any, err error) {
+func carryOut(ctx context.Context, op control.Operator, request reflect.Value) (a any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w (the node continues): %v", errInside, p)
@@ -156,7 +153,6 @@ func wantsLines(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), typeLines)
 }
 
-// body parses the fields of a request.
 func body(w http.ResponseWriter, r *http.Request, name string, request reflect.Value) error {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // the writers of tests have no deadlines
@@ -254,9 +250,9 @@ func misfit(document []byte, request reflect.Type) (name, value string, t reflec
 
 // examples describes types that are strings with a syntax.
 var examples = map[reflect.Type]string{
-	reflect.TypeFor[netip.Addr]():     "an address such as 10.0.0.2",
-	reflect.TypeFor[netip.AddrPort](): "an address and port such as 10.0.0.2:80",
-	reflect.TypeFor[netip.Prefix]():   "a network such as 10.0.0.0/24",
+	reflect.TypeFor[netip.Addr]():     "an address such as 10.0.0.2 or 2001:db8::2",
+	reflect.TypeFor[netip.AddrPort](): "an address and port such as 10.0.0.2:80 or [fd00::2]:80",
+	reflect.TypeFor[netip.Prefix]():   "a network such as 10.0.0.0/24 or 2001:db8::/64",
 }
 
 // wanted describes the JSON values of a type.

@@ -29,10 +29,6 @@ type crowd struct {
 	clients   map[net.Conn]struct{}
 }
 
-func newCrowd(l net.Listener) *crowd {
-	return &crowd{Listener: l, clients: map[net.Conn]struct{}{}}
-}
-
 // Accept waits for a connection, which is unauthenticated until admit.
 func (c *crowd) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()

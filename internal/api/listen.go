@@ -100,7 +100,6 @@ func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 	return l, nil
 }
 
-// vacant returns an error if a path is in use.
 func vacant(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -138,7 +138,6 @@ func (h *hub) set(ctx context.Context, key, event string, value any) {
 	h.parts[key] = &n
 }
 
-// drop removes parts.
 func (h *hub) drop(ctx context.Context, keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +160,6 @@ func (h *hub) tell(value any) {
 	h.told = keep(h.told, h.note("told", text), keptTold)
 }
 
-// looked adds an event of a followed connection.
 func (h *hub) looked(f follow, event string, value any) {
 	text, err := document(value)
 	if err != nil {

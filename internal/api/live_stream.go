@@ -59,7 +59,6 @@ func (h *hub) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// followedBy parses what a request follows.
 func (n *nodes) followedBy(r *http.Request) (list []follow, err error) {
 	query := r.URL.Query()
 	for _, name := range []string{"connection", "segments"} {
@@ -82,7 +81,6 @@ func (n *nodes) followedBy(r *http.Request) (list []follow, err error) {
 	return list, nil
 }
 
-// place parses NODE/SID.
 func (n *nodes) place(name, text string) (node string, sid int, err error) {
 	node, number, _ := strings.Cut(text, "/")
 	sid, err = strconv.Atoi(number)

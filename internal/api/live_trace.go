@@ -129,7 +129,6 @@ func (b *batches) add(node string, sid int, s control.TracedSegment) {
 	b.list[i].Segments = append(b.list[i].Segments, s)
 }
 
-// tell sends the batches.
 func (b *batches) tell(h *hub, f follow) {
 	b.mu.Lock()
 	list := b.list

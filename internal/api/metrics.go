@@ -168,7 +168,6 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// face adds the metrics of an interface.
 func (e *exposition) face(node string, f *control.Interface) {
 	labels := []string{"node", node, "device", f.Name}
 	e.add("node_network_up", gauge, "Whether the interface is up.", truth(f.Up), labels...)
@@ -198,7 +197,6 @@ func (e *exposition) face(node string, f *control.Interface) {
 		"Received packets that were forwarded.", float64(f.In.Forwarded), labels...)
 }
 
-// tcp adds TCP's counters.
 func (e *exposition) tcp(node string, t *control.TCPCounted) {
 	add := func(name, kind, help string, value uint64) {
 		e.add(name, kind, help, float64(value), "node", node)

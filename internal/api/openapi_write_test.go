@@ -119,12 +119,12 @@ func oneLine(groups ...*ast.CommentGroup) string {
 var plainTypes = map[reflect.Type]object{
 	reflect.TypeFor[time.Duration](): {"type": "integer", "format": "int64"},
 	reflect.TypeFor[time.Time]():     {"type": "string", "format": "date-time"},
-	reflect.TypeFor[netip.Addr]():    {"type": "string", "pattern": `^(\d+\.\d+\.\d+\.\d+)?$`},
+	reflect.TypeFor[netip.Addr]():    {"type": "string", "pattern": `^(\d+\.\d+\.\d+\.\d+|[\da-f:.]+(%.+)?)?$`},
 	reflect.TypeFor[netip.AddrPort](): {
-		"type": "string", "pattern": `^(\d+\.\d+\.\d+\.\d+:\d+)?$`,
+		"type": "string", "pattern": `^((\d+\.\d+\.\d+\.\d+|\[[\da-f:.]+(%.+)?\]):\d+)?$`,
 	},
 	reflect.TypeFor[netip.Prefix](): {
-		"type": "string", "pattern": `^(\d+\.\d+\.\d+\.\d+/\d+)?$`,
+		"type": "string", "pattern": `^((\d+\.\d+\.\d+\.\d+|[\da-f:.]+)/\d+)?$`,
 	},
 	reflect.TypeFor[[]byte](): {"type": []string{"string", "null"}, "contentEncoding": "base64"},
 }

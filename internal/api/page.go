@@ -42,7 +42,6 @@ type asset struct {
 // page is the page's files by path.
 type page map[string]*asset
 
-// readPage reads the page's files.
 func readPage(files fs.FS) (page, error) {
 	assets := page{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {

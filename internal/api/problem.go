@@ -112,7 +112,6 @@ var sorts = []sort{
 	{failed, http.StatusInternalServerError, nil},
 }
 
-// problemOf converts an error to a problem.
 func problemOf(err error) *Problem {
 	for _, s := range sorts {
 		if s.is == nil || errors.Is(err, s.is) {

@@ -1,8 +1,6 @@
 package api
 
-import (
-	"runtime/metrics"
-)
+import "runtime/metrics"
 
 // process adds the resource use of this process, under the names of Prometheus's client libraries.
 // A node's own server reports those of the node's process.

@@ -124,7 +124,6 @@ func toQuery(request reflect.Value) url.Values {
 	return query
 }
 
-// fieldOf returns the field with a JSON name.
 func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
 	for i := range v.NumField() {
 		if jsonName(v.Type().Field(i)) == name {

@@ -402,32 +402,32 @@ func TestWrongRequests(t *testing.T) {
 		{"POST", commands + "listen", strings.Repeat("[", 1<<20), 400, "invalid-request", "exceeded max depth"},
 		{
 			"POST", commands + "ping", `{"count":1}`, 400, "invalid-request",
-			`invalid request: "addr" is missing: must be an address such as 10.0.0.2`,
+			`invalid request: "addr" is missing: must be an address such as 10.0.0.2 or 2001:db8::2`,
 		},
 		{
 			"POST", commands + "add-route", "", 400, "invalid-request",
-			`"prefix" is missing: must be a network such as 10.0.0.0/24`,
+			`"prefix" is missing: must be a network such as 10.0.0.0/24 or 2001:db8::/64`,
 		},
 		{
 			"POST", commands + "publish", `{"port":8080}`, 400, "invalid-request",
-			`"to" is missing: must be an address and port such as 10.0.0.2:80`,
+			`"to" is missing: must be an address and port such as 10.0.0.2:80 or [fd00::2]:80`,
 		},
 		{"POST", commands + "verbose", `{"on":1}`, 400, "invalid-request", "must be true or false"},
 		{
 			"POST", commands + "ping", `{"count":1,"addr":"nonsense"}`, 400, "invalid-request",
-			`ping: invalid request: "addr" cannot be "nonsense": must be an address such as 10.0.0.2`,
+			`ping: invalid request: "addr" cannot be "nonsense": must be an address such as 10.0.0.2 or 2001:db8::2`,
 		},
 		{
 			"POST", commands + "ping", `{"addr":7}`, 400, "invalid-request",
-			`"addr" cannot be a number: must be an address such as 10.0.0.2`,
+			`"addr" cannot be a number: must be an address such as 10.0.0.2 or 2001:db8::2`,
 		},
 		{
 			"POST", commands + "publish", `{"to":"10.0.0.2"}`, 400, "invalid-request",
-			`"to" cannot be "10.0.0.2": must be an address and port such as 10.0.0.2:80`,
+			`"to" cannot be "10.0.0.2": must be an address and port such as 10.0.0.2:80 or [fd00::2]:80`,
 		},
 		{
 			"POST", commands + "add-route", `{"prefix":"10.0.0.0/33"}`, 400, "invalid-request",
-			`"prefix" cannot be "10.0.0.0/33": must be a network such as 10.0.0.0/24`,
+			`"prefix" cannot be "10.0.0.0/33": must be a network such as 10.0.0.0/24 or 2001:db8::/64`,
 		},
 		{
 			"POST", commands + "listen", `{`, 400, "invalid-request",

@@ -37,7 +37,6 @@ type nodes struct {
 	replacing sync.Mutex // held by replace
 }
 
-// replace replaces the nodes.
 func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	n.replacing.Lock()
 	defer n.replacing.Unlock()

@@ -189,7 +189,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve serves a listener until the server is closed or the listener fails.
 func (s *Server) Serve(l *Listener) error {
-	who := newCrowd(l)
+	who := &crowd{Listener: l, clients: map[net.Conn]struct{}{}}
 	h := &http.Server{
 		Handler:           l.guard(s, who.admitting(s)),
 		ReadHeaderTimeout: headerTime,

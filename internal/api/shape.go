@@ -23,7 +23,7 @@ type ShapeNode struct {
 
 // ShapeLink is a link with the interfaces that it connects.
 type ShapeLink struct {
-	Subnet netip.Prefix `json:"subnet"` // "": none
+	Subnet netip.Prefix `json:"subnet"` // of the ends' first addresses; "": none
 	Ends   []ShapeEnd   `json:"ends"`
 }
 
@@ -31,7 +31,7 @@ type ShapeLink struct {
 type ShapeEnd struct {
 	Node  string     `json:"node"`
 	Iface string     `json:"iface"`
-	Addr  netip.Addr `json:"addr"`
+	Addr  netip.Addr `json:"addr"` // the first one: of IPv4, if the interface has both families
 }
 
 // network returns the shape from the nodes' files. Without files it asks the nodes. The other end
@@ -61,14 +61,14 @@ func (v *served) shapeNow(ctx context.Context) (shape Shape, whole bool) {
 		shape.Nodes = append(shape.Nodes, n)
 		for i := range faces {
 			f := &faces[i]
-			subnet := f.Addr.Masked()
+			subnet := f.Addrs()[0].Masked()
 			at, ok := links[subnet]
 			if !ok {
 				at = len(shape.Links)
 				links[subnet] = at
 				shape.Links = append(shape.Links, ShapeLink{Subnet: subnet})
 			}
-			end := ShapeEnd{Node: name, Iface: f.Name, Addr: f.Addr.Addr()}
+			end := ShapeEnd{Node: name, Iface: f.Name, Addr: f.Addrs()[0].Addr()}
 			shape.Links[at].Ends = append(shape.Links[at].Ends, end)
 		}
 	}

@@ -21,7 +21,7 @@ type NetworkTransfer struct {
 	To   string `json:"to"`
 	// Bytes is the number of random bytes. They are not stored.
 	Bytes int64 `json:"bytes"`
-	// Addr is an address of To; empty: its first interface's.
+	// Addr is an address of To, of either family; empty: the first one of its first interface.
 	Addr netip.Addr `json:"addr"`
 	// Port is the port at which To listens; 0: a free port from 5001 on.
 	Port uint16 `json:"port,omitempty"`
@@ -97,7 +97,7 @@ func (x ends) move(
 		if len(faces) == 0 {
 			return done, fmt.Errorf("%s: %w: the node has none", t.To, control.ErrNoSuchInterface)
 		}
-		t.Addr = faces[0].Addr.Addr()
+		t.Addr = faces[0].Addrs()[0].Addr()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

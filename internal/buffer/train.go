@@ -69,6 +69,7 @@ const (
 	batchTrains = 64
 	batchPieces = 1024
 	batchBytes  = 96 << 10
+	firstBytes  = 2 << 10
 	// The most that one more train may need.
 	trainPieces = 4 * MaxTrainPackets
 	trainBytes  = 80*MaxTrainPackets + 2048
@@ -84,14 +85,8 @@ type Batch struct {
 	lent   bool // AddRun's caller owns the last train's list of pieces
 }
 
-// NewBatch returns an empty batch.
-func NewBatch() *Batch {
-	return &Batch{
-		trains: make([]Train, 0, batchTrains),
-		pieces: make([][]byte, 0, batchPieces),
-		bytes:  make([]byte, 0, batchBytes),
-	}
-}
+// NewBatch returns an empty batch, whose memory grows with its use.
+func NewBatch() *Batch { return new(Batch) }
 
 // Trains returns the trains in the order in which they were added.
 func (b *Batch) Trains() []Train { return b.trains }
@@ -114,6 +109,10 @@ func (b *Batch) Full() bool {
 // undefined. It panics if Full was true before, or if n exceeds what one train may need.
 func (b *Batch) Scratch(n int) []byte {
 	at := len(b.bytes)
+	if at+n > cap(b.bytes) && cap(b.bytes) < batchBytes {
+		at = 0 // the old memory belongs to the packets in it
+		b.bytes = make([]byte, 0, min(max(2*cap(b.bytes), n, firstBytes), batchBytes))
+	}
 	b.bytes = b.bytes[:at+n]
 	return b.bytes[at : at+n : at+n]
 }
@@ -154,7 +153,7 @@ func (b *Batch) joins(iface int, hop netip.Addr, size int) bool {
 func (b *Batch) Add(piece []byte) {
 	b.pieces = append(b.pieces, piece)
 	t := &b.trains[len(b.trains)-1]
-	t.Pieces = t.Pieces[:len(t.Pieces)+1]
+	t.Pieces = b.pieces[len(b.pieces)-len(t.Pieces)-1:] // append may have moved them
 }
 
 // AddRun adds packets of the same length, of which the last may be shorter. checked says that their

@@ -60,10 +60,10 @@ func (w *Writer) section() error {
 func (w *Writer) describe(i Interface) error {
 	b := order.AppendUint32(w.block[:0], interfaceBlock)
 	b = order.AppendUint32(b, 0) // see end
-	// IPV4, not RAW: libpcap refuses a file with two interfaces of RAW, because it knows that type
-	// by another number within than in the file. A dropped packet whose version is not 4 is then
-	// shown as a broken IPv4 header.
-	b = order.AppendUint16(b, linkIPv4)
+	// 12, not 101 for raw IP: libpcap refuses a file with two interfaces of 101, because it
+	// compares the second with 12, the number that it uses in memory. Wireshark takes both. With
+	// IPV4 (228) tcpdump's filters miss IPv6.
+	b = order.AppendUint16(b, linkRaw)
 	b = order.AppendUint16(b, 0)
 	w.block = order.AppendUint32(b, uint32(w.snaplen))
 	w.textOption(codeName, i.Name)

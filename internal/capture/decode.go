@@ -11,50 +11,54 @@ import (
 
 // The IP protocols that a line says more of than their number.
 const (
-	protocolTest = 0 // the course's text packets
-	protocolICMP = 1
-	protocolTCP  = 6
-	protocolUDP  = 17
-	protocolRIP  = 200 // the course's dialect of RIP
+	protocolTest   = 0 // the course's text packets
+	protocolICMP   = 1
+	protocolTCP    = 6
+	protocolUDP    = 17
+	protocolICMPv6 = 58
+	protocolRIP    = 200 // the course's dialect of RIP
 )
 
 const (
-	headerBytes = 20 // an IP header without options
-	maxText     = 32 // bytes of a test packet's text that a line shows
-	maxEntries  = 4  // entries of a RIP message that a line shows
+	headerBytes  = 20 // an IPv4 header without options
+	headerBytes6 = 40 // an IPv6 header without extension headers
+	maxText      = 32 // bytes of a test packet's text that a line shows
+	maxEntries   = 4  // entries of a RIP message that a line shows
 )
 
 // datagram is an IP packet as far as its bytes can be believed.
 type datagram struct {
+	headers
 	src, dst netip.Addr
-	protocol uint8
-	ttl      uint8
-	fragment int    // offset in bytes; 0: the first or only one
-	more     bool   // fragments follow
+	ttl      uint8  // of IPv6: the hop limit
+	class    uint8  // of IPv6
+	label    uint32 // of IPv6: the flow label
 	payload  []byte // what is at hand: may be shorter than length
 	length   int    // of the payload as the header has it
 	cut      bool   // payload is shorter than length
-	badSum   bool   // the header's checksum does not verify
+	badSum   bool   // the checksum of an IPv4 header does not verify
 }
 
 // Describe appends one line without a newline that describes an IP packet, and
 // returns the extended slice:
 //
 //	IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 1:101, ack 1, win 512, length 100
+//	IP6 (hlim 64) 2001:db8::1 > 2001:db8::2: ICMP6, echo request, id 7, seq 1, length 13
 //
 // The format is tcpdump's, except that seq is always printed, because it
-// identifies probes and keep-alives. The packet may be cut after its headers
+// identifies probes and keep-alives, and that IPv6 always has what tcpdump -v
+// prints of its header. The packet may be cut after its headers
 // (the first piece of a train is enough); lengths come from the headers. If the
 // bytes end inside a header, the line ends with a mark such as [|tcp].
 //
 // It reads the bytes itself instead of asking the protocol rooms: those refuse
 // what is malformed, and a line about a dropped packet shows what there is.
 func Describe(dst, packet []byte) []byte {
-	if len(packet) < headerBytes {
+	if len(packet) < headerBytes || packet[0]>>4 == 6 && len(packet) < headerBytes6 {
 		dst = append(dst, "IP [|ip], length "...)
 		return appendInt(dst, len(packet))
 	}
-	if version := packet[0] >> 4; version != 4 {
+	if version := packet[0] >> 4; version != 4 && version != 6 {
 		dst = append(dst, "IP version "...)
 		dst = appendInt(dst, int(version))
 		dst = append(dst, ", length "...)
@@ -62,17 +66,16 @@ func Describe(dst, packet []byte) []byte {
 	}
 	d, ok := parse(packet)
 	if !ok {
-		dst = append(dst, "IP "...)
-		dst = appendAddr(dst, d.src)
-		dst = append(dst, " > "...)
-		dst = appendAddr(dst, d.dst)
-		dst = append(dst, ": bad header length "...)
-		return appendInt(dst, int(packet[0]&15)*4)
+		dst = d.appendAddrs(dst)
+		if d.version == 6 {
+			return appendInt(append(dst, "bad payload length "...), d.total-headerBytes6)
+		}
+		return appendInt(append(dst, "bad header length "...), d.size)
 	}
 	dst = d.append(dst)
 	if d.more || d.fragment > 0 {
 		dst = append(dst, " [fragment id "...)
-		dst = appendInt(dst, int(binary.BigEndian.Uint16(packet[4:])))
+		dst = appendUint(dst, d.id)
 		dst = append(dst, " offset "...)
 		dst = appendInt(dst, d.fragment)
 		if d.more {
@@ -86,22 +89,25 @@ func Describe(dst, packet []byte) []byte {
 	return dst
 }
 
-// parse reads the header; false means that its length field cannot be right.
+// parse reads the headers of a packet of either version; false means that a length field cannot be
+// right.
 func parse(b []byte) (datagram, bool) {
-	header, total := int(b[0]&15)*4, int(binary.BigEndian.Uint16(b[2:]))
-	word := binary.BigEndian.Uint16(b[6:])
-	d := datagram{
-		src: netip.AddrFrom4([4]byte(b[12:])), dst: netip.AddrFrom4([4]byte(b[16:])),
-		ttl: b[8], protocol: b[9],
-		fragment: int(word&0x1fff) * 8, more: word&0x2000 != 0,
+	d := datagram{headers: headersOf(b)}
+	if d.version == 6 {
+		word := binary.BigEndian.Uint32(b)
+		d.src, d.dst = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
+		d.ttl, d.class, d.label = b[7], uint8(word>>20), word&0xfffff
+	} else {
+		d.src, d.dst = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
+		d.ttl = b[8]
 	}
-	if header < headerBytes || header > len(b) || total < header {
+	if d.size < headerBytes || d.size > len(b) || d.total < d.size {
 		return d, false
 	}
-	d.badSum = !checksum.Verify(b[:header], 0)
-	d.length = total - header
-	d.cut = total > len(b)
-	d.payload = b[header:min(total, len(b))]
+	d.badSum = d.version == 4 && !checksum.Verify(b[:d.size], 0)
+	d.length = d.total - d.size
+	d.cut = d.total > len(b)
+	d.payload = b[d.size:min(d.total, len(b))]
 	return d, true
 }
 
@@ -114,6 +120,8 @@ func (d *datagram) append(dst []byte) []byte {
 		return d.appendTCP(dst)
 	case d.protocol == protocolUDP:
 		return d.appendUDP(dst)
+	case d.version == 6:
+		return d.append6(d.appendAddrs(dst))
 	case d.protocol == protocolICMP:
 		return d.appendICMP(d.appendAddrs(dst))
 	case d.protocol == protocolRIP:
@@ -121,7 +129,12 @@ func (d *datagram) append(dst []byte) []byte {
 	case d.protocol == protocolTest:
 		return d.appendTest(d.appendAddrs(dst))
 	}
-	dst = append(d.appendAddrs(dst), "proto "...)
+	return d.appendOther(d.appendAddrs(dst))
+}
+
+// appendOther names a protocol of which a line says no more.
+func (d *datagram) appendOther(dst []byte) []byte {
+	dst = append(dst, "proto "...)
 	dst = appendInt(dst, int(d.protocol))
 	return d.appendLength(dst)
 }
@@ -205,14 +218,14 @@ func appendEntry(dst, e []byte) []byte {
 }
 
 func (d *datagram) appendAddrs(dst []byte) []byte {
-	dst = appendAddr(append(dst, "IP "...), d.src)
+	dst = appendAddr(d.appendHeader(dst), d.src)
 	dst = appendAddr(append(dst, " > "...), d.dst)
 	return append(dst, ": "...)
 }
 
 // appendPorts is appendAddrs for a payload that starts with two ports.
 func (d *datagram) appendPorts(dst []byte) []byte {
-	dst = appendAddr(append(dst, "IP "...), d.src)
+	dst = appendAddr(d.appendHeader(dst), d.src)
 	dst = appendInt(append(dst, '.'), int(binary.BigEndian.Uint16(d.payload)))
 	dst = appendAddr(append(dst, " > "...), d.dst)
 	dst = appendInt(append(dst, '.'), int(binary.BigEndian.Uint16(d.payload[2:])))
@@ -233,6 +246,8 @@ func name(protocol uint8) string {
 		return "tcp"
 	case protocolUDP:
 		return "udp"
+	case protocolICMPv6:
+		return "icmp6"
 	case protocolRIP:
 		return "rip"
 	default:
@@ -243,5 +258,9 @@ func name(protocol uint8) string {
 func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
 
 func appendUint(dst []byte, n uint32) []byte { return strconv.AppendUint(dst, uint64(n), 10) }
+
+func appendHex(dst []byte, n uint32) []byte {
+	return strconv.AppendUint(append(dst, "0x"...), uint64(n), 16)
+}
 
 func appendAddr(dst []byte, a netip.Addr) []byte { return a.AppendTo(dst) }

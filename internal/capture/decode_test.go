@@ -256,7 +256,7 @@ func TestDescribeWhatIsBroken(t *testing.T) {
 	}{
 		"nothing":              {nil, "IP [|ip], length 0"},
 		"19 bytes":             {data[:19], "IP [|ip], length 19"},
-		"version 6":            {broken(func(b []byte) { b[0] = 0x65 }), "IP version 6, length 160"},
+		"version 5":            {broken(func(b []byte) { b[0] = 0x55 }), "IP version 5, length 160"},
 		"header length 16":     {broken(func(b []byte) { b[0] = 0x44 }), "IP 10.0.0.1 > 10.1.0.2: bad header length 16"},
 		"header length 60":     {broken(func(b []byte) { b[0] = 0x4f })[:40], "IP 10.0.0.1 > 10.1.0.2: bad header length 60"},
 		"header only":          {data[:60], line},
@@ -330,10 +330,13 @@ func FuzzDescribe(f *testing.F) {
 	f.Add(build(f, header(0), gopacket.Payload("hello")))
 	f.Add(build(f, header(200), gopacket.Payload("\x00\x02\x00\x01\x00\x00\x00\x01\x0a\x00\x00\x00\xff\xff\xff\x00")))
 	f.Add(build(f, header(17), &layers.UDP{SrcPort: 1, DstPort: 2}, gopacket.Payload("x")))
+	for _, l := range lines6(f) {
+		f.Add([]byte(l.packet))
+	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		before := bytes.Clone(packet)
 		line := capture.Describe([]byte("12:00 "), packet)
-		require.True(t, bytes.HasPrefix(line, []byte("12:00 IP ")), "%q", line)
+		require.True(t, bytes.HasPrefix(line, []byte("12:00 IP")), "%q", line)
 		require.Equal(t, before, packet)
 		require.Less(t, len(line), 500, "%q", line)
 		for _, c := range line {

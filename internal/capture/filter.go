@@ -14,45 +14,58 @@ type Facts struct {
 	Dropped bool   // it went no further
 	Length  int    // bytes on the wire
 
-	ipv4       bool
-	protocol   uint8
-	src, dst   uint32
+	headers
+	src, dst   netip.Addr
 	ports      bool // it has the next two
 	sport      uint16
 	dport      uint16
 	isTCP      bool // with its flags
 	flags      uint8
-	tcpHeader  int // where TCP's header begins
 	textLength int // of TCP
 }
 
-// HeaderBytes is how much of a packet Look and a Follower read at most: the longest headers of IP
-// and TCP.
+// HeaderBytes is how much of a packet Look and a Follower read at most: the longest headers of IPv4
+// and TCP. Those of IPv6 fit with 20 bytes of extension headers.
 const HeaderBytes = 120
 
 // Look fills in what the packet's first bytes say: HeaderBytes of them, or all.
 func (f *Facts) Look(packet []byte) {
-	f.ipv4, f.ports, f.isTCP = false, false, false
-	if len(packet) < headerBytes || packet[0]>>4 != 4 {
-		return
+	f.headers, f.ports, f.isTCP = headersOf(packet), false, false
+	switch f.version {
+	case 4:
+		f.src, f.dst = netip.AddrFrom4([4]byte(packet[12:])), netip.AddrFrom4([4]byte(packet[16:]))
+	case 6:
+		f.src = netip.AddrFrom16([16]byte(packet[8:]))
+		f.dst = netip.AddrFrom16([16]byte(packet[24:]))
 	}
-	f.ipv4 = true
-	f.protocol = packet[9]
-	f.src, f.dst = binary.BigEndian.Uint32(packet[12:]), binary.BigEndian.Uint32(packet[16:])
-	header := int(packet[0]&15) * 4
-	fragment := binary.BigEndian.Uint16(packet[6:]) & 0x1fff
-	if fragment != 0 || header < headerBytes || len(packet) < header+4 ||
+	if f.fragment > 0 || f.size < headerBytes || len(packet) < f.size+4 ||
 		f.protocol != protocolTCP && f.protocol != protocolUDP {
 		return
 	}
 	f.ports = true
-	f.sport, f.dport = binary.BigEndian.Uint16(packet[header:]),
-		binary.BigEndian.Uint16(packet[header+2:])
-	if f.protocol == protocolTCP && len(packet) >= header+20 {
-		f.isTCP, f.flags, f.tcpHeader = true, packet[header+13], header
-		total := int(binary.BigEndian.Uint16(packet[2:]))
-		f.textLength = max(0, total-header-int(packet[header+12]>>4)*4)
+	f.sport, f.dport = binary.BigEndian.Uint16(packet[f.size:]),
+		binary.BigEndian.Uint16(packet[f.size+2:])
+	if f.protocol == protocolTCP && len(packet) >= f.size+20 {
+		f.isTCP, f.flags = true, packet[f.size+13]
+		f.textLength = max(0, f.total-f.size-int(packet[f.size+12]>>4)*4)
 	}
+}
+
+// Segment returns the TCP segment of the packet that Look has read; nil if the packet is another or
+// a fragment.
+func (f *Facts) Segment(packet []byte) []byte {
+	if !f.isTCP || f.more || f.fragment > 0 || f.total < f.size {
+		return nil
+	}
+	return packet[f.size:min(f.total, len(packet))]
+}
+
+// ecn returns the two bits of RFC 3168 in the header of the packet.
+func (f *Facts) ecn(packet []byte) uint8 {
+	if f.version == 6 {
+		return packet[1] >> 4 & 3
+	}
+	return packet[1] & 3
 }
 
 // Flow is what tells the packets of one TCP connection from others, seen from one of its ends.
@@ -63,17 +76,21 @@ type Flow struct {
 // Flow returns the flow of a TCP segment as its sender or its receiver sees it, and false for any
 // other packet.
 func (f *Facts) Flow(ofSender bool) (Flow, bool) {
-	src, dst := addrPort(f.src, f.sport), addrPort(f.dst, f.dport)
+	src := netip.AddrPortFrom(f.zoned(f.src), f.sport)
+	dst := netip.AddrPortFrom(f.zoned(f.dst), f.dport)
 	if ofSender {
 		return Flow{Local: src, Remote: dst}, f.isTCP
 	}
 	return Flow{Local: dst, Remote: src}, f.isTCP
 }
 
-func addrPort(a uint32, port uint16) netip.AddrPort {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], a)
-	return netip.AddrPortFrom(netip.AddrFrom4(b), port)
+// zoned returns an address with the interface as its zone if it is link-local, as the stack has it
+// in its connections.
+func (f *Facts) zoned(a netip.Addr) netip.Addr {
+	if f.version == 6 && a.IsLinkLocalUnicast() {
+		return a.WithZone(f.Iface)
+	}
+	return a
 }
 
 // Filter is a parsed filter. A nil one takes every packet.
@@ -116,8 +133,8 @@ type term struct {
 	kind     kindOfTerm
 	a, b     *term // of not, and, or
 	end      which
-	addr     uint32 // a network
-	mask     uint32
+	version  uint8 // of IP: that alone, if it is not 0
+	net      netip.Prefix
 	low      uint16 // ports, from low to high
 	high     uint16
 	protocol int   // with ports: that alone, if it is not negative
@@ -130,6 +147,9 @@ type term struct {
 }
 
 func (t *term) match(p *Facts) bool {
+	if t.version != 0 && t.version != p.version {
+		return false
+	}
 	switch t.kind {
 	case termNot:
 		return !t.a.match(p)
@@ -138,14 +158,14 @@ func (t *term) match(p *Facts) bool {
 	case termOr:
 		return t.a.match(p) || t.b.match(p)
 	case termNet:
-		return p.ipv4 && t.end.of(p.src&t.mask == t.addr, p.dst&t.mask == t.addr)
+		return t.end.of(t.net.Contains(p.src), t.net.Contains(p.dst))
 	case termPorts:
 		return p.ports && (t.protocol < 0 || int(p.protocol) == t.protocol) &&
 			t.end.of(t.low <= p.sport && p.sport <= t.high, t.low <= p.dport && p.dport <= t.high)
 	case termProtocol:
-		return p.ipv4 && int(p.protocol) == t.protocol
+		return p.version != 0 && int(p.protocol) == t.protocol
 	case termIP:
-		return p.ipv4
+		return true
 	case termFlags:
 		return p.isTCP && t.hasFlags(p.flags) != t.negated
 	case termLess:
@@ -201,14 +221,16 @@ const longestFilter = 1024
 // some of our own; nil for the empty one. An error is a *FilterError.
 //
 //	[src|dst] host ADDR          [src|dst] net NET[/LEN]      [tcp|udp] [src|dst] port N
-//	[tcp|udp] portrange N-N      ip tcp udp icmp rip test     [ip] proto N|NAME
+//	[tcp|udp] portrange N-N      ip ip6 tcp udp icmp icmp6    [ip|ip6] proto N|NAME
+//	rip test                     ip or ip6 before host, net, port, portrange: that version alone
 //	less N   greater N           in out   ifname NAME         drop
 //	syn fin rst psh ack urg ece cwr: also tcp[syn], tcp[syn,fin] (one of them) and
 //	tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn
 //	not ! and && or || ( )
 //
 // As there, "and" and "or" bind alike, from left to right, and what stands without a keyword has
-// the last one's: "port 80 or 443". rip is the course's protocol 200, and UDP of port 520.
+// the last one's: "port 80 or 443". rip is the course's protocol 200, and UDP of port 520. The
+// protocol of an IPv6 packet is the one behind its extension headers.
 func ParseFilter(text string) (*Filter, error) {
 	p := filterParser{text: text, last: qualifiers{protocol: -1}}
 	if len(text) > longestFilter {

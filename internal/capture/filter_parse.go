@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -26,7 +27,8 @@ type filterParser struct {
 
 // qualifiers are what stands in front of an address, a network or a port.
 type qualifiers struct {
-	protocol int // of a port; negative: either
+	protocol int   // of a port; negative: either
+	version  uint8 // of IP; 0: either
 	end      which
 	noun     string // host, net, port, portrange; empty: none yet
 }
@@ -149,8 +151,11 @@ func (p *filterParser) negation() (*term, error) {
 // protocols are the names of protocols.
 var protocols = map[string]int{
 	"test": protocolTest, "icmp": protocolICMP, "tcp": protocolTCP, "udp": protocolUDP,
-	"rip": protocolRIP,
+	"rip": protocolRIP, "icmp6": protocolICMPv6,
 }
+
+// versions are the names of protocols that are those of one version of IP.
+var versions = map[string]uint8{"ip": 4, "ip6": 6, "icmp": 4, "icmp6": 6, "test": 4, "rip": 4}
 
 func (p *filterParser) primitive() (*term, error) {
 	w := p.take()
@@ -175,23 +180,26 @@ func (p *filterParser) primitive() (*term, error) {
 		}
 		return &term{kind: kind, number: n}, err
 	case "proto":
-		return p.protocol()
-	case "ip":
+		return p.protocol(0)
+	case "ip", "ip6":
+		version := versions[w.text]
 		if p.accept("proto") {
-			return p.protocol()
+			return p.protocol(version)
 		}
-		if next := p.peek().text; !p.over() && isQualifier(next) {
-			return p.qualified(qualifiers{protocol: -1})
+		if isQualifier(p.peek().text) {
+			return p.qualified(qualifiers{protocol: -1, version: version})
 		}
-		return &term{kind: termIP}, nil
+		return &term{kind: termIP, version: version}, nil
 	case "tcp", "udp":
 		return p.transport(w)
-	case "icmp", "test":
-		return &term{kind: termProtocol, protocol: protocols[w.text]}, nil
+	case "icmp", "icmp6", "test":
+		return &term{
+			kind: termProtocol, protocol: protocols[w.text], version: versions[w.text],
+		}, nil
 	case "rip":
 		return &term{
 			kind: termOr,
-			a:    &term{kind: termProtocol, protocol: protocolRIP},
+			a:    &term{kind: termProtocol, protocol: protocolRIP, version: 4},
 			b:    &term{kind: termPorts, low: 520, high: 520, protocol: protocolUDP},
 		}, nil
 	}
@@ -224,17 +232,17 @@ func (p *filterParser) transport(w filterWord) (*term, error) {
 	return &term{kind: termProtocol, protocol: number}, nil
 }
 
-func (p *filterParser) protocol() (*term, error) {
+func (p *filterParser) protocol(version uint8) (*term, error) {
 	w := p.take()
 	if n, ok := protocols[strings.TrimPrefix(w.text, `\`)]; ok {
-		return &term{kind: termProtocol, protocol: n}, nil
+		return &term{kind: termProtocol, protocol: n, version: version}, nil
 	}
 	n, err := strconv.ParseUint(w.text, 10, 8)
 	if err != nil {
-		return nil, p.wrong(w.at, "expected a protocol (tcp, udp, icmp, rip, test, 0-255), not %s",
-			found(w))
+		return nil, p.wrong(w.at,
+			"expected a protocol (tcp, udp, icmp, icmp6, rip, test, 0-255), not %s", found(w))
 	}
-	return &term{kind: termProtocol, protocol: int(n)}, nil
+	return &term{kind: termProtocol, protocol: int(n), version: version}, nil
 }
 
 func (p *filterParser) number(behind string, most int) (int, error) {
@@ -268,11 +276,11 @@ func (p *filterParser) qualified(q qualifiers) (*term, error) {
 	if isQualifier(said) && said != "src" && said != "dst" {
 		q.noun = said
 		p.next++
-	} else if first == p.peek() && q.protocol < 0 {
+	} else if first == p.peek() && q.protocol < 0 && q.version == 0 {
 		q = p.last // "port 80 or 443"
 	}
 	w := p.take()
-	if q.noun == "" || strings.HasPrefix(q.noun, "port") && strings.Contains(w.text, ".") {
+	if q.noun == "" || strings.HasPrefix(q.noun, "port") && strings.ContainsAny(w.text, ".:") {
 		q.noun = "host" // "port 80 or 10.0.0.1"
 	}
 	p.last = q
@@ -301,54 +309,83 @@ func (p *filterParser) ports(q qualifiers, w filterWord) (*term, error) {
 		return nil, p.wrong(w.at, "expected %s after %q, not %s", want, q.noun, found(w))
 	}
 	return &term{
-		kind: termPorts, end: q.end, protocol: q.protocol, low: uint16(a), high: uint16(b),
+		kind: termPorts, end: q.end, protocol: q.protocol, version: q.version,
+		low: uint16(a), high: uint16(b),
 	}, nil
 }
 
 func (p *filterParser) host(q qualifiers, w, first filterWord) (*term, error) {
 	a, err := netip.ParseAddr(w.text)
 	switch {
-	case err == nil && a.Is4():
-		b := a.As4()
-		return &term{
-			kind: termNet, end: q.end, addr: binary.BigEndian.Uint32(b[:]), mask: math.MaxUint32,
-		}, nil
+	case err == nil && q.fits(a):
+		return netTerm(q, netip.PrefixFrom(a, a.BitLen())), nil
 	case w.text == "":
 		return nil, p.wrong(w.at, "the filter is incomplete")
 	case w == first:
 		return nil, p.wrong(w.at, "%s is neither a keyword nor an address", found(w))
 	}
-	return nil, p.wrong(w.at, "expected an IPv4 address, not %s", found(w))
+	return nil, p.wrong(w.at, "expected an %s address, not %s", q.family(), found(w))
 }
 
-// network is 10.1.0.0/16, 10.1 or 10.1.0.0 mask 255.255.0.0.
+func netTerm(q qualifiers, net netip.Prefix) *term {
+	t := &term{kind: termNet, end: q.end, net: net, version: 4}
+	if net.Addr().Is6() {
+		t.version = 6
+	}
+	return t
+}
+
+// fits reports whether packets of the version that the qualifiers ask for can have an address.
+func (q *qualifiers) fits(a netip.Addr) bool {
+	return q.version == 0 || a.Is6() == (q.version == 6)
+}
+
+func (q *qualifiers) family() string {
+	return [...]string{0: "IP", 4: "IPv4", 6: "IPv6"}[q.version]
+}
+
+// network is 10.1.0.0/16, 10.1, 10.1.0.0 mask 255.255.0.0 or 2001:db8::/32.
 func (p *filterParser) network(q qualifiers, w filterWord) (*term, error) {
 	text, length, given := strings.Cut(w.text, "/")
-	parts := strings.Count(text, ".") + 1
-	a, err := netip.ParseAddr(text + strings.Repeat(".0", max(0, 4-parts)))
-	bits := uint64(8 * parts)
+	bits := uint64(128)
+	if !strings.Contains(text, ":") {
+		parts := strings.Count(text, ".") + 1
+		text += strings.Repeat(".0", max(0, 4-parts))
+		bits = uint64(8 * parts)
+	}
+	a, err := netip.ParseAddr(text)
 	if given && err == nil {
-		bits, err = strconv.ParseUint(length, 10, 6)
+		bits, err = strconv.ParseUint(length, 10, 8)
 	}
-	if err != nil || !a.Is4() || bits > 32 {
-		return nil, p.wrong(w.at, "expected a network like 10.1.0.0/16, not %s", found(w))
+	if err != nil || !q.fits(a) || bits > uint64(a.BitLen()) {
+		return nil, p.wrong(w.at, "expected a network like 10.1.0.0/16 or 2001:db8::/32, not %s",
+			found(w))
 	}
-	b := a.As4()
-	t := &term{kind: termNet, end: q.end, mask: uint32(math.MaxUint32) << (32 - bits)}
-	t.addr = binary.BigEndian.Uint32(b[:])
 	if p.accept("mask") {
 		w := p.take()
 		m, err := netip.ParseAddr(w.text)
-		if err != nil || !m.Is4() {
+		ones, ok := prefixLength(m)
+		if err != nil || !ok || !a.Is4() {
 			return nil, p.wrong(w.at, "expected a mask like 255.255.0.0, not %s", found(w))
 		}
-		b := m.As4()
-		t.mask = binary.BigEndian.Uint32(b[:])
+		bits = uint64(ones)
 	}
-	if t.addr&t.mask != t.addr {
+	net := netip.PrefixFrom(a, int(bits))
+	if net != net.Masked() {
 		return nil, p.wrong(w.at, "%s has bits beyond the prefix length", found(w))
 	}
-	return t, nil
+	return netTerm(q, net), nil
+}
+
+// prefixLength returns the number of ones of an IPv4 mask; false if zeros are between them.
+func prefixLength(mask netip.Addr) (int, bool) {
+	if !mask.Is4() {
+		return 0, false
+	}
+	b := mask.As4()
+	word := binary.BigEndian.Uint32(b[:])
+	ones := bits.LeadingZeros32(^word)
+	return ones, word<<ones == 0
 }
 
 // flagOf is TCP's flag of that name: syn or tcp-syn.

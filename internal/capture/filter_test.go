@@ -153,8 +153,8 @@ func TestWrongFilters(t *testing.T) {
 		{"portrange 80", 10, `expected ports like`},
 		{"tcp and", 7, "the filter is incomplete"},
 		{"tpc port 80", 0, `"tpc" is neither a keyword nor an address`},
-		{"host 10.0.0", 5, "expected an IPv4 address"},
-		{"host ::1", 5, "expected an IPv4 address"},
+		{"host 10.0.0", 5, "expected an IP address"},
+		{"ip host ::1", 8, "expected an IPv4 address"},
 		{"net 10.1.2.0/16", 4, "has bits beyond the prefix length"},
 		{"net 10.0.0.0/33", 4, "expected a network like 10.1.0.0/16"},
 		{"net 10.0.0.0 mask x", 18, "expected a mask like 255.255.0.0"},
@@ -199,7 +199,7 @@ func TestAFilterAllocatesNothing(t *testing.T) {
 func FuzzFilter(f *testing.F) {
 	for _, text := range []string{
 		"tcp port 80 and not host 10.0.0.1", "tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn",
-		"port 53 or 520", "net 10.1.0.0 mask 255.255.0.0", "!(src or dst 10.0.0.1)", "drop && in",
+		"port 53 or 520", "ip6 net 2001:db8::/32 or port 80", "icmp6", "net ::/0", "net 10.1.0.0 mask 255.255.0.0", "!(src or dst 10.0.0.1)", "drop && in",
 	} {
 		f.Add(text, []byte("\x45\x00\x00\x28\x00\x00\x00\x00\x40\x06"))
 	}

@@ -51,7 +51,8 @@ type Segment struct {
 	TSEcr      uint32
 	ECN        uint8 // the IP header's two bits
 	Marks      Mark
-	DupAck     int // the how many-eth
+	Repeats    bool // its data, SYN or FIN, or something behind it, was sent before
+	DupAck     int  // the how many-eth
 }
 
 // maxGaps limits the gaps that a Follower remembers; it treats any further gap as filled.
@@ -113,7 +114,7 @@ func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, 
 	if !p.isTCP {
 		return s, false
 	}
-	b := packet[p.tcpHeader:]
+	b := packet[p.size:]
 	us, them := &f.halves[0], &f.halves[1]
 	if !sent {
 		us, them = them, us
@@ -121,7 +122,7 @@ func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, 
 	flags := p.flags
 	s = Segment{
 		Flags: string(appendFlags(nil, flags)), Acks: flags&flagACK != 0,
-		Length: p.textLength, ECN: packet[1] & 3, Scale: -1,
+		Length: p.textLength, ECN: p.ecn(packet), Scale: -1,
 	}
 	f.options(&s, b)
 	s.WireSeq = binary.BigEndian.Uint32(b[4:])
@@ -141,6 +142,7 @@ func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, 
 	if flags&flagSYN == 0 {
 		s.Marks |= f.ecn(flags)
 	}
+	s.Repeats = length > 0 && s.Seq < us.next
 	s.Marks |= us.look(&s, them, length, flags)
 	if flags&flagRST == 0 && s.Acks && !lost {
 		us.answer(&s, them, length, flags)

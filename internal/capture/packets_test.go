@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"net"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -23,15 +24,43 @@ func header(protocol uint8) *layers.IPv4 {
 	}
 }
 
+// header6 is header for IPv6, with a flow label.
+func header6(next uint8) *layers.IPv6 {
+	return &layers.IPv6{
+		Version: 6, FlowLabel: 0x12345, HopLimit: 64, NextHeader: layers.IPProtocol(next),
+		SrcIP: net.ParseIP("2001:db8::1"), DstIP: net.ParseIP("2001:db8:1::2"),
+	}
+}
+
+// icmp6 is an ICMPv6 message between A and C: the rest of the header and the body follow the code.
+func icmp6(tb testing.TB, kind, code uint8, rest ...[]byte) []byte {
+	tb.Helper()
+	return build(tb, header6(58), &layers.ICMPv6{
+		TypeCode: layers.CreateICMPv6TypeCode(kind, code),
+	}, gopacket.Payload(slices.Concat(rest...)))
+}
+
+// chained is an IPv6 packet whose payload has the extension headers that the caller built.
+func chained(tb testing.TB, next uint8, rest ...[]byte) []byte {
+	tb.Helper()
+	return build(tb, header6(next), gopacket.Payload(slices.Concat(rest...)))
+}
+
+func network(part gopacket.SerializableLayer) gopacket.NetworkLayer {
+	return part.(gopacket.NetworkLayer)
+}
+
 // build serializes the layers with lengths and checksums filled in.
 func build(tb testing.TB, parts ...gopacket.SerializableLayer) []byte {
 	tb.Helper()
 	for _, p := range parts {
 		switch p := p.(type) {
 		case *layers.TCP:
-			require.NoError(tb, p.SetNetworkLayerForChecksum(parts[0].(*layers.IPv4)))
+			require.NoError(tb, p.SetNetworkLayerForChecksum(network(parts[0])))
+		case *layers.ICMPv6:
+			require.NoError(tb, p.SetNetworkLayerForChecksum(network(parts[0])))
 		case *layers.UDP:
-			require.NoError(tb, p.SetNetworkLayerForChecksum(parts[0].(*layers.IPv4)))
+			require.NoError(tb, p.SetNetworkLayerForChecksum(network(parts[0])))
 		}
 	}
 	buf := gopacket.NewSerializeBuffer()

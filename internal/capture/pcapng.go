@@ -30,10 +30,12 @@ const (
 const (
 	linkNull     = 0
 	linkEthernet = 1
-	linkRaw      = 101
+	linkRaw      = 12  // LINKTYPE_RAW as libpcap has it in memory: see describe
+	linkRawIP    = 101 // LINKTYPE_RAW
 	linkLoop     = 108
 	linkSLL      = 113
 	linkIPv4     = 228
+	linkIPv6     = 229
 )
 
 // face is an interface that a file describes.

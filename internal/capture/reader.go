@@ -67,14 +67,19 @@ func beneathIP(link uint16, data []byte) (int, bool) {
 		ethernet = 14
 		cooked   = 16
 		ipv4     = 0x0800
+		ipv6     = 0x86dd
 	)
 	switch link {
-	case linkRaw, linkIPv4:
+	case linkRaw, linkRawIP, linkIPv4, linkIPv6:
 		return 0, true
 	case linkNull, linkLoop:
 		return min(4, len(data)), true
 	case linkEthernet:
-		if len(data) >= ethernet && binary.BigEndian.Uint16(data[ethernet-2:]) == ipv4 {
+		if len(data) < ethernet {
+			return 0, true
+		}
+		switch binary.BigEndian.Uint16(data[ethernet-2:]) {
+		case ipv4, ipv6:
 			return ethernet, true
 		}
 		return 0, true

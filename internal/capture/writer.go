@@ -22,7 +22,7 @@ type Interface struct {
 	Addr string // shown as its description, such as "10.0.0.1/24"; "": none
 }
 
-// DefaultSnaplen keeps every packet whole: no IPv4 packet is longer.
+// DefaultSnaplen keeps every packet whole: no MTU is larger.
 const DefaultSnaplen = 65535
 
 const (

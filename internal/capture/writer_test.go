@@ -64,7 +64,7 @@ func TestPacketsReadBackAsWritten(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want.Name, got.Name)
 		assert.Equal(t, want.Addr, got.Description)
-		assert.Equal(t, layers.LinkTypeIPv4, got.LinkType)
+		assert.Equal(t, layers.LinkType(12), got.LinkType)
 		assert.Equal(t, uint32(capture.DefaultSnaplen), got.SnapLength)
 	}
 	assert.Equal(t, "tidepool", r.SectionInfo().Application)

@@ -115,13 +115,26 @@ func Update(stored, was, is uint16) uint16 {
 	return ^uint16(s)
 }
 
-// PseudoHeader returns the partial sum of the IPv4 pseudo-header (RFC 9293 §3.1): addresses,
-// protocol and the length in bytes of the segment.
+// PseudoHeader returns the partial sum of the pseudo-header of IPv4 (RFC 9293 §3.1) or IPv6 (RFC
+// 8200 §8.1), the family of both addresses: addresses, protocol of the upper layer and the length
+// in bytes of the segment.
 func PseudoHeader(src, dst netip.Addr, protocol uint8, length int) uint64 {
+	if src.Is6() {
+		return pseudoHeader6(src.As16(), dst.As16(), protocol, length)
+	}
 	a, b := src.As4(), dst.As4()
 	s := uint64(binary.LittleEndian.Uint32(a[:])) + uint64(binary.LittleEndian.Uint32(b[:]))
 	word := uint32(bits.ReverseBytes16(uint16(length)))
 	return s + uint64(word) + uint64(protocol)<<8
+}
+
+func pseudoHeader6(src, dst [16]byte, protocol uint8, length int) uint64 {
+	s := uint64(bits.ReverseBytes32(uint32(length))) + uint64(protocol)<<24
+	s, c := bits.Add64(s, binary.LittleEndian.Uint64(src[:]), 0)
+	s, c = bits.Add64(s, binary.LittleEndian.Uint64(src[8:]), c)
+	s, c = bits.Add64(s, binary.LittleEndian.Uint64(dst[:]), c)
+	s, c = bits.Add64(s, binary.LittleEndian.Uint64(dst[8:]), c)
+	return s + c
 }
 
 // SumPieces adds pieces to a partial sum as if they were one run of bytes that begins at an even

@@ -93,6 +93,26 @@ func TestPseudoHeader(t *testing.T) {
 	assert.Equal(t, naive(flat), checksum.Fold(checksum.PseudoHeader(netip.AddrFrom4(src), netip.AddrFrom4(dst), 6, 0x550)))
 }
 
+// RFC 8200 §8.1: addresses, 32-bit length, three zero bytes and the protocol. Sums that carry are
+// right, too.
+func TestRFC8200_8_1_PseudoHeader(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		src, dst := [16]byte{0x20, 1, 0xd, 0xb8}, [16]byte{}
+		for i := range dst {
+			src[i], dst[i] = byte(rng.Uint32())|0xf0, byte(rng.Uint32())|0xf0
+		}
+		if rng.IntN(3) == 0 {
+			src, dst = [16]byte(contents(16)["ones"]), [16]byte(contents(16)["ones"])
+		}
+		n := rng.IntN(1 << 20)
+		flat := binary.BigEndian.AppendUint32(append(src[:], dst[:]...), uint32(n))
+		flat = append(flat, 0, 0, 0, 58)
+		sum := checksum.PseudoHeader(netip.AddrFrom16(src), netip.AddrFrom16(dst), 58, n)
+		require.Equal(t, naive(flat), checksum.Fold(sum))
+	}
+}
+
 func TestValidMeansAllOnes(t *testing.T) {
 	for _, sum := range []uint64{0, 1, 0xfffe, 0xffff, 0x10000, 0x1fffe, 1<<32 - 1, 1<<64 - 1, 1<<64 - 2} {
 		assert.Equal(t, checksum.Fold(sum) == 0xffff, checksum.Valid(sum), "%#x", sum)

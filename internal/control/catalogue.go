@@ -51,21 +51,18 @@ func Kinds() []Kind {
 	}
 }
 
-// act returns the kind of a request with effects.
 func act[R Request[A], A any](name string, files ...string) Kind {
 	return Kind{
 		Name: name, Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](), Files: files,
 	}
 }
 
-// flow returns the kind of a streaming request.
 func flow[R Request[A], A any](name string, files ...string) Kind {
 	k := act[R](name, files...)
 	k.Stream = true
 	return k
 }
 
-// look returns the kind of a read-only request.
 func look[R Request[A], A any](name, resource string) Kind {
 	k := act[R](name)
 	k.Resource = resource

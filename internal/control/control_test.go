@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,4 +47,30 @@ func TestCallbacksStayOutOfTheJSON(t *testing.T) {
 	b, err := json.Marshal(control.SendFile{Path: "f", Progress: func(control.Progress) {}})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"path":"f","addr":"","port":0}`, string(b))
+}
+
+func TestAZoneIsThatOfAnInterface(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ addr, links, want, problem string }{
+		{"10.0.0.1", "if0 if1", "10.0.0.1", ""},
+		{"169.254.0.1", "if0 if1", "169.254.0.1", ""},
+		{"2001:db8::1", "if0 if1", "2001:db8::1", ""},
+		{"fe80::1", "if0", "fe80::1%if0", ""},
+		{"fe80::1", "", "fe80::1", ""},
+		{"fe80::1%if1", "if0 if1", "fe80::1%if1", ""},
+		{"ff02::1", "if0 if1", "ff02::1", ""},
+		{"ff02::1%if1", "if0 if1", "ff02::1%if1", ""},
+		{"fe80::1", "if0 if1", "", "a link-local address needs the interface: must be fe80::1%if0 or fe80::1%if1"},
+		{"fe80::1%if9", "if0", "", `zone "if9" is no interface with IPv6: must be fe80::1%if0`},
+		{"2001:db8::1%if0", "if0", "", "only link-local addresses have a zone: must be 2001:db8::1"},
+	} {
+		got, err := control.Scope(netip.MustParseAddr(tt.addr), strings.Fields(tt.links))
+		if tt.problem != "" {
+			require.ErrorIs(t, err, control.ErrUsage, tt.addr)
+			assert.EqualError(t, err, tt.problem, tt.addr)
+			continue
+		}
+		require.NoError(t, err, tt.addr)
+		assert.Equal(t, tt.want, got.String())
+	}
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,11 @@ type Interface struct {
 	Index int          `json:"index"`
 	Name  string       `json:"name"`
 	Addr  netip.Prefix `json:"addr"` // the address and the length of its network
-	Up    bool         `json:"up"`
+	// IPv6 are its IPv6 addresses, the link-local one last if it was not configured.
+	IPv6 []netip.Prefix `json:"ipv6,omitempty"`
+	// Addresses are the IPv6 addresses with their states, on a link with neighbor discovery.
+	Addresses []Address `json:"addresses,omitempty"`
+	Up        bool      `json:"up"`
 	// Problem is why an interface that is up cannot send; empty: it can.
 	Problem string `json:"problem,omitempty"`
 	UDP     string `json:"udp"` // the address it is bound to, or "tun:DEV"
@@ -28,6 +33,32 @@ type Interface struct {
 	Out         Counters `json:"out"`
 	// Device has the counters of the underlying device; nil: no device.
 	Device *DeviceCounters `json:"device,omitempty"`
+}
+
+// Address is an IPv6 address on a link with neighbor discovery.
+type Address struct {
+	Prefix netip.Prefix `json:"prefix"`
+	// State is "tentative" while duplicates are detected, "preferred", or "deprecated" when new
+	// connections use others.
+	State string `json:"state"`
+	// Preferred and Valid are the remaining lifetimes; 0: it has none.
+	Preferred time.Duration `json:"preferred_ns,omitempty"`
+	Valid     time.Duration `json:"valid_ns,omitempty"`
+}
+
+// Addrs returns the interface's addresses, IPv4 first. There is at least one.
+func (i *Interface) Addrs() []netip.Prefix {
+	if !i.Addr.IsValid() {
+		return i.IPv6
+	}
+	return append([]netip.Prefix{i.Addr}, i.IPv6...)
+}
+
+// Has reports whether a is one of the interface's addresses, with its name as zone if it is
+// link-local.
+func (i *Interface) Has(a netip.Addr) bool {
+	return (a.Zone() == "" || a.Zone() == i.Name) && slices.ContainsFunc(i.Addrs(),
+		func(p netip.Prefix) bool { return p.Addr() == a.WithZone("") })
 }
 
 // DeviceCounters count the packets that crossed between an interface and the kernel. Impairments
@@ -98,6 +129,11 @@ const (
 	NeighborRefused     NeighborState = "refused"     // its UDP port is closed
 	NeighborUnreachable NeighborState = "unreachable" // packets for it cannot be sent
 	NeighborUnresolved  NeighborState = "unresolved"  // its host name has no address yet
+	// The states of neighbor discovery (RFC 4861 §7.3.2), on a TUN device.
+	NeighborReachable NeighborState = "reachable" // it has answered in the last half minute
+	NeighborStale     NeighborState = "stale"     // it may be unreachable
+	NeighborDelay     NeighborState = "delay"     // a packet was sent to it since
+	NeighborProbe     NeighborState = "probe"     // it is asked for an answer
 )
 
 // SetLink takes an interface up or down, by name or by number; answer Interface.

@@ -6,12 +6,38 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 )
 
 // IsHost reports whether an address can be that of a host.
 func IsHost(a netip.Addr) bool {
 	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	return a.Is4() && !a.IsUnspecified() && !a.IsMulticast() && a != broadcast
+	return a.IsValid() && !a.Is4In6() && !a.IsUnspecified() && !a.IsMulticast() && a != broadcast
+}
+
+// Scope returns an address with the zone that packets to it need. links are the interfaces with
+// IPv6: a link-local address without a zone is on the only one (RFC 4007 §6). The error is an
+// ErrUsage and says what the address must be.
+func Scope(a netip.Addr, links []string) (netip.Addr, error) {
+	scoped := a.Is6() && (a.IsLinkLocalUnicast() || a.IsMulticast())
+	possible := make([]string, len(links))
+	for i, name := range links {
+		possible[i] = a.WithZone(name).String()
+	}
+	switch {
+	case a.Zone() != "" && !scoped:
+		return a, Misuse("only link-local addresses have a zone: must be %v", a.WithZone(""))
+	case a.Zone() != "" && !slices.Contains(links, a.Zone()):
+		return a, Misuse("zone %q is no interface with IPv6: must be %s", a.Zone(),
+			strings.Join(possible, " or "))
+	case a.Zone() != "" || !scoped || a.IsMulticast() || len(links) == 0:
+		return a, nil
+	case len(links) == 1:
+		return a.WithZone(links[0]), nil
+	}
+	return a, Misuse("a link-local address needs the interface: must be %s",
+		strings.Join(possible, " or "))
 }
 
 // also is an error that also matches other errors.

@@ -12,8 +12,8 @@ func (RIP) answers(RIPInfo) {}
 
 // RIPInfo is the state of the routing protocol.
 type RIPInfo struct {
-	// Dialect is "rip", the course's, or "rip2". Empty: the node does not run RIP, and all other
-	// fields are empty.
+	// Dialect is "rip", the course's, "rip2" or "ripng". Empty: the node does not run RIP, and all
+	// other fields are empty.
 	Dialect    string         `json:"dialect"`
 	Timers     RIPTimers      `json:"timers"`
 	NextUpdate time.Duration  `json:"next_update_ns"` // until the next full update
@@ -22,6 +22,8 @@ type RIPInfo struct {
 	Routes     []RIPRoute     `json:"routes"`
 	Messages   RIPMessages    `json:"messages"`
 	Refused    []Drop         `json:"refused,omitempty"` // messages and entries, by reason
+	// RIPng is the state of RIPng on a node that runs it beside another dialect.
+	RIPng *RIPInfo `json:"ripng,omitempty"`
 }
 
 // RIPTimers are the present times; 0: disabled.

@@ -100,6 +100,17 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
+// ShellWord quotes a word for a POSIX shell if necessary.
+func ShellWord(word string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_@%+=:,./-", r)
+	}
+	if word != "" && strings.IndexFunc(word, special) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // Errors are the errors of a file and its related files, sorted by position.
 type Errors []*Error
 

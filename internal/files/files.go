@@ -140,16 +140,15 @@ func (f *Folder) Check(name string) error {
 // process if permission is missing, and replaces the names of system calls by "open".
 func outside(err error) error {
 	e, ok := errors.AsType[*fs.PathError](err)
-	switch {
-	case !ok:
+	if !ok {
 		return err
-	case strings.Contains(e.Err.Error(), "path escapes"):
-		return &fs.PathError{
-			Op: "open", Path: e.Path, Err: fmt.Errorf("%w: through a symbolic link", ErrOutside),
-		}
 	}
 	why := e.Err
-	if id := strconv.Itoa(os.Geteuid()); errors.Is(why, fs.ErrPermission) && id != "-1" {
+	id := strconv.Itoa(os.Geteuid())
+	switch {
+	case strings.Contains(why.Error(), "path escapes"):
+		why = fmt.Errorf("%w: through a symbolic link", ErrOutside)
+	case errors.Is(why, fs.ErrPermission) && id != "-1":
 		if u, err := user.LookupId(id); err == nil {
 			id = u.Username
 		}
@@ -168,14 +167,20 @@ func notRegular(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: err}
 }
 
-// Open opens a regular file or a directory for reading. It implements fs.FS.
-func (f *Folder) Open(name string) (fs.File, error) {
+// Stat describes a file, and follows symbolic links that stay in the folder.
+func (f *Folder) Stat(name string) (fs.FileInfo, error) {
 	if err := f.Check(name); err != nil {
 		return nil, err
 	}
+	info, err := f.names.Stat(name)
+	return info, outside(err)
+}
+
+// Open opens a regular file or a directory for reading. It implements fs.FS.
+func (f *Folder) Open(name string) (fs.File, error) {
 	info, err := f.Stat(name)
 	if err != nil {
-		return nil, outside(err)
+		return nil, err
 	}
 	if !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, notRegular(name, info)
@@ -300,11 +305,8 @@ func (f *Folder) syncFolder(dir string) error {
 
 // Sub returns a subdirectory of the folder.
 func (f *Folder) Sub(name string) (*Folder, error) {
-	if err := f.Check(name); err != nil {
-		return nil, err
-	}
 	if info, err := f.Stat(name); err != nil {
-		return nil, outside(err)
+		return nil, err
 	} else if !info.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
 	}

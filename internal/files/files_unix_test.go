@@ -58,6 +58,10 @@ func TestNamesThatLeadOut(t *testing.T) {
 	require.ErrorIs(t, err, files.ErrOutside)
 	_, _, err = inside.Read("out")
 	require.ErrorIs(t, err, files.ErrOutside)
+	for _, name := range []string{"out", "away/secret"} {
+		_, err = inside.Stat(name)
+		require.ErrorIs(t, err, files.ErrOutside, name)
+	}
 	text, err := os.ReadFile(filepath.Join(dir, "..", "secret"))
 	require.NoError(t, err)
 	assert.Equal(t, "secret", string(text))
@@ -93,7 +97,7 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestPublish: an existing file is replaced only with permission.
+// TestPublish: an existing file is replaced only with permission. The file is synced first.
 func TestPublish(t *testing.T) {
 	dir, inside := yard(t)
 	for i, f := range []*files.Folder{inside, files.Machine()} {
@@ -117,6 +121,10 @@ func TestPublish(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Publish(part, at("file.part"), at("file"), true))
 		require.NoError(t, part.Close())
+		require.ErrorIs(t, f.Publish(part, at("file"), at("named"), true), os.ErrClosed,
+			"a file that cannot be synced")
+		_, err = f.Lstat(at("named"))
+		require.ErrorIs(t, err, fs.ErrNotExist, "it is on disk before it has its name")
 		text, err := os.ReadFile(filepath.Join(dir, "file"))
 		require.NoError(t, err)
 		assert.Equal(t, "other", string(text))

@@ -1,8 +1,13 @@
-// Package icmp is the Internet Control Message Protocol (RFC 792): the codec, the quotation in an
-// error message, the packets about which an error may be sent (RFC 1122 §3.2.2), and the rate
-// limit. Ping and Trace (ping and traceroute) decide when to send which probe, and match answers
-// with probes. Their owners build the probes' packets and parse the answers.
+// Package icmp is the Internet Control Message Protocol for IPv4 (RFC 792) and IPv6 (RFC 4443): the
+// codec, the quotation in an error message, the packets about which an error may be sent, and the
+// rate limit. Ping and Trace (ping and traceroute) decide when to send which probe, and match
+// answers with probes. Their owners build the probes' packets.
 //
-// The package is pure. Its only state is in Bucket and the probes. It reads the few fields of an IP
-// header that the rules need, because package ip imports it.
+// Interface is the rest of ICMPv6 on one link: the neighbor cache (neighbor.go), the addresses of a
+// host (address.go), router discovery and advertisements (router.go), and group membership
+// (listener.go), which IGMP has as well. discovery.go is their codec. SelectSource and
+// SortDestinations choose addresses (selection.go).
+//
+// The package is pure. Its only state is in Bucket, the probes, Interface and Listener. It reads
+// the few fields of an IP header that the rules need.
 package icmp

@@ -10,6 +10,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
+var (
+	noAddr  netip.Addr // ICMP's checksum does not cover the addresses
+	errPort = icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodePort}
+)
+
 // RFC 792 wants the header and eight bytes, RFC 1812 §4.3.2.3 as much as 576 bytes hold,
 // and a link may have less.
 func TestErrorQuotesWhatFits(t *testing.T) {
@@ -33,10 +38,10 @@ func TestErrorQuotesWhatFits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := icmp.Error([]byte{9}, icmp.TypeTimeExceeded, icmp.CodeTTL, [4]byte{}, tt.original,
-				tt.size)
+			b := icmp.Error([]byte{9}, noAddr,
+				icmp.ReportError{Type: icmp.TypeTimeExceeded, Code: icmp.CodeTTL}, 0, tt.original, tt.size)
 			require.Equal(t, byte(9), b[0])
-			m, ok := icmp.Parse(b[1:])
+			m, ok := icmp.Parse(b[1:], noAddr, noAddr)
 			require.True(t, ok)
 			assert.Equal(t, icmp.TypeTimeExceeded, m.Type)
 			assert.Equal(t, string(tt.original[:tt.want]), string(m.Body))
@@ -45,12 +50,23 @@ func TestErrorQuotesWhatFits(t *testing.T) {
 }
 
 func TestErrorCarriesTheMTUOrAPointer(t *testing.T) {
-	b := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(576),
+	tooBig := icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodeFragNeeded}
+	for mtu, want := range map[int]int{576: 576, 1400: 1400, 70_000: 0xffff} {
+		m, ok := icmp.Parse(icmp.Error(nil, noAddr, tooBig, mtu, unhex(t, udpPacket), 576), noAddr, noAddr)
+		require.True(t, ok)
+		got, ok := m.TooBig()
+		assert.True(t, ok)
+		assert.Equal(t, want, got)
+		assert.Equal(t, [2]byte{}, [2]byte(m.Rest[:]), "RFC 1191 §4: the low half")
+	}
+	b := icmp.Error(nil, noAddr, icmp.ReportError{Type: icmp.TypeParameterProblem}, 20,
 		unhex(t, udpPacket), 576)
-	m, ok := icmp.Parse(b)
+	m, ok := icmp.Parse(b, noAddr, noAddr)
 	require.True(t, ok)
-	assert.Equal(t, 576, m.MTU())
-	assert.Equal(t, [4]byte{20, 0, 0, 0}, icmp.PointerRest(20), "RFC 792: the first byte")
+	assert.Equal(t, [4]byte{20, 0, 0, 0}, m.Rest, "RFC 792: the first byte")
+	assert.Equal(t, 20, m.Pointer())
+	_, ok = m.TooBig()
+	assert.False(t, ok)
 }
 
 // RFC 1122 §3.2.2: the list of what an error message is never sent about.
@@ -64,8 +80,8 @@ func TestMayReport(t *testing.T) {
 	at := func(i int, v byte) func([]byte) []byte {
 		return func(b []byte) []byte { b[i] = v; return b }
 	}
-	icmpOf := func(typ byte) func([]byte) []byte {
-		return func(b []byte) []byte { b[9], b[20] = 1, typ; return b }
+	icmpOf := func(typ icmp.Type) func([]byte) []byte {
+		return func(b []byte) []byte { b[9], b[20] = 1, typ.Number(); return b }
 	}
 	tests := []struct {
 		name string
@@ -101,7 +117,7 @@ func TestMayReport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := unhex(t, udpPacket)
 			copy(b[12:], []byte{10, 0, 0, 1, 10, 0, 0, 2})
-			assert.Equal(t, tt.want, icmp.MayReport(tt.edit(b), false))
+			assert.Equal(t, tt.want, icmp.MayReport(tt.edit(b), errPort, false))
 		})
 	}
 }
@@ -109,22 +125,22 @@ func TestMayReport(t *testing.T) {
 func TestMayReportToItself(t *testing.T) {
 	b := unhex(t, udpPacket)
 	copy(b[12:], []byte{127, 0, 0, 1, 127, 0, 0, 2})
-	assert.True(t, icmp.MayReport(b, true))
-	assert.False(t, icmp.MayReport(b, false))
+	assert.True(t, icmp.MayReport(b, errPort, true))
+	assert.False(t, icmp.MayReport(b, errPort, false))
 	b[12] = 224
-	assert.False(t, icmp.MayReport(b, true))
+	assert.False(t, icmp.MayReport(b, errPort, true))
 }
 
 func TestMayReportLooksBehindOptions(t *testing.T) {
 	b := unhex(t, echoPacket)
 	copy(b[12:], []byte{10, 0, 0, 1})
-	assert.True(t, icmp.MayReport(b, false))
-	b[28] = icmp.TypeTimeExceeded
-	assert.False(t, icmp.MayReport(b, false))
+	assert.True(t, icmp.MayReport(b, errPort, false))
+	b[28] = icmp.TypeTimeExceeded.Number()
+	assert.False(t, icmp.MayReport(b, errPort, false))
 }
 
 func TestQuoted(t *testing.T) {
-	m, ok := icmp.Parse(unhex(t, portUnreach)[20:])
+	m, ok := icmp.Parse(unhex(t, portUnreach)[20:], noAddr, noAddr)
 	require.True(t, ok)
 	q, rest, ok := icmp.Quoted(m.Body)
 	require.True(t, ok)
@@ -136,7 +152,7 @@ func TestQuoted(t *testing.T) {
 	q, rest, ok = icmp.Quoted(unhex(t, echoPacket))
 	require.True(t, ok, "options are skipped")
 	assert.Equal(t, uint8(1), q.Protocol)
-	assert.Equal(t, icmp.TypeEcho, rest[0])
+	assert.Equal(t, icmp.TypeEcho.Number(), rest[0])
 }
 
 func TestQuotedRefuses(t *testing.T) {
@@ -165,15 +181,25 @@ func FuzzError(f *testing.F) {
 	f.Add(unhex(f, echoPacket))
 	f.Add([]byte{0x4f})
 	f.Fuzz(func(t *testing.T, original []byte) {
-		may := icmp.MayReport(original, false)
+		may := icmp.MayReport(original, errPort, false)
+		src, dst := netip.Addr{}, netip.Addr{}
+		if len(original) >= 40 && original[0]>>4 == 6 {
+			src, dst = netip.IPv6Unspecified(), netip.AddrFrom16([16]byte(original[8:]))
+		}
 		for _, size := range []int{0, 68, 300, 1400} {
-			m, ok := icmp.Parse(icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeHost, [4]byte{},
-				original, size))
+			m, ok := icmp.Parse(icmp.Error(nil, src,
+				icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodeHost}, 0, original, size),
+				src, dst)
 			require.True(t, ok)
-			require.LessOrEqual(t, len(m.Body), max(68, min(size, icmp.MaxPacket)-28))
+			if src.Is6() {
+				require.Equal(t, icmp.TypeUnreachable6, m.Type)
+				require.LessOrEqual(t, len(m.Body), max(0, min(size, icmp.MaxPacket6)-48))
+			} else {
+				require.LessOrEqual(t, len(m.Body), max(68, min(size, icmp.MaxPacket)-28))
+			}
 			require.Equal(t, original[:len(m.Body)], m.Body)
 			if q, rest, ok := icmp.Quoted(m.Body); ok && may {
-				require.Equal(t, original[9], q.Protocol)
+				require.True(t, src.Is6() || original[9] == q.Protocol)
 				require.GreaterOrEqual(t, len(rest), 8)
 			}
 		}

@@ -2,6 +2,7 @@ package icmp
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
@@ -9,24 +10,61 @@ import (
 // HeaderLen is the length of the header: type, code, checksum, rest.
 const HeaderLen = 8
 
-// The types of messages (RFC 792, and RFC 1122 §3.2.2 for their use).
+// Type is the type of a message. The types of ICMPv6 have bit 8 set, which is not on the link, so
+// that a type identifies its family.
+type Type uint16
+
+const v6 Type = 1 << 8
+
+// The types of ICMP messages (RFC 792, and RFC 1122 §3.2.2 for their use).
 const (
-	TypeEchoReply        uint8 = 0
-	TypeUnreachable      uint8 = 3
-	TypeSourceQuench     uint8 = 4 // deprecated by RFC 6633; recognized, never sent
-	TypeRedirect         uint8 = 5
-	TypeEcho             uint8 = 8
-	TypeRouterAdvert     uint8 = 9
-	TypeRouterSolicit    uint8 = 10
-	TypeTimeExceeded     uint8 = 11
-	TypeParameterProblem uint8 = 12
-	TypeTimestamp        uint8 = 13
-	TypeTimestampReply   uint8 = 14
-	TypeInfoRequest      uint8 = 15
-	TypeInfoReply        uint8 = 16
-	TypeMaskRequest      uint8 = 17
-	TypeMaskReply        uint8 = 18
+	TypeEchoReply        Type = 0
+	TypeUnreachable      Type = 3
+	TypeSourceQuench     Type = 4 // deprecated by RFC 6633; recognized, never sent
+	TypeRedirect         Type = 5
+	TypeEcho             Type = 8
+	TypeRouterAdvert     Type = 9
+	TypeRouterSolicit    Type = 10
+	TypeTimeExceeded     Type = 11
+	TypeParameterProblem Type = 12
+	TypeTimestamp        Type = 13
+	TypeTimestampReply   Type = 14
+	TypeInfoRequest      Type = 15
+	TypeInfoReply        Type = 16
+	TypeMaskRequest      Type = 17
+	TypeMaskReply        Type = 18
 )
+
+// The types of ICMPv6 messages (RFC 4443 §2.1).
+const (
+	TypeUnreachable6      = v6 | 1
+	TypeTooBig            = v6 | 2
+	TypeTimeExceeded6     = v6 | 3
+	TypeParameterProblem6 = v6 | 4
+	TypeEcho6             = v6 | 128
+	TypeEchoReply6        = v6 | 129
+	TypeListenerQuery     = v6 | 130
+	TypeRouterSolicit6    = v6 | 133
+	TypeRouterAdvert6     = v6 | 134
+	TypeNeighborSolicit   = v6 | 135
+	TypeNeighborAdvert    = v6 | 136
+	TypeRedirect6         = v6 | 137
+	TypeListenerReport    = v6 | 143 // of MLD version 2
+)
+
+// Is6 reports whether it is a type of ICMPv6.
+func (t Type) Is6() bool { return t&v6 != 0 }
+
+// Number returns the type on the link.
+func (t Type) Number() uint8 { return uint8(t) }
+
+// EchoTypes returns the types of an echo to an address and of its reply.
+func EchoTypes(dst netip.Addr) (request, reply Type) {
+	if dst.Is6() {
+		return TypeEcho6, TypeEchoReply6
+	}
+	return TypeEcho, TypeEchoReply
+}
 
 // The codes of TypeUnreachable (RFC 792, RFC 1812 §5.2.7.1).
 const (
@@ -41,36 +79,81 @@ const (
 	CodeAdminProhibited uint8 = 13
 )
 
-// The codes of TypeTimeExceeded.
+// The codes of TypeUnreachable6 (RFC 4443 §3.1).
+const (
+	CodeNoRoute      uint8 = 0
+	CodeProhibited6  uint8 = 1
+	CodeScope        uint8 = 2
+	CodeAddress      uint8 = 3
+	CodePort6        uint8 = 4
+	CodeSourcePolicy uint8 = 5
+	CodeRejectRoute  uint8 = 6
+)
+
+// The codes of TypeParameterProblem6 (RFC 4443 §3.4).
+const (
+	CodeHeaderField uint8 = 0
+	CodeNextHeader  uint8 = 1
+	CodeOption      uint8 = 2
+)
+
+// The codes of TypeTimeExceeded and TypeTimeExceeded6.
 const (
 	CodeTTL        uint8 = 0
 	CodeReassembly uint8 = 1
 )
 
-// Message is one ICMP message. Rest is the second word of the header: an echo's identifier and
-// sequence number, or MTURest.
+// Message is one ICMP or ICMPv6 message. Rest is the second word of the header, for example an
+// echo's identifier and sequence number.
 type Message struct {
-	Type, Code uint8
-	Rest       [4]byte
-	Body       []byte // part of the parsed packet
+	Type Type
+	Code uint8
+	Rest [4]byte
+	Body []byte // part of the parsed packet
 }
 
-// Parse parses an IP payload. It returns false if it is too short or has a wrong checksum. Unknown
-// types are parsed.
-func Parse(b []byte) (Message, bool) {
-	if len(b) < HeaderLen || !checksum.Verify(b, 0) {
+// Parse parses the payload of an IP packet with these addresses, whose family is that of the
+// message. It returns false if the message is too short or has a wrong checksum, which covers the
+// addresses in ICMPv6 (RFC 4443 §2.3). Unknown types are parsed.
+func Parse(b []byte, src, dst netip.Addr) (Message, bool) {
+	if len(b) < HeaderLen || !checksum.Verify(b, pseudo(src, dst, len(b))) {
 		return Message{}, false
 	}
-	return Message{Type: b[0], Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}, true
+	return parse(b, src), true
 }
 
-// Append appends the message with its checksum to b.
-func (m Message) Append(b []byte) []byte {
+// parse parses a message of a complete header. Its family is that of the address.
+func parse(b []byte, src netip.Addr) Message {
+	return Message{Type: typeOn(b[0], src), Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}
+}
+
+// typeOn returns the type with a number, of the family of an address.
+func typeOn(number uint8, a netip.Addr) Type {
+	if a.Is6() {
+		return v6 | Type(number)
+	}
+	return Type(number)
+}
+
+// Append appends the message, with its checksum for a packet with these addresses, to b. Their
+// family must be that of the type.
+func (m Message) Append(b []byte, src, dst netip.Addr) []byte {
 	start := len(b)
-	b = append(b, m.Type, m.Code, 0, 0, m.Rest[0], m.Rest[1], m.Rest[2], m.Rest[3])
+	b = append(b, m.Type.Number(), m.Code, 0, 0, m.Rest[0], m.Rest[1], m.Rest[2], m.Rest[3])
 	b = append(b, m.Body...)
-	binary.BigEndian.PutUint16(b[start+2:], checksum.Checksum(b[start:]))
+	n := len(b) - start
+	sum := checksum.Sum(b[start:], pseudo(src, dst, n))
+	binary.BigEndian.PutUint16(b[start+2:], ^checksum.Fold(sum))
 	return b
+}
+
+// pseudo returns the sum of IPv6's pseudo-header for a message of n bytes (RFC 8200 §8.1). ICMP has
+// none.
+func pseudo(src, dst netip.Addr, n int) uint64 {
+	if !src.Is6() {
+		return 0
+	}
+	return checksum.PseudoHeader(src, dst, protocolICMP6, n)
 }
 
 // Echo returns the identifier and sequence number of an echo or its reply.
@@ -85,19 +168,27 @@ func EchoRest(id, seq uint16) (rest [4]byte) {
 	return rest
 }
 
-// MTURest returns the Rest of an unreachable with CodeFragNeeded: RFC 1191 §4 puts the next hop's
-// MTU in the low half of the word.
-func MTURest(mtu int) (rest [4]byte) {
-	binary.BigEndian.PutUint16(rest[2:], uint16(min(mtu, 0xffff)))
-	return rest
+// TooBig returns the next hop's MTU of a message that says that a packet was too big for it: a
+// packet too big (RFC 4443 §3.2), or an unreachable with CodeFragNeeded, where RFC 1191 §4 puts the
+// MTU in the low half of the word. 0: the router did not report it.
+func (m Message) TooBig() (mtu int, ok bool) {
+	switch {
+	case m.Type == TypeTooBig:
+		return int(min(binary.BigEndian.Uint32(m.Rest[:]), 1<<31-1)), true
+	case m.Type == TypeUnreachable && m.Code == CodeFragNeeded:
+		return int(binary.BigEndian.Uint16(m.Rest[2:])), true
+	}
+	return 0, false
 }
 
-// MTU returns the value of MTURest; 0: the router did not report it.
-func (m Message) MTU() int { return int(binary.BigEndian.Uint16(m.Rest[2:])) }
-
-// PointerRest returns the Rest of a parameter problem: RFC 792 puts the offset of the error in its
-// first byte.
-func PointerRest(at int) [4]byte { return [4]byte{byte(at)} }
+// Pointer returns the offset of a parameter problem in the quoted packet: a word in ICMPv6
+// (RFC 4443 §3.4), the first byte of it in ICMP.
+func (m Message) Pointer() int {
+	if m.Type == TypeParameterProblem6 {
+		return int(min(binary.BigEndian.Uint32(m.Rest[:]), 1<<31-1))
+	}
+	return int(m.Rest[0])
+}
 
 // TimestampLen is the length of the body of a timestamp message: the originate, receive and
 // transmit timestamps (RFC 792).

@@ -2,6 +2,7 @@ package icmp_test
 
 import (
 	"encoding/hex"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,10 +47,10 @@ func TestParseRealMessages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := unhex(t, tt.packet)[tt.header:]
-			m, ok := icmp.Parse(b)
+			m, ok := icmp.Parse(b, noAddr, noAddr)
 			require.True(t, ok)
 			assert.Equal(t, tt.want, m)
-			assert.Equal(t, append([]byte("before"), b...), m.Append([]byte("before")))
+			assert.Equal(t, append([]byte("before"), b...), m.Append([]byte("before"), noAddr, noAddr))
 		})
 	}
 }
@@ -57,13 +58,13 @@ func TestParseRealMessages(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	echo := unhex(t, echoPacket)[28:]
 	for n := range icmp.HeaderLen {
-		_, ok := icmp.Parse(echo[:n])
+		_, ok := icmp.Parse(echo[:n], noAddr, noAddr)
 		assert.False(t, ok, "%d bytes", n)
 	}
 	for bit := range len(echo) * 8 {
 		bad := append([]byte(nil), echo...)
 		bad[bit/8] ^= 1 << (bit % 8)
-		_, ok := icmp.Parse(bad)
+		_, ok := icmp.Parse(bad, noAddr, noAddr)
 		assert.False(t, ok, "bit %d turned", bit)
 	}
 }
@@ -72,27 +73,24 @@ func TestParseOddLength(t *testing.T) {
 	// RFC 792: "If the total length is odd, the received data is padded with one
 	// octet of zeros for computing the checksum."
 	m := icmp.Message{Type: icmp.TypeEcho, Body: []byte("odd")}
-	got, ok := icmp.Parse(m.Append(nil))
+	got, ok := icmp.Parse(m.Append(nil, noAddr, noAddr), noAddr, noAddr)
 	require.True(t, ok)
 	assert.Equal(t, m, got)
 }
 
-func TestEchoAndMTUFields(t *testing.T) {
+func TestEchoFields(t *testing.T) {
 	m := icmp.Message{Rest: icmp.EchoRest(0xabcd, 0x0102)}
 	id, seq := m.Echo()
 	assert.Equal(t, uint16(0xabcd), id)
 	assert.Equal(t, uint16(0x0102), seq)
-	assert.Equal(t, [4]byte{0, 0, 0x05, 0x78}, icmp.MTURest(1400), "RFC 1191 §4: the low half")
-	assert.Equal(t, 1400, icmp.Message{Rest: icmp.MTURest(1400)}.MTU())
-	assert.Equal(t, 0xffff, icmp.Message{Rest: icmp.MTURest(70_000)}.MTU())
 }
 
 func TestAppendAndParseDoNotAllocate(t *testing.T) {
 	m := icmp.Message{Type: icmp.TypeEcho, Body: []byte("tidepool")}
 	out := make([]byte, 0, 64)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		out = m.Append(out[:0])
-		if _, ok := icmp.Parse(out); !ok {
+		out = m.Append(out[:0], noAddr, noAddr)
+		if _, ok := icmp.Parse(out, noAddr, noAddr); !ok {
 			t.Fatal("refused")
 		}
 	}))
@@ -102,16 +100,28 @@ func FuzzParse(f *testing.F) {
 	f.Add(unhex(f, portUnreach)[20:])
 	f.Add(unhex(f, echoPacket)[28:])
 	f.Add([]byte{})
+	f.Add(unhex(f, portUnreach6)[40:])
+	f.Add(unhex(f, echo6Packet)[40:])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if m, ok := icmp.Parse(b); ok {
-			again, ok := icmp.Parse(m.Append(nil))
+		for _, ends := range [][2]netip.Addr{{noAddr, noAddr}, {hostOne, hostTwo}, {hostTwo, hostOne}} {
+			m, ok := icmp.Parse(b, ends[0], ends[1])
+			if !ok {
+				continue
+			}
+			require.Equal(t, ends[0].Is6(), m.Type.Is6())
+			again, ok := icmp.Parse(m.Append(nil, ends[0], ends[1]), ends[0], ends[1])
 			require.True(t, ok)
 			require.Equal(t, m, again)
+			a := icmp.Answer{From: ends[0], Dst: ends[0]}
+			if a.Parse(b, ends[1]) {
+				require.GreaterOrEqual(t, a.MTU, 0)
+				require.GreaterOrEqual(t, a.Pointer, 0)
+			}
 		}
 		// A message made of any bytes parses back to itself.
 		if len(b) >= icmp.HeaderLen {
-			m := icmp.Message{Type: b[0], Code: b[1], Rest: [4]byte(b[4:8]), Body: b[8:]}
-			got, ok := icmp.Parse(m.Append(nil))
+			m := icmp.Message{Type: icmp.Type(b[0]), Code: b[1], Rest: [4]byte(b[4:8]), Body: b[8:]}
+			got, ok := icmp.Parse(m.Append(nil, noAddr, noAddr), noAddr, noAddr)
 			require.True(t, ok)
 			require.Equal(t, m, got)
 		}

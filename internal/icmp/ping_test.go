@@ -82,7 +82,7 @@ func echoed(p icmp.Packet) *icmp.Answer {
 }
 
 // reported returns an error about a probe.
-func reported(p icmp.Packet, v icmp.Verdict, typ, code uint8) *icmp.Answer {
+func reported(p icmp.Packet, v icmp.Verdict, typ icmp.Type, code uint8) *icmp.Answer {
 	return &icmp.Answer{
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, From: router, Dst: p.Dst, TTL: 64, Bytes: 36,
 		Verdict: v, Type: typ, Code: code,

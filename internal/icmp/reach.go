@@ -1,6 +1,7 @@
 package icmp
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -12,7 +13,7 @@ type Kind uint8
 
 // The kinds of probes.
 const (
-	Echo     Kind = iota // an ICMP echo request (RFC 792)
+	Echo     Kind = iota // an echo request (RFC 792, RFC 4443 §4.1)
 	Datagram             // a UDP datagram to a port that is probably closed
 	SYN                  // a TCP SYN, whose connection is never opened
 )
@@ -45,20 +46,74 @@ const (
 
 // Answer is a packet, or an error of this host, about a probe.
 type Answer struct {
-	Kind       Kind
-	ID, Seq    uint16     // of the probe
-	Dst        netip.Addr // destination of the probe, if known
-	From       netip.Addr // sender of the answer
-	TTL        int        // of the answer on arrival
-	Bytes      int        // of the answer after its IP header
-	Verdict    Verdict
-	Type, Code uint8      // of the ICMP message, if the answer is one
-	MTU        int        // of the next link, if the probe was too large; 0: unknown
-	Gateway    netip.Addr // of a redirect: the new next hop
-	Pointer    uint8      // offset of a parameter problem
-	Data       []byte     // of an echo reply; valid during the call
-	Damaged    bool       // wrong checksum
-	Err        error      // if Failed
+	Kind    Kind
+	ID, Seq uint16     // of the probe
+	Dst     netip.Addr // destination of the probe, if known
+	From    netip.Addr // sender of the answer
+	TTL     int        // of the answer on arrival
+	Bytes   int        // of the answer after its IP header
+	Verdict Verdict
+	Type    Type // of the ICMP message, if the answer is one
+	Code    uint8
+	MTU     int        // of the next link, if the probe was too large; 0: unknown
+	Gateway netip.Addr // of a redirect: the new next hop
+	Pointer int        // offset of a parameter problem
+	Data    []byte     // of an echo reply; valid during the call
+	Damaged bool       // wrong checksum
+	Err     error      // if Failed
+}
+
+// Parse adds what the ICMP message b from a.From to dst says. It returns false if the message
+// cannot be an answer to a probe.
+func (a *Answer) Parse(b []byte, dst netip.Addr) bool {
+	m, intact := Parse(b, a.From, dst)
+	request, reply := EchoTypes(a.From)
+	if !intact {
+		if len(b) < HeaderLen || b[0] != reply.Number() {
+			return false
+		}
+		m = parse(b, a.From)
+	}
+	a.Type, a.Code, a.Damaged = m.Type, m.Code, !intact
+	if m.Type == reply {
+		a.Kind, a.Data = Echo, m.Body
+		a.ID, a.Seq = m.Echo()
+		return true
+	}
+	switch m.Type {
+	case TypeTimeExceeded, TypeTimeExceeded6:
+		a.Verdict = Expired
+	case TypeUnreachable, TypeUnreachable6, TypeTooBig:
+		a.Verdict = Unreachable
+		a.MTU, _ = m.TooBig()
+	case TypeParameterProblem, TypeParameterProblem6:
+		a.Verdict, a.Pointer = Unreachable, m.Pointer()
+	case TypeRedirect:
+		a.Verdict, a.Gateway = Noted, netip.AddrFrom4(m.Rest)
+	case TypeSourceQuench:
+		a.Verdict = Noted
+	default:
+		return false
+	}
+	q, rest, ok := Quoted(m.Body)
+	if !ok || q.Src.Is6() != a.From.Is6() {
+		return false
+	}
+	a.Dst = q.Dst
+	a.ID, a.Seq = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
+	switch q.Protocol {
+	case protocolICMP, protocolICMP6:
+		a.Kind = Echo
+		a.ID, a.Seq = binary.BigEndian.Uint16(rest[4:]), binary.BigEndian.Uint16(rest[6:])
+		return rest[0] == request.Number()
+	case protocolUDP:
+		a.Kind = Datagram
+	case protocolTCP:
+		a.Kind = SYN
+	default:
+		return false
+	}
+	return true
 }
 
 // Reply is an answer for the user.

@@ -122,12 +122,6 @@ func (t *Trace) Input(now clock.Time, a *Answer) {
 	}
 }
 
-// RFC 792's type and code for a probe that is too large for a link.
-const (
-	typeUnreachable = 3
-	codeFragNeeded  = 4
-)
-
 // Refused reports that the last probe of Output was not sent, which ends the trace. A probe that is
 // too large is treated like a router's answer.
 func (t *Trace) Refused(now clock.Time, err error, mtu int) {
@@ -136,10 +130,14 @@ func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	case t.shrink(i, mtu):
 		return
 	case mtu > 0:
+		r := errTooBig
+		if t.cfg.Dst.Is6() {
+			r = r.in6()
+		}
 		t.Input(now, &Answer{
 			Kind: t.cfg.Kind, ID: t.cfg.ID, Seq: t.cfg.Port + uint16(i), Dst: t.cfg.Dst,
 			From: t.cfg.Src, Verdict: Unreachable, MTU: mtu,
-			Type: typeUnreachable, Code: codeFragNeeded,
+			Type: r.Type, Code: r.Code,
 		})
 		return
 	}

@@ -1,5 +1,6 @@
-// Package ip is the Internet Protocol, version 4 (RFC 791, RFC 1122 §3, RFC 1812): the header
-// codec, forwarding, the routing table, fragmentation and reassembly, and the reasons of drops.
+// Package ip is the Internet Protocol, version 4 (RFC 791, RFC 1122 §3, RFC 1812) and version 6
+// (RFC 8200): the header codec, forwarding, the routing table, fragmentation and reassembly, and
+// the reasons of drops.
 //
 // It is pure. Its only state is in Table and Reassembler. Package stack connects it to the links
 // and to the protocols above.
@@ -8,6 +9,7 @@
 // its route (route.go) and Forward updates its header (forward.go), or a Fragmenter splits it if
 // the next link's MTU is too small (fragment.go). A fragment for this node waits in a Reassembler
 // until its datagram is complete (reassembly.go; reassembly_datagram.go is one datagram,
-// reassembly_memory.go the limits of all). option.go parses the options. Dropped packets are
-// counted by DropReason (drop.go).
+// reassembly_memory.go the limits of all). option.go parses the options of IPv4, extension.go the
+// extension headers of IPv6. append.go writes headers. Dropped packets are counted by DropReason
+// (drop.go).
 package ip

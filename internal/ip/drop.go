@@ -8,21 +8,26 @@ type DropReason uint8
 const (
 	DropNone            DropReason = iota // the packet was not dropped
 	DropShort                             // shorter than a header
-	DropVersion                           // not IPv4
+	DropVersion                           // neither IPv4 nor IPv6
 	DropHeaderLength                      // IHL below 5 or beyond the packet
 	DropTotalLength                       // total length below the header or beyond the packet
 	DropHeaderChecksum                    // wrong header checksum (RFC 791)
 	DropMartian                           // an address that is invalid there (RFC 1812 §5.3.7)
 	DropOwnSource                         // another host used our address as source
 	DropReversePath                       // routes to its source disagree (RFC 3704 §2)
-	DropOption                            // an IP option is malformed
-	DropSourceRoute                       // a source route, which is refused
+	DropOption                            // an IP option is malformed, or unknown and not skippable
+	DropSourceRoute                       // a source route or routing header, which is refused
+	DropExtension                         // an IPv6 extension header is malformed or misplaced
+	DropExtensionLimit                    // too many extension headers, options or padding
+	DropJumbo                             // longer than 65,575 bytes (RFC 2675), which is refused
+	DropNoNextHeader                      // nothing follows its headers (RFC 8200 §4.7)
 	DropGroup                             // to a multicast group without a local member
 	DropTTL                               // its TTL expired here
 	DropNoRoute                           // no route matches the destination
 	DropBlackhole                         // the route is a blackhole
 	DropProhibited                        // the route prohibits it
 	DropNotForUs                          // a host received another host's packet
+	DropScope                             // its link-local source must stay on its link
 	DropInterfaceDown                     // the interface is down
 	DropLossy                             // dropped by lossyforward
 	DropQueueFull                         // the link's queue is full
@@ -30,7 +35,7 @@ const (
 	DropFragmentEmpty                     // a fragment without data
 	DropFragmentLength                    // not a multiple of 8, and not the last
 	DropFragmentTooLong                   // a fragment beyond 65,535 bytes: the ping of death
-	DropFragmentTiny                      // a fragment that splits a TCP header (RFC 1858 §3)
+	DropFragmentTiny                      // a first fragment without all headers (RFC 7112 §5)
 	DropFragmentOverlap                   // of a datagram with overlapping fragments (RFC 5722 §4)
 	DropFragmentEnd                       // of a datagram with two ends
 	DropFragmentECN                       // conflicting ECN fields (RFC 3168 §5.3)
@@ -42,10 +47,14 @@ const (
 	DropTCPHeader                         // TCP header too short, or invalid data offset
 	DropUDPHeader                         // UDP header too short, or invalid length
 	DropUDPChecksum                       // wrong UDP checksum
+	DropUDPNoChecksum                     // IPv6 without a UDP checksum (RFC 8200 §8.1)
 	DropUDPPort                           // no UDP socket has the port
 	DropUDPFull                           // the UDP socket's receive buffer is full
 	DropICMPRate                          // an ICMP error of this node above the rate limit
 	DropICMP                              // ICMP message too short, or wrong checksum
+	DropNDHopLimit                        // neighbor discovery from beyond the link (RFC 4861 §3.1)
+	DropND                                // malformed or misaddressed neighbor discovery
+	DropNDFlood                           // more prefixes or routers than the node remembers
 	DropRIP                               // malformed RIP message
 	DropUnknownNeighbor                   // the sender is not a neighbor on the interface
 
@@ -79,12 +88,17 @@ var dropNames = [NumDropReasons]string{
 	DropReversePath:     "no route back to source",
 	DropOption:          "bad ip option",
 	DropSourceRoute:     "source route",
+	DropExtension:       "bad extension header",
+	DropExtensionLimit:  "excessive extension headers",
+	DropJumbo:           "jumbogram",
+	DropNoNextHeader:    "no next header",
 	DropGroup:           "not in group",
 	DropTTL:             "ttl exceeded",
 	DropNoRoute:         "no route",
 	DropBlackhole:       "blackhole route",
 	DropProhibited:      "prohibited",
 	DropNotForUs:        "not for us",
+	DropScope:           "beyond scope of source",
 	DropInterfaceDown:   "interface down",
 	DropLossy:           "lossy forward",
 	DropQueueFull:       "queue full",
@@ -104,10 +118,14 @@ var dropNames = [NumDropReasons]string{
 	DropTCPHeader:       "bad tcp header",
 	DropUDPHeader:       "bad udp header",
 	DropUDPChecksum:     "bad udp checksum",
+	DropUDPNoChecksum:   "no udp checksum",
 	DropUDPPort:         "no udp socket",
 	DropUDPFull:         "udp receive buffer full",
 	DropICMPRate:        "icmp rate limit",
 	DropICMP:            "bad icmp message",
+	DropNDHopLimit:      "neighbor discovery from off-link",
+	DropND:              "bad neighbor discovery",
+	DropNDFlood:         "router advertisement flood",
 	DropRIP:             "bad rip message",
 	DropUnknownNeighbor: "unknown neighbor",
 }

@@ -6,34 +6,35 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// Forward decrements the TTL of the packet in b (RFC 1812 §5.3.1), whose header ParseHeader has
-// accepted, and updates the checksum (RFC 1624 §3). It does not change the rest, including options
-// and unknown bits. DropTTL leaves the packet unchanged, so that the ICMP error quotes the
-// original.
-func Forward(b []byte) DropReason {
+// Forward decrements the TTL (RFC 1812 §5.3.1) or hop limit (RFC 8200 §3) of the packet in b, whose
+// header ParseHeader has accepted, and updates the checksum (RFC 1624 §3). It does not change the
+// rest, including options and unknown bits. The router drops a packet with TTL 0 or 1 before.
+func Forward(b []byte) {
 	const ttl, sum = 8, 10
 	b = b[:HeaderLen]
-	if b[ttl] <= 1 {
-		return DropTTL
+	if b[0]>>4 == version6 {
+		b[hopLimitAt]--
+		return
 	}
-	old := binary.BigEndian.Uint16(b[ttl:])
 	b[ttl]--
 	stored := binary.BigEndian.Uint16(b[sum:])
-	binary.BigEndian.PutUint16(b[sum:], checksum.Update(stored, old, old-1<<8))
-	return DropNone
+	binary.BigEndian.PutUint16(b[sum:], checksum.Update(stored, 1<<8, 0))
 }
 
-// Ends returns the source and destination of a packet as one number, for comparison. The packet
-// must have a complete header.
+// Ends returns the source and destination of an IPv4 packet as one number, for comparison. The
+// packet must have a complete header.
 func Ends(b []byte) uint64 { return binary.NativeEndian.Uint64(b[12:]) }
 
-// IsPlain reports whether b is one valid packet for ParseHeader, without options, with these ends,
-// and with a TTL that permits forwarding.
-func IsPlain(b []byte, ends uint64) bool {
-	if len(b) < HeaderLen {
-		return false
-	}
+// IsPlain reports whether b, which has a complete header and the addresses of a packet that
+// ParseHeader accepted, is one that it accepts as a whole, without IPv4 options or a Hop-by-Hop
+// Options header, and with a TTL that permits forwarding. Other extension headers are not for
+// routers (RFC 8200 §4).
+func IsPlain(b []byte) bool {
 	h := (*[HeaderLen]byte)(b)
-	return h[0] == version4<<4|HeaderLen/4 && h[8] > 1 && Ends(h[:]) == ends &&
-		int(binary.BigEndian.Uint16(h[2:])) == len(b) && checksum.Valid(checksum.SumHeader(h))
+	if h[0] == version4<<4|HeaderLen/4 {
+		return h[8] > 1 && int(binary.BigEndian.Uint16(h[2:])) == len(b) &&
+			checksum.Valid(checksum.SumHeader(h))
+	}
+	return h[0]>>4 == version6 && h[nextHeaderAt] != NextHopByHop && h[hopLimitAt] > 1 &&
+		HeaderLen6+int(binary.BigEndian.Uint16(h[payloadLenAt:])) == len(b)
 }

@@ -20,28 +20,35 @@ const (
 	optionCopied = 0x80
 )
 
-// Fragmenter splits one packet into fragments for a link (RFC 791 §3.2, its fragmentation
-// procedure). The packet may be a fragment itself: its fragments then keep its offset, and the last
-// one its more-fragments flag. It allocates no memory. The packet must stay valid from Reset to the
-// last Next.
+// Fragmenter splits one packet into fragments for a link: of IPv4 by RFC 791 §3.2, its
+// fragmentation procedure, at the source of IPv6 by RFC 8200 §4.5. The packet may be a fragment
+// itself: its fragments then keep its offset, and the last one its more-fragments flag. It
+// allocates no memory. The packet must stay valid from Reset to the last Next.
 type Fragmenter struct {
 	h       Header
-	first   []byte // options of the packet
+	six     bool   // the packet is of IPv6
+	first   []byte // options of the packet; IPv6: the headers before the Fragment header
 	payload []byte // the whole payload
 	mtu     int
 	at      int // bytes of payload that are done
 	copied  [MaxHeaderLen - HeaderLen]byte
 	ncopied int // length of copied: the options of all fragments but the first
+	later   int // length of the header of all fragments but the first
 }
 
 // Reset starts splitting a packet whose header ParseHeader accepts or Append has written, after the
-// first at bytes of its payload (see Done). It returns false if the payload would end beyond the
-// largest offset, which no datagram's fragment does.
+// first at bytes of its payload (see Done). An IPv6 packet must have a Fragment header, which
+// contains its identification. Reset returns false if it has none, and if the payload would end
+// beyond the largest offset, which no datagram's fragment does.
 func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
+	if packet[0]>>4 == version6 {
+		return f.reset6(packet, mtu, at)
+	}
 	word := binary.BigEndian.Uint16(packet[6:])
 	ihl := int(packet[0]&0x0f) * 4
+	f.six = false
 	f.h = Header{
-		IHL: ihl, TOS: packet[1], ID: binary.BigEndian.Uint16(packet[4:]),
+		Len: ihl, TOS: packet[1], ID: uint32(binary.BigEndian.Uint16(packet[4:])),
 		DF: word&flagDF != 0, MF: word&flagMF != 0,
 		FragOff: int(word&fragmentOffset) * fragmentUnit,
 		TTL:     packet[8], Protocol: packet[9],
@@ -50,7 +57,30 @@ func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
 	f.first, f.payload = packet[HeaderLen:ihl], packet[ihl:]
 	f.mtu, f.at = max(mtu, MinMTU), at
 	f.ncopied = copyOptions(f.copied[:], f.first)
+	f.later = HeaderLen + f.ncopied
 	return ihl+f.h.FragOff+len(f.payload) <= MaxPacketLen
+}
+
+// reset6 is Reset for IPv6. The MTU is at least MinMTU6, so the first fragment contains all headers
+// (RFC 8200 §4.5): Walk and tidepool's own packets have no longer chains.
+func (f *Fragmenter) reset6(packet []byte, mtu, at int) bool {
+	field, end := nextHeaderAt, HeaderLen6
+	for packet[field] != NextFragment {
+		if !isExtension(packet[field]) {
+			return false
+		}
+		field, end = end, headerEnd(packet, end, packet[field])
+		if end < 0 {
+			return false
+		}
+	}
+	*f = Fragmenter{
+		six: true, first: packet[:end], mtu: max(mtu, MinMTU6), at: at, later: end + fragmentLen,
+	}
+	f.h.Len, f.h.Protocol, f.payload = f.later, packet[end], packet[f.later:]
+	f.h.readFragment(packet[end:])
+	f.h.ID = binary.BigEndian.Uint32(packet[end+4:])
+	return f.h.FragOff+len(packet)-HeaderLen6-fragmentLen <= maxPayload6
 }
 
 // Done returns how many bytes of payload Next has returned.
@@ -62,19 +92,15 @@ func (f *Fragmenter) More() bool { return f.at < len(f.payload) }
 // HeaderLen returns the length of the next fragment's header.
 func (f *Fragmenter) HeaderLen() int {
 	if f.at == 0 {
-		return f.h.IHL
+		return f.h.Len
 	}
-	return HeaderLen + f.ncopied
+	return f.later
 }
 
 // Next writes the header of the next fragment to b, whose length is HeaderLen, and returns the
 // fragment's payload.
 func (f *Fragmenter) Next(b []byte) []byte {
 	h := f.h
-	options := f.first
-	if f.at > 0 {
-		options = f.copied[:f.ncopied]
-	}
 	end := len(f.payload)
 	if room := f.mtu - len(b); end-f.at > room {
 		end = f.at + room&^(fragmentUnit-1)
@@ -82,8 +108,18 @@ func (f *Fragmenter) Next(b []byte) []byte {
 	}
 	h.FragOff += f.at
 	h.TotalLen = len(b) + end - f.at
-	h.Options = options
-	h.Append(b[:0])
+	switch {
+	case f.six:
+		n := copy(b, f.first)
+		binary.BigEndian.PutUint16(b[payloadLenAt:], uint16(h.TotalLen-HeaderLen6))
+		h.appendFragment(b[:n])
+	case f.at > 0:
+		h.Options = f.copied[:f.ncopied]
+		h.Append(b[:0])
+	default:
+		h.Options = f.first
+		h.Append(b[:0])
+	}
 	payload := f.payload[f.at:end]
 	f.at = end
 	return payload
@@ -97,14 +133,14 @@ func (f *Fragmenter) Left() int {
 	}
 	n := 1
 	if f.at == 0 {
-		room := f.mtu - f.h.IHL
+		room := f.mtu - f.h.Len
 		if rest <= room {
 			return 1
 		}
 		rest -= room &^ (fragmentUnit - 1)
 		n++
 	}
-	room := f.mtu - HeaderLen - f.ncopied
+	room := f.mtu - f.later
 	if step := room &^ (fragmentUnit - 1); rest > room {
 		n += (rest - room + step - 1) / step
 	}

@@ -214,14 +214,14 @@ func TestFragmentingAllocatesNothing(t *testing.T) {
 func TestRFC6864_4_3_Identifications(t *testing.T) {
 	src, dst := ip.V4(10, 0, 0, 1), ip.V4(10, 1, 0, 2)
 	x := ip.NewIdentifications([16]byte{1, 2, 3})
-	seen := map[uint16]bool{}
+	seen := map[uint32]bool{}
 	steps := map[uint16]int{}
-	last := uint16(0)
+	last := uint32(0)
 	for i := range 65536 {
 		id := x.Next(src, dst, ip.ProtoUDP)
 		require.False(t, seen[id], "%d comes again after %d", id, i)
 		seen[id] = true
-		steps[id-last]++
+		steps[uint16(id-last)]++
 		last = id
 	}
 	most := 0
@@ -242,6 +242,27 @@ func TestRFC6864_4_3_Identifications(t *testing.T) {
 	}
 	assert.Less(t, same, 5, "other secrets and addresses, other values")
 	assert.Zero(t, testing.AllocsPerRun(100, func() { x.Next(src, dst, ip.ProtoUDP) }))
+}
+
+// RFC 7739 §5: identifications of IPv6 have 32 bits. Known ones do not reveal the next one, not even
+// to the same destination. None is 0.
+func TestRFC7739_5_Identifications6(t *testing.T) {
+	x := ip.NewIdentifications([16]byte{1, 2, 3})
+	seen, steps := map[uint32]bool{}, map[uint32]bool{}
+	last, same := uint32(0), 0
+	for range 100_000 {
+		id := x.Next(src6, dst6, ip.ProtoUDP)
+		require.NotZero(t, id)
+		seen[id], steps[id-last] = true, true
+		if id == x.Next(src6, dst6.Next(), ip.ProtoUDP) {
+			same++
+		}
+		last = id
+	}
+	assert.Len(t, seen, 100_000)
+	assert.Greater(t, len(steps), 99_000)
+	assert.Zero(t, same)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { x.Next(src6, dst6, ip.ProtoUDP) }))
 }
 
 func BenchmarkIdentification(b *testing.B) {

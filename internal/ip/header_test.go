@@ -40,7 +40,7 @@ func TestParseHeaderOfRealPackets(t *testing.T) {
 			name:   "udp",
 			packet: udpPacket,
 			want: ip.Header{
-				IHL: 20, TotalLen: 39, ID: 0x9132, DF: true, TTL: 64, Protocol: ip.ProtoUDP,
+				Len: 20, TotalLen: 39, ID: 0x9132, DF: true, TTL: 64, Protocol: ip.ProtoUDP,
 				Src: ip.V4(127, 0, 0, 1), Dst: ip.V4(127, 0, 0, 2),
 			},
 			payload: "b9669c410013fe2777686f2773207468657265",
@@ -49,7 +49,7 @@ func TestParseHeaderOfRealPackets(t *testing.T) {
 			name:   "echo with a record route option",
 			packet: echoWithRecordRoute,
 			want: ip.Header{
-				IHL: 28, TotalLen: 44, ID: 0xcd6c, DF: true, TTL: 64, Protocol: ip.ProtoICMP,
+				Len: 28, TotalLen: 44, ID: 0xcd6c, DF: true, TTL: 64, Protocol: ip.ProtoICMP,
 				Src: ip.V4(127, 0, 0, 1), Dst: ip.V4(127, 0, 0, 3),
 				Options: []byte{1, 7, 7, 8, 127, 0, 0, 1},
 			},
@@ -112,7 +112,7 @@ func TestParseHeaderDrops(t *testing.T) {
 		{"five bytes", func(b []byte) []byte { return b[:5] }, ip.DropShort},
 		{"19 bytes", func(b []byte) []byte { return b[:19] }, ip.DropShort},
 		{"zeros", func(b []byte) []byte { return make([]byte, len(b)) }, ip.DropVersion},
-		{"version 6", func(b []byte) []byte { b[0] = 0x65; return b }, ip.DropVersion},
+		{"version 7", func(b []byte) []byte { b[0] = 0x75; return b }, ip.DropVersion},
 		{"IHL 4", func(b []byte) []byte { b[0] = 0x44; return b }, ip.DropHeaderLength},
 		{"IHL beyond the packet", func(b []byte) []byte { b[0] = 0x4f; return b }, ip.DropHeaderLength},
 		{"total length 0", func(b []byte) []byte { b[2], b[3] = 0, 0; return b }, ip.DropTotalLength},
@@ -154,7 +154,7 @@ func TestAppendPadsOptions(t *testing.T) {
 	assert.Equal(t, "before", string(b[:6]))
 	got, payload, drop := ip.ParseHeader(b[6:])
 	require.Equal(t, ip.DropNone, drop)
-	assert.Equal(t, 24, got.IHL)
+	assert.Equal(t, 24, got.Len)
 	assert.Equal(t, []byte{7, 3, 4, 0}, got.Options)
 	assert.Empty(t, payload)
 	assert.Panics(t, func() { ip.Header{Options: make([]byte, 41)}.Append(nil) })
@@ -199,7 +199,10 @@ func FuzzParseHeader(f *testing.F) {
 			require.NotContains(t, drop.String(), "unknown reason")
 			return
 		}
-		require.Equal(t, h.TotalLen, h.IHL+len(payload))
+		require.Equal(t, h.TotalLen, h.Len+len(payload))
+		if h.Is6() {
+			return // FuzzHeader6 compares these, but no jumbograms, which Append cannot write
+		}
 		again := append(h.Append(nil), payload...)
 		h2, payload2, drop2 := ip.ParseHeader(again)
 		require.Equal(t, ip.DropNone, drop2)

@@ -12,9 +12,11 @@ import (
 
 // ReassemblyConfig configures the limits of a Reassembler.
 type ReassemblyConfig struct {
-	// Timeout is how long to wait for a datagram's fragments after the first; 0: 20 s, as in
+	// Timeout is how long to wait for an IPv4 datagram's fragments after the first; 0: 20 s, as in
 	// founding document 004. RFC 1122 §3.3.2 recommends at least 60 s, for slower links.
 	Timeout time.Duration
+	// Timeout6 is Timeout for IPv6; 0: 60 s (RFC 8200 §4.5).
+	Timeout6 time.Duration
 	// MaxBytes is the maximum memory of all datagrams; 0: 4 MiB.
 	MaxBytes int
 	// MaxDatagrams is the maximum number of incomplete datagrams; 0: 1024.
@@ -30,11 +32,15 @@ const (
 	minReassemblyDatagrams = 2
 )
 
+// leastTCP is the length of a TCP header without options.
+const leastTCP = 20
+
 // ErrReassembly is an invalid ReassemblyConfig.
 var ErrReassembly = errors.New("reassembly")
 
 func (c ReassemblyConfig) withDefaults() ReassemblyConfig {
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
+	c.Timeout6 = cmp.Or(c.Timeout6, 60*time.Second)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
 	c.MaxDatagrams = cmp.Or(c.MaxDatagrams, 1024)
 	c.MaxFragments = cmp.Or(c.MaxFragments, 4096)
@@ -43,8 +49,9 @@ func (c ReassemblyConfig) withDefaults() ReassemblyConfig {
 
 func (c ReassemblyConfig) validate() error {
 	switch {
-	case c.Timeout < 0:
-		return fmt.Errorf("%w: timeout %v must be positive", ErrReassembly, c.Timeout)
+	case min(c.Timeout, c.Timeout6) < 0:
+		return fmt.Errorf("%w: timeout %v must be positive", ErrReassembly,
+			min(c.Timeout, c.Timeout6))
 	case c.MaxBytes < minReassemblyBytes:
 		return fmt.Errorf("%w: %d bytes: must be at least %d", ErrReassembly, c.MaxBytes,
 			minReassemblyBytes)
@@ -78,20 +85,21 @@ type Discard struct {
 	First  []byte // the complete first fragment, if it had arrived and the reason is the timeout
 }
 
-// Reassembler reassembles datagrams at their destination (RFC 791 §3.2, RFC 1122 §3.3.2).
+// Reassembler reassembles datagrams at their destination (RFC 791 §3.2, RFC 1122 §3.3.2, RFC 8200
+// §4.5).
 //
 // It assumes hostile senders. A datagram with overlapping fragments is refused as a whole,
-// including later fragments. That is RFC 5722 §4's rule for IPv6, and ensures that what a filter
-// has checked is what arrives (RFC 1858 §4). An exact duplicate is not an overlap. Memory is
-// allocated in pages when data arrives, so a small fragment at a large offset costs one page. At
-// the memory limit the oldest datagram is evicted, or that of a source that uses more than half of
-// the memory.
+// including later fragments. That is RFC 5722 §4's rule for IPv6, and ensures for IPv4, too, that
+// what a filter has checked is what arrives (RFC 1858 §4). An exact duplicate is not an overlap.
+// Memory is allocated in pages when data arrives, so a small fragment at a large offset costs one
+// page. At the memory limit the oldest datagram is evicted, or that of a source that uses more than
+// half of the memory.
 type Reassembler struct {
 	cfg       ReassemblyConfig
 	now       clock.Time // of the last Advance
 	datagrams map[fragmentKey]*datagram
 	sources   map[netip.Addr]*source
-	ages      queue
+	ages      [2]queue  // of IPv4 and IPv6
 	gone      []Discard // evicted and refused datagrams for Output
 
 	pages []*page // free, like the next two
@@ -104,8 +112,16 @@ type Reassembler struct {
 // fragmentKey identifies the datagram of a fragment (RFC 791 §3.2).
 type fragmentKey struct {
 	src, dst netip.Addr
-	id       uint16
-	protocol uint8
+	id       uint32
+	protocol uint8 // 0 for IPv6, whose fragments may differ (RFC 8200 §4.5)
+}
+
+// family returns 0 for IPv4 and 1 for IPv6.
+func (k *fragmentKey) family() int {
+	if k.dst.Is6() {
+		return 1
+	}
+	return 0
 }
 
 // NewReassembler returns an empty Reassembler with the default limits.
@@ -142,11 +158,14 @@ func (r *Reassembler) Configure(cfg ReassemblyConfig) error {
 // call of Input or Output; nil: none. A reason other than DropNone is why the fragment was dropped.
 func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]byte, DropReason) {
 	r.info.Fragments++
-	payload := b[h.IHL:h.TotalLen]
-	if reason := checkFragment(h, len(payload)); reason != DropNone {
+	payload := b[h.Len:h.TotalLen]
+	if reason := checkFragment(h, payload); reason != DropNone {
 		return nil, reason
 	}
 	key := fragmentKey{src: h.Src, dst: h.Dst, id: h.ID, protocol: h.Protocol}
+	if h.Is6() {
+		key.protocol = 0
+	}
 	d := r.datagrams[key]
 	if d == nil {
 		d = r.begin(now, iface, key)
@@ -176,15 +195,17 @@ func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]b
 }
 
 // checkFragment checks a single fragment.
-func checkFragment(h *Header, n int) DropReason {
-	const leastTCP = 20
+func checkFragment(h *Header, payload []byte) DropReason {
+	n := len(payload)
 	switch {
 	case n == 0:
 		return DropFragmentEmpty
 	case h.MF && n%fragmentUnit != 0:
 		return DropFragmentLength // RFC 791 §3.1: only the last may have another length
-	case h.IHL+h.FragOff+n > MaxPacketLen:
+	case isTooLong(h.Is6(), h.Len, h.FragOff+n):
 		return DropFragmentTooLong
+	case h.Is6():
+		return checkChain(h, payload)
 	case h.Protocol == ProtoTCP && h.FragOff == 0 && n < leastTCP,
 		h.Protocol == ProtoTCP && h.FragOff == fragmentUnit:
 		// RFC 1858 §3: a split header is an attempt to pass a filter, and so is, by RFC 1858 §4, a
@@ -194,10 +215,64 @@ func checkFragment(h *Header, n int) DropReason {
 	return DropNone
 }
 
+// isTooLong reports whether a datagram is too long: the header of a fragment and end bytes.
+func isTooLong(six bool, header, end int) bool {
+	if six {
+		return header-fragmentLen-HeaderLen6+end > maxPayload6
+	}
+	return header+end > MaxPacketLen
+}
+
+// checkChain checks that the first fragment of an IPv6 datagram contains all headers up to that of
+// the upper layer (RFC 7112 §5, RFC 8200 §4.5).
+func checkChain(h *Header, b []byte) DropReason {
+	if h.FragOff != 0 {
+		return DropNone
+	}
+	at, next := 0, h.Protocol
+	for isExtension(next) {
+		end := headerEnd(b, at, next)
+		switch {
+		case end < 0:
+			return DropFragmentTiny
+		case next == NextFragment, at == 0 && next == NextHopByHop:
+			return DropExtension // RFC 8200 §4.1: a second one, or not the packet's first
+		}
+		at, next = end, b[at]
+	}
+	least := 0
+	switch next {
+	case ProtoTCP:
+		least = leastTCP
+	case ProtoUDP, ProtoICMPv6:
+		least = 8
+	}
+	if len(b)-at < least {
+		return DropFragmentTiny
+	}
+	return DropNone
+}
+
+// FragmentProblem returns the parameter problem that reports an IPv6 fragment that Input dropped
+// (RFC 8200 §4.5).
+func (h *Header) FragmentProblem(drop DropReason) Refusal {
+	switch {
+	case drop == DropFragmentLength:
+		return h.problem(drop, ProblemField, payloadLenAt)
+	case drop == DropFragmentTooLong:
+		return h.problem(drop, ProblemField, h.Len-fragmentLen+2)
+	case drop == DropFragmentTiny:
+		return h.problem(drop, ProblemChain, 0)
+	case drop == DropExtension && h.Protocol == NextHopByHop:
+		return h.problem(drop, ProblemNext, h.Len-fragmentLen) // RFC 8200 §4
+	}
+	return silent(drop)
+}
+
 // finish returns a complete datagram.
 func (r *Reassembler) finish(d *datagram) ([]byte, DropReason) {
 	ecn, ok := d.codepoint()
-	if d.headerLen+d.end > MaxPacketLen || !ok {
+	if isTooLong(d.key.dst.Is6(), d.headerLen, d.end) || !ok {
 		d.count-- // the last one is counted by its own reason
 		if ok {
 			return nil, r.refuse(d, DropFragmentTooLong)
@@ -227,12 +302,18 @@ func (r *Reassembler) discard(d *datagram, reason DropReason) {
 	}
 }
 
-// Deadline returns when the oldest datagram times out.
+// Deadline returns when the next datagram times out.
 func (r *Reassembler) Deadline() clock.Time {
-	if d := r.ages.oldest; d != nil {
-		return d.arrived.Add(r.cfg.Timeout)
+	return clock.Earliest(r.deadline(0), r.deadline(1))
+}
+
+// deadline returns when the oldest datagram of a family times out.
+func (r *Reassembler) deadline(family int) clock.Time {
+	d := r.ages[family].oldest
+	if d == nil {
+		return clock.Never
 	}
-	return clock.Never
+	return d.arrived.Add([...]time.Duration{r.cfg.Timeout, r.cfg.Timeout6}[family])
 }
 
 // Advance makes Output return the datagrams that have timed out at now.
@@ -246,19 +327,22 @@ func (r *Reassembler) Output() (Discard, bool) {
 		r.gone = r.gone[:n-1]
 		return last, true
 	}
-	for d := r.ages.oldest; d != nil && r.Deadline().Due(r.now); d = r.ages.oldest {
-		told := Discard{Reason: DropFragmentTimeout, Iface: d.iface, Count: d.count}
-		if d.refused != DropNone {
+	for family := range r.ages {
+		for r.deadline(family).Due(r.now) {
+			d := r.ages[family].oldest
+			told := Discard{Reason: DropFragmentTimeout, Iface: d.iface, Count: d.count}
+			if d.refused != DropNone {
+				r.release(d)
+				continue
+			}
+			if d.first > 0 {
+				r.whole = d.fragmentZero(r.whole[:0])
+				told.First = r.whole
+			}
+			r.info.TimedOut++
 			r.release(d)
-			continue
+			return told, true
 		}
-		if d.first > 0 {
-			r.whole = d.fragmentZero(r.whole[:0])
-			told.First = r.whole
-		}
-		r.info.TimedOut++
-		r.release(d)
-		return told, true
 	}
 	return Discard{}, false
 }

@@ -34,7 +34,7 @@ type datagram struct {
 	first   int        // length of the first fragment's payload; 0: not received
 	ecn     uint8      // a bit for each received codepoint
 
-	header    [MaxHeaderLen]byte // of the first fragment, if received
+	header    [HeaderLen6 + mostChainLen]byte // of the first fragment, if received
 	headerLen int
 
 	covered unitSet // received units
@@ -74,7 +74,7 @@ func (d *datagram) fit(h *Header, payload []byte) fitting {
 
 // add adds a fragment that fits. Its pages are allocated.
 func (d *datagram) add(h *Header, b []byte) {
-	payload := b[h.IHL:h.TotalLen]
+	payload := b[h.Len:h.TotalLen]
 	from, end := h.FragOff, h.FragOff+len(payload)
 	d.covered.set(from, end)
 	d.begins.set(from, from+1)
@@ -87,7 +87,7 @@ func (d *datagram) add(h *Header, b []byte) {
 	}
 	if from == 0 {
 		d.first = len(payload)
-		d.headerLen = copy(d.header[:], b[:h.IHL])
+		d.headerLen = copy(d.header[:], b[:h.Len])
 	}
 	for at := from; at < end; {
 		n := copy(d.pages[at/pageBytes][at%pageBytes:], payload)
@@ -145,18 +145,34 @@ func (d *datagram) codepoint() (uint8, bool) {
 	case d.ecn&setNotECT != 0:
 		return 0, true
 	}
+	if d.key.dst.Is6() {
+		return d.header[1] >> 4 & ecnMask, true
+	}
 	return d.header[1] & ecnMask, true
 }
 
 // packet appends the whole datagram to b: the first fragment's header, changed to that of an
 // unfragmented packet, and the payload.
 func (d *datagram) packet(b []byte, ecn uint8) []byte {
+	if d.key.dst.Is6() {
+		return d.packet6(b, ecn)
+	}
 	b = append(b, d.header[:d.headerLen]...)
 	b[1] = b[1]&^ecnMask | ecn
 	binary.BigEndian.PutUint16(b[2:], uint16(d.headerLen+d.end))
 	binary.BigEndian.PutUint16(b[6:], binary.BigEndian.Uint16(b[6:])&flagDF)
 	binary.BigEndian.PutUint16(b[10:], 0)
 	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b))
+	return d.appendPayload(b, d.end)
+}
+
+// packet6 is packet for IPv6. It removes the Fragment header (RFC 8200 §4.5).
+func (d *datagram) packet6(b []byte, ecn uint8) []byte {
+	fragment := d.headerLen - fragmentLen
+	b = append(b, d.header[:fragment]...)
+	b[nextAt(b, fragment)] = d.header[fragment]
+	b[1] = b[1]&^(ecnMask<<4) | ecn<<4
+	binary.BigEndian.PutUint16(b[payloadLenAt:], uint16(fragment-HeaderLen6+d.end))
 	return d.appendPayload(b, d.end)
 }
 

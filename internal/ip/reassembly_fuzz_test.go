@@ -117,7 +117,7 @@ func FuzzFragments(f *testing.F) {
 			return
 		}
 		h := ip.Header{
-			TotalLen: 20 + len(text), ID: uint16(order), TTL: 9, Protocol: ip.ProtoUDP,
+			TotalLen: 20 + len(text), ID: uint32(uint16(order)), TTL: 9, Protocol: ip.ProtoUDP,
 			Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
 		}
 		packet := append(h.Append(nil), text...)
@@ -155,17 +155,33 @@ func fuzzed(b []byte) (h ip.Header, packet, rest []byte) {
 	}
 	n := int(b[5]) << (b[6] % 9)
 	h = ip.Header{
-		IHL: ip.HeaderLen, TOS: b[4] & 3, ID: uint16(b[2] % 8), MF: b[3]&1 != 0,
+		Len: ip.HeaderLen, TOS: b[4] & 3, ID: uint32(b[2] % 8), MF: b[3]&1 != 0,
 		FragOff:  int(binary.BigEndian.Uint16(b)&0x1fff) * 8,
 		Protocol: []byte{ip.ProtoUDP, ip.ProtoTCP}[b[3]>>1&1],
 		Src:      ip.V4(10, 0, 0, b[3]>>2&3), Dst: ip.V4(10, 1, 0, 2), TTL: 9,
 	}
 	if b[4]&0x80 != 0 {
-		h.Options, h.IHL = []byte{7, 3, 4, 0}, 24
+		h.Options, h.Len = []byte{7, 3, 4, 0}, 24
 	}
-	n = min(n, ip.MaxPacketLen-h.IHL)
-	h.TotalLen = h.IHL + n
+	if b[4]&0x40 != 0 {
+		return fuzzed6(h, n, b)
+	}
+	n = min(n, ip.MaxPacketLen-h.Len)
+	h.TotalLen = h.Len + n
 	return h, append(h.Append(nil), bytes.Repeat(b[4:5], n)...), b[size:]
+}
+
+// fuzzed6 is fuzzed for IPv6.
+func fuzzed6(h ip.Header, n int, b []byte) (ip.Header, []byte, []byte) {
+	h.Src, h.Dst, h.ID, h.Options = src6, dst6, h.ID+1, nil
+	h.MF = h.MF || h.FragOff == 0 // not an atomic fragment
+	if b[4]&0x80 != 0 {
+		h.Options = extension(ip.ProtoUDP, 5, 2, 0, 0)
+	}
+	h.Len = h.Size()
+	n = min(n, 0xffff+ip.HeaderLen6-h.Len)
+	h.TotalLen = h.Len + n
+	return h, append(h.Append(nil), bytes.Repeat(b[4:5], n)...), b[7:]
 }
 
 // FuzzReassembler delivers arbitrary fragments. Nothing panics, every result is a valid packet, and
@@ -174,6 +190,7 @@ func FuzzReassembler(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 1, 0, 8, 0, 0, 1, 1, 0, 0, 8, 0})
 	f.Add([]byte{0, 0, 1, 1, 0, 8, 0, 0, 0, 1, 1, 1, 8, 0})
 	f.Add([]byte{31, 255, 1, 0, 0, 255, 8, 0, 0, 1, 1, 0, 255, 8, 0, 0, 2, 1, 0x80, 248, 3})
+	f.Add([]byte{0, 0, 1, 1, 0x40, 8, 0, 0, 1, 1, 0, 0xc0, 8, 0, 0, 2, 1, 0, 0x40, 9, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const limit = 256 << 10
 		r := reassembler(t, ip.ReassemblyConfig{MaxBytes: limit, MaxDatagrams: 5, MaxFragments: 9})

@@ -19,7 +19,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	var gone []ip.Discard
 	for i := range 1000 {
 		from := uint8(i % 7) // enough sources that none uses half
-		_, reason := put(t, r, start+1, piece(uint16(i), body, 0, 2000, source(from)))
+		_, reason := put(t, r, start+1, piece(uint32(i), body, 0, 2000, source(from)))
 		require.Equal(t, ip.DropNone, reason)
 		require.LessOrEqual(t, r.Info().Bytes, limit)
 		gone = append(gone, discards(r)...)
@@ -41,7 +41,7 @@ func TestTheOldestIsSparedWhileItGrows(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: 256 << 10})
 	body := text(4000)
 	put(t, r, start, piece(0, body, 0, 2000, source(0)))
-	for i := uint16(1); r.Info().Bytes+5<<10 <= 256<<10; i++ {
+	for i := uint32(1); r.Info().Bytes+5<<10 <= 256<<10; i++ {
 		put(t, r, start, piece(i, body, 0, 2000, source(uint8(i%7))))
 	}
 	require.Zero(t, r.Info().Evicted)
@@ -56,7 +56,7 @@ func TestDatagramsAndFragmentsAreCounted(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{MaxDatagrams: 10, MaxFragments: 4})
 	body := text(400)
 	for i := range 100 {
-		put(t, r, start, piece(uint16(i), body, 0, 8, source(uint8(i))))
+		put(t, r, start, piece(uint32(i), body, 0, 8, source(uint8(i))))
 		require.LessOrEqual(t, r.Info().Datagrams, 10)
 	}
 	discards(r)
@@ -77,7 +77,7 @@ func TestASourceThatFloodsPushesItselfOut(t *testing.T) {
 		r := reassembler(t, ip.ReassemblyConfig{})
 		put(t, r, start, piece(1, body, 0, 32, source(77)))
 		for i := range 20_000 {
-			put(t, r, start, piece(uint16(i), body, 0, size, source(66)))
+			put(t, r, start, piece(uint32(i), body, 0, size, source(66)))
 			discards(r)
 		}
 		assert.Less(t, r.Info().Bytes, 3<<20, "size %d", size)
@@ -113,7 +113,7 @@ func feedOf(tb testing.TB, packets [][]byte) feed {
 	return f
 }
 
-func (f *feed) into(r *ip.Reassembler, id uint16) (whole int) {
+func (f *feed) into(r *ip.Reassembler, id uint32) (whole int) {
 	for i := range f.packets {
 		f.headers[i].ID = id
 		b, _ := r.Input(start, 0, &f.headers[i], f.packets[i])
@@ -128,7 +128,7 @@ func (f *feed) into(r *ip.Reassembler, id uint16) (whole int) {
 func TestReassemblyAllocatesNothing(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	whole, part := feedOf(t, cut(datagram(60_000), 1400)), feedOf(t, cut(datagram(60_000), 1400)[:7])
-	id := uint16(0)
+	id := uint32(0)
 	turn := func() { // one is completed, one never is
 		id++
 		whole.into(r, id)
@@ -155,7 +155,7 @@ func BenchmarkReassembly(b *testing.B) {
 				f, r := feedOf(b, pieces), reassembler(b, ip.ReassemblyConfig{})
 				b.SetBytes(60_000)
 				b.ReportAllocs()
-				id := uint16(0)
+				id := uint32(0)
 				for b.Loop() {
 					id++
 					if f.into(r, id) != 60_020 {
@@ -174,7 +174,7 @@ func BenchmarkReassembly(b *testing.B) {
 func BenchmarkReassemblyFlood(b *testing.B) {
 	f, r := feedOf(b, [][]byte{piece(1, text(4000), 0, 1384)}), reassembler(b, ip.ReassemblyConfig{})
 	b.ReportAllocs()
-	id := uint16(0)
+	id := uint32(0)
 	for b.Loop() {
 		id++
 		f.headers[0].Src = ip.V4(10, 7, byte(id>>8), byte(id))

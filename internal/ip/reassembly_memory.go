@@ -16,9 +16,9 @@ const (
 	keptDatagrams = 32
 )
 
-// source is the sum of the datagrams of one source address.
+// source is the sum of the datagrams of one source.
 type source struct {
-	addr  netip.Addr
+	addr  netip.Addr // as origin returns it
 	bytes int
 	count int
 	ages  queue
@@ -62,11 +62,12 @@ func byPeer(d *datagram) *links { return &d.peer }
 
 // begin adds a datagram, and evicts others if necessary.
 func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagram {
-	s := r.sources[key.src]
+	from := origin(key.src)
+	s := r.sources[from]
 	if s == nil {
 		s = take(&r.lone)
-		s.addr = key.src
-		r.sources[key.src] = s
+		s.addr = from
+		r.sources[from] = s
 	}
 	s.count++ // first, because evicting the source's last datagram would remove the source
 	r.evict(s, nil, datagramBytes, 1)
@@ -76,9 +77,19 @@ func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagra
 	r.charge(d, datagramBytes)
 	s.count++
 	r.datagrams[key] = d
-	r.ages.push(d, byAge)
+	r.ages[key.family()].push(d, byAge)
 	s.ages.push(d, byPeer)
 	return d
+}
+
+// origin returns the address that stands for the source of a datagram: the network of an IPv6
+// address, because one host can use all addresses of a network of 64 bits.
+func origin(src netip.Addr) netip.Addr {
+	if src.Is6() && !src.IsLinkLocalUnicast() {
+		network, _ := src.Prefix(64) // never fails: the length is valid
+		return network.Addr()
+	}
+	return src
 }
 
 // admit allocates the pages for n bytes of payload at an offset.
@@ -114,22 +125,31 @@ func (r *Reassembler) charge(d *datagram, n int) {
 // evicts keep, which needs the room.
 func (r *Reassembler) evict(s *source, keep *datagram, n, more int) {
 	for s.bytes+n > r.cfg.MaxBytes/2 || s.ages.oldest != nil && s.count > r.cfg.MaxDatagrams/2 {
-		if !r.evictOldest(s.ages.oldest, keep, byPeer) {
+		if !r.evictOne(s.ages.first(keep, byPeer)) {
 			break
 		}
 	}
 	for r.info.Bytes+n > r.cfg.MaxBytes || len(r.datagrams)+more > r.cfg.MaxDatagrams {
-		if !r.evictOldest(r.ages.oldest, keep, byAge) {
+		d, six := r.ages[0].first(keep, byAge), r.ages[1].first(keep, byAge)
+		if d == nil || six != nil && six.arrived < d.arrived {
+			d = six
+		}
+		if !r.evictOne(d) {
 			break
 		}
 	}
 }
 
-// evictOldest discards a datagram, or the next one if it must be kept.
-func (r *Reassembler) evictOldest(d, keep *datagram, at func(*datagram) *links) bool {
-	if d != nil && d == keep {
-		d = at(d).newer
+// first returns the oldest datagram except keep; nil: none.
+func (q *queue) first(keep *datagram, at func(*datagram) *links) *datagram {
+	if d := q.oldest; d == nil || d != keep {
+		return d
 	}
+	return at(keep).newer
+}
+
+// evictOne discards a datagram; nil: none.
+func (r *Reassembler) evictOne(d *datagram) bool {
 	if d == nil {
 		return false
 	}
@@ -148,14 +168,14 @@ func (r *Reassembler) release(d *datagram) {
 	r.charge(d, -d.charge)
 	s.count--
 	s.ages.remove(d, byPeer)
-	r.ages.remove(d, byAge)
+	r.ages[d.key.family()].remove(d, byAge)
 	delete(r.datagrams, d.key)
 	if s.count == 0 {
 		delete(r.sources, s.addr)
 		r.lone = append(r.lone, s)
 	}
 	r.idle = append(r.idle, d)
-	if r.ages.oldest == nil {
+	if len(r.datagrams) == 0 {
 		trim(&r.pages, keptPages)
 		trim(&r.idle, keptDatagrams)
 		trim(&r.lone, keptDatagrams)

@@ -41,7 +41,7 @@ func discards(r *ip.Reassembler) (list []ip.Discard) {
 }
 
 // piece returns a fragment of a datagram with identification id. Its payload is text[from:end].
-func piece(id uint16, text []byte, from, end int, change ...func(*ip.Header)) []byte {
+func piece(id uint32, text []byte, from, end int, change ...func(*ip.Header)) []byte {
 	h := ip.Header{
 		TotalLen: ip.HeaderLen + end - from, ID: id, MF: end != len(text), FragOff: from,
 		TTL: 60, Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),

@@ -46,22 +46,22 @@ type Route struct {
 	Cost    int // hops for RIP, the metric of a static route; 0 for a local one
 }
 
-// Table is the routing table: longest-prefix match (RFC 1812 §5.2.4.3). For each prefix it keeps
+// Table is the routing table of both families: longest-prefix match (RFC 1812 §5.2.4.3, and RFC
+// 4291 §2.3 for the prefixes of IPv6, of any length up to 128). For each prefix it keeps
 // one route of each origin and uses the one with the lowest administrative distance. If that is
 // removed, the next is used. It does not keep several equal-cost routes of one origin, because
 // packets of one connection would be reordered: the last inserted route replaces the previous one.
 //
 // The zero Table is empty and ready for use.
 type Table struct {
-	root       node
+	v4, v6     node                     // the roots
 	hidden     map[netip.Prefix][]Route // routes not in use, best origin first
 	prefixes   int
 	generation uint64 // incremented by every change
 	memo       [memoSize]recent
 }
 
-// memoSize is the number of cached results, by the last bits of the address, because consecutive
-// packets have few destinations.
+// memoSize is the number of cached results, because consecutive packets have few destinations.
 const memoSize = 16
 
 // recent is a cached result of Hop.
@@ -79,16 +79,11 @@ func (t *Table) Len() int { return t.prefixes }
 // the prefix.
 func (t *Table) Insert(r Route) {
 	r.Prefix = r.Prefix.Masked()
-	addr, length := split(r.Prefix)
-	n, at := &t.root, addr[:]
-	for ; length > stride; length -= stride {
-		n = n.makeChild(at[0])
-		at = at[1:]
-	}
-	w, is := wayOf(&r), n.get(at[0], length)
+	root, addr := t.split(r.Prefix)
+	w, is := wayOf(&r), root.find(addr, r.Prefix.Bits())
 	switch {
 	case is == nil:
-		n.put(at[0], length, w)
+		root.put(addr, r.Prefix.Bits(), w)
 		t.prefixes++
 	case *is == w:
 		return
@@ -96,7 +91,7 @@ func (t *Table) Insert(r Route) {
 		t.hide(r)
 		return
 	case is.origin > w.origin:
-		t.hide(is.route(addr, r.Prefix.Bits()))
+		t.hide(is.route(r.Prefix))
 		t.unhide(r.Prefix, r.Origin)
 		*is = w
 	default:
@@ -108,8 +103,8 @@ func (t *Table) Insert(r Route) {
 // Remove removes the route of one origin to a prefix, if there is one.
 func (t *Table) Remove(prefix netip.Prefix, o Origin) {
 	prefix = prefix.Masked()
-	addr, length := split(prefix)
-	w := t.get(addr, length)
+	root, addr := t.split(prefix)
+	w := root.find(addr, prefix.Bits())
 	switch {
 	case w == nil:
 		return
@@ -121,22 +116,10 @@ func (t *Table) Remove(prefix netip.Prefix, o Origin) {
 		*w = wayOf(&next[0])
 		t.unhide(prefix, next[0].Origin)
 	} else {
-		t.root.remove(addr[:], length)
+		root.remove(addr, prefix.Bits())
 		t.prefixes--
 	}
 	t.generation++
-}
-
-// get returns the route in use for exactly that prefix, or nil.
-func (t *Table) get(addr [4]byte, length int) *way {
-	n, at := &t.root, 0
-	for ; length > stride; length -= stride {
-		if n = n.child(addr[at]); n == nil {
-			return nil
-		}
-		at++
-	}
-	return n.get(addr[at], length)
 }
 
 // hide stores a route until the better ones to its prefix are removed.
@@ -174,7 +157,8 @@ func (t *Table) Lookup(a netip.Addr) (Route, bool) {
 	if w == nil {
 		return Route{}, false
 	}
-	return w.route(a.As4(), length), true
+	prefix, _ := a.Prefix(length)
+	return w.route(prefix), true
 }
 
 // Hop is the part of a route that forwarding needs.
@@ -187,12 +171,17 @@ type Hop struct {
 
 // Hop is Lookup for forwarding, with a cache.
 func (t *Table) Hop(a netip.Addr) (h Hop, ok bool) {
-	b := as4(a)
-	r := &t.memo[(b[3]^b[2]^b[1])%memoSize]
+	r := &t.memo[slot(a)]
 	if r.addr != a || r.until != t.generation+1 {
 		r.addr, r.until, r.ok = a, t.generation+1, t.hop(a, &r.hop)
 	}
 	return r.hop, r.ok
+}
+
+// slot returns the place of an address in the memo.
+func slot(a netip.Addr) byte {
+	b := a.As16()
+	return (b[15] ^ b[14] ^ b[13] ^ b[7] ^ b[6] ^ b[5]) % memoSize
 }
 
 func (t *Table) hop(a netip.Addr, h *Hop) bool {
@@ -208,47 +197,39 @@ func (t *Table) hop(a netip.Addr, h *Hop) bool {
 	return true
 }
 
-// match returns the route to a and the length of its prefix. It visits at most four nodes,
-// regardless of the number of routes, and then goes back to the last one with a match, which is
-// nearly always the deepest.
-func (t *Table) match(addr netip.Addr) (*way, int) {
-	a := addr.As4()
-	var path [len(a)]*node
-	depth := 0
-	for n := &t.root; ; depth++ {
-		path[depth] = n
-		if depth == len(a)-1 {
-			break
-		}
-		if n = n.child(a[depth]); n == nil {
-			break
-		}
+// match returns the route to a and the length of its prefix.
+func (t *Table) match(a netip.Addr) (*way, int) {
+	if a.Is4() {
+		b := a.As4()
+		return t.v4.longest(b[:])
 	}
-	for ; depth >= 0; depth-- {
-		if w, length := path[depth].match(a[depth]); w != nil {
-			return w, depth*stride + length
-		}
-	}
-	return nil, 0
+	b := a.As16()
+	return t.v6.longest(b[:])
 }
 
-// All returns the routes in use, one for each prefix, sorted by address and then by length. The
-// table must not change meanwhile.
+// All returns the routes in use, one for each prefix, IPv4 first, sorted by address and then by
+// length. The table must not change meanwhile.
 func (t *Table) All() iter.Seq[Route] {
 	return func(yield func(Route) bool) {
-		t.root.walk([4]byte{}, 0, func(a [4]byte, length int, w *way) bool {
-			return yield(w.route(a, length))
+		_ = t.v4.walk([16]byte{}, 0, func(a [16]byte, length int, w *way) bool {
+			addr := netip.AddrFrom4([4]byte(a[:4]))
+			return yield(w.route(netip.PrefixFrom(addr, length)))
+		}) && t.v6.walk([16]byte{}, 0, func(a [16]byte, length int, w *way) bool {
+			return yield(w.route(netip.PrefixFrom(netip.AddrFrom16(a), length)))
 		})
 	}
 }
 
-// split splits a prefix. All prefixes come from our configuration and IPv4 codecs, so another
-// address family is a bug.
-func split(p netip.Prefix) (addr [4]byte, length int) {
-	if !p.IsValid() || !p.Addr().Is4() {
-		panic(fmt.Sprintf("BUG: ip: %v is not an IPv4 prefix", p))
+// split returns the root of a prefix's family, and the bytes of its address.
+func (t *Table) split(p netip.Prefix) (root *node, addr []byte) {
+	if !p.IsValid() {
+		panic(fmt.Sprintf("BUG: ip: %v is not a prefix", p))
 	}
-	return p.Addr().As4(), p.Bits()
+	root = &t.v4
+	if p.Addr().Is6() {
+		root = &t.v6
+	}
+	return root, p.Addr().AsSlice()
 }
 
 // wayOf converts a route for the table.
@@ -258,10 +239,10 @@ func wayOf(r *Route) way {
 	}
 }
 
-// route returns the route to the prefix of that length that contains a.
-func (w *way) route(a [4]byte, length int) Route {
+// route returns the route to a prefix.
+func (w *way) route(p netip.Prefix) Route {
 	return Route{
-		Prefix:  netip.PrefixFrom(netip.AddrFrom4(a), length).Masked(),
-		NextHop: w.hop, Iface: int(w.iface), Origin: w.origin, Kind: w.kind, Cost: int(w.cost),
+		Prefix: p, NextHop: w.hop, Iface: int(w.iface), Origin: w.origin, Kind: w.kind,
+		Cost: int(w.cost),
 	}
 }

@@ -16,11 +16,14 @@ func route(prefix string, iface int, o ip.Origin) ip.Route {
 	return ip.Route{Prefix: netip.MustParsePrefix(prefix), Iface: iface, Origin: o}
 }
 
+// Prefixes of both families: RFC 1812 §5.2.4.3, RFC 4291 §2.3.
 func TestLookupLongestPrefix(t *testing.T) {
 	var table ip.Table
 	for i, p := range []string{
 		"0.0.0.0/0", "10.0.0.0/8", "10.0.0.0/9", "10.128.0.0/9", "10.1.0.0/16", "10.1.2.0/23",
 		"10.1.2.0/24", "10.1.2.128/25", "10.1.2.200/32", "10.1.2.0/32", "192.168.0.0/31",
+		"::/0", "2001:db8::/32", "2001:db8:8000::/33", "2001:db8:0:1::/64", "2001:db8::1/128",
+		"2001:db8::/127", "a00::/8", "::ffff:10.0.0.0/104",
 	} {
 		table.Insert(route(p, i, ip.Static))
 	}
@@ -38,6 +41,16 @@ func TestLookupLongestPrefix(t *testing.T) {
 		{"192.168.0.2", "0.0.0.0/0"},
 		{"0.0.0.0", "0.0.0.0/0"},
 		{"255.255.255.255", "0.0.0.0/0"},
+		{"2001:db8::1", "2001:db8::1/128"},
+		{"2001:db8::", "2001:db8::/127"},
+		{"2001:db8::2", "2001:db8::/32"},
+		{"2001:db8:0:1:ffff::", "2001:db8:0:1::/64"},
+		{"2001:db8:0:1:ffff::%eth0", "2001:db8:0:1::/64"},
+		{"2001:db8:8000::1", "2001:db8:8000::/33"},
+		{"2001:db7::1", "::/0"},
+		{"a01:203::", "a00::/8"},
+		{"::ffff:10.1.2.3", "::ffff:10.0.0.0/104"},
+		{"::", "::/0"},
 	}
 	for _, tt := range tests {
 		r, ok := table.Lookup(netip.MustParseAddr(tt.addr))
@@ -48,8 +61,9 @@ func TestLookupLongestPrefix(t *testing.T) {
 
 func TestLookupWithoutDefault(t *testing.T) {
 	var table ip.Table
+	table.Insert(route("::/0", 0, ip.Static))
 	_, ok := table.Lookup(ip.V4(10, 0, 0, 1))
-	assert.False(t, ok, "an empty table")
+	assert.False(t, ok, "no route of this family")
 	table.Insert(route("10.0.0.0/24", 0, ip.Local))
 	_, ok = table.Lookup(ip.V4(10, 0, 1, 1))
 	assert.False(t, ok)
@@ -103,15 +117,18 @@ func TestInsertIgnoresBitsBehindThePrefix(t *testing.T) {
 	assert.Zero(t, table.Len())
 }
 
-func TestTableRefusesOtherFamilies(t *testing.T) {
+func TestTableRefusesInvalidPrefixes(t *testing.T) {
 	var table ip.Table
-	assert.Panics(t, func() { table.Insert(route("fd00::/8", 0, ip.Static)) })
+	assert.Panics(t, func() { table.Insert(ip.Route{}) })
 	assert.Panics(t, func() { table.Remove(netip.Prefix{}, ip.Static) })
 }
 
 func TestAllIsSortedAndStops(t *testing.T) {
 	var table ip.Table
-	for _, p := range []string{"10.1.0.0/16", "0.0.0.0/0", "10.0.0.0/8", "192.168.1.1/32", "10.0.0.0/30"} {
+	for _, p := range []string{
+		"fd00::/8", "10.1.0.0/16", "0.0.0.0/0", "10.0.0.0/8", "192.168.1.1/32", "::/0", "::1/128",
+		"10.0.0.0/30", "fd00::/9",
+	} {
 		table.Insert(route(p, 0, ip.RIP))
 		table.Insert(route(p, 1, ip.Static))
 	}
@@ -122,6 +139,7 @@ func TestAllIsSortedAndStops(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"0.0.0.0/0", "10.0.0.0/8", "10.0.0.0/30", "10.1.0.0/16", "192.168.1.1/32",
+		"::/0", "::1/128", "fd00::/8", "fd00::/9",
 	}, got)
 	for r := range table.All() {
 		assert.Equal(t, "0.0.0.0/0", r.Prefix.String())
@@ -142,7 +160,7 @@ func (o oracle) best(p netip.Prefix) (ip.Route, bool) {
 }
 
 func (o oracle) lookup(a netip.Addr) (ip.Route, bool) {
-	for bits := 32; bits >= 0; bits-- {
+	for bits := a.BitLen(); bits >= 0; bits-- {
 		p, _ := a.Prefix(bits)
 		if r, ok := o.best(p); ok {
 			return r, true
@@ -179,10 +197,14 @@ func TestTableEqualsOracleUnderChurn(t *testing.T) {
 	o := oracle{}
 	addr := func() netip.Addr { // few distinct bytes, so that prefixes nest and collide
 		b := func() byte { return []byte{0, 1, 127, 128, 129, 255}[rng.IntN(6)] }
-		return netip.AddrFrom4([4]byte{b(), b(), b(), b()})
+		if rng.IntN(2) == 0 {
+			return netip.AddrFrom4([4]byte{b(), b(), b(), b()})
+		}
+		return netip.AddrFrom16([16]byte{b(), 5: b(), 10: b(), 12: b(), 13: b(), 15: b()})
 	}
 	for step := range 20_000 {
-		p := netip.PrefixFrom(addr(), rng.IntN(33)).Masked()
+		host := addr()
+		p := netip.PrefixFrom(host, rng.IntN(host.BitLen()+1)).Masked()
 		origin := ip.Origin(rng.IntN(3))
 		if rng.IntN(100) < 45 {
 			delete(o[p], origin)

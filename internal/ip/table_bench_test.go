@@ -62,10 +62,21 @@ func manyPrefixes(n int) []netip.Prefix {
 	return list
 }
 
+// in6 are the prefixes within 2000::/16, so that they are /24 to /48.
+func in6(prefixes []netip.Prefix) []netip.Prefix {
+	list := make([]netip.Prefix, len(prefixes))
+	for i, p := range prefixes {
+		a := [16]byte{0x20}
+		copy(a[2:], p.Addr().AsSlice())
+		list[i] = netip.PrefixFrom(netip.AddrFrom16(a), p.Bits()+16)
+	}
+	return list
+}
+
 func learned(p netip.Prefix) ip.Route {
-	a := p.Addr().As4()
+	a := p.Addr().As16()
 	return ip.Route{
-		Prefix: p, NextHop: ip.V4(10, 0, a[1]%8, 1), Iface: int(a[1] % 8),
+		Prefix: p, NextHop: ip.V4(10, 0, a[13]%8, 1), Iface: int(a[13] % 8),
 		Origin: ip.RIP, Cost: 1,
 	}
 }
@@ -84,11 +95,11 @@ func targetsIn(prefixes []netip.Prefix, n int) []netip.Addr {
 	targets := make([]netip.Addr, n)
 	for i := range targets {
 		p := prefixes[rng.IntN(len(prefixes))]
-		a := p.Addr().As4()
-		for b := p.Bits(); b < 32; b++ {
+		a := p.Addr().AsSlice()
+		for b := p.Bits(); b < len(a)*8; b++ {
 			a[b/8] |= byte(rng.IntN(2)) << (7 - b%8)
 		}
-		targets[i] = netip.AddrFrom4(a)
+		targets[i], _ = netip.AddrFromSlice(a)
 	}
 	return targets
 }
@@ -102,9 +113,18 @@ func heapBytes() uint64 {
 
 // BenchmarkLookup looks up the way of packets: to destinations anywhere, which is a
 // matter of the caches, and to a few, as in traffic. B/route is the table's memory.
-func BenchmarkLookup(b *testing.B) {
+func BenchmarkLookup(b *testing.B) { benchmarkLookup(b, 4) }
+
+// BenchmarkLookup6 is BenchmarkLookup for IPv6.
+func BenchmarkLookup6(b *testing.B) { benchmarkLookup(b, 6) }
+
+func benchmarkLookup(b *testing.B, family int) {
+	b.Helper()
 	for _, n := range []int{10, 1000, 100_000} {
 		prefixes := manyPrefixes(n)
+		if family == 6 {
+			prefixes = in6(prefixes)
+		}
 		before := heapBytes()
 		table := tableOf(prefixes)
 		memory := float64(heapBytes()-before) / float64(len(prefixes))
@@ -138,6 +158,7 @@ func BenchmarkRemoveInsert(b *testing.B) {
 
 func TestTheWayOfPacketsDoesNotAllocate(t *testing.T) {
 	prefixes := manyPrefixes(10_000)
+	prefixes = append(prefixes, in6(prefixes)...)
 	table, targets := tableOf(prefixes), targetsIn(prefixes, 256)
 	require.Equal(t, len(prefixes), table.Len())
 	i := 0

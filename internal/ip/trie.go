@@ -35,6 +35,37 @@ type node struct {
 	shorts   []way
 }
 
+// longest returns the route of the longest prefix that contains the address, and its length; nil:
+// none. The deepest node on the path of the address nearly always has it. If not, the search starts
+// again, and takes the last match.
+func (n *node) longest(addr []byte) (w *way, length int) {
+	deepest, depth := n, 0
+	for c := n.child(addr[0]); c != nil; c = deepest.child(addr[depth]) {
+		deepest, depth = c, depth+1
+	}
+	if w, length = deepest.match(addr[depth]); w != nil {
+		return w, depth*stride + length
+	}
+	for at := range depth {
+		if m, bits := n.match(addr[at]); m != nil {
+			w, length = m, at*stride+bits
+		}
+		n = n.child(addr[at])
+	}
+	return w, length
+}
+
+// find returns the route of exactly that prefix, or nil.
+func (n *node) find(addr []byte, length int) *way {
+	if length <= stride {
+		return n.get(addr[0], length)
+	}
+	if c := n.child(addr[0]); c != nil {
+		return c.find(addr[1:], length-stride)
+	}
+	return nil
+}
+
 // match returns the route of the node's longest prefix that contains b, and the prefix's bits in b;
 // nil: none.
 func (n *node) match(b uint8) (*way, int) {
@@ -73,18 +104,21 @@ func (n *node) get(b uint8, length int) *way {
 }
 
 // put adds the route of a new prefix.
-func (n *node) put(b uint8, length int, w way) {
-	set, ways, at := n.place(b, length)
-	set.add(at)
-	*ways = slices.Insert(*ways, set.rank(at)-1, w)
-}
-
-// drop removes the route of a prefix.
-func (n *node) drop(b uint8, length int) {
-	set, ways, at := n.place(b, length)
-	i := set.rank(at) - 1
-	*ways = slices.Delete(*ways, i, i+1)
-	set.drop(at)
+func (n *node) put(addr []byte, length int, w way) {
+	b := addr[0]
+	if length <= stride {
+		set, ways, at := n.place(b, length)
+		set.add(at)
+		*ways = slices.Insert(*ways, set.rank(at)-1, w)
+		return
+	}
+	c := n.child(b)
+	if c == nil {
+		c = &node{}
+		n.sons.add(b)
+		n.children = slices.Insert(n.children, n.sons.rank(b)-1, c)
+	}
+	c.put(addr[1:], length-stride, w)
 }
 
 // child returns the node after b, or nil.
@@ -95,42 +129,30 @@ func (n *node) child(b uint8) *node {
 	return n.children[n.sons.rank(b)-1]
 }
 
-func (n *node) makeChild(b uint8) *node {
-	if c := n.child(b); c != nil {
-		return c
-	}
-	c := &node{}
-	n.sons.add(b)
-	n.children = slices.Insert(n.children, n.sons.rank(b)-1, c)
-	return c
-}
-
-func (n *node) dropChild(b uint8) {
-	at := n.sons.rank(b) - 1
-	n.children = slices.Delete(n.children, at, at+1)
-	n.sons.drop(b)
-}
-
-func (n *node) isEmpty() bool {
-	return len(n.wholes) == 0 && len(n.shorts) == 0 && len(n.children) == 0
-}
-
 // remove removes an existing prefix from the node or its children, and removes empty nodes.
 func (n *node) remove(addr []byte, length int) {
+	b := addr[0]
 	if length <= stride {
-		n.drop(addr[0], length)
+		set, ways, at := n.place(b, length)
+		i := set.rank(at) - 1
+		*ways = slices.Delete(*ways, i, i+1)
+		set.drop(at)
 		return
 	}
-	c := n.child(addr[0])
+	c := n.child(b)
 	c.remove(addr[1:], length-stride)
-	if c.isEmpty() {
-		n.dropChild(addr[0])
+	if len(c.wholes)+len(c.shorts)+len(c.children) == 0 {
+		at := n.sons.rank(b) - 1
+		n.children = slices.Delete(n.children, at, at+1)
+		n.sons.drop(b)
 	}
 }
 
 // walk visits each prefix of the node and its children. A prefix precedes those that it contains,
 // and they precede the next prefix. addr is the path to the node, whose byte is at depth.
-func (n *node) walk(addr [4]byte, depth int, visit func(a [4]byte, length int, w *way) bool) bool {
+func (n *node) walk(
+	addr [16]byte, depth int, visit func(a [16]byte, length int, w *way) bool,
+) bool {
 	for v := range 1 << stride {
 		b := uint8(v)
 		addr[depth] = b

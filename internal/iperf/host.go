@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -45,15 +46,11 @@ func (h *Host) list(context.Context, control.PerfServers) ([]control.PerfServed,
 func (h *Host) open() []*server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := make([]*server, 0, len(h.servers))
-	for s := range h.servers {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b *server) int { return cmp.Compare(a.req.Port, b.req.Port) })
-	return list
+	return slices.SortedFunc(maps.Keys(h.servers), func(a, b *server) int {
+		return cmp.Compare(a.req.Port, b.req.Port)
+	})
 }
 
-// enter adds a server, and forget removes it.
 func (h *Host) enter(s *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

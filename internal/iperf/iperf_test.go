@@ -133,6 +133,23 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 }
 
 // The omitted beginning does not count, and intervals are reported while the test runs.
+func TestPerfOverIPv6(t *testing.T) {
+	a, b := operatortest.TwoIPv6(t, node.Config{})
+	ended := served(t, b)
+	for name, req := range map[string]control.Perf{
+		"TCP": {Bytes: 16 << 20},
+		"UDP": {Proto: control.PerfUDP, Bytes: 1 << 18, Rate: 40_000_000, Reverse: true},
+		"RCP": {Proto: control.PerfRCP, Bytes: 1 << 18},
+		"RDT": {Proto: control.PerfRDT, Time: 100 * time.Millisecond},
+	} {
+		req.Addr = netip.MustParseAddr("2001:db8::2")
+		report := testenv.Ask(t, a, req)
+		theirs := <-ended
+		require.Empty(t, theirs.Problem, name)
+		checkReports(t, &req, &report, &theirs.Report)
+	}
+}
+
 func TestPerfOmitsTheBeginning(t *testing.T) {
 	a, b := twoNodes(t)
 	served(t, b)

@@ -300,7 +300,6 @@ func (t *test) close() {
 	t.group.busy.Wait()
 }
 
-// results returns the results of this end.
 func (t *test) results() Results {
 	r := Results{Retransmits: -1, Congestion: t.algo()}
 	r.CPUTotal, r.CPUUser, r.CPUSystem = t.used.percent(t.until.Sub(t.from))

@@ -38,7 +38,7 @@ func (h *Host) give(port uint16) (*rdtCarrier, error) {
 		wares[i].SHA256, wares[i].Data = digest, data
 	}
 	f := &rdtCarrier{}
-	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+	on := h.node.AllAddrs(port)
 	server, err := services.ServeRDT(h.node, on, rdt.Config{Selective: true}, wares,
 		func(flow rdt.Flow) {
 			f.done.Add(flow.Bytes)

@@ -139,9 +139,7 @@ func newRow(from, to float64, bytes int64) control.PerfRow {
 }
 
 // figures adds to a row what its protocol has.
-func (t *test) figures(
-	row *control.PerfRow, s *stream, d tally, jitter time.Duration,
-) {
+func (t *test) figures(row *control.PerfRow, s *stream, d tally, jitter time.Duration) {
 	switch {
 	case t.group.params.UDP && s.sender:
 		row.Packets = &d.packets
@@ -186,7 +184,6 @@ type view struct {
 	known   bool // retransmits are
 }
 
-// views returns a stream as its sender and its receiver measured it.
 func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	own := view{
 		tally: s.count(s.info()).minus(s.base), jitter: s.jitter(),
@@ -269,7 +266,6 @@ func (t *test) sumRow(way *[2]waySum, sender bool, who int) control.PerfRow {
 	return row
 }
 
-// streamEnd returns the result of a stream.
 func (t *test) streamEnd(s *stream, sender, receiver *view) control.PerfStreamEnd {
 	from := newRow(0, sender.seconds, sender.bytes)
 	to := newRow(0, receiver.seconds, receiver.bytes)

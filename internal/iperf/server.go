@@ -52,7 +52,7 @@ func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServ
 		ctx = context.Background()
 		s.req.Listening, s.req.Start, s.req.Interval, s.req.Ended = nil, nil, nil, nil
 	}
-	l, err := h.node.TCP.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
+	l, err := h.node.TCP.Listen(h.node.AllAddrs(r.Port), 0)
 	if err != nil {
 		return control.PerfServed{}, fmt.Errorf("perf: unable to start listener on port %d: %w",
 			r.Port, control.Reason(err))
@@ -83,7 +83,7 @@ func (s *server) describe() control.PerfServed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return control.PerfServed{
-		Local: netip.AddrPortFrom(netip.IPv4Unspecified(), s.req.Port),
+		Local: s.host.node.AllAddrs(s.req.Port),
 		Tests: s.tests, Busy: s.running,
 	}
 }
@@ -336,7 +336,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 
 // listen opens the socket for streams of UDP or RCP.
 func (s *server) listen(t *test, wait *gathering) error {
-	on := netip.AddrPortFrom(netip.IPv4Unspecified(), s.req.Port)
+	on := s.host.node.AllAddrs(s.req.Port)
 	var err error
 	switch {
 	case t.group.params.UDP:

@@ -51,7 +51,6 @@ type news struct {
 	err   error
 }
 
-// say sends a state.
 func (c *wire) say(s State) error {
 	return c.write([]byte{byte(s)})
 }

@@ -37,7 +37,7 @@ type Comparison struct {
 	alone bool // the flow is the only one of its runs
 }
 
-// kindOf is what a flow is in both of two runs: "cubic", or "tahoe / cubic" where they differ.
+// kindOf returns the kind of a flow in two runs: "cubic", or "tahoe / cubic" if they differ.
 func kindOf(before, after *result.Flow) string {
 	if before.Label == after.Label {
 		return before.Label
@@ -45,8 +45,8 @@ func kindOf(before, after *result.Flow) string {
 	return before.Label + " / " + after.Label
 }
 
-// flowText is what tables call the flow. The name of a flow that is alone comes from a file in
-// which another congestion control may have had it: such a flow is called by its kind.
+// flowText returns the name of the flow in tables. A single flow is named after its kind, because
+// its name in the file may be another congestion control's.
 func (c *Comparison) flowText() string {
 	switch {
 	case c.Flow == "":
@@ -59,9 +59,10 @@ func (c *Comparison) flowText() string {
 	return c.Flow
 }
 
-// Compare compares two directories cell by cell: of trials that had the same seed the
-// differences, which are less uncertain than either mean, else the difference of the means.
-// Cells are those with the same settings, or all in their order if both have as many.
+// Compare compares two directories cell by cell. For trials with the same seed it takes the
+// differences, which are less uncertain than either mean; otherwise the difference of the means. It
+// compares cells with the same settings, or all cells in order if both directories have the same
+// number.
 func Compare(a, b *Results) ([]Comparison, error) {
 	cells, err := matchCells(a, b)
 	if err != nil {
@@ -82,7 +83,8 @@ func Compare(a, b *Results) ([]Comparison, error) {
 	return out, nil
 }
 
-// compareRuns compares the runs of two cells with as many flows: flow by flow, and the whole.
+// compareRuns compares the runs of two cells with the same number of flows: each flow, and the
+// whole run.
 func compareRuns(before, after []*result.Trial, set []plan.Setting) []Comparison {
 	var out []Comparison
 	for i := range before[0].Flows {
@@ -98,7 +100,6 @@ func compareRuns(before, after []*result.Trial, set []plan.Setting) []Comparison
 	return append(out, comparisons(before, after, whole, "", set)...)
 }
 
-// matchCells finds out which cells are compared.
 func matchCells(a, b *Results) ([][2]int, error) {
 	var pairs [][2]int
 	for i := range a.Cells {
@@ -167,7 +168,7 @@ func comparisons(before, after []*result.Trial, part partOf, flow string, set []
 	return out
 }
 
-// partOf takes the numbers of a flow, or of the whole, out of a run.
+// partOf returns the numbers of a flow or of the whole run.
 type partOf func(*result.Trial) result.Values
 
 func valuesOf(runs []*result.Trial, part partOf, m result.Metric) []float64 {
@@ -180,7 +181,7 @@ func valuesOf(runs []*result.Trial, part partOf, m result.Metric) []float64 {
 	return values
 }
 
-// pairsOf are a metric's values of trials with one seed, where both have one.
+// pairsOf returns pairs of a metric's values of trials with the same seed.
 func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y []float64) {
 	second := map[uint64]*result.Trial{}
 	for _, t := range after {
@@ -200,8 +201,8 @@ func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y 
 	return x, y
 }
 
-// PrintComparison writes a table of what two directories differ in: the metrics of tables unless
-// others are named.
+// PrintComparison writes a table of the differences between two directories. Without metrics it has
+// those of results tables.
 func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) error {
 	list = ofInterest(list, s.Metrics)
 	t := comparisonTable(a, list, a.Dir, b.Dir)
@@ -216,7 +217,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) err
 	return err
 }
 
-// ofInterest are the comparisons of some metrics; nil: of those of tables.
+// ofInterest returns the comparisons of some metrics; nil: of those of results tables.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
 		metrics = usual
@@ -227,8 +228,8 @@ func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	})
 }
 
-// comparisonTable is a line for each metric of each flow of each cell, with what the two sides are
-// called.
+// comparisonTable returns a table with a line for each metric of each flow of each cell. The two
+// sides are columns with the given names.
 func comparisonTable(a *Results, list []Comparison, before, after string) *table.Table {
 	t := table.New("<cell", "<flow", "<metric", before, after, "difference", "<", "", "<")
 	lastCell, lastFlow, late := "\x00", "\x00", false
@@ -273,7 +274,7 @@ func comparisonTable(a *Results, list []Comparison, before, after string) *table
 	return t
 }
 
-// verdict is the difference as a share, and whether there is any doubt about its sign.
+// verdict returns the difference as a share, and whether its sign is uncertain.
 func (c *Comparison) verdict() (share, doubt string) {
 	if c.Share != nil {
 		share = fmt.Sprintf("%+.1f %%", 100**c.Share)
@@ -284,7 +285,7 @@ func (c *Comparison) verdict() (share, doubt string) {
 	return share, doubt
 }
 
-// unfinished says how many runs did not finish, if any did not.
+// unfinished returns a note about the runs that did not finish, if there are any.
 func (r *Results) unfinished() string {
 	n := 0
 	for _, t := range r.Runs {

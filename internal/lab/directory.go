@@ -106,7 +106,7 @@ func (d *directory) open(s *Study, until float64) error {
 	return d.load()
 }
 
-// describe writes what the directory is about, before there are any results.
+// describe writes the manifest and the experiment file, before there are any results.
 func (d *directory) describe(s *Study) error {
 	texts, _ := s.Texts() // the others stay where they are
 	for name, text := range texts {
@@ -121,8 +121,8 @@ func (d *directory) describe(s *Study) error {
 	return d.manifest.write(d.path)
 }
 
-// Texts returns the experiment as a directory has it, by path with slashes, and the names of the
-// files that a directory does not have because they are elsewhere on this machine.
+// Texts returns the files of a directory's experiment, by path with slashes, and the names of files
+// that are not in the directory but elsewhere on this machine.
 func (s *Study) Texts() (texts map[string][]byte, elsewhere []string) {
 	texts = map[string][]byte{documentFile: s.Document}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -135,7 +135,7 @@ func (s *Study) Texts() (texts map[string][]byte, elsewhere []string) {
 	return texts, elsewhere
 }
 
-// load reads what was run before, and has trials.csv end with a whole run.
+// load reads the existing runs and removes an incomplete run from the end of trials.csv.
 func (d *directory) load() error {
 	path := filepath.Join(d.path, trialsFile)
 	f, err := files.Machine().Edit(path, 0o666)
@@ -171,7 +171,7 @@ func (d *directory) load() error {
 	return d.adopt()
 }
 
-// keep takes runs that were read. A run may be there twice, if it came to the same.
+// keep adds runs that were read. A run may be there twice if both have the same results.
 func (d *directory) keep(path string, runs []*result.Trial) error {
 	for _, t := range runs {
 		before, again := d.runs[jobOf(t)]
@@ -184,7 +184,6 @@ func (d *directory) keep(path string, runs []*result.Trial) error {
 	return nil
 }
 
-// adopt adds what single cells were run into.
 func (d *directory) adopt() error {
 	had := len(d.runs)
 	runs, paths, err := readCells(d.path, d.manifest)
@@ -201,7 +200,7 @@ func (d *directory) adopt() error {
 		return err
 	}
 	if n := len(d.runs) - had; n > 0 {
-		d.notes = append(d.notes, fmt.Sprintf("%d runs came from parts that ran elsewhere", n))
+		d.notes = append(d.notes, fmt.Sprintf("runs merged from parts: %d", n))
 	}
 	d.parts = paths
 	_, err = d.trials.Write(text)
@@ -246,7 +245,7 @@ func (d *directory) removeParts() error {
 	return errors.Join(errs...)
 }
 
-// add appends a run: in one call, so that it is there whole or not.
+// add appends a run in one system call, so that it is written completely or not at all.
 func (d *directory) add(t *result.Trial) error {
 	if err := d.manifest.check(t); err != nil {
 		panic("BUG: lab: " + err.Error())
@@ -256,19 +255,14 @@ func (d *directory) add(t *result.Trial) error {
 	return err
 }
 
-// results are the runs that the manifest speaks of.
 func (d *directory) results() *Results {
 	r := newResults(d.path, d.manifest, inOrder(d.runs))
 	r.Notes = append(slices.Clone(d.notes), r.Notes...)
 	return r
 }
 
-// finish puts trials.csv into its order and writes the rest.
 func (d *directory) finish() error {
-	text := result.TrialsHeader()
-	for _, t := range inOrder(d.runs) {
-		text = result.AppendTrial(text, d.manifest.Mark, t)
-	}
+	text := trialsText(d.manifest.Mark, d.runs)
 	if err := result.WriteFile(filepath.Join(d.path, trialsFile), text); err != nil {
 		return err
 	}
@@ -283,7 +277,15 @@ func (d *directory) finish() error {
 	return d.manifest.write(d.path)
 }
 
-// close lets others write there.
+// trialsText returns the content of a file of runs, in order.
+func trialsText(mark string, runs map[job]*result.Trial) []byte {
+	text := result.TrialsHeader()
+	for _, t := range inOrder(runs) {
+		text = result.AppendTrial(text, mark, t)
+	}
+	return text
+}
+
 func (d *directory) close() error {
 	var err error
 	if d.trials != nil {

@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -25,14 +25,14 @@ const (
 // Drawing says how to draw results.
 type Drawing struct {
 	Workers int
-	// Metrics are those of the table and of the figures of sweeps; nil: those that the experiment's
-	// file has chosen, or else those that say most.
+	// Metrics are those of the table and of the figures of sweeps; nil: those of the experiment's
+	// file, or else the usual ones.
 	Metrics []result.Metric
 	// Style is the size and the font of the figures' files; the report has the usual ones.
 	Style figure.Style
 	// Judged are the verdicts on the runs; nil: the expectations were not checked.
 	Judged *Judged
-	// Other is what another simulator, called OtherName, comes to; nil: none was asked.
+	// Other has the results of another simulator, OtherName; nil: there are none.
 	Other     *Results
 	OtherName string
 }
@@ -56,8 +56,8 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	return report, result.WriteFile(report, text.Bytes())
 }
 
-// Preview writes the report of the complete cells, which loads itself again as long as cells are
-// missing. The notes are about those.
+// Preview writes the report of the complete cells. The page reloads as long as cells are missing;
+// the notes describe those.
 func (r *Results) Preview(w io.Writer, notes []string) error {
 	judged, err := r.JudgeComplete()
 	if err != nil {
@@ -176,7 +176,6 @@ func (r *Results) notes() []string {
 	return r.unsteady(r.rows(true))
 }
 
-// drawing is a plot and the name of its files.
 type drawing struct {
 	name string
 	plot *figure.Plot
@@ -230,7 +229,7 @@ func (d *drawing) write(folder string, style figure.Style) error {
 	return nil
 }
 
-// Plots are the files that figures were drawn into, those that a page can show at any size.
+// Plots are the files of figures in formats that a page can scale.
 func (r *Results) Plots() ([]string, error) {
 	return filepath.Glob(filepath.Join(r.Dir, plotsFolder, "*.svg"))
 }
@@ -246,7 +245,7 @@ func (r *Results) repeat() (command, here string) {
 	if filepath.IsAbs(r.Dir) || r.Dir == "." {
 		return "", here // other machines do not have that folder
 	}
-	return run + quoted(filepath.ToSlash(r.Dir)) + anew, here
+	return run + diagnostic.ShellWord(filepath.ToSlash(r.Dir)) + anew, here
 }
 
 // ofPreset reports whether the results are those of a preset as it comes, and with which flags.
@@ -288,17 +287,7 @@ func (r *Results) ofPreset() (flags string, ok bool) {
 	return flags, true
 }
 
-// plainWord is a word that a shell takes as it is.
-var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
-func quoted(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// warmup says how much of the beginning of runs is left out; empty: nothing.
+// warmup returns a note about the warm-up that means leave out; empty if there is none.
 func (m *Manifest) warmup() string {
 	least, most := m.Cells[0].Warmup, 0.0
 	for i := range m.Cells {

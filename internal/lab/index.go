@@ -11,11 +11,10 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// Part is what one task of a batch system runs of a sweep: one cell or, if Of is not 0, the part
-// with this number, from 0, of the sweep's runs in Of parts of about equal size.
+// Part is the part of a sweep that one task of a batch system runs. If Of is 0, it is one cell;
+// otherwise the runs are divided into Of parts of about equal size, numbered from 0.
 type Part struct{ Number, Of int }
 
 // jobs returns the part's runs among all, which are in the order of their cells and trials.
@@ -50,8 +49,8 @@ func (p Part) check(s *Study) error {
 // Runs returns the number of runs of all cells.
 func (s *Study) Runs() int { return s.manifest().Total() }
 
-// Prepare makes a directory for a study's results, or finds one, which gets the study's number of
-// trials. Nothing is run.
+// Prepare creates or opens a directory for a study's results, and sets its number of trials. It
+// runs nothing.
 func Prepare(dir string, s *Study) error {
 	m, err := shareDirectory(dir, s)
 	if err != nil {
@@ -65,8 +64,8 @@ func Prepare(dir string, s *Study) error {
 }
 
 // RunPart runs a part of a sweep, for a batch system whose machines share a directory. The results
-// have a file of their own, which appears when all runs of the part are done: other processes may
-// run other parts in the directory meanwhile, or the same.
+// have a file of their own, which appears when all runs of the part are done. Other processes may
+// run other parts, or the same one, at the same time.
 func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error) {
 	if err := p.check(s); err != nil {
 		return nil, err
@@ -82,43 +81,21 @@ func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error)
 	}
 	all := p.jobs(m.jobs())
 	jobs := slices.DeleteFunc(slices.Clone(all), func(j job) bool { return runs[j] != nil })
-	had := len(all) - len(jobs)
-	if o.Progress != nil {
-		o.Progress(had, len(all))
-	}
 	if s.Real != nil {
 		o.Records *= 2
 	}
-	now, later := s.split(jobs)
-	if err := s.announce(later, o.Real); err != nil {
-		return nil, err
-	}
-	do := func(j job, shelf *simulation.Shelf) (*result.Trial, error) {
-		return playRun(s, j, o, shelf)
-	}
-	take := func(j job, t *result.Trial) error {
+	err = s.execute(ctx, o, jobs, len(all), func(j job, t *result.Trial) error {
 		runs[j] = t
-		had++
-		if o.Progress != nil {
-			o.Progress(had, len(all))
-		}
 		return nil
-	}
-	if err = work(ctx, now, o.Workers, do, take); err == nil {
-		err = workReal(ctx, s, later, o, take)
-	}
+	})
 	if err != nil {
 		return nil, err
 	}
-	// The directory may have got another experiment meanwhile.
+	// Another process may have replaced the directory's experiment.
 	if _, err := shareDirectory(o.Dir, s); err != nil {
 		return nil, err
 	}
-	text := result.TrialsHeader()
-	for _, t := range inOrder(runs) {
-		text = result.AppendTrial(text, m.Mark, t)
-	}
-	if err := result.WriteFile(path, text); err != nil {
+	if err := result.WriteFile(path, trialsText(m.Mark, runs)); err != nil {
 		return nil, err
 	}
 	r := newResults(o.Dir, m, inOrder(runs))
@@ -127,7 +104,6 @@ func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error)
 	return r, err
 }
 
-// readPart reads what a part was run into before.
 func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
 	runs := map[job]*result.Trial{}
 	text, err := files.Text(path, files.MaxData)
@@ -144,7 +120,7 @@ func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
 	return runs, brokenPart(err)
 }
 
-// brokenPart says what to do about a part's file that cannot be read.
+// brokenPart returns the error for an unreadable file of a part, with what to do about it.
 func brokenPart(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w; remove the file, and its runs are run again", err)
@@ -159,7 +135,7 @@ func PartsDone(dir string, of int) (int, error) {
 	return len(paths), err
 }
 
-// shareDirectory makes a directory for a study's results, or finds one.
+// shareDirectory creates or opens a directory for a study's results.
 func shareDirectory(dir string, s *Study) (*Manifest, error) {
 	old, err := readManifest(dir)
 	switch {

@@ -11,46 +11,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
-	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// Judged is the expectations of an experiment, held against what its runs came to.
+// Judged has the expectations of an experiment, checked against its runs.
 type Judged struct {
 	Name, About string
 	Verdicts    []Verdict
 }
 
-// Judge runs a study and holds what its runs come to against what is expected of them. It leaves
-// nothing but its answer.
+// Judge runs a study and checks its expectations. It writes no files.
 func Judge(ctx context.Context, s *Study, o Options) (*Judged, error) {
 	jobs := byTrial(len(s.Cells), func(cell int) int { return s.Cells[cell].Trials })
 	runs := map[job]*result.Trial{}
-	if o.Progress != nil {
-		o.Progress(0, len(jobs))
-	}
-	do := func(j job, shelf *simulation.Shelf) (*result.Trial, error) {
-		t, _, err := s.Play(&s.Cells[j.cell], j.trial, simulation.Options{Shelf: shelf})
-		if err != nil {
-			return nil, fmt.Errorf("%s, %v: %w", s.Name, j, err)
-		}
-		return t, nil
-	}
-	err := work(ctx, jobs, o.Workers, do, func(j job, t *result.Trial) error {
+	err := s.execute(ctx, o, jobs, len(jobs), func(j job, t *result.Trial) error {
 		runs[j] = t
-		if o.Progress != nil {
-			o.Progress(len(runs), len(jobs))
-		}
 		return nil
 	})
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %w", s.Name, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &Judged{s.Name, s.About, Expectations(s.Cells, inOrder(runs))}, nil
 }
 
-// Judge holds the runs of a directory against what its experiment expects of them. Cells are the
-// experiment's; nil: it is read from the directory.
+// Judge checks the expectations of a directory's experiment. Cells are the experiment's; nil: it is
+// read from the directory.
 func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 	if cells == nil {
 		s, err := Load(Request{Experiment: r.Dir})
@@ -71,8 +59,7 @@ func (r *Results) judge(cells []plan.Cell) *Judged {
 	return &Judged{r.Name, r.About, Expectations(cells, list)}
 }
 
-// JudgeComplete holds the complete cells of a directory against what its experiment expects of
-// them. Expectations of other cells are left out.
+// JudgeComplete checks the expectations of a directory's complete cells only.
 func (r *Results) JudgeComplete() (*Judged, error) {
 	s, err := Load(Request{Experiment: r.Dir})
 	if err != nil {
@@ -85,8 +72,8 @@ func (r *Results) JudgeComplete() (*Judged, error) {
 	return j, nil
 }
 
-// Tally counts verdicts. Own regressions are apart: they compare with what this program printed
-// before, and prove nothing.
+// Tally counts verdicts. It counts own regressions separately: they compare with earlier results of
+// this program, and prove nothing.
 type Tally struct{ Checks, Failed, Own, Changed int }
 
 // Tally counts the verdicts.
@@ -116,7 +103,7 @@ func (t *Tally) Add(o Tally) {
 	t.Own, t.Changed = t.Own+o.Own, t.Changed+o.Changed
 }
 
-// String says how many hold.
+// String returns the number of expectations that hold.
 func (t Tally) String() string {
 	share := func(bad, all int, thing string) string {
 		if all != 1 {
@@ -128,19 +115,21 @@ func (t Tally) String() string {
 		return fmt.Sprintf("%d of %d %s", all-bad, all, thing)
 	}
 	hold := share(t.Failed, t.Checks, "check") + " hold"
+	if t.Checks == 1 {
+		hold += "s"
+	}
 	if t.Own == 0 {
 		return hold
 	}
 	return hold + ", " + share(t.Changed, t.Own, "own regression") + " unchanged"
 }
 
-// Failed is how many expectations do not hold.
+// Failed returns the number of expectations that do not hold.
 func (j *Judged) Failed() int {
 	t := j.Tally()
 	return t.Failed + t.Changed
 }
 
-// figures are the verdicts as the report has them.
 func (j *Judged) figures() []figure.Verdict {
 	var out []figure.Verdict
 	if j == nil {

@@ -247,7 +247,7 @@ func TestSingleCells(t *testing.T) {
 	cells, runs := r.Missing()
 	assert.Equal(t, []int{1}, cells)
 	assert.Equal(t, 3, runs)
-	assert.Contains(t, r.Notes[0], "9 runs came from parts")
+	assert.Contains(t, r.Notes[0], "runs merged from parts: 9")
 	assert.Contains(t, files(t, dir)["run.json"], `"mark"`)
 	assert.NotContains(t, files(t, dir)["run.json"], `"hash"`, "not all has been run")
 

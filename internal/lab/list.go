@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// List writes a study's cells, a line each, with their numbers.
+// List writes a line with a number for each of a study's cells.
 func (s *Study) List(w io.Writer) error {
 	r := &Results{Manifest: s.manifest()}
 	heads := []string{"cell"}

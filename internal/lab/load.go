@@ -26,27 +26,27 @@ type Request struct {
 	Experiment string
 	// Changes are made to the file, in their order.
 	Changes []Change
-	// Version is the program's: results of another are not gone on with.
+	// Version is the program's version. Results of another version are not continued.
 	Version string
-	// Real says that each cell is played in real time, too, RealTrials times (0: once), by these
-	// Processes. A directory that has such results is gone on with so without being asked to.
+	// Real plays each cell also in real time, RealTrials times (0: once), with these Processes. A
+	// directory with such results is continued in the same way.
 	Real       bool
 	RealTrials int
 	Processes  emulation.Options
-	// Printed gets each line that Starlark files print in the first trial of the first cell, and
-	// when; nil: nobody does. The worker that plays the trial calls it.
+	// Printed is called with each line that Starlark files print in the first trial of the first
+	// cell, and its time; it may be nil. The worker that plays the trial calls it.
 	Printed func(at time.Duration, line string)
 }
 
 // Change is one change of an experiment file, KEY=VALUE or KEY=VALUE,VALUE,….
 type Change struct {
 	Sweep bool
-	// Netem and Mahimahi are changes of the path in the words of others, of which Text is some.
+	// Netem and Mahimahi change the path: Text has the arguments of tc-netem(8) or a mahimahi
+	// command line.
 	Netem, Mahimahi bool
 	Text            string
 }
 
-// to makes the change to a file.
 func (c *Change) to(f *plan.File) error {
 	switch {
 	case c.Netem:
@@ -60,10 +60,10 @@ func (c *Change) to(f *plan.File) error {
 	}
 }
 
-// ErrUnknown is the error of a name that is neither a preset's nor a file's.
+// ErrUnknown is the error for a name that is neither a preset nor a file.
 var ErrUnknown = errors.New("is neither a preset nor a file")
 
-// Load reads an experiment. Mistakes in its file are plan.Errors.
+// Load reads an experiment. Errors in its file are of type plan.Errors.
 func Load(q Request) (*Study, error) {
 	o, err := find(q.Experiment)
 	if err != nil {
@@ -106,7 +106,7 @@ func Load(q Request) (*Study, error) {
 	return s, nil
 }
 
-// markOf is a short digest of texts, and of where each ends.
+// markOf returns a short digest of texts and their lengths.
 func markOf(texts ...string) string {
 	const length = 6
 	h := sha256.New()
@@ -150,7 +150,6 @@ func (q *Request) play(
 	return simulation.Run(cell, trial, o)
 }
 
-// origin is where an experiment comes from.
 type origin struct {
 	name   string // for errors
 	text   []byte
@@ -169,7 +168,7 @@ func (o *origin) read(name string) ([]byte, error) {
 	return files.Text(path, files.MaxData)
 }
 
-// find finds what a name means: a preset, a file, or a directory with results.
+// find finds the preset, file, or directory of results with a name.
 func find(name string) (*origin, error) {
 	if p, ok := FindPreset(name); ok {
 		return &origin{name: name + ".yaml", text: p.Text}, nil
@@ -188,7 +187,6 @@ func find(name string) (*origin, error) {
 	return nil, fmt.Errorf("%q %w", name, ErrUnknown)
 }
 
-// findAgain finds the experiment that a directory has results of.
 func findAgain(dir string) (*origin, error) {
 	path := filepath.Join(dir, documentFile)
 	text, err := files.Text(path, files.MaxText)
@@ -218,11 +216,11 @@ func Place(s *Study) (dir string, stale bool) {
 		strings.Contains(m.Version, Unpublished)
 }
 
-// Unpublished is in the version of a build whose sources no commit has.
+// Unpublished is part of the version of builds from uncommitted sources.
 const Unpublished = " build "
 
-// Clear removes a study's results from a directory, and nothing else: those of an experiment
-// that was changed meanwhile, too.
+// Clear removes a study's results from a directory, also if the experiment has changed, and nothing
+// else.
 func Clear(dir string) error {
 	if _, err := readManifest(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -24,13 +24,13 @@ const (
 	lockFile     = ".lock"
 )
 
-// folders are those of a directory of results.
+// folders are the folders of a directory of results.
 var folders = []string{
 	cellsFolder, filesFolder, plotsFolder, capturesFolder,
 	result.RecordsFolder, result.FlowsFolder, result.LinksFolder,
 }
 
-// Manifest is what a directory says about the results in it.
+// Manifest describes the results in a directory.
 type Manifest struct {
 	Name    string `json:"name"`
 	About   string `json:"about,omitempty"`
@@ -38,13 +38,13 @@ type Manifest struct {
 	Mark    string `json:"mark"`
 	Plan    string `json:"plan"`
 	Seed    uint64 `json:"seed"`
-	// Hash is that of all runs; empty: not all have been run.
+	// Hash is the hash of all runs; empty: some are missing.
 	Hash string `json:"hash,omitempty"`
-	// Until is the Options' with which it was begun; zero: none.
+	// Until is Options.Until of the first run; zero: none.
 	Until float64 `json:"until,omitempty"`
-	// Real says that every second cell is of real time.
+	// Real is set if every second cell is of real time.
 	Real bool `json:"real,omitempty"`
-	// Metrics are those that its file chose for tables; nil: it does not say.
+	// Metrics are those of the experiment file for tables; nil: it has none.
 	Metrics []result.Metric `json:"metrics,omitempty"`
 	Cells   []ManifestCell  `json:"cells"`
 }
@@ -54,7 +54,7 @@ type ManifestCell struct {
 	Set    []plan.Setting `json:"set,omitempty"`
 	Flows  []string       `json:"flows"`
 	Trials int            `json:"trials"`
-	// Warmup is how many seconds of the beginning means leave out.
+	// Warmup is the number of seconds at the beginning that means leave out.
 	Warmup float64 `json:"warmup_seconds,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func (s *Study) manifest() *Manifest {
 	return m
 }
 
-// theManifest is readManifest of a directory that has to have one.
+// theManifest reads the manifest of a directory that must have one.
 func theManifest(dir string) (*Manifest, error) {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, os.ErrNotExist):
@@ -91,8 +91,7 @@ func theManifest(dir string) (*Manifest, error) {
 	return m, err
 }
 
-// readManifest reads what a directory says of itself. The error is os.ErrNotExist if it says
-// nothing.
+// readManifest reads a directory's manifest. The error is os.ErrNotExist if it has none.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestFile)
 	text, err := files.Text(path, files.MaxData)
@@ -124,7 +123,7 @@ func (m *Manifest) jobs() (all []job) {
 	return all
 }
 
-// same says how a directory's results are not those of a study; nil: they are.
+// same returns an error if a directory's results are not those of a study.
 func (m *Manifest) same(dir string, s *Study) error {
 	if m.Mark == s.Mark {
 		return nil
@@ -146,7 +145,7 @@ func (m *Manifest) same(dir string, s *Study) error {
 	return fmt.Errorf("%s %w: it was run %s; -o names another directory", dir, ErrOther, why)
 }
 
-// check says what is wrong with a run of a directory; nil: nothing.
+// check returns an error if a run does not fit the manifest.
 func (m *Manifest) check(t *result.Trial) error {
 	if t.Cell >= len(m.Cells) {
 		return fmt.Errorf("%w: cell %d of %d", result.ErrFile, t.Cell, len(m.Cells))

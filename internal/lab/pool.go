@@ -10,14 +10,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// outcome is what became of a job.
 type outcome struct {
 	job job
 	run *result.Trial
 	err error
 }
 
-// worker does a job. The shelf is that of whoever does it.
+// worker does a job. The shelf belongs to the goroutine that does it.
 type worker func(j job, shelf *simulation.Shelf) (*result.Trial, error)
 
 // work does jobs with several workers, in about their order, and calls done with each result, one
@@ -70,7 +69,7 @@ func work(
 	return nil
 }
 
-// attempt does a job. A bug's text says in which, for it is found again there.
+// attempt does a job. A panic's text names the job, so that it can be reproduced.
 func attempt(j job, do worker, shelf *simulation.Shelf) (t *result.Trial, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// presetFiles are the experiments that come with the laboratory, one folder a group. A file's line
-// "about: …" says what the experiment shows, for the list.
+// presetFiles are the experiments that come with the laboratory, with a folder for each group. The
+// line "about: …" of a file describes the experiment in lists.
 //
 //go:embed presets
 var presetFiles embed.FS
@@ -27,7 +27,7 @@ var presetGroups = []PresetGroup{
 	{Folder: "checks", Title: "Against theory (node lab check)"},
 }
 
-// PresetGroup is presets that belong together.
+// PresetGroup is a group of presets.
 type PresetGroup struct {
 	Folder, Title string
 	Presets       []Preset
@@ -65,7 +65,7 @@ func PresetGroups() []PresetGroup {
 	return out
 }
 
-// byNumber compares names, numbers in them by their value.
+// byNumber compares names, and numbers in them by value.
 func byNumber(a, b Preset) int {
 	head := func(s string) (text string, number int) {
 		i := strings.LastIndexByte(s, '-') + 1
@@ -112,8 +112,8 @@ func PresetNames() []string {
 	return names
 }
 
-// PresetFamily returns the names that begin with some text, in the order of the list; a star behind
-// the text is left out. Empty: none does.
+// PresetFamily returns the names with a prefix, in the order of the list. A star at the end of the
+// prefix is ignored.
 func PresetFamily(text string) []string {
 	text = strings.TrimSuffix(text, "*")
 	return slices.DeleteFunc(PresetNames(), func(name string) bool {
@@ -121,7 +121,7 @@ func PresetFamily(text string) []string {
 	})
 }
 
-// PresetFamilies returns the first words of names that several have, in the order of the list.
+// PresetFamilies returns the first words that several names share, in the order of the list.
 func PresetFamilies() []string {
 	var out []string
 	count := map[string]int{}

@@ -16,13 +16,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// addReal puts a cell of real time behind each of a study, if all of it can be played so.
+// addReal adds a cell of real time after each cell of a study, if all of them can be played in real
+// time.
 func (s *Study) addReal(q *Request, f *plan.File) error {
 	both := make([]plan.Cell, 0, 2*len(s.Cells))
 	for i := range s.Cells {
 		c := s.Cells[i]
 		if err := emulation.Able(&c.Experiment, q.Processes.Programs); err != nil {
-			return f.Mistake(&c, err.Flow, err.Key, err.What, err.Want)
+			return f.ErrorAt(&c, err.Flow, err.Key, err.What, err.Want)
 		}
 		c.Index = 2 * i
 		live := c
@@ -51,20 +52,20 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 	return nil
 }
 
-// onlyVirtual says what of a study cannot be played without --real.
+// onlyVirtual returns an error if a study cannot be played without --real.
 func (s *Study) onlyVirtual(f *plan.File) error {
 	for i := range s.Cells {
 		if err := emulation.VirtualToo(&s.Cells[i].Experiment); err != nil {
-			return &realOnlyError{f.Mistake(&s.Cells[i], err.Flow, err.Key, err.What, err.Want)}
+			return &realOnlyError{f.ErrorAt(&s.Cells[i], err.Flow, err.Key, err.What, err.Want)}
 		}
 	}
 	return nil
 }
 
-// ErrRealOnly is wrapped by the mistake of an experiment that is played in real time alone.
+// ErrRealOnly is wrapped by the error of an experiment that can only be played in real time.
 var ErrRealOnly = errors.New("is played in real time only")
 
-// realOnlyError is such a mistake.
+// realOnlyError wraps ErrRealOnly and the error in the file.
 type realOnlyError struct{ error }
 
 // Unwrap implements errors.Is and errors.As.
@@ -79,8 +80,7 @@ func hasReal(dir string) bool {
 	return err == nil && m.Real
 }
 
-// virtualOf are the cells and the runs of virtual time alone, by the numbers that they have where
-// there are no others.
+// virtualOf returns the cells and runs of virtual time, numbered as without those of real time.
 func virtualOf(m *Manifest, cells []plan.Cell, runs []*result.Trial) (
 	[]plan.Cell, []*result.Trial,
 ) {
@@ -106,7 +106,7 @@ func virtualOf(m *Manifest, cells []plan.Cell, runs []*result.Trial) (
 	return only, list
 }
 
-// split parts jobs of virtual time from those of real time, which have the machine to themselves.
+// split separates jobs of virtual time from those of real time, which run alone on the machine.
 func (s *Study) split(jobs []job) (virtual, live []job) {
 	for _, j := range jobs {
 		if s.isReal(j.cell) {
@@ -145,7 +145,7 @@ func workReal(ctx context.Context, s *Study, jobs []job, o Options,
 	return nil
 }
 
-// announce tells how many jobs of real time there are, and how long they take at the most.
+// announce prints the number of jobs of real time and their maximum duration.
 func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) error) error {
 	if len(jobs) == 0 || tell == nil {
 		return nil
@@ -166,7 +166,8 @@ var besides = []result.Metric{
 	result.Utilisation, result.Retransmits,
 }
 
-// printReal says how runs in real time stand to those in virtual time, and whether they kept time.
+// printReal compares the runs in real time with those in virtual time, and reports whether they
+// kept time.
 func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	if metrics == nil {
 		metrics = besides
@@ -241,7 +242,8 @@ func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
 	return nil, err
 }
 
-// theory gives cells of both clocks what the verdicts, which are of virtual time, say.
+// theory sets the theoretical values of cells of both clocks from the verdicts, which are of
+// virtual time.
 func (r *Results) theory(j *Judged, cells []figure.Cell) {
 	if !r.Real {
 		j.theory(cells)
@@ -257,7 +259,6 @@ func (r *Results) theory(j *Judged, cells []figure.Cell) {
 	}
 }
 
-// clockName is what tables call the clock of a cell.
 func (r *Results) clockName(cell int) string {
 	if !isReal(cell) {
 		return "virtual"
@@ -268,15 +269,15 @@ func (r *Results) clockName(cell int) string {
 	return "real"
 }
 
-// isLate reports whether a run did not keep time.
+// isLate reports whether a run in real time was late.
 func isLate(runs []*result.Trial) bool {
 	return slices.ContainsFunc(runs, func(t *result.Trial) bool {
 		return t.Clock == result.LateTime
 	})
 }
 
-// Timings says of each cell of real time how its runs kept time, and whether all did. If not, it
-// says first what still holds.
+// Timings describes how the runs of each cell of real time kept time, and reports whether all did.
+// If not, it begins with what is still valid.
 func (r *Results) Timings() (lines []string, kept bool) {
 	kept = true
 	for i := range r.Cells {
@@ -298,7 +299,7 @@ func (r *Results) Timings() (lines []string, kept bool) {
 	return lines, kept
 }
 
-// timing says how the runs of a cell kept time; empty: it is of virtual time.
+// timing describes how the runs of a cell kept time; empty for a cell of virtual time.
 func (r *Results) timing(cell int) string {
 	runs := r.runsOf(cell)
 	if !r.Real || !isReal(cell) || len(runs) == 0 {

@@ -68,18 +68,17 @@ func writeLogs(dir, name string, r *result.Record) error {
 
 const (
 	capturesFolder = "captures"
-	// smallBytes is how much all flows of a run may send together for it to be captured unasked.
+	// smallBytes is the maximum data of all flows for a run to be captured by default.
 	smallBytes = 2 << 20
 )
 
-// captures are the files that the packets of one run go into, each whole when it has its name.
+// captures are the capture files of one run. Each gets its name when it is complete.
 type captures struct {
 	dir, prefix string
 	files       map[string]*os.File
 	err         error
 }
 
-// capturePath is the file of a flow's sender, or of its receiver.
 func capturePath(dir, record string, flow int, receiver bool) string {
 	end := "sender"
 	if receiver {
@@ -88,7 +87,7 @@ func capturePath(dir, record string, flow int, receiver bool) string {
 	return filepath.Join(dir, capturesFolder, fmt.Sprintf("%s-%d-%s.pcapng", record, flow, end))
 }
 
-// open is where the packets of one end of a flow go; nil: nowhere, and err says why.
+// open opens the capture of one end of a flow; nil after an error, which err has.
 func (c *captures) open(flow int, receiver bool) io.Writer {
 	path := capturePath(c.dir, c.prefix, flow, receiver)
 	f, err := result.CreateTemp(path)
@@ -100,7 +99,7 @@ func (c *captures) open(flow int, receiver bool) io.Writer {
 	return f
 }
 
-// close gives the files their names, or removes them if the run came to nothing.
+// close renames the files, or removes them if the run failed.
 func (c *captures) close(whole bool) error {
 	err := c.err
 	for path, f := range c.files {
@@ -113,8 +112,8 @@ func (c *captures) close(whole bool) error {
 	return err
 }
 
-// captured reports whether a cell's first trial is captured: if that is asked for, or if all that
-// its flows send is little.
+// captured reports whether a cell's first trial is captured: on request, or if its flows send
+// little data.
 func (o *Options) captured(cell *plan.Cell) bool {
 	if o.Pcap || cell.Index >= o.Records {
 		return o.Pcap
@@ -130,7 +129,7 @@ func (o *Options) captured(cell *plan.Cell) bool {
 	return total <= smallBytes
 }
 
-// hasCaptures reports whether a cell's captures are there.
+// hasCaptures reports whether a cell's captures exist.
 func hasCaptures(dir, record string, flows int) bool {
 	for flow := range flows {
 		if _, err := os.Stat(capturePath(dir, record, flow, false)); err != nil {

@@ -19,15 +19,15 @@ type Results struct {
 	Dir string
 	// Runs are in the order of their cells and trials.
 	Runs []*result.Trial
-	// File is where the numbers are, in Dir.
+	// File is the path of the numbers in Dir.
 	File string
-	// Ran is how many of the runs were run now; the others were there.
+	// Ran is the number of new runs; the others existed.
 	Ran int
 	// Notes tell the user about problems with the directory's content.
 	Notes []string
 }
 
-// newResults takes of runs, which are in order, those that the manifest speaks of.
+// newResults takes the runs that belong to the manifest from runs, which are in order.
 func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
 	r := &Results{Manifest: m, Dir: dir, File: summaryFile}
 	for _, t := range runs {
@@ -151,7 +151,6 @@ func trendOf(g *result.Group) string {
 		100*drift.Mean)
 }
 
-// unsteady are lines about rows whose goodput has a trend.
 func (r *Results) unsteady(rows []result.Group) []string {
 	var lines []string
 	for i := range rows {

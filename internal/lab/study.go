@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
@@ -66,7 +67,6 @@ var (
 	ErrIncomplete = errors.New("not all has been run")
 )
 
-// usageError is an ErrUsage that says why.
 type usageError struct{ cause error }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
@@ -84,7 +84,6 @@ func (s *Study) PlayedBy(name string, play Player) *Study {
 	return &other
 }
 
-// job is one trial of one cell.
 type job struct{ cell, trial int }
 
 func (j job) String() string { return fmt.Sprintf("trial %d of cell %d", j.trial, j.cell) }
@@ -112,12 +111,9 @@ func compareJobs(a, b job) int {
 func jobOf(t *result.Trial) job { return job{t.Cell, t.Trial} }
 
 func inOrder(runs map[job]*result.Trial) []*result.Trial {
-	out := make([]*result.Trial, 0, len(runs))
-	for _, t := range runs {
-		out = append(out, t)
-	}
-	slices.SortFunc(out, func(a, b *result.Trial) int { return compareJobs(jobOf(a), jobOf(b)) })
-	return out
+	return slices.SortedFunc(maps.Values(runs), func(a, b *result.Trial) int {
+		return compareJobs(jobOf(a), jobOf(b))
+	})
 }
 
 // hashOf is the digest of runs in their order, each by its events: what two runs of an

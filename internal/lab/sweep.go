@@ -93,34 +93,43 @@ func (w *sweep) run(ctx context.Context) error {
 	jobs := byTrial(len(cells), func(cell int) int { return cells[cell].Trials })
 	jobs = slices.DeleteFunc(jobs, func(j job) bool { return w.dir.runs[j] != nil })
 	jobs = append(jobs, w.recordsMissing()...)
-	now, later := w.study.split(jobs)
-	if err := w.study.announce(later, w.options.Real); err != nil {
-		return err
-	}
-	done := 0
-	for i := range cells {
-		done += cells[i].Trials
-	}
-	total := done
-	done -= len(jobs)
-	if w.options.Progress != nil {
-		w.options.Progress(done, total)
-	}
-	take := func(j job, t *result.Trial) error {
-		done++
-		if w.options.Progress != nil {
-			w.options.Progress(done, total)
-		}
+	total := w.dir.manifest.Total()
+	return w.study.execute(ctx, w.options, jobs, total, func(j job, t *result.Trial) error {
 		if before := w.dir.runs[j]; before != nil {
 			return sameAgain(before, t)
 		}
 		w.ran++
 		return w.dir.add(t)
-	}
-	if err := work(ctx, now, w.options.Workers, w.do, take); err != nil {
+	})
+}
+
+// execute plays jobs, those in real time last, and gives each run to take. The progress counts the
+// other runs of the total as done.
+func (s *Study) execute(
+	ctx context.Context, o Options, jobs []job, total int, take func(job, *result.Trial) error,
+) error {
+	now, later := s.split(jobs)
+	if err := s.announce(later, o.Real); err != nil {
 		return err
 	}
-	return workReal(ctx, w.study, later, w.options, take)
+	done := total - len(jobs) - 1
+	tell := func() {
+		if done++; o.Progress != nil {
+			o.Progress(done, total)
+		}
+	}
+	tell()
+	played := func(j job, t *result.Trial) error {
+		tell()
+		return take(j, t)
+	}
+	play := func(j job, shelf *simulation.Shelf) (*result.Trial, error) {
+		return playRun(s, j, o, shelf)
+	}
+	if err := work(ctx, now, o.Workers, play, played); err != nil {
+		return err
+	}
+	return workReal(ctx, s, later, o, played)
 }
 
 // recordsMissing are first trials that were run, and whose records and captures are gone, or were
@@ -151,11 +160,7 @@ func sameAgain(before, t *result.Trial) error {
 		jobOf(t), before.Hash, t.Hash)
 }
 
-// do plays one run. Its record is written before the run is known to be done.
-func (w *sweep) do(j job, shelf *simulation.Shelf) (*result.Trial, error) {
-	return playRun(w.study, j, w.options, shelf)
-}
-
+// playRun plays one run. Its record is written before the run is known to be done.
 func playRun(s *Study, j job, o Options, shelf *simulation.Shelf) (t *result.Trial, err error) {
 	cell := &s.Cells[j.cell]
 	name := recordName(len(s.Cells), j.cell)

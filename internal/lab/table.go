@@ -128,7 +128,6 @@ func (r *Results) settingsTable(rows []result.Group) *table.Table {
 	return t
 }
 
-// mixed reports whether a cell has flows of several kinds.
 func mixed(rows []result.Group) bool {
 	for i := 1; i < len(rows); i++ {
 		a, b := &rows[i-1], &rows[i]
@@ -188,7 +187,6 @@ func (r *Results) addUsual(t *table.Table, rows []result.Group) {
 	}
 }
 
-// legend is what stands below the table.
 func (r *Results) legend(rows []result.Group) string {
 	var b strings.Builder
 	fewest, most, cut := math.MaxInt, 0, false
@@ -326,7 +324,6 @@ type numbers struct {
 	each     bool // each number has as many decimals as make four digits of it, or two of its reach
 }
 
-// own is how the numbers of one cell are written.
 func (f numbers) own(mid, half float64) numbers {
 	if !f.each || math.IsNaN(mid) || math.IsInf(mid, 0) {
 		return f

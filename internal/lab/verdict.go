@@ -88,7 +88,6 @@ func picked(c *plan.Cell, where []plan.Setting) bool {
 	return true
 }
 
-// operators are those of relations.
 var operators = map[plan.Relation]formula.Operator{
 	plan.Equals: formula.Equals, plan.AtLeast: formula.AtLeast, plan.AtMost: formula.AtMost,
 	plan.Above: formula.Above, plan.Below: formula.Below,
@@ -158,7 +157,6 @@ func keyOf(where []plan.Setting) string {
 	return b.String()
 }
 
-// verdict evaluates a claim in a cell.
 func verdict(in env, e *plan.Expectation, claim *formula.Claim, where []plan.Setting) Verdict {
 	v := Verdict{
 		Line: e.Line, About: e.About, Cell: in.cell, Where: where, Claim: claim,

@@ -28,7 +28,6 @@ func measure(cells []plan.Cell, runs []*result.Trial) *measured {
 
 var errNotRun = errors.New("has not been run")
 
-// env gives the formulas of one cell their numbers.
 type env struct {
 	*measured
 	cell int

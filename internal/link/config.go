@@ -93,9 +93,10 @@ type Interface struct {
 	Name string
 	// ID is the node's number of the interface: Iface of frames and trains.
 	ID int
-	// Local is the interface's virtual address. It is used only if two links of one socket lead to
-	// the same peer.
-	Local netip.Addr
+	// Local is the interface's virtual address, and Others are further ones, of both families. A
+	// socket uses them only if two of its links lead to the same peer.
+	Local  netip.Addr
+	Others []netip.Addr
 	// MTU is the largest packet; 0: 1400. The device only counts larger packets, because the node
 	// fragments before it sends.
 	MTU int
@@ -103,9 +104,11 @@ type Interface struct {
 	Neighbors []Neighbor
 }
 
-// Neighbor is a node on a link, with the UDP address for packets to its virtual address.
+// Neighbor is a node on a link, with the UDP address for packets to its virtual addresses, of both
+// families.
 type Neighbor struct {
-	Addr netip.Addr
+	Addr   netip.Addr
+	Others []netip.Addr
 	// Host is an IPv4 address or a name. Packets for a name that does not resolve yet are dropped
 	// and counted.
 	Host string

@@ -105,9 +105,10 @@ type Info struct {
 
 // NeighborInfo is the state of a neighbor.
 type NeighborInfo struct {
-	Addr netip.Addr
-	Host string
-	Port uint16
+	Addr   netip.Addr
+	Others []netip.Addr
+	Host   string
+	Port   uint16
 	// UDP is its address; invalid: its name has no address.
 	UDP netip.AddrPort
 	// Heard counts packets from it, Sent those that the kernel accepted for it. Refused counts ICMP

@@ -39,8 +39,10 @@ type Impaired struct {
 	frames  []buffer.Frame
 	packets [][]byte // of one frame
 	batch   *buffer.Batch
-	full    bool // the underlying device accepts no more packets
-	more    bool // the underlying device may have more to read
+	tags    map[netip.Addr]uint64 // IPv6 next hops, as tagOf numbers them
+	hops    []netip.Addr          // by tag
+	full    bool                  // the underlying device accepts no more packets
+	more    bool                  // the underlying device may have more to read
 }
 
 var (
@@ -57,16 +59,20 @@ type lane struct {
 	none    bool // without impairments
 }
 
-// Limits of an impaired device: packets of a WriteBatch, and reads of a ReadBatch.
+// Limits of an impaired device: packets of a WriteBatch, reads of a ReadBatch, and next hops.
 const (
 	impairedRoom  = 4096
 	impairedReads = 16
+
+	firstTag = 1 << 32 // of tagOf, after the IPv4 addresses
+	maxHops  = 4096
 )
 
 // Impair adds impairments to a device, one Impairment for each interface. now is the owner's clock.
 func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, error) {
 	i := &Impaired{
 		dev: d, now: now, frames: make([]buffer.Frame, 16), batch: buffer.NewBatch(),
+		tags: map[netip.Addr]uint64{},
 	}
 	for _, m := range list {
 		one, err := newLane(&m)
@@ -276,19 +282,37 @@ func (i *Impaired) WriteBatch(trains []buffer.Train) (int, error) {
 	for k := range trains {
 		t := &trains[k]
 		if l := i.lane(t.Iface); l != nil {
-			l.out.InputTrain(now, hopTag(t.NextHop), t)
+			l.out.InputTrain(now, i.tagOf(t.NextHop), t)
 		}
 	}
 	return len(trains), i.send(now)
 }
 
-// hopTag converts a next hop to a tag, and hopOf converts it back.
-func hopTag(hop netip.Addr) uint64 {
-	b := hop.As4()
-	return uint64(binary.BigEndian.Uint32(b[:]))
+// tagOf converts a next hop to a tag, and hopOf converts it back. The tag of an IPv4 address is its
+// number; the others follow, in the order of their first use. A device has at most maxHops of these
+// neighbors; packets to others are lost.
+func (i *Impaired) tagOf(hop netip.Addr) uint64 {
+	if hop.Is4() {
+		b := hop.As4()
+		return uint64(binary.BigEndian.Uint32(b[:]))
+	}
+	tag, ok := i.tags[hop]
+	if !ok {
+		tag = firstTag + uint64(len(i.hops))
+		if len(i.hops) < maxHops {
+			i.tags[hop], i.hops = tag, append(i.hops, hop)
+		}
+	}
+	return tag
 }
 
-func hopOf(tag uint64) netip.Addr {
+func (i *Impaired) hopOf(tag uint64) (hop netip.Addr) {
+	if tag >= firstTag {
+		if n := tag - firstTag; n < uint64(len(i.hops)) {
+			hop = i.hops[n]
+		}
+		return hop
+	}
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], uint32(tag))
 	return netip.AddrFrom4(b)
@@ -327,7 +351,7 @@ func (i *Impaired) gather(now clock.Time) bool {
 				return len(i.batch.Trains()) > 0
 			}
 			data, tag, _ := l.out.Output(now)
-			i.batch.Begin(l.iface, hopOf(tag), len(data), false)
+			i.batch.Begin(l.iface, i.hopOf(tag), len(data), false)
 			i.batch.Add(data)
 			room--
 		}

@@ -1,6 +1,9 @@
 package link
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // iface is one interface of a device.
 type iface struct {
@@ -74,6 +77,9 @@ func newTable(interfaces []Interface) *table {
 		for _, nb := range cfg.Neighbors {
 			n := &neighbor{Neighbor: nb, on: f}
 			f.hops[nb.Addr] = n
+			for _, a := range nb.Others {
+				f.hops[a] = n
+			}
 			t.neighbors = append(t.neighbors, n)
 		}
 	}
@@ -125,28 +131,39 @@ func (t *table) senders(from address) []*neighbor {
 	return t.lastOwner
 }
 
-// Offsets of the addresses in an IPv4 packet (RFC 791 §3.1). Nothing else of the packet is read
-// here.
+// Offsets of the addresses in a packet of IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3).
 const (
-	sourceAt      = 12
-	destinationAt = 16
-	addressesEnd  = 20
+	sourceAt       = 12
+	destinationAt  = 16
+	sourceAt6      = 8
+	destinationAt6 = 24
 )
+
+// addresses returns the addresses of a packet; false: it is too short.
+func addresses(b []byte) (src, dst netip.Addr, ok bool) {
+	switch {
+	case len(b) >= ip6Len && b[0]>>4 == 6:
+		src = netip.AddrFrom16([16]byte(b[sourceAt6:]))
+		return src, netip.AddrFrom16([16]byte(b[destinationAt6:])), true
+	case len(b) >= ipMinLen:
+		src = netip.AddrFrom4([4]byte(b[sourceAt:]))
+		return src, netip.AddrFrom4([4]byte(b[destinationAt:])), true
+	}
+	return src, dst, false
+}
 
 // linkOf finds which of several links to one peer a packet came over: by its source, if that is the
 // peer's address on a link, or else by its destination, if that is ours. A forwarded packet has
 // neither; for it the first link that is up will do.
 func linkOf(senders []*neighbor, packet []byte) *neighbor {
-	if len(packet) >= addressesEnd {
-		src := netip.AddrFrom4([4]byte(packet[sourceAt:]))
+	if src, dst, ok := addresses(packet); ok {
 		for _, n := range senders {
-			if n.Addr == src {
+			if n.Addr == src || slices.Contains(n.Others, src) {
 				return n
 			}
 		}
-		dst := netip.AddrFrom4([4]byte(packet[destinationAt:]))
 		for _, n := range senders {
-			if n.on.Local == dst {
+			if n.on.Local == dst || slices.Contains(n.on.Others, dst) {
 				return n
 			}
 		}

@@ -124,9 +124,19 @@ func (e *End) feed(ready, vacant func()) {
 
 // Close closes both directions. The other end may still read queued packets.
 func (e *End) Close() error {
-	e.in.close()
-	e.out.close()
+	e.in.close(reader)
+	e.out.close(writer)
 	return nil
+}
+
+// Reopen makes a closed end usable again, by another node or by a program. What arrived before is
+// lost. Nothing may use the end at the same time.
+func (e *End) Reopen() {
+	e.in.reopen(reader)
+	e.out.reopen(writer)
+	e.lent = nil
+	e.byHand = sync.Once{}
+	e.attached.Store(false)
 }
 
 // hand makes the lanes signal a program that reads and writes.

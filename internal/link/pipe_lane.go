@@ -16,11 +16,19 @@ type pipeLane struct {
 	frames  []buffer.Frame
 	packets int // in fresh
 	limit   int
-	full    bool // the writer found no room and waits for a signal
-	closed  bool
+	full    bool   // the writer found no room and waits for a signal
+	closed  side   // the sides that are closed
 	ready   func() // signals the reader
 	vacant  func() // signals the writer
 }
+
+// side is the reader or the writer of a lane, or both.
+type side uint8
+
+const (
+	reader side = 1 << iota
+	writer
+)
 
 // pile is a list of trains in contiguous memory.
 type pile struct {
@@ -51,7 +59,7 @@ func (p *pile) compact() {
 // put copies as many trains as fit. An empty lane accepts a train of any size.
 func (l *pipeLane) put(trains []buffer.Train) (int, error) {
 	l.mu.Lock()
-	if l.closed {
+	if l.closed != 0 {
 		l.mu.Unlock()
 		return 0, net.ErrClosed
 	}
@@ -119,7 +127,7 @@ func (l *pipeLane) remind() {
 func (l *pipeLane) pop(p []byte) (n int, ok, closed bool) {
 	l.mu.Lock()
 	if l.packets == 0 {
-		closed = l.closed
+		closed = l.closed != 0
 		l.mu.Unlock()
 		return 0, false, closed
 	}
@@ -157,7 +165,7 @@ func (l *pipeLane) emptied() func() {
 func (l *pipeLane) room() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed != 0 {
 		return l.limit
 	}
 	left := max(0, l.limit-l.packets)
@@ -165,9 +173,9 @@ func (l *pipeLane) room() int {
 	return left
 }
 
-func (l *pipeLane) close() {
+func (l *pipeLane) close(who side) {
 	l.mu.Lock()
-	l.closed = true
+	l.closed |= who
 	ready, vacant := l.ready, l.vacant
 	l.mu.Unlock()
 	for _, f := range []func(){ready, vacant} {
@@ -175,4 +183,18 @@ func (l *pipeLane) close() {
 			f()
 		}
 	}
+}
+
+// reopen lets a side that was closed use the lane again. A reader does not get what was sent
+// before.
+func (l *pipeLane) reopen(who side) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed &^= who
+	if who == writer {
+		l.vacant = nil
+		return
+	}
+	l.fresh.clear()
+	l.packets, l.ready = 0, nil
 }

@@ -50,7 +50,8 @@ func (t *table) inherit(old *table) {
 		}
 		f.up, f.counters = was.up, was.counters
 		for addr, n := range f.hops {
-			if o := was.hops[addr]; o != nil && o.Neighbor == n.Neighbor {
+			o := was.hops[addr]
+			if o != nil && addr == n.Addr && o.Host == n.Host && o.Port == n.Port {
 				n.heard, n.out, n.refusals, n.refusal = o.heard, o.out, o.refusals, o.refusal
 				n.problem, n.down = o.problem, o.down
 			}

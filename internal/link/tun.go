@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
@@ -32,11 +33,14 @@ type TUNConfig struct {
 	Device string
 	// Interface is the node's end. It needs no neighbors: the kernel receives every packet.
 	Interface Interface
-	// Kernel is the address and prefix length of the kernel's end. The device gets it and is
-	// brought up. Invalid: the kernel's end is configured elsewhere.
-	Kernel netip.Prefix
-	// Routes are the prefixes that the kernel routes through the node; they need Kernel. Close
-	// removes them.
+	// Kernel are the addresses and prefix lengths of the kernel's end, at most one of each family.
+	// The device gets them and is brought up. None: the kernel's end is configured elsewhere.
+	Kernel []netip.Prefix
+	// Up brings the kernel's end up, with IPv6, even without addresses: it gets or sends router
+	// advertisements.
+	Up bool
+	// Routes are the prefixes that the kernel routes through the node. They need addresses of both
+	// ends in their family. Close removes them.
 	Routes []netip.Prefix
 	// ReadPackets is the length of the kernel's queue; 0: 3072.
 	ReadPackets int
@@ -62,16 +66,43 @@ func (c TUNConfig) validate() error {
 		strings.ContainsAny(c.Device, "/:% \t\n"):
 		return fmt.Errorf("a device's name must have 1 to %d characters without / : %% or blanks",
 			maxDeviceName)
-	case c.Kernel.IsValid() && !c.Kernel.Addr().Is4():
-		return errNoIPv4
-	case len(c.Routes) > 0 && !c.Kernel.IsValid():
-		return errors.New("routes need an address for the kernel's end")
+	case slices.ContainsFunc(c.Kernel, is6) && c.Interface.MTU < minMTU6:
+		return fmt.Errorf("MTU %d: IPv6 needs %d (RFC 8200 §5)", c.Interface.MTU, minMTU6)
 	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
 		return fmt.Errorf("number %d", c.Interface.ID)
 	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:
 		return errors.New("a negative size")
 	}
+	for _, p := range c.Routes {
+		if !c.gateway(p.Addr()).IsValid() {
+			return fmt.Errorf("a route to %v needs addresses of its family for both ends", p)
+		}
+	}
 	return nil
+}
+
+// minMTU6 is the smallest MTU of a link with IPv6 (RFC 8200 §5).
+const minMTU6 = 1280
+
+func is6(p netip.Prefix) bool { return p.Addr().Is6() }
+
+// locals returns the node's addresses.
+func (c *TUNConfig) locals() []netip.Addr {
+	return append([]netip.Addr{c.Interface.Local}, c.Interface.Others...)
+}
+
+// gateway returns the node's address for the kernel's routes of a family, invalid if the kernel's
+// end has no address of the family.
+func (c *TUNConfig) gateway(of netip.Addr) (node netip.Addr) {
+	for _, kernel := range c.Kernel {
+		for _, a := range c.locals() {
+			if kernel.Addr().Is4() == of.Is4() && a.Is4() == of.Is4() && a.IsValid() &&
+				!a.IsLinkLocalUnicast() {
+				return a
+			}
+		}
+	}
+	return node
 }
 
 // TUNError is an error of opening a TUN device.
@@ -86,7 +117,8 @@ type TUNError struct {
 
 // Error names the interface, the device, the error, and what to do.
 func (e *TUNError) Error() string {
-	text := "link: interface " + e.Interface + ": tun:" + e.Device + ": " + e.Err.Error()
+	text := "link: interface " + e.Interface + ": tun:" + e.Device + ": " +
+		strings.ReplaceAll(e.Err.Error(), "\n", "; ")
 	if e.Advice != "" {
 		text += " (" + e.Advice + ")"
 	}
@@ -129,7 +161,7 @@ type TUN struct {
 	blocked uint64
 	last    SocketCounters // counters of closed files
 	routes  []netip.Prefix // routes that were added to the kernel
-	teller  int            // the socket that added them, or -1
+	tellers []int          // the sockets that added them, for IPv4 and IPv6
 }
 
 var _ Device = (*TUN)(nil)
@@ -152,7 +184,7 @@ func tunError(cfg TUNConfig, err error, advice string) error {
 func newTUN(cfg TUNConfig, file tunFile, fd int) *TUN {
 	d := &TUN{
 		cfg: cfg, file: file, fd: fd, mem: make([]byte, tunReadBytes),
-		way: OffloadTUN, teller: -1,
+		way:   OffloadTUN,
 		on:    iface{Interface: cfg.Interface, up: true},
 		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
 	}
@@ -234,7 +266,7 @@ func (d *TUN) Anew() (*TUN, error) { return OpenTUN(d.cfg) }
 // Replace takes over a device that Anew has opened. It changes FD.
 func (d *TUN) Replace(fresh *TUN) {
 	d.file, d.fd, d.way = fresh.file, fresh.fd, fresh.way
-	d.queued, d.routes, d.teller = fresh.queued, fresh.routes, fresh.teller
+	d.queued, d.routes, d.tellers = fresh.queued, fresh.routes, fresh.tellers
 }
 
 // leave closes the descriptor of a deleted device, which would be readable for ever.
@@ -343,10 +375,12 @@ func (d *TUN) Socket() SocketCounters {
 // Info returns the state of the device.
 func (d *TUN) Info() Info { return Info{Offload: d.way, RecvPackets: d.queued} }
 
-// Neighbors returns the kernel's address, if it is configured.
-func (d *TUN) Neighbors(id int) []NeighborInfo {
-	if id != d.on.ID || !d.cfg.Kernel.IsValid() {
-		return nil
+// Neighbors returns the kernel's addresses, if they are configured.
+func (d *TUN) Neighbors(id int) (list []NeighborInfo) {
+	if id == d.on.ID {
+		for _, p := range d.cfg.Kernel {
+			list = append(list, NeighborInfo{Addr: p.Addr()})
+		}
 	}
-	return []NeighborInfo{{Addr: d.cfg.Kernel.Addr()}}
+	return list
 }

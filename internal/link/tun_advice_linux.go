@@ -24,7 +24,6 @@ func openAdvice(err error) string {
 	return ""
 }
 
-// attachAdvice is for errors of attaching to the device.
 func attachAdvice(device string, err error) string {
 	switch {
 	case errors.Is(err, unix.EPERM):
@@ -42,9 +41,12 @@ func setUpAdvice(cfg TUNConfig, err error) string {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
 		return ""
 	}
-	return missing(
-		fmt.Sprintf("sudo ip address add %v dev %s", cfg.Kernel, cfg.Device),
-		fmt.Sprintf("sudo ip link set %s mtu %d up", cfg.Device, cfg.Interface.MTU))
+	var commands []string
+	for _, p := range cfg.Kernel {
+		commands = append(commands, fmt.Sprintf("sudo ip address add %v dev %s", p, cfg.Device))
+	}
+	return missing(append(commands,
+		fmt.Sprintf("sudo ip link set %s mtu %d up", cfg.Device, cfg.Interface.MTU))...)
 }
 
 // missing says how to get CAP_NET_ADMIN, or what to do without it.

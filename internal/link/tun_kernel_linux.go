@@ -3,14 +3,16 @@ package link
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// setUpKernel configures the kernel's end: MTU, queue, and if set its address; then it brings it
+// setUpKernel configures the kernel's end: MTU, queue, and if set its addresses; then it brings it
 // up. It does not change what is already right, so that a user without privileges can use a device
 // that root has configured. It returns the length of the kernel's queue; 0: unknown. Without an
 // address in cfg, only opening a socket must succeed.
@@ -23,18 +25,25 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	k := kernelEnd{device: cfg.Device, socket: s}
 	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a shorter queue works, too
 	err = k.mtu(cfg.Interface.MTU)
-	if cfg.Kernel.IsValid() {
-		// Links carry only IPv4, and the kernel would look for IPv6 routers. A kernel without IPv6
+	if len(cfg.Kernel) > 0 || cfg.Up {
+		// The kernel would look for IPv6 routers on a link without IPv6, too. A kernel without IPv6
 		// has no such file.
-		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+cfg.Device+"/disable_ipv6", []byte("1"), 0)
-		if !k.has(cfg.Kernel) {
-			err = errors.Join(err, k.address(cfg.Kernel, cfg.Interface.Local))
+		disable := []byte("1")
+		if cfg.Up || slices.ContainsFunc(cfg.locals(), netip.Addr.Is6) {
+			disable = []byte("0")
+		}
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+cfg.Device+"/disable_ipv6", disable, 0)
+		for _, a := range cfg.Kernel {
+			if !k.has(a) {
+				err = errors.Join(err, k.address(a, cfg.Interface.Local))
+			}
 		}
 		if err = errors.Join(err, k.up()); err != nil {
-			return 0, tunError(cfg, oneLine(err), setUpAdvice(cfg, err))
+			return 0, tunError(cfg, err, setUpAdvice(cfg, err))
 		}
 	}
 	k.awaitCarrier()
+	k.awaitAddresses6()
 	return k.queue(), nil
 }
 
@@ -45,29 +54,11 @@ const carrierTime = 1200 * time.Millisecond
 // awaitCarrier waits until the kernel uses a device that is up.
 func (k kernelEnd) awaitCarrier() {
 	for end := time.Now().Add(carrierTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		req, err := unix.NewIfreq(k.device)
-		if err != nil || unix.IoctlIfreq(k.socket, unix.SIOCGIFFLAGS, req) != nil ||
-			req.Uint16()&unix.IFF_UP == 0 || req.Uint16()&unix.IFF_RUNNING != 0 {
+		f, err := net.InterfaceByName(k.device)
+		if err != nil || f.Flags&net.FlagUp == 0 || f.Flags&net.FlagRunning != 0 {
 			return
 		}
 	}
-}
-
-// oneLine joins the lines of errors.Join.
-func oneLine(err error) error {
-	list, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err
-	}
-	var line error
-	for _, e := range list.Unwrap() {
-		if e = oneLine(e); line == nil {
-			line = e
-			continue
-		}
-		line = fmt.Errorf("%w; %w", line, e)
-	}
-	return line
 }
 
 // kernelEnd is the kernel's end of a device (netdevice(7)).
@@ -76,7 +67,6 @@ type kernelEnd struct {
 	socket int
 }
 
-// do fills in and executes a request.
 func (k kernelEnd) do(what string, request uint, fill func(*unix.Ifreq)) error {
 	req, err := unix.NewIfreq(k.device)
 	if err != nil {
@@ -93,35 +83,21 @@ func (k kernelEnd) number(what string, request uint, n int) error {
 	return k.do(what, request, func(r *unix.Ifreq) { r.SetUint32(uint32(n)) })
 }
 
-// mtu sets the MTU if it differs.
 func (k kernelEnd) mtu(want int) error {
-	req, err := unix.NewIfreq(k.device)
-	if err != nil {
-		return err
-	}
-	if unix.IoctlIfreq(k.socket, unix.SIOCGIFMTU, req) == nil && int(req.Uint32()) == want {
+	if f, err := net.InterfaceByName(k.device); err == nil && f.MTU == want {
 		return nil
 	}
 	return k.number("its MTU", unix.SIOCSIFMTU, want)
 }
 
-// has reports whether the device's first address is this one.
+// has reports whether the device has an address.
 func (k kernelEnd) has(want netip.Prefix) bool {
-	read := func(request uint) (a netip.Addr) {
-		req, err := unix.NewIfreq(k.device)
-		if err != nil || unix.IoctlIfreq(k.socket, request, req) != nil {
-			return a
-		}
-		b, err := req.Inet4Addr()
-		if err != nil {
-			return a
-		}
-		a, _ = netip.AddrFromSlice(b)
-		return a
+	f, err := net.InterfaceByName(k.device)
+	if err != nil {
+		return false
 	}
-	mask := read(unix.SIOCGIFNETMASK)
-	return read(unix.SIOCGIFADDR) == want.Addr() && mask.IsValid() &&
-		mask == netip.AddrFrom4(maskOf(want))
+	list, _ := f.Addrs() // without them the caller adds the address
+	return slices.ContainsFunc(list, func(a net.Addr) bool { return a.String() == want.String() })
 }
 
 func maskOf(p netip.Prefix) [4]byte {
@@ -129,9 +105,12 @@ func maskOf(p netip.Prefix) [4]byte {
 	return [4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)}
 }
 
-// address sets the address and mask, which replaces the device's addresses. With a /32 prefix it
-// sets the node's address as the peer.
+// address adds an IPv6 address, or sets the IPv4 address and mask, which replaces those that the
+// device has. With a /32 prefix it sets the node's address as the peer.
 func (k kernelEnd) address(kernel netip.Prefix, node netip.Addr) error {
+	if kernel.Addr().Is6() {
+		return k.address6(kernel)
+	}
 	set := func(what string, request uint, a [4]byte) error {
 		return k.do(what, request, func(r *unix.Ifreq) {
 			if err := r.SetInet4Addr(a[:]); err != nil {

@@ -81,7 +81,6 @@ func (f *plainTUN) read(b []byte) (burst, error) {
 	}
 }
 
-// readFailed converts the error of a read.
 func readFailed(errno unix.Errno, count *SocketCounters) error {
 	switch errno {
 	case 0, unix.EBADFD: // of a deleted device

@@ -362,7 +362,7 @@ func TestTUNSetsTheKernelUpAndCarriesItsPackets(t *testing.T) {
 		t.Run(prefix, func(t *testing.T) {
 			inNetns(t)
 			d := openTUNHere(t, TUNConfig{
-				Interface: Interface{MTU: 1280}, Kernel: netip.MustParsePrefix(prefix),
+				Interface: Interface{MTU: 1280}, Kernel: []netip.Prefix{netip.MustParsePrefix(prefix)},
 			})
 			assert.Equal(t, OffloadTUNGSO, d.Info().Offload)
 			assert.Equal(t, defaultTUNQueue, d.Info().RecvPackets)
@@ -405,7 +405,11 @@ func TestTUNSaysWhyNot(t *testing.T) {
 	}
 	assert.Contains(t, openAdvice(unix.ENOENT), "modprobe tun")
 	_, err = OpenTUN(TUNConfig{Device: "t0", Routes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	assert.ErrorContains(t, err, "need an address")
+	assert.ErrorContains(t, err, "a route to 10.0.0.0/8 needs addresses of its family")
+	_, err = OpenTUN(TUNConfig{
+		Device: "t0", Interface: Interface{MTU: 1279}, Kernel: []netip.Prefix{netip.MustParsePrefix("fd09::2/64")},
+	})
+	assert.ErrorContains(t, err, "MTU 1279: IPv6 needs 1280")
 }
 
 // become switches this thread alone to an ordinary user without privileges.
@@ -440,7 +444,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	inNetns(t)
 	kernel := netip.MustParsePrefix("10.9.0.2/24")
 	cfg := TUNConfig{
-		Device: "tide0", Kernel: kernel, Interface: Interface{Name: "tun0", Local: netip.AddrFrom4([4]byte{10, 9, 0, 1})},
+		Device: "tide0", Kernel: []netip.Prefix{kernel}, Interface: Interface{Name: "tun0", Local: netip.AddrFrom4([4]byte{10, 9, 0, 1})},
 	}.withDefaults()
 	withRoutes := cfg
 	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")}
@@ -501,7 +505,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 	inNetns(t)
 	wide, narrow := netip.MustParsePrefix("10.20.0.0/16"), netip.MustParsePrefix("10.30.1.2/32")
 	cfg := TUNConfig{
-		Kernel: netip.MustParsePrefix("10.9.0.2/24"), Routes: []netip.Prefix{wide, narrow},
+		Kernel: []netip.Prefix{netip.MustParsePrefix("10.9.0.2/24")}, Routes: []netip.Prefix{wide, narrow},
 	}
 	cfg.Device = "tide0"
 	cfg.Interface = Interface{Name: "tun0", Local: netip.AddrFrom4([4]byte{10, 9, 0, 1})}
@@ -516,7 +520,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 	assert.Contains(t, routes(), "10.30.1.2 via 10.9.0.1 dev tide0")
 
 	other := cfg
-	other.Device, other.Kernel = "tide1", netip.MustParsePrefix("10.10.0.2/24")
+	other.Device, other.Kernel = "tide1", []netip.Prefix{netip.MustParsePrefix("10.10.0.2/24")}
 	other.Interface.Local = netip.AddrFrom4([4]byte{10, 10, 0, 1})
 	other.Routes = []netip.Prefix{netip.MustParsePrefix("10.40.0.0/16"), wide}
 	_, err = OpenTUN(other)
@@ -526,6 +530,85 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 
 	require.NoError(t, d.Close())
 	assert.NotContains(t, routes(), "10.20.0.0/16")
+}
+
+// addressesOf returns the kernel's list of a device's addresses.
+func addressesOf(t *testing.T, device string) string {
+	t.Helper()
+	out, err := exec.Command("ip", "address", "show", "dev", device).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return string(out)
+}
+
+// A device of both families: its addresses, its routes, and trains of IPv6 that the kernel joins.
+func TestTUNCarriesIPv6(t *testing.T) {
+	inNetns(t)
+	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
+		t.Skip("skip: needs IPv6 in the kernel")
+	}
+	wide, narrow := netip.MustParsePrefix("fd20::/16"), netip.MustParsePrefix("fd30::1/128")
+	cfg := TUNConfig{
+		Device: "tide0", Kernel: []netip.Prefix{netip.MustParsePrefix("10.9.0.2/24"), netip.MustParsePrefix("fd09::2/64")},
+		Routes: []netip.Prefix{wide, netip.MustParsePrefix("10.20.0.0/16"), narrow},
+		Interface: Interface{
+			Name: "tun0", Local: netip.MustParseAddr("10.9.0.1"),
+			Others: []netip.Addr{netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fd09::1")},
+		},
+	}
+	d, err := OpenTUN(cfg)
+	require.NoError(t, err)
+	assert.Contains(t, addressesOf(t, "tide0"), "inet6 fd09::2/64")
+	assert.Contains(t, addressesOf(t, "tide0"), "inet 10.9.0.2/24")
+	require.Len(t, d.Neighbors(0), 2)
+	routes := func() string {
+		out, err := exec.Command("ip", "-6", "route").CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	assert.Contains(t, routes(), "fd20::/16 via fd09::1 dev tide0")
+	assert.Contains(t, routes(), "fd30::1 via fd09::1 dev tide0")
+
+	t.Log("# the kernel answers an echo request")
+	src, dst := cfg.Interface.Others[1], cfg.Kernel[1].Addr()
+	p := append([]byte{0x60, 0, 0, 0, 0, 12, 58, 64}, src.AsSlice()...)
+	p = append(append(p, dst.AsSlice()...), 128, 0, 0, 0, 0, 7, 0, 1, 1, 2, 3, 4)
+	binary.BigEndian.PutUint16(p[42:],
+		^checksum.Fold(checksum.Sum(p[40:], checksum.PseudoHeader(src, dst, 58, 12))))
+	_, err = d.WriteBatch([]buffer.Train{trainOf(0, addrB, p)})
+	require.NoError(t, err)
+	reply := await(t, d, func(b []byte) bool { return b[0]>>4 == 6 && b[6] == 58 && b[40] == 129 })
+	assert.Equal(t, p[44:], reply[44:])
+
+	t.Log("# it takes a train in one call, and refuses it as a whole")
+	whole := whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomText(1, 40_000)}
+	b, _ := whole.packet()
+	copy(b[8:], src.AsSlice())
+	copy(b[24:], dst.AsSlice())
+	packets := splitAll(t, vnetHeader{gso: vnetTCPv6, gsoSize: 1340}, b)
+	before := d.Socket().Writes
+	_, err = d.WriteBatch([]buffer.Train{trainOf(0, addrB, packets...)})
+	require.NoError(t, err)
+	assert.Equal(t, before+1, d.Socket().Writes)
+	assert.Zero(t, d.Counters(0).Drops[DropRefused])
+	await(t, d, func(b []byte) bool { return b[0]>>4 == 6 && b[6] == protoTCP && b[53]&4 != 0 })
+
+	t.Log("# a second device cannot take its route")
+	other := cfg
+	other.Device, other.Kernel = "tide1", []netip.Prefix{netip.MustParsePrefix("fd10::2/64")}
+	other.Interface.Others = []netip.Addr{netip.MustParseAddr("fd10::1")}
+	other.Routes = []netip.Prefix{netip.MustParsePrefix("fd40::/16"), wide}
+	_, err = OpenTUN(other)
+	assert.ErrorContains(t, err, "this machine routes it over tide0: sudo ip route del fd20::/16")
+	assert.NotContains(t, routes(), "fd40::/16")
+
+	t.Log("# the kernel's end is set up again after it was down")
+	runIP(t, "link", "set", "tide0", "down")
+	assert.NotContains(t, routes(), "fd20::/16")
+	require.NoError(t, d.Raise())
+	require.NoError(t, d.Raised())
+	assert.Contains(t, routes(), "fd20::/16 via fd09::1 dev tide0")
+	require.NoError(t, d.Close())
+	assert.NotContains(t, routes(), "fd20::/16")
 }
 
 // The kernel's end can be set down, and can be deleted.
@@ -557,7 +640,7 @@ func TestTUNWhoseKernelEndIsDownOrDeleted(t *testing.T) {
 func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
 	inNetns(t)
 	d := openTUNHere(t, TUNConfig{
-		Kernel: netip.MustParsePrefix("10.9.0.2/24"), Offload: OffloadPlain,
+		Kernel: []netip.Prefix{netip.MustParsePrefix("10.9.0.2/24")}, Offload: OffloadPlain,
 	})
 	assert.Equal(t, OffloadTUN, d.Info().Offload)
 	file := &vnetTUN{fd: d.fd, whole: true} // the device expects no header, so it refuses the packets

@@ -4,12 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/bits"
 	"net/netip"
-	"os"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,15 +31,19 @@ func (d *TUN) tellRoutes() error {
 	if len(d.cfg.Routes) == 0 {
 		return nil
 	}
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return tunError(d.cfg, err, "")
+	for _, family := range [...]int{unix.AF_INET, unix.AF_INET6} {
+		s, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil && family == unix.AF_INET {
+			return tunError(d.cfg, err, "")
+		}
+		// It stays open, because the routes must be removed in its namespace. A kernel without IPv6
+		// has no second one.
+		d.tellers = append(d.tellers, s)
 	}
-	d.teller = s // it stays open, because the routes must be removed in its namespace
 	there := kernelRoutes()
-	ours := kernelRoute{device: d.cfg.Device, gateway: d.cfg.Interface.Local.As4()}
 	for _, p := range d.cfg.Routes {
 		err, advice := error(unix.EEXIST), ""
+		ours := kernelRoute{d.cfg.Device, d.cfg.gateway(p.Addr())}
 		if over, ok := there[p]; ok && over == ours {
 			continue // root has added the route, and removes it
 		} else if ok { // the kernel would have two routes and use the newer
@@ -54,7 +55,7 @@ func (d *TUN) tellRoutes() error {
 		}
 		if errors.Is(err, unix.EPERM) {
 			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; or run by hand: "+
-				"sudo ip route add %v via %v", p, d.cfg.Interface.Local)
+				"sudo ip route add %v via %v", p, ours.gateway)
 		}
 		d.forgetRoutes()
 		return tunError(d.cfg, fmt.Errorf("a route to %v: %w", p, err), advice)
@@ -68,24 +69,15 @@ const maxRouteTable = 1 << 20
 // kernelRoute is a route of the kernel; without a gateway the address is zero.
 type kernelRoute struct {
 	device  string
-	gateway [4]byte
+	gateway netip.Addr
 }
 
 // kernelRoutes returns the kernel's best route for each prefix; none if they cannot be read.
 func kernelRoutes() map[netip.Prefix]kernelRoute {
-	f, err := os.Open("/proc/thread-self/net/route")
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxRouteTable))
-	if err != nil {
-		return nil
-	}
 	list := map[netip.Prefix]kernelRoute{}
-	for line := range strings.Lines(string(text)) {
+	routes6(list)
+	for _, fields := range procFields("route") {
 		// Iface Destination Gateway Flags RefCnt Use Metric Mask …, in the machine's byte order.
-		fields := strings.Fields(line)
 		if len(fields) < 8 {
 			continue
 		}
@@ -95,15 +87,13 @@ func kernelRoutes() map[netip.Prefix]kernelRoute {
 		if err != nil || err2 != nil || err3 != nil {
 			continue // the heading
 		}
-		var a [4]byte
+		var a, via [4]byte
 		binary.NativeEndian.PutUint32(a[:], uint32(dst))
+		binary.NativeEndian.PutUint32(via[:], uint32(gateway))
 		p := netip.PrefixFrom(netip.AddrFrom4(a), bits.OnesCount32(uint32(mask)))
-		if _, better := list[p]; better { // sorted by metric
-			continue
+		if _, better := list[p]; !better { // sorted by metric
+			list[p] = kernelRoute{fields[0], netip.AddrFrom4(via)}
 		}
-		to := kernelRoute{device: fields[0]}
-		binary.NativeEndian.PutUint32(to.gateway[:], uint32(gateway))
-		list[p] = to
 	}
 	return list
 }
@@ -111,7 +101,7 @@ func kernelRoutes() map[netip.Prefix]kernelRoute {
 // Raise sets up the kernel's end again, if configured, after it was taken down. Any goroutine may
 // call it. The owner then calls Raised.
 func (d *TUN) Raise() error {
-	if !d.cfg.Kernel.IsValid() {
+	if len(d.cfg.Kernel) == 0 {
 		return nil
 	}
 	_, err := setUpKernel(d.cfg)
@@ -125,7 +115,7 @@ func (d *TUN) Raised() error {
 			return tunError(d.cfg, fmt.Errorf("a route to %v: %w", p, err), "")
 		}
 	}
-	d.kernel.down = d.kernel.down && !d.cfg.Kernel.IsValid()
+	d.kernel.down = d.kernel.down && len(d.cfg.Kernel) == 0
 	return nil
 }
 
@@ -134,27 +124,25 @@ func (d *TUN) forgetRoutes() {
 	for _, p := range d.routes {
 		_ = d.route(unix.SIOCDELRT, p) // it may be gone already
 	}
-	if len(d.cfg.Routes) > 0 && d.teller >= 0 {
-		unix.Close(d.teller)
+	for _, s := range d.tellers {
+		unix.Close(s)
 	}
-	d.routes, d.teller = nil, -1
+	d.routes, d.tellers = nil, nil
 }
 
 func (d *TUN) route(request uintptr, p netip.Prefix) error {
+	if p.Addr().Is6() {
+		return d.route6(d.tellers[1], request, p)
+	}
 	device, err := unix.BytePtrFromString(d.cfg.Device)
 	if err != nil {
 		return err
 	}
 	e := routeEntry{
 		dst:     unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: p.Masked().Addr().As4()},
-		gateway: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: d.cfg.Interface.Local.As4()},
+		gateway: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: d.cfg.gateway(p.Addr()).As4()},
 		genmask: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: maskOf(p)},
 		flags:   unix.RTF_UP | unix.RTF_GATEWAY, device: device,
 	}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.teller), request,
-		uintptr(unsafe.Pointer(&e)))
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return ioctl(d.tellers[0], request, &e)
 }

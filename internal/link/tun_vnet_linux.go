@@ -14,6 +14,7 @@ import (
 const (
 	tunChecksum = 0x01
 	tunTSO4     = 0x02
+	tunTSO6     = 0x04
 	tunTSOECN   = 0x08
 	tunUSO4     = 0x20
 	tunUSO6     = 0x40
@@ -43,7 +44,7 @@ func newVnetTUN(fd int) (*vnetTUN, error) {
 		return nil, os.NewSyscallError("TUNSETVNETHDRSZ", err)
 	}
 	f := &vnetTUN{fd: fd, whole: true}
-	const tcp = tunChecksum | tunTSO4 | tunTSOECN
+	const tcp = tunChecksum | tunTSO4 | tunTSO6 | tunTSOECN
 	for _, offer := range []int{tcp | tunUSO4 | tunUSO6, tcp, tunChecksum, 0} {
 		err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offer)
 		if err == nil {
@@ -62,7 +63,7 @@ func (f *vnetTUN) read(b []byte) (burst, error) {
 	f.in[0].Base = &f.rx[0]
 	f.in[0].SetLen(vnetHeaderLen)
 	f.in[1].Base = unsafe.SliceData(b)
-	f.in[1].SetLen(min(len(b), mostJoined))
+	f.in[1].SetLen(min(len(b), ip6Len+mostJoined))
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(f.fd),
 			uintptr(unsafe.Pointer(&f.in[0])), uintptr(len(f.in)))

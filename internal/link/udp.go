@@ -155,7 +155,7 @@ func (d *UDP) Neighbors(id int) []NeighborInfo {
 	for _, n := range d.table.neighbors {
 		if n.on.ID == id {
 			info := NeighborInfo{
-				Addr: n.Addr, Host: n.Host, Port: n.Port, UDP: n.to.addrPort(),
+				Addr: n.Addr, Others: n.Others, Host: n.Host, Port: n.Port, UDP: n.to.addrPort(),
 				Heard: n.heard, Sent: n.out, Refused: n.refusals, Refusal: n.refusal,
 				Problem: n.problem,
 			}

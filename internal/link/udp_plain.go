@@ -22,7 +22,6 @@ type plainSocket struct {
 	count  SocketCounters
 }
 
-// openPlain binds a plain socket and starts its reader.
 func openPlain(cfg Config, bind netip.AddrPort) (*plainSocket, error) {
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(bind))
 	if err != nil {

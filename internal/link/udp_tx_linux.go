@@ -65,7 +65,6 @@ func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
 	return true
 }
 
-// whole makes one message of a train.
 func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
 	at := len(tx.iovs)
 	end := uintptr(0) // end of the previous piece: adjacent memory extends the kernel's piece

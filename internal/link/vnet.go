@@ -2,7 +2,6 @@ package link
 
 import (
 	"encoding/binary"
-	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
@@ -12,7 +11,7 @@ import (
 // the packet, so that a whole train crosses in one call. vnet.go parses such packets, vnet_join.go
 // builds them, and tun_vnet_linux.go reads and writes them.
 
-// vnetHeader precedes every packet of such a device.
+// vnetHeader is a struct virtio_net_hdr.
 type vnetHeader struct {
 	flags      uint8
 	gso        uint8
@@ -29,12 +28,12 @@ const (
 
 	vnetNone  = 0 // VIRTIO_NET_HDR_GSO_NONE
 	vnetTCPv4 = 1 // VIRTIO_NET_HDR_GSO_TCPV4
+	vnetTCPv6 = 4 // VIRTIO_NET_HDR_GSO_TCPV6
 	vnetUDP   = 5 // VIRTIO_NET_HDR_GSO_UDP_L4
 	// vnetECN is a flag of the type: only the first segment has CWR (RFC 3168 §6.1.2).
 	vnetECN = 0x80
 )
 
-// parseVnet parses the header at the start of b.
 func parseVnet(b []byte) (h vnetHeader, ok bool) {
 	if len(b) < vnetHeaderLen {
 		return h, false
@@ -55,7 +54,8 @@ func (h *vnetHeader) put(b *[vnetHeaderLen]byte) {
 	e.PutUint16(b[8:], h.csumOffset)
 }
 
-// Offsets in the headers of IPv4 (RFC 791 §3.1), TCP (RFC 9293 §3.1) and UDP (RFC 768).
+// Offsets in the headers of IPv4 (RFC 791 §3.1), IPv6 (RFC 8200 §3), TCP (RFC 9293 §3.1) and UDP
+// (RFC 768).
 const (
 	ipMinLen     = 20
 	ipLengthAt   = 2
@@ -63,6 +63,10 @@ const (
 	ipFragmentAt = 6
 	ipProtoAt    = 9
 	ipSumAt      = 10
+
+	ip6Len      = 40
+	ip6LengthAt = 4
+	ip6NextAt   = 6
 
 	protoTCP = 6
 	protoUDP = 17
@@ -84,20 +88,29 @@ const (
 
 // layout is the structure of a packet.
 type layout struct {
+	v6      bool
 	ip      int // length of the IP header
 	headers int // length of the IP and transport headers
 	proto   uint8
 }
 
-// lay parses an IPv4 packet with a complete TCP segment or UDP datagram, of which b is the start.
-// It returns false for all others.
+// lay parses an IP packet with a complete TCP segment or UDP datagram, of which b is the start. It
+// returns false for all others, and for IPv6 packets with extension headers.
 func lay(b []byte, length int) (l layout, ok bool) {
-	if len(b) < ipMinLen || b[0]>>4 != 4 {
-		return l, false
-	}
-	l.ip, l.proto = int(b[0]&15)*4, b[ipProtoAt]
-	if l.ip < ipMinLen || int(binary.BigEndian.Uint16(b[ipLengthAt:])) != length ||
-		binary.BigEndian.Uint16(b[ipFragmentAt:])&0x3fff != 0 {
+	e := binary.BigEndian
+	switch {
+	case len(b) >= ip6Len && b[0]>>4 == 6:
+		l.v6, l.ip, l.proto = true, ip6Len, b[ip6NextAt]
+		if int(e.Uint16(b[ip6LengthAt:])) != length-ip6Len {
+			return l, false
+		}
+	case len(b) >= ipMinLen && b[0]>>4 == 4:
+		l.ip, l.proto = int(b[0]&15)*4, b[ipProtoAt]
+		if l.ip < ipMinLen || int(e.Uint16(b[ipLengthAt:])) != length ||
+			e.Uint16(b[ipFragmentAt:])&0x3fff != 0 {
+			return l, false
+		}
+	default:
 		return l, false
 	}
 	switch l.proto {
@@ -134,9 +147,7 @@ func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 		return burst{bytes: n, size: n, checked: checked}, true
 	}
 	l, ok := lay(b[:n], n)
-	kind := h.gso &^ vnetECN
-	if !ok || h.gsoSize == 0 || kind == vnetTCPv4 && l.proto != protoTCP ||
-		kind == vnetUDP && l.proto != protoUDP || kind != vnetTCPv4 && kind != vnetUDP {
+	if !ok || h.gsoSize == 0 || h.gso&^vnetECN != l.gso() {
 		return burst{}, false
 	}
 	each, text := int(h.gsoSize), n-l.headers
@@ -160,14 +171,37 @@ func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 	return burst{bytes: all, size: size, checked: true}, true
 }
 
+// gso returns the type of a joined packet.
+func (l layout) gso() uint8 {
+	switch {
+	case l.proto == protoUDP:
+		return vnetUDP
+	case l.v6:
+		return vnetTCPv6
+	}
+	return vnetTCPv4
+}
+
+// seal writes the length of a packet of n bytes into its IP header, and the header's checksum.
+func (l layout) seal(b []byte, n int) {
+	e := binary.BigEndian
+	if l.v6 {
+		e.PutUint16(b[ip6LengthAt:], uint16(n-ip6Len))
+		return
+	}
+	e.PutUint16(b[ipLengthAt:], uint16(n))
+	e.PutUint16(b[ipSumAt:], 0)
+	e.PutUint16(b[ipSumAt:], checksum.Checksum(b[:l.ip]))
+}
+
 // finish writes the headers of the i-th segment, whose payload has this offset, from the headers of
 // the whole.
 func (l layout) finish(b []byte, i, offset int, last bool) {
 	e := binary.BigEndian
-	e.PutUint16(b[ipLengthAt:], uint16(len(b)))
-	e.PutUint16(b[ipIDAt:], e.Uint16(b[ipIDAt:])+uint16(i))
-	e.PutUint16(b[ipSumAt:], 0)
-	e.PutUint16(b[ipSumAt:], checksum.Checksum(b[:l.ip]))
+	if !l.v6 {
+		e.PutUint16(b[ipIDAt:], e.Uint16(b[ipIDAt:])+uint16(i))
+	}
+	l.seal(b, len(b))
 	p := b[l.ip:]
 	at := udpSumAt
 	if l.proto == protoTCP {
@@ -192,8 +226,7 @@ func (l layout) finish(b []byte, i, offset int, last bool) {
 
 // pseudo returns the sum of the pseudo-header for a packet with n bytes after its IP header.
 func (l layout) pseudo(b []byte, n int) uint64 {
-	src := netip.AddrFrom4([4]byte(b[sourceAt:]))
-	dst := netip.AddrFrom4([4]byte(b[destinationAt:]))
+	src, dst, _ := addresses(b)
 	return checksum.PseudoHeader(src, dst, l.proto, n)
 }
 

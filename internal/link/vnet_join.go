@@ -27,7 +27,7 @@ type joiner struct {
 }
 
 const (
-	// mostJoined is the maximum of an IPv4 header's length field.
+	// mostJoined is the maximum of an IPv4 header's length field. It is less than that of IPv6.
 	mostJoined = 65535
 	// mostPieces is Linux's UIO_MAXIOV, less the pieces of the headers.
 	mostPieces = 1024 - 8
@@ -73,7 +73,7 @@ func (j *joiner) begins(l layout, b []byte) bool {
 // valid verifies the checksums of a packet.
 func (l layout) valid(packet [][]byte, size int) bool {
 	b := packet[0]
-	if !checksum.Verify(b[:l.ip], 0) {
+	if !l.v6 && !checksum.Verify(b[:l.ip], 0) {
 		return false
 	}
 	sum := checksum.Sum(b[l.ip:l.headers], l.pseudo(b, size-l.ip))
@@ -119,13 +119,16 @@ func (j *joiner) add(packet [][]byte, size int) bool {
 // kernel increments.
 func (j *joiner) follows(b []byte) bool {
 	m, e := j.model, binary.BigEndian
-	if m[1] != b[1] || !bytes.Equal(m[ipFragmentAt:ipSumAt], b[ipFragmentAt:ipSumAt]) ||
-		!bytes.Equal(m[sourceAt:j.ip], b[sourceAt:j.ip]) {
-		return false
-	}
-	// RFC 6864 §4.1: with DF set the identification means nothing.
-	if m[ipFragmentAt]&0x40 == 0 &&
-		e.Uint16(b[ipIDAt:]) != e.Uint16(m[ipIDAt:])+uint16(j.count) {
+	if j.v6 {
+		if !bytes.Equal(m[:ip6LengthAt], b[:ip6LengthAt]) ||
+			!bytes.Equal(m[ip6NextAt:ip6Len], b[ip6NextAt:ip6Len]) {
+			return false
+		}
+	} else if m[1] != b[1] || !bytes.Equal(m[ipFragmentAt:ipSumAt], b[ipFragmentAt:ipSumAt]) ||
+		!bytes.Equal(m[sourceAt:j.ip], b[sourceAt:j.ip]) ||
+		// RFC 6864 §4.1: with DF set the identification means nothing.
+		m[ipFragmentAt]&0x40 == 0 &&
+			e.Uint16(b[ipIDAt:]) != e.Uint16(m[ipIDAt:])+uint16(j.count) {
 		return false
 	}
 	m, b = m[j.ip:], b[j.ip:j.headers]
@@ -150,17 +153,15 @@ func (j *joiner) finish() vnetHeader {
 	e := binary.BigEndian
 	b := append(j.head[:0], j.model...)
 	j.head = b
-	e.PutUint16(b[ipLengthAt:], uint16(j.headers+j.text))
-	e.PutUint16(b[ipSumAt:], 0)
-	e.PutUint16(b[ipSumAt:], checksum.Checksum(b[:j.ip]))
+	j.seal(b, j.headers+j.text)
 	h := vnetHeader{
-		flags: vnetNeedsChecksum, gso: vnetUDP, hdrLen: uint16(j.headers),
+		flags: vnetNeedsChecksum, gso: j.gso(), hdrLen: uint16(j.headers),
 		gsoSize: uint16(j.each), csumStart: uint16(j.ip), csumOffset: udpSumAt,
 	}
 	p := b[j.ip:]
 	length := j.headers + j.text - j.ip
 	if j.proto == protoTCP {
-		h.gso, h.csumOffset = vnetTCPv4, tcpSumAt
+		h.csumOffset = tcpSumAt
 		if p[tcpFlagsAt]&tcpCWR != 0 {
 			h.gso |= vnetECN
 		}

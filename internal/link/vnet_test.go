@@ -16,6 +16,7 @@ import (
 
 // whole is a packet from the kernel that a test can change before it computes the checksums.
 type whole struct {
+	v6      bool
 	proto   uint8
 	options int // bytes of TCP options
 	flags   uint8
@@ -28,22 +29,34 @@ type whole struct {
 
 // packet returns the packet with correct checksums, and the length of its headers.
 func (w whole) packet() (b []byte, headers int) {
-	headers = 20 + 8
+	start := 20
+	if w.v6 {
+		start = 40
+	}
+	headers = start + 8
 	if w.proto == protoTCP {
-		headers = 40 + w.options
+		headers = start + 20 + w.options
 	}
 	b = make([]byte, headers+len(w.text))
 	copy(b[headers:], w.text)
 	e := binary.BigEndian
-	b[0], b[1], b[8], b[9] = 0x45, w.tos, 64, w.proto
-	e.PutUint16(b[2:], uint16(len(b)))
-	e.PutUint16(b[4:], w.id)
-	if w.df {
-		b[6] = 0x40
+	p := b[start:]
+	if w.v6 {
+		e.PutUint32(b, 6<<28|uint32(w.tos)<<20|0x12345)
+		e.PutUint16(b[4:], uint16(len(p)))
+		b[6], b[7] = w.proto, 64
+		copy(b[8:], netip.MustParseAddr("fd00:8::2").AsSlice())
+		copy(b[24:], netip.MustParseAddr("fd00:2::2").AsSlice())
+	} else {
+		b[0], b[1], b[8], b[9] = 0x45, w.tos, 64, w.proto
+		e.PutUint16(b[2:], uint16(len(b)))
+		e.PutUint16(b[4:], w.id)
+		if w.df {
+			b[6] = 0x40
+		}
+		copy(b[12:], []byte{10, 8, 0, 2, 10, 2, 0, 2})
+		e.PutUint16(b[10:], checksum.Checksum(b[:20]))
 	}
-	copy(b[12:], []byte{10, 8, 0, 2, 10, 2, 0, 2})
-	e.PutUint16(b[10:], checksum.Checksum(b[:20]))
-	p := b[20:]
 	copy(p, []byte{0x80, 0, 0x23, 0x28})
 	at := udpSumAt
 	if w.proto == protoTCP {
@@ -58,7 +71,8 @@ func (w whole) packet() (b []byte, headers int) {
 	} else {
 		e.PutUint16(p[4:], uint16(len(p)))
 	}
-	sum := ^checksum.Fold(checksum.Sum(p, checksum.PseudoHeader(netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])), w.proto, len(p))))
+	src, dst, _ := addresses(b)
+	sum := ^checksum.Fold(checksum.Sum(p, checksum.PseudoHeader(src, dst, w.proto, len(p))))
 	if sum == 0 {
 		sum = 0xffff
 	}
@@ -95,14 +109,18 @@ func splitAll(t *testing.T, h vnetHeader, packet []byte) [][]byte {
 // §3.8.2), CWR is on the first new one (RFC 3168 §6.1.2), and identifications do not repeat (RFC
 // 6864 §4.2).
 func TestVnetSplitsTCP(t *testing.T) {
+	t.Run("IPv4", func(t *testing.T) { testVnetSplitsTCP(t, whole{}, vnetTCPv4, 20) })
+	t.Run("IPv6", func(t *testing.T) { testVnetSplitsTCP(t, whole{v6: true}, vnetTCPv6, 40) })
+}
+
+func testVnetSplitsTCP(t *testing.T, w whole, gso uint8, start uint16) {
+	t.Helper()
 	text := randomText(1, 3000)
-	w := whole{
-		proto: protoTCP, options: 12, flags: tcpACK | tcpPSH | tcpFIN | tcpCWR, id: 0xffff, tos: 2,
-		seq: 0xffffff00, text: text,
-	}
+	w.proto, w.options, w.flags = protoTCP, 12, tcpACK|tcpPSH|tcpFIN|tcpCWR
+	w.id, w.tos, w.seq, w.text = 0xffff, 2, 0xffffff00, text
 	b, headers := w.packet()
 	packets := splitAll(t, vnetHeader{
-		flags: vnetNeedsChecksum, gso: vnetTCPv4 | vnetECN, gsoSize: 1348, csumStart: 20, csumOffset: 16,
+		flags: vnetNeedsChecksum, gso: gso | vnetECN, gsoSize: 1348, csumStart: start, csumOffset: 16,
 	}, b)
 	require.Len(t, packets, 3)
 	for i, p := range packets {
@@ -118,15 +136,17 @@ func TestVnetSplitsTCP(t *testing.T) {
 
 func TestVnetSplitsUDP(t *testing.T) {
 	text := randomText(2, 2500)
-	w := whole{proto: protoUDP, id: 7, text: text}
-	b, _ := w.packet()
-	packets := splitAll(t, vnetHeader{flags: vnetNeedsChecksum, gso: vnetUDP, gsoSize: 1000}, b)
-	require.Len(t, packets, 3)
-	for i, p := range packets {
-		want := w
-		want.id, want.text = w.id+uint16(i), text[i*1000:min(len(text), (i+1)*1000)]
-		sealed, _ := want.packet()
-		assert.Equal(t, sealed, p, "datagram %d", i)
+	for _, v6 := range []bool{false, true} {
+		w := whole{v6: v6, proto: protoUDP, id: 7, text: text}
+		b, _ := w.packet()
+		packets := splitAll(t, vnetHeader{flags: vnetNeedsChecksum, gso: vnetUDP, gsoSize: 1000}, b)
+		require.Len(t, packets, 3)
+		for i, p := range packets {
+			want := w
+			want.id, want.text = w.id+uint16(i), text[i*1000:min(len(text), (i+1)*1000)]
+			sealed, _ := want.packet()
+			assert.Equal(t, sealed, p, "datagram %d", i)
+		}
 	}
 }
 
@@ -171,7 +191,8 @@ func TestVnetRefusesWhatMakesNoSense(t *testing.T) {
 		"UDP as TCP":           {change: func(*vnetHeader, []byte) {}, udp: true},
 		"TCP as UDP":           {change: func(h *vnetHeader, _ []byte) { h.gso = vnetUDP }},
 		"IPv6":                 {change: func(_ *vnetHeader, b []byte) { b[0] = 0x60 }},
-		"unknown kind":         {change: func(h *vnetHeader, _ []byte) { h.gso = 4 }},
+		"IPv4 as IPv6":         {change: func(h *vnetHeader, _ []byte) { h.gso = vnetTCPv6 }},
+		"unknown kind":         {change: func(h *vnetHeader, _ []byte) { h.gso = 3 }},
 		"fragment":             {change: func(_ *vnetHeader, b []byte) { b[6] = 0x20 }},
 		"IP header too long":   {change: func(_ *vnetHeader, b []byte) { b[0] = 0x4f; b[9] = 1 }},
 		"IP header too short":  {change: func(_ *vnetHeader, b []byte) { b[0] = 0x44 }},
@@ -251,6 +272,9 @@ func TestVnetJoinsWhatSplitParts(t *testing.T) {
 		if r.IntN(3) == 0 {
 			w.flags |= tcpCWR
 			h.gso |= vnetECN
+		}
+		if w.v6 = r.IntN(2) == 0; w.v6 {
+			h.gso += vnetTCPv6 - vnetTCPv4
 		}
 		if r.IntN(4) == 0 {
 			w.proto, h.gso = protoUDP, vnetUDP
@@ -361,6 +385,26 @@ func TestVnetJoinsNothingElse(t *testing.T) {
 	assert.Len(t, hs, 2, "this kernel does not take them")
 }
 
+// RFC 8200 §3: the segments of a train have equal IPv6 headers.
+func TestVnetJoinsEqualIPv6Headers(t *testing.T) {
+	first := whole{v6: true, proto: protoTCP, flags: tcpACK, seq: 1000, text: randomText(1, 100)}
+	next := first
+	next.seq, next.text = 1100, randomText(2, 100)
+	for _, at := range []int{-1, 0, 1, 2, 3, 7, 8, 23, 24, 39} {
+		a, _ := first.packet()
+		b, _ := next.packet()
+		if at >= 0 {
+			b[at] ^= 1
+			p := b[40:]
+			binary.BigEndian.PutUint16(p[tcpSumAt:], 0)
+			sum := checksum.Sum(p, layout{proto: protoTCP}.pseudo(b, len(p)))
+			binary.BigEndian.PutUint16(p[tcpSumAt:], ^checksum.Fold(sum))
+		}
+		hs, _ := joinAll(&joiner{}, [][][]byte{{a}, {b}})
+		assert.Equal(t, at < 0, len(hs) == 1, "byte %d", at)
+	}
+}
+
 func TestVnetAllocatesNothing(t *testing.T) {
 	b, headers := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 60_000)}.packet()
 	mem := make([]byte, tunBurstBytes)
@@ -392,10 +436,12 @@ func TestVnetAllocatesNothing(t *testing.T) {
 func FuzzVnetSplit(f *testing.F) {
 	tcp, _ := whole{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12, text: randomText(1, 300)}.packet()
 	udp, _ := whole{proto: protoUDP, text: randomText(1, 300)}.packet()
+	tcp6, _ := whole{v6: true, proto: protoTCP, flags: tcpACK | tcpPSH, text: randomText(1, 300)}.packet()
 	for _, s := range []struct {
 		h vnetHeader
 		b []byte
 	}{
+		{vnetHeader{flags: 1, gso: vnetTCPv6, gsoSize: 130, csumStart: 40, csumOffset: 16, hdrLen: 60}, tcp6},
 		{vnetHeader{flags: 1, gso: vnetTCPv4, gsoSize: 130, csumStart: 20, csumOffset: 16, hdrLen: 52}, tcp},
 		{vnetHeader{flags: 1, gso: vnetUDP, gsoSize: 100, csumStart: 20, csumOffset: 6, hdrLen: 28}, udp},
 		{vnetHeader{flags: 1, csumStart: 20, csumOffset: 6}, udp[:100]},
@@ -429,7 +475,7 @@ func FuzzVnetSplit(f *testing.F) {
 			p := data[:min(got.size, len(data))]
 			l, ok := lay(p, len(p))
 			require.True(t, ok)
-			require.True(t, checksum.Verify(p[:l.ip], 0))
+			require.True(t, l.v6 || checksum.Verify(p[:l.ip], 0))
 			require.True(t, checksum.Verify(p[l.ip:], l.pseudo(p, len(p)-l.ip)))
 			data = data[len(p):]
 		}
@@ -442,6 +488,10 @@ func FuzzVnetJoin(f *testing.F) {
 	h := vnetHeader{gso: vnetTCPv4, gsoSize: 100}
 	mem := append(tcp, make([]byte, 1000)...)
 	got, _ := h.split(mem, len(tcp))
+	f.Add(mem[:got.bytes], uint16(got.size), uint8(headers))
+	tcp, headers = whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomText(1, 300)}.packet()
+	mem = append(tcp, make([]byte, 1000)...)
+	got, _ = vnetHeader{gso: vnetTCPv6, gsoSize: 100}.split(mem, len(tcp))
 	f.Add(mem[:got.bytes], uint16(got.size), uint8(headers))
 	f.Add([]byte{0x45, 1, 2}, uint16(1), uint8(0))
 	f.Fuzz(func(t *testing.T, b []byte, size uint16, cut uint8) {
@@ -488,7 +538,7 @@ func sameButID(a, b []byte, size int) bool {
 		n := min(size, len(a))
 		p, q := bytes.Clone(a[:n]), bytes.Clone(b[:n])
 		if !bytes.Equal(p, q) {
-			if n < 20 || p[6]&0x40 == 0 {
+			if n < 20 || p[0]>>4 != 4 || p[6]&0x40 == 0 {
 				return false
 			}
 			for _, i := range []int{4, 5, 10, 11} {

@@ -6,16 +6,16 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// maxListed is how many names an error offers.
+// maxListed limits the names that an error suggests.
 const maxListed = 10
 
-// check looks at the file as a whole: what its lines say of one another. The
-// order of the lines does not matter.
+// check looks at the file as a whole: whether its lines fit together, in whatever order.
 func (p *parser) check() {
 	if len(p.cfg.Interfaces) == 0 && len(p.report.errs) == 0 {
 		p.report.add(Pos{}, "", "the file declares no interface", "at least one")
@@ -35,6 +35,10 @@ func (pos Pos) lineText() string { return "line " + strconv.Itoa(pos.Line) }
 func (p *parser) checkInterfaces() {
 	ifaces := p.cfg.Interfaces
 	for i := range ifaces {
+		if f := &ifaces[i]; len(f.IPv6) > 0 && f.MTU != 0 && f.MTU < minMTU6 {
+			p.report.add(f.Pos, f.Name, fmt.Sprintf("%s has IPv6 and an MTU of %d", f.Name, f.MTU),
+				fmt.Sprintf("an MTU of at least %d", minMTU6))
+		}
 		for j := range i {
 			if p.compareInterfaces(&ifaces[i], &ifaces[j]) {
 				break
@@ -46,8 +50,8 @@ func (p *parser) checkInterfaces() {
 	}
 }
 
-// compareInterfaces records what the later interface has in common with the
-// earlier and must not, and reports whether there was something.
+// compareInterfaces records what two interfaces must not have in common, at the later one, and
+// reports whether there was such an error.
 func (p *parser) compareInterfaces(i, before *Interface) bool {
 	found := false
 	report := func(pos Pos, text, msg, want string) {
@@ -60,13 +64,18 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 			"another name")
 		found = true
 	}
-	switch {
-	case i.Addr.Addr() == before.Addr.Addr():
-		addr := i.Addr.Addr().String()
-		report(i.addrAt, addr, addr+" is already used", "an address of its own")
-	case i.Addr.Overlaps(before.Addr):
-		report(i.addrAt, i.Addr.String(), "subnet "+i.Network().String()+
-			" overlaps "+before.Network().String(), "a subnet of its own")
+	for _, ours := range i.Addrs() {
+		for _, other := range before.Addrs() {
+			switch addr := ours.Addr(); {
+			case addr.Is6() && addr.IsLinkLocalUnicast(): // unique on its link only
+			case addr == other.Addr():
+				report(i.addrAt, addr.String(), addr.String()+" is already used",
+					"an address of its own")
+			case ours.Overlaps(other):
+				report(i.addrAt, ours.String(), "subnet "+ours.Masked().String()+
+					" overlaps "+other.Masked().String(), "a subnet of its own")
+			}
+		}
 	}
 	switch {
 	case i.Tun != nil && before.Tun != nil && i.Tun.Device == before.Tun.Device:
@@ -80,8 +89,8 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	return found
 }
 
-// sameSocket reports whether two sockets of one machine cannot both be bound.
-// Names but localhost are compared as they are: to resolve them is not ours.
+// sameSocket reports whether two sockets of one machine cannot both be bound. It compares names as
+// text, except localhost, and resolves none.
 func sameSocket(a, b HostPort) bool {
 	if a.Port != b.Port || a.Port == 0 {
 		return false
@@ -94,7 +103,7 @@ func sameSocket(a, b HostPort) bool {
 	return addrA == addrB || addrA.Addr().IsUnspecified() || addrB.Addr().IsUnspecified()
 }
 
-// checkShared looks for interfaces that do not share what all are to share.
+// checkShared checks the interfaces of a file whose interfaces share one socket.
 func (p *parser) checkShared() {
 	var first *Interface
 	for i := range p.cfg.Interfaces {
@@ -114,7 +123,7 @@ func (p *parser) checkShared() {
 func (p *parser) checkNeighbors() {
 	own := newIndex(p.cfg.Interfaces)
 	p.neighborAt = map[netip.Addr]Pos{}
-	points := map[string]Pos{} // point-to-point interfaces that have their neighbour
+	points := map[string]Pos{} // where point-to-point interfaces have their neighbor
 	for i := range p.cfg.Neighbors {
 		n := &p.cfg.Neighbors[i]
 		if before, again := p.neighborAt[n.Addr]; again {
@@ -126,14 +135,14 @@ func (p *parser) checkNeighbors() {
 		iface, ok := own.names[n.Iface]
 		if !ok {
 			p.unknownInterface(Word{n.Iface, n.ifaceAt})
-		} else if p.checkPlace(n, iface) && iface.Addr.Bits() == pointToPoint {
+		} else if p.checkPlace(n, iface) && n.Addr.Is4() && iface.Addr.Bits() == pointToPoint {
 			p.checkAlone(n, points)
 		}
 		p.checkStranger(n, own)
 	}
 }
 
-// index finds a node's interfaces by the properties that only one of them may have.
+// index finds a node's interfaces by properties that are unique within the node.
 type index struct {
 	names   map[string]*Interface
 	addrs   map[netip.Addr]*Interface
@@ -145,7 +154,9 @@ func newIndex(ifaces []Interface) index {
 	for i := range ifaces {
 		iface := &ifaces[i]
 		own.names[iface.Name] = iface
-		own.addrs[iface.Addr.Addr()] = iface
+		for _, a := range iface.Addrs() {
+			own.addrs[a.Addr()] = iface
+		}
 		if iface.UDP.Port != 0 {
 			own.sockets[iface.UDP.key()] = iface
 		}
@@ -153,19 +164,21 @@ func newIndex(ifaces []Interface) index {
 	return own
 }
 
-// checkPlace reports whether a neighbour can be on the interface.
+// checkPlace reports whether a neighbor can be on the interface.
 func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 	text := n.Addr.String()
-	subnet := iface.Network()
+	on, found := iface.on(n.Addr)
+	subnet := on.Masked()
 	switch {
 	case iface.Tun != nil:
 		p.report.add(n.ifaceAt, n.Iface, n.Iface+" is a TUN device, which has no neighbors",
 			"an interface with a UDP address")
-	case subnet.Bits() == pointToPoint:
+	case n.Addr.Is4() && iface.Addr.Bits() == pointToPoint,
+		n.Addr.Is6() && n.Addr.IsLinkLocalUnicast() && len(iface.IPv6) > 0:
 		return true
-	case !subnet.Contains(n.Addr):
+	case !found:
 		p.report.add(n.Pos, text, text+" is outside the subnet of "+iface.Name,
-			"an address of "+subnet.String())
+			"an address of "+iface.subnets())
 	case reserved(n.Addr, subnet) != "":
 		p.report.add(n.Pos, text, text+" is "+reserved(n.Addr, subnet), "an address of a node")
 	default:
@@ -174,7 +187,7 @@ func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 	return false
 }
 
-// checkAlone records a second neighbour on a link that has two ends.
+// checkAlone records a second neighbor on a point-to-point link.
 func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	if before, again := points[n.Iface]; again {
 		p.report.add(n.Pos, n.Addr.String(), n.Iface+
@@ -185,7 +198,7 @@ func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	points[n.Iface] = n.Pos
 }
 
-// checkStranger records a neighbour that is the node itself.
+// checkStranger records a neighbor that is the node itself.
 func (p *parser) checkStranger(n *Neighbor, own index) {
 	if iface, ok := own.addrs[n.Addr]; ok {
 		p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
@@ -197,8 +210,8 @@ func (p *parser) checkStranger(n *Neighbor, own index) {
 	}
 }
 
-// unknownInterface records a name that no interface has, unless the line that
-// may have declared it is wrong and reported itself.
+// unknownInterface records a name that no interface has, unless a line that may have declared it
+// has an error of its own.
 func (p *parser) unknownInterface(name Word) {
 	if p.excused[name.Text] {
 		return
@@ -212,19 +225,42 @@ func (p *parser) unknownInterface(name Word) {
 			break
 		}
 	}
-	want := cmp.Or(oneOf(names), usageInterface)
+	want := cmp.Or(diagnostic.OneOf(names), usageInterface)
 	p.report.bad(name, "not an interface of this file", want)
 }
 
-// checkNextHop records a next hop that cannot be reached in one hop.
+// subnets lists the interface's subnets for a message.
+func (i *Interface) subnets() string {
+	var list []string
+	for _, p := range i.Addrs() {
+		list = append(list, p.Masked().String())
+	}
+	return strings.Join(list, " or ")
+}
+
+// checkNextHop records a next hop that is not on a link of this node.
 func (p *parser) checkNextHop(r Route) {
 	via := r.Via.String()
+	if r.Via.Is4() != r.Prefix.Addr().Is4() {
+		p.report.add(r.viaAt, via, "next hop "+via+" is of another family than "+
+			r.Prefix.String(), "an address of the same family")
+		return
+	}
+	if r.Via.Zone() != "" {
+		if _, ok := p.cfg.Interface(r.Via.Zone()); !ok {
+			at := r.viaAt
+			at.Col += len(via) - len(r.Via.Zone())
+			p.unknownInterface(Word{r.Via.Zone(), at})
+		}
+		return
+	}
 	_, known := p.neighborAt[r.Via]
 	i := slices.IndexFunc(p.cfg.Interfaces, func(i Interface) bool {
-		return i.Addr.Contains(r.Via)
+		_, on := i.on(r.Via)
+		return on
 	})
 	switch {
-	case i >= 0 && p.cfg.Interfaces[i].Addr.Addr() == r.Via:
+	case i >= 0 && p.cfg.Interfaces[i].Has(r.Via):
 		p.report.add(r.viaAt, via, "next hop "+via+" is this node's own address",
 			"a neighbor's address")
 	case known, p.excused[via]:
@@ -237,8 +273,7 @@ func (p *parser) checkNextHop(r Route) {
 	}
 }
 
-// checkTCP compares the two bounds of the retransmission timer, of which one
-// may be a default.
+// checkTCP compares the two bounds of the retransmission timer. One of them may be a default.
 func (p *parser) checkTCP() {
 	tcp := p.cfg.TCP
 	if tcp.RTOMin <= tcp.RTOMax {
@@ -259,22 +294,22 @@ func (p *parser) checkRIP() {
 			p.report.add(p.advertiseAt[i], addr.String(), addr.String()+
 				" is not a neighbor of this file", "an address that a neighbor line declares")
 		}
-		if !p.cfg.speaksRIP() {
+		if !p.cfg.SpeaksRIP() {
 			p.report.note(p.advertiseAt[i], addr.String(),
 				`nothing is advertised without "routing rip"`)
 		}
 	}
 	p.checkRIPTimes()
-	if p.cfg.Routing == RoutingRIP {
+	if p.cfg.SpeaksRIP() && p.cfg.Routing != RoutingRIP2 {
 		p.noteRIP2()
 	}
 }
 
-// checkRIPTimes compares the times with each other, of which some may be defaults.
+// checkRIPTimes compares the timers with each other. Some of them may be defaults.
 func (p *parser) checkRIPTimes() {
 	r := p.cfg.RIP
 	offset := max(r.Offset, 0)
-	if r.Offset == 0 && p.cfg.Routing == RoutingRIP2 {
+	if r.Offset == 0 && p.cfg.Routing > RoutingRIP {
 		offset = rip.Timers{Periodic: r.Periodic}.WithDefaults(rip.RIPv2).PeriodicOffset
 	}
 	at, ok := p.seen["rip route-timeout-threshold"]
@@ -298,7 +333,7 @@ func (p *parser) checkRIPTimes() {
 	}
 }
 
-// noteRIP2 remarks on what only RIPv2 has.
+// noteRIP2 notes settings that only RIPv2 has.
 func (p *parser) noteRIP2() {
 	note := func(at Word, what string) {
 		p.report.note(at.Pos, at.Text, what+` has no effect without "routing rip2"`)

@@ -1,21 +1,22 @@
-// Package lnx reads the .lnx files that describe a node and its links: the
-// current grammar and the three older ones of the same family, all into one
-// Config. It reports every mistake of a file at once, each with its position.
+// Package lnx reads the .lnx files that describe a node and its links: the current grammar and the
+// three older ones of the same family, all into one Config. It reports all errors of a file at
+// once, with their positions.
 //
-// Parse is the entry point: lexer.go cuts the text into words, detect.go finds
-// the grammar, grammar.go and old.go read it, and check.go checks the result as
-// a whole. A directive is declared once, with its form, its reader and its
-// writer: setting.go has the directives of one word. CheckNetwork compares the
-// files of one network, and Config.Format writes a Config back as text.
+// Parse is the entry point: lexer.go cuts the text into words, detect.go finds the grammar,
+// grammar.go and old.go read it, and check.go checks the result as a whole. A directive is declared
+// once, with its form, its reader and its writer: setting.go has the directives of one word.
+// CheckNetwork compares the files of one network, and Config.Format writes a Config back as text.
 package lnx
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// Grammar says which of the family's grammars a file was written in.
+// Grammar is one of the grammars in which files are written.
 type Grammar uint8
 
 // The grammars, newest first.
@@ -26,7 +27,7 @@ const (
 	Grammar2018
 	// Grammar2013 is "HOST:PORT", then links: 2013 to 2017.
 	Grammar2013
-	// Grammar2012 is a link a line, each with its own socket: to 2012.
+	// Grammar2012 has one link on each line, each with its own socket: up to 2012.
 	Grammar2012
 )
 
@@ -56,11 +57,15 @@ const (
 	RoutingNone
 	// RoutingRIP is a router that speaks the course's RIP, IP protocol 200.
 	RoutingRIP
-	// RoutingRIP2 is a router that speaks RIPv2, UDP port 520.
+	// RoutingRIP2 is a router that speaks RIPv2, UDP port 520, and RIPng on its IPv6 addresses.
 	RoutingRIP2
+	// RoutingRIPng is a router that speaks RIPng alone, UDP port 521.
+	RoutingRIPng
+	// RoutingBoth is a router that speaks the course's RIP, and RIPng.
+	RoutingBoth
 )
 
-// String returns the word that the routing directive takes.
+// String returns the argument of the routing directive.
 func (r Routing) String() string {
 	switch r {
 	case RoutingStatic:
@@ -71,12 +76,30 @@ func (r Routing) String() string {
 		return "rip"
 	case RoutingRIP2:
 		return "rip2"
+	case RoutingRIPng:
+		return "ripng"
+	case RoutingBoth:
+		return "rip ripng"
 	}
 	return "routing " + strconv.Itoa(int(r))
 }
 
-// Config is what one file says about one node. Parse fills every default in,
-// so its reader needs to know none but the ones named here.
+// Dialect returns the dialect that the node speaks with neighbors of a's address family:
+// RoutingRIP, RoutingRIP2 or RoutingRIPng; RoutingNone if it speaks none.
+func (r Routing) Dialect(a netip.Addr) Routing {
+	switch {
+	case r < RoutingRIP || a.Is6() && r == RoutingRIP || !a.Is6() && r == RoutingRIPng:
+		return RoutingNone
+	case a.Is6():
+		return RoutingRIPng
+	case r == RoutingBoth:
+		return RoutingRIP
+	}
+	return r
+}
+
+// Config is what one file says about one node. Parse fills in all defaults except those that a
+// field's comment states.
 type Config struct {
 	// Name is the file's name without folder and ".lnx".
 	Name string
@@ -90,25 +113,25 @@ type Config struct {
 	Routing Routing
 	// Routes are the static routes, in file order.
 	Routes []Route
-	// RIP is how RIP is spoken, if it is.
+	// RIP configures RIP.
 	RIP RIP
-	// TCP is how TCP behaves.
+	// TCP configures TCP.
 	TCP TCP
-	// ICMP is what ICMP answers.
+	// ICMP configures ICMP.
 	ICMP ICMP
-	// IP is which packets IP takes.
+	// IP configures which packets IP accepts.
 	IP IP
 	// Impair are the impair lines, in file order.
 	Impair []ImpairLine
-	// Forwards are the ways to the machine's own network, in file order.
+	// Forwards are the port forwards, in file order.
 	Forwards []Forward
-	// Forwarding is set on routers: RIP speakers, all nodes of the old grammars, and
-	// those with a TUN device beside another link.
+	// Forwarding is set on routers: nodes that speak RIP, all nodes of the old grammars, and nodes
+	// that have a TUN device and another link.
 	Forwarding bool
-	// SharedSocket is set when one UDP socket serves all interfaces, which then
-	// name the same UDP address. A packet's UDP source then determines its link.
+	// SharedSocket is set if one UDP socket serves all interfaces. They then have the same UDP
+	// address, and a packet's UDP source determines its link.
 	SharedSocket bool
-	// Notes are remarks on a file that is valid all the same.
+	// Notes are remarks on a valid file.
 	Notes Errors
 
 	file  string   // as given to Parse, for the errors of CheckNetwork
@@ -117,21 +140,23 @@ type Config struct {
 
 // Interface is one virtual network card.
 type Interface struct {
-	// Name is the interface's name; the old grammars name none, so if0, if1, ….
+	// Name is the interface's name. In the old grammars the names are if0, if1, ….
 	Name string
-	// Addr is the virtual address with the length of its subnet's prefix. A
-	// length of 32 makes a point-to-point link, whose neighbour may have any
-	// address.
+	// Addr is the IPv4 address with the length of its subnet's prefix. A length of 32 makes a
+	// point-to-point link, whose neighbor may have any address. The zero Prefix: the interface has
+	// only IPv6.
 	Addr netip.Prefix
+	// IPv6 are the IPv6 addresses, with the length of their subnet's prefix.
+	IPv6 []netip.Prefix
 	// UDP is the address that the interface binds; zero when Tun is set.
 	UDP HostPort
 	// MTU is the largest IP packet; 0: 1400.
 	MTU int
 	// Tun is the kernel device behind the interface; nil: a UDP link.
 	Tun *Tun
-	// Impair is what the link does to packets; zero: nothing.
+	// Impair are the impairments of the link, both ways; zero: none.
 	Impair Impairments
-	// RIP is how RIP is spoken there.
+	// RIP configures RIP on this interface.
 	RIP RIPLink
 	// Pos is where the file names the interface.
 	Pos Pos
@@ -139,14 +164,58 @@ type Interface struct {
 	addrAt, udpAt Pos
 }
 
-// Tun is a TUN device that leads to the kernel.
+// Addrs returns all addresses, IPv4 first.
+func (i *Interface) Addrs() []netip.Prefix {
+	if !i.Addr.IsValid() {
+		return i.IPv6
+	}
+	return append([]netip.Prefix{i.Addr}, i.IPv6...)
+}
+
+// Has reports whether a is one of the interface's addresses.
+func (i *Interface) Has(a netip.Addr) bool {
+	return slices.ContainsFunc(i.Addrs(), func(p netip.Prefix) bool { return p.Addr() == a })
+}
+
+// Network returns the subnet of the first address.
+func (i *Interface) Network() netip.Prefix { return i.Addrs()[0].Masked() }
+
+// on returns the interface's address whose subnet contains a.
+func (i *Interface) on(a netip.Addr) (netip.Prefix, bool) {
+	for _, p := range i.Addrs() {
+		if p.Contains(a.WithZone("")) {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// Tun is a TUN device, which connects the node to the kernel.
 type Tun struct {
-	// Device is the kernel's name for it.
+	// Device is the device's name.
 	Device string
-	// Kernel is the address to give to the kernel's end. An invalid one leaves that end as it is.
-	Kernel netip.Addr
-	// Routes are the prefixes that the kernel is to route through the node.
+	// Kernel are the addresses to give to the kernel's end, at most one of each family. None: that
+	// end stays as it is.
+	Kernel []netip.Addr
+	// Routes are the prefixes that the kernel routes through the node.
 	Routes []netip.Prefix
+	// Auto means that routers there give the node IPv6 addresses and a default route, Advertise
+	// that the node announces the interface's IPv6 networks to hosts there.
+	Auto, Advertise bool
+}
+
+// End returns the kernel's end as a file has it: what follows the device.
+func (t *Tun) End() (text string) {
+	if t == nil {
+		return ""
+	}
+	for n, a := range t.Kernel {
+		text += []string{" kernel ", " "}[min(n, 1)] + a.String()
+	}
+	for n, p := range t.Routes {
+		text += []string{" routes ", " "}[min(n, 1)] + p.String()
+	}
+	return text
 }
 
 // Impairments is what a link does to the packets that cross it. The zero value
@@ -158,11 +227,11 @@ type Impairments struct {
 	Duplicate Share
 	// Reorder is the share of packets that overtake those before them.
 	Reorder Share
-	// Corrupt is the share of packets in which a bit is turned.
+	// Corrupt is the share of packets in which one bit is flipped.
 	Corrupt Share
-	// Delay is how long every packet takes.
+	// Delay is the delay of every packet.
 	Delay time.Duration
-	// Jitter is how much the delay varies, up and down; at most Delay.
+	// Jitter is the largest difference from Delay in either direction; at most Delay.
 	Jitter time.Duration
 	// RateBitsPerSec is the link's speed; 0: no limit.
 	RateBitsPerSec int64
@@ -172,9 +241,9 @@ type Impairments struct {
 type Neighbor struct {
 	// Addr is its virtual address.
 	Addr netip.Addr
-	// UDP is where packets for it are sent.
+	// UDP is the address to which its packets are sent.
 	UDP HostPort
-	// Iface is the name of our interface to it.
+	// Iface is the name of the local interface on its link.
 	Iface string
 	// Pos is where the file names the address.
 	Pos Pos
@@ -182,8 +251,8 @@ type Neighbor struct {
 	udpAt, ifaceAt Pos
 }
 
-// Pos is a place in a file. Lines and columns count from 1; a column is a
-// character, a tab too. The zero Pos is the file as a whole.
+// Pos is a place in a file. Lines and columns count from 1; a column is one character, also a tab.
+// The zero Pos is the file as a whole.
 type Pos struct{ Line, Col int }
 
 // HostPort is a UDP address whose host may be a name. The zero value means no address.
@@ -194,13 +263,17 @@ type HostPort struct {
 	Port uint16
 }
 
-// String returns HOST:PORT.
+// String returns HOST:PORT, or [HOST]:PORT for an IPv6 address.
 func (h HostPort) String() string {
-	return h.Host + ":" + strconv.Itoa(int(h.Port))
+	host := h.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(int(h.Port))
 }
 
-// AddrPort returns the address if the host is one, or is localhost, which the
-// family's files take for 127.0.0.1; other names have to be resolved.
+// AddrPort returns the address if the host is an IP address or localhost, which is 127.0.0.1. Other
+// names have to be resolved.
 func (h HostPort) AddrPort() (netip.AddrPort, bool) {
 	host := h.Host
 	if host == "localhost" {
@@ -210,7 +283,7 @@ func (h HostPort) AddrPort() (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, h.Port), err == nil
 }
 
-// key returns what two spellings of one address have in common.
+// key returns the same text for all spellings of an address.
 func (h HostPort) key() string {
 	if addr, ok := h.AddrPort(); ok {
 		return addr.String()
@@ -227,6 +300,3 @@ func (c *Config) Interface(name string) (*Interface, bool) {
 	}
 	return nil, false
 }
-
-// Network returns the subnet that the interface is on.
-func (i *Interface) Network() netip.Prefix { return i.Addr.Masked() }

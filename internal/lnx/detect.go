@@ -7,10 +7,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// detect tells the grammar from the content: a file with a directive is new, but that
-// port forwards are of every grammar; else its first line decides. Four words with a colon in
-// the first are a link of 2012, a colon alone is 2013 to 2017, a host and a port 2018 to
-// 2022. Any other file counts as new, because the errors of that grammar suggest most.
+// detect finds the grammar from the content. A file with a directive is of the new grammar; port
+// forwards do not count, because every grammar has them. Otherwise the first line decides: four
+// words with a colon in the first are a link of 2012, a single word with a colon is 2013 to 2017, a
+// host and a port are 2018 to 2022. Any other file counts as new, because the errors of that
+// grammar help most.
 func detect(lines []line) Grammar {
 	lines = slices.DeleteFunc(slices.Clone(lines), isForward)
 	for _, l := range lines {

@@ -6,13 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// maxErrors are those of one file or network; what follows is only said to follow.
+// maxErrors limits the errors of one file or network. One more error says that there are others.
 const maxErrors = 100
 
-// Error is one mistake in a file, or a note on it.
+// Error is one error in a file, or a note on it.
 type Error = diagnostic.Error
 
-// Errors are the mistakes of a file or a network, in the order of their places.
+// Errors are the errors of a file or a network, sorted by position.
 type Errors = diagnostic.Errors //nolint:errname // they are many
 
 // report collects the errors of one file.
@@ -23,23 +23,23 @@ type report struct {
 	more  bool
 }
 
-// add records a mistake. Text may be empty; want too.
+// add records an error. Text and want may be empty.
 func (r *report) add(pos Pos, text, msg, want string) {
 	r.put(&Error{Line: pos.Line, Col: pos.Col, Text: text, Msg: msg, Want: want})
 }
 
-// note records a remark.
+// note records a note.
 func (r *report) note(pos Pos, text, msg string) {
 	r.put(&Error{Line: pos.Line, Col: pos.Col, Text: text, Msg: msg, Note: true})
 }
 
-// bad records that a word is not what was expected.
+// bad records that a word is not the expected one.
 func (r *report) bad(w Word, what, want string) {
 	r.add(w.Pos, w.Text, diagnostic.Quote(w.Text)+" is "+what, want)
 }
 
-// words reports whether the line has from least to most words, and records the
-// first that is missing or too many.
+// words reports whether the line has from least to most words, and records the first missing or
+// extra word.
 func (r *report) words(l line, least, most int, usage string) bool {
 	switch n := len(l.words); {
 	case n < least:
@@ -53,8 +53,8 @@ func (r *report) words(l line, least, most int, usage string) bool {
 	return false
 }
 
-// fixed reports whether the line's word i is the one that the form has there.
-// A line that ends before is left to words.
+// fixed reports whether word i of the line is the keyword that the directive has there. It ignores
+// a line that is too short; words reports that.
 func (r *report) fixed(l line, i int, want, usage string) bool {
 	if i >= len(l.words) || l.words[i].Text == want {
 		return true
@@ -75,12 +75,12 @@ func (r *report) put(e *Error) {
 	r.errs = append(r.errs, e)
 }
 
-// sorted returns what was recorded, in the order of the file.
+// sorted returns the errors in file order.
 func (r *report) sorted() Errors {
 	r.errs.Sort()
 	if r.more {
 		msg := fmt.Sprintf("more errors follow; these are the first %d", maxErrors)
-		last := r.errs[len(r.errs)-1] // behind it this stays, whatever is put in order with them
+		last := r.errs[len(r.errs)-1] // the remark has its position, so a later sort keeps it last
 		return append(r.errs, &Error{File: r.file, Line: last.Line, Col: last.Col, Msg: msg})
 	}
 	return r.errs

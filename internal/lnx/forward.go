@@ -19,16 +19,16 @@ const (
 type Forward struct {
 	// Kind is Publish, Expose or Splice.
 	Kind string
-	// Addr is where it listens: for Publish an address of the machine, invalid: its
-	// loopback; for Splice the node's address.
+	// Addr is the listening address. For Publish it is an address of this machine, or invalid for
+	// the loopback address; for Splice it is the node's address.
 	Addr netip.Addr
-	// Port is where it listens; 0 for Splice.
+	// Port is the listening port; 0 for Splice.
 	Port uint16
-	// To is where it leads; its port is 0 for Splice.
+	// To is the destination; its port is 0 for Splice.
 	To HostPort
-	// UDP is set if it is about datagrams.
+	// UDP is set if datagrams are forwarded, not connections.
 	UDP bool
-	// Pos is where the file names the place that it listens at.
+	// Pos is where the file names the listening address or port.
 	Pos Pos
 }
 
@@ -40,10 +40,11 @@ const (
 	usageExpose  = "expose PORT [HOST:]PORT [udp]"
 	usageSplice  = "splice ADDR [HOST-ADDR]"
 
-	wantMachine = "an IPv4 address of this machine, such as 127.0.0.1"
+	wantMachine = "an address of this machine, such as 127.0.0.1 or [::1]"
 )
 
-// forwardDirectives are those of port forwards. The first one writes all of them, in their order.
+// forwardDirectives are the directives of port forwards. The first one writes all of them, in file
+// order.
 var forwardDirectives = []directive{
 	{
 		Publish, usagePublish, 3, 4, (*parser).readPublish,
@@ -83,7 +84,7 @@ func (p *parser) readPublish(l line) {
 	var okFrom, okTo bool
 	from := l.words[1]
 	if i := strings.LastIndexByte(from.Text, ':'); i >= 0 {
-		if d.Addr, okFrom = p.report.machine(part(from, 0, from.Text[:i])); okFrom {
+		if d.Addr, okFrom = p.report.machine(unbracket(part(from, 0, from.Text[:i]))); okFrom {
 			from = part(from, i+1, from.Text[i+1:])
 			d.Port, okFrom = p.report.port(from)
 		}
@@ -93,7 +94,7 @@ func (p *parser) readPublish(l line) {
 	to := l.words[2]
 	if i := strings.LastIndexByte(to.Text, ':'); i < 0 {
 		p.report.bad(to, "missing a port", "ADDR:PORT, such as 10.1.0.2:80")
-	} else if a, ok := p.report.addr(part(to, 0, to.Text[:i])); ok {
+	} else if a, ok := p.report.addr(unbracket(part(to, 0, to.Text[:i]))); ok {
 		d.To.Host = a.String()
 		d.To.Port, okTo = p.report.port(part(to, i+1, to.Text[i+1:]))
 	}
@@ -106,7 +107,12 @@ func (p *parser) readExpose(l line) {
 	d := Forward{Kind: Expose, Pos: l.words[1].Pos}
 	var okFrom, okTo bool
 	d.Port, okFrom = p.report.port(l.words[1])
-	if to := l.words[2]; strings.Contains(to.Text, ":") {
+	if to := l.words[2]; strings.HasPrefix(to.Text, "[") {
+		d.To, okTo = p.report.endpoint(to, func(host Word) (string, bool) {
+			a, ok := p.report.machine(unbracket(host))
+			return a.String(), ok
+		})
+	} else if strings.Contains(to.Text, ":") {
 		d.To, okTo = p.report.destination(to)
 	} else {
 		d.To.Host = "127.0.0.1"
@@ -131,10 +137,18 @@ func (p *parser) readSplice(l line) {
 	}
 }
 
+// unbracket removes the brackets around an IPv6 address.
+func unbracket(w Word) Word {
+	if t, ok := strings.CutPrefix(w.Text, "["); ok && strings.HasSuffix(t, "]") {
+		return part(w, 1, t[:len(t)-1])
+	}
+	return w
+}
+
 // machine reads an address of this machine's network.
 func (r *report) machine(w Word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(strings.Replace(w.Text, "localhost", "127.0.0.1", 1))
-	if err != nil || !a.Is4() || a.IsMulticast() {
+	if err != nil || a.IsMulticast() {
 		r.bad(w, "not an address", wantMachine)
 		return a, false
 	}
@@ -147,7 +161,7 @@ func (p *parser) datagrams(l line, d *Forward, usage string) bool {
 	return p.report.fixed(l, 3, "udp", usage)
 }
 
-// addForward adds a port forward, or reports that another one has its port.
+// addForward adds a port forward, or reports that another one already uses its port.
 func (p *parser) addForward(d Forward) {
 	for i := range p.cfg.Forwards {
 		o := &p.cfg.Forwards[i]
@@ -174,7 +188,7 @@ func (d *Forward) meets(o *Forward) bool {
 	return a == b || a.IsUnspecified() || b.IsUnspecified()
 }
 
-// On is the address of the machine that a Publish listens at.
+// On returns the address of this machine at which a Publish listens.
 func (d *Forward) On() netip.Addr {
 	if d.Addr.IsValid() {
 		return d.Addr
@@ -188,7 +202,7 @@ func (d *Forward) place() string {
 	case d.Kind == Splice:
 		return d.Addr.String()
 	case d.Addr.IsValid():
-		return d.Addr.String() + ":" + strconv.Itoa(int(d.Port))
+		return netip.AddrPortFrom(d.Addr, d.Port).String()
 	}
 	return strconv.Itoa(int(d.Port))
 }
@@ -206,7 +220,7 @@ func (d *Forward) String() string {
 	return text
 }
 
-// checkForwards looks for splices of addresses that are not the node's.
+// checkForwards records splices of addresses that are not the node's.
 func (p *parser) checkForwards() {
 	for i := range p.cfg.Forwards {
 		d := &p.cfg.Forwards[i]
@@ -214,7 +228,7 @@ func (p *parser) checkForwards() {
 			continue
 		}
 		own := slices.ContainsFunc(p.cfg.Interfaces, func(f Interface) bool {
-			return f.Addr.Addr() == d.Addr
+			return f.Has(d.Addr)
 		})
 		if !own && !p.subnetsUnknown {
 			p.report.add(d.Pos, d.Addr.String(), d.Addr.String()+
@@ -223,7 +237,7 @@ func (p *parser) checkForwards() {
 	}
 }
 
-// AtForward returns an error with the port forward's position, or nil if c is of no file.
+// AtForward returns an error at the port forward's position, or nil if c has no file.
 func (c *Config) AtForward(d *Forward, msg, want string) *Error {
 	return c.at(d.Pos, d.place(), msg, want)
 }

@@ -88,3 +88,23 @@ func TestFormat(t *testing.T) {
 		})
 	}
 }
+
+// RFC 5952 §4 and §6: every spelling of an address is written in one form, with brackets and port as
+// well as with a zone.
+func TestRFC5952_4_Addresses(t *testing.T) {
+	for in, want := range map[string]string{
+		"2001:0db8:0:0:1:0:0:1":                  "2001:db8::1:0:0:1",                    // §4.1, §4.2.3: the first of two
+		"2001:db8:0:0:0:0:2:1":                   "2001:db8::2:1",                        // §4.2.1: as many as possible
+		"2001:db8::1:1:1:1:1":                    "2001:db8:0:1:1:1:1:1",                 // §4.2.2: not a single one
+		"2001:db8:0:1:0:0:0:1":                   "2001:db8:0:1::1",                      // §4.2.3: the longest
+		"2001:DB8:AAAA:BBBB:CCCC:DDDD:EEEE:00Ff": "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ff", // §4.3
+		"2001:db8::192.0.2.1":                    "2001:db8::c000:201",                   // §5: no known prefix
+	} {
+		text := "interface if0 2001:db8:ff::1/64 127.0.0.1:5000\ninterface if1 " + in + "/64 127.0.0.1:5001\n" +
+			"routing static\nroute 2001:db8:fe::/48 via FE80:0::A%if0\npublish 8080 [" + in + "]:80\n"
+		written := string(parse(t, text).Format())
+		assert.Contains(t, written, "interface if1 "+want+"/64 127.0.0.1:5001\n")
+		assert.Contains(t, written, "via fe80::a%if0\n")
+		assert.Contains(t, written, "publish 8080 ["+want+"]:80\n")
+	}
+}

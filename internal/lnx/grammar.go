@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// directive is one directive of the new grammar: the words that open it, its form, how many words
-// it has, what reads it, and what writes all that it says of a Config.
+// directive is one directive of the new grammar: its keywords, its form, its number of words, and
+// the functions that read it and write it.
 type directive struct {
 	name  string // one word, or two
 	usage string
@@ -23,17 +23,26 @@ type directive struct {
 
 const (
 	usageInterface = "interface NAME ADDR/LEN HOST:PORT"
-	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR [routes PREFIX/LEN …]]"
+	usageAddress   = "address NAME ADDR/LEN, or auto"
+	usageAdvertise = "advertise NAME"
+	usageTun       = "interface NAME ADDR/LEN tun:DEV [kernel ADDR … [routes PREFIX/LEN …]]"
 	usageRoute     = "route PREFIX/LEN via ADDR [metric N], or blackhole, unreachable or prohibit"
 	usageNeighbor  = "neighbor ADDR at HOST:PORT via NAME"
 	usageImpair    = "impair NAME [in, out or both] ARG …, with the arguments of tc-netem"
 )
 
-// directives are all of them, in the order of the documentation.
+// directives are all directives, in the order of the documentation.
 var directives = slices.Concat([]directive{
 	{
-		"interface", usageInterface + " or " + usageTun, 4, 7 + maxTunRoutes,
+		"interface", usageInterface + " or " + usageTun, 4, 8 + maxTunRoutes,
 		(*parser).readInterface, formatInterfaces,
+	},
+	{"address", usageAddress, 3, 3, (*parser).readAddress, nil},
+	{
+		wordAdvertise, usageAdvertise, 2, 2,
+		func(p *parser, l line) {
+			p.addresses = append(p.addresses, addressLine{name: l.words[1], at: l.words[0]})
+		}, nil,
 	},
 	{
 		"neighbor", usageNeighbor, 2, 6, (*parser).readNeighbor,
@@ -44,7 +53,8 @@ var directives = slices.Concat([]directive{
 		},
 	},
 	{
-		"routing", "routing rip, rip2, static or none", 2, 2, (*parser).readRouting,
+		"routing", "routing rip, rip2, ripng, static, none or rip ripng", 2, 3,
+		(*parser).readRouting,
 		func(b *bytes.Buffer, c *Config) { fmt.Fprintf(b, "routing %s\n", c.Routing) },
 	},
 	{
@@ -74,7 +84,8 @@ var directives = slices.Concat([]directive{
 	},
 }, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, forwardDirectives)
 
-// formatOrder is how Format begins; the other directives follow in the order of the table.
+// formatOrder has the directives that Format writes first; the others follow in the order of the
+// table.
 var formatOrder = []string{
 	"socket", "interface", "link", "impair", "neighbor", "routing", "route",
 	"rip advertise-to", "rip originate", "rip redistribute", "rip periodic-update-rate",
@@ -83,9 +94,8 @@ var formatOrder = []string{
 	"rip entry-size", "rip interface", "tcp profile",
 }
 
-// Format returns the Config as text of the new grammar, whatever grammar it
-// came from. Parse makes the same Config of it, but for its Grammar, its Name
-// and the places in the file.
+// Format returns the Config as text of the new grammar, also if it came from another grammar. Parse
+// returns an equal Config from it, except for Grammar, Name and the positions.
 func (c *Config) Format() []byte {
 	var b bytes.Buffer
 	for _, name := range formatOrder {
@@ -100,7 +110,7 @@ func (c *Config) Format() []byte {
 	return b.Bytes()
 }
 
-// findDirective returns a directive that starts with the word, nil if none does.
+// findDirective returns a directive that starts with the word; nil if none does.
 func findDirective(first string) *directive {
 	for i := range directives {
 		name, _, _ := strings.Cut(directives[i].name, " ")
@@ -144,7 +154,7 @@ func (p *parser) readDirective(l line) {
 	}
 }
 
-// directiveOf returns the line's directive, and records an error if the line has no known one.
+// directiveOf returns the line's directive, and records an error if it is unknown.
 func (p *parser) directiveOf(l line) *directive {
 	first := l.keyword()
 	seconds := secondWords(first.Text)
@@ -154,13 +164,13 @@ func (p *parser) directiveOf(l line) *directive {
 			p.strange++
 			names := directiveNames()
 			p.report.bad(first, "not a directive"+diagnostic.DidYouMean(first.Text, names),
-				oneOf(names))
+				diagnostic.OneOf(names))
 		}
 		return d
 	}
 	if len(l.words) == 1 {
 		p.report.add(l.end, "", first.Text+" is incomplete",
-			first.Text+" and then "+oneOf(seconds))
+			first.Text+" and then "+diagnostic.OneOf(seconds))
 		return nil
 	}
 	second := l.words[1]
@@ -171,35 +181,112 @@ func (p *parser) directiveOf(l line) *directive {
 	}
 	p.report.bad(second,
 		"not a keyword of "+first.Text+diagnostic.DidYouMean(second.Text, seconds),
-		oneOf(seconds))
+		diagnostic.OneOf(seconds))
 	return nil
-}
-
-// oneOf joins words to "a, b or c".
-func oneOf(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 func (p *parser) readInterface(l line) {
 	name, okName := p.report.name(l.words[1])
 	addr, okAddr := p.report.addrLen(l.words[2])
 	i := Interface{
-		Name: name, Addr: addr,
-		Pos: l.words[1].Pos, addrAt: l.words[2].Pos, udpAt: l.words[3].Pos,
+		Name: name, Pos: l.words[1].Pos, addrAt: l.words[2].Pos, udpAt: l.words[3].Pos,
 	}
+	i.addAddr(addr)
 	okUDP := false
 	if device, tun := strings.CutPrefix(l.words[3].Text, tunPrefix); tun {
-		i.Tun, okUDP = p.report.readTun(l, device, addr)
+		i.Tun, okUDP = p.readTun(l, device)
 	} else {
 		i.UDP, okUDP = p.report.hostPort(l.words[3])
 		okUDP = p.report.words(l, 4, 4, usageInterface) && okUDP
 	}
 	if okName && okAddr && okUDP {
 		p.addInterface(i)
+	}
+}
+
+func (i *Interface) addAddr(p netip.Prefix) {
+	if p.Addr().Is6() {
+		i.IPv6 = append(i.IPv6, p)
+	} else {
+		i.Addr = p
+	}
+}
+
+// readAddress reads a line that adds an address to an interface.
+func (p *parser) readAddress(l line) {
+	addr, ok := netip.Prefix{}, l.words[2].Text == wordAuto
+	if !ok {
+		addr, ok = p.report.addrLen(l.words[2])
+	}
+	if ok {
+		p.addresses = append(p.addresses, addressLine{l.words[1], l.words[2], addr})
+	}
+}
+
+// The words of lines about router advertisements.
+const (
+	wordAuto      = "auto"
+	wordAdvertise = "advertise"
+)
+
+// addressLine is an address line, which may come before the line of its interface. In a line about
+// router advertisements addr is invalid, and at is the word.
+type addressLine struct {
+	name, at Word
+	addr     netip.Prefix
+}
+
+// addAddresses adds the addresses of address lines to their interfaces. An interface has at most
+// one IPv4 address, and one IPv6 address in each subnet.
+func (p *parser) addAddresses() {
+	for _, l := range p.addresses {
+		i, ok := p.cfg.Interface(l.name.Text)
+		switch {
+		case !ok:
+			p.unknownInterface(l.name)
+		case !l.addr.IsValid():
+			p.setAdverts(l, i)
+		case l.addr.Addr().Is4() && i.Addr.IsValid():
+			p.report.bad(l.at, "a second IPv4 address of "+i.Name, "an IPv6 address")
+		case slices.ContainsFunc(i.IPv6, l.addr.Overlaps):
+			p.report.bad(l.at, "a second address of a subnet of "+i.Name, "another subnet's")
+		default:
+			i.addAddr(l.addr)
+		}
+	}
+	for _, l := range p.addresses {
+		if i, ok := p.cfg.Interface(l.name.Text); ok && l.at.Text == wordAdvertise {
+			p.checkAdvertise(l.at, i)
+		}
+	}
+}
+
+// setAdverts handles a line about router advertisements.
+func (p *parser) setAdverts(l addressLine, i *Interface) {
+	switch {
+	case i.Tun == nil:
+		p.report.add(l.at.Pos, l.at.Text, i.Name+" is a UDP link, whose nodes are in the file",
+			"an interface with a TUN device")
+	case !p.once(l.at.Text+" of "+i.Name, l.at):
+	case l.at.Text == wordAuto:
+		i.Tun.Auto = true
+	default:
+		i.Tun.Advertise = true
+	}
+}
+
+// checkAdvertise reports an interface with nothing to advertise.
+func (p *parser) checkAdvertise(at Word, i *Interface) {
+	switch {
+	case i.Tun == nil: // already reported
+	case i.Tun.Auto:
+		p.report.add(at.Pos, at.Text, i.Name+" gets its addresses from a router",
+			"either this line or address "+i.Name+" auto")
+	case !slices.ContainsFunc(i.IPv6, func(a netip.Prefix) bool {
+		return !a.Addr().IsLinkLocalUnicast()
+	}):
+		p.report.add(at.Pos, at.Text, i.Name+" has no IPv6 network to advertise",
+			"address "+i.Name+" ADDR/64 with an IPv6 address")
 	}
 }
 
@@ -220,12 +307,23 @@ func (p *parser) readNeighbor(l line) {
 }
 
 func (p *parser) readRouting(l line) {
-	kinds := []Routing{RoutingRIP, RoutingRIP2, RoutingStatic, RoutingNone}
-	i := slices.IndexFunc(kinds, func(r Routing) bool { return r.String() == l.words[1].Text })
+	kinds := []Routing{
+		RoutingRIP, RoutingRIP2, RoutingRIPng, RoutingStatic, RoutingNone, RoutingBoth,
+	}
+	names := []string{"rip", "rip2", "ripng", "static", "none", "rip ripng"}
+	said := l.words[1].Text
+	if len(l.words) > 2 {
+		said += " " + l.words[2].Text
+	}
+	i := slices.Index(names, said)
+	if i < 0 && slices.Contains(names, l.words[1].Text) {
+		p.report.bad(l.words[2], "not a protocol beside "+l.words[1].Text,
+			"ripng beside rip; rip2 has it already")
+		return
+	}
 	if i < 0 {
-		names := []string{"rip", "rip2", "static", "none"}
 		p.report.bad(l.words[1], "not a protocol"+diagnostic.DidYouMean(l.words[1].Text, names),
-			oneOf(names))
+			diagnostic.OneOf(names))
 		return
 	}
 	if p.once("routing", l.keyword()) {
@@ -236,92 +334,116 @@ func (p *parser) readRouting(l line) {
 // formatInterfaces writes the interface lines.
 func formatInterfaces(b *bytes.Buffer, c *Config) {
 	for _, i := range c.Interfaces {
-		fmt.Fprintf(b, "interface %s %s ", i.Name, i.Addr)
-		switch {
-		case i.Tun == nil:
-			b.WriteString(i.UDP.String())
-		default:
-			b.WriteString(tunPrefix + i.Tun.Device)
+		addrs, where := i.Addrs(), i.UDP.String()
+		if i.Tun != nil {
+			where = tunPrefix + i.Tun.Device + i.Tun.End()
 		}
-		if i.Tun != nil && i.Tun.Kernel.IsValid() {
-			fmt.Fprintf(b, " kernel %s", i.Tun.Kernel)
-			for n, p := range i.Tun.Routes {
-				if n == 0 {
-					b.WriteString(" routes")
-				}
-				b.WriteString(" " + p.String())
-			}
+		fmt.Fprintf(b, "interface %s %s %s\n", i.Name, addrs[0], where)
+		for _, a := range addrs[1:] {
+			fmt.Fprintf(b, "address %s %s\n", i.Name, a)
 		}
-		b.WriteByte('\n')
+		if i.Tun != nil && i.Tun.Auto {
+			fmt.Fprintf(b, "address %s %s\n", i.Name, wordAuto)
+		}
+		if i.Tun != nil && i.Tun.Advertise {
+			fmt.Fprintf(b, "%s %s\n", wordAdvertise, i.Name)
+		}
 	}
 }
 
-// readSocket reads the directive by which a file of the new grammar can say
-// what those of 2013 to 2022 imply.
+// readSocket reads the directive that makes all interfaces share one socket, as in the files of
+// 2013 to 2022.
 func (p *parser) readSocket(l line) {
 	if p.report.fixed(l, 1, "shared", "socket shared") && p.once("socket", l.keyword()) {
 		p.cfg.SharedSocket = true
 	}
 }
 
-// tunPrefix stands before a device where a UDP address would stand.
+// tunPrefix precedes the name of a device, which replaces a UDP address.
 const tunPrefix = "tun:"
 
-// maxTunRoutes bounds the routes of one device.
+// maxTunRoutes limits the routes of one device.
 const maxTunRoutes = 32
 
-// readTun reads what follows an interface's address if it is a TUN device.
-func (r *report) readTun(l line, device string, addr netip.Prefix) (*Tun, bool) {
-	name, ok := r.name(part(l.words[3], len(tunPrefix), device))
-	tun := &Tun{Device: name}
-	if len(l.words) == 4 {
-		return tun, ok
+// readTun reads the device. readKernels reads the words behind it, because they need all addresses
+// of the interface.
+func (p *parser) readTun(l line, device string) (*Tun, bool) {
+	if len(l.words) > 4 {
+		p.tuns[l.words[1].Pos] = l
 	}
-	if !r.fixed(l, 4, "kernel", usageTun) || !r.fixed(l, 6, "routes", usageTun) {
-		return tun, false
-	}
-	least := 6
-	if len(l.words) > least {
-		least = 8 // a prefix stands behind the word
-	}
-	if !r.words(l, least, 7+maxTunRoutes, usageTun) {
-		return tun, false
-	}
-	kernel, okKernel := r.addr(l.words[5])
-	if !okKernel || !addr.IsValid() {
-		return tun, false
-	}
-	switch why := reserved(kernel, addr.Masked()); {
-	case kernel == addr.Addr():
-		r.bad(l.words[5], "the node's own address", "another address of "+addr.Masked().String())
-	case !addr.Contains(kernel):
-		r.bad(l.words[5], "not on the interface's subnet", "an address of "+addr.Masked().String())
-	case why != "":
-		r.bad(l.words[5], why, "an address of a node")
-	default:
-		tun.Kernel = kernel
-		return tun, r.readTunRoutes(l, addr.Masked(), tun) && ok
-	}
-	return tun, false
+	name, ok := p.report.name(part(l.words[3], len(tunPrefix), device))
+	return &Tun{Device: name}, ok
 }
 
-// readTunRoutes reads the prefixes that the kernel is to route through the node.
-func (r *report) readTunRoutes(l line, link netip.Prefix, tun *Tun) bool {
-	ok := true
-	for _, w := range l.words[min(len(l.words), 7):] {
-		prefix, okPrefix := r.prefix(w)
-		switch {
-		case !okPrefix:
-			ok = false
-		case prefix == link:
-			r.bad(w, "the link itself, to which the kernel needs no route", usageTun)
-			ok = false
-		case slices.Contains(tun.Routes, prefix):
-			r.bad(w, "a duplicate route", usageTun)
-			ok = false
-		default:
-			tun.Routes = append(tun.Routes, prefix)
+// readKernels reads what the interfaces' lines say of the kernel's ends.
+func (p *parser) readKernels() {
+	for n := range p.cfg.Interfaces {
+		i := &p.cfg.Interfaces[n]
+		l, ok := p.tuns[i.Pos]
+		if !ok || !p.report.fixed(l, 4, "kernel", usageTun) ||
+			!p.report.words(l, 6, len(l.words), usageTun) {
+			continue
+		}
+		rest := l.words[5:]
+		for ; len(rest) > 0 && rest[0].Text != "routes"; rest = rest[1:] {
+			ok = p.readKernel(i, rest[0]) && ok
+		}
+		least := len(l.words) - len(rest) + 2 // a prefix follows the keyword
+		if !ok || len(rest) == 0 ||
+			!p.report.words(l, least, least-1+maxTunRoutes, usageTun) {
+			continue
+		}
+		for _, w := range rest[1:] {
+			p.readTunRoute(i, w)
 		}
 	}
-	return ok
+}
+
+// readKernel reads an address of the kernel's end.
+func (p *parser) readKernel(i *Interface, w Word) bool {
+	a, ok := p.report.addr(w)
+	if !ok {
+		return false
+	}
+	on, found := i.on(a)
+	why, want := "", "an address of "+i.subnets()
+	switch {
+	case a.Is6() && a.IsLinkLocalUnicast():
+		why = "a link-local address, of which the kernel has its own"
+	case !found:
+		why = "not on the interface's subnet"
+	case i.Tun.Reaches(a):
+		why, want = "a second address of its family", "one IPv4 and one IPv6 address at most"
+	default:
+		why, want = NeighborFault(a, on), "another address of "+i.subnets()
+	}
+	if why != "" {
+		p.report.bad(w, why, want)
+		return false
+	}
+	i.Tun.Kernel = append(i.Tun.Kernel, a)
+	return true
+}
+
+// Reaches reports whether the kernel's end has an address of a's family.
+func (t *Tun) Reaches(a netip.Addr) bool {
+	return slices.ContainsFunc(t.Kernel, func(k netip.Addr) bool { return k.Is4() == a.Is4() })
+}
+
+// readTunRoute reads a prefix that the kernel routes through the node.
+func (p *parser) readTunRoute(i *Interface, w Word) {
+	prefix, ok := p.report.prefix(w)
+	ours := func(a netip.Prefix) bool { return a.Masked() == prefix }
+	switch {
+	case !ok:
+	case slices.ContainsFunc(i.Addrs(), ours):
+		p.report.bad(w, "the link itself, to which the kernel needs no route", usageTun)
+	case slices.Contains(i.Tun.Routes, prefix):
+		p.report.bad(w, "a duplicate route", usageTun)
+	case !i.Tun.Reaches(prefix.Addr()):
+		p.report.bad(w, "of a family that the kernel's end has no address of",
+			"an address of that family behind `kernel`")
+	default:
+		i.Tun.Routes = append(i.Tun.Routes, prefix)
+	}
 }

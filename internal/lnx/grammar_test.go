@@ -229,7 +229,7 @@ tcp options off
 			shared, point,
 			{
 				Name: "tun0", Addr: netip.MustParsePrefix("10.2.0.1/24"),
-				Tun: &lnx.Tun{Device: "tide0", Kernel: netip.MustParseAddr("10.2.0.2")},
+				Tun: &lnx.Tun{Device: "tide0", Kernel: []netip.Addr{netip.MustParseAddr("10.2.0.2")}},
 			},
 			{
 				Name: "tun1", Addr: netip.MustParsePrefix("10.3.0.1/24"),
@@ -346,4 +346,25 @@ func TestATextThatIsNoLnxFile(t *testing.T) {
 
 	_, errs = lnx.Read("A.lnx", []byte("An error\nroute 10.0.0.0/8\nAnother one\nA third\n"))
 	assert.Greater(t, len(errs), 2, "a file with a directive has all of its errors")
+}
+
+// The machine's addresses in port forwards may be IPv6, and keep their form.
+func TestForwardsAtIPv6Addresses(t *testing.T) {
+	lines := "publish [::1]:8080 [2001:db8::2]:80\nexpose 80 [::1]:3000 udp\nsplice 2001:db8::1 ::1\n"
+	c, err := lnx.Parse("a.lnx", []byte("interface if0 2001:db8::1/64 127.0.0.1:5000\n"+lines))
+	require.NoError(t, err)
+	var got string
+	for i := range c.Forwards {
+		got += c.Forwards[i].String() + "\n"
+	}
+	assert.Equal(t, lines, got)
+	assert.Equal(t, "::1", c.Forwards[0].On().String())
+	for line, want := range map[string]string{
+		"expose 80 [::1:3000":     `"[::1" is not an address; expected an address of this machine`,
+		"expose 80 [::1]:0":       `"0" is not a port`,
+		"expose 80 [ff02::1]:300": `"ff02::1" is not an address`,
+	} {
+		_, err := lnx.Parse("a.lnx", []byte("interface if0 2001:db8::1/64 127.0.0.1:5000\n"+line+"\n"))
+		require.ErrorContains(t, err, want)
+	}
 }

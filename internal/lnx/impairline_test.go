@@ -23,11 +23,11 @@ func TestImpairLines(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, c.Plain(), again.Plain())
 
-	e := c.Mistake(&c.Impair[1], len("loss 2% "), "rate", "no word", "another")
+	e := c.AtImpair(&c.Impair[1], len("loss 2% "), "rate", "no word", "another")
 	assert.Equal(t, "x.lnx:3:25: no word; expected another\n"+
 		"    impair if0 out  loss 2%\trate 1mbit # slow\n"+
 		"                           \t^^^^", e.Error())
-	e = c.Mistake(&c.Impair[0], len("delay 5ms"), "", "something is missing", "")
+	e = c.AtImpair(&c.Impair[0], len("delay 5ms"), "", "something is missing", "")
 	assert.Equal(t, lnx.Pos{Line: 1, Col: 24}, lnx.Pos{Line: e.Line, Col: e.Col})
 }
 

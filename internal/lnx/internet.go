@@ -5,59 +5,60 @@ import (
 	"time"
 )
 
-// TCP is how TCP behaves.
+// TCP configures TCP.
 type TCP struct {
 	// RTOMin and RTOMax bound the retransmission timer; 1 ms and 5 s unless the
 	// file sets them or names a profile.
 	RTOMin, RTOMax time.Duration
-	// OptionsOff sends plain headers from the first SYN on.
+	// OptionsOff sends headers without options, from the first SYN on.
 	OptionsOff bool
 	// NoResets sends no segment with RST.
 	NoResets bool
-	// Profile names a set of defaults: "004" or none.
+	// Profile is a set of defaults: "004" or empty.
 	Profile string
 }
 
-// ICMP is what ICMP answers. Zero is what a good host does.
+// ICMP configures ICMP. The zero value is what hosts normally do.
 type ICMP struct {
-	// Rate is how many errors may leave a second; 0: 1000. Negative: no limit.
+	// Rate limits the error messages per second; 0: 1000, negative: no limit.
 	Rate int
-	// Burst is how many may leave at once; 0: 50.
+	// Burst limits the error messages that leave at once; 0: 50.
 	Burst int
 	// NoErrors sends no error messages.
 	NoErrors bool
-	// NoEcho leaves pings unanswered, and NoTimestamp timestamp requests.
+	// NoEcho ignores echo requests, NoTimestamp timestamp requests.
 	NoEcho, NoTimestamp bool
-	// EchoBroadcast answers pings to all on a link as well.
+	// EchoBroadcast answers echo requests to IPv4 broadcast and multicast addresses.
 	EchoBroadcast bool
 }
 
-// IP is which packets IP takes.
+// IP configures which packets IP accepts.
 type IP struct {
-	// ReversePath is what a packet's source needs: "loose" a route, "strict" one that
-	// leads out where the packet came in; empty: nothing.
+	// ReversePath checks a packet's source: "loose" requires a route to it, "strict" a route over
+	// the interface on which the packet came in; empty: no check (RFC 3704).
 	ReversePath string
-	// DirectedBroadcast has a router pass on what is for all on a link of its own.
+	// DirectedBroadcast makes a router forward packets to the broadcast address of one of its
+	// links.
 	DirectedBroadcast bool
-	// ReassemblyTimeout is how long the rest of a datagram is waited for that comes in
-	// fragments, and ReassemblyBytes the memory for all of them; 0: 20 s and 4 MiB.
+	// ReassemblyTimeout is the time after which an incomplete datagram is dropped, and
+	// ReassemblyBytes the memory for all of them; 0: 20 s and 4 MiB.
 	ReassemblyTimeout time.Duration
 	ReassemblyBytes   int
 }
 
 // The bounds of ICMP and of reassembly.
 const (
-	MaxICMP = 1_000_000 // of both numbers of ICMP's limit
-	// MaxReassemblyTimeout is the most that RFC 1122 §3.3.2 allows.
+	MaxICMP = 1_000_000 // the largest Rate and Burst
+	// MaxReassemblyTimeout is the longest timeout that RFC 1122 §3.3.2 allows.
 	MaxReassemblyTimeout = 2 * time.Minute
-	// MinReassemblyBytes has room for two datagrams of any length.
+	// MinReassemblyBytes has room for two datagrams of maximum length.
 	MinReassemblyBytes = 256 << 10
 	maxReassemblyBytes = 1 << 30
 )
 
 const maxRTOMicros = 600_000_000 // ten minutes
 
-// tcpDirectives are those of TCP.
+// tcpDirectives are the directives of TCP.
 var tcpDirectives = directivesOf(
 	timer("tcp rto-min", time.Microsecond, 1, maxRTOMicros,
 		func(c *Config) *time.Duration { return &c.TCP.RTOMin }).usually(func(c *Config) string {
@@ -81,7 +82,7 @@ var tcpDirectives = directivesOf(
 		func(string) string { return profile004 }),
 )
 
-// icmpDirectives are those of ICMP.
+// icmpDirectives are the directives of ICMP.
 var icmpDirectives = directivesOf(
 	settingOf("icmp rate", "MESSAGES-A-SECOND or off",
 		func(c *Config) *int { return &c.ICMP.Rate },
@@ -105,7 +106,7 @@ var icmpDirectives = directivesOf(
 	switchOff("icmp timestamp", func(c *Config) *bool { return &c.ICMP.NoTimestamp }),
 )
 
-// ipDirectives are those of IP.
+// ipDirectives are the directives of IP.
 var ipDirectives = directivesOf(
 	choice("ip reverse-path", []string{"off", "loose", "strict"},
 		func(c *Config) *string { return &c.IP.ReversePath }),

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// The limits of a file. The largest network of the family needs some forty
-// lines a node; these are far beyond and keep a wrong file from costing more
-// than a moment.
+// The limits of a file. Files have up to forty lines; the limits are far above that, and reject a
+// wrong file quickly.
 const (
 	maxFileBytes = 1 << 20
 	maxLines     = 10_000
@@ -18,24 +17,23 @@ const (
 // replacement is what Go's range yields for bytes that are not UTF-8.
 const replacement = '�'
 
-// Word is a run of characters without blanks, at its place in a file.
+// Word is a run of characters without blanks, and its position.
 type Word struct {
 	Text string
 	Pos  Pos
 }
 
-// line is a line that says something: it has at least one word.
+// line is a line with at least one word.
 type line struct {
 	words []Word
-	end   Pos // behind the last word
+	end   Pos // after the last word
 }
 
 // keyword returns the line's first word.
 func (l line) keyword() Word { return l.words[0] }
 
-// lex cuts the text into lines of words, without comments and blank lines. It
-// reports lines that are no text and returns them apart, and is not ok if that is
-// the whole file.
+// lex cuts the text into lines of words, without comments and blank lines. It reports lines that
+// are not text and returns them separately; ok is false if the whole file is binary.
 func (r *report) lex(text []byte) (out, broken []line, ok bool) {
 	if len(text) > maxFileBytes {
 		msg := fmt.Sprintf("the file has %d bytes", len(text))
@@ -70,8 +68,8 @@ func (r *report) lex(text []byte) (out, broken []line, ok bool) {
 	return out, broken, true
 }
 
-// reportBinary says that the NUL byte at offset i makes the file no text, and
-// nothing else, since all that could be said of its lines would be noise.
+// reportBinary reports the NUL byte at offset i as the only error: errors in the lines of a binary
+// file would be noise.
 func (r *report) reportBinary(source string, i int) {
 	pos := Pos{Line: 1 + strings.Count(source[:i], "\n")}
 	pos.Col = 1 + len([]rune(source[strings.LastIndexByte(source[:i], '\n')+1:i]))
@@ -79,8 +77,8 @@ func (r *report) reportBinary(source string, i int) {
 	r.add(pos, "\x00", "a NUL byte: this is a binary file", "UTF-8 text")
 }
 
-// isText reports whether line n is short enough, UTF-8 and free of control
-// characters, and records what is not.
+// isText reports whether line n is short enough, UTF-8 and free of control characters, and records
+// an error if not.
 func (r *report) isText(n int, s string) bool {
 	if chars := len([]rune(s)); chars > maxLineChars {
 		r.lines[n-1] = "" // too long to show

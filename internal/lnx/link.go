@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// The bounds of an MTU: what every IPv4 link must carry (RFC 791 §3.2), and
-// what fits into a UDP datagram.
+// The smallest and the largest MTU: every IPv4 link must carry 68 bytes (RFC 791 §3.2), and a UDP
+// datagram has room for no more than 65,507.
 const (
 	MinMTU = 68
 	maxMTU = 65_507
@@ -38,21 +38,21 @@ func delayOf(key string, field func(*Interface) *time.Duration) setting[Interfac
 	return settingOf(key, "", field, (*report).duration, time.Duration.String)
 }
 
-// settingTable is a directive of keys and values, for one interface.
+// settingTable describes a directive of keys and values for one interface.
 type settingTable struct {
 	name     string
-	prefix   string // of what once remembers
+	prefix   string // of the keys in parser.seen
 	settings []setting[Interface]
 }
 
-// The directives of that kind.
+// The directives of this kind.
 var (
 	linkTable = settingTable{"link", "", linkSettings}
 	ripTable  = settingTable{"rip interface", "rip ", ripSettings}
 )
 
-// directive makes a directive of the table. If more is not nil, it writes the interface's lines of
-// other directives.
+// directive makes a directive from the table. more, if not nil, writes the other directives of the
+// interface.
 func (t *settingTable) directive(more func(*bytes.Buffer, *Interface)) directive {
 	at := strings.Count(t.name, " ") + 1
 	return directive{
@@ -73,18 +73,17 @@ func (t *settingTable) directive(more func(*bytes.Buffer, *Interface)) directive
 }
 
 func (t *settingTable) usage() string {
-	return t.name + " NAME KEY VALUE …, the keys being " + oneOf(names(t.settings))
+	return t.name + " NAME KEY VALUE …, the keys being " + diagnostic.OneOf(names(t.settings))
 }
 
-// linkLine is one key of such a directive, which waits for its interface: the
-// file may declare that later.
+// linkLine is one key and its value for an interface that a later line may declare.
 type linkLine struct {
 	name, key, value Word
 	table            *settingTable
 	setting          *setting[Interface]
 }
 
-// readSettings reads the keys and values that a line has for an interface.
+// readSettings reads a line's keys and values for an interface.
 func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) {
 	keys := names(t.settings)
 	for ; len(rest) > 0; rest = rest[2:] {
@@ -93,7 +92,7 @@ func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) 
 		switch {
 		case i < 0:
 			what := "not a keyword of " + t.name
-			p.report.bad(key, what+diagnostic.DidYouMean(key.Text, keys), oneOf(keys))
+			p.report.bad(key, what+diagnostic.DidYouMean(key.Text, keys), diagnostic.OneOf(keys))
 			return // after an unknown key, keys and values cannot be told apart
 		case len(rest) == 1:
 			p.report.add(end, "", key.Text+" has no value", t.usage())
@@ -104,9 +103,9 @@ func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) 
 	}
 }
 
-// applyLinks gives the interfaces what the lines say of them.
+// applyLinks sets the keys and values on their interfaces.
 func (p *parser) applyLinks() {
-	unknown := map[Pos]bool{} // told once a line
+	unknown := map[Pos]bool{} // one error for each line
 	for _, l := range p.links {
 		iface, ok := p.cfg.Interface(l.name.Text)
 		switch {
@@ -126,36 +125,36 @@ func (p *parser) applyLinks() {
 	}
 }
 
-// maxImpairWords bounds an impair line.
+// maxImpairWords limits the words of an impair line.
 const maxImpairWords = 100
 
-// The ways of an impair line.
+// The directions of an impair line.
 const (
 	WayIn   = "in"
 	WayOut  = "out"
 	WayBoth = "both"
 )
 
-// ImpairLine says in the words of tc-netem(8) what an interface does to packets. This package
-// does not know the words: a caller that does reports mistakes in them with Mistake.
+// ImpairLine has the impairments of an interface, in the syntax of tc-netem(8). This package does
+// not check them; the caller does, and reports errors with AtImpair.
 type ImpairLine struct {
 	// Iface is the interface's name.
 	Iface string
 	// Way is WayIn, WayOut or WayBoth.
 	Way string
-	// Words are the others of the line.
+	// Words are the arguments.
 	Words []string
 
 	ifaceAt Pos
 	wordAt  []Pos
-	end     Pos // behind the last
+	end     Pos // after the last word
 }
 
 // Text returns the words with a blank between them.
 func (l *ImpairLine) Text() string { return strings.Join(l.Words, " ") }
 
-// Mistake is an error about line l's words, which begins at a byte of its Text.
-func (c *Config) Mistake(l *ImpairLine, at int, text, msg, want string) *Error {
+// AtImpair returns an error in line l that begins at byte at of its Text.
+func (c *Config) AtImpair(l *ImpairLine, at int, text, msg, want string) *Error {
 	before := l.Text()[:min(at, len(l.Text()))]
 	e := &Error{File: c.file, Text: text, Msg: msg, Want: want}
 	pos := l.end
@@ -186,7 +185,7 @@ func (p *parser) readImpair(l line) {
 	if one.Way == WayBoth {
 		ways = []string{WayIn, WayOut}
 	}
-	for _, way := range ways { // one that comes again is kept all the same: for its own mistakes
+	for _, way := range ways { // a second line is kept, so that its own errors are reported, too
 		what := "impair " + one.Iface
 		before, again := p.seen[what+" "+way]
 		if !again {
@@ -204,8 +203,8 @@ func (p *parser) readImpair(l line) {
 	p.cfg.Impair = append(p.cfg.Impair, one)
 }
 
-// checkImpair looks for lines about interfaces that are not there, and for those that a
-// link line speaks of already.
+// checkImpair records impair lines of unknown interfaces, and of interfaces that a link line
+// impairs.
 func (p *parser) checkImpair() {
 	for i := range p.cfg.Impair {
 		l := &p.cfg.Impair[i]

@@ -83,12 +83,16 @@ func TestPicturesShowTheNetworks(t *testing.T) {
 			for _, cfg := range readNetwork(t, files) {
 				assert.Equal(t, 1, texts[cfg.Name], cfg.Name)
 				for _, iface := range cfg.Interfaces {
-					addr := iface.Addr.Addr().String()
-					assert.Equal(t, 1, texts[addr], addr)
+					for _, p := range iface.Addrs() {
+						addr := p.Addr().String()
+						assert.Equal(t, 1, texts[addr], addr)
+					}
 					socket := fmt.Sprintf("%s :%d", iface.Name, iface.UDP.Port)
 					if iface.Tun != nil {
 						socket = fmt.Sprintf("%s tun:%s", iface.Name, iface.Tun.Device)
-						assert.Equal(t, 1, texts[iface.Tun.Kernel.String()], "the kernel's end")
+						for _, a := range iface.Tun.Kernel {
+							assert.Equal(t, 1, texts[a.String()], "the kernel's end")
+						}
 					}
 					assert.Positive(t, texts[socket], socket)
 					if cfg.Grammar == lnx.GrammarNew {

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// network is the files of one network, indexed for CheckNetwork.
+// network has the files of one network, indexed for CheckNetwork.
 type network struct {
 	reports []report
-	whole   bool // no file of it is left out
-	// The owner of each address and of each UDP socket, from the first file that names it.
+	whole   bool // no file is missing or invalid
+	// The owner of each address and of each UDP socket: the first interface that has it.
 	addrs   map[netip.Addr]owner
 	sockets map[string]owner
 }
@@ -24,11 +26,10 @@ type owner struct {
 
 func (o owner) String() string { return o.iface.Name + " of " + o.config.Name }
 
-// CheckNetwork compares files that are valid one by one and together describe one
-// network. Duplicate addresses and sockets are mistakes, and so are neighbours whose
-// UDP address leads to another node; anything that may be intended is a note. A nil
-// stands for an invalid file: CheckNetwork then reports no missing node, because that
-// file may describe it.
+// CheckNetwork compares files that are valid on their own and describe one network. Duplicate
+// addresses and sockets are errors, and so are neighbors whose UDP address belongs to another node.
+// What may be intended becomes a note. A nil stands for an invalid file; CheckNetwork then reports
+// no missing node, because that file may declare it.
 func CheckNetwork(configs ...*Config) Errors {
 	whole := !slices.Contains(configs, nil)
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c *Config) bool { return c == nil })
@@ -54,16 +55,21 @@ func CheckNetwork(configs ...*Config) Errors {
 	return all
 }
 
-// addInterfaces puts one file's interfaces into the index.
+// addInterfaces adds one file's interfaces to the index.
 func (n *network) addInterfaces(c *Config, r *report) {
 	for i := range c.Interfaces {
 		iface := &c.Interfaces[i]
-		addr := iface.Addr.Addr()
-		if first, taken := n.addrs[addr]; taken {
-			r.add(iface.addrAt, addr.String(), addr.String()+" is also the address of "+
-				first.String(), "an address of its own")
-		} else {
-			n.addrs[addr] = owner{c, iface}
+		for _, p := range iface.Addrs() {
+			addr := p.Addr()
+			if addr.Is6() && addr.IsLinkLocalUnicast() {
+				continue // unique on its link only
+			}
+			if first, taken := n.addrs[addr]; taken {
+				r.add(iface.addrAt, addr.String(), addr.String()+" is also the address of "+
+					first.String(), "an address of its own")
+			} else {
+				n.addrs[addr] = owner{c, iface}
+			}
 		}
 		if iface.Tun != nil {
 			continue
@@ -72,15 +78,14 @@ func (n *network) addInterfaces(c *Config, r *report) {
 		switch {
 		case !taken:
 			n.sockets[iface.UDP.key()] = owner{c, iface}
-		case first.config != c: // a shared socket is taken by the node itself
+		case first.config != c: // interfaces of one node may share a socket
 			r.add(iface.udpAt, iface.UDP.String(), iface.UDP.String()+
 				" is also the UDP address of "+first.String(), "an address of its own")
 		}
 	}
 }
 
-// checkNeighbor compares what a file says of a neighbour with what the
-// neighbour's own file says.
+// checkNeighbor compares a file's neighbor line with the neighbor's own file.
 func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 	text, udp := neighbor.Addr.String(), neighbor.UDP.String()
 	first, bound := n.sockets[neighbor.UDP.key()]
@@ -92,7 +97,7 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 	}
 	peer := first.config
 	i := slices.IndexFunc(peer.Interfaces, func(i Interface) bool {
-		return i.Tun == nil && i.UDP.key() == neighbor.UDP.key() && i.Addr.Addr() == neighbor.Addr
+		return i.Tun == nil && i.UDP.key() == neighbor.UDP.key() && i.Has(neighbor.Addr)
 	})
 	if i < 0 {
 		r.add(neighbor.Pos, text, text+" at "+udp+" is another node",
@@ -108,49 +113,59 @@ func (c *Config) addrsAt(udp HostPort) string {
 	var addrs []string
 	for i := range c.Interfaces {
 		if c.Interfaces[i].Tun == nil && c.Interfaces[i].UDP.key() == udp.key() {
-			addrs = append(addrs, c.Interfaces[i].Addr.Addr().String())
+			for _, p := range c.Interfaces[i].Addrs() {
+				addrs = append(addrs, p.Addr().String())
+			}
 		}
 	}
-	return oneOf(addrs)
+	return diagnostic.OneOf(addrs)
 }
 
-// checkReverse notes a link that its other end sees differently.
+// checkReverse notes a neighbor whose own file does not describe this node in the same way: it has
+// no neighbor line for it, another UDP address, or a subnet of another size.
 func checkReverse(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	ours, ok := c.Interface(neighbor.Iface)
 	if !ok {
-		return // of a Config that Parse did not make
+		return // the Config does not come from Parse
 	}
+	family := func(p netip.Prefix) bool { return p.Addr().Is4() == neighbor.Addr.Is4() }
 	i := slices.IndexFunc(peer.config.Neighbors, func(back Neighbor) bool {
-		return back.Addr == ours.Addr.Addr()
+		return ours.Has(back.Addr) && back.Addr.Is4() == neighbor.Addr.Is4()
 	})
 	text := neighbor.Addr.String()
+	mine := slices.IndexFunc(ours.Addrs(), family)
+	theirs := slices.IndexFunc(peer.iface.Addrs(), family)
+	if mine < 0 || theirs < 0 {
+		return // an error of checkPlace or checkNeighbor
+	}
+	own, other := ours.Addrs()[mine], peer.iface.Addrs()[theirs]
 	switch {
 	case i < 0:
-		r.note(neighbor.Pos, text, peer.config.Name+" does not list "+ours.Addr.Addr().String()+
+		r.note(neighbor.Pos, text, peer.config.Name+" does not list "+own.Addr().String()+
 			" as its neighbor")
 	case peer.config.Neighbors[i].UDP.key() != ours.UDP.key():
 		r.note(neighbor.Pos, text, peer.config.Name+" answers to "+
 			peer.config.Neighbors[i].UDP.String()+", but "+ours.Name+" has "+ours.UDP.String())
-	case ours.Addr.Bits() != peer.iface.Addr.Bits():
+	case own.Bits() != other.Bits():
 		r.note(neighbor.Pos, text, "the two ends of the link have subnets of different size, "+
-			ours.Addr.String()+" and "+peer.iface.Addr.String())
+			own.String()+" and "+other.String())
 	}
 }
 
-// checkRIPLink notes two routers on a link of which one will not understand the other.
+// checkRIPLink notes two routers on a link that do not understand each other's RIP.
 func checkRIPLink(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	ours, ok := c.Interface(neighbor.Iface)
-	if !ok || !c.speaksRIP() || !peer.config.speaksRIP() {
+	if !ok || !c.SpeaksRIP() || !peer.config.SpeaksRIP() {
 		return
 	}
 	text, them := neighbor.Addr.String(), peer.config.Name
 	say := func(msg string) { r.note(neighbor.Pos, text, msg) }
-	keys := peer.iface.RIP.Keys
+	keys, dialect := peer.iface.RIP.Keys, c.Routing.Dialect(neighbor.Addr)
 	switch {
-	case c.Routing != peer.config.Routing:
+	case dialect != peer.config.Routing.Dialect(neighbor.Addr):
 		say(fmt.Sprintf("routing is %s here and %s at %s: they do not understand each other",
 			c.Routing, peer.config.Routing, them))
-	case c.Routing != RoutingRIP2 || ours.RIP.Passive || ours.RIP.Send == "none":
+	case dialect != RoutingRIP2 || ours.RIP.Passive || ours.RIP.Send == "none":
 	case len(ours.RIP.Keys) == 0 && len(keys) > 0:
 		say(them + " requires authentication, and this file has no key for it")
 	case len(ours.RIP.Keys) > 0 && !slices.Contains(keys, ours.RIP.Keys[0]):

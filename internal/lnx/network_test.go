@@ -1,6 +1,7 @@
 package lnx_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -151,4 +152,36 @@ func TestCheckNetworkComparesRIP(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorContains(t, lnx.CheckNetwork(cfgA, cfgB),
 		"routing is rip2 here and rip at B: they do not understand each other")
+}
+
+// The dialects that a file may name, those that the routers of a link share, and their errors.
+func TestRoutingByFamily(t *testing.T) {
+	v4, v6 := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("2001:db8::1")
+	for words, want := range map[string][2]lnx.Routing{
+		"static":    {lnx.RoutingNone, lnx.RoutingNone},
+		"none":      {lnx.RoutingNone, lnx.RoutingNone},
+		"rip":       {lnx.RoutingRIP, lnx.RoutingNone},
+		"rip2":      {lnx.RoutingRIP2, lnx.RoutingRIPng},
+		"ripng":     {lnx.RoutingNone, lnx.RoutingRIPng},
+		"rip ripng": {lnx.RoutingRIP, lnx.RoutingRIPng},
+	} {
+		const iface = "interface if0 2001:db8::1/64 127.0.0.1:5000\n"
+		c, err := lnx.Parse("A.lnx", []byte(iface+"routing "+words+"\nrip originate prefix 2001:db8:f::/48\n"))
+		require.NoError(t, err)
+		assert.Equal(t, want, [2]lnx.Routing{c.Routing.Dialect(v4), c.Routing.Dialect(v6)}, words)
+		assert.Equal(t, want[0] != want[1], c.SpeaksRIP() && c.Forwarding, words)
+		again, err := lnx.Parse("A.lnx", c.Format())
+		require.NoError(t, err)
+		assert.Equal(t, c.Routing, again.Routing)
+		assert.Equal(t, c.RIP, again.RIP)
+	}
+	for words, want := range map[string]string{
+		"rip2 ripng":  "not a protocol beside rip2",
+		"rip rip2":    "not a protocol beside rip",
+		"ripgn":       "did you mean ripng",
+		"rip ripng x": "not expected here",
+	} {
+		_, err := lnx.Parse("A.lnx", []byte("interface if0 10.0.0.1/24 127.0.0.1:5000\nrouting "+words+"\n"))
+		assert.ErrorContains(t, err, want, words)
+	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// oldGrammar is one of the grammars before 2022, whose lines have no directive: a link a line,
-// point to point, of a node that is a router and speaks RIP on every one.
+// oldGrammar is one of the grammars before 2022. Their lines have no keywords: each describes a
+// point-to-point link. The node is a router and speaks RIP on all links.
 type oldGrammar struct {
-	node      string // the form of the first line, the node's one socket; empty: a socket a link
-	link      string // the form of a link's line, which ends in LOCAL-VIP REMOTE-VIP
-	words     int    // of that line
-	port      bool   // the port is a word of its own
+	node      string // the first line, if the node has one socket; empty: each link has its own
+	link      string // the form of a link, which ends in LOCAL-VIP REMOTE-VIP
+	words     int    // of a link
+	port      bool   // the port is a separate word
 	entrySize int
 }
 
@@ -92,11 +92,11 @@ func (g oldGrammar) end(r *report, words []Word, host func(Word) (string, bool))
 }
 
 // addLink adds a link of an old grammar: an interface with the local virtual
-// address and a neighbour with the remote one. They have no subnet in common;
+// address and a neighbor with the remote one. They have no subnet in common;
 // each is announced as a network of one address.
 func (p *parser) addLink(local, remote end, localVIP, remoteVIP Word) {
-	localAddr, okLocal := p.report.addr(localVIP)
-	remoteAddr, okRemote := p.report.addr(remoteVIP)
+	localAddr, okLocal := p.report.addr4(localVIP)
+	remoteAddr, okRemote := p.report.addr4(remoteVIP)
 	if !okLocal || !okRemote || !remote.ok {
 		p.excused[remoteVIP.Text] = true
 		p.subnetsUnknown = true

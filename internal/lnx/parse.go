@@ -34,26 +34,29 @@ type parser struct {
 
 	// Directives that may come once, and where they came.
 	seen map[string]Word
+	// Addresses of interfaces, to be added when all are known.
+	addresses []addressLine
+	// The lines of TUN devices with words behind the device, by their interfaces' places.
+	tuns map[Pos]line
 	// The link lines, to be applied when all interfaces are known.
 	links []linkLine
 	// The keys of RIP, to be applied at the same time.
 	keys []keyLine
-	// Where the RIP neighbours are named, beside cfg.RIP.AdvertiseTo.
+	// The positions of cfg.RIP.AdvertiseTo.
 	advertiseAt []Pos
 	// Set when an interface was refused for being one too many.
 	full bool
-	// Where each neighbour is declared, once check knows.
+	// Where each neighbor is declared; check fills it.
 	neighborAt map[netip.Addr]Pos
-	// The words of lines that could not be read. An interface or a neighbour
-	// whose own line is wrong is not also reported as missing.
+	// The words of lines with errors. An interface or a neighbor whose line has an error is not
+	// reported as missing, too.
 	excused map[string]bool
-	// Set when such a line may have declared an interface: what subnets the
-	// node has is not known then.
+	// Set if such a line may have declared an interface, so that the node's subnets are not known.
 	subnetsUnknown bool
 }
 
-// Parse reads a file. The name is for the errors and the Config's Name. The
-// error is an Errors with all mistakes of the file.
+// Parse reads a file. The name appears in the errors and becomes the Config's Name. The error is an
+// Errors with all errors of the file.
 func Parse(file string, text []byte) (*Config, error) {
 	c, errs := Read(file, text)
 	if err := errs.Err(); err != nil {
@@ -62,13 +65,14 @@ func Parse(file string, text []byte) (*Config, error) {
 	return c, nil
 }
 
-// Read is Parse for those who look for more mistakes than are known here, and tell all at once: of
-// a wrong file the Config is what could be read.
+// Read is Parse for callers that look for further errors and report all of them together. From a
+// wrong file, the Config has what could be read.
 func Read(file string, text []byte) (*Config, Errors) {
 	p := &parser{
 		report:  report{file: file},
 		cfg:     &Config{Name: baseName(file), file: file},
 		seen:    map[string]Word{},
+		tuns:    map[Pos]line{},
 		excused: map[string]bool{},
 	}
 	if lines, broken, ok := p.report.lex(text); ok {
@@ -91,8 +95,8 @@ func Read(file string, text []byte) (*Config, Errors) {
 	return p.cfg, errs
 }
 
-// isOther reports whether the text is something else than an .lnx file, and says so of the first
-// error: nine of ten lines, three at least, begin with no directive.
+// isOther reports whether the text is probably not an .lnx file, because nine of ten lines, and at
+// least three, begin with no directive. It says so in the first error.
 func (p *parser) isOther() bool {
 	if p.strange < 3 || 10*p.strange < 9*p.directives {
 		return false
@@ -109,7 +113,7 @@ func baseName(file string) string {
 	return strings.TrimSuffix(file[strings.LastIndexAny(file, `/\`)+1:], extension)
 }
 
-// read reads the lines in their grammar.
+// read reads the lines in the grammar that detect found.
 func (p *parser) read(lines []line) {
 	if g, old := oldGrammars[p.cfg.Grammar]; old {
 		p.readOld(g, p.readForwards(lines))
@@ -118,6 +122,8 @@ func (p *parser) read(lines []line) {
 	for _, l := range lines {
 		p.readDirective(l)
 	}
+	p.addAddresses()
+	p.readKernels()
 	p.applyLinks()
 	p.checkImpair()
 	p.applyKeys()
@@ -133,20 +139,20 @@ func (p *parser) setDefaults() {
 	c.RIP.Periodic = cmp.Or(c.RIP.Periodic, times.Periodic)
 	c.RIP.Timeout = cmp.Or(c.RIP.Timeout, times.Timeout)
 	c.RIP.EntrySize = cmp.Or(c.RIP.EntrySize, rip.EntrySize)
-	if c.Routing == RoutingRIP || c.Routing == RoutingRIP2 || c.isGateway() {
+	if c.SpeaksRIP() || c.isGateway() {
 		c.Forwarding = true
 	}
 }
 
-// isGateway reports whether the node stands between the kernel, behind a TUN
-// device, and another link: what else would it be there for?
+// isGateway reports whether the node has a TUN device and another link. Such a node forwards
+// packets between the kernel and the network.
 func (c *Config) isGateway() bool {
 	return len(c.Interfaces) > 1 &&
 		slices.ContainsFunc(c.Interfaces, func(i Interface) bool { return i.Tun != nil })
 }
 
-// RTODefaults returns the bounds of the retransmission timer where a file, or a
-// program with the same profile, does not set them.
+// RTODefaults returns the bounds of the retransmission timer that apply where a file, or a program
+// with the same profile, sets none.
 func RTODefaults(profile string) (least, most time.Duration) {
 	if profile == profile004 {
 		return profile004RTOMin, profile004RTOMax
@@ -154,8 +160,8 @@ func RTODefaults(profile string) (least, most time.Duration) {
 	return defaultRTOMin, defaultRTOMax
 }
 
-// excuse keeps what a line with a mistake may have declared from being reported
-// as missing.
+// excuse prevents errors about missing interfaces and neighbors that a line with an error may have
+// declared.
 func (p *parser) excuse(l line) {
 	for _, w := range l.words {
 		p.excused[w.Text] = true
@@ -166,8 +172,7 @@ func (p *parser) excuse(l line) {
 	}
 }
 
-// once reports whether the directive comes for the first time, and records
-// where it was if not.
+// once reports whether the directive comes for the first time; otherwise it records an error.
 func (p *parser) once(directive string, at Word) bool {
 	if before, again := p.seen[directive]; again {
 		p.report.add(at.Pos, at.Text,
@@ -179,8 +184,8 @@ func (p *parser) once(directive string, at Word) bool {
 	return true
 }
 
-// addInterface keeps an interface. Checks of all interfaces together are
-// quadratic, so their number is bounded.
+// addInterface adds an interface. The checks that compare all interfaces are quadratic, so their
+// number is limited.
 func (p *parser) addInterface(i Interface) {
 	if len(p.cfg.Interfaces) == maxInterfaces {
 		if !p.full {

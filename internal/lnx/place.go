@@ -2,8 +2,7 @@ package lnx
 
 import "strconv"
 
-// AtUDP is an error about the UDP address of an interface, at its place in the file; nil:
-// the interface is of no file.
+// AtUDP returns an error at the UDP address of an interface; nil if the interface has no file.
 func (c *Config) AtUDP(i *Interface, msg, want string) *Error {
 	if i.udpAt.Line == 0 { // an old grammar
 		return c.at(i.Pos, "", msg, want)
@@ -11,7 +10,7 @@ func (c *Config) AtUDP(i *Interface, msg, want string) *Error {
 	return c.at(i.udpAt, i.UDP.String(), msg, want)
 }
 
-// AtNeighbor is an error about the UDP address of a neighbour; nil: it is of no file.
+// AtNeighbor returns an error at the UDP address of a neighbor; nil if it has no file.
 func (c *Config) AtNeighbor(n *Neighbor, msg, want string) *Error {
 	if n.udpAt.Line == 0 {
 		return c.at(n.Pos, "", msg, want)
@@ -19,7 +18,7 @@ func (c *Config) AtNeighbor(n *Neighbor, msg, want string) *Error {
 	return c.at(n.udpAt, n.UDP.String(), msg, want)
 }
 
-// Line is where the file names a neighbour, such as "A.lnx:3"; empty: it is of no file.
+// Line returns where a file declares a neighbor, such as "A.lnx:3"; empty if it has no file.
 func (c *Config) Line(n *Neighbor) string {
 	if c.file == "" || n.Pos.Line == 0 {
 		return ""

@@ -13,50 +13,48 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// RIP is how RIP is spoken.
+// RIP configures RIP.
 type RIP struct {
-	// AdvertiseTo are the neighbours that get our messages; only those do. In RIPv2
-	// that is so on the links that have one, and on others everybody gets them.
+	// AdvertiseTo are the neighbors to which RIP messages are sent. The course's RIP sends to no
+	// others. RIPv2 sends unicast on links that have such a neighbor, and multicast on the others.
 	AdvertiseTo []netip.Addr
 	// Originate are prefixes to announce in addition to those of the interfaces.
 	Originate []Announcement
-	// Static is how static routes are announced; nil if they are not.
+	// Static sets the metric and tag of the static routes that are announced; nil: they are not
+	// announced.
 	Static *Announcement
-	// Periodic is the time between full updates; 5 s unless the file sets it, and in
-	// RIPv2 30 s.
+	// Periodic is the time between full updates; default 5 s, in RIPv2 30 s.
 	Periodic time.Duration
-	// Timeout is the time after which a route that is not refreshed expires; 12 s unless
-	// set, and in RIPv2 180 s.
+	// Timeout is the time after which a route that is not refreshed expires; default 12 s, in RIPv2
+	// 180 s.
 	Timeout time.Duration
-	// Offset is how far chance moves each full update, Garbage how long a dead route is
-	// announced, TriggerMin and TriggerMax how long news waits after news, HoldDown how
-	// long a dead route's prefix is not taken again, AskAfter how long after a loss the
-	// neighbours are asked for another way. 0: the dialect's default; negative: none.
+	// Offset is the largest random shift of a full update. Garbage is how long a dead route is
+	// announced. TriggerMin and TriggerMax bound the time between two triggered updates. HoldDown
+	// is how long routes to a dead route's prefix are ignored. AskAfter is how long after the loss
+	// of a route the neighbors are asked for another. 0: the dialect's default; negative: none.
 	Offset, Garbage, TriggerMin, TriggerMax, HoldDown, AskAfter time.Duration
-	// KeepRefused keeps a neighbour's routes until they expire, even if its UDP port is
-	// closed.
+	// KeepRefused keeps a neighbor's routes until they expire, also while its UDP port is closed.
 	KeepRefused bool
-	// EntrySize is 12 bytes an entry, or 8 (without mask) before 2018.
+	// EntrySize is the size of an entry: 12 bytes, or before 2018 8 bytes, without a mask.
 	EntrySize int
 }
 
 // Announcement is a prefix to announce, with its metric and tag.
 type Announcement struct {
-	Prefix netip.Prefix // of static routes: invalid
+	Prefix netip.Prefix // invalid for static routes
 	Tag    uint16       // RIPv2's route tag
-	Metric int          // 0: as a network of the node's own
+	Metric int          // 0: the metric of the node's own networks
 }
 
-// RIPLink is how RIP is spoken on one interface. The zero value is as ever.
+// RIPLink configures RIP on one interface. The zero value is the default.
 type RIPLink struct {
 	// Cost is what the link adds to a route; 0: 1.
 	Cost int
-	// Passive has the node listen there and not speak.
+	// Passive makes the node listen only.
 	Passive bool
-	// Send and Receive are RIPv2's switches: the words of RFC 2453 §5.1, empty for
-	// rip2 and both.
+	// Send and Receive are the settings of RFC 2453 §5.1; empty: "rip2" and "both".
 	Send, Receive string
-	// Keys authenticate RIPv2's messages; the first signs.
+	// Keys authenticate RIPv2's messages. The first one signs.
 	Keys []RIPKey
 }
 
@@ -67,13 +65,13 @@ type RIPKey struct {
 	Secret    string
 }
 
-// ripAlgorithms are those of keys.
+// ripAlgorithms are the algorithms of keys.
 var ripAlgorithms = []string{"md5", "hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"}
 
 const (
 	ripPassword = "password"
 	maxSecret   = 100 // characters
-	shortSecret = 16  // of a password, and of a key for md5
+	shortSecret = 16  // of a password, and of an md5 key
 )
 
 const (
@@ -82,11 +80,11 @@ const (
 	usageTrigger      = "rip triggered-update-delay LEAST-MILLISECONDS MOST-MILLISECONDS"
 )
 
-// maxRIPTimerMillis bounds the timers: an hour. A number that was meant in another unit falls out
-// of it in one direction.
+// maxRIPTimerMillis limits the timers to an hour. A number in the wrong unit exceeds it, or is
+// below the minimum.
 const maxRIPTimerMillis = 3_600_000
 
-// ripDirectives are those of RIP.
+// ripDirectives are the directives of RIP.
 var ripDirectives = slices.Concat([]directive{
 	{
 		"rip advertise-to", "rip advertise-to ADDR", 3, 3, (*parser).readAdvertiseTo,
@@ -159,7 +157,7 @@ var ripDirectives = slices.Concat([]directive{
 		usually(func(*Config) string { return strconv.Itoa(rip.EntrySize) }),
 ))
 
-// ripTimer is a time of RIP in milliseconds. A timer whose least is 0 can be turned off.
+// ripTimer is a timer of RIP in milliseconds. If least is 0, the timer can be turned off.
 func ripTimer(name string, least uint64, field func(*RIP) *time.Duration) setting[Config] {
 	return timer(name, time.Millisecond, least, maxRIPTimerMillis,
 		func(c *Config) *time.Duration { return field(&c.RIP) })
@@ -167,13 +165,13 @@ func ripTimer(name string, least uint64, field func(*RIP) *time.Duration) settin
 
 // ripDefaults returns the timers of a node whose file does not set them.
 func ripDefaults(r Routing) rip.Timers {
-	if r == RoutingRIP2 {
-		return rip.Timers{}.WithDefaults(rip.RIPv2)
+	if r == RoutingRIP2 || r == RoutingRIPng {
+		return rip.Timers{}.WithDefaults(rip.RIPv2) // RIPng's are the same
 	}
 	return rip.Timers{}.WithDefaults(rip.Course)
 }
 
-// ripSettings are the keys of the directive rip interface.
+// ripSettings are the keys of the directive `rip interface`.
 var ripSettings = []setting[Interface]{
 	count("cost", "", func(i *Interface) *int { return &i.RIP.Cost }, within(1, 15, "")),
 	switchOn("passive", func(i *Interface) *bool { return &i.RIP.Passive }),
@@ -183,7 +181,7 @@ var ripSettings = []setting[Interface]{
 		func(i *Interface) *string { return &i.RIP.Receive }),
 }
 
-// saidSettings are the settings of a prefix to announce.
+// saidSettings are the settings of an announced prefix.
 var saidSettings = []setting[Announcement]{
 	count("metric", "", func(a *Announcement) *int { return &a.Metric }, within(1, 15, "")),
 	settingOf("tag", "", func(a *Announcement) *uint16 { return &a.Tag },
@@ -196,7 +194,7 @@ var saidSettings = []setting[Announcement]{
 
 func (p *parser) readAdvertiseTo(l line) {
 	to := l.words[2]
-	addr, ok := p.report.addr(to)
+	addr, ok := p.report.addr4(to)
 	if !ok {
 		return
 	}
@@ -209,7 +207,7 @@ func (p *parser) readAdvertiseTo(l line) {
 	p.advertiseAt = append(p.advertiseAt, to.Pos)
 }
 
-// readOriginate reads what has to be announced, and how.
+// readOriginate reads a prefix to announce, or `static`, and its settings.
 func (p *parser) readOriginate(l line) {
 	okForm := p.report.fixed(l, 2, "prefix", usageOriginate)
 	if !okForm && len(l.words) < 4 || !p.report.words(l, 4, 8, usageOriginate) {
@@ -240,7 +238,7 @@ func (p *parser) readRedistribute(l line) {
 	}
 }
 
-// announcement reads the pairs from word i on.
+// announcement reads keys and values from word i on.
 func (r *report) announcement(l line, i int, usage string) (a Announcement, ok bool) {
 	keys := names(saidSettings)
 	for ; i < len(l.words); i += 2 {
@@ -262,7 +260,7 @@ func (r *report) announcement(l line, i int, usage string) (a Announcement, ok b
 	return a, true
 }
 
-// keyLine is a key that waits for its interface.
+// keyLine is a key for an interface that a later line may declare.
 type keyLine struct {
 	name, id Word
 	key      RIPKey
@@ -274,7 +272,7 @@ func (p *parser) readKey(l line) {
 	okAlgorithm := slices.Contains(ripAlgorithms, a.Text)
 	if !okAlgorithm {
 		p.report.bad(a, "not an algorithm"+diagnostic.DidYouMean(a.Text, ripAlgorithms),
-			oneOf(ripAlgorithms))
+			diagnostic.OneOf(ripAlgorithms))
 	}
 	if okID && okAlgorithm && p.report.secret(l.words[5], a.Text) {
 		k := RIPKey{ID: uint8(n), Algorithm: a.Text, Secret: l.words[5].Text}
@@ -289,8 +287,8 @@ func (p *parser) readPassword(l line) {
 	}
 }
 
-// secret reports whether a secret is one that the algorithm has room for. The word
-// itself is not repeated in the message.
+// secret reports whether a secret has a valid length for the algorithm. The error does not repeat
+// the secret.
 func (r *report) secret(w Word, algorithm string) bool {
 	most := maxSecret
 	if algorithm == ripPassword || algorithm == "md5" {
@@ -304,7 +302,7 @@ func (r *report) secret(w Word, algorithm string) bool {
 	return false
 }
 
-// applyKeys gives the interfaces their keys.
+// applyKeys sets the keys on their interfaces.
 func (p *parser) applyKeys() {
 	for _, k := range p.keys {
 		iface, ok := p.cfg.Interface(k.name.Text)
@@ -343,9 +341,8 @@ func (p *parser) readTrigger(l line) {
 	}
 }
 
-func (c *Config) speaksRIP() bool {
-	return c.Routing == RoutingRIP || c.Routing == RoutingRIP2
-}
+// SpeaksRIP reports whether the node is a router that speaks one of RIP's dialects.
+func (c *Config) SpeaksRIP() bool { return c.Routing >= RoutingRIP }
 
 // name is the key without its secret.
 func (k RIPKey) name() string {

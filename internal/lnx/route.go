@@ -8,14 +8,13 @@ import (
 
 // Route is a static route.
 type Route struct {
-	// Prefix is where it leads, without host bits.
+	// Prefix is the destination, without host bits.
 	Prefix netip.Prefix
 	// Via is the next hop; invalid if Kind is set.
 	Via netip.Addr
-	// Metric prefers one route to a prefix to another, the smaller the better; 0 unless set.
+	// Metric orders routes to one prefix: the smallest is used. 0 unless set.
 	Metric int
-	// Kind is "blackhole", "unreachable" or "prohibit" for a route that leads nowhere, else
-	// empty.
+	// Kind is "blackhole", "unreachable" or "prohibit" for a route without a next hop, else empty.
 	Kind string
 	// Pos is where the file names the prefix.
 	Pos Pos
@@ -23,7 +22,7 @@ type Route struct {
 	viaAt Pos
 }
 
-// nowhere are the kinds of routes that lead nowhere.
+// nowhere are the kinds of routes without a next hop.
 var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 
 // MaxMetric is the largest metric of a route.
@@ -44,7 +43,7 @@ func (p *parser) readRoute(l line) {
 		return
 	}
 	prefix, okPrefix := p.report.prefix(l.words[1])
-	via, okVia := p.report.addr(l.words[3])
+	via, okVia := p.report.nextHop(l.words[3])
 	metric, okMetric := p.report.metric(l)
 	if okForm && okPrefix && okVia && okMetric {
 		p.cfg.Routes = append(p.cfg.Routes, Route{
@@ -64,7 +63,7 @@ func (r *report) metric(l line) (int, bool) {
 	return r.number(l.words[5], 0, MaxMetric, "")
 }
 
-// words are the route as a file has it, behind the prefix.
+// words returns the part of the route's line after the prefix.
 func (r *Route) words() string {
 	switch {
 	case r.Kind != "":

@@ -10,16 +10,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// setting is a value of a T, declared once: its name, the word of a file that gives it, how that
-// word is read, and how it is written.
+// setting is a value of a T: its name, its word in a file, and the functions that read and write
+// it.
 type setting[T any] struct {
 	name  string
-	form  string                       // of the word, in the directive's form
-	read  func(*report, Word, *T) bool // sets it, or reports the word
-	write func(*T) string              // empty: the default, which Format leaves out
+	form  string                       // of the word, for the directive's form
+	read  func(*report, Word, *T) bool // sets the value, or records an error
+	write func(*T) string              // empty for the default, which Format omits
 }
 
-// settingOf is a setting that is kept in a field, whose zero is the default.
+// settingOf is a setting in a field. The zero value is the default.
 func settingOf[T any, V comparable](
 	name, form string, field func(*T) *V, read func(*report, Word) (V, bool), write func(V) string,
 ) setting[T] {
@@ -42,7 +42,7 @@ func settingOf[T any, V comparable](
 	}
 }
 
-// usually sets a default other than zero.
+// usually sets a default that is not zero.
 func (s setting[T]) usually(text func(*T) string) setting[T] {
 	write := s.write
 	s.write = func(t *T) string {
@@ -61,13 +61,13 @@ func count[T any](
 	return settingOf(name, form, field, read, strconv.Itoa)
 }
 
-// within reads a number within bounds; the unit is for the error.
+// within reads a number within bounds. The unit is for the error.
 func within(least, most uint64, unit string) func(*report, Word) (int, bool) {
 	return func(r *report, w Word) (int, bool) { return r.number(w, least, most, unit) }
 }
 
-// timer is a setting with a time in whole units. If least is 0, a 0 in the file turns the timer
-// off; it is kept as -1, because zero is the default.
+// timer is a time in whole units. If least is 0, a 0 in the file turns the timer off. It is stored
+// as -1, because zero is the default.
 func timer[T any](
 	name string, unit time.Duration, least, most uint64, field func(*T) *time.Duration,
 ) setting[T] {
@@ -83,7 +83,7 @@ func timer[T any](
 	return settingOf(name, strings.ToUpper(units), field, read, write)
 }
 
-// orNone returns a number of units as a time, and -1 for 0.
+// orNone returns a number of units as a time; -1 for 0.
 func orNone(n int, unit time.Duration) time.Duration {
 	if n == 0 {
 		return -1
@@ -117,7 +117,7 @@ func choice[T any](name string, words []string, field func(*T) *string) setting[
 	read := func(r *report, w Word) (string, bool) {
 		switch i := slices.Index(words, w.Text); i {
 		case -1:
-			r.bad(w, "not a mode"+diagnostic.DidYouMean(w.Text, words), oneOf(words))
+			r.bad(w, "not a mode"+diagnostic.DidYouMean(w.Text, words), diagnostic.OneOf(words))
 			return "", false
 		case 0:
 			return "", true
@@ -125,10 +125,10 @@ func choice[T any](name string, words []string, field func(*T) *string) setting[
 			return words[i], true
 		}
 	}
-	return settingOf(name, oneOf(words), field, read, func(v string) string { return v })
+	return settingOf(name, diagnostic.OneOf(words), field, read, func(v string) string { return v })
 }
 
-// names returns what the settings are called.
+// names returns the names of the settings.
 func names[T any](list []setting[T]) []string {
 	out := make([]string, len(list))
 	for i := range list {
@@ -137,7 +137,7 @@ func names[T any](list []setting[T]) []string {
 	return out
 }
 
-// written returns the settings of t, each with a blank before it. It leaves defaults out.
+// written returns the settings of t that are not defaults, each after a blank.
 func written[T any](list []setting[T], t *T) (text string) {
 	for _, s := range list {
 		if value := s.write(t); value != "" {
@@ -147,7 +147,7 @@ func written[T any](list []setting[T], t *T) (text string) {
 	return text
 }
 
-// directivesOf are the directives of settings that come once in a file: the name and the word.
+// directivesOf makes directives of settings. Each may appear once in a file.
 func directivesOf(list ...setting[Config]) []directive {
 	out := make([]directive, len(list))
 	for i, s := range list {

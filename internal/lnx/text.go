@@ -1,14 +1,15 @@
 package lnx
 
-// Text is a file cut into lines of words, as .lnx files are, with the mistakes that were found in
-// it: the plans of networks are read by the same rules.
+// Text is a file cut into lines of words, with the errors found in it. Plans of networks use the
+// same rules as .lnx files.
 type Text struct {
-	// Lines are those that say something: each has at least one word.
+	// Lines are the lines with at least one word.
 	Lines  [][]Word
 	report report
 }
 
-// Cut cuts a file into words. Bytes that are not text, or too many, count as mistakes.
+// Cut cuts a file into words. Bytes that are not text are errors, and so is a file that is too
+// long.
 func Cut(file string, text []byte) *Text {
 	t := &Text{report: report{file: file}}
 	lines, _, _ := t.report.lex(text)
@@ -18,11 +19,11 @@ func Cut(file string, text []byte) *Text {
 	return t
 }
 
-// Source is the line with that number, from 1.
+// Source returns the line with that number, from 1.
 func (t *Text) Source(line int) string { return t.report.lines[line-1] }
 
-// Wrong records a mistake at a word; the zero Word stands for the whole file.
+// Wrong records an error at a word; the zero Word stands for the whole file.
 func (t *Text) Wrong(at Word, msg, want string) { t.report.add(at.Pos, at.Text, msg, want) }
 
-// Err returns all mistakes in the order of their positions, or nil.
+// Err returns all errors, sorted by position, or nil.
 func (t *Text) Err() error { return t.report.sorted().Err() }

@@ -11,9 +11,10 @@ import (
 
 // Descriptions of the values, for errors.
 const (
-	wantAddr     = "an IPv4 address, such as 10.0.0.1"
-	wantAddrLen  = "ADDR/LEN, such as 10.0.0.1/24"
-	wantPrefix   = "PREFIX/LEN, such as 10.1.0.0/16"
+	wantAddr     = "an address, such as 10.0.0.1 or 2001:db8::1"
+	wantAddr4    = "an IPv4 address, such as 10.0.0.1"
+	wantAddrLen  = "ADDR/LEN, such as 10.0.0.1/24 or 2001:db8::1/64"
+	wantPrefix   = "PREFIX/LEN, such as 10.1.0.0/16 or 2001:db8:1::/48"
 	wantHostPort = "HOST:PORT, such as 127.0.0.1:5000"
 	wantHost     = "an IPv4 address or a host name"
 	wantPort     = "a port from 1 to 65535"
@@ -24,7 +25,8 @@ const (
 )
 
 const (
-	maxNameChars = 15 // as the kernel's interfaces have it
+	minMTU6      = 1280 // RFC 8200 §5
+	maxNameChars = 15   // as for the kernel's interfaces
 	maxHostChars = 253
 	maxDelay     = time.Minute
 	maxRateBits  = 1_000_000_000_000
@@ -33,10 +35,36 @@ const (
 // addr reads a virtual address.
 func (r *report) addr(w Word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(w.Text)
-	if err != nil || !a.Is4() {
+	if err != nil {
 		r.bad(w, "not an address", wantAddr)
 		return netip.Addr{}, false
 	}
+	return r.usable(w, a)
+}
+
+// addr4 is addr for IPv4 only.
+func (r *report) addr4(w Word) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(w.Text)
+	if err != nil || !a.Is4() {
+		r.bad(w, "not an IPv4 address", wantAddr4)
+		return netip.Addr{}, false
+	}
+	return r.usable(w, a)
+}
+
+// nextHop is addr for an address with a zone, which a link-local next hop needs.
+func (r *report) nextHop(w Word) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(w.Text)
+	if err == nil && a.Is6() && a.IsLinkLocalUnicast() {
+		if a.Zone() == "" {
+			r.bad(w, "a link-local address without its interface", w.Text+"%NAME")
+		}
+		return a, a.Zone() != ""
+	}
+	return r.addr(w)
+}
+
+func (r *report) usable(w Word, a netip.Addr) (netip.Addr, bool) {
 	if why := unusable(a); why != "" {
 		r.bad(w, why, "a unicast address")
 		return netip.Addr{}, false
@@ -44,10 +72,19 @@ func (r *report) addr(w Word) (netip.Addr, bool) {
 	return a, true
 }
 
-// unusable says why an address cannot be a node's, or nothing.
+// unusable returns the reason why an address cannot be a node's; empty if it can.
 func unusable(a netip.Addr) string {
-	first := a.As4()[0]
+	first := byte(1)
+	if a.Is4() {
+		first = a.As4()[0]
+	}
 	switch {
+	case a.Zone() != "":
+		return "an address with a zone"
+	case a.Is4In6():
+		return "an IPv4-mapped address, which is never on a link"
+	case a.Is6() && a.IsUnspecified():
+		return "the unspecified address"
 	case first == 0:
 		return "of 0.0.0.0/8, which no node can use"
 	case a.IsLoopback():
@@ -60,7 +97,7 @@ func unusable(a netip.Addr) string {
 	return ""
 }
 
-// split reads "X/LEN" and leaves the checks of X to its caller.
+// split parses "X/LEN". The caller checks X.
 func (r *report) split(w Word, want string) (netip.Prefix, bool) {
 	host, length, found := strings.Cut(w.Text, "/")
 	if !found {
@@ -68,27 +105,27 @@ func (r *report) split(w Word, want string) (netip.Prefix, bool) {
 		return netip.Prefix{}, false
 	}
 	a, err := netip.ParseAddr(host)
-	if err != nil || !a.Is4() {
+	if err != nil || a.Zone() != "" {
 		r.bad(part(w, 0, host), "not an address", want)
 		return netip.Prefix{}, false
 	}
 	n, err := strconv.ParseUint(length, 10, 8)
-	if err != nil || n > 32 {
-		r.bad(part(w, len(host)+1, length), "not a prefix length", "0 to 32")
+	if err != nil || n > uint64(a.BitLen()) {
+		r.bad(part(w, len(host)+1, length), "not a prefix length",
+			fmt.Sprintf("0 to %d", a.BitLen()))
 		return netip.Prefix{}, false
 	}
 	return netip.PrefixFrom(a, int(n)), true
 }
 
-// part returns the piece of a word that starts at a byte offset. An empty
-// piece still has its place.
+// part returns the part of a word from a byte offset on. An empty part still has a position.
 func part(w Word, offset int, text string) Word {
 	pos := w.Pos
 	pos.Col += len([]rune(w.Text[:offset]))
 	return Word{text, pos}
 }
 
-// addrLen reads an interface's address with the length of its subnet.
+// addrLen reads an interface's address with its prefix length.
 func (r *report) addrLen(w Word) (netip.Prefix, bool) {
 	prefix, ok := r.split(w, wantAddrLen)
 	if !ok {
@@ -100,7 +137,8 @@ func (r *report) addrLen(w Word) (netip.Prefix, bool) {
 		return prefix, false
 	}
 	if prefix.Bits() == 0 {
-		r.bad(part(w, len(host)+1, length), "not a subnet's length", "1 to 32")
+		r.bad(part(w, len(host)+1, length), "not a subnet's length",
+			fmt.Sprintf("1 to %d", prefix.Addr().BitLen()))
 		return prefix, false
 	}
 	if why := reserved(prefix.Addr(), prefix.Masked()); why != "" {
@@ -110,20 +148,20 @@ func (r *report) addrLen(w Word) (netip.Prefix, bool) {
 	return prefix, true
 }
 
-// AddrFault says why an address with the length of its subnet cannot be an
-// interface's, or nothing. The prefix is valid, and IPv4.
+// AddrFault returns the reason why an address with that prefix length cannot be an interface's;
+// empty if it can. The prefix must be valid.
 func AddrFault(p netip.Prefix) string {
 	if why := unusable(p.Addr()); why != "" {
 		return why
 	}
 	if p.Bits() == 0 {
-		return "missing a subnet, of 1 to 32 bits"
+		return fmt.Sprintf("missing a subnet, of 1 to %d bits", p.Addr().BitLen())
 	}
 	return reserved(p.Addr(), p.Masked())
 }
 
-// NeighborFault says why an IPv4 address cannot be a neighbour's on an interface with
-// that address and length, or nothing.
+// NeighborFault returns the reason why an address cannot be that of a neighbor on an interface;
+// empty if it can.
 func NeighborFault(a netip.Addr, on netip.Prefix) string {
 	if why := unusable(a); why != "" {
 		return why
@@ -138,10 +176,16 @@ func NeighborFault(a netip.Addr, on netip.Prefix) string {
 	return reserved(a, subnet)
 }
 
-// reserved returns the reason why no interface of a subnet may have an address, or "". Subnets
-// of two or one address reserve none (RFC 3021).
+// reserved returns the reason why no interface of a subnet may have an address; empty if one may.
+// Subnets of one or two addresses reserve none (RFC 3021, RFC 6164 §5).
 func reserved(a netip.Addr, subnet netip.Prefix) string {
-	if subnet.Bits() >= 31 {
+	if subnet.Bits() >= a.BitLen()-1 {
+		return ""
+	}
+	if a.Is6() {
+		if a == subnet.Addr() {
+			return "the address of all routers of " + subnet.String() // RFC 4291 §2.6.1
+		}
 		return ""
 	}
 	switch a {
@@ -172,10 +216,10 @@ func (r *report) prefix(w Word) (netip.Prefix, bool) {
 	return prefix, ok
 }
 
-// hostPort reads an own HOST:PORT.
+// hostPort reads a HOST:PORT of this node.
 func (r *report) hostPort(w Word) (HostPort, bool) { return r.endpoint(w, r.host) }
 
-// destination reads the HOST:PORT of another node, to which this one sends.
+// destination reads the HOST:PORT of another node.
 func (r *report) destination(w Word) (HostPort, bool) { return r.endpoint(w, r.remoteHost) }
 
 func (r *report) endpoint(w Word, readHost func(Word) (string, bool)) (HostPort, bool) {
@@ -189,8 +233,8 @@ func (r *report) endpoint(w Word, readHost func(Word) (string, bool)) (HostPort,
 	return HostPort{host, port}, okHost && okPort
 }
 
-// host reads an IPv4 address or a host name. A name's last label has a letter
-// (RFC 1123 §2.1), so what has none is meant to be an address.
+// host reads an IPv4 address or a host name. A name whose last label has no letter is taken for a
+// wrong address (RFC 1123 §2.1).
 func (r *report) host(w Word) (string, bool) {
 	if _, err := netip.ParseAddr(w.Text); err == nil && !strings.Contains(w.Text, ":") {
 		return w.Text, true
@@ -199,7 +243,7 @@ func (r *report) host(w Word) (string, bool) {
 	switch {
 	case w.Text == "":
 		r.add(w.Pos, "", "the host is missing", wantHost)
-	case w.Text+":" == tunPrefix: // Format could not write it as an interface's host
+	case w.Text+":" == tunPrefix: // Format could not write such a host
 		r.bad(w, "the keyword of a TUN device", wantHost)
 	case len(w.Text) > maxHostChars, !consistsOf(w.Text, ".-_"), isNumber(last),
 		strings.Contains("."+w.Text+".", ".."):
@@ -229,8 +273,8 @@ func (r *report) name(w Word) (string, bool) {
 	return w.Text, true
 }
 
-// consistsOf reports whether s is not empty and has ASCII letters, digits and
-// the given others only.
+// consistsOf reports whether s is not empty and consists of ASCII letters, digits and the given
+// others.
 func consistsOf(s, others string) bool {
 	for _, r := range s {
 		if !isLetter(r) && (r < '0' || r > '9') && !strings.ContainsRune(others, r) {
@@ -242,7 +286,7 @@ func consistsOf(s, others string) bool {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
-// number reads a decimal number within bounds; the unit is for the error.
+// number reads a decimal number within bounds. The unit is for the error.
 func (r *report) number(w Word, least, most uint64, unit string) (int, bool) {
 	want := fmt.Sprintf("%d to %d%s", least, most, unit)
 	if !isNumber(w.Text) {
@@ -267,8 +311,8 @@ func (r *report) duration(w Word) (time.Duration, bool) {
 	return d, true
 }
 
-// remoteHost reads the host of another node, to which sending must be possible:
-// neither the unspecified address nor a multicast one.
+// remoteHost reads the host of another node: not the unspecified address, and not a multicast
+// address.
 func (r *report) remoteHost(w Word) (string, bool) {
 	host, ok := r.host(w)
 	if a, err := netip.ParseAddr(host); err == nil && (a.IsUnspecified() || a.IsMulticast()) {
@@ -278,8 +322,7 @@ func (r *report) remoteHost(w Word) (string, bool) {
 	return host, ok
 }
 
-// Share is a part of a whole, in millionths: exact, so that it is written back
-// as it was read.
+// Share is a fraction in millionths. It is exact, so that Format writes it as it was read.
 type Share uint32
 
 const (
@@ -289,7 +332,7 @@ const (
 	bitsPerKilobit = 1_000
 )
 
-// ShareOf returns the share that is nearest to a number from 0 to 1.
+// ShareOf returns the share nearest to a number from 0 to 1.
 func ShareOf(fraction float64) Share { return Share(math.Round(fraction * wholeShare)) }
 
 // Fraction returns the share as a number from 0 to 1.
@@ -305,7 +348,7 @@ func (s Share) String() string {
 	return text + "%"
 }
 
-// share reads a percentage. The sign is required: 0.02 could be meant either way.
+// share reads a percentage. The percent sign is required, because 0.02 would be ambiguous.
 func (r *report) share(w Word) (Share, bool) {
 	text, found := strings.CutSuffix(w.Text, "%")
 	whole, decimals, _ := strings.Cut(text, ".")

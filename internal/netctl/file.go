@@ -26,7 +26,6 @@ func draft(path string, text []byte) (*drafted, error) {
 func (d *drafted) fresh() string { return d.path + ".new" }
 func (d *drafted) old() string   { return d.path + ".old" }
 
-// keep moves the file into place.
 func (d *drafted) keep() error {
 	err := os.Rename(d.fresh(), d.path)
 	d.kept = err == nil
@@ -54,7 +53,6 @@ func (d *drafted) undo() {
 	d.discard()
 }
 
-// discard removes the temporary files.
 func (d *drafted) discard() {
 	if !d.kept {
 		_ = os.Remove(d.fresh())
@@ -67,7 +65,6 @@ func (d *drafted) discard() {
 // drafts are the files in the network's own directory.
 type drafts []*drafted
 
-// draftFiles writes drafts of the nodes' files, all or none.
 func draftFiles(nodes []Member) (list drafts, err error) {
 	for _, m := range nodes {
 		if m.Text == nil {

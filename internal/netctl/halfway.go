@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"unicode"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // HalfwayError is an Apply that failed after a node had stopped or reloaded its file: the network
@@ -41,24 +42,13 @@ func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 		n.ApplyCommand())
 }
 
-// ShellWord quotes a word for a shell if necessary.
-func ShellWord(word string) string {
-	plain := func(r rune) bool {
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_@%+=:,./-", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return quoted(word)
-}
-
 // ApplyCommand returns the command that brings the network to its files.
 func (n *Network) ApplyCommand() string {
 	name := filepath.Base(n.Source())
 	for _, ext := range []string{".lnx", ".net"} {
 		name = strings.TrimSuffix(name, ext)
 	}
-	text := "node net apply " + ShellWord(n.Source())
+	text := "node net apply " + diagnostic.ShellWord(n.Source())
 	if name != n.Name() {
 		text += " --name " + n.Name()
 	}

@@ -36,5 +36,4 @@ func foreign(info fs.FileInfo) string {
 	return ""
 }
 
-// terminate asks a process to stop.
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

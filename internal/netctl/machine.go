@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
@@ -152,7 +153,7 @@ func (c *connection) install(
 	}
 	tell(fmt.Sprintf("copying this program (%.1f MB) to host %s%s: %s", float64(len(p.text))/1e6,
 		c.Name, why, path.Join(folder, "node@"+p.name)))
-	_, err := c.run(ctx, fmt.Sprintf(install, p.name, quoted(folder), len(p.text)),
+	_, err := c.run(ctx, fmt.Sprintf(install, p.name, diagnostic.ShellWord(folder), len(p.text)),
 		bytes.NewReader(p.text), false)
 	if err != nil && ctx.Err() == nil && !errors.As(err, new(*UnreachableError)) {
 		return fmt.Errorf("%w: the program cannot be copied to %s, or does not run there; make "+
@@ -200,7 +201,7 @@ func (c *connection) part(
 	if err := c.connect(ctx); err != nil {
 		return a, err
 	}
-	line := fmt.Sprintf(execute, quoted(c.Program))
+	line := fmt.Sprintf(execute, diagnostic.ShellWord(c.Program))
 	out, err := c.run(ctx, line, bytes.NewReader(text), true)
 	if errors.As(err, new(*UnreachableError)) && ctx.Err() == nil { // the machine may be back
 		if err = c.connect(ctx); err == nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 func TestFailuresOfSSHSayWhatToDo(t *testing.T) {
@@ -34,6 +36,11 @@ func TestFailuresOfSSHSayWhatToDo(t *testing.T) {
 			false, "note\nssh: connect to host a port 22: Connection refused\r\n", failed,
 			"host alpha (u@a) is unreachable: ssh: connect to host a port 22: Connection refused; " +
 				"check `ssh u@a true`",
+		},
+		{
+			false, "usage: ssh [-46]\n  destination\n", failed,
+			`host alpha: ssh refuses the destination "u@a": such as user@alpha, or ` +
+				"ssh://user@alpha:2222 with a port up to 65535",
 		},
 		{
 			false, "", failed,
@@ -71,7 +78,7 @@ func TestPlatformsHaveGoNames(t *testing.T) {
 
 func TestWordsAreQuoted(t *testing.T) {
 	const word = `a 'b' $c; "d`
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+quoted(word)).Output()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+diagnostic.ShellWord(word)).Output()
 	assert.NoError(t, err)
 	assert.Equal(t, word, string(out))
 }

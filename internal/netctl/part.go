@@ -185,7 +185,6 @@ func (p *Plan) machine(m *Machine) *Machine {
 	return nil
 }
 
-// away returns the nodes on other machines.
 func (p *Plan) away() (list []Member) {
 	for _, m := range p.Machines {
 		list = append(list, m.Nodes...)
@@ -251,7 +250,6 @@ const (
 	linkPings = 10
 )
 
-// bringParts starts or changes the nodes on other machines.
 func (n *Network) bringParts(ctx context.Context, p Plan, apply bool, done *Change) error {
 	verb := PartUp
 	if apply {
@@ -290,7 +288,6 @@ func (n *Network) bringParts(ctx context.Context, p Plan, apply bool, done *Chan
 	return err
 }
 
-// add adds the changes on another machine.
 func (c *Change) add(other *Change) {
 	for _, list := range []struct {
 		to   *[]string

@@ -44,7 +44,6 @@ type process struct{ dir, node string }
 
 func (n *Network) process(node string) process { return process{n.dir, node} }
 
-// The files of a process.
 func (p process) socket() string { return filepath.Join(p.dir, p.node+".sock") }
 func (p process) log() string    { return filepath.Join(p.dir, p.node+".log") }
 func (p process) pid() string    { return filepath.Join(p.dir, p.node+".pid") }
@@ -121,7 +120,6 @@ func until(ctx context.Context, within time.Duration, so func() bool) bool {
 	return true
 }
 
-// child is a node that was just started.
 type child struct {
 	process process
 	cmd     *exec.Cmd

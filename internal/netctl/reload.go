@@ -74,7 +74,6 @@ func (n *Network) reloadAll(
 
 var errUnchanged = errors.New("nothing was changed")
 
-// undo returns nodes to their old state.
 func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err error) {
 	for _, name := range reloaded {
 		_, _ = n.process(name).reload(ctx, control.Reload{Release: true, Undo: true}, reloadTime)

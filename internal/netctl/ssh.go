@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
@@ -118,7 +119,6 @@ func (l login) lock(ctx context.Context) (*os.File, error) {
 	return log, nil
 }
 
-// runs reports whether the master runs.
 func (l login) runs(ctx context.Context) bool {
 	if _, err := os.Lstat(l.control()); err != nil {
 		return false
@@ -149,7 +149,8 @@ func (l login) run(
 ) (out []byte, err error) {
 	var said, answer bytes.Buffer
 	line = strings.ReplaceAll(line, "\n", " ") // csh has no quoted line breaks
-	c := l.command(ctx, []string{"-o", "ControlMaster=no"}, "exec sh -c "+quoted(line))
+	c := l.command(ctx, []string{"-o", "ControlMaster=no"}, "exec sh -c "+
+		diagnostic.ShellWord(line))
 	c.Stdout, c.Stderr = &answer, &said
 	stdin, err := c.StdinPipe()
 	if err != nil {
@@ -185,7 +186,6 @@ func (l login) unreachable(problem string) error {
 	return &UnreachableError{l.name, l.ssh, problem}
 }
 
-// failure explains why ssh failed, from its output.
 func (l login) failure(ctx context.Context, said []byte, err error) error {
 	text := string(said)
 	try := "`ssh " + l.ssh + " true`"
@@ -194,6 +194,9 @@ func (l login) failure(ctx context.Context, said []byte, err error) error {
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("host %s: the program ssh is not in PATH: install an OpenSSH client",
 			l.name)
+	case has("usage: ssh"):
+		return fmt.Errorf("host %s: ssh refuses the destination %q: such as user@alpha, or "+
+			"ssh://user@alpha:2222 with a port up to 65535", l.name, l.ssh)
 	case has("IDENTIFICATION HAS CHANGED"):
 		return l.unreachable("its host key is not the one in known_hosts: find out why before " +
 			"you remove the old one with `ssh-keygen -R`")
@@ -215,9 +218,6 @@ func lastLine(text []byte) string {
 	text = bytes.TrimSpace(text)
 	return strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))
 }
-
-// quoted quotes a word for a shell.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // SSHAddress returns the IPv4 address that an ssh destination stands for, with the user's
 // configuration, and the address of this machine on the path to it.

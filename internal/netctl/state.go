@@ -90,7 +90,6 @@ func OpenState(root string) (*State, error) {
 	return &State{root: root}, nil
 }
 
-// manifest is the contents of network.json.
 type manifest struct {
 	Name    string    `json:"name"`
 	Source  string    `json:"source"` // the directory or file of its nodes
@@ -135,7 +134,6 @@ func (n *Network) Members() []Member {
 	return list
 }
 
-// lists reports whether a list has a node.
 func lists(nodes []Member, name string) bool {
 	return slices.ContainsFunc(nodes, func(m Member) bool { return m.Name == name })
 }
@@ -185,7 +183,6 @@ func (s *State) Networks() ([]*Network, error) {
 	return list, nil
 }
 
-// load reads a network's manifest.
 func (s *State) load(name string) (*Network, error) {
 	n := &Network{dir: filepath.Join(s.root, name)}
 	path := filepath.Join(n.dir, manifestName)
@@ -199,7 +196,6 @@ func (s *State) load(name string) (*Network, error) {
 	return n, nil
 }
 
-// save writes a manifest.
 func (n *Network) save(m manifest) error {
 	d, err := n.draft(m)
 	if err != nil {
@@ -323,7 +319,6 @@ func (s *State) enter(ctx context.Context, name string) (leave func(), err error
 	}
 }
 
-// isAt reports whether an open file is the one at a path.
 func isAt(f *os.File, path string) bool {
 	own, err := f.Stat()
 	if err != nil {

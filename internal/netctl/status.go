@@ -83,7 +83,6 @@ func (n *Network) Status(ctx context.Context) Status {
 	return s
 }
 
-// status asks another machine for the state of its nodes.
 func (c *connection) status(ctx context.Context) ([]NodeStatus, HostStatus) {
 	host := HostStatus{Name: c.Name, SSH: c.SSH, Folder: path.Join(c.Folder, c.network.Name())}
 	list := make([]NodeStatus, len(c.Nodes))
@@ -157,12 +156,13 @@ func (p process) ask(ctx context.Context, s *NodeStatus) error {
 	}
 	for _, nb := range neighbors {
 		switch nb.State {
-		case control.NeighborUp:
+		case control.NeighborUp, control.NeighborReachable:
 			s.NeighborsUp++
 		case control.NeighborSilent, control.NeighborRefused, control.NeighborUnreachable,
 			control.NeighborUnresolved:
 			s.NeighborsDown++
-		case control.NeighborUnknown, "":
+		case control.NeighborUnknown, control.NeighborStale, control.NeighborDelay,
+			control.NeighborProbe, "":
 		}
 	}
 	return nil

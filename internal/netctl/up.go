@@ -116,9 +116,7 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 }
 
 // bringHere starts or changes the nodes of this machine, and records the new network.
-func (n *Network) bringHere(
-	ctx context.Context, p Plan, apply, fresh bool, done *Change,
-) error {
+func (n *Network) bringHere(ctx context.Context, p Plan, apply, fresh bool, done *Change) error {
 	todo, err := n.compare(ctx, p, apply, done)
 	if err != nil {
 		return err
@@ -194,7 +192,6 @@ func (p *Plan) digest(root string) (err error) {
 	return nil
 }
 
-// digest completes the members of a network.
 func digest(nodes []Member, root, network string) (err error) {
 	for i := range nodes {
 		m := &nodes[i]
@@ -262,7 +259,6 @@ func (n *Network) vacant() error {
 	return nil
 }
 
-// compare determines the changes, and returns the nodes to start.
 func (n *Network) compare(
 	ctx context.Context, p Plan, apply bool, done *Change,
 ) (todo []Member, err error) {

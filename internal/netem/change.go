@@ -10,9 +10,7 @@ import (
 // Change replaces the link's configuration. Packets on the wire arrive when they would have. Queued
 // packets move to the new queue, or onto the wire if the new configuration has no queue. Models and
 // random streams restart; the counters continue.
-func (l *Link) Change(
-	now clock.Time, cfg Config, stream func(part string) *rand.Rand,
-) error {
+func (l *Link) Change(now clock.Time, cfg Config, stream func(part string) *rand.Rand) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return err

@@ -157,9 +157,7 @@ func (c *codelLaw) control(t clock.Time, count uint32) clock.Time {
 
 // dequeue removes the first packet and reports whether packets have waited too long for too long
 // (RFC 8289 §5.6).
-func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (
-	p *Packet, drop bool,
-) {
+func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (p *Packet, drop bool) {
 	if ring.n == 0 {
 		s.firstAboveTime = clock.Never
 		return nil, false
@@ -182,7 +180,14 @@ func (c *codelLaw) marks(now clock.Time, p *Packet) bool { return c.ecn && c.mar
 // markECN sets Congestion Experienced in the header of a packet whose transport is ECN-capable (RFC
 // 3168 §5); false: it is not.
 func markECN(b []byte) bool {
-	const ecn, tosAt, sumAt = 3, 1, 10
+	const ecn, tosAt, sumAt, ecn6 = 3, 1, 10, 0x30
+	if isIPv6(b) { // without a header checksum
+		capable := b[tosAt]&ecn6 != 0
+		if capable {
+			b[tosAt] |= ecn6
+		}
+		return capable
+	}
 	if ipHeaderLen(b) == 0 || b[tosAt]&ecn == 0 {
 		return false
 	}

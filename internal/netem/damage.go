@@ -13,8 +13,8 @@ type Region uint8
 const (
 	// Anywhere is the whole packet.
 	Anywhere Region = iota
-	// Headers are the IPv4 header and the header of the TCP, UDP or ICMP message inside. For other
-	// packets they are the IPv4 header or the first 20 bytes.
+	// Headers are the IP header and the header of the TCP, UDP or ICMP message inside. For other
+	// packets they are the IP header or the first 20 bytes.
 	Headers
 	// Payload is everything after the headers; Anywhere if that is empty.
 	Payload
@@ -37,7 +37,7 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	if first == last {
 		return
 	}
-	header := ipHeaderLen(b)
+	header, ipv6 := ipHeaderLen(b), len(b) > 40 && b[0]>>4 == 6
 	var change int64
 	touched := false
 	for n := 0; n < max(1, c.Bits) || !visible(b, change, touched); n++ {
@@ -50,6 +50,9 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 			weight = -weight
 		}
 		b[i] ^= 1 << bit
+		if ipv6 && (i < 4 || i == 6 || i == 7) {
+			continue // no checksum covers these bytes
+		}
 		change += weight
 		touched = touched || i < header
 	}
@@ -95,18 +98,28 @@ func ipHeaderLen(b []byte) int {
 	return n
 }
 
+const (
+	ip6Header     = 40
+	ip6NextHeader = 6
+)
+
+func isIPv6(b []byte) bool { return len(b) >= ip6Header && b[0]>>4 == 6 }
+
 // headerLen returns the length of a packet's headers.
 func headerLen(b []byte) int {
 	const (
-		icmp, tcp, udp       = 1, 6, 17
-		shortHeader, tcpFull = 8, 20
+		icmp, tcp, udp, icmp6 = 1, 6, 17, 58
+		shortHeader, tcpFull  = 8, 20
 	)
-	n := ipHeaderLen(b)
+	n, protocolAt := ipHeaderLen(b), 9
+	if isIPv6(b) {
+		n, protocolAt = ip6Header, ip6NextHeader
+	}
 	if n == 0 {
 		return min(len(b), minIPHeader)
 	}
-	switch b[9] {
-	case icmp, udp:
+	switch b[protocolAt] {
+	case icmp, udp, icmp6:
 		n += shortHeader
 	case tcp:
 		if len(b) >= n+tcpFull {

@@ -240,6 +240,27 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
+// No checksum covers the version, the traffic class, the flow label, the next header and the hop
+// limit of an IPv6 packet. That of the upper layer always shows the rest of the damage.
+func TestCorruptOfIPv6(t *testing.T) {
+	whole := packet(100)
+	whole[0] = 0x60
+	covered := func(b []byte) uint16 { return checksum.Fold(checksum.Sum(b[8:], checksum.Sum(b[4:6], 0))) }
+	for _, n := range []int{1, 3, 4} {
+		l := newLink(t, netem.Config{Corrupt: netem.Corrupt{Share: 1, Bits: n}})
+		free := 0
+		for range 20_000 {
+			l.Input(1, 0, [][]byte{whole})
+			data, _, _ := l.Output(1)
+			require.NotEqual(t, covered(whole), covered(data), "%x", data)
+			if data[7] != whole[7] {
+				free++
+			}
+		}
+		assert.Positive(t, free, "the hop limit may change as well")
+	}
+}
+
 func TestCorruptOfAllKindsOfPackets(t *testing.T) {
 	udp := packet(60)
 	udp[9] = 17

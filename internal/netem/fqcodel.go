@@ -176,21 +176,27 @@ func (q *fqCoDel) Take(now clock.Time) *Packet {
 }
 
 // flowHash hashes what identifies a packet's flow: addresses, protocol, and ports. Ports of
-// fragments are ignored, because only the first fragment has them. All packets that are not IPv4
-// are one flow.
+// fragments are ignored, because only the first fragment has them. All packets that are not IP are
+// one flow.
 func flowHash(b []byte, salt uint64) uint64 {
 	const (
 		protocolAt, fragmentAt, addressesAt = 9, 6, 12
 		fragmented                          = 0x3fff // more fragments, or an offset
 		tcp, udp                            = 6, 17
 	)
-	n := ipHeaderLen(b)
-	if n == 0 {
+	n, six, h, rest := ipHeaderLen(b), isIPv6(b), salt, uint64(0)
+	switch {
+	case six:
+		n, rest = ip6Header, uint64(b[ip6NextHeader])
+		for at := 8; at < ip6Header; at += 8 {
+			h = mix(binary.BigEndian.Uint64(b[at:]) ^ h)
+		}
+	case n == 0:
 		return mix(salt)
+	default:
+		h, rest = mix(binary.BigEndian.Uint64(b[addressesAt:])^salt), uint64(b[protocolAt])
 	}
-	h := mix(binary.BigEndian.Uint64(b[addressesAt:]) ^ salt)
-	rest := uint64(b[protocolAt])
-	if binary.BigEndian.Uint16(b[fragmentAt:])&fragmented == 0 && len(b) >= n+4 &&
+	if (six || binary.BigEndian.Uint16(b[fragmentAt:])&fragmented == 0) && len(b) >= n+4 &&
 		(rest == tcp || rest == udp) {
 		rest |= uint64(binary.BigEndian.Uint32(b[n:])) << 8
 	}

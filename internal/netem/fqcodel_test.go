@@ -240,6 +240,17 @@ func TestFlowHash(t *testing.T) {
 	}
 	assert.InDelta(t, queues-1, chi, 4*math.Sqrt(2*(queues-1)), "χ² of %d queues", queues)
 
+	six := append([]byte{0x60, 0, 0, 0, 0, 20, 6, 64}, make([]byte, 52)...)
+	for at := range six {
+		b := append([]byte(nil), six...)
+		b[at] ^= 1
+		if at == 0 {
+			continue // another version
+		}
+		identifies := at == ip6NextHeader || at >= 8 && at < ip6Header+4
+		assert.Equal(t, identifies, flowHash(six, 1) != flowHash(b, 1), "byte %d of IPv6", at)
+	}
+
 	base := flow(7, 0, 60)
 	for name, at := range map[string]int{
 		"source": 15, "destination": 19, "protocol": 9, "source port": 21, "destination port": 23,
@@ -283,5 +294,20 @@ func TestFQCoDelsMistakes(t *testing.T) {
 		"bound": {Bytes: -1},
 	} {
 		assert.ErrorIs(t, bad.Validate(), ErrConfig, name)
+	}
+}
+
+// RFC 3168 §5, RFC 8200 §7: the ECN field of IPv6 is the end of the traffic class. The header is 40
+// bytes, and those behind it are the transport's.
+func TestMarksAndHeadersOfIPv6(t *testing.T) {
+	for ecn, marks := range []bool{false, true, true, true} {
+		b := append([]byte{0x6a, 0x8f | byte(ecn)<<4, 1, 2, 0, 28, 17, 64}, make([]byte, 60)...)
+		before := append([]byte(nil), b...)
+		assert.Equal(t, marks, markECN(b), "ECN %d", ecn)
+		if marks {
+			before[1] |= 0x30
+		}
+		assert.Equal(t, before, b)
+		assert.Equal(t, 48, headerLen(b))
 	}
 }

@@ -23,7 +23,7 @@ type Link struct {
 	done    clock.Time // when serving leaves
 	turn    clock.Time // when an idle server takes the waiting packet
 
-	loss   Loser
+	loss   Lose // nil: none
 	faults faults
 	wire   wire
 	last   clock.Time // the latest arrival of a packet that is not reordered
@@ -176,7 +176,7 @@ func (l *Link) fits(size int) bool {
 }
 
 func (l *Link) loses(now clock.Time, size int) bool {
-	if l.loss == nil || !l.loss.Lose(now, size) {
+	if l.loss == nil || !l.loss(now, size) {
 		return false
 	}
 	l.counters.Lost++
@@ -229,7 +229,6 @@ func (l *Link) serve(now clock.Time) {
 	l.done = l.server.Finish(now, len(p.data)+l.cfg.Overhead)
 }
 
-// dropQueued drops a packet for the queue.
 func (l *Link) dropQueued(now clock.Time, p *Packet, why Reason) {
 	l.counters.QueueDropped++
 	if why == Early {

@@ -13,14 +13,11 @@ import (
 type Loss interface {
 	// Start creates a model in its initial state, with its own random source. Times count from
 	// origin.
-	Start(origin clock.Time, random *rand.Rand) Loser
+	Start(origin clock.Time, random *rand.Rand) Lose
 }
 
-// Loser is a running loss model.
-type Loser interface {
-	// Lose decides whether the next packet, of size bytes, is lost.
-	Lose(now clock.Time, size int) bool
-}
+// Lose is a running loss model: it decides whether the next packet, of size bytes, is lost.
+type Lose func(now clock.Time, size int) bool
 
 // UniformLoss loses each packet with this probability, independent of others.
 type UniformLoss float64
@@ -29,16 +26,9 @@ type UniformLoss float64
 func (u UniformLoss) Validate() error { return validShare("loss", float64(u)) }
 
 // Start implements Loss.
-func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Loser {
-	return &uniformLoser{float64(u), random}
+func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Lose {
+	return func(clock.Time, int) bool { return random.Float64() < float64(u) }
 }
-
-type uniformLoser struct {
-	share  float64
-	random *rand.Rand
-}
-
-func (u *uniformLoser) Lose(clock.Time, int) bool { return u.random.Float64() < u.share }
 
 // PeriodicLoss loses one of every so many packets. It is the loss of RFC 9438 §5's response
 // functions.
@@ -57,19 +47,15 @@ func (p PeriodicLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (p PeriodicLoss) Start(clock.Time, *rand.Rand) Loser {
-	p.First = cmp.Or(p.First, p.Every)
-	return &periodicLoser{every: p.Every, left: p.First}
-}
-
-type periodicLoser struct{ every, left uint64 }
-
-func (p *periodicLoser) Lose(clock.Time, int) bool {
-	if p.left--; p.left > 0 {
-		return false
+func (p PeriodicLoss) Start(clock.Time, *rand.Rand) Lose {
+	left := cmp.Or(p.First, p.Every)
+	return func(clock.Time, int) bool {
+		if left--; left > 0 {
+			return false
+		}
+		left = p.Every
+		return true
 	}
-	p.left = p.every
-	return true
 }
 
 // ListedLoss loses the packets with these numbers; the first packet is number 1.
@@ -84,45 +70,32 @@ func (l ListedLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (l ListedLoss) Start(clock.Time, *rand.Rand) Loser {
-	sorted := slices.Compact(slices.Sorted(slices.Values(l)))
-	return &listedLoser{left: sorted}
-}
-
-type listedLoser struct {
-	left []uint64 // ascending
-	at   uint64
-}
-
-func (l *listedLoser) Lose(clock.Time, int) bool {
-	l.at++
-	if len(l.left) == 0 || l.left[0] != l.at {
-		return false
+func (l ListedLoss) Start(clock.Time, *rand.Rand) Lose {
+	left, at := slices.Compact(slices.Sorted(slices.Values(l))), uint64(0)
+	return func(clock.Time, int) bool {
+		at++
+		if len(left) == 0 || left[0] != at {
+			return false
+		}
+		left = left[1:]
+		return true
 	}
-	l.left = l.left[1:]
-	return true
 }
 
 // ByteLoss loses the packets that contain these bytes of all that pass; the first byte is number 0.
 type ByteLoss []uint64
 
 // Start implements Loss.
-func (l ByteLoss) Start(clock.Time, *rand.Rand) Loser {
-	return &byteLoser{left: slices.Sorted(slices.Values(l))}
-}
-
-type byteLoser struct {
-	left []uint64 // ascending
-	at   uint64
-}
-
-func (l *byteLoser) Lose(_ clock.Time, size int) bool {
-	l.at += uint64(size)
-	lost := false
-	for len(l.left) > 0 && l.left[0] < l.at {
-		lost, l.left = true, l.left[1:]
+func (l ByteLoss) Start(clock.Time, *rand.Rand) Lose {
+	left, at := slices.Sorted(slices.Values(l)), uint64(0)
+	return func(_ clock.Time, size int) bool {
+		at += uint64(size)
+		lost := false
+		for len(left) > 0 && left[0] < at {
+			lost, left = true, left[1:]
+		}
+		return lost
 	}
-	return lost
 }
 
 // GilbertElliott loses packets in bursts. A Markov chain moves between a good and a bad state, one
@@ -170,25 +143,18 @@ func (g GilbertElliott) Mean() float64 {
 
 // Start implements Loss. It draws the initial state from the stationary distribution, so that a
 // short run has the same mean.
-func (g GilbertElliott) Start(_ clock.Time, random *rand.Rand) Loser {
-	return &gilbertElliott{GilbertElliott: g, random: random, bad: random.Float64() < g.P/(g.P+g.R)}
-}
-
-type gilbertElliott struct {
-	GilbertElliott
-	random *rand.Rand
-	bad    bool
-}
-
-func (g *gilbertElliott) Lose(clock.Time, int) bool {
-	loss, change := g.Good, g.P
-	if g.bad {
-		loss, change = g.Bad, g.R
+func (g GilbertElliott) Start(_ clock.Time, random *rand.Rand) Lose {
+	bad := random.Float64() < g.P/(g.P+g.R)
+	return func(clock.Time, int) bool {
+		loss, change := g.Good, g.P
+		if bad {
+			loss, change = g.Bad, g.R
+		}
+		// Both are drawn every time, so that the decisions do not depend on the shares.
+		lost := random.Float64() < loss
+		if random.Float64() < change {
+			bad = !bad
+		}
+		return lost
 	}
-	// Both are drawn every time, so that the decisions do not depend on the shares.
-	lost := g.random.Float64() < loss
-	if g.random.Float64() < change {
-		g.bad = !g.bad
-	}
-	return lost
 }

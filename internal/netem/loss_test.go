@@ -16,7 +16,7 @@ func draws(l netem.Loss, seed uint64, n int) []bool {
 	model := l.Start(0, netem.Streams(seed)("loss"))
 	out := make([]bool, n)
 	for i := range out {
-		out[i] = model.Lose(1, 1400)
+		out[i] = model(1, 1400)
 	}
 	return out
 }

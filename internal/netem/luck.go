@@ -67,10 +67,7 @@ func (c CorrelatedLoss) Validate() error {
 }
 
 // Start implements Loss.
-func (c CorrelatedLoss) Start(_ clock.Time, random *rand.Rand) Loser {
-	return &correlatedLoser{luck{random: random, share: c.Share, same: c.Correlation}}
+func (c CorrelatedLoss) Start(_ clock.Time, random *rand.Rand) Lose {
+	l := luck{random: random, share: c.Share, same: c.Correlation}
+	return func(clock.Time, int) bool { return l.draw() }
 }
-
-type correlatedLoser struct{ luck }
-
-func (c *correlatedLoser) Lose(clock.Time, int) bool { return c.draw() }

@@ -24,7 +24,7 @@ func TestCorrelationKeepsTheShare(t *testing.T) {
 		l := c.Start(0, sources(1)("loss"))
 		lost, pairs, before := 0.0, 0.0, false
 		for range n {
-			now := l.Lose(0, 0)
+			now := l(0, 0)
 			if now {
 				lost++
 			}

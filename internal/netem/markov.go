@@ -1,7 +1,6 @@
 package netem
 
 import (
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -72,43 +71,27 @@ func (f FourStates) endless() float64 {
 	return f.P23 / (f.P23 + f.P32)
 }
 
-// Start implements Loss. The first state is 1, as in the kernel.
-func (f FourStates) Start(_ clock.Time, random *rand.Rand) Loser {
-	return &fourStates{FourStates: f, random: random, state: 1}
-}
-
-type fourStates struct {
-	FourStates
-	random *rand.Rand
-	state  uint8
-}
-
-// Lose implements Loser. It draws once a packet in every state.
-func (f *fourStates) Lose(clock.Time, int) bool {
-	draw := f.random.Float64()
-	switch f.state {
-	case 1:
-		switch {
-		case draw < f.P14:
-			f.state = 4
-		case draw < f.P14+f.P13:
-			f.state = 3
-		}
-	case 2:
-		if draw < f.P23 {
-			f.state = 3
-		}
-	case 3:
-		switch {
-		case draw < f.P32:
-			f.state = 2
-		case draw < f.P32+f.P31:
-			f.state = 1
-		}
-	case 4:
-		f.state = 1
-	default:
-		panic(fmt.Sprintf("BUG: netem: state %d", f.state))
+// Start implements Loss. The first state is 1, as in the kernel. It draws once a packet in every
+// state.
+func (f FourStates) Start(_ clock.Time, random *rand.Rand) Lose {
+	state := 1
+	return func(clock.Time, int) bool {
+		state = f.after(state, random.Float64())
+		return state >= 3
 	}
-	return f.state >= 3
+}
+
+// after returns the state after another, with a number drawn from 0 to 1.
+func (f FourStates) after(state int, draw float64) int {
+	switch {
+	case state == 1 && draw < f.P14:
+		return 4
+	case state == 1 && draw < f.P14+f.P13, state == 2 && draw < f.P23:
+		return 3
+	case state == 3 && draw < f.P32:
+		return 2
+	case state == 3 && draw < f.P32+f.P31, state == 4:
+		return 1
+	}
+	return state
 }

@@ -104,7 +104,6 @@ func (s *store) adopt(b []byte) *Packet {
 	return nil
 }
 
-// give frees a packet.
 func (s *store) give(p *Packet) {
 	s.packets--
 	s.bytes -= len(p.data)

@@ -42,7 +42,6 @@ type police struct {
 	excess bool       // the last packet was
 }
 
-// passes reports whether a packet passes.
 func (p *police) passes(now clock.Time, size int) bool {
 	most, took := int64(p.Burst)*bitNanoseconds, int64(now.Sub(p.at))
 	p.at = now

@@ -91,12 +91,7 @@ func (r *room) holds(packets, bytes int) bool {
 }
 
 // DropTail is the queue that drops arriving packets when it is full. Zero: no limit.
-type DropTail struct {
-	Packets int
-	Bytes   int
-	// Time is how long the server may need at its mean rate to send the queue.
-	Time time.Duration
-}
+type DropTail Bound
 
 // Validate reports what is wrong with the description.
 func (d DropTail) Validate() error { return Bound(d).Validate() }
@@ -112,7 +107,6 @@ type dropTail struct {
 
 func (q *dropTail) Put(now clock.Time, p *Packet) { q.put(now, p) }
 
-// put reports whether p was accepted.
 func (q *dropTail) put(now clock.Time, p *Packet) bool {
 	if !q.room.holds(q.ring.n+1, q.ring.bytes+len(p.data)) {
 		q.drop(now, p, Tail)
@@ -133,12 +127,7 @@ func (q *dropTail) Len() (packets, bytes int) { return q.ring.n, q.ring.bytes }
 
 // DropHead is the queue that accepts arriving packets and drops the oldest when it is full, so that
 // the sender notices the drop earlier, by the queueing delay. Zero: no limit.
-type DropHead struct {
-	Packets int
-	Bytes   int
-	// Time is how long the server may need at its mean rate to send the queue.
-	Time time.Duration
-}
+type DropHead Bound
 
 // Validate reports what is wrong with the description.
 func (d DropHead) Validate() error { return Bound(d).Validate() }

@@ -43,31 +43,23 @@ func (b ByTime) Validate() error {
 }
 
 // Start implements Loss.
-func (b ByTime) Start(origin clock.Time, random *rand.Rand) Loser {
-	return &byTime{ByTime: b, base: origin, random: random}
-}
-
-type byTime struct {
-	ByTime
-	i      int        // the first window that is not over
-	base   clock.Time // when the lap began
-	random *rand.Rand
-}
-
-// Lose implements Loser. It draws only within windows.
-func (b *byTime) Lose(now clock.Time, _ int) bool {
-	since := now.Sub(b.base)
-	if b.Every > 0 && since >= b.Every {
-		b.base, b.i = b.base.Add(since-since%b.Every), 0
-		since %= b.Every
+func (b ByTime) Start(origin clock.Time, random *rand.Rand) Lose {
+	base := origin // when the lap began
+	i := 0         // the first window that is not over
+	return func(now clock.Time, _ int) bool {
+		since := now.Sub(base)
+		if b.Every > 0 && since >= b.Every {
+			base, i = base.Add(since-since%b.Every), 0
+			since %= b.Every
+		}
+		for i < len(b.Windows) && b.Windows[i].To <= since {
+			i++
+		}
+		if i == len(b.Windows) || b.Windows[i].From > since {
+			return false // nothing is drawn
+		}
+		return drawShare(random, b.Windows[i].Share)
 	}
-	for b.i < len(b.Windows) && b.Windows[b.i].To <= since {
-		b.i++
-	}
-	if b.i == len(b.Windows) || b.Windows[b.i].From > since {
-		return false
-	}
-	return drawShare(b.random, b.Windows[b.i].Share)
 }
 
 // drawShare draws only if there is something to decide.
@@ -99,10 +91,10 @@ const maxOnOff = 1000 * time.Hour
 func (o OnOff) Mean() float64 { return float64(o.Off) / float64(o.On+o.Off) }
 
 // Start implements Loss.
-func (o OnOff) Start(origin clock.Time, random *rand.Rand) Loser {
+func (o OnOff) Start(origin clock.Time, random *rand.Rand) Lose {
 	l := &onOff{OnOff: o, random: random, on: true}
 	l.until = origin.Add(l.lasts())
-	return l
+	return l.lose
 }
 
 type onOff struct {
@@ -112,8 +104,7 @@ type onOff struct {
 	until  clock.Time
 }
 
-// Lose implements Loser.
-func (o *onOff) Lose(now clock.Time, _ int) bool {
+func (o *onOff) lose(now clock.Time, _ int) bool {
 	const memory = 64 // laps
 	lap := o.On + o.Off
 	switch past := now.Sub(o.until); {

@@ -24,7 +24,7 @@ func TestLossByTime(t *testing.T) {
 		lost, drawn := 0, 0
 		for i := range 4_000_000 {
 			since := time.Duration(i) * 100 * time.Nanosecond
-			got := l.Lose(origin.Add(since), 100)
+			got := l(origin.Add(since), 100)
 			if every > 0 {
 				since %= every
 			}
@@ -62,12 +62,12 @@ func TestOnOffByTheClock(t *testing.T) {
 		0, 699 * ms, 700 * ms, 999 * ms, time.Second, 1699 * ms, 1700 * ms, time.Hour,
 		time.Hour + 800*ms, 1000*time.Hour + 999*ms, 1001 * time.Hour,
 	} {
-		assert.Equal(t, at%time.Second >= 700*ms, l.Lose(origin.Add(at), 1), at)
+		assert.Equal(t, at%time.Second >= 700*ms, l(origin.Add(at), 1), at)
 	}
 	always := netem.OnOff{Off: time.Second}.Start(origin, sources(1)("loss"))
-	assert.True(t, always.Lose(origin, 1) && always.Lose(origin.Add(time.Hour), 1))
+	assert.True(t, always(origin, 1) && always(origin.Add(time.Hour), 1))
 	never := netem.OnOff{On: time.Second}.Start(origin, sources(1)("loss"))
-	assert.False(t, never.Lose(origin, 1) || never.Lose(origin.Add(time.Hour), 1))
+	assert.False(t, never(origin, 1) || never(origin.Add(time.Hour), 1))
 	for _, bad := range []netem.OnOff{{}, {On: -1, Off: 1}, {On: 1 << 62}} {
 		require.ErrorIs(t, bad.Validate(), netem.ErrConfig)
 	}
@@ -85,7 +85,7 @@ func TestOnOffByChance(t *testing.T) {
 	const n = 10_000_000
 	for i := range n {
 		now := clock.Time(1).Add(time.Duration(i) * step)
-		lost := l.Lose(now, 1)
+		lost := l(now, 1)
 		if lost {
 			off++
 		}
@@ -118,7 +118,7 @@ func TestOnOffForgets(t *testing.T) {
 	const n = 20_000
 	l := netem.OnOff{On: 3 * ms, Off: ms, Poisson: true}.Start(0, sources(5)("loss"))
 	for i := range n {
-		if l.Lose(clock.Time(1).Add(time.Duration(i)*time.Hour), 1) {
+		if l(clock.Time(1).Add(time.Duration(i)*time.Hour), 1) {
 			off++
 		}
 	}
@@ -130,7 +130,7 @@ func TestLossOfBytes(t *testing.T) {
 	l := netem.ByteLoss{250, 0, 399, 400, 450, 1000}.Start(0, nil)
 	var lost []int
 	for i := range 12 {
-		if l.Lose(1, 100) {
+		if l(1, 100) {
 			lost = append(lost, i)
 		}
 	}

@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -82,7 +83,6 @@ func (s TraceSpec) moving(length time.Duration) (Trace, error) {
 		strings.Join(TraceKinds, ", "))
 }
 
-// checkTrace checks the rate and the length of a trace or of a part of it.
 func checkTrace(rate int64, length time.Duration) error {
 	switch {
 	case rate <= 0 || rate > MaxTraceRate:
@@ -182,10 +182,7 @@ func (s TraceSpec) onOff(length time.Duration) (Trace, error) {
 // cell generates a trace whose rate changes by a factor of at most two and stays the same for Stay
 // on average. The opportunities of one rate are Poisson.
 func (s TraceSpec) cell(length time.Duration) (Trace, error) {
-	low, high := s.Low, s.Rate
-	if low == 0 {
-		low = high / 10
-	}
+	low, high := cmp.Or(s.Low, s.Rate/10), s.Rate
 	switch {
 	case low > high || low <= 0:
 		return nil, fmt.Errorf("%w: from %d to %d bit/s", ErrTrace, low, high)

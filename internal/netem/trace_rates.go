@@ -65,7 +65,7 @@ func (t Trace) rates(window time.Duration) []float64 {
 	end := t[len(t)-1]
 	rates := make([]float64, (end+window-1)/window)
 	for _, at := range t {
-		// The opportunity at a window's end is its last.
+		// An opportunity at the end of a window belongs to that window.
 		rates[max(at-1, 0)/window] += traceBits
 	}
 	for i := range rates {

@@ -59,7 +59,6 @@ func (r *reader) share(usage string) float64 {
 	return p / 100
 }
 
-// shares parses a share with an optional correlation.
 func (r *reader) shares(usage string) (share, correlation float64) {
 	share = r.share(usage)
 	if r.more() {

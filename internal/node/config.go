@@ -2,16 +2,20 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"slices"
 	"strconv"
 	"time"
 
 	cryptorand "crypto/rand"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/observe"
@@ -116,8 +120,10 @@ func (h HostPort) String() string { return h.Host + ":" + strconv.Itoa(int(h.Por
 // TUN is a TUN device, whose other end is the kernel.
 type TUN struct {
 	Device string         // its name in the kernel
-	Kernel netip.Addr     // address of the kernel's end; invalid: not set
+	Kernel []netip.Addr   // addresses of the kernel's end, at most one of each family
 	Routes []netip.Prefix // prefixes that the kernel routes to the node
+	// Auto and Advertise are those of stack.Discovery.
+	Auto, Advertise bool
 }
 
 // Neighbor is a node at the other end of a link.
@@ -148,29 +154,41 @@ func (n *Node) stackConfig() stack.Config {
 		seed = rand.Uint64()
 	}
 	cfg.Rand = rand.New(rand.NewPCG(seed, seed))
-	n.setRIP(&cfg, rand.New(rand.NewPCG(seed, rip.Port)))
+	n.setRIP(&cfg, func(port uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, port)) })
 	return cfg
 }
 
-// setRIP sets RIP's random source and first sequence number.
-func (n *Node) setRIP(cfg *stack.Config, rng *rand.Rand) {
-	if cfg.RIP == nil {
-		return
+// setRIP sets the random sources of RIP and RIPng, and RIP's first sequence number.
+func (n *Node) setRIP(cfg *stack.Config, source func(port uint64) *rand.Rand) {
+	if cfg.RIP != nil {
+		r := *cfg.RIP
+		r.Rand = source(rip.Port)
+		if r.Dialect == rip.RIPv2 && !n.Time.Driven() {
+			// It must be higher after a restart: RFC 4822 §2.
+			r.Sequence = uint32(time.Now().Unix())
+		}
+		cfg.RIP = &r
 	}
-	r := *cfg.RIP
-	r.Rand = rng
-	if r.Dialect == rip.RIPv2 && !n.Time.Driven() {
-		// It must be higher after a restart: RFC 4822 §2.
-		r.Sequence = uint32(time.Now().Unix())
+	if cfg.RIPng != nil {
+		r := *cfg.RIPng
+		r.Rand = source(rip.PortNG)
+		cfg.RIPng = &r
 	}
-	cfg.RIP = &r
 }
 
 // RestartRIP restarts RIP with its current configuration. Loop only.
 func (n *Node) RestartRIP(now clock.Time) error {
 	cfg := n.cfg.Stack
-	n.setRIP(&cfg, netem.Streams(n.cfg.seedFor(&netem.Config{}))("rip"))
-	return n.stack.RIP().Restart(now, cfg)
+	streams := netem.Streams(n.cfg.seedFor(&netem.Config{}))
+	n.setRIP(&cfg, func(port uint64) *rand.Rand {
+		return streams(map[uint64]string{rip.Port: "rip", rip.PortNG: "ripng"}[port])
+	})
+	for _, r := range n.stack.RIPs() {
+		if err := r.Restart(now, cfg); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stackFaces returns the interfaces with their neighbors.
@@ -183,6 +201,11 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 		} else {
 			face.DefaultMSS = true
 		}
+		if t := n.cfg.Links[i].TUN; t != nil {
+			face.Discovery = &stack.Discovery{
+				Auto: t.Auto, Advertise: t.Advertise, Secret: n.identity(i),
+			}
+		}
 		for _, nb := range n.cfg.Neighbors {
 			if nb.Iface == face.Name {
 				face.Neighbors = append(face.Neighbors, nb.Addr)
@@ -191,6 +214,21 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 		list = append(list, face)
 	}
 	return list
+}
+
+// machineID names the file with the identity of a machine, which is to be kept secret.
+const machineID = "/etc/machine-id"
+
+// identity returns the secret of an interface's stable addresses (RFC 7217 §5): that of the machine
+// and the device.
+func (n *Node) identity(i int) []byte {
+	id, err := files.Text(machineID, 1<<10)
+	if err != nil || len(id) == 0 {
+		name, _ := os.Hostname() // less of a secret, but better than none
+		id = []byte(name)
+	}
+	sum := sha256.Sum256(append(id, "tidepool "+n.cfg.Links[i].String()...))
+	return sum[:]
 }
 
 // tcpConfig completes the configuration of TCP.
@@ -224,3 +262,21 @@ const (
 	nearReceiveBuffer = 2 << 20
 	minReceiveBuffer  = 64 << 10
 )
+
+// AllAddrs returns the unspecified address with a port, which stands for all of the node's
+// addresses: :: if it has IPv6, whose sockets receive IPv4 too, or 0.0.0.0.
+func (n *Node) AllAddrs(port uint16) netip.AddrPort {
+	six := func(f stack.Interface) bool { return len(f.IPv6) > 0 }
+	if slices.ContainsFunc(n.Faces(), six) {
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), port)
+	}
+	return netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+}
+
+// SortAddrs orders the addresses of one host: the first is to be tried first (RFC 6724 §6).
+func (n *Node) SortAddrs(list []netip.Addr) error {
+	return n.Call(func(s *stack.Stack, _ clock.Time) error {
+		s.Routing().SortDestinations(list)
+		return nil
+	})
+}

@@ -26,7 +26,6 @@ func appendToken(tokens []int, token int) []int {
 	return append(tokens, token)
 }
 
-// readReady reads the devices that are ready.
 func (ds *Devices) readReady() {
 	for _, token := range ds.ready {
 		ds.read(token)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
@@ -68,11 +70,27 @@ func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 	for _, i := range faces {
 		f := &w.Stack.Interfaces[i]
 		face := link.Interface{Name: f.Name, ID: i, Local: f.Addr.Addr(), MTU: f.MTU}
+		for _, p := range f.IPv6 {
+			face.Others = append(face.Others, p.Addr())
+		}
 		for _, nb := range w.Neighbors {
-			if nb.Iface == f.Name {
-				face.Neighbors = append(face.Neighbors, link.Neighbor{
-					Addr: nb.Addr, Host: nb.UDP.Host, Port: nb.UDP.Port,
-				})
+			if nb.Iface != f.Name {
+				continue
+			}
+			to := link.Neighbor{Addr: nb.Addr, Host: nb.UDP.Host, Port: nb.UDP.Port}
+			at := slices.IndexFunc(face.Neighbors, func(o link.Neighbor) bool {
+				return o.Host == to.Host && o.Port == to.Port
+			})
+			if at < 0 { // otherwise it is another address of the same node
+				at = len(face.Neighbors)
+				face.Neighbors = append(face.Neighbors, to)
+			}
+			known := &face.Neighbors[at]
+			if known.Addr != nb.Addr {
+				known.Others = append(known.Others, nb.Addr)
+			}
+			if nb.Addr.Is6() && !nb.Addr.IsLinkLocalUnicast() {
+				known.Others = append(known.Others, ip.LinkLocal(nb.Addr))
 			}
 		}
 		list = append(list, face)
@@ -84,7 +102,7 @@ func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
 	list, l := w.linkInterfaces(faces), &w.Links[faces[0]]
 	if l.TUN != nil {
-		return ds.openTUN(l.TUN, list[0], w.Stack.Interfaces[faces[0]].Addr.Bits())
+		return ds.openTUN(l.TUN, list[0], &w.Stack.Interfaces[faces[0]])
 	}
 	offload, err := parseOffload(ds.node.cfg.Offload)
 	if err != nil {
@@ -100,15 +118,21 @@ func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
 	return d, nil
 }
 
-func (ds *Devices) openTUN(t *TUN, face link.Interface, bits int) (link.Device, error) {
+func (ds *Devices) openTUN(t *TUN, face link.Interface, f *stack.Interface) (link.Device, error) {
 	offload, err := parseOffload(cmp.Or(ds.node.cfg.TUNOffload, ds.node.cfg.Offload))
 	if err != nil {
 		return nil, err
 	}
-	cfg := link.TUNConfig{Device: t.Device, Interface: face, Offload: offload}
-	if t.Kernel.IsValid() {
-		cfg.Kernel = netip.PrefixFrom(t.Kernel, bits)
-		cfg.Routes = t.Routes
+	cfg := link.TUNConfig{
+		Device: t.Device, Interface: face, Offload: offload, Routes: t.Routes,
+		Up: t.Auto || t.Advertise,
+	}
+	for _, a := range t.Kernel {
+		for _, p := range append([]netip.Prefix{f.Addr}, f.IPv6...) {
+			if p.Contains(a) {
+				cfg.Kernel = append(cfg.Kernel, netip.PrefixFrom(a, p.Bits()))
+			}
+		}
 	}
 	d, err := link.OpenTUN(cfg)
 	if err != nil {
@@ -152,7 +176,6 @@ func (ds *Devices) watch(d link.Device, token int) error {
 	return ds.node.waiter.Add(d.FD(), token)
 }
 
-// inProcess reports whether all links are in this process.
 func (ds *Devices) inProcess() bool {
 	for i := range ds.node.cfg.Stack.Interfaces {
 		if ds.node.cfg.Devices[ds.node.cfg.Stack.Interfaces[i].Name] == nil {

@@ -32,7 +32,6 @@ var drivenEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // Now returns the clock's time.
 func (c *Clock) Now() time.Time { return drivenEpoch.Add(time.Duration(c.elapsed.Load())) }
 
-// now returns the nodes' time.
 func (c *Clock) now() clock.Time { return clock.Time(c.elapsed.Load() + 1) }
 
 // lastInstant is the latest time, after 146 years. Deadlines after it can still be represented.
@@ -128,7 +127,6 @@ func (c *Clock) settle() {
 	}
 }
 
-// add adds a node.
 func (c *Clock) add(n *Node) {
 	c.mu.Lock()
 	c.nodes = append(slices.Clip(c.nodes), n)

@@ -266,7 +266,6 @@ func (d *duplex) finishWrites(how uint32) {
 	}
 }
 
-// netAddr returns an address as a net.Addr.
 func netAddr(network string, a netip.AddrPort) net.Addr {
 	if network == "tcp" {
 		return net.TCPAddrFromAddrPort(a)

@@ -121,7 +121,8 @@ func NetError(err error) error {
 	var r icmp.ReportError
 	switch {
 	case errors.As(err, &r):
-		m.also = append(m.also, ReportErrno(r.Type, r.Code), control.ErrUnreachable)
+		errno := ReportErrno(r.Type.Is6(), r.Type.Number(), r.Code)
+		m.also = append(m.also, errno, control.ErrUnreachable)
 	case errors.Is(err, tcp.ErrTimeout) && errors.Is(err, tcp.ErrUnreachable):
 		m.also = append(m.also, syscall.EHOSTUNREACH, control.ErrUnreachable) // there was no route
 	case m.also == nil:
@@ -139,12 +140,30 @@ var unreachableErrnos = []syscall.Errno{
 	9: syscall.ENETUNREACH, 10: syscall.EHOSTUNREACH, 11: syscall.ENETUNREACH,
 }
 
-// ReportErrno returns the system's error for an ICMP error message.
-func ReportErrno(typ, code uint8) syscall.Errno {
-	switch {
-	case typ == icmp.TypeUnreachable && int(code) < len(unreachableErrnos):
-		return unreachableErrnos[code]
-	case typ != icmp.TypeUnreachable && typ != icmp.TypeTimeExceeded:
+// unreachableErrnos6 are those for ICMPv6.
+var unreachableErrnos6 = []syscall.Errno{
+	0: syscall.ENETUNREACH, 1: syscall.EACCES, 2: syscall.EHOSTUNREACH, 3: syscall.EHOSTUNREACH,
+	4: syscall.ECONNREFUSED, 5: syscall.EACCES, 6: syscall.EACCES,
+}
+
+// ReportErrno returns the system's error for the type and code of an ICMP error message, or of an
+// ICMPv6 one.
+func ReportErrno(v6 bool, typ, code uint8) syscall.Errno {
+	errnos, unreachable, expired := unreachableErrnos, icmp.TypeUnreachable, icmp.TypeTimeExceeded
+	if v6 {
+		errnos, unreachable = unreachableErrnos6, icmp.TypeUnreachable6
+		expired = icmp.TypeTimeExceeded6
+	}
+	switch typ {
+	case unreachable.Number():
+		if int(code) < len(errnos) {
+			return errnos[code]
+		}
+	case expired.Number():
+	default:
+		if v6 && typ == icmp.TypeTooBig.Number() {
+			return syscall.EMSGSIZE
+		}
 		return syscall.EPROTO
 	}
 	return syscall.EHOSTUNREACH

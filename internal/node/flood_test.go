@@ -14,11 +14,12 @@ import (
 )
 
 // RFC 4987 §2: 100,000 SYNs from sources that never answer do not keep a real client out of a
-// listener, a screened listener or a forwarder. A client's ACK shows that it is real (§3.6).
+// listener, a screened listener or a forwarder, of either family. A client's ACK shows that it is real
+// (§3.6).
 func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 	for name, take := range map[string]func(n *Node, accepted func()) error{
 		"listener": func(n *Node, accepted func()) error {
-			l, err := n.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
+			l, err := n.TCP.Listen(netip.MustParseAddrPort("[::]:80"), 0)
 			go func() {
 				for err == nil {
 					if _, err = l.Accept(); err == nil {
@@ -29,7 +30,7 @@ func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 			return err
 		},
 		"screen": func(n *Node, accepted func()) error {
-			_, err := n.TCP.ListenWith(netip.MustParseAddrPort("0.0.0.0:80"),
+			_, err := n.TCP.ListenWith(netip.MustParseAddrPort("[::]:80"),
 				ListenOptions{Screen: acceptAll(accepted)})
 			return err
 		},

@@ -20,7 +20,6 @@ var opened = func() chan struct{} {
 	return c
 }()
 
-// pass opens the gate.
 func (g *gate) pass() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

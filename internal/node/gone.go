@@ -46,7 +46,7 @@ func (ds *Devices) Problem(i int) string {
 	switch {
 	case ok && d.Gone():
 		return fmt.Sprintf("%v was deleted; `up %s` opens or creates it again", l, name)
-	case ok && d.Down() && ds.node.stack.Interfaces().Up(i) && l.TUN.Kernel.IsValid():
+	case ok && d.Down() && ds.node.stack.Interfaces().Up(i) && len(l.TUN.Kernel) > 0:
 		return fmt.Sprintf("%v is not up; `up %s` brings it up, with its addresses and routes", l,
 			name)
 	case ok && d.Down() && ds.node.stack.Interfaces().Up(i):

@@ -42,7 +42,6 @@ func (ds *Devices) impairLinks(token int, faces []link.Interface) error {
 	return nil
 }
 
-// pick returns cfg for one direction or both.
 func pick(way control.Way, cfg *netem.Config) (both [2]*netem.Config) {
 	if way != control.WayIn {
 		both[wayOut] = cfg

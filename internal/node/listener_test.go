@@ -26,7 +26,7 @@ type segments struct {
 	buf   [2048]byte
 }
 
-// byHand starts 10.0.0.1 with a clock and a link of the test.
+// byHand starts 10.0.0.1 and 2001:db8::1 with a clock and a link of the test.
 func byHand(tb testing.TB) *segments {
 	tb.Helper()
 	s := &segments{TB: tb, clock: new(Clock)}
@@ -34,14 +34,18 @@ func byHand(tb testing.TB) *segments {
 	s.link = far
 	s.node = start(tb, Config{Clock: s.clock, Devices: map[string]link.Device{"if0": near}}, "A",
 		"interface if0 10.0.0.1/24 127.0.0.1:1\nneighbor 10.0.0.2 at 127.0.0.1:2 via if0\n"+
-			"route 0.0.0.0/0 via 10.0.0.2\n")
+			"route 0.0.0.0/0 via 10.0.0.2\naddress if0 2001:db8::1/64\n"+
+			"neighbor 2001:db8::2 at 127.0.0.1:2 via if0\nroute ::/0 via 2001:db8::2\n")
 	return s
 }
 
-// client returns a different client address and port for each i.
+// client returns a different client address and port for each i, an IPv6 one for each second i.
 func client(i int) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}),
-		uint16(1024+i>>16))
+	from := netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
+	if i%2 == 1 {
+		from = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 1, 14: byte(i >> 8), 15: byte(i)})
+	}
+	return netip.AddrPortFrom(from, uint16(1024+i>>16))
 }
 
 // send sends an empty segment to a port of the node.
@@ -50,12 +54,14 @@ func (s *segments) send(from netip.AddrPort, port uint16, flags tcp.Flags, seq, 
 	h := tcp.Header{Seq: seq, Ack: ack, Flags: flags, Window: 0xffff}
 	segment := make([]byte, h.Size())
 	h.Put(segment, from.Port(), port)
-	src, dst := from.Addr().As4(), [4]byte{10, 0, 0, 1}
-	sum := checksum.Sum(segment, checksum.PseudoHeader(netip.AddrFrom4(src), netip.AddrFrom4(dst), ip.ProtoTCP, len(segment)))
-	binary.BigEndian.PutUint16(segment[16:], ^checksum.Fold(sum))
-	header := ip.Header{
-		TotalLen: ip.HeaderLen + len(segment), TTL: 64, Protocol: ip.ProtoTCP, Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst),
+	to := netip.AddrFrom4([4]byte{10, 0, 0, 1})
+	if from.Addr().Is6() {
+		to = netip.MustParseAddr("2001:db8::1")
 	}
+	sum := checksum.PseudoHeader(from.Addr(), to, ip.ProtoTCP, len(segment))
+	binary.BigEndian.PutUint16(segment[16:], ^checksum.Fold(checksum.Sum(segment, sum)))
+	header := ip.Header{TTL: 64, Protocol: ip.ProtoTCP, Src: from.Addr(), Dst: to}
+	header.TotalLen = header.Size() + len(segment)
 	_, err := s.link.Write(append(header.Append(nil), segment...))
 	require.NoError(s, err)
 }
@@ -88,12 +94,12 @@ func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
 	return got
 }
 
-// The backlog limits the connections that wait for Accept, in the node and in its TCP together. The
-// ACK of another handshake is dropped, and its SYN-ACK retransmitted until there is room.
+// The backlog limits the connections that wait for Accept, in the node and in its TCP together, and
+// of both families together. The ACK of another handshake is dropped, and its SYN-ACK retransmitted until there is room.
 func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 	const backlog, clients = 11, 30
 	s := byHand(t)
-	l, err := s.node.TCP.Listen(netip.MustParseAddrPort("10.0.0.1:80"), backlog)
+	l, err := s.node.TCP.Listen(netip.MustParseAddrPort("[::]:80"), backlog)
 	require.NoError(t, err)
 	for i := range clients {
 		s.send(client(i), 80, tcp.SYN, 0, 0)

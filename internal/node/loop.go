@@ -1,6 +1,7 @@
 package node
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -28,7 +29,13 @@ func (n *Node) loop() {
 		n.iterate()
 		n.wait()
 	}
-	n.linger()
+	if n.crashing.Load() {
+		for _, d := range n.Devices.list {
+			_ = d.Close() // what is sent from here on is lost
+		}
+	} else {
+		n.linger()
+	}
 	n.shutdown()
 }
 
@@ -108,6 +115,11 @@ func (n *Node) tellAll(now clock.Time) {
 	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
 	n.Forwarders.tell()
 	for _, e := range n.stack.Events() {
+		if a := e.Address; a != nil && a.Gone {
+			for _, b := range n.BoundTo(map[netip.Addr]bool{a.Addr.Addr(): true}) {
+				b.End(now)
+			}
+		}
 		n.Watchers.publishStack(e, n.Network())
 	}
 }

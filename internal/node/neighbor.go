@@ -96,7 +96,6 @@ func (v *Neighbors) check(now clock.Time) bool {
 	return true
 }
 
-// look updates one neighbor.
 func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	info, ok := w.info()
 	if !ok {
@@ -134,7 +133,7 @@ func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 // info returns the device's counters for the neighbor.
 func (w *neighbor) info() (link.NeighborInfo, bool) {
 	for _, info := range w.device.Neighbors(w.iface) {
-		if info.Addr == w.addr {
+		if info.Addr == w.addr || slices.Contains(info.Others, w.addr) {
 			return info, true
 		}
 	}
@@ -184,11 +183,13 @@ func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 	}
 	w.state, w.since = state, now
 	defer func() { w.known = w.known || state == control.NeighborUp }()
-	if state == control.NeighborRefused && !n.cfg.KeepRefused {
-		n.stack.RIP().NeighborLost(now, w.iface, w.addr)
-	}
-	if state == control.NeighborUp {
-		n.stack.RIP().NeighborFound(w.iface, w.addr)
+	for _, r := range n.stack.RIPs() {
+		if state == control.NeighborRefused && !n.cfg.KeepRefused {
+			r.NeighborLost(now, w.iface, w.addr)
+		}
+		if state == control.NeighborUp {
+			r.NeighborFound(w.iface, w.addr)
+		}
 	}
 	if state == control.NeighborUnknown ||
 		was == control.NeighborUnknown && state == control.NeighborUp {
@@ -199,7 +200,6 @@ func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 	})
 }
 
-// describe returns a neighbor's snapshot.
 func (v *Neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 	nb := control.Neighbor{
 		Iface: v.node.FaceName(w.iface), Addr: w.addr, State: w.state,
@@ -251,19 +251,29 @@ func (v *Neighbors) List(now clock.Time) []control.Neighbor {
 			})
 		}
 	}
-	return append(list, v.kernels()...)
+	return append(list, v.kernels(now)...)
 }
 
-// kernels lists the kernel's ends of the TUN devices that are up.
-func (v *Neighbors) kernels() []control.Neighbor {
+// kernels lists the kernel's ends of the TUN devices that are up: the addresses in the file, and
+// those that neighbor discovery knows.
+func (v *Neighbors) kernels(now clock.Time) []control.Neighbor {
 	n := v.node
 	var list []control.Neighbor
 	for i := range n.cfg.Links {
 		l := &n.cfg.Links[i]
-		if l.TUN != nil && l.TUN.Kernel.IsValid() && n.stack.Interfaces().Up(i) {
-			list = append(list, control.Neighbor{
-				Iface: n.FaceName(i), Addr: l.TUN.Kernel, UDP: l.String(), Heard: -1,
-			})
+		if l.TUN == nil || !n.stack.Interfaces().Up(i) {
+			continue
+		}
+		face := control.Interface{Index: i, Name: n.FaceName(i)}
+		found := n.stack.Interfaces().Discovered(now, &face)
+		for _, a := range l.TUN.Kernel {
+			if !slices.ContainsFunc(found, func(o control.Neighbor) bool { return o.Addr == a }) {
+				list = append(list, control.Neighbor{Iface: face.Name, Addr: a, Heard: -1})
+			}
+		}
+		list = append(list, found...)
+		for k := range list {
+			list[k].UDP = cmp.Or(list[k].UDP, l.String())
 		}
 	}
 	return list

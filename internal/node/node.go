@@ -48,6 +48,7 @@ type Node struct {
 	waiter   waiter
 	requests *lane.Deque[func(clock.Time)]
 	closing  atomic.Bool
+	crashing atomic.Bool // nothing may be sent at the end
 	stopped  chan struct{}
 
 	shown atomic.Pointer[Network]
@@ -69,7 +70,6 @@ func Open(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// newNode returns a node that is not open.
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, Time: newTime(cfg.Clock),
@@ -137,6 +137,12 @@ func (n *Node) Stop() {
 	<-n.stopped
 }
 
+// Crash is Stop without anything that the node sends at its end.
+func (n *Node) Crash() {
+	n.crashing.Store(true)
+	n.Stop()
+}
+
 // lingerTime is how long a closing node delivers what was written to closed connections.
 const lingerTime = 2 * time.Second
 
@@ -162,7 +168,9 @@ func (n *Node) shutdown() {
 		o.Shut()
 	}
 	resetVir(n.stack, now)
-	n.stack.RIP().Farewell(now)
+	for _, r := range n.stack.RIPs() {
+		r.Farewell(now)
+	}
 	n.Devices.Drain(now)
 	n.tellAll(now)
 	for c := range n.TCP.conns {

@@ -34,10 +34,24 @@ var (
 	_ net.Conn       = (*PacketConn)(nil)
 )
 
-// Listen opens a UDP socket on a port of one of the node's addresses, or of all (0.0.0.0). Port 0
-// means a free port.
+// Listen opens a UDP socket on a port of one of the node's addresses, or of all: 0.0.0.0 for IPv4,
+// :: for both families. Port 0 means a free port.
 func (p *Packets) Listen(on netip.AddrPort) (*PacketConn, error) {
-	c, err := p.open(func() (*udp.Socket, error) { return p.node.stack.Datagrams().Bind(on) })
+	return p.listen(on, func() (*udp.Socket, error) { return p.node.stack.Datagrams().Bind(on) })
+}
+
+// ListenIPv6 is Listen for which :: stands for the IPv6 addresses only.
+func (p *Packets) ListenIPv6(on netip.AddrPort) (*PacketConn, error) {
+	if on.Addr() != netip.IPv6Unspecified() {
+		return p.Listen(on)
+	}
+	return p.listen(on, func() (*udp.Socket, error) {
+		return p.node.stack.UDP().BindIPv6(on.Port())
+	})
+}
+
+func (p *Packets) listen(on netip.AddrPort, bind func() (*udp.Socket, error)) (*PacketConn, error) {
+	c, err := p.open(bind)
 	if err != nil {
 		return nil, listenError("udp", on, err)
 	}

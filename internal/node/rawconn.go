@@ -39,15 +39,12 @@ const (
 
 var _ net.PacketConn = (*RawConn)(nil)
 
-// ListenRaw opens a socket for a protocol on one of the node's addresses, or on all (0.0.0.0).
-// Errors contain network.
+// ListenRaw opens a socket for a protocol on one of the node's addresses, or on all of a family
+// (0.0.0.0 or ::). Errors contain network.
 func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
 	c := &RawConn{network: network, local: on}
 	c.init(p.node, c.refuse, c.release)
-	c.raw = &stack.Raw{Protocol: protocol, Hear: c.hear}
-	if !on.IsUnspecified() {
-		c.raw.Local = on
-	}
+	c.raw = &stack.Raw{Protocol: protocol, Local: on, Hear: c.hear}
 	err := NetError(p.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		err := s.Raws().Open(c.raw)
 		if err == nil {
@@ -61,7 +58,7 @@ func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*Raw
 	return c, nil
 }
 
-func ipAddr(a netip.Addr) *net.IPAddr { return &net.IPAddr{IP: a.AsSlice()} }
+func ipAddr(a netip.Addr) *net.IPAddr { return &net.IPAddr{IP: a.AsSlice(), Zone: a.Zone()} }
 
 // hear queues a packet. Loop only.
 func (c *RawConn) hear(from netip.Addr, payload []byte) {
@@ -107,16 +104,20 @@ func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 }
 
 // WriteTo sends p to a *net.IPAddr, or an address whose String can be parsed as one. It does not
-// fill in a checksum.
+// fill in a checksum, except that of ICMPv6 (RFC 3542 §3.1).
 func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	if to == nil {
 		return 0, c.refuse("write", errMissingAddress)
 	}
 	dst, err := netip.ParseAddr(to.String())
-	if dst = dst.Unmap(); err != nil || !dst.Is4() {
+	if dst = dst.Unmap(); err != nil || dst.Is4() != c.local.Is4() {
+		family := "IPv4"
+		if c.local.Is6() {
+			family = "IPv6"
+		}
 		return 0, &net.OpError{
 			Op: "write", Net: c.network, Source: c.LocalAddr(), Addr: to,
-			Err: &net.AddrError{Err: "not an IPv4 address", Addr: to.String()},
+			Err: &net.AddrError{Err: "not an " + family + " address", Addr: to.String()},
 		}
 	}
 	for {

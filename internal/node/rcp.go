@@ -129,9 +129,7 @@ func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 // Dial connects to a virtual address from a new UDP port. Zero parts of from are chosen by the
 // node. Dial waits until the peer has answered or ctx is done. If the peer is silent for
 // RCPConfig.Timeout, the error is syscall.ETIMEDOUT.
-func (r *RCP) Dial(
-	ctx context.Context, from, to netip.AddrPort, cfg RCPConfig,
-) (*RCPConn, error) {
+func (r *RCP) Dial(ctx context.Context, from, to netip.AddrPort, cfg RCPConfig) (*RCPConn, error) {
 	fail := func(err error) (*RCPConn, error) { return nil, dialError(rcpNetwork, from, to, err) }
 	if ctx.Err() != nil {
 		return fail(context.Cause(ctx)) // before anything is sent

@@ -63,7 +63,6 @@ func (s *sampler) open(overwrite bool) error {
 	return nil
 }
 
-// start starts writing to f.
 func (s *sampler) start(f *os.File) {
 	s.file = f
 	go s.write()
@@ -142,7 +141,6 @@ func (s *sampler) close() error {
 const sampleHeader = "seconds,sid,state,cwnd,ssthresh,rtt_ms,rttvar_ms,rto_ms,minrtt_ms," +
 	"in_flight,acked,sent,retrans,rtos,tlps,limited\n"
 
-// appendSample appends a row.
 func appendSample(row []byte, sid int, p *tcp.Info) []byte {
 	ms := func(d int64) { row = strconv.AppendFloat(row, float64(d)/1e6, 'f', 4, 64) }
 	num := func(v uint64) { row = strconv.AppendUint(row, v, 10) }

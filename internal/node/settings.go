@@ -14,7 +14,7 @@ import (
 type Knobs struct {
 	tcp.Knobs
 	Stack stack.Knobs
-	RIP   rip.Timers // zero: RIP is off
+	RIP   rip.Timers // of RIP in both families; zero: RIP is off
 	Log   slog.Level
 	// Recorded is how many segments a connection's flight recorder keeps, at most MaxRecorded.
 	Recorded int
@@ -28,8 +28,8 @@ func (n *Node) Knobs() Knobs {
 	k := Knobs{
 		Knobs: n.stack.TCP().Knobs(), Stack: n.stack.Knobs(), Recorded: n.Taps.flights.segments,
 	}
-	if r := n.stack.RIP().Speaker(); r != nil {
-		k.RIP = r.Timers()
+	if r := n.stack.RIPs(); len(r) > 0 {
+		k.RIP = r[0].Speaker().Timers()
 	}
 	if n.cfg.LogLevel != nil {
 		k.Log = n.cfg.LogLevel.Level()
@@ -40,8 +40,10 @@ func (n *Node) Knobs() Knobs {
 // SetKnobs changes the settings. Loop only.
 func (n *Node) SetKnobs(now clock.Time, k Knobs) error {
 	err := cmp.Or(n.stack.TCP().SetKnobs(k.Knobs), n.stack.SetKnobs(k.Stack))
-	if r := n.stack.RIP().Speaker(); r != nil && err == nil && k.RIP != r.Timers() {
-		err = r.SetTimers(now, k.RIP)
+	if r := n.stack.RIPs(); len(r) > 0 && k.RIP != r[0].Speaker().Timers() {
+		for i := 0; i < len(r) && err == nil; i++ {
+			err = r[i].Speaker().SetTimers(now, k.RIP)
+		}
 	}
 	if err == nil {
 		n.Taps.setRecorded(k.Recorded)

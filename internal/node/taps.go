@@ -29,7 +29,7 @@ func (t *Taps) tap(
 	now clock.Time, i int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
 	if t.verbose.on() && reason == ip.DropNone {
-		t.verboseSegment(dir, pieces)
+		t.verboseSegment(i, dir, pieces)
 	}
 	if t.observed() {
 		s := observe.Packet{Iface: i, Out: dir == stack.Outbound, Reason: reason}

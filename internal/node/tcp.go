@@ -38,9 +38,7 @@ func (t *TCP) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, err
 }
 
 // dial connects. With digest the SYN offers a file's digest.
-func (t *TCP) dial(
-	ctx context.Context, from, to netip.AddrPort, digest bool,
-) (*Conn, error) {
+func (t *TCP) dial(ctx context.Context, from, to netip.AddrPort, digest bool) (*Conn, error) {
 	fail := func(err error) (*Conn, error) { return nil, dialError("tcp", from, to, err) }
 	if ctx.Err() != nil {
 		return fail(context.Cause(ctx)) // before anything is sent
@@ -77,6 +75,7 @@ type ListenOptions struct {
 	Backlog    int  // how many may wait for Accept; 0: DefaultBacklog
 	FileDigest bool // connections may offer a file's digest
 	Announce   bool // new connections are announced
+	OnlyIPv6   bool // :: is for IPv6 only
 	// Screen, if set, is called in a new goroutine with every incoming connection, before it is
 	// answered. If it returns without a decision, the connection is forgotten and the client
 	// retransmits its SYN. Accept returns none of these connections.
@@ -89,7 +88,12 @@ func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) 
 	l.options.FileDigest = o.FileDigest
 	backlog := l.init(t.node, "tcp", on, o.Backlog)
 	err := NetError(t.node.Call(func(s *stack.Stack, _ clock.Time) (err error) {
-		if l.tl, err = s.ListenTCP(on, backlog); err != nil {
+		if o.OnlyIPv6 && on.Addr() == netip.IPv6Unspecified() {
+			l.tl, err = s.TCP().ListenIPv6(on.Port(), backlog)
+		} else {
+			l.tl, err = s.ListenTCP(on, backlog)
+		}
+		if err != nil {
 			return err
 		}
 		l.addr = l.tl.Local()

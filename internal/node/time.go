@@ -38,7 +38,6 @@ func (t *Time) Now() time.Time { return t.Wall(t.now()) }
 // Driven reports whether a Clock drives the node.
 func (t *Time) Driven() bool { return t.clock != nil }
 
-// until returns the duration until at.
 func (t *Time) until(at time.Time) time.Duration {
 	if t.clock != nil {
 		return at.Sub(t.clock.Now())
@@ -59,9 +58,7 @@ func (t *Time) AfterFunc(d time.Duration, f func()) Timer {
 
 // Within returns a context that ends after d with the cause os.ErrDeadlineExceeded. If d is not
 // positive, it returns ctx.
-func (t *Time) Within(
-	ctx context.Context, d time.Duration,
-) (context.Context, context.CancelFunc) {
+func (t *Time) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return ctx, func() {}
 	}

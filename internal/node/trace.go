@@ -95,8 +95,9 @@ func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	}
 	o.Flow.Found, o.Flow.Ours = true, true
 	o.Flow.Key = capture.Flow{Local: s.Local(), Remote: s.Remote()}
-	o.About.Filter = fmt.Sprintf("host %v and host %v and port %d and port %d", s.Local().Addr(),
-		s.Remote().Addr(), s.Local().Port(), s.Remote().Port())
+	o.About.Filter = fmt.Sprintf("host %v and host %v and port %d and port %d",
+		s.Local().Addr().WithZone(""), s.Remote().Addr().WithZone(""), s.Local().Port(),
+		s.Remote().Port())
 	return nil
 }
 

@@ -31,22 +31,28 @@ func aloneWithTheKernel(t *testing.T) {
 
 func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
 	aloneWithTheKernel(t)
-	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2\n")
+	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2 fd08::2 "+
+		"routes fd20::/16 10.20.0.0/16\naddress tun0 fd08::1/64\n")
 	faces := testenv.Ask(t, n, control.Interfaces{})
 	require.Len(t, faces, 1)
 	assert.Equal(t, "tun:tide0", faces[0].UDP)
 	assert.Equal(t, "tun+gso", faces[0].Offload)
 	neighbors := testenv.Ask(t, n, control.Neighbors{})
-	require.Len(t, neighbors, 1)
-	assert.Equal(t, control.Neighbor{
-		Iface: "tun0", Addr: n.cfg.Links[0].TUN.Kernel, UDP: "tun:tide0",
-		Heard: -1,
-	}, neighbors[0])
-
-	stats := testenv.Ask(t, n, control.Ping{
-		Addr: neighbors[0].Addr, Count: 3, Interval: 1,
-	})
-	assert.Equal(t, 3, stats.Received)
+	require.Len(t, neighbors, 2)
+	for i, nb := range neighbors {
+		assert.Equal(t, control.Neighbor{
+			Iface: "tun0", Addr: n.cfg.Links[0].TUN.Kernel[i], UDP: "tun:tide0", Heard: -1,
+		}, nb)
+		stats := testenv.Ask(t, n, control.Ping{Addr: nb.Addr, Count: 3, Interval: 1})
+		assert.Equal(t, 3, stats.Received)
+	}
+	for file, route := range map[string]string{
+		"route": "tide0\t0000140A\t0100080A", "ipv6_route": "fd200000000000000000000000000000 10",
+	} {
+		text, err := os.ReadFile("/proc/thread-self/net/" + file)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), route)
+	}
 }
 
 // If another node has the device, Open fails and leaves nothing behind.

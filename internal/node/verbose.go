@@ -1,14 +1,11 @@
 package node
 
 import (
-	"encoding/binary"
 	"fmt"
-	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
-	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -39,8 +36,8 @@ func (t *Taps) SetVerbose(r control.Verbose) error {
 		default:
 			delete(v.some, r.SID)
 		}
-		if r := t.node.stack.RIP().Speaker(); r != nil {
-			r.SetWatched(v.all)
+		for _, r := range t.node.stack.RIPs() {
+			r.Speaker().SetWatched(v.all)
 		}
 		t.retap()
 		return nil
@@ -48,27 +45,18 @@ func (t *Taps) SetVerbose(r control.Verbose) error {
 }
 
 // verboseSegment announces a TCP segment from or to the node.
-func (t *Taps) verboseSegment(dir stack.Direction, pieces [][]byte) {
-	head := pieces[0]
-	const least = ip.HeaderLen + 4
-	if len(head) < least || head[9] != ip.ProtoTCP {
+func (t *Taps) verboseSegment(i int, dir stack.Direction, pieces [][]byte) {
+	f, head := &t.facts, pieces[0]
+	f.Iface = t.node.FaceName(i)
+	f.Look(head)
+	flow, ok := f.Flow(dir == stack.Outbound)
+	if !ok {
 		return
 	}
-	ports := head[int(head[0]&15)*4:]
-	if len(ports) < 4 {
-		return
-	}
-	remote := netip.AddrPortFrom(netip.AddrFrom4([4]byte(head[12:])),
-		binary.BigEndian.Uint16(ports))
-	local := netip.AddrPortFrom(netip.AddrFrom4([4]byte(head[16:])),
-		binary.BigEndian.Uint16(ports[2:]))
-	if dir == stack.Outbound {
-		local, remote = remote, local
-	}
-	if _, ok := t.node.stack.Interfaces().Owns(local.Addr()); !ok {
+	if _, ok := t.node.stack.Interfaces().Owns(flow.Local.Addr()); !ok {
 		return // forwarded
 	}
-	sid := t.node.stack.Sockets().Find(local, remote)
+	sid := t.node.stack.Sockets().Find(flow.Local, flow.Remote)
 	if !t.verbose.all && !t.verbose.some[sid] {
 		return
 	}
@@ -88,14 +76,14 @@ func (t *Taps) verboseSegment(dir stack.Direction, pieces [][]byte) {
 	t.node.Watchers.Announce(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
 }
 
-// arrival classifies the payload of a received segment as founding document 001's verbose option
-// does.
+// arrival classifies the payload of a received segment, which t.facts describe, as founding
+// document 001's verbose option does.
 func (t *Taps) arrival(sid int, packet []byte) tcp.Arrival {
 	k, ok := t.node.stack.Sockets().Get(sid)
 	if !ok || k.Conn == nil {
 		return tcp.ArrivalEmpty
 	}
-	_, _, h, text, ok := tcp.ParseHeader(packet[int(packet[0]&15)*4:])
+	_, _, h, text, ok := tcp.ParseHeader(t.facts.Segment(packet))
 	if !ok {
 		return tcp.ArrivalEmpty
 	}

@@ -106,7 +106,6 @@ func (ws *Watchers) Announce(e control.Event) {
 	}
 }
 
-// any reports whether there are watchers.
 func (ws *Watchers) any() bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -143,6 +142,9 @@ func (ws *Watchers) publishStack(e stack.Event, network *Network) {
 			news.Iface = network.Stack.Interfaces[e.RIP.Iface].Name
 		}
 		ws.Announce(news)
+	}
+	if a := e.Address; a != nil {
+		ws.Printf("%s: address %v %s", a.Iface, a.Addr, a.Verb())
 	}
 }
 

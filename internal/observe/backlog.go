@@ -27,7 +27,6 @@ type Backlog struct {
 	observers []*Observer
 }
 
-// enter adds an observer.
 func (b *Backlog) enter(o *Observer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,5 +82,4 @@ func (b *Backlog) note(bytes int) {
 // packetBytes is the size of a Packet in a batch's list.
 const packetBytes = int(unsafe.Sizeof(Packet{}))
 
-// memory returns the bytes that a batch occupies.
 func (p *Batch) memory() int { return cap(p.data) + cap(p.List)*packetBytes }

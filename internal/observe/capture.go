@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // capturing is one capture: its observer and its destination.
@@ -130,14 +133,24 @@ func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
 func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
 	number := c.o.Number(iface)
 	for len(c.faces) <= number {
-		f := c.host.node.Faces()[len(c.faces)-1]
-		next := capture.Interface{Name: f.Name, Addr: f.Addr.String()}
+		next := described(c.host.node.Faces()[len(c.faces)-1])
 		if err := w.Add(next); err != nil {
 			return 0, err
 		}
 		c.faces = append(c.faces, next)
 	}
 	return number, nil
+}
+
+// described returns an interface with its addresses of both families.
+func described(f stack.Interface) capture.Interface {
+	var list []string
+	for _, a := range append([]netip.Prefix{f.Addr}, f.IPv6...) {
+		if a.IsValid() {
+			list = append(list, a.String())
+		}
+	}
+	return capture.Interface{Name: f.Name, Addr: strings.Join(list, " ")}
 }
 
 // statistics writes how many packets each interface had since the capture began, and how many of

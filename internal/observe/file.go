@@ -45,7 +45,6 @@ func (f *captureFile) name(number int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(f.path, end), number, end)
 }
 
-// open opens the next file.
 func (f *captureFile) open() (err error) {
 	name := f.name(f.begun)
 	if f.file, err = f.create(name); err != nil {

@@ -98,9 +98,7 @@ func (h *Host) start(ctx context.Context, r control.StartCapture) (control.Captu
 var errNoFile = control.Misuse("a capture without a reader needs a file")
 
 // prepareFile prepares a background capture.
-func (h *Host) prepareFile(
-	folder *files.Folder, r *control.Record,
-) (*capturing, error) {
+func (h *Host) prepareFile(folder *files.Folder, r *control.Record) (*capturing, error) {
 	c, err := h.prepare(r)
 	if err != nil {
 		return nil, err
@@ -164,7 +162,7 @@ const lineBytes = 256
 func (h *Host) newCapturing(o *Observer) *capturing {
 	c := &capturing{host: h, o: o, over: make(chan struct{})}
 	for _, f := range h.node.Faces() {
-		c.faces = append(c.faces, capture.Interface{Name: f.Name, Addr: f.Addr.String()})
+		c.faces = append(c.faces, described(f))
 	}
 	c.faces = append(c.faces, capture.Interface{Name: SelfFace, Addr: "the node itself"})
 	return c

@@ -25,10 +25,8 @@ type queue struct {
 
 func (q *queue) empty() bool { return len(q.waiting) == 0 }
 
-// fits reports whether a batch's packets fit in the queue.
 func (q *queue) fits(p *Batch) bool { return q.packets+len(p.List) <= maxWaiting }
 
-// first returns the oldest packet.
 func (q *queue) first() *Packet { return &q.waiting[0].List[0] }
 
 // push queues a batch and returns an empty one.

@@ -63,6 +63,7 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 	for i := range p.List {
 		s := &p.List[i]
 		packet := p.Bytes(s)
+		t.facts.Iface = t.host.node.FaceName(s.Iface) // the zone of link-local addresses
 		t.facts.Look(packet)
 		from, _ := t.facts.Flow(true)
 		sent := from == t.flow.Key

@@ -3,12 +3,16 @@ package observe_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -110,4 +114,52 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	require.NoError(t, set("0"))
 	r.Recorded = true
 	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1, "the recorder is off")
+}
+
+// A trace of an IPv6 connection, also of one between link-local addresses, has the node itself on the
+// left, and the state of its connection.
+func TestATraceOfIPv6(t *testing.T) {
+	t.Parallel()
+	p := testenv.FreePorts(t, 2)
+	const text = `interface if0 10.0.0.%d/24 127.0.0.1:%d
+address if0 2001:db8::%[1]d/64
+neighbor 10.0.0.%[3]d at 127.0.0.1:%d via if0
+neighbor 2001:db8::%[3]d at 127.0.0.1:%[4]d via if0
+`
+	file := func(name string, n ...any) *operator.Node {
+		return operatortest.Start(t, node.Config{}, testenv.ParseNode(t, name, fmt.Sprintf(text, n...)))
+	}
+	a, b := file("A", 1, p[0], 2, p[1]), file("B", 2, p[1], 1, p[0])
+	for _, tt := range []struct{ left, right, port string }{
+		{"[2001:db8::1]:", "[2001:db8::2]:", "80"}, {"[fe80::1%if0]:", "[fe80::2%if0]:", "81"},
+	} {
+		var client *node.Conn
+		r := control.Trace{Filter: "ip6 and syn and port " + tt.port, Count: 3}
+		list := traced(t, a, r, func() {
+			client, _ = operatortest.Connect(t, a, b, tt.right+tt.port)
+		})
+		require.Len(t, list, 3)
+		for i, want := range []control.TracedSegment{
+			{Flags: "S", Sent: true}, {Flags: "S.", Ack: 1}, {Flags: ".", Seq: 1, Ack: 1, Sent: true},
+		} {
+			s := list[i]
+			assert.Equal(t, want, control.TracedSegment{Flags: s.Flags, Seq: s.Seq, Ack: s.Ack, Sent: s.Sent})
+			assert.Contains(t, s.Left, tt.left)
+			assert.Equal(t, tt.right+tt.port, s.Right)
+			assert.Equal(t, client.SID(), s.SID)
+		}
+		live := traced(t, a, control.Trace{SID: client.SID(), Count: 1}, func() {
+			_, err := client.Write([]byte("hello"))
+			require.NoError(t, err)
+		})
+		assert.Equal(t, []any{uint64(1), 5, true}, []any{live[0].Seq, live[0].Length, live[0].Sent})
+	}
+	name := filepath.Join(t.TempDir(), "x.pcapng")
+	testenv.Ask(t, a, control.StartCapture{File: name})
+	testenv.Ask(t, a, control.StopCapture{})
+	captured, err := os.Open(name)
+	require.NoError(t, err)
+	defer captured.Close()
+	_, if0 := whole(t, captured)
+	assert.Equal(t, "10.0.0.1/24 2001:db8::1/64", if0.Description)
 }

@@ -135,19 +135,26 @@ func (h *Requests) freeEcho() uint16 {
 	return h.nextEcho
 }
 
-// sourceOf parses a source: an address of the node, the name of an interface, or "". The interface
+// sourceOf parses a source of packets to dst: an address of the node, the name of an interface, or
+// "". The interface
 // is negative unless it is named. Loop only.
-func (h *Requests) sourceOf(s *stack.Stack, source string) (netip.Addr, int, error) {
+func (h *Requests) sourceOf(
+	s *stack.Stack, source string, dst netip.Addr,
+) (netip.Addr, int, error) {
 	if source == "" {
 		return netip.Addr{}, -1, nil
 	}
 	if i, err := h.node.Face(source); err == nil {
-		return h.node.Faces()[i].Addr.Addr(), i, nil
+		return s.Interfaces().Source(i, dst), i, nil
 	}
 	addr, err := netip.ParseAddr(source)
-	if err != nil || !addr.Is4() {
+	switch {
+	case err != nil:
 		return addr, -1, control.Misuse(
 			"source %q is neither an address nor an interface of this node", source)
+	case addr.Is4() != dst.Is4():
+		return addr, -1, control.Misuse("source %v and destination %v: must be of one family",
+			addr, dst)
 	}
 	if _, ours := s.Interfaces().Owns(addr); !ours {
 		return addr, -1, control.Misuse("source %v is no address of this node", addr)
@@ -159,7 +166,7 @@ func (h *Requests) sourceOf(s *stack.Stack, source string) (netip.Addr, int, err
 func (h *Requests) replyOf(r *icmp.Reply) control.Reply {
 	to := control.Reply{
 		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT,
-		At: h.node.Time.Wall(r.At), Type: r.Type, Code: r.Code, MTU: r.MTU,
+		At: h.node.Time.Wall(r.At), Type: r.Type.Number(), Code: r.Code, MTU: r.MTU,
 		Local: r.Verdict == icmp.Failed, Late: r.Late, Duplicate: r.Duplicate,
 		Elsewhere: r.Elsewhere, Damaged: r.Damaged,
 		Problem: problemOf(r), Mark: markOf(r), PathMTU: r.PathMTU,

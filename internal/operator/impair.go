@@ -64,7 +64,7 @@ func Check(c *lnx.Config) (list lnx.Errors) {
 	for i := range c.Impair {
 		l := &c.Impair[i]
 		if at, e := wrongWords(l.Text()); e != nil {
-			list = append(list, c.Mistake(l, at, e.Text, e.Msg, e.Want))
+			list = append(list, c.AtImpair(l, at, e.Text, e.Msg, e.Want))
 		}
 	}
 	return list

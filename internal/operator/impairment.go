@@ -28,7 +28,6 @@ func (h *Requests) handleImpairments() {
 	control.Handle(h.Handlers, h.impair)
 }
 
-// impair impairs links.
 func (h *Requests) impair(
 	ctx context.Context, r control.Impair,
 ) (answer []control.Impairment, err error) {

@@ -11,8 +11,14 @@ import (
 )
 
 func (h *Requests) handleInterfaces() {
-	look(h, func(s *stack.Stack, _ clock.Time, _ control.Interfaces) ([]control.Interface, error) {
-		return h.interfaces(s), nil
+	look(h, func(s *stack.Stack, now clock.Time, _ control.Interfaces) (
+		list []control.Interface, err error,
+	) {
+		list = h.interfaces(s)
+		for i := range list {
+			s.Interfaces().Discovered(now, &list[i])
+		}
+		return list, nil
 	})
 	look(h, func(_ *stack.Stack, now clock.Time, _ control.Neighbors) ([]control.Neighbor, error) {
 		return h.node.Neighbors.List(now), nil

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -50,7 +51,7 @@ func Network(c *lnx.Config) (node.Network, error) {
 			return w, fmt.Errorf("interface %s: %w", f.Name, err)
 		}
 		w.Stack.Interfaces = append(w.Stack.Interfaces,
-			stack.Interface{Name: f.Name, Addr: f.Addr, MTU: f.MTU})
+			stack.Interface{Name: f.Name, Addr: f.Addr, IPv6: f.IPv6, MTU: f.MTU})
 		w.Links = append(w.Links,
 			node.Link{UDP: node.HostPort(f.UDP), TUN: (*node.TUN)(f.Tun), Impair: both})
 	}
@@ -87,7 +88,6 @@ func numbered(c *lnx.Config, names []string) (*lnx.Config, []string) {
 	return &own, names
 }
 
-// transport returns the configuration of TCP.
 func transport(c *lnx.Config) tcp.Config {
 	cfg := tcp.Config{Knobs: tcp.Knobs{
 		Recovery: tcp.Recovery{
@@ -132,9 +132,7 @@ const ripOverhead = 24
 
 // setRIP configures RIP if the file asks for it.
 func setRIP(c *lnx.Config, cfg *stack.Config) {
-	if c.Routing != lnx.RoutingRIP && c.Routing != lnx.RoutingRIP2 {
-		return
-	}
+	dialect4, dialect6 := dialects(c)
 	for _, a := range c.RIP.Originate {
 		cfg.Originate = append(cfg.Originate, rip.External{
 			Prefix: a.Prefix, Iface: -1, Tag: a.Tag, Metric: a.Metric,
@@ -143,21 +141,54 @@ func setRIP(c *lnx.Config, cfg *stack.Config) {
 	if a := c.RIP.Static; a != nil {
 		cfg.Redistribute = &rip.External{Tag: a.Tag, Metric: a.Metric}
 	}
-	cfg.RIP = &rip.Config{
+	all := rip.Config{
 		Timers: rip.Timers{
 			Periodic: c.RIP.Periodic, PeriodicOffset: c.RIP.Offset, Timeout: c.RIP.Timeout,
 			Garbage: c.RIP.Garbage, TriggerMin: c.RIP.TriggerMin,
 			TriggerMax: c.RIP.TriggerMax, HoldDown: c.RIP.HoldDown,
 			AskAfter: c.RIP.AskAfter,
 		},
-		EntrySize: c.RIP.EntrySize, MaxEntries: courseEntries(c), Neighbors: ripNeighbors(c),
+		EntrySize: c.RIP.EntrySize, MaxEntries: courseEntries(c),
 	}
-	for i := range c.Interfaces {
-		cfg.RIP.Interfaces = append(cfg.RIP.Interfaces, ripInterface(&c.Interfaces[i]))
+	if dialect4 != lnx.RoutingNone {
+		v4 := all
+		v4.Neighbors = ripNeighbors(c)
+		for i := range c.Interfaces {
+			v4.Interfaces = append(v4.Interfaces, ripInterface(&c.Interfaces[i]))
+		}
+		if dialect4 == lnx.RoutingRIP2 {
+			v4.Dialect = rip.RIPv2
+		}
+		cfg.RIP = &v4
 	}
-	if c.Routing == lnx.RoutingRIP2 {
-		cfg.RIP.Dialect = rip.RIPv2
+	if dialect6 != lnx.RoutingNone {
+		v6 := all
+		v6.Dialect = rip.RIPng
+		for i := range c.Interfaces {
+			f := ripInterface(&c.Interfaces[i])
+			f.Keys = nil // RIPng has no authentication (RFC 2080 §3)
+			v6.Interfaces = append(v6.Interfaces, f)
+		}
+		cfg.RIPng = &v6
 	}
+}
+
+// dialects returns what the node speaks in IPv4 and in IPv6. It runs RIPv2 and RIPng only if an
+// interface has an address of the family.
+func dialects(c *lnx.Config) (v4, v6 lnx.Routing) {
+	v4, v6 = c.Routing.Dialect(netip.IPv4Unspecified()), c.Routing.Dialect(netip.IPv6Unspecified())
+	has := func(six bool) bool {
+		return slices.ContainsFunc(c.Interfaces, func(f lnx.Interface) bool {
+			return six && len(f.IPv6) > 0 || !six && f.Addr.IsValid()
+		})
+	}
+	if v4 == lnx.RoutingRIP2 && !has(false) {
+		v4 = lnx.RoutingNone
+	}
+	if !has(true) {
+		v6 = lnx.RoutingNone
+	}
+	return v4, v6
 }
 
 // courseEntries returns how many entries a message of the course's dialect may have to fit the

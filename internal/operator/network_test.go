@@ -13,6 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -62,5 +63,39 @@ func TestOpenClosesTheDevicesOfAWrongConfig(t *testing.T) {
 		require.Error(t, err, text)
 		_, err = far.Write([]byte{1})
 		require.ErrorIs(t, err, net.ErrClosed, text)
+	}
+}
+
+// A file runs the protocols of the families whose addresses its interfaces have. RIPng gets no keys.
+func TestTheDialectsOfAFile(t *testing.T) {
+	const v4, v6 = "interface if0 10.0.0.1/24 127.0.0.1:5000\n", "interface if1 2001:db8::1/64 127.0.0.1:5001\n"
+	for _, tt := range []struct {
+		text, v4, v6 string
+	}{
+		{v4 + v6 + "routing static\n", "", ""},
+		{v4 + v6 + "routing rip\n", "course", ""},
+		{v4 + v6 + "routing rip ripng\n", "course", "ng"},
+		{v4 + v6 + "routing ripng\n", "", "ng"},
+		{v4 + v6 + "routing rip2\nrip key if0 1 md5 secret\nrip key if1 1 md5 secret\n", "v2", "ng"},
+		{v4 + "routing rip2\n", "v2", ""},
+		{v6 + "routing rip2\n", "", "ng"},
+	} {
+		cfg, err := lnx.Parse("A.lnx", []byte(tt.text))
+		require.NoError(t, err, tt.text)
+		var s stack.Config
+		setRIP(cfg, &s)
+		names := map[rip.Dialect]string{rip.Course: "course", rip.RIPv2: "v2", rip.RIPng: "ng"}
+		name := func(c *rip.Config) string {
+			if c == nil {
+				return ""
+			}
+			return names[c.Dialect]
+		}
+		assert.Equal(t, []string{tt.v4, tt.v6}, []string{name(s.RIP), name(s.RIPng)}, tt.text)
+		for _, f := range cfg.Interfaces {
+			s.Interfaces = append(s.Interfaces, stack.Interface{Name: f.Name, Addr: f.Addr, IPv6: f.IPv6})
+		}
+		_, err = stack.New(1, s)
+		require.NoError(t, err, tt.text)
 	}
 }

@@ -108,7 +108,6 @@ func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, er
 	return done, err
 }
 
-// above adds the services to a node.
 func above(inner *node.Node, cfg *Config) *Node {
 	name := cfg.LNX.Name
 	n := &Node{
@@ -143,6 +142,12 @@ func (n *Node) Close() error {
 	err := errors.Join(n.record.Finish(), n.Node.Close())
 	n.Forwards.Wait()
 	return err
+}
+
+// Crash closes the node, which sends nothing more.
+func (n *Node) Crash() error {
+	n.Node.Crash()
+	return n.Close()
 }
 
 // Watch implements control.Operator.

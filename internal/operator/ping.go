@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	maxPingBytes = 65507 // an IPv4 packet without the IP and ICMP headers
-	maxPreload   = 65536
-	maxPattern   = 16
-	icmpOverhead = 28
+	maxPingBytes  = 65507 // an IPv4 packet without the IP and ICMP headers
+	maxPreload    = 65536
+	maxPattern    = 16
+	icmpOverhead  = 28
+	icmpOverhead6 = 48
 )
 
 // Ping is a running ping.
@@ -69,8 +70,11 @@ func checkPing(r *control.Ping) error {
 	default:
 		return control.Misuse("pmtudisc %q: must be do, dont or want", r.Fragment)
 	}
-	if !r.Addr.Is4() || r.Addr.IsUnspecified() {
-		return control.Misuse("%v cannot be pinged", r.Addr)
+	switch {
+	case r.Addr.Is4In6():
+		return control.Misuse("%v is an IPv4-mapped address: must be %v", r.Addr, r.Addr.Unmap())
+	case !r.Addr.IsValid() || r.Addr.IsUnspecified():
+		return control.Misuse("%v: must be the address of a host or a group", r.Addr)
 	}
 	return nil
 }
@@ -89,7 +93,11 @@ func pattern(size int, fill []byte) []byte {
 
 // aim chooses a ping's source, and checks that there is a route. Loop only.
 func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (err error) {
-	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
+	if cfg.Dst, err = s.Interfaces().Scope(r.Addr); err != nil {
+		return fmt.Errorf("%v: %w", r.Addr, err)
+	}
+	r.Addr = cfg.Dst
+	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source, r.Addr); err != nil {
 		return err
 	}
 	cfg.Group = r.Addr.IsMulticast() || s.Interfaces().IsBroadcast(r.Addr)
@@ -97,14 +105,17 @@ func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (e
 		return control.Misuse(
 			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
-	if stack.Group(r.Addr) && cfg.Iface < 0 {
+	if stack.IsGroup(r.Addr) && cfg.Iface < 0 {
 		cfg.Iface = 0 // no route chooses a multicast group's link
 	}
 	if cfg.Iface < 0 && !s.Routing().LocalTo(r.Addr).IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
 	}
-	cfg.DF = r.Fragment == "do" ||
-		r.Fragment == "want" && r.Bytes()+icmpOverhead <= s.Routing().MTUTo(r.Addr)
+	size := r.Bytes() + icmpOverhead
+	if r.Addr.Is6() {
+		size = r.Bytes() + icmpOverhead6
+	}
+	cfg.DF = r.Fragment == "do" || r.Fragment == "want" && size <= s.Routing().MTUTo(r.Addr)
 	return nil
 }
 

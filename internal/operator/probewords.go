@@ -29,6 +29,16 @@ var unreachables = []struct{ words, mark string }{
 	15: {"Precedence Cutoff", "!C"},
 }
 
+// The texts of ping -6 for the codes of a destination unreachable, and traceroute's marks (RFC 4443
+// §3.1).
+var (
+	unreachables6 = []string{
+		"No route", "Administratively prohibited", "Beyond scope of source address",
+		"Address unreachable", "Port unreachable",
+	}
+	marks6 = []string{"!N", "!X", "!H", "!H", ""}
+)
+
 // redirects are the texts for the codes of a redirect.
 var redirects = []string{
 	"Redirect Network", "Redirect Host", "Redirect Type of Service and Network",
@@ -69,8 +79,24 @@ func problemOf(r *icmp.Reply) string {
 		return fmt.Sprintf("Redirect, Bad Code: %d", r.Code)
 	case icmp.TypeParameterProblem:
 		return fmt.Sprintf("Parameter problem: pointer = %d", r.Pointer)
+	case icmp.TypeUnreachable6:
+		return "Destination unreachable: " + word(r.Code, "Unknown code %d", unreachables6...)
+	case icmp.TypeTooBig:
+		return fmt.Sprintf("Packet too big: mtu=%d", r.MTU)
+	case icmp.TypeTimeExceeded6:
+		return "Time exceeded: " + word(r.Code, "code %d", "Hop limit", "Defragmentation failure")
+	case icmp.TypeParameterProblem6:
+		return fmt.Sprintf("Parameter problem: %s at %d", word(r.Code, "code %d",
+			"Wrong header field", "Unknown header", "Unknown option"), r.Pointer)
 	}
-	return fmt.Sprintf("Bad ICMP type: %d", r.Type)
+	return fmt.Sprintf("Bad ICMP type: %d", r.Type.Number())
+}
+
+func word(code uint8, format string, texts ...string) string {
+	if int(code) < len(texts) {
+		return texts[code]
+	}
+	return fmt.Sprintf(format, code)
 }
 
 // failureOf returns why a probe was not sent, in the system's words.
@@ -94,12 +120,17 @@ func markOf(r *icmp.Reply) string {
 		return ""
 	}
 	switch {
+	case r.Type == icmp.TypeUnreachable6:
+		return word(r.Code, "!<%d>", marks6...)
+	case r.Type == icmp.TypeTooBig,
+		r.Type == icmp.TypeUnreachable && r.Code == icmp.CodeFragNeeded:
+		return fmt.Sprintf("!F-%d", r.MTU)
+	case r.Type == icmp.TypeParameterProblem6 && r.Code == icmp.CodeNextHeader:
+		return "!P"
 	case r.Type != icmp.TypeUnreachable:
-		return fmt.Sprintf("!<%d-%d>", r.Type, r.Code)
+		return fmt.Sprintf("!<%d-%d>", r.Type.Number(), r.Code)
 	case int(r.Code) >= len(unreachables):
 		return fmt.Sprintf("!<%d>", r.Code)
-	case r.Code == icmp.CodeFragNeeded:
-		return fmt.Sprintf("!F-%d", r.MTU)
 	}
 	return unreachables[r.Code].mark
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// The texts are those of iputils and traceroute, for the messages of RFC 792 and RFC 1812 §5.2.7.1.
+// The texts are those of iputils and traceroute, for the messages of RFC 792, RFC 1812 §5.2.7.1 and RFC 4443
+// §3.1.
 func TestTheWordsOfICMP(t *testing.T) {
 	for _, tt := range []struct {
 		a           icmp.Answer
@@ -43,6 +44,24 @@ func TestTheWordsOfICMP(t *testing.T) {
 		},
 		{icmp.Answer{Verdict: icmp.Noted, Type: 5, Code: 9}, "Redirect, Bad Code: 9", ""},
 		{icmp.Answer{Verdict: icmp.Noted, Type: 4}, "Source Quench", ""},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable6}, "Destination unreachable: No route", "!N"},
+		{
+			icmp.Answer{Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable6, Code: 1},
+			"Destination unreachable: Administratively prohibited", "!X",
+		},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable6, Code: 4}, "Destination unreachable: Port unreachable", ""},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable6, Code: 5}, "Destination unreachable: Unknown code 5", "!<5>"},
+		{icmp.Answer{Verdict: icmp.Unreachable, Type: icmp.TypeTooBig, MTU: 1280}, "Packet too big: mtu=1280", "!F-1280"},
+		{icmp.Answer{Verdict: icmp.Expired, Type: icmp.TypeTimeExceeded6}, "Time exceeded: Hop limit", ""},
+		{icmp.Answer{Verdict: icmp.Expired, Type: icmp.TypeTimeExceeded6, Code: 1}, "Time exceeded: Defragmentation failure", ""},
+		{
+			icmp.Answer{Verdict: icmp.Unreachable, Type: icmp.TypeParameterProblem6, Code: 1, Pointer: 6},
+			"Parameter problem: Unknown header at 6", "!P",
+		},
+		{
+			icmp.Answer{Verdict: icmp.Unreachable, Type: icmp.TypeParameterProblem6, Pointer: 40},
+			"Parameter problem: Wrong header field at 40", "!<4-0>",
+		},
 		{
 			icmp.Answer{Verdict: icmp.Failed, Err: stack.ErrTooBig, MTU: 1400},
 			"local error: message too long, mtu=1400", "",

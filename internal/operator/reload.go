@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -120,7 +121,6 @@ func nothingReloaded() control.Reloaded {
 	return control.Reloaded{Changes: []string{}, Restart: []string{}, Ended: []string{}}
 }
 
-// to prepares a reload.
 func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
 	l := &reloading{
 		Reloader: d, was: d.File(), now: now, before: d.node.Network(), done: nothingReloaded(),
@@ -232,6 +232,12 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 		}
 	}
 	differ("routing", was.Routing, now.Routing)
+	if was.Routing == now.Routing {
+		before4, before6 := dialects(was)
+		after4, after6 := dialects(now)
+		differ("RIP in IPv4", before4, after4)
+		differ("RIP in IPv6", before6, after6)
+	}
 	differ("a shared socket", was.SharedSocket, now.SharedSocket)
 	differ("tcp profile", cmp.Or(was.TCP.Profile, "none"), cmp.Or(now.TCP.Profile, "none"))
 	for i := range was.Interfaces {
@@ -244,15 +250,17 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 		if a.Tun == nil && b.Tun == nil {
 			continue
 		}
-		differ("the device of "+a.Name, deviceText(a), deviceText(b))
+		differ("the device of "+a.Name, standsOn(a)+a.Tun.End(), standsOn(b)+b.Tun.End())
 		if a.Tun != nil && b.Tun != nil { // with the kernel's end
-			differ("the address of "+a.Name, a.Addr, b.Addr)
+			differ("the address of "+a.Name, addrsText(a), addrsText(b))
 			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
+			differ("address auto of "+a.Name, a.Tun.Auto, b.Tun.Auto)
+			differ("advertise of "+a.Name, a.Tun.Advertise, b.Tun.Advertise)
 		}
 	}
 	for i := range now.Forwards {
 		d := &now.Forwards[i]
-		mine := func(f lnx.Interface) bool { return f.Addr.Addr() == d.Addr }
+		mine := func(f lnx.Interface) bool { return f.Has(d.Addr) }
 		if d.Kind == lnx.Splice && slices.ContainsFunc(now.Interfaces, mine) &&
 			!slices.ContainsFunc(was.Interfaces, mine) {
 			list = append(list, "a splice of a new interface's address")
@@ -271,22 +279,6 @@ func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 		}
 	}
 	return list
-}
-
-// deviceText describes an interface's link with the kernel's end.
-func deviceText(f *lnx.Interface) string {
-	text := standsOn(f)
-	if f.Tun == nil || !f.Tun.Kernel.IsValid() {
-		return text
-	}
-	text += " kernel " + f.Tun.Kernel.String()
-	for i, r := range f.Tun.Routes {
-		if i == 0 {
-			text += " routes"
-		}
-		text += " " + r.String()
-	}
-	return text
 }
 
 // knobTurns lists the changes of TCP's, ICMP's and IP's settings.
@@ -322,7 +314,6 @@ func (l *reloading) knobTurn(what string, set func(*node.Knobs)) turn {
 	}
 }
 
-// oldRoutes lists the static routes to remove.
 func (l *reloading) oldRoutes() (list []turn) {
 	after := staticRoutes(l.now)
 	for _, r := range staticRoutes(l.was) {
@@ -343,7 +334,6 @@ func (l *reloading) oldRoutes() (list []turn) {
 	return list
 }
 
-// newRoutes lists the static routes to add.
 func (l *reloading) newRoutes() (list []turn) {
 	before := staticRoutes(l.was)
 	for _, r := range staticRoutes(l.now) {
@@ -363,7 +353,6 @@ func (l *reloading) newRoutes() (list []turn) {
 	return list
 }
 
-// staticRoutes returns a file's static routes.
 func staticRoutes(c *lnx.Config) (list []stack.Route) {
 	for _, r := range c.Routes {
 		if c.Routing == lnx.RoutingNone {
@@ -420,7 +409,6 @@ func manners(both [2]*netem.Config) string {
 	return text(both[1]) + " in, " + text(both[0]) + " out"
 }
 
-// forwardingTurn turns forwarding on or off.
 func (l *reloading) forwardingTurn() []turn {
 	was, now := l.was.Forwarding, l.now.Forwarding
 	if was == now {
@@ -436,10 +424,20 @@ func (l *reloading) forwardingTurn() []turn {
 	}}
 }
 
+// addrs6 returns the IPv6 addresses of each interface, whose networks RIPng announces.
+func addrs6(list []stack.Interface) (addrs [][]netip.Prefix) {
+	for i := range list {
+		addrs = append(addrs, list[i].IPv6)
+	}
+	return addrs
+}
+
 // ripTurns restarts RIP if its configuration has changed.
 func (l *reloading) ripTurns() []turn {
 	a, b := &l.before.Stack, l.network.Stack
-	if a.RIP == nil || b.RIP == nil || reflect.DeepEqual(a.RIP, b.RIP) &&
+	if b.RIP == nil && b.RIPng == nil || reflect.DeepEqual(a.RIP, b.RIP) &&
+		reflect.DeepEqual(a.RIPng, b.RIPng) &&
+		reflect.DeepEqual(addrs6(a.Interfaces), addrs6(b.Interfaces)) &&
 		reflect.DeepEqual(a.Originate, b.Originate) &&
 		reflect.DeepEqual(a.Redistribute, b.Redistribute) {
 		return nil

@@ -13,8 +13,15 @@ func handleRoutes(h *Requests) {
 	look(h, func(s *stack.Stack, _ clock.Time, _ control.Routes) ([]control.Route, error) {
 		return s.Routing().Infos(), nil
 	})
-	look(h, func(s *stack.Stack, now clock.Time, _ control.RIP) (control.RIPInfo, error) {
-		return s.RIP().Info(now), nil
+	look(h, func(s *stack.Stack, now clock.Time, _ control.RIP) (info control.RIPInfo, _ error) {
+		for i, r := range s.RIPs() {
+			if own := r.Info(now); i == 0 {
+				info = own
+			} else {
+				info.RIPng = &own
+			}
+		}
+		return info, nil
 	})
 	order(h, addRoute)
 	order(h, func(s *stack.Stack, now clock.Time, r control.DelRoute) error {

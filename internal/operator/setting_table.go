@@ -111,9 +111,11 @@ var settings = []setting{
 	period("ip.reassemblytimeout", "how long to wait for a datagram's missing fragments "+
 		"(RFC 791 §3.2, RFC 1122 §3.3.2)",
 		func(k *node.Knobs) *time.Duration { return &k.Stack.IP.Reassembly.Timeout }),
+	period("ip.reassemblytimeout6", "the same for IPv6 (RFC 8200 §4.5)",
+		func(k *node.Knobs) *time.Duration { return &k.Stack.IP.Reassembly.Timeout6 }),
 	number("ip.reassemblybytes", "memory for the fragments of incomplete datagrams in bytes",
 		func(k *node.Knobs) *int { return &k.Stack.IP.Reassembly.MaxBytes }),
-	ripTime("rip.periodic", "time between full updates (RFC 2453 §3.8)",
+	ripTime("rip.periodic", "time between full updates of RIP and RIPng (RFC 2453 §3.8)",
 		func(t *rip.Timers) *time.Duration { return &t.Periodic }),
 	ripTime("rip.offset", "random offset of each full update; 0s: none",
 		func(t *rip.Timers) *time.Duration { return &t.PeriodicOffset }),
@@ -142,7 +144,6 @@ var settings = []setting{
 	},
 }
 
-// bad returns the error of an invalid value.
 func bad(value, want string) error {
 	return fmt.Errorf("%w: %q: must be %s", control.ErrUsage, value, want)
 }
@@ -196,7 +197,6 @@ func toggle(key, doc string, on bool, field func(*node.Knobs) *bool) setting {
 	}
 }
 
-// number is a setting with a whole number.
 func number(key, doc string, field func(*node.Knobs) *int) setting {
 	return setting{
 		key: key, doc: doc,
@@ -214,7 +214,6 @@ func parseCount(v string, to *int) error {
 	return nil
 }
 
-// period is a setting with a duration.
 func period(key, doc string, field func(*node.Knobs) *time.Duration) setting {
 	return setting{
 		key: key, doc: doc,

@@ -21,7 +21,6 @@ type setting struct {
 	write func(k *node.Knobs, value string) error
 }
 
-// findSetting returns the setting with that key.
 func findSetting(key string) (setting, error) {
 	at := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
 	if at < 0 {
@@ -30,7 +29,6 @@ func findSetting(key string) (setting, error) {
 	return settings[at], nil
 }
 
-// show returns the setting's value.
 func (s setting) show(k *node.Knobs) control.Setting {
 	return control.Setting{Key: s.key, Value: s.read(k), Doc: s.doc, Values: s.values}
 }
@@ -68,7 +66,6 @@ func handleSettings(h *Requests) {
 	})
 }
 
-// set changes a setting.
 func set(n *node.Node, r control.Set) (answer control.Setting, err error) {
 	s, err := findSetting(r.Key)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"time"
 
@@ -46,7 +45,7 @@ func (h *Requests) handleSockets() {
 
 // listen opens a listener that accepts all connections.
 func (h *Requests) listen(_ context.Context, r control.Listen) (control.Socket, error) {
-	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
+	on := h.node.AllAddrs(r.Port)
 	l, err := h.node.TCP.ListenWith(on, node.ListenOptions{Announce: true})
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
@@ -218,9 +217,7 @@ func (h *Requests) close(_ context.Context, r control.Close) error {
 	return nil
 }
 
-func setCongestion(
-	s *stack.Stack, now clock.Time, r control.Congestion,
-) (control.Socket, error) {
+func setCongestion(s *stack.Stack, now clock.Time, r control.Congestion) (control.Socket, error) {
 	if _, err := lookup(s, r.SID); err != nil {
 		return control.Socket{}, err
 	}

@@ -34,7 +34,7 @@ type talks struct {
 // listen opens a UDP socket at a port of all addresses.
 func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, error) {
 	t, err := a.open(func() (*node.PacketConn, error) {
-		return a.host.node.Packets.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port))
+		return a.host.node.Packets.Listen(a.host.node.AllAddrs(r.Port))
 	})
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))
@@ -92,7 +92,7 @@ func (a *talks) listenTo(t *talk) {
 // send sends a datagram from a connected socket. The first datagram to a destination opens it.
 func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
 	to := netip.AddrPortFrom(r.Addr, r.Port)
-	if !r.Addr.Is4() || r.Addr.IsUnspecified() || r.Port == 0 {
+	if !r.Addr.IsValid() || r.Addr.Is4In6() || r.Addr.IsUnspecified() || r.Port == 0 {
 		return control.DatagramSent{}, control.Misuse(
 			"%v: must be an address and a port from 1", to)
 	}

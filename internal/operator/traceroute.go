@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -146,7 +145,11 @@ func checkTrace(r *control.Traceroute) error {
 func (h *Requests) aimTrace(
 	s *stack.Stack, t *Trace, r *control.Traceroute, cfg *icmp.TraceConfig,
 ) (err error) {
-	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source); err != nil {
+	if cfg.Dst, err = s.Interfaces().Scope(r.Addr); err != nil {
+		return fmt.Errorf("%v: %w", r.Addr, err)
+	}
+	r.Addr = cfg.Dst
+	if cfg.Src, cfg.Iface, err = h.sourceOf(s, r.Source, r.Addr); err != nil {
 		return err
 	}
 	local := s.Routing().LocalTo(r.Addr)
@@ -162,8 +165,7 @@ func (h *Requests) aimTrace(
 	case icmp.SYN:
 		cfg.ID = synPorts
 	case icmp.Datagram:
-		any4 := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		if t.port, err = s.Datagrams().Bind(any4); err != nil {
+		if t.port, err = s.Datagrams().Bind(h.node.AllAddrs(0)); err != nil {
 			return err
 		}
 		cfg.ID = t.port.Local().Port()

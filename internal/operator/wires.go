@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/lnx"
@@ -62,12 +63,14 @@ func (l *reloading) ending() (texts []string) {
 func (l *reloading) goneAddrs() map[netip.Addr]bool {
 	gone := map[netip.Addr]bool{}
 	for _, f := range l.node.Faces() {
-		if a := f.Addr.Addr(); a.IsValid() {
-			gone[a] = true
+		for _, p := range f.Addrs() {
+			gone[p.Addr()] = true
 		}
 	}
 	for i := range l.now.Interfaces {
-		delete(gone, l.now.Interfaces[i].Addr.Addr())
+		for _, p := range l.now.Interfaces[i].Addrs() {
+			delete(gone, p.Addr())
+		}
 	}
 	return gone
 }
@@ -77,18 +80,18 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	tell := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i := range was.Interfaces {
 		if f := &was.Interfaces[i]; !has(now, f.Name) {
-			tell("removed: interface %s %v at %s", f.Name, f.Addr, standsOn(f))
+			tell("removed: interface %s %s at %s", f.Name, addrsText(f), standsOn(f))
 		}
 	}
 	for i := range now.Interfaces {
 		f := &now.Interfaces[i]
 		a, ok := was.Interface(f.Name)
 		if !ok {
-			tell("interface %s %v at %s", f.Name, f.Addr, standsOn(f))
+			tell("interface %s %s at %s", f.Name, addrsText(f), standsOn(f))
 			continue
 		}
-		if a.Addr != f.Addr {
-			tell("interface %s: address %v, was %v", f.Name, f.Addr, a.Addr)
+		if addrsText(a) != addrsText(f) {
+			tell("interface %s: address %s, was %s", f.Name, addrsText(f), addrsText(a))
 		}
 		if standsOn(a) != standsOn(f) {
 			tell("interface %s: at %s, was at %s", f.Name, standsOn(f),
@@ -114,7 +117,9 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	return list
 }
 
-// mtuOf returns an interface's MTU or the default.
+// addrsText returns an interface's addresses, with a blank between them.
+func addrsText(f *lnx.Interface) string { return strings.Trim(fmt.Sprint(f.Addrs()), "[]") }
+
 func mtuOf(f *lnx.Interface) int { return cmp.Or(f.MTU, stack.DefaultMTU) }
 
 func has(c *lnx.Config, name string) bool {

@@ -5,7 +5,9 @@ package portforward
 import (
 	"container/list"
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,10 +99,7 @@ func (fw *Forward) cut() {
 	fw.mu.Lock()
 	fw.cutting = true
 	fw.stopFlows()
-	cuts := make([]func(), 0, len(fw.cuts))
-	for _, f := range fw.cuts {
-		cuts = append(cuts, f)
-	}
+	cuts := slices.Collect(maps.Values(fw.cuts))
 	fw.mu.Unlock()
 	for _, f := range cuts {
 		f()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -90,11 +91,7 @@ func (s *Set) admit(fw *Forward, shut func(), run ...func()) error {
 func (s *Set) forwards() []*Forward {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*Forward, 0, len(s.list))
-	for _, fw := range s.list {
-		all = append(all, fw)
-	}
-	return all
+	return slices.Collect(maps.Values(s.list))
 }
 
 // states returns a snapshot of all forwards, by number.
@@ -108,9 +105,7 @@ func (s *Set) states() []control.Door {
 }
 
 // holder adds to an "in use" error which of our forwards has the port.
-func (s *Set) holder(
-	err error, kind control.DoorKind, network string, at netip.AddrPort,
-) error {
+func (s *Set) holder(err error, kind control.DoorKind, network string, at netip.AddrPort) error {
 	if !errors.Is(err, control.ErrPortInUse) {
 		return err
 	}

@@ -48,7 +48,8 @@ func (s *Set) Splice(r control.Splice) (*Forward, error) {
 func (s *Set) owns(a netip.Addr) error {
 	return s.node.Ask(func(*stack.Stack, clock.Time) error {
 		if a.IsValid() && slices.ContainsFunc(s.node.Faces(), func(f stack.Interface) bool {
-			return f.Addr.Addr() == a
+			return f.Addr.Addr() == a || slices.ContainsFunc(f.IPv6,
+				func(p netip.Prefix) bool { return p.Addr() == a })
 		}) {
 			return nil
 		}
@@ -56,7 +57,6 @@ func (s *Set) owns(a netip.Addr) error {
 	})
 }
 
-// spliceTCP forwards one connection.
 func (fw *Forward) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
 	return func(c *node.Caught) {
 		if c.Local().Addr() == addr {
@@ -66,7 +66,6 @@ func (fw *Forward) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
 	}
 }
 
-// spliceUDP forwards one UDP flow.
 func (fw *Forward) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
 	return func(c *node.CaughtUDP) {
 		if c.Local().Addr() != addr {

@@ -128,7 +128,7 @@ func (s *Set) Expose(r control.Expose) (*Forward, error) {
 	if r.UDP {
 		return s.exposeUDP(r.Port, r.To)
 	}
-	at := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
+	at := s.node.AllAddrs(r.Port)
 	fw := s.newForward(control.DoorExpose, "tcp", strconv.Itoa(int(r.Port)), r.To)
 	l, err := s.node.TCP.ListenWith(at, node.ListenOptions{
 		Screen: func(c *node.Caught) { fw.connect(c, c.Remote().String(), r.To) },

@@ -88,7 +88,7 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Forward, error) {
 
 // exposeUDP is Expose for UDP.
 func (s *Set) exposeUDP(port uint16, to string) (*Forward, error) {
-	at := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+	at := s.node.AllAddrs(port)
 	l, err := s.node.Packets.Listen(at)
 	if err != nil {
 		return nil, fmt.Errorf("expose %d: %w", port,

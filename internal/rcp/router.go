@@ -134,7 +134,6 @@ func (r *Router) Sockets() iter.Seq[*Socket] {
 	}
 }
 
-// open adds a socket.
 func (r *Router) open(now clock.Time, peer netip.AddrPort) *Socket {
 	s := &Socket{
 		router: r, peer: peer, heard: now,

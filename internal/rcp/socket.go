@@ -112,7 +112,6 @@ func (s *Socket) Abort() {
 	}
 }
 
-// end removes the socket from its router.
 func (s *Socket) end(err error) {
 	s.state = Closed
 	if s.err == nil {

@@ -75,7 +75,6 @@ func (e *env) done(c *cobra.Command, err error) error {
 	return e.answer(c, control.Nothing{}, "")
 }
 
-// document prints an answer as one line of JSON.
 func (e *env) document(a any) error {
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.IsNil() {
 		a = []struct{}{} // an empty list, not null

@@ -147,7 +147,6 @@ func size(n float64) string {
 	}
 }
 
-// clock formats a remaining time as minutes and seconds.
 func clock(d time.Duration) string {
 	seconds := int(d.Round(time.Second).Seconds())
 	if seconds >= 3600 {

@@ -38,7 +38,8 @@ slow, the oldest packets are dropped and counted in the file, at the next packet
 
 FILTER is a subset of pcap-filter(7):
   [src|dst] host ADDR   [src|dst] net NET/LEN   [tcp|udp] [src|dst] port N
-  [tcp|udp] portrange N-N   ip tcp udp icmp rip test   proto N   less N   greater N
+  [tcp|udp] portrange N-N   ip ip6 tcp udp icmp icmp6 rip test   [ip|ip6] proto N
+  less N   greater N
   syn fin rst psh ack urg ece cwr, also tcp[syn] and tcp[tcpflags] & tcp-syn != 0
   in out   ifname NAME   drop (dropped packets)   not and or ( )
 Offsets other than tcp[tcpflags], host names and link layers are not supported.`
@@ -128,7 +129,6 @@ func captureRequest(e *env,
 	return req, nil
 }
 
-// captureLines prints packets as they arrive.
 func captureLines(e *env, c *cobra.Command, req *control.Record) error {
 	e.endless()
 	asJSON := e.json(c)
@@ -166,7 +166,6 @@ func captured(iface, filter string) string {
 	return iface + ", " + filter
 }
 
-// packetLine formats a packet like tcpdump.
 func packetLine(e *env, p *control.Packet) string {
 	way := "In "
 	if p.Sent {
@@ -184,7 +183,6 @@ func packetLine(e *env, p *control.Packet) string {
 	return text
 }
 
-// printCaptured formats the result of a capture.
 func printCaptured(d *control.Captured) string {
 	text := fmt.Sprintf("%s captured", counted(d.Packets, "packet"))
 	if d.File != "" {
@@ -209,7 +207,6 @@ func counted(n uint64, what string) string {
 	return strconv.FormatUint(n, 10) + " " + what
 }
 
-// captureOut writes a capture to the output.
 func captureOut(e *env, c *cobra.Command, req *control.Record) error {
 	if e.interactive() || e.cfg.Color {
 		return wrong(c, "pcapng is not for a terminal: -w FILE, or "+
@@ -234,7 +231,6 @@ func captureOut(e *env, c *cobra.Command, req *control.Record) error {
 	return nil
 }
 
-// captureFile runs a capture to a file in the foreground.
 func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 	req.Begun = func() {
 		e.screen.talk("capturing " + captured(req.Iface, req.Filter) + " to " +
@@ -243,7 +239,6 @@ func captureFile(e *env, c *cobra.Command, req *control.Record) error {
 	return show(e, c, *req, func(done control.Captured) string { return printCaptured(&done) })
 }
 
-// captureBeside starts a capture to a file in the background.
 func captureBeside(e *env, c *cobra.Command, req *control.Record) error {
 	return show(e, c, control.StartCapture{
 		Iface: req.Iface, Filter: req.Filter, Snaplen: req.Snaplen, Count: req.Count,
@@ -305,8 +300,8 @@ func (e *env) captureWords(ctx context.Context, prefix string) []string {
 }
 
 var filterNouns = []string{
-	"host", "net", "port", "portrange", "src", "dst", "tcp", "udp", "icmp", "rip", "proto", "not",
-	"less", "greater", "drop", "in", "out", "syn", "fin", "rst",
+	"host", "net", "port", "portrange", "src", "dst", "tcp", "udp", "icmp", "icmp6", "ip", "ip6",
+	"rip", "proto", "not", "less", "greater", "drop", "in", "out", "syn", "fin", "rst",
 }
 
 func (e *env) filterWords(context.Context, string) []string { return filterNouns }

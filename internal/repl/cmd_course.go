@@ -34,7 +34,9 @@ func courseInterfaces(e *env) *cobra.Command {
 			var b strings.Builder
 			b.WriteString(interfacesHead)
 			for _, i := range list {
-				fmt.Fprintf(&b, "%4s  %11s %4s\n", i.Name, i.Addr, upDown(i.Up))
+				for _, a := range i.Addrs() {
+					fmt.Fprintf(&b, "%4s  %11s %4s\n", i.Name, a, upDown(i.Up))
+				}
 			}
 			return list, b.String(), err
 		})
@@ -188,10 +190,7 @@ func infoCommand(e *env) *cobra.Command {
 		Short:             "one socket, like `sockets -i -o`",
 		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
-			sid, err := parseSID(c, args[0])
-			if err != nil {
-				return err
-			}
+			sid := sidOf(args[0])
 			list, err := ask(e, c, control.Sockets{Info: true, Timers: true})
 			if err != nil {
 				return err

@@ -22,7 +22,8 @@ func publishCommand(e *env) *cobra.Command {
 		Long: "Forward a TCP port of this machine to a virtual host, so that a browser or\n" +
 			"curl on this machine can load a page there: `publish 8080 10.1.0.2:80`. The\n" +
 			"port is on the loopback, unless you write another address of the machine\n" +
-			"before it. With --udp it forwards datagrams. Without arguments it is `doors`.",
+			"before it, such as [::1]:8080. With --udp it forwards datagrams. Without\n" +
+			"arguments it is `doors`.",
 		Example:           "publish 8080 10.1.0.2:80",
 		ValidArgsFunction: at(nil, e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -32,8 +33,9 @@ func publishCommand(e *env) *cobra.Command {
 			req := control.Publish{UDP: udp}
 			var err error
 			port := args[0]
-			if host, p, ok := strings.Cut(port, ":"); ok {
-				port = p
+			if i := strings.LastIndex(port, ":"); i >= 0 {
+				host := port[:i]
+				port = port[i+1:]
 				if req.On, err = parseAddr(c, strings.Replace(host, "localhost", "127.0.0.1",
 					1)); err != nil {
 					return err
@@ -42,8 +44,8 @@ func publishCommand(e *env) *cobra.Command {
 			if req.Port, err = parsePort(c, port); err != nil && port != "0" {
 				return err
 			}
-			if req.To, err = netip.ParseAddrPort(args[1]); err != nil || !req.To.Addr().Is4() {
-				return wrong(c, "%q is not ADDR:PORT", args[1])
+			if req.To, err = netip.ParseAddrPort(args[1]); err != nil || req.To.Addr().Is4In6() {
+				return wrong(c, "%q is not ADDR:PORT, for IPv6 [ADDR]:PORT", args[1])
 			}
 			return openDoor(e, c, req)
 		},
@@ -94,31 +96,13 @@ func spliceCommand(e *env) *cobra.Command {
 			"refuses a connection, the node refuses it too.",
 		ValidArgsFunction: at(e.ownAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			var req control.Splice
-			var err error
-			if req.Addr, err = parseAddr(c, args[0]); err != nil {
-				return err
-			}
+			req := control.Splice{Addr: addrOf(args[0])}
 			if len(args) > 1 {
-				if req.To, err = parseAddr(c, args[1]); err != nil {
-					return err
-				}
+				req.To = addrOf(args[1])
 			}
 			return openDoor(e, c, req)
 		},
 	})
-}
-
-// ownAddrs completes the node's addresses.
-func (e *env) ownAddrs(ctx context.Context, _ string) (list []string) {
-	faces, err := control.Ask(ctx, e.op, control.Interfaces{})
-	if err != nil {
-		return nil
-	}
-	for i := range faces {
-		list = append(list, faces[i].Addr.Addr().String())
-	}
-	return list
 }
 
 func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
@@ -128,7 +112,6 @@ func listDoorsAlone(e *env, c *cobra.Command, args []string) error {
 	return listDoors(e, c)
 }
 
-// openDoor opens a port forward and says where it leads.
 func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error {
 	d, err := ask(e, c, req)
 	if err != nil {
@@ -159,7 +142,7 @@ func doorsCommand(e *env) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return wrong(c, "%q is not close%s", args[0], near(c, args[0]))
+				return notAVerb(c, args[0])
 			}
 			return listDoors(e, c)
 		},
@@ -210,7 +193,6 @@ func doorsCloseCommand(e *env) *cobra.Command {
 	return c
 }
 
-// sayGoingOn lists the closed port forwards with open connections.
 func sayGoingOn(ctx context.Context, e *env, ids []int) {
 	list, err := control.Ask(ctx, e.op, control.Doors{})
 	if err != nil {
@@ -225,17 +207,9 @@ func sayGoingOn(ctx context.Context, e *env, ids []int) {
 	}
 }
 
-// doorIDs completes the numbers of port forwards.
 func (e *env) doorIDs(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, e.op, control.Doors{})
-	if err != nil {
-		return nil
-	}
-	ids := []string{"all"}
-	for i := range list {
-		ids = append(ids, strconv.Itoa(list[i].ID))
-	}
-	return ids
+	return append([]string{"all"}, listWords(ctx, e, control.Doors{},
+		func(d *control.Door) string { return strconv.Itoa(d.ID) })...)
 }
 
 func printDoors(list []control.Door) string {

@@ -12,7 +12,6 @@ import (
 // errNoEcho: some messages did not return unchanged. The statistics have been printed.
 var errNoEcho = errors.New("some messages did not return unchanged")
 
-// echoFlags are the flags of echo.
 type echoFlags struct {
 	udp, quiet        bool
 	count, size       int
@@ -51,7 +50,6 @@ func echoCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// smallServer is a command that opens one of the small servers.
 func smallServer(e *env, use, short string, service control.SmallService) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   use,
@@ -60,11 +58,7 @@ func smallServer(e *env, use, short string, service control.SmallService) *cobra
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.ServeSmall{Service: service}
 			if len(args) > 0 {
-				port, err := parsePort(c, args[0])
-				if err != nil {
-					return err
-				}
-				req.Port = port
+				req.Port = portOf(args[0])
 			}
 			return show(e, c, req, func(sock control.Socket) string {
 				return fmt.Sprintf("Serving %s on port %d (TCP and UDP), socket %d",
@@ -138,7 +132,6 @@ func printEcho(r *control.EchoReply) string {
 	return fmt.Sprintf("%d bytes from %s: seq=%d time=%s ms", r.Size, r.From, r.Seq, millis(r.RTT))
 }
 
-// printEchoes formats the statistics.
 func printEchoes(r *control.EchoResult) string {
 	by := "TCP"
 	if r.UDP {

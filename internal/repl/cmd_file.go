@@ -32,19 +32,12 @@ func sendFileCommand(e *env) *cobra.Command {
 			"the file, as to every other peer.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			addr, err := parseAddr(c, args[1])
-			if err != nil {
-				return err
-			}
-			port, err := parsePort(c, args[2])
-			if err != nil {
-				return err
-			}
 			if offset < 0 {
 				return wrong(c, "--offset %d: must be a number of bytes", offset)
 			}
 			req := control.SendFile{
-				Path: args[0], Addr: addr, Port: port, Offset: offset, NoVerify: plain,
+				Path: args[0], Addr: addrOf(args[1]), Port: portOf(args[2]), Offset: offset,
+				NoVerify: plain,
 			}
 			doing := "to " + args[1] + ":" + args[2]
 			return e.background(c, args[0], doing, func(ctx context.Context, tell progress) (
@@ -87,15 +80,11 @@ func recvFileCommand(e *env) *cobra.Command {
 			"--offset`.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			port, err := parsePort(c, args[1])
-			if err != nil {
-				return err
-			}
 			if err := checkRecv(c, &req); err != nil {
 				return err
 			}
 			req := req
-			req.Path, req.Port = args[0], port
+			req.Path, req.Port = args[0], portOf(args[1])
 			doing := "waits for a connection on port " + args[1]
 			return e.background(c, args[0], doing, func(ctx context.Context, tell progress) (
 				control.Transfer, error,
@@ -115,7 +104,6 @@ func recvFileCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// checkRecv validates the flags of recvfile.
 func checkRecv(c *cobra.Command, r *control.RecvFile) error {
 	switch digest, err := hex.DecodeString(r.SHA256); {
 	case r.Offset < 0:
@@ -231,15 +219,8 @@ func cancelCommand(e *env) *cobra.Command {
 
 // transferNumbers completes the argument of `cancel`.
 func (e *env) transferNumbers(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, e.op, control.Transfers{})
-	if err != nil {
-		return nil
-	}
-	numbers := []string{"all"}
-	for i := range list {
-		numbers = append(numbers, strconv.Itoa(list[i].ID))
-	}
-	return numbers
+	return append([]string{"all"}, listWords(ctx, e, control.Transfers{},
+		func(t *control.Underway) string { return strconv.Itoa(t.ID) })...)
 }
 
 // printTransfer formats the result of a transfer: the course's line with rate and digest, and for a

@@ -22,48 +22,34 @@ func serveCommand(e *env) *cobra.Command {
 			"`publish` leads to it.",
 		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			port, err := parsePort(c, args[0])
-			if err != nil {
-				return err
-			}
-			req := control.Serve{Port: port}
+			req := control.Serve{Port: portOf(args[0])}
 			what := "a page about this node"
 			if len(args) > 1 {
 				req.Dir, what = args[1], "the files of "+printable(args[1])
 			}
 			return show(e, c, req, func(sock control.Socket) string {
 				return fmt.Sprintf("Serving %s on port %d, socket %d",
-					what, port, sock.SID)
+					what, req.Port, sock.SID)
 			})
 		},
 	})
 }
 
-// httpCommand is the parent of both commands.
 func httpCommand(e *env) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "http",
-		Short: "run a server, or get a page or file",
-		Long: "`http serve PORT [DIR]` is `serve`: files and listings, with ranges, of that\n" +
-			"folder only. `http get URL` prints a page. With -o it stores the page and\n" +
-			"prints rate and SHA-256; with -C it continues an interrupted file. If the\n" +
-			"server sends the SHA-256 (RFC 9530) and it differs, the command fails.",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return wrong(c, "%q is neither serve nor get%s", args[0], near(c, args[0]))
-			}
-			return wrong(c, "serve or get is missing")
-		},
-	}
 	serve := serveCommand(e)
 	serve.Args = positional
 	get := fetchCommand(e)
 	get.Use, get.Short, get.Long = "get URL", "print a page, or store it in a file", ""
 	get.Args, get.ValidArgsFunction = positional, nil
 	get.Annotations = map[string]string{nodesVerb: "fetch"}
-	c.AddCommand(serve, get)
-	return c
+	return verbsOf(&cobra.Command{
+		Use:   "http",
+		Short: "run a server, or get a page or file",
+		Long: "`http serve PORT [DIR]` is `serve`: files and listings, with ranges, of that\n" +
+			"folder only. `http get URL` prints a page. With -o it stores the page and\n" +
+			"prints rate and SHA-256; with -C it continues an interrupted file. If the\n" +
+			"server sends the SHA-256 (RFC 9530) and it differs, the command fails.",
+	}, serve, get)
 }
 
 func fetchCommand(e *env) *cobra.Command {
@@ -119,10 +105,8 @@ func fetchCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// errRefused is an HTTP error of the server.
 var errRefused = errors.New("HTTP error")
 
-// showPage prints a page. An HTTP error is an error of the command.
 func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {
 	if err := e.answer(c, *page, printPage(e, *page)); err != nil {
 		return err
@@ -134,7 +118,6 @@ func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {
 	return nil
 }
 
-// printPage formats the page, and a line about it.
 func printPage(e *env, p control.Page) string {
 	var b strings.Builder
 	body := string(p.Body)

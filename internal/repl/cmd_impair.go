@@ -131,7 +131,6 @@ func printImpairments(list []control.Impairment, all bool) string {
 	return b.String()
 }
 
-// impairmentCounts formats the counters.
 func impairmentCounts(i *control.Impairment) string {
 	parts := []string{fmt.Sprintf("%d packets seen, %d passed", i.Seen, i.Passed)}
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package repl
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,7 +80,6 @@ func routesCommand(e *env) *cobra.Command {
 func upCommand(e *env) *cobra.Command   { return linkCommand(e, "up", true) }
 func downCommand(e *env) *cobra.Command { return linkCommand(e, "down", false) }
 
-// linkCommand takes an interface up or down.
 func linkCommand(e *env, verb string, up bool) *cobra.Command {
 	return &cobra.Command{
 		Use:               verb + " IF",
@@ -172,7 +172,6 @@ func printCounters(direction string, c control.Counters, stats int) string {
 	return b.String()
 }
 
-// printDevice formats the counters of the device under an interface.
 func printDevice(i *control.Interface) string {
 	if i.Device == nil {
 		return ""
@@ -226,7 +225,9 @@ func printNeighbors(list []control.Neighbor, stats bool) string {
 	rows := make([][]string, 0, len(list))
 	for _, n := range list {
 		row := []string{n.Iface, n.Addr.String(), n.UDP, "-", "-", "-", "-", "-"}
-		if n.State != "" {
+		if isDiscovered(n.State) {
+			row[3] = string(n.State)
+		} else if n.State != "" {
 			row = append(row[:3], string(n.State), ago(n.Since), "never",
 				strconv.FormatUint(n.In, 10), strconv.FormatUint(n.Out, 10))
 			if n.Heard >= 0 {
@@ -239,6 +240,14 @@ func printNeighbors(list []control.Neighbor, stats bool) string {
 	return table(columns, rows) + notes.String()
 }
 
+// isDiscovered reports whether a state is one of neighbor discovery, which counts no packets.
+func isDiscovered(s control.NeighborState) bool {
+	return slices.Contains([]control.NeighborState{
+		control.NeighborReachable, control.NeighborStale, control.NeighborDelay,
+		control.NeighborProbe,
+	}, s)
+}
+
 // neighborNote describes a problem of a neighbor that the table has no column for.
 func neighborNote(n *control.Neighbor) string {
 	why := ""
@@ -246,7 +255,8 @@ func neighborNote(n *control.Neighbor) string {
 		why = ": " + n.Problem + inFile(n)
 	}
 	switch n.State {
-	case "", control.NeighborUnknown, control.NeighborUp:
+	case "", control.NeighborUnknown, control.NeighborUp, control.NeighborReachable,
+		control.NeighborStale, control.NeighborDelay, control.NeighborProbe:
 		if why == "" {
 			return ""
 		}
@@ -281,7 +291,6 @@ func ago(d time.Duration) string {
 	return strconv.Itoa(int(d/day)) + "d"
 }
 
-// neighborNews describes a change of a neighbor.
 func neighborNews(e *control.NeighborChanged) string {
 	n := &e.Neighbor
 	who := fmt.Sprintf("Neighbor %v (%s via %s)", n.Addr, n.UDP, n.Iface)
@@ -306,7 +315,8 @@ func neighborNews(e *control.NeighborChanged) string {
 		return who + " is unreachable" + why
 	case control.NeighborUnresolved:
 		return who + " has no address yet" + why
-	case control.NeighborUnknown:
+	case control.NeighborUnknown, control.NeighborReachable, control.NeighborStale,
+		control.NeighborDelay, control.NeighborProbe:
 	}
 	return who + " is " + string(n.State) + why
 }

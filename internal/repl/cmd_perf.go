@@ -21,7 +21,6 @@ const (
 	mostPerfBurst   = 1000
 )
 
-// perfFlags are the flags of perf.
 type perfFlags struct {
 	client, proto, rate, bytes, blocks, length, window, algo, format string
 	server, daemon, oneOff, end, udp, reverse, bidir, noDelay, asDoc bool
@@ -33,6 +32,7 @@ func perfCommand(e *env) *cobra.Command {
 	var o perfFlags
 	c := &cobra.Command{
 		Use:   "perf [ADDR]",
+		Args:  argumentCount,
 		Short: "measure throughput, like iperf3",
 		Long: "Measure the throughput to a server at ADDR, like iperf3 and with its options,\n" +
 			"or run a server with -s. An iperf3 behind a TUN device can be either end. Retr\n" +
@@ -97,7 +97,7 @@ func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 	case o.port < 1 || o.port > 65535:
 		return wrong(c, "-p %d: must be a port from 1 to 65535", o.port)
 	case o.server && o.client != "":
-		return wrong(c, "-s and an address exclude each other")
+		return wrong(c, "-s and an address cannot be used together")
 	case o.end:
 		return e.done(c, control.Order(c.Context(), e.op, control.PerfClose{Port: uint16(o.port)}))
 	case o.server:
@@ -198,7 +198,6 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 	return e.answer(c, served, fmt.Sprintf("Server listening on %d", o.port))
 }
 
-// request builds a client's request from its flags.
 func (o *perfFlags) request(c *cobra.Command) (*control.Perf, error) {
 	addr, err := parseHost(c, o.client)
 	if err != nil {
@@ -245,7 +244,6 @@ func (o *perfFlags) request(c *cobra.Command) (*control.Perf, error) {
 	return req, o.speed(c, req)
 }
 
-// check validates the numbers.
 func (o *perfFlags) check(c *cobra.Command) error {
 	set := c.Flags().Changed
 	switch {
@@ -262,11 +260,11 @@ func (o *perfFlags) check(c *cobra.Command) error {
 	case o.mss < 0 || o.mss == 0 && set("set-mss"):
 		return wrong(c, "-M %d: must be a number of bytes", o.mss)
 	case o.reverse && o.bidir:
-		return wrong(c, "-R and --bidir exclude each other")
+		return wrong(c, "-R and --bidir cannot be used together")
 	case o.daemon || o.oneOff:
 		return wrong(c, "-D and -1 need -s")
 	case o.udp && set("proto"):
-		return wrong(c, "-u and --proto exclude each other")
+		return wrong(c, "-u and --proto cannot be used together")
 	case !slices.Contains([]string{"tcp", "udp", "rcp", "rdt"}, o.proto):
 		return wrong(c, "--proto %s: must be tcp, udp, rcp or rdt", printable(o.proto))
 	case o.format != "" && (len(o.format) != 1 || !strings.Contains("kmgtKMGT", o.format)):
@@ -279,12 +277,11 @@ func (o *perfFlags) check(c *cobra.Command) error {
 		}
 	}
 	if n > 1 {
-		return wrong(c, "-t, -n and -k exclude each other")
+		return wrong(c, "-t, -n and -k cannot be used together")
 	}
 	return nil
 }
 
-// speed parses -b.
 func (o *perfFlags) speed(c *cobra.Command, req *control.Perf) error {
 	if o.rate == "" {
 		return nil
@@ -322,7 +319,6 @@ func perfSize(text string, base float64) (int64, bool) {
 	return int64(v * factor), true
 }
 
-// printPerfServers lists the servers.
 func printPerfServers(list []control.PerfServed) string {
 	columns := []column{{"Local", 15, leftmost}, {"Tests", 5, 2}, {"State", 7, 2}}
 	var rows [][]string

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// statusError is an error with its own exit status.
 type statusError struct {
 	error
 	status int
@@ -34,19 +34,19 @@ const (
 // scriptPings is the number of requests of a ping in a script without a count.
 const scriptPings = 4
 
-// pingFlags are the flags of ping.
 type pingFlags struct {
-	count, size, preload, ttl, tos            int
-	interval, timeout, deadline               float64
-	source, pattern, discover                 string
-	quiet, flood, adaptive, broadcast         bool
-	stamps, outstanding, numeric, versionFour bool
+	count, size, preload, ttl, tos    int
+	interval, timeout, deadline       float64
+	source, pattern, discover         string
+	quiet, flood, adaptive, broadcast bool
+	stamps, outstanding, numeric      bool
 }
 
 func pingCommand(e *env) *cobra.Command {
 	var o pingFlags
 	c := &cobra.Command{
 		Use:   "ping ADDR",
+		Args:  argumentCount,
 		Short: "send echo requests until Ctrl-C",
 		Long: "Send ICMP echo requests and print the replies, like iputils's ping: until\n" +
 			"Ctrl-C, or the limits of -c and -w; in a script, or as a command of `node\n" +
@@ -84,13 +84,12 @@ func pingCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time of day of each line")
 	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "report requests without a reply")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "numeric addresses, as always")
-	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, as always")
+	familyFlags(f)
 	flagWords(c, "source", e.interfaceNames)
 	flagWords(c, "pmtudisc", words("do", "dont", "want"))
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// request builds a request from a ping's flags.
 func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error) {
 	to, err := parseHost(c, addr)
 	if err != nil {
@@ -145,12 +144,29 @@ func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error
 
 func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// parseHost parses the address of a host.
+// familyFlags adds the flags that require an address of one family.
+func familyFlags(f *pflag.FlagSet) {
+	f.BoolP("ipv4", "4", false, "ADDR must be an IPv4 address")
+	f.BoolP("ipv6", "6", false, "ADDR must be an IPv6 address")
+}
+
+// parseHost parses the address of a host, of the family that the flags require.
 func parseHost(c *cobra.Command, word string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(word)
-	if err != nil || !a.Is4() {
-		return netip.Addr{}, wrong(c, "%s: no such host: must be an IPv4 address like 10.1.0.2 "+
+	a, err := readAddr(word)
+	switch {
+	case err != nil && !strings.ContainsAny(word, ":["):
+		return a, wrong(c, "%s: no such host: must be an address like 10.1.0.2 or 2001:db8::2 "+
 			"(`neighbors` and `routes` show some)", printable(word))
+	case err != nil:
+		return a, wrong(c, "%w", err)
+	}
+	for _, f := range []struct {
+		name string
+		is   bool
+	}{{"ipv4", a.Is4()}, {"ipv6", a.Is6()}} {
+		if c.Flags().Changed(f.name) && !f.is {
+			return a, wrong(c, "--%s: %v is of the other family", f.name, a)
+		}
 	}
 	return a, nil
 }
@@ -161,7 +177,7 @@ func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	case streams(c):
 		req.Each = func(r control.Reply) { _ = e.line("each", r) } // plain values
 	case !asJSON:
-		from, err := sourceName(e, c, req.Source)
+		from, err := sourceName(e, c, req)
 		if err != nil {
 			return err
 		}
@@ -224,7 +240,8 @@ func pingFailed(c *cobra.Command, err error) error {
 
 // sourceName formats the source for the banner: an address, with the interface if the user named
 // it.
-func sourceName(e *env, c *cobra.Command, source string) (string, error) {
+func sourceName(e *env, c *cobra.Command, req *control.Ping) (string, error) {
+	source := req.Source
 	if source == "" {
 		return "", nil
 	}
@@ -234,20 +251,30 @@ func sourceName(e *env, c *cobra.Command, source string) (string, error) {
 	}
 	var own []string
 	for _, i := range list {
-		addr := i.Addr.Addr().String()
-		switch source {
-		case addr:
-			return addr + " ", nil
-		case i.Name, fmt.Sprint(i.Index):
-			return addr + " " + i.Name, nil
+		named := source == i.Name || source == fmt.Sprint(i.Index)
+		var all []string
+		for _, p := range i.Addrs() {
+			a := p.Addr()
+			near := a.IsLinkLocalUnicast() == (req.Addr.IsLinkLocalUnicast() ||
+				req.Addr.IsMulticast())
+			switch {
+			case named && a.Is4() == req.Addr.Is4() && (a.Is4() || near):
+				return a.String() + " " + i.Name, nil
+			case source == a.String(), source == a.WithZone(i.Name).String():
+				return source + " ", nil
+			}
+			all = append(all, a.String())
 		}
-		own = append(own, i.Name+" ("+addr+")")
+		own = append(own, i.Name+" ("+strings.Join(all, ", ")+")")
+		if named {
+			return "", wrong(c, "-I %s: no address for packets to %v; this node has %s",
+				printable(source), req.Addr, strings.Join(own, ", "))
+		}
 	}
 	return "", wrong(c, "-I %s: no such interface or address; this node has %s", printable(source),
 		strings.Join(own, ", "))
 }
 
-// pingBanner formats the first line of a ping.
 func pingBanner(req *control.Ping, from string) string {
 	text := ""
 	if req.Broadcast {
@@ -260,7 +287,11 @@ func pingBanner(req *control.Ping, from string) string {
 	if from != "" {
 		text += "from " + from + ": "
 	}
-	return text + fmt.Sprintf("%d(%d) bytes of data.", req.Bytes(), req.Bytes()+28)
+	headers := 28
+	if req.Addr.Is6() {
+		headers = 48
+	}
+	return text + fmt.Sprintf("%d(%d) bytes of data.", req.Bytes(), req.Bytes()+headers)
 }
 
 // watchPing sets the callbacks that print replies as the flags require. On a terminal, a flood
@@ -287,7 +318,6 @@ func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
 	}
 }
 
-// printReply formats one reply like iputils.
 func printReply(r *control.Reply, size int, stamps bool) string {
 	stamp := ""
 	if stamps {
@@ -355,7 +385,6 @@ func pingMillis(d time.Duration) string {
 	return fmt.Sprintf("%d.%03d", us/1000, us%1000)
 }
 
-// printPing formats the statistics of a ping like iputils.
 func printPing(req *control.Ping, p *control.PingResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n--- %s ping statistics ---\n%d packets transmitted, %d received",

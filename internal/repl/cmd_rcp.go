@@ -1,7 +1,6 @@
 package repl
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// rcpCommand is the command of the sliding-fence transport.
 func rcpCommand(e *env) *cobra.Command {
 	return overUDP[control.RCPSocket](e, &transport[control.RCPSocket]{
 		name: "rcp", short: "RCP, the sliding fence: echo, count",
@@ -23,19 +21,17 @@ func rcpCommand(e *env) *cobra.Command {
 			"prints the number of packets. `rcp close PORT` closes the sockets of a port.",
 		list: control.RCPSockets{}, print: printRCP,
 		port: func(k *control.RCPSocket) uint16 { return k.Local.Port() },
-		end: func(ctx context.Context, port uint16) error {
-			return control.Order(ctx, e.op, control.RCPClose{Port: port})
+		end: func(port uint16) control.Request[control.Nothing] {
+			return control.RCPClose{Port: port}
 		},
 	}, rcpEchoCommand(e), rcpCountCommand(e))
 }
 
-// rcpFlags are the flags of both ends.
 type rcpFlags struct {
 	control.RCPOptions
 	seconds float64
 }
 
-// mostWidth is the maximum number of packets in a fence.
 const mostWidth = 1024
 
 func (o *rcpFlags) of(c *cobra.Command) {
@@ -46,7 +42,6 @@ func (o *rcpFlags) of(c *cobra.Command) {
 	f.Float64Var(&o.seconds, "timeout", 3, "close after `SECONDS` of silence")
 }
 
-// options converts the flags.
 func (o *rcpFlags) options(c *cobra.Command) (control.RCPOptions, error) {
 	switch {
 	case o.Width < 1 || o.Width > mostWidth:
@@ -65,14 +60,11 @@ func rcpEchoCommand(e *env) *cobra.Command {
 		Short: "run an echo server",
 		Args:  positional,
 		RunE: func(c *cobra.Command, args []string) error {
-			port, err := parsePort(c, args[0])
+			options, err := o.options(c)
 			if err != nil {
 				return err
 			}
-			req := control.RCPEcho{Port: port}
-			if req.Options, err = o.options(c); err != nil {
-				return err
-			}
+			req := control.RCPEcho{Port: portOf(args[0]), Options: options}
 			return show(e, c, req, func(at control.RCPPort) string {
 				return fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port())
 			})
@@ -92,20 +84,15 @@ func rcpCountCommand(e *env) *cobra.Command {
 
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			addr, err := parseAddr(c, args[0])
-			if err != nil {
-				return err
-			}
-			port, err := parsePort(c, args[1])
-			if err != nil {
-				return err
-			}
 			if writes < 1 || writes > mostWrites {
 				return wrong(c, "--writes %d: must be 1 to %d", writes, mostWrites)
 			}
-			req := control.RCPCount{Addr: addr, Port: port, Writes: writes}
-			if req.Options, err = o.options(c); err != nil {
+			options, err := o.options(c)
+			if err != nil {
 				return err
+			}
+			req := control.RCPCount{
+				Addr: addrOf(args[0]), Port: portOf(args[1]), Writes: writes, Options: options,
 			}
 			return show(e, c, req, func(counted control.RCPCounted) string {
 				return printCounted(&counted)

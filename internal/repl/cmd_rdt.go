@@ -25,13 +25,12 @@ func rdtCommand(e *env) *cobra.Command {
 			"acknowledgment. `rdt close PORT` closes the flows of a port.",
 		list: control.RDTFlows{}, print: printRDT,
 		port: func(f *control.RDTFlow) uint16 { return f.Local.Port() },
-		end: func(ctx context.Context, port uint16) error {
-			return control.Order(ctx, e.op, control.RDTClose{Port: port})
+		end: func(port uint16) control.Request[control.Nothing] {
+			return control.RDTClose{Port: port}
 		},
 	}, rdtServeCommand(e), rdtListCommand(e), rdtFetchCommand(e))
 }
 
-// rdtFlags are the flags of both ends.
 type rdtFlags struct {
 	control.RDTOptions
 	timeout, patience float64
@@ -45,7 +44,6 @@ const (
 	defaultPatience = 10
 )
 
-// ofServer adds the flags of the server, which sends.
 func (o *rdtFlags) ofServer(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.Window, "window", 128, "at most `PACKETS` unacknowledged")
@@ -70,7 +68,6 @@ func (o *rdtFlags) ofBoth(c *cobra.Command) {
 		"close a flow after `SECONDS` of silence")
 }
 
-// options converts the flags.
 func (o *rdtFlags) options(c *cobra.Command) (control.RDTOptions, error) {
 	server := c.Flags().Lookup("window") != nil
 	switch {
@@ -98,7 +95,7 @@ func some(least int) cobra.PositionalArgs {
 		if names := strings.Fields(list); len(args) < least {
 			return wrong(c, "%s is missing", strings.TrimSuffix(names[len(args)], "..."))
 		}
-		return nil
+		return argumentSyntax(c, args)
 	}
 }
 
@@ -122,14 +119,11 @@ func rdtServeCommand(e *env) *cobra.Command {
 			return at(append(make([]completer, max(1, len(args))), fileNames)...)(c, args, prefix)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			port, err := parsePort(c, args[0])
+			options, err := o.options(c)
 			if err != nil {
 				return err
 			}
-			req := control.RDTServe{Port: port, Paths: args[1:]}
-			if req.Options, err = o.options(c); err != nil {
-				return err
-			}
+			req := control.RDTServe{Port: portOf(args[0]), Paths: args[1:], Options: options}
 			return show(e, c, req, func(at control.RDTServed) string {
 				return fmt.Sprintf("Serving %d objects, %d bytes, by RDT on UDP "+
 					"port %d", at.Objects, at.Bytes, at.Local.Port())
@@ -149,16 +143,12 @@ func rdtListCommand(e *env) *cobra.Command {
 
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			var req control.RDTList
-			var err error
-			if req.Addr, err = parseAddr(c, args[0]); err != nil {
+			options, err := o.options(c)
+			if err != nil {
 				return err
 			}
-			if req.Port, err = parsePort(c, args[1]); err != nil {
-				return err
-			}
-			if req.Options, err = o.options(c); err != nil {
-				return err
+			req := control.RDTList{
+				Addr: addrOf(args[0]), Port: portOf(args[1]), Options: options,
 			}
 			return show(e, c, req, printEntries)
 		},
@@ -167,7 +157,6 @@ func rdtListCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// errMissing is the error of a fetch with missing objects.
 var errMissing = errors.New("not received")
 
 func rdtFetchCommand(e *env) *cobra.Command {
@@ -185,20 +174,15 @@ func rdtFetchCommand(e *env) *cobra.Command {
 
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			req := control.RDTFetch{Overwrite: force}
-			var err error
-			if req.Addr, err = parseAddr(c, args[0]); err != nil {
-				return err
+			req := control.RDTFetch{
+				Addr: addrOf(args[0]), Port: portOf(args[1]), Names: args[2:], Overwrite: force,
 			}
-			if req.Port, err = parsePort(c, args[1]); err != nil {
-				return err
-			}
-			req.Names = args[2:]
 			if i := len(args) - 2; i >= 2 && args[i] == "into" {
 				req.Names, req.Dir = args[2:i], args[i+1]
 			} else if args[len(args)-1] == "into" {
 				return wrong(c, "DIR is missing")
 			}
+			var err error
 			if req.Options, err = o.options(c); err != nil {
 				return err
 			}

@@ -29,15 +29,22 @@ func printRIP(info *control.RIPInfo) string {
 	if info.Dialect == "" {
 		return "This node does not run RIP.\n"
 	}
-	return printRIPTimers(info) + "\n" + printRIPInterfaces(info.Interfaces) + "\n" +
+	text := printRIPTimers(info) + "\n" + printRIPInterfaces(info.Interfaces) + "\n" +
 		printRIPNeighbors(info.Neighbors) + "\n" + printRIPRoutes(info.Routes) + "\n" +
 		printRIPMessages(info)
+	if info.RIPng != nil {
+		text += "\n" + printRIP(info.RIPng)
+	}
+	return text
 }
 
 func printRIPTimers(info *control.RIPInfo) string {
 	name := "the course's RIP, IP protocol 200"
-	if info.Dialect == "rip2" {
+	switch info.Dialect {
+	case "rip2":
 		name = "RIPv2, UDP port 520"
+	case "ripng":
+		name = "RIPng, UDP port 521"
 	}
 	t := &info.Timers
 	period := t.Periodic.String()

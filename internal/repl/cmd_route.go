@@ -6,34 +6,28 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// routeCommand is the command for static routes.
 func routeCommand(e *env) *cobra.Command {
-	c := &cobra.Command{
+	return verbsOf(&cobra.Command{
 		Use:   "route",
 		Short: "add or delete static routes; look one up",
 		Long: "Add or delete static routes, or look up the route that a packet to ADDR takes.\n" +
 			"`routes` lists the routes in use.\n\n" +
-			"PREFIX is like 10.1.0.0/16, an address for one host, or `default`. A route\n" +
+			"PREFIX is like 10.1.0.0/16 or 2001:db8:1::/64, an address for one host, or\n" +
+			"`default`, which is 0.0.0.0/0, or ::/0 if VADDR is an IPv6 address. A route\n" +
 			"leads to a next hop on a link of this node, or nowhere: `blackhole` drops\n" +
 			"packets, `unreachable` also reports this to their senders, `prohibit` reports\n" +
-			"that it is forbidden. Of several routes to one prefix, the node uses the one\n" +
-			"with the smallest METRIC (0) whose interface is up, and of equal ones the\n" +
-			"first. Without VADDR, del deletes all routes to PREFIX.",
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return wrong(c, "%q is not add, del or get%s", args[0], near(c, args[0]))
-			}
-			return wrong(c, "add, del or get is missing")
-		},
-	}
-	c.AddCommand(&cobra.Command{
+			"that it is forbidden. A link-local next hop has its interface as zone:\n" +
+			"fe80::2%if0. Of several routes to one prefix, the node uses the one with the\n" +
+			"smallest METRIC (0) whose interface is up, and of equal ones the first.\n" +
+			"Without VADDR, del deletes all routes to PREFIX.",
+	}, &cobra.Command{
 		Use:               "add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC]",
 		Short:             "add a static route",
 		Args:              cobra.ArbitraryArgs,
@@ -63,14 +57,9 @@ func routeCommand(e *env) *cobra.Command {
 		Args:              positional,
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			addr, err := parseAddr(c, args[0])
-			if err != nil {
-				return err
-			}
-			return routeTo(e, c, addr)
+			return routeTo(e, c, addrOf(args[0]))
 		},
 	}))
-	return c
 }
 
 // routeTo prints the route to an address: of the routes in use, the one with the longest prefix.
@@ -79,14 +68,29 @@ func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 	if err != nil {
 		return err
 	}
+	var links []string
+	for i := range faces {
+		if len(faces[i].IPv6) > 0 {
+			links = append(links, faces[i].Name)
+		}
+	}
+	if addr, err = control.Scope(addr, links); err != nil {
+		return wrong(c, "%v: %w", addr, err)
+	}
 	for _, f := range faces {
-		if f.Addr.Addr() == addr {
+		if f.Has(addr) {
 			r := control.Route{
 				Origin: control.OriginLocal, Iface: f.Name,
 				Prefix: netip.PrefixFrom(addr, addr.BitLen()),
 			}
 			return e.answer(c, r, fmt.Sprintf("local %v dev %s", addr, f.Name))
 		}
+	}
+	if addr.Zone() != "" && addr.IsLinkLocalUnicast() {
+		r := control.Route{
+			Origin: control.OriginLocal, Iface: addr.Zone(), Prefix: linkLocals,
+		}
+		return e.answer(c, r, fmt.Sprintf("%v dev %s", addr, r.Iface))
 	}
 	list, err := ask(e, c, control.Routes{})
 	if err != nil {
@@ -105,6 +109,9 @@ func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 		fieldRoutes(list[best:best+1], faces))
 }
 
+// linkLocals is the network of every link (RFC 4291 §2.5.6).
+var linkLocals = netip.MustParsePrefix("fe80::/64")
+
 // nowhere are the keywords of routes that drop packets.
 var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 
@@ -120,20 +127,20 @@ func readRoute(args []string) (req control.AddRoute, err error) {
 	if len(args) == 0 {
 		return req, errNoPrefix
 	}
-	if req.Prefix, err = readPrefix(args[0]); err != nil {
-		return req, err
-	}
-	args = args[1:]
+	prefix, args := args[0], args[1:]
 	switch {
 	case len(args) > 0 && slices.Contains(nowhere, args[0]):
 		req.Kind, args = control.RouteKind(args[0]), args[1:]
 	case len(args) > 1 && args[0] == "via":
-		if req.Via, err = netip.ParseAddr(args[1]); err != nil {
-			return req, fmt.Errorf("%q is not an address", args[1])
+		if req.Via, err = readAddr(args[1]); err != nil {
+			return req, err
 		}
 		args = args[2:]
 	default:
 		return req, errNoHop
+	}
+	if req.Prefix, err = readPrefix(prefix, req.Via); err != nil {
+		return req, err
 	}
 	if len(args) > 0 {
 		if req.Metric, err = strconv.Atoi(args[0]); err != nil || req.Metric < 0 {
@@ -152,26 +159,39 @@ func readRouteGone(args []string) (req control.DelRoute, err error) {
 	if len(args) != 1 && (len(args) != 3 || args[1] != "via") {
 		return req, errNoVia
 	}
-	if req.Prefix, err = readPrefix(args[0]); err != nil || len(args) == 1 {
-		return req, err
+	if len(args) == 3 {
+		if req.Via, err = readAddr(args[2]); err != nil {
+			return req, err
+		}
 	}
-	if req.Via, err = netip.ParseAddr(args[2]); err != nil {
-		return req, fmt.Errorf("%q is not an address", args[2])
-	}
-	return req, nil
+	req.Prefix, err = readPrefix(args[0], req.Via)
+	return req, err
 }
 
-// readPrefix parses a prefix, a host's address or `default`.
-func readPrefix(word string) (netip.Prefix, error) {
-	if word == "default" {
+// readPrefix parses a prefix, a host's address or `default`, which is of the next hop's family.
+func readPrefix(word string, via netip.Addr) (netip.Prefix, error) {
+	switch {
+	case word == "default" && via.Is6():
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0), nil
+	case word == "default":
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0), nil
 	}
-	if a, err := netip.ParseAddr(word); err == nil {
+	addr, bits, sized := strings.Cut(word, "/")
+	a, err := readAddr(addr)
+	switch {
+	case err != nil && !strings.ContainsAny(addr, ".:"):
+		return netip.Prefix{}, fmt.Errorf(
+			"%q is not a prefix like 10.1.0.0/16, an address or default", word)
+	case err != nil:
+		return netip.Prefix{}, err
+	case a.Zone() != "":
+		return netip.Prefix{}, fmt.Errorf("%q: a prefix has no zone", word)
+	case !sized:
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
-	p, err := netip.ParsePrefix(word)
+	p, err := netip.ParsePrefix(a.String() + "/" + bits)
 	if err != nil {
-		return p, fmt.Errorf("%q is not a prefix like 10.1.0.0/16, an address or default", word)
+		return p, fmt.Errorf("%q: the length of a prefix must be 0 to %d", word, a.BitLen())
 	}
 	return p, nil
 }

@@ -23,11 +23,7 @@ func verboseCommand(e *env) *cobra.Command {
 			}
 			req := control.Verbose{On: args[0] == "on", SID: control.AllSockets}
 			if len(args) > 1 {
-				sid, err := parseSID(c, args[1])
-				if err != nil {
-					return err
-				}
-				req.SID = sid
+				req.SID = sidOf(args[1])
 			}
 			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
@@ -35,17 +31,6 @@ func verboseCommand(e *env) *cobra.Command {
 }
 
 func pcapCommand(e *env) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "pcap",
-		Short: "capture packets to a pcapng file",
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return wrong(c, "%q is neither start nor stop%s", args[0], near(c, args[0]))
-			}
-			return wrong(c, "start or stop is missing")
-		},
-	}
 	var snaplen int
 	var force bool
 	start := &cobra.Command{
@@ -79,8 +64,10 @@ func pcapCommand(e *env) *cobra.Command {
 			return e.answer(c, done, text)
 		},
 	})
-	c.AddCommand(start, stop)
-	return c
+	return verbsOf(&cobra.Command{
+		Use:   "pcap",
+		Short: "capture packets to a pcapng file",
+	}, start, stop)
 }
 
 func showCommand(e *env) *cobra.Command {

@@ -14,7 +14,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// socketFlags are the supported flags of ss.
 type socketFlags struct {
 	info, timers, tcp, udp, listening, noHeader bool
 	numeric, all                                bool // always on
@@ -95,11 +94,8 @@ func acceptCommand(e *env) *cobra.Command {
 		Aliases: []string{"a"},
 		Short:   "listen and accept all connections",
 		RunE: func(c *cobra.Command, args []string) error {
-			port, err := parsePort(c, args[0])
-			if err != nil {
-				return err
-			}
-			return show(e, c, control.Listen{Port: port}, func(sock control.Socket) string {
+			req := control.Listen{Port: portOf(args[0])}
+			return show(e, c, req, func(sock control.Socket) string {
 				return fmt.Sprintf("Created listen socket with ID %d", sock.SID)
 			})
 		},
@@ -112,15 +108,7 @@ func connectCommand(e *env) *cobra.Command {
 		Aliases: []string{"c"},
 		Short:   "open a connection",
 		RunE: func(c *cobra.Command, args []string) error {
-			addr, err := parseAddr(c, args[0])
-			if err != nil {
-				return err
-			}
-			port, err := parsePort(c, args[1])
-			if err != nil {
-				return err
-			}
-			req := control.Connect{Addr: addr, Port: port}
+			req := control.Connect{Addr: addrOf(args[0]), Port: portOf(args[1])}
 			return show(e, c, req, func(s control.Socket) string {
 				return fmt.Sprintf("Created new socket with ID %d", s.SID)
 			})
@@ -138,10 +126,6 @@ func recvCommand(e *env) *cobra.Command {
 		Short:             "read up to N bytes; y: all N",
 		ValidArgsFunction: at(e.connections, nil, words("y", "n")),
 		RunE: func(c *cobra.Command, args []string) error {
-			sid, err := parseSID(c, args[0])
-			if err != nil {
-				return err
-			}
 			n, err := parseCount(c, args[1], 1, mostRead)
 			if err != nil {
 				return err
@@ -150,7 +134,7 @@ func recvCommand(e *env) *cobra.Command {
 				return wrong(c, "%q is neither y nor n", args[2])
 			}
 			full := len(args) > 2 && args[2] == "y"
-			req := control.Read{SID: sid, N: n, Full: full}
+			req := control.Read{SID: sidOf(args[0]), N: n, Full: full}
 			return show(e, c, req, func(d control.Data) string { return printData(e, d) })
 		},
 	})
@@ -167,10 +151,6 @@ func shutdownCommand(e *env) *cobra.Command {
 		Long:              "Close one direction of a connection, or both. r is read, w is write.",
 		ValidArgsFunction: at(e.connections, words("read", "write", "both")),
 		RunE: func(c *cobra.Command, args []string) error {
-			sid, err := parseSID(c, args[0])
-			if err != nil {
-				return err
-			}
 			how := control.ShutdownWrite
 			if len(args) > 1 {
 				how = cmp.Or(shortHow[args[1]], control.How(args[1]))
@@ -180,8 +160,8 @@ func shutdownCommand(e *env) *cobra.Command {
 			default:
 				return wrong(c, "%q is not read, write or both", args[1])
 			}
-			err = control.Order(c.Context(), e.op, control.Shutdown{SID: sid, How: how})
-			return e.done(c, err)
+			req := control.Shutdown{SID: sidOf(args[0]), How: how}
+			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
 	}
 }
@@ -193,11 +173,8 @@ func closeCommand(e *env) *cobra.Command {
 		Short:             "close a socket; pending data is sent",
 		ValidArgsFunction: at(e.everySocket),
 		RunE: func(c *cobra.Command, args []string) error {
-			sid, err := parseSID(c, args[0])
-			if err != nil {
-				return err
-			}
-			return e.done(c, control.Order(c.Context(), e.op, control.Close{SID: sid}))
+			req := control.Close{SID: sidOf(args[0])}
+			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
 	}
 }
@@ -208,16 +185,10 @@ func windowCommand(e *env) *cobra.Command {
 		Short:             "a connection's send and receive windows",
 		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
-			sid, err := parseSID(c, args[0])
-			if err != nil {
-				return err
-			}
-			w, err := ask(e, c, control.Window{SID: sid})
-			if err != nil {
-				return err
-			}
-			text := fmt.Sprintf("send window %d, receive window %d", w.Send, w.Receive)
-			return e.answer(c, w, text)
+			req := control.Window{SID: sidOf(args[0])}
+			return show(e, c, req, func(w control.Windows) string {
+				return fmt.Sprintf("send window %d, receive window %d", w.Send, w.Receive)
+			})
 		},
 	})
 }
@@ -232,11 +203,7 @@ func congestionCommand(e *env) *cobra.Command {
 		Annotations:       map[string]string{settingsAbout: "tcp.congestion"},
 		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
-			sid, err := parseSID(c, args[0])
-			if err != nil {
-				return err
-			}
-			req := control.Congestion{SID: sid, Name: args[1]}
+			req := control.Congestion{SID: sidOf(args[0]), Name: args[1]}
 			return show(e, c, req, func(sock control.Socket) string {
 				return fmt.Sprintf("socket %d uses %s", sock.SID, args[1])
 			})
@@ -289,7 +256,6 @@ func printSockets(list []control.Socket) string {
 	return b.String()
 }
 
-// fields collects the words of a line of ss.
 type fields []string
 
 func (f *fields) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
@@ -367,7 +333,6 @@ func (f *fields) path(i *control.Info) {
 	}
 }
 
-// traffic adds the traffic counters.
 func (f *fields) traffic(i *control.Info) {
 	f.count("bytes_sent", i.BytesSent)
 	f.count("bytes_retrans", i.BytesRetrans)
@@ -394,7 +359,6 @@ func (f *fields) traffic(i *control.Info) {
 	}
 }
 
-// outstanding adds the data in flight and what limits it.
 func (f *fields) outstanding(i *control.Info) {
 	f.waited("busy", i.BusyTime, 0)
 	f.waited("rwnd_limited", i.RwndLimited, i.BusyTime)

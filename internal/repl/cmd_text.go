@@ -88,7 +88,6 @@ func sendTest(e *env, c *cobra.Command, word, text string) error {
 	})
 }
 
-// pieceSize is the size of a request for a FILL.
 const pieceSize = 64 << 10
 
 func writeText(e *env, c *cobra.Command, word, text string) error {

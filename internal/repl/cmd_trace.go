@@ -86,7 +86,6 @@ func traceJSON(e *env, c *cobra.Command, req *control.Trace) error {
 // trainWait is how long a segment waits for others to be drawn with it.
 const trainWait = 20 * time.Millisecond
 
-// drawTrace draws a trace as it arrives.
 func drawTrace(e *env, c *cobra.Command, req *control.Trace, cfg LadderConfig) error {
 	e.endless()
 	var mu sync.Mutex // guards the ladder

@@ -21,17 +21,17 @@ const (
 	traceLen     = 60
 )
 
-// traceFlags are the flags of traceroute.
 type traceFlags struct {
 	first, hops, queries, parallel, port, tos int
 	wait, source, iface, gap                  string
-	icmp, tcp, numeric, df, mtu, versionFour  bool
+	icmp, tcp, numeric, df, mtu               bool
 }
 
 func tracerouteCommand(e *env) *cobra.Command {
 	var o traceFlags
 	c := &cobra.Command{
 		Use:     "traceroute ADDR [BYTES]",
+		Args:    argumentCount,
 		Aliases: []string{"tracert"},
 		Short:   "the routers on the path",
 		Long: "Find the routers on the path to ADDR, with packets of BYTES (60) and\n" +
@@ -67,12 +67,11 @@ func tracerouteCommand(e *env) *cobra.Command {
 	f.StringVarP(&o.iface, "interface", "i", "", "the interface `IF` to send from")
 	f.IntVarP(&o.tos, "tos", "t", 0, "set the `TOS` byte of probes")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "print each address once")
-	f.BoolVarP(&o.versionFour, "ipv4", "4", false, "IPv4, as always")
+	familyFlags(f)
 	flagWords(c, "interface", e.interfaceNames)
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// request builds a request from a traceroute's flags.
 func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Traceroute, error) {
 	addr, err := parseHost(c, args[0])
 	if err != nil {
@@ -101,11 +100,11 @@ func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Tracerou
 	case o.tos < 0 || o.tos > 255:
 		return nil, wrong(c, "-t %d: must be 0 to 255", o.tos)
 	case o.mtu && o.tcp:
-		return nil, wrong(c, "--mtu and -T exclude each other")
+		return nil, wrong(c, "--mtu and -T cannot be used together")
 	case o.icmp && o.tcp:
-		return nil, wrong(c, "-I and -T exclude each other")
+		return nil, wrong(c, "-I and -T cannot be used together")
 	case o.source != "" && o.iface != "":
-		return nil, wrong(c, "-s and -i exclude each other")
+		return nil, wrong(c, "-s and -i cannot be used together")
 	}
 	req := &control.Traceroute{
 		Addr: addr, Kind: control.ProbeUDP, First: o.first, MaxHops: o.hops, Queries: o.queries,
@@ -172,15 +171,10 @@ func runTraceroute(e *env, c *cobra.Command, req *control.Traceroute, numeric bo
 			err))
 	case err != nil:
 		return failed(c, err)
-	case streams(c):
-		return e.line("result", hops)
-	case asJSON:
-		return e.document(hops)
 	}
-	return nil
+	return e.answer(c, hops, "")
 }
 
-// printHop formats one hop like traceroute.
 func printHop(h control.Hop, numeric bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%2d ", h.TTL)

@@ -85,7 +85,6 @@ func udpSend(e *env, c *cobra.Command, line string) error {
 	})
 }
 
-// datagram parses TEXT, or FILL BYTE N.
 func datagram(c *cobra.Command, text string) ([]byte, error) {
 	if f := strings.Fields(text); len(f) == 3 && f[0] == "FILL" {
 		b, err := fillByte(c, f[1])

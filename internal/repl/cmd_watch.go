@@ -139,7 +139,6 @@ func (o *watchFlags) setPeriod(c *cobra.Command, word string) error {
 	return nil
 }
 
-// watched is one line of a watch with --json.
 type watched struct {
 	At      time.Time       `json:"at"`
 	Command string          `json:"command"`
@@ -198,7 +197,6 @@ func watchLine(s *Shell, c *cobra.Command, o *watchFlags) error {
 	}
 }
 
-// once executes the line and returns its output.
 func once(ctx context.Context, s *Shell, o *watchFlags) (string, error) {
 	var out bytes.Buffer
 	cfg := s.env.cfg

@@ -220,11 +220,11 @@ func TestALongFillIsWrittenInPieces(t *testing.T) {
 
 // The usage lines of the commands with many flags.
 const (
-	pingUse = "ping ADDR [-A] [-b] [-c N] [-w SECONDS] [-f] [-i SECONDS] [-4] [--json]" +
+	pingUse = "ping ADDR [-A] [-b] [-c N] [-w SECONDS] [-f] [-i SECONDS] [-4] [-6] [--json]" +
 		" [--json-stream] [-n] [-O] " +
 		"[-p HEX] [-M HOW] [-l N] [-q] [-s BYTES] [-I ADDR] [-W SECONDS] [-D] [-Q TOS] [-t TTL]"
 	udpUse   = "udp listen PORT | send ADDR PORT TEXT"
-	traceUse = "traceroute ADDR [BYTES] [-F] [-f N] [-I] [-i IF] [-4] [--json]" +
+	traceUse = "traceroute ADDR [BYTES] [-F] [-f N] [-I] [-i IF] [-4] [-6] [--json]" +
 		" [--json-stream] [-m N] [--mtu] [-n] " +
 		"[-p PORT] [-q N] [-z T] [-N N] [-s ADDR] [-T] [-t TOS] [-w MAX[,HERE,NEAR]]"
 )
@@ -253,7 +253,10 @@ func TestWrongLinesAskNothing(t *testing.T) {
 			"route add 10.3.0.0/16",
 			"route add: expected via VADDR, blackhole, unreachable or prohibit after PREFIX", routeAdd,
 		},
-		{"route add default via x", `route add: "x" is not an address`, routeAdd},
+		{"route add default via x", `route add: "x" is not an IP address`, routeAdd},
+		{"route add 2001:db8::/129 via ::1", `route add: "2001:db8::/129": the length of a prefix must be 0 to 128`, routeAdd},
+		{"route add fe80::%if0/64 via ::1", `route add: "fe80::%if0/64": a prefix has no zone`, routeAdd},
+		{"route add [2001:db8::/64 via ::1", `route add: "[2001:db8::" is not an IP address: must have both brackets, or none`, routeAdd},
 		{
 			"route add default via 10.0.0.1 -1",
 			`route add: "-1" is not a metric of 0 or more`, routeAdd,
@@ -273,8 +276,10 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"up", "up: IF is missing", "up IF"},
 		{"up if0 if1", `up: unexpected argument: "if1"`, "up IF"},
 		{"connect 10.0.0.1", "connect: PORT is missing", "connect ADDR PORT [--json]"},
-		{"connect ten 80", `connect: "ten" is not an IPv4 address`, "connect ADDR PORT [--json]"},
-		{"connect ::1 80", `connect: "::1" is not an IPv4 address`, "connect ADDR PORT [--json]"},
+		{"connect ten 80", `connect: "ten" is not an IP address`, "connect ADDR PORT [--json]"},
+		{"connect ::ffff:10.0.0.1 80", `connect: "::ffff:10.0.0.1" is an IPv4-mapped address: must be 10.0.0.1`, "connect ADDR PORT [--json]"},
+		{"connect [10.0.0.1] 80", `connect: "[10.0.0.1]" is not an IP address`, "connect ADDR PORT [--json]"},
+		{"connect 2001:db8::1] 80", `connect: "2001:db8::1]" is not an IP address: must have both brackets, or none`, "connect ADDR PORT [--json]"},
 		{"connect 10.0.0.1 0", `connect: "0" is not a port (1 to 65535)`, "connect ADDR PORT [--json]"},
 		{"a 65536", `accept: "65536" is not a port (1 to 65535)`, "accept PORT [--json]"},
 		{"cl -1", `close: "-1" is not a socket number`, "close SID"},
@@ -286,7 +291,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"s 0 FILL x many", `s: "many" is not a number of bytes`, "s SID TEXT"},
 		{"send", "send: ADDR is missing", "send ADDR TEXT"},
 		{"send 10.0.0.1", "send: TEXT is missing", "send ADDR TEXT"},
-		{"send 10.0.0 x", `send: "10.0.0" is not an IPv4 address`, "send ADDR TEXT"},
+		{"send 10.0.0 x", `send: "10.0.0" is not an IP address`, "send ADDR TEXT"},
 		{"r 0 0", `recv: "0" is not a number from 1 to 67108864`, "recv SID N [y|n] [--json]"},
 		{"r 0 9 yes", `recv: "yes" is neither y nor n`, "recv SID N [y|n] [--json]"},
 		{"sd 0 up", `shutdown: "up" is not read, write or both`, "shutdown SID [read|write|both]"},
@@ -303,7 +308,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"drop NaN", `lossy: "NaN" is not a number from 0 to 1`, "lossy [FRACTION] [IF] [--json]"},
 		{"verbose maybe", `verbose: "maybe" is neither on nor off`, "verbose on|off [SID]"},
 		{"pcap", "pcap: start or stop is missing", "pcap start FILE | stop"},
-		{"pcap pause", `pcap: "pause" is neither start nor stop`, "pcap start FILE | stop"},
+		{"pcap pause", `pcap: "pause" must be start or stop`, "pcap start FILE | stop"},
 		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--force] [--snaplen BYTES]"},
 		{"capture -s 70000", "capture: -s 70000: must be 0 to 65535 bytes", captureUse},
 		{"capture -C 5", "capture: -C and -W need -w FILE", captureUse},
@@ -318,12 +323,15 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"udp listen 53 54", `udp: unexpected argument: "54"`, udpUse},
 		{"udp listen x", `udp: "x" is not a port (1 to 65535)`, udpUse},
 		{"udp send", "udp: ADDR is missing", udpUse},
-		{"udp send there 53 x", `udp: "there" is not an IPv4 address`, udpUse},
+		{"udp send there 53 x", `udp: "there" is not an IP address`, udpUse},
 		{"udp send 10.0.0.1", "udp: PORT is missing", udpUse},
 		{"udp send 10.0.0.1 53", "udp: TEXT is missing", udpUse},
 		{"udp send 10.0.0.1 53 FILL x 65508", `udp: "65508" is not a number of bytes from 1 to 65507`, udpUse},
 		{"ping", "ping: ADDR is missing", pingUse},
-		{"ping there", "ping: there: no such host: must be an IPv4 address like 10.1.0.2 (`neighbors` and `routes` show some)", pingUse},
+		{"ping there", "ping: there: no such host: must be an address like 10.1.0.2 or 2001:db8::2 (`neighbors` and `routes` show some)", pingUse},
+		{"ping 2001:db8::zz", `ping: "2001:db8::zz" is not an IP address`, pingUse},
+		{"ping -6 10.0.0.1", "ping: --ipv6: 10.0.0.1 is of the other family", pingUse},
+		{"ping -c 1 -4 [2001:db8::1]", "ping: --ipv4: 2001:db8::1 is of the other family", pingUse},
 		{"ping 10.0.0.1 -c -3", "ping: -c -3: must be a count from 1", pingUse},
 		{"ping 10.0.0.1 -c 0", "ping: -c 0: must be a count from 1", pingUse},
 		{"ping 10.0.0.1 -s 70000", "ping: -s 70000: must be 0 to 65507 bytes", pingUse},
@@ -345,7 +353,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"traceroute 10.0.0.1 -w x", "traceroute: -w x: must be seconds, then optional factors", traceUse},
 		{"traceroute 10.0.0.1 -w 1,2,3,4", "traceroute: -w 1,2,3,4: must be MAX[,HERE,NEAR]", traceUse},
 		{"traceroute 10.0.0.1 -z x", "traceroute: -z x: must be seconds, or above 10 milliseconds", traceUse},
-		{"traceroute 10.0.0.1 -IT", "traceroute: -I and -T exclude each other", traceUse},
+		{"traceroute 10.0.0.1 -IT", "traceroute: -I and -T cannot be used together", traceUse},
 		{"traceroute 10.0.0.1 0", `traceroute: "0" is not a number from 1 to 65000`, traceUse},
 		{
 			"traceroute 10.0.0.1 -m 0", "traceroute: -m 0: must be 1 to 255 hops",

@@ -74,7 +74,6 @@ func FlagsFit(root *cobra.Command, words []string) bool {
 	return err == nil || waits // the value that is being completed
 }
 
-// lastWord returns the offset of a line's last word.
 func lastWord(line string) int {
 	begin := 0
 	for i := 0; i < len(line); i++ {
@@ -119,32 +118,35 @@ func words(choice ...string) completer {
 	return func(context.Context, string) []string { return choice }
 }
 
+// listWords asks the node for a list and returns a word for each item, unless it is empty.
+func listWords[T any](
+	ctx context.Context, e *env, req control.Request[[]T], word func(*T) string,
+) (words []string) {
+	list, _ := control.Ask(ctx, e.op, req) // without an answer nothing is completed
+	for i := range list {
+		if w := word(&list[i]); w != "" && !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
 func (e *env) interfaceNames(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, e.op, control.Interfaces{})
-	if err != nil {
-		return nil
-	}
-	names := make([]string, 0, len(list))
-	for _, i := range list {
-		names = append(names, i.Name)
-	}
-	return names
+	return listWords(ctx, e, control.Interfaces{},
+		func(i *control.Interface) string { return i.Name })
 }
 
-// neighborAddrs completes the addresses of the neighbors.
+// neighborAddrs completes the addresses of the neighbors, and ownAddrs those of the node.
 func (e *env) neighborAddrs(ctx context.Context, _ string) []string {
-	list, err := control.Ask(ctx, e.op, control.Neighbors{})
-	if err != nil {
-		return nil
-	}
-	var addrs []string
-	for _, n := range list {
-		addrs = append(addrs, n.Addr.String())
-	}
-	return addrs
+	return listWords(ctx, e, control.Neighbors{},
+		func(n *control.Neighbor) string { return n.Addr.String() })
 }
 
-// flagWords completes the value of a flag.
+func (e *env) ownAddrs(ctx context.Context, _ string) []string {
+	return listWords(ctx, e, control.Interfaces{},
+		func(i *control.Interface) string { return i.Addr.Addr().String() })
+}
+
 func flagWords(c *cobra.Command, flag string, f completer) {
 	complete := at(f)
 	err := c.RegisterFlagCompletionFunc(flag, func(
@@ -166,29 +168,17 @@ func (e *env) everySocket(ctx context.Context, _ string) []string {
 }
 
 func (e *env) socketNumbers(ctx context.Context, want func(control.Socket) bool) []string {
-	list, err := control.Ask(ctx, e.op, control.Sockets{})
-	if err != nil {
-		return nil
-	}
-	var numbers []string
-	for _, k := range list {
-		if k.SID >= 0 && want(k) {
-			numbers = append(numbers, strconv.Itoa(k.SID))
+	return listWords(ctx, e, control.Sockets{}, func(k *control.Socket) string {
+		if k.SID < 0 || !want(*k) {
+			return ""
 		}
-	}
-	return numbers
+		return strconv.Itoa(k.SID)
+	})
 }
 
 func (e *env) settingKeys(ctx context.Context, prefix string) []string {
-	list, err := control.Ask(ctx, e.op, control.Show{Key: prefix})
-	if err != nil {
-		return nil
-	}
-	keys := make([]string, 0, len(list))
-	for _, v := range list {
-		keys = append(keys, v.Key)
-	}
-	return keys
+	return listWords(ctx, e, control.Show{Key: prefix},
+		func(v *control.Setting) string { return v.Key })
 }
 
 // completeSetting completes a setting's key, and then its value: all values if there are only a
@@ -211,7 +201,6 @@ func (e *env) completeSetting(
 	return at(words(values...))(c, nil, prefix)
 }
 
-// commandNames completes the commands for help.
 func commandNames(
 	c *cobra.Command, args []string, prefix string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -50,6 +50,7 @@ func behindDoors() *fake {
 func TestDoors(t *testing.T) {
 	transcript(t, "doors.golden", behindDoors, []string{
 		"publish 8080 10.1.0.2:80", "publish localhost:8080 10.1.0.2:80 --json",
+		"publish [::1]:8080 [2001:db8::2]:80", "publish ::1:x 10.1.0.2:80",
 		"publish 0.0.0.0:8080 10.1.0.2:80", "publish 8080", "publish 8080 10.1.0.2",
 		"publish web:80 10.1.0.2:80", "publish 99999 10.1.0.2:80", "expose 80 3000",
 		"expose 53 ns:53 --udp", "expose 80 x", "expose x 80", "splice 10.0.0.2", "splice x",

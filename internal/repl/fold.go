@@ -1,8 +1,6 @@
 package repl
 
-import (
-	"strings"
-)
+import "strings"
 
 // columns returns an upper bound of a text's width on a terminal. Characters below U+1100 have one
 // column, others up to two.
@@ -53,7 +51,6 @@ func wrappedTo(width int, text, indent string) string {
 // fold breaks lines that are wider than the terminal; width 0: not a terminal.
 func fold(width int, text string) string { return foldUnder(width, "  ", text) }
 
-// foldUnder is fold with another indent.
 func foldUnder(width int, indent, text string) string {
 	if width <= 0 {
 		return text

@@ -1,8 +1,6 @@
 package repl
 
-import (
-	"strings"
-)
+import "strings"
 
 // frame repaints a terminal's whole screen and restores the previous one at the end.
 type frame struct {
@@ -29,10 +27,8 @@ func (f *frame) resize(width, height int) {
 	}
 }
 
-// begin switches to the other screen. Other output waits.
 func (f *frame) begin() { f.screen.hold(otherScreen) }
 
-// end switches back.
 func (f *frame) end() { f.screen.release(firstScreen) }
 
 // paint shows a title and as much of a text as fits. Characters that differ from the previous text
@@ -63,7 +59,6 @@ func (f *frame) paint(title, text string) {
 	f.screen.paint(b.String())
 }
 
-// broken splits a line into pieces that fit.
 func (f *frame) broken(line string) (pieces []string) {
 	for columns(line) > f.width {
 		piece := clip(line, f.width)

@@ -11,7 +11,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// historyLines is the length of the history.
 const historyLines = 1000
 
 // TypedLine is a typed line with its number from 1.

@@ -13,7 +13,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// job is a transfer in the background.
 type job struct {
 	name   string // the command and its subject: "sendfile big.bin"
 	cancel context.CancelFunc
@@ -122,7 +121,6 @@ func (s *Shell) forget(j *job) {
 	}
 }
 
-// carry is a job's goroutine.
 func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfer) {
 	defer close(j.done)
 	defer j.cancel()
@@ -172,7 +170,6 @@ func (s *Shell) guarded(
 	return run(ctx, func(p control.Progress) { s.advance(j, p) })
 }
 
-// advance records a job's progress.
 func (s *Shell) advance(j *job, p control.Progress) {
 	s.mu.Lock()
 	if !j.started {

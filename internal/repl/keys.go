@@ -27,7 +27,6 @@ func (k *keys) each(do func(key byte)) (stop func()) {
 	}
 }
 
-// aside restores the terminal while do runs.
 func (k *keys) aside(do func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -33,7 +33,6 @@ type Ladder struct {
 	train  train
 }
 
-// seen is the last drawn state of one end.
 type seen struct {
 	ack    uint64
 	window int
@@ -46,7 +45,6 @@ type shownMoment struct {
 	cwnd, ssthresh  int
 }
 
-// train is several segments that are drawn as one.
 type train struct {
 	n     int
 	first control.TracedSegment
@@ -114,7 +112,6 @@ func (l *Ladder) Flush() {
 // Waiting reports whether segments are kept.
 func (l *Ladder) Waiting() bool { return l.train.n > 0 }
 
-// alone reports whether a segment always has its own line.
 func (l *Ladder) alone(s *control.TracedSegment) bool {
 	return l.cfg.Each || len(s.Marks) > 0 || s.Drop != "" || len(s.SACK) > 0 ||
 		strings.ContainsAny(s.Flags, "SFRUEW") || s.ECN == "ce"
@@ -147,7 +144,6 @@ func (l *Ladder) head(s *control.TracedSegment) {
 		l.glyph("│", "|"))
 }
 
-// glyph returns a character, or its replacement in ASCII.
 func (l *Ladder) glyph(fine, plain string) string {
 	if l.cfg.Plain {
 		return plain
@@ -195,7 +191,6 @@ func (l *Ladder) row(first, last *control.TracedSegment, n int) {
 	l.last[end] = seen{last.Ack, last.Window, true}
 }
 
-// between draws a line of text across the lifelines.
 func (l *Ladder) between(text string) {
 	line := l.glyph("┆", ":")
 	if most := l.inside; utf8.RuneCountInString(text) > most {

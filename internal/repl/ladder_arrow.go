@@ -37,7 +37,6 @@ func (l *Ladder) dropRoom(s *control.TracedSegment) int {
 	return min(utf8.RuneCountInString(s.Drop), l.inside/2) + 3
 }
 
-// dropped returns the arrow of a dropped segment.
 func (l *Ladder) dropped(s *control.TracedSegment, label, shaft string, room int) string {
 	cross := l.glyph("✗", "X")
 	why := s.Drop
@@ -75,7 +74,6 @@ type part struct {
 	weight int // higher ones are kept longer
 }
 
-// label returns the parts of an arrow's label.
 func (l *Ladder) label(first, last *control.TracedSegment, n int) []part {
 	var parts []part
 	add := func(weight int, format string, args ...any) {
@@ -162,7 +160,6 @@ func flagWordsOf(s *control.TracedSegment) string {
 	return strings.Join(words, " ")
 }
 
-// fit joins as many parts of a label as fit.
 func (l *Ladder) fit(parts []part, room int) string {
 	for {
 		least, length := -1, -1

@@ -33,15 +33,12 @@ func Manual() (list []Entry) {
 }
 
 func entry(group string, c *cobra.Command) Entry {
-	e := Entry{Group: group, Use: nameOf(c), Aliases: c.Aliases, Text: c.Long}
+	e := Entry{Group: group, Use: nameOf(c), Aliases: c.Aliases, Text: longText(c)}
 	if rest := strings.TrimPrefix(c.Use, c.Name()); rest != "" {
 		e.Use += rest
 	}
 	if c.HasAvailableSubCommands() {
 		e.Use = useLine(c)
-	}
-	if e.Text == "" {
-		e.Text = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {

@@ -10,6 +10,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
+// The addresses and neighbors of a link with neighbor discovery have states and no counters.
+func TestPrintNeighborDiscovery(t *testing.T) {
+	list := []control.Neighbor{{
+		Iface: "tun0", Addr: netip.MustParseAddr("fe80::2"), UDP: "tun:tide0", Heard: -1,
+		State: control.NeighborStale,
+	}}
+	assert.Equal(t, "Iface          VIP          UDPAddr  State  Since  Heard    In   Out\n"+
+		" tun0      fe80::2        tun:tide0  stale      -      -     -     -\n", printNeighbors(list, true))
+	assert.Equal(t, "Iface          VIP          UDPAddr\n tun0      fe80::2        tun:tide0\n", printNeighbors(list, false))
+	one, two := netip.MustParsePrefix("fe80::1/64"), netip.MustParsePrefix("2001:db8::7/64")
+	text := briefInterfaces([]control.Interface{{
+		Name: "tun0", IPv6: []netip.Prefix{one, two}, Up: true, UDP: "tun:tide0", Offload: "tun",
+		Addresses: []control.Address{
+			{Prefix: one, State: "preferred"},
+			{Prefix: two, State: "deprecated", Valid: 90 * time.Minute},
+		},
+	}}, 1)
+	assert.Contains(t, text, "    fe80::1/64 preferred\n"+
+		"    2001:db8::7/64 deprecated dynamic, valid 1h30m0s, preferred 0s\n")
+}
+
 func TestPrintNeighbors(t *testing.T) {
 	list := []control.Neighbor{
 		{

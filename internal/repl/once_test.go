@@ -44,7 +44,7 @@ func TestOneCommandOfWords(t *testing.T) {
 		{
 			[]string{"connect", "x", "80"},
 			nil,
-			"connect: \"x\" is not an IPv4 address\nusage: connect ADDR PORT [--json]\n", 2,
+			"connect: \"x\" is not an IP address\nusage: connect ADDR PORT [--json]\n", 2,
 		},
 		{
 			[]string{"s", "9", "x"},

@@ -143,10 +143,10 @@ func TestPerfLinesThatAreWrong(t *testing.T) {
 	for line, want := range map[string]string{
 		"perf here":                 "no such host",
 		"perf 10.0.0.1 -c 10.0.0.1": "give one address",
-		"perf 10.0.0.1 -s":          "exclude each other",
+		"perf 10.0.0.1 -s":          "cannot be used together",
 		"perf 10.0.0.1 -D":          "need -s",
 		"perf -s -t 4":              "--time is an option of the client",
-		"perf 10.0.0.1 -t 4 -n 5":   "-t, -n and -k exclude each other",
+		"perf 10.0.0.1 -t 4 -n 5":   "-t, -n and -k cannot be used together",
 		"perf 10.0.0.1 -t 0.5":      "must be 1 to 86400 whole seconds",
 		"perf 10.0.0.1 -P 129":      "must be 1 to 128 streams",
 		"perf 10.0.0.1 -b ten":      "must be bits a second like 500K",
@@ -155,7 +155,7 @@ func TestPerfLinesThatAreWrong(t *testing.T) {
 		"perf 10.0.0.1 -i 0.01":     "must be 0.1 to 60 seconds, or 0",
 		"perf 10.0.0.1 --proto x":   "must be tcp, udp, rcp or rdt",
 		"perf 10.0.0.1 -f kb":       "must be k, m, g, t, K, M, G or T",
-		"perf 10.0.0.1 -R --bidir":  "exclude each other",
+		"perf 10.0.0.1 -R --bidir":  "cannot be used together",
 		"perf 10.0.0.1 -p 0":        "must be a port from 1 to 65535",
 		"perf 10.0.0.1 -O 1.5":      "must be 0 to 600 whole seconds",
 	} {

@@ -14,27 +14,13 @@ import (
 // The formats of this file are those of iproute2. The course's formats have the course's command
 // names.
 
-// columnsOf pads all cells but the last of a row to their column's width, with two blanks between
-// columns.
-func columnsOf(rows [][]string) string {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], len(cell))
-		}
+// lifetimes describes those of an address that has some.
+func lifetimes(a *control.Address) string {
+	if a.Valid == 0 {
+		return ""
 	}
-	var b strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(pad(cell, widths[i]) + "  ")
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	return b.String()
+	return fmt.Sprintf(" dynamic, valid %v, preferred %v", a.Valid.Round(time.Second),
+		a.Preferred.Round(time.Second))
 }
 
 // briefInterfaces formats one line for each interface, like ip -s -br link: name, state, address,
@@ -50,7 +36,8 @@ func briefInterfaces(list []control.Interface, stats int) string {
 			state, flags = "DOWN", "<NO-CARRIER,UP>"
 		}
 		rows = append(rows, []string{
-			i.Name, state, i.Addr.String(), flags, "mtu " + strconv.Itoa(i.MTU),
+			i.Name, state, strings.Trim(fmt.Sprint(i.Addrs()), "[]"), flags,
+			"mtu " + strconv.Itoa(i.MTU),
 			"rx " + briefCounters(&i.In), "tx " + briefCounters(&i.Out),
 		})
 	}
@@ -63,6 +50,9 @@ func briefInterfaces(list []control.Interface, stats int) string {
 		}
 		if stats > 0 {
 			b.WriteString("    link " + i.UDP + " " + i.Offload + "\n")
+			for _, a := range i.Addresses {
+				b.WriteString("    " + a.Prefix.String() + " " + a.State + lifetimes(&a) + "\n")
+			}
 			b.WriteString(printCounters("RX", i.In, stats) + printCounters("TX", i.Out, stats))
 		}
 		if stats > 1 {
@@ -72,7 +62,6 @@ func briefInterfaces(list []control.Interface, stats int) string {
 	return b.String() + notes.String()
 }
 
-// briefCounters formats packets, bytes and drops of one direction.
 func briefCounters(c *control.Counters) string {
 	text := fmt.Sprintf("%d/%s", c.Packets, shortBytes(c.Bytes))
 	var dropped uint64
@@ -88,7 +77,6 @@ func briefCounters(c *control.Counters) string {
 	return text
 }
 
-// shortBytes formats a number of bytes with three digits.
 func shortBytes(n uint64) string {
 	if n < 1000 {
 		return strconv.FormatUint(n, 10) + "B"
@@ -118,7 +106,7 @@ func fieldRoutes(list []control.Route, faces []control.Interface) string {
 		switch {
 		case r.Prefix.Bits() == 0:
 			to = "default"
-		case r.Prefix.Bits() == 32:
+		case r.Prefix.IsSingleIP():
 			to = r.Prefix.Addr().String()
 		}
 		words := []string{to}
@@ -134,7 +122,7 @@ func fieldRoutes(list []control.Route, faces []control.Interface) string {
 		switch r.Origin {
 		case control.OriginLocal:
 			words = append(words, "proto", "kernel", "scope", "link")
-			if a := addressOf(faces, r.Iface); a.IsValid() {
+			if a := addressOf(faces, r.Iface, r.Prefix); a.IsValid() {
 				words = append(words, "src", a.String())
 			}
 		case control.OriginRIP:
@@ -150,10 +138,13 @@ func fieldRoutes(list []control.Route, faces []control.Interface) string {
 	return b.String()
 }
 
-func addressOf(faces []control.Interface, name string) netip.Addr {
+// addressOf returns an interface's address in one of its networks; the zero Addr: it has none.
+func addressOf(faces []control.Interface, name string, network netip.Prefix) netip.Addr {
 	for _, f := range faces {
-		if f.Name == name {
-			return f.Addr.Addr()
+		for _, a := range f.Addrs() {
+			if f.Name == name && a.Masked() == network {
+				return a.Addr()
+			}
 		}
 	}
 	return netip.Addr{}
@@ -241,7 +232,7 @@ func ssTime(d time.Duration) string {
 
 func ssAddress(a netip.AddrPort) string {
 	if a.Port() == 0 {
-		return a.Addr().String() + ":*"
+		return strings.TrimSuffix(a.String(), "0") + "*"
 	}
 	return a.String()
 }

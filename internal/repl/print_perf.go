@@ -28,7 +28,6 @@ func (p *perfText) listening(port int) string {
 		perfRuler)
 }
 
-// begin formats the start of a test.
 func (p *perfText) begin(r *control.PerfStart) string {
 	p.start, p.ruled = *r, false
 	var b strings.Builder
@@ -74,7 +73,6 @@ func (p *perfText) header(intervals bool) string {
 	return text + "\n"
 }
 
-// interval formats the rows of one report.
 func (p *perfText) interval(i *control.PerfInterval) string {
 	var b strings.Builder
 	for n := range i.Streams {
@@ -101,7 +99,6 @@ func omittedWord(row *control.PerfRow) string {
 	return ""
 }
 
-// row formats one row, with a word at its end.
 func (p *perfText) row(id string, r *control.PerfRow, word string) string {
 	if p.bidir() {
 		way, end := "RX", "C"
@@ -172,7 +169,6 @@ func (p *perfText) end(r *control.PerfReport) string {
 	return b.String()
 }
 
-// directed returns a sum as a row of its direction.
 func (p *perfText) directed(r *control.PerfRow, sender bool) *control.PerfRow {
 	row := *r
 	row.Sender = sender
@@ -213,7 +209,6 @@ func perfUnit(bytes float64, format string) string {
 	return fmt.Sprintf("%4.*f %s%s", digits, v, prefixes[i], name)
 }
 
-// describePerf describes a test of a background server.
 func describePerf(e *control.PerfEnded) string {
 	if e.Problem != "" {
 		return fmt.Sprintf("perf %d: error - %s", e.Port, printable(e.Problem))

@@ -119,8 +119,8 @@ func TestRDTRequests(t *testing.T) {
 
 func TestWrongRDTLinesAskNothing(t *testing.T) {
 	for line, text := range map[string]string{
-		"rdt fetsch":                           `rdt: "fetsch" must be one of serve, list, fetch, close; did you mean fetch?`,
-		"rdt nothing":                          `rdt: "nothing" must be one of serve, list, fetch, close`,
+		"rdt fetsch":                           `rdt: "fetsch" must be close, fetch, list or serve; did you mean fetch?`,
+		"rdt nothing":                          `rdt: "nothing" must be close, fetch, list or serve`,
 		"rdt serve":                            "rdt serve: PORT is missing",
 		"rdt serve 9":                          "rdt serve: PATH is missing",
 		"rdt serve 0 a":                        `rdt serve: "0" is not a port (1 to 65535)`,
@@ -131,7 +131,7 @@ func TestWrongRDTLinesAskNothing(t *testing.T) {
 		"rdt list 10.0.0.1":                    "rdt list: PORT is missing",
 		"rdt list 10.0.0.1 9 a":                `rdt list: unexpected argument: "a"`,
 		"rdt fetch":                            "rdt fetch: ADDR is missing",
-		"rdt fetch there 9":                    `rdt fetch: "there" is not an IPv4 address`,
+		"rdt fetch there 9":                    `rdt fetch: "there" is not an IP address`,
 		"rdt fetch 10.0.0.1 9 into":            "rdt fetch: DIR is missing",
 		"rdt fetch 10.0.0.1 9 --checksum sha1": "rdt fetch: --checksum sha1: must be md5 or crc32c",
 		"rdt fetch 10.0.0.1 9 --patience 0":    "rdt fetch: --patience 0: must be 0.1 seconds or more",

@@ -98,7 +98,6 @@ func (e *editor) SetPrompt(prompt string) {
 func (e *editor) Stdout() io.Writer { return between{e.rl.Stdout(), &e.t.turns} }
 func (e *editor) Close() error      { return e.rl.Close() }
 
-// tab completes words for the editor.
 type tab func(line string) []string
 
 // Do implements readline.AutoCompleter: it returns the possible rests of the present word, and the

@@ -54,3 +54,23 @@ func TestRIPOfWhoSpeaksNone(t *testing.T) {
 	course.Dialect, course.Timers.Offset, course.Timers.TriggerMax = "rip", 0, 0
 	assert.Contains(t, printRIP(&course), "the course's RIP, IP protocol 200\nupdates every 10s, the next in 12.3s; timeout")
 }
+
+// A network's source address is the interface's address in it, and a single address needs no length.
+func TestRoutesOfBothFamilies(t *testing.T) {
+	faces := []control.Interface{{
+		Name: "if0", Addr: netip.MustParsePrefix("10.0.0.2/24"),
+		IPv6: []netip.Prefix{netip.MustParsePrefix("2001:db8::2/64"), netip.MustParsePrefix("2001:db8:1::2/32")},
+	}}
+	var list []control.Route
+	for _, p := range []string{"10.0.0.0/24", "2001:db8::/64", "2001:db8::/32"} {
+		list = append(list, control.Route{Prefix: netip.MustParsePrefix(p), Iface: "if0", Origin: control.OriginLocal})
+	}
+	list = append(list, control.Route{
+		Prefix: netip.MustParsePrefix("2001:db8:9::1/128"), Iface: "if0", Origin: control.OriginRIP,
+		NextHop: netip.MustParseAddr("fe80::1"), Cost: 2,
+	})
+	assert.Equal(t, "10.0.0.0/24 dev if0 proto kernel scope link src 10.0.0.2\n"+
+		"2001:db8::/64 dev if0 proto kernel scope link src 2001:db8::2\n"+
+		"2001:db8::/32 dev if0 proto kernel scope link src 2001:db8:1::2\n"+
+		"2001:db8:9::1 via fe80::1 dev if0 proto rip metric 2\n", fieldRoutes(list, faces))
+}

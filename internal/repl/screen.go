@@ -20,7 +20,6 @@ type screen struct {
 	waiting  []held // and these texts wait
 }
 
-// held is a text that waits for the screen.
 type held struct {
 	to   io.Writer
 	text string
@@ -37,7 +36,6 @@ func (s *screen) hold(text string) {
 	s.held = true
 }
 
-// release writes text and then the waiting output.
 func (s *screen) release(text string) {
 	s.mu.Lock()
 	waiting := s.waiting

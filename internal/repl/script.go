@@ -181,7 +181,6 @@ func (src *source) read(r io.Reader) {
 	}
 }
 
-// next waits for a line.
 func (src *source) next(ctx context.Context) (string, error) {
 	select {
 	case line, ok := <-src.lines:

@@ -111,12 +111,13 @@ func (s *Shell) Suspend(stop func()) { s.env.screen.suspend(func() { s.env.keys.
 // negatives ends the flags before an argument that is a negative number, so that the command can
 // report its error. It does not change a flag's value, or commands that take words as typed.
 func negatives(root *cobra.Command, args []string) []string {
-	if c := lookup(root, args[0]); c == nil || c.DisableFlagParsing {
+	c := lookup(root, args[0])
+	if c == nil || c.DisableFlagParsing {
 		return args
 	}
 	for i, word := range args[1:] {
 		if len(word) > 1 && word[0] == '-' && strings.Contains("0123456789.", word[1:2]) &&
-			!strings.HasPrefix(args[i], "-") {
+			!strings.HasPrefix(args[i], "-") && c.Flags().ShorthandLookup(word[1:2]) == nil {
 			return slices.Insert(args, i+1, "--")
 		}
 	}

@@ -30,5 +30,22 @@ func table(columns []column, rows [][]string) string {
 	return strings.Join(t.Lines(), "\n") + "\n"
 }
 
-// leftmost marks a first column that is left-aligned.
 const leftmost = -1
+
+// columnsOf aligns rows to the left, without titles. A short row ends with empty cells.
+func columnsOf(rows [][]string) string {
+	var t text.Table
+	for _, row := range rows {
+		for i := range row {
+			if i == len(t.Columns) {
+				t.Add(text.Column{Left: true, Cells: make([]string, len(rows))})
+			}
+		}
+	}
+	for i, row := range rows {
+		for k, cell := range row {
+			t.Columns[k].Cells[i] = cell
+		}
+	}
+	return t.String()
+}

@@ -80,7 +80,6 @@ func (t *terminal) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next waits for the next byte.
 func (t *terminal) next(p []byte) (int, error) {
 	t.mu.Lock()
 	if len(t.answer) > 0 {
@@ -178,7 +177,6 @@ func (t *terminal) key(r rune) (rune, bool) {
 	return r, r < 0 || !unicode.IsControl(r) || slices.Contains(editorKeys, r)
 }
 
-// editorKeys are the control characters that the editor knows.
 var editorKeys = []rune{
 	readline.CharLineStart, readline.CharBackward, readline.CharInterrupt, readline.CharEOT,
 	readline.CharLineEnd, readline.CharForward, readline.CharBell, readline.CharCtrlH,

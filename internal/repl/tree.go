@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -54,7 +55,6 @@ var nodeCommands = []struct {
 	}},
 }
 
-// tree builds the command tree for one line.
 func (s *Shell) tree() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "shell",
@@ -210,7 +210,6 @@ func listed(commands []*cobra.Command, width int) string {
 // settingsAbout is the annotation of a command whose help lists the settings with this prefix.
 const settingsAbout = "settings"
 
-// describeCommand describes one command with its settings of the node.
 func describeCommand(e *env, c *cobra.Command) string {
 	prefix, ok := c.Annotations[settingsAbout]
 	if !ok {
@@ -227,6 +226,10 @@ func describeCommand(e *env, c *cobra.Command) string {
 	return fold(e.width(), describe(c, "\n"+printSettings(e, list)))
 }
 
+func longText(c *cobra.Command) string {
+	return cmp.Or(c.Long, strings.ToUpper(c.Short[:1])+c.Short[1:]+".")
+}
+
 // describe formats the description of a command, with the node's answer.
 func describe(c *cobra.Command, answer string) string {
 	var b strings.Builder
@@ -234,11 +237,7 @@ func describe(c *cobra.Command, answer string) string {
 	if len(c.Aliases) > 0 {
 		b.WriteString("also:  " + strings.Join(c.Aliases, ", ") + "\n")
 	}
-	text := c.Long
-	if text == "" {
-		text = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
-	}
-	b.WriteString("\n" + text + "\n" + answer)
+	b.WriteString("\n" + longText(c) + "\n" + answer)
 	if !c.DisableFlagParsing && c.HasAvailableLocalFlags() {
 		b.WriteString("\n" + c.LocalFlags().FlagUsages())
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// usageError is an invalid line. It is a control.ErrUsage.
 type usageError struct {
 	cause error
 	use   string // the command's usage line
@@ -56,7 +55,6 @@ func nameOf(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
-// useLine returns a command's usage in one line.
 func useLine(c *cobra.Command) string {
 	use := nameOf(c) + strings.TrimPrefix(c.Use, c.Name())
 	if c.HasAvailableSubCommands() {
@@ -88,9 +86,17 @@ func useLine(c *cobra.Command) string {
 	return use
 }
 
-// positional checks the number of arguments against the usage line: NAME is required, [NAME]
-// optional.
+// positional checks the arguments against the usage line: their number, and the syntax of those
+// whose names syntaxes has.
 func positional(c *cobra.Command, args []string) error {
+	if err := argumentCount(c, args); err != nil {
+		return err
+	}
+	return argumentSyntax(c, args)
+}
+
+// argumentCount checks the number of arguments: NAME is required, [NAME] optional.
+func argumentCount(c *cobra.Command, args []string) error {
 	_, list := cut(c.Use)
 	names := strings.Fields(list)
 	for i, name := range names {
@@ -107,7 +113,58 @@ func positional(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknown returns the error for an unknown command.
+// syntaxes check arguments by their names in usage lines.
+var syntaxes = map[string]func(*cobra.Command, string) error{
+	"ADDR": syntax(parseAddr), "HOST-ADDR": syntax(parseAddr), "PORT": syntax(parsePort),
+	"SID": syntax(parseSID),
+}
+
+func syntax[T any](
+	parse func(*cobra.Command, string) (T, error),
+) func(*cobra.Command, string) error {
+	return func(c *cobra.Command, word string) error {
+		_, err := parse(c, word)
+		return err
+	}
+}
+
+func argumentSyntax(c *cobra.Command, args []string) error {
+	_, list := cut(c.Use)
+	for i, name := range strings.Fields(list) {
+		if check := syntaxes[strings.Trim(name, "[]")]; check != nil && i < len(args) {
+			if err := check(c, args[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verbsOf makes c a command that only has subcommands.
+func verbsOf(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	c.AddCommand(verbs...)
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return notAVerb(c, args[0])
+		}
+		return wrong(c, "%s is missing", diagnostic.OneOf(verbNames(c)))
+	}
+	return c
+}
+
+// notAVerb returns the error for a word that must be a subcommand.
+func notAVerb(c *cobra.Command, word string) error {
+	return wrong(c, "%q must be %s%s", word, diagnostic.OneOf(verbNames(c)), near(c, word))
+}
+
+func verbNames(c *cobra.Command) (names []string) {
+	for _, verb := range c.Commands() {
+		names = append(names, verb.Name())
+	}
+	return names
+}
+
 func unknown(root *cobra.Command, word string) error {
 	text := fmt.Sprintf("no command %q", word)
 	switch meant := near(root, word); {
@@ -150,9 +207,25 @@ var kin = map[string]string{
 // The argument parsers. Each names the expected value.
 
 func parseAddr(c *cobra.Command, word string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(word)
-	if err != nil || !a.Is4() {
-		return netip.Addr{}, wrong(c, "%q is not an IPv4 address", word)
+	a, err := readAddr(word)
+	if err != nil {
+		return a, wrong(c, "%w", err)
+	}
+	return a, nil
+}
+
+// readAddr parses an address. An IPv6 address may be in brackets.
+func readAddr(word string) (netip.Addr, error) {
+	inner, open := strings.CutPrefix(word, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	a, err := netip.ParseAddr(inner)
+	switch {
+	case err == nil && a.Is4In6():
+		return a, fmt.Errorf("%q is an IPv4-mapped address: must be %v", word, a.Unmap())
+	case open != closed:
+		return a, fmt.Errorf("%q is not an IP address: must have both brackets, or none", word)
+	case err != nil || open && a.Is4():
+		return a, fmt.Errorf("%q is not an IP address", word)
 	}
 	return a, nil
 }
@@ -163,6 +236,18 @@ func parsePort(c *cobra.Command, word string) (uint16, error) {
 		return 0, wrong(c, "%q is not a port (1 to 65535)", word)
 	}
 	return uint16(n), nil
+}
+
+// addrOf, portOf and sidOf return arguments that positional has checked.
+func addrOf(word string) netip.Addr { return netip.MustParseAddr(strings.Trim(word, "[]")) }
+func portOf(word string) uint16     { return uint16(sidOf(word)) }
+
+func sidOf(word string) int {
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		panic("BUG: repl: " + err.Error())
+	}
+	return n
 }
 
 func parseSID(c *cobra.Command, word string) (int, error) {

@@ -36,9 +36,7 @@ func (s *Speaker) Refuse(from netip.AddrPort, iface int, r Refusal) Refusal {
 	return r
 }
 
-func (s *Speaker) inputCourse(
-	now clock.Time, from netip.Addr, iface int, payload []byte,
-) Refusal {
+func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payload []byte) Refusal {
 	g := s.gateways[Neighbor{from, iface}]
 	if g == nil {
 		return RefusedStranger
@@ -161,9 +159,7 @@ func (s *Speaker) admit(from netip.AddrPort, iface int, b []byte) (p *port, m Pa
 
 // input2 processes a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: admit,
 // authentication, contents.
-func (s *Speaker) input2(
-	now clock.Time, from netip.AddrPort, iface int, b []byte,
-) Refusal {
+func (s *Speaker) input2(now clock.Time, from netip.AddrPort, iface int, b []byte) Refusal {
 	p, m, r := s.admit(from, iface, b)
 	if r != Taken {
 		return r
@@ -208,7 +204,7 @@ func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
 		return RefusedOffLink
 	}
 	for _, mine := range s.ports {
-		if mine.Addr.Addr() == from {
+		if mine.Addr.Addr() == from && (mine == p || !p.isIPv6()) { // RFC 4007 §6: on that link
 			return RefusedOwn
 		}
 	}

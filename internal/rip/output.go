@@ -48,7 +48,6 @@ func (s *Speaker) Output(now clock.Time, m *Message) bool {
 	return false
 }
 
-// next fills m with the next message for an outlet.
 func (s *Speaker) next(now clock.Time, o *outlet, m *Message) bool {
 	if o.request {
 		o.request = false

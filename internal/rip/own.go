@@ -38,16 +38,25 @@ func (s *Speaker) Farewell(iface int) {
 
 // SetLocal sets whether the network p of an interface is up; iface -1 is an own network without an
 // interface. If it goes down, the network and all routes learned through the interface are
-// withdrawn at once. If it comes up, the neighbors there are asked for their tables.
+// withdrawn at once. If it comes up, the neighbors there are asked for their tables. In RIPng an
+// interface with only a link-local address has the zero Prefix.
 func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
-	p = s.cfg.Dialect.mustPrefix(p)
+	if s.cfg.Dialect != RIPng || p.IsValid() {
+		p = s.cfg.Dialect.mustPrefix(p)
+	}
 	s.hurry()
-	if !up {
+	if up {
+		s.raisePort(iface)
+	} else {
 		s.dropPort(now, iface)
+	}
+	switch {
+	case !p.IsValid():
+		return
+	case !up:
 		s.disown(now, p, iface, true)
 		return
 	}
-	s.raisePort(iface)
 	o := own{iface: iface, local: true}
 	if s.cfg.Dialect != Course {
 		o.cost = 1

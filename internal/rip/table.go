@@ -81,7 +81,6 @@ func (t *table) add(p netip.Prefix) *route {
 	return r
 }
 
-// forget removes a route.
 func (t *table) forget(r *route) {
 	t.unschedule(r)
 	r.forgotten = true

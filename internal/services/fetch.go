@@ -54,7 +54,7 @@ func pageURL(text string) (*url.URL, error) {
 // hostPort returns the address of a URL. The virtual network has no host names.
 func hostPort(u *url.URL) (to netip.AddrPort, err error) {
 	port := cmp.Or(u.Port(), "80")
-	to, err = netip.ParseAddrPort(u.Hostname() + ":" + port)
+	to, err = netip.ParseAddrPort(net.JoinHostPort(u.Hostname(), port))
 	if u.Scheme != "http" || err != nil || !control.IsHost(to.Addr()) || to.Port() == 0 {
 		return to, fmt.Errorf("%w: must be http://ADDR:PORT/PATH, the address of a host",
 			control.ErrUsage)

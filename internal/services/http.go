@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -36,7 +35,7 @@ func (h *Host) serve(ctx context.Context, r control.Serve) (control.Socket, erro
 		}
 		handler = withDigests(root, http.FileServerFS(root))
 	}
-	l, err := h.node.TCP.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), 0)
+	l, err := h.node.TCP.Listen(h.node.AllAddrs(r.Port), 0)
 	if err != nil {
 		if root != nil {
 			_ = root.Close()
@@ -155,7 +154,9 @@ func (h *Host) frontPage(w http.ResponseWriter, r *http.Request) {
 		name, name, html.EscapeString(r.RemoteAddr), html.EscapeString(r.Host))
 	for _, f := range h.node.Faces() {
 		if f.Name != "" {
-			_, _ = fmt.Fprintf(w, "<li>%s %v</li>\n", html.EscapeString(f.Name), f.Addr)
+			for _, a := range f.Addrs() {
+				_, _ = fmt.Fprintf(w, "<li>%s %v</li>\n", html.EscapeString(f.Name), a)
+			}
 		}
 	}
 	_, _ = io.WriteString(w, "</ul>\n")

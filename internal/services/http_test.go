@@ -19,7 +19,9 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
@@ -64,6 +66,18 @@ func TestAPageAboutTheNode(t *testing.T) {
 	assert.EqualError(t, err, "fetch 10.0.0.2: connection refused")
 }
 
+func TestAPageOverIPv6(t *testing.T) {
+	a, b := operatortest.TwoIPv6(t, node.Config{})
+	sock := testenv.Ask(t, b, control.Serve{Port: 80})
+	assert.Equal(t, "[::]:80", sock.Local.String())
+	assert.Equal(t, "[::]:0", sock.Remote.String())
+	for _, url := range []string{"http://[2001:db8::2]/", "[2001:db8::2]:80", "http://[fe80::2%25if0]/"} {
+		page := fetchPage(t, a, control.Fetch{URL: url})
+		assert.Equal(t, 200, page.Code)
+		assert.Contains(t, string(page.Body), "<li>if0 2001:db8::2/64</li>")
+	}
+}
+
 func TestAFoldersFiles(t *testing.T) {
 	a, b := twoNodes(t)
 	dir := t.TempDir()
@@ -102,7 +116,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, url := range []string{
 		"", "https://10.0.0.2/", "http://example.org/", "10.0.0.2:0", "10.0.0.2:http", "::1", "%zz",
-		"224.0.0.1", "http://[fe80::1]/", "ftp://10.0.0.2",
+		"224.0.0.1", "http://[::ffff:10.0.0.2]/", "ftp://10.0.0.2",
 	} {
 		_, err := control.Ask(t.Context(), a, control.Fetch{URL: url})
 		require.ErrorIs(t, err, control.ErrUsage, url)

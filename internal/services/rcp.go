@@ -170,9 +170,8 @@ func rcpConfig(o control.RCPOptions) node.RCPConfig {
 	return cfg
 }
 
-// echoRCP opens an echo server on a port.
 func (h *Host) echoRCP(_ context.Context, r control.RCPEcho) (control.RCPPort, error) {
-	on := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port)
+	on := h.node.AllAddrs(r.Port)
 	l, err := h.node.RCP.Listen(on, 0, rcpConfig(r.Options))
 	if err != nil {
 		return control.RCPPort{}, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))

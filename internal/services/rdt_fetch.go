@@ -87,7 +87,6 @@ func FetchRDT(
 	return f.over(f.fetch(ctx, f.Known))
 }
 
-// over returns the result of a fetch.
 func (f *fetching) over(err error) (RDTFetched, error) {
 	f.result.Took = f.node.Time.Now().Sub(f.began)
 	return f.result, f.opError(err)

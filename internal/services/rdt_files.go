@@ -26,11 +26,7 @@ func readObjects(ctx context.Context, paths []string) ([]rdt.Object, error) {
 	g := &gathering{}
 	where := files.Of(ctx)
 	for _, p := range paths {
-		err := where.Check(p)
-		if err == nil {
-			err = g.path(ctx, where, p)
-		}
-		if err != nil {
+		if err := g.path(ctx, where, p); err != nil {
 			return nil, err
 		}
 	}
@@ -67,9 +63,7 @@ func (g *gathering) folder(ctx context.Context, where *files.Folder, p string) e
 	})
 }
 
-func (g *gathering) file(
-	ctx context.Context, where *files.Folder, path, name string,
-) error {
+func (g *gathering) file(ctx context.Context, where *files.Folder, path, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -140,7 +134,6 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 // partPrefix is the prefix of temporary files.
 const partPrefix = ".part-"
 
-// resultOf converts the result of one object.
 func resultOf(r *RDTResult, dir string, problems map[string]error) control.RDTObject {
 	o := control.RDTObject{
 		RDTEntry: entryOf(&r.Entry), Began: r.Began.Seconds(), Done: r.Done.Seconds(),

@@ -34,7 +34,7 @@ func (h *Host) serveRDT(ctx context.Context, r control.RDTServe) (control.RDTSer
 	if err != nil {
 		return answer, fmt.Errorf("rdt serve: %w", err)
 	}
-	s, err := ServeRDT(h.node, netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port), cfg, objects,
+	s, err := ServeRDT(h.node, h.node.AllAddrs(r.Port), cfg, objects,
 		func(f rdt.Flow) { h.announce(r.Port, &f) })
 	if err != nil {
 		return answer, fmt.Errorf("port %d: %w", r.Port, control.Reason(err))

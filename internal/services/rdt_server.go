@@ -31,7 +31,6 @@ const (
 	lingerTime      = 8 * time.Second
 )
 
-// withDefaults sets a node's defaults.
 func withDefaults(cfg rdt.Config) rdt.Config {
 	cfg.Window = cmp.Or(cfg.Window, DefaultWindow)
 	cfg.Adaptive = cfg.Adaptive || cfg.Timeout == 0

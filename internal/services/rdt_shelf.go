@@ -21,9 +21,6 @@ type shelf struct {
 // because a mistyped path must not leave directories. Anything else with this name is an error.
 func openShelf(where *files.Folder, dir string) (*shelf, error) {
 	s := &shelf{where: where}
-	if err := where.Check(dir); err != nil {
-		return nil, err
-	}
 	info, err := where.Stat(dir)
 	switch {
 	case err == nil && !info.IsDir():

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,7 +238,7 @@ func (h *Host) takeOne(
 	if r.Port == 0 {
 		return nil, fmt.Errorf("%w: must be a port from 1 to 65535", control.ErrUsage)
 	}
-	l, err := h.node.TCP.ListenWith(netip.AddrPortFrom(netip.IPv4Unspecified(), r.Port),
+	l, err := h.node.TCP.ListenWith(h.node.AllAddrs(r.Port),
 		node.ListenOptions{Backlog: 1, FileDigest: !r.NoVerify})
 	if err != nil {
 		return nil, control.Reason(err)

@@ -42,7 +42,7 @@ func (h *Host) serveSmall(_ context.Context, r control.ServeSmall) (control.Sock
 	if r.Port != 0 {
 		port = r.Port
 	}
-	on := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+	on := h.node.AllAddrs(port)
 	l, err := h.node.TCP.Listen(on, 0)
 	if err != nil {
 		return control.Socket{}, fmt.Errorf("%s: port %d: %w", r.Service, port, control.Reason(err))
@@ -255,7 +255,6 @@ func (e *echoClient) answer(seq int) ([]byte, error) {
 	}
 }
 
-// came records an echo.
 func (e *echoClient) came(rtt time.Duration) {
 	r := &e.result
 	r.Received++

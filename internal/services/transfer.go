@@ -202,7 +202,6 @@ func (f *source) close() {
 	}
 }
 
-// open opens the source.
 func (t *transfer) open(r *control.SendFile) (*source, error) {
 	if r.Path == "" && r.Random > 0 {
 		var seed [32]byte

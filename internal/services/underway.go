@@ -54,7 +54,6 @@ func (h *Host) enter(ctx context.Context, t *transfer, what string, port uint16)
 	}
 }
 
-// note records a transfer's progress.
 func (u *underway) note(t *transfer, p control.Progress) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,7 +74,6 @@ func (u *underway) transfers() []control.Underway {
 	return list
 }
 
-// stopTransfer stops a transfer.
 func (h *Host) stopTransfer(_ context.Context, r control.StopTransfer) error {
 	h.underway.mu.Lock()
 	defer h.underway.mu.Unlock()

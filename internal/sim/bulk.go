@@ -8,46 +8,45 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Bulk is an application that sends so many bytes of the pattern and checks that
-// what it receives is the pattern. When it has sent all, it ends its side; when
-// both sides have ended, it closes. The fields before Sent say how it behaves; the
-// zero value receives as fast as it can and sends nothing.
+// Bulk is an application that sends a number of bytes of the pattern and checks that the bytes it
+// receives are the pattern. It closes its side when it has sent all, and the connection when both
+// sides are closed. The fields before Sent configure it; the zero value receives as fast as it can
+// and sends nothing.
 type Bulk struct {
-	// Name names its random stream among those of its host. Two of one host that rest or
-	// write in pieces have different names, or draw alike.
+	// Name is the name of its random stream. Two Bulks of one host need different names, or they
+	// draw the same random numbers.
 	Name string
-	// Send is how many bytes it sends.
+	// Send is the number of bytes to send.
 	Send uint64
-	// SendAt and RecvAt are the pattern's offsets of the first byte each way.
+	// SendAt and RecvAt are the pattern's offsets of the first byte in each direction.
 	SendAt, RecvAt uint64
-	// MaxWrite and MaxRead are the most that it writes and reads in one piece; each
-	// piece is of a random size up to that. Zero: as much as there is.
+	// MaxWrite and MaxRead are the maximum sizes of a write and a read; each has a random size up
+	// to that. Zero: as much as possible.
 	MaxWrite, MaxRead int
-	// MaxPause is the maximum of the random pause after each piece. Zero: it writes without pauses.
+	// MaxPause is the maximum of the random pause after each write and read. Zero: no pauses.
 	MaxPause time.Duration
-	// Lazy is the chance that it leaves what has arrived for another time. It has a
-	// meaning with pauses only.
+	// Lazy is the probability that it does not read data that has arrived until after the next
+	// pause. It has an effect only if there are pauses.
 	Lazy float64
-	// KeepOpen leaves its side open when all is sent.
+	// KeepOpen leaves its side open after all data is sent.
 	KeepOpen bool
-	// Leave says how it goes before its time, After bytes sent and received, and not
-	// before the connection stands.
+	// Leave says how it ends the connection early: when it is established and After bytes have been
+	// sent and received.
 	Leave Leave
 	After uint64
 
-	// Sent is how many bytes it gave the connection, Received how many right ones it
-	// took.
+	// Sent is the number of bytes written, Received the number of correct bytes read.
 	Sent, Received uint64
-	// Wrong is set when a byte came that is not the pattern's; Received is its offset.
+	// Wrong is set when a received byte differs from the pattern; Received is its offset.
 	Wrong bool
-	// EOF is set when the peer's side has ended.
+	// EOF is set when the peer has closed its side.
 	EOF bool
-	// Left is set when it went before its time.
+	// Left is set when it has ended the connection early.
 	Left bool
-	// Over is set when the connection has ended; Err is why, nil for an orderly end.
+	// Over is set when the connection has ended; Err is the reason, nil after an orderly close.
 	Over bool
 	Err  error
-	// Finished is when both sides had ended, or the connection.
+	// Finished is when both sides were closed, or when the connection ended.
 	Finished clock.Time
 
 	random    *rand.Rand
@@ -57,10 +56,10 @@ type Bulk struct {
 	abandoned bool       // has closed the connection
 }
 
-// Leave is a way to go before one's time.
+// Leave is a way to end a connection early.
 type Leave uint8
 
-// The ways.
+// The ways to end a connection early.
 const (
 	Stay Leave = iota
 	// LeaveClose closes the connection: written data is still delivered, unless received data was
@@ -119,7 +118,7 @@ func (b *Bulk) over(now clock.Time, c *Conn) {
 	c.Wake(clock.Never)
 }
 
-// piece moves one piece each way and reports whether anything moved.
+// piece writes and reads once and reports whether any data moved.
 func (b *Bulk) piece(c *Conn) bool {
 	wrote := b.write(c)
 	read := b.read(c)
@@ -127,7 +126,7 @@ func (b *Bulk) piece(c *Conn) bool {
 	return wrote || read
 }
 
-// size draws the size of a piece of at most n bytes.
+// size draws the size of a write or read of at most n bytes.
 func (b *Bulk) size(n, most int) int {
 	if most > 0 {
 		n = min(n, 1+b.random.IntN(most))
@@ -177,7 +176,7 @@ func (b *Bulk) read(c *Conn) bool {
 	return n > 0
 }
 
-// leave goes before its time, if that has come.
+// leave ends the connection early if it is time.
 func (b *Bulk) leave(c *Conn) {
 	if b.Leave == Stay || b.Left || b.Sent+b.Received < b.After ||
 		c.TCP().State() == tcp.StateSynSent {
@@ -201,7 +200,7 @@ func (b *Bulk) leave(c *Conn) {
 	}
 }
 
-// finish closes the connection when both sides have ended.
+// finish closes the connection when both sides are closed.
 func (b *Bulk) finish(now clock.Time, c *Conn) {
 	if b.abandoned || !b.ended || !b.EOF && !(b.deaf && c.TCP().ReadDone()) {
 		return

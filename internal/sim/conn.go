@@ -9,9 +9,8 @@ import (
 
 // App is an application: what a connection belongs to.
 type App interface {
-	// Turn lets it act on c: when it gets the connection, after events, and when
-	// it was to be woken; e is zero without an event. It may do to the connection
-	// whatever it likes.
+	// Turn is called when the application gets the connection, after events, and at the time of
+	// Wake; e is zero if there is no event. Turn may call all methods of c.
 	Turn(now clock.Time, c *Conn, e tcp.Event)
 }
 
@@ -30,7 +29,7 @@ func (h *Host) newConn(tc *tcp.Conn) *Conn {
 	return c
 }
 
-// act is the alarm going off.
+// act calls the application when its alarm is due.
 func (c *Conn) act(now clock.Time) {
 	c.app.Turn(now, c, 0)
 	c.host.settle(now)
@@ -39,8 +38,8 @@ func (c *Conn) act(now clock.Time) {
 // TCP returns the connection itself.
 func (c *Conn) TCP() *tcp.Conn { return c.tcp }
 
-// SetProbe has f called with a sample of the connection's state whenever that changes:
-// see tcp.Conn's. An application that sets it in its first turn misses nothing.
+// SetProbe makes the connection call f with a sample of its state after each change: see
+// tcp.Conn.SetProbe. An application that calls it in its first Turn gets all samples.
 func (c *Conn) SetProbe(f func(*tcp.Info)) { c.tcp.SetProbe(f) }
 
 // Host returns the host that the connection is on.
@@ -52,8 +51,7 @@ func (c *Conn) Rand(name string) *rand.Rand {
 	return c.host.world.Rand(c.host.name + " " + name)
 }
 
-// Write gives the connection as much of p as it takes, and returns how much that
-// was.
+// Write writes as much of p as the send buffer accepts, and returns the number of bytes.
 func (c *Conn) Write(p []byte) int {
 	n := c.tcp.Tx().Write(p)
 	if n > 0 {
@@ -62,9 +60,8 @@ func (c *Conn) Write(p []byte) int {
 	return n
 }
 
-// WritePattern is Write with the next n bytes of the pattern, for an application whose whole
-// stream is the pattern from an offset on. Nothing is copied: the bytes are sent from where the
-// pattern lies.
+// WritePattern writes the next n bytes of the pattern without copying them. It is for applications
+// whose whole stream is the pattern from an offset on.
 func (c *Conn) WritePattern(start uint64, n int) int {
 	n = c.tcp.Tx().Repeat(Pattern(start, patternBytes), n)
 	if n > 0 {
@@ -73,7 +70,7 @@ func (c *Conn) WritePattern(start uint64, n int) int {
 	return n
 }
 
-// Read takes up to len(p) bytes that have arrived, and returns how many there were.
+// Read reads up to len(p) bytes that have arrived, and returns their number.
 func (c *Conn) Read(p []byte) int {
 	n := c.tcp.Rx().Read(p)
 	if n > 0 {
@@ -82,16 +79,15 @@ func (c *Conn) Read(p []byte) int {
 	return n
 }
 
-// Peek returns the next n bytes that have arrived, of which there must be so many, where
-// they lie. They are lent until the next call.
+// Peek returns the next n bytes without copying them. At least n bytes must have arrived. The
+// result is valid until the next call.
 func (c *Conn) Peek(n int) [][]byte {
 	w, rx := c.host.world, c.tcp.Rx()
 	w.pieces = rx.Slices(w.pieces[:0], rx.Head(), n)
 	return w.pieces
 }
 
-// Discard takes the next n bytes that have arrived, of which there must be so many,
-// without looking at them.
+// Discard skips the next n bytes. At least n bytes must have arrived.
 func (c *Conn) Discard(n int) {
 	if n == 0 {
 		return
@@ -101,13 +97,13 @@ func (c *Conn) Discard(n int) {
 	c.tcp.Consumed(c.host.world.now)
 }
 
-// EOF reports whether the peer has closed its side and everything was read.
+// EOF reports whether the peer has closed its side and all data was read.
 func (c *Conn) EOF() bool { return c.tcp.ReadDone() && c.tcp.Rx().Len() == 0 }
 
-// CloseWrite ends what the application sends.
+// CloseWrite closes the sending side.
 func (c *Conn) CloseWrite() { _ = c.tcp.CloseWrite(c.host.world.now) }
 
-// CloseRead says that the application reads no more.
+// CloseRead closes the receiving side.
 func (c *Conn) CloseRead() { c.tcp.CloseRead(c.host.world.now) }
 
 // Close closes the connection.
@@ -116,5 +112,6 @@ func (c *Conn) Close() { c.tcp.Close(c.host.world.now) }
 // Abort resets the connection.
 func (c *Conn) Abort() { c.tcp.Abort(c.host.world.now) }
 
-// Wake calls the application at a time, or cancels that if it is never. A connection has one alarm.
+// Wake sets the connection's only alarm, at which the application's Turn is called. clock.Never
+// cancels it.
 func (c *Conn) Wake(at clock.Time) { c.host.world.agenda.set(&c.actor, at) }

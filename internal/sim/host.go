@@ -27,13 +27,13 @@ type Host struct {
 	taps     []stack.Tap
 }
 
-// room is how many packets of a host a wire takes in one go, unless End.SetRoom has
-// set a limit. Its queue, not its room, is what limits a wire then: a host that sends
-// more than the wire can queue loses it there, as on a real path.
+// room is the number of packets that a link takes from a host at once if End.SetRoom has set no
+// limit. The link's queue is then the only limit: it drops packets beyond its length, as on a real
+// path.
 const room = 1 << 16
 
-// AddHost adds a host or router with a unique name. Unless cfg has them, its TCP's secret and the
-// random source of its lossyforward are the world's.
+// AddHost adds a host or router with a unique name. The world provides TCP's secret and the random
+// source of lossyforward if cfg has none.
 func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	if w.names[name] {
 		return nil, fmt.Errorf("sim: host %s: there is one already", name)
@@ -63,6 +63,9 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 		face := capture.Interface{
 			Name: faceName(cfg.Interfaces, i), Addr: cfg.Interfaces[i].Addr.String(),
 		}
+		if list := cfg.Interfaces[i].IPv6; !cfg.Interfaces[i].Addr.IsValid() && len(list) > 0 {
+			face.Addr = list[0].String()
+		}
 		h.faces = append(h.faces, face)
 	}
 	w.names[name] = true
@@ -71,7 +74,7 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	return h, nil
 }
 
-// faceName is the i-th interface's name, or its number if it has none of its own.
+// faceName returns the i-th interface's name, or its number if it has no unique name.
 func faceName(all []stack.Interface, i int) string {
 	name := all[i].Name
 	for j := range all {
@@ -91,8 +94,7 @@ func (h *Host) World() *World { return h.world }
 // Stack returns the host's stack. After a call that may have changed something, call Settle.
 func (h *Host) Stack() *stack.Stack { return h.stack }
 
-// Settle does what follows from calls of the stack: it sends, and tells
-// applications.
+// Settle sends the packets that calls of the stack have made and notifies applications.
 func (h *Host) Settle() { h.settle(h.world.now) }
 
 func (h *Host) act(now clock.Time) {
@@ -128,8 +130,8 @@ func (h *Host) drain(now clock.Time) {
 	}
 }
 
-// send puts what the stack has to send on the wires. It looks only at those that have a limit or
-// that something is for: a router may have thousands.
+// send puts the stack's packets on the links. It looks only at links that have a limit or packets
+// to send, because a router may have thousands.
 func (h *Host) send(now clock.Time) {
 	batch := h.world.batch
 	for more := true; more; {
@@ -149,7 +151,7 @@ func (h *Host) send(now clock.Time) {
 	}
 }
 
-// tell passes TCP's events and UDP's on and reports whether there were any.
+// tell passes on events of TCP and UDP and reports whether there were any.
 func (h *Host) tell(now clock.Time) bool {
 	told := false
 	for {
@@ -174,10 +176,9 @@ func (h *Host) welcome(now clock.Time, l *tcp.Listener) {
 	}
 }
 
-// Listen takes connections on a port. Welcome returns the application that a new
-// one belongs to.
+// Listen accepts connections on a port. Welcome returns the application of a new connection.
 func (h *Host) Listen(port uint16, backlog int, welcome func(*Conn) App) (*tcp.Listener, error) {
-	l, err := h.stack.TCP().Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), port), backlog)
+	l, err := h.stack.TCP().Listen(netip.AddrPortFrom(netip.IPv6Unspecified(), port), backlog)
 	if err != nil {
 		return nil, fmt.Errorf("sim: host %s: %w", h.name, err)
 	}
@@ -185,7 +186,7 @@ func (h *Host) Listen(port uint16, backlog int, welcome func(*Conn) App) (*tcp.L
 	return l, nil
 }
 
-// Dial opens a connection that belongs to app, which is called when it is established.
+// Dial opens a connection for app, whose Turn is called when it is established.
 func (h *Host) Dial(to netip.AddrPort, app App) (*Conn, error) {
 	tc, err := h.stack.TCP().Connect(h.world.now, to, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Wire describes a wire: what each direction does, and the largest packet.
+// Wire describes a link: the impairments of each direction, and the MTU.
 type Wire struct {
 	AB, BA netem.Config
 	MTU    int // 0: stack.DefaultMTU
@@ -21,22 +21,23 @@ type Wire struct {
 type LineConfig struct {
 	// Left and Right are the two hosts' TCP.
 	Left, Right tcp.Config
-	// Routers is how many routers are between them; 0: they share a wire.
+	// Routers is the number of routers between them; 0: they share a link.
 	Routers int
-	// Wires are the wires from the left to the right; the last is meant as often as
-	// it is needed. None: wires that do nothing.
+	// Wires are the links from left to right; the last is repeated as needed. None: ideal links.
 	Wires []Wire
-	// RIP has the routers find their routes by RIP; nil: static routes. Its
-	// neighbours are filled in.
+	// RIP makes the routers exchange routes by RIP; nil: static routes. NewLine sets its neighbors.
 	RIP *rip.Config
+	// IPv6 gives the nodes IPv6 addresses instead of IPv4's. RIP must be nil.
+	IPv6 bool
 }
 
-// Line is a world with two hosts and routers between them. The i-th wire is the
-// network 10.0.i.0/24, whose ends are .1 on the left and .2 on the right.
+// Line is a world with two hosts and routers between them. The i-th link is the network 10.0.i.0/24
+// or 2001:db8:0:i::/64, with .1 or ::1 at its left end and 2 at its right end.
 type Line struct {
 	*World
 	Left, Right *Host
 	Routers     []*Host
+	address     netip.Addr // of Right
 }
 
 // maxRouters keeps a line within the addresses of its networks.
@@ -50,10 +51,10 @@ func NewLine(seed uint64, cfg LineConfig) (*Line, error) {
 	if len(cfg.Wires) == 0 {
 		cfg.Wires = []Wire{{}}
 	}
-	l := &Line{World: New(seed)}
 	last := cfg.Routers
+	l := &Line{World: New(seed), address: cfg.end(last, 2).Addr()}
 	var err error
-	left := hostConfig(cfg.face(0, 1), addrOf(0, 2), cfg.Left)
+	left := hostConfig(cfg.face(0, 1), cfg.end(0, 2).Addr(), cfg.Left)
 	if l.Left, err = l.AddHost("left", left); err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func NewLine(seed uint64, cfg LineConfig) (*Line, error) {
 		}
 		at = End{r, 1}
 	}
-	right := hostConfig(cfg.face(last, 2), addrOf(last, 1), cfg.Right)
+	right := hostConfig(cfg.face(last, 2), cfg.end(last, 1).Addr(), cfg.Right)
 	if l.Right, err = l.AddHost("right", right); err != nil {
 		return nil, err
 	}
@@ -80,24 +81,32 @@ func (l *Line) join(a, b End, w Wire) error { return l.Connect(a, b, w.AB, w.BA)
 
 func (c *LineConfig) wire(i int) Wire { return c.Wires[min(i, len(c.Wires)-1)] }
 
-// addrOf is the address of an end of the i-th wire: 1 the left, 2 the right one.
-func addrOf(i, end int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i), byte(end)}) }
+// end returns the address of an end of the i-th link, 1 for the left, 2 for the right, and the
+// length of its prefix.
+func (c *LineConfig) end(i, end int) netip.Prefix {
+	if c.IPv6 {
+		a := [16]byte{0x20, 1, 0xd, 0xb8, 7: byte(i), 15: byte(end)}
+		return netip.PrefixFrom(netip.AddrFrom16(a), 64)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), byte(end)}), 24)
+}
 
 func (c *LineConfig) face(i, end int) stack.Interface {
-	return stack.Interface{
-		Name: fmt.Sprintf("if%d", i), MTU: c.wire(i).MTU,
-		Addr: netip.PrefixFrom(addrOf(i, end), 24),
+	f := stack.Interface{Name: fmt.Sprintf("if%d", i), MTU: c.wire(i).MTU}
+	if f.Addr = c.end(i, end); c.IPv6 {
+		f.Addr, f.IPv6 = netip.Prefix{}, []netip.Prefix{f.Addr}
 	}
+	return f
 }
 
 func hostConfig(face stack.Interface, via netip.Addr, t tcp.Config) stack.Config {
 	return stack.Config{
 		Interfaces: []stack.Interface{face}, TCP: t,
-		Routes: []stack.Route{{Prefix: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: via}},
+		Routes: []stack.Route{{Prefix: netip.PrefixFrom(via, 0).Masked(), Via: via}},
 	}
 }
 
-// router describes the i-th router, counted from 1: between wires i-1 and i.
+// router describes the i-th router, counted from 1, which is between links i-1 and i.
 func (c *LineConfig) router(i int) stack.Config {
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{c.face(i-1, 2), c.face(i, 1)}, Forwarding: true,
@@ -105,40 +114,32 @@ func (c *LineConfig) router(i int) stack.Config {
 	if c.RIP != nil {
 		speaks := *c.RIP
 		speaks.Neighbors = nil
-		hear := func(addr netip.Addr, iface int) {
-			speaks.Neighbors = append(speaks.Neighbors, rip.Neighbor{Addr: addr, Iface: iface})
-		}
-		if i > 1 {
-			hear(addrOf(i-1, 1), 0)
-		}
-		if i < c.Routers {
-			hear(addrOf(i, 2), 1)
+		for iface, r := range [...]int{i - 1, i + 1} { // the routers at its ends
+			if r > 0 && r <= c.Routers {
+				n := rip.Neighbor{Addr: c.end(min(r, i), 1+iface).Addr(), Iface: iface}
+				speaks.Neighbors = append(speaks.Neighbors, n)
+			}
 		}
 		cfg.RIP = &speaks
 		return cfg
 	}
 	for j := range c.Routers + 1 {
-		route := stack.Route{Prefix: netip.PrefixFrom(addrOf(j, 0), 24)}
-		switch {
-		case j < i-1:
-			route.Via = addrOf(i-1, 1)
-		case j > i:
-			route.Via = addrOf(i, 2)
-		default:
-			continue
+		if to := (stack.Route{Prefix: c.end(j, 0), Via: c.end(i-1, 1).Addr()}); j < i-1 {
+			cfg.Routes = append(cfg.Routes, to)
+		} else if to.Via = c.end(i, 2).Addr(); j > i {
+			cfg.Routes = append(cfg.Routes, to)
 		}
-		cfg.Routes = append(cfg.Routes, route)
 	}
 	return cfg
 }
 
-// Address returns where the right host is reached from the left one.
+// Address returns the right host's address and a port.
 func (l *Line) Address(port uint16) netip.AddrPort {
-	return netip.AddrPortFrom(addrOf(len(l.Routers), 2), port)
+	return netip.AddrPortFrom(l.address, port)
 }
 
-// Bulk connects the two hosts by an application each, on a port, and runs until
-// both connections are over, for at most d. It reports whether they are.
+// Bulk connects two applications, one on each host, and runs until both connections have ended, for
+// at most d. It reports whether they have.
 func (l *Line) Bulk(left, right *Bulk, port uint16, d time.Duration) (bool, error) {
 	if _, err := l.Right.Listen(port, 1, func(*Conn) App { return right }); err != nil {
 		return false, err

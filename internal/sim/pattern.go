@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// patternBytes is the period of the pattern: a prime, so that nothing which is
-// off by a power of two, or by a segment, looks right.
+// patternBytes is the period of the pattern: a prime, so that data shifted by a power of two or by
+// a segment differs.
 const patternBytes = 65521
 
 // PatternRun is the most that Pattern returns.
 const PatternRun = 64 << 10
 
-// pattern is what streams carry: the byte at an offset, and as many more as make a run.
+// pattern is the period followed by PatternRun more bytes, so that every run is contiguous.
 var pattern = func() []byte {
 	b := make([]byte, patternBytes+PatternRun)
 	r := rand.New(rand.NewPCG(1, 2))

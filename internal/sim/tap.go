@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Tap shows tap each packet as it arrives at the host, leaves it, or is dropped by it,
-// beside those who look already. It does not change what happens.
+// Tap adds an observer of the packets that the host receives, sends or drops. It does not change
+// the run.
 func (h *Host) Tap(tap stack.Tap) {
 	h.taps = append(h.taps, tap)
 	h.stack.SetTap(h.tapped)
@@ -25,11 +25,10 @@ func (h *Host) tapped(
 	}
 }
 
-// Capture writes the host's packets to w from now on, as pcapng, with at most snaplen bytes of each
-// (0: all). Its times count from the beginning of the world, like those of other records. If
-// interfaces are named, it has only their packets: a router's capture otherwise has each packet
-// twice, and readers take the second one for a retransmission. Flush, which the caller has to call
-// at the end, returns errors of w.
+// Capture writes the host's packets to w as pcapng, with at most snaplen bytes of each (0: all).
+// Times count from the beginning of the world. If interfaces are named, only their packets are
+// written: a router's capture otherwise has each packet twice, and readers take the second one for
+// a retransmission. The caller must call Flush at the end; it returns errors of w.
 func (h *Host) Capture(w io.Writer, snaplen int, ifaces ...int) (*capture.Writer, error) {
 	c, err := capture.New(w, h.faces, snaplen)
 	if err != nil {

@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -13,10 +12,10 @@ import (
 
 // DatagramApp is an application: what a UDP socket belongs to.
 type DatagramApp interface {
-	// Turn lets it act on s: when it gets the socket, when datagrams or a report of ICMP's
-	// have come, when it was to be woken, and when the host has room again after Roomy or
-	// Send said that it had none. It reads all there is, or has itself woken: what it leaves
-	// is not told again.
+	// Turn is called when the application gets the socket, when datagrams or an ICMP error have
+	// arrived, at the time of Wake, and when the host has room again after Roomy or Send found
+	// none. It must read all datagrams or call Wake: there is no further call for those that it
+	// leaves.
 	Turn(now clock.Time, s *Socket)
 }
 
@@ -30,10 +29,10 @@ type Socket struct {
 	closed bool
 }
 
-// BindUDP gives an application a UDP socket that hears everybody on a port; 0: one that is
-// free.
+// BindUDP gives an application a UDP socket that receives from all senders on a port; 0: a free
+// one.
 func (h *Host) BindUDP(port uint16, app DatagramApp) (*Socket, error) {
-	u, err := h.stack.Datagrams().Bind(netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+	u, err := h.stack.Datagrams().Bind(netip.AddrPortFrom(netip.IPv6Unspecified(), port))
 	return h.newSocket(u, app, err)
 }
 
@@ -56,7 +55,7 @@ func (h *Host) newSocket(u *udp.Socket, app DatagramApp, err error) (*Socket, er
 	return s, nil
 }
 
-// act is the alarm going off.
+// act calls the application when its alarm is due.
 func (s *Socket) act(now clock.Time) {
 	s.app.Turn(now, s)
 	s.host.settle(now)
@@ -68,24 +67,14 @@ func (s *Socket) UDP() *udp.Socket { return s.udp }
 // Host returns the host that the socket is on.
 func (s *Socket) Host() *Host { return s.host }
 
-// Local returns the socket's address and port. The address is 0.0.0.0 after BindUDP.
-func (s *Socket) Local() netip.AddrPort { return s.udp.Local() }
-
-// Rand returns a random stream of its own for whatever name says.
-func (s *Socket) Rand(name string) *rand.Rand {
-	return s.host.world.Rand(s.host.name + " " + name)
-}
-
-// SetReceiveBuffer has the socket queue so many bytes for the application, as SO_RCVBUF
-// does. A datagram takes at least 256 of them, and one that finds no room is dropped.
-// Without it the host's Config has its say.
+// SetReceiveBuffer sets the size of the socket's receive queue, as SO_RCVBUF does. A datagram
+// counts at least 256 bytes; one that does not fit is dropped. The default is in the host's Config.
 func (s *Socket) SetReceiveBuffer(bytes int) { s.udp.Rx().Resize(bytes) }
 
 // Receive copies the oldest datagram to p; false if there is no datagram.
 func (s *Socket) Receive(p []byte) (udp.Received, bool) { return udp.Dequeue(s.udp.Rx(), p) }
 
-// Roomy reports whether the host takes more datagrams now. If not, the application gets a
-// turn when it does.
+// Roomy reports whether the host accepts more datagrams now. If not, Turn is called when it does.
 func (s *Socket) Roomy() bool {
 	if s.host.stack.Datagrams().Roomy() {
 		return true
@@ -94,9 +83,9 @@ func (s *Socket) Roomy() bool {
 	return false
 }
 
-// Send sends a datagram; an invalid address means the peer of DialUDP. While the host
-// holds too much that its wires have not taken, it fails with stack.ErrQueueFull, and the
-// application gets a turn when there is room. Other errors are those of stack.SendUDP.
+// Send sends a datagram; an invalid address means the peer of DialUDP. If the host has too many
+// packets that its links have not taken, Send fails with stack.ErrQueueFull, and Turn is called
+// when there is room. Other errors are those of stack.SendUDP.
 func (s *Socket) Send(to netip.AddrPort, b []byte) error {
 	err := s.host.stack.Datagrams().Send(s.host.world.now, s.udp, to, b)
 	if errors.Is(err, stack.ErrQueueFull) {
@@ -105,7 +94,8 @@ func (s *Socket) Send(to netip.AddrPort, b []byte) error {
 	return err
 }
 
-// Wake calls the application at a time, or cancels that if it is never. A socket has one alarm.
+// Wake sets the socket's only alarm, at which the application's Turn is called. clock.Never cancels
+// it.
 func (s *Socket) Wake(at clock.Time) {
 	if s.closed {
 		return
@@ -116,7 +106,7 @@ func (s *Socket) Wake(at clock.Time) {
 	s.host.world.agenda.set(&s.actor, at)
 }
 
-// Close gives the port back. The application gets no turn any more.
+// Close releases the port. Turn is not called again.
 func (s *Socket) Close() {
 	s.Wake(clock.Never)
 	s.closed = true
@@ -131,8 +121,8 @@ func (s *Socket) wait() {
 	}
 }
 
-// tellSockets passes on what UDP's sockets have received, and that there is room again,
-// and reports whether there was anything to tell.
+// tellSockets notifies the applications of UDP sockets that have received datagrams or have room
+// again, and reports whether there were any.
 func (h *Host) tellSockets(now clock.Time) bool {
 	told := false
 	for u, ok := h.stack.UDP().Next(); ok; u, ok = h.stack.UDP().Next() {

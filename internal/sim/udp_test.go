@@ -146,6 +146,6 @@ func TestAUDPSocketTells(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Left.BindUDP(7, app)
 	require.ErrorIs(t, err, udp.ErrPortInUse)
-	_, err = l.Left.DialUDP(netip.MustParseAddrPort("[::1]:7"), app)
+	_, err = l.Left.DialUDP(netip.MustParseAddrPort("0.0.0.0:7"), app)
 	require.ErrorIs(t, err, udp.ErrAddress)
 }

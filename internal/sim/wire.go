@@ -11,13 +11,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// End is an interface of a host: where a wire ends.
+// End is an interface of a host, where a link ends.
 type End struct {
 	Host  *Host
 	Iface int
 }
 
-// wire is one direction of a wire, from one host to another.
+// wire is one direction of a link, from one host to another.
 type wire struct {
 	actor
 	world *World
@@ -30,7 +30,7 @@ type wire struct {
 	limit int // of what waits in the queue, for the host that sends; 0: none
 }
 
-// Connect joins two interfaces by a wire, with what each direction does to packets.
+// Connect joins two interfaces by a link with the impairments of each direction.
 func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 	if a.Host == b.Host {
 		return fmt.Errorf("sim: %s: a wire to itself", a.Host.name)
@@ -62,14 +62,14 @@ func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 
 func (e End) name() string { return e.Host.name + ":" + e.Host.faces[e.Iface].Name }
 
-// stream is the random stream of a part of the wire. It depends on the seed, the ends'
-// names and the part's alone: what else is in the world does not shift it.
+// stream returns the random stream of a part of the link. It depends only on the seed and the names
+// of the ends and the part, not on the rest of the world.
 func (v *wire) stream(part string) *rand.Rand {
 	return v.world.Rand("wire " + v.name + " " + part)
 }
 
-// WireStreams are the random streams of the wire between two ends in a world of that seed, for
-// a link that is to have the same luck elsewhere. An end is named HOST:INTERFACE.
+// WireStreams returns the random streams of the link between two ends in a world of that seed.
+// Another link that uses them loses the same packets. An end is named HOST:INTERFACE.
 func WireStreams(seed uint64, from, to string) func(part string) *rand.Rand {
 	stream := netem.Streams(seed)
 	return func(part string) *rand.Rand { return stream("wire " + from + ">" + to + " " + part) }
@@ -92,9 +92,9 @@ func (e End) Cut(cut bool) {
 	}
 }
 
-// SetRoom has the host at this end hold back what it would send while so many packets
-// wait for the wire that leads away, as a host does with its own network card. Zero, as
-// at the beginning: it sends, and the wire's queue drops what it has no room for.
+// SetRoom makes the host at this end hold back packets while that many wait in the queue of its
+// outgoing link, as a host does with its network card. Zero, the default: the host sends, and the
+// link's queue drops packets that do not fit.
 func (e End) SetRoom(packets int) {
 	h, v := e.Host, e.Host.wires[e.Iface]
 	if v == nil {
@@ -108,14 +108,14 @@ func (e End) SetRoom(packets int) {
 	}
 }
 
-// room is how many packets the wire takes at now; it has a limit.
+// room returns the number of packets that the link accepts now, given that it has a limit.
 func (v *wire) room(now clock.Time) int {
 	v.link.Advance(now)
 	queued, _ := v.link.Queued()
 	return max(0, v.limit-queued)
 }
 
-// vacant is when a wire that is full has room again; never if it is not full.
+// vacant returns when a full link has room again; never if it is not full.
 func (v *wire) vacant() clock.Time {
 	if queued, _ := v.link.Queued(); queued < v.limit {
 		return clock.Never
@@ -142,8 +142,8 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 	w.agenda.set(&v.actor, v.link.Deadline())
 }
 
-// act delivers what has arrived. Packets of one instant and one size come as a
-// train, as they do from a socket.
+// act delivers the packets that have arrived. Packets of one instant and one size come as a train,
+// as they do from a socket.
 func (v *wire) act(now clock.Time) {
 	w, h := v.world, v.to.Host
 	v.link.Advance(now)
@@ -177,7 +177,7 @@ func (v *wire) act(now clock.Time) {
 	w.agenda.set(&v.actor, next)
 }
 
-// hand gives the host what is coming to it, and reports whether the host only passes that on.
+// hand gives the host the train that is coming, and reports whether the host only forwards it.
 func (v *wire) hand(now clock.Time, c *coming) (passed bool) {
 	if len(c.packets) > 0 {
 		passed = v.to.Host.stack.Input(now, v.to.Iface, c.checked, c.packets)
@@ -186,16 +186,16 @@ func (v *wire) hand(now clock.Time, c *coming) (passed bool) {
 	return passed
 }
 
-// coming is a train on its way from a wire to a host: packets where the wire has them.
+// coming is a train from a link to a host; its packets are still in the link's memory.
 type coming struct {
 	packets [][]byte
 	bytes   int
 	checked bool // each of them is sound and undamaged
-	// given is what trains of an instant come to, this one too, since the host had a turn.
+	// given counts the bytes of the trains of this instant since the host's last turn.
 	given int
 }
 
-// maxGiven bounds what a host is given before it has a turn.
+// maxGiven limits the bytes that a host gets before its next turn.
 const maxGiven = 256 << 10
 
 // takes reports whether a packet continues the train.

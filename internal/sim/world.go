@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// World is hosts, wires and tasks in virtual time. One owner calls it and all that
-// is in it.
+// World has hosts, links and tasks in virtual time. It and its parts are not safe for concurrent
+// use.
 type World struct {
 	now    clock.Time
 	seed   uint64
@@ -22,7 +22,7 @@ type World struct {
 	log    journal
 	stats  Stats
 	pool   netem.Pool
-	// Memory that one call uses: a train that arrives, what an application looks at.
+	// Memory that calls reuse: an arriving train, and the result of Peek.
 	coming coming
 	pieces [][]byte
 }
@@ -34,10 +34,10 @@ type Stats struct {
 	Delivered uint64 // packets that arrived at a host
 }
 
-// origin is when worlds begin. It is above zero, which means never.
+// origin is when worlds begin. It is above zero, because zero means never.
 const origin = clock.Time(time.Second)
 
-// New returns an empty world. The seed decides all that is random in it.
+// New returns an empty world. The seed determines everything random in it.
 func New(seed uint64) *World {
 	return &World{
 		now: origin, seed: seed, names: map[string]bool{}, batch: buffer.NewBatch(),
@@ -50,8 +50,8 @@ func (w *World) Now() clock.Time { return w.now }
 // Elapsed returns how long the world has existed.
 func (w *World) Elapsed() time.Duration { return w.now.Sub(origin) }
 
-// Rand returns the random stream of this name from its beginning. It depends on the seed
-// and the name alone, so that what is added to a world shifts no other part's luck.
+// Rand returns the random stream of this name from its beginning. It depends only on the seed and
+// the name, so that additions to a world do not change the random draws of other parts.
 func (w *World) Rand(name string) *rand.Rand { return netem.Streams(w.seed)(name) }
 
 // Stats returns the counts so far.
@@ -79,14 +79,14 @@ func (w *World) Step(until clock.Time) bool {
 	return true
 }
 
-// Run lets d pass.
+// Run advances the world by d.
 func (w *World) Run(d time.Duration) {
 	for until := w.now.Add(d); w.Step(until); {
 		continue
 	}
 }
 
-// RunUntil runs until done says so, for at most d, and reports whether it did.
+// RunUntil runs until done returns true, for at most d, and reports whether it did.
 func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	until := w.now.Add(d)
 	for !done() {
@@ -97,15 +97,7 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	return true
 }
 
-// Next returns the time of the next actor, or never. It must not be called during a turn.
-func (w *World) Next() clock.Time {
-	if a := w.agenda.first(); a != nil {
-		return a.due
-	}
-	return clock.Never
-}
-
-// At has f called at an instant, or at once if that is past.
+// At schedules a call of f at an instant, or now if that is past.
 func (w *World) At(at clock.Time, f func(now clock.Time)) {
 	t := &task{f: f}
 	t.acts = t

@@ -4,12 +4,15 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/rip"
@@ -52,24 +55,28 @@ func accounted(t require.TestingT, s *stack.Stack, sent uint64) {
 	require.LessOrEqual(t, forwarded, out+sent, "every forwarded packet is sent or dropped")
 }
 
-// fuzzRouter returns a router with sockets, a group, a listener, a lossy link and RIP.
+// fuzzRouter returns a router of both families with sockets, a group, a listener, a lossy link and
+// RIP. Its if2 has IPv4 alone, with the smallest MTU.
 func fuzzRouter(t require.TestingT, dialect rip.Dialect) *stack.Stack {
 	small := face("if2", "10.2.0.1/24")
 	small.MTU = 68
-	known := face("if1", "10.1.0.1/24")
-	known.Neighbors = []netip.Addr{addr("10.1.0.2"), addr("10.1.0.3")}
+	known := dual("if1", "10.1.0.1/24", "2001:db8:1::1/64")
+	known.Neighbors = []netip.Addr{addr("10.1.0.2"), addr("10.1.0.3"), addr("2001:db8:1::2"), addr("fe80::2")}
+	known.MTU = 1280
 	s, err := stack.New(1, stack.Config{
-		Interfaces: []stack.Interface{face("if0", "10.0.0.2/24"), known, small},
-		Routes:     []stack.Route{route("172.16.0.0/12", "10.1.0.2")},
-		Forwarding: true, RIP: &rip.Config{Dialect: dialect},
+		Interfaces: []stack.Interface{dual("if0", "10.0.0.2/24", "2001:db8::2/64"), known, small},
+		Routes: []stack.Route{
+			route("172.16.0.0/12", "10.1.0.2"), route("2001:db8:f::/48", "fe80::2%if1"),
+		},
+		Forwarding: true, RIP: &rip.Config{Dialect: dialect}, RIPng: &rip.Config{Dialect: rip.RIPng},
 		Knobs: stack.Knobs{ICMP: stack.ICMPKnobs{EchoBroadcast: true}},
 	})
 	require.NoError(t, err)
 	s.SetLoss(2, 0.1)
-	u, err := s.Datagrams().Bind(netip.MustParseAddrPort("0.0.0.0:53"))
+	u, err := s.Datagrams().Bind(netip.MustParseAddrPort("[::]:53"))
 	require.NoError(t, err)
 	require.NoError(t, s.Datagrams().Join(u, 0, ripGroup))
-	_, err = s.ListenTCP(netip.MustParseAddrPort("0.0.0.0:80"), 4)
+	_, err = s.ListenTCP(netip.MustParseAddrPort("[::]:80"), 4)
 	require.NoError(t, err)
 	return s
 }
@@ -134,8 +141,18 @@ func mendPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 	case protocol == ip.ProtoICMP && len(p) >= 4:
 		p[2], p[3] = 0, 0
 		binary.BigEndian.PutUint16(p[2:], checksum.Checksum(p))
+	case protocol == ip.ProtoICMPv6 && len(p) >= 8:
+		if p[1] > 6 {
+			p[0], p[1] = []byte{1, 2, 3, 4, 128, 129, 130, 133, 134, 135, 136, 137}[p[0]%12], 0
+		}
+		p[2], p[3] = 0, 0
+		binary.BigEndian.PutUint16(p[2:], ^checksum.Fold(checksum.Sum(p, sum)))
 	case protocol == ip.ProtoUDP && len(p) >= 8:
-		p[2], p[3] = []byte{2, 0}[p[3]&1], []byte{8, 53}[p[3]&1] // RIP's port or the socket's
+		routing := byte(8)
+		if src.Is6() {
+			routing = 9
+		}
+		p[2], p[3] = []byte{2, 0}[p[3]&1], []byte{routing, 53}[p[3]&1] // RIP's port or the socket's
 		binary.BigEndian.PutUint16(p[4:], uint16(len(p)))
 		p[6], p[7] = 0, 0
 		binary.BigEndian.PutUint16(p[6:], ^checksum.Fold(checksum.Sum(p, sum)))
@@ -145,8 +162,9 @@ func mendPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 	}
 }
 
-// TestEveryPacketIsAccountedFor sends random packets, most of them half correct, and checks that
-// each is counted exactly once.
+// TestEveryPacketIsAccountedFor sends random packets of both families, most of them half correct, and
+// mutations of correct ones. It checks that each is counted exactly once, and that they take no more
+// memory after a while.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	for _, dialect := range []rip.Dialect{rip.Course, rip.RIPv2} {
 		everyPacket(t, fuzzRouter(t, dialect))
@@ -156,13 +174,28 @@ func TestEveryPacketIsAccountedFor(t *testing.T) {
 func everyPacket(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	rng, batch := rand.New(rand.NewPCG(11, 12)), buffer.NewBatch()
-	now, sent := clock.Time(1), uint64(0)
-	for range 100_000 {
+	now, sent, correct := clock.Time(1), uint64(0), valid6()
+	var early uint64
+	packets := 60_000
+	if testenv.Long() {
+		packets = 300_000
+	}
+	for k := range packets {
 		b := make([]byte, rng.IntN(rng.IntN(1500)+1)+rng.IntN(100))
 		for i := range b {
 			b[i] = byte(rng.Uint32())
 		}
-		b = mended(b, byte(rng.Uint32()|rng.Uint32()))
+		switch how := byte(rng.Uint32() | rng.Uint32()); rng.IntN(3) {
+		case 0:
+			b = mended(b, how)
+		case 1:
+			b = mended6(b, how)
+		case 2:
+			b = mutated(rng, correct)
+		}
+		if k == packets*2/3 {
+			early = heap()
+		}
 		now = now.Add(1_000_000)
 		if s.Deadline().Due(now) {
 			s.Advance(now)
@@ -172,6 +205,8 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 		s.Events()
 	}
 	accounted(t, s, sent)
+	assert.Less(t, heap(), early+1<<20, "bytes in use, %d before", early)
+	assert.LessOrEqual(t, s.Fragments().Bytes, 4<<20)
 	infos := s.Interfaces().Infos()
 	require.NotZero(t, infos[0].In.Delivered)
 	require.NotZero(t, infos[0].In.Forwarded)
@@ -179,17 +214,33 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 	require.Greater(t, len(infos[0].In.Drops), 15, "%v", infos[0].In.Drops)
 }
 
+// heap returns the bytes that are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
 func FuzzInput(f *testing.F) {
 	f.Add(packetTo(hostA, routerA, 7, 7, 4, 0, 0, 0, 0, 0), byte(0), byte(31))
 	f.Add(echoTo(routerA, ip.Header{Options: []byte{68, 8, 5, 1, 0, 0, 0, 0}}, nil), byte(0), byte(31))
 	f.Add(datagramTo(hostA, hostC, ip.Header{MF: true, FragOff: 8}, make([]byte, 64)), byte(1), byte(1))
 	f.Add(datagramTo(hostA, ip.V4(224, 0, 0, 9), ip.Header{}, nil), byte(0), byte(0))
+	for _, b := range valid6() {
+		f.Add(b, byte(128), byte(1|16))
+	}
 	s, batch := fuzzRouter(f, rip.RIPv2), buffer.NewBatch()
 	now, sent := clock.Time(1), uint64(0)
 	f.Fuzz(func(t *testing.T, b []byte, iface, how byte) {
 		now = now.Add(1_000_000)
-		b = mended(append([]byte(nil), b[:min(len(b), 2000)]...), how)
-		input(s, now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface) % 3})
+		b = append([]byte(nil), b[:min(len(b), 2000)]...)
+		if six := iface&128 != 0; six {
+			b = mended6(b, how)
+		} else {
+			b = mended(b, how)
+		}
+		input(s, now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface&127) % 3})
 		if s.Deadline().Due(now) {
 			s.Advance(now)
 		}

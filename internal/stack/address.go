@@ -26,18 +26,9 @@ func v4Of(a netip.Addr) v4 {
 	return v4(binary.BigEndian.Uint32(b[:]))
 }
 
-// v4Ends returns the source and the destination of a packet with a complete header.
-func v4Ends(b []byte) (src, dst v4) {
-	h := (*[ip.HeaderLen]byte)(b)
-	return v4(binary.BigEndian.Uint32(h[12:])), v4(binary.BigEndian.Uint32(h[16:]))
-}
-
 // isSpecial reports whether an address is not that of another host: multicast, loopback, reserved
 // or zero (RFC 1122 §3.2.1.3).
 func (a v4) isSpecial() bool { return a>>24 >= 224 || a>>24 == 127 || a>>24 == 0 }
-
-// isLoopback reports whether an address is in 127/8.
-func (a v4) isLoopback() bool { return a>>24 == 127 }
 
 // isGroup reports whether an address is a multicast address (RFC 1112 §4).
 func (a v4) isGroup() bool { return a>>28 == 0xe }
@@ -45,15 +36,46 @@ func (a v4) isGroup() bool { return a>>28 == 0xe }
 // limited is the limited broadcast address.
 const limited v4 = 0xffffffff
 
-// Group reports whether an address is multicast, reserved or the limited broadcast (RFC 1122
-// §3.2.1.3).
-func Group(dst netip.Addr) bool { return v4Of(dst)>>24 >= 224 }
+// IsGroup reports whether an address is multicast, reserved or the limited broadcast (RFC 1122
+// §3.2.1.3, RFC 4291 §2.7).
+func IsGroup(dst netip.Addr) bool { return dst.IsMulticast() || v4Of(dst)>>24 >= 224 }
+
+// isGroup reports whether an address is multicast or the limited broadcast.
+func isGroup(dst netip.Addr) bool {
+	if !dst.Is4() {
+		return dst.IsMulticast()
+	}
+	a := v4Of(dst)
+	return a.isGroup() || a == limited
+}
+
+// isSpecial reports whether an address is not that of a host on a network: v4.isSpecial, and for
+// IPv6 multicast, loopback, unspecified (RFC 4291 §2.5.2, §2.5.3) and IPv4-mapped, which is a form
+// of the socket interface and not an address on the wire (RFC 4291 §2.5.5.2).
+func isSpecial(a netip.Addr) bool {
+	if a.Is4() {
+		return v4Of(a).isSpecial()
+	}
+	return a.IsMulticast() || a.IsLoopback() || isUnset(a) || a.Is4In6()
+}
+
+// headerLen returns the length of the IP header, without options, of packets to an address.
+func headerLen(a netip.Addr) int {
+	if a.Is6() {
+		return ip.HeaderLen6
+	}
+	return ip.HeaderLen
+}
+
+// isUnset reports whether an address is the zero Addr, 0.0.0.0 or ::.
+func isUnset(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }
 
 // addresses are the node's own addresses and their networks, in the form that each packet's check
 // needs.
 type addresses struct {
 	hosts    []host
-	byAddr   map[v4]int // to the interface; for more than fewAddrs hosts
+	byAddr   map[v4]int         // to the interface; for more than fewAddrs hosts
+	ipv6     map[netip.Addr]int // to the interface; those of a link have their zone
 	networks []network
 	few      v4 // the host bits of the smallest network; 0: no network
 }
@@ -83,10 +105,16 @@ func (n network) all(a v4) bool {
 }
 
 func (a *addresses) add(f *iface, i int) {
+	for _, p := range f.IPv6 {
+		a.ipv6[f.zoned(p.Addr())] = i
+	}
+	if !f.Addr.IsValid() {
+		return
+	}
 	addr := v4Of(f.addr)
 	a.hosts = append(a.hosts, host{addr, int32(i)})
 	a.byAddr[addr] = i
-	if n := f.network; n.hosts != 0 {
+	if n := f.ipv4; n.hosts != 0 {
 		if len(a.networks) == 0 || n.hosts < a.few {
 			a.few = n.hosts
 		}
@@ -95,7 +123,16 @@ func (a *addresses) add(f *iface, i int) {
 }
 
 // find returns the interface with the address.
-func (a *addresses) find(addr v4) (int, bool) {
+func (a *addresses) find(addr netip.Addr) (int, bool) {
+	if !addr.Is4() {
+		i, ok := a.ipv6[addr]
+		return i, ok
+	}
+	return a.find4(v4Of(addr))
+}
+
+// find4 is find for IPv4.
+func (a *addresses) find4(addr v4) (int, bool) {
 	if len(a.hosts) > fewAddrs {
 		i, ok := a.byAddr[addr]
 		return i, ok
@@ -110,30 +147,30 @@ func (a *addresses) find(addr v4) (int, bool) {
 
 // all reports whether an address is the broadcast address of interface i's network, in today's form
 // or that of 4.2BSD (all zeros).
-func (ifs *Interfaces) all(i int, a v4) bool { return ifs.list[i].network.all(a) }
+func (ifs *Interfaces) all(i int, a v4) bool { return ifs.list[i].ipv4.all(a) }
 
 // isPeer reports whether an address that arrived at interface i can be one end of a connection.
-func (ifs *Interfaces) isPeer(i int, a v4) bool {
-	if !a.isSpecial() && !ifs.all(i, a) {
+func (ifs *Interfaces) isPeer(i int, a netip.Addr) bool {
+	if !isSpecial(a) && !ifs.all(i, v4Of(a)) {
 		return true // the common case needs no lookup
 	}
 	_, own := ifs.addrs.find(a)
-	return own || ifs.in.self && a.isLoopback()
+	return own || ifs.in.self && a.IsLoopback()
 }
 
 // broadcast reports whether an address is the broadcast address of interface i's network.
 func (ifs *Interfaces) broadcast(i int, a v4) bool {
-	n := &ifs.list[i].network
+	n := &ifs.list[i].ipv4
 	return a == n.prefix|n.hosts && n.hosts != 0
 }
 
 // many reports whether an address is a broadcast or multicast address on interface i's link.
-func (ifs *Interfaces) many(i int, a v4) bool {
-	return a.isGroup() || a == limited || ifs.broadcast(i, a)
+func (ifs *Interfaces) many(i int, a netip.Addr) bool {
+	return isGroup(a) || ifs.broadcast(i, v4Of(a))
 }
 
 // anyMany reports whether an address is a broadcast or multicast address on any link.
-func (ifs *Interfaces) anyMany(a v4) bool {
+func (ifs *Interfaces) anyMany(a netip.Addr) bool {
 	for i := range ifs.list {
 		if ifs.many(i, a) {
 			return true
@@ -144,49 +181,48 @@ func (ifs *Interfaces) anyMany(a v4) bool {
 
 // isOurs reports whether dst is one of the node's addresses, a broadcast address of the link on
 // which the packet arrived, or a group that the node has joined there (RFC 1122 §3.2.1.3).
-func (ifs *Interfaces) isOurs(i int, dst netip.Addr, a v4) bool {
-	if ifs.isHost(a) {
-		return true
+func (ifs *Interfaces) isOurs(i int, dst netip.Addr) bool {
+	if !dst.Is4() {
+		return ifs.isHost(dst) || dst.IsMulticast() && ifs.joined(i, dst) || ifs.isAnycast(dst)
 	}
-	if a.isGroup() {
-		return ifs.joined(i, dst)
-	}
-	return a == limited || ifs.broadcast(i, a)
+	a := v4Of(dst)
+	_, own := ifs.addrs.find4(a)
+	return own || a>>24 == 127 || a.isGroup() && ifs.joined(i, dst) || a == limited ||
+		ifs.broadcast(i, a)
 }
 
 // IsBroadcast reports whether an address is a broadcast address of one of the node's links.
 func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
 	a := v4Of(dst)
-	if a == limited {
-		return true
-	}
-	for i := range ifs.list {
-		if ifs.all(i, a) {
-			_, own := ifs.addrs.find(a)
-			return !own
-		}
-	}
-	return false
+	return a == limited || dst.Is4() && ifs.isMany(a)
 }
 
 // isNetwork reports whether a prefix is that of an interface, which RIP does not have to learn.
 func (ifs *Interfaces) isNetwork(p netip.Prefix) bool {
-	return slices.ContainsFunc(ifs.list, func(f iface) bool { return f.Addr.Masked() == p })
+	return slices.ContainsFunc(ifs.list, func(f iface) bool {
+		return slices.Contains(f.networks, p)
+	})
 }
 
 // self reports whether an address is the node's own, and returns its interface. The stack uses the
 // weak host model of RFC 1122 §3.3.4.2: an address belongs to the node, so a router can be reached
 // by any of its addresses over any interface, and by itself even while the interface is down.
-// Addresses of 127/8 are the node's too, for its own packets (RFC 1122 §3.2.1.3).
-func (ifs *Interfaces) self(a v4) (int, bool) {
-	i, own := ifs.addrs.find(a)
-	return i, own || a.isLoopback()
+// Addresses of 127/8 and ::1 are the node's too, for its own packets (RFC 1122 §3.2.1.3, RFC 4291
+// §2.5.3). A link-local address belongs to its interface.
+func (ifs *Interfaces) self(a netip.Addr) (int, bool) {
+	if a.Is4() {
+		b := v4Of(a)
+		i, own := ifs.addrs.find4(b)
+		return i, own || b>>24 == 127
+	}
+	i, own := ifs.addrs.ipv6[a]
+	return i, own || a.IsLoopback()
 }
 
 // present reports whether dst can be on the link of interface i, as far as the node knows.
 func (ifs *Interfaces) present(i int, dst netip.Addr) bool {
 	nodes := ifs.list[i].Neighbors
-	return nodes == nil || slices.Contains(nodes, dst)
+	return nodes == nil || slices.Contains(nodes, dst.WithZone(""))
 }
 
 // loopback returns the index of the loopback interface, which follows those of the links.
@@ -202,7 +238,8 @@ func (ifs *Interfaces) isMany(a v4) bool {
 	}
 	for _, n := range ifs.addrs.networks {
 		if n.all(a) {
-			return !ifs.isHost(a)
+			_, own := ifs.addrs.find4(a)
+			return !own
 		}
 	}
 	return false
@@ -210,13 +247,10 @@ func (ifs *Interfaces) isMany(a v4) bool {
 
 // isHost reports whether an address is one of the node's own. Those of 127/8 count; screen drops
 // packets from links that use them.
-func (ifs *Interfaces) isHost(a v4) bool {
+func (ifs *Interfaces) isHost(a netip.Addr) bool {
 	_, self := ifs.self(a)
 	return self
 }
-
-// hasHost is isHost for ip.Options.Stamp.
-func (ifs *Interfaces) hasHost(a netip.Addr) bool { return ifs.isHost(v4Of(a)) }
 
 // ours returns an error for a socket address that is neither the node's nor the zero address.
 func (ifs *Interfaces) ours(a netip.Addr) error {
@@ -224,7 +258,7 @@ func (ifs *Interfaces) ours(a netip.Addr) error {
 	if !a.IsValid() || a.IsUnspecified() {
 		return nil
 	}
-	if a.Is4() && ifs.isHost(v4Of(a)) {
+	if ifs.isHost(a) {
 		return nil
 	}
 	return fmt.Errorf("%v: %w", a, ErrNotOurs)
@@ -234,13 +268,18 @@ func (ifs *Interfaces) ours(a netip.Addr) error {
 // the longest prefix. A point-to-point link has a network of one address, and its neighbor is the
 // other end.
 func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
+	if a.Zone() != "" {
+		return ifs.zone(a)
+	}
 	best, bits := 0, -1
 	for i := range ifs.list {
 		if slices.Contains(ifs.list[i].Neighbors, a) {
 			return i, true
 		}
-		if p := ifs.list[i].Addr; p.Masked().Contains(a) && p.Bits() > bits {
-			best, bits = i, p.Bits()
+		for _, p := range ifs.list[i].networks {
+			if p.Contains(a) && p.Bits() > bits {
+				best, bits = i, p.Bits()
+			}
 		}
 	}
 	return best, bits >= 0
@@ -260,8 +299,8 @@ type membership struct {
 }
 
 // Join makes the stack accept packets to a group at interface i, for a protocol such as RIP.
-// Sockets join with Datagrams.Join. No IGMP is sent: links deliver each multicast packet to all of
-// their nodes.
+// Sockets join with Datagrams.Join. Interfaces with Discovery report it; other links deliver each
+// multicast packet to all of their nodes.
 func (ifs *Interfaces) Join(i int, group netip.Addr) error {
 	if err := ifs.checkGroup(i, group); err != nil {
 		return err
@@ -270,6 +309,7 @@ func (ifs *Interfaces) Join(i int, group netip.Addr) error {
 		ifs.groups = map[membership]int{}
 	}
 	ifs.groups[membership{i, group}]++
+	ifs.joins++
 	return nil
 }
 
@@ -282,6 +322,7 @@ func (ifs *Interfaces) Leave(i int, group netip.Addr) error {
 	if ifs.groups[m] == 0 {
 		return fmt.Errorf("%v: %w", group, udp.ErrNotMember)
 	}
+	ifs.joins++
 	if ifs.groups[m]--; ifs.groups[m] == 0 {
 		delete(ifs.groups, m)
 	}
@@ -289,7 +330,7 @@ func (ifs *Interfaces) Leave(i int, group netip.Addr) error {
 }
 
 func (ifs *Interfaces) checkGroup(i int, group netip.Addr) error {
-	if i < 0 || i >= len(ifs.list) || !group.Is4() || !v4Of(group).isGroup() {
+	if i < 0 || i >= len(ifs.list) || !group.IsMulticast() || !ifs.list[i].speaks(group) {
 		return fmt.Errorf("%v on interface %d: %w", group, i, ErrNotGroup)
 	}
 	return nil
@@ -297,5 +338,21 @@ func (ifs *Interfaces) checkGroup(i int, group netip.Addr) error {
 
 // joined reports whether a protocol or socket of this node has joined the group at interface i.
 func (ifs *Interfaces) joined(i int, group netip.Addr) bool {
-	return group == allHosts || ifs.groups[membership{i, group}] > 0 || ifs.udp.Joined(i, group)
+	return group == allHosts || ifs.groups[membership{i, group}] > 0 ||
+		ifs.udp.Joined(i, group) || ifs.required(i, group) || ifs.discovery.isMember(i, group)
+}
+
+// groupChanges returns a number that changes with the memberships.
+func (ifs *Interfaces) groupChanges() int { return ifs.joins + ifs.udp.GroupChanges() }
+
+// groupsOf returns the groups that protocols and sockets have joined at interface i.
+func (ifs *Interfaces) groupsOf(i int) []netip.Addr {
+	list := ifs.udp.Groups(nil, i)
+	for m := range ifs.groups {
+		if m.iface == i {
+			list = append(list, m.group)
+		}
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return slices.Compact(list)
 }

@@ -41,7 +41,8 @@ func (s *Stack) CatchUDP(limit int) {
 // RejectUDP discards a waiting flow and sends its source a port unreachable (RFC 1122 §4.1.3.1).
 func (s *Stack) RejectUDP(now clock.Time, f udp.Flow) {
 	if packet := s.udp.Dismiss(f); packet != nil {
-		s.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, packet)
+		i, _ := s.ifs.onLink(f.Remote.Addr())
+		s.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodePort, packet)
 	}
 }
 
@@ -51,10 +52,10 @@ func (l *local) catches(h *ip.Header, payload []byte) bool {
 	wanted := c.tcp && h.Protocol == ip.ProtoTCP ||
 		c.udp && h.Protocol == ip.ProtoUDP ||
 		c.past && l.admitted(h, payload)
-	if !wanted || v4Of(h.Dst).isSpecial() {
+	if !wanted || isSpecial(h.Dst) {
 		return false
 	}
-	if !l.routing.forwards {
+	if !l.ifs.router {
 		return true
 	}
 	_, routed := l.routing.table.Hop(h.Dst)
@@ -83,5 +84,5 @@ func (l *local) admitted(h *ip.Header, payload []byte) bool {
 // destination is not one of the node's addresses.
 func (l *local) foreign(i int, dst netip.Addr) bool {
 	c := &l.catching
-	return (c.tcp || c.udp || c.past) && !l.ifs.isOurs(i, dst, v4Of(dst))
+	return (c.tcp || c.udp || c.past) && !l.ifs.isOurs(i, dst)
 }

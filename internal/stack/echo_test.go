@@ -21,10 +21,11 @@ type pinger struct {
 
 // echo is the answer to a request: a reply, or an error about the request.
 type echo struct {
-	From       netip.Addr
-	Seq        uint16
-	Bytes      int // of ICMP message
-	Type, Code uint8
+	From  netip.Addr
+	Seq   uint16
+	Bytes int // of ICMP message
+	Type  icmp.Type
+	Code  uint8
 }
 
 func newPinger(t *testing.T, s *stack.Stack) *pinger {
@@ -37,12 +38,12 @@ func newPinger(t *testing.T, s *stack.Stack) *pinger {
 func (p *pinger) send(now clock.Time, dst string, seq uint16, size, ttl int) error {
 	m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(1, seq), Body: make([]byte, size)}
 	return p.stack.Raws().Send(now, &stack.RawPacket{
-		Protocol: ip.ProtoICMP, Dst: addr(dst), TTL: uint8(ttl), Payload: m.Append(nil),
+		Protocol: ip.ProtoICMP, Dst: addr(dst), TTL: uint8(ttl), Payload: m.Append(nil, netip.Addr{}, netip.Addr{}),
 	})
 }
 
 func (p *pinger) hear(from netip.Addr, payload []byte) {
-	m, ok := icmp.Parse(payload)
+	m, ok := icmp.Parse(payload, from, from)
 	if !ok || m.Type == icmp.TypeEcho {
 		return
 	}

@@ -28,9 +28,9 @@ type forwarder struct {
 }
 
 // forward forwards a packet whose destination is not this node (RFC 1812 §5.2.1).
-func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, dst v4, b []byte) {
-	if !fw.routing.forwards {
-		// RFC 1122 §3.2.1.3: a host discards it silently.
+func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []byte) {
+	if !fw.ifs.router || h.Is6() && h.Dst.IsLinkLocalUnicast() {
+		// RFC 1122 §3.2.1.3: a host discards it silently. RFC 4291 §2.5.6: link-local.
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}
@@ -40,35 +40,39 @@ func (fw *forwarder) forward(now clock.Time, i int, h *ip.Header, dst v4, b []by
 		return
 	}
 	out := &fw.ifs.list[route.Iface]
-	if route.OnLink && fw.ifs.broadcast(route.Iface, dst) {
+	if route.OnLink && fw.ifs.broadcast(route.Iface, v4Of(h.Dst)) {
 		fw.directedBroadcast(now, i, route.Iface, h, b)
+		return
+	}
+	if h.Is6() && h.Src.Zone() != "" && route.Iface != i {
+		fw.ifs.dropOne(now, i, Inbound, ip.DropScope, b)
+		fw.icmp.reportError(now, i, icmp.TypeUnreachable6, icmp.CodeScope, b)
 		return
 	}
 	if h.TTL <= 1 {
 		fw.ifs.dropOne(now, i, Inbound, ip.DropTTL, b)
-		fw.icmp.reportError(now, icmp.TypeTimeExceeded, icmp.CodeTTL, b)
+		fw.icmp.reportError(now, i, icmp.TypeTimeExceeded, icmp.CodeTTL, b)
 		return
 	}
 	fw.ifs.list[i].rx.forwarded++ // later drops are counted at the outgoing interface
 	switch {
 	case route.OnLink && !fw.ifs.present(route.Iface, h.Dst):
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
-		fw.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
+		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeHost, b)
 	case !out.up:
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropInterfaceDown, b)
-		fw.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
+		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeHost, b)
 	case len(b) > out.MTU && h.DF:
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropTooBig, b)
-		fw.icmp.reportTooBig(now, out.MTU, b)
+		fw.icmp.reportTooBig(now, i, out.MTU, b)
 	case fw.loses(i, route.Iface):
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropLossy, b)
 	default:
 		fw.icmp.stamp(now, h, b, out.addr)
 		ip.Forward(b)
 		fw.enqueue(route.Iface, route.Next, b)
-		ends := ip.Ends(b)
-		*fw.routing.flows.of(ends) = flow{
-			ends: ends, in: i, out: route.Iface, hop: route.Next, mtu: out.MTU,
+		*f = flow{
+			in: i, out: route.Iface, hop: route.Next, mtu: out.MTU,
 			lossy: fw.ifs.list[i].loss > 0 || out.loss > 0,
 		}
 	}
@@ -79,14 +83,14 @@ func (fw *forwarder) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 	switch kind {
 	case ip.Forwarded:
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNoRoute, b)
-		fw.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeNet, b)
+		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeNet, b)
 	case ip.Unreachable:
 		fw.ifs.dropOne(now, i, Inbound, ip.DropBlackhole, b)
-		fw.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeHost, b)
+		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeHost, b)
 	case ip.Prohibited:
 		// RFC 1812 §5.2.7.1: routers use code 13, not 9 or 10.
 		fw.ifs.dropOne(now, i, Inbound, ip.DropProhibited, b)
-		fw.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeAdminProhibited, b)
+		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeAdminProhibited, b)
 	case ip.Blackhole:
 		fw.ifs.dropOne(now, i, Inbound, ip.DropBlackhole, b)
 	}
@@ -100,16 +104,13 @@ func (fw *forwarder) loses(in, out int) bool {
 	return p > 0 && fw.rng.Float64() < p
 }
 
-// follow forwards a packet by the cached decision of its flow. It returns false if the packet needs
-// the whole path: it belongs to another flow, is for this node, has options or an error, or its TTL
-// expires.
-func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
-	if len(b) < ip.HeaderLen {
-		return false
-	}
-	f := fw.routing.flows.of(ip.Ends(b))
-	if f.in != i || len(b) > f.mtu || !ip.IsPlain(b, f.ends) {
-		return false
+// follow forwards a packet by the decision of its flow, which it returns. It does not if the packet
+// needs the whole path: it is for this node, has options that every router reads or an error, or
+// its TTL expires.
+func (fw *forwarder) follow(now clock.Time, i int, b []byte) (f *flow, done bool) {
+	f = fw.routing.flows.of(b)
+	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) {
+		return f, false
 	}
 	fw.local.flushTrain(now) // keeps the order of delivered and forwarded packets
 	ifs := fw.ifs
@@ -122,11 +123,11 @@ func (fw *forwarder) follow(now clock.Time, i int, b []byte) bool {
 	}
 	if f.lossy && fw.loses(i, f.out) {
 		ifs.dropOne(now, f.out, Outbound, ip.DropLossy, b)
-		return true
+		return f, true
 	}
 	ip.Forward(b)
 	fw.enqueue(f.out, f.hop, b)
-	return true
+	return f, true
 }
 
 // enqueue queues a packet for Output. It joins the run before it if the next hop is the same.
@@ -156,6 +157,8 @@ func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 			switch {
 			case !out.up:
 				fw.drop(now, r, r.packets, ip.DropInterfaceDown)
+			case len(fw.packets[fw.sent]) > out.MTU && fw.packets[fw.sent][0]>>4 == 6:
+				fw.drop(now, r, 1, ip.DropTooBig) // the MTU has just shrunk
 			case len(fw.packets[fw.sent]) > out.MTU:
 				if !fw.cut(now, room, b, r) {
 					return false
@@ -226,7 +229,7 @@ func (fw *forwarder) directedBroadcast(now clock.Time, i, out int, h *ip.Header,
 		copied := append([]byte(nil), b...) // each node on the link gets its own copy
 		fw.icmp.stamp(now, h, copied, fw.ifs.list[out].addr)
 		ip.Forward(copied)
-		fw.out.enqueue(now, out, h.Dst, copied)
+		fw.out.enqueue(now, packet{iface: out, hop: h.Dst, data: copied})
 	}
-	fw.local.deliver(now, i, h, b, b[h.IHL:])
+	fw.local.deliver(now, i, h, b, b[h.Len:])
 }

@@ -16,6 +16,8 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 	in.fragments++
 	whole, reason := l.fragments.Input(now, i, h, b)
 	switch {
+	case reason != ip.DropNone && h.Is6():
+		l.icmp.refuse(now, i, h.FragmentProblem(reason), b)
 	case reason != ip.DropNone:
 		l.ifs.dropOne(now, i, Inbound, reason, b)
 	case whole != nil:
@@ -24,6 +26,7 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 		if reason != ip.DropNone {
 			panic("BUG: stack: a datagram put together to a packet that is " + reason.String())
 		}
+		h.Src, h.Dst = l.ifs.list[i].zoned(h.Src), l.ifs.list[i].zoned(h.Dst)
 		l.deliver(now, i, &h, whole, payload)
 		l.flushTrain(now) // the train uses memory that reassembly reuses
 	}
@@ -44,7 +47,7 @@ func (l *local) discardFragments(now clock.Time) {
 				l.ifs.one[0] = d.First
 				l.ifs.tap(now, d.Iface, Inbound, d.Reason, l.ifs.one[:])
 			}
-			l.icmp.reportError(now, icmp.TypeTimeExceeded, icmp.CodeReassembly, d.First)
+			l.icmp.reportError(now, d.Iface, icmp.TypeTimeExceeded, icmp.CodeReassembly, d.First)
 		}
 	}
 }
@@ -55,7 +58,11 @@ func (l *local) discardFragments(now clock.Time) {
 func (tx *sender) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &tx.ifs.list[p.iface]
 	f := &tx.cut
-	if !f.Reset(p.data, out.MTU, p.at) {
+	mtu := out.MTU
+	if p.mtu > 0 {
+		mtu = min(mtu, p.mtu)
+	}
+	if !f.Reset(p.data, mtu, p.at) {
 		// No valid datagram has such a fragment: the offsets of its pieces would overflow.
 		tx.ifs.dropOne(now, p.iface, Outbound, ip.DropFragmentTooLong, p.data)
 		return true

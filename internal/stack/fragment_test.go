@@ -198,7 +198,7 @@ func TestReportsOfPathsThatCannotBe(t *testing.T) {
 	sent := udp.Header{SrcPort: client.Local().Port(), DstPort: 53}.Append(
 		h.Append(nil), netip.AddrFrom4(src), dst, pattern(1000))
 	report := func(mtu int) int {
-		body := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(mtu), sent, 576)
+		body := icmp.Error(nil, dst, icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodeFragNeeded}, mtu, sent, 576)
 		h := ip.Header{
 			Protocol: ip.ProtoICMP, TTL: 9, Src: ip.V4(10, 0, 0, 2), Dst: netip.AddrFrom4(src),
 			TotalLen: ip.HeaderLen + len(body),
@@ -291,7 +291,7 @@ func TestReassemblyTimeExceededOnTheWire(t *testing.T) {
 	h, payload, reason := ip.ParseHeader(seen[0])
 	require.Equal(t, ip.DropNone, reason)
 	assert.Equal(t, ip.V4(10, 0, 0, 1), h.Dst)
-	m, ok := icmp.Parse(payload)
+	m, ok := icmp.Parse(payload, h.Src, h.Dst)
 	require.True(t, ok)
 	assert.Equal(t, icmp.TypeTimeExceeded, m.Type)
 	assert.Equal(t, icmp.CodeReassembly, m.Code)
@@ -481,7 +481,7 @@ func TestTheOtherEndMayHaveALargerMTU(t *testing.T) {
 func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
 	w, a, b, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
-	seen := map[uint16]bool{}
+	seen := map[uint32]bool{}
 	b.SetTap(func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, p [][]byte) {
 		if h, _, _ := ip.ParseHeader(p[0]); dir == stack.Inbound {
 			seen[h.ID] = true
@@ -497,7 +497,7 @@ func TestRFC6864_4_IdentificationsOnTheWire(t *testing.T) {
 	clear(seen)
 	require.NoError(t, a.Datagrams().Send(w.now, s, to, []byte("x")))
 	w.run(time.Millisecond)
-	assert.Equal(t, map[uint16]bool{0: true}, seen)
+	assert.Equal(t, map[uint32]bool{0: true}, seen)
 }
 
 // cutter returns a function that forwards 1,400-byte packets through a router to a link with an MTU

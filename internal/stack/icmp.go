@@ -15,14 +15,15 @@ import (
 // icmpHost answers queries, sends errors about packets, and passes received errors to the
 // protocols.
 type icmpHost struct {
-	ifs     *Interfaces
-	routing *Routing
-	local   *local
-	out     *sender
-	tcp     *tcp.Host
-	udp     *udp.Host
-	in      *incoming
-	knobs   *Knobs
+	ifs       *Interfaces
+	routing   *Routing
+	local     *local
+	out       *sender
+	tcp       *tcp.Host
+	udp       *udp.Host
+	in        *incoming
+	knobs     *Knobs
+	discovery *discoverers
 
 	bucket    icmp.Bucket   // for error messages
 	timeOfDay time.Duration // see Config
@@ -33,13 +34,13 @@ type icmpHost struct {
 // redirects can be forged). It ignores source quenches (RFC 6633 §3), and the messages that RFC
 // 6918 §2 and others deprecate: address masks, information requests and router discovery.
 func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
-	m, ok := icmp.Parse(payload)
+	m, ok := icmp.Parse(payload, h.Src, h.Dst)
 	if !ok {
 		return ip.DropICMP
 	}
 	switch m.Type {
-	case icmp.TypeEcho:
-		m.Type = icmp.TypeEchoReply
+	case icmp.TypeEcho, icmp.TypeEcho6:
+		_, m.Type = icmp.EchoTypes(h.Src)
 		if !ih.knobs.ICMP.NoEcho {
 			ih.reply(now, i, h, &m, b)
 		}
@@ -51,7 +52,14 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 			ih.reply(now, i, h, &m, b)
 		}
 	case icmp.TypeUnreachable, icmp.TypeTimeExceeded, icmp.TypeParameterProblem:
-		ih.hear(now, &m)
+		ih.hear(now, i, &m)
+	case icmp.TypeListenerQuery, icmp.TypeRouterSolicit6, icmp.TypeRouterAdvert6,
+		icmp.TypeNeighborSolicit, icmp.TypeNeighborAdvert, icmp.TypeRedirect6:
+		return ih.discovery.input(now, i, h, &m)
+	default:
+		if m.Type.Is6() && m.Type < icmp.TypeEcho6 {
+			ih.hear(now, i, &m) // RFC 4443 §2.4(a): of an unknown type, too
+		}
 	}
 	return ip.DropNone
 }
@@ -61,34 +69,34 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 // request (RFC 1812 §4.3.2.5).
 func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, b []byte) {
 	r := ip.Header{
-		Protocol: ip.ProtoICMP, TTL: defaultTTL, TOS: h.TOS, Src: h.Dst, Dst: h.Src,
+		Protocol: icmpOf(h.Dst), TTL: defaultTTL, TOS: h.TOS, Src: h.Dst, Dst: h.Src,
 		Options: ih.returned(now, h, b),
 	}
-	if !ih.ifs.isHost(v4Of(h.Dst)) {
+	if !ih.ifs.isHost(h.Dst) {
 		// RFC 1122 §3.2.2.6 and §3.2.2.8: queries to a broadcast address may be ignored, so that
-		// not all hosts answer at once.
-		if !ih.knobs.ICMP.EchoBroadcast || m.Type != icmp.TypeEchoReply {
+		// not all hosts answer at once. RFC 4443 §4.2 asks for an answer.
+		if !h.Is6() && (!ih.knobs.ICMP.EchoBroadcast || m.Type != icmp.TypeEchoReply) {
 			return
 		}
-		r.Src = ih.ifs.list[i].addr
+		r.Src = ih.ifs.Source(i, h.Src)
 	}
-	if to := v4Of(r.Dst); to.isSpecial() && !ih.ifs.isHost(to) || ih.ifs.isMany(to) {
+	if isSpecial(r.Dst) && !ih.ifs.isHost(r.Dst) || ih.ifs.isMany(v4Of(r.Dst)) {
 		return
 	}
-	_ = ih.out.send(now, r, m.Append(nil)) // a reply without a route is lost
+	_ = ih.out.send(now, r, m.Append(nil, r.Src, r.Dst)) // a reply without a route is lost
 }
 
 // returned returns the options of a reply: the query's record route and timestamp (RFC 1122
 // §3.2.2.6, §3.2.2.8). This node is in them twice, as the end of the request's path and as the
 // beginning of the reply's. Other options are not returned.
 func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []byte) {
-	if h.Options == nil {
+	if h.Options == nil || h.Is6() {
 		return nil
 	}
 	o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
-	header := append([]byte(nil), b[:h.IHL]...)
+	header := append([]byte(nil), b[:h.Len]...)
 	for range 2 {
-		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.hasHost)
+		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.isHost)
 	}
 	for _, at := range []int{o.RecordRoute, o.Timestamp} {
 		if at != 0 {
@@ -98,17 +106,28 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 	return options
 }
 
-// hear passes an error to the protocol whose datagram it quotes.
-func (ih *icmpHost) hear(now clock.Time, m *icmp.Message) {
+// hear passes an error that arrived at interface i to the protocol whose datagram it quotes.
+func (ih *icmpHost) hear(now clock.Time, i int, m *icmp.Message) {
 	quoted, rest, ok := icmp.Quoted(m.Body)
-	if !ok || !ih.ifs.isHost(v4Of(quoted.Src)) && ih.local.catching == (catching{}) {
+	if !ok || quoted.Src.Is6() != m.Type.Is6() {
+		return
+	}
+	quoted.Src, quoted.Dst = ih.ifs.list[i].zoned(quoted.Src), ih.ifs.list[i].zoned(quoted.Dst)
+	if !ih.ifs.isHost(quoted.Src) && ih.local.catching == (catching{}) {
 		return // no datagram of this node
+	}
+	mtu, tooBig := m.TooBig()
+	if m.Type.Is6() && tooBig && mtu < ip.MinMTU6 {
+		return // RFC 8201 §4, RFC 8021 §4: no atomic fragments
+	}
+	if m.Type == icmp.TypeTooBig && mtu < quoted.TotalLen {
+		ih.out.paths.learn(now, quoted.Dst, mtu)
 	}
 	switch quoted.Protocol {
 	case ip.ProtoTCP:
-		if m.Type == icmp.TypeUnreachable && m.Code == icmp.CodeFragNeeded {
+		if tooBig {
 			ih.tcp.TooBig(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]),
-				reportedMTU(quoted, m))
+				reportedMTU(quoted, mtu))
 			return
 		}
 		r := m.Report()
@@ -119,10 +138,10 @@ func (ih *icmpHost) hear(now clock.Time, m *icmp.Message) {
 	}
 }
 
-// reportedMTU returns the MTU in a fragmentation needed (RFC 1191 §4), or an estimate if the router
-// predates RFC 1191 and does not give one.
-func reportedMTU(q icmp.Quote, m *icmp.Message) int {
-	if mtu := m.MTU(); mtu != 0 {
+// reportedMTU returns the MTU that a router reported (RFC 1191 §4), or an estimate if the router
+// predates RFC 1191 and reports 0.
+func reportedMTU(q icmp.Quote, mtu int) int {
+	if mtu != 0 {
 		return mtu
 	}
 	return tcp.Plateau(q.TotalLen)
@@ -137,52 +156,79 @@ func quotedTuple(q icmp.Quote, rest []byte) tcp.Tuple {
 }
 
 // reportError sends the source of original the reason for its drop.
-func (ih *icmpHost) reportError(now clock.Time, typ, code uint8, original []byte) {
-	ih.report(now, typ, code, [4]byte{}, original)
+func (ih *icmpHost) reportError(
+	now clock.Time, i int, typ icmp.Type, code uint8, original []byte,
+) {
+	ih.report(now, i, icmp.ReportError{Type: typ, Code: code}, 0, original)
 }
 
-// reportTooBig sends a fragmentation needed with the next hop's MTU (RFC 1191 §4).
-func (ih *icmpHost) reportTooBig(now clock.Time, mtu int, original []byte) {
-	ih.report(now, icmp.TypeUnreachable, icmp.CodeFragNeeded, icmp.MTURest(mtu), original)
+// refuse drops a packet of interface i because of an IPv6 extension header.
+func (ih *icmpHost) refuse(now clock.Time, i int, r ip.Refusal, b []byte) {
+	ih.ifs.dropOne(now, i, Inbound, r.Drop, b)
+	if r.Report {
+		e := icmp.ReportError{Type: icmp.TypeParameterProblem6, Code: r.Code}
+		ih.report(now, i, e, r.Pointer, b)
+	}
 }
 
-// report sends an error message about a packet, if RFC 1122 §3.2.2 permits one and the rate limit
-// has room (RFC 1812 §4.3.2.8). Its source is the packet's destination if that is this node,
-// otherwise the address of the interface towards the packet's source (RFC 1812 §4.3.2.4). Its type
-// of service is the packet's with precedence 6, internetwork control (RFC 1812 §4.3.2.5).
-func (ih *icmpHost) report(now clock.Time, typ, code uint8, rest [4]byte, original []byte) {
-	const tos, precedence, internetControl = 1, 0xe0, 6 << 5
-	if !icmp.MayReport(original, ih.in.self) {
+// reportTooBig sends a fragmentation needed with the next hop's MTU (RFC 1191 §4), or a packet too
+// big (RFC 4443 §3.2).
+func (ih *icmpHost) reportTooBig(now clock.Time, i, mtu int, original []byte) {
+	ih.report(now, i, icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodeFragNeeded},
+		mtu, original)
+}
+
+// report sends an error message about a packet that arrived at interface i, if RFC 1122 §3.2.2 or
+// RFC 4443 §2.4 permits one and the rate limit has room (RFC 1812 §4.3.2.8). Its source is the
+// packet's destination if that is this node, otherwise the address of the interface towards the
+// packet's source (RFC 1812 §4.3.2.4, RFC 4443 §2.2). Its type of service is the packet's with
+// precedence 6, internetwork control (RFC 1812 §4.3.2.5).
+func (ih *icmpHost) report(
+	now clock.Time, i int, r icmp.ReportError, value int, original []byte,
+) {
+	const precedence, internetControl = 0xe0, 6 << 5
+	if !icmp.MayReport(original, r, ih.in.self) {
 		return
 	}
+	src, dst, tos := ip.Outline(original)
 	h := ip.Header{
-		Protocol: ip.ProtoICMP, TTL: defaultTTL, Dst: netip.AddrFrom4([4]byte(original[12:])),
-		TOS: original[tos]&^(precedence|ecnBits) | internetControl,
+		Protocol: icmpOf(src), TTL: defaultTTL, Dst: ih.ifs.list[i].zoned(src),
+		TOS: tos&^(precedence|ecnBits) | internetControl,
 	}
-	dst := netip.AddrFrom4([4]byte(original[16:]))
-	if ih.ifs.isMany(v4Of(h.Dst)) || ih.ifs.isMany(v4Of(dst)) {
+	if ih.ifs.isMany(v4Of(src)) || ih.ifs.isMany(v4Of(dst)) {
 		return
 	}
-	if ih.ifs.isHost(v4Of(dst)) {
+	if dst = ih.ifs.list[i].zoned(dst); ih.ifs.isHost(dst) {
 		h.Src = dst
 	}
 	size := ip.MaxPacketLen
-	i, self := ih.ifs.self(v4Of(h.Dst))
+	out, self := ih.ifs.self(h.Dst)
 	if !self {
 		if ih.knobs.ICMP.NoErrors {
 			return
 		}
 		var err error
-		if i, _, err = ih.routing.way(h.Dst); err != nil {
+		if out, _, err = ih.routing.way(h.Dst); err != nil {
 			return // an error message that cannot be sent is lost, like any datagram
 		}
-		size = ih.ifs.list[i].MTU
+		size = ih.ifs.list[out].MTU
+	}
+	if !h.Src.IsValid() {
+		h.Src = ih.ifs.Source(out, h.Dst)
 	}
 	if !ih.bucket.Take(now) {
-		ih.ifs.list[i].tx.drops[ip.DropICMPRate]++ // there is no packet to show to the tap
+		ih.ifs.list[out].tx.drops[ip.DropICMPRate]++ // there is no packet to show to the tap
 		return
 	}
-	_ = ih.out.send(now, h, icmp.Error(nil, typ, code, rest, original, size))
+	_ = ih.out.send(now, h, icmp.Error(nil, h.Src, r, value, original, size))
+}
+
+// icmpOf returns the protocol of ICMP between addresses of a's family.
+func icmpOf(a netip.Addr) uint8 {
+	if a.Is6() {
+		return ip.ProtoICMPv6
+	}
+	return ip.ProtoICMP
 }
 
 // ecnBits are the ECN field of the type of service (RFC 3168 §5).
@@ -193,9 +239,10 @@ func (ih *icmpHost) hearUDP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.M
 	local := netip.AddrPortFrom(q.Src, binary.BigEndian.Uint16(rest))
 	remote := netip.AddrPortFrom(q.Dst, binary.BigEndian.Uint16(rest[2:]))
 	r := m.Report()
+	mtu, tooBig := m.TooBig()
 	switch {
-	case m.Type == icmp.TypeUnreachable && m.Code == icmp.CodeFragNeeded:
-		ih.udp.TooBig(now, local, remote, q.TotalLen, max(ip.MinMTU, reportedMTU(q, m)))
+	case tooBig:
+		ih.udp.TooBig(now, local, remote, q.TotalLen, max(ip.MinMTU, reportedMTU(q, mtu)))
 	case r.Refuses():
 		ih.udp.Report(local, remote, udp.ErrRefused)
 	case r.Lasting():
@@ -212,18 +259,26 @@ func (ih *icmpHost) hearUDP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.M
 // as well, to protect operated networks; this stack supports them because they help to understand a
 // network.
 func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) bool {
+	if h.Is6() {
+		r := h.CheckOptions(b)
+		if r.Drop != ip.DropNone {
+			r.Report = r.Report && ih.mayAnswer(i, h)
+			ih.refuse(now, i, r, b)
+		}
+		return r.Drop == ip.DropNone
+	}
 	o, pointer, ok := ip.ParseOptions(h.Options)
 	switch {
 	case !ok:
 		ih.ifs.dropOne(now, i, Inbound, ip.DropOption, b)
 		if ih.mayAnswer(i, h) {
-			ih.report(now, icmp.TypeParameterProblem, 0, icmp.PointerRest(pointer), b)
+			ih.report(now, i, icmp.ReportError{Type: icmp.TypeParameterProblem}, pointer, b)
 		}
 		return false
 	case o.SourceRoute != 0:
 		ih.ifs.dropOne(now, i, Inbound, ip.DropSourceRoute, b)
 		if ih.mayAnswer(i, h) {
-			ih.reportError(now, icmp.TypeUnreachable, icmp.CodeSourceRoute, b)
+			ih.reportError(now, i, icmp.TypeUnreachable, icmp.CodeSourceRoute, b)
 		}
 		return false
 	}
@@ -233,15 +288,15 @@ func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) b
 // mayAnswer reports whether the node may send an error about a packet: a host does not for packets
 // to other hosts (RFC 1122 §3.2.1.3).
 func (ih *icmpHost) mayAnswer(i int, h *ip.Header) bool {
-	return ih.routing.forwards || ih.ifs.isOurs(i, h.Dst, v4Of(h.Dst))
+	return ih.ifs.router || ih.ifs.isOurs(i, h.Dst)
 }
 
 // stamp adds the node to the record route and the timestamp of a packet, with the given address
 // (RFC 1812 §5.3.13.5, §5.3.13.6).
 func (ih *icmpHost) stamp(now clock.Time, h *ip.Header, b []byte, self netip.Addr) {
-	if h.Options != nil {
+	if h.Options != nil && !h.Is6() {
 		o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
-		o.Stamp(b, self, ih.millis(now), ih.ifs.hasHost)
+		o.Stamp(b, self, ih.millis(now), ih.ifs.isHost)
 	}
 }
 

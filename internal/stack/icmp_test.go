@@ -64,7 +64,7 @@ func answer(t *testing.T, sent [][]byte) (ip.Header, icmp.Message) {
 	h, payload, drop := ip.ParseHeader(sent[0])
 	require.Equal(t, ip.DropNone, drop)
 	require.Equal(t, ip.ProtoICMP, h.Protocol)
-	m, ok := icmp.Parse(payload)
+	m, ok := icmp.Parse(payload, h.Src, h.Dst)
 	require.True(t, ok)
 	return h, m
 }
@@ -72,7 +72,7 @@ func answer(t *testing.T, sent [][]byte) (ip.Header, icmp.Message) {
 func echoTo(dst netip.Addr, h ip.Header, data []byte) []byte {
 	h.Protocol, h.Src, h.Dst = ip.ProtoICMP, hostA, dst
 	m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(7, 9), Body: data}
-	return packet(h, m.Append(nil))
+	return packet(h, m.Append(nil, h.Src, h.Dst))
 }
 
 func datagramTo(src, dst netip.Addr, h ip.Header, data []byte) []byte {
@@ -135,17 +135,17 @@ func TestTimestampReplies(t *testing.T) {
 	for now, millis := range map[time.Duration]uint32{1: 86_399_000, 2 * time.Second: 1000} {
 		w.now = 0
 		w.now = w.now.Add(now)
-		_, m := answer(t, ask(w, 0, 0, packet(h, query.Append(nil))))
+		_, m := answer(t, ask(w, 0, 0, packet(h, query.Append(nil, h.Src, h.Dst))))
 		want := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 1}, millis)
 		want = binary.BigEndian.AppendUint32(want, millis)
 		assert.Equal(t, icmp.Message{Type: icmp.TypeTimestampReply, Rest: query.Rest, Body: want}, m)
 	}
 	query.Body = query.Body[:11]
-	assert.Empty(t, ask(w, 0, 0, packet(h, query.Append(nil))))
+	assert.Empty(t, ask(w, 0, 0, packet(h, query.Append(nil, h.Src, h.Dst))))
 	assert.Equal(t, map[string]uint64{"bad icmp message": 1}, drops(s, 0))
 	query.Body = make([]byte, 12)
 	require.NoError(t, s.SetKnobs(stack.Knobs{ICMP: stack.ICMPKnobs{NoTimestamp: true}}))
-	assert.Empty(t, ask(w, 0, 0, packet(h, query.Append(nil))))
+	assert.Empty(t, ask(w, 0, 0, packet(h, query.Append(nil, h.Src, h.Dst))))
 }
 
 // RFC 6918 §2, RFC 6633 §3, RFC 1812 §5.2.7.2, RFC 1122 §3.2.2.2: a node does not answer obsolete
@@ -153,13 +153,13 @@ func TestTimestampReplies(t *testing.T) {
 func TestSilence(t *testing.T) {
 	w, _, b, _ := line(t)
 	h := ip.Header{Protocol: ip.ProtoICMP, Src: hostA, Dst: routerA}
-	for _, typ := range []uint8{
+	for _, typ := range []icmp.Type{
 		icmp.TypeSourceQuench, icmp.TypeRedirect, icmp.TypeRouterAdvert, icmp.TypeRouterSolicit,
 		icmp.TypeTimestampReply, icmp.TypeInfoRequest, icmp.TypeInfoReply, icmp.TypeMaskRequest,
 		icmp.TypeMaskReply, 1, 2, 6, 7, 30, 40, 255,
 	} {
 		m := icmp.Message{Type: typ, Body: make([]byte, 36)}
-		assert.Empty(t, ask(w, 1, 0, packet(h, m.Append(nil))), typ)
+		assert.Empty(t, ask(w, 1, 0, packet(h, m.Append(nil, h.Src, h.Dst))), typ)
 	}
 	assert.Empty(t, drops(b, 0))
 }
@@ -174,11 +174,12 @@ func TestErrorsAndWhatTheyQuote(t *testing.T) {
 	}
 	big := append([]byte(nil), make([]byte, 1300)...)
 	tests := []struct {
-		name      string
-		packet    []byte
-		typ, code uint8
-		rest      [4]byte
-		src       netip.Addr
+		name   string
+		packet []byte
+		typ    icmp.Type
+		code   uint8
+		rest   [4]byte
+		src    netip.Addr
 	}{
 		{"RFC 1122 §3.2.2.1: no such protocol", protocol(routerA), 3, 2, [4]byte{}, routerA},
 		{"at the other interface", protocol(routerC), 3, 2, [4]byte{}, routerC},
@@ -192,16 +193,20 @@ func TestErrorsAndWhatTheyQuote(t *testing.T) {
 		{"ttl 0", datagramTo(hostA, hostC, ip.Header{TTL: 0xff}, nil), 11, 0, [4]byte{}, routerA},
 		{
 			"frag needed", datagramTo(hostA, hostC, ip.Header{DF: true}, append(big, big...)), 3, 4,
-			icmp.MTURest(1400), routerA,
+			[4]byte{2: 1400 >> 8, 3: 1400 & 0xff},
+			routerA,
 		},
 		{
 			"a bad option", datagramTo(hostA, hostC, ip.Header{Options: []byte{1, 7, 3, 3}}, nil),
-			12, 0, icmp.PointerRest(23), routerA,
+			12, 0,
+			[4]byte{23},
+			routerA,
 		},
 		{
 			"a bad option for us",
 			datagramTo(hostA, routerC, ip.Header{Options: []byte{1, 1, 1, 7}}, nil), 12, 0,
-			icmp.PointerRest(23), routerC,
+			[4]byte{23},
+			routerC,
 		},
 		{
 			"a source route",
@@ -247,7 +252,7 @@ func TestWhatIsNeverReported(t *testing.T) {
 	for name, p := range map[string][]byte{
 		"an error": packet(
 			ip.Header{Protocol: ip.ProtoICMP, Src: hostA, Dst: ip.V4(9, 9, 9, 9)},
-			unreachable.Append(nil)),
+			unreachable.Append(nil, routerA, hostA)),
 		"a later fragment":  datagramTo(hostA, ip.V4(9, 9, 9, 9), ip.Header{FragOff: 8}, nil),
 		"all on the link":   datagramTo(hostA, ip.V4(10, 0, 0, 255), ip.Header{}, nil),
 		"4.2BSD broadcast":  datagramTo(hostA, ip.V4(10, 0, 0, 0), ip.Header{TTL: 1}, nil),
@@ -300,7 +305,7 @@ func TestErrorsAboutOthersPackets(t *testing.T) {
 	require.NoError(t, u.Connect(addrPort(addr("10.1.0.2"), 33434)))
 	for src, err := range map[netip.Addr]error{ip.V4(10, 7, 0, 1): nil, hostA: udp.ErrRefused} {
 		about := datagramTo(src, hostC, ip.Header{}, nil)
-		m := icmp.Error(nil, icmp.TypeUnreachable, icmp.CodePort, [4]byte{}, about, 576)
+		m := icmp.Error(nil, hostC, icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodePort}, 0, about, 576)
 		assert.Empty(t, ask(w, 0, 0, packet(
 			ip.Header{Protocol: ip.ProtoICMP, Src: hostC, Dst: hostA}, m)))
 		assert.ErrorIs(t, u.TakeError(), err)

@@ -24,8 +24,8 @@ func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte)
 	s.out.memory.reuse()
 	s.in.checked, passed = checked, len(s.fwd.queue) == 0
 	for _, b := range packets {
-		if !s.fwd.follow(now, iface, b) {
-			s.receive(now, iface, b)
+		if f, done := s.fwd.follow(now, iface, b); !done {
+			s.receive(now, iface, f, b)
 			passed = false
 		}
 	}
@@ -34,8 +34,8 @@ func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte)
 	return passed && !s.unsent() && !s.asks()
 }
 
-// receive is the IP layer's processing of one packet.
-func (s *Stack) receive(now clock.Time, i int, b []byte) {
+// receive is the IP layer's processing of one packet of flow f.
+func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 	in := &s.ifs.list[i]
 	in.rx.packets++
 	in.rx.bytes += uint64(len(b))
@@ -52,37 +52,41 @@ func (s *Stack) receive(now clock.Time, i int, b []byte) {
 	if s.ifs.tap != nil {
 		s.ifs.show(now, i, Inbound, b)
 	}
-	ends := ip.Ends(b)
-	f := s.routing.flows.of(ends)
-	if f.ours && f.ends == ends && f.in == i && h.Options == nil && !s.in.self {
+	if h.Options == nil && !s.in.self && f.ours && f.in == i {
 		s.in.met = true
 		s.local.deliver(now, i, &h, b, payload)
 		s.in.met = false
 		return
 	}
-	src, dst := v4Ends(b)
-	if reason := s.routing.screen(i, &h, src, dst); reason != ip.DropNone {
+	if h.Is6() {
+		h.Src, h.Dst = in.zoned(h.Src), in.zoned(h.Dst)
+	}
+	if reason := s.routing.screen(i, &h); reason != ip.DropNone {
+		if reason == ip.DropOwnSource {
+			s.discovery.inputOwn(now, i, &h, payload)
+		}
 		s.ifs.dropOne(now, i, Inbound, reason, b)
 		return
 	}
 	if h.Options != nil && !s.icmp.readOptions(now, i, &h, b) {
 		return
 	}
-	if s.ifs.isOurs(i, h.Dst, dst) || s.local.catches(&h, payload) {
-		if !s.in.self && s.ifs.isHost(dst) && s.ifs.isPeer(i, src) && s.ifs.isPeer(i, dst) {
-			*f = flow{ends: ends, in: i, ours: true}
+	if s.ifs.isOurs(i, h.Dst) || s.local.catches(&h, payload) {
+		if !s.in.self && s.ifs.isHost(h.Dst) && s.ifs.isPeer(i, h.Src) &&
+			s.ifs.isPeer(i, h.Dst) && h.Src.Zone()+h.Dst.Zone() == "" {
+			*f = flow{in: i, ours: true}
 		}
 		s.local.deliver(now, i, &h, b, payload)
 		return
 	}
 	s.local.flushTrain(now) // keeps the order of delivered and forwarded packets
-	if dst.isGroup() {
+	if v4Of(h.Dst).isGroup() || h.Is6() && h.Dst.IsMulticast() {
 		// RFC 1122 §3.2.1.3: silently. The node does not route multicast (224.0.0.0/24: RFC 5771
 		// §4).
 		s.ifs.dropOne(now, i, Inbound, ip.DropGroup, b)
 		return
 	}
-	s.fwd.forward(now, i, &h, dst, b)
+	s.fwd.forward(now, i, f, &h, b)
 }
 
 // local delivers packets for this node to its protocols, and joins TCP segments to trains.
@@ -90,7 +94,7 @@ type local struct {
 	ifs     *Interfaces
 	routing *Routing
 	icmp    *icmpHost
-	rip     *RIP
+	rips    []*RIP
 	probers *Probers
 	raws    *Raws
 	ports   *Ports
@@ -108,11 +112,18 @@ type local struct {
 
 // deliver passes a packet for this node to its protocol.
 func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) {
+	if h.Is6() {
+		if r := h.Walk(b); r.Drop != ip.DropNone {
+			l.icmp.refuse(now, i, r, b)
+			return
+		}
+		payload = b[h.Len:h.TotalLen]
+	}
 	if h.IsFragment() {
 		l.reassemble(now, i, h, b)
 		return
 	}
-	l.probers.hear(now, h, payload)
+	l.probers.hear(now, i, h, payload)
 	raw := l.raws.hear(h, payload)
 	if reason := l.accept(now, i, h, b, payload, raw); reason != ip.DropNone {
 		l.ifs.dropOne(now, i, Inbound, reason, b)
@@ -130,23 +141,25 @@ func (l *local) accept(
 		return l.segment(now, i, h, payload)
 	}
 	l.flushTrain(now)
-	switch h.Protocol {
-	case ip.ProtoTest:
+	switch {
+	case h.Protocol == ip.ProtoUDP:
+		return l.datagram(now, i, h, b, payload)
+	case h.Protocol == icmpOf(h.Dst):
+		return l.icmp.input(now, i, h, b, payload)
+	case h.Protocol == ip.ProtoIGMP && !h.Is6():
+		return l.icmp.discovery.inputIGMP(now, i, h, payload)
+	case h.Protocol == ip.ProtoTest && !h.Is6():
 		l.events.tell(Event{Test: &TestPacket{
 			Src: h.Src, Dst: h.Dst,
 			TTL: int(h.TTL), Data: append([]byte(nil), payload...),
 		}})
-	case ip.ProtoICMP:
-		return l.icmp.input(now, i, h, b, payload)
-	case ip.ProtoUDP:
-		return l.datagram(now, i, h, b, payload)
-	case ip.ProtoRIP:
-		return l.rip.inputCourse(now, i, h, payload)
+	case h.Protocol == ip.ProtoRIP && !h.Is6():
+		return l.inputCourse(now, i, h, payload)
 	default:
 		if raw {
 			return ip.DropNone
 		}
-		l.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodeProtocol, b)
+		l.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeProtocol, b)
 		return ip.DropProtocol
 	}
 	return ip.DropNone
@@ -163,7 +176,7 @@ func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	if !ok {
 		return ip.DropTCPHeader
 	}
-	if !l.in.met && (!l.ifs.isPeer(i, v4Of(h.Src)) || !l.ifs.isPeer(i, v4Of(h.Dst))) {
+	if !l.in.met && (!l.ifs.isPeer(i, h.Src) || !l.ifs.isPeer(i, h.Dst)) {
 		// RFC 9293 §3.9.2.3: neither end may be a broadcast or multicast address.
 		return ip.DropMartian
 	}

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
@@ -15,13 +17,24 @@ import (
 // Interface attaches the node to a link.
 type Interface struct {
 	Name string
-	Addr netip.Prefix // the node's address, with the length of the link's prefix
-	MTU  int          // in bytes, with the IP header; 0: DefaultMTU
+	Addr netip.Prefix // the node's IPv4 address, with the length of the link's prefix
+	// IPv6 are the node's IPv6 addresses on the link, with the length of its prefix. If none of
+	// them is link-local, the node adds the one that ip.LinkLocal derives from the first.
+	IPv6 []netip.Prefix
+	MTU  int // in bytes, with the IP header; 0: DefaultMTU
 	// DefaultMSS assumes an MSS of 536 bytes for TCP peers on the link that send no MSS option (RFC
 	// 9293 §3.7.1). Otherwise the MTU limits them, as course nodes expect.
 	DefaultMSS bool
-	// Neighbors are the nodes on the link; nil: unknown.
+	// Discovery runs neighbor discovery on the link. Nil: its neighbors are configured.
+	Discovery *Discovery
+	// Neighbors are the nodes on the link; nil: unknown. If an IPv6 address has no link-local one
+	// beside it, the node adds that as for its own.
 	Neighbors []netip.Addr
+
+	// What discovery has found: networks without an address of the node, and addresses that others
+	// are preferred to.
+	onLink     []netip.Prefix
+	deprecated []netip.Addr
 }
 
 // Direction is the direction of a packet at an interface.
@@ -39,24 +52,31 @@ type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pi
 
 // Interfaces holds the interfaces' addresses, groups and counters.
 type Interfaces struct {
-	list   []iface
-	addrs  addresses
-	groups map[membership]int // joined, except by UDP sockets
-	udp    *udp.Host
-	in     *incoming
-	tap    Tap
-	one    [1][]byte // for the tap
+	list       []iface
+	addrs      addresses
+	groups     map[membership]int // joined, except by UDP sockets
+	joins      int                // changes of groups
+	udp        *udp.Host
+	router     bool // the node forwards packets
+	in         *incoming
+	discovery  *discoverers
+	candidates []icmp.Candidate // reused by Source
+	tap        Tap
+	one        [1][]byte // for the tap
 }
 
 // iface is the state of an interface.
 type iface struct {
 	Interface
-	addr    netip.Addr
-	network network
-	up      bool
-	loss    float64 // share of forwarded packets to drop, 0 to 1
-	rx      counters
-	tx      counters
+	addr     netip.Addr       // IPv4; 0.0.0.0: none
+	ipv4     network          // of addr
+	link     netip.Addr       // the link-local address, with the interface as its zone
+	networks []netip.Prefix   // of its addresses, without fe80::/64
+	sources  []icmp.Candidate // its IPv6 addresses that are not link-local
+	up       bool
+	loss     float64 // share of forwarded packets to drop, 0 to 1
+	rx       counters
+	tx       counters
 }
 
 type counters struct {
@@ -86,36 +106,140 @@ func (c *counters) info() control.Counters {
 
 // check sets defaults, and returns the error of an interface.
 func (c *Interface) check() error {
-	if !c.Addr.IsValid() || !c.Addr.Addr().Is4() {
+	if c.Addr.IsValid() && !c.Addr.Addr().Is4() {
 		return fmt.Errorf("stack: interface %s: address %v is not IPv4", c.Name, c.Addr)
 	}
+	least := ip.MinMTU
+	if len(c.IPv6) > 0 {
+		least = ip.MinMTU6 // RFC 8200 §5
+	}
+	for _, p := range c.IPv6 {
+		if a := p.Addr(); !a.Is6() || isSpecial(a) || a.Zone() != "" {
+			return fmt.Errorf("stack: interface %s: %v is not the IPv6 address of a node",
+				c.Name, p)
+		}
+	}
+	c.addLinkLocal()
 	if c.MTU == 0 {
 		c.MTU = DefaultMTU
 	}
-	if c.MTU < ip.MinMTU || c.MTU > ip.MaxPacketLen {
+	if c.MTU < least || c.MTU > ip.MaxPacketLen {
 		return fmt.Errorf("stack: interface %s: MTU %d: must be %d to %d", c.Name, c.MTU,
-			ip.MinMTU, ip.MaxPacketLen)
+			least, ip.MaxPacketLen)
 	}
 	return nil
 }
 
+// Addrs returns the interface's addresses, IPv4 first.
+func (c *Interface) Addrs() []netip.Prefix {
+	if !c.Addr.IsValid() {
+		return c.IPv6
+	}
+	return append([]netip.Prefix{c.Addr}, c.IPv6...)
+}
+
+// exists reports whether the interface has an address. One that has none was deleted.
+func (c *Interface) exists() bool { return c.Addr.IsValid() || len(c.IPv6) > 0 }
+
+// addLinkLocal adds the link-local addresses that are not configured (RFC 4291 §2.8). A host
+// without an address forms one (RFC 7217).
+func (c *Interface) addLinkLocal() {
+	if d := c.Discovery; len(c.IPv6) == 0 && d != nil && d.Auto {
+		c.IPv6 = []netip.Prefix{icmp.StableLinkLocal(c.Name, d.Secret)}
+	}
+	if len(c.IPv6) > 0 && !slices.ContainsFunc(c.IPv6, isLinkLocal) {
+		p := netip.PrefixFrom(ip.LinkLocal(c.IPv6[0].Addr()), 64)
+		c.IPv6 = append(slices.Clip(c.IPv6), p)
+	}
+	if !slices.ContainsFunc(c.Neighbors, netip.Addr.IsLinkLocalUnicast) {
+		for _, a := range c.Neighbors {
+			if a.Is6() {
+				c.Neighbors = append(slices.Clip(c.Neighbors), ip.LinkLocal(a))
+			}
+		}
+	}
+}
+
+// zoned returns an address with the interface as its zone if it is link-local: only on that link
+// it identifies a node (RFC 4007 §6).
+func (c *Interface) zoned(a netip.Addr) netip.Addr {
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		return a.WithZone(c.Name)
+	}
+	return a
+}
+
+// settle computes from the configuration what packets need.
+func (f *iface) settle(c Interface) {
+	f.Interface = c
+	f.addr, f.ipv4, f.link = netip.IPv4Unspecified(), network{}, netip.Addr{}
+	f.networks, f.sources = slices.Clone(c.onLink), nil
+	if c.Addr.IsValid() {
+		f.addr, f.ipv4 = c.Addr.Addr(), networkOf(c.Addr)
+		f.networks = append(f.networks, c.Addr.Masked())
+	}
+	for _, p := range c.IPv6 {
+		if a := f.zoned(p.Addr()); a.Zone() == "" {
+			if !slices.Contains(f.networks, p.Masked()) {
+				f.networks = append(f.networks, p.Masked())
+			}
+			f.sources = append(f.sources, icmp.Candidate{
+				Addr: a, Bits: p.Bits(), Deprecated: slices.Contains(c.deprecated, a),
+			})
+		} else if !f.link.IsValid() {
+			f.link = a
+		}
+	}
+}
+
+// speaks reports whether the interface has an address of a's family.
+func (f *iface) speaks(a netip.Addr) bool {
+	if a.Is6() {
+		return len(f.IPv6) > 0
+	}
+	return f.Addr.IsValid()
+}
+
+// zone returns the interface that is the zone of an address.
+func (ifs *Interfaces) zone(a netip.Addr) (int, bool) {
+	i := slices.IndexFunc(ifs.list, func(f iface) bool { return f.Name == a.Zone() && f.exists() })
+	return max(i, 0), i >= 0
+}
+
+// Scope returns a destination with the zone that it needs, as control.Scope does.
+func (ifs *Interfaces) Scope(a netip.Addr) (netip.Addr, error) {
+	if a.Zone() == "" && !(a.Is6() && a.IsLinkLocalUnicast()) {
+		return a, nil
+	}
+	var links []string
+	for i := range ifs.list {
+		if f := &ifs.list[i]; f.exists() && f.link.IsValid() {
+			links = append(links, f.Name)
+		}
+	}
+	return control.Scope(a, links)
+}
+
 // set replaces the interfaces. checkWires has checked the list.
 func (ifs *Interfaces) set(list []Interface) {
-	ifs.addrs = addresses{byAddr: map[v4]int{}}
+	ifs.addrs = addresses{byAddr: map[v4]int{}, ipv6: map[netip.Addr]int{}}
 	for i, c := range list {
 		if i == len(ifs.list) {
 			ifs.list = append(ifs.list, iface{})
 		}
 		f := &ifs.list[i]
-		appears := !f.Addr.IsValid() && c.Addr.IsValid()
-		f.Interface = c
-		if !c.Addr.IsValid() {
-			f.addr, f.network, f.up = netip.IPv4Unspecified(), network{}, false
-			continue
-		}
-		f.addr, f.network, f.up = c.Addr.Addr(), networkOf(c.Addr), f.up || appears
+		f.up = c.exists() && (f.up || !f.exists())
+		f.settle(c)
 		ifs.addrs.add(f, i)
 	}
+}
+
+// configs returns the interfaces' configurations.
+func (ifs *Interfaces) configs() (list []Interface) {
+	for i := range ifs.list {
+		list = append(list, ifs.list[i].Interface)
+	}
+	return list
 }
 
 // checkWires sets defaults in a new list of interfaces, and returns its error.
@@ -123,23 +247,27 @@ func (ifs *Interfaces) checkWires(list []Interface) error {
 	if len(list) < len(ifs.list) {
 		return errors.New("stack: the new list is shorter than that of the numbered interfaces")
 	}
-	own := map[netip.Addr]string{}
+	own, exists := map[netip.Addr]string{}, false
 	for i := range list {
 		c := &list[i]
-		if !c.Addr.IsValid() {
+		if !c.exists() && (c.Discovery == nil || !c.Discovery.Auto) {
 			*c = Interface{}
 			continue
 		}
+		exists = true
 		if err := c.check(); err != nil {
 			return err
 		}
-		if other, dup := own[c.Addr.Addr()]; dup {
-			return fmt.Errorf("stack: interfaces %s and %s have the same address %v", other, c.Name,
-				c.Addr.Addr())
+		for _, p := range c.Addrs() {
+			a := c.zoned(p.Addr())
+			if other, dup := own[a]; dup {
+				return fmt.Errorf("stack: interfaces %s and %s have the same address %v", other,
+					c.Name, a)
+			}
+			own[a] = c.Name
 		}
-		own[c.Addr.Addr()] = c.Name
 	}
-	if len(own) == 0 {
+	if !exists {
 		return errors.New("stack: no interfaces")
 	}
 	return nil
@@ -171,7 +299,7 @@ func (ifs *Interfaces) ClearCounters(i int) {
 
 // Owns returns the interface with the address.
 func (ifs *Interfaces) Owns(a netip.Addr) (int, bool) {
-	return ifs.addrs.find(v4Of(a))
+	return ifs.addrs.find(a)
 }
 
 // Infos returns a snapshot of every interface, without what only its device knows.
@@ -179,11 +307,11 @@ func (ifs *Interfaces) Infos() []control.Interface {
 	list := make([]control.Interface, 0, len(ifs.list))
 	for i := range ifs.list {
 		f := &ifs.list[i]
-		if !f.Addr.IsValid() {
+		if !f.exists() {
 			continue // it was deleted
 		}
 		list = append(list, control.Interface{
-			Index: i, Name: f.Name, Addr: f.Addr, Up: f.up, MTU: f.MTU,
+			Index: i, Name: f.Name, Addr: f.Addr, IPv6: f.IPv6, Up: f.up, MTU: f.MTU,
 			LossPercent: f.loss * 100, In: f.rx.info(), Out: f.tx.info(),
 		})
 	}

@@ -57,7 +57,7 @@ func TestEchoAndItsErrors(t *testing.T) {
 	p := newPinger(t, a)
 	ttl := byte(0) // of the last reply on a link
 	w.mangle = func(b []byte) {
-		if b[20] == icmp.TypeEchoReply {
+		if b[20] == icmp.TypeEchoReply.Number() {
 			ttl = b[8]
 		}
 	}
@@ -140,7 +140,7 @@ func TestGarbageIsCountedByName(t *testing.T) {
 	good := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 0, 0, 2)}.Append(nil)
 	bad := map[ip.DropReason][]byte{
 		ip.DropShort:          {1, 2, 3, 4, 5},
-		ip.DropVersion:        append([]byte{0x65}, good[1:]...),
+		ip.DropVersion:        append([]byte{0x75}, good[1:]...),
 		ip.DropHeaderLength:   append([]byte{0x4f}, good[1:]...),
 		ip.DropHeaderChecksum: append(good[:19:19], good[19]^1),
 	}

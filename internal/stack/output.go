@@ -15,8 +15,18 @@ import (
 // number of packets that the link of each interface takes, and Output counts it down. The contents
 // of b stay valid until the stack is called for anything but Output.
 func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
+	more := s.output(now, room, b)
+	if len(s.discovery.list) > 0 {
+		s.discovery.sent(now, b)
+	}
+	return more
+}
+
+func (s *Stack) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	if s.asks() {
-		s.rip.output(now)
+		for _, rp := range s.rips {
+			rp.output(now)
+		}
 		s.probers.output(now)
 		s.ports.output(now)
 	}
@@ -52,7 +62,7 @@ func (s *Stack) unsent() bool { return s.tcp.Ready() || s.out.walking || len(s.o
 
 // asks reports whether engines other than TCP may have packets.
 func (s *Stack) asks() bool {
-	return s.rip.speaker != nil || len(s.probers.list)+len(s.ports.list) > 0
+	return len(s.rips)+len(s.probers.list)+len(s.ports.list) > 0
 }
 
 // usedUp reports whether a connection, or a packet of the node's own, waits for a link whose room
@@ -99,7 +109,7 @@ func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) b
 		tx.ifs.dropOne(now, p.iface, Outbound, ip.DropInterfaceDown, p.data)
 		return true
 	}
-	if len(p.data) > out.MTU {
+	if len(p.data) > out.MTU || p.mtu > 0 && len(p.data) > p.mtu {
 		return tx.emitFragments(now, room, b, p)
 	}
 	b.Begin(p.iface, p.hop, len(p.data), p.checked)
@@ -117,7 +127,7 @@ func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) b
 func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 	t := &tx.train
 	hop, ok := tx.routing.hop(t.RemoteAddr)
-	own, self := tx.ifs.self(v4Of(t.RemoteAddr))
+	own, self := tx.ifs.self(t.RemoteAddr)
 	switch {
 	case self:
 		tx.renderLocal(now, own)
@@ -182,6 +192,8 @@ type renderer struct {
 	flags   tcp.Flags // of the train
 	pieces  [][]byte  // payload not yet sent
 	sent    int       // payload bytes sent
+	ip      int       // bytes of the IP header
+	label   uint32    // of IPv6
 	headers int       // bytes of IP and TCP header of this segment
 	size    int       // bytes of this segment's packet
 	text    [][]byte  // the payload of this segment
@@ -195,6 +207,10 @@ type renderer struct {
 func (tx *sender) renderer(t *tcp.Train) *renderer {
 	r := &tx.walk
 	r.train, r.flags, r.pieces, r.sent, r.done = t, t.Flags, t.Payload, 0, false
+	r.ip = headerLen(t.LocalAddr)
+	if t.LocalAddr.Is6() {
+		r.label = tx.label(t.LocalAddr, t.RemoteAddr, t.LocalPort, t.RemotePort, ip.ProtoTCP)
+	}
 	return r
 }
 
@@ -214,7 +230,7 @@ func (r *renderer) next() bool {
 	if r.done = r.sent >= t.Len; !r.done {
 		t.Flags &^= tcp.PSH | tcp.FIN
 	}
-	r.headers = ip.HeaderLen + t.Header.Size()
+	r.headers = r.ip + t.Header.Size()
 	r.size = r.headers + n
 	r.text = r.cut[:0]
 	for n > 0 {
@@ -237,15 +253,15 @@ func (r *renderer) put(b []byte) []byte {
 	// RFC 6864 §4.1: the identification has no meaning if DF is set.
 	h := ip.Header{
 		TOS: t.TOS | uint8(t.ECN), TotalLen: r.size, TTL: t.TTL, Protocol: ip.ProtoTCP,
-		DF: true, Src: t.LocalAddr, Dst: t.RemoteAddr,
+		DF: true, Src: t.LocalAddr, Dst: t.RemoteAddr, FlowLabel: r.label,
 	}
 	if h.TTL == 0 {
 		h.TTL = defaultTTL
 	}
-	h.Put(b[:ip.HeaderLen])
-	seg := b[ip.HeaderLen:]
+	h.Put(b[:r.ip])
+	seg := b[r.ip:]
 	t.Header.Put(seg, t.LocalPort, t.RemotePort)
-	sum := checksum.PseudoHeader(h.Src, h.Dst, ip.ProtoTCP, r.size-ip.HeaderLen)
+	sum := checksum.PseudoHeader(h.Src, h.Dst, ip.ProtoTCP, r.size-r.ip)
 	sum = checksum.Sum(seg, sum)
 	binary.BigEndian.PutUint16(seg[16:], ^checksum.Fold(checksum.SumPieces(r.text, sum)))
 	return b

@@ -94,6 +94,9 @@ func (pr *Probers) noHost(p *icmp.Packet) *icmp.Answer {
 		Kind: p.Kind, ID: p.ID, Seq: p.Seq, Dst: p.Dst, From: p.Src,
 		Verdict: icmp.Unreachable, Type: icmp.TypeUnreachable, Code: icmp.CodeHost,
 	}
+	if p.Dst.Is6() {
+		a.Type, a.Code = icmp.TypeUnreachable6, icmp.CodeAddress
+	}
 	if !a.From.IsValid() {
 		a.From = pr.routing.LocalTo(p.Dst)
 	}
@@ -109,7 +112,7 @@ func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 	if p.Src.IsValid() {
 		h.Src = p.Src
 	} else if p.Iface >= 0 {
-		h.Src = pr.ifs.list[p.Iface].addr
+		h.Src = pr.ifs.Source(p.Iface, p.Dst)
 	} else {
 		var err error
 		if h.Src, err = pr.routing.sourceTo(h.Dst); err != nil {
@@ -119,22 +122,23 @@ func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 	var payload []byte
 	switch p.Kind {
 	case icmp.Echo:
-		m := icmp.Message{Type: icmp.TypeEcho, Rest: icmp.EchoRest(p.ID, p.Seq), Body: p.Data}
-		h.Protocol, payload = ip.ProtoICMP, m.Append(nil)
+		request, _ := icmp.EchoTypes(h.Dst)
+		m := icmp.Message{Type: request, Rest: icmp.EchoRest(p.ID, p.Seq), Body: p.Data}
+		h.Protocol, payload = icmpOf(h.Dst), m.Append(nil, h.Src, h.Dst)
 	case icmp.Datagram:
 		header := udp.Header{SrcPort: p.ID, DstPort: p.Seq}
 		h.Protocol, payload = ip.ProtoUDP, header.Append(nil, h.Src, h.Dst, p.Data)
 	case icmp.SYN:
 		h.Protocol, payload = ip.ProtoTCP, synProbe(h.Src, h.Dst, p)
 	}
-	dst := v4Of(h.Dst)
-	if _, self := pr.ifs.self(dst); self || p.Iface < 0 {
+	if _, self := pr.ifs.self(h.Dst); self || p.Iface < 0 {
 		return pr.out.send(now, h, payload)
 	}
 	hop := h.Dst
 	if i, via, err := pr.routing.way(h.Dst); err == nil && i == p.Iface {
 		hop = via
-	} else if !pr.ifs.present(p.Iface, h.Dst) && !dst.isSpecial() && !pr.ifs.all(p.Iface, dst) {
+	} else if !pr.ifs.present(p.Iface, h.Dst) && !isSpecial(h.Dst) &&
+		!pr.ifs.all(p.Iface, v4Of(h.Dst)) {
 		return ErrNoRoute
 	}
 	return pr.out.sendVia(now, p.Iface, hop, h, payload)
@@ -152,7 +156,7 @@ func synProbe(src, dst netip.Addr, p *icmp.Packet) []byte {
 }
 
 // hear passes a packet for this node to the probers: it can be the answer to a probe.
-func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
+func (pr *Probers) hear(now clock.Time, i int, h *ip.Header, payload []byte) {
 	if len(pr.list) == 0 {
 		return
 	}
@@ -161,10 +165,11 @@ func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
 		Bytes: len(payload),
 	}
 	switch h.Protocol {
-	case ip.ProtoICMP:
-		if !answerICMP(&a, payload) {
+	case icmpOf(h.Dst):
+		if !a.Parse(payload, h.Dst) {
 			return
 		}
+		a.Dst = pr.ifs.list[i].zoned(a.Dst)
 	case ip.ProtoUDP:
 		u, _, ok := udp.ParseHeader(payload)
 		if !ok {
@@ -183,58 +188,4 @@ func (pr *Probers) hear(now clock.Time, h *ip.Header, payload []byte) {
 	for _, p := range pr.list {
 		p.Input(now, &a)
 	}
-}
-
-// answerICMP parses an ICMP message. It returns false if the message cannot be an answer to a
-// probe.
-func answerICMP(a *icmp.Answer, b []byte) bool {
-	m, intact := icmp.Parse(b)
-	if !intact {
-		if len(b) < icmp.HeaderLen || b[0] != icmp.TypeEchoReply {
-			return false
-		}
-		m = icmp.Message{Type: b[0], Rest: [4]byte(b[4:8]), Body: b[icmp.HeaderLen:]}
-	}
-	a.Type, a.Code, a.Damaged = m.Type, m.Code, !intact
-	if m.Type == icmp.TypeEchoReply {
-		a.Kind, a.Data = icmp.Echo, m.Body
-		a.ID, a.Seq = m.Echo()
-		return true
-	}
-	switch m.Type {
-	case icmp.TypeTimeExceeded:
-		a.Verdict = icmp.Expired
-	case icmp.TypeUnreachable:
-		a.Verdict = icmp.Unreachable
-		if m.Code == icmp.CodeFragNeeded {
-			a.MTU = m.MTU()
-		}
-	case icmp.TypeParameterProblem:
-		a.Verdict, a.Pointer = icmp.Unreachable, m.Rest[0]
-	case icmp.TypeRedirect:
-		a.Verdict, a.Gateway = icmp.Noted, netip.AddrFrom4(m.Rest)
-	case icmp.TypeSourceQuench:
-		a.Verdict = icmp.Noted
-	default:
-		return false
-	}
-	q, rest, ok := icmp.Quoted(m.Body)
-	if !ok {
-		return false
-	}
-	a.Dst = q.Dst
-	a.ID, a.Seq = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
-	switch q.Protocol {
-	case ip.ProtoICMP:
-		a.Kind = icmp.Echo
-		a.ID, a.Seq = binary.BigEndian.Uint16(rest[4:]), binary.BigEndian.Uint16(rest[6:])
-		return rest[0] == icmp.TypeEcho
-	case ip.ProtoUDP:
-		a.Kind = icmp.Datagram
-	case ip.ProtoTCP:
-		a.Kind = icmp.SYN
-	default:
-		return false
-	}
-	return true
 }

@@ -1,9 +1,11 @@
 package stack
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
+	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
@@ -12,7 +14,8 @@ import (
 // socket receives a packet, the node sends no protocol unreachable.
 type Raw struct {
 	Protocol uint8
-	// Local is the destination address of the packets to receive. Invalid: any.
+	// Local is the destination address of the packets to receive. Unspecified: any of its family;
+	// invalid: any.
 	Local netip.Addr
 	// Hear is called with the source and the payload behind the IP header, which is valid during
 	// the call.
@@ -31,8 +34,8 @@ const maxRaws = 64
 
 // Open lets r receive packets until Close.
 func (rs *Raws) Open(r *Raw) error {
-	if r.Local.IsValid() {
-		if _, own := rs.ifs.self(v4Of(r.Local)); !own {
+	if !isUnset(r.Local) {
+		if _, own := rs.ifs.self(r.Local); !own {
 			return ErrNotOurs
 		}
 	}
@@ -57,7 +60,16 @@ type RawPacket struct {
 	Payload  []byte
 }
 
-// Send sends a packet of any protocol. It does not fill in a checksum in the payload.
+// hears reports whether the socket receives packets to an address.
+func (r *Raw) hears(dst netip.Addr) bool {
+	if isUnset(r.Local) {
+		return !r.Local.IsValid() || r.Local.Is4() == dst.Is4()
+	}
+	return r.Local == dst
+}
+
+// Send sends a packet of any protocol. It fills in the checksum of ICMPv6 (RFC 3542 §3.1), and no
+// other in the payload.
 func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 	if rs.out.bytes >= maxQueuedBytes/2 {
 		return ErrQueueFull
@@ -71,13 +83,27 @@ func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 	if p.Src.IsValid() {
 		h.Src = p.Src
 	}
+	if h.Protocol == ip.ProtoICMPv6 && h.Is6() && len(p.Payload) >= 4 {
+		if isUnset(h.Src) {
+			source, err := rs.out.routing.sourceTo(h.Dst)
+			if err != nil {
+				return err
+			}
+			h.Src = source
+		}
+		b := slices.Clone(p.Payload)
+		b[2], b[3] = 0, 0
+		sum := checksum.PseudoHeader(h.Src, h.Dst, h.Protocol, len(b))
+		binary.BigEndian.PutUint16(b[2:], ^checksum.Fold(checksum.Sum(b, sum)))
+		return rs.out.send(now, h, b)
+	}
 	return rs.out.send(now, h, p.Payload)
 }
 
 // hear passes a packet to the raw sockets of its protocol, and reports whether there is one.
 func (rs *Raws) hear(h *ip.Header, payload []byte) (heard bool) {
 	for _, r := range rs.list {
-		if r.Protocol == h.Protocol && (!r.Local.IsValid() || r.Local == h.Dst) {
+		if r.Protocol == h.Protocol && r.hears(h.Dst) {
 			r.Hear(h.Src, payload)
 			heard = true
 		}

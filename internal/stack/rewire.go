@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
 // Rewire replaces the interfaces of a running stack. An interface keeps its number; additional ones
@@ -18,21 +17,28 @@ func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 	if err := s.ifs.checkWires(list); err != nil {
 		return err
 	}
-	for i := range s.ifs.list { // before any is inserted: two interfaces may exchange addresses
-		if f := &s.ifs.list[i]; f.Addr != list[i].Addr && f.Addr.IsValid() && f.up {
-			s.routing.table.Remove(f.Addr.Masked(), ip.Local)
-		}
-	}
-	s.ifs.set(list)
-	for i := range s.ifs.list {
-		if f := &s.ifs.list[i]; f.up {
-			// Another interface with the same network may have lost its route above.
-			s.routing.table.Insert(s.routing.localRoute(i))
-		}
-	}
-	s.routing.reinstallAll(now)
-	s.routing.changed()
+	s.discovery.configure(now, list)
+	s.routing.rewire(now, list)
+	s.discovery.begin(now)
 	return nil
+}
+
+// rewire replaces the interfaces, whose list checkWires has checked.
+func (rt *Routing) rewire(now clock.Time, list []Interface) {
+	for i := range rt.ifs.list { // before any is inserted: two interfaces may exchange addresses
+		if f := &rt.ifs.list[i]; f.up {
+			rt.removeLocal(i)
+		}
+	}
+	rt.ifs.set(list)
+	for i := range rt.ifs.list {
+		if f := &rt.ifs.list[i]; f.up {
+			// Another interface with the same network may have lost its route above.
+			rt.insertLocal(i)
+		}
+	}
+	rt.reinstallAll(now)
+	rt.changed()
 }
 
 // SetUp takes interface i up or down. An interface that is down drops packets in both directions,
@@ -42,25 +48,31 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 	if in.up == up {
 		return
 	}
-	if s.rip.speaker != nil && !up {
-		s.rip.speaker.Farewell(i)
-		s.rip.output(now)
+	if len(s.rips)+len(s.discovery.list) > 0 && !up {
+		s.discovery.setUp(now, i, false)
+		for _, rp := range s.rips {
+			rp.speaker.Farewell(i)
+			rp.output(now)
+		}
 		for k := range s.out.packets {
 			s.out.packets[k].last = true // it is sent although the interface is down by then
 		}
 	}
 	in.up = up
 	if up {
-		s.routing.table.Insert(s.routing.localRoute(i))
+		s.routing.insertLocal(i)
 	} else {
-		s.routing.table.Remove(in.Addr.Masked(), ip.Local)
+		s.routing.removeLocal(i)
 	}
 	s.routing.reinstall(now, i)
-	if s.rip.speaker != nil {
-		s.rip.speaker.SetLocal(now, in.Addr.Masked(), i, up)
-		s.rip.learn()
+	for _, rp := range s.rips {
+		rp.setLocal(now, i, up)
+		rp.learn()
 	}
 	s.routing.changed()
+	if up {
+		s.discovery.setUp(now, i, true)
+	}
 }
 
 // SetLoss drops the share p, from 0 to 1, of the packets that are forwarded over interface i in

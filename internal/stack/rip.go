@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -13,51 +14,72 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// RIP connects the routing protocol's Speaker to the stack: it passes messages in both directions,
-// and adds the routes that the Speaker learns to the routing table.
+// RIP connects one Speaker of the routing protocol to the stack: it passes messages in both
+// directions, and adds the routes that the Speaker learns to the routing table. A stack has up to
+// two: one for IPv4, and one for IPv6, which announce the prefixes of their family.
 type RIP struct {
+	carrier
 	ifs     *Interfaces
 	routing *Routing
 	out     *sender
 	events  *events
 	rng     *rand.Rand
 
-	speaker      *rip.Speaker // nil: the node does not run RIP
-	cfg          *rip.Config  // nil if speaker is
-	originated   []rip.External
+	speaker      *rip.Speaker // nil until start
+	cfg          *rip.Config
+	originated   []rip.External // of both families
 	redistribute *rip.External
 	watch        func(rip.Change)
 }
 
-// Speaker returns the protocol's engine, or nil if the node does not run RIP. Only the stack's
-// owner may call it.
+// carrier is how the messages of a dialect travel.
+type carrier struct {
+	name     string     // for package control
+	protocol uint8      // IP protocol
+	port     uint16     // UDP port; 0: no UDP
+	group    netip.Addr // of the routers on a link; invalid: none
+	ttl, tos uint8
+}
+
+// routingTOS is the precedence of routing protocols, Internetwork Control (RFC 791 §3.1).
+const routingTOS = 0xc0
+
+// carriers are those of the dialects. Routers do not forward RIPv2 (RFC 2453 §4.5). RIPng's hop
+// limit shows that no router has (RFC 2080 §2.4.2).
+var carriers = [...]carrier{
+	rip.Course: {name: "rip", protocol: ip.ProtoRIP, ttl: courseTTL},
+	rip.RIPv2:  {"rip2", ip.ProtoUDP, rip.Port, rip.Multicast, 1, routingTOS},
+	rip.RIPng:  {"ripng", ip.ProtoUDP, rip.PortNG, rip.MulticastNG, 255, routingTOS},
+}
+
+// Speaker returns the protocol's engine. Only the stack's owner may call it.
 func (rp *RIP) Speaker() *rip.Speaker { return rp.speaker }
+
+// handles reports whether an address is of the dialect's family.
+func (rp *RIP) handles(a netip.Addr) bool { return a.Is6() == rp.group.Is6() }
 
 // start creates the Speaker, gives it the local routes and starts it. The new Speaker takes over
 // the routes of the previous one, unless that is nil.
 func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
-	if rp.cfg == nil {
-		return nil
-	}
 	speaker, err := rip.NewSpeaker(rp.config())
 	if err != nil {
 		return fmt.Errorf("stack: %w", err)
 	}
 	rp.speaker = speaker
 	for i := range rp.ifs.list {
-		if !rp.ifs.list[i].Addr.IsValid() {
-			continue // it was removed
+		if !rp.ifs.list[i].speaks(rp.group) {
+			continue // it was removed, or has no address of the family
 		}
-		rp.speaker.SetLocal(now, rp.ifs.list[i].Addr.Masked(), i, true)
-		if rp.speaks2() {
-			// RFC 2453 §4.5: on every interface. No IGMP is sent.
-			if err := rp.ifs.Join(i, rip.Multicast); err != nil {
+		rp.setLocal(now, i, true)
+		if rp.group.IsValid() {
+			// RFC 2453 §4.5, RFC 2080 §2.5.2: on every interface.
+			if err := rp.ifs.Join(i, rp.group); err != nil {
 				return err
 			}
 		}
 	}
 	for _, e := range rp.originated {
-		if !rp.ifs.isNetwork(e.Prefix) {
+		if rp.handles(e.Prefix.Addr()) && !rp.ifs.isNetwork(e.Prefix) {
 			rp.speaker.SetExternal(now, e, true)
 		}
 	}
@@ -69,21 +91,68 @@ func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 	return nil
 }
 
-// config returns the Speaker's configuration. If no interfaces are configured, RIPv2 runs on all of
-// them.
+// setLocal tells the Speaker that interface i, with its networks of the family, is up or down.
+func (rp *RIP) setLocal(now clock.Time, i int, up bool) {
+	f := &rp.ifs.list[i]
+	if !f.speaks(rp.group) {
+		return
+	}
+	networks := slices.DeleteFunc(slices.Clone(f.networks), func(p netip.Prefix) bool {
+		return !rp.handles(p.Addr())
+	})
+	if len(networks) == 0 {
+		networks = []netip.Prefix{{}} // it has only a link-local address
+	}
+	for _, p := range networks {
+		rp.speaker.SetLocal(now, p, i, up)
+	}
+}
+
+// replaceLocal follows a change of interface i's networks.
+func (rp *RIP) replaceLocal(now clock.Time, i int, before []netip.Prefix) {
+	f := &rp.ifs.list[i]
+	for _, p := range before {
+		if rp.handles(p.Addr()) && !slices.Contains(f.networks, p) {
+			rp.speaker.SetLocal(now, p, i, false)
+		}
+	}
+	rp.setLocal(now, i, f.up)
+	rp.learn()
+}
+
+// config returns the Speaker's configuration, with the interfaces' addresses. If no interfaces are
+// configured, RIPv2 and RIPng run on all of them.
 func (rp *RIP) config() rip.Config {
 	cfg := *rp.cfg
-	if cfg.Dialect != rip.RIPv2 {
+	if cfg.Dialect == rip.Course {
 		return cfg
 	}
-	if len(cfg.Interfaces) == 0 {
-		for i := range rp.ifs.list {
-			f := &rp.ifs.list[i]
-			cfg.Interfaces = append(cfg.Interfaces, rip.Interface{Addr: f.Addr, MTU: f.MTU})
+	cfg.Interfaces = slices.Clone(cfg.Interfaces)
+	for i := range rp.ifs.list {
+		f := &rp.ifs.list[i]
+		if len(rp.cfg.Interfaces) == 0 {
+			cfg.Interfaces = append(cfg.Interfaces, rip.Interface{MTU: f.MTU})
+		}
+		switch {
+		case i >= len(cfg.Interfaces):
+		case !f.speaks(rp.group):
+			cfg.Interfaces[i] = rip.Interface{
+				Passive: true, Send: rip.SendNone, Receive: rip.ReceiveNone,
+			}
+		case rp.group.Is6():
+			cfg.Interfaces[i].Addr = netip.PrefixFrom(f.link.WithZone(""), 64)
+		default:
+			cfg.Interfaces[i].Addr = f.Addr
 		}
 	}
 	if cfg.Rand == nil { // routers with equal random numbers would stay synchronised
-		cfg.Rand = rand.New(rand.NewPCG(rp.rng.Uint64(), uint64(v4Of(rp.ifs.list[0].addr))))
+		f := &rp.ifs.list[0]
+		link := f.link.As16()
+		id := uint64(v4Of(f.addr))
+		if rp.group.Is6() {
+			id = binary.BigEndian.Uint64(link[8:])
+		}
+		cfg.Rand = rand.New(rand.NewPCG(rp.rng.Uint64(), id))
 	}
 	return cfg
 }
@@ -92,13 +161,11 @@ func (rp *RIP) config() rip.Config {
 // changes. Nil ends it.
 func (rp *RIP) Watch(f func(rip.Change)) { rp.watch = f }
 
-func (rp *RIP) speaks2() bool { return rp.speaker != nil && rp.cfg.Dialect == rip.RIPv2 }
-
 // originate makes RIP announce or withdraw a configured prefix. A prefix with a static route is
 // announced while that route exists, an interface's network while the interface is up, and any
 // other prefix always.
 func (rp *RIP) originate(now clock.Time, r ip.Route, up bool) {
-	if rp.speaker == nil || rp.ifs.isNetwork(r.Prefix) {
+	if rp.speaker == nil || !rp.handles(r.Prefix.Addr()) || rp.ifs.isNetwork(r.Prefix) {
 		return
 	}
 	var e rip.External
@@ -151,9 +218,6 @@ func (rp *RIP) learn() {
 // the node stops; otherwise the neighbours send packets here until their routes time out. Output
 // returns the messages.
 func (rp *RIP) Farewell(now clock.Time) {
-	if rp.speaker == nil {
-		return
-	}
 	for i := range rp.ifs.list {
 		rp.speaker.Farewell(i)
 	}
@@ -161,35 +225,44 @@ func (rp *RIP) Farewell(now clock.Time) {
 }
 
 // inputCourse handles a message of the course's dialect.
-func (rp *RIP) inputCourse(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
-	if rp.speaker == nil || rp.speaks2() {
-		return ip.DropRIP
+func (l *local) inputCourse(now clock.Time, i int, h *ip.Header, payload []byte) ip.DropReason {
+	for _, rp := range l.rips {
+		if rp.protocol == ip.ProtoRIP {
+			return rp.input(now, i, h, 0, payload)
+		}
 	}
-	return rp.input(now, i, h.Src, 0, payload)
+	return ip.DropRIP
 }
 
-// inputDatagram handles a datagram if it is a RIPv2 message, and reports whether it was.
-func (rp *RIP) inputDatagram(
+// inputRIP handles a datagram if it is a message of RIPv2 or RIPng, and reports whether it was.
+func (l *local) inputRIP(
 	now clock.Time, i int, h *ip.Header, payload []byte,
 ) (reason ip.DropReason, mine bool) {
-	if !rp.speaks2() {
-		return ip.DropNone, false
+	for _, rp := range l.rips {
+		u, text, ok := udp.ParseHeader(payload)
+		if !ok || rp.port == 0 || u.DstPort != rp.port || !rp.handles(h.Src) {
+			continue
+		}
+		if !u.Verify(h.Src, h.Dst, payload) {
+			return ip.DropUDPChecksum, true
+		}
+		return rp.input(now, i, h, u.SrcPort, text), true
 	}
-	u, text, ok := udp.ParseHeader(payload)
-	if !ok || u.DstPort != rip.Port {
-		return ip.DropNone, false
-	}
-	if !u.Verify(h.Src, h.Dst, payload) {
-		return ip.DropUDPChecksum, true
-	}
-	return rp.input(now, i, h.Src, u.SrcPort, text), true
+	return ip.DropNone, false
 }
 
-// input passes a message to the Speaker.
+// input passes a message to the Speaker. RFC 2080 §2.4.2: a message of a router whose hop limit is
+// not 255 comes from another link.
 func (rp *RIP) input(
-	now clock.Time, i int, src netip.Addr, port uint16, payload []byte,
+	now clock.Time, i int, h *ip.Header, port uint16, payload []byte,
 ) ip.DropReason {
-	r := rp.speaker.Input(now, netip.AddrPortFrom(src, port), i, payload)
+	var r rip.Refusal
+	from := netip.AddrPortFrom(h.Src.WithZone(""), port)
+	if h.Is6() && port == rp.port && h.TTL != rp.ttl {
+		r = rp.speaker.Refuse(from, i, rip.RefusedHopLimit)
+	} else {
+		r = rp.speaker.Input(now, from, i, payload)
+	}
 	rp.learn()
 	if r != rip.Taken {
 		return ip.DropRIP
@@ -197,27 +270,19 @@ func (rp *RIP) input(
 	return ip.DropNone
 }
 
-const (
-	linkTTL = 1 // of RIPv2: routers do not forward it (RFC 2453 §4.5)
-	// routingTOS is the precedence of routing protocols, Internetwork Control (RFC 791 §3.1).
-	routingTOS = 0xc0
-)
-
 // output queues the messages that RIP has to send.
 func (rp *RIP) output(now clock.Time) {
-	if rp.speaker == nil {
-		return
-	}
 	for rp.out.bytes < maxQueuedBytes/2 {
 		var m rip.Message
 		if !rp.speaker.Output(now, &m) {
 			return
 		}
-		h := ip.Header{Protocol: ip.ProtoRIP, TTL: courseTTL, Dst: m.To}
-		if rp.speaks2() {
-			h.Src = rp.ifs.list[m.Iface].addr
-			h.Protocol, h.TTL, h.TOS = ip.ProtoUDP, linkTTL, routingTOS
-			u := udp.Header{SrcPort: rip.Port, DstPort: m.Port}
+		h := ip.Header{Protocol: rp.protocol, TTL: rp.ttl, TOS: rp.tos, Dst: m.To}
+		if rp.port != 0 {
+			if h.Src = rp.ifs.list[m.Iface].addr; rp.group.Is6() {
+				h.Src = rp.ifs.list[m.Iface].link
+			}
+			u := udp.Header{SrcPort: rp.port, DstPort: m.Port}
 			rp.out.datagram = u.Append(rp.out.datagram[:0], h.Src, h.Dst, m.Payload)
 			m.Payload = rp.out.datagram
 		}
@@ -230,25 +295,29 @@ func (rp *RIP) output(now clock.Time) {
 // neighbors that remain are kept, and all neighbors are asked for their routes again; routes that
 // no neighbor confirms are withdrawn. Restart cannot enable or disable RIP, nor change its dialect.
 func (rp *RIP) Restart(now clock.Time, cfg Config) error {
-	if rp.speaker == nil || cfg.RIP == nil || cfg.RIP.Dialect != rp.cfg.Dialect {
+	own := cfg.RIP
+	if rp.group.Is6() {
+		own = cfg.RIPng
+	}
+	if own == nil || own.Dialect != rp.cfg.Dialect {
 		return fmt.Errorf("stack: RIP that begins, ends or is another: %w", rip.ErrConfig)
 	}
 	before := *rp
-	rp.cfg, rp.originated, rp.redistribute = cfg.RIP, cfg.Originate, cfg.Redistribute
+	rp.cfg, rp.originated, rp.redistribute = own, cfg.Originate, cfg.Redistribute
 	if _, err := rip.NewSpeaker(rp.config()); err != nil {
 		*rp = before
 		return fmt.Errorf("stack: %w", err)
 	}
 	rp.learn() // apply the pending changes first
 	for i := range rp.ifs.list {
-		if rp.cfg.Dialect == rip.RIPv2 {
-			_ = rp.ifs.Leave(i, rip.Multicast) // start joins again
+		if rp.group.IsValid() {
+			_ = rp.ifs.Leave(i, rp.group) // start joins again
 		}
 	}
 	err := rp.start(now, before.speaker)
 	for i := range rp.ifs.list {
-		if f := &rp.ifs.list[i]; f.Addr.IsValid() && !f.up {
-			rp.speaker.SetLocal(now, f.Addr.Masked(), i, false)
+		if !rp.ifs.list[i].up {
+			rp.setLocal(now, i, false)
 		}
 	}
 	rp.learn()
@@ -259,28 +328,33 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 // NeighborLost says that a neighbour on interface i no longer answers: RIP withdraws the routes
 // that it learned from it.
 func (rp *RIP) NeighborLost(now clock.Time, i int, addr netip.Addr) {
-	if rp.speaker != nil {
-		rp.speaker.Lost(now, addr, i)
+	if rp.handles(addr) {
+		rp.speaker.Lost(now, rp.gateway(addr), i)
 		rp.learn()
 	}
 }
 
 // NeighborFound says that the neighbour answers again: RIP requests its routes at once.
 func (rp *RIP) NeighborFound(i int, addr netip.Addr) {
-	if rp.speaker != nil {
-		rp.speaker.Found(addr, i)
+	if rp.handles(addr) {
+		rp.speaker.Found(rp.gateway(addr), i)
 	}
+}
+
+// gateway returns the address by which RIP knows a neighbour: in RIPng the link-local one.
+func (rp *RIP) gateway(addr netip.Addr) netip.Addr {
+	if addr.Is6() && !addr.IsLinkLocalUnicast() {
+		return ip.LinkLocal(addr)
+	}
+	return addr
 }
 
 // Info returns the state of the routing protocol for package control.
 func (rp *RIP) Info(now clock.Time) control.RIPInfo {
-	if rp.speaker == nil {
-		return control.RIPInfo{}
-	}
 	info := rp.speaker.Info(now)
 	t, c := info.Timers, info.Counters
 	answer := control.RIPInfo{
-		Dialect: "rip", NextUpdate: info.NextUpdate,
+		Dialect: rp.name, NextUpdate: info.NextUpdate,
 		Timers: control.RIPTimers{
 			Periodic: t.Periodic, Offset: max(t.PeriodicOffset, 0), Timeout: t.Timeout,
 			Garbage: t.Garbage, TriggerMin: max(t.TriggerMin, 0),
@@ -291,9 +365,6 @@ func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 			RequestsOut: c.RequestsOut, ResponsesOut: c.ResponsesOut,
 			TriggeredOut: c.TriggeredOut, EntriesOut: c.EntriesOut, Expired: c.Expired,
 		},
-	}
-	if info.Dialect == rip.RIPv2 {
-		answer.Dialect = "rip2"
 	}
 	for _, r := range info.Refused {
 		answer.Refused = append(answer.Refused, control.Drop{
@@ -307,8 +378,8 @@ func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 // describe fills in the lists of neighbours and routes.
 func (rp *RIP) describe(answer *control.RIPInfo, info *rip.Info) {
 	for _, f := range info.Interfaces {
-		if i := f.Iface; i < len(rp.ifs.list) && !rp.ifs.list[i].Addr.IsValid() {
-			continue // it was removed
+		if i := f.Iface; i < len(rp.ifs.list) && !rp.ifs.list[i].speaks(rp.group) {
+			continue // it was removed, or has no address of the family
 		}
 		answer.Interfaces = append(answer.Interfaces, control.RIPInterface{
 			Iface: rp.ifs.name(f.Iface), Up: f.Up, Passive: f.Passive, Cost: f.Cost,

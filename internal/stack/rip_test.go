@@ -77,7 +77,7 @@ func TestRIPv2OnASharedLink(t *testing.T) {
 	got, _ = r2.Routing().Lookup(addr("172.20.0.1"))
 	assert.Equal(t, addr("10.0.0.3"), got.NextHop, "not via router 1")
 	assert.Equal(t, 4, got.Cost)
-	for _, r := range r2.RIP().Info(w.now).Routes {
+	for _, r := range r2.RIPs()[0].Info(w.now).Routes {
 		if r.Prefix == pfx("172.16.0.0/12") {
 			assert.Equal(t, 5, r.Tag)
 			assert.Equal(t, addr("10.0.0.1"), r.From)
@@ -128,7 +128,7 @@ func TestRIPv2Refuses(t *testing.T) {
 	_, ok := s.Routing().Lookup(addr("10.5.0.1"))
 	assert.False(t, ok)
 	var reasons []string
-	for _, r := range s.RIP().Info(w.now).Refused {
+	for _, r := range s.RIPs()[0].Info(w.now).Refused {
 		reasons = append(reasons, r.Reason)
 	}
 	assert.Equal(t, []string{"from an address that is not on the link", "response not from RIP's port"}, reasons)
@@ -139,7 +139,7 @@ func TestRIPv2Refuses(t *testing.T) {
 	assert.Equal(t, addr("10.0.0.2"), got.NextHop)
 
 	t.Log("# RIP reports its events while it is watched")
-	s.RIP().Speaker().SetWatched(true)
+	s.RIPs()[0].Speaker().SetWatched(true)
 	send(ip.V4(10, 0, 0, 3), group, 9, 0)
 	events := s.Events()
 	require.Len(t, events, 1)

@@ -13,48 +13,64 @@ import (
 // Routing is the routing table with its static routes, and the cache of decisions about packets.
 type Routing struct {
 	ifs   *Interfaces
-	rip   *RIP
+	rips  []*RIP
 	tcp   *tcp.Host
 	in    *incoming
 	knobs *Knobs
 
-	table    ip.Table
-	statics  statics
-	flows    flows
-	forwards bool // the node is a router
+	table   ip.Table
+	statics statics
+	flows   flows
 }
 
 // start installs the local and static routes and starts RIP.
 func (rt *Routing) start(now clock.Time, static []Route) error {
 	for i := range rt.ifs.list {
-		rt.table.Insert(rt.localRoute(i))
+		rt.insertLocal(i)
 	}
 	for _, r := range static {
 		if err := rt.Add(now, r); err != nil {
 			return fmt.Errorf("stack: route: %w", err)
 		}
 	}
-	return rt.rip.start(now, nil)
+	for _, rp := range rt.rips {
+		if err := rp.start(now, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (rt *Routing) localRoute(i int) ip.Route {
-	return ip.Route{Prefix: rt.ifs.list[i].Addr.Masked(), Iface: i, Origin: ip.Local}
+// insertLocal adds the routes to the networks of interface i.
+func (rt *Routing) insertLocal(i int) {
+	for _, p := range rt.ifs.list[i].networks {
+		rt.table.Insert(ip.Route{Prefix: p, Iface: i, Origin: ip.Local})
+	}
+}
+
+func (rt *Routing) removeLocal(i int) {
+	for _, p := range rt.ifs.list[i].networks {
+		rt.table.Remove(p, ip.Local)
+	}
 }
 
 // hop returns the outgoing interface and next hop of a packet of the node's own.
 func (rt *Routing) hop(dst netip.Addr) (ip.Hop, bool) {
+	if !dst.Is4() && dst.IsLinkLocalUnicast() {
+		i, ok := rt.ifs.onLink(dst)
+		return ip.Hop{Iface: i, Next: dst.WithZone(""), OnLink: true}, ok
+	}
 	hop, ok := rt.table.Hop(dst)
 	return hop, ok && hop.Kind == ip.Forwarded
 }
 
 // path returns the path to remote for TCP.
 func (rt *Routing) path(remote netip.Addr) tcp.Path {
-	to := v4Of(remote)
-	if i, self := rt.ifs.self(to); self {
+	if i, self := rt.ifs.self(remote); self {
 		return tcp.Path{Outlet: rt.ifs.loopback(), MTU: rt.ifs.list[i].MTU, Local: remote}
 	}
 	hop, ok := rt.hop(remote)
-	if to.isSpecial() || ok && hop.OnLink && rt.ifs.all(hop.Iface, to) {
+	if isSpecial(remote) || ok && hop.OnLink && rt.ifs.all(hop.Iface, v4Of(remote)) {
 		return tcp.Path{Outlet: -1, NotHost: true} // RFC 1122 §4.2.3.10
 	}
 	if !ok || hop.OnLink && !rt.ifs.present(hop.Iface, remote) {
@@ -62,7 +78,8 @@ func (rt *Routing) path(remote netip.Addr) tcp.Path {
 	}
 	out := &rt.ifs.list[hop.Iface]
 	return tcp.Path{
-		Outlet: hop.Iface, MTU: out.MTU, Local: out.addr, DefaultMSS: out.DefaultMSS,
+		Outlet: hop.Iface, MTU: out.MTU, Local: rt.ifs.Source(hop.Iface, remote),
+		DefaultMSS: out.DefaultMSS,
 	}
 }
 
@@ -77,7 +94,7 @@ func (rt *Routing) changed() {
 
 // SetForwarding makes the node a router, which forwards packets, or a host.
 func (rt *Routing) SetForwarding(on bool) {
-	rt.forwards = on
+	rt.ifs.router = on
 	rt.forget()
 }
 
@@ -85,13 +102,16 @@ func (rt *Routing) SetForwarding(on bool) {
 func (rt *Routing) Lookup(dst netip.Addr) (ip.Route, bool) { return rt.table.Lookup(dst) }
 
 // outlet returns the default interface for packets to a multicast group or the limited broadcast:
-// that of the route, or the first that is up.
+// that of its zone, that of the route, or the first that is up and has an address of its family.
 func (rt *Routing) outlet(dst netip.Addr) (int, bool) {
+	if dst.Zone() != "" {
+		return rt.ifs.zone(dst)
+	}
 	if hop, ok := rt.hop(dst); ok && rt.ifs.list[hop.Iface].up {
 		return hop.Iface, true
 	}
 	for i := range rt.ifs.list {
-		if rt.ifs.list[i].up {
+		if f := &rt.ifs.list[i]; f.up && f.speaks(dst) {
 			return i, true
 		}
 	}
@@ -112,22 +132,22 @@ func (rt *Routing) MTUTo(dst netip.Addr) int {
 
 // LocalTo returns the source address for packets to dst, or the zero address if there is no route.
 func (rt *Routing) LocalTo(dst netip.Addr) (local netip.Addr) {
-	if _, self := rt.ifs.self(v4Of(dst)); self {
+	if _, self := rt.ifs.self(dst); self {
 		return dst
 	}
 	if from, err := rt.sourceTo(dst); err == nil {
 		return from
 	}
 	if route, ok := rt.table.Lookup(dst); ok {
-		return rt.ifs.list[route.Iface].addr
+		return rt.ifs.Source(route.Iface, dst)
 	}
 	return local
 }
 
-// inside returns an error for packets that would carry a source in 127/8 out of the node (RFC 1122
-// §3.2.1.3 (g)).
+// inside returns an error for packets that would carry a loopback source out of the node (RFC 1122
+// §3.2.1.3 (g), RFC 4291 §2.5.3).
 func (rt *Routing) inside(src, dst netip.Addr) error {
-	if _, self := rt.ifs.self(v4Of(dst)); v4Of(src).isLoopback() && !self {
+	if src.IsLoopback() && !rt.ifs.isHost(dst) {
 		return fmt.Errorf("%v from %v: %w", dst, src, ErrNoRoute)
 	}
 	return nil
@@ -136,17 +156,16 @@ func (rt *Routing) inside(src, dst netip.Addr) error {
 // way returns the interface and next hop for a packet of the node's own to another node or to a
 // broadcast address.
 func (rt *Routing) way(dst netip.Addr) (i int, hop netip.Addr, err error) {
-	to := v4Of(dst)
-	if to.isGroup() || to == limited {
+	if isGroup(dst) {
 		if i, ok := rt.outlet(dst); ok {
-			return i, dst, nil
+			return i, dst.WithZone(""), nil
 		}
 	}
 	h, ok := rt.hop(dst)
 	switch {
 	case !ok:
 		return 0, hop, fmt.Errorf("%v: %w", dst, ErrNoRoute)
-	case h.OnLink && !rt.ifs.present(h.Iface, dst) && !rt.ifs.broadcast(h.Iface, to):
+	case h.OnLink && !rt.ifs.present(h.Iface, dst) && !rt.ifs.broadcast(h.Iface, v4Of(dst)):
 		return h.Iface, hop, fmt.Errorf("%v is not on %s's link: %w", dst,
 			rt.ifs.list[h.Iface].Name, ErrNoNeighbor)
 	}
@@ -178,12 +197,12 @@ func (rt *Routing) Infos() []control.Route {
 
 // sourceTo returns the source address for packets to dst.
 func (rt *Routing) sourceTo(dst netip.Addr) (netip.Addr, error) {
-	if _, self := rt.ifs.self(v4Of(dst)); self {
+	if _, self := rt.ifs.self(dst); self {
 		return dst, nil
 	}
 	i, _, err := rt.way(dst)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	return rt.ifs.list[i].addr, nil
+	return rt.ifs.Source(i, dst), nil
 }

@@ -6,26 +6,38 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// screen checks the addresses of a packet that arrived at interface i: src and dst of h. It returns
-// DropNone, or the reason to drop the packet silently (RFC 1122 §3.2.1.3, RFC 1812 §5.3.7). Packets
-// of the node to itself are not checked, because the rules are for links.
-func (rt *Routing) screen(i int, h *ip.Header, src, dst v4) ip.DropReason {
+// screen checks the addresses of a packet that arrived at interface i. It returns DropNone, or the
+// reason to drop the packet silently (RFC 1122 §3.2.1.3, RFC 1812 §5.3.7). Packets of the node to
+// itself are not checked, because the rules are for links.
+func (rt *Routing) screen(i int, h *ip.Header) ip.DropReason {
 	if rt.in.self {
 		return ip.DropNone
 	}
-	if src.isSpecial() || dst.isSpecial() {
-		if !exempt(src, dst) {
-			return ip.DropMartian
+	var valid, own bool
+	if h.Is6() {
+		if len(rt.ifs.list[i].IPv6) == 0 {
+			return ip.DropVersion // the interface does not speak IPv6
 		}
-	} else if rt.ifs.isMany(src) {
-		return ip.DropMartian // a broadcast address is not a host
+		valid = !isSpecial(h.Src) && !isSpecial(h.Dst) || exempt6(h.Src, h.Dst)
+		own = rt.ifs.isHost(h.Src)
+	} else {
+		src, dst := v4Of(h.Src), v4Of(h.Dst)
+		if src.isSpecial() || dst.isSpecial() {
+			valid = exempt(src, dst)
+		} else {
+			valid = !rt.ifs.isMany(src) // a broadcast address is not a host
+		}
+		_, own = rt.ifs.addrs.find4(src)
 	}
-	if rt.ifs.isHost(src) {
+	if !valid {
+		return ip.DropMartian
+	}
+	if own {
 		// No other node may use this node's address as its source. If it is also the destination,
 		// this is a LAND attack.
 		return ip.DropOwnSource
 	}
-	if rt.knobs.IP.ReversePath != ReverseOff && src != 0 && !rt.comesBack(i, h.Src) {
+	if rt.knobs.IP.ReversePath != ReverseOff && !isUnset(h.Src) && !rt.comesBack(i, h.Src) {
 		return ip.DropReversePath
 	}
 	return ip.DropNone
@@ -38,6 +50,14 @@ func exempt(src, dst v4) bool {
 		return dst == limited
 	}
 	return !src.isSpecial() && (dst.isGroup() || dst == limited)
+}
+
+// exempt6 is exempt for IPv6 (RFC 4291 §2.5.2). A group of interface-local or reserved scope is not
+// on a link (RFC 4291 §2.7).
+func exempt6(src, dst netip.Addr) bool {
+	const scope, link = 1, 2
+	return dst.IsMulticast() && dst.As16()[scope]&0x0f >= link &&
+		(src.IsUnspecified() || !isSpecial(src))
 }
 
 // comesBack reports whether the source passes the reverse path filter (RFC 3704 §2).

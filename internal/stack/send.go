@@ -24,6 +24,7 @@ type packet struct {
 	iface   int
 	hop     netip.Addr
 	data    []byte
+	mtu     int  // of the path, if it is less than the link's
 	at      int  // bytes of its payload that were sent in fragments
 	last    bool // sent before the interface went down
 	shared  bool // other packets use the data, too
@@ -40,6 +41,8 @@ type sender struct {
 	routing *Routing
 	tcp     *tcp.Host
 	ids     *ip.Identifications
+	labels  *ip.FlowLabels
+	paths   pathMTUs
 
 	packets  []packet // rendered, in order
 	toSelf   []packet // to the node itself
@@ -57,14 +60,14 @@ type sender struct {
 
 // send queues a packet of the node's own. A zero source means that of the outgoing interface.
 func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
-	if n := ip.HeaderLen + len(payload); n > ip.MaxPacketLen {
+	if n := h.Size() + len(payload); n > ip.MaxPacketLen {
 		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)
 	}
 	if err := tx.routing.inside(h.Src, h.Dst); err != nil {
 		return err
 	}
-	if i, self := tx.ifs.self(v4Of(h.Dst)); self {
-		if v4Of(h.Src) == 0 {
+	if i, self := tx.ifs.self(h.Dst); self {
+		if isUnset(h.Src) {
 			h.Src = h.Dst
 		}
 		h.TotalLen = h.Size() + len(payload)
@@ -85,10 +88,19 @@ func (tx *sender) sendVia(
 	now clock.Time, i int, hop netip.Addr, h ip.Header, payload []byte,
 ) error {
 	out := &tx.ifs.list[i]
-	if v4Of(h.Src) == 0 {
-		h.Src = out.addr
+	if isUnset(h.Src) {
+		h.Src = tx.ifs.Source(i, h.Dst)
 	}
-	if !h.DF { // RFC 6864 §4.1: atomic datagrams need no identification
+	mtu := out.MTU
+	if h.Is6() {
+		mtu = min(mtu, tx.paths.get(now, h.Dst, mtu))
+		if h.FlowLabel == 0 {
+			h.FlowLabel = tx.label(h.Src, h.Dst, 0, 0, h.Protocol)
+		}
+	}
+	// RFC 6864 §4.1: atomic datagrams need no identification. RFC 8200 §4.5: nor do IPv6 packets
+	// that are not fragmented.
+	if !h.DF && (!h.Is6() || mayCut(&h) && h.Size()+len(payload) > mtu) {
 		h.ID = tx.ids.Next(h.Src, h.Dst, h.Protocol)
 	}
 	h.TotalLen = h.Size() + len(payload)
@@ -97,14 +109,14 @@ func (tx *sender) sendVia(
 	case !out.up:
 		tx.ifs.dropOne(now, i, Outbound, ip.DropInterfaceDown, b)
 		return fmt.Errorf("%s: %w", out.Name, ErrInterfaceDown)
-	case len(b) > out.MTU && !mayCut(&h):
+	case len(b) > mtu && !mayCut(&h):
 		tx.ifs.dropOne(now, i, Outbound, ip.DropTooBig, b)
-		return fmt.Errorf("%d bytes over %s with MTU %d: %w", len(b), out.Name, out.MTU, ErrTooBig)
+		return fmt.Errorf("%d bytes over %s with MTU %d: %w", len(b), out.Name, mtu, ErrTooBig)
 	case tx.bytes+len(b) > maxQueuedBytes:
 		tx.ifs.dropOne(now, i, Outbound, ip.DropQueueFull, b)
 		return fmt.Errorf("%s: %w", out.Name, ErrQueueFull)
 	}
-	tx.enqueue(now, i, hop, b)
+	tx.enqueue(now, packet{iface: i, hop: hop.WithZone(""), data: b, mtu: mtu})
 	return nil
 }
 
@@ -123,18 +135,23 @@ func (tx *sender) queueLocal(now clock.Time, i int, b []byte) error {
 // enqueue queues a packet for its next hop. A broadcast or multicast packet is copied for each
 // neighbor on the link if the neighbors are known. Otherwise one packet is sent, and the link
 // delivers it to all.
-func (tx *sender) enqueue(now clock.Time, i int, hop netip.Addr, b []byte) {
-	nodes := tx.ifs.list[i].Neighbors
-	if nodes == nil || !tx.ifs.many(i, v4Of(hop)) {
-		tx.enqueueOne(packet{iface: i, hop: hop, data: b})
+func (tx *sender) enqueue(now clock.Time, p packet) {
+	nodes := tx.ifs.list[p.iface].Neighbors
+	if nodes == nil || !tx.ifs.many(p.iface, p.hop) {
+		tx.enqueueOne(p)
 		return
 	}
+	six := p.hop.Is6()
 	for _, node := range nodes {
-		if tx.bytes+len(b) > maxQueuedBytes {
-			tx.ifs.dropOne(now, i, Outbound, ip.DropQueueFull, b)
+		if node.Is6() != six || six && !node.IsLinkLocalUnicast() {
+			continue // one copy for each node
+		}
+		if tx.bytes+len(p.data) > maxQueuedBytes {
+			tx.ifs.dropOne(now, p.iface, Outbound, ip.DropQueueFull, p.data)
 			continue
 		}
-		tx.enqueueOne(packet{iface: i, hop: node, data: b, shared: true})
+		p.hop, p.shared = node, true
+		tx.enqueueOne(p)
 	}
 }
 

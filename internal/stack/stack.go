@@ -12,13 +12,14 @@
 //	forwarder   packets to forward
 //	local       packets for this node: reassembly, the choice of the protocol, TCP's trains
 //	icmpHost    ICMP replies and errors, sent and received
-//	RIP         the routing protocol's messages and routes
+//	RIPs        the routing protocols' messages and routes, one for each family
 //	sender      packets of the node itself, until links take them
 //	Datagrams   UDP sockets
 //	Sockets     the numbers of sockets
 //	Ports       UDP ports of RCP and RDT
 //	Probers     pings and traceroutes
 //	Raws        raw sockets
+//	discoverers neighbor discovery and address configuration
 package stack
 
 import (
@@ -54,6 +55,9 @@ type Config struct {
 	// RIP makes the node run the course's RIP with the neighbours that it lists, or RIPv2 on the
 	// interfaces that it lists, or on all if it lists none. Nil: no RIP.
 	RIP *rip.Config
+	// RIPng makes the node run RIPng, on the interfaces that it lists, or on all that have IPv6
+	// addresses if it lists none. Nil: no RIPng.
+	RIPng *rip.Config
 	// Originate are prefixes that RIP announces in addition to the interfaces' networks.
 	Originate []rip.External
 	// Redistribute makes RIP announce the static routes, with its tag and metric. Nil: only those
@@ -85,7 +89,7 @@ type Stack struct {
 	icmp      icmpHost
 	fwd       forwarder
 	local     local
-	rip       RIP
+	rips      []*RIP
 	tcp       *tcp.Host
 	udp       *udp.Host
 	datagrams Datagrams
@@ -94,6 +98,7 @@ type Stack struct {
 	raws      Raws
 	ports     Ports
 	events    events
+	discovery discoverers
 	knobs     Knobs
 }
 
@@ -106,7 +111,9 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 	cfg.TCP.Route = s.routing.path
 	cfg.UDP.Rand = cfg.Rand
 	s.udp = udp.NewHost(cfg.UDP)
-	s.ifs = Interfaces{udp: s.udp, in: &s.in}
+	s.ifs = Interfaces{
+		udp: s.udp, in: &s.in, router: cfg.Forwarding, discovery: &s.discovery,
+	}
 	list := slices.Clone(cfg.Interfaces)
 	for i := range list {
 		if err := list[i].check(); err != nil {
@@ -128,40 +135,51 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 	if err := s.routing.start(now, cfg.Routes); err != nil {
 		return nil, err
 	}
+	s.discovery.configure(now, list)
+	s.discovery.begin(now)
 	return s, nil
 }
 
 // join creates the parts that refer to each other.
 func (s *Stack) join(cfg *Config) {
 	ifs, routing, out := &s.ifs, &s.routing, &s.out
+	for _, c := range []*rip.Config{cfg.RIP, cfg.RIPng} {
+		if c != nil {
+			s.rips = append(s.rips, &RIP{
+				carrier: carriers[c.Dialect], ifs: ifs, routing: routing, out: out,
+				events: &s.events, rng: cfg.Rand, cfg: c, originated: cfg.Originate,
+				redistribute: cfg.Redistribute,
+			})
+		}
+	}
 	s.routing = Routing{
-		ifs: ifs, rip: &s.rip, tcp: s.tcp, in: &s.in, knobs: &s.knobs,
-		statics: statics{}, forwards: cfg.Forwarding,
+		ifs: ifs, rips: s.rips, tcp: s.tcp, in: &s.in, knobs: &s.knobs,
+		statics: statics{},
 	}
 	s.out = sender{
 		ifs: ifs, routing: routing, tcp: s.tcp,
 		// TCP and IP share one secret: each hashes with a different prefix.
-		ids: ip.NewIdentifications(cfg.TCP.Secret),
+		ids: ip.NewIdentifications(cfg.TCP.Secret), labels: ip.NewFlowLabels(cfg.TCP.Secret),
+	}
+	s.discovery = discoverers{
+		ifs: ifs, routing: routing, rips: s.rips, out: out, events: &s.events, rng: cfg.Rand,
+		down: func(now clock.Time, i int) { s.SetUp(now, i, false) },
 	}
 	s.icmp = icmpHost{
 		ifs: ifs, routing: routing, local: &s.local, out: out, tcp: s.tcp, udp: s.udp, in: &s.in,
-		knobs: &s.knobs, timeOfDay: cfg.TimeOfDay,
+		knobs: &s.knobs, timeOfDay: cfg.TimeOfDay, discovery: &s.discovery,
 	}
 	s.fwd = forwarder{
 		ifs: ifs, routing: routing, icmp: &s.icmp, local: &s.local, out: out, in: &s.in,
 		knobs: &s.knobs, rng: cfg.Rand,
 	}
 	s.local = local{
-		ifs: ifs, routing: routing, icmp: &s.icmp, rip: &s.rip, probers: &s.probers,
+		ifs: ifs, routing: routing, icmp: &s.icmp, rips: s.rips, probers: &s.probers,
 		raws: &s.raws, ports: &s.ports, events: &s.events, tcp: s.tcp, udp: s.udp, in: &s.in,
 		fragments: ip.NewReassembler(),
 	}
-	s.rip = RIP{
-		ifs: ifs, routing: routing, out: out, events: &s.events, rng: cfg.Rand,
-		cfg: cfg.RIP, originated: cfg.Originate, redistribute: cfg.Redistribute,
-	}
 	s.datagrams = Datagrams{
-		ifs: ifs, routing: routing, out: out, icmp: &s.icmp, rip: &s.rip, udp: s.udp,
+		ifs: ifs, routing: routing, out: out, icmp: &s.icmp, rips: s.rips, udp: s.udp,
 	}
 	s.sockets = Sockets{tcp: s.tcp, free: cfg.FirstSocket}
 	s.probers = Probers{ifs: ifs, routing: routing, out: out}
@@ -184,8 +202,8 @@ func (s *Stack) Interfaces() *Interfaces { return &s.ifs }
 // Routing returns the routing table.
 func (s *Stack) Routing() *Routing { return &s.routing }
 
-// RIP returns the routing protocol.
-func (s *Stack) RIP() *RIP { return &s.rip }
+// RIPs returns the routing protocols that the node runs: that of IPv4, then that of IPv6.
+func (s *Stack) RIPs() []*RIP { return s.rips }
 
 // Sockets returns the numbers of sockets.
 func (s *Stack) Sockets() *Sockets { return &s.sockets }
@@ -209,8 +227,11 @@ func (s *Stack) FromSelf() bool { return s.in.self }
 // Deadline returns when Advance is due next, or clock.Never.
 func (s *Stack) Deadline() clock.Time {
 	t := clock.Earliest(s.tcp.Deadline(), s.local.fragments.Deadline())
-	if s.rip.speaker != nil {
-		t = clock.Earliest(t, s.rip.speaker.Deadline())
+	if len(s.discovery.list) > 0 {
+		t = clock.Earliest(t, s.discovery.deadline())
+	}
+	for _, rp := range s.rips {
+		t = clock.Earliest(t, rp.speaker.Deadline())
 	}
 	if len(s.out.toSelf) > 0 {
 		t = clock.Earliest(t, s.out.localAt)
@@ -235,10 +256,11 @@ func (s *Stack) Advance(now clock.Time) {
 	s.probers.advance(now)
 	s.tcp.Advance(now)
 	s.ports.advance(now)
-	if s.rip.speaker != nil {
-		s.rip.speaker.Advance(now)
-		s.rip.learn()
+	for _, rp := range s.rips {
+		rp.speaker.Advance(now)
+		rp.learn()
 	}
+	s.discovery.advance(now)
 }
 
 // Events returns the events since the last call.
@@ -273,11 +295,16 @@ func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn
 	if err := s.ifs.ours(local.Addr()); err != nil {
 		return nil, err
 	}
-	if l := local.Addr().Unmap(); l.Is4() && remote.Addr().Is4() {
+	if l := local.Addr().Unmap(); !isUnset(l) {
 		if err := s.routing.inside(l, remote.Addr()); err != nil {
 			return nil, err
 		}
 	}
+	to, err := s.ifs.Scope(remote.Addr())
+	if err != nil {
+		return nil, err
+	}
+	remote = netip.AddrPortFrom(to, remote.Port())
 	if local.Port() != 0 && s.tcp.Listens(local) {
 		return nil, fmt.Errorf("%v: %w", local, tcp.ErrPortInUse)
 	}
@@ -291,7 +318,7 @@ func (s *Stack) receiveFromSelf(now clock.Time) {
 	s.in.self = true
 	for _, p := range packets {
 		s.out.bytes -= len(p.data)
-		s.receive(now, p.iface, p.data)
+		s.receive(now, p.iface, s.routing.flows.of(p.data), p.data)
 	}
 	s.in.self = false
 	s.local.flushTrain(now)
@@ -313,6 +340,8 @@ type Event struct {
 	Test *TestPacket
 	// RIP is an event of RIP, if someone watches RIP.
 	RIP *rip.Event
+	// Address is an address that discovery added or removed.
+	Address *AddressEvent
 }
 
 // TestPacket is a received packet of protocol 0.

@@ -14,7 +14,7 @@ import (
 // Errors of static routes.
 var (
 	// ErrPrefix means: not a prefix, or its address has bits beyond its length.
-	ErrPrefix = errors.New("not the prefix of an IPv4 network")
+	ErrPrefix = errors.New("not the prefix of a network")
 	// ErrNextHop means that the next hop is not in an interface's network, or is the node itself.
 	ErrNextHop = errors.New("no such next hop")
 	// ErrRouteExists means that the same static route exists.
@@ -85,10 +85,10 @@ func (rt *Routing) check(r Route) error {
 	if r.Kind != ip.Forwarded {
 		return nil
 	}
-	if !r.Via.Is4() {
-		return fmt.Errorf("%v: %w: not an IPv4 address", r.Via, ErrNextHop)
+	if r.Via.Is4() != r.Prefix.Addr().Is4() || !r.Via.IsValid() {
+		return fmt.Errorf("%v: %w: not an address of %v's family", r.Via, ErrNextHop, r.Prefix)
 	}
-	if _, own := rt.ifs.self(v4Of(r.Via)); own {
+	if _, own := rt.ifs.self(r.Via); own {
 		return fmt.Errorf("%v: %w: it is this node", r.Via, ErrNextHop)
 	}
 	i, ok := rt.ifs.onLink(r.Via)
@@ -105,7 +105,7 @@ func (rt *Routing) check(r Route) error {
 }
 
 func checkPrefix(p netip.Prefix) error {
-	if !p.IsValid() || !p.Addr().Is4() {
+	if !p.IsValid() || p.Addr().Is4In6() {
 		return fmt.Errorf("%v: %w", p, ErrPrefix)
 	}
 	if p != p.Masked() {
@@ -129,7 +129,7 @@ func (rt *Routing) install(now clock.Time, p netip.Prefix) {
 		}
 		if usable {
 			best = ip.Route{
-				Prefix: p, NextHop: r.Via, Iface: i, Origin: ip.Static,
+				Prefix: p, NextHop: r.Via.WithZone(""), Iface: i, Origin: ip.Static,
 				Kind: r.Kind, Cost: r.Metric,
 			}
 			rt.table.Insert(best)
@@ -139,7 +139,9 @@ func (rt *Routing) install(now clock.Time, p netip.Prefix) {
 	if !usable {
 		rt.table.Remove(p, ip.Static)
 	}
-	rt.rip.originate(now, best, usable)
+	for _, rp := range rt.rips {
+		rp.originate(now, best, usable)
+	}
 }
 
 // reinstall calls install for every prefix with a route over interface i, which went up or down.

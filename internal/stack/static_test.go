@@ -40,12 +40,12 @@ func TestStaticRoutesThatCannotBe(t *testing.T) {
 		text        string
 	}{
 		{"10.9.1.0/16", "10.0.0.2", stack.ErrPrefix, "did you mean 10.9.0.0/16?"},
-		{"fd00::/8", "10.0.0.2", stack.ErrPrefix, "fd00::/8"},
+		{"fd00::/8", "10.0.0.2", stack.ErrNextHop, "not an address of fd00::/8's family"},
 		{"10.9.0.0/16", "10.7.0.2", stack.ErrNextHop, "on no interface's network"},
 		{"10.9.0.0/16", "10.0.0.1", stack.ErrNextHop, "it is this node"},
 		{"10.9.0.0/16", "127.0.0.1", stack.ErrNextHop, "it is this node"},
 		{"10.9.0.0/16", "10.0.0.255", stack.ErrNextHop, "all hosts"},
-		{"10.9.0.0/16", "fd00::1", stack.ErrNextHop, "not an IPv4 address"},
+		{"10.9.0.0/16", "fd00::1", stack.ErrNextHop, "not an address of 10.9.0.0/16's family"},
 	}
 	for _, tt := range tests {
 		err := s.Routing().Add(1, stack.Route{Prefix: pfx(tt.prefix), Via: addr(tt.via)})
@@ -232,7 +232,7 @@ func TestFarewellWithdrawsEverything(t *testing.T) {
 	w.run(time.Second)
 	_, ok := r[2].Routing().Lookup(addr("8.8.8.8"))
 	require.True(t, ok)
-	r[0].RIP().Farewell(w.now)
+	r[0].RIPs()[0].Farewell(w.now)
 	w.run(10 * time.Millisecond)
 	_, ok = r[2].Routing().Lookup(addr("8.8.8.8"))
 	assert.False(t, ok)

@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
-	"github.com/tidepool-net/tidepool/internal/rip"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -31,13 +30,13 @@ type Datagrams struct {
 	routing *Routing
 	out     *sender
 	icmp    *icmpHost
-	rip     *RIP
+	rips    []*RIP
 	udp     *udp.Host
 }
 
 // datagram delivers a UDP packet to its socket.
 func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
-	if reason, mine := l.rip.inputDatagram(now, i, h, payload); mine {
+	if reason, mine := l.inputRIP(now, i, h, payload); mine {
 		return reason
 	}
 	l.ports.now = now
@@ -46,7 +45,7 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		Checked: l.in.checked,
 	}
 	verdict := l.udp.Input(a, payload)
-	if verdict == udp.NoPort && l.catching.udp && !l.ifs.many(i, v4Of(h.Dst)) {
+	if verdict == udp.NoPort && l.catching.udp && !l.ifs.many(i, h.Dst) {
 		verdict = l.udp.Hold(a, payload, b)
 	}
 	switch verdict {
@@ -56,6 +55,8 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		return ip.DropUDPHeader
 	case udp.BadChecksum:
 		return ip.DropUDPChecksum
+	case udp.NoChecksum:
+		return ip.DropUDPNoChecksum
 	case udp.BadSource:
 		return ip.DropMartian
 	case udp.Full:
@@ -64,7 +65,7 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	}
 	// RFC 1122 §4.1.3.1: report a closed port to the sender. reportError does not do so for
 	// broadcasts (RFC 1122 §3.2.2).
-	l.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
+	l.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodePort, b)
 	return ip.DropUDPPort
 }
 
@@ -72,9 +73,6 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 // 1122 §4.1.3.1). The datagram is not available: the error quotes its headers (RFC 792), whose
 // ports identify the socket.
 func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length int) {
-	if !local.Addr().Is4() || !remote.Addr().Is4() {
-		return
-	}
 	if local.Addr().IsUnspecified() {
 		source, err := ds.routing.sourceTo(remote.Addr())
 		if err != nil {
@@ -83,26 +81,29 @@ func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length
 		local = netip.AddrPortFrom(source, local.Port())
 	}
 	b := ip.Header{
-		TotalLen: ip.HeaderLen + udp.HeaderLen + length, TTL: defaultTTL, Protocol: ip.ProtoUDP,
-		Src: remote.Addr(), Dst: local.Addr(),
+		TotalLen: headerLen(local.Addr()) + udp.HeaderLen + length, TTL: defaultTTL,
+		Protocol: ip.ProtoUDP, Src: remote.Addr(), Dst: local.Addr(),
 	}.Append(nil)
 	b = binary.BigEndian.AppendUint16(b, remote.Port())
 	b = binary.BigEndian.AppendUint16(b, local.Port())
 	b = binary.BigEndian.AppendUint16(b, uint16(udp.HeaderLen+length))
 	b = binary.BigEndian.AppendUint16(b, 0) // RFC 768: no checksum
-	ds.icmp.reportError(now, icmp.TypeUnreachable, icmp.CodePort, b)
+	i, _ := ds.ifs.onLink(remote.Addr())
+	ds.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodePort, b)
 }
 
 // Bind opens a UDP socket on one of the node's addresses, or on all of them (0.0.0.0). On a
 // multicast or broadcast address it receives only datagrams to that address. Port 0 means a free
 // port.
 func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
-	if local.Port() == rip.Port && ds.rip.speaks2() {
-		return nil, fmt.Errorf("%v, RIP's: %w", local, udp.ErrPortInUse)
+	for _, rp := range ds.rips {
+		if local.Port() == rp.port && rp.port != 0 {
+			return nil, fmt.Errorf("%v, RIP's: %w", local, udp.ErrPortInUse)
+		}
 	}
 	a := local.Addr()
-	if a.Is4() && !a.IsUnspecified() {
-		if to := v4Of(a); !ds.ifs.isHost(to) && !ds.ifs.anyMany(to) {
+	if !isUnset(a) {
+		if !ds.ifs.isHost(a) && !ds.ifs.anyMany(a) {
 			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
 		}
 	}
@@ -112,17 +113,22 @@ func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
 // Dial opens a UDP socket that is connected to remote. If the local address is unspecified or
 // invalid, it is that of the route (RFC 1122 §4.1.3.5). Port 0 means a free port.
 func (ds *Datagrams) Dial(local, remote netip.AddrPort) (*udp.Socket, error) {
-	if !remote.Addr().Is4() {
+	if !remote.IsValid() || remote.Addr().Is4In6() {
 		return nil, fmt.Errorf("%v: %w", remote, udp.ErrAddress)
 	}
 	if err := ds.ifs.ours(local.Addr()); err != nil {
 		return nil, err
 	}
-	source, err := ds.routing.sourceTo(remote.Addr())
+	to, err := ds.ifs.Scope(remote.Addr())
 	if err != nil {
 		return nil, err
 	}
-	if from := local.Addr().Unmap(); from.Is4() && !from.IsUnspecified() {
+	remote = netip.AddrPortFrom(to, remote.Port())
+	source, err := ds.routing.sourceTo(to)
+	if err != nil {
+		return nil, err
+	}
+	if from := local.Addr().Unmap(); !isUnset(from) {
 		source = from
 	}
 	u, err := ds.udp.Bind(netip.AddrPortFrom(source, local.Port()))
@@ -152,11 +158,12 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	switch {
 	case !to.IsValid():
 		return ErrNotConnected
-	case !to.Addr().Is4() || to.Addr().IsUnspecified() || to.Port() == 0:
+	case to.Addr().Is4In6() || to.Addr().IsUnspecified() || to.Port() == 0:
 		return fmt.Errorf("%v: %w", to, udp.ErrAddress)
 	case len(payload) > udp.MaxPayload:
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
-	case u.Options().DontFragment && to == u.Remote() && tooLongFor(u.PathMTU(now), payload):
+	case u.Options().DontFragment && to == u.Remote() &&
+		tooLongFor(u.PathMTU(now), to.Addr(), payload):
 		return fmt.Errorf("%d bytes over %d: %w", len(payload), u.PathMTU(now), ErrTooBig)
 	case ds.out.bytes >= maxQueuedBytes/2: // the rest is for answers, errors and routing
 		return ErrQueueFull
@@ -174,16 +181,19 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	}
 	local := u.Local().Addr()
 	switch {
-	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isHost(v4Of(local))):
+	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isHost(local)):
 		h.Src = local
 	case many:
-		h.Src = ds.ifs.list[i].addr
+		h.Src = ds.ifs.Source(i, h.Dst)
 	default:
 		if h.Src, err = ds.routing.sourceTo(h.Dst); err != nil {
 			return err
 		}
 	}
 	header := udp.Header{SrcPort: u.Local().Port(), DstPort: to.Port()}
+	if h.Is6() {
+		h.FlowLabel = ds.out.label(h.Src, h.Dst, header.SrcPort, header.DstPort, ip.ProtoUDP)
+	}
 	ds.out.datagram = header.Append(ds.out.datagram[:0], h.Src, h.Dst, payload)
 	ds.out.checked = true
 	if many {
@@ -196,8 +206,8 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 }
 
 // tooLongFor reports whether a datagram is too long for a path's MTU; 0: unknown.
-func tooLongFor(mtu int, payload []byte) bool {
-	return mtu > 0 && ip.HeaderLen+udp.HeaderLen+len(payload) > mtu
+func tooLongFor(mtu int, to netip.Addr, payload []byte) bool {
+	return mtu > 0 && headerLen(to)+udp.HeaderLen+len(payload) > mtu
 }
 
 // Roomy reports whether a sender that met ErrQueueFull should try again.
@@ -207,9 +217,17 @@ func (ds *Datagrams) Roomy() bool { return ds.out.bytes < maxQueuedBytes/4 }
 func udpInfo(c control.Socket, u *udp.Socket) control.Socket {
 	c.State, c.RecvQ = "UDP", u.Rx().Len()
 	if !c.Remote.IsValid() {
-		c.Remote = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+		c.Remote = noPeer(c.Local)
 	}
 	return c
+}
+
+// noPeer returns the unspecified address of a local address's family.
+func noPeer(local netip.AddrPort) netip.AddrPort {
+	if local.Addr().Is6() {
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+	}
+	return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 }
 
 // Join lets a socket receive a multicast group's datagrams from interface i.
@@ -231,17 +249,23 @@ func (ds *Datagrams) Leave(u *udp.Socket, i int, group netip.Addr) error {
 // link returns the interface for a multicast or broadcast destination. many is false if dst is one
 // host.
 func (ds *Datagrams) link(u *udp.Socket, dst netip.Addr) (i int, many bool, err error) {
-	if to := v4Of(dst); !to.isGroup() && to != limited {
+	if !isGroup(dst) {
+		if !ds.ifs.IsBroadcast(dst) {
+			return 0, false, nil
+		}
 		hop, ok := ds.routing.hop(dst)
-		return hop.Iface, ok && hop.OnLink && ds.ifs.broadcast(hop.Iface, to), nil
+		return hop.Iface, ok && hop.OnLink && ds.ifs.broadcast(hop.Iface, v4Of(dst)), nil
+	}
+	if dst.Zone() != "" {
+		if i, ok := ds.ifs.zone(dst); ok {
+			return i, true, nil
+		}
 	}
 	if i = u.Options().Outlet - 1; i >= 0 && i < len(ds.ifs.list) {
 		return i, true, nil
 	}
-	if local := u.Local().Addr(); local.Is4() {
-		if i, ok := ds.ifs.Owns(local); ok {
-			return i, true, nil
-		}
+	if i, ok := ds.ifs.Owns(u.Local().Addr()); ok {
+		return i, true, nil
 	}
 	i, ok := ds.routing.outlet(dst)
 	if !ok {
@@ -257,7 +281,7 @@ func (ds *Datagrams) sendMany(
 ) error {
 	o := u.Options()
 	switch {
-	case v4Of(h.Dst).isGroup():
+	case h.Dst.IsMulticast():
 		h.TTL = max(o.MulticastTTL, 1)
 	case !o.Broadcast:
 		return fmt.Errorf("%v: %w", h.Dst, ErrBroadcast)
@@ -265,7 +289,7 @@ func (ds *Datagrams) sendMany(
 	if err := ds.out.sendVia(now, i, h.Dst, h, payload); err != nil {
 		return err
 	}
-	if v4Of(h.Dst).isGroup() && (o.NoLoop || !ds.ifs.joined(i, h.Dst)) {
+	if h.Dst.IsMulticast() && (o.NoLoop || !ds.ifs.joined(i, h.Dst)) {
 		return nil
 	}
 	h.TotalLen = h.Size() + len(payload)

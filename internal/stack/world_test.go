@@ -32,6 +32,7 @@ type world struct {
 	wires  map[end]end
 	mangle func(packet []byte) // changes a packet on a link
 	hub    bool                // all nodes share one link
+	bus    []end               // ends of a link that delivers everything to all
 }
 
 // end is one end of a link.
@@ -78,6 +79,16 @@ func (w *world) drain(i int) {
 
 func (w *world) launch(i int, tr *buffer.Train) {
 	to, ok := w.wires[end{i, tr.Iface}]
+	if slices.Contains(w.bus, end{i, tr.Iface}) {
+		for k := range tr.Count {
+			for _, e := range w.bus {
+				if e.stack != i {
+					w.fly(e, slices.Concat(tr.Packet(k)...), tr.Size)
+				}
+			}
+		}
+		return
+	}
 	if w.hub {
 		to, ok = w.holder(tr.NextHop)
 	}

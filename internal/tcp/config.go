@@ -20,8 +20,8 @@ type Path struct {
 	MTU int
 	// Local is the address that packets to the peer come from.
 	Local netip.Addr
-	// DefaultMSS says that a peer without an MSS option takes 536 bytes (RFC 9293 §3.7.1), and
-	// understands the option itself. Otherwise it takes what the outlet carries.
+	// DefaultMSS says that a peer without an MSS option takes 536 bytes, or 1220 over IPv6 (RFC
+	// 9293 §3.7.1), and understands the option itself. Otherwise it takes what the outlet carries.
 	DefaultMSS bool
 	// NotHost says, where there is no route, that the address is no single host's.
 	NotHost bool
@@ -324,6 +324,6 @@ const (
 	// A datagram of more than maxMSS has no length.
 	MinMSS = 48
 	maxMSS = 65535 - HeaderSize - ipHeaderSize
-	// ipHeaderSize is the IPv4 header that a segment travels in.
-	ipHeaderSize = 20
+	// The IP header that a segment travels in.
+	ipHeaderSize, ip6HeaderSize = 20, 40
 )

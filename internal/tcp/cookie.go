@@ -47,10 +47,15 @@ const (
 	cookieLow    = 1<<24 - 1
 )
 
-// cookieMSS are the segment sizes that a cookie can encode; others are rounded down. The first
-// stands for a SYN without options. The list covers MTUs of 576 and 1280 bytes, the course's 1400,
+// cookieMSS returns the segment sizes that a cookie can encode; others are rounded down. The first
+// stands for a SYN without options. The lists cover MTUs of 576 and 1280 bytes, the course's 1400,
 // PPPoE, Ethernet and jumbo frames.
-var cookieMSS = [...]uint16{0, 88, 536, 1024, 1220, 1360, 1440, 1460, 8960}
+func cookieMSS(t *Tuple) [9]uint16 {
+	if t.RemoteAddr.Is6() {
+		return [...]uint16{0, 88, 536, 1024, 1220, 1340, 1420, 1440, 8940}
+	}
+	return [...]uint16{0, 88, 536, 1024, 1220, 1360, 1440, 1460, 8960}
+}
 
 // The low bits of the SYN-ACK's timestamp, which the peer echoes, encode the other options of the
 // SYN.
@@ -82,7 +87,7 @@ func redeem(
 	}
 	low := uint32(keyedAt(secret, 'm', &t, minute-age))
 	mss = int((cookie - low) & cookieLow)
-	return mss, mss < len(cookieMSS)
+	return mss, mss < len(cookieMSS(&t))
 }
 
 // wantsCookie reports whether to answer the next SYN with a cookie.
@@ -104,11 +109,11 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	h := l.host
 	l.cookieAt = now
 	h.counters.CookiesSent++
-	mss := cookieIndex(&s.Options)
+	mss := cookieIndex(s)
 	syn := Segment{Tuple: s.Tuple, Header: Header{Seq: s.Seq, Flags: SYN, Window: s.Window}}
 	bits := uint32(noCookieScale)
 	if mss > 0 {
-		syn.Options.MSS = cookieMSS[mss]
+		syn.Options.MSS = cookieMSS(&s.Tuple)[mss]
 		if s.Options.HasTimestamps && !h.cfg.NoTimestamps {
 			bits = cookieStamp(s)
 			syn.recall(s.Options.TSVal, bits)
@@ -129,14 +134,14 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	h.replies.push(reply{s.Tuple, t.Header})
 }
 
-// cookieIndex returns the index into cookieMSS for a SYN's options.
-func cookieIndex(o *Options) int {
-	if *o == (Options{}) {
+// cookieIndex returns the index into cookieMSS for a SYN.
+func cookieIndex(s *Segment) int {
+	if s.Options == (Options{}) {
 		return 0
 	}
-	size := cmp.Or(o.MSS, defaultMSS)
-	i := len(cookieMSS) - 1
-	for i > 1 && cookieMSS[i] > size {
+	size, list := cmp.Or(s.Options.MSS, defaultMSS(s.RemoteAddr.Is6())), cookieMSS(&s.Tuple)
+	i := len(list) - 1
+	for i > 1 && list[i] > size {
 		i--
 	}
 	return i
@@ -178,7 +183,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	h.counters.CookiesAccepted++
 	syn := Segment{Tuple: s.Tuple, Header: Header{Seq: s.Seq - 1, Flags: SYN, Window: s.Window}}
 	if mss > 0 {
-		syn.Options.MSS = cookieMSS[mss]
+		syn.Options.MSS = cookieMSS(&s.Tuple)[mss]
 		if s.Options.HasTimestamps {
 			syn.recall(s.Options.TSVal, s.Options.TSEcr)
 		}

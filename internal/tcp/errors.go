@@ -20,7 +20,7 @@ var (
 	ErrPortInUse   = errors.New("address already in use")
 	ErrNoPorts     = errors.New("no free ports")
 	ErrClosed      = errors.New("connection closed") // the user has closed that direction
-	ErrAddress     = errors.New("not an IPv4 address and port")
+	ErrAddress     = errors.New("not an address and port of the right family")
 	ErrOption      = errors.New("invalid socket option")
 	ErrCongestion  = congestion.ErrUnknown
 

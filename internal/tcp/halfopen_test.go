@@ -24,7 +24,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	for o := h.half.first; o != nil; o = o.next {
 		require.Same(tb, o, h.half.byTuple[o.tuple])
 		require.Same(tb, o, h.half.byDue[o.place])
-		require.Nil(tb, h.conns[o.tuple.key()])
+		require.Nil(tb, h.conns.find(&o.tuple))
 		require.LessOrEqual(tb, h.half.deadline(), o.due())
 		require.NotEqual(tb, clock.Never, o.due(), "the half-open connection times out")
 		of[o.listener]++
@@ -135,20 +135,20 @@ func TestFoldingLosesNothing(t *testing.T) {
 				s.listen(4)
 				require.NoError(t, s.l.SetSockopts(syn.wishes))
 				s.sendWindow(syn.flags, 0, 0, 0, syn.window, syn.options)
-				c := s.h.conns[s.tuple.key()]
+				c := s.h.conns.find(&s.tuple)
 				require.NotNil(t, c)
 				c.Owner = "owner" // not folded
 				s.collect()
 				what.do(s)
 				s.collect()
-				require.Same(t, c, s.h.conns[s.tuple.key()])
+				require.Same(t, c, s.h.conns.find(&s.tuple))
 				require.False(t, s.h.folds(c))
 				c.Owner = nil
 				c.end()
 				want := *c
 				s.h.reschedule(c)
 				require.False(t, s.h.Output(s.now, []int{9}, &s.train))
-				require.Empty(t, s.h.conns)
+				require.Zero(t, s.h.conns.len())
 				o := s.h.half.byTuple[s.tuple]
 				require.NotNil(t, o)
 				got := s.h.likeness(s.now, o)
@@ -304,7 +304,7 @@ func TestHalfOpenConnectionsThatAreDueTogether(t *testing.T) {
 	s.now = s.h.Deadline()
 	for s.h.Deadline().Due(s.now) {
 		s.h.Advance(s.now)
-		require.LessOrEqual(t, len(s.h.conns), maxSpareConns)
+		require.LessOrEqual(t, s.h.conns.len(), maxSpareConns)
 		s.drain(false)
 	}
 	assert.Len(t, s.out, n)

@@ -216,7 +216,7 @@ func TestRFC5927_5_2_HardErrors(t *testing.T) {
 	s.send(SYN, 0, 0, 0)
 	s.expect(SYN|ACK, 0, 1, 0)
 	s.h.Unreachable(s.now, s.tuple, s.iss, port, true)
-	assert.Empty(t, s.h.conns, "a hard error ends a half-open connection")
+	assert.Zero(t, s.h.conns.len(), "a hard error ends a half-open connection")
 	assert.Zero(t, s.l.halfOpen)
 
 	s = opened(t, Config{})
@@ -383,10 +383,14 @@ func TestConnectAndListenErrors(t *testing.T) {
 	s := newScript(t, Config{})
 	_, err := s.h.Connect(s.now, netip.AddrPortFrom(addrB, 0), 0)
 	require.ErrorIs(t, err, ErrAddress)
-	_, err = s.h.Connect(s.now, netip.MustParseAddrPort("[::1]:80"), 0)
+	for _, remote := range []string{"[ff02::1]:80", "224.0.0.1:80", "255.255.255.255:80"} {
+		_, err = s.h.Connect(s.now, netip.MustParseAddrPort(remote), 0)
+		require.ErrorIs(t, err, ErrNotHost, remote)
+	}
+	_, err = s.h.Connect(s.now, netip.MustParseAddrPort("[::]:80"), 0)
 	require.ErrorIs(t, err, ErrAddress)
-	_, err = s.h.Listen(netip.MustParseAddrPort("[::1]:80"), 1)
-	require.ErrorIs(t, err, ErrAddress)
+	_, err = s.h.ConnectFrom(s.now, netip.MustParseAddrPort("[::1]:0"), netip.AddrPortFrom(addrB, 80))
+	require.ErrorIs(t, err, ErrAddress, "the families differ")
 	s.connect()
 	_, err = s.h.Connect(s.now, netip.AddrPortFrom(addrB, 4000), 80)
 	require.ErrorIs(t, err, ErrPortInUse)

@@ -13,7 +13,7 @@ import (
 // Host is the TCP of one host: its listeners and connections. One goroutine owns it.
 type Host struct {
 	cfg       Config
-	conns     map[tableKey]*Conn
+	conns     connTable
 	all       connList // in a deterministic order
 	recent    *Conn    // the connection that the last segment was for
 	half      halfOpens
@@ -67,10 +67,12 @@ func NewHost(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:       cfg,
-		lull:      idleTime,
-		conns:     map[tableKey]*Conn{},
-		listeners: listeners{byAddr: map[netip.AddrPort]*Listener{}, ports: map[uint16]int{}},
+		cfg:   cfg,
+		lull:  idleTime,
+		conns: connTable{v4: map[key4]*Conn{}, v6: map[Tuple]*Conn{}},
+		listeners: listeners{
+			byAddr: map[netip.AddrPort]*Listener{}, ports: map[netip.AddrPort]int{},
+		},
 	}
 	h.replies = replies{cfg: &h.cfg, drops: &h.drops}
 	h.timeWaits = timeWaits{
@@ -155,6 +157,7 @@ func (h *Host) Rerouted() {
 // setPath sets a connection's path to the peer.
 func (h *Host) setPath(c *Conn, p Path) {
 	known, until := h.peers.mtus.find(h.now, c.tuple.RemoteAddr)
+	c.snd.path.v6 = c.tuple.RemoteAddr.Is6()
 	c.snd.path.reroute(p, known, until)
 	if p.Outlet >= 0 {
 		c.snd.refit()
@@ -181,9 +184,11 @@ func (h *Host) Unreachable(now clock.Time, t Tuple, seq uint32, err error, hard 
 	c.err, c.flags = err, c.flags|connSoft
 }
 
-// Listens reports whether a listener uses a port at an address, or at any address if the given one
-// is unspecified or invalid.
-func (h *Host) Listens(local netip.AddrPort) bool { return h.listeners.listens(local) }
+// Listens reports whether a listener uses a port at an address, or at any address that Listen would
+// use for the given one.
+func (h *Host) Listens(local netip.AddrPort) bool {
+	return h.listeners.conflict(newListener(local))
+}
 
 // Knows reports whether the host has a connection with that tuple, in TIME-WAIT too.
 func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.timeWaits.byTuple[t] != nil }
@@ -210,7 +215,7 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 // lookup returns the connection with a tuple and unfolds a half-open one. It returns nil for
 // unknown tuples and those in TIME-WAIT.
 func (h *Host) lookup(now clock.Time, t *Tuple) *Conn {
-	if c := h.conns[t.key()]; c != nil {
+	if c := h.conns.find(t); c != nil {
 		return c
 	}
 	if o := h.half.byTuple[*t]; o != nil {
@@ -225,26 +230,56 @@ func (t *Tuple) is(u *Tuple) bool {
 		t.RemoteAddr == u.RemoteAddr && t.LocalAddr == u.LocalAddr
 }
 
-// tableKey is an IPv4 tuple in the table of connections: a key of 12 bytes takes half the memory of
-// one with two netip.Addr, and half the time to hash.
-type tableKey struct {
+// connTable holds connections by their tuples. The addresses of IPv4 keys are bytes: a key of 12
+// bytes takes half the memory of one with two netip.Addr, and half the time to hash.
+type connTable struct {
+	v4 map[key4]*Conn
+	v6 map[Tuple]*Conn // link-local addresses have a zone
+}
+
+type key4 struct {
 	local, remote         [4]byte
 	localPort, remotePort uint16
 }
 
-func (t *Tuple) key() tableKey {
-	k := tableKey{localPort: t.LocalPort, remotePort: t.RemotePort}
-	if t.LocalAddr.Is4() && t.RemoteAddr.Is4() {
-		k.local, k.remote = t.LocalAddr.As4(), t.RemoteAddr.As4()
+// key4 returns the key of an IPv4 tuple.
+func (t *Tuple) key4() (k key4, ok bool) {
+	if !t.LocalAddr.Is4() || !t.RemoteAddr.Is4() {
+		return k, false
 	}
-	return k
+	return key4{t.LocalAddr.As4(), t.RemoteAddr.As4(), t.LocalPort, t.RemotePort}, true
 }
 
+func (m *connTable) find(t *Tuple) *Conn {
+	if k, ok := t.key4(); ok {
+		return m.v4[k]
+	}
+	return m.v6[*t]
+}
+
+func (m *connTable) put(c *Conn) {
+	if k, ok := c.tuple.key4(); ok {
+		m.v4[k] = c
+	} else {
+		m.v6[c.tuple] = c
+	}
+}
+
+func (m *connTable) remove(t *Tuple) {
+	if k, ok := t.key4(); ok {
+		delete(m.v4, k)
+	} else {
+		delete(m.v6, *t)
+	}
+}
+
+func (m *connTable) len() int { return len(m.v4) + len(m.v6) }
+
 // has reports whether the host has a connection with that tuple, open or half-open.
-func (h *Host) has(t Tuple) bool { return h.conns[t.key()] != nil || h.half.byTuple[t] != nil }
+func (h *Host) has(t Tuple) bool { return h.conns.find(&t) != nil || h.half.byTuple[t] != nil }
 
 // known counts the connections, half-open ones included.
-func (h *Host) known() int { return len(h.conns) + len(h.half.byTuple) }
+func (h *Host) known() int { return h.conns.len() + len(h.half.byTuple) }
 
 // full reports whether the host has reached Limits.MaxConns.
 func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
@@ -257,13 +292,13 @@ func (h *Host) insert(c *Conn) {
 
 // hook adds the connection to the table and to the list of all connections.
 func (h *Host) hook(c *Conn) {
-	h.conns[c.tuple.key()] = c
+	h.conns.put(c)
 	h.all.push(c)
 }
 
 // remove deletes a connection that closed or entered TIME-WAIT.
 func (h *Host) remove(c *Conn) {
-	if h.conns[c.tuple.key()] != c {
+	if h.conns.find(&c.tuple) != c {
 		return
 	}
 	h.unhook(c)
@@ -283,7 +318,7 @@ func (h *Host) remove(c *Conn) {
 
 // unhook takes the connection out of the host's table and lists.
 func (h *Host) unhook(c *Conn) {
-	delete(h.conns, c.tuple.key())
+	h.conns.remove(&c.tuple)
 	h.all.remove(c)
 	if h.recent == c {
 		h.recent = nil
@@ -341,7 +376,7 @@ func (h *Host) Find(t Tuple) *Conn {
 	if o := h.half.byTuple[t]; o != nil {
 		return h.likeness(h.now, o)
 	}
-	return h.conns[t.key()]
+	return h.conns.find(&t)
 }
 
 // Ready reports whether Output may have something to send.

@@ -23,7 +23,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 		return
 	}
 	tw := h.timeWaits.byTuple[s.Tuple]
-	l := h.listeners.find(&s.Tuple)
+	l := h.listeners.find(s.Local())
 	if tw != nil && !h.timeWaits.input(now, tw, s, l != nil) {
 		return
 	}

@@ -3,6 +3,7 @@ package tcp
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
@@ -16,30 +17,28 @@ func initialSequence(secret *[16]byte, now clock.Time, t *Tuple) uint32 {
 // keyed is the keyed hash for sequence numbers and ports. RFC 9293 §3.4.1 requires one that an
 // outsider cannot compute; use separates the two.
 func keyed(secret *[16]byte, use byte, t *Tuple) uint64 {
-	b := keying(secret, use, t)
-	return digest(b[:29])
+	var b [64]byte
+	return digest(keying(b[:0], secret, use, t))
 }
 
 // keyedAt is keyed with a time in the hash.
 func keyedAt(secret *[16]byte, use byte, t *Tuple, at uint32) uint64 {
-	b := keying(secret, use, t)
-	binary.BigEndian.PutUint32(b[29:], at)
-	return digest(b[:])
+	var b [64]byte
+	return digest(binary.BigEndian.AppendUint32(keying(b[:0], secret, use, t), at))
 }
 
-// keying returns the hash input, with room for a time at its end.
-func keying(secret *[16]byte, use byte, t *Tuple) (b [33]byte) {
-	copy(b[:], secret[:])
-	b[16] = use
-	if t.LocalAddr.Is4() {
-		*(*[4]byte)(b[17:]) = t.LocalAddr.As4()
+// keying appends the hash input to b. An invalid address, which stands for any, is zero.
+func keying(b []byte, secret *[16]byte, use byte, t *Tuple) []byte {
+	b = append(append(b, secret[:]...), use)
+	for _, a := range [...]netip.Addr{t.LocalAddr, t.RemoteAddr} {
+		bytes, size := a.As16(), 4
+		if t.LocalAddr.Is6() {
+			size = 16
+		}
+		b = append(b, bytes[16-size:]...)
 	}
-	if t.RemoteAddr.Is4() { // invalid: any
-		*(*[4]byte)(b[21:]) = t.RemoteAddr.As4()
-	}
-	binary.BigEndian.PutUint16(b[25:], t.LocalPort)
-	binary.BigEndian.PutUint16(b[27:], t.RemotePort)
-	return b
+	b = binary.BigEndian.AppendUint16(b, t.LocalPort)
+	return binary.BigEndian.AppendUint16(b, t.RemotePort)
 }
 
 func digest(b []byte) uint64 {

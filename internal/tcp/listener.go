@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
@@ -10,6 +11,7 @@ import (
 type Listener struct {
 	host    *Host
 	local   netip.AddrPort
+	dual    bool // it listens on all addresses of both families; local has that of IPv6
 	backlog int
 	// halfOpen counts the connections in SYN-RECEIVED, queued those that wait for Accept.
 	halfOpen, queued int
@@ -26,35 +28,65 @@ type Listener struct {
 // listeners holds the listeners of a host.
 type listeners struct {
 	byAddr map[netip.AddrPort]*Listener
-	ports  map[uint16]int // how many of them have a port
+	ports  map[netip.AddrPort]int // how many of them have a port, by anywhere
 }
 
 // find returns the listener for a segment's destination address, or for any address.
-func (q *listeners) find(t *Tuple) *Listener {
-	if l := q.byAddr[t.Local()]; l != nil {
+func (q *listeners) find(at netip.AddrPort) *Listener {
+	if l := q.byAddr[at]; l != nil {
 		return l
 	}
-	return q.byAddr[netip.AddrPortFrom(netip.IPv4Unspecified(), t.LocalPort)]
+	return q.byAddr[anywhere(at)]
 }
 
-// listens is Host.Listens.
-func (q *listeners) listens(local netip.AddrPort) bool {
-	a := local.Addr().Unmap()
-	if !a.IsValid() || a.IsUnspecified() {
-		return q.ports[local.Port()] > 0
+// anywhere returns the port on all addresses of the family.
+func anywhere(at netip.AddrPort) netip.AddrPort {
+	if at.Addr().Is4() {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())
 	}
-	return q.find(&Tuple{LocalAddr: a, LocalPort: local.Port()}) != nil
+	return netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
+}
+
+// newListener returns a listener that Listen describes, without a host.
+func newListener(local netip.AddrPort) *Listener {
+	a := local.Addr().Unmap()
+	l := &Listener{dual: !a.IsValid() || a == netip.IPv6Unspecified()}
+	if l.dual {
+		a = netip.IPv6Unspecified()
+	}
+	l.local = netip.AddrPortFrom(a, local.Port())
+	return l
+}
+
+// places returns the keys of the listener in byAddr.
+func (l *Listener) places() []netip.AddrPort {
+	if l.dual {
+		any4 := netip.AddrPortFrom(netip.IPv4Unspecified(), l.local.Port())
+		return []netip.AddrPort{any4, l.local}
+	}
+	return []netip.AddrPort{l.local}
+}
+
+// conflict reports whether other listeners use a place of l.
+func (q *listeners) conflict(l *Listener) bool {
+	return slices.ContainsFunc(l.places(), func(at netip.AddrPort) bool {
+		return at.Addr().IsUnspecified() && q.ports[at] > 0 || q.find(at) != nil
+	})
 }
 
 func (q *listeners) add(l *Listener) {
-	q.byAddr[l.local] = l
-	q.ports[l.local.Port()]++
+	for _, at := range l.places() {
+		q.byAddr[at] = l
+		q.ports[anywhere(at)]++
+	}
 }
 
 func (q *listeners) remove(l *Listener) {
-	delete(q.byAddr, l.local)
-	if q.ports[l.local.Port()]--; q.ports[l.local.Port()] == 0 {
-		delete(q.ports, l.local.Port())
+	for _, at := range l.places() {
+		delete(q.byAddr, at)
+		if q.ports[anywhere(at)]--; q.ports[anywhere(at)] == 0 {
+			delete(q.ports, anywhere(at))
+		}
 	}
 }
 

@@ -132,6 +132,6 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 			t.Options.UserTimeout = c.snd.wait.offer()
 		}
 	}
-	c.rcv.sackBlocks(&t.Options, fitting(c.snd.path.MTU))
+	c.rcv.sackBlocks(&t.Options, c.snd.path.fitting(c.snd.path.MTU))
 	c.leave(now, t)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// pathMTU is the path to the peer and its MTU: RFC 1191 with the checks of RFC 5927 §7.2, and in
-// search RFC 4821 and RFC 8899.
+// pathMTU is the path to the peer and its MTU: RFC 1191 and RFC 8201 with the checks of RFC 5927
+// §7.2, and in search RFC 4821 and RFC 8899.
 type pathMTU struct {
 	MTU        int     // the current estimate for the whole path
 	doubt      *claim  // nil: none
@@ -22,6 +22,7 @@ type pathMTU struct {
 	maxSeg     uint16  // the payload that the user allows; zero: anything
 	stamped    bool    // every segment has a timestamp
 	DefaultMSS bool
+	v6         bool // the path's family
 }
 
 // search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: the sender sends one
@@ -41,11 +42,12 @@ type claim struct {
 }
 
 const (
-	// minPathMTU is the smallest maximum that RFC 791 §3.2 allows a link.
-	minPathMTU = 68
+	// The smallest maximum that RFC 791 §3.2 and RFC 8200 §5 allow a link.
+	minPathMTU, minPathMTU6  = 68, 1280
+	defaultMSS4, defaultMSS6 = 536, 1220
 	// mtuAge is how long a smaller MTU is kept: RFC 1191 §6.3, RFC 8899 §5.1.1.
 	mtuAge = 10 * time.Minute
-	// baseMTU carries the 1024 bytes that RFC 4821 §7.2 starts from.
+	// baseMTU carries the 1024 bytes that RFC 4821 §7.2 starts from. IPv6 starts from its minimum.
 	baseMTU = 1024 + ipHeaderSize + HeaderSize
 	// leastMTU is the smallest MTU that black hole detection assumes.
 	leastMTU = 512 + ipHeaderSize + HeaderSize
@@ -119,13 +121,13 @@ func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
 		p.peerMSS = o.MSS
 	}
 	if p.DefaultMSS {
-		p.peerMSS = cmp.Or(p.peerMSS, defaultMSS) // RFC 9293 §3.7.1 (MUST-15)
+		p.peerMSS = cmp.Or(p.peerMSS, defaultMSS(p.v6))
 	}
 }
 
 // offer is the MSS option of our SYN (RFC 9293 §3.7.1).
 func (p *pathMTU) offer() uint16 {
-	mss := uint16(fitting(int(p.link)))
+	mss := uint16(p.fitting(int(p.link)))
 	if p.maxSeg != 0 {
 		mss = min(mss, p.maxSeg)
 	}
@@ -134,9 +136,9 @@ func (p *pathMTU) offer() uint16 {
 
 // mss returns the payload of a full segment for an MTU.
 func (p *pathMTU) mss(mtu int) int {
-	// RFC 9293 §3.7.1 assumes 536 bytes if the peer sends no MSS option (Path.DefaultMSS). Few
+	// RFC 9293 §3.7.1 assumes defaultMSS if the peer sends no MSS option (Path.DefaultMSS). Few
 	// course nodes send the option, and all of them take segments for the MTU of their links.
-	mss := fitting(mtu)
+	mss := p.fitting(mtu)
 	if p.peerMSS != 0 {
 		mss = min(mss, max(int(p.peerMSS), MinMSS))
 	}
@@ -149,14 +151,33 @@ func (p *pathMTU) mss(mtu int) int {
 	return mss
 }
 
-// fitting returns the payload, options included, that fits an MTU, of which RFC 791 §3.2 sets the
-// minimum.
-func fitting(mtu int) int {
+// fitting returns the payload, options included, that fits an MTU.
+func (p *pathMTU) fitting(mtu int) int {
+	if p.v6 {
+		return min(max(mtu, minPathMTU6)-ip6HeaderSize-HeaderSize, maxMSS)
+	}
 	return min(max(mtu, minPathMTU)-ipHeaderSize-HeaderSize, maxMSS)
 }
 
-// Plateau returns the next common MTU below the length of a packet that was too big, for reports
-// without an MTU (RFC 1191 §7).
+// least returns the smallest MTU of a path, and the one that a search starts from and the smallest
+// that it assumes (RFC 8899 §5.1.2).
+func (p *pathMTU) least() (minimum, base, assumed int) {
+	if p.v6 {
+		return minPathMTU6, minPathMTU6, minPathMTU6
+	}
+	return minPathMTU, baseMTU, leastMTU
+}
+
+// defaultMSS is the MSS of a peer that sends no option (RFC 9293 §3.7.1, MUST-15).
+func defaultMSS(v6 bool) uint16 {
+	if v6 {
+		return defaultMSS6
+	}
+	return defaultMSS4
+}
+
+// Plateau returns the next common MTU below the length of an IPv4 packet that was too big, for
+// reports without an MTU (RFC 1191 §7).
 func Plateau(length int) int {
 	for _, mtu := range [...]int{32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296} {
 		if mtu < length {
@@ -203,9 +224,9 @@ func (p *pathMTU) narrow(now clock.Time, mtu int) {
 // escape makes segments smaller when full ones are lost again and again: RFC 4821 §7.7, RFC 8899
 // §4.3. If the losses had another cause, the first probe finds that out.
 func (p *pathMTU) escape(now clock.Time, probes bool) {
-	mtu := baseMTU
-	if p.MTU <= baseMTU {
-		mtu = max(p.MTU/2, leastMTU)
+	_, mtu, assumed := p.least()
+	if p.MTU <= mtu {
+		mtu = max(p.MTU/2, assumed)
 	}
 	p.narrow(now, mtu)
 	if probes {
@@ -215,10 +236,11 @@ func (p *pathMTU) escape(now clock.Time, probes bool) {
 
 // startLow starts the search from a small MTU. It reports false if the path is small anyway.
 func (p *pathMTU) startLow(now clock.Time) bool {
-	if p.MTU <= baseMTU {
+	_, base, _ := p.least()
+	if p.MTU <= base {
 		return false
 	}
-	p.MTU, p.search = baseMTU, &search{next: now}
+	p.MTU, p.search = base, &search{next: now}
 	return true
 }
 
@@ -307,9 +329,10 @@ func (d *sender) probesMTU() bool {
 // swallowed reports whether the path may drop large packets without a report: full segments time
 // out, and they are not too small for that.
 func (d *sender) swallowed(now clock.Time) bool {
+	_, _, assumed := d.path.least()
 	return d.cfg.MTUProbing != MTUProbingOff && d.rec.Retries >= blackHoleRetries &&
 		!d.rec.Record.Empty() && now.Sub(d.wait.since) >= blackHoleTime &&
-		d.path.MTU > leastMTU && d.rec.Record.FirstSize() >= d.MSS
+		d.path.MTU > assumed && d.rec.Record.FirstSize() >= d.MSS
 }
 
 // narrow takes a smaller MTU and retransmits the segments that cannot have passed.
@@ -327,10 +350,10 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	if c == nil {
 		return
 	}
-	// RFC 5927 §4.1: only reports about data in flight are valid. RFC 1191 §3: the MTU is never
-	// below the minimum of 68 bytes.
+	// RFC 5927 §4.1: only reports about data in flight are valid. RFC 1191 §3, RFC 8201 §4: the MTU
+	// is never below the minimum of 68 or 1280 bytes.
 	w := widen(c.snd.Una, seq)
-	if w < c.snd.Una || w >= c.snd.Nxt || mtu < minPathMTU {
+	if least, _, _ := c.snd.path.least(); w < c.snd.Una || w >= c.snd.Nxt || mtu < least {
 		return
 	}
 	switch {

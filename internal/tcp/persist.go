@@ -2,9 +2,6 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// defaultMSS is RFC 9293 §3.7.1's.
-const defaultMSS = 536
-
 // persist is the probing of a window that is shut: RFC 9293 §3.8.6.1.
 type persist struct {
 	at    clock.Time // when the next probe is sent; never: the window is open

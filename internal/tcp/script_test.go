@@ -206,7 +206,7 @@ func (s *script) accept(o Options) {
 
 func (s *script) listen(backlog int) {
 	s.t.Helper()
-	l, err := s.h.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 80), backlog)
+	l, err := s.h.Listen(anywhere(netip.AddrPortFrom(s.tuple.LocalAddr, 80)), backlog)
 	require.NoError(s.t, err)
 	s.l = l
 }

@@ -21,8 +21,9 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 	if remote.Port() == 0 || addr.IsUnspecified() {
 		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrUnspecified)
 	}
-	if !addr.Is4() {
-		return nil, fmt.Errorf("tcp: connect %v: %w", remote, ErrAddress)
+	from := local.Addr().Unmap()
+	if !addr.IsValid() || from.IsValid() && !from.IsUnspecified() && from.Is4() != addr.Is4() {
+		return nil, fmt.Errorf("tcp: connect %v from %v: %w", remote, local, ErrAddress)
 	}
 	if addr.IsMulticast() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		// RFC 1122 §4.2.3.10: an OPEN to a broadcast or multicast address is an error.
@@ -42,7 +43,7 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 		LocalAddr: path.Local, RemoteAddr: addr,
 		LocalPort: local.Port(), RemotePort: remote.Port(),
 	}
-	if from := local.Addr().Unmap(); from.Is4() && !from.IsUnspecified() {
+	if from.IsValid() && !from.IsUnspecified() {
 		t.LocalAddr = from
 	}
 	t, err := h.claim(now, t)
@@ -62,29 +63,33 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 	return c, nil
 }
 
-// Listen is the passive OPEN. An unspecified address stands for all addresses; then no other
-// listener may use the port. backlog bounds the connections that wait for Accept; less than 1 means
-// 1.
+// Listen is the passive OPEN. 0.0.0.0 stands for all IPv4 addresses; :: and the zero Addr stand for
+// all addresses of both families. Then no other listener may use the port with these addresses.
+// backlog bounds the connections that wait for Accept; less than 1 means 1.
 func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
-	local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
-	if !local.Addr().IsValid() {
-		local = netip.AddrPortFrom(netip.IPv4Unspecified(), local.Port())
+	return h.listen(newListener(local), backlog)
+}
+
+// ListenIPv6 is Listen on all IPv6 addresses, and no IPv4 ones (RFC 3493 §5.3, IPV6_V6ONLY).
+func (h *Host) ListenIPv6(port uint16, backlog int) (*Listener, error) {
+	at := netip.AddrPortFrom(netip.IPv6Unspecified(), port)
+	return h.listen(&Listener{local: at}, backlog)
+}
+
+func (h *Host) listen(l *Listener, backlog int) (*Listener, error) {
+	taken := func(t Tuple) bool {
+		l.local = t.Local()
+		return h.listeners.conflict(l)
 	}
-	if !local.Addr().Is4() {
-		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrAddress)
-	}
-	if local.Port() == 0 {
-		t := Tuple{LocalAddr: local.Addr()}
-		port, ok := h.ports.next(t, func(t Tuple) bool { return !h.Listens(t.Local()) })
-		if !ok {
-			return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrNoPorts)
+	t := Tuple{LocalAddr: l.local.Addr(), LocalPort: l.local.Port()}
+	if t.LocalPort == 0 {
+		if _, ok := h.ports.next(t, func(t Tuple) bool { return !taken(t) }); !ok {
+			return nil, fmt.Errorf("tcp: listen %v: %w", t.Local(), ErrNoPorts)
 		}
-		local = netip.AddrPortFrom(local.Addr(), port)
+	} else if taken(t) {
+		return nil, fmt.Errorf("tcp: listen %v: %w", l.local, ErrPortInUse)
 	}
-	if h.Listens(local) {
-		return nil, fmt.Errorf("tcp: listen %v: %w", local, ErrPortInUse)
-	}
-	l := &Listener{host: h, local: local, backlog: max(backlog, 1)}
+	l.host, l.backlog = h, max(backlog, 1)
 	h.listeners.add(l)
 	return l, nil
 }
@@ -93,7 +98,7 @@ func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 // chooses. It takes a port whose last connection is in TIME-WAIT only if no other is free.
 func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	again := func(t Tuple) bool { return !h.has(t) && h.timeWaits.reusable(now, t) }
-	heard := func(t Tuple) bool { return h.listeners.find(&t) != nil }
+	heard := func(t Tuple) bool { return h.listeners.find(t.Local()) != nil }
 	if t.LocalPort != 0 {
 		if !again(t) {
 			return t, ErrExists

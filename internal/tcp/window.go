@@ -73,7 +73,7 @@ func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 		return
 	}
 	u.copied = copied
-	want := 2*copied + 16*max(r.mss, defaultMSS)
+	want := 2*copied + 16*max(r.mss, defaultMSS4)
 	most := u.max
 	if near := r.shared.cfg.Buffers.RecvNear; rtt < nearRTT && near != 0 {
 		most = min(most, near)
@@ -129,7 +129,7 @@ func (r *receiver) nextEdge(most int) uint64 {
 
 // edgeStep is the smallest step of the right edge.
 func (r *receiver) edgeStep() uint64 {
-	return uint64(max(1, min(r.tune.size/2, max(r.mss, defaultMSS))))
+	return uint64(max(1, min(r.tune.size/2, max(r.mss, defaultMSS4))))
 }
 
 // consumed is RECEIVE (RFC 9293 §3.10.3): the user has read from rx. If the peer's window is less

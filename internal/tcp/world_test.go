@@ -17,6 +17,8 @@ import (
 var (
 	addrA = netip.MustParseAddr("10.0.0.1")
 	addrB = netip.MustParseAddr("10.0.0.2")
+	addrC = netip.MustParseAddr("fd00::1")
+	addrD = netip.MustParseAddr("fd00::2")
 )
 
 // wire describes the path between the two hosts.
@@ -28,6 +30,7 @@ type wire struct {
 	merge              bool    // the receive path merges segments into trains
 	mark               float64 // a router marks ECN-capable packets
 	mtu                int
+	v6                 bool
 	pause, every       time.Duration // no packet arrives during pause at the start of every
 }
 
@@ -61,6 +64,7 @@ type world struct {
 	now     clock.Time
 	rng     *rand.Rand
 	wire    wire
+	addrs   [2]netip.Addr
 	hosts   [2]*Host
 	flight  packetHeap
 	order   int
@@ -81,10 +85,13 @@ func newWorld(tb testing.TB, seed uint64, wi wire, cfg Config) *world {
 		wi.mtu = 1400
 	}
 	w := &world{
-		t: tb, now: clock.Time(time.Hour), wire: wi,
+		t: tb, now: clock.Time(time.Hour), wire: wi, addrs: [...]netip.Addr{addrA, addrB},
 		rng: rand.New(rand.NewPCG(seed, 7)),
 	}
-	for i, local := range []netip.Addr{addrA, addrB} {
+	if wi.v6 {
+		w.addrs = [...]netip.Addr{addrC, addrD}
+	}
+	for i, local := range w.addrs {
 		c := cfg
 		c.Route = func(netip.Addr) Path {
 			if w.down {
@@ -165,7 +172,7 @@ func (w *world) put(from int, t *Train) {
 		b := make([]byte, h.Size()+len(part))
 		h.Put(b, t.LocalPort, t.RemotePort)
 		copy(b[h.Size():], part)
-		require.LessOrEqual(w.t, len(b)+ipHeaderSize, w.wire.mtu, "segment fits the MTU")
+		require.LessOrEqual(w.t, w.packet(&h, len(part)), w.wire.mtu, "segment fits the MTU")
 		w.segs[from]++
 		if w.tap != nil && w.tap(from, h, len(part)) {
 			w.dropped++
@@ -173,6 +180,14 @@ func (w *world) put(from int, t *Train) {
 		}
 		w.impair(from, t, b)
 	}
+}
+
+// packet returns the length of the IP packet with a segment.
+func (w *world) packet(h *Header, n int) int {
+	if w.wire.v6 {
+		return ip6HeaderSize + h.Size() + n
+	}
+	return ipHeaderSize + h.Size() + n
 }
 
 func (w *world) impair(from int, t *Train, b []byte) {
@@ -309,10 +324,10 @@ func (w *world) until(d time.Duration, cond func() bool) bool {
 // connect establishes a connection from host 0 to host 1.
 func (w *world) connect() (a, b *Conn) {
 	w.t.Helper()
-	l, err := w.hosts[1].Listen(netip.AddrPortFrom(addrB, 80), 4)
+	l, err := w.hosts[1].Listen(netip.AddrPortFrom(w.addrs[1], 80), 4)
 	require.NoError(w.t, err)
 	w.accept = func(c *Conn) { b = c }
-	a, err = w.hosts[0].Connect(w.now, netip.AddrPortFrom(addrB, 80), 0)
+	a, err = w.hosts[0].Connect(w.now, netip.AddrPortFrom(w.addrs[1], 80), 0)
 	require.NoError(w.t, err)
 	ok := w.until(5*time.Minute, func() bool {
 		return a.State() == StateClosed || a.State() == StateEstablished && b != nil

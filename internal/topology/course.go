@@ -14,18 +14,15 @@ import (
 //	node A localhost   a node and the host that it runs on
 //	A <-> B            a link
 //
-// They become what net2lnx makes of them: files of the grammar of 2018, with one UDP port a node
-// and addresses from 192.168.0.1 on, two a link. So nodes of the course may take part in the
-// network.
+// Like net2lnx, this package makes files of the 2018 grammar from them, with one UDP port for each
+// node and two addresses for each link, from 192.168.0.1 on. So the course's own nodes can take
+// part in the network.
 
 // courseArrow stands between the two nodes of a link.
 const courseArrow = "<->"
 
 // courseDefaultPort is the first UDP port of net2lnx.
 const courseDefaultPort = 5000
-
-// isCourseLink reports whether a line is a link in the course's form.
-func isCourseLink(words []lnx.Word) bool { return len(words) > 1 && words[1].Text == courseArrow }
 
 // courseNode reads `node NAME HOST`.
 func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
@@ -37,13 +34,14 @@ func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
 		r.placeNode(words)
 		return
 	}
-	r.course(at)
 	host := words[1].Text
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.Is4()) {
 		r.text.Wrong(words[1], diagnostic.Quote(host)+" is not a host",
-			"localhost or an IPv4 address")
+			"localhost, an IPv4 address, or a line `host "+host+" ssh USER@MACHINE` above")
+		r.node(words[0]) // other lines may name it
 		return
 	}
+	r.course(at)
 	if _, again := r.index[words[0].Text]; again {
 		r.text.Wrong(words[0], words[0].Text+" is already a node", "another name")
 		return
@@ -70,11 +68,10 @@ func (r *reader) courseLink(words []lnx.Word) {
 	r.addLink(words[0], words[2], "")
 }
 
-// course notes that the file has the course's form, and native that it has ours.
+// course records that the file uses the course's syntax, native that it uses ours.
 func (r *reader) course(at lnx.Word) { r.form(at, true) }
 func (r *reader) native(at lnx.Word) { r.form(at, false) }
 
-// form refuses a file that mixes both forms.
 func (r *reader) form(at lnx.Word, course bool) {
 	switch {
 	case r.formAt.Text == "":
@@ -85,7 +82,7 @@ func (r *reader) form(at lnx.Word, course bool) {
 	}
 }
 
-// courseFiles makes the files as net2lnx does.
+// courseFiles makes the files that net2lnx would make.
 func (p *Plan) courseFiles() []File {
 	texts := make([]strings.Builder, len(p.Nodes))
 	udp := func(i int) string { return fmt.Sprintf("%s %d", p.courseHost(i), p.port()+i) }
@@ -104,15 +101,15 @@ func (p *Plan) courseFiles() []File {
 	return files
 }
 
-// courseAddrs are the addresses of the two ends of a link.
+// courseAddrs returns the addresses of the two ends of a link.
 func courseAddrs(link int) (a, b netip.Addr) {
 	n := 192<<24 | 168<<16 + 1 + 2*uint32(link)
 	a = netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 	return a, a.Next()
 }
 
-// courseHost is the host of a node's one UDP socket. If a link of the node leaves the machine, all
-// of them use its address.
+// courseHost returns the host of a node's only UDP socket. If any link of the node leaves the
+// machine, all its links use the machine's address.
 func (p *Plan) courseHost(node int) string {
 	for _, l := range p.Links {
 		other := l.A + l.B - node
@@ -126,7 +123,7 @@ func (p *Plan) courseHost(node int) string {
 	return p.Nodes[node].host
 }
 
-// formatCourse is Format in the course's form.
+// formatCourse is Format in the course's syntax.
 func (p *Plan) formatCourse(b *strings.Builder) {
 	for _, n := range p.Nodes {
 		fmt.Fprintf(b, "node %s %s\n", n.Name, n.host)

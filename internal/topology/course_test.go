@@ -43,8 +43,8 @@ func TestErrorsInCoursePlans(t *testing.T) {
 		"node A localhost\nA <-> B": `x.net:2:7: "B" is not a node; expected a line ` +
 			"`node B localhost` above",
 		"node A\n": "x.net:1:1: the line must have a node's name and a host; expected node A localhost",
-		"node A far.example": `x.net:1:8: "far.example" is not a host; expected localhost or an ` +
-			"IPv4 address",
+		"node A far.example": `x.net:1:8: "far.example" is not a host; expected localhost, an IPv4 ` +
+			"address, or a line `host far.example ssh USER@MACHINE` above",
 		"node A localhost\nnode A localhost": "x.net:2:6: A is already a node; expected another name",
 		"node A localhost\nA <-> A":          "x.net:2:7: A is linked to itself; expected another node",
 		"node A localhost\nA <->":            "x.net:2:3: the line must have two ends; expected A <-> B",

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// Graph is what the files of a network say of its shape.
+// Graph is the shape of a network as its files describe it.
 type Graph struct {
 	Title string
 	Nodes []Vertex
@@ -20,13 +20,13 @@ type Graph struct {
 type Vertex struct {
 	Name   string
 	Router bool
-	// Down marks a node that does not run, in pictures of a network that does.
+	// Down marks a node that is not running, in the picture of a running network.
 	Down bool
 }
 
-// Edge is a link: the interfaces that share a subnet, or in the old grammars lead to each other.
+// Edge is a link: interfaces that share a subnet or, in the old grammars, name each other.
 type Edge struct {
-	Subnet netip.Prefix // invalid: the link has none
+	Subnet netip.Prefix // invalid: the link has no subnet
 	Ends   []Stub
 }
 
@@ -35,10 +35,10 @@ type Stub struct {
 	Node  int
 	Iface string
 	Addr  netip.Addr
-	Note  string // what else: a TUN device
+	Note  string // anything else, such as a TUN device
 }
 
-// From makes the graph of a network's files, which are right by themselves and together.
+// From returns the graph of a network's files, which must be valid on their own and together.
 func From(title string, configs []*lnx.Config) *Graph {
 	g := &Graph{Title: title}
 	for _, c := range configs {
@@ -48,19 +48,29 @@ func From(title string, configs []*lnx.Config) *Graph {
 	for node, c := range configs {
 		for i := range c.Interfaces {
 			f := &c.Interfaces[i]
-			s := Stub{Node: node, Iface: f.Name, Addr: f.Addr.Addr()}
+			s := Stub{Node: node, Iface: f.Name, Addr: f.Addrs()[0].Addr()}
 			if f.Tun != nil {
 				s.Note = "tun:" + f.Tun.Device
 			}
-			if f.Addr.Bits() == f.Addr.Addr().BitLen() {
+			if f.Network().IsSingleIP() {
 				g.pointToPoint(configs, node, f, s)
 				continue
 			}
-			at, ok := bySubnet[f.Network()]
+			// Every link has the prefix of link-local addresses.
+			subnets := slices.DeleteFunc(slices.Clone(f.Addrs()), func(p netip.Prefix) bool {
+				return p.Addr().IsLinkLocalUnicast()
+			})
+			at, ok := len(g.Links), false
+			for _, p := range subnets {
+				if known, found := bySubnet[p.Masked()]; found {
+					at, ok = known, true
+				}
+			}
 			if !ok {
-				at = len(g.Links)
-				bySubnet[f.Network()] = at
 				g.Links = append(g.Links, Edge{Subnet: f.Network()})
+			}
+			for _, p := range subnets {
+				bySubnet[p.Masked()] = at
 			}
 			g.Links[at].Ends = append(g.Links[at].Ends, s)
 		}
@@ -68,8 +78,7 @@ func From(title string, configs []*lnx.Config) *Graph {
 	return g
 }
 
-// pointToPoint adds the link of an interface without a subnet, once: its neighbor's end comes with
-// it.
+// pointToPoint adds the link of an interface without a subnet, with its neighbor's end, once.
 func (g *Graph) pointToPoint(configs []*lnx.Config, node int, f *lnx.Interface, s Stub) {
 	for _, e := range g.Links {
 		if slices.ContainsFunc(e.Ends, func(o Stub) bool {
@@ -85,8 +94,8 @@ func (g *Graph) pointToPoint(configs []*lnx.Config, node int, f *lnx.Interface, 
 		}
 		for other, c := range configs {
 			for i := range c.Interfaces {
-				if o := &c.Interfaces[i]; o.Addr.Addr() == nb.Addr && other != node {
-					e.Ends = append(e.Ends, Stub{Node: other, Iface: o.Name, Addr: o.Addr.Addr()})
+				if o := &c.Interfaces[i]; o.Has(nb.Addr) && other != node {
+					e.Ends = append(e.Ends, Stub{Node: other, Iface: o.Name, Addr: nb.Addr})
 				}
 			}
 		}
@@ -101,7 +110,7 @@ func (e *Edge) label() string {
 	return ""
 }
 
-// DOT is the graph in Graphviz's language.
+// DOT returns the graph in Graphviz's language.
 func (g *Graph) DOT() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "graph %q {\n\tlayout=neato; overlap=false; splines=true\n", g.Title)
@@ -137,10 +146,10 @@ func (s *Stub) label() string {
 		func(t string) bool { return t == "" }), " ")
 }
 
-// quotes are what Mermaid takes for the end of a text.
+// quotes escapes what would end a text in Mermaid.
 var quotes = strings.NewReplacer(`"`, "#quot;")
 
-// Mermaid is the graph in Mermaid's language.
+// Mermaid returns the graph in Mermaid's language.
 func (g *Graph) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("graph LR\n")

@@ -2,18 +2,18 @@ package topology
 
 import "math"
 
-// Where a picture has its nodes is found by stress majorization (Gansner, Koren and North, 2004):
-// the distance of two nodes in the picture is to be that by links. It begins with a circle, has no
-// chance in it, and gets better with every round.
+// The nodes of a picture are placed by stress majorization (Gansner, Koren and North, 2004): it
+// moves nodes until their distance in the picture is proportional to the number of links between
+// them. It starts from a circle and draws no random numbers.
 
 const (
 	rounds  = 300
 	spacing = 230.0 // between neighbors, in the picture's units
-	apart   = 1.5   // how much further parts are that no link joins, in links
+	apart   = 1.5   // between parts that no link joins: links beyond the largest distance
 )
 
-// lay finds a place for every node and for the middle of every link that has more or less than two
-// ends, which are returned behind the nodes'.
+// lay returns a place for every node, then one for the middle of every link that does not have two
+// ends.
 func (g *Graph) lay() [][2]float64 {
 	n := len(g.Nodes)
 	var links []Link
@@ -63,8 +63,8 @@ func (g *Graph) lay() [][2]float64 {
 	return at
 }
 
-// relax moves each node to where the others want it, weighted by the inverse square of the distance
-// that it should have.
+// relax moves each node to the average of the places that the other nodes call for, weighted by the
+// inverse square of the wanted distance.
 func relax(at [][2]float64, wanted [][]float64) {
 	for i := range at {
 		var x, y, weights float64
@@ -86,8 +86,7 @@ func relax(at [][2]float64, wanted [][]float64) {
 	}
 }
 
-// level turns the picture so that it is wide rather than high: its longest axis lies flat, and the
-// first node is on the left.
+// level rotates the picture so that its longest axis is horizontal and the first node on the left.
 func level(at [][2]float64) {
 	var mx, my, xx, yy, xy float64
 	for _, p := range at {

@@ -12,9 +12,9 @@ import (
 // Machine is another machine on which nodes of a plan run.
 type Machine struct {
 	Name string
-	SSH  string // the destination, as ssh has it: alpha, user@alpha, ssh://user@alpha:2222
+	SSH  string // the destination as in ssh's arguments: alpha, user@alpha, ssh://user@alpha:2222
 	// Address is the machine's own address, to which other machines send the packets of links. Here
-	// is the address at which this machine is reached from there. Each may be invalid: unknown.
+	// is the address of this machine as seen from that one. Either may be invalid, if unknown.
 	Address, Here netip.Addr
 
 	at     lnx.Word
@@ -24,8 +24,8 @@ type Machine struct {
 // localhost is the name of this machine.
 const localhost = "localhost"
 
-// isDestination reports whether ssh may get a text as its destination. No option may: those begin
-// with -.
+// isDestination reports whether a text may be given to ssh as a destination. A text that begins
+// with - may not: ssh would take it for an option.
 func isDestination(text string) bool {
 	return text[0] != '-' && strings.IndexFunc(text, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
@@ -35,16 +35,23 @@ func isDestination(text string) bool {
 
 const machineForm = "host NAME ssh USER@MACHINE [address ADDRESS]"
 
-// isMachine reports whether a line declares a machine.
+// isMachine reports whether a line declares a machine. It accepts a destination without the keyword
+// ssh, so that machine can report the missing keyword.
 func isMachine(words []lnx.Word) bool {
-	return len(words) > 2 && words[0].Text == "host" && words[2].Text == "ssh"
+	return len(words) > 2 && words[0].Text == "host" &&
+		(words[2].Text == "ssh" || strings.ContainsAny(words[2].Text, "@:"))
 }
 
 // machine reads `host NAME ssh DESTINATION [address ADDRESS]`.
 func (r *reader) machine(words []lnx.Word) {
 	name := words[1]
+	if words[2].Text != "ssh" {
+		r.text.Wrong(words[2], "`ssh` is missing before "+words[2].Text, machineForm)
+		words = slices.Insert(slices.Clone(words), 2, words[1])
+	}
 	if len(words) != 4 && (len(words) != 6 || words[4].Text != "address") {
 		r.text.Wrong(name, "the line must have a host and its ssh destination", machineForm)
+		r.plan.Machines = append(r.plan.Machines, Machine{Name: name.Text})
 		return
 	}
 	m := Machine{Name: name.Text, SSH: words[3].Text, at: name}
@@ -59,7 +66,10 @@ func (r *reader) machine(words []lnx.Word) {
 		return
 	case !isDestination(m.SSH):
 		r.text.Wrong(words[3], diagnostic.Quote(m.SSH)+" is not an ssh destination",
-			"such as user@alpha")
+			"such as user@alpha or ssh://user@alpha:2222")
+	case strings.Count(m.SSH, ":") == 1 && !strings.Contains(m.SSH, "/"):
+		r.text.Wrong(words[3], "ssh takes "+diagnostic.Quote(m.SSH)+" as a name, without a port",
+			"ssh://"+m.SSH)
 	}
 	if len(words) == 6 {
 		a, err := netip.ParseAddr(words[5].Text)
@@ -89,17 +99,8 @@ func (r *reader) placeNode(words []lnx.Word) {
 	}
 }
 
-// unusedMachines reports each machine without a node.
-func (r *reader) unusedMachines() {
-	for _, m := range r.plan.Machines {
-		if !slices.ContainsFunc(r.plan.Nodes, func(n Node) bool { return n.host == m.Name }) {
-			r.text.Wrong(m.at, "host "+m.Name+" has no node",
-				"a line `node NAME "+m.Name+"`, or no line for the host")
-		}
-	}
-}
-
-// machine returns the index of the machine with that name; -1: none, as for this machine.
+// machine returns the index of the machine with that name; -1 for this machine and for unknown
+// names.
 func (p *Plan) machine(name string) int {
 	return slices.IndexFunc(p.Machines, func(m Machine) bool { return m.Name == name })
 }
@@ -122,17 +123,17 @@ func (p *Plan) Crossing() (list []int) {
 	return list
 }
 
-// Addrs returns the addresses of the two ends of a link.
+// Addrs returns the addresses of the two ends of a link: of IPv4, if it has both.
 func (p *Plan) Addrs(link int) (a, b netip.Addr) {
 	if p.course {
 		return courseAddrs(link)
 	}
-	ends := p.addrs(link)
+	ends := p.addrs(link)[0]
 	return ends[0].Addr(), ends[1].Addr()
 }
 
-// udpHost returns the address at which a node receives the packets of a link to another node: that
-// of its machine if the link leaves it, else the loopback.
+// udpHost returns the address at which a node receives packets from another node: the address of
+// its machine if the other node runs elsewhere, else the loopback address.
 func (p *Plan) udpHost(node, other int) string {
 	own, far := p.MachineOf(node), p.MachineOf(other)
 	var a netip.Addr
@@ -149,8 +150,8 @@ func (p *Plan) udpHost(node, other int) string {
 	return a.String()
 }
 
-// OnMachine reports the errors that a machine has with its nodes' files at the word of the plan
-// that can correct them: the first port, or the machine's name.
+// OnMachine turns the errors that a machine reports about its nodes' files into one error in the
+// plan, at the first port or the machine's name, where the user can correct them.
 func (p *Plan) OnMachine(name, planFile string, errs lnx.Errors) *lnx.Error {
 	e := *errs[0]
 	e.Msg = "on host " + name + ", " + e.Msg

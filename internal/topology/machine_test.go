@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -66,6 +67,8 @@ C <-> D
 
 func TestBadMachines(t *testing.T) {
 	for text, want := range map[string]string{
+		"host a u@b":                         "m.net:1:8: `ssh` is missing before u@b; expected host NAME ssh",
+		"host a ssh u@b:22":                  `ssh takes "u@b:22" as a name, without a port; expected ssh://u@b:22`,
 		"host a ssh":                         "", // three hosts without links, as ever
 		"host a ssh -oProxyCommand=x":        `"-oProxyCommand=x" is not an ssh destination`,
 		"host a ssh u@b;c":                   `"u@b;c" is not an ssh destination`,
@@ -83,5 +86,17 @@ func TestBadMachines(t *testing.T) {
 		_, err := topology.Parse("m.net", []byte(text), nil)
 		require.Error(t, err, text)
 		assert.ErrorContains(t, err, want, text)
+	}
+	// A wrong host is one error, whatever the other lines say.
+	for _, text := range []string{
+		"node R gamma\nlink A R", "link A R\nnode R gamma\nlink R B", "host gamma u@b\nnode R gamma\nlink A R",
+		"host gamma ssh\nnode R gamma\nlink A R", "host gamma ssh b addr c\nnode R gamma\nlink A R",
+		"node R gamma\nnode B localhost\nR <-> B",
+	} {
+		_, err := topology.Parse("m.net", []byte(text), nil)
+		var all lnx.Errors
+		require.ErrorAs(t, err, &all)
+		require.Len(t, all, 1, text)
+		assert.ErrorContains(t, err, "host", text)
 	}
 }

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -10,22 +11,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// Extension is that of a file with a plan.
+// Extension is the extension of plans.
 const Extension = ".net"
 
-// The directives of a plan's file.
-var directives = []string{"link", "host", "router", "port", "node"}
+// The directives of plans.
+var directives = []string{"link", "host", "router", "port", "family", "node"}
 
-// longestWords are so many characters that a line of an .lnx file has room for them.
-const longestWords = 400
+// maxImpairment limits the arguments of a link, in characters, so that they fit into a line of an
+// .lnx file.
+const maxImpairment = 400
 
-// reader is one run of Parse.
 type reader struct {
 	text   *lnx.Text
 	plan   *Plan
 	index  map[string]int
-	nodes  []lnx.Word // where each is named first
-	formAt lnx.Word   // the first word that belongs to one form of plans alone
+	nodes  []lnx.Word // the first mention of each
+	formAt lnx.Word   // the first word that only one of the two syntaxes has
 	check  func(words string) *lnx.Error
 }
 
@@ -35,10 +36,11 @@ type reader struct {
 //	host NAME...         nodes that never forward, whatever links they have
 //	router NAME...       nodes that forward
 //	port N               the first UDP port
+//	family 4|6|dual      the versions of IP on the links
 //
 // or the course's form, in which all nodes forward:
 //
-//	node A localhost     a node and its host
+//	node A localhost     a node and the host that it runs on
 //	A <-> B              a link
 //
 // In either form, nodes may run on other machines:
@@ -46,10 +48,10 @@ type reader struct {
 //	host NAME ssh DESTINATION [address ADDRESS]
 //	node A NAME
 //
-// A node with several links is a router unless it is said to be a host, one with one link a host.
-// This package does not know the words of a link: check returns the mistake in them, with a
-// position as in a line of these words alone. A nil check accepts all words. The error is an
-// lnx.Errors with every mistake.
+// A node with several links is a router unless a host line names it. A node with one link is a host
+// unless a router line names it. This package does not know the arguments of `impair`: check
+// returns the error in them, with a position that counts from the first argument. A nil check
+// accepts everything. The returned error is an lnx.Errors with all errors of the file.
 func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan, error) {
 	r := &reader{text: lnx.Cut(file, text), plan: &Plan{}, index: map[string]int{}, check: check}
 	for _, words := range r.text.Lines {
@@ -59,7 +61,12 @@ func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan
 		for _, f := range r.plan.faults() {
 			r.fault(f)
 		}
-		r.unusedMachines()
+		for _, m := range r.plan.Machines {
+			if !slices.ContainsFunc(r.plan.Nodes, func(n Node) bool { return n.host == m.Name }) {
+				r.text.Wrong(m.at, "host "+m.Name+" has no node",
+					"a line `node NAME "+m.Name+"`, or no line for the host")
+			}
+		}
 	}
 	if err := r.text.Err(); err != nil {
 		return nil, err
@@ -67,7 +74,7 @@ func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan
 	return r.plan, nil
 }
 
-// fault tells of a plan that is wrong as a whole at the place that it comes from.
+// fault reports an error of the plan as a whole at the line that causes it.
 func (r *reader) fault(f fault) {
 	switch {
 	case len(r.plan.Links) == 0 && f.node < 0:
@@ -87,7 +94,7 @@ func (r *reader) fault(f fault) {
 
 func (r *reader) directive(words []lnx.Word) {
 	switch {
-	case isCourseLink(words):
+	case len(words) > 1 && words[1].Text == courseArrow:
 		r.courseLink(words)
 		return
 	case isMachine(words):
@@ -109,13 +116,16 @@ func (r *reader) directive(words []lnx.Word) {
 		r.role(words[0], rest, Router)
 	case "port":
 		r.firstPort(words[0], rest)
+	case "family":
+		r.native(words[0])
+		r.family(words[0], rest)
 	default:
 		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+fmt.Sprintf(" is not a directive%s",
 			diagnostic.DidYouMean(words[0].Text, directives)), strings.Join(directives, ", "))
 	}
 }
 
-// node finds a node by its name, or adds it. False: it cannot have that name.
+// node finds a node by its name, or adds it. It returns false if the name is invalid.
 func (r *reader) node(w lnx.Word) (int, bool) {
 	i, ok := r.index[w.Text]
 	if ok {
@@ -132,11 +142,11 @@ func (r *reader) node(w lnx.Word) (int, bool) {
 	return r.index[w.Text], true
 }
 
-// LongestName is how many characters the name of a node may have. The names of its files have more.
+// LongestName limits the name of a node in characters, because it becomes part of file names.
 const LongestName = 64
 
-// IsName reports whether a text can name a node: letters, digits and _, and - and dots behind the
-// first.
+// IsName reports whether a text can name a node: letters, digits and _, and after the first
+// character also - and dots.
 func IsName(text string) bool {
 	for n, c := range text {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
@@ -169,12 +179,12 @@ func (r *reader) addLink(one, other lnx.Word, words string) {
 	r.plan.Links = append(r.plan.Links, Link{A: a, B: b, Words: words})
 }
 
-// words tells what is wrong with the words of a link.
+// words checks the impairments of a link.
 func (r *reader) words(words []lnx.Word) {
 	text := joined(words)
-	if n := utf8.RuneCountInString(text); n > longestWords {
+	if n := utf8.RuneCountInString(text); n > maxImpairment {
 		r.text.Wrong(words[0], fmt.Sprintf("the link's arguments have %d characters", n),
-			fmt.Sprintf("at most %d", longestWords))
+			fmt.Sprintf("at most %d", maxImpairment))
 		return
 	}
 	if len(words) == 0 || r.check == nil {
@@ -185,7 +195,7 @@ func (r *reader) words(words []lnx.Word) {
 		return
 	}
 	last := words[len(words)-1]
-	place := lnx.Word{Pos: last.Pos} // behind it
+	place := lnx.Word{Pos: last.Pos} // after the last word
 	place.Pos.Col += utf8.RuneCountInString(last.Text)
 	before := []rune(text)
 	i := strings.Count(string(before[:min(max(0, e.Col-1), len(before))]), " ")
@@ -195,7 +205,7 @@ func (r *reader) words(words []lnx.Word) {
 	r.text.Wrong(place, e.Msg, e.Want)
 }
 
-// joined is the words with a blank between them.
+// joined joins words with blanks.
 func joined(words []lnx.Word) string {
 	list := make([]string, len(words))
 	for i, w := range words {
@@ -220,7 +230,7 @@ func (r *reader) role(at lnx.Word, words []lnx.Word, role Role) {
 	}
 }
 
-// firstPort reads the number of the first port, which is said once.
+// firstPort reads the number of the first port.
 func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 	if len(words) != 1 {
 		r.text.Wrong(at, "the line must have one port number", "port 6000")
@@ -241,7 +251,19 @@ func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 	}
 }
 
-// Format is the plan as text that Parse makes the same of.
+func (r *reader) family(at lnx.Word, words []lnx.Word) {
+	if len(words) != 1 {
+		r.text.Wrong(at, "the line must have one address family", "family 6")
+		return
+	}
+	var err error
+	if r.plan.Family, err = ParseFamily(words[0].Text); err != nil {
+		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+" is not an address family",
+			"4, 6 or dual")
+	}
+}
+
+// Format returns the plan as text. Parse turns it into the same plan.
 func (p *Plan) Format() []byte {
 	var b strings.Builder
 	if p.About != "" {
@@ -249,6 +271,9 @@ func (p *Plan) Format() []byte {
 	}
 	if p.Port != 0 {
 		fmt.Fprintf(&b, "port %d\n", p.Port)
+	}
+	if p.Family != IPv4 {
+		fmt.Fprintf(&b, "family %s\n", Families[p.Family])
 	}
 	for _, m := range p.Machines {
 		b.WriteString("host " + m.Name + " ssh " + m.SSH)

@@ -1,6 +1,7 @@
-// Package topology is the shape of networks: plans, from which .lnx files are made (a file of them
-// is a few lines, and a generator makes the usual shapes), and graphs of what .lnx files say, with
-// pictures as SVG, Graphviz and Mermaid.
+// Package topology describes the shape of networks. A Plan is a network before it has files: it is
+// read from a short .net file or generated as one of the usual shapes, and .lnx files are made from
+// it. A Graph shows what the .lnx files of a network connect, as SVG or in the languages of
+// Graphviz and Mermaid.
 package topology
 
 import (
@@ -21,21 +22,45 @@ const (
 	lastPort    = 65535
 )
 
-// ErrPlan marks a plan of which no files can be made.
+// ErrPlan marks a plan that cannot become files.
 var ErrPlan = errors.New("cannot be planned")
 
 // Plan is a network before its files.
 type Plan struct {
-	About string // a line about it; empty: none
+	About string // a line of text about it; may be empty
 	Port  int    // the first UDP port, of 127.0.0.1; 0: DefaultPort
-	Nodes []Node
-	Links []Link
+	// Family is the versions of IP on the links.
+	Family Family
+	Nodes  []Node
+	Links  []Link
 	// Machines are the other machines on which nodes run.
 	Machines []Machine
 
 	course     bool     // it is a .net file of the course
-	portAt     lnx.Word // of the plan's file; zero: it does not say
+	portAt     lnx.Word // where the file sets Port; zero: it does not
 	portSource string
+}
+
+// Family is the versions of IP that links have.
+type Family uint8
+
+// The families: IPv4 alone, IPv6 alone, or both.
+const (
+	IPv4 Family = iota
+	IPv6
+	Dual
+)
+
+// Families are the names, in the order of the constants.
+var Families = []string{"4", "6", "dual"}
+
+// ParseFamily returns the family of a name.
+func ParseFamily(name string) (Family, error) {
+	i := slices.Index(Families, name)
+	if i < 0 {
+		return 0, fmt.Errorf("%q is not an address family: must be 4, 6 or dual", name)
+	}
+	return Family(i), nil
 }
 
 // Role is what a node does with packets for others.
@@ -43,7 +68,7 @@ type Role uint8
 
 // The roles.
 const (
-	Unsaid Role = iota // a router if it has several links, else a host
+	Unsaid Role = iota // not stated: a router if it has several links, else a host
 	Host
 	Router
 )
@@ -53,17 +78,20 @@ type Node struct {
 	Name string
 	Role Role
 
-	host string // of the file; empty or localhost: this machine
+	host string // the host in a file of the course; empty or localhost: this machine
 }
 
 // Link is a link between two nodes of a plan, by their indexes.
 type Link struct {
 	A, B int
-	// Words are what the link does to packets, each way, as `impair` has it; empty: nothing.
+	// Words are the impairments of the link in each direction, as arguments of `impair`; empty:
+	// none.
 	Words string
-	// Addrs are the addresses of A and B. Each may be invalid: the plan chooses one. If they are
-	// not two of one subnet, the link is point to point, with prefixes of 32 bits.
+	// Addrs are the IPv4 addresses of A and B. The plan chooses those that are invalid. If the two
+	// are not in one subnet, the link is point-to-point, with prefixes of 32 bits.
 	Addrs [2]netip.Prefix
+	// Addrs6 are their IPv6 addresses: two of one subnet, or invalid ones.
+	Addrs6 [2]netip.Prefix
 }
 
 // File is a node's .lnx file.
@@ -86,26 +114,48 @@ func (p *Plan) last() int {
 	return p.port() + 2*len(p.Links) - 1
 }
 
-// Subnet is the network of the link with that number.
-func Subnet(link int) netip.Prefix {
-	a := netip.AddrFrom4([4]byte{10, byte(link % 256), byte(link / 256), 0})
-	return netip.PrefixFrom(a, 24)
-}
-
-// subnet is the network of a link in this plan. If links have addresses of their own, the other
-// addresses are of 100.64.0.0/10, which users' networks avoid.
+// subnet returns the IPv4 network of a link: 10.N.0.0/24 for link N. If some links have addresses
+// of their own, the others get addresses from 100.64.0.0/10, which users' networks avoid.
 func (p *Plan) subnet(link int) netip.Prefix {
-	if !slices.ContainsFunc(p.Links, func(l Link) bool {
+	a := [4]byte{10, byte(link % 256), byte(link / 256), 0}
+	if slices.ContainsFunc(p.Links, func(l Link) bool {
 		return l.Addrs[0].IsValid() || l.Addrs[1].IsValid()
 	}) {
-		return Subnet(link)
+		a = [4]byte{100, byte(64 + link/256), byte(link % 256), 0}
 	}
-	a := netip.AddrFrom4([4]byte{100, byte(64 + link/256), byte(link % 256), 0})
-	return netip.PrefixFrom(a, 24)
+	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
 }
 
-// addrs are the addresses of the two ends of a link.
-func (p *Plan) addrs(link int) [2]netip.Prefix {
+// addrs6 returns the IPv6 addresses of the two ends of a link: from 2001:db8:N::/64 for link N. If
+// some links have addresses of their own, the others get addresses from 2001:db8:ffff:N::/64.
+func (p *Plan) addrs6(link int) (ends [2]netip.Prefix) {
+	if given := p.Links[link].Addrs6; given[0].IsValid() {
+		return given
+	}
+	a := [16]byte{0x20, 0x01, 0x0d, 0xb8, byte(link >> 8), byte(link)}
+	if slices.ContainsFunc(p.Links, func(l Link) bool { return l.Addrs6[0].IsValid() }) {
+		a = [16]byte{0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff, byte(link >> 8), byte(link)}
+	}
+	for i := range ends {
+		a[15]++
+		ends[i] = netip.PrefixFrom(netip.AddrFrom16(a), 64)
+	}
+	return ends
+}
+
+// addrs returns the addresses of the two ends of a link for each version of IP.
+func (p *Plan) addrs(link int) (list [][2]netip.Prefix) {
+	if p.Family != IPv6 {
+		list = append(list, p.addrs4(link))
+	}
+	if p.Family != IPv4 {
+		list = append(list, p.addrs6(link))
+	}
+	return list
+}
+
+// addrs4 returns the IPv4 addresses of the two ends of a link.
+func (p *Plan) addrs4(link int) [2]netip.Prefix {
 	subnet, given := p.subnet(link), p.Links[link].Addrs
 	planned := subnet.Addr()
 	pointToPoint := given[0].IsValid() || given[1].IsValid()
@@ -128,26 +178,25 @@ func (p *Plan) addrs(link int) [2]netip.Prefix {
 	return given
 }
 
-// end is one end of a link as its node's file has it.
+// end is one end of a link, in the file of its node.
 type end struct {
 	link       int
-	own, other int // the nodes
-	addr       netip.Prefix
-	peer       netip.Addr
+	own, other int            // the nodes
+	addrs      []netip.Prefix // one of each version of IP
+	peers      []netip.Addr
 	udp, at    int // ports
 }
 
 func (p *Plan) ends() [][]end {
 	all := make([][]end, len(p.Nodes))
 	for i, l := range p.Links {
-		addrs := p.addrs(i)
 		a := end{
-			link: i, own: l.A, other: l.B, addr: addrs[0], peer: addrs[1].Addr(),
-			udp: p.port() + 2*i, at: p.port() + 2*i + 1,
+			link: i, own: l.A, other: l.B, udp: p.port() + 2*i, at: p.port() + 2*i + 1,
 		}
-		b := end{
-			link: i, own: l.B, other: l.A, addr: addrs[1], peer: a.addr.Addr(),
-			udp: a.at, at: a.udp,
+		b := end{link: i, own: l.B, other: l.A, udp: a.at, at: a.udp}
+		for _, addrs := range p.addrs(i) {
+			a.addrs, a.peers = append(a.addrs, addrs[0]), append(a.peers, addrs[1].Addr())
+			b.addrs, b.peers = append(b.addrs, addrs[1]), append(b.peers, addrs[0].Addr())
 		}
 		all[l.A] = append(all[l.A], a)
 		all[l.B] = append(all[l.B], b)
@@ -155,7 +204,6 @@ func (p *Plan) ends() [][]end {
 	return all
 }
 
-// routers says which nodes are routers.
 func (p *Plan) routers(ends [][]end) []bool {
 	are := make([]bool, len(p.Nodes))
 	for i, n := range p.Nodes {
@@ -164,14 +212,14 @@ func (p *Plan) routers(ends [][]end) []bool {
 	return are
 }
 
-// fault is why no files can be made of a plan.
+// fault is a reason why a plan cannot become files.
 type fault struct {
 	msg   string
-	node  int  // that it is about; -1: none
-	ports bool // it is about the ports
+	node  int  // the node in question; -1: none
+	ports bool // the reason is the ports
 }
 
-// faults are all that is wrong with a plan as a whole.
+// faults returns all faults of the plan as a whole.
 func (p *Plan) faults() (list []fault) {
 	if len(p.Nodes) == 0 {
 		return []fault{{"the plan has no nodes", -1, false}}
@@ -179,6 +227,11 @@ func (p *Plan) faults() (list []fault) {
 	if len(p.Nodes) > MaxNodes {
 		msg := fmt.Sprintf("the plan has %d nodes, more than %d", len(p.Nodes), MaxNodes)
 		return []fault{{msg, -1, false}}
+	}
+	if p.course && p.Family != IPv4 {
+		msg := fmt.Sprintf("the course's form of plans has IPv4 only, not family %s",
+			Families[p.Family])
+		list = append(list, fault{msg, -1, false})
 	}
 	if last := p.last(); p.port() < 1 || last > lastPort {
 		list = append(list, fault{fmt.Sprintf("the plan needs ports %d to %d; ports are 1 to %d",
@@ -192,7 +245,7 @@ func (p *Plan) faults() (list []fault) {
 	return list
 }
 
-// Files makes the network's files, in the order of the nodes.
+// Files makes the network's files, one for each node in order.
 func (p *Plan) Files() ([]File, error) {
 	if f := p.faults(); len(f) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrPlan, f[0].msg)
@@ -218,44 +271,68 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	fmt.Fprintf(&b, "# %s, a %s%s.\n", p.Nodes[node].Name, role, prefixed(" of ", p.About))
 	for i, e := range ends {
 		other := p.Nodes[e.other].Name
-		fmt.Fprintf(&b, "interface if%d %s %s:%d # to %s\n", i, e.addr,
+		fmt.Fprintf(&b, "interface if%d %s %s:%d # to %s\n", i, e.addrs[0],
 			p.udpHost(e.own, e.other), e.udp, other)
-		fmt.Fprintf(&b, "neighbor %s at %s:%d via if%d # %s\n", e.peer,
-			p.udpHost(e.other, e.own), e.at, i, other)
+		for _, a := range e.addrs[1:] {
+			fmt.Fprintf(&b, "address if%d %s\n", i, a)
+		}
+		for _, a := range e.peers {
+			fmt.Fprintf(&b, "neighbor %s at %s:%d via if%d # %s\n", a,
+				p.udpHost(e.other, e.own), e.at, i, other)
+		}
 		if words := p.Links[e.link].Words; words != "" {
 			fmt.Fprintf(&b, "impair if%d out %s\n", i, words)
 		}
 		b.WriteString("\n")
 	}
-	if routers[node] {
-		b.WriteString("routing rip\n")
-	} else {
+	if !routers[node] {
 		b.WriteString("routing static\n")
-	}
-	for _, e := range ends {
-		other := p.Nodes[e.other].Name
-		if routers[node] && routers[e.other] {
-			fmt.Fprintf(&b, "rip advertise-to %s # %s\n", e.peer, other)
-		}
-		if e.addr.IsSingleIP() && !routers[e.other] { // no subnet leads there
-			fmt.Fprintf(&b, "route %s/32 via %s # %s\n", e.peer, e.peer, other)
-			if routers[node] {
-				fmt.Fprintf(&b, "rip originate prefix %s/32\n", e.peer)
-			}
-		}
-	}
-	if routers[node] {
+		p.hostRoutes(&b, ends, routers)
 		return b.String()
 	}
-	if i := slices.IndexFunc(ends, func(e end) bool { return routers[e.other] }); i >= 0 {
-		fmt.Fprintf(&b, "route 0.0.0.0/0 via %s # default route through %s\n",
-			ends[i].peer, p.Nodes[ends[i].other].Name)
+	b.WriteString("routing" + [...]string{" rip", " ripng", " rip ripng"}[p.Family] + "\n")
+	for _, e := range ends {
+		if routers[e.other] && e.peers[0].Is4() { // RIPng announces to all
+			fmt.Fprintf(&b, "rip advertise-to %s # %s\n", e.peers[0], p.Nodes[e.other].Name)
+		}
+		if p.routeTo(&b, e, routers) {
+			fmt.Fprintf(&b, "rip originate prefix %s/32\n", e.peers[0])
+		}
 	}
 	return b.String()
 }
 
-// PortsTaken reports errors in the node files of a plan at the word of the plan that can correct
-// them, its first port. The errors say that other programs of this machine use the ports.
+// routeTo writes the route to a host at the other end of a point-to-point link, to which no subnet
+// leads. It reports whether there is one.
+func (p *Plan) routeTo(b *strings.Builder, e end, routers []bool) bool {
+	if !e.addrs[0].IsSingleIP() || routers[e.other] {
+		return false
+	}
+	fmt.Fprintf(b, "route %s/32 via %s # %s\n", e.peers[0], e.peers[0], p.Nodes[e.other].Name)
+	return true
+}
+
+// hostRoutes writes the routes of a host: a default route of each version of IP.
+func (p *Plan) hostRoutes(b *strings.Builder, ends []end, routers []bool) {
+	for _, e := range ends {
+		p.routeTo(b, e, routers)
+	}
+	i := slices.IndexFunc(ends, func(e end) bool { return routers[e.other] })
+	if i < 0 {
+		return
+	}
+	for _, a := range ends[i].peers {
+		to := "0.0.0.0/0"
+		if a.Is6() {
+			to = "::/0"
+		}
+		fmt.Fprintf(b, "route %s via %s # default route through %s\n", to, a,
+			p.Nodes[ends[i].other].Name)
+	}
+}
+
+// PortsTaken turns errors in the node files of a plan, about ports that other programs use, into
+// one error at the plan's first port, where the user can correct them.
 func (p *Plan) PortsTaken(planFile string, errs lnx.Errors) *lnx.Error {
 	first := errs[0]
 	e := *first

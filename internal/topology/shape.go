@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// shape is one of the usual shapes of networks.
 type shape struct {
 	name  string
 	sizes []size
@@ -17,11 +16,11 @@ type shape struct {
 	build func(b *builder, n []int)
 }
 
-// size is a number that a shape needs, or may be given.
+// size is a number that a shape needs or accepts.
 type size struct {
 	name        string
 	least, most int
-	unsaid      int // what is meant without; 0: it is needed
+	unsaid      int // the default; 0: there is no default
 }
 
 var shapes = []shape{
@@ -49,7 +48,7 @@ var shapes = []shape{
 	},
 }
 
-// Shapes lists the shapes with what each needs, for a help text.
+// Shapes lists the shapes with their sizes, for a help text.
 func Shapes() []string {
 	var list []string
 	for _, s := range shapes {
@@ -69,8 +68,8 @@ func (s *shape) usage() string {
 	return strings.Join(parts, " ")
 }
 
-// Generate plans a network of a usual shape. The words are its name and sizes; the seed matters to
-// what chance makes.
+// Generate plans a network of a common shape. The words are its name and sizes. The seed determines
+// the shape random.
 func Generate(words []string, seed uint64) (*Plan, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("%w: a shape is missing: must be %s", ErrPlan, shapeNames())
@@ -137,7 +136,6 @@ func (s *shape) read(words []string) ([]int, error) {
 	return n, nil
 }
 
-// builder puts a plan together.
 type builder struct {
 	plan  *Plan
 	hosts int
@@ -148,7 +146,7 @@ func (b *builder) add(name string, role Role) int {
 	return len(b.plan.Nodes) - 1
 }
 
-// host adds a host: A to Z, then H27 and on.
+// host adds a host: A to Z, then H27, H28 and so on.
 func (b *builder) host() int {
 	b.hosts++
 	name := "H" + strconv.Itoa(b.hosts)
@@ -244,9 +242,9 @@ func star(b *builder, n []int) {
 	}
 }
 
-// scatter joins routers by chance: each to one before it, so that all are joined, then more until
-// there are enough links; without a number, half as many again as a tree has. A is at the first
-// router, B at one as far from it as any.
+// scatter joins routers at random. It first joins each router to an earlier one, so that all are
+// connected, then adds links up to the wanted number, by default 1.5 times those of a tree. Host A
+// is at the first router, and B at a router as far from it as possible.
 func scatter(b *builder, n []int, seed uint64) {
 	first, last := b.host(), b.host()
 	r := b.routers(n[0])
@@ -294,7 +292,8 @@ func (p *Plan) Furthest() (a, b string, routers int) {
 	return a, b, max(most-1, 0)
 }
 
-// distances are how many links each of n nodes is from one; -1: it is not joined to it.
+// distances returns the number of links from one node to each of n nodes; -1 for nodes that it
+// cannot reach.
 func distances(n int, links []Link, from int) []int {
 	next := make([][]int, n)
 	for _, l := range links {

@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"strings"
 )
 
@@ -31,10 +32,10 @@ const style = `
 
 const (
 	margin  = 90.0
-	headers = 40.0 // above it, for the title
+	headers = 40.0 // space above the network, for the title
 )
 
-// SVG is a picture of the graph: hosts are boxes, routers circles, those that are down dashed.
+// SVG returns a picture of the graph: hosts are boxes, routers circles, nodes that are down dashed.
 func (g *Graph) SVG() string {
 	at := g.lay()
 	width, height := frame(at)
@@ -71,7 +72,7 @@ func (g *Graph) SVG() string {
 	return b.String()
 }
 
-// frame moves the places into the picture and returns its size.
+// frame moves the nodes into the picture, and returns its size.
 func frame(at [][2]float64) (width, height float64) {
 	low := [2]float64{math.Inf(1), math.Inf(1)}
 	high := [2]float64{math.Inf(-1), math.Inf(-1)}
@@ -114,11 +115,10 @@ func (g *Graph) drawLinks(b *strings.Builder, at [][2]float64) {
 	}
 }
 
-// bend is how far the middles of links that join the same two nodes are from each other.
+// bend is the distance between the middles of links that join the same two nodes.
 const bend = 76.0
 
-// middle is where the halves of a link of two ends meet. Of several that join the same nodes each
-// has its own.
+// middle is where the two halves of a link meet. Parallel links have different middles.
 func (g *Graph) middle(link int, at [][2]float64) [2]float64 {
 	ends := g.Links[link].Ends
 	if len(ends) != 2 {
@@ -139,12 +139,18 @@ func (g *Graph) middle(link int, at [][2]float64) [2]float64 {
 	return [2]float64{(at[a][0]+at[b][0])/2 - dy*off, (at[a][1]+at[b][1])/2 + dx*off}
 }
 
-// short is an end's label where the link's says the rest: if1 .2.
+// short returns the label of an end when the link's label has the subnet: if1 .2, or if1 ::2.
 func (s *Stub) short(e *Edge) string {
-	if s.Note != "" || e.Subnet.Bits() != 24 {
-		return s.label()
+	switch a := s.Addr; {
+	case s.Note != "":
+	case a.Is4() && e.Subnet.Bits() == 24:
+		return fmt.Sprintf("%s .%d", s.Iface, a.As4()[3])
+	case a.Is6() && e.Subnet.Bits() == 64:
+		var host [16]byte
+		copy(host[8:], a.AsSlice()[8:])
+		return s.Iface + " " + netip.AddrFrom16(host).String()
 	}
-	return fmt.Sprintf("%s .%d", s.Iface, s.Addr.As4()[3])
+	return s.label()
 }
 
 func text(b *strings.Builder, class string, x, y float64, what string) {

@@ -64,6 +64,9 @@ func TestShapes(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, p.Nodes, tt.nodes)
 			assert.Len(t, p.Links, tt.links)
+			for p.Family = Dual; p.Family > IPv4; p.Family-- {
+				made(t, p)
+			}
 			configs := made(t, p)
 			routers := 0
 			for _, c := range configs {
@@ -205,7 +208,7 @@ host S
 // TestMistakesInPlans: all errors of a plan are reported at once, each with its line and column.
 func TestMistakesInPlans(t *testing.T) {
 	_, err := Parse("x.net", []byte("lnik A B\nlink A\n\tlink A A\nhost A! B\nrouter B\n"+
-		"port 99999\nport\nrouter\nlink Ä B\n"), nil)
+		"port 99999\nport\nrouter\nlink Ä B\nfamily 5\nfamily\n"), nil)
 	bad, ok := errors.AsType[lnx.Errors](err)
 	require.True(t, ok)
 	var all []string
@@ -214,7 +217,7 @@ func TestMistakesInPlans(t *testing.T) {
 		all = append(all, first)
 	}
 	assert.Equal(t, []string{
-		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, node`,
+		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, family, node`,
 		"x.net:2:1: the line must have two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
 		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
@@ -223,6 +226,8 @@ func TestMistakesInPlans(t *testing.T) {
 		"x.net:7:1: the line must have one port number; expected port 6000",
 		"x.net:8:1: a name is missing; expected router NAME...",
 		`x.net:9:6: "Ä" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
+		`x.net:10:8: "5" is not an address family; expected 4, 6 or dual`,
+		"x.net:11:1: the line must have one address family; expected family 6",
 	}, all)
 	_, err = Parse("x.net", nil, nil)
 	require.ErrorContains(t, err, "x.net: the file has no link; expected link A B")
@@ -398,17 +403,7 @@ func TestAddressesOfLinks(t *testing.T) {
 			{A: 2, B: 1},
 		},
 	}
-	files, err := p.Files()
-	require.NoError(t, err)
-	text := func(i int) (lines []string) {
-		for line := range strings.Lines(string(files[i].Text)) {
-			line, _, _ = strings.Cut(line, " #")
-			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-				lines = append(lines, line)
-			}
-		}
-		return lines
-	}
+	text := func(i int) []string { return lines(t, &p, i) }
 	assert.Equal(t, []string{
 		"interface if0 10.0.0.1/32 127.0.0.1:6000",
 		"neighbor 100.64.0.2 at 127.0.0.1:6001 via if0",
@@ -428,4 +423,58 @@ func TestAddressesOfLinks(t *testing.T) {
 		"rip advertise-to 10.1.0.2",
 		"rip advertise-to 100.64.2.1",
 	}, text(1))
+}
+
+// lines are those of a node's file, without comments.
+func lines(t *testing.T, p *Plan, node int) (list []string) {
+	t.Helper()
+	files, err := p.Files()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(files[node].Text)) {
+		line, _, _ = strings.Cut(line, " #")
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// TestFamilies: link N has 2001:db8:N::/64, and routers speak RIPng, in addition to IPv4 or in its
+// place.
+func TestFamilies(t *testing.T) {
+	p, err := Parse("x.net", []byte("family 6\nlink A R\nlink R S\nlink S B\n"), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"interface if0 2001:db8::1/64 127.0.0.1:6000",
+		"neighbor 2001:db8::2 at 127.0.0.1:6001 via if0",
+		"routing static",
+		"route ::/0 via 2001:db8::2",
+	}, lines(t, p, 0))
+	assert.Equal(t, []string{
+		"interface if0 2001:db8::2/64 127.0.0.1:6001",
+		"neighbor 2001:db8::1 at 127.0.0.1:6000 via if0",
+		"interface if1 2001:db8:1::1/64 127.0.0.1:6002",
+		"neighbor 2001:db8:1::2 at 127.0.0.1:6003 via if1",
+		"routing ripng",
+	}, lines(t, p, 1))
+	again, err := Parse("y.net", p.Format(), nil)
+	require.NoError(t, err)
+	assert.Equal(t, IPv6, again.Family)
+	p.Family = Dual
+	assert.Equal(t, []string{
+		"interface if0 10.2.0.2/24 127.0.0.1:6005",
+		"address if0 2001:db8:2::2/64",
+		"neighbor 10.2.0.1 at 127.0.0.1:6004 via if0",
+		"neighbor 2001:db8:2::1 at 127.0.0.1:6004 via if0",
+		"routing static",
+		"route 0.0.0.0/0 via 10.2.0.1",
+		"route ::/0 via 2001:db8:2::1",
+	}, lines(t, p, 3))
+	list := lines(t, p, 1)
+	assert.Equal(t, []string{"routing rip ripng", "rip advertise-to 10.1.0.2"}, list[len(list)-2:])
+	p.Links = make([]Link, 1024)
+	assert.Equal(t, "2001:db8:3ff::1/64", p.addrs6(1023)[0].String())
+	p.course = true
+	_, err = p.Files()
+	require.ErrorContains(t, err, "the course's form of plans has IPv4 only, not family dual")
 }

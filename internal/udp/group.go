@@ -39,6 +39,7 @@ func (s *Socket) Join(iface int, group netip.Addr) error {
 	}
 	s.groups = append(s.groups, m)
 	s.host.groups[m]++
+	s.host.changes++
 	return nil
 }
 
@@ -55,6 +56,7 @@ func (s *Socket) Leave(iface int, group netip.Addr) error {
 }
 
 func (h *Host) leave(m membership) {
+	h.changes++
 	if h.groups[m]--; h.groups[m] == 0 {
 		delete(h.groups, m)
 	}
@@ -64,3 +66,16 @@ func (h *Host) leave(m membership) {
 func (h *Host) Joined(iface int, group netip.Addr) bool {
 	return len(h.groups) > 0 && h.groups[membership{iface, group}] > 0
 }
+
+// Groups appends the groups on that interface's link that have a member, in no order, to list.
+func (h *Host) Groups(list []netip.Addr, iface int) []netip.Addr {
+	for m := range h.groups {
+		if m.iface == iface {
+			list = append(list, m.group)
+		}
+	}
+	return list
+}
+
+// GroupChanges returns a number that changes with the memberships.
+func (h *Host) GroupChanges() int { return h.changes }

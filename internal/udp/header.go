@@ -12,6 +12,8 @@ const (
 	HeaderLen = 8
 	// MaxPayload is the maximum payload in an IPv4 packet without options.
 	MaxPayload = 0xffff - 20 - HeaderLen
+	// MaxPayload6 is that of an IPv6 packet, whose length does not include its header.
+	MaxPayload6 = 0xffff - HeaderLen
 
 	protocol   = 17
 	checksumAt = 6
@@ -45,19 +47,19 @@ func ParseHeader(b []byte) (h Header, payload []byte, ok bool) {
 
 // Verify reports whether the checksum of the datagram at the start of b is right. RFC 1122
 // §4.1.3.4: a checksum of zero was not computed and is not verified; a datagram with any other
-// wrong checksum is discarded.
+// wrong checksum is discarded. IPv6 requires a checksum (RFC 8200 §8.1).
 func (h *Header) Verify(src, dst netip.Addr, b []byte) bool {
 	if h.Checksum == 0 {
-		return true
+		return !src.Is6()
 	}
 	sum := checksum.PseudoHeader(src, dst, protocol, h.Length)
 	return checksum.Verify(b[:h.Length], sum)
 }
 
 // Append appends a datagram to b: the header, with the payload's length and the checksum, and the
-// payload of at most MaxPayload bytes. It ignores the Length and Checksum of h.
+// payload of at most MaxPayload or MaxPayload6 bytes. It ignores the Length and Checksum of h.
 func (h Header) Append(b []byte, src, dst netip.Addr, payload []byte) []byte {
-	if len(payload) > MaxPayload {
+	if len(payload) > MaxPayload && !dst.Is6() || len(payload) > MaxPayload6 {
 		panic("BUG: udp: payload longer than a datagram")
 	}
 	start, n := len(b), HeaderLen+len(payload)

@@ -80,6 +80,9 @@ func TestAppendRefusesWhatNoDatagramHolds(t *testing.T) {
 	h := udp.Header{}
 	assert.Len(t, h.Append(nil, hostA, hostB, make([]byte, udp.MaxPayload)), 0xffff-20)
 	assert.Panics(t, func() { h.Append(nil, hostA, hostB, make([]byte, udp.MaxPayload+1)) })
+	six := netip.IPv6Loopback()
+	assert.Len(t, h.Append(nil, six, six, make([]byte, udp.MaxPayload6)), 0xffff)
+	assert.Panics(t, func() { h.Append(nil, six, six, make([]byte, udp.MaxPayload6+1)) })
 }
 
 func FuzzHeader(f *testing.F) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
@@ -43,9 +44,10 @@ const (
 // Host is the UDP of one host. One owner calls it and its sockets.
 type Host struct {
 	cfg     Config
-	sockets map[netip.AddrPort]*Socket
-	ports   map[uint16]int // number of sockets with the port, on any address
+	sockets map[netip.AddrPort]*Socket // one for both families is in it twice
+	ports   map[netip.AddrPort]int     // number of sockets with the port, by anywhere
 	groups  map[membership]int
+	changes int // of groups
 	news    []*Socket
 	catch   catch
 }
@@ -56,15 +58,25 @@ func NewHost(cfg Config) *Host {
 		cfg.RecvBuffer = defaultRecvBuffer
 	}
 	return &Host{
-		cfg: cfg, sockets: map[netip.AddrPort]*Socket{}, ports: map[uint16]int{},
+		cfg: cfg, sockets: map[netip.AddrPort]*Socket{}, ports: map[netip.AddrPort]int{},
 		groups: map[membership]int{},
 	}
 }
 
-// Bind opens a socket. The local address 0.0.0.0 means all of the host's; port 0 chooses a port.
-// The caller checks that the address is the host's.
+// Bind opens a socket. The local address 0.0.0.0 means all IPv4 addresses of the host, and :: all
+// addresses of both families; port 0 chooses a port. The caller checks that the address is the
+// host's.
 func (h *Host) Bind(local netip.AddrPort) (*Socket, error) {
-	if !local.Addr().Is4() {
+	return h.bind(local, local.Addr() == netip.IPv6Unspecified())
+}
+
+// BindIPv6 is Bind for all IPv6 addresses, and no IPv4 ones (RFC 3493 §5.3, IPV6_V6ONLY).
+func (h *Host) BindIPv6(port uint16) (*Socket, error) {
+	return h.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), port), false)
+}
+
+func (h *Host) bind(local netip.AddrPort, dual bool) (*Socket, error) {
+	if !local.Addr().IsValid() {
 		return nil, fmt.Errorf("%v: %w", local, ErrAddress)
 	}
 	if local.Port() == 0 {
@@ -73,27 +85,39 @@ func (h *Host) Bind(local netip.AddrPort) (*Socket, error) {
 			return nil, ErrNoPorts
 		}
 		local = netip.AddrPortFrom(local.Addr(), port)
-	} else if h.conflicts(local) {
+	}
+	s := &Socket{host: h, local: local, dual: dual}
+	if slices.ContainsFunc(s.places(), h.taken) {
 		return nil, fmt.Errorf("%v: %w", local, ErrPortInUse)
 	}
-	s := &Socket{host: h, local: local, rx: buffer.NewRing(h.cfg.RecvBuffer)}
-	h.sockets[local] = s
-	h.ports[local.Port()]++
+	s.rx = buffer.NewRing(h.cfg.RecvBuffer)
+	for _, at := range s.places() {
+		h.sockets[at] = s
+		h.ports[anywhere(at)]++
+	}
 	return s, nil
 }
 
-// conflicts reports whether another socket has the port on that address, or one of the two is for
-// all addresses.
-func (h *Host) conflicts(local netip.AddrPort) bool {
-	if h.ports[local.Port()] == 0 {
-		return false
-	}
-	_, same := h.sockets[local]
-	return same || local.Addr().IsUnspecified() || h.wildcard(local.Port()) != nil
+// taken reports whether a socket has the port on that address, or one of the two is for all
+// addresses.
+func (h *Host) taken(at netip.AddrPort) bool {
+	return h.at(at) != nil || at.Addr().IsUnspecified() && h.ports[at] > 0
 }
 
-func (h *Host) wildcard(port uint16) *Socket {
-	return h.sockets[netip.AddrPortFrom(netip.IPv4Unspecified(), port)]
+// at returns the socket that is bound to an address, or else to all of the family; nil: none.
+func (h *Host) at(local netip.AddrPort) *Socket {
+	if s := h.sockets[local]; s != nil {
+		return s
+	}
+	return h.sockets[anywhere(local)]
+}
+
+// anywhere returns the port on all addresses of the family.
+func anywhere(at netip.AddrPort) netip.AddrPort {
+	if at.Addr().Is4() {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())
+	}
+	return netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
 }
 
 // ephemeral chooses a free port. RFC 6056 §3.3.1: a random one, or the next free one after it. When
@@ -103,17 +127,12 @@ func (h *Host) ephemeral() (uint16, bool) {
 	start := h.cfg.Rand.IntN(numPorts)
 	for i := range numPorts {
 		port := uint16(firstPort + (start+i)%numPorts)
-		if h.ports[port] == 0 {
+		at := netip.AddrPortFrom(netip.IPv6Unspecified(), port)
+		if h.ports[at] == 0 && h.ports[netip.AddrPortFrom(netip.IPv4Unspecified(), port)] == 0 {
 			return port, true
 		}
 	}
 	return 0, false
-}
-
-func (h *Host) release(port uint16) {
-	if h.ports[port]--; h.ports[port] == 0 {
-		delete(h.ports, port)
-	}
 }
 
 // Verdict is the result of processing a datagram.
@@ -127,6 +146,8 @@ const (
 	BadHeader
 	// BadChecksum: the checksum is wrong.
 	BadChecksum
+	// NoChecksum: IPv6 requires a checksum (RFC 8200 §8.1).
+	NoChecksum
 	// BadSource: the source cannot be a host.
 	BadSource
 	// NoPort: no socket has the port.
@@ -144,9 +165,14 @@ type Arrival struct {
 	Checked  bool // known to be undamaged: the checksum is not verified
 }
 
-// fromHost reports whether the source can be a host. A host without an address may send to all on
-// the link (RFC 1122 §3.2.1.3). Packets for 127/8 came from the node itself.
+// fromHost reports whether the source can be a host. An IPv4 host without an address may send to
+// all on the link (RFC 1122 §3.2.1.3). Packets for loopback addresses came from the node itself. No
+// packet has an IPv4 address in an IPv6 one (RFC 4291 §2.5.5): the answer would leave over IPv4.
 func (a *Arrival) fromHost() bool {
+	if a.Src.Is6() {
+		return !a.Src.IsMulticast() && !a.Src.IsUnspecified() && !a.Src.Is4In6() &&
+			(!a.Src.IsLoopback() || a.Dst.IsLoopback())
+	}
 	switch first := a.Src.As4()[0]; first {
 	case 0:
 		return a.Src.IsUnspecified() && a.Dst == netip.AddrFrom4([4]byte{255, 255, 255, 255})
@@ -163,6 +189,8 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 	switch {
 	case !ok:
 		return BadHeader
+	case header.Checksum == 0 && a.Src.Is6():
+		return NoChecksum
 	case !a.Checked && !header.Verify(a.Src, a.Dst, b):
 		return BadChecksum
 	case !a.fromHost():
@@ -187,14 +215,10 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 // find returns the socket for a datagram of no admitted flow: the one on its address, or else one
 // for all addresses. It returns nil if no socket matches, or it is connected to another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {
-	s := h.sockets[to]
-	if s == nil {
-		s = h.wildcard(to.Port())
+	if s := h.at(to); s != nil && s.hears(from) {
+		return s
 	}
-	if s == nil || !s.hears(from) {
-		return nil
-	}
-	return s
+	return nil
 }
 
 // Report passes an ICMP error to the connected socket that sent the datagram (RFC 1122 §4.1.3.3).
@@ -210,10 +234,7 @@ func (h *Host) Report(local, remote netip.AddrPort, err error) {
 func (h *Host) sender(local, remote netip.AddrPort) *Socket {
 	s := h.ofFlow(local, remote)
 	if s == nil {
-		s = h.sockets[local]
-	}
-	if s == nil {
-		s = h.wildcard(local.Port())
+		s = h.at(local)
 	}
 	if s == nil || s.remote != remote {
 		return nil

@@ -27,9 +27,9 @@ func bind(t *testing.T, h *udp.Host, local string) *udp.Socket {
 
 // send delivers a datagram to the host.
 func send(h *udp.Host, from, to, text string) udp.Verdict {
-	src, dst := at(from).Addr().As4(), at(to).Addr().As4()
+	src, dst := at(from).Addr(), at(to).Addr()
 	header := udp.Header{SrcPort: at(from).Port(), DstPort: at(to).Port()}
-	return h.Input(udp.Arrival{Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst)}, header.Append(nil, netip.AddrFrom4(src), netip.AddrFrom4(dst), []byte(text)))
+	return h.Input(udp.Arrival{Src: src, Dst: dst}, header.Append(nil, src, dst, []byte(text)))
 }
 
 // take reads one datagram: "source text".
@@ -146,7 +146,7 @@ func TestAPortIsHadOnce(t *testing.T) {
 	bind(t, h, "10.0.0.2:53")
 	all.Close()
 	bind(t, h, "0.0.0.0:54")
-	_, err := h.Bind(at("[::1]:1"))
+	_, err := h.Bind(netip.AddrPort{})
 	assert.ErrorIs(t, err, udp.ErrAddress)
 }
 

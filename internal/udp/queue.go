@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 
@@ -10,39 +11,68 @@ import (
 // The space of a received datagram in the receive buffer: a record before its payload, and at least
 // minCharge in all, so that the buffer's size also limits the number of tiny datagrams.
 const (
-	// Source address and port, destination address, payload length, interface, TTL, and Checked.
-	recordLen = 16
+	// Source port, payload length, interface, TTL, flags, the source and destination address, and
+	// the zone of those that are link-local.
+	headLen   = 8
+	recordLen = headLen + 2*16 + maxZone
 	minCharge = 256
+
+	// The flags, and the length of the zone above them.
+	flagChecked = 1 << 0
+	flagIPv6    = 1 << 1
+	zoneShift   = 2
+	maxZone     = 0xff >> zoneShift
 )
 
-func charge(payload int) int { return max(minCharge, recordLen+payload) }
+// size returns the length of the record with these flags, and what a datagram takes.
+func size(flags byte, payload int) (record, charge int) {
+	record = headLen + 2*4
+	if flags&flagIPv6 != 0 {
+		record = headLen + 2*16 + int(flags>>zoneShift)
+	}
+	return record, max(minCharge, record+payload)
+}
 
 // enqueue appends one whole datagram to the ring; false: it does not fit.
 func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bool {
-	if r.Free() < charge(len(payload)) {
+	var record [recordLen]byte
+	if a.Checked {
+		record[7] |= flagChecked
+	}
+	if a.Src.Is6() {
+		*(*[16]byte)(record[8:]), *(*[16]byte)(record[24:]) = a.Src.As16(), a.Dst.As16()
+		zone := copy(record[40:], cmp.Or(a.Src.Zone(), a.Dst.Zone()))
+		record[7] |= flagIPv6 | byte(zone<<zoneShift)
+	} else {
+		*(*[4]byte)(record[8:]), *(*[4]byte)(record[12:]) = a.Src.As4(), a.Dst.As4()
+	}
+	n, charge := size(record[7], len(payload))
+	if r.Free() < charge {
 		return false
 	}
-	var record [recordLen]byte
-	*(*[4]byte)(record[:]) = from.Addr().As4()
-	binary.BigEndian.PutUint16(record[4:], from.Port())
-	*(*[4]byte)(record[6:]) = a.Dst.As4()
-	binary.BigEndian.PutUint16(record[10:], uint16(len(payload)))
-	binary.BigEndian.PutUint16(record[12:], uint16(a.Iface))
-	record[14] = a.TTL
-	if a.Checked {
-		record[15] = 1
-	}
+	binary.BigEndian.PutUint16(record[0:], from.Port())
+	binary.BigEndian.PutUint16(record[2:], uint16(len(payload)))
+	binary.BigEndian.PutUint16(record[4:], uint16(a.Iface))
+	record[6] = a.TTL
 	tail := r.Tail()
-	r.WriteAt(tail, record[:])
-	r.WriteAt(tail+recordLen, payload)
+	r.WriteAt(tail, record[:n])
+	r.WriteAt(tail+uint64(n), payload)
 	// A padded record may end in a chunk without any of its bytes. Writing the last byte allocates
 	// that chunk.
-	end := tail + uint64(charge(len(payload)))
-	if recordLen+len(payload) < minCharge {
+	end := tail + uint64(charge)
+	if n+len(payload) < minCharge {
 		r.WriteAt(end-1, record[:1])
 	}
 	r.Commit(end)
 	return true
+}
+
+// zoned returns an address with the zone if it is link-local.
+func zoned(a netip.Addr, zone string) netip.Addr {
+	if a.IsLinkLocalUnicast() {
+		return a.WithZone(zone)
+	}
+	return a
 }
 
 // Received is the metadata of a datagram.
@@ -66,15 +96,21 @@ func Dequeue(r *buffer.Ring, p []byte) (Received, bool) {
 	}
 	end := r.Head()
 	var record [recordLen]byte
-	r.Read(record[:])
-	n := int(binary.BigEndian.Uint16(record[10:]))
+	r.Read(record[:headLen+2*4])
+	n := int(binary.BigEndian.Uint16(record[2:]))
+	length, charge := size(record[7], n)
+	from, to := netip.AddrFrom4([4]byte(record[8:])), netip.AddrFrom4([4]byte(record[12:]))
+	if record[7]&flagIPv6 != 0 {
+		r.Read(record[headLen+2*4 : length])
+		zone := string(record[40:length])
+		from = zoned(netip.AddrFrom16([16]byte(record[8:])), zone)
+		to = zoned(netip.AddrFrom16([16]byte(record[24:])), zone)
+	}
 	r.Read(p[:min(n, len(p))])
-	r.Release(end + uint64(charge(n)))
+	r.Release(end + uint64(charge))
 	return Received{
-		From: netip.AddrPortFrom(netip.AddrFrom4([4]byte(record[:])),
-			binary.BigEndian.Uint16(record[4:])),
-		To: netip.AddrFrom4([4]byte(record[6:])), Len: n,
-		Iface: int(binary.BigEndian.Uint16(record[12:])), TTL: record[14],
-		Checked: record[15] == 1,
+		From: netip.AddrPortFrom(from, binary.BigEndian.Uint16(record[0:])),
+		To:   to, Len: n, Iface: int(binary.BigEndian.Uint16(record[4:])), TTL: record[6],
+		Checked: record[7]&flagChecked != 0,
 	}, true
 }

@@ -18,7 +18,8 @@ type Socket struct {
 	Hear func(from netip.AddrPort, payload []byte)
 
 	host   *Host
-	local  netip.AddrPort // 0.0.0.0 for all of the host's addresses
+	local  netip.AddrPort // 0.0.0.0 or :: for all of the host's addresses
+	dual   bool           // :: is for both families
 	remote netip.AddrPort // invalid: not connected
 	rx     *buffer.Ring
 	err    error // the last ICMP error, until TakeError
@@ -87,8 +88,8 @@ func (s *Socket) Info() Info { return s.info }
 // Connect limits the socket to one peer; an invalid remote undoes it. Datagrams that were received
 // before stay.
 func (s *Socket) Connect(remote netip.AddrPort) error {
-	if s.admitted || remote.IsValid() && (!remote.Addr().Is4() || remote.Addr().IsUnspecified() ||
-		remote.Port() == 0) {
+	if s.admitted || remote.IsValid() && (remote.Addr().IsUnspecified() || remote.Port() == 0 ||
+		!s.dual && remote.Addr().Is4() != s.local.Addr().Is4()) {
 		return fmt.Errorf("%v: %w", remote, ErrAddress)
 	}
 	s.remote, s.err, s.path = remote, nil, pathMTU{}
@@ -112,12 +113,25 @@ func (s *Socket) Close() {
 		delete(s.host.catch.admitted, Flow{s.local, s.remote})
 		return
 	}
-	delete(s.host.sockets, s.local)
-	s.host.release(s.local.Port())
+	for _, at := range s.places() {
+		delete(s.host.sockets, at)
+		if s.host.ports[anywhere(at)]--; s.host.ports[anywhere(at)] == 0 {
+			delete(s.host.ports, anywhere(at))
+		}
+	}
 	for _, m := range s.groups {
 		s.host.leave(m)
 	}
 	s.groups = nil
+}
+
+// places returns the keys of the socket in Host.sockets.
+func (s *Socket) places() []netip.AddrPort {
+	if s.dual {
+		any4 := netip.AddrPortFrom(netip.IPv4Unspecified(), s.local.Port())
+		return []netip.AddrPort{any4, s.local}
+	}
+	return []netip.AddrPort{s.local}
 }
 
 // hears reports whether the socket accepts datagrams from this address.

@@ -260,7 +260,7 @@ var mutants = []mutant{
 	},
 	{
 		"loss-half", "random loss has half its rate", "internal/netem/loss.go",
-		"u.random.Float64() < u.share", "u.random.Float64() < u.share/2",
+		"random.Float64() < float64(u)", "random.Float64() < float64(u)/2",
 		append([]string{"check-bernoulli", "check-bbr-loss", "rdt-loss", "window-47m"}, fencePresets...),
 	},
 	{

@@ -105,7 +105,6 @@ func line(fields []string, t *result.Trial, r *result.Record) error {
 	return nil
 }
 
-// numbers parses fields that are all numbers.
 func numbers(fields []string, to []float64) (err error) {
 	if len(fields) != len(to) {
 		return fmt.Errorf("want %d numbers", len(to))

@@ -64,6 +64,9 @@ func scenario(x *plan.Experiment) (string, error) {
 			return "", err
 		}
 	}
+	if x.Path.IPv6 {
+		return "", &UnableError{"IPv6"}
+	}
 	for i := range x.Flows {
 		line("flow", i)
 		err := flow(x, i, func(key string, value any) { line("flow."+key, value) })
@@ -192,7 +195,6 @@ func red(q netem.RED, c *netem.Config, line func(key string, value any),
 	return size(netem.Bound{Packets: q.Packets, Bytes: q.Bytes, Time: q.Time}, "1000p")
 }
 
-// flow encodes one flow.
 func flow(x *plan.Experiment, i int, line func(key string, value any)) error {
 	f := &x.Flows[i]
 	unable := func(what string) error { return &UnableError{f.Name + "'s " + what} }

@@ -41,16 +41,17 @@ func (b *bed) send(from, to net.Conn, n int64) time.Duration {
 }
 
 // Every congestion control that this machine's kernel has, with the kernel sending.
-func TestKernelAlgorithms(t *testing.T) {
+func TestKernelAlgorithms(t *testing.T) { both(t, testKernelAlgorithms) }
+
+func testKernelAlgorithms(t *testing.T, f family) {
 	need(t, "ss")
-	known := newBed(t, 0, nil).sysctl("net/ipv4/tcp_available_congestion_control")
+	known := newBed(t, f, 0, nil).sysctl("net/ipv4/tcp_available_congestion_control")
 	for name := range strings.FieldsSeq(known) {
 		t.Run(name, func(t *testing.T) {
 			r := &row{peer: "Linux", scenario: "Linux sends with " + name, loss: 1}
-			report(t, r)
-			b := newBed(t, 1, nil)
-			b.must(b.command("ip", "route", "replace", "10.2.0.0/24", "via", "10.8.0.1",
-				"congctl", name))
+			f.report(t, r)
+			b := newBed(t, f, 1, nil)
+			b.congestion(name)
 			ours, kernels := b.mustPair(9000, false)
 			assert.Contains(t, b.ss(), " "+name+" ")
 			r.bytes = min(size(1), 10_000_000)
@@ -60,12 +61,14 @@ func TestKernelAlgorithms(t *testing.T) {
 }
 
 // Every congestion control and loss recovery of ours, with the kernel receiving.
-func TestOurAlgorithms(t *testing.T) {
+func TestOurAlgorithms(t *testing.T) { both(t, testOurAlgorithms) }
+
+func testOurAlgorithms(t *testing.T, f family) {
 	try := func(key, value string) {
 		t.Run(key+" "+value, func(t *testing.T) {
 			r := &row{peer: "Linux", scenario: "we send with " + key + " " + value, loss: 1}
-			report(t, r)
-			b := newBed(t, 1, nil)
+			f.report(t, r)
+			b := newBed(t, f, 1, nil)
 			b.set(key, value)
 			ours, kernels := b.mustPair(9000, true)
 			r.bytes = min(size(1), 10_000_000)
@@ -81,14 +84,16 @@ func TestOurAlgorithms(t *testing.T) {
 }
 
 // A link in the middle with every impairment, at both of its ends.
-func TestImpairedLink(t *testing.T) {
+func TestImpairedLink(t *testing.T) { both(t, testImpairedLink) }
+
+func testImpairedLink(t *testing.T, f family) {
 	const link = "loss 0.5% dup 1% reorder 1% corrupt 0.5% delay 1ms jitter 500us"
 	for _, weSend := range []bool{true, false} {
 		way := map[bool]string{true: "we send", false: "Linux sends"}[weSend]
 		t.Run(way, func(t *testing.T) {
 			r := &row{peer: "Linux", scenario: "dup, reorder, corrupt, jitter; " + way, loss: 1}
-			report(t, r)
-			b := newBed(t, 0, nil, "link if0 "+link+"\n")
+			f.report(t, r)
+			b := newBed(t, f, 0, nil, "link if0 "+link+"\n")
 			ours, kernels := b.mustPair(9000, weSend)
 			r.bytes = min(size(1), 10_000_000)
 			if weSend {

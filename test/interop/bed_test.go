@@ -6,12 +6,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +62,7 @@ route 0.0.0.0/0 via 10.2.0.1
 
 // bed is a network namespace in which the kernel is one end of a network of nodes.
 type bed struct {
+	family
 	t       *testing.T
 	name    string
 	a, b, c *operator.Node
@@ -87,9 +86,9 @@ done`
 // newBed returns a bed whose router drops loss percent of the packets in each direction. The nodes
 // named in pcaps capture to that file. extra is appended to the files of A and B; an impairment of
 // if0, the link between them, applies twice.
-func newBed(t *testing.T, loss float64, pcaps map[string]string, extra ...string) *bed {
+func newBed(t *testing.T, f family, loss float64, pcaps map[string]string, extra ...string) *bed {
 	t.Helper()
-	return (&bed{t: t, loss: loss, extra: strings.Join(extra, "")}).make(pcaps)
+	return (&bed{family: f, t: t, loss: loss, extra: strings.Join(extra, "")}).make(pcaps)
 }
 
 // make is newBed for a bed with some fields set.
@@ -98,11 +97,17 @@ func (b *bed) make(pcaps map[string]string) *bed {
 	b.namespace()
 	b.sysctl("net/ipv4/tcp_ecn", "1") // the kernel requests ECN too
 	b.a = b.open("A", pcaps["A"])
-	b.must(b.command("ip", "route", "add", "10.2.0.0/24", "via", "10.8.0.1",
-		"congctl", "cubic")) // instead of this machine's default
+	b.congestion("cubic") // instead of this machine's default
 	b.b, b.c = b.open("B", pcaps["B"]), b.open("C", pcaps["C"])
 	b.setLoss(b.loss)
 	return b
+}
+
+// congestion sets the route to C and the kernel's congestion control on it.
+func (b *bed) congestion(name string) {
+	b.t.Helper()
+	b.must(b.command("ip", strings.Fields(
+		b.text("route replace 10.2.0.0/24 via 10.8.0.1 congctl "+name))...))
 }
 
 // namespace creates the bed's network namespace.
@@ -150,7 +155,7 @@ func (b *bed) open(name, pcap string) *operator.Node {
 // openText starts a node inside the namespace, with its sockets and devices.
 func (b *bed) openText(name, text, pcap string) *operator.Node {
 	b.t.Helper()
-	cfg, err := lnx.Parse(name+".lnx", []byte(text))
+	cfg, err := lnx.Parse(name+".lnx", []byte(b.text(text)))
 	require.NoError(b.t, err)
 	var n *operator.Node
 	require.NoError(b.t, b.inside(func() error {
@@ -264,12 +269,6 @@ func (p *background) stop(sig syscall.Signal) {
 // path returns the path of a file of the test.
 func (b *bed) path(name string) string { return filepath.Join(b.dir, name) }
 
-func at(ip string, port int) netip.AddrPort {
-	return netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port))
-}
-
-func colon(ip string, port int) string { return ip + ":" + strconv.Itoa(port) }
-
 // dial connects C to the kernel, and retries until a program listens.
 func (b *bed) dial(port int) *node.Conn {
 	b.t.Helper()
@@ -282,7 +281,7 @@ func (b *bed) dialFrom(n *operator.Node, port int) *node.Conn {
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
 	for {
-		c, err := n.Node.TCP.Dial(ctx, at(kernelIP, port))
+		c, err := n.Node.TCP.Dial(ctx, b.at(kernelIP, port))
 		if err == nil {
 			return c
 		}
@@ -293,7 +292,7 @@ func (b *bed) dialFrom(n *operator.Node, port int) *node.Conn {
 // listen opens a listener on C.
 func (b *bed) listen(port int) *node.Listener {
 	b.t.Helper()
-	l, err := b.c.Node.TCP.Listen(at("0.0.0.0", port), 0)
+	l, err := b.c.Node.TCP.Listen(b.at("0.0.0.0", port), 0)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = l.Close() }) // the test may have closed it
 	return l

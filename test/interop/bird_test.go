@@ -40,9 +40,8 @@ rip triggered-update-delay 0 100
 `
 
 const (
-	birdStatic = `log stderr all;
-router id 10.8.0.2;
-protocol device { scan time 1; }
+	birdID     = "log stderr all;\nrouter id 10.8.0.2;\n"
+	birdStatic = `protocol device { scan time 1; }
 protocol kernel { ipv4 { import none; export where source = RTS_RIP; }; }
 protocol static elsewhere {
 	ipv4;
@@ -50,10 +49,10 @@ protocol static elsewhere {
 	route 192.168.0.0/16 blackhole { rip_metric = 4; };
 }
 `
-	birdRIP = `protocol rip tide {
+	birdRIP = `protocol %s tide {
 	ipv4 { import all; export where source = RTS_STATIC; };
 	interface "` + device + `" {
-		version 2; %s; check zero yes;
+		%s
 		update time 1; timeout time 20; garbage time 2;
 		%s
 	};
@@ -62,9 +61,9 @@ protocol static elsewhere {
 )
 
 // newRIPBed starts our routers. keys are lines for A's file about tun0.
-func newRIPBed(t *testing.T, keys string) *ripBed {
+func newRIPBed(t *testing.T, f family, keys string) *ripBed {
 	t.Helper()
-	b := &ripBed{bed: &bed{t: t}, static: birdStatic}
+	b := &ripBed{bed: &bed{family: f, t: t}, static: birdStatic}
 	b.namespace()
 	b.router = b.openText("A", `interface tun0 10.8.0.1/24 tun:`+device+` kernel `+kernelIP+`
 interface if0 10.0.0.1/24 127.0.0.1:5000
@@ -87,7 +86,9 @@ func (b *ripBed) bird(mode, auth string) {
 	b.t.Helper()
 	need(b.t, "bird", "birdc")
 	file := filepath.Join(b.dir, "bird.conf")
-	text := b.static + fmt.Sprintf(birdRIP, mode, auth)
+	text := fmt.Sprintf(b.static+birdRIP, pick(b.family, "rip", "rip ng"),
+		pick(b.family, "version 2; "+mode+"; check zero yes;", ""), auth)
+	text = birdID + strings.ReplaceAll(b.text(text), "ipv4", "ipv"+b.digit())
 	require.NoError(b.t, os.WriteFile(file, []byte(text), 0o600))
 	b.start(b.commandFor(2*patience, "bird", "-f", "-c", file, "-s", b.path("ctl"), "-P", b.path("pid")))
 }
@@ -103,7 +104,12 @@ func (b *ripBed) birdc(words ...string) string {
 
 // birdHas returns BIRD's route to a prefix: preference, metric and next hop in one line.
 func (b *ripBed) birdHas(prefix string) string {
-	return strings.Join(strings.Fields(b.birdc("show", "route", prefix, "all")), " ")
+	return strings.Join(strings.Fields(b.birdc("show", "route", b.text(prefix), "all")), " ")
+}
+
+// birdUses reports whether BIRD has a route to a prefix through A.
+func (b *ripBed) birdUses(prefix string) bool {
+	return strings.Contains(b.birdHas(prefix), "via "+pick(b.family, gatewayIP, "fe80::1"))
 }
 
 // until waits until done returns true.
@@ -117,7 +123,7 @@ func (b *ripBed) route(n *operator.Node, prefix string) control.RIPRoute {
 	b.t.Helper()
 	info := testenv.Ask(b.t, n, control.RIP{})
 	for _, r := range info.Routes {
-		if r.Prefix == netip.MustParsePrefix(prefix) {
+		if r.Prefix == netip.MustParsePrefix(b.text(prefix)) {
 			return r
 		}
 	}
@@ -131,9 +137,11 @@ func (b *ripBed) reaches(n *operator.Node, prefix string, metric int) bool {
 
 // RFC 2453: both sides learn routes with metrics and tags, the kernel's ping uses them, and a link
 // that goes down on either side withdraws them.
-func TestBIRDAndRIPv2(t *testing.T) {
-	report(t, &row{peer: "BIRD", scenario: "RIPv2: routes, metrics and tags both ways, cuts"})
-	b := newRIPBed(t, "")
+func TestBIRDAndRIPv2(t *testing.T) { both(t, testBIRDAndRIPv2) }
+
+func testBIRDAndRIPv2(t *testing.T, f family) {
+	f.report(t, &row{peer: "BIRD", scenario: pick(f, "RIPv2", "RIPng") + ": routes, metrics and tags both ways, cuts"})
+	b := newRIPBed(t, f, "")
 	b.bird("mode multicast", "")
 
 	b.until("BIRD's routes at B", func() bool {
@@ -141,30 +149,30 @@ func TestBIRDAndRIPv2(t *testing.T) {
 	})
 	assert.Equal(t, 77, b.route(b.beyond, "172.16.0.0/12").Tag)
 	learned := b.route(b.router, "172.16.0.0/12")
-	assert.Equal(t, kernelIP, learned.From.String())
+	assert.True(t, learned.From == f.addr(kernelIP) || f.v6 && learned.From.IsLinkLocalUnicast(),
+		"%v", learned.From)
 	assert.Equal(t, "tun0", learned.Iface)
 	assert.Equal(t, 2, learned.Cost)
 
 	b.until("our routes at BIRD", func() bool {
-		return strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1") &&
-			strings.Contains(b.birdHas("10.9.0.0/16"), "via 10.8.0.1")
+		return b.birdUses("10.2.0.0/24") && b.birdUses("10.9.0.0/16")
 	})
 	assert.Contains(t, b.birdHas("10.0.0.0/24"), "RIP.metric: 2")
 	assert.Contains(t, b.birdHas("10.2.0.0/24"), "RIP.metric: 3")
 	assert.Contains(t, b.birdHas("10.9.0.0/16"), "RIP.metric: 7")
 	assert.Contains(t, b.birdHas("10.9.0.0/16"), "RIP.tag: 04d2")
 	b.until("the kernel's route", func() bool {
-		return b.command("ping", "-c", "1", "-W", "1", hostIP).Run() == nil
+		return b.command("ping", "-c", "1", "-W", "1", f.ip(hostIP)).Run() == nil
 	})
 
 	t.Log("# a link behind A goes down")
 	testenv.Ask(t, b.router, control.SetLink{Iface: "if0"})
 	b.until("withdrawn from BIRD", func() bool {
-		return !strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
+		return !b.birdUses("10.2.0.0/24")
 	})
 	testenv.Ask(t, b.router, control.SetLink{Iface: "if0", Up: true})
 	b.until("back at BIRD", func() bool {
-		return strings.Contains(b.birdHas("10.2.0.0/24"), "via 10.8.0.1")
+		return b.birdUses("10.2.0.0/24")
 	})
 
 	t.Log("# a link behind BIRD goes down")
@@ -183,6 +191,7 @@ func TestBIRDAndRIPv2(t *testing.T) {
 // RFC 2453 §4.1 and RFC 4822: we accept BIRD's authenticated messages and BIRD ours, with 30
 // routes, which take two messages.
 func TestBIRDAndAuthentication(t *testing.T) {
+	var f family // RIPng has neither
 	for _, tt := range []struct{ ours, auth string }{
 		{"password tun0 tide", `authentication plaintext; password "tide";`},
 		{"key tun0 1 md5 tide", `authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`},
@@ -197,9 +206,9 @@ func TestBIRDAndAuthentication(t *testing.T) {
 		}
 		name = strings.TrimSuffix(name, ";")
 		t.Run(name, func(t *testing.T) {
-			report(t, &row{peer: "BIRD", scenario: "RIPv2: authentication, " + name})
+			f.report(t, &row{peer: "BIRD", scenario: "RIPv2: authentication, " + name})
 			ours, lines := thirty(30)
-			b := newRIPBed(t, "rip "+tt.ours+"\n"+lines)
+			b := newRIPBed(t, f, "rip "+tt.ours+"\n"+lines)
 			b.bird("mode multicast", tt.auth)
 			b.until("BIRD's route at B", func() bool { return b.reaches(b.beyond, "172.16.0.0/12", 3) })
 			b.until("our routes at BIRD", func() bool {
@@ -213,6 +222,7 @@ func TestBIRDAndAuthentication(t *testing.T) {
 
 // Both sides reject a wrong key, and our drop counter names the reason.
 func TestBIRDAndAWrongKey(t *testing.T) {
+	var f family // RIPng has neither
 	for _, tt := range []struct{ name, ours, auth, want string }{
 		{
 			"wrong key", "key tun0 1 md5 ebb",
@@ -226,8 +236,8 @@ func TestBIRDAndAWrongKey(t *testing.T) {
 		{"wrong password", "password tun0 ebb", `authentication plaintext; password "tide";`, "wrong password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report(t, &row{peer: "BIRD", scenario: "RIPv2: refused, " + tt.name})
-			b := newRIPBed(t, "rip "+tt.ours+"\n")
+			f.report(t, &row{peer: "BIRD", scenario: "RIPv2: refused, " + tt.name})
+			b := newRIPBed(t, f, "rip "+tt.ours+"\n")
 			b.bird("mode multicast", tt.auth)
 			refused := func() (n uint64) {
 				info := testenv.Ask(t, b.router, control.RIP{})
@@ -245,16 +255,19 @@ func TestBIRDAndAWrongKey(t *testing.T) {
 }
 
 // RFC 2453 §3.6: a large table takes many messages, here 400 a second.
-func TestBIRDAndALargeTable(t *testing.T) {
-	report(t, &row{peer: "BIRD", scenario: "RIPv2: 10,000 routes learned, passed on, withdrawn"})
-	b := newRIPBed(t, "rip key tun0 1 md5 tide\n")
+func TestBIRDAndALargeTable(t *testing.T) { both(t, testBIRDAndALargeTable) }
+
+func testBIRDAndALargeTable(t *testing.T, f family) {
+	f.report(t, &row{peer: "BIRD", scenario: pick(f, "RIPv2", "RIPng") + ": 10,000 routes learned, passed on, withdrawn"})
+	b := newRIPBed(t, f, pick(f, "rip key tun0 1 md5 tide\n", ""))
 	var routes strings.Builder
 	const many = 10_000
 	for i := range many {
 		fmt.Fprintf(&routes, "\troute 20.%d.%d.0/24 blackhole;\n", i>>8, i&255)
 	}
 	b.static = strings.Replace(birdStatic, "\tipv4;\n", "\tipv4;\n"+routes.String(), 1)
-	b.bird("mode multicast", `authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`)
+	b.bird("mode multicast", pick(f,
+		`authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`, ""))
 	known := func(n *operator.Node) (count int) {
 		info := testenv.Ask(t, n, control.RIP{})
 		for _, r := range info.Routes {
@@ -273,8 +286,9 @@ func TestBIRDAndALargeTable(t *testing.T) {
 // RFC 2453 §5.1: BIRD receives the broadcasts that we send for version 1. (BIRD itself does not
 // broadcast on a TUN device.)
 func TestBIRDAndBroadcast(t *testing.T) {
-	report(t, &row{peer: "BIRD", scenario: "RIPv2: we broadcast, BIRD multicasts"})
-	b := newRIPBed(t, "rip interface tun0 send rip1-compatible\n")
+	var f family // RIPng has neither
+	f.report(t, &row{peer: "BIRD", scenario: "RIPv2: we broadcast, BIRD multicasts"})
+	b := newRIPBed(t, f, "rip interface tun0 send rip1-compatible\n")
 	b.bird("mode multicast", "")
 	b.until("BIRD's route at B", func() bool { return b.reaches(b.beyond, "192.168.0.0/16", 6) })
 	b.until("our route at BIRD", func() bool {

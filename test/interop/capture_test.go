@@ -53,7 +53,7 @@ func (b *bed) analyze(file string) verdict {
 		"-r", file, "-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
 		"-o", "tcp.analyze_sequence_numbers:TRUE", "-T", "fields", "-E", "separator=|",
 		"-e", "_ws.malformed", "-e", "ip.checksum.status", "-e", "tcp.checksum.status",
-		"-e", "tcp.len", "-e", "ip.src", "-e", "tcp.checksum", "-e", "tcp.checksum_calculated",
+		"-e", "tcp.len", "-e", pick(b.family, "ip.src", "ipv6.src"), "-e", "tcp.checksum", "-e", "tcp.checksum_calculated",
 	}
 	const fixed = 7
 	for _, f := range flags {
@@ -69,11 +69,12 @@ func (b *bed) analyze(file string) verdict {
 		}
 		// Linux writes 0xffff for a sum of zero, as UDP must (skb_checksum_help). Both are the same
 		// number in one's complement, and tshark complains about nothing else.
-		zero := cells[4] == kernelIP && cells[5] == "0xffff" && cells[6] == "0x0000"
-		if cells[1] != "1" || cells[2] != "1" && !zero { // 1: correct
+		zero := cells[4] == b.ip(kernelIP) && cells[5] == "0xffff" && cells[6] == "0x0000"
+		isTCP := cells[3] != ""                                                       // or a message of RIPng
+		if cells[1] != pick(b.family, "1", "") || isTCP && cells[2] != "1" && !zero { // 1: correct
 			v.bad++
 		}
-		if cells[3] != "0" {
+		if isTCP && cells[3] != "0" {
 			v.data++
 		}
 		for i, f := range flags {
@@ -90,7 +91,7 @@ func (b *bed) awaitNoConns() {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; {
 		said := b.must(b.command("ss", "-Htan", "state", "connected", "exclude", "time-wait",
-			"dst", hostIP))
+			"dst", b.host()))
 		if said == "" {
 			return
 		}
@@ -166,7 +167,9 @@ func (b *bed) captureBoth(kernelSends bool, n int64, folder string) map[string]v
 // tshark examines both ends of transfers in both directions. No checksum is wrong and no packet is
 // malformed. Without loss, no segment is retransmitted, out of order or outside the window; with
 // loss, all findings are those that loss explains.
-func TestTsharkFindsNothing(t *testing.T) {
+func TestTsharkFindsNothing(t *testing.T) { both(t, testTsharkFindsNothing) }
+
+func testTsharkFindsNothing(t *testing.T, f family) {
 	need(t, "tshark", "ss")
 	for _, loss := range losses {
 		for _, kernelSends := range []bool{true, false} {
@@ -175,16 +178,16 @@ func TestTsharkFindsNothing(t *testing.T) {
 				r := &row{
 					peer: "Linux, tshark", loss: loss, scenario: "captures of both ends, " + way,
 				}
-				report(t, r)
+				f.report(t, r)
 				tries, link := 1, ""
 				if loss == 0 {
 					tries, link = 5, "link if0 delay 25ms\n"
 				}
 				for try := 1; ; try++ {
-					folder := captures(t, fmt.Sprintf("%g%% %s %d", loss, way, try))
+					folder := f.captures(t, fmt.Sprintf("%g%% %s %d", loss, way, try))
 					// Packet by packet: a packet socket shows the trains of the kernel's end before
 					// they are split, without checksums.
-					b := (&bed{t: t, loss: loss, extra: link, plain: true}).make(
+					b := (&bed{family: f, t: t, loss: loss, extra: link, plain: true}).make(
 						map[string]string{"C": filepath.Join(folder, "ours.pcapng")})
 					b.set("tcp.ecn", "on")
 					if try > probeTries {
@@ -210,7 +213,9 @@ func TestTsharkFindsNothing(t *testing.T) {
 
 // A train that crosses the TUN device appears in the node's captures as it leaves on the links: as
 // single packets with full checksums.
-func TestTsharkSeesTrainsAsPackets(t *testing.T) {
+func TestTsharkSeesTrainsAsPackets(t *testing.T) { both(t, testTsharkSeesTrainsAsPackets) }
+
+func testTsharkSeesTrainsAsPackets(t *testing.T, f family) {
 	need(t, "tshark", "socat")
 	for name, transfer := range map[string]func(b *bed, n int64) time.Duration{
 		"Linux sends": func(b *bed, n int64) time.Duration { return b.sendFromKernel(b.c, hostIP, n) },
@@ -218,10 +223,10 @@ func TestTsharkSeesTrainsAsPackets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &row{peer: "Linux, tshark", scenario: "captures of the gateway, " + name}
-			report(t, r)
+			f.report(t, r)
 			const n = 4_000_000
-			file := filepath.Join(captures(t, "gateway "+name), "gateway.pcapng")
-			b := newBed(t, 0, map[string]string{"A": file})
+			file := filepath.Join(f.captures(t, "gateway "+name), "gateway.pcapng")
+			b := newBed(t, f, 0, map[string]string{"A": file})
 			transfer(b, n)
 			testenv.Ask(t, b.a, control.PcapStop{})
 			v := b.analyze(file)
@@ -240,12 +245,12 @@ func TestTsharkSeesTrainsAsPackets(t *testing.T) {
 const probeTries = 3
 
 // captures returns the folder for captures.
-func captures(t *testing.T, name string) string {
+func (f family) captures(t *testing.T, name string) string {
 	t.Helper()
 	if *keep == "" {
 		return t.TempDir()
 	}
-	folder := filepath.Join(*keep, name)
+	folder := filepath.Join(*keep, name+" "+f.String())
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	return folder
 }

@@ -14,7 +14,7 @@ import (
 // kernelDial connects the kernel to C.
 func (b *bed) kernelDial(port int) (c net.Conn, err error) {
 	err = b.inside(func() (err error) {
-		c, err = net.DialTimeout("tcp4", colon(hostIP, port), patience)
+		c, err = net.DialTimeout("tcp"+b.digit(), b.colon(hostIP, port), patience)
 		return err
 	})
 	return c, err
@@ -23,7 +23,7 @@ func (b *bed) kernelDial(port int) (c net.Conn, err error) {
 // pair connects C and the kernel; weCall says which one dials.
 func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	if !weCall {
-		l, err := b.c.Node.TCP.Listen(at("0.0.0.0", port), 0)
+		l, err := b.c.Node.TCP.Listen(b.at("0.0.0.0", port), 0)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -36,7 +36,7 @@ func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	}
 	var l net.Listener
 	if err := b.inside(func() (err error) {
-		l, err = net.Listen("tcp4", colon(kernelIP, port))
+		l, err = net.Listen("tcp"+b.digit(), b.colon(kernelIP, port))
 		return err
 	}); err != nil {
 		return nil, nil, err
@@ -44,7 +44,7 @@ func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if ours, err = b.c.Node.TCP.Dial(ctx, at(kernelIP, port)); err != nil {
+	if ours, err = b.c.Node.TCP.Dial(ctx, b.at(kernelIP, port)); err != nil {
 		return nil, nil, err
 	}
 	kernels, err = l.Accept()
@@ -52,11 +52,13 @@ func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 }
 
 // nettest's checks of net.Conn, with the kernel at the other end.
-func TestConnWithTheKernel(t *testing.T) {
+func TestConnWithTheKernel(t *testing.T) { both(t, testConnWithTheKernel) }
+
+func testConnWithTheKernel(t *testing.T, f family) {
 	for name, weCall := range map[string]bool{"we call": true, "the kernel calls": false} {
 		t.Run(name, func(t *testing.T) {
-			report(t, &row{peer: "Linux", scenario: "nettest.TestConn, " + name})
-			b := newBed(t, 0, nil)
+			f.report(t, &row{peer: "Linux", scenario: "nettest.TestConn, " + name})
+			b := newBed(t, f, 0, nil)
 			var port atomic.Int32
 			port.Store(10_000)
 			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {

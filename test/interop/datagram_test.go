@@ -16,16 +16,18 @@ import (
 
 // UDP with the kernel at the other end: both directions, sizes up to the MTU, and the port
 // unreachable that each sends for a closed port.
-func TestDatagramsWithTheKernel(t *testing.T) {
-	report(t, &row{peer: "Linux", scenario: "UDP both ways, port unreachable"})
-	b := newBed(t, 0, nil)
+func TestDatagramsWithTheKernel(t *testing.T) { both(t, testDatagramsWithTheKernel) }
+
+func testDatagramsWithTheKernel(t *testing.T, f family) {
+	f.report(t, &row{peer: "Linux", scenario: "UDP both ways, port unreachable"})
+	b := newBed(t, f, 0, nil)
 	var kernel net.PacketConn
 	require.NoError(t, b.inside(func() (err error) {
-		kernel, err = net.ListenPacket("udp4", colon(kernelIP, 5353))
+		kernel, err = net.ListenPacket("udp"+f.digit(), f.colon(kernelIP, 5353))
 		return err
 	}))
 	defer kernel.Close()
-	ours, err := b.c.Node.Packets.Listen(at("0.0.0.0", 5354))
+	ours, err := b.c.Node.Packets.Listen(f.at("0.0.0.0", 5354))
 	require.NoError(t, err)
 	defer ours.Close()
 	soon := time.Now().Add(patience)
@@ -34,22 +36,22 @@ func TestDatagramsWithTheKernel(t *testing.T) {
 	p := make([]byte, 2000)
 	for _, n := range []int{0, 1, 7, 1000, 1372} {
 		text := bytes.Repeat([]byte{byte(n)}, n)
-		_, err := ours.WriteToAddrPort(text, at(kernelIP, 5353))
+		_, err := ours.WriteToAddrPort(text, f.at(kernelIP, 5353))
 		require.NoError(t, err)
 		got, from, err := kernel.ReadFrom(p)
 		require.NoError(t, err)
 		assert.Equal(t, text, p[:got])
-		assert.Equal(t, colon(hostIP, 5354), from.String())
+		assert.Equal(t, f.colon(hostIP, 5354), from.String())
 		_, err = kernel.WriteTo(text, from)
 		require.NoError(t, err)
 		got, back, err := ours.ReadFromAddrPort(p)
 		require.NoError(t, err)
 		assert.Equal(t, text, p[:got])
-		assert.Equal(t, at(kernelIP, 5353), back)
+		assert.Equal(t, f.at(kernelIP, 5353), back)
 	}
 
 	t.Log("# a closed port")
-	caller, err := b.c.Node.Packets.Dial(at(kernelIP, 9))
+	caller, err := b.c.Node.Packets.Dial(f.at(kernelIP, 9))
 	require.NoError(t, err)
 	defer caller.Close()
 	require.NoError(t, caller.SetDeadline(soon))
@@ -59,7 +61,7 @@ func TestDatagramsWithTheKernel(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 	var other net.Conn
 	require.NoError(t, b.inside(func() (err error) {
-		other, err = net.Dial("udp4", colon(hostIP, 9))
+		other, err = net.Dial("udp"+f.digit(), f.colon(hostIP, 9))
 		return err
 	}))
 	defer other.Close()
@@ -71,12 +73,14 @@ func TestDatagramsWithTheKernel(t *testing.T) {
 }
 
 // socat echoes our client's datagrams.
-func TestSocatEchoesDatagrams(t *testing.T) {
+func TestSocatEchoesDatagrams(t *testing.T) { both(t, testSocatEchoesDatagrams) }
+
+func testSocatEchoesDatagrams(t *testing.T, f family) {
 	need(t, "socat")
-	report(t, &row{peer: "Linux, socat", scenario: "UDP echo"})
-	b := newBed(t, 0, nil)
-	b.start(b.command("socat", "UDP4-LISTEN:7,fork", "EXEC:cat"))
-	c, err := b.c.Node.Packets.Dial(at(kernelIP, 7))
+	f.report(t, &row{peer: "Linux, socat", scenario: "UDP echo"})
+	b := newBed(t, f, 0, nil)
+	b.start(b.command("socat", "UDP"+f.digit()+"-LISTEN:7,fork", "EXEC:cat"))
+	c, err := b.c.Node.Packets.Dial(f.at(kernelIP, 7))
 	require.NoError(t, err)
 	defer c.Close()
 	p := make([]byte, 2000)

@@ -20,15 +20,17 @@ var negotiated = []string{"ts", "sack", "ecn", `wscale:\d+,\d+`}
 // ss returns the kernel's report on its connections with C (-o includes the options).
 func (b *bed) ss() string {
 	b.t.Helper()
-	return b.must(b.command("ss", "-Htino", "dst", hostIP))
+	return b.must(b.command("ss", "-Htino", "dst", b.host()))
 }
 
-func TestNegotiatedOptions(t *testing.T) {
+func TestNegotiatedOptions(t *testing.T) { both(t, testNegotiatedOptions) }
+
+func testNegotiatedOptions(t *testing.T, f family) {
 	need(t, "ss")
 	for name, weCall := range map[string]bool{"we call": true, "the kernel calls": false} {
 		t.Run(name, func(t *testing.T) {
-			report(t, &row{peer: "Linux", scenario: "ss -ti shows " + strings.Join(names(), " ") + ", " + name})
-			b := newBed(t, 0, nil)
+			f.report(t, &row{peer: "Linux", scenario: "ss -ti shows " + strings.Join(names(), " ") + ", " + name})
+			b := newBed(t, f, 0, nil)
 			b.set("tcp.ecn", "on") // request it, as the kernel does here
 			ours, kernels, err := b.pair(9000, weCall)
 			require.NoError(t, err)
@@ -59,15 +61,17 @@ func names() []string {
 }
 
 // The kernel offers less: an option that one side does not offer is not used.
-func TestOptionsNotOffered(t *testing.T) {
+func TestOptionsNotOffered(t *testing.T) { both(t, testOptionsNotOffered) }
+
+func testOptionsNotOffered(t *testing.T, f family) {
 	need(t, "ss")
 	for key, feature := range map[string]string{
 		"tcp_timestamps": "ts", "tcp_sack": "sack", "tcp_window_scaling": `wscale:\d+,\d+`,
 		"tcp_ecn": "ecn",
 	} {
 		t.Run(key, func(t *testing.T) {
-			report(t, &row{peer: "Linux", scenario: fmt.Sprintf("net.ipv4.%s=0", key)})
-			b := newBed(t, 0, nil)
+			f.report(t, &row{peer: "Linux", scenario: fmt.Sprintf("net.ipv4.%s=0", key)})
+			b := newBed(t, f, 0, nil)
 			b.set("tcp.ecn", "on")
 			b.sysctl("net/ipv4/"+key, "0")
 			for i, weCall := range []bool{true, false} {
@@ -88,12 +92,14 @@ func TestOptionsNotOffered(t *testing.T) {
 
 // RFC 4987 §3.6: an end that answers with a SYN cookie, and so stores nothing, negotiates the same
 // options, because the timestamp carries them.
-func TestCookiesKeepOptions(t *testing.T) {
+func TestCookiesKeepOptions(t *testing.T) { both(t, testCookiesKeepOptions) }
+
+func testCookiesKeepOptions(t *testing.T, f family) {
 	need(t, "ss")
 	for name, weCall := range map[string]bool{"the kernel's": true, "ours": false} {
 		t.Run(name, func(t *testing.T) {
-			report(t, &row{peer: "Linux", scenario: "SYN cookies, " + name})
-			b := newBed(t, 0, nil)
+			f.report(t, &row{peer: "Linux", scenario: "SYN cookies, " + name})
+			b := newBed(t, f, 0, nil)
 			b.sysctl("net/ipv4/tcp_syncookies", "2") // always
 			b.set("tcp.syncookies", "always")
 			ours, kernels := b.mustPair(9000, weCall)

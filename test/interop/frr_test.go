@@ -8,9 +8,9 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -24,7 +24,8 @@ import (
 // frrFolder holds the daemons of Debian's package frr.
 const frrFolder = "/usr/lib/frr/"
 
-// frrConfig configures FRR's ripd with an interface's authentication and its routes.
+// frrConfig configures FRR's ripd with an interface's authentication and its routes, and frrNG its
+// ripngd.
 const frrConfig = `key chain tide
  key 1
   key-string tide
@@ -38,7 +39,15 @@ router rip
 %s!
 `
 
-// frr starts FRR's zebra and ripd in the namespace. They run as the user frr, with their files
+const frrNG = `interface ` + device + `
+%s!
+router ripng
+ network ` + device + `
+ timers basic 5 20 5
+%s!
+`
+
+// frr starts FRR's zebra, and ripd or ripngd, in the namespace. They run as the user frr, with their files
 // in a folder of the test. FRR announces routes, and authenticates as auth says.
 func (b *ripBed) frr(auth string, routes []string) {
 	b.t.Helper()
@@ -46,7 +55,8 @@ func (b *ripBed) frr(auth string, routes []string) {
 	if err != nil {
 		b.t.Skip("skip: needs frr")
 	}
-	need(b.t, frrFolder+"zebra", frrFolder+"ripd", "vtysh")
+	ripd := pick(b.family, "ripd", "ripngd")
+	need(b.t, frrFolder+"zebra", frrFolder+ripd, "vtysh")
 	dir, err := os.MkdirTemp("", "tidepool-frr")
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { assert.NoError(b.t, os.RemoveAll(dir)) })
@@ -60,11 +70,11 @@ func (b *ripBed) frr(auth string, routes []string) {
 		lines += " route " + r + "\n"
 	}
 	for name, text := range map[string]string{
-		"zebra": "", "ripd": fmt.Sprintf(frrConfig, auth, lines),
+		"zebra": "", ripd: fmt.Sprintf(pick(b.family, frrConfig, frrNG), auth, b.text(lines)),
 	} {
 		require.NoError(b.t, os.WriteFile(b.path(name+".conf"), []byte(text), 0o644))
 	}
-	for _, name := range []string{"zebra", "ripd"} {
+	for _, name := range []string{"zebra", ripd} {
 		p := b.start(b.commandFor(2*patience, frrFolder+name, "-f", b.path(name+".conf"),
 			"-i", b.path(name+".pid"), "-z", b.path("zserv"), "--vty_socket", dir, "-P", "0"))
 		b.t.Cleanup(func() { p.stop(syscall.SIGTERM) })
@@ -78,15 +88,21 @@ func (b *ripBed) frr(auth string, routes []string) {
 	}
 }
 
-// frrHas returns the routes that FRR's ripd has learned from A, with their metrics.
+// frrRoute matches a route of FRR's tables:
+//
+//	R(n) 10.30.1.0/24  10.8.0.1  2 10.8.0.1  0 00:18
+//	R(n) fd0a:1e:1::/48
+//	                   fe80::1  tide0  2  0  00:18
+var frrRoute = regexp.MustCompile(`R\(n\) (\S+)\s+(\S+)\s+(?:` + device + `\s+)?(\d+)`)
+
+// frrHas returns the routes that FRR has learned from A, with their metrics.
 func (b *ripBed) frrHas() map[string]string {
-	out, err := b.command("vtysh", "--vty_socket", b.dir, "-c", "show ip rip").Output()
+	out, err := b.command("vtysh", "--vty_socket", b.dir, "-c", pick(b.family, "show ip rip", "show ipv6 ripng")).Output()
 	require.NoError(b.t, err)
 	learned := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		// R(n) 10.30.1.0/24  10.8.0.1  2 10.8.0.1  0 00:18
-		if f := strings.Fields(line); len(f) > 3 && f[0] == "R(n)" && f[2] == "10.8.0.1" {
-			learned[f[1]] = f[3]
+	for _, r := range frrRoute.FindAllStringSubmatch(string(out), -1) {
+		if r[2] == pick(b.family, gatewayIP, "fe80::1") {
+			learned[r[1]] = r[3]
 		}
 	}
 	return learned
@@ -112,7 +128,7 @@ func (b *ripBed) known(prefixes []string) (n int) {
 		learned[r.Prefix.String()] = r.From.IsValid() && r.Cost < 16
 	}
 	for _, p := range prefixes {
-		if learned[p] {
+		if learned[b.text(p)] {
 			n++
 		}
 	}
@@ -121,7 +137,9 @@ func (b *ripBed) known(prefixes []string) (n int) {
 
 // RFC 2453 §4.1 and RFC 4822: FRR and we take each other's 30 routes, which are two messages,
 // with each authentication that FRR has.
-func TestFRRAndRIPv2(t *testing.T) {
+func TestFRRAndRIPv2(t *testing.T) { both(t, testFRRAndRIPv2) }
+
+func testFRRAndRIPv2(t *testing.T, f family) {
 	const chain = " ip rip authentication key-chain tide\n"
 	for _, tt := range []struct{ name, ours, auth string }{
 		{"none", "", ""},
@@ -138,17 +156,20 @@ func TestFRRAndRIPv2(t *testing.T) {
 			" ip rip authentication mode md5 auth-length old-ripd\n" + chain,
 		},
 	} {
+		if f.v6 && tt.ours != "" {
+			continue // RIPng has no authentication
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel() // FRR sends an update every 5 s at most
-			report(t, &row{peer: "FRR", scenario: "RIPv2: 30 routes both ways, " + tt.name})
+			f.report(t, &row{peer: "FRR", scenario: pick(f, "RIPv2", "RIPng") + ": 30 routes both ways, " + tt.name})
 			ours, lines := thirty(30)
 			theirs, _ := thirty(31)
-			b := newRIPBed(t, tt.ours+lines)
+			b := newRIPBed(t, f, tt.ours+lines)
 			b.frr(tt.auth, theirs)
 			b.until("FRR's routes at A", func() bool { return b.known(theirs) == twoMessages })
 			b.until("our routes at FRR", func() bool {
 				learned := b.frrHas()
-				return !slices.ContainsFunc(ours, func(p string) bool { return learned[p] != "2" })
+				return !slices.ContainsFunc(ours, func(p string) bool { return learned[f.text(p)] != "2" })
 			})
 			for _, r := range testenv.Ask(t, b.router, control.RIP{}).Refused {
 				assert.Equal(t, "authentication missing", r.Reason, "FRR signs no request")

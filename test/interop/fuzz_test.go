@@ -38,24 +38,25 @@ func python(t *testing.T) string {
 // routers before it. No node exits, none keeps much memory, all answers are valid, and a file
 // crosses in both directions afterwards.
 func TestScapyFuzz(t *testing.T) {
+	var f family // testdata/fuzz.py has no other
 	need(t, "tshark", "socat")
 	with := python(t)
 	count := *fuzzed
 	if !testenv.Long() {
 		count /= 10
 	}
-	report(t, &row{
+	f.report(t, &row{
 		peer:     "scapy",
 		scenario: strconv.Itoa(count) + " fuzzed packets, then a transfer",
 	})
-	b := newRow(t, "")
+	b := newRow(t, f, "")
 	b.web(80)
 	b.echoUDP(53)
 	b.must(b.command("ip", "link", "set", device, "txqueuelen", "10000"))
-	file := filepath.Join(captures(t, "scapy"), "ours.pcapng")
+	file := filepath.Join(f.captures(t, "scapy"), "ours.pcapng")
 	testenv.Ask(t, b.c, control.PcapStart{File: file, Snaplen: 0})
 	send := func(seed, n int) {
-		out := b.must(b.commandFor(4*patience, with, "testdata/fuzz.py", device, hostIP,
+		out := b.must(b.commandFor(4*patience, with, "testdata/fuzz.py", device, f.ip(hostIP),
 			strconv.Itoa(seed), strconv.Itoa(n)))
 		t.Log(strings.TrimSpace(out))
 	}

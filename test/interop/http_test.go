@@ -45,15 +45,17 @@ func (b *bed) serve(port int, file string) {
 	})
 }
 
-func TestCurl(t *testing.T) {
+func TestCurl(t *testing.T) { both(t, testCurl) }
+
+func testCurl(t *testing.T, f family) {
 	need(t, "curl")
 	for _, loss := range losses {
 		t.Run(fmt.Sprintf("%g%%", loss), func(t *testing.T) {
 			for _, way := range []string{"GET", "PUT"} {
 				t.Run(way, func(t *testing.T) {
 					r := &row{peer: "Linux, curl", scenario: way + " with our http.Server", loss: loss}
-					report(t, r)
-					b := newBed(t, loss, nil)
+					f.report(t, r)
+					b := newBed(t, f, loss, nil)
 					r.bytes = size(loss) / 2
 					path, want := b.randomFile("file", r.bytes)
 					b.serve(8080, path)
@@ -63,7 +65,7 @@ func TestCurl(t *testing.T) {
 					}
 					start := time.Now()
 					b.must(b.commandFor(transferTime(r.bytes), "curl",
-						append(args, "http://"+colon(hostIP, 8080)+"/file")...))
+						append(args, "http://"+f.colon(hostIP, 8080)+"/file")...))
 					r.took = time.Since(start)
 					if way == "PUT" {
 						answer, err := os.ReadFile(b.path("answer"))
@@ -93,7 +95,7 @@ http {
 	scgi_temp_path %[1]s/scgi;
 	sendfile on;
 	server {
-		listen 8080;
+		listen %[2]s;
 		root %[1]s;
 	}
 }
@@ -103,7 +105,7 @@ http {
 func (b *bed) nginx(limit time.Duration) {
 	b.t.Helper()
 	conf := b.path("nginx.conf")
-	require.NoError(b.t, os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir), 0o644))
+	require.NoError(b.t, os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir, b.colon("0.0.0.0", 8080)), 0o644))
 	b.start(b.commandFor(limit, "nginx", "-p", b.dir, "-c", conf, "-e", "stderr",
 		"-g", "daemon off;"))
 	require.NoError(b.t, b.dial(8080).Close(), "nginx is up")
@@ -141,7 +143,9 @@ func fetch(c *http.Client, url string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func TestNginx(t *testing.T) {
+func TestNginx(t *testing.T) { both(t, testNginx) }
+
+func testNginx(t *testing.T, f family) {
 	need(t, "nginx")
 	const parallel = 4
 	for _, loss := range losses {
@@ -150,8 +154,8 @@ func TestNginx(t *testing.T) {
 				peer: "Linux, nginx", loss: loss,
 				scenario: fmt.Sprintf("GET with our http.Client, %d at a time", parallel),
 			}
-			report(t, r)
-			b := newBed(t, loss, nil)
+			f.report(t, r)
+			b := newBed(t, f, loss, nil)
 			each := size(loss) / 2 / parallel
 			limit := transferTime(each * parallel)
 			_, want := b.randomFile("file", each)
@@ -162,7 +166,7 @@ func TestNginx(t *testing.T) {
 			var wg sync.WaitGroup
 			for range parallel {
 				wg.Go(func() {
-					got, err := fetch(client, "http://"+colon(kernelIP, 8080)+"/file")
+					got, err := fetch(client, "http://"+f.colon(kernelIP, 8080)+"/file")
 					assert.NoError(t, err)
 					assert.Equal(t, want, got)
 				})

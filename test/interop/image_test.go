@@ -48,6 +48,7 @@ func imageContext(t *testing.T) string {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(said))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run/tidepool"), 0o755))
 	return dir
 }
 
@@ -105,8 +106,8 @@ func TestImageInAnEmptyRoot(t *testing.T) {
 	require.Error(t, command(health...).Run(), "the node has stopped")
 }
 
-// The recipe builds an image that holds the program alone, with its user, its entry point and its
-// health check.
+// The recipe builds an image that holds the program and the user's folder for sockets alone, with
+// its user, its entry point and its health check.
 func TestImageBuilds(t *testing.T) {
 	need(t)
 	var tool string
@@ -142,7 +143,7 @@ func TestImageBuilds(t *testing.T) {
 		Config string
 		Layers []string
 	}
-	require.NoError(t, json.Unmarshal(files["manifest.json"], &manifest))
+	require.NoError(t, json.Unmarshal(files["manifest.json"].text, &manifest))
 	require.Len(t, manifest, 1)
 	var image struct {
 		Config struct {
@@ -151,20 +152,28 @@ func TestImageBuilds(t *testing.T) {
 			Healthcheck struct{ Test []string }
 		}
 	}
-	require.NoError(t, json.Unmarshal(files[manifest[0].Config], &image))
+	require.NoError(t, json.Unmarshal(files[manifest[0].Config].text, &image))
 	assert.Equal(t, "65532:65532", image.Config.User)
 	assert.Equal(t, instruction(t, "ENTRYPOINT"), image.Config.Entrypoint)
 	assert.Equal(t, append([]string{"CMD"}, instruction(t, "HEALTHCHECK CMD")...),
 		image.Config.Healthcheck.Test)
+	owners := map[string]int{}
 	for _, layer := range manifest[0].Layers {
-		for name := range untar(t, bytes.NewReader(files[layer])) {
-			assert.Equal(t, "node", strings.TrimPrefix(name, "/"))
+		for name, f := range untar(t, bytes.NewReader(files[layer].text)) {
+			owners[strings.Trim(name, "/")] = f.Uid
 		}
 	}
+	assert.Equal(t, map[string]int{"node": 0, "run": 65532, "run/tidepool": 65532}, owners)
 }
 
-// untar returns the files of an archive, which may be compressed.
-func untar(t *testing.T, r io.Reader) map[string][]byte {
+// packed is a file or folder of an archive.
+type packed struct {
+	*tar.Header
+	text []byte
+}
+
+// untar returns the contents of an archive, which may be compressed.
+func untar(t *testing.T, r io.Reader) map[string]packed {
 	t.Helper()
 	text, err := io.ReadAll(r)
 	require.NoError(t, err)
@@ -174,16 +183,15 @@ func untar(t *testing.T, r io.Reader) map[string][]byte {
 		text, err = io.ReadAll(z)
 		require.NoError(t, err)
 	}
-	files := map[string][]byte{}
+	files := map[string]packed{}
 	for a := tar.NewReader(bytes.NewReader(text)); ; {
 		h, err := a.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
 		require.NoError(t, err)
-		if h.Typeflag == tar.TypeReg {
-			files[h.Name], err = io.ReadAll(a)
-			require.NoError(t, err)
-		}
+		text, err := io.ReadAll(a)
+		require.NoError(t, err)
+		files[h.Name] = packed{h, text}
 	}
 }

@@ -8,18 +8,19 @@
 //
 //	kernel 10.8.0.2 -- tun -- A -- udp -- B (lossy) -- udp -- C 10.2.0.2
 //
-// bed_test.go builds it. transfer_test.go, http_test.go and datagram_test.go transfer data between
+// bed_test.go builds it, with the addresses of one family: family_test.go runs each test over IPv4
+// and IPv6. transfer_test.go, http_test.go and datagram_test.go transfer data between
 // C and the kernel's programs. features_test.go tests the negotiated options. tcp_test.go and
 // window_test.go test resets, half-closes, urgent data and closed windows. capture_test.go runs
 // tshark on captures of both ends. conn_test.go tests net.Conn with the kernel at one end.
 // portforward_test.go tests port forwards to and from services of this machine. course_test.go uses
 // small peers with the quirks of university courses' nodes. bird_test.go and frr_test.go run RIPv2
-// between our routers and BIRD or FRR. perf_test.go runs iperf3's client against our server, and
+// and RIPng between our routers and BIRD or FRR. perf_test.go runs iperf3's client against our server, and
 // our client against iperf3's.
 //
 // row_test.go builds a bed of three routers in a row with a host behind them. hops_test.go traces
 // the path through it, scan_test.go scans the host's ports, odd_test.go and fuzz_test.go send it
-// malformed and unusual packets.
+// malformed and unusual packets. extension_test.go sends it extension headers of IPv6.
 //
 // The tests need root and the programs that .ci/run installs. With -table they print the results as
 // one table, as make interop does.
@@ -67,6 +68,7 @@ func TestMain(m *testing.M) {
 // row is one line of the table.
 type row struct {
 	peer, scenario string
+	family         string  // empty: both, or neither
 	loss           float64 // percent
 	bytes          int64   // 0: no transfer
 	took           time.Duration
@@ -77,6 +79,13 @@ var (
 	rowsMu sync.Mutex
 	rows   []row
 )
+
+// report adds a row of the family to the table at the end of the test.
+func (f family) report(t *testing.T, r *row) {
+	t.Helper()
+	r.family = f.String()
+	report(t, r)
+}
 
 // report adds a row to the table at the end of the test.
 func report(t *testing.T, r *row) {
@@ -102,16 +111,16 @@ func report(t *testing.T, r *row) {
 func (r *row) rate() float64 { return float64(r.bytes) / 1e6 / r.took.Seconds() }
 
 func printTable() {
-	const format = "%-14s %-50s %6s %-10s %8s\n"
-	fmt.Printf("\n"+format, "peer", "scenario", "loss", "result", "MB/s")
-	fmt.Println(strings.Repeat("-", 92))
+	const format = "%-14s %-4s %-50s %6s %-10s %8s\n"
+	fmt.Printf("\n"+format, "peer", "", "scenario", "loss", "result", "MB/s")
+	fmt.Println(strings.Repeat("-", 97))
 	for i := range rows {
 		r := &rows[i]
 		rate := ""
 		if r.bytes > 0 && r.took > 0 {
 			rate = fmt.Sprintf("%.1f", r.rate())
 		}
-		fmt.Printf(format, r.peer, r.scenario, fmt.Sprintf("%g %%", r.loss), r.result, rate)
+		fmt.Printf(format, r.peer, r.family, r.scenario, fmt.Sprintf("%g %%", r.loss), r.result, rate)
 	}
 }
 

@@ -26,7 +26,7 @@ var hpingLine = regexp.MustCompile(`(\d+) packets transmitted, (\d+) packets rec
 // hping runs hping3 and returns the numbers of packets sent and received.
 func (b *bed) hping(args ...string) (sent, got int) {
 	b.t.Helper()
-	p := b.start(b.command("hping3", append(append([]string{"-n", "-q"}, args...), hostIP)...))
+	p := b.start(b.command("hping3", append(append([]string{"-n", "-q"}, args...), b.ip(hostIP))...))
 	<-p.done // it fails if no packet comes back
 	line := hpingLine.FindStringSubmatch(p.out.String())
 	require.Len(b.t, line, 3, p.out.String())
@@ -72,14 +72,15 @@ var oddPackets = []struct {
 // Flags, fragments and addresses that no honest program sends: the node answers as required, drops
 // the rest with a counted reason, and a file crosses afterwards.
 func TestHpingOddPackets(t *testing.T) {
+	var f family // hping3 has no other
 	need(t, "hping3", "socat", "tshark")
-	report(t, &row{peer: "hping3", scenario: "odd flags, fragments, sources; then a transfer"})
+	f.report(t, &row{peer: "hping3", scenario: "odd flags, fragments, sources; then a transfer"})
 	const workers = 5 // hping3 takes any answer for its own
 	var beds [workers]*bed
 	var files [workers]string
 	for i := range beds {
-		files[i] = filepath.Join(captures(t, fmt.Sprintf("hping %d", i)), "ours.pcapng")
-		beds[i] = newRow(t, files[i])
+		files[i] = filepath.Join(f.captures(t, fmt.Sprintf("hping %d", i)), "ours.pcapng")
+		beds[i] = newRow(t, f, files[i])
 		beds[i].listen(80)
 	}
 	var all sync.WaitGroup
@@ -114,21 +115,22 @@ func TestHpingOddPackets(t *testing.T) {
 // RFC 4987 §3.6: during a SYN flood from random addresses a listener keeps its limit of half-open
 // connections, stores nothing more, and serves real clients.
 func TestHpingSYNFlood(t *testing.T) {
+	var f family // hping3 has no other
 	need(t, "hping3", "socat")
 	r := &row{peer: "hping3", scenario: "SYN flood from anywhere, a transfer during it"}
-	report(t, r)
-	b := newRow(t, "")
+	f.report(t, r)
+	b := newRow(t, f, "")
 	r.bytes = 4_000_000
 	path, want := b.randomFile("sent", r.bytes)
 	sum := b.receive(80, r.bytes)
 	flood := b.start(b.command("hping3", "-n", "-q", "-S", "-p", "80", "--rand-source",
-		"-c", "300000", "-i", "u50", hostIP))
+		"-c", "300000", "-i", "u50", f.ip(hostIP)))
 	b.arrived(b.c, 10*synBacklog)
 	before := memory()
 
 	t.Log("# real clients are answered with a cookie")
 	start := time.Now()
-	b.must(b.command("socat", "-u", "-b65536", "OPEN:"+path, "TCP4:"+colon(hostIP, 80)))
+	b.must(b.command("socat", "-u", "-b65536", "OPEN:"+path, "TCP"+f.digit()+":"+f.colon(hostIP, 80)))
 	assert.Equal(t, want, <-sum)
 	r.took = time.Since(start)
 	b.arrived(b.c, 30*synBacklog)

@@ -24,7 +24,9 @@ const gatewayIP = "10.8.0.1"
 
 // The same transfer with whole trains crossing the TUN device in one call, and packet by packet.
 // The figures depend on the machine: compare the pairs.
-func TestTUNOffload(t *testing.T) {
+func TestTUNOffload(t *testing.T) { both(t, testTUNOffload) }
+
+func testTUNOffload(t *testing.T, f family) {
 	need(t, "socat")
 	for _, c := range []struct {
 		name     string
@@ -42,8 +44,8 @@ func TestTUNOffload(t *testing.T) {
 				way := map[bool]string{false: "tun+gso", true: "tun"}[plain]
 				t.Run(way, func(t *testing.T) {
 					r := &row{peer: "Linux, TUN", scenario: c.name + ", " + way}
-					report(t, r)
-					b := (&bed{t: t, plain: plain}).make(nil)
+					f.report(t, r)
+					b := (&bed{family: f, t: t, plain: plain}).make(nil)
 					r.bytes = size(0)
 					before := processorTime(t)
 					r.took = c.transfer(b, r.bytes)
@@ -71,12 +73,12 @@ func processorTime(t *testing.T) time.Duration {
 // sendFromKernel sends n bytes from the kernel to a node.
 func (b *bed) sendFromKernel(to *operator.Node, ip string, n int64) time.Duration {
 	b.t.Helper()
-	l, err := to.Node.TCP.Listen(at("0.0.0.0", 9000), 0)
+	l, err := to.Node.TCP.Listen(b.at("0.0.0.0", 9000), 0)
 	require.NoError(b.t, err)
 	defer l.Close()
 	require.NoError(b.t, l.SetDeadline(time.Now().Add(transferTime(n))))
 	socat := b.start(b.commandFor(transferTime(n), "socat", "-u", "-b262144",
-		fmt.Sprintf("OPEN:/dev/zero,readbytes=%d", n), "TCP4:"+colon(ip, 9000)))
+		fmt.Sprintf("OPEN:/dev/zero,readbytes=%d", n), "TCP"+b.digit()+":"+b.colon(ip, 9000)))
 	c, err := l.Accept()
 	require.NoError(b.t, err)
 	defer c.Close()
@@ -94,7 +96,7 @@ func (b *bed) sendFromKernel(to *operator.Node, ip string, n int64) time.Duratio
 func (b *bed) sendFromNode(from *operator.Node, n int64) time.Duration {
 	b.t.Helper()
 	socat := b.start(b.commandFor(transferTime(n), "socat", "-u", "-b262144",
-		"TCP4-LISTEN:9001,reuseaddr", "OPEN:/dev/null"))
+		"TCP"+b.digit()+"-LISTEN:9001,reuseaddr", "OPEN:/dev/null"))
 	c := b.dialFrom(from, 9001)
 	defer c.Close()
 	start := time.Now()
@@ -112,13 +114,15 @@ func (b *bed) sendFromNode(from *operator.Node, n int64) time.Duration {
 
 // Datagrams cross the device as trains too, by USO if the kernel has it, and arrive as datagrams:
 // those that the kernel splits for a program (UDP_SEGMENT), and the echoes.
-func TestDatagramsCrossAsTrains(t *testing.T) {
+func TestDatagramsCrossAsTrains(t *testing.T) { both(t, testDatagramsCrossAsTrains) }
+
+func testDatagramsCrossAsTrains(t *testing.T, f family) {
 	r := &row{peer: "Linux, TUN", scenario: "UDP_SEGMENT to us, and echoed"}
-	report(t, r)
-	b := newBed(t, 0, nil)
+	f.report(t, r)
+	b := newBed(t, f, 0, nil)
 	var kernel *net.UDPConn
 	require.NoError(t, b.inside(func() error {
-		c, err := net.ListenPacket("udp4", colon(kernelIP, 5353))
+		c, err := net.ListenPacket("udp"+f.digit(), f.colon(kernelIP, 5353))
 		if err == nil {
 			kernel = c.(*net.UDPConn)
 		}
@@ -132,7 +136,7 @@ func TestDatagramsCrossAsTrains(t *testing.T) {
 		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size)
 	}))
 	require.NoError(t, err)
-	ours, err := b.c.Node.Packets.Listen(at("0.0.0.0", 5354))
+	ours, err := b.c.Node.Packets.Listen(f.at("0.0.0.0", 5354))
 	require.NoError(t, err)
 	defer ours.Close()
 	soon := time.Now().Add(patience)
@@ -143,7 +147,7 @@ func TestDatagramsCrossAsTrains(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{2}).Read(text) // never fails
 	p := make([]byte, 2000)
 	for round := range 20 {
-		_, err := kernel.WriteToUDPAddrPort(text, at(hostIP, 5354))
+		_, err := kernel.WriteToUDPAddrPort(text, f.at(hostIP, 5354))
 		require.NoError(t, err)
 		for i := range count {
 			want := text[i*size : min(len(text), (i+1)*size)]
@@ -160,8 +164,9 @@ func TestDatagramsCrossAsTrains(t *testing.T) {
 		}
 	}
 	faces := testenv.Ask(t, b.a, control.Interfaces{})
-	assert.Equal(t, uint64(20*count), faces[0].In.Packets)
-	assert.Equal(t, uint64(20*count), faces[0].Out.Packets)
+	extra := uint64(pick(f, 0, 10)) // at most: MLD reports and neighbor discovery, each way
+	assert.LessOrEqual(t, faces[0].Out.Packets-20*count, extra)
+	assert.LessOrEqual(t, faces[0].In.Packets-20*count, extra)
 	assert.Empty(t, faces[0].In.Drops)
 	assert.Empty(t, faces[0].Out.Drops)
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,9 +27,9 @@ type vpnNetwork struct {
 	nodes map[string]*operator.Node
 }
 
-func newVPNNetwork(t *testing.T) *vpnNetwork {
+func newVPNNetwork(t *testing.T, f family) *vpnNetwork {
 	t.Helper()
-	w := &vpnNetwork{bed: &bed{t: t}, nodes: map[string]*operator.Node{}}
+	w := &vpnNetwork{bed: &bed{family: f, t: t}, nodes: map[string]*operator.Node{}}
 	w.namespace()
 	for _, name := range []string{"R", "R1", "R2", "R3", "H"} {
 		text, err := os.ReadFile(filepath.Join("../../nets/tun", name+".lnx"))
@@ -43,7 +44,7 @@ func (w *vpnNetwork) way(from, prefix string) string {
 	w.t.Helper()
 	list := testenv.Ask(w.t, w.nodes[from], control.Routes{})
 	for _, r := range list {
-		if r.Prefix == netip.MustParsePrefix(prefix) {
+		if r.Prefix == netip.MustParsePrefix(w.text(prefix)) {
 			return r.Iface
 		}
 	}
@@ -61,11 +62,13 @@ func (w *vpnNetwork) awaitRoutes() {
 
 // curl on the machine loads a page of a virtual host behind three virtual routers, and the host
 // loads a page of the machine.
-func TestPageBehindThreeRouters(t *testing.T) {
+func TestPageBehindThreeRouters(t *testing.T) { both(t, testPageBehindThreeRouters) }
+
+func testPageBehindThreeRouters(t *testing.T, f family) {
 	need(t, "curl", "ping")
 	r := &row{peer: "Linux, curl", scenario: "a file of `serve`, behind three routers"}
-	report(t, r)
-	w := newVPNNetwork(t)
+	f.report(t, r)
+	w := newVPNNetwork(t, f)
 	host := w.nodes["H"]
 	testenv.Ask(t, host, control.Serve{Port: 80})
 	r.bytes = size(0)
@@ -73,20 +76,20 @@ func TestPageBehindThreeRouters(t *testing.T) {
 	testenv.Ask(t, host, control.Serve{Port: 81, Dir: w.dir})
 	w.awaitRoutes()
 
-	page := w.must(w.command("curl", "-sSf", "http://10.4.0.2/"))
+	page := w.must(w.command("curl", "-sSf", "http://"+f.colon("10.4.0.2", 80)+"/"))
 	assert.Contains(t, page, "<h1>H</h1>")
-	assert.Contains(t, page, "You are 10.8.0.2:")
-	assert.Contains(t, w.must(w.command("ping", "-c", "1", "10.4.0.2")), "ttl=61",
+	assert.Contains(t, page, "You are "+strings.TrimSuffix(f.colon(kernelIP, 0), "0"))
+	assert.Contains(t, w.must(w.command("ping", "-c", "1", f.ip("10.4.0.2"))), "ttl=61",
 		"64 less three routers")
 
 	target := filepath.Join(t.TempDir(), "copy")
 	start := time.Now()
-	w.must(w.commandFor(transferTime(r.bytes), "curl", "-sSf", "-o", target, "http://10.4.0.2:81/big.bin"))
+	w.must(w.commandFor(transferTime(r.bytes), "curl", "-sSf", "-o", target, "http://"+f.colon("10.4.0.2", 81)+"/big.bin"))
 	r.took = time.Since(start)
 	assert.Equal(t, want, sumOf(t, target))
 
-	w.kernelServes("10.8.0.2:8000", "a page of the machine\n")
-	got := testenv.Ask(t, host, control.Fetch{URL: "10.8.0.2:8000"})
+	w.kernelServes(f.colon(kernelIP, 8000), "a page of the machine\n")
+	got := testenv.Ask(t, host, control.Fetch{URL: f.colon(kernelIP, 8000)})
 	assert.Equal(t, "a page of the machine\n", string(got.Body))
 }
 
@@ -95,7 +98,7 @@ func (w *vpnNetwork) kernelServes(addr, page string) {
 	w.t.Helper()
 	var l net.Listener
 	require.NoError(w.t, w.inside(func() (err error) {
-		l, err = net.Listen("tcp4", addr)
+		l, err = net.Listen("tcp"+w.digit(), addr)
 		return err
 	}))
 	server := &http.Server{
@@ -114,14 +117,16 @@ func (w *vpnNetwork) kernelServes(addr, page string) {
 
 // A link on the page's path goes down, and the next page takes the other path. Then the TUN device
 // is deleted under the node and created again.
-func TestPageAfterReroute(t *testing.T) {
+func TestPageAfterReroute(t *testing.T) { both(t, testPageAfterReroute) }
+
+func testPageAfterReroute(t *testing.T, f family) {
 	need(t, "curl")
 	r := &row{peer: "Linux, curl", scenario: "a page, a link cut, a TUN device deleted"}
-	report(t, r)
-	w := newVPNNetwork(t)
+	f.report(t, r)
+	w := newVPNNetwork(t, f)
 	testenv.Ask(t, w.nodes["H"], control.Serve{Port: 80})
 	w.awaitRoutes()
-	get := func() string { return w.must(w.command("curl", "-sSf", "http://10.4.0.2/")) }
+	get := func() string { return w.must(w.command("curl", "-sSf", "http://"+f.colon("10.4.0.2", 80)+"/")) }
 	assert.Contains(t, get(), "<h1>H</h1>")
 
 	gate := w.nodes["R"]
@@ -131,7 +136,7 @@ func TestPageAfterReroute(t *testing.T) {
 		other := w.way("R", "10.4.0.0/24")
 		return other != "" && other != cut && w.way("R3", "10.8.0.0/24") != ""
 	}, patience, 10*time.Millisecond)
-	page := w.must(w.command("curl", "-sSf", "--retry", "10", "--retry-all-errors", "http://10.4.0.2/"))
+	page := w.must(w.command("curl", "-sSf", "--retry", "10", "--retry-all-errors", "http://"+f.colon("10.4.0.2", 80)+"/"))
 	assert.Contains(t, page, "<h1>H</h1>")
 
 	w.must(w.command("ip", "link", "del", "tide0"))
@@ -143,6 +148,6 @@ func TestPageAfterReroute(t *testing.T) {
 		_, err := control.Ask(t.Context(), gate, control.SetLink{Iface: "tun0", Up: true})
 		return err
 	}))
-	page = w.must(w.command("curl", "-sSf", "--retry", "10", "--retry-all-errors", "http://10.4.0.2/"))
+	page = w.must(w.command("curl", "-sSf", "--retry", "10", "--retry-all-errors", "http://"+f.colon("10.4.0.2", 80)+"/"))
 	assert.Contains(t, page, "<h1>H</h1>")
 }

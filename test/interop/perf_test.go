@@ -46,9 +46,11 @@ var perfCases = []struct {
 }
 
 // iperf3's client measures to our server: its JSON holds both ends' figures, and they agree.
-func TestIperf3Client(t *testing.T) {
+func TestIperf3Client(t *testing.T) { both(t, testIperf3Client) }
+
+func testIperf3Client(t *testing.T, f family) {
 	need(t, "iperf3")
-	b := newBed(t, 0, nil)
+	b := newBed(t, f, 0, nil)
 	ended := make(chan control.PerfEnded, len(perfCases))
 	t.Cleanup(b.c.Node.Watchers.Watch(func(e control.Event) {
 		if p, ok := e.(control.PerfEnded); ok {
@@ -59,8 +61,8 @@ func TestIperf3Client(t *testing.T) {
 	for _, tt := range perfCases {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &row{peer: "iperf3 client", scenario: tt.name}
-			report(t, r)
-			args := append([]string{"-J", "-t", perfSeconds, "-c", hostIP}, tt.args...)
+			f.report(t, r)
+			args := append([]string{"-J", "-t", perfSeconds, "-c", f.ip(hostIP)}, tt.args...)
 			out := b.must(b.command("iperf3", args...))
 			theirs := perfReport(t, out)
 			ours := <-ended
@@ -77,17 +79,19 @@ func TestIperf3Client(t *testing.T) {
 }
 
 // Our client measures to iperf3's server.
-func TestIperf3Server(t *testing.T) {
+func TestIperf3Server(t *testing.T) { both(t, testIperf3Server) }
+
+func testIperf3Server(t *testing.T, f family) {
 	need(t, "iperf3")
-	b := newBed(t, 0, nil)
+	b := newBed(t, f, 0, nil)
 	b.start(b.command("iperf3", "-s"))
 	require.NoError(t, b.dial(5201).Close(), "the server is up")
 	for _, tt := range perfCases {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &row{peer: "iperf3 server", scenario: tt.name}
-			report(t, r)
+			f.report(t, r)
 			req := tt.req
-			req.Addr, req.Time = at(kernelIP, 0).Addr(), time.Second
+			req.Addr, req.Time = f.at(kernelIP, 0).Addr(), time.Second
 			got := b.perf(t, req)
 			assert.Empty(t, got.Error)
 			checkPerf(t, &req, &got)
@@ -115,10 +119,12 @@ func (b *bed) perf(t *testing.T, req control.Perf) control.PerfReport {
 
 // A second iperf3 client gets the same error as from iperf3's server, and a client that is killed
 // during its test leaves nothing behind.
-func TestIperf3SecondClient(t *testing.T) {
+func TestIperf3SecondClient(t *testing.T) { both(t, testIperf3SecondClient) }
+
+func testIperf3SecondClient(t *testing.T, f family) {
 	need(t, "iperf3")
-	report(t, &row{peer: "iperf3 client", scenario: "busy, killed, interrupted"})
-	b := newBed(t, 0, nil)
+	f.report(t, &row{peer: "iperf3 client", scenario: "busy, killed, interrupted"})
+	b := newBed(t, f, 0, nil)
 	began, ended := make(chan struct{}, 4), make(chan control.PerfEnded, 4)
 	served := make(chan error, 1)
 	listening := make(chan struct{})
@@ -133,21 +139,21 @@ func TestIperf3SecondClient(t *testing.T) {
 		served <- err
 	}()
 	<-listening
-	first := b.start(b.commandFor(time.Minute, "iperf3", "-c", hostIP, "-t", "3600"))
+	first := b.start(b.commandFor(time.Minute, "iperf3", "-c", f.ip(hostIP), "-t", "3600"))
 	<-began
-	second := b.command("iperf3", "-c", hostIP)
+	second := b.command("iperf3", "-c", f.ip(hostIP))
 	out, err := second.CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(out), "the server is busy running a test. try again later")
 	first.stop(syscall.SIGKILL)
 	assert.Regexp(t, "control socket has closed|connection reset", (<-ended).Problem)
 
-	first = b.start(b.commandFor(time.Minute, "iperf3", "-c", hostIP, "-t", "3600"))
+	first = b.start(b.commandFor(time.Minute, "iperf3", "-c", f.ip(hostIP), "-t", "3600"))
 	<-began
 	first.stop(syscall.SIGINT)
 	assert.Contains(t, (<-ended).Problem, "the client has terminated")
 
-	first = b.start(b.commandFor(time.Minute, "iperf3", "-c", hostIP, "-t", "3600"))
+	first = b.start(b.commandFor(time.Minute, "iperf3", "-c", f.ip(hostIP), "-t", "3600"))
 	<-began
 	cancel()
 	<-first.done
@@ -156,10 +162,12 @@ func TestIperf3SecondClient(t *testing.T) {
 }
 
 // Clients that do not speak iperf3's protocol cost our server one log line.
-func TestInvalidPerfClient(t *testing.T) {
+func TestInvalidPerfClient(t *testing.T) { both(t, testInvalidPerfClient) }
+
+func testInvalidPerfClient(t *testing.T, f family) {
 	need(t, "socat")
-	report(t, &row{peer: "Linux, socat", scenario: "nonsense for a server of iperf3's protocol"})
-	b := newBed(t, 0, nil)
+	f.report(t, &row{peer: "Linux, socat", scenario: "nonsense for a server of iperf3's protocol"})
+	b := newBed(t, f, 0, nil)
 	said := make(chan string, 10)
 	t.Cleanup(b.c.Node.Watchers.Watch(func(e control.Event) {
 		if m, ok := e.(control.Message); ok {
@@ -167,7 +175,7 @@ func TestInvalidPerfClient(t *testing.T) {
 		}
 	}))
 	testenv.Ask(t, b.c, control.PerfServe{Background: true})
-	cmd := b.command("socat", "-", "TCP:"+colon(hostIP, 5201))
+	cmd := b.command("socat", "-", "TCP:"+f.colon(hostIP, 5201))
 	cmd.Stdin = io.LimitReader(strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 10)), 100)
 	_ = cmd.Run() // it is reset, or has exited before
 	assert.Contains(t, <-said, "it begins with no cookie")

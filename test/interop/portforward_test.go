@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -39,7 +38,7 @@ func (b *bed) nginxHere() string {
 	require.NoError(b.t, err)
 	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	conf := b.path("nginx.conf")
-	text := strings.Replace(fmt.Sprintf(nginxConf, b.dir), "listen 8080", "listen "+addr, 1)
+	text := fmt.Sprintf(nginxConf, b.dir, addr)
 	require.NoError(b.t, os.WriteFile(conf, []byte(text), 0o644))
 	b.start(b.outside(patience, "nginx", "-p", b.dir, "-c", conf, "-e", "stderr",
 		"-g", "daemon off;"))
@@ -55,18 +54,20 @@ func (b *bed) nginxHere() string {
 
 // TestCurlThroughPortForwards: curl on this machine loads a page of nginx on this machine, through
 // two port forwards and three routers, one of them lossy. Eight downloads run at once.
-func TestCurlThroughPortForwards(t *testing.T) {
+func TestCurlThroughPortForwards(t *testing.T) { both(t, testCurlThroughPortForwards) }
+
+func testCurlThroughPortForwards(t *testing.T, f family) {
 	need(t, "curl", "nginx")
 	r := &row{peer: "Linux, curl and nginx", scenario: "publish and expose", loss: 2}
-	report(t, r)
-	b := newRow(t, "")
+	f.report(t, r)
+	b := newRow(t, f, "")
 	b.setLoss(2)
 	r.bytes = size(5)
 	path, want := b.randomFile("file", r.bytes)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "page"), []byte("a page\n"), 0o644))
 	_, err := b.c.Forwards.Expose(control.Expose{Port: 80, To: b.nginxHere()})
 	require.NoError(t, err)
-	forward, err := b.a.Forwards.Publish(control.Publish{To: at(hostIP, 80)})
+	forward, err := b.a.Forwards.Publish(control.Publish{To: f.at(hostIP, 80)})
 	require.NoError(t, err)
 	url := "http://" + forward.Addr().String() + "/"
 	curl := []string{"--silent", "--show-error", "--fail"}
@@ -91,24 +92,26 @@ func TestCurlThroughPortForwards(t *testing.T) {
 
 // TestSpliceForwardsEveryPort: behind a TUN device, every port of the node's address is this
 // machine's, and a port that is closed here is refused there.
-func TestSpliceForwardsEveryPort(t *testing.T) {
+func TestSpliceForwardsEveryPort(t *testing.T) { both(t, testSpliceForwardsEveryPort) }
+
+func testSpliceForwardsEveryPort(t *testing.T, f family) {
 	need(t, "curl", "nginx")
 	r := &row{peer: "Linux, curl and nginx", scenario: "splice"}
-	report(t, r)
-	b := newRow(t, "")
+	f.report(t, r)
+	b := newRow(t, f, "")
 	r.bytes = size(0)
 	path, want := b.randomFile("file", r.bytes)
 	here := netip.MustParseAddrPort(b.nginxHere())
-	_, err := b.a.Forwards.Splice(control.Splice{Addr: netip.MustParseAddr("10.8.0.1")})
+	_, err := b.a.Forwards.Splice(control.Splice{Addr: f.addr(gatewayIP)})
 	require.NoError(t, err)
 	start := time.Now()
 	b.must(b.commandFor(transferTime(r.bytes), "curl", "--silent", "--show-error", "--fail", "-o",
-		b.path("got"), "http://"+colon("10.8.0.1", int(here.Port()))+"/"+filepath.Base(path)))
+		b.path("got"), "http://"+f.colon(gatewayIP, int(here.Port()))+"/"+filepath.Base(path)))
 	r.took = time.Since(start)
 	assert.Equal(t, want, sumOf(t, b.path("got")))
 	ports, err := link.FreePorts(1)
 	require.NoError(t, err)
-	c := b.command("curl", "--silent", "http://"+colon("10.8.0.1", ports[0])+"/")
+	c := b.command("curl", "--silent", "http://"+f.colon(gatewayIP, ports[0])+"/")
 	require.Error(t, c.Run())
 	assert.Equal(t, 7, c.ProcessState.ExitCode(), "curl: failed to connect to host")
 }

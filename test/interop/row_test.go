@@ -53,9 +53,9 @@ route 0.0.0.0/0 via 10.2.0.1
 var rowHops = []string{"10.8.0.1", "10.0.0.2", "10.1.0.2", hostIP}
 
 // newRow starts the four nodes; C captures to the file pcap, if given.
-func newRow(t *testing.T, pcap string) *bed {
+func newRow(t *testing.T, f family, pcap string) *bed {
 	t.Helper()
-	b := &bed{t: t}
+	b := &bed{family: f, t: t}
 	b.namespace()
 	b.a = b.openText("A", rowFiles["A"], "")
 	b.b = b.openText("B", rowFiles["B"], "")
@@ -73,7 +73,7 @@ func (b *bed) web(port uint16) {
 // echoUDP makes C echo every datagram to a port.
 func (b *bed) echoUDP(port int) {
 	b.t.Helper()
-	pc, err := b.c.Node.Packets.Listen(at("0.0.0.0", port))
+	pc, err := b.c.Node.Packets.Listen(b.at("0.0.0.0", port))
 	require.NoError(b.t, err)
 	done := make(chan struct{})
 	go func() {
@@ -142,21 +142,22 @@ func memory() int64 {
 // wrong. The packets quoted in ICMP errors are excluded, because others made them.
 func (b *bed) ourFramesAreSound(file string, atLeast int) {
 	b.t.Helper()
+	icmp := pick(b.family, "icmp", "icmpv6")
 	out := b.must(b.commandFor(4*patience, "tshark", "-r", file, "-n", "--disable-protocol", "dns",
 		"-2", "-Y", "frame.packet_flags_direction == 2"+
-			" && !(icmp.type in {3, 11, 12} && _ws.malformed)",
+			" && !("+icmp+".type in {"+pick(b.family, "3, 11, 12", "1..4")+"} && _ws.malformed)",
 		"-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
 		"-o", "tcp.check_checksum:TRUE", "-T", "fields", "-E", "separator=|", "-E", "occurrence=f",
 		"-e", "frame.number", "-e", "_ws.malformed", "-e", "ip.checksum.status",
-		"-e", "icmp.checksum.status", "-e", "udp.checksum.status", "-e", "tcp.checksum.status",
-		"-e", "icmp.type"))
+		"-e", icmp+".checksum.status", "-e", "udp.checksum.status", "-e", "tcp.checksum.status",
+		"-e", icmp+".type"))
 	seen := 0
 	for line := range strings.Lines(out) {
 		cells := strings.Split(strings.TrimRight(line, "\n"), "|")
 		require.Len(b.t, cells, 7, line)
 		seen++
 		assert.Empty(b.t, cells[1], "malformed: %s", line)
-		assert.Equal(b.t, "1", cells[2], "IP checksum: %s", line)
+		assert.Equal(b.t, pick(b.family, "1", ""), cells[2], "IP checksum: %s", line)
 		assert.NotEqual(b.t, "0", cells[3], "ICMP checksum: %s", line)
 		if cells[6] == "" {
 			assert.NotEqual(b.t, "0", cells[4], "UDP checksum: %s", line)

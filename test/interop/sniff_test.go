@@ -38,7 +38,7 @@ func (b *bed) sniff(path string) *sniffer {
 	require.NoError(b.t, err)
 	s.file, err = os.Create(path)
 	require.NoError(b.t, err)
-	s.out, err = capture.New(s.file, []capture.Interface{{Name: device, Addr: kernelIP}}, 0)
+	s.out, err = capture.New(s.file, []capture.Interface{{Name: device, Addr: b.ip(kernelIP)}}, 0)
 	require.NoError(b.t, err)
 	s.done.Go(s.run)
 	return s

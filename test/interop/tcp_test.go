@@ -37,18 +37,22 @@ func noise(n int) []byte {
 	return p
 }
 
-func TestConnectionRefused(t *testing.T) {
-	report(t, &row{peer: "Linux", scenario: "connection refused, both ways"})
-	b := newBed(t, 0, nil)
-	_, err := b.c.Node.TCP.Dial(t.Context(), at(kernelIP, 9))
+func TestConnectionRefused(t *testing.T) { both(t, testConnectionRefused) }
+
+func testConnectionRefused(t *testing.T, f family) {
+	f.report(t, &row{peer: "Linux", scenario: "connection refused, both ways"})
+	b := newBed(t, f, 0, nil)
+	_, err := b.c.Node.TCP.Dial(t.Context(), f.at(kernelIP, 9))
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 	_, err = b.kernelDial(9)
 	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-func TestResets(t *testing.T) {
-	report(t, &row{peer: "Linux", scenario: "reset, both ways"})
-	b := newBed(t, 0, nil)
+func TestResets(t *testing.T) { both(t, testResets) }
+
+func testResets(t *testing.T, f family) {
+	f.report(t, &row{peer: "Linux", scenario: "reset, both ways"})
+	b := newBed(t, f, 0, nil)
 	ours, kernels := b.mustPair(9000, true)
 	require.NoError(t, kernels.SetLinger(0))
 	require.NoError(t, kernels.Close())
@@ -62,9 +66,11 @@ func TestResets(t *testing.T) {
 }
 
 // Either end half-closes first; the other's data still arrives.
-func TestHalfClose(t *testing.T) {
-	report(t, &row{peer: "Linux", scenario: "half-close, both ways"})
-	b := newBed(t, 0, nil)
+func TestHalfClose(t *testing.T) { both(t, testHalfClose) }
+
+func testHalfClose(t *testing.T, f family) {
+	f.report(t, &row{peer: "Linux", scenario: "half-close, both ways"})
+	b := newBed(t, f, 0, nil)
 	for i, weCloseFirst := range []bool{true, false} {
 		ours, kernels := b.mustPair(9000+i, true)
 		type halfCloser interface {
@@ -99,9 +105,11 @@ func TestHalfClose(t *testing.T) {
 }
 
 // RFC 9293 §3.8.5: urgent data is delivered in line.
-func TestUrgentDataFromKernel(t *testing.T) {
-	report(t, &row{peer: "Linux", scenario: "urgent data in line"})
-	b := newBed(t, 0, nil)
+func TestUrgentDataFromKernel(t *testing.T) { both(t, testUrgentDataFromKernel) }
+
+func testUrgentDataFromKernel(t *testing.T, f family) {
+	f.report(t, &row{peer: "Linux", scenario: "urgent data in line"})
+	b := newBed(t, f, 0, nil)
 	ours, kernels := b.mustPair(9000, true)
 	raw, err := kernels.SyscallConn()
 	require.NoError(t, err)
@@ -125,15 +133,17 @@ func TestUrgentDataFromKernel(t *testing.T) {
 
 // Many concurrent connections, half of them opened by us and half by the kernel, each with an echo
 // of a different size.
-func TestManyConnections(t *testing.T) {
+func TestManyConnections(t *testing.T) { both(t, testManyConnections) }
+
+func testManyConnections(t *testing.T, f family) {
 	const each = 100
 	for _, loss := range []float64{0, 1} {
 		t.Run(fmt.Sprintf("%g%%", loss), func(t *testing.T) {
-			report(t, &row{
+			f.report(t, &row{
 				peer: "Linux", loss: loss,
 				scenario: fmt.Sprintf("%d connections at a time, half of them ours", 2*each),
 			})
-			b := newBed(t, loss, nil)
+			b := newBed(t, f, loss, nil)
 			serve := func(l net.Listener) {
 				for {
 					c, err := l.Accept()
@@ -149,7 +159,7 @@ func TestManyConnections(t *testing.T) {
 			ours := b.listen(7)
 			var kernels net.Listener
 			require.NoError(t, b.inside(func() (err error) {
-				kernels, err = net.Listen("tcp4", colon(kernelIP, 7))
+				kernels, err = net.Listen("tcp"+f.digit(), f.colon(kernelIP, 7))
 				return err
 			}))
 			var servers, callers sync.WaitGroup
@@ -172,7 +182,7 @@ func (b *bed) echoOnce(weCall bool, n int) error {
 	var c net.Conn
 	var err error
 	if weCall {
-		c, err = b.c.Node.TCP.Dial(b.t.Context(), at(kernelIP, 7))
+		c, err = b.c.Node.TCP.Dial(b.t.Context(), b.at(kernelIP, 7))
 	} else {
 		c, err = b.kernelDial(7)
 	}

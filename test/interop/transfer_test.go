@@ -80,7 +80,7 @@ func (b *bed) fromSocat(port int, n int64) time.Duration {
 	sum := b.receive(port, n)
 	start := time.Now()
 	b.must(b.commandFor(transferTime(n), "socat", "-u", "-b65536", "OPEN:"+path,
-		"TCP4:"+colon(hostIP, port)))
+		"TCP"+b.digit()+":"+b.colon(hostIP, port)))
 	require.Equal(b.t, want, <-sum)
 	return time.Since(start)
 }
@@ -91,7 +91,7 @@ func (b *bed) toSocat(port int, n int64) time.Duration {
 	path, want := b.randomFile("sent", n)
 	target := b.path("received")
 	socat := b.start(b.commandFor(transferTime(n), "socat", "-u", "-b65536",
-		fmt.Sprintf("TCP4-LISTEN:%d,reuseaddr", port), "OPEN:"+target+",creat,trunc,wronly"))
+		fmt.Sprintf("TCP%s-LISTEN:%d,reuseaddr", b.digit(), port), "OPEN:"+target+",creat,trunc,wronly"))
 	f, err := os.Open(path)
 	require.NoError(b.t, err)
 	defer f.Close()
@@ -108,21 +108,23 @@ func (b *bed) toSocat(port int, n int64) time.Duration {
 	return took
 }
 
-func TestSocat(t *testing.T) {
+func TestSocat(t *testing.T) { both(t, testSocat) }
+
+func testSocat(t *testing.T, f family) {
 	need(t, "socat")
 	for _, loss := range losses {
 		t.Run(fmt.Sprintf("%g%%", loss), func(t *testing.T) {
 			t.Run("socat sends", func(t *testing.T) {
 				r := &row{peer: "Linux, socat", scenario: "socat sends, our listener receives", loss: loss}
-				report(t, r)
-				b := newBed(t, loss, nil)
+				f.report(t, r)
+				b := newBed(t, f, loss, nil)
 				r.bytes = size(loss)
 				r.took = b.fromSocat(9000, r.bytes)
 			})
 			t.Run("socat receives", func(t *testing.T) {
 				r := &row{peer: "Linux, socat", scenario: "our client sends, socat receives", loss: loss}
-				report(t, r)
-				b := newBed(t, loss, nil)
+				f.report(t, r)
+				b := newBed(t, f, loss, nil)
 				r.bytes = size(loss)
 				r.took = b.toSocat(9001, r.bytes)
 			})

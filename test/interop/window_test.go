@@ -28,13 +28,15 @@ func (b *bed) until(what string, done func() bool) {
 
 // One end does not read until the other has probed its closed window (RFC 9293 §3.8.6.1); then
 // everything arrives.
-func TestClosedWindows(t *testing.T) {
+func TestClosedWindows(t *testing.T) { both(t, testClosedWindows) }
+
+func testClosedWindows(t *testing.T, f family) {
 	for _, weSend := range []bool{true, false} {
 		way := map[bool]string{true: "we probe", false: "the kernel probes"}[weSend]
 		t.Run(way, func(t *testing.T) {
 			r := &row{peer: "Linux", scenario: "closed window, " + way}
-			report(t, r)
-			b := newBed(t, 0, nil)
+			f.report(t, r)
+			b := newBed(t, f, 0, nil)
 			ours, kernels := b.mustPair(9000, weSend)
 			var from, to net.Conn = ours, kernels
 			probed := func() bool {
@@ -70,11 +72,14 @@ func TestClosedWindows(t *testing.T) {
 
 // RFC 1191 §3: the router before a link with a small MTU reports it, and both TCPs send smaller
 // segments.
-func TestPathMTUDiscovery(t *testing.T) {
+func TestPathMTUDiscovery(t *testing.T) { both(t, testPathMTUDiscovery) }
+
+func testPathMTUDiscovery(t *testing.T, f family) {
 	need(t, "ss")
-	r := &row{peer: "Linux", scenario: "path MTU of 600, both ways"}
-	report(t, r)
-	b := newBed(t, 0, nil, "link if0 mtu 600\n")
+	mtu := pick(f, 600, 1280)
+	r := &row{peer: "Linux", scenario: fmt.Sprintf("path MTU of %d, both ways", mtu)}
+	f.report(t, r)
+	b := newBed(t, f, 0, nil, linkMTU(mtu))
 	for i, weSend := range []bool{true, false} {
 		ours, kernels := b.mustPair(9000+i, true)
 		var from, to net.Conn = ours, kernels
@@ -95,9 +100,9 @@ func TestPathMTUDiscovery(t *testing.T) {
 		if weSend {
 			list := testenv.Ask(t, b.c, control.Sockets{Info: true})
 			require.NotEmpty(t, list)
-			assert.Equal(t, 600, list[0].Info.PMTU)
+			assert.Equal(t, mtu, list[0].Info.PMTU)
 		} else {
-			assert.Contains(t, b.ss(), "pmtu:600 ")
+			assert.Contains(t, b.ss(), fmt.Sprintf("pmtu:%d ", mtu))
 		}
 		require.NoError(t, ours.Close())
 		require.NoError(t, kernels.Close())

@@ -100,9 +100,10 @@ function morph(old: Node, want: Node): void {
     return;
   }
   if (old instanceof HTMLSelectElement) {
-    const chosen = old.value;
+    const chosen = old.value, before = old.querySelector<HTMLOptionElement>("option[selected]")?.value;
     morphChildren(old, want);
-    old.value = chosen;
+    const now = (want as HTMLSelectElement).value;
+    old.value = now === before ? chosen : now; // the user's choice, unless the view chooses another
     if (old.selectedIndex < 0) old.selectedIndex = 0;
     return;
   }

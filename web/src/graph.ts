@@ -1,5 +1,6 @@
 // The map of the network.
 
+import { abbreviated, shared } from "./address";
 import { lay, s, type Child } from "./dom";
 import { bitRate, percent, plural } from "./format";
 import { crosses, placeLabels, type Box, type Line, type Wanted } from "./labels";
@@ -35,6 +36,15 @@ const beside = (n: NodeState): number => Number(n.name.length > longest) + Numbe
 /** short removes the middle of a long name. */
 export const short = (name: string, most = shownOf): string =>
   name.length <= most ? name : `${name.slice(0, most >> 1)}…${name.slice(1 - (most >> 1))}`;
+
+/** Text is a line of a link's label, after its class. */
+type Text = [sort: string, text: string];
+
+/** versions returns a label, then shorter ones: with abbreviated prefixes, and with fewer lines. */
+function versions(texts: Text[], groups: number): Text[][] {
+  const brief = texts.map(([sort, x]): Text => [sort, sort === "prefix" ? abbreviated(x, groups) : x]);
+  return texts.flatMap((_, i) => [texts, brief].map((all) => all.slice(0, texts.length - i)));
+}
 
 /** half is half the width of a character of link labels, by class. */
 const half: Record<string, number> = { figure: 3.8, setting: 3.5, prefix: 3.3 };
@@ -261,6 +271,8 @@ export class Graph {
         `${impaired ? " impaired" : ""}${this.selected === what ? " selected" : ""}` +
         `${stressed ? " stress" : ""}`,
     },
+    s("title", null, [this.store.linkName(l), ...l.ends.map((e) =>
+      `${e.node} ${e.iface}: ${this.store.addresses(e).join(", ")}`)].join("\n")),
     lines, flows,
     l.ends.length !== 2 && s("circle", { class: "hub", cx: fix(middle[0]), cy: fix(middle[1]), r: 6 }),
     cut && s("g", { class: "cross" }, s("path", {
@@ -271,7 +283,8 @@ export class Graph {
 
   /** labels places the links' labels where there is room. */
   private labels(): Map<number, Child[]> {
-    const words: { id: number; line: Line; texts: [string, string][]; first: number }[] = [];
+    const groups = shared(this.store.links.flatMap((l) => this.store.subnets(l)));
+    const words: { id: number; line: Line; texts: Text[]; first: number }[] = [];
     for (const [i, l] of this.store.links.entries()) {
       const [flow, g] = this.worst(l);
       const cut = this.store.cut(l), chosen = this.selected === `link:${l.id}`;
@@ -280,7 +293,7 @@ export class Graph {
       const settings = this.store.settings(l), far = l.ends.length === 1 ? this.store.far(l) : "";
       const texts = ([["figure", this.highlight && !stressed && !cut ? "" : main],
         ...(cut ? [] : settings.length ? settings.flatMap(inLines) : [far]).map((x) => ["setting", x]),
-        ["prefix", this.highlight ? "" : l.subnet]] as [string, string][]).filter(([, x]) => x);
+        ...(this.highlight ? [] : this.store.subnets(l)).map((x) => ["prefix", x])] as Text[]).filter(([, x]) => x);
       if (texts.length) {
         words.push({
           id: l.id, line: this.lines[i]![0]!, texts,
@@ -289,18 +302,19 @@ export class Graph {
       }
     }
     words.sort((a, b) => a.first - b.first);
-    const wanted = words.map(({ line, texts, first }): Wanted => ({
-      line, must: first < 2, clear: first === 4 || (first === 3 && this.size[0] < 500),
-      sizes: texts.map((_, i) => texts.slice(0, texts.length - i)).map((some) =>
-        [Math.max(...some.map(([sort, x]) => x.length * half[sort]!)), some.length * 8]),
+    const all = words.map(({ texts }) => versions(texts, groups));
+    const size = (some: Text[]): Point => [Math.max(...some.map(([sort, x]) => x.length * half[sort]!)), some.length * 8];
+    const wanted = words.map(({ line, first }, i): Wanted => ({
+      line, must: first < 2, clear: first === 4 || (first === 3 && this.size[0] < 500), sizes: all[i]!.map(size),
     }));
     const faces = this.highlight ? [] : this.faces();
     const found = placeLabels([...wanted, ...faces.map((f) => f.wanted)], this.lines.flat(),
       [...this.store.nodes.values()].flatMap((n) => this.boxes(n)), [this.size[0], this.bottom()]);
     const made = new Map<number, Child[]>();
-    words.forEach(({ id, texts }, i) => {
+    words.forEach(({ id }, i) => {
       const b = found[i];
-      made.set(id, b ? texts.slice(0, b.h / 8).map(([sort, x], k) => s("text", {
+      const shown = b && all[i]!.find((some) => size(some).join() === [b.w, b.h].join());
+      made.set(id, b && shown ? shown.map(([sort, x], k) => s("text", {
         class: sort, x: fix(b.x), y: fix(b.y - b.h + 16 * k + 12), "text-anchor": "middle",
       }, x)) : []);
     });
@@ -398,6 +412,8 @@ export class Graph {
         `${this.highlight?.target === name ? " target" : ""}`,
       transform: `translate(${fix(x)} ${fix(y)})`,
     },
+    s("title", null, [name, ...faces.map((f) =>
+      `${f.info.name}: ${this.store.addresses({ node: name, iface: f.info.name, addr: "" }).join(", ")}`)].join("\n")),
     s("g", { transform: `scale(${z.toFixed(2)})` },
       n.router ? s("circle", { class: "ring", r: 33 })
         : s("rect", { class: "ring", x: -37, y: -28, width: 74, height: 56, rx: 13 }),

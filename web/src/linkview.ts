@@ -4,7 +4,7 @@ import { h, type Child } from "./dom";
 import { bitRate, percent } from "./format";
 import { command } from "./server";
 import type { Flow, LinkState, Store } from "./store";
-import { figure, heading, prose, section, type Context } from "./view";
+import { heading, prose, section, type Context } from "./view";
 import { read, turn } from "./words";
 
 const scales = {
@@ -71,7 +71,7 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
   const down = l.ends.map((e) => e.node).filter((name) => !answers(store, name));
   const alone = down.length === l.ends.length;
   return [
-    heading("Link", store.linkName(l), h("p", { class: "sub" }, l.subnet)),
+    heading("Link", store.linkName(l), h("p", { class: "sub" }, store.subnets(l).join(", "))),
     h("div", { class: "actions", "data-key": "actions" },
       h("button", {
         class: cut ? "primary" : "danger", "data-do": cut ? "restore" : "cut", "data-arg": l.id, disabled: alone,
@@ -98,7 +98,8 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
       failure && h("p", { class: "alert", role: "alert" }, prose(failure)),
       extra(store, l)),
     h("dl", { class: "figures", "data-key": "ends" }, l.ends.map((e) =>
-      figure(`${e.node} ${e.iface}`, e.addr))),
+      h("div", { class: "figure wide", "data-key": `${e.node} ${e.iface}` }, h("dt", null, `${e.node} ${e.iface}`),
+        store.addresses(e).map((a) => h("dd", null, a))))),
   ];
 }
 

@@ -2,6 +2,7 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { host } from "./address";
 import { arrows, prefixes, routesView } from "./routesview";
 import { connectionView, plot, remember, sender } from "./connection";
 import { h, lay, type Child } from "./dom";
@@ -133,7 +134,7 @@ function stress(): void {
     const c = store.connection(selected.slice(11));
     if (!c || !c.b) return;
     const from = sender(store, selected.slice(11)).id.startsWith(`${c.b.node}/`) ? c.b : c.a;
-    const way = store.way(from.node, from.socket.remote.replace(/:\d+$/, ""));
+    const way = store.way(from.node, host(from.socket.remote));
     graph.highlight = {
       links: new Set(way.links), nodes: new Set(way.nodes), hops: [], costs: new Map(), target: way.nodes.at(-1) ?? "",
     };

@@ -1,11 +1,12 @@
 // The overview, the event log, and the view of a node.
 
+import { host, port } from "./address";
 import { h, type Child } from "./dom";
 import { bitRate, bytes, clockTime, count, duration, plural } from "./format";
 import { quiet } from "./graph";
-import { cost } from "./routesview";
+import { cost, dialects } from "./routesview";
 import { some, type Connection, type Entry, type NodeState, type Store } from "./store";
-import { cell, empty, figure, heading, item, num, prose, section, table, type Context } from "./view";
+import { addresses, cell, empty, figure, heading, item, num, prose, section, table, type Context } from "./view";
 import type { Socket } from "./types";
 
 /** ends returns the addresses of a connection, the initiator's first. */
@@ -14,8 +15,8 @@ export const ends = (c: Connection): [string, string] =>
 
 /** connectionTitle names the initiator, and the responder with its port. */
 export function connectionTitle(store: Store, c: Connection): string {
-  const [from, to] = ends(c).map((addr) => store.place(addr)) as [string, string];
-  return `${from.slice(0, from.lastIndexOf(":"))} → ${to}`;
+  const [from, to] = ends(c).map((addr) => store.place(addr, c.a.node)) as [string, string];
+  return `${host(from)} → ${to}`;
 }
 
 export const stateName = (state: string): string => state.toLowerCase().replaceAll("_", "-");
@@ -40,7 +41,7 @@ export function connectionsView({ store }: Context): Child[] {
 function connectionItem(store: Store, c: Connection, twice: Set<string>): Child {
   const title = connectionTitle(store, c), [from] = ends(c);
   return item(`connection:${c.id}`, h("span", { class: "mark tcp", "aria-hidden": "true" }, "TCP"),
-    [title, twice.has(title) && h("small", null, ` from ${from.slice(from.lastIndexOf(":") + 1)}`)],
+    [title, twice.has(title) && h("small", null, ` from ${port(from)}`)],
     c.bits > 0 ? bitRate(c.bits) : stateName(c.a.socket.state));
 }
 
@@ -63,7 +64,7 @@ export function overview({ store }: Context): Child[] {
     section("links", "Links", h("ul", { class: "list tight" }, store.links.map((l) => {
       const bits = l.flows.reduce((sum, f) => sum + f.bits, 0);
       const note = store.cut(l) ? h("em", { class: "bad" }, "cut")
-        : [store.impaired(l), bits >= quiet ? bitRate(bits) : ""].filter(Boolean).join(" · ") || l.subnet;
+        : [store.impaired(l), bits >= quiet ? bitRate(bits) : ""].filter(Boolean).join(" · ") || store.subnets(l).join(", ");
       return item(`link:${l.id}`, h("span", { class: "mark link", "aria-hidden": "true" }),
         store.linkName(l), note);
     }))),
@@ -125,7 +126,7 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
         return h("tr", { "data-key": f.info.name },
           cell(l ? h("button", { class: "text", "data-do": "go", "data-arg": `link:${l.id}` },
             f.info.name) : f.info.name, !f.info.up && h("em", { class: "bad" }, " down")),
-          cell(f.info.addr), cell((l && store.across(n.name, f.info.name)) || f.info.udp),
+          addresses(store.addresses({ node: n.name, iface: f.info.name, addr: "" })), cell((l && store.across(n.name, f.info.name)) || f.info.udp),
           num(bitRate(out?.bits ?? 0)), num(bitRate(back?.bits ?? 0)));
       }))),
     drops.length > 0 && section("drops", "Dropped", h("dl", { class: "figures" },
@@ -134,16 +135,16 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
       ["Network", "Next hop", ">Cost", "Source"],
       n.routes.map((r) => h("tr", { "data-key": `${r.prefix} ${r.next_hop}` },
         cell(h("button", { class: "text", "data-do": "go", "data-arg": `routes:${r.prefix}` }, r.prefix)),
-        cell(r.kind ?? store.via(r)), num(cost(r)),
-        cell({ L: "connected", R: "RIP", S: "static" }[r.origin] ?? r.origin)))) : empty("No routes.")),
+        cell(r.kind ?? store.via(n, r)), num(cost(r)),
+        cell({ L: "connected", R: r.prefix.includes(":") ? "RIPng" : "RIP", S: "static" }[r.origin] ?? r.origin)))) : empty("No routes.")),
     section("sockets", "Sockets", n.sockets.length ? table(`Sockets of ${n.name}`,
       ["State", "Local", "Remote", ">Queued"],
       n.sockets.map((k) => socketRow(store, n, k))) : empty("No open sockets."),
       n.more > 0 && empty(`and ${count(n.more)} more`)),
-    n.rip && section("rip", "RIP", h("dl", { class: "figures" },
-      figure("Dialect", n.rip.dialect), figure("Next update", duration(n.rip.next_update_ns)),
-      figure("Period", duration(n.rip.timers.periodic_ns)),
-      figure("Timeout", duration(n.rip.timers.timeout_ns)))),
+    dialects(n).map((d) => section(d.dialect, d.dialect === "ripng" ? "RIPng" : "RIP", h("dl", { class: "figures" },
+      figure("Dialect", d.dialect), figure("Next update", duration(d.next_update_ns)),
+      figure("Period", duration(d.timers.periodic_ns)),
+      figure("Timeout", duration(d.timers.timeout_ns))))),
     section("log", "Events", log(about(store, n.name), 4)),
   ];
 }
@@ -155,7 +156,7 @@ function socketRow(store: Store, n: NodeState, k: Socket): Child {
     cell(connected ? h("button", {
       class: "text", "data-do": "go", "data-arg": `connection:${n.name}/${k.sid}`,
     }, state) : state),
-    cell(k.local), cell(connected ? store.place(k.remote) : "–"),
+    addresses([k.local]), addresses([connected ? store.place(k.remote, n.name) : "–"]),
     // A listener's queues are its pending connections and its backlog, as in ss.
     num(k.state === "LISTEN" ? `${count(k.recv_q)} of ${count(k.send_q)}` : bytes(k.send_q + k.recv_q)));
 }

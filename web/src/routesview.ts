@@ -3,36 +3,37 @@
 import { h, type Child } from "./dom";
 import { duration } from "./format";
 import type { Highlight } from "./graph";
-import { number, within, type NodeState, type Store } from "./store";
+import { inOrder } from "./address";
+import { longest, type NodeState, type Store } from "./store";
 import { cell, empty, heading, num, section, table, type Context } from "./view";
-import type { RIPRoute, Route } from "./types";
+import type { RIPInfo, RIPRoute, Route } from "./types";
 
 export function prefixes(store: Store): string[] {
   const all = new Set<string>();
   for (const n of store.nodes.values()) {
-    for (const r of n.routes) if (r.prefix !== "0.0.0.0/0") all.add(r.prefix);
-    for (const r of n.rip?.routes ?? []) all.add(r.prefix);
+    for (const r of n.routes) if (!r.prefix.endsWith("/0")) all.add(r.prefix);
+    for (const d of dialects(n)) for (const r of d.routes ?? []) all.add(r.prefix);
   }
-  return [...all].sort((a, b) => number(a.split("/")[0]!) - number(b.split("/")[0]!));
+  return [...all].sort(inOrder);
 }
 
+/** dialects returns what a node's RIP and RIPng report, as far as it speaks them. */
+export const dialects = (n: NodeState): RIPInfo[] => [n.rip, n.rip?.ripng].filter((d) => d != null);
+
 /** best returns a node's route for a network: the exact prefix, or else the longest that contains it. */
-function best(n: NodeState, prefix: string): Route | undefined {
-  const addr = prefix.split("/")[0]!;
-  return n.routes.filter((r) => within(addr, r.prefix))
-    .sort((a, b) => Number(b.prefix.split("/")[1]) - Number(a.prefix.split("/")[1]))[0];
-}
+const best = (n: NodeState, prefix: string): Route | undefined =>
+  n.routes.find((r) => r.prefix === prefix) ?? longest(n.routes, prefix.split("/")[0]!);
 
 /** cost is the RIP metric: 0 for a connected network; a static route has no metric. */
 export const cost = (r: Route): number | string => (r.origin === "R" ? r.cost : r.origin === "L" ? 0 : "–");
 
 const told = (n: NodeState, prefix: string): RIPRoute | undefined =>
-  n.rip?.routes?.find((r) => r.prefix === prefix);
+  dialects(n).flatMap((d) => d.routes ?? []).find((r) => r.prefix === prefix);
 
 export function arrows(store: Store, prefix: string): Highlight {
   const found: Highlight = { links: new Set(), nodes: new Set(), hops: [], costs: new Map(), target: "" };
   for (const l of store.links) {
-    if (l.subnet === prefix) {
+    if (store.subnets(l).includes(prefix)) {
       found.links.add(l.id);
       for (const e of l.ends) found.nodes.add(e.node);
     }
@@ -41,7 +42,7 @@ export function arrows(store: Store, prefix: string): Highlight {
     const r = best(n, prefix);
     if (!r) continue;
     found.nodes.add(n.name);
-    const to = r.next_hop && store.owner(r.next_hop);
+    const to = store.next(n, r);
     if (to) found.hops.push({ from: n.name, to });
     if (r.origin === "R") found.costs.set(n.name, r.cost);
   }
@@ -54,7 +55,7 @@ function story(store: Store, n: NodeState, prefix: string): string {
   let at: NodeState | undefined = n;
   for (let i = 0; at && i < 17; i++) {
     const r: Route | undefined = best(at, prefix);
-    const next: string = r?.next_hop ? store.owner(r.next_hop) : "";
+    const next: string = r ? store.next(at, r) : "";
     if (!next || chain.includes(next)) break;
     chain.push(next);
     at = store.nodes.get(next);
@@ -87,7 +88,7 @@ export function routesView({ store }: Context, prefix: string): Child[] {
 }
 
 function ends(store: Store, prefix: string): string {
-  const l = store.links.find((x) => x.subnet === prefix);
+  const l = store.links.find((x) => store.subnets(x).includes(prefix));
   return l ? `(${store.linkName(l)})` : "";
 }
 
@@ -103,7 +104,7 @@ function row(store: Store, n: NodeState, prefix: string): Child {
       num(""), num(dying ? duration(rip.left_ns) : ""));
   }
   const how = r.origin === "L" ? "connected"
-    : r.origin === "S" ? `${store.via(r)} (static)` : store.via(r).replace("via ", "");
+    : r.origin === "S" ? `${store.via(n, r)} (static)` : store.via(n, r).replace("via ", "");
   return h("tr", { "data-key": n.name }, name, num(cost(r)),
     cell(how), num(rip && r.origin === "R" ? `${duration(rip.age_ns)} ago` : ""),
     num(rip && r.origin === "R" && rip.left_ns >= 0 ? `in ${duration(rip.left_ns)}` : ""));
@@ -120,7 +121,7 @@ function matrix(store: Store, all: string[], chosen: string): Child {
       }, p)),
       routers.map((n) => {
         const r = n.routes.find((x) => x.prefix === p), rip = told(n, p);
-        const via = r?.next_hop ? store.owner(r.next_hop) : "";
+        const via = r ? store.next(n, r) : "";
         return num(r ? `${cost(r)}${via ? ` ${via}` : ""}` : rip && rip.cost >= 16 ? "16" : "–");
       }))));
 }

@@ -4,6 +4,7 @@
 import type {
   Impairment, Interface, Look, Neighbor, RIPInfo, Route, Sample, Segment, Shape, Socket,
 } from "./types";
+import { host, inOrder as byNumber, length, linkLocal, network, port, single, within } from "./address";
 import { plural } from "./format";
 import { add, count, counter, lost, rate, type Counter, type Mark } from "./rate";
 import { brief, read } from "./words";
@@ -121,6 +122,7 @@ export class Store {
   onSay: (text: string) => void = () => {};
 
   private entries = 0;
+  private index: { owners: Map<string, string>; subnets: Map<LinkState, string[]> } | null = null; // built when needed
   private down = new Set<string>(); // interfaces that their nodes reported down
   private speed = new Map<string, { at: number; bytes: number; bits: number }>();
 
@@ -196,6 +198,7 @@ export class Store {
       if (come.length) this.note(`${some(come)} joined the network`, "good");
     }
     this.shape = shape;
+    this.index = null;
     this.nodes = new Map(names.map((name) => [name, this.node(name)]));
     for (const n of shape.nodes) this.node(n.name).router = n.router;
     const stay = new Map(this.links.map((l) => [linkKey(l), l]));
@@ -227,6 +230,7 @@ export class Store {
     n.problem = plain(life.problem ?? "");
     if (life.up) n.router = life.router;
     else {
+      this.index = null;
       n.faces = new Map();
       n.sockets = [];
       n.routes = [];
@@ -245,6 +249,7 @@ export class Store {
     const old = n.faces;
     const cut = new Set(this.links.filter((l) => this.cut(l)));
     n.faces = new Map();
+    this.index = null;
     for (const info of data.interfaces ?? []) {
       const ways = (data.impairments ?? []).filter((i) => i.iface === info.name);
       n.faces.set(info.name, {
@@ -298,10 +303,41 @@ export class Store {
     return this.links.find((l) => l.ends.some((e) => e.node === node && e.iface === iface));
   }
 
-  /** owner returns the node with an address; empty: none. */
-  owner(addr: string): string {
-    for (const l of this.links) for (const e of l.ends) if (e.addr === addr) return e.node;
-    return "";
+  /** addresses returns an interface's addresses with their prefix lengths, IPv4 first. */
+  addresses(e: End): string[] {
+    const info = this.nodes.get(e.node)?.faces.get(e.iface)?.info;
+    return info ? [info.addr, ...(info.ipv6 ?? [])].filter(Boolean) : [e.addr];
+  }
+
+  /** places returns the nodes by address, and the links' networks. Link-local addresses have their link's number as zone. */
+  private places(): { owners: Map<string, string>; subnets: Map<LinkState, string[]> } {
+    if (this.index) return this.index;
+    const owners = new Map<string, string>(), subnets = new Map<LinkState, string[]>();
+    for (const l of this.links) {
+      const all = new Set(l.subnet ? [l.subnet] : []);
+      for (const e of l.ends) {
+        for (const a of this.addresses(e)) {
+          const [addr, bits] = a.split("/") as [string, string?];
+          const key = linkLocal(addr) ? `${addr}%${l.id}` : addr;
+          if (!owners.has(key)) owners.set(key, e.node);
+          if (bits && !linkLocal(addr) && !single(a)) all.add(network(a));
+        }
+      }
+      subnets.set(l, [...all].sort(byNumber));
+    }
+    return this.index = { owners, subnets };
+  }
+
+  /** subnets returns a link's networks, IPv4 first, without the link-local one. */
+  subnets = (l: LinkState): string[] => this.places().subnets.get(l) ?? [l.subnet];
+
+  /**
+   * owner returns the node with an address; empty: none. A link-local address belongs to the link
+   * of an interface: its zone, or the given one, of the node that uses the address.
+   */
+  owner(addr: string, node = "", iface = ""): string {
+    const [plain, zone = iface] = addr.split("%") as [string, string?];
+    return this.places().owners.get(linkLocal(plain) ? `${plain}%${this.linkOf(node, zone)?.id}` : plain) ?? "";
   }
 
   private takeRoutes(data: { node: string; routes: Route[] | null }): void {
@@ -317,9 +353,9 @@ export class Store {
     for (const r of n.routes) {
       const b = before.get(r.prefix);
       before.delete(r.prefix);
-      if (!b) change(`learned a route to * ${this.via(r)}`, r.prefix);
+      if (!b) change(`learned a route to * ${this.via(n, r)}`, r.prefix);
       else if (b.next_hop !== r.next_hop || b.iface !== r.iface) {
-        change(`now reaches * ${this.via(r)}, before ${this.via(b)}`, r.prefix);
+        change(`now reaches * ${this.via(n, r)}, before ${this.via(n, b)}`, r.prefix);
       }
     }
     for (const gone of before.values()) change("lost its route to *", gone.prefix);
@@ -331,8 +367,13 @@ export class Store {
     }
   }
 
-  via(r: { next_hop: string; iface: string }): string {
-    return r.next_hop ? `via ${this.owner(r.next_hop) || r.next_hop}` : `on ${r.iface}`;
+  /** next names the node to which a route leads; empty: it is none of this network. */
+  next(n: NodeState, r: { next_hop: string; iface: string }): string {
+    return r.next_hop ? this.owner(r.next_hop, n.name, r.iface) : "";
+  }
+
+  via(n: NodeState, r: { next_hop: string; iface: string }): string {
+    return r.next_hop ? `via ${this.next(n, r) || r.next_hop}` : `on ${r.iface}`;
   }
 
   private takeTold(told: { node: string; at: number; event: string; data: any }): void {
@@ -343,16 +384,16 @@ export class Store {
     switch (told.event) {
       case "link": this.takeLink(told.node, d.interface, told.at, say); return;
       case "accepted":
-        text = `${told.node} accepted a connection from ${this.place(d.socket.remote)}`;
+        text = `${told.node} accepted a connection from ${this.place(d.socket.remote, told.node)}`;
         break;
       case "closed":
         if (!d.problem) return;
-        text = `${told.node}: connection to ${this.place(d.socket.remote)} failed: ${d.problem}`;
+        text = `${told.node}: connection to ${this.place(d.socket.remote, told.node)} failed: ${d.problem}`;
         sort = "bad";
         break;
       case "neighbor": {
         const nb = d.neighbor;
-        text = `${told.node}: neighbor ${this.owner(nb.addr) || nb.addr} is ${nb.state}`;
+        text = `${told.node}: neighbor ${this.owner(nb.addr, told.node, nb.iface) || nb.addr} is ${nb.state}`;
         sort = nb.state === "up" ? "good" : "bad";
         if (d.first) return;
         break;
@@ -372,11 +413,16 @@ export class Store {
     this.note(text, sort, { at: told.at, ...(told.event === "neighbor" && { news: { of: told.event, node: told.node } }) }, say);
   }
 
-  /** place is an address and port, with the node's name for its address. */
-  place(addrPort: string): string {
-    const i = addrPort.lastIndexOf(":");
-    const owner = this.owner(addrPort.slice(0, i));
-    return owner ? `${owner}${addrPort.slice(i)}` : addrPort;
+  /** place is an address and port as a node sees it, with a node's name for its address. */
+  place(addrPort: string, node: string): string {
+    const owner = this.owner(host(addrPort), node);
+    return owner ? `${owner}:${port(addrPort)}` : addrPort;
+  }
+
+  /** global is an address and port with the number of the link for a zone: zones are names of one node. */
+  private global(addrPort: string, node: string): string {
+    const [addr, zone] = host(addrPort).split("%") as [string, string?];
+    return zone ? `${addr}%${this.linkOf(node, zone)?.id ?? `${node} ${zone}`}:${port(addrPort)}` : addrPort;
   }
 
   private follow(id: string): Followed {
@@ -451,13 +497,13 @@ export class Store {
         if (socket.remote.endsWith(":0") || socket.state === "LISTEN" || socket.state === "UDP") {
           continue;
         }
-        ends.set(`${socket.local} ${socket.remote}`, { node: n.name, socket });
+        const [local, remote] = [socket.local, socket.remote].map((x) => this.global(x, n.name));
+        ends.set(`${local} ${remote}`, { node: n.name, socket });
       }
     }
     for (const [key, a] of ends) {
       const [local, remote] = key.split(" ") as [string, string];
       const b = ends.get(`${remote} ${local}`) ?? null;
-      const port = (x: string): number => Number(x.slice(x.lastIndexOf(":") + 1));
       const opened = port(local) > port(remote) || (port(local) === port(remote) && local > remote);
       if (b && !opened) continue; // the other end is the initiator
       const id = `${a.node}/${a.socket.sid}`;
@@ -499,10 +545,11 @@ export class Store {
     return l.ends.length === 1 ? `${l.ends[0]!.node} – ${this.far(l)}` : l.ends.map((e) => e.node).join(" – ");
   }
 
-  /** far names the end of a link that is not a node of this network. */
+  /** far names the end of a link that is not a node of this network: one address for each UDP address. */
   far(l: LinkState): string {
     const e = l.ends[0]!;
-    return this.nodes.get(e.node)?.neighbors.filter((n) => n.iface === e.iface).map((n) => n.addr).join(", ") || e.iface;
+    const all = this.nodes.get(e.node)?.neighbors.filter((n) => n.iface === e.iface) ?? [];
+    return all.filter((n, i) => all.findIndex((o) => o.udp === n.udp) === i).map((n) => n.addr).join(", ") || e.iface;
   }
 
   /** words returns the impairments of a flow, as `impair` takes them. */
@@ -535,17 +582,18 @@ export class Store {
 
   /** way follows the nodes' routes from a node to an address, as far as they lead. */
   way(from: string, addr: string): { links: number[]; nodes: string[]; arrives: boolean } {
-    const links: number[] = [], nodes = [from];
+    const links: number[] = [], nodes = [from], target = this.owner(addr, from);
     let at = from;
     for (let hops = 0; hops < 32; hops++) {
       const n = this.nodes.get(at);
       if (!n) break;
-      if (this.owner(addr) === at) return { links, nodes, arrives: true };
-      const r = longest(n.routes, addr);
+      if (target === at) return { links, nodes, arrives: true };
+      const zone = addr.split("%")[1];
+      const r = zone ? { next_hop: "", iface: zone } : longest(n.routes, addr);
       const l = r && this.linkOf(at, r.iface);
       if (!r || !l) break;
       links.push(l.id);
-      const next = this.owner(r.next_hop || addr);
+      const next = this.owner(r.next_hop || addr, at, r.iface);
       if (!next || nodes.includes(next)) break;
       nodes.push(next);
       at = next;
@@ -575,21 +623,12 @@ function instant(at: string): number {
   return Date.parse(at) + (rest ? Number(`0.${rest[1]}`) : 0);
 }
 
-export function number(addr: string): number {
-  return addr.split(".").reduce((n, part) => n * 256 + Number(part), 0);
-}
-
-export function within(addr: string, prefix: string): boolean {
-  const [net, bits] = prefix.split("/") as [string, string];
-  const size = 2 ** (32 - Number(bits));
-  return Math.floor(number(addr) / size) === Math.floor(number(net) / size);
-}
-
-function longest(routes: Route[], addr: string): Route | undefined {
+/** longest returns the route with the longest prefix that contains an address. */
+export function longest(routes: Route[], addr: string): Route | undefined {
   let best: Route | undefined;
   for (const r of routes) {
     if (within(addr, r.prefix) &&
-        (!best || Number(r.prefix.split("/")[1]) > Number(best.prefix.split("/")[1]))) best = r;
+        (!best || length(r.prefix) > length(best.prefix))) best = r;
   }
   return best;
 }

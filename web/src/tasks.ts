@@ -1,5 +1,6 @@
 // Pings and transfers that the page starts.
 
+import { bare, linkLocal, parse } from "./address";
 import { h, type Child } from "./dom";
 import { bitRate, bytes, count, duration, percent } from "./format";
 import { isStop, lines, stop } from "./server";
@@ -27,7 +28,7 @@ const sizes = [100e3, 1e6, 10e6, 50e6, 100e6, 500e6];
 const tasks: Task[] = [];
 const mostTasks = 20;
 let last = 0;
-export const chosen = { from: "", to: "", target: "", size: 10e6, count: 5 };
+export const chosen = { from: "", to: "", target: "", size: 10e6, count: 5, family: 4 };
 
 function defaults(store: Store): void {
   const names = [...store.nodes.keys()];
@@ -40,9 +41,26 @@ function defaults(store: Store): void {
   chosen.target ||= chosen.to || strangers(store)[0] || "";
 }
 
+/** addressesOf returns a node's addresses that other links can reach, IPv4 first, in the order of the links. */
+function addressesOf(store: Store, node: string): string[] {
+  const faces = store.links.flatMap((l) => l.ends.filter((e) => e.node === node));
+  return faces.flatMap((e) => store.addresses(e)).map((a) => a.split("/")[0]!).filter((a) => !linkLocal(a));
+}
+
+/** addressOf returns a node's address of the chosen family, or of the other one if it has none. */
+function addressOf(store: Store, node: string): string | undefined {
+  const all = addressesOf(store, node);
+  return all.find((a) => parse(a)?.family === chosen.family) ?? all[0];
+}
+
+/** families reports whether the network has addresses of both families. */
+const families = (store: Store): boolean =>
+  new Set([...store.nodes.keys()].flatMap((n) => addressesOf(store, n)).map((a) => parse(a)?.family)).size > 1;
+
 /** strangers returns the neighbors' addresses that belong to no node of this network. */
 function strangers(store: Store): string[] {
-  return [...store.nodes.values()].flatMap((n) => n.neighbors.map((x) => x.addr)).filter((a) => !store.owner(a)).sort(inOrder);
+  return [...store.nodes.values()].flatMap((n) => n.neighbors.filter((x) => !store.owner(x.addr, n.name, x.iface)))
+    .map((x) => x.addr).sort(inOrder);
 }
 
 function choice(id: string, label: string, options: [string, string][], value: string): Child {
@@ -80,6 +98,8 @@ export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[]
         ? choice("task-size", "Size", sizes.map((n) => [String(n), bytes(n)]), String(chosen.size))
         : choice("task-count", "Requests", [1, 5, 20, 100].map((n) => [String(n), String(n)]),
           String(chosen.count)),
+      families(store) && choice("task-family", sort === "ping" ? "Family, if To is a node" : "Family",
+        [["4", "IPv4"], ["6", "IPv6"]], String(chosen.family)),
       h("button", { class: "primary", type: "submit", disabled: sort === "transfer" && (!chosen.to || chosen.from === chosen.to) },
         sort === "ping" ? "Ping" : "Start the transfer")),
     mine.length ? h("div", { class: "tasks", "data-key": "tasks" }, mine.map((t) => one(store, t)))
@@ -140,7 +160,7 @@ function pinged(t: Task): Child {
     t.state === "running" && !t.replies.items.length && h("p", { class: "hint" }, "No reply yet."),
     h("ol", { class: "replies" }, t.replies.items.slice(-8).map((x) =>
       h("li", { "data-key": `${x.seq}`, class: x.problem ? "bad" : null },
-        h("span", null, `${x.seq}`), x.problem ? `${x.from}: ${x.problem}` : `from ${x.from}`,
+        h("span", null, `${x.seq}`), x.problem ? [x.from, x.problem].filter(Boolean).join(": ") : `from ${x.from}`,
         h("span", { class: "num" }, x.problem ? "" : duration(x.rtt_ns))))),
   ];
 }
@@ -148,7 +168,8 @@ function pinged(t: Task): Child {
 export function setTask(store: Store, id: string, value: string): void {
   if (id === "task-from") chosen.from = value;
   else if (id === "task-to") chosen.to = value;
-  else if (id === "task-target") chosen.target = value.trim();
+  else if (id === "task-target") chosen.target = bare(value.trim());
+  else if (id === "task-family") chosen.family = Number(value);
   else if (id === "task-size") chosen.size = Number(value);
   else chosen.count = Number(value);
   if (id === "task-from" && chosen.from === chosen.to) chosen.to = "";
@@ -184,7 +205,7 @@ export async function start(store: Store, sort: "ping" | "transfer"): Promise<vo
   store.onChange();
   try {
     t.result = sort === "transfer"
-      ? await lines("/v1/transfers", { from: t.from, to: t.to, bytes: t.bytes }, tell, t.stop.signal)
+      ? await lines("/v1/transfers", { from: t.from, to: t.to, bytes: t.bytes, addr: addressOf(store, t.to) }, tell, t.stop.signal)
       : await lines(`/v1/nodes/${encodeURIComponent(t.from)}/commands/ping`,
         { addr: address(store, t.to), count: chosen.count }, tell, t.stop.signal);
     t.state = "done";
@@ -205,8 +226,8 @@ export async function start(store: Store, sort: "ping" | "transfer"): Promise<vo
 }
 
 function address(store: Store, to: string): string {
-  for (const l of store.links) for (const e of l.ends) if (e.node === to) return e.addr;
-  if (/^\d+(\.\d+){3}$/.test(to) && to.split(".").every((part) => Number(part) < 256)) return to;
+  const found = addressOf(store, to) ?? (parse(to) ? to : undefined);
+  if (found) return found;
   throw new Error(`${to}: must be a node or an address such as ${store.links[0]?.ends[0]?.addr ?? "10.0.0.1"}`);
 }
 

@@ -13,7 +13,7 @@ export interface Counters {
   packets: number; bytes: number; errors: number; drops?: Drop[];
 }
 export interface Interface {
-  index: number; name: string; addr: string; up: boolean; problem?: string; udp: string;
+  index: number; name: string; addr: string; ipv6?: string[]; up: boolean; problem?: string; udp: string;
   mtu: number; loss_percent: number; in: Counters; out: Counters;
 }
 export interface Impairment {
@@ -43,6 +43,7 @@ export interface RIPRoute {
 export interface RIPInfo {
   dialect: string; next_update_ns: number; routes: RIPRoute[] | null;
   timers: { periodic_ns: number; timeout_ns: number };
+  ripng?: RIPInfo;
 }
 export interface Transfer { bytes: number; seconds: number; mb_per_s: number; sha256: string;
   retransmits: number; path: string; sent: boolean; sid: number; peer: string }

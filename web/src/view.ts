@@ -32,6 +32,11 @@ export function table(caption: string, columns: string[], rows: Child[]): Child 
 }
 
 export const cell = (...c: Child[]): Child => h("td", null, c);
+/** addresses is a cell with an address a line. Long ones break before the port, then after colons. */
+export const addresses = (list: string[]): Child => h("td", { class: "addr" }, list.map((a) => {
+  const [, addr = a, port = ""] = /^(.*\]:)(\d+)$/.exec(a) ?? [];
+  return h("div", null, h("span", null, addr.split(/(?<=:)(?=[^:])/).map((part, i) => [i > 0 && h("wbr", null), part])), port);
+}));
 export const num = (...c: Child[]): Child => h("td", { class: "num" }, c);
 
 export function figure(name: string, value: string, note = ""): Child {

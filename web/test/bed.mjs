@@ -33,15 +33,17 @@ export async function build() {
   mkdirSync(artefacts, { recursive: true });
 }
 
-/** ring is nets/ring at ports of its own, so that it runs beside one that somebody has up. */
-export async function ring() {
-  const from = join(root, "nets", "ring"), to = join(folder, "ring");
-  const base = await freePorts(12);
+/** copy copies a network of nets/ to free ports, so that it can run next to the original. */
+export async function copy(network) {
+  const from = join(root, "nets", network), to = join(folder, network);
+  const files = readdirSync(from).filter((n) => n.endsWith(".lnx"));
+  const texts = files.map((name) => readFileSync(join(from, name), "utf8"));
+  const at = /127\.0\.0\.1:(\d+)/g;
+  const ports = [...new Set(texts.flatMap((t) => [...t.matchAll(at)].map((m) => m[1])))].sort();
+  const base = await freePorts(ports.length);
   mkdirSync(to);
-  for (const name of readdirSync(from).filter((n) => n.endsWith(".lnx"))) {
-    writeFileSync(join(to, name), readFileSync(join(from, name), "utf8")
-      .replace(/127\.0\.0\.1:(\d+)/g, (_, port) => `127.0.0.1:${base + Number(port) - 5060}`));
-  }
+  files.forEach((name, i) => writeFileSync(join(to, name),
+    texts[i].replace(at, (_, port) => `127.0.0.1:${base + ports.indexOf(port)}`)));
   return to;
 }
 

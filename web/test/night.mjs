@@ -7,7 +7,7 @@ export const tests = [];
 const test = (name, f) => tests.push([name, f]);
 
 test("a page left open overnight is as small in the morning", async (browser, shared) => {
-  await shared.context.close();
+  await shared.context?.close();
   shared.context = await browser.newContext();
   const page = await shared.context.newPage();
   // Ten hours of the stream, in as much time as it takes: 72,000 ticks, each with news.
@@ -114,7 +114,7 @@ test("a server that ends and begins anew is waited for, and its token asked for"
 });
 
 test("a page without the token says what to do", async (browser, shared) => {
-  await shared.context.close();
+  await shared.context?.close();
   shared.context = await browser.newContext();
   const page = await shared.context.newPage();
   await page.goto(new URL(shared.served.url).origin);

@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import {
-  eventually, linkId, net, open, pick, ring, serve, shot, status, text,
+  copy, eventually, linkId, net, open, pick, serve, shot, status, text,
 } from "./bed.mjs";
 
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
 
 test("a network comes up, and its page shows it", async (browser, shared) => {
-  shared.ring = await ring();
+  shared.ring = await copy("ring");
   await net("up", shared.ring);
   shared.served = await serve();
   const page = await open(browser, shared);
@@ -193,12 +193,12 @@ test("a file moves, and its connection shows what it does", async (_, { page }) 
     })));
   await eventually("a loss, and who dropped it", async () =>
     (await page.locator(".ladder .lost .why").allTextContents()).some((t) => /lost by the link/.test(t)), 60);
+  await eventually("a retransmission, by that name", async () =>
+    (await page.locator(".ladder .again + text, .ladder .repeat").allTextContents()).some((t) => /^retransmitted \d+$/.test(t)), 30);
   await page.waitForTimeout(1500);
   await shot(page, "ring-connection-light");
   await page.locator("section.ladder").scrollIntoViewIfNeeded();
   await shot(page, "ring-ladder-light");
-  await eventually("a retransmission, by that name", async () =>
-    (await page.locator(".ladder .again + text, .ladder .repeat").allTextContents()).some((t) => /^retransmitted \d+$/.test(t)), 30);
   assert.match(await text(page, ".figures"), /Retransmitted/);
   assert.ok(await page.locator(".edge.stress").count() >= 3, "the way is stressed");
   await page.click('nav [data-arg="transfer"]');

@@ -6,15 +6,16 @@ import { eventually, feed, shot } from "./bed.mjs";
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
 
-/** network is one of links between names, in which hosts begin with a lower-case letter. */
-function network(name, pairs) {
+/** network is one of links between names, in which hosts begin with a lower-case letter. With a prefix it has IPv6, too. */
+function network(name, pairs, ipv6) {
   const names = [...new Set(pairs.flat())];
   const faces = Object.fromEntries(names.map((n) => [n, 0]));
   return {
     name, nodes: names.map((n) => ({ name: n, router: n[0] < "a" })),
     links: pairs.map((ends, i) => ({
       subnet: `10.${i}.0.0/24`,
-      ends: ends.map((node, k) => ({ node, iface: `if${faces[node]++}`, addr: `10.${i}.0.${k + 1}` })),
+      ends: ends.map((node, k) => ({ node, iface: `if${faces[node]++}`, addr: `10.${i}.0.${k + 1}`,
+        ...(ipv6 && { ipv6: [`${ipv6}:${i + 1}::${k + 1}/64`, `fe80::${k + 1}/64`] }) })),
     })),
   };
 }
@@ -36,6 +37,8 @@ const chance = network("chance", [["a", "R1"], ["b", "R7"], ["R1", "R2"], ["R1",
   ["R6", "R10"], ["R6", "R11"], ["R7", "R9"], ["R7", "R12"], ["R9", "R10"], ["R9", "R12"], ["R10", "R11"]]);
 const long = network("a-network-with-a-rather-long-name", [["headquarters-amsterdam", "Backbone-Router-Frankfurt"],
   ["Backbone-Router-Frankfurt", "warehouse-rotterdam"], ["Backbone-Router-Frankfurt", "Edge_7"], ["Edge_7", "x"]]);
+const dual = network("dual", [["a", "R1"], ["b", "R2"], ["c", "R3"], ["d", "R4"], ["R1", "R2"], ["R2", "R3"],
+  ["R3", "R4"], ["R4", "R1"], ["R1", "R3"], ["R2", "R4"]], "fd12:3456:789a");
 const lan = network("lan", [["a", "b", "c", "R1"], ["R1", "d"]]);
 
 /** tell has the page hear of a network: every link busy, some impaired, one node down. */
@@ -52,7 +55,7 @@ async function tell(page, shape, ticks = 4) {
         const mine = shape.links.flatMap((l) => l.ends.filter((e) => e.node === name));
         const c = { packets: t * 1000, bytes: t * 1_234_567, errors: 0 };
         s.give("interfaces", { node: name, interfaces: mine.map((e, index) => ({
-          index, name: e.iface, addr: `${e.addr}/24`, up: true, udp: "", mtu: 1400, in: c, out: c,
+          index, name: e.iface, addr: `${e.addr}/24`, ipv6: e.ipv6, up: true, udp: "", mtu: 1400, in: c, out: c,
         })), impairments: mine.map((e, i) => ({
           iface: e.iface, way: "out", words: i === 0 ? "delay 20ms loss 1.5% rate 50mbit limit 500000b" : "nothing",
           seen: 0, passed: 0, lost: 0, queue_dropped: 0, overflowed: 0, corrupted: 0, inside: 0, waiting: 0, passed_bytes: t * 1_234_567,
@@ -126,7 +129,7 @@ const collisions = (page) => page.evaluate(() => {
 
 test("nothing stands on anything else, in networks of every shape", async (browser, shared) => {
   const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
-  for (const shape of [grid(4), tree, chance, long, lan]) {
+  for (const shape of [grid(4), tree, chance, long, lan, dual]) {
     for (const [size, options] of [["desk", {}], ["phone", phone]]) {
       const page = await show(browser, shared, options, shape);
       await eventually("figures", () => page.locator(".edge .figure").count());
@@ -138,6 +141,35 @@ test("nothing stands on anything else, in networks of every shape", async (brows
       assert.ok(wide <= 0, `${shape.name}, ${size}: ${wide} pixels too wide`);
     }
   }
+});
+
+test("prefixes of both families are drawn where there is room, and all addresses appear on hover", async (
+  browser, shared,
+) => {
+  const seen = {};
+  for (const [size, viewport] of [["desk", { width: 1280, height: 800 }], ["phone", { width: 390, height: 844 }]]) {
+    const page = await show(browser, shared, { viewport }, dual);
+    await page.evaluate(async (shape) => { // quiet and not impaired, so that prefixes have room
+      for (const l of shape.links) for (const { node, iface, addr, ipv6 } of l.ends) {
+        const c = { packets: 0, bytes: 0, errors: 0 };
+        window.source.give("life", { node, up: true, router: node[0] < "a" });
+        window.source.give("interfaces", { node, impairments: [], interfaces: shape.links.flatMap((x) => x.ends)
+          .filter((e) => e.node === node).map((e, index) => ({ index, name: e.iface, addr: `${e.addr}/24`, ipv6: e.ipv6, up: true, udp: "", mtu: 1400, in: c, out: c })) });
+      }
+      for (let t = 0; t < 5; t++) window.source.give("tick", { at: 2e12 + 500 * t });
+      await window.source.read();
+    }, dual);
+    seen[size] = await eventually("prefixes", async () => {
+      const all = await page.locator(".edge .prefix").allTextContents();
+      return all.some((x) => x.includes("::")) && all;
+    });
+    assert.deepEqual((await collisions(page)).bad, [], size);
+    const hover = await page.locator(".edge title").allTextContents();
+    assert.ok(hover.some((x) => x.includes("a if0: 10.0.0.1/24, fd12:3456:789a:1::1/64, fe80::1/64")), hover[0]);
+    await shot(page, `dual-prefixes-${size}`);
+  }
+  assert.ok(seen.desk.includes("fd12:3456:789a:1::/64"), seen.desk.join(" "));
+  assert.ok(seen.phone.some((x) => /^…:\w+::\/64$/.test(x)), seen.phone.join(" "));
 });
 
 test("a grid stands upright, and its rows are rows", async (browser, shared) => {

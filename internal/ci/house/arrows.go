@@ -34,7 +34,7 @@ var rooms = []room{
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem observe operator repl sim/convergence tcp tcp/starlark topology batch " +
 		"interchange judge/ns3", ""},
-	{"batch", driver, "files interchange lab/result", ""},
+	{"batch", driver, "diagnostic files interchange lab/result", ""},
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
@@ -45,7 +45,7 @@ var rooms = []room{
 	{"internal/table", pure, "", ""},
 	{"internal/buffer", pure, "", "runtime sync/atomic"}, // a ring has two owners
 
-	{"internal/icmp", pure, "checksum clock", ""},
+	{"internal/icmp", pure, "checksum clock", "crypto/sha256"},
 	{"internal/ip", pure, "checksum clock", "crypto/sha256"},
 	{"internal/udp", pure, "buffer checksum clock", ""},
 	{"internal/rcp", pure, "buffer clock", ""},
@@ -83,9 +83,9 @@ var rooms = []room{
 		"portforward rip services stack tcp udp", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},
-	{"internal/netctl", driver, "api control files", ""},
+	{"internal/netctl", driver, "api control diagnostic files", ""},
 
-	{"internal/lab", driver, "files lab/* table", ""},
+	{"internal/lab", driver, "diagnostic files lab/* table", ""},
 	{"internal/lab/plan", driver, "diagnostic lab/formula lab/result netem rcp rdt " +
 		"sim/workload tcp tcp/congestion tcp/starlark", ""},
 	{"internal/lab/simulation", driver, "capture clock lab/plan lab/result netem sim " +
@@ -108,6 +108,8 @@ var rooms = []room{
 	{"bench", driver, "bench/*", ""},
 	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node operator tcp", ""},
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
+	{"adapters", driver, "", ""},
+	{"internet", driver, "files lnx operator topology", ""},
 }
 
 // common lists the standard packages that every pure room may import.

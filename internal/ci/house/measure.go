@@ -153,12 +153,7 @@ func promoted(all map[typeName]*named, name typeName) (methods map[string]string
 
 // filesOf returns the number of files that declare a type's own methods.
 func (t *named) filesOf() int {
-	var files []string
-	for _, f := range t.methods {
-		files = append(files, f)
-	}
-	slices.Sort(files)
-	return len(slices.Compact(files))
+	return len(slices.Compact(slices.Sorted(maps.Values(t.methods))))
 }
 
 // functions returns the lengths in lines of all functions of the non-test files, sorted.

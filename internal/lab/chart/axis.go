@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// tick is a number on an axis.
 type tick struct {
 	value float64
 	label string // empty: a small tick between numbers

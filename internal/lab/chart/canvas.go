@@ -1,6 +1,5 @@
 package chart
 
-// canvas is what figures are drawn on.
 type canvas interface {
 	// stroke draws open lines.
 	stroke(lines [][]Point, p pen)
@@ -10,7 +9,6 @@ type canvas interface {
 	text(s string, at Point, l lettering)
 }
 
-// pen is how a line is drawn.
 type pen struct {
 	paint Paint
 	width float64
@@ -35,7 +33,6 @@ const (
 	end
 )
 
-// box is a part of the page.
 type box struct{ left, top, right, bottom float64 }
 
 func (b box) width() float64  { return b.right - b.left }

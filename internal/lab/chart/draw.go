@@ -214,7 +214,6 @@ func (p *placed) drawKey(c canvas) {
 	}
 }
 
-// drawSwatch draws a sample of a layer into the key.
 func drawSwatch(c canvas, l *Layer, b box) {
 	mid := Point{X: (b.left + b.right) / 2, Y: (b.top + b.bottom) / 2}
 	switch l.Kind {

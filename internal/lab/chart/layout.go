@@ -20,7 +20,6 @@ const (
 	edge        = 4.0
 )
 
-// layout is a figure with a place for everything.
 type layout struct {
 	titles, notes []string // the title and the note in lines
 	width, height float64
@@ -28,7 +27,6 @@ type layout struct {
 	panels        []*placed
 }
 
-// placed is a panel with its place.
 type placed struct {
 	*Panel
 	font           Font
@@ -169,7 +167,6 @@ func (l *layout) measure(row []*placed, height float64) {
 	}
 }
 
-// align makes the margins of panels in one column alike.
 func align(rows [][]*placed, i int) {
 	for j := range rows {
 		if len(rows[j]) != len(rows[i]) {
@@ -183,7 +180,6 @@ func align(rows [][]*placed, i int) {
 	}
 }
 
-// spread divides the width of the page.
 func (l *layout) spread(row []*placed) {
 	room, shares := l.width-2*edge, 0.0
 	for i, p := range row {
@@ -263,7 +259,6 @@ type entry struct {
 	at    float64 // from the panel's left edge
 }
 
-// seen reports whether a layer has points that are numbers.
 func (l *Layer) seen() bool {
 	return slices.ContainsFunc(l.Points, func(p Point) bool { return finite(p.X) && finite(p.Y) })
 }

@@ -1,5 +1,7 @@
 package chart
 
+import "slices"
+
 // drawNames writes names next to their points: on the side that is free of other names and inside
 // the panel, or else on the right.
 func (p *placed) drawNames(c canvas) {
@@ -44,10 +46,7 @@ func (p *placed) drawNames(c canvas) {
 }
 
 func (b box) touches(others []box) bool {
-	for _, o := range others {
-		if b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(others, func(o box) bool {
+		return b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom
+	})
 }

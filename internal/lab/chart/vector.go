@@ -88,7 +88,6 @@ func (v *vector) fill(shapes [][]Point, p Paint, opacity float64) {
 	}
 }
 
-// dots are lines of no length with round ends.
 func (v *vector) dots(at []Point, diameter float64, p Paint) {
 	v.colour(p, "RG")
 	v.num(diameter)

@@ -31,7 +31,6 @@ func Clean(s string, most int) string {
 	return b.String()
 }
 
-// fit is as much of a text as has room.
 func (f Font) fit(s string, room float64) string {
 	for most := 80; ; most -= 2 {
 		if c := Clean(s, most); most < 4 || f.width(c, textSize, false) <= room {

@@ -48,6 +48,12 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 			Want: fmt.Sprintf("%d flows at most, or no --real", MaxFlows),
 		}
 	}
+	if x.Path.IPv6 {
+		return &UnableError{
+			Flow: -1, Key: "family", What: "IPv6 is played in virtual time only",
+			Want: "family: 4, or no --real",
+		}
+	}
 	for i := range x.Flows {
 		f := &x.Flows[i]
 		u := &UnableError{Flow: i, Want: "another flow, or no --real"}

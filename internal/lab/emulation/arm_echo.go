@@ -65,7 +65,6 @@ func (e *End) countRCP(c *node.RCPConn) {
 	e.Set(result.Retransmits, float64(n.Again))
 }
 
-// countEcho is the same client over TCP.
 func (e *End) countEcho(ctx context.Context, c *node.Conn) error {
 	cfg := e.Flow.App.Echo.WithDefaults()
 	err := e.count(ctx, c, &cfg)

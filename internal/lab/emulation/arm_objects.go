@@ -130,7 +130,6 @@ func (e *End) takeObjects(ctx context.Context, g *Goods) error {
 	return errors.Join(errs...)
 }
 
-// onConnection does something on a connection of its own.
 func (e *End) onConnection(ctx context.Context, do func(c *node.Conn) error) error {
 	c, err := e.Node.TCP.Dial(ctx, e.There())
 	if err != nil {

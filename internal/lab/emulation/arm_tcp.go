@@ -69,7 +69,7 @@ func (e *End) connect(ctx context.Context) (*node.Conn, error) {
 }
 
 func (e *End) send(ctx context.Context, c *node.Conn) error {
-	s := &source{end: e, conn: c, began: time.Now(), size: math.MaxUint64}
+	s := &source{end: e, began: time.Now(), size: math.MaxUint64}
 	if e.Start.Size > 0 {
 		s.size = e.Start.Size
 	}
@@ -93,10 +93,8 @@ func (e *End) send(ctx context.Context, c *node.Conn) error {
 	return errors.Join(err, c.Close())
 }
 
-// source says how much may be written when.
 type source struct {
 	end        *End
-	conn       *node.Conn
 	began      time.Time
 	size, sent uint64
 }
@@ -147,7 +145,6 @@ func (e *End) receive(c *node.Conn) error {
 
 const requestBytes = 100
 
-// request is the application that asks, and receives.
 func (e *End) request(ctx context.Context, c net.Conn) error {
 	app := &e.Flow.App
 	buf := make([]byte, sim.PatternRun)

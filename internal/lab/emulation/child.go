@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// child is a process of a run.
 type child struct {
 	name    string
 	process *exec.Cmd
@@ -26,7 +25,6 @@ type child struct {
 	talk    talk
 }
 
-// heard is a message of a child, or its end.
 type heard struct {
 	from *child
 	*Message

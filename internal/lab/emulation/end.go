@@ -148,7 +148,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	return nil
 }
 
-// heed waits for an order and carries it out. At go the time of the flow begins to run out.
+// heed waits for an order and carries it out. The order go starts the flow's time.
 func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) error {
 	for {
 		select {

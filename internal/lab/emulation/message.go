@@ -72,7 +72,6 @@ type Port struct {
 	Remote netip.AddrPort `json:"remote"`
 }
 
-// order is a message to a process other than Start.
 type order struct {
 	Type string `json:"type"`         // go, stop
 	At   int64  `json:"at,omitempty"` // of go: nanoseconds since 1970
@@ -171,7 +170,6 @@ func orders(in *bufio.Scanner) <-chan order {
 	return list
 }
 
-// hear reads the Start of a process.
 func hear(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)

@@ -37,7 +37,6 @@ type middle struct {
 	ended atomic.Bool
 }
 
-// socket is a UDP socket to one end.
 type socket struct {
 	device *link.UDP
 	port   Port

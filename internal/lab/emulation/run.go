@@ -53,7 +53,6 @@ type run struct {
 	deaths   []error
 }
 
-// report is what a child has said of the run.
 type report struct {
 	*Done
 	ready    bool

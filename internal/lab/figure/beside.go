@@ -54,7 +54,6 @@ func newPair(virtual, live *result.Record) *pair {
 	return p
 }
 
-// panels are one for each flow, with a curve of both.
 func (p *pair) panels(label string, u result.Scale, curve func(v *view, f *flow) []chart.Point,
 ) []chart.Panel {
 	var list []chart.Panel

@@ -43,9 +43,7 @@ func envelope(points []chart.Point, from, to float64) (band, mean []chart.Point)
 		}
 		band, mean = append(band, p), append(mean, m)
 	}
-	last := len(band) - 1
-	band = append(band, chart.Point{X: to, Y: band[last].Y, Low: band[last].Low})
-	return band, append(mean, chart.Point{X: to, Y: mean[last].Y})
+	return lasting(band, to), lasting(mean, to)
 }
 
 // enveloped replaces the curve of a window by its range and mean, and others by their means.

@@ -72,12 +72,11 @@ func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart
 		}
 		list = append(list, p)
 	}
-	last := list[len(list)-1]
-	last.X = v.end
-	return append(list, last)
+	return lasting(list, v.end)
 }
 
-// over is when a flow had got all that it was sent, in seconds, if it had before the end.
+// over returns when a flow had received everything that was sent to it, in seconds; the end of the
+// run if it had not.
 func (v *view) over(f *flow) float64 {
 	if n := len(f.Samples); n == 0 || f.Samples[n-1].Unacked > 0 {
 		return v.end

@@ -71,7 +71,6 @@ type view struct {
 	links []result.LinkRecord
 }
 
-// flow is a flow with its colour and its way.
 type flow struct {
 	*result.FlowRecord
 	index int
@@ -224,7 +223,6 @@ func (v *view) baseRTT(f *flow) float64 {
 	return max(0, v.RTT.Seconds())
 }
 
-// time is the axis that figures over time have.
 func (v *view) time() chart.Axis { return timeAxis(0, v.end) }
 
 // timeAxis is a stretch of seconds, with numbers that a person reads: those of a transfer that is
@@ -278,18 +276,23 @@ func heightOf(n int) float64 {
 	return [...]float64{150, 150, 95, 76, 64}[min(n, 4)]
 }
 
-// points are a value of samples over time; those that are no number are gaps.
-func points[T any](
-	list []T, at func(*T) time.Duration, value func(*T) float64,
-) []chart.Point {
+// points are one curve of samples; values that are not numbers are gaps.
+func points[T any](list []T, x, y func(*T) float64) []chart.Point {
 	found := make([]chart.Point, len(list))
 	for i := range list {
-		found[i] = chart.Point{X: at(&list[i]).Seconds(), Y: value(&list[i])}
+		found[i] = chart.Point{X: x(&list[i]), Y: y(&list[i])}
 	}
 	return found
 }
 
-func sampleTime(s *result.Sample) time.Duration { return s.At }
+func sampleTime(s *result.Sample) float64 { return s.At.Seconds() }
+
+// lasting adds the end of a step function, whose last value lasts until there.
+func lasting(list []chart.Point, end float64) []chart.Point {
+	last := list[len(list)-1]
+	last.X = end
+	return append(list, last)
+}
 
 func most(points []chart.Point) float64 {
 	greatest := 0.0
@@ -313,12 +316,13 @@ func shown(points []chart.Point) bool {
 	return slices.ContainsFunc(points, func(p chart.Point) bool { return !infinite(p.Y) })
 }
 
-// growth is when a counter grew.
-func growth(samples []result.Sample, counter func(*result.Sample) uint64) []float64 {
-	var at []float64
+// growth is where a counter grew.
+func growth[T any, N int | uint64](
+	samples []T, x func(*T) float64, counter func(*T) N,
+) (at []float64) {
 	for i := 1; i < len(samples); i++ {
 		if counter(&samples[i]) > counter(&samples[i-1]) {
-			at = append(at, samples[i].At.Seconds())
+			at = append(at, x(&samples[i]))
 		}
 	}
 	return at
@@ -345,7 +349,7 @@ func (v *view) strips(f *flow) []chart.Strip {
 	for _, s := range []chart.Strip{
 		{Name: "lost", Paint: events["lost"], At: drops},
 		{Name: "recovery", Paint: events["recovery"], At: recoveries},
-		{Name: "RTO", Paint: events["RTO"], At: growth(f.Samples, expiries)},
+		{Name: "RTO", Paint: events["RTO"], At: growth(f.Samples, sampleTime, expiries)},
 	} {
 		if len(s.At) > 0 {
 			list = append(list, s)

@@ -14,7 +14,6 @@ import (
 var quantityForm = regexp.MustCompile(
 	`^(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ%]*)(?:/s|ps)?$`)
 
-// baseUnits are the units that others are multiples of.
 var baseUnits = map[string]struct {
 	Name string
 	Size float64
@@ -25,7 +24,6 @@ var baseUnits = map[string]struct {
 	"bit": {"bit/s", 1}, "kbit": {"bit/s", 1e3}, "Mbit": {"bit/s", 1e6}, "Gbit": {"bit/s", 1e9},
 }
 
-// quantities are numbers of one unit.
 type quantities struct {
 	values []float64
 	unit   string

@@ -36,7 +36,6 @@ func (v *view) waited(q *queue) bool {
 	return len(q.drops) > 0 || most(q.waits) > negligible*v.RTT.Seconds()
 }
 
-// queue is the recorded state of a queue over time.
 type queue struct {
 	depth, waits []chart.Point
 	drops, marks []float64
@@ -168,18 +167,13 @@ func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how 
 		mean = append(mean, chart.Point{X: from, Y: u.Of(sum / width)})
 		band = append(band, chart.Point{X: from, Y: u.Of(high), Low: u.Of(low)})
 	}
-	for _, list := range []*[]chart.Point{&mean, &band} {
-		end := (*list)[len(*list)-1]
-		end.X = v.end
-		*list = append(*list, end)
-	}
+	mean, band = lasting(mean, v.end), lasting(band, v.end)
 	return []chart.Layer{
 		{Name: "least to most", Kind: chart.Blocks, Paint: chart.Grey, Opacity: 0.3, Points: band},
 		{Name: "mean", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: mean},
 	}, fmt.Sprintf(" in steps of %s, the mean and between which limits", plain(width, "s"))
 }
 
-// scale changes the unit of some points.
 func scale(list []chart.Point, u result.Scale) []chart.Point {
 	for i := range list {
 		list[i].Y = u.Of(list[i].Y)

@@ -67,7 +67,6 @@ func binWidth(v *view) float64 {
 	return width * 10
 }
 
-// bins are sums over steps of time.
 type bins struct {
 	width, end float64
 	sums       []float64
@@ -104,9 +103,7 @@ func (b *bins) blocks(upper, lower []float64, u result.Scale) []chart.Point {
 		}
 		list = append(list, p)
 	}
-	last := list[len(list)-1]
-	last.X = b.end
-	return append(list, last)
+	return lasting(list, b.end)
 }
 
 // linkPanel is a link with the flows whose data it carries.
@@ -156,7 +153,7 @@ func (v *view) capacity(l *result.LinkRecord, chances *bins) []chart.Point {
 		for _, r := range l.Rates {
 			list = append(list, chart.Point{X: r.At.Seconds(), Y: r.Value})
 		}
-		return append(list, chart.Point{X: v.end, Y: list[len(list)-1].Y})
+		return lasting(list, v.end)
 	}
 	return v.constant(l.Rate)
 }

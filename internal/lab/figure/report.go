@@ -78,7 +78,6 @@ var page string
 
 var pageTemplate = template.Must(template.New("report").Parse(page))
 
-// pageData is a Report as the template wants it.
 type pageData struct {
 	Report *Report
 	Runs   string
@@ -175,7 +174,6 @@ func (r *Report) Write(w io.Writer) error {
 	return err
 }
 
-// colours are the texts of the page that have some.
 func (d *pageData) colours() []string {
 	var texts []string
 	add := func(list []figureData) {
@@ -196,7 +194,6 @@ func (d *pageData) colours() []string {
 // phoneWidth is how many points wide figures are for phones: text keeps its size there.
 const phoneWidth = 270
 
-// data draws a plot into the page.
 func (p *Plot) data(number int) (figureData, error) {
 	var b, narrow strings.Builder
 	if err := p.chart.WriteInline(&b, Style{}); err != nil {

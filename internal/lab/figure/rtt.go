@@ -85,7 +85,7 @@ func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart
 		spread.Layers = append(spread.Layers, chart.Layer{
 			Kind: chart.Steps, Paint: f.paint, Points: cumulative(roundTrips(f), u),
 		})
-		expired = append(expired, growth(f.Samples, expiries)...)
+		expired = append(expired, growth(f.Samples, sampleTime, expiries)...)
 	}
 	if len(expired) > 0 {
 		over.Strips = []chart.Strip{{Name: "RTO", Paint: events["RTO"], At: expired}}
@@ -129,16 +129,10 @@ func (v *view) rttRules(flows []*flow, u result.Scale, greatest float64) ([]char
 func (v *view) rttLayers(f *flow, u result.Scale, flows int) []chart.Layer {
 	var layers []chart.Layer
 	samples := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
-		if s.RTT <= 0 {
-			return math.NaN()
-		}
-		return u.Of(s.RTT.Seconds())
+		return within(u.Of(s.RTT.Seconds()), math.Inf(1))
 	})
 	smooth := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
-		if s.SRTT <= 0 {
-			return math.NaN()
-		}
-		return u.Of(s.SRTT.Seconds())
+		return within(u.Of(s.SRTT.Seconds()), math.Inf(1))
 	})
 	dots := chart.Layer{
 		Kind: chart.Dots, Paint: f.paint.Tint(0.3), Width: 1.3, Points: samples,

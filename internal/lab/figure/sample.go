@@ -2,6 +2,7 @@ package figure
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,22 +32,14 @@ type Sample struct {
 	TailProbes  int
 }
 
-// columns are the fields that Sample keeps, by the names of the probe file's header line. Times are
-// in milliseconds.
-var columns = map[string]func(s *Sample) any{
-	"seconds":   func(s *Sample) any { return &s.Seconds },
-	"sid":       func(s *Sample) any { return &s.SID },
-	"cwnd":      func(s *Sample) any { return &s.Cwnd },
-	"ssthresh":  func(s *Sample) any { return &s.Ssthresh },
-	"rtt_ms":    func(s *Sample) any { return &s.RTT },
-	"minrtt_ms": func(s *Sample) any { return &s.MinRTT },
-	"rto_ms":    func(s *Sample) any { return &s.RTO },
-	"in_flight": func(s *Sample) any { return &s.InFlight },
-	"acked":     func(s *Sample) any { return &s.Acked },
-	"sent":      func(s *Sample) any { return &s.Sent },
-	"retrans":   func(s *Sample) any { return &s.Retransmits },
-	"rtos":      func(s *Sample) any { return &s.Timeouts },
-	"tlps":      func(s *Sample) any { return &s.TailProbes },
+// fields returns the fields of s by the names of the probe file's header line.
+func (s *Sample) fields() map[string]any {
+	return map[string]any{
+		"seconds": &s.Seconds, "sid": &s.SID, "cwnd": &s.Cwnd, "ssthresh": &s.Ssthresh,
+		"rtt_ms": &s.RTT, "minrtt_ms": &s.MinRTT, "rto_ms": &s.RTO, "in_flight": &s.InFlight,
+		"acked": &s.Acked, "sent": &s.Sent, "retrans": &s.Retransmits, "rtos": &s.Timeouts,
+		"tlps": &s.TailProbes,
+	}
 }
 
 func read(to any, field string) error {
@@ -76,22 +69,19 @@ func read(to any, field string) error {
 func ReadSamples(r io.Reader) ([]Sample, error) {
 	in := bufio.NewScanner(r)
 	if !in.Scan() {
-		if err := in.Err(); err != nil {
-			return nil, fmt.Errorf("probe file: %w", err)
-		}
-		return nil, fmt.Errorf("probe file: %w", ErrNoSamples)
+		return nil, fmt.Errorf("probe file: %w", cmp.Or(in.Err(), ErrNoSamples))
 	}
-	header := strings.Split(strings.TrimSpace(in.Text()), ",")
-	fields := make([]func(*Sample) any, len(header))
-	known := 0
-	for i, name := range header {
-		if fields[i] = columns[name]; fields[i] != nil {
-			known++
-		}
+	var s Sample // of one row
+	var to []any // the field of each column; nil: none
+	fields := s.fields()
+	all := len(fields)
+	for name := range strings.SplitSeq(strings.TrimSpace(in.Text()), ",") {
+		to = append(to, fields[name])
+		delete(fields, name)
 	}
-	if known < len(columns) {
+	if len(fields) > 0 {
 		return nil, fmt.Errorf("probe file: line 1: only %d of the %d columns that are needed: %q",
-			known, len(columns), in.Text())
+			all-len(fields), all, in.Text())
 	}
 	var samples []Sample
 	var broken error // of the row before: no error if it was the last
@@ -99,8 +89,7 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 		if broken != nil {
 			return samples, broken
 		}
-		s, err := readRow(fields, in.Text())
-		if err != nil {
+		if err := readRow(to, in.Text()); err != nil {
 			broken = fmt.Errorf("probe file: line %d: %w", line, err)
 			continue
 		}
@@ -112,23 +101,20 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 	return samples, nil
 }
 
-func readRow(fields []func(*Sample) any, row string) (Sample, error) {
-	var s Sample
-	rest := strings.TrimSuffix(row, "\r")
-	for i, of := range fields {
-		field, after, more := strings.Cut(rest, ",")
-		if more != (i < len(fields)-1) {
-			return s, fmt.Errorf("want %d fields: %q", len(fields), row)
-		}
-		rest = after
-		if of == nil {
+func readRow(to []any, row string) error {
+	fields := strings.Split(strings.TrimSuffix(row, "\r"), ",")
+	if len(fields) != len(to) {
+		return fmt.Errorf("want %d fields: %q", len(to), row)
+	}
+	for i, field := range fields {
+		if to[i] == nil {
 			continue
 		}
-		if err := read(of(&s), field); err != nil {
-			return s, fmt.Errorf("field %d: %w", i+1, err)
+		if err := read(to[i], field); err != nil {
+			return fmt.Errorf("field %d: %w", i+1, err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // MeanRTT is the mean round-trip time of a transfer, each round trip counted once: its duration

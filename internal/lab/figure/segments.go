@@ -124,7 +124,6 @@ func (v *view) loss(f *flow) (at float64, found bool) {
 	return at, found
 }
 
-// trace is what a time-sequence panel shows.
 type trace struct {
 	data, again, acks, window, sacks, twice []chart.Point
 	low, high                               float64
@@ -196,7 +195,6 @@ func (t *trace) acked(g *result.Segment, ack, window chart.Point, again bool) {
 	}
 }
 
-// sequencePanel is a stretch of a flow's life.
 func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	t := f.follow(s)
 	u := result.ScaleOf("bytes", t.high)

@@ -109,7 +109,6 @@ func (c *compared) valuesOf(key string) []string {
 	return values
 }
 
-// names reports whether these are what flows are called.
 func (c *compared) names(values []string) bool {
 	return slices.ContainsFunc(c.groups, func(g result.Group) bool {
 		return g.Label != "" && slices.Contains(values, g.Label)
@@ -325,7 +324,6 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 // beside is what else than runs a panel shows.
 type beside struct{ band, theory, published bool }
 
-// text explains them in a caption.
 func (b beside) text() (text string) {
 	if b.theory {
 		text += " Dashed: what theory says."
@@ -349,9 +347,7 @@ func (b *beside) name(layers []chart.Layer) {
 }
 
 // curvePanel is a metric over what is swept. named says that its key names the curves.
-func (c *compared) curvePanel(
-	m result.Metric, facet string, named bool, says *beside,
-) chart.Panel {
+func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *beside) chart.Panel {
 	list := c.series(m, facet)
 	list = list[:min(len(list), mostCurves)]
 	d := m.Definition()
@@ -402,7 +398,6 @@ func (c *compared) curvePanel(
 	return p
 }
 
-// ends are the limits of an axis with some air.
 func ends(values []float64, log bool) (low, high float64) {
 	low, high = slices.Min(values), slices.Max(values)
 	if log {
@@ -413,7 +408,6 @@ func ends(values []float64, log bool) (low, high float64) {
 	return low - air, high + air
 }
 
-// extent is all that a group has to show of a metric.
 func (c *compared) extent(g result.Group, m result.Metric) []float64 {
 	t := g.Numbers[m]
 	list := slices.Clone(t.Values)

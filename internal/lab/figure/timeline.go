@@ -64,25 +64,6 @@ func (t timeline) length() string { return fmt.Sprintf("%.3g %s", t.end-t.start,
 
 func (t timeline) x(s *Sample) float64 { return (s.Seconds - t.origin) * t.factor }
 
-// series is one curve of the samples; where the value is no number it has a gap.
-func (t timeline) series(samples []Sample, value func(*Sample) float64) []chart.Point {
-	list := make([]chart.Point, len(samples))
-	for i := range samples {
-		list[i] = chart.Point{X: t.x(&samples[i]), Y: value(&samples[i])}
-	}
-	return list
-}
-
-func (t timeline) growth(samples []Sample, counter func(*Sample) int) []float64 {
-	var at []float64
-	for i := 1; i < len(samples); i++ {
-		if counter(&samples[i]) > counter(&samples[i-1]) {
-			at = append(at, t.x(&samples[i]))
-		}
-	}
-	return at
-}
-
 // within is a value that is set: above zero and at most limit; else it is no number.
 func within(y, limit float64) float64 {
 	if y > 0 && y <= limit {
@@ -117,7 +98,7 @@ func (t timeline) strips(samples []Sample, names ...string) []chart.Strip {
 	}
 	var list []chart.Strip
 	for _, name := range names {
-		if at := t.growth(samples, counters[name]); len(at) > 0 {
+		if at := growth(samples, t.x, counters[name]); len(at) > 0 {
 			list = append(list, chart.Strip{Name: name, Paint: events[name], At: at})
 		}
 	}
@@ -140,18 +121,18 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 	p.Layers = []chart.Layer{
 		{
 			Name: "unacked", Kind: chart.Steps, Paint: chart.Sky, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.InFlight) }),
+			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.InFlight) }),
 		},
 		{
 			// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
 			Name: "ssthresh", Kind: chart.Steps, Paint: chart.Orange, Width: 0.8, Dash: true,
-			Points: t.series(samples, func(s *Sample) float64 {
+			Points: points(samples, t.x, func(s *Sample) float64 {
 				return within(u.Of(s.Ssthresh), top)
 			}),
 		},
 		{
 			Name: "cwnd", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.Cwnd) }),
+			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.Cwnd) }),
 		},
 	}
 	p.Strips = t.strips(samples, "RTO", "TLP")
@@ -171,11 +152,11 @@ func transferRTT(samples []Sample, t timeline) chart.Panel {
 	p.Layers = []chart.Layer{
 		{
 			Name: "smoothed", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.Of(smoothed(s)) }),
+			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(smoothed(s)) }),
 		},
 		{
 			Name: "minimum", Kind: chart.Steps, Paint: chart.Green, Width: 0.8, Dash: true,
-			Points: t.series(samples, func(s *Sample) float64 {
+			Points: points(samples, t.x, func(s *Sample) float64 {
 				return u.Of(within(s.MinRTT.Seconds(), math.Inf(1)))
 			}),
 		},
@@ -192,11 +173,11 @@ func transferSequence(samples []Sample, t timeline) chart.Panel {
 	p.Layers = []chart.Layer{
 		{
 			Name: "sent", Kind: chart.Steps, Paint: chart.Sky, Width: 0.9,
-			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.Sent) }),
+			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.Sent) }),
 		},
 		{
 			Name: "acknowledged", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: t.series(samples, func(s *Sample) float64 { return u.Of(s.Acked) }),
+			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.Acked) }),
 		},
 	}
 	p.Strips = t.strips(samples, "retransmitted", "RTO")

@@ -72,7 +72,6 @@ func overSeconds(longest float64) chart.Axis {
 	return chart.Axis{Label: "time, s", Max: longest * 1.02}
 }
 
-// progress is the data acknowledged over time.
 func (f Transfers) progress(longest, bytes float64) chart.Panel {
 	u := result.ScaleOf("bytes", bytes)
 	p := chart.Panel{
@@ -86,7 +85,7 @@ func (f Transfers) progress(longest, bytes float64) chart.Panel {
 		line := timeline{origin: t.Samples[0].Seconds, factor: 1}
 		p.Layers = append(p.Layers, chart.Layer{
 			Name: t.Name, Kind: chart.Line, Paint: PaintOf(t.Name), Width: 1.5,
-			Points: line.series(t.Samples, func(s *Sample) float64 { return u.Of(s.Acked) }),
+			Points: points(t.Samples, line.x, func(s *Sample) float64 { return u.Of(s.Acked) }),
 		})
 	}
 	return p
@@ -155,7 +154,7 @@ func (t *Transfer) window(span float64) chart.Panel {
 	line := newTimeline(part, first)
 	line.start = (from - first) * line.factor
 	line.end = line.start + max(span*line.factor, 1e-3)
-	cwnd := line.series(part, func(s *Sample) float64 { return s.Cwnd / 1e3 })
+	cwnd := points(part, line.x, func(s *Sample) float64 { return s.Cwnd / 1e3 })
 	return chart.Panel{
 		Title: fmt.Sprintf("%s: cwnd for %s", t.Name, line.length()),
 		X:     chart.Axis{Label: "time, " + line.unit, Min: line.start, Max: line.end},

@@ -132,10 +132,7 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 	top *= 1.06
 	// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
 	ssthresh := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
-		if y := u.Of(float64(s.Ssthresh)); y > 0 && y <= top {
-			return y
-		}
-		return math.NaN()
+		return within(u.Of(float64(s.Ssthresh)), top)
 	})
 	p := chart.Panel{
 		Title: f.title(),

@@ -26,106 +26,48 @@ func (e *Expr) Eval(env Env) (float64, error) {
 	return v, nil
 }
 
-// term is a part of an expression.
-type term interface {
-	unit() Unit
-	eval(env Env) (float64, error)
-}
-
-func walk(t term, visit func(term)) {
-	visit(t)
-	switch t := t.(type) {
-	case *binaryTerm:
-		walk(t.left, visit)
-		walk(t.right, visit)
-	case *callTerm:
-		for _, a := range t.args {
-			walk(a, visit)
-		}
-	}
-}
-
-type numberTerm struct {
-	value float64
-	of    Unit
-}
-
-func (n numberTerm) unit() Unit {
-	if n.value == 0 && n.of == Pure {
-		return Unknown // nothing of anything
-	}
-	return n.of
-}
-
-func (n numberTerm) eval(Env) (float64, error) { return n.value, nil }
-
-type variableTerm struct {
-	name string
-	at   int
+// term is a part of an expression, with what its value is counted in.
+type term struct {
 	of   Unit
+	eval func(env Env) (float64, error)
 }
 
-func (v *variableTerm) unit() Unit { return v.of }
-
-func (v *variableTerm) eval(env Env) (float64, error) { return env.Variable(v.name) }
-
-type metricTerm struct {
-	ref Ref
-	at  int
-	of  Unit
-}
-
-func (m *metricTerm) unit() Unit { return m.of }
-
-func (m *metricTerm) eval(env Env) (float64, error) { return env.Metric(m.ref) }
-
-type binaryTerm struct {
-	op          string
-	at          int
-	left, right term
-	of          Unit
-}
-
-func (b *binaryTerm) unit() Unit { return b.of }
-
-func (b *binaryTerm) eval(env Env) (float64, error) {
-	l, err := b.left.eval(env)
-	if err != nil {
-		return 0, err
+func number(v float64, of Unit) term {
+	if v == 0 && of == Pure {
+		of = Unknown // zero of anything
 	}
-	r, err := b.right.eval(env)
-	if err != nil {
-		return 0, err
-	}
-	switch b.op {
-	case "+":
-		return l + r, nil
-	case "-":
-		return l - r, nil
-	case "*":
-		return l * r, nil
-	case "/":
-		return l / r, nil
-	}
-	return math.Pow(l, r), nil
+	return term{of, func(Env) (float64, error) { return v, nil }}
 }
 
-type callTerm struct {
-	f    function
-	args []term
-	of   Unit
-}
-
-func (c *callTerm) unit() Unit { return c.of }
-
-func (c *callTerm) eval(env Env) (float64, error) {
-	values := make([]float64, len(c.args))
-	for i, a := range c.args {
-		v, err := a.eval(env)
+// evalAll returns the values of terms, up to the first error.
+func evalAll(env Env, terms []term) ([]float64, error) {
+	values := make([]float64, len(terms))
+	for i, t := range terms {
+		v, err := t.eval(env)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		values[i] = v
 	}
-	return c.f.value(values), nil
+	return values, nil
+}
+
+// applied returns the term of a function of other terms.
+func applied(of Unit, f func(x []float64) float64, terms ...term) term {
+	return term{of, func(env Env) (float64, error) {
+		x, err := evalAll(env, terms)
+		if err != nil {
+			return 0, err
+		}
+		return f(x), nil
+	}}
+}
+
+// operations are the operators between two terms.
+var operations = map[string]func(x []float64) float64{
+	"+": func(x []float64) float64 { return x[0] + x[1] },
+	"-": func(x []float64) float64 { return x[0] - x[1] },
+	"*": func(x []float64) float64 { return x[0] * x[1] },
+	"/": func(x []float64) float64 { return x[0] / x[1] },
+	"^": func(x []float64) float64 { return math.Pow(x[0], x[1]) },
 }

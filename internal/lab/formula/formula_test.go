@@ -144,6 +144,9 @@ func TestRefs(t *testing.T) {
 	}
 	e, err := formula.Compile("min(p, 3) + limit", scope)
 	require.NoError(t, err)
+	got, err := e.Eval(&env{values: map[string]float64{"p": 4, "limit": 2}})
+	require.NoError(t, err)
+	assert.InDelta(t, 5, got, 0)
 	assert.Equal(t, []string{"p", "limit"}, e.Names())
 	_, err = e.Eval(&env{})
 	assert.ErrorIs(t, err, errUnmeasured)
@@ -163,7 +166,7 @@ func TestMistakes(t *testing.T) {
 		{"1 +", "4: an end where a value belongs; expected a number, a metric, a function or something that is swept"},
 		{"1 + é(", `5: "é" is not a metric, a function or swept`},
 		{"1 ? 2", `3: "? 2" is left over; expected an operator, or the end`},
-		{"(1", "3: a parenthesis that is open; expected )"},
+		{"(1", "3: a parenthesis is not closed; expected )"},
 		{"goodptu", `1: "goodptu" is not a metric, a function or swept (did you mean goodput?)`},
 		{"rtt.mux", `1: "rtt.mux" is not a metric, a function or swept (did you mean rtt_max?)`},
 		{"sqrt", "1: sqrt without its arguments; expected sqrt(x)"},
@@ -178,14 +181,14 @@ func TestMistakes(t *testing.T) {
 		{"goodput[2]", "9: there is no flow 2 of 2; expected an index from 0 to 1"},
 		{"goodput[lat]", `9: there is no flow "lat" (did you mean late?); expected one of early, late`},
 		{"goodput[]", "9: no flow in the brackets; expected an index from 0, or a name"},
-		{"goodput[0", `9: a bracket that is open; expected goodput[0] or goodput["name"]`},
+		{"goodput[0", `9: a bracket is not closed; expected goodput[0] or goodput["name"]`},
 		{"goodput[0][1]", "11: another flow; expected one"},
 		{"goodput(cubci)", `9: there is no cell with "cubci" (did you mean cubic?); expected one of reno, cubic, 1%, 10%, 0.5bdp, 1bdp, 10%`},
 		{"goodput(10%)", `9: "10%" could be a value of p, limit; expected p=10%`},
 		{"goodput(x=10%)", `9: "x" is not swept; expected one of cc, p, limit`},
 		{"goodput(path.rtt=3)", `9: "path.rtt" is not swept; expected one of cc, p, limit`},
 		{"goodput()", "9: no value in the parentheses; expected one that is swept, such as cubic"},
-		{"goodput(cubic", "9: a parenthesis that is open; expected )"},
+		{"goodput(cubic", "9: a parenthesis is not closed; expected )"},
 		{"goodput(cubic)(reno)", "15: another cell; expected one"},
 		{deep, "41: nested too deep; expected 40 levels at most"},
 		{strings.Repeat("1+", 1500) + "1", "1: longer than a formula is; expected 2000 bytes at most"},
@@ -281,5 +284,7 @@ func TestHolds(t *testing.T) {
 func TestNoScope(t *testing.T) {
 	e, err := formula.Compile("whatever + goodput[7](x)", nil)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"whatever"}, e.Names())
+	got, err := e.Eval(&env{values: map[string]float64{"whatever": 1, "goodput": 2}})
+	require.NoError(t, err)
+	assert.InDelta(t, 3, got, 0)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// function is what can be called.
 type function struct {
 	// params are the names of its arguments with their units. Arguments with a default may be
 	// omitted.
@@ -112,56 +111,54 @@ var mathematics = map[string]function{
 
 const maxArguments = 20
 
-// call reads the arguments of a function.
 func (p *parser) call(from int, name string, f function) term {
 	p.take("(")
-	t := &callTerm{f: f, of: f.of}
+	var args []term
 	for p.err == nil && !p.peek(")") {
-		if len(t.args) > 0 && !p.take(",") {
-			p.fail(p.at, "a parenthesis that is open", f.usage(name))
+		if len(args) > 0 && !p.take(",") {
+			p.fail(p.at, "a parenthesis is not closed", f.usage(name))
 			break
 		}
 		p.space()
 		at := p.at
-		if len(t.args) == maxArguments || len(t.args) == len(f.params) && !f.more {
+		if len(args) == maxArguments || len(args) == len(f.params) && !f.more {
 			p.fail(at, "an argument too many", f.usage(name))
 			break
 		}
 		arg := p.sum()
-		p.argument(at, t, arg)
-		t.args = append(t.args, arg)
+		p.argument(at, &f, len(args), arg.of)
+		args = append(args, arg)
 	}
 	if p.err == nil && !p.take(")") {
-		p.fail(p.at, "a parenthesis that is open", f.usage(name))
+		p.fail(p.at, "a parenthesis is not closed", f.usage(name))
 	}
-	for p.err == nil && len(t.args) < len(f.params) {
-		usual := f.params[len(t.args)].usual
-		if math.IsNaN(usual) {
-			p.fail(from, name+" with "+strconv.Itoa(len(t.args))+" arguments", f.usage(name))
+	for p.err == nil && len(args) < len(f.params) {
+		next := &f.params[len(args)]
+		if math.IsNaN(next.usual) {
+			p.fail(from, name+" with "+strconv.Itoa(len(args))+" arguments", f.usage(name))
 			break
 		}
-		t.args = append(t.args, numberTerm{usual, f.params[len(t.args)].unit})
+		args = append(args, number(next.usual, next.unit))
 	}
-	return t
+	return applied(f.of, f.value, args...)
 }
 
-// argument checks the unit of an argument.
-func (p *parser) argument(at int, t *callTerm, arg term) {
+// argument checks the unit of argument i. The first one with a unit sets that of a function whose
+// value has the same.
+func (p *parser) argument(at int, f *function, i int, unit Unit) {
 	if p.err != nil {
 		return
 	}
-	unit := arg.unit()
-	if t.f.same {
-		if len(t.args) == 0 || t.of == Unknown {
-			t.of = unit
+	if f.same {
+		if i == 0 || f.of == Unknown {
+			f.of = unit
 		}
-		if !t.of.fits(unit) {
-			p.fail(at, "an argument "+unit.name()+" beside one "+t.of.name(), "one unit")
+		if !f.of.fits(unit) {
+			p.fail(at, "an argument "+unit.name()+" beside one "+f.of.name(), "one unit")
 		}
 		return
 	}
-	want := t.f.params[min(len(t.args), len(t.f.params)-1)]
-	if !want.unit.fits(unit) {
+	if want := f.params[min(i, len(f.params)-1)]; !want.unit.fits(unit) {
 		p.fail(at, want.name+" is "+unit.name(), "it "+want.unit.name())
 	}
 }

@@ -54,35 +54,21 @@ const (
 type Expr struct {
 	source string
 	root   term
+	refs   []Ref
+	names  []string
 }
 
 // String returns the formula as written.
 func (e *Expr) String() string { return e.source }
 
 // Unit returns what its value is counted in.
-func (e *Expr) Unit() Unit { return e.root.unit() }
+func (e *Expr) Unit() Unit { return e.root.of }
 
 // Refs returns the metrics that it asks for.
-func (e *Expr) Refs() []Ref {
-	var refs []Ref
-	walk(e.root, func(t term) {
-		if m, ok := t.(*metricTerm); ok {
-			refs = append(refs, m.ref)
-		}
-	})
-	return refs
-}
+func (e *Expr) Refs() []Ref { return e.refs }
 
 // Names returns the variables that it asks for.
-func (e *Expr) Names() []string {
-	var list []string
-	walk(e.root, func(t term) {
-		if v, ok := t.(*variableTerm); ok {
-			list = append(list, v.name)
-		}
-	})
-	return list
-}
+func (e *Expr) Names() []string { return e.names }
 
 // Compile reads a formula that has a value. Its errors are of type *Error.
 func Compile(source string, scope *Scope) (*Expr, error) {
@@ -101,6 +87,8 @@ type parser struct {
 	scope *Scope
 	depth int
 	err   *Error
+	refs  []Ref    // of the expression
+	names []string // of its variables
 }
 
 // fail records the first error, about what is from a place to where the parser is.
@@ -134,8 +122,9 @@ func (p *parser) expr() *Expr {
 	}
 	p.space()
 	from := p.at
+	p.refs, p.names = nil, nil
 	root := p.sum()
-	return &Expr{source: strings.TrimSpace(p.text[from:p.at]), root: root}
+	return &Expr{strings.TrimSpace(p.text[from:p.at]), root, p.refs, p.names}
 }
 
 // nested counts how deep the parser is; false: too deep.
@@ -169,12 +158,12 @@ func (p *parser) chain(next func() term, operators ...string) term {
 func (p *parser) signed() term {
 	defer func() { p.depth-- }()
 	if !p.nested() {
-		return numberTerm{}
+		return term{}
 	}
 	p.space()
 	at := p.at
 	if p.take("-") || p.take("−") {
-		return p.binary("-", at, numberTerm{of: Unknown}, p.signed())
+		return p.binary("-", at, number(0, Unknown), p.signed())
 	}
 	return p.power()
 }
@@ -191,43 +180,41 @@ func (p *parser) power() term {
 // binary makes a term of two, whose units must go together.
 func (p *parser) binary(op string, at int, left, right term) term {
 	if p.err != nil {
-		return numberTerm{}
+		return term{}
 	}
-	t := &binaryTerm{op: op, at: at, left: left, right: right}
-	l, r := left.unit(), right.unit()
+	l, r := left.of, right.of
+	of, sign := Unknown, op
 	switch op {
 	case "+", "-", "−":
 		if !l.fits(r) {
 			p.at = at + len(op)
 			p.fail(at, "one side is "+l.name()+" and the other "+r.name(), "one unit")
 		}
-		if t.op != "+" {
-			t.op = "-"
+		if sign != "+" {
+			sign = "-"
 		}
-		if t.of = l; l == Unknown || l == Pure {
-			t.of = r
+		if of = l; l == Unknown || l == Pure {
+			of = r
 		}
 	case "*", "·", "×":
-		t.op, t.of = "*", Unknown
+		sign = "*"
 		if l.counted() {
-			t.of = r
+			of = r
 		} else if r.counted() {
-			t.of = l
+			of = l
 		}
 	case "/":
-		t.of = Unknown
 		if r.counted() {
-			t.of = l
+			of = l
 		} else if l == r && l != Unknown {
-			t.of = Pure
+			of = Pure
 		}
 	case "^":
-		t.of = Unknown
 		if l.counted() {
-			t.of = Pure
+			of = Pure
 		}
 	}
-	return t
+	return applied(of, operations[sign], left, right)
 }
 
 func (p *parser) operand() term {
@@ -236,7 +223,7 @@ func (p *parser) operand() term {
 	if p.take("(") {
 		inner := p.sum()
 		if p.err == nil && !p.take(")") {
-			p.fail(p.at, "a parenthesis that is open", ")")
+			p.fail(p.at, "a parenthesis is not closed", ")")
 		}
 		return inner
 	}
@@ -246,7 +233,7 @@ func (p *parser) operand() term {
 			p.fail(from, quote(text)+" is not a number with a unit",
 				"one such as 262.5ms, 3% or 1.2Mbit/s")
 		}
-		return numberTerm{v, unit}
+		return number(v, unit)
 	}
 	name := p.name()
 	if name == "" {
@@ -258,7 +245,7 @@ func (p *parser) operand() term {
 			msg = quote(p.text[from:p.at]) + " where a value belongs"
 		}
 		p.fail(from, msg, "a number, a metric, a function or something that is swept")
-		return numberTerm{}
+		return term{}
 	}
 	return p.named(from, name)
 }
@@ -272,17 +259,22 @@ func (p *parser) named(from int, name string) term {
 	case isFunction && p.peek("("):
 		return p.call(from, name, f)
 	case isVariable:
-		return &variableTerm{name: name, at: from, of: unit}
+		return p.variableTerm(name, unit)
 	case isMetric:
-		return p.metric(from, ref)
+		return p.metric(ref)
 	case isFunction:
 		p.fail(from, name+" without its arguments", f.usage(name))
 	case p.scope == nil:
-		return &variableTerm{name: name, at: from, of: Unknown}
+		return p.variableTerm(name, Unknown)
 	default:
 		p.stranger(from, name)
 	}
-	return numberTerm{}
+	return term{}
+}
+
+func (p *parser) variableTerm(name string, of Unit) term {
+	p.names = append(p.names, name)
+	return term{of, func(env Env) (float64, error) { return env.Variable(name) }}
 }
 
 func (p *parser) variable(name string) (Unit, bool) {
@@ -297,7 +289,6 @@ func (p *parser) variable(name string) (Unit, bool) {
 	return Unknown, false
 }
 
-// stranger reports a name that nothing has.
 func (p *parser) stranger(from int, name string) {
 	known := result.Names()
 	for n := range functions {

@@ -9,27 +9,29 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-func (p *parser) metric(from int, ref Ref) term {
-	t := &metricTerm{ref: ref, at: from, of: unitOf(ref.Metric)}
+func (p *parser) metric(ref Ref) term {
 	for p.err == nil {
 		switch {
 		case p.peek("["):
-			if t.ref.Flow != "" {
+			if ref.Flow != "" {
 				p.fail(p.at, "another flow", "one")
 			}
 			p.at++
-			t.ref.Flow = p.flow()
+			ref.Flow = p.flow()
 		case p.peek("("):
-			if t.ref.Cell != nil {
+			if ref.Cell != nil {
 				p.fail(p.at, "another cell", "one")
 			}
 			p.at++
-			t.ref.Cell = p.cell()
+			ref.Cell = p.cell()
 		default:
-			return t
+			p.refs = append(p.refs, ref)
+			return term{unitOf(ref.Metric), func(env Env) (float64, error) {
+				return env.Metric(ref)
+			}}
 		}
 	}
-	return t
+	return term{}
 }
 
 func unitOf(m result.Metric) Unit {
@@ -41,13 +43,13 @@ func unitOf(m result.Metric) Unit {
 		}
 	case Unknown:
 	}
-	return Unknown // such as bytes/s, which a founding document counts in
+	return Unknown // such as bytes/s, which formulas do not compute with
 }
 
 func (p *parser) flow() string {
 	name, from, closed := p.raw(']')
 	if !closed || !p.take("]") {
-		p.fail(from, "a bracket that is open", "goodput[0] or goodput[\"name\"]")
+		p.fail(from, "a bracket is not closed", "goodput[0] or goodput[\"name\"]")
 		return ""
 	}
 	p.at--
@@ -72,7 +74,7 @@ func (p *parser) cell() []Selector {
 	for p.err == nil {
 		text, from, closed := p.raw(')')
 		if !closed {
-			p.fail(from, "a parenthesis that is open", ")")
+			p.fail(from, "a parenthesis is not closed", ")")
 			break
 		}
 		s := Selector{Value: text}
@@ -88,7 +90,7 @@ func (p *parser) cell() []Selector {
 			break
 		}
 		if !p.take(",") {
-			p.fail(from, "a parenthesis that is open", ")")
+			p.fail(from, "a parenthesis is not closed", ")")
 		}
 	}
 	return cell

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// scanner is where in the text a parser is.
 type scanner struct {
 	text string
 	at   int

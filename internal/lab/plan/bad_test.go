@@ -270,7 +270,7 @@ func TestManyMistakes(t *testing.T) {
 	var errs plan.Errors
 	require.ErrorAs(t, err, &errs)
 	assert.Len(t, errs, 51)
-	assert.EqualError(t, errs[50], "x.yaml: more mistakes follow; these are the first 50")
+	assert.EqualError(t, errs[50], "x.yaml: more errors follow; these are the first 50")
 }
 
 // A file above the limit is not read.

@@ -2,13 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// constantNames are what formulas may ask of the experiment itself.
+// constantNames are the names that formulas have for values of the experiment itself.
 var constantNames = []formula.Variable{
 	{Name: "path.rtt", Unit: formula.Seconds}, // without a queue
 	{Name: "path.rate", Unit: formula.Rate},   // of down, its mean
@@ -63,7 +64,7 @@ func (x *Experiment) Constant(name string) (float64, bool) {
 	return 0, false
 }
 
-// timestampBytes is what RFC 7323's option takes of each segment, with its padding.
+// timestampBytes is the size of RFC 7323's option in each segment, with padding.
 const timestampBytes = 12
 
 // segmentBytes is the data of the first flow's largest segment, without TCP's options.
@@ -102,8 +103,8 @@ func QueueBound(d netem.Discipline) (name string, b netem.Bound) {
 	return "infinite", b
 }
 
-// meanLoss is what share of the packets a model loses in the long run; false: it depends on
-// what is sent when.
+// meanLoss returns the share of packets that a model loses in the long run; false: it depends on
+// when packets are sent.
 func meanLoss(l netem.Loss) (float64, bool) {
 	switch l := l.(type) {
 	case nil:
@@ -139,14 +140,14 @@ func (c *Cell) Variable(name string) (float64, error) {
 	return 0, fmt.Errorf("this experiment has no %s", name)
 }
 
-// Scope returns what formulas about the cells may name.
+// Scope returns the names that formulas about the cells may use.
 func (f *File) Scope(c *Cell) *formula.Scope {
 	d := decoder{variables: f.sweeps}
 	return d.newScope(&c.Experiment)
 }
 
-// nameVariables gives what is swept the shortest names that tell them apart: cc for flows.0.cc,
-// and down.delay and up.delay if there are both.
+// nameVariables gives swept variables their shortest unique names: cc for flows.0.cc, or down.delay
+// and up.delay if both are swept.
 func nameVariables(vars []variable) {
 	defer func() {
 		for i := range vars {
@@ -173,7 +174,6 @@ func nameVariables(vars []variable) {
 	}
 }
 
-// alone reports whether no other variable could be called so.
 func (v *variable) alone(short string, vars []variable, at int) bool {
 	for i := range vars {
 		if i != at && (vars[i].named && vars[i].key == short ||
@@ -181,10 +181,7 @@ func (v *variable) alone(short string, vars []variable, at int) bool {
 			return false
 		}
 	}
-	for _, c := range constantNames {
-		if c.Name == short && v.key != short {
-			return false
-		}
-	}
-	return true
+	return v.key == short || !slices.ContainsFunc(constantNames, func(c formula.Variable) bool {
+		return c.Name == short
+	})
 }

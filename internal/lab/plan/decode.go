@@ -14,11 +14,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// decoder makes an Experiment of a document.
 type decoder struct {
 	report *report
 	load   Loader // reads files; nil: what they hold is not looked at
-	// traces are those read so far, by how they are written; nil: each is read again.
+	// traces are the traces read so far, by their text in the file; nil: each is read again.
 	traces map[string]netem.Trace
 	// variables are the swept variables.
 	variables []variable
@@ -26,6 +25,8 @@ type decoder struct {
 	scope     *formula.Scope // of the expectations that are being read
 	// Values of one part of a file that other parts use.
 	mtu        int
+	leastMTU   int
+	headers    int // bytes of IP's and TCP's headers, without options
 	duration   time.Duration
 	rtt        time.Duration // of the path, without a queue
 	bottleneck float64       // mean rate in bits/s; 0: unlimited
@@ -36,16 +37,16 @@ func (d *decoder) bad(n *node, msg, want string) { d.report.bad(n, msg, want) }
 
 type reading func(d *decoder, n *node)
 
-// key is a key of a mapping: its name, its value if the file has none (in the file's notation;
-// empty: no value), and how to read it.
+// key is a key of a mapping: its name, its default as it would be written in the file (empty:
+// none), and the function that reads it.
 type key struct {
 	name  string
 	usual string
 	read  reading
 }
 
-// fill reads a mapping, key by key in the order of the table. Messages call it by the phrase in
-// what, such as "a flow".
+// fill reads a mapping, key by key in the order of the table. Error messages describe it by what,
+// such as "a flow".
 func (d *decoder) fill(n *node, what string, keys []key) bool {
 	if n.kind != mapping {
 		d.bad(n, n.shown()+" is not "+what, "a mapping with "+listed(keys))
@@ -59,7 +60,7 @@ func (d *decoder) fill(n *node, what string, keys []key) bool {
 			k.read(d, usualNode(n, k.usual))
 		case v == nil:
 		case v.empty():
-			d.bad(v, diagnostic.Quote(k.name)+" has no value", "one, or the line left out")
+			d.bad(v, diagnostic.Quote(k.name)+" has no value", "a value (or remove the line)")
 		default:
 			k.read(d, v)
 		}
@@ -75,7 +76,7 @@ func readMapping(what string, keys []key) reading {
 // readNode keeps a value that is read when other keys are known.
 func readNode(to **node) reading { return func(_ *decoder, n *node) { *to = n } }
 
-// usualNode is a value that a file leaves out.
+// usualNode makes a node of a default value.
 func usualNode(at *node, text string) *node { return &node{place: at.place, text: text} }
 
 func names(keys []key) []string {
@@ -93,7 +94,7 @@ func listed(keys []key) string {
 	if len(all) > most {
 		return strings.Join(all[:most], ", ") + " …"
 	}
-	return oneOf(all)
+	return diagnostic.OneOf(all)
 }
 
 func (n *node) shown() string {
@@ -111,24 +112,24 @@ func (n *node) shown() string {
 // scalar returns the text of a value that is neither a list nor a mapping.
 func (d *decoder) scalar(n *node, want string) (string, bool) {
 	if n.kind != scalar || n.empty() {
-		d.bad(n, n.shown()+" is not what belongs here", want)
+		d.bad(n, n.shown()+" is not allowed here", want)
 		return "", false
 	}
 	return n.text, true
 }
 
-// word reads one of some words. Messages call them by the phrase in what, such as "a congestion
+// word reads one of several words. Error messages describe them by what, such as "a congestion
 // control".
 func (d *decoder) word(n *node, what string, words []string) (string, bool) {
 	if n.kind == scalar && slices.Contains(words, n.text) {
 		return n.text, true
 	}
-	text, ok := d.scalar(n, oneOf(words))
+	text, ok := d.scalar(n, diagnostic.OneOf(words))
 	if !ok {
 		return "", false
 	}
 	near := diagnostic.DidYouMean(text, words)
-	d.bad(n, diagnostic.Quote(text)+" is not "+what+near, oneOf(words))
+	d.bad(n, diagnostic.Quote(text)+" is not "+what+near, diagnostic.OneOf(words))
 	return "", false
 }
 
@@ -148,7 +149,7 @@ func readOneOf[T fmt.Stringer](what string, to *T, values ...T) reading {
 	}
 }
 
-// unlessNone reads nothing where the file says none.
+// unlessNone skips the value "none".
 func unlessNone(read reading) reading {
 	return func(d *decoder, n *node) {
 		if !n.plain("none") {
@@ -166,7 +167,7 @@ func readSwitch(to *bool) reading {
 	}
 }
 
-// readInverse reads a switch whose field says the opposite.
+// readInverse reads a switch into a field of the opposite meaning.
 func readInverse(to *bool) reading {
 	return func(d *decoder, n *node) {
 		on := !*to
@@ -206,7 +207,7 @@ func readCount(what string, most int, to *int) reading {
 	return readNumber(what, 1, int64(most), to)
 }
 
-// alternatives reads a mapping of which exactly one key says which of several things it is.
+// alternatives reads a mapping in which exactly one key names its kind.
 func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 	var found []string
 	for _, k := range keys {
@@ -222,12 +223,12 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 				return false
 			}
 		}
-		d.bad(n, "a mapping that does not say what it is", what+" with "+oneOf(keys))
+		d.bad(n, "the mapping names no kind", what+" with "+diagnostic.OneOf(keys))
 		return false
 	case 1:
 		return true
 	}
-	d.bad(n, found[0]+" and "+found[1]+" exclude each other", "one of them")
+	d.bad(n, found[0]+" and "+found[1]+" cannot be used together", "one of them")
 	return false
 }
 
@@ -240,7 +241,7 @@ func (d *decoder) check(n *node, part interface{ Validate() error }) bool {
 	return false
 }
 
-// plainly is an error of netem's without its name.
+// plainly returns the text of netem's error without the package's name.
 func plainly(err error) string {
 	return strings.TrimPrefix(err.Error(), netem.ErrConfig.Error()+": ")
 }
@@ -256,8 +257,8 @@ func (d *decoder) wordError(n *node, ahead int, err error) {
 	d.report.add(n.within(w.Text, w.At, w.Word, ahead), w.Message(), w.Want)
 }
 
-// within is the place of a word of a scalar's text, of which the first characters ahead do not
-// stand there.
+// within returns the place of a word in a scalar's text, whose first ahead characters are not in
+// the file.
 func (n *node) within(text string, at int, word string, ahead int) place {
 	p := n.place
 	if strings.Contains(n.text, "\n") || n.text != "" && n.width < utf8.RuneCountInString(n.text) {

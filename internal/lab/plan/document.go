@@ -23,7 +23,6 @@ const (
 	maxKeys      = 2000 // of one mapping: the YAML parser's time grows with the square
 )
 
-// source is a text that was read.
 type source struct {
 	name  string
 	flag  bool // an argument of a command, of one line
@@ -31,13 +30,12 @@ type source struct {
 	shift int // what columns are ahead of the text's, in one that was made of a flag
 }
 
-// place is where something stands. Line and col count from 1.
+// place is a position in a source. Line and col count from 1.
 type place struct {
 	src              *source
 	line, col, width int
 }
 
-// kind is what a node is.
 type kind uint8
 
 const (
@@ -46,8 +44,8 @@ const (
 	mapping
 )
 
-// node is a part of a document: what YAML makes a number or a truth value of is text here,
-// for what a text means depends on where it stands.
+// node is a part of a document. Numbers and booleans of YAML are texts here, because the meaning of
+// a text depends on its key.
 type node struct {
 	place
 	kind   kind
@@ -57,7 +55,6 @@ type node struct {
 	pairs  []pair  // of a mapping, in the order of the file
 }
 
-// pair is a key with its value.
 type pair struct{ key, value *node }
 
 func (n *node) get(key string) *node {
@@ -76,14 +73,14 @@ func (n *node) empty() bool { return n.kind == scalar && n.text == "" && !n.quot
 
 func (n *node) plain(text string) bool { return n != nil && n.kind == scalar && n.text == text }
 
-// builder makes nodes of what the YAML parser found, and refuses what files do without.
+// builder makes nodes from the YAML parser's and rejects unsupported syntax.
 type builder struct {
 	report *report
 	src    *source
 	nodes  int
 }
 
-// read parses the text of a source; nil: it is reported what is wrong with it.
+// read parses the text of a source; nil: it has reported the errors.
 func read(r *report, src *source, text string) *node {
 	b, before := &builder{report: r, src: src}, len(r.errs)
 	switch {
@@ -108,14 +105,15 @@ func read(r *report, src *source, text string) *node {
 		switch {
 		case doc.Body == nil:
 		case root != nil:
-			b.report.add(b.at(file.Docs[i].Start), "a second document", "one experiment in a file")
+			b.report.add(b.at(file.Docs[i].Start), "the file has a second document",
+				"one experiment in a file")
 			return nil
 		default:
 			root = b.node(doc.Body, 0)
 		}
 	}
 	if root == nil && len(r.errs) == before {
-		r.add(place{src: src}, "nothing in it", "an experiment")
+		r.add(place{src: src}, "the file is empty", "an experiment")
 	}
 	if len(r.errs) > before {
 		return nil
@@ -123,7 +121,7 @@ func read(r *report, src *source, text string) *node {
 	return root
 }
 
-// invalid finds the line that is not text.
+// invalid returns the first line that is not UTF-8.
 func (b *builder) invalid() place {
 	for i, line := range b.src.lines {
 		for at, r := range line {
@@ -138,8 +136,8 @@ func (b *builder) invalid() place {
 	return place{src: b.src}
 }
 
-// flat refuses what is nested so deep that a parser could run out of stack, and the parts of
-// YAML that let one thing stand for another.
+// flat rejects nesting so deep that the parser could overflow its stack, and unsupported syntax
+// such as anchors and tags.
 func (b *builder) flat(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
 		b.report.add(place{src: b.src}, "too much in it", strconv.Itoa(maxNodes)+" values at most")
@@ -166,17 +164,17 @@ func (b *builder) flat(tokens token.Tokens) bool {
 				return false
 			}
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
-			refused = "an anchor, an alias or a merge key"
+			refused = "anchors, aliases and merge keys"
 		case token.TagType:
-			refused = "a tag"
+			refused = "tags"
 		case token.MappingKeyType:
-			refused = "a key that is not a word"
+			refused = "complex keys"
 		case token.DirectiveType:
-			refused = "a directive"
+			refused = "directives"
 		default:
 		}
 		if refused != "" {
-			b.report.add(b.at(t), refused+", which experiments do without", "it written out")
+			b.report.add(b.at(t), refused+" are not supported", "the value written out")
 			return false
 		}
 		if depth > maxDepth || entries > maxDepth {
@@ -187,7 +185,7 @@ func (b *builder) flat(tokens token.Tokens) bool {
 	return true
 }
 
-// mappings count the keys of those that a token is in, by their columns, outermost first.
+// mappings counts the keys of the mappings around a token, by their columns, outermost first.
 type mappings []struct{ column, keys int }
 
 func (m *mappings) leave(column int) {
@@ -196,7 +194,7 @@ func (m *mappings) leave(column int) {
 	}
 }
 
-// key counts one, and returns how many its mapping has by now.
+// key counts a key and returns the number of keys in its mapping so far.
 func (m *mappings) key(column int) int {
 	m.leave(column)
 	if len(*m) == 0 || (*m)[len(*m)-1].column < column {
@@ -207,15 +205,15 @@ func (m *mappings) key(column int) int {
 	return top.keys
 }
 
-// syntax reports what the YAML parser says.
+// syntax reports the YAML parser's error.
 func (b *builder) syntax(err error) {
 	var known yaml.Error
 	if !errors.As(err, &known) {
-		b.report.add(place{src: b.src}, "no YAML: "+err.Error(), "")
+		b.report.add(place{src: b.src}, "invalid YAML: "+err.Error(), "")
 		return
 	}
 	msg := strings.ReplaceAll(diagnostic.Visible(known.GetMessage()), "\t", `\t`)
-	b.report.add(b.at(known.GetToken()), "no YAML: "+msg, "")
+	b.report.add(b.at(known.GetToken()), "invalid YAML: "+msg, "")
 }
 
 func (b *builder) at(t *token.Token) place {
@@ -270,7 +268,7 @@ func (b *builder) mapping(n ast.Node, values []*ast.MappingValueNode, depth int)
 			return nil
 		}
 		if before, again := seen[key.text]; again {
-			b.report.add(key.place, diagnostic.Quote(key.text)+" is there already, in line "+
+			b.report.add(key.place, diagnostic.Quote(key.text)+" was already set on line "+
 				strconv.Itoa(before.line), "each key once")
 			continue
 		}
@@ -304,7 +302,7 @@ func (b *builder) scalar(n ast.Node) *node {
 		out.text = t.Value
 	default:
 		b.report.add(out.place,
-			diagnostic.Quote(t.Value)+" is a part of YAML that experiments do without", "")
+			diagnostic.Quote(t.Value)+" is YAML that experiments do not support", "")
 		return nil
 	}
 	return out

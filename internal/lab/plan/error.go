@@ -9,17 +9,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// maxErrors are those of one file; what follows is only said to follow.
 const maxErrors = 50
 
-// Error is one mistake in an experiment file or in a flag that changes one.
+// Error is one error in an experiment file or in a flag that changes it.
 type Error = diagnostic.Error
 
-// Errors are the mistakes of a file and of the flags that change it, in the order of their
-// places.
+// Errors are the errors in a file and in the flags that change it, sorted by position.
 type Errors = diagnostic.Errors //nolint:errname // they are many
 
-// report collects mistakes, each once.
+// report collects errors, each once.
 type report struct {
 	errs Errors
 	seen map[Error]bool
@@ -27,7 +25,7 @@ type report struct {
 	// cell has the swept values of the cell that is decoded. An error that only this cell has names
 	// them.
 	cell []swept
-	// moot are the expectations that have nothing to be about since a flag changed the file.
+	// moot are the expectations that no longer apply since a flag changed the file.
 	moot []*node
 }
 
@@ -76,12 +74,12 @@ func (r *report) stranger(n *node, what string, known []string) {
 	near := diagnostic.DidYouMean(n.text, known)
 	want := ""
 	if near == "" {
-		want = oneOf(known)
+		want = diagnostic.OneOf(known)
 	}
 	r.add(n.place, diagnostic.Quote(n.text)+" is not a key of "+what+near, want)
 }
 
-// where names the cell, unless what is wrong stands in a value that is swept.
+// where names the cell, unless the error is in a swept value itself.
 func (r *report) where(p place) string {
 	var b strings.Builder
 	for i, s := range r.cell {
@@ -104,20 +102,13 @@ func (r *report) err() error {
 	if !r.more {
 		return r.errs
 	}
-	msg := fmt.Sprintf("more mistakes follow; these are the first %d", maxErrors)
+	msg := fmt.Sprintf("more errors follow; these are the first %d", maxErrors)
 	return append(slices.Clone(r.errs), &Error{File: r.errs[0].File, Msg: msg})
 }
 
-func oneOf(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
-// Mistake is a mistake that whoever plays the file has found: in a flow, at the key that is to
-// blame or else where it begins; a negative flow: in all of them.
-func (f *File) Mistake(cell *Cell, flow int, key, msg, want string) error {
+// ErrorAt returns an error found when the file is played. It points to the key in the flow, or to
+// the flow if it does not have the key; a negative flow stands for all flows.
+func (f *File) ErrorAt(cell *Cell, flow int, key, msg, want string) error {
 	r := &report{}
 	at := f.root.get("flows")
 	if at == nil {

@@ -9,14 +9,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 )
 
-// expectOf is an expectation in the making.
 type expectOf struct {
 	Expectation
 	where, value, within *node
 	is                   []pair // the keys that say what it should be
 }
 
-// compares says which key is which relation.
 var compares = map[string]Relation{
 	"is": Equals, "at_least": AtLeast, "at_most": AtMost, "above": Above, "below": Below,
 }
@@ -94,14 +92,13 @@ func (e *expectOf) readClaim(d *decoder, n *node) bool {
 	return true
 }
 
-// relations are those of operators.
 var relations = map[formula.Operator]Relation{
 	formula.Equals: Equals, formula.AtLeast: AtLeast, formula.AtMost: AtMost,
 	formula.Above: Above, formula.Below: Below,
 }
 
-// formulaError reports a mistake in a formula. After a flag has changed what is swept, what no
-// longer can be said is not said.
+// formulaError reports an error in a formula. If a flag has changed the swept variables, formulas
+// that name a missing one are skipped instead.
 func (d *decoder) formulaError(n *node, err error) {
 	var e *formula.Error
 	switch {
@@ -121,18 +118,18 @@ func (e *expectOf) read(d *decoder, n *node) bool {
 	const want = "{value: utilisation, is: reno_utilisation(0.1), within: 1%}"
 	switch {
 	case e.value == nil:
-		d.bad(n, "an expectation without a value", want)
+		d.bad(n, "the expectation has no value", want)
 		return false
 	case len(e.is) == 0:
 		ok := e.readClaim(d, e.value) && e.readWhere(d)
 		if ok && e.within != nil {
-			d.bad(e.within, "a tolerance apart from its comparison",
+			d.bad(e.within, "a comparison has its tolerance in the same text",
 				"± 1% in the value")
 			return false
 		}
 		return ok
 	case len(e.is) > 1:
-		d.bad(e.is[1].key, e.is[0].key.text+" and "+e.is[1].key.text+" exclude each other",
+		d.bad(e.is[1].key, e.is[0].key.text+" and "+e.is[1].key.text+" cannot be used together",
 			"one of them")
 		return false
 	}
@@ -164,7 +161,7 @@ func (d *decoder) formula(n *node) (*formula.Expr, bool) {
 
 func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	if e.Relation != Equals {
-		d.bad(e.within, "a tolerance of what need not be equal", "is, or no within")
+		d.bad(e.within, "a tolerance needs is", "is, or no within")
 		return false
 	}
 	text, ok := d.scalar(e.within, "a tolerance such as 1% or 5ms")
@@ -214,18 +211,19 @@ func (d *decoder) setting(p pair) (Setting, bool) {
 			return s, true
 		}
 		if !d.changed {
-			d.bad(p.value, "there is no cell with "+diagnostic.Quote(s.Value), oneOf(known.Values))
+			d.bad(p.value, "no cell has "+diagnostic.Quote(s.Value),
+				diagnostic.OneOf(known.Values))
 		}
 		return s, false
 	}
 	if !d.changed {
-		d.bad(p.key, diagnostic.Quote(p.key.text)+" is not swept", oneOf(all))
+		d.bad(p.key, diagnostic.Quote(p.key.text)+" is not swept", diagnostic.OneOf(all))
 	}
 	return s, false
 }
 
-// newScope is what formulas of a cell may name: what is swept, first and in order, and what the
-// path is.
+// newScope returns the names that formulas of a cell may use: the swept variables in order, then
+// the constants of the path.
 func (d *decoder) newScope(x *Experiment) *formula.Scope {
 	s := &formula.Scope{}
 	for _, v := range d.variables {

@@ -17,31 +17,39 @@ import (
 type Experiment struct {
 	Name  string
 	About string // one line, for a list
-	// Duration is how much virtual time a run has. Flows without an end are over then, and
-	// one with an end that has not come to it is counted as unfinished.
+	// Duration is the virtual time of a run. It ends all flows: those that still have data to send
+	// count as unfinished, unless they have no end.
 	Duration time.Duration
-	// Warmup is left out of the means.
+	// Warmup is the time at the beginning that means leave out.
 	Warmup time.Duration
 	Seed   uint64
 	Trials int
-	// HostJitter delays what the sender of each flow sends by up to so much, each packet by another
-	// time, in order. Without it a deterministic simulation locks flows in phase (Floyd and
-	// Jacobson 1992). Receivers' acknowledgments are not delayed:
-	// docs/decisions/0003-host-jitter.md.
+	// HostJitter is the maximum random delay of each packet at its sender. Packets stay in order.
+	// Without it a deterministic simulation locks flows in phase (Floyd and Jacobson 1992).
+	// Receivers' acknowledgments are not delayed: docs/decisions/0003-host-jitter.md.
 	HostJitter time.Duration
 	Path       Path
 	Flows      []Flow
-	// Metrics are the columns of its table and the panels of its figures, in their order; nil:
-	// those that say most.
+	// Metrics are the columns of the table and the panels of the figures, in order; nil: the usual
+	// ones.
 	Metrics []result.Metric
 	Expect  []Expectation
 }
 
-// Path is the bottleneck, with all that is between the two sides. Down leads from the left
-// side to the right one, which is the way that data takes unless a flow says otherwise.
+// Path is the bottleneck link between the two sides. Down leads from the left side to the right,
+// which is the direction of data unless a flow is Upward.
 type Path struct {
 	Down, Up netem.Config
-	MTU      int // bytes
+	MTU      int  // bytes
+	IPv6     bool // in place of IPv4
+}
+
+// headers returns the bytes of the IP and TCP headers, without options.
+func (p *Path) headers() int {
+	if p.IPv6 {
+		return 60
+	}
+	return 40
 }
 
 // Flow is one conversation over the path.
@@ -51,24 +59,24 @@ type Flow struct {
 	Protocol Protocol
 	// Upward flows send their data from the right to the left.
 	Upward bool
-	// Start is when it begins, Stop when it ends whatever it has reached; 0: with the run.
+	// Start is when the flow begins. Stop is when it is cut off; 0: at the end of the run.
 	Start, Stop time.Duration
-	// Delay is the wire of its own hosts, each way, on top of the path's.
+	// Delay is the one-way delay of each link of the flow's own hosts, in addition to the path's.
 	Delay time.Duration
-	// TCP is how both ends are, if the protocol is TCP. Route and Secret are the world's.
+	// TCP configures both ends of a TCP flow. The simulated world sets Route and Secret.
 	TCP tcp.Config
-	// MSS is the largest segment of TCP as its option has it: options of the segment's own
-	// count in it. Without a word in the file it is what the path's MTU has room for.
+	// MSS is TCP's maximum segment size, which includes the options of the segment. By default it
+	// follows from the path's MTU.
 	MSS int
 	// Ssthresh is TCP's initial slow start threshold in segments; 0: none.
 	Ssthresh int
-	// Script is TCP's congestion control if that is a Starlark file, whose name without its
-	// folder TCP.Congestion is then; nil: it is tcp's own of that name.
+	// Script is the congestion control if it is a Starlark file; TCP.Congestion is then the file's
+	// base name. Nil: TCP.Congestion names a built-in one.
 	Script *starlark.Program
 	App    App
 }
 
-// Protocol says what a flow speaks.
+// Protocol is the protocol of a flow.
 type Protocol string
 
 // The protocols.
@@ -82,28 +90,28 @@ const (
 
 // App is what a flow's application does. The zero App sends as much as it can.
 type App struct {
-	// Size is how many bytes it sends; 0: it does not end.
+	// Size is the number of bytes to send; 0: no end.
 	Size uint64
-	// Rate paces what it writes, in bits a second; 0: it writes what the connection takes.
+	// Rate limits writes, in bits a second; 0: it writes as much as the connection accepts.
 	Rate int64
-	// On and Off alternate: it writes for the one and rests for the other. Zero: always on.
+	// On and Off alternate: it writes for the time On and pauses for the time Off. Zero: always on.
 	On, Off time.Duration
-	// Requests is how often the other side asks for Size bytes, Gap after it had the last of
-	// the ones before, over one connection; 0: once, unasked.
+	// Requests is how many times the receiver requests Size bytes over one connection, each Gap
+	// after the end of the response before; 0: the sender sends them once without a request.
 	Requests int
 	Gap      time.Duration
-	// Each of these is an application of its own that all above has no part in; nil: it is not
-	// it. Echo is founding document 000's, over RCP or TCP, and Burst its thought experiment,
-	// over RCP. Objects is founding document 003's, over RDT, or over TCP by the other arms.
-	// Notebook is founding document 002's, and its protocol is called so, too.
+	// At most one of these is set. It is then the application, and the fields above have no effect.
+	// Echo is the application of founding document 000, over RCP or TCP; Burst is its thought
+	// experiment, over RCP. Objects is the application of founding document 003, over RDT or TCP.
+	// Notebook is that of founding document 002, with the protocol of the same name.
 	Echo     *workload.EchoConfig
 	Burst    *workload.BurstConfig
 	Objects  *workload.ObjectsConfig
 	Notebook *NotebookApp
 }
 
-// NotebookApp is a sender of founding document 002 as published, with its receiver. Its
-// Duration, if that is 0, is the run's.
+// NotebookApp is the published sender and receiver of founding document 002. A Duration of 0 stands
+// for the run's.
 type NotebookApp struct {
 	workload.NotebookConfig
 	// Fixed is a fixed window in segments; 0: Tahoe.
@@ -111,23 +119,23 @@ type NotebookApp struct {
 	Tahoe workload.TahoeConfig
 }
 
-// Wanted is how many bytes it sends in all; 0: it does not end.
+// Wanted returns the number of bytes to send in total; 0: no end.
 func (a *App) Wanted() uint64 { return a.Size * uint64(max(1, a.Requests)) }
 
-// RTT is the round trip of a flow without a queue.
+// RTT returns the round-trip time of a flow without queueing delay.
 func (x *Experiment) RTT(f *Flow) time.Duration {
 	return x.Path.Down.Delay + x.Path.Up.Delay + 4*f.Delay
 }
 
-// HostMTU is that of a flow's hosts: TCP's option then has the flow's largest segment.
+// HostMTU returns the MTU of a flow's hosts, which makes TCP announce the flow's MSS.
 func (x *Experiment) HostMTU(f *Flow) int {
 	if f.MSS > 0 {
-		return min(f.MSS+tcpIPHeaders, x.Path.MTU)
+		return min(f.MSS+x.Path.headers(), x.Path.MTU)
 	}
 	return x.Path.MTU
 }
 
-// HostLink is the link from a flow's host, the sender or the receiver, to its router.
+// HostLink returns the link from the flow's sender or receiver to its router.
 func (x *Experiment) HostLink(f *Flow, sender bool) netem.Config {
 	c := netem.Config{Delay: f.Delay}
 	if j := x.HostJitter / 2; j > 0 && sender {
@@ -149,10 +157,11 @@ type Expectation struct {
 	Value, Is string
 	// Relation compares them.
 	Relation Relation
-	// Within is how far Value may be off, as a share of Is, or in its unit if it is Absolute.
+	// Within is the tolerance of Value: a share of Is, or, if Absolute, a number in the unit of Is.
 	Within   float64
 	Absolute bool
-	// Published is what a paper says where it differs from what theory says, and Why it does.
+	// Published is a paper's value if it differs from the theoretical one, and Why explains the
+	// difference.
 	Published, Why string
 	// Source is the source of the expected value: an RFC's section, a paper's figure, a formula,
 	// ns-3, or OwnRegression. Because gives the reason for the tolerance or the bound.
@@ -177,12 +186,12 @@ const (
 	AtMost  Relation = "at most"
 	Above   Relation = "above"
 	Below   Relation = "below"
-	// Holds is of a Value that is a comparison of its own, such as a > b > c. There is no Is.
+	// Holds is for a Value that is itself a comparison, such as a > b > c. Is is empty.
 	Holds Relation = "holds"
 )
 
-// Setting is one key of the file with the value that it has in a cell, both as written:
-// "flows.0.cc", "reno". Name is what expectations call it: "cc".
+// Setting is a swept key and its value in a cell, both as written in the file: "flows.0.cc",
+// "reno". Name is its short name in expectations: "cc".
 type Setting struct {
 	Key   string `json:"key"`
 	Name  string `json:"name"`
@@ -196,8 +205,8 @@ type Cell struct {
 	Experiment
 }
 
-// endless returns a flow that would stop virtual time, or nil: it has always more to send, and each
-// packet is answered at the same instant.
+// endless returns a flow that would stop virtual time, or nil. Such a flow always has more to send,
+// and each packet is acknowledged at the instant at which it is sent.
 func (x *Experiment) endless() *Flow {
 	p := &x.Path
 	timeless := p.Down.Delay+p.Up.Delay+x.HostJitter == 0 && p.Down.Rate == nil &&
@@ -212,7 +221,7 @@ func (x *Experiment) endless() *Flow {
 	return nil
 }
 
-// Warnings are what a person should know before he believes what comes out, each once.
+// Warnings returns the reasons to doubt the results, each once.
 func Warnings(cells []Cell) []string {
 	var list []string
 	for i := range cells {
@@ -227,18 +236,18 @@ func Warnings(cells []Cell) []string {
 	return list
 }
 
-// An application with a rate writes pieces: of pieceTime at its rate, or of pieceBytes if that is
-// more.
+// An application with a rate writes pieces of pieceTime at its rate, but at least pieceBytes.
 const (
 	pieceTime  = time.Millisecond
 	pieceBytes = 1400
 )
 
-// Backlog is how much an application that rests leaves unsent at most, in bytes: what it has
-// written it cannot take back.
+// Backlog returns how many unsent bytes an application leaves at most when it pauses: it cannot
+// take back what it has written.
 const Backlog = 64 << 10
 
-// Rest is how long an application still rests, so long after it began; 0: it is its turn.
+// Rest returns how long the application still pauses, given the time since it began; 0: it may
+// write.
 func (a *App) Rest(elapsed time.Duration) time.Duration {
 	if a.Off > 0 {
 		if at := elapsed % (a.On + a.Off); at >= a.On {
@@ -248,8 +257,8 @@ func (a *App) Rest(elapsed time.Duration) time.Duration {
 	return 0
 }
 
-// Paced is how many of size bytes an application with a rate may write, so long after it began and
-// having written sent of them. If that is 0 there will be some after wait.
+// Paced returns how many of size bytes an application with a rate may write, given the time since
+// it began and the bytes already sent. If it returns 0, more may be written after wait.
 func (a *App) Paced(elapsed time.Duration, sent, size uint64) (n uint64, wait time.Duration) {
 	due := a.due(elapsed)
 	piece := min(max(pieceBytes, volume(a.Rate, pieceTime)), size-sent)
@@ -259,7 +268,7 @@ func (a *App) Paced(elapsed time.Duration, sent, size uint64) (n uint64, wait ti
 	return due - sent, 0
 }
 
-// due is how much is to be written in the time since the beginning.
+// due returns how much should have been written since the beginning.
 func (a *App) due(elapsed time.Duration) uint64 {
 	if a.Off > 0 {
 		cycle := a.On + a.Off
@@ -269,7 +278,7 @@ func (a *App) due(elapsed time.Duration) uint64 {
 	return volume(a.Rate, elapsed)
 }
 
-// volume is how many bytes a rate in bits a second comes to in a while.
+// volume returns the bytes that a rate in bits a second sends in a time.
 func volume(rate int64, d time.Duration) uint64 {
 	hi, lo := bits.Mul64(uint64(rate), uint64(d))
 	n, _ := bits.Div64(hi, lo, 8e9)

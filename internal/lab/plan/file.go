@@ -15,8 +15,8 @@ import (
 type File struct {
 	// Name is what Parse was given.
 	Name string
-	// Load reads the traces and scripts that the file names, by Cells. Without it they are
-	// mistakes.
+	// Load reads the traces and scripts that the file names; Cells calls it. Without Load such
+	// names are errors.
 	Load Loader
 
 	root    *node
@@ -25,20 +25,19 @@ type File struct {
 	notes   []string
 }
 
-// Notes are what flags have left out of the file.
+// Notes list what flags have removed from the file.
 func (f *File) Notes() []string { return f.notes }
 
 // Bounds of a sweep.
 const (
-	// MaxCells is how many cells a file has at the most.
+	// MaxCells is the maximum number of cells.
 	MaxCells = 10_000
-	// MaxRuns is how many cells times trials.
+	// MaxRuns is the maximum of cells times trials.
 	MaxRuns = 1_000_000
-	// MaxFlowCells is how many cells times flows.
+	// MaxFlowCells is the maximum of cells times flows.
 	MaxFlowCells = 200_000
 )
 
-// variable is something that is swept.
 type variable struct {
 	name   string // what expectations call it
 	named  bool   // the file has chosen that name
@@ -56,14 +55,13 @@ type point struct {
 	changes []change
 }
 
-// change is a key with the value that it gets.
 type change struct {
 	key   keyPath
 	value *node
 }
 
-// Parse reads an experiment file. Its errors are of type Errors: all mistakes that are in the
-// file, each with its line and column. Traces are not read yet.
+// Parse reads an experiment file, but not the traces that it names. Its errors are of type Errors:
+// all errors in the file, each with its line and column.
 func Parse(name string, src []byte) (*File, error) {
 	r := &report{}
 	text := strings.TrimPrefix(string(src), "\ufeff")
@@ -111,7 +109,7 @@ func (f *File) probe(r *report) {
 	}
 }
 
-// total is how many cells there are; 0: too many, which is reported.
+// total returns the number of cells; 0: it has reported too many.
 func (f *File) total(r *report) int {
 	total := 1
 	for _, v := range f.sweeps {
@@ -123,10 +121,8 @@ func (f *File) total(r *report) int {
 	return total
 }
 
-// decode makes the experiment of one cell: of each variable the value at an index.
-func (f *File) decode(
-	r *report, at []int, load Loader, traces map[string]netem.Trace,
-) Experiment {
+// decode makes the experiment of one cell, given the index of each variable's value.
+func (f *File) decode(r *report, at []int, load Loader, traces map[string]netem.Trace) Experiment {
 	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed, traces: traces}
 	rep := replacer{report: r}
 	root := f.root
@@ -159,8 +155,8 @@ func splitFlag(r *report, flag, arg string) (k keyPath, at int) {
 	return splitKey(key, place{src: src, line: 1, col: 1}), strings.IndexByte(arg, '=') + 1
 }
 
-// Set gives a key another value: "path.down.queue.limit=1bdp". The value is read as if it stood
-// in the file; what is wrong with it Cells tells. A key that the file sweeps is swept no more.
+// Set changes the value of a key: "path.down.queue.limit=1bdp". The value is read as if it stood in
+// the file; Cells reports its errors. A swept key is no longer swept.
 func (f *File) Set(arg string) error {
 	const flag = "--set"
 	r := &report{}
@@ -190,7 +186,7 @@ func (f *File) Set(arg string) error {
 	return nil
 }
 
-// knownFirst reports whether a file may have the first part of a key.
+// knownFirst reports whether the first part of a key is a key of experiment files.
 func knownFirst(r *report, k keyPath) bool {
 	known := names(new(draft).keys())
 	if slices.Contains(known, k.segments[0].text) {
@@ -211,14 +207,14 @@ func (f *File) unsweep(key string) {
 	nameVariables(f.sweeps)
 }
 
-// standsFor reports whether a key is another, or has a * where that has something else.
+// standsFor reports whether a key equals another one, where * matches any part.
 func standsFor(key, other string) bool {
 	a, b := strings.Split(key, "."), strings.Split(other, ".")
 	return slices.EqualFunc(a, b, func(x, y string) bool { return x == y || x == "*" })
 }
 
-// Sweep gives a key several values, each in cells of its own: "flows.0.cc=reno,cubic". It takes
-// the place of what the file sweeps of that key.
+// Sweep sweeps a key over several values: "flows.0.cc=reno,cubic". They replace the values that the
+// file has for that key.
 func (f *File) Sweep(arg string) error {
 	const flag = "--sweep"
 	r := &report{}

@@ -12,10 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// MaxFlows is how many flows an experiment has at the most.
+// MaxFlows is the maximum number of flows.
 const MaxFlows = 1000
 
-// flowOf is a flow in the making.
 type flowOf struct {
 	Flow
 	at       *node
@@ -31,18 +30,18 @@ type flowOf struct {
 	strategy strategyOf
 }
 
-// keys are what every flow has. In the order of the table: what it speaks comes first.
+// keys are the keys of every flow, in the order in which they are read.
 func (f *flowOf) keys() []key {
 	return []key{
 		{"name", "", func(d *decoder, n *node) {
 			f.named = d.name(n, "a flow's name", &f.Name)
 			if _, err := strconv.Atoi(f.Name); err == nil || f.Name == "*" {
 				d.bad(n, diagnostic.Quote(f.Name)+
-					" is not a flow's name: keys count flows by numbers", "a word")
+					" is not a flow's name: keys address flows by number", "a word")
 			}
 		}},
-		{"count", "1", readCount("how many such flows", MaxFlows, &f.count)},
-		{"interval", "", readTime("how much later each begins", maxSpan, &f.interval)},
+		{"count", "1", readCount("a number of flows", MaxFlows, &f.count)},
+		{"interval", "", readTime("the interval between starts", maxSpan, &f.interval)},
 		{"protocol", "tcp", func(d *decoder, n *node) {
 			if w, ok := d.word(n, "a protocol", protocolNames); ok {
 				f.Protocol = Protocol(w)
@@ -52,15 +51,14 @@ func (f *flowOf) keys() []key {
 			w, _ := d.word(n, "a direction of data", []string{"down", "up"})
 			f.Upward = w == "up"
 		}},
-		{"start", "0s", readTime("when it begins", maxSpan, &f.Start)},
-		{"stop", "", readTime("when it ends", maxSpan, &f.Stop)},
-		{"delay", "0s", readTime("the wire of its own hosts, each way", maxDelay, &f.Delay)},
+		{"start", "0s", readTime("a start time", maxSpan, &f.Start)},
+		{"stop", "", readTime("a stop time", maxSpan, &f.Stop)},
+		{"delay", "0s", readTime("the one-way delay of the flow's links", maxDelay, &f.Delay)},
 		{"size", "", readNode(&f.size)},
 		{"app", "", readNode(&f.app)},
 	}
 }
 
-// spokenBy is the protocol of a flow.
 func spokenBy(n *node) Protocol {
 	if p := n.get("protocol"); p != nil && slices.Contains(protocolNames, p.text) {
 		return Protocol(p.text)
@@ -68,7 +66,6 @@ func spokenBy(n *node) Protocol {
 	return TCP
 }
 
-// keysOf are what a flow of a protocol has besides.
 func (f *flowOf) keysOf(p Protocol) []key {
 	echo, fetch := key{"echo", "", f.readEcho}, key{"objects", "", f.readObjects}
 	switch p {
@@ -94,13 +91,13 @@ func (x *draft) readFlows(d *decoder, root *node) {
 	case n == nil && root.get("flows") != nil: // it is empty, which is reported
 		return
 	case n == nil:
-		d.report.add(root.place, "an experiment without flows", "flows: [{cc: cubic}]")
+		d.report.add(root.place, "the experiment has no flows", "flows: [{cc: cubic}]")
 		return
 	case n.kind != list:
 		d.bad(n, n.shown()+" is not a list of flows", "flows: [{cc: cubic}]")
 		return
 	case len(n.items) == 0:
-		d.bad(n, "no flow in the list", "flows: [{cc: cubic}]")
+		d.bad(n, "the list of flows is empty", "flows: [{cc: cubic}]")
 		return
 	}
 	for i, item := range n.items {
@@ -149,7 +146,6 @@ func readFlow(d *decoder, n *node) *flowOf {
 	return f
 }
 
-// copies returns the flow as often as it is there.
 func (f *flowOf) copies() []Flow {
 	out := make([]Flow, f.count)
 	for i := range out {
@@ -184,7 +180,7 @@ func (x *draft) nameFlows(d *decoder) {
 		if taken[f.Name] {
 			for _, item := range slices.Backward(x.flows.items) {
 				if name := item.get("name"); name.plain(f.Name) {
-					d.bad(name, "another flow is called "+diagnostic.Quote(f.Name),
+					d.bad(name, "another flow has the name "+diagnostic.Quote(f.Name),
 						"names that differ")
 					break
 				}
@@ -217,25 +213,25 @@ func (x *draft) nameFlows(d *decoder) {
 func (a *App) keys() []key {
 	const mostRequests = 1_000_000
 	return []key{
-		{"rate", "", readRate("how fast it writes", &a.Rate)},
-		{"on", "", readTime("how long it writes", maxSpan, &a.On)},
-		{"off", "", readTime("how long it rests", maxSpan, &a.Off)},
-		{"requests", "", readCount("how many requests", mostRequests, &a.Requests)},
-		{"gap", "", readTime("how long after the last", maxSpan, &a.Gap)},
+		{"rate", "", readRate("a rate", &a.Rate)},
+		{"on", "", readTime("the time on", maxSpan, &a.On)},
+		{"off", "", readTime("the time off", maxSpan, &a.Off)},
+		{"requests", "", readCount("a number of requests", mostRequests, &a.Requests)},
+		{"gap", "", readTime("the time between requests", maxSpan, &a.Gap)},
 	}
 }
 
-// maxBytes is more than any run moves.
+// maxBytes is more than any run transfers.
 const maxBytes = 1 << 50
 
 func (f *flowOf) finishApp(d *decoder) {
 	a := f.App
 	if f.size != nil && !f.size.plain("unlimited") {
-		a.Size, _ = d.bytes(f.size, "how much it sends", 1, maxBytes)
+		a.Size, _ = d.bytes(f.size, "a size of the data", 1, maxBytes)
 	}
 	own := f.Protocol != TCP || f.App.Echo != nil || f.App.Objects != nil
 	if own && (f.size != nil || f.app != nil) {
-		d.bad(firstOf(f.at, "size", "app"), "size and app are not for what this flow does",
+		d.bad(firstOf(f.at, "size", "app"), "this kind of flow has no size and no app",
 			"neither of them")
 		return
 	}
@@ -248,22 +244,23 @@ func (f *flowOf) finishApp(d *decoder) {
 		d.fill(n, "an application", a.keys())
 		switch {
 		case (n.get("on") == nil) != (n.get("off") == nil):
-			d.bad(n, "on and off go together", "both of them")
+			d.bad(n, "on and off must be set together", "both of them")
 		case n.get("on") != nil && a.On == 0:
-			d.bad(n.get("on"), "an application that is never on", "more than 0s")
+			d.bad(n.get("on"), "the application is never on", "more than 0s")
 		case n.get("requests") != nil && f.size == nil:
-			d.bad(n.get("requests"), "requests for nothing", "size: 10kB in the flow")
+			d.bad(n.get("requests"), "requests need a size", "size: 10kB in the flow")
 		case n.get("requests") != nil && (a.Rate > 0 || a.On > 0):
-			d.bad(n.get("requests"), "requests and paced writing exclude each other", "one of them")
+			d.bad(n.get("requests"), "requests and paced writing cannot be used together",
+				"one of them")
 		case n.get("gap") != nil && n.get("requests") == nil:
-			d.bad(n.get("gap"), "a gap between requests that there are not",
+			d.bad(n.get("gap"), "a gap needs requests",
 				"a number of requests such as requests: 10")
 		}
 	}
 	f.App = a
 }
 
-// Label is what a flow is an instance of: its congestion control, or its protocol.
+// Label returns the kind of a flow: its congestion control, or its protocol.
 func (f *Flow) Label() string {
 	if f.Protocol == TCP {
 		return f.TCP.Recovery.Congestion

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// maxFlowLine is how long a line gets before its parts have lines of their own.
+// maxFlowLine is the longest line in flow style; longer ones are written in block style.
 const maxFlowLine = 96
 
-// block writes a mapping or a list with a line for each of its parts, indented so far.
+// block writes a mapping or a list in block style with an indentation.
 func block(b *strings.Builder, n *node, indent int) {
 	const step = 2
 	margin := strings.Repeat(" ", indent)
@@ -73,8 +73,7 @@ func flowStyle(b *strings.Builder, n *node) {
 	}
 }
 
-// scalarText writes a scalar, in quotes where YAML or a reader would take it for something
-// else without.
+// scalarText writes a scalar, in quotes if YAML or a reader would misread it without them.
 func scalarText(n *node, flow bool) string {
 	text := n.text
 	if n.empty() {
@@ -92,37 +91,5 @@ func scalarText(n *node, flow bool) string {
 	if plain {
 		return text
 	}
-	return doubleQuoted(text)
-}
-
-func doubleQuoted(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case unicode.IsPrint(r) || r == ' ':
-			b.WriteRune(r)
-		case r < 0x100:
-			b.WriteString(`\x` + hex(r, 2))
-		case r < 0x10000:
-			b.WriteString(`\u` + hex(r, 4))
-		default:
-			b.WriteString(`\U` + hex(r, 8))
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-func hex(r rune, digits int) string {
-	const base = 16
-	text := strconv.FormatInt(int64(r), base)
-	return strings.Repeat("0", digits-len(text)) + text
+	return strconv.Quote(text)
 }

@@ -19,13 +19,12 @@ func (f *flowOf) readEcho(d *decoder, n *node) {
 	}
 }
 
-// readBurst reads its thought experiment.
 func (f *flowOf) readBurst(d *decoder, n *node) {
 	const most = 1 << 10
 	f.App.Burst = &workload.BurstConfig{}
-	readCount("how many packets at once", most, &f.App.Burst.Packets)(d, n)
+	readCount("a number of packets", most, &f.App.Burst.Packets)(d, n)
 	if f.at.get("echo") != nil {
-		d.bad(n, "a burst and an echo exclude each other", "one of them")
+		d.bad(n, "a burst and an echo cannot be used together", "one of them")
 	}
 }
 
@@ -37,23 +36,23 @@ const (
 
 func echoKeys(c *workload.EchoConfig) []key {
 	return []key{
-		{"writes", "", readCount("how many pieces it writes", maxWrites, &c.Writes)},
-		{"min_bytes", "", readSize("the shortest piece", 1, maxPiece, &c.MinBytes)},
-		{"max_bytes", "", readSize("the longest piece", 1, maxPiece, &c.MaxBytes)},
-		{"min_pause", "", readTime("the shortest rest after a piece", maxDelay, &c.MinPause)},
-		{"max_pause", "", readTime("the longest rest after a piece", maxDelay, &c.MaxPause)},
+		{"writes", "", readCount("a number of writes", maxWrites, &c.Writes)},
+		{"min_bytes", "", readSize("the smallest write", 1, maxPiece, &c.MinBytes)},
+		{"max_bytes", "", readSize("the largest write", 1, maxPiece, &c.MaxBytes)},
+		{"min_pause", "", readTime("the shortest pause after a write", maxDelay, &c.MinPause)},
+		{"max_pause", "", readTime("the longest pause after a write", maxDelay, &c.MaxPause)},
 	}
 }
 
 func rcpKeys(c *rcp.Config) []key {
 	const mostBytes = maxMTU - (20 + 8 + rcp.HeaderLen)
 	return []key{
-		{"width", "", readCount("how many packets the fence holds", rcp.MaxWidth, &c.Width)},
+		{"width", "", readCount("the number of packets in the fence", rcp.MaxWidth, &c.Width)},
 		{"packet_size", "", readSize(
 			"bytes of the stream in a packet", 1, mostBytes, &c.PacketSize)},
 		{"tick", "", readTimeFrom(
 			time.Microsecond, "the time between two rounds", maxTimeout, &c.Tick)},
-		{"timeout", "", readTime("the silence that ends a socket", maxTimeout, &c.Timeout)},
+		{"timeout", "", readTime("the idle timeout of a socket", maxTimeout, &c.Timeout)},
 		{"classic_window", "", readSwitch(&c.Window)},
 		{"timer", "", readSwitch(&c.Timer)},
 		{"max_rto", "", readTimeout(&c.MaxRTO)},
@@ -71,7 +70,7 @@ func (f *flowOf) readObjects(d *decoder, n *node) {
 	}
 	d.fill(n, "objects", keys)
 	if f.App.Echo != nil {
-		d.bad(n, "objects and an echo exclude each other", "one of them")
+		d.bad(n, "objects and an echo cannot be used together", "one of them")
 	}
 }
 
@@ -81,8 +80,8 @@ func objectKeys(c *workload.ObjectsConfig) []key {
 	return []key{
 		{"pairs", "", readCount(
 			"how many small objects, and large ones", rdt.MaxObjects/2, &c.Pairs)},
-		{"small", "", readSize("random bytes of a small object", 1, maxRandom, &c.Small)},
-		{"large", "", readSize("random bytes of a large object", 1, maxRandom, &c.Large)},
+		{"small", "", readSize("the size of a small object", 1, maxRandom, &c.Small)},
+		{"large", "", readSize("the size of a large object", 1, maxRandom, &c.Large)},
 		{"smallest_first", "", readSwitch(&c.SmallestFirst)},
 	}
 }
@@ -92,8 +91,8 @@ func orderKeys(c *workload.ObjectsConfig) []key {
 	return []key{
 		{"order", "", readOneOf("an order of objects", &c.Arm,
 			workload.Sequential, workload.Interleaved, workload.Parallel)},
-		{"read_cost", "", readTime("what it takes to read 1024 bytes", time.Second, &c.ReadCost)},
-		{"chunk", "", readSize("bytes of an object in its turn", 1, mostBytes, &c.Chunk)},
+		{"read_cost", "", readTime("the time to read 1024 bytes", time.Second, &c.ReadCost)},
+		{"chunk", "", readSize("the bytes of an object per round", 1, mostBytes, &c.Chunk)},
 	}
 }
 
@@ -101,32 +100,32 @@ func rdtKeys(o *workload.ObjectsConfig) []key {
 	c := &o.RDT
 	return []key{
 		{"payload", "", readSize(
-			"bytes of an object in a packet", 1, rdt.MaxPayload, &c.Payload)},
+			"the payload of a packet", 1, rdt.MaxPayload, &c.Payload)},
 		{"window", "", readSegments(
-			"how many packets without an acknowledgment", rdt.MaxWindow, &c.Window)},
+			"a window", rdt.MaxWindow, &c.Window)},
 		{"checksum", "", readOneOf("a checksum", &c.Checksum, rdt.MD5, rdt.CRC32C)},
 		{"timeout", "", readTimeout(&c.Timeout)},
 		{"adaptive", "", readSwitch(&c.Adaptive)},
 		{"min_timeout", "", readTimeout(&c.MinTimeout)},
 		{"max_timeout", "", readTimeout(&c.MaxTimeout)},
 		{"duplicates", "", readCount(
-			"how many duplicates tell of a loss", rdt.MaxWindow, &c.Duplicates)},
+			"the duplicate acknowledgments that signal a loss", rdt.MaxWindow, &c.Duplicates)},
 		{"selective", "", readSwitch(&c.Selective)},
 		{"compress", "", readSwitch(&c.Compress)},
 		{"interleave", "", readSwitch(&c.Interleave)},
 		{"in_order", "", readSwitch(&c.InOrder)},
 		{"push", "", readSwitch(&c.Push)},
 		{"patience", "", readTime(
-			"how long it continues without progress", maxSpan/7, &c.Patience)},
+			"the time without progress before it gives up", maxSpan/7, &c.Patience)},
 		{"cost", "", readCost(&o.Cost)},
 		{"buffer", "", readSize("the sockets' receive buffer", 1, maxMemory, &o.Buffer)},
 	}
 }
 
-// readCost reads what a turn takes; none: no time, for which the programs have a negative number.
+// readCost reads the time per packet; none is a negative number in the configuration.
 func readCost(to *time.Duration) reading {
 	return func(d *decoder, n *node) {
-		if t, ok := d.span(n, "what a packet costs its sender", 0, time.Second); ok {
+		if t, ok := d.span(n, "the sender's time per packet", 0, time.Second); ok {
 			if *to = t; t == 0 {
 				*to = -1
 			}
@@ -144,11 +143,11 @@ func (s *strategyOf) read(d *decoder, n *node) {
 	d.fill(n, "a notebook", s.keys())
 	switch fixed := s.name == "fixed"; {
 	case fixed && s.Fixed == 0:
-		d.bad(n, "a fixed window without its size", "window: 1000")
+		d.bad(n, "a fixed window needs a size", "window: 1000")
 	case !fixed && s.Fixed > 0:
-		d.bad(n.get("window"), "a window is fixed with strategy: fixed alone", "ssthresh or cwnd")
+		d.bad(n.get("window"), "a window needs strategy: fixed", "ssthresh or cwnd")
 	case fixed && (s.Tahoe.Ssthresh > 0 || s.Tahoe.Cwnd > 0 || s.Tahoe.Even):
-		d.bad(firstOf(n, "ssthresh", "cwnd", "even"), "that is Tahoe's", "strategy: tahoe")
+		d.bad(firstOf(n, "ssthresh", "cwnd", "even"), "only Tahoe has this key", "strategy: tahoe")
 	}
 }
 
@@ -171,12 +170,11 @@ func (s *strategyOf) keys() []key {
 // maxSegmentsKept limits the segments that the notebook's receiver keeps.
 const maxSegmentsKept = 1 << 24
 
-// finishDocument puts a flow of a founding document together.
 func (f *flowOf) finishDocument(d *decoder) {
 	switch f.Protocol {
 	case RCP:
 		if f.rcp.Tick > 0 && f.rcp.Timeout > 0 && f.rcp.Timeout <= f.rcp.Tick {
-			d.bad(f.at.get("rcp"), "a timeout that is not longer than a tick", "")
+			d.bad(f.at.get("rcp"), "the timeout must be longer than a tick", "")
 		}
 		if f.App.Burst != nil {
 			f.App.Burst.RCP = f.rcp

@@ -496,3 +496,25 @@ func TestMahimahi(t *testing.T) {
 		Delay: 15 * ms, Loss: netem.OnOff{On: 5 * time.Second, Off: 500 * ms, Poisson: true},
 	}, x.Path.Down)
 }
+
+// With IPv6 the largest segment is 20 bytes shorter, and no link has an MTU below 1280.
+func TestFamily(t *testing.T) {
+	cells, err := parse(t, down("delay: 1ms")+"family: 6\n").Cells()
+	require.NoError(t, err)
+	assert.True(t, cells[0].Path.IPv6)
+	assert.Equal(t, 1440, cells[0].Flows[0].MSS)
+	assert.Equal(t, 1500, cells[0].HostMTU(&cells[0].Flows[0]))
+	for text, want := range map[string]string{
+		"family: 5":                      `"5" is not a version of IP; expected 4 or 6`,
+		"{family: 6, mtu: 1279}":         "1279 bytes are below the minimum MTU of IPv6; expected 1280 or more",
+		"{family: 6, flows.0.mss: 1219}": "IPv6 has no links for segments of 1219 bytes alone; expected 1220 bytes or more",
+		"{family: 6, flows.0.mss: 1441}": "segments of 1441 bytes do not fit into an MTU of 1500; expected 1440 bytes at most",
+	} {
+		f := parse(t, down("delay: 1ms"))
+		for set := range strings.SplitSeq(strings.Trim(strings.ReplaceAll(text, ": ", "="), "{}"), ", ") {
+			require.NoError(t, f.Set(set))
+		}
+		_, err := f.Cells()
+		require.ErrorContains(t, err, want)
+	}
+}

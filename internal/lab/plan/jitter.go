@@ -7,7 +7,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// jitterOf is a jitter in the making.
 type jitterOf struct {
 	made      netem.Jitter
 	overtake  bool
@@ -17,7 +16,6 @@ type jitterOf struct {
 	widthNode *node
 }
 
-// readWidth reads how wide a distribution is.
 func readWidth[J interface {
 	~int64
 	netem.Jitter
@@ -38,7 +36,7 @@ func (j *jitterOf) keys() []key {
 		{"table", "", readNode(&j.table)},
 		{"width", "", func(d *decoder, n *node) {
 			j.widthNode = n
-			readTime("what 8192 stands for in the table", maxDelay, &j.width)(d, n)
+			readTime("the time that 8192 in the table stands for", maxDelay, &j.width)(d, n)
 		}},
 		{"steps", "", j.readSteps},
 		{"overtake", "", readSwitch(&j.overtake)},
@@ -46,10 +44,9 @@ func (j *jitterOf) keys() []key {
 	}
 }
 
-// alikeness is what a correlation says.
-const alikeness = "how alike successive packets are"
+// alikeness describes a correlation in errors.
+const alikeness = "the correlation of successive packets"
 
-// jitterKinds are the distributions.
 var jitterKinds = []string{"uniform", "normal", "pareto", "paretonormal", "table", "steps"}
 
 func (l *link) readJitter(d *decoder, n *node) {
@@ -68,7 +65,7 @@ func (l *link) readJitter(d *decoder, n *node) {
 	case j.table != nil:
 		j.readTable(d)
 	case j.widthNode != nil:
-		d.bad(j.widthNode, "a width without a table", "a table such as table: FILE.dist")
+		d.bad(j.widthNode, "a width needs a table", "a table such as table: FILE.dist")
 	}
 	l.Jitter, l.Overtaking, l.Correlation.Jitter = j.made, j.overtake, j.alike
 }
@@ -76,7 +73,7 @@ func (l *link) readJitter(d *decoder, n *node) {
 func (j *jitterOf) readTable(d *decoder) {
 	j.made = nil
 	if j.widthNode == nil {
-		d.bad(j.table, "a table without the time that 8192 stands for",
+		d.bad(j.table, "a table needs a width, the time that its 8192 stands for",
 			"a width such as width: 10ms")
 		return
 	}
@@ -92,7 +89,6 @@ func (j *jitterOf) readTable(d *decoder) {
 	j.made = netem.TableJitter{Jitter: j.width, Table: table, Name: j.table.text}
 }
 
-// readSteps reads how much longer packets take from which time on.
 func (j *jitterOf) readSteps(d *decoder, n *node) {
 	steps, ok := d.steps(n, "how much longer packets take", timeSpan)
 	if !ok {

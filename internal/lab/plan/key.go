@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// keyPath is the way to a value: "flows.0.cc".
+// keyPath is the path to a value: "flows.0.cc".
 type keyPath struct {
 	text     string
 	segments []*node
@@ -17,7 +17,7 @@ type keyPath struct {
 
 const maxSegments = 16
 
-// splitKey makes a path of a key's text, which stands at p.
+// splitKey parses a key's text, which stands at p.
 func splitKey(text string, p place) keyPath {
 	k := keyPath{text: text}
 	at := p.col
@@ -46,7 +46,6 @@ func (n *node) find(k keyPath) *node {
 	return n
 }
 
-// replacer puts values into a document, of which it copies what it changes.
 type replacer struct {
 	report *report
 	failed bool
@@ -57,11 +56,11 @@ func (r *replacer) bad(n *node, msg, want string) {
 	r.report.add(n.place, msg, want)
 }
 
-// with returns the document root with value at k; nil: it is reported why not.
+// with returns the document root with value at k; nil: it has reported an error.
 func (r *replacer) with(root *node, k keyPath, value *node) *node {
 	r.failed = false
 	if len(k.segments) > maxSegments {
-		r.bad(k.segments[maxSegments], "a key of too many parts", "")
+		r.bad(k.segments[maxSegments], "the key has too many parts", "")
 		return nil
 	}
 	out := r.put(root, root, k.segments, value)
@@ -77,7 +76,7 @@ func (r *replacer) put(root, n *node, path []*node, value *node) *node {
 	}
 	seg := path[0]
 	if seg.text == "" {
-		r.bad(seg, "a part of a key is missing", "a key such as flows.0.cc")
+		r.bad(seg, "a part of the key is missing", "a key such as flows.0.cc")
 		return n
 	}
 	switch n.kind {
@@ -118,7 +117,7 @@ func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
 		}
 	}
 	if len(path) > 1 && path[1].index() {
-		r.bad(seg, diagnostic.Quote(seg.text)+" is no list in the file", "a key that is there")
+		r.bad(seg, diagnostic.Quote(seg.text)+" is not a list in the file", "a key of the file")
 		return n
 	}
 	fresh := &node{place: seg.place, kind: mapping}
@@ -129,7 +128,7 @@ func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
 	return &out
 }
 
-// index reports whether a part of a key counts items.
+// index reports whether a part of a key is an index or *.
 func (n *node) index() bool {
 	_, err := strconv.Atoi(n.text)
 	return err == nil || n.text == "*"
@@ -151,10 +150,10 @@ func (r *replacer) putItem(root, n *node, path []*node, value *node) *node {
 	case found:
 		return &out
 	case err == nil:
-		r.bad(seg, "there is no "+seg.text+" in a list of "+strconv.Itoa(len(n.items)),
+		r.bad(seg, "there is no entry "+seg.text+" in a list of "+strconv.Itoa(len(n.items)),
 			"an index from 0 to "+strconv.Itoa(len(n.items)-1))
 	default:
-		r.bad(seg, "nothing in the list has the name "+diagnostic.Quote(seg.text),
+		r.bad(seg, "no entry of the list has the name "+diagnostic.Quote(seg.text),
 			"an index from 0, a name, or *")
 	}
 	return n

@@ -46,14 +46,14 @@ func readLoss(d *decoder, n *node) netem.Loss {
 	case !ok || m.value == 0:
 		return nil
 	case m.value > 1:
-		d.bad(n, n.text+" is more than all", "a loss from 0% to 100%")
+		d.bad(n, n.text+" is above 100%", "a loss from 0% to 100%")
 		return nil
 	}
 	return netem.UniformLoss(m.value)
 }
 
 func readEvery(to *uint64) reading {
-	return readNumber("every how many packets", 1, math.MaxInt32, to)
+	return readNumber("a number of packets", 1, math.MaxInt32, to)
 }
 
 func listedPackets(d *decoder, n *node, words []string) netem.Loss {
@@ -75,7 +75,6 @@ func listedPackets(d *decoder, n *node, words []string) netem.Loss {
 	return slices.Compact(l)
 }
 
-// lossOf is a loss in the making.
 type lossOf struct {
 	netem.Loss
 	share, correlation float64
@@ -85,7 +84,7 @@ type lossOf struct {
 	repeat             time.Duration
 }
 
-// lossKinds are the keys of which one says what model it is; a window of its own has from.
+// lossKinds are the keys that name a model. A single window has the key from instead.
 var lossKinds = []string{
 	"share", "every", "at", "bytes", "gilbert", "states", "windows", "on_off", "netem",
 }
@@ -97,8 +96,8 @@ func (l *lossOf) keys() []key {
 	return []key{
 		{"share", "", readShare("a loss", &l.share)},
 		{"correlation", "", readShare(alikeness, &l.correlation)},
-		{"from", "", readTime("from when on", maxSpan, &l.window.From)},
-		{"to", "", readTime("until when", maxSpan, &l.window.To)},
+		{"from", "", readTime("a start time", maxSpan, &l.window.From)},
+		{"to", "", readTime("an end time", maxSpan, &l.window.To)},
 		{"every", "", readEvery(&l.every)},
 		{"first", "", readNumber("the number of a packet", 1, math.MaxInt32, &l.first)},
 		{"at", "", func(d *decoder, n *node) {
@@ -116,13 +115,13 @@ func (l *lossOf) keys() []key {
 		{"gilbert", "", model(readGilbert)},
 		{"states", "", model(readStates)},
 		{"windows", "", func(d *decoder, n *node) { l.windows = readWindows(d, n) }},
-		{"repeat", "", readTime("when the windows begin again", maxSpan, &l.repeat)},
+		{"repeat", "", readTime("the period of the windows", maxSpan, &l.repeat)},
 		{"on_off", "", model(readOnOff)},
 		{"netem", "", model(lossWords)},
 	}
 }
 
-// lossCompany lists the keys that may accompany the one that names the model.
+// lossCompany lists the keys that can be used with the one that names the model.
 var lossCompany = map[string][]string{
 	"share": {"correlation"}, "every": {"first"}, "windows": {"repeat"},
 	"from": {"to", "share", "repeat"},
@@ -147,14 +146,14 @@ func readLossModel(d *decoder, n *node) netem.Loss {
 	for _, p := range n.pairs {
 		k := p.key.text
 		if slices.Contains(names(keys), k) && !slices.Contains(company, k) {
-			d.bad(p.key, diagnostic.Quote(k)+" does not go with "+model, oneOf(company))
+			d.bad(p.key, diagnostic.Quote(k)+" cannot be used with "+model,
+				diagnostic.OneOf(company))
 			return nil
 		}
 	}
 	return l.finish(d, n, model)
 }
 
-// finish makes the models of more than one key.
 func (l *lossOf) finish(d *decoder, n *node, model string) netem.Loss {
 	switch model {
 	case "share":
@@ -172,7 +171,7 @@ func (l *lossOf) finish(d *decoder, n *node, model string) netem.Loss {
 		return netem.PeriodicLoss{Every: l.every, First: l.first}
 	case "from":
 		if n.get("to") == nil || n.get("share") == nil {
-			d.bad(n, "a window of loss that is not whole", "{from: 10s, to: 12s, share: 100%}")
+			d.bad(n, "a loss window needs from, to and share", "{from: 10s, to: 12s, share: 100%}")
 			return nil
 		}
 		l.window.Share = l.share
@@ -188,7 +187,7 @@ func (l *lossOf) finish(d *decoder, n *node, model string) netem.Loss {
 	return t
 }
 
-// lossWords reads what tc-netem(8) has behind loss.
+// lossWords reads the arguments of loss in tc-netem(8).
 func lossWords(d *decoder, n *node) netem.Loss {
 	const ahead = "loss "
 	text, ok := d.scalar(n, "the words of tc-netem(8) behind loss, such as 0.3% 25%")
@@ -221,8 +220,8 @@ func listedBytes(d *decoder, n *node) netem.Loss {
 
 func windowKeys(w *netem.Window) []key {
 	return []key{
-		{"from", "", readTime("from when on", maxSpan, &w.From)},
-		{"to", "", readTime("until when", maxSpan, &w.To)},
+		{"from", "", readTime("a start time", maxSpan, &w.From)},
+		{"to", "", readTime("an end time", maxSpan, &w.To)},
 		{"share", "100%", readShare("a loss", &w.Share)},
 	}
 }
@@ -245,8 +244,8 @@ func readWindows(d *decoder, n *node) []netem.Window {
 
 func onOffKeys(o *netem.OnOff) []key {
 	return []key{
-		{"on", "", readTime("how long it works", maxSpan, &o.On)},
-		{"off", "", readTime("how long it fails", maxSpan, &o.Off)},
+		{"on", "", readTime("the time on", maxSpan, &o.On)},
+		{"off", "", readTime("the time off", maxSpan, &o.Off)},
 		{"poisson", "", readSwitch(&o.Poisson)},
 	}
 }
@@ -261,11 +260,11 @@ func readOnOff(d *decoder, n *node) netem.Loss {
 
 func stateKeys(f *netem.FourStates) []key {
 	return []key{
-		{"p13", "", readShare("a chance", &f.P13)},
-		{"p31", "", readShare("a chance", &f.P31)},
-		{"p32", "", readShare("a chance", &f.P32)},
-		{"p23", "", readShare("a chance", &f.P23)},
-		{"p14", "", readShare("a chance", &f.P14)},
+		{"p13", "", readShare("a probability", &f.P13)},
+		{"p31", "", readShare("a probability", &f.P31)},
+		{"p32", "", readShare("a probability", &f.P32)},
+		{"p23", "", readShare("a probability", &f.P23)},
+		{"p14", "", readShare("a probability", &f.P14)},
 	}
 }
 
@@ -276,7 +275,7 @@ func readStates(d *decoder, n *node) netem.Loss {
 		return nil
 	}
 	if n.get("p13") == nil {
-		d.bad(n, "a loss of four states without p13", "p13: 1%")
+		d.bad(n, "the four-state model needs p13", "p13: 1%")
 		return nil
 	}
 	if n.get("p31") == nil {
@@ -291,7 +290,7 @@ func readStates(d *decoder, n *node) netem.Loss {
 	return f
 }
 
-// gilbertOf are the parameters of a Gilbert-Elliott model, in either of its forms.
+// gilbertOf holds the parameters of a Gilbert-Elliott model in either form.
 type gilbertOf struct {
 	mean, burst float64
 	netem.GilbertElliott
@@ -301,7 +300,7 @@ func (g *gilbertOf) keys() []key {
 	return []key{
 		{"mean", "", readShare("a mean loss", &g.mean)},
 		{"burst", "", func(d *decoder, n *node) {
-			const what, most = "how many packets a burst loses", 1e6
+			const what, most = "the packets lost in a burst", 1e6
 			m, ok := d.quantity(n, what, pureNumber, packetCount)
 			if ok && (m.value < 1 || m.value > most) {
 				d.bad(n, n.text+" is out of range", what+", from 1 to 1000000")
@@ -316,7 +315,7 @@ func (g *gilbertOf) keys() []key {
 	}
 }
 
-// readGilbert reads a Gilbert-Elliott model: by its mean and its bursts, or by its chances.
+// readGilbert reads a Gilbert-Elliott model: its mean and burst length, or its probabilities.
 func readGilbert(d *decoder, n *node) netem.Loss {
 	g := gilbertOf{}
 	g.Bad = 1
@@ -327,11 +326,11 @@ func readGilbert(d *decoder, n *node) netem.Loss {
 	means, chances := n.get("mean") != nil, n.get("p") != nil
 	switch {
 	case means == chances:
-		d.bad(n, "a Gilbert-Elliott loss without its parameters",
+		d.bad(n, "the Gilbert-Elliott model has no parameters",
 			"{mean: 2%, burst: 5} or {p: 1%, r: 30%}")
 		return nil
 	case chances && n.get("burst") != nil:
-		d.bad(n, "burst goes with mean", "{mean: 2%, burst: 5} or {p: 1%, r: 30%}")
+		d.bad(n, "burst needs mean", "{mean: 2%, burst: 5} or {p: 1%, r: 30%}")
 		return nil
 	case chances:
 		if n.get("r") == nil {

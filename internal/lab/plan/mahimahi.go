@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// chain is a command line of mahimahi's: shells, each within the one before it.
+// chain is a mahimahi command line: nested shells, the outermost first.
 type chain struct {
 	d        *decoder
 	words    []*node
@@ -18,7 +18,7 @@ type chain struct {
 	loss     map[*link]float64
 }
 
-// shells are the programs that a chain has, by what reads their words.
+// shells maps the supported programs to the functions that read their arguments.
 var shells map[string]func(*chain, *node)
 
 func init() { // they read words until the next of them: hence init
@@ -32,8 +32,8 @@ var shellNames = []string{"mm-delay", "mm-link", "mm-loss", "mm-onoff"}
 
 const maxChainWords = 200
 
-// readMahimahi reads such a command line. Data takes the way down, as a download within the shells
-// does.
+// readMahimahi reads a mahimahi command line. Data takes the downlink, like a download inside the
+// shells.
 func readMahimahi(d *decoder, n *node, down, up *link) {
 	text, ok := d.scalar(n, "a chain such as mm-delay 88 mm-link T T")
 	if !ok {
@@ -52,7 +52,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 		}
 	}
 	if len(c.words) > maxChainWords {
-		d.bad(n, "too long a chain", "200 words at most")
+		d.bad(n, "the chain is too long", "200 words at most")
 		return
 	}
 	for len(c.words) > 0 {
@@ -60,8 +60,8 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 		c.words = c.words[1:]
 		read, ok := shells[w.text]
 		if !ok {
-			d.bad(w, diagnostic.Quote(w.text)+" is not a shell of mahimahi's that is known here"+
-				diagnostic.DidYouMean(w.text, shellNames), oneOf(shellNames))
+			d.bad(w, diagnostic.Quote(w.text)+" is not a mahimahi shell that node lab supports"+
+				diagnostic.DidYouMean(w.text, shellNames), diagnostic.OneOf(shellNames))
 			return
 		}
 		read(c, w)
@@ -75,7 +75,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 
 func (c *chain) next(shell *node, usage string) *node {
 	if len(c.words) == 0 || slices.Contains(shellNames, c.words[0].text) {
-		c.d.bad(shell, shell.text+" without its arguments", usage)
+		c.d.bad(shell, shell.text+" has no arguments", usage)
 		return nil
 	}
 	w := c.words[0]
@@ -94,12 +94,11 @@ func (c *chain) delay(shell *node) {
 	}
 	for _, l := range []*link{c.down, c.up} {
 		if l.Delay += time.Duration(v) * time.Millisecond; l.Delay > maxDelay {
-			c.d.bad(w, "more than "+maxDelay.String()+" altogether", "")
+			c.d.bad(w, "more than "+maxDelay.String()+" in total", "")
 		}
 	}
 }
 
-// way reads which direction is meant.
 func (c *chain) way(shell *node, usage string) *link {
 	w := c.next(shell, usage)
 	if w == nil {
@@ -114,7 +113,7 @@ func (c *chain) way(shell *node, usage string) *link {
 	return nil
 }
 
-// lose reads mm-loss: a share, from 0 to 1. Several lose what the others leave.
+// lose reads mm-loss: a share from 0 to 1. Several of them apply one after the other.
 func (c *chain) lose(shell *node) {
 	const usage = "mm-loss uplink RATE or mm-loss downlink RATE"
 	l := c.way(shell, usage)
@@ -126,9 +125,9 @@ func (c *chain) lose(shell *node) {
 	switch {
 	case !ok:
 	case m.value > 1:
-		c.d.bad(w, w.text+" is more than all", "a share from 0 to 1")
+		c.d.bad(w, w.text+" is above 100%", "a share from 0 to 1")
 	case l.Loss != nil:
-		c.d.bad(shell, "mm-loss beside mm-onoff in one direction", "one of them")
+		c.d.bad(shell, "mm-loss and mm-onoff in the same direction", "one of them")
 	default:
 		c.loss[l] += (1 - c.loss[l]) * m.value
 	}
@@ -158,7 +157,7 @@ func (c *chain) onOff(shell *node) {
 		return
 	}
 	if _, lossy := c.loss[l]; lossy || l.Loss != nil {
-		c.d.bad(shell, "another loss in that direction", "one of them")
+		c.d.bad(shell, "there is already a loss in that direction", "one of them")
 		return
 	}
 	o := netem.OnOff{On: times[0], Off: times[1], Poisson: true}
@@ -167,11 +166,11 @@ func (c *chain) onOff(shell *node) {
 	}
 }
 
-// link reads mm-link: the traces up and down, and how packets wait.
+// link reads mm-link: the uplink and downlink traces and the queue options.
 func (c *chain) link(shell *node) {
 	const usage = "mm-link UPLINK-TRACE DOWNLINK-TRACE"
 	if c.linked {
-		c.d.bad(shell, "a second mm-link", "one bottleneck")
+		c.d.bad(shell, "there is already an mm-link", "one bottleneck")
 	}
 	c.linked = true
 	for _, l := range []*link{c.up, c.down} {
@@ -180,7 +179,7 @@ func (c *chain) link(shell *node) {
 			return
 		}
 		if strings.HasPrefix(w.text, "-") {
-			c.d.bad(w, diagnostic.Quote(w.text)+" where a trace belongs", usage)
+			c.d.bad(w, diagnostic.Quote(w.text)+" is in the place of a trace", usage)
 			return
 		}
 		unlessNone(l.readTrace)(c.d, w)
@@ -195,7 +194,6 @@ func (c *chain) link(shell *node) {
 	}
 }
 
-// mmQueue is what options say of a queue.
 type mmQueue struct{ kind, args *node }
 
 func (c *chain) option(queues map[*link]*mmQueue) {
@@ -233,12 +231,12 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",
 			"--once",
 		}
-		c.d.bad(w, diagnostic.Quote(w.text)+" is not an option of mm-link that is known here"+
-			diagnostic.DidYouMean("--"+name, known), oneOf(known))
+		c.d.bad(w, diagnostic.Quote(w.text)+" is not an mm-link option that node lab supports"+
+			diagnostic.DidYouMean("--"+name, known), diagnostic.OneOf(known))
 	}
 }
 
-// mmQueues maps mahimahi's queues and their arguments to our names.
+// mmQueues maps mahimahi's queues and their arguments to the keys of experiment files.
 var mmQueues = map[string]struct {
 	here string
 	args map[string]string
@@ -254,11 +252,11 @@ var mmQueues = map[string]struct {
 	}},
 }
 
-// queue makes a direction's queue in the file's own words, so that waiting reads it.
+// queue writes a direction's queue as it would stand in the file, for readQueue.
 func (c *chain) queue(l *link, q *mmQueue) {
 	if q.kind == nil {
 		if q.args != nil {
-			c.d.bad(q.args, "arguments of a queue that is not named", "--downlink-queue=droptail")
+			c.d.bad(q.args, "queue arguments need a queue", "--downlink-queue=droptail")
 		}
 		return
 	}
@@ -295,7 +293,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 	if len(limits.items) > 0 {
 		set("limit", limits)
 	} else if kind == "droptail" || kind == "drophead" {
-		c.d.bad(q.kind, "a queue of mahimahi's without a limit",
+		c.d.bad(q.kind, "a mahimahi queue needs a limit",
 			"--downlink-queue-args=bytes=26400")
 		return
 	}

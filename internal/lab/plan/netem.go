@@ -8,92 +8,58 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// facet is a part of what a direction does that netem's words can say: the keys that say the
-// same, whether the words do, and how the direction takes it from them.
+// facet is a part of a direction that netem's arguments can set: the keys for the same part,
+// whether the arguments set it, and how to copy it.
 type facet struct {
 	keys []string
-	said func(c *netem.Config) bool
-	take func(l *link, c *netem.Config)
+	said bool
+	take func()
 }
 
-var facets = []facet{
-	{
-		[]string{"delay"},
-		func(c *netem.Config) bool { return c.Delay != 0 },
-		func(l *link, c *netem.Config) { l.Delay = c.Delay },
-	},
-	{
-		[]string{"jitter"},
-		func(c *netem.Config) bool { return c.Jitter != nil },
-		func(l *link, c *netem.Config) {
+// facets returns the parts of a link that c, made of netem's arguments, can set.
+func (l *link) facets(c *netem.Config) []facet {
+	return []facet{
+		{[]string{"delay"}, c.Delay != 0, func() { l.Delay = c.Delay }},
+		{[]string{"jitter"}, c.Jitter != nil, func() {
 			l.Jitter, l.Overtaking = c.Jitter, c.Overtaking
 			l.Correlation.Jitter = c.Correlation.Jitter
-		},
-	},
-	{
-		[]string{"rate", "trace", "overhead"},
-		func(c *netem.Config) bool { return c.Rate != nil },
-		func(l *link, c *netem.Config) { l.Rate, l.Overhead = c.Rate, c.Overhead },
-	},
-	{
-		[]string{"queue"},
-		func(c *netem.Config) bool { return c.Queue != nil },
-		func(l *link, c *netem.Config) { l.Queue = c.Queue },
-	},
-	{
-		[]string{"loss"},
-		func(c *netem.Config) bool { return c.Loss != nil },
-		func(l *link, c *netem.Config) { l.Loss = c.Loss },
-	},
-	{
-		[]string{"duplicate"},
-		func(c *netem.Config) bool { return c.Duplicate != 0 },
-		func(l *link, c *netem.Config) {
+		}},
+		{[]string{"rate", "trace", "overhead"}, c.Rate != nil, func() {
+			l.Rate, l.Overhead = c.Rate, c.Overhead
+		}},
+		{[]string{"queue"}, c.Queue != nil, func() { l.Queue = c.Queue }},
+		{[]string{"loss"}, c.Loss != nil, func() { l.Loss = c.Loss }},
+		{[]string{"duplicate"}, c.Duplicate != 0, func() {
 			l.Duplicate, l.Correlation.Duplicate = c.Duplicate, c.Correlation.Duplicate
-		},
-	},
-	{
-		[]string{"corrupt"},
-		func(c *netem.Config) bool { return c.Corrupt.Share != 0 },
-		func(l *link, c *netem.Config) {
+		}},
+		{[]string{"corrupt"}, c.Corrupt.Share != 0, func() {
 			l.Corrupt, l.Correlation.Corrupt = c.Corrupt, c.Correlation.Corrupt
-		},
-	},
-	{
-		[]string{"truncate"},
-		func(c *netem.Config) bool { return c.Truncate != 0 },
-		func(l *link, c *netem.Config) { l.Truncate = c.Truncate },
-	},
-	{
-		[]string{"reorder"},
-		func(c *netem.Config) bool { return c.Reorder != netem.Reorder{} },
-		func(l *link, c *netem.Config) {
+		}},
+		{[]string{"truncate"}, c.Truncate != 0, func() { l.Truncate = c.Truncate }},
+		{[]string{"reorder"}, c.Reorder != netem.Reorder{}, func() {
 			l.Reorder, l.Correlation.Reorder = c.Reorder, c.Correlation.Reorder
-		},
-	},
-	{
-		[]string{"policer"},
-		func(c *netem.Config) bool { return c.Policer != nil },
-		func(l *link, c *netem.Config) { l.Policer = c.Policer },
-	},
+		}},
+		{[]string{"policer"}, c.Policer != nil, func() { l.Policer = c.Policer }},
+	}
 }
 
-// readNetem reads a direction, or what the other keys of its mapping do not say, in tc's words.
+// readNetem reads a direction from the arguments of tc-netem(8). Parts that other keys of the
+// mapping set must not be in them.
 func (l *link) readNetem(d *decoder, n, others *node) {
 	cfg, ok := netemWords(d, n)
 	if !ok {
 		return
 	}
-	for _, f := range facets {
-		if !f.said(&cfg) {
+	for _, f := range l.facets(&cfg) {
+		if !f.said {
 			continue
 		}
 		for _, k := range f.keys {
 			if v := others.get(k); v != nil {
-				d.bad(v, k+" is in netem's words, too", "one of them")
+				d.bad(v, k+" is also set in netem's arguments", "one of them")
 			}
 		}
-		f.take(l, &cfg)
+		f.take()
 	}
 	l.MaxPackets, l.MaxBytes = max(l.MaxPackets, cfg.MaxPackets), max(l.MaxBytes, cfg.MaxBytes)
 	if cfg.Rate != nil {
@@ -114,8 +80,8 @@ func netemWords(d *decoder, n *node) (netem.Config, bool) {
 	return cfg, true
 }
 
-// Netem applies words of tc-netem(8), such as "delay 40ms loss 1%", to the data's direction. They
-// replace the parts of the link that they name, swept or not; other parts stay.
+// Netem applies arguments of tc-netem(8), such as "delay 40ms loss 1%", to the direction of the
+// data. They replace the parts of the link that they name, swept or not; other parts stay.
 func (f *File) Netem(words string) error {
 	r := &report{}
 	n := flagWords(r, "--netem", words)
@@ -126,7 +92,7 @@ func (f *File) Netem(words string) error {
 	cfg, ok := netemWords(&d, n)
 	path := f.root.get("path")
 	if ok && path == nil {
-		d.bad(n, "there is no path in the file that they could be put into",
+		d.bad(n, "the file has no path for netem's arguments",
 			"a file with path, not with mm")
 	}
 	if len(r.errs) > 0 {
@@ -134,8 +100,8 @@ func (f *File) Netem(words string) error {
 	}
 	down := &node{place: n.place, kind: mapping}
 	var said []string
-	for _, f := range facets {
-		if f.said(&cfg) {
+	for _, f := range new(link).facets(&cfg) {
+		if f.said {
 			said = append(said, f.keys...)
 		}
 	}
@@ -157,8 +123,8 @@ func (f *File) Netem(words string) error {
 	return nil
 }
 
-// Mahimahi replaces the path by a command line of mahimahi's, such as "mm-delay 40 mm-link up
-// down". Keys of the path are no longer swept.
+// Mahimahi replaces the path by a mahimahi command line, such as "mm-delay 40 mm-link up down".
+// Keys of the path are no longer swept.
 func (f *File) Mahimahi(words string) error {
 	r := &report{}
 	n := flagWords(r, "--mm", words)
@@ -180,7 +146,7 @@ func (f *File) Mahimahi(words string) error {
 	return nil
 }
 
-// flagWords is what a flag was given as a text of its own; nil: it is reported what is wrong.
+// flagWords makes a node of a flag's argument; nil: it has reported an error.
 func flagWords(r *report, flag, words string) *node {
 	src := &source{name: flag, flag: true, lines: []string{words}}
 	n := &node{place: place{src, 1, 1, max(1, len([]rune(words)))}, text: words}
@@ -213,7 +179,7 @@ func (f *File) unsweepBelow(flag string, parts ...string) {
 	nameVariables(f.sweeps)
 }
 
-// within reports whether the key is the one of these parts, or a part of it.
+// within reports whether the key begins with these parts.
 func (k keyPath) within(parts []string) bool {
 	if len(k.segments) < len(parts) {
 		return false

@@ -63,8 +63,8 @@ func TestMahimahiWords(t *testing.T) {
 	assert.InDelta(t, 0.01, float64(c.Path.Down.Loss.(netem.UniformLoss)), 1e-12)
 	require.NoError(t, f.Mahimahi("mm-delay 20"))
 	assert.Equal(t, 20*time.Millisecond, firstOf(t, f, 2).Path.Down.Delay)
-	assert.EqualError(t, f.Netem("loss 1%"), `--netem: there is no path in the file that they could `+
-		`be put into; expected a file with path, not with mm
+	assert.EqualError(t, f.Netem("loss 1%"), `--netem: the file has no path for netem's `+
+		`arguments; expected a file with path, not with mm
     loss 1%
     ^^^^^^^`)
 }
@@ -82,8 +82,8 @@ func TestBadWords(t *testing.T) {
 	} {
 		assert.EqualError(t, f.Netem(words), want)
 	}
-	assert.EqualError(t, f.Mahimahi("mm-delay 40 mm-lnk a b"), "--mm: \"mm-lnk\" is not a shell of "+
-		"mahimahi's that is known here (did you mean mm-link?); expected mm-delay, mm-link, mm-loss "+
+	assert.EqualError(t, f.Mahimahi("mm-delay 40 mm-lnk a b"), "--mm: \"mm-lnk\" is not a "+
+		"mahimahi shell that node lab supports (did you mean mm-link?); expected mm-delay, mm-link, mm-loss "+
 		"or mm-onoff\n    mm-delay 40 mm-lnk a b\n                ^^^^^^")
 	assert.Equal(t, before, string(f.Resolved()), "nothing of it is taken")
 	f.Load = func(string) ([]byte, error) { return nil, assert.AnError }

@@ -8,7 +8,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// link is one direction of the path in the making.
 type link struct {
 	netem.Config
 	at       *node
@@ -19,56 +18,56 @@ type link struct {
 	unknown  bool    // there is a rate, but it has an error
 }
 
-// maxDelay is what netem takes.
+// maxDelay is netem's limit.
 const maxDelay = time.Hour
 
-// pathKeys are what a path has, of which readPath reads both.
+// pathKeys are the keys of a path. readPath reads both.
 var pathKeys = func() []key {
 	later := func(*decoder, *node) {}
 	return []key{{"down", "", later}, {"up", "", later}}
 }()
 
-// keys are what a direction has. The queue is read last: its limit may be in times of what the
-// others say.
+// keys are the keys of a direction. The queue is read last, because its limit can depend on the
+// others.
 func (l *link) keys() []key {
 	return []key{
 		{"netem", "", readNode(&l.words)},
-		{"delay", "", readTime("how long the wire is", maxDelay, &l.Delay)},
+		{"delay", "", readTime("a link's delay", maxDelay, &l.Delay)},
 		{"jitter", "", unlessNone(l.readJitter)},
 		{"rate", "", unlessNone(l.readRate)},
 		{"trace", "", unlessNone(l.readTrace)},
-		{"overhead", "", readSize("what each packet costs on top", 0, maxMTU, &l.Overhead)},
+		{"overhead", "", readSize("the overhead per packet", 0, maxMTU, &l.Overhead)},
 		{"queue", "", readNode(&l.queue)},
 		{"loss", "", func(d *decoder, n *node) { l.Loss = readLoss(d, n) }},
 		{"duplicate", "", readCorrelated(
-			"what arrives twice", &l.Duplicate, &l.Correlation.Duplicate)},
+			"the share of packets that are duplicated", &l.Duplicate, &l.Correlation.Duplicate)},
 		{"corrupt", "", unlessNone(l.readCorrupt)},
-		{"truncate", "", readShare("what loses its end", &l.Truncate)},
+		{"truncate", "", readShare("the share of packets that are truncated", &l.Truncate)},
 		{"reorder", "", unlessNone(l.readReorder)},
 		{"policer", "", unlessNone(l.readPolicer)},
 	}
 }
 
-// usualQueue is the queue of a link with a rate of which no more is said.
+// usualQueue is the default queue of a link with a rate.
 const usualQueue = "200ms"
 
 func (x *draft) readPath(d *decoder, root *node) {
 	down, up := &link{}, &link{}
 	switch {
 	case x.mahimahi != nil && x.path != nil:
-		d.bad(x.mahimahi, "mm and path both say what the path is", "one of them")
+		d.bad(x.mahimahi, "mm and path both describe the path", "one of them")
 		return
 	case x.mahimahi != nil:
 		readMahimahi(d, x.mahimahi, down, up)
 	case x.path == nil && root.get("path") != nil: // it is empty, which is reported
 		return
 	case x.path == nil:
-		d.report.add(root.place, "an experiment without a path", "path: {down: {…}} or mm")
+		d.report.add(root.place, "the experiment has no path", "path: {down: {…}} or mm")
 		return
 	case !d.fill(x.path, "a path", pathKeys):
 		return
 	case x.path.get("down") == nil:
-		d.bad(x.path, "a path without down, the way of the data", "down: {delay: 20ms, …}")
+		d.bad(x.path, "the path has no down, the direction of the data", "down: {delay: 20ms, …}")
 		return
 	default:
 		below := x.path.get("down")
@@ -99,15 +98,14 @@ func (l *link) read(d *decoder, n *node) {
 	}
 }
 
-// idealPath is the way back of which a file says nothing: as long as the way there, and
-// nothing else.
+// idealPath is the default return direction: the same delay, and no impairments.
 func idealPath(p place) *node {
 	return &node{place: p, kind: mapping, pairs: []pair{
 		{&node{place: p, text: "delay"}, &node{place: p, text: "same"}},
 	}}
 }
 
-// above puts what is the same as below in its place.
+// above replaces "same" by the values of below.
 func above(n, below *node) *node {
 	switch {
 	case n == nil || n.empty():
@@ -138,7 +136,7 @@ func (l *link) readRate(d *decoder, n *node) {
 	l.rateNode = n
 	if n.kind == mapping {
 		l.readSchedule(d, n)
-	} else if r, ok := d.rate(n, "how fast the link is"); ok {
+	} else if r, ok := d.rate(n, "a link's rate"); ok {
 		l.Rate = netem.BitsPerSecond(r)
 	}
 	l.mean = meanRate(l.Rate, d.duration)

@@ -129,7 +129,7 @@ func TestNumbersWithoutEnd(t *testing.T) {
 	f := parse(t, tahoe)
 	require.NoError(t, f.Set("duration=1e400s"))
 	_, err := f.Cells()
-	require.ErrorContains(t, err, `"1e400s" is no quantity: it is too large`)
+	require.ErrorContains(t, err, `"1e400s" is not a quantity: it is too large`)
 }
 
 // An error in a flag quotes the flag.
@@ -143,7 +143,7 @@ func TestFlagMistakes(t *testing.T) {
 		`bbr, bbr3, cubic, fixed, newreno, none, reno, tahoe or a FILE.star
     flows.0.cc=reno,cubik
                     ^^^^^
---set: "1bpd" is no quantity: "bpd" is no unit; expected a queue's limit, such as 26400B, 50pkt, `+
+--set: "1bpd" is not a quantity: "bpd" is not a unit; expected a queue's limit, such as 26400B, 50pkt, `+
 		`1bdp or 88ms
     path.down.queue.limit=1bpd
                           ^^^^`, err.Error())

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// queue is a queue in the making.
 type queue struct {
 	kind           string
 	limits         *node
@@ -30,8 +30,8 @@ type threshold struct {
 	inPackets bool
 }
 
-// queueKinds are the disciplines that there are, in the order of messages, and which keys each
-// has beyond type and limit.
+// queueKinds are the disciplines in the order of error messages, with their keys other than type
+// and limit.
 var queueKinds = []struct {
 	name string
 	keys []string
@@ -58,13 +58,13 @@ func (q *queue) keys() []key {
 	return []key{
 		{"type", "droptail", readWord("a type of queue", queueNames, &q.kind)},
 		{"limit", "", readNode(&q.limits)},
-		{"target", "", readTime("the wait that is all right", maxDelay, &q.target)},
-		{"interval", "", readTime("how long the wait may be longer", maxDelay, &q.interval)},
-		{"update", "", readTime("how often the probability changes", time.Minute, &q.update)},
-		{"burst", "", readTime("how long a burst is left alone", maxDelay, &q.burst)},
-		{"flows", "", readCount("how many queues", mostFlows, &q.flows)},
+		{"target", "", readTime("the target queueing delay", maxDelay, &q.target)},
+		{"interval", "", readTime("the time allowed above the target", maxDelay, &q.interval)},
+		{"update", "", readTime("the update interval", time.Minute, &q.update)},
+		{"burst", "", readTime("the length of a burst without drops", maxDelay, &q.burst)},
+		{"flows", "", readCount("a number of queues", mostFlows, &q.flows)},
 		{"quantum", "", readSize(
-			"how much a flow sends in its turn", 1, maxQueue, &q.quantum)},
+			"the quantum of a flow", 1, maxQueue, &q.quantum)},
 		{"min", "", readNode(&q.lowNode)},
 		{"max", "", readNode(&q.maxNode)},
 		{"max_p", "", readShare("the probability at max", &q.maxP)},
@@ -96,7 +96,7 @@ func (l *link) readQueue(d *decoder) {
 	case l.mean == 0 && l.unknown:
 		l.mean = anyRate
 	case l.mean == 0:
-		d.bad(n, "a queue without a rate is always empty", "a rate or a trace")
+		d.bad(n, "a queue needs a rate: without one it is always empty", "a rate or a trace")
 		return
 	}
 	q := queue{kind: "droptail"}
@@ -128,7 +128,6 @@ func (l *link) readQueue(d *decoder) {
 	}
 }
 
-// foreignKeys refuses the keys of another kind of queue.
 func (q *queue) foreignKeys(d *decoder, n *node) {
 	own := []string{"type"}
 	if q.kind != "infinite" {
@@ -142,7 +141,7 @@ func (q *queue) foreignKeys(d *decoder, n *node) {
 	for _, p := range n.pairs {
 		name := p.key.text
 		if slices.Contains(names(q.keys()), name) && !slices.Contains(own, name) {
-			d.bad(p.key, "a queue of type "+q.kind+" has no "+name, oneOf(own))
+			d.bad(p.key, "a queue of type "+q.kind+" has no "+name, diagnostic.OneOf(own))
 		}
 	}
 }
@@ -157,7 +156,7 @@ func (q *queue) readLimits(d *decoder, l *link) {
 	}
 }
 
-// maxQueue bounds a queue's bytes; netem's own bound on what is inside a link moves with it.
+// maxQueue limits a queue's bytes. It matches netem's limit on the bytes inside a link.
 const (
 	maxQueue        = 1 << 30
 	maxQueuePackets = 1 << 20
@@ -170,7 +169,7 @@ func (q *queue) readLimit(d *decoder, n *node, l *link) {
 	case t.inPackets:
 		q.packets = t.n
 	case float64(t.n) < l.packet(d.mtu):
-		d.bad(n, "no packet of the MTU fits into "+bytesText(float64(t.n)),
+		d.bad(n, "a packet of the MTU does not fit into "+bytesText(float64(t.n)),
 			bytesText(l.packet(d.mtu))+" or more, or 1pkt")
 	default:
 		q.bytes = t.n
@@ -194,7 +193,7 @@ func (l *link) readLength(d *decoder, n *node, what string) (threshold, bool) {
 		return threshold{int(m.value), true}, true
 	case bdpCount:
 		if d.rtt == 0 {
-			d.bad(n, "a bandwidth-delay product of a path without a delay is nothing",
+			d.bad(n, "the bandwidth-delay product of a path without a delay is zero",
 				"a delay in path.down or path.up, or a limit in bytes")
 			return threshold{}, false
 		}
@@ -210,7 +209,7 @@ func (l *link) readLength(d *decoder, n *node, what string) (threshold, bool) {
 	return threshold{int(math.Round(m.value)), false}, true
 }
 
-// packet is what a packet of the MTU takes of a queue.
+// packet returns the bytes that a packet of the MTU takes in a queue.
 func (l *link) packet(mtu int) float64 {
 	if _, ok := l.Rate.(netem.Opportunities); ok {
 		return float64(mtu + netem.OpportunityOverhead)
@@ -218,10 +217,10 @@ func (l *link) packet(mtu int) float64 {
 	return float64(mtu)
 }
 
-// thresholds reads where RED begins and where its probability is max_p.
+// thresholds reads RED's min and max.
 func (q *queue) thresholds(d *decoder, l *link) bool {
 	if q.maxNode == nil && q.lowNode != nil {
-		d.bad(q.lowNode, "min without max", "both of them")
+		d.bad(q.lowNode, "min needs max", "both of them")
 		return false
 	}
 	if q.maxNode == nil { // a quarter of the limit, in the limit's unit
@@ -237,7 +236,7 @@ func (q *queue) thresholds(d *decoder, l *link) bool {
 		return false
 	}
 	if q.low.inPackets != q.high.inPackets {
-		d.bad(q.lowNode, "min and max in different units", "both in bytes or both in packets")
+		d.bad(q.lowNode, "min and max have different units", "both in bytes or both in packets")
 		return false
 	}
 	if q.low.n >= q.high.n {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// draft is an Experiment in the making: what one part says can need another.
+// draft is an Experiment being read: some parts depend on others.
 type draft struct {
 	Experiment
 	path       *node
@@ -28,7 +29,8 @@ const (
 	maxNameChars = 60
 	maxText      = 2000
 	maxTrials    = 1_000_000
-	minMTU       = 68 // RFC 791 §3.2: every module must forward this much
+	minMTU       = 68   // RFC 791 §3.2: every module must forward this much
+	minMTU6      = 1280 // RFC 8200 §5
 	maxMTU       = 65535
 )
 
@@ -38,12 +40,16 @@ func (x *draft) keys() []key {
 		{"name", "", func(d *decoder, n *node) { d.name(n, "a name", &x.Name) }},
 		{"about", "", readText(&x.About)},
 		{"duration", "60s", readTimeFrom(
-			time.Millisecond, "how long a run takes", maxSpan, &x.Duration)},
+			time.Millisecond, "the duration of a run", maxSpan, &x.Duration)},
 		{"warmup", "0s", readNode(&x.warmup)},
 		{"seed", "1", readNumber("a seed", 0, math.MaxInt64, &x.Seed)},
 		{"trials", "1", readCount("a number of trials", maxTrials, &x.Trials)},
 		{"host_jitter", "1svc", readNode(&x.hostJitter)},
-		{"mtu", "1500", readSize("the longest packet", minMTU, maxMTU, &x.Path.MTU)},
+		{"mtu", "1500", readSize("an MTU", minMTU, maxMTU, &x.Path.MTU)},
+		{"family", "", func(d *decoder, n *node) {
+			w, _ := d.word(n, "a version of IP", []string{"4", "6"})
+			x.Path.IPv6 = w == "6"
+		}},
 		{"path", "", readNode(&x.path)},
 		{"mm", "", readNode(&x.mahimahi)},
 		{"flows", "", readNode(&x.flows)},
@@ -59,14 +65,20 @@ func (d *decoder) experiment(root *node) Experiment {
 	if !d.fill(root, "an experiment", x.keys()) {
 		return x.Experiment
 	}
-	d.mtu, d.duration = x.Path.MTU, x.Duration
+	d.mtu, d.duration, d.leastMTU, d.headers = x.Path.MTU, x.Duration, minMTU, x.Path.headers()
+	if x.Path.IPv6 {
+		if d.leastMTU = minMTU6; d.mtu < minMTU6 {
+			d.bad(root.get("mtu"), fmt.Sprintf("%d bytes are below the minimum MTU of IPv6", d.mtu),
+				fmt.Sprintf("%d or more, or family: 4", minMTU6))
+		}
+	}
 	if root.get("name") == nil && len(d.report.errs) == before {
-		d.report.add(root.place, "an experiment without a name", "name: WORD")
+		d.report.add(root.place, "the experiment has no name", "name: WORD")
 	}
 	if w := x.warmup; w != nil {
-		readTime("what is left out of the means", maxSpan, &x.Warmup)(d, w)
+		readTime("a warm-up", maxSpan, &x.Warmup)(d, w)
 		if x.Warmup >= x.Duration && x.Duration > 0 {
-			d.bad(w, "a warm-up of "+x.Warmup.String()+" leaves nothing of a run of "+
+			d.bad(w, "a warm-up of "+x.Warmup.String()+" leaves no time to measure in a run of "+
 				x.Duration.String(), "less than duration")
 		}
 	}
@@ -74,8 +86,8 @@ func (d *decoder) experiment(root *node) Experiment {
 	x.readHostJitter(d)
 	x.readFlows(d, root)
 	if f := x.endless(); f != nil && !d.unread && len(d.report.errs) == before {
-		d.report.add(firstOf(root, "path", "mm").place, "nothing takes time on this path, so that "+
-			f.Name+" would send for ever at one instant",
+		d.report.add(firstOf(root, "path", "mm").place, "the path has neither delay nor rate: "+
+			f.Name+" would send forever at one instant",
 			"a delay or a rate, or a flow with a size")
 	}
 	if x.expect != nil {
@@ -84,7 +96,7 @@ func (d *decoder) experiment(root *node) Experiment {
 	return x.Experiment
 }
 
-// readHostJitter reads the one key whose unit is the bottleneck's.
+// readHostJitter reads the jitter of hosts, which can be in service times of the bottleneck.
 func (x *draft) readHostJitter(d *decoder) {
 	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the file has an empty one
 		return
@@ -99,7 +111,8 @@ func (x *draft) readHostJitter(d *decoder) {
 			const bits = 8
 			service = math.Round(float64(d.mtu*bits) * 1e9 / d.bottleneck)
 		}
-		// The default is in service times, and no mistake where a link takes hours for a packet.
+		// The default is in service times. It must not be an error if a link takes hours for a
+		// packet.
 		m.value = min(m.value*service, float64(time.Minute))
 	}
 	if m.value > float64(time.Minute) {
@@ -133,7 +146,7 @@ func readText(to *string) reading {
 	return func(d *decoder, n *node) {
 		text, ok := d.scalar(n, "a text")
 		if ok && len(text) > maxText {
-			d.bad(n, "longer than a text is", strconv.Itoa(maxText)+" bytes at most")
+			d.bad(n, "the text is too long", strconv.Itoa(maxText)+" bytes at most")
 			return
 		}
 		*to = strings.TrimSpace(text)
@@ -146,12 +159,12 @@ func (x *draft) readMetrics(d *decoder, n *node) {
 	case list:
 		items = n.items
 	case mapping:
-		d.bad(n, "a mapping is not what belongs here", metricsWant)
+		d.bad(n, "a mapping is not allowed here", metricsWant)
 		return
 	case scalar:
 	}
 	if len(items) == 0 {
-		d.bad(n, "a table without columns", metricsWant+", or the line left out")
+		d.bad(n, "the table has no columns", metricsWant+" (or remove the line)")
 		return
 	}
 	for _, item := range items {
@@ -161,9 +174,9 @@ func (x *draft) readMetrics(d *decoder, n *node) {
 		case !ok:
 		case !known:
 			near := diagnostic.DidYouMean(name, result.Names())
-			d.bad(item, diagnostic.Quote(name)+" is no metric"+near, "one of `node lab metrics`")
+			d.bad(item, diagnostic.Quote(name)+" is not a metric"+near, "one of `node lab metrics`")
 		case slices.Contains(x.Metrics, m.Name):
-			d.bad(item, diagnostic.Quote(name)+" is there already", "each metric once")
+			d.bad(item, diagnostic.Quote(name)+" is listed twice", "each metric once")
 		default:
 			x.Metrics = append(x.Metrics, m.Name)
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Resolved returns the file as it is played: what flags have changed is changed, what is left
-// out is there. Parse makes the same cells of it.
+// Resolved returns the file with the changes of flags and with all defaults. Parse reads the same
+// cells from it.
 func (f *File) Resolved() []byte {
 	out := &node{kind: mapping}
 	for _, k := range new(draft).keys() {
@@ -33,8 +33,8 @@ func (f *File) Resolved() []byte {
 	return []byte(b.String())
 }
 
-// stillSaid is a list of expectations without those that flags have left nothing to be about:
-// Parse would take them for mistakes. It is nil if there are no others.
+// stillSaid returns the expectations without those that no longer apply because of flags, which
+// Parse would reject. It is nil if none is left.
 func (f *File) stillSaid(n *node) *node {
 	r := &report{}
 	f.probe(r)
@@ -74,8 +74,8 @@ func (f *File) touches(parts ...string) bool {
 	return false
 }
 
-// covers reports whether the key is the one of these parts, or begins it; any index and name
-// fits *.
+// covers reports whether the key equals these parts or begins with them; * matches any index and
+// name.
 func (k keyPath) covers(parts []string) bool {
 	if len(k.segments) > len(parts) {
 		return false
@@ -88,7 +88,7 @@ func (k keyPath) covers(parts []string) bool {
 	return true
 }
 
-// wholePath adds the way back and the queues that are not spoken of.
+// wholePath adds the defaults of the return direction and of queues.
 func (f *File) wholePath(n *node) *node {
 	out := *n
 	out.pairs = slices.Clone(n.pairs)
@@ -113,7 +113,6 @@ func (f *File) wholePath(n *node) *node {
 	return &out
 }
 
-// wholeFlows adds what flows do not speak of.
 func (f *File) wholeFlows(n *node) *node {
 	out := *n
 	out.items = slices.Clone(n.items)

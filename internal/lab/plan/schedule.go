@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// step is a value from a time on.
 type step struct {
 	at    time.Duration
 	value float64
@@ -31,7 +30,7 @@ func (d *decoder) steps(n *node, what string, of dimension) ([]step, bool) {
 			d.bad(item, item.shown()+" is not a step", "a time and "+what+", such as "+such)
 			return nil, false
 		}
-		at, ok := d.span(item.items[0], "from when on", 0, maxSpan)
+		at, ok := d.span(item.items[0], "a start time", 0, maxSpan)
 		if !ok {
 			return nil, false
 		}
@@ -40,8 +39,8 @@ func (d *decoder) steps(n *node, what string, of dimension) ([]step, bool) {
 			return nil, false
 		}
 		if last := len(out) - 1; last >= 0 && at <= out[last].at {
-			d.bad(item.items[0], fmt.Sprintf("a step at %v after one at %v", at, out[last].at),
-				"the order of time")
+			d.bad(item.items[0], fmt.Sprintf("the step at %v follows one at %v", at, out[last].at),
+				"steps in the order of time")
 			return nil, false
 		}
 		out = append(out, step{at, math.Round(m.value)})
@@ -58,7 +57,6 @@ func firstWord(s string) string {
 	return s
 }
 
-// scheduleOf is a schedule in the making.
 type scheduleOf struct {
 	steps *node
 	netem.Schedule
@@ -67,7 +65,7 @@ type scheduleOf struct {
 func (s *scheduleOf) keys() []key {
 	return []key{
 		{"steps", "", readNode(&s.steps)},
-		{"every", "", readTime("when they begin again", maxSpan, &s.Every)},
+		{"every", "", readTime("the period of the steps", maxSpan, &s.Every)},
 	}
 }
 
@@ -81,7 +79,7 @@ func (l *link) readSchedule(d *decoder, n *node) {
 			"steps: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]]")
 		return
 	}
-	steps, ok := d.steps(s.steps, "how fast the link is", dataRate)
+	steps, ok := d.steps(s.steps, "a link's rate", dataRate)
 	if !ok {
 		return
 	}
@@ -124,13 +122,13 @@ func meanRate(r netem.Rate, duration time.Duration) float64 {
 func policerKeys(p *netem.Policer) []key {
 	return []key{
 		{"rate", "", func(d *decoder, n *node) {
-			r, _ := d.rate(n, "what may pass")
+			r, _ := d.rate(n, "the policer's rate")
 			p.Rate = netem.BitsPerSecond(r)
 		}},
 		{"burst", "", func(d *decoder, n *node) {
-			readSize("what may pass at once", 1, maxQueue, &p.Burst)(d, n)
+			readSize("the policer's burst", 1, maxQueue, &p.Burst)(d, n)
 			if p.Burst > 0 && p.Burst < d.mtu {
-				d.bad(n, "no packet of the MTU passes a burst of "+n.text,
+				d.bad(n, "a packet of the MTU does not fit into a burst of "+n.text,
 					strconv.Itoa(d.mtu)+"B or more")
 			}
 		}},
@@ -143,7 +141,7 @@ func (l *link) readPolicer(d *decoder, n *node) {
 	switch {
 	case !d.fill(n, "a policer", policerKeys(&p)):
 	case n.get("rate") == nil || n.get("burst") == nil:
-		d.bad(n, "a policer without its rate and burst", "{rate: 12Mbit/s, burst: 15kB}")
+		d.bad(n, "a policer needs a rate and a burst", "{rate: 12Mbit/s, burst: 15kB}")
 	default:
 		l.Policer = &p
 	}

@@ -12,12 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// scriptSuffix is how the name of a file ends that is a congestion control.
 const scriptSuffix = ".star"
 
-// readAlgorithm reads what governs a flow's window: an algorithm by name, or a Starlark file.
+// readAlgorithm reads a flow's congestion control: a name, or a Starlark file.
 func (f *flowOf) readAlgorithm(d *decoder, n *node) {
-	want := oneOf(append(tcp.Algorithms(), "a FILE"+scriptSuffix))
+	want := diagnostic.OneOf(append(tcp.Algorithms(), "a FILE"+scriptSuffix))
 	text, ok := d.scalar(n, want)
 	switch {
 	case !ok:
@@ -37,7 +36,7 @@ func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 // Algorithms returns the names of the congestion controls that are built in.
 func Algorithms() []string { return tcp.Algorithms() }
 
-// checkParams checks the values of a script's parameters: numbers, by the script's own names.
+// checkParams checks a script's parameters: their names and numbers.
 func (f *flowOf) checkParams(d *decoder, n *node) {
 	if cc := f.TCP.Recovery.Congestion; !isScript(cc) {
 		d.bad(n, "params are for a Starlark script, and cc is "+diagnostic.Quote(cc),

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// maxValues bounds one variable, maxVariables the whole.
+// maxValues limits the values of a variable, maxVariables the number of variables.
 const (
 	maxValues    = 10_000
 	maxVariables = 16
@@ -20,7 +20,7 @@ func readSweep(r *report, n *node) []variable {
 		return nil
 	}
 	if len(n.pairs) > maxVariables {
-		r.bad(n, "too much that is swept", strconv.Itoa(maxVariables)+" keys at most")
+		r.bad(n, "too many keys are swept", strconv.Itoa(maxVariables)+" keys at most")
 		return nil
 	}
 	var out []variable
@@ -32,8 +32,8 @@ func readSweep(r *report, n *node) []variable {
 	return out
 }
 
-// readVariable reads one, in any of its forms: a key with a list of values, a name with the keys
-// that it stands for and their values, or a name with cases, each of which sets several keys.
+// readVariable reads a variable in any of its forms: a key with a list of values, a name with keys
+// and their common values, or a name with cases that each set several keys.
 func readVariable(r *report, key, value *node) (v variable, ok bool) {
 	v = variable{key: key.text, at: key.place, source: pair{key, value}}
 	k := splitKey(key.text, key.place)
@@ -56,7 +56,6 @@ func readVariable(r *report, key, value *node) (v variable, ok bool) {
 	return v, ok
 }
 
-// readPoints makes the values of a list, each for all of the keys.
 func (v *variable) readPoints(r *report, keys []keyPath, values *node) bool {
 	if len(values.items) == 0 || len(values.items) > maxValues {
 		r.bad(values, strconv.Itoa(len(values.items))+" values", "1 to "+strconv.Itoa(maxValues))
@@ -70,12 +69,12 @@ func (v *variable) readPoints(r *report, keys []keyPath, values *node) bool {
 	seen := map[string]bool{}
 	for _, item := range values.items {
 		if item.empty() {
-			r.bad(item, "a value that is nothing", "a value")
+			r.bad(item, "an empty value", "a value")
 			return false
 		}
 		p := point{text: label(item), at: item.place}
 		if seen[p.text] {
-			r.bad(item, diagnostic.Quote(p.text)+" is swept already", "values that differ")
+			r.bad(item, diagnostic.Quote(p.text)+" is already swept", "values that differ")
 			return false
 		}
 		seen[p.text] = true
@@ -87,7 +86,7 @@ func (v *variable) readPoints(r *report, keys []keyPath, values *node) bool {
 	return true
 }
 
-// sweepable refuses the keys that are one for all cells.
+// sweepable rejects keys that must be the same in all cells.
 func sweepable(r *report, k keyPath) bool {
 	first := k.segments[0]
 	if slices.Contains([]string{"sweep", "expect", "name", "about"}, first.text) {
@@ -103,7 +102,7 @@ func (v *variable) readNamed(r *report, n *node) bool {
 	var keys []keyPath
 	switch k := n.get("key"); {
 	case k == nil:
-		r.bad(n, "values without the key that they are for", "key: path.down.loss")
+		r.bad(n, "values need a key", "key: path.down.loss")
 		return false
 	case k.kind == list:
 		for _, item := range k.items {

@@ -42,7 +42,7 @@ func (f *flowOf) tcpKeys() []key {
 		{"rto_min", "200ms", readTimeout(&c.Recovery.RTOMin)},
 		{"rto_max", "120s", readTimeout(&c.Recovery.RTOMax)},
 		{"rto_initial", "", readTimeout(&c.Recovery.RTOInitial)},
-		{"mtu_probing", "off", readWord("a way to find the MTU", []string{
+		{"mtu_probing", "off", readWord("a path MTU discovery method", []string{
 			tcp.MTUProbingOff, tcp.MTUProbingBlackHole, tcp.MTUProbingOn,
 		}, &c.MTUProbing)},
 	}
@@ -50,43 +50,44 @@ func (f *flowOf) tcpKeys() []key {
 
 var recoveries = []string{"gbn", "newreno", "sack", "rack"}
 
-const (
-	tcpIPHeaders = 40
-	maxTimeout   = 10 * time.Minute
-)
+const maxTimeout = 10 * time.Minute
 
-// readMSS reads the largest segment, which the path's MTU has to have room for.
+// readMSS reads the maximum segment size, which must fit into the path's MTU.
 func (f *flowOf) readMSS(d *decoder, n *node) {
-	readSize("the largest segment", tcp.MinMSS, maxMTU-tcpIPHeaders, &f.MSS)(d, n)
-	if f.MSS > d.mtu-tcpIPHeaders {
+	readSize("the largest segment", tcp.MinMSS, maxMTU-d.headers, &f.MSS)(d, n)
+	switch {
+	case f.MSS > d.mtu-d.headers:
 		d.bad(n, fmt.Sprintf("segments of %d bytes do not fit into an MTU of %d", f.MSS, d.mtu),
-			fmt.Sprintf("%d bytes at most, or a larger mtu", d.mtu-tcpIPHeaders))
+			fmt.Sprintf("%d bytes at most, or a larger mtu", d.mtu-d.headers))
+	case f.MSS > 0 && f.MSS+d.headers < d.leastMTU:
+		d.bad(n, fmt.Sprintf("IPv6 has no links for segments of %d bytes alone", f.MSS),
+			fmt.Sprintf("%d bytes or more, or family: 4", d.leastMTU-d.headers))
 	}
 }
 
 func readTimeout(to *time.Duration) reading {
-	return readTimeFrom(time.Millisecond, "a time-out", maxTimeout, to)
+	return readTimeFrom(time.Millisecond, "a timeout", maxTimeout, to)
 }
 
-// readDelayedAck reads how long an acknowledgment waits; off: not at all, which the engine has no
-// zero for.
+// readDelayedAck reads the delay of an acknowledgment. Off is not zero, because zero stands for the
+// engine's default.
 func (f *flowOf) readDelayedAck(d *decoder, n *node) {
 	if n.plain("off") {
 		f.TCP.DelayedAck = time.Nanosecond
 		return
 	}
-	readTimeFrom(time.Nanosecond, "how long an acknowledgment waits",
+	readTimeFrom(time.Nanosecond, "the delay of an acknowledgment",
 		tcp.MaxDelayedAck-time.Nanosecond, &f.TCP.DelayedAck)(d, n)
 }
 
-// finishTCP checks what keys say of each other.
+// finishTCP checks keys that depend on each other.
 func (f *flowOf) finishTCP(d *decoder) {
-	f.MSS = cmp.Or(f.MSS, d.mtu-tcpIPHeaders)
+	f.MSS = cmp.Or(f.MSS, d.mtu-d.headers)
 	c := &f.TCP
 	n := f.at
 	if w := f.window; w != nil {
 		if c.Recovery.Congestion != "fixed" && !isScript(c.Recovery.Congestion) {
-			d.bad(w, "a window is fixed with cc: fixed alone, or a script's conn.fixed_window",
+			d.bad(w, "a window needs cc: fixed, or a script that sets conn.fixed_window",
 				"cc: fixed, or no window")
 		}
 		m, ok := d.quantity(w, "a fixed window", packetCount, dataSize, pureNumber)
@@ -101,7 +102,7 @@ func (f *flowOf) finishTCP(d *decoder) {
 			}
 		}
 	} else if c.Recovery.Congestion == "fixed" {
-		d.bad(n.get("cc"), "a fixed window without its size", "window: 20pkt")
+		d.bad(n.get("cc"), "a fixed window needs a size", "window: 20pkt")
 	}
 	if (f.cubic != congestion.Cubic{}) {
 		c.Algorithms = map[string]congestion.Make{"cubic": f.cubic.New}
@@ -115,9 +116,9 @@ func (f *flowOf) finishTCP(d *decoder) {
 			c.Recovery.RTOMax, c.Recovery.RTOMin), "")
 	}
 	c.SetTimes()
-	if d.mtu < tcp.MinMSS+tcpIPHeaders {
+	if d.mtu < tcp.MinMSS+d.headers {
 		d.bad(n, fmt.Sprintf("an MTU of %d has no room for TCP", d.mtu),
-			fmt.Sprintf("mtu: %d or more", tcp.MinMSS+tcpIPHeaders))
+			fmt.Sprintf("mtu: %d or more", tcp.MinMSS+d.headers))
 	}
 }
 

@@ -17,7 +17,7 @@ type Loader func(name string) ([]byte, error)
 func (l *link) readTrace(d *decoder, n *node) {
 	l.unknown = true
 	if l.rateNode != nil {
-		d.bad(n, "a rate and a trace exclude each other",
+		d.bad(n, "a rate and a trace cannot be used together",
 			"one of them, and none for the other")
 		return
 	}
@@ -56,7 +56,7 @@ func readOpportunities(d *decoder, n *node) (netem.Trace, bool) {
 	return t, err == nil
 }
 
-// readListed reads a trace whose times stand in the experiment.
+// readListed reads a trace whose times are in the experiment file.
 func readListed(d *decoder, n *node) (netem.Trace, bool) {
 	var text []byte
 	for _, item := range n.items {
@@ -78,7 +78,6 @@ func (d *decoder) badTrace(n *node, err error) {
 	}
 }
 
-// generatedOf is a trace in the making.
 type generatedOf struct {
 	netem.TraceSpec
 	kinds int // how many of netem.TraceKinds were read
@@ -89,7 +88,7 @@ func (g *generatedOf) keys() []key {
 		return key{name, "", func(d *decoder, n *node) {
 			g.kinds++
 			g.Kind = name
-			g.Rate, _ = d.rate(n, "how fast the link is")
+			g.Rate, _ = d.rate(n, "a link's rate")
 		}}
 	}
 	return []key{
@@ -97,13 +96,13 @@ func (g *generatedOf) keys() []key {
 		kind("poisson"),
 		kind("onoff"),
 		kind("cell"),
-		{"low", "", readRate("the least rate", &g.Low)},
-		{"length", "60s", readTime("when the trace begins again", netem.MaxTraceLength, &g.Length)},
-		{"on", "1s", readTime("how long it sends", maxSpan, &g.On)},
-		{"off", "1s", readTime("how long it does not", maxSpan, &g.Off)},
-		{"stay", "2s", readTime("how long it keeps a rate", maxSpan, &g.Stay)},
-		{"stall", "", readTime("how long it stalls first", maxSpan, &g.Stall)},
-		{"stall_rate", "", readRate("how fast it is in a stall", &g.StallRate)},
+		{"low", "", readRate("the lowest rate", &g.Low)},
+		{"length", "60s", readTime("the length of the trace", netem.MaxTraceLength, &g.Length)},
+		{"on", "1s", readTime("the time on", maxSpan, &g.On)},
+		{"off", "1s", readTime("the time off", maxSpan, &g.Off)},
+		{"stay", "2s", readTime("the time between changes of the rate", maxSpan, &g.Stay)},
+		{"stall", "", readTime("the length of the stall at the start", maxSpan, &g.Stall)},
+		{"stall_rate", "", readRate("the rate during the stall", &g.StallRate)},
 		{"seed", "1", readNumber("a seed", 0, math.MaxInt64, &g.Seed)},
 	}
 }
@@ -115,7 +114,7 @@ func readGenerated(d *decoder, n *node) (netem.Trace, bool) {
 		return nil, false
 	}
 	if g.kinds != 1 {
-		d.bad(n, "a trace of no kind, or of several",
+		d.bad(n, "a trace needs exactly one kind",
 			"one of "+strings.Join(netem.TraceKinds, ", ")+": {poisson: 2.64Mbit/s}")
 		return nil, false
 	}
@@ -131,7 +130,7 @@ func noFiles(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s: nothing reads files here", name)
 }
 
-// once reads each file no more than one time.
+// once returns a Loader that reads each file only once.
 func once(load Loader) Loader {
 	type answer struct {
 		text []byte

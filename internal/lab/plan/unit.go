@@ -10,7 +10,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// dimension is what a quantity measures.
 type dimension uint8
 
 const (
@@ -25,7 +24,7 @@ const (
 	noMeasure // it is none
 )
 
-// measures says what each is called and how it looks.
+// measures has each dimension's description and an example.
 var measures = [...]struct{ what, such string }{
 	pureNumber:  {"a number without a unit", "5"},
 	timeSpan:    {"a time", "88ms or 1.5s"},
@@ -35,7 +34,7 @@ var measures = [...]struct{ what, such string }{
 	packetCount: {"a number of packets", "50pkt"},
 	bdpCount:    {"a number of bandwidth-delay products", "1bdp"},
 	svcCount:    {"a number of service times", "1svc"},
-	noMeasure:   {"no quantity", ""},
+	noMeasure:   {"not a quantity", ""},
 }
 
 // units maps the names of units to their quantities and sizes.
@@ -59,7 +58,7 @@ var units = map[string]struct {
 	"bdp":     {bdpCount, 1}, "svc": {svcCount, 1},
 }
 
-// advice is for units that people write and that mean two things.
+// advice is for common ambiguous units.
 var advice = map[string]string{
 	"Mbps": "Mbit/s, or MB/s if bytes are meant", "mbps": "Mbit/s, or MB/s if bytes are meant",
 	"kbps": "kbit/s, or kB/s if bytes are meant", "Kbps": "kbit/s, or kB/s if bytes are meant",
@@ -73,13 +72,13 @@ var advice = map[string]string{
 	"p": "pkt", "ms/s": "ms", "sec": "s", "secs": "s", "seconds": "s", "msec": "ms",
 }
 
-// measured is a number in the smallest unit of its quantity.
+// measured is a number in the smallest unit of its dimension.
 type measured struct {
 	value float64
 	of    dimension
 }
 
-// quantity reads a number with its unit, as one of the dimensions; what says what it is for.
+// quantity reads a number with a unit of one of the dimensions. Error messages describe it by what.
 func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, bool) {
 	if n.kind != scalar || n.empty() {
 		d.scalar(n, expected(what, as))
@@ -88,7 +87,7 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 	text := n.text
 	m, why := measure(text)
 	if why != "" {
-		d.bad(n, diagnostic.Quote(text)+" is no quantity: "+why, expected(what, as))
+		d.bad(n, diagnostic.Quote(text)+" is not a quantity: "+why, expected(what, as))
 		return measured{}, false
 	}
 	if slices.Contains(as, m.of) {
@@ -110,7 +109,7 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 	return measured{}, false
 }
 
-// withUnit is what a number without a unit could have meant.
+// withUnit suggests units for a number without one.
 func withUnit(text string, as dimension) string {
 	switch as {
 	case timeSpan:
@@ -137,10 +136,10 @@ func expected(what string, as []dimension) string {
 			such[i], _, _ = strings.Cut(such[i], " ")
 		}
 	}
-	return what + ", such as " + oneOf(such)
+	return what + ", such as " + diagnostic.OneOf(such)
 }
 
-// measure parses a number with a unit. Why is the error, or empty.
+// measure parses a number with a unit. Why is the reason if it cannot.
 func measure(text string) (m measured, why string) {
 	digits := strings.TrimLeft(text, "0123456789.")
 	number := text[:len(text)-len(digits)]
@@ -168,17 +167,18 @@ func measure(text string) (m measured, why string) {
 		return measured{float64(span), timeSpan}, ""
 	}
 	if better, ok := advice[unit]; ok {
-		return m, "say " + better
+		return m, "write " + better
 	}
 	for name := range units {
 		if strings.EqualFold(name, unit) && name != "m" && name != "M" {
-			return m, diagnostic.Quote(unit) + " is no unit (did you mean " + sameCase(unit) + "?)"
+			return m, diagnostic.Quote(unit) + " is not a unit (did you mean " +
+				sameCase(unit) + "?)"
 		}
 	}
-	return m, diagnostic.Quote(unit) + " is no unit"
+	return m, diagnostic.Quote(unit) + " is not a unit"
 }
 
-// sameCase finds the unit that differs in the case of letters, the first by name.
+// sameCase finds a unit that differs only in case, the first by name.
 func sameCase(unit string) string {
 	best := ""
 	for name := range units {
@@ -189,7 +189,7 @@ func sameCase(unit string) string {
 	return best
 }
 
-// exponent takes the power of ten off the front, such as e-3.
+// exponent removes a leading power of ten, such as e-3.
 func exponent(text string) (rest string, ok bool) {
 	if !strings.HasPrefix(text, "e") {
 		return text, false
@@ -199,7 +199,7 @@ func exponent(text string) (rest string, ok bool) {
 	return rest, rest != t && len(text)-1-len(t) <= 1
 }
 
-// maxSpan bounds all times: a week.
+// maxSpan limits all times to a week.
 const maxSpan = 7 * 24 * time.Hour
 
 func (d *decoder) span(n *node, what string, least, most time.Duration) (time.Duration, bool) {
@@ -264,7 +264,7 @@ func readSegments(what string, most int, to *int) reading {
 
 func bytesText(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + "B" }
 
-// maxRate is what netem takes.
+// maxRate is netem's limit.
 const maxRate = 1e12
 
 func (d *decoder) rate(n *node, what string) (int64, bool) {
@@ -290,7 +290,7 @@ func readShare(what string, to *float64) reading {
 		switch {
 		case !ok:
 		case m.value > 1:
-			d.bad(n, n.text+" is more than all", what+" from 0% to 100%")
+			d.bad(n, n.text+" is above 100%", what+" from 0% to 100%")
 		default:
 			*to = m.value
 		}

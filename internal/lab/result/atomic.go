@@ -14,7 +14,12 @@ const temporary = ".part-"
 
 // WriteFile replaces a file atomically: it writes another file and renames it. It creates missing
 // folders.
-func WriteFile(path string, text []byte) error {
+func WriteFile(path string, text []byte) error { return write(path, text, 0o644) }
+
+// WriteProgram is WriteFile for a program.
+func WriteProgram(path string, text []byte) error { return write(path, text, 0o755) }
+
+func write(path string, text []byte, mode os.FileMode) error {
 	f, err := CreateTemp(path)
 	if err != nil {
 		return err
@@ -22,7 +27,7 @@ func WriteFile(path string, text []byte) error {
 	if _, err := f.Write(text); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return Commit(f, path)
+	return commit(f, path, mode)
 }
 
 // CreateTemp opens what will be a file when Commit has given it its name. Folders that are
@@ -36,9 +41,11 @@ func CreateTemp(path string) (*os.File, error) {
 }
 
 // Commit closes what CreateTemp opened and gives it its name. If it cannot, nothing is left.
-func Commit(f *os.File, path string) error {
+func Commit(f *os.File, path string) error { return commit(f, path, 0o644) }
+
+func commit(f *os.File, path string, mode os.FileMode) error {
 	// What CreateTemp made is its owner's alone; results are for everybody, as other files are.
-	err := errors.Join(f.Chmod(0o644), f.Close())
+	err := errors.Join(f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -78,7 +78,6 @@ func Rows(cell int, runs []*Trial, all bool) []Group {
 	return append(out, list[len(list)-1])
 }
 
-// groupOf makes the group of a part of the runs of one cell.
 func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 	first := part(runs[0])
 	g := Group{

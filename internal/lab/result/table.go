@@ -17,7 +17,6 @@ type column[T any] struct {
 	read  func(text string, row *T) error
 }
 
-// timeColumn is a time in units, exactly.
 func timeColumn[T any](name string, unit time.Duration, at func(*T) *time.Duration) column[T] {
 	return column[T]{
 		name:  name,

@@ -3,6 +3,8 @@ package simulation
 import (
 	"net/netip"
 	"strconv"
+
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // Side is the left or the right one: a bit of the addresses. 10.0.0.0/9 has the left side's
@@ -38,6 +40,33 @@ func (s Side) Address(flow int, host byte) netip.Addr {
 // Prefix is what all networks of a side share.
 func (s Side) Prefix() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{ourNetwork, byte(s), 0, 0}), 9)
+}
+
+// address returns an address in the network of a flow, of the path's version of IP. Behind the
+// prefix 2001:db8::/32, an IPv6 address has what an IPv4 address has behind 10.0.0.0/8.
+func (r *run) address(s Side, flow int, host byte) netip.Addr {
+	a := s.Address(flow, host)
+	if !r.x.Path.IPv6 {
+		return a
+	}
+	b := a.As4()
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, b[1], b[2], 15: host})
+}
+
+// prefix is what all networks of a side share.
+func (r *run) prefix(s Side) netip.Prefix {
+	if r.x.Path.IPv6 {
+		return netip.PrefixFrom(r.address(s, 0, 0), 33)
+	}
+	return s.Prefix()
+}
+
+// face returns an interface with an address whose network has that many bits.
+func face(name string, mtu int, a netip.Addr, bits int) stack.Interface {
+	if a.Is6() {
+		return stack.Interface{Name: name, MTU: mtu, IPv6: []netip.Prefix{netip.PrefixFrom(a, 64)}}
+	}
+	return stack.Interface{Name: name, MTU: mtu, Addr: netip.PrefixFrom(a, bits)}
 }
 
 // Names of interfaces.

@@ -139,7 +139,6 @@ func (p *Path) Marks(now clock.Time) []result.Mark {
 	return all
 }
 
-// bitRate is a rate for a person.
 func bitRate(bits float64) string {
 	switch {
 	case bits >= 1e6:

@@ -13,24 +13,23 @@ import (
 type dumbbell struct {
 	left, right *sim.Host
 	path        *Path
-	ends        []sim.End // from which wires lead away
+	ends        []sim.End // the transmitting end of each direction of each link
 }
-
-// The addresses of the bottleneck.
-var (
-	nearBottleneck = netip.MustParsePrefix("172.16.0.1/30")
-	farBottleneck  = netip.MustParsePrefix("172.16.0.2/30")
-)
 
 func (r *run) build() error {
 	if n := len(r.x.Flows); n == 0 || n > MaxFlows {
 		return fmt.Errorf("%d flows: want 1 to %d", n, MaxFlows)
 	}
+	near4, far4 := "172.16.0.1", "172.16.0.2"
+	if r.x.Path.IPv6 {
+		near4, far4 = "fd00::1", "fd00::2"
+	}
+	own, other := netip.MustParseAddr(near4), netip.MustParseAddr(far4)
 	var err error
-	if r.net.left, err = r.router(Left, nearBottleneck, farBottleneck); err != nil {
+	if r.net.left, err = r.router(Left, own, other); err != nil {
 		return err
 	}
-	if r.net.right, err = r.router(Right, farBottleneck, nearBottleneck); err != nil {
+	if r.net.right, err = r.router(Right, other, own); err != nil {
 		return err
 	}
 	r.net.path = NewPath(r.x, r.began)
@@ -50,18 +49,16 @@ func (r *run) build() error {
 }
 
 // router adds a router: its first interface is at the bottleneck, the others are the flows'.
-func (r *run) router(s Side, own, other netip.Prefix) (*sim.Host, error) {
-	far := s.Other()
+func (r *run) router(s Side, own, other netip.Addr) (*sim.Host, error) {
+	mtu := r.x.Path.MTU
 	cfg := stack.Config{
-		Interfaces: []stack.Interface{{Name: BottleneckFace, Addr: own, MTU: r.x.Path.MTU}},
-		Routes:     []stack.Route{{Prefix: far.Prefix(), Via: other.Addr()}},
+		Interfaces: []stack.Interface{face(BottleneckFace, mtu, own, 30)},
+		Routes:     []stack.Route{{Prefix: r.prefix(s.Other()), Via: other}},
 		Forwarding: true,
 	}
 	for i := range r.x.Flows {
-		cfg.Interfaces = append(cfg.Interfaces, stack.Interface{
-			Name: RouterFace(i), MTU: r.x.Path.MTU,
-			Addr: netip.PrefixFrom(s.Address(i, RouterNumber), 24),
-		})
+		cfg.Interfaces = append(cfg.Interfaces,
+			face(RouterFace(i), mtu, r.address(s, i, RouterNumber), 24))
 	}
 	return r.world.AddHost(s.Router(), cfg)
 }
@@ -89,14 +86,12 @@ func (r *run) host(f *flow, s Side, router *sim.Host) (*sim.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	own := r.address(s, f.index, HostNumber)
 	cfg := stack.Config{
-		Interfaces: []stack.Interface{{
-			Name: HostFace, MTU: r.x.HostMTU(f.spec),
-			Addr: netip.PrefixFrom(s.Address(f.index, HostNumber), 24),
-		}},
+		Interfaces: []stack.Interface{face(HostFace, r.x.HostMTU(f.spec), own, 24)},
 		Routes: []stack.Route{{
-			Prefix: netip.PrefixFrom(netip.IPv4Unspecified(), 0),
-			Via:    s.Address(f.index, RouterNumber),
+			Prefix: netip.PrefixFrom(own, 0).Masked(),
+			Via:    r.address(s, f.index, RouterNumber),
 		}},
 		TCP: transport,
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// flow is one conversation with its two hosts.
 type flow struct {
 	spec             *plan.Flow
 	run              *run
@@ -101,7 +100,7 @@ func (f *flow) beginTCP() error {
 	if _, err := listens.Listen(Port, 1, welcome); err != nil {
 		return err
 	}
-	to := netip.AddrPortFrom(at.Address(f.index, HostNumber), Port)
+	to := netip.AddrPortFrom(f.run.address(at, f.index, HostNumber), Port)
 	_, err := dials.Dial(to, app)
 	return err
 }

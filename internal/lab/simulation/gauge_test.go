@@ -66,14 +66,14 @@ func TestParse(t *testing.T) {
 		if n > ipSource {
 			junk[ipSource] = ourNetwork
 		}
-		p := parse(junk, 3)
+		p := parse(junk, 3, false)
 		assert.Equal(t, -1, p.flow)
 		if n > 11 {
 			junk[0], junk[9] = 0x4f, protocolTCP
 		}
 		if n >= ipMinimum {
 			junk[ipSource+1], junk[ipSource+2] = byte(Right), 2
-			p = parse(junk, 3)
+			p = parse(junk, 3, false)
 			assert.Equal(t, 2, p.flow)
 			assert.Equal(t, Right, p.from)
 		}

@@ -27,7 +27,7 @@ type guest interface {
 func (f *flow) attach() (guest, error) {
 	app := &f.spec.App
 	client, server := f.sender, f.receiver
-	there := netip.AddrPortFrom(f.to.Address(f.index, HostNumber), Port)
+	there := netip.AddrPortFrom(f.run.address(f.to, f.index, HostNumber), Port)
 	switch {
 	case app.Echo != nil && f.spec.Protocol == plan.TCP:
 		cfg := *app.Echo
@@ -63,7 +63,7 @@ func speaks(a workload.Arm) plan.Protocol {
 
 // here is where the sending side listens.
 func (f *flow) here() netip.AddrPort {
-	return netip.AddrPortFrom(f.to.Other().Address(f.index, HostNumber), Port)
+	return netip.AddrPortFrom(f.run.address(f.to.Other(), f.index, HostNumber), Port)
 }
 
 func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {

@@ -49,6 +49,21 @@ func TestTheFence(t *testing.T) {
 	}
 }
 
+// The applications of the founding documents reach their ends over IPv6 too.
+func TestGuestsOverIPv6(t *testing.T) {
+	objects := &workload.ObjectsConfig{Arm: workload.RDT}
+	for name, c := range map[string]*plan.Cell{
+		"fence":   guestCell(plan.RCP, plan.App{Echo: &workload.EchoConfig{}}, .1),
+		"tcp":     guestCell(plan.TCP, plan.App{Echo: &workload.EchoConfig{}}, .01),
+		"objects": guestCell(plan.RDT, plan.App{Objects: objects}, .01),
+	} {
+		c.Path.IPv6 = true
+		got := mustRun(t, c, 0)
+		assert.True(t, got.Finished, "%s: %s", name, got.Note)
+		assert.Greater(t, got.Flows[0].Values[result.Sent], 100.)
+	}
+}
+
 func TestTheBurst(t *testing.T) {
 	c := guestCell(plan.RCP, plan.App{Burst: &workload.BurstConfig{}}, 0)
 	got := mustRun(t, c, 0)

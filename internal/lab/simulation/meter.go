@@ -9,7 +9,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// meter watches one direction of the bottleneck.
 type meter struct {
 	path *Path
 	name string // down or up
@@ -68,7 +67,9 @@ var reasons = [...]string{
 	netem.Excess: "policer", netem.Model: "loss",
 }
 
-func (m *meter) parse(e *netem.Event) parcel { return parse(e.Data, len(m.path.Tallies)) }
+func (m *meter) parse(e *netem.Event) parcel {
+	return parse(e.Data, len(m.path.Tallies), m.path.v6)
+}
 
 func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 	if m.tape == nil {

@@ -17,12 +17,16 @@ type parcel struct {
 	bare bool
 }
 
-// What an IPv4 and a TCP header have where.
+// What IP headers and a TCP header have where.
 const (
+	ip6Header   = 40
+	ip6Payload  = 4
+	ip6Next     = 6
+	ip6Source   = 8
+	ourNetwork6 = 0x20010db8 // the prefix for documentation
 	ipMinimum   = 20
 	ipProtocol  = 9
 	ipSource    = 12
-	ipTarget    = 16
 	protocolTCP = 6
 	protocolUDP = 17
 	udpHeader   = 8
@@ -37,20 +41,32 @@ const (
 
 // parse reads a packet, or as much of it as there is, that some flow of n sent. It may have been
 // damaged.
-func parse(packet []byte, n int) parcel {
+func parse(packet []byte, n int, v6 bool) parcel {
 	p := parcel{flow: -1, size: len(packet)}
-	if len(packet) < ipMinimum || packet[ipSource] != ourNetwork {
+	var head int
+	var protocol byte
+	var from []byte // what addresses have behind our network
+	switch {
+	case v6:
+		if len(packet) < ip6Header ||
+			binary.BigEndian.Uint32(packet[ip6Source:]) != ourNetwork6 {
+			return p
+		}
+		head, protocol, from = ip6Header, packet[ip6Next], packet[ip6Source+4:]
+		p.size = head + int(binary.BigEndian.Uint16(packet[ip6Payload:]))
+	case len(packet) < ipMinimum || packet[ipSource] != ourNetwork:
 		return p
+	default:
+		head, protocol, from = int(packet[0]&0xf)*4, packet[ipProtocol], packet[ipSource+1:]
+		p.size = int(binary.BigEndian.Uint16(packet[2:]))
 	}
-	head := int(packet[0]&0xf) * 4
-	p.size = int(binary.BigEndian.Uint16(packet[2:]))
-	p.from = Side(packet[ipSource+1] & byte(Right))
-	flow := int(packet[ipSource+1]&^byte(Right))<<8 | int(packet[ipSource+2])
+	p.from = Side(from[0] & byte(Right))
+	flow := int(from[0]&^byte(Right))<<8 | int(from[1])
 	if flow >= n {
 		return p
 	}
 	p.flow = flow
-	switch packet[ipProtocol] {
+	switch protocol {
 	case protocolTCP:
 		if head+tcpMinimum > len(packet) {
 			break

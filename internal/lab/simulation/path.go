@@ -19,6 +19,7 @@ type Path struct {
 	duration time.Duration
 	warmup   time.Duration
 	mtu      int
+	v6       bool
 	down, up *meter
 	data     *meter // the direction that data takes: down, if there are flows in both
 }
@@ -26,7 +27,7 @@ type Path struct {
 // NewPath returns the path of an experiment whose run has begun at an instant.
 func NewPath(x *plan.Experiment, began clock.Time) *Path {
 	p := &Path{
-		began: began, duration: x.Duration, warmup: x.Warmup, mtu: x.Path.MTU,
+		began: began, duration: x.Duration, warmup: x.Warmup, mtu: x.Path.MTU, v6: x.Path.IPv6,
 		Tallies: make([]Tally, len(x.Flows)),
 	}
 	p.down = &meter{path: p, name: "down", cfg: x.Path.Down}

@@ -33,6 +33,19 @@ func TestFixedWindow(t *testing.T) {
 	}
 }
 
+// IPv6 has 20 bytes of headers more in each packet, so a busy link delivers so much less.
+func TestGoodputOverIPv6(t *testing.T) {
+	c := cell("fixed", 1000)
+	f := &c.Flows[0]
+	f.TCP.Recovery.FixedWindow, f.TCP.DelayedAck = 100*(mss-20), time.Nanosecond
+	c.HostJitter, c.Warmup, c.Path.IPv6 = perfect, 2*time.Second, true
+	got := mustRun(t, c, 0)
+	v := got.Flows[0].Values
+	assert.InEpsilon(t, rate*(mss-20)/mtu, v[result.Goodput], .001)
+	assert.InEpsilon(t, 1, got.Whole[result.Utilisation], .001)
+	assert.InDelta(t, v[result.Sent], v[result.DataSent]+v[result.AcksSent], 4, "SYNs and FINs")
+}
+
 // With every algorithm each round trip is at least the links' delay and at most that delay plus a
 // full queue.
 func TestRoundTripsAreWithinTheQueue(t *testing.T) {

@@ -32,7 +32,6 @@ type Options struct {
 // Shelf keeps what the trials of several cells have in common. One run at a time has it.
 type Shelf = workload.Shelf
 
-// run is one trial of one cell.
 type run struct {
 	world   *sim.World
 	x       *plan.Experiment

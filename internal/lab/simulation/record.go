@@ -24,14 +24,10 @@ func (r *run) record() {
 
 // Segment is a segment at the sender as a record has it.
 func Segment(at time.Duration, s *sim.Segment) result.Segment {
-	r := result.Segment{
-		At: at, Received: !s.Sent, Seq: s.Seq, Len: s.Len, Ack: s.Ack, Window: s.Window,
-		Again: s.Again && s.Len > 0,
+	return result.Segment{
+		At: at, Received: !s.Sent, Seq: s.Seq, Len: s.Length, Ack: s.Ack, Window: s.Window,
+		Again: s.Repeats && s.Length > 0, SACK: append([][2]uint64(nil), s.SACK...),
 	}
-	for _, b := range s.SACK {
-		r.SACK = append(r.SACK, [2]uint64{b.Start, b.End})
-	}
-	return r
 }
 
 func (r *run) recorded(title string) *result.Record {

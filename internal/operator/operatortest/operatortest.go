@@ -37,6 +37,21 @@ func Two(tb testing.TB, cfg node.Config) (a, b *operator.Node) {
 	return Start(tb, cfg, fa), Start(tb, cfg, fb)
 }
 
+// TwoIPv6 starts 2001:db8::1 and 2001:db8::2, without IPv4.
+func TwoIPv6(tb testing.TB, cfg node.Config) (a, b *operator.Node) {
+	tb.Helper()
+	fa, fb := testenv.TwoNodes(tb)
+	six := func(p netip.Addr) netip.Addr {
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: p.As4()[3]})
+	}
+	for _, c := range []*lnx.Config{fa, fb} {
+		f := &c.Interfaces[0]
+		f.IPv6, f.Addr = []netip.Prefix{netip.PrefixFrom(six(f.Addr.Addr()), 64)}, netip.Prefix{}
+		c.Neighbors[0].Addr = six(c.Neighbors[0].Addr)
+	}
+	return Start(tb, cfg, fa), Start(tb, cfg, fb)
+}
+
 // Three starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
 func Three(tb testing.TB, cfg node.Config) (a, b, c *operator.Node) {
 	tb.Helper()

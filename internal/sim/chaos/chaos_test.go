@@ -20,10 +20,18 @@ import (
 // TestChaos is the bounded run: two stacks joined by a link with all faults deliver every byte in
 // order, or the connection fails with an error, and no acknowledged byte is lost.
 func TestChaos(t *testing.T) {
+	chaos(t, 10_000, false)
+}
+
+func TestChaosOverIPv6(t *testing.T) {
+	chaos(t, 4000, true)
+}
+
+func chaos(t *testing.T, seeds uint64, ipv6 bool) {
+	t.Helper()
 	const batches = 20
-	seeds := uint64(10_000)
 	if !testenv.Long() {
-		seeds = 500
+		seeds /= 20
 	}
 	totals := make([]*tally, batches)
 	t.Run("seeds", func(t *testing.T) {
@@ -32,9 +40,9 @@ func TestChaos(t *testing.T) {
 				t.Parallel()
 				totals[i] = newTally()
 				for seed := uint64(i); seed < seeds; seed += batches {
-					o := play(seed, nil)
+					o := play(seed, ipv6, nil)
 					totals[i].add(o)
-					require.Empty(t, o.failure, replayCommand(seed))
+					require.Empty(t, o.failure, replayCommand(seed, ipv6))
 				}
 			})
 		}
@@ -58,14 +66,17 @@ func TestChaos(t *testing.T) {
 
 func TestOneSeedIsOneRun(t *testing.T) {
 	for seed := range uint64(20) {
-		first, again := play(seed, nil), play(seed, nil)
+		first, again := play(seed, false, nil), play(seed, false, nil)
 		assert.Equal(t, first, again)
+		over6 := play(seed, true, nil)
+		assert.NotEqual(t, first.hash, over6.hash)
+		assert.Equal(t, over6, play(seed, true, nil))
 	}
 }
 
 // calm is a scenario without faults, for tests that bring in their own.
 func calm() *scenario {
-	s := draw(0)
+	s := draw(0, false)
 	s.outages = nil
 	delay := netem.Config{Delay: time.Millisecond}
 	s.line = sim.LineConfig{Wires: []sim.Wire{{AB: delay, BA: delay}}}
@@ -157,11 +168,12 @@ func TestRunnerAndReport(t *testing.T) {
 	assert.Contains(t, out.String(), "a second")
 	out.Reset()
 	total.failures = []uint64{7}
+	total.ipv6 = true
 	total.print(&out, time.Second)
 	for _, want := range []string{
 		"seeds run                                     40\n", "bytes verified", "  corrupted",
 		"an end: clean", "seeds a second                              40.0\n",
-		"go run ./internal/sim/chaos -seed 7\n",
+		"go run ./internal/sim/chaos -seed 7 -ipv6=true\n",
 	} {
 		assert.Contains(t, out.String(), want)
 	}
@@ -171,7 +183,7 @@ func TestRunnerAndReport(t *testing.T) {
 	assert.Zero(t, r.run(ctx).seeds, "an interrupt ends it")
 
 	out.Reset()
-	assert.Zero(t, replay(&out, 3, true))
+	assert.Zero(t, replay(&out, 3, false, true))
 	assert.Contains(t, out.String(), "Flags [S]")
 	assert.Contains(t, out.String(), "hash")
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
@@ -26,9 +27,10 @@ type outage struct {
 // worst is the share of packets that each fault may befall.
 const worst = 0.3
 
-func draw(seed uint64) *scenario {
+// draw returns the scenario of a seed, over IPv4 or IPv6.
+func draw(seed uint64, ipv6 bool) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0x6368616f73))
-	s := &scenario{}
+	s := &scenario{line: sim.LineConfig{IPv6: ipv6}}
 	s.line.Left, s.line.Right = drawTCP(r, 2*seed), drawTCP(r, 2*seed+1)
 	if r.IntN(4) == 0 {
 		s.line.Routers = 1 + r.IntN(2)
@@ -39,8 +41,12 @@ func draw(seed uint64) *scenario {
 	// Damage on two wires can cancel out, which no checksum sees: one wire does it all.
 	damaging := r.IntN(len(s.line.Wires))
 	for i := range s.line.Wires {
-		if w := &s.line.Wires[i]; i != damaging {
+		w := &s.line.Wires[i]
+		if i != damaging {
 			w.AB.Corrupt.Share, w.BA.Corrupt.Share = 0, 0
+		}
+		if ipv6 { // RFC 8200 §5
+			w.MTU = max(w.MTU, ip.MinMTU6)
 		}
 	}
 	most := 100_000

@@ -5,6 +5,7 @@
 //	go run ./internal/sim/chaos -seeds 10000  # a number of seeds
 //	go run ./internal/sim/chaos -seed 4711    # one seed, with its log
 //	go run ./internal/sim/chaos -seeds 2000 -hash  # a line for each: seed, hash, ends
+//	go run ./internal/sim/chaos -ipv6         # over IPv6, with MTUs of at least 1280
 //
 // check.go has the checks. The seed determines everything, draw.go draws from it. The exit status
 // is 1 if a seed failed, and the last lines say how to repeat it.
@@ -28,6 +29,7 @@ func main() {
 	flag.Int64Var(&one, "seed", -1, "run this `SEED` alone and tell what it was")
 	flag.IntVar(&r.workers, "workers", runtime.GOMAXPROCS(0), "how many seeds run at a time")
 	flag.BoolVar(&r.hash, "hash", false, "print each seed's hash and how its ends closed")
+	flag.BoolVar(&r.ipv6, "ipv6", false, "run over IPv6")
 	trace := flag.Bool("trace", false, "with -seed: print every packet")
 	flag.Parse()
 	if flag.NArg() > 0 || r.workers < 1 {
@@ -35,7 +37,7 @@ func main() {
 		os.Exit(2)
 	}
 	if one >= 0 {
-		os.Exit(replay(os.Stdout, uint64(one), *trace))
+		os.Exit(replay(os.Stdout, uint64(one), r.ipv6, *trace))
 	}
 	r.out = os.Stdout
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -42,8 +42,8 @@ type end struct {
 }
 
 // play runs a seed to its end. A trace gets a line for each packet.
-func play(seed uint64, trace io.Writer) (o *outcome) {
-	g := &game{scenario: draw(seed), seed: seed}
+func play(seed uint64, ipv6 bool, trace io.Writer) (o *outcome) {
+	g := &game{scenario: draw(seed, ipv6), seed: seed}
 	defer func() {
 		if p := recover(); p != nil {
 			g.fail("panic: %v\n%s", p, debug.Stack())
@@ -224,15 +224,15 @@ func (e *end) outcome() string {
 }
 
 // replay plays one seed and tells everything about it.
-func replay(out io.Writer, seed uint64, trace bool) int {
-	s := draw(seed)
+func replay(out io.Writer, seed uint64, ipv6, trace bool) int {
+	s := draw(seed, ipv6)
 	say(out, "seed %d\nline %+v\nleft %+v\nright %+v\noutages %+v\nrooms %v\n",
 		seed, s.line, s.left, s.right, s.outages, s.rooms)
 	var w io.Writer
 	if trace {
 		w = out
 	}
-	o := play(seed, w)
+	o := play(seed, ipv6, w)
 	say(out, "ends %v, %d bytes verified, %d packets, %d events, hash %016x\nfaults %+v\n",
 		o.ends, o.verified, o.packets, o.events, o.hash, o.faults)
 	if o.failure != "" {

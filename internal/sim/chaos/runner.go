@@ -14,7 +14,8 @@ type runner struct {
 	first, seeds uint64 // seeds 0: without an end
 	workers      int
 	out          io.Writer
-	hash         bool          // print a line for each seed
+	hash         bool // print a line for each seed
+	ipv6         bool
 	progress     time.Duration // between lines about it; 0: a while that suits a reader
 }
 
@@ -30,6 +31,7 @@ func (r *runner) run(ctx context.Context) *tally {
 		began = time.Now()
 		told  = began
 	)
+	total.ipv6 = r.ipv6
 	every := cmp.Or(r.progress, 30*time.Second)
 	stopped := func() bool {
 		mu.Lock()
@@ -43,7 +45,7 @@ func (r *runner) run(ctx context.Context) *tally {
 				if r.seeds > 0 && n >= r.seeds {
 					return
 				}
-				o := play(r.first+n, nil)
+				o := play(r.first+n, r.ipv6, nil)
 				mu.Lock()
 				total.add(o)
 				if r.hash {

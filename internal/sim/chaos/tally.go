@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ const clean = "clean"
 
 // tally adds up outcomes.
 type tally struct {
+	ipv6                             bool
 	seeds, verified, events, packets uint64
 	faults                           netem.Counters
 	ends                             map[string]uint64
@@ -55,46 +57,35 @@ func (t *tally) add(o *outcome) {
 
 func (t *tally) print(out io.Writer, took time.Duration) {
 	f := &t.faults
-	type row struct{ name, value string }
-	rows := []row{
-		{"seeds run", fmt.Sprint(t.seeds)},
-		{"failed", fmt.Sprint(len(t.failures))},
-		{"bytes verified", fmt.Sprint(t.verified)},
-		{"packets delivered", fmt.Sprint(t.packets)},
-		{"events", fmt.Sprint(t.events)},
-		{"faults injected", fmt.Sprint(f.Lost + f.Duplicated + f.Reordered + f.Truncated +
-			f.Corrupted + f.QueueDropped + f.Overflowed)},
-		{"  lost", fmt.Sprint(f.Lost)},
-		{"  duplicated", fmt.Sprint(f.Duplicated)},
-		{"  reordered", fmt.Sprint(f.Reordered)},
-		{"  truncated", fmt.Sprint(f.Truncated)},
-		{"  corrupted", fmt.Sprint(f.Corrupted)},
-		{"  dropped by a queue", fmt.Sprint(f.QueueDropped + f.Overflowed)},
-		{"connections ended cleanly", fmt.Sprint(t.cleanPairs)},
-		{"connections ended otherwise", fmt.Sprint(t.seeds - t.cleanPairs)},
+	row := func(name string, value any) { say(out, "%-34s%14v\n", name, value) }
+	row("seeds run", t.seeds)
+	row("failed", len(t.failures))
+	row("bytes verified", t.verified)
+	row("packets delivered", t.packets)
+	row("events", t.events)
+	row("faults injected", f.Lost+f.Duplicated+f.Reordered+f.Truncated+f.Corrupted+
+		f.QueueDropped+f.Overflowed)
+	row("  lost", f.Lost)
+	row("  duplicated", f.Duplicated)
+	row("  reordered", f.Reordered)
+	row("  truncated", f.Truncated)
+	row("  corrupted", f.Corrupted)
+	row("  dropped by a queue", f.QueueDropped+f.Overflowed)
+	row("connections ended cleanly", t.cleanPairs)
+	row("connections ended otherwise", t.seeds-t.cleanPairs)
+	for _, name := range slices.Sorted(maps.Keys(t.ends)) {
+		row("  an end: "+name, t.ends[name])
 	}
-	var names []string
-	for name := range t.ends {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		rows = append(rows, row{"  an end: " + name, fmt.Sprint(t.ends[name])})
-	}
-	rows = append(rows, row{
-		"seeds a second", fmt.Sprintf("%.1f", float64(t.seeds)/took.Seconds()),
-	})
-	for _, r := range rows {
-		say(out, "%-34s%14s\n", r.name, r.value)
-	}
+	row("seeds a second", fmt.Sprintf("%.1f", float64(t.seeds)/took.Seconds()))
 	for _, seed := range t.failures {
-		say(out, "%s\n", replayCommand(seed))
+		say(out, "%s\n", replayCommand(seed, t.ipv6))
 	}
 }
 
 // replayCommand is how to see a seed again.
-func replayCommand(seed uint64) string {
-	return fmt.Sprintf("seed %d failed; again: go run ./internal/sim/chaos -seed %d", seed, seed)
+func replayCommand(seed uint64, ipv6 bool) string {
+	return fmt.Sprintf("seed %d failed; again: go run ./internal/sim/chaos -seed %d -ipv6=%t",
+		seed, seed, ipv6)
 }
 
 // endName is how an end is counted.

@@ -1,6 +1,7 @@
 package convergence
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,7 +71,7 @@ func Experiments() []Experiment {
 
 // Options are the options of an experiment.
 type Options struct {
-	Dialect string // rip (the course's; also empty) or rip2
+	Dialect string // rip (the course's; also empty), rip2 or ripng
 	Seed    uint64
 }
 
@@ -106,39 +107,30 @@ func Run(name string, o Options) (*Outcome, error) {
 			ErrCase, name, prefixOfNames, shape, f.least, f.most)
 	}
 	g := f.make(n, o.Seed)
-	w, err := build(g, dialect, o.Seed)
+	w, err := build(g, o.Seed, dialect)
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{
-		Name: name, Dialect: dialectName(dialect), Seed: o.Seed, Routers: g.routers,
+		Name: name, Dialect: dialects[dialect], Seed: o.Seed, Routers: g.routers,
 		Wires: len(g.wires), Diameter: g.diameter(),
 	}
 	if err := w.run(r); err != nil {
 		return nil, err
 	}
-	r.Packets, r.Elapsed, r.Hash = w.Stats().Sent, w.Elapsed(), w.digest()
+	r.Packets, r.Elapsed, r.Hash = w.Stats().Sent, w.Elapsed(), fmt.Sprintf("%016x", w.Hash())
 	return &Outcome{Network: r}, nil
 }
-
-func (w *network) digest() string { return fmt.Sprintf("%016x", w.Hash()) }
 
 // ErrDialect is what a dialect that there is not says.
 var ErrDialect = errors.New("no such dialect")
 
-func dialectOf(name string) (rip.Dialect, error) {
-	switch name {
-	case "", dialectName(rip.Course):
-		return rip.Course, nil
-	case dialectName(rip.RIPv2):
-		return rip.RIPv2, nil
-	}
-	return 0, fmt.Errorf("%w: %q, want rip or rip2", ErrDialect, name)
-}
+var dialects = [...]string{rip.Course: "rip", rip.RIPv2: "rip2", rip.RIPng: "ripng"}
 
-func dialectName(d rip.Dialect) string {
-	if d == rip.RIPv2 {
-		return "rip2"
+func dialectOf(name string) (rip.Dialect, error) {
+	i := slices.Index(dialects[:], cmp.Or(name, dialects[rip.Course]))
+	if i < 0 {
+		return 0, fmt.Errorf("%w: %q, want rip, rip2 or ripng", ErrDialect, name)
 	}
-	return "rip"
+	return rip.Dialect(i), nil //nolint:gosec // an index of dialects
 }

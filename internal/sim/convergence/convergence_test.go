@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/rip"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -27,12 +28,15 @@ var golden = []struct {
 }{
 	{"rip-line-15", "rip", false},
 	{"rip-line-15", "rip2", false},
+	{"rip-line-15", "ripng", false},
 	{"rip-ring-29", "rip", false},
 	{"rip-ring-29", "rip2", false},
+	{"rip-ring-29", "ripng", false},
 	{"rip-grid-8", "rip", false},
 	{"rip-grid-8", "rip2", false},
 	{"rip-count", "rip", false},
 	{"rip-count", "rip2", false},
+	{"rip-count", "ripng", false},
 	{"rip-random-200", "rip", false},
 	{"rip-random-1000", "rip", true},
 	{"rip-random-1000", "rip2", true},
@@ -62,11 +66,12 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// check holds an outcome against what RFC 2453 promises.
+// check holds an outcome against what RFC 2453 and RFC 2080 promise.
 func check(t *testing.T, r *Result) {
 	t.Helper()
 	require.Len(t, r.Phases, 6)
-	dialect := map[string]rip.Dialect{"rip": rip.Course, "rip2": rip.RIPv2}[r.Dialect]
+	dialect, err := dialectOf(r.Dialect)
+	require.NoError(t, err)
 	timers := rip.Timers{}.WithDefaults(dialect)
 	assert.Equal(t, r.Routers*r.Wires, r.Routes, "every network is within reach")
 	for _, p := range r.Phases {
@@ -101,7 +106,7 @@ func TestRandomNetworks(t *testing.T) {
 		seeds = 6 // the larger ones are the same code with more routers
 	}
 	for seed := range seeds {
-		for _, dialect := range []string{"rip", "rip2"} {
+		for _, dialect := range dialects {
 			o, err := Run(fmt.Sprintf("rip-random-%d", 4+5*seed), Options{Dialect: dialect, Seed: seed})
 			require.NoError(t, err)
 			check(t, o.Network)
@@ -111,7 +116,7 @@ func TestRandomNetworks(t *testing.T) {
 
 // RFC 2453 §3.2: the longest path is 15 hops, its last one the network's own.
 func TestTooLong(t *testing.T) {
-	w, err := build(line(18), rip.RIPv2, 1)
+	w, err := build(line(18), 1, rip.RIPv2)
 	require.NoError(t, err)
 	w.watch.begin()
 	w.Run(4 * time.Minute)
@@ -120,9 +125,17 @@ func TestTooLong(t *testing.T) {
 	assert.Equal(t, uint8(15), w.watch.want[14*18])
 }
 
-// RFC 2453 §3.4.3: counting to infinity is bounded, by 16 steps and not 16 periods.
+// RFC 2453 §3.4.3: counting to infinity is bounded, by 16 steps and not 16 periods. RFC 2080 §2.6 has
+// the same split horizon with poisoned reverse.
 func TestCountToInfinity(t *testing.T) {
-	o, err := Run("rip-count", Options{Seed: 1})
+	for _, dialect := range []string{"rip", "ripng"} {
+		countsToInfinity(t, dialect)
+	}
+}
+
+func countsToInfinity(t *testing.T, dialect string) {
+	t.Helper()
+	o, err := Run("rip-count", Options{Seed: 1, Dialect: dialect})
 	require.NoError(t, err)
 	highest := 0
 	for _, s := range o.Count.Steps {
@@ -131,9 +144,42 @@ func TestCountToInfinity(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, highest, 13, "the case did arise")
-	assert.Less(t, o.Count.Over, rip.Timers{}.WithDefaults(rip.Course).Periodic, "by triggered updates")
+	d, err := dialectOf(dialect)
+	require.NoError(t, err)
+	timers := rip.Timers{}.WithDefaults(d)
+	limit := timers.Periodic + rip.Infinity*max(timers.TriggerMax, 0)
+	assert.Less(t, o.Count.Over, limit, "by triggered updates")
 	last := o.Count.Steps[len(o.Count.Steps)-1]
 	assert.Equal(t, rip.Infinity, last.Cost)
+}
+
+// RIPv2 and RIPng on the same routers, each of its family, after cuts, flaps and a restart of one
+// router's RIP: their routes have the same metrics. A restart keeps the routes.
+func TestBothFamilies(t *testing.T) {
+	for seed := range uint64(3) {
+		g := narrow(20, seed)
+		w, err := build(g, seed, rip.RIPv2, rip.RIPng)
+		require.NoError(t, err)
+		require.NoError(t, w.run(&Result{Name: "both"}))
+		for _, rp := range w.hosts[3].Stack().RIPs() {
+			cfg := &rip.Config{Dialect: rip.RIPv2}
+			require.NoError(t, rp.Restart(w.Now(), stack.Config{RIP: cfg, RIPng: &rip.Config{Dialect: rip.RIPng}}))
+		}
+		w.hosts[3].Settle()
+		w.Run(4 * time.Minute)
+		assert.Zero(t, w.watch.wrong)
+		assert.LessOrEqual(t, w.watch.settled, w.Now().Add(-4*time.Minute), "no route changed")
+		for i, h := range w.hosts {
+			metrics := [2][]int{make([]int, len(g.wires)), make([]int, len(g.wires))}
+			for _, r := range h.Stack().Routing().Infos() {
+				if r.Origin == "R" {
+					metrics[max(0, r.Prefix.Addr().BitLen()-127)][wireOf(r.Prefix)] = r.Cost
+				}
+			}
+			assert.Equal(t, metrics[0], metrics[1], "router %d, seed %d", i, seed)
+			assert.Equal(t, int(w.watch.want[19*w.routers+i]), metrics[1][19], "router %d, seed %d", i, seed)
+		}
+	}
 }
 
 func TestSeeds(t *testing.T) {
@@ -152,7 +198,7 @@ func TestLoopsAreSeen(t *testing.T) {
 	g := ring(3)
 	g.routers++
 	g.wires = append(g.wires, [2]int{0, 3})
-	w, err := build(g, rip.Course, 1)
+	w, err := build(g, 1, rip.Course)
 	require.NoError(t, err)
 	w.Run(time.Second)
 	w.setDown(3, true)
@@ -193,7 +239,7 @@ func TestWrongNames(t *testing.T) {
 	}
 	_, err := Run("rip-count", Options{Dialect: "ospf"})
 	require.ErrorIs(t, err, ErrDialect)
-	assert.Contains(t, err.Error(), "want rip or rip2")
+	assert.Contains(t, err.Error(), "want rip, rip2 or ripng")
 }
 
 func TestExperimentsRun(t *testing.T) {

@@ -1,6 +1,7 @@
 package convergence
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/rip"
@@ -32,7 +33,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	g := ring(3)
 	g.routers++
 	g.wires = append(g.wires, [2]int{0, 3})
-	w, err := build(g, dialect, seed)
+	w, err := build(g, seed, dialect)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +49,13 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	}
 	// Router 2 is to speak before router 0 tells it again.
 	next := func(router int) time.Duration {
-		return w.hosts[router].Stack().RIP().Info(w.Now()).NextUpdate
+		return w.hosts[router].Stack().RIPs()[0].Info(w.Now()).NextUpdate
 	}
 	w.RunUntil(settle, func() bool { return next(2) < next(0) })
-	c := &Count{Dialect: dialectName(dialect), Seed: seed}
+	c := &Count{Dialect: dialects[dialect], Seed: seed}
 	lost, before := w.Now(), w.messages()
 	for router := range 3 {
-		w.hosts[router].Stack().RIP().Watch(func(n rip.Change) {
+		w.hosts[router].Stack().RIPs()[0].Watch(func(n rip.Change) {
 			w.watch.hear(router, n)
 			if wireOf(n.Prefix) != stub {
 				return
@@ -81,6 +82,6 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	}
 	c.Over = w.watch.settled.Sub(lost)
 	c.Messages = w.messages().minus(before)
-	c.Hash = w.digest()
+	c.Hash = fmt.Sprintf("%016x", w.Hash())
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package convergence
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -85,7 +86,7 @@ func (w *network) run(r *Result) error {
 			return err
 		}
 		if r.Routes == 0 {
-			r.Routes = len(w.watch.cells) - w.unreachable()
+			r.Routes = len(w.watch.cells) - bytes.Count(w.watch.want, []byte{rip.Infinity})
 		}
 	}
 	return nil
@@ -113,16 +114,6 @@ func (w *network) victim() int {
 		}
 	}
 	return middle
-}
-
-func (w *network) unreachable() int {
-	n := 0
-	for _, c := range w.watch.want {
-		if c >= rip.Infinity {
-			n++
-		}
-	}
-	return n
 }
 
 // phase has something happen and waits until all routes are right and have been so for

@@ -1,6 +1,7 @@
 package convergence
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -170,12 +171,7 @@ func (v *watch) circular(wire, router int) bool {
 }
 
 func (v *watch) known(wire int) bool {
-	for _, c := range v.circles {
-		if c.wire == wire {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.circles, func(c circle) bool { return c.wire == wire })
 }
 
 // review ends the circles of a network that are no more.

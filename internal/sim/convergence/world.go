@@ -1,8 +1,9 @@
 package convergence
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -16,12 +17,12 @@ import (
 type network struct {
 	*sim.World
 	graph
-	dialect rip.Dialect
-	hosts   []*sim.Host
-	ends    [][2]sim.End // of each wire
-	down    []bool       // wires whose ends know that they are cut
-	broken  []bool       // wires whose ends do not
-	watch   *watch
+	dialects []rip.Dialect // the first is watched
+	hosts    []*sim.Host
+	ends     [][2]sim.End // of each wire
+	down     []bool       // wires whose ends know that they are cut
+	broken   []bool       // wires whose ends do not
+	watch    *watch
 }
 
 // The wires: so long, and up to as much longer.
@@ -36,15 +37,25 @@ func address(wire, end int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
+// address6 is address for IPv6. A wire has a /64.
+func address6(wire, end int) netip.Addr {
+	return netip.AddrFrom16([16]byte{
+		0x20, 1, 0xd, 0xb8, 5: byte(wire >> 16), 6: byte(wire >> 8), 7: byte(wire), 15: byte(end),
+	})
+}
+
 // wireOf is the wire that a prefix is of.
 func wireOf(p netip.Prefix) int {
+	if a := p.Addr(); a.Is6() {
+		return int(binary.BigEndian.Uint32(a.AsSlice()[4:]))
+	}
 	a := p.Addr().As4()
 	return (int(a[1])<<16 | int(a[2])<<8 | int(a[3])) >> 2
 }
 
-func build(g graph, dialect rip.Dialect, seed uint64) (*network, error) {
+func build(g graph, seed uint64, dialects ...rip.Dialect) (*network, error) {
 	w := &network{
-		World: sim.New(seed), graph: g, dialect: dialect,
+		World: sim.New(seed), graph: g, dialects: dialects,
 		ends: make([][2]sim.End, len(g.wires)),
 		down: make([]bool, len(g.wires)), broken: make([]bool, len(g.wires)),
 	}
@@ -62,7 +73,7 @@ func build(g graph, dialect rip.Dialect, seed uint64) (*network, error) {
 			return nil, err
 		}
 		w.hosts = append(w.hosts, h)
-		h.Stack().RIP().Watch(func(c rip.Change) { w.watch.hear(r, c) })
+		h.Stack().RIPs()[0].Watch(func(c rip.Change) { w.watch.hear(r, c) })
 	}
 	delays := w.Rand("delays")
 	for i, pair := range g.wires {
@@ -78,24 +89,29 @@ func build(g graph, dialect rip.Dialect, seed uint64) (*network, error) {
 }
 
 func (w *network) attach(c *stack.Config, wire, end int) {
-	if c.RIP == nil {
-		c.Forwarding = true
-		c.RIP = &rip.Config{Dialect: w.dialect, Rand: w.source(wire, end)}
+	iface := len(c.Interfaces)
+	f := stack.Interface{Name: fmt.Sprintf("if%d", iface)}
+	for _, dialect := range w.dialects {
+		own := &c.RIP
+		if dialect == rip.RIPng {
+			own = &c.RIPng
+			f.IPv6 = []netip.Prefix{netip.PrefixFrom(address6(wire, 1+end), 64)}
+			f.Neighbors = append(f.Neighbors, address6(wire, 2-end))
+		} else {
+			f.Addr = netip.PrefixFrom(address(wire, 1+end), 30)
+			f.Neighbors = append(f.Neighbors, address(wire, 2-end))
+		}
+		if iface == 0 {
+			c.Forwarding = true
+			rng := w.Rand(fmt.Sprintf("rip %d.%d", wire, end)) // for random times
+			*own = &rip.Config{Dialect: dialect, Rand: rng}
+		}
+		if dialect == rip.Course {
+			(*own).Neighbors = append((*own).Neighbors,
+				rip.Neighbor{Addr: address(wire, 2-end), Iface: iface})
+		}
 	}
-	addr, iface := netip.PrefixFrom(address(wire, 1+end), 30), len(c.Interfaces)
-	c.Interfaces = append(c.Interfaces, stack.Interface{
-		Name: fmt.Sprintf("if%d", iface), Addr: addr, Neighbors: []netip.Addr{address(wire, 2-end)},
-	})
-	c.RIP.Interfaces = append(c.RIP.Interfaces, rip.Interface{Addr: addr})
-	if w.dialect == rip.Course {
-		c.RIP.Neighbors = append(c.RIP.Neighbors,
-			rip.Neighbor{Addr: address(wire, 2-end), Iface: iface})
-	}
-}
-
-// source is a router's random times, named after its first wire.
-func (w *network) source(wire, end int) *rand.Rand {
-	return w.Rand(fmt.Sprintf("rip %d.%d", wire, end))
+	c.Interfaces = append(c.Interfaces, f)
 }
 
 // setDown cuts a wire so that both ends know, or mends it.
@@ -119,12 +135,13 @@ func (w *network) setBroken(wire int, broken bool) {
 	}
 }
 
-// own is what a network costs those on it (RFC 2453 §3.9.2 adds the receiver's link).
+// own is what a network costs those on it: RFC 2453 §3.9.2 and RFC 2080 §2.4.2 add the receiver's
+// link.
 func (w *network) own() int {
-	if w.dialect == rip.RIPv2 {
-		return 1
+	if w.dialects[0] == rip.Course {
+		return 0
 	}
-	return 0
+	return 1
 }
 
 // right is what every router's cost to every wire's network ought to be.
@@ -134,7 +151,7 @@ func (w *network) right() []uint8 {
 	for i, pair := range w.wires {
 		row := costs[i*w.routers : (i+1)*w.routers]
 		if w.down[i] {
-			fill(row, rip.Infinity)
+			copy(row, bytes.Repeat([]byte{rip.Infinity}, len(row)))
 			continue
 		}
 		for r, d := range distances(neighbors, pair[0], pair[1]) {
@@ -149,18 +166,12 @@ func (w *network) right() []uint8 {
 	return costs
 }
 
-func fill(row []uint8, v uint8) {
-	for i := range row {
-		row[i] = v
-	}
-}
-
-func (w *network) effective() rip.Timers { return w.hosts[0].Stack().RIP().Speaker().Timers() }
+func (w *network) effective() rip.Timers { return w.hosts[0].Stack().RIPs()[0].Speaker().Timers() }
 
 func (w *network) messages() Messages {
 	var m Messages
 	for _, h := range w.hosts {
-		c := h.Stack().RIP().Speaker().Counters()
+		c := h.Stack().RIPs()[0].Speaker().Counters()
 		m.Requests += c.RequestsOut
 		m.Responses += c.ResponsesOut
 		m.Triggered += c.TriggeredOut

@@ -46,7 +46,6 @@ type BurstResult struct {
 type Burst struct {
 	cfg    BurstConfig
 	socket *rcp.Socket
-	before uint64 // packets with data that left until the burst: what opened
 	last   clock.Time
 	began  clock.Time // never: the connection is not open yet
 	result BurstResult
@@ -98,7 +97,7 @@ func (b *Burst) turn(now clock.Time, r *rcp.Router) clock.Time {
 		b.end(fmt.Sprintf("%v: %d of %d packets acknowledged", b.socket.Err(), max(i.Una, 1)-1,
 			b.cfg.Packets))
 	case b.began == clock.Never && i.Una == 1:
-		b.began, b.before = now, i.Counts.DAT
+		b.began = now
 		piece := make([]byte, b.cfg.RCP.PacketSize)
 		for range b.cfg.Packets {
 			b.socket.Tx().Write(piece)

@@ -110,8 +110,6 @@ func AttachEcho(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*Ech
 	a.counts = func(r *EchoResult) {
 		n := c.router.Counts()
 		r.Sent, r.Data, r.Again, r.Acks = n.Sent(), n.DAT, n.Again, n.ACK
-		there := s.router.Counts()
-		r.PeerSent = there.Sent()
 	}
 	socket, err := c.router.Connect(onto.World().Now(), at)
 	if err != nil {
@@ -130,7 +128,6 @@ func (a *EchoApp) turnRCP(now clock.Time, r *rcp.Router, s *rcp.Socket) clock.Ti
 	}
 	c := a.client
 	c.turn(now, rcpStream{s})
-	a.result.RTT = s.Info().SRTT
 	switch {
 	case c.wrong:
 		a.end(c.missing("a byte came back that was not sent"))

@@ -23,14 +23,10 @@ type EchoResult struct {
 	// of the stream, and Again of these were retransmissions; Acks had no data. RCP's first packet,
 	// which opens the connection without data, counts as Data.
 	Sent, Data, Again, Acks uint64
-	// PeerSent is what the server had sent by then.
-	PeerSent uint64
 	// Rounds is how often the client's send loop went round; TCP has none.
 	Rounds uint64
 	// Timeouts and Recoveries are TCP's.
 	Timeouts, Recoveries uint64
-	// RTT is the smoothed round trip at the end; 0: none was measured.
-	RTT time.Duration
 }
 
 // Packets returns how many packets of data there were, each counted once: the N of the

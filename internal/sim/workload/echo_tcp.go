@@ -16,9 +16,7 @@ func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	var far *sim.Conn
-	_, err := server.Listen(at.Port(), 1, func(c *sim.Conn) sim.App {
-		far = c
+	_, err := server.Listen(at.Port(), 1, func(*sim.Conn) sim.App {
 		return &echoServer{buf: make([]byte, 1<<16)}
 	})
 	if err != nil {
@@ -33,10 +31,7 @@ func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*
 		i := t.conn.TCP().Info()
 		r.Sent, r.Data, r.Again = i.SegsOut, i.DataSegsOut, i.Retransmits
 		r.Acks = r.Sent - r.Data
-		r.Timeouts, r.Recoveries, r.RTT = i.Timeouts, i.FastRecoveries, i.RTT
-		if far != nil {
-			r.PeerSent = far.TCP().Info().SegsOut
-		}
+		r.Timeouts, r.Recoveries = i.Timeouts, i.FastRecoveries
 	}
 	c, err := onto.Dial(at, t)
 	if err != nil {

@@ -112,7 +112,6 @@ func (p *Process) turn(now clock.Time, r *receiver) {
 	}
 }
 
-// receiver is what the process does for one sender.
 type receiver struct {
 	cfg     *NotebookConfig
 	process *Process

@@ -101,7 +101,6 @@ func parse(b []byte) (m message, err error) {
 	return m, nil
 }
 
-// reader is the rest of the input.
 type reader struct {
 	b   []byte
 	bad bool

@@ -20,7 +20,6 @@ type engine interface {
 	Advance(now clock.Time)
 }
 
-// end puts an engine on a UDP socket.
 type end struct {
 	engine
 	peer netip.AddrPort // invalid: no request yet

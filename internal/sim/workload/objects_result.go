@@ -102,7 +102,6 @@ func (a *ObjectsApp) missing(r *ObjectsResult, what string) string {
 	return fmt.Sprintf("%s: %d of %d objects", what, r.Complete, len(a.items))
 }
 
-// begin notes that something of an object has arrived.
 func (a *ObjectsApp) begin(i int, at clock.Time) { a.objects[i].Began = at.Sub(a.began) }
 
 // complete notes that an object has arrived, and whether it is unchanged.

@@ -56,9 +56,7 @@ func attachTCP(
 }
 
 // dial connects for the objects of these numbers.
-func (t *transfer) dial(
-	client *sim.Host, at netip.AddrPort, request []byte, objects ...int,
-) error {
+func (t *transfer) dial(client *sim.Host, at netip.AddrPort, request []byte, objects ...int) error {
 	c, err := client.Dial(at, t.inbox(request, objects))
 	if err == nil {
 		t.clients = append(t.clients, c)

@@ -8,7 +8,7 @@ import (
 // episode is the state of one loss recovery.
 type episode struct {
 	kind     phase
-	point    uint64 // SND.NXT as it began: past this, it is over (RFC 6582's recover)
+	point    uint64 // SND.NXT when it began: an ACK up to here ends it (RFC 6582's recover)
 	dupAcks  int    // duplicate ACKs in a row, without SACK
 	dupBytes int    // what they say has left the network
 	timedOut uint64 // SND.UNA at the last time-out

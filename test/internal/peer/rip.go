@@ -80,9 +80,7 @@ func (w *Wire) SendRIP(from, to netip.Addr, m RIP) {
 }
 
 // AwaitRIP waits for a message that satisfies want. Every message before it must be valid.
-func (w *Wire) AwaitRIP(
-	t *testing.T, within time.Duration, what string, want func(RIP) bool,
-) RIP {
+func (w *Wire) AwaitRIP(t *testing.T, within time.Duration, what string, want func(RIP) bool) RIP {
 	t.Helper()
 	until := time.Now().Add(within)
 	for {

@@ -1,0 +1,258 @@
+package icmp
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// AddressState is the state of an address (RFC 4862 §2).
+type AddressState uint8
+
+// The states.
+const (
+	Tentative  AddressState = iota // another node may have it
+	Preferred                      // assigned
+	Deprecated                     // assigned; its preferred lifetime ended
+)
+
+// String returns the name of the state.
+func (s AddressState) String() string {
+	return [...]string{"tentative", "preferred", "deprecated"}[s]
+}
+
+// The constants of RFC 4861 §10, RFC 4862 §5.5.3 and RFC 7217 §7.
+const (
+	maxSolicitationDelay = time.Second
+	twoHours             = 2 * time.Hour
+	maxIdentifierRetries = 3
+)
+
+// address is an address of an interface.
+type address struct {
+	prefix    netip.Prefix // the address, with the length of its prefix
+	state     AddressState
+	formed    bool  // from a prefix, with a stable identifier
+	duplicate uint8 // how many identifiers of this prefix were duplicate
+	sent      int   // solicitations that detect a duplicate
+	nonce     []byte
+	due       clock.Time // next solicitation, or end of the detection
+	preferred clock.Time // end of that lifetime; Never: infinite, or it ended
+	valid     clock.Time // end of that lifetime; Never: infinite
+}
+
+func (a *address) tentative() bool { return a.state == Tentative }
+
+func (a *address) deadline() clock.Time {
+	if a.tentative() {
+		return clock.Earliest(a.due, a.valid)
+	}
+	return clock.Earliest(a.preferred, a.valid)
+}
+
+// AddressInfo is a snapshot of an address. Preferred and Valid are the ends of its lifetimes;
+// Never: it has none, or it ended.
+type AddressInfo struct {
+	Prefix           netip.Prefix
+	State            AddressState
+	Preferred, Valid clock.Time
+}
+
+// Addresses returns all addresses, tentative ones included.
+func (i *Interface) Addresses() []AddressInfo {
+	list := make([]AddressInfo, len(i.addresses))
+	for k, a := range i.addresses {
+		list[k] = AddressInfo{a.prefix, a.state, a.preferred, a.valid}
+	}
+	return list
+}
+
+// Add adds an address with the length of its prefix, for ever. It is tentative until no other node
+// has defended it (RFC 4862 §5.4).
+func (i *Interface) Add(now clock.Time, prefix netip.Prefix) {
+	if i.own(prefix.Addr()) == nil {
+		i.detect(now, &address{prefix: prefix})
+	}
+}
+
+// Remove removes an address.
+func (i *Interface) Remove(now clock.Time, addr netip.Addr) {
+	if a := i.own(addr.WithZone("")); a != nil {
+		i.withdraw(now, a, AddressRemoved)
+	}
+}
+
+// own returns the address of this interface, or nil.
+func (i *Interface) own(addr netip.Addr) *address {
+	for k := range i.addresses {
+		if i.addresses[k].prefix.Addr() == addr {
+			return &i.addresses[k]
+		}
+	}
+	return nil
+}
+
+// source returns the source of a message: the address if it is assigned, or the first link-local
+// address, or any.
+func (i *Interface) source(wanted netip.Addr) (found netip.Addr, ok bool) {
+	for k := range i.addresses {
+		a := i.addresses[k].prefix.Addr()
+		switch {
+		case i.addresses[k].tentative():
+		case a == wanted:
+			return a, true
+		case !ok, a.IsLinkLocalUnicast() && !found.IsLinkLocalUnicast():
+			found, ok = a, true
+		}
+	}
+	return found, ok
+}
+
+// detect adds an address and begins to detect a duplicate. The random delay keeps nodes that start
+// at once apart (RFC 4862 §5.4.2).
+func (i *Interface) detect(now clock.Time, a *address) {
+	i.groups.Join(now, SolicitedNode(a.prefix.Addr()))
+	a.due = now.Add(i.between(0, maxSolicitationDelay))
+	if i.cfg.Transmits < 0 {
+		i.assign(now, a)
+	}
+	i.addresses = append(i.addresses, *a)
+}
+
+// assign ends the detection of a duplicate.
+func (i *Interface) assign(now clock.Time, a *address) {
+	a.state, a.due = Preferred, clock.Never
+	i.tell(Change{Kind: AddressPreferred, Prefix: a.prefix})
+	if !a.prefix.Addr().IsLinkLocalUnicast() {
+		return
+	}
+	i.groups.Query(now, Query{}) // routers ignored the reports before it had an address
+	if i.solicits > 0 && i.solicit == clock.Never {
+		i.solicit = now
+	}
+	if i.cfg.Advertise != nil {
+		i.advertiser.start(now)
+	}
+}
+
+func (i *Interface) deprecate(a *address) {
+	a.state, a.preferred = Deprecated, clock.Never
+	i.tell(Change{Kind: AddressDeprecated, Prefix: a.prefix})
+}
+
+// duplicate withdraws an address that another node has, and tries the next identifier if it was
+// formed (RFC 4862 §5.4.5, RFC 7217 §6).
+func (i *Interface) duplicate(now clock.Time, a *address) {
+	old := *a
+	i.withdraw(now, a, AddressDuplicate)
+	if !old.formed || old.duplicate+1 >= maxIdentifierRetries {
+		return
+	}
+	i.detect(now, &address{
+		prefix: i.stable(old.prefix, old.duplicate+1), formed: true, duplicate: old.duplicate + 1,
+		preferred: old.preferred, valid: old.valid,
+	})
+}
+
+func (i *Interface) withdraw(now clock.Time, a *address, why ChangeKind) {
+	prefix := a.prefix
+	i.addresses = slices.DeleteFunc(i.addresses, func(b address) bool { return b.prefix == prefix })
+	i.tell(Change{Kind: why, Prefix: prefix})
+	group := SolicitedNode(prefix.Addr())
+	if !slices.ContainsFunc(i.addresses, func(b address) bool {
+		return SolicitedNode(b.prefix.Addr()) == group
+	}) {
+		i.groups.Leave(now, group)
+	}
+}
+
+// advanceAddresses does what is due for addresses.
+func (i *Interface) advanceAddresses(now clock.Time) {
+	for k := 0; k < len(i.addresses); k++ {
+		a := &i.addresses[k]
+		switch {
+		case a.valid.Due(now):
+			i.withdraw(now, a, AddressRemoved)
+			k--
+		case a.tentative() && a.due.Due(now) && a.sent >= i.cfg.Transmits:
+			i.assign(now, a)
+		case a.tentative() && a.due.Due(now):
+			a.sent++
+			a.due = now.Add(i.retransmit)
+			a.nonce = binary.BigEndian.AppendUint64(nil, i.cfg.Rand.Uint64())[:6]
+			target := a.prefix.Addr()
+			i.send(&Discovery{Type: TypeNeighborSolicit, Target: target, Nonce: a.nonce},
+				netip.IPv6Unspecified(), SolicitedNode(target), nil)
+		case a.state == Preferred && a.preferred.Due(now):
+			i.deprecate(a)
+		}
+	}
+}
+
+// form adds the address of this interface in a prefix of a router, or renews its lifetimes (RFC
+// 4862 §5.5.3). An attacker could end an address with a short lifetime, so that the valid one falls
+// below two hours only if it is already less.
+func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid time.Duration) {
+	at := slices.IndexFunc(i.addresses, func(a address) bool {
+		return a.formed && a.prefix.Masked() == prefix
+	})
+	if at < 0 {
+		switch {
+		case valid == 0:
+		case len(i.addresses) >= maxAddresses:
+			i.info.Flooded++
+		default:
+			a := address{prefix: i.stable(prefix, 0), formed: true}
+			if valid < Infinite || preferred < Infinite {
+				a.preferred, a.valid = now.Add(preferred), now.Add(valid)
+			}
+			i.detect(now, &a)
+		}
+		return
+	}
+	a := &i.addresses[at]
+	if a.valid == clock.Never {
+		a.valid = now.Add(Infinite)
+	}
+	switch left := a.valid.Sub(now); {
+	case valid > twoHours || valid > left:
+		a.valid = now.Add(valid)
+	case left > twoHours:
+		a.valid = now.Add(twoHours)
+	}
+	a.preferred = now.Add(preferred)
+	switch {
+	case a.state == Preferred && preferred == 0:
+		i.deprecate(a)
+	case a.state == Deprecated && preferred > 0:
+		a.state = Preferred
+		i.tell(Change{Kind: AddressPreferred, Prefix: a.prefix})
+	}
+}
+
+// stable returns the address of this interface in a prefix.
+func (i *Interface) stable(prefix netip.Prefix, duplicate uint8) netip.Prefix {
+	return stable(prefix, i.cfg.Name, duplicate, i.cfg.Secret)
+}
+
+// StableLinkLocal returns the link-local address that an Interface with this name and secret forms.
+func StableLinkLocal(name string, secret []byte) netip.Prefix {
+	return stable(linkLocal, name, 0, secret)
+}
+
+// stable returns the address with a stable, opaque interface identifier in a prefix (RFC 7217 §5).
+// It is a reserved one (RFC 5453) with a probability of 2^-31, which is not checked.
+func stable(prefix netip.Prefix, name string, duplicate uint8, secret []byte) netip.Prefix {
+	base := prefix.Masked().Addr().As16()
+	h := sha256.New()
+	for _, part := range [][]byte{base[:8], []byte(name), {duplicate}, secret} {
+		h.Write([]byte{byte(len(part))})
+		h.Write(part)
+	}
+	copy(base[8:], h.Sum(nil))
+	return netip.PrefixFrom(netip.AddrFrom16(base), prefix.Bits())
+}

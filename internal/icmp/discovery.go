@@ -1,0 +1,305 @@
+package icmp
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+)
+
+// Refusal is the reason why a message of neighbor discovery or of a multicast querier is ignored.
+type Refusal uint8
+
+// The reasons. Accepted is none.
+const (
+	Accepted Refusal = iota
+	RefusedHopLimit
+	RefusedCode
+	RefusedLength
+	RefusedOption
+	RefusedSource
+	RefusedDestination
+	RefusedTarget
+	RefusedType
+	RefusedFlood // an advertisement with more than this node remembers; the rest was used
+	NumRefusals  = iota
+)
+
+// String describes the reason in a few words.
+func (r Refusal) String() string {
+	names := [NumRefusals]string{
+		"accepted", "hop limit wrong", "code wrong", "too short", "malformed option",
+		"source address wrong", "destination address wrong", "target address wrong", "unknown type",
+		"too many addresses, prefixes or routers",
+	}
+	if int(r) >= len(names) {
+		return "unknown"
+	}
+	return names[r]
+}
+
+// Discovery is a message of neighbor discovery (RFC 4861 §4): its type decides which fields it has.
+type Discovery struct {
+	Type Type
+	// Target is the address that a solicitation or advertisement of neighbors is about, or the
+	// better next hop of a redirect to Destination.
+	Target, Destination netip.Addr
+	// The flags of a neighbor advertisement.
+	Router, Solicited, Override bool
+	Advert                      Advert // if it is a router's
+	// SourceLink and TargetLink are link-layer addresses; nil: not given. They and Nonce (RFC 7527
+	// §4.1) are part of the parsed message.
+	SourceLink, TargetLink, Nonce []byte
+}
+
+// Advert is the content of a router advertisement (RFC 4861 §4.2). Times are whole seconds, those
+// with "ms" milliseconds, and zero if the router does not specify them.
+type Advert struct {
+	HopLimit       uint8
+	Managed, Other bool          // addresses, or other configuration, are available by DHCPv6
+	Lifetime       time.Duration // as a default router
+	Reachable      time.Duration // ms
+	Retransmit     time.Duration // ms
+	MTU            int
+	Prefixes       []PrefixInfo
+	Servers        []netip.Addr  // recursive DNS servers (RFC 8106 §5.1)
+	ServerLifetime time.Duration // of the servers
+}
+
+// PrefixInfo is a prefix information option (RFC 4861 §4.6.2).
+type PrefixInfo struct {
+	Prefix             netip.Prefix
+	OnLink, Autonomous bool
+	Valid, Preferred   time.Duration // Infinite: for ever
+}
+
+// Infinite is the lifetime that means for ever. It is a finite one of 136 years.
+const Infinite = 0xffffffff * time.Second
+
+// The types of options (RFC 4861 §4.6, RFC 8106 §5.1, RFC 7527 §4.1).
+const (
+	optionSourceLink = 1
+	optionTargetLink = 2
+	optionPrefix     = 3
+	optionMTU        = 5
+	optionNonce      = 14
+	optionServers    = 25
+)
+
+// Flags of neighbor and router advertisements and of prefixes.
+const (
+	flagRouter, flagSolicited, flagOverride = 0x80, 0x40, 0x20
+	flagManaged, flagOther                  = 0x80, 0x40
+	flagOnLink, flagAutonomous              = 0x80, 0x40
+)
+
+// discoveryHopLimit is the hop limit of all messages: no router has forwarded them (RFC 4861 §3.1).
+const discoveryHopLimit = 255
+
+var (
+	allNodes   = netip.MustParseAddr("ff02::1")
+	allRouters = netip.MustParseAddr("ff02::2")
+)
+
+// SolicitedNode returns the multicast group that an address is solicited at (RFC 4291 §2.7.1).
+func SolicitedNode(a netip.Addr) netip.Addr {
+	b := a.As16()
+	copy(b[:], []byte{0xff, 0x02, 11: 1, 12: 0xff})
+	return netip.AddrFrom16(b)
+}
+
+// ParseDiscovery parses a message that Parse accepted in a packet with these addresses and hop
+// limit. It makes the checks of RFC 4861 §6.1, §7.1 and §8.1, except those that depend on the
+// receiver. Unknown options, and those of a wrong length other than zero, are skipped.
+func ParseDiscovery(m *Message, src, dst netip.Addr, hopLimit uint8) (d Discovery, r Refusal) {
+	if hopLimit != discoveryHopLimit {
+		return d, RefusedHopLimit
+	}
+	if m.Code != 0 {
+		return d, RefusedCode
+	}
+	var need int // length of the body before the options
+	switch m.Type {
+	case TypeRouterSolicit6:
+	case TypeRouterAdvert6:
+		need = 8
+	case TypeNeighborSolicit, TypeNeighborAdvert:
+		need = 16
+	case TypeRedirect6:
+		need = 32
+	default:
+		return d, RefusedType
+	}
+	b := m.Body
+	if len(b) < need {
+		return d, RefusedLength
+	}
+	d.Type = m.Type
+	switch m.Type {
+	case TypeRouterAdvert6:
+		d.Advert = Advert{
+			HopLimit:   m.Rest[0],
+			Managed:    m.Rest[1]&flagManaged != 0,
+			Other:      m.Rest[1]&flagOther != 0,
+			Lifetime:   time.Duration(binary.BigEndian.Uint16(m.Rest[2:])) * time.Second,
+			Reachable:  time.Duration(binary.BigEndian.Uint32(b)) * time.Millisecond,
+			Retransmit: time.Duration(binary.BigEndian.Uint32(b[4:])) * time.Millisecond,
+		}
+	case TypeNeighborAdvert:
+		d.Router, d.Solicited = m.Rest[0]&flagRouter != 0, m.Rest[0]&flagSolicited != 0
+		d.Override = m.Rest[0]&flagOverride != 0
+	}
+	if need >= 16 {
+		d.Target = netip.AddrFrom16([16]byte(b))
+	}
+	if need == 32 {
+		d.Destination = netip.AddrFrom16([16]byte(b[16:]))
+	}
+	if !d.parseOptions(b[need:]) {
+		return d, RefusedOption
+	}
+	return d, d.check(src, dst)
+}
+
+// parseOptions returns false for an option of length zero, or longer than the rest.
+func (d *Discovery) parseOptions(b []byte) bool {
+	for len(b) > 0 {
+		if len(b) < 8 || b[1] == 0 || int(b[1])*8 > len(b) {
+			return false
+		}
+		var o []byte
+		o, b = b[:int(b[1])*8], b[int(b[1])*8:]
+		switch kind, units := o[0], o[1]; {
+		case kind == optionSourceLink:
+			d.SourceLink = o[2:]
+		case kind == optionTargetLink:
+			d.TargetLink = o[2:]
+		case kind == optionNonce:
+			d.Nonce = o[2:]
+		case kind == optionMTU && units == 1:
+			d.Advert.MTU = int(min(binary.BigEndian.Uint32(o[4:]), 1<<31-1))
+		case kind == optionPrefix && units == 4 && o[2] <= 128:
+			addr := netip.AddrFrom16([16]byte(o[16:]))
+			d.Advert.Prefixes = append(d.Advert.Prefixes, PrefixInfo{
+				Prefix: netip.PrefixFrom(addr, int(o[2])).Masked(),
+				OnLink: o[3]&flagOnLink != 0, Autonomous: o[3]&flagAutonomous != 0,
+				Valid: seconds(o[4:]), Preferred: seconds(o[8:]),
+			})
+		case kind == optionServers && units >= 3 && units%2 == 1:
+			d.Advert.ServerLifetime = seconds(o[4:])
+			for o = o[8:]; len(o) > 0; o = o[16:] {
+				d.Advert.Servers = append(d.Advert.Servers, netip.AddrFrom16([16]byte(o)))
+			}
+		}
+	}
+	return true
+}
+
+func seconds(b []byte) time.Duration {
+	return time.Duration(binary.BigEndian.Uint32(b)) * time.Second
+}
+
+// check makes the checks that involve addresses.
+func (d *Discovery) check(src, dst netip.Addr) Refusal {
+	unknown := src.IsUnspecified()
+	switch d.Type {
+	case TypeRouterSolicit6: // RFC 4861 §6.1.1
+		if unknown && d.SourceLink != nil {
+			return RefusedOption
+		}
+	case TypeRouterAdvert6: // RFC 4861 §6.1.2
+		if !src.IsLinkLocalUnicast() {
+			return RefusedSource
+		}
+	case TypeNeighborSolicit: // RFC 4861 §7.1.1
+		switch {
+		case d.Target.IsMulticast() || d.Target.IsUnspecified():
+			return RefusedTarget
+		case unknown && dst != SolicitedNode(d.Target):
+			return RefusedDestination
+		case unknown && d.SourceLink != nil:
+			return RefusedOption
+		}
+	case TypeNeighborAdvert: // RFC 4861 §7.1.2
+		switch {
+		case d.Target.IsMulticast() || d.Target.IsUnspecified():
+			return RefusedTarget
+		case dst.IsMulticast() && d.Solicited:
+			return RefusedDestination
+		}
+	case TypeRedirect6: // RFC 4861 §8.1
+		switch {
+		case !src.IsLinkLocalUnicast():
+			return RefusedSource
+		case d.Destination.IsMulticast():
+			return RefusedDestination
+		case d.Target != d.Destination && !d.Target.IsLinkLocalUnicast():
+			return RefusedTarget
+		}
+	}
+	return Accepted
+}
+
+// Message returns the message. Its link-layer addresses have 2 bytes less than a multiple of 8.
+func (d *Discovery) Message() Message {
+	m := Message{Type: d.Type}
+	switch d.Type {
+	case TypeRouterAdvert6:
+		a := &d.Advert
+		m.Rest[0], m.Rest[1] = a.HopLimit, flag(flagManaged, a.Managed)|flag(flagOther, a.Other)
+		binary.BigEndian.PutUint16(m.Rest[2:], uint16(a.Lifetime/time.Second))
+		m.Body = binary.BigEndian.AppendUint32(nil, uint32(a.Reachable/time.Millisecond))
+		m.Body = binary.BigEndian.AppendUint32(m.Body, uint32(a.Retransmit/time.Millisecond))
+	case TypeRedirect6:
+		m.Body = append(d.Target.AsSlice(), d.Destination.AsSlice()...)
+	case TypeNeighborAdvert, TypeNeighborSolicit:
+		m.Rest[0] = flag(flagRouter, d.Router) | flag(flagSolicited, d.Solicited) |
+			flag(flagOverride, d.Override)
+		m.Body = d.Target.AsSlice()
+	}
+	m.Body = appendOption(m.Body, optionSourceLink, d.SourceLink)
+	m.Body = appendOption(m.Body, optionTargetLink, d.TargetLink)
+	m.Body = appendOption(m.Body, optionNonce, d.Nonce)
+	if d.Type == TypeRouterAdvert6 {
+		m.Body = d.Advert.appendOptions(m.Body)
+	}
+	return m
+}
+
+// appendOption appends an option with these bytes, padded to a multiple of 8. nil: no option.
+func appendOption(b []byte, kind uint8, content []byte) []byte {
+	if content == nil {
+		return b
+	}
+	units := (len(content) + 2 + 7) / 8
+	b = append(append(b, kind, uint8(units)), content...)
+	return append(b, make([]byte, units*8-2-len(content))...)
+}
+
+func (a *Advert) appendOptions(b []byte) []byte {
+	if a.MTU != 0 {
+		b = append(b, optionMTU, 1, 0, 0)
+		b = binary.BigEndian.AppendUint32(b, uint32(a.MTU))
+	}
+	for _, p := range a.Prefixes {
+		b = append(b, optionPrefix, 4, uint8(p.Prefix.Bits()),
+			flag(flagOnLink, p.OnLink)|flag(flagAutonomous, p.Autonomous))
+		b = binary.BigEndian.AppendUint32(b, uint32(p.Valid/time.Second))
+		b = binary.BigEndian.AppendUint32(b, uint32(p.Preferred/time.Second))
+		b = append(append(b, 0, 0, 0, 0), p.Prefix.Addr().AsSlice()...)
+	}
+	if len(a.Servers) > 0 {
+		b = append(b, optionServers, uint8(1+2*len(a.Servers)), 0, 0)
+		b = binary.BigEndian.AppendUint32(b, uint32(a.ServerLifetime/time.Second))
+		for _, s := range a.Servers {
+			b = append(b, s.AsSlice()...)
+		}
+	}
+	return b
+}
+
+func flag(bit uint8, on bool) uint8 {
+	if on {
+		return bit
+	}
+	return 0
+}

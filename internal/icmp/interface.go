@@ -1,0 +1,319 @@
+package icmp
+
+import (
+	"bytes"
+	"cmp"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// InterfaceConfig configures an Interface.
+type InterfaceConfig struct {
+	Rand *rand.Rand // for delays and nonces; required
+	// Link is the interface's link-layer address, of any length; nil: the link has none, so that
+	// nothing is resolved, and neighbors are only probed.
+	Link []byte
+	// LinkLocal is the link-local address; invalid: one with a stable identifier.
+	LinkLocal netip.Addr
+	// Name and Secret are the inputs of interface identifiers (RFC 7217 §5).
+	Name   string
+	Secret []byte
+	MTU    int // of the link; 0: 1280
+	// Router means that the node forwards packets. It ignores the advertisements of other routers
+	// (RFC 4861 §6.2.7), and sends its own if Advertise is set.
+	Router    bool
+	Advertise *Advertising
+	// Manual makes a host ignore routers: its addresses and routes are configured.
+	Manual bool
+	// Transmits is the number of solicitations that detect a duplicate address (RFC 4862 §5.1); 0:
+	// 1, negative: no detection.
+	Transmits    int
+	MaxNeighbors int // 0: 512
+}
+
+// Interface is IPv6 on one link: neighbor discovery (RFC 4861), address configuration (RFC 4862)
+// and group membership (RFC 3810). Its owner passes messages to Input, and sends those of Output;
+// it asks Resolve for the link-layer address of a next hop, and follows NextChange. Addresses may
+// have a zone, which is ignored; those that it returns have none.
+type Interface struct {
+	cfg        InterfaceConfig
+	neighbors  map[netip.Addr]*neighbor
+	order      []*neighbor // all, in the order of their creation
+	probe      clock.Time  // when a neighbor is due, or earlier
+	reachable  time.Duration
+	retransmit time.Duration
+
+	addresses []address
+	onLink    []lasting[netip.Prefix]
+	routers   []lasting[netip.Addr]
+	selected  netip.Addr // default router
+	hopLimit  int        // from a router; 0: none
+	mtu       int        // from a router; 0: none
+	solicits  int        // router solicitations left
+	solicit   clock.Time
+
+	advertiser advertiser
+	groups     *Listener
+	out        []Outgoing
+	changes    []Change
+	info       InterfaceInfo
+}
+
+// lasting is what a router announced for a time.
+type lasting[T any] struct {
+	what  T
+	until clock.Time
+	// unreachable is true for a router that did not answer probes since its last message.
+	unreachable bool
+}
+
+// InterfaceInfo has the counters of an Interface.
+type InterfaceInfo struct {
+	Refused    [NumRefusals]uint64 // messages by reason
+	Flooded    uint64              // addresses, prefixes and routers beyond a limit
+	Evicted    uint64              // neighbors beyond a limit
+	Conflicts  uint64              // messages of others that use an address of this node
+	Redirects  uint64              // ignored
+	Unanswered uint64              // messages that were not sent, because Output was not called
+}
+
+// The limits of what messages can create.
+const (
+	maxNeighbors = 512
+	maxAddresses = 16
+	maxPrefixes  = 32
+	maxRouters   = 16
+	maxOutgoing  = 256
+	maxChanges   = 256
+)
+
+// linkLocal is the prefix of link-local addresses (RFC 4291 §2.5.6).
+var linkLocal = netip.MustParsePrefix("fe80::/64")
+
+// MinMTU6 is the minimum MTU of a link (RFC 8200 §5).
+const MinMTU6 = 1280
+
+// Outgoing is a message to send, or a packet that waited for a neighbor.
+type Outgoing struct {
+	Src, Dst    netip.Addr // Src can be the unspecified address
+	Link        []byte     // link-layer destination; nil: that of the group, or not yet known
+	HopLimit    uint8
+	Protocol    uint8
+	RouterAlert bool   // add the option
+	Payload     []byte // with its checksum
+	// Packet is set instead of the rest for a packet of Resolve. Its neighbor is Dst and has the
+	// address Link. If Unreachable is set, the neighbor did not answer: report CodeAddress.
+	Packet      []byte
+	Unreachable bool
+}
+
+// ChangeKind is a kind of Change.
+type ChangeKind uint8
+
+// The kinds of changes.
+const (
+	AddressPreferred  ChangeKind = iota // Prefix is an address that is assigned, or preferred again
+	AddressDeprecated                   // for new connections others are preferred
+	AddressRemoved                      // its lifetime ended, or it was removed
+	AddressDuplicate                    // another node has it; it was never assigned
+	PrefixOnLink                        // all addresses of Prefix are neighbors
+	PrefixOffLink
+	RouterSelected // Router is the default router; invalid: none is known
+	LinkMTU        // Value, from a router
+	HopLimit       // Value, from a router
+)
+
+// Change is a result of an Interface for its owner. Prefix is an address with the length of its
+// prefix, or an on-link prefix.
+type Change struct {
+	Kind   ChangeKind
+	Prefix netip.Prefix
+	Router netip.Addr
+	Value  int
+}
+
+// NewInterface returns an interface that begins to configure a link-local address (RFC 4862 §5.3).
+func NewInterface(now clock.Time, cfg InterfaceConfig) *Interface {
+	cfg.MTU = cmp.Or(cfg.MTU, MinMTU6)
+	cfg.Transmits = cmp.Or(cfg.Transmits, 1)
+	cfg.MaxNeighbors = cmp.Or(cfg.MaxNeighbors, maxNeighbors)
+	i := &Interface{
+		cfg: cfg, neighbors: map[netip.Addr]*neighbor{}, groups: NewListener(cfg.Rand, true),
+		reachable: reachableTime, retransmit: retransTimer,
+	}
+	if cfg.Router {
+		i.groups.Join(now, allRouters)
+	} else if !cfg.Manual {
+		i.solicits = maxRouterSolicitations
+	}
+	if cfg.LinkLocal.IsValid() {
+		i.Add(now, netip.PrefixFrom(cfg.LinkLocal, linkLocal.Bits()))
+	} else {
+		i.form(now, linkLocal, Infinite, Infinite)
+	}
+	return i
+}
+
+// Input processes a message that Parse accepted. It returns why the message was ignored.
+func (i *Interface) Input(
+	now clock.Time, m *Message, src, dst netip.Addr, hopLimit uint8,
+) (r Refusal) {
+	defer func() { i.info.Refused[r]++ }()
+	src, dst = src.WithZone(""), dst.WithZone("")
+	if m.Type == TypeListenerQuery {
+		q, r := parseQuery6(m, src, hopLimit)
+		if r == Accepted {
+			i.groups.Query(now, q)
+		}
+		return r
+	}
+	d, r := ParseDiscovery(m, src, dst, hopLimit)
+	if r != Accepted {
+		return r
+	}
+	d.SourceLink, d.TargetLink = i.linkOf(d.SourceLink), i.linkOf(d.TargetLink)
+	switch d.Type {
+	case TypeNeighborSolicit:
+		i.hearSolicit(now, &d, src)
+	case TypeNeighborAdvert:
+		i.hearAdvert(now, &d)
+	case TypeRouterSolicit6:
+		if !i.cfg.Router {
+			break // RFC 4861 §6.2.6
+		}
+		if n := i.learn(now, src, d.SourceLink); n != nil {
+			n.router = false
+		}
+		i.advertiser.asked(now, i)
+	case TypeRouterAdvert6:
+		if n := i.learn(now, src, d.SourceLink); n != nil {
+			n.router = true
+		}
+		flooded := i.info.Flooded
+		i.hearRouter(now, &d.Advert, src)
+		if i.info.Flooded > flooded {
+			return RefusedFlood
+		}
+	case TypeRedirect6: // it can be forged by any node of the link
+		i.info.Redirects++
+	}
+	return Accepted
+}
+
+// linkOf returns the link-layer address of an option, without its padding; nil: it has none of this
+// link.
+func (i *Interface) linkOf(option []byte) []byte {
+	if n := len(i.cfg.Link); n > 0 && len(option) >= n {
+		return option[:n]
+	}
+	return nil
+}
+
+// JoinGroup makes the interface a member of a multicast group; false: it is one of too many.
+func (i *Interface) JoinGroup(now clock.Time, group netip.Addr) bool {
+	return i.groups.Join(now, group)
+}
+
+// LeaveGroup undoes JoinGroup.
+func (i *Interface) LeaveGroup(now clock.Time, group netip.Addr) { i.groups.Leave(now, group) }
+
+// IsMember reports whether the interface receives packets to a multicast group.
+func (i *Interface) IsMember(group netip.Addr) bool {
+	return group.WithZone("") == allNodes || i.groups.IsMember(group)
+}
+
+// send queues a message of neighbor discovery.
+func (i *Interface) send(d *Discovery, src, dst netip.Addr, link []byte) {
+	if len(i.out) >= maxOutgoing {
+		i.info.Unanswered++
+		return
+	}
+	i.out = append(i.out, Outgoing{
+		Src: src, Dst: dst, Link: link, HopLimit: discoveryHopLimit, Protocol: protocolICMP6,
+		Payload: d.Message().Append(nil, src, dst),
+	})
+}
+
+// Output returns the next message or packet; false: nothing is due.
+func (i *Interface) Output(now clock.Time, out *Outgoing) bool {
+	if len(i.out) > 0 {
+		*out = i.out[0]
+		i.out = i.out[1:]
+		return true
+	}
+	src, _ := i.source(netip.Addr{})
+	if !src.IsLinkLocalUnicast() {
+		src = netip.IPv6Unspecified() // RFC 3810 §5.2.13
+	}
+	return i.groups.Output(now, src, out)
+}
+
+// Deadline returns when to call Advance and Output next.
+func (i *Interface) Deadline() clock.Time {
+	if len(i.out) > 0 {
+		return 1
+	}
+	t := clock.Earliest(i.probe, i.solicit, i.advertiser.due, i.groups.Deadline())
+	for k := range i.addresses {
+		t = clock.Earliest(t, i.addresses[k].deadline())
+	}
+	for _, p := range i.onLink {
+		t = clock.Earliest(t, p.until)
+	}
+	for _, r := range i.routers {
+		t = clock.Earliest(t, r.until)
+	}
+	return t
+}
+
+// Advance does what is due.
+func (i *Interface) Advance(now clock.Time) {
+	i.advanceAddresses(now)
+	i.advanceRouters(now)
+	i.advanceNeighbors(now)
+	i.advertiser.advance(now, i)
+}
+
+// NextChange returns the oldest change that was not returned yet.
+func (i *Interface) NextChange() (Change, bool) {
+	if len(i.changes) == 0 {
+		return Change{}, false
+	}
+	c := i.changes[0]
+	i.changes = i.changes[1:]
+	return c, true
+}
+
+// tell queues a change. More than maxChanges come only from an owner that does not follow them.
+func (i *Interface) tell(c Change) {
+	if len(i.changes) < maxChanges {
+		i.changes = append(i.changes, c)
+	}
+}
+
+// Info returns the counters.
+func (i *Interface) Info() InterfaceInfo { return i.info }
+
+// between draws a random time.
+func (i *Interface) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(i.cfg.Rand.Int64N(int64(most-least)+1))
+}
+
+// same reports whether two link-layer addresses are equal. Without an address there is no change.
+func same(a, b []byte) bool { return b == nil || bytes.Equal(a, b) }
+
+// remove deletes the elements that are due and returns them.
+func remove[T any](list []lasting[T], now clock.Time) (rest []lasting[T], gone []T) {
+	rest = slices.DeleteFunc(list, func(l lasting[T]) bool {
+		if l.until.Due(now) {
+			gone = append(gone, l.what)
+			return true
+		}
+		return false
+	})
+	return rest, gone
+}

@@ -1,0 +1,241 @@
+package icmp
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// The constants of RFC 4861 §10.
+const (
+	maxRouterSolicitations     = 3
+	routerSolicitationInterval = 4 * time.Second
+)
+
+// hearRouter processes a router advertisement (RFC 4861 §6.3.4, RFC 4862 §5.5.3). A router ignores
+// it (RFC 4861 §6.2.7), as does a node that is configured manually.
+func (i *Interface) hearRouter(now clock.Time, a *Advert, src netip.Addr) {
+	if i.cfg.Router || i.cfg.Manual {
+		return
+	}
+	if a.Lifetime > 0 {
+		i.solicits, i.solicit = 0, clock.Never
+	}
+	i.routers = renew(i, i.routers, src, maxRouters, now, a.Lifetime)
+	i.selectRouter()
+	if v := int(a.HopLimit); v > 0 && v != i.hopLimit {
+		i.hopLimit = v
+		i.tell(Change{Kind: HopLimit, Value: v})
+	}
+	if a.MTU >= MinMTU6 && a.MTU <= i.cfg.MTU && a.MTU != i.mtu {
+		i.mtu = a.MTU
+		i.tell(Change{Kind: LinkMTU, Value: a.MTU})
+	}
+	// RFC 4861 §6.2.1 limits the first to an hour. The other limits keep a bad router from making
+	// hosts flood the link, or wait for a neighbor for hours.
+	if a.Reachable > 0 {
+		i.reachable = min(max(a.Reachable, time.Second), time.Hour)
+	}
+	if a.Retransmit > 0 {
+		i.retransmit = min(max(a.Retransmit, retransTimer/10), retransTimer*10)
+	}
+	for _, p := range a.Prefixes {
+		if p.Prefix.Addr().IsLinkLocalUnicast() || p.Prefix.Addr().IsMulticast() {
+			continue
+		}
+		if p.OnLink {
+			i.learnOnLink(now, p.Prefix, p.Valid)
+		}
+		if p.Autonomous && p.Prefix.Bits() == 64 && p.Preferred <= p.Valid {
+			i.form(now, p.Prefix, p.Preferred, p.Valid)
+		}
+	}
+}
+
+func (i *Interface) learnOnLink(now clock.Time, prefix netip.Prefix, valid time.Duration) {
+	before := len(i.onLink)
+	i.onLink = renew(i, i.onLink, prefix, maxPrefixes, now, valid)
+	switch len(i.onLink) - before {
+	case 1:
+		i.tell(Change{Kind: PrefixOnLink, Prefix: prefix})
+	case -1:
+		i.tell(Change{Kind: PrefixOffLink, Prefix: prefix})
+	}
+}
+
+// renew adds what to a list of at most most, or changes its lifetime; zero removes it.
+func renew[T comparable](
+	i *Interface, list []lasting[T], what T, most int, now clock.Time, lifetime time.Duration,
+) []lasting[T] {
+	at := slices.IndexFunc(list, func(l lasting[T]) bool { return l.what == what })
+	fresh := lasting[T]{what: what, until: now.Add(lifetime)}
+	switch {
+	case at >= 0 && lifetime == 0:
+		return slices.Delete(list, at, at+1)
+	case at >= 0:
+		list[at] = fresh
+	case lifetime == 0:
+	case len(list) >= most:
+		i.info.Flooded++
+	default:
+		return append(list, fresh)
+	}
+	return list
+}
+
+// selectRouter chooses the default router: a reachable one, and the same one as long as possible
+// (RFC 4861 §6.3.6).
+func (i *Interface) selectRouter() {
+	var best netip.Addr
+	rank := 0
+	for _, r := range i.routers {
+		mine := 1 // rank: unreachable, the same unreachable, reachable, the same reachable
+		if !r.unreachable {
+			mine += 2
+		}
+		if r.what == i.selected {
+			mine++
+		}
+		if mine > rank {
+			best, rank = r.what, mine
+		}
+	}
+	if best != i.selected {
+		i.selected = best
+		i.tell(Change{Kind: RouterSelected, Router: best})
+	}
+}
+
+// dropRouter removes a router that has become a host (RFC 4861 §6.3.5).
+func (i *Interface) dropRouter(now clock.Time, addr netip.Addr) {
+	i.routers = renew(i, i.routers, addr, maxRouters, now, 0)
+	i.selectRouter()
+}
+
+// setReachable records whether a router answers.
+func (i *Interface) setReachable(addr netip.Addr, reachable bool) {
+	for k := range i.routers {
+		if r := &i.routers[k]; r.what == addr {
+			r.unreachable = !reachable
+			i.selectRouter()
+		}
+	}
+}
+
+// advanceRouters removes what has expired, and solicits routers after the link-local address is
+// assigned (RFC 4861 §6.3.5 and §6.3.7). Until then a duplicate could receive the answer.
+func (i *Interface) advanceRouters(now clock.Time) {
+	var offLink []netip.Prefix
+	i.onLink, offLink = remove(i.onLink, now)
+	for _, p := range offLink {
+		i.tell(Change{Kind: PrefixOffLink, Prefix: p})
+	}
+	i.routers, _ = remove(i.routers, now)
+	i.selectRouter()
+	if !i.solicit.Due(now) {
+		return
+	}
+	i.solicits--
+	i.solicit = clock.Never
+	if i.solicits > 0 {
+		i.solicit = now.Add(routerSolicitationInterval)
+	}
+	if src, ok := i.source(netip.Addr{}); ok {
+		i.send(&Discovery{Type: TypeRouterSolicit6, SourceLink: i.cfg.Link}, src, allRouters, nil)
+	}
+}
+
+// Advertising configures the router advertisements of an interface (RFC 4861 §6.2.1).
+type Advertising struct {
+	// Advert is their content. Its lifetime is 0: three times MaxInterval; negative: this is no
+	// default router.
+	Advert
+	// MinInterval and MaxInterval bound the random time between two; 0: 600 s, and a third of
+	// MaxInterval.
+	MinInterval, MaxInterval time.Duration
+}
+
+// The constants of RFC 4861 §10 for routers.
+const (
+	maxInitialInterval = 16 * time.Second
+	maxInitialAdverts  = 3
+	minDelayBetweenRAs = 3 * time.Second
+	maxRADelay         = 500 * time.Millisecond
+	defaultMaxInterval = 600 * time.Second
+)
+
+// advertiser sends the router advertisements of an interface.
+type advertiser struct {
+	running bool
+	sent    int
+	last    clock.Time
+	due     clock.Time
+}
+
+// start begins once the interface has a link-local address.
+func (a *advertiser) start(now clock.Time) {
+	if !a.running {
+		a.running, a.due = true, now
+	}
+}
+
+// asked schedules the answer to a solicitation, a multicast one after a random delay, and limits
+// their rate (RFC 4861 §6.2.6).
+func (a *advertiser) asked(now clock.Time, i *Interface) {
+	if !a.running {
+		return
+	}
+	at := now.Add(i.between(0, maxRADelay))
+	if a.sent > 0 {
+		at = max(at, a.last.Add(minDelayBetweenRAs))
+	}
+	a.due = clock.Earliest(a.due, at)
+}
+
+// advance sends the advertisement that is due (RFC 4861 §6.2.4).
+func (a *advertiser) advance(now clock.Time, i *Interface) {
+	if !a.due.Due(now) {
+		return
+	}
+	a.send(i, i.cfg.Advertise.lifetime())
+	a.sent++
+	a.last = now
+	most := i.cfg.Advertise.maxInterval()
+	wait := i.between(cmp.Or(i.cfg.Advertise.MinInterval, most/3), most)
+	if a.sent < maxInitialAdverts {
+		wait = min(wait, maxInitialInterval)
+	}
+	a.due = now.Add(wait)
+}
+
+func (a *advertiser) send(i *Interface, lifetime time.Duration) {
+	src, ok := i.source(netip.Addr{})
+	if !ok || !src.IsLinkLocalUnicast() {
+		return
+	}
+	d := Discovery{
+		Type: TypeRouterAdvert6, Advert: i.cfg.Advertise.Advert, SourceLink: i.cfg.Link,
+	}
+	d.Advert.Lifetime = lifetime
+	i.send(&d, src, allNodes, nil)
+}
+
+func (c *Advertising) maxInterval() time.Duration {
+	return cmp.Or(c.MaxInterval, defaultMaxInterval)
+}
+
+func (c *Advertising) lifetime() time.Duration {
+	return max(0, cmp.Or(c.Lifetime, 3*c.maxInterval()))
+}
+
+// Cease ends the advertisements: the last one says that this is no default router any more (RFC
+// 4861 §6.2.5).
+func (i *Interface) Cease() {
+	if i.advertiser.running {
+		i.advertiser.send(i, 0)
+	}
+	i.advertiser = advertiser{}
+}
