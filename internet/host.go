@@ -1,0 +1,197 @@
+package internet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/tidepool-net/tidepool"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+)
+
+// Host is a host or a router of a World.
+type Host struct {
+	world *World
+	name  string
+	file  tidepool.File
+	ends  map[string]*tidepool.PipeEnd // of its links, by interface
+	addrs []netip.Addr
+
+	mu     sync.Mutex
+	node   *tidepool.Node
+	down   bool
+	starts int // captures
+	fails  int // faults of Faults that keep the host down
+	main   func(*Host)
+	mains  sync.WaitGroup
+}
+
+func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
+	h := &Host{world: w, name: name, file: file, ends: map[string]*tidepool.PipeEnd{}, down: true}
+	for i := range c.Interfaces {
+		for _, p := range c.Interfaces[i].Addrs() {
+			if !p.Addr().IsLinkLocalUnicast() {
+				h.addrs = append(h.addrs, p.Addr())
+			}
+		}
+	}
+	sum := fnv.New64a()
+	_, _ = io.WriteString(sum, name) // never fails
+	h.file.Seed = max(1, sum.Sum64()^w.seed*0x9e3779b97f4a7c15)
+	h.file.Lookup = w.lookup
+	return h
+}
+
+// start starts the host's node.
+func (h *Host) start() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.file.Links = map[string]io.ReadWriteCloser{}
+	for name, end := range h.ends {
+		h.file.Links[name] = end
+	}
+	if h.world.captures != "" {
+		h.starts++
+		name := fmt.Sprintf("%s-%d.pcapng", h.name, h.starts)
+		h.file.Capture = filepath.Join(h.world.captures, name)
+	}
+	n, err := h.file.Open()
+	if err != nil {
+		return err
+	}
+	h.node, h.down = n, false
+	return nil
+}
+
+// stop closes the node at the end of the test.
+func (h *Host) stop() {
+	h.mu.Lock()
+	down := h.down
+	h.down = true
+	h.mu.Unlock()
+	if !down {
+		if err := h.node.Crash(); err != nil {
+			h.world.t.Errorf("internet: host %s: %v", h.name, err)
+		}
+	}
+	h.mains.Wait()
+}
+
+// Name is the host's name, by which others find it.
+func (h *Host) Name() string { return h.name }
+
+// Addrs returns the host's addresses.
+func (h *Host) Addrs() []netip.Addr { return slices.Clone(h.addrs) }
+
+// Node is the node that runs the host, until it crashes. It has the calls that Host has not.
+func (h *Host) Node() *tidepool.Node {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.node
+}
+
+// Listen is Node.Listen.
+func (h *Host) Listen(network, address string) (net.Listener, error) {
+	return h.Node().Listen(network, address)
+}
+
+// ListenPacket is Node.ListenPacket.
+func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
+	return h.Node().ListenPacket(network, address)
+}
+
+// Dial is Node.Dial. The address may have the name of a host, as "db1:5432".
+func (h *Host) Dial(network, address string) (net.Conn, error) {
+	return h.Node().Dial(network, address)
+}
+
+// DialContext is Node.DialContext, and fits http.Transport and others that dial by such a function.
+func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return h.Node().DialContext(ctx, network, address)
+}
+
+// Crash ends the host as a power failure does. Its connections vanish without a FIN or RST, so that
+// their other ends stay open until they find out, and its own calls return net.ErrClosed. The
+// program's goroutines are the test's to end.
+func (h *Host) Crash() {
+	h.world.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.down {
+		h.world.t.Errorf("internet: Crash: host %s is down", h.name)
+		return
+	}
+	h.down = true
+	if err := h.node.Crash(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		h.world.t.Errorf("internet: Crash: host %s: %v", h.name, err)
+	}
+}
+
+// Go calls main, the host's program, in a goroutine of its own. Restart calls it again. The test
+// ends only when it has returned: at the latest when the test closes the host, so that its calls
+// return net.ErrClosed.
+func (h *Host) Go(main func(*Host)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.main = main
+	h.mains.Go(func() { main(h) })
+}
+
+// Restart starts a crashed host again, with empty tables and no connections, and its program: main,
+// or if that is nil the last one.
+func (h *Host) Restart(main func(*Host)) {
+	h.world.t.Helper()
+	h.mu.Lock()
+	down := h.down
+	if main == nil {
+		main = h.main
+	}
+	h.mu.Unlock()
+	if !down {
+		h.world.t.Errorf("internet: Restart: host %s is running: crash it first", h.name)
+		return
+	}
+	for _, end := range h.ends {
+		end.Reopen()
+	}
+	if err := h.start(); err != nil {
+		h.world.t.Errorf("internet: Restart: host %s: %v", h.name, err)
+		return
+	}
+	for _, l := range h.world.links {
+		l.renew(h)
+	}
+	if main != nil {
+		h.Go(main)
+	}
+}
+
+// fail and recover are Crash and Restart for faults that overlap: the last one that ends restarts
+// the host.
+func (h *Host) fail() {
+	h.mu.Lock()
+	h.fails++
+	crash := h.fails == 1 && !h.down
+	h.mu.Unlock()
+	if crash {
+		h.Crash()
+	}
+}
+
+func (h *Host) recover() {
+	h.mu.Lock()
+	h.fails--
+	restart := h.fails == 0 && h.down
+	h.mu.Unlock()
+	if restart {
+		h.Restart(nil)
+	}
+}

@@ -1,0 +1,333 @@
+// Package internet runs whole networks of tidepool's hosts and routers inside tests, with real TCP,
+// and with faults at times that the test chooses:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		w := internet.Start(t, `
+//			link db1 r1 delay 20ms
+//			link r1 db2 delay 5ms loss 1%
+//		`)
+//		ln, err := w.Host("db1").Listen("tcp", ":5432")
+//		…
+//		w.At(10*time.Second, w.Link("db1", "r1").Cut)
+//		conn, err := w.Host("db2").Dial("tcp", "db1:5432")
+//		…
+//	})
+//
+// In a testing/synctest bubble all of it runs in the bubble's time, and takes no real time to wait.
+// Outside, it runs in the system's time. Hosts know each other by their names. Their connections
+// and listeners are those of package net, so that a program needs a net.Listener, a net.PacketConn
+// or a dial function in place of net's own, and no other change.
+package internet
+
+import (
+	"context"
+	"flag"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidepool-net/tidepool"
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// World is a network that runs during a test. When the test ends, its faults stop and its hosts are
+// closed. With `go test -artifacts`, each host writes its packets to HOST-N.pcapng in the test's
+// folder of artifacts, and begins the next N when it restarts.
+type World struct {
+	t     testing.TB
+	seed  uint64
+	began time.Time
+	hosts []*Host
+	links []*Link
+
+	planned []fault // by Faults
+	// captures is the folder for the captures of all hosts; empty: none.
+	captures string
+
+	mu     sync.Mutex
+	timers []*time.Timer // of At
+	acting sync.WaitGroup
+}
+
+// Run starts the network of a .net file, or of the .lnx files of a folder, and waits until every
+// host has a route to every other. Mistakes in the files end the test.
+func Run(tb testing.TB, path string) *World {
+	tb.Helper()
+	return run(tb, path, *seed)
+}
+
+func run(tb testing.TB, path string, seed uint64) *World {
+	tb.Helper()
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		text, err := files.Text(path, files.MaxText)
+		if err != nil {
+			tb.Fatalf("internet: %v", err)
+		}
+		return start(tb, path, text, seed)
+	}
+	names, err := filepath.Glob(filepath.Join(path, "*.lnx"))
+	if err != nil || len(names) == 0 {
+		tb.Fatalf("internet: %s has no .lnx files", path)
+	}
+	var list []topology.File
+	for _, name := range names {
+		text, err := files.Text(name, files.MaxText)
+		if err != nil {
+			tb.Fatalf("internet: %v", err)
+		}
+		list = append(list, topology.File{
+			Name: strings.TrimSuffix(filepath.Base(name), ".lnx"), Text: text,
+		})
+	}
+	return open(tb, path, list, nil, seed)
+}
+
+// Start is Run for a network in the test's source, in the language of .net files: `link A B
+// [WORD...]` for each link, where the words are those of `impair`, such as `delay 20ms loss 1%`.
+func Start(tb testing.TB, network string) *World {
+	tb.Helper()
+	return load(tb, network, *seed)
+}
+
+// load is Run or Start: a network's text has blanks between its words.
+func load(tb testing.TB, network string, seed uint64) *World {
+	tb.Helper()
+	if !strings.ContainsAny(network, " \n") {
+		return run(tb, network, seed)
+	}
+	return start(tb, "network of "+tb.Name(), []byte(network), seed)
+}
+
+// timers are TCP's usual ones (RFC 6298 §2): those of .lnx files are for networks in one machine.
+var timers = tidepool.TCP{
+	RTOMin: 200 * time.Millisecond, RTOInitial: time.Second, RTOMax: time.Minute,
+}
+
+func start(tb testing.TB, path string, text []byte, seed uint64) *World {
+	tb.Helper()
+	plan, err := topology.Parse(path, text, operator.CheckWords)
+	if err != nil {
+		tb.Fatalf("internet: %v", err)
+	}
+	if len(plan.Machines) > 0 {
+		tb.Fatalf("internet: %s: a test runs on one machine: remove `host %s ssh %s`", path,
+			plan.Machines[0].Name, plan.Machines[0].SSH)
+	}
+	list, err := plan.Files()
+	if err != nil {
+		tb.Fatalf("internet: %s: %v", path, err)
+	}
+	return open(tb, path, list, &timers, seed)
+}
+
+// open starts the nodes of .lnx files.
+func open(
+	tb testing.TB, path string, list []topology.File, tcp *tidepool.TCP, seed uint64,
+) *World {
+	tb.Helper()
+	w := &World{t: tb, seed: seed}
+	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
+		w.captures = tb.ArtifactDir()
+	}
+	configs := make([]*lnx.Config, len(list))
+	for i, f := range list {
+		name := filepath.Join(path, f.Name+".lnx")
+		c, err := lnx.Parse(name, f.Text)
+		if err != nil {
+			tb.Fatalf("internet: %v", err)
+		}
+		configs[i] = c
+		w.hosts = append(w.hosts, newHost(w, f.Name, c, tidepool.File{
+			Path: name, Text: f.Text, TCP: tcp,
+		}))
+	}
+	for _, edge := range topology.From(path, configs).Links {
+		w.connect(path, edge)
+	}
+	tb.Cleanup(w.end)
+	for _, h := range w.hosts {
+		if err := h.start(); err != nil {
+			tb.Fatalf("internet: host %s: %v", h.name, err)
+		}
+	}
+	w.converge()
+	w.began = time.Now()
+	return w
+}
+
+// connect makes the link of an edge. What an interface without a neighbor sends is lost.
+func (w *World) connect(path string, edge topology.Edge) {
+	w.t.Helper()
+	if len(edge.Ends) > 2 {
+		w.t.Fatalf("internet: %s: %d interfaces are on the link %v: want two", path,
+			len(edge.Ends), edge.Subnet)
+	}
+	a, b := tidepool.Pipe(0)
+	pipes := [2]*tidepool.PipeEnd{a, b}
+	l := &Link{world: w}
+	for k, end := range edge.Ends {
+		if end.Note != "" {
+			w.t.Fatalf("internet: %s: interface %s of %s is a TUN device, which a test has not",
+				path, end.Iface, w.hosts[end.Node].name)
+		}
+		h := w.hosts[end.Node]
+		h.ends[end.Iface] = pipes[k]
+		l.ends = append(l.ends, linkEnd{h, end.Iface})
+	}
+	if len(edge.Ends) == 1 {
+		_ = b.Close() // what is sent is lost
+		return
+	}
+	w.links = append(w.links, l)
+}
+
+// convergence is how long routing protocols may take at the start.
+const convergence = 3 * time.Minute
+
+// converge waits until every host has a route to every other.
+func (w *World) converge() {
+	w.t.Helper()
+	for end := time.Now().Add(convergence); ; time.Sleep(50 * time.Millisecond) {
+		from, to := w.unreached()
+		if from == nil {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("internet: %s has no route to %s after %v", from.name, to.name, convergence)
+		}
+	}
+}
+
+// unreached returns two hosts without a route from one to the other; nil: all have their routes.
+func (w *World) unreached() (from, to *Host) {
+	for _, from := range w.hosts {
+		routes, err := from.node.Routes()
+		if err != nil {
+			return from, from
+		}
+		for _, to := range w.hosts {
+			for _, a := range to.addrs {
+				if to != from && !slices.ContainsFunc(routes, func(r tidepool.RouteInfo) bool {
+					return r.Prefix.Contains(a)
+				}) {
+					return from, to
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// end stops the faults and closes the hosts.
+func (w *World) end() {
+	w.mu.Lock()
+	for _, f := range w.timers {
+		if f.Stop() {
+			w.acting.Done()
+		}
+	}
+	w.mu.Unlock()
+	w.acting.Wait()
+	for _, h := range w.hosts {
+		h.stop()
+	}
+	if w.t.Failed() {
+		name, _, _ := strings.Cut(w.t.Name(), "/seed=")
+		w.t.Logf("internet: to repeat this: go test -run '^%s$' -internet.seed=%d", name, w.seed)
+	}
+}
+
+// At calls f when d has passed since the network started.
+func (w *World) At(d time.Duration, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acting.Add(1)
+	w.timers = append(w.timers, time.AfterFunc(time.Until(w.began.Add(d)), func() {
+		defer w.acting.Done()
+		f()
+	}))
+}
+
+// Seed is the seed of the network's random choices: that of the flag -internet.seed, or 1.
+func (w *World) Seed() uint64 { return w.seed }
+
+// Host returns the host or router of that name. An unknown name ends the test.
+func (w *World) Host(name string) *Host {
+	w.t.Helper()
+	names := make([]string, len(w.hosts))
+	for i, h := range w.hosts {
+		if h.name == name {
+			return h
+		}
+		names[i] = h.name
+	}
+	w.t.Fatalf("internet: no host %s: there are %s", name, strings.Join(names, ", "))
+	return nil
+}
+
+// Link returns the link between two hosts or routers. If they have no link, the test ends.
+func (w *World) Link(a, b string) *Link {
+	w.t.Helper()
+	from, to := w.Host(a), w.Host(b)
+	var names []string
+	for _, l := range w.links {
+		if l.joins(from, to) {
+			return l
+		}
+		names = append(names, l.String())
+	}
+	w.t.Fatalf("internet: no link %s - %s: there are %s", a, b, strings.Join(names, ", "))
+	return nil
+}
+
+// Partition cuts all links between hosts of different groups. Hosts that are in no group keep their
+// other links. Heal restores them.
+func (w *World) Partition(groups ...[]string) {
+	w.t.Helper()
+	group := map[*Host]int{}
+	for i, names := range groups {
+		for _, name := range names {
+			group[w.Host(name)] = i + 1
+		}
+	}
+	cut := false
+	for _, l := range w.links {
+		if a, b := group[l.ends[0].host], group[l.ends[1].host]; a != 0 && b != 0 && a != b {
+			l.partition(true)
+			cut = true
+		}
+	}
+	if !cut {
+		w.t.Errorf("internet: no link is between the groups %v: name the routers too", groups)
+	}
+}
+
+// Heal ends all partitions. Links that were cut one by one stay so.
+func (w *World) Heal() {
+	for _, l := range w.links {
+		l.partition(false)
+	}
+}
+
+// lookup returns the addresses of a host by its name, as net.Resolver.LookupNetIP does.
+func (w *World) lookup(_ context.Context, network, name string) ([]netip.Addr, error) {
+	i := slices.IndexFunc(w.hosts, func(h *Host) bool {
+		return strings.EqualFold(h.name, strings.TrimSuffix(name, "."))
+	})
+	if i < 0 {
+		return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	}
+	list := slices.Clone(w.hosts[i].addrs)
+	return slices.DeleteFunc(list, func(a netip.Addr) bool {
+		return network == "ip4" && !a.Is4() || network == "ip6" && a.Is4()
+	}), nil
+}

@@ -1,0 +1,285 @@
+package internet
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// echo answers on port 7 until the host ends.
+func echo(h *Host) {
+	ln, err := h.Listen("tcp", ":7")
+	if err != nil {
+		return
+	}
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(c, c) // the client compares
+			_ = c.Close()
+		}()
+	}
+}
+
+// serve starts echo, and waits until it listens.
+func serve(h *Host) {
+	h.Go(echo)
+	synctest.Wait()
+}
+
+// ask sends a word and waits for it.
+func ask(c net.Conn, within time.Duration) error {
+	if err := c.SetDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	if _, err := c.Write([]byte("tide")); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, make([]byte, 4))
+	return err
+}
+
+// The delay of links is that of the file, and the time of a bubble begins after the routes.
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Start(t, "link a r delay 20ms\nlink r b delay 5ms")
+		serve(w.Host("a"))
+		began := time.Now()
+		c, err := w.Host("b").Dial("tcp", "a:7")
+		require.NoError(t, err)
+		require.NoError(t, ask(c, time.Second))
+		assert.InDelta(t, 100*time.Millisecond, time.Since(began), 1e6, "two round trips")
+	})
+}
+
+// The peer of a crashed host notices nothing. When the host is there again, it resets connections
+// that it does not know.
+func TestCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Start(t, "link a r delay 20ms\nlink r b")
+		serve(w.Host("a"))
+		c, err := w.Host("b").Dial("tcp", "a:7")
+		require.NoError(t, err)
+		require.NoError(t, ask(c, time.Second))
+		w.Host("a").Crash()
+		require.ErrorIs(t, ask(c, 30*time.Second), os.ErrDeadlineExceeded)
+		_, err = w.Host("a").Dial("tcp", "b:7")
+		require.ErrorIs(t, err, net.ErrClosed)
+
+		w.Host("a").Restart(nil)
+		require.NoError(t, c.SetDeadline(time.Now().Add(2*time.Minute)))
+		_, err = c.Read(make([]byte, 4))
+		require.ErrorContains(t, err, "connection reset by peer")
+		c, err = w.Host("b").Dial("tcp", "a:7")
+		require.NoError(t, err)
+		require.NoError(t, ask(c, time.Second))
+	})
+}
+
+// A cut link changes routes; a partition that no route avoids ends all contact, and healing it
+// leaves the cut link cut.
+func TestCutsAndPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Run(t, "../nets/ring")
+		serve(w.Host("A"))
+		c, err := w.Host("B").Dial("tcp", "A:7")
+		require.NoError(t, err)
+		require.NoError(t, ask(c, time.Second))
+		for _, l := range w.links {
+			if a, b := l.ends[0].host.name, l.ends[1].host.name; a[0] == 'R' && b[0] == 'R' {
+				l.Cut()
+				require.NoError(t, ask(c, time.Minute), "without %v", l)
+				l.Restore()
+				time.Sleep(30 * time.Second) // the routes come back
+			}
+		}
+		var others []string
+		for _, h := range w.hosts {
+			if h.name != "A" {
+				others = append(others, h.name)
+			}
+		}
+		w.Link("R1", "R2").Cut()
+		w.Partition([]string{"A"}, others)
+		require.ErrorIs(t, ask(c, time.Minute), os.ErrDeadlineExceeded)
+		w.Heal()
+		assert.True(t, w.Link("R1", "R2").cut)
+		c, err = w.Host("B").Dial("tcp", "A:7")
+		require.NoError(t, err)
+		require.NoError(t, ask(c, time.Minute))
+	})
+}
+
+func TestImpair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Start(t, "link a b")
+		serve(w.Host("a"))
+		c, err := w.Host("b").Dial("tcp", "a:7")
+		require.NoError(t, err)
+		w.At(time.Second, func() { w.Link("b", "a").Impair("delay 50ms") })
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		require.NoError(t, ask(c, time.Second))
+		assert.InDelta(t, 100*time.Millisecond, time.Since(began), 1e6)
+	})
+}
+
+// mistaken is a test that records its failures.
+type mistaken struct {
+	testing.TB
+	said []string
+}
+
+func (m *mistaken) Errorf(format string, args ...any) {
+	m.said = append(m.said, fmt.Sprintf(format, args...))
+}
+
+func (m *mistaken) Fatalf(format string, args ...any) {
+	m.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// A mistake fails the test with a message that names it and its place.
+func TestMistakes(t *testing.T) {
+	net := func(text string) func(*mistaken) {
+		return func(m *mistaken) { Start(m, text) }
+	}
+	in := func(text string, do func(w *World)) func(*mistaken) {
+		return func(m *mistaken) { do(Start(m, text)) }
+	}
+	for name, row := range map[string]struct {
+		do   func(*mistaken)
+		want string
+	}{
+		"a wrong word": {net("link a b\nlink b c lost 1%"), `:2:10: .*"lost"`},
+		"no file":      {func(m *mistaken) { Run(m, "testdata/none.net") }, `testdata/none.net`},
+		"no files":     {func(m *mistaken) { Run(m, "testdata") }, `testdata has no .lnx files`},
+		"a TUN device": {func(m *mistaken) { Run(m, "../nets/tun") }, `TUN device`},
+		"machines": {
+			net("host alpha ssh alpha\nlink a b\nnode a alpha"), "remove `host alpha ssh alpha`",
+		},
+		"no such host": {in("link a b", func(w *World) { w.Host("c") }), `no host c: there are a, b`},
+		"no such link": {
+			in("link a b\nlink b c", func(w *World) { w.Link("a", "c") }),
+			`no link a - c: there are a - b, b - c`,
+		},
+		"wrong impairments": {
+			in("link a b", func(w *World) { w.Link("a", "b").Impair("lost 1%") }), `link a - b: .*lost`,
+		},
+		"started twice": {
+			in("link a b", func(w *World) { w.Host("a").Restart(nil) }), `a is running: crash it first`,
+		},
+		"crashed twice": {
+			in("link a b", func(w *World) { w.Host("a").Crash(); w.Host("a").Crash() }), `a is down`,
+		},
+		"a partition of hosts without links": {
+			in("link a r\nlink r b", func(w *World) { w.Partition([]string{"a"}, []string{"b"}) }),
+			`no link is between the groups \[\[a\] \[b\]\]: name the routers too`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &mistaken{TB: t}
+				done := make(chan struct{})
+				go func() { defer close(done); row.do(m) }()
+				<-done
+				require.NotEmpty(t, m.said)
+				assert.Regexp(t, row.want, m.said[0])
+			})
+		})
+	}
+}
+
+// A test that fails with random faults is run again with fewer, until one is left: the client does
+// not reconnect, so that a crash of the server is enough.
+func TestShrinking(t *testing.T) {
+	run := func(args ...string) string {
+		cmd := exec.Command(os.Args[0], append([]string{"-test.run=^TestPlanted$"}, args...)...)
+		cmd.Env = append(os.Environ(), "INTERNET_PLANTED=1")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err, "%s", out)
+		return string(out)
+	}
+	out := run("-internet.seed=3")
+	found := regexp.MustCompile(`these 1 of 10 faults are enough:
+ +at [\d.]+m?s, for [\d.]+m?s: (?:server|client) crashes
+ *to repeat this: go test -test.run=\^TestPlanted\$ -test.count=1 ` +
+		`(-internet.seed=3) (-internet.faults=\d)\n`).FindStringSubmatch(out)
+	require.NotNil(t, found, out)
+	again := run(found[1:]...)
+	assert.Contains(t, again, "the server does not answer")
+	assert.NotContains(t, again, "are enough")
+}
+
+func TestPlanted(t *testing.T) {
+	if os.Getenv("INTERNET_PLANTED") == "" {
+		t.Skip("it fails: for TestShrinking")
+	}
+	Test(t, "link server r\nlink r client", func(t *testing.T, w *World) {
+		serve(w.Host("server"))
+		c, err := w.Host("client").Dial("tcp", "server:7")
+		require.NoError(t, err)
+		w.Faults(10, time.Minute)
+		second := time.NewTicker(time.Second)
+		defer second.Stop()
+		for range 100 {
+			require.NoError(t, ask(c, time.Minute), "the server does not answer")
+			<-second.C
+		}
+	})
+}
+
+// The faults of a seed are the same each time, those of two seeds differ.
+func TestFaultsFollowTheSeed(t *testing.T) {
+	plan := func(seed uint64) (list []string) {
+		synctest.Test(t, func(t *testing.T) {
+			w := load(t, "link a r\nlink r b", seed)
+			w.Faults(20, time.Minute)
+			for i := range w.planned {
+				list = append(list, w.planned[i].String())
+			}
+		})
+		return list
+	}
+	five := plan(5)
+	assert.Equal(t, five, plan(5))
+	assert.NotEqual(t, five, plan(6))
+}
+
+func TestShrink(t *testing.T) {
+	runs := 0
+	fails := func(list []int) bool {
+		runs++
+		return slices.Contains(list, 3) && slices.Contains(list, 17)
+	}
+	all := make([]int, 40)
+	for i := range all {
+		all[i] = i
+	}
+	assert.Equal(t, []int{3, 17}, shrink(all, fails))
+	assert.Less(t, runs, 80)
+	assert.Empty(t, shrink(all, func([]int) bool { return true }), "it fails without faults")
+	assert.Equal(t, all, shrink(all, func([]int) bool { return false }), "it does not fail again")
+}
+
+func BenchmarkWorldOfTwo(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		w := Start(b, "link a b")
+		w.end()
+	}
+}

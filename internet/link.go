@@ -1,0 +1,97 @@
+package internet
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/tidepool-net/tidepool"
+)
+
+// Link is the link between two hosts or routers.
+type Link struct {
+	world *World
+	ends  []linkEnd
+
+	mu          sync.Mutex
+	cut, parted bool
+	// impaired, by direction, replaces the impairments of the network's file.
+	impaired map[tidepool.Way]tidepool.Impairments
+}
+
+type linkEnd struct {
+	host  *Host
+	iface string
+}
+
+func (l *Link) String() string { return l.ends[0].host.name + " - " + l.ends[1].host.name }
+
+func (l *Link) joins(a, b *Host) bool {
+	return l.ends[0].host == a && l.ends[1].host == b || l.ends[0].host == b && l.ends[1].host == a
+}
+
+// Cut disconnects the link, like an unplugged cable: both ends see that it is down, and packets in
+// flight are lost. For a link that seems up and drops all packets, use Impair with `loss 100%`.
+func (l *Link) Cut() { l.set(&l.cut, true) }
+
+// Restore connects a link that was cut.
+func (l *Link) Restore() { l.set(&l.cut, false) }
+
+func (l *Link) partition(parted bool) { l.set(&l.parted, parted) }
+
+func (l *Link) set(what *bool, down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*what = down
+	for _, e := range l.ends {
+		l.apply(e)
+	}
+}
+
+// Impair replaces the link's impairments, in both directions. The words are those of the .net file.
+func (l *Link) Impair(words string) { l.impair(tidepool.Out, words) }
+
+// lose makes both ends lose received packets too. It leaves what Impair and the files say.
+func (l *Link) lose(words string) { l.impair(tidepool.In, words) }
+
+func (l *Link) impair(way tidepool.Way, words string) {
+	l.world.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.impaired == nil {
+		l.impaired = map[tidepool.Way]tidepool.Impairments{}
+	}
+	l.impaired[way] = tidepool.Impairments{Words: words}
+	for _, e := range l.ends {
+		l.apply(e)
+	}
+}
+
+// renew gives a host that was restarted the state of the link.
+func (l *Link) renew(h *Host) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.ends {
+		if e.host == h {
+			l.apply(e)
+		}
+	}
+}
+
+// apply sets the state of one end, unless its host is down.
+func (l *Link) apply(e linkEnd) {
+	l.world.t.Helper()
+	e.host.mu.Lock()
+	defer e.host.mu.Unlock()
+	if e.host.down {
+		return
+	}
+	err := e.host.node.SetUp(e.iface, !l.cut && !l.parted)
+	for _, way := range []tidepool.Way{tidepool.Out, tidepool.In} {
+		if i, ok := l.impaired[way]; ok {
+			err = errors.Join(err, e.host.node.Impair(e.iface, way, i))
+		}
+	}
+	if err != nil {
+		l.world.t.Errorf("internet: link %v: %v", l, err)
+	}
+}
