@@ -42,7 +42,8 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	mark = a.Mark()
 	b.MustDo("rdt list 10.0.0.1 9000")
 	victim := RandomFile(t, 50*megabyte, 3)
-	a.MustDo("rdt serve 9001 %q --patience 2", victim)
+	// The server retransmits the listing after 1, 3, 5 and 7 s, should packets of it be lost.
+	a.MustDo("rdt serve 9001 %q --patience 8", victim)
 	c.Command("rdt fetch 10.0.0.1 9001")
 	// It has a flow for the listing, then one for the object.
 	sending := func(what string) bool {

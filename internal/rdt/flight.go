@@ -46,7 +46,6 @@ func newFlight(window int) flight {
 // len returns the number of packets in the window.
 func (f *flight) len() int { return int(f.nxt - f.una) }
 
-// holds reports whether seq is in the window.
 func (f *flight) holds(seq uint32) bool { return seq-f.una < f.nxt-f.una }
 
 func (f *flight) index(seq uint32) int32 { return int32(seq & uint32(len(f.ring)-1)) }
@@ -58,7 +57,6 @@ func (f *flight) sequence(i int32) uint32 {
 	return f.una + (uint32(i)-f.una)&uint32(len(f.ring)-1)
 }
 
-// first returns the first record of a list.
 func (f *flight) first(p place) (*record, uint32, bool) {
 	i := f.lists[p].head
 	if i < 0 {
@@ -113,7 +111,6 @@ func (f *flight) push(k chunk) uint32 {
 	return seq
 }
 
-// popBefore removes everything before seq.
 func (f *flight) popBefore(seq uint32) {
 	for ; f.una != seq; f.una++ {
 		f.unlink(f.index(f.una))

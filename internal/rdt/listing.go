@@ -64,7 +64,6 @@ func ValidName(name string) bool {
 	return true
 }
 
-// append appends the listing as text.
 func (l *Listing) append(b []byte) []byte {
 	b = fmt.Appendf(b, "%s%d %d\n", listingMagic, l.Payload, l.Window)
 	for i := range l.Entries {

@@ -67,7 +67,6 @@ func (r *Receiver) accept(now clock.Time, p *packet) Drop {
 	return drop
 }
 
-// finish records the object's size.
 func (o *object) finish(size int) Drop {
 	if o.sized || size < o.end || size < o.got {
 		return DropOffset

@@ -142,7 +142,6 @@ func (c *codec) open(b []byte, p *packet) (_ []byte, start int) {
 	return b, start
 }
 
-// append appends the whole packet.
 func (c *codec) append(b []byte, p *packet) []byte {
 	b, start := c.open(b, p)
 	b = append(b, p.payload...)

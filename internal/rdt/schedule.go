@@ -77,7 +77,6 @@ func (s *schedule) object(stream uint16) ([]byte, bool) {
 	return s.objects[stream], true
 }
 
-// bytes returns the contents of k.
 func (s *schedule) bytes(k *chunk) []byte {
 	if k.size == 0 {
 		return nil

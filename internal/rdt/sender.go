@@ -88,7 +88,7 @@ func (s *Sender) input(now clock.Time, b []byte, sound bool) {
 	if drop == dropNone {
 		switch p.kind {
 		case kindRequest:
-			drop = s.request(&p)
+			drop = s.request(now, &p)
 		case kindAck, kindEcho:
 			drop = s.acknowledge(now, &p)
 		default:
@@ -106,7 +106,7 @@ func validRequest(payload []byte) bool {
 }
 
 // request queues the requested objects. The first request contains the first sequence number.
-func (s *Sender) request(p *packet) Drop {
+func (s *Sender) request(now clock.Time, p *packet) Drop {
 	if !validRequest(p.payload) {
 		return DropRequest
 	}
@@ -118,6 +118,9 @@ func (s *Sender) request(p *packet) Drop {
 	if !s.started {
 		s.started = true
 		s.flight.una, s.flight.nxt = p.sequence, p.sequence
+	}
+	if s.Done() {
+		s.progress = now
 	}
 	if s.schedule.add(wanted[:n]) != nil {
 		return DropRequest
@@ -171,9 +174,13 @@ func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
 	return b
 }
 
+// unfinished reports whether a flow that has begun has packets to send or in flight. Without packets
+// in flight, it waits for the receiver to prove its address.
+func (s *Sender) unfinished() bool { return s.info.Sent > 0 && !s.Done() }
+
 // Deadline returns when to call Advance next.
 func (s *Sender) Deadline() clock.Time {
-	if s.err != nil || s.flight.len() == 0 {
+	if !s.unfinished() {
 		return clock.Never
 	}
 	due := s.progress.Add(s.cfg.Patience)
@@ -186,7 +193,7 @@ func (s *Sender) Deadline() clock.Time {
 // Advance declares packets lost whose timeout has expired, and fails the flow after Config.Patience
 // without an acknowledgment of new data.
 func (s *Sender) Advance(now clock.Time) {
-	if s.err != nil || s.flight.len() == 0 {
+	if !s.unfinished() {
 		return
 	}
 	if s.progress.Add(s.cfg.Patience).Due(now) {
