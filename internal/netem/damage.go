@@ -1,6 +1,7 @@
 package netem
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
@@ -37,7 +38,7 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	if first == last {
 		return
 	}
-	header, ipv6 := ipHeaderLen(b), len(b) > 40 && b[0]>>4 == 6
+	header, ipv6 := ipHeaderLen(b), isIPv6(b)
 	var change int64
 	touched := false
 	for n := 0; n < max(1, c.Bits) || !visible(b, change, touched); n++ {
@@ -98,34 +99,53 @@ func ipHeaderLen(b []byte) int {
 	return n
 }
 
-const (
-	ip6Header     = 40
-	ip6NextHeader = 6
-)
+const ip6Header = 40
 
 func isIPv6(b []byte) bool { return len(b) >= ip6Header && b[0]>>4 == 6 }
 
+// Protocols in IP headers.
+const icmp, tcp, udp, icmp6 = 1, 6, 17, 58
+
+// network is what netem reads of an IP header.
+type network struct {
+	header    int // length in bytes; 0: not an IP packet
+	protocol  byte
+	addresses []byte // source and destination
+	fragment  bool
+}
+
+// networkOf reads b's IP header. IPv6 extension headers count as the transport protocol.
+func networkOf(b []byte) network {
+	const moreOrOffset = 0x3fff
+	if isIPv6(b) {
+		return network{header: ip6Header, protocol: b[6], addresses: b[8:ip6Header]}
+	}
+	n := ipHeaderLen(b)
+	if n == 0 {
+		return network{}
+	}
+	return network{
+		header: n, protocol: b[9], addresses: b[12:minIPHeader],
+		fragment: binary.BigEndian.Uint16(b[6:])&moreOrOffset != 0,
+	}
+}
+
 // headerLen returns the length of a packet's headers.
 func headerLen(b []byte) int {
-	const (
-		icmp, tcp, udp, icmp6 = 1, 6, 17, 58
-		shortHeader, tcpFull  = 8, 20
-	)
-	n, protocolAt := ipHeaderLen(b), 9
-	if isIPv6(b) {
-		n, protocolAt = ip6Header, ip6NextHeader
-	}
-	if n == 0 {
+	const shortHeader, tcpHeader = 8, 20
+	p := networkOf(b)
+	if p.header == 0 {
 		return min(len(b), minIPHeader)
 	}
-	switch b[protocolAt] {
+	n := p.header
+	switch p.protocol {
 	case icmp, udp, icmp6:
 		n += shortHeader
 	case tcp:
-		if len(b) >= n+tcpFull {
+		if len(b) >= n+tcpHeader {
 			n += int(b[n+12]>>4) * 4
 		} else {
-			n += tcpFull
+			n += tcpHeader
 		}
 	}
 	return min(len(b), n)

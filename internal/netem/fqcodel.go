@@ -179,26 +179,17 @@ func (q *fqCoDel) Take(now clock.Time) *Packet {
 // fragments are ignored, because only the first fragment has them. All packets that are not IP are
 // one flow.
 func flowHash(b []byte, salt uint64) uint64 {
-	const (
-		protocolAt, fragmentAt, addressesAt = 9, 6, 12
-		fragmented                          = 0x3fff // more fragments, or an offset
-		tcp, udp                            = 6, 17
-	)
-	n, six, h, rest := ipHeaderLen(b), isIPv6(b), salt, uint64(0)
-	switch {
-	case six:
-		n, rest = ip6Header, uint64(b[ip6NextHeader])
-		for at := 8; at < ip6Header; at += 8 {
-			h = mix(binary.BigEndian.Uint64(b[at:]) ^ h)
-		}
-	case n == 0:
+	p := networkOf(b)
+	if p.header == 0 {
 		return mix(salt)
-	default:
-		h, rest = mix(binary.BigEndian.Uint64(b[addressesAt:])^salt), uint64(b[protocolAt])
 	}
-	if (six || binary.BigEndian.Uint16(b[fragmentAt:])&fragmented == 0) && len(b) >= n+4 &&
-		(rest == tcp || rest == udp) {
-		rest |= uint64(binary.BigEndian.Uint32(b[n:])) << 8
+	h := salt
+	for ; len(p.addresses) > 0; p.addresses = p.addresses[8:] {
+		h = mix(binary.BigEndian.Uint64(p.addresses) ^ h)
+	}
+	rest := uint64(p.protocol)
+	if !p.fragment && len(b) >= p.header+4 && (rest == tcp || rest == udp) {
+		rest |= uint64(binary.BigEndian.Uint32(b[p.header:])) << 8
 	}
 	return mix(h ^ rest)
 }

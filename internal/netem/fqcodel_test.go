@@ -247,7 +247,7 @@ func TestFlowHash(t *testing.T) {
 		if at == 0 {
 			continue // another version
 		}
-		identifies := at == ip6NextHeader || at >= 8 && at < ip6Header+4
+		identifies := at == 6 || at >= 8 && at < ip6Header+4
 		assert.Equal(t, identifies, flowHash(six, 1) != flowHash(b, 1), "byte %d of IPv6", at)
 	}
 
