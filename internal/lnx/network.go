@@ -96,9 +96,7 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 		return
 	}
 	peer := first.config
-	i := slices.IndexFunc(peer.Interfaces, func(i Interface) bool {
-		return i.Tun == nil && i.UDP.key() == neighbor.UDP.key() && i.Has(neighbor.Addr)
-	})
+	i := slices.IndexFunc(peer.Interfaces, func(i Interface) bool { return i.is(neighbor) })
 	if i < 0 {
 		r.add(neighbor.Pos, text, text+" at "+udp+" is another node",
 			peer.Name+" with "+peer.addrsAt(neighbor.UDP))
@@ -106,6 +104,21 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 	}
 	checkReverse(c, neighbor, owner{peer, &peer.Interfaces[i]}, r)
 	checkRIPLink(c, neighbor, owner{peer, &peer.Interfaces[i]}, r)
+}
+
+// is reports whether a neighbor line describes the interface.
+func (i *Interface) is(n *Neighbor) bool {
+	return i.Tun == nil && i.UDP.key() == n.UDP.key() && i.Has(n.Addr)
+}
+
+// Faces reports whether one of the node's neighbor lines describes o, an interface of another node,
+// as a neighbor on f. A link-local address has to come with the UDP address of o, because nodes of
+// other links may have it too.
+func (c *Config) Faces(f, o *Interface) bool {
+	return slices.ContainsFunc(c.Neighbors, func(n Neighbor) bool {
+		local := n.Addr.Is6() && n.Addr.IsLinkLocalUnicast()
+		return n.Iface == f.Name && (o.is(&n) || !local && o.Has(n.Addr))
+	})
 }
 
 // addrsAt lists the virtual addresses of the interfaces that bind a socket.

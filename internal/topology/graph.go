@@ -47,60 +47,67 @@ func From(title string, configs []*lnx.Config) *Graph {
 	bySubnet := map[netip.Prefix]int{}
 	for node, c := range configs {
 		for i := range c.Interfaces {
-			f := &c.Interfaces[i]
-			s := Stub{Node: node, Iface: f.Name, Addr: f.Addrs()[0].Addr()}
-			if f.Tun != nil {
-				s.Note = "tun:" + f.Tun.Device
-			}
-			if f.Network().IsSingleIP() {
-				g.pointToPoint(configs, node, f, s)
-				continue
-			}
-			// Every link has the prefix of link-local addresses.
-			subnets := slices.DeleteFunc(slices.Clone(f.Addrs()), func(p netip.Prefix) bool {
-				return p.Addr().IsLinkLocalUnicast()
-			})
-			at, ok := len(g.Links), false
-			for _, p := range subnets {
-				if known, found := bySubnet[p.Masked()]; found {
-					at, ok = known, true
-				}
-			}
-			if !ok {
-				g.Links = append(g.Links, Edge{Subnet: f.Network()})
-			}
-			for _, p := range subnets {
-				bySubnet[p.Masked()] = at
-			}
-			g.Links[at].Ends = append(g.Links[at].Ends, s)
+			g.add(configs, node, &c.Interfaces[i], bySubnet)
 		}
 	}
+	g.Links = slices.DeleteFunc(g.Links, func(e Edge) bool { return len(e.Ends) == 0 })
 	return g
 }
 
-// pointToPoint adds the link of an interface without a subnet, with its neighbor's end, once.
-func (g *Graph) pointToPoint(configs []*lnx.Config, node int, f *lnx.Interface, s Stub) {
-	for _, e := range g.Links {
-		if slices.ContainsFunc(e.Ends, func(o Stub) bool {
-			return o.Node == node && o.Iface == f.Name
+// add adds an interface to the link of the interfaces before it that share one of its subnets or
+// are its neighbors. If these were on several links, add makes one link of them.
+func (g *Graph) add(
+	configs []*lnx.Config, node int, f *lnx.Interface, bySubnet map[netip.Prefix]int,
+) {
+	s := Stub{Node: node, Iface: f.Name, Addr: f.Addrs()[0].Addr()}
+	if f.Tun != nil {
+		s.Note = "tun:" + f.Tun.Device
+	}
+	// Every link has the prefix of link-local addresses.
+	subnets := slices.DeleteFunc(slices.Clone(f.Addrs()), func(p netip.Prefix) bool {
+		return p.IsSingleIP() || p.Addr().IsLinkLocalUnicast()
+	})
+	var links []int
+	for _, p := range subnets {
+		if known, found := bySubnet[p.Masked()]; found {
+			links = append(links, known)
+		}
+	}
+	if len(links) == 0 {
+		links = g.facing(configs, node, f)
+	}
+	if len(links) == 0 {
+		links = []int{len(g.Links)}
+		g.Links = append(g.Links, Edge{})
+	}
+	e := &g.Links[links[0]]
+	for _, other := range links[1:] {
+		if other != links[0] {
+			e.Ends = append(e.Ends, g.Links[other].Ends...)
+			g.Links[other].Ends = nil
+		}
+	}
+	e.Ends = append(e.Ends, s)
+	if !e.Subnet.IsValid() && len(subnets) > 0 {
+		e.Subnet = subnets[0].Masked()
+	}
+	for _, p := range subnets {
+		bySubnet[p.Masked()] = links[0]
+	}
+}
+
+// facing returns the links of the interfaces that have a neighbor line for f, or f for them.
+func (g *Graph) facing(configs []*lnx.Config, node int, f *lnx.Interface) (links []int) {
+	for at, e := range g.Links {
+		if slices.ContainsFunc(e.Ends, func(s Stub) bool {
+			o, found := configs[s.Node].Interface(s.Iface)
+			return found && s.Node != node && (configs[node].Faces(f, o) ||
+				configs[s.Node].Faces(o, f))
 		}) {
-			return
+			links = append(links, at)
 		}
 	}
-	e := Edge{Ends: []Stub{s}}
-	for _, nb := range configs[node].Neighbors {
-		if nb.Iface != f.Name {
-			continue
-		}
-		for other, c := range configs {
-			for i := range c.Interfaces {
-				if o := &c.Interfaces[i]; o.Has(nb.Addr) && other != node {
-					e.Ends = append(e.Ends, Stub{Node: other, Iface: o.Name, Addr: nb.Addr})
-				}
-			}
-		}
-	}
-	g.Links = append(g.Links, e)
+	return links
 }
 
 func (e *Edge) label() string {
