@@ -75,20 +75,25 @@ func (t *terminal) Write(p []byte) (int, error) {
 // Read returns one byte, so that the editor processes each key before it reads the next.
 func (t *terminal) Read(p []byte) (int, error) {
 	t.turns.wait()
-	n, err := t.next(p[:min(1, len(p))])
+	p = p[:min(1, len(p))]
+	if n := t.answered(p); n > 0 {
+		// Writers wait for the editor's lock, which it holds until it has the answer.
+		return n, nil
+	}
+	n, err := t.next(p)
 	t.turns.begin()
 	return n, err
 }
 
-func (t *terminal) next(p []byte) (int, error) {
+func (t *terminal) answered(p []byte) int {
 	t.mu.Lock()
-	if len(t.answer) > 0 {
-		n := copy(p, t.answer)
-		t.answer = t.answer[n:]
-		t.mu.Unlock()
-		return n, nil
-	}
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	n := copy(p, t.answer)
+	t.answer = t.answer[n:]
+	return n
+}
+
+func (t *terminal) next(p []byte) (int, error) {
 	var typed [1024]byte
 	for len(t.keys) == 0 {
 		n, err := t.in.Read(typed[:])

@@ -2,6 +2,7 @@ package repl
 
 import (
 	"bytes"
+	"io"
 	"testing"
 	"testing/synctest"
 
@@ -24,6 +25,39 @@ func TestWhoStopsWaitsForNobody(t *testing.T) {
 	e.mayStop = func() bool { return false }
 	_, ok = e.key(readline.CharCtrlZ)
 	assert.False(t, ok, "no shell could continue the process")
+}
+
+// The editor asks for the cursor's position with its line locked. A writer that waits for the line
+// does not delay the answer.
+func TestTheCursorPositionDoesNotWaitForWriters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		e := &terminal{out: &said}
+		e.turns.edit(true)
+		line := make(chan struct{})
+		go func() { _, _ = between{waits(line), &e.turns}.Write([]byte("news")) }()
+		synctest.Wait()
+		_, _ = e.Write(whereQuestion)
+		got := make(chan string, 1)
+		go func() {
+			b := make([]byte, len(whereAnswer))
+			_, _ = io.ReadFull(e, b)
+			got <- string(b)
+		}()
+		synctest.Wait()
+		assert.Len(t, got, 1, "the answer waits for a writer, and the writer for the line")
+		close(line)
+		assert.Equal(t, string(whereAnswer), <-got)
+	})
+}
+
+// waits is a writer that waits until it is closed.
+type waits chan struct{}
+
+func (w waits) Write(p []byte) (int, error) {
+	<-w
+	return len(p), nil
 }
 
 // TestTurns: writers wait while a key is processed, and a key comes before the next writer.
