@@ -1,0 +1,201 @@
+package adapters
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internet"
+)
+
+const raftPort = 8300
+
+// raftStream is a raft.StreamLayer of a host.
+type raftStream struct {
+	net.Listener
+	host *internet.Host
+}
+
+func (s raftStream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.host.DialContext(ctx, "tcp", string(to))
+}
+
+func (s raftStream) Addr() net.Addr {
+	return &net.TCPAddr{IP: s.host.Addrs()[0].AsSlice(), Port: raftPort}
+}
+
+// entries is a state machine that remembers what it applied.
+type entries struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (e *entries) Apply(l *raft.Log) any {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, string(l.Data))
+	return len(e.list)
+}
+
+func (e *entries) Snapshot() (raft.FSMSnapshot, error) { return nil, fmt.Errorf("not needed") }
+func (e *entries) Restore(r io.ReadCloser) error       { return r.Close() }
+
+func (e *entries) all() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clip(e.list)
+}
+
+// peer is a raft node on a host. Its log survives crashes, its state machine does not.
+type peer struct {
+	host    *internet.Host
+	store   *raft.InmemStore
+	raft    *raft.Raft
+	applied *entries
+	streams *raft.NetworkTransport
+}
+
+func (p *peer) start(t *testing.T) {
+	t.Helper()
+	ln, err := p.host.Listen("tcp", fmt.Sprintf(":%d", raftPort))
+	require.NoError(t, err)
+	logger := hclog.NewNullLogger()
+	p.streams = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: raftStream{ln, p.host}, MaxPool: 3, Timeout: 2 * time.Second, Logger: logger,
+	})
+	config := raft.DefaultConfig()
+	config.LocalID, config.Logger = raft.ServerID(p.host.Name()), logger
+	p.applied = new(entries)
+	p.raft, err = raft.NewRaft(config, p.applied, p.store, p.store, raft.NewDiscardSnapshotStore(),
+		p.streams)
+	require.NoError(t, err)
+}
+
+// crash ends the host and then its program.
+func (p *peer) crash(t *testing.T) {
+	t.Helper()
+	p.host.Crash()
+	p.stop(t)
+}
+
+func (p *peer) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.raft.Shutdown().Error())
+	require.NoError(t, p.streams.Close())
+	p.raft = nil
+}
+
+// raftCluster starts a cluster on the hosts n1 to nN.
+func raftCluster(t *testing.T, w *internet.World, n int) []*peer {
+	t.Helper()
+	var list []*peer
+	var all raft.Configuration
+	for i := range n {
+		p := &peer{host: w.Host(fmt.Sprintf("n%d", i+1)), store: raft.NewInmemStore()}
+		p.start(t)
+		list = append(list, p)
+		all.Servers = append(all.Servers, raft.Server{
+			ID:      raft.ServerID(p.host.Name()),
+			Address: raft.ServerAddress(raftStream{host: p.host}.Addr().String()),
+		})
+	}
+	require.NoError(t, list[0].raft.BootstrapCluster(all).Error())
+	t.Cleanup(func() {
+		for _, p := range list {
+			if p.raft != nil {
+				p.stop(t)
+			}
+		}
+	})
+	return list
+}
+
+// leader waits for a leader that knows a majority.
+func leader(t *testing.T, list []*peer) *peer {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		for _, p := range list {
+			if p.raft != nil && p.raft.VerifyLeader().Error() == nil {
+				return p
+			}
+		}
+	}
+	require.Fail(t, "no leader after a minute")
+	return nil
+}
+
+// Five nodes agree on what was written while each leader crashed in its turn, and the cluster loses
+// no acknowledged entry.
+func TestHashicorpRaft(t *testing.T) {
+	internet.Test(t, star(5, "delay 5ms loss 1%"), func(t *testing.T, w *internet.World) {
+		raftFor(t, w, time.Minute, 20*time.Second)
+	})
+}
+
+// raftFor writes ten entries a second, and crashes the leader for 5 s each time that a period ends.
+func raftFor(t *testing.T, w *internet.World, lasts, period time.Duration) {
+	t.Helper()
+	list := raftCluster(t, w, 5)
+	began, crashed := time.Now(), time.Now()
+	var down *peer
+	var acknowledged []string
+	crashes, failed := 0, 0
+	for i := 0; time.Since(began) < lasts; i++ {
+		p := leader(t, list)
+		entry := fmt.Sprintf("entry %d", i)
+		if err := p.raft.Apply([]byte(entry), time.Second).Error(); err == nil {
+			acknowledged = append(acknowledged, entry)
+		} else {
+			failed++
+		}
+		switch {
+		case down != nil && time.Since(crashed) > 5*time.Second:
+			down.host.Restart(nil)
+			down.start(t)
+			down = nil
+		case down == nil && time.Since(crashed) > period:
+			crashes, crashed, down = crashes+1, time.Now(), p
+			p.crash(t)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if down != nil {
+		down.host.Restart(nil)
+		down.start(t)
+	}
+	require.NoError(t, leader(t, list).raft.Barrier(time.Minute).Error())
+	time.Sleep(10 * time.Second) // followers learn of the last commit from the next heartbeat
+	agree(t, list, acknowledged)
+	t.Logf("%v: %d entries acknowledged, %d failed, %d leaders crashed", time.Since(began),
+		len(acknowledged), failed, crashes)
+}
+
+// agree checks that all nodes applied the same, and that the acknowledged entries are part of it in
+// their order.
+func agree(t *testing.T, list []*peer, acknowledged []string) {
+	t.Helper()
+	want := list[0].applied.all()
+	for _, p := range list[1:] {
+		got := p.applied.all()
+		assert.True(t, slices.Equal(want, got), "n1 has %d entries, %s has %d, or others", len(want),
+			p.host.Name(), len(got))
+	}
+	for _, entry := range want {
+		if len(acknowledged) > 0 && entry == acknowledged[0] {
+			acknowledged = acknowledged[1:]
+		}
+	}
+	assert.Empty(t, acknowledged, "acknowledged and lost, or out of order")
+}
