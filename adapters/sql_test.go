@@ -120,8 +120,8 @@ func insert(ctx context.Context, db *sql.DB, n int64) error {
 	return tx.Commit()
 }
 
-// Transactions go on while the server crashes and restarts. The table has each row whose commit was
-// acknowledged, and no row twice.
+// Clients commit transactions while the server crashes and restarts. The table has each row whose
+// commit was acknowledged, and no row twice.
 func TestSQL(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		table := new(postgres)
@@ -163,7 +163,7 @@ func insertRows(
 	return committed, failed
 }
 
-// checkRows compares the table with what was committed.
+// checkRows compares the table with the rows whose commit was acknowledged.
 func checkRows(t *testing.T, db *sql.DB, committed map[int64]bool) {
 	t.Helper()
 	rows, err := db.QueryContext(within(t, time.Minute), "select")
