@@ -10,8 +10,12 @@ import (
 	"strings"
 )
 
-// errNoIPv4 is a name or address that is not IPv4.
-var errNoIPv4 = errors.New("not an IPv4 address")
+// familyError is an address outside a network.
+type familyError string
+
+func (network familyError) Error() string {
+	return "not an IPv" + string(network[len("ip"):]) + " address"
+}
 
 // BindError is a UDP address that cannot be bound.
 type BindError struct {
@@ -52,11 +56,11 @@ func (e *BindError) Advice() string {
 	const privileged = 1024
 	host, port, err := net.SplitHostPort(e.UDP)
 	number, _ := strconv.Atoi(port)
+	ip, isAddr := literal(host)
 	switch {
 	case err != nil:
 		return ""
 	case errors.Is(e.Err, errAddrInUse):
-		ip, _ := literal(host)
 		if !ip.IsValid() {
 			ip = netip.IPv4Unspecified()
 		}
@@ -65,18 +69,18 @@ func (e *BindError) Advice() string {
 		}
 		return "a free port; `ss -ulpn sport = :" + port + "` shows who uses this one"
 	case errors.Is(e.Err, errAddrNotAvailable):
-		return "one of this machine's: " + ownAddresses()
+		return "one of this machine's: " + ownAddresses(ip)
 	case errors.Is(e.Err, os.ErrPermission) && number < privileged:
 		return "a port from 1024, or CAP_NET_BIND_SERVICE"
 	}
-	if _, isAddr := literal(host); !isAddr {
-		return "an IPv4 address of this machine, or a name of one"
+	if !isAddr {
+		return "an address of this machine, or a name of one"
 	}
 	return ""
 }
 
-// ownAddresses lists some IPv4 addresses of this machine.
-func ownAddresses() string {
+// ownAddresses lists some addresses of this machine, of the family of ip.
+func ownAddresses(ip netip.Addr) string {
 	const most = 6
 	var list []string
 	addrs, err := net.InterfaceAddrs()
@@ -84,7 +88,9 @@ func ownAddresses() string {
 		return "127.0.0.1"
 	}
 	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && len(list) < most {
+		n, ok := a.(*net.IPNet)
+		if ok && (n.IP.To4() == nil) == ip.Is6() && !n.IP.IsLinkLocalUnicast() &&
+			len(list) < most {
 			list = append(list, n.IP.String())
 		}
 	}
@@ -115,13 +121,10 @@ func bindAddress(cfg Config) (netip.AddrPort, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 			defer cancel()
 			var err error
-			if ip, err = cfg.Lookup(ctx, cfg.Host); err != nil {
+			if ip, err = cfg.Lookup(ctx, "ip", cfg.Host); err != nil {
 				return netip.AddrPort{}, bindError(cfg, err)
 			}
 		}
-	}
-	if !ip.Unmap().Is4() {
-		return netip.AddrPort{}, bindError(cfg, errNoIPv4)
 	}
 	return netip.AddrPortFrom(ip.Unmap(), cfg.Port), nil
 }

@@ -9,11 +9,14 @@ import (
 // maxBounces limits the errors that are kept between two calls. One error of a peer is enough.
 const maxBounces = 64
 
-// heedErrors enables the kernel's error queue (ip(7), IP_RECVERR). Without it an unconnected socket
-// gets no ICMP errors.
+// heedErrors enables the kernel's error queue (ip(7), IP_RECVERR and IPV6_RECVERR). Without it an
+// unconnected socket gets no ICMP errors.
 func (s *batchSocket) heedErrors() {
 	// If it fails, a dead peer is only silent.
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
+	if s.ip6 {
+		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
+	}
 }
 
 // bounces reads all of the error queue, because the socket is readable until it is empty. It
@@ -27,8 +30,8 @@ func (s *batchSocket) bounces() (network int) {
 			return network
 		}
 		errno, origin := extendedError(oob[:n])
-		to, ok := from.(*unix.SockaddrInet4)
-		if origin != unix.SO_EE_ORIGIN_ICMP || !ok {
+		to := addressFrom(from)
+		if origin != unix.SO_EE_ORIGIN_ICMP && origin != unix.SO_EE_ORIGIN_ICMP6 || to.port == 0 {
 			continue
 		}
 		network++
@@ -38,7 +41,7 @@ func (s *batchSocket) bounces() (network int) {
 		s.count.Absent++
 		if len(s.bounced) < maxBounces {
 			s.bounced = append(s.bounced, bounced{
-				to: pack(to.Addr, uint16(to.Port)), refused: errno == unix.ECONNREFUSED, err: errno,
+				to: to, refused: errno == unix.ECONNREFUSED, err: errno,
 			})
 		}
 	}
@@ -52,7 +55,8 @@ func extendedError(oob []byte) (errno unix.Errno, origin uint8) {
 		if err != nil {
 			return 0, 0
 		}
-		if h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR && len(data) >= size {
+		if (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR ||
+			h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_RECVERR) && len(data) >= size {
 			return unix.Errno(binary.NativeEndian.Uint32(data)), data[originAt]
 		}
 		oob = rest

@@ -2,6 +2,7 @@ package link
 
 import (
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -14,9 +15,18 @@ import (
 // The kernel reports an ICMP error for a port without a socket, and the device finds the neighbor
 // that it concerns. The other neighbor is not affected and receives everything.
 func TestARefusalNamesTheNeighbor(t *testing.T) {
-	peer, at := stranger(t)
-	const nowhere = "127.77.0.99" // local like all of 127.0.0.0/8, but unused
-	d := open(t, Config{Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
+	// All of 127.0.0.0/8 is local, but unused. For the same of IPv6 there is only a port.
+	t.Run("IPv4", func(t *testing.T) { refusalBy(t, "127.0.0.1", "127.77.0.99") })
+	t.Run("IPv6", func(t *testing.T) { refusalBy(t, "::1", "::1") })
+}
+
+func refusalBy(t *testing.T, host, nowhere string) {
+	t.Helper()
+	peer, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(host)})
+	require.NoError(t, err)
+	defer peer.Close()
+	at := netip.AddrPortFrom(netip.MustParseAddr(host), peer.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	d := open(t, Config{Host: host, Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
 		{Addr: netip.AddrFrom4(addrB), Host: at.Addr().String(), Port: at.Port()},
 		{Addr: netip.AddrFrom4(addrC), Host: nowhere, Port: 9},
 	}}}})
@@ -41,7 +51,7 @@ func TestARefusalNamesTheNeighbor(t *testing.T) {
 	assert.Positive(t, d.Socket().Absent)
 	assert.False(t, d.Bounced(), "reported once")
 
-	_, err := peer.WriteToUDPAddrPort([]byte("here"), d.Info().Local)
+	_, err = peer.WriteToUDPAddrPort([]byte("here"), d.Info().Local)
 	require.NoError(t, err)
 	receive(t, d, 1)
 	assert.Equal(t, uint64(1), d.Neighbors(0)[0].Heard)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -62,8 +63,8 @@ func ParseOffload(word string) (Offload, error) {
 
 // Config configures one UDP socket and its interfaces.
 type Config struct {
-	// Host and Port are the UDP address to bind. Host may be a name; empty: every address. Port 0
-	// lets the system choose.
+	// Host and Port are the UDP address to bind. Host may be a name; empty: every IPv4 address;
+	// "::": every address of both families. Port 0 lets the system choose.
 	Host string
 	Port uint16
 	// Interfaces are the interfaces of the socket: one, or with the old syntax all of a node. There
@@ -83,8 +84,11 @@ type Config struct {
 	// ResolveEvery is the time between two lookups of the neighbors' host names; 0: 30 s. After a
 	// failure it is shorter.
 	ResolveEvery time.Duration
-	// Lookup returns a name's IPv4 address; nil: the system's resolver.
-	Lookup func(ctx context.Context, host string) (netip.Addr, error)
+	// Lookup returns an address of a name; nil: the system's resolver. The network is "ip4", "ip6",
+	// or "ip" for both.
+	Lookup func(ctx context.Context, network, host string) (netip.Addr, error)
+
+	network string // of the bound address, as networkOf has it; empty: "ip4"
 }
 
 // Interface is one virtual interface of a device.
@@ -109,7 +113,7 @@ type Interface struct {
 type Neighbor struct {
 	Addr   netip.Addr
 	Others []netip.Addr
-	// Host is an IPv4 address or a name. Packets for a name that does not resolve yet are dropped
+	// Host is an address or a name. Packets for a name that does not resolve yet are dropped
 	// and counted.
 	Host string
 	Port uint16
@@ -133,6 +137,7 @@ func (c Config) withDefaults() Config {
 	for i := range c.Interfaces {
 		c.Interfaces[i].MTU = cmp.Or(c.Interfaces[i].MTU, defaultMTU)
 	}
+	c.network = cmp.Or(c.network, "ip4")
 	if c.Lookup == nil {
 		c.Lookup = lookup
 	}
@@ -166,11 +171,28 @@ func (c Config) validate() error {
 	return nil
 }
 
-// lookup asks the system's resolver.
-func lookup(ctx context.Context, host string) (netip.Addr, error) {
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+// families returns an error if a neighbor's address cannot be reached from the socket.
+func (c Config) families() error {
+	for _, f := range c.Interfaces {
+		for _, n := range f.Neighbors {
+			if a, ok := literal(n.Host); ok && !fits(c.network, a) {
+				return fmt.Errorf("link: interface %s: neighbor %v at %s: %w, as %s is: use one "+
+					"family on a link", f.Name, n.Addr, net.JoinHostPort(n.Host,
+					strconv.Itoa(int(n.Port))), familyError(c.network), cmp.Or(c.Host, "0.0.0.0"))
+			}
+		}
+	}
+	return nil
+}
+
+// lookup asks the system's resolver. It prefers IPv4, because hosts without IPv6 may have names
+// with IPv6 addresses.
+func lookup(ctx context.Context, network, host string) (netip.Addr, error) {
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, network, host)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	return addrs[0].Unmap(), nil
+	return addrs[max(0, slices.IndexFunc(addrs, func(a netip.Addr) bool {
+		return a.Unmap().Is4()
+	}))].Unmap(), nil
 }

@@ -107,15 +107,15 @@ func TestInboxIsBounded(t *testing.T) {
 // TestInboxTells signals the owner once for datagrams that arrive in an empty inbox.
 func TestInboxTells(t *testing.T) {
 	b := newInbox()
-	told := 0
-	b.add([]byte("x"), 1)
+	told, from := 0, addressOf(fromA)
+	b.add([]byte("x"), from)
 	b.tell(func() { told++ })
 	assert.Equal(t, 1, told, "at once")
-	b.add([]byte("y"), 1)
+	b.add([]byte("y"), from)
 	assert.Equal(t, 1, told)
 	_, err := b.take()
 	require.NoError(t, err)
-	b.add([]byte("z"), 1)
+	b.add([]byte("z"), from)
 	assert.Equal(t, 2, told)
 }
 

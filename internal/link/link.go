@@ -5,8 +5,8 @@
 // interface, config.go the configuration, udp.go the device, receive.go and transmit.go its two
 // directions, and neighbors.go its neighbors. Its socket (socket.go) has one of two kinds:
 // udp_linux.go passes whole trains to the kernel (UDP_SEGMENT, UDP_GRO, sendmmsg, recvmmsg);
-// udp_plain.go sends single datagrams and reads in a goroutine, as every system can. The UDP
-// addresses are IPv4.
+// udp_plain.go sends single datagrams and reads in a goroutine, as every system can. The
+// addresses of a link are IPv4 or IPv6.
 //
 // The other device is a TUN device (tun.go, tun_linux.go), which connects the machine's kernel, and
 // so its programs, to the virtual network. Whole trains cross in one call if the kernel supports it

@@ -75,7 +75,14 @@ func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
 // addrB.
 func pair(tb testing.TB, mode Offload) (a, b *UDP) {
 	tb.Helper()
-	a, b = openOne(tb, mode, 3), openOne(tb, mode, 5)
+	return pairAt(tb, mode, "127.0.0.1", "127.0.0.1")
+}
+
+// pairAt is pair for devices at UDP addresses.
+func pairAt(tb testing.TB, mode Offload, hostA, hostB string) (a, b *UDP) {
+	tb.Helper()
+	a = open(tb, Config{Offload: mode, Host: hostA, Interfaces: []Interface{{Name: "if3", ID: 3}}})
+	b = open(tb, Config{Offload: mode, Host: hostB, Interfaces: []Interface{{Name: "if5", ID: 5}}})
 	meet(a, 3, addrB, b.Info().Local)
 	meet(b, 5, addrA, a.Info().Local)
 	return a, b

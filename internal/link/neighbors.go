@@ -17,7 +17,7 @@ type iface struct {
 type neighbor struct {
 	Neighbor
 	on *iface
-	to address // 0: the name has no address yet
+	to address // none: the name has no address yet
 	// failed is set by the socket when the kernel could not send: the name's address may have
 	// changed.
 	failed bool
@@ -57,6 +57,7 @@ type table struct {
 	byID      []*iface // nil: a number of another device
 	neighbors []*neighbor
 	maxMTU    int
+	network   string // as in Config
 	from      map[address][]*neighbor
 
 	// The last result, for consecutive datagrams of one sender.
@@ -64,9 +65,9 @@ type table struct {
 	lastOwner []*neighbor
 }
 
-func newTable(interfaces []Interface) *table {
-	t := &table{}
-	for _, cfg := range interfaces {
+func newTable(c Config) *table {
+	t := &table{network: c.network}
+	for _, cfg := range c.Interfaces {
 		f := &iface{Interface: cfg, up: true, hops: map[netip.Addr]*neighbor{}}
 		for len(t.byID) <= cfg.ID {
 			t.byID = append(t.byID, nil)
@@ -102,14 +103,17 @@ func (t *table) names() []string {
 // learn updates every neighbor's address.
 func (t *table) learn(addrs map[string]netip.Addr) {
 	t.from = make(map[address][]*neighbor, len(t.neighbors))
-	t.lastFrom, t.lastOwner = 0, nil
+	t.lastFrom, t.lastOwner = address{}, nil
 	for _, n := range t.neighbors {
 		ip, ok := literal(n.Host)
 		if !ok {
 			ip = addrs[n.Host]
 		}
-		n.to, n.failed = addressOf(netip.AddrPortFrom(ip, n.Port)), false
-		if n.to != 0 {
+		n.to, n.failed = address{}, false
+		if fits(t.network, ip) {
+			n.to = addressOf(netip.AddrPortFrom(ip, n.Port))
+		}
+		if n.to.port != 0 {
 			t.from[n.to] = append(t.from[n.to], n)
 		}
 	}

@@ -21,10 +21,10 @@ func TestLinkOfBothFamilies(t *testing.T) {
 			}},
 		}
 	}
-	table := newTable([]Interface{
+	table := newTable(Config{Interfaces: []Interface{
 		end(0, "10.0.0.1", "fd00::1", "10.0.0.2", "fd00::2"),
 		end(1, "10.0.1.1", "fd00:1::1", "10.0.1.2", "fd00:1::2"),
-	})
+	}}.withDefaults())
 	table.learn(nil)
 	for _, test := range []struct {
 		src, dst string

@@ -173,7 +173,9 @@ func TestBrokenSocketSaysSo(t *testing.T) {
 // bounded.
 func TestQueueKeepsItsMemory(t *testing.T) {
 	q := outQueue{maxPackets: 100, maxBytes: 10_000}
-	to := newTable([]Interface{{Neighbors: []Neighbor{{Addr: netip.AddrFrom4(addrB)}}}}).neighbors[0]
+	to := newTable(Config{
+		Interfaces: []Interface{{Neighbors: []Neighbor{{Addr: netip.AddrFrom4(addrB)}}}},
+	}).neighbors[0]
 	tr := train(rand.New(rand.NewPCG(11, 1)), 0, addrB, equal(10, 100, 0)...)
 	round := func() {
 		for q.fits(&tr) {

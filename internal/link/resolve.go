@@ -104,7 +104,7 @@ func (r *resolver) round(ctx context.Context) bool {
 	var wg sync.WaitGroup
 	for i, name := range r.names {
 		wg.Go(func() {
-			answers[i], failures[i] = r.cfg.Lookup(ctx, name)
+			answers[i], failures[i] = r.cfg.Lookup(ctx, r.cfg.network, name)
 		})
 	}
 	wg.Wait()
@@ -114,10 +114,10 @@ func (r *resolver) round(ctx context.Context) bool {
 		switch {
 		case failures[i] != nil:
 			failed[r.names[i]] = failures[i]
-		case a.Unmap().Is4():
+		case fits(r.cfg.network, a.Unmap()):
 			next[r.names[i]] = a.Unmap()
 		default:
-			failed[r.names[i]] = errNoIPv4
+			failed[r.names[i]] = familyError(r.cfg.network)
 		}
 	}
 	r.failed.Store(&failed)

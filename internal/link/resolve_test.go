@@ -24,7 +24,7 @@ type book struct {
 
 func (b *book) set(entries map[string]netip.Addr) { b.entries.Store(&entries) }
 
-func (b *book) lookup(_ context.Context, host string) (netip.Addr, error) {
+func (b *book) lookup(_ context.Context, _, host string) (netip.Addr, error) {
 	if a, ok := (*b.entries.Load())[host]; ok {
 		return a, nil
 	}
@@ -110,7 +110,7 @@ func TestFailedSendAsksAgain(t *testing.T) {
 func TestSlowResolverDelaysNobody(t *testing.T) {
 	start := time.Now()
 	d := open(t, Config{
-		Lookup: func(ctx context.Context, _ string) (netip.Addr, error) {
+		Lookup: func(ctx context.Context, _, _ string) (netip.Addr, error) {
 			<-ctx.Done()
 			return netip.Addr{}, ctx.Err()
 		},
@@ -153,5 +153,5 @@ func TestTheReasonOfAFailedLookup(t *testing.T) {
 		"bee.example": loopback, "sea.example": netip.MustParseAddr("2001:db8::1"),
 	})
 	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup == nil }, "it is back")
-	eventually(t, func() bool { return errors.Is(d.Neighbors(0)[1].Lookup, errNoIPv4) }, "of no use")
+	eventually(t, func() bool { return errors.Is(d.Neighbors(0)[1].Lookup, familyError("ip4")) }, "of no use")
 }

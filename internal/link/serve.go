@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 )
@@ -12,11 +13,11 @@ func (d *UDP) Serve(interfaces []Interface) error {
 	cfg := d.cfg
 	cfg.Interfaces = interfaces
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := errors.Join(cfg.validate(), cfg.families()); err != nil {
 		return err
 	}
 	d.cfg = cfg
-	next := newTable(cfg.Interfaces)
+	next := newTable(cfg)
 	next.inherit(d.table)
 	d.table = next
 	names := next.names()

@@ -151,8 +151,9 @@ func TestAddresses(t *testing.T) {
 	ap := netip.MustParseAddrPort("192.168.7.9:65535")
 	assert.Equal(t, ap, addressOf(ap).addrPort())
 	assert.Equal(t, addressOf(ap), addressOf(netip.MustParseAddrPort("[::ffff:192.168.7.9]:65535")))
-	assert.Zero(t, addressOf(netip.MustParseAddrPort("[::1]:5")))
+	ap = netip.MustParseAddrPort("[2001:db8::7:9]:5")
+	assert.Equal(t, ap, addressOf(ap).addrPort())
 	assert.Zero(t, addressOf(netip.AddrPort{}))
 	assert.Zero(t, addressOf(netip.MustParseAddrPort("127.0.0.1:0")))
-	assert.False(t, address(0).addrPort().IsValid())
+	assert.False(t, address{}.addrPort().IsValid())
 }

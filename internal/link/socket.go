@@ -31,31 +31,63 @@ type datagram struct {
 	from address
 }
 
-// address is an IPv4 address and UDP port in one word; 0: none.
-type address uint64
+// address is an IP address and UDP port. An IPv4 address is in its IPv4-mapped form, in which a
+// socket of both families uses it. Port 0, which cannot be used: none.
+type address struct {
+	high, low uint64
+	port      uint16
+}
+
+// mapped is what precedes the IPv4 address in the lower half of an IPv4-mapped one.
+const mapped = 0xffff << 32
 
 func addressOf(a netip.AddrPort) address {
-	ip := a.Addr().Unmap()
-	if !ip.Is4() || a.Port() == 0 { // port 0 cannot be used
-		return 0
+	if a.Port() == 0 || !a.Addr().IsValid() {
+		return address{}
 	}
-	return pack(ip.As4(), a.Port())
+	return pack(a.Addr().As16(), a.Port())
 }
 
-func pack(ip [4]byte, port uint16) address {
-	return address(binary.BigEndian.Uint32(ip[:]))<<16 | address(port)
+func pack(ip [16]byte, port uint16) address {
+	return address{binary.BigEndian.Uint64(ip[:]), binary.BigEndian.Uint64(ip[8:]), port}
 }
 
-func (a address) ip() (ip [4]byte) {
-	binary.BigEndian.PutUint32(ip[:], uint32(a>>16))
+func pack4(ip [4]byte, port uint16) address {
+	return address{0, mapped | uint64(binary.BigEndian.Uint32(ip[:])), port}
+}
+
+// ip4 returns the address of IPv4.
+func (a address) ip4() (ip [4]byte) {
+	binary.BigEndian.PutUint32(ip[:], uint32(a.low))
 	return ip
 }
 
-func (a address) port() uint16 { return uint16(a) }
+func (a address) ip() (ip [16]byte) {
+	binary.BigEndian.PutUint64(ip[:], a.high)
+	binary.BigEndian.PutUint64(ip[8:], a.low)
+	return ip
+}
 
 func (a address) addrPort() netip.AddrPort {
-	if a == 0 {
+	if a.port == 0 {
 		return netip.AddrPort{}
 	}
-	return netip.AddrPortFrom(netip.AddrFrom4(a.ip()), a.port())
+	return netip.AddrPortFrom(netip.AddrFrom16(a.ip()).Unmap(), a.port)
+}
+
+// networkOf returns the addresses with which a socket bound to local can communicate, as package
+// net calls them: "ip4", "ip6", or "ip" for both.
+func networkOf(local netip.Addr) string {
+	switch {
+	case local.Unmap().Is4():
+		return "ip4"
+	case local.IsUnspecified():
+		return "ip"
+	}
+	return "ip6"
+}
+
+// fits reports whether an address is one of a network.
+func fits(network string, a netip.Addr) bool {
+	return a.IsValid() && (network == "ip" || networkOf(a) == network)
 }

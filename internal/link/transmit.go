@@ -63,7 +63,7 @@ func (d *UDP) neighborOf(t *buffer.Train) (*neighbor, Drop) {
 	switch {
 	case to == nil:
 		return nil, DropNoNeighbor
-	case to.to == 0:
+	case to.to.port == 0:
 		return nil, DropUnresolved
 	}
 	return to, 0

@@ -35,6 +35,10 @@ func Open(cfg Config) (*UDP, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.network = networkOf(bind.Addr())
+	if err := cfg.families(); err != nil {
+		return nil, err
+	}
 	sock, fd, err := openSocket(cfg, bind)
 	if err != nil {
 		return nil, bindError(cfg, err)
@@ -44,7 +48,7 @@ func Open(cfg Config) (*UDP, error) {
 
 func newUDP(cfg Config, sock socket, fd int) *UDP {
 	d := &UDP{
-		cfg: cfg, sock: sock, fd: fd, table: newTable(cfg.Interfaces),
+		cfg: cfg, sock: sock, fd: fd, table: newTable(cfg),
 		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
 	}
 	if names := d.table.names(); len(names) > 0 {

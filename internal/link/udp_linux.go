@@ -14,6 +14,7 @@ import (
 // them (UDP_SEGMENT, UDP_GRO). udp_rx_linux.go and udp_tx_linux.go are its two directions.
 type batchSocket struct {
 	fd    int
+	ip6   bool // the socket's family; those of both families are of IPv6
 	gso   bool // cleared when the kernel refuses the first train
 	rx    receiver
 	tx    transmitter
@@ -34,7 +35,8 @@ func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 	if cfg.Offload == OffloadPlain {
 		return openPlainSocket(cfg, bind)
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	s := &batchSocket{ip6: bind.Addr().Is6()}
+	fd, err := unix.Socket(s.family(), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, -1, err
 	}
@@ -45,7 +47,7 @@ func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 		}
 		return nil, -1, err
 	}
-	s := &batchSocket{fd: fd}
+	s.fd = fd
 	if err := s.setUp(cfg, bind); err != nil {
 		unix.Close(fd)
 		return nil, -1, err
@@ -81,9 +83,7 @@ func canBatch(fd int) error {
 func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
 	largest(s.fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, cfg.RecvBuffer)
 	largest(s.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, cfg.SendBuffer)
-	if err := unix.Bind(s.fd, &unix.SockaddrInet4{
-		Addr: bind.Addr().As4(), Port: int(bind.Port()),
-	}); err != nil {
+	if err := s.bind(bind); err != nil {
 		return err
 	}
 	s.heedErrors()
@@ -91,9 +91,7 @@ func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	if in, ok := sa.(*unix.SockaddrInet4); ok {
-		s.stats.Local = netip.AddrPortFrom(netip.AddrFrom4(in.Addr), uint16(in.Port))
-	}
+	s.stats.Local = addressFrom(sa).addrPort()
 	bufferSizes(s.fd, &s.stats)
 	if cfg.Offload != OffloadMMsg {
 		if err := s.probe(cfg.Offload); err != nil {
@@ -103,6 +101,39 @@ func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
 	s.rx.init(s.stats.GRO)
 	s.tx.init()
 	return nil
+}
+
+func (s *batchSocket) family() int {
+	if s.ip6 {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
+}
+
+// bind binds the socket. The unspecified address of IPv6 is for both families, as in package net.
+func (s *batchSocket) bind(to netip.AddrPort) error {
+	if !s.ip6 {
+		return unix.Bind(s.fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
+	}
+	only := 1
+	if to.Addr().IsUnspecified() {
+		only = 0
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, only); err != nil {
+		return err
+	}
+	return unix.Bind(s.fd, &unix.SockaddrInet6{Addr: to.Addr().As16(), Port: int(to.Port())})
+}
+
+// addressFrom converts the form of package unix.
+func addressFrom(sa unix.Sockaddr) address {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return pack4(sa.Addr, uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return pack(sa.Addr, uint16(sa.Port))
+	}
+	return address{}
 }
 
 // probe tests the kernel's features. UDP_SEGMENT needs Linux 4.18, UDP_GRO 5.0. Whether the real
@@ -185,13 +216,27 @@ func drops(fd int) uint64 {
 	return uint64(info[memInfoDrops])
 }
 
-// sockaddr returns a struct sockaddr_in with the port in network byte order.
-func sockaddr(a address) unix.RawSockaddrInet4 {
-	sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: a.ip()}
-	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], a.port())
-	return sa
+// sockaddr is memory for a struct sockaddr_in or sockaddr_in6, which have the port, in network byte
+// order, at the same place.
+type sockaddr unix.RawSockaddrInet6
+
+// put writes an address for a socket of the family, and returns the length of the struct.
+func (sa *sockaddr) put(a address, ip6 bool) (size uint32) {
+	if ip6 {
+		*sa, size = sockaddr{Family: unix.AF_INET6, Addr: a.ip()}, unix.SizeofSockaddrInet6
+	} else {
+		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(sa))
+		*in = unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: a.ip4()}
+		size = unix.SizeofSockaddrInet4
+	}
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], a.port)
+	return size
 }
 
-func addressIn(sa *unix.RawSockaddrInet4) address {
-	return pack(sa.Addr, binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:]))
+func (sa *sockaddr) address() address {
+	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:])
+	if sa.Family == unix.AF_INET {
+		return pack4((*unix.RawSockaddrInet4)(unsafe.Pointer(sa)).Addr, port)
+	}
+	return pack(sa.Addr, port)
 }

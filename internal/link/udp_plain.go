@@ -23,13 +23,14 @@ type plainSocket struct {
 }
 
 func openPlain(cfg Config, bind netip.AddrPort) (*plainSocket, error) {
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(bind))
+	network := "udp" + networkOf(bind.Addr())[len("ip"):]
+	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(bind))
 	if err != nil {
 		return nil, err
 	}
 	s := &plainSocket{conn: conn, inbox: newInbox(), buf: make([]byte, 0, maxDatagram)}
 	s.stats = Info{
-		Local:      conn.LocalAddr().(*net.UDPAddr).AddrPort(),
+		Local:      addressOf(conn.LocalAddr().(*net.UDPAddr).AddrPort()).addrPort(),
 		Offload:    OffloadPlain,
 		RecvBuffer: setLargest(conn.SetReadBuffer, cfg.RecvBuffer),
 		SendBuffer: setLargest(conn.SetWriteBuffer, cfg.SendBuffer),

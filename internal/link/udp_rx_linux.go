@@ -18,7 +18,7 @@ const (
 type receiver struct {
 	hdrs  []mmsghdr
 	iovs  []unix.Iovec
-	names []unix.RawSockaddrInet4
+	names []sockaddr
 	ctrl  [][4]uint64 // one control message, aligned
 	list  []datagram
 	used  int // number of hdrs that the last call overwrote
@@ -33,7 +33,7 @@ func (r *receiver) init(gro bool) {
 	r.gro = gro
 	r.hdrs = make([]mmsghdr, n)
 	r.iovs = make([]unix.Iovec, n)
-	r.names = make([]unix.RawSockaddrInet4, n)
+	r.names = make([]sockaddr, n)
 	r.ctrl = make([][4]uint64, n)
 	r.list = make([]datagram, 0, n)
 	mem := make([]byte, n*maxDatagram)
@@ -54,7 +54,7 @@ func (s *batchSocket) recv() ([]datagram, error) {
 	r := &s.rx
 	for i := range r.hdrs[:r.used] {
 		h := &r.hdrs[i].hdr
-		h.Namelen = unix.SizeofSockaddrInet4
+		h.Namelen = uint32(unsafe.Sizeof(r.names[i]))
 		h.SetControllen(int(unsafe.Sizeof(r.ctrl[i])))
 	}
 	r.used = 0
@@ -93,7 +93,7 @@ func (r *receiver) received(n int) []datagram {
 		if r.gro {
 			size = joined(&h.hdr, size)
 		}
-		r.list[i] = datagram{data: data, size: size, from: addressIn(&r.names[i])}
+		r.list[i] = datagram{data: data, size: size, from: r.names[i].address()}
 	}
 	return r.list
 }

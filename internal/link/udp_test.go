@@ -15,6 +15,14 @@ import (
 
 func TestTrainsArriveInOrder(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
+		trainsArrive(t, mode, "127.0.0.1", 65507)
+		trainsArrive(t, mode, "::1", 65527) // RFC 8200 §3: a payload of 65,535 with UDP's header
+	})
+}
+
+func trainsArrive(t *testing.T, mode Offload, host string, most int) {
+	t.Helper()
+	t.Run(host, func(t *testing.T) {
 		for name, lengths := range map[string][]int{
 			"one":                              {1400},
 			"one byte":                         {1},
@@ -26,10 +34,10 @@ func TestTrainsArriveInOrder(t *testing.T) {
 			"longer than a call takes":         equal(200, 1400, 9),
 			"of more packets than UDP_SEGMENT": equal(300, 52, 0),
 			"of big packets":                   equal(3, 30000, 0),
-			"of the biggest packet":            {65507},
+			"of the biggest packet":            {most},
 		} {
 			t.Run(name, func(t *testing.T) {
-				a, b := pair(t, mode)
+				a, b := pairAt(t, mode, host, host)
 				r := rand.New(rand.NewPCG(1, uint64(len(lengths))))
 				there := train(r, 3, addrB, lengths...)
 				write(t, a, there)
@@ -143,7 +151,7 @@ func TestNowhereToGo(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)
 		meet(a, 3, addrC, b.Info().Local)
-		a.table.at(3).hops[netip.AddrFrom4(addrC)].to = 0 // a name without an address
+		a.table.at(3).hops[netip.AddrFrom4(addrC)].to = address{} // a name without an address
 		r := rand.New(rand.NewPCG(5, 5))
 		first, last := train(r, 3, addrB, 100), train(r, 3, addrB, 200)
 		tooBig := train(r, 3, addrB, 65508)
@@ -212,7 +220,6 @@ func TestBadConfigs(t *testing.T) {
 		"bad number":     {Config{Interfaces: []Interface{{Name: "x", ID: -1}}}, "link: interface x: number -1"},
 		"bad offload":    {Config{Interfaces: one, Offload: 9}, "link: unknown offload 9"},
 		"negative queue": {Config{Interfaces: one, QueueBytes: -1}, "link: a negative size or time"},
-		"IPv6":           {Config{Interfaces: one, Host: "::1"}, "link: interface if0: bind [::1]:0: not an IPv4 address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(test.cfg)
@@ -284,4 +291,55 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		round()
 		assert.Zero(t, testing.AllocsPerRun(200, round))
 	})
+}
+
+// A device at :: has neighbors of both families: it sees IPv4 addresses as such, although the kernel
+// gives them in their IPv4-mapped form (RFC 3493 §3.7).
+func TestOneSocketForBothFamilies(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode Offload) {
+		hub := open(t, Config{Offload: mode, Host: "::", Interfaces: []Interface{{Name: "if0"}}})
+		port := hub.Info().Local.Port()
+		hops := [][4]byte{addrA, addrB}
+		for i, host := range []string{"127.0.0.1", "::1"} {
+			s := open(t, Config{Offload: mode, Host: host, Interfaces: []Interface{{Name: "if9", ID: 9}}})
+			meet(hub, 0, hops[i], s.Info().Local)
+			meet(s, 9, addrC, netip.AddrPortFrom(netip.MustParseAddr(host), port))
+			tr := train(rand.New(rand.NewPCG(19, 1)), 0, hops[i], equal(20, 1400, 5)...)
+			write(t, hub, tr)
+			assert.Equal(t, wrap(9, packetsOf(tr)), receive(t, s, 21))
+			back := train(rand.New(rand.NewPCG(20, 1)), 9, addrC, equal(3, 100, 0)...)
+			write(t, s, back)
+			assert.Equal(t, wrap(0, packetsOf(back)), receive(t, hub, 3))
+			nb := hub.Neighbors(0)[i]
+			assert.Equal(t, s.Info().Local, nb.UDP)
+			assert.EqualValues(t, 3, nb.Heard)
+		}
+	})
+}
+
+// Both ends of a link must be of one family: the kernel could not send the packets.
+func TestNeighborsOfAnotherFamily(t *testing.T) {
+	for host, other := range map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1", "": "::1"} {
+		faces := []Interface{{Name: "if0", Neighbors: []Neighbor{
+			{Addr: netip.AddrFrom4(addrB), Host: other, Port: 5001},
+		}}}
+		_, err := Open(Config{Host: host, Interfaces: faces})
+		require.ErrorContains(t, err, "link: interface if0: neighbor 10.0.0.2 at "+
+			netip.AddrPortFrom(netip.MustParseAddr(other), 5001).String()+": not an IPv")
+		d := open(t, Config{Host: host, Interfaces: []Interface{{Name: "if0"}}})
+		require.ErrorContains(t, d.Serve(faces), "use one family on a link")
+	}
+	var b book
+	b.set(map[string]netip.Addr{"bee.example": loopback, "sea.example": netip.IPv6Loopback()})
+	d := open(t, Config{
+		Host: "sea.example", Lookup: b.lookup, Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{
+			{Addr: netip.AddrFrom4(addrB), Host: "bee.example", Port: 9},
+			{Addr: netip.AddrFrom4(addrC), Host: "sea.example", Port: 9},
+		}}},
+	})
+	assert.Equal(t, netip.IPv6Loopback(), d.Info().Local.Addr())
+	list := d.Neighbors(0)
+	require.EqualError(t, list[0].Lookup, "not an IPv6 address")
+	assert.False(t, list[0].UDP.IsValid())
+	assert.Equal(t, "[::1]:9", list[1].UDP.String())
 }

@@ -18,7 +18,7 @@ type transmitter struct {
 	msgs  []message
 	iovs  []unix.Iovec
 	hdrs  [txMessages]mmsghdr
-	names [txMessages]unix.RawSockaddrInet4
+	names [txMessages]sockaddr
 	ctrl  [txMessages]segmentSize
 }
 
@@ -152,10 +152,9 @@ func (s *batchSocket) sendmmsg(first int) (int, unix.Errno) {
 	n := min(len(tx.msgs)-first, txMessages)
 	for i := range n {
 		m := &tx.msgs[first+i]
-		tx.names[i] = sockaddr(m.to.to)
 		h := &tx.hdrs[i].hdr
 		h.Name = (*byte)(unsafe.Pointer(&tx.names[i]))
-		h.Namelen = unix.SizeofSockaddrInet4
+		h.Namelen = tx.names[i].put(m.to.to, s.ip6)
 		h.Iov = &tx.iovs[m.iov]
 		h.SetIovlen(m.iovs)
 		h.Control = nil

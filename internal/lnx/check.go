@@ -100,7 +100,8 @@ func sameSocket(a, b HostPort) bool {
 	if !okA || !okB {
 		return a.Host == b.Host
 	}
-	return addrA == addrB || addrA.Addr().IsUnspecified() || addrB.Addr().IsUnspecified()
+	every := func(a, b netip.Addr) bool { return a.IsUnspecified() && (a.Is6() || b.Is4()) }
+	return addrA == addrB || every(addrA.Addr(), addrB.Addr()) || every(addrB.Addr(), addrA.Addr())
 }
 
 // checkShared checks the interfaces of a file whose interfaces share one socket.
@@ -138,8 +139,33 @@ func (p *parser) checkNeighbors() {
 		} else if p.checkPlace(n, iface) && n.Addr.Is4() && iface.Addr.Bits() == pointToPoint {
 			p.checkAlone(n, points)
 		}
+		if ok {
+			p.checkFamily(n, iface)
+		}
 		p.checkStranger(n, own)
 	}
+}
+
+// checkFamily records a neighbor whose UDP address is of another family than the interface's. The
+// socket of [::] has both.
+func (p *parser) checkFamily(n *Neighbor, f *Interface) {
+	theirs, ours := n.UDP.family(), f.UDP.family()
+	if f.Tun == nil && theirs != "" && ours != "" && theirs != ours && f.UDP.Host != "::" {
+		p.report.add(n.udpAt, n.UDP.String(), n.UDP.String()+" is "+theirs+", and "+f.Name+" has "+
+			f.UDP.String(), "an "+ours+" address, or [::]:"+strconv.Itoa(int(f.UDP.Port))+
+			" for "+f.Name)
+	}
+}
+
+// family returns IPv4 or IPv6; empty: the host is a name.
+func (h HostPort) family() string {
+	switch at, ok := h.AddrPort(); {
+	case !ok:
+		return ""
+	case at.Addr().Is4():
+		return "IPv4"
+	}
+	return "IPv6"
 }
 
 // index finds a node's interfaces by properties that are unique within the node.

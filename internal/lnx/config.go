@@ -257,7 +257,7 @@ type Pos struct{ Line, Col int }
 
 // HostPort is a UDP address whose host may be a name. The zero value means no address.
 type HostPort struct {
-	// Host is an IPv4 address or a host name.
+	// Host is an address or a host name.
 	Host string
 	// Port is never 0 in a parsed file.
 	Port uint16

@@ -368,3 +368,44 @@ func TestForwardsAtIPv6Addresses(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// The UDP addresses of links may be IPv6, in brackets. Both ends are of one family, except at [::],
+// whose socket has both.
+func TestLinksOverIPv6(t *testing.T) {
+	file := func(own, other, more string) string {
+		return "interface if0 10.0.0.1/24 " + own + "\nneighbor 10.0.0.2 at " + other + " via if0\n" + more
+	}
+	c, err := lnx.Parse("a.lnx", []byte(file("[0::1]:5000", "[2001:DB8::2]:5001", "link if0 mtu 65527\n")))
+	require.NoError(t, err)
+	assert.Equal(t, "[::1]:5000", c.Interfaces[0].UDP.String())
+	assert.Equal(t, lnx.HostPort{Host: "2001:db8::2", Port: 5001}, c.Neighbors[0].UDP)
+	again, err := lnx.Parse("a.lnx", c.Format())
+	require.NoError(t, err)
+	assert.Equal(t, string(c.Format()), string(again.Format()))
+	for _, host := range []string{"127.0.0.1", "[::1]", "bee.example"} {
+		_, err := lnx.Parse("a.lnx", []byte(file("[::]:5000", host+":5001", "")))
+		require.NoError(t, err)
+	}
+	_, err = lnx.Parse("a.lnx", []byte("interface if0 10.0.0.1/24 0.0.0.0:5000\n"+
+		"interface if1 10.1.0.1/24 [::1]:5000\n"))
+	require.NoError(t, err, "sockets of two families")
+	for text, want := range map[string]string{
+		file("127.0.0.1:5000", "[::1]:5001", ""): `[::1]:5001 is IPv6, and if0 has ` +
+			`127.0.0.1:5000; expected an IPv4 address, or [::]:5000 for if0`,
+		file("[::1]:5000", "localhost:5001", ""): `localhost:5001 is IPv4, and if0 has [::1]:5000`,
+		file("::1:5000", "[::1]:5001", ""):       `"::1" is an IPv6 address without brackets`,
+		file("[127.0.0.1]:5000", "[::1]:1", ""):  `"127.0.0.1" is not an IPv6 address of a machine`,
+		file("[ff02::1]:5000", "[::1]:1", ""):    `"ff02::1" is not an IPv6 address of a machine`,
+		file("[fe80::1]:5000", "[::1]:1", ""):    `"fe80::1" is an address of one link of the machine`,
+		file("[::1]:5000", "[::]:5001", ""):      `"[::]:5001" is an address to which nothing can be sent`,
+		file("[::]:5000", "[::1]:5001", "interface if1 10.1.0.1/24 127.0.0.1:5000\n"): "127.0.0.1:5000 is " +
+			"already the UDP address of if0",
+		file("[::1]:5000", "[::1]:5001", "link if0 mtu 65528\n"): `"65528" is out of range`,
+		file("h:5000", "h:5001", "link if0 mtu 65508\n"):         `"65508" is more than UDP over IPv4 carries`,
+		"::1 5000\n::1 5001 10.0.0.1 10.0.0.2\n":                 "",
+		"[::1]:5000\n[::1]:5001 10.0.0.1 10.0.0.2\n":             `"[::1]" is not a host`,
+	} {
+		_, err := lnx.Parse("a.lnx", []byte(text))
+		require.ErrorContains(t, err, want, text)
+	}
+}

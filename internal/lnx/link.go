@@ -11,10 +11,12 @@ import (
 )
 
 // The smallest and the largest MTU: every IPv4 link must carry 68 bytes (RFC 791 §3.2), and a UDP
-// datagram has room for no more than 65,507.
+// datagram of IPv4 has room for no more than 65,507. IPv6 does not count its own header in the
+// length of a packet (RFC 8200 §3).
 const (
-	MinMTU = 68
-	maxMTU = 65_507
+	MinMTU  = 68
+	maxMTU4 = 65_507
+	maxMTU  = 65_527
 )
 
 // linkSettings are the keys of the directive link.
@@ -121,6 +123,10 @@ func (p *parser) applyLinks() {
 		if ok && l.key.Text == "jitter" && iface.Impair.Jitter > iface.Impair.Delay {
 			p.report.bad(l.value, "longer than the delay", "a jitter up to the delay of "+
 				iface.Impair.Delay.String())
+		}
+		if ok && l.key.Text == "mtu" && iface.MTU > maxMTU4 && iface.UDP.family() != "IPv6" {
+			p.report.bad(l.value, "more than UDP over IPv4 carries",
+				fmt.Sprintf("%d to %d bytes", MinMTU, maxMTU4))
 		}
 	}
 }

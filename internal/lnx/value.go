@@ -15,7 +15,7 @@ const (
 	wantAddr4    = "an IPv4 address, such as 10.0.0.1"
 	wantAddrLen  = "ADDR/LEN, such as 10.0.0.1/24 or 2001:db8::1/64"
 	wantPrefix   = "PREFIX/LEN, such as 10.1.0.0/16 or 2001:db8:1::/48"
-	wantHostPort = "HOST:PORT, such as 127.0.0.1:5000"
+	wantHostPort = "HOST:PORT, such as 127.0.0.1:5000 or [::1]:5000"
 	wantHost     = "an IPv4 address or a host name"
 	wantPort     = "a port from 1 to 65535"
 	wantName     = "a letter, then up to 14 letters, digits and any of . _ -"
@@ -216,11 +216,40 @@ func (r *report) prefix(w Word) (netip.Prefix, bool) {
 	return prefix, ok
 }
 
-// hostPort reads a HOST:PORT of this node.
-func (r *report) hostPort(w Word) (HostPort, bool) { return r.endpoint(w, r.host) }
+// hostPort reads a HOST:PORT of this node. The host may be an IPv6 address in brackets.
+func (r *report) hostPort(w Word) (HostPort, bool) {
+	return r.endpoint(w, func(host Word) (string, bool) { return r.bracketed(host, r.host) })
+}
 
-// destination reads the HOST:PORT of another node.
-func (r *report) destination(w Word) (HostPort, bool) { return r.endpoint(w, r.remoteHost) }
+// destination reads the HOST:PORT of another node, as hostPort does.
+func (r *report) destination(w Word) (HostPort, bool) {
+	to, ok := r.endpoint(w, func(host Word) (string, bool) {
+		return r.bracketed(host, r.remoteHost)
+	})
+	if to.Host == "::" {
+		r.bad(w, "an address to which nothing can be sent", wantHost)
+		return to, false
+	}
+	return to, ok
+}
+
+// bracketed reads an IPv6 address in brackets. It leaves other hosts to read.
+func (r *report) bracketed(w Word, read func(Word) (string, bool)) (string, bool) {
+	inner := unbracket(w)
+	switch a, err := netip.ParseAddr(inner.Text); {
+	case inner == w && strings.Contains(w.Text, ":"):
+		r.bad(w, "an IPv6 address without brackets", wantHostPort)
+	case inner == w:
+		return read(w)
+	case err != nil || !a.Is6() || a.Is4In6() || a.IsMulticast():
+		r.bad(inner, "not an IPv6 address of a machine", wantHostPort)
+	case a.Zone() != "" || a.IsLinkLocalUnicast():
+		r.bad(inner, "an address of one link of the machine", "a global address, or [::1]")
+	default:
+		return a.String(), true
+	}
+	return "", false
+}
 
 func (r *report) endpoint(w Word, readHost func(Word) (string, bool)) (HostPort, bool) {
 	i := strings.LastIndexByte(w.Text, ':')

@@ -237,12 +237,16 @@ func SSHAddress(ctx context.Context, name, ssh string) (there, here netip.Addr, 
 		if !ok {
 			continue
 		}
-		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", host)
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err != nil || len(found) == 0 {
-			return there, here, l.unreachable(host + " has no IPv4 address; check the name, or " +
+			return there, here, l.unreachable(host + " has no address; check the name, or " +
 				"add `address ADDRESS` to the host's line")
 		}
-		there = found[0].Unmap()
+		for _, a := range found { // IPv4 first: any machine has it
+			if there = a.Unmap(); there.Is4() {
+				break
+			}
+		}
 	}
 	here, err = AddressToward(ctx, name, there)
 	return there, here, err
@@ -254,7 +258,7 @@ func AddressToward(
 	ctx context.Context, name string, there netip.Addr,
 ) (here netip.Addr, err error) {
 	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "udp4", netip.AddrPortFrom(there, 9).String())
+	c, err := dialer.DialContext(ctx, "udp", netip.AddrPortFrom(there, 9).String())
 	if err != nil {
 		return here, fmt.Errorf("host %s: no path to its address %v: %w", name, there, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -62,7 +63,7 @@ type Config struct {
 	waiter waiterKind // for tests; zero: the platform's best
 
 	// Name lookup and its period. Zero: those of package link.
-	lookup       func(ctx context.Context, host string) (netip.Addr, error)
+	lookup       func(ctx context.Context, network, host string) (netip.Addr, error)
 	resolveEvery time.Duration
 }
 
@@ -115,7 +116,7 @@ type HostPort struct {
 }
 
 // String returns HOST:PORT.
-func (h HostPort) String() string { return h.Host + ":" + strconv.Itoa(int(h.Port)) }
+func (h HostPort) String() string { return net.JoinHostPort(h.Host, strconv.Itoa(int(h.Port))) }
 
 // TUN is a TUN device, whose other end is the kernel.
 type TUN struct {

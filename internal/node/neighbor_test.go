@@ -147,7 +147,7 @@ func TestANeighborThatMoves(t *testing.T) {
 	p := freePorts(t, 2)
 	names := make(chan netip.Addr, 1)
 	var last netip.Addr
-	lookup := func(ctx context.Context, host string) (netip.Addr, error) {
+	lookup := func(ctx context.Context, _, host string) (netip.Addr, error) {
 		assert.Equal(t, "bee.example", host)
 		select {
 		case last = <-names:

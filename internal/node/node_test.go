@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -143,6 +144,41 @@ func TestBytesCrossALossyRouterBothWays(t *testing.T) {
 		defer func() { assert.Equal(t, sent.Sum(nil), got.Sum(nil)) }()
 	}
 	wg.Wait()
+}
+
+// Nodes exchange packets over IPv6 sockets, with every offload and up to the largest packet that fits
+// in a datagram.
+func TestLinksOverIPv6(t *testing.T) {
+	for _, offload := range []string{"", "mmsg", "plain"} {
+		for _, mtu := range []int{1400, 65527} {
+			t.Run(fmt.Sprint(offload, mtu), func(t *testing.T) {
+				if offload == "mmsg" && runtime.GOOS != "linux" {
+					t.Skip("Linux only")
+				}
+				p := freePorts(t, 2)
+				file := func(own, other int) string {
+					return fmt.Sprintf("interface if0 10.0.0.%d/24 [::1]:%d\nlink if0 mtu %d\n"+
+						"neighbor 10.0.0.%d at [::1]:%d via if0\n", own+1, p[own], mtu, other+1, p[other])
+				}
+				a := start(t, Config{Offload: offload}, "A", file(0, 1))
+				b := start(t, Config{Offload: offload}, "B", file(1, 0))
+				client, server := connect(t, a, b, "10.0.0.2:80")
+				sent := make([]byte, 2<<20)
+				_, _ = rand.NewChaCha8([32]byte{1}).Read(sent)
+				go func() {
+					_, err := client.Write(sent)
+					assert.NoError(t, err)
+					assert.NoError(t, client.CloseWrite())
+				}()
+				got, err := io.ReadAll(server)
+				require.NoError(t, err)
+				assert.True(t, bytes.Equal(sent, got))
+				list := ask(t, a, control.Neighbors{})
+				require.Len(t, list, 1)
+				assert.Equal(t, fmt.Sprintf("[::1]:%d", p[1]), list[0].UDP)
+			})
+		}
+	}
 }
 
 func TestErrorsAreThoseThatProgramsLookFor(t *testing.T) {

@@ -69,13 +69,13 @@ func unreachable(ctx context.Context, to lnx.HostPort) (msg, want string) {
 	ctx, cancel := context.WithTimeout(ctx, herePatience)
 	defer cancel()
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "udp4", to.String())
+	conn, err := dialer.DialContext(ctx, "udp", to.String())
 	if err == nil {
 		_ = conn.Close() // nothing was sent
 		return "", ""
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return dns.Err, "a host name that the resolver knows, or an IPv4 address"
+		return dns.Err, "a host name that the resolver knows, or an address"
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err

@@ -73,9 +73,9 @@ func (r *reader) machine(words []lnx.Word) {
 	}
 	if len(words) == 6 {
 		a, err := netip.ParseAddr(words[5].Text)
-		if err != nil || !a.Is4() || a.IsUnspecified() {
+		if err != nil || a.Is4In6() || a.IsLinkLocalUnicast() || a.IsUnspecified() {
 			r.text.Wrong(words[5], diagnostic.Quote(words[5].Text)+" is not an address of a host",
-				"an IPv4 address of "+name.Text+" that the other hosts reach")
+				"an address of "+name.Text+" that the other hosts reach")
 		}
 		m.Address = a
 	}
@@ -146,6 +146,9 @@ func (p *Plan) udpHost(node, other int) string {
 	}
 	if !a.IsValid() {
 		return "127.0.0.1"
+	}
+	if a.Is6() {
+		return "[" + a.String() + "]"
 	}
 	return a.String()
 }

@@ -42,6 +42,22 @@ neighbor 10.1.0.2 at 127.0.0.1:7003 via if1`, "one machine")
 neighbor 10.2.0.1 at 192.0.2.3:7004 via if0`)
 }
 
+// A machine's address may be IPv6. The course's grammar has no form for it.
+func TestMachinesReachedOverIPv6(t *testing.T) {
+	const host = "host beta ssh beta address 2001:db8::3\n"
+	p, err := topology.Parse("m.net", []byte(host+"node A localhost\nnode B beta\nlink A B\n"), nil)
+	require.NoError(t, err)
+	p.Machines[0].Here = netip.MustParseAddr("2001:db8::1")
+	files, err := p.Files()
+	require.NoError(t, err)
+	assert.Contains(t, string(files[0].Text), `interface if0 10.0.0.1/24 [2001:db8::1]:6000 # to B
+neighbor 10.0.0.2 at [2001:db8::3]:6001 via if0`)
+	_, err = lnx.Parse("A.lnx", files[0].Text)
+	require.NoError(t, err)
+	_, err = topology.Parse("m.net", []byte(host+"node A localhost\nnode B beta\nA <-> B\n"), nil)
+	require.ErrorContains(t, err, "the course's form of plans has IPv4 only, and host beta is reached over IPv6")
+}
+
 // TestMachinesOfTheCourse: a node has one socket, whose address its neighbors on other machines use.
 func TestMachinesOfTheCourse(t *testing.T) {
 	const text = `host beta ssh beta address 192.0.2.3
@@ -75,6 +91,7 @@ func TestBadMachines(t *testing.T) {
 		"host -a ssh b":                      `"-a" cannot name another host`,
 		"host localhost ssh b":               `"localhost" cannot name another host`,
 		"host a ssh b address 0.0.0.0":       `"0.0.0.0" is not an address of a host`,
+		"host a ssh b address fe80::1":       `"fe80::1" is not an address of a host`,
 		"host a ssh b address":               "the line must have a host and its ssh destination",
 		"host a ssh b\nhost a ssh c":         "m.net:2:6: a is already a host",
 		"host a ssh b\nlink X Y":             "m.net:1:6: host a has no node",

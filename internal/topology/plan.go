@@ -233,6 +233,13 @@ func (p *Plan) faults() (list []fault) {
 			Families[p.Family])
 		list = append(list, fault{msg, -1, false})
 	}
+	if i := slices.IndexFunc(p.Machines, func(m Machine) bool {
+		return m.Address.Is6() || m.Here.Is6()
+	}); p.course && i >= 0 {
+		msg := "the course's form of plans has IPv4 only, and host " + p.Machines[i].Name +
+			" is reached over IPv6"
+		list = append(list, fault{msg, -1, false})
+	}
 	if last := p.last(); p.port() < 1 || last > lastPort {
 		list = append(list, fault{fmt.Sprintf("the plan needs ports %d to %d; ports are 1 to %d",
 			p.port(), last, lastPort), -1, true})
