@@ -49,8 +49,8 @@ type Config struct {
 	Clock *Clock
 	// Capture is the name of a pcapng file to which all packets are written. Empty: none.
 	Capture string
-	// Seed chooses the packets that SetLoss drops: the same seed drops the same packets. 0: a
-	// random seed.
+	// Seed chooses the packets that SetLoss drops: the same seed drops the same packets. On a Clock
+	// it also chooses TCP's initial sequence numbers and ports. 0: a random seed.
 	Seed uint64
 }
 

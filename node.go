@@ -103,9 +103,13 @@ type File struct {
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	// TCP replaces settings of the file, where its fields are not zero. Nil: none.
 	TCP *TCP
-	// Capture and Seed are those of Config.
+	// Clock, Capture and Seed are those of Config.
+	Clock   *Clock
 	Capture string
 	Seed    uint64
+	// Sent is called with each packet that the node sends, in pieces that are valid during the
+	// call. It must neither block nor use the node. Nil: it is not called.
+	Sent func(iface string, pieces [][]byte)
 }
 
 // Open starts a node. An error about the file has its line and column.
@@ -129,6 +133,9 @@ func (f *File) internal() (cfg operator.Config, err error) {
 	for name, l := range f.Links {
 		cfg.Node.Devices[name] = device(l)
 	}
+	if f.Clock != nil {
+		cfg.Node.Clock = &f.Clock.clock
+	}
 	if f.TCP != nil {
 		if err := f.TCP.check(); err != nil {
 			return cfg, fmt.Errorf("%w: %w", errConfig, err)
@@ -143,6 +150,10 @@ func (f *File) internal() (cfg operator.Config, err error) {
 	}
 	if cfg.LNX, err = lnx.Parse(f.Path, text); err != nil {
 		return cfg, err
+	}
+	if f.Sent != nil {
+		faces := cfg.LNX.Interfaces
+		cfg.Node.Tap = node.Sent(func(i int, pieces [][]byte) { f.Sent(faces[i].Name, pieces) })
 	}
 	for name := range f.Links {
 		face, ok := cfg.LNX.Interface(name)
@@ -357,6 +368,13 @@ func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
 
 // Next returns the time until the next event, and false if there is none.
 func (c *Clock) Next() (time.Duration, bool) { return c.clock.Next() }
+
+// Follow makes the clock advance itself with the time of package time until stop is called. Call it
+// before nodes use the clock, and do not call Advance. In a testing/synctest bubble that is the
+// bubble's time. Then the effects of the same calls at the same times are the same. Programs see
+// packets up to 1 µs after their arrival, by a time that the seed chooses, so that they seldom wake
+// up at the same instant as a timer.
+func (c *Clock) Follow(seed uint64) (stop func()) { return c.clock.Follow(seed) }
 
 // Vir returns the node's socket calls by descriptor number. Every call returns the same table.
 func (n *Node) Vir() *Vir { return &Vir{n.inner().Node.Vir()} }

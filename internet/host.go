@@ -23,11 +23,13 @@ type Host struct {
 	name  string
 	file  tidepool.File
 	ends  map[string]*tidepool.PipeEnd // of its links, by interface
+	sent  map[string]*packets          // by interface
 	addrs []netip.Addr
 
 	mu     sync.Mutex
 	node   *tidepool.Node
 	down   bool
+	seed   uint64
 	starts int // captures
 	fails  int // faults of Faults that keep the host down
 	main   func(*Host)
@@ -35,7 +37,10 @@ type Host struct {
 }
 
 func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
-	h := &Host{world: w, name: name, file: file, ends: map[string]*tidepool.PipeEnd{}, down: true}
+	h := &Host{
+		world: w, name: name, file: file, ends: map[string]*tidepool.PipeEnd{},
+		sent: map[string]*packets{}, down: true,
+	}
 	for i := range c.Interfaces {
 		for _, p := range c.Interfaces[i].Addrs() {
 			if !p.Addr().IsLinkLocalUnicast() {
@@ -45,8 +50,11 @@ func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
 	}
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, name) // never fails
-	h.file.Seed = max(1, sum.Sum64()^w.seed*0x9e3779b97f4a7c15)
+	h.seed = sum.Sum64() ^ w.seed*0x9e3779b97f4a7c15
 	h.file.Lookup = w.lookup
+	h.file.Sent = func(iface string, pieces [][]byte) {
+		h.sent[iface].add(w.clock.Now().UnixNano(), pieces)
+	}
 	return h
 }
 
@@ -58,8 +66,9 @@ func (h *Host) start() error {
 	for name, end := range h.ends {
 		h.file.Links[name] = end
 	}
+	h.starts++
+	h.file.Seed = max(1, h.seed+uint64(h.starts)) // not the same connections after a restart
 	if h.world.captures != "" {
-		h.starts++
 		name := fmt.Sprintf("%s-%d.pcapng", h.name, h.starts)
 		h.file.Capture = filepath.Join(h.world.captures, name)
 	}

@@ -46,10 +46,12 @@ type World struct {
 	t     testing.TB
 	seed  uint64
 	began time.Time
+	clock tidepool.Clock
 	hosts []*Host
 	links []*Link
 
-	planned []fault // by Faults
+	stopClock func()
+	planned   []fault // by Faults
 	// captures is the folder for the captures of all hosts; empty: none.
 	captures string
 
@@ -147,13 +149,14 @@ func open(
 		}
 		configs[i] = c
 		w.hosts = append(w.hosts, newHost(w, f.Name, c, tidepool.File{
-			Path: name, Text: f.Text, TCP: tcp,
+			Path: name, Text: f.Text, TCP: tcp, Clock: &w.clock,
 		}))
 	}
 	for _, edge := range topology.From(path, configs).Links {
 		w.connect(path, edge)
 	}
 	tb.Cleanup(w.end)
+	w.stopClock = w.clock.Follow(seed)
 	for _, h := range w.hosts {
 		if err := h.start(); err != nil {
 			tb.Fatalf("internet: host %s: %v", h.name, err)
@@ -181,7 +184,8 @@ func (w *World) connect(path string, edge topology.Edge) {
 		}
 		h := w.hosts[end.Node]
 		h.ends[end.Iface] = pipes[k]
-		l.ends = append(l.ends, linkEnd{h, end.Iface})
+		h.sent[end.Iface] = newPackets()
+		l.ends = append(l.ends, linkEnd{h, end.Iface, h.sent[end.Iface]})
 	}
 	if len(edge.Ends) == 1 {
 		_ = b.Close() // what is sent is lost
@@ -240,6 +244,7 @@ func (w *World) end() {
 	for _, h := range w.hosts {
 		h.stop()
 	}
+	w.stopClock()
 	if w.t.Failed() {
 		name, _, _ := strings.Cut(w.t.Name(), "/seed=")
 		w.t.Logf("internet: to repeat this: go test -run '^%s$' -internet.seed=%d", name, w.seed)

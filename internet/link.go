@@ -19,8 +19,9 @@ type Link struct {
 }
 
 type linkEnd struct {
-	host  *Host
-	iface string
+	host    *Host
+	iface   string
+	packets *packets
 }
 
 func (l *Link) String() string { return l.ends[0].host.name + " - " + l.ends[1].host.name }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -40,7 +41,8 @@ type Config struct {
 	Drop func() error
 	// Overwrite lets Probe and captures replace existing files.
 	Overwrite bool
-	// Seed chooses the packets that lossyforward drops. 0: a random seed.
+	// Seed chooses the packets that lossyforward drops and, on a Clock, the secret of TCP: its
+	// initial sequence numbers and ports. 0: a random seed.
 	Seed uint64
 	// Offload is auto, gso, mmsg or plain, for UDP sockets. Empty: auto.
 	Offload string
@@ -164,9 +166,9 @@ func (n *Node) setRIP(cfg *stack.Config, source func(port uint64) *rand.Rand) {
 	if cfg.RIP != nil {
 		r := *cfg.RIP
 		r.Rand = source(rip.Port)
-		if r.Dialect == rip.RIPv2 && !n.Time.Driven() {
+		if r.Dialect == rip.RIPv2 && !n.Time.stepped() {
 			// It must be higher after a restart: RFC 4822 §2.
-			r.Sequence = uint32(time.Now().Unix())
+			r.Sequence = uint32(n.Time.Now().Unix())
 		}
 		cfg.RIP = &r
 	}
@@ -242,7 +244,13 @@ func (n *Node) tcpConfig() tcp.Config {
 			Send: firstBuffer, SendMax: maxSendBuffer,
 		}
 	}
-	_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it crashes the program instead
+	if n.cfg.Seed != 0 && n.Time.Driven() {
+		random := netem.Streams(n.cfg.Seed)("tcp")
+		binary.LittleEndian.PutUint64(cfg.Secret[:8], random.Uint64())
+		binary.LittleEndian.PutUint64(cfg.Secret[8:], random.Uint64())
+	} else {
+		_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it crashes the program instead
+	}
 	if n.cfg.Tune != nil {
 		n.cfg.Tune(&cfg)
 	}

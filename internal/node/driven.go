@@ -19,8 +19,9 @@ type Clock struct {
 	elapsed atomic.Int64 // nanoseconds
 	dirty   atomic.Bool  // a node was rung
 
-	mu    sync.Mutex // held by the goroutine that runs the loops
-	nodes []*Node    // in the order of opening; replaced, never changed
+	mu        sync.Mutex // held by the goroutine that runs the loops
+	nodes     []*Node    // in the order of opening; replaced, never changed
+	following *following // nil: a program advances the clock
 
 	timersMu sync.Mutex
 	timers   timerHeap
@@ -42,18 +43,18 @@ const lastInstant = clock.Time(1 << 62)
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	c.settle()
-	end := c.now().Add(min(max(0, d), lastInstant.Sub(c.now())))
-	for {
-		next := c.next()
-		if next == clock.Never || next > end {
-			break
-		}
+	c.reach(c.now().Add(min(max(0, d), lastInstant.Sub(c.now()))))
+	c.mu.Unlock()
+	c.run()
+}
+
+// reach moves the clock to end, and stops at each deadline on the way. The caller holds mu.
+func (c *Clock) reach(end clock.Time) {
+	for next := c.next(); next.Due(end); next = c.next() {
 		c.set(max(next, c.now()))
 		c.settle()
 	}
 	c.set(end)
-	c.mu.Unlock()
-	c.run()
 }
 
 // Next returns the duration until the next deadline, or false if nothing is due.
@@ -73,8 +74,8 @@ func (c *Clock) Next() (time.Duration, bool) {
 func (c *Clock) set(now clock.Time) {
 	c.elapsed.Store(int64(now - 1))
 	for _, n := range c.nodes {
-		if n.due().Due(now) {
-			n.waiter.Ring()
+		if w := n.waiter.(*drivenWaiter); w.due.Due(now) {
+			w.mark()
 		}
 	}
 	for {
@@ -95,7 +96,7 @@ func (c *Clock) next() clock.Time {
 	}
 	c.timersMu.Unlock()
 	for _, n := range c.nodes {
-		first = clock.Earliest(first, n.due())
+		first = clock.Earliest(first, n.waiter.(*drivenWaiter).due)
 	}
 	return first
 }
@@ -103,7 +104,7 @@ func (c *Clock) next() clock.Time {
 // run serves the nodes that were rung, unless another goroutine does so already.
 func (c *Clock) run() {
 	for c.dirty.Load() && c.mu.TryLock() {
-		c.settle()
+		c.catchUp()
 		c.mu.Unlock()
 	}
 }
@@ -122,6 +123,7 @@ func (c *Clock) settle() {
 		}
 		n := c.nodes[i]
 		c.nodes = slices.Concat(c.nodes[:i], c.nodes[i+1:])
+		n.crash()
 		n.shutdown()
 		close(n.stopped)
 	}
@@ -142,7 +144,8 @@ func step(n *Node) {
 	}
 	n.Devices.gather(w.fed.take(n.Devices.ready[:0]))
 	n.iterate()
-	if len(n.Devices.again) > 0 || n.due().Due(n.Time.now()) {
+	w.due = n.due()
+	if len(n.Devices.again) > 0 || w.due.Due(n.Time.now()) {
 		w.mark()
 	}
 }
@@ -152,6 +155,7 @@ type drivenWaiter struct {
 	clock *Clock
 	rung  atomic.Bool
 	fed   feeds
+	due   clock.Time // of the node, since its last iteration; the caller holds Clock.mu
 }
 
 var errDrivenDescriptor = errors.New("node: UDP links and TUN devices cannot follow a Clock")

@@ -55,6 +55,7 @@ func (d *duplex) initClosed(c carrier) {
 // awaitAnswer waits until the connection is established or has failed. If ctx ends first, it aborts
 // the connection.
 func (d *duplex) awaitAnswer(ctx context.Context) error {
+	defer d.node.Time.settle()
 	select {
 	case <-d.established.passed():
 	case <-ctx.Done():
@@ -133,6 +134,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 			continue
 		}
 		d.in.park()
+		d.node.Time.settle()
 	}
 }
 
@@ -230,6 +232,7 @@ func (d *duplex) Write(p []byte) (int, error) {
 			continue
 		}
 		d.out.park()
+		d.node.Time.settle()
 	}
 }
 

@@ -55,6 +55,7 @@ func (e *ends) over(by *deadline) error {
 
 // awaitArrival waits until there may be something to read.
 func (e *ends) awaitArrival() {
+	defer e.node.Time.settle()
 	select {
 	case <-e.arrived:
 	case <-e.done:
@@ -64,6 +65,7 @@ func (e *ends) awaitArrival() {
 
 // awaitRoom waits until room is closed, the socket is closed, or the write deadline has passed.
 func (e *ends) awaitRoom(room <-chan struct{}) {
+	defer e.node.Time.settle()
 	select {
 	case <-room:
 	case <-e.done:

@@ -63,6 +63,7 @@ func (a *accepting[C]) accept() (c C, err error) {
 		case <-a.by.wait():
 			return c, a.opError("accept", os.ErrDeadlineExceeded)
 		}
+		a.node.Time.settle()
 	}
 }
 

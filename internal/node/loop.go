@@ -29,11 +29,7 @@ func (n *Node) loop() {
 		n.iterate()
 		n.wait()
 	}
-	if n.crashing.Load() {
-		for _, d := range n.Devices.list {
-			_ = d.Close() // what is sent from here on is lost
-		}
-	} else {
+	if !n.crash() {
 		n.linger()
 	}
 	n.shutdown()

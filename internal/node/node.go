@@ -135,12 +135,25 @@ func (n *Node) Stop() {
 		n.waiter.Ring()
 	}
 	<-n.stopped
+	n.Time.settle()
 }
 
 // Crash is Stop without anything that the node sends at its end.
 func (n *Node) Crash() {
 	n.crashing.Store(true)
 	n.Stop()
+}
+
+// crash reports whether the node crashes, and if so makes it lose what it sends from here on. Loop
+// only.
+func (n *Node) crash() bool {
+	crashes := n.crashing.Load()
+	for _, d := range n.Devices.list {
+		if crashes {
+			_ = d.Close()
+		}
+	}
+	return crashes
 }
 
 // lingerTime is how long a closing node delivers what was written to closed connections.
@@ -188,6 +201,7 @@ func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
 	if !n.Post(func(now clock.Time) { err = f(n.stack, now); close(done) }) {
 		return net.ErrClosed
 	}
+	defer n.Time.settle()
 	select {
 	case <-done:
 		return err

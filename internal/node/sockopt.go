@@ -192,6 +192,7 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 	over := make(chan struct{})
 	timer := c.node.Time.AfterFunc(limit, func() { close(over) })
 	defer timer.Stop()
+	defer c.node.Time.settle()
 	select {
 	case <-c.delivered.passed():
 	case <-c.ended.passed():

@@ -43,6 +43,15 @@ func (t *Taps) tap(
 	}
 }
 
+// Sent returns an observer that calls f with each packet that the node sends.
+func Sent(f func(iface int, pieces [][]byte)) stack.Tap {
+	return func(_ clock.Time, i int, dir stack.Direction, reason ip.DropReason, pieces [][]byte) {
+		if dir == stack.Outbound && reason == ip.DropNone && i >= 0 {
+			f(i, pieces)
+		}
+	}
+}
+
 // retap turns the stack's tap on while there are observers. Loop only.
 func (t *Taps) retap() {
 	if t.verbose.on() || t.observed() || t.node.cfg.Tap != nil {

@@ -38,8 +38,20 @@ func (t *Time) Now() time.Time { return t.Wall(t.now()) }
 // Driven reports whether a Clock drives the node.
 func (t *Time) Driven() bool { return t.clock != nil }
 
+// stepped reports whether a program advances the node's time.
+func (t *Time) stepped() bool { return t.clock != nil && t.clock.following == nil }
+
+// settle waits until a Clock that follows package time has run all that is due, so that a program
+// does not run beside the network that woke it up. The caller holds no lock that the loop takes.
+func (t *Time) settle() {
+	if t.clock != nil && t.clock.following != nil {
+		t.clock.mu.Lock()
+		t.clock.mu.Unlock() //nolint:staticcheck // it only waits
+	}
+}
+
 func (t *Time) until(at time.Time) time.Duration {
-	if t.clock != nil {
+	if t.stepped() {
 		return at.Sub(t.clock.Now())
 	}
 	return time.Until(at)
@@ -50,7 +62,7 @@ type Timer interface{ Stop() bool }
 
 // AfterFunc calls f after d, unless the timer is stopped first.
 func (t *Time) AfterFunc(d time.Duration, f func()) Timer {
-	if t.clock != nil {
+	if t.stepped() {
 		return t.clock.afterFunc(d, f)
 	}
 	return time.AfterFunc(d, f)

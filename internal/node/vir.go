@@ -85,6 +85,7 @@ func (v *Vir) do(ctx context.Context, f func(now clock.Time) error) error {
 		case <-v.node.stopped:
 			return net.ErrClosed
 		}
+		v.node.Time.settle()
 	}
 }
 

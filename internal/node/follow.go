@@ -1,0 +1,86 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// following makes a Clock advance itself with the time of package time: the system's or, in a
+// testing/synctest bubble, the bubble's.
+//
+// Events of the network happen at their own time in the order of Advance. The goroutine that runs
+// them wakes up a little later than they are due, by a number of nanoseconds that the seed chooses.
+// In a bubble, programs sleep for round durations, so without the delay many of them would wake up
+// at the same instant as the network, in any order.
+type following struct {
+	began time.Time
+	from  clock.Time // the clock's time when it began
+	seed  uint64
+	timer *time.Timer
+	ended chan struct{}
+	armed clock.Time // the event for which the timer is set; the caller holds Clock.mu
+}
+
+// Follow makes the clock advance itself until stop is called. Its time is that of package time,
+// which must be after the year 2000. It is called before nodes are opened.
+func (c *Clock) Follow(seed uint64) (stop func()) {
+	f := &following{began: time.Now(), seed: seed, ended: make(chan struct{})}
+	c.elapsed.Store(int64(f.began.Sub(drivenEpoch)))
+	f.from = c.now()
+	f.timer = time.NewTimer(0)
+	f.timer.Stop()
+	c.following = f
+	go func() {
+		for {
+			select {
+			case <-f.timer.C:
+				c.wake()
+			case <-f.ended:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(f.ended) })
+}
+
+// now returns the present time, up to which the clock may not have advanced yet.
+func (f *following) now() clock.Time { return f.from.Add(time.Since(f.began)) }
+
+// wake runs what is due.
+func (c *Clock) wake() {
+	c.mu.Lock()
+	c.following.armed = clock.Never
+	c.catchUp()
+	c.mu.Unlock()
+	c.run()
+}
+
+// catchUp advances a clock that follows package time, and runs the nodes that were rung. The caller
+// holds mu.
+func (c *Clock) catchUp() {
+	f := c.following
+	if f == nil {
+		c.settle()
+		return
+	}
+	c.reach(max(f.now(), c.now()))
+	c.settle()
+	next := c.next()
+	switch {
+	case next == f.armed:
+		return
+	case next == clock.Never:
+		f.timer.Stop()
+	default:
+		f.timer.Reset(next.Sub(f.now()) + f.lag(next))
+	}
+	f.armed = next
+}
+
+// lag returns how much later than at its time an event is run, from 1 to 1024 ns.
+func (f *following) lag(at clock.Time) time.Duration {
+	mixed := (uint64(at) ^ f.seed*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	return time.Duration(1 + mixed>>54)
+}
