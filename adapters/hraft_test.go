@@ -140,12 +140,13 @@ func leader(t *testing.T, list []*peer) *peer {
 // no acknowledged entry.
 func TestHashicorpRaft(t *testing.T) {
 	internet.Test(t, star(5, "delay 5ms loss 1%"), func(t *testing.T, w *internet.World) {
-		raftFor(t, w, time.Minute, 20*time.Second)
+		raftFor(t, w, time.Minute, 20*time.Second, 100*time.Millisecond)
 	})
 }
 
-// raftFor writes ten entries a second, and crashes the leader for 5 s each time that a period ends.
-func raftFor(t *testing.T, w *internet.World, lasts, period time.Duration) {
+// raftFor writes an entry after each pause, and crashes the leader for 5 s each time that a period
+// ends.
+func raftFor(t *testing.T, w *internet.World, lasts, period, pause time.Duration) {
 	t.Helper()
 	list := raftCluster(t, w, 5)
 	began, crashed := time.Now(), time.Now()
@@ -169,7 +170,7 @@ func raftFor(t *testing.T, w *internet.World, lasts, period time.Duration) {
 			crashes, crashed, down = crashes+1, time.Now(), p
 			p.crash(t)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(pause)
 	}
 	if down != nil {
 		down.host.Restart(nil)
@@ -177,22 +178,24 @@ func raftFor(t *testing.T, w *internet.World, lasts, period time.Duration) {
 	}
 	require.NoError(t, leader(t, list).raft.Barrier(time.Minute).Error())
 	time.Sleep(10 * time.Second) // followers learn of the last commit from the next heartbeat
-	agree(t, list, acknowledged)
+	var logs [][]string
+	for _, p := range list {
+		logs = append(logs, p.applied.all())
+	}
+	agree(t, logs, acknowledged)
 	t.Logf("%v: %d entries acknowledged, %d failed, %d leaders crashed", time.Since(began),
 		len(acknowledged), failed, crashes)
 }
 
 // agree checks that all nodes applied the same, and that the acknowledged entries are part of it in
 // their order.
-func agree(t *testing.T, list []*peer, acknowledged []string) {
+func agree(t *testing.T, logs [][]string, acknowledged []string) {
 	t.Helper()
-	want := list[0].applied.all()
-	for _, p := range list[1:] {
-		got := p.applied.all()
-		assert.True(t, slices.Equal(want, got), "n1 has %d entries, %s has %d, or others", len(want),
-			p.host.Name(), len(got))
+	for i, log := range logs {
+		assert.True(t, slices.Equal(logs[0], log), "n1 has %d entries, n%d has %d, or others",
+			len(logs[0]), i+1, len(log))
 	}
-	for _, entry := range want {
+	for _, entry := range logs[0] {
 		if len(acknowledged) > 0 && entry == acknowledged[0] {
 			acknowledged = acknowledged[1:]
 		}
