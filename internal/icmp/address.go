@@ -131,7 +131,7 @@ func (i *Interface) assign(now clock.Time, a *address) {
 		return
 	}
 	i.groups.Query(now, Query{}) // routers ignored the reports before it had an address
-	if i.solicits > 0 && i.solicit == clock.Never {
+	if i.soliciting && i.solicit == clock.Never {
 		i.solicit = now
 	}
 	if i.cfg.Advertise != nil {

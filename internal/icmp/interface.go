@@ -53,8 +53,10 @@ type Interface struct {
 	selected  netip.Addr // default router
 	hopLimit  int        // from a router; 0: none
 	mtu       int        // from a router; 0: none
-	solicits  int        // router solicitations left
-	solicit   clock.Time
+	// The host solicits routers. interval is the last one between two solicitations.
+	soliciting bool
+	interval   time.Duration
+	solicit    clock.Time
 
 	advertiser advertiser
 	groups     *Listener
@@ -148,7 +150,7 @@ func NewInterface(now clock.Time, cfg InterfaceConfig) *Interface {
 	if cfg.Router {
 		i.groups.Join(now, allRouters)
 	} else if !cfg.Manual {
-		i.solicits = maxRouterSolicitations
+		i.soliciting = true
 	}
 	if cfg.LinkLocal.IsValid() {
 		i.Add(now, netip.PrefixFrom(cfg.LinkLocal, linkLocal.Bits()))

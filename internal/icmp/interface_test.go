@@ -19,11 +19,12 @@ import (
 
 // link6 is a link with a broadcast domain, in virtual time and without delay.
 type link6 struct {
-	tb    testing.TB
-	now   clock.Time
-	nodes []*node6
-	log   []string   // messages
-	src   netip.Addr // of the last
+	hidden string // kind of messages that sent leaves out
+	tb     testing.TB
+	now    clock.Time
+	nodes  []*node6
+	log    []string   // messages
+	src    netip.Addr // of the last
 }
 
 // node6 is a node on a link6.
@@ -171,7 +172,9 @@ func (l *link6) send(from *node6, to netip.Addr, text string) {
 
 // sent returns the messages since the last call, without membership reports.
 func (l *link6) sent() []string {
-	list := slices.DeleteFunc(l.log, func(s string) bool { return strings.Contains(s, "mld") })
+	list := slices.DeleteFunc(l.log, func(s string) bool {
+		return strings.Contains(s, "mld") || l.hidden != "" && strings.Contains(s, l.hidden)
+	})
 	l.log = nil
 	return list
 }
@@ -186,10 +189,11 @@ func (l *link6) state(n *node6, a netip.Addr) string {
 	return ""
 }
 
-// twoHosts is a link with two hosts that have their addresses, and have given up on routers.
+// twoHosts is a link with two hosts that have their addresses. Their search for a router is not shown.
 func twoHosts(t *testing.T) (l *link6, a, b *node6) {
 	t.Helper()
 	l = newLink6(t)
+	l.hidden = "rs"
 	a, b = l.add(1, icmp.InterfaceConfig{}), l.add(2, icmp.InterfaceConfig{})
 	l.run(time.Minute)
 	l.sent()
@@ -345,7 +349,7 @@ func TestLinkWithoutAddresses(t *testing.T) {
 	l := newLink6(t)
 	a, b := l.add(1, icmp.InterfaceConfig{Link: []byte{}}), l.add(2, icmp.InterfaceConfig{Link: []byte{}})
 	_ = b
-	cfg := icmp.InterfaceConfig{Rand: rand.New(rand.NewPCG(1, 1)), Secret: []byte{3}}
+	cfg := icmp.InterfaceConfig{Rand: rand.New(rand.NewPCG(1, 1)), Secret: []byte{3}, Manual: true}
 	tun := icmp.NewInterface(l.now, cfg)
 	a.Interface, a.link = tun, nil
 	cfg.Secret = []byte{4}

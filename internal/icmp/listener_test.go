@@ -134,7 +134,7 @@ func TestRFC3376_4_1_Queries(t *testing.T) {
 // RFC 3810 §5.1 and §6.2: queries to an interface, and what is ignored.
 func TestRFC3810_6_2_Queries(t *testing.T) {
 	l := newLink6(t)
-	a := l.add(1, icmp.InterfaceConfig{})
+	a := l.add(1, icmp.InterfaceConfig{Manual: true})
 	require.True(t, a.JoinGroup(l.now, group6))
 	l.run(time.Minute)
 	query := func(code int, group netip.Addr, rest ...byte) *icmp.Message {

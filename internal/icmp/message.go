@@ -49,6 +49,8 @@ const (
 	TypeNeighborSolicit   = v6 | 135
 	TypeNeighborAdvert    = v6 | 136
 	TypeRedirect6         = v6 | 137
+	TypeListenerReport1   = v6 | 131 // of MLD version 1, as is the next
+	TypeListenerDone      = v6 | 132
 	TypeListenerReport    = v6 | 143 // of MLD version 2
 )
 

@@ -9,10 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// The constants of RFC 4861 §10.
+// The times between router solicitations: the first of RFC 4861 §10, and the largest of RFC 7559
+// §2.
 const (
-	maxRouterSolicitations     = 3
 	routerSolicitationInterval = 4 * time.Second
+	maxSolicitationInterval    = time.Hour
 )
 
 // hearRouter processes a router advertisement (RFC 4861 §6.3.4, RFC 4862 §5.5.3). A router ignores
@@ -22,7 +23,7 @@ func (i *Interface) hearRouter(now clock.Time, a *Advert, src netip.Addr) {
 		return
 	}
 	if a.Lifetime > 0 {
-		i.solicits, i.solicit = 0, clock.Never
+		i.soliciting, i.solicit = false, clock.Never
 	}
 	i.routers = renew(i, i.routers, src, maxRouters, now, a.Lifetime)
 	i.selectRouter()
@@ -138,14 +139,24 @@ func (i *Interface) advanceRouters(now clock.Time) {
 	if !i.solicit.Due(now) {
 		return
 	}
-	i.solicits--
-	i.solicit = clock.Never
-	if i.solicits > 0 {
-		i.solicit = now.Add(routerSolicitationInterval)
-	}
+	i.backOff(now)
 	if src, ok := i.source(netip.Addr{}); ok {
 		i.send(&Discovery{Type: TypeRouterSolicit6, SourceLink: i.cfg.Link}, src, allRouters, nil)
 	}
+}
+
+// backOff schedules the next solicitation, for as long as no router answers: the interval doubles
+// up to a limit, and differs by up to a tenth from that of other hosts (RFC 7559 §2).
+func (i *Interface) backOff(now clock.Time) {
+	vary := func(d time.Duration) time.Duration { return i.between(-d/10, d/10) }
+	next := 2*i.interval + vary(i.interval)
+	if i.interval == 0 {
+		next = routerSolicitationInterval + vary(routerSolicitationInterval)
+	}
+	if next > maxSolicitationInterval {
+		next = maxSolicitationInterval + vary(maxSolicitationInterval)
+	}
+	i.interval, i.solicit = next, now.Add(next)
 }
 
 // Advertising configures the router advertisements of an interface (RFC 4861 §6.2.1).

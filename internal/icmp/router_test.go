@@ -312,12 +312,38 @@ func TestRFC4861_6_2_Advertisements(t *testing.T) {
 	assert.False(t, isRouter(), "RFC 4861 §6.2.6: a router does not solicit routers")
 }
 
-// RFC 4861 §6.3.7: a host without a router gives up after three solicitations, four seconds apart.
-func TestRFC4861_6_3_7_NoRouter(t *testing.T) {
+// RFC 7559 §2: a host without a router keeps asking. The interval begins with 4 s and doubles up to an
+// hour, each time with up to a tenth more or less. A router's answer ends it, unless the router is no
+// default router.
+func TestRFC7559_2_NoRouter(t *testing.T) {
 	l := newLink6(t)
-	l.add(1, icmp.InterfaceConfig{})
-	l.run(time.Hour)
-	assert.Equal(t, []string{"A dad-ns group", "A rs group", "A rs group", "A rs group"}, l.sent())
+	a := l.add(1, icmp.InterfaceConfig{})
+	var at []time.Duration
+	begin := l.now
+	for range 100_000 {
+		l.run(time.Second)
+		for _, s := range l.sent() {
+			if s == "A rs group" {
+				at = append(at, l.now.Sub(begin))
+			}
+		}
+	}
+	require.Greater(t, len(at), 30)
+	want := 4 * time.Second
+	for k := 1; k < len(at); k++ {
+		assert.InDelta(t, float64(want), float64(at[k]-at[k-1]), float64(want)/10+float64(2*time.Second), k)
+		want = min(2*(at[k]-at[k-1]), time.Hour)
+	}
+	tell := func(lifetime time.Duration) {
+		m := (&icmp.Discovery{Type: icmp.TypeRouterAdvert6, Advert: icmp.Advert{Lifetime: lifetime}}).Message()
+		require.Equal(t, icmp.Accepted, a.Input(l.now, &m, router6, allNodes, 255))
+	}
+	tell(0)
+	l.run(3 * time.Hour)
+	assert.Contains(t, l.sent(), "A rs group")
+	tell(24 * time.Hour)
+	l.run(3 * time.Hour)
+	assert.NotContains(t, l.sent(), "A rs group")
 }
 
 // RFC 4861 §4.5 and §8.3: a redirect is counted and changes nothing, because any node can forge it.

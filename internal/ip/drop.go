@@ -54,6 +54,8 @@ const (
 	DropICMP                              // ICMP message too short, or wrong checksum
 	DropNDHopLimit                        // neighbor discovery from beyond the link (RFC 4861 §3.1)
 	DropND                                // malformed or misaddressed neighbor discovery
+	DropNDFragment                        // neighbor discovery in fragments (RFC 6980 §5)
+	DropMLDAlert                          // MLD without a router alert (RFC 3810 §6.2)
 	DropNDFlood                           // more prefixes or routers than the node remembers
 	DropRIP                               // malformed RIP message
 	DropUnknownNeighbor                   // the sender is not a neighbor on the interface
@@ -125,6 +127,8 @@ var dropNames = [NumDropReasons]string{
 	DropICMP:            "bad icmp message",
 	DropNDHopLimit:      "neighbor discovery from off-link",
 	DropND:              "bad neighbor discovery",
+	DropNDFragment:      "neighbor discovery in fragments",
+	DropMLDAlert:        "mld without router alert",
 	DropNDFlood:         "router advertisement flood",
 	DropRIP:             "bad rip message",
 	DropUnknownNeighbor: "unknown neighbor",

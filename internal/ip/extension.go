@@ -10,10 +10,11 @@ const (
 	mostChainLen   = 256 // bytes of all of them
 )
 
-// The types of known options (RFC 8200 §4.2, RFC 2675 §2).
+// The types of known options (RFC 8200 §4.2, RFC 2711 §2.1, RFC 2675 §2).
 const (
 	optionPad1  = 0
 	optionPadN  = 1
+	optionAlert = 5
 	optionJumbo = 0xc2
 )
 
@@ -114,12 +115,32 @@ func (h *Header) take(b []byte, at, end int, fragment bool) {
 // like a packet without that header (RFC 6946 §4).
 func (h *Header) readFragment(b []byte) bool {
 	word := binary.BigEndian.Uint16(b[2:])
+	h.Cut = true
 	h.FragOff, h.MF = int(word&^(fragmentUnit-1)), word&moreFragments6 != 0
 	if !h.IsFragment() {
 		return false
 	}
 	h.ID = binary.BigEndian.Uint32(b[4:])
 	return true
+}
+
+// RouterAlert reports whether the Hop-by-Hop Options header, which CheckOptions has checked, asks
+// routers to look at the packet (RFC 2711 §2.1).
+func (h *Header) RouterAlert() bool {
+	if len(h.Options) == 0 || h.Next != NextHopByHop {
+		return false
+	}
+	o := h.Options[:fragmentLen+int(h.Options[1])*8]
+	for at := 2; at < len(o); at++ {
+		if o[at] == optionPad1 {
+			continue
+		}
+		if o[at] == optionAlert && o[at+1] == 2 {
+			return true
+		}
+		at += 1 + int(o[at+1])
+	}
+	return false
 }
 
 // checkOptions checks the options of the header from at to end (RFC 8200 §4.2).

@@ -36,6 +36,7 @@ type Header struct {
 	Protocol  uint8  // IPv6: of the header at Len, which Walk makes the upper layer's
 	Next      uint8  // IPv6: type of the first header in Options
 	DF, MF    bool   // DF is set in received IPv6 packets: only the source fragments
+	Cut       bool   // it had a Fragment header, also one of an atomic fragment; set by Walk
 	Src, Dst  netip.Addr
 	// Options are IPv4 options, or IPv6 extension headers without a fragment's Fragment header.
 	// nil: none. ParseHeader sets them to a part of the packet.

@@ -27,7 +27,7 @@ func Adapt(stream io.ReadWriteCloser) *Adapted {
 
 // pump copies packets until from ends. Packets that to refuses are lost.
 func pump(to io.Writer, from io.Reader) {
-	buf := make([]byte, maxDatagram)
+	buf := make([]byte, maxPacket)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {

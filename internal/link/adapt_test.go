@@ -87,3 +87,25 @@ func TestAShortBatchIsNotTheLast(t *testing.T) {
 	assert.Equal(t, 1, n)
 	assert.Equal(t, 3, told)
 }
+
+// The longest packet of IPv6 has 65,575 bytes (RFC 8200 §3): pipes carry it, also between streams.
+func TestTheLongestPacket(t *testing.T) {
+	x, y := Pipe(0)
+	a := Adapt(x)
+	defer a.Close()
+	longest := make([]byte, 65575)
+	longest[65574] = 1
+	for _, p := range [][]byte{longest, longest[:1]} {
+		n, err := y.Write(p)
+		require.NoError(t, err)
+		require.Len(t, p, n)
+		assert.Equal(t, wrap(0, [][]byte{p}), receive(t, a, 1))
+		write(t, a, buffer.Train{Pieces: [][]byte{p}, Size: len(p), Count: 1, Bytes: len(p)})
+		got := make([]byte, 1<<17)
+		n, err = y.Read(got)
+		require.NoError(t, err)
+		assert.Equal(t, p, got[:n])
+	}
+	_, err := y.Write(make([]byte, 65576))
+	require.ErrorIs(t, err, errPacketSize)
+}

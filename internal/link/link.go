@@ -22,6 +22,10 @@ import (
 // ErrWouldBlock is returned by ReadBatch when nothing has arrived.
 var ErrWouldBlock = errors.New("link: nothing to read")
 
+// maxPacket is the length of the longest packet: IPv6 does not count its own header of 40 bytes
+// (RFC 8200 §3).
+const maxPacket = 40 + 65535
+
 // Device is one socket or TUN device that carries the packets of one interface, or of several with
 // the old syntax. One goroutine owns it; no method blocks.
 type Device interface {

@@ -181,7 +181,7 @@ func (e *End) Write(p []byte) (int, error) {
 	if e.attached.Load() {
 		return 0, ErrAttached
 	}
-	if len(p) == 0 || len(p) > maxDatagram {
+	if len(p) == 0 || len(p) > maxPacket {
 		return 0, errPacketSize
 	}
 	e.hand()

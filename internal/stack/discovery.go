@@ -48,6 +48,7 @@ type discoverer struct {
 	onLink  []netip.Prefix // from routers
 	router  Route          // the default route from a router; the zero Route: none
 	mtu     int            // from a router; 0: none
+	ttl     uint8          // from a router; 0: none
 	joined  []netip.Addr   // groups that are reported
 	changes int            // of groups, when joined was current
 
@@ -163,7 +164,7 @@ func (d *discoverer) current() Interface {
 	if d.mtu > 0 {
 		c.MTU = min(c.MTU, d.mtu)
 	}
-	c.onLink = d.onLink
+	c.onLink, c.hopLimit = d.onLink, d.ttl
 	c.IPv6 = slices.DeleteFunc(slices.Clone(c.IPv6), func(p netip.Prefix) bool {
 		return slices.Contains(d.twice, p)
 	})
@@ -194,6 +195,9 @@ func (dv *discoverers) input(now clock.Time, i int, h *ip.Header, m *icmp.Messag
 	d := dv.on(i)
 	if d == nil || d.six == nil {
 		return ip.DropNone // links with configured neighbors ignore it
+	}
+	if h.Cut && m.Type != icmp.TypeListenerQuery {
+		return ip.DropNDFragment // RFC 6980 §5
 	}
 	r := d.six.Input(now, m, h.Src, h.Dst, h.TTL)
 	dv.run(now, d)
@@ -392,7 +396,9 @@ func (dv *discoverers) follow(now clock.Time, d *discoverer) {
 			via = c.Router
 		case icmp.LinkMTU:
 			d.mtu = c.Value
-		case icmp.HopLimit, icmp.AddressDeprecated:
+		case icmp.HopLimit:
+			d.ttl = uint8(c.Value)
+		case icmp.AddressDeprecated:
 		}
 	}
 	if !changed {

@@ -1,6 +1,8 @@
 package stack_test
 
 import (
+	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
@@ -121,6 +124,14 @@ func message6(src, dst string, hopLimit uint8, m icmp.Message) []byte {
 	body := m.Append(nil, h.Src, h.Dst)
 	h.TotalLen = ip.HeaderLen6 + len(body)
 	return append(h.Append(nil), body...)
+}
+
+// alerted adds the router alert option to a packet (RFC 2711 §2.1).
+func alerted(b []byte) []byte {
+	option := []byte{b[6], 0, 5, 2, 0, 0, 1, 0}
+	b[6] = ip.NextHopByHop
+	b[5] += byte(len(option))
+	return slices.Insert(b, ip.HeaderLen6, option...)
 }
 
 // discover is message6 for neighbor discovery.
@@ -258,7 +269,7 @@ func TestForgedNeighborDiscovery(t *testing.T) {
 	for _, p := range [][]byte{
 		message6("fe80::9", own.String(), 254, solicit.Message()),
 		message6("fe80::1", "ff02::1", 254, tell.Message()),
-		message6("fe80::9", "ff02::1", 2, icmp.Message{Type: icmp.TypeListenerQuery, Body: make([]byte, 20)}),
+		alerted(message6("fe80::9", "ff02::1", 2, icmp.Message{Type: icmp.TypeListenerQuery, Body: make([]byte, 20)})),
 	} {
 		w.hear(host, p)
 	}
@@ -389,7 +400,7 @@ func TestGroupsAreReported(t *testing.T) {
 	require.NoError(t, s.Datagrams().Join(v, 0, addr("ff02::1234")))
 	w.run(settled)
 	assert.Equal(t, []string{"239.1.2.3 joined", "ff02::1234 joined"}, heard())
-	w.hear(s, message6("fe80::7", "ff02::1", 1, icmp.Message{Type: icmp.TypeListenerQuery, Body: make([]byte, 20)}))
+	w.hear(s, alerted(message6("fe80::7", "ff02::1", 1, icmp.Message{Type: icmp.TypeListenerQuery, Body: make([]byte, 20)})))
 	igmp := ip.Header{Protocol: ip.ProtoIGMP, TTL: 1, Src: addr("10.0.0.2"), Dst: addr("224.0.0.1"), TotalLen: 32}
 	query := icmp.Message{Type: 0x11, Code: 10, Body: make([]byte, 4)}
 	w.hear(s, append(igmp.Append(nil), query.Append(nil, netip.Addr{}, netip.Addr{})...))
@@ -420,4 +431,111 @@ func TestLinksWithoutDiscovery(t *testing.T) {
 	assert.Zero(t, s.Interfaces().Infos()[0].Out.Packets)
 	assert.Len(t, global(s), 1)
 	assert.Empty(t, defaultRoute(s))
+}
+
+// RFC 3810 §6.2 and §7.4: messages of MLD without a router alert are dropped under a name. Other hosts'
+// reports with it are not.
+func TestRFC3810_6_2_RouterAlert(t *testing.T) {
+	w := newWorld(t)
+	f := face6("tun0", "2001:db8::1/64")
+	f.Discovery = &stack.Discovery{}
+	s := w.add(both(f))
+	heard := reports(s)
+	w.run(settled)
+	heard()
+	kinds := []icmp.Type{
+		icmp.TypeListenerQuery, icmp.TypeListenerReport1, icmp.TypeListenerDone, icmp.TypeListenerReport,
+	}
+	packet := func(kind icmp.Type) []byte {
+		return message6("fe80::7", "ff02::1", 1, icmp.Message{Type: kind, Body: make([]byte, 20)})
+	}
+	for _, kind := range kinds {
+		w.hear(s, packet(kind))
+		padded := alerted(packet(kind))
+		padded[42] = 0x1e // an option that is skipped
+		w.hear(s, padded)
+	}
+	w.run(settled)
+	assert.Equal(t, map[string]uint64{"mld without router alert": 8}, drops(s, 0))
+	assert.Empty(t, heard())
+	for _, kind := range kinds {
+		w.hear(s, alerted(packet(kind)))
+	}
+	w.run(settled)
+	assert.Equal(t, map[string]uint64{"mld without router alert": 8}, drops(s, 0))
+	assert.Contains(t, heard(), "ff02::9 is")
+}
+
+// RFC 6980 §5: neighbor discovery in fragments is ignored, also in an atomic one.
+func TestRFC6980_5_DiscoveryInFragments(t *testing.T) {
+	w := newWorld(t)
+	s := w.add(stack.Config{Interfaces: []stack.Interface{auto("tun0")}})
+	w.run(settled)
+	atomic := func(b []byte) []byte {
+		header := []byte{b[6], 0, 0, 0, 0, 0, 0, 1}
+		b[6] = ip.NextFragment
+		b[5] += byte(len(header))
+		return slices.Insert(b, ip.HeaderLen6, header...)
+	}
+	all := advert("fe80::a", "2001:db8:1::/64", time.Hour, time.Hour, time.Hour)
+	w.hear(s, atomic(slices.Clone(all)))
+	assert.Equal(t, map[string]uint64{"neighbor discovery in fragments": 1}, drops(s, 0))
+	first := atomic(slices.Clone(all[:ip.HeaderLen6+24]))
+	first[5], first[43] = 8+24, 1
+	second := atomic(slices.Concat(all[:ip.HeaderLen6], all[ip.HeaderLen6+24:]))
+	second[5], second[43] = byte(len(second)-ip.HeaderLen6), 24
+	w.hear(s, first, second)
+	w.run(settled)
+	assert.Equal(t, map[string]uint64{"neighbor discovery in fragments": 2}, drops(s, 0))
+	assert.Empty(t, global(s))
+	w.hear(s, all)
+	w.run(settled)
+	assert.Len(t, global(s), 1)
+}
+
+// RFC 4861 §6.3.4: IPv6 packets of a host begin with the hop limit that its router announces, those of
+// IPv4 and of other interfaces do not. Zero does not change it. An application's own has precedence.
+func TestRFC4861_6_3_4_HopLimit(t *testing.T) {
+	w, host, _, _ := hosted(t)
+	w.run(settled)
+	announce := func(limit uint8) {
+		b := advert("fe80::1", "2001:db8:1::/64", time.Hour, time.Hour, time.Hour)
+		b[ip.HeaderLen6+4] = limit
+		b[ip.HeaderLen6+2], b[ip.HeaderLen6+3] = 0, 0
+		sum := checksum.PseudoHeader(addr("fe80::1"), addr("ff02::1"), ip.ProtoICMPv6, len(b)-ip.HeaderLen6)
+		binary.BigEndian.PutUint16(b[ip.HeaderLen6+2:], ^checksum.Fold(checksum.Sum(b[ip.HeaderLen6:], sum)))
+		w.hear(host, b)
+	}
+	limits := map[uint8]uint8{} // by protocol
+	host.SetTap(func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, pieces [][]byte) {
+		if b := slices.Concat(pieces...); dir == stack.Outbound && b[0]>>4 == 6 && b[7] != 255 {
+			limits[b[6]] = b[7]
+		}
+	})
+	send := func(ttl uint8) map[uint8]uint8 {
+		clear(limits)
+		u, err := host.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8:2::2]:9"))
+		require.NoError(t, err)
+		defer u.Close()
+		o := u.Options()
+		o.TTL = ttl
+		u.SetOptions(o)
+		require.NoError(t, host.Datagrams().Send(w.now, u, netip.AddrPort{}, []byte("x")))
+		assert.Equal(t, icmp.Replied, pinged(w, host, icmp.PingConfig{Dst: addr("2001:db8:2::2")})[0].Verdict)
+		_, err = host.DialTCP(w.now, netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8:2::2]:9"))
+		require.NoError(t, err)
+		w.run(time.Second)
+		return maps.Clone(limits)
+	}
+	with := func(udp, others uint8) map[uint8]uint8 {
+		return map[uint8]uint8{ip.ProtoUDP: udp, ip.ProtoICMPv6: others, ip.ProtoTCP: others}
+	}
+	assert.Equal(t, with(64, 64), send(0))
+	announce(33)
+	assert.Equal(t, with(33, 33), send(0))
+	assert.Equal(t, with(7, 33), send(7))
+	announce(0)
+	assert.Equal(t, with(33, 33), send(0))
+	require.NoError(t, host.Rewire(w.now, []stack.Interface{auto("tun0"), face("if1", "10.0.0.1/24")}))
+	assert.Equal(t, with(33, 33), send(0), "a reload keeps it")
 }

@@ -26,6 +26,7 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 		if reason != ip.DropNone {
 			panic("BUG: stack: a datagram put together to a packet that is " + reason.String())
 		}
+		h.Cut = true
 		h.Src, h.Dst = l.ifs.list[i].zoned(h.Src), l.ifs.list[i].zoned(h.Dst)
 		l.deliver(now, i, &h, whole, payload)
 		l.flushTrain(now) // the train uses memory that reassembly reuses

@@ -53,8 +53,16 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 		}
 	case icmp.TypeUnreachable, icmp.TypeTimeExceeded, icmp.TypeParameterProblem:
 		ih.hear(now, i, &m)
-	case icmp.TypeListenerQuery, icmp.TypeRouterSolicit6, icmp.TypeRouterAdvert6,
-		icmp.TypeNeighborSolicit, icmp.TypeNeighborAdvert, icmp.TypeRedirect6:
+	case icmp.TypeListenerQuery, icmp.TypeListenerReport, icmp.TypeListenerReport1,
+		icmp.TypeListenerDone:
+		if ih.discovery.on(i) != nil && !h.RouterAlert() {
+			return ip.DropMLDAlert // RFC 3810 §6.2 and §7.4
+		}
+		if m.Type == icmp.TypeListenerQuery {
+			return ih.discovery.input(now, i, h, &m)
+		}
+	case icmp.TypeRouterSolicit6, icmp.TypeRouterAdvert6, icmp.TypeNeighborSolicit,
+		icmp.TypeNeighborAdvert, icmp.TypeRedirect6:
 		return ih.discovery.input(now, i, h, &m)
 	default:
 		if m.Type.Is6() && m.Type < icmp.TypeEcho6 {
@@ -69,7 +77,7 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 // request (RFC 1812 §4.3.2.5).
 func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, b []byte) {
 	r := ip.Header{
-		Protocol: icmpOf(h.Dst), TTL: defaultTTL, TOS: h.TOS, Src: h.Dst, Dst: h.Src,
+		Protocol: icmpOf(h.Dst), TOS: h.TOS, Src: h.Dst, Dst: h.Src,
 		Options: ih.returned(now, h, b),
 	}
 	if !ih.ifs.isHost(h.Dst) {
@@ -192,7 +200,7 @@ func (ih *icmpHost) report(
 	}
 	src, dst, tos := ip.Outline(original)
 	h := ip.Header{
-		Protocol: icmpOf(src), TTL: defaultTTL, Dst: ih.ifs.list[i].zoned(src),
+		Protocol: icmpOf(src), Dst: ih.ifs.list[i].zoned(src),
 		TOS: tos&^(precedence|ecnBits) | internetControl,
 	}
 	if ih.ifs.isMany(v4Of(src)) || ih.ifs.isMany(v4Of(dst)) {

@@ -35,6 +35,7 @@ type Interface struct {
 	// are preferred to.
 	onLink     []netip.Prefix
 	deprecated []netip.Addr
+	hopLimit   uint8 // of IPv6 packets, from a router; 0: defaultTTL
 }
 
 // Direction is the direction of a packet at an interface.

@@ -525,3 +525,32 @@ func TestRFC6946_4_AtomicFragments(t *testing.T) {
 	assert.Equal(t, "[2001:db8::1]:9 in two fragments", read(u))
 	assert.Empty(t, drops(b, 0))
 }
+
+// RFC 8200 §3 and §4.5: the payload length does not count the header, so that the longest packet has
+// 65,575 bytes. It is sent and received in fragments, by the node itself, and as one packet from a link.
+func TestRFC8200_3_LongestPackets(t *testing.T) {
+	const most = 65535 - udp.HeaderLen
+	w, a, _, c := line6(t)
+	server := bindUDP(t, c, "[2001:db8:1::2]:53")
+	for _, dst := range []string{"[2001:db8:1::2]:53", "[2001:db8::1]:53"} {
+		to, at := netip.MustParseAddrPort(dst), server
+		if to.Addr() == addr("2001:db8::1") {
+			at = bindUDP(t, a, dst)
+		}
+		client, err := a.Datagrams().Dial(netip.AddrPort{}, to)
+		require.NoError(t, err)
+		for _, n := range []int{65536 - ip.HeaderLen6 - udp.HeaderLen, most} {
+			require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(n)))
+			w.run(10 * time.Millisecond)
+			assert.Equal(t, pattern(n), readAll(t, at), dst)
+		}
+		assert.ErrorIs(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(most+1)), stack.ErrTooBig)
+	}
+	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 64, Src: addr("2001:db8::1"), Dst: addr("2001:db8:1::2")}
+	b := packet(h, udp.Header{SrcPort: 9, DstPort: 53}.Append(nil, h.Src, h.Dst, pattern(most)))
+	require.Len(t, b, 65575)
+	c.Input(w.now, 0, false, [][]byte{b})
+	assert.Equal(t, pattern(most), readAll(t, server))
+	c.Input(w.now, 0, false, [][]byte{append(b, 0)}) // what follows is no part of it
+	assert.Equal(t, pattern(most), readAll(t, server))
+}

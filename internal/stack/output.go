@@ -144,6 +144,7 @@ func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 	}
 	r := tx.renderer(t)
 	r.iface, r.hop = hop.Iface, hop.Next
+	r.ttl = tx.ifs.list[hop.Iface].ttl(t.RemoteAddr.Is6())
 	tx.renderOn(now, room, b)
 }
 
@@ -194,6 +195,7 @@ type renderer struct {
 	sent    int       // payload bytes sent
 	ip      int       // bytes of the IP header
 	label   uint32    // of IPv6
+	ttl     uint8     // if the train has none
 	headers int       // bytes of IP and TCP header of this segment
 	size    int       // bytes of this segment's packet
 	text    [][]byte  // the payload of this segment
@@ -207,7 +209,7 @@ type renderer struct {
 func (tx *sender) renderer(t *tcp.Train) *renderer {
 	r := &tx.walk
 	r.train, r.flags, r.pieces, r.sent, r.done = t, t.Flags, t.Payload, 0, false
-	r.ip = headerLen(t.LocalAddr)
+	r.ip, r.ttl = headerLen(t.LocalAddr), defaultTTL
 	if t.LocalAddr.Is6() {
 		r.label = tx.label(t.LocalAddr, t.RemoteAddr, t.LocalPort, t.RemotePort, ip.ProtoTCP)
 	}
@@ -256,7 +258,7 @@ func (r *renderer) put(b []byte) []byte {
 		DF: true, Src: t.LocalAddr, Dst: t.RemoteAddr, FlowLabel: r.label,
 	}
 	if h.TTL == 0 {
-		h.TTL = defaultTTL
+		h.TTL = r.ttl
 	}
 	h.Put(b[:r.ip])
 	seg := b[r.ip:]

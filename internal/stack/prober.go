@@ -106,9 +106,6 @@ func (pr *Probers) noHost(p *icmp.Packet) *icmp.Answer {
 // send renders a probe and queues it.
 func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 	h := ip.Header{TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst}
-	if h.TTL == 0 {
-		h.TTL = defaultTTL
-	}
 	if p.Src.IsValid() {
 		h.Src = p.Src
 	} else if p.Iface >= 0 {

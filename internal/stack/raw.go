@@ -77,9 +77,6 @@ func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 	h := ip.Header{
 		Protocol: p.Protocol, TTL: p.TTL, TOS: p.TOS, DF: p.DF, Dst: p.Dst,
 	}
-	if h.TTL == 0 {
-		h.TTL = defaultTTL
-	}
 	if p.Src.IsValid() {
 		h.Src = p.Src
 	}

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -60,7 +61,11 @@ type sender struct {
 
 // send queues a packet of the node's own. A zero source means that of the outgoing interface.
 func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
-	if n := h.Size() + len(payload); n > ip.MaxPacketLen {
+	n, most := h.Size()+len(payload), ip.MaxPacketLen
+	if h.Is6() {
+		most += ip.HeaderLen6 // which the payload length does not count (RFC 8200 §3)
+	}
+	if n > most {
 		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)
 	}
 	if err := tx.routing.inside(h.Src, h.Dst); err != nil {
@@ -70,7 +75,7 @@ func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 		if isUnset(h.Src) {
 			h.Src = h.Dst
 		}
-		h.TotalLen = h.Size() + len(payload)
+		h.TotalLen, h.TTL = n, cmp.Or(h.TTL, defaultTTL)
 		return tx.queueLocal(now, i, append(h.Append(nil), payload...))
 	}
 	i, hop, err := tx.routing.way(h.Dst)
@@ -91,6 +96,7 @@ func (tx *sender) sendVia(
 	if isUnset(h.Src) {
 		h.Src = tx.ifs.Source(i, h.Dst)
 	}
+	h.TTL = cmp.Or(h.TTL, out.ttl(h.Is6()))
 	mtu := out.MTU
 	if h.Is6() {
 		mtu = min(mtu, tx.paths.get(now, h.Dst, mtu))
@@ -118,6 +124,14 @@ func (tx *sender) sendVia(
 	}
 	tx.enqueue(now, packet{iface: i, hop: hop.WithZone(""), data: b, mtu: mtu})
 	return nil
+}
+
+// ttl returns the initial TTL of packets (RFC 4861 §6.3.4).
+func (f *iface) ttl(six bool) uint8 {
+	if six && f.hopLimit > 0 {
+		return f.hopLimit
+	}
+	return defaultTTL
 }
 
 // queueLocal queues a packet from the node to itself for the next Advance.

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -160,7 +161,7 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 		return ErrNotConnected
 	case to.Addr().Is4In6() || to.Addr().IsUnspecified() || to.Port() == 0:
 		return fmt.Errorf("%v: %w", to, udp.ErrAddress)
-	case len(payload) > udp.MaxPayload:
+	case len(payload) > udp.MaxPayload && (to.Addr().Is4() || len(payload) > udp.MaxPayload6):
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
 	case u.Options().DontFragment && to == u.Remote() &&
 		tooLongFor(u.PathMTU(now), to.Addr(), payload):
@@ -171,9 +172,6 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	o := u.Options()
 	h := ip.Header{
 		Protocol: ip.ProtoUDP, TOS: o.TOS, DF: o.DontFragment, TTL: o.TTL, Dst: to.Addr(),
-	}
-	if h.TTL == 0 {
-		h.TTL = defaultTTL
 	}
 	i, many, err := ds.link(u, h.Dst)
 	if err != nil {
@@ -292,6 +290,6 @@ func (ds *Datagrams) sendMany(
 	if h.Dst.IsMulticast() && (o.NoLoop || !ds.ifs.joined(i, h.Dst)) {
 		return nil
 	}
-	h.TotalLen = h.Size() + len(payload)
+	h.TotalLen, h.TTL = h.Size()+len(payload), cmp.Or(h.TTL, defaultTTL)
 	return ds.out.queueLocal(now, i, append(h.Append(nil), payload...))
 }
