@@ -376,6 +376,11 @@ func (c *Clock) Next() (time.Duration, bool) { return c.clock.Next() }
 // up at the same instant as a timer.
 func (c *Clock) Follow(seed uint64) (stop func()) { return c.clock.Follow(seed) }
 
+// Pause stops or resumes a node of the clock, as if its machine was suspended. A paused node
+// neither receives nor sends, and its timers do not expire. Calls that need it wait. When it
+// resumes, its timers see the time that has passed.
+func (c *Clock) Pause(n *Node, paused bool) { c.clock.Pause(n.inner().Node, paused) }
+
 // Vir returns the node's socket calls by descriptor number. Every call returns the same table.
 func (n *Node) Vir() *Vir { return &Vir{n.inner().Node.Vir()} }
 

@@ -34,12 +34,15 @@ type Host struct {
 	fails  int // faults of Faults that keep the host down
 	main   func(*Host)
 	mains  sync.WaitGroup
+
+	openMu sync.Mutex
+	open   map[*opened]any // connections, listeners and sockets of the program
 }
 
 func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
 	h := &Host{
 		world: w, name: name, file: file, ends: map[string]*tidepool.PipeEnd{},
-		sent: map[string]*packets{}, down: true,
+		sent: map[string]*packets{}, open: map[*opened]any{}, down: true,
 	}
 	for i := range c.Interfaces {
 		for _, p := range c.Interfaces[i].Addrs() {
@@ -107,24 +110,58 @@ func (h *Host) Node() *tidepool.Node {
 	return h.node
 }
 
-// Listen is Node.Listen.
+// Listen is Node.Listen. Its listener of TCP is a *Listener, with *Conns.
 func (h *Host) Listen(network, address string) (net.Listener, error) {
-	return h.Node().Listen(network, address)
+	ln, err := h.Node().Listen(network, address)
+	if tcp, ok := ln.(*tidepool.Listener); ok && err == nil {
+		l := &Listener{Listener: tcp}
+		l.what = func() string { return fmt.Sprintf("the listener %v", l.Addr()) }
+		h.remember(&l.opened, l)
+		return l, nil
+	}
+	return ln, err
 }
 
-// ListenPacket is Node.ListenPacket.
+// ListenPacket is Node.ListenPacket. Its UDP socket is a *PacketConn.
 func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
-	return h.Node().ListenPacket(network, address)
+	pc, err := h.Node().ListenPacket(network, address)
+	if err != nil {
+		return nil, err
+	}
+	if udp, ok := pc.(*tidepool.PacketConn); ok {
+		return h.hold(udp).(*PacketConn), nil
+	}
+	return pc, nil
 }
 
 // Dial is Node.Dial. The address may have the name of a host, as "db1:5432".
 func (h *Host) Dial(network, address string) (net.Conn, error) {
-	return h.Node().Dial(network, address)
+	return h.DialContext(context.Background(), network, address)
 }
 
 // DialContext is Node.DialContext, and fits http.Transport and others that dial by such a function.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return h.Node().DialContext(ctx, network, address)
+	c, err := h.Node().DialContext(ctx, network, address)
+	h.world.calls.Add(1)
+	if err != nil {
+		return nil, err
+	}
+	return h.hold(c), nil
+}
+
+// Pause stops the host as if its machine was suspended, until Resume: its stack receives and sends
+// nothing, and its timers do not expire. Up to 1024 packets wait on each of its links; further ones
+// wait at hosts, and are lost at routers. Then the stack finds that time has passed. The program's
+// goroutines continue, but calls that need the stack wait.
+func (h *Host) Pause() { h.world.clock.Pause(h.Node(), true) }
+
+// Resume ends a Pause.
+func (h *Host) Resume() { h.world.clock.Pause(h.Node(), false) }
+
+func (h *Host) isDown() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.down
 }
 
 // Crash ends the host as a power failure does. Its connections vanish without a FIN or RST, so that
@@ -139,6 +176,9 @@ func (h *Host) Crash() {
 		return
 	}
 	h.down = true
+	h.openMu.Lock()
+	clear(h.open)
+	h.openMu.Unlock()
 	if err := h.node.Crash(); err != nil && !errors.Is(err, syscall.EINVAL) {
 		h.world.t.Errorf("internet: Crash: host %s: %v", h.name, err)
 	}

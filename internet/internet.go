@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,11 +52,15 @@ type World struct {
 	links []*Link
 
 	stopClock func()
-	planned   []fault // by Faults
+	watch     watching
+	calls     atomic.Int64 // of the program, begun or ended
+	leaks     bool         // are failures
+	planned   []fault      // by Faults
 	// captures is the folder for the captures of all hosts; empty: none.
 	captures string
 
 	mu     sync.Mutex
+	over   bool
 	timers []*time.Timer // of At
 	acting sync.WaitGroup
 }
@@ -157,6 +162,7 @@ func open(
 	}
 	tb.Cleanup(w.end)
 	w.stopClock = w.clock.Follow(seed)
+	w.enter()
 	for _, h := range w.hosts {
 		if err := h.start(); err != nil {
 			tb.Fatalf("internet: host %s: %v", h.name, err)
@@ -233,7 +239,9 @@ func (w *World) unreached() (from, to *Host) {
 
 // end stops the faults and closes the hosts.
 func (w *World) end() {
+	w.leave()
 	w.mu.Lock()
+	w.over = true
 	for _, f := range w.timers {
 		if f.Stop() {
 			w.acting.Done()
@@ -245,16 +253,24 @@ func (w *World) end() {
 		h.stop()
 	}
 	w.stopClock()
+	if w.leaks {
+		w.reportLeaks()
+	}
 	if w.t.Failed() {
 		name, _, _ := strings.Cut(w.t.Name(), "/seed=")
 		w.t.Logf("internet: to repeat this: go test -run '^%s$' -internet.seed=%d", name, w.seed)
 	}
 }
 
-// At calls f when d has passed since the network started.
+// At calls f when d has passed since the network started, unless the test has ended by then.
 func (w *World) At(d time.Duration, f func()) {
+	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		w.t.Errorf("internet: At: the test has ended")
+		return
+	}
 	w.acting.Add(1)
 	w.timers = append(w.timers, time.AfterFunc(time.Until(w.began.Add(d)), func() {
 		defer w.acting.Done()

@@ -10,6 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/observe"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -89,6 +90,14 @@ func (c *Conn) Close() error {
 	}
 	c.finishWrites(closeBoth)
 	return nil
+}
+
+// Reset resets the connection for the application and the peer, as a box between them can.
+func (c *Conn) Reset() error {
+	return c.node.Call(func(_ *stack.Stack, now clock.Time) error {
+		c.tc.Forsake(now, tcp.ErrReset)
+		return nil
+	})
 }
 
 // AwaitDelivery waits until the peer has acknowledged our FIN, and so all data.

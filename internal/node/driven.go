@@ -74,7 +74,7 @@ func (c *Clock) Next() (time.Duration, bool) {
 func (c *Clock) set(now clock.Time) {
 	c.elapsed.Store(int64(now - 1))
 	for _, n := range c.nodes {
-		if w := n.waiter.(*drivenWaiter); w.due.Due(now) {
+		if w := n.waiter.(*drivenWaiter); !w.paused && w.due.Due(now) {
 			w.mark()
 		}
 	}
@@ -96,7 +96,9 @@ func (c *Clock) next() clock.Time {
 	}
 	c.timersMu.Unlock()
 	for _, n := range c.nodes {
-		first = clock.Earliest(first, n.waiter.(*drivenWaiter).due)
+		if w := n.waiter.(*drivenWaiter); !w.paused {
+			first = clock.Earliest(first, w.due)
+		}
 	}
 	return first
 }
@@ -129,6 +131,20 @@ func (c *Clock) settle() {
 	}
 }
 
+// Pause stops or resumes a node of the clock. Meanwhile it does nothing, and what it should have done
+// happens when it resumes.
+func (c *Clock) Pause(n *Node, paused bool) {
+	w, ok := n.waiter.(*drivenWaiter)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	w.paused = paused
+	w.mark()
+	c.mu.Unlock()
+	c.run()
+}
+
 func (c *Clock) add(n *Node) {
 	c.mu.Lock()
 	c.nodes = append(slices.Clip(c.nodes), n)
@@ -139,7 +155,7 @@ func (c *Clock) add(n *Node) {
 // step runs an iteration of a node that was rung. The caller holds Clock.mu.
 func step(n *Node) {
 	w := n.waiter.(*drivenWaiter)
-	if !w.rung.Swap(false) {
+	if w.paused || !w.rung.Swap(false) {
 		return
 	}
 	n.Devices.gather(w.fed.take(n.Devices.ready[:0]))
@@ -155,7 +171,10 @@ type drivenWaiter struct {
 	clock *Clock
 	rung  atomic.Bool
 	fed   feeds
-	due   clock.Time // of the node, since its last iteration; the caller holds Clock.mu
+
+	// The caller holds Clock.mu.
+	due    clock.Time // of the node, since its last iteration
+	paused bool
 }
 
 var errDrivenDescriptor = errors.New("node: UDP links and TUN devices cannot follow a Clock")
