@@ -29,8 +29,8 @@ func (c *Conn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 // was written is still delivered. If received data was not read, the peer gets a reset.
 func (c *Conn) Close() error { return c.inner().Close() }
 
-// Reset resets the connection from outside, as a firewall does that has forgotten it: the peer gets a
-// RST, and calls at both ends return syscall.ECONNRESET.
+// Reset resets the connection from outside, as a firewall does that has forgotten it: the peer gets
+// a RST, and calls at both ends return syscall.ECONNRESET.
 func (c *Conn) Reset() error { return c.inner().Reset() }
 
 // CloseWrite sends a FIN after all data that was written (a half-close). Read still works; Write

@@ -169,6 +169,6 @@ var (
 	seeds   = flag.Uint64("internet.seeds", 1, "how many seeds package internet tests")
 	only    = flag.String("internet.faults", "", "the numbers of the faults to cause, or none")
 	stall   = flag.Duration("internet.stall", 24*time.Hour, "fail if all wait so long; 0: never")
-	spin    = flag.Duration("internet.spin", time.Minute, "fail if the bubble's time stands so long")
+	spin    = flag.Duration("internet.spin", time.Minute, "fail if a bubble stands still so long")
 	shrinks = flag.Bool("internet.shrink", true, "search the fewest faults that fail")
 )

@@ -110,8 +110,8 @@ func (w *World) reportLeaks() {
 	for _, h := range w.hosts {
 		h.openMu.Lock()
 		for o := range h.open {
-			list = append(list, fmt.Sprintf("\n  %s did not close %s, opened by%s", h.name, o.what(),
-				o.openedBy()))
+			list = append(list, fmt.Sprintf("\n  %s did not close %s, opened by%s", h.name,
+				o.what(), o.openedBy()))
 		}
 		h.openMu.Unlock()
 	}
@@ -157,9 +157,9 @@ func lookForSpins() {
 			w.watch.seen, w.watch.still = seen, time.Now()
 		}
 		if still := time.Since(w.watch.still); still >= *spin {
-			panic(fmt.Sprintf("internet: %s (-internet.seed=%d): the network's time has stood still for "+
-				"%v: a goroutine runs without end, or waits for something outside of the bubble:\n\n%s",
-				w.t.Name(), w.seed, still.Round(time.Second), busy()))
+			panic(fmt.Sprintf("internet: %s (-internet.seed=%d): the network's time has stood "+
+				"still for %v: a goroutine runs without end, or waits for something outside of "+
+				"the bubble:\n\n%s", w.t.Name(), w.seed, still.Round(time.Second), busy()))
 		}
 	}
 	time.AfterFunc(time.Second, lookForSpins)

@@ -118,8 +118,10 @@ func TestWaits(t *testing.T) {
 				l.Cut()
 			}
 		}, `a waits since \S+ in Read`},
-		"the peer crashed": {func(w *World) { w.Host("a").Crash() },
-			`b waits since \S+ in Read of .* to a, which is down, in state ESTABLISHED, opened by`},
+		"the peer crashed": {
+			func(w *World) { w.Host("a").Crash() },
+			`b waits since \S+ in Read of .* to a, which is down, in state ESTABLISHED, opened by`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := failing(t, "link a r\nlink r b", func(w *World) {

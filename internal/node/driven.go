@@ -131,8 +131,8 @@ func (c *Clock) settle() {
 	}
 }
 
-// Pause stops or resumes a node of the clock. Meanwhile it does nothing, and what it should have done
-// happens when it resumes.
+// Pause stops or resumes a node of the clock. Meanwhile it does nothing, and what it should have
+// done happens when it resumes.
 func (c *Clock) Pause(n *Node, paused bool) {
 	w, ok := n.waiter.(*drivenWaiter)
 	if !ok {
