@@ -31,7 +31,7 @@ func (c *Conn) Close() error { return c.inner().Close() }
 
 // Reset resets the connection from outside, as a firewall does that has forgotten it: the peer gets
 // a RST, and calls at both ends return syscall.ECONNRESET.
-func (c *Conn) Reset() error { return c.inner().Reset() }
+func (c *Conn) Reset() error { return node.Reset(c.inner()) }
 
 // CloseWrite sends a FIN after all data that was written (a half-close). Read still works; Write
 // fails with syscall.EPIPE.

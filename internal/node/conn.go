@@ -92,8 +92,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Reset resets the connection for the application and the peer, as a box between them can.
-func (c *Conn) Reset() error {
+// Reset resets a connection for the application and the peer, as a box between them can.
+func Reset(c *Conn) error {
 	return c.node.Call(func(_ *stack.Stack, now clock.Time) error {
 		c.tc.Forsake(now, tcp.ErrReset)
 		return nil
