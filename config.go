@@ -40,6 +40,8 @@ type Config struct {
 	// Lookup returns the addresses of a name that Hosts does not have, as net.Resolver.LookupNetIP
 	// does; the network is "ip", "ip4" or "ip6". Nil: there are no other names.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// DNS configures names that the network itself serves.
+	DNS DNS
 	// TCP configures TCP. Zero fields: the defaults.
 	TCP TCP
 	// ICMP says what the node answers, and IP which packets it accepts. Zero fields: the defaults.
@@ -154,6 +156,7 @@ func (c *Config) internal() (operator.Config, error) {
 	if err := checkHosts(c.Hosts); err != nil {
 		return cfg, err
 	}
+	c.DNS.internal(&file.DNS)
 	for _, r := range c.Routes {
 		if err := r.check(file.Interfaces); err != nil {
 			return cfg, err

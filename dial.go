@@ -2,6 +2,7 @@ package tidepool
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -260,10 +261,8 @@ func (n *Node) addrsOf(ctx context.Context, version, host string) (list []netip.
 			a = netip.IPv4Unspecified() // as in package net
 		}
 		list = []netip.Addr{a}
-	case n.names == nil || host == "":
-		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	default:
-		if list, err = n.names(ctx, "ip"+version, host); err != nil {
+		if list, err = n.byName(ctx, "ip"+version, host); err != nil {
 			return nil, err
 		}
 		list = slices.Clone(list)
@@ -284,6 +283,49 @@ func (n *Node) addrsOf(ctx context.Context, version, host string) (list []netip.
 		return nil, err
 	}
 	return alternate(list), nil
+}
+
+// byName returns the addresses of a name by Config.Lookup, or else by the DNS.
+func (n *Node) byName(ctx context.Context, network, name string) (list []netip.Addr, err error) {
+	err = &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	if n.names != nil && name != "" {
+		list, err = n.names(ctx, network, name)
+	}
+	of, ok := errors.AsType[*net.DNSError](err)
+	if ok && of.IsNotFound && name != "" && n.inner().Services.DNS.HasServer() {
+		return n.inner().Services.DNS.Lookup(ctx, network, name)
+	}
+	return list, err
+}
+
+// known returns the addresses of a name by Hosts or Lookup.
+func (n *Node) known(ctx context.Context, network, name string) ([]netip.Addr, error) {
+	if a, ok := n.hosts[name]; ok {
+		return []netip.Addr{a}, nil
+	}
+	if n.names != nil {
+		return n.names(ctx, network, name)
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+}
+
+// Resolver returns a resolver of the node's names: those of Hosts and Lookup, and those that
+// Config.DNS or the lines `dns server` of a file find. A query that is lost is retransmitted after
+// 1, 2 and 4 seconds.
+//
+// It is Go's own resolver, which also has the names in the machine's /etc/hosts, and the search
+// domains and timeouts of its /etc/resolv.conf.
+func (n *Node) Resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(
+		ctx context.Context, _, _ string,
+	) (net.Conn, error) {
+		if n.node == nil {
+			return nil, net.ErrClosed
+		}
+		client, stub := net.Pipe()
+		go n.node.Services.DNS.ServeStub(ctx, stub, n.known)
+		return client, nil
+	}}
 }
 
 // alternate moves addresses so that the families alternate, and keeps the order of each family.

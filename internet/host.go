@@ -54,7 +54,9 @@ func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, name) // never fails
 	h.seed = sum.Sum64() ^ w.seed*0x9e3779b97f4a7c15
-	h.file.Lookup = w.lookup
+	if len(c.DNS.Servers) == 0 {
+		h.file.Lookup = w.lookup
+	}
 	h.file.Sent = func(iface string, pieces [][]byte) {
 		h.sent[iface].add(w.clock.Now().UnixNano(), pieces)
 	}
@@ -163,6 +165,10 @@ func (h *Host) isDown() bool {
 	defer h.mu.Unlock()
 	return h.down
 }
+
+// Resolver resolves names. With a line `dns HOST` in the network, it asks the DNS server of HOST,
+// over the network's links. Without one, it knows the names of all hosts.
+func (h *Host) Resolver() *net.Resolver { return h.Node().Resolver() }
 
 // Crash ends the host as a power failure does. Its connections vanish without a FIN or RST, so that
 // their other ends stay open until they find out, and its own calls return net.ErrClosed. The

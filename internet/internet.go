@@ -129,6 +129,9 @@ func start(tb testing.TB, path string, text []byte, seed uint64) *World {
 		tb.Fatalf("internet: %s: a test runs on one machine: remove `host %s ssh %s`", path,
 			plan.Machines[0].Name, plan.Machines[0].SSH)
 	}
+	if plan.NamesAt == "" {
+		plan.NamesAt = topology.NoNames
+	}
 	list, err := plan.Files()
 	if err != nil {
 		tb.Fatalf("internet: %s: %v", path, err)

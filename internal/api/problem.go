@@ -99,6 +99,7 @@ var sorts = []sort{
 	{"file-changed", http.StatusConflict, control.ErrChanged},
 	{"file-mismatch", http.StatusConflict, control.ErrMismatch},
 	{"no-such-transfer", http.StatusNotFound, control.ErrNoSuchTransfer},
+	{"no-such-name", http.StatusNotFound, control.ErrNoSuchName},
 	{"stopped", http.StatusConflict, control.ErrStopped},
 	{"canceled", http.StatusConflict, context.Canceled},
 	{"name-too-long", http.StatusBadRequest, syscall.ENAMETOOLONG},

@@ -46,6 +46,7 @@ func Kinds() []Kind {
 		act[Publish]("publish"), act[Expose]("expose"), act[Splice]("splice"),
 		act[CloseDoor]("close-door"), act[Reload]("reload"),
 		act[ServeSmall]("serve-small"), act[Echo]("echo"),
+		look[DNS]("dns", "dns"), act[SetDNS]("set-dns"), act[Resolve]("resolve"),
 		act[Perf]("perf"), act[PerfServe]("perf-serve"), act[PerfClose]("perf-close"),
 		look[PerfServers]("perf-servers", "perf"),
 	}
@@ -95,6 +96,6 @@ func Sentinels() []error {
 		ErrRouteExists, ErrNoSuchRoute, ErrInterfaceDown, ErrPortInUse, ErrNoPorts, ErrRefused,
 		ErrReset, ErrTimeout, ErrUnreachable, ErrNotConnected, ErrClosed, ErrTooBig, ErrCapturing,
 		ErrNotCapturing, ErrBusy, ErrChanged, ErrMismatch, ErrNoSuchDoor,
-		ErrNoSuchTransfer, ErrStopped,
+		ErrNoSuchTransfer, ErrNoSuchName, ErrStopped,
 	}
 }

@@ -58,6 +58,8 @@ var (
 	ErrNoSuchDoor = errors.New("no such port forward")
 	// ErrNoSuchTransfer: no running transfer has that number.
 	ErrNoSuchTransfer = errors.New("no such transfer")
+	// ErrNoSuchName: the DNS has no such name, or no address of it.
+	ErrNoSuchName = errors.New("no such host")
 	// ErrStopped: the client or a StopTransfer stopped the request; the text has its progress. It
 	// is also a context.Canceled.
 	ErrStopped error = stopped{}

@@ -11,7 +11,8 @@ func (Serve) answers(Socket) {}
 
 // Fetch gets a page over the virtual network; answer Page.
 type Fetch struct {
-	// URL is http://ADDR:PORT/PATH; http://, the port and the path may be omitted.
+	// URL is http://HOST:PORT/PATH, with an address or a name; http://, the port and the path may
+	// be omitted.
 	URL string `json:"url"`
 	// Path is the file to store the page in, with ".part" appended until it is complete; empty:
 	// the answer has the page.

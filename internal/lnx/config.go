@@ -125,6 +125,8 @@ type Config struct {
 	Impair []ImpairLine
 	// Forwards are the port forwards, in file order.
 	Forwards []Forward
+	// DNS configures names.
+	DNS DNS
 	// Forwarding is set on routers: nodes that speak RIP, all nodes of the old grammars, and nodes
 	// that have a TUN device and another link.
 	Forwarding bool

@@ -82,7 +82,7 @@ var directives = slices.Concat([]directive{
 			}
 		},
 	},
-}, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, forwardDirectives)
+}, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, dnsDirectives, forwardDirectives)
 
 // formatOrder has the directives that Format writes first; the others follow in the order of the
 // table.

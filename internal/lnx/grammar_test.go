@@ -339,7 +339,7 @@ func TestATextThatIsNoLnxFile(t *testing.T) {
 	_, errs := lnx.Read("README.md", []byte(text))
 	require.Len(t, errs, 1)
 	assert.Equal(t, 3, errs[0].Line)
-	assert.Contains(t, errs[0].Msg, `"An" is not a directive; 3 of 3 lines begin with no directive: this is not an .lnx file`)
+	assert.Contains(t, errs[0].Msg, `"An" is not a directive (did you mean dns?); 3 of 3 lines begin with no directive: this is not an .lnx file`)
 
 	_, errs = lnx.Read("README.md", []byte(strings.Repeat(text, 10)+"tcp is a transport\n"))
 	assert.Len(t, errs, 1, "one line of many may begin with a directive")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -28,6 +29,7 @@ type Node struct {
 	Node     *node.Node
 	Requests *Requests
 	Forwards *portforward.Set
+	Services *services.Host
 	record   *observe.Host
 	reloader *Reloader
 	dropped  bool // the process has given up its privileges
@@ -82,6 +84,9 @@ func (n *Node) start(cfg *Config, begin func() error) error {
 	if err := n.Forwards.OpenFile(cfg.LNX); err != nil {
 		return err
 	}
+	if err := n.Services.DNS.Configure(dnsConfig(cfg.LNX)); err != nil {
+		return err
+	}
 	if cfg.Node.Drop != nil {
 		if err := cfg.Node.Drop(); err != nil {
 			return err
@@ -108,20 +113,43 @@ func (n *Node) reload(_ context.Context, r control.Reload) (control.Reloaded, er
 	return done, err
 }
 
+// changes lists the changes of services between two versions of the file.
+func (n *Node) changes(was, now *lnx.Config) []portforward.Change {
+	list := n.Forwards.Changes(was, now)
+	before, after := dnsConfig(was), dnsConfig(now)
+	if !reflect.DeepEqual(before, after) {
+		list = append(list, portforward.Change{
+			Text: "dns",
+			Do:   func() error { return n.Services.DNS.Configure(after) },
+			Undo: func() { _ = n.Services.DNS.Configure(before) }, // it was valid before
+		})
+	}
+	return list
+}
+
+// dnsConfig returns the names and servers of a file.
+func dnsConfig(c *lnx.Config) control.DNSConfig {
+	cfg := control.DNSConfig{Servers: c.DNS.Servers, Zone: c.DNS.Zone}
+	for _, n := range c.DNS.Names {
+		cfg.Names = append(cfg.Names, control.HostName(n))
+	}
+	return cfg
+}
+
 func above(inner *node.Node, cfg *Config) *Node {
 	name := cfg.LNX.Name
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
-		Forwards: portforward.New(inner),
-		record:   observe.New(inner, &inner.Time, &inner.Taps, inner.Watchers.Announce),
+		Forwards: portforward.New(inner), Services: services.New(inner, name),
+		record: observe.New(inner, &inner.Time, &inner.Taps, inner.Watchers.Announce),
 	}
 	for _, service := range []control.Handlers{
 		n.Requests.Handlers, n.Forwards.Handlers, n.record.Handlers,
-		iperf.New(inner, name).Handlers, services.New(inner, name).Handlers,
+		iperf.New(inner, name).Handlers, n.Services.Handlers,
 	} {
 		maps.Copy(n.Handlers, service)
 	}
-	n.reloader = NewReloader(inner, cfg.LNX, cfg.Reread, n.Forwards.Changes)
+	n.reloader = NewReloader(inner, cfg.LNX, cfg.Reread, n.changes)
 	control.Handle(n.Handlers, n.about)
 	control.Handle(n.Handlers, n.reload)
 	return n

@@ -44,8 +44,8 @@ func publishCommand(e *env) *cobra.Command {
 			if req.Port, err = parsePort(c, port); err != nil && port != "0" {
 				return err
 			}
-			if req.To, err = netip.ParseAddrPort(args[1]); err != nil || req.To.Addr().Is4In6() {
-				return wrong(c, "%q is not ADDR:PORT, for IPv6 [ADDR]:PORT", args[1])
+			if req.To, err = e.hostPort(c, args[1]); err != nil {
+				return err
 			}
 			return openDoor(e, c, req)
 		},

@@ -77,7 +77,7 @@ func chargenCommand(e *env) *cobra.Command {
 }
 
 func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
-	addr, err := parseHost(c, args[0])
+	addr, err := e.host(c, args[0])
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func fetchCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fetch URL [PATH]",
 		Short: "get a page by HTTP; PATH: into a file",
-		Long: "Get http://ADDR:PORT/PATH over the virtual network and print it, or store it\n" +
+		Long: "Get http://HOST:PORT/PATH over the virtual network and print it, or store it\n" +
 			"in a file. http://, the port 80 and the path may be omitted. A status of 400\n" +
 			"or more is a failure.",
 		ValidArgsFunction: at(nil, fileNames),

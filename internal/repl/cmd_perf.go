@@ -109,7 +109,7 @@ func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 }
 
 func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
-	req, err := o.request(c)
+	req, err := o.request(e, c)
 	if err != nil {
 		return err
 	}
@@ -198,8 +198,8 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 	return e.answer(c, served, fmt.Sprintf("Server listening on %d", o.port))
 }
 
-func (o *perfFlags) request(c *cobra.Command) (*control.Perf, error) {
-	addr, err := parseHost(c, o.client)
+func (o *perfFlags) request(e *env, c *cobra.Command) (*control.Perf, error) {
+	addr, err := e.host(c, o.client)
 	if err != nil {
 		return nil, err
 	}

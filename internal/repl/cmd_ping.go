@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ const scriptPings = 4
 type pingFlags struct {
 	count, size, preload, ttl, tos    int
 	interval, timeout, deadline       float64
-	source, pattern, discover         string
+	source, pattern, discover, name   string
 	quiet, flood, adaptive, broadcast bool
 	stamps, outstanding, numeric      bool
 }
@@ -54,7 +53,7 @@ func pingCommand(e *env) *cobra.Command {
 			"no reply came (with -w and -c, too few), and 2 if nothing could be sent.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			req, err := o.request(c, args[0])
+			req, err := o.request(e, c, args[0])
 			if err != nil {
 				return err
 			}
@@ -90,8 +89,9 @@ func pingCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-func (o *pingFlags) request(c *cobra.Command, addr string) (*control.Ping, error) {
-	to, err := parseHost(c, addr)
+func (o *pingFlags) request(e *env, c *cobra.Command, addr string) (*control.Ping, error) {
+	to, err := e.host(c, addr)
+	o.name = addr
 	if err != nil {
 		return nil, err
 	}
@@ -150,27 +150,6 @@ func familyFlags(f *pflag.FlagSet) {
 	f.BoolP("ipv6", "6", false, "ADDR must be an IPv6 address")
 }
 
-// parseHost parses the address of a host, of the family that the flags require.
-func parseHost(c *cobra.Command, word string) (netip.Addr, error) {
-	a, err := readAddr(word)
-	switch {
-	case err != nil && !strings.ContainsAny(word, ":["):
-		return a, wrong(c, "%s: no such host: must be an address like 10.1.0.2 or 2001:db8::2 "+
-			"(`neighbors` and `routes` show some)", printable(word))
-	case err != nil:
-		return a, wrong(c, "%w", err)
-	}
-	for _, f := range []struct {
-		name string
-		is   bool
-	}{{"ipv4", a.Is4()}, {"ipv6", a.Is6()}} {
-		if c.Flags().Changed(f.name) && !f.is {
-			return a, wrong(c, "--%s: %v is of the other family", f.name, a)
-		}
-	}
-	return a, nil
-}
-
 func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	asJSON, _ := c.Flags().GetBool("json")
 	switch {
@@ -181,7 +160,7 @@ func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 		if err != nil {
 			return err
 		}
-		watchPing(e, o, req, pingBanner(req, from))
+		watchPing(e, o, req, pingBanner(req, o.name, from))
 	}
 	problem := ""
 	if each := req.Each; each != nil {
@@ -195,7 +174,7 @@ func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	if err != nil {
 		return pingFailed(c, err)
 	}
-	if err := e.answer(c, result, printPing(req, &result)); err != nil {
+	if err := e.answer(c, result, printPing(req, o.name, &result)); err != nil {
 		return err
 	}
 	short := result.Received == 0 || req.Deadline > 0 && result.Received < req.Count
@@ -275,7 +254,7 @@ func sourceName(e *env, c *cobra.Command, req *control.Ping) (string, error) {
 		strings.Join(own, ", "))
 }
 
-func pingBanner(req *control.Ping, from string) string {
+func pingBanner(req *control.Ping, name, from string) string {
 	text := ""
 	if req.Broadcast {
 		text = "WARNING: pinging broadcast address\n"
@@ -283,7 +262,7 @@ func pingBanner(req *control.Ping, from string) string {
 	if len(req.Pattern) > 0 {
 		text += fmt.Sprintf("PATTERN: 0x%x\n", req.Pattern)
 	}
-	text += fmt.Sprintf("PING %s (%s) ", req.Addr, req.Addr)
+	text += fmt.Sprintf("PING %s (%s) ", name, req.Addr)
 	if from != "" {
 		text += "from " + from + ": "
 	}
@@ -385,10 +364,10 @@ func pingMillis(d time.Duration) string {
 	return fmt.Sprintf("%d.%03d", us/1000, us%1000)
 }
 
-func printPing(req *control.Ping, p *control.PingResult) string {
+func printPing(req *control.Ping, name string, p *control.PingResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n--- %s ping statistics ---\n%d packets transmitted, %d received",
-		req.Addr, p.Sent, p.Received)
+		name, p.Sent, p.Received)
 	for _, count := range []struct {
 		n    int
 		name string

@@ -64,7 +64,7 @@ func sendCommand(e *env) *cobra.Command {
 }
 
 func sendTest(e *env, c *cobra.Command, word, text string) error {
-	addr, err := parseAddr(c, word)
+	addr, err := e.host(c, word)
 	if err != nil {
 		return err
 	}

@@ -41,11 +41,11 @@ func tracerouteCommand(e *env) *cobra.Command {
 			"next link has an MTU of 576 bytes.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			req, err := o.request(c, args)
+			req, err := o.request(e, c, args)
 			if err != nil {
 				return err
 			}
-			return runTraceroute(e, c, req, o.numeric)
+			return runTraceroute(e, c, req, args[0], o.numeric)
 		},
 	}
 	f := c.Flags()
@@ -72,8 +72,10 @@ func tracerouteCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-func (o *traceFlags) request(c *cobra.Command, args []string) (*control.Traceroute, error) {
-	addr, err := parseHost(c, args[0])
+func (o *traceFlags) request(
+	e *env, c *cobra.Command, args []string,
+) (*control.Traceroute, error) {
+	addr, err := e.host(c, args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +154,16 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	return nil
 }
 
-func runTraceroute(e *env, c *cobra.Command, req *control.Traceroute, numeric bool) error {
+func runTraceroute(
+	e *env, c *cobra.Command, req *control.Traceroute, name string, numeric bool,
+) error {
 	asJSON, _ := c.Flags().GetBool("json")
 	switch {
 	case streams(c):
 		req.Each = func(h control.Hop) { _ = e.line("each", h) } // plain values
 	case !asJSON:
 		e.screen.data(fmt.Sprintf("traceroute to %s (%s), %d hops max, %d byte packets",
-			req.Addr, req.Addr, req.MaxHops, req.Size))
+			name, req.Addr, req.MaxHops, req.Size))
 		req.Each = func(h control.Hop) { e.screen.data(printHop(h, numeric)) }
 	}
 	hops, err := control.Ask(c.Context(), e.op, *req)

@@ -63,7 +63,7 @@ func udpSend(e *env, c *cobra.Command, line string) error {
 	if word == "" {
 		return wrong(c, "ADDR is missing")
 	}
-	addr, err := parseAddr(c, word)
+	addr, err := e.host(c, word)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestComplete(t *testing.T) {
 		"source nowhere/x":     nil,
 		"help up":              {"up"},
 		"hel":                  {"help"},
-		"help h":               {"help", "history", "http"},
+		"help h":               {"help", "history", "host", "http"},
 		"help _":               nil,
 		"interfaces --j":       {"--json"},
 		"bogus ":               nil,

@@ -41,7 +41,7 @@ func TestAFailureIsADocumentToo(t *testing.T) {
 		{"s --json 9 x", nil, `{"error":"s: 9: no such socket`, "s: 9", 1},
 		{"bogus --json", nil, `{"error":"no command \"bogus\"`, "bogus", 2},
 		{"close 1 --jsno --json", nil, `{"error":"close: unknown flag: --jsno","status":2}`, "--jsno", 2},
-		{"connect x 1 --json", nil, `{"error":"connect: \"x\" is not an IP address","status":2}`, "usage: ", 2},
+		{"connect 10.0 1 --json", nil, `{"error":"connect: \"10.0\" is not an IP address","status":2}`, "usage: ", 2},
 		{"ping -c 99999999999999999999 10.0.0.1", nil, "", "99 is out of range: must be N, a whole number", 2},
 		{"ping -c x 10.0.0.1", nil, "", "-c x: must be N, a whole number", 2},
 		{"ping x --json-stream", nil, `{"event":"error","data":"ping: x: no such host`, "no such host", 2},

@@ -96,6 +96,11 @@ func (f *fake) fixed(req any) (any, error) {
 		return someSettings(r.Key), nil
 	case control.Set:
 		return control.Setting{Key: r.Key, Value: r.Value}, nil
+	case control.Resolve:
+		if strings.EqualFold(r.Name, "C") {
+			return control.Resolved{Name: r.Name, Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.2")}}, nil
+		}
+		return nil, control.Also(fmt.Errorf("%s: no such host", r.Name), control.ErrNoSuchName)
 	case control.PcapStop:
 		return control.Capture{File: "b.pcapng", Packets: 12, Missed: 1}, nil
 	case control.PcapStart, control.Verbose:

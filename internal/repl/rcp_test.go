@@ -86,7 +86,7 @@ func TestWrongRCPLinesAskNothing(t *testing.T) {
 		"rcp echo 9 --timeout 0":            "rcp echo: --timeout 0: must be more than 0.01 seconds",
 		"rcp echo 9 --fence":                "rcp echo: unknown flag: --fence",
 		"rcp count 10.0.0.1":                "rcp count: PORT is missing",
-		"rcp count there 9":                 `rcp count: "there" is not an IP address`,
+		"rcp count 10.0.0 9":                `rcp count: "10.0.0" is not an IP address`,
 		"rcp count 10.0.0.1 9 --writes 0":   "rcp count: --writes 0: must be 1 to 1048576",
 		"rcp count 10.0.0.1 9 --width wide": "rcp count: --width wide: must be PACKETS, a whole number (keep PACKETS in the fence, as at the other end)",
 		"rcp close":                         "rcp close: PORT is missing",

@@ -131,7 +131,7 @@ func TestWrongRDTLinesAskNothing(t *testing.T) {
 		"rdt list 10.0.0.1":                    "rdt list: PORT is missing",
 		"rdt list 10.0.0.1 9 a":                `rdt list: unexpected argument: "a"`,
 		"rdt fetch":                            "rdt fetch: ADDR is missing",
-		"rdt fetch there 9":                    `rdt fetch: "there" is not an IP address`,
+		"rdt fetch 10.0.0 9":                   `rdt fetch: "10.0.0" is not an IP address`,
 		"rdt fetch 10.0.0.1 9 into":            "rdt fetch: DIR is missing",
 		"rdt fetch 10.0.0.1 9 --checksum sha1": "rdt fetch: --checksum sha1: must be md5 or crc32c",
 		"rdt fetch 10.0.0.1 9 --patience 0":    "rdt fetch: --patience 0: must be 0.1 seconds or more",

@@ -62,7 +62,7 @@ func TestRouteGet(t *testing.T) {
 		assert.Contains(t, s.out.String(), want)
 	}
 	s := open(t, &fake{}, Config{})
-	assert.ErrorContains(t, s.Command(t.Context(), "route", "get", "x"), "not an IP address")
+	assert.ErrorContains(t, s.Command(t.Context(), "route", "get", "10.0.0"), "not an IP address")
 }
 
 // `recvfile` returns when it listens, however long that takes, or when it has failed.

@@ -32,7 +32,7 @@ var nodeCommands = []struct {
 	{groupNetwork, []func(*env) *cobra.Command{
 		interfacesCommand, courseInterfaces, neighborsCommand, courseNeighbors, routesCommand,
 		courseRoutes, routeCommand, ripCommand, upCommand, downCommand, lossyForwardCommand,
-		lossyCommand, delayCommand, impairCommand,
+		lossyCommand, delayCommand, impairCommand, dnsCommand,
 	}},
 	{groupSocket, []func(*env) *cobra.Command{
 		socketsCommand, courseSockets, acceptCommand, connectCommand, udpCommand, rcpCommand,
@@ -47,8 +47,8 @@ var nodeCommands = []struct {
 		transfersCommand, cancelCommand,
 	}},
 	{groupProbe, []func(*env) *cobra.Command{
-		sendCommand, pingCommand, tracerouteCommand, perfCommand, echoCommand, discardCommand,
-		chargenCommand, verboseCommand, captureCommand, traceCommand, pcapCommand,
+		sendCommand, pingCommand, tracerouteCommand, hostCommand, perfCommand, echoCommand,
+		discardCommand, chargenCommand, verboseCommand, captureCommand, traceCommand, pcapCommand,
 	}},
 	{groupSession, []func(*env) *cobra.Command{
 		showCommand, setCommand, reloadCommand, sleepCommand, clearCommand,
@@ -84,6 +84,7 @@ func (s *Shell) tree() *cobra.Command {
 		sourceCommand(s),
 		quitCommand(s), help)
 	everyJSON(s.env, root)
+	everyName(s.env, root)
 	return root
 }
 

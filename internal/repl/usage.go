@@ -201,7 +201,8 @@ var kin = map[string]string{
 	"iperf3": "perf", "curl": "http get", "wget": "http get", "nc": "connect", "tc": "impair",
 	"netem": "impair", "listen": "accept", "kill": "cancel", "stop": "cancel", "jobs": "transfers",
 	"lcc": "lc",
-	"fg":  "wait", "man": "help", "bye": "quit", "logout": "quit",
+	"dig": "host", "nslookup": "host", "resolvectl": "dns show",
+	"fg": "wait", "man": "help", "bye": "quit", "logout": "quit",
 }
 
 // The argument parsers. Each names the expected value.

@@ -14,8 +14,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 )
 
 // fetch requests a page over the virtual network.
@@ -43,23 +45,27 @@ func pageURL(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: must be http://ADDR:PORT/PATH", control.ErrUsage)
+		return nil, errURL
 	}
-	if _, err := hostPort(u); err != nil {
+	if _, _, err := hostPort(u); err != nil {
 		return nil, err
 	}
 	return u, nil
 }
 
-// hostPort returns the address of a URL. The virtual network has no host names.
-func hostPort(u *url.URL) (to netip.AddrPort, err error) {
-	port := cmp.Or(u.Port(), "80")
-	to, err = netip.ParseAddrPort(net.JoinHostPort(u.Hostname(), port))
-	if u.Scheme != "http" || err != nil || !control.IsHost(to.Addr()) || to.Port() == 0 {
-		return to, fmt.Errorf("%w: must be http://ADDR:PORT/PATH, the address of a host",
-			control.ErrUsage)
+var errURL = fmt.Errorf("%w: must be http://HOST:PORT/PATH, with the address or the name of a host",
+	control.ErrUsage)
+
+// hostPort returns the host of a URL, which is an address or a name, and its port.
+func hostPort(u *url.URL) (host string, port uint16, err error) {
+	n, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
+	host = u.Hostname()
+	a, bad := netip.ParseAddr(host)
+	named := bad != nil && isHostName(host) && strings.ContainsFunc(host, unicode.IsLetter)
+	if u.Scheme != "http" || err != nil || n == 0 || !named && !control.IsHost(a) {
+		return host, 0, errURL
 	}
-	return to, nil
+	return host, uint16(n), nil
 }
 
 // client returns an HTTP client for the virtual network.
@@ -68,18 +74,40 @@ func (h *Host) client() *http.Client {
 		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression: true, // the digest is of the bytes that arrive
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			to, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // a redirect too
+			host, port, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // a redirect too
 			if err != nil {
 				return nil, err
 			}
-			c, err := h.node.TCP.Dial(ctx, to)
+			c, err := h.dialHost(ctx, host, port)
 			if err != nil {
-				return nil, control.Reason(err)
+				return nil, err
 			}
 			c.Guard()
 			return c, nil
 		},
 	}}
+}
+
+// dialHost connects to an address, or to the first address of a name that accepts.
+func (h *Host) dialHost(ctx context.Context, host string, port uint16) (*node.Conn, error) {
+	list := make([]netip.Addr, 1)
+	var err error
+	if list[0], err = netip.ParseAddr(host); err != nil {
+		found, err := h.DNS.resolve(ctx, control.Resolve{Name: host})
+		if err != nil {
+			return nil, err
+		}
+		list = found.Addrs
+	}
+	var first error
+	for _, a := range list {
+		c, err := h.node.TCP.Dial(ctx, netip.AddrPortFrom(a, port))
+		if err == nil {
+			return c, nil
+		}
+		first = cmp.Or(first, control.Reason(err))
+	}
+	return nil, first
 }
 
 func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Page) error {

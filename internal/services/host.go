@@ -15,12 +15,13 @@ type Host struct {
 	control.Handlers
 	node *node.Node
 	name string // the node's name, for the front page
+	DNS  DNS
 	underway
 }
 
 // New returns the Host of a node with this name.
 func New(n *node.Node, name string) *Host {
-	h := &Host{Handlers: control.Handlers{}, node: n, name: name}
+	h := &Host{Handlers: control.Handlers{}, node: n, name: name, DNS: DNS{node: n, name: name}}
 	control.Handle(h.Handlers, h.sendFile)
 	control.Handle(h.Handlers, h.recvFile)
 	control.Handle(h.Handlers,
@@ -39,5 +40,8 @@ func New(n *node.Node, name string) *Host {
 	control.Handle(h.Handlers, h.fetchRDT)
 	control.Handle(h.Handlers, h.flowsRDT)
 	control.HandleOrder(h.Handlers, h.closeRDT)
+	control.Handle(h.Handlers, h.DNS.show)
+	control.Handle(h.Handlers, h.DNS.set)
+	control.Handle(h.Handlers, h.DNS.resolve)
 	return h
 }

@@ -115,7 +115,7 @@ func TestAFoldersFiles(t *testing.T) {
 func TestFetchSaysWhatIsWrong(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, url := range []string{
-		"", "https://10.0.0.2/", "http://example.org/", "10.0.0.2:0", "10.0.0.2:http", "::1", "%zz",
+		"", "https://10.0.0.2/", "http://example.org:0/", "10.0.0.2:0", "10.0.0.2:http", "::1", "%zz",
 		"224.0.0.1", "http://[::ffff:10.0.0.2]/", "ftp://10.0.0.2",
 	} {
 		_, err := control.Ask(t.Context(), a, control.Fetch{URL: url})
@@ -134,7 +134,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 			return
 		}
 		_, _ = http.ReadRequest(bufio.NewReader(c))
-		_, _ = io.WriteString(c, "HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\n"+
+		_, _ = io.WriteString(c, "HTTP/1.1 302 Found\r\nLocation: http://example.org:0/\r\n"+
 			"Content-Length: 0\r\n\r\n")
 	}()
 	_, err = control.Ask(t.Context(), a, control.Fetch{URL: "10.0.0.2"})

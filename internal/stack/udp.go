@@ -179,6 +179,10 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	}
 	local := u.Local().Addr()
 	switch {
+	case o.Source.IsValid() && !ds.ifs.isHost(o.Source):
+		return fmt.Errorf("%v: %w", o.Source, ErrNotOurs)
+	case o.Source.IsValid():
+		h.Src = o.Source
 	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isHost(local)):
 		h.Src = local
 	case many:

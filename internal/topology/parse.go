@@ -15,7 +15,7 @@ import (
 const Extension = ".net"
 
 // The directives of plans.
-var directives = []string{"link", "host", "router", "port", "family", "node"}
+var directives = []string{"link", "host", "router", "port", "family", "dns", "node"}
 
 // maxImpairment limits the arguments of a link, in characters, so that they fit into a line of an
 // .lnx file.
@@ -37,6 +37,7 @@ type reader struct {
 //	router NAME...       nodes that forward
 //	port N               the first UDP port
 //	family 4|6|dual      the versions of IP on the links
+//	dns NODE [ZONE]      the node that serves the names of all nodes; or dns off
 //
 // or the course's form, in which all nodes forward:
 //
@@ -119,6 +120,9 @@ func (r *reader) directive(words []lnx.Word) {
 	case "family":
 		r.native(words[0])
 		r.family(words[0], rest)
+	case "dns":
+		r.native(words[0])
+		r.dns(words[0], rest)
 	default:
 		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+fmt.Sprintf(" is not a directive%s",
 			diagnostic.DidYouMean(words[0].Text, directives)), strings.Join(directives, ", "))
@@ -281,6 +285,9 @@ func (p *Plan) Format() []byte {
 			b.WriteString(" address " + m.Address.String())
 		}
 		b.WriteString("\n")
+	}
+	if p.NamesAt != "" {
+		b.WriteString("dns " + p.NamesAt + prefixed(" ", p.Zone) + "\n")
 	}
 	if p.course {
 		p.formatCourse(&b)

@@ -33,6 +33,9 @@ type Plan struct {
 	Family Family
 	Nodes  []Node
 	Links  []Link
+	// NamesAt is the node that serves the names of all nodes by the DNS; empty: the first host, or
+	// the first node; NoNames: none. Zone is their domain; empty: lnx's default.
+	NamesAt, Zone string
 	// Machines are the other machines on which nodes run.
 	Machines []Machine
 
@@ -62,6 +65,9 @@ func ParseFamily(name string) (Family, error) {
 	}
 	return Family(i), nil
 }
+
+// NoNames is the NamesAt of a network without the DNS.
+const NoNames = "off"
 
 // Role is what a node does with packets for others.
 type Role uint8
@@ -262,9 +268,10 @@ func (p *Plan) Files() ([]File, error) {
 	}
 	ends := p.ends()
 	routers := p.routers(ends)
+	names := p.names(ends, routers)
 	files := make([]File, len(p.Nodes))
 	for i, n := range p.Nodes {
-		files[i] = File{Name: n.Name, Text: []byte(p.file(i, ends[i], routers))}
+		files[i] = File{Name: n.Name, Text: []byte(p.file(i, ends[i], routers) + names[i])}
 	}
 	return files, nil
 }

@@ -217,7 +217,7 @@ func TestMistakesInPlans(t *testing.T) {
 		all = append(all, first)
 	}
 	assert.Equal(t, []string{
-		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, family, node`,
+		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, family, dns, node`,
 		"x.net:2:1: the line must have two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
 		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
@@ -392,6 +392,7 @@ func FuzzParse(f *testing.F) {
 // addresses from another network.
 func TestAddressesOfLinks(t *testing.T) {
 	p := Plan{
+		NamesAt: NoNames,
 		Nodes: []Node{
 			{Name: "h"}, {Name: "r", Role: Router}, {Name: "s", Role: Router},
 		},
@@ -442,7 +443,7 @@ func lines(t *testing.T, p *Plan, node int) (list []string) {
 // TestFamilies: link N has 2001:db8:N::/64, and routers speak RIPng, in addition to IPv4 or in its
 // place.
 func TestFamilies(t *testing.T) {
-	p, err := Parse("x.net", []byte("family 6\nlink A R\nlink R S\nlink S B\n"), nil)
+	p, err := Parse("x.net", []byte("family 6\ndns off\nlink A R\nlink R S\nlink S B\n"), nil)
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"interface if0 2001:db8::1/64 127.0.0.1:6000",
@@ -471,7 +472,8 @@ func TestFamilies(t *testing.T) {
 		"route ::/0 via 2001:db8:2::1",
 	}, lines(t, p, 3))
 	list := lines(t, p, 1)
-	assert.Equal(t, []string{"routing rip ripng", "rip advertise-to 10.1.0.2"}, list[len(list)-2:])
+	assert.Equal(t, []string{"routing rip ripng", "rip advertise-to 10.1.0.2"},
+		list[len(list)-2:])
 	p.Links = make([]Link, 1024)
 	assert.Equal(t, "2001:db8:3ff::1/64", p.addrs6(1023)[0].String())
 	p.course = true

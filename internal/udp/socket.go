@@ -52,6 +52,8 @@ type Options struct {
 	// Outlet is the outgoing interface of multicast and limited broadcast datagrams, counted from
 	// 1; 0: that of the socket's address, or of the route, or the first.
 	Outlet int
+	// Source is the source address, one of the node's; invalid: the socket's, or that of the route.
+	Source netip.Addr
 }
 
 // Options returns the socket's options.
