@@ -244,17 +244,26 @@ func (n *Node) tcpConfig() tcp.Config {
 			Send: firstBuffer, SendMax: maxSendBuffer,
 		}
 	}
-	if n.cfg.Seed != 0 && n.Time.Driven() {
-		random := netem.Streams(n.cfg.Seed)("tcp")
-		binary.LittleEndian.PutUint64(cfg.Secret[:8], random.Uint64())
-		binary.LittleEndian.PutUint64(cfg.Secret[8:], random.Uint64())
-	} else {
-		_, _ = cryptorand.Read(cfg.Secret[:]) // never fails: it crashes the program instead
-	}
+	random := n.Secrets("tcp")
+	binary.LittleEndian.PutUint64(cfg.Secret[:8], random())
+	binary.LittleEndian.PutUint64(cfg.Secret[8:], random())
 	if n.cfg.Tune != nil {
 		n.cfg.Tune(&cfg)
 	}
 	return cfg
+}
+
+// Secrets returns a source of random numbers that peers cannot predict. On a Clock the Seed
+// determines them. One goroutine may use a source at a time.
+func (n *Node) Secrets(part string) func() uint64 {
+	if n.cfg.Seed != 0 && n.Time.Driven() {
+		return netem.Streams(n.cfg.Seed)(part).Uint64
+	}
+	return func() uint64 {
+		var b [8]byte
+		_, _ = cryptorand.Read(b[:]) // never fails: it crashes the program instead
+		return binary.LittleEndian.Uint64(b[:])
+	}
 }
 
 // ErrConfig marks an error of Open about the stack's configuration.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -196,8 +195,10 @@ func (d *DNS) exchange(
 	defer cancel()
 	edns := dnsmessage.ResourceHeader{}
 	_ = edns.SetEDNS0(ednsUDP, 0, false) // the name is constant
+	var id uint16
+	d.count(func(*control.DNSState) { id = uint16(d.random()) })
 	query := &dnsmessage.Message{
-		Header:    dnsmessage.Header{ID: uint16(rand.Uint32()), RecursionDesired: true},
+		Header:    dnsmessage.Header{ID: id, RecursionDesired: true},
 		Questions: []dnsmessage.Question{q},
 		Additionals: []dnsmessage.Resource{
 			{Header: edns, Body: &dnsmessage.OPTResource{}},

@@ -27,10 +27,11 @@ type DNS struct {
 	name string               // the node's name
 	zone atomic.Pointer[zone] // what the server answers from
 
-	mu    sync.Mutex
-	state control.DNSState
-	tcp   *node.Listener // nil: the server is off
-	udp   *node.PacketConn
+	mu     sync.Mutex
+	state  control.DNSState
+	random func() uint64  // of the resolver's IDs
+	tcp    *node.Listener // nil: the server is off
+	udp    *node.PacketConn
 }
 
 const (
