@@ -118,8 +118,10 @@ var exchanges = []exchange{
 	{"GET", "/v1/network", "", 200, `{"subnet":"10.0.0.0/24","ends":[` +
 		`{"node":"A","iface":"if0","addr":"10.0.0.1"},{"node":"B","iface":"if0","addr":"10.0.0.2"}]}`},
 
-	{"POST", "/v1/nodes/B/commands/set-dns", `{"names":[{"name":"C","addrs":["10.1.0.2"]}]}`, 200,
-		`"names":[{"name":"C","addrs":["10.1.0.2"]}]`},
+	{
+		"POST", "/v1/nodes/B/commands/set-dns", `{"names":[{"name":"C","addrs":["10.1.0.2"]}]}`, 200,
+		`"names":[{"name":"C","addrs":["10.1.0.2"]}]`,
+	},
 	{"POST", "/v1/nodes/A/commands/set-dns", `{"servers":["10.0.0.2"]}`, 200, `"zone":"internal"`},
 	{"POST", "/v1/nodes/A/commands/resolve", `{"name":"c"}`, 200, `"addrs":["10.1.0.2"]`},
 	{"POST", "/v1/nodes/A/commands/resolve", `{"name":"x"}`, 404, `no-such-name`},

@@ -21,7 +21,10 @@ type Host struct {
 
 // New returns the Host of a node with this name.
 func New(n *node.Node, name string) *Host {
-	h := &Host{Handlers: control.Handlers{}, node: n, name: name, DNS: DNS{node: n, name: name, random: n.Secrets("dns")}}
+	h := &Host{
+		Handlers: control.Handlers{}, node: n, name: name,
+		DNS: DNS{node: n, name: name, random: n.Secrets("dns")},
+	}
 	control.Handle(h.Handlers, h.sendFile)
 	control.Handle(h.Handlers, h.recvFile)
 	control.Handle(h.Handlers,
