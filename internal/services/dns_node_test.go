@@ -234,7 +234,8 @@ func TestAliases(t *testing.T) {
 		assert.EqualError(t, err, name+": more than 8 aliases")
 	}
 	_, err := control.Ask(t.Context(), a, control.Resolve{Name: "poor", Family: 4})
-	assert.ErrorIs(t, err, control.ErrNoSuchName)
+	require.ErrorIs(t, err, control.ErrNoSuchName)
+	assert.EqualError(t, err, "poor: no IPv4 address")
 }
 
 // TestWrongDNSConfigurations: a wrong one changes nothing.

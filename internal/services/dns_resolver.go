@@ -55,7 +55,8 @@ func (d *DNS) Lookup(ctx context.Context, network, name string) ([]netip.Addr, e
 		}
 	}
 	if len(list) == 0 {
-		return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+		what := map[string]string{"ip4": "IPv4 ", "ip6": "IPv6 "}[network]
+		return nil, &net.DNSError{Err: "no " + what + "address", Name: name, IsNotFound: true}
 	}
 	return list, nil
 }
@@ -196,7 +197,12 @@ func (d *DNS) exchange(
 	edns := dnsmessage.ResourceHeader{}
 	_ = edns.SetEDNS0(ednsUDP, 0, false) // the name is constant
 	var id uint16
-	d.count(func(*control.DNSState) { id = uint16(d.random()) })
+	d.count(func(*control.DNSState) {
+		if d.random == nil {
+			d.random = d.node.Secrets("dns")
+		}
+		id = uint16(d.random())
+	})
 	query := &dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: id, RecursionDesired: true},
 		Questions: []dnsmessage.Question{q},

@@ -29,7 +29,7 @@ type DNS struct {
 
 	mu     sync.Mutex
 	state  control.DNSState
-	random func() uint64  // of the resolver's IDs
+	random func() uint64  // of the resolver's IDs; nil: none was sent
 	tcp    *node.Listener // nil: the server is off
 	udp    *node.PacketConn
 }

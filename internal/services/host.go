@@ -22,8 +22,7 @@ type Host struct {
 // New returns the Host of a node with this name.
 func New(n *node.Node, name string) *Host {
 	h := &Host{
-		Handlers: control.Handlers{}, node: n, name: name,
-		DNS: DNS{node: n, name: name, random: n.Secrets("dns")},
+		Handlers: control.Handlers{}, node: n, name: name, DNS: DNS{node: n, name: name},
 	}
 	control.Handle(h.Handlers, h.sendFile)
 	control.Handle(h.Handlers, h.recvFile)

@@ -16,7 +16,7 @@
 // portforward_test.go tests port forwards to and from services of this machine. course_test.go uses
 // small peers with the quirks of university courses' nodes. bird_test.go and frr_test.go run RIPv2
 // and RIPng between our routers and BIRD or FRR. perf_test.go runs iperf3's client against our server, and
-// our client against iperf3's.
+// our client against iperf3's. names_test.go resolves names with dig and the C library.
 //
 // row_test.go builds a bed of three routers in a row with a host behind them. hops_test.go traces
 // the path through it, scan_test.go scans the host's ports, odd_test.go and fuzz_test.go send it
