@@ -10,8 +10,15 @@ import (
 
 // packets are the packets that an interface sent.
 type packets struct {
-	mu   sync.Mutex
-	hash hash.Hash
+	mu           sync.Mutex
+	hash         hash.Hash
+	count, bytes int
+}
+
+func (p *packets) sum() (count, bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count, p.bytes
 }
 
 func newPackets() *packets { return &packets{hash: sha256.New()} }
@@ -23,6 +30,7 @@ func (p *packets) add(at int64, pieces [][]byte) {
 	for _, piece := range pieces {
 		size += len(piece)
 	}
+	p.count, p.bytes = p.count+1, p.bytes+size
 	var head [16]byte
 	binary.BigEndian.PutUint64(head[:8], uint64(at))
 	binary.BigEndian.PutUint64(head[8:], uint64(size))

@@ -50,6 +50,7 @@ type World struct {
 	clock tidepool.Clock
 	hosts []*Host
 	links []*Link
+	graph *topology.Graph
 
 	stopClock func()
 	watch     watching
@@ -160,7 +161,8 @@ func open(
 			Path: name, Text: f.Text, TCP: tcp, Clock: &w.clock,
 		}))
 	}
-	for _, edge := range topology.From(path, configs).Links {
+	w.graph = topology.From(path, configs)
+	for _, edge := range w.graph.Links {
 		w.connect(path, edge)
 	}
 	tb.Cleanup(w.end)
@@ -243,6 +245,10 @@ func (w *World) unreached() (from, to *Host) {
 // end stops the faults and closes the hosts.
 func (w *World) end() {
 	w.leave()
+	waits := ""
+	if w.t.Failed() {
+		waits = strings.TrimPrefix(w.waits(), "\n")
+	}
 	w.mu.Lock()
 	w.over = true
 	for _, f := range w.timers {
@@ -260,8 +266,10 @@ func (w *World) end() {
 		w.reportLeaks()
 	}
 	if w.t.Failed() {
-		name, _, _ := strings.Cut(w.t.Name(), "/seed=")
-		w.t.Logf("internet: to repeat this: go test -run '^%s$' -internet.seed=%d", name, w.seed)
+		w.t.Logf("internet: to repeat this: %s", w.repeat())
+		if w.captures != "" {
+			w.writePage(waits)
+		}
 	}
 }
 

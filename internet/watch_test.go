@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -175,4 +176,32 @@ func spinning() {
 		default:
 		}
 	}
+}
+
+// A failed test leaves its network's page, which has everything in one file, beside the captures.
+func TestPage(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPlanted$", "-test.artifacts",
+		"-test.outputdir="+dir, "-internet.seed=3", "-internet.shrink=false")
+	cmd.Env = append(os.Environ(), "INTERNET_PLANTED=1")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	pages, err := filepath.Glob(dir + "/_artifacts/*/network.html")
+	if len(pages) == 0 {
+		pages, err = filepath.Glob(dir + "/_artifacts/*/*/*/network.html")
+	}
+	require.NoError(t, err)
+	require.Len(t, pages, 1, "%s", out)
+	page, err := os.ReadFile(pages[0])
+	require.NoError(t, err)
+	for _, want := range []string{
+		"<h1>TestPlanted failed</h1>", "go test -run &#39;^TestPlanted$&#39; -internet.seed=3",
+		"<svg ", "<td>server<td>r\n<td class=\"number\">", "client crashes",
+	} {
+		assert.Contains(t, string(page), want)
+	}
+	assert.NotContains(t, string(page), "<script")
+	captures, err := filepath.Glob(filepath.Dir(pages[0]) + "/server-*.pcapng")
+	require.NoError(t, err)
+	assert.NotEmpty(t, captures)
 }

@@ -1,0 +1,88 @@
+package internet
+
+import (
+	"fmt"
+	"html/template"
+	"path/filepath"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// page describes a test that failed, in one file without scripts or other files.
+var page = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{.Name}}</title>
+<meta name="viewport" content="width=device-width">
+<style>
+:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }
+svg { max-width: 100%; height: auto }
+table { border-collapse: collapse }
+th, td { padding: .2rem .8rem; border-bottom: 1px solid #8888; text-align: left }
+.number { text-align: right; font-variant-numeric: tabular-nums }
+pre { overflow-x: auto }
+</style></head><body>
+<h1>{{.Name}} failed</h1>
+<p>Seed {{.Seed}}, after {{.Took}} of the network's time. To repeat it:</p>
+<pre>{{.Repeat}}</pre>
+{{.Picture}}
+<h2>Packets</h2>
+<table><tr><th>From<th>To<th class="number">Packets<th class="number">Bytes
+{{range .Links}}<tr><td>{{.From}}<td>{{.To}}
+<td class="number">{{.Packets}}<td class="number">{{.Bytes}}
+{{end}}</table>
+<p>SHA-256: <code>{{.Hash}}</code></p>
+<h2>Random faults</h2>
+{{if .Faults}}<ol>{{range .Faults}}<li>{{.}}{{end}}</ol>{{else}}<p>None.</p>{{end}}
+{{if .Open}}<h2>Calls that waited</h2><pre>{{.Open}}</pre>{{end}}
+</body></html>
+`))
+
+type pageData struct {
+	Name, Took, Repeat, Hash, Open string
+	Seed                           uint64
+	Picture                        template.HTML
+	Links                          []pageRow
+	Faults                         []string
+}
+
+type pageRow struct {
+	From, To       string
+	Packets, Bytes int
+}
+
+// writePage writes the page of a failed test to its folder of artifacts.
+func (w *World) writePage(waits string) {
+	d := pageData{
+		Name: w.t.Name(), Seed: w.seed, Took: w.clock.Now().Sub(w.began).String(),
+		Repeat: w.repeat(), Hash: w.Hash(), Open: waits,
+		Picture: template.HTML(w.graph.SVG()), //nolint:gosec // SVG escapes names
+	}
+	for i := range w.planned {
+		if kept(i) {
+			d.Faults = append(d.Faults, w.planned[i].String())
+		}
+	}
+	for _, l := range w.links {
+		for i, e := range l.ends {
+			row := pageRow{From: e.host.name, To: l.ends[1-i].host.name}
+			row.Packets, row.Bytes = e.packets.sum()
+			d.Links = append(d.Links, row)
+		}
+	}
+	var b strings.Builder
+	err := page.Execute(&b, &d)
+	if err == nil {
+		name := filepath.Join(w.captures, "network.html")
+		err = files.Overwrite(name, []byte(b.String()), 0o644)
+	}
+	if err != nil {
+		w.t.Errorf("internet: the page: %v", err)
+	}
+}
+
+// repeat returns the command that runs the test again.
+func (w *World) repeat() string {
+	name, _, _ := strings.Cut(w.t.Name(), "/seed=")
+	return fmt.Sprintf("go test -run '^%s$' -internet.seed=%d", name, w.seed)
+}
