@@ -228,6 +228,8 @@ func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid t
 	switch {
 	case a.state == Preferred && preferred == 0:
 		i.deprecate(a)
+	case a.state == Deprecated && preferred == 0:
+		a.preferred = clock.Never // it is not due again
 	case a.state == Deprecated && preferred > 0:
 		a.state = Preferred
 		i.tell(Change{Kind: AddressPreferred, Prefix: a.prefix})

@@ -106,6 +106,7 @@ func TestRFC4862_5_5_3_TwoHours(t *testing.T) {
 		a := h.in(prefix6)[0]
 		assert.InDelta(t, row.want, a.Valid.Sub(l.now), float64(6*time.Second), row)
 		assert.Equal(t, icmp.Deprecated, a.State)
+		assert.False(t, h.Deadline().Due(l.now), "a deprecated address is not due again")
 		info.Preferred = row.heard
 		l.hear(h, icmp.Advert{Prefixes: []icmp.PrefixInfo{info}})
 		if row.heard > 0 {

@@ -13,8 +13,10 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 	l.flushTrain(now)
 	l.in.checked = false // the link verified packets, not datagrams
 	in := &l.ifs.list[i].rx
-	in.fragments++
 	whole, reason := l.fragments.Input(now, i, h, b)
+	if reason != ip.DropExtension { // that is not a reason of reassembly alone
+		in.fragments++
+	}
 	switch {
 	case reason != ip.DropNone && h.Is6():
 		l.icmp.refuse(now, i, h.FragmentProblem(reason), b)
