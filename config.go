@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,6 +67,12 @@ type Interface struct {
 	// IPv6 are further addresses. An interface with IPv6 gets a link-local address if it has none
 	// (RFC 4291 §2.8), and needs an MTU of 1280.
 	IPv6 []netip.Prefix
+	// Auto gives the interface IPv6 addresses and a default route from the advertisements of a
+	// router on the link, as a host (SLAAC, RFC 4862); Node.Addrs has them then. The addresses do
+	// not depend on those of other interfaces: with a Seed, they are the same each time. Nodes on
+	// one link need different Seeds. Advertise announces the interface's IPv6 networks to such
+	// hosts, and a node that is a Router as their default router. Neither is for UDP links.
+	Auto, Advertise bool
 	// MTU is the largest packet in bytes. 0: 1400.
 	MTU int
 	// Link carries the packets: each Read or Write is one complete IP packet. The node closes it,
@@ -247,8 +254,33 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	case f.Kernel.IsValid() || f.Kernel6.IsValid() || len(f.KernelRoutes) > 0:
 		return errors.New("a Kernel address or KernelRoutes without a TUN device")
 	}
+	if err := f.discovery(to); err != nil {
+		return err
+	}
 	to.UDP, err = hostPort(f.UDP)
 	return err
+}
+
+// discovery converts the Auto and Advertise fields. A Link is then like a TUN device without a
+// name.
+func (f *Interface) discovery(to *lnx.Interface) error {
+	switch {
+	case !f.Auto && !f.Advertise:
+		return nil
+	case f.UDP != "":
+		return errors.New("fields Auto and Advertise need a Link or a TUN device: the nodes of a " +
+			"UDP link are its Neighbors")
+	case f.Auto && f.Advertise:
+		return errors.New("both Auto and Advertise are given: want one")
+	case f.Advertise && !slices.ContainsFunc(to.IPv6, func(p netip.Prefix) bool {
+		return !p.Addr().IsLinkLocalUnicast()
+	}):
+		return errors.New("field Advertise without an IPv6 network: want an address of one in IPv6")
+	case to.Tun == nil:
+		to.Tun = &lnx.Tun{}
+	}
+	to.Tun.Auto, to.Tun.Advertise = f.Auto, f.Advertise
+	return nil
 }
 
 // maxMTU is the length of the longest packet in bytes.
@@ -280,7 +312,7 @@ func wrong(format string, args ...any) error {
 // addrs adds the addresses to an interface, with the conditions of an .lnx file.
 func (f *Interface) addrs(to *lnx.Interface) error {
 	list := f.IPv6
-	if f.Addr.IsValid() || len(list) == 0 {
+	if f.Addr.IsValid() || len(list) == 0 && !f.Auto {
 		list = append([]netip.Prefix{f.Addr}, list...)
 	}
 	for k, p := range list {

@@ -457,3 +457,62 @@ func TestRCPOverBothFamilies(t *testing.T) {
 		require.NoError(t, accepted.Close())
 	}
 }
+
+// RFC 4862 §4, RFC 4861 §6.2: a host with Auto gets an address and a default route from a router with
+// Advertise, over a link of the program. With a seed, the address is the same each time.
+func TestAHostGetsItsAddressFromARouter(t *testing.T) {
+	six := func(s string) []netip.Prefix { return []netip.Prefix{prefix(s)} }
+	run := func(t *testing.T, seed uint64) (own netip.Addr) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := tidepool.Pipe(0)
+			c, d := tidepool.Pipe(0)
+			router := open(t, tidepool.Config{Router: true, Interfaces: []tidepool.Interface{
+				{IPv6: six("2001:db8:1::1/64"), Link: b, Advertise: true},
+				{IPv6: six("2001:db8:2::1/64"), Link: c},
+			}})
+			server := open(t, tidepool.Config{
+				Interfaces: []tidepool.Interface{{IPv6: six("2001:db8:2::2/64"), Link: d}},
+				Routes:     []tidepool.Route{{Prefix: prefix("::/0"), Via: addr("2001:db8:2::1")}},
+			})
+			host := open(t, tidepool.Config{
+				Seed: seed, Interfaces: []tidepool.Interface{{Link: a, Auto: true}},
+			})
+			assert.Empty(t, host.Addrs())
+			time.Sleep(10 * time.Second)
+			require.Len(t, host.Addrs(), 1)
+			own = host.Addrs()[0]
+			assert.True(t, prefix("2001:db8:1::/64").Contains(own), own)
+			ln, err := server.Listen("tcp", ":80")
+			require.NoError(t, err)
+			conn, err := host.Dial("tcp", "[2001:db8:2::2]:80")
+			require.NoError(t, err)
+			accepted, err := ln.Accept()
+			require.NoError(t, err)
+			assert.Equal(t, own.String(), accepted.RemoteAddr().(*net.TCPAddr).IP.String())
+			require.NoError(t, conn.Close())
+			assert.Len(t, router.Addrs(), 2)
+			require.NoError(t, host.Close())
+			assert.Empty(t, host.Addrs())
+		})
+		return own
+	}
+	first := run(t, 1)
+	assert.Equal(t, first, run(t, 1))
+	assert.NotEqual(t, first, run(t, 2))
+	random := run(t, 0)
+	assert.NotEqual(t, random, run(t, 0))
+}
+
+func TestBadDiscovery(t *testing.T) {
+	near := []tidepool.Neighbor{{Addr: addr("2001:db8::2"), UDP: "127.0.0.1:9"}}
+	six := []netip.Prefix{prefix("2001:db8::1/64")}
+	for want, f := range map[string]tidepool.Interface{
+		"Auto and Advertise need a Link or a TUN device": {IPv6: six, UDP: "127.0.0.1:10", Neighbors: near, Auto: true},
+		"both Auto and Advertise are given: want":        {IPv6: six, TUN: "tide0", Auto: true, Advertise: true},
+		"Advertise without an IPv6 network":              {Addr: prefix("10.0.0.1/24"), TUN: "tide0", Advertise: true},
+		"the Addr invalid Prefix: want an address":       {TUN: "tide0"},
+	} {
+		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{f}})
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -204,8 +205,24 @@ func (n *Node) Crash() error {
 	return n.node.Crash()
 }
 
-// Addrs returns the node's configured addresses, in the order of its interfaces, IPv4 first.
-func (n *Node) Addrs() []netip.Addr { return append([]netip.Addr(nil), n.addrs...) }
+// Addrs returns the node's addresses, in the order of its interfaces, IPv4 first: the configured
+// ones, and then those that interfaces with Auto have from routers.
+func (n *Node) Addrs() []netip.Addr {
+	list := append([]netip.Addr(nil), n.addrs...)
+	answer, err := control.Ask(context.Background(), n.inner(), control.Interfaces{})
+	if err != nil {
+		return list // the node is closed
+	}
+	for _, f := range answer {
+		for _, a := range f.Addresses {
+			p := a.Prefix.Addr()
+			if a.State != "tentative" && !p.IsLinkLocalUnicast() && !slices.Contains(list, p) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
 
 // SetLoss makes a router drop a share, from 0 to 1, of the packets that it forwards, in both
 // directions. It replaces the previous share; 0 ends the loss. The packets are chosen at random,

@@ -64,6 +64,8 @@ type Config struct {
 
 	waiter waiterKind // for tests; zero: the platform's best
 
+	identity uint64 // makes the addresses of this node differ from others' in the process
+
 	// Name lookup and its period. Zero: those of package link.
 	lookup       func(ctx context.Context, network, host string) (netip.Addr, error)
 	resolveEvery time.Duration
@@ -223,8 +225,11 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 const machineID = "/etc/machine-id"
 
 // identity returns the secret of an interface's stable addresses (RFC 7217 §5): that of the machine
-// and the device.
+// and the device, or of the node.
 func (n *Node) identity(i int) []byte {
+	if n.cfg.Devices[n.cfg.Stack.Interfaces[i].Name] != nil { // other nodes are in this process
+		return binary.BigEndian.AppendUint64(nil, n.cfg.identity)
+	}
 	id, err := files.Text(machineID, 1<<10)
 	if err != nil || len(id) == 0 {
 		name, _ := os.Hostname() // less of a secret, but better than none

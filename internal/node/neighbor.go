@@ -273,7 +273,7 @@ func (v *Neighbors) kernels(now clock.Time) []control.Neighbor {
 		}
 		list = append(list, found...)
 		for k := range list {
-			list[k].UDP = cmp.Or(list[k].UDP, l.String())
+			list[k].UDP = cmp.Or(list[k].UDP, n.Devices.Underneath(i))
 		}
 	}
 	return list

@@ -8,7 +8,9 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -56,6 +58,7 @@ type Node struct {
 
 // Open starts the node that cfg describes: its interfaces are up, and RIP runs if it is configured.
 func Open(cfg Config) (*Node, error) {
+	cfg.identity = cmp.Or(cfg.Seed, rand.Uint64())
 	n := newNode(cfg)
 	if err := n.open(); err != nil {
 		n.Devices.close()
