@@ -25,9 +25,10 @@ type LineConfig struct {
 	Routers int
 	// Wires are the links from left to right; the last is repeated as needed. None: ideal links.
 	Wires []Wire
-	// RIP makes the routers exchange routes by RIP; nil: static routes. NewLine sets its neighbors.
+	// RIP makes the routers exchange routes by RIP; nil: static routes. NewLine sets its neighbors,
+	// and with IPv6 the dialect, which is RIPng.
 	RIP *rip.Config
-	// IPv6 gives the nodes IPv6 addresses instead of IPv4's. RIP must be nil.
+	// IPv6 gives the nodes IPv6 addresses instead of IPv4's.
 	IPv6 bool
 }
 
@@ -114,6 +115,10 @@ func (c *LineConfig) router(i int) stack.Config {
 	if c.RIP != nil {
 		speaks := *c.RIP
 		speaks.Neighbors = nil
+		if c.IPv6 { // RIPng finds its neighbors
+			speaks.Dialect, cfg.RIPng = rip.RIPng, &speaks
+			return cfg
+		}
 		for iface, r := range [...]int{i - 1, i + 1} { // the routers at its ends
 			if r > 0 && r <= c.Routers {
 				n := rip.Neighbor{Addr: c.end(min(r, i), 1+iface).Addr(), Iface: iface}

@@ -60,8 +60,14 @@ func TestALineOfRouters(t *testing.T) {
 }
 
 func TestALineWhoseRoutersSpeakRIP(t *testing.T) {
+	t.Run("the course's", func(t *testing.T) { lineOfRIP(t, false, time.Minute) })
+	t.Run("RIPng", func(t *testing.T) { lineOfRIP(t, true, 10*time.Minute) }) // RFC 2080 §2.3
+}
+
+func lineOfRIP(t *testing.T, six bool, settled time.Duration) {
+	t.Helper()
 	l, err := sim.NewLine(5, sim.LineConfig{
-		Routers: 3, RIP: &rip.Config{},
+		Routers: 3, RIP: &rip.Config{}, IPv6: six,
 		Wires: []sim.Wire{both(netem.Config{Delay: time.Millisecond})},
 	})
 	require.NoError(t, err)
@@ -78,12 +84,12 @@ func TestALineWhoseRoutersSpeakRIP(t *testing.T) {
 	require.True(t, ok)
 	sim.End{Host: l.Routers[1], Iface: 1}.Cut(true)
 	sim.End{Host: l.Routers[2], Iface: 0}.Cut(true)
-	l.Run(time.Minute)
+	l.Run(settled)
 	_, ok = l.Routers[0].Stack().Routing().Lookup(dst)
 	assert.False(t, ok, "the route is gone")
 	sim.End{Host: l.Routers[1], Iface: 1}.Cut(false)
 	sim.End{Host: l.Routers[2], Iface: 0}.Cut(false)
-	l.Run(time.Minute)
+	l.Run(settled)
 	_, ok = l.Routers[0].Stack().Routing().Lookup(dst)
 	assert.True(t, ok, "and back")
 }
