@@ -147,7 +147,7 @@ type Traceroute struct {
 	// Port is the first UDP port, which increases with each probe (0: 33434), the first sequence
 	// number of an echo (0: 1), or the TCP port (0: 80).
 	Port int `json:"port,omitempty"`
-	Size int `json:"size,omitempty"` // bytes of the whole packet; 0: 60
+	Size int `json:"size,omitempty"` // bytes of the whole packet; 0: 60, or 80 for IPv6
 	TOS  int `json:"tos,omitempty"`
 	// DontFragment sets DF.
 	DontFragment bool `json:"dont_fragment,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -192,6 +193,14 @@ func (h *Requests) sendTest(
 			r.Addr, control.ErrUsage)
 	}
 	err = h.node.Ask(func(s *stack.Stack, now clock.Time) (err error) {
+		if r.Addr, err = s.Interfaces().Scope(r.Addr); err != nil {
+			return err
+		}
+		if r.Addr.Is6() && r.Proto == ip.ProtoTest {
+			return control.Misuse("%v: protocol %d of test packets is the Hop-by-Hop Options "+
+				"header in IPv6: must be an IPv4 address; UDP carries text to this one", r.Addr,
+				r.Proto)
+		}
 		answer.Bytes, err = s.SendTest(now, r.Addr, r.Proto, []byte(r.Text))
 		return err
 	})

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,9 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // A link-local address is on the only link, with or without its zone. Other zones are errors, and
@@ -33,6 +37,9 @@ func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 		Addr: link, Queries: 1, MaxHops: 1, Wait: time.Minute,
 	})
 	assert.Equal(t, link.WithZone("if0"), hops[0].Replies[0].From)
+	testenv.Ask(t, a, control.SendTest{Addr: link, Proto: 253, Text: "x"})
+	_, err := control.Ask(t.Context(), a, control.SendTest{Addr: link, Text: "x"})
+	require.ErrorContains(t, err, "fe80::2%if0: protocol 0 of test packets is the Hop-by-Hop Options header")
 
 	for addr, problem := range map[string]string{
 		"fe80::2%if9":     `zone "if9" is no interface with IPv6: must be fe80::2%if0`,
@@ -43,13 +50,34 @@ func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 		_, send := control.Ask(t.Context(), a, control.SendUDP{Addr: to, Port: 80, Data: []byte("x")})
 		_, ping := control.Ask(t.Context(), a, control.Ping{Addr: to, Count: 1})
 		_, trace := control.Ask(t.Context(), a, control.Traceroute{Addr: to})
-		for _, err := range []error{connect, send, ping, trace} {
+		_, text := control.Ask(t.Context(), a, control.SendTest{Addr: to, Text: "x"})
+		for _, err := range []error{connect, send, ping, trace, text} {
 			require.ErrorIs(t, err, control.ErrUsage)
 			assert.ErrorContains(t, err, problem)
 		}
 	}
-	_, err := control.Ask(t.Context(), a, control.Ping{
+	_, err = control.Ask(t.Context(), a, control.Ping{
 		Addr: netip.MustParseAddr("2001:db8::2"), Source: "10.0.0.1",
 	})
 	require.ErrorContains(t, err, "source 10.0.0.1 and destination 2001:db8::2: must be of one family")
+}
+
+// The length of a traceroute is that of the whole packet, as that of traceroute -6 is: 80 bytes, unless
+// the request has another.
+func TestTheLengthOfATraceroute(t *testing.T) {
+	var sent []int
+	a, _ := operatortest.TwoIPv6(t, node.Config{
+		Tap: func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, pieces [][]byte) {
+			if b := slices.Concat(pieces...); dir == stack.Outbound && len(b) > 40 && b[6] == ip.ProtoUDP {
+				sent = append(sent, len(b))
+			}
+		},
+	})
+	for _, size := range []int{0, 100} {
+		testenv.Ask(t, a, control.Traceroute{
+			Addr: netip.MustParseAddr("2001:db8::2"), Queries: 1, MaxHops: 1, Size: size, Wait: time.Minute,
+		})
+	}
+	testenv.Ask(t, a, control.Interfaces{}) // after the tap
+	assert.Equal(t, []int{80, 100}, sent)
 }

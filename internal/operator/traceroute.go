@@ -23,7 +23,7 @@ const (
 	maxQueries      = 10
 	defaultParallel = 16
 	maxParallel     = 255
-	defaultTraceLen = 60
+	defaultTraceLen = 40 // without the IP header
 	maxTraceLen     = 65000
 	defaultUDPPort  = 33434
 	defaultTCPPort  = 80
@@ -77,6 +77,10 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 		}
 	}
 	kind, port, header := icmp.Datagram, defaultUDPPort, udp.HeaderLen
+	outer := ip.HeaderLen
+	if r.Addr.Is6() {
+		outer = ip.HeaderLen6
+	}
 	switch r.Kind {
 	case "", control.ProbeUDP:
 	case control.ProbeICMP:
@@ -95,7 +99,7 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	fill(&r.Queries, defaultQueries)
 	fill(&r.Parallel, defaultParallel)
 	fill(&r.Port, port)
-	fill(&r.Size, defaultTraceLen)
+	fill(&r.Size, defaultTraceLen+outer)
 	if err := checkTrace(&r); err != nil {
 		return nil, err
 	}
@@ -114,10 +118,10 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 		if kind == icmp.SYN {
 			return nil, control.Misuse("path MTU: must be UDP or ICMP, not TCP")
 		}
-		cfg.Overhead = ip.HeaderLen + header
+		cfg.Overhead = outer + header
 	}
 	if kind != icmp.SYN {
-		cfg.Data = pattern(max(0, r.Size-ip.HeaderLen-header), []byte("@ABCDEFGHIJKLMNO"))
+		cfg.Data = pattern(max(0, r.Size-outer-header), []byte("@ABCDEFGHIJKLMNO"))
 	}
 	return cfg, nil
 }

@@ -19,6 +19,7 @@ const (
 	mostParallel = 255
 	mostTraceLen = 65000
 	traceLen     = 60
+	traceLen6    = 80
 )
 
 type traceFlags struct {
@@ -34,11 +35,11 @@ func tracerouteCommand(e *env) *cobra.Command {
 		Args:    argumentCount,
 		Aliases: []string{"tracert"},
 		Short:   "the routers on the path",
-		Long: "Find the routers on the path to ADDR, with packets of BYTES (60) and\n" +
-			"increasing TTL. A star marks a probe without an answer. After a time, !H, !N\n" +
-			"and !P mean that the host, network or protocol is unreachable, !X that it is\n" +
-			"forbidden, !S that the source route failed, and !F-576 that DF is set and the\n" +
-			"next link has an MTU of 576 bytes.",
+		Long: "Find the routers on the path to ADDR, with packets of BYTES (60, or 80 for\n" +
+			"IPv6) and increasing TTL. A star marks a probe without an answer. After a\n" +
+			"time, !H, !N and !P mean that the host, network or protocol is unreachable, !X\n" +
+			"that it is forbidden, !S that the source route failed, and !F-576 that DF is\n" +
+			"set and the next link has an MTU of 576 bytes.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(e, c, args)
@@ -80,8 +81,11 @@ func (o *traceFlags) request(
 		return nil, err
 	}
 	size := traceLen
-	if o.mtu {
+	switch {
+	case o.mtu:
 		size = mostTraceLen
+	case addr.Is6():
+		size = traceLen6
 	}
 	if len(args) > 1 {
 		if size, err = parseCount(c, args[1], 1, mostTraceLen); err != nil {

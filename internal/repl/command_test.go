@@ -138,6 +138,10 @@ func TestLinesBecomeRequests(t *testing.T) {
 			Addr: peer, Kind: "udp", First: 1, MaxHops: 30, Queries: 3, Parallel: 16, Size: 60,
 			Wait: 5 * time.Second, Here: 3, Near: 10,
 		}},
+		{"traceroute 2001:db8::9|traceroute -6 [2001:db8::9]", control.Traceroute{
+			Addr: netip.MustParseAddr("2001:db8::9"), Kind: "udp", First: 1, MaxHops: 30, Queries: 3, Parallel: 16,
+			Size: 80, Wait: 5 * time.Second, Here: 3, Near: 10,
+		}},
 		{"traceroute -nI -f 2 -m 9 -q 1 -N 4 -w 0.5,0 -p 7 -t 8 -F -s 10.0.0.2 10.0.0.1 100", control.Traceroute{
 			Addr: peer, Kind: "icmp", First: 2, MaxHops: 9, Queries: 1, Parallel: 4, Size: 100,
 			Port: 7, TOS: 8, DontFragment: true, Source: "10.0.0.2", Wait: 500 * time.Millisecond, Here: -1,

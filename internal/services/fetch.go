@@ -43,6 +43,9 @@ func pageURL(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
+	if host, rest, ok := strings.Cut(text, "]"); ok && !strings.Contains(host, "%25") {
+		text = strings.Replace(host, "%", "%25", 1) + "]" + rest // a zone (RFC 6874 §2)
+	}
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, errURL

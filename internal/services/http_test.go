@@ -66,12 +66,13 @@ func TestAPageAboutTheNode(t *testing.T) {
 	assert.EqualError(t, err, "fetch 10.0.0.2: connection refused")
 }
 
+// RFC 6874 §2: the zone of an address in a URL is escaped. It is also accepted as people write it.
 func TestAPageOverIPv6(t *testing.T) {
 	a, b := operatortest.TwoIPv6(t, node.Config{})
 	sock := testenv.Ask(t, b, control.Serve{Port: 80})
 	assert.Equal(t, "[::]:80", sock.Local.String())
 	assert.Equal(t, "[::]:0", sock.Remote.String())
-	for _, url := range []string{"http://[2001:db8::2]/", "[2001:db8::2]:80", "http://[fe80::2%25if0]/"} {
+	for _, url := range []string{"http://[2001:db8::2]/", "[2001:db8::2]:80", "http://[fe80::2%25if0]/", "[fe80::2%if0]:80/"} {
 		page := fetchPage(t, a, control.Fetch{URL: url})
 		assert.Equal(t, 200, page.Code)
 		assert.Contains(t, string(page.Body), "<li>if0 2001:db8::2/64</li>")
