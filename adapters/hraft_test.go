@@ -24,6 +24,15 @@ const raftPort = 8300
 type raftStream struct {
 	net.Listener
 	host *internet.Host
+	gone func() // the host has crashed, or the listener is closed
+}
+
+func (s raftStream) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
+	if err != nil {
+		s.gone()
+	}
+	return c, err
 }
 
 func (s raftStream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
@@ -60,27 +69,41 @@ func (e *entries) all() []string {
 
 // peer is a raft node on a host. Its log survives crashes, its state machine does not.
 type peer struct {
-	host    *internet.Host
-	store   *raft.InmemStore
-	raft    *raft.Raft
+	host  *internet.Host
+	store *raft.InmemStore
+
+	mu      sync.Mutex
+	raft    *raft.Raft // nil: it does not run
 	applied *entries
 	streams *raft.NetworkTransport
+	gone    chan struct{}
 }
 
-func (p *peer) start(t *testing.T) {
-	t.Helper()
+func (p *peer) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	ln, err := p.host.Listen("tcp", fmt.Sprintf(":%d", raftPort))
-	require.NoError(t, err)
-	logger := hclog.NewNullLogger()
+	if err != nil {
+		return err
+	}
+	logger, gone := hclog.NewNullLogger(), make(chan struct{})
+	p.gone = gone
 	p.streams = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: raftStream{ln, p.host}, MaxPool: 3, Timeout: 2 * time.Second, Logger: logger,
+		Stream:  raftStream{ln, p.host, sync.OnceFunc(func() { close(gone) })},
+		MaxPool: 3, Timeout: 2 * time.Second, Logger: logger,
 	})
 	config := raft.DefaultConfig()
 	config.LocalID, config.Logger = raft.ServerID(p.host.Name()), logger
 	p.applied = new(entries)
 	p.raft, err = raft.NewRaft(config, p.applied, p.store, p.store, raft.NewDiscardSnapshotStore(),
 		p.streams)
-	require.NoError(t, err)
+	return err
+}
+
+func (p *peer) running() *raft.Raft {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.raft
 }
 
 // crash ends the host and then its program.
@@ -92,9 +115,15 @@ func (p *peer) crash(t *testing.T) {
 
 func (p *peer) stop(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.raft.Shutdown().Error())
-	require.NoError(t, p.streams.Close())
+	p.mu.Lock()
+	r := p.raft
 	p.raft = nil
+	p.mu.Unlock()
+	if r == nil {
+		return
+	}
+	assert.NoError(t, r.Shutdown().Error())
+	assert.NoError(t, p.streams.Close())
 }
 
 // raftCluster starts a cluster on the hosts n1 to nN.
@@ -104,7 +133,7 @@ func raftCluster(t *testing.T, w *internet.World, n int) []*peer {
 	var all raft.Configuration
 	for i := range n {
 		p := &peer{host: w.Host(fmt.Sprintf("n%d", i+1)), store: raft.NewInmemStore()}
-		p.start(t)
+		require.NoError(t, p.start())
 		list = append(list, p)
 		all.Servers = append(all.Servers, raft.Server{
 			ID:      raft.ServerID(p.host.Name()),
@@ -114,9 +143,7 @@ func raftCluster(t *testing.T, w *internet.World, n int) []*peer {
 	require.NoError(t, list[0].raft.BootstrapCluster(all).Error())
 	t.Cleanup(func() {
 		for _, p := range list {
-			if p.raft != nil {
-				p.stop(t)
-			}
+			p.stop(t)
 		}
 	})
 	return list
@@ -127,7 +154,7 @@ func leader(t *testing.T, list []*peer) *peer {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
 		for _, p := range list {
-			if p.raft != nil && p.raft.State() == raft.Leader {
+			if r := p.running(); r != nil && r.State() == raft.Leader {
 				return p
 			}
 		}
@@ -164,7 +191,7 @@ func raftFor(t *testing.T, w *internet.World, lasts, period, pause time.Duration
 		switch {
 		case down != nil && time.Since(crashed) > 5*time.Second:
 			down.host.Restart(nil)
-			down.start(t)
+			require.NoError(t, down.start())
 			down = nil
 		case down == nil && time.Since(crashed) > period:
 			crashes, crashed, down = crashes+1, time.Now(), p
@@ -174,7 +201,7 @@ func raftFor(t *testing.T, w *internet.World, lasts, period, pause time.Duration
 	}
 	if down != nil {
 		down.host.Restart(nil)
-		down.start(t)
+		require.NoError(t, down.start())
 	}
 	require.NoError(t, leader(t, list).raft.Barrier(time.Minute).Error())
 	time.Sleep(10 * time.Second) // followers learn of the last commit from the next heartbeat
@@ -201,4 +228,52 @@ func agree(t *testing.T, logs [][]string, acknowledged []string) {
 		}
 	}
 	assert.Empty(t, acknowledged, "acknowledged and lost, or out of order")
+}
+
+// raftFaults writes while nodes crash and links are cut or lossy. All nodes apply the same in the
+// end, and no acknowledged entry is lost.
+func raftFaults(t *testing.T, w *internet.World) {
+	list := raftCluster(t, w, 3)
+	for _, p := range list {
+		started, turn := true, make(chan struct{}, 1)
+		p.host.Go(func(*internet.Host) {
+			turn <- struct{}{} // the last program may still be ending
+			defer func() { <-turn }()
+			if !started && p.start() != nil {
+				return
+			}
+			started = false
+			<-p.gone
+			p.stop(t)
+		})
+	}
+	var acknowledged []string
+	i := 0
+	faultyMinutes(t, w, func(ctx context.Context) error {
+		i++
+		for _, p := range list {
+			r := p.running()
+			if r == nil || r.State() != raft.Leader {
+				continue
+			}
+			entry, result := fmt.Sprintf("entry %d", i), make(chan error, 1)
+			go func() { result <- r.Apply([]byte(entry), time.Second).Error() }()
+			select {
+			case err := <-result:
+				if err == nil {
+					acknowledged = append(acknowledged, entry)
+				}
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return raft.ErrNotLeader
+	})
+	time.Sleep(20 * time.Second) // followers learn of the last commit from the next heartbeat
+	var logs [][]string
+	for _, p := range list {
+		logs = append(logs, p.applied.all())
+	}
+	agree(t, logs, acknowledged)
 }
