@@ -25,9 +25,9 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// Each library runs under random faults: go test -run TestFaults -internet.seeds=1000. What a library
-// gives its user must be right, no call may take longer than its deadline, the library must work
-// again after the faults, and no goroutine may stay when it is closed.
+// Each library runs under random faults: go test -run TestFaults -internet.seeds=1000. The library's
+// answers must be right, no call may take longer than its deadline, the library must work again
+// after the faults, and no goroutine may stay when it is closed.
 func TestFaults(t *testing.T) {
 	http1, http2 := new(http.Protocols), new(http.Protocols)
 	http1.SetHTTP1(true)

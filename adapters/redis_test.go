@@ -34,6 +34,8 @@ func redisClient(t *testing.T, h *internet.Host, retries int) *redis.Client {
 		// These ask the system's resolver, which is outside of the bubble.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 
+		ContextTimeoutEnabled: true, // otherwise a call outlasts its context
+
 		DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return h.DialContext(ctx, network, address)

@@ -109,6 +109,7 @@ var rooms = []room{
 	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node operator tcp", ""},
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 	{"adapters", driver, "", ""},
+	{"adapters/upstream", driver, "", ""},
 	{"internet", driver, "files lnx operator topology", ""},
 }
 
