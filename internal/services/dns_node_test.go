@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,17 +172,17 @@ func TestTheResolverIgnoresForgedAnswers(t *testing.T) {
 // TestAnswersFromElsewhereDoNotArrive: an answer with the right ID from another port of the server is
 // dropped before the resolver (RFC 5452 §9.1).
 func TestAnswersFromElsewhereDoNotArrive(t *testing.T) {
-	var elsewhere *node.PacketConn
+	var elsewhere atomic.Pointer[node.PacketConn]
 	a, b := forgerAt(t, func(c net.PacketConn, from net.Addr, m *dnsmessage.Message) {
 		name := m.Questions[0].Name.String()
 		m.Answers = []dnsmessage.Resource{resource(name, &dnsmessage.AResource{A: [4]byte{6, 6, 6, 6}})}
-		sendMessage(elsewhere, from, m)
+		sendMessage(elsewhere.Load(), from, m)
 		m.Answers[0].Body = &dnsmessage.AResource{A: [4]byte{10, 1, 0, 2}}
 		sendMessage(c, from, m)
 	})
-	var err error
-	elsewhere, err = b.Node.Packets.Listen(netip.MustParseAddrPort("10.0.0.2:5353"))
+	other, err := b.Node.Packets.Listen(netip.MustParseAddrPort("10.0.0.2:5353"))
 	require.NoError(t, err)
+	elsewhere.Store(other)
 	assert.Equal(t, addrs("10.1.0.2"), testenv.Ask(t, a, control.Resolve{Name: "C", Family: 4}).Addrs)
 	assert.Empty(t, testenv.Ask(t, a, control.DNS{}).Ignored)
 }
@@ -189,8 +191,11 @@ func TestAnswersFromElsewhereDoNotArrive(t *testing.T) {
 func TestQueriesCannotBeGuessed(t *testing.T) {
 	const queries = 50
 	ids, ports := map[uint16]bool{}, map[string]bool{}
+	var mu sync.Mutex
 	a := forger(t, func(c net.PacketConn, from net.Addr, m *dnsmessage.Message) {
+		mu.Lock()
 		ids[m.ID], ports[from.String()] = true, true
+		mu.Unlock()
 		m.RCode = dnsmessage.RCodeNameError
 		sendMessage(c, from, m)
 	})
@@ -198,6 +203,8 @@ func TestQueriesCannotBeGuessed(t *testing.T) {
 		_, err := control.Ask(t.Context(), a, control.Resolve{Name: "C"})
 		require.ErrorIs(t, err, control.ErrNoSuchName)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	assert.Greater(t, len(ids), queries*9/10)
 	assert.Greater(t, len(ports), queries*9/10)
 }
