@@ -91,6 +91,13 @@ func TestPacketConnsOfBothFamilies(t *testing.T) {
 	only, err := a.ListenPacket("udp6", "[::]:54")
 	require.NoError(t, err)
 	defer only.Close()
+	four, err := a.ListenPacket("udp4", ":55")
+	require.NoError(t, err)
+	defer four.Close()
+	for to, from := range map[string]net.PacketConn{"10.0.0.2:9": only, "[2001:db8::2]:9": four} {
+		_, err := from.WriteTo([]byte("other family"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(to)))
+		require.ErrorIs(t, err, syscall.EAFNOSUPPORT, to)
+	}
 	buf := make([]byte, 10)
 	for _, from := range []string{"10.0.0.2", "2001:db8::2"} {
 		to := map[string]string{"10.0.0.2": "10.0.0.1", "2001:db8::2": "2001:db8::1"}[from]

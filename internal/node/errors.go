@@ -88,6 +88,7 @@ var errorTable = []struct {
 	{udp.ErrPortInUse, syscall.EADDRINUSE, control.ErrPortInUse},
 	{udp.ErrNoPorts, syscall.EADDRNOTAVAIL, control.ErrNoPorts},
 	{udp.ErrAddress, syscall.EINVAL, control.ErrUsage},
+	{udp.ErrFamily, syscall.EAFNOSUPPORT, control.ErrUsage},
 	{rcp.ErrTimeout, syscall.ETIMEDOUT, control.ErrTimeout},
 	{rcp.ErrAddress, syscall.EADDRNOTAVAIL, control.ErrUsage},
 	{rcp.ErrConfig, syscall.EINVAL, control.ErrUsage},

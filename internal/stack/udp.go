@@ -161,6 +161,8 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 		return ErrNotConnected
 	case to.Addr().Is4In6() || to.Addr().IsUnspecified() || to.Port() == 0:
 		return fmt.Errorf("%v: %w", to, udp.ErrAddress)
+	case !u.Reaches(to.Addr()):
+		return fmt.Errorf("%v: %w", to, udp.ErrFamily)
 	case len(payload) > udp.MaxPayload && (to.Addr().Is4() || len(payload) > udp.MaxPayload6):
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
 	case u.Options().DontFragment && to == u.Remote() &&

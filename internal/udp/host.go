@@ -18,6 +18,8 @@ var (
 	ErrNoPorts = errors.New("no free ports")
 	// ErrAddress: the address cannot be bound or connected to.
 	ErrAddress = errors.New("not the address of a UDP socket")
+	// ErrFamily: the socket is of the other IP version.
+	ErrFamily = errors.New("the socket is of the other IP version")
 	// ErrRefused: port or protocol unreachable.
 	ErrRefused = errors.New("connection refused")
 	// ErrTooBig: a datagram was larger than the MTU of a link on the path.

@@ -87,11 +87,14 @@ func (s *Socket) Rx() *buffer.Ring { return s.rx }
 // Info returns the socket's counters.
 func (s *Socket) Info() Info { return s.info }
 
+// Reaches reports whether the socket is of an address's IP version.
+func (s *Socket) Reaches(a netip.Addr) bool { return s.dual || a.Is4() == s.local.Addr().Is4() }
+
 // Connect limits the socket to one peer; an invalid remote undoes it. Datagrams that were received
 // before stay.
 func (s *Socket) Connect(remote netip.AddrPort) error {
 	if s.admitted || remote.IsValid() && (remote.Addr().IsUnspecified() || remote.Port() == 0 ||
-		!s.dual && remote.Addr().Is4() != s.local.Addr().Is4()) {
+		!s.Reaches(remote.Addr())) {
 		return fmt.Errorf("%v: %w", remote, ErrAddress)
 	}
 	s.remote, s.err, s.path = remote, nil, pathMTU{}
