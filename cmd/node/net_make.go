@@ -97,6 +97,9 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		return misuse(c, fmt.Errorf("%s names other hosts: give the file itself to `node net up`",
 			args[0]))
 	}
+	if p.NamesAt == "" && !o.plan {
+		p.NamesAt = topology.NoNames // other nodes of the family refuse such lines
+	}
 	texts, err := p.Files()
 	if err != nil {
 		return misuse(c, err)
